@@ -1,0 +1,73 @@
+package driver
+
+import "time"
+
+// BoardSpec says how a board is to be kept.
+type BoardSpec struct {
+	Name     string // the host's name for it; any text up to 200 bytes
+	Settings []byte // a JSON object that passed Info.Board
+
+	Window        time.Duration // how long tombstones and remembered answers are kept
+	MaxTombstones int64         // at most so many; the oldest go first
+	MaxFinals     int64         // final records, likewise
+	MaxFinalBytes int64         // likewise, in bytes
+	Observe       bool          // write nothing to the store, of any kind
+
+	// Memory is what the host remembers of this board: BoardStatus.Memory of the
+	// last time, nil if it never saw the board. A driver finds out with it
+	// whether the store was rolled back meanwhile.
+	Memory []byte
+}
+
+// Limits on BoardSpec.
+const (
+	DefaultWindow        = time.Hour
+	DefaultMaxTombstones = 1_000_000
+	MaxBoardName         = 200
+)
+
+// Durability says what an acknowledged change survives.
+type Durability string
+
+// The durabilities, from least to most.
+const (
+	Volatile   Durability = "memory"     // nothing
+	Delayed    Durability = "delayed"    // a restart of the store; a crash loses the last moments
+	Durable    Durability = "fsync"      // power loss of one machine
+	Replicated Durability = "replicated" // loss of a minority of machines
+)
+
+// BoardStatus is what a driver says of an opened board.
+type BoardStatus struct {
+	Generation   uint64   // at least 1; higher after every loss of acknowledged changes
+	Position     Position // now
+	Durability   Durability
+	Capabilities Capabilities
+	Window       time.Duration // how far back tombstones really go
+	Memory       []byte        // what the host should remember; see BoardSpec.Memory
+	Loss         string        // not empty: acknowledged changes were lost, and what is known of it
+}
+
+// Capabilities says what a store can do on one board, so that the host fills in
+// what is missing or refuses clearly.
+type Capabilities struct {
+	Encodings     []string // "json", "msgpack": what Posting.Details may be
+	MaxDetails    int      // bytes of details
+	MaxRecord     int      // bytes of Extra, Status, Final and of one attachment, each
+	MaxBatch      int      // ops that one Apply should carry
+	InFlight      int      // batches that should be under way at once
+	MaxCandidates int      // candidates of one claim
+	MaxJobs       int64    // open jobs; 0: no limit but the machine's
+	Limits        bool     // Op.Limits and Candidate.Limits are checked in the same step
+	Attachments   bool     // attached records are kept
+	Shared        bool     // other programs write to this board
+	ByteExact     bool     // details come back byte for byte
+}
+
+// CapabilityAll is what a store that can do everything declares.
+func CapabilityAll() Capabilities {
+	return Capabilities{
+		Encodings: []string{"json", "msgpack"}, MaxDetails: 4 << 20, MaxRecord: 1 << 20,
+		MaxBatch: 128, InFlight: 2, MaxCandidates: 256, Limits: true, Attachments: true, ByteExact: true,
+	}
+}

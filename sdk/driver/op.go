@@ -1,0 +1,247 @@
+package driver
+
+import (
+	"time"
+
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// OpKind says which transition an Op is.
+type OpKind uint8
+
+// The transitions. Each names the state that it needs and the one that it
+// leaves. "Ends the claim" means that its token is never valid again.
+const (
+	// Post puts Op.Posting on the board. It needs that no open or trashed job
+	// and no tombstone or final record has its ID. Where one has: with an equal
+	// Posting.Digest the op is done and Repeated, and Result.Record shows what
+	// stands; with another digest it is AlreadyExists.
+	Post OpKind = iota + 1
+
+	// Claim gives Op.Claim.Owner up to Count of the candidates, see ClaimSpec.
+	Claim
+
+	// Extend sets the lease of a claim anew, counted from now on the store's
+	// clock: Op.Lease, or none with Op.NoExpiry. It does not raise the version.
+	Extend
+
+	// Update changes status, attached records and hold, and nothing else.
+	Update
+
+	// Release ends the claim and leaves the job unclaimed (abandon, expiry,
+	// release by a person).
+	Release
+
+	// Remove ends the claim, if there is one, and takes the job off the board
+	// for good (consume, cancel). Op.Ending says what is left.
+	Remove
+
+	// SetAside ends the claim, if there is one, and puts the job in the trash
+	// with everything that belongs to it.
+	SetAside
+
+	// Restore puts a trashed job back on the board, unclaimed, in the place that
+	// its posting and status give it.
+	Restore
+
+	// Purge takes a trashed job, or the final record of an ended one, away for
+	// good. The tombstone that is left says Purged: reading it finds nothing,
+	// posting the uuid again is allowed.
+	Purge
+)
+
+// Must says what has to be true of a job's claim for an op to be done.
+type Must uint8
+
+// The preconditions on a claim.
+const (
+	// Whatever asks nothing.
+	Whatever Must = iota
+
+	// HeldByToken needs that the job is claimed with exactly Op.Token and that
+	// the lease has not run out on the store's clock. Otherwise:
+	//   - this very ending was made by this token before: done and Repeated
+	//   - the job is on the board or in the trash, or this token ended it in
+	//     another way: LeaseLost, with the present owner if there is one
+	//   - the job is not known, or was ended by somebody else: NotFound
+	HeldByToken
+
+	// HeldByOwner needs that the job is claimed by Op.Owner, by whichever token,
+	// and that the lease has not run out. Held by another: NotOwner with that
+	// owner. Held by nobody: NotClaimed. Not known or ended: NotFound.
+	HeldByOwner
+
+	// Lapsed needs that the job is claimed with exactly Op.Token and that its
+	// lease has run out on the store's clock. Not yet: Precondition, and
+	// Result.Left says how long. Otherwise as HeldByToken.
+	Lapsed
+
+	// Held needs that the job is claimed, by whomever; if Op.Owner is not empty,
+	// by that owner, else NotOwner. Held by nobody: NotClaimed.
+	Held
+
+	// Free needs that the job is not claimed, or that its lease has run out.
+	// Otherwise AlreadyClaimed with the owner.
+	Free
+)
+
+// Op is one transition of one job. The zero values of its optional fields
+// change nothing.
+//
+// An op may come twice, when its answer was lost. Ops that need a token, and
+// Claim, are recognised by it; every other op by Request: repeated with the
+// same Request within the board's window, it is done and Repeated.
+type Op struct {
+	Kind    OpKind
+	Job     job.ID   // for all but Claim
+	Request [16]byte // random, made by the host; a retry carries the same
+
+	Must    Must
+	Token   job.Token // for HeldByToken and Lapsed
+	Owner   string    // for HeldByOwner and Held
+	Version uint64    // if not 0, the job's version must be this, else Aborted
+
+	Posting  *Posting      // for Post
+	Claim    *ClaimSpec    // for Claim
+	Lease    time.Duration // for Extend
+	NoExpiry bool          // for Extend
+	Ending   *Ending       // for Remove; nil: Consumed, and a tombstone only
+
+	Status *[]byte      // if not nil, the new status record
+	Attach []Attachment // attached records to write or to take away
+	Hold   *Hold        // if not nil, when the job may next be claimed
+	Limits []Limit      // for Post: counted while the job is on the board
+
+	Event  job.EventType // what watchers are told; the driver only carries it
+	Reason string        // likewise; at most job.MaxReason bytes
+}
+
+// ClaimSpec asks for claims. The store goes through Candidates in order and
+// claims those that are still free, until it has Count; so several hosts can
+// share one head of the line. It says what was the matter with each that it
+// passed over.
+type ClaimSpec struct {
+	Candidates []Candidate
+	Count      int
+	Owner      string
+	Lease      time.Duration // at least job.MinLease, unless NoExpiry
+	NoExpiry   bool
+	Parts      Parts // of the claimed jobs, to be returned with the claims
+
+	// Remember keeps the answer under Op.Request for the board's window. When
+	// it is set and an answer is kept already: with More not set, that answer is
+	// given again, Repeated, and nothing is claimed; with More set, the new
+	// claims are added to it.
+	Remember bool
+	More     bool
+}
+
+// Candidate is a job that a claim may take. It is free when it is on the board,
+// not held back, and unclaimed or lapsed, and when Version is its version. A
+// candidate that is claimed with this very Nonce was claimed by an earlier try
+// of this op, and counts as claimed.
+type Candidate struct {
+	Job     job.ID
+	Version uint64 // 0: any
+	Nonce   [16]byte
+	Status  *[]byte // if not nil, the status record that the claim writes
+	Limits  []Limit // counted while the claim stands
+}
+
+// Limit is a counter that a post or a claim raises while it stands, and must
+// not raise above Max; one that would is QuotaExceeded with the key as the
+// message. Only for stores with Capabilities.Limits.
+type Limit struct {
+	Key    string
+	Weight int64 // what is added; 0 counts as 1
+	Max    int64
+}
+
+// Hold says when a job may next be claimed. The zero Hold is at once. Exactly
+// one field is set otherwise.
+type Hold struct {
+	Until  time.Time     // not before this time
+	For    time.Duration // not before this long from now, on the store's clock
+	Always bool          // not before an Update takes the hold away
+}
+
+// Attachment is a named record that lives and dies with a job. Names are made
+// of [a-z0-9/._-], at most 128 bytes, and sort as bytes.
+type Attachment struct {
+	Name   string
+	Data   []byte
+	Delete bool
+}
+
+// Ending says what Remove leaves behind. There is always a tombstone, for the
+// board's window. With Keep, there is a final record for that long as well.
+type Ending struct {
+	Outcome      job.Outcome
+	Keep         time.Duration // 0: no final record
+	Data         []byte        // the final record, opaque
+	KeepPosting  bool          // the posting with its details stays readable with it
+	KeepAttached bool          // and the attached records
+}
+
+// Result answers one Op.
+type Result struct {
+	// Kind is job.NoKind when the op was done, now or before (Repeated). It is
+	// OutcomeUnknown when nobody knows. Every other kind says not applied.
+	Kind     job.Kind
+	Message  string
+	Owner    string        // who holds the job, where that is the reason
+	Left     time.Duration // for Lapsed refused: the rest of the lease
+	Repeated bool
+
+	Position  Position      // of this change
+	Version   uint64        // of the job, after it
+	At        time.Time     // on the store's wall clock
+	NotBefore time.Time     // after it, where Op.Hold was not nil
+	Lease     time.Duration // granted, for Extend
+
+	// Record shows the job as it stands, without details: after a Post, and
+	// where an op was refused because of the job's state or version.
+	Record *Record
+
+	Claims []Claimed // for Claim
+	Gone   []Gone    // for Claim: candidates passed over, in order
+}
+
+// Claimed is one claim that was made.
+type Claimed struct {
+	Job      job.ID
+	Token    job.Token
+	Lease    time.Duration // granted; 0 with NoExpiry
+	Version  uint64
+	Position Position
+	At       time.Time
+	Record   *Record // with the parts asked for, where any were
+}
+
+// Gone says why a candidate was not claimed: NotFound, AlreadyClaimed (with the
+// owner), NotEligible (held back), Aborted (another version), QuotaExceeded
+// (Message is the limit's key) or Corrupt.
+type Gone struct {
+	Job     job.ID
+	Kind    job.Kind
+	Owner   string
+	Message string
+	Record  *Record // as it stands, without details, where it is known
+}
+
+// Failed makes a Result of an error.
+func Failed(err error) Result {
+	r := Result{Kind: job.KindOf(err), Message: err.Error()}
+	if e, ok := err.(*job.Error); ok { //nolint:errorlint // only the outermost message is for the caller
+		r.Owner = e.Owner
+	}
+	return r
+}
+
+// Err returns the result as an error, or nil when the op was done.
+func (r *Result) Err(op *Op) error {
+	if r.Kind == job.NoKind {
+		return nil
+	}
+	return &job.Error{Job: op.Job, Kind: r.Kind, Message: r.Message, Owner: r.Owner}
+}

@@ -1,0 +1,142 @@
+package driver
+
+import (
+	"time"
+
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// Posting is what was posted. It never changes.
+type Posting struct {
+	ID       job.ID
+	Name     string
+	Priority job.Priority
+	Book     job.Book
+	Encoding job.Encoding // of Details; refused as Invalid if the store does not keep it
+	Details  []byte       // as posted; nil where Parts did not ask for them
+	Extra    []byte       // the host's own fields, opaque
+	Digest   [16]byte     // of everything above; equal postings have equal digests
+
+	CreatedAt time.Time // set by the store
+	Sequence  uint64    // set by the store; grows from post to post of a board
+}
+
+// Parts says which larger parts of a job are wanted.
+type Parts uint8
+
+// The parts. A record without any has everything but these.
+const (
+	Details   Parts = 1 << iota // Posting.Details
+	Attached                    // Record.Attached, all of them
+	FinalData                   // Record.Final
+)
+
+// Record is a job as it stands in the store.
+type Record struct {
+	Posting Posting
+	State   job.State
+
+	Status   []byte   // the host's mutable record, opaque
+	Version  uint64   // raised by every change but Extend; never 0
+	Position Position // of the last change
+
+	Holder    *Holder   // who claims it; nil if nobody
+	NotBefore time.Time // zero: at once
+	Held      bool      // held back until an Update says otherwise
+
+	ModifiedAt time.Time
+	EndedAt    time.Time   // for Complete and Trashed
+	Outcome    job.Outcome // for Complete
+	Final      []byte      // for Complete, where a final record is kept
+	Attached   []Attachment
+}
+
+// Holder says who claims a job.
+type Holder struct {
+	Owner    string
+	Token    job.Token     // zero: claimed by another program (Foreign)
+	Foreign  bool          // claimed by a program that is not boardd
+	NoExpiry bool          // the claim has no lease
+	Left     time.Duration // of the lease when the record was read; at most 0: it ran out
+	Since    time.Time     // when the claim was made, where known
+}
+
+// Set names the jobs that a scan goes through.
+type Set uint8
+
+// The sets.
+const (
+	OpenJobs    Set = iota // unclaimed and claimed, in any order
+	TrashedJobs            // by the time they were set aside
+	EndedJobs              // tombstones and final records, by the time they ended
+)
+
+// ScanRequest asks for a scan.
+type ScanRequest struct {
+	Set         Set
+	Parts       Parts
+	After       string // go on after the page whose Next this is; empty: from the start
+	NewestFirst bool   // for TrashedJobs and EndedJobs
+	Limit       int    // stop after this many records; 0: no limit
+}
+
+// Page is a part of a scan. A job may be in two pages if it changes meanwhile;
+// a job that is in the set during the whole scan is in at least one.
+type Page struct {
+	Records []Record
+	Bad     []BadRecord // records that cannot be read; they hide no other
+	Next    string      // where to go on; empty on the last page
+
+	// Position is, on each page of a scan of OpenJobs, the point from which a
+	// Watch leaves no gap: nothing that was acknowledged after the first page
+	// was begun is missing from the pages and the changes after Position.
+	Position Position
+}
+
+// BadRecord is something in the store that cannot be read as a job. It is left
+// as it is.
+type BadRecord struct {
+	Key     string // where it lies, in the store's own words
+	Problem string // what is wrong with it
+}
+
+// Changes is a step of a Watch. Changes may be merged, but for each job the
+// last one shows its present state; one that comes twice is harmless; nothing
+// that was acknowledged after the watch's position stays unseen. Changes that
+// this contract's ops made are each reported.
+type Changes struct {
+	List     []Change
+	Position Position // everything up to here has been reported
+
+	// Resync says that the changes after the asked position are no longer known:
+	// the watcher must scan again. The stream goes on from Position.
+	Resync bool
+}
+
+// Change is one change of one job.
+type Change struct {
+	Event    job.EventType // as the op said; ForeignChange if another program made it
+	Job      job.ID
+	Position Position
+	At       time.Time
+	Reason   string
+	Owner    string // who held or holds the job, where that is known
+
+	// Record shows the job after the change, without details. It is always set
+	// for a job that came onto the board (posted, restored, foreign); for others
+	// Posting may be left out but for its ID, since the watcher has it already,
+	// and a watcher that has not may Read it.
+	Record *Record
+	Sparse bool // Record.Posting has only its ID
+}
+
+// Counts says how many records a board has.
+type Counts struct {
+	Open       int64 // unclaimed and claimed
+	Claimed    int64 // of these, claimed
+	Trashed    int64
+	Ended      int64 // final records and tombstones that Read shows as Complete
+	Tombstones int64
+	Bad        int64            // records that cannot be read, as far as known
+	Limits     map[string]int64 // what each limit's key stands at, where that is kept
+}

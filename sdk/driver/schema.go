@@ -1,0 +1,161 @@
+package driver
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/boardd/boardd/sdk/nearest"
+)
+
+// Schema declares the settings that a driver takes, so that the host can check
+// them before the driver runs and can point at a wrong one in the user's file.
+type Schema struct {
+	Fields []Field
+	// OneOf lists groups of fields of which exactly one must be given.
+	OneOf [][]string
+}
+
+// Field declares one setting.
+type Field struct {
+	Name     string
+	Type     FieldType
+	Doc      string // one line, for people
+	Required bool
+	Secret   bool     // never shown
+	Values   []string // for a String: the only ones allowed, if not empty
+	Fields   []Field  // for an Object
+}
+
+// FieldType is the type of a setting.
+type FieldType string
+
+// The types. A Duration is text such as "5s" or "1h30m".
+const (
+	String     FieldType = "string"
+	Integer    FieldType = "integer"
+	Boolean    FieldType = "boolean"
+	Duration   FieldType = "duration"
+	StringList FieldType = "list of strings"
+	Object     FieldType = "object"
+)
+
+// SettingError says what is wrong with which setting.
+type SettingError struct {
+	Path    []string // names from the outermost; empty for the settings as a whole
+	Problem string
+}
+
+// Error returns the problem with its place.
+func (e *SettingError) Error() string {
+	if len(e.Path) == 0 {
+		return e.Problem
+	}
+	return strings.Join(e.Path, ".") + ": " + e.Problem
+}
+
+// Check returns everything that is wrong with settings, a JSON object (empty
+// counts as one without members), or nil.
+func (s Schema) Check(settings []byte) []*SettingError {
+	if len(settings) == 0 {
+		settings = []byte("{}")
+	}
+	decoder := json.NewDecoder(bytes.NewReader(settings))
+	decoder.UseNumber()
+	var object map[string]any
+	if err := decoder.Decode(&object); err != nil {
+		return []*SettingError{{Problem: "the settings are not a JSON object: " + err.Error()}}
+	}
+	problems := checkObject(nil, s.Fields, object)
+	for _, group := range s.OneOf {
+		given := slices.DeleteFunc(slices.Clone(group), func(n string) bool { return object[n] == nil })
+		if len(given) != 1 {
+			problems = append(problems, &SettingError{Problem: fmt.Sprintf("want exactly one of %s, got %d", strings.Join(group, ", "), len(given))})
+		}
+	}
+	return problems
+}
+
+func checkObject(path []string, fields []Field, object map[string]any) []*SettingError {
+	var problems []*SettingError
+	known := make(map[string]Field, len(fields))
+	for _, f := range fields {
+		known[f.Name] = f
+		if f.Required && object[f.Name] == nil {
+			problems = append(problems, &SettingError{Path: path, Problem: fmt.Sprintf("%q is missing: %s", f.Name, f.Doc)})
+		}
+	}
+	names := slices.Sorted(maps.Keys(known))
+	for _, name := range slices.Sorted(maps.Keys(object)) {
+		at := append(slices.Clone(path), name)
+		field, ok := known[name]
+		switch {
+		case !ok && len(names) == 0:
+			problems = append(problems, &SettingError{Path: at, Problem: "there is no such setting: none is taken here"})
+		case !ok:
+			problems = append(problems, &SettingError{Path: at, Problem: "there is no such setting" + nearest.Hint(name, names)})
+		case object[name] != nil:
+			problems = append(problems, checkValue(at, field, object[name])...)
+		}
+	}
+	return problems
+}
+
+func checkValue(path []string, f Field, value any) []*SettingError {
+	wrong := func(format string, args ...any) []*SettingError {
+		return []*SettingError{{Path: path, Problem: fmt.Sprintf(format, args...)}}
+	}
+	switch f.Type {
+	case String:
+		text, ok := value.(string)
+		if !ok {
+			return wrong("want a string")
+		}
+		if len(f.Values) > 0 && !slices.Contains(f.Values, text) {
+			return wrong("want one of %s, got %q%s", strings.Join(f.Values, ", "), text, nearest.Hint(text, f.Values))
+		}
+	case Integer:
+		number, ok := value.(json.Number)
+		if !ok {
+			return wrong("want a whole number")
+		}
+		if _, err := number.Int64(); err != nil {
+			return wrong("want a whole number, got %s", number)
+		}
+	case Boolean:
+		if _, ok := value.(bool); !ok {
+			return wrong("want true or false")
+		}
+	case Duration:
+		text, ok := value.(string)
+		if !ok {
+			return wrong(`want a duration such as "30s"`)
+		}
+		if d, err := time.ParseDuration(text); err != nil || d < 0 {
+			return wrong(`want a duration such as "30s", got %q`, text)
+		}
+	case StringList:
+		list, ok := value.([]any)
+		if !ok {
+			return wrong("want a list of strings")
+		}
+		for i, item := range list {
+			if _, ok := item.(string); !ok {
+				return wrong("item %d: want a string", i+1)
+			}
+		}
+	case Object:
+		object, ok := value.(map[string]any)
+		if !ok {
+			return wrong("want an object { ... }")
+		}
+		return checkObject(path, f.Fields, object)
+	default:
+		return wrong("the driver declares the unknown type %q", f.Type)
+	}
+	return nil
+}

@@ -1,0 +1,72 @@
+package job
+
+import "time"
+
+// Job is a job as people see it.
+type Job struct {
+	ID       ID
+	Name     string
+	State    State
+	Outcome  Outcome
+	Priority Priority
+
+	Details    []byte // JSON text; nil where it was not asked for or is not JSON
+	RawDetails *Raw   // where the details are kept in another encoding
+
+	Labels   []Label // sorted by key, no key twice
+	Book     Book
+	Sequence uint64
+
+	CreatedAt  time.Time
+	ModifiedAt time.Time
+	StartedAt  time.Time // of the first claim or operation; zero before
+	EndedAt    time.Time // zero before
+
+	Owner          string    // who claims it; empty if nobody
+	LeaseExpiresAt time.Time // zero if nobody claims it or the claim has no lease
+	Attempt        int32     // claims so far that count against MaxAttempts, this one included
+	MaxAttempts    int32     // 0: the board's
+	NotBefore      time.Time // zero: at once
+	Held           bool      // waits for something else than a time
+	LastReason     string    // why the last claim ended without the job being done
+	Reasons        []string  // of every lost or abandoned claim, oldest first, the last 20
+}
+
+// Raw is details in an encoding of the store.
+type Raw struct {
+	Encoding Encoding
+	Data     []byte
+}
+
+// Posting is what a poster gives.
+type Posting struct {
+	ID          ID // zero: the board makes one
+	Name        string
+	Priority    Priority
+	Details     []byte // a JSON object; nil: {}
+	Raw         *Raw   // instead of Details
+	Labels      []Label
+	Book        Book
+	NotBefore   time.Time
+	MaxAttempts int32
+}
+
+// Claim says who holds a job and until when.
+type Claim struct {
+	ID             ID
+	Owner          string
+	Token          Token
+	Lease          time.Duration // granted; 0: the claim does not expire
+	LeaseExpiresAt time.Time
+	Attempt        int32
+	Job            *Job
+}
+
+// Event reports one change to a board.
+type Event struct {
+	Type   EventType
+	Job    *Job // without details; nil for Heartbeat and Resync
+	At     time.Time
+	Reason string
+	Cursor string // where to go on after this event
+}
