@@ -1,0 +1,188 @@
+// Package board gives every store the same behaviour: leases, tokens, attempts,
+// order, waiting, watching, trash. It is written once, above the driver contract.
+package board
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/policy"
+)
+
+// Spec says what a board is. The zero value of each optional field is its
+// default.
+type Spec struct {
+	Name     string // shown to clients
+	Key      string // unique on the backend; for boards of tenants TENANT/NAME
+	Settings []byte // the driver's settings for it, a JSON object
+
+	FenceByOwner  bool          // fencing = "owner": a claim may be named by its owner alone
+	Observe       bool          // mode = "observe"
+	Lease         time.Duration // granted when a claim asks for none; job.DefaultLease
+	MaxLease      time.Duration // job.MaxLease
+	AllowNoExpiry bool
+	Window        time.Duration // idempotency window; driver.DefaultWindow
+	Retry         Retry
+	Eligibility   []policy.Policy // all must allow
+	Ordering      []policy.Policy // reserved for the first one that scores
+
+	Logger *slog.Logger
+}
+
+// Retry says what becomes of a job whose claim was lost or given back.
+type Retry struct {
+	MaxAttempts int32         // then the trash; 0: no limit
+	Backoff     time.Duration // before the second attempt; doubles
+	MaxBackoff  time.Duration // 0: one hour
+}
+
+// Limits of one call.
+const (
+	MaxBatch      = 1000             // items of one call
+	MaxPage       = 1000             // jobs of one page
+	DefaultPage   = 100              //
+	MaxWait       = 60 * time.Second // a longer wait is cut
+	MaxWaiters    = 10_000           // calls that wait on one board
+	MaxRequestID  = 256              // bytes
+	MaxFilter     = 4 << 10          // bytes
+	MaxClaimNames = 256              // names of one claim call
+)
+
+// Ref names a claim in a request.
+type Ref struct {
+	ID    job.ID
+	Owner string // may be empty if Token is given
+	Token string // as Claim tokens are written, see FormatToken
+}
+
+// JobResult is the outcome of one item: a job, or what was wrong.
+type JobResult struct {
+	Job *job.Job
+	Err error
+}
+
+// GetOptions say how jobs are to be read.
+type GetOptions struct {
+	Details bool
+	Wait    time.Duration // answer when every named job is COMPLETE or TRASHED
+}
+
+// ListRequest asks for a page of jobs.
+type ListRequest struct {
+	States    []job.State // none: Unclaimed and Claimed
+	Filter    string
+	Details   bool
+	PageSize  int // 0: DefaultPage
+	PageToken string
+	Wait      time.Duration
+}
+
+// ListPage is a page of jobs.
+type ListPage struct {
+	Jobs []*job.Job
+	Next string
+}
+
+// Counts says how many jobs a board has.
+type Counts struct {
+	Ready, Delayed, Claimed, Trashed, Complete int64
+	OldestReadyAt                              time.Time
+}
+
+// ClaimRequest asks for claims.
+type ClaimRequest struct {
+	Owner        string
+	IDs          []job.ID // those; or none: the best Max
+	Max          int      // 0: 1
+	Names        []string
+	Filter       string
+	Lease        time.Duration // 0: the board's
+	NoExpiry     bool
+	WorkerLabels []job.Label // sorted by key
+	Wait         time.Duration
+	RequestID    string
+}
+
+// ClaimResponse is what a claim call gives.
+type ClaimResponse struct {
+	Claims   []job.Claim
+	Failures []ClaimFailure
+}
+
+// ClaimFailure says why a chosen job was not claimed.
+type ClaimFailure struct {
+	ID  job.ID
+	Err error
+}
+
+// ExtendResult is the outcome of one extension.
+type ExtendResult struct {
+	Lease           time.Duration // 0: the claim does not expire
+	LeaseExpiresAt  time.Time
+	CancelRequested bool
+	Err             error
+}
+
+// AbandonOptions say how jobs are given back.
+type AbandonOptions struct {
+	Reason        string
+	RetryAfter    *time.Duration // nil: the board's back-off
+	RefundAttempt bool
+}
+
+// Explanation says why a job is not (yet) claimed.
+type Explanation struct {
+	State    job.State
+	Position int64 // -1: it has no place in the line
+	Verdict  string
+	Reason   string
+	Score    *int64
+	Policy   string
+}
+
+// Entity is somebody who works here.
+type Entity struct {
+	Kind, Name string
+	Metadata   []byte // JSON
+	SeenAt     time.Time
+	ExpiresAt  time.Time // zero: never
+}
+
+// Status is how a board stands.
+type Status struct {
+	Ready      bool
+	Problem    string // why it is not ready
+	Paused     bool
+	Generation uint64
+	Durability driver.Durability
+	Window     time.Duration
+	Loss       string
+}
+
+// The board's methods, in one place for its users (see the files beside):
+//
+//	New(d driver.Driver, spec Spec) *Board
+//	Run(ctx) error                                  // opens it on the driver, loads, follows changes, expires claims; until ctx ends
+//	Ready(ctx) error                                // blocks until it can serve; Unavailable with the reason when ctx ends first
+//	Post(ctx, []job.Posting) ([]JobResult, error)   // an error is about the whole call
+//	Get(ctx, []job.ID, GetOptions) ([]JobResult, error)
+//	List(ctx, ListRequest) (ListPage, error)
+//	Count(ctx) (Counts, error)
+//	Claim(ctx, ClaimRequest) (ClaimResponse, error)
+//	Extend(ctx, []Ref, lease time.Duration) ([]ExtendResult, error)
+//	Consume(ctx, []Ref) ([]error, error)
+//	Abandon(ctx, []Ref, AbandonOptions) ([]error, error)
+//	Trash(ctx, []Ref, ids []job.ID, reason string) ([]error, error)   // refs first, then ids
+//	Restore(ctx, []job.ID) ([]error, error)
+//	Purge(ctx, []job.ID) ([]error, error)
+//	Release(ctx, []job.ID, expectOwner, reason string) ([]error, error)
+//	Watch(ctx, from string) iter.Seq2[job.Event, error]
+//	Events(ctx, from string, max int, wait time.Duration) ([]job.Event, string, error)
+//	Explain(ctx, id job.ID, owner string, worker []job.Label) (Explanation, error)
+//	RegisterEntity(ctx, Entity, ttl time.Duration) (Entity, error)
+//	Entities(ctx) ([]Entity, error)
+//	Pause(ctx, reason string) error;  Resume(ctx) error
+//	Status() Status;  Spec() Spec
+//	FormatToken(id job.ID, t job.Token) string;  ParseToken(id job.ID, text string) (job.Token, error)
