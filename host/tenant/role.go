@@ -1,0 +1,80 @@
+package tenant
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/nearest"
+)
+
+// Role is a set of calls that a token may make.
+type Role string
+
+// The roles. Poster, Worker and PolicyAuthor read as Viewer does.
+const (
+	Viewer       Role = "viewer"        // reads
+	Poster       Role = "poster"        // posts, cancels, keeps books
+	Worker       Role = "worker"        // claims jobs and does all that their holder may
+	PolicyAuthor Role = "policy-author" // writes policies
+	TenantAdmin  Role = "tenant-admin"  // everything within its tenant
+	Operator     Role = "operator"      // stands above the tenants
+	Metrics      Role = "metrics"       // reads the server's metrics, and nothing of a board
+)
+
+// Roles returns every role.
+func Roles() []Role {
+	return []Role{Viewer, Poster, Worker, PolicyAuthor, TenantAdmin, Operator, Metrics}
+}
+
+// ParseRole returns the role with the given name. Its error names the nearest
+// right one.
+func ParseRole(name string) (Role, error) {
+	names := make([]string, 0, len(Roles()))
+	for _, role := range Roles() {
+		names = append(names, string(role))
+	}
+	if !slices.Contains(names, name) {
+		return "", job.Errorf(job.Invalid, "there is no role %q%s; the roles are %s",
+			name, nearest.Hint(name, names), strings.Join(names, ", "))
+	}
+	return Role(name), nil
+}
+
+// readers are the roles that see what stands on a board.
+var readers = []Role{Viewer, Poster, Worker, PolicyAuthor, TenantAdmin, Operator}
+
+// MetricsCall stands for GET /metrics in the table of calls.
+const MetricsCall = "GET /metrics"
+
+// calls is the one table of who may call what. A call that has no line here is
+// refused to everybody.
+var calls = map[string][]Role{
+	"WhoAmI":       Roles(),
+	"GetJobs":      readers,
+	"ListJobs":     readers,
+	"CountJobs":    readers,
+	"WatchBoard":   readers,
+	"ListEvents":   readers,
+	"ExplainJob":   readers,
+	"ListEntities": readers,
+	"ListBoards":   readers,
+	"GetBoard":     readers,
+
+	"PostJobs": {Poster, TenantAdmin, Operator},
+
+	"ClaimJobs":      {Worker, TenantAdmin, Operator},
+	"ExtendClaims":   {Worker, TenantAdmin, Operator},
+	"ConsumeJobs":    {Worker, TenantAdmin, Operator},
+	"AbandonJobs":    {Worker, TenantAdmin, Operator},
+	"TrashJobs":      {Worker, TenantAdmin, Operator},
+	"RegisterEntity": {Worker, TenantAdmin, Operator},
+
+	"RestoreJobs": {TenantAdmin, Operator},
+	"PurgeJobs":   {TenantAdmin, Operator},
+	"ReleaseJobs": {TenantAdmin, Operator},
+	"PauseBoard":  {TenantAdmin, Operator},
+	"ResumeBoard": {TenantAdmin, Operator},
+
+	MetricsCall: {Metrics, Operator},
+}

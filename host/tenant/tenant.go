@@ -1,0 +1,175 @@
+// Package tenant knows who may call, and what. A secret leads to a token, the
+// token to one tenant and some roles, and one table says which role may make
+// which call.
+//
+// A call's board is looked up in the tenant of its token and nowhere else, so
+// that not even an operator reaches another tenant's board by naming it.
+package tenant
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// Default is the tenant of every token and board that names none.
+const Default = "default"
+
+// Limits on a secret, in bytes. The upper one bounds what an unknown caller can
+// make the server hash.
+const (
+	MinSecret = 16
+	MaxSecret = 4096
+)
+
+// Digest is all that is kept of a secret: its SHA-256. A secret has too many
+// possible values to be guessed from it, so a slow hash would protect nothing
+// more and would cost every call.
+type Digest [sha256.Size]byte
+
+// DigestOf returns the digest of a secret.
+func DigestOf(secret string) Digest { return sha256.Sum256([]byte(secret)) }
+
+// CheckSecret refuses a secret that is too short to be safe or too long to be
+// accepted. Its error does not repeat the secret.
+func CheckSecret(secret string) error {
+	switch {
+	case len(secret) < MinSecret:
+		return job.Errorf(job.Invalid, "the secret has %d characters, want at least %d: take one from `openssl rand -hex 32`", len(secret), MinSecret)
+	case len(secret) > MaxSecret:
+		return job.Errorf(job.Invalid, "the secret has %d characters, want at most %d", len(secret), MaxSecret)
+	}
+	return nil
+}
+
+// Token is a way into one tenant.
+type Token struct {
+	Name   string
+	Tenant string // empty: Default
+	Roles  []Role
+	Boards []string // the only boards that it may touch; empty: all of its tenant
+	Digest Digest
+}
+
+// Registry knows every token. It never changes, so that any number of calls may
+// ask it at once; a new configuration gets a new one.
+type Registry struct {
+	byDigest map[Digest]*entry
+	nobody   entry
+}
+
+type entry struct {
+	digest    Digest
+	principal Principal
+}
+
+// NewRegistry makes a Registry of tokens. Two tokens of one name in one tenant
+// and two tokens with one secret are refused, as is a token without a secret or
+// with a role that does not exist.
+func NewRegistry(tokens []Token) (*Registry, error) {
+	r := &Registry{byDigest: make(map[Digest]*entry, len(tokens))}
+	names := make(map[[2]string]bool, len(tokens))
+	for _, t := range tokens {
+		if t.Tenant == "" {
+			t.Tenant = Default
+		}
+		for _, role := range t.Roles {
+			if _, err := ParseRole(string(role)); err != nil {
+				return nil, &job.Error{Kind: job.Invalid, Message: fmt.Sprintf("token %q", t.Name), Err: err}
+			}
+		}
+		name := [2]string{t.Tenant, t.Name}
+		other := r.byDigest[t.Digest]
+		switch {
+		case t.Digest == Digest{}:
+			return nil, job.Errorf(job.Invalid, "token %q of tenant %q has no secret", t.Name, t.Tenant)
+		case names[name]:
+			return nil, job.Errorf(job.Invalid, "tenant %q has two tokens named %q", t.Tenant, t.Name)
+		case other != nil:
+			return nil, job.Errorf(job.Invalid, "token %q of tenant %q has the same secret as token %q of tenant %q; every token needs one of its own",
+				t.Name, t.Tenant, other.principal.TokenName, other.principal.Tenant)
+		}
+		names[name] = true
+		r.byDigest[t.Digest] = &entry{digest: t.Digest, principal: Principal{
+			Tenant: t.Tenant, TokenName: t.Name, Roles: slices.Clone(t.Roles), Boards: slices.Clone(t.Boards),
+		}}
+	}
+	return r, nil
+}
+
+// Authenticate returns whom a secret stands for. A secret that is not known is
+// Unauthenticated, with the same words whatever was wrong with it. The time
+// that it takes tells nothing of any secret: the table is searched by hash, of
+// which a caller cannot choose the first bits, and the hash that was found is
+// compared as a whole.
+func (r *Registry) Authenticate(secret string) (*Principal, error) {
+	if secret == "" {
+		return nil, job.Errorf(job.Unauthenticated, "this call needs a token: send the header Authorization: Bearer SECRET")
+	}
+	if len(secret) > MaxSecret {
+		return nil, unknownToken()
+	}
+	digest := DigestOf(secret)
+	found, ok := r.byDigest[digest]
+	if !ok {
+		found = &r.nobody
+	}
+	same := subtle.ConstantTimeCompare(digest[:], found.digest[:]) == 1
+	if !ok || !same {
+		return nil, unknownToken()
+	}
+	return &found.principal, nil
+}
+
+func unknownToken() error {
+	return job.Errorf(job.Unauthenticated, "the token is not known to this server")
+}
+
+// Principal is who makes a call. It is shared between calls and not changed.
+type Principal struct {
+	Tenant    string
+	TokenName string
+	Roles     []Role
+	Boards    []string // the only boards that it may touch; empty: all of its tenant
+}
+
+// Has reports whether one of the principal's roles is the given one. What a
+// role allows is May's to say.
+func (p *Principal) Has(role Role) bool { return slices.Contains(p.Roles, role) }
+
+// Sees reports whether the principal is bound to no boards, or to this one.
+func (p *Principal) Sees(board string) bool {
+	return len(p.Boards) == 0 || slices.Contains(p.Boards, board)
+}
+
+// May reports whether the principal may make a call of BoardService, named
+// without its service, on a board of its tenant. The board is empty for a call
+// that has none; the caller then leaves out of the answer what Sees denies.
+func (p *Principal) May(call, board string) bool { return p.Check(call, board) == nil }
+
+// Check is May with the reason: PermissionDenied, naming the roles that would
+// do. It does not depend on whether the board exists.
+func (p *Principal) Check(call, board string) error {
+	allowed := calls[call]
+	if !slices.ContainsFunc(allowed, p.Has) {
+		return job.Errorf(job.PermissionDenied, "token %q has the roles [%s]; %s needs one of [%s]",
+			p.TokenName, join(p.Roles), call, join(allowed))
+	}
+	if board != "" && !p.Sees(board) {
+		return job.Errorf(job.PermissionDenied, "token %q is bound to the boards [%s], and %q is none of them",
+			p.TokenName, strings.Join(p.Boards, ", "), board)
+	}
+	return nil
+}
+
+func join(roles []Role) string {
+	words := make([]string, len(roles))
+	for i, role := range roles {
+		words[i] = string(role)
+	}
+	return strings.Join(words, ", ")
+}

@@ -1,0 +1,231 @@
+package tenant_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/boardd/boardd/host/tenant"
+	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+const secret = "0123456789abcdef"
+
+func registry(t *testing.T, tokens ...tenant.Token) *tenant.Registry {
+	t.Helper()
+	r, err := tenant.NewRegistry(tokens)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// want says, in words of its own, which role may make which call: the columns
+// are viewer, poster, worker, policy-author, tenant-admin, operator, metrics.
+var want = map[string]string{
+	"WhoAmI":         "v p w a t o m",
+	"GetJobs":        "v p w a t o -",
+	"ListJobs":       "v p w a t o -",
+	"CountJobs":      "v p w a t o -",
+	"WatchBoard":     "v p w a t o -",
+	"ListEvents":     "v p w a t o -",
+	"ExplainJob":     "v p w a t o -",
+	"ListEntities":   "v p w a t o -",
+	"ListBoards":     "v p w a t o -",
+	"GetBoard":       "v p w a t o -",
+	"PostJobs":       "- p - - t o -",
+	"ClaimJobs":      "- - w - t o -",
+	"ExtendClaims":   "- - w - t o -",
+	"ConsumeJobs":    "- - w - t o -",
+	"AbandonJobs":    "- - w - t o -",
+	"TrashJobs":      "- - w - t o -",
+	"RegisterEntity": "- - w - t o -",
+	"RestoreJobs":    "- - - - t o -",
+	"PurgeJobs":      "- - - - t o -",
+	"ReleaseJobs":    "- - - - t o -",
+	"PauseBoard":     "- - - - t o -",
+	"ResumeBoard":    "- - - - t o -",
+	"GET /metrics":   "- - - - - o m",
+}
+
+func TestMay(t *testing.T) {
+	t.Parallel()
+	for call, line := range want {
+		for i, mark := range strings.Fields(line) {
+			role := tenant.Roles()[i]
+			p := &tenant.Principal{Tenant: "acme", TokenName: "ci", Roles: []tenant.Role{role}}
+			if got := p.May(call, "octavia"); got != (mark != "-") {
+				t.Errorf("%s with role %s: May is %v, want %v", call, role, got, !got)
+			}
+		}
+	}
+}
+
+func TestEveryCallHasALine(t *testing.T) {
+	t.Parallel()
+	all := tenant.Principal{Roles: tenant.Roles()}
+	found := 0
+	services := boarddv1.File_boardd_v1_boardd_proto.Services()
+	for i := range services.Len() {
+		methods := services.Get(i).Methods()
+		for j := range methods.Len() {
+			found++
+			call := string(methods.Get(j).Name())
+			if !all.May(call, "") {
+				t.Errorf("%s has no line in the table of calls: nobody may make it", call)
+			}
+			if _, ok := want[call]; !ok {
+				t.Errorf("%s has no line in this test", call)
+			}
+		}
+	}
+	if found != len(want)-1 {
+		t.Errorf("the proto has %d calls, this test has lines for %d", found, len(want)-1)
+	}
+}
+
+func TestUnknownCallIsDenied(t *testing.T) {
+	t.Parallel()
+	all := tenant.Principal{Roles: tenant.Roles()}
+	for _, call := range []string{"", "getjobs", "DropEverything"} {
+		if all.May(call, "") {
+			t.Errorf("May(%q) is true", call)
+		}
+	}
+}
+
+func TestBoundToBoards(t *testing.T) {
+	t.Parallel()
+	bound := tenant.Principal{TokenName: "ci", Roles: []tenant.Role{tenant.Operator}, Boards: []string{"a", "b"}}
+	for board, ok := range map[string]bool{"a": true, "b": true, "c": false, "": true} {
+		if got := bound.May("GetJobs", board); got != ok {
+			t.Errorf("board %q: May is %v, want %v", board, got, ok)
+		}
+	}
+	err := bound.Check("GetJobs", "c")
+	if !errors.Is(err, job.PermissionDenied) {
+		t.Fatalf("got %v, want %v", err, job.PermissionDenied)
+	}
+	if got, want := err.Error(), `token "ci" is bound to the boards [a, b], and "c" is none of them`; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+func TestCheckNamesTheRolesThatWouldDo(t *testing.T) {
+	t.Parallel()
+	p := tenant.Principal{TokenName: "ci", Roles: []tenant.Role{tenant.Viewer, tenant.Poster}}
+	err := p.Check("ClaimJobs", "octavia")
+	if !errors.Is(err, job.PermissionDenied) {
+		t.Fatalf("got %v, want %v", err, job.PermissionDenied)
+	}
+	want := `token "ci" has the roles [viewer, poster]; ClaimJobs needs one of [worker, tenant-admin, operator]`
+	if got := err.Error(); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+func TestAuthenticate(t *testing.T) {
+	t.Parallel()
+	r := registry(t,
+		tenant.Token{Name: "ci", Tenant: "acme", Roles: []tenant.Role{tenant.Poster}, Boards: []string{"octavia"}, Digest: tenant.DigestOf(secret)},
+		tenant.Token{Name: "ci", Roles: []tenant.Role{tenant.Worker}, Digest: tenant.DigestOf(secret + "2")},
+	)
+	for in, want := range map[string]tenant.Principal{
+		secret:       {Tenant: "acme", TokenName: "ci", Roles: []tenant.Role{tenant.Poster}, Boards: []string{"octavia"}},
+		secret + "2": {Tenant: "default", TokenName: "ci", Roles: []tenant.Role{tenant.Worker}},
+	} {
+		got, err := r.Authenticate(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, *got); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+	}
+}
+
+func TestAuthenticateRefuses(t *testing.T) {
+	t.Parallel()
+	r := registry(t, tenant.Token{Name: "ci", Roles: tenant.Roles(), Digest: tenant.DigestOf(secret)})
+	digest := tenant.DigestOf(secret)
+	messages := map[string]bool{}
+	for _, in := range []string{"x", secret[1:], secret + " ", strings.ToUpper(secret), string(digest[:]), fmt.Sprintf("%x", digest), strings.Repeat("a", tenant.MaxSecret+1)} {
+		p, err := r.Authenticate(in)
+		if !errors.Is(err, job.Unauthenticated) || p != nil {
+			t.Errorf("%.20q: got %v, %v, want %v", in, p, err, job.Unauthenticated)
+			continue
+		}
+		messages[err.Error()] = true
+	}
+	if len(messages) != 1 {
+		t.Errorf("a refusal tells what was wrong: %v", messages)
+	}
+	if _, err := r.Authenticate(""); !errors.Is(err, job.Unauthenticated) {
+		t.Errorf("no secret: got %v, want %v", err, job.Unauthenticated)
+	}
+	if _, err := new(tenant.Registry).Authenticate(secret); !errors.Is(err, job.Unauthenticated) {
+		t.Errorf("empty registry: got %v, want %v", err, job.Unauthenticated)
+	}
+}
+
+func TestNewRegistryRefuses(t *testing.T) {
+	t.Parallel()
+	a := tenant.Token{Name: "a", Digest: tenant.DigestOf("a")}
+	for name, tokens := range map[string][]tenant.Token{
+		"no secret":    {{Name: "a"}},
+		"a name twice": {a, {Name: "a", Tenant: tenant.Default, Digest: tenant.DigestOf("b")}},
+		"same secret":  {a, {Name: "b", Digest: tenant.DigestOf("a")}},
+		"unknown role": {{Name: "a", Roles: []tenant.Role{"root"}, Digest: tenant.DigestOf("a")}},
+	} {
+		if _, err := tenant.NewRegistry(tokens); !errors.Is(err, job.Invalid) {
+			t.Errorf("%s: got %v, want %v", name, err, job.Invalid)
+		}
+	}
+}
+
+func TestRegistryKeepsItsOwnCopy(t *testing.T) {
+	t.Parallel()
+	token := tenant.Token{Name: "a", Roles: []tenant.Role{tenant.Viewer}, Boards: []string{"x"}, Digest: tenant.DigestOf(secret)}
+	r := registry(t, token)
+	token.Roles[0], token.Boards[0] = tenant.Operator, "y"
+	p, err := r.Authenticate(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.May("PurgeJobs", "x") || p.May("GetJobs", "y") {
+		t.Errorf("the caller's slices changed a principal: %+v", p)
+	}
+}
+
+func TestParseRole(t *testing.T) {
+	t.Parallel()
+	for _, role := range tenant.Roles() {
+		if got, err := tenant.ParseRole(string(role)); err != nil || got != role {
+			t.Errorf("ParseRole(%q) = %q, %v", role, got, err)
+		}
+	}
+	_, err := tenant.ParseRole("wroker")
+	if !errors.Is(err, job.Invalid) || !strings.Contains(err.Error(), `did you mean "worker"?`) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestCheckSecret(t *testing.T) {
+	t.Parallel()
+	for in, ok := range map[string]bool{
+		"": false, secret[1:]: false, secret: true,
+		strings.Repeat("x", tenant.MaxSecret): true, strings.Repeat("x", tenant.MaxSecret+1): false,
+	} {
+		err := tenant.CheckSecret(in)
+		if (err == nil) != ok {
+			t.Errorf("%.20q: got %v", in, err)
+		}
+		if err != nil && in != "" && strings.Contains(err.Error(), in) {
+			t.Errorf("the message repeats the secret: %v", err)
+		}
+	}
+}
