@@ -1,0 +1,96 @@
+// Package config reads the configuration of a server: HCL in, plain structs
+// out. What it returns has been checked as far as that is possible without
+// running a driver or opening a socket, and it remembers where each thing
+// stands in the user's files, so that whoever finds a fault later can point at
+// it too.
+package config
+
+import (
+	"time"
+
+	"github.com/boardd/boardd/host/tenant"
+)
+
+// DefaultListen is where a server listens that is not told otherwise.
+const DefaultListen = "127.0.0.1:7422"
+
+// Config is the configuration of one server. Paths in it are absolute or
+// relative to the working directory, never to a file.
+type Config struct {
+	Listen            string // HOST:PORT; HOST may be empty for every address
+	MetricsListen     string // likewise; empty: metrics only at Listen, with a token
+	DataDir           string // empty: none was named
+	PluginDir         string // empty: no drivers but the built-in ones
+	Hostnames         []string
+	InsecurePlaintext bool // TLS may be missing on an address that is not loopback
+	TLS               *TLS // nil: plaintext
+	Dev               bool // made by Dev
+
+	Tokens   []tenant.Token // of every tenant
+	Tenants  []string       // every tenant, tenant.Default always among them
+	Backends []Backend
+	Boards   []Board
+
+	places places
+}
+
+// TLS names the files of the server's certificate.
+type TLS struct {
+	CertFile     string
+	KeyFile      string
+	ClientCAFile string // empty: clients need no certificate
+}
+
+// Backend is one store and the driver that reaches it.
+type Backend struct {
+	Name     string
+	Driver   string
+	Settings []byte   // a JSON object for the driver, not yet checked against its schema
+	Tenants  []string // those that may use it; empty: every board of the configuration
+}
+
+// Board is one board on a backend. Its durations are never zero.
+type Board struct {
+	Name     string
+	Tenant   string
+	Backend  string
+	Settings []byte // a JSON object for the driver, not yet checked against its schema
+
+	Observe           bool // write nothing to the store
+	FenceByOwner      bool // a claim may be named by its owner alone
+	Lease             time.Duration
+	MaxLease          time.Duration
+	AllowNoExpiry     bool
+	IdempotencyWindow time.Duration
+	Retry             Retry
+}
+
+// Retry says what becomes of a job whose claim was lost or given back. The zero
+// Retry is: claimable again at once, any number of times.
+type Retry struct {
+	MaxAttempts int32
+	Backoff     time.Duration
+	MaxBackoff  time.Duration // 0: the board's default
+}
+
+// Names of what Dev makes.
+const (
+	DevToken   = "dev" // the token's name and its secret
+	DevBoard   = "default"
+	DevBackend = "embedded"
+)
+
+// Dev is the configuration of a server to try things with: loopback only, one
+// token with every role whose secret everybody knows, one board that survives a
+// restart in dataDir.
+func Dev(dataDir string) *Config {
+	c := &Config{Dev: true, Listen: DefaultListen, DataDir: dataDir, Tenants: []string{tenant.Default}}
+	c.Tokens = []tenant.Token{{
+		Name: DevToken, Tenant: tenant.Default, Roles: tenant.Roles(), Digest: tenant.DigestOf(DevToken),
+	}}
+	c.Backends = []Backend{{Name: DevBackend, Driver: "embedded", Settings: []byte("{}")}}
+	board := newBoard(DevBoard)
+	board.Backend = DevBackend
+	c.Boards = []Board{board}
+	return c
+}

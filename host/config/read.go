@@ -1,0 +1,275 @@
+package config
+
+import (
+	"encoding/hex"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/boardd/boardd/host/tenant"
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/nearest"
+)
+
+// MaxWindow bounds what a board may be told to remember.
+const MaxWindow = 366 * 24 * time.Hour
+
+// root reads what stands outside of all blocks, and with it the whole file.
+func (l *loader) root(s *section) {
+	c := l.config
+	if text, ok := s.text("listen"); ok && l.first(s, "listen") {
+		c.Listen = text
+	}
+	if text, ok := s.text("metrics_listen"); ok && l.first(s, "metrics_listen") {
+		c.MetricsListen = text
+	}
+	if path, ok := s.path("data_dir"); ok && l.first(s, "data_dir") {
+		c.DataDir = path
+	}
+	if path, ok := s.path("plugin_dir"); ok && l.first(s, "plugin_dir") {
+		c.PluginDir = path
+	}
+	if list, ok := s.texts("hostnames"); ok && l.first(s, "hostnames") {
+		c.Hostnames = list
+	}
+	if s.truth("insecure_plaintext") && l.first(s, "insecure_plaintext") {
+		c.InsecurePlaintext = true
+	}
+	if inner := s.single("tls"); inner != nil && l.firstAt("tls", inner.at) {
+		l.tls(inner)
+	}
+	if inner := s.single("catalog"); inner != nil && l.firstAt("catalog", inner.at) {
+		inner.refuse("backend", "keep tenants, tokens and boards that are made through the API")
+		inner.close("catalog", "")
+	}
+	for _, inner := range s.named("token") {
+		l.token(inner, tenant.Default)
+	}
+	for _, inner := range s.named("backend") {
+		l.backend(inner)
+	}
+	for _, inner := range s.named("tenant") {
+		l.tenant(inner)
+	}
+	for _, inner := range s.named("board") {
+		l.board(inner)
+	}
+	s.refuse("policy", "run policies")
+	s.close("", "")
+}
+
+// first reports whether a setting outside of all blocks is given for the first
+// time, in whichever file.
+func (l *loader) first(s *section, name string) bool { return l.firstAt(name, s.place(name)) }
+
+func (l *loader) firstAt(name string, at Place) bool {
+	if before, twice := l.once[name]; twice {
+		l.problem(at, name+" is given twice, the first time at "+before.String())
+		return false
+	}
+	l.once[name] = at
+	return true
+}
+
+func (l *loader) tls(s *section) {
+	t := &TLS{}
+	t.CertFile = l.certificate(s, "cert_file", true)
+	t.KeyFile = l.certificate(s, "key_file", true)
+	t.ClientCAFile = l.certificate(s, "client_ca_file", false)
+	l.config.TLS = t
+	s.close("tls", "")
+}
+
+// certificate reads the name of a file that has to be there.
+func (l *loader) certificate(s *section, name string, required bool) string {
+	path, ok := s.path(name)
+	switch {
+	case ok:
+		if _, err := readFile(path); err != nil {
+			s.wrong(name, "%s: %s", path, plainError(err))
+		}
+	case required && !s.has(name):
+		s.wrong(name, "it is missing")
+	}
+	return path
+}
+
+// tokenPlace is where a token of a file stands, and what it is bound to.
+type tokenPlace struct {
+	section *section
+	tenant  string
+	boards  []string
+}
+
+func (l *loader) token(s *section, of string) {
+	t := tenant.Token{Name: s.label, Tenant: of, Roles: s.roles(), Digest: s.secret()}
+	t.Boards, _ = s.texts("boards")
+	if s.has("boards") && len(t.Boards) == 0 {
+		s.wrong("boards", "the list is empty; leave it out for every board of the tenant")
+	}
+	l.config.Tokens = append(l.config.Tokens, t)
+	l.tokens = append(l.tokens, tokenPlace{section: s, tenant: of, boards: t.Boards})
+	s.close("token", of+"/"+s.label)
+}
+
+// roles reads the roles of a token.
+func (s *section) roles() []tenant.Role {
+	names, ok := s.texts("roles")
+	if ok && len(names) == 0 || !s.has("roles") {
+		s.wrong("roles", "want at least one role")
+	}
+	var roles []tenant.Role
+	for _, name := range names {
+		role, err := tenant.ParseRole(clip(name))
+		if err != nil {
+			s.wrong("roles", "%v", err)
+			continue
+		}
+		roles = append(roles, role)
+	}
+	return roles
+}
+
+// secret reads the secret of a token, or its digest. No message repeats it.
+func (s *section) secret() tenant.Digest {
+	plain, isPlain := s.text("secret")
+	hashed, isHashed := s.text("secret_sha256")
+	switch {
+	case s.has("secret") && s.has("secret_sha256"):
+		s.wrong("secret_sha256", "the token has a secret already; give one of the two")
+	case isPlain:
+		if err := tenant.CheckSecret(plain, s.loader.source.Dev); err != nil {
+			s.wrong("secret", "%v", err)
+		}
+		return tenant.DigestOf(plain)
+	case isHashed:
+		var digest tenant.Digest
+		raw, err := hex.DecodeString(hashed)
+		if err != nil || copy(digest[:], raw) != len(digest) || len(raw) != len(digest) {
+			s.wrong("secret_sha256", "want the SHA-256 of the secret as 64 hexadecimal digits: printf %%s SECRET | sha256sum")
+		}
+		return digest
+	case !s.has("secret") && !s.has("secret_sha256"):
+		s.wrong("secret", `it is missing; take it from the environment or a file: secret = env("NAME")`)
+	}
+	return tenant.Digest{}
+}
+
+// grantPlace is where a backend of a file stands.
+type grantPlace struct {
+	section *section
+	tenants []string
+}
+
+func (l *loader) backend(s *section) {
+	b := Backend{Name: s.label}
+	var ok bool
+	if b.Driver, ok = s.text("driver"); !ok && !s.has("driver") {
+		s.wrong("driver", "it is missing; want embedded, redis, zookeeper or a program in plugin_dir")
+	}
+	if ok {
+		if err := checkName(strings.ToLower(b.Driver)); err != nil {
+			s.wrong("driver", "%v", err)
+		}
+	}
+	b.Settings = s.object("config")
+	b.Tenants, ok = s.texts("tenants")
+	if ok && len(b.Tenants) == 0 {
+		s.wrong("tenants", "the list is empty; leave it out for every board of the configuration")
+	}
+	l.config.Backends = append(l.config.Backends, b)
+	l.grants = append(l.grants, grantPlace{section: s, tenants: b.Tenants})
+	s.close("backend", s.label)
+}
+
+func (l *loader) tenant(s *section) {
+	if s.label != tenant.Default {
+		l.config.Tenants = append(l.config.Tenants, s.label)
+	}
+	l.firstAt(s.title, s.at)
+	for _, inner := range s.named("token") {
+		l.token(inner, s.label)
+	}
+	s.refuse("limits", "limit what a tenant uses")
+	s.close("tenant", s.label)
+}
+
+// newBoard returns a board with every default.
+func newBoard(name string) Board {
+	return Board{
+		Name: name, Tenant: tenant.Default, Settings: []byte("{}"),
+		Lease: job.DefaultLease, MaxLease: job.MaxLease, IdempotencyWindow: driver.DefaultWindow,
+	}
+}
+
+func (l *loader) board(s *section) {
+	b := newBoard(s.label)
+	if name, ok := s.text("tenant"); ok {
+		b.Tenant = name
+	}
+	var ok bool
+	if b.Backend, ok = s.text("backend"); ok && b.Backend == "" || !s.has("backend") {
+		s.wrong("backend", "it is missing; want the name of a backend block")
+	}
+	b.Settings = s.object("config")
+	b.Observe = s.choice("mode", "serve", "observe") == "observe"
+	b.FenceByOwner = s.choice("fencing", "token", "owner") == "owner"
+	if d, ok := s.duration("max_lease", job.MinLease, job.MaxLease); ok {
+		b.MaxLease = d
+	}
+	if d, ok := s.duration("lease", job.MinLease, job.MaxLease); ok {
+		b.Lease = d
+		if d > b.MaxLease {
+			s.wrong("lease", "it is %s, more than max_lease, which is %s", short(d), short(b.MaxLease))
+		}
+	}
+	b.Lease = min(b.Lease, b.MaxLease)
+	b.AllowNoExpiry = s.truth("allow_no_expiry")
+	if d, ok := s.duration("idempotency_window", time.Second, MaxWindow); ok {
+		b.IdempotencyWindow = d
+	}
+	if inner := s.single("retry"); inner != nil {
+		b.Retry = inner.retry()
+		inner.close("board", b.Tenant+"/"+b.Name, "retry")
+	}
+	s.refuse("history", "keep finished jobs")
+	s.refuse("eligibility", "run policies")
+	s.refuse("ordering", "run policies")
+	l.config.Boards = append(l.config.Boards, b)
+	l.boards = append(l.boards, s)
+	s.close("board", b.Tenant+"/"+b.Name)
+}
+
+func (s *section) retry() Retry {
+	var r Retry
+	if n, ok := s.number("max_attempts", 1, math.MaxInt32); ok {
+		r.MaxAttempts = int32(n)
+	}
+	most := job.MaxNotBeforeDays * 24 * time.Hour
+	r.Backoff, _ = s.duration("backoff", time.Millisecond, most)
+	var bounded bool
+	r.MaxBackoff, bounded = s.duration("max_backoff", time.Millisecond, most)
+	if bounded && !s.has("backoff") {
+		s.wrong("max_backoff", "it bounds nothing, since backoff is missing")
+	}
+	if bounded && r.MaxBackoff < r.Backoff {
+		s.wrong("max_backoff", "it is %s, less than backoff, which is %s", short(r.MaxBackoff), short(r.Backoff))
+	}
+	return r
+}
+
+// choice reads one of some words, of which the first is the default.
+func (s *section) choice(name string, words ...string) string {
+	text, ok := s.text(name)
+	if !ok {
+		return words[0]
+	}
+	for _, word := range words {
+		if text == word {
+			return word
+		}
+	}
+	s.wrong(name, "want one of %s, got %q%s", strings.Join(words, ", "), clip(text), nearest.Hint(text, words))
+	return words[0]
+}

@@ -1,0 +1,346 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/boardd/boardd/sdk/nearest"
+)
+
+// section reads one block, or what stands outside of all blocks. It hands out
+// settings and blocks by name, and close reports those that nobody asked for:
+// so the reader is its own schema, and the names that it suggests are the ones
+// that it knows.
+type section struct {
+	loader *loader
+	file   string // as the user named it
+	title  string // `board "octavia"`; empty outside of all blocks
+	label  string // octavia
+	at     Place  // of the block's first word
+	body   *hclsyntax.Body
+
+	settings, blocks []string // the names asked for
+	places           map[string]Place
+}
+
+// problem reports something wrong at a place in this section.
+func (s *section) problem(at Place, format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	if s.title != "" {
+		text = s.title + ": " + text
+	}
+	s.loader.problem(at, text)
+}
+
+// wrong reports something wrong with a setting or, where it is absent, with the
+// section.
+func (s *section) wrong(name, format string, args ...any) {
+	s.problem(s.place(name), name+": "+format, args...)
+}
+
+// place returns where a setting's value stands.
+func (s *section) place(name string) Place {
+	if attribute, ok := s.body.Attributes[name]; ok {
+		return s.start(attribute.Expr.Range())
+	}
+	return s.at
+}
+
+func (s *section) start(r hcl.Range) Place {
+	return Place{File: s.file, Line: r.Start.Line, Column: r.Start.Column}
+}
+
+// has reports whether the setting is there.
+func (s *section) has(name string) bool {
+	_, ok := s.body.Attributes[name]
+	return ok
+}
+
+// value evaluates a setting. It is false for one that is absent, null or wrong.
+func (s *section) value(name string) (cty.Value, bool) {
+	s.settings = append(s.settings, name)
+	attribute, ok := s.body.Attributes[name]
+	if !ok {
+		return cty.NilVal, false
+	}
+	s.places[name] = s.start(attribute.Expr.Range())
+	if !s.evaluable(attribute.Expr) {
+		return cty.NilVal, false
+	}
+	value, diagnostics := attribute.Expr.Value(s.loader.scope(s.file))
+	if diagnostics.HasErrors() {
+		s.loader.diagnose(s.file, s.title, diagnostics)
+		return cty.NilVal, false
+	}
+	if value.IsNull() {
+		s.wrong(name, "null is no value; leave the setting out instead")
+		return cty.NilVal, false
+	}
+	return value, value.IsWhollyKnown()
+}
+
+// text reads a string.
+func (s *section) text(name string) (string, bool) {
+	value, ok := s.value(name)
+	if !ok {
+		return "", false
+	}
+	if value.Type() != cty.String {
+		s.wrong(name, "want text in quotes, got %s", kindOf(value))
+		return "", false
+	}
+	return value.AsString(), true
+}
+
+// path reads a file's name and resolves it against the folder of the file that
+// it stands in.
+func (s *section) path(name string) (string, bool) {
+	text, ok := s.text(name)
+	if !ok {
+		return "", false
+	}
+	if text == "" {
+		s.wrong(name, "want the name of a file or folder, got nothing")
+		return "", false
+	}
+	return resolve(s.file, text), true
+}
+
+// resolve returns a path from a configuration file relative to that file.
+func resolve(file, path string) string {
+	if filepath.IsAbs(path) {
+		return filepath.Clean(path)
+	}
+	return filepath.Join(filepath.Dir(file), path)
+}
+
+// truth reads a boolean.
+func (s *section) truth(name string) bool {
+	value, ok := s.value(name)
+	if !ok {
+		return false
+	}
+	if value.Type() != cty.Bool {
+		s.wrong(name, "want true or false, got %s", kindOf(value))
+		return false
+	}
+	return value.True()
+}
+
+// duration reads a duration, which must be between two bounds.
+func (s *section) duration(name string, least, most time.Duration) (time.Duration, bool) {
+	value, ok := s.value(name)
+	if !ok {
+		return 0, false
+	}
+	if value.Type() != cty.String {
+		s.wrong(name, `want a duration in quotes, such as "30s" or "72h", got %s`, kindOf(value))
+		return 0, false
+	}
+	d, err := time.ParseDuration(value.AsString())
+	switch {
+	case err != nil:
+		s.wrong(name, `%q is not a duration; want one such as "30s", "5m" or "72h"`, clip(value.AsString()))
+	case d < least || d > most:
+		s.wrong(name, "want a duration from %s to %s, got %s", short(least), short(most), value.AsString())
+	default:
+		return d, true
+	}
+	return 0, false
+}
+
+// short writes a duration without the zeros at its end.
+func short(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
+
+// number reads a whole number, which must be between two bounds.
+func (s *section) number(name string, least, most int64) (int64, bool) {
+	value, ok := s.value(name)
+	if !ok {
+		return 0, false
+	}
+	if value.Type() != cty.Number {
+		s.wrong(name, "want a whole number, got %s", kindOf(value))
+		return 0, false
+	}
+	n, ok := wholeNumber(value)
+	if !ok || n < least || n > most {
+		s.wrong(name, "want a whole number from %d to %d", least, most)
+		return 0, false
+	}
+	return n, true
+}
+
+// texts reads a list of strings.
+func (s *section) texts(name string) ([]string, bool) {
+	value, ok := s.value(name)
+	if !ok {
+		return nil, false
+	}
+	if t := value.Type(); !t.IsTupleType() && !t.IsListType() && !t.IsSetType() {
+		s.wrong(name, `want a list such as ["a", "b"], got %s`, kindOf(value))
+		return nil, false
+	}
+	list := []string{}
+	for i, item := range value.AsValueSlice() {
+		if item.IsNull() || item.Type() != cty.String {
+			s.wrong(name, "item %d: want text in quotes, got %s", i+1, kindOf(item))
+			return nil, false
+		}
+		list = append(list, item.AsString())
+	}
+	return list, true
+}
+
+// object reads a driver's settings as JSON and remembers where each one stands.
+func (s *section) object(name string) []byte {
+	empty := []byte("{}")
+	value, ok := s.value(name)
+	if !ok {
+		return empty
+	}
+	if t := value.Type(); !t.IsObjectType() && !t.IsMapType() {
+		s.wrong(name, "want an object { ... }, got %s", kindOf(value))
+		return empty
+	}
+	s.remember(s.body.Attributes[name].Expr, []string{name})
+	text, err := jsonOf(value)
+	if err != nil {
+		s.wrong(name, "%v", err)
+		return empty
+	}
+	return text
+}
+
+// remember walks an object as it is written down.
+func (s *section) remember(expr hclsyntax.Expression, path []string) {
+	object, ok := expr.(*hclsyntax.ObjectConsExpr)
+	if !ok {
+		return
+	}
+	for _, item := range object.Items {
+		key, diagnostics := item.KeyExpr.Value(s.loader.scope(s.file))
+		if diagnostics.HasErrors() || key.IsNull() || !key.IsKnown() || key.Type() != cty.String {
+			continue // the evaluation of the whole has reported it
+		}
+		at := append(slices.Clone(path), key.AsString())
+		id := strings.Join(at, "\x00")
+		if first, twice := s.places[id]; twice {
+			s.problem(s.start(item.KeyExpr.Range()), "%s is given twice, the first time at %s", strings.Join(at, "."), first)
+		}
+		s.places[id] = s.start(item.ValueExpr.Range())
+		s.remember(item.ValueExpr, at)
+	}
+}
+
+// refuse reports a setting or block that the documentation names and this
+// version cannot carry out: ignoring it would be worse.
+func (s *section) refuse(name, what string) {
+	s.settings, s.blocks = append(s.settings, name), append(s.blocks, name)
+	if attribute, ok := s.body.Attributes[name]; ok {
+		s.problem(s.start(attribute.NameRange), "%s: this version of boardd does not %s yet", name, what)
+	}
+	for _, block := range s.body.Blocks {
+		if block.Type == name {
+			s.problem(s.start(block.TypeRange), "%s: this version of boardd does not %s yet", name, what)
+		}
+	}
+}
+
+// named returns the blocks of a type that carry one name each.
+func (s *section) named(kind string) []*section {
+	var list []*section
+	for _, block := range s.take(kind) {
+		if len(block.Labels) != 1 {
+			s.problem(s.start(block.TypeRange), `want one name after %s: %s "NAME" { ... }`, kind, kind)
+			continue
+		}
+		inner := s.inner(block, fmt.Sprintf("%s %q", kind, clip(block.Labels[0])))
+		inner.label = block.Labels[0]
+		if err := checkName(inner.label); err != nil {
+			s.problem(s.start(block.LabelRanges[0]), "%s: %v", kind, err)
+			continue
+		}
+		list = append(list, inner)
+	}
+	return list
+}
+
+// single returns the one block of a type that carries no name, or nil.
+func (s *section) single(kind string) *section {
+	var only *section
+	for _, block := range s.take(kind) {
+		switch {
+		case len(block.Labels) > 0:
+			s.problem(s.start(block.LabelRanges[0]), "%s takes no name: %s { ... }", kind, kind)
+		case only != nil:
+			s.problem(s.start(block.TypeRange), "%s is given twice, the first time at %s", kind, only.at)
+		default:
+			only = s.inner(block, kind)
+		}
+	}
+	return only
+}
+
+func (s *section) take(kind string) []*hclsyntax.Block {
+	s.blocks = append(s.blocks, kind)
+	return slices.DeleteFunc(slices.Clone(s.body.Blocks), func(b *hclsyntax.Block) bool { return b.Type != kind })
+}
+
+func (s *section) inner(block *hclsyntax.Block, title string) *section {
+	if s.title != "" {
+		title = s.title + ": " + title
+	}
+	return &section{
+		loader: s.loader, file: s.file, title: title,
+		at: s.start(block.TypeRange), body: block.Body, places: map[string]Place{},
+	}
+}
+
+// close reports what nobody asked for, and keeps the places of the rest for
+// Config.Locate: under the kind and name given, and within these under a path.
+func (s *section) close(kind, name string, path ...string) {
+	if s.title != "" {
+		s.loader.config.places[placeKey(kind, name, path)] = s.at
+	}
+	for setting, at := range s.places {
+		s.loader.config.places[placeKey(kind, name, append(slices.Clone(path), setting))] = at
+	}
+	known := slices.Concat(s.settings, s.blocks)
+	for _, name := range slices.Sorted(maps.Keys(s.body.Attributes)) {
+		at := s.start(s.body.Attributes[name].NameRange)
+		switch {
+		case slices.Contains(s.settings, name):
+		case slices.Contains(s.blocks, name):
+			s.problem(at, "%s is a block: write %s { ... } without the equals sign", name, name)
+		default:
+			s.problem(at, "there is no setting %q%s", clip(name), nearest.Hint(name, known))
+		}
+	}
+	for _, block := range s.body.Blocks {
+		at := s.start(block.TypeRange)
+		switch {
+		case slices.Contains(s.blocks, block.Type):
+		case slices.Contains(s.settings, block.Type):
+			s.problem(at, "%s is a setting: write %s = ...", block.Type, block.Type)
+		default:
+			s.problem(at, "there is no block %q%s", clip(block.Type), nearest.Hint(block.Type, known))
+		}
+	}
+}

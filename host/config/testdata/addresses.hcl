@@ -1,0 +1,2 @@
+listen         = "localhost"
+metrics_listen = "[::1]:99999"

@@ -1,0 +1,3 @@
+tls {
+  cert_file = "missing.pem"
+}

@@ -1,0 +1,27 @@
+catalog {
+  backend = "main"
+}
+backend "main" {
+  driver = "embedded"
+}
+tenant "acme" {
+  limits {
+    boards = 10
+  }
+}
+board "a" {
+  backend = "main"
+  history = "72h"
+  eligibility {
+    policy = "labels"
+  }
+  eligibility {
+    policy = "more"
+  }
+  ordering {
+    policy = "acme-order"
+  }
+}
+policy "acme-order" {
+  path = "policies/acme-order.wasm"
+}

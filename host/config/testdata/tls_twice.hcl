@@ -1,0 +1,6 @@
+tls {
+  cert_file = "server.pem"
+  key_file  = "server.pem"
+}
+tls {
+}
