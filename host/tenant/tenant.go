@@ -34,11 +34,17 @@ type Digest [sha256.Size]byte
 // DigestOf returns the digest of a secret.
 func DigestOf(secret string) Digest { return sha256.Sum256([]byte(secret)) }
 
-// CheckSecret refuses a secret that is too short to be safe or too long to be
-// accepted. Its error does not repeat the secret.
-func CheckSecret(secret string) error {
+// CheckSecret refuses a secret that is too short to be safe, too long to be
+// accepted, or of characters that cannot be sent in a header. A development
+// server (dev) takes a short one. The error does not repeat the secret.
+func CheckSecret(secret string, dev bool) error {
+	unsendable := func(r rune) bool { return r <= ' ' || r > '~' }
 	switch {
-	case len(secret) < MinSecret:
+	case secret == "":
+		return job.Errorf(job.Invalid, "the secret is empty")
+	case strings.ContainsFunc(secret, unsendable):
+		return job.Errorf(job.Invalid, "the secret has a character that a header cannot carry; want printable ASCII without spaces")
+	case len(secret) < MinSecret && !dev:
 		return job.Errorf(job.Invalid, "the secret has %d characters, want at least %d: take one from `openssl rand -hex 32`", len(secret), MinSecret)
 	case len(secret) > MaxSecret:
 		return job.Errorf(job.Invalid, "the secret has %d characters, want at most %d", len(secret), MaxSecret)

@@ -216,16 +216,26 @@ func TestParseRole(t *testing.T) {
 
 func TestCheckSecret(t *testing.T) {
 	t.Parallel()
-	for in, ok := range map[string]bool{
-		"": false, secret[1:]: false, secret: true,
-		strings.Repeat("x", tenant.MaxSecret): true, strings.Repeat("x", tenant.MaxSecret+1): false,
+	type verdicts struct{ Real, Dev bool }
+	for in, want := range map[string]verdicts{
+		"":                                      {false, false},
+		"short":                                 {false, true},
+		secret[1:]:                              {false, true},
+		secret:                                  {true, true},
+		secret + "\n":                           {false, false},
+		secret + " x":                           {false, false},
+		secret + "ä":                            {false, false},
+		strings.Repeat("x", tenant.MaxSecret):   {true, true},
+		strings.Repeat("x", tenant.MaxSecret+1): {false, false},
 	} {
-		err := tenant.CheckSecret(in)
-		if (err == nil) != ok {
-			t.Errorf("%.20q: got %v", in, err)
+		strict, dev := tenant.CheckSecret(in, false), tenant.CheckSecret(in, true)
+		if got := (verdicts{strict == nil, dev == nil}); got != want {
+			t.Errorf("%.20q: got %v (%v, %v), want %v", in, got, strict, dev, want)
 		}
-		if err != nil && in != "" && strings.Contains(err.Error(), in) {
-			t.Errorf("the message repeats the secret: %v", err)
+		for _, err := range []error{strict, dev} {
+			if err != nil && in != "" && strings.Contains(err.Error(), in) {
+				t.Errorf("the message repeats the secret: %v", err)
+			}
 		}
 	}
 }
