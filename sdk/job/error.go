@@ -66,8 +66,9 @@ func (k Kind) Retryable() bool {
 	switch k {
 	case Unavailable, OutcomeUnknown, Interrupted, QuotaExceeded, Internal:
 		return true
+	default:
+		return false
 	}
-	return false
 }
 
 // Error is the one error type of boardd: what was being done, to which job,
@@ -126,12 +127,10 @@ func KindOf(err error) Kind {
 	if err == nil {
 		return NoKind
 	}
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Kind
 	}
-	var k Kind
-	if errors.As(err, &k) {
+	if k, ok := errors.AsType[Kind](err); ok {
 		return k
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
