@@ -97,8 +97,7 @@ func escapeGlob(path string) string {
 // plainError says what is wrong with a file without its name, which the place
 // has already.
 func plainError(err error) string {
-	var pathError *fs.PathError
-	if errors.As(err, &pathError) {
+	if pathError, ok := errors.AsType[*fs.PathError](err); ok {
 		return pathError.Err.Error()
 	}
 	return err.Error()

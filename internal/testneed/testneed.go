@@ -11,21 +11,21 @@ import (
 )
 
 // Program returns the path of a program, or ends the test if there is none.
-func Program(t testing.TB, name string) string {
-	t.Helper()
+func Program(tb testing.TB, name string) string {
+	tb.Helper()
 	path, err := exec.LookPath(name)
 	if err != nil {
-		Skip(t, "the program "+name+" is not installed")
+		Skip(tb, "the program "+name+" is not installed")
 	}
 	return path
 }
 
 // Skip ends the test because something that it needs is missing. The reason
 // says what.
-func Skip(t testing.TB, reason string) {
-	t.Helper()
+func Skip(tb testing.TB, reason string) {
+	tb.Helper()
 	if os.Getenv("BOARDD_TEST_ALL") == "1" {
-		t.Fatalf("%s, and BOARDD_TEST_ALL=1 wants every test to run; scripts/setup.sh installs what is missing", reason)
+		tb.Fatalf("%s, and BOARDD_TEST_ALL=1 wants every test to run; scripts/setup.sh installs what is missing", reason)
 	}
-	t.Skip(reason)
+	tb.Skip(reason)
 }
