@@ -1,0 +1,37 @@
+LINTER := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+
+.PHONY: help build run test lint generate format check bench clean
+.DEFAULT_GOAL := help
+
+help: ## list these targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## put the programs into bin/
+	go build -trimpath -o bin/ ./cmd/...
+
+run: ## serve a board to try things with, on 127.0.0.1:7422
+	go run ./cmd/boardd serve --dev
+
+test: ## install what the tests need where that is possible, and run all of them
+	./scripts/setup.sh
+	./scripts/test.sh
+
+lint: ## run the linters, and check the format
+	go run $(LINTER) config verify
+	go run $(LINTER) run ./...
+	go run $(LINTER) fmt --diff ./...
+
+generate: ## write generated code anew (needs protoc)
+	./scripts/generate.sh
+
+format: ## format all Go code
+	go run $(LINTER) fmt ./...
+
+check: ## everything that continuous integration does
+	./.ci/run
+
+bench: ## run the benchmarks of all packages
+	go test -run='^$$' -bench=. -benchmem ./...
+
+clean: ## remove what was built
+	rm -rf bin

@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# Installs what the tests need beyond Go, with apt-get, where it is missing and
+# this user may. Where it cannot, it names what is missing and goes on: the tests
+# that need it skip themselves, or fail under BOARDD_TEST_ALL=1.
+set -euo pipefail
+
+# One line each: Debian's package, and a command that succeeds once it is there.
+needs='
+gcc                gcc --version
+protobuf-compiler  protoc --version
+python3            /usr/bin/python3 --version
+python3-grpcio     /usr/bin/python3 -c "import grpc"
+python3-protobuf   /usr/bin/python3 -c "import google.protobuf"
+'
+
+missing=()
+while read -r package check; do
+  [ -n "$package" ] || continue
+  bash -c "$check" >/dev/null 2>&1 </dev/null || missing+=("$package")
+done <<<"$needs"
+[ "${#missing[@]}" -gt 0 ] || exit 0
+
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+  if ! sudo -n true 2>/dev/null; then
+    echo "setup: missing, and not yours to install: ${missing[*]}" >&2
+    exit 0
+  fi
+  as_root=(sudo -n)
+fi
+if ! command -v apt-get >/dev/null; then
+  echo "setup: missing, and there is no apt-get to install them: ${missing[*]}" >&2
+  exit 0
+fi
+
+echo "setup: installing ${missing[*]}"
+install=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${missing[@]}")
+if ! "${install[@]}" >/dev/null 2>&1; then
+  "${as_root[@]}" apt-get update -q >/dev/null || true
+  "${install[@]}" >/dev/null || echo "setup: could not install ${missing[*]}" >&2
+fi
