@@ -49,6 +49,8 @@ type Claim struct {
 // Judge writes for each entry whether the class may have it. It may be called
 // from several goroutines and must not call the index. An error leaves the
 // entries unjudged: they are offered to nobody of the class until judged again.
+// The entries are only lent: neither they nor their Labels may be kept or
+// changed.
 type Judge func(ctx context.Context, entries []*Entry, allowed []bool) error
 
 // Order sorts jobs: score (higher first), priority class, operation priority
@@ -106,7 +108,7 @@ type PageRequest struct {
 	// for long; 0 is 4096. A page that ends by it has More set and Last where it
 	// stopped, and perhaps fewer entries than Limit.
 	Visit int
-	Match func(*Entry) bool // nil: all
+	Match func(*Entry) bool // nil: all; called off the lock
 }
 
 // Page is what PageRequest gives. The entries are snapshots that stay as they
@@ -122,25 +124,3 @@ type Lapse struct {
 	ID    job.ID
 	Claim Claim
 }
-
-// The index's methods, for its users' convenience in one place (see index.go):
-//
-//	New() *Index
-//	Put(e *Entry) bool                         // insert or replace; ignored (false) if e.Position is not newer than what is known, removed jobs included
-//	Remove(id, position) bool                  // likewise; remembers id until Forget passes the position
-//	Touch(id, position, claim Claim) bool      // an extension: new lease end, same version
-//	Forget(upTo driver.Position)               // no older news can come any more: drop the memory of removed jobs
-//	Reset()/Sync(fn)                           // replace everything by a new snapshot without a moment of emptiness: jobs not put meanwhile are removed
-//	Get(id) (*Entry, bool)                     // a snapshot
-//	Class(ctx, key string, judge Judge) (*Class, error) // finds or builds a worker class; at most MaxClasses, least used out; built in slices off the lock
-//	Take(class *Class, n int) []*Entry         // the best n ready ones, reserved for the caller: offered to nobody else until Put/Remove/Return
-//	TakeIDs(ids []job.ID)...                    // not needed: a claim by uuid goes to the store directly
-//	Return(ids ...job.ID)                      // gives reservations back unchanged
-//	Waiter(class) *Waiter                      // w.C is signalled when a job of the class became ready; FIFO; one job wakes one waiter; w.Close passes an unused signal on
-//	Left(ctx, ids) error                       // blocks until none of ids is open
-//	Changed() <-chan struct{}                  // closed at the next change (for listing waits)
-//	Page(PageRequest) Page
-//	Rank(id, class) (int64, bool)              // ready jobs of the class before it
-//	Count() Counts
-//	Tick(now time.Time) []Lapse                // moves jobs whose time has come to ready, returns lapsed claims (each once per lease end; Again(id, at) asks for another look)
-//	Next() (time.Time, bool)                   // when the next Tick is due;  DueSooner() <-chan struct{} is signalled when that moved closer

@@ -1,0 +1,170 @@
+package index
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// A ref names one version of a row: a row that was changed, or given to another
+// job, has another turn.
+type ref struct{ row, turn uint32 }
+
+// A batch is what a judge is shown at a time. Its entries are used again.
+type batch struct {
+	refs    []ref
+	entries []*Entry
+	allowed []bool
+	store   []Entry
+	labels  []job.Label
+}
+
+var batches = sync.Pool{New: func() any {
+	b := &batch{store: make([]Entry, slice), entries: make([]*Entry, 0, slice), allowed: make([]bool, slice)}
+	return b
+}}
+
+func (b *batch) reset() {
+	clear(b.store[:len(b.refs)])
+	clear(b.labels)
+	b.refs, b.entries, b.labels = b.refs[:0], b.entries[:0], b.labels[:0]
+}
+
+func (b *batch) add(ix *Index, h uint32, r *row) {
+	e := &b.store[len(b.refs)]
+	b.labels = ix.show(r, e, b.labels)
+	b.refs = append(b.refs, ref{h, r.turn})
+	b.entries = append(b.entries, e)
+}
+
+// judge asks for verdicts on the whole batch.
+func (b *batch) judge(ctx context.Context, judge Judge) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if len(b.refs) == 0 {
+		return nil
+	}
+	clear(b.allowed[:len(b.refs)])
+	return judge(ctx, b.entries, b.allowed[:len(b.refs)])
+}
+
+// docket is the jobs that became ready and lack the verdict of some class.
+type docket struct {
+	turn    chan struct{} // held by whoever has them judged
+	refs    []ref
+	queued  uint64 // how many ever came in
+	settled uint64 // how many of them are done
+}
+
+func (d *docket) init() { d.turn = make(chan struct{}, 1) }
+
+func (d *docket) queue(h, turn uint32) {
+	d.refs = append(d.refs, ref{h, turn})
+	d.queued++
+}
+
+// ticket names everything that is in the docket now; 0 if that is nothing.
+func (d *docket) ticket() uint64 {
+	if d.settled == d.queued {
+		return 0
+	}
+	return d.queued
+}
+
+// settle returns when the first so many of the docket have been judged. Judging
+// is done by one caller at a time, for the others as well. A judge that fails
+// leaves its class to be built again.
+func (ix *Index) settle(ctx context.Context, ticket uint64) error {
+	for ticket > 0 {
+		ix.mu.Lock()
+		done := ix.docket.settled >= ticket
+		ix.mu.Unlock()
+		if done {
+			return nil
+		}
+		select {
+		case ix.docket.turn <- struct{}{}:
+			ix.settlePart(context.WithoutCancel(ctx))
+			<-ix.docket.turn
+		case <-ctx.Done():
+			return &job.Error{Op: "worker class", Kind: job.Interrupted, Err: ctx.Err()}
+		}
+	}
+	return nil
+}
+
+// settlePart judges up to one batch, for each class those jobs that it has not
+// seen.
+func (ix *Index) settlePart(ctx context.Context) {
+	b := batches.Get().(*batch)
+	defer batches.Put(b)
+	b.reset()
+	ix.mu.Lock()
+	n := min(len(ix.docket.refs), slice)
+	for _, ref := range ix.docket.refs[:n] {
+		if r := ix.rows.at(ref.row); r.turn == ref.turn && r.place == ready {
+			b.add(ix, ref.row, r)
+		}
+	}
+	ix.docket.refs = ix.docket.refs[n:]
+	if len(ix.docket.refs) == 0 {
+		ix.docket.refs = nil
+	}
+	var hearings []hearing
+	for c := range ix.crowd.of(ix.crowd.active) {
+		if h := ix.hear(c, b); len(h.rows) > 0 {
+			hearings = append(hearings, h)
+		}
+	}
+	ix.mu.Unlock()
+	for _, h := range hearings {
+		ix.judgeHearing(ctx, h, b)
+	}
+	ix.mu.Lock()
+	ix.docket.settled += uint64(n)
+	ix.mu.Unlock()
+}
+
+// A hearing is the part of a batch that one class has to see.
+type hearing struct {
+	class *Class
+	rows  []int
+}
+
+func (ix *Index) hear(c *Class, b *batch) hearing {
+	h := hearing{class: c}
+	for i, ref := range b.refs {
+		r := ix.rows.at(ref.row)
+		if r.judged&(1<<c.slot) == 0 && c.reachedBy(r) {
+			h.rows = append(h.rows, i)
+		}
+	}
+	return h
+}
+
+func (ix *Index) judgeHearing(ctx context.Context, h hearing, all *batch) {
+	b := &batch{allowed: make([]bool, len(h.rows))}
+	for _, i := range h.rows {
+		b.refs = append(b.refs, all.refs[i])
+		b.entries = append(b.entries, all.entries[i])
+	}
+	err := b.judge(ctx, h.class.judge)
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	if err == nil {
+		ix.publish(h.class, b)
+		return
+	}
+	if h.class.state == built {
+		h.class.state = building
+	}
+	h.class.begun = false
+	h.class.retryAt = time.Now().Add(retry)
+}
+
+// retry is how long a class whose judge failed is left alone while only
+// waiters ask for it.
+const retry = time.Second

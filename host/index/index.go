@@ -1,0 +1,298 @@
+package index
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// slice is how many entries are worked on before the lock is let go.
+const slice = 1024
+
+// Index keeps the open jobs of one board. All its methods may be called from
+// many goroutines at once. It starts none of its own: what has to be judged is
+// judged by the goroutine that brought the news, off the lock.
+type Index struct {
+	start time.Time // of the clock that leases count on
+
+	mu     sync.Mutex
+	rows   slab[row]
+	rares  slab[rare]
+	names  *intern[string]
+	labels *intern[job.Label]
+	ids    map[job.ID]uint32
+	turn   uint32 // the last one given out
+
+	all   *ordered // every open job
+	ready *ordered // those that are claimable now and not reserved
+
+	reserved map[uint32]struct{}
+	claimed  int64
+	delays   timers // by time of day, in unix nanoseconds
+	leases   timers // by nanoseconds since start
+	sooner   chan struct{}
+
+	removed removals
+	sync    *Sync  // the one under way
+	syncs   uint32 // number of the last one
+
+	everyone *Class // of the empty key
+	crowd    crowd
+	docket   docket
+
+	changed    chan struct{} // made when somebody asks for it
+	departures map[job.ID][]*departure
+}
+
+// New returns an index without jobs.
+func New() *Index {
+	ix := &Index{
+		start: time.Now(),
+		names: newIntern(strings.Clone),
+		labels: newIntern(func(l job.Label) job.Label {
+			return job.Label{Key: strings.Clone(l.Key), Value: strings.Clone(l.Value)}
+		}),
+		ids:        make(map[job.ID]uint32),
+		reserved:   make(map[uint32]struct{}),
+		sooner:     make(chan struct{}, 1),
+		removed:    removals{at: make(map[job.ID]driver.Position)},
+		departures: make(map[job.ID][]*departure),
+	}
+	ix.rows.drop(ix.rows.take()) // so that the pivot has its place
+	ix.all, ix.ready = newOrdered(&ix.rows), newOrdered(&ix.rows)
+	ix.delays.rows, ix.leases.rows = &ix.rows, &ix.rows
+	ix.everyone = newClass("", nil)
+	ix.everyone.slot, ix.everyone.state, ix.everyone.ready = everySlot, built, ix.ready
+	ix.crowd.init()
+	ix.docket.init()
+	return ix
+}
+
+// Put inserts an entry or replaces what is known of its job, and ends a
+// reservation of it. It returns false, and changes nothing, if the entry's
+// position is not newer than what is known of the job, its removal included.
+func (ix *Index) Put(e *Entry) bool { return ix.PutAll([]*Entry{e}) == 1 }
+
+// PutAll is Put for many entries, in order, and much cheaper where there are
+// classes. It returns how many were news.
+func (ix *Index) PutAll(entries []*Entry) int {
+	news := 0
+	for part := range slices.Chunk(entries, slice) {
+		ix.mu.Lock()
+		now := time.Now()
+		for _, e := range part {
+			if ix.put(e, now) {
+				news++
+			}
+		}
+		ticket := ix.docket.ticket()
+		ix.mu.Unlock()
+		_ = ix.settle(context.Background(), ticket) // an error is the end of the context
+	}
+	return news
+}
+
+func (ix *Index) put(e *Entry, now time.Time) bool {
+	h, known := ix.ids[e.ID]
+	if !known {
+		if ix.removed.knows(e.ID, e.Position) {
+			return false
+		}
+		h = ix.rows.take()
+		r := ix.rows.at(h)
+		r.turn = ix.nextTurn()
+		r.move(e.Order())
+		ix.fill(r, e)
+		ix.ids[e.ID] = h
+		ix.all.add(h)
+	} else if !ix.replace(h, e) {
+		return false
+	}
+	r := ix.rows.at(h)
+	r.seen = ix.syncs
+	ix.settleDown(h, r, now)
+	ix.announce()
+	return true
+}
+
+// replace writes news about a known job and leaves it in no place.
+func (ix *Index) replace(h uint32, e *Entry) bool {
+	r := ix.rows.at(h)
+	unseen := ix.sync != nil && ix.sync.reset && r.seen != ix.syncs
+	r.seen = ix.syncs
+	if e.Position <= r.position && !unseen {
+		return false
+	}
+	ix.withdraw(h, r)
+	if o := e.Order(); o != r.order() {
+		ix.all.drop(h)
+		r.move(o)
+		ix.all.add(h)
+	}
+	if e.Version != r.version || unseen {
+		r.judged, r.allowed, r.turn = 0, 0, ix.nextTurn()
+	}
+	ix.fill(r, e)
+	return true
+}
+
+func (ix *Index) nextTurn() uint32 {
+	ix.turn++
+	return ix.turn
+}
+
+// settleDown gives a row that has no place the one that it belongs in.
+func (ix *Index) settleDown(h uint32, r *row, now time.Time) {
+	if r.rare != 0 {
+		if c := ix.rares.at(r.rare).claim; c != nil {
+			r.place = claimed
+			ix.claimed++
+			if !c.NoExpiry && !c.Ends.IsZero() {
+				ix.armLease(h, c.Ends)
+			}
+			return
+		}
+	}
+	if r.flags&heldBack == 0 && r.notBefore <= now.UnixNano() {
+		ix.offer(h, r)
+		return
+	}
+	r.place = waiting
+	if r.notBefore > now.UnixNano() {
+		ix.armDelay(h, r.notBefore)
+	}
+}
+
+// withdraw takes a row out of the place where it is.
+func (ix *Index) withdraw(h uint32, r *row) {
+	switch r.place {
+	case ready:
+		ix.hide(h, r)
+	case reserved:
+		delete(ix.reserved, h)
+	case claimed:
+		ix.claimed--
+		if r.timer != 0 {
+			ix.leases.drop(h)
+		}
+	case waiting:
+		if r.timer != 0 {
+			ix.delays.drop(h)
+		}
+	case vacant:
+	}
+	r.place = vacant
+}
+
+// offer makes a row claimable: for those of the classes that have a verdict at
+// once, for the others when they have one.
+func (ix *Index) offer(h uint32, r *row) {
+	r.place = ready
+	r.flags &^= woke
+	ix.ready.add(h)
+	for c := range ix.crowd.of(r.allowed) {
+		c.ready.add(h)
+	}
+	ix.wake(h, r)
+	if ix.crowd.active&^r.judged != 0 {
+		ix.docket.queue(h, r.turn)
+	}
+}
+
+// hide takes a row out of every set of claimable ones.
+func (ix *Index) hide(h uint32, r *row) {
+	ix.ready.drop(h)
+	for c := range ix.crowd.of(r.allowed) {
+		c.ready.drop(h)
+	}
+}
+
+// Remove takes a job out. It returns false, and changes nothing, if the
+// position is not newer than what is known of the job; otherwise it is
+// remembered until Forget passes the position, so that late news does not
+// bring the job back.
+func (ix *Index) Remove(id job.ID, position driver.Position) bool {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	h, known := ix.ids[id]
+	if !known {
+		if ix.removed.knows(id, position) {
+			return false
+		}
+		ix.removed.add(id, position)
+		return true
+	}
+	r := ix.rows.at(h)
+	unseen := ix.sync != nil && ix.sync.reset && r.seen != ix.syncs
+	if position <= r.position && !unseen {
+		return false
+	}
+	ix.remove(h, r)
+	ix.removed.add(id, position)
+	ix.announce()
+	return true
+}
+
+func (ix *Index) remove(h uint32, r *row) {
+	id := r.id
+	ix.withdraw(h, r)
+	ix.all.drop(h)
+	delete(ix.ids, id)
+	ix.empty(r)
+	ix.rows.drop(h)
+	ix.depart(id)
+}
+
+// Touch tells of an extension: the claim as it is now, at the same version. It
+// returns false if the position is not newer than what is known or the job is
+// not known as claimed.
+func (ix *Index) Touch(id job.ID, position driver.Position, claim Claim) bool {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	h, known := ix.ids[id]
+	if !known {
+		return false
+	}
+	r := ix.rows.at(h)
+	if r.place != claimed || position <= r.position {
+		return false
+	}
+	r.position, r.seen = position, ix.syncs
+	ix.rares.at(r.rare).claim = &claim
+	if r.timer != 0 {
+		ix.leases.drop(h)
+	}
+	if !claim.NoExpiry && !claim.Ends.IsZero() {
+		ix.armLease(h, claim.Ends)
+	}
+	ix.announce()
+	return true
+}
+
+// Get returns a snapshot of what is known of a job.
+func (ix *Index) Get(id job.ID) (*Entry, bool) {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	h, ok := ix.ids[id]
+	if !ok {
+		return nil, false
+	}
+	return ix.snapshot(ix.rows.at(h)), true
+}
+
+// Count returns the sizes. A reserved job counts as ready.
+func (ix *Index) Count() Counts {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	c := Counts{Ready: int64(ix.ready.len() + len(ix.reserved)), Claimed: ix.claimed}
+	c.Delayed = int64(len(ix.ids)) - c.Ready - c.Claimed
+	if c.Ready > 0 {
+		c.OldestReadyAt = time.UnixMicro(ix.oldestReady()).UTC()
+	}
+	return c
+}

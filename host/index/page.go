@@ -1,0 +1,120 @@
+package index
+
+import (
+	"math"
+
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// defaultVisit is PageRequest.Visit where it is 0.
+const defaultVisit = 4096
+
+// pageSlice is how many entries a page looks at before it lets the lock go.
+const pageSlice = 256
+
+// Page returns a part of the open jobs in claim order. Match is called off the
+// lock, on entries that it must not keep.
+func (ix *Index) Page(req PageRequest) Page {
+	var p Page
+	from := progress{}
+	if req.After != nil {
+		from = progress{true, *req.After}
+		p.Last = *req.After
+	}
+	visits := req.Visit
+	if visits <= 0 {
+		visits = defaultVisit
+	}
+	var part []*Entry
+	for {
+		var more bool
+		part, from, more = ix.pagePart(req, from, min(visits, pageSlice), part[:0])
+		for i, e := range part {
+			if req.Match != nil && !req.Match(e) {
+				continue
+			}
+			p.Entries = append(p.Entries, e)
+			if len(p.Entries) == req.Limit {
+				p.Last, p.More = e.Order(), more || i < len(part)-1
+				return p
+			}
+		}
+		p.Last, p.More = from.reached, more
+		if visits -= pageSlice; !more || visits <= 0 {
+			return p
+		}
+	}
+}
+
+// pagePart looks at up to so many entries; from moves to the last of them.
+func (ix *Index) pagePart(req PageRequest, from progress, visits int, part []*Entry) ([]*Entry, progress, bool) {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	more := false
+	next := from
+	ix.after(ix.all, from, func(_ uint32, r *row) bool {
+		if visits == 0 {
+			more = true
+			return false
+		}
+		visits--
+		next = progress{true, r.order()}
+		if r.place == claimed && req.Claimed || r.place != claimed && req.Unclaimed {
+			part = append(part, ix.snapshot(r))
+		}
+		return true
+	})
+	return part, next, more
+}
+
+// Rank returns how many ready jobs of the class come before the job. It is false
+// if the job is not ready, or not for this class, or the class is not
+// remembered.
+func (ix *Index) Rank(id job.ID, class *Class) (int64, bool) {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	h, ok := ix.ids[id]
+	if !ok {
+		return 0, false
+	}
+	c, r := ix.crowd.current(class), ix.rows.at(h)
+	switch {
+	case c.ready == nil, r.place != ready && r.place != reserved:
+		return 0, false
+	case c.slot != everySlot && r.allowed&(1<<c.slot) == 0:
+		return 0, false
+	}
+	return int64(c.ready.before(h)), true
+}
+
+// ageGroups bounds the groups that oldestReady looks into.
+const ageGroups = 1024
+
+// oldestReady returns the creation of the oldest ready job, in microseconds.
+// Jobs of equal rank are in order of age, so only the first of each rank is
+// looked at; with more than ageGroups ranks, only those.
+func (ix *Index) oldestReady() int64 {
+	oldest := int64(math.MaxInt64)
+	for h := range ix.reserved {
+		oldest = min(oldest, ix.rows.at(h).created)
+	}
+	h, ok := ix.ready.min()
+	for range ageGroups {
+		if !ok {
+			break
+		}
+		o := ix.rows.at(h).order()
+		oldest = min(oldest, o.CreatedAt)
+		o.CreatedAt, o.Sequence = math.MaxInt64, math.MaxUint64
+		for i := range o.ID {
+			o.ID[i] = 0xff
+		}
+		ix.rows.at(pivot).move(o)
+		ok = false
+		ix.ready.from(pivot, func(next uint32) bool {
+			h, ok = next, true
+			return false
+		})
+	}
+	return oldest
+}

@@ -1,0 +1,216 @@
+package index
+
+import (
+	"time"
+
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// place says where a row stands.
+type place uint8
+
+const (
+	vacant   place = iota // no job
+	waiting               // for its time, or held
+	ready                 // in the ready set and in those of the classes that may have it
+	reserved              // taken by a caller whose claim is under way; in no set but that of all
+	claimed
+)
+
+// inlineLabels is how many labels a row holds itself; more go into its rare part.
+const inlineLabels = 4
+
+// A row is an entry as it is kept: without a pointer, so that a million of them
+// cost the garbage collector nothing.
+type row struct {
+	id        job.ID
+	score     int64
+	created   int64 // unix microseconds, as modified
+	sequence  uint64
+	modified  int64
+	notBefore int64 // unix nanoseconds; 0: at once
+	version   uint64
+	position  driver.Position
+
+	judged  uint64 // one bit per class slot: its judge has seen this version
+	allowed uint64 // of those, who may have it
+
+	operationPriority int32
+	maxAttempts       int32
+	attempt           int32
+	name              uint32
+	labels            [inlineLabels]uint32
+	rare              uint32 // 0: none
+	turn              uint32 // of the verdicts; changes when they are void, see ref
+	timer             uint32 // place in its heap, plus one; 0: none
+	seen              uint32 // number of the last sync that saw it
+
+	priority job.Priority
+	nlabels  uint8 // of those in labels
+	place    place
+	flags    uint8
+}
+
+// The flags of a row.
+const (
+	heldBack uint8 = 1 << iota
+	woke           // a waiter was told of it since it became ready
+)
+
+// rare is what few entries have.
+type rare struct {
+	status, extra []byte
+	labels        []job.Label // all of them, if they are too many for the row
+	claim         *Claim      // replaced, never changed
+}
+
+// before is Order.Less on rows.
+func (r *row) before(s *row) bool {
+	switch {
+	case r.score != s.score:
+		return r.score > s.score
+	case r.priority != s.priority:
+		return r.priority < s.priority
+	case r.operationPriority != s.operationPriority:
+		return r.operationPriority < s.operationPriority
+	case r.created != s.created:
+		return r.created < s.created
+	case r.sequence != s.sequence:
+		return r.sequence < s.sequence
+	}
+	return string(r.id[:]) < string(s.id[:])
+}
+
+func (r *row) order() Order {
+	return Order{
+		Score: r.score, Priority: r.priority, OperationPriority: r.operationPriority,
+		CreatedAt: r.created, Sequence: r.sequence, ID: r.id,
+	}
+}
+
+// move gives the row another place in the order; it must be in no ordered set.
+func (r *row) move(o Order) {
+	r.score, r.priority, r.operationPriority = o.Score, o.Priority, o.OperationPriority
+	r.created, r.sequence, r.id = o.CreatedAt, o.Sequence, o.ID
+}
+
+// fill writes what the entry says into the row, but for its order.
+func (ix *Index) fill(r *row, e *Entry) {
+	name := r.name
+	r.name = ix.names.acquire(e.Name)
+	ix.names.release(name)
+	ix.fillLabels(r, e)
+	ix.fillRare(r, e)
+
+	r.modified, r.version, r.position = e.ModifiedAt.UnixMicro(), e.Version, e.Position
+	r.attempt, r.maxAttempts = e.Attempt, e.MaxAttempts
+	r.notBefore = 0
+	if !e.NotBefore.IsZero() {
+		r.notBefore = e.NotBefore.UnixNano()
+	}
+	r.flags &^= heldBack
+	if e.Held {
+		r.flags |= heldBack
+	}
+}
+
+// fillLabels changes nothing if the labels are those that the row has.
+func (ix *Index) fillLabels(r *row, e *Entry) {
+	n := len(e.Labels)
+	if n > inlineLabels {
+		n = 0
+	}
+	same := int(r.nlabels) == n
+	for i := 0; same && i < n; i++ {
+		same = ix.labels.value(r.labels[i]) == e.Labels[i]
+	}
+	if same {
+		return
+	}
+	old := r.labels
+	r.labels, r.nlabels = [inlineLabels]uint32{}, uint8(n)
+	for i, l := range e.Labels[:n] {
+		r.labels[i] = ix.labels.acquire(l)
+	}
+	for _, h := range old {
+		ix.labels.release(h)
+	}
+}
+
+func (ix *Index) fillRare(r *row, e *Entry) {
+	old := r.rare
+	many := len(e.Labels) > inlineLabels
+	if e.Status == nil && e.Extra == nil && e.Claim == nil && !many {
+		if old != 0 {
+			ix.rares.drop(old)
+		}
+		r.rare = 0
+		return
+	}
+	if old == 0 {
+		old = ix.rares.take()
+	}
+	x := rare{status: e.Status, extra: e.Extra}
+	if many {
+		x.labels = e.Labels
+	}
+	if e.Claim != nil {
+		c := *e.Claim
+		x.claim = &c
+	}
+	*ix.rares.at(old) = x
+	r.rare = old
+}
+
+// empty gives back everything that the row refers to.
+func (ix *Index) empty(r *row) {
+	ix.names.release(r.name)
+	for _, h := range r.labels {
+		ix.labels.release(h)
+	}
+	if r.rare != 0 {
+		ix.rares.drop(r.rare)
+	}
+}
+
+// show writes the row into e, whose labels are appended to the given ones; it
+// returns the longer list.
+func (ix *Index) show(r *row, e *Entry, labels []job.Label) []job.Label {
+	*e = Entry{
+		ID: r.id, Name: ix.names.value(r.name), Priority: r.priority,
+		OperationPriority: r.operationPriority, Score: r.score,
+		CreatedAt: time.UnixMicro(r.created).UTC(), ModifiedAt: time.UnixMicro(r.modified).UTC(),
+		Sequence: r.sequence, MaxAttempts: r.maxAttempts, Attempt: r.attempt,
+		Version: r.version, Position: r.position, Held: r.flags&heldBack != 0,
+	}
+	if r.notBefore != 0 {
+		e.NotBefore = time.Unix(0, r.notBefore).UTC()
+	}
+	if r.nlabels > 0 {
+		start := len(labels)
+		for _, h := range r.labels[:r.nlabels] {
+			labels = append(labels, ix.labels.value(h))
+		}
+		e.Labels = labels[start:len(labels):len(labels)]
+	}
+	if r.rare != 0 {
+		x := ix.rares.at(r.rare)
+		e.Status, e.Extra, e.Claim = x.status, x.extra, x.claim
+		if x.labels != nil {
+			e.Labels = x.labels
+		}
+	}
+	return labels
+}
+
+// snapshot returns a copy of the row that stays as it is.
+func (ix *Index) snapshot(r *row) *Entry {
+	e := new(Entry)
+	var labels []job.Label
+	if r.nlabels > 0 {
+		labels = make([]job.Label, 0, r.nlabels)
+	}
+	ix.show(r, e, labels)
+	return e
+}

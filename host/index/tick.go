@@ -1,0 +1,115 @@
+package index
+
+import (
+	"context"
+	"time"
+
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// Tick makes the jobs ready whose time has come and returns the claims whose
+// lease seems to have run out, each once for each end that it was given.
+func (ix *Index) Tick(now time.Time) []Lapse {
+	var lapses []Lapse
+	for more := true; more; {
+		ix.mu.Lock()
+		more = ix.tickDelays(now)
+		lapses, more = ix.tickLeases(now, lapses, more)
+		ticket := ix.docket.ticket()
+		ix.mu.Unlock()
+		_ = ix.settle(context.Background(), ticket) // an error is the end of the context
+	}
+	for _, c := range ix.failed(now) {
+		_ = ix.build(context.Background(), c) // it is tried again in a while
+	}
+	return lapses
+}
+
+func (ix *Index) tickDelays(now time.Time) bool {
+	due := now.UnixNano()
+	for range slice {
+		a, ok := ix.delays.first()
+		if !ok || a.at > due {
+			return false
+		}
+		ix.delays.drop(a.row)
+		ix.offer(a.row, ix.rows.at(a.row))
+		ix.announce()
+	}
+	return true
+}
+
+func (ix *Index) tickLeases(now time.Time, lapses []Lapse, more bool) ([]Lapse, bool) {
+	due := ix.elapsed(now)
+	for range slice {
+		a, ok := ix.leases.first()
+		if !ok || a.at > due {
+			return lapses, more
+		}
+		ix.leases.drop(a.row)
+		r := ix.rows.at(a.row)
+		lapses = append(lapses, Lapse{ID: r.id, Claim: *ix.rares.at(r.rare).claim})
+	}
+	return lapses, true
+}
+
+// failed returns the classes that somebody waits for although their judge
+// failed, if it is time to ask it again.
+func (ix *Index) failed(now time.Time) []*Class {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	var due []*Class
+	for c := range ix.crowd.of(ix.crowd.active) {
+		if c.state == building && c.awaited() && !c.retryAt.After(now) {
+			c.retryAt = now.Add(retry)
+			due = append(due, c)
+		}
+	}
+	return due
+}
+
+// Again asks for another look at a claim at the given time, in place of the one
+// at the end of its lease. It does nothing if the job is not claimed.
+func (ix *Index) Again(id job.ID, at time.Time) {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	h, ok := ix.ids[id]
+	if !ok {
+		return
+	}
+	r := ix.rows.at(h)
+	if r.place != claimed {
+		return
+	}
+	if r.timer != 0 {
+		ix.leases.drop(h)
+	}
+	ix.armLease(h, at)
+}
+
+// Next returns when the next Tick is due, if any.
+func (ix *Index) Next() (time.Time, bool) {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	var next time.Time
+	earlier := func(t time.Time) {
+		if next.IsZero() || t.Before(next) {
+			next = t
+		}
+	}
+	if a, ok := ix.leases.first(); ok {
+		earlier(ix.start.Add(time.Duration(a.at)))
+	}
+	if a, ok := ix.delays.first(); ok {
+		earlier(time.Unix(0, a.at))
+	}
+	for c := range ix.crowd.of(ix.crowd.active) {
+		if c.state == building && c.awaited() {
+			earlier(c.retryAt)
+		}
+	}
+	return next, !next.IsZero()
+}
+
+// DueSooner returns a channel that is signalled when Next moved closer.
+func (ix *Index) DueSooner() <-chan struct{} { return ix.sooner }

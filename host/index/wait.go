@@ -1,0 +1,219 @@
+package index
+
+import (
+	"container/list"
+	"context"
+	"slices"
+
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// A Waiter stands in line for jobs of its class.
+type Waiter struct {
+	// C gets a signal when a job of the class became ready, or was when the
+	// Waiter was made. One job gives one signal, to who waits longest, so a
+	// signal means: Take now. The Waiter stays in its place.
+	C <-chan struct{}
+
+	ix     *Index
+	class  *Class
+	c      chan struct{}
+	ticket uint64
+	spot   *list.Element // in one of the class's lists; nil: closed
+	in     *list.List
+	about  ref // the job of the last signal
+}
+
+// Waiter puts the caller in line. It must be closed: best as soon as a Take
+// gave something, before the store is asked, so that the next job wakes another.
+func (ix *Index) Waiter(class *Class) *Waiter {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	c := ix.crowd.current(class)
+	w := &Waiter{ix: ix, class: c, c: make(chan struct{}, 1)}
+	w.C = w.c
+	ix.crowd.ticket++
+	w.ticket = ix.crowd.ticket
+	ix.crowd.stats.Waiters++
+	w.stand(c.idlers)
+	if c.ready != nil {
+		if h, ok := c.ready.min(); ok {
+			w.signal(ref{h, ix.rows.at(h).turn})
+		}
+	}
+	return w
+}
+
+// stand puts the waiter into a list at the place that its ticket gives it.
+func (w *Waiter) stand(l *list.List) {
+	w.in = l
+	for e := l.Back(); e != nil; e = e.Prev() {
+		if e.Value.(*Waiter).ticket < w.ticket {
+			w.spot = l.InsertAfter(w, e)
+			return
+		}
+	}
+	w.spot = l.PushFront(w)
+}
+
+func (w *Waiter) signal(about ref) {
+	w.about = about
+	w.in.Remove(w.spot)
+	w.in = w.class.told
+	w.spot = w.in.PushBack(w)
+	select {
+	case w.c <- struct{}{}:
+	default:
+	}
+}
+
+// Close leaves the line. A signal that was not received goes to the next one
+// whom the job suits. Closing twice is harmless.
+func (w *Waiter) Close() {
+	ix := w.ix
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	if w.spot == nil {
+		return
+	}
+	w.in.Remove(w.spot)
+	w.spot = nil
+	ix.crowd.stats.Waiters--
+	select {
+	case <-w.c:
+	default:
+		return
+	}
+	if r := ix.rows.at(w.about.row); r.turn == w.about.turn && r.place == ready {
+		r.flags &^= woke
+		ix.wake(w.about.row, r)
+	}
+}
+
+// next returns who waits longest and has no signal, or nil.
+func (c *Class) next() *Waiter {
+	if c.stirred {
+		c.stirred = false
+		for e := c.told.Front(); e != nil; {
+			w := e.Value.(*Waiter)
+			e = e.Next()
+			if len(w.c) == 0 {
+				c.told.Remove(w.spot)
+				w.stand(c.idlers)
+			}
+		}
+	}
+	if e := c.idlers.Front(); e != nil {
+		return e.Value.(*Waiter)
+	}
+	return nil
+}
+
+// wake tells one waiter of a job that became ready, of those whose class may
+// have it, and one of each class that nobody knows it of.
+func (ix *Index) wake(h uint32, r *row) {
+	if ix.crowd.stats.Waiters == 0 {
+		return
+	}
+	about := ref{h, r.turn}
+	for _, c := range ix.crowd.over {
+		if w := c.next(); w != nil {
+			w.signal(about)
+		}
+	}
+	if r.flags&woke != 0 {
+		return
+	}
+	first := ix.everyone.next()
+	for c := range ix.crowd.of(r.allowed) {
+		if w := c.next(); w != nil && (first == nil || w.ticket < first.ticket) {
+			first = w
+		}
+	}
+	if first != nil {
+		r.flags |= woke
+		first.signal(about)
+	}
+}
+
+// wakeOne is wake for a class that has just learned that it may have the job.
+func (ix *Index) wakeOne(c *Class, h uint32, r *row) {
+	if r.flags&woke != 0 {
+		return
+	}
+	if w := c.next(); w != nil {
+		r.flags |= woke
+		w.signal(ref{h, r.turn})
+	}
+}
+
+// Changed returns a channel that is closed at the next change of what Page
+// shows, or when a delayed job becomes ready.
+func (ix *Index) Changed() <-chan struct{} {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	if ix.changed == nil {
+		ix.changed = make(chan struct{})
+	}
+	return ix.changed
+}
+
+func (ix *Index) announce() {
+	if ix.changed != nil {
+		close(ix.changed)
+		ix.changed = nil
+	}
+}
+
+// A departure is somebody who waits until some jobs are gone.
+type departure struct {
+	left int
+	gone chan struct{}
+}
+
+// Left blocks until each of the jobs was seen to be off the board, or returns
+// the end of ctx.
+func (ix *Index) Left(ctx context.Context, ids []job.ID) error {
+	d := &departure{gone: make(chan struct{})}
+	var open []job.ID
+	ix.mu.Lock()
+	for _, id := range ids {
+		if _, ok := ix.ids[id]; ok && !slices.Contains(ix.departures[id], d) {
+			ix.departures[id] = append(ix.departures[id], d)
+			open = append(open, id)
+		}
+	}
+	d.left = len(open)
+	ix.mu.Unlock()
+	if len(open) == 0 {
+		return nil
+	}
+	select {
+	case <-d.gone:
+		return nil
+	case <-ctx.Done():
+	}
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	for _, id := range open {
+		ds := slices.DeleteFunc(ix.departures[id], func(o *departure) bool { return o == d })
+		if len(ds) == 0 {
+			delete(ix.departures, id)
+		} else {
+			ix.departures[id] = ds
+		}
+	}
+	return &job.Error{Op: "wait for jobs to end", Kind: job.Interrupted, Err: ctx.Err()}
+}
+
+func (ix *Index) depart(id job.ID) {
+	if len(ix.departures) == 0 {
+		return
+	}
+	for _, d := range ix.departures[id] {
+		if d.left--; d.left == 0 {
+			close(d.gone)
+		}
+	}
+	delete(ix.departures, id)
+}
