@@ -1,0 +1,186 @@
+package client
+
+import (
+	"context"
+	"crypto/rand"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// ClaimOptions says which jobs are claimed, by whom and for how long.
+type ClaimOptions struct {
+	Owner    string            // who claims; never empty
+	UUIDs    []string          // these jobs; absent: the best that this worker may have
+	Max      int32             // how many of the best; 0: 1
+	Names    []string          // only jobs of these names; absent: of any
+	Filter   string            // only jobs that it fits: FIELD OP VALUE, joined by AND
+	Lease    time.Duration     // 0: the board's
+	NoExpiry bool              // a claim without a lease, where the board allows it
+	Labels   map[string]string // describe the worker to the board's policies
+	Wait     time.Duration     // how long to wait for a job; at most 60 s
+
+	// RequestID makes claiming again answer the same claims; empty: Claim makes
+	// one, which covers its own repetitions.
+	RequestID string
+}
+
+// Claim claims jobs. Without UUIDs it returns from none to Max claims; none is
+// not an error. With UUIDs it returns the claims that were granted, and a
+// Failures in the order of UUIDs where some were not.
+//
+// The lease of a claim counts from before the call was sent: keep the time.
+func (b *Board) Claim(ctx context.Context, o ClaimOptions) ([]*Claim, error) {
+	request := &boarddv1.ClaimJobsRequest{
+		Board: b.name, Owner: o.Owner, Uuids: o.UUIDs, Max: o.Max, Names: o.Names, Filter: o.Filter,
+		Lease: duration(o.Lease), NoExpiry: o.NoExpiry, WorkerLabels: o.Labels, Wait: duration(o.Wait), RequestId: o.RequestID,
+	}
+	if request.RequestId == "" {
+		request.RequestId = NewUUID()
+	}
+	answer, err := call(ctx, b.client, "claim", o.Wait, b.client.rpc.ClaimJobs, request)
+	if err != nil {
+		return nil, err
+	}
+	failed := make(map[string]*boarddv1.Error, len(answer.GetFailures()))
+	for _, f := range answer.GetFailures() {
+		failed[f.GetUuid()] = f.GetError()
+	}
+	return answer.GetClaims(), failures("claim", len(o.UUIDs), func(i int) (string, *boarddv1.Error) {
+		return o.UUIDs[i], failed[o.UUIDs[i]]
+	})
+}
+
+// Extend makes the leases of claims begin anew, with the given length; 0: as
+// long as before. A new lease counts from before the call was sent.
+func (b *Board) Extend(ctx context.Context, lease time.Duration, claims ...*Claim) ([]*Extension, error) {
+	answer, err := call(ctx, b.client, "extend", 0, b.client.rpc.ExtendClaims,
+		&boarddv1.ExtendClaimsRequest{Board: b.name, Claims: proofs(claims), Lease: duration(lease)})
+	if err != nil {
+		return nil, err
+	}
+	results := answer.GetResults()
+	if err := checkCount("extend", len(results), len(claims)); err != nil {
+		return nil, err
+	}
+	extensions := make([]*Extension, len(results))
+	for i, r := range results {
+		if r.GetError() == nil {
+			extensions[i] = r
+		}
+	}
+	return extensions, failures("extend", len(claims), func(i int) (string, *boarddv1.Error) {
+		return claims[i].GetUuid(), results[i].GetError()
+	})
+}
+
+// Consume ends claimed jobs as done.
+func (b *Board) Consume(ctx context.Context, claims ...*Claim) error {
+	answer, err := call(ctx, b.client, "consume", 0, b.client.rpc.ConsumeJobs,
+		&boarddv1.ConsumeJobsRequest{Board: b.name, Claims: proofs(claims)})
+	return claimResults("consume", claims, answer.GetResults(), err)
+}
+
+// AbandonOptions says why claims are given up and when the jobs may be claimed
+// again.
+type AbandonOptions struct {
+	Reason        string
+	RetryAfter    *time.Duration // nil: the board's back-off
+	RefundAttempt bool           // the claim does not count as an attempt
+}
+
+// Abandon gives claimed jobs back to the board.
+func (b *Board) Abandon(ctx context.Context, o AbandonOptions, claims ...*Claim) error {
+	request := &boarddv1.AbandonJobsRequest{
+		Board: b.name, Claims: proofs(claims), Reason: o.Reason, RefundAttempt: o.RefundAttempt,
+	}
+	if o.RetryAfter != nil {
+		request.RetryAfter = durationpb.New(*o.RetryAfter)
+	}
+	answer, err := call(ctx, b.client, "abandon", 0, b.client.rpc.AbandonJobs, request)
+	return claimResults("abandon", claims, answer.GetResults(), err)
+}
+
+// Trash sets claimed jobs aside for a person to look at.
+func (b *Board) Trash(ctx context.Context, reason string, claims ...*Claim) error {
+	answer, err := call(ctx, b.client, "trash", 0, b.client.rpc.TrashJobs,
+		&boarddv1.TrashJobsRequest{Board: b.name, Claims: proofs(claims), Reason: reason})
+	return claimResults("trash", claims, answer.GetResults(), err)
+}
+
+// TrashUnclaimed sets jobs aside that nobody has claimed.
+func (b *Board) TrashUnclaimed(ctx context.Context, reason string, uuids ...string) error {
+	answer, err := call(ctx, b.client, "trash", 0, b.client.rpc.TrashJobs,
+		&boarddv1.TrashJobsRequest{Board: b.name, Uuids: uuids, Reason: reason})
+	return uuidResults("trash", uuids, answer.GetResults(), err)
+}
+
+// Restore puts jobs from the trash back onto the board.
+func (b *Board) Restore(ctx context.Context, uuids ...string) error {
+	answer, err := call(ctx, b.client, "restore", 0, b.client.rpc.RestoreJobs,
+		&boarddv1.RestoreJobsRequest{Board: b.name, Uuids: uuids})
+	return uuidResults("restore", uuids, answer.GetResults(), err)
+}
+
+// Purge removes jobs for good.
+func (b *Board) Purge(ctx context.Context, uuids ...string) error {
+	answer, err := call(ctx, b.client, "purge", 0, b.client.rpc.PurgeJobs,
+		&boarddv1.PurgeJobsRequest{Board: b.name, Uuids: uuids})
+	return uuidResults("purge", uuids, answer.GetResults(), err)
+}
+
+// Release breaks the claims on jobs without their tokens. Where expectOwner is
+// not empty, only a claim of that owner is broken.
+func (b *Board) Release(ctx context.Context, expectOwner, reason string, uuids ...string) error {
+	answer, err := call(ctx, b.client, "release", 0, b.client.rpc.ReleaseJobs,
+		&boarddv1.ReleaseJobsRequest{Board: b.name, Uuids: uuids, ExpectOwner: expectOwner, Reason: reason})
+	return uuidResults("release", uuids, answer.GetResults(), err)
+}
+
+// NewUUID returns a random uuid (RFC 4122, version 4).
+func NewUUID() string {
+	var id job.ID
+	_, _ = rand.Read(id[:]) // never fails: it ends the program instead
+	id[6] = id[6]&0x0f | 0x40
+	id[8] = id[8]&0x3f | 0x80
+	return id.String()
+}
+
+// proofs strips claims to what a request needs, so that no job's details travel
+// back.
+func proofs(claims []*Claim) []*Claim {
+	stripped := make([]*Claim, len(claims))
+	for i, c := range claims {
+		stripped[i] = &Claim{Uuid: c.GetUuid(), Owner: c.GetOwner(), Token: c.GetToken()}
+	}
+	return stripped
+}
+
+func claimResults(op string, claims []*Claim, results []*boarddv1.Result, err error) error {
+	return plainResults(op, len(claims), func(i int) string { return claims[i].GetUuid() }, results, err)
+}
+
+func uuidResults(op string, uuids []string, results []*boarddv1.Result, err error) error {
+	return plainResults(op, len(uuids), func(i int) string { return uuids[i] }, results, err)
+}
+
+func plainResults(op string, n int, uuid func(i int) string, results []*boarddv1.Result, err error) error {
+	if err != nil {
+		return err
+	}
+	if err := checkCount(op, len(results), n); err != nil {
+		return err
+	}
+	return failures(op, n, func(i int) (string, *boarddv1.Error) { return uuid(i), results[i].GetError() })
+}
+
+// checkCount guards against a server that answers fewer items than were asked.
+func checkCount(op string, got, want int) error {
+	if got == want {
+		return nil
+	}
+	return &job.Error{Op: op, Kind: job.Internal, Message: "the server did not answer every item"}
+}

@@ -1,0 +1,146 @@
+// Package client calls a boardd server from Go and runs workers on its boards.
+//
+// A [Client] speaks for one token; a [Board] of it has one typed method for
+// each call of boardd.v1.BoardService. A [Worker] is what most programs want: it
+// claims jobs, keeps their leases alive, runs a function on each, and reports
+// how it ended.
+//
+// Messages are the ones of package boarddv1, under shorter names here. Every
+// error is or wraps a [job.Error], so that errors.Is(err, job.LeaseLost) works
+// for whole calls and for single items.
+package client
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"connectrpc.com/connect"
+
+	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
+	"github.com/boardd/boardd/sdk/boardd/v1/boarddv1connect"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// DefaultAddr is where a boardd listens that was told nothing else.
+const DefaultAddr = "http://127.0.0.1:7422"
+
+// The messages of the API, under the names that a caller uses most.
+type (
+	Job         = boarddv1.Job                // a job as the board shows it
+	NewJob      = boarddv1.NewJob             // a posting
+	Claim       = boarddv1.Claim              // who holds a job and until when
+	Extension   = boarddv1.ExtendResult       // what extending a claim gave
+	Event       = boarddv1.Event              // one change of a board
+	Counts      = boarddv1.CountJobsResponse  // how many jobs a board has
+	Explanation = boarddv1.ExplainJobResponse // why a job is not (yet) claimed
+	Entity      = boarddv1.Entity             // somebody who works on a board
+	BoardInfo   = boarddv1.Board              // a board and its settings
+	Identity    = boarddv1.WhoAmIResponse     // whom a token speaks for
+)
+
+// Config says how to reach a server. The zero value reaches a server on this
+// machine without a token.
+type Config struct {
+	Addr      string // "http://HOST:PORT" or "https://..."; empty: DefaultAddr
+	Token     string // sent with every call
+	TokenFile string // read for the token where Token is empty, and again when the server refuses it
+
+	CAFile   string // PEM certificates to trust instead of the system's
+	CertFile string // PEM certificate to present, with KeyFile
+	KeyFile  string
+
+	// HTTPClient replaces the transport that New would make out of the files above.
+	HTTPClient connect.HTTPClient
+
+	// CallTimeout bounds one attempt of a call, beyond the time that the call
+	// itself asks the server to wait; 0: 30 s.
+	CallTimeout time.Duration
+
+	// RetryFor bounds how long a call is repeated while the server is not
+	// reachable; 0: 30 s, negative: a call is tried once. The context's end
+	// always ends it.
+	RetryFor time.Duration
+}
+
+// A Client calls one server with one token. It may be used from many
+// goroutines at once.
+type Client struct {
+	rpc         boarddv1connect.BoardServiceClient
+	credentials *credentials
+	idle        func() // closes idle connections; nil where the transport is the caller's
+	callTimeout time.Duration
+	retryFor    time.Duration
+}
+
+// New makes a Client. It reads the files that c names, and connects to nothing.
+func New(c Config) (*Client, error) {
+	addr, err := parseAddr(c.Addr)
+	if err != nil {
+		return nil, err
+	}
+	credentials, err := newCredentials(c.Token, c.TokenFile)
+	if err != nil {
+		return nil, err
+	}
+	client := &Client{
+		credentials: credentials,
+		callTimeout: orDefault(c.CallTimeout, 30*time.Second),
+		retryFor:    orDefault(c.RetryFor, 30*time.Second),
+	}
+	caller := c.HTTPClient
+	if caller == nil {
+		transport, err := newTransport(c)
+		if err != nil {
+			return nil, err
+		}
+		client.idle = transport.CloseIdleConnections
+		caller = &http.Client{Transport: transport}
+	}
+	// Answers are small and the network is near: compressing them costs a third
+	// more processor time for each call.
+	client.rpc = boarddv1connect.NewBoardServiceClient(caller, addr, connect.WithAcceptCompression("gzip", nil, nil))
+	return client, nil
+}
+
+// Close closes the connections that no call uses. The Client stays usable.
+func (c *Client) Close() {
+	if c.idle != nil {
+		c.idle()
+	}
+}
+
+// Board returns the board of the given name. Nothing is asked of the server.
+func (c *Client) Board(name string) *Board { return &Board{client: c, name: name} }
+
+// Boards lists the boards that the token may see.
+func (c *Client) Boards(ctx context.Context) ([]*BoardInfo, error) {
+	answer, err := call(ctx, c, "list boards", 0, c.rpc.ListBoards, &boarddv1.ListBoardsRequest{})
+	return answer.GetBoards(), err
+}
+
+// WhoAmI says whom the token speaks for and what it may do.
+func (c *Client) WhoAmI(ctx context.Context) (*Identity, error) {
+	return call(ctx, c, "who am i", 0, c.rpc.WhoAmI, &boarddv1.WhoAmIRequest{})
+}
+
+// parseAddr checks an address and returns it without a slash at its end.
+func parseAddr(addr string) (string, error) {
+	if addr == "" {
+		addr = DefaultAddr
+	}
+	u, err := url.Parse(addr)
+	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+		return "", job.Errorf(job.Invalid, "address %q: want http://HOST:PORT or https://HOST:PORT", addr)
+	}
+	return strings.TrimSuffix(addr, "/"), nil
+}
+
+func orDefault(d, standard time.Duration) time.Duration {
+	if d == 0 {
+		return standard
+	}
+	return d
+}

@@ -1,0 +1,364 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/google/go-cmp/cmp"
+
+	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
+	"github.com/boardd/boardd/sdk/client"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+func TestNewRefuses(t *testing.T) {
+	t.Parallel()
+	empty := filepath.Join(t.TempDir(), "empty")
+	if err := os.WriteFile(empty, []byte(" \n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, config := range map[string]client.Config{
+		"address without scheme": {Addr: "127.0.0.1:7422"},
+		"address without host":   {Addr: "http://"},
+		"other scheme":           {Addr: "redis://127.0.0.1"},
+		"no token file":          {TokenFile: empty + "-not"},
+		"empty token file":       {TokenFile: empty},
+		"no CA file":             {CAFile: empty + "-not"},
+		"CA without certificate": {CAFile: empty},
+		"key without cert":       {KeyFile: empty},
+	} {
+		if _, err := client.New(config); !errors.Is(err, job.Invalid) {
+			t.Errorf("%s: %v, want INVALID", name, err)
+		}
+	}
+}
+
+func TestErrorKinds(t *testing.T) {
+	t.Parallel()
+	detailed := func(code connect.Code, e *boarddv1.Error) error {
+		err := connect.NewError(code, errors.New("plain text"))
+		detail, failed := connect.NewErrorDetail(e)
+		if failed != nil {
+			t.Fatal(failed)
+		}
+		err.AddDetail(detail)
+		return err
+	}
+	for name, test := range map[string]struct {
+		answer  error
+		kind    job.Kind
+		message string
+	}{
+		"detail": {
+			detailed(connect.CodeInvalidArgument, &boarddv1.Error{Code: boarddv1.Code_INVALID, Message: "no such field", Field: "jobs[0].nam"}),
+			job.Invalid, "count: jobs[0].nam: no such field",
+		},
+		"detail beats code": {
+			detailed(connect.CodeFailedPrecondition, &boarddv1.Error{Code: boarddv1.Code_CORRUPT}), job.Corrupt, "count: plain text",
+		},
+		"code alone":     {connect.NewError(connect.CodePermissionDenied, errors.New("not you")), job.PermissionDenied, "count: not you"},
+		"unimplemented":  {connect.NewError(connect.CodeUnimplemented, errors.New("no")), job.Unsupported, "count: no"},
+		"not classified": {errors.New("oops"), job.Internal, "count: oops"},
+	} {
+		fake := newFake()
+		fake.refuse = func(string) error { return test.answer }
+		_, err := fake.board(t, client.Config{}).Count(t.Context())
+		if job.KindOf(err) != test.kind || err.Error() != test.message {
+			t.Errorf("%s: %v %q, want %v %q", name, job.KindOf(err), err, test.kind, test.message)
+		}
+		if got := fake.count("count"); got != 1 {
+			t.Errorf("%s: %d calls, want 1", name, got)
+		}
+	}
+}
+
+// What was sent before the answer was lost is what is sent again.
+func TestRepeatsWithTheSameNames(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		fake := newFake()
+		board := fake.board(t, client.Config{})
+		failing := 3
+		fake.refuse = func(string) error {
+			if failing == 0 {
+				return nil
+			}
+			failing--
+			return connect.NewError(connect.CodeUnavailable, errors.New("not now"))
+		}
+		posting := &client.NewJob{Name: "a"}
+		jobs, err := board.Post(t.Context(), posting)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if posting.Uuid == "" || jobs[0].Uuid != posting.Uuid {
+			t.Errorf("posting has uuid %q and the job %q, want the same", posting.Uuid, jobs[0].Uuid)
+		}
+		if fake.count("post") != 4 {
+			t.Errorf("%d posts, want 4", fake.count("post"))
+		}
+		if _, err := board.Post(t.Context(), posting); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(slices.Collect(keys(board.List(t.Context(), client.ListOptions{})))); n != 1 {
+			t.Errorf("%d jobs, want 1", n)
+		}
+	})
+}
+
+func keys[K, V any](seq func(func(K, V) bool)) func(func(K) bool) {
+	return func(yield func(K) bool) {
+		seq(func(k K, _ V) bool { return yield(k) })
+	}
+}
+
+// lossy loses the answers of the first calls after they were carried out.
+type lossy struct {
+	inner connect.HTTPClient
+	lost  int
+	err   error
+}
+
+func (l *lossy) Do(r *http.Request) (*http.Response, error) {
+	answer, err := l.inner.Do(r)
+	if l.lost > 0 {
+		l.lost--
+		return nil, l.err
+	}
+	return answer, err
+}
+
+func TestClaimIsRepeatedWithItsRequestID(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		fake := newFake()
+		post(t, fake.board(t, client.Config{}), "a", "b", "c")
+		c, err := client.New(client.Config{HTTPClient: &lossy{inner: transportOf(fake), lost: 2, err: errors.New("connection reset")}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		claims, err := c.Board("default").Claim(t.Context(), client.ClaimOptions{Owner: "w"})
+		if err != nil || len(claims) != 1 || claims[0].Job.Name != "a" {
+			t.Fatalf("claims %v, error %v", claims, err)
+		}
+		if ids := slices.Compact(fake.requests); len(ids) != 1 || ids[0] == "" {
+			t.Errorf("request ids %q, want one", ids)
+		}
+	})
+}
+
+func TestGivesUpRepeating(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		config   client.Config
+		answer   error
+		attempts func(n int) bool
+		kind     job.Kind
+	}{
+		"never repeats":  {client.Config{RetryFor: -1}, errUnavailable, func(n int) bool { return n == 1 }, job.Unavailable},
+		"for a while":    {client.Config{RetryFor: 5 * time.Second}, errUnavailable, func(n int) bool { return n > 3 && n < 30 }, job.Unavailable},
+		"quota is final": {client.Config{}, connect.NewError(connect.CodeResourceExhausted, errors.New("full")), func(n int) bool { return n == 1 }, job.QuotaExceeded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				fake := newFake()
+				fake.refuse = func(string) error { return test.answer }
+				_, err := fake.board(t, test.config).Count(t.Context())
+				if job.KindOf(err) != test.kind {
+					t.Errorf("%v, want %v", err, test.kind)
+				}
+				if n := fake.count("count"); !test.attempts(n) {
+					t.Errorf("%d attempts", n)
+				}
+			})
+		})
+	}
+}
+
+var errUnavailable = connect.NewError(connect.CodeUnavailable, errors.New("not now"))
+
+// A server that takes a call and never answers is left for another try.
+func TestHungServerIsLeft(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		fake := newFake()
+		hung := 1
+		hang := hangs{inner: transportOf(fake), first: &hung}
+		c, err := client.New(client.Config{HTTPClient: hang, CallTimeout: 2 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		if _, err := c.Board("default").Count(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(start); took < 2*time.Second || took > 3*time.Second {
+			t.Errorf("took %v, want a little more than the timeout", took)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		hung = 1
+		if _, err := c.Board("default").Count(ctx); !errors.Is(err, job.Interrupted) {
+			t.Errorf("%v, want INTERRUPTED", err)
+		}
+	})
+}
+
+type hangs struct {
+	inner connect.HTTPClient
+	first *int
+}
+
+func (h hangs) Do(r *http.Request) (*http.Response, error) {
+	if *h.first > 0 {
+		*h.first--
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	}
+	return h.inner.Do(r)
+}
+
+func TestTokenFileIsReadAgain(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "token")
+	write := func(token string) {
+		if err := os.WriteFile(file, []byte(token+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("old")
+	fake := newFake()
+	fake.token = "Bearer old"
+	board := fake.board(t, client.Config{TokenFile: file})
+	if _, err := board.Count(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	write("new")
+	fake.token = "Bearer new"
+	if _, err := board.Count(t.Context()); err != nil {
+		t.Errorf("after the token changed: %v", err)
+	}
+	fake.token = "Bearer newer"
+	if _, err := board.Count(t.Context()); !errors.Is(err, job.Unauthenticated) {
+		t.Errorf("%v, want UNAUTHENTICATED", err)
+	}
+}
+
+func TestFailuresKeepTheirPlaces(t *testing.T) {
+	t.Parallel()
+	board := newFake().board(t, client.Config{})
+	jobs, err := board.Post(t.Context(), &client.NewJob{Name: "a"}, &client.NewJob{}, &client.NewJob{Name: "c"})
+	if !errors.Is(err, job.Invalid) {
+		t.Errorf("%v, want INVALID", err)
+	}
+	if jobs[0].GetName() != "a" || jobs[1] != nil || jobs[2].GetName() != "c" {
+		t.Errorf("jobs %v", jobs)
+	}
+	each := client.Each(err, 3)
+	if each[0] != nil || each[1] == nil || each[2] != nil {
+		t.Errorf("errors %v", each)
+	}
+	whole := errors.New("all of it")
+	if diff := cmp.Diff([]error{whole, whole}, client.Each(whole, 2), cmp.Comparer(errors.Is)); diff != "" {
+		t.Error(diff)
+	}
+	missing := client.NewUUID()
+	_, err = board.Get(t.Context(), client.GetOptions{}, missing)
+	if want := "get: job " + missing + ": no such job"; err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
+
+func TestListGoesThroughThePages(t *testing.T) {
+	t.Parallel()
+	fake := newFake()
+	board := fake.board(t, client.Config{})
+	post(t, board, "a", "b", "c", "d", "e")
+	var names []string
+	for j, err := range board.List(t.Context(), client.ListOptions{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, j.Name)
+	}
+	if diff := cmp.Diff([]string{"a", "b", "c", "d", "e"}, names); diff != "" {
+		t.Error(diff)
+	}
+	for range board.List(t.Context(), client.ListOptions{}) {
+		break
+	}
+	if n := fake.count("list"); n != 4 {
+		t.Errorf("%d pages were asked for, want 4", n)
+	}
+}
+
+func TestWatchGoesOnFromItsCursor(t *testing.T) {
+	t.Parallel()
+	fake := newFake()
+	server := fake.serve()
+	t.Cleanup(server.Close)
+	c, err := client.New(client.Config{Addr: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	var names []string
+	for event, err := range c.Board("default").Watch(t.Context(), "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, event.GetJob().GetName())
+		if len(names) == 7 {
+			break
+		}
+	}
+	var want []string
+	for i := range 7 {
+		want = append(want, fmt.Sprint("job-", i+1))
+	}
+	if diff := cmp.Diff(want, names); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"", "3", "6"}, fake.watches); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestWatchEndsWhenRefused(t *testing.T) {
+	t.Parallel()
+	fake := newFake()
+	fake.refuse = func(string) error { return connect.NewError(connect.CodeNotFound, errors.New("no such board")) }
+	server := fake.serve()
+	t.Cleanup(server.Close)
+	c, err := client.New(client.Config{Addr: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	for event, err := range c.Board("default").Watch(t.Context(), "") {
+		if event != nil || !errors.Is(err, job.NotFound) {
+			t.Errorf("%v, %v, want NOT_FOUND", event, err)
+		}
+	}
+}
+
+func post(tb testing.TB, board *client.Board, names ...string) {
+	tb.Helper()
+	var postings []*client.NewJob
+	for _, name := range names {
+		postings = append(postings, &client.NewJob{Name: name, Details: []byte(`{}`)})
+	}
+	if _, err := board.Post(tb.Context(), postings...); err != nil {
+		tb.Fatal(err)
+	}
+}

@@ -1,0 +1,276 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// The causes with which a Worker ends a handler's context, besides the loss of
+// the lease.
+var (
+	ErrStopping        = errors.New("the worker stops")
+	ErrCancelRequested = errors.New("the job is to be canceled")
+)
+
+// held is the claims that a worker has in hand. It extends their leases and ends
+// the contexts of those that it can't be sure of any longer.
+type held struct {
+	board *Board
+	lease time.Duration // asked for; 0: the board's
+	log   *slog.Logger
+	wake  chan struct{} // a claim was added
+
+	mu      sync.Mutex
+	claims  map[*entry]struct{}
+	changed chan struct{} // closed when a claim leaves
+}
+
+// entry is one claim in hand. Its times are of this machine's monotonic clock.
+type entry struct {
+	claim  *Claim
+	cancel context.CancelCauseFunc
+	timer  *time.Timer // ends the handler's context; nil where there is no lease
+
+	// Guarded by held.mu.
+	lease time.Duration // 0: the claim does not expire
+	since time.Time     // from when the lease counts
+	fate  fate
+	stop  bool // the worker stops
+}
+
+// fate is what is known of a claim.
+type fate uint8
+
+const (
+	inHand  fate = iota
+	doubted      // the lease may have run out: nothing was heard in time
+	gone         // the server said so
+)
+
+func newHeld(board *Board, lease time.Duration, log *slog.Logger) *held {
+	return &held{
+		board: board, lease: lease, log: log,
+		wake: make(chan struct{}, 1), claims: make(map[*entry]struct{}), changed: make(chan struct{}),
+	}
+}
+
+// trust is the part of a lease during which its holder may act: the rest is for
+// what a clock gains, and for the handler to stop.
+func trust(lease time.Duration) time.Duration { return lease - lease/10 }
+
+// add takes a claim in hand that was asked for at the given time, and returns
+// the context of its handler.
+func (h *held) add(ctx context.Context, c *Claim, sent time.Time) (context.Context, *entry) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	e := &entry{claim: c, cancel: cancel, lease: c.GetLease().AsDuration(), since: sent}
+	h.mu.Lock()
+	if e.lease > 0 {
+		left := time.Until(e.since.Add(trust(e.lease)))
+		if left <= 0 {
+			h.lose(e, doubted, "the claim was granted too late to be used")
+		} else {
+			e.timer = time.AfterFunc(left, func() { h.expire(e) })
+		}
+	}
+	h.claims[e] = struct{}{}
+	h.mu.Unlock()
+	select {
+	case h.wake <- struct{}{}:
+	default:
+	}
+	return ctx, e
+}
+
+// remove lets go of a claim that was ended.
+func (h *held) remove(e *entry) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.claims, e)
+	if e.timer != nil {
+		e.timer.Stop()
+	}
+	e.cancel(nil)
+	close(h.changed)
+	h.changed = make(chan struct{})
+}
+
+// count returns how many claims are in hand, and a channel that is closed when
+// one of them leaves.
+func (h *held) count() (int, <-chan struct{}) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.claims), h.changed
+}
+
+// stopAll tells every handler that the worker stops.
+func (h *held) stopAll() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for e := range h.claims {
+		e.stop = true
+		e.cancel(ErrStopping)
+	}
+}
+
+// expire is called when a lease could not be extended in time.
+func (h *held) expire(e *entry) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if e.lease <= 0 {
+		return // it was extended for good
+	}
+	if left := time.Until(e.since.Add(trust(e.lease))); left > 0 {
+		e.timer.Reset(left) // extended at the last moment
+		return
+	}
+	h.lose(e, doubted, "the lease could not be extended in time")
+}
+
+// lose ends a claim that is not ours any longer, or may not be. mu is held.
+func (h *held) lose(e *entry, f fate, why string) {
+	if e.fate != inHand {
+		return
+	}
+	e.fate = f
+	id, _ := job.ParseID(e.claim.GetUuid())
+	e.cancel(&job.Error{Op: "extend", Job: id, Kind: job.LeaseLost, Message: why})
+}
+
+func (h *held) fateOf(e *entry) fate {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return e.fate
+}
+
+// isStopping reports whether the claim's handler was told that the worker stops.
+func (h *held) isStopping(e *entry) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return e.stop
+}
+
+// left returns how much of the lease is left, or false for a claim without one.
+func (h *held) left(e *entry) (time.Duration, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return time.Until(e.since.Add(e.lease)), e.lease > 0
+}
+
+// keep extends leases until ctx ends.
+func (h *held) keep(ctx context.Context) {
+	failed := 0
+	for {
+		next, waiting := h.next()
+		if failed > 0 {
+			next = max(next, backoff(failed-1, 100*time.Millisecond, time.Second))
+		}
+		var due <-chan time.Time
+		timer := time.NewTimer(next)
+		if waiting {
+			due = timer.C
+		}
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-h.wake:
+			timer.Stop()
+			continue
+		case <-due:
+		}
+		if h.extend(ctx) {
+			failed = 0
+		} else {
+			failed++
+		}
+	}
+}
+
+// next returns the time until the next lease has used a third of itself.
+func (h *held) next() (time.Duration, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var first time.Time
+	for e := range h.claims {
+		if e.lease <= 0 || e.fate != inHand {
+			continue
+		}
+		if due := e.since.Add(e.lease / 3); first.IsZero() || due.Before(first) {
+			first = due
+		}
+	}
+	return max(0, time.Until(first)), !first.IsZero()
+}
+
+// extend extends every lease that is due, and those that soon will be, in as few
+// calls as there may be. It reports false when a call failed.
+func (h *held) extend(ctx context.Context) bool {
+	entries, within := h.due()
+	ok := true
+	for batch := range slices.Chunk(entries, batchSize) {
+		claims := make([]*Claim, len(batch))
+		for i, e := range batch {
+			claims[i] = e.claim
+		}
+		// A call that hangs must leave time for another one.
+		limited, cancel := context.WithTimeout(ctx, within)
+		sent := time.Now()
+		extensions, err := h.board.Extend(limited, h.lease, claims...)
+		cancel()
+		if extensions == nil {
+			if ctx.Err() == nil {
+				h.log.Warn("extending leases failed", "claims", len(batch), "error", err)
+			}
+			ok = false
+			continue
+		}
+		for i, err := range Each(err, len(batch)) {
+			ok = h.extended(batch[i], sent, extensions[i], err) && ok
+		}
+	}
+	return ok
+}
+
+// due returns the claims to extend and how long that may take.
+func (h *held) due() (entries []*entry, within time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	within = time.Minute
+	for e := range h.claims {
+		if e.lease > 0 && e.fate == inHand && time.Since(e.since) >= e.lease/6 {
+			entries = append(entries, e)
+			within = min(within, e.lease/4)
+		}
+	}
+	return entries, within
+}
+
+// extended takes note of what extending one claim gave. It reports false where
+// another try is due.
+func (h *held) extended(e *entry, sent time.Time, x *Extension, err error) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch job.KindOf(err) {
+	case job.NoKind:
+		e.since, e.lease = sent, x.GetLease().AsDuration()
+		if e.timer != nil && e.lease > 0 && e.fate == inHand {
+			e.timer.Reset(max(0, time.Until(sent.Add(trust(e.lease)))))
+		}
+		if x.GetCancelRequested() {
+			e.cancel(ErrCancelRequested)
+		}
+	case job.LeaseLost, job.NotFound, job.NotOwner, job.NotClaimed:
+		h.lose(e, gone, "the claim ended: "+err.Error())
+	default:
+		// The lease stands as it was: there is time for another try.
+		h.log.Warn("extending a lease failed", "job", e.claim.GetUuid(), "error", err)
+		return false
+	}
+	return true
+}

@@ -1,0 +1,132 @@
+package client
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net"
+	"strconv"
+	"syscall"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"github.com/boardd/boardd/sdk/job"
+)
+
+type method[Req, Resp any] func(context.Context, *connect.Request[Req]) (*connect.Response[Resp], error)
+
+// call makes one call of the API, and makes it again while the server is not
+// reachable. That is safe because every change that a request asks for is named
+// by it: by a uuid, a claim's token or a request id. wait is what the request asks
+// the server to wait for.
+func call[Req, Resp any](ctx context.Context, c *Client, op string, wait time.Duration, do method[Req, Resp], request *Req) (*Resp, error) {
+	deadline := time.Now().Add(c.retryFor + wait)
+	reloaded := false
+	for attempt := 0; ; attempt++ {
+		answer, err := attemptCall(ctx, c, wait, do, request)
+		if err == nil {
+			return answer.Msg, nil
+		}
+		failed := callError(op, err)
+		if ctx.Err() != nil {
+			return nil, &job.Error{Op: op, Kind: job.Interrupted, Message: "gave up before the server answered", Err: ctx.Err()}
+		}
+		if failed.Kind == job.Interrupted && !connect.IsWireError(err) {
+			failed = &job.Error{Op: op, Kind: job.Unavailable, Message: "the server did not answer in time", Err: err}
+		}
+		if failed.Kind == job.Unauthenticated && !reloaded {
+			reloaded = true
+			if changed, err := c.credentials.reload(); err == nil && changed {
+				continue
+			}
+		}
+		pause := backoff(attempt, 50*time.Millisecond, 2*time.Second)
+		if after, ok := retryAfter(err); ok {
+			pause = max(pause, after)
+		}
+		if !repeatable(failed.Kind, err) || time.Now().Add(pause).After(deadline) {
+			return nil, failed
+		}
+		if err := sleep(ctx, pause); err != nil {
+			return nil, failed
+		}
+	}
+}
+
+func attemptCall[Req, Resp any](ctx context.Context, c *Client, wait time.Duration, do method[Req, Resp], request *Req) (*connect.Response[Resp], error) {
+	ctx, cancel := context.WithTimeout(ctx, c.callTimeout+wait)
+	defer cancel()
+	signed := connect.NewRequest(request)
+	c.credentials.sign(signed.Header())
+	answer, err := do(ctx, signed)
+	if err == nil && answer.Msg == nil {
+		return nil, job.Errorf(job.Internal, "the server sent an empty answer")
+	}
+	return answer, err
+}
+
+// repeatable says whether a failed attempt is worth another one: the server was
+// away, or its answer was lost or did not come in time.
+func repeatable(kind job.Kind, err error) bool {
+	var verification *tls.CertificateVerificationError
+	if errors.As(err, &verification) {
+		return false
+	}
+	return kind == job.Unavailable || kind == job.Interrupted
+}
+
+// cut reports whether err is about the connection and not about an answer.
+func cut(err error) bool {
+	var network net.Error
+	return connect.CodeOf(err) == connect.CodeUnavailable ||
+		errors.As(err, &network) ||
+		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+}
+
+// retryAfter returns what the server asked for in its Retry-After header.
+func retryAfter(err error) (time.Duration, bool) {
+	var answer *connect.Error
+	if !errors.As(err, &answer) {
+		return 0, false
+	}
+	seconds, parseErr := strconv.Atoi(answer.Meta().Get("Retry-After"))
+	if parseErr != nil || seconds < 0 {
+		return 0, false
+	}
+	return time.Duration(seconds) * time.Second, true
+}
+
+// backoff returns the pause after the given attempt, from 0: first, doubled for
+// each attempt up to most, and up to a half of it taken off by chance so that
+// many clients don't come back at the same moment.
+func backoff(attempt int, first, most time.Duration) time.Duration {
+	pause := doubled(attempt, first, most)
+	return pause - rand.N(pause/2+1)
+}
+
+func doubled(times int, first, most time.Duration) time.Duration {
+	pause := first
+	for range times {
+		if pause >= most/2 {
+			return most
+		}
+		pause *= 2
+	}
+	return min(pause, most)
+}
+
+// sleep waits for d or for the end of ctx, whose error it returns.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}

@@ -1,0 +1,215 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// What a handler's error may wrap to say how the job goes on.
+var (
+	// ErrTrash sets the job aside for a person to look at.
+	ErrTrash = errors.New("trash")
+	// ErrRetry gives the job back, to be tried again after the back-off, and
+	// refunds the attempt: the reason was not the job's.
+	ErrRetry = errors.New("try again")
+)
+
+// RetryAfter is an error that gives the job back, to be tried again after the
+// given time, and refunds the attempt.
+type RetryAfter struct {
+	Delay  time.Duration
+	Reason string
+}
+
+// Error returns the reason.
+func (r RetryAfter) Error() string {
+	if r.Reason == "" {
+		return fmt.Sprintf("try again in %v", r.Delay)
+	}
+	return r.Reason
+}
+
+// Is makes a RetryAfter an ErrRetry.
+func (r RetryAfter) Is(target error) bool { return target == ErrRetry }
+
+// Ending says what became of a claim.
+type Ending string
+
+// The endings.
+const (
+	Consumed  Ending = "CONSUMED"
+	Trashed   Ending = "TRASHED"
+	Abandoned Ending = "ABANDONED"
+	Lost      Ending = "LOST" // the claim ended before the worker could end it
+)
+
+// A Report says how one job ended.
+type Report struct {
+	Claim  *Claim
+	Ending Ending
+	Took   time.Duration // the handler and the report to the server
+	Err    error         // what the handler returned, or why the claim was lost
+}
+
+// batchSize is how many claims one call carries at most.
+const batchSize = 256
+
+// settle ends a claim by what the handler returned.
+func (r *run) settle(ctx context.Context, e *entry, err error) Report {
+	report := Report{Claim: e.claim, Err: err}
+	var end func(context.Context) error
+	switch {
+	case err == nil:
+		// Worth a try even where the lease seemed lost: only the token decides.
+		report.Ending = Consumed
+		end = func(ctx context.Context) error { return r.settler.consume(ctx, e.claim) }
+	case r.held.fateOf(e) != inHand:
+		report.Ending = Lost
+		r.letGo(ctx, e, err)
+		return report
+	case errors.Is(err, ErrTrash):
+		report.Ending = Trashed
+		end = func(ctx context.Context) error { return r.Board.Trash(ctx, reason(err), e.claim) }
+	default:
+		report.Ending = Abandoned
+		o := r.abandonment(e, err)
+		end = func(ctx context.Context) error { return r.Board.Abandon(ctx, o, e.claim) }
+	}
+	if failed := r.insist(ctx, e, end); failed != nil {
+		report.Ending, report.Err = Lost, errors.Join(err, failed)
+	}
+	return report
+}
+
+// letGo gives back a claim that this machine could not keep up, though the
+// server may still count on it. It is a courtesy: the lease ends anyway.
+func (r *run) letGo(ctx context.Context, e *entry, err error) {
+	if r.held.fateOf(e) == gone {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	if err := r.Board.Abandon(ctx, AbandonOptions{Reason: reason(err), RefundAttempt: true}, e.claim); err != nil {
+		r.log.Debug("a lost claim was not given back", "job", e.claim.GetUuid(), "error", err)
+	}
+}
+
+// abandonment says how a job goes back after err.
+func (r *run) abandonment(e *entry, err error) AbandonOptions {
+	o := AbandonOptions{Reason: reason(err)}
+	var after RetryAfter
+	switch {
+	case r.held.isStopping(e):
+		o.RefundAttempt, o.RetryAfter = true, new(time.Duration)
+		return o
+	case errors.As(err, &after):
+		o.RefundAttempt, o.RetryAfter = true, &after.Delay
+		return o
+	case errors.Is(err, ErrRetry):
+		o.RefundAttempt = true
+	}
+	if !r.backsOff {
+		delay := doubled(int(max(e.claim.GetAttempt()-1, 0)), time.Second, 5*time.Minute)
+		o.RetryAfter = &delay
+	}
+	return o
+}
+
+// insist repeats the end of a claim until the server has taken it or refused it
+// for good: an end is repeated safely with the claim's token, and the lease is
+// extended meanwhile.
+func (r *run) insist(ctx context.Context, e *entry, end func(context.Context) error) error {
+	patience := 30 * time.Second
+	if left, ok := r.held.left(e); ok {
+		patience = max(patience, left)
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for failed := 0; ; failed++ {
+		err := end(ctx)
+		if err == nil || !job.KindOf(err).Retryable() {
+			return err
+		}
+		if sleep(ctx, backoff(failed, 50*time.Millisecond, 2*time.Second)) != nil {
+			return err
+		}
+	}
+}
+
+func reason(err error) string {
+	text := err.Error()
+	if len(text) > job.MaxReason {
+		text = text[:job.MaxReason]
+	}
+	return strings.ToValidUTF8(text, "") // no other text can be sent
+}
+
+// settler consumes claims for many handlers with few calls: it sends at once
+// while fewer than two calls are under way, and gathers what comes meanwhile.
+type settler struct {
+	board *Board
+
+	calls sync.WaitGroup
+
+	mu       sync.Mutex
+	underway int
+	waiting  []settling
+}
+
+type settling struct {
+	claim *Claim
+	done  chan error // takes one error without waiting
+}
+
+func newSettler(board *Board) *settler { return &settler{board: board} }
+
+// consume ends one claim. It gives up waiting when ctx ends.
+func (s *settler) consume(ctx context.Context, c *Claim) error {
+	mine := settling{claim: c, done: make(chan error, 1)}
+	s.mu.Lock()
+	s.waiting = append(s.waiting, mine)
+	if s.underway < 2 {
+		s.underway++
+		s.calls.Go(func() { s.send(context.WithoutCancel(ctx)) })
+	}
+	s.mu.Unlock()
+	select {
+	case err := <-mine.done:
+		return err
+	case <-ctx.Done():
+		return &job.Error{Op: "consume", Kind: job.OutcomeUnknown, Err: ctx.Err()}
+	}
+}
+
+// send makes calls until nobody waits. Each call is bounded by the client's own
+// patience.
+func (s *settler) send(ctx context.Context) {
+	for {
+		s.mu.Lock()
+		n := min(len(s.waiting), batchSize)
+		batch := s.waiting[:n:n]
+		s.waiting = s.waiting[n:]
+		if n == 0 {
+			s.underway--
+			s.mu.Unlock()
+			return
+		}
+		s.mu.Unlock()
+		claims := make([]*Claim, n)
+		for i := range batch {
+			claims[i] = batch[i].claim
+		}
+		for i, err := range Each(s.board.Consume(ctx, claims...), n) {
+			batch[i].done <- err
+		}
+	}
+}
+
+// wait returns when no call is under way.
+func (s *settler) wait() { s.calls.Wait() }

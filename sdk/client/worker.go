@@ -1,0 +1,310 @@
+package client
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"log/slog"
+	"os"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// A Worker claims jobs of one board, runs a handler on each, keeps the claims
+// alive meanwhile, and ends them by what the handler returned. Board and Handler
+// must be set; every other field has a meaning when it is zero. The fields must
+// not change while Run runs.
+type Worker struct {
+	Board *Board
+
+	// Handler works on one job. Its context ends before the claim's lease can run
+	// out, with a cause that is job.LeaseLost; when the job is to be canceled, with
+	// ErrCancelRequested; and when the worker stops, with ErrStopping. What it
+	// returns ends the claim:
+	//
+	//   - nil: the job is consumed
+	//   - an error that wraps ErrTrash: it is set aside for a person
+	//   - an error that wraps ErrRetry or a RetryAfter: it is given back and the
+	//     attempt is refunded
+	//   - any other error: it is given back, to be tried again after the board's
+	//     back-off, or where the board sets none after 1 s, doubled for each
+	//     attempt up to 5 min
+	//
+	// A job runs at least once: a handler may see one again whose claim was lost.
+	Handler func(ctx context.Context, c *Claim) error
+
+	Owner       string            // empty: NewOwner()
+	Names       []string          // only jobs of these names; absent: of any
+	Filter      string            // only jobs that it fits
+	Labels      map[string]string // describe the worker to the board's policies
+	Concurrency int               // handlers at the same time; 0: 1
+	Lease       time.Duration     // 0: the board's
+
+	MaxJobs    int  // Run returns after this many jobs; 0: no limit
+	UntilEmpty bool // Run returns when there is nothing to claim and nothing in hand
+
+	// Report is told how each job ended, by several goroutines at once.
+	Report func(Report)
+
+	Logger *slog.Logger // nil: nothing is logged
+}
+
+// NewOwner returns a name for a worker that no other one has: HOST-PID-RANDOM.
+func NewOwner() string {
+	host, err := os.Hostname()
+	if err != nil || host == "" {
+		host = "worker"
+	}
+	if len(host) > 200 {
+		host = host[:200]
+	}
+	var b [4]byte
+	_, _ = rand.Read(b[:]) // never fails: it ends the program instead
+	return fmt.Sprintf("%s-%d-%s", host, os.Getpid(), hex.EncodeToString(b[:]))
+}
+
+// Run works until ctx ends, there is nothing more to do by MaxJobs or
+// UntilEmpty, or the server refuses the worker for good. It returns nil in the
+// first two cases. When ctx ends it claims no more, ends the handlers' contexts,
+// and gives back what they leave undone with the attempt refunded; it returns
+// when every handler has returned, and goes on extending their leases until then.
+func (w *Worker) Run(ctx context.Context) error {
+	if w.Board == nil || w.Handler == nil {
+		return job.Errorf(job.Invalid, "a Worker needs a Board and a Handler")
+	}
+	r := w.prepare()
+	if err := r.learnBoard(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	// Handlers outlive ctx: they are ended by their own causes.
+	background, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var keeping sync.WaitGroup
+	keeping.Go(func() { r.held.keep(background) })
+
+	err := r.claimUntil(ctx, background)
+	if ctx.Err() != nil {
+		r.held.stopAll()
+	}
+	r.handlers.Wait()
+	r.settler.wait()
+	stop()
+	keeping.Wait()
+	return err
+}
+
+// run is one Run of a Worker.
+type run struct {
+	*Worker
+	log      *slog.Logger
+	owner    string
+	free     chan struct{} // one element for each handler that may start
+	handlers sync.WaitGroup
+	held     *held
+	settler  *settler
+	lease    time.Duration // asked for or the board's; 0: not known, or none
+	backsOff bool          // the board has a back-off of its own
+}
+
+func (w *Worker) prepare() *run {
+	r := &run{Worker: w, log: w.Logger, owner: w.Owner, lease: w.Lease}
+	if r.log == nil {
+		r.log = slog.New(slog.DiscardHandler)
+	}
+	if r.owner == "" {
+		r.owner = NewOwner()
+	}
+	n := max(w.Concurrency, 1)
+	r.free = make(chan struct{}, n)
+	for range n {
+		r.free <- struct{}{}
+	}
+	r.held = newHeld(w.Board, w.Lease, r.log)
+	r.settler = newSettler(w.Board)
+	return r
+}
+
+// learnBoard asks for the board's lease and back-off.
+func (r *run) learnBoard(ctx context.Context) error {
+	for failed := 0; ; failed++ {
+		info, err := r.Board.Info(ctx)
+		switch {
+		case err == nil:
+			r.backsOff = info.GetBackoff().AsDuration() > 0
+			if r.lease == 0 {
+				r.lease = info.GetLease().AsDuration()
+			}
+			return nil
+		case job.KindOf(err) == job.PermissionDenied:
+			return nil // a narrow token: claims tell their lease
+		}
+		if err := r.pause(ctx, "the board does not answer", failed, err); err != nil {
+			return err
+		}
+	}
+}
+
+// pause waits before the next try after a passing error; it returns the error
+// if it is one that does not pass, and that of ctx when it ends.
+func (r *run) pause(ctx context.Context, what string, failed int, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if !job.KindOf(err).Retryable() {
+		return err
+	}
+	delay := backoff(failed, 500*time.Millisecond, 30*time.Second)
+	if w := delay.Round(time.Millisecond); failed > 0 {
+		r.log.Warn(what, "error", err, "retry_in", w)
+	}
+	return sleep(ctx, delay)
+}
+
+// claimUntil claims jobs and starts their handlers until there is a reason to
+// stop. It does not wait for the handlers.
+func (r *run) claimUntil(ctx, background context.Context) error {
+	failed, started := 0, 0
+	for r.MaxJobs == 0 || started < r.MaxJobs {
+		slots := r.take(ctx, r.MaxJobs-started)
+		if slots == 0 {
+			return nil // ctx ended
+		}
+		busy, changed := r.held.count()
+		sent := time.Now()
+		claims, err := r.Board.Claim(ctx, r.options(slots))
+		for _, c := range claims {
+			r.start(background, c, sent)
+		}
+		r.giveBack(slots - len(claims))
+		started += len(claims)
+		if err != nil {
+			if err := r.pause(ctx, "claiming failed", failed, err); err != nil {
+				return unlessDone(ctx, err)
+			}
+			failed++
+			continue
+		}
+		failed = 0
+		if len(claims) > 0 || !r.UntilEmpty {
+			continue
+		}
+		if busy == 0 {
+			return nil
+		}
+		// A handler may give its job back, or post another, before it is done.
+		select {
+		case <-ctx.Done():
+		case <-changed:
+		}
+	}
+	return nil
+}
+
+// take waits for a free handler and takes all free ones, at most most if that is
+// positive. It returns 0 when ctx has ended.
+func (r *run) take(ctx context.Context, most int) int {
+	if most <= 0 || most > cap(r.free) {
+		most = cap(r.free)
+	}
+	if ctx.Err() != nil {
+		return 0
+	}
+	select {
+	case <-ctx.Done():
+		return 0
+	case <-r.free:
+	}
+	n := 1
+	for n < most {
+		select {
+		case <-r.free:
+			n++
+		default:
+			return n
+		}
+	}
+	return n
+}
+
+func (r *run) giveBack(n int) {
+	for range n {
+		select {
+		case r.free <- struct{}{}:
+		default: // a server granted more than it was asked for
+		}
+	}
+}
+
+func (r *run) options(slots int) ClaimOptions {
+	o := ClaimOptions{
+		Owner: r.owner, Max: int32(min(slots, 1000)), Names: r.Names, Filter: r.Filter, Lease: r.Lease, Labels: r.Labels,
+	}
+	if !r.UntilEmpty {
+		o.Wait = r.wait()
+	}
+	return o
+}
+
+// wait is how long a claim may wait for a job. A lease counts from before the
+// call, so that a third of it at most may go by unused.
+func (r *run) wait() time.Duration {
+	const longest = 30 * time.Second
+	if r.lease <= 0 {
+		return 5 * time.Second // not known yet
+	}
+	return min(longest, r.lease/3)
+}
+
+// start runs the handler on a claim.
+func (r *run) start(background context.Context, c *Claim, sent time.Time) {
+	if lease := c.GetLease().AsDuration(); lease > 0 {
+		r.lease = lease
+	}
+	ctx, entry := r.held.add(background, c, sent)
+	r.handlers.Go(func() {
+		began := time.Now()
+		err := r.handle(ctx, c)
+		ending := r.settle(background, entry, err)
+		r.held.remove(entry)
+		r.giveBack(1)
+		ending.Took = time.Since(began)
+		r.report(ending)
+	})
+}
+
+// handle calls the handler and makes an error of a panic: one bad job must not
+// take the others' claims with it.
+func (r *run) handle(ctx context.Context, c *Claim) (err error) {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the handler panicked: %v", p)
+			r.log.Error("the handler panicked", "job", c.GetUuid(), "panic", p, "stack", string(debug.Stack()))
+		}
+	}()
+	return r.Handler(ctx, c)
+}
+
+func (r *run) report(e Report) {
+	if e.Err != nil {
+		r.log.Info("job ended", "job", e.Claim.GetUuid(), "ending", e.Ending, "error", e.Err)
+	}
+	if r.Report != nil {
+		r.Report(e)
+	}
+}
+
+func unlessDone(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
