@@ -1,0 +1,198 @@
+package testserver
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Server is a boardd in a process of its own, on a port of its own.
+type Server struct {
+	Addr string // http://127.0.0.1:PORT
+	Data string // its data folder
+
+	t       testing.TB
+	program string
+	args    []string
+	log     string
+	process *exec.Cmd
+}
+
+// Start runs `boardd serve` with the given arguments (`--dev` where there are
+// none) on a free port, waits until it is ready, and stops it when the test
+// ends. Data is a new folder unless the caller sets one with dir.
+func Start(t testing.TB, program, dir string, args ...string) *Server {
+	t.Helper()
+	if dir == "" {
+		dir = t.TempDir()
+	}
+	if len(args) == 0 {
+		args = []string{"--dev"}
+	}
+	s := &Server{Addr: "http://" + freeAddr(t), Data: dir, t: t, program: program, args: args, log: filepath.Join(t.TempDir(), "server.log")}
+	s.Restart()
+	t.Cleanup(s.Stop)
+	return s
+}
+
+func freeAddr(t testing.TB) string {
+	t.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+// Restart starts the server, which must not be running, and waits until it is
+// ready.
+func (s *Server) Restart() {
+	s.t.Helper()
+	s.Launch()
+	for range 6000 {
+		if s.Ready() {
+			return
+		}
+		if s.process.ProcessState != nil {
+			break
+		}
+		time.Sleep(10 * time.Millisecond) // the process tells nobody when it listens
+	}
+	s.t.Fatalf("the server is not ready:\n%s", s.Log())
+}
+
+// Launch starts the server and does not wait for it.
+func (s *Server) Launch() {
+	s.t.Helper()
+	log, err := os.OpenFile(s.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer log.Close()
+	args := append([]string{"serve", "--listen", strings.TrimPrefix(s.Addr, "http://"), "--data", s.Data}, s.args...)
+	s.process = exec.Command(s.program, args...) //nolint:noctx // it outlives single steps of the test
+	s.process.Stdout, s.process.Stderr = log, log
+	if err := s.process.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// Ready reports whether /readyz says so.
+func (s *Server) Ready() bool {
+	request, err := http.NewRequestWithContext(context.Background(), http.MethodGet, s.Addr+"/readyz", http.NoBody)
+	if err != nil {
+		return false
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return false
+	}
+	defer answer.Body.Close()
+	return answer.StatusCode == http.StatusOK
+}
+
+// Log returns what the server has printed.
+func (s *Server) Log() string {
+	text, _ := os.ReadFile(s.log)
+	return string(text)
+}
+
+// PID returns the server's process.
+func (s *Server) PID() int { return s.process.Process.Pid }
+
+// Drivers returns the processes of the server's drivers.
+func (s *Server) Drivers() []int {
+	var pids []int
+	entries, _ := os.ReadDir("/proc")
+	for _, entry := range entries {
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil {
+			continue
+		}
+		if fields := stat(pid); len(fields) > 1 && fields[1] == strconv.Itoa(s.PID()) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// Kill ends the server with SIGKILL and waits for its end.
+func (s *Server) Kill() {
+	_ = s.process.Process.Kill()
+	_ = s.process.Wait()
+}
+
+// Stop ends the server with SIGTERM and waits for its end.
+func (s *Server) Stop() {
+	if s.process.ProcessState != nil {
+		return
+	}
+	_ = s.process.Process.Signal(syscall.SIGTERM)
+	_ = s.process.Wait()
+}
+
+// CPU returns the processor time that the server and its drivers have used.
+func (s *Server) CPU() time.Duration {
+	total := cpu(s.PID())
+	for _, pid := range s.Drivers() {
+		total += cpu(pid)
+	}
+	return total
+}
+
+// ClockTick is the unit of processor times in /proc: 100 a second on every
+// Linux that Go runs on.
+const clockTick = 10 * time.Millisecond
+
+func cpu(pid int) time.Duration {
+	fields := stat(pid)
+	if len(fields) < 13 {
+		return 0
+	}
+	user, _ := strconv.ParseInt(fields[11], 10, 64)
+	system, _ := strconv.ParseInt(fields[12], 10, 64)
+	return time.Duration(user+system) * clockTick
+}
+
+// stat returns the fields of /proc/PID/stat after the program's name, which is
+// in brackets and may hold spaces: state, parent and so on.
+func stat(pid int) []string {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return nil
+	}
+	_, rest, _ := bytes.Cut(text[bytes.LastIndexByte(text, ')'):], []byte(" "))
+	return strings.Fields(string(rest))
+}
+
+// Resident returns the bytes that a process has in memory: all, and of these the
+// ones that belong to no file (which the kernel cannot drop).
+func Resident(t testing.TB, pid int) (all, anonymous int64) {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		name, value, _ := strings.Cut(line, ":")
+		kilobytes, _ := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
+		switch name {
+		case "VmRSS":
+			all = kilobytes << 10
+		case "RssAnon":
+			anonymous = kilobytes << 10
+		}
+	}
+	return all, anonymous
+}
