@@ -351,7 +351,7 @@ func FuzzLoad(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		file := filepath.Join(dir, "fuzz.hcl")
 		if err := os.WriteFile(file, data, 0o600); err != nil {
-			t.Skip(err)
+			t.Fatal(err)
 		}
 		c, err := config.Load(config.Source{Paths: []string{file}})
 		if (c == nil) == (err == nil) {

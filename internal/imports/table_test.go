@@ -1,0 +1,85 @@
+package imports_test
+
+// module is the path that all packages of this repository begin with.
+const module = "github.com/boardd/boardd"
+
+// line says what one package may import of this module. Imports run one way:
+// from the network to the host, from the host to its boards, from the boards to
+// the contracts, and from everything to the nouns.
+type line struct {
+	may   []string // below the module; NAME/... stands for everything below NAME
+	tests []string // what only its tests may import besides
+	why   string   // what it is, and with that, why it may not import more
+}
+
+// inTests is what every package's tests may import.
+var inTests = []string{"internal/testneed", "internal/testserver", "sdk/driver/memdriver", "sdk/driver/drivertest/..."}
+
+// packages is the law. A package that has no line fails the test until somebody
+// has thought about what it may know.
+var packages = map[string]line{
+	"sdk/job":                       {why: "the nouns: whoever knows anything knows these, so they know nobody"},
+	"sdk/nearest":                   {why: "one function on strings"},
+	"sdk/driver":                    {may: []string{"sdk/job", "sdk/nearest"}, why: "a contract: a store is described in nouns, not in terms of who uses it"},
+	"sdk/driver/memdriver":          {may: []string{"sdk/driver", "sdk/job"}, why: "the reference: whatever it needs, every driver would need"},
+	"sdk/driver/drivertest":         {may: []string{"sdk/driver", "sdk/job", "sdk/driver/memdriver"}, why: "judges a driver by the contract alone"},
+	"sdk/driver/drivertest/seeded":  {may: []string{"sdk/driver", "sdk/job", "sdk/driver/memdriver"}, why: "drivers with a known fault each, that the suite has to find"},
+	"sdk/plugin":                    {may: []string{"sdk/driver", "sdk/job", "sdk/plugin/internal/..."}, why: "carries the driver contract, and knows no driver"},
+	"sdk/plugin/internal/pb":        {why: "generated"},
+	"sdk/plugin/internal/wire":      {may: []string{"sdk/driver", "sdk/job", "sdk/plugin/internal/pb"}, why: "between the contract's types and the generated ones"},
+	"sdk/policy":                    {may: []string{"sdk/job"}, why: "a contract: a rule sees jobs, not boards and stores"},
+	"sdk/boardd/v1":                 {why: "generated"},
+	"sdk/boardd/v1/boarddv1connect": {may: []string{"sdk/boardd/v1"}, why: "generated"},
+	"sdk/wirejson":                  {may: []string{"sdk/boardd/v1", "sdk/job", "sdk/nearest"}, why: "the JSON form of the public messages, for both sides of the wire"},
+	"sdk/client":                    {may: []string{"sdk/boardd/...", "sdk/job", "sdk/wirejson"}, why: "a client shares the public messages with the server and nothing else"},
+	"host/index":                    {may: []string{"sdk/driver", "sdk/job", "sdk/policy"}, why: "orders jobs; it calls no store and no policy of its own accord"},
+	"host/board":                    {may: []string{"sdk/driver", "sdk/job", "sdk/nearest", "sdk/policy", "host/index"}, why: "one board: it has never heard of tenants, tokens, configuration or other boards"},
+	"host/tenant":                   {may: []string{"sdk/job", "sdk/nearest"}, tests: []string{"sdk/boardd/v1"}, why: "who may call what; it reaches nothing that could be called"},
+	"host/config":                   {may: []string{"sdk/driver", "sdk/job", "sdk/nearest", "host/tenant"}, why: "text to structs; it starts nothing"},
+	"host/supervisor":               {may: []string{"sdk/driver", "sdk/job", "sdk/plugin"}, why: "is itself a driver, so nobody above knows of processes"},
+	"host":                          {may: []string{"sdk/driver", "sdk/job", "sdk/nearest", "sdk/plugin", "sdk/policy", "host/board", "host/config", "host/supervisor", "host/tenant"}, why: "the whole server without a network: nothing here speaks HTTP"},
+	"host/api":                      {may: []string{"sdk/boardd/...", "sdk/job", "sdk/nearest", "sdk/wirejson", "host", "host/board", "host/tenant"}, tests: []string{"host/config", "host/supervisor", "plugins/embedded", "sdk/client", "sdk/driver"}, why: "an adapter: it reaches a board through a session and no store at all"},
+	"plugins/embedded":              {may: []string{"sdk/driver", "sdk/job", "sdk/plugin"}, why: "a driver like anybody's: it may use what a stranger's may"},
+	"cmd/boardd":                    {may: []string{"host", "host/api", "host/config", "host/supervisor", "plugins/embedded", "sdk/..."}, why: "puts the parts together; everything else is unaware of it"},
+	"internal/imports":              {why: "parses sources"},
+	"internal/testneed":             {why: "for tests"},
+	"internal/testserver":           {may: []string{"internal/testneed", "sdk/client"}, why: "for tests: starts the real program"},
+	"examples/...":                  {may: []string{"sdk/..."}, why: "what a user would write: only what users may import"},
+}
+
+// owner says which packages may import an outside module. One owner each, as far
+// as the module's types do not cross: to replace it is then to change one
+// package.
+type owner struct {
+	packages []string
+	tests    bool // the tests of every package may, too
+	why      string
+}
+
+// outside is every module that is not ours, by the path its packages begin with.
+// Each has its paragraph in RATIONALE.md.
+var outside = map[string]owner{
+	"connectrpc.com/connect":              {packages: []string{"sdk/boardd/...", "sdk/wirejson", "sdk/client", "host/api"}, why: "the public protocol"},
+	"connectrpc.com/grpchealth":           {packages: []string{"host/api"}, why: "the public protocol"},
+	"connectrpc.com/grpcreflect":          {packages: []string{"host/api"}, why: "the public protocol"},
+	"github.com/agext/levenshtein":        {packages: []string{"sdk/nearest"}, why: "suggestions"},
+	"github.com/hashicorp/go-hclog":       {packages: []string{"sdk/plugin"}, why: "go-plugin logs through it; everything else through log/slog"},
+	"github.com/hashicorp/go-plugin":      {packages: []string{"sdk/plugin"}, why: "the process boundary of drivers"},
+	"github.com/hashicorp/hcl/v2":         {packages: []string{"host/config"}, why: "the configuration's language"},
+	"github.com/planetscale/vtprotobuf":   {packages: []string{"sdk/plugin", "sdk/plugin/internal/..."}, why: "the generated code of the process boundary"},
+	"github.com/prometheus/client_golang": {packages: []string{"host/api"}, why: "metrics"},
+	"github.com/spf13/cobra":              {packages: []string{"cmd/boardd"}, why: "the command line"},
+	"github.com/spf13/pflag":              {packages: []string{"cmd/boardd"}, why: "the command line"},
+	"github.com/tidwall/btree":            {packages: []string{"host/index"}, why: "the claim order"},
+	"github.com/zclconf/go-cty":           {packages: []string{"host/config"}, why: "the values of HCL"},
+	"go.etcd.io/bbolt":                    {packages: []string{"plugins/embedded"}, why: "the embedded store"},
+	"golang.org/x/net":                    {packages: []string{"host/api", "sdk/client"}, why: "HTTP/2 without TLS"},
+	"golang.org/x/sys":                    {packages: []string{"plugins/embedded", "host/supervisor", "sdk/plugin"}, why: "what the kernel offers and the standard library does not"},
+	"golang.org/x/term":                   {packages: []string{"cmd/boardd"}, why: "whether a person reads the output"},
+	"google.golang.org/genproto":          {packages: []string{"sdk/plugin", "sdk/plugin/internal/..."}, why: "gRPC's error details"},
+	"google.golang.org/grpc":              {packages: []string{"sdk/plugin", "sdk/plugin/internal/..."}, why: "the process boundary of drivers"},
+	"google.golang.org/protobuf":          {packages: []string{"sdk/plugin", "sdk/plugin/internal/...", "sdk/boardd/...", "sdk/wirejson", "sdk/client", "host/api", "cmd/boardd"}, tests: true, why: "the messages of both protocols"},
+	"github.com/anishathalye/porcupine":   {packages: []string{"sdk/driver/drivertest"}, tests: true, why: "checks histories for linearizability"},
+	"github.com/google/go-cmp":            {tests: true, why: "shows how two values differ"},
+	"github.com/rogpeppe/go-internal":     {tests: true, why: "tests of the command line as scripts"},
+}
