@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -226,6 +229,39 @@ func (h hangs) Do(r *http.Request) (*http.Response, error) {
 		return nil, r.Context().Err()
 	}
 	return h.inner.Do(r)
+}
+
+// A change that was sent and never answered may have been made; one for which
+// no connection came about was not.
+func TestLostAnswersAreUnknown(t *testing.T) {
+	t.Parallel()
+	refused := &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+	for name, test := range map[string]struct {
+		call func(*client.Board) error
+		err  error
+		want job.Kind
+	}{
+		"change, cut":     {consumeOne, io.ErrUnexpectedEOF, job.OutcomeUnknown},
+		"change, refused": {consumeOne, refused, job.Unavailable},
+		"reading, cut":    {countOnce, io.ErrUnexpectedEOF, job.Unavailable},
+	} {
+		c, err := client.New(client.Config{HTTPClient: &lossy{inner: transportOf(newFake()), lost: 1, err: test.err}, RetryFor: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := test.call(c.Board("default")); job.KindOf(err) != test.want {
+			t.Errorf("%s: %v (%v), want %v", name, job.KindOf(err), err, test.want)
+		}
+	}
+}
+
+func consumeOne(b *client.Board) error {
+	return b.Consume(context.Background(), &client.Claim{Uuid: client.NewUUID(), Token: "t"})
+}
+
+func countOnce(b *client.Board) error {
+	_, err := b.Count(context.Background())
+	return err
 }
 
 func TestTokenFileIsReadAgain(t *testing.T) {

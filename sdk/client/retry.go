@@ -24,9 +24,9 @@ type method[Req, Resp any] func(context.Context, *connect.Request[Req]) (*connec
 // the server to wait for.
 func call[Req, Resp any](ctx context.Context, c *Client, op string, wait time.Duration, do method[Req, Resp], request *Req) (*Resp, error) {
 	deadline := time.Now().Add(c.retryFor + wait)
-	reloaded := false
+	reloaded, unsure := false, false
 	for attempt := 0; ; attempt++ {
-		answer, err := attemptCall(ctx, c, wait, do, request)
+		answer, changes, err := attemptCall(ctx, c, wait, do, request)
 		if err == nil {
 			return answer.Msg, nil
 		}
@@ -36,6 +36,10 @@ func call[Req, Resp any](ctx context.Context, c *Client, op string, wait time.Du
 		}
 		if failed.Kind == job.Interrupted && !connect.IsWireError(err) {
 			failed = &job.Error{Op: op, Kind: job.Unavailable, Message: "the server did not answer in time", Err: err}
+		}
+		unsure = unsure || changes && !connect.IsWireError(err) && !dialing(err)
+		if failed.Kind == job.Unavailable && unsure {
+			failed.Kind = job.OutcomeUnknown
 		}
 		if failed.Kind == job.Unauthenticated && !reloaded {
 			reloaded = true
@@ -56,16 +60,21 @@ func call[Req, Resp any](ctx context.Context, c *Client, op string, wait time.Du
 	}
 }
 
-func attemptCall[Req, Resp any](ctx context.Context, c *Client, wait time.Duration, do method[Req, Resp], request *Req) (*connect.Response[Resp], error) {
+// attemptCall makes a call once. changes says whether it asks for a change.
+func attemptCall[Req, Resp any](ctx context.Context, c *Client, wait time.Duration, do method[Req, Resp], request *Req) (answer *connect.Response[Resp], changes bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.callTimeout+wait)
 	defer cancel()
 	signed := connect.NewRequest(request)
 	c.credentials.sign(signed.Header())
-	answer, err := do(ctx, signed)
-	if err == nil && answer.Msg == nil {
-		return nil, job.Errorf(job.Internal, "the server sent an empty answer")
-	}
-	return answer, err
+	answer, err = do(ctx, signed)
+	return answer, signed.Spec().IdempotencyLevel != connect.IdempotencyNoSideEffects, err
+}
+
+// dialing reports whether err stands for a connection that was never made, so
+// that the server can't have carried out anything.
+func dialing(err error) bool {
+	var network *net.OpError
+	return errors.As(err, &network) && network.Op == "dial"
 }
 
 // repeatable says whether a failed attempt is worth another one: the server was
@@ -75,7 +84,7 @@ func repeatable(kind job.Kind, err error) bool {
 	if errors.As(err, &verification) {
 		return false
 	}
-	return kind == job.Unavailable || kind == job.Interrupted
+	return kind == job.Unavailable || kind == job.Interrupted || kind == job.OutcomeUnknown
 }
 
 // cut reports whether err is about the connection and not about an answer.
