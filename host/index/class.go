@@ -121,8 +121,11 @@ func (ix *Index) Class(ctx context.Context, key string, judge Judge) (*Class, er
 	}
 	ix.mu.Lock()
 	c := ix.crowd.find(key, judge, time.Now(), ix.rows.next)
-	ticket := ix.docket.ticket()
+	ticket, done := ix.docket.ticket(), c.state == built
 	ix.mu.Unlock()
+	if done && ticket == 0 {
+		return c, nil
+	}
 	for {
 		if err := ix.build(ctx, c); err != nil {
 			return nil, err
@@ -193,12 +196,17 @@ func (c *crowd) room(now time.Time) int {
 	if oldest < 0 {
 		return noSlot
 	}
-	old := c.slots[oldest]
-	delete(c.byKey, old.key)
-	old.slot, old.ready, old.begun, old.gone = noSlot, nil, false, true
-	c.slots[oldest] = nil
-	c.active &^= 1 << oldest
+	c.evict(c.slots[oldest])
 	return oldest
+}
+
+// evict takes a class's slot away. Its bits in the rows stay, and are not true
+// any more.
+func (c *crowd) evict(class *Class) {
+	delete(c.byKey, class.key)
+	c.slots[class.slot] = nil
+	c.active &^= 1 << class.slot
+	class.slot, class.ready, class.begun, class.gone = noSlot, nil, false, true
 }
 
 // keepOver remembers a class over the limit, so that those who wait for the
@@ -256,7 +264,9 @@ func (ix *Index) build(ctx context.Context, c *Class) error {
 		}
 		if err := b.judge(ctx, c.judge); err != nil {
 			ix.mu.Lock()
-			c.begun, c.reached = from.begun, from.reached
+			if c.begun { // else the judge failed elsewhere too, and all of it has to be gone through again
+				c.begun, c.reached = from.begun, from.reached
+			}
 			ix.mu.Unlock()
 			return &job.Error{Op: "worker class", Kind: job.KindOf(err), Err: err}
 		}

@@ -158,13 +158,12 @@ func (ix *Index) settleDown(h uint32, r *row, now time.Time) {
 			return
 		}
 	}
-	if r.flags&heldBack == 0 && r.notBefore <= now.UnixNano() {
-		ix.offer(h, r)
-		return
-	}
-	r.place = waiting
-	if r.notBefore > now.UnixNano() {
+	switch r.place = waiting; {
+	case r.flags&heldBack != 0:
+	case r.notBefore > now.UnixNano():
 		ix.armDelay(h, r.notBefore)
+	default:
+		ix.offer(h, r)
 	}
 }
 

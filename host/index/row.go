@@ -1,6 +1,7 @@
 package index
 
 import (
+	"math"
 	"time"
 
 	"github.com/boardd/boardd/sdk/driver"
@@ -105,10 +106,7 @@ func (ix *Index) fill(r *row, e *Entry) {
 
 	r.modified, r.version, r.position = e.ModifiedAt.UnixMicro(), e.Version, e.Position
 	r.attempt, r.maxAttempts = e.Attempt, e.MaxAttempts
-	r.notBefore = 0
-	if !e.NotBefore.IsZero() {
-		r.notBefore = e.NotBefore.UnixNano()
-	}
+	r.notBefore = nanos(e.NotBefore)
 	r.flags &^= heldBack
 	if e.Held {
 		r.flags |= heldBack
@@ -136,6 +134,18 @@ func (ix *Index) fillLabels(r *row, e *Entry) {
 	for _, h := range old {
 		ix.labels.release(h)
 	}
+}
+
+// nanos returns unix nanoseconds, 0 for the zero time. Times beyond their range
+// come back as its end.
+func nanos(t time.Time) int64 {
+	switch s := t.Unix(); {
+	case s < 0:
+		return 0
+	case s >= math.MaxInt64/int64(time.Second):
+		return math.MaxInt64
+	}
+	return t.UnixNano()
 }
 
 func (ix *Index) fillRare(r *row, e *Entry) {

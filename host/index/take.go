@@ -26,7 +26,7 @@ func (ix *Index) Take(class *Class, n int) []*Entry {
 	if c.ready == nil {
 		return nil
 	}
-	taken := make([]*Entry, 0, min(n, c.ready.len()))
+	taken := make([]*Entry, 0, max(0, min(n, c.ready.len())))
 	for len(taken) < n {
 		h, ok := c.ready.min()
 		if !ok {
