@@ -2,16 +2,18 @@ package driver
 
 import "time"
 
-// BoardSpec says how a board is to be kept.
+// BoardSpec says how a board is to be kept. Window and MaxTombstones bound
+// everything that is remembered for retries, of which each thing is a
+// tombstone: endings, ops by their Request, answers to claims.
 type BoardSpec struct {
 	Name     string // the host's name for it; any text up to 200 bytes
 	Settings []byte // a JSON object that passed Info.Board
 
 	Window        time.Duration // how long tombstones and remembered answers are kept
-	MaxTombstones int64         // at most so many; the oldest go first
-	MaxFinals     int64         // final records, likewise
-	MaxFinalBytes int64         // likewise, in bytes
-	Observe       bool          // write nothing to the store, of any kind
+	MaxTombstones int64         // at most so many; the oldest go first. 0: the default
+	MaxFinals     int64         // final records, likewise; 0: no limit. A job's tombstone outlives its record
+	MaxFinalBytes int64         // likewise, in bytes of everything kept with them; 0: no limit
+	Observe       bool          // write nothing to the store, of any kind: every change is Precondition
 
 	// Memory is what the host remembers of this board: BoardStatus.Memory of the
 	// last time, nil if it never saw the board. A driver finds out with it

@@ -7,6 +7,11 @@ import (
 )
 
 // OpKind says which transition an Op is.
+//
+// A job that is not where the op needs it (in the trash instead of on the
+// board, or the other way round) is NotFound, and Result.Record shows where it
+// stands. Conditions are looked at in this order: that the op was done before,
+// Must, where the job stands, Version, limits.
 type OpKind uint8
 
 // The transitions. Each names the state that it needs and the one that it
@@ -15,7 +20,8 @@ const (
 	// Post puts Op.Posting on the board. It needs that no open or trashed job
 	// and no tombstone or final record has its ID. Where one has: with an equal
 	// Posting.Digest the op is done and Repeated, and Result.Record shows what
-	// stands; with another digest it is AlreadyExists.
+	// stands; with another digest it is AlreadyExists. Must and Version are not
+	// looked at.
 	Post OpKind = iota + 1
 
 	// Claim gives Op.Claim.Owner up to Count of the candidates, see ClaimSpec.
@@ -23,13 +29,16 @@ const (
 
 	// Extend sets the lease of a claim anew, counted from now on the store's
 	// clock: Op.Lease, or none with Op.NoExpiry. It does not raise the version.
+	// Its Must is HeldByToken or HeldByOwner, and it changes nothing else:
+	// anything else is Invalid.
 	Extend
 
-	// Update changes status, attached records and hold, and nothing else.
+	// Update changes status, attached records and hold of a job on the board,
+	// and nothing else. A hold of a claimed job counts from the claim's end.
 	Update
 
 	// Release ends the claim and leaves the job unclaimed (abandon, expiry,
-	// release by a person).
+	// release by a person). It needs a claim, whatever Must is: NotClaimed.
 	Release
 
 	// Remove ends the claim, if there is one, and takes the job off the board
@@ -37,16 +46,19 @@ const (
 	Remove
 
 	// SetAside ends the claim, if there is one, and puts the job in the trash
-	// with everything that belongs to it.
+	// with everything that belongs to it. Limits of its post are no longer
+	// counted; Restore counts them again, even above their Max.
 	SetAside
 
 	// Restore puts a trashed job back on the board, unclaimed, in the place that
-	// its posting and status give it.
+	// its posting and status give it. Its hold stays, if Op.Hold is nil. Must is
+	// Whatever.
 	Restore
 
-	// Purge takes a trashed job, or the final record of an ended one, away for
-	// good. The tombstone that is left says Purged: reading it finds nothing,
-	// posting the uuid again is allowed.
+	// Purge takes a trashed job, or an ended one with its final record and its
+	// tombstone, away for good: Read says Unknown, no scan shows it, posting the
+	// uuid again is allowed. What is left answers the retry of the purge and of
+	// the ops before it. Must is Whatever.
 	Purge
 )
 
@@ -60,24 +72,28 @@ const (
 
 	// HeldByToken needs that the job is claimed with exactly Op.Token and that
 	// the lease has not run out on the store's clock. Otherwise:
-	//   - this very ending was made by this token before: done and Repeated
-	//   - the job is on the board or in the trash, or this token ended it in
-	//     another way: LeaseLost, with the present owner if there is one
+	//   - this very ending (Kind, Must and Outcome) was made by this token
+	//     before, however the job stands now: done and Repeated
+	//   - the job is on the board or in the trash, or this token took it off the
+	//     board in another way: LeaseLost, with the present owner if there is one
 	//   - the job is not known, or was ended by somebody else: NotFound
 	HeldByToken
 
 	// HeldByOwner needs that the job is claimed by Op.Owner, by whichever token,
 	// and that the lease has not run out. Held by another: NotOwner with that
-	// owner. Held by nobody: NotClaimed. Not known or ended: NotFound.
+	// owner. Held by nobody, or the lease ran out: NotClaimed. Not known or
+	// ended: NotFound.
 	HeldByOwner
 
 	// Lapsed needs that the job is claimed with exactly Op.Token and that its
 	// lease has run out on the store's clock. Not yet: Precondition, and
-	// Result.Left says how long. Otherwise as HeldByToken.
+	// Result.Left says how long (0: the claim has no lease). Otherwise as
+	// HeldByToken.
 	Lapsed
 
-	// Held needs that the job is claimed, by whomever; if Op.Owner is not empty,
-	// by that owner, else NotOwner. Held by nobody: NotClaimed.
+	// Held needs that the job is claimed, by whomever, even by a lease that ran
+	// out; if Op.Owner is not empty, by that owner, else NotOwner. Held by
+	// nobody: NotClaimed. Not known or ended: NotFound.
 	Held
 
 	// Free needs that the job is not claimed, or that its lease has run out.
@@ -88,9 +104,17 @@ const (
 // Op is one transition of one job. The zero values of its optional fields
 // change nothing.
 //
-// An op may come twice, when its answer was lost. Ops that need a token, and
-// Claim, are recognised by it; every other op by Request: repeated with the
-// same Request within the board's window, it is done and Repeated.
+// An op may come twice, when its answer was lost. Post is recognised by its
+// digest; a Claim by its nonces; Release, Remove and SetAside by their token
+// where they need one; Extend not at all, since it does no harm twice; every
+// other op by Request: repeated with the same Request within the board's
+// window, it is done and Repeated, even if the job was changed since. Position,
+// Version and At of a Repeated result are those of the change that was made,
+// but for a Post, which shows the job as it stands. An op with a zero Request
+// is not recognised by it.
+//
+// A driver copies what it keeps of an op: the caller uses its buffers again
+// when Apply has returned. What a driver returns, nobody writes to.
 type Op struct {
 	Kind    OpKind
 	Job     job.ID   // for all but Claim
@@ -119,7 +143,9 @@ type Op struct {
 // ClaimSpec asks for claims. The store goes through Candidates in order and
 // claims those that are still free, until it has Count; so several hosts can
 // share one head of the line. It says what was the matter with each that it
-// passed over.
+// passed over. A claim that gets nothing is done all the same: NoKind, without
+// Claims. It names no job twice. Must, Version, Status, Attach and Hold of its
+// Op are not looked at.
 type ClaimSpec struct {
 	Candidates []Candidate
 	Count      int
@@ -131,15 +157,18 @@ type ClaimSpec struct {
 	// Remember keeps the answer under Op.Request for the board's window. When
 	// it is set and an answer is kept already: with More not set, that answer is
 	// given again, Repeated, and nothing is claimed; with More set, the new
-	// claims are added to it.
+	// claims are added to it, and only they are returned. An answer without
+	// claims is not kept. Of an answer that is given again, Claims are as first
+	// granted, whatever became of them, and Records as the jobs stand now.
 	Remember bool
 	More     bool
 }
 
 // Candidate is a job that a claim may take. It is free when it is on the board,
 // not held back, and unclaimed or lapsed, and when Version is its version. A
-// candidate that is claimed with this very Nonce was claimed by an earlier try
-// of this op, and counts as claimed.
+// candidate that is claimed with this very Nonce, and not lapsed, was claimed by
+// an earlier try of this op, and counts as claimed: with the same token, and a
+// Lease that is what is left of it.
 type Candidate struct {
 	Job     job.ID
 	Version uint64 // 0: any
@@ -150,7 +179,8 @@ type Candidate struct {
 
 // Limit is a counter that a post or a claim raises while it stands, and must
 // not raise above Max; one that would is QuotaExceeded with the key as the
-// message. Only for stores with Capabilities.Limits.
+// message. A claim stands until an op ends it or another one takes the job, a
+// lapsed one included. Only for stores with Capabilities.Limits.
 type Limit struct {
 	Key    string
 	Weight int64 // what is added; 0 counts as 1
@@ -174,7 +204,9 @@ type Attachment struct {
 }
 
 // Ending says what Remove leaves behind. There is always a tombstone, for the
-// board's window. With Keep, there is a final record for that long as well.
+// board's window, which knows the posting's ID and digest, the outcome, and when
+// it was. With Keep, there is a final record for that long as well, which also
+// has the status; the job is Complete as long as one of the two is there.
 type Ending struct {
 	Outcome      job.Outcome
 	Keep         time.Duration // 0: no final record
@@ -203,7 +235,7 @@ type Result struct {
 	// where an op was refused because of the job's state or version.
 	Record *Record
 
-	Claims []Claimed // for Claim
+	Claims []Claimed // for Claim, in the order of the candidates
 	Gone   []Gone    // for Claim: candidates passed over, in order
 }
 
@@ -218,9 +250,10 @@ type Claimed struct {
 	Record   *Record // with the parts asked for, where any were
 }
 
-// Gone says why a candidate was not claimed: NotFound, AlreadyClaimed (with the
-// owner), NotEligible (held back), Aborted (another version), QuotaExceeded
-// (Message is the limit's key) or Corrupt.
+// Gone says why a candidate was not claimed: NotFound (not on the board, so also
+// in the trash), AlreadyClaimed (with the owner), Aborted (another version),
+// NotEligible (held back), QuotaExceeded (Message is the limit's key) or
+// Corrupt; the first of these that is the case.
 type Gone struct {
 	Job     job.ID
 	Kind    job.Kind
