@@ -196,3 +196,9 @@ func Resident(t testing.TB, pid int) (all, anonymous int64) {
 	}
 	return all, anonymous
 }
+
+// Stages returns the processor time of the server and of its drivers apart.
+func (s *Server) Stages() (host, drivers time.Duration) {
+	host = cpu(s.PID())
+	return host, s.CPU() - host
+}
