@@ -26,7 +26,7 @@ const (
 type Document struct {
 	Name    string
 	Data    []byte
-	Version uint64    // set by the store; at least 1, grows with each change of this name
+	Version uint64    // set by the store; at least 1, grows with each change of this name, also over its deletion
 	Expires time.Time // zero: never; the store may take it away from then on
 }
 
@@ -34,7 +34,9 @@ type Document struct {
 // hold as much in one piece cuts it up and writes the head last.
 const MaxDocument = 8 << 20
 
-// Documents keeps documents. Every change is a compare-and-set.
+// Documents keeps documents. Every change is a compare-and-set. A document that
+// has expired is not there. A board's documents need no open board, and are
+// dropped with it.
 type Documents interface {
 	// Get returns the document, or NotFound.
 	Get(ctx context.Context, space Space, name string) (Document, error)
@@ -48,11 +50,12 @@ type Documents interface {
 	Delete(ctx context.Context, space Space, name string, ifVersion uint64) error
 
 	// List returns up to limit documents whose names come after the given one,
-	// in the order of their names.
+	// in the order of their names as bytes. A limit of 0 is none.
 	List(ctx context.Context, space Space, after string, limit int) ([]Document, error)
 
 	// Watch streams first what there is and then, each time at once, what
-	// changes, until ctx ends or the store is lost.
+	// changes, until ctx ends (then its last word is Interrupted) or the store
+	// is lost.
 	Watch(ctx context.Context, space Space) iter.Seq2[DocumentChange, error]
 }
 

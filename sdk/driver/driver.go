@@ -39,8 +39,9 @@ type Config struct {
 }
 
 // A Driver keeps boards in a store. All methods may be called from many
-// goroutines at once. A board must be opened before it is used; its name is
-// the host's and unique on this Driver.
+// goroutines at once. A board must be opened before it is used, or everything
+// but its documents is Precondition; its name is the host's and unique on this
+// Driver.
 //
 // Every error is, or wraps, a *job.Error whose Kind says whether something
 // changed: OutcomeUnknown says that the store did not tell, every other kind
@@ -65,19 +66,25 @@ type Driver interface {
 	//
 	// The end of ctx may cut an op short only before it was begun (Interrupted)
 	// or with its outcome declared unknown.
+	//
+	// What exceeds BoardStatus.Capabilities or makes no sense on any board is
+	// Invalid, with a message that says what would be right.
 	Apply(ctx context.Context, board string, ops []Op) []Result
 
 	// Read returns the named jobs as they stand, in the order asked for, with
 	// the parts asked for. A job that is not known has State Unknown; one that
-	// left only a tombstone or a final record has State Complete.
+	// left only a tombstone or a final record has State Complete. Each record
+	// has its ID.
 	Read(ctx context.Context, board string, ids []job.ID, parts Parts) ([]Record, error)
 
 	// Scan streams the jobs of one set, in pages of a size that the driver
-	// chooses. See ScanRequest. Breaking out of the loop ends the scan.
+	// chooses. See ScanRequest. Breaking out of the loop ends the scan; an error
+	// ends it too. There is at least one page, or an error.
 	Scan(ctx context.Context, board string, req ScanRequest) iter.Seq2[Page, error]
 
-	// Watch streams what changed after a position, and goes on until ctx ends or
-	// the store is lost. See Changes.
+	// Watch streams what changed after a position, and goes on until ctx ends
+	// (then its last word is Interrupted), the board is dropped, or the store is
+	// lost. See Changes.
 	Watch(ctx context.Context, board string, after Position) iter.Seq2[Changes, error]
 
 	// Count returns how many records of each sort a board has. It must not cost
@@ -97,7 +104,8 @@ type Driver interface {
 
 // Position is a point in a board's history: its commit counter, or the store's
 // transaction number. It grows with every change of the board and names one
-// change of one job. It means the same on every host of the board.
+// change of one job; 0 is before the first. It means the same on every host of
+// the board.
 type Position uint64
 
 // Each makes an Apply out of a function for one op, for a driver whose store

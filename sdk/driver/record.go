@@ -77,7 +77,7 @@ type ScanRequest struct {
 	Parts       Parts
 	After       string // go on after the page whose Next this is; empty: from the start
 	NewestFirst bool   // for TrashedJobs and EndedJobs
-	Limit       int    // stop after this many records; 0: no limit
+	Limit       int    // stop after this many records, with Next if there may be more; 0: no limit
 }
 
 // Page is a part of a scan. A job may be in two pages if it changes meanwhile;
@@ -89,7 +89,8 @@ type Page struct {
 
 	// Position is, on each page of a scan of OpenJobs, the point from which a
 	// Watch leaves no gap: nothing that was acknowledged after the first page
-	// was begun is missing from the pages and the changes after Position.
+	// was begun is missing from the pages and the changes after Position. A scan
+	// that goes on from a Next keeps the point of the scan that it continues.
 	Position Position
 }
 
@@ -108,8 +109,9 @@ type Changes struct {
 	List     []Change
 	Position Position // everything up to here has been reported
 
-	// Resync says that the changes after the asked position are no longer known:
-	// the watcher must scan again. The stream goes on from Position.
+	// Resync says that the changes after the asked position are no longer known,
+	// or that the board never was there: the watcher must scan again. The stream
+	// goes on from Position.
 	Resync bool
 }
 
@@ -136,7 +138,7 @@ type Counts struct {
 	Claimed    int64 // of these, claimed
 	Trashed    int64
 	Ended      int64 // final records and tombstones that Read shows as Complete
-	Tombstones int64
+	Tombstones int64            // see BoardSpec
 	Bad        int64            // records that cannot be read, as far as known
 	Limits     map[string]int64 // what each limit's key stands at, where that is kept
 }
