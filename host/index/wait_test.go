@@ -1,0 +1,229 @@
+package index
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// signals returns which of the waiters have a signal, and takes it.
+func signals(ws ...*Waiter) []int {
+	var got []int
+	for i, w := range ws {
+		select {
+		case <-w.C:
+			got = append(got, i)
+		default:
+		}
+	}
+	return got
+}
+
+func TestOneJobWakesOneWaiter(t *testing.T) {
+	t.Parallel()
+	ix := New()
+	one, err := ix.Class(t.Context(), "1", labelled(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	two, err := ix.Class(t.Context(), "2", labelled(2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ws := []*Waiter{ix.Waiter(one), ix.Waiter(two), ix.Waiter(one), ix.Waiter(two), ix.Waiter(everyone(t, ix))}
+	want := func(what string, want ...int) {
+		t.Helper()
+		if diff := cmp.Diff(want, signals(ws...)); diff != "" {
+			t.Errorf("%s: waiters with a signal (-want +got):\n%s", what, diff)
+		}
+	}
+	ix.Put(entry(3))
+	want("a job for everyone", 4)
+	ix.Put(entry(2))
+	want("the first of class two", 1)
+	taken := ix.Take(two, 1)
+	want("a take")
+	ix.Return(taken[0].ID)
+	want("a return", 3)
+	ix.Take(two, 1)
+	ix.Put(at(taken[0], 100))
+	want("nobody is idle, for nobody came back empty")
+	ix.Take(two, 1)
+	ix.Take(two, 1) // empty: whoever was told before may be waiting again
+	ix.Put(at(taken[0], 101))
+	want("the first in line again", 1)
+	ix.Put(entry(1))
+	ix.Put(entry(11))
+	ix.Put(entry(21))
+	want("three jobs, two waiters", 0, 2)
+	for _, w := range ws {
+		w.Close()
+		w.Close()
+	}
+	if n := ix.Stats().Waiters; n != 0 {
+		t.Errorf("%d waiters are left", n)
+	}
+}
+
+func TestClosedWaiterPassesItsSignalOn(t *testing.T) {
+	t.Parallel()
+	ix := New()
+	c := everyone(t, ix)
+	ws := []*Waiter{ix.Waiter(c), ix.Waiter(c), ix.Waiter(c)}
+	ix.Put(entry(1))
+	ws[0].Close()
+	if diff := cmp.Diff([]int{1}, signals(ws...)); diff != "" {
+		t.Error("unused:", diff)
+	}
+	ws[1].Close()
+	if diff := cmp.Diff([]int(nil), signals(ws...)); diff != "" {
+		t.Error("used:", diff)
+	}
+	ix.Put(entry(2))
+	ix.Take(c, 9)
+	ws[2].Close() // the job is taken: there is nothing to pass on
+	late := ix.Waiter(c)
+	defer late.Close()
+	if diff := cmp.Diff([]int(nil), signals(late)); diff != "" {
+		t.Error("taken:", diff)
+	}
+	ix.Return(id(1))
+	if diff := cmp.Diff([]int{0}, signals(late)); diff != "" {
+		t.Error("returned:", diff)
+	}
+	later := ix.Waiter(c)
+	defer later.Close()
+	if diff := cmp.Diff([]int{0}, signals(later)); diff != "" {
+		t.Error("there is a job already:", diff)
+	}
+}
+
+func TestTick(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ix := New()
+		c := everyone(t, ix)
+		if next, ok := ix.Next(); ok {
+			t.Errorf("%v is due on an empty board", next)
+		}
+		start := time.Now()
+		w := ix.Waiter(c)
+		defer w.Close()
+		later := entry(1)
+		later.NotBefore = start.Add(10 * time.Second)
+		ix.Put(later)
+		held := entry(2)
+		held.Held, held.NotBefore = true, start.Add(time.Second)
+		ix.Put(held)
+		<-ix.DueSooner()
+		if next, ok := ix.Next(); !ok || !next.Equal(later.NotBefore) {
+			t.Errorf("next is %v, want %v", next, later.NotBefore)
+		}
+		ix.Put(claimedBy(entry(3), 9, "w", 5*time.Second))
+		<-ix.DueSooner()
+		forever := claimedBy(entry(4), 9, "w", time.Second)
+		forever.Claim.NoExpiry = true
+		ix.Put(forever)
+		ix.Touch(id(3), 10, Claim{Owner: "w", Ends: start.Add(7 * time.Second)})
+		ix.check(t)
+
+		time.Sleep(7*time.Second - 1)
+		if got := ix.Tick(time.Now()); got != nil {
+			t.Errorf("lapsed early: %v", got)
+		}
+		time.Sleep(1)
+		want := []Lapse{{ID: id(3), Claim: Claim{Owner: "w", Ends: start.Add(7 * time.Second)}}}
+		if diff := cmp.Diff(want, ix.Tick(time.Now())); diff != "" {
+			t.Error(diff)
+		}
+		if got := ix.Tick(time.Now()); got != nil {
+			t.Errorf("lapsed twice: %v", got)
+		}
+		ix.Again(id(3), start.Add(9*time.Second))
+		ix.Again(id(2), start) // not claimed
+		time.Sleep(2 * time.Second)
+		if diff := cmp.Diff(want, ix.Tick(time.Now())); diff != "" {
+			t.Error("again:", diff)
+		}
+
+		if got := signals(w); got != nil || len(ix.Take(c, 1)) != 0 {
+			t.Error("a delayed job was offered")
+		}
+		changed := ix.Changed()
+		time.Sleep(time.Second)
+		ix.Tick(time.Now())
+		<-w.C
+		<-changed
+		if diff := cmp.Diff([]int{1}, numbers(ix.Take(c, 9))); diff != "" {
+			t.Error(diff)
+		}
+		if next, ok := ix.Next(); ok {
+			t.Errorf("%v is due, want nothing", next)
+		}
+		ix.check(t)
+	})
+}
+
+func TestManyAreDueAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ix := New()
+		c, err := ix.Class(t.Context(), "1", labelled(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		const n = 3 * slice
+		for i := range n {
+			e := entry(i)
+			e.NotBefore = time.Now().Add(time.Duration(1+i%3) * time.Second)
+			ix.Put(e)
+			ix.Put(claimedBy(entry(n+i), 1<<20, "w", time.Second))
+		}
+		time.Sleep(3 * time.Second)
+		if got := len(ix.Tick(time.Now())); got != n {
+			t.Errorf("%d lapses, want %d", got, n)
+		}
+		ix.check(t)
+		if got := len(ix.Take(c, n)); got != n/10 && got != n/10+1 {
+			t.Errorf("took %d, want a tenth of %d", got, n)
+		}
+	})
+}
+
+func TestLeft(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ix := New()
+		ix.Put(entry(1))
+		ix.Put(entry(2))
+		if err := ix.Left(t.Context(), []job.ID{id(7)}); err != nil {
+			t.Errorf("not on the board: %v", err)
+		}
+		done := make(chan error, 2)
+		go func() { done <- ix.Left(t.Context(), []job.ID{id(1), id(2), id(1), id(3)}) }()
+		synctest.Wait()
+		ix.Remove(id(1), 10)
+		synctest.Wait()
+		if len(done) != 0 {
+			t.Error("ended with one still open")
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := ix.Left(ctx, []job.ID{id(2)}); !errors.Is(err, job.Interrupted) {
+			t.Errorf("error %v, want %v", err, job.Interrupted)
+		}
+		ix.Sync().End(10)
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if len(ix.departures) != 0 {
+			t.Error("somebody is still waited for")
+		}
+	})
+}
