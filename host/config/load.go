@@ -170,7 +170,7 @@ func tooDeep(path string, data []byte) (Place, string) {
 	tokens, _ := hclsyntax.LexConfig(data, path, hcl.InitialPos) // what is wrong with them the parser says again
 	depth, operators := 0, 0
 	for _, token := range tokens {
-		switch token.Type { //nolint:exhaustive // only what nests
+		switch token.Type { // only what nests
 		case hclsyntax.TokenOBrace, hclsyntax.TokenOBrack, hclsyntax.TokenOParen, hclsyntax.TokenOQuote,
 			hclsyntax.TokenOHeredoc, hclsyntax.TokenTemplateInterp, hclsyntax.TokenTemplateControl:
 			depth++
