@@ -137,7 +137,7 @@ type Counts struct {
 	Open       int64 // unclaimed and claimed
 	Claimed    int64 // of these, claimed
 	Trashed    int64
-	Ended      int64 // final records and tombstones that Read shows as Complete
+	Ended      int64            // final records and tombstones that Read shows as Complete
 	Tombstones int64            // see BoardSpec
 	Bad        int64            // records that cannot be read, as far as known
 	Limits     map[string]int64 // what each limit's key stands at, where that is kept
