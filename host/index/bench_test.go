@@ -3,6 +3,7 @@ package index
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"runtime"
 	"strconv"
 	"testing"
@@ -26,12 +27,19 @@ func posted(n int) *Entry {
 	return e
 }
 
+// filled returns an index with that many jobs, put in the order of their
+// posting.
 func filled(b *testing.B, backlog int) *Index {
+	b.Helper()
+	return filledBy(b, backlog, func(i int) int { return i })
+}
+
+func filledBy(b *testing.B, backlog int, number func(i int) int) *Index {
 	b.Helper()
 	ix := New()
 	batch := make([]*Entry, 0, slice)
-	for n := 1; n <= backlog; n++ {
-		if batch = append(batch, posted(n)); len(batch) == slice || n == backlog {
+	for i := range backlog {
+		if batch = append(batch, posted(1+number(i))); len(batch) == slice || i == backlog-1 {
 			ix.PutAll(batch)
 			batch = batch[:0]
 		}
@@ -80,6 +88,18 @@ func BenchmarkClaim(b *testing.B) {
 	}
 }
 
+// BenchmarkClaimScattered has jobs that came in no order at all, as a snapshot
+// brings them.
+func BenchmarkClaimScattered(b *testing.B) {
+	for _, backlog := range backlogs {
+		b.Run(fmt.Sprintf("%.0e", float64(backlog)), func(b *testing.B) {
+			order := rand.New(rand.NewPCG(1, 1)).Perm(backlog)
+			ix := filledBy(b, backlog, func(i int) int { return order[i] })
+			claims(b, ix, everyone(b, ix), backlog, posted)
+		})
+	}
+}
+
 // picky allows one label of a thousand; it reads what a policy would.
 func picky(_ context.Context, entries []*Entry, allowed []bool) error {
 	for i, e := range entries {
@@ -111,11 +131,13 @@ func BenchmarkClaimPicky(b *testing.B) {
 }
 
 // BenchmarkFirstClaimOfClass1e6 is what the first worker of a new class waits
-// for.
+// for, while others claim: other-ns is what such a claim takes meanwhile, and
+// worst-ns the longest one.
 func BenchmarkFirstClaimOfClass1e6(b *testing.B) {
 	for name, judge := range map[string]Judge{"picky": picky, "all": everything} {
 		b.Run(name, func(b *testing.B) {
 			ix := filled(b, 1e6)
+			others := claimMeanwhile(b, ix)
 			round := 0
 			for b.Loop() {
 				round++
@@ -131,7 +153,41 @@ func BenchmarkFirstClaimOfClass1e6(b *testing.B) {
 				ix.mu.Unlock()
 				b.StartTimer()
 			}
+			others(b)
 		})
+	}
+}
+
+// claimMeanwhile claims and gives back until the returned function is called.
+func claimMeanwhile(b *testing.B, ix *Index) (stop func(*testing.B)) {
+	b.Helper()
+	var worst, all time.Duration
+	count := 0
+	quit, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-quit:
+				return
+			default:
+			}
+			start := time.Now()
+			for _, e := range ix.Take(ix.everyone, 1) {
+				ix.Return(e.ID)
+			}
+			took := time.Since(start)
+			worst, all = max(worst, took), all+took
+			count++
+			runtime.Gosched()
+		}
+	}()
+	return func(b *testing.B) {
+		b.Helper()
+		close(quit)
+		<-done
+		b.ReportMetric(float64(worst.Nanoseconds()), "worst-ns")
+		b.ReportMetric(float64(all.Nanoseconds())/float64(count), "other-ns")
 	}
 }
 

@@ -25,7 +25,7 @@ type Index struct {
 	rares  slab[rare]
 	names  *intern[string]
 	labels *intern[job.Label]
-	ids    map[job.ID]uint32
+	ids    directory
 	turn   uint32 // the last one given out
 
 	all   *ordered // every open job
@@ -57,13 +57,13 @@ func New() *Index {
 		labels: newIntern(func(l job.Label) job.Label {
 			return job.Label{Key: strings.Clone(l.Key), Value: strings.Clone(l.Value)}
 		}),
-		ids:        make(map[job.ID]uint32),
 		reserved:   make(map[uint32]struct{}),
 		sooner:     make(chan struct{}, 1),
 		removed:    removals{at: make(map[job.ID]driver.Position)},
 		departures: make(map[job.ID][]*departure),
 	}
 	ix.rows.drop(ix.rows.take()) // so that the pivot has its place
+	ix.ids.init(&ix.rows)
 	ix.all, ix.ready = newOrdered(&ix.rows), newOrdered(&ix.rows)
 	ix.delays.rows, ix.leases.rows = &ix.rows, &ix.rows
 	ix.everyone = newClass("", nil)
@@ -98,7 +98,7 @@ func (ix *Index) PutAll(entries []*Entry) int {
 }
 
 func (ix *Index) put(e *Entry, now time.Time) bool {
-	h, known := ix.ids[e.ID]
+	h, known := ix.ids.get(e.ID)
 	if !known {
 		if ix.removed.knows(e.ID, e.Position) {
 			return false
@@ -108,7 +108,7 @@ func (ix *Index) put(e *Entry, now time.Time) bool {
 		r.turn = ix.nextTurn()
 		r.move(e.Order())
 		ix.fill(r, e)
-		ix.ids[e.ID] = h
+		ix.ids.add(e.ID, h)
 		ix.all.add(h)
 	} else if !ix.replace(h, e) {
 		return false
@@ -218,7 +218,7 @@ func (ix *Index) hide(h uint32, r *row) {
 func (ix *Index) Remove(id job.ID, position driver.Position) bool {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
-	h, known := ix.ids[id]
+	h, known := ix.ids.get(id)
 	if !known {
 		if ix.removed.knows(id, position) {
 			return false
@@ -241,7 +241,7 @@ func (ix *Index) remove(h uint32, r *row) {
 	id := r.id
 	ix.withdraw(h, r)
 	ix.all.drop(h)
-	delete(ix.ids, id)
+	ix.ids.drop(id)
 	ix.empty(r)
 	ix.rows.drop(h)
 	ix.depart(id)
@@ -253,7 +253,7 @@ func (ix *Index) remove(h uint32, r *row) {
 func (ix *Index) Touch(id job.ID, position driver.Position, claim Claim) bool {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
-	h, known := ix.ids[id]
+	h, known := ix.ids.get(id)
 	if !known {
 		return false
 	}
@@ -277,7 +277,7 @@ func (ix *Index) Touch(id job.ID, position driver.Position, claim Claim) bool {
 func (ix *Index) Get(id job.ID) (*Entry, bool) {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
-	h, ok := ix.ids[id]
+	h, ok := ix.ids.get(id)
 	if !ok {
 		return nil, false
 	}
@@ -289,7 +289,7 @@ func (ix *Index) Count() Counts {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
 	c := Counts{Ready: int64(ix.ready.len() + len(ix.reserved)), Claimed: ix.claimed}
-	c.Delayed = int64(len(ix.ids)) - c.Ready - c.Claimed
+	c.Delayed = int64(ix.ids.len) - c.Ready - c.Claimed
 	if c.Ready > 0 {
 		c.OldestReadyAt = time.UnixMicro(ix.oldestReady()).UTC()
 	}

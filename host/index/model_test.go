@@ -25,14 +25,17 @@ func (ix *Index) check(t testing.TB) {
 	var count [claimed + 1]int
 	names, labels := map[uint32]uint32{}, map[uint32]uint32{}
 	timed := 0
-	for id, h := range ix.ids {
+	for h := range ix.rows.next {
 		r := ix.rows.at(h)
+		if r.place == vacant {
+			continue
+		}
 		count[r.place]++
 		names[r.name]++
 		for _, l := range r.labels {
 			labels[l]++
 		}
-		if r.id != id || !ix.all.has(h) {
+		if known, _ := ix.ids.get(r.id); known != h || !ix.all.has(h) {
 			t.Fatalf("row %d: lost", h)
 		}
 		if ix.ready.has(h) != (r.place == ready) {
@@ -70,11 +73,11 @@ func (ix *Index) check(t testing.TB) {
 			t.Fatalf("label %d: %d references, want %d", h, got, refs)
 		}
 	}
-	got := []int{len(ix.ids), ix.all.len(), ix.ready.len(), len(ix.reserved), int(ix.claimed),
+	got := []int{ix.ids.len, ix.all.len(), ix.ready.len(), len(ix.reserved), int(ix.claimed),
 		len(ix.delays.items) + len(ix.leases.items), len(ix.names.handles), len(ix.labels.handles),
 		int(ix.rows.next) - 1 - len(ix.rows.free)}
-	want := []int{len(ix.ids), len(ix.ids), count[ready], count[reserved], count[claimed],
-		timed, len(names), len(labels), len(ix.ids)}
+	want := []int{ix.ids.len, ix.ids.len, count[ready], count[reserved], count[claimed],
+		timed, len(names), len(labels), ix.ids.len}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Fatalf("sizes (ids, all, ready, reserved, claimed, timers, names, labels, rows):\n%s", diff)
 	}
@@ -334,7 +337,7 @@ func TestModel(t *testing.T) {
 				tr.ix.Remove(e.ID, 1<<40)
 			}
 			tr.ix.check(t)
-			if len(tr.ix.ids) != 0 {
+			if tr.ix.ids.len != 0 {
 				t.Error("jobs are left")
 			}
 		})

@@ -73,7 +73,7 @@ func (ix *Index) pagePart(req PageRequest, from progress, visits int, part []*En
 func (ix *Index) Rank(id job.ID, class *Class) (int64, bool) {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
-	h, ok := ix.ids[id]
+	h, ok := ix.ids.get(id)
 	if !ok {
 		return 0, false
 	}

@@ -23,34 +23,34 @@ const (
 const inlineLabels = 4
 
 // A row is an entry as it is kept: without a pointer, so that a million of them
-// cost the garbage collector nothing.
+// cost the garbage collector nothing. What decides the order comes first, close
+// together: comparing rows is mostly waiting for memory.
 type row struct {
-	id        job.ID
-	score     int64
-	created   int64 // unix microseconds, as modified
-	sequence  uint64
-	modified  int64
-	notBefore int64 // unix nanoseconds; 0: at once
-	version   uint64
-	position  driver.Position
+	score             int64
+	created           int64 // unix microseconds, as modified
+	operationPriority int32
+	priority          job.Priority
+	place             place
+	flags             uint8
+	nlabels           uint8 // of those in labels
+	sequence          uint64
+	id                job.ID
 
 	judged  uint64 // one bit per class slot: its judge has seen this version
 	allowed uint64 // of those, who may have it
+	turn    uint32 // of the verdicts; changes when they are void, see ref
+	timer   uint32 // place in its heap, plus one; 0: none
+	seen    uint32 // number of the last sync that saw it
+	rare    uint32 // 0: none
 
-	operationPriority int32
-	maxAttempts       int32
-	attempt           int32
-	name              uint32
-	labels            [inlineLabels]uint32
-	rare              uint32 // 0: none
-	turn              uint32 // of the verdicts; changes when they are void, see ref
-	timer             uint32 // place in its heap, plus one; 0: none
-	seen              uint32 // number of the last sync that saw it
-
-	priority job.Priority
-	nlabels  uint8 // of those in labels
-	place    place
-	flags    uint8
+	version     uint64
+	position    driver.Position
+	modified    int64
+	notBefore   int64 // unix nanoseconds; 0: at once
+	name        uint32
+	labels      [inlineLabels]uint32
+	maxAttempts int32
+	attempt     int32
 }
 
 // The flags of a row.

@@ -107,7 +107,7 @@ func (ix *Index) gatherAll(from progress, b *batch) (progress, bool) {
 func (ix *Index) Return(ids ...job.ID) {
 	ix.mu.Lock()
 	for _, id := range ids {
-		h, ok := ix.ids[id]
+		h, ok := ix.ids.get(id)
 		if !ok {
 			continue
 		}

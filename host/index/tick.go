@@ -73,7 +73,7 @@ func (ix *Index) failed(now time.Time) []*Class {
 func (ix *Index) Again(id job.ID, at time.Time) {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
-	h, ok := ix.ids[id]
+	h, ok := ix.ids.get(id)
 	if !ok {
 		return
 	}

@@ -178,7 +178,7 @@ func (ix *Index) Left(ctx context.Context, ids []job.ID) error {
 	var open []job.ID
 	ix.mu.Lock()
 	for _, id := range ids {
-		if _, ok := ix.ids[id]; ok && !slices.Contains(ix.departures[id], d) {
+		if _, ok := ix.ids.get(id); ok && !slices.Contains(ix.departures[id], d) {
 			ix.departures[id] = append(ix.departures[id], d)
 			open = append(open, id)
 		}
