@@ -1,0 +1,193 @@
+package board
+
+import (
+	"context"
+	"crypto/sha256"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/boardd/boardd/host/index"
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// Board is one board on one driver. All methods may be called from many
+// goroutines at once; those that serve clients wait a moment for Run to have
+// the board ready.
+type Board struct {
+	driver driver.Driver
+	spec   Spec
+	log    *slog.Logger
+	seed   [32]byte // of the digests that must differ from board to board
+
+	index    *index.Index
+	flight   *flight
+	requests *flight // of claim calls that named themselves
+	random   entropy
+	gate     *gate
+	hub      *hub
+	pause    pause
+	leaving  leaving
+	tally    tally
+	metrics  Metrics
+	waiters  atomic.Int64
+}
+
+// New returns a board that Run makes ready. The driver must outlive it.
+func New(d driver.Driver, spec Spec) *Board {
+	if spec.Lease == 0 {
+		spec.Lease = job.DefaultLease
+	}
+	if spec.MaxLease == 0 {
+		spec.MaxLease = job.MaxLease
+	}
+	spec.Lease = min(spec.Lease, spec.MaxLease)
+	if spec.Window == 0 {
+		spec.Window = driver.DefaultWindow
+	}
+	if spec.Retry.MaxBackoff == 0 {
+		spec.Retry.MaxBackoff = time.Hour
+	}
+	if spec.Logger == nil {
+		spec.Logger = slog.Default()
+	}
+	if spec.Key == "" {
+		spec.Key = spec.Name
+	}
+	b := &Board{
+		driver: d, spec: spec, log: spec.Logger.With("board", spec.Key),
+		seed:   sha256.Sum256([]byte("boardd board " + spec.Key)),
+		index:  index.New(),
+		flight: newFlight(), requests: newFlight(),
+		gate: newGate(),
+		hub:  newHub(),
+	}
+	b.pause.changed = make(chan struct{})
+	return b
+}
+
+// Spec returns what the board was made with, defaults filled in.
+func (b *Board) Spec() Spec { return b.spec }
+
+// Status says how the board stands. It asks nobody.
+func (b *Board) Status() Status {
+	opened, ready, problem := b.gate.look()
+	paused, _ := b.pause.look()
+	return Status{
+		Ready: ready, Problem: problem, Paused: paused,
+		Generation: opened.Generation, Durability: opened.Durability,
+		Window: opened.Window, Loss: opened.Loss,
+	}
+}
+
+// Ready blocks until the board can serve; when ctx ends first, it is
+// Unavailable with the reason.
+func (b *Board) Ready(ctx context.Context) error {
+	_, err := b.gate.wait(ctx, nil)
+	return err
+}
+
+// patience is how long a call waits for a board that is not ready: a driver
+// that was restarted is back by then.
+const patience = 2 * time.Second
+
+// serving returns how the driver opened the board, or why it is not open.
+func (b *Board) serving(ctx context.Context) (*driver.BoardStatus, error) {
+	if opened := b.gate.opened.Load(); opened != nil {
+		return opened, nil
+	}
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	return b.gate.wait(ctx, timer.C)
+}
+
+// changing is serving for calls that write.
+func (b *Board) changing(ctx context.Context) (*driver.BoardStatus, error) {
+	if b.spec.Observe {
+		return nil, job.Errorf(job.Precondition, "the board %s is only observed: nothing can be changed through it", b.spec.Name)
+	}
+	return b.serving(ctx)
+}
+
+// gate says whether the board can serve.
+type gate struct {
+	opened atomic.Pointer[driver.BoardStatus] // nil while it cannot
+
+	mu      sync.Mutex
+	last    driver.BoardStatus
+	problem string
+	changed chan struct{} // closed when it opens
+}
+
+func newGate() *gate {
+	return &gate{problem: "the board is being loaded", changed: make(chan struct{})}
+}
+
+func (g *gate) look() (last driver.BoardStatus, ready bool, problem string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.last, g.opened.Load() != nil, g.problem
+}
+
+func (g *gate) open(status driver.BoardStatus) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.last, g.problem = status, ""
+	if g.opened.Swap(&status) == nil {
+		close(g.changed)
+	}
+}
+
+func (g *gate) shut(problem string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.problem = problem
+	if g.opened.Swap(nil) != nil {
+		g.changed = make(chan struct{})
+	}
+}
+
+// wait blocks until the gate is open, ctx ends or the time is up (nil: never).
+func (g *gate) wait(ctx context.Context, late <-chan time.Time) (*driver.BoardStatus, error) {
+	for {
+		g.mu.Lock()
+		opened, changed := g.opened.Load(), g.changed
+		g.mu.Unlock()
+		if opened != nil {
+			return opened, nil
+		}
+		var cause error
+		select {
+		case <-changed:
+			continue
+		case <-late:
+		case <-ctx.Done():
+			cause = context.Cause(ctx)
+		}
+		_, _, problem := g.look()
+		return nil, &job.Error{Kind: job.Unavailable, Message: "the board cannot serve now: " + problem, Err: cause}
+	}
+}
+
+// sleep waits and reports whether ctx is still going on.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// backoff counts waits that double, up to ten seconds. The first one is none.
+type backoff struct{ wait time.Duration }
+
+func (b *backoff) next() time.Duration {
+	wait := b.wait
+	b.wait = min(max(2*wait, 100*time.Millisecond), 10*time.Second)
+	return wait
+}

@@ -1,0 +1,156 @@
+package board
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/boardd/boardd/host/index"
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// chosen claims the named jobs and says of each other one why not.
+func (c *claimer) chosen(ctx context.Context, ids []job.ID) (ClaimResponse, error) {
+	c.most = len(ids)
+	if err := c.refresh(ctx, ids); err != nil {
+		return ClaimResponse{}, err
+	}
+	errs := make([]error, len(ids))
+	var failed error
+	err := c.rounds(ctx, ids, func(items []int) {
+		for try := 0; len(items) > 0 && try < tries && failed == nil && !c.ended; try++ {
+			items, failed = c.choose(ctx, ids, errs, items)
+		}
+	})
+	if err == nil {
+		err = failed
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		c.giveBack(ctx)
+		return ClaimResponse{}, &job.Error{Op: "claim", Kind: job.Interrupted, Err: cause}
+	}
+	if err != nil && len(c.claims) == 0 {
+		return ClaimResponse{}, err
+	}
+	response := c.response()
+	for i, id := range ids {
+		if errs[i] != nil && !(c.ended && slices.ContainsFunc(c.claims, func(c job.Claim) bool { return c.ID == id })) {
+			response.Failures = append(response.Failures, ClaimFailure{ID: id, Err: errs[i]})
+		}
+	}
+	return response, nil
+}
+
+// refresh asks the store how the jobs stand, and ends claims on them whose
+// lease ran out.
+func (c *claimer) refresh(ctx context.Context, ids []job.ID) error {
+	s := c.flight.read()
+	records, err := c.read(ctx, ids, 0)
+	if err != nil {
+		c.flight.done(s)
+		return err
+	}
+	for i := range records {
+		if records[i].State == job.Unknown {
+			c.missing(ids[i])
+			continue
+		}
+		c.absorb(&records[i])
+	}
+	c.flight.done(s)
+	return c.resolve(ctx, records, 0)
+}
+
+// choose sends one claim for those of the items that may be claimed, and returns
+// those whose jobs had changed meanwhile.
+func (c *claimer) choose(ctx context.Context, ids []job.ID, errs []error, items []int) ([]int, error) {
+	byID, of := make(map[job.ID]*index.Entry, len(items)), make(map[job.ID]int, len(items))
+	var entries []*index.Entry
+	var taken []job.ID
+	for _, i := range items {
+		var e *index.Entry
+		if e, errs[i] = c.eligible(ctx, ids[i]); errs[i] != nil {
+			continue
+		}
+		entries, taken = append(entries, e), append(taken, ids[i])
+		byID[ids[i]], of[ids[i]] = e, i
+		// Until the store says otherwise:
+		errs[i] = &job.Error{Job: ids[i], Kind: job.Unavailable, Message: "the store did not say what came of it: nothing was claimed"}
+	}
+	if len(entries) == 0 && (!c.remember || c.asked) {
+		return nil, nil
+	}
+	op := c.op(entries, len(entries))
+	r := c.ask(ctx, &op)
+	c.learn(ctx, byID, taken, &r)
+	if r.Kind != job.NoKind {
+		return nil, &job.Error{Op: "claim", Kind: callKind(r.Kind), Message: r.Message, Owner: r.Owner, Err: errStore}
+	}
+	for i := range r.Claims {
+		if at, ok := of[r.Claims[i].Job]; ok {
+			errs[at] = nil
+		}
+	}
+	var again []int
+	for i := range r.Gone {
+		gone := &r.Gone[i]
+		at, ok := of[gone.Job]
+		if !ok {
+			continue
+		}
+		if gone.Kind == job.Aborted {
+			again = append(again, at)
+		}
+		errs[at] = itemError(gone.Job, &driver.Result{Kind: gone.Kind, Message: gone.Message, Owner: gone.Owner})
+	}
+	return again, nil
+}
+
+// eligible returns what is known of a job that this caller may claim now, or why
+// it may not.
+func (c *claimer) eligible(ctx context.Context, id job.ID) (*index.Entry, error) {
+	no := func(kind job.Kind, message string) error { return &job.Error{Job: id, Kind: kind, Message: message} }
+	e, open := c.index.Get(id)
+	if !open {
+		records, err := c.read(ctx, []job.ID{id}, 0)
+		switch {
+		case err != nil:
+			return nil, no(job.Unavailable, "the store cannot be asked for the job: "+err.Error())
+		case records[0].State == job.Trashed:
+			return nil, no(job.NotEligible, "the job is in the trash: restore it first")
+		case records[0].State == job.Complete:
+			return nil, no(job.NotFound, "the job has ended: "+records[0].Outcome.String())
+		case !isOpen(records[0].State):
+			return nil, notFound(id)
+		}
+		e = c.entryOf(&records[0], time.Now())
+	}
+	if e.Claim != nil {
+		return nil, &job.Error{Job: id, Kind: job.AlreadyClaimed, Owner: e.Claim.Owner, Message: "the job is claimed by " + e.Claim.Owner}
+	}
+	if paused, why := c.pause.look(); paused {
+		return nil, no(job.NotEligible, pauseText(why))
+	}
+	if e.Held {
+		return nil, no(job.NotEligible, "the job is held back until something else is done")
+	}
+	if e.NotBefore.After(time.Now()) {
+		return nil, no(job.NotEligible, "the job may not be claimed before "+e.NotBefore.UTC().Format(time.RFC3339Nano))
+	}
+	o, err := c.objection(ctx, e)
+	switch {
+	case err != nil:
+		return nil, no(job.Unavailable, "the job cannot be judged: "+err.Error())
+	case o != nil:
+		return nil, no(job.NotEligible, o.reason)
+	}
+	return e, nil
+}
+
+func pauseText(why string) string {
+	if why == "" {
+		return "the board is paused"
+	}
+	return "the board is paused: " + why
+}

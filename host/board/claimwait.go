@@ -1,0 +1,72 @@
+package board
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/boardd/boardd/host/index"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// standRetry is when a caller in line tries again after the store or a policy
+// failed.
+const standRetry = time.Second
+
+// stand waits in line until a job can be claimed.
+func (c *claimer) stand(ctx context.Context) (ClaimResponse, error) {
+	defer c.waiters.Add(-1)
+	if c.waiters.Add(1) > MaxWaiters {
+		return ClaimResponse{}, job.Errorf(job.QuotaExceeded, "%d calls wait on this board already: try again later", MaxWaiters)
+	}
+	waiting, cancel := waitUntil(ctx, c.wait)
+	defer cancel()
+	key := c.class()
+	for waiting.Err() == nil && len(c.claims) == 0 {
+		class, err := c.index.Class(waiting, key, c.judge)
+		if err == nil {
+			err = c.line(ctx, waiting, class)
+		}
+		if ctx.Err() == nil && err != nil && len(c.claims) == 0 {
+			sleep(waiting, standRetry)
+		}
+	}
+	return c.response(), c.over(ctx, nil)
+}
+
+// line stands in the line of the class until something was claimed, the wait is
+// over, or a try failed.
+func (c *claimer) line(ctx, waiting context.Context, class *index.Class) error {
+	w := c.index.Waiter(class)
+	defer w.Close()
+	for {
+		paused, changed := c.pause.state()
+		signal := w.C
+		if paused {
+			signal = nil // it stays for when the pause ends, or goes to the next in line
+		}
+		select {
+		case <-waiting.Done():
+			return errWaited
+		case <-changed:
+		case <-signal:
+			if waiting.Err() != nil && ctx.Err() != nil {
+				return errWaited
+			}
+			entries := c.index.Take(class, c.most)
+			if len(entries) == 0 {
+				continue
+			}
+			w.Close() // the next job is for the next in line
+			if err := c.send(ctx, entries, len(entries)); err != nil {
+				return err
+			}
+			if len(c.claims) > 0 && len(c.claims) < c.most && !c.ended {
+				if err := c.grab(ctx, class); err != nil && !errors.Is(err, errStore) {
+					return err
+				}
+			}
+			return nil
+		}
+	}
+}

@@ -1,0 +1,359 @@
+package board
+
+import (
+	"bytes"
+	"slices"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// checkDetails reports what is wrong with details as JSON text, or nil. It wants
+// one object, nested at most job.MaxDetailsNest deep, without duplicate keys,
+// without numbers that no float64 reaches, and without text that is not
+// Unicode: what every store and every reader can hold. Nothing is decoded into
+// values; a clean object costs no allocation.
+func checkDetails(text []byte) error {
+	c := checker{text: text}
+	if len(text) > job.MaxDetails {
+		return job.Errorf(job.Invalid, "details: %d bytes are too many: want at most %d", len(text), job.MaxDetails)
+	}
+	c.space()
+	if c.peek() != '{' {
+		return job.Errorf(job.Invalid, "details: want a JSON object {...}")
+	}
+	if c.value(1) {
+		c.space()
+		if c.at < len(text) {
+			c.fail("nothing may follow the object")
+		}
+	}
+	if c.problem != "" {
+		return job.Errorf(job.Invalid, "details: at byte %d: %s", c.at, c.problem)
+	}
+	return nil
+}
+
+// checker walks over JSON text. A method that returns false has set problem,
+// and at is where it was found.
+type checker struct {
+	text    []byte
+	at      int
+	problem string
+	keys    []key // of the objects that are open, innermost last
+	buffer  [16]key
+}
+
+// key is where a key's text stands, without its quotes.
+type key struct {
+	start, end int
+	escaped    bool
+}
+
+func (c *checker) fail(problem string) bool {
+	if c.problem == "" {
+		c.problem = problem
+	}
+	return false
+}
+
+func (c *checker) peek() byte {
+	if c.at < len(c.text) {
+		return c.text[c.at]
+	}
+	return 0
+}
+
+func (c *checker) space() {
+	for c.at < len(c.text) {
+		switch c.text[c.at] {
+		case ' ', '\t', '\n', '\r':
+			c.at++
+		default:
+			return
+		}
+	}
+}
+
+func (c *checker) value(depth int) bool {
+	switch b := c.peek(); b {
+	case '{', '[':
+		if depth > job.MaxDetailsNest {
+			return c.fail("nested too deep: want at most " + strconv.Itoa(job.MaxDetailsNest) + " levels")
+		}
+		if b == '{' {
+			return c.object(depth)
+		}
+		return c.array(depth)
+	case '"':
+		_, ok := c.str()
+		return ok
+	case 't':
+		return c.word("true")
+	case 'f':
+		return c.word("false")
+	case 'n':
+		return c.word("null")
+	case '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9':
+		return c.number()
+	}
+	if c.at >= len(c.text) {
+		return c.fail("the text ends in the middle of the object")
+	}
+	return c.fail("want a value")
+}
+
+func (c *checker) word(w string) bool {
+	if !bytes.HasPrefix(c.text[c.at:], []byte(w)) {
+		return c.fail("want " + w)
+	}
+	c.at += len(w)
+	return true
+}
+
+func (c *checker) object(depth int) bool {
+	if c.keys == nil {
+		c.keys = c.buffer[:0]
+	}
+	first := len(c.keys)
+	c.at++
+	c.space()
+	if c.peek() == '}' {
+		c.at++
+		return true
+	}
+	for {
+		if c.peek() != '"' {
+			return c.fail("want a key in double quotes")
+		}
+		k, ok := c.str()
+		if !ok {
+			return false
+		}
+		c.keys = append(c.keys, k)
+		c.space()
+		if c.peek() != ':' {
+			return c.fail("want a colon after the key")
+		}
+		c.at++
+		c.space()
+		if !c.value(depth + 1) {
+			return false
+		}
+		c.space()
+		switch c.peek() {
+		case ',':
+			c.at++
+			c.space()
+		case '}':
+			c.at++
+			return c.distinct(first)
+		default:
+			return c.fail("want a comma or } after a value")
+		}
+	}
+}
+
+func (c *checker) array(depth int) bool {
+	c.at++
+	c.space()
+	if c.peek() == ']' {
+		c.at++
+		return true
+	}
+	for {
+		if !c.value(depth + 1) {
+			return false
+		}
+		c.space()
+		switch c.peek() {
+		case ',':
+			c.at++
+			c.space()
+		case ']':
+			c.at++
+			return true
+		default:
+			return c.fail("want a comma or ] after a value")
+		}
+	}
+}
+
+// distinct checks the keys of the innermost object and forgets them.
+func (c *checker) distinct(first int) bool {
+	keys := c.keys[first:]
+	c.keys = c.keys[:first]
+	if len(keys) <= 12 {
+		for i := 1; i < len(keys); i++ {
+			for j := range i {
+				if c.same(keys[i], keys[j]) {
+					return c.duplicate(keys[i])
+				}
+			}
+		}
+		return true
+	}
+	texts := make([]string, len(keys))
+	for i, k := range keys {
+		texts[i] = string(c.key(k))
+	}
+	slices.Sort(texts)
+	for i := 1; i < len(texts); i++ {
+		if texts[i] == texts[i-1] {
+			return c.fail("the key " + strconv.Quote(cut(texts[i], 64)) + " is there twice")
+		}
+	}
+	return true
+}
+
+func (c *checker) duplicate(k key) bool {
+	c.at = k.start
+	return c.fail("the key " + strconv.Quote(cut(string(c.key(k)), 64)) + " is there twice")
+}
+
+func (c *checker) same(a, b key) bool {
+	if !a.escaped && !b.escaped {
+		return bytes.Equal(c.text[a.start:a.end], c.text[b.start:b.end])
+	}
+	return bytes.Equal(c.key(a), c.key(b))
+}
+
+// key returns what a key means.
+func (c *checker) key(k key) []byte {
+	raw := c.text[k.start:k.end]
+	if !k.escaped {
+		return raw
+	}
+	return unescape(raw)
+}
+
+// str checks a string and returns its place.
+func (c *checker) str() (key, bool) {
+	c.at++
+	k := key{start: c.at}
+	ascii := true
+	for c.at < len(c.text) {
+		b := c.text[c.at]
+		switch {
+		case b == '"':
+			k.end = c.at
+			if !ascii && !utf8.Valid(c.text[k.start:k.end]) {
+				c.at = k.start
+				return k, c.fail("the text is not valid UTF-8")
+			}
+			c.at++
+			return k, true
+		case b == '\\':
+			k.escaped = true
+			if !c.escape() {
+				return k, false
+			}
+		case b < 0x20:
+			return k, c.fail("a control character must be written as \\u00XX")
+		default:
+			if b >= 0x80 {
+				ascii = false
+			}
+			c.at++
+		}
+	}
+	return k, c.fail("the text ends in the middle of a string")
+}
+
+// escape checks one escape sequence; a surrogate must come with its other half.
+func (c *checker) escape() bool {
+	if c.at+1 >= len(c.text) {
+		return c.fail("the text ends in the middle of a string")
+	}
+	switch c.text[c.at+1] {
+	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+		c.at += 2
+		return true
+	case 'u':
+	default:
+		return c.fail("there is no such escape sequence")
+	}
+	r, ok := hex4(c.text[c.at+2:])
+	if !ok {
+		return c.fail("want four hexadecimal digits after \\u")
+	}
+	if r < 0xd800 || r > 0xdfff {
+		c.at += 6
+		return true
+	}
+	if r < 0xdc00 && c.at+12 <= len(c.text) && c.text[c.at+6] == '\\' && c.text[c.at+7] == 'u' {
+		if low, ok := hex4(c.text[c.at+8:]); ok && low >= 0xdc00 && low <= 0xdfff {
+			c.at += 12
+			return true
+		}
+	}
+	return c.fail("half of a surrogate pair is no character")
+}
+
+func hex4(b []byte) (rune, bool) {
+	if len(b) < 4 {
+		return 0, false
+	}
+	var r rune
+	for _, d := range b[:4] {
+		switch {
+		case d >= '0' && d <= '9':
+			r = r<<4 | rune(d-'0')
+		case d >= 'a' && d <= 'f':
+			r = r<<4 | rune(d-'a'+10)
+		case d >= 'A' && d <= 'F':
+			r = r<<4 | rune(d-'A'+10)
+		default:
+			return 0, false
+		}
+	}
+	return r, true
+}
+
+// number checks the form of a number, and its size where it might be beyond
+// every float64.
+func (c *checker) number() bool {
+	start := c.at
+	if c.peek() == '-' {
+		c.at++
+	}
+	switch {
+	case c.peek() == '0':
+		c.at++
+	case !c.digits():
+		return c.fail("want a digit")
+	}
+	exponent := false
+	if c.peek() == '.' {
+		c.at++
+		if !c.digits() {
+			return c.fail("want a digit after the point")
+		}
+	}
+	if b := c.peek(); b == 'e' || b == 'E' {
+		exponent = true
+		c.at++
+		if b := c.peek(); b == '+' || b == '-' {
+			c.at++
+		}
+		if !c.digits() {
+			return c.fail("want a digit in the exponent")
+		}
+	}
+	if exponent || c.at-start > 300 {
+		if _, err := strconv.ParseFloat(string(c.text[start:c.at]), 64); err != nil {
+			c.at = start
+			return c.fail("the number is too large to be kept")
+		}
+	}
+	return true
+}
+
+func (c *checker) digits() bool {
+	start := c.at
+	for c.at < len(c.text) && c.text[c.at] >= '0' && c.text[c.at] <= '9' {
+		c.at++
+	}
+	return c.at > start
+}

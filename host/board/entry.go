@@ -1,0 +1,171 @@
+package board
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/boardd/boardd/host/index"
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// The fields of an entry's Extra: what is rarely there and the index need not
+// know.
+const (
+	entryBookUUID = 1
+	entryBookName = 2
+	entryPriority = 3 // the posting's, where the status record names another
+)
+
+// entryOf makes what the index is told of a job out of a record that is not
+// sparse.
+func (b *Board) entryOf(rec *driver.Record, now time.Time) *index.Entry {
+	p := &rec.Posting
+	ext, err := readExtra(p.Extra)
+	if err != nil {
+		b.unreadable(p.ID, "posting", err)
+	}
+	e := &index.Entry{
+		ID: p.ID, Name: p.Name, Priority: p.Priority,
+		Labels: ext.labels, MaxAttempts: ext.maxAttempts,
+		CreatedAt: p.CreatedAt, Sequence: p.Sequence,
+	}
+	if p.Book != (job.Book{}) {
+		e.Extra = appendText(appendText([]byte{recordVersion}, entryBookUUID, p.Book.UUID), entryBookName, p.Book.Name)
+	}
+	b.renew(e, rec, p.Priority, now)
+	return e
+}
+
+// renew writes into an entry what changes during a job's life. Own is the
+// posting's priority.
+func (b *Board) renew(e *index.Entry, rec *driver.Record, own job.Priority, now time.Time) {
+	b.setStatus(e, rec.Status, own)
+	e.ModifiedAt = rec.ModifiedAt
+	if e.ModifiedAt.IsZero() {
+		e.ModifiedAt = e.CreatedAt
+	}
+	e.Version, e.Position = rec.Version, rec.Position
+	e.NotBefore, e.Held = rec.NotBefore, rec.Held
+	e.Claim = nil
+	if h := rec.Holder; h != nil && rec.State == job.Claimed {
+		e.Claim = &index.Claim{
+			Owner: h.Owner, Token: h.Token, Foreign: h.Foreign, NoExpiry: h.NoExpiry, Since: h.Since,
+		}
+		if !h.NoExpiry {
+			e.Claim.Ends = now.Add(h.Left)
+		}
+	}
+}
+
+// setStatus sets what an entry shows of a status record. The posting's own
+// priority counts where the record names none.
+func (b *Board) setStatus(e *index.Entry, record []byte, own job.Priority) {
+	e.Status, e.Attempt, e.OperationPriority, e.Priority = record, 0, 0, own
+	if len(record) == 0 {
+		return
+	}
+	s, err := readStatus(record)
+	if err != nil {
+		b.unreadable(e.ID, "status", err)
+		return
+	}
+	e.Attempt, e.OperationPriority = s.attempt, s.operationPriority
+	if s.hasPriority && s.priority != own {
+		if len(e.Extra) == 0 {
+			e.Extra = []byte{recordVersion}
+		}
+		e.Priority, e.Extra = s.priority, appendField(slices.Clip(e.Extra), entryPriority, []byte{byte(own)})
+	}
+}
+
+// ownPriority returns the priority of an entry's posting.
+func ownPriority(e *index.Entry) job.Priority {
+	own := e.Priority
+	_ = eachField(e.Extra, func(tag uint64, data, _ []byte) error { // it never leaves this process
+		if tag == entryPriority && len(data) == 1 {
+			own = job.Priority(data[0])
+		}
+		return nil
+	})
+	return own
+}
+
+func (b *Board) unreadable(id job.ID, what string, err error) {
+	b.metrics.BadRecords.Add(1)
+	b.log.Warn("a record cannot be read and counts as empty", "job", id.String(), "record", what, "error", err)
+}
+
+// absorb tells the index how jobs stand, from records without gaps (not
+// sparse). It returns how many were news.
+func (b *Board) absorb(records ...*driver.Record) {
+	now := time.Now()
+	var open []*index.Entry
+	for _, rec := range records {
+		switch rec.State {
+		case job.Unclaimed, job.Claimed:
+			open = append(open, b.entryOf(rec, now))
+		case job.Trashed, job.Complete:
+			b.drop(rec.Posting.ID, rec.Position)
+		case job.Unknown:
+		}
+	}
+	if len(open) > 0 {
+		b.index.PutAll(open)
+	}
+}
+
+// drop takes a job out of the index and remembers it for the event that will
+// report why.
+func (b *Board) drop(id job.ID, position driver.Position) {
+	if e, ok := b.index.Get(id); ok && b.index.Remove(id, position) {
+		b.leaving.put(e)
+	} else if !ok {
+		b.index.Remove(id, position)
+	}
+}
+
+// missing takes a job out of the index that the store does not know any more.
+// It left at some position after the last one that was known.
+func (b *Board) missing(id job.ID) {
+	if e, ok := b.index.Get(id); ok {
+		b.drop(id, e.Position+1)
+	}
+}
+
+// leaving keeps what is known of jobs that this host took off the board, until
+// the watch reports it: that change says only which job it was.
+type leaving struct {
+	mu   sync.Mutex
+	jobs map[job.ID]*index.Entry
+}
+
+// maxLeaving bounds what is kept where a watch lags far behind; events of the
+// jobs beyond show no more than their ids.
+const maxLeaving = 1 << 16
+
+func (l *leaving) put(e *index.Entry) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.jobs == nil {
+		l.jobs = make(map[job.ID]*index.Entry)
+	}
+	if len(l.jobs) < maxLeaving {
+		l.jobs[e.ID] = e
+	}
+}
+
+func (l *leaving) take(id job.ID) *index.Entry {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := l.jobs[id]
+	delete(l.jobs, id)
+	return e
+}
+
+func (l *leaving) clear() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.jobs = nil
+}

@@ -1,0 +1,163 @@
+package board
+
+import (
+	"context"
+	"time"
+
+	"github.com/boardd/boardd/host/index"
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// expiryRetry is when a claim is looked at again whose end the store could not
+// confirm.
+const expiryRetry = time.Second
+
+// expireForever makes jobs ready whose time has come and ends claims whose
+// lease ran out. It sleeps until the index knows of something.
+func (b *Board) expireForever(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+		case <-b.index.DueSooner():
+		case <-ctx.Done():
+			return
+		}
+		now := time.Now()
+		if lapses := b.index.Tick(now); len(lapses) > 0 {
+			b.expire(ctx, lapses)
+		}
+		if next, ok := b.index.Next(); ok {
+			timer.Reset(max(time.Until(next), 0))
+		} else {
+			timer.Stop()
+		}
+	}
+}
+
+// expire asks the store to end claims whose lease seems to have run out. The
+// store decides; what it refuses because of time is looked at again when it
+// says.
+func (b *Board) expire(ctx context.Context, lapses []index.Lapse) {
+	opened := b.gate.opened.Load()
+	if opened == nil || b.spec.Observe {
+		if !b.spec.Observe {
+			b.lookAgain(lapses)
+		}
+		return
+	}
+	for len(lapses) > 0 && ctx.Err() == nil {
+		n := min(len(lapses), MaxBatch)
+		b.expirePart(ctx, opened, lapses[:n])
+		lapses = lapses[n:]
+	}
+}
+
+func (b *Board) lookAgain(lapses []index.Lapse) {
+	at := time.Now().Add(expiryRetry)
+	for i := range lapses {
+		b.index.Again(lapses[i].ID, at)
+	}
+}
+
+func (b *Board) expirePart(ctx context.Context, opened *driver.BoardStatus, lapses []index.Lapse) {
+	a := &alteration{Board: b, opened: opened, ids: make([]job.ID, len(lapses)), errs: make([]error, len(lapses))}
+	for i := range lapses {
+		a.ids[i] = lapses[i].ID
+	}
+	a.enough = func(_ int, s *standing) bool { return s != nil }
+	a.plan = func(i int, s *standing) (driver.Op, error) {
+		if s == nil || s.entry.Claim == nil || s.entry.Claim.Token != lapses[i].Claim.Token {
+			return driver.Op{}, notFound(a.ids[i]) // it ended in another way
+		}
+		return b.expireOp(s), nil
+	}
+	a.done = func(i int, _ *standing, r *driver.Result) {
+		count(r, &b.metrics.Expired)
+		switch r.Kind {
+		case job.Precondition:
+			b.index.Again(a.ids[i], time.Now().Add(max(r.Left, time.Millisecond)))
+		case job.Unavailable, job.OutcomeUnknown, job.Interrupted, job.Internal, job.Corrupt:
+			b.index.Again(a.ids[i], time.Now().Add(expiryRetry))
+		case job.LeaseLost, job.NotFound:
+			if r.Record == nil {
+				b.reread(ctx, a.ids[i])
+			}
+		default:
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, untold)
+	defer cancel()
+	if err := a.run(ctx); err != nil {
+		b.lookAgain(lapses)
+	}
+	for i, err := range a.errs {
+		if job.KindOf(err) == job.Unavailable {
+			b.index.Again(a.ids[i], time.Now().Add(expiryRetry))
+		}
+	}
+}
+
+func (b *Board) expireOp(s *standing) driver.Op {
+	after, reason := s.status, "the lease of "+s.entry.Claim.Owner+" ran out"
+	if s.entry.Claim.Foreign {
+		after.attempt++ // nobody counted it when it was claimed
+	}
+	op := b.lose(driver.Op{Kind: driver.Release, Must: driver.Lapsed, Token: s.entry.Claim.Token},
+		s, after, reason, b.backoff(max(after.attempt, 1)))
+	if op.Kind == driver.Release {
+		op.Event = job.Expired
+	}
+	return op
+}
+
+// reread corrects what the index knows of jobs.
+func (b *Board) reread(ctx context.Context, ids ...job.ID) {
+	if len(ids) == 0 {
+		return
+	}
+	stay := b.flight.read()
+	defer b.flight.done(stay)
+	records, err := b.read(ctx, ids, 0)
+	if err != nil {
+		return // the watch tells, or the next try
+	}
+	for i := range records {
+		if records[i].State == job.Unknown {
+			b.missing(ids[i])
+			continue
+		}
+		b.absorb(&records[i])
+	}
+}
+
+// resolve ends claims among the records whose lease ran out, and reads those
+// again. It reports whether there were any.
+func (b *Board) resolve(ctx context.Context, records []driver.Record, parts driver.Parts) error {
+	var ids []job.ID
+	var at []int
+	var lapses []index.Lapse
+	for i := range records {
+		h := records[i].Holder
+		if records[i].State != job.Claimed || h == nil || h.NoExpiry || h.Left > 0 {
+			continue
+		}
+		b.absorb(&records[i])
+		ids, at = append(ids, records[i].Posting.ID), append(at, i)
+		lapses = append(lapses, index.Lapse{ID: records[i].Posting.ID, Claim: index.Claim{Owner: h.Owner, Token: h.Token, Foreign: h.Foreign}})
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	b.expire(ctx, lapses)
+	again, err := b.read(ctx, ids, parts)
+	if err != nil {
+		return err
+	}
+	for i, r := range again {
+		records[at[i]] = r
+	}
+	return nil
+}

@@ -1,0 +1,99 @@
+package board
+
+import (
+	"context"
+	"time"
+
+	"github.com/boardd/boardd/host/index"
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// Explain says why a job is not (yet) claimed, for a worker with these labels.
+// The verdict is CLAIMABLE, CLAIMED, NOT_YET_DUE, HELD, BOARD_PAUSED,
+// NOT_ELIGIBLE, POLICY_ERROR, COMPLETE or TRASHED.
+func (b *Board) Explain(ctx context.Context, id job.ID, owner string, worker []job.Label) (Explanation, error) {
+	if _, err := b.serving(ctx); err != nil {
+		return Explanation{}, err
+	}
+	w, err := b.wishOf(nil, "", worker)
+	if err != nil {
+		return Explanation{}, err
+	}
+	if err := checkText("owner", owner, job.MaxOwner); err != nil {
+		return Explanation{}, err
+	}
+	results, _, err := b.get(ctx, []job.ID{id}, false)
+	if err != nil {
+		return Explanation{}, err
+	}
+	if results[0].Err != nil {
+		return Explanation{}, results[0].Err
+	}
+	x, e := b.stands(results[0].Job, owner)
+	if e == nil {
+		return x, nil
+	}
+	if e.Score != 0 {
+		score := e.Score
+		x.Score = &score
+	}
+	if o, err := w.objection(ctx, e); err != nil {
+		return Explanation{}, err
+	} else if o != nil {
+		x.Verdict, x.Reason, x.Policy = o.verdict, o.reason, o.policy
+		return x, nil
+	}
+	if x.Verdict == "" {
+		x.Verdict = "CLAIMABLE"
+		if class, err := b.index.Class(ctx, w.class(), w.judge); err == nil {
+			if rank, ok := b.index.Rank(id, class); ok {
+				x.Position = rank
+			}
+		}
+	}
+	return x, nil
+}
+
+// stands explains what has nothing to do with the worker. The entry is nil if
+// that is all there is to say.
+func (b *Board) stands(j *job.Job, owner string) (Explanation, *index.Entry) {
+	x := Explanation{State: j.State, Position: -1}
+	switch j.State {
+	case job.Complete:
+		x.Verdict, x.Reason = "COMPLETE", "the job has ended: "+j.Outcome.String()
+		return x, nil
+	case job.Trashed:
+		x.Verdict, x.Reason = "TRASHED", j.LastReason
+		return x, nil
+	case job.Claimed:
+		x.Verdict, x.Reason = "CLAIMED", "claimed by "+j.Owner
+		if j.Owner == owner {
+			x.Reason = "claimed by this worker"
+		}
+		if !j.LeaseExpiresAt.IsZero() {
+			x.Reason += " until " + j.LeaseExpiresAt.Format(time.RFC3339)
+		}
+		return x, nil
+	case job.Unknown, job.Unclaimed:
+	}
+	e, ok := b.index.Get(j.ID)
+	if !ok {
+		e = b.entryOf(&driver.Record{Posting: driver.Posting{ID: j.ID, Name: j.Name, Priority: j.Priority}}, time.Now())
+	}
+	paused, why := b.pause.look()
+	switch {
+	case paused:
+		x.Verdict, x.Reason = "BOARD_PAUSED", pauseText(why)
+	case j.Held:
+		x.Verdict, x.Reason = "HELD", "the job is held back until something else is done"
+	case j.NotBefore.After(time.Now()):
+		x.Verdict, x.Reason = "NOT_YET_DUE", "not before "+j.NotBefore.UTC().Format(time.RFC3339Nano)
+		if j.LastReason != "" {
+			x.Reason += "; it was given back: " + j.LastReason
+		}
+	default:
+		return x, e
+	}
+	return x, nil
+}

@@ -1,0 +1,143 @@
+package board
+
+import (
+	"context"
+	"sync"
+
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// flight knows which jobs have an operation under way, so that no job ever has
+// two: a driver may run what it is given in any order and side by side.
+//
+// It also knows how far back answers that are still under way may reach, see
+// horizon.
+type flight struct {
+	mu   sync.Mutex
+	busy map[job.ID]chan struct{} // nil until somebody waits for the job; closed when it is free
+
+	// Two counts of calls under way: of those that began before the last mark,
+	// and of those since.
+	old, young int
+	generation uint64
+	oldMark    driver.Position // no call under way began before this was reported
+	youngMark  driver.Position
+}
+
+func newFlight() *flight { return &flight{busy: make(map[job.ID]chan struct{})} }
+
+// lock waits until none of the jobs has an operation under way, and takes them
+// all. The ids are distinct. What it returns is for unlock.
+func (f *flight) lock(ctx context.Context, ids []job.ID) (stay, error) {
+	for {
+		wait, s := f.take(ids)
+		if wait == nil {
+			return s, nil
+		}
+		select {
+		case <-wait:
+		case <-ctx.Done():
+			return stay{}, &job.Error{
+				Kind: job.Interrupted, Err: context.Cause(ctx),
+				Message: "nothing was changed: an earlier operation on the same job is still under way",
+			}
+		}
+	}
+}
+
+// take takes all of the jobs, or returns what to wait for.
+func (f *flight) take(ids []job.ID) (wait <-chan struct{}, s stay) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, id := range ids {
+		ch, ok := f.busy[id]
+		if !ok {
+			continue
+		}
+		if ch == nil {
+			ch = make(chan struct{})
+			f.busy[id] = ch
+		}
+		return ch, stay{}
+	}
+	for _, id := range ids {
+		f.busy[id] = nil
+	}
+	return nil, f.enter()
+}
+
+// try takes those of the jobs that are free and returns them in front, the
+// others behind.
+func (f *flight) try(ids []job.ID) (taken, others []job.ID, s stay) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := 0
+	for i, id := range ids {
+		if _, ok := f.busy[id]; ok {
+			continue
+		}
+		f.busy[id] = nil
+		ids[n], ids[i] = ids[i], ids[n]
+		n++
+	}
+	return ids[:n], ids[n:], f.enter()
+}
+
+func (f *flight) unlock(ids []job.ID, s stay) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, id := range ids {
+		if ch := f.busy[id]; ch != nil {
+			close(ch)
+		}
+		delete(f.busy, id)
+	}
+	f.leave(s)
+}
+
+// stay marks when a call began.
+type stay struct{ generation uint64 }
+
+// read is for calls that change nothing but whose answers go into the index.
+func (f *flight) read() stay {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.enter()
+}
+
+func (f *flight) done(s stay) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.leave(s)
+}
+
+func (f *flight) enter() stay {
+	f.young++
+	return stay{f.generation}
+}
+
+func (f *flight) leave(s stay) {
+	if s.generation == f.generation {
+		f.young--
+	} else {
+		f.old--
+	}
+}
+
+// horizon is told that everything up to reported is known, and returns the
+// position up to which no answer can still come that was true only before it:
+// each call under way began after the changes up to there had been reported.
+func (f *flight) horizon(reported driver.Position) driver.Position {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.old == 0 {
+		f.oldMark, f.youngMark = f.youngMark, reported
+		f.old, f.young = f.young, 0
+		f.generation++
+		if f.old == 0 {
+			f.oldMark = reported
+		}
+	}
+	return f.oldMark
+}

@@ -1,0 +1,130 @@
+package board
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/boardd/boardd/host/index"
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// follow puts a step of the watch into the index and tells the board's own
+// watchers.
+func (f *follower) follow(ctx context.Context, changes *driver.Changes) {
+	list := changes.List
+	if !slices.IsSortedFunc(list, byPosition) {
+		slices.SortStableFunc(list, byPosition)
+	}
+	f.fill(ctx, list)
+	now := time.Now()
+	items := make([]item, 0, len(list))
+	var news []*index.Entry
+	for i := range list {
+		c := &list[i]
+		if c.Record == nil || c.Sparse {
+			// What was said of the job before must be known by now.
+			f.index.PutAll(news)
+			news = news[:0]
+		}
+		e, open := f.entryAfter(c, now)
+		switch {
+		case open && e != nil:
+			news = append(news, e)
+		case !open:
+			f.index.PutAll(news)
+			news = news[:0]
+			f.index.Remove(c.Job, c.Position)
+		}
+		items = append(items, item{
+			event: c.Event, id: c.Job, position: c.Position, at: c.At, reason: c.Reason, owner: c.Owner,
+			entry: e, ended: ending(c.Record),
+		})
+	}
+	f.index.PutAll(news)
+	f.hub.publish(items, changes.Position)
+	f.index.Forget(f.flight.horizon(changes.Position))
+}
+
+func byPosition(a, b driver.Change) int {
+	switch {
+	case a.Position < b.Position:
+		return -1
+	case a.Position > b.Position:
+		return 1
+	}
+	return 0
+}
+
+// fill reads the jobs that a sparse change is about and that the index does not
+// know. A read that fails leaves them out: the job's next change finds them.
+func (f *follower) fill(ctx context.Context, list []driver.Change) {
+	var ids, told []job.ID
+	for i := range list {
+		c := &list[i]
+		switch {
+		case c.Record != nil && !isOpen(c.Record.State):
+		case c.Record != nil && !c.Sparse:
+			told = append(told, c.Job)
+		case slices.Contains(told, c.Job) || slices.Contains(ids, c.Job):
+		default:
+			if _, ok := f.index.Get(c.Job); !ok {
+				ids = append(ids, c.Job)
+			}
+		}
+	}
+	if len(ids) == 0 {
+		return
+	}
+	s := f.flight.read()
+	defer f.flight.done(s)
+	records, err := f.read(ctx, ids, 0)
+	if err != nil {
+		f.log.Warn("jobs that changed cannot be read", "jobs", len(ids), "error", err)
+		return
+	}
+	for i := range records {
+		f.absorb(&records[i])
+	}
+}
+
+func isOpen(s job.State) bool { return s == job.Unclaimed || s == job.Claimed }
+
+// entryAfter returns what is known of a job after a change, and whether it is on
+// the board. A job that left has the entry that it had.
+func (f *follower) entryAfter(c *driver.Change, now time.Time) (*index.Entry, bool) {
+	rec := c.Record
+	if rec != nil && !c.Sparse {
+		e := f.entryOf(rec, now)
+		e.Position = max(e.Position, c.Position)
+		if !isOpen(rec.State) {
+			f.leaving.take(c.Job)
+		}
+		return e, isOpen(rec.State)
+	}
+	e, known := f.index.Get(c.Job)
+	if rec != nil && !isOpen(rec.State) {
+		if left := f.leaving.take(c.Job); !known {
+			e = left
+		}
+		return e, false
+	}
+	if !known {
+		return nil, true
+	}
+	if rec == nil || e.Position >= c.Position {
+		return e, true // the index has been told already
+	}
+	f.renew(e, rec, ownPriority(e), now)
+	e.Position = max(e.Position, c.Position)
+	return e, true
+}
+
+// ending says how a job stands that is not open any more.
+func ending(rec *driver.Record) *driver.Record {
+	if rec == nil || isOpen(rec.State) {
+		return nil
+	}
+	return &driver.Record{State: rec.State, Outcome: rec.Outcome, EndedAt: rec.EndedAt, Status: rec.Status}
+}

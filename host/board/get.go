@@ -1,0 +1,86 @@
+package board
+
+import (
+	"context"
+	"time"
+
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// Get returns jobs as they stand in the store, in the order asked for. One that
+// ended a while ago is Complete, without details. With a wait it answers when
+// every job that is known has ended or is in the trash; when the wait is over
+// first, there are no results.
+func (b *Board) Get(ctx context.Context, ids []job.ID, o GetOptions) ([]JobResult, error) {
+	if len(ids) > MaxBatch {
+		return nil, job.Errorf(job.Invalid, "uuids: %d are too many: want at most %d", len(ids), MaxBatch)
+	}
+	if _, err := b.serving(ctx); err != nil {
+		return nil, err
+	}
+	waiting, cancel := waitUntil(ctx, o.Wait)
+	defer cancel()
+	for {
+		results, open, err := b.get(ctx, ids, o.Details)
+		if err != nil || o.Wait <= 0 || len(open) == 0 {
+			return results, err
+		}
+		if err := b.index.Left(waiting, open); err != nil {
+			return nil, nil //nolint:nilerr // the wait is over: an empty answer
+		}
+	}
+}
+
+// get returns the jobs and which of them are open.
+func (b *Board) get(ctx context.Context, ids []job.ID, details bool) ([]JobResult, []job.ID, error) {
+	var parts driver.Parts
+	if details {
+		parts = driver.Details
+	}
+	s := b.flight.read()
+	records, err := b.read(ctx, ids, parts)
+	if err == nil {
+		b.notice(ids, records)
+	}
+	b.flight.done(s)
+	if err == nil {
+		err = b.resolve(ctx, records, parts)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	now := time.Now()
+	results := make([]JobResult, len(ids))
+	var open []job.ID
+	for i := range records {
+		rec := &records[i]
+		if rec.State == job.Unknown {
+			results[i].Err = notFound(ids[i])
+			continue
+		}
+		if rec.State == job.Complete {
+			rec.Posting.Details = nil
+		}
+		if isOpen(rec.State) {
+			open = append(open, ids[i])
+		}
+		results[i].Job = b.jobOfRecord(rec, now)
+	}
+	return results, open, nil
+}
+
+// notice corrects the index where a read shows it to be behind.
+func (b *Board) notice(ids []job.ID, records []driver.Record) {
+	for i := range records {
+		e, known := b.index.Get(ids[i])
+		switch {
+		case records[i].State == job.Unknown:
+			if known {
+				b.missing(ids[i])
+			}
+		case known != isOpen(records[i].State) || known && e.Position < records[i].Position:
+			b.absorb(&records[i])
+		}
+	}
+}

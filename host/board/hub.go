@@ -1,0 +1,169 @@
+package board
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/boardd/boardd/host/index"
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// ringSize is how many events a watcher may fall behind before it has to resync.
+const ringSize = 1024
+
+// item is an event as the hub keeps it. It becomes a job.Event when somebody
+// reads it.
+type item struct {
+	event    job.EventType
+	id       job.ID
+	position driver.Position
+	at       time.Time
+	reason   string
+	owner    string
+	entry    *index.Entry   // the job after the change, or as it last was on the board; nil if nobody knows
+	ended    *driver.Record // how the job stands, if it is not on the board
+}
+
+// hub keeps the last events of the board for all watchers together: each reads
+// at its own pace, and one that falls behind costs no memory.
+type hub struct {
+	mu         sync.Mutex
+	ring       []item // ring[n%ringSize] is item number n
+	next       uint64 // number of the next item
+	first      uint64 // items before this one do not follow on those after it
+	generation uint64
+	floor      driver.Position // everything after it, up to reported, is in the ring from first on
+	reported   driver.Position
+	changed    chan struct{} // closed at the next publish; nil if nobody waits
+}
+
+func newHub() *hub { return &hub{ring: make([]item, ringSize)} }
+
+// restart says that the board was read anew: what happened between the last
+// item and this position is not known one by one.
+func (h *hub) restart(generation uint64, position driver.Position) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.first, h.generation, h.floor, h.reported = h.next, generation, position, position
+	clear(h.ring)
+	h.announce()
+}
+
+// publish adds items in the order of their positions.
+func (h *hub) publish(items []item, reported driver.Position) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, it := range items {
+		if it.position <= h.floor {
+			continue
+		}
+		at := h.next % ringSize
+		if h.next-h.first >= ringSize {
+			h.floor = h.ring[at].position
+			h.first++
+		}
+		h.ring[at] = it
+		h.next++
+	}
+	h.reported = max(h.reported, reported)
+	if len(items) > 0 {
+		h.announce()
+	}
+}
+
+func (h *hub) announce() {
+	if h.changed != nil {
+		close(h.changed)
+		h.changed = nil
+	}
+}
+
+// now returns the present generation and the position up to which everything is
+// in the ring.
+func (h *hub) now() cursor {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return cursor{h.generation, h.reported}
+}
+
+// reading is what read gives.
+type reading struct {
+	items   []item
+	at      cursor          // where to go on
+	lost    bool            // the events after the asked cursor are not in the ring
+	changed <-chan struct{} // closed when there is more; nil unless items is empty
+}
+
+// read returns up to most items after a cursor.
+func (h *hub) read(after cursor, most int) reading {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if after.generation != h.generation || after.position < h.floor {
+		return reading{at: cursor{h.generation, h.reported}, lost: true}
+	}
+	r := reading{at: after}
+	for n := h.search(after.position); n < h.next && len(r.items) < most; n++ {
+		r.items = append(r.items, h.ring[n%ringSize])
+	}
+	if len(r.items) > 0 {
+		r.at.position = r.items[len(r.items)-1].position
+		return r
+	}
+	r.at.position = max(after.position, h.reported)
+	if h.changed == nil {
+		h.changed = make(chan struct{})
+	}
+	r.changed = h.changed
+	return r
+}
+
+// search returns the number of the first item after a position.
+func (h *hub) search(after driver.Position) uint64 {
+	low, high := h.first, h.next
+	for low < high {
+		mid := low + (high-low)/2
+		if h.ring[mid%ringSize].position > after {
+			high = mid
+		} else {
+			low = mid + 1
+		}
+	}
+	return low
+}
+
+// eventOf shows an item to a client.
+func (b *Board) eventOf(it *item, generation uint64) job.Event {
+	j := &job.Job{ID: it.id}
+	if it.entry != nil {
+		j = jobOf(it.entry)
+	}
+	if r := it.ended; r != nil {
+		j.State, j.Outcome, j.EndedAt = r.State, r.Outcome, r.EndedAt
+		j.Owner, j.LeaseExpiresAt, j.NotBefore, j.Held = "", time.Time{}, time.Time{}, false
+		if r.Status != nil {
+			showStatus(j, r.Status)
+		}
+	}
+	if j.Owner == "" && it.owner != "" {
+		j.Owner = it.owner // who held it
+	}
+	return job.Event{
+		Type: it.event, Job: j, At: it.at, Reason: it.reason,
+		Cursor: cursor{generation, it.position}.String(),
+	}
+}
+
+// waitChange blocks until there may be more in the ring, the time is up or ctx
+// ends.
+func waitChange(ctx context.Context, changed <-chan struct{}, timer <-chan time.Time) (late bool, err error) {
+	select {
+	case <-changed:
+		return false, nil
+	case <-timer:
+		return true, nil
+	case <-ctx.Done():
+		return false, context.Cause(ctx)
+	}
+}

@@ -1,0 +1,46 @@
+package board
+
+import (
+	"sync/atomic"
+
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// Metrics counts what a board did since it was made. The host reads it where it
+// likes; nothing here knows how it is shown.
+type Metrics struct {
+	Posted, PostedAgain atomic.Int64 // accepted; and of repeated posts, those that stood already
+	Claimed             atomic.Int64
+	Passed              atomic.Int64 // candidates that were gone when the store was asked
+	Extended            atomic.Int64
+	Consumed            atomic.Int64
+	Abandoned           atomic.Int64
+	Expired             atomic.Int64 // claims whose lease ran out, found by this host
+	Exhausted           atomic.Int64 // jobs set aside because their attempts ran out
+	Trashed             atomic.Int64
+	Restored            atomic.Int64
+	Purged              atomic.Int64
+	Released            atomic.Int64
+	StaleTokens         atomic.Int64 // calls refused because their claim had ended
+	Unknown             atomic.Int64 // outcomes that the store never told
+	Retried             atomic.Int64 // ops sent again to learn their outcome
+	PolicyErrors        atomic.Int64
+	Loads               atomic.Int64 // times the whole board was read
+	BadRecords          atomic.Int64 // records found unreadable
+	Watchers            atomic.Int64 // now
+	Overrun             atomic.Int64 // watchers that were too slow and had to resync
+}
+
+// Metrics returns the board's counters.
+func (b *Board) Metrics() *Metrics { return &b.metrics }
+
+// Waiting returns how many claim calls wait for a job now.
+func (b *Board) Waiting() int64 { return b.waiters.Load() }
+
+// count adds a change that was made now.
+func count(r *driver.Result, counter *atomic.Int64) {
+	if r.Kind == job.NoKind && !r.Repeated {
+		counter.Add(1)
+	}
+}

@@ -1,0 +1,151 @@
+package board
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// pauseDocument is the name of the document that says whether a board is
+// paused, for all of its hosts.
+const pauseDocument = "pause"
+
+type pauseRecord struct {
+	Paused bool      `json:"paused"`
+	Reason string    `json:"reason,omitempty"`
+	At     time.Time `json:"at"`
+}
+
+// pause is what this host knows of the board's pause.
+type pause struct {
+	mu      sync.Mutex
+	on      bool
+	why     string
+	version uint64
+	changed chan struct{} // closed when on changes
+}
+
+func (p *pause) look() (on bool, why string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.on, p.why
+}
+
+// state returns whether the board is paused, and what is closed when that
+// changes.
+func (p *pause) state() (bool, <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.on, p.changed
+}
+
+// learn takes news of the document; older ones are ignored.
+func (p *pause) learn(r pauseRecord, version uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if version < p.version {
+		return
+	}
+	p.version, p.why = version, r.Reason
+	if p.on != r.Paused {
+		p.on = r.Paused
+		close(p.changed)
+		p.changed = make(chan struct{})
+	}
+}
+
+// Pause stops the board from granting claims, on all of its hosts. Posts and
+// claims that stand are not touched.
+func (b *Board) Pause(ctx context.Context, why string) error {
+	return b.setPause(ctx, pauseRecord{Paused: true, Reason: cleanReason(why), At: time.Now().UTC()})
+}
+
+// Resume ends a pause.
+func (b *Board) Resume(ctx context.Context) error {
+	return b.setPause(ctx, pauseRecord{At: time.Now().UTC()})
+}
+
+func (b *Board) setPause(ctx context.Context, r pauseRecord) error {
+	if _, err := b.changing(ctx); err != nil {
+		return err
+	}
+	data, err := json.Marshal(r)
+	if err != nil {
+		return &job.Error{Op: "pause", Kind: job.Internal, Err: err}
+	}
+	version, err := b.putDocument(ctx, driver.SettingSpace, driver.Document{Name: pauseDocument, Data: data})
+	if err != nil {
+		return err
+	}
+	b.pause.learn(r, version)
+	return nil
+}
+
+// putDocument writes a document whatever stands there.
+func (b *Board) putDocument(ctx context.Context, space string, doc driver.Document) (uint64, error) {
+	docs, at := b.driver.Documents(), driver.Space{Board: b.spec.Key, Name: space}
+	for try := 0; ; try++ {
+		old, err := docs.Get(ctx, at, doc.Name)
+		if err != nil && !errors.Is(err, job.NotFound) {
+			return 0, err
+		}
+		version, err := docs.Put(ctx, at, doc, old.Version)
+		if err == nil || try == tries || !errors.Is(err, job.Aborted) {
+			return version, err
+		}
+	}
+}
+
+// readPause asks for the pause once, before the board serves.
+func (b *Board) readPause(ctx context.Context) error {
+	doc, err := b.driver.Documents().Get(ctx, driver.Space{Board: b.spec.Key, Name: driver.SettingSpace}, pauseDocument)
+	switch {
+	case errors.Is(err, job.NotFound), errors.Is(err, job.Unsupported):
+		return nil
+	case err != nil:
+		return err
+	}
+	b.learnPause(doc)
+	return nil
+}
+
+func (b *Board) learnPause(doc driver.Document) {
+	var r pauseRecord
+	if err := json.Unmarshal(doc.Data, &r); err != nil {
+		b.log.Warn("the record of the board's pause cannot be read", "error", err)
+		return
+	}
+	b.pause.learn(r, doc.Version)
+}
+
+// followPause learns of pauses that other hosts set.
+func (b *Board) followPause(ctx context.Context) {
+	var wait backoff
+	for {
+		if _, err := b.gate.wait(ctx, nil); err != nil {
+			return
+		}
+		space := driver.Space{Board: b.spec.Key, Name: driver.SettingSpace}
+		for change, err := range b.driver.Documents().Watch(ctx, space) {
+			if err != nil {
+				break
+			}
+			wait.wait = 0
+			switch {
+			case change.Synced || change.Document.Name != pauseDocument:
+			case change.Deleted:
+				b.pause.learn(pauseRecord{}, change.Document.Version)
+			default:
+				b.learnPause(change.Document)
+			}
+		}
+		if !sleep(ctx, wait.next()) {
+			return
+		}
+	}
+}

@@ -1,0 +1,247 @@
+package board
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/boardd/boardd/host/index"
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// Post puts jobs on the board. A posting with an ID of its own may come twice:
+// an equal one is answered with the job that stands, or that it is Complete;
+// another one with AlreadyExists. The error is about the whole call.
+func (b *Board) Post(ctx context.Context, postings []job.Posting) ([]JobResult, error) {
+	opened, err := b.changing(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(postings) > MaxBatch {
+		return nil, job.Errorf(job.Invalid, "jobs: %d are too many: want at most %d", len(postings), MaxBatch)
+	}
+	results := make([]JobResult, len(postings))
+	p := poster{Board: b, opened: opened, results: results, now: time.Now()}
+	for i := range postings {
+		if err := p.prepare(i, &postings[i]); err != nil {
+			results[i].Err = err
+		}
+	}
+	if len(p.ids) == 0 {
+		return results, nil
+	}
+	if err := b.rounds(ctx, p.ids, func(items []int) { p.post(ctx, items) }); err != nil {
+		return nil, err
+	}
+	return results, nil
+}
+
+// poster is one call of Post. Of ids, ops and of, each item is one posting that
+// passed; of is its place in the results.
+type poster struct {
+	*Board
+	opened  *driver.BoardStatus
+	results []JobResult
+	now     time.Time
+	ids     []job.ID
+	ops     []driver.Op
+	of      []int
+}
+
+func (p *poster) prepare(i int, posting *job.Posting) error {
+	labels, err := checkPosting(posting, &p.opened.Capabilities, p.now)
+	if err != nil {
+		return err
+	}
+	ext := extra{labels: labels, maxAttempts: posting.MaxAttempts, notBefore: posting.NotBefore}
+	dp := &driver.Posting{
+		ID: posting.ID, Name: posting.Name, Priority: posting.Priority, Book: posting.Book,
+		Encoding: job.JSON, Details: posting.Details, Extra: ext.encode(),
+	}
+	switch {
+	case posting.Raw != nil:
+		dp.Encoding, dp.Details = posting.Raw.Encoding, posting.Raw.Data
+	case posting.Details == nil:
+		dp.Details = []byte("{}")
+	}
+	if most := p.opened.Capabilities.MaxRecord; most > 0 && len(dp.Extra) > most {
+		return job.Errorf(job.Invalid, "labels: %d bytes are more than this store keeps: want at most %d", len(dp.Extra), most)
+	}
+	dp.Digest = digest(dp)
+	if dp.ID == (job.ID{}) {
+		dp.ID = p.random.newID(p.now)
+	}
+	op := driver.Op{Kind: driver.Post, Job: dp.ID, Request: p.random.next(), Posting: dp, Event: job.Posted}
+	if posting.NotBefore.After(p.now) {
+		op.Hold = &driver.Hold{Until: posting.NotBefore}
+	}
+	p.ids, p.ops, p.of = append(p.ids, dp.ID), append(p.ops, op), append(p.of, i)
+	return nil
+}
+
+// digest is of everything that a poster says, the uuid included if it gave one.
+func digest(p *driver.Posting) [16]byte {
+	b := make([]byte, 0, 128+len(p.Name)+len(p.Extra)+len(p.Details))
+	b = append(b, 1) // the form of this text
+	b = append(b, p.ID[:]...)
+	b = append(b, byte(p.Priority), byte(p.Encoding))
+	for _, text := range []string{p.Name, p.Book.UUID, p.Book.Name} {
+		b = binary.AppendUvarint(b, uint64(len(text)))
+		b = append(b, text...)
+	}
+	b = binary.AppendUvarint(b, uint64(len(p.Extra)))
+	b = append(b, p.Extra...)
+	b = append(b, p.Details...)
+	sum := sha256.Sum256(b)
+	return [16]byte(sum[:16])
+}
+
+func (p *poster) post(ctx context.Context, items []int) {
+	ops := p.ops
+	if len(items) != len(p.ops) {
+		ops = make([]driver.Op, len(items))
+		for i, at := range items {
+			ops[i] = p.ops[at]
+		}
+	}
+	news := make([]*index.Entry, 0, len(items))
+	now := time.Now()
+	for i, r := range p.send(ctx, p.opened, ops) {
+		op, result := &ops[i], &p.results[p.of[items[i]]]
+		if r.Kind != job.NoKind {
+			result.Err = itemError(op.Job, &r)
+			continue
+		}
+		if r.Repeated {
+			p.metrics.PostedAgain.Add(1)
+		} else {
+			p.metrics.Posted.Add(1)
+		}
+		rec := r.Record
+		if rec == nil {
+			result.Err = &job.Error{Job: op.Job, Kind: job.OutcomeUnknown, Message: "the driver broke its contract: it did not show the posted job"}
+			continue
+		}
+		if !isOpen(rec.State) {
+			result.Job = p.jobOfRecord(rec, now)
+			continue
+		}
+		e := p.entryOf(rec, now)
+		if e.Position == 0 {
+			e.Position = r.Position
+		}
+		news = append(news, e)
+		result.Job = jobOf(e)
+		showDetails(result.Job, op.Posting)
+	}
+	p.index.PutAll(news)
+}
+
+// checkPosting reports what is wrong with a posting, and returns its labels in
+// order.
+func checkPosting(p *job.Posting, caps *driver.Capabilities, now time.Time) ([]job.Label, error) {
+	if err := checkText("name", p.Name, job.MaxName); err != nil {
+		return nil, err
+	}
+	if p.Name == "" {
+		return nil, job.Errorf(job.Invalid, "name: want a name of 1 to %d bytes", job.MaxName)
+	}
+	if p.Priority < job.VeryHigh || p.Priority > job.VeryLow {
+		return nil, job.Errorf(job.Invalid, "priority: want VERY_HIGH, HIGH, NORMAL, LOW or VERY_LOW")
+	}
+	if err := checkText("book.uuid", p.Book.UUID, job.MaxBookName); err != nil {
+		return nil, err
+	}
+	if err := checkText("book.name", p.Book.Name, job.MaxBookName); err != nil {
+		return nil, err
+	}
+	if p.MaxAttempts < 0 {
+		return nil, job.Errorf(job.Invalid, "maxAttempts: want 0 (the board's) or more, got %d", p.MaxAttempts)
+	}
+	if p.NotBefore.After(now.AddDate(0, 0, job.MaxNotBeforeDays)) {
+		return nil, job.Errorf(job.Invalid, "notBefore: want a time at most %d days ahead", job.MaxNotBeforeDays)
+	}
+	if err := checkContent(p, caps); err != nil {
+		return nil, err
+	}
+	return checkLabels("labels", p.Labels)
+}
+
+func checkText(what, text string, most int) error {
+	switch {
+	case len(text) > most:
+		return job.Errorf(job.Invalid, "%s: %d bytes are too many: want at most %d", what, len(text), most)
+	case !utf8.ValidString(text):
+		return job.Errorf(job.Invalid, "%s: the text is not valid UTF-8", what)
+	case strings.IndexByte(text, 0) >= 0:
+		return job.Errorf(job.Invalid, "%s: the text holds a zero byte", what)
+	}
+	return nil
+}
+
+// checkLabels returns labels sorted by key; no key may be there twice.
+func checkLabels(what string, labels []job.Label) ([]job.Label, error) {
+	if len(labels) == 0 {
+		return nil, nil
+	}
+	if len(labels) > job.MaxLabels {
+		return nil, job.Errorf(job.Invalid, "%s: %d are too many: want at most %d", what, len(labels), job.MaxLabels)
+	}
+	byKey := func(a, b job.Label) int { return strings.Compare(a.Key, b.Key) }
+	if !slices.IsSortedFunc(labels, byKey) {
+		labels = slices.SortedFunc(slices.Values(labels), byKey)
+	}
+	for i, l := range labels {
+		if l.Key == "" {
+			return nil, job.Errorf(job.Invalid, "%s: a key is empty: want 1 to %d bytes", what, job.MaxLabelKey)
+		}
+		if i > 0 && labels[i-1].Key == l.Key {
+			return nil, job.Errorf(job.Invalid, "%s: the key %q is there twice", what, l.Key)
+		}
+		if err := checkText(what+": a key", l.Key, job.MaxLabelKey); err != nil {
+			return nil, err
+		}
+		if err := checkText(what+"."+l.Key, l.Value, job.MaxLabelValue); err != nil {
+			return nil, err
+		}
+	}
+	return labels, nil
+}
+
+func checkContent(p *job.Posting, caps *driver.Capabilities) error {
+	what, data, encoding := "details", p.Details, job.JSON
+	if p.Raw != nil {
+		if p.Details != nil {
+			return job.Errorf(job.Invalid, "details: want either details or detailsRaw, not both")
+		}
+		what, data, encoding = "detailsRaw", p.Raw.Data, p.Raw.Encoding
+	}
+	if !slices.Contains(caps.Encodings, encoding.String()) {
+		return job.Errorf(job.Invalid, "%s: this store does not keep the encoding %q: want one of %s",
+			what, encoding.String(), strings.Join(caps.Encodings, ", "))
+	}
+	most := job.MaxDetails
+	if caps.MaxDetails > 0 {
+		most = min(most, caps.MaxDetails)
+	}
+	if len(data) > most {
+		return job.Errorf(job.Invalid, "%s: %d bytes are too many: want at most %d", what, len(data), most)
+	}
+	switch {
+	case encoding == job.JSON && (p.Raw != nil || data != nil):
+		return checkDetails(data)
+	case encoding == job.Msgpack && !isMsgpackMap(data):
+		return job.Errorf(job.Invalid, "detailsRaw: want a msgpack map")
+	}
+	return nil
+}
+
+// isMsgpackMap looks at the first byte only: the rest is for the store.
+func isMsgpackMap(data []byte) bool {
+	return len(data) > 0 && (data[0]&0xf0 == 0x80 || data[0] == 0xde || data[0] == 0xdf)
+}

@@ -1,0 +1,292 @@
+package board
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// proof is how a call shows that it may end a claim.
+type proof struct {
+	must  driver.Must
+	token job.Token
+	owner string // what the caller says; not empty only if it has to match
+}
+
+// proofOf checks the form of a claim in a request.
+func (b *Board) proofOf(r *Ref) (proof, error) {
+	if len(r.Owner) > job.MaxOwner {
+		return proof{}, &job.Error{Job: r.ID, Kind: job.Invalid, Message: "owner: want at most 256 bytes"}
+	}
+	if r.Token != "" {
+		t, err := b.ParseToken(r.ID, r.Token)
+		return proof{driver.HeldByToken, t, r.Owner}, err
+	}
+	switch {
+	case !b.spec.FenceByOwner:
+		return proof{}, &job.Error{Job: r.ID, Kind: job.Invalid, Message: "token: want the token that the claim gave: this board does not go by an owner's name alone"}
+	case r.Owner == "":
+		return proof{}, &job.Error{Job: r.ID, Kind: job.Invalid, Message: "want the claim's token, or its owner"}
+	}
+	return proof{must: driver.HeldByOwner, owner: r.Owner}, nil
+}
+
+// known reports whether the standing shows by itself whose claim the token is.
+func (p *proof) known(s *standing) bool {
+	return p.must != driver.HeldByToken || p.owner == "" || s != nil && s.entry.Claim != nil && s.entry.Claim.Token == p.token
+}
+
+// check refuses a token that comes with the name of somebody else than its
+// owner. Whether it is still good is for the store to say.
+func (p *proof) check(id job.ID, s *standing) error {
+	if p.must != driver.HeldByToken || p.owner == "" || s == nil || s.entry.Claim == nil || s.entry.Claim.Token != p.token {
+		return nil
+	}
+	if owner := s.entry.Claim.Owner; owner != p.owner {
+		return &job.Error{Job: id, Kind: job.NotOwner, Owner: owner, Message: "the token is that of another owner's claim"}
+	}
+	return nil
+}
+
+// op begins an op that needs the claim.
+func (p *proof) op(kind driver.OpKind) driver.Op {
+	op := driver.Op{Kind: kind, Must: p.must, Token: p.token}
+	if p.must == driver.HeldByOwner {
+		op.Owner = p.owner
+	}
+	return op
+}
+
+// alterClaims begins an alteration of claimed jobs.
+func (b *Board) alterClaims(ctx context.Context, refs []Ref) (*alteration, []proof, error) {
+	opened, err := b.changing(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(refs) > MaxBatch {
+		return nil, nil, job.Errorf(job.Invalid, "claims: %d are too many: want at most %d", len(refs), MaxBatch)
+	}
+	a := &alteration{Board: b, opened: opened, ids: make([]job.ID, len(refs)), errs: make([]error, len(refs))}
+	proofs := make([]proof, len(refs))
+	for i := range refs {
+		a.ids[i] = refs[i].ID
+		proofs[i], a.errs[i] = b.proofOf(&refs[i])
+	}
+	a.enough = func(i int, s *standing) bool { return s != nil && proofs[i].known(s) }
+	return a, proofs, nil
+}
+
+// Consume ends jobs that are done. Repeated with the same token it answers as
+// it first did.
+func (b *Board) Consume(ctx context.Context, refs []Ref) ([]error, error) {
+	a, proofs, err := b.alterClaims(ctx, refs)
+	if err != nil {
+		return nil, err
+	}
+	a.enough = func(i int, s *standing) bool { return proofs[i].known(s) }
+	a.plan = func(i int, s *standing) (driver.Op, error) {
+		op := proofs[i].op(driver.Remove)
+		op.Event = job.ConsumedEvent
+		return op, proofs[i].check(a.ids[i], s)
+	}
+	a.done = func(_ int, _ *standing, r *driver.Result) { count(r, &b.metrics.Consumed) }
+	return a.errs, a.run(ctx)
+}
+
+// Abandon gives jobs back: after the time that the options or the board's
+// back-off say, or into the trash when their attempts are used up. Repeated
+// with the same token it answers as it first did.
+func (b *Board) Abandon(ctx context.Context, refs []Ref, o AbandonOptions) ([]error, error) {
+	if o.RetryAfter != nil && (*o.RetryAfter < 0 || *o.RetryAfter > job.MaxNotBeforeDays*24*time.Hour) {
+		return nil, job.Errorf(job.Invalid, "retryAfter: want 0s to %d days", job.MaxNotBeforeDays)
+	}
+	a, proofs, err := b.alterClaims(ctx, refs)
+	if err != nil {
+		return nil, err
+	}
+	a.plan = func(i int, s *standing) (driver.Op, error) {
+		if s == nil {
+			return driver.Op{}, notFound(a.ids[i])
+		}
+		return b.abandonOp(&proofs[i], s, &o), proofs[i].check(a.ids[i], s)
+	}
+	a.done = func(_ int, _ *standing, r *driver.Result) { count(r, &b.metrics.Abandoned) }
+	return a.errs, a.run(ctx)
+}
+
+func (b *Board) abandonOp(p *proof, s *standing, o *AbandonOptions) driver.Op {
+	reason := cleanReason(o.Reason)
+	if reason == "" {
+		reason = "abandoned"
+		if s.entry.Claim != nil {
+			reason += " by " + s.entry.Claim.Owner
+		}
+	}
+	after := s.status
+	if o.RefundAttempt && after.attempt > 0 {
+		after.attempt--
+	}
+	wait := b.backoff(max(after.attempt, 1))
+	if o.RetryAfter != nil {
+		wait = *o.RetryAfter
+	}
+	op := b.lose(p.op(driver.Release), s, after, reason, wait)
+	if op.Kind == driver.Release {
+		op.Event = job.Abandoned
+	}
+	return op
+}
+
+// lose makes of op the end of a claim whose job is not done: back on the board
+// after a wait, or into the trash if its attempts are used up.
+func (b *Board) lose(op driver.Op, s *standing, after status, reason string, wait time.Duration) driver.Op {
+	op.Version, op.Reason = s.entry.Version, reason
+	// A job in the trash for this very reason was put there by an earlier try.
+	gone := s.state == job.Trashed && s.status.exhausted
+	if limit := b.limit(s.entry); gone || limit > 0 && after.attempt >= limit && s.state != job.Trashed {
+		after.exhausted = true
+		op.Kind, op.Event = driver.SetAside, job.TrashedEvent
+	} else if wait > 0 {
+		op.Hold = &driver.Hold{For: wait}
+	}
+	after.lost(reason)
+	record := after.encode()
+	op.Status = &record
+	return op
+}
+
+// Trash sets jobs aside for a person to look at: those that the refs hold, and
+// then by id those that nobody claims.
+func (b *Board) Trash(ctx context.Context, refs []Ref, ids []job.ID, reason string) ([]error, error) {
+	a, proofs, err := b.alterClaims(ctx, refs)
+	if err != nil {
+		return nil, err
+	}
+	if len(refs)+len(ids) > MaxBatch {
+		return nil, job.Errorf(job.Invalid, "claims and uuids: %d are too many: want at most %d", len(refs)+len(ids), MaxBatch)
+	}
+	a.ids = append(a.ids, ids...)
+	a.errs = append(a.errs, make([]error, len(ids))...)
+	a.enough = func(i int, s *standing) bool { return s != nil && (i >= len(refs) || proofs[i].known(s)) }
+	reason = cleanReason(reason)
+	a.plan = func(i int, s *standing) (driver.Op, error) {
+		if s == nil {
+			return driver.Op{}, notFound(a.ids[i])
+		}
+		after := s.status
+		after.exhausted = false
+		op := driver.Op{Kind: driver.SetAside, Must: driver.Free}
+		var err error
+		if i < len(refs) {
+			op, err = proofs[i].op(driver.SetAside), proofs[i].check(a.ids[i], s)
+			after.lost(reason)
+		} else if reason != "" {
+			after.last = cut(reason, maxReasonKept)
+		}
+		record := after.encode()
+		op.Version, op.Status, op.Reason, op.Event = s.entry.Version, &record, reason, job.TrashedEvent
+		return op, err
+	}
+	a.done = func(_ int, _ *standing, r *driver.Result) { count(r, &b.metrics.Trashed) }
+	return a.errs, a.run(ctx)
+}
+
+// alterIDs begins an alteration of jobs named by their ids.
+func (b *Board) alterIDs(ctx context.Context, ids []job.ID) (*alteration, error) {
+	opened, err := b.changing(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(ids) > MaxBatch {
+		return nil, job.Errorf(job.Invalid, "uuids: %d are too many: want at most %d", len(ids), MaxBatch)
+	}
+	a := &alteration{Board: b, opened: opened, ids: ids, errs: make([]error, len(ids))}
+	a.enough = func(_ int, s *standing) bool { return s != nil }
+	return a, nil
+}
+
+// Restore puts jobs from the trash back onto the board, in their old places.
+// Their attempts start anew; what went wrong before stays on record.
+func (b *Board) Restore(ctx context.Context, ids []job.ID) ([]error, error) {
+	a, err := b.alterIDs(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	a.enough = func(int, *standing) bool { return false }
+	a.plan = func(i int, s *standing) (driver.Op, error) {
+		switch {
+		case s == nil || s.state == job.Complete:
+			return driver.Op{}, notFound(a.ids[i])
+		case s.state != job.Trashed:
+			return driver.Op{}, &job.Error{Job: a.ids[i], Kind: job.AlreadyExists, Message: "the job is on the board, not in the trash"}
+		}
+		after := s.status
+		after.attempt, after.exhausted, after.cancel = 0, false, false
+		record := after.encode()
+		return driver.Op{
+			Kind: driver.Restore, Version: s.entry.Version, Status: &record, Hold: &driver.Hold{}, Event: job.Restored,
+		}, nil
+	}
+	a.done = func(_ int, _ *standing, r *driver.Result) { count(r, &b.metrics.Restored) }
+	return a.errs, a.run(ctx)
+}
+
+// Purge takes jobs in the trash, or what is kept of ended ones, away for good.
+func (b *Board) Purge(ctx context.Context, ids []job.ID) ([]error, error) {
+	a, err := b.alterIDs(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	a.enough = func(int, *standing) bool { return false }
+	a.plan = func(i int, s *standing) (driver.Op, error) {
+		switch {
+		case s == nil:
+			return driver.Op{}, notFound(a.ids[i])
+		case isOpen(s.state):
+			return driver.Op{}, &job.Error{Job: a.ids[i], Kind: job.NotEligible, Message: "the job is on the board: only what is in the trash or has ended can be purged"}
+		}
+		return driver.Op{Kind: driver.Purge, Event: job.PurgedEvent}, nil
+	}
+	a.done = func(_ int, _ *standing, r *driver.Result) { count(r, &b.metrics.Purged) }
+	return a.errs, a.run(ctx)
+}
+
+// Release breaks claims without their tokens, of one owner if it is named.
+func (b *Board) Release(ctx context.Context, ids []job.ID, expectOwner, reason string) ([]error, error) {
+	if len(expectOwner) > job.MaxOwner {
+		return nil, job.Errorf(job.Invalid, "expectOwner: want at most %d bytes", job.MaxOwner)
+	}
+	a, err := b.alterIDs(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	reason = cleanReason(reason)
+	if reason == "" {
+		reason = "released"
+	}
+	a.plan = func(i int, s *standing) (driver.Op, error) {
+		if s == nil || !isOpen(s.state) {
+			return driver.Op{}, notFound(a.ids[i])
+		}
+		after := s.status
+		after.lost(reason)
+		record := after.encode()
+		return driver.Op{
+			Kind: driver.Release, Must: driver.Held, Owner: expectOwner, Version: s.entry.Version,
+			Status: &record, Reason: reason, Event: job.Abandoned,
+		}, nil
+	}
+	a.done = func(_ int, _ *standing, r *driver.Result) { count(r, &b.metrics.Released) }
+	return a.errs, a.run(ctx)
+}
+
+func notFound(id job.ID) error {
+	return &job.Error{Job: id, Kind: job.NotFound, Message: "there is no such job on this board"}
+}
+
+func cleanReason(reason string) string {
+	return cut(strings.ToValidUTF8(reason, "\uFFFD"), job.MaxReason)
+}

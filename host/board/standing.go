@@ -1,0 +1,226 @@
+package board
+
+import (
+	"context"
+	"time"
+
+	"github.com/boardd/boardd/host/index"
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// standing is a job as the board knows it when it is about to change it.
+type standing struct {
+	entry  *index.Entry // as it stands or, in the trash, stood
+	state  job.State
+	status status
+}
+
+func (b *Board) standingOf(e *index.Entry) *standing {
+	s := &standing{entry: e, state: job.Unclaimed}
+	if e.Claim != nil {
+		s.state = job.Claimed
+	}
+	if len(e.Status) > 0 {
+		s.status, _ = readStatus(e.Status) // one that cannot be read counts as empty, and was reported when it came
+	}
+	return s
+}
+
+// limit returns after how many attempts the job goes to the trash; 0: never.
+func (b *Board) limit(e *index.Entry) int32 {
+	if e.MaxAttempts > 0 {
+		return e.MaxAttempts
+	}
+	return b.spec.Retry.MaxAttempts
+}
+
+// backoff returns how long a job waits after an attempt that failed.
+func (b *Board) backoff(attempt int32) time.Duration {
+	wait := b.spec.Retry.Backoff
+	for ; attempt > 1 && wait > 0 && wait < b.spec.Retry.MaxBackoff; attempt-- {
+		wait *= 2
+	}
+	return min(wait, b.spec.Retry.MaxBackoff)
+}
+
+// alteration changes jobs one op each. It sees to the index, and to changes by
+// others that came in between.
+type alteration struct {
+	*Board
+	opened *driver.BoardStatus
+	ids    []job.ID
+	errs   []error // one per item; those that are set before are left alone
+
+	// plan makes the op for an item. Without a standing the job is not known. An
+	// error is the item's, and nothing is sent.
+	plan func(i int, s *standing) (driver.Op, error)
+	// enough says whether what the index knows, s (nil: nothing), is enough for
+	// plan; otherwise the store is asked first.
+	enough func(i int, s *standing) bool
+	// done is told of each answer. It may be nil.
+	done func(i int, s *standing, r *driver.Result)
+}
+
+// tries bounds how often an op is planned anew because the job changed.
+const tries = 8
+
+// run carries the alteration out. The error is about the whole call.
+func (a *alteration) run(ctx context.Context) error {
+	ids, of := make([]job.ID, 0, len(a.ids)), make([]int, 0, len(a.ids))
+	for i, id := range a.ids {
+		if a.errs[i] == nil {
+			ids, of = append(ids, id), append(of, i)
+		}
+	}
+	return a.rounds(ctx, ids, func(items []int) {
+		todo := make([]int, len(items))
+		for i, at := range items {
+			todo[i] = of[at]
+		}
+		for try := 0; len(todo) > 0 && try < tries; try++ {
+			todo = a.round(ctx, todo, try > 0)
+		}
+	})
+}
+
+// round sends one op for each item and returns those that must be planned anew.
+func (a *alteration) round(ctx context.Context, items []int, again bool) []int {
+	for _, i := range items {
+		a.errs[i] = nil // of the round before
+	}
+	standings := a.look(ctx, items, again)
+	ops, of := make([]driver.Op, 0, len(items)), make([]int, 0, len(items))
+	for k, i := range items {
+		if a.errs[i] != nil {
+			continue
+		}
+		op, err := a.plan(i, standings[k])
+		if a.errs[i] = err; err != nil {
+			continue
+		}
+		op.Job = a.ids[i]
+		if op.Request == ([16]byte{}) {
+			op.Request = a.random.next()
+		}
+		ops, of = append(ops, op), append(of, k)
+	}
+	if len(ops) == 0 {
+		return nil
+	}
+	var anew []int
+	var news []*index.Entry
+	results := a.send(ctx, a.opened, ops)
+	for n := range results {
+		k := of[n]
+		i, r := items[k], &results[n]
+		a.errs[i] = itemError(a.ids[i], r)
+		if e := a.learn(standings[k], &ops[n], r); e != nil {
+			news = append(news, e)
+		}
+		if r.Kind == job.Aborted {
+			anew = append(anew, i)
+		} else if a.done != nil {
+			a.done(i, standings[k], r)
+		}
+	}
+	a.index.PutAll(news)
+	return anew
+}
+
+// look returns what is known of each item's job: from the index where that is
+// enough, else from the store.
+func (a *alteration) look(ctx context.Context, items []int, again bool) []*standing {
+	standings := make([]*standing, len(items))
+	var ids []job.ID
+	var of []int
+	for k, i := range items {
+		if e, ok := a.index.Get(a.ids[i]); ok {
+			standings[k] = a.standingOf(e)
+		}
+		if again || !a.enough(i, standings[k]) {
+			ids, of = append(ids, a.ids[i]), append(of, k)
+		}
+	}
+	if len(ids) == 0 {
+		return standings
+	}
+	records, err := a.read(ctx, ids, 0)
+	if err != nil {
+		for _, k := range of {
+			a.errs[items[k]] = &job.Error{Job: a.ids[items[k]], Kind: job.Unavailable, Message: "the store cannot be asked how the job stands: nothing was changed", Err: err}
+		}
+		return standings
+	}
+	now := time.Now()
+	for n := range records {
+		rec, k := &records[n], of[n]
+		a.absorb(rec)
+		standings[k] = nil
+		if rec.State == job.Unknown {
+			a.missing(ids[n])
+			continue
+		}
+		standings[k] = a.standingOf(a.entryOf(rec, now))
+		standings[k].state = rec.State
+	}
+	return standings
+}
+
+// learn tells the index what came of an op, or returns the entry to put there.
+func (b *Board) learn(s *standing, op *driver.Op, r *driver.Result) *index.Entry {
+	if r.Record != nil && (r.Kind != job.NoKind || r.Repeated) {
+		b.absorb(r.Record)
+		return nil
+	}
+	switch r.Kind {
+	case job.NoKind:
+	case job.LeaseLost:
+		b.metrics.StaleTokens.Add(1)
+		return nil
+	case job.NotFound:
+		b.missing(op.Job)
+		return nil
+	default:
+		return nil
+	}
+	switch op.Kind {
+	case driver.Remove, driver.SetAside, driver.Purge:
+		if b.index.Remove(op.Job, r.Position) && s != nil {
+			b.leaving.put(s.entry)
+		}
+		return nil
+	case driver.Extend:
+		if s != nil && s.entry.Claim != nil && s.entry.Claim.Token == op.Token {
+			claim := *s.entry.Claim
+			claim.NoExpiry, claim.Ends = op.NoExpiry, time.Now().Add(r.Lease)
+			b.index.Touch(op.Job, r.Position, claim)
+		}
+		return nil
+	case driver.Release, driver.Restore, driver.Update:
+		if s == nil {
+			return nil
+		}
+		return b.after(s.entry, op, r)
+	case driver.Post, driver.Claim:
+	}
+	return nil
+}
+
+// after returns an entry as it is after an op that left the job open.
+func (b *Board) after(e *index.Entry, op *driver.Op, r *driver.Result) *index.Entry {
+	e.Position, e.Version = r.Position, r.Version
+	if !r.At.IsZero() {
+		e.ModifiedAt = r.At
+	}
+	if op.Status != nil {
+		b.setStatus(e, *op.Status, ownPriority(e))
+	}
+	if op.Hold != nil {
+		e.NotBefore, e.Held = r.NotBefore, op.Hold.Always
+	}
+	if op.Kind != driver.Update {
+		e.Claim = nil
+	}
+	return e
+}

@@ -1,0 +1,167 @@
+package board
+
+import (
+	"time"
+	"unicode/utf8"
+
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// Limits on what a status record keeps of the past.
+const (
+	maxReasons    = 20
+	maxReasonKept = 512 // bytes of each
+)
+
+// status is a job's mutable record, as the driver's opaque Status carries it.
+// The zero value is that of a job that nobody ever claimed, and is written as
+// no bytes at all.
+type status struct {
+	attempt   int32
+	reasons   []string // of lost and abandoned claims, oldest first
+	last      string
+	startedAt time.Time // of the first claim
+	exhausted bool      // it went to the trash because its attempts ran out
+	cancel    bool      // its worker is asked to stop
+
+	hasPriority       bool
+	priority          job.Priority // instead of the posting's
+	operationPriority int32
+
+	unknown []byte // fields of a newer version, as they were read
+}
+
+// The fields of a status record. A number is never used for anything else.
+const (
+	statusAttempt           = 1
+	statusReason            = 2
+	statusLast              = 3
+	statusStarted           = 4
+	statusExhausted         = 5
+	statusCancel            = 6
+	statusPriority          = 7
+	statusOperationPriority = 8
+)
+
+// readStatus decodes a status record. One that cannot be read gives the zero
+// status and the error: a job is never hidden by it.
+func readStatus(record []byte) (status, error) {
+	var s status
+	err := eachField(record, func(tag uint64, data, whole []byte) error {
+		switch tag {
+		case statusReason:
+			if len(s.reasons) < maxReasons {
+				s.reasons = append(s.reasons, string(data))
+			}
+			return nil
+		case statusLast:
+			s.last = string(data)
+			return nil
+		case statusAttempt, statusStarted, statusExhausted, statusCancel, statusPriority, statusOperationPriority:
+			n, err := readNumber(data)
+			if err != nil {
+				return err
+			}
+			return s.setNumber(tag, n)
+		}
+		s.unknown = append(s.unknown, whole...)
+		return nil
+	})
+	if err != nil {
+		return status{}, err
+	}
+	return s, nil
+}
+
+func (s *status) setNumber(tag uint64, n int64) error {
+	switch tag {
+	case statusStarted:
+		s.startedAt = time.UnixMicro(n).UTC()
+		return nil
+	case statusExhausted:
+		s.exhausted = n != 0
+		return nil
+	case statusCancel:
+		s.cancel = n != 0
+		return nil
+	}
+	if n != int64(int32(n)) { //nolint:gosec // that is the question
+		return errRecord
+	}
+	switch tag {
+	case statusAttempt:
+		if n < 0 {
+			return errRecord
+		}
+		s.attempt = int32(n)
+	case statusPriority:
+		if n < int64(job.VeryHigh) || n > int64(job.VeryLow) {
+			return errRecord
+		}
+		s.hasPriority, s.priority = true, job.Priority(n)
+	case statusOperationPriority:
+		s.operationPriority = int32(n)
+	}
+	return nil
+}
+
+// encode writes the record.
+func (s *status) encode() []byte {
+	size := 64 + len(s.unknown) + len(s.last)
+	for _, r := range s.reasons {
+		size += len(r) + 4
+	}
+	b := make([]byte, 1, size)
+	b[0] = recordVersion
+	b = appendNumber(b, statusAttempt, int64(s.attempt))
+	for _, r := range s.reasons {
+		b = appendText(b, statusReason, r)
+	}
+	if s.last != "" {
+		b = appendText(b, statusLast, s.last)
+	}
+	if !s.startedAt.IsZero() {
+		b = appendNumber(b, statusStarted, s.startedAt.UnixMicro())
+	}
+	b = appendNumber(b, statusExhausted, flag(s.exhausted))
+	b = appendNumber(b, statusCancel, flag(s.cancel))
+	if s.hasPriority {
+		b = appendField(b, statusPriority, []byte{byte(s.priority<<1) ^ byte(s.priority>>7)}) // a varint of one byte
+	}
+	b = appendNumber(b, statusOperationPriority, int64(s.operationPriority))
+	b = append(b, s.unknown...)
+	if len(b) == 1 {
+		return nil
+	}
+	return b
+}
+
+func flag(set bool) int64 {
+	if set {
+		return 1
+	}
+	return 0
+}
+
+// lost notes why a claim ended without the job being done.
+func (s *status) lost(reason string) {
+	reason = cut(reason, maxReasonKept)
+	s.last = reason
+	// A new slice: the old one may be shared.
+	kept := s.reasons
+	if len(kept) >= maxReasons {
+		kept = kept[len(kept)-maxReasons+1:]
+	}
+	s.reasons = append(append(make([]string, 0, len(kept)+1), kept...), reason)
+}
+
+// cut shortens text to at most n bytes without breaking a character.
+func cut(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	for n > 0 && !utf8.RuneStart(text[n]) {
+		n--
+	}
+	return text[:n]
+}

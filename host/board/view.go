@@ -1,0 +1,82 @@
+package board
+
+import (
+	"time"
+
+	"github.com/boardd/boardd/host/index"
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// jobOf shows an open job as people see it, without details.
+func jobOf(e *index.Entry) *job.Job {
+	j := &job.Job{
+		ID: e.ID, Name: e.Name, State: job.Unclaimed, Priority: e.Priority,
+		Labels: e.Labels, Sequence: e.Sequence, CreatedAt: e.CreatedAt, ModifiedAt: e.ModifiedAt,
+		Attempt: e.Attempt, MaxAttempts: e.MaxAttempts, Held: e.Held,
+	}
+	if c := e.Claim; c != nil {
+		j.State, j.Owner = job.Claimed, c.Owner
+		if !c.NoExpiry && !c.Ends.IsZero() {
+			j.LeaseExpiresAt = c.Ends.Round(0).UTC()
+		}
+	} else {
+		j.NotBefore = e.NotBefore
+	}
+	if len(e.Extra) > 0 {
+		j.Book = bookOf(e.Extra)
+	}
+	showStatus(j, e.Status)
+	return j
+}
+
+func bookOf(record []byte) (book job.Book) {
+	_ = eachField(record, func(tag uint64, data, _ []byte) error { // it never leaves this process
+		switch tag {
+		case entryBookUUID:
+			book.UUID = string(data)
+		case entryBookName:
+			book.Name = string(data)
+		}
+		return nil
+	})
+	return book
+}
+
+// showStatus shows what a status record says of the past. One that cannot be
+// read says nothing.
+func showStatus(j *job.Job, record []byte) {
+	if len(record) == 0 {
+		return
+	}
+	s, err := readStatus(record)
+	if err != nil {
+		return
+	}
+	j.Attempt, j.LastReason, j.Reasons, j.StartedAt = s.attempt, s.last, s.reasons, s.startedAt
+	if s.hasPriority {
+		j.Priority = s.priority
+	}
+}
+
+// jobOfRecord shows a job in any state, with the details if the record has
+// them.
+func (b *Board) jobOfRecord(rec *driver.Record, now time.Time) *job.Job {
+	j := jobOf(b.entryOf(rec, now))
+	j.State, j.Outcome, j.EndedAt = rec.State, rec.Outcome, rec.EndedAt
+	if rec.State == job.Complete || rec.State == job.Trashed {
+		j.NotBefore, j.Held = time.Time{}, false
+	}
+	showDetails(j, &rec.Posting)
+	return j
+}
+
+func showDetails(j *job.Job, p *driver.Posting) {
+	switch {
+	case p.Details == nil:
+	case p.Encoding == job.JSON:
+		j.Details = p.Details
+	default:
+		j.RawDetails = &job.Raw{Encoding: p.Encoding, Data: p.Details}
+	}
+}

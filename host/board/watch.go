@@ -1,0 +1,221 @@
+package board
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// heartbeat is after how much stillness a watcher is told that all is well.
+const heartbeat = 15 * time.Second
+
+// cursor is a place in a board's history that means the same on every host.
+type cursor struct {
+	generation uint64
+	position   driver.Position
+}
+
+// String writes the cursor as clients see it.
+func (c cursor) String() string {
+	return strconv.FormatUint(c.generation, 10) + "." + strconv.FormatUint(uint64(c.position), 10)
+}
+
+func parseCursor(text string) (cursor, error) {
+	left, right, ok := strings.Cut(text, ".")
+	generation, err1 := strconv.ParseUint(left, 10, 64)
+	position, err2 := strconv.ParseUint(right, 10, 64)
+	c := cursor{generation, driver.Position(position)}
+	if !ok || err1 != nil || err2 != nil || c.String() != text {
+		return cursor{}, job.Errorf(job.Invalid, "from: %q is not a cursor of this board: want one that an event carried", cut(text, 64))
+	}
+	return c, nil
+}
+
+// Watch streams what happens on the board after a cursor, or from now on if from
+// is empty, until ctx ends. A cursor that is too old gives one Resync event, from
+// whose cursor the stream goes on; a still board gives a Heartbeat every 15 s.
+func (b *Board) Watch(ctx context.Context, from string) iter.Seq2[job.Event, error] {
+	return func(yield func(job.Event, error) bool) {
+		at, err := b.start(ctx, from)
+		if err != nil {
+			yield(job.Event{}, err)
+			return
+		}
+		b.metrics.Watchers.Add(1)
+		defer b.metrics.Watchers.Add(-1)
+		timer := time.NewTimer(heartbeat)
+		defer timer.Stop()
+		for ctx.Err() == nil {
+			events, next, changed, err := b.eventsAfter(ctx, at, ringSize/4)
+			if err != nil {
+				yield(job.Event{}, err)
+				return
+			}
+			at = next
+			for i := range events {
+				if !yield(events[i], nil) {
+					return
+				}
+			}
+			if len(events) > 0 {
+				timer.Reset(heartbeat)
+				continue
+			}
+			late, err := waitChange(ctx, changed, timer.C)
+			if err != nil {
+				return
+			}
+			if late {
+				timer.Reset(heartbeat)
+				if !yield(job.Event{Type: job.Heartbeat, At: time.Now().UTC(), Cursor: at.String()}, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Events returns up to most events after a cursor (0: 100) and the cursor to go
+// on from. It waits for the first one as long as it may; then the answer is
+// empty.
+func (b *Board) Events(ctx context.Context, from string, most int, wait time.Duration) ([]job.Event, string, error) {
+	if most < 0 || most > MaxBatch {
+		return nil, "", job.Errorf(job.Invalid, "max: want 1 to %d, got %d", MaxBatch, most)
+	}
+	if most == 0 {
+		most = DefaultPage
+	}
+	waiting, cancel := waitUntil(ctx, wait)
+	defer cancel()
+	at, err := b.start(ctx, from)
+	if err != nil {
+		return nil, "", err
+	}
+	for {
+		events, next, changed, err := b.eventsAfter(ctx, at, most)
+		if err != nil {
+			return nil, "", err
+		}
+		at = next
+		if len(events) > 0 || wait <= 0 {
+			return events, at.String(), nil
+		}
+		if _, err := waitChange(waiting, changed, nil); err != nil {
+			return nil, at.String(), nil //nolint:nilerr // the wait is over: an empty answer
+		}
+	}
+}
+
+// start returns the cursor that a watch begins at.
+func (b *Board) start(ctx context.Context, from string) (cursor, error) {
+	if _, err := b.serving(ctx); err != nil {
+		return cursor{}, err
+	}
+	if from == "" {
+		return b.hub.now(), nil
+	}
+	return parseCursor(from)
+}
+
+// eventsAfter returns events after a cursor and where to go on: from the hub's
+// ring, or where the cursor is older than that, from the driver. With no events
+// it returns what to wait for.
+func (b *Board) eventsAfter(ctx context.Context, at cursor, most int) ([]job.Event, cursor, <-chan struct{}, error) {
+	r := b.hub.read(at, most)
+	if r.lost && at.generation == r.at.generation {
+		events, next, err := b.catchUp(ctx, at, r.at)
+		if err != nil || len(events) > 0 {
+			return events, next, nil, err
+		}
+		if next.position > at.position { // nothing happened in between
+			r = b.hub.read(next, most)
+		}
+	}
+	if r.lost {
+		b.metrics.Overrun.Add(1)
+		resync := job.Event{Type: job.Resync, At: time.Now().UTC(), Cursor: r.at.String()}
+		return []job.Event{resync}, r.at, nil, nil
+	}
+	events := make([]job.Event, len(r.items))
+	for i := range r.items {
+		events[i] = b.eventOf(&r.items[i], r.at.generation)
+	}
+	return events, r.at, r.changed, nil
+}
+
+// catchUp asks the driver for what happened between two cursors, up to about
+// ringSize events, and returns them with the cursor to go on from. If that is
+// the one that it began with, the driver does not know any more.
+func (b *Board) catchUp(ctx context.Context, from, to cursor) ([]job.Event, cursor, error) {
+	ctx, cancel := context.WithTimeout(ctx, catchUpTime)
+	defer cancel()
+	var events []job.Event
+	next := from
+	for changes, err := range b.driver.Watch(ctx, b.spec.Key, from.position) {
+		if err != nil && ctx.Err() == nil {
+			return nil, from, err
+		}
+		if err != nil || changes.Resync {
+			break
+		}
+		list := slices.SortedStableFunc(slices.Values(changes.List), byPosition)
+		for i := range list {
+			if list[i].Position > next.position {
+				events = append(events, b.eventOf(b.itemOf(&list[i]), from.generation))
+				next.position = list[i].Position
+			}
+		}
+		next.position = max(next.position, changes.Position)
+		if next.position >= to.position || len(events) >= ringSize {
+			break
+		}
+	}
+	return events, next, nil
+}
+
+// catchUpTime bounds how long the driver may take to show the past.
+const catchUpTime = 10 * time.Second
+
+// itemOf makes an item of a change that is long past.
+func (b *Board) itemOf(c *driver.Change) *item {
+	it := &item{event: c.Event, id: c.Job, position: c.Position, at: c.At, reason: c.Reason, owner: c.Owner, ended: ending(c.Record)}
+	now := time.Now()
+	switch {
+	case c.Record != nil && !c.Sparse:
+		it.entry = b.entryOf(c.Record, now)
+	default:
+		e, ok := b.index.Get(c.Job)
+		if !ok {
+			break
+		}
+		if c.Record != nil && isOpen(c.Record.State) {
+			b.renew(e, c.Record, ownPriority(e), now)
+		}
+		it.entry = e
+	}
+	return it
+}
+
+// waitUntil returns the context of a call that may wait: it ends after the
+// wait, cut to MaxWait, and a little before the call's own deadline, so that an
+// empty answer still reaches the caller.
+func waitUntil(ctx context.Context, wait time.Duration) (context.Context, context.CancelFunc) {
+	end := time.Now().Add(min(max(wait, 0), MaxWait))
+	if deadline, ok := ctx.Deadline(); ok {
+		left := time.Until(deadline)
+		if early := deadline.Add(-min(max(left/20, 10*time.Millisecond), 500*time.Millisecond)); early.Before(end) {
+			end = early
+		}
+	}
+	return context.WithDeadlineCause(ctx, end, errWaited)
+}
+
+// errWaited is the cause of a context whose wait is over.
+var errWaited = errors.New("the wait is over")
