@@ -1,0 +1,226 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// Apply hands the ops to the committer, which carries them out together with
+// those of other callers, and answers when they are on the disk.
+func (s *Store) Apply(ctx context.Context, name string, ops []driver.Op) []driver.Result {
+	b, err := s.board(name)
+	if err == nil && b.spec.Load().Observe {
+		err = job.Errorf(job.Precondition, "board %q is observed only: this host changes nothing on it", name)
+	}
+	if err != nil {
+		return failAll(make([]driver.Result, len(ops)), err)
+	}
+	results := make([]driver.Result, 0, len(ops))
+	for len(ops) > 0 {
+		n, volume := firstPart(ops)
+		results = append(results, s.applyPart(ctx, b, ops[:n], volume)...)
+		ops = ops[n:]
+	}
+	return results
+}
+
+func failAll(results []driver.Result, err error) []driver.Result {
+	for i := range results {
+		results[i] = driver.Failed(err)
+	}
+	return results
+}
+
+// firstPart returns how many ops one transaction should carry, and roughly how
+// many bytes they write.
+func firstPart(ops []driver.Op) (n, volume int) {
+	for n < len(ops) && n < maxGroup {
+		size := opVolume(&ops[n])
+		if n > 0 && volume+size > maxVolume {
+			break
+		}
+		volume += size
+		n++
+	}
+	return n, volume
+}
+
+func opVolume(op *driver.Op) int {
+	n := 256
+	if op.Posting != nil {
+		n += len(op.Posting.Details) + len(op.Posting.Extra)
+	}
+	if op.Ending != nil {
+		n += len(op.Ending.Data)
+	}
+	if op.Claim != nil {
+		n += 256 * op.Claim.Count
+	}
+	for i := range op.Attach {
+		n += len(op.Attach[i].Data)
+	}
+	return n
+}
+
+func (s *Store) applyPart(ctx context.Context, b *board, ops []driver.Op, volume int) []driver.Result {
+	results := make([]driver.Result, len(ops))
+	checked := make([]error, len(ops))
+	for i := range ops {
+		checked[i] = checkOp(&ops[i])
+	}
+	err := s.committer.do(ctx, len(ops), volume, func(t *txn) error {
+		if b.dropped.Load() {
+			failAll(results, notOpen(b.name))
+			return nil
+		}
+		v := t.board(b)
+		for i := range ops {
+			if checked[i] != nil {
+				results[i] = driver.Failed(checked[i])
+				continue
+			}
+			var err error
+			if results[i], err = v.apply(&ops[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return failAll(results, err)
+	}
+	return results
+}
+
+// apply carries out one op. It writes only after everything is checked, so that
+// an op that is refused leaves nothing behind. An error undoes the whole
+// transaction.
+func (v *boardTx) apply(op *driver.Op) (driver.Result, error) {
+	var result driver.Result
+	var err error
+	switch op.Kind {
+	case driver.Post:
+		result, err = v.post(op)
+	case driver.Claim:
+		result, err = v.claim(op)
+	default:
+		result, err = v.change(op)
+	}
+	var corrupt *corruptError
+	if errors.As(err, &corrupt) {
+		return driver.Failed(&job.Error{Kind: job.Corrupt, Message: "the job's record cannot be read", Err: err}), nil
+	}
+	return result, err
+}
+
+// change carries out an op on a job that is there, or was.
+func (v *boardTx) change(op *driver.Op) (driver.Result, error) {
+	s, err := v.lookup(op.Job)
+	if err != nil {
+		return driver.Result{}, err
+	}
+	if repeated, err := v.repeated(op, s); repeated != nil || err != nil {
+		return deref(repeated), err
+	}
+	if refused := v.must(op, s); refused != nil {
+		return *refused, nil
+	}
+	if refused := v.needs(op, s); refused != nil {
+		return *refused, nil
+	}
+	switch op.Kind {
+	case driver.Extend:
+		return v.extend(op, s)
+	case driver.Update:
+		return v.update(op, s)
+	case driver.Release:
+		return v.release(op, s)
+	case driver.Remove:
+		return v.remove(op, s)
+	case driver.SetAside:
+		return v.setAside(op, s)
+	case driver.Restore:
+		return v.restore(op, s)
+	default:
+		return v.purge(op, s)
+	}
+}
+
+func deref(r *driver.Result) driver.Result {
+	if r == nil {
+		return driver.Result{}
+	}
+	return *r
+}
+
+// subject is the job that an op is about, as the transaction sees it.
+type subject struct {
+	at    ref
+	job   jobRecord   // on the board or in the trash
+	ended endedRecord // otherwise, where something is left
+	bare  bool        // of ended, only the tombstone is still to be seen
+}
+
+// public shows the job, or nil if there is none.
+func (s *subject) public(at instant) *driver.Record {
+	switch {
+	case s.live():
+		return s.job.public(at)
+	case s.bare:
+		stone := s.ended.stripped()
+		return stone.public(0)
+	case s.gone():
+		return s.ended.public(0)
+	}
+	return nil
+}
+
+func (s *subject) open() bool { return s.at.set() == refOpen }
+
+func (s *subject) trashed() bool { return s.at.set() == refTrash }
+
+func (s *subject) live() bool { return s.open() || s.trashed() }
+
+// gone reports whether the job ended and is still remembered.
+func (s *subject) gone() bool { return s.at.set() == refTombstone || s.at.set() == refFinal }
+
+func (v *boardTx) lookup(id job.ID) (*subject, error) {
+	s := &subject{at: v.ref(id)}
+	switch {
+	case s.live():
+		if err := v.load(s.at, &s.job); err != nil {
+			return nil, err
+		}
+	case s.gone():
+		if err := v.loadEnded(s.at, &s.ended); err != nil {
+			return nil, err
+		}
+		if !v.stands(&s.ended) {
+			s.at, s.ended = 0, endedRecord{}
+		} else if s.at.set() == refFinal && !s.ended.keeps(v.at) {
+			s.bare = true
+		}
+	}
+	return s, nil
+}
+
+// stands reports whether what is left of an ended job is still to be seen: the
+// clean-up may be behind.
+func (v *boardTx) stands(e *endedRecord) bool { return v.board.stands(e, v.at) }
+
+func (b *board) stands(e *endedRecord, at instant) bool {
+	return b.remembers(e.at, at.steady) || e.keeps(at)
+}
+
+// done answers an op that was carried out.
+func (v *boardTx) done(j *jobRecord) driver.Result {
+	return driver.Result{Position: driver.Position(j.position), Version: j.version, At: timeOf(v.at.wall.UnixNano())}
+}
+
+// note is what a change says beside the job.
+func (v *boardTx) note(op *driver.Op, owner []byte) note {
+	return note{event: op.Event, at: v.at.wall.UnixNano(), reason: op.Reason, owner: owner}
+}

@@ -1,0 +1,270 @@
+package embedded
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// boardTx is what a transaction has done to one board so far. It shows its own
+// changes over the board's memory, which publish brings up to date.
+type boardTx struct {
+	*txn
+	board   *board
+	state   boardState
+	counts  counts
+	root    *bbolt.Bucket
+	buckets [9]*bbolt.Bucket
+
+	refs    map[job.ID]ref // a zero ref: taken away
+	answers map[[16]byte]uint64
+	limits  map[string]int64 // differences
+	log     changeLog
+	touched bool // the state is to be written
+	lifted  bool // the position moved without a change
+}
+
+// The places of boardTx.buckets.
+const (
+	inJobs = iota
+	inDetails
+	inAttached
+	inTrash
+	inTombstones
+	inFinals
+	inExpiry
+	inAnswers
+	inChanges
+)
+
+var bucketNames = [...][]byte{
+	jobsBucket, detailsBucket, attachedBucket, trashBucket, tombstoneBucket, finalBucket, expiryBucket, answerBucket, changeBucket,
+}
+
+// appendFill is how full a page gets before a new one is begun, in buckets that
+// are filled from one end.
+const appendFill = 0.95
+
+// bucket returns one of the board's buckets, made now if the board is new.
+func (v *boardTx) bucket(n int) (*bbolt.Bucket, error) {
+	if v.buckets[n] != nil {
+		return v.buckets[n], nil
+	}
+	if err := v.open(); err != nil {
+		return nil, err
+	}
+	b := v.root.Bucket(bucketNames[n])
+	if b == nil {
+		var err error
+		if b, err = v.root.CreateBucket(bucketNames[n]); err != nil {
+			return nil, err
+		}
+	}
+	b.FillPercent = appendFill
+	v.buckets[n] = b
+	return b, nil
+}
+
+func (v *boardTx) open() error {
+	if v.root != nil {
+		return nil
+	}
+	name := v.board.bucketName()
+	root := v.tx.Bucket(name)
+	if root == nil {
+		var err error
+		if root, err = v.tx.CreateBucket(name); err != nil {
+			return err
+		}
+	}
+	v.root = root
+	return nil
+}
+
+func bucketOf(set ref) int {
+	switch set {
+	case refOpen:
+		return inJobs
+	case refTrash:
+		return inTrash
+	case refTombstone:
+		return inTombstones
+	}
+	return inFinals
+}
+
+// ref says where a job is.
+func (v *boardTx) ref(id job.ID) ref {
+	if r, ok := v.refs[id]; ok {
+		return r
+	}
+	return v.board.refs[id]
+}
+
+func (v *boardTx) setRef(id job.ID, r ref) {
+	if v.refs == nil {
+		v.refs = map[job.ID]ref{}
+	}
+	v.refs[id] = r
+}
+
+func (v *boardTx) answerAt(key [16]byte) uint64 {
+	if at, ok := v.answers[key]; ok {
+		return at
+	}
+	return v.board.answers[key]
+}
+
+func (v *boardTx) setAnswer(key [16]byte, at uint64) {
+	if v.answers == nil {
+		v.answers = map[[16]byte]uint64{}
+	}
+	v.answers[key] = at
+}
+
+// get returns a stored value. It stays valid until the commit.
+func (v *boardTx) get(n int, key []byte) ([]byte, error) {
+	b, err := v.bucket(n)
+	if err != nil {
+		return nil, err
+	}
+	return b.Get(key), nil
+}
+
+func (v *boardTx) put(n int, kind byte, key []byte, room int, body func([]byte) []byte) error {
+	b, err := v.bucket(n)
+	if err != nil {
+		return err
+	}
+	v.touched = true
+	return v.txn.put(b, kind, key, room, body)
+}
+
+func (v *boardTx) delete(n int, key []byte) error {
+	b, err := v.bucket(n)
+	if err != nil {
+		return err
+	}
+	v.touched, v.wrote = true, true
+	return b.Delete(key)
+}
+
+// corrupt is what an op finds where a record cannot be read. It changes
+// nothing, and other jobs are not concerned.
+type corruptError struct{ err error }
+
+func (e *corruptError) Error() string { return e.err.Error() }
+
+func (e *corruptError) Unwrap() error { return e.err }
+
+// load reads the record of an open or trashed job.
+func (v *boardTx) load(r ref, j *jobRecord) error {
+	key := uintKey(r.key())
+	value, err := v.get(bucketOf(r.set()), key)
+	if err != nil {
+		return err
+	}
+	if value == nil {
+		return &corruptError{fmt.Errorf("%s/%d is missing", r.bucket(), r.key())}
+	}
+	if err := j.open(key, value); err != nil {
+		return &corruptError{fmt.Errorf("%s/%d: %w", r.bucket(), r.key(), err)}
+	}
+	return nil
+}
+
+// loadEnded reads what is left of a job that ended.
+func (v *boardTx) loadEnded(r ref, e *endedRecord) error {
+	key := uintKey(r.key())
+	value, err := v.get(bucketOf(r.set()), key)
+	if err != nil {
+		return err
+	}
+	if value == nil {
+		return &corruptError{fmt.Errorf("%s/%d is missing", r.bucket(), r.key())}
+	}
+	if err := e.open(key, value); err != nil {
+		return &corruptError{fmt.Errorf("%s/%d: %w", r.bucket(), r.key(), err)}
+	}
+	return nil
+}
+
+// save writes the record of an open job back.
+func (v *boardTx) save(j *jobRecord) error {
+	return v.put(inJobs, kindJob, uintKey(j.sequence), j.size(), j.append)
+}
+
+// next counts one change of the board.
+func (v *boardTx) next() uint64 {
+	v.state.position++
+	v.touched = true
+	return v.state.position
+}
+
+// limit returns what a limit's key stands at.
+func (v *boardTx) limit(key string) int64 { return v.board.limits[key] + v.limits[key] }
+
+// count raises or, with sign -1, lowers what appendLimits wrote.
+func (v *boardTx) count(list []byte, sign int64) {
+	_ = eachLimit(list, func(key []byte, weight int64) { // checked when it was decoded
+		if v.limits == nil {
+			v.limits = map[string]int64{}
+		}
+		v.limits[string(key)] += sign * weight
+	})
+}
+
+// finish writes what concerns the board as a whole.
+func (v *boardTx) finish() error {
+	if !v.touched {
+		return nil
+	}
+	if err := v.trim(); err != nil {
+		return err
+	}
+	if err := v.writeLog(); err != nil {
+		return err
+	}
+	if err := v.open(); err != nil {
+		return err
+	}
+	return v.txn.put(v.root, kindState, stateKey, 5*binary.MaxVarintLen64, v.state.append)
+}
+
+// publish brings the board's memory up to what was committed.
+func (v *boardTx) publish() {
+	b := v.board
+	if v.touched {
+		b.exists = true
+	}
+	b.state, b.counts = v.state, v.counts
+	for id, r := range v.refs {
+		if r == 0 {
+			delete(b.refs, id)
+		} else {
+			b.refs[id] = r
+		}
+	}
+	for key, at := range v.answers {
+		if at == 0 {
+			delete(b.answers, key)
+		} else {
+			b.answers[key] = at
+		}
+	}
+	for key, difference := range v.limits {
+		if now := b.limits[key] + difference; now == 0 {
+			delete(b.limits, key)
+		} else {
+			b.limits[key] = now
+		}
+	}
+	if v.lifted {
+		b.ring.entries, b.ring.size = nil, 0
+		b.ring.rouse()
+	}
+	b.ring.add(v.log.entry(), b.store.keep.ringBytes)
+}

@@ -1,0 +1,284 @@
+package embedded
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"strings"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// documents is the store's driver.Documents. They lie in one bucket, by board,
+// space and name.
+type documents struct {
+	store    *Store
+	watchers map[*documentWatch]struct{} // under the store's gate
+}
+
+func newDocuments(s *Store) *documents {
+	return &documents{store: s, watchers: map[*documentWatch]struct{}{}}
+}
+
+// edit is a document that a transaction changed.
+type edit struct {
+	space driver.Space
+	name  string
+}
+
+// boardDocuments begins the keys of all documents of a board.
+func boardDocuments(board string) []byte {
+	return append([]byte{byte(len(board))}, board...)
+}
+
+// spacePrefix begins the keys of all documents of a space.
+func spacePrefix(space driver.Space) []byte {
+	return append(append(boardDocuments(space.Board), space.Name...), 0)
+}
+
+func documentKey(space driver.Space, name string) []byte { return append(spacePrefix(space), name...) }
+
+// splitDocumentKey is the reverse of documentKey.
+func splitDocumentKey(key []byte) (edit, bool) {
+	if len(key) == 0 || len(key) < 1+int(key[0]) {
+		return edit{}, false
+	}
+	board, rest := key[1:1+int(key[0])], key[1+int(key[0]):]
+	space, name, ok := bytes.Cut(rest, []byte{0})
+	return edit{driver.Space{Board: string(board), Name: string(space)}, string(name)}, ok
+}
+
+func decodeDocument(key, value []byte, name string) (driver.Document, error) {
+	body, err := unseal(kindDocument, key, value)
+	if err != nil {
+		return driver.Document{}, err
+	}
+	r := reader{b: body}
+	doc := driver.Document{Name: name, Version: r.uvarint(), Expires: timeOf(r.int64())}
+	doc.Data = clone(r.bytes())
+	return doc, r.done()
+}
+
+func badDocument(name string, err error) error {
+	return &job.Error{Kind: job.Corrupt, Message: fmt.Sprintf("document %q cannot be read", name), Err: err}
+}
+
+// find reads a document that is there and has not expired.
+func findDocument(bucket *bbolt.Bucket, space driver.Space, name string, now time.Time) (doc driver.Document, ok bool, err error) {
+	key := documentKey(space, name)
+	value := bucket.Get(key)
+	if value == nil {
+		return doc, false, nil
+	}
+	if doc, err = decodeDocument(key, value, name); err != nil {
+		return doc, false, badDocument(name, err)
+	}
+	return doc, !expired(&doc, now), nil
+}
+
+func expired(doc *driver.Document, now time.Time) bool {
+	return !doc.Expires.IsZero() && !now.Before(doc.Expires)
+}
+
+// Get returns a document.
+func (d *documents) Get(ctx context.Context, space driver.Space, name string) (driver.Document, error) {
+	if err := checkDocument(ctx, space, name); err != nil {
+		return driver.Document{}, err
+	}
+	var doc driver.Document
+	var ok bool
+	err := d.store.read(nil, func(tx *bbolt.Tx) (err error) {
+		doc, ok, err = findDocument(tx.Bucket(documentsBucket), space, name, d.store.clock.wall())
+		return err
+	})
+	if err == nil && !ok {
+		err = noDocument(name)
+	}
+	if err != nil {
+		return driver.Document{}, err
+	}
+	return doc, nil
+}
+
+// Put writes a document if its present version is the given one.
+func (d *documents) Put(ctx context.Context, space driver.Space, doc driver.Document, ifVersion uint64) (uint64, error) {
+	if err := d.checkChange(ctx, space, doc.Name); err != nil {
+		return 0, err
+	}
+	if len(doc.Data) > driver.MaxDocument {
+		return 0, job.Errorf(job.Invalid, "document %q has %d bytes, at most %d", doc.Name, len(doc.Data), driver.MaxDocument)
+	}
+	var version uint64
+	var refused error
+	err := d.store.committer.do(ctx, 1, len(doc.Data), func(t *txn) error {
+		bucket := t.documentBucket()
+		present, ok, err := findDocument(bucket, space, doc.Name, t.at.wall)
+		if err != nil {
+			refused = err
+			return nil //nolint:nilerr // it is this caller's alone
+		}
+		if !ok {
+			present.Version = 0
+		}
+		if present.Version != ifVersion {
+			refused = otherVersion(doc.Name, present.Version, ifVersion)
+			return nil
+		}
+		version, err = t.putDocument(bucket, space, &doc)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	return version, refused
+}
+
+// Delete takes a document away if its version is the given one.
+func (d *documents) Delete(ctx context.Context, space driver.Space, name string, ifVersion uint64) error {
+	if err := d.checkChange(ctx, space, name); err != nil {
+		return err
+	}
+	var refused error
+	err := d.store.committer.do(ctx, 1, 0, func(t *txn) error {
+		bucket := t.documentBucket()
+		present, ok, err := findDocument(bucket, space, name, t.at.wall)
+		switch {
+		case err != nil:
+			refused = err
+		case !ok:
+			refused = noDocument(name)
+		case present.Version != ifVersion:
+			refused = otherVersion(name, present.Version, ifVersion)
+		default:
+			t.wrote = true
+			t.edited = append(t.edited, edit{space, name})
+			return bucket.Delete(documentKey(space, name))
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return refused
+}
+
+// List returns documents by name.
+func (d *documents) List(ctx context.Context, space driver.Space, after string, limit int) ([]driver.Document, error) {
+	if err := checkDocument(ctx, space, "any"); err != nil {
+		return nil, err
+	}
+	var list []driver.Document
+	err := d.store.read(nil, func(tx *bbolt.Tx) (err error) {
+		list, err = listDocuments(tx, space, after, limit, d.store.clock.wall())
+		return err
+	})
+	return list, err
+}
+
+func listDocuments(tx *bbolt.Tx, space driver.Space, after string, limit int, now time.Time) ([]driver.Document, error) {
+	prefix := spacePrefix(space)
+	from := prefix
+	if after != "" {
+		from = append(documentKey(space, after), 0) // the first key that could come after it
+	}
+	var list []driver.Document
+	cursor := tx.Bucket(documentsBucket).Cursor()
+	for key, value := cursor.Seek(from); bytes.HasPrefix(key, prefix); key, value = cursor.Next() {
+		name := string(key[len(prefix):])
+		doc, err := decodeDocument(key, value, name)
+		if err != nil {
+			return nil, badDocument(name, err)
+		}
+		if expired(&doc, now) {
+			continue
+		}
+		if list = append(list, doc); limit > 0 && len(list) == limit {
+			break
+		}
+	}
+	return list, nil
+}
+
+// documentBucket returns the bucket of the transaction.
+func (t *txn) documentBucket() *bbolt.Bucket {
+	if t.documents == nil {
+		t.documents = t.tx.Bucket(documentsBucket)
+	}
+	return t.documents
+}
+
+// putDocument writes a document under the next version. Versions are counted
+// over all documents, so that no name sees one twice, even after a deletion.
+func (t *txn) putDocument(bucket *bbolt.Bucket, space driver.Space, doc *driver.Document) (uint64, error) {
+	version, err := bucket.NextSequence()
+	if err != nil {
+		return 0, err
+	}
+	t.edited = append(t.edited, edit{space, doc.Name})
+	return version, t.put(bucket, kindDocument, documentKey(space, doc.Name), 2*binary.MaxVarintLen64+8+len(doc.Data), func(b []byte) []byte {
+		b = binary.AppendUvarint(b, version)
+		b = appendInt64(b, nanos(doc.Expires))
+		return appendBytes(b, doc.Data)
+	})
+}
+
+// dropDocuments takes away every document of a board.
+func (t *txn) dropDocuments(board string) error {
+	prefix := boardDocuments(board)
+	cursor := t.documentBucket().Cursor()
+	for key, _ := cursor.Seek(prefix); bytes.HasPrefix(key, prefix); key, _ = cursor.Seek(prefix) {
+		if e, ok := splitDocumentKey(key); ok {
+			t.edited = append(t.edited, e)
+		}
+		if err := cursor.Delete(); err != nil {
+			return err
+		}
+		t.wrote = true
+	}
+	return nil
+}
+
+func (d *documents) checkChange(ctx context.Context, space driver.Space, name string) error {
+	if err := checkDocument(ctx, space, name); err != nil {
+		return err
+	}
+	d.store.mu.Lock()
+	b := d.store.boards[space.Board]
+	d.store.mu.Unlock()
+	if b == nil {
+		return nil
+	}
+	if spec := b.spec.Load(); spec != nil && spec.Observe {
+		return job.Errorf(job.Precondition, "board %q is observed only: this host changes nothing on it", space.Board)
+	}
+	return nil
+}
+
+func checkDocument(ctx context.Context, space driver.Space, name string) error {
+	const most = 1024 // bytes of a document's name
+	switch {
+	case space.Name == "" || len(space.Name) > maxAttachmentName || strings.ContainsFunc(space.Name, notInSpace):
+		return job.Errorf(job.Invalid, "the space's name %.140q is not 1 to %d of a-z 0-9 . _ -", space.Name, maxAttachmentName)
+	case len(space.Board) > driver.MaxBoardName:
+		return job.Errorf(job.Invalid, "a board's name has at most %d bytes, this one %d", driver.MaxBoardName, len(space.Board))
+	case name == "" || len(name) > most:
+		return job.Errorf(job.Invalid, "a document's name has 1 to %d bytes, this one %d", most, len(name))
+	}
+	if err := ctx.Err(); err != nil {
+		return &job.Error{Kind: job.Interrupted, Err: err}
+	}
+	return nil
+}
+
+func notInSpace(r rune) bool { return r == '/' || notInName(r) }
+
+func noDocument(name string) error { return job.Errorf(job.NotFound, "there is no document %q", name) }
+
+func otherVersion(name string, present, want uint64) error {
+	return job.Errorf(job.Aborted, "document %q has version %d, not %d: read it again", name, present, want)
+}

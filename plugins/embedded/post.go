@@ -1,0 +1,168 @@
+package embedded
+
+import (
+	"encoding/binary"
+
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// post puts a job on the board.
+func (v *boardTx) post(op *driver.Op) (driver.Result, error) {
+	p := op.Posting
+	s, err := v.lookup(p.ID)
+	if err != nil {
+		return driver.Result{}, err
+	}
+	if result := v.posted(op, s); result != nil {
+		return *result, nil
+	}
+	if key, over := v.overLimit(op.Limits); over {
+		return driver.Result{Kind: job.QuotaExceeded, Message: key}, nil
+	}
+	v.state.sequence++
+	j := jobRecord{
+		posting: posting{
+			id: p.ID, digest: p.Digest, created: v.at.wall.UnixNano(), sequence: v.state.sequence,
+			priority: p.Priority, encoding: p.Encoding, name: []byte(p.Name), bookID: []byte(p.Book.UUID),
+			bookName: []byte(p.Book.Name), extra: p.Extra,
+		},
+		version: 1, position: v.next(), modified: v.at.wall.UnixNano(), notBefore: noTime, aside: noTime,
+		limits: appendLimits(make([]byte, 0, limitsSize(op.Limits)), op.Limits),
+	}
+	result := v.done(&j)
+	v.amend(op, &j, &result)
+	if err := v.putDetails(j.sequence, p.Details); err != nil {
+		return driver.Result{}, err
+	}
+	if err := v.attach(j.sequence, op.Attach); err != nil {
+		return driver.Result{}, err
+	}
+	if err := v.save(&j); err != nil {
+		return driver.Result{}, err
+	}
+	v.setRef(p.ID, newRef(refOpen, j.sequence))
+	v.counts.open++
+	v.count(j.limits, 1)
+	v.log.job(v.note(op, nil), &j, true)
+	result.Record = j.public(v.at)
+	return result, nil
+}
+
+// posted answers a post whose uuid is in use, or nil.
+func (v *boardTx) posted(op *driver.Op, s *subject) *driver.Result {
+	var had *posting
+	var result driver.Result
+	switch {
+	case s.live():
+		had = &s.job.posting
+		result = driver.Result{
+			Position: driver.Position(s.job.position), Version: s.job.version, At: timeOf(s.job.created),
+			Record: s.job.public(v.at),
+		}
+	case s.gone():
+		had = &s.ended.posting
+		result = driver.Result{
+			Position: driver.Position(s.ended.position), Version: s.ended.version, At: timeOf(s.ended.created),
+			Record: s.public(v.at),
+		}
+	default:
+		return nil
+	}
+	if had.digest == op.Posting.Digest {
+		result.Repeated = true
+		return &result
+	}
+	refused := v.refuse(s, job.AlreadyExists, "another posting has the uuid %v", op.Posting.ID)
+	refused.Owner = ""
+	return &refused
+}
+
+// amend changes of a job what an op may change beside its claim: the status and
+// the hold.
+func (v *boardTx) amend(op *driver.Op, j *jobRecord, r *driver.Result) {
+	if op.Status != nil {
+		j.status = *op.Status
+	}
+	if op.Hold == nil {
+		return
+	}
+	j.held, j.notBefore = op.Hold.Always, noTime
+	switch {
+	case op.Hold.Always:
+	case op.Hold.For > 0:
+		j.notBefore = nanos(v.at.wall.Add(op.Hold.For))
+	case !op.Hold.Until.IsZero():
+		j.notBefore = nanos(op.Hold.Until)
+	}
+	r.NotBefore = timeOf(j.notBefore)
+}
+
+// overLimit returns the first key that the limits would raise too high.
+func (v *boardTx) overLimit(limits []driver.Limit) (string, bool) {
+	for i, l := range limits {
+		sum := v.limit(l.Key) + weight(l)
+		for _, before := range limits[:i] { // a key may come twice
+			if before.Key == l.Key {
+				sum += weight(before)
+			}
+		}
+		if sum > l.Max {
+			return l.Key, true
+		}
+	}
+	return "", false
+}
+
+// putDetails keeps details apart from the job's record. Empty ones are not
+// kept: details come back nil only where they were posted nil or empty.
+func (v *boardTx) putDetails(sequence uint64, details []byte) error {
+	if len(details) == 0 {
+		return nil
+	}
+	return v.put(inDetails, kindDetails, uintKey(sequence), len(details), func(b []byte) []byte {
+		return append(b, details...)
+	})
+}
+
+// attachedKey is where an attached record lies: beside the others of its job,
+// by name.
+func attachedKey(sequence uint64, name string) []byte {
+	key := binary.BigEndian.AppendUint64(make([]byte, 0, 8+len(name)), sequence)
+	return append(key, name...)
+}
+
+// attach writes and takes away attached records.
+func (v *boardTx) attach(sequence uint64, list []driver.Attachment) error {
+	for i := range list {
+		a := &list[i]
+		key := attachedKey(sequence, a.Name)
+		var err error
+		if a.Delete {
+			err = v.delete(inAttached, key)
+		} else {
+			err = v.put(inAttached, kindAttached, key, len(a.Data), func(b []byte) []byte { return append(b, a.Data...) })
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dropAttached takes all attached records of a job away.
+func (v *boardTx) dropAttached(sequence uint64) error {
+	bucket, err := v.bucket(inAttached)
+	if err != nil {
+		return err
+	}
+	first := uintKey(sequence)
+	cursor := bucket.Cursor()
+	for key, _ := cursor.Seek(first); len(key) > 8 && string(key[:8]) == string(first); key, _ = cursor.Seek(first) {
+		if err := cursor.Delete(); err != nil {
+			return err
+		}
+		v.wrote = true
+	}
+	return nil
+}

@@ -1,0 +1,182 @@
+package embedded
+
+import (
+	"context"
+	"fmt"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// view reads one board in one transaction.
+type view struct {
+	board *board
+	at    instant
+	parts driver.Parts
+	root  *bbolt.Bucket
+	sets  [refFinal + 1]*bbolt.Bucket
+
+	details, attached *bbolt.Bucket
+}
+
+func (b *board) view(tx *bbolt.Tx, parts driver.Parts) *view {
+	v := &view{board: b, at: b.store.instant(), parts: parts, root: tx.Bucket(b.bucketName())}
+	if v.root == nil {
+		return v
+	}
+	if parts&driver.Details != 0 {
+		v.details = v.root.Bucket(detailsBucket)
+	}
+	if parts&driver.Attached != 0 {
+		v.attached = v.root.Bucket(attachedBucket)
+	}
+	return v
+}
+
+// set returns the bucket of a set of records, or nil.
+func (v *view) set(set ref) *bbolt.Bucket {
+	if v.sets[set] == nil && v.root != nil {
+		v.sets[set] = v.root.Bucket((set << refShift).bucket())
+	}
+	return v.sets[set]
+}
+
+// record reads whatever is known of a job, or returns nil.
+func (v *view) record(r ref) (*driver.Record, error) {
+	if r == 0 {
+		return nil, nil
+	}
+	key := uintKey(r.key())
+	var value []byte
+	if bucket := v.set(r.set()); bucket != nil {
+		value = bucket.Get(key)
+	}
+	if value == nil {
+		return nil, fmt.Errorf("%s/%d is missing", r.bucket(), r.key())
+	}
+	rec, err := v.decode(r.set(), key, value)
+	if err != nil {
+		return nil, fmt.Errorf("%s/%d: %w", r.bucket(), r.key(), err)
+	}
+	return rec, nil
+}
+
+// decode makes a record of a stored one. It is nil where an ended job is no
+// longer remembered.
+func (v *view) decode(set ref, key, value []byte) (*driver.Record, error) {
+	if set == refOpen || set == refTrash {
+		var j jobRecord
+		if err := j.open(key, value); err != nil {
+			return nil, err
+		}
+		rec := j.public(v.at)
+		return rec, addParts(rec, j.sequence, v.parts, v.details, v.attached)
+	}
+	var e endedRecord
+	if err := e.open(key, value); err != nil {
+		return nil, err
+	}
+	switch {
+	case !v.board.stands(&e, v.at):
+		return nil, nil
+	case e.final && !e.keeps(v.at):
+		e = e.stripped()
+	}
+	rec := e.public(v.parts)
+	var beside driver.Parts
+	if e.keepPosting {
+		beside |= v.parts & driver.Details
+	}
+	if e.keepAttached {
+		beside |= v.parts & driver.Attached
+	}
+	return rec, addParts(rec, e.sequence, beside, v.details, v.attached)
+}
+
+// addParts adds what lies beside a job's record. A bucket that is nil is empty.
+func addParts(rec *driver.Record, sequence uint64, parts driver.Parts, details, attached *bbolt.Bucket) error {
+	key := uintKey(sequence)
+	if parts&driver.Details != 0 && details != nil {
+		if value := details.Get(key); value != nil {
+			body, err := unseal(kindDetails, key, value)
+			if err != nil {
+				return fmt.Errorf("its details: %w", err)
+			}
+			rec.Posting.Details = clone(body)
+		}
+	}
+	if parts&driver.Attached == 0 || attached == nil {
+		return nil
+	}
+	cursor := attached.Cursor()
+	for k, value := cursor.Seek(key); len(k) > 8 && string(k[:8]) == string(key); k, value = cursor.Next() {
+		body, err := unseal(kindAttached, k, value)
+		if err != nil {
+			return fmt.Errorf("its attached record %q: %w", k[8:], err)
+		}
+		rec.Attached = append(rec.Attached, driver.Attachment{Name: string(k[8:]), Data: clone(body)})
+	}
+	return nil
+}
+
+// Read returns jobs as they stand.
+func (s *Store) Read(ctx context.Context, name string, ids []job.ID, parts driver.Parts) ([]driver.Record, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, &job.Error{Kind: job.Interrupted, Err: err}
+	}
+	b, err := s.board(name)
+	if err != nil {
+		return nil, err
+	}
+	refs := make([]ref, len(ids))
+	prime := func() {
+		for i, id := range ids {
+			refs[i] = b.refs[id]
+		}
+	}
+	records := make([]driver.Record, len(ids))
+	err = s.read(prime, func(tx *bbolt.Tx) error {
+		v := b.view(tx, parts)
+		for i, id := range ids {
+			rec, err := v.record(refs[i])
+			switch {
+			case err != nil:
+				return &job.Error{Op: "read", Job: id, Kind: job.Corrupt, Message: "the record cannot be read", Err: err}
+			case rec == nil:
+				records[i] = driver.Record{Posting: driver.Posting{ID: id}}
+			default:
+				records[i] = *rec
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return records, nil
+}
+
+// Count returns how many records of each sort the board has. It reads nothing.
+func (s *Store) Count(ctx context.Context, name string) (driver.Counts, error) {
+	if err := ctx.Err(); err != nil {
+		return driver.Counts{}, &job.Error{Kind: job.Interrupted, Err: err}
+	}
+	b, err := s.board(name)
+	if err != nil {
+		return driver.Counts{}, err
+	}
+	s.gate.RLock()
+	defer s.gate.RUnlock()
+	n := b.counts
+	c := driver.Counts{
+		Open: n.open, Claimed: n.claimed, Trashed: n.trashed, Ended: n.tombstones + n.finals,
+		Tombstones: n.tombstones + n.finals + n.answers, Bad: int64(len(b.bad)),
+		Limits: make(map[string]int64, len(b.limits)),
+	}
+	for key, at := range b.limits {
+		c.Limits[key] = at
+	}
+	return c, nil
+}

@@ -1,0 +1,223 @@
+package embedded
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// memory is what the host remembers of a board for us: which store it was in,
+// and how far it had come. A store that was put back from a backup knows less.
+type memory struct {
+	store      [16]byte
+	position   uint64
+	generation uint64
+}
+
+const memoryVersion = 1
+
+func (m memory) encode() []byte {
+	b := append([]byte{memoryVersion}, m.store[:]...)
+	b = binary.AppendUvarint(b, m.position)
+	return binary.AppendUvarint(b, m.generation)
+}
+
+func decodeMemory(b []byte) (memory, error) {
+	r := reader{b: b}
+	if v := r.byte(); r.err == nil && v != memoryVersion {
+		return memory{}, fmt.Errorf("it is of version %d, not %d", v, memoryVersion)
+	}
+	m := memory{store: r.array16(), position: r.uvarint(), generation: r.uvarint()}
+	return m, r.done()
+}
+
+// OpenBoard loads the board's index at the first call, and takes over the
+// settings at every one.
+func (s *Store) OpenBoard(ctx context.Context, spec driver.BoardSpec) (driver.BoardStatus, error) {
+	if err := checkSpec(&spec); err != nil {
+		return driver.BoardStatus{}, err
+	}
+	b, err := s.place(ctx, spec.Name)
+	if err != nil {
+		return driver.BoardStatus{}, err
+	}
+	defer b.opening.Unlock()
+	b.spec.Store(&spec)
+	if !b.ready.Load() {
+		if err := b.load(ctx); err != nil {
+			return driver.BoardStatus{}, err
+		}
+	}
+	loss, err := b.compare(ctx, spec.Memory)
+	if err != nil {
+		return driver.BoardStatus{}, err
+	}
+	b.ready.Store(true)
+	return b.status(loss), nil
+}
+
+func checkSpec(spec *driver.BoardSpec) error {
+	if spec.Name == "" || len(spec.Name) > driver.MaxBoardName {
+		return job.Errorf(job.Invalid, "a board's name has 1 to %d bytes, this one %d", driver.MaxBoardName, len(spec.Name))
+	}
+	if spec.Window <= 0 {
+		spec.Window = driver.DefaultWindow
+	}
+	if spec.MaxTombstones <= 0 {
+		spec.MaxTombstones = driver.DefaultMaxTombstones
+	}
+	if spec.MaxFinals <= 0 {
+		spec.MaxFinals = 1 << 62
+	}
+	if spec.MaxFinalBytes <= 0 {
+		spec.MaxFinalBytes = 1 << 62
+	}
+	return nil
+}
+
+// place returns the board, locked for its opening.
+func (s *Store) place(ctx context.Context, name string) (*board, error) {
+	for {
+		select {
+		case <-s.closing:
+			return nil, s.gone()
+		case <-ctx.Done():
+			return nil, &job.Error{Kind: job.Interrupted, Err: ctx.Err()}
+		default:
+		}
+		s.mu.Lock()
+		b := s.boards[name]
+		if b == nil {
+			b = newBoard(s, name)
+			s.boards[name] = b
+		}
+		s.mu.Unlock()
+		b.opening.Lock()
+		if !b.dropped.Load() {
+			return b, nil
+		}
+		b.opening.Unlock() // dropped meanwhile: begin with a new one
+	}
+}
+
+// compare looks for a loss: the host knows of a change that the store does not.
+// Then all tokens and positions of before end.
+func (b *board) compare(ctx context.Context, remembered []byte) (string, error) {
+	if len(remembered) == 0 {
+		return "", nil
+	}
+	m, err := decodeMemory(remembered)
+	if err != nil {
+		return "", job.Errorf(job.Invalid, "board %q: what the host remembers of it cannot be read: %v", b.name, err)
+	}
+	s := b.store
+	s.gate.RLock()
+	state := b.state
+	s.gate.RUnlock()
+	var loss string
+	switch {
+	case m.generation > state.generation && m.store == s.id:
+		loss = fmt.Sprintf("the store is in generation %d of this board, and generation %d was seen: it was put back to an earlier time", state.generation, m.generation)
+	case m.position > state.position && m.store == s.id:
+		loss = fmt.Sprintf("the store knows the board's changes up to %d, and %d was seen: it was put back to an earlier time", state.position, m.position)
+	case m.store != s.id:
+		loss = "this is another store than the one that was seen before"
+	default:
+		return "", nil
+	}
+	return loss, b.raise(ctx, m)
+}
+
+// raise begins a new generation of the board, behind everything that was ever
+// seen of it. A board that is only observed gets it in memory alone.
+func (b *board) raise(ctx context.Context, m memory) error {
+	lift := func(state *boardState) {
+		state.generation = max(state.generation, m.generation) + 1
+		state.position = max(state.position, m.position) + 1
+		state.forgotten = state.position
+	}
+	s := b.store
+	if b.spec.Load().Observe {
+		s.gate.Lock()
+		defer s.gate.Unlock()
+		lift(&b.state)
+		b.ring.rouse()
+		return nil
+	}
+	err := s.committer.do(ctx, 1, 0, func(t *txn) error {
+		v := t.board(b)
+		lift(&v.state)
+		v.touched, v.lifted = true, true
+		return nil
+	})
+	return err
+}
+
+// status says what the board is now.
+func (b *board) status(loss string) driver.BoardStatus {
+	s := b.store
+	s.gate.RLock()
+	defer s.gate.RUnlock()
+	m := memory{store: s.id, position: b.state.position, generation: b.state.generation}
+	return driver.BoardStatus{
+		Generation: b.state.generation, Position: driver.Position(b.state.position), Durability: driver.Durable,
+		Capabilities: capabilities(), Window: b.reach(s.clock.wall()), Memory: m.encode(), Loss: loss,
+	}
+}
+
+// DropBoard takes a board and its documents away.
+func (s *Store) DropBoard(ctx context.Context, name string) error {
+	b, err := s.place(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer b.opening.Unlock()
+	if !b.ready.Load() { // never opened: what it left still sets the floor
+		b.spec.CompareAndSwap(nil, &driver.BoardSpec{Name: name})
+		if err := b.load(ctx); err != nil {
+			return err
+		}
+	} else if b.spec.Load().Observe {
+		return job.Errorf(job.Precondition, "board %q is observed only: this host changes nothing on it", name)
+	}
+	return s.committer.do(ctx, 1, 0, func(t *txn) error { return t.drop(b) })
+}
+
+// drop takes the board's bucket away and remembers how far it had come.
+func (t *txn) drop(b *board) error {
+	if b.dropped.Load() {
+		return nil
+	}
+	state := t.board(b).state
+	t.forget(b)
+	if t.tx.Bucket(b.bucketName()) != nil {
+		if err := t.tx.DeleteBucket(b.bucketName()); err != nil {
+			return err
+		}
+		t.wrote = true
+		f := floor{position: max(t.store.floor.position, state.position), generation: max(t.store.floor.generation, state.generation)}
+		body := binary.AppendUvarint(binary.AppendUvarint(nil, f.position), f.generation)
+		if err := putHead(t.tx.Bucket(storeBucket), floorKey, body); err != nil {
+			return err
+		}
+		t.floor = &f
+	}
+	if err := t.dropDocuments(b.name); err != nil {
+		return err
+	}
+	t.dropped = append(t.dropped, b)
+	return nil
+}
+
+// forget leaves out what this transaction did to the board before.
+func (t *txn) forget(b *board) {
+	for i, v := range t.boards {
+		if v.board == b {
+			t.boards = append(t.boards[:i], t.boards[i+1:]...)
+			return
+		}
+	}
+}

@@ -1,0 +1,354 @@
+package embedded
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// formatVersion says how this program writes a store. It reads this version
+// only.
+const formatVersion = 1
+
+// The buckets at the top of the file. Each board has one more, boardPrefix and
+// its name.
+var (
+	storeBucket     = []byte("store")
+	documentsBucket = []byte("documents")
+	boardPrefix     = []byte("board/")
+)
+
+// The records in storeBucket.
+var (
+	formatKey = []byte("format") // version
+	idKey     = []byte("id")     // random, of this store
+	bootKey   = []byte("boot")   // which boot, and since when leases of an earlier one are counted anew
+	floorKey  = []byte("floor")  // position and generation that no board of today may begin below
+)
+
+// mapSize is how much address space the file gets at once. A larger file is
+// mapped anew, which waits for every reader.
+const mapSize = 1 << 30
+
+func boltOptions() *bbolt.Options {
+	return &bbolt.Options{
+		Timeout: lockWait,
+		// The list of free pages would be written whole by every commit, and
+		// after a large board was emptied it is large. It is found by a walk
+		// through the file at open.
+		NoFreelistSync:  true,
+		FreelistType:    bbolt.FreelistMapType,
+		InitialMmapSize: mapSize,
+		NoStatistics:    true,
+	}
+}
+
+// Store is the driver over one file.
+type Store struct {
+	folder *folder
+	db     *bbolt.DB
+	logger *slog.Logger
+	clock  clock
+	exit   func(int)
+	commit commitFunc
+	keep   storageLimits
+
+	id       [16]byte
+	bootBase time.Duration // see instant.base
+	bootKept bool          // it is in the file
+
+	openedWall time.Time // both clocks when the store was opened
+	openedBoot time.Duration
+
+	// gate is closed while a transaction is made durable and visible. Whoever
+	// reads begins under it, and so sees the file and the memory of one moment,
+	// and nothing that could still be lost.
+	gate      sync.RWMutex
+	committer *committer
+	documents *documents
+	floor     floor // written under the gate
+	dead      atomic.Bool
+	closing   chan struct{}
+
+	mu     sync.Mutex
+	boards map[string]*board
+}
+
+// floor is below what every new board begins at, so that a board that is
+// dropped and made again issues no token and no position twice.
+type floor struct{ position, generation uint64 }
+
+func open(ctx context.Context, path string, o options) (*Store, error) {
+	o = o.filled()
+	f, err := openFolder(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{
+		folder: f, logger: o.logger, clock: o.clock, exit: o.exit, commit: o.commit, keep: o.limits,
+		boards: map[string]*board{}, closing: make(chan struct{}),
+		openedWall: o.clock.wall(), openedBoot: o.clock.boot(),
+	}
+	s.documents = newDocuments(s)
+	if err := s.start(); err != nil {
+		if s.db != nil {
+			err = errors.Join(err, s.db.Close())
+		}
+		return nil, errors.Join(err, f.close())
+	}
+	s.committer = newCommitter(s)
+	go s.committer.run()
+	return s, nil
+}
+
+func (o options) filled() options {
+	if o.logger == nil {
+		o.logger = slog.New(slog.DiscardHandler)
+	}
+	if o.clock.boot == nil {
+		o.clock = systemClock()
+	}
+	if o.exit == nil {
+		o.exit = os.Exit
+	}
+	if o.commit == nil {
+		o.commit = (*bbolt.Tx).Commit
+	}
+	o.limits = o.limits.filled()
+	return o
+}
+
+// start opens the file, which is looked through first.
+func (s *Store) start() (err error) {
+	if err := s.folder.prepare(); err != nil {
+		return err
+	}
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if p := recover(); p != nil {
+			err = &job.Error{Kind: job.Corrupt, Message: s.folder.file() + " cannot be used", Err: fmt.Errorf("%v", p)}
+		}
+	}()
+	if s.db, err = bbolt.Open(s.folder.file(), 0o600, boltOptions()); err != nil {
+		return unavailable(fmt.Errorf("%s: %w", s.folder.file(), err))
+	}
+	return s.db.View(s.readHead)
+}
+
+// writeFormat makes a new file a store.
+func writeFormat(tx *bbolt.Tx) error {
+	head, err := tx.CreateBucket(storeBucket)
+	if err != nil {
+		return err
+	}
+	if _, err := tx.CreateBucket(documentsBucket); err != nil {
+		return err
+	}
+	if err := putHead(head, formatKey, binary.AppendUvarint(nil, formatVersion)); err != nil {
+		return err
+	}
+	var id [16]byte
+	_, _ = rand.Read(id[:]) // never fails
+	return putHead(head, idKey, id[:])
+}
+
+func putHead(head *bbolt.Bucket, key, body []byte) error {
+	value := append(make([]byte, checksumSize, checksumSize+len(body)), body...)
+	seal(kindFormat, key, value)
+	return head.Put(key, value)
+}
+
+func readHead(head *bbolt.Bucket, key []byte) ([]byte, error) {
+	value := head.Get(key)
+	if value == nil {
+		return nil, nil
+	}
+	body, err := unseal(kindFormat, key, value)
+	if err != nil {
+		return nil, fmt.Errorf("the record %q: %w", key, err)
+	}
+	return body, nil
+}
+
+func (s *Store) readHead(tx *bbolt.Tx) error {
+	corrupt := func(err error) error {
+		return &job.Error{Kind: job.Corrupt, Message: s.folder.file() + " is damaged or no store of boardd", Err: err}
+	}
+	head := tx.Bucket(storeBucket)
+	if head == nil || tx.Bucket(documentsBucket) == nil {
+		return corrupt(errors.New("it is a bbolt file that boardd did not make"))
+	}
+	format, err := readHead(head, formatKey)
+	if err != nil {
+		return corrupt(err)
+	}
+	r := reader{b: format}
+	version := r.uvarint()
+	if r.err != nil {
+		return corrupt(fmt.Errorf("the record %q: %w", formatKey, r.err))
+	}
+	if version != formatVersion {
+		return job.Errorf(job.Precondition, "%s is written in format %d, and this boardd reads format %d: use the boardd that wrote it, or a newer one",
+			s.folder.file(), version, formatVersion)
+	}
+	id, err := readHead(head, idKey)
+	if err != nil || len(id) != len(s.id) {
+		return corrupt(fmt.Errorf("the record %q: %w", idKey, errors.Join(err, errShort)))
+	}
+	copy(s.id[:], id)
+	return errors.Join(s.readBoot(head), s.readFloor(head))
+}
+
+// readBoot finds since when leases that were counted on another boot are
+// counted anew: since this boot's first look at the store.
+func (s *Store) readBoot(head *bbolt.Bucket) error {
+	s.bootBase = s.clock.boot()
+	body, err := readHead(head, bootKey)
+	if err != nil || body == nil {
+		return err
+	}
+	r := reader{b: body}
+	boot, base := uint64(r.int64()), time.Duration(r.int64())
+	if err := r.done(); err != nil {
+		return &job.Error{Kind: job.Corrupt, Message: "the record of the last boot", Err: err}
+	}
+	if boot == s.clock.id {
+		s.bootBase, s.bootKept = base, true
+	}
+	return nil
+}
+
+// saveBoot writes that moment down with the first change after a boot.
+func (s *Store) saveBoot(t *txn) error {
+	if s.bootKept {
+		return nil
+	}
+	body := appendInt64(appendInt64(nil, int64(s.clock.id)), int64(s.bootBase))
+	if err := putHead(t.tx.Bucket(storeBucket), bootKey, body); err != nil {
+		return err
+	}
+	s.bootKept = true // should this transaction be undone, the next restart counts anew
+	return nil
+}
+
+func (s *Store) readFloor(head *bbolt.Bucket) error {
+	body, err := readHead(head, floorKey)
+	if err != nil || body == nil {
+		return err
+	}
+	r := reader{b: body}
+	s.floor = floor{position: r.uvarint(), generation: r.uvarint()}
+	if err := r.done(); err != nil {
+		return &job.Error{Kind: job.Corrupt, Message: "the record of dropped boards", Err: err}
+	}
+	return nil
+}
+
+func (s *Store) instant() instant {
+	at := instant{wall: s.clock.wall(), boot: s.clock.boot(), id: s.clock.id, base: s.bootBase}
+	at.steady = at.wall
+	if limit := s.openedWall.Add(at.boot - s.openedBoot); limit.Before(at.wall) {
+		at.steady = limit
+	}
+	return at
+}
+
+// gone is what is answered when the store is no longer there.
+func (s *Store) gone() error {
+	if s.dead.Load() {
+		return job.Errorf(job.Unavailable, "the store in %s failed; see the log", s.folder.path)
+	}
+	return job.Errorf(job.Unavailable, "the store in %s is closed", s.folder.path)
+}
+
+// read runs fn in a transaction that sees one moment, together with what prime
+// takes from memory. Both must be short: they keep old pages from being used
+// again, and prime keeps everybody out.
+func (s *Store) read(prime func(), fn func(*bbolt.Tx) error) (err error) {
+	if s.dead.Load() {
+		return s.gone()
+	}
+	s.gate.RLock()
+	tx, err := s.db.Begin(false)
+	if err == nil && prime != nil {
+		prime()
+	}
+	s.gate.RUnlock()
+	if err != nil {
+		return unavailable(err)
+	}
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if p := recover(); p != nil {
+			err = &job.Error{Kind: job.Corrupt, Message: "a page of " + s.folder.file() + " cannot be read", Err: fmt.Errorf("%v", p)}
+		}
+		if rollback := tx.Rollback(); err == nil && rollback != nil {
+			err = unavailable(rollback)
+		}
+	}()
+	return fn(tx)
+}
+
+// board returns an open board.
+func (s *Store) board(name string) (*board, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b := s.boards[name]
+	if b == nil || !b.ready.Load() {
+		return nil, notOpen(name)
+	}
+	return b, nil
+}
+
+// Documents returns the small records.
+func (s *Store) Documents() driver.Documents { return s.documents }
+
+// Health says whether the store still takes changes.
+func (s *Store) Health(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return &job.Error{Kind: job.Interrupted, Err: err}
+	}
+	select {
+	case <-s.closing:
+		return s.gone()
+	default:
+	}
+	if s.dead.Load() {
+		return s.gone()
+	}
+	if _, err := os.Stat(s.folder.file()); err != nil {
+		return unavailable(err)
+	}
+	return nil
+}
+
+// Close ends the streams, lets what is queued finish and closes the file.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	select {
+	case <-s.closing:
+		s.mu.Unlock()
+		return nil
+	default:
+	}
+	close(s.closing)
+	s.mu.Unlock()
+	s.committer.close()
+	if s.dead.Load() {
+		return s.folder.close() // bbolt may be left in the middle of a transaction
+	}
+	return errors.Join(s.db.Close(), s.folder.close())
+}

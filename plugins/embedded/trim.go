@@ -1,0 +1,225 @@
+package embedded
+
+import (
+	"encoding/binary"
+	"time"
+
+	"go.etcd.io/bbolt"
+)
+
+// trimStep is how many old records of each sort one commit takes away at most,
+// beside those that make room for new ones. So nobody waits for a long clean-up.
+const trimStep = 256
+
+// trim takes away what is past its time or over its number, oldest first.
+func (v *boardTx) trim() error {
+	if err := v.trimFinals(); err != nil {
+		return err
+	}
+	if err := v.trimTombstones(); err != nil {
+		return err
+	}
+	return v.trimAnswers()
+}
+
+// cutoff is the end of the board's window.
+func (v *boardTx) cutoff() int64 {
+	return v.at.steady.Add(-v.board.spec.Load().Window).UnixNano()
+}
+
+// oldest returns the first record of a bucket.
+func oldest(bucket *bbolt.Bucket) (key, value []byte) { return bucket.Cursor().First() }
+
+func (v *boardTx) trimTombstones() error {
+	spec := v.board.spec.Load()
+	if v.counts.tombstones == 0 {
+		return nil
+	}
+	bucket, err := v.bucket(inTombstones)
+	if err != nil {
+		return err
+	}
+	cutoff := v.cutoff()
+	for range trimStep + int(min(max(v.counts.tombstones-spec.MaxTombstones, 0), maxGroup)) {
+		key, value := oldest(bucket)
+		if key == nil {
+			return nil
+		}
+		var e endedRecord
+		if err := e.open(key, value); err != nil {
+			return nil //nolint:nilerr // it was reported when the board was opened, and is left as it is
+		}
+		over := v.counts.tombstones > spec.MaxTombstones
+		if !over && e.at > cutoff {
+			return nil
+		}
+		if over && e.at > cutoff {
+			v.state.window = max(v.state.window, e.at)
+		}
+		if err := v.dropTombstone(key, &e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (v *boardTx) dropTombstone(key []byte, e *endedRecord) error {
+	if v.ref(e.id) == newRef(refTombstone, e.position) {
+		v.setRef(e.id, 0)
+	}
+	v.counts.tombstones--
+	return v.delete(inTombstones, key)
+}
+
+func (v *boardTx) trimAnswers() error {
+	if v.counts.answers == 0 {
+		return nil
+	}
+	bucket, err := v.bucket(inAnswers)
+	if err != nil {
+		return err
+	}
+	cutoff, limit := v.cutoff(), v.board.spec.Load().MaxTombstones
+	for range trimStep {
+		key, value := oldest(bucket)
+		if key == nil {
+			return nil
+		}
+		var a answer
+		if err := a.open(key, value); err != nil {
+			return nil //nolint:nilerr // as above
+		}
+		if v.counts.answers <= limit && a.at > cutoff {
+			return nil
+		}
+		if number, err := keyUint(key); err == nil && v.answerAt(a.key) == number {
+			v.setAnswer(a.key, 0)
+		}
+		v.counts.answers--
+		if err := v.delete(inAnswers, key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// trimFinals takes away final records whose time is over, and the oldest ones
+// where there are too many. Within the window a tombstone stays.
+func (v *boardTx) trimFinals() error {
+	if v.counts.finals == 0 {
+		return nil
+	}
+	expiry, err := v.bucket(inExpiry)
+	if err != nil {
+		return err
+	}
+	finals, err := v.bucket(inFinals)
+	if err != nil {
+		return err
+	}
+	for range trimStep {
+		key, _ := oldest(expiry)
+		until, position, ok := splitExpiry(key)
+		if !ok || until > v.at.steady.UnixNano() {
+			break
+		}
+		if err := v.dropFinal(position, key); err != nil {
+			return err
+		}
+	}
+	spec := v.board.spec.Load()
+	for range trimStep + maxGroup {
+		if v.counts.finals <= spec.MaxFinals && v.counts.finalBytes <= spec.MaxFinalBytes {
+			break
+		}
+		key, _ := oldest(finals)
+		position, err := keyUint(key)
+		if err != nil {
+			break
+		}
+		if err := v.dropFinal(position, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func expiryKey(until int64, position uint64) []byte {
+	return binary.BigEndian.AppendUint64(uintKey(uint64(until)), position)
+}
+
+func splitExpiry(key []byte) (until int64, position uint64, ok bool) {
+	if len(key) != 16 {
+		return 0, 0, false
+	}
+	return int64(binary.BigEndian.Uint64(key)), binary.BigEndian.Uint64(key[8:]), true
+}
+
+// dropFinal takes a final record away, with the posting and attached records
+// that were kept beside it, and leaves a tombstone if the window asks for one.
+func (v *boardTx) dropFinal(position uint64, expiry []byte) error {
+	key := uintKey(position)
+	value, err := v.get(inFinals, key)
+	if err != nil {
+		return err
+	}
+	var e endedRecord
+	if err := e.open(key, value); err != nil {
+		// Its posting cannot be found any more; what is left of it is harmless.
+		if value != nil {
+			v.counts.finals--
+		}
+		return v.deleteFinal(key, expiry)
+	}
+	if expiry == nil {
+		expiry = expiryKey(e.keepUntil, position)
+	}
+	if err := v.dropBelongings(&e); err != nil {
+		return err
+	}
+	current := v.ref(e.id) == newRef(refFinal, position)
+	if current && v.board.remembers(e.at, v.at.steady) {
+		stone := e.stripped()
+		if err := v.put(inTombstones, kindEnded, key, stone.room(), stone.append); err != nil {
+			return err
+		}
+		v.setRef(e.id, newRef(refTombstone, position))
+		v.counts.tombstones++
+	} else if current {
+		v.setRef(e.id, 0)
+	}
+	v.counts.finals--
+	v.counts.finalBytes -= e.size
+	return v.deleteFinal(key, expiry)
+}
+
+func (v *boardTx) deleteFinal(key, expiry []byte) error {
+	if expiry != nil {
+		if err := v.delete(inExpiry, expiry); err != nil {
+			return err
+		}
+	}
+	return v.delete(inFinals, key)
+}
+
+// dropBelongings takes away what was kept beside a final record.
+func (v *boardTx) dropBelongings(e *endedRecord) error {
+	if e.keepPosting {
+		if err := v.delete(inDetails, uintKey(e.sequence)); err != nil {
+			return err
+		}
+	}
+	if e.keepAttached {
+		return v.dropAttached(e.sequence)
+	}
+	return nil
+}
+
+// reach says how far back the tombstones really go.
+func (b *board) reach(now time.Time) time.Duration {
+	window := b.spec.Load().Window
+	if b.state.window == 0 {
+		return window
+	}
+	return max(0, min(window, now.Sub(timeOf(b.state.window))))
+}
