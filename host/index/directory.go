@@ -74,7 +74,7 @@ func (d *directory) get(id job.ID) (uint32, bool) {
 func (d *directory) add(id job.ID, h uint32) {
 	p, hash := d.hash(id)
 	if p.used+p.used/4 >= len(p.slots) {
-		p.grow()
+		p.resize(p.used + p.used/2 + 8)
 	}
 	p.insert(slot{h, hash})
 	p.used++
@@ -89,9 +89,9 @@ func (p *part) insert(s slot) {
 	p.slots[i] = s
 }
 
-func (p *part) grow() {
+func (p *part) resize(size int) {
 	old := p.slots
-	p.slots = make([]slot, len(old)+len(old)/4+8)
+	p.slots = make([]slot, size)
 	for _, s := range old {
 		if s.row != 0 {
 			p.insert(s)
@@ -106,10 +106,7 @@ func (d *directory) drop(id job.ID) {
 		return
 	}
 	d.len--
-	if p.used--; p.used == 0 {
-		p.slots = nil
-		return
-	}
+	p.used--
 	// Those behind move up, but none before its home.
 	for i := p.next(hole); p.slots[i].row != 0; i = p.next(i) {
 		if p.distance(i) >= p.span(hole, i) {
@@ -118,6 +115,9 @@ func (d *directory) drop(id job.ID) {
 		}
 	}
 	p.slots[hole] = slot{}
+	if len(p.slots) > 64 && p.used < len(p.slots)/4 {
+		p.resize(p.used + p.used/2 + 8)
+	}
 }
 
 // distance is how far the slot's content stands from its home.

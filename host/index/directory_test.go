@@ -46,7 +46,7 @@ func TestDirectory(t *testing.T) {
 		t.Errorf("%d are left", d.len)
 	}
 	for i := range d.parts {
-		if d.parts[i].slots != nil {
+		if len(d.parts[i].slots) > 64 {
 			t.Errorf("part %d keeps memory for nothing", i)
 		}
 	}

@@ -12,6 +12,14 @@ import (
 // job, has another turn.
 type ref struct{ row, turn uint32 }
 
+// row returns the row of a ref, or nil if that version is no more.
+func (ix *Index) row(of ref) *row {
+	if r := ix.rows.peek(of.row); r != nil && r.turn == of.turn {
+		return r
+	}
+	return nil
+}
+
 // A batch is what a judge is shown at a time. Its entries are used again.
 type batch struct {
 	refs    []ref
@@ -105,7 +113,7 @@ func (ix *Index) settlePart(ctx context.Context) {
 	ix.mu.Lock()
 	n := min(len(ix.docket.refs), slice)
 	for _, ref := range ix.docket.refs[:n] {
-		if r := ix.rows.at(ref.row); r.turn == ref.turn && r.place == ready {
+		if r := ix.row(ref); r != nil && r.place == ready {
 			b.add(ix, ref.row, r)
 		}
 	}
@@ -151,13 +159,12 @@ func (ix *Index) judgeHearing(ctx context.Context, h hearing, all *batch) {
 		b.refs = append(b.refs, all.refs[i])
 		b.entries = append(b.entries, all.entries[i])
 	}
-	err := b.judge(ctx, h.class.judge)
-	ix.mu.Lock()
-	defer ix.mu.Unlock()
-	if err == nil {
+	if b.judge(ctx, h.class.judge) == nil {
 		ix.publish(h.class, b)
 		return
 	}
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
 	if h.class.state == built {
 		h.class.state = building
 	}

@@ -144,9 +144,9 @@ func TestHammer(t *testing.T) {
 	})
 	rest.Go(func() {
 		for s.done.Load() < jobs/2 && !t.Failed() {
-			sync := s.ix.Sync()
+			snapshot := s.ix.Sync()
 			s.ix.Page(PageRequest{Limit: 10})
-			sync.End(0)
+			snapshot.End(0)
 			s.ix.Forget(driver.Position(s.position.Load() / 2))
 		}
 	})

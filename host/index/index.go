@@ -11,8 +11,11 @@ import (
 	"github.com/boardd/boardd/sdk/job"
 )
 
-// slice is how many entries are worked on before the lock is let go.
+// slice is how many entries a judge sees at once.
 const slice = 1024
+
+// burst is how many entries are written before the lock is let go.
+const burst = 256
 
 // Index keeps the open jobs of one board. All its methods may be called from
 // many goroutines at once. It starts none of its own: what has to be judged is
@@ -62,7 +65,7 @@ func New() *Index {
 		removed:    removals{at: make(map[job.ID]driver.Position)},
 		departures: make(map[job.ID][]*departure),
 	}
-	ix.rows.drop(ix.rows.take()) // so that the pivot has its place
+	ix.rows.extend() // so that the pivot has its place
 	ix.ids.init(&ix.rows)
 	ix.all, ix.ready = newOrdered(&ix.rows), newOrdered(&ix.rows)
 	ix.delays.rows, ix.leases.rows = &ix.rows, &ix.rows
@@ -83,15 +86,18 @@ func (ix *Index) Put(e *Entry) bool { return ix.PutAll([]*Entry{e}) == 1 }
 func (ix *Index) PutAll(entries []*Entry) int {
 	news := 0
 	for part := range slices.Chunk(entries, slice) {
-		ix.mu.Lock()
-		now := time.Now()
-		for _, e := range part {
-			if ix.put(e, now) {
-				news++
+		var ticket uint64
+		for few := range slices.Chunk(part, burst) {
+			ix.mu.Lock()
+			now := time.Now()
+			for _, e := range few {
+				if ix.put(e, now) {
+					news++
+				}
 			}
+			ticket = ix.docket.ticket()
+			ix.mu.Unlock()
 		}
-		ticket := ix.docket.ticket()
-		ix.mu.Unlock()
 		_ = ix.settle(context.Background(), ticket) // an error is the end of the context
 	}
 	return news
@@ -134,7 +140,7 @@ func (ix *Index) replace(h uint32, e *Entry) bool {
 		r.move(o)
 		ix.all.add(h)
 	}
-	if e.Version != r.version || unseen {
+	if e.Version != r.version || e.Attempt != r.attempt || unseen {
 		r.judged, r.allowed, r.turn = 0, 0, ix.nextTurn()
 	}
 	ix.fill(r, e)

@@ -25,11 +25,13 @@ func (ix *Index) check(t testing.TB) {
 	var count [claimed + 1]int
 	names, labels := map[uint32]uint32{}, map[uint32]uint32{}
 	timed := 0
-	for h := range ix.rows.next {
-		r := ix.rows.at(h)
-		if r.place == vacant {
+	rows := 0
+	for h := range ix.rows.end() {
+		r := ix.rows.peek(h)
+		if r == nil || r.place == vacant {
 			continue
 		}
+		rows++
 		count[r.place]++
 		names[r.name]++
 		for _, l := range r.labels {
@@ -75,7 +77,7 @@ func (ix *Index) check(t testing.TB) {
 	}
 	got := []int{ix.ids.len, ix.all.len(), ix.ready.len(), len(ix.reserved), int(ix.claimed),
 		len(ix.delays.items) + len(ix.leases.items), len(ix.names.handles), len(ix.labels.handles),
-		int(ix.rows.next) - 1 - len(ix.rows.free)}
+		rows}
 	want := []int{ix.ids.len, ix.ids.len, count[ready], count[reserved], count[claimed],
 		timed, len(names), len(labels), ix.ids.len}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -89,6 +91,8 @@ func (ix *Index) check(t testing.TB) {
 		}
 	}
 }
+
+func (o *ordered) has(h uint32) bool { _, ok := o.tree.Get(h); return ok }
 
 func members(o *ordered) map[uint32]bool {
 	all := map[uint32]bool{}

@@ -21,7 +21,6 @@ func newOrdered(rows *slab[row]) *ordered {
 func (o *ordered) add(h uint32)        { o.tree.SetHint(h, &o.hint) }
 func (o *ordered) drop(h uint32)       { o.tree.DeleteHint(h, &o.hint) }
 func (o *ordered) len() int            { return o.tree.Len() }
-func (o *ordered) has(h uint32) bool   { _, ok := o.tree.Get(h); return ok }
 func (o *ordered) min() (uint32, bool) { return o.tree.Min() }
 
 // from calls visit for each row that does not come before the given one, until

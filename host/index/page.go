@@ -13,7 +13,7 @@ const defaultVisit = 4096
 const pageSlice = 256
 
 // Page returns a part of the open jobs in claim order. Match is called off the
-// lock, on entries that it must not keep.
+// lock.
 func (ix *Index) Page(req PageRequest) Page {
 	var p Page
 	from := progress{}

@@ -42,7 +42,11 @@ func (m *removals) forget(upTo driver.Position, maximum int) bool {
 			delete(m.at, r.id)
 		}
 	}
-	if m.head > len(m.queue)/2 {
+	switch {
+	case m.head == 0:
+	case m.head == len(m.queue):
+		m.clear() // an emptied map would keep its memory
+	case m.head > len(m.queue)/2:
 		m.queue = append([]removal(nil), m.queue[m.head:]...)
 		m.head = 0
 	}

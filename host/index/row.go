@@ -98,9 +98,10 @@ func (r *row) move(o Order) {
 
 // fill writes what the entry says into the row, but for its order.
 func (ix *Index) fill(r *row, e *Entry) {
-	name := r.name
-	r.name = ix.names.acquire(e.Name)
-	ix.names.release(name)
+	if name := r.name; ix.names.value(name) != e.Name {
+		r.name = ix.names.acquire(e.Name)
+		ix.names.release(name)
+	}
 	ix.fillLabels(r, e)
 	ix.fillRare(r, e)
 

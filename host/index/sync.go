@@ -48,10 +48,10 @@ func (s *Sync) End(position driver.Position) int {
 			ix.mu.Unlock()
 			return gone
 		}
-		end := min(from+slice, ix.rows.next)
+		end := min(from+slice, ix.rows.end())
 		for h := from; h < end; h++ {
-			r := ix.rows.at(h)
-			if r.place == vacant || r.seen == s.number || (!s.reset && r.position > position) {
+			r := ix.rows.peek(h)
+			if r == nil || r.place == vacant || r.seen == s.number || (!s.reset && r.position > position) {
 				continue
 			}
 			id := r.id
@@ -59,7 +59,7 @@ func (s *Sync) End(position driver.Position) int {
 			ix.removed.add(id, position)
 			gone++
 		}
-		if from = end; from >= ix.rows.next {
+		if from = end; from >= ix.rows.end() {
 			more = false
 			ix.sync = nil
 			if gone > 0 {

@@ -72,8 +72,8 @@ func (ix *Index) takeByScan(c *Class, n int) []*Entry {
 		ix.mu.Lock()
 		ix.crowd.stats.Judged += int64(len(b.refs))
 		for i, ref := range b.refs {
-			r := ix.rows.at(ref.row)
-			if b.allowed[i] && len(taken) < n && r.turn == ref.turn && r.place == ready {
+			r := ix.row(ref)
+			if b.allowed[i] && len(taken) < n && r != nil && r.place == ready {
 				taken = append(taken, ix.reserve(ref.row))
 			}
 		}

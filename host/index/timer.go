@@ -28,6 +28,9 @@ func (t *timers) drop(h uint32) {
 	last := len(t.items) - 1
 	moved := t.items[last]
 	t.items = t.items[:last]
+	if c := cap(t.items); c > slice && last < c/4 {
+		t.items = append(make([]alarm, 0, c/2), t.items...)
+	}
 	if i == last {
 		return
 	}

@@ -12,7 +12,8 @@ import (
 type Waiter struct {
 	// C gets a signal when a job of the class became ready, or was when the
 	// Waiter was made. One job gives one signal, to who waits longest, so a
-	// signal means: Take now. The Waiter stays in its place.
+	// signal means: Take now. The Waiter keeps its place in the line, and gets
+	// another signal only after a Take that gave less than was asked for.
 	C <-chan struct{}
 
 	ix     *Index
@@ -36,25 +37,32 @@ func (ix *Index) Waiter(class *Class) *Waiter {
 	w.ticket = ix.crowd.ticket
 	ix.crowd.stats.Waiters++
 	w.stand(c.idlers)
-	if c.ready != nil {
-		if h, ok := c.ready.min(); ok {
-			w.signal(ref{h, ix.rows.at(h).turn})
-		}
+	set := c.ready
+	if set == nil {
+		set = ix.ready // who knows which of them
+	}
+	if h, ok := set.min(); ok {
+		w.signal(ref{h, ix.rows.at(h).turn})
 	}
 	return w
 }
 
-// stand puts the waiter into a list at the place that its ticket gives it.
+// stand puts the waiter into a list at the place that its ticket gives it. That
+// is the end for a new one, and near the front for one that was there before.
 func (w *Waiter) stand(l *list.List) {
 	w.in = l
-	for e := l.Back(); e != nil; e = e.Prev() {
-		if e.Value.(*Waiter).ticket < w.ticket {
-			w.spot = l.InsertAfter(w, e)
-			return
-		}
+	if e := l.Back(); e == nil || ticketOf(e) < w.ticket {
+		w.spot = l.PushBack(w)
+		return
 	}
-	w.spot = l.PushFront(w)
+	e := l.Front()
+	for ticketOf(e) < w.ticket {
+		e = e.Next()
+	}
+	w.spot = l.InsertBefore(w, e)
 }
+
+func ticketOf(e *list.Element) uint64 { return e.Value.(*Waiter).ticket }
 
 func (w *Waiter) signal(about ref) {
 	w.about = about
@@ -84,7 +92,7 @@ func (w *Waiter) Close() {
 	default:
 		return
 	}
-	if r := ix.rows.at(w.about.row); r.turn == w.about.turn && r.place == ready {
+	if r := ix.row(w.about); r != nil && r.place == ready {
 		r.flags &^= woke
 		ix.wake(w.about.row, r)
 	}
@@ -94,9 +102,9 @@ func (w *Waiter) Close() {
 func (c *Class) next() *Waiter {
 	if c.stirred {
 		c.stirred = false
-		for e := c.told.Front(); e != nil; {
+		for e := c.told.Back(); e != nil; { // the youngest first, so that each finds its place near the front
 			w := e.Value.(*Waiter)
-			e = e.Next()
+			e = e.Prev()
 			if len(w.c) == 0 {
 				c.told.Remove(w.spot)
 				w.stand(c.idlers)

@@ -1,0 +1,149 @@
+package index
+
+import (
+	"iter"
+	"math/bits"
+	"time"
+)
+
+// crowd is the classes of an index.
+type crowd struct {
+	byKey  map[string]*Class
+	slots  [MaxClasses]*Class
+	dirty  uint64 // slots that had an owner before
+	active uint64 // slots whose bits in the rows are true
+	over   map[string]*Class
+	stats  Stats
+	ticket uint64 // of waiters
+}
+
+// Stats are counters, for metrics.
+type Stats struct {
+	Classes  int   // remembered now
+	Waiters  int   // now
+	Builds   int64 // classes that were begun
+	Overflow int64 // takes that were served by a bounded scan
+	Judged   int64 // verdicts asked for
+}
+
+func (c *crowd) init() {
+	c.byKey = make(map[string]*Class)
+	c.over = make(map[string]*Class)
+}
+
+// of goes through the classes whose bits are set, as far as they are true.
+func (c *crowd) of(mask uint64) iter.Seq[*Class] {
+	return func(yield func(*Class) bool) {
+		for m := mask & c.active; m != 0; m &= m - 1 {
+			if !yield(c.slots[bits.TrailingZeros64(m)]) {
+				return
+			}
+		}
+	}
+}
+
+// Stats returns the counters.
+func (ix *Index) Stats() Stats {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	s := ix.crowd.stats
+	s.Classes = len(ix.crowd.byKey)
+	return s
+}
+
+func (c *crowd) find(key string, judge Judge, now time.Time, rows uint32) *Class {
+	class := c.byKey[key]
+	if class == nil {
+		slot := c.room(now)
+		class = c.over[key]
+		if slot == noSlot {
+			if class == nil {
+				class = newClass(key, judge)
+				c.keepOver(class)
+			}
+			class.used = now
+			return class
+		}
+		delete(c.over, key)
+		if class == nil {
+			class = newClass(key, judge)
+		}
+		c.settle(class, slot, rows)
+	}
+	class.used = now
+	return class
+}
+
+// settle gives the class a slot.
+func (c *crowd) settle(class *Class, slot int, rows uint32) {
+	bit := uint64(1) << slot
+	class.slot, class.state = slot, building
+	if c.dirty&bit != 0 {
+		class.state, class.clear, class.clearEnd = clearing, 0, rows
+	} else {
+		c.active |= bit
+	}
+	c.dirty |= bit
+	c.slots[slot] = class
+	c.byKey[class.key] = class
+	c.stats.Builds++
+}
+
+// room returns a free slot, or that of the class that was used least recently,
+// if it is idle.
+func (c *crowd) room(now time.Time) int {
+	oldest := -1
+	for slot, class := range c.slots {
+		switch {
+		case class == nil:
+			return slot
+		case class.awaited() || len(class.turn) > 0 || now.Sub(class.used) < idle:
+		case oldest < 0 || class.used.Before(c.slots[oldest].used):
+			oldest = slot
+		}
+	}
+	if oldest < 0 {
+		return noSlot
+	}
+	c.evict(c.slots[oldest])
+	return oldest
+}
+
+// evict takes a class's slot away. Its bits in the rows stay, and are not true
+// any more.
+func (c *crowd) evict(class *Class) {
+	delete(c.byKey, class.key)
+	c.slots[class.slot] = nil
+	c.active &^= 1 << class.slot
+	class.slot, class.ready, class.begun, class.gone = noSlot, nil, false, true
+}
+
+// keepOver remembers a class over the limit, so that those who wait for the
+// same key stand in one line.
+func (c *crowd) keepOver(class *Class) {
+	if len(c.over) >= 4*MaxClasses {
+		for key, old := range c.over {
+			if !old.awaited() {
+				delete(c.over, key)
+				old.gone = true
+			}
+		}
+	}
+	class.gone = false
+	c.over[class.key] = class
+}
+
+// current returns the class that has the key of c now.
+func (c *crowd) current(class *Class) *Class {
+	if !class.gone {
+		return class
+	}
+	if now := c.byKey[class.key]; now != nil {
+		return now
+	}
+	if now := c.over[class.key]; now != nil {
+		return now
+	}
+	c.keepOver(class)
+	return class
+}
