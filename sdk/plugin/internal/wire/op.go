@@ -1,0 +1,182 @@
+package wire
+
+import (
+	"math"
+	"time"
+
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/plugin/internal/pb"
+)
+
+// OpTo fills m, an empty message, with op.
+func OpTo(m *pb.Op, tag uint32, op *driver.Op) {
+	m.Tag = tag
+	m.Kind = pb.OpKind(op.Kind)
+	m.Job = idBytes(&op.Job)
+	m.Request = nonceBytes(&op.Request)
+	m.Must = pb.Must(op.Must)
+	m.Token = tokenBytes(op.Token)
+	m.Owner = op.Owner
+	m.Version = op.Version
+	if op.Posting != nil {
+		m.Posting = postingTo(op.Posting)
+	}
+	if op.Claim != nil {
+		m.Claim = claimTo(op.Claim)
+	}
+	m.Lease = int64(op.Lease)
+	m.NoExpiry = op.NoExpiry
+	if e := op.Ending; e != nil {
+		m.Ending = &pb.Ending{
+			Outcome: pb.Outcome(e.Outcome), Keep: int64(e.Keep), Data: e.Data,
+			KeepPosting: e.KeepPosting, KeepAttached: e.KeepAttached,
+		}
+	}
+	m.Status = present(op.Status)
+	m.Attach = attachmentsTo(op.Attach)
+	if h := op.Hold; h != nil {
+		m.Hold = &pb.Hold{Until: Nanos(h.Until), Wait: int64(h.For), Always: h.Always}
+	}
+	m.Limits = limitsTo(op.Limits)
+	m.Event = pb.Event(op.Event)
+	m.Reason = op.Reason
+}
+
+// OpFrom reads an op. The tag is the caller's to read.
+func OpFrom(m *pb.Op) (driver.Op, error) {
+	var r reader
+	op := driver.Op{
+		Kind:     driver.OpKind(r.enum(int32(m.Kind), int(driver.Purge), "the kind of an op")), //nolint:gosec // checked
+		Job:      r.bytes16(m.Job, "a job's id"),
+		Request:  r.bytes16(m.Request, "a request's id"),
+		Must:     driver.Must(r.enum(int32(m.Must), int(driver.Free), "must")), //nolint:gosec // checked
+		Token:    r.token(m.Token),
+		Owner:    m.Owner,
+		Version:  m.Version,
+		Lease:    time.Duration(r.amount(m.Lease, "a lease")),
+		NoExpiry: m.NoExpiry,
+		Status:   optional(m.Status),
+		Attach:   attachmentsFrom(m.Attach),
+		Limits:   limitsFrom(m.Limits),
+		Event:    r.event(m.Event),
+		Reason:   m.Reason,
+	}
+	if m.Posting != nil {
+		p := r.posting(m.Posting)
+		op.Posting = &p
+	}
+	if m.Claim != nil {
+		op.Claim = r.claim(m.Claim)
+	}
+	if e := m.Ending; e != nil {
+		op.Ending = &driver.Ending{
+			Outcome: r.outcome(e.Outcome), Keep: time.Duration(r.amount(e.Keep, "keep")), Data: e.Data,
+			KeepPosting: e.KeepPosting, KeepAttached: e.KeepAttached,
+		}
+	}
+	if h := m.Hold; h != nil {
+		op.Hold = &driver.Hold{Until: Time(h.Until), For: time.Duration(r.amount(h.Wait, "a wait")), Always: h.Always}
+	}
+	return op, r.err
+}
+
+func claimTo(c *driver.ClaimSpec) *pb.ClaimSpec {
+	m := &pb.ClaimSpec{
+		Count: int64(c.Count), Owner: c.Owner, Lease: int64(c.Lease), NoExpiry: c.NoExpiry,
+		Parts: uint32(c.Parts), Remember: c.Remember, More: c.More,
+	}
+	if len(c.Candidates) == 0 {
+		return m
+	}
+	messages := make([]pb.Candidate, len(c.Candidates))
+	m.Candidates = make([]*pb.Candidate, len(c.Candidates))
+	for i := range c.Candidates {
+		from, to := &c.Candidates[i], &messages[i]
+		to.Job = idBytes(&from.Job)
+		to.Version = from.Version
+		to.Nonce = nonceBytes(&from.Nonce)
+		to.Status = present(from.Status)
+		to.Limits = limitsTo(from.Limits)
+		m.Candidates[i] = to
+	}
+	return m
+}
+
+func (r *reader) claim(m *pb.ClaimSpec) *driver.ClaimSpec {
+	c := &driver.ClaimSpec{
+		Count: int(r.amount(m.Count, "a claim's count")), Owner: m.Owner, Lease: time.Duration(r.amount(m.Lease, "a lease")),
+		NoExpiry: m.NoExpiry, Parts: r.parts(m.Parts), Remember: m.Remember, More: m.More,
+	}
+	if len(m.Candidates) == 0 {
+		return c
+	}
+	c.Candidates = make([]driver.Candidate, len(m.Candidates))
+	for i, from := range m.Candidates {
+		c.Candidates[i] = driver.Candidate{
+			Job: r.bytes16(from.Job, "a candidate's id"), Version: from.Version, Nonce: r.bytes16(from.Nonce, "a nonce"),
+			Status: optional(from.Status), Limits: limitsFrom(from.Limits),
+		}
+	}
+	return c
+}
+
+func attachmentsTo(list []driver.Attachment) []*pb.Attachment {
+	if len(list) == 0 {
+		return nil
+	}
+	out := make([]*pb.Attachment, len(list))
+	for i, a := range list {
+		out[i] = &pb.Attachment{Name: a.Name, Data: a.Data, Remove: a.Delete}
+	}
+	return out
+}
+
+func attachmentsFrom(list []*pb.Attachment) []driver.Attachment {
+	if len(list) == 0 {
+		return nil
+	}
+	out := make([]driver.Attachment, len(list))
+	for i, a := range list {
+		out[i] = driver.Attachment{Name: a.Name, Data: a.Data, Delete: a.Remove}
+	}
+	return out
+}
+
+func limitsTo(list []driver.Limit) []*pb.Limit {
+	if len(list) == 0 {
+		return nil
+	}
+	out := make([]*pb.Limit, len(list))
+	for i, l := range list {
+		out[i] = &pb.Limit{Key: l.Key, Weight: l.Weight, Max: l.Max}
+	}
+	return out
+}
+
+func limitsFrom(list []*pb.Limit) []driver.Limit {
+	if len(list) == 0 {
+		return nil
+	}
+	out := make([]driver.Limit, len(list))
+	for i, l := range list {
+		out[i] = driver.Limit{Key: l.Key, Weight: l.Weight, Max: l.Max}
+	}
+	return out
+}
+
+func (r *reader) event(e pb.Event) job.EventType {
+	return job.EventType(r.enum(int32(e), int(job.Resync), "an event")) //nolint:gosec // checked
+}
+
+func (r *reader) outcome(o pb.Outcome) job.Outcome {
+	return job.Outcome(r.enum(int32(o), int(job.Purged), "an outcome")) //nolint:gosec // checked
+}
+
+func (r *reader) parts(p uint32) driver.Parts {
+	if p > math.MaxUint8 {
+		r.fail("parts is %d, want at most %d", p, math.MaxUint8)
+		return 0
+	}
+	return driver.Parts(p)
+}

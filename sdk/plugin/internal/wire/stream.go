@@ -1,0 +1,171 @@
+package wire
+
+import (
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/plugin/internal/pb"
+)
+
+// SendRecords sends records in as many messages as they need.
+func SendRecords(records []driver.Record, send func(*pb.Records) error) error {
+	return paged(records, func(list []*pb.Record, _ bool) error { return send(&pb.Records{Records: list}) })
+}
+
+// SendPage sends a page in as many messages as it needs, at least one.
+func SendPage(page *driver.Page, send func(*pb.Page) error) error {
+	out := &pb.Page{Next: page.Next, Position: uint64(page.Position)}
+	for _, b := range page.Bad {
+		out.Bad = append(out.Bad, &pb.BadRecord{Key: b.Key, Problem: b.Problem})
+	}
+	return paged(page.Records, func(list []*pb.Record, last bool) error {
+		if !last {
+			return send(&pb.Page{Records: list, More: true})
+		}
+		out.Records = list
+		return send(out)
+	})
+}
+
+// paged calls send for each full message and once, with last, for the rest.
+func paged(records []driver.Record, send func(list []*pb.Record, last bool) error) error {
+	list := make([]*pb.Record, 0, min(len(records), 512))
+	used := 0
+	for i := range records {
+		for _, m := range recordPieces(&records[i], PageSize) {
+			n := m.SizeVT()
+			if used+n > PageSize && len(list) > 0 {
+				if err := send(list, false); err != nil {
+					return err
+				}
+				list, used = list[:0], 0
+			}
+			list = append(list, m)
+			used += n
+		}
+	}
+	return send(list, true)
+}
+
+// AddPage puts the next message of a page to those that came before it.
+func AddPage(page *driver.Page, j *Joiner, m *pb.Page) error {
+	for _, rec := range m.Records {
+		var err error
+		if page.Records, err = j.Add(page.Records, rec); err != nil {
+			return err
+		}
+	}
+	for _, b := range m.Bad {
+		page.Bad = append(page.Bad, driver.BadRecord{Key: b.Key, Problem: b.Problem})
+	}
+	page.Next, page.Position = m.Next, driver.Position(m.Position)
+	if m.More {
+		return nil
+	}
+	return j.Done()
+}
+
+// SendChanges sends a step of a watch in as many messages as it needs.
+func SendChanges(c *driver.Changes, send func(*pb.Changes) error) error {
+	out := &pb.Changes{Position: uint64(c.Position), Resync: c.Resync}
+	used := 0
+	for i := range c.List {
+		m := ChangeTo(&c.List[i])
+		n := m.SizeVT()
+		if used+n > PageSize && len(out.List) > 0 {
+			if err := send(&pb.Changes{List: out.List, More: true}); err != nil {
+				return err
+			}
+			out.List, used = out.List[:0], 0
+		}
+		out.List = append(out.List, m)
+		used += n
+	}
+	return send(out)
+}
+
+// AddChanges puts the next message of a step to those that came before it.
+func AddChanges(c *driver.Changes, m *pb.Changes) error {
+	var r reader
+	for _, from := range m.List {
+		c.List = append(c.List, r.change(from))
+	}
+	c.Position, c.Resync = driver.Position(m.Position), m.Resync
+	return r.err
+}
+
+// ChangeTo returns a change.
+func ChangeTo(c *driver.Change) *pb.Change {
+	return &pb.Change{
+		Event: pb.Event(c.Event), Job: idBytes(&c.Job), Position: uint64(c.Position), At: Nanos(c.At),
+		Reason: c.Reason, Owner: c.Owner, Record: recordOrNil(c.Record), Sparse: c.Sparse,
+	}
+}
+
+func (r *reader) change(m *pb.Change) driver.Change {
+	return driver.Change{
+		Event: r.event(m.Event), Job: r.bytes16(m.Job, "a job's id"), Position: driver.Position(m.Position), At: Time(m.At),
+		Reason: m.Reason, Owner: m.Owner, Record: r.maybe(m.Record), Sparse: m.Sparse,
+	}
+}
+
+// ScanTo returns the request for a scan.
+func ScanTo(board string, s driver.ScanRequest) *pb.ScanRequest {
+	return &pb.ScanRequest{
+		Board: board, Set: pb.Set(s.Set), Parts: uint32(s.Parts), After: s.After, NewestFirst: s.NewestFirst, Limit: int64(s.Limit),
+	}
+}
+
+// ScanFrom reads the request for a scan.
+func ScanFrom(m *pb.ScanRequest) (driver.ScanRequest, error) {
+	var r reader
+	s := driver.ScanRequest{
+		Set:   driver.Set(r.enum(int32(m.Set), int(driver.EndedJobs), "a set")), //nolint:gosec // checked
+		Parts: r.parts(m.Parts), After: m.After, NewestFirst: m.NewestFirst, Limit: int(r.amount(m.Limit, "a limit")),
+	}
+	return s, r.err
+}
+
+// DocumentTo returns a document.
+func DocumentTo(d driver.Document) *pb.Document {
+	return &pb.Document{Name: d.Name, Data: d.Data, Version: d.Version, Expires: Nanos(d.Expires)}
+}
+
+// DocumentFrom reads a document.
+func DocumentFrom(m *pb.Document) driver.Document {
+	if m == nil {
+		return driver.Document{}
+	}
+	return driver.Document{Name: m.Name, Data: m.Data, Version: m.Version, Expires: Time(m.Expires)}
+}
+
+// SpaceTo returns a space.
+func SpaceTo(s driver.Space) *pb.Space { return &pb.Space{Board: s.Board, Name: s.Name} }
+
+// SpaceFrom reads a space.
+func SpaceFrom(m *pb.Space) driver.Space { return driver.Space{Board: m.GetBoard(), Name: m.GetName()} }
+
+// IDs returns the bytes of ids.
+func IDs(ids []job.ID) [][]byte {
+	out := make([][]byte, len(ids))
+	for i := range ids {
+		out[i] = ids[i][:]
+	}
+	return out
+}
+
+// IDsFrom reads ids.
+func IDsFrom(list [][]byte) ([]job.ID, error) {
+	var r reader
+	ids := make([]job.ID, len(list))
+	for i := range list {
+		ids[i] = r.bytes16(list[i], "a job's id")
+	}
+	return ids, r.err
+}
+
+// Parts reads a set of parts.
+func Parts(p uint32) (driver.Parts, error) {
+	var r reader
+	parts := r.parts(p)
+	return parts, r.err
+}

@@ -1,0 +1,131 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/boardd/boardd/sdk/plugin/internal/pb"
+)
+
+// A streamLink carries batches on Exec.
+type streamLink struct {
+	e      *executor
+	stream pb.Driver_ExecClient
+	cancel context.CancelFunc
+	loop   sync.WaitGroup
+}
+
+// newStreamLink begins the stream, which lasts until close.
+func newStreamLink(e *executor, client pb.DriverClient) (*streamLink, error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	stream, err := client.Exec(ctx)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	l := &streamLink{e: e, stream: stream, cancel: cancel}
+	l.loop.Go(l.receive)
+	return l, nil
+}
+
+// send leaves the reason of a failure to receive: the stream tells it there.
+func (l *streamLink) send(_ uint64, f *frame) error { return l.stream.SendMsg(f) }
+
+func (l *streamLink) close() {
+	l.cancel()
+	l.loop.Wait()
+}
+
+func (l *streamLink) receive() {
+	for {
+		m, err := l.stream.Recv()
+		if err != nil {
+			l.ended(err)
+			return
+		}
+		if err := l.e.deliver(m); err != nil {
+			l.e.fault(err)
+			return
+		}
+	}
+}
+
+func (l *streamLink) ended(err error) {
+	switch {
+	case errors.Is(err, io.EOF):
+		l.e.fault(errors.New("it ended the stream of batches"))
+	case status.Code(err) == codes.ResourceExhausted:
+		l.e.fault(fmt.Errorf("it sent a message of more than %d MiB", MaxMessage>>20))
+	default:
+		l.e.fail("the driver has gone: " + tame(status.Convert(err).Message(), maxErrorText))
+	}
+}
+
+// A unaryLink carries batches on ExecBatch, each in a call of its own.
+type unaryLink struct {
+	e      *executor
+	conn   grpc.ClientConnInterface
+	cancel context.CancelFunc
+	base   func() context.Context // ends with close
+	calls  sync.WaitGroup
+}
+
+func newUnaryLink(e *executor, conn grpc.ClientConnInterface) *unaryLink {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &unaryLink{e: e, conn: conn, cancel: cancel, base: func() context.Context { return ctx }}
+}
+
+func (l *unaryLink) send(seq uint64, f *frame) error {
+	l.calls.Go(func() { l.exec(seq, f) })
+	return nil
+}
+
+func (l *unaryLink) close() {
+	l.cancel()
+	l.calls.Wait()
+}
+
+func (l *unaryLink) exec(seq uint64, f *frame) {
+	ctx, cancel := bounded(l.base(), execTimeout+execGrace/2)
+	defer cancel()
+	var trailer metadata.MD
+	var m pb.BatchResult
+	err := l.conn.Invoke(ctx, pb.Driver_ExecBatch_FullMethodName, f, &m, grpc.Trailer(&trailer))
+	if err != nil {
+		l.e.lost(seq, call{op: "exec", changes: true}.failed(ctx, err, trailer))
+		return
+	}
+	if m.Seq == 0 {
+		m.Seq = seq // the call itself says which batch it answers
+	}
+	if m.Seq != seq {
+		l.e.fault(fmt.Errorf("it answers batch %d, and was asked for %d", m.Seq, seq))
+		return
+	}
+	if err := l.e.deliver(&m); err != nil {
+		l.e.fault(err)
+		return
+	}
+	if err := l.e.complete(seq); err != nil {
+		l.e.fault(err)
+	}
+}
+
+// unaryBound is how long a call may take at most, whatever its caller allows.
+const (
+	infoTimeout      = 5 * time.Second
+	configureTimeout = 30 * time.Second
+	boardTimeout     = 60 * time.Second
+	readTimeout      = 30 * time.Second
+	healthTimeout    = 5 * time.Second
+	drainTimeout     = 5 * time.Second
+)

@@ -1,0 +1,68 @@
+package plugin
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/boardd/boardd/sdk/driver"
+)
+
+// actVariable makes the test binary a driver, or something that only looks like
+// one.
+const actVariable = "BOARDD_TEST_ACT"
+
+func TestMain(m *testing.M) {
+	if act := os.Getenv(actVariable); act != "" {
+		play(act)
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func play(act string) {
+	switch act {
+	case "store":
+		Serve(storeProgram())
+	case "garbage":
+		fmt.Fprintln(os.Stdout, "starting up \x1b[31m...")
+		time.Sleep(time.Minute)
+	case "endless":
+		for {
+			fmt.Fprint(os.Stdout, strings.Repeat("x", 1<<16))
+		}
+	case "version":
+		fmt.Fprintln(os.Stdout, "1|99|unix|"+os.Getenv("PLUGIN_UNIX_SOCKET_DIR")+"/s|grpc|")
+		time.Sleep(time.Minute)
+	case "elsewhere":
+		fmt.Fprintln(os.Stdout, "1|1|unix|/tmp/somebody-elses.sock|grpc|")
+		time.Sleep(time.Minute)
+	case "exit":
+		fmt.Fprintln(os.Stderr, "no such library")
+		os.Exit(3)
+	case "hang":
+		time.Sleep(time.Minute)
+	case "chatty":
+		program := storeProgram()
+		for range 50_000 {
+			fmt.Fprintln(os.Stderr, `{"@level":"info","@message":7}`)
+		}
+		Serve(program)
+	default:
+		fmt.Fprintln(os.Stderr, "no such act: "+act)
+		os.Exit(1)
+	}
+}
+
+func command(t *testing.T, act string) Command {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Command{Path: self, Name: act, Env: []string{actVariable + "=" + act}}
+}
+
+var _ driver.Driver = (*store)(nil)

@@ -1,0 +1,84 @@
+// Package plugin carries a driver across a process boundary. Serve is the whole
+// main of a driver; Start runs such a program and gives its driver to the host;
+// Pipe does both in one process, for tests.
+//
+// The protocol is gRPC on a unix socket with the handshake of
+// github.com/hashicorp/go-plugin; driver.proto and docs/writing-a-driver.md
+// describe it for other languages.
+package plugin
+
+import (
+	"context"
+	"time"
+
+	goplugin "github.com/hashicorp/go-plugin"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/keepalive"
+
+	"github.com/boardd/boardd/sdk/plugin/internal/wire"
+)
+
+// The handshake. A host sets the variable CookieName to CookieValue, so that a
+// driver can tell that it was started by a host and not by a person; this is no
+// secret. A driver answers with one line on standard output.
+const (
+	// Protocol is the version of driver.proto. Fields and calls may be added to
+	// it; a change that an older side would misread gets a new version.
+	Protocol = 1
+
+	CookieName  = "BOARDD_DRIVER"
+	CookieValue = "c0b5a9f4d1e74c6aa0f3b1b92a8b6d1f"
+)
+
+// Variables that a host sets for a driver beside the cookie.
+const (
+	// LogLevelName is the least important level that the host shows: "debug",
+	// "info", "warn" or "error".
+	LogLevelName = "BOARDD_LOG_LEVEL"
+)
+
+// MaxMessage is the size of the largest message that either side takes, in bytes.
+const MaxMessage = wire.MaxMessage
+
+// Limits on one batch of Exec.
+const (
+	maxBatchOps     = 128
+	maxBatchBytes   = 1 << 20
+	maxInFlight     = 8
+	defaultInFlight = 2
+)
+
+const pluginName = "driver"
+
+func handshake() goplugin.HandshakeConfig {
+	return goplugin.HandshakeConfig{ProtocolVersion: Protocol, MagicCookieKey: CookieName, MagicCookieValue: CookieValue}
+}
+
+// serverOptions are those of every server, in a process of its own or not.
+func serverOptions() []grpc.ServerOption {
+	return []grpc.ServerOption{
+		grpc.ForceServerCodecV2(codec{}),
+		grpc.MaxRecvMsgSize(MaxMessage),
+		grpc.MaxSendMsgSize(MaxMessage),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}),
+		grpc.WaitForHandlers(false),
+	}
+}
+
+// dialOptions are those of every connection to a driver. A connection never goes
+// idle: a driver takes the end of all connections for the end of its host.
+func dialOptions() []grpc.DialOption {
+	return []grpc.DialOption{
+		grpc.WithDefaultCallOptions(
+			grpc.ForceCodecV2(codec{}), grpc.MaxCallRecvMsgSize(MaxMessage), grpc.MaxCallSendMsgSize(MaxMessage)),
+		grpc.WithIdleTimeout(0),
+		grpc.WithDisableRetry(),
+		grpc.WithDisableServiceConfig(),
+		grpc.WithNoProxy(),
+	}
+}
+
+// bounded gives ctx a deadline that is at most d from now.
+func bounded(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, d)
+}
