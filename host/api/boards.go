@@ -1,0 +1,111 @@
+package api
+
+import (
+	"context"
+
+	"connectrpc.com/connect"
+
+	"github.com/boardd/boardd/host"
+	"github.com/boardd/boardd/host/board"
+	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
+)
+
+func toBoard(s host.Served) *boarddv1.Board {
+	c := s.Config
+	answer := &boarddv1.Board{
+		Name: c.Name, Backend: c.Backend, Driver: s.Driver, Mode: "serve", Fencing: "token",
+		Lease: toDuration(c.Lease), MaxLease: toDuration(c.MaxLease), AllowNoExpiry: c.AllowNoExpiry,
+		IdempotencyWindow: toDuration(c.IdempotencyWindow),
+		MaxAttempts:       c.Retry.MaxAttempts, Backoff: toDuration(c.Retry.Backoff), MaxBackoff: toDuration(c.Retry.MaxBackoff),
+		Paused: s.Status.Paused, Durability: string(s.Status.Durability), Generation: toInt64(s.Status.Generation),
+		Ready: s.Status.Ready, Problem: clean(s.Status.Problem), EffectiveWindow: toDuration(s.Status.Window), Loss: clean(s.Status.Loss),
+	}
+	if c.Observe {
+		answer.Mode = "observe"
+	}
+	if c.FenceByOwner {
+		answer.Fencing = "owner"
+	}
+	return answer
+}
+
+// ListBoards gives the boards that the caller may see.
+func (s *service) ListBoards(ctx context.Context, _ *connect.Request[boarddv1.ListBoardsRequest]) (*connect.Response[boarddv1.ListBoardsResponse], error) {
+	session, err := sessionOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := session.Check("ListBoards"); err != nil {
+		return nil, err
+	}
+	response := &boarddv1.ListBoardsResponse{}
+	for _, b := range session.Boards() {
+		response.Boards = append(response.Boards, toBoard(b))
+	}
+	return answer(response)
+}
+
+// GetBoard says how a board stands, even one that cannot be served now.
+func (s *service) GetBoard(ctx context.Context, r *connect.Request[boarddv1.GetBoardRequest]) (*connect.Response[boarddv1.GetBoardResponse], error) {
+	session, err := sessionOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	described, err := session.Describe(r.Msg.GetBoard(), "GetBoard")
+	if err != nil {
+		return nil, err
+	}
+	return answer(&boarddv1.GetBoardResponse{Board: toBoard(described)})
+}
+
+// PauseBoard stops a board from granting claims.
+func (s *service) PauseBoard(ctx context.Context, r *connect.Request[boarddv1.PauseBoardRequest]) (*connect.Response[boarddv1.PauseBoardResponse], error) {
+	described, err := s.change(ctx, r.Msg.GetBoard(), "PauseBoard", func(b *board.Board) error { return b.Pause(ctx, r.Msg.GetReason()) })
+	if err != nil {
+		return nil, err
+	}
+	return answer(&boarddv1.PauseBoardResponse{Board: described})
+}
+
+// ResumeBoard lets a board grant claims again.
+func (s *service) ResumeBoard(ctx context.Context, r *connect.Request[boarddv1.ResumeBoardRequest]) (*connect.Response[boarddv1.ResumeBoardResponse], error) {
+	described, err := s.change(ctx, r.Msg.GetBoard(), "ResumeBoard", func(b *board.Board) error { return b.Resume(ctx) })
+	if err != nil {
+		return nil, err
+	}
+	return answer(&boarddv1.ResumeBoardResponse{Board: described})
+}
+
+// change makes a change to a board and returns how it stands after it.
+func (s *service) change(ctx context.Context, name, call string, do func(*board.Board) error) (*boarddv1.Board, error) {
+	session, err := sessionOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	b, err := session.Board(ctx, name, call)
+	if err != nil {
+		return nil, err
+	}
+	if err := do(b); err != nil {
+		return nil, err
+	}
+	described, err := session.Describe(name, call)
+	return toBoard(described), err
+}
+
+// WhoAmI says who the caller is.
+func (s *service) WhoAmI(ctx context.Context, _ *connect.Request[boarddv1.WhoAmIRequest]) (*connect.Response[boarddv1.WhoAmIResponse], error) {
+	session, err := sessionOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := session.Check("WhoAmI"); err != nil {
+		return nil, err
+	}
+	who := session.WhoAmI()
+	response := &boarddv1.WhoAmIResponse{Tenant: who.Tenant, TokenName: who.TokenName, Boards: who.Boards}
+	for _, role := range who.Roles {
+		response.Roles = append(response.Roles, string(role))
+	}
+	return answer(response)
+}

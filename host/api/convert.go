@@ -1,0 +1,220 @@
+package api
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/boardd/boardd/host/board"
+	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
+	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/nearest"
+)
+
+// priorityShift is how far the API's priorities, which begin at 1, are from the
+// job package's, which begin at VeryHigh.
+const priorityShift = int(boarddv1.Priority_NORMAL) - int(job.Normal)
+
+// toJob is the public form of a job, nil for nil.
+func toJob(j *job.Job) *boarddv1.Job {
+	if j == nil {
+		return nil
+	}
+	answer := &boarddv1.Job{
+		Uuid:           j.ID.String(),
+		Name:           clean(j.Name),
+		State:          boarddv1.State_Enum(j.State),
+		Outcome:        boarddv1.Outcome_Enum(j.Outcome),
+		Priority:       boarddv1.Priority_Enum(int(j.Priority) + priorityShift), //nolint:gosec // five values
+		Details:        j.Details,
+		Labels:         toLabels(j.Labels),
+		Sequence:       toInt64(j.Sequence),
+		CreatedAt:      toTime(j.CreatedAt),
+		ModifiedAt:     toTime(j.ModifiedAt),
+		ReceivedAt:     toTime(j.CreatedAt),
+		StartedAt:      toTime(j.StartedAt),
+		EndedAt:        toTime(j.EndedAt),
+		Owner:          clean(j.Owner),
+		LeaseExpiresAt: toTime(j.LeaseExpiresAt),
+		Attempt:        j.Attempt,
+		MaxAttempts:    j.MaxAttempts,
+		NotBefore:      toTime(j.NotBefore),
+		LastReason:     clean(j.LastReason),
+	}
+	for _, reason := range j.Reasons {
+		answer.Reasons = append(answer.Reasons, clean(reason))
+	}
+	if j.RawDetails != nil {
+		answer.DetailsRaw = &boarddv1.Raw{Encoding: j.RawDetails.Encoding.String(), Data: j.RawDetails.Data}
+	}
+	if j.Book != (job.Book{}) {
+		answer.Book = &boarddv1.Book{Uuid: clean(j.Book.UUID), Name: clean(j.Book.Name)}
+	}
+	return answer
+}
+
+func toLabels(labels []job.Label) map[string]string {
+	if len(labels) == 0 {
+		return nil
+	}
+	m := make(map[string]string, len(labels))
+	for _, l := range labels {
+		m[clean(l.Key)] = clean(l.Value)
+	}
+	return m
+}
+
+// fromLabels returns the labels sorted by key.
+func fromLabels(m map[string]string) []job.Label {
+	if len(m) == 0 {
+		return nil
+	}
+	labels := make([]job.Label, 0, len(m))
+	for k, v := range m {
+		labels = append(labels, job.Label{Key: k, Value: v})
+	}
+	slices.SortFunc(labels, func(a, b job.Label) int { return strings.Compare(a.Key, b.Key) })
+	return labels
+}
+
+func toTime(t time.Time) *timestamppb.Timestamp {
+	if t.IsZero() {
+		return nil
+	}
+	return timestamppb.New(t)
+}
+
+// toDuration is nil for 0, which stands for none.
+func toDuration(d time.Duration) *durationpb.Duration {
+	if d == 0 {
+		return nil
+	}
+	return durationpb.New(d)
+}
+
+// toInt64 says the largest number that the API has for a larger one.
+func toInt64(n uint64) int64 { return int64(min(n, math.MaxInt64)) } //nolint:gosec // bounded
+
+func toResult(r board.JobResult) *boarddv1.JobResult {
+	if r.Err != nil {
+		return &boarddv1.JobResult{Error: itemError(r.Err)}
+	}
+	return &boarddv1.JobResult{Job: toJob(r.Job)}
+}
+
+func toClaim(b *board.Board, c *job.Claim) *boarddv1.Claim {
+	return &boarddv1.Claim{
+		Uuid: c.ID.String(), Owner: clean(c.Owner), Token: b.FormatToken(c.ID, c.Token),
+		Generation: toInt64(c.Token.Generation), Epoch: toInt64(c.Token.Epoch),
+		Lease: toDuration(c.Lease), LeaseExpiresAt: toTime(c.LeaseExpiresAt), Attempt: c.Attempt, Job: toJob(c.Job),
+	}
+}
+
+func toEvent(e job.Event) *boarddv1.Event {
+	return &boarddv1.Event{
+		Type: boarddv1.EventType_Enum(e.Type), Job: toJob(e.Job), At: toTime(e.At), Reason: clean(e.Reason), Cursor: e.Cursor,
+	}
+}
+
+// fromID reads a uuid.
+func fromID(path, text string) (job.ID, error) {
+	id, err := job.ParseID(text)
+	if err != nil {
+		return job.ID{}, invalid(path, "%v", err)
+	}
+	return id, nil
+}
+
+// fromRef reads the three fields of a claim that requests have.
+func fromRef(c *boarddv1.Claim) (board.Ref, error) {
+	id, err := fromID("uuid", c.GetUuid())
+	return board.Ref{ID: id, Owner: c.GetOwner(), Token: c.GetToken()}, err
+}
+
+// fromPosting reads a new job. What the board checks by itself is left to it.
+func fromPosting(n *boarddv1.NewJob) (job.Posting, error) {
+	p := job.Posting{
+		Name: n.GetName(), Details: n.GetDetails(), Labels: fromLabels(n.GetLabels()), MaxAttempts: n.GetMaxAttempts(),
+		Book: job.Book{UUID: n.GetBook().GetUuid(), Name: n.GetBook().GetName()},
+	}
+	if len(n.GetOperations()) > 0 || len(n.GetAfter()) > 0 {
+		return p, invalid("operations", "this server does not keep operations yet: post the job without operations and after")
+	}
+	if n.GetMaxAttempts() < 0 {
+		return p, invalid("maxAttempts", "want 0 (the board's) or more, got %d", n.GetMaxAttempts())
+	}
+	var err error
+	if n.GetUuid() != "" {
+		if p.ID, err = fromID("uuid", n.GetUuid()); err != nil {
+			return p, err
+		}
+	}
+	if p.Priority, err = fromPriority(n.GetPriority()); err != nil {
+		return p, err
+	}
+	if n.NotBefore != nil {
+		if err := n.GetNotBefore().CheckValid(); err != nil {
+			return p, invalid("notBefore", "want a time from the year 1 to 9999")
+		}
+		p.NotBefore = n.GetNotBefore().AsTime()
+	}
+	if n.DetailsRaw != nil {
+		if n.Details != nil {
+			return p, invalid("detailsRaw", "want either details or detailsRaw, got both")
+		}
+		p.Raw, err = fromRaw(n.GetDetailsRaw())
+	}
+	return p, err
+}
+
+func fromPriority(p boarddv1.Priority_Enum) (job.Priority, error) {
+	if p == boarddv1.Priority_UNSPECIFIED {
+		return job.Normal, nil
+	}
+	shifted := int(p) - priorityShift
+	if shifted < int(job.VeryHigh) || shifted > int(job.VeryLow) {
+		return 0, invalid("priority", "there is no priority with the number %d", p)
+	}
+	return job.Priority(shifted), nil //nolint:gosec // in range
+}
+
+func fromRaw(r *boarddv1.Raw) (*job.Raw, error) {
+	names := []string{job.JSON.String(), job.Msgpack.String()}
+	i := slices.Index(names, r.GetEncoding())
+	if i < 0 {
+		hint := ""
+		if len(r.GetEncoding()) <= 64 {
+			hint = nearest.Hint(r.GetEncoding(), names)
+		}
+		return nil, invalid("detailsRaw.encoding", "want one of %s, got %q%s", strings.Join(names, ", "), clip(r.GetEncoding()), hint)
+	}
+	return &job.Raw{Encoding: job.Encoding(i), Data: r.GetData()}, nil //nolint:gosec // two values
+}
+
+// fromDuration reads a duration that is absent or at least so long.
+func fromDuration(path string, d *durationpb.Duration, least time.Duration) (time.Duration, error) {
+	if d == nil {
+		return 0, nil
+	}
+	got := d.AsDuration()
+	if d.CheckValid() != nil || got < least {
+		return 0, invalid(path, "want at least %s, got %s", seconds(least), seconds(got))
+	}
+	return got, nil
+}
+
+// seconds writes a duration as requests do.
+func seconds(d time.Duration) string { return fmt.Sprintf("%gs", d.Seconds()) }
+
+// clip shortens a stranger's text for a message.
+func clip(s string) string {
+	if len(s) > 64 {
+		return clean(s[:64]) + "…"
+	}
+	return clean(s)
+}

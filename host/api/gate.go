@@ -1,0 +1,219 @@
+package api
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"github.com/boardd/boardd/host"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// How long a client may take to send the body of a request, and to read the
+// answer to one that does not stream. The longest wait is a minute.
+const (
+	readWithin  = 60 * time.Second
+	writeWithin = 150 * time.Second
+)
+
+// gate stands before everything that is served: it knows which requests are
+// let in, and by whom they are made.
+type gate struct {
+	host      *host.Host
+	logger    *slog.Logger
+	metrics   *metrics
+	hostnames []string // beside loopback names and the address that was dialed
+	origins   *http.CrossOriginProtection
+	errors    *connect.ErrorWriter
+	draining  atomic.Bool
+}
+
+// admit is for every request.
+func (g *gate) admit(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		id := requestID()
+		h := w.Header()
+		h.Set("X-Request-Id", id)
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Cache-Control", "no-store")
+		if !g.knows(r) {
+			g.refuse(w, r, http.StatusMisdirectedRequest, job.Errorf(job.PermissionDenied,
+				"this server does not answer to the name %q: use its address, or add the name to hostnames in its configuration", clip(r.Host)))
+			return
+		}
+		if g.origins.Check(r) != nil {
+			g.refuse(w, r, http.StatusForbidden, job.Errorf(job.PermissionDenied,
+				"this request comes from a page of another site, which is not allowed"))
+			return
+		}
+		controller := http.NewResponseController(w)
+		now := time.Now()
+		_ = controller.SetWriteDeadline(now.Add(writeWithin)) // what takes no deadline is not a network
+		if r.ContentLength != 0 {
+			_ = controller.SetReadDeadline(now.Add(readWithin))
+			r.Body = &boundedBody{ReadCloser: r.Body, controller: controller, left: bodyLimit(r)}
+		}
+		ctx := context.WithValue(r.Context(), requestKey{}, &request{id: id, remote: r.RemoteAddr})
+		ctx = context.WithValue(ctx, controllerKey{}, controller)
+		next.ServeHTTP(w, r.WithContext(ctx))
+	})
+}
+
+// bodyLimit is how much of a body is read. A unary request of Connect is cut off
+// after the first byte that is too many, so that our codec sees that it is. The
+// other protocols say in advance how large a message is, and a body that goes on
+// after that is of no use.
+func bodyLimit(r *http.Request) int64 {
+	switch base, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); strings.TrimSpace(base) {
+	case "application/json", "application/proto":
+		return MaxRequest + 1
+	}
+	return hardLimit
+}
+
+// boundedBody ends a body after so many bytes. It takes the deadline away as
+// soon as the body has been read: on HTTP/1.1 a deadline that passes later would
+// look as if the client had gone.
+type boundedBody struct {
+	io.ReadCloser
+
+	controller *http.ResponseController
+	left       int64
+	over       bool
+}
+
+// Read reads the body.
+func (b *boundedBody) Read(p []byte) (n int, err error) {
+	if b.left <= 0 {
+		err = io.EOF
+	} else {
+		n, err = b.ReadCloser.Read(p[:min(int64(len(p)), b.left)])
+		b.left -= int64(n)
+	}
+	if err != nil && !b.over {
+		b.over = true
+		_ = b.controller.SetReadDeadline(time.Time{})
+	}
+	return n, err
+}
+
+// knows reports whether the request names this server as one of its own names,
+// so that a page of a stranger whose name points here gets nothing.
+func (g *gate) knows(r *http.Request) bool {
+	name := r.Host
+	if h, _, err := net.SplitHostPort(name); err == nil {
+		name = h
+	}
+	name = strings.TrimSuffix(strings.ToLower(strings.Trim(name, "[]")), ".")
+	if name == "localhost" || strings.HasSuffix(name, ".localhost") || slices.Contains(g.hostnames, name) {
+		return true
+	}
+	address, err := netip.ParseAddr(name)
+	if err != nil {
+		return false
+	}
+	if address.IsLoopback() {
+		return true
+	}
+	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	if local == nil {
+		return false
+	}
+	dialed, err := netip.ParseAddrPort(local.String())
+	return err == nil && dialed.Addr().Unmap().WithZone("") == address.Unmap().WithZone("")
+}
+
+// authenticate is for the calls that need a token.
+func (g *gate) authenticate(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if g.draining.Load() {
+			g.refuse(w, r, http.StatusServiceUnavailable, errStopping)
+			return
+		}
+		session, err := g.host.Login(r.Context(), bearer(r.Header))
+		if err != nil {
+			w.Header().Set("WWW-Authenticate", `Bearer realm="boardd"`)
+			g.refuse(w, r, http.StatusUnauthorized, err)
+			return
+		}
+		if r.ContentLength > MaxRequest+16 && r.Header.Get("Content-Encoding") == "" {
+			g.refuse(w, r, http.StatusBadRequest, job.Errorf(job.Invalid, "%s", tooLarge))
+			return
+		}
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), sessionKey{}, session)))
+	})
+}
+
+// bearer returns the secret of a request, or "".
+func bearer(h http.Header) string {
+	values := h["Authorization"]
+	if len(values) != 1 {
+		return ""
+	}
+	scheme, secret, _ := strings.Cut(values[0], " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return ""
+	}
+	return strings.TrimSpace(secret)
+}
+
+// refuse answers a request that reaches no call, in the words of its protocol.
+func (g *gate) refuse(w http.ResponseWriter, r *http.Request, status int, err error) {
+	answer := callError(r.Context(), err)
+	code := answer.Code().String()
+	g.metrics.refused.WithLabelValues(code).Inc()
+	g.logger.Info("refused", "path", clip(r.URL.Path), "status", status, "remote", r.RemoteAddr,
+		"request", w.Header().Get("X-Request-Id"), "error", answer.Message())
+	contentType := r.Header.Get("Content-Type")
+	if strings.HasPrefix(contentType, "application/grpc") || strings.HasPrefix(contentType, "application/connect+") {
+		if g.errors.Write(w, r, answer) == nil {
+			return
+		}
+	}
+	writeError(w, status, answer)
+}
+
+// writeError answers with Connect's form of an error.
+func writeError(w http.ResponseWriter, status int, answer *connect.Error) {
+	type wireDetail struct {
+		Type  string `json:"type"`
+		Value []byte `json:"value"`
+	}
+	body := struct {
+		Code    string       `json:"code"`
+		Message string       `json:"message"`
+		Details []wireDetail `json:"details,omitempty"`
+	}{Code: answer.Code().String(), Message: answer.Message()}
+	for _, d := range answer.Details() {
+		body.Details = append(body.Details, wireDetail{d.Type(), d.Bytes()})
+	}
+	data, err := json.Marshal(body)
+	if err != nil {
+		data = []byte(`{"code":"internal"}`)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(data) // a client that has gone needs no answer
+}
+
+func requestID() string {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
+}
+
+// isGone reports whether serving ended because it was asked to.
+func isGone(err error) bool { return err == nil || errors.Is(err, http.ErrServerClosed) }

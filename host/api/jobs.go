@@ -1,0 +1,162 @@
+package api
+
+import (
+	"context"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"github.com/boardd/boardd/host/board"
+	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// PostJobs puts jobs on a board.
+func (s *service) PostJobs(ctx context.Context, r *connect.Request[boarddv1.PostJobsRequest]) (*connect.Response[boarddv1.PostJobsResponse], error) {
+	b, err := s.boardOf(ctx, r.Msg.GetBoard(), "PostJobs")
+	if err != nil {
+		return nil, err
+	}
+	if err := checkBatch("jobs", len(r.Msg.GetJobs())); err != nil {
+		return nil, err
+	}
+	postings := sift(r.Msg.GetJobs(), fromPosting)
+	posted, err := b.Post(ctx, postings.good)
+	if err != nil {
+		return nil, err
+	}
+	return answer(&boarddv1.PostJobsResponse{Results: jobResults(postings, posted, nil)})
+}
+
+func jobResults[T any](s sifted[T], results []board.JobResult, fields selection) []*boarddv1.JobResult {
+	answers := make([]*boarddv1.JobResult, len(results))
+	for i, result := range results {
+		answers[i] = toResult(result)
+		fields.apply(answers[i].GetJob())
+	}
+	return merge(s, answers, func(err error) *boarddv1.JobResult { return &boarddv1.JobResult{Error: itemError(err)} })
+}
+
+// GetJobs reads jobs by their uuids, perhaps when all have ended.
+func (s *service) GetJobs(ctx context.Context, r *connect.Request[boarddv1.GetJobsRequest]) (*connect.Response[boarddv1.GetJobsResponse], error) {
+	b, err := s.boardOf(ctx, r.Msg.GetBoard(), "GetJobs")
+	if err != nil {
+		return nil, err
+	}
+	if err := checkBatch("uuids", len(r.Msg.GetUuids())); err != nil {
+		return nil, err
+	}
+	fields, err := selectFields(r.Msg.GetFields())
+	if err != nil {
+		return nil, err
+	}
+	wait, err := waitOf(ctx, r.Msg.GetWait())
+	if err != nil {
+		return nil, err
+	}
+	ids := siftIDs(r.Msg.GetUuids())
+	var got []board.JobResult
+	err = s.waiting(ctx, wait, func(ctx context.Context, wait time.Duration) (err error) {
+		got, err = b.Get(ctx, ids.good, board.GetOptions{Details: fields.details(), Wait: wait})
+		return err
+	}, true)
+	if err != nil {
+		return nil, err
+	}
+	return answer(&boarddv1.GetJobsResponse{Results: jobResults(ids, got, fields)})
+}
+
+// ListJobs gives one page of a board's jobs.
+func (s *service) ListJobs(ctx context.Context, r *connect.Request[boarddv1.ListJobsRequest]) (*connect.Response[boarddv1.ListJobsResponse], error) {
+	b, err := s.boardOf(ctx, r.Msg.GetBoard(), "ListJobs")
+	if err != nil {
+		return nil, err
+	}
+	request, fields, err := fromList(ctx, r.Msg)
+	if err != nil {
+		return nil, err
+	}
+	var page board.ListPage
+	err = s.waiting(ctx, request.Wait, func(ctx context.Context, wait time.Duration) (err error) {
+		request.Wait = wait
+		page, err = b.List(ctx, request)
+		return err
+	}, true)
+	if err != nil {
+		return nil, err
+	}
+	response := &boarddv1.ListJobsResponse{Jobs: make([]*boarddv1.Job, len(page.Jobs)), NextPageToken: page.Next}
+	for i, j := range page.Jobs {
+		response.Jobs[i] = fields.apply(toJob(j))
+	}
+	return answer(response)
+}
+
+func fromList(ctx context.Context, m *boarddv1.ListJobsRequest) (board.ListRequest, selection, error) {
+	request := board.ListRequest{Filter: m.GetFilter(), PageSize: int(m.GetPageSize()), PageToken: m.GetPageToken()}
+	if m.GetPageSize() < 0 || m.GetPageSize() > board.MaxPage {
+		return request, nil, invalid("pageSize", "want 1 to %d, or 0 for %d, got %d", board.MaxPage, board.DefaultPage, m.GetPageSize())
+	}
+	if len(m.GetFilter()) > board.MaxFilter {
+		return request, nil, invalid("filter", "want at most %d bytes, got %d", board.MaxFilter, len(m.GetFilter()))
+	}
+	for i, state := range m.GetStates() {
+		if state <= boarddv1.State_UNKNOWN || state > boarddv1.State_TRASHED {
+			return request, nil, invalid(index("states", i), "want UNCLAIMED, CLAIMED, COMPLETE or TRASHED, got %s", state)
+		}
+		if i >= int(boarddv1.State_TRASHED) {
+			return request, nil, invalid("states", "want each state at most once, got %d", len(m.GetStates()))
+		}
+		request.States = append(request.States, job.State(state)) //nolint:gosec // in range
+	}
+	fields, err := selectFields(m.GetFields())
+	if err != nil {
+		return request, nil, err
+	}
+	request.Details = fields.details()
+	request.Wait, err = waitOf(ctx, m.GetWait())
+	return request, fields, err
+}
+
+// CountJobs says how many jobs a board has.
+func (s *service) CountJobs(ctx context.Context, r *connect.Request[boarddv1.CountJobsRequest]) (*connect.Response[boarddv1.CountJobsResponse], error) {
+	b, err := s.boardOf(ctx, r.Msg.GetBoard(), "CountJobs")
+	if err != nil {
+		return nil, err
+	}
+	c, err := b.Count(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return answer(&boarddv1.CountJobsResponse{
+		Ready: c.Ready, Delayed: c.Delayed, Unclaimed: c.Ready + c.Delayed, Claimed: c.Claimed,
+		Trashed: c.Trashed, Complete: c.Complete, OldestReadyAt: toTime(c.OldestReadyAt),
+	})
+}
+
+// ExplainJob says why a job is not yet claimed.
+func (s *service) ExplainJob(ctx context.Context, r *connect.Request[boarddv1.ExplainJobRequest]) (*connect.Response[boarddv1.ExplainJobResponse], error) {
+	b, err := s.boardOf(ctx, r.Msg.GetBoard(), "ExplainJob")
+	if err != nil {
+		return nil, err
+	}
+	id, err := fromID("uuid", r.Msg.GetUuid())
+	if err != nil {
+		return nil, err
+	}
+	if len(r.Msg.GetOwner()) > job.MaxOwner {
+		return nil, invalid("owner", "want at most %d bytes, got %d", job.MaxOwner, len(r.Msg.GetOwner()))
+	}
+	worker := fromLabels(r.Msg.GetWorkerLabels())
+	e, err := b.Explain(ctx, id, r.Msg.GetOwner(), worker)
+	if err != nil {
+		return nil, err
+	}
+	response := &boarddv1.ExplainJobResponse{
+		State: boarddv1.State_Enum(e.State), Verdict: e.Verdict, Reason: clean(e.Reason), Score: e.Score, Policy: e.Policy,
+	}
+	if e.Position >= 0 {
+		response.Position = &e.Position
+	}
+	return answer(response)
+}

@@ -1,0 +1,136 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"runtime"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/boardd/boardd/host"
+)
+
+// Bounds on what one scrape costs and shows. Boards over the limit are counted
+// in boardd_boards and shown nowhere else.
+const (
+	maxBoardsShown = 1000
+	scrapeWithin   = 5 * time.Second
+)
+
+// metrics is what the server tells of itself, in a registry of its own.
+type metrics struct {
+	registry *prometheus.Registry
+	calls    *prometheus.HistogramVec
+	refused  *prometheus.CounterVec
+	streams  prometheus.Gauge
+}
+
+func newMetrics(h *host.Host) *metrics {
+	m := &metrics{
+		registry: prometheus.NewRegistry(),
+		calls: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "boardd_call_seconds", Help: "How long calls took, waiting included.",
+			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
+		}, []string{"call", "code"}),
+		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "boardd_refused_requests_total", Help: "Requests that were refused before they reached a call.",
+		}, []string{"code"}),
+		streams: prometheus.NewGauge(prometheus.GaugeOpts{Name: "boardd_streams", Help: "Streams that are open now."}),
+	}
+	build := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "boardd_build_info", Help: "Always 1; the labels say what runs.",
+		ConstLabels: prometheus.Labels{"version": h.Version(), "go": runtime.Version()},
+	})
+	build.Set(1)
+	m.registry.MustRegister(m.calls, m.refused, m.streams, build, &boards{host: h},
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+func (m *metrics) call(call, code string, took time.Duration) {
+	m.calls.WithLabelValues(call, code).Observe(took.Seconds())
+}
+
+// handler serves GET /metrics.
+func (m *metrics) handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 2, Timeout: 2 * scrapeWithin})
+}
+
+// boards reads boards and backends when it is asked.
+type boards struct {
+	host *host.Host
+}
+
+func newDesc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc(name, help, labels, nil)
+}
+
+var (
+	descBoards   = newDesc("boardd_boards", "Boards of the configuration.")
+	descReady    = newDesc("boardd_board_ready", "1 if the board can serve.", "tenant", "board")
+	descJobs     = newDesc("boardd_jobs", "Jobs on the board.", "tenant", "board", "state")
+	descOldest   = newDesc("boardd_oldest_ready_seconds", "How long the oldest job that could be claimed has waited.", "tenant", "board")
+	descEvents   = newDesc("boardd_job_events_total", "What this server did to jobs.", "tenant", "board", "event")
+	descWaiting  = newDesc("boardd_waiting_claims", "Claim calls that wait for a job now.", "tenant", "board")
+	descApply    = newDesc("boardd_driver_apply_seconds", "How long the driver took for batches of changes.", "backend", "driver")
+	descRestarts = newDesc("boardd_driver_restarts_total", "How often the driver's process was started again.", "backend", "driver")
+	descRunning  = newDesc("boardd_driver_running", "1 if the driver was started.", "backend", "driver")
+)
+
+// Describe names the metrics.
+func (*boards) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{
+		descBoards, descReady, descJobs, descOldest, descEvents, descWaiting, descApply, descRestarts, descRunning,
+	} {
+		to <- d
+	}
+}
+
+// Collect reads them.
+func (b *boards) Collect(to chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), scrapeWithin)
+	defer cancel()
+	for _, s := range b.host.Backends() {
+		count, sum, atMost := s.Apply.Totals()
+		to <- prometheus.MustNewConstHistogram(descApply, count, sum, atMost, s.Name, s.Driver)
+		to <- prometheus.MustNewConstMetric(descRestarts, prometheus.CounterValue, float64(s.Restarts), s.Name, s.Driver)
+		to <- prometheus.MustNewConstMetric(descRunning, prometheus.GaugeValue, truth(s.Running), s.Name, s.Driver)
+	}
+	to <- prometheus.MustNewConstMetric(descBoards, prometheus.GaugeValue, float64(len(b.host.Settings().Boards)))
+	for _, g := range b.host.Gauges(ctx, maxBoardsShown) {
+		collectBoard(to, g)
+	}
+}
+
+func collectBoard(to chan<- prometheus.Metric, g host.Gauge) {
+	gauge := func(desc *prometheus.Desc, value float64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, append([]string{g.Tenant, g.Board}, labels...)...)
+	}
+	gauge(descReady, truth(g.Ready))
+	if c := g.Counts; c != nil {
+		gauge(descJobs, float64(c.Ready), "ready")
+		gauge(descJobs, float64(c.Delayed), "delayed")
+		gauge(descJobs, float64(c.Claimed), "claimed")
+		gauge(descJobs, float64(c.Trashed), "trashed")
+		gauge(descJobs, float64(c.Complete), "complete")
+		age := 0.0
+		if !c.OldestReadyAt.IsZero() {
+			age = max(0, time.Since(c.OldestReadyAt).Seconds())
+		}
+		gauge(descOldest, age)
+	}
+	gauge(descWaiting, float64(g.Waiting))
+	for event, n := range g.Events {
+		to <- prometheus.MustNewConstMetric(descEvents, prometheus.CounterValue, float64(n), g.Tenant, g.Board, event)
+	}
+}
+
+func truth(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,155 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"connectrpc.com/connect"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/boardd/boardd/host"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// observer stands around every call: it turns errors into Connect's, panics
+// into errors, counts, and writes the log. It never writes what a job holds, a
+// secret or a claim's token.
+type observer struct {
+	logger  *slog.Logger
+	metrics *metrics
+}
+
+type requestKey struct{}
+
+// request is what the gate knows of an HTTP request.
+type request struct {
+	id     string
+	remote string
+}
+
+var _ connect.Interceptor = (*observer)(nil)
+
+// WrapUnary stands around a call with one answer.
+func (o *observer) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
+	return func(ctx context.Context, r connect.AnyRequest) (answer connect.AnyResponse, err error) {
+		begun := time.Now()
+		board := ""
+		defer func() {
+			err = o.finish(ctx, r.Spec(), board, begun, err, recover())
+		}()
+		message, ok := r.Any().(proto.Message)
+		if !ok {
+			return nil, job.Internal
+		}
+		if err := mistake(message); err != nil {
+			return nil, err
+		}
+		if b, ok := message.(interface{ GetBoard() string }); ok {
+			board = b.GetBoard()
+		}
+		return next(ctx, r)
+	}
+}
+
+// WrapStreamingHandler stands around a call with a stream of answers.
+func (o *observer) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
+	return func(ctx context.Context, conn connect.StreamingHandlerConn) (err error) {
+		begun := time.Now()
+		c := &checkedConn{StreamingHandlerConn: conn}
+		o.metrics.streams.Inc()
+		defer func() {
+			o.metrics.streams.Dec()
+			err = o.finish(ctx, conn.Spec(), c.board, begun, err, recover())
+		}()
+		return next(ctx, c)
+	}
+}
+
+// WrapStreamingClient is for clients, of which there are none here.
+func (o *observer) WrapStreamingClient(next connect.StreamingClientFunc) connect.StreamingClientFunc {
+	return next
+}
+
+// checkedConn refuses requests with a mistake.
+type checkedConn struct {
+	connect.StreamingHandlerConn
+
+	board string
+}
+
+// Receive reads the request.
+func (c *checkedConn) Receive(message any) error {
+	if err := c.StreamingHandlerConn.Receive(message); err != nil {
+		return err
+	}
+	m, ok := message.(proto.Message)
+	if !ok {
+		return job.Internal
+	}
+	if b, ok := message.(interface{ GetBoard() string }); ok {
+		c.board = b.GetBoard()
+	}
+	return mistake(m)
+}
+
+// finish makes the error that the client sees, and notes the end of the call.
+func (o *observer) finish(ctx context.Context, spec connect.Spec, board string, begun time.Time, err error, panicked any) error {
+	var stack string
+	if panicked != nil {
+		if panicked == http.ErrAbortHandler { //nolint:errorlint // net/http compares it so too
+			panic(panicked)
+		}
+		err = &job.Error{Kind: job.Internal, Message: "a panic"}
+		stack = string(debug.Stack())
+	}
+	took := time.Since(begun)
+	call := spec.Procedure[strings.LastIndexByte(spec.Procedure, '/')+1:]
+	code := "ok"
+	answer := err
+	if err != nil {
+		var connectErr *connect.Error
+		if !errors.As(err, &connectErr) || panicked != nil {
+			connectErr = callError(ctx, err)
+		}
+		answer, code = connectErr, connectErr.Code().String()
+	}
+	o.metrics.call(call, code, took)
+	o.log(ctx, call, board, code, took, err, panicked, stack)
+	return answer
+}
+
+func (o *observer) log(ctx context.Context, call, board, code string, took time.Duration, err error, panicked any, stack string) {
+	level := slog.LevelDebug
+	switch code {
+	case connect.CodeInternal.String(), connect.CodeUnknown.String(), connect.CodeDataLoss.String():
+		level = slog.LevelError
+	case connect.CodeUnauthenticated.String(), connect.CodePermissionDenied.String():
+		level = slog.LevelInfo
+	}
+	if !o.logger.Enabled(ctx, level) {
+		return
+	}
+	attrs := []slog.Attr{slog.String("call", call), slog.String("code", code), slog.Duration("took", took)}
+	if r, ok := ctx.Value(requestKey{}).(*request); ok {
+		attrs = append(attrs, slog.String("request", r.id), slog.String("remote", r.remote))
+	}
+	if s, ok := ctx.Value(sessionKey{}).(*host.Session); ok {
+		who := s.WhoAmI()
+		attrs = append(attrs, slog.String("tenant", who.Tenant), slog.String("token", who.TokenName))
+	}
+	if board != "" {
+		attrs = append(attrs, slog.String("board", clip(board)))
+	}
+	if err != nil {
+		attrs = append(attrs, slog.String("error", err.Error()))
+	}
+	if panicked != nil {
+		attrs = append(attrs, slog.Any("panic", panicked), slog.String("stack", stack))
+	}
+	o.logger.LogAttrs(ctx, level, "call", attrs...)
+}

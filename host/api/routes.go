@@ -1,0 +1,217 @@
+package api
+
+import (
+	"context"
+	"html/template"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"connectrpc.com/connect"
+	"connectrpc.com/grpchealth"
+	"connectrpc.com/grpcreflect"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/descriptorpb"
+
+	"github.com/boardd/boardd/host"
+	"github.com/boardd/boardd/host/tenant"
+	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
+	"github.com/boardd/boardd/sdk/boardd/v1/boarddv1connect"
+	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/nearest"
+)
+
+// routes says what is served where.
+func (s *Server) routes(h *host.Host) {
+	options := connect.WithHandlerOptions(
+		codecs(), compression(),
+		connect.WithReadMaxBytes(hardLimit),
+		connect.WithCompressMinBytes(1<<10),
+		connect.WithInterceptors(&observer{logger: s.logger, metrics: s.registry}),
+	)
+	s.mux = http.NewServeMux()
+	path, handler := boarddv1connect.NewBoardServiceHandler(&service{host: h, stopping: s.stopping}, options)
+	s.mux.Handle(path, s.gate.calls(path, s.gate.authenticate(handler)))
+
+	services := grpcreflect.NewStaticReflector(boarddv1connect.BoardServiceName)
+	s.mux.Handle(grpcreflect.NewHandlerV1(services, compression(), connect.WithReadMaxBytes(1<<20)))
+	s.mux.Handle(grpcreflect.NewHandlerV1Alpha(services, compression(), connect.WithReadMaxBytes(1<<20)))
+	s.mux.Handle(grpchealth.NewHandler(&checker{host: h}, codecs(), compression(), connect.WithReadMaxBytes(1<<20)))
+
+	s.page("/healthz", s.healthz)
+	s.page("/readyz", s.readyz)
+	s.page("/boardd.proto", schema)
+	s.page("/metrics", s.metricsPage)
+	s.page("/{$}", s.front)
+	s.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		s.gate.refuse(w, r, http.StatusNotFound, job.Errorf(job.NotFound,
+			"there is nothing at %s; the calls are at /%s/, their description at /boardd.proto", clip(r.URL.Path), boarddv1connect.BoardServiceName))
+	})
+	s.handler = s.gate.admit(s.mux)
+}
+
+// page serves something that is only read.
+func (s *Server) page(path string, serve http.HandlerFunc) {
+	s.mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			w.Header().Set("Allow", "GET, HEAD")
+			s.gate.refuse(w, r, http.StatusMethodNotAllowed, job.Errorf(job.Unsupported, "%s can only be read: want GET, got %s", r.URL.Path, clip(r.Method)))
+			return
+		}
+		serve(w, r)
+	})
+}
+
+// calls refuses in clear words what Connect would refuse in few: names of calls
+// that do not exist, and methods and content types that they do not take.
+func (g *gate) calls(prefix string, next http.Handler) http.Handler {
+	methods := boarddv1.File_boardd_v1_boardd_proto.Services().ByName("BoardService").Methods()
+	reads := map[string]bool{} // by name, whether GET will do
+	for i := range methods.Len() {
+		m := methods.Get(i)
+		options, _ := m.Options().(*descriptorpb.MethodOptions)
+		reads[string(m.Name())] = options.GetIdempotencyLevel() == descriptorpb.MethodOptions_NO_SIDE_EFFECTS && !m.IsStreamingServer()
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		call := strings.TrimPrefix(r.URL.Path, prefix)
+		byGet, ok := reads[call]
+		if !ok {
+			g.refuse(w, r, http.StatusNotFound, job.Errorf(job.Unsupported, "there is no call %q%s", clip(call), callHint(call, methods)))
+			return
+		}
+		if r.Method != http.MethodPost && (r.Method != http.MethodGet || !byGet) {
+			w.Header().Set("Allow", http.MethodPost)
+			g.refuse(w, r, http.StatusMethodNotAllowed, job.Errorf(job.Unsupported, "%s wants POST, got %s", call, clip(r.Method)))
+			return
+		}
+		if r.Method == http.MethodPost && !takes(r.Header.Get("Content-Type"), methods.ByName(protoreflect.Name(call)).IsStreamingServer()) {
+			g.refuse(w, r, http.StatusUnsupportedMediaType, job.Errorf(job.Invalid,
+				"%s does not take the content type %q: %s", call, clip(r.Header.Get("Content-Type")), wantedType(call, methods)))
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func callHint(call string, methods protoreflect.MethodDescriptors) string {
+	if len(call) > 64 {
+		return ""
+	}
+	names := make([]string, methods.Len())
+	for i := range names {
+		names[i] = string(methods.Get(i).Name())
+	}
+	return nearest.Hint(call, names)
+}
+
+func wantedType(call string, methods protoreflect.MethodDescriptors) string {
+	if methods.ByName(protoreflect.Name(call)).IsStreamingServer() {
+		return "as a stream it wants application/connect+json; ListEvents gives the same with application/json"
+	}
+	return `send the header "Content-Type: application/json"`
+}
+
+// takes reports whether Connect has a codec for the content type.
+func takes(contentType string, stream bool) bool {
+	contentType = strings.ToLower(contentType)
+	base, parameter, _ := strings.Cut(contentType, ";")
+	base = strings.TrimSpace(base)
+	for _, prefix := range []string{"application/grpc", "application/grpc-web"} {
+		if base == prefix || base == prefix+"+proto" || base == prefix+"+json" {
+			return true
+		}
+	}
+	prefix := "application/"
+	if stream {
+		prefix = "application/connect+"
+	}
+	if base == prefix+"json" {
+		return parameter == "" || strings.ReplaceAll(strings.TrimSpace(parameter), `"`, "") == "charset=utf-8"
+	}
+	return base == prefix+"proto"
+}
+
+// healthz says that the process is alive.
+func (s *Server) healthz(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok\n") }
+
+// readyz says whether every backend answers. It names none: the log does.
+func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
+	if err := s.gate.host.Ready(r.Context()); err != nil {
+		s.logger.Info("not ready", "error", err)
+		plain(w, http.StatusServiceUnavailable, "not ready\n")
+		return
+	}
+	plain(w, http.StatusOK, "ready\n")
+}
+
+func schema(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, boarddv1.Schema) }
+
+func plain(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write([]byte(text)) // a client that has gone needs no answer
+}
+
+// metricsPage serves the metrics to those who may see every tenant's.
+func (s *Server) metricsPage(w http.ResponseWriter, r *http.Request) {
+	session, err := s.gate.host.Login(r.Context(), bearer(r.Header))
+	if err != nil {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="boardd"`)
+		s.gate.refuse(w, r, http.StatusUnauthorized, err)
+		return
+	}
+	if err := session.Check(tenant.MetricsCall); err != nil {
+		s.gate.refuse(w, r, http.StatusForbidden, err)
+		return
+	}
+	s.registry.handler().ServeHTTP(w, r)
+}
+
+// page is all that is served on metrics_listen.
+func (m *metrics) page() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", m.handler())
+	return mux
+}
+
+var frontPage = template.Must(template.New("front").Parse(`<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<title>boardd</title>
+<h1>boardd {{.Version}}</h1>
+<p>This is a jobboard server. Its calls are at <code>/boardd.v1.BoardService/</code>, described in
+<a href="/boardd.proto">boardd.proto</a>. Each works with curl:</p>
+<pre>curl -H 'Authorization: Bearer TOKEN' -H 'Content-Type: application/json' -d '{}' \
+     {{.Address}}/boardd.v1.BoardService/ListBoards</pre>
+</html>
+`))
+
+// front names the server and says where the calls are.
+func (s *Server) front(w http.ResponseWriter, r *http.Request) {
+	address := "http://" + r.Host
+	if r.TLS != nil {
+		address = "https://" + r.Host
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+	_ = frontPage.Execute(w, struct{ Version, Address string }{s.gate.host.Version(), address}) // only the network can fail
+}
+
+// checker answers grpc.health.v1 as readyz does.
+type checker struct {
+	host *host.Host
+}
+
+// Check says whether the server, or a service of it, can serve.
+func (c *checker) Check(ctx context.Context, r *grpchealth.CheckRequest) (*grpchealth.CheckResponse, error) {
+	if !slices.Contains([]string{"", boarddv1connect.BoardServiceName}, r.Service) {
+		return nil, connect.NewError(connect.CodeNotFound, job.Errorf(job.NotFound, "there is no service %q", clip(r.Service)))
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	if c.host.Ready(ctx) != nil {
+		return &grpchealth.CheckResponse{Status: grpchealth.StatusNotServing}, nil
+	}
+	return &grpchealth.CheckResponse{Status: grpchealth.StatusServing}, nil
+}

@@ -1,0 +1,226 @@
+// Package api carries a Host to the network: Connect, gRPC and gRPC-Web on one
+// listener, with everything that stands between a stranger and a board.
+package api
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"github.com/boardd/boardd/host"
+	"github.com/boardd/boardd/host/config"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// How long parts of a connection may take, and how long a stopping server
+// waits for what runs.
+const (
+	headerWithin   = 10 * time.Second
+	idleWithin     = 2 * time.Minute
+	stopWithin     = 15 * time.Second
+	maxHeaderBytes = 32 << 10
+	maxStreams     = 250 // calls at once on one HTTP/2 connection
+)
+
+// Config says how a Host is to be reached. What is empty comes from the host's
+// own configuration.
+type Config struct {
+	Listen        string // HOST:PORT; port 0 takes a free one
+	MetricsListen string
+	Logger        *slog.Logger // nil: slog.Default()
+}
+
+// Server serves one Host.
+type Server struct {
+	logger   *slog.Logger
+	gate     *gate
+	handler  http.Handler
+	listener net.Listener
+	metrics  net.Listener // nil: none
+	tls      *tls.Config
+	stopping chan struct{} // closed when Run stops
+	mux      *http.ServeMux
+	registry *metrics
+}
+
+// NewServer listens on the addresses of the configuration, but answers nobody
+// before Run. If Run is not called, Close must be.
+func NewServer(h *host.Host, c Config) (*Server, error) {
+	settings := h.Settings()
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	if c.Listen == "" {
+		c.Listen = settings.Listen
+	}
+	if c.Listen == "" {
+		c.Listen = config.DefaultListen
+	}
+	if c.MetricsListen == "" {
+		c.MetricsListen = settings.MetricsListen
+	}
+	s := &Server{logger: c.Logger, stopping: make(chan struct{}), registry: newMetrics(h)}
+	var err error
+	if s.tls, err = loadTLS(settings.TLS); err != nil {
+		return nil, err
+	}
+	if s.listener, err = listen("listen", c.Listen); err != nil {
+		return nil, err
+	}
+	if c.MetricsListen != "" {
+		if s.metrics, err = listen("metrics_listen", c.MetricsListen); err != nil {
+			return nil, errors.Join(err, s.listener.Close())
+		}
+	}
+	s.gate = newGate(h, s.registry, c, settings.Hostnames)
+	s.routes(h)
+	return s, nil
+}
+
+func newGate(h *host.Host, m *metrics, c Config, hostnames []string) *gate {
+	g := &gate{host: h, logger: c.Logger, metrics: m, origins: http.NewCrossOriginProtection(), errors: connect.NewErrorWriter(codecs())}
+	for _, name := range hostnames {
+		g.hostnames = append(g.hostnames, strings.ToLower(name))
+	}
+	if name, _, err := net.SplitHostPort(c.Listen); err == nil && name != "" {
+		g.hostnames = append(g.hostnames, strings.ToLower(name))
+	}
+	return g
+}
+
+func listen(setting, address string) (net.Listener, error) {
+	l, err := net.Listen("tcp", address) //nolint:noctx // binding does not block
+	if err != nil {
+		return nil, job.Errorf(job.Unavailable, "%s: cannot listen on %s: %v", setting, address, err)
+	}
+	return l, nil
+}
+
+// loadTLS reads the certificates, nil for none.
+func loadTLS(c *config.TLS) (*tls.Config, error) {
+	if c == nil {
+		return nil, nil
+	}
+	pair, err := tls.LoadX509KeyPair(c.CertFile, c.KeyFile)
+	if err != nil {
+		return nil, job.Errorf(job.Invalid, "tls: %s and %s: %v", c.CertFile, c.KeyFile, err)
+	}
+	t := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}}
+	if c.ClientCAFile == "" {
+		return t, nil
+	}
+	pem, err := os.ReadFile(c.ClientCAFile)
+	if err != nil {
+		return nil, job.Errorf(job.Invalid, "tls: client_ca_file: %v", err)
+	}
+	t.ClientCAs = x509.NewCertPool()
+	if !t.ClientCAs.AppendCertsFromPEM(pem) {
+		return nil, job.Errorf(job.Invalid, "tls: client_ca_file: %s has no certificate", c.ClientCAFile)
+	}
+	t.ClientAuth = tls.RequireAndVerifyClientCert
+	return t, nil
+}
+
+// Addr returns where the server listens.
+func (s *Server) Addr() net.Addr { return s.listener.Addr() }
+
+// MetricsAddr returns where the metrics are served without a token, or nil.
+func (s *Server) MetricsAddr() net.Addr {
+	if s.metrics == nil {
+		return nil
+	}
+	return s.metrics.Addr()
+}
+
+// Handler returns what the server answers with.
+func (s *Server) Handler() http.Handler { return s.handler }
+
+// Close stops listening. It is for a server that was never run.
+func (s *Server) Close() error {
+	err := s.listener.Close()
+	if s.metrics != nil {
+		err = errors.Join(err, s.metrics.Close())
+	}
+	return err
+}
+
+// Run serves until ctx ends. Then it says that it is not ready, takes no new
+// calls, ends calls that only wait, lets the others finish for a while and
+// returns. It does not close the Host.
+func (s *Server) Run(ctx context.Context) error {
+	main := s.httpServer(s.handler)
+	main.TLSConfig = s.tls
+	servers := []*http.Server{main}
+	failed := make(chan error, 2)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if s.tls != nil {
+			failed <- main.ServeTLS(s.listener, "", "")
+			return
+		}
+		failed <- main.Serve(s.listener)
+	})
+	if s.metrics != nil {
+		side := s.httpServer(s.registry.page())
+		servers = append(servers, side)
+		wg.Go(func() { failed <- side.Serve(s.metrics) })
+	}
+	var err error
+	select {
+	case <-ctx.Done():
+	case err = <-failed:
+	}
+	s.stop(context.WithoutCancel(ctx), servers)
+	wg.Wait()
+	if isGone(err) {
+		return nil
+	}
+	return fmt.Errorf("the server cannot go on: %w", err)
+}
+
+// stop ends the servers: gently, and after a while not.
+func (s *Server) stop(ctx context.Context, servers []*http.Server) {
+	s.gate.host.Drain()
+	s.gate.draining.Store(true)
+	close(s.stopping)
+	ctx, cancel := context.WithTimeout(ctx, stopWithin)
+	defer cancel()
+	for _, server := range servers {
+		if server.Shutdown(ctx) != nil {
+			s.logger.Warn("calls were cut off because they did not end in time", "waited", stopWithin)
+			_ = server.Close()
+		}
+	}
+}
+
+func (s *Server) httpServer(handler http.Handler) *http.Server {
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(true)
+	protocols.SetUnencryptedHTTP2(true)
+	return &http.Server{
+		Handler:           handler,
+		Protocols:         protocols,
+		ReadHeaderTimeout: headerWithin,
+		IdleTimeout:       idleWithin,
+		MaxHeaderBytes:    maxHeaderBytes,
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams: maxStreams,
+			SendPingTimeout:      30 * time.Second,
+			PingTimeout:          15 * time.Second,
+			WriteByteTimeout:     30 * time.Second,
+		},
+		ErrorLog: slog.NewLogLogger(s.logger.Handler(), slog.LevelDebug),
+	}
+}

@@ -1,0 +1,186 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/boardd/boardd/host/config"
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// Between two tries to start a driver.
+const (
+	firstPause = 100 * time.Millisecond
+	maxPause   = 30 * time.Second
+)
+
+// backend is one store and the driver that reaches it.
+type backend struct {
+	config   config.Backend
+	memories *memories
+	logger   *slog.Logger
+	latency  *Latency
+
+	tried   chan struct{} // closed after the first try to start the driver
+	started chan struct{} // closed when driver is there
+	wg      sync.WaitGroup
+
+	running atomic.Pointer[running]
+	problem atomic.Pointer[string] // why it does not run
+}
+
+// running is a driver that was started.
+type running struct {
+	driver   driver.Driver
+	info     driver.Info
+	restarts func() int64 // of its process so far
+}
+
+func newBackend(c config.Backend, memories *memories, logger *slog.Logger) *backend {
+	return &backend{
+		config: c, memories: memories, logger: logger.With("backend", c.Name), latency: newLatency(),
+		tried: make(chan struct{}), started: make(chan struct{}),
+	}
+}
+
+// run starts the driver, again and again until that succeeds or cannot.
+func (b *backend) run(ctx context.Context, h *Host) {
+	tried := sync.OnceFunc(func() { close(b.tried) })
+	defer tried()
+	start, err := h.starter(b)
+	for pause := firstPause; err == nil; pause = min(2*pause, maxPause) {
+		var r *running
+		if r, err = start(ctx); err == nil {
+			if err = b.check(h, r.info); err != nil {
+				_ = r.driver.Close()
+				break // the settings do not become better by themselves
+			}
+			r.driver = &remembering{Driver: r.driver, backend: b}
+			b.running.Store(r)
+			b.problem.Store(nil)
+			close(b.started)
+			return
+		}
+		if job.KindOf(err) == job.Invalid {
+			break
+		}
+		b.fail(ctx, err)
+		tried()
+		err = wait(ctx, pause)
+	}
+	b.fail(ctx, err)
+}
+
+// check compares the backend's settings with the driver's schema.
+func (b *backend) check(h *Host, info driver.Info) error {
+	return settingsError(&h.config.Config, "backend", b.config.Name, info.Config.Check(b.config.Settings))
+}
+
+func (b *backend) fail(ctx context.Context, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	text := err.Error()
+	b.problem.Store(&text)
+	b.logger.Error("the driver does not start", "driver", b.config.Driver, "error", err)
+}
+
+// close closes the driver, if it was started.
+func (b *backend) close() error {
+	if r := b.running.Load(); r != nil {
+		return r.driver.Close()
+	}
+	return nil
+}
+
+// health asks the store.
+func (b *backend) health(ctx context.Context) error {
+	r := b.running.Load()
+	if r == nil {
+		problem := "it has not started yet"
+		if p := b.problem.Load(); p != nil {
+			problem = *p
+		}
+		return job.Errorf(job.Unavailable, "backend %s: %s", b.config.Name, problem)
+	}
+	if err := r.driver.Health(ctx); err != nil {
+		return fmt.Errorf("backend %s: %w", b.config.Name, err)
+	}
+	return nil
+}
+
+// folder makes and returns the backend's own folder, or "" if the host has none.
+func (b *backend) folder(dataDir string) (string, error) {
+	if dataDir == "" {
+		return "", nil
+	}
+	path := filepath.Join(dataDir, "backends", b.config.Name)
+	return path, os.MkdirAll(path, 0o700)
+}
+
+// settingsError makes one error of what is wrong with settings, with the places
+// in the user's files.
+func settingsError(c *config.Config, kind, name string, problems []*driver.SettingError) error {
+	if len(problems) == 0 {
+		return nil
+	}
+	lines := make([]string, len(problems))
+	for i, p := range problems {
+		path := append([]string{"config"}, p.Path...)
+		lines[i] = kind + " " + name + ": " + strings.Join(path, ".") + ": " + p.Problem
+		if at := c.Locate(kind, name, path...); at != "" {
+			lines[i] = at + ": " + lines[i]
+		}
+	}
+	return job.Errorf(job.Invalid, "%s", strings.Join(lines, "\n"))
+}
+
+// remembering is a driver whose boards are shown what the host remembers of
+// them, and whose changes are timed.
+type remembering struct {
+	driver.Driver
+
+	backend *backend
+}
+
+// OpenBoard adds the memory and keeps what comes back. A memory that cannot be
+// kept does not stop the board: only a later loss would go unseen.
+func (r *remembering) OpenBoard(ctx context.Context, spec driver.BoardSpec) (driver.BoardStatus, error) {
+	spec.Memory = r.backend.memories.get(r.backend.config.Name, spec.Name)
+	status, err := r.Driver.OpenBoard(ctx, spec)
+	if err != nil {
+		return status, err
+	}
+	if err := r.backend.memories.put(r.backend.config.Name, spec.Name, status.Memory); err != nil {
+		r.backend.logger.Warn("what is known of a board could not be kept", "board", spec.Name, "error", err)
+	}
+	return status, nil
+}
+
+// Apply times the batch.
+func (r *remembering) Apply(ctx context.Context, board string, ops []driver.Op) []driver.Result {
+	begun := time.Now()
+	results := r.Driver.Apply(ctx, board, ops)
+	r.backend.latency.observe(time.Since(begun))
+	return results
+}
+
+// wait returns nil after d, or the end of ctx.
+func wait(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,72 @@
+package host
+
+import (
+	"context"
+	"slices"
+	"sync"
+)
+
+// line lets boards be opened a few at a time, in the order in which they came,
+// but for those that somebody asked for.
+type line struct {
+	mu      sync.Mutex
+	free    int
+	waiting []*turn
+}
+
+// turn is a place in the line.
+type turn struct {
+	called chan struct{} // closed when it is its turn
+	asked  bool          // somebody waits for it
+}
+
+func newLine() *line { return &line{free: openingAtOnce} }
+
+// enter waits for the turn. After nil, leave must be called.
+func (l *line) enter(ctx context.Context, t *turn) error {
+	l.mu.Lock()
+	if l.free > 0 {
+		l.free--
+		l.mu.Unlock()
+		return ctx.Err()
+	}
+	called := make(chan struct{})
+	t.called = called
+	if t.asked {
+		l.waiting = slices.Insert(l.waiting, 0, t)
+	} else {
+		l.waiting = append(l.waiting, t)
+	}
+	l.mu.Unlock()
+	select {
+	case <-called:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err() // the line itself ends with ctx
+	}
+}
+
+// leave lets the next one go.
+func (l *line) leave() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.waiting) == 0 {
+		l.free++
+		return
+	}
+	close(l.waiting[0].called)
+	l.waiting = l.waiting[1:]
+}
+
+// first moves a turn to the front, whether it waits already or not.
+func (l *line) first(t *turn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if t.asked {
+		return
+	}
+	t.asked = true
+	if i := slices.Index(l.waiting, t); i > 0 {
+		l.waiting = slices.Insert(slices.Delete(l.waiting, i, i+1), 0, t)
+	}
+}

@@ -1,0 +1,157 @@
+package host
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/boardd/boardd/host/board"
+	"github.com/boardd/boardd/host/config"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// How many boards are opened at once, and how long one may keep the others
+// waiting.
+const (
+	openingAtOnce = 8
+	openingTime   = 10 * time.Second
+)
+
+// served is one board of the configuration.
+type served struct {
+	config  config.Board
+	backend *backend
+	logger  *slog.Logger
+
+	made    chan struct{} // closed when board is there
+	once    sync.Once
+	board   atomic.Pointer[board.Board]
+	problem atomic.Pointer[string] // why there is none
+	turn    turn
+}
+
+func newServed(c config.Board, b *backend, logger *slog.Logger) *served {
+	return &served{
+		config: c, backend: b, logger: logger.With("tenant", c.Tenant, "board", c.Name),
+		made: make(chan struct{}),
+	}
+}
+
+// run opens the board when it is its turn, and keeps it open.
+func (s *served) run(ctx context.Context, h *Host) {
+	select {
+	case <-s.backend.started:
+	case <-ctx.Done():
+		return
+	}
+	r := s.backend.running.Load()
+	name := s.config.Tenant + "/" + s.config.Name
+	if err := settingsError(&h.config.Config, "board", name, r.info.Board.Check(s.config.Settings)); err != nil {
+		s.fail(err)
+		return
+	}
+	for pause := firstPause; ctx.Err() == nil; pause = min(2*pause, maxPause) {
+		if h.line.enter(ctx, &s.turn) != nil {
+			return
+		}
+		err := s.serve(ctx, h, r)
+		if ctx.Err() != nil {
+			return
+		}
+		s.fail(err)
+		if wait(ctx, pause) != nil {
+			return
+		}
+	}
+}
+
+// serve runs the board until ctx ends or the board gives up. It gives the turn
+// back as soon as the board is open.
+func (s *served) serve(ctx context.Context, h *Host, r *running) error {
+	b := board.New(r.driver, s.spec())
+	s.board.Store(b)
+	s.problem.Store(nil)
+	s.once.Do(func() { close(s.made) })
+	var opening sync.WaitGroup
+	opening.Go(func() {
+		defer h.line.leave()
+		ctx, cancel := context.WithTimeout(ctx, openingTime)
+		defer cancel()
+		if err := b.Ready(ctx); err != nil && ctx.Err() == nil {
+			s.logger.Warn("the board does not open yet", "error", err)
+		}
+	})
+	defer opening.Wait()
+	return b.Run(ctx)
+}
+
+func (s *served) spec() board.Spec {
+	c := s.config
+	return board.Spec{
+		Name: c.Name, Key: c.Tenant + "/" + c.Name, Settings: c.Settings,
+		FenceByOwner: c.FenceByOwner, Observe: c.Observe,
+		Lease: c.Lease, MaxLease: c.MaxLease, AllowNoExpiry: c.AllowNoExpiry, Window: c.IdempotencyWindow,
+		Retry:  board.Retry{MaxAttempts: c.Retry.MaxAttempts, Backoff: c.Retry.Backoff, MaxBackoff: c.Retry.MaxBackoff},
+		Logger: s.logger,
+	}
+}
+
+func (s *served) fail(err error) {
+	text := "it ended by itself"
+	if err != nil {
+		text = err.Error()
+	}
+	s.problem.Store(&text)
+	s.logger.Error("the board is not served", "error", text)
+}
+
+// wait returns the board as soon as there is one, which may itself still be
+// opening. It moves the board to the front of the line.
+func (s *served) wait(ctx context.Context, l *line) (*board.Board, error) {
+	if b := s.board.Load(); b != nil {
+		return b, nil
+	}
+	l.first(&s.turn)
+	ctx, cancel := context.WithTimeout(ctx, openingTime)
+	defer cancel()
+	if s.problem.Load() == nil && s.backend.problem.Load() == nil {
+		select {
+		case <-s.made:
+			return s.board.Load(), nil
+		case <-ctx.Done():
+		}
+	}
+	return nil, &job.Error{Kind: job.Unavailable, Message: "board " + s.config.Name + " cannot be served now: " + s.trouble()}
+}
+
+// trouble says in a way that is fit for clients why there is no board yet; the
+// log says more.
+func (s *served) trouble() string {
+	switch {
+	case s.problem.Load() != nil:
+		return "it could not be opened; the server's log says why"
+	case s.backend.problem.Load() != nil:
+		return "the driver of its store could not be started; the server's log says why"
+	}
+	return "it is still being opened"
+}
+
+// Served is a board as its users see it.
+type Served struct {
+	Config config.Board
+	Driver string
+	Status board.Status
+}
+
+func (s *served) describe() Served {
+	d := Served{Config: s.config, Driver: s.backend.config.Driver}
+	if b := s.board.Load(); b != nil {
+		d.Status = b.Status()
+	}
+	if !d.Status.Ready && d.Status.Problem == "" {
+		d.Status.Problem = s.trouble()
+	}
+	return d
+}

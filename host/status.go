@@ -1,0 +1,154 @@
+package host
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/boardd/boardd/host/board"
+)
+
+// How long an answer of Ready is good for, and how long a store may take. The
+// first keeps strangers from asking the stores as often as they like.
+const (
+	readyFor     = time.Second
+	healthWithin = 2 * time.Second
+)
+
+// readiness remembers the last answer for a while.
+type readiness struct {
+	mu    sync.Mutex
+	asked time.Time
+	err   error
+}
+
+func (r *readiness) ask(ctx context.Context, backends map[string]*backend) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.asked.IsZero() && time.Since(r.asked) < readyFor {
+		return r.err
+	}
+	// The answer is for others too, so that one who goes away must not spoil it.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), healthWithin)
+	defer cancel()
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	var failures []error
+	for _, b := range backends {
+		wg.Go(func() {
+			if err := b.health(ctx); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				failures = append(failures, err)
+			}
+		})
+	}
+	wg.Wait()
+	r.asked, r.err = time.Now(), errors.Join(failures...)
+	return r.err
+}
+
+// latencyBounds are the upper bounds of Latency's buckets, in seconds.
+var latencyBounds = [...]float64{0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10}
+
+// Latency counts how long something took.
+type Latency struct {
+	buckets [len(latencyBounds) + 1]atomic.Uint64
+	nanos   atomic.Int64
+}
+
+func newLatency() *Latency { return &Latency{} }
+
+func (l *Latency) observe(d time.Duration) {
+	i, _ := slices.BinarySearch(latencyBounds[:], d.Seconds())
+	l.buckets[i].Add(1)
+	l.nanos.Add(int64(d))
+}
+
+// Totals returns how many were counted, their sum in seconds, and how many took
+// at most so many seconds each.
+func (l *Latency) Totals() (count uint64, sum float64, atMost map[float64]uint64) {
+	atMost = make(map[float64]uint64, len(latencyBounds))
+	for i, bound := range latencyBounds {
+		count += l.buckets[i].Load()
+		atMost[bound] = count
+	}
+	return count + l.buckets[len(latencyBounds)].Load(), time.Duration(l.nanos.Load()).Seconds(), atMost
+}
+
+// BackendStatus is how a backend stands, for whoever runs the server.
+type BackendStatus struct {
+	Name     string
+	Driver   string
+	Running  bool
+	Restarts int64    // of the driver's process
+	Apply    *Latency // of batches of changes
+}
+
+// Backends returns the backends that a board needs, by name.
+func (h *Host) Backends() []BackendStatus {
+	all := make([]BackendStatus, 0, len(h.backends))
+	for _, b := range h.backends {
+		status := BackendStatus{Name: b.config.Name, Driver: b.config.Driver, Apply: b.latency}
+		if r := b.running.Load(); r != nil {
+			status.Running = true
+			if r.restarts != nil {
+				status.Restarts = r.restarts()
+			}
+		}
+		all = append(all, status)
+	}
+	slices.SortFunc(all, func(a, b BackendStatus) int { return cmp.Compare(a.Name, b.Name) })
+	return all
+}
+
+// Gauge is a board with its contents, for whoever runs the server.
+type Gauge struct {
+	Tenant, Board string
+	Ready         bool
+	Counts        *board.Counts    // nil if they cannot be had
+	Waiting       int64            // claim calls that wait now
+	Events        map[string]int64 // what this host did, by the name of the event
+}
+
+// Gauges counts at most so many boards, by tenant and name, until ctx ends.
+func (h *Host) Gauges(ctx context.Context, most int) []Gauge {
+	var all []*served
+	for _, boards := range h.boards {
+		for _, s := range boards {
+			all = append(all, s)
+		}
+	}
+	slices.SortFunc(all, func(a, b *served) int {
+		return cmp.Or(cmp.Compare(a.config.Tenant, b.config.Tenant), cmp.Compare(a.config.Name, b.config.Name))
+	})
+	gauges := make([]Gauge, 0, min(most, len(all)))
+	for _, s := range all[:min(most, len(all))] {
+		g := Gauge{Tenant: s.config.Tenant, Board: s.config.Name}
+		if b := s.board.Load(); b != nil {
+			g.read(ctx, b)
+		}
+		gauges = append(gauges, g)
+	}
+	return gauges
+}
+
+func (g *Gauge) read(ctx context.Context, b *board.Board) {
+	g.Ready, g.Waiting = b.Status().Ready, b.Waiting()
+	if g.Ready && ctx.Err() == nil {
+		if counts, err := b.Count(ctx); err == nil {
+			g.Counts = &counts
+		}
+	}
+	m := b.Metrics()
+	g.Events = map[string]int64{
+		"posted": m.Posted.Load(), "posted_again": m.PostedAgain.Load(), "claimed": m.Claimed.Load(), "extended": m.Extended.Load(),
+		"consumed": m.Consumed.Load(), "abandoned": m.Abandoned.Load(), "expired": m.Expired.Load(), "exhausted": m.Exhausted.Load(),
+		"trashed": m.Trashed.Load(), "restored": m.Restored.Load(), "purged": m.Purged.Load(), "released": m.Released.Load(),
+		"stale_token": m.StaleTokens.Load(), "unknown_outcome": m.Unknown.Load(), "bad_record": m.BadRecords.Load(),
+	}
+}
