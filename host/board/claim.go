@@ -229,7 +229,7 @@ func (c *claimer) op(entries []*index.Entry, count int) driver.Op {
 		candidates[i] = driver.Candidate{Job: e.ID, Version: e.Version, Nonce: c.random.next(), Status: &records[i]}
 	}
 	op.Claim = &driver.ClaimSpec{
-		Candidates: candidates, Count: count, Owner: c.owner, Lease: c.lease, NoExpiry: c.noExpiry,
+		Candidates: candidates, Count: max(count, 1), Owner: c.owner, Lease: c.lease, NoExpiry: c.noExpiry,
 		Parts: driver.Details, Remember: c.remember, More: c.asked,
 	}
 	c.asked = true

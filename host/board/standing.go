@@ -169,15 +169,15 @@ func (a *alteration) look(ctx context.Context, items []int, again bool) []*stand
 
 // learn tells the index what came of an op, or returns the entry to put there.
 func (b *Board) learn(s *standing, op *driver.Op, r *driver.Result) *index.Entry {
+	if r.Kind == job.LeaseLost {
+		b.metrics.StaleTokens.Add(1)
+	}
 	if r.Record != nil && (r.Kind != job.NoKind || r.Repeated) {
 		b.absorb(r.Record)
 		return nil
 	}
 	switch r.Kind {
 	case job.NoKind:
-	case job.LeaseLost:
-		b.metrics.StaleTokens.Add(1)
-		return nil
 	case job.NotFound:
 		b.missing(op.Job)
 		return nil
