@@ -116,7 +116,8 @@ func exportedReceiver(d *ast.FuncDecl) bool {
 }
 
 // skippers may skip a test by themselves: the one package that does it for
-// everybody, and the suite, which asks a driver only for what it declares.
+// everybody, and the suite, which asks a driver only for what it declares. A
+// benchmark may always.
 var skippers = []string{"internal/testneed", "sdk/driver/drivertest/..."}
 
 func TestNobodySkips(t *testing.T) {
@@ -134,7 +135,7 @@ func TestNobodySkips(t *testing.T) {
 			if !ok || !slices.Contains([]string{"Skip", "Skipf", "SkipNow"}, method.Sel.Name) {
 				return true
 			}
-			if on, ok := method.X.(*ast.Ident); ok && slices.Contains([]string{"t", "b", "f", "tb"}, on.Name) {
+			if on, ok := method.X.(*ast.Ident); ok && slices.Contains([]string{"t", "f", "tb"}, on.Name) {
 				t.Errorf("%s: %s.%s: use internal/testneed, so that continuous integration sees it", s.position(call), on.Name, method.Sel.Name)
 			}
 			return true
