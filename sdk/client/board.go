@@ -45,12 +45,16 @@ type GetOptions struct {
 	Wait   time.Duration // how long to wait until every job has ended or is in the trash; at most 60 s
 }
 
-// Get returns the named jobs.
+// Get returns the named jobs. With a wait that ran out it returns none, and no
+// error.
 func (b *Board) Get(ctx context.Context, o GetOptions, uuids ...string) ([]*Job, error) {
 	request := &boarddv1.GetJobsRequest{Board: b.name, Uuids: uuids, Fields: o.Fields, Wait: duration(o.Wait)}
 	answer, err := call(ctx, b.client, "get", o.Wait, b.client.rpc.GetJobs, request)
 	if err != nil {
 		return nil, err
+	}
+	if o.Wait > 0 && len(answer.GetResults()) == 0 {
+		return nil, nil
 	}
 	return b.jobs("get", answer.GetResults(), len(uuids), func(i int) string { return uuids[i] })
 }
