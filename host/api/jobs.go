@@ -63,6 +63,9 @@ func (s *service) GetJobs(ctx context.Context, r *connect.Request[boarddv1.GetJo
 	if err != nil {
 		return nil, err
 	}
+	if wait > 0 && len(got) == 0 && len(ids.good) > 0 {
+		return answer(&boarddv1.GetJobsResponse{}) // the wait is over
+	}
 	return answer(&boarddv1.GetJobsResponse{Results: jobResults(ids, got, fields)})
 }
 
