@@ -21,7 +21,8 @@ func posted(n int) *Entry {
 	e := entry(n)
 	e.Priority = job.Priority(n%5 - 2)
 	e.Labels = []job.Label{
-		{Key: "a", Value: strconv.Itoa(n % 1000)}, {Key: "b", Value: strconv.Itoa(n * 7 % 1000)},
+		{Key: "a", Value: strconv.Itoa(n % 1000)},
+		{Key: "b", Value: strconv.Itoa(n * 7 % 1000)},
 		{Key: "c", Value: strconv.Itoa(n * 31 % 1000)},
 	}
 	return e

@@ -24,6 +24,7 @@ type siege struct {
 func (s *siege) next() driver.Position { return driver.Position(s.position.Add(1)) }
 
 func (s *siege) class(t *testing.T, rnd *rand.Rand) *Class {
+	t.Helper()
 	value := rnd.IntN(12)
 	c, err := s.ix.Class(t.Context(), strconv.Itoa(value), labelled(value))
 	if err != nil {
@@ -34,6 +35,7 @@ func (s *siege) class(t *testing.T, rnd *rand.Rand) *Class {
 
 // work waits for a job, holds it, and ends it in one of the ways there are.
 func (s *siege) work(t *testing.T, rnd *rand.Rand) bool {
+	t.Helper()
 	c := s.class(t, rnd)
 	w := s.ix.Waiter(c)
 	defer w.Close()
@@ -84,6 +86,7 @@ func (s *siege) work(t *testing.T, rnd *rand.Rand) bool {
 }
 
 func (s *siege) look(t *testing.T, rnd *rand.Rand) {
+	t.Helper()
 	changed := s.ix.Changed()
 	p := s.ix.Page(PageRequest{Limit: 50, Visit: 300, Unclaimed: true, Claimed: true})
 	for i := 1; i < len(p.Entries); i++ {
@@ -174,7 +177,9 @@ func TestNobodySleepsOverAJob(t *testing.T) {
 			key := strconv.Itoa(i % 10)
 			c, err := ix.Class(ctx, key, labelled(i%10))
 			if err != nil {
-				t.Error(err)
+				if ctx.Err() == nil { // else the others were so quick that nothing is left
+					t.Error(err)
+				}
 				return
 			}
 			if i >= workers-5 {

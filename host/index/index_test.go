@@ -157,3 +157,48 @@ func TestClassSeesItsOwn(t *testing.T) {
 		t.Errorf("rank %d %v, want 18", rank, ok)
 	}
 }
+
+func TestOldestReady(t *testing.T) {
+	t.Parallel()
+	ix := New()
+	if got := ix.Count(); got != (Counts{}) {
+		t.Errorf("%+v of nothing", got)
+	}
+	for n := 1; n <= 3*ageGroups; n++ {
+		ix.Put(entry(1000 + n))
+	}
+	old := entry(1)
+	old.Priority = job.VeryLow
+	ix.Put(old)
+	if got := ix.Count().OldestReadyAt; !got.Equal(old.CreatedAt) {
+		t.Errorf("oldest %v, want %v", got, old.CreatedAt)
+	}
+	ix.Put(claimedBy(old, 1<<20, "w", time.Hour))
+	if got, want := ix.Count().OldestReadyAt, entry(1001).CreatedAt; !got.Equal(want) {
+		t.Errorf("oldest %v, want %v", got, want)
+	}
+}
+
+// TestMemoryIsLetGo has a board that was large once.
+func TestMemoryIsLetGo(t *testing.T) {
+	t.Parallel()
+	ix := New()
+	const n = 20 * slabSize
+	for i := 1; i <= n; i++ {
+		ix.Put(entry(i))
+	}
+	for i := 1; i <= n; i++ {
+		ix.Remove(id(i), n+1)
+	}
+	ix.Forget(n + 1)
+	ix.check(t)
+	kept := 0
+	for _, c := range ix.rows.chunks {
+		if c != nil {
+			kept++
+		}
+	}
+	if kept > 2 || len(ix.removed.queue) != 0 || len(ix.removed.at) != 0 {
+		t.Errorf("kept: %d chunks of rows, %d and %d of removed jobs", kept, len(ix.removed.queue), len(ix.removed.at))
+	}
+}

@@ -75,11 +75,15 @@ func (ix *Index) check(t testing.TB) {
 			t.Fatalf("label %d: %d references, want %d", h, got, refs)
 		}
 	}
-	got := []int{ix.ids.len, ix.all.len(), ix.ready.len(), len(ix.reserved), int(ix.claimed),
+	got := []int{
+		ix.ids.len, ix.all.len(), ix.ready.len(), len(ix.reserved), int(ix.claimed),
 		len(ix.delays.items) + len(ix.leases.items), len(ix.names.handles), len(ix.labels.handles),
-		rows}
-	want := []int{ix.ids.len, ix.ids.len, count[ready], count[reserved], count[claimed],
-		timed, len(names), len(labels), ix.ids.len}
+		rows,
+	}
+	want := []int{
+		ix.ids.len, ix.ids.len, count[ready], count[reserved], count[claimed],
+		timed, len(names), len(labels), ix.ids.len,
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Fatalf("sizes (ids, all, ready, reserved, claimed, timers, names, labels, rows):\n%s", diff)
 	}
