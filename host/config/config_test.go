@@ -282,6 +282,35 @@ func TestPathsThatCannotBeRead(t *testing.T) {
 	}
 }
 
+func TestDriversPathsAreRelativeToTheFile(t *testing.T) {
+	t.Parallel()
+	dir := write(t, map[string]string{"a.hcl": `
+backend "a" {
+  driver = "embedded"
+  config = { path = "store" }
+}
+backend "b" {
+  driver = "embedded"
+  config = { path = "/var/store" }
+}
+backend "c" {
+  driver = "strange"
+  config = { path = "store" }
+}
+backend "d" {
+  driver = "embedded"
+  config = { path = 7 }
+}
+`})
+	c := load(t, config.Source{Paths: []string{dir}})
+	want := []string{`{"path":"` + dir + `/store"}`, `{"path":"/var/store"}`, `{"path":"store"}`, `{"path":7}`}
+	for i, b := range c.Backends {
+		if got := string(b.Settings); got != want[i] {
+			t.Errorf("%s: got %s, want %s", b.Name, got, want[i])
+		}
+	}
+}
+
 func TestOverride(t *testing.T) {
 	t.Parallel()
 	dir := write(t, map[string]string{"a.hcl": `

@@ -162,6 +162,14 @@ type grantPlace struct {
 	tenants []string
 }
 
+// fileSettings names, for the drivers that boardd brings along, the settings of a
+// backend that are files: like every path in a configuration they are relative
+// to the file that they stand in. What the settings of a stranger's driver mean
+// only it knows; it gets them as they were written.
+var fileSettings = map[string][]string{
+	"embedded": {"path"},
+}
+
 func (l *loader) backend(s *section) {
 	b := Backend{Name: s.label}
 	var ok bool
@@ -173,7 +181,7 @@ func (l *loader) backend(s *section) {
 			s.wrong("driver", "%v", err)
 		}
 	}
-	b.Settings = s.object("config")
+	b.Settings = s.object("config", fileSettings[b.Driver]...)
 	b.Tenants, ok = s.texts("tenants")
 	if ok && len(b.Tenants) == 0 {
 		s.wrong("tenants", "the list is empty; leave it out for every board of the configuration")

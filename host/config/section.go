@@ -1,6 +1,7 @@
 package config
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -209,7 +210,8 @@ func (s *section) texts(name string) ([]string, bool) {
 }
 
 // object reads a driver's settings as JSON and remembers where each one stands.
-func (s *section) object(name string) []byte {
+// The files are those settings, as dotted paths, that name a file or folder.
+func (s *section) object(name string, files ...string) []byte {
 	empty := []byte("{}")
 	value, ok := s.value(name)
 	if !ok {
@@ -220,12 +222,36 @@ func (s *section) object(name string) []byte {
 		return empty
 	}
 	s.remember(s.body.Attributes[name].Expr, []string{name})
-	text, err := jsonOf(value)
+	plain, err := plainOf(value)
+	if err != nil {
+		s.wrong(name, "%v", err)
+		return empty
+	}
+	for _, path := range files {
+		s.resolveIn(plain, strings.Split(path, "."))
+	}
+	text, err := json.Marshal(plain)
 	if err != nil {
 		s.wrong(name, "%v", err)
 		return empty
 	}
 	return text
+}
+
+// resolveIn makes the path at a place within settings relative to the file that
+// they stand in, if there is one.
+func (s *section) resolveIn(settings any, at []string) {
+	object, ok := settings.(map[string]any)
+	if !ok {
+		return
+	}
+	if len(at) > 1 {
+		s.resolveIn(object[at[0]], at[1:])
+		return
+	}
+	if path, ok := object[at[0]].(string); ok && path != "" {
+		object[at[0]] = resolve(s.file, path)
+	}
 }
 
 // remember walks an object as it is written down.

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -68,15 +67,7 @@ func wholeNumber(v cty.Value) (int64, bool) {
 	return n, accuracy == big.Exact
 }
 
-// jsonOf writes a value as JSON.
-func jsonOf(v cty.Value) ([]byte, error) {
-	plain, err := plainOf(v)
-	if err != nil {
-		return nil, err
-	}
-	return json.Marshal(plain)
-}
-
+// plainOf returns a value as encoding/json takes it.
 func plainOf(v cty.Value) (any, error) {
 	t := v.Type()
 	switch {
