@@ -33,6 +33,9 @@ func (s *service) WatchBoard(ctx context.Context, r *connect.Request[boarddv1.Wa
 	ctx, release := s.untilStop(ctx)
 	defer release()
 	controller, _ := ctx.Value(controllerKey{}).(*http.ResponseController)
+	if err := stream.Send(nil); err != nil { // the headers, so that the client knows that it watches
+		return &job.Error{Kind: job.Interrupted, Err: err}
+	}
 	for event, err := range b.Watch(ctx, r.Msg.GetFrom()) {
 		if err != nil {
 			if cause := context.Cause(ctx); errors.Is(cause, errStopping) {

@@ -66,6 +66,9 @@ func (s *service) GetJobs(ctx context.Context, r *connect.Request[boarddv1.GetJo
 	if wait > 0 && len(got) == 0 && len(ids.good) > 0 {
 		return answer(&boarddv1.GetJobsResponse{}) // the wait is over
 	}
+	if len(got) == 0 && len(ids.good) > 0 {
+		return answer(&boarddv1.GetJobsResponse{}) // the wait was over first
+	}
 	return answer(&boarddv1.GetJobsResponse{Results: jobResults(ids, got, fields)})
 }
 

@@ -1,0 +1,92 @@
+package api_test
+
+import (
+	"bytes"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+)
+
+func TestMetrics(t *testing.T) {
+	t.Parallel()
+	c := settings()
+	c.MetricsListen = "127.0.0.1:0"
+	s := serveWith(t, c, quiet())
+	post(t, s, "a", "b")
+	held := claim(t, s, `{"board":"default","owner":"w"}`)[0]
+	s.must(t, workerSecret, "ConsumeJobs", `{"board":"default","claims":[`+held.ref()+`]}`, nil)
+	s.call(t, rootSecret, "CountJobs", `{"board":"nowhere"}`)
+	s.call(t, "", "CountJobs", `{"board":"default"}`)
+	for name, text := range map[string]string{
+		"with a token":      s.do(t, http.MethodGet, "/metrics", metricsSecret, "").body,
+		"on metrics_listen": (&server{url: "http://" + s.api.MetricsAddr().String(), client: s.client}).do(t, http.MethodGet, "/metrics", "", "").body,
+	} {
+		for _, want := range []string{
+			`boardd_build_info{go="go`, `version="1.2.3"} 1`,
+			`boardd_jobs{board="default",state="ready",tenant="default"} 1`,
+			`boardd_jobs{board="default",state="ready",tenant="acme"} 0`,
+			`boardd_job_events_total{board="default",event="posted",tenant="default"} 2`,
+			`boardd_job_events_total{board="default",event="claimed",tenant="default"} 1`,
+			`boardd_job_events_total{board="default",event="consumed",tenant="default"} 1`,
+			`boardd_job_events_total{board="default",event="expired",tenant="default"} 0`,
+			`boardd_oldest_ready_seconds{board="default",tenant="default"} `,
+			`boardd_board_ready{board="secrets",tenant="acme"} 1`,
+			`boardd_call_seconds_count{call="PostJobs",code="ok"} 1`,
+			`boardd_call_seconds_count{call="CountJobs",code="not_found"} 1`,
+			`boardd_refused_requests_total{code="unauthenticated"} 1`,
+			`boardd_driver_apply_seconds_count{backend="store",driver="memory"} `,
+			`boardd_driver_restarts_total{backend="store",driver="memory"} 0`,
+		} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s: there is no %s", name, want)
+			}
+		}
+	}
+	side := &server{url: "http://" + s.api.MetricsAddr().String(), client: s.client}
+	if r := side.do(t, http.MethodPost, rpc+"WhoAmI", rootSecret, `{}`); r.status != http.StatusNotFound {
+		t.Errorf("a call on metrics_listen: %d %s", r.status, r.body)
+	}
+}
+
+// memory is a writer that may be read.
+type memory struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (m *memory) Write(p []byte) (int, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.b.Write(p)
+}
+
+func (m *memory) String() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.b.String()
+}
+
+// TestLogHoldsNoSecrets looks for everything in the log that must not be there.
+func TestLogHoldsNoSecrets(t *testing.T) {
+	t.Parallel()
+	var log memory
+	s := serveWith(t, settings(), slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	s.must(t, rootSecret, "PostJobs", `{"board":"default","jobs":[{"name":"a","details":{"password":"opensesame"}}]}`, nil)
+	held := claim(t, s, `{"board":"default","owner":"w"}`)[0]
+	s.must(t, workerSecret, "ConsumeJobs", `{"board":"default","claims":[`+held.ref()+`]}`, nil)
+	s.call(t, "not-the-right-secret", "PostJobs", `{"board":"default"}`)
+	s.call(t, viewerSecret, "PostJobs", `{"board":"default","jobs":[{"details":{"password":"opensesame"}}]}`)
+	text := log.String()
+	for _, secret := range []string{rootSecret, workerSecret, viewerSecret, "not-the-right-secret", "opensesame", held.Token} {
+		if strings.Contains(text, secret) {
+			t.Errorf("the log holds %q:\n%s", secret, text)
+		}
+	}
+	for _, want := range []string{"call=PostJobs", "code=permission_denied", "token=viewer", "tenant=default", "board=default", "request="} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the log has no %s:\n%s", want, text)
+		}
+	}
+}
