@@ -1,0 +1,176 @@
+package drivertest
+
+import (
+	"time"
+
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+var boardChecks = []check{
+	{name: "board/status", run: boardStatus},
+	{name: "board/again", run: boardAgain},
+	{name: "board/drop", run: boardDrop},
+	{name: "board/not-open", run: boardNotOpen},
+	{name: "board/observe", run: boardObserve},
+	{name: "board/beside", run: boardBeside},
+	{name: "board/health", run: boardHealth},
+}
+
+func boardStatus(e *env) {
+	s, c := e.status, e.caps()
+	if s.Generation == 0 || s.Window <= 0 || s.Loss != "" {
+		e.Errorf("a new board has generation %d, window %v and loss %q: want at least 1, more than 0, and none", s.Generation, s.Window, s.Loss)
+	}
+	switch s.Durability {
+	case driver.Volatile, driver.Delayed, driver.Durable, driver.Replicated:
+	default:
+		e.Errorf("the durability is %q", s.Durability)
+	}
+	if len(c.Encodings) == 0 || c.MaxBatch < 1 || c.InFlight < 1 || c.MaxCandidates < 1 || c.MaxDetails < 1 || c.MaxRecord < 1 {
+		e.Errorf("the capabilities are not complete: %+v", c)
+	}
+	for i, name := range c.Encodings {
+		p := posting("encoded")
+		switch name {
+		case job.JSON.String():
+		case job.Msgpack.String():
+			p.Encoding, p.Details = job.Msgpack, []byte{0x81, 0xa1, 'a', 0x01}
+		default:
+			e.Errorf("encoding %d is %q, which nobody knows", i, name)
+			continue
+		}
+		p.Digest = digest(p)
+		e.must(postOp(p))
+		rec := e.read(p.ID)
+		e.samePosting(&rec.Posting, p, true)
+	}
+}
+
+func boardAgain(e *env) {
+	p := e.post()
+	c := e.claim(p.ID, "w")
+	spec := e.suite.spec(e.name)
+	spec.Memory, spec.Window = e.status.Memory, 2*time.Hour
+	status, err := e.driver.OpenBoard(e.Context(), spec)
+	if err != nil {
+		e.Fatalf("OpenBoard again: %v", err)
+	}
+	if status.Generation != e.status.Generation || status.Loss != "" || status.Position < c.Position {
+		e.Errorf("opened again: generation %d, loss %q, position %d; want %d, none, at least %d",
+			status.Generation, status.Loss, status.Position, e.status.Generation, c.Position)
+	}
+	e.state(p.ID, job.Claimed, "its board was opened again")
+	e.must(byToken(driver.Remove, c))
+}
+
+func boardDrop(e *env) {
+	p := e.post()
+	e.must(plain(driver.SetAside, e.post().ID))
+	e.must(plain(driver.Remove, e.post().ID))
+	e.put(e.shelf(), "a", "b", 0)
+	for range 2 { // a board that does not exist is dropped already
+		if err := e.driver.DropBoard(e.Context(), e.name); err != nil {
+			e.Fatalf("DropBoard: %v", err)
+		}
+	}
+	if _, err := e.driver.OpenBoard(e.Context(), e.suite.spec(e.name)); err != nil {
+		e.Fatalf("OpenBoard after DropBoard: %v", err)
+	}
+	e.state(p.ID, job.Unknown, "its board was dropped")
+	for _, set := range []driver.Set{driver.OpenJobs, driver.TrashedJobs, driver.EndedJobs} {
+		if list, _ := e.scan(driver.ScanRequest{Set: set}); len(list) > 0 {
+			e.Errorf("a dropped board, opened again, has %d jobs in set %d", len(list), set)
+		}
+	}
+	_, err := e.driver.Documents().Get(e.Context(), e.shelf(), "a")
+	e.wantKind(err, job.NotFound, "Get of a dropped board's document")
+	e.must(postOp(p))
+}
+
+func boardNotOpen(e *env) {
+	e.name = boardName("never opened")
+	r := e.do(postOp(posting("nowhere")))
+	if r.Kind != job.Precondition {
+		e.Errorf("Apply on a board that is not open: got %v, want FAILED_PRECONDITION", outcome(&r))
+	}
+	_, err := e.driver.Read(e.Context(), e.name, []job.ID{newID()}, 0)
+	e.wantKind(err, job.Precondition, "Read on a board that is not open")
+	_, err = e.driver.Count(e.Context(), e.name)
+	e.wantKind(err, job.Precondition, "Count on a board that is not open")
+	steps := 0
+	for _, err := range e.driver.Scan(e.Context(), e.name, driver.ScanRequest{}) {
+		e.wantKind(err, job.Precondition, "Scan on a board that is not open")
+		steps++
+	}
+	for _, err := range e.driver.Watch(e.Context(), e.name, 0) {
+		e.wantKind(err, job.Precondition, "Watch on a board that is not open")
+		steps++
+	}
+	if steps != 2 {
+		e.Errorf("a scan and a watch on a board that is not open took %d steps: want one error each", steps)
+	}
+}
+
+// boardObserve checks that an observed board can be read and not be changed.
+func boardObserve(e *env) {
+	p := e.post()
+	c := e.claim(p.ID, "w")
+	aside := e.post()
+	e.must(plain(driver.SetAside, aside.ID))
+	v := e.put(e.shelf(), "a", "b", 0)
+	before, beforeAside := e.read(p.ID), e.read(aside.ID)
+	spec := e.suite.spec(e.name)
+	spec.Observe = true
+	if _, err := e.driver.OpenBoard(e.Context(), spec); err != nil {
+		e.Fatalf("OpenBoard to observe: %v", err)
+	}
+	ops := []driver.Op{
+		postOp(posting("not here")), claimOp("w", long, p.ID), plain(driver.Restore, aside.ID), plain(driver.Purge, aside.ID),
+		plain(driver.Update, p.ID), plain(driver.Remove, p.ID), plain(driver.SetAside, p.ID),
+	}
+	for _, kind := range tokenOps {
+		ops = append(ops, byToken(kind, c))
+	}
+	for _, op := range ops {
+		e.refused(op, job.Precondition, "the board is only observed")
+	}
+	e.unchanged(&before, "an op on an observed board")
+	e.unchanged(&beforeAside, "an op on an observed board")
+	_, err := e.driver.Documents().Put(e.Context(), e.shelf(), driver.Document{Name: "a", Data: []byte("c")}, v)
+	e.wantKind(err, job.Precondition, "Put on an observed board")
+	e.wantKind(e.driver.Documents().Delete(e.Context(), e.shelf(), "a", v), job.Precondition, "Delete on an observed board")
+	if list, _ := e.scan(driver.ScanRequest{}); len(list) != 1 {
+		e.Errorf("a scan of an observed board found %d jobs, want 1", len(list))
+	}
+	if _, err := e.driver.OpenBoard(e.Context(), e.suite.spec(e.name)); err != nil {
+		e.Fatalf("OpenBoard to serve: %v", err)
+	}
+	e.must(byToken(driver.Remove, c))
+}
+
+// boardBeside checks that two boards know nothing of each other.
+func boardBeside(e *env) {
+	other := &env{T: e.T, suite: e.suite, driver: e.driver, name: boardName("beside")}
+	other.openBoard(nil)
+	p := e.post()
+	other.state(p.ID, job.Unknown, "posted on another board")
+	other.must(postOp(p)) // the same uuid
+	c := e.claim(p.ID, "w")
+	other.state(p.ID, job.Unclaimed, "claimed on another board")
+	other.taken(claimOp("w", long, newID()), job.NotFound, "not here")
+	mine := other.claim(p.ID, "w")
+	other.refused(byToken(driver.Remove, c), job.LeaseLost, "the token is another board's")
+	e.must(byToken(driver.Remove, c))
+	other.state(p.ID, job.Claimed, "consumed on another board")
+	other.must(byToken(driver.Remove, mine))
+}
+
+func boardHealth(e *env) {
+	if err := e.driver.Health(e.Context()); err != nil {
+		e.Errorf("Health: %v", err)
+	}
+	if e.driver.Documents() == nil {
+		e.Errorf("Documents is nil")
+	}
+}

@@ -1,0 +1,128 @@
+package drivertest
+
+import (
+	"context"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/driver/memdriver"
+)
+
+func openMemory(t T) driver.Driver {
+	d, err := memdriver.Open(t.Context(), driver.Config{})
+	if err != nil {
+		t.Fatalf("memdriver: %v", err)
+	}
+	return d
+}
+
+// memory is the harness of memdriver.
+func memory() Harness {
+	return Harness{
+		Open: openMemory,
+		Forgetful: func(name string) (driver.BoardSpec, int) {
+			return driver.BoardSpec{Name: name, Settings: []byte(`{"events":` + strconv.Itoa(16) + `}`)}, 16
+		},
+	}
+}
+
+// TestRealTime runs the suite as for a driver with a store of its own: one
+// driver for all checks, and real leases.
+func TestRealTime(t *testing.T) {
+	t.Parallel()
+	Run(t, memory())
+}
+
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	h := memory()
+	h.Only = []string{"post", "claim/order"}
+	var names []string
+	summary := Check(t.Context(), h, func(f Finding) {
+		names = append(names, f.Check)
+		for _, p := range f.Problems {
+			t.Errorf("%s: %s", f.Check, p)
+		}
+	})
+	if want := len(postChecks) + 1; summary.Passed != want || len(names) != want || summary.Failed != 0 {
+		t.Errorf("got %+v and reports on %q, want %d checks passed", summary, names, want)
+	}
+}
+
+// TestCheckFails checks that failing, panicking and Fatalf are findings.
+func TestCheckFails(t *testing.T) {
+	t.Parallel()
+	for name, open := range map[string]func(T) driver.Driver{
+		"fatal": func(t T) driver.Driver { t.Fatalf("no store"); return nil },
+		"panic": func(T) driver.Driver { panic("no store") },
+	} {
+		var problems int
+		summary := Check(t.Context(), Harness{Open: open}, func(f Finding) { problems += len(f.Problems) })
+		if summary.Failed != 1 || problems != 1 {
+			t.Errorf("%s in Open: got %+v and %d problems, want one finding", name, summary, problems)
+		}
+	}
+}
+
+// TestCheckEnds checks that the end of the context ends the run and that
+// everything is closed.
+func TestCheckEnds(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var opened, closed atomic.Int64
+	h := Harness{PerCheck: true, Open: func(t T) driver.Driver {
+		opened.Add(1)
+		t.Cleanup(func() { closed.Add(1) })
+		return openMemory(t)
+	}}
+	reports := 0
+	Check(ctx, h, func(Finding) {
+		reports++
+		cancel()
+	})
+	if reports == 0 || reports >= len(Names()) || opened.Load() != closed.Load() {
+		t.Errorf("%d of %d checks were reported after the context ended; %d drivers opened, %d closed",
+			reports, len(Names()), opened.Load(), closed.Load())
+	}
+}
+
+func TestNamesAreUnique(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for _, name := range Names() {
+		if seen[name] {
+			t.Errorf("two checks are named %s", name)
+		}
+		seen[name] = true
+	}
+}
+
+// FuzzPrograms runs programs made of the fuzzer's bytes: memdriver against
+// itself, so that whatever depends on chance or on what was there before shows.
+func FuzzPrograms(f *testing.F) {
+	f.Add([]byte{})
+	f.Add([]byte("0123456789abcdefghijklmnopqrstuvwxyz"))
+	f.Add([]byte{0, 1, 0, 0, 2, 0, 1, 3, 9, 9, 9, 5, 5, 5, 5, 5, 1, 2, 3, 4, 5, 6, 7, 8, 9})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		synctest.Test(t, func(t *testing.T) {
+			s := &suite{harness: memory(), bubble: true}
+			e := &env{T: t, suite: s, driver: s.open(t), name: "fuzzed"}
+			e.openBoard(nil)
+			choose := func(n int) int {
+				if len(data) == 0 {
+					return 0
+				}
+				b := data[0]
+				data = data[1:]
+				return int(b) % n
+			}
+			if trouble := e.program(choose, min(len(data)/4+1, 200)); trouble != "" {
+				t.Error(trouble)
+			}
+		})
+	})
+}

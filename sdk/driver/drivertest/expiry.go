@@ -1,0 +1,166 @@
+package drivertest
+
+import (
+	"time"
+
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+var expiryChecks = []check{
+	{name: "expiry/token", run: expiryToken},
+	{name: "expiry/not-before", run: expiryNotBefore},
+	{name: "expiry/lapsed", run: expiryLapsed},
+	{name: "expiry/claimed-again", run: expiryClaimedAgain},
+	{name: "expiry/extended", run: expiryExtended},
+	{name: "expiry/hold", run: expiryHold},
+}
+
+// expiryToken checks that a token is worth nothing once its lease ran out,
+// though nobody else has claimed the job.
+func expiryToken(e *env) {
+	var claims []driver.Claimed
+	for range tokenOps {
+		claims = append(claims, e.claimFor(e.post().ID, "w", job.MinLease))
+	}
+	e.lapse()
+	for i, kind := range tokenOps {
+		before := e.read(claims[i].Job)
+		e.refused(byToken(kind, claims[i]), job.LeaseLost, "its lease ran out")
+		e.unchanged(&before, "an op after the lease ran out")
+		if before.Holder != nil && before.Holder.Left > 0 {
+			e.Errorf("the lease ran out, and has %v left", before.Holder.Left)
+		}
+	}
+	byOwner := plain(driver.Remove, claims[0].Job)
+	byOwner.Must, byOwner.Owner = driver.HeldByOwner, "w"
+	e.refused(byOwner, job.NotClaimed, "its lease ran out")
+}
+
+// expiryNotBefore checks that a lease counts until its end.
+func expiryNotBefore(e *env) {
+	const lease = 2 * time.Second
+	id := e.post().ID
+	begun := time.Now()
+	c := e.claimFor(id, "w", lease)
+	lapsed := byToken(driver.Release, c)
+	lapsed.Must = driver.Lapsed
+	aside := byToken(driver.SetAside, c)
+	aside.Must = driver.Lapsed
+	early := func(r driver.Result) bool { return r.Kind == job.Precondition }
+	for time.Since(begun) < lease-lease/4 {
+		ops := []driver.Result{e.do(lapsed), e.do(aside)}
+		taken := e.do(claimOp("another", long, id))
+		if since := time.Since(begun); since >= lease-50*time.Millisecond {
+			break // too slow a machine to tell
+		}
+		if !early(ops[0]) || !early(ops[1]) || len(taken.Claims) > 0 {
+			e.Errorf("%v after a claim for %v: the release of a lapsed claim got %v, its trashing %v, and another claim %d jobs: want none",
+				time.Since(begun), lease, outcome(&ops[0]), outcome(&ops[1]), len(taken.Claims))
+			return
+		}
+		if ops[0].Left <= 0 || ops[0].Left > lease {
+			e.Errorf("the rest of the lease is %v, says the refusal: want more than 0 and at most %v", ops[0].Left, lease)
+		}
+		e.wait(lease / 8)
+	}
+	e.eventually("a claim of 2s that can be released as lapsed", func() bool { r := e.do(lapsed); return r.Kind == job.NoKind })
+}
+
+func expiryLapsed(e *env) {
+	list := e.posts(4)
+	var claims []driver.Claimed
+	for _, p := range list {
+		claims = append(claims, e.claimFor(p.ID, "w", job.MinLease))
+	}
+	e.lapse()
+	want := []job.State{job.Unclaimed, job.Complete, job.Trashed, job.Claimed}
+	for i, kind := range []driver.OpKind{driver.Release, driver.Remove, driver.SetAside, driver.Update} {
+		op := byToken(kind, claims[i])
+		op.Must, op.Event, op.Request = driver.Lapsed, job.Expired, random16()
+		first := e.must(op)
+		e.again(op, &first, "the same again")
+		e.state(list[i].ID, want[i], "after its lapsed claim was ended")
+	}
+	// The worker that comes late learns that it lost its lease.
+	e.refused(byToken(driver.Release, claims[0]), job.LeaseLost, "its lapsed claim was released by somebody else")
+	e.refused(byToken(driver.SetAside, claims[2]), job.LeaseLost, "its lapsed claim was ended by somebody else")
+	e.refused(byToken(driver.Remove, claims[0]), job.LeaseLost, "its lapsed claim was released by somebody else")
+	e.claim(list[0].ID, "another")
+	again := byToken(driver.SetAside, claims[0])
+	again.Must = driver.Lapsed
+	e.refused(again, job.LeaseLost, "the lapsed claim has ended, and the job is another's")
+	e.state(list[0].ID, job.Claimed, "by another")
+}
+
+func expiryClaimedAgain(e *env) {
+	p := e.post()
+	old := e.claimFor(p.ID, "w", job.MinLease)
+	version := e.readParts(p.ID, 0).Version
+	e.taken(claimOp("another", long, p.ID), job.AlreadyClaimed, "the lease still runs")
+	e.lapse()
+	op := claimOp("another", long, p.ID)
+	op.Claim.Candidates[0].Version = version - 1
+	if version > 1 {
+		e.taken(op, job.Aborted, "the claim has lapsed, and the version is an old one")
+	}
+	op.Claim.Candidates[0].Version = version
+	r := e.must(op)
+	if len(r.Claims) != 1 {
+		e.Fatalf("a job whose claim has lapsed was passed over: %s", goneKinds(r.Gone))
+	}
+	if now := r.Claims[0].Token; now.Generation == old.Token.Generation && now.Epoch <= old.Token.Epoch {
+		e.Errorf("the next claim has epoch %d, the lapsed one had %d: want it to grow", now.Epoch, old.Token.Epoch)
+	}
+	for _, kind := range tokenOps {
+		if r := e.refused(byToken(kind, old), job.LeaseLost, "another has the job"); r.Owner != "another" {
+			e.Errorf("LeaseLost names %q as the present owner, want another", r.Owner)
+		}
+	}
+	lapsed := byToken(driver.Release, old)
+	lapsed.Must = driver.Lapsed
+	e.refused(lapsed, job.LeaseLost, "another has the job")
+	e.must(byToken(driver.Remove, r.Claims[0]))
+}
+
+// expiryExtended checks that extensions keep a claim alive past its first end.
+func expiryExtended(e *env) {
+	const lease = 2 * time.Second
+	c := e.claimFor(e.post().ID, "w", lease)
+	for range 2 {
+		op := byToken(driver.Extend, c)
+		op.Lease = lease
+		begun := time.Now()
+		r := e.do(op)
+		if r.Kind != job.NoKind {
+			e.Errorf("an extension in time: got %v", outcome(&r))
+			return
+		}
+		e.wait(lease/2 + lease/8)
+		if rec := e.read(c.Job); time.Since(begun) < lease && (rec.Holder == nil || rec.Holder.Left <= 0) {
+			e.Errorf("a lease extended in time ran out: %+v", rec.Holder)
+		}
+	}
+	e.must(byToken(driver.Extend, c))
+	e.must(byToken(driver.Remove, c))
+}
+
+// expiryHold checks that a held job may be claimed when its time has come.
+func expiryHold(e *env) {
+	until, whileFor := e.post(), e.post()
+	const held = time.Second
+	op := plain(driver.Update, until.ID)
+	op.Hold = &driver.Hold{Until: time.Now().Add(held)}
+	e.must(op)
+	op = plain(driver.Update, whileFor.ID)
+	op.Hold = &driver.Hold{For: held}
+	r := e.must(op)
+	if r.NotBefore.IsZero() {
+		e.Errorf("an op with a hold did not say when it ends")
+	}
+	for _, p := range []*driver.Posting{until, whileFor} {
+		e.eventually("a job whose hold of a second is over can be claimed", func() bool {
+			return len(e.do(claimOp("w", long, p.ID)).Claims) == 1
+		})
+	}
+}

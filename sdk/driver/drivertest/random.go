@@ -1,0 +1,323 @@
+package drivertest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/driver/memdriver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+var randomChecks = []check{{name: "random/programs", run: randomPrograms}}
+
+const (
+	defaultPrograms = 24
+	programSteps    = 60
+	programJobs     = 4
+)
+
+// randomPrograms runs random programs on the driver and on memdriver, and
+// compares what they say after each step.
+func randomPrograms(e *env) {
+	seed := e.suite.harness.Seed
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	programs := e.suite.harness.Programs
+	if programs == 0 {
+		programs = defaultPrograms
+	}
+	for i := range uint64(programs) {
+		random := rand.New(rand.NewPCG(seed+i, 0))
+		if trouble := e.program(random.IntN, programSteps); trouble != "" {
+			e.Errorf("a random program, found again with Seed: %d and Programs: 1: %s", seed+i, trouble)
+			return
+		}
+	}
+}
+
+// A twin is one thing as the driver under test has it, and as memdriver has it.
+type twin[V any] struct{ subject, model V }
+
+// A character is a job of a program and all that is known of it.
+type character struct {
+	posting  *driver.Posting
+	tokens   []twin[job.Token]
+	versions []twin[uint64]
+}
+
+// A play is a program while it runs.
+type play struct {
+	*env
+	choose func(n int) int // what happens next: a number below n
+	model  driver.Driver
+	cast   []*character
+	done   []twin[driver.Op] // for retries
+	script []string
+}
+
+// program runs steps steps, and returns the first difference.
+func (e *env) program(choose func(int) int, steps int) string {
+	e.Helper()
+	model, err := memdriver.Open(e.Context(), driver.Config{})
+	if err != nil {
+		e.Fatalf("memdriver: %v", err)
+	}
+	defer func() { _ = model.Close() }() // it only ends streams
+	if _, err := model.OpenBoard(e.Context(), driver.BoardSpec{Name: e.name}); err != nil {
+		e.Fatalf("memdriver: %v", err)
+	}
+	p := &play{env: e, choose: choose, model: model}
+	for range programJobs {
+		p.cast = append(p.cast, &character{posting: posting("job of a program")})
+	}
+	for i := range steps {
+		if trouble := p.step(); trouble != "" {
+			return fmt.Sprintf("step %d: %s\nthe last steps were:\n  %s", i+1, trouble, strings.Join(p.script[max(0, len(p.script)-12):], "\n  "))
+		}
+	}
+	return ""
+}
+
+// step takes one step and compares.
+func (p *play) step() string {
+	if p.suite.bubble && p.choose(12) == 0 {
+		p.script = append(p.script, "wait until a short lease has run out")
+		p.lapse()
+		return p.compareJobs()
+	}
+	var ops twin[driver.Op]
+	if len(p.done) > 0 && p.choose(6) == 0 {
+		ops = p.done[p.choose(len(p.done))]
+	} else {
+		ops = p.invent()
+		ops.subject.Request = random16()
+		ops.model.Request = ops.subject.Request
+		p.done = append(p.done, ops)
+	}
+	subject := p.apply(ops.subject)[0]
+	model := p.model.Apply(p.Context(), p.name, []driver.Op{ops.model})[0]
+	p.script = append(p.script, p.tell(&ops.subject)+": "+outcome(&model)+" "+goneKinds(model.Gone))
+	if trouble := p.compareResults(&ops.subject, &subject, &model); trouble != "" {
+		return trouble
+	}
+	for i := range subject.Claims {
+		c := p.character(subject.Claims[i].Job)
+		c.tokens = append(c.tokens, twin[job.Token]{subject.Claims[i].Token, model.Claims[i].Token})
+	}
+	return p.compareJobs()
+}
+
+func (p *play) character(id job.ID) *character {
+	for _, c := range p.cast {
+		if c.posting.ID == id {
+			return c
+		}
+	}
+	p.Fatalf("the driver answered about job %v, which nobody asked for", id)
+	return nil
+}
+
+// tell describes a step for people.
+func (p *play) tell(op *driver.Op) string {
+	text := describe(op)
+	for i, c := range p.cast {
+		if op.Job == c.posting.ID || op.Posting != nil && op.Posting.ID == c.posting.ID {
+			text += " of job " + itoa(uint64(i))
+		}
+		if op.Claim == nil {
+			continue
+		}
+		for _, candidate := range op.Claim.Candidates {
+			if candidate.Job == c.posting.ID {
+				text += fmt.Sprintf(" of job %d at version %d", i, candidate.Version)
+			}
+		}
+	}
+	for _, c := range p.cast {
+		for n, t := range c.tokens {
+			if op.Token == t.subject {
+				text += " with its token " + itoa(uint64(n))
+			}
+		}
+	}
+	if op.Owner != "" {
+		text += " by " + op.Owner
+	}
+	if op.Version != 0 {
+		text += " at version " + itoa(op.Version)
+	}
+	return text
+}
+
+// invent makes up an op.
+func (p *play) invent() twin[driver.Op] {
+	c := p.cast[p.choose(len(p.cast))]
+	switch p.choose(10) {
+	case 0, 1:
+		posting := *c.posting
+		if p.choose(4) == 0 {
+			posting.Name = "another name"
+			posting.Digest = digest(&posting)
+		}
+		op := postOp(&posting)
+		return twin[driver.Op]{op, op}
+	case 2, 3, 4:
+		return p.inventClaim()
+	}
+	kinds := []driver.OpKind{
+		driver.Extend, driver.Update, driver.Update, driver.Release, driver.Release, driver.Remove, driver.SetAside, driver.Restore, driver.Purge,
+	}
+	op := plain(kinds[p.choose(len(kinds))], c.posting.ID)
+	if op.Kind == driver.Extend {
+		op.Lease = p.lease()
+	}
+	if op.Kind != driver.Restore && op.Kind != driver.Purge {
+		musts := []driver.Must{driver.HeldByToken, driver.HeldByToken, driver.HeldByOwner, driver.Lapsed, driver.Held, driver.Free, driver.Whatever}
+		op.Must = musts[p.choose(len(musts))]
+	}
+	op.Owner = p.owner()
+	if op.Must == driver.Held && p.choose(2) == 0 {
+		op.Owner = ""
+	}
+	if op.Kind != driver.Extend {
+		p.decorate(&op)
+	}
+	return p.address(c, op)
+}
+
+func (p *play) owner() string { return []string{"ann", "bob"}[p.choose(2)] }
+
+// lease is a lease that runs out only where time is cheap.
+func (p *play) lease() time.Duration {
+	if p.suite.bubble && p.choose(2) == 0 {
+		return job.MinLease
+	}
+	return long
+}
+
+// decorate adds what an op may change.
+func (p *play) decorate(op *driver.Op) {
+	if p.choose(3) == 0 {
+		status := []byte("status " + itoa(uint64(p.choose(100))))
+		op.Status = &status
+	}
+	if p.choose(4) == 0 {
+		op.Hold = []*driver.Hold{{}, {Always: true}, {For: time.Hour}}[p.choose(3)]
+	}
+	if p.caps().Attachments && p.choose(4) == 0 {
+		op.Attach = []driver.Attachment{{Name: "a", Data: []byte(itoa(uint64(p.choose(9))))}, {Name: "b", Delete: p.choose(2) == 0}}
+	}
+	if op.Kind == driver.Remove && p.choose(2) == 0 {
+		op.Ending = &driver.Ending{Outcome: job.Outcome(1 + p.choose(3))}
+		if p.choose(2) == 0 {
+			op.Ending.Keep, op.Ending.Data = time.Hour, []byte("final")
+			op.Ending.KeepAttached = p.choose(2) == 0
+		}
+	}
+}
+
+// address gives each side its own token and version.
+func (p *play) address(c *character, op driver.Op) twin[driver.Op] {
+	ops := twin[driver.Op]{op, op}
+	if needsToken := op.Must == driver.HeldByToken || op.Must == driver.Lapsed; needsToken {
+		t := twin[job.Token]{subject: job.Token{Generation: 1, Epoch: 1, Nonce: random16()}}
+		t.model = t.subject
+		if n := len(c.tokens); n > 0 {
+			t = c.tokens[max(n-1-p.choose(3)/2, 0)]
+		}
+		ops.subject.Token, ops.model.Token = t.subject, t.model
+	}
+	if n := len(c.versions); n > 0 && p.choose(5) == 0 {
+		v := c.versions[max(n-1-p.choose(3)/2, 0)]
+		ops.subject.Version, ops.model.Version = v.subject, v.model
+	}
+	return ops
+}
+
+func (p *play) inventClaim() twin[driver.Op] {
+	subject := driver.ClaimSpec{Owner: p.owner(), Lease: p.lease(), Count: 1 + p.choose(2), Remember: p.choose(3) == 0, More: p.choose(3) == 0}
+	model := subject
+	first := p.choose(len(p.cast))
+	for i := range 1 + p.choose(len(p.cast)) {
+		c := p.cast[(first+i)%len(p.cast)]
+		candidate := driver.Candidate{Job: c.posting.ID, Nonce: random16()}
+		if p.choose(4) == 0 {
+			status := []byte("claimed " + itoa(uint64(p.choose(100))))
+			candidate.Status = &status
+		}
+		other := candidate
+		if n := len(c.versions); n > 0 && p.choose(3) == 0 {
+			v := c.versions[max(n-1-p.choose(3)/2, 0)]
+			candidate.Version, other.Version = v.subject, v.model
+		}
+		subject.Candidates = append(subject.Candidates, candidate)
+		model.Candidates = append(model.Candidates, other)
+	}
+	op := func(spec *driver.ClaimSpec) driver.Op {
+		return driver.Op{Kind: driver.Claim, Claim: spec, Event: job.ClaimedEvent}
+	}
+	return twin[driver.Op]{op(&subject), op(&model)}
+}
+
+// compareResults says how the driver's answer differs from memdriver's.
+func (p *play) compareResults(op *driver.Op, subject, model *driver.Result) string {
+	switch {
+	case subject.Kind != model.Kind || subject.Repeated != model.Repeated:
+		return fmt.Sprintf("%s: got %v, want %v", p.tell(op), outcome(subject), outcome(model))
+	case (model.Kind == job.NotOwner || model.Kind == job.AlreadyClaimed) && subject.Owner != model.Owner:
+		return fmt.Sprintf("%s: names owner %q, want %q", p.tell(op), subject.Owner, model.Owner)
+	case len(subject.Claims) != len(model.Claims) || len(subject.Gone) != len(model.Gone):
+		return fmt.Sprintf("%s: got %d claims and passed over %s, want %d and %s",
+			p.tell(op), len(subject.Claims), goneKinds(subject.Gone), len(model.Claims), goneKinds(model.Gone))
+	}
+	for i, want := range model.Claims {
+		if got := subject.Claims[i]; got.Job != want.Job || got.Token.Nonce != want.Token.Nonce {
+			return fmt.Sprintf("%s: claim %d is of job %v, want %v, with the same nonce", p.tell(op), i, got.Job, want.Job)
+		}
+	}
+	for i, want := range model.Gone {
+		if got := subject.Gone[i]; got.Job != want.Job || got.Kind != want.Kind || got.Owner != want.Owner && want.Kind == job.AlreadyClaimed {
+			return fmt.Sprintf("%s: candidate %d was passed over as %v (%q), want %v (%q)", p.tell(op), i, got.Kind, got.Owner, want.Kind, want.Owner)
+		}
+	}
+	return ""
+}
+
+// compareJobs says how the jobs differ.
+func (p *play) compareJobs() string {
+	const parts = driver.Details | driver.Attached | driver.FinalData
+	ids := make([]job.ID, len(p.cast))
+	for i, c := range p.cast {
+		ids[i] = c.posting.ID
+	}
+	subject, err := p.driver.Read(p.Context(), p.name, ids, parts)
+	if err != nil || len(subject) != len(ids) {
+		return fmt.Sprintf("Read: %d records, %v", len(subject), err)
+	}
+	model, err := p.model.Read(p.Context(), p.name, ids, parts)
+	if err != nil {
+		return fmt.Sprintf("memdriver: %v", err)
+	}
+	for i, c := range p.cast {
+		if diff := meaning(&model[i], &subject[i]); diff != "" {
+			return fmt.Sprintf("job %d is not what it should be: %s", i, diff)
+		}
+		if n := len(c.versions); model[i].State != job.Unknown {
+			now := twin[uint64]{subject[i].Version, model[i].Version}
+			if n > 0 && (c.versions[n-1].subject == now.subject) != (c.versions[n-1].model == now.model) {
+				return fmt.Sprintf("job %d is at version %d, after %d: want it changed: %v",
+					i, now.subject, c.versions[n-1].subject, c.versions[n-1].model != now.model)
+			}
+			if n == 0 || c.versions[n-1] != now {
+				c.versions = append(c.versions, now)
+			}
+		} else {
+			c.versions = nil // purged: a job that is posted again begins anew
+		}
+	}
+	return ""
+}

@@ -1,0 +1,157 @@
+package drivertest
+
+import (
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// A transition is an op whose answer may be lost.
+type transition struct {
+	name    string
+	prepare func(e *env) (job.ID, driver.Op) // where to, and the op
+	later   func(e *env, id job.ID)          // what happens to the job after it
+}
+
+func claimThen(kind driver.OpKind, must driver.Must) func(e *env) (job.ID, driver.Op) {
+	return func(e *env) (job.ID, driver.Op) {
+		p := e.post()
+		op := byToken(kind, e.claim(p.ID, "w"))
+		op.Must, op.Owner = must, "w"
+		return p.ID, op
+	}
+}
+
+func free(kind driver.OpKind, must driver.Must) func(e *env) (job.ID, driver.Op) {
+	return func(e *env) (job.ID, driver.Op) {
+		op := plain(kind, e.post().ID)
+		op.Must = must
+		return op.Job, op
+	}
+}
+
+func inTrash(kind driver.OpKind) func(e *env) (job.ID, driver.Op) {
+	return func(e *env) (job.ID, driver.Op) {
+		p := e.post()
+		e.must(plain(driver.SetAside, p.ID))
+		return p.ID, plain(kind, p.ID)
+	}
+}
+
+// versioned makes the op ask for the version that the job has.
+func versioned(prepare func(e *env) (job.ID, driver.Op)) func(e *env) (job.ID, driver.Op) {
+	return func(e *env) (job.ID, driver.Op) {
+		id, op := prepare(e)
+		op.Version = e.readParts(id, 0).Version
+		return id, op
+	}
+}
+
+func claimAgain(e *env, id job.ID)   { e.claim(id, "another") }
+func restoreIt(e *env, id job.ID)    { e.must(plain(driver.Restore, id)) }
+func purgeIt(e *env, id job.ID)      { e.must(plain(driver.Purge, id)) }
+func updateIt(e *env, id job.ID)     { e.must(plain(driver.Update, id)) }
+func consumeIt(e *env, id job.ID)    { e.must(plain(driver.Remove, id)) }
+func restoreTake(e *env, id job.ID)  { restoreIt(e, id); claimAgain(e, id) }
+func claimConsume(e *env, id job.ID) { e.must(byToken(driver.Remove, e.claim(id, "another"))) }
+
+var transitions = []transition{
+	{"update-by-token", claimThen(driver.Update, driver.HeldByToken), updateIt},
+	{"update-by-token-at-version", versioned(claimThen(driver.Update, driver.HeldByToken)), consumeIt},
+	{"update", free(driver.Update, driver.Whatever), claimAgain},
+	{"update-at-version", versioned(free(driver.Update, driver.Whatever)), claimConsume},
+	{"release-by-token", claimThen(driver.Release, driver.HeldByToken), claimAgain},
+	{"release-by-token-then-consumed", claimThen(driver.Release, driver.HeldByToken), claimConsume},
+	{"release-by-token-at-version", versioned(claimThen(driver.Release, driver.HeldByToken)), updateIt},
+	{"release-by-owner", claimThen(driver.Release, driver.HeldByOwner), claimAgain},
+	{"release-by-person", claimThen(driver.Release, driver.Held), claimAgain},
+	{"remove-by-token", claimThen(driver.Remove, driver.HeldByToken), purgeIt},
+	{"remove-by-owner", claimThen(driver.Remove, driver.HeldByOwner), purgeIt},
+	{"remove-by-person", claimThen(driver.Remove, driver.Held), purgeIt},
+	{"remove-free", versioned(free(driver.Remove, driver.Free)), purgeIt},
+	{"aside-by-token", claimThen(driver.SetAside, driver.HeldByToken), restoreTake},
+	{"aside-by-token-then-purged", claimThen(driver.SetAside, driver.HeldByToken), purgeIt},
+	{"aside-by-owner", claimThen(driver.SetAside, driver.HeldByOwner), restoreIt},
+	{"aside-free", free(driver.SetAside, driver.Free), restoreTake},
+	{"restore", versioned(inTrash(driver.Restore)), claimAgain},
+	{"purge", versioned(inTrash(driver.Purge)), nil},
+}
+
+func retryChecks() []check {
+	list := []check{
+		{name: "retry/extend", run: retryExtend},
+		{name: "retry/other-request", run: retryOtherRequest},
+		{name: "retry/in-a-batch", run: retryInABatch},
+	}
+	for _, t := range transitions {
+		list = append(list, check{name: "retry/" + t.name, run: t.check})
+	}
+	return list
+}
+
+// check makes the transition, and repeats it at once and after the job was
+// changed by somebody else.
+func (t transition) check(e *env) {
+	id, op := t.prepare(e)
+	op.Request = random16()
+	first := e.must(op)
+	before := e.read(id)
+	e.again(op, &first, "at once")
+	e.again(op, &first, "and once more")
+	e.unchanged(&before, "a retry")
+	if t.later == nil {
+		return
+	}
+	t.later(e, id)
+	before = e.read(id)
+	e.again(op, &first, "after the job was changed since")
+	e.unchanged(&before, "a retry")
+}
+
+func retryExtend(e *env) {
+	c := e.claim(e.post().ID, "w")
+	op := byToken(driver.Extend, c)
+	op.Request = random16()
+	for range 3 {
+		if r := e.do(op); r.Kind != job.NoKind || r.Lease <= 0 {
+			e.Errorf("an extension, again: got %v with a lease of %v, want it done", outcome(&r), r.Lease)
+		}
+	}
+}
+
+// retryOtherRequest checks that only the same request is recognised.
+func retryOtherRequest(e *env) {
+	id := e.post().ID
+	op := plain(driver.Remove, id)
+	op.Request = random16()
+	e.must(op)
+	other := op
+	other.Request = random16()
+	e.refused(other, job.NotFound, "another request to remove a job that was removed")
+	elsewhere := op
+	elsewhere.Job = e.post().ID
+	r := e.do(elsewhere)
+	if r.Kind != job.NoKind || r.Repeated {
+		e.Errorf("the same request for another job: got %v, want it done for the first time", outcome(&r))
+	}
+	e.again(op, nil, "at last")
+}
+
+// retryInABatch repeats a whole batch, of which a part was done.
+func retryInABatch(e *env) {
+	list := e.posts(8)
+	var ops []driver.Op
+	for i, p := range list {
+		op := plain(driver.Remove, p.ID)
+		if i%2 == 0 {
+			op = byToken(driver.Remove, e.claim(p.ID, "w"))
+		}
+		op.Request = random16()
+		ops = append(ops, op)
+	}
+	e.apply(ops[:4]...)
+	for i, r := range e.apply(ops...) {
+		if r.Kind != job.NoKind || r.Repeated != (i < 4) {
+			e.Errorf("item %d of a batch of which the first 4 were done: got %v", i, outcome(&r))
+		}
+	}
+}

@@ -1,0 +1,42 @@
+package memdriver_test
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/driver/drivertest"
+	"github.com/boardd/boardd/sdk/driver/memdriver"
+)
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	drivertest.RunIn(t, synctest.Test, drivertest.Harness{
+		Open: func(t drivertest.T) driver.Driver {
+			d, err := memdriver.Open(t.Context(), driver.Config{})
+			if err != nil {
+				t.Fatalf("Open: %v", err)
+			}
+			return d
+		},
+		Store: lasting,
+		Forgetful: func(name string) (driver.BoardSpec, int) {
+			return driver.BoardSpec{Name: name, Settings: []byte(`{"events":16}`)}, 16
+		},
+		Programs: 100,
+	})
+}
+
+// lasting is a store in memory that closing does not end, to see that the
+// suite's restarts ask for nothing that the reference does not do.
+func lasting(t drivertest.T) func() driver.Driver {
+	d, err := memdriver.Open(t.Context(), driver.Config{})
+	if err != nil {
+		t.Fatalf("Open: %v", err)
+	}
+	return func() driver.Driver { return unclosed{d} }
+}
+
+type unclosed struct{ driver.Driver }
+
+func (unclosed) Close() error { return nil }
