@@ -7,5 +7,5 @@ import "syscall"
 // killGroup ends every process of a group. The process that it is named after may
 // be gone; its number is not given to another while the group has members.
 func killGroup(pid int) {
-	_ = syscall.Kill(-pid, syscall.SIGKILL) //nolint:errcheck // nobody is left
+	_ = syscall.Kill(-pid, syscall.SIGKILL)
 }

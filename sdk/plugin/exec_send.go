@@ -36,7 +36,7 @@ var opPool = sync.Pool{New: func() any { return new(pb.Op) }}
 // once.
 func encode(c *pendingCall, ops []driver.Op) []item {
 	items := make([]item, 0, len(ops))
-	m := opPool.Get().(*pb.Op) //nolint:errcheck // the pool has nothing else
+	m := opPool.Get().(*pb.Op)
 	defer func() {
 		m.Reset()
 		opPool.Put(m)
@@ -212,17 +212,17 @@ func (f *flight) encode(seq uint64, timeout time.Duration) *frame {
 	b = protowire.AppendTag(b, batchSeq, protowire.VarintType)
 	b = protowire.AppendVarint(b, seq)
 	b = protowire.AppendTag(b, batchTimeout, protowire.VarintType)
-	b = protowire.AppendVarint(b, uint64(timeout)) //nolint:gosec // not negative
+	b = protowire.AppendVarint(b, uint64(timeout))
 	tag := uint64(0)
 	for i, g := range f.groups {
 		b = protowire.AppendTag(b, batchBoards, protowire.BytesType)
-		b = protowire.AppendVarint(b, uint64(sizes[i])) //nolint:gosec // a size
+		b = protowire.AppendVarint(b, uint64(sizes[i]))
 		b = protowire.AppendTag(b, boardName, protowire.BytesType)
 		b = protowire.AppendString(b, g.lane.board)
 		for _, it := range g.items {
 			tag++
 			b = protowire.AppendTag(b, boardOps, protowire.BytesType)
-			b = protowire.AppendVarint(b, uint64(opSize(len(it.data)))) //nolint:gosec // a size
+			b = protowire.AppendVarint(b, uint64(opSize(len(it.data))))
 			b = protowire.AppendTag(b, opTag, protowire.VarintType)
 			b = append(b, byte(tag&0x7f|0x80), byte(tag>>7)) // always two bytes, so that sizes are known
 			b = append(b, it.data...)

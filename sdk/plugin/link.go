@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/plugin/internal/pb"
 )
 
@@ -101,7 +102,7 @@ func (l *unaryLink) exec(seq uint64, f *frame) {
 	var m pb.BatchResult
 	err := l.conn.Invoke(ctx, pb.Driver_ExecBatch_FullMethodName, f, &m, grpc.Trailer(&trailer))
 	if err != nil {
-		l.e.lost(seq, call{op: "exec", changes: true}.failed(ctx, err, trailer))
+		l.failed(seq, call{op: "exec", changes: true}.failed(ctx, err, trailer), status.Code(err), trailer)
 		return
 	}
 	if m.Seq == 0 {
@@ -120,7 +121,16 @@ func (l *unaryLink) exec(seq uint64, f *frame) {
 	}
 }
 
-// unaryBound is how long a call may take at most, whatever its caller allows.
+// failed tells the error of one call from the end of the driver.
+func (l *unaryLink) failed(seq uint64, err *job.Error, code codes.Code, trailer metadata.MD) {
+	if told := len(trailer.Get(kindTrailer)) > 0; code == codes.Unavailable && !told {
+		l.e.fail("the driver has gone: " + err.Message)
+		return
+	}
+	l.e.lost(seq, err)
+}
+
+// How long a call may take at most, whatever its caller allows.
 const (
 	infoTimeout      = 5 * time.Second
 	configureTimeout = 30 * time.Second

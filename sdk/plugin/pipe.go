@@ -25,7 +25,7 @@ func Pipe(ctx context.Context, program driver.Program, c driver.Config) (driver.
 	g := s.grpc(nil)
 	pb.RegisterDriverServer(g, s)
 	var serving sync.WaitGroup
-	serving.Go(func() { _ = g.Serve(listener) }) //nolint:errcheck // it returns when it is stopped
+	serving.Go(func() { _ = g.Serve(listener) })
 	p := pipe{server: g, serving: &serving}
 	d, err := p.open(ctx, listener, c)
 	if err != nil {
@@ -64,7 +64,7 @@ func (p *pipe) open(ctx context.Context, listener *bufconn.Listener, c driver.Co
 
 func (p *pipe) close() {
 	for _, conn := range p.conns {
-		_ = conn.Close() //nolint:errcheck // nothing is under way
+		_ = conn.Close()
 	}
 	p.server.Stop()
 	p.serving.Wait()

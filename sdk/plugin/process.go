@@ -154,7 +154,7 @@ func (p *Process) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.cold = raw.(*grpc.ClientConn) //nolint:errcheck // grpcPlugin gives nothing else
+	p.cold = raw.(*grpc.ClientConn)
 	p.hot, err = grpc.NewClient("passthrough:///driver", append(dialOptions(),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
@@ -252,9 +252,9 @@ func socketDir() (string, error) {
 // release frees what prepare made.
 func (c *child) release() {
 	if c.binary != nil {
-		_ = c.binary.Close() //nolint:errcheck // only read
+		_ = c.binary.Close()
 	}
 	if c.sockets != "" {
-		_ = os.RemoveAll(c.sockets) //nolint:errcheck // a temporary folder
+		_ = os.RemoveAll(c.sockets)
 	}
 }

@@ -36,6 +36,18 @@ func (p *Process) Open(ctx context.Context, c driver.Config) (driver.Driver, err
 // Exited is closed when the process has ended, for whatever reason.
 func (p *Process) Exited() <-chan struct{} { return p.exited }
 
+// Lost is closed when the driver of Open can not be used any more: its connection
+// broke, or it was closed, or it broke the contract. What Apply says after that
+// is about this process alone; a repetition at another may fare better.
+func (p *Process) Lost() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.driver == nil {
+		return p.exited
+	}
+	return p.driver.exec.done
+}
+
 // Ending says how the process ended, and the last that it wrote to standard
 // error; nil while it runs.
 func (p *Process) Ending() error {
@@ -80,6 +92,12 @@ func (p *Process) await() {
 	<-p.child.exited
 	p.child.readers.Wait()
 	close(p.exited)
+	p.mu.Lock()
+	r := p.driver
+	p.mu.Unlock()
+	if r != nil {
+		r.exec.fail("the driver's process ended")
+	}
 }
 
 // Kill ends the process: it lets it drain, asks it to stop, and ends it by force
@@ -90,7 +108,7 @@ func (p *Process) Kill() {
 	r, fault := p.driver, p.faultErr
 	p.mu.Unlock()
 	if r != nil && fault == nil && p.child.running() {
-		_ = r.Close() //nolint:errcheck // it ends in any case
+		_ = r.Close()
 		return
 	}
 	p.end()
@@ -99,7 +117,7 @@ func (p *Process) Kill() {
 // Abort ends the process at once and frees everything that belongs to it.
 func (p *Process) Abort() {
 	if p.child.started() {
-		_ = p.child.Kill(context.Background()) //nolint:errcheck // never fails
+		_ = p.child.Kill(context.Background())
 	}
 	p.end()
 }
@@ -124,7 +142,7 @@ func (p *Process) end() {
 		case <-timer.C:
 		}
 		if p.child.started() {
-			_ = p.child.Kill(context.Background()) //nolint:errcheck // never fails
+			_ = p.child.Kill(context.Background())
 			<-p.child.exited
 		}
 		p.mu.Lock()
@@ -134,10 +152,10 @@ func (p *Process) end() {
 			r.exec.fail("the driver was stopped")
 		}
 		if p.hot != nil {
-			_ = p.hot.Close() //nolint:errcheck // nothing is under way
+			_ = p.hot.Close()
 		}
 		if p.cold != nil {
-			_ = p.cold.Close() //nolint:errcheck // go-plugin may have closed it
+			_ = p.cold.Close()
 		}
 		select {
 		case <-stopped:

@@ -43,7 +43,7 @@ func logLines(in *bufio.Reader, each func(line []byte)) {
 		}
 		if err != nil {
 			if !errors.Is(err, io.EOF) {
-				_, _ = io.Copy(io.Discard, in) //nolint:errcheck // the deadline has passed
+				_, _ = io.Copy(io.Discard, in)
 			}
 			return
 		}
@@ -105,7 +105,7 @@ func (l *logRelay) line(line []byte) {
 		record = l.plain(now, string(line))
 	}
 	if h := l.out.Handler(); h.Enabled(context.Background(), record.Level) {
-		_ = h.Handle(context.Background(), record) //nolint:errcheck // there is nobody to tell
+		_ = h.Handle(context.Background(), record)
 	}
 }
 

@@ -162,7 +162,7 @@ func (s *server) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo,
 		return res, nil
 	}
 	status, trailer := failure(err)
-	_ = grpc.SetTrailer(ctx, trailer) //nolint:errcheck // only fails outside of a call
+	_ = grpc.SetTrailer(ctx, trailer)
 	return nil, status
 }
 

@@ -78,7 +78,7 @@ func (c *child) live(started chan<- error) {
 	if err != nil {
 		return
 	}
-	_ = c.cmd.Wait() //nolint:errcheck // the state says it all
+	_ = c.cmd.Wait()
 	killGroup(c.cmd.Process.Pid)
 	c.mu.Lock()
 	c.state = c.cmd.ProcessState
@@ -93,18 +93,18 @@ const outputGrace = 250 * time.Millisecond
 func (c *child) closeOutput(out, err *os.File) {
 	<-c.exited
 	timer := time.AfterFunc(outputGrace, func() {
-		_ = out.SetReadDeadline(time.Now()) //nolint:errcheck // closed: better still
-		_ = err.SetReadDeadline(time.Now()) //nolint:errcheck // likewise
+		_ = out.SetReadDeadline(time.Now())
+		_ = err.SetReadDeadline(time.Now())
 	})
 	c.readers.Wait()
 	timer.Stop()
-	_ = out.Close() //nolint:errcheck // only read
-	_ = err.Close() //nolint:errcheck // only read
+	_ = out.Close()
+	_ = err.Close()
 }
 
 // readStdout passes a good handshake on and logs the rest.
 func (c *child) readStdout(from *os.File, to *io.PipeWriter) {
-	defer func() { _ = to.Close() }() //nolint:errcheck // never fails
+	defer func() { _ = to.Close() }()
 	in := bufio.NewReaderSize(from, maxHandshake)
 	line, err := in.ReadSlice('\n')
 	c.mu.Lock()
@@ -119,9 +119,9 @@ func (c *child) readStdout(from *os.File, to *io.PipeWriter) {
 	c.problem = err
 	c.mu.Unlock()
 	if err != nil {
-		_ = c.Kill(context.Background()) //nolint:errcheck // never fails
+		_ = c.Kill(context.Background())
 	} else if len(line) > 0 {
-		_, _ = to.Write(line) //nolint:errcheck // go-plugin has gone
+		_, _ = to.Write(line)
 	}
 	logLines(in, func(line []byte) {
 		c.mu.Lock()
@@ -132,7 +132,7 @@ func (c *child) readStdout(from *os.File, to *io.PipeWriter) {
 }
 
 func (c *child) readStderr(from *os.File, to *io.PipeWriter) {
-	defer func() { _ = to.Close() }() //nolint:errcheck // never fails
+	defer func() { _ = to.Close() }()
 	logLines(bufio.NewReaderSize(from, 32<<10), func(line []byte) {
 		c.mu.Lock()
 		c.errors.end(line)
@@ -163,7 +163,7 @@ func (c *child) Kill(context.Context) error {
 	case <-c.exited:
 	default:
 		killGroup(c.cmd.Process.Pid)
-		_ = c.cmd.Process.Kill() //nolint:errcheck // gone already
+		_ = c.cmd.Process.Kill()
 	}
 	return nil
 }
@@ -172,7 +172,7 @@ func (c *child) Kill(context.Context) error {
 func (c *child) killUnless(done <-chan struct{}) {
 	select {
 	case <-c.began:
-		_ = c.Kill(context.Background()) //nolint:errcheck // never fails
+		_ = c.Kill(context.Background())
 	case <-done:
 	}
 }

@@ -40,7 +40,7 @@ var codeKinds = func() map[codes.Code]job.Kind {
 var trailerKinds = func() map[string]job.Kind {
 	m := make(map[string]job.Kind)
 	for k := range 256 {
-		if kind := job.Kind(uint8(k)); kind != job.NoKind && kind.String() != "INVALID_KIND" { //nolint:gosec // below 256
+		if kind := job.Kind(uint8(k)); kind != job.NoKind && kind.String() != "INVALID_KIND" {
 			m[kind.String()] = kind
 		}
 	}

@@ -14,7 +14,7 @@ func takeStdout() *os.File {
 	}
 	syscall.CloseOnExec(handshake)
 	if err := syscall.Dup3(syscall.Stderr, syscall.Stdout, 0); err != nil {
-		_ = syscall.Close(handshake) //nolint:errcheck // just made
+		_ = syscall.Close(handshake)
 		return os.Stdout
 	}
 	os.Stdout = os.Stderr

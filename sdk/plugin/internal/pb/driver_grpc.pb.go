@@ -117,8 +117,10 @@ type DriverClient interface {
 	// DocWatch streams first what there is, then a message with synced, then each
 	// change at once.
 	DocWatch(ctx context.Context, in *DocWatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[DocumentChanges], error)
-	// Health answers when the store does. It changes nothing, and is called about
-	// once a second with a deadline of one second.
+	// Health says whether the store answers. It changes nothing, and is called about
+	// once a second with a deadline of one second, within which it must answer even
+	// if the store does not (UNAVAILABLE): a driver that gives no answer three times
+	// running is taken for hung and killed.
 	Health(ctx context.Context, in *HealthRequest, opts ...grpc.CallOption) (*HealthResponse, error)
 	// Drain ends the driver's work: it refuses new calls (UNAVAILABLE), lets what
 	// is under way finish, releases the store, and answers then. Streams of Scan,
@@ -401,8 +403,10 @@ type DriverServer interface {
 	// DocWatch streams first what there is, then a message with synced, then each
 	// change at once.
 	DocWatch(*DocWatchRequest, grpc.ServerStreamingServer[DocumentChanges]) error
-	// Health answers when the store does. It changes nothing, and is called about
-	// once a second with a deadline of one second.
+	// Health says whether the store answers. It changes nothing, and is called about
+	// once a second with a deadline of one second, within which it must answer even
+	// if the store does not (UNAVAILABLE): a driver that gives no answer three times
+	// running is taken for hung and killed.
 	Health(context.Context, *HealthRequest) (*HealthResponse, error)
 	// Drain ends the driver's work: it refuses new calls (UNAVAILABLE), lets what
 	// is under way finish, releases the store, and answers then. Streams of Scan,

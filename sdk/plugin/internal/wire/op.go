@@ -47,10 +47,10 @@ func OpTo(m *pb.Op, tag uint32, op *driver.Op) {
 func OpFrom(m *pb.Op) (driver.Op, error) {
 	var r reader
 	op := driver.Op{
-		Kind:     driver.OpKind(r.enum(int32(m.Kind), int(driver.Purge), "the kind of an op")), //nolint:gosec // checked
+		Kind:     driver.OpKind(r.enum(int32(m.Kind), int(driver.Purge), "the kind of an op")),
 		Job:      r.bytes16(m.Job, "a job's id"),
 		Request:  r.bytes16(m.Request, "a request's id"),
-		Must:     driver.Must(r.enum(int32(m.Must), int(driver.Free), "must")), //nolint:gosec // checked
+		Must:     driver.Must(r.enum(int32(m.Must), int(driver.Free), "must")),
 		Token:    r.token(m.Token),
 		Owner:    m.Owner,
 		Version:  m.Version,
@@ -166,11 +166,11 @@ func limitsFrom(list []*pb.Limit) []driver.Limit {
 }
 
 func (r *reader) event(e pb.Event) job.EventType {
-	return job.EventType(r.enum(int32(e), int(job.Resync), "an event")) //nolint:gosec // checked
+	return job.EventType(r.enum(int32(e), int(job.Resync), "an event"))
 }
 
 func (r *reader) outcome(o pb.Outcome) job.Outcome {
-	return job.Outcome(r.enum(int32(o), int(job.Purged), "an outcome")) //nolint:gosec // checked
+	return job.Outcome(r.enum(int32(o), int(job.Purged), "an outcome"))
 }
 
 func (r *reader) parts(p uint32) driver.Parts {

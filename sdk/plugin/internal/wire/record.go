@@ -26,9 +26,9 @@ func (r *reader) posting(m *pb.Posting) driver.Posting {
 	}
 	return driver.Posting{
 		ID: r.bytes16(m.Id, "a job's id"), Name: m.Name,
-		Priority: job.Priority(m.Priority), //nolint:gosec // checked
+		Priority: job.Priority(m.Priority),
 		Book:     job.Book{UUID: m.BookUuid, Name: m.BookName},
-		Encoding: job.Encoding(r.enum(int32(m.Encoding), int(job.Msgpack), "an encoding")), //nolint:gosec // checked
+		Encoding: job.Encoding(r.enum(int32(m.Encoding), int(job.Msgpack), "an encoding")),
 		Details:  m.Details, Extra: m.Extra, Digest: r.bytes16(m.Digest, "a digest"),
 		CreatedAt: Time(m.CreatedAt), Sequence: m.Sequence,
 	}
@@ -60,7 +60,7 @@ func RecordFrom(m *pb.Record) (driver.Record, error) {
 func (r *reader) record(m *pb.Record) driver.Record {
 	rec := driver.Record{
 		Posting: r.posting(m.Posting),
-		State:   job.State(r.enum(int32(m.State), int(job.Trashed), "a state")), //nolint:gosec // checked
+		State:   job.State(r.enum(int32(m.State), int(job.Trashed), "a state")),
 		Status:  m.Status, Version: m.Version, Position: driver.Position(m.Position), NotBefore: Time(m.NotBefore),
 		Held: m.Held, ModifiedAt: Time(m.ModifiedAt), EndedAt: Time(m.EndedAt), Outcome: r.outcome(m.Outcome),
 		Final: m.Final, Attached: attachmentsFrom(m.Attached),

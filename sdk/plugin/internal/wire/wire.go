@@ -140,7 +140,7 @@ func (r *reader) enum(n int32, most int, what string) int32 {
 }
 
 func (r *reader) kind(n int32) job.Kind {
-	k := job.Kind(uint8(n)) //nolint:gosec // the range is checked below
+	k := job.Kind(uint8(n))
 	if n < 0 || n > math.MaxUint8 || k.String() == "INVALID_KIND" {
 		r.fail("%d is not a kind of error", n)
 		return job.NoKind
