@@ -36,7 +36,7 @@ var packages = map[string]line{
 	"host/board":                    {may: []string{"sdk/driver", "sdk/job", "sdk/nearest", "sdk/policy", "host/index"}, why: "one board: it has never heard of tenants, tokens, configuration or other boards"},
 	"host/tenant":                   {may: []string{"sdk/job", "sdk/nearest"}, tests: []string{"sdk/boardd/v1"}, why: "who may call what; it reaches nothing that could be called"},
 	"host/config":                   {may: []string{"sdk/driver", "sdk/job", "sdk/nearest", "host/tenant"}, why: "text to structs; it starts nothing"},
-	"host/supervisor":               {may: []string{"sdk/driver", "sdk/job", "sdk/plugin"}, why: "is itself a driver, so nobody above knows of processes"},
+	"host/supervisor":               {may: []string{"sdk/driver", "sdk/job", "sdk/plugin"}, tests: []string{"plugins/embedded"}, why: "is itself a driver, so nobody above knows of processes"},
 	"host":                          {may: []string{"sdk/driver", "sdk/job", "sdk/nearest", "sdk/plugin", "sdk/policy", "host/board", "host/config", "host/supervisor", "host/tenant"}, why: "the whole server without a network: nothing here speaks HTTP"},
 	"host/api":                      {may: []string{"sdk/boardd/...", "sdk/job", "sdk/nearest", "sdk/wirejson", "host", "host/board", "host/config", "host/tenant"}, tests: []string{"host/supervisor", "plugins/embedded", "sdk/client", "sdk/driver"}, why: "an adapter: it reaches a board through a session and no store at all"},
 	"plugins/embedded":              {may: []string{"sdk/driver", "sdk/job", "sdk/plugin"}, why: "a driver like anybody's: it may use what a stranger's may"},
