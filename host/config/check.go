@@ -33,6 +33,11 @@ func (l *loader) override() {
 	if c.Listen == "" {
 		c.Listen = DefaultListen
 	}
+	for _, path := range []*string{&c.DataDir, &c.PluginDir} {
+		if *path != "" {
+			*path = absolute(*path)
+		}
+	}
 }
 
 // check finds what is wrong between the parts of a configuration.

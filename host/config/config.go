@@ -14,8 +14,8 @@ import (
 // DefaultListen is where a server listens that is not told otherwise.
 const DefaultListen = "127.0.0.1:7422"
 
-// Config is the configuration of one server. Paths in it are absolute or
-// relative to the working directory, never to a file.
+// Config is the configuration of one server. Paths that Load puts into it are
+// absolute.
 type Config struct {
 	Listen            string // HOST:PORT; HOST may be empty for every address
 	MetricsListen     string // likewise; empty: metrics only at Listen, with a token

@@ -115,12 +115,22 @@ func (s *section) path(name string) (string, bool) {
 	return resolve(s.file, text), true
 }
 
-// resolve returns a path from a configuration file relative to that file.
+// resolve returns a path from a configuration file, which is relative to that
+// file, as an absolute one: a driver may run in another folder.
 func resolve(file, path string) string {
 	if filepath.IsAbs(path) {
 		return filepath.Clean(path)
 	}
-	return filepath.Join(filepath.Dir(file), path)
+	return absolute(filepath.Join(filepath.Dir(file), path))
+}
+
+// absolute returns a path as an absolute one, or as it is where the working
+// directory is gone.
+func absolute(path string) string {
+	if full, err := filepath.Abs(path); err == nil {
+		return full
+	}
+	return path
 }
 
 // truth reads a boolean.
