@@ -89,7 +89,7 @@ func (c *committer) do(ctx context.Context, ops, volume int, fn func(*txn) error
 func (c *committer) enqueue(w *work) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed {
+	if c.closed || c.store.dead.Load() {
 		return c.store.gone()
 	}
 	c.queue = append(c.queue, w)
@@ -255,13 +255,10 @@ func isFull(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG)
 }
 
-// fatal ends the process, and where a test keeps it alive the store is dead.
+// fatal ends the process: nobody can tell whether the transaction is on the
+// disk.
 func (c *committer) fatal(err error) error {
-	s := c.store
-	s.logger.Error("the store cannot be trusted any more; this process ends, and the next one reads what is on the disk",
-		"path", s.folder.path, "error", err)
-	s.dead.Store(true)
-	s.exit(1)
+	_ = c.store.fatal(err)
 	return &job.Error{Kind: job.OutcomeUnknown, Message: "the store failed while it made this change durable", Err: err}
 }
 

@@ -42,7 +42,7 @@ func (v *boardTx) step(op *driver.Op, j *jobRecord) (driver.Result, error) {
 	j.modified = v.at.wall.UnixNano()
 	result := v.done(j)
 	v.amend(op, j, &result)
-	return result, v.attach(j.sequence, op.Attach)
+	return result, v.attach(&j.posting, op.Attach)
 }
 
 // release ends the claim and leaves the job on the board.
@@ -87,12 +87,12 @@ func (v *boardTx) remove(op *driver.Op, s *subject) (driver.Result, error) {
 		return result, err
 	}
 	if !e.keepPosting {
-		if err := v.delete(inDetails, uintKey(j.sequence)); err != nil {
+		if err := v.dropDetails(&j.posting); err != nil {
 			return result, err
 		}
 	}
 	if !e.keepAttached {
-		if err := v.dropAttached(j.sequence); err != nil {
+		if err := v.dropAttached(&j.posting); err != nil {
 			return result, err
 		}
 	}
@@ -120,22 +120,22 @@ func (v *boardTx) endedOf(op *driver.Op, j *jobRecord) (*endedRecord, error) {
 	if !e.keepPosting {
 		e.posting = e.stripped().posting
 	}
+	e.attached = 0
+	if e.keepAttached {
+		e.attached = j.attached
+	}
 	return e, v.measure(e)
 }
 
 // measure adds what is kept beside a final record to its size.
 func (v *boardTx) measure(e *endedRecord) error {
-	key := uintKey(e.sequence)
 	if e.keepPosting {
-		details, err := v.get(inDetails, key)
-		if err != nil {
-			return err
-		}
-		e.size += int64(len(e.extra) + max(0, len(details)-checksumSize))
+		e.size += int64(len(e.extra)) + int64(e.details)
 	}
-	if !e.keepAttached {
+	if !e.keepAttached || e.attached == 0 {
 		return nil
 	}
+	key := uintKey(e.sequence)
 	attached, err := v.bucket(inAttached)
 	if err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -120,9 +121,10 @@ func (f *folder) close() error {
 	return errors.Join(f.lock.Truncate(0), f.lock.Close())
 }
 
-// prepare leaves a sound store in the folder, a new one if there is none. A new
-// one appears under its name only when it is whole and on the disk.
-func (f *folder) prepare() error {
+// prepare makes sure that there is a sound store in the folder, a new one if there
+// is none. A new one appears under its name only when it is whole and on the
+// disk.
+func (f *folder) prepare(logger *slog.Logger) error {
 	fresh := filepath.Join(f.path, newFile)
 	if err := os.Remove(fresh); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return unavailable(err)
@@ -130,7 +132,12 @@ func (f *folder) prepare() error {
 	_, err := os.Stat(f.file())
 	switch {
 	case err == nil:
-		return inspect(f.file())
+		heads, err := inspect(f.file())
+		if err == nil && heads < 2 {
+			logger.Warn("one of the two heads of the store is not sound: a change was cut off while it was written, or the disk lost something; "+
+				"the store is as the other head has it", "path", f.file())
+		}
+		return err
 	case !errors.Is(err, fs.ErrNotExist):
 		return unavailable(err)
 	}

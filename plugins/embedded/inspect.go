@@ -51,57 +51,60 @@ type meta struct {
 	high, txid uint64
 }
 
-// inspect refuses a file that is no store or that is damaged.
-func inspect(path string) error {
+// inspect refuses a file that is no store or that is damaged. It returns how
+// many of its two heads are sound.
+func inspect(path string) (heads int, err error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return unavailable(err)
+		return 0, unavailable(err)
 	}
 	defer f.Close() //nolint:errcheck // opened for reading
 	info, err := f.Stat()
 	if err != nil {
-		return unavailable(err)
+		return 0, unavailable(err)
 	}
-	if err := inspectFile(f, info.Size()); err != nil {
-		return &job.Error{Kind: job.Corrupt, Message: path + " is damaged or no store of boardd; put back a backup, or move it away to begin anew", Err: err}
+	if heads, err = inspectFile(f, info.Size()); err != nil {
+		return 0, &job.Error{Kind: job.Corrupt, Message: path + " is damaged or no store of boardd; put back a backup, or move it away to begin anew", Err: err}
 	}
-	return nil
+	return heads, nil
 }
 
-func inspectFile(f io.ReaderAt, size int64) error {
-	m, err := readMeta(f, size)
+func inspectFile(f io.ReaderAt, size int64) (heads int, err error) {
+	m, heads, err := readMeta(f, size)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	in := &inspection{file: f, size: size, pageSize: int64(m.pageSize), high: m.high}
 	if need := int64(m.high) * in.pageSize; m.high > uint64(size) || need > size {
-		return fmt.Errorf("the file has %d bytes, and its head names %d pages of %d bytes: it was cut off", size, m.high, m.pageSize)
+		return 0, fmt.Errorf("the file has %d bytes, and its head names %d pages of %d bytes: it was cut off", size, m.high, m.pageSize)
 	}
 	in.seen = make([]uint64, m.high/64+1)
 	in.seen[0] = 3
 	if m.freelist != noFreelist {
-		return errors.New("it was written by another program: boardd keeps no list of free pages in the file, and bbolt would believe this one")
+		return 0, errors.New("it was written by another program: boardd keeps no list of free pages in the file, and bbolt would believe this one")
 	}
-	return in.tree(m.root, bounds{}, 0)
+	return heads, in.tree(m.root, bounds{}, 0)
 }
 
-// readMeta returns the newer of the two heads that is sound.
-func readMeta(f io.ReaderAt, size int64) (meta, error) {
-	var best meta
-	found := false
+// readMeta returns the newer of the two heads, of those that are sound.
+func readMeta(f io.ReaderAt, size int64) (best meta, heads int, err error) {
 	consider := func(offset int64) {
-		if m, ok := metaAt(f, offset, size); ok && (!found || m.txid > best.txid) {
-			best, found = m, true
+		m, ok := metaAt(f, offset, size)
+		if !ok {
+			return
+		}
+		if heads++; heads == 1 || m.txid > best.txid {
+			best = m
 		}
 	}
 	consider(0)
 	for pageSize := int64(1024); pageSize <= maxPageSize; pageSize *= 2 {
 		consider(pageSize)
 	}
-	if !found {
-		return meta{}, errors.New("neither of its two heads is sound")
+	if heads == 0 {
+		return meta{}, 0, errors.New("neither of its two heads is sound")
 	}
-	return best, nil
+	return best, heads, nil
 }
 
 func metaAt(f io.ReaderAt, offset, size int64) (meta, bool) {

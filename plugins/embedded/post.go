@@ -25,7 +25,7 @@ func (v *boardTx) post(op *driver.Op) (driver.Result, error) {
 		posting: posting{
 			id: p.ID, digest: p.Digest, created: v.at.wall.UnixNano(), sequence: v.state.sequence,
 			priority: p.Priority, encoding: p.Encoding, name: []byte(p.Name), bookID: []byte(p.Book.UUID),
-			bookName: []byte(p.Book.Name), extra: p.Extra,
+			bookName: []byte(p.Book.Name), extra: p.Extra, details: uint64(len(p.Details)),
 		},
 		version: 1, position: v.next(), modified: v.at.wall.UnixNano(), notBefore: noTime, aside: noTime,
 		limits: appendLimits(make([]byte, 0, limitsSize(op.Limits)), op.Limits),
@@ -35,7 +35,7 @@ func (v *boardTx) post(op *driver.Op) (driver.Result, error) {
 	if err := v.putDetails(j.sequence, p.Details); err != nil {
 		return driver.Result{}, err
 	}
-	if err := v.attach(j.sequence, op.Attach); err != nil {
+	if err := v.attach(&j.posting, op.Attach); err != nil {
 		return driver.Result{}, err
 	}
 	if err := v.save(&j); err != nil {
@@ -132,15 +132,28 @@ func attachedKey(sequence uint64, name string) []byte {
 	return append(key, name...)
 }
 
+func (v *boardTx) dropDetails(p *posting) error {
+	if p.details == 0 {
+		return nil
+	}
+	return v.delete(inDetails, uintKey(p.sequence))
+}
+
 // attach writes and takes away attached records.
-func (v *boardTx) attach(sequence uint64, list []driver.Attachment) error {
+func (v *boardTx) attach(p *posting, list []driver.Attachment) error {
 	for i := range list {
 		a := &list[i]
-		key := attachedKey(sequence, a.Name)
-		var err error
-		if a.Delete {
+		key := attachedKey(p.sequence, a.Name)
+		there, err := v.get(inAttached, key)
+		switch {
+		case err != nil:
+		case a.Delete && there != nil:
+			p.attached--
 			err = v.delete(inAttached, key)
-		} else {
+		case !a.Delete:
+			if there == nil {
+				p.attached++
+			}
 			err = v.put(inAttached, kindAttached, key, len(a.Data), func(b []byte) []byte { return append(b, a.Data...) })
 		}
 		if err != nil {
@@ -151,12 +164,15 @@ func (v *boardTx) attach(sequence uint64, list []driver.Attachment) error {
 }
 
 // dropAttached takes all attached records of a job away.
-func (v *boardTx) dropAttached(sequence uint64) error {
+func (v *boardTx) dropAttached(p *posting) error {
+	if p.attached == 0 {
+		return nil
+	}
 	bucket, err := v.bucket(inAttached)
 	if err != nil {
 		return err
 	}
-	first := uintKey(sequence)
+	first := uintKey(p.sequence)
 	cursor := bucket.Cursor()
 	for key, _ := cursor.Seek(first); len(key) > 8 && string(key[:8]) == string(first); key, _ = cursor.Seek(first) {
 		if err := cursor.Delete(); err != nil {

@@ -1,7 +1,9 @@
 package embedded
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 
 	"go.etcd.io/bbolt"
@@ -72,7 +74,7 @@ func (v *view) decode(set ref, key, value []byte) (*driver.Record, error) {
 			return nil, err
 		}
 		rec := j.public(v.at)
-		return rec, addParts(rec, j.sequence, v.parts, v.details, v.attached)
+		return rec, addParts(rec, &j.posting, v.parts, v.details, v.attached)
 	}
 	var e endedRecord
 	if err := e.open(key, value); err != nil {
@@ -85,30 +87,27 @@ func (v *view) decode(set ref, key, value []byte) (*driver.Record, error) {
 		e = e.stripped()
 	}
 	rec := e.public(v.parts)
-	var beside driver.Parts
-	if e.keepPosting {
-		beside |= v.parts & driver.Details
-	}
-	if e.keepAttached {
-		beside |= v.parts & driver.Attached
-	}
-	return rec, addParts(rec, e.sequence, beside, v.details, v.attached)
+	return rec, addParts(rec, &e.posting, v.parts, v.details, v.attached)
 }
 
 // addParts adds what lies beside a job's record. A bucket that is nil is empty.
-func addParts(rec *driver.Record, sequence uint64, parts driver.Parts, details, attached *bbolt.Bucket) error {
-	key := uintKey(sequence)
-	if parts&driver.Details != 0 && details != nil {
-		if value := details.Get(key); value != nil {
-			body, err := unseal(kindDetails, key, value)
-			if err != nil {
-				return fmt.Errorf("its details: %w", err)
-			}
-			rec.Posting.Details = clone(body)
+func addParts(rec *driver.Record, p *posting, parts driver.Parts, details, attached *bbolt.Bucket) error {
+	key := uintKey(p.sequence)
+	if parts&driver.Details != 0 && p.details > 0 {
+		if details == nil {
+			return errors.New("its details are missing")
 		}
+		body, err := unseal(kindDetails, key, details.Get(key))
+		if err != nil || uint64(len(body)) != p.details {
+			return fmt.Errorf("its details, %d bytes: %w", p.details, cmp.Or(err, errShort))
+		}
+		rec.Posting.Details = clone(body)
 	}
-	if parts&driver.Attached == 0 || attached == nil {
+	if parts&driver.Attached == 0 || p.attached == 0 {
 		return nil
+	}
+	if attached == nil {
+		return errors.New("its attached records are missing")
 	}
 	cursor := attached.Cursor()
 	for k, value := cursor.Seek(key); len(k) > 8 && string(k[:8]) == string(key); k, value = cursor.Next() {
@@ -117,6 +116,9 @@ func addParts(rec *driver.Record, sequence uint64, parts driver.Parts, details, 
 			return fmt.Errorf("its attached record %q: %w", k[8:], err)
 		}
 		rec.Attached = append(rec.Attached, driver.Attachment{Name: string(k[8:]), Data: clone(body)})
+	}
+	if n := uint64(len(rec.Attached)); n != p.attached {
+		return fmt.Errorf("it has %d attached records, and %d are there", p.attached, n)
 	}
 	return nil
 }

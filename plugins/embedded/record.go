@@ -9,7 +9,7 @@ import (
 	"github.com/boardd/boardd/sdk/job"
 )
 
-// posting is what never changes of a job, but for its details. Its slices
+// posting is what was posted, but for the details themselves. Its slices
 // alias what it was decoded from.
 type posting struct {
 	id       job.ID
@@ -18,6 +18,8 @@ type posting struct {
 	sequence uint64
 	priority job.Priority
 	encoding job.Encoding
+	details  uint64 // how many bytes of them there are, so that their loss is noticed
+	attached uint64 // how many attached records there are, likewise; it does change
 	name     []byte
 	bookID   []byte
 	bookName []byte
@@ -30,6 +32,8 @@ func (p *posting) append(b []byte) []byte {
 	b = appendInt64(b, p.created)
 	b = binary.AppendUvarint(b, p.sequence)
 	b = append(b, byte(p.priority), byte(p.encoding))
+	b = binary.AppendUvarint(b, p.details)
+	b = binary.AppendUvarint(b, p.attached)
 	b = appendBytes(b, p.name)
 	b = appendBytes(b, p.bookID)
 	b = appendBytes(b, p.bookName)
@@ -43,6 +47,8 @@ func (p *posting) read(r *reader) {
 	p.sequence = r.uvarint()
 	p.priority = job.Priority(r.byte())
 	p.encoding = job.Encoding(r.byte())
+	p.details = r.uvarint()
+	p.attached = r.uvarint()
 	p.name = r.bytes()
 	p.bookID = r.bytes()
 	p.bookName = r.bytes()
@@ -51,7 +57,7 @@ func (p *posting) read(r *reader) {
 
 // size is at least what append adds.
 func (p *posting) size() int {
-	return 100 + len(p.name) + len(p.bookID) + len(p.bookName) + len(p.extra)
+	return 120 + len(p.name) + len(p.bookID) + len(p.bookName) + len(p.extra)
 }
 
 // public copies the posting, so that it outlives the transaction.

@@ -133,7 +133,7 @@ func (o options) filled() options {
 
 // start opens the file, which is looked through first.
 func (s *Store) start() (err error) {
-	if err := s.folder.prepare(); err != nil {
+	if err := s.folder.prepare(s.logger); err != nil {
 		return err
 	}
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
@@ -281,16 +281,13 @@ func (s *Store) read(prime func(), fn func(*bbolt.Tx) error) (err error) {
 	if s.dead.Load() {
 		return s.gone()
 	}
-	s.gate.RLock()
-	tx, err := s.db.Begin(false)
-	if err == nil && prime != nil {
-		prime()
-	}
-	s.gate.RUnlock()
-	if err != nil {
-		return unavailable(err)
-	}
+	// A page of the map that cannot be read is a panic here, and not the end of
+	// the process without a word.
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	tx, err := s.begin(prime)
+	if err != nil {
+		return err
+	}
 	defer func() {
 		if p := recover(); p != nil {
 			err = &job.Error{Kind: job.Corrupt, Message: "a page of " + s.folder.file() + " cannot be read", Err: fmt.Errorf("%v", p)}
@@ -300,6 +297,34 @@ func (s *Store) read(prime func(), fn func(*bbolt.Tx) error) (err error) {
 		}
 	}()
 	return fn(tx)
+}
+
+// begin begins a read under the gate. Where the head of the file cannot be
+// read, bbolt is left with its locks held, and nothing can go on.
+func (s *Store) begin(prime func()) (tx *bbolt.Tx, err error) {
+	s.gate.RLock()
+	defer s.gate.RUnlock()
+	defer func() {
+		if p := recover(); p != nil {
+			tx, err = nil, s.fatal(fmt.Errorf("the head of the store cannot be read: %v", p))
+		}
+	}()
+	if tx, err = s.db.Begin(false); err != nil {
+		return nil, unavailable(err)
+	}
+	if prime != nil {
+		prime()
+	}
+	return tx, nil
+}
+
+// fatal ends the process, and where a test keeps it alive the store is dead.
+func (s *Store) fatal(err error) error {
+	s.logger.Error("the store cannot be trusted any more; this process ends, and the next one reads what is on the disk",
+		"path", s.folder.path, "error", err)
+	s.dead.Store(true)
+	s.exit(1)
+	return &job.Error{Kind: job.Unavailable, Message: "the store failed", Err: err}
 }
 
 // board returns an open board.

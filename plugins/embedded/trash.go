@@ -80,10 +80,10 @@ func (v *boardTx) purgeTrashed(s *subject) (*endedRecord, error) {
 	if err := v.delete(inTrash, uintKey(s.at.key())); err != nil {
 		return nil, err
 	}
-	if err := v.delete(inDetails, uintKey(j.sequence)); err != nil {
+	if err := v.dropDetails(&j.posting); err != nil {
 		return nil, err
 	}
-	return &endedRecord{posting: j.posting, version: j.version}, v.dropAttached(j.sequence)
+	return &endedRecord{posting: j.posting, version: j.version}, v.dropAttached(&j.posting)
 }
 
 func (v *boardTx) purgeEnded(s *subject) (*endedRecord, error) {

@@ -204,15 +204,10 @@ func (v *boardTx) deleteFinal(key, expiry []byte) error {
 
 // dropBelongings takes away what was kept beside a final record.
 func (v *boardTx) dropBelongings(e *endedRecord) error {
-	if e.keepPosting {
-		if err := v.delete(inDetails, uintKey(e.sequence)); err != nil {
-			return err
-		}
+	if err := v.dropDetails(&e.posting); err != nil { // a bare posting has none
+		return err
 	}
-	if e.keepAttached {
-		return v.dropAttached(e.sequence)
-	}
-	return nil
+	return v.dropAttached(&e.posting)
 }
 
 // reach says how far back the tombstones really go.
