@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/boardd/boardd/host/config"
+)
+
+func (p *program) configCommand() *cobra.Command {
+	return p.group("config", "Check configuration files", "", p.configCheckCommand())
+}
+
+func (p *program) configCheckCommand() *cobra.Command {
+	var paths []string
+	c := p.command("check [--config FILE|DIR]...", "Check configuration files",
+		"It reads what boardd serve would read and says what is wrong, with file, line and\ncolumn. It starts no driver and opens no socket.",
+		"boardd config check --config /etc/boardd",
+		func(_ context.Context, args []string) error {
+			if len(args) > 0 {
+				return usagef("the files go into --config, got the argument %q", args[0])
+			}
+			return p.configCheck(p.configPaths(paths))
+		})
+	c.Flags().StringArrayVar(&paths, "config", nil, "file, or folder of *.hcl; may be repeated; BOARDD_CONFIG")
+	return c
+}
+
+// configPaths are the files that the flags or else the environment name.
+func (p *program) configPaths(given []string) []string {
+	if len(given) > 0 {
+		return given
+	}
+	return splitList(p.getenv("BOARDD_CONFIG"))
+}
+
+// finding is one thing that is wrong with a file, as -o json prints it.
+type finding struct {
+	File   string `json:"file"`
+	Line   int    `json:"line"`
+	Column int    `json:"column"`
+	Text   string `json:"text"`
+}
+
+func (p *program) configCheck(paths []string) error {
+	if len(paths) == 0 {
+		return usagef("which files? Give --config or BOARDD_CONFIG")
+	}
+	c, err := config.Load(config.Source{Paths: paths, Env: p.env})
+	var problems config.Problems
+	if err != nil && !errors.As(err, &problems) {
+		return err
+	}
+	list := make([]finding, len(problems))
+	for i, problem := range problems {
+		list[i] = finding{problem.Place.File, problem.Place.Line, problem.Place.Column, problem.Text}
+	}
+	if p.output == "json" {
+		if err := json.NewEncoder(p.out).Encode(map[string][]finding{"findings": list}); err != nil {
+			return err
+		}
+	} else {
+		for _, problem := range problems {
+			fmt.Fprintln(p.out, problem)
+		}
+	}
+	if len(problems) > 0 {
+		return findings("%d findings", len(problems))
+	}
+	if p.output != "json" {
+		fmt.Fprintf(p.out, "nothing is wrong: %d backends, %d boards, %d tenants, %d tokens\n",
+			len(c.Backends), len(c.Boards), len(c.Tenants), len(c.Tokens))
+	}
+	return nil
+}

@@ -1,0 +1,33 @@
+package main
+
+import (
+	"context"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/boardd/boardd/plugins/embedded"
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/plugin"
+)
+
+// builtin are the drivers that this program brings along.
+func builtin() map[string]func() driver.Program {
+	return map[string]func() driver.Program{"embedded": embedded.Program}
+}
+
+// driverCommand is how the server starts a built-in driver: as a process like
+// any other driver's.
+func (p *program) driverCommand() *cobra.Command {
+	c := p.command("driver NAME", "Be a driver, for a boardd that started this process", "", "boardd driver embedded",
+		func(_ context.Context, args []string) error {
+			programs := builtin()
+			if len(args) != 1 || programs[args[0]] == nil {
+				return usagef("want one of %s", strings.Join(sortedKeys(programs), ", "))
+			}
+			plugin.Serve(programs[args[0]]())
+			return nil
+		})
+	c.Hidden = true
+	return c
+}

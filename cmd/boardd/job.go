@@ -1,0 +1,69 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
+	"github.com/boardd/boardd/sdk/client"
+)
+
+func (p *program) jobCommand() *cobra.Command {
+	return p.group("job", "Post, look at, claim and end jobs", "",
+		p.jobPostCommand(), p.jobListCommand(), p.jobGetCommand(), p.jobCountCommand(), p.jobWaitCommand(),
+		p.jobWatchCommand(), p.jobExplainCommand(), p.jobClaimCommand(),
+		p.jobExtendCommand(), p.jobConsumeCommand(), p.jobAbandonCommand(), p.jobTrashCommand(),
+		p.jobRestoreCommand(), p.jobPurgeCommand(), p.jobReleaseCommand())
+}
+
+// jobRows makes a table of jobs; those that could not be had are left out.
+func jobRows(jobs []*client.Job) func(*table) {
+	return func(t *table) {
+		t.row("UUID", "NAME", "STATE", "PRIORITY", "ATTEMPT", "OWNER", "CREATED")
+		for _, j := range jobs {
+			if j != nil {
+				t.row(j.GetUuid(), j.GetName(), stateOf(j), j.GetPriority(), j.GetAttempt(), j.GetOwner(), j.GetCreatedAt())
+			}
+		}
+	}
+}
+
+// stateOf is a job's state and, when it has ended, how.
+func stateOf(j *client.Job) string {
+	if j.GetOutcome() == boarddv1.Outcome_NONE {
+		return j.GetState().String()
+	}
+	return j.GetState().String() + "/" + j.GetOutcome().String()
+}
+
+// jobLines shows all there is to say about one job.
+func jobLines(j *client.Job) func(*table) {
+	return func(t *table) {
+		t.line("uuid", j.GetUuid())
+		t.line("name", j.GetName())
+		t.line("state", stateOf(j))
+		t.line("priority", j.GetPriority())
+		t.line("owner", j.GetOwner())
+		t.line("lease until", j.GetLeaseExpiresAt())
+		if j.GetMaxAttempts() > 0 {
+			t.row("attempt:", text(j.GetAttempt())+" of "+text(j.GetMaxAttempts()))
+		} else {
+			t.line("attempt", j.GetAttempt())
+		}
+		t.line("not before", j.GetNotBefore())
+		t.line("created", j.GetCreatedAt())
+		t.line("modified", j.GetModifiedAt())
+		t.line("started", j.GetStartedAt())
+		t.line("ended", j.GetEndedAt())
+		t.line("labels", joined(j.GetLabels()))
+		if book := j.GetBook(); book.GetUuid() != "" || book.GetName() != "" {
+			t.line("book", strings.TrimSpace(book.GetUuid()+" "+book.GetName()))
+		}
+		t.line("last reason", j.GetLastReason())
+		t.line("details", j.GetDetails())
+		if raw := j.GetDetailsRaw(); raw != nil {
+			t.line("details", text(len(raw.GetData()))+" bytes of "+raw.GetEncoding())
+		}
+	}
+}

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
+	"github.com/boardd/boardd/sdk/client"
+)
+
+// longestWait is how long the server holds an answer at most.
+const longestWait = 60 * time.Second
+
+func (p *program) jobGetCommand() *cobra.Command {
+	var fields []string
+	c := p.command("get UUID...", "Show jobs", "A job that ended is shown as long as the board remembers it.",
+		"boardd job get 5f3b0c5e-8a55-4b3e-9d0e-2f6f4f1c7a11 --fields name,details",
+		func(ctx context.Context, args []string) error {
+			if err := uuids(args, true); err != nil {
+				return err
+			}
+			board, done, err := p.onBoard()
+			if err != nil {
+				return err
+			}
+			defer done()
+			jobs, err := board.Get(ctx, client.GetOptions{Fields: fields}, args...)
+			return p.showJobs(jobs, err)
+		})
+	c.Flags().StringSliceVar(&fields, "fields", nil, "show only these fields")
+	return c
+}
+
+// showJobs shows what a reading call returned: one job with everything, several
+// in a table.
+func (p *program) showJobs(jobs []*client.Job, err error) error {
+	if !partly(err) {
+		return err
+	}
+	shown := p.show(&boarddv1.GetJobsResponse{Results: jobResults(jobs, err)}, func(t *table) {
+		found := 0
+		for _, j := range jobs {
+			if j != nil {
+				found++
+			}
+		}
+		switch {
+		case found == 0:
+		case len(jobs) == 1:
+			jobLines(jobs[0])(t)
+		default:
+			jobRows(jobs)(t)
+		}
+	})
+	if err != nil {
+		return p.reading(err)
+	}
+	return shown
+}
+
+func (p *program) jobCountCommand() *cobra.Command {
+	return p.command("count", "Count the board's jobs", "ready and delayed make up unclaimed.", "boardd job count --board default",
+		func(ctx context.Context, args []string) error {
+			if len(args) > 0 {
+				return usagef("count takes no arguments; --board names the board")
+			}
+			board, done, err := p.onBoard()
+			if err != nil {
+				return err
+			}
+			defer done()
+			counts, err := board.Count(ctx)
+			if err != nil {
+				return err
+			}
+			return p.show(counts, func(t *table) {
+				t.line("ready", counts.GetReady())
+				t.line("delayed", counts.GetDelayed())
+				t.line("unclaimed", counts.GetUnclaimed())
+				t.line("claimed", counts.GetClaimed())
+				t.line("trashed", counts.GetTrashed())
+				t.line("complete", counts.GetComplete())
+				t.line("oldest ready", counts.GetOldestReadyAt())
+			})
+		})
+}
+
+func (p *program) jobWaitCommand() *cobra.Command {
+	var timeout duration
+	c := p.command("wait UUID...", "Wait until jobs have ended", "It returns when every one is COMPLETE or in the trash, and ends with 4 when --timeout\nran out before that.",
+		"boardd job wait 5f3b0c5e-8a55-4b3e-9d0e-2f6f4f1c7a11 --timeout 5m",
+		func(ctx context.Context, args []string) error {
+			if err := uuids(args, true); err != nil {
+				return err
+			}
+			return p.jobWait(ctx, args, &timeout)
+		})
+	c.Flags().Var(&timeout, "timeout", "how long to wait (default: for ever)")
+	return c
+}
+
+func (p *program) jobWait(ctx context.Context, args []string, timeout *duration) error {
+	board, done, err := p.onBoard()
+	if err != nil {
+		return err
+	}
+	defer done()
+	deadline := time.Now().Add(timeout.value())
+	for {
+		wait := longestWait
+		if timeout.set != nil {
+			wait = max(0, min(wait, time.Until(deadline)))
+		}
+		began := time.Now()
+		jobs, err := board.Get(ctx, client.GetOptions{Wait: wait}, args...)
+		if err != nil || len(jobs) > 0 && allEnded(jobs) {
+			return p.showJobs(jobs, err)
+		}
+		if timeout.set != nil && !time.Now().Before(deadline) {
+			jobs, err := board.Get(ctx, client.GetOptions{}, args...)
+			if err := p.showJobs(jobs, err); err != nil || allEnded(jobs) {
+				return err
+			}
+			return nothing("not every job ended within %v", timeout.value())
+		}
+		// A server that answers at once must not be asked without end.
+		if time.Since(began) < time.Second && wait > time.Second {
+			if err := pause(ctx, time.Second); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func allEnded(jobs []*client.Job) bool {
+	for _, j := range jobs {
+		if s := j.GetState(); s != boarddv1.State_COMPLETE && s != boarddv1.State_TRASHED {
+			return false
+		}
+	}
+	return true
+}
+
+// pause waits for d or until ctx ends.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}

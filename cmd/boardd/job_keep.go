@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/proto"
+
+	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
+	"github.com/boardd/boardd/sdk/client"
+)
+
+// byUUID makes a command that needs nothing but uuids.
+func (p *program) byUUID(use, short, long, example string,
+	do func(ctx context.Context, b *client.Board, uuids []string) (proto.Message, func(*table), error),
+) *cobra.Command {
+	return p.command(use+" UUID...", short, long, example, func(ctx context.Context, args []string) error {
+		if err := uuids(args, true); err != nil {
+			return err
+		}
+		return p.end(ctx, func(ctx context.Context, b *client.Board) (proto.Message, func(*table), error) {
+			return do(ctx, b, args)
+		})
+	})
+}
+
+func (p *program) jobRestoreCommand() *cobra.Command {
+	return p.byUUID("restore", "Put jobs from the trash back onto the board", "Their attempts count from the beginning.",
+		"boardd job restore 5f3b0c5e-8a55-4b3e-9d0e-2f6f4f1c7a11",
+		func(ctx context.Context, b *client.Board, uuids []string) (proto.Message, func(*table), error) {
+			err := b.Restore(ctx, uuids...)
+			return &boarddv1.RestoreJobsResponse{Results: results(err, len(uuids))}, doneRows("restored", uuids, err), err
+		})
+}
+
+func (p *program) jobPurgeCommand() *cobra.Command {
+	return p.byUUID("purge", "Remove jobs for good", "Nothing brings them back.",
+		"boardd job purge 5f3b0c5e-8a55-4b3e-9d0e-2f6f4f1c7a11",
+		func(ctx context.Context, b *client.Board, uuids []string) (proto.Message, func(*table), error) {
+			err := b.Purge(ctx, uuids...)
+			return &boarddv1.PurgeJobsResponse{Results: results(err, len(uuids))}, doneRows("purged", uuids, err), err
+		})
+}
+
+func (p *program) jobReleaseCommand() *cobra.Command {
+	var owner, reason string
+	c := p.byUUID("release", "Break the claims on jobs without their tokens",
+		"For a person to free a job whose worker is gone for good. The worker's token is worth\nnothing from then on.",
+		"boardd job release 5f3b0c5e-8a55-4b3e-9d0e-2f6f4f1c7a11 --reason 'the machine burned'",
+		func(ctx context.Context, b *client.Board, uuids []string) (proto.Message, func(*table), error) {
+			err := b.Release(ctx, owner, reason, uuids...)
+			return &boarddv1.ReleaseJobsResponse{Results: results(err, len(uuids))}, doneRows("released", uuids, err), err
+		})
+	c.Flags().StringVar(&owner, "expect-owner", "", "break only a claim of this owner")
+	c.Flags().StringVar(&reason, "reason", "", "why, for people and the audit")
+	return c
+}

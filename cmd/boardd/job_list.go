@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
+	"github.com/boardd/boardd/sdk/client"
+)
+
+// listFlags are the flags of job list.
+type listFlags struct {
+	states []string
+	filter string
+	fields []string
+	limit  int
+	wait   duration
+}
+
+func (p *program) jobListCommand() *cobra.Command {
+	f := &listFlags{}
+	c := p.command("list", "List jobs in the order in which they will be claimed",
+		"Without --state it lists the UNCLAIMED and the CLAIMED ones.\n"+
+			"A filter is FIELD OP VALUE, joined by AND; the fields are name, owner, priority,\n"+
+			"attempt, createdAt, labels.KEY and details.KEY, the operators = != < <= > >=.",
+		`boardd job list --state unclaimed --filter 'name = "resize" AND priority = HIGH' --limit 20`,
+		func(ctx context.Context, args []string) error {
+			if len(args) > 0 {
+				return usagef("list takes no arguments, got %q; boardd job get shows single jobs", args[0])
+			}
+			return p.jobList(ctx, f)
+		})
+	flags := c.Flags()
+	flags.StringSliceVar(&f.states, "state", nil, "UNCLAIMED, CLAIMED, COMPLETE or TRASHED; may be repeated")
+	flags.StringVar(&f.filter, "filter", "", "only jobs that it fits")
+	flags.StringSliceVar(&f.fields, "fields", nil, "show only these fields")
+	flags.IntVar(&f.limit, "limit", 100, "how many jobs at most; 0: all of them")
+	flags.Var(&f.wait, "wait", "how long to wait until there is a job to list (at most 60s)")
+	return c
+}
+
+func (p *program) jobList(ctx context.Context, f *listFlags) error {
+	if f.limit < 0 {
+		return usagef("--limit %d: want a number of jobs, or 0 for all", f.limit)
+	}
+	chosen, err := states(f.states)
+	if err != nil {
+		return err
+	}
+	board, done, err := p.onBoard()
+	if err != nil {
+		return err
+	}
+	defer done()
+	o := client.ListOptions{States: chosen, Filter: f.filter, Fields: f.fields, Wait: f.wait.value()}
+	answer := &boarddv1.ListJobsResponse{}
+	for {
+		o.PageSize = 1000
+		if f.limit > 0 {
+			o.PageSize = int32(min(1000, f.limit-len(answer.Jobs)))
+		}
+		jobs, next, err := board.ListPage(ctx, o, answer.NextPageToken)
+		if err != nil {
+			return err
+		}
+		answer.Jobs, answer.NextPageToken = append(answer.Jobs, jobs...), next
+		if next == "" || f.limit > 0 && len(answer.Jobs) >= f.limit {
+			break
+		}
+		o.Wait = 0
+	}
+	if err := p.show(answer, jobRows(answer.Jobs)); err != nil {
+		return err
+	}
+	if f.wait.set != nil && len(answer.Jobs) == 0 {
+		return nothing("no job to list within %v", f.wait.value())
+	}
+	if answer.NextPageToken != "" && p.output != "json" {
+		p.complain("there are more: --limit says how many are listed")
+	}
+	return nil
+}

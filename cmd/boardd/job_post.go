@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
+	"github.com/boardd/boardd/sdk/client"
+)
+
+// postFlags are the flags of job post.
+type postFlags struct {
+	details     string
+	priority    string
+	labels      []string
+	uuid        string
+	notBefore   moment
+	maxAttempts int32
+	from        string
+}
+
+func (p *program) jobPostCommand() *cobra.Command {
+	f := &postFlags{}
+	c := p.command("post NAME | post --from FILE.jsonl", "Post jobs",
+		"Posts one job, or all of a file that has one on each line, as in\n"+
+			`  {"name":"resize","details":{"path":"/a.png"},"priority":"HIGH","labels":{"customer":"acme"}}`+"\n\n"+
+			"The file is checked first, and nothing is posted if a line is wrong. A line without\n"+
+			"a uuid gets one that is made from the file's content and the line's number: posting\n"+
+			"the same file again adds nothing twice as long as the board remembers its jobs (its\n"+
+			"idempotency window), so that after an error the command may simply be repeated.",
+		`boardd job post resize --details '{"path":"/a.png"}' --priority high --label customer=acme`+"\n"+
+			"  boardd job post --from jobs.jsonl",
+		func(ctx context.Context, args []string) error {
+			if f.from != "" {
+				if len(args) > 0 {
+					return usagef("--from names the jobs: no NAME besides it")
+				}
+				return p.postFile(ctx, f.from)
+			}
+			return p.postOne(ctx, f, args)
+		})
+	flags := c.Flags()
+	flags.StringVar(&f.details, "details", "", "a JSON object, @FILE, or - for standard input (default {})")
+	flags.StringVar(&f.priority, "priority", "", "VERY_HIGH, HIGH, NORMAL, LOW or VERY_LOW (default NORMAL)")
+	flags.StringArrayVar(&f.labels, "label", nil, "KEY=VALUE; may be repeated")
+	flags.StringVar(&f.uuid, "uuid", "", "the job's uuid; posting it again adds nothing (default: a new one)")
+	flags.Var(&f.notBefore, "not-before", "when the job may be claimed first: a time, or a duration from now")
+	flags.Int32Var(&f.maxAttempts, "max-attempts", 0, "claims that may fail before the job goes to the trash (default: the board's)")
+	flags.StringVar(&f.from, "from", "", "file with a job on each line; - for standard input")
+	c.MarkFlagsMutuallyExclusive("from", "details")
+	c.MarkFlagsMutuallyExclusive("from", "uuid")
+	c.MarkFlagsMutuallyExclusive("from", "label")
+	c.MarkFlagsMutuallyExclusive("from", "priority")
+	c.MarkFlagsMutuallyExclusive("from", "not-before")
+	c.MarkFlagsMutuallyExclusive("from", "max-attempts")
+	return c
+}
+
+func (p *program) postOne(ctx context.Context, f *postFlags, args []string) error {
+	posting, err := p.posting(f, args)
+	if err != nil {
+		return err
+	}
+	board, done, err := p.onBoard()
+	if err != nil {
+		return err
+	}
+	defer done()
+	jobs, err := board.Post(ctx, posting)
+	if !partly(err) {
+		return err
+	}
+	shown := p.show(&boarddv1.PostJobsResponse{Results: jobResults(jobs, err)}, func(t *table) {
+		if jobs[0] != nil {
+			jobRows(jobs)(t)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return shown
+}
+
+func (p *program) posting(f *postFlags, args []string) (*client.NewJob, error) {
+	if len(args) != 1 {
+		return nil, usagef("want one NAME, got %d: the job's details go into --details", len(args))
+	}
+	posting := &client.NewJob{Name: args[0], Uuid: f.uuid, NotBefore: f.notBefore.proto(), MaxAttempts: f.maxAttempts}
+	if f.uuid != "" {
+		if err := uuids([]string{f.uuid}, true); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	if posting.Priority, err = priority(f.priority); err != nil {
+		return nil, err
+	}
+	if posting.Labels, err = labels("label", f.labels); err != nil {
+		return nil, err
+	}
+	posting.Details, err = p.details(f.details)
+	return posting, err
+}
+
+// details reads the value of --details.
+func (p *program) details(given string) ([]byte, error) {
+	var content []byte
+	var err error
+	where := "--details"
+	switch {
+	case given == "":
+		return nil, nil
+	case given == "-":
+		where = "standard input"
+		content, err = io.ReadAll(p.in)
+	case strings.HasPrefix(given, "@"):
+		where = given[1:]
+		content, err = os.ReadFile(where)
+	default:
+		content = []byte(given)
+	}
+	if err != nil {
+		return nil, usagef("--details: %v", err)
+	}
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal(content, &object); err != nil || object == nil {
+		if err == nil {
+			return nil, usagef("%s: want a JSON object, got null", where)
+		}
+		return nil, usagef("%s: want a JSON object such as {\"path\":\"/a.png\"}: %v", where, err)
+	}
+	return []byte(strings.TrimSpace(string(content))), nil
+}

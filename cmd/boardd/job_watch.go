@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
+	"github.com/boardd/boardd/sdk/client"
+)
+
+func (p *program) jobWatchCommand() *cobra.Command {
+	var from string
+	var most int
+	c := p.command("watch [UUID]", "Watch what happens on the board",
+		"It shows one event a line, from now on or after a cursor, until it is interrupted.\n"+
+			"With a uuid it shows that job alone and returns when the job has ended.",
+		"boardd job watch -o json",
+		func(ctx context.Context, args []string) error {
+			if len(args) > 1 {
+				return usagef("want one uuid or none, got %d", len(args))
+			}
+			if err := uuids(args, false); err != nil {
+				return err
+			}
+			board, done, err := p.onBoard()
+			if err != nil {
+				return err
+			}
+			defer done()
+			w := &watcher{program: p, board: board, from: from, most: most}
+			if len(args) == 1 {
+				return w.job(ctx, args[0])
+			}
+			return w.all(ctx, func(*client.Event) (show, last bool) { return true, false })
+		})
+	c.Flags().StringVar(&from, "from", "", "the cursor of an earlier event (default: from now on)")
+	c.Flags().IntVar(&most, "max", 0, "return after this many events (default: never)")
+	return c
+}
+
+// watcher shows events.
+type watcher struct {
+	*program
+	board *client.Board
+	from  string
+	most  int
+}
+
+// job watches one job until it has ended.
+func (w *watcher) job(ctx context.Context, uuid string) error {
+	if w.from == "" {
+		// The cursor first, then the job: no event falls between the two.
+		page, err := w.board.Events(ctx, "", 1, 0)
+		if err != nil {
+			return err
+		}
+		w.from = page.Cursor
+		jobs, err := w.board.Get(ctx, client.GetOptions{Fields: []string{"uuid", "state", "outcome"}}, uuid)
+		if err != nil {
+			return w.reading(err)
+		}
+		if allEnded(jobs) {
+			w.complain("the job has ended: " + stateOf(jobs[0]))
+			return nil
+		}
+	}
+	return w.all(ctx, func(e *client.Event) (show, last bool) {
+		return e.GetJob().GetUuid() == uuid, ends(e.GetType())
+	})
+}
+
+// ends reports whether nothing more is to be seen of a job.
+func ends(t boarddv1.EventType_Enum) bool {
+	switch t {
+	case boarddv1.EventType_CONSUMED, boarddv1.EventType_TRASHED, boarddv1.EventType_PURGED, boarddv1.EventType_CANCELED:
+		return true
+	}
+	return false
+}
+
+func (w *watcher) all(ctx context.Context, choose func(*client.Event) (show, last bool)) error {
+	seen := 0
+	for event, err := range w.board.Watch(ctx, w.from) {
+		if err != nil {
+			return err
+		}
+		if event.GetType() == boarddv1.EventType_RESYNC {
+			w.complain("the board does not remember events that old: what happened before now is not shown")
+		}
+		show, last := choose(event)
+		if !show {
+			continue
+		}
+		if err := w.event(event); err != nil {
+			return err
+		}
+		seen++
+		if last || seen == w.most {
+			return nil
+		}
+	}
+	return nil
+}
+
+func (w *watcher) event(e *client.Event) error {
+	if w.output == "json" {
+		return w.showJSON(e)
+	}
+	t := &table{}
+	cells := []any{e.GetAt(), e.GetType(), e.GetJob().GetUuid(), e.GetJob().GetName(), e.GetJob().GetOwner(), e.GetReason()}
+	t.row(cells...)
+	return t.write(w.out)
+}

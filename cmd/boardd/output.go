@@ -1,0 +1,170 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode"
+
+	"golang.org/x/term"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
+	"github.com/boardd/boardd/sdk/client"
+	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/wirejson"
+)
+
+// format is how a command writes what it found. It is a flag.
+type format string
+
+func (f *format) String() string { return string(*f) }
+func (f *format) Type() string   { return "table|json" }
+func (f *format) Set(s string) error {
+	switch s := strings.ToLower(s); s {
+	case "table", "json":
+		*f = format(s)
+		return nil
+	}
+	return errors.New("want table or json")
+}
+
+// show writes an answer: as it is, or as the table that rows makes of it.
+func (p *program) show(answer proto.Message, rows func(t *table)) error {
+	if p.output == "json" {
+		return p.showJSON(answer)
+	}
+	t := &table{}
+	rows(t)
+	return t.write(p.out)
+}
+
+// showJSON writes one message on one line.
+func (p *program) showJSON(m proto.Message) error {
+	line, err := wirejson.Marshal(m)
+	if err != nil {
+		return err
+	}
+	for i, c := range line {
+		if c == '\n' || c == '\r' { // between the parts of somebody's details, never inside a string
+			line[i] = ' '
+		}
+	}
+	_, err = p.out.Write(append(line, '\n'))
+	return err
+}
+
+// table is text in columns.
+type table struct {
+	buffer bytes.Buffer
+}
+
+// row adds a line of cells.
+func (t *table) row(cells ...any) {
+	for i, cell := range cells {
+		if i > 0 {
+			t.buffer.WriteByte('\t')
+		}
+		t.buffer.WriteString(text(cell))
+	}
+	t.buffer.WriteByte('\n')
+}
+
+// line adds a label and its value, unless that is empty.
+func (t *table) line(label string, value any) {
+	if s := text(value); s != "" {
+		t.buffer.WriteString(label + ":\t" + s + "\n")
+	}
+}
+
+func (t *table) write(w io.Writer) error {
+	columns := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	if _, err := columns.Write(t.buffer.Bytes()); err != nil {
+		return err
+	}
+	return columns.Flush()
+}
+
+func text(cell any) string {
+	switch v := cell.(type) {
+	case string:
+		return printable(v)
+	case []byte:
+		return printable(string(v))
+	case *timestamppb.Timestamp:
+		if v == nil {
+			return ""
+		}
+		return v.AsTime().UTC().Format(time.RFC3339)
+	case time.Duration:
+		return v.String()
+	default:
+		return printable(fmt.Sprint(v))
+	}
+}
+
+// printable keeps what others wrote from steering the terminal.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return '\uFFFD'
+		}
+		return r
+	}, s)
+}
+
+// terminal reports whether w is one.
+func terminal(w io.Writer) bool {
+	file, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
+}
+
+// message is the public form of an item's error, as in an answer; nil for nil.
+func message(err error) *boarddv1.Error {
+	if err == nil {
+		return nil
+	}
+	e := &boarddv1.Error{Message: err.Error()}
+	kind := job.KindOf(err)
+	e.Retryable = kind.Retryable()
+	e.Code = boarddv1.Code_Enum(boarddv1.Code_Enum_value[kind.String()])
+	var known *job.Error
+	if errors.As(err, &known) {
+		e.Owner = known.Owner
+		if known.Message != "" {
+			e.Message = known.Message
+		}
+	}
+	return e
+}
+
+// results is the answer about n items that a call's error stands for.
+func results(err error, n int) []*boarddv1.Result {
+	list := make([]*boarddv1.Result, n)
+	for i, err := range client.Each(err, n) {
+		list[i] = &boarddv1.Result{Error: message(err)}
+	}
+	return list
+}
+
+// jobResults is the answer about jobs that a call returned.
+func jobResults(jobs []*client.Job, err error) []*boarddv1.JobResult {
+	list := make([]*boarddv1.JobResult, len(jobs))
+	for i, err := range client.Each(err, len(jobs)) {
+		list[i] = &boarddv1.JobResult{Job: jobs[i], Error: message(err)}
+	}
+	return list
+}
+
+// partly reports whether a call answered its items, some of which may have
+// failed; otherwise there is no answer to show.
+func partly(err error) bool {
+	var failures client.Failures
+	return err == nil || errors.As(err, &failures)
+}

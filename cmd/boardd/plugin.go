@@ -1,0 +1,272 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/boardd/boardd/plugins/embedded"
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/driver/drivertest"
+	"github.com/boardd/boardd/sdk/plugin"
+)
+
+func (p *program) pluginCommand() *cobra.Command {
+	return p.group("plugin", "List drivers, and check whether one is right",
+		"A driver is a program that keeps boards in a store. boardd brings some along; the\n"+
+			"others are the executables in plugin_dir.",
+		p.pluginListCommand(), p.pluginCheckCommand())
+}
+
+// listed is a driver as plugin list shows it.
+type listed struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+	Summary string `json:"summary"`
+	Path    string `json:"path"`    // empty: built in
+	Problem string `json:"problem"` // why it cannot be asked
+}
+
+func (p *program) pluginListCommand() *cobra.Command {
+	var dir string
+	c := p.command("list [--plugin-dir DIR]", "List the drivers that a server would find",
+		"It starts each program in the folder and asks it what it is.",
+		"boardd plugin list --plugin-dir /usr/lib/boardd/plugins",
+		func(ctx context.Context, args []string) error {
+			if len(args) > 0 {
+				return usagef("list takes no arguments, got %q; --plugin-dir names the folder", args[0])
+			}
+			if dir == "" {
+				dir = p.getenv("BOARDD_PLUGIN_DIR")
+			}
+			return p.pluginList(ctx, dir)
+		})
+	c.Flags().StringVar(&dir, "plugin-dir", "", "folder of drivers; BOARDD_PLUGIN_DIR")
+	return c
+}
+
+func (p *program) pluginList(ctx context.Context, dir string) error {
+	builtin := embedded.Program().Info
+	list := []listed{{Name: builtin.Name, Version: builtin.Version, Summary: builtin.Summary}}
+	if dir != "" {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			return usagef("--plugin-dir: %v", err)
+		}
+		for _, entry := range entries {
+			path := filepath.Join(dir, entry.Name())
+			if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
+				continue
+			}
+			list = append(list, describe(ctx, path))
+		}
+	}
+	if p.output == "json" {
+		return json.NewEncoder(p.out).Encode(map[string][]listed{"plugins": list})
+	}
+	t := &table{}
+	t.row("NAME", "VERSION", "SUMMARY", "PATH")
+	for _, l := range list {
+		summary, path := l.Summary, l.Path
+		if l.Problem != "" {
+			summary = l.Problem
+		}
+		if path == "" {
+			path = "(built in)"
+		}
+		t.row(l.Name, l.Version, summary, path)
+	}
+	return t.write(p.out)
+}
+
+// describe asks a program what it is. Its name is that of its file, as in the
+// configuration.
+func describe(ctx context.Context, path string) listed {
+	l := listed{Name: filepath.Base(path), Path: path}
+	process, err := plugin.Start(ctx, plugin.Command{Path: path})
+	if err != nil {
+		l.Problem = err.Error()
+		return l
+	}
+	defer process.Kill()
+	l.Version, l.Summary = process.Info().Version, process.Info().Summary
+	return l
+}
+
+// pluginFlags are the flags of plugin check.
+type pluginFlags struct {
+	settings, board string
+	perCheck        bool
+	only            []string
+	seed            uint64
+}
+
+func (p *program) pluginCheckCommand() *cobra.Command {
+	f := &pluginFlags{}
+	c := p.command("check PROGRAM [ARG...]", "Run the conformance suite against a driver",
+		"It starts the program as a server would and tries everything that a driver must do, on\n"+
+			"boards with names made at random. It ends with 1 when something is not as it must be.\n"+
+			"The store that --config names should be one to try things with.",
+		`boardd plugin check ./redis --config '{"address":"127.0.0.1:6379"}'`,
+		func(ctx context.Context, args []string) error { return p.pluginCheck(ctx, f, args) })
+	flags := c.Flags()
+	flags.StringVar(&f.settings, "config", "", "the backend's settings: a JSON object, or @FILE")
+	flags.StringVar(&f.board, "board-config", "", "the settings of every board, where {name} stands for the board's name: a JSON object, or @FILE")
+	flags.BoolVar(&f.perCheck, "process-per-check", false, "start the program anew for each check")
+	flags.StringSliceVar(&f.only, "only", nil, "run only this check, or this group of them; may be repeated")
+	flags.Uint64Var(&f.seed, "seed", 0, "of the random programs, to repeat a run (default: by chance)")
+	return c
+}
+
+func (p *program) pluginCheck(ctx context.Context, f *pluginFlags, args []string) error {
+	if len(args) == 0 {
+		return usagef("which program?")
+	}
+	path, err := exec.LookPath(args[0])
+	if err != nil && !errors.Is(err, exec.ErrDot) {
+		return usagef("%v", err)
+	}
+	if path, err = filepath.Abs(path); err != nil {
+		return err
+	}
+	settings, err := p.details(f.settings)
+	if err != nil {
+		return err
+	}
+	board, err := p.details(f.board)
+	if err != nil {
+		return err
+	}
+	u := &underTest{
+		command:  plugin.Command{Path: path, Args: args[1:], Logger: slog.New(slog.NewTextHandler(p.err, &slog.HandlerOptions{Level: slog.LevelWarn}))},
+		settings: settings, board: string(board),
+	}
+	info, err := u.check(ctx)
+	if err != nil {
+		return findings("%v", err)
+	}
+	if p.output != "json" {
+		fmt.Fprintf(p.out, "%s %s: %s\n", info.Name, info.Version, info.Summary)
+	}
+	summary := drivertest.Check(ctx, drivertest.Harness{
+		Open: u.open, Store: u.store, Board: u.spec, PerCheck: f.perCheck, Only: f.only, Seed: f.seed,
+	}, p.showFinding)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return p.pluginResult(summary)
+}
+
+func (p *program) pluginResult(s drivertest.Summary) error {
+	if p.output == "json" {
+		if err := json.NewEncoder(p.out).Encode(map[string]int{"passed": s.Passed, "failed": s.Failed}); err != nil {
+			return err
+		}
+	} else {
+		fmt.Fprintf(p.out, "%d checks passed, %d failed\n", s.Passed, s.Failed)
+	}
+	if s.Failed > 0 {
+		return findings("the driver is not as it must be")
+	}
+	return nil
+}
+
+// checked is the outcome of one check, as -o json prints it.
+type checked struct {
+	Check    string   `json:"check"`
+	Passed   bool     `json:"passed"`
+	Problems []string `json:"problems"`
+	Notes    []string `json:"notes"`
+}
+
+func (p *program) showFinding(f drivertest.Finding) {
+	if p.output == "json" {
+		line := checked{f.Check, len(f.Problems) == 0, append([]string{}, f.Problems...), append([]string{}, f.Notes...)}
+		if err := json.NewEncoder(p.out).Encode(line); err != nil {
+			p.complain(err.Error())
+		}
+		return
+	}
+	verdict := "ok    "
+	if len(f.Problems) > 0 {
+		verdict = "FAILED"
+	}
+	fmt.Fprintf(p.out, "%s  %s\n", verdict, f.Check)
+	for _, text := range append(append([]string{}, f.Problems...), f.Notes...) {
+		for line := range strings.Lines(text) {
+			fmt.Fprintf(p.out, "        %s\n", printable(strings.TrimSuffix(line, "\n")))
+		}
+	}
+}
+
+// underTest is a program that is checked, with a folder for its data.
+type underTest struct {
+	command  plugin.Command
+	settings []byte
+	board    string // with {name} in it
+}
+
+// check starts the program once and looks at what it says of itself.
+func (u *underTest) check(ctx context.Context) (driver.Info, error) {
+	process, err := plugin.Start(ctx, u.command)
+	if err != nil {
+		return driver.Info{}, err
+	}
+	defer process.Kill()
+	info := process.Info()
+	for _, problem := range info.Config.Check(u.settings) {
+		return info, fmt.Errorf("--config: %w", problem)
+	}
+	for _, problem := range info.Board.Check([]byte(u.board)) {
+		return info, fmt.Errorf("--board-config: %w", problem)
+	}
+	return info, nil
+}
+
+// open starts the program anew with a store of its own; it is a
+// drivertest.Harness's.
+func (u *underTest) open(t drivertest.T) driver.Driver {
+	t.Helper()
+	return u.openIn(t, t.TempDir())
+}
+
+// store makes a store that outlives the program; it is a drivertest.Harness's.
+func (u *underTest) store(t drivertest.T) func() driver.Driver {
+	t.Helper()
+	dir := t.TempDir()
+	return func() driver.Driver { return u.openIn(t, dir) }
+}
+
+func (u *underTest) openIn(t drivertest.T, dir string) driver.Driver {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	process, err := plugin.Start(ctx, u.command)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	t.Cleanup(process.Kill)
+	d, err := process.Open(ctx, driver.Config{Settings: u.settings, DataDir: dir, Logger: u.command.Logger})
+	if err != nil {
+		t.Fatalf("the store does not open: %v", err)
+	}
+	return d
+}
+
+// spec says how a board is opened; it is a drivertest.Harness's.
+func (u *underTest) spec(name string) driver.BoardSpec {
+	spec := driver.BoardSpec{Name: name}
+	if u.board != "" {
+		spec.Settings = []byte(strings.ReplaceAll(u.board, "{name}", name))
+	}
+	return spec
+}

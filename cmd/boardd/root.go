@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/boardd/boardd/sdk/client"
+	"github.com/boardd/boardd/sdk/nearest"
+)
+
+// program is one run of boardd: where it reads and writes, and the flags that
+// every command has.
+type program struct {
+	in       io.Reader
+	out, err io.Writer
+	env      func(string) (string, bool)
+
+	started bool // the command line was right and the command has begun
+
+	addr, token, tokenFile    string
+	board                     string
+	caFile, certFile, keyFile string
+	output                    format
+}
+
+// run carries out one command line and returns the exit code.
+func (p *program) run(ctx context.Context, args []string) int {
+	root := p.root()
+	root.SetArgs(args)
+	root.SetIn(p.in)
+	root.SetOut(p.out)
+	root.SetErr(p.err)
+	return p.exit(ctx, root.ExecuteContext(ctx))
+}
+
+func (p *program) root() *cobra.Command {
+	root := p.group("boardd", "A jobboard: the server and its client",
+		"A board is a place where jobs are posted and workers pick. boardd serve runs the\n"+
+			"server; every other command talks to one.",
+		p.serveCommand(), p.configCommand(), p.jobCommand(), p.workerCommand(), p.boardCommand(),
+		p.pluginCommand(), p.benchCommand(), p.versionCommand(), p.driverCommand())
+	root.Example = "  boardd serve --dev\n  boardd job post hello\n  boardd worker run --until-empty -- cat"
+	root.SilenceErrors, root.SilenceUsage = true, true
+	root.CompletionOptions.HiddenDefaultCmd = true
+	flags := root.PersistentFlags()
+	flags.StringVar(&p.addr, "addr", "", "address of the server; BOARDD_ADDR (default "+client.DefaultAddr+")")
+	flags.StringVar(&p.token, "token", "", "token to present; BOARDD_TOKEN")
+	flags.StringVar(&p.tokenFile, "token-file", "", "file that holds the token; BOARDD_TOKEN_FILE")
+	flags.StringVar(&p.board, "board", "", "board to work on; BOARDD_BOARD (default \"default\")")
+	flags.StringVar(&p.caFile, "ca-file", "", "certificates to trust instead of the system's; BOARDD_CA_FILE")
+	flags.StringVar(&p.certFile, "cert-file", "", "certificate to present; BOARDD_CERT_FILE")
+	flags.StringVar(&p.keyFile, "key-file", "", "key of that certificate; BOARDD_KEY_FILE")
+	p.output = "table"
+	flags.VarP(&p.output, "output", "o", "table, or json: the server's answer as it is")
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usagef("%v", err) })
+	return root
+}
+
+// group is a command that only has other commands.
+func (p *program) group(name, short, long string, commands ...*cobra.Command) *cobra.Command {
+	group := &cobra.Command{
+		Use: name, Short: short, Long: long,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				_ = c.Help()
+				return usagef("which command?")
+			}
+			var names []string
+			for _, sub := range c.Commands() {
+				names = append(names, sub.Name())
+			}
+			return usagef("there is no command %q in %s%s", args[0], c.CommandPath(), nearest.Hint(args[0], names))
+		},
+	}
+	group.AddCommand(commands...)
+	return group
+}
+
+// command makes a command. The example is shown by --help; use begins with the
+// command's name. The arguments are checked by do, with usagef.
+func (p *program) command(use, short, long, example string, do func(ctx context.Context, args []string) error) *cobra.Command {
+	return &cobra.Command{
+		Use: use, Short: short, Long: short + ".\n\n" + long, Example: "  " + example,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(c *cobra.Command, args []string) error {
+			p.fromEnvironment(c)
+			p.started = true
+			return do(c.Context(), args)
+		},
+	}
+}
+
+// fromEnvironment fills in what the flags leave open.
+func (p *program) fromEnvironment(c *cobra.Command) {
+	set := func(flag, name string, value *string) {
+		if v, ok := p.env(name); ok && v != "" && !c.Flags().Changed(flag) {
+			*value = v
+		}
+	}
+	set("addr", "BOARDD_ADDR", &p.addr)
+	set("board", "BOARDD_BOARD", &p.board)
+	set("ca-file", "BOARDD_CA_FILE", &p.caFile)
+	set("cert-file", "BOARDD_CERT_FILE", &p.certFile)
+	set("key-file", "BOARDD_KEY_FILE", &p.keyFile)
+	if !c.Flags().Changed("token") && !c.Flags().Changed("token-file") {
+		set("token", "BOARDD_TOKEN", &p.token)
+		set("token-file", "BOARDD_TOKEN_FILE", &p.tokenFile)
+	}
+	if p.board == "" {
+		p.board = "default"
+	}
+}

@@ -1,0 +1,202 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/boardd/boardd/host"
+	"github.com/boardd/boardd/host/api"
+	"github.com/boardd/boardd/host/config"
+	"github.com/boardd/boardd/plugins/embedded"
+	"github.com/boardd/boardd/sdk/driver"
+)
+
+// serveFlags are the flags of serve.
+type serveFlags struct {
+	source    config.Source
+	logLevel  string
+	logFormat string
+	readyFile string
+}
+
+func (p *program) serveCommand() *cobra.Command {
+	f := &serveFlags{}
+	c := p.command("serve [--dev] [--config FILE|DIR]...", "Run the server",
+		"With --dev there is nothing to configure: it listens on this machine only, knows the token\n"+
+			"\"dev\" with every role, and has a board \"default\" that survives a restart if --data names\n"+
+			"its folder. Flags beat the environment, which beats the files. SIGINT and SIGTERM stop the\n"+
+			"server once the calls that run have ended; a second one stops it at once.",
+		"boardd serve --dev\n  boardd serve --config /etc/boardd",
+		func(ctx context.Context, args []string) error {
+			if len(args) > 0 {
+				return usagef("serve takes no arguments, got %q; files go into --config", args[0])
+			}
+			return p.serve(ctx, f)
+		})
+	flags := c.Flags()
+	flags.BoolVar(&f.source.Dev, "dev", false, "a server to try things with")
+	flags.StringArrayVar(&f.source.Paths, "config", nil, "configuration file, or folder of *.hcl; may be repeated; BOARDD_CONFIG")
+	flags.StringVar(&f.source.Listen, "listen", "", "HOST:PORT to listen on, port 0 for a free one; BOARDD_LISTEN (default "+config.DefaultListen+")")
+	flags.StringVar(&f.source.DataDir, "data", "", "folder for what the server keeps; BOARDD_DATA_DIR")
+	flags.StringVar(&f.source.PluginDir, "plugin-dir", "", "folder of drivers; BOARDD_PLUGIN_DIR")
+	flags.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
+	flags.StringVar(&f.logFormat, "log-format", "text", "text or json; the log goes to standard error")
+	flags.StringVar(&f.readyFile, "ready-file", "", "file to write the address to as soon as the server listens")
+	return c
+}
+
+func (p *program) serve(ctx context.Context, f *serveFlags) error {
+	logger, err := p.logger(f.logLevel, f.logFormat)
+	if err != nil {
+		return err
+	}
+	c, done, err := p.serverConfig(f.source)
+	if err != nil {
+		return err
+	}
+	defer done()
+	h, err := host.Open(ctx, host.Config{
+		Config:  *c,
+		Drivers: map[string]driver.Program{"embedded": embedded.Program()},
+		Version: thisBuild().Version,
+		Logger:  logger,
+	})
+	if err != nil {
+		return findings("%v", err)
+	}
+	err = p.serveHost(ctx, h, c, f.readyFile, logger)
+	return errors.Join(err, h.Close())
+}
+
+// serveHost serves until ctx ends, which is no error.
+func (p *program) serveHost(ctx context.Context, h *host.Host, c *config.Config, readyFile string, logger *slog.Logger) error {
+	server, err := api.NewServer(h, api.Config{Logger: logger})
+	if err != nil {
+		return listenError(err)
+	}
+	address := "http://" + reachable(server.Addr())
+	if c.TLS != nil {
+		address = "https://" + reachable(server.Addr())
+	}
+	if readyFile != "" {
+		if err := writeReady(readyFile, address); err != nil {
+			return errors.Join(err, server.Close())
+		}
+		defer func() { _ = os.Remove(readyFile) }()
+	}
+	if c.Dev {
+		p.greet(address, c.DataDir)
+	}
+	logger.Info("serving", "address", address, "version", h.Version(), "boards", len(c.Boards))
+	err = server.Run(ctx)
+	logger.Info("stopped")
+	return err
+}
+
+// serverConfig reads the configuration and makes the folder for the data. done
+// removes it where it was made for this run only.
+func (p *program) serverConfig(source config.Source) (c *config.Config, done func(), err error) {
+	source.Paths = p.configPaths(source.Paths)
+	for _, o := range []struct {
+		field *string
+		name  string
+	}{{&source.Listen, "BOARDD_LISTEN"}, {&source.DataDir, "BOARDD_DATA_DIR"}, {&source.PluginDir, "BOARDD_PLUGIN_DIR"}} {
+		if *o.field == "" {
+			*o.field = p.getenv(o.name)
+		}
+	}
+	source.Env = p.env
+	if !source.Dev && len(source.Paths) == 0 {
+		return nil, nil, usagef("what to serve? Give --config, or --dev for a server to try things with")
+	}
+	if c, err = config.Load(source); err != nil {
+		return nil, nil, err
+	}
+	if c.DataDir == "" && c.Dev {
+		if c.DataDir, err = os.MkdirTemp("", "boardd-dev-"); err != nil {
+			return nil, nil, err
+		}
+		fmt.Fprintf(p.out, "No --data was given: the jobs are kept in %s and are gone when the server stops.\n", c.DataDir)
+		return c, func() { _ = os.RemoveAll(c.DataDir) }, nil
+	}
+	if c.DataDir != "" {
+		err = os.MkdirAll(c.DataDir, 0o700)
+	}
+	return c, func() {}, err
+}
+
+// logger writes to standard error.
+func (p *program) logger(level, format string) (*slog.Logger, error) {
+	var l slog.Level
+	if err := l.UnmarshalText([]byte(level)); err != nil {
+		return nil, usagef("--log-level %q: want debug, info, warn or error", level)
+	}
+	options := &slog.HandlerOptions{Level: l}
+	switch strings.ToLower(format) {
+	case "text":
+		return slog.New(slog.NewTextHandler(p.err, options)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(p.err, options)), nil
+	}
+	return nil, usagef("--log-format %q: want text or json", format)
+}
+
+// listenError names the flag that helps when the port is somebody else's.
+func listenError(err error) error {
+	if strings.Contains(err.Error(), "address already in use") {
+		return findings("%v\nanother program listens there: --listen (or BOARDD_LISTEN) chooses another address, port 0 a free one", err)
+	}
+	return findings("%v", err)
+}
+
+// reachable is an address that a client on this machine can use.
+func reachable(a net.Addr) string {
+	host, port, err := net.SplitHostPort(a.String())
+	if err != nil {
+		return a.String()
+	}
+	if ip := net.ParseIP(host); ip == nil || ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return net.JoinHostPort(host, port)
+}
+
+// writeReady writes the whole file at once, so that nobody reads half an address.
+func writeReady(path, address string) error {
+	file, err := os.CreateTemp(filepath.Dir(path), ".ready-*")
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteString(address + "\n")
+	if err = errors.Join(err, file.Close()); err == nil {
+		err = os.Rename(file.Name(), path)
+	}
+	return err
+}
+
+// greet says what a person can do now.
+func (p *program) greet(address, data string) {
+	flags := "--token " + config.DevToken
+	if address != "http://"+config.DefaultListen {
+		flags = "--addr " + address + " " + flags
+	}
+	fmt.Fprintf(p.out, `boardd serves the board %q on %s, with the token %q and its data in %s.
+
+  Browser   %s/
+
+Try:
+
+  boardd job post hello --details '{"to":"world"}' %s
+  boardd job list %s
+  boardd worker run --until-empty %s -- cat
+
+`, config.DevBoard, address, config.DevToken, data, address, flags, flags, flags)
+}

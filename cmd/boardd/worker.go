@@ -1,0 +1,176 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/boardd/boardd/sdk/client"
+)
+
+// workerFlags are the flags of worker run.
+type workerFlags struct {
+	worker    client.Worker
+	labels    []string
+	lease     duration
+	grace     time.Duration
+	passToken bool
+}
+
+func (p *program) workerCommand() *cobra.Command {
+	return p.group("worker", "Run workers", "", p.workerRunCommand())
+}
+
+func (p *program) workerRunCommand() *cobra.Command {
+	f := &workerFlags{}
+	c := p.command("run [flags] -- COMMAND [ARG...]", "Claim jobs and run a command for each",
+		`The command gets the job as JSON on standard input, and in its environment
+BOARDD_JOB_UUID, _NAME, _BOARD, _ATTEMPT, _OWNER, _CLAIM_TOKEN and _LABEL_KEY for each label
+(in capitals, with _ for whatever is no letter or digit). The lease is extended while it
+runs. How it ends decides what becomes of the job:
+
+  exit 0    consumed
+  exit 65   bad data: set aside for a person
+  exit 75   try again later: given back, and the attempt is refunded
+  other     given back, to be tried again after the board's back-off, or where it
+            sets none after 1s, doubled for each attempt up to 5m
+
+What the command writes comes out as it is, standard output on standard output (with
+-o json on standard error, for standard output then has one JSON object for each job).
+The command runs in a process group of its own. When the lease is lost, and when the
+worker is stopped by SIGINT or SIGTERM, the group gets SIGTERM and after --grace (at the
+loss of a lease sooner) SIGKILL; a stopped worker claims no more and gives back what it
+had, with the attempt refunded. It ends with 0 after SIGTERM and with 130 after SIGINT.`,
+		"boardd worker run --name resize --concurrency 4 -- ./resize.sh\n"+
+			"  boardd worker run --until-empty -- sh -c 'cat > /tmp/$BOARDD_JOB_UUID.json'",
+		func(ctx context.Context, args []string) error { return p.workerRun(ctx, f, args) })
+	flags := c.Flags()
+	flags.SetInterspersed(false) // what follows the command is the command's
+	flags.StringVar(&f.worker.Owner, "owner", "", "who claims (default HOST-PID-RANDOM)")
+	flags.StringSliceVar(&f.worker.Names, "name", nil, "only jobs of this name; may be repeated")
+	flags.StringVar(&f.worker.Filter, "filter", "", "only jobs that it fits, as in boardd job list")
+	flags.StringArrayVar(&f.labels, "worker-label", nil, "KEY=VALUE that describes the worker to the board's policies; may be repeated")
+	flags.IntVar(&f.worker.Concurrency, "concurrency", 1, "how many commands run at the same time")
+	flags.Var(&f.lease, "lease", "how long a claim holds between two extensions (default: the board's)")
+	flags.DurationVar(&f.grace, "grace", 10*time.Second, "how long a command has after SIGTERM")
+	flags.BoolVar(&f.passToken, "pass-token", false, "give the command BOARDD_TOKEN, BOARDD_ADDR and BOARDD_BOARD, so that it can use boardd")
+	flags.IntVar(&f.worker.MaxJobs, "max-jobs", 0, "return after this many jobs (default: never)")
+	flags.BoolVar(&f.worker.UntilEmpty, "until-empty", false, "return when there is nothing to claim")
+	return c
+}
+
+func (p *program) workerRun(ctx context.Context, f *workerFlags, args []string) error {
+	if len(args) == 0 {
+		return usagef("which command? Write it after --, as in: boardd worker run -- ./resize.sh")
+	}
+	path, err := exec.LookPath(args[0])
+	if err != nil {
+		return usagef("the command cannot be run: %v", err)
+	}
+	if f.worker.Concurrency < 1 || f.worker.MaxJobs < 0 || f.grace < 0 {
+		return usagef("--concurrency must be at least 1, --max-jobs and --grace not negative")
+	}
+	if f.worker.Labels, err = labels("worker-label", f.labels); err != nil {
+		return err
+	}
+	c, err := p.connect(30 * time.Second)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	cmd := &jobCommand{program: p, path: path, args: args, grace: f.grace, passToken: f.passToken}
+	if err := cmd.prepare(); err != nil {
+		return err
+	}
+	tally := &tally{program: p, counts: map[client.Ending]int{}, line: terminal(p.err) && !terminal(p.out)}
+	w := &f.worker
+	w.Board, w.Lease, w.Handler, w.Report = c.Board(p.board), f.lease.value(), cmd.run, tally.report
+	w.Logger = slog.New(slog.NewTextHandler(p.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	err = w.Run(ctx)
+	tally.finish()
+	var s signaled
+	if err == nil && errors.As(context.Cause(ctx), &s) && s.signal == syscall.SIGINT {
+		return codeError{code: exitInterrupted}
+	}
+	return err
+}
+
+// tally tells people and programs how jobs ended.
+type tally struct {
+	*program
+	line bool // keep a line of counts on the terminal
+
+	mu     sync.Mutex
+	counts map[client.Ending]int
+}
+
+// report shows how one job ended: with -o json each of them, otherwise only the
+// ones that were not consumed.
+func (t *tally) report(r client.Report) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.counts[r.Ending]++
+	if t.output == "json" {
+		t.json(r)
+	}
+	if t.line {
+		fmt.Fprint(t.err, "\r\x1b[K")
+	}
+	if r.Ending != client.Consumed {
+		t.complain(fmt.Sprintf("job %s (%s): %s: %v", r.Claim.GetUuid(), r.Claim.GetJob().GetName(), r.Ending, r.Err))
+	}
+	if t.line {
+		fmt.Fprint(t.err, t.summary())
+	}
+}
+
+// ended is the line that -o json prints for each job.
+type ended struct {
+	UUID    string        `json:"uuid"`
+	Name    string        `json:"name"`
+	Attempt int32         `json:"attempt"`
+	Ending  client.Ending `json:"ending"`
+	Seconds float64       `json:"seconds"`
+	Reason  string        `json:"reason"`
+}
+
+func (t *tally) json(r client.Report) {
+	line := ended{
+		UUID: r.Claim.GetUuid(), Name: r.Claim.GetJob().GetName(), Attempt: r.Claim.GetAttempt(),
+		Ending: r.Ending, Seconds: r.Took.Seconds(),
+	}
+	if r.Err != nil {
+		line.Reason = r.Err.Error()
+	}
+	if err := json.NewEncoder(t.out).Encode(line); err != nil {
+		t.complain(err.Error())
+	}
+}
+
+func (t *tally) summary() string {
+	var parts []string
+	for _, ending := range []client.Ending{client.Consumed, client.Trashed, client.Abandoned, client.Lost} {
+		if n := t.counts[ending]; n > 0 || ending == client.Consumed {
+			parts = append(parts, fmt.Sprintf("%d %s", n, strings.ToLower(string(ending))))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (t *tally) finish() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.line {
+		fmt.Fprint(t.err, "\r\x1b[K")
+	}
+	t.complain(t.summary())
+}

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/boardd/boardd/sdk/client"
+	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/wirejson"
+)
+
+// The exit codes by which a command says more than yes or no; sysexits.h calls
+// them EX_DATAERR and EX_TEMPFAIL.
+const (
+	exitBadData   = 65
+	exitTemporary = 75
+)
+
+// jobCommand runs the command of worker run.
+type jobCommand struct {
+	*program
+	path      string
+	args      []string // the first one is the command as it was written
+	grace     time.Duration
+	passToken bool
+
+	env    []string // what every command gets
+	stdout io.Writer
+}
+
+// prepare makes the environment that all commands share.
+func (c *jobCommand) prepare() error {
+	c.stdout = c.out
+	if c.output == "json" {
+		c.stdout = c.err
+	}
+	for _, pair := range os.Environ() {
+		name, _, _ := strings.Cut(pair, "=")
+		if name != "BOARDD_TOKEN" && name != "BOARDD_TOKEN_FILE" && !strings.HasPrefix(name, "BOARDD_JOB_") {
+			c.env = append(c.env, pair)
+		}
+	}
+	if !c.passToken {
+		return nil
+	}
+	token := c.token
+	if token == "" && c.tokenFile != "" {
+		content, err := os.ReadFile(c.tokenFile)
+		if err != nil {
+			return usagef("%v", err)
+		}
+		token = string(bytes.TrimSpace(content))
+	}
+	addr := c.addr
+	if addr == "" {
+		addr = client.DefaultAddr
+	}
+	c.env = append(c.env, "BOARDD_TOKEN="+token, "BOARDD_ADDR="+addr, "BOARDD_BOARD="+c.board)
+	return nil
+}
+
+// run runs the command on one job. It is a client.Worker's handler.
+func (c *jobCommand) run(ctx context.Context, claim *client.Claim) error {
+	input, err := wirejson.Marshal(claim.GetJob())
+	if err != nil {
+		return fmt.Errorf("%w: the job has no JSON form: %w", client.ErrTrash, err)
+	}
+	cmd := exec.Command(c.path) //nolint:noctx // the whole group is ended below, not the command alone
+	cmd.Args = c.args
+	cmd.Env = append(c.env[:len(c.env):len(c.env)], variables(c.board, claim)...)
+	cmd.Stdin = bytes.NewReader(append(input, '\n'))
+	cmd.Stdout, cmd.Stderr = c.stdout, c.err
+	cmd.WaitDelay = time.Second // a process that it left behind may hold its output open
+	ownGroup(cmd)
+
+	began, ended := make(chan error, 1), make(chan error, 1)
+	go func() {
+		// The kernel ends the command with the thread that made it.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		began <- err
+		if err == nil {
+			ended <- cmd.Wait()
+		}
+	}()
+	if err := <-began; err != nil {
+		return fmt.Errorf("%w: the command did not start: %w", client.ErrRetry, err)
+	}
+	select {
+	case err := <-ended:
+		return verdict(err)
+	case <-ctx.Done():
+		c.stop(ctx, cmd, claim, ended)
+		// What a command that was stopped says of itself is not taken for an answer:
+		// many end with 0 when they are asked to stop.
+		return context.Cause(ctx)
+	}
+}
+
+// stop ends the command's process group and waits for the command.
+func (c *jobCommand) stop(ctx context.Context, cmd *exec.Cmd, claim *client.Claim, ended <-chan error) {
+	grace := c.grace
+	if lease := claim.GetLease().AsDuration(); lease > 0 && errors.Is(context.Cause(ctx), job.LeaseLost) {
+		// A tenth of the lease is what the worker keeps back for this.
+		grace = min(grace, lease/10)
+	}
+	terminateGroup(cmd.Process)
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case <-ended:
+		killGroup(cmd.Process) // what it left behind
+	case <-timer.C:
+		killGroup(cmd.Process)
+		<-ended
+	}
+}
+
+// verdict is what a command's end means for the job.
+func verdict(err error) error {
+	var exit *exec.ExitError
+	switch {
+	case err == nil || errors.Is(err, exec.ErrWaitDelay):
+		return nil
+	case !errors.As(err, &exit):
+		return fmt.Errorf("%w: %w", client.ErrRetry, err)
+	case exit.ExitCode() == exitBadData:
+		return fmt.Errorf("%w: exit status %d", errBadData, exitBadData)
+	case exit.ExitCode() == exitTemporary:
+		return fmt.Errorf("%w: exit status %d", errTemporary, exitTemporary)
+	}
+	return errors.New(exit.String())
+}
+
+var (
+	errBadData   = plain{"bad data", client.ErrTrash}
+	errTemporary = plain{"temporary failure", client.ErrRetry}
+)
+
+// plain is an error with words of its own.
+type plain struct {
+	text string
+	is   error
+}
+
+func (p plain) Error() string { return p.text }
+func (p plain) Unwrap() error { return p.is }
+
+// variables are those of one job.
+func variables(board string, claim *client.Claim) []string {
+	owner := claim.GetOwner()
+	env := []string{
+		"BOARDD_JOB_UUID=" + claim.GetUuid(),
+		"BOARDD_JOB_NAME=" + withoutNUL(claim.GetJob().GetName()),
+		"BOARDD_JOB_BOARD=" + board,
+		"BOARDD_JOB_ATTEMPT=" + strconv.Itoa(int(claim.GetAttempt())),
+		"BOARDD_JOB_OWNER=" + withoutNUL(owner),
+		"BOARDD_JOB_CLAIM_TOKEN=" + claim.GetToken(),
+	}
+	for _, key := range sortedKeys(claim.GetJob().GetLabels()) {
+		env = append(env, "BOARDD_JOB_LABEL_"+variable(key)+"="+withoutNUL(claim.GetJob().GetLabels()[key]))
+	}
+	return env
+}
+
+// variable makes the name of a variable out of a label's key.
+func variable(key string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case 'a' <= r && r <= 'z':
+			return r - 'a' + 'A'
+		case 'A' <= r && r <= 'Z', '0' <= r && r <= '9':
+			return r
+		}
+		return '_'
+	}, key)
+}
+
+// withoutNUL makes s fit into an environment, which can hold anything else.
+func withoutNUL(s string) string { return strings.ReplaceAll(s, "\x00", "\uFFFD") }
