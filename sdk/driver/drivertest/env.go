@@ -191,7 +191,7 @@ func digest(p *driver.Posting) [16]byte {
 }
 
 func postOp(p *driver.Posting) driver.Op {
-	return driver.Op{Kind: driver.Post, Posting: p, Event: job.Posted}
+	return driver.Op{Kind: driver.Post, Job: p.ID, Posting: p, Event: job.Posted}
 }
 
 // post puts a job on the board.
