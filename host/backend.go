@@ -33,6 +33,8 @@ type backend struct {
 	started chan struct{} // closed when driver is there
 	wg      sync.WaitGroup
 
+	processes sync.WaitGroup // of supervisors, which end with close
+
 	running atomic.Pointer[running]
 	problem atomic.Pointer[string] // why it does not run
 }
@@ -95,6 +97,7 @@ func (b *backend) fail(ctx context.Context, err error) {
 
 // close closes the driver, if it was started.
 func (b *backend) close() error {
+	defer b.processes.Wait()
 	if r := b.running.Load(); r != nil {
 		return r.driver.Close()
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/boardd/boardd/host/tenant"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/plugin"
 )
 
 // Config says what a Host is to serve. The zero value serves nothing.
@@ -25,8 +26,13 @@ type Config struct {
 	// Config is what the user wrote: backends, tenants, tokens, boards.
 	Config config.Config
 
+	// Builtin says how the drivers are started that this program brings along,
+	// by their names in the configuration. They go before programs of the same
+	// name in the plugin folder.
+	Builtin map[string]plugin.Command
+
 	// Drivers are served inside this process, without a child. They go before
-	// programs of the same name in the plugin folder.
+	// Builtin.
 	Drivers map[string]driver.Program
 
 	// Version is the program's, for build information.
