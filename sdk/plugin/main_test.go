@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/driver/memdriver"
 )
 
 // actVariable makes the test binary a driver, or something that only looks like
@@ -26,6 +27,8 @@ func play(act string) {
 	switch act {
 	case "store":
 		Serve(storeProgram())
+	case "memory":
+		Serve(memdriver.Program())
 	case "garbage":
 		fmt.Fprintln(os.Stdout, "starting up \x1b[31m...")
 		time.Sleep(time.Minute)

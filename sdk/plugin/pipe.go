@@ -20,10 +20,14 @@ import (
 // everything goes through the messages and the calls of the protocol. It is for
 // tests. Closing the driver closes the program's.
 func Pipe(ctx context.Context, program driver.Program, c driver.Config) (driver.Driver, error) {
+	return pipeTo(ctx, func(g *grpc.Server, s *server) { pb.RegisterDriverServer(g, s) }, program, c)
+}
+
+func pipeTo(ctx context.Context, register func(*grpc.Server, *server), program driver.Program, c driver.Config) (driver.Driver, error) {
 	listener := bufconn.Listen(1 << 20)
 	s := newServer(program, orDiscard(c.Logger))
 	g := s.grpc(nil)
-	pb.RegisterDriverServer(g, s)
+	register(g, s)
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = g.Serve(listener) })
 	p := pipe{server: g, serving: &serving}
