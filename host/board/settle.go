@@ -176,6 +176,10 @@ func (b *Board) Trash(ctx context.Context, refs []Ref, ids []job.ID, reason stri
 		if s == nil {
 			return driver.Op{}, notFound(a.ids[i])
 		}
+		if i < len(refs) && s.state == job.Trashed && s.status.exhausted {
+			// To the store it would look like a repetition of this call.
+			return driver.Op{}, &job.Error{Job: a.ids[i], Kind: job.LeaseLost, Message: "the claim has ended: its job ran out of attempts"}
+		}
 		after := s.status
 		after.exhausted = false
 		op := driver.Op{Kind: driver.SetAside, Must: driver.Free}

@@ -1,0 +1,188 @@
+package board
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+func TestStatusRoundTrip(t *testing.T) {
+	t.Parallel()
+	tests := []status{
+		{},
+		{attempt: 7, last: "why", reasons: []string{"one", "two"}, startedAt: time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC)},
+		{hasPriority: true, priority: job.VeryHigh, operationPriority: -3, exhausted: true, cancel: true},
+		{hasPriority: true, priority: job.VeryLow},
+	}
+	for _, want := range tests {
+		got, err := readStatus(want.encode())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got, cmp.AllowUnexported(status{})); diff != "" {
+			t.Fatal(diff)
+		}
+	}
+}
+
+// What a newer version wrote survives being rewritten by this one.
+func TestStatusKeepsUnknownFields(t *testing.T) {
+	t.Parallel()
+	old := status{attempt: 1}
+	record := appendField(appendField(old.encode(), 900, []byte("from the future")), 901, nil)
+	s, err := readStatus(record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.attempt++
+	again := s.encode()
+	if !bytes.Contains(again, []byte("from the future")) {
+		t.Fatalf("%q lost the field", again)
+	}
+	if s, err = readStatus(again); err != nil || s.attempt != 2 {
+		t.Fatal(s, err)
+	}
+}
+
+func TestStatusReasons(t *testing.T) {
+	t.Parallel()
+	var s status
+	for range maxReasons + 5 {
+		s.lost(strings.Repeat("é", maxReasonKept))
+	}
+	s.lost("the last one")
+	got, err := readStatus(s.encode())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got.reasons) != maxReasons || len(got.reasons[0]) != maxReasonKept || got.last != "the last one" {
+		t.Fatalf("%d reasons, the first of %d bytes, last %q", len(got.reasons), len(got.reasons[0]), got.last)
+	}
+}
+
+func FuzzStatus(f *testing.F) {
+	s := status{attempt: 3, reasons: []string{"x"}, last: "x", hasPriority: true, priority: job.Low}
+	f.Add(s.encode())
+	f.Add([]byte{1, 1, 1})
+	f.Add([]byte{2})
+	f.Fuzz(func(t *testing.T, record []byte) {
+		first, err := readStatus(record)
+		if err != nil {
+			if !cmp.Equal(first, status{}, cmp.AllowUnexported(status{})) {
+				t.Fatal("an unreadable record says something")
+			}
+			return
+		}
+		second, err := readStatus(first.encode())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(first, second, cmp.AllowUnexported(status{})); diff != "" {
+			t.Fatal(diff)
+		}
+	})
+}
+
+func FuzzExtra(f *testing.F) {
+	e := extra{labels: []job.Label{{Key: "a", Value: "b"}}, maxAttempts: 3, notBefore: time.UnixMicro(5).UTC()}
+	f.Add(e.encode())
+	f.Fuzz(func(t *testing.T, record []byte) {
+		first, err := readExtra(record)
+		if err != nil {
+			return
+		}
+		second, err := readExtra(first.encode())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(first, second, cmp.AllowUnexported(extra{})); diff != "" {
+			t.Fatal(diff)
+		}
+	})
+}
+
+// A status or posting that cannot be read hides no job.
+func TestCorruptRecordsHideNoJob(t *testing.T) {
+	t.Parallel()
+	d := openStore(t)
+	b := start(t, d, Spec{Name: "x"})
+	bad := []byte("\xff not a record")
+	r := d.Apply(t.Context(), "x", []driver.Op{{
+		Kind: driver.Post, Job: job.ID{1}, Status: &bad, Event: job.Posted,
+		Posting: &driver.Posting{ID: job.ID{1}, Name: "foreign", Details: []byte("{}"), Extra: bad},
+	}})[0]
+	if r.Kind != job.NoKind {
+		t.Fatal(r.Message)
+	}
+	c := claimOne(t, b, ClaimRequest{Wait: time.Minute})
+	if c.ID != (job.ID{1}) || c.Attempt != 1 {
+		t.Fatalf("%+v", c)
+	}
+	wantKind(t, one(b.Consume(t.Context(), []Ref{refOf(b, c)})), job.NoKind)
+}
+
+func TestTokens(t *testing.T) {
+	t.Parallel()
+	b := New(nil, Spec{Name: "x"})
+	id, token := job.ID{1, 2}, job.Token{Generation: 1, Epoch: 1 << 60, Nonce: [16]byte{9}}
+	text := b.FormatToken(id, token)
+	if got, err := b.ParseToken(id, text); err != nil || got != token {
+		t.Fatal(got, err)
+	}
+	if b.FormatToken(id, job.Token{}) != "" {
+		t.Fatal("the zero token has a text")
+	}
+	for name, bad := range map[string]string{
+		"empty": "", "short": text[1:], "long": text + "A", "another alphabet": "+" + text[1:],
+		"another version": "Ag" + text[2:], "another job": b.FormatToken(job.ID{3}, token),
+		"zero": tokenEncoding.EncodeToString(append(append([]byte{tokenVersion}, id[:]...), make([]byte, 32)...)),
+	} {
+		_, err := b.ParseToken(id, bad)
+		if job.KindOf(err) != job.NotOwner {
+			t.Errorf("%s: got %v, want NOT_OWNER", name, err)
+		}
+	}
+}
+
+func FuzzToken(f *testing.F) {
+	b := New(nil, Spec{Name: "x"})
+	f.Add(b.FormatToken(job.ID{1}, job.Token{Epoch: 3}))
+	f.Add("")
+	f.Fuzz(func(t *testing.T, text string) {
+		if token, err := b.ParseToken(job.ID{1}, text); err == nil && b.FormatToken(job.ID{1}, token) != text {
+			t.Fatalf("%q is not the only text of its token", text)
+		}
+	})
+}
+
+func FuzzPageToken(f *testing.F) {
+	b := New(nil, Spec{Name: "x"})
+	t1 := pageToken{part: partTrash, scan: "17.3"}
+	f.Add(t1.encode(6, ""))
+	f.Fuzz(func(t *testing.T, text string) {
+		token, err := b.parsePageToken(text, 6, "")
+		if err != nil || text == "" {
+			return
+		}
+		again, err := b.parsePageToken(token.encode(6, ""), 6, "")
+		if err != nil || !cmp.Equal(token, again, cmp.AllowUnexported(pageToken{})) {
+			t.Fatal(token, again, err)
+		}
+	})
+}
+
+func FuzzCursor(f *testing.F) {
+	f.Add("1.17")
+	f.Add("1.-1")
+	f.Fuzz(func(t *testing.T, text string) {
+		if c, err := parseCursor(text); err == nil && c.String() != text {
+			t.Fatalf("%q is not the only text of its cursor", text)
+		}
+	})
+}
