@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,6 +15,19 @@ import (
 // builtin are the drivers that this program brings along.
 func builtin() map[string]func() driver.Program {
 	return map[string]func() driver.Program{"embedded": embedded.Program}
+}
+
+// builtinCommands start the built-in drivers: this program in another role.
+func builtinCommands() (map[string]plugin.Command, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	commands := map[string]plugin.Command{}
+	for name := range builtin() {
+		commands[name] = plugin.Command{Path: self, Args: []string{"driver", name}}
+	}
+	return commands, nil
 }
 
 // driverCommand is how the server starts a built-in driver: as a process like

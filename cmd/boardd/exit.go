@@ -86,8 +86,7 @@ func (p *program) complain(text string) {
 // complainOf writes an error with its code, and each of the items that failed
 // on a line of its own.
 func (p *program) complainOf(err error) {
-	var failures client.Failures
-	if errors.As(err, &failures) {
+	if failures, ok := errors.AsType[client.Failures](err); ok {
 		for _, item := range failures.Unwrap() {
 			p.complainOf(item)
 		}
@@ -113,8 +112,7 @@ func (p *program) complainOf(err error) {
 
 // exitCode says what the error of a command means to a script.
 func exitCode(err error) int {
-	var failures client.Failures
-	if errors.As(err, &failures) {
+	if failures, ok := errors.AsType[client.Failures](err); ok {
 		for _, item := range failures.Unwrap() {
 			if job.KindOf(item) == job.OutcomeUnknown {
 				return exitUnknown

@@ -68,8 +68,7 @@ func (p *program) openJobs(path string) (*jobFile, error) {
 	}
 	if err != nil {
 		f.close()
-		var usage usageError
-		if errors.As(err, &usage) {
+		if _, ok := errors.AsType[usageError](err); ok {
 			return nil, err
 		}
 		return nil, usagef("--from: %v", err)

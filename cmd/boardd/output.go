@@ -134,8 +134,7 @@ func message(err error) *boarddv1.Error {
 	kind := job.KindOf(err)
 	e.Retryable = kind.Retryable()
 	e.Code = boarddv1.Code_Enum(boarddv1.Code_Enum_value[kind.String()])
-	var known *job.Error
-	if errors.As(err, &known) {
+	if known, ok := errors.AsType[*job.Error](err); ok {
 		e.Owner = known.Owner
 		if known.Message != "" {
 			e.Message = known.Message

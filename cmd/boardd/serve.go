@@ -15,8 +15,6 @@ import (
 	"github.com/boardd/boardd/host"
 	"github.com/boardd/boardd/host/api"
 	"github.com/boardd/boardd/host/config"
-	"github.com/boardd/boardd/plugins/embedded"
-	"github.com/boardd/boardd/sdk/driver"
 )
 
 // serveFlags are the flags of serve.
@@ -63,9 +61,13 @@ func (p *program) serve(ctx context.Context, f *serveFlags) error {
 		return err
 	}
 	defer done()
+	commands, err := builtinCommands()
+	if err != nil {
+		return err
+	}
 	h, err := host.Open(ctx, host.Config{
 		Config:  *c,
-		Drivers: map[string]driver.Program{"embedded": embedded.Program()},
+		Builtin: commands,
 		Version: thisBuild().Version,
 		Logger:  logger,
 	})

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -76,13 +77,14 @@ func (c *jobCommand) run(ctx context.Context, claim *client.Claim) error {
 	}
 	cmd := exec.Command(c.path) //nolint:noctx // the whole group is ended below, not the command alone
 	cmd.Args = c.args
-	cmd.Env = append(c.env[:len(c.env):len(c.env)], variables(c.board, claim)...)
+	cmd.Env = append(slices.Clip(c.env), variables(c.board, claim)...)
 	cmd.Stdin = bytes.NewReader(append(input, '\n'))
 	cmd.Stdout, cmd.Stderr = c.stdout, c.err
 	cmd.WaitDelay = time.Second // a process that it left behind may hold its output open
 	ownGroup(cmd)
 
-	began, ended := make(chan error, 1), make(chan error, 1)
+	var result error // of the command, once ended is closed
+	began, ended := make(chan error, 1), make(chan struct{})
 	go func() {
 		// The kernel ends the command with the thread that made it.
 		runtime.LockOSThread()
@@ -90,15 +92,16 @@ func (c *jobCommand) run(ctx context.Context, claim *client.Claim) error {
 		err := cmd.Start()
 		began <- err
 		if err == nil {
-			ended <- cmd.Wait()
+			result = cmd.Wait()
 		}
+		close(ended)
 	}()
 	if err := <-began; err != nil {
 		return fmt.Errorf("%w: the command did not start: %w", client.ErrRetry, err)
 	}
 	select {
-	case err := <-ended:
-		return verdict(err)
+	case <-ended:
+		return verdict(result)
 	case <-ctx.Done():
 		c.stop(ctx, cmd, claim, ended)
 		// What a command that was stopped says of itself is not taken for an answer:
@@ -108,7 +111,7 @@ func (c *jobCommand) run(ctx context.Context, claim *client.Claim) error {
 }
 
 // stop ends the command's process group and waits for the command.
-func (c *jobCommand) stop(ctx context.Context, cmd *exec.Cmd, claim *client.Claim, ended <-chan error) {
+func (c *jobCommand) stop(ctx context.Context, cmd *exec.Cmd, claim *client.Claim, ended <-chan struct{}) {
 	grace := c.grace
 	if lease := claim.GetLease().AsDuration(); lease > 0 && errors.Is(context.Cause(ctx), job.LeaseLost) {
 		// A tenth of the lease is what the worker keeps back for this.
@@ -119,11 +122,10 @@ func (c *jobCommand) stop(ctx context.Context, cmd *exec.Cmd, claim *client.Clai
 	defer timer.Stop()
 	select {
 	case <-ended:
-		killGroup(cmd.Process) // what it left behind
 	case <-timer.C:
-		killGroup(cmd.Process)
-		<-ended
 	}
+	killGroup(cmd.Process) // or what it left behind
+	<-ended
 }
 
 // verdict is what a command's end means for the job.
