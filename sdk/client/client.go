@@ -27,18 +27,28 @@ import (
 // DefaultAddr is where a boardd listens that was told nothing else.
 const DefaultAddr = "http://127.0.0.1:7422"
 
-// The messages of the API, under the names that a caller uses most.
+// These are messages of the API, under the names that a caller uses most.
 type (
-	Job         = boarddv1.Job                // a job as the board shows it
-	NewJob      = boarddv1.NewJob             // a posting
-	Claim       = boarddv1.Claim              // who holds a job and until when
-	Extension   = boarddv1.ExtendResult       // what extending a claim gave
-	Event       = boarddv1.Event              // one change of a board
-	Counts      = boarddv1.CountJobsResponse  // how many jobs a board has
-	Explanation = boarddv1.ExplainJobResponse // why a job is not (yet) claimed
-	Entity      = boarddv1.Entity             // somebody who works on a board
-	BoardInfo   = boarddv1.Board              // a board and its settings
-	Identity    = boarddv1.WhoAmIResponse     // whom a token speaks for
+	// Job is a job as the board shows it.
+	Job = boarddv1.Job
+	// NewJob is a posting.
+	NewJob = boarddv1.NewJob
+	// Claim says who holds a job and until when.
+	Claim = boarddv1.Claim
+	// Extension is what extending a claim gave.
+	Extension = boarddv1.ExtendResult
+	// Event is one change of a board.
+	Event = boarddv1.Event
+	// Counts says how many jobs a board has.
+	Counts = boarddv1.CountJobsResponse
+	// Explanation says why a job is not (yet) claimed.
+	Explanation = boarddv1.ExplainJobResponse
+	// Entity is somebody who works on a board.
+	Entity = boarddv1.Entity
+	// BoardInfo is a board and its settings.
+	BoardInfo = boarddv1.Board
+	// Identity says whom a token speaks for and what it may do.
+	Identity = boarddv1.WhoAmIResponse
 )
 
 // Config says how to reach a server. The zero value reaches a server on this

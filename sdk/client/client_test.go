@@ -330,7 +330,10 @@ func TestListGoesThroughThePages(t *testing.T) {
 	if diff := cmp.Diff([]string{"a", "b", "c", "d", "e"}, names); diff != "" {
 		t.Error(diff)
 	}
-	for range board.List(t.Context(), client.ListOptions{}) {
+	for _, err := range board.List(t.Context(), client.ListOptions{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
 		break
 	}
 	if n := fake.count("list"); n != 4 {

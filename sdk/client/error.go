@@ -120,8 +120,7 @@ func itemError(op, uuid string, e *boarddv1.Error) *job.Error {
 // callError is the error of a whole call. One that the server never answered
 // keeps its cause.
 func callError(op string, err error) *job.Error {
-	var known *job.Error
-	if errors.As(err, &known) {
+	if known, ok := errors.AsType[*job.Error](err); ok {
 		return known
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {

@@ -80,8 +80,7 @@ func dialing(err error) bool {
 // repeatable says whether a failed attempt is worth another one: the server was
 // away, or its answer was lost or did not come in time.
 func repeatable(kind job.Kind, err error) bool {
-	var verification *tls.CertificateVerificationError
-	if errors.As(err, &verification) {
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return false
 	}
 	return kind == job.Unavailable || kind == job.Interrupted || kind == job.OutcomeUnknown

@@ -78,10 +78,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	}
 	r := w.prepare()
 	if err := r.learnBoard(ctx); err != nil {
-		if ctx.Err() != nil {
-			return nil
-		}
-		return err
+		return unlessDone(ctx, err)
 	}
 	// Handlers outlive ctx: they are ended by their own causes.
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -144,7 +141,7 @@ func (r *run) learnBoard(ctx context.Context) error {
 		case job.KindOf(err) == job.PermissionDenied:
 			return nil // a narrow token: claims tell their lease
 		}
-		if err := r.pause(ctx, "the board does not answer", failed, err); err != nil {
+		if err := r.pause(ctx, "GetBoard", failed, err); err != nil {
 			return err
 		}
 	}
@@ -161,7 +158,7 @@ func (r *run) pause(ctx context.Context, what string, failed int, err error) err
 	}
 	delay := backoff(failed, 500*time.Millisecond, 30*time.Second)
 	if w := delay.Round(time.Millisecond); failed > 0 {
-		r.log.Warn(what, "error", err, "retry_in", w)
+		r.log.Warn("the server cannot serve now", "call", what, "error", err, "retry_in", w)
 	}
 	return sleep(ctx, delay)
 }
@@ -184,7 +181,7 @@ func (r *run) claimUntil(ctx, background context.Context) error {
 		r.giveBack(slots - len(claims))
 		started += len(claims)
 		if err != nil {
-			if err := r.pause(ctx, "claiming failed", failed, err); err != nil {
+			if err := r.pause(ctx, "ClaimJobs", failed, err); err != nil {
 				return unlessDone(ctx, err)
 			}
 			failed++
@@ -302,9 +299,10 @@ func (r *run) report(e Report) {
 	}
 }
 
+// unlessDone leaves out the errors that the end of ctx makes.
 func unlessDone(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return nil
+	if ctx.Err() == nil {
+		return err
 	}
-	return err
+	return nil
 }
