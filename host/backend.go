@@ -90,9 +90,9 @@ func (b *backend) fail(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		return
 	}
+	b.logger.Error("the driver does not start", "driver", b.config.Driver, "error", err)
 	text := err.Error()
 	b.problem.Store(&text)
-	b.logger.Error("the driver does not start", "driver", b.config.Driver, "error", err)
 }
 
 // close closes the driver, if it was started.

@@ -25,7 +25,7 @@ type served struct {
 	backend *backend
 	logger  *slog.Logger
 
-	made    chan struct{} // closed when board is there
+	tried   chan struct{} // closed when there is a board, or a problem
 	once    sync.Once
 	board   atomic.Pointer[board.Board]
 	problem atomic.Pointer[string] // why there is none
@@ -35,7 +35,7 @@ type served struct {
 func newServed(c config.Board, b *backend, logger *slog.Logger) *served {
 	return &served{
 		config: c, backend: b, logger: logger.With("tenant", c.Tenant, "board", c.Name),
-		made: make(chan struct{}),
+		tried: make(chan struct{}),
 	}
 }
 
@@ -73,7 +73,7 @@ func (s *served) serve(ctx context.Context, h *Host, r *running) error {
 	b := board.New(r.driver, s.spec())
 	s.board.Store(b)
 	s.problem.Store(nil)
-	s.once.Do(func() { close(s.made) })
+	s.once.Do(func() { close(s.tried) })
 	var opening sync.WaitGroup
 	opening.Go(func() {
 		defer h.line.leave()
@@ -103,8 +103,9 @@ func (s *served) fail(err error) {
 	if err != nil {
 		text = err.Error()
 	}
-	s.problem.Store(&text)
 	s.logger.Error("the board is not served", "error", text)
+	s.problem.Store(&text)
+	s.once.Do(func() { close(s.tried) })
 }
 
 // wait returns the board as soon as there is one, which may itself still be
@@ -116,12 +117,18 @@ func (s *served) wait(ctx context.Context, l *line) (*board.Board, error) {
 	l.first(&s.turn)
 	ctx, cancel := context.WithTimeout(ctx, openingTime)
 	defer cancel()
-	if s.problem.Load() == nil && s.backend.problem.Load() == nil {
+	select {
+	case <-s.backend.tried:
+	case <-ctx.Done():
+	}
+	if s.backend.running.Load() != nil {
 		select {
-		case <-s.made:
-			return s.board.Load(), nil
+		case <-s.tried:
 		case <-ctx.Done():
 		}
+	}
+	if b := s.board.Load(); b != nil {
+		return b, nil
 	}
 	return nil, &job.Error{Kind: job.Unavailable, Message: "board " + s.config.Name + " cannot be served now: " + s.trouble()}
 }

@@ -127,4 +127,3 @@ func (h *Host) noDriver(b *backend) error {
 	return job.Errorf(job.Invalid, "%sbackend %s: there is no driver %q%s; there are [%s], %s",
 		at, b.config.Name, b.config.Driver, nearest.Hint(b.config.Driver, names), strings.Join(slices.Compact(names), ", "), where)
 }
-
