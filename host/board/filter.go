@@ -89,7 +89,6 @@ type subject struct {
 	attempt   int32
 	createdAt time.Time
 	labels    []job.Label
-	details   []byte // JSON; read by matchesDetails only
 }
 
 // matches reports whether all conditions hold but those on details.

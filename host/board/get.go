@@ -27,7 +27,7 @@ func (b *Board) Get(ctx context.Context, ids []job.ID, o GetOptions) ([]JobResul
 			return results, err
 		}
 		if err := b.index.Left(waiting, open); err != nil {
-			return nil, nil //nolint:nilerr // the wait is over: an empty answer
+			return nil, nil // the wait is over: an empty answer
 		}
 	}
 }

@@ -251,7 +251,7 @@ func (w *wish) objection(ctx context.Context, e *index.Entry) (*objection, error
 		var verdict [1]policy.Verdict
 		if err := p.Eligible(ctx, batch, verdict[:]); err != nil {
 			w.metrics.PolicyErrors.Add(1)
-			return &objection{verdict: "POLICY_ERROR", policy: m.Name, reason: "the policy " + m.Name + " failed, which denies: " + err.Error()}, nil
+			return &objection{verdict: "POLICY_ERROR", policy: m.Name, reason: "the policy " + m.Name + " failed, which denies: " + err.Error()}, nil //nolint:nilerr // the objection is the answer
 		}
 		if verdict[0].Decision != policy.Allow {
 			return &objection{verdict: "NOT_ELIGIBLE", policy: m.Name, reason: verdictReason(&m, verdict[0])}, nil

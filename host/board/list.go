@@ -32,7 +32,7 @@ func (b *Board) List(ctx context.Context, req ListRequest) (ListPage, error) {
 			return l.page, nil
 		}
 		if late, err := waitChange(waiting, changed, nil); late || err != nil {
-			return ListPage{}, nil //nolint:nilerr // the wait is over: an empty answer
+			return ListPage{}, nil // the wait is over: an empty answer
 		}
 		l.at = at
 	}

@@ -108,7 +108,7 @@ func (b *Board) Events(ctx context.Context, from string, most int, wait time.Dur
 			return events, at.String(), nil
 		}
 		if _, err := waitChange(waiting, changed, nil); err != nil {
-			return nil, at.String(), nil //nolint:nilerr // the wait is over: an empty answer
+			return nil, at.String(), nil // the wait is over: an empty answer
 		}
 	}
 }
