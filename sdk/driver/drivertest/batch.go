@@ -1,6 +1,7 @@
 package drivertest
 
 import (
+	"slices"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 )
@@ -99,7 +100,7 @@ func batchLarge(e *env) {
 	for i := range ops {
 		ids[n-1-i] = ops[i].Posting.ID
 	}
-	ids = append(ids, newID(), ids[0])
+	ids = slices.Concat(ids, []job.ID{newID(), ids[0]})
 	records, err := e.driver.Read(e.Context(), e.name, ids, 0)
 	if err != nil || len(records) != len(ids) {
 		e.Fatalf("Read of %d jobs: got %d and %v", len(ids), len(records), err)

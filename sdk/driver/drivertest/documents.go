@@ -1,6 +1,7 @@
 package drivertest
 
 import (
+	"maps"
 	"bytes"
 	"context"
 	"slices"
@@ -164,10 +165,7 @@ func (e *env) readDocuments(s driver.Space) *reader {
 			default:
 				known[c.Document.Name] = string(c.Document.Data)
 			}
-			snapshot := map[string]string{}
-			for name, data := range known {
-				snapshot[name] = data
-			}
+			snapshot := maps.Clone(known)
 			r.latest.Store(&snapshot)
 		}
 	}()

@@ -6,9 +6,11 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/driver/memdriver"
+	"github.com/boardd/boardd/sdk/job"
 )
 
 func openMemory(t T) driver.Driver {
@@ -124,5 +126,55 @@ func FuzzPrograms(f *testing.F) {
 				t.Error(trouble)
 			}
 		})
+	})
+}
+
+func BenchmarkMemory(b *testing.B) { Bench(b, memory()) }
+
+// TestFaulty checks that the trouble that was asked for happens, and no other.
+func TestFaulty(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		faulty := &Faulty{Driver: openMemory(t)}
+		s := &suite{harness: Harness{Open: func(T) driver.Driver { return faulty }}}
+		e := &env{T: t, suite: s, driver: s.open(t), name: "faulty"}
+		e.openBoard(nil)
+		for _, c := range []struct {
+			trouble Trouble
+			kind    job.Kind
+			state   job.State
+		}{
+			{FailBefore, job.Unavailable, job.Unknown},
+			{FailAfter, job.OutcomeUnknown, job.Unclaimed},
+			{LoseBefore, job.OutcomeUnknown, job.Unknown},
+			{Delay, job.NoKind, job.Unclaimed},
+			{Hang, job.OutcomeUnknown, job.Unknown},
+		} {
+			p, other := posting("in trouble"), posting("well")
+			faulty.Fail(Fault{Trouble: c.trouble, Op: driver.Post, Job: p.ID, Times: 1, Delay: time.Second})
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			r := faulty.Apply(ctx, e.name, []driver.Op{postOp(p), postOp(other)})
+			cancel()
+			if r[0].Kind != c.kind {
+				t.Errorf("trouble %d: got %v, want %v", c.trouble, r[0].Kind, c.kind)
+			}
+			if c.trouble != Hang && r[1].Kind != job.NoKind {
+				t.Errorf("trouble %d: the op beside it got %v, want it done", c.trouble, r[1].Kind)
+			}
+			e.state(p.ID, c.state, "after trouble "+strconv.Itoa(int(c.trouble)))
+			if r := e.do(postOp(p)); r.Kind != job.NoKind {
+				t.Errorf("trouble %d, once: the retry got %v", c.trouble, r.Kind)
+			}
+		}
+		f := e.follow(e.status.Position)
+		synctest.Wait()
+		faulty.Down()
+		<-f.done
+		if job.KindOf(f.err) != job.Unavailable {
+			t.Errorf("a watch while the store went down ended with %v, want UNAVAILABLE", f.err)
+		}
+		e.refused(postOp(posting("down")), job.Unavailable, "the store is down")
+		faulty.Heal()
+		e.post()
 	})
 }

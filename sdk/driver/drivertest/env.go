@@ -120,18 +120,17 @@ func (e *env) refused(op driver.Op, kind job.Kind, why string) driver.Result {
 }
 
 // again applies an op that was done before.
-func (e *env) again(op driver.Op, first *driver.Result, why string) driver.Result {
+func (e *env) again(op driver.Op, first *driver.Result, why string) {
 	e.Helper()
 	r := e.do(op)
 	if r.Kind != job.NoKind || !r.Repeated {
 		e.Errorf("%s: %s: got %v, want it done and Repeated", describe(&op), why, outcome(&r))
-		return r
+		return
 	}
 	if first != nil && (r.Position != first.Position || r.Version != first.Version) {
 		e.Errorf("%s: %s: shows position %d and version %d, want %d and %d as first answered",
 			describe(&op), why, r.Position, r.Version, first.Position, first.Version)
 	}
-	return r
 }
 
 // outcome says in a word what a result is.

@@ -210,7 +210,7 @@ func scanEmpty(e *env) {
 
 func scanBreak(e *env) {
 	e.posts(300)
-	for range e.driver.Scan(e.Context(), e.name, driver.ScanRequest{}) {
+	for range e.driver.Scan(e.Context(), e.name, driver.ScanRequest{}) { //nolint:errcheck // what it gives is not looked at
 		break
 	}
 	e.post()

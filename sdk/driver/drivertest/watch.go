@@ -359,7 +359,7 @@ func watchEnds(e *env) {
 
 func watchBreak(e *env) {
 	e.posts(3)
-	for range e.driver.Watch(e.Context(), e.name, e.status.Position) {
+	for range e.driver.Watch(e.Context(), e.name, e.status.Position) { //nolint:errcheck // what it gives is not looked at
 		break
 	}
 	e.post()
