@@ -2,6 +2,7 @@ package drivertest
 
 import (
 	"slices"
+
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 )

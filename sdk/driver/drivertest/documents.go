@@ -1,9 +1,9 @@
 package drivertest
 
 import (
-	"maps"
 	"bytes"
 	"context"
+	"maps"
 	"slices"
 	"sync/atomic"
 	"time"

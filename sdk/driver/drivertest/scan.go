@@ -16,6 +16,7 @@ var scanChecks = []check{
 	{name: "scan/empty", run: scanEmpty},
 	{name: "scan/break", run: scanBreak},
 	{name: "scan/under-change", run: scanUnderChange},
+	{name: "scan/position", run: scanPosition},
 }
 
 // scan goes through one scan and returns what it found and where to go on.
@@ -244,5 +245,41 @@ func scanUnderChange(e *env) {
 	}
 	if missed > 0 {
 		e.Errorf("a scan missed %d of %d jobs that were on the board all the time", missed, len(staying))
+	}
+}
+
+// scanPosition checks that what changes during a scan is on its pages or in the
+// changes after its position, whichever page has it.
+func scanPosition(e *env) {
+	list := e.posts(600)
+	moved := map[job.ID]driver.Position{}
+	versions := map[job.ID]uint64{}
+	var start driver.Position
+	for req := (driver.ScanRequest{Limit: 400}); ; {
+		for page, err := range e.driver.Scan(e.Context(), e.name, req) {
+			if err != nil {
+				e.Fatalf("Scan: %v", err)
+			}
+			for _, r := range page.Records {
+				versions[r.Posting.ID] = r.Version
+			}
+			start, req.After = page.Position, page.Next
+			p := e.post()
+			moved[p.ID] = e.read(p.ID).Position
+			first := list[len(moved)].ID
+			moved[first] = e.must(plain(driver.Update, first)).Position
+		}
+		if req.After == "" {
+			break
+		}
+	}
+	f := e.follow(start)
+	f.until(e, e.must(postOp(posting("last"))).Position)
+	for id, position := range moved {
+		scanned := versions[id] == e.readParts(id, 0).Version
+		watched := len(f.seen(id)) > 0
+		if !scanned && !watched {
+			e.Errorf("a change at %d, made during a scan, is neither on its pages nor after its position %d", position, start)
+		}
 	}
 }

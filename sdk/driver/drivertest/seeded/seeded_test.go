@@ -1,0 +1,100 @@
+package seeded_test
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/driver/drivertest"
+	"github.com/boardd/boardd/sdk/driver/drivertest/seeded"
+	"github.com/boardd/boardd/sdk/driver/memdriver"
+)
+
+func harness(open func(t drivertest.T) driver.Driver) drivertest.Harness {
+	return drivertest.Harness{
+		PerCheck: true,
+		Open:     open,
+		Store:    func(t drivertest.T) func() driver.Driver { return func() driver.Driver { return open(t) } },
+		Forgetful: func(name string) (driver.BoardSpec, int) {
+			return driver.BoardSpec{Name: name, Settings: []byte(`{"events":16}`)}, 16
+		},
+	}
+}
+
+// problems runs checks and returns what they found, by check.
+func problems(t *testing.T, h drivertest.Harness) map[string][]string {
+	t.Helper()
+	found := map[string][]string{}
+	drivertest.Check(t.Context(), h, func(f drivertest.Finding) { found[f.Check] = f.Problems })
+	return found
+}
+
+// TestFound checks that each wrong driver is found by the check that is there
+// to find it, and that the right driver passes that check.
+func TestFound(t *testing.T) {
+	t.Parallel()
+	for _, bug := range seeded.All() {
+		t.Run(bug.Name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				bug, _ := seeded.Find(bug.Name) // made in the bubble
+				h := harness(func(t drivertest.T) driver.Driver {
+					d, err := bug.Open(t.Context(), driver.Config{})
+					if err != nil {
+						t.Fatalf("Open: %v", err)
+					}
+					return d
+				})
+				h.Only = []string{bug.Check}
+				found, ran := problems(t, h)[bug.Check]
+				if !ran {
+					t.Fatalf("there is no check %q", bug.Check)
+				}
+				if len(found) == 0 {
+					t.Fatalf("%s did not find that the driver %s", bug.Check, bug.Doc)
+				}
+				if strings.Contains(found[0], "panic") {
+					t.Errorf("found by a panic: %s", found[0])
+				}
+				t.Logf("%s", found[0])
+			})
+			synctest.Test(t, func(t *testing.T) {
+				store, err := memdriver.Open(t.Context(), driver.Config{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				h := harness(func(drivertest.T) driver.Driver { return lasting{store} })
+				h.Only = []string{bug.Check}
+				if found := problems(t, h)[bug.Check]; len(found) > 0 {
+					t.Errorf("%s finds fault with the right driver: %s", bug.Check, found[0])
+				}
+			})
+		})
+	}
+}
+
+type lasting struct{ driver.Driver }
+
+func (lasting) Close() error { return nil }
+
+func TestBugsAreNamed(t *testing.T) {
+	t.Parallel()
+	all := seeded.All()
+	if len(all) < 14 {
+		t.Errorf("there are %d wrong drivers, want at least 14", len(all))
+	}
+	seen := map[string]bool{}
+	for _, bug := range all {
+		if bug.Name == "" || bug.Doc == "" || bug.Open == nil || seen[bug.Name] {
+			t.Errorf("bug %+v has no name, no doc, no Open, or another's name", bug)
+		}
+		seen[bug.Name] = true
+		if p := bug.Program(); p.Info.Name != "seeded-"+bug.Name || p.Open == nil {
+			t.Errorf("the program of %s is %+v", bug.Name, p.Info)
+		}
+	}
+	if _, ok := seeded.Find("no such bug"); ok {
+		t.Errorf("a bug that is not there was found")
+	}
+}

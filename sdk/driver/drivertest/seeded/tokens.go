@@ -1,0 +1,146 @@
+package seeded
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+func tokenBugs() []Bug {
+	return []Bug{
+		{Name: "reuses-epochs", Doc: "counts epochs per claim and begins again after each", Check: "tokens/grow", Open: wrap(reusesEpochs)},
+		{Name: "stale-token", Doc: "does what a stale token asks", Check: "tokens/stale", Open: eachOp(staleToken)},
+		{Name: "same-owner", Doc: "accepts any token of the present owner", Check: "tokens/same-owner", Open: wrap(sameOwner)},
+		{Name: "extends-unchecked", Doc: "extends whoever asks", Check: "lease/needs-token", Open: eachOp(extendsUnchecked)},
+		{Name: "raises-version", Doc: "raises the version with an extension", Check: "lease/extend", Open: eachOp(raisesVersion)},
+		{Name: "trims-owners", Doc: "trims spaces off owners", Check: "names/owners", Open: eachOp(trimsOwners)},
+		{Name: "accepts-lapsed", Doc: "accepts a token after its lease ran out", Check: "expiry/token", Open: eachOp(acceptsLapsed)},
+		{Name: "never-expires", Doc: "grants leases that never run out", Check: "expiry/claimed-again", Open: eachOp(neverExpires)},
+		{Name: "expires-early", Doc: "releases lapsed claims before their time", Check: "expiry/not-before", Open: eachOp(expiresEarly)},
+		{Name: "refused-but-done", Doc: "writes the status of an update that it refuses", Check: "matrix/theirs", Open: eachOp(refusedButDone)},
+	}
+}
+
+// reusesEpochs shows every claim with epoch 1.
+func reusesEpochs(d driver.Driver) driver.Driver {
+	var mu sync.Mutex
+	epochs := map[[16]byte]uint64{}
+	return perOp{d, func(ctx context.Context, d driver.Driver, board string, op driver.Op) driver.Result {
+		mu.Lock()
+		if real, ok := epochs[op.Token.Nonce]; ok && op.Token.Epoch == 1 {
+			op.Token.Epoch = real
+		}
+		mu.Unlock()
+		r := one(ctx, d, board, op)
+		r.Claims = slices.Clone(r.Claims)
+		mu.Lock()
+		defer mu.Unlock()
+		for i := range r.Claims {
+			t := &r.Claims[i].Token
+			epochs[t.Nonce] = t.Epoch
+			t.Epoch = 1
+		}
+		return r
+	}}
+}
+
+func staleToken(ctx context.Context, d driver.Driver, board string, op driver.Op) driver.Result {
+	if op.Must == driver.HeldByToken {
+		if h := read(ctx, d, board, op.Job).Holder; h != nil {
+			op.Token = h.Token
+		}
+	}
+	return one(ctx, d, board, op)
+}
+
+func sameOwner(d driver.Driver) driver.Driver {
+	var mu sync.Mutex
+	owners := map[[16]byte]string{}
+	return perOp{d, func(ctx context.Context, d driver.Driver, board string, op driver.Op) driver.Result {
+		mu.Lock()
+		owner := owners[op.Token.Nonce]
+		mu.Unlock()
+		if op.Must == driver.HeldByToken {
+			if h := read(ctx, d, board, op.Job).Holder; h != nil && h.Owner == owner {
+				op.Token = h.Token
+			}
+		}
+		r := one(ctx, d, board, op)
+		mu.Lock()
+		defer mu.Unlock()
+		for _, c := range r.Claims {
+			owners[c.Token.Nonce] = op.Claim.Owner
+		}
+		return r
+	}}
+}
+
+func extendsUnchecked(ctx context.Context, d driver.Driver, board string, op driver.Op) driver.Result {
+	if op.Kind == driver.Extend {
+		return staleToken(ctx, d, board, op)
+	}
+	return one(ctx, d, board, op)
+}
+
+func raisesVersion(ctx context.Context, d driver.Driver, board string, op driver.Op) driver.Result {
+	r := one(ctx, d, board, op)
+	if op.Kind == driver.Extend && r.Kind == job.NoKind {
+		r.Version = one(ctx, d, board, driver.Op{Kind: driver.Update, Job: op.Job, Event: op.Event}).Version
+	}
+	return r
+}
+
+func trimsOwners(ctx context.Context, d driver.Driver, board string, op driver.Op) driver.Result {
+	op.Owner = strings.TrimSpace(op.Owner)
+	if op.Claim != nil {
+		spec := *op.Claim
+		spec.Owner = strings.TrimSpace(spec.Owner)
+		op.Claim = &spec
+	}
+	return one(ctx, d, board, op)
+}
+
+func acceptsLapsed(ctx context.Context, d driver.Driver, board string, op driver.Op) driver.Result {
+	r := one(ctx, d, board, op)
+	if r.Kind == job.LeaseLost && op.Must == driver.HeldByToken && op.Kind != driver.Extend {
+		op.Must = driver.Lapsed
+		return one(ctx, d, board, op)
+	}
+	return r
+}
+
+func neverExpires(ctx context.Context, d driver.Driver, board string, op driver.Op) driver.Result {
+	if op.Claim == nil {
+		return one(ctx, d, board, op)
+	}
+	spec := *op.Claim
+	spec.NoExpiry = true
+	op.Claim = &spec
+	r := one(ctx, d, board, op)
+	r.Claims = slices.Clone(r.Claims)
+	for i := range r.Claims {
+		r.Claims[i].Lease = spec.Lease
+	}
+	return r
+}
+
+func expiresEarly(ctx context.Context, d driver.Driver, board string, op driver.Op) driver.Result {
+	r := one(ctx, d, board, op)
+	if r.Kind == job.Precondition && op.Must == driver.Lapsed && op.Kind == driver.Release {
+		op.Must = driver.HeldByToken
+		return one(ctx, d, board, op)
+	}
+	return r
+}
+
+func refusedButDone(ctx context.Context, d driver.Driver, board string, op driver.Op) driver.Result {
+	r := one(ctx, d, board, op)
+	if r.Kind == job.LeaseLost && op.Kind == driver.Update {
+		one(ctx, d, board, driver.Op{Kind: driver.Update, Job: op.Job, Status: op.Status})
+	}
+	return r
+}
