@@ -77,7 +77,7 @@ func detailOf(err error) *boarddv1.Error {
 
 func asConnect(err error, e **connect.Error) bool {
 	found := connect.CodeOf(err) != connect.CodeUnknown
-	if c, ok := err.(*connect.Error); ok { //nolint:errorlint // a client returns it as it is
+	if c, ok := err.(*connect.Error); ok { // a client returns it as it is
 		*e = c
 		return true
 	}

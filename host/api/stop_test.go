@@ -75,7 +75,7 @@ func TestStopReleasesThoseWhoWait(t *testing.T) {
 			t.Fatal("a call still waits after the server has stopped")
 		}
 	}
-	if r, err := s.client.Get(s.url + "/healthz"); err == nil { //nolint:noctx // there is nobody to wait for
+	if r, err := s.client.Get(s.url + "/healthz"); err == nil { // there is nobody to wait for
 		_ = r.Body.Close()
 		t.Error("the server still answers")
 	}
@@ -88,7 +88,7 @@ func waitFor(t *testing.T, what func() bool) {
 		if time.Now().After(deadline) {
 			t.Fatal("waited in vain")
 		}
-		time.Sleep(10 * time.Millisecond) //nolint:forbidigo // a poll with a deadline
+		time.Sleep(10 * time.Millisecond) // a poll with a deadline
 	}
 }
 
