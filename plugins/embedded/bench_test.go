@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"io"
 	"log/slog"
 	"runtime"
 	"sync"
@@ -19,7 +18,7 @@ import (
 // benchStore opens a store with one board in it.
 func benchStore(b *testing.B, path string) *Store {
 	b.Helper()
-	s := openStore(b, path, options{logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	s := openStore(b, path, options{logger: slog.New(slog.DiscardHandler)})
 	if _, err := s.OpenBoard(b.Context(), driver.BoardSpec{Name: "b"}); err != nil {
 		b.Fatal(err)
 	}

@@ -112,7 +112,6 @@ type board struct {
 	answers map[[16]byte]uint64 // number of each remembered answer, by what traceOf says
 	limits  map[string]int64
 	bad     []driver.BadRecord
-	loss    string
 
 	ring ring
 }

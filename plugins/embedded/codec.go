@@ -161,8 +161,6 @@ func (r *reader) bytes() []byte {
 	return r.take(int(n))
 }
 
-func (r *reader) string() string { return string(r.bytes()) }
-
 func (r *reader) array16() (v [16]byte) {
 	copy(v[:], r.take(16))
 	return v
