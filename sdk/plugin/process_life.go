@@ -82,7 +82,7 @@ func (p *Process) fault(err error) {
 	defer p.mu.Unlock()
 	if p.faultErr == nil {
 		p.faultErr = err
-		p.child.logger.Error(tame(err.Error(), maxErrorText))
+		p.child.logger.Error("the driver is faulty", "error", tame(err.Error(), maxErrorText))
 		close(p.faulty)
 	}
 }

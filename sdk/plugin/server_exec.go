@@ -70,7 +70,7 @@ func (s *server) group(ctx context.Context, batch *pb.Batch, group *pb.BoardOps,
 	if err != nil {
 		done = func() {}
 	}
-	ops, results := make([]driver.Op, 0, len(group.Ops)), []driver.Result(nil)
+	ops := make([]driver.Op, 0, len(group.Ops))
 	for _, m := range group.Ops {
 		op, wrong := wire.OpFrom(m)
 		if wrong != nil && err == nil {
@@ -78,6 +78,7 @@ func (s *server) group(ctx context.Context, batch *pb.Batch, group *pb.BoardOps,
 		}
 		ops = append(ops, op)
 	}
+	var results []driver.Result
 	if err != nil {
 		results = allFailed(len(ops), err)
 	} else {

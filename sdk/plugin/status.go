@@ -2,7 +2,6 @@ package plugin
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -48,7 +47,7 @@ var trailerKinds = func() map[string]job.Kind {
 }()
 
 // failure returns a driver's error as a gRPC status and the trailer beside it.
-func failure(err error) (error, metadata.MD) {
+func failure(err error) (error, metadata.MD) { //nolint:revive // the trailer goes with the error
 	kind := job.KindOf(err)
 	code, ok := kindCodes[kind]
 	if !ok {
@@ -121,6 +120,3 @@ func tame(s string, limit int) string {
 		return r
 	}, s)
 }
-
-// kindIs reports whether err, or any error in it, is of the kind.
-func kindIs(err error, kind job.Kind) bool { return errors.Is(err, kind) }
