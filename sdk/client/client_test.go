@@ -363,12 +363,12 @@ func TestWatchGoesOnFromItsCursor(t *testing.T) {
 	}
 	var want []string
 	for i := range 7 {
-		want = append(want, fmt.Sprint("job-", i+1))
+		want = append(want, fmt.Sprint("job-", i+11))
 	}
 	if diff := cmp.Diff(want, names); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{"", "3", "6"}, fake.watches); diff != "" {
+	if diff := cmp.Diff([]string{"10", "13", "16"}, fake.watches); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -376,6 +376,15 @@ func (f *fakeBoard) ExtendClaims(_ context.Context, r *connect.Request[boarddv1.
 	return connect.NewResponse(answer), nil
 }
 
+// ListEvents has nothing to tell but where the present is.
+func (f *fakeBoard) ListEvents(_ context.Context, r *connect.Request[boarddv1.ListEventsRequest]) (*connect.Response[boarddv1.ListEventsResponse], error) {
+	if err := f.begin("events", r.Header()); err != nil {
+		return nil, err
+	}
+	defer f.mu.Unlock()
+	return connect.NewResponse(&boarddv1.ListEventsResponse{Cursor: "10"}), nil
+}
+
 // WatchBoard sends three events after the cursor, then ends the stream.
 func (f *fakeBoard) WatchBoard(_ context.Context, r *connect.Request[boarddv1.WatchBoardRequest], s *connect.ServerStream[boarddv1.Event]) error {
 	if err := f.begin("watch", r.Header()); err != nil {

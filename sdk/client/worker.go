@@ -157,9 +157,7 @@ func (r *run) pause(ctx context.Context, what string, failed int, err error) err
 		return err
 	}
 	delay := backoff(failed, 500*time.Millisecond, 30*time.Second)
-	if w := delay.Round(time.Millisecond); failed > 0 {
-		r.log.Warn("the server cannot serve now", "call", what, "error", err, "retry_in", w)
-	}
+	r.log.Warn("the server cannot serve now", "call", what, "error", err, "retry_in", delay.Round(time.Millisecond))
 	return sleep(ctx, delay)
 }
 
