@@ -24,10 +24,10 @@ func TestMain(m *testing.M) {
 //	server [ARG...]        start boardd serve --dev on a free port, with its data in
 //	                       $WORK/data, and wait until it listens; sets BOARDD_ADDR and
 //	                       BOARDD_TOKEN
-//	stop [kill]            end it, by SIGTERM or by SIGKILL, and wait for it
+//	halt [kill]            end it, by SIGTERM or by SIGKILL, and wait for it
 //	json VAR PATH          set VAR to a part of the JSON on the last standard output,
 //	                       such as results.0.job.uuid
-//	eventually COMMAND...  repeat a boardd command until it ends with 0, for 20 s at most
+//	eventually COMMAND...  repeat a command until it ends with 0, for 20 s at most
 //	waitfile FILE          wait until there is a file with something in it
 func TestScripts(t *testing.T) {
 	t.Parallel()
@@ -36,7 +36,7 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"server": startServer, "stop": stopServer, "json": takeJSON, "eventually": eventually, "waitfile": waitFile,
+			"server": startServer, "halt": haltServer, "json": takeJSON, "eventually": eventually, "waitfile": waitFile,
 		},
 	})
 }
@@ -91,8 +91,8 @@ func findProgram(ts *testscript.TestScript) (string, error) {
 	return "", exec.ErrNotFound
 }
 
-// stopServer ends the server and waits until its process is gone.
-func stopServer(ts *testscript.TestScript, _ bool, args []string) {
+// haltServer ends the server and waits until its process is gone.
+func haltServer(ts *testscript.TestScript, _ bool, args []string) {
 	pid, err := strconv.Atoi(ts.Getenv(serverKey))
 	ts.Check(err)
 	signal := syscall.SIGTERM

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/boardd/boardd/sdk/client"
+	"github.com/boardd/boardd/sdk/job"
 )
 
 // workerFlags are the flags of worker run.
@@ -82,7 +83,7 @@ func (p *program) workerRun(ctx context.Context, f *workerFlags, args []string) 
 	if f.worker.Labels, err = labels("worker-label", f.labels); err != nil {
 		return err
 	}
-	c, err := p.connect(30 * time.Second)
+	c, err := p.connect(impatient)
 	if err != nil {
 		return err
 	}
@@ -95,6 +96,13 @@ func (p *program) workerRun(ctx context.Context, f *workerFlags, args []string) 
 	w := &f.worker
 	w.Board, w.Lease, w.Handler, w.Report = c.Board(p.board), f.lease.value(), cmd.run, tally.report
 	w.Logger = slog.New(slog.NewTextHandler(p.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	if w.UntilEmpty || w.MaxJobs > 0 {
+		// Somebody waits for it to return: a server that is not there is no reason
+		// to wait. A worker that runs for ever waits for its server.
+		if _, err := w.Board.Info(ctx); job.KindOf(err) == job.Unavailable {
+			return err
+		}
+	}
 	err = w.Run(ctx)
 	tally.finish()
 	var s signaled
