@@ -170,7 +170,7 @@ func (c *committer) commit(group []*work) bool {
 		return true
 	}
 	c.arena.empty()
-	err, fatal := c.transact(live)
+	fatal, err := c.transact(live)
 	for _, w := range live {
 		w.err = err
 		close(w.done)
@@ -183,53 +183,53 @@ func (c *committer) commit(group []*work) bool {
 
 // transact is one transaction. An error that is not fatal means that nothing
 // was changed.
-func (c *committer) transact(live []*work) (err error, fatal bool) { //nolint:revive,staticcheck // the verdict on an error follows it
+func (c *committer) transact(live []*work) (fatal bool, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err, fatal = c.fatal(fmt.Errorf("a page of the store cannot be used: %v\n%s", p, debug.Stack())), true
+			fatal, err = true, c.fatal(fmt.Errorf("a page of the store cannot be used: %v\n%s", p, debug.Stack()))
 		}
 	}()
 	s := c.store
 	tx, err := s.db.Begin(true)
 	if err != nil {
-		return c.fatal(err), true
+		return true, c.fatal(err)
 	}
-	t := &txn{store: s, tx: tx, at: s.instant(), arena: &c.arena}
+	t := &txn{store: s, tx: tx, at: s.instant(), arena: &c.arena, boards: map[*board]*boardTx{}}
 	for _, w := range live {
 		if err := w.do(t); err != nil {
-			return unavailable(errors.Join(err, tx.Rollback())), false
+			return false, unavailable(errors.Join(err, tx.Rollback()))
 		}
 	}
 	for _, v := range t.boards {
 		if err := v.finish(); err != nil {
-			return unavailable(errors.Join(err, tx.Rollback())), false
+			return false, unavailable(errors.Join(err, tx.Rollback()))
 		}
 	}
 	if !t.wrote {
-		return tx.Rollback(), false
+		return false, tx.Rollback()
 	}
 	if err := s.saveBoot(t); err != nil {
-		return unavailable(errors.Join(err, tx.Rollback())), false
+		return false, unavailable(errors.Join(err, tx.Rollback()))
 	}
 	return c.seal(t)
 }
 
 // seal commits t and makes it visible. Nobody may begin to read in between:
 // bbolt shows a transaction to readers before it is on the disk.
-func (c *committer) seal(t *txn) (err error, fatal bool) { //nolint:revive,staticcheck // as above
+func (c *committer) seal(t *txn) (fatal bool, err error) {
 	s := c.store
 	before := t.tx.ID() - 1
 	s.gate.Lock()
 	defer s.gate.Unlock()
 	if err := s.commit(t.tx); err != nil {
 		if !c.undone(err, before) {
-			return c.fatal(err), true
+			return true, c.fatal(err)
 		}
 		s.logger.Warn("the store takes no change now", "path", s.folder.path, "error", err)
-		return &job.Error{Kind: job.Unavailable, Message: "the disk has no room for this change", Err: err}, false
+		return false, &job.Error{Kind: job.Unavailable, Message: "the disk has no room for this change", Err: err}
 	}
 	t.publish()
-	return nil, false
+	return false, nil
 }
 
 // undone reports whether a commit that failed left nothing behind: the disk was

@@ -1,7 +1,6 @@
 package embedded
 
 import (
-	"context"
 	"encoding/binary"
 	"fmt"
 	"log/slog"
@@ -33,7 +32,6 @@ func TestSameAsReference(t *testing.T) {
 
 type comparison struct {
 	t      *testing.T
-	ctx    context.Context
 	random *rand.Rand
 	path   string
 	spec   driver.BoardSpec
@@ -55,19 +53,19 @@ type issued struct {
 func newComparison(t *testing.T, seed uint64) *comparison {
 	t.Helper()
 	c := &comparison{
-		t: t, ctx: t.Context(), random: rand.New(rand.NewPCG(seed, 1)), path: t.TempDir(), tokens: map[job.Token]job.Token{{}: {}},
+		t: t, random: rand.New(rand.NewPCG(seed, 1)), path: t.TempDir(), tokens: map[job.Token]job.Token{{}: {}},
 		spec: driver.BoardSpec{Name: "b", Settings: []byte("{}"), MaxTombstones: 1000, MaxFinals: 5, MaxFinalBytes: 200},
 	}
 	for range 8 {
 		c.ids = append(c.ids, c.random16())
 	}
-	model, err := memdriver.Open(c.ctx, driver.Config{})
+	model, err := memdriver.Open(c.t.Context(), driver.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	c.model = model
 	t.Cleanup(func() { _ = model.Close() })
-	if _, err := model.OpenBoard(c.ctx, c.spec); err != nil {
+	if _, err := model.OpenBoard(c.t.Context(), c.spec); err != nil {
 		t.Fatal(err)
 	}
 	c.reopen()
@@ -83,7 +81,7 @@ func (c *comparison) reopen() {
 		}
 	}
 	c.store = openStore(c.t, c.path, options{})
-	status, err := c.store.OpenBoard(c.ctx, c.spec)
+	status, err := c.store.OpenBoard(c.t.Context(), c.spec)
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -256,8 +254,8 @@ func (c *comparison) apply(step int, ops []driver.Op) {
 		theirs[i] = op
 		c.past = append(c.past, [2]driver.Op{ops[i], op})
 	}
-	got := c.store.Apply(c.ctx, "b", ops)
-	want := c.model.Apply(c.ctx, "b", theirs)
+	got := c.store.Apply(c.t.Context(), "b", ops)
+	want := c.model.Apply(c.t.Context(), "b", theirs)
 	for i := range ops {
 		for n := range min(len(got[i].Claims), len(want[i].Claims)) {
 			mine, other := &got[i].Claims[n], &want[i].Claims[n]
@@ -289,11 +287,11 @@ func sameResult() cmp.Option {
 func (c *comparison) compareAll(step int) {
 	c.t.Helper()
 	const parts = driver.Details | driver.Attached | driver.FinalData
-	got, err := c.store.Read(c.ctx, "b", c.ids, parts)
+	got, err := c.store.Read(c.t.Context(), "b", c.ids, parts)
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	want, err := c.model.Read(c.ctx, "b", c.ids, parts)
+	want, err := c.model.Read(c.t.Context(), "b", c.ids, parts)
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -308,11 +306,11 @@ func (c *comparison) compareAll(step int) {
 			}
 		}
 	}
-	mine, err := c.store.Count(c.ctx, "b")
+	mine, err := c.store.Count(c.t.Context(), "b")
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	theirs, err := c.model.Count(c.ctx, "b")
+	theirs, err := c.model.Count(c.t.Context(), "b")
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -67,10 +67,23 @@ func makeFolder(path string) error {
 		}
 		return nil
 	}
+	// The folders above that are made as well have to last as long.
+	var above []string
+	for parent := filepath.Dir(path); ; parent = filepath.Dir(parent) {
+		above = append(above, parent)
+		if _, err := os.Stat(parent); err == nil || parent == filepath.Dir(parent) {
+			break
+		}
+	}
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return err
 	}
-	return syncFolder(filepath.Dir(path))
+	for _, parent := range above {
+		if err := syncFolder(parent); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func waitForLock(ctx context.Context, path string, f *os.File) error {

@@ -22,7 +22,7 @@ const (
 	boltVersion    = 2
 	pageHeader     = 16
 	pageElement    = 16
-	metaSize       = 64 // without the checksum
+	metaSize       = 64 // its checksum included, which is the last field
 	pageBranch     = 0x01
 	pageLeaf       = 0x02
 	leafIsBucket   = 0x01
@@ -58,7 +58,7 @@ func inspect(path string) (heads int, err error) {
 	if err != nil {
 		return 0, unavailable(err)
 	}
-	defer f.Close() //nolint:errcheck // opened for reading
+	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
 		return 0, unavailable(err)
@@ -108,7 +108,7 @@ func readMeta(f io.ReaderAt, size int64) (best meta, heads int, err error) {
 }
 
 func metaAt(f io.ReaderAt, offset, size int64) (meta, bool) {
-	var b [pageHeader + metaSize + 8]byte
+	var b [pageHeader + metaSize]byte
 	if offset+int64(len(b)) > size {
 		return meta{}, false
 	}
@@ -117,17 +117,22 @@ func metaAt(f io.ReaderAt, offset, size int64) (meta, bool) {
 	}
 	body := b[pageHeader:]
 	order := binary.NativeEndian // bbolt writes its structures as they lie in memory
-	sum := fnv.New64a()
-	_, _ = sum.Write(body[:metaSize-8])
 	m := meta{
 		pageSize: order.Uint32(body[8:]), root: order.Uint64(body[16:]),
 		freelist: order.Uint64(body[32:]), high: order.Uint64(body[40:]), txid: order.Uint64(body[48:]),
 	}
 	ok := order.Uint32(body) == boltMagic && order.Uint32(body[4:]) == boltVersion &&
-		order.Uint64(body[metaSize-8:]) == sum.Sum64() &&
+		order.Uint64(body[metaSize-8:]) == headSum(body) &&
 		m.pageSize >= 1024 && m.pageSize <= maxPageSize && m.pageSize&(m.pageSize-1) == 0 &&
 		(offset == 0 || offset == int64(m.pageSize))
 	return m, ok
+}
+
+// headSum is the checksum of a head, of all that comes before it.
+func headSum(body []byte) uint64 {
+	sum := fnv.New64a()
+	_, _ = sum.Write(body[:metaSize-8]) // never fails
+	return sum.Sum64()
 }
 
 // page reads a page with its overflow into the buffer of a depth and marks it

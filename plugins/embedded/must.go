@@ -90,6 +90,7 @@ func (v *boardTx) must(op *driver.Op, s *subject) *driver.Result {
 			return refusal(v.refuse(s, job.AlreadyClaimed, "the job is claimed by %q", j.holder.owner))
 		}
 		return nil
+	case driver.HeldByOwner, driver.Held:
 	}
 	switch {
 	case !s.live():
@@ -145,10 +146,10 @@ func (v *boardTx) leave(op *driver.Op, r *driver.Result) error {
 // needs checks where the job has to be, and its version.
 func (v *boardTx) needs(op *driver.Op, s *subject) *driver.Result {
 	fits, version := s.open(), s.job.version
-	switch op.Kind {
-	case driver.Restore:
+	if op.Kind == driver.Restore {
 		fits = s.trashed()
-	case driver.Purge:
+	}
+	if op.Kind == driver.Purge {
 		fits = s.trashed() || s.gone()
 		if s.gone() {
 			version = s.ended.version

@@ -123,7 +123,7 @@ func (b *board) compare(ctx context.Context, remembered []byte) (string, error) 
 		loss = fmt.Sprintf("the store is in generation %d of this board, and generation %d was seen: it was put back to an earlier time", state.generation, m.generation)
 	case m.position > state.position && m.store == s.id:
 		loss = fmt.Sprintf("the store knows the board's changes up to %d, and %d was seen: it was put back to an earlier time", state.position, m.position)
-	case m.store != s.id:
+	case m.store != s.id && m.position > 0:
 		loss = "this is another store than the one that was seen before"
 	default:
 		return "", nil
@@ -192,7 +192,7 @@ func (t *txn) drop(b *board) error {
 		return nil
 	}
 	state := t.board(b).state
-	t.forget(b)
+	delete(t.boards, b) // what this transaction did to it before goes with it
 	if t.tx.Bucket(b.bucketName()) != nil {
 		if err := t.tx.DeleteBucket(b.bucketName()); err != nil {
 			return err
@@ -210,14 +210,4 @@ func (t *txn) drop(b *board) error {
 	}
 	t.dropped = append(t.dropped, b)
 	return nil
-}
-
-// forget leaves out what this transaction did to the board before.
-func (t *txn) forget(b *board) {
-	for i, v := range t.boards {
-		if v.board == b {
-			t.boards = append(t.boards[:i], t.boards[i+1:]...)
-			return
-		}
-	}
 }

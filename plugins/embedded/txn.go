@@ -12,7 +12,7 @@ type txn struct {
 	tx     *bbolt.Tx
 	at     instant
 	arena  *arena
-	boards []*boardTx
+	boards map[*board]*boardTx
 
 	documents *bbolt.Bucket
 	edited    []edit // documents that were changed
@@ -23,13 +23,11 @@ type txn struct {
 
 // board returns the transaction's view of a board.
 func (t *txn) board(b *board) *boardTx {
-	for _, v := range t.boards {
-		if v.board == b {
-			return v
-		}
+	v := t.boards[b]
+	if v == nil {
+		v = &boardTx{txn: t, board: b, state: b.state, counts: b.counts}
+		t.boards[b] = v
 	}
-	v := &boardTx{txn: t, board: b, state: b.state, counts: b.counts}
-	t.boards = append(t.boards, v)
 	return v
 }
 

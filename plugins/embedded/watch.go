@@ -10,8 +10,8 @@ import (
 	"github.com/boardd/boardd/sdk/job"
 )
 
-// How many changes a step of a watch carries, roughly: entries from memory,
-// which may hold many changes each, or changes from the file.
+// How many entries a step of a watch looks at in memory, and how many changes
+// it carries. An entry, which is one commit, is never taken apart.
 const (
 	watchEntries = 64
 	watchChanges = 512
@@ -108,14 +108,17 @@ func (w *watch) fromMemory(entries []entry) (driver.Changes, error) {
 	at := w.board.store.instant()
 	var list []driver.Change
 	for i := range entries {
+		if len(list) >= watchChanges {
+			break
+		}
 		for c, err := range entries[i].each(w.at, at) {
 			if err != nil {
 				return driver.Changes{}, &job.Error{Kind: job.Internal, Message: "a change in memory cannot be read", Err: err}
 			}
 			list = append(list, c)
 		}
+		w.at = entries[i].last
 	}
-	w.at = entries[len(entries)-1].last
 	return driver.Changes{List: list, Position: driver.Position(w.at)}, nil
 }
 
