@@ -1,9 +1,13 @@
 package plugin
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 	"os"
+	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -27,6 +31,23 @@ func play(act string) {
 	switch act {
 	case "store":
 		Serve(storeProgram())
+	case "tell":
+		program := storeProgram()
+		program.Info.Config = driver.Schema{}
+		open := program.Open
+		program.Open = func(ctx context.Context, c driver.Config) (driver.Driver, error) {
+			tell(c.Logger)
+			return open(ctx, c)
+		}
+		Serve(program)
+	case "dies":
+		s := newStore(driver.Config{})
+		s.apply = func(context.Context, string, []driver.Op) []driver.Result {
+			fmt.Fprintln(os.Stderr, "the store is damaged")
+			os.Exit(9)
+			return nil
+		}
+		Serve(programOf(s))
 	case "memory":
 		Serve(memdriver.Program())
 	case "garbage":
@@ -56,6 +77,25 @@ func play(act string) {
 	default:
 		fmt.Fprintln(os.Stderr, "no such act: "+act)
 		os.Exit(1)
+	}
+}
+
+// tell writes what a driver sees of the world to its log and elsewhere.
+func tell(l *slog.Logger) {
+	in, _ := os.Readlink("/proc/self/fd/0")
+	l.Info("stdin is " + in)
+	l.With("an attribute", true).WithGroup("g").Warn("hello", "count", 3)
+	if syscall.Getpgrp() == os.Getpid() {
+		l.Info("group is its own")
+	}
+	for _, v := range os.Environ() {
+		l.Info("environment", "variable", v)
+	}
+	fmt.Fprintln(os.Stdout, "printed by fmt")
+	cmd := exec.Command("/bin/sh", "-c", "echo printed by another program")
+	cmd.Stdout = os.NewFile(1, "stdout")
+	if err := cmd.Run(); err != nil {
+		l.Error("sh", "error", err)
 	}
 }
 

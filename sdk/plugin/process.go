@@ -121,7 +121,7 @@ func (p *Process) why(ctx context.Context, err error, timeout time.Duration) err
 	if cause := context.Cause(ctx); cause != nil {
 		p.child.blame(cause)
 	} else if strings.HasPrefix(err.Error(), "timeout") {
-		err = fmt.Errorf("it did not say its handshake within %v", timeout)
+		p.child.blame(fmt.Errorf("it did not say its handshake within %v", timeout))
 	} else if p.child.started() {
 		select {
 		case <-p.child.exited:

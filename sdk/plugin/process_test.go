@@ -2,7 +2,13 @@ package plugin
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -81,5 +87,162 @@ func TestStartCanceled(t *testing.T) {
 	defer cancel()
 	if _, err := Start(ctx, command(t, "hang")); err == nil || !strings.Contains(err.Error(), "deadline") {
 		t.Errorf("the error is %v, want the deadline", err)
+	}
+}
+
+func TestPin(t *testing.T) {
+	t.Parallel()
+	c := command(t, "store")
+	b, err := os.ReadFile(c.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	digest := sha256.Sum256(b)
+	c.SHA256 = strings.ToUpper(hex.EncodeToString(digest[:]))
+	p, err := Start(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Kill()
+	c.SHA256 = strings.Repeat("0", 64)
+	if p, err := Start(t.Context(), c); err == nil || !strings.Contains(err.Error(), hex.EncodeToString(digest[:])) {
+		t.Errorf("another digest: %v, want an error with the right one", err)
+		if p != nil {
+			p.Abort()
+		}
+	}
+}
+
+func TestUnfitPrograms(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write := func(name, text string, mode os.FileMode) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), mode); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	for path, want := range map[string]string{
+		filepath.Join(dir, "nowhere"):    "no such file",
+		dir:                              "is a folder",
+		write("plain", "x", 0o600):       "is not executable",
+		write("data", "\x00\x01", 0o700): "exec format error",
+		write("script", "#!/no/such/shell\n", 0o700): "no such file",
+	} {
+		_, err := Start(t.Context(), Command{Path: path})
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "driver "+filepath.Base(path)+": ") {
+			t.Errorf("%s: the error is %v, want %q in it", path, err, want)
+		}
+	}
+}
+
+// TestEnvironment checks what a driver sees of its host.
+func TestEnvironment(t *testing.T) {
+	t.Setenv("BOARDD_TEST_SECRET", "x")
+	log := &records{}
+	c := command(t, "tell")
+	c.Logger = log.logger()
+	p, err := Start(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Open(t.Context(), driver.Config{}); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, func() bool { return strings.Contains(log.String(), "printed by fmt") })
+	p.Kill()
+	<-p.Exited()
+	text := log.String()
+	for _, want := range []string{
+		"stdin is /dev/null", "an attribute", "count=3", "level=WARN", "plugin=tell", "printed by fmt", "printed by another program", "group is its own",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the log has no %q", want)
+		}
+	}
+	if strings.Contains(text, "BOARDD_TEST_SECRET") {
+		t.Error("the driver sees the host's environment")
+	}
+	if t.Failed() {
+		t.Log(text)
+	}
+}
+
+// TestFlood has a driver write more to standard error than a log can bear.
+func TestFlood(t *testing.T) {
+	t.Parallel()
+	log := &records{}
+	c := command(t, "chatty")
+	c.Logger = log.logger()
+	p, err := Start(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Kill()
+	<-p.Exited()
+	text := log.String()
+	if n := strings.Count(text, "\n"); n > maxLogBurst+maxLogRate*60 {
+		t.Errorf("%d lines came through", n)
+	}
+	if !strings.Contains(text, "were left out") {
+		t.Error("nothing is said of what was left out")
+	}
+}
+
+// TestKillHung stops a process dead and ends it all the same.
+func TestKillHung(t *testing.T) {
+	t.Parallel()
+	p, err := Start(t.Context(), command(t, "store"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Open(t.Context(), driver.Config{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(p.PID(), syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	p.Kill()
+	<-p.Exited()
+	if got := p.Ending().Error(); !strings.Contains(got, "killed") {
+		t.Errorf("the process ended with %q, want killed", got)
+	}
+	if _, err := os.Stat(p.child.sockets); !os.IsNotExist(err) {
+		t.Errorf("the folder for sockets is still there: %v", err)
+	}
+}
+
+// TestDiesInABatch ends the process while ops are under way.
+func TestDiesInABatch(t *testing.T) {
+	t.Parallel()
+	p, err := Start(t.Context(), command(t, "dies"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Kill()
+	d, err := p.Open(t.Context(), driver.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := d.Apply(t.Context(), "b", []driver.Op{{Kind: driver.Update, Job: id(1)}})[0]; got.Kind != job.OutcomeUnknown {
+		t.Errorf("Apply is %v, want %v", got.Kind, job.OutcomeUnknown)
+	}
+	<-p.Lost()
+	<-p.Exited()
+	if got := p.Ending().Error(); !strings.Contains(got, "exit status 9") || !strings.Contains(got, "the store is damaged") {
+		t.Errorf("the process ended with %q, want its status and its last words", got)
+	}
+}
+
+// TestByHand runs a driver without a host.
+func TestByHand(t *testing.T) {
+	t.Parallel()
+	c := command(t, "store")
+	cmd := exec.CommandContext(t.Context(), c.Path)
+	cmd.Env = c.Env
+	out, err := cmd.CombinedOutput()
+	if want := "store: this is a boardd driver; put it into plugin_dir"; !strings.Contains(string(out), want) || cmd.ProcessState.ExitCode() != 1 {
+		t.Errorf("it printed %q and ended with %v, want %q and status 1", out, err, want)
 	}
 }

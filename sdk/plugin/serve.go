@@ -36,9 +36,10 @@ func Serve(program driver.Program) {
 	}
 	log := hclog.New(&hclog.LoggerOptions{Level: hostLevel(), Output: os.Stderr, JSONFormat: true})
 	s := newServer(program, slog.New(toHclog{out: log}))
+	s.first = keepStderr(os.Stderr)
 	go watchHost(s, os.Getppid())
 	go obeyTerm(s)
-	os.Stdout = stdout // the handshake is printed there; then it is taken away again
+	os.Stdout = stdout // the handshake is printed there, and nothing else
 	goplugin.Serve(&goplugin.ServeConfig{
 		HandshakeConfig: handshake(),
 		VersionedPlugins: map[int]goplugin.PluginSet{
@@ -48,6 +49,12 @@ func Serve(program driver.Program) {
 		Logger:     hclog.New(&hclog.LoggerOptions{Level: hclog.Warn, Output: os.Stderr, JSONFormat: true}),
 	})
 	finish(s)
+}
+
+// keepStderr undoes what go-plugin does to standard output and standard error when
+// it begins to serve: through its pipes the last words of a process are lost.
+func keepStderr(stderr *os.File) func() {
+	return func() { os.Stdout, os.Stderr = stderr, stderr }
 }
 
 func calledAs(program driver.Program) string {

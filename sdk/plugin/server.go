@@ -24,6 +24,8 @@ type server struct {
 	draining chan struct{} // closed when no new call is taken
 	drained  chan struct{} // closed when the driver is closed
 	calls    sync.WaitGroup
+	begun    sync.Once
+	first    func() // is run before the first answer; nil: nothing
 
 	mu       sync.Mutex
 	opening  bool
@@ -58,6 +60,11 @@ func (s *server) begin() (d driver.Driver, done func(), err error) {
 }
 
 func (s *server) Info(context.Context, *pb.InfoRequest) (*pb.InfoResponse, error) {
+	s.begun.Do(func() {
+		if s.first != nil {
+			s.first()
+		}
+	})
 	return wire.InfoTo(s.program.Info), nil
 }
 
