@@ -209,26 +209,30 @@ func (s *Store) readHead(tx *bbolt.Tx) error {
 		return corrupt(fmt.Errorf("the record %q: %w", idKey, errors.Join(err, errShort)))
 	}
 	copy(s.id[:], id)
-	return errors.Join(s.readBoot(head), s.readFloor(head))
+	s.readBoot(head)
+	if err := s.readFloor(head); err != nil {
+		return corrupt(err)
+	}
+	return nil
 }
 
 // readBoot finds since when leases that were counted on another boot are
 // counted anew: since this boot's first look at the store.
-func (s *Store) readBoot(head *bbolt.Bucket) error {
+func (s *Store) readBoot(head *bbolt.Bucket) {
 	s.bootBase = s.clock.boot()
 	body, err := readHead(head, bootKey)
-	if err != nil || body == nil {
-		return err
+	if body == nil && err == nil {
+		return
 	}
 	r := reader{b: body}
 	boot, base := uint64(r.int64()), time.Duration(r.int64())
-	if err := r.done(); err != nil {
-		return &job.Error{Kind: job.Corrupt, Message: "the record of the last boot", Err: err}
+	if err := errors.Join(err, r.done()); err != nil { // leases last longer than they had to, never shorter
+		s.logger.Error("the record of the last boot cannot be read: leases of an earlier boot are counted anew", "path", s.folder.path, "error", err)
+		return
 	}
 	if boot == s.clock.id {
 		s.bootBase, s.bootKept = base, true
 	}
-	return nil
 }
 
 // saveBoot writes that moment down with the first change after a boot.
@@ -252,7 +256,7 @@ func (s *Store) readFloor(head *bbolt.Bucket) error {
 	r := reader{b: body}
 	s.floor = floor{position: r.uvarint(), generation: r.uvarint()}
 	if err := r.done(); err != nil {
-		return &job.Error{Kind: job.Corrupt, Message: "the record of dropped boards", Err: err}
+		return fmt.Errorf("the record %q: %w", floorKey, err)
 	}
 	return nil
 }
