@@ -99,7 +99,7 @@ func tell(l *slog.Logger) {
 	}
 }
 
-func command(t *testing.T, act string) Command {
+func command(t testing.TB, act string) Command {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
