@@ -114,8 +114,7 @@ func (c codec) Unmarshal(data []byte, message any) error {
 	default:
 		if err := wirejson.Unmarshal(data, m); err != nil {
 			path := ""
-			var wrong *wirejson.Error
-			if errors.As(err, &wrong) {
+			if wrong, ok := errors.AsType[*wirejson.Error](err); ok {
 				path = wrong.Path
 			}
 			setMistake(m, path, err.Error())

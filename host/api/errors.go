@@ -63,8 +63,7 @@ func describe(code boarddv1.Code_Enum, kind job.Kind, err error) *boarddv1.Error
 	case kind == job.Invalid:
 		answer.Field = fieldOf(answer.GetMessage())
 	}
-	var e *job.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*job.Error](err); ok {
 		answer.Owner = clean(e.Owner)
 	}
 	return answer

@@ -3,6 +3,7 @@ package api_test
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -136,7 +137,7 @@ func TestRefusedItems(t *testing.T) {
 	for i := range labels {
 		labels[i] = fmt.Sprintf(`"k%d":""`, i)
 	}
-	cases := append(refusedItems[:len(refusedItems):len(refusedItems)],
+	cases := append(slices.Clip(refusedItems),
 		struct{ item, message string }{`{"name":"a","labels":{` + strings.Join(labels, ",") + `}}`, `labels: 65 are too many: want at most 64`})
 	for _, c := range cases {
 		var answer wireResults

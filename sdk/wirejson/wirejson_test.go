@@ -33,30 +33,42 @@ var golden = []struct {
 	text    string
 }{
 	{"nothing", &boarddv1.WhoAmIRequest{}, `{}`},
-	{"zeros are written", &boarddv1.ClaimJobsRequest{},
-		`{"board":"","owner":"","uuids":[],"max":0,"names":[],"filter":"","noExpiry":false,"workerLabels":{},"requestId":""}`},
-	{"a new job", &boarddv1.PostJobsRequest{Board: "default", Jobs: []*boarddv1.NewJob{{
-		Name: "resize", Details: []byte(`{ "path":"/a.png", "n": 12345678901234567890.10 }`),
-		Labels:   map[string]string{"b": "2", "a": "1", "é\n": "\"\\\t\u0001"},
-		Priority: boarddv1.Priority_VERY_HIGH, NotBefore: at("2026-01-02T03:04:05.5Z"),
-	}}},
+	{
+		"zeros are written", &boarddv1.ClaimJobsRequest{},
+		`{"board":"","owner":"","uuids":[],"max":0,"names":[],"filter":"","noExpiry":false,"workerLabels":{},"requestId":""}`,
+	},
+	{
+		"a new job", &boarddv1.PostJobsRequest{Board: "default", Jobs: []*boarddv1.NewJob{{
+			Name: "resize", Details: []byte(`{ "path":"/a.png", "n": 12345678901234567890.10 }`),
+			Labels:   map[string]string{"b": "2", "a": "1", "é\n": "\"\\\t\u0001"},
+			Priority: boarddv1.Priority_VERY_HIGH, NotBefore: at("2026-01-02T03:04:05.5Z"),
+		}}},
 		`{"board":"default","jobs":[{"uuid":"","name":"resize","details":{ "path":"/a.png", "n": 12345678901234567890.10 },` +
 			`"priority":"VERY_HIGH","labels":{"a":"1","b":"2","é\n":"\"\\\t\u0001"},"notBefore":"2026-01-02T03:04:05.5Z",` +
-			`"maxAttempts":0,"operations":[],"after":[]}]}`},
+			`"maxAttempts":0,"operations":[],"after":[]}]}`,
+	},
 	{"bytes", &boarddv1.Raw{Encoding: "msgpack", Data: []byte{0xff, 0xfe, 0}}, `{"encoding":"msgpack","data":"//4A"}`},
-	{"64 bits", &boarddv1.CountJobsResponse{Ready: 1<<63 - 1, Delayed: -1},
-		`{"ready":"9223372036854775807","delayed":"-1","unclaimed":"0","claimed":"0","trashed":"0","complete":"0"}`},
-	{"a map of numbers", &boarddv1.WhoAmIResponse{Roles: []string{"viewer"}, Limits: map[string]int64{"claims": 5, "boards": 0}},
-		`{"tenant":"","tokenName":"","roles":["viewer"],"boards":[],"limits":{"boards":"0","claims":"5"},"use":{}}`},
-	{"optional fields", &boarddv1.ExplainJobResponse{Position: proto.Int64(0), State: boarddv1.State_UNCLAIMED},
-		`{"state":"UNCLAIMED","position":"0","verdict":"","reason":"","policy":""}`},
+	{
+		"64 bits", &boarddv1.CountJobsResponse{Ready: 1<<63 - 1, Delayed: -1},
+		`{"ready":"9223372036854775807","delayed":"-1","unclaimed":"0","claimed":"0","trashed":"0","complete":"0"}`,
+	},
+	{
+		"a map of numbers", &boarddv1.WhoAmIResponse{Roles: []string{"viewer"}, Limits: map[string]int64{"claims": 5, "boards": 0}},
+		`{"tenant":"","tokenName":"","roles":["viewer"],"boards":[],"limits":{"boards":"0","claims":"5"},"use":{}}`,
+	},
+	{
+		"optional fields", &boarddv1.ExplainJobResponse{Position: proto.Int64(0), State: boarddv1.State_UNCLAIMED},
+		`{"state":"UNCLAIMED","position":"0","verdict":"","reason":"","policy":""}`,
+	},
 	{"durations", &boarddv1.ExtendResult{Lease: durationpb.New(300 * time.Second)}, `{"lease":"300s","cancelRequested":false}`},
 	{"half a second", &boarddv1.ExtendResult{Lease: durationpb.New(500 * time.Millisecond)}, `{"lease":"0.5s","cancelRequested":false}`},
 	{"less than nothing", &boarddv1.ExtendResult{Lease: durationpb.New(-1500 * time.Nanosecond)}, `{"lease":"-0.0000015s","cancelRequested":false}`},
 	{"JSON of any sort", &boarddv1.NewOperation{Name: "x", Input: []byte(`[1,null,"😀"]`)}, `{"name":"x","input":[1,null,"😀"],"priority":0}`},
 	{"no JSON", &boarddv1.NewOperation{}, `{"name":"","input":null,"priority":0}`},
-	{"a list of enums", &boarddv1.Prerequisite{Statuses: []boarddv1.OperationStatus_Enum{boarddv1.OperationStatus_ERROR, boarddv1.OperationStatus_NONE}},
-		`{"uuid":"","statuses":["ERROR","NONE"]}`},
+	{
+		"a list of enums", &boarddv1.Prerequisite{Statuses: []boarddv1.OperationStatus_Enum{boarddv1.OperationStatus_ERROR, boarddv1.OperationStatus_NONE}},
+		`{"uuid":"","statuses":["ERROR","NONE"]}`,
+	},
 }
 
 func TestGolden(t *testing.T) {
@@ -222,8 +234,7 @@ func refused(t *testing.T, text string, m proto.Message, want string) {
 	if !strings.HasPrefix(err.Error(), want) && !strings.HasSuffix(err.Error(), want) {
 		t.Errorf("%.80s:\n got %s\nwant %s", text, err, want)
 	}
-	var wrong *wirejson.Error
-	if !errors.As(err, &wrong) {
+	if _, ok := errors.AsType[*wirejson.Error](err); !ok {
 		t.Errorf("%.80s: the error is a %T", text, err)
 	}
 }

@@ -123,34 +123,35 @@ func (p *play) character(id job.ID) *character {
 
 // tell describes a step for people.
 func (p *play) tell(op *driver.Op) string {
-	text := describe(op)
+	var text strings.Builder
+	text.WriteString(describe(op))
 	for i, c := range p.cast {
 		if op.Job == c.posting.ID || op.Posting != nil && op.Posting.ID == c.posting.ID {
-			text += " of job " + itoa(uint64(i))
+			text.WriteString(" of job " + itoa(uint64(i)))
 		}
 		if op.Claim == nil {
 			continue
 		}
 		for _, candidate := range op.Claim.Candidates {
 			if candidate.Job == c.posting.ID {
-				text += fmt.Sprintf(" of job %d at version %d", i, candidate.Version)
+				text.WriteString(fmt.Sprintf(" of job %d at version %d", i, candidate.Version))
 			}
 		}
 	}
 	for _, c := range p.cast {
 		for n, t := range c.tokens {
 			if op.Token == t.subject {
-				text += " with its token " + itoa(uint64(n))
+				text.WriteString(" with its token " + itoa(uint64(n)))
 			}
 		}
 	}
 	if op.Owner != "" {
-		text += " by " + op.Owner
+		text.WriteString(" by " + op.Owner)
 	}
 	if op.Version != 0 {
-		text += " at version " + itoa(op.Version)
+		text.WriteString(" at version " + itoa(op.Version))
 	}
-	return text
+	return text.String()
 }
 
 // invent makes up an op.
