@@ -14,6 +14,7 @@ import (
 	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
 	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/nearest"
+	"github.com/boardd/boardd/sdk/wirejson"
 )
 
 // priorityShift is how far the API's priorities, which begin at 1, are from the
@@ -31,7 +32,6 @@ func toJob(j *job.Job) *boarddv1.Job {
 		State:          boarddv1.State_Enum(j.State),
 		Outcome:        boarddv1.Outcome_Enum(j.Outcome),
 		Priority:       boarddv1.Priority_Enum(int(j.Priority) + priorityShift), //nolint:gosec // five values
-		Details:        j.Details,
 		Labels:         toLabels(j.Labels),
 		Sequence:       toInt64(j.Sequence),
 		CreatedAt:      toTime(j.CreatedAt),
@@ -49,8 +49,14 @@ func toJob(j *job.Job) *boarddv1.Job {
 	for _, reason := range j.Reasons {
 		answer.Reasons = append(answer.Reasons, clean(reason))
 	}
-	if j.RawDetails != nil {
+	switch {
+	case j.RawDetails != nil:
 		answer.DetailsRaw = &boarddv1.Raw{Encoding: j.RawDetails.Encoding.String(), Data: j.RawDetails.Data}
+	case j.Details != nil && !wirejson.Valid(j.Details):
+		// Another program's posting: it must not make the whole answer unreadable.
+		answer.DetailsRaw = &boarddv1.Raw{Encoding: job.JSON.String(), Data: j.Details}
+	default:
+		answer.Details = j.Details
 	}
 	if j.Book != (job.Book{}) {
 		answer.Book = &boarddv1.Book{Uuid: clean(j.Book.UUID), Name: clean(j.Book.Name)}
@@ -82,12 +88,20 @@ func fromLabels(m map[string]string) []job.Label {
 	return labels
 }
 
+// toTime is nil for the zero time. A time that the API cannot write becomes the
+// last one that it can.
 func toTime(t time.Time) *timestamppb.Timestamp {
 	if t.IsZero() {
 		return nil
 	}
-	return timestamppb.New(t)
+	answer := timestamppb.New(t)
+	if answer.CheckValid() != nil {
+		return timestamppb.New(lastTime)
+	}
+	return answer
 }
+
+var lastTime = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
 
 // toDuration is nil for 0, which stands for none.
 func toDuration(d time.Duration) *durationpb.Duration {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/boardd/boardd/host/board"
 	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
+	"github.com/boardd/boardd/sdk/wirejson"
 )
 
 // RegisterEntity notes who works on a board, for as long as it says.
@@ -48,7 +49,9 @@ func (s *service) ListEntities(ctx context.Context, r *connect.Request[boarddv1.
 }
 
 func toEntity(e board.Entity) *boarddv1.Entity {
-	return &boarddv1.Entity{
-		Kind: clean(e.Kind), Name: clean(e.Name), Metadata: e.Metadata, SeenAt: toTime(e.SeenAt), ExpiresAt: toTime(e.ExpiresAt),
+	answer := &boarddv1.Entity{Kind: clean(e.Kind), Name: clean(e.Name), SeenAt: toTime(e.SeenAt), ExpiresAt: toTime(e.ExpiresAt)}
+	if wirejson.Valid(e.Metadata) { // another program may have written it
+		answer.Metadata = e.Metadata
 	}
+	return answer
 }

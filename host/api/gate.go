@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"crypto/rand"
+	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -13,6 +14,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -39,6 +41,27 @@ type gate struct {
 	origins   *http.CrossOriginProtection
 	errors    *connect.ErrorWriter
 	draining  atomic.Bool
+	words     pace // of the log about refused requests
+}
+
+// maxPace is how many refused requests are logged as such in one second.
+const maxPace = 10
+
+// pace allows so many things in each second.
+type pace struct {
+	mu     sync.Mutex
+	second int64
+	count  int
+}
+
+func (p *pace) allow(now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s := now.Unix(); s != p.second {
+		p.second, p.count = s, 0
+	}
+	p.count++
+	return p.count <= maxPace
 }
 
 // admit is for every request.
@@ -175,7 +198,11 @@ func (g *gate) refuse(w http.ResponseWriter, r *http.Request, status int, err er
 	answer := callError(r.Context(), err)
 	code := answer.Code().String()
 	g.metrics.refused.WithLabelValues(code).Inc()
-	g.logger.Info("refused", "path", clip(r.URL.Path), "status", status, "remote", r.RemoteAddr,
+	level := slog.LevelInfo
+	if !g.words.allow(time.Now()) {
+		level = slog.LevelDebug // strangers must not fill the log
+	}
+	g.logger.Log(r.Context(), level, "refused", "path", clip(r.URL.Path), "status", status, "remote", r.RemoteAddr,
 		"request", w.Header().Get("X-Request-Id"), "error", answer.Message())
 	contentType := r.Header.Get("Content-Type")
 	if strings.HasPrefix(contentType, "application/grpc") || strings.HasPrefix(contentType, "application/connect+") {
@@ -190,7 +217,7 @@ func (g *gate) refuse(w http.ResponseWriter, r *http.Request, status int, err er
 func writeError(w http.ResponseWriter, status int, answer *connect.Error) {
 	type wireDetail struct {
 		Type  string `json:"type"`
-		Value []byte `json:"value"`
+		Value string `json:"value"`
 	}
 	body := struct {
 		Code    string       `json:"code"`
@@ -198,7 +225,7 @@ func writeError(w http.ResponseWriter, status int, answer *connect.Error) {
 		Details []wireDetail `json:"details,omitempty"`
 	}{Code: answer.Code().String(), Message: answer.Message()}
 	for _, d := range answer.Details() {
-		body.Details = append(body.Details, wireDetail{d.Type(), d.Bytes()})
+		body.Details = append(body.Details, wireDetail{d.Type(), base64.RawStdEncoding.EncodeToString(d.Bytes())})
 	}
 	data, err := json.Marshal(body)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"runtime"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -25,7 +26,6 @@ type metrics struct {
 	registry *prometheus.Registry
 	calls    *prometheus.HistogramVec
 	refused  *prometheus.CounterVec
-	streams  prometheus.Gauge
 }
 
 func newMetrics(h *host.Host) *metrics {
@@ -38,16 +38,21 @@ func newMetrics(h *host.Host) *metrics {
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "boardd_refused_requests_total", Help: "Requests that were refused before they reached a call.",
 		}, []string{"code"}),
-		streams: prometheus.NewGauge(prometheus.GaugeOpts{Name: "boardd_streams", Help: "Streams that are open now."}),
 	}
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "boardd_build_info", Help: "Always 1; the labels say what runs.",
 		ConstLabels: prometheus.Labels{"version": h.Version(), "go": runtime.Version()},
 	})
 	build.Set(1)
-	m.registry.MustRegister(m.calls, m.refused, m.streams, build, &boards{host: h},
+	m.registry.MustRegister(m.calls, m.refused, build, &boards{host: h},
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
+}
+
+// watch shows how many streams are open.
+func (m *metrics) watch(streams *atomic.Int64) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "boardd_streams", Help: "Streams that are open now."},
+		func() float64 { return float64(streams.Load()) }))
 }
 
 func (m *metrics) call(call, code string, took time.Duration) {

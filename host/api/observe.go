@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"connectrpc.com/connect"
@@ -22,7 +23,15 @@ import (
 type observer struct {
 	logger  *slog.Logger
 	metrics *metrics
+	streams atomic.Int64 // open now
 }
+
+// callWithin is how long a call may take that brings no deadline of its own. It
+// is longer than the longest wait.
+const callWithin = 2 * time.Minute
+
+// maxStreamsOpen is how many streams may be open at once on the whole server.
+const maxStreamsOpen = 10_000
 
 type requestKey struct{}
 
@@ -38,6 +47,8 @@ var _ connect.Interceptor = (*observer)(nil)
 func (o *observer) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 	return func(ctx context.Context, r connect.AnyRequest) (answer connect.AnyResponse, err error) {
 		begun := time.Now()
+		ctx, cancel := context.WithTimeout(ctx, callWithin)
+		defer cancel()
 		board := ""
 		defer func() {
 			err = o.finish(ctx, r.Spec(), board, begun, err, recover())
@@ -61,11 +72,14 @@ func (o *observer) WrapStreamingHandler(next connect.StreamingHandlerFunc) conne
 	return func(ctx context.Context, conn connect.StreamingHandlerConn) (err error) {
 		begun := time.Now()
 		c := &checkedConn{StreamingHandlerConn: conn}
-		o.metrics.streams.Inc()
+		open := o.streams.Add(1)
 		defer func() {
-			o.metrics.streams.Dec()
+			o.streams.Add(-1)
 			err = o.finish(ctx, conn.Spec(), c.board, begun, err, recover())
 		}()
+		if open > maxStreamsOpen {
+			return job.Errorf(job.QuotaExceeded, "%d streams are open, which is the most that this server keeps: poll with ListEvents", maxStreamsOpen)
+		}
 		return next(ctx, c)
 	}
 }

@@ -24,11 +24,13 @@ import (
 
 // routes says what is served where.
 func (s *Server) routes(h *host.Host) {
+	o := &observer{logger: s.logger, metrics: s.registry}
+	s.registry.watch(&o.streams)
 	options := connect.WithHandlerOptions(
 		codecs(), compression(),
 		connect.WithReadMaxBytes(hardLimit),
 		connect.WithCompressMinBytes(1<<10),
-		connect.WithInterceptors(&observer{logger: s.logger, metrics: s.registry}),
+		connect.WithInterceptors(o),
 	)
 	s.mux = http.NewServeMux()
 	path, handler := boarddv1connect.NewBoardServiceHandler(&service{host: h, stopping: s.stopping}, options)

@@ -30,7 +30,7 @@ const (
 	idleWithin     = 2 * time.Minute
 	stopWithin     = 15 * time.Second
 	maxHeaderBytes = 32 << 10
-	maxStreams     = 250 // calls at once on one HTTP/2 connection
+	maxStreams     = 1000 // calls at once on one HTTP/2 connection
 )
 
 // Config says how a Host is to be reached. What is empty comes from the host's

@@ -79,6 +79,13 @@ func unmarshal(text []byte, m proto.Message, lenient bool) error {
 	return d.document(plan, reflected)
 }
 
+// Valid reports whether text may stand in a marked field: whether it is one JSON
+// value in UTF-8 that is not nested too deeply.
+func Valid(text []byte) bool {
+	s := scanner{text: text}
+	return s.whole(MaxRawNesting) == nil
+}
+
 // Codec is a codec for Connect, in place of the one named "json" that Connect
 // brings along.
 type Codec struct {
