@@ -58,7 +58,7 @@ func byPosition(a, b driver.Change) int {
 }
 
 // fill reads the jobs that a sparse change is about and that the index does not
-// know. A read that fails leaves them out: the job's next change finds them.
+// know, and those of which a change says nothing at all. A read that fails leaves them out: the job's next change finds them.
 func (f *follower) fill(ctx context.Context, list []driver.Change) {
 	var ids, told []job.ID
 	for i := range list {
@@ -67,7 +67,10 @@ func (f *follower) fill(ctx context.Context, list []driver.Change) {
 		case c.Record != nil && !isOpen(c.Record.State):
 		case c.Record != nil && !c.Sparse:
 			told = append(told, c.Job)
-		case slices.Contains(told, c.Job) || slices.Contains(ids, c.Job):
+		case slices.Contains(ids, c.Job):
+		case c.Record == nil:
+			ids = append(ids, c.Job)
+		case slices.Contains(told, c.Job):
 		default:
 			if _, ok := f.index.Get(c.Job); !ok {
 				ids = append(ids, c.Job)
@@ -85,6 +88,9 @@ func (f *follower) fill(ctx context.Context, list []driver.Change) {
 		return
 	}
 	for i := range records {
+		if records[i].State == job.Unknown {
+			f.missing(ids[i])
+		}
 		f.absorb(&records[i])
 	}
 }
@@ -113,11 +119,11 @@ func (f *follower) entryAfter(c *driver.Change, now time.Time) (*index.Entry, bo
 	if !known {
 		return nil, true
 	}
-	if rec == nil || e.Position >= c.Position {
-		return e, true // the index has been told already
+	if rec == nil {
+		return e, true
 	}
-	f.renew(e, rec, ownPriority(e), now)
-	e.Position = max(e.Position, c.Position)
+	f.renew(e, rec, ownPriority(e), now) // even if the index has newer news: the event is about this change
+	e.Position = max(rec.Position, c.Position)
 	return e, true
 }
 

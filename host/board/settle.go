@@ -225,7 +225,7 @@ func (b *Board) Restore(ctx context.Context, ids []job.ID) ([]error, error) {
 		case s == nil || s.state == job.Complete:
 			return driver.Op{}, notFound(a.ids[i])
 		case s.state != job.Trashed:
-			return driver.Op{}, &job.Error{Job: a.ids[i], Kind: job.AlreadyExists, Message: "the job is on the board, not in the trash"}
+			return driver.Op{}, onBoard(a.ids[i], job.AlreadyExists)
 		}
 		after := s.status
 		after.attempt, after.exhausted, after.cancel = 0, false, false
@@ -234,7 +234,12 @@ func (b *Board) Restore(ctx context.Context, ids []job.ID) ([]error, error) {
 			Kind: driver.Restore, Version: s.entry.Version, Status: &record, Hold: &driver.Hold{}, Event: job.Restored,
 		}, nil
 	}
-	a.done = func(_ int, _ *standing, r *driver.Result) { count(r, &b.metrics.Restored) }
+	a.done = func(i int, _ *standing, r *driver.Result) {
+		count(r, &b.metrics.Restored)
+		if cameBack(r) {
+			a.errs[i] = onBoard(a.ids[i], job.AlreadyExists)
+		}
+	}
 	return a.errs, a.run(ctx)
 }
 
@@ -250,11 +255,16 @@ func (b *Board) Purge(ctx context.Context, ids []job.ID) ([]error, error) {
 		case s == nil:
 			return driver.Op{}, notFound(a.ids[i])
 		case isOpen(s.state):
-			return driver.Op{}, &job.Error{Job: a.ids[i], Kind: job.NotEligible, Message: "the job is on the board: only what is in the trash or has ended can be purged"}
+			return driver.Op{}, onBoard(a.ids[i], job.NotEligible)
 		}
 		return driver.Op{Kind: driver.Purge, Event: job.PurgedEvent}, nil
 	}
-	a.done = func(_ int, _ *standing, r *driver.Result) { count(r, &b.metrics.Purged) }
+	a.done = func(i int, _ *standing, r *driver.Result) {
+		count(r, &b.metrics.Purged)
+		if cameBack(r) {
+			a.errs[i] = onBoard(a.ids[i], job.NotEligible)
+		}
+	}
 	return a.errs, a.run(ctx)
 }
 
@@ -285,6 +295,16 @@ func (b *Board) Release(ctx context.Context, ids []job.ID, expectOwner, reason s
 	}
 	a.done = func(_ int, _ *standing, r *driver.Result) { count(r, &b.metrics.Released) }
 	return a.errs, a.run(ctx)
+}
+
+// cameBack reports whether an op on a job in the trash was refused since the
+// job had come back onto the board meanwhile.
+func cameBack(r *driver.Result) bool {
+	return r.Kind == job.NotFound && r.Record != nil && isOpen(r.Record.State)
+}
+
+func onBoard(id job.ID, kind job.Kind) error {
+	return &job.Error{Job: id, Kind: kind, Message: "the job is on the board, not in the trash"}
 }
 
 func notFound(id job.ID) error {
