@@ -47,7 +47,7 @@ var trailerKinds = func() map[string]job.Kind {
 }()
 
 // failure returns a driver's error as a gRPC status and the trailer beside it.
-func failure(err error) (error, metadata.MD) { //nolint:revive // the trailer goes with the error
+func failure(err error) (error, metadata.MD) { //nolint:revive,staticcheck // the trailer goes with the error
 	kind := job.KindOf(err)
 	code, ok := kindCodes[kind]
 	if !ok {
