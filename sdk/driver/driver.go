@@ -62,7 +62,9 @@ type Driver interface {
 	// always len(ops) results. Before a result says that a change was made, the
 	// change is as durable as BoardStatus.Durability declares. The caller never
 	// has two ops for one job under way, in one call or in several, so that a
-	// driver may run them in any order and side by side.
+	// driver may run them in any order and side by side. Other hosts of the same
+	// store may, and each op is atomic all the same: of many claims of one job at
+	// once exactly one is granted.
 	//
 	// The end of ctx may cut an op short only before it was begun (Interrupted)
 	// or with its outcome declared unknown.

@@ -49,7 +49,7 @@ func Bench[S Benchmark[S]](b S, h Harness) {
 type measure struct {
 	name    string
 	prepare func(e *env, n int) []driver.Claimed // jobs for n items
-	run     func(e *env, ctx context.Context, list []driver.Claimed) error
+	run     func(ctx context.Context, e *env, list []driver.Claimed) error
 }
 
 var measures = []measure{
@@ -88,8 +88,8 @@ func claimed(e *env, n int) []driver.Claimed {
 	return list
 }
 
-func applyEach(op func(driver.Claimed) driver.Op) func(*env, context.Context, []driver.Claimed) error {
-	return func(e *env, ctx context.Context, list []driver.Claimed) error {
+func applyEach(op func(driver.Claimed) driver.Op) func(context.Context, *env, []driver.Claimed) error {
+	return func(ctx context.Context, e *env, list []driver.Claimed) error {
 		ops := make([]driver.Op, len(list))
 		for i := range list {
 			ops[i] = op(list[i])
@@ -113,7 +113,7 @@ func failure(ops []driver.Op, results []driver.Result) error {
 }
 
 // cycle posts, claims and consumes.
-func cycle(e *env, ctx context.Context, list []driver.Claimed) error {
+func cycle(ctx context.Context, e *env, list []driver.Claimed) error {
 	posts, claims, ends := make([]driver.Op, len(list)), make([]driver.Op, len(list)), make([]driver.Op, len(list))
 	for i := range list {
 		posts[i] = postOp(posting("benchmark"))
@@ -147,7 +147,7 @@ func measureBatches[S Benchmark[S]](b S, s *suite, m measure, batch, callers int
 	for range callers {
 		workers.Go(func() {
 			for list := range work {
-				if err := m.run(e, e.Context(), list); err != nil {
+				if err := m.run(e.Context(), e, list); err != nil {
 					b.Errorf("%s: %v", m.name, err)
 				}
 				under.Done()

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
-	"time"
 
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/driver/memdriver"
@@ -134,7 +133,7 @@ func (p *play) tell(op *driver.Op) string {
 		}
 		for _, candidate := range op.Claim.Candidates {
 			if candidate.Job == c.posting.ID {
-				text.WriteString(fmt.Sprintf(" of job %d at version %d", i, candidate.Version))
+				fmt.Fprintf(&text, " of job %d at version %d", i, candidate.Version)
 			}
 		}
 	}
@@ -152,116 +151,6 @@ func (p *play) tell(op *driver.Op) string {
 		text.WriteString(" at version " + itoa(op.Version))
 	}
 	return text.String()
-}
-
-// invent makes up an op.
-func (p *play) invent() twin[driver.Op] {
-	c := p.cast[p.choose(len(p.cast))]
-	switch p.choose(10) {
-	case 0, 1:
-		posting := *c.posting
-		if p.choose(4) == 0 {
-			posting.Name = "another name"
-			posting.Digest = digest(&posting)
-		}
-		op := postOp(&posting)
-		return twin[driver.Op]{op, op}
-	case 2, 3, 4:
-		return p.inventClaim()
-	}
-	kinds := []driver.OpKind{
-		driver.Extend, driver.Update, driver.Update, driver.Release, driver.Release, driver.Remove, driver.SetAside, driver.Restore, driver.Purge,
-	}
-	op := plain(kinds[p.choose(len(kinds))], c.posting.ID)
-	if op.Kind == driver.Extend {
-		op.Lease = p.lease()
-	}
-	if op.Kind != driver.Restore && op.Kind != driver.Purge {
-		musts := []driver.Must{driver.HeldByToken, driver.HeldByToken, driver.HeldByOwner, driver.Lapsed, driver.Held, driver.Free, driver.Whatever}
-		op.Must = musts[p.choose(len(musts))]
-	}
-	op.Owner = p.owner()
-	if op.Must == driver.Held && p.choose(2) == 0 {
-		op.Owner = ""
-	}
-	if op.Kind != driver.Extend {
-		p.decorate(&op)
-	}
-	return p.address(c, op)
-}
-
-func (p *play) owner() string { return []string{"ann", "bob"}[p.choose(2)] }
-
-// lease is a lease that runs out only where time is cheap.
-func (p *play) lease() time.Duration {
-	if p.suite.bubble && p.choose(2) == 0 {
-		return job.MinLease
-	}
-	return long
-}
-
-// decorate adds what an op may change.
-func (p *play) decorate(op *driver.Op) {
-	if p.choose(3) == 0 {
-		status := []byte("status " + itoa(uint64(p.choose(100))))
-		op.Status = &status
-	}
-	if p.choose(4) == 0 {
-		op.Hold = []*driver.Hold{{}, {Always: true}, {For: time.Hour}}[p.choose(3)]
-	}
-	if p.caps().Attachments && p.choose(4) == 0 {
-		op.Attach = []driver.Attachment{{Name: "a", Data: []byte(itoa(uint64(p.choose(9))))}, {Name: "b", Delete: p.choose(2) == 0}}
-	}
-	if op.Kind == driver.Remove && p.choose(2) == 0 {
-		op.Ending = &driver.Ending{Outcome: job.Outcome(1 + p.choose(3))}
-		if p.choose(2) == 0 {
-			op.Ending.Keep, op.Ending.Data = time.Hour, []byte("final")
-			op.Ending.KeepAttached = p.choose(2) == 0
-		}
-	}
-}
-
-// address gives each side its own token and version.
-func (p *play) address(c *character, op driver.Op) twin[driver.Op] {
-	ops := twin[driver.Op]{op, op}
-	if needsToken := op.Must == driver.HeldByToken || op.Must == driver.Lapsed; needsToken {
-		t := twin[job.Token]{subject: job.Token{Generation: 1, Epoch: 1, Nonce: random16()}}
-		t.model = t.subject
-		if n := len(c.tokens); n > 0 {
-			t = c.tokens[max(n-1-p.choose(3)/2, 0)]
-		}
-		ops.subject.Token, ops.model.Token = t.subject, t.model
-	}
-	if n := len(c.versions); n > 0 && p.choose(5) == 0 {
-		v := c.versions[max(n-1-p.choose(3)/2, 0)]
-		ops.subject.Version, ops.model.Version = v.subject, v.model
-	}
-	return ops
-}
-
-func (p *play) inventClaim() twin[driver.Op] {
-	subject := driver.ClaimSpec{Owner: p.owner(), Lease: p.lease(), Count: 1 + p.choose(2), Remember: p.choose(3) == 0, More: p.choose(3) == 0}
-	model := subject
-	first := p.choose(len(p.cast))
-	for i := range 1 + p.choose(len(p.cast)) {
-		c := p.cast[(first+i)%len(p.cast)]
-		candidate := driver.Candidate{Job: c.posting.ID, Nonce: random16()}
-		if p.choose(4) == 0 {
-			status := []byte("claimed " + itoa(uint64(p.choose(100))))
-			candidate.Status = &status
-		}
-		other := candidate
-		if n := len(c.versions); n > 0 && p.choose(3) == 0 {
-			v := c.versions[max(n-1-p.choose(3)/2, 0)]
-			candidate.Version, other.Version = v.subject, v.model
-		}
-		subject.Candidates = append(subject.Candidates, candidate)
-		model.Candidates = append(model.Candidates, other)
-	}
-	op := func(spec *driver.ClaimSpec) driver.Op {
-		return driver.Op{Kind: driver.Claim, Claim: spec, Event: job.ClaimedEvent}
-	}
-	return twin[driver.Op]{op(&subject), op(&model)}
 }
 
 // compareResults says how the driver's answer differs from memdriver's.

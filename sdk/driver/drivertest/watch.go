@@ -1,7 +1,6 @@
 package drivertest
 
 import (
-	"context"
 	"slices"
 	"sync"
 	"time"
@@ -19,87 +18,6 @@ var watchChecks = []check{
 	{name: "watch/too-late", run: watchTooLate},
 	{name: "watch/ends", run: watchEnds},
 	{name: "watch/break", run: watchBreak},
-}
-
-// A follower is one watcher of the check's board and what it has seen.
-type follower struct {
-	cancel context.CancelFunc
-	done   chan struct{}
-
-	mu       sync.Mutex
-	list     []driver.Change
-	position driver.Position
-	resyncs  int
-	err      error
-	backward bool
-}
-
-// follow begins to watch; the check's end ends it.
-func (e *env) follow(after driver.Position) *follower {
-	f := &follower{done: make(chan struct{}), position: after}
-	ctx, cancel := context.WithCancel(e.Context())
-	f.cancel = cancel
-	go func() {
-		defer close(f.done)
-		for changes, err := range e.driver.Watch(ctx, e.name, after) {
-			f.take(changes, err)
-		}
-	}()
-	e.Cleanup(func() {
-		cancel()
-		<-f.done
-	})
-	return f
-}
-
-func (f *follower) take(changes driver.Changes, err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if err != nil {
-		f.err = err
-		return
-	}
-	if changes.Resync {
-		f.resyncs++
-	} else if changes.Position < f.position {
-		f.backward = true
-	}
-	f.list = append(f.list, changes.List...)
-	f.position = changes.Position
-}
-
-// reached reports whether everything up to a position has come.
-func (f *follower) reached(p driver.Position) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.position >= p
-}
-
-// seen returns the changes of one job, as they came.
-func (f *follower) seen(id job.ID) []driver.Change {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	var list []driver.Change
-	for _, c := range f.list {
-		if c.Job == id {
-			list = append(list, c)
-		}
-	}
-	return list
-}
-
-// until waits for a position.
-func (f *follower) until(e *env, p driver.Position) {
-	e.Helper()
-	e.eventually("a watch that reaches position "+itoa(uint64(p)), func() bool { return f.reached(p) })
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.backward {
-		e.Errorf("a watch's Position went back")
-	}
-	if f.err != nil {
-		e.Errorf("the watch ended with: %v", f.err)
-	}
 }
 
 func watchEveryChange(e *env) {

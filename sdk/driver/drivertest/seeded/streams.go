@@ -58,8 +58,10 @@ type lateSnapshot struct{ driver.Driver }
 func (l lateSnapshot) Scan(ctx context.Context, board string, req driver.ScanRequest) iter.Seq2[driver.Page, error] {
 	return func(yield func(driver.Page, error) bool) {
 		for page, err := range l.Driver.Scan(ctx, board, req) {
-			for again := range l.Driver.Scan(ctx, board, driver.ScanRequest{Limit: 1}) {
-				page.Position = again.Position
+			for again, err := range l.Driver.Scan(ctx, board, driver.ScanRequest{Limit: 1}) {
+				if err == nil {
+					page.Position = again.Position
+				}
 			}
 			if !yield(page, err) {
 				return

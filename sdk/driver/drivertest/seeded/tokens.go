@@ -31,8 +31,8 @@ func reusesEpochs(d driver.Driver) driver.Driver {
 	epochs := map[[16]byte]uint64{}
 	return perOp{d, func(ctx context.Context, d driver.Driver, board string, op driver.Op) driver.Result {
 		mu.Lock()
-		if real, ok := epochs[op.Token.Nonce]; ok && op.Token.Epoch == 1 {
-			op.Token.Epoch = real
+		if epoch, ok := epochs[op.Token.Nonce]; ok && op.Token.Epoch == 1 {
+			op.Token.Epoch = epoch
 		}
 		mu.Unlock()
 		r := one(ctx, d, board, op)
