@@ -42,8 +42,7 @@ func (v *boardTx) claim(op *driver.Op) (driver.Result, error) {
 // candidate claims one job, or says why not.
 func (v *boardTx) candidate(op *driver.Op, c *driver.Candidate, result *driver.Result) error {
 	s, err := v.lookup(c.Job)
-	var corrupt *corruptError
-	if errors.As(err, &corrupt) {
+	if _, ok := errors.AsType[*corruptError](err); ok {
 		result.Gone = append(result.Gone, driver.Gone{Job: c.Job, Kind: job.Corrupt, Message: err.Error()})
 		return nil
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"math"
+	"slices"
 	"time"
 )
 
@@ -215,7 +216,7 @@ func (a *arena) keep(b []byte) []byte {
 	if len(b) > 0 && cap(a.chunk)-at >= len(b) && &a.chunk[:at+1][at] == &b[0] {
 		a.chunk = a.chunk[:at+len(b)]
 	}
-	return b[:len(b):len(b)]
+	return slices.Clip(b)
 }
 
 func (a *arena) empty() {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 
 	"go.etcd.io/bbolt"
 
@@ -177,8 +178,6 @@ func (s *Store) Count(ctx context.Context, name string) (driver.Counts, error) {
 		Tombstones: n.tombstones + n.finals + n.answers, Bad: int64(len(b.bad)),
 		Limits: make(map[string]int64, len(b.limits)),
 	}
-	for key, at := range b.limits {
-		c.Limits[key] = at
-	}
+	maps.Copy(c.Limits, b.limits)
 	return c, nil
 }

@@ -139,12 +139,12 @@ func (w *watch) fromFile(now uint64) (driver.Changes, error) {
 			e := entry{value: value}
 			if err := e.check(key); err != nil {
 				whole = false
-				return nil //nolint:nilerr // the watcher is told to scan again
+				return nil // the watcher is told to scan again
 			}
 			for c, err := range e.each(reached, at) {
 				if err != nil || uint64(c.Position) != reached+1 {
 					whole = false
-					return nil //nolint:nilerr // as above
+					return nil // as above
 				}
 				list = append(list, c)
 				reached = uint64(c.Position)
