@@ -31,7 +31,7 @@ const (
 
 // TestMain lets the test's own program be a driver.
 func TestMain(m *testing.M) {
-	if os.Getenv(actAs) == "driver" { //nolint:forbidigo // the program of a test
+	if os.Getenv(actAs) == "driver" { // the program of a test
 		plugin.Serve(memdriver.Program())
 		return
 	}

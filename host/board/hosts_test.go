@@ -145,7 +145,7 @@ func TestHammer(t *testing.T) {
 		group.Go(func() { hammer(ctx, t, b, w) })
 	}
 	group.Go(func() {
-		for range b.Watch(ctx, "") { //nolint:errcheck,revive // it only has to go on
+		for range b.Watch(ctx, "") { //nolint:errcheck // it only has to go on
 		}
 	})
 	group.Wait()

@@ -1,3 +1,5 @@
+// Package boarddv1 is the public API of boardd: the messages and calls of
+// boardd.proto. All of it but this file is generated.
 package boarddv1
 
 import _ "embed"
