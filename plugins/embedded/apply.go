@@ -3,6 +3,7 @@ package embedded
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
@@ -72,7 +73,7 @@ func (s *Store) applyPart(ctx context.Context, b *board, ops []driver.Op, volume
 		checked[i] = checkOp(&ops[i])
 	}
 	err := s.committer.do(ctx, len(ops), volume, func(t *txn) error {
-		if b.dropped.Load() {
+		if b.dropped.Load() || slices.Contains(t.dropped, b) {
 			failAll(results, notOpen(b.name))
 			return nil
 		}
@@ -109,8 +110,7 @@ func (v *boardTx) apply(op *driver.Op) (driver.Result, error) {
 	default:
 		result, err = v.change(op)
 	}
-	var corrupt *corruptError
-	if errors.As(err, &corrupt) {
+	if _, ok := errors.AsType[*corruptError](err); ok {
 		return driver.Failed(&job.Error{Kind: job.Corrupt, Message: "the job's record cannot be read", Err: err}), nil
 	}
 	return result, err
@@ -187,8 +187,10 @@ func (s *subject) live() bool { return s.open() || s.trashed() }
 // gone reports whether the job ended and is still remembered.
 func (s *subject) gone() bool { return s.at.set() == refTombstone || s.at.set() == refFinal }
 
+// lookup finds a job. What it returns is good until the next lookup.
 func (v *boardTx) lookup(id job.ID) (*subject, error) {
-	s := &subject{at: v.ref(id)}
+	s := &v.found
+	*s = subject{at: v.ref(id)}
 	switch {
 	case s.live():
 		if err := v.load(s.at, &s.job); err != nil {

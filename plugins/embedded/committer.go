@@ -208,6 +208,9 @@ func (c *committer) transact(live []*work) (fatal bool, err error) {
 	if !t.wrote {
 		return false, tx.Rollback()
 	}
+	if err := s.documents.sweep(t); err != nil {
+		return false, unavailable(errors.Join(err, tx.Rollback()))
+	}
 	if err := s.saveBoot(t); err != nil {
 		return false, unavailable(errors.Join(err, tx.Rollback()))
 	}

@@ -19,6 +19,7 @@ import (
 type documents struct {
 	store    *Store
 	watchers map[*documentWatch]struct{} // under the store's gate
+	swept    []byte                      // the committer's: where the search for expired ones goes on
 }
 
 func newDocuments(s *Store) *documents {
@@ -226,6 +227,39 @@ func (t *txn) putDocument(bucket *bbolt.Bucket, space driver.Space, doc *driver.
 		return appendBytes(b, doc.Data)
 	})
 }
+
+// sweep takes expired documents away, a few with each commit that changed
+// documents. Watchers count the time themselves and are told once more.
+func (d *documents) sweep(t *txn) error {
+	if len(t.edited) == 0 {
+		return nil
+	}
+	bucket := t.documentBucket()
+	cursor := bucket.Cursor()
+	key, value := seekAfter(cursor, d.swept)
+	for range sweepStep {
+		if key == nil {
+			break
+		}
+		at := bytes.Clone(key)
+		doc, err := decodeDocument(at, value, "")
+		if e, ok := splitDocumentKey(at); ok && err == nil && expired(&doc, t.at.steady) {
+			t.edited = append(t.edited, e)
+			if err := bucket.Delete(at); err != nil {
+				return err
+			}
+		}
+		d.swept = at
+		key, value = seekAfter(cursor, at)
+	}
+	if key == nil {
+		d.swept = nil
+	}
+	return nil
+}
+
+// sweepStep is how many documents one commit looks at.
+const sweepStep = 32
 
 // dropDocuments takes away every document of a board.
 func (t *txn) dropDocuments(board string) error {

@@ -14,14 +14,15 @@ func (v *boardTx) post(op *driver.Op) (driver.Result, error) {
 	if err != nil {
 		return driver.Result{}, err
 	}
-	if result := v.posted(op, s); result != nil {
-		return *result, nil
+	if s.live() || s.gone() {
+		return v.posted(op, s), nil
 	}
 	if key, over := v.overLimit(op.Limits); over {
 		return driver.Result{Kind: job.QuotaExceeded, Message: key}, nil
 	}
 	v.state.sequence++
-	j := jobRecord{
+	j := &s.job
+	*j = jobRecord{
 		posting: posting{
 			id: p.ID, digest: p.Digest, created: v.at.wall.UnixNano(), sequence: v.state.sequence,
 			priority: p.Priority, encoding: p.Encoding, name: []byte(p.Name), bookID: []byte(p.Book.UUID),
@@ -30,52 +31,32 @@ func (v *boardTx) post(op *driver.Op) (driver.Result, error) {
 		version: 1, position: v.next(), modified: v.at.wall.UnixNano(), notBefore: noTime, aside: noTime,
 		limits: appendLimits(make([]byte, 0, limitsSize(op.Limits)), op.Limits),
 	}
-	result := v.done(&j)
-	v.amend(op, &j, &result)
+	result := v.done(j)
+	v.amend(op, j, &result)
 	if err := v.putDetails(j.sequence, p.Details); err != nil {
 		return driver.Result{}, err
 	}
 	if err := v.attach(&j.posting, op.Attach); err != nil {
 		return driver.Result{}, err
 	}
-	if err := v.save(&j); err != nil {
+	if err := v.save(j); err != nil {
 		return driver.Result{}, err
 	}
 	v.setRef(p.ID, newRef(refOpen, j.sequence))
 	v.counts.open++
 	v.count(j.limits, 1)
-	v.log.job(v.note(op, nil), &j, true)
+	v.log.job(v.note(op, nil), j, true)
 	result.Record = j.public(v.at)
 	return result, nil
 }
 
-// posted answers a post whose uuid is in use, or nil.
-func (v *boardTx) posted(op *driver.Op, s *subject) *driver.Result {
-	var had *posting
-	var result driver.Result
-	switch {
-	case s.live():
-		had = &s.job.posting
-		result = driver.Result{
-			Position: driver.Position(s.job.position), Version: s.job.version, At: timeOf(s.job.created),
-			Record: s.job.public(v.at),
-		}
-	case s.gone():
-		had = &s.ended.posting
-		result = driver.Result{
-			Position: driver.Position(s.ended.position), Version: s.ended.version, At: timeOf(s.ended.created),
-			Record: s.public(v.at),
-		}
-	default:
-		return nil
+// posted answers a post whose uuid is in use.
+func (v *boardTx) posted(op *driver.Op, s *subject) driver.Result {
+	now := s.public(v.at)
+	if now.Posting.Digest != op.Posting.Digest {
+		return driver.Result{Kind: job.AlreadyExists, Message: "another posting has this uuid", Record: now}
 	}
-	if had.digest == op.Posting.Digest {
-		result.Repeated = true
-		return &result
-	}
-	refused := v.refuse(s, job.AlreadyExists, "another posting has the uuid %v", op.Posting.ID)
-	refused.Owner = ""
-	return &refused
+	return driver.Result{Repeated: true, Position: now.Position, Version: now.Version, At: now.Posting.CreatedAt, Record: now}
 }
 
 // amend changes of a job what an op may change beside its claim: the status and

@@ -135,7 +135,11 @@ func (sc *scan) take(v *view, page *driver.Page, set ref, key, value []byte) int
 		page.Bad = append(page.Bad, badRecord((set<<refShift).bucket(), key, err))
 	case rec != nil:
 		page.Records = append(page.Records, *rec)
-		return len(value) + len(rec.Posting.Details)
+		size := len(value) + len(rec.Posting.Details)
+		for _, a := range rec.Attached {
+			size += len(a.Data)
+		}
+		return size
 	}
 	return 0
 }

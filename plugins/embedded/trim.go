@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"bytes"
 	"encoding/binary"
 	"time"
 
@@ -30,6 +31,26 @@ func (v *boardTx) cutoff() int64 {
 // oldest returns the first record of a bucket.
 func oldest(bucket *bbolt.Bucket) (key, value []byte) { return bucket.Cursor().First() }
 
+// fromOldest shows the records of a bucket, oldest first, at most so many, as
+// long as visit returns true. It may take the record away that it is shown.
+func fromOldest(bucket *bbolt.Bucket, most int, visit func(key, value []byte) (bool, error)) error {
+	cursor := bucket.Cursor()
+	key, value := cursor.First()
+	for n := 0; key != nil && n < most; n++ {
+		at := bytes.Clone(key)
+		if more, err := visit(at, value); err != nil || !more {
+			return err
+		}
+		if key, value = cursor.Seek(at); bytes.Equal(key, at) {
+			key, value = cursor.Next()
+		}
+	}
+	return nil
+}
+
+// trimCount is how many old records are looked at, if there are so many too many.
+func trimCount(over int64) int { return trimStep + int(min(max(over, 0), maxGroup)) }
+
 func (v *boardTx) trimTombstones() error {
 	spec := v.board.spec.Load()
 	if v.counts.tombstones == 0 {
@@ -40,27 +61,19 @@ func (v *boardTx) trimTombstones() error {
 		return err
 	}
 	cutoff := v.cutoff()
-	for range trimStep + int(min(max(v.counts.tombstones-spec.MaxTombstones, 0), maxGroup)) {
-		key, value := oldest(bucket)
-		if key == nil {
-			return nil
-		}
+	return fromOldest(bucket, trimCount(v.counts.tombstones-spec.MaxTombstones), func(key, value []byte) (bool, error) {
 		var e endedRecord
 		if err := e.open(key, value); err != nil {
-			return nil //nolint:nilerr // it was reported when the board was opened, and is left as it is
+			return true, nil //nolint:nilerr // it was reported when the board was opened, and is left as it is
 		}
-		over := v.counts.tombstones > spec.MaxTombstones
-		if !over && e.at > cutoff {
-			return nil
-		}
-		if over && e.at > cutoff {
+		if e.at > cutoff {
+			if v.counts.tombstones <= spec.MaxTombstones {
+				return false, nil
+			}
 			v.state.window = max(v.state.window, e.at)
 		}
-		if err := v.dropTombstone(key, &e); err != nil {
-			return err
-		}
-	}
-	return nil
+		return true, v.dropTombstone(key, &e)
+	})
 }
 
 func (v *boardTx) dropTombstone(key []byte, e *endedRecord) error {
@@ -80,27 +93,20 @@ func (v *boardTx) trimAnswers() error {
 		return err
 	}
 	cutoff, limit := v.cutoff(), v.board.spec.Load().MaxTombstones
-	for range trimStep {
-		key, value := oldest(bucket)
-		if key == nil {
-			return nil
-		}
+	return fromOldest(bucket, trimCount(v.counts.answers-limit), func(key, value []byte) (bool, error) {
 		var a answer
 		if err := a.open(key, value); err != nil {
-			return nil //nolint:nilerr // as above
+			return true, nil //nolint:nilerr // as above
 		}
 		if v.counts.answers <= limit && a.at > cutoff {
-			return nil
+			return false, nil
 		}
 		if number, err := keyUint(key); err == nil && v.answerAt(a.key) == number {
 			v.setAnswer(a.key, 0)
 		}
 		v.counts.answers--
-		if err := v.delete(inAnswers, key); err != nil {
-			return err
-		}
-	}
-	return nil
+		return true, v.delete(inAnswers, key)
+	})
 }
 
 // trimFinals takes away final records whose time is over, and the oldest ones
@@ -165,10 +171,7 @@ func (v *boardTx) dropFinal(position uint64, expiry []byte) error {
 	}
 	var e endedRecord
 	if err := e.open(key, value); err != nil {
-		// Its posting cannot be found any more; what is left of it is harmless.
-		if value != nil {
-			v.counts.finals--
-		}
+		// It was never counted, and what lies beside it cannot be found any more.
 		return v.deleteFinal(key, expiry)
 	}
 	if expiry == nil {

@@ -17,7 +17,8 @@ type txn struct {
 	documents *bbolt.Bucket
 	edited    []edit // documents that were changed
 	dropped   []*board
-	floor     *floor // the new one, if a board was dropped
+	floor     *floor  // the new one, if a board was dropped
+	found     subject // of the latest lookup; kept here, since it is large
 	wrote     bool
 }
 
