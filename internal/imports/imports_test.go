@@ -150,6 +150,34 @@ func findCycle() string {
 	return ""
 }
 
+// TestNoLineIsStale keeps the table as small as the module.
+func TestNoLineIsStale(t *testing.T) {
+	t.Parallel()
+	present, used := map[string]bool{}, map[string]bool{}
+	for _, s := range sources(t, parser.ImportsOnly) {
+		present[s.dir] = true
+		for _, spec := range s.file.Imports {
+			imported, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if name, ok := ownerOf(imported); ok {
+				used[name] = true
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(packages)) {
+		if !strings.HasSuffix(name, "/...") && !present[name] {
+			t.Errorf("there is no package %s any more, but it has a line", name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(outside)) {
+		if !used[name] {
+			t.Errorf("nobody imports %s any more, but it has a line", name)
+		}
+	}
+}
+
 // TestForbidden proves that the rules refuse what they are there for.
 func TestForbidden(t *testing.T) {
 	t.Parallel()
