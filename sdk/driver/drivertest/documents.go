@@ -17,7 +17,7 @@ var documentChecks = []check{
 	{name: "documents/list", run: documentsList},
 	{name: "documents/spaces", run: documentsSpaces},
 	{name: "documents/watch", run: documentsWatch},
-	{name: "documents/expiry", run: documentsExpiry},
+	{name: "documents/expiry", run: documentsExpiry, waits: true},
 	{name: "documents/race", run: documentsRace},
 	{name: "documents/large", run: documentsLarge},
 	{name: "documents/names", run: documentsNames},

@@ -60,16 +60,21 @@ type Runner[S any] interface {
 }
 
 // Run checks everything, in parallel parts named after the checks. Leases
-// really run out: a check that waits for one takes about two seconds.
+// really run out: the checks that wait for that do so all at once.
 func Run[S Runner[S]](t S, h Harness) {
 	t.Helper()
 	s := &suite{harness: h}
 	if !h.PerCheck {
 		s.driver = s.open(t)
 	}
+	room := newWaitingRoom(t, s)
 	for _, c := range s.checks() {
 		t.Run(c.name, func(t S) {
 			t.Parallel()
+			if c.waits {
+				room.report(t, c.name)
+				return
+			}
 			s.run(t, c)
 		})
 	}
@@ -109,6 +114,8 @@ type check struct {
 	name string
 	run  func(e *env)
 	spec func(spec *driver.BoardSpec) // nil: the board as the harness has it
+
+	waits bool // for a second or more
 }
 
 func allChecks() []check {

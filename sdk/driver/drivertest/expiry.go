@@ -8,12 +8,12 @@ import (
 )
 
 var expiryChecks = []check{
-	{name: "expiry/token", run: expiryToken},
-	{name: "expiry/not-before", run: expiryNotBefore},
-	{name: "expiry/lapsed", run: expiryLapsed},
-	{name: "expiry/claimed-again", run: expiryClaimedAgain},
-	{name: "expiry/extended", run: expiryExtended},
-	{name: "expiry/hold", run: expiryHold},
+	{name: "expiry/token", run: expiryToken, waits: true},
+	{name: "expiry/not-before", run: expiryNotBefore, waits: true},
+	{name: "expiry/lapsed", run: expiryLapsed, waits: true},
+	{name: "expiry/claimed-again", run: expiryClaimedAgain, waits: true},
+	{name: "expiry/extended", run: expiryExtended, waits: true},
+	{name: "expiry/hold", run: expiryHold, waits: true},
 }
 
 // expiryToken checks that a token is worth nothing once its lease ran out,

@@ -9,8 +9,8 @@ import (
 )
 
 var historyChecks = []check{
-	{name: "history/window", run: historyWindow, spec: shortWindow},
-	{name: "history/keep", run: historyKeep, spec: shortWindow},
+	{name: "history/window", run: historyWindow, spec: shortWindow, waits: true},
+	{name: "history/keep", run: historyKeep, spec: shortWindow, waits: true},
 	{name: "history/max-tombstones", run: historyMaxTombstones, spec: func(s *driver.BoardSpec) { s.MaxTombstones = 20 }},
 	{name: "history/max-finals", run: historyMaxFinals, spec: func(s *driver.BoardSpec) { s.MaxFinals = 10 }},
 	{name: "history/max-final-bytes", run: historyMaxFinalBytes, spec: func(s *driver.BoardSpec) { s.MaxFinalBytes = 200_000 }},

@@ -11,7 +11,7 @@ var leaseChecks = []check{
 	{name: "lease/extend", run: leaseExtend},
 	{name: "lease/needs-token", run: leaseNeedsToken},
 	{name: "lease/invalid", run: leaseInvalid},
-	{name: "lease/shorter", run: leaseShorter},
+	{name: "lease/shorter", run: leaseShorter, waits: true},
 }
 
 func leaseExtend(e *env) {

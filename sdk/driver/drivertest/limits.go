@@ -8,7 +8,7 @@ import (
 var limitChecks = []check{
 	{name: "limits/posts", run: limitsPosts},
 	{name: "limits/claims", run: limitsClaims},
-	{name: "limits/lapsed", run: limitsLapsed},
+	{name: "limits/lapsed", run: limitsLapsed, waits: true},
 	{name: "limits/race", run: limitsRace},
 }
 

@@ -134,7 +134,7 @@ func table(text string) []row {
 func matrixChecks() []check {
 	var list []check
 	for i, c := range columns {
-		list = append(list, check{name: "matrix/" + c.name, run: func(e *env) { e.column(i) }})
+		list = append(list, check{name: "matrix/" + c.name, run: func(e *env) { e.column(i) }, waits: c.name == "lapsed"})
 	}
 	return list
 }

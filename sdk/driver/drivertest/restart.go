@@ -11,7 +11,7 @@ var restartChecks = []check{
 	{name: "restart/keeps-everything", run: restarted(restartKeepsEverything)},
 	{name: "restart/tokens", run: restarted(restartTokens)},
 	{name: "restart/retries", run: restarted(restartRetries)},
-	{name: "restart/leases", run: restarted(restartLeases)},
+	{name: "restart/leases", run: restarted(restartLeases), waits: true},
 	{name: "restart/documents", run: restarted(restartDocuments)},
 	{name: "restart/again-and-again", run: restarted(restartAgainAndAgain)},
 }
