@@ -224,7 +224,8 @@ func (c *claimer) op(entries []*index.Entry, count int) driver.Op {
 	records := make([][]byte, len(entries))
 	now := time.Now()
 	for i, e := range entries {
-		records[i] = c.standingOf(e).claimed(now)
+		s := c.standingOf(e)
+		records[i] = s.claimed(now)
 		c.setStatus(e, records[i], ownPriority(e)) // for when the claim is granted
 		candidates[i] = driver.Candidate{Job: e.ID, Version: e.Version, Nonce: c.random.next(), Status: &records[i]}
 	}

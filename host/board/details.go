@@ -15,7 +15,8 @@ import (
 // Unicode: what every store and every reader can hold. Nothing is decoded into
 // values; a clean object costs no allocation.
 func checkDetails(text []byte) error {
-	c := checker{text: text}
+	var buffer [16]key
+	c := checker{text: text, keys: buffer[:0]}
 	if len(text) > job.MaxDetails {
 		return job.Errorf(job.Invalid, "details: %d bytes are too many: want at most %d", len(text), job.MaxDetails)
 	}
@@ -42,7 +43,6 @@ type checker struct {
 	at      int
 	problem string
 	keys    []key // of the objects that are open, innermost last
-	buffer  [16]key
 }
 
 // key is where a key's text stands, without its quotes.
@@ -113,9 +113,6 @@ func (c *checker) word(w string) bool {
 }
 
 func (c *checker) object(depth int) bool {
-	if c.keys == nil {
-		c.keys = c.buffer[:0]
-	}
 	first := len(c.keys)
 	c.at++
 	c.space()

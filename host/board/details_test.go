@@ -87,7 +87,7 @@ func TestCheckDetailsAllocatesNothing(t *testing.T) {
 		if err := checkDetails(text); err != nil {
 			t.Fatal(err)
 		}
-	}); n > 1 { // the checker itself, where it escapes
+	}); n > 1 { // the room for keys
 		t.Fatalf("%v allocations", n)
 	}
 }

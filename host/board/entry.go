@@ -21,11 +21,16 @@ const (
 // entryOf makes what the index is told of a job out of a record that is not
 // sparse.
 func (b *Board) entryOf(rec *driver.Record, now time.Time) *index.Entry {
-	p := &rec.Posting
-	ext, err := readExtra(p.Extra)
+	ext, err := readExtra(rec.Posting.Extra)
 	if err != nil {
-		b.unreadable(p.ID, "posting", err)
+		b.unreadable(rec.Posting.ID, "posting", err)
 	}
+	return b.entryWith(rec, &ext, now)
+}
+
+// entryWith is entryOf where it is known what the posting's Extra says.
+func (b *Board) entryWith(rec *driver.Record, ext *extra, now time.Time) *index.Entry {
+	p := &rec.Posting
 	e := &index.Entry{
 		ID: p.ID, Name: p.Name, Priority: p.Priority,
 		Labels: ext.labels, MaxAttempts: ext.maxAttempts,

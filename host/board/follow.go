@@ -19,16 +19,27 @@ func (f *follower) follow(ctx context.Context, changes *driver.Changes) {
 	}
 	f.fill(ctx, list)
 	now := time.Now()
-	items := make([]item, 0, len(list))
+	items := make([]item, len(list))
 	var news []*index.Entry
 	for i := range list {
 		c := &list[i]
-		if c.Record == nil || c.Sparse {
-			// What was said of the job before must be known by now.
-			f.index.PutAll(news)
+		items[i] = item{event: c.Event, id: c.Job, position: c.Position, at: c.At, reason: c.Reason, owner: c.Owner, record: c.Record}
+		whole := c.Record != nil && !c.Sparse
+		if whole && f.index.Known(c.Job, c.Position) {
+			// Most changes: this host made them, or has seen a later one.
+			if !isOpen(c.Record.State) {
+				f.leaving.take(c.Job)
+			}
+			continue
+		}
+		if !whole && len(news) > 0 {
+			f.index.PutAll(news) // what was said of the job before must be known by now
 			news = news[:0]
 		}
 		e, open := f.entryAfter(c, now)
+		if !whole {
+			items[i].entry = e
+		}
 		switch {
 		case open && e != nil:
 			news = append(news, e)
@@ -37,10 +48,6 @@ func (f *follower) follow(ctx context.Context, changes *driver.Changes) {
 			news = news[:0]
 			f.index.Remove(c.Job, c.Position)
 		}
-		items = append(items, item{
-			event: c.Event, id: c.Job, position: c.Position, at: c.At, reason: c.Reason, owner: c.Owner,
-			entry: e, ended: ending(c.Record),
-		})
 	}
 	f.index.PutAll(news)
 	f.hub.publish(items, changes.Position)
@@ -58,23 +65,28 @@ func byPosition(a, b driver.Change) int {
 }
 
 // fill reads the jobs that a sparse change is about and that the index does not
-// know, and those of which a change says nothing at all. A read that fails leaves them out: the job's next change finds them.
+// know, and those of which a change says nothing at all. A read that fails
+// leaves them out: the job's next change finds them.
 func (f *follower) fill(ctx context.Context, list []driver.Change) {
-	var ids, told []job.ID
+	if !slices.ContainsFunc(list, func(c driver.Change) bool { return c.Sparse || c.Record == nil }) {
+		return
+	}
+	var ids []job.ID
+	told := make(map[job.ID]struct{})
 	for i := range list {
 		c := &list[i]
 		switch {
 		case c.Record != nil && !isOpen(c.Record.State):
 		case c.Record != nil && !c.Sparse:
-			told = append(told, c.Job)
+			told[c.Job] = struct{}{}
 		case slices.Contains(ids, c.Job):
 		case c.Record == nil:
 			ids = append(ids, c.Job)
-		case slices.Contains(told, c.Job):
 		default:
-			if _, ok := f.index.Get(c.Job); !ok {
-				ids = append(ids, c.Job)
+			if _, ok := told[c.Job]; ok || f.index.Known(c.Job, 0) {
+				continue
 			}
+			ids = append(ids, c.Job)
 		}
 	}
 	if len(ids) == 0 {
@@ -125,12 +137,4 @@ func (f *follower) entryAfter(c *driver.Change, now time.Time) (*index.Entry, bo
 	f.renew(e, rec, ownPriority(e), now) // even if the index has newer news: the event is about this change
 	e.Position = max(rec.Position, c.Position)
 	return e, true
-}
-
-// ending says how a job stands that is not open any more.
-func ending(rec *driver.Record) *driver.Record {
-	if rec == nil || isOpen(rec.State) {
-		return nil
-	}
-	return &driver.Record{State: rec.State, Outcome: rec.Outcome, EndedAt: rec.EndedAt, Status: rec.Status}
 }

@@ -22,8 +22,8 @@ type item struct {
 	at       time.Time
 	reason   string
 	owner    string
-	entry    *index.Entry   // the job after the change, or as it last was on the board; nil if nobody knows
-	ended    *driver.Record // how the job stands, if it is not on the board
+	record   *driver.Record // as the change had it; without more of the posting than its id if there is an entry
+	entry    *index.Entry   // of a sparse record: the job after the change, or as it last was on the board
 }
 
 // hub keeps the last events of the board for all watchers together: each reads
@@ -135,16 +135,17 @@ func (h *hub) search(after driver.Position) uint64 {
 
 // eventOf shows an item to a client.
 func (b *Board) eventOf(it *item, generation uint64) job.Event {
-	j := &job.Job{ID: it.id}
-	if it.entry != nil {
+	j, r := &job.Job{ID: it.id}, it.record
+	switch {
+	case it.entry != nil:
 		j = jobOf(it.entry)
+	case r != nil && r.Posting.Name != "":
+		j = jobOf(b.entryOf(r, it.at))
 	}
-	if r := it.ended; r != nil {
+	if r != nil && !isOpen(r.State) {
 		j.State, j.Outcome, j.EndedAt = r.State, r.Outcome, r.EndedAt
 		j.Owner, j.LeaseExpiresAt, j.NotBefore, j.Held = "", time.Time{}, time.Time{}, false
-		if r.Status != nil {
-			showStatus(j, r.Status)
-		}
+		showStatus(j, r.Status)
 	}
 	if j.Owner == "" && it.owner != "" {
 		j.Owner = it.owner // who held it

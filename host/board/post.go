@@ -4,8 +4,10 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -26,7 +28,11 @@ func (b *Board) Post(ctx context.Context, postings []job.Posting) ([]JobResult, 
 		return nil, job.Errorf(job.Invalid, "jobs: %d are too many: want at most %d", len(postings), MaxBatch)
 	}
 	results := make([]JobResult, len(postings))
-	p := poster{Board: b, opened: opened, results: results, now: time.Now()}
+	p := poster{
+		Board: b, opened: opened, results: results, now: time.Now(),
+		ids: make([]job.ID, 0, len(postings)), ops: make([]driver.Op, 0, len(postings)),
+		extras: make([]extra, 0, len(postings)), of: make([]int, 0, len(postings)),
+	}
 	for i := range postings {
 		if err := p.prepare(i, &postings[i]); err != nil {
 			results[i].Err = err
@@ -41,7 +47,7 @@ func (b *Board) Post(ctx context.Context, postings []job.Posting) ([]JobResult, 
 	return results, nil
 }
 
-// poster is one call of Post. Of ids, ops and of, each item is one posting that
+// poster is one call of Post. Of ids, ops, extras and of, each item is one posting that
 // passed; of is its place in the results.
 type poster struct {
 	*Board
@@ -50,6 +56,7 @@ type poster struct {
 	now     time.Time
 	ids     []job.ID
 	ops     []driver.Op
+	extras  []extra
 	of      []int
 }
 
@@ -81,13 +88,14 @@ func (p *poster) prepare(i int, posting *job.Posting) error {
 		op.Hold = &driver.Hold{Until: posting.NotBefore}
 	}
 	p.ids, p.ops, p.of = append(p.ids, dp.ID), append(p.ops, op), append(p.of, i)
+	p.extras = append(p.extras, ext)
 	return nil
 }
 
 // digest is of everything that a poster says, the uuid included if it gave one.
 func digest(p *driver.Posting) [16]byte {
-	b := make([]byte, 0, 128+len(p.Name)+len(p.Extra)+len(p.Details))
-	b = append(b, 1) // the form of this text
+	buffer := digestBuffers.Get().(*[]byte)
+	b := append((*buffer)[:0], 1) // the form of this text // the form of this text
 	b = append(b, p.ID[:]...)
 	b = append(b, byte(p.Priority), byte(p.Encoding))
 	for _, text := range []string{p.Name, p.Book.UUID, p.Book.Name} {
@@ -98,8 +106,14 @@ func digest(p *driver.Posting) [16]byte {
 	b = append(b, p.Extra...)
 	b = append(b, p.Details...)
 	sum := sha256.Sum256(b)
+	if cap(b) <= 64<<10 {
+		*buffer = b
+		digestBuffers.Put(buffer)
+	}
 	return [16]byte(sum[:16])
 }
+
+var digestBuffers = sync.Pool{New: func() any { return new([]byte) }}
 
 func (p *poster) post(ctx context.Context, items []int) {
 	ops := p.ops
@@ -131,7 +145,7 @@ func (p *poster) post(ctx context.Context, items []int) {
 			result.Job = p.jobOfRecord(rec, now)
 			continue
 		}
-		e := p.entryOf(rec, now)
+		e := p.entryWith(rec, &p.extras[items[i]], now) // an equal posting has equal extras
 		if e.Position == 0 {
 			e.Position = r.Position
 		}
@@ -173,15 +187,22 @@ func checkPosting(p *job.Posting, caps *driver.Capabilities, now time.Time) ([]j
 }
 
 func checkText(what, text string, most int) error {
-	switch {
-	case len(text) > most:
-		return job.Errorf(job.Invalid, "%s: %d bytes are too many: want at most %d", what, len(text), most)
-	case !utf8.ValidString(text):
-		return job.Errorf(job.Invalid, "%s: the text is not valid UTF-8", what)
-	case strings.IndexByte(text, 0) >= 0:
-		return job.Errorf(job.Invalid, "%s: the text holds a zero byte", what)
+	if problem := textProblem(text, most); problem != "" {
+		return job.Errorf(job.Invalid, "%s: %s", what, problem)
 	}
 	return nil
+}
+
+func textProblem(text string, most int) string {
+	switch {
+	case len(text) > most:
+		return fmt.Sprintf("%d bytes are too many: want at most %d", len(text), most)
+	case !utf8.ValidString(text):
+		return "the text is not valid UTF-8"
+	case strings.IndexByte(text, 0) >= 0:
+		return "the text holds a zero byte"
+	}
+	return ""
 }
 
 // checkLabels returns labels sorted by key; no key may be there twice.
@@ -203,11 +224,11 @@ func checkLabels(what string, labels []job.Label) ([]job.Label, error) {
 		if i > 0 && labels[i-1].Key == l.Key {
 			return nil, job.Errorf(job.Invalid, "%s: the key %q is there twice", what, l.Key)
 		}
-		if err := checkText(what+": a key", l.Key, job.MaxLabelKey); err != nil {
-			return nil, err
+		if problem := textProblem(l.Key, job.MaxLabelKey); problem != "" {
+			return nil, job.Errorf(job.Invalid, "%s: a key: %s", what, problem)
 		}
-		if err := checkText(what+"."+l.Key, l.Value, job.MaxLabelValue); err != nil {
-			return nil, err
+		if problem := textProblem(l.Value, job.MaxLabelValue); problem != "" {
+			return nil, job.Errorf(job.Invalid, "%s.%s: %s", what, l.Key, problem)
 		}
 	}
 	return labels, nil

@@ -16,8 +16,8 @@ type standing struct {
 	status status
 }
 
-func (b *Board) standingOf(e *index.Entry) *standing {
-	s := &standing{entry: e, state: job.Unclaimed}
+func (b *Board) standingOf(e *index.Entry) standing {
+	s := standing{entry: e, state: job.Unclaimed}
 	if e.Claim != nil {
 		s.state = job.Claimed
 	}
@@ -131,12 +131,13 @@ func (a *alteration) round(ctx context.Context, items []int, again bool) []int {
 // look returns what is known of each item's job: from the index where that is
 // enough, else from the store.
 func (a *alteration) look(ctx context.Context, items []int, again bool) []*standing {
-	standings := make([]*standing, len(items))
+	standings, store := make([]*standing, len(items)), make([]standing, len(items))
 	var ids []job.ID
 	var of []int
 	for k, i := range items {
 		if e, ok := a.index.Get(a.ids[i]); ok {
-			standings[k] = a.standingOf(e)
+			store[k] = a.standingOf(e)
+			standings[k] = &store[k]
 		}
 		if again || !a.enough(i, standings[k]) {
 			ids, of = append(ids, a.ids[i]), append(of, k)
@@ -161,8 +162,9 @@ func (a *alteration) look(ctx context.Context, items []int, again bool) []*stand
 			a.missing(ids[n])
 			continue
 		}
-		standings[k] = a.standingOf(a.entryOf(rec, now))
-		standings[k].state = rec.State
+		store[k] = a.standingOf(a.entryOf(rec, now))
+		store[k].state = rec.State
+		standings[k] = &store[k]
 	}
 	return standings
 }

@@ -28,7 +28,9 @@ func (b *Board) FormatToken(id job.ID, t job.Token) string {
 	binary.BigEndian.PutUint64(raw[17:], t.Generation)
 	binary.BigEndian.PutUint64(raw[25:], t.Epoch)
 	copy(raw[33:], t.Nonce[:])
-	return tokenEncoding.EncodeToString(raw[:])
+	var text [(tokenBytes*8 + 5) / 6]byte
+	tokenEncoding.Encode(text[:], raw[:])
+	return string(text[:])
 }
 
 // ParseToken reads what FormatToken wrote for the same job. Anything else is

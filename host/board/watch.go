@@ -185,18 +185,13 @@ const catchUpTime = 10 * time.Second
 
 // itemOf makes an item of a change that is long past.
 func (b *Board) itemOf(c *driver.Change) *item {
-	it := &item{event: c.Event, id: c.Job, position: c.Position, at: c.At, reason: c.Reason, owner: c.Owner, ended: ending(c.Record)}
-	now := time.Now()
-	switch {
-	case c.Record != nil && !c.Sparse:
-		it.entry = b.entryOf(c.Record, now)
-	default:
-		e, ok := b.index.Get(c.Job)
-		if !ok {
-			break
-		}
+	it := &item{event: c.Event, id: c.Job, position: c.Position, at: c.At, reason: c.Reason, owner: c.Owner, record: c.Record}
+	if c.Record != nil && !c.Sparse {
+		return it
+	}
+	if e, ok := b.index.Get(c.Job); ok {
 		if c.Record != nil && isOpen(c.Record.State) {
-			b.renew(e, c.Record, ownPriority(e), now)
+			b.renew(e, c.Record, ownPriority(e), time.Now())
 		}
 		it.entry = e
 	}
