@@ -3,12 +3,14 @@ package drivertest
 import (
 	"context"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/driver/drivertest/seeded"
 	"github.com/boardd/boardd/sdk/driver/memdriver"
 	"github.com/boardd/boardd/sdk/job"
 )
@@ -177,4 +179,52 @@ func TestFaulty(t *testing.T) {
 		faulty.Heal()
 		e.post()
 	})
+}
+
+// A stage is a test in a test, whose failures are looked at.
+type stage struct{ *reporter }
+
+func (s stage) Parallel() {}
+
+func (s stage) Run(name string, part func(stage)) bool {
+	sub := stage{newReporter(s.ctx, name)}
+	sub.attempt(func() { part(sub) })
+	sub.end()
+	for _, p := range sub.problems {
+		s.Errorf("%s: %s", name, p)
+	}
+	return !sub.failed()
+}
+
+// TestRunFails checks that Run passes on what its checks find, of those that
+// wait as well.
+func TestRunFails(t *testing.T) {
+	t.Parallel()
+	for name, check := range map[string]string{"expires-early": "expiry/not-before", "forgets-order": "claim/order"} {
+		synctest.Test(t, func(t *testing.T) {
+			bug, ok := seeded.Find(name)
+			if !ok {
+				t.Fatalf("there is no bug %q", name)
+			}
+			s := stage{newReporter(t.Context(), "run")}
+			s.attempt(func() {
+				Run(s, Harness{Only: []string{check, "post"}, Open: func(t T) driver.Driver {
+					d, err := bug.Open(t.Context(), driver.Config{})
+					if err != nil {
+						t.Fatalf("Open: %v", err)
+					}
+					return d
+				}})
+			})
+			s.end()
+			if len(s.problems) == 0 {
+				t.Errorf("Run found nothing wrong with a driver that %s", bug.Doc)
+			}
+			for _, p := range s.problems {
+				if !strings.HasPrefix(p, check+": ") {
+					t.Errorf("found %q, want only what %s finds", p, check)
+				}
+			}
+		})
+	}
 }

@@ -1,6 +1,8 @@
 package seeded_test
 
 import (
+	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -96,5 +98,50 @@ func TestBugsAreNamed(t *testing.T) {
 	}
 	if _, ok := seeded.Find("no such bug"); ok {
 		t.Errorf("a bug that is not there was found")
+	}
+}
+
+// TestRandomPrograms checks that random programs find bugs by themselves, and
+// find them again with their seed.
+func TestRandomPrograms(t *testing.T) {
+	t.Parallel()
+	step := regexp.MustCompile(`step \d+`)
+	for _, name := range []string{
+		"stale-token", "same-owner", "extends-unchecked", "claim-loses-status", "ignores-version", "claims-held", "forgets-order",
+		"forgets-answers", "ignores-digest", "post-not-idempotent", "no-tombstone", "forgets-release", "refused-but-done", "purge-forbids",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run := func(seed uint64, programs int) (found []string) {
+				synctest.Test(t, func(t *testing.T) {
+					bug, ok := seeded.Find(name)
+					if !ok {
+						t.Fatalf("there is no bug %q", name)
+					}
+					h := harness(func(t drivertest.T) driver.Driver {
+						d, err := bug.Open(t.Context(), driver.Config{})
+						if err != nil {
+							t.Fatalf("Open: %v", err)
+						}
+						return d
+					})
+					h.Only, h.Seed, h.Programs = []string{"random/programs"}, seed, programs
+					found = problems(t, h)["random/programs"]
+				})
+				return found
+			}
+			first := run(1, 200)
+			if len(first) != 1 {
+				t.Fatalf("200 random programs found nothing")
+			}
+			var seed uint64
+			if _, err := fmt.Sscanf(first[0][strings.Index(first[0], "Seed:"):], "Seed: %d", &seed); err != nil {
+				t.Fatalf("what was found has no seed: %v: %s", err, first[0])
+			}
+			again := run(seed, 1)
+			if len(again) != 1 || step.FindString(again[0]) != step.FindString(first[0]) {
+				t.Errorf("with its seed %d it was not found again in the same place: first %s, then %s", seed, first[0], again)
+			}
+		})
 	}
 }
