@@ -36,7 +36,7 @@ func TestPanicsAreAnsweredAndLogged(t *testing.T) {
 		}
 	}
 	defer func() {
-		if recover() != http.ErrAbortHandler { //nolint:errorlint // it is this very one
+		if recover() != http.ErrAbortHandler { // it is this very one
 			t.Error("what ends a request on purpose was held up")
 		}
 	}()
