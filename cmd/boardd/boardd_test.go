@@ -369,3 +369,21 @@ func TestMessageOfAnError(t *testing.T) {
 		t.Errorf("%v, %v", message(nil), message(errors.New("x")))
 	}
 }
+
+func TestProgress(t *testing.T) {
+	t.Parallel()
+	var w bytes.Buffer
+	b := &progress{w: &w, total: 200}
+	b.add(50)
+	if want := "\r[##########..............................]  25 %"; w.String() != want {
+		t.Errorf("%q, want %q", w.String(), want)
+	}
+	b.add(10) // too soon to be drawn again
+	b.done()
+	if want := "25 %\r\x1b[K"; !strings.HasSuffix(w.String(), want) {
+		t.Errorf("%q, want %q at its end", w.String(), want)
+	}
+	if b := newProgress(&w, 100); b.w != nil {
+		t.Errorf("a bar is drawn on what is no terminal")
+	}
+}
