@@ -39,7 +39,8 @@ type Harness struct {
 	Board func(name string) driver.BoardSpec
 
 	// Store makes a store that outlives its driver, and returns what opens it,
-	// each time after the driver before was closed. nil: restarts are not checked.
+	// each time after the driver before was closed. nil: restarts are not checked;
+	// nor are they where a board declares itself Volatile.
 	Store func(t T) func() driver.Driver
 
 	// Forgetful returns a board that remembers at most so many changes for its

@@ -24,6 +24,10 @@ func restarted(run func(e *env, restart func())) func(*env) {
 			e.Logf("the harness has no store that outlives its driver")
 			return
 		}
+		if e.status.Durability == driver.Volatile {
+			e.Logf("the store declares that it keeps nothing when it stops")
+			return
+		}
 		reopen := e.suite.harness.Store(e.T)
 		r := &env{T: e.T, suite: e.suite, name: boardName("restarted")}
 		var memory []byte
@@ -56,7 +60,9 @@ func restarted(run func(e *env, restart func())) func(*env) {
 	}
 }
 
-func restartKeepsEverything(e *env, restart func()) {
+// scatter leaves jobs in every state, and returns them.
+func (e *env) scatter() []*driver.Posting {
+	e.Helper()
 	list := e.posts(40)
 	for i, p := range list[:32] {
 		c := e.claim(p.ID, "w")
@@ -78,6 +84,11 @@ func restartKeepsEverything(e *env, restart func()) {
 		held.Attach = []driver.Attachment{{Name: "a", Data: []byte("b")}}
 	}
 	e.must(held)
+	return list
+}
+
+func restartKeepsEverything(e *env, restart func()) {
+	list := e.scatter()
 	last := e.post()
 	before := make([]driver.Record, len(list))
 	for i, p := range list {

@@ -33,6 +33,11 @@ func (b *board) apply(op *driver.Op) driver.Result {
 	if r, ok := b.past.repeat(op); ok {
 		return r
 	}
+	return b.change(op, now)
+}
+
+// change does an op that was not done before.
+func (b *board) change(op *driver.Op, now time.Time) driver.Result {
 	switch op.Kind {
 	case driver.Restore:
 		return b.restore(op, now)

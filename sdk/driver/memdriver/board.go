@@ -57,9 +57,8 @@ func newBoard() *board {
 	}
 }
 
-// open sets the board's settings. lost is the generation it had in a store
-// that is gone, or 0.
-func (b *board) open(spec driver.BoardSpec, events int, id [8]byte, lost uint64) driver.BoardStatus {
+// open sets the board's settings. id is the store's.
+func (b *board) open(spec driver.BoardSpec, events int, id [8]byte) driver.BoardStatus {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if spec.Window <= 0 {
@@ -72,14 +71,25 @@ func (b *board) open(spec driver.BoardSpec, events int, id [8]byte, lost uint64)
 	status := driver.BoardStatus{
 		Position: b.position, Durability: driver.Volatile, Capabilities: driver.CapabilityAll(), Window: spec.Window,
 	}
-	if lost > 0 {
-		b.generation = max(b.generation, lost+1)
-		status.Loss = "the store was in memory and is gone: everything that was on this board is lost"
+	if b.lost(spec.Memory, id) {
+		b.generation = max(b.generation, binary.BigEndian.Uint64(spec.Memory[8:])) + 1
+		status.Loss = "the store is gone or was put back to an earlier state: what was done on this board since is lost"
 	}
 	status.Generation = b.generation
 	status.Memory = binary.BigEndian.AppendUint64(id[:], b.generation)
+	status.Memory = binary.BigEndian.AppendUint64(status.Memory, uint64(b.position))
 	b.forget(time.Now())
 	return status
+}
+
+// memorySize is that of BoardStatus.Memory: the store's id, the generation and
+// the position.
+const memorySize = 24
+
+// lost reports whether a board's memory is of another store, or of a later state.
+func (b *board) lost(memory []byte, id [8]byte) bool {
+	return len(memory) == memorySize &&
+		([8]byte(memory) != id || binary.BigEndian.Uint64(memory[16:]) > uint64(b.position))
 }
 
 // lapsed reports whether the lease has run out.

@@ -1,6 +1,7 @@
 package memdriver_test
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 
@@ -12,13 +13,7 @@ import (
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	drivertest.RunIn(t, synctest.Test, drivertest.Harness{
-		Open: func(t drivertest.T) driver.Driver {
-			d, err := memdriver.Open(t.Context(), driver.Config{})
-			if err != nil {
-				t.Fatalf("Open: %v", err)
-			}
-			return d
-		},
+		Open:  func(t drivertest.T) driver.Driver { return lasting(t)() },
 		Store: lasting,
 		Forgetful: func(name string) (driver.BoardSpec, int) {
 			return driver.BoardSpec{Name: name, Settings: []byte(`{"events":16}`)}, 16
@@ -40,3 +35,9 @@ func lasting(t drivertest.T) func() driver.Driver {
 type unclosed struct{ driver.Driver }
 
 func (unclosed) Close() error { return nil }
+
+func (u unclosed) OpenBoard(ctx context.Context, spec driver.BoardSpec) (driver.BoardStatus, error) {
+	status, err := u.Driver.OpenBoard(ctx, spec)
+	status.Durability = driver.Delayed
+	return status, err
+}

@@ -6,7 +6,6 @@ package memdriver
 import (
 	"context"
 	"crypto/rand"
-	"encoding/binary"
 	"encoding/json"
 	"sync"
 
@@ -49,6 +48,7 @@ type store struct {
 
 	mu     sync.Mutex
 	boards map[string]*board
+	loaded map[string]*board // by Load, and not opened yet; nil: none
 }
 
 func (s *store) OpenBoard(ctx context.Context, spec driver.BoardSpec) (driver.BoardStatus, error) {
@@ -66,29 +66,17 @@ func (s *store) OpenBoard(ctx context.Context, spec driver.BoardSpec) (driver.Bo
 	if spec.Name == "" || len(spec.Name) > driver.MaxBoardName {
 		return driver.BoardStatus{}, job.Errorf(job.Invalid, "the board's name has %d bytes: want 1 to %d", len(spec.Name), driver.MaxBoardName)
 	}
-	lostGeneration, err := s.lost(spec.Memory)
-	if err != nil {
-		return driver.BoardStatus{}, err
+	if n := len(spec.Memory); n != 0 && n != memorySize {
+		return driver.BoardStatus{}, job.Errorf(job.Invalid, "the board's memory has %d bytes: want the %d that this driver gave", n, memorySize)
 	}
 	s.mu.Lock()
 	b := s.boards[spec.Name]
 	if b == nil {
-		b = newBoard()
+		b = s.takeLoaded(spec.Name)
 		s.boards[spec.Name] = b
 	}
 	s.mu.Unlock()
-	return b.open(spec, settings.Events, s.id, lostGeneration), nil
-}
-
-// lost returns the generation that a board had in a store that is no more, or 0.
-func (s *store) lost(memory []byte) (uint64, error) {
-	switch {
-	case len(memory) == 0 || len(memory) == 16 && [8]byte(memory) == s.id:
-		return 0, nil
-	case len(memory) != 16:
-		return 0, job.Errorf(job.Invalid, "the board's memory has %d bytes: want the 16 that this driver gave", len(memory))
-	}
-	return binary.BigEndian.Uint64(memory[8:]), nil
+	return b.open(spec, settings.Events, s.id), nil
 }
 
 func (s *store) DropBoard(ctx context.Context, name string) error {
@@ -98,6 +86,7 @@ func (s *store) DropBoard(ctx context.Context, name string) error {
 	s.mu.Lock()
 	b := s.boards[name]
 	delete(s.boards, name)
+	delete(s.loaded, name)
 	s.mu.Unlock()
 	if b != nil {
 		close(b.dropped)

@@ -62,6 +62,13 @@ func writesBehind() func(context.Context, driver.Config) (driver.Driver, error) 
 	}
 }
 
+// OpenBoard declares what a store that lasts would.
+func (b *behind) OpenBoard(ctx context.Context, spec driver.BoardSpec) (driver.BoardStatus, error) {
+	status, err := b.Driver.OpenBoard(ctx, spec)
+	status.Durability = driver.Durable
+	return status, err
+}
+
 func (b *behind) Apply(ctx context.Context, board string, ops []driver.Op) []driver.Result {
 	results := b.Driver.Apply(ctx, board, ops)
 	b.mu.Lock()

@@ -1,6 +1,7 @@
 package seeded_test
 
 import (
+	"context"
 	"fmt"
 	"regexp"
 	"strings"
@@ -79,6 +80,12 @@ func TestFound(t *testing.T) {
 type lasting struct{ driver.Driver }
 
 func (lasting) Close() error { return nil }
+
+func (l lasting) OpenBoard(ctx context.Context, spec driver.BoardSpec) (driver.BoardStatus, error) {
+	status, err := l.Driver.OpenBoard(ctx, spec)
+	status.Durability = driver.Delayed
+	return status, err
+}
 
 func TestBugsAreNamed(t *testing.T) {
 	t.Parallel()
