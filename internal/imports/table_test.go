@@ -41,7 +41,7 @@ var packages = map[string]line{
 	"host/api":                      {may: []string{"sdk/boardd/...", "sdk/job", "sdk/nearest", "sdk/wirejson", "host", "host/board", "host/config", "host/tenant"}, tests: []string{"host/supervisor", "plugins/embedded", "sdk/client", "sdk/driver"}, why: "an adapter: it reaches a board through a session and no store at all"},
 	"plugins/embedded":              {may: []string{"sdk/driver", "sdk/job", "sdk/plugin"}, why: "a driver like anybody's: it may use what a stranger's may"},
 	"cmd/boardd":                    {may: []string{"host", "host/api", "host/config", "host/supervisor", "plugins/embedded", "sdk/..."}, why: "puts the parts together; everything else is unaware of it"},
-	"bench":                         {may: []string{"internal/testserver", "sdk/..."}, tests: []string{"plugins/embedded"}, why: "measures from outside, and the built-in store by itself"},
+	"bench/...":                     {may: []string{"internal/testserver", "sdk/..."}, tests: []string{"plugins/embedded"}, why: "measures from outside, and the built-in store by itself"},
 	"internal/imports":              {why: "parses sources"},
 	"internal/testneed":             {why: "for tests"},
 	"internal/testserver":           {may: []string{"internal/testneed", "sdk/client"}, why: "for tests: starts the real program"},
@@ -60,7 +60,7 @@ type owner struct {
 // outside is every module that is not ours, by the path its packages begin with.
 // Each has its paragraph in RATIONALE.md.
 var outside = map[string]owner{
-	"connectrpc.com/connect":              {packages: []string{"bench", "sdk/boardd/...", "sdk/wirejson", "sdk/client", "host/api"}, why: "the public protocol"},
+	"connectrpc.com/connect":              {packages: []string{"bench/...", "sdk/boardd/...", "sdk/wirejson", "sdk/client", "host/api"}, why: "the public protocol"},
 	"connectrpc.com/grpchealth":           {packages: []string{"host/api"}, why: "the public protocol"},
 	"connectrpc.com/grpcreflect":          {packages: []string{"host/api"}, why: "the public protocol"},
 	"github.com/agext/levenshtein":        {packages: []string{"sdk/nearest"}, why: "suggestions"},
