@@ -158,4 +158,14 @@ func BenchmarkMillion(b *testing.B) {
 			b.ReportMetric(million/b.Elapsed().Seconds()*float64(b.N), "jobs/s")
 		}
 	})
+	b.Run("drop", func(b *testing.B) {
+		for n := 0; b.Loop(); n++ {
+			if err := s.DropBoard(b.Context(), "b"); err != nil {
+				b.Fatal(err)
+			}
+			if n == 0 {
+				b.ReportMetric(b.Elapsed().Seconds(), "s/drop")
+			}
+		}
+	})
 }

@@ -113,7 +113,8 @@ type board struct {
 	limits  map[string]int64
 	bad     []driver.BadRecord
 
-	ring ring
+	ring    ring
+	scratch []byte // the committer's own, see changeLog
 }
 
 func newBoard(s *Store, name string) *board {

@@ -36,7 +36,7 @@ type note struct {
 
 func (l *changeLog) begin(n note, id job.ID, position uint64) {
 	if l.n == 0 {
-		l.body = make([]byte, checksumSize, 512)
+		l.body = append(l.body[:0], make([]byte, checksumSize)...)
 		l.first = position
 	}
 	l.n++
@@ -69,7 +69,13 @@ func (l *changeLog) ended(n note, e *endedRecord, position uint64) {
 	l.body = appendInt64(b, e.at)
 }
 
-func (l *changeLog) entry() entry { return entry{first: l.first, last: l.last, value: l.body} }
+// entry is what was written, or an empty one.
+func (l *changeLog) entry() entry {
+	if l.n == 0 {
+		return entry{}
+	}
+	return entry{first: l.first, last: l.last, value: l.body}
+}
 
 // writeLog keeps the transaction's changes and forgets the oldest ones.
 func (v *boardTx) writeLog() error {
@@ -80,6 +86,13 @@ func (v *boardTx) writeLog() error {
 	if err != nil {
 		return err
 	}
+	// The room that the log grew in is used again; what stays in memory is cut to
+	// its size.
+	v.board.scratch = v.log.body[:0]
+	if cap(v.board.scratch) > arenaChunk {
+		v.board.scratch = nil
+	}
+	v.log.body = append(make([]byte, 0, len(v.log.body)), v.log.body...)
 	key := uintKey(v.log.last)
 	seal(kindChanges, key, v.log.body)
 	v.wrote = true

@@ -27,6 +27,7 @@ func (t *txn) board(b *board) *boardTx {
 	v := t.boards[b]
 	if v == nil {
 		v = &boardTx{txn: t, board: b, state: b.state, counts: b.counts}
+		v.log.body = b.scratch
 		t.boards[b] = v
 	}
 	return v
