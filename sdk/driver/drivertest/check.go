@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // Finding is the outcome of one check.
@@ -25,12 +26,16 @@ type Summary struct {
 // atOnce is how many checks Check runs at a time; most of them wait.
 const atOnce = 8
 
+// checkTime is how long a check may take; a driver that hangs is a finding.
+const checkTime = 2 * time.Minute
+
 // Check runs the suite outside of a test and reports each check when it is
 // done, one at a time. When ctx ends, what has not begun is left out. It
 // returns when everything that it started has ended.
 func Check(ctx context.Context, h Harness, report func(Finding)) Summary {
 	s := &suite{harness: h}
-	whole := newReporter(ctx, "open")
+	whole := &reporter{name: "open"} // lasts as long as all checks
+	whole.ctx, whole.cancel = context.WithCancel(ctx)
 	var summary Summary
 	finish := func(r *reporter) {
 		if len(r.problems) > 0 {
@@ -100,7 +105,7 @@ type reporter struct {
 
 func newReporter(ctx context.Context, name string) *reporter {
 	r := &reporter{name: name}
-	r.ctx, r.cancel = context.WithCancel(ctx)
+	r.ctx, r.cancel = context.WithTimeout(ctx, checkTime)
 	return r
 }
 

@@ -228,3 +228,19 @@ func TestRunFails(t *testing.T) {
 		})
 	}
 }
+
+// TestCheckHangs checks that a driver that hangs does not keep the suite.
+func TestCheckHangs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := Harness{Only: []string{"post/stands"}, Open: func(t T) driver.Driver {
+			faulty := &Faulty{Driver: openMemory(t)}
+			faulty.Fail(Fault{Trouble: Hang})
+			return faulty
+		}}
+		summary := Check(t.Context(), h, func(f Finding) { t.Logf("%s: %q", f.Check, f.Problems) })
+		if summary.Failed != 1 {
+			t.Errorf("a driver that hangs: got %+v, want one failed check", summary)
+		}
+	})
+}

@@ -1,6 +1,9 @@
 package drivertest
 
-import "sync"
+import (
+	"context"
+	"sync"
+)
 
 // A waitingRoom runs the checks that wait, all at once, since waiting costs
 // nothing: a test runs only as many parts at a time as there are processors.
@@ -15,30 +18,20 @@ type waitingRoom struct {
 // newWaitingRoom makes a room whose checks end before t does.
 func newWaitingRoom(t T, s *suite) *waitingRoom {
 	w := &waitingRoom{suite: s, done: map[string]chan struct{}{}, reports: map[string]*reporter{}}
-	w.begin = sync.OnceFunc(w.run)
-	for _, c := range s.checks() {
-		if c.waits {
-			w.done[c.name] = make(chan struct{})
-			w.reports[c.name] = newReporter(t.Context(), c.name)
-		}
-	}
-	t.Cleanup(func() {
-		w.running.Wait()
-		for _, r := range w.reports {
-			r.cancel()
-		}
-	})
+	w.begin = sync.OnceFunc(func() { w.run(t.Context()) })
+	t.Cleanup(w.running.Wait)
 	return w
 }
 
-func (w *waitingRoom) run() {
+func (w *waitingRoom) run(ctx context.Context) {
 	for _, c := range w.suite.checks() {
 		if !c.waits {
 			continue
 		}
+		r, done := newReporter(ctx, c.name), make(chan struct{})
+		w.reports[c.name], w.done[c.name] = r, done
 		w.running.Go(func() {
-			defer close(w.done[c.name])
-			r := w.reports[c.name]
+			defer close(done)
 			r.attempt(func() { w.suite.run(r, c) })
 			r.end()
 		})
