@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/boardd/boardd/host/index"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 )
@@ -135,8 +136,9 @@ func itemError(id job.ID, r *driver.Result) error {
 
 // rounds goes through the items of a call so that no round has a job twice, and
 // the rounds of one job are in the order of its items. While do runs, no other
-// call changes the round's jobs.
-func (b *Board) rounds(ctx context.Context, ids []job.ID, do func(items []int)) error {
+// call changes the round's jobs. The entries that it returns are put into the
+// index afterwards, so that whoever is woken by them finds the jobs free.
+func (b *Board) rounds(ctx context.Context, ids []job.ID, do func(items []int) []*index.Entry) error {
 	left := make([]int, len(ids))
 	for i := range left {
 		left[i] = i
@@ -156,10 +158,10 @@ func (b *Board) rounds(ctx context.Context, ids []job.ID, do func(items []int)) 
 			}
 			return err
 		}
-		func() {
+		b.index.PutAll(func() []*index.Entry {
 			defer b.flight.unlock(round, s)
-			do(items)
-		}()
+			return do(items)
+		}())
 		left = later
 	}
 	return nil

@@ -180,20 +180,23 @@ func (c *claimer) send(ctx context.Context, entries []*index.Entry, count int) e
 	for i, e := range entries {
 		ids[i], byID[e.ID] = e.ID, e
 	}
-	taken, busy, s := c.flight.try(ids)
-	defer c.flight.unlock(taken, s)
-	c.index.Return(busy...)
-	if len(taken) == 0 && !c.remember {
-		sleep(ctx, time.Millisecond) // whoever has them is about to be done
-		return nil
-	}
+	taken, busy, s := c.hold(ctx, ids)
 	chosen := make([]*index.Entry, len(taken))
 	for i, id := range taken {
 		chosen[i] = byID[id]
 	}
-	op := c.op(chosen, count)
-	r := c.ask(ctx, &op)
-	c.learn(ctx, byID, taken, &r)
+	var r driver.Result
+	var back []job.ID
+	func() {
+		defer c.flight.unlock(taken, s)
+		if len(taken) == 0 && !c.remember {
+			return
+		}
+		op := c.op(chosen, count)
+		r = c.ask(ctx, &op)
+		back = c.learn(ctx, byID, taken, &r)
+	}()
+	c.index.Return(append(back, busy...)...) // when they are free: it may wake somebody
 	switch r.Kind {
 	case job.NoKind:
 		return nil
@@ -205,6 +208,25 @@ func (c *claimer) send(ctx context.Context, entries []*index.Entry, count int) e
 	}
 	return &job.Error{Op: "claim", Kind: callKind(r.Kind), Message: r.Message, Owner: r.Owner, Err: errStore}
 }
+
+// hold takes those of the jobs that have no operation under way. If all have, it
+// waits a moment: mostly they are about to be done.
+func (c *claimer) hold(ctx context.Context, ids []job.ID) (taken, busy []job.ID, s stay) {
+	taken, busy, s = c.flight.try(ids)
+	if len(taken) > 0 || len(busy) == 0 {
+		return taken, busy, s
+	}
+	c.flight.done(s)
+	ctx, cancel := context.WithTimeout(ctx, busyTime)
+	defer cancel()
+	if s, err := c.flight.lock(ctx, busy); err == nil {
+		return busy, nil, s
+	}
+	return c.flight.try(ids)
+}
+
+// busyTime is how long a claim waits for jobs with an operation under way.
+const busyTime = 50 * time.Millisecond
 
 // callKind makes a kind of an item one of a whole call: a claim has no items.
 func callKind(k job.Kind) job.Kind {
@@ -263,8 +285,9 @@ func (c *claimer) ask(ctx context.Context, op *driver.Op) driver.Result {
 // afterwards is how long boardd works on what a caller that has gone left.
 const afterwards = 5 * time.Second
 
-// learn tells the index what came of a claim, and keeps the claims.
-func (c *claimer) learn(ctx context.Context, byID map[job.ID]*index.Entry, taken []job.ID, r *driver.Result) {
+// learn tells the index what came of a claim, and keeps the claims. It returns
+// the jobs whose reservations are to be given back.
+func (c *claimer) learn(ctx context.Context, byID map[job.ID]*index.Entry, taken []job.ID, r *driver.Result) []job.ID {
 	left := make(map[job.ID]struct{}, len(taken))
 	for _, id := range taken {
 		left[id] = struct{}{}
@@ -307,13 +330,13 @@ func (c *claimer) learn(ctx context.Context, byID map[job.ID]*index.Entry, taken
 			back = append(back, id)
 		}
 	}
-	c.index.Return(append(back, unclear...)...)
 	if r.Repeated && len(r.Claims) > 0 {
 		c.ended = true
 	}
 	if r.Kind == job.NoKind && !r.Repeated {
 		c.metrics.Claimed.Add(int64(len(r.Claims)))
 	}
+	return append(back, unclear...)
 }
 
 // entryClaimed returns a job's entry as it is after the claim, nil if nothing is

@@ -353,17 +353,19 @@ func TestThousandWaiters(t *testing.T) {
 			postN(t, b, 1)
 			synctest.Wait()
 			mu.Lock()
-			if len(order) != i+1 || order[i] != i {
-				t.Fatalf("after post %d: %v", i, order)
-			}
+			wrong := len(order) != i+1 || order[i] != i
 			mu.Unlock()
+			if wrong {
+				t.Errorf("after post %d: %v", i, order)
+				break
+			}
 		}
 		d.mu.Lock()
 		if applies != 50 {
 			t.Errorf("%d claims were sent for 50 posts", applies)
 		}
 		d.mu.Unlock()
-		postN(t, b, MaxBatch-50)
+		postN(t, b, MaxBatch-len(order))
 		group.Wait()
 		if len(order) != waiters {
 			t.Fatalf("%d of %d were given a job", len(order), waiters)

@@ -18,10 +18,11 @@ func (c *claimer) chosen(ctx context.Context, ids []job.ID) (ClaimResponse, erro
 	}
 	errs := make([]error, len(ids))
 	var failed error
-	err := c.rounds(ctx, ids, func(items []int) {
+	err := c.rounds(ctx, ids, func(items []int) []*index.Entry {
 		for try := 0; len(items) > 0 && try < tries && failed == nil && !c.ended; try++ {
 			items, failed = c.choose(ctx, ids, errs, items)
 		}
+		return nil
 	})
 	if err == nil {
 		err = failed
@@ -83,7 +84,7 @@ func (c *claimer) choose(ctx context.Context, ids []job.ID, errs []error, items 
 	}
 	op := c.op(entries, len(entries))
 	r := c.ask(ctx, &op)
-	c.learn(ctx, byID, taken, &r)
+	c.learn(ctx, byID, taken, &r) // nothing was reserved
 	if r.Kind != job.NoKind {
 		return nil, &job.Error{Op: "claim", Kind: callKind(r.Kind), Message: r.Message, Owner: r.Owner, Err: errStore}
 	}

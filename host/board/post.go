@@ -41,7 +41,7 @@ func (b *Board) Post(ctx context.Context, postings []job.Posting) ([]JobResult, 
 	if len(p.ids) == 0 {
 		return results, nil
 	}
-	if err := b.rounds(ctx, p.ids, func(items []int) { p.post(ctx, items) }); err != nil {
+	if err := b.rounds(ctx, p.ids, func(items []int) []*index.Entry { return p.post(ctx, items) }); err != nil {
 		return nil, err
 	}
 	return results, nil
@@ -115,7 +115,8 @@ func digest(p *driver.Posting) [16]byte {
 
 var digestBuffers = sync.Pool{New: func() any { return new([]byte) }}
 
-func (p *poster) post(ctx context.Context, items []int) {
+// post sends the items and returns what is news to the index.
+func (p *poster) post(ctx context.Context, items []int) []*index.Entry {
 	ops := p.ops
 	if len(items) != len(p.ops) {
 		ops = make([]driver.Op, len(items))
@@ -153,7 +154,7 @@ func (p *poster) post(ctx context.Context, items []int) {
 		result.Job = jobOf(e)
 		showDetails(result.Job, op.Posting)
 	}
-	p.index.PutAll(news)
+	return news
 }
 
 // checkPosting reports what is wrong with a posting, and returns its labels in

@@ -73,19 +73,21 @@ func (a *alteration) run(ctx context.Context) error {
 			ids, of = append(ids, id), append(of, i)
 		}
 	}
-	return a.rounds(ctx, ids, func(items []int) {
+	return a.rounds(ctx, ids, func(items []int) (news []*index.Entry) {
 		todo := make([]int, len(items))
 		for i, at := range items {
 			todo[i] = of[at]
 		}
 		for try := 0; len(todo) > 0 && try < tries; try++ {
-			todo = a.round(ctx, todo, try > 0)
+			todo, news = a.round(ctx, todo, try > 0, news)
 		}
+		return news
 	})
 }
 
-// round sends one op for each item and returns those that must be planned anew.
-func (a *alteration) round(ctx context.Context, items []int, again bool) []int {
+// round sends one op for each item and returns those that must be planned anew,
+// and adds to what is news to the index.
+func (a *alteration) round(ctx context.Context, items []int, again bool, news []*index.Entry) ([]int, []*index.Entry) {
 	for _, i := range items {
 		a.errs[i] = nil // of the round before
 	}
@@ -106,10 +108,9 @@ func (a *alteration) round(ctx context.Context, items []int, again bool) []int {
 		ops, of = append(ops, op), append(of, k)
 	}
 	if len(ops) == 0 {
-		return nil
+		return nil, news
 	}
 	var anew []int
-	var news []*index.Entry
 	results := a.send(ctx, a.opened, ops)
 	for n := range results {
 		k := of[n]
@@ -124,8 +125,7 @@ func (a *alteration) round(ctx context.Context, items []int, again bool) []int {
 			a.done(i, standings[k], r)
 		}
 	}
-	a.index.PutAll(news)
-	return anew
+	return anew, news
 }
 
 // look returns what is known of each item's job: from the index where that is
