@@ -98,15 +98,16 @@ poster=$!
 killed_server=0 killed_driver=0
 kill_driver() {
   local driver
-  driver=$(pgrep -P "$(cat "$work/server.pid")" | head -n 1) && kill -9 "$driver" 2>/dev/null && killed_driver=$((killed_driver + 1))
+  driver=$(pgrep -P "$(cat "$work/server.pid")" -f 'driver embedded') || return
+  kill -9 "$driver" 2>/dev/null && killed_driver=$((killed_driver + 1))
 }
 kill_server() { kill -9 "$(cat "$work/server.pid")" 2>/dev/null && killed_server=$((killed_server + 1)); }
-done_now() { cat "$work"/report.* 2>/dev/null | grep -c '"result":"consumed"' || true; }
+done_now() { cat "$work"/report.* 2>/dev/null | grep -c '"ending":"CONSUMED"' || true; }
 
 for k in $(seq "$kills"); do
   want=$((count * k / (kills + 1)))
   while [ "$(done_now)" -lt "$want" ]; do sleep 0.05; done
-  kill_driver || true
+  until kill_driver; do sleep 0.05; done
   sleep 0.3
   kill_server || true
   sleep 0.3
@@ -128,7 +129,7 @@ workers=()
 (cd "$tree" && tr '\n' '\0' <"$work/files" | xargs -0 sha256sum) | LC_ALL=C sort -u >"$work/want"
 cat "$work"/hashes.* | LC_ALL=C sort -u >"$work/got"
 cmp "$work/want" "$work/got" || die "the hashes differ: see diff $work/want $work/got"
-cat "$work"/report.* | grep '"result":"consumed"' | sed 's/.*"uuid":"\([^"]*\)".*/\1/' | sort >"$work/consumed"
+cat "$work"/report.* | grep '"ending":"CONSUMED"' | sed 's/.*"uuid":"\([^"]*\)".*/\1/' | sort >"$work/consumed"
 [ "$(wc -l <"$work/consumed")" -eq "$count" ] || die "$(wc -l <"$work/consumed") consumptions were acknowledged for $count jobs"
 [ -z "$(uniq -d "$work/consumed")" ] || die "consumed twice: $(uniq -d "$work/consumed" | head -n 3)"
 for field in ready delayed claimed trashed; do
@@ -136,7 +137,7 @@ for field in ready delayed claimed trashed; do
 done
 grep -Eq "\"complete\": *\"$count\"" "$work/count.json" || die "the board counts otherwise: $(cat "$work/count.json")"
 runs=$(cat "$work"/hashes.* | wc -l)
-[ "$killed_server" -ge "$kills" ] && [ "$killed_driver" -ge 1 ] || die "too few kills: server $killed_server, driver $killed_driver"
+[ "$killed_server" -ge "$kills" ] && [ "$killed_driver" -ge "$kills" ] || die "too few kills: server $killed_server, driver $killed_driver"
 
 echo "files hashed:            $count, all equal to sha256sum's own"
 echo "consumed:                $count, each once"
