@@ -122,7 +122,6 @@ type savedStamp struct {
 func (b *board) save(now time.Time) *savedBoard {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.forget(now)
 	out := &savedBoard{Generation: b.generation, Position: b.position, Sequence: b.sequence, Epoch: b.epoch}
 	for _, e := range b.jobs {
 		j := savedJob{Record: whole(e.record, e.details, e.attached), Limits: e.limits}
