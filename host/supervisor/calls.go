@@ -3,10 +3,15 @@ package supervisor
 import (
 	"context"
 	"iter"
+	"time"
 
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 )
+
+// doubtWait is how long an op whose outcome is not known waits for a process that
+// can tell, if its caller allows that much.
+const doubtWait = 30 * time.Second
 
 // maxTries bounds how many processes one call may outlive.
 const maxTries = 20
@@ -16,7 +21,7 @@ const maxTries = 20
 func ask[T any](ctx context.Context, s *Supervisor, board string, do func(driver.Driver) (T, error)) (T, error) {
 	var none T
 	for try := 1; ; try++ {
-		in, err := s.await(ctx)
+		in, err := s.await(ctx, s.spec.Wait)
 		if err != nil {
 			return none, err
 		}
@@ -62,7 +67,11 @@ func (s *Supervisor) Apply(ctx context.Context, board string, ops []driver.Op) [
 	}
 	left := ops
 	for try := 1; ; try++ {
-		in, err := s.await(ctx)
+		wait := s.spec.Wait
+		if try > 1 {
+			wait = doubtWait
+		}
+		in, err := s.await(ctx, wait)
 		if err == nil {
 			err = s.opened(ctx, in, board)
 		}
@@ -145,7 +154,7 @@ func (s *Supervisor) Watch(ctx context.Context, board string, after driver.Posit
 func stream[T any](ctx context.Context, s *Supervisor, board string, open func(driver.Driver) iter.Seq2[T, error]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var none T
-		in, err := s.await(ctx)
+		in, err := s.await(ctx, s.spec.Wait)
 		if err == nil {
 			err = s.opened(ctx, in, board)
 		}
@@ -179,7 +188,7 @@ func (d documents) List(ctx context.Context, space driver.Space, after string, l
 
 // Put is made once: a repetition could not be told from another's change.
 func (d documents) Put(ctx context.Context, space driver.Space, doc driver.Document, ifVersion uint64) (uint64, error) {
-	in, err := d.s.await(ctx)
+	in, err := d.s.await(ctx, d.s.spec.Wait)
 	if err != nil {
 		return 0, err
 	}
@@ -188,7 +197,7 @@ func (d documents) Put(ctx context.Context, space driver.Space, doc driver.Docum
 
 // Delete is made once, like Put.
 func (d documents) Delete(ctx context.Context, space driver.Space, name string, ifVersion uint64) error {
-	in, err := d.s.await(ctx)
+	in, err := d.s.await(ctx, d.s.spec.Wait)
 	if err != nil {
 		return err
 	}

@@ -79,13 +79,13 @@ func (s *Supervisor) opened(ctx context.Context, in *incarnation, board string) 
 	return nil
 }
 
-// await returns the present process, or waits for the next as long as ctx and
-// Spec.Wait allow.
-func (s *Supervisor) await(ctx context.Context) (*incarnation, error) {
+// await returns the present process, or waits for the next as long as ctx and wait
+// allow.
+func (s *Supervisor) await(ctx context.Context, wait time.Duration) (*incarnation, error) {
 	if in := s.current.Load(); in != nil && !in.lost() {
 		return in, nil
 	}
-	timer := time.NewTimer(s.spec.Wait)
+	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	for {
 		s.mu.Lock()

@@ -14,6 +14,8 @@ import (
 
 	"github.com/boardd/boardd/plugins/embedded"
 	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/driver/memdriver"
+	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/plugin"
 )
 
@@ -26,6 +28,22 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	case "embedded":
 		plugin.Serve(embedded.Program())
+	case "memory":
+		plugin.Serve(memdriver.Program())
+	case "liar":
+		program := memdriver.Program()
+		open := program.Open
+		program.Open = func(ctx context.Context, c driver.Config) (driver.Driver, error) {
+			d, err := open(ctx, c)
+			return liar{d}, err
+		}
+		plugin.Serve(program)
+	case "picky":
+		program := memdriver.Program()
+		program.Open = func(context.Context, driver.Config) (driver.Driver, error) {
+			return nil, job.Errorf(job.Invalid, "address is missing")
+		}
+		plugin.Serve(program)
 	case "exit":
 		fmt.Fprintln(os.Stderr, "no such library")
 		os.Exit(3)
@@ -35,6 +53,17 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "no such act: "+act)
 		os.Exit(1)
 	}
+}
+
+// A liar gives claims that nobody asked for.
+type liar struct{ driver.Driver }
+
+func (l liar) Apply(_ context.Context, _ string, ops []driver.Op) []driver.Result {
+	results := make([]driver.Result, len(ops))
+	for i := range results {
+		results[i].Claims = []driver.Claimed{{Job: job.ID{1}, Token: job.Token{Epoch: 1}}}
+	}
+	return results
 }
 
 func act(t testing.TB, name string) plugin.Command {

@@ -27,6 +27,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		return errors.New("supervisor: Run was called before")
 	}
 	defer close(s.ended)
+	defer s.burials.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
@@ -90,7 +91,7 @@ func (s *Supervisor) live(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer p.Abort()
+	defer s.bury(p)
 	in, err := s.open(ctx, p)
 	if err != nil {
 		return fmt.Errorf("backend %s: %w", s.spec.Name, err)
@@ -105,6 +106,21 @@ func (s *Supervisor) live(ctx context.Context) error {
 	}
 	return err
 }
+
+// bury ends a process. The next one need not wait for more than its death: the
+// rest, which talks to the dead, may take seconds on a bad day.
+func (s *Supervisor) bury(p *plugin.Process) {
+	s.burials.Go(p.Abort)
+	timer := time.NewTimer(deathWait)
+	defer timer.Stop()
+	select {
+	case <-p.Exited():
+	case <-timer.C:
+	}
+}
+
+// deathWait is how long a process that was killed may take to go.
+const deathWait = 2 * time.Second
 
 func (s *Supervisor) open(ctx context.Context, p *plugin.Process) (*incarnation, error) {
 	d, err := p.Open(ctx, driver.Config{Settings: s.spec.Settings, DataDir: s.spec.DataDir, Logger: s.spec.Logger})
@@ -177,9 +193,14 @@ func (s *Supervisor) stored(err error) {
 	s.update(func(state *State) { state.Store = err })
 }
 
+// reopenTimeout bounds how long boards that open slowly keep the others waiting.
+const reopenTimeout = 10 * time.Second
+
 // reopen opens every board that was open, so that calls find it. One that can not
 // be opened now is opened when it is asked for.
 func (s *Supervisor) reopen(ctx context.Context, in *incarnation) {
+	ctx, cancel := context.WithTimeout(ctx, reopenTimeout)
+	defer cancel()
 	s.mu.Lock()
 	specs := make([]driver.BoardSpec, 0, len(s.boards))
 	for _, spec := range s.boards {

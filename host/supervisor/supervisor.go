@@ -79,6 +79,7 @@ type Supervisor struct {
 	closing chan struct{}
 	ended   chan struct{} // Run has returned
 	once    sync.Once
+	burials sync.WaitGroup // of processes that ended
 
 	mu      sync.Mutex
 	ran     bool

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,7 +19,9 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/driver/drivertest"
 	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/plugin"
 )
 
 func board(name string) driver.BoardSpec {
@@ -59,6 +62,24 @@ func cycle(ctx context.Context, d driver.Driver, board string) error {
 	return nil
 }
 
+// A history keeps a log until it is wanted.
+type history struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (h *history) Write(b []byte) (int, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.text.Write(b)
+}
+
+func (h *history) String() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.text.String()
+}
+
 // TestKilledUnderLoad kills the driver over and over while callers work. None of
 // them may notice more than a delay, and nothing may be lost or left over.
 func TestKilledUnderLoad(t *testing.T) {
@@ -69,6 +90,14 @@ func TestKilledUnderLoad(t *testing.T) {
 	}
 	spec := durable(t)
 	spec.Period = time.Millisecond // forget crashes at once: there is no back-off
+	spec.Wait = time.Minute        // the machine may be busy
+	log := &history{}
+	spec.Logger = slog.New(slog.NewTextHandler(log, nil))
+	defer func() {
+		if t.Failed() {
+			t.Log(log.String())
+		}
+	}()
 	s := running(t, spec)
 	if _, err := s.OpenBoard(t.Context(), board("b")); err != nil {
 		t.Fatal(err)
@@ -83,7 +112,7 @@ func TestKilledUnderLoad(t *testing.T) {
 	for range 32 {
 		callers.Go(func() {
 			for !stop.Load() {
-				ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				if err := cycle(ctx, s, "b"); err != nil {
 					t.Error(err)
 				}
@@ -165,6 +194,106 @@ func TestStreamsEndWithTheProcess(t *testing.T) {
 	}
 	if err := cycle(t.Context(), s, "b"); err != nil {
 		t.Errorf("after the restart: %v", err)
+	}
+}
+
+// TestConformance says that a supervised driver is one like any other, also after
+// restarts.
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	drivertest.Run(t, drivertest.Harness{
+		Only: []string{"post", "claim", "retry", "remove", "watch", "scan", "documents", "restart"},
+		Open: func(t drivertest.T) driver.Driver { return supervised(t, t.TempDir()) },
+		Store: func(t drivertest.T) func() driver.Driver {
+			dir := t.TempDir()
+			return func() driver.Driver { return supervised(t, dir) }
+		},
+	})
+}
+
+func supervised(t drivertest.T, dir string) driver.Driver {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	s := New(Spec{Name: "main", DataDir: dir, Command: plugin.Command{Path: self, Env: []string{actVariable + "=embedded"}}})
+	go func() {
+		if err := s.Run(context.Background()); err != nil {
+			t.Errorf("%v", err)
+		}
+	}()
+	if err := s.Ready(t.Context()); err != nil {
+		t.Fatalf("%v", err)
+	}
+	return s
+}
+
+// TestLiarIsReplaced has a driver whose answers can not be right.
+func TestLiarIsReplaced(t *testing.T) {
+	t.Parallel()
+	s := running(t, Spec{Name: "main", Command: act(t, "liar"), MaxCrashes: 1000, Period: time.Millisecond})
+	if _, err := s.OpenBoard(t.Context(), board("b")); err != nil {
+		t.Fatal(err)
+	}
+	first := s.State().PID
+	op := driver.Op{Kind: driver.Update, Job: job.ID{1}} // without a request it is not repeated
+	if r := s.Apply(t.Context(), "b", []driver.Op{op})[0]; r.Kind != job.OutcomeUnknown {
+		t.Errorf("Apply is %v, want %v", r.Kind, job.OutcomeUnknown)
+	}
+	waitFor(t, "another process", func() bool { state := s.State(); return state.Running && state.PID != first })
+	if err := s.State().LastError; err == nil || !strings.Contains(err.Error(), "broke the contract") {
+		t.Errorf("the last error is %v, want what the driver did", err)
+	}
+	if alive(first) {
+		t.Error("the liar is alive")
+	}
+	// The boards are open again, without anybody having asked.
+	if _, err := s.Count(t.Context(), "b"); err != nil {
+		t.Errorf("Count after the restart: %v", err)
+	}
+}
+
+func TestWrongSettings(t *testing.T) {
+	t.Parallel()
+	s := New(Spec{Name: "main", Command: act(t, "picky")})
+	var run sync.WaitGroup
+	run.Go(func() { _ = s.Run(context.Background()) })
+	if err := s.Ready(t.Context()); job.KindOf(err) != job.Invalid || !strings.Contains(err.Error(), "address is missing") {
+		t.Errorf("Ready is %v, want %v with the reason", err, job.Invalid)
+	}
+	_ = s.Close()
+	run.Wait()
+	if err := s.Run(t.Context()); err == nil {
+		t.Error("a second Run gives no error")
+	}
+}
+
+func TestRepeatable(t *testing.T) {
+	t.Parallel()
+	token := job.Token{Epoch: 1}
+	claim := func(nonces ...[16]byte) driver.Op {
+		op := driver.Op{Kind: driver.Claim, Request: random(), Claim: &driver.ClaimSpec{}}
+		for _, n := range nonces {
+			op.Claim.Candidates = append(op.Claim.Candidates, driver.Candidate{Nonce: n})
+		}
+		return op
+	}
+	for name, test := range map[string]struct {
+		op   driver.Op
+		want bool
+	}{
+		"post":                            {post(job.ID{1}), true},
+		"post without a request":          {driver.Op{Kind: driver.Post}, false},
+		"claim":                           {claim(random(), random()), true},
+		"claim without a nonce":           {claim(random(), [16]byte{}), false},
+		"consume":                         {driver.Op{Kind: driver.Remove, Must: driver.HeldByToken, Token: token}, true},
+		"update by token":                 {driver.Op{Kind: driver.Update, Must: driver.HeldByToken, Token: token}, true},
+		"update by token and version":     {driver.Op{Kind: driver.Update, Must: driver.HeldByToken, Token: token, Version: 3}, false},
+		"update with version and request": {driver.Op{Kind: driver.Update, Version: 3, Request: random()}, true},
+	} {
+		if got := repeatable(&test.op); got != test.want {
+			t.Errorf("%s: %v, want %v", name, got, test.want)
+		}
 	}
 }
 
