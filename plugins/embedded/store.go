@@ -2,12 +2,11 @@ package embedded
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -19,32 +18,12 @@ import (
 	"github.com/boardd/boardd/sdk/job"
 )
 
-// formatVersion says how this program writes a store. It reads this version
-// only.
-const formatVersion = 1
-
-// The buckets at the top of the file. Each board has one more, boardPrefix and
-// its name.
-var (
-	storeBucket     = []byte("store")
-	documentsBucket = []byte("documents")
-	boardPrefix     = []byte("board/")
-)
-
-// The records in storeBucket.
-var (
-	formatKey = []byte("format") // version
-	idKey     = []byte("id")     // random, of this store
-	bootKey   = []byte("boot")   // which boot, and since when leases of an earlier one are counted anew
-	floorKey  = []byte("floor")  // position and generation that no board of today may begin below
-)
-
 // mapSize is how much address space the file gets at once. A larger file is
 // mapped anew, which waits for every reader.
 const mapSize = 1 << 30
 
 func boltOptions() *bbolt.Options {
-	return &bbolt.Options{
+	o := &bbolt.Options{
 		Timeout: lockWait,
 		// The list of free pages would be written whole by every commit, and
 		// after a large board was emptied it is large. It is found by a walk
@@ -54,6 +33,10 @@ func boltOptions() *bbolt.Options {
 		InitialMmapSize: mapSize,
 		NoStatistics:    true,
 	}
+	if runtime.GOOS == "windows" { // where a map makes the file as large as itself
+		o.InitialMmapSize = 0
+	}
+	return o
 }
 
 // Store is the driver over one file.
@@ -86,10 +69,6 @@ type Store struct {
 	mu     sync.Mutex
 	boards map[string]*board
 }
-
-// floor is below what every new board begins at, so that a board that is
-// dropped and made again issues no token and no position twice.
-type floor struct{ position, generation uint64 }
 
 func open(ctx context.Context, path string, o options) (*Store, error) {
 	o = o.filled()
@@ -146,119 +125,6 @@ func (s *Store) start() (err error) {
 		return unavailable(fmt.Errorf("%s: %w", s.folder.file(), err))
 	}
 	return s.db.View(s.readHead)
-}
-
-// writeFormat makes a new file a store.
-func writeFormat(tx *bbolt.Tx) error {
-	head, err := tx.CreateBucket(storeBucket)
-	if err != nil {
-		return err
-	}
-	if _, err := tx.CreateBucket(documentsBucket); err != nil {
-		return err
-	}
-	if err := putHead(head, formatKey, binary.AppendUvarint(nil, formatVersion)); err != nil {
-		return err
-	}
-	var id [16]byte
-	_, _ = rand.Read(id[:]) // never fails
-	return putHead(head, idKey, id[:])
-}
-
-func putHead(head *bbolt.Bucket, key, body []byte) error {
-	value := append(make([]byte, checksumSize, checksumSize+len(body)), body...)
-	seal(kindFormat, key, value)
-	return head.Put(key, value)
-}
-
-func readHead(head *bbolt.Bucket, key []byte) ([]byte, error) {
-	value := head.Get(key)
-	if value == nil {
-		return nil, nil
-	}
-	body, err := unseal(kindFormat, key, value)
-	if err != nil {
-		return nil, fmt.Errorf("the record %q: %w", key, err)
-	}
-	return body, nil
-}
-
-func (s *Store) readHead(tx *bbolt.Tx) error {
-	corrupt := func(err error) error {
-		return &job.Error{Kind: job.Corrupt, Message: s.folder.file() + " is damaged or no store of boardd", Err: err}
-	}
-	head := tx.Bucket(storeBucket)
-	if head == nil || tx.Bucket(documentsBucket) == nil {
-		return corrupt(errors.New("it is a bbolt file that boardd did not make"))
-	}
-	format, err := readHead(head, formatKey)
-	if err != nil {
-		return corrupt(err)
-	}
-	r := reader{b: format}
-	version := r.uvarint()
-	if r.err != nil {
-		return corrupt(fmt.Errorf("the record %q: %w", formatKey, r.err))
-	}
-	if version != formatVersion {
-		return job.Errorf(job.Precondition, "%s is written in format %d, and this boardd reads format %d: use the boardd that wrote it, or a newer one",
-			s.folder.file(), version, formatVersion)
-	}
-	id, err := readHead(head, idKey)
-	if err != nil || len(id) != len(s.id) {
-		return corrupt(fmt.Errorf("the record %q: %w", idKey, errors.Join(err, errShort)))
-	}
-	copy(s.id[:], id)
-	s.readBoot(head)
-	if err := s.readFloor(head); err != nil {
-		return corrupt(err)
-	}
-	return nil
-}
-
-// readBoot finds since when leases that were counted on another boot are
-// counted anew: since this boot's first look at the store.
-func (s *Store) readBoot(head *bbolt.Bucket) {
-	s.bootBase = s.clock.boot()
-	body, err := readHead(head, bootKey)
-	if body == nil && err == nil {
-		return
-	}
-	r := reader{b: body}
-	boot, base := uint64(r.int64()), time.Duration(r.int64())
-	if err := errors.Join(err, r.done()); err != nil { // leases last longer than they had to, never shorter
-		s.logger.Error("the record of the last boot cannot be read: leases of an earlier boot are counted anew", "path", s.folder.path, "error", err)
-		return
-	}
-	if boot == s.clock.id {
-		s.bootBase, s.bootKept = base, true
-	}
-}
-
-// saveBoot writes that moment down with the first change after a boot.
-func (s *Store) saveBoot(t *txn) error {
-	if s.bootKept {
-		return nil
-	}
-	body := appendInt64(appendInt64(nil, int64(s.clock.id)), int64(s.bootBase))
-	if err := putHead(t.tx.Bucket(storeBucket), bootKey, body); err != nil {
-		return err
-	}
-	s.bootKept = true // should this transaction be undone, the next restart counts anew
-	return nil
-}
-
-func (s *Store) readFloor(head *bbolt.Bucket) error {
-	body, err := readHead(head, floorKey)
-	if err != nil || body == nil {
-		return err
-	}
-	r := reader{b: body}
-	s.floor = floor{position: r.uvarint(), generation: r.uvarint()}
-	if err := r.done(); err != nil {
-		return fmt.Errorf("the record %q: %w", floorKey, err)
-	}
-	return nil
 }
 
 func (s *Store) instant() instant {
