@@ -13,7 +13,6 @@ import (
 
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
-	"github.com/boardd/boardd/sdk/policy"
 )
 
 func TestClaimRefuses(t *testing.T) {
@@ -102,87 +101,6 @@ func TestClaimSelects(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-}
-
-// zones lets a worker have jobs of its own zone only.
-type zones struct {
-	mu    sync.Mutex
-	fail  bool
-	asked int
-}
-
-func (z *zones) Manifest() policy.Manifest {
-	return policy.Manifest{
-		Name: "zones", Eligibility: true, ByWorker: true, WorkerLabels: []string{"zone"}, Labels: []string{"zone"},
-		Reasons: []string{"the job is for another zone"},
-	}
-}
-
-func (z *zones) Eligible(_ context.Context, batch *policy.Batch, verdicts []policy.Verdict) error {
-	z.mu.Lock()
-	defer z.mu.Unlock()
-	z.asked++
-	if z.fail {
-		return errors.New("broken")
-	}
-	mine, _ := label(batch.Worker, "zone")
-	for i := range batch.Jobs {
-		if len(batch.Jobs[i].Labels) > 1 || len(batch.Jobs) > policy.MaxBatch {
-			return errors.New("was shown more than it asked for")
-		}
-		if its, ok := label(batch.Jobs[i].Labels, "zone"); ok && its == mine {
-			verdicts[i].Decision = policy.Allow
-		}
-	}
-	return nil
-}
-
-func (z *zones) Score(context.Context, *policy.Batch, []int64) error { return nil }
-
-func (z *zones) setFail(fail bool) {
-	z.mu.Lock()
-	defer z.mu.Unlock()
-	z.fail = fail
-}
-
-func TestClaimPolicies(t *testing.T) {
-	t.Parallel()
-	bubble(t, func(t *testing.T) {
-		z := &zones{}
-		b := start(t, openStore(t), Spec{Eligibility: []policy.Policy{z}})
-		jobs := post(
-			t, b,
-			job.Posting{Name: "east", Labels: []job.Label{{Key: "other", Value: "1"}, {Key: "zone", Value: "east"}}},
-			job.Posting{Name: "west", Labels: []job.Label{{Key: "zone", Value: "west"}}},
-		)
-		west := []job.Label{{Key: "unread", Value: "1"}, {Key: "zone", Value: "west"}}
-		if claims := claim(t, b, ClaimRequest{}); len(claims) != 0 {
-			t.Fatal("a worker without a zone was given a job")
-		}
-		if c := claimOne(t, b, ClaimRequest{Max: 5, WorkerLabels: west}); c.Job.Name != "west" {
-			t.Fatal(c.Job.Name)
-		}
-		// A chosen job that is denied says why.
-		r, err := b.Claim(t.Context(), ClaimRequest{Owner: "w", IDs: []job.ID{jobs[0].ID}, WorkerLabels: west})
-		if err != nil || len(r.Failures) != 1 || job.KindOf(r.Failures[0].Err) != job.NotEligible || !strings.Contains(r.Failures[0].Err.Error(), "another zone") {
-			t.Fatalf("%+v %v", r, err)
-		}
-		// An error denies, and does not last.
-		east := []job.Label{{Key: "zone", Value: "east"}}
-		z.setFail(true)
-		if claims := claim(t, b, ClaimRequest{WorkerLabels: east}); len(claims) != 0 {
-			t.Fatal("a failing policy let a job pass")
-		}
-		x, err := b.Explain(t.Context(), jobs[0].ID, "w", east)
-		if err != nil || x.Verdict != "POLICY_ERROR" || x.Policy != "zones" {
-			t.Fatalf("%+v %v", x, err)
-		}
-		go func() {
-			time.Sleep(5 * time.Second)
-			z.setFail(false)
-		}()
-		claimOne(t, b, ClaimRequest{WorkerLabels: east, Wait: 30 * time.Second})
-	})
 }
 
 func TestClaimChosen(t *testing.T) {

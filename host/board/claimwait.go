@@ -23,6 +23,10 @@ func (c *claimer) stand(ctx context.Context) (ClaimResponse, error) {
 	defer cancel()
 	key := c.class()
 	for waiting.Err() == nil && len(c.claims) == 0 {
+		if now := c.class(); now != key {
+			key = now
+			c.release()
+		}
 		class, err := c.index.Class(waiting, key, c.judge)
 		if err == nil {
 			err = c.line(ctx, waiting, class)
@@ -39,6 +43,8 @@ func (c *claimer) stand(ctx context.Context) (ClaimResponse, error) {
 func (c *claimer) line(ctx, waiting context.Context, class *index.Class) error {
 	w := c.index.Waiter(class)
 	defer w.Close()
+	stale, stop := c.fresh()
+	defer stop()
 	for {
 		paused, changed := c.pause.state()
 		signal := w.C
@@ -48,6 +54,8 @@ func (c *claimer) line(ctx, waiting context.Context, class *index.Class) error {
 		select {
 		case <-waiting.Done():
 			return errWaited
+		case <-stale:
+			return nil // for the same line under a new key
 		case <-changed:
 		case <-signal:
 			if waiting.Err() != nil && ctx.Err() != nil {

@@ -30,7 +30,7 @@ func (b *Board) Explain(ctx context.Context, id job.ID, owner string, worker []j
 	if results[0].Err != nil {
 		return Explanation{}, results[0].Err
 	}
-	x, e := b.stands(results[0].Job, owner)
+	x, e := b.explain(results[0].Job, owner)
 	if e == nil {
 		return x, nil
 	}
@@ -55,9 +55,9 @@ func (b *Board) Explain(ctx context.Context, id job.ID, owner string, worker []j
 	return x, nil
 }
 
-// stands explains what has nothing to do with the worker. The entry is nil if
+// explain says what has nothing to do with the worker. The entry is nil if
 // that is all there is to say.
-func (b *Board) stands(j *job.Job, owner string) (Explanation, *index.Entry) {
+func (b *Board) explain(j *job.Job, owner string) (Explanation, *index.Entry) {
 	x := Explanation{State: j.State, Position: -1}
 	switch j.State {
 	case job.Complete:

@@ -84,8 +84,31 @@ func (w *wish) class() string {
 		text(l.Key)
 		text(l.Value)
 	}
+	if w.byTime() {
+		b = binary.AppendVarint(b, time.Now().Unix()/int64(verdictAge/time.Second))
+	}
 	sum := sha256.Sum256(b)
 	return string(sum[:16])
+}
+
+// verdictAge is for how long a verdict of a policy that looks at the time
+// stands: as long as it is part of a class's key. What it allowed is asked about
+// once more before it is claimed.
+const verdictAge = 10 * time.Second
+
+// byTime reports whether a policy looks at the time.
+func (b *Board) byTime() bool {
+	return slices.ContainsFunc(b.spec.Eligibility, func(p policy.Policy) bool { return p.Manifest().ByTime })
+}
+
+// fresh returns when the class's key has to be made anew; never is nil.
+func (w *wish) fresh() (<-chan time.Time, func() bool) {
+	if !w.byTime() {
+		return nil, func() bool { return true }
+	}
+	now := time.Now()
+	timer := time.NewTimer(now.Truncate(verdictAge).Add(verdictAge).Sub(now))
+	return timer.C, timer.Stop
 }
 
 // judge is the index's question which jobs the class may have.

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -29,12 +30,12 @@ func (b *Board) Post(ctx context.Context, postings []job.Posting) ([]JobResult, 
 	}
 	results := make([]JobResult, len(postings))
 	p := poster{
-		Board: b, opened: opened, results: results, now: time.Now(),
+		Board: b, opened: opened, results: results, room: b.room(opened), now: time.Now(),
 		ids: make([]job.ID, 0, len(postings)), ops: make([]driver.Op, 0, len(postings)),
 		extras: make([]extra, 0, len(postings)), of: make([]int, 0, len(postings)),
 	}
 	for i := range postings {
-		if err := p.prepare(i, &postings[i]); err != nil {
+		if err := p.prepare(ctx, i, &postings[i]); err != nil {
 			results[i].Err = err
 		}
 	}
@@ -47,6 +48,26 @@ func (b *Board) Post(ctx context.Context, postings []job.Posting) ([]JobResult, 
 	return results, nil
 }
 
+// room returns for how many more jobs the store has room.
+func (b *Board) room(opened *driver.BoardStatus) int64 {
+	most := opened.Capabilities.MaxJobs
+	if most <= 0 {
+		return math.MaxInt64
+	}
+	c := b.index.Count()
+	return max(most-c.Ready-c.Delayed-c.Claimed, 0)
+}
+
+// stands reports whether a job is known already, so that posting it takes no
+// room.
+func (b *Board) stands(ctx context.Context, id job.ID) bool {
+	if id == (job.ID{}) {
+		return false
+	}
+	records, err := b.read(ctx, []job.ID{id}, 0)
+	return err == nil && records[0].State != job.Unknown
+}
+
 // poster is one call of Post. Of ids, ops, extras and of, each item is one posting that
 // passed; of is its place in the results.
 type poster struct {
@@ -54,13 +75,14 @@ type poster struct {
 	opened  *driver.BoardStatus
 	results []JobResult
 	now     time.Time
+	room    int64 // for so many jobs
 	ids     []job.ID
 	ops     []driver.Op
 	extras  []extra
 	of      []int
 }
 
-func (p *poster) prepare(i int, posting *job.Posting) error {
+func (p *poster) prepare(ctx context.Context, i int, posting *job.Posting) error {
 	labels, err := checkPosting(posting, &p.opened.Capabilities, p.now)
 	if err != nil {
 		return err
@@ -78,6 +100,9 @@ func (p *poster) prepare(i int, posting *job.Posting) error {
 	}
 	if most := p.opened.Capabilities.MaxRecord; most > 0 && len(dp.Extra) > most {
 		return job.Errorf(job.Invalid, "labels: %d bytes are more than this store keeps: want at most %d", len(dp.Extra), most)
+	}
+	if int64(len(p.ids)) >= p.room && !p.stands(ctx, dp.ID) {
+		return job.Errorf(job.QuotaExceeded, "this store keeps at most %d open jobs on a board", p.opened.Capabilities.MaxJobs)
 	}
 	dp.Digest = digest(dp)
 	if dp.ID == (job.ID{}) {

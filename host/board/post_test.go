@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -152,4 +153,22 @@ func TestNotBefore(t *testing.T) {
 			t.Fatalf("claimed after %v", waited)
 		}
 	})
+}
+
+func TestPostToFullStore(t *testing.T) {
+	t.Parallel()
+	d := &spy{Driver: openStore(t), t: t}
+	d.open = func(_ driver.BoardSpec, status driver.BoardStatus) (driver.BoardStatus, error) {
+		status.Capabilities.MaxJobs = 3
+		return status, nil
+	}
+	b := start(t, d, Spec{})
+	first := job.Posting{ID: job.ID{1}, Name: "first"}
+	post(t, b, first, job.Posting{Name: "second"})
+	results, err := b.Post(t.Context(), []job.Posting{{Name: "fits"}, {Name: "does not"}, first, {ID: job.ID{2}, Name: "nor this"}})
+	if err != nil || results[0].Err != nil || results[2].Err != nil {
+		t.Fatal(results, err)
+	}
+	wantKind(t, results[1].Err, job.QuotaExceeded)
+	wantKind(t, results[3].Err, job.QuotaExceeded)
 }
