@@ -89,6 +89,8 @@ type pendingCall struct {
 	completed chan struct{}
 }
 
+var callPool = sync.Pool{New: func() any { return &pendingCall{completed: make(chan struct{}, 1)} }}
+
 func newExecutor(fault func(error)) *executor {
 	return &executor{
 		fault: fault, wake: make(chan struct{}, 1), done: make(chan struct{}),
@@ -137,7 +139,8 @@ func (e *executor) apply(ctx context.Context, board string, ops []driver.Op) []d
 	if err := ctx.Err(); err != nil {
 		return allFailed(len(ops), &job.Error{Kind: job.Interrupted, Err: context.Cause(ctx)})
 	}
-	c := &pendingCall{results: make([]driver.Result, len(ops)), completed: make(chan struct{}, 1)}
+	c := callPool.Get().(*pendingCall)
+	c.results = make([]driver.Result, len(ops))
 	c.deadline, _ = ctx.Deadline()
 	items := encode(c, ops)
 	if len(items) == 0 {
@@ -146,13 +149,16 @@ func (e *executor) apply(ctx context.Context, board string, ops []driver.Op) []d
 	if !e.enqueue(board, c, items) {
 		return c.results
 	}
+	results := c.results
 	select {
 	case <-c.completed:
+		c.results, c.left = nil, 0
+		callPool.Put(c) // nobody looks at a call after its last result
 	case <-ctx.Done():
 		e.abandon(ctx, c, items)
 	}
-	e.verify(ops, c.results)
-	return c.results
+	e.verify(ops, results)
+	return results
 }
 
 // enqueue reports whether there is something to wait for.

@@ -2,6 +2,8 @@ package plugin
 
 import (
 	"fmt"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/boardd/boardd/sdk/driver"
@@ -16,7 +18,13 @@ func (e *executor) deliver(m *pb.BatchResult) error {
 	if f == nil || err != nil {
 		return err
 	}
-	results := make([]driver.Result, len(items))
+	slab := resultPool.Get().(*[]driver.Result)
+	results := slices.Grow((*slab)[:0], len(items))[:len(items)]
+	defer func() {
+		clear(results)
+		*slab = results
+		resultPool.Put(slab)
+	}()
 	for i, it := range items {
 		if it.parts.Done {
 			return fmt.Errorf("it answers op %d twice", m.Results[i].Tag)
@@ -28,6 +36,9 @@ func (e *executor) deliver(m *pb.BatchResult) error {
 	e.settle(m.Seq, f, items, results)
 	return nil
 }
+
+// resultPool has room for the results of one message.
+var resultPool = sync.Pool{New: func() any { return new([]driver.Result) }}
 
 // find names the items that a message answers, in its order. The flight is nil if
 // the executor ended meanwhile.

@@ -111,7 +111,29 @@ func (s *server) Scan(req *pb.ScanRequest, stream pb.Driver_ScanServer) error {
 func (s *server) Watch(req *pb.WatchRequest, stream pb.Driver_WatchServer) error {
 	return streamed(stream.Context(), s, func(ctx context.Context, d driver.Driver) iter.Seq2[driver.Changes, error] {
 		return d.Watch(ctx, req.Board, driver.Position(req.After))
-	}, func(c driver.Changes) error { return wire.SendChanges(&c, stream.Send) })
+	}, func(c driver.Changes) error {
+		if err := wire.SendChanges(&c, stream.Send); err != nil {
+			return err
+		}
+		return rest(stream.Context(), watchPace)
+	})
+}
+
+// watchPace is the time between two messages of one watch, at least. What
+// changes meanwhile travels together: on a busy board each message would
+// otherwise wake both processes for one change. A change that comes after a
+// still moment is sent at once.
+const watchPace = 10 * time.Millisecond
+
+func rest(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 var errDraining = job.Errorf(job.Unavailable, "the driver is draining")
