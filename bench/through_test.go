@@ -1,0 +1,184 @@
+package bench
+
+import (
+	"context"
+	"crypto/rand"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"github.com/boardd/boardd/internal/testserver"
+	"github.com/boardd/boardd/plugins/embedded"
+	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
+	"github.com/boardd/boardd/sdk/boardd/v1/boarddv1connect"
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// BenchmarkThrough posts, claims and consumes in batches of 32 from 64 callers:
+// once straight on the driver in this process, once through everything. Both
+// wait for their disk. "share" is the second's rate over the first's.
+func BenchmarkThrough(b *testing.B) {
+	var direct float64
+	b.Run("direct", func(b *testing.B) {
+		d, err := embedded.Program().Open(b.Context(), driver.Config{DataDir: b.TempDir()})
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer d.Close()
+		if _, err := d.OpenBoard(b.Context(), driver.BoardSpec{Name: "default", Window: time.Hour, MaxTombstones: driver.DefaultMaxTombstones}); err != nil {
+			b.Fatal(err)
+		}
+		b.ResetTimer()
+		parallel(b, 64, func(ctx context.Context) error { return directCycle(ctx, d, 32) })
+		direct = rate(b, 32)
+	})
+	b.Run("through", func(b *testing.B) {
+		server := testserver.Start(b, program(b), "")
+		board := dial(b, server.Addr).Board("default")
+		before := stagesNow(server)
+		b.ResetTimer()
+		parallel(b, 64, func(ctx context.Context) error { return cycle(ctx, board, 32) })
+		b.StopTimer()
+		before.report(b, server, "job", b.N*32)
+		if through := rate(b, 32); direct > 0 {
+			b.ReportMetric(through/direct, "share")
+		}
+	})
+}
+
+// stages is the processor time of each stage at one moment.
+type stages struct{ client, host, driver time.Duration }
+
+func stagesNow(server *testserver.Server) stages {
+	host, driver := server.Stages()
+	return stages{ownCPU(), host, driver}
+}
+
+// report gives microseconds of each stage per unit, and returns the sum of all
+// stages for all n units.
+func (before stages) report(b *testing.B, server *testserver.Server, unit string, n int) time.Duration {
+	b.Helper()
+	now := stagesNow(server)
+	each := func(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e3 / float64(n) }
+	b.ReportMetric(each(now.client-before.client), "client-µs/"+unit)
+	b.ReportMetric(each(now.host-before.host), "host-µs/"+unit)
+	b.ReportMetric(each(now.driver-before.driver), "driver-µs/"+unit)
+	return now.client - before.client + now.host - before.host + now.driver - before.driver
+}
+
+// rate reports and returns jobs a second.
+func rate(b *testing.B, batch int) float64 {
+	b.Helper()
+	r := float64(b.N*batch) / b.Elapsed().Seconds()
+	b.ReportMetric(r, "jobs/s")
+	return r
+}
+
+// directCycle is cycle on a driver: it knows which jobs it posted, and has no
+// index to find them with.
+func directCycle(ctx context.Context, d driver.Driver, batch int) error {
+	posts := make([]driver.Op, batch)
+	claim := driver.Op{Kind: driver.Claim, Request: random(), Event: job.ClaimedEvent, Claim: &driver.ClaimSpec{
+		Count: batch, Owner: owner, Lease: job.DefaultLease, Parts: driver.Details, Candidates: make([]driver.Candidate, batch),
+	}}
+	for i := range posts {
+		id := job.ID(random())
+		p := newJob(i, "all")
+		posts[i] = driver.Op{Kind: driver.Post, Job: id, Request: random(), Event: job.Posted, Posting: &driver.Posting{
+			ID: id, Name: p.GetName(), Details: p.GetDetails(), Digest: random(), Extra: make([]byte, 60),
+		}}
+		claim.Claim.Candidates[i] = driver.Candidate{Job: id, Nonce: random()}
+	}
+	for i, r := range d.Apply(ctx, "default", posts) {
+		if err := r.Err(&posts[i]); err != nil {
+			return err
+		}
+	}
+	answer := d.Apply(ctx, "default", []driver.Op{claim})[0]
+	if err := answer.Err(&claim); err != nil {
+		return err
+	}
+	removes := make([]driver.Op, len(answer.Claims))
+	for i, c := range answer.Claims {
+		removes[i] = driver.Op{Kind: driver.Remove, Job: c.Job, Must: driver.HeldByToken, Token: c.Token, Event: job.ConsumedEvent}
+	}
+	for i, r := range d.Apply(ctx, "default", removes) {
+		if err := r.Err(&removes[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func random() (id [16]byte) {
+	_, _ = rand.Read(id[:])
+	return id
+}
+
+// BenchmarkSingle is the processor time of single calls, all processes counted,
+// against an empty Connect call between the same two ends: a request without
+// fields, answered without fields, by a handler that does nothing.
+func BenchmarkSingle(b *testing.B) {
+	boardd := program(b)
+	for _, callers := range []struct {
+		name string
+		n    int
+	}{{"callers=1", 1}, {"callers=64", 64}} {
+		var empty float64
+		b.Run(callers.name+"/empty", func(b *testing.B) {
+			mux := http.NewServeMux()
+			mux.Handle(boarddv1connect.NewBoardServiceHandler(nothing{}))
+			server := httptest.NewUnstartedServer(mux)
+			server.Config.Protocols = new(http.Protocols)
+			server.Config.Protocols.SetHTTP1(true)
+			server.Config.Protocols.SetUnencryptedHTTP2(true)
+			server.Start()
+			defer server.Close()
+			c := dial(b, server.URL)
+			_, _ = c.WhoAmI(b.Context())
+			before := ownCPU()
+			b.ResetTimer()
+			parallel(b, callers.n, func(ctx context.Context) error { _, err := c.WhoAmI(ctx); return err })
+			b.StopTimer()
+			empty = perCall(b, ownCPU()-before, 1)
+		})
+		b.Run(callers.name+"/cycle", func(b *testing.B) {
+			server := testserver.Start(b, boardd, "")
+			board := dial(b, server.Addr).Board("default")
+			fill(b, board, 1000, anyone)
+			if err := cycle(b.Context(), board, 1); err != nil {
+				b.Fatal(err)
+			}
+			before := stagesNow(server)
+			b.ResetTimer()
+			parallel(b, callers.n, func(ctx context.Context) error { return cycle(ctx, board, 1) })
+			b.StopTimer()
+			each := perCall(b, before.report(b, server, "call", b.N*3), 3)
+			if empty > 0 {
+				b.ReportMetric(each/empty, "times-empty")
+			}
+		})
+	}
+}
+
+// perCall reports and returns microseconds of processor time per call.
+func perCall(b *testing.B, cpu time.Duration, calls int) float64 {
+	b.Helper()
+	each := float64(cpu.Nanoseconds()) / 1e3 / float64(b.N*calls)
+	b.ReportMetric(each, "cpu-µs/call")
+	return each
+}
+
+// nothing is a BoardService whose WhoAmI does nothing.
+type nothing struct {
+	boarddv1connect.UnimplementedBoardServiceHandler
+}
+
+// WhoAmI answers an empty message.
+func (nothing) WhoAmI(context.Context, *connect.Request[boarddv1.WhoAmIRequest]) (*connect.Response[boarddv1.WhoAmIResponse], error) {
+	return connect.NewResponse(&boarddv1.WhoAmIResponse{}), nil
+}
