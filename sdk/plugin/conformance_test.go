@@ -46,7 +46,8 @@ func TestConformanceProcess(t *testing.T) {
 // another language does.
 func TestConformanceUnary(t *testing.T) {
 	t.Parallel()
-	drivertest.Run(t, drivertest.Harness{Forgetful: forgetful, Open: func(t drivertest.T) driver.Driver {
+	only := []string{"batch", "post", "claim", "retry", "remove", "race", "random"} // what goes through Apply, without leases that run out
+	drivertest.Run(t, drivertest.Harness{Only: only, Open: func(t drivertest.T) driver.Driver {
 		d, err := pipeTo(t.Context(), func(g *grpc.Server, s *server) { pb.RegisterDriverServer(g, simple{s}) }, memdriver.Program(), driver.Config{})
 		if err != nil {
 			t.Fatalf("%v", err)

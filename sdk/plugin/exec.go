@@ -125,6 +125,15 @@ func (e *executor) open(board string, c driver.Capabilities) {
 	}
 }
 
+// drop forgets a board that nobody uses.
+func (e *executor) drop(board string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if l := e.lanes[board]; l != nil && l.inFlight == 0 && len(l.pending) == 0 && !l.queued {
+		delete(e.lanes, board)
+	}
+}
+
 func (e *executor) lane(board string) *lane {
 	l := e.lanes[board]
 	if l == nil {

@@ -25,10 +25,15 @@ type streamLink struct {
 	loop   sync.WaitGroup
 }
 
-// newStreamLink begins the stream, which lasts until close.
-func newStreamLink(e *executor, client pb.DriverClient) (*streamLink, error) {
-	ctx, cancel := context.WithCancel(context.Background())
+// newStreamLink begins the stream, which lasts until close; to begin it takes no
+// longer than opening allows.
+func newStreamLink(opening context.Context, e *executor, client pb.DriverClient) (*streamLink, error) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(opening))
+	stop := context.AfterFunc(opening, cancel)
 	stream, err := client.Exec(ctx)
+	if !stop() && err == nil {
+		err = context.Cause(opening)
+	}
 	if err != nil {
 		cancel()
 		return nil, err

@@ -63,7 +63,7 @@ func (p *pipe) open(ctx context.Context, listener *bufconn.Listener, c driver.Co
 	if err := configure(ctx, cold, c); err != nil {
 		return nil, err
 	}
-	return newRemote(info, p.conns[0], cold, func(err error) { orDiscard(c.Logger).Error("the driver is faulty", "error", err) }, p.close)
+	return newRemote(ctx, info, p.conns[0], cold, func(err error) { orDiscard(c.Logger).Error("the driver is faulty", "error", err) }, p.close)
 }
 
 func (p *pipe) close() {

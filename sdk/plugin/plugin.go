@@ -13,7 +13,6 @@ import (
 
 	goplugin "github.com/hashicorp/go-plugin"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/keepalive"
 
 	"github.com/boardd/boardd/sdk/plugin/internal/wire"
 )
@@ -60,8 +59,6 @@ func serverOptions() []grpc.ServerOption {
 		grpc.ForceServerCodecV2(codec{}),
 		grpc.MaxRecvMsgSize(MaxMessage),
 		grpc.MaxSendMsgSize(MaxMessage),
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}),
-		grpc.WaitForHandlers(false),
 	}
 }
 

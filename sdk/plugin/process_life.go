@@ -23,7 +23,7 @@ func (p *Process) Open(ctx context.Context, c driver.Config) (driver.Driver, err
 	if err := configure(ctx, p.cold, c); err != nil {
 		return nil, err
 	}
-	r, err := newRemote(p.answer, p.hot, p.cold, p.fault, p.end)
+	r, err := newRemote(ctx, p.answer, p.hot, p.cold, p.fault, p.end)
 	if err != nil {
 		return nil, &job.Error{Op: "open", Kind: job.Unavailable, Err: err}
 	}

@@ -30,7 +30,7 @@ type remote struct {
 
 // newRemote begins to carry batches on hot and everything else on cold. The driver
 // is configured already.
-func newRemote(info *pb.InfoResponse, hot, cold grpc.ClientConnInterface, fault func(error), stop func()) (*remote, error) {
+func newRemote(ctx context.Context, info *pb.InfoResponse, hot, cold grpc.ClientConnInterface, fault func(error), stop func()) (*remote, error) {
 	r := &remote{name: info.Name, calls: pb.NewDriverClient(cold), stop: stop}
 	r.fault = func(err error) {
 		fault(fmt.Errorf("driver %s broke the contract: %w", r.name, err))
@@ -41,7 +41,9 @@ func newRemote(info *pb.InfoResponse, hot, cold grpc.ClientConnInterface, fault 
 		r.exec.start(newUnaryLink(r.exec, hot))
 		return r, nil
 	}
-	l, err := newStreamLink(r.exec, pb.NewDriverClient(hot))
+	ctx, cancel := bounded(ctx, configureTimeout)
+	defer cancel()
+	l, err := newStreamLink(ctx, r.exec, pb.NewDriverClient(hot))
 	if err != nil {
 		return nil, err
 	}
@@ -107,6 +109,9 @@ func (r *remote) DropBoard(ctx context.Context, board string) error {
 	_, err := unary(ctx, call{op: "drop board", changes: true}, boardTimeout, func(ctx context.Context, options ...grpc.CallOption) (*pb.DropBoardResponse, error) {
 		return r.calls.DropBoard(ctx, &pb.DropBoardRequest{Board: board}, options...)
 	})
+	if err == nil {
+		r.exec.drop(board)
+	}
 	return err
 }
 
