@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"go.etcd.io/bbolt"
+
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 )
@@ -94,6 +96,7 @@ func BenchmarkCycle(b *testing.B) {
 			defer s.Close()
 			fill(b, s, 100_000)
 			b.ReportAllocs()
+			before := commits(b, s)
 			b.ResetTimer()
 			var next atomic.Int64
 			var wg sync.WaitGroup
@@ -108,8 +111,21 @@ func BenchmarkCycle(b *testing.B) {
 				})
 			}
 			wg.Wait()
+			b.ReportMetric(float64(3*b.N)/float64(commits(b, s)-before), "ops/commit")
 		})
 	}
+}
+
+// commits returns how many transactions there have been.
+func commits(b *testing.B, s *Store) (n int) {
+	err := s.db.View(func(tx *bbolt.Tx) error {
+		n = tx.ID()
+		return nil
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return n
 }
 
 const million = 1_000_000

@@ -22,10 +22,10 @@ import (
 // that can be read. The store is closed and opened again meanwhile.
 func TestSameAsReference(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(6) {
+	for seed := range uint64(4) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
-			newComparison(t, seed).run(300)
+			newComparison(t, seed).run(250)
 		})
 	}
 }

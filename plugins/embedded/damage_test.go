@@ -128,7 +128,7 @@ func openDamaged(t *testing.T, file []byte) *Store {
 func TestBitFlips(t *testing.T) {
 	t.Parallel()
 	file, want := sample(t)
-	const flips = 120
+	const flips = 80
 	refused, bad := 0, 0
 	for n := range flips {
 		damaged := bytes.Clone(file)

@@ -148,9 +148,6 @@ func (s *Store) gone() error {
 // takes from memory. Both must be short: they keep old pages from being used
 // again, and prime keeps everybody out.
 func (s *Store) read(prime func(), fn func(*bbolt.Tx) error) (err error) {
-	if s.dead.Load() {
-		return s.gone()
-	}
 	// A page of the map that cannot be read is a panic here, and not the end of
 	// the process without a word.
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
@@ -174,6 +171,9 @@ func (s *Store) read(prime func(), fn func(*bbolt.Tx) error) (err error) {
 func (s *Store) begin(prime func()) (tx *bbolt.Tx, err error) {
 	s.gate.RLock()
 	defer s.gate.RUnlock()
+	if s.dead.Load() { // since a commit that this call waited for
+		return nil, s.gone()
+	}
 	defer func() {
 		if p := recover(); p != nil {
 			tx, err = nil, s.fatal(fmt.Errorf("the head of the store cannot be read: %v", p))

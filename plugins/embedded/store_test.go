@@ -81,6 +81,46 @@ func TestCommitError(t *testing.T) {
 	}
 }
 
+// TestNothingSeenTooEarly reads while a commit that will fail is under way: its
+// pages are in the file already, and nobody may see them.
+func TestNothingSeenTooEarly(t *testing.T) {
+	t.Parallel()
+	var fail atomic.Bool
+	seen := make(chan error, 1)
+	var s *Store
+	look := func() {
+		records, err := s.Read(context.Background(), "b", []job.ID{numberedID(2)}, 0)
+		if err == nil && records[0].State != job.Unknown {
+			err = errors.New("the job is read before it is durable")
+		} else if err == nil {
+			err = errors.New("the read went by a commit under way")
+		}
+		seen <- err
+	}
+	s, _ = openBoard(t, t.TempDir(), options{
+		exit: func(int) {},
+		commit: func(tx *bbolt.Tx) error {
+			if !fail.Load() {
+				return tx.Commit()
+			}
+			err := tx.Commit()
+			go look()
+			select {
+			case early := <-seen: // it must wait for this commit
+				seen <- early
+			case <-time.After(50 * time.Millisecond):
+			}
+			return errors.Join(err, syscall.EIO)
+		},
+	}, driver.BoardSpec{})
+	mustApply(t, s, postOf(numberedID(1)))
+	fail.Store(true)
+	s.Apply(t.Context(), "b", []driver.Op{postOf(numberedID(2))})
+	if err := <-seen; !errors.Is(err, job.Unavailable) {
+		t.Errorf("the read ends with %v, want Unavailable", err)
+	}
+}
+
 // TestDamagedWhileOpen takes the file away from under the memory map: every
 // access to it is a fault, which must end the process in an orderly way.
 func TestDamagedWhileOpen(t *testing.T) {

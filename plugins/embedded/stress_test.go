@@ -71,7 +71,7 @@ func countAll(t *testing.T, s *Store, boards []string) []driver.Counts {
 	return all
 }
 
-const stressJobs = 60 // of each worker
+const stressJobs = 40 // of each worker
 
 // live takes jobs through different lives.
 func live(ctx context.Context, t *testing.T, s *Store, board string, worker uint64) {
