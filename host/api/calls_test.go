@@ -224,42 +224,6 @@ func TestListFieldsAndPages(t *testing.T) {
 	}
 }
 
-// TestLargePages lists jobs with large details: no page may become much larger
-// than a client is ready to take, and none may be left out.
-func TestLargePages(t *testing.T) {
-	t.Parallel()
-	s := serve(t)
-	const jobs = 30
-	for range jobs / 6 {
-		job := `{"name":"large","details":{"a":"` + strings.Repeat("x", 1<<20) + `"}}`
-		s.must(t, posterSecret, "PostJobs", `{"board":"default","jobs":[`+strings.TrimSuffix(strings.Repeat(job+",", 6), ",")+`]}`, nil)
-	}
-	type page struct {
-		Jobs          []struct{ UUID string }
-		NextPageToken string
-	}
-	seen, pages := map[string]bool{}, 0
-	for token := "-"; token != ""; pages++ {
-		var p page
-		body := s.must(t, viewerSecret, "ListJobs", `{"board":"default","pageSize":1000,"pageToken":"`+strings.TrimPrefix(token, "-")+`"}`, &p)
-		if len(body) > 13<<20 {
-			t.Errorf("a page has %d bytes", len(body))
-		}
-		for _, j := range p.Jobs {
-			seen[j.UUID] = true
-		}
-		token = p.NextPageToken
-	}
-	if len(seen) != jobs || pages < 3 {
-		t.Errorf("%d jobs on %d pages", len(seen), pages)
-	}
-	var all page
-	s.must(t, viewerSecret, "ListJobs", `{"board":"default","pageSize":1000,"fields":["name"]}`, &all)
-	if len(all.Jobs) != jobs || all.NextPageToken != "" {
-		t.Errorf("%d jobs without details on one page", len(all.Jobs))
-	}
-}
-
 func TestEventsAndExplanations(t *testing.T) {
 	t.Parallel()
 	s := serve(t)

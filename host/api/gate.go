@@ -24,10 +24,10 @@ import (
 	"github.com/boardd/boardd/sdk/job"
 )
 
-// How long a client may take to send the body of a request, and to read the
+// How long a client may take to send the body of a request, and to have read the
 // answer to one that does not stream. The longest wait is a minute.
 const (
-	readWithin  = 60 * time.Second
+	bodyWithin  = 60 * time.Second
 	writeWithin = 150 * time.Second
 )
 
@@ -42,6 +42,8 @@ type gate struct {
 	errors    *connect.ErrorWriter
 	draining  atomic.Bool
 	words     pace // of the log about refused requests
+
+	readWithin time.Duration // for the body of a request
 }
 
 // maxPace is how many refused requests are logged as such in one second.
@@ -86,7 +88,7 @@ func (g *gate) admit(next http.Handler) http.Handler {
 		now := time.Now()
 		_ = controller.SetWriteDeadline(now.Add(writeWithin)) // what takes no deadline is not a network
 		if r.ContentLength != 0 {
-			_ = controller.SetReadDeadline(now.Add(readWithin))
+			_ = controller.SetReadDeadline(now.Add(g.readWithin))
 			r.Body = &boundedBody{ReadCloser: r.Body, controller: controller, left: bodyLimit(r)}
 		}
 		ctx := context.WithValue(r.Context(), requestKey{}, &request{id: id, remote: r.RemoteAddr})
@@ -107,9 +109,10 @@ func bodyLimit(r *http.Request) int64 {
 	return hardLimit
 }
 
-// boundedBody ends a body after so many bytes. It takes the deadline away as
-// soon as the body has been read: on HTTP/1.1 a deadline that passes later would
-// look as if the client had gone.
+// boundedBody ends a body after so many bytes. It takes the deadline away when
+// the body has come to its own end: on HTTP/1.1 a deadline that passes later
+// would look as if the client had gone. After anything else the deadline stays,
+// since net/http reads on to see whether the connection can be used again.
 type boundedBody struct {
 	io.ReadCloser
 
@@ -119,14 +122,13 @@ type boundedBody struct {
 }
 
 // Read reads the body.
-func (b *boundedBody) Read(p []byte) (n int, err error) {
+func (b *boundedBody) Read(p []byte) (int, error) {
 	if b.left <= 0 {
-		err = io.EOF
-	} else {
-		n, err = b.ReadCloser.Read(p[:min(int64(len(p)), b.left)])
-		b.left -= int64(n)
+		return 0, io.EOF
 	}
-	if err != nil && !b.over {
+	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left)])
+	b.left -= int64(n)
+	if errors.Is(err, io.EOF) && !b.over {
 		b.over = true
 		_ = b.controller.SetReadDeadline(time.Time{})
 	}

@@ -57,7 +57,7 @@ func (s *service) GetJobs(ctx context.Context, r *connect.Request[boarddv1.GetJo
 	ids := siftIDs(r.Msg.GetUuids())
 	var got []board.JobResult
 	err = s.waiting(ctx, wait, func(ctx context.Context, wait time.Duration) (err error) {
-		got, err = b.Get(ctx, ids.good, board.GetOptions{Details: fields.details(), Wait: wait})
+		got, err = getBounded(ctx, b.Get, ids.good, board.GetOptions{Details: fields.details(), Wait: wait})
 		return err
 	}, true)
 	if err != nil {
@@ -85,7 +85,7 @@ func (s *service) ListJobs(ctx context.Context, r *connect.Request[boarddv1.List
 	var page board.ListPage
 	err = s.waiting(ctx, request.Wait, func(ctx context.Context, wait time.Duration) (err error) {
 		request.Wait = wait
-		page, err = listBounded(ctx, b, request)
+		page, err = listBounded(ctx, b.List, request)
 		return err
 	}, true)
 	if err != nil {
@@ -96,43 +96,6 @@ func (s *service) ListJobs(ctx context.Context, r *connect.Request[boarddv1.List
 		response.Jobs[i] = fields.apply(toJob(j))
 	}
 	return answer(response)
-}
-
-// Bounds on a page with details: it ends after the chunk of jobs that makes it
-// so many bytes. The first chunk is small, since each job may have megabytes.
-const (
-	maxPageBytes = 4 << 20
-	firstChunk   = 8
-)
-
-// listBounded is List that ends a page early where the details are large.
-func listBounded(ctx context.Context, b *board.Board, request board.ListRequest) (board.ListPage, error) {
-	if !request.Details {
-		return b.List(ctx, request)
-	}
-	size := request.PageSize
-	if size == 0 {
-		size = board.DefaultPage
-	}
-	var all board.ListPage
-	for bytes, chunk := 0, firstChunk; ; chunk *= 2 {
-		request.PageSize = min(chunk, size-len(all.Jobs))
-		page, err := b.List(ctx, request)
-		if err != nil {
-			return board.ListPage{}, err
-		}
-		for _, j := range page.Jobs {
-			bytes += len(j.Details)
-			if j.RawDetails != nil {
-				bytes += len(j.RawDetails.Data)
-			}
-		}
-		all.Jobs, all.Next = append(all.Jobs, page.Jobs...), page.Next
-		if all.Next == "" || bytes >= maxPageBytes || len(all.Jobs) >= size || len(page.Jobs) < request.PageSize {
-			return all, nil
-		}
-		request.PageToken, request.Wait = page.Next, 0
-	}
 }
 
 func fromList(ctx context.Context, m *boarddv1.ListJobsRequest) (board.ListRequest, selection, error) {

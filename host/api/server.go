@@ -89,7 +89,10 @@ func NewServer(h *host.Host, c Config) (*Server, error) {
 }
 
 func newGate(h *host.Host, m *metrics, c Config, hostnames []string) *gate {
-	g := &gate{host: h, logger: c.Logger, metrics: m, origins: http.NewCrossOriginProtection(), errors: connect.NewErrorWriter(codecs())}
+	g := &gate{
+		host: h, logger: c.Logger, metrics: m, readWithin: bodyWithin,
+		origins: http.NewCrossOriginProtection(), errors: connect.NewErrorWriter(codecs()),
+	}
 	for _, name := range hostnames {
 		g.hostnames = append(g.hostnames, strings.ToLower(name))
 	}
