@@ -1,0 +1,199 @@
+// Package examples tests the drivers beside it with the boardd that this source
+// makes, which knows nothing of them.
+package examples
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/boardd/boardd/internal/testneed"
+	"github.com/boardd/boardd/internal/testserver"
+	"github.com/boardd/boardd/sdk/driver/drivertest/seeded"
+	"github.com/boardd/boardd/sdk/plugin"
+)
+
+// seededArg makes this program a driver that is wrong on purpose.
+const seededArg = "-seeded-bug="
+
+func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && strings.HasPrefix(os.Args[1], seededArg) {
+		bug, _ := seeded.Find(strings.TrimPrefix(os.Args[1], seededArg))
+		plugin.Serve(bug.Program())
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// TestDrivers copies each driver into an empty plugin_dir, and then has it listed,
+// checked and served from.
+func TestDrivers(t *testing.T) {
+	t.Parallel()
+	boardd := testserver.Build(t, "./cmd/boardd")
+	before := digest(t, boardd)
+	t.Cleanup(func() {
+		if digest(t, boardd) != before {
+			t.Error("the boardd under test is another one at the end")
+		}
+	})
+	for name, install := range map[string]func(t *testing.T, path string){"files": buildFiles, "sqlite-py": copySQLite} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			path := filepath.Join(dir, name)
+			install(t, path)
+			t.Run("list", func(t *testing.T) {
+				t.Parallel()
+				out := run(t, 0, boardd, "plugin", "list", "--plugin-dir", dir)
+				if !regexp.MustCompile(`(?m)^` + name + ` +1\.0\.0 .*` + regexp.QuoteMeta(path) + `$`).MatchString(out) {
+					t.Errorf("plugin list does not show %s:\n%s", name, out)
+				}
+			})
+			t.Run("check", func(t *testing.T) {
+				t.Parallel()
+				out := run(t, 0, boardd, "plugin", "check", path)
+				if !strings.Contains(out, " checks passed, 0 failed") {
+					t.Errorf("plugin check ended well and says:\n%s", out)
+				}
+			})
+			t.Run("serve", func(t *testing.T) {
+				t.Parallel()
+				serve(t, boardd, dir, name)
+			})
+		})
+	}
+}
+
+// unseen says why some seeded bugs cannot be found in a program, or not soon.
+var unseen = map[string]string{
+	"keeps-buffers":  "no buffer crosses the process boundary",
+	"cancel-lies":    "the host answers for a call that has ended",
+	"two-winners":    "the host has never two ops for one job under way",
+	"silent-gap":     "the check needs a board that forgets soon, and how to ask for one is the driver's own business",
+	"deaf-documents": "the check waits for a minute and a half",
+}
+
+// TestSeeded checks that plugin check finds every seeded bug in a program, and
+// names the check that found it.
+func TestSeeded(t *testing.T) {
+	t.Parallel()
+	boardd := testserver.Build(t, "./cmd/boardd")
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, bug := range seeded.All() {
+		if bug.Lasting || unseen[bug.Name] != "" {
+			continue // where it is Lasting, its store would have to outlive its process
+		}
+		t.Run(bug.Name, func(t *testing.T) {
+			t.Parallel()
+			out := run(t, 1, boardd, "plugin", "check", "--only", bug.Check, "--", self, seededArg+bug.Name)
+			if !strings.Contains(out, "FAILED  "+bug.Check+"\n") {
+				t.Errorf("plugin check does not blame %s:\n%s", bug.Check, out)
+			}
+		})
+	}
+}
+
+// run runs a program that has to end with the given status, and returns what it
+// printed.
+func run(t *testing.T, status int, program string, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), program, args...)
+	out, err := cmd.CombinedOutput()
+	if got := cmd.ProcessState.ExitCode(); got != status {
+		t.Fatalf("%s %s ended with %d (%v), want %d:\n%s", filepath.Base(program), strings.Join(args, " "), got, err, status, out)
+	}
+	return string(out)
+}
+
+func digest(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// buildFiles builds driver-go in its own module. Its sources were read by
+// testserver.Build.
+func buildFiles(t *testing.T, path string) {
+	t.Helper()
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", path, ".")
+	build.Dir = "driver-go"
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+}
+
+const python = "/usr/bin/python3"
+
+func copySQLite(t *testing.T, path string) {
+	t.Helper()
+	testneed.Program(t, python)
+	if err := exec.CommandContext(t.Context(), python, "-c", "import grpc").Run(); err != nil {
+		testneed.Skip(t, python+" has no grpc (Debian: python3-grpcio)")
+	}
+	script, err := os.ReadFile("driver-python/sqlite-py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, script, 0o755); err != nil { //nolint:gosec // a program
+		t.Fatal(err)
+	}
+}
+
+// TestOnlySDK checks that driver-go imports of this project only what is for
+// everybody.
+func TestOnlySDK(t *testing.T) {
+	t.Parallel()
+	for _, text := range sources(t, "driver-go/*.go") {
+		for _, path := range regexp.MustCompile(`"(github\.com/[^"]+)"`).FindAllStringSubmatch(text, -1) {
+			if !strings.HasPrefix(path[1], "github.com/boardd/boardd/sdk/") {
+				t.Errorf("driver-go imports %s, want only packages of sdk", path[1])
+			}
+		}
+	}
+}
+
+// TestTutorial checks that the code in driver-go's README is the code beside it.
+func TestTutorial(t *testing.T) {
+	t.Parallel()
+	all := strings.Join(sources(t, "driver-go/*.go"), "\n")
+	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(sources(t, "driver-go/README.md")[0], -1)
+	if len(blocks) == 0 {
+		t.Error("there is no code in driver-go/README.md")
+	}
+	for _, block := range blocks {
+		for part := range strings.SplitSeq(block[1], "\n...\n") {
+			if !strings.Contains(all, strings.TrimSuffix(part, "\n")) {
+				t.Errorf("this code in driver-go/README.md is not in its sources:\n%s", part)
+			}
+		}
+	}
+}
+
+func sources(t *testing.T, pattern string) []string {
+	t.Helper()
+	paths, err := filepath.Glob(pattern)
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("%s: %v, %d files", pattern, err, len(paths))
+	}
+	var texts []string
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts = append(texts, string(text))
+	}
+	return texts
+}
