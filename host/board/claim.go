@@ -52,6 +52,7 @@ type claimer struct {
 	asked    bool // an op with this request was sent
 
 	claims []job.Claim
+	passed int      // candidates that the store passed over
 	late   []job.ID // reserved, though by now the policies deny them
 	ended  bool     // the store gave an earlier answer to this request: nothing is added
 }
@@ -159,10 +160,13 @@ func (c *claimer) grab(ctx context.Context, class *index.Class) error {
 		if len(entries) == 0 {
 			return nil
 		}
+		passed := c.passed
 		if err := c.send(ctx, entries, min(need, len(entries))); err != nil {
 			return err
 		}
-		spare = min(need, maxSpare) // others are at this head of the line, too
+		if c.passed > passed { // other hosts are at this head of the line, too
+			spare = min(need, maxSpare)
+		}
 	}
 	return nil
 }

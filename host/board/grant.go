@@ -180,6 +180,7 @@ func (c *claimer) learn(ctx context.Context, byID map[job.ID]*index.Entry, taken
 			continue
 		}
 		delete(left, gone.Job)
+		c.passed++
 		c.metrics.Passed.Add(1)
 		switch {
 		case gone.Record != nil:
