@@ -344,7 +344,7 @@ func TestPluginFolder(t *testing.T) {
 	}
 	folder := t.TempDir()
 	script := "#!/bin/sh\n" + actAs + "=driver exec '" + self + "'\n"
-	if err := os.WriteFile(filepath.Join(folder, "memory"), []byte(script), 0o700); err != nil { //nolint:gosec // it is to be run
+	if err := os.WriteFile(filepath.Join(folder, "memory"), []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	c := oneBackend("", board("a", "store"))

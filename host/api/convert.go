@@ -31,7 +31,7 @@ func toJob(j *job.Job) *boarddv1.Job {
 		Name:           clean(j.Name),
 		State:          boarddv1.State_Enum(j.State),
 		Outcome:        boarddv1.Outcome_Enum(j.Outcome),
-		Priority:       boarddv1.Priority_Enum(int(j.Priority) + priorityShift), //nolint:gosec // five values
+		Priority:       boarddv1.Priority_Enum(int(j.Priority) + priorityShift),
 		Labels:         toLabels(j.Labels),
 		Sequence:       toInt64(j.Sequence),
 		CreatedAt:      toTime(j.CreatedAt),
@@ -112,7 +112,7 @@ func toDuration(d time.Duration) *durationpb.Duration {
 }
 
 // toInt64 says the largest number that the API has for a larger one.
-func toInt64(n uint64) int64 { return int64(min(n, math.MaxInt64)) } //nolint:gosec // bounded
+func toInt64(n uint64) int64 { return int64(min(n, math.MaxInt64)) }
 
 func toResult(r board.JobResult) *boarddv1.JobResult {
 	if r.Err != nil {
@@ -194,7 +194,7 @@ func fromPriority(p boarddv1.Priority_Enum) (job.Priority, error) {
 	if shifted < int(job.VeryHigh) || shifted > int(job.VeryLow) {
 		return 0, invalid("priority", "there is no priority with the number %d", p)
 	}
-	return job.Priority(shifted), nil //nolint:gosec // in range
+	return job.Priority(shifted), nil
 }
 
 func fromRaw(r *boarddv1.Raw) (*job.Raw, error) {
@@ -207,7 +207,7 @@ func fromRaw(r *boarddv1.Raw) (*job.Raw, error) {
 		}
 		return nil, invalid("detailsRaw.encoding", "want one of %s, got %q%s", strings.Join(names, ", "), clip(r.GetEncoding()), hint)
 	}
-	return &job.Raw{Encoding: job.Encoding(i), Data: r.GetData()}, nil //nolint:gosec // two values
+	return &job.Raw{Encoding: job.Encoding(i), Data: r.GetData()}, nil
 }
 
 // fromDuration reads a duration that is absent or at least so long.

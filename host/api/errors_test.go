@@ -39,18 +39,18 @@ func TestNumbersAgree(t *testing.T) {
 		}
 	}
 	for n, name := range boarddv1.State_Enum_name {
-		if job.State(n).String() != name { //nolint:gosec // a few values
-			t.Errorf("state %d is %s and %s", n, name, job.State(n)) //nolint:gosec // a few values
+		if job.State(n).String() != name {
+			t.Errorf("state %d is %s and %s", n, name, job.State(n))
 		}
 	}
 	for n, name := range boarddv1.Outcome_Enum_name {
-		if job.Outcome(n).String() != name { //nolint:gosec // a few values
-			t.Errorf("outcome %d is %s and %s", n, name, job.Outcome(n)) //nolint:gosec // a few values
+		if job.Outcome(n).String() != name {
+			t.Errorf("outcome %d is %s and %s", n, name, job.Outcome(n))
 		}
 	}
 	for n, name := range boarddv1.EventType_Enum_name {
-		if job.EventType(n).String() != name { //nolint:gosec // a few values
-			t.Errorf("event %d is %s and %s", n, name, job.EventType(n)) //nolint:gosec // a few values
+		if job.EventType(n).String() != name {
+			t.Errorf("event %d is %s and %s", n, name, job.EventType(n))
 		}
 	}
 	for p := job.VeryHigh; p <= job.VeryLow; p++ {

@@ -113,7 +113,7 @@ func fromList(ctx context.Context, m *boarddv1.ListJobsRequest) (board.ListReque
 		if i >= int(boarddv1.State_TRASHED) {
 			return request, nil, invalid("states", "want each state at most once, got %d", len(m.GetStates()))
 		}
-		request.States = append(request.States, job.State(state)) //nolint:gosec // in range
+		request.States = append(request.States, job.State(state))
 	}
 	fields, err := selectFields(m.GetFields())
 	if err != nil {

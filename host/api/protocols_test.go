@@ -283,7 +283,7 @@ func TestTLS(t *testing.T) {
 	if status, err := get(client, url); err != nil || status != http.StatusOK {
 		t.Errorf("with TLS: %d, %v", status, err)
 	}
-	old := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MaxVersion: tls.VersionTLS11, MinVersion: tls.VersionTLS10}} //nolint:gosec // the server must refuse it
+	old := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MaxVersion: tls.VersionTLS11, MinVersion: tls.VersionTLS10}}
 	t.Cleanup(old.CloseIdleConnections)
 	if status, err := get(&http.Client{Transport: old}, url); err == nil {
 		t.Errorf("TLS 1.1 was taken: %d", status)

@@ -6,7 +6,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"os"
 	"reflect"
 	"strings"
 	"testing"
@@ -69,12 +68,7 @@ func settings() config.Config {
 	}
 }
 
-func quiet() *slog.Logger {
-	if os.Getenv("BOARDD_TEST_LOG") != "" {
-		return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	}
-	return slog.New(slog.DiscardHandler)
-}
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 // server is a running server.
 type server struct {

@@ -22,10 +22,10 @@ func (d *decoder) scalarValue(f *field) (protoreflect.Value, error) {
 		return d.bool()
 	case int32Form:
 		n, err := d.integer(math.MinInt32, math.MaxInt32)
-		return protoreflect.ValueOfInt32(int32(n)), err //nolint:gosec // integer checked the range
+		return protoreflect.ValueOfInt32(int32(n)), err
 	case uint32Form:
 		n, err := d.integer(0, math.MaxUint32)
-		return protoreflect.ValueOfUint32(uint32(n)), err //nolint:gosec // integer checked the range
+		return protoreflect.ValueOfUint32(uint32(n)), err
 	case int64Form:
 		n, err := d.integer(math.MinInt64, math.MaxInt64)
 		return protoreflect.ValueOfInt64(n), err
@@ -176,7 +176,7 @@ func (d *decoder) enum(e *enum) (protoreflect.Value, error) {
 	if d.peek() != '"' {
 		if d.lenient {
 			n, err := d.integer(math.MinInt32, math.MaxInt32)
-			return protoreflect.ValueOfEnum(protoreflect.EnumNumber(n)), err //nolint:gosec // integer checked the range
+			return protoreflect.ValueOfEnum(protoreflect.EnumNumber(n)), err
 		}
 		return protoreflect.Value{}, d.wanted("one of " + strings.Join(e.names, ", "))
 	}
@@ -256,5 +256,5 @@ func (d *decoder) unescape(inside []byte) ([]byte, error) {
 // rune4 reads the four hexadecimal digits at the start of text.
 func rune4(text []byte) rune {
 	n, _ := strconv.ParseUint(string(text[:4]), 16, 32)
-	return rune(n) //nolint:gosec // four digits fit
+	return rune(n)
 }

@@ -27,7 +27,7 @@ func secondsAndNanos(m protoreflect.Message) (seconds int64, nanos int32) {
 		return t.GetSeconds(), t.GetNanos()
 	}
 	fields := m.Descriptor().Fields()
-	return m.Get(fields.ByNumber(1)).Int(), int32(m.Get(fields.ByNumber(2)).Int()) //nolint:gosec // an int32 field
+	return m.Get(fields.ByNumber(1)).Int(), int32(m.Get(fields.ByNumber(2)).Int())
 }
 
 func setSecondsAndNanos(m protoreflect.Message, seconds int64, nanos int32) {
@@ -88,7 +88,7 @@ func (d *decoder) timestamp(m protoreflect.Message) error {
 		d.pos = start
 		return d.wanted(wanted)
 	}
-	setSecondsAndNanos(m, t.Unix(), int32(t.Nanosecond())) //nolint:gosec // below 1e9
+	setSecondsAndNanos(m, t.Unix(), int32(t.Nanosecond()))
 	return nil
 }
 
@@ -131,7 +131,7 @@ func parseSeconds(text string) (seconds int64, nanos int32, ok bool) {
 	}
 	seconds, _ = strconv.ParseInt(whole, 10, 64)
 	n, _ := strconv.ParseInt((fraction + "000000000")[:9], 10, 32)
-	nanos = int32(n) //nolint:gosec // nine digits fit
+	nanos = int32(n)
 	if seconds > maxDuration || seconds == maxDuration && nanos > 0 {
 		return 0, 0, false
 	}
