@@ -56,7 +56,7 @@ board "jobs" {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
-	b := &worked{T: t, Board: c.Board("jobs"), server: server, consumed: map[string]string{}, trashed: map[string]bool{}}
+	b := &worked{T: t, Board: c.Board("jobs"), server: server, killed: map[int]bool{}, consumed: map[string]string{}, trashed: map[string]bool{}}
 	b.oneByOne(t.Context())
 	b.all(t.Context())
 	b.done(t.Context())
@@ -73,6 +73,7 @@ type worked struct {
 	*testing.T
 	*client.Board
 	server *testserver.Server
+	killed map[int]bool // the driver's processes
 
 	mu       sync.Mutex
 	consumed map[string]string // by uuid, the token that consumed it
@@ -85,7 +86,7 @@ func (b *worked) driver() int {
 	var pid int
 	b.eventually("the driver runs", func() bool {
 		pids := b.server.Drivers()
-		if len(pids) != 1 {
+		if len(pids) != 1 || b.killed[pids[0]] {
 			return false
 		}
 		pid = pids[0]
@@ -199,9 +200,11 @@ func (b *worked) all(ctx context.Context) {
 	}
 	for n := range kills {
 		b.eventually("the jobs are worked off", func() bool { return b.count() > n*jobs/(kills+1) || b.Failed() })
-		if err := syscall.Kill(b.driver(), syscall.SIGKILL); err != nil {
+		driver := b.driver()
+		if err := syscall.Kill(driver, syscall.SIGKILL); err != nil {
 			b.Errorf("kill %d: %v", n, err)
 		}
+		b.killed[driver] = true
 	}
 	group.Wait()
 }
