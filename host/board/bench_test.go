@@ -3,7 +3,9 @@ package board
 import (
 	"fmt"
 	"testing"
+	"time"
 
+	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -21,6 +23,21 @@ func fillBoard(b *testing.B, board *Board, n int) {
 		}
 		n -= len(postings)
 	}
+	for board.index.Count().Ready == 0 || !caughtUp(b, board) {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// caughtUp reports whether the board has followed everything, so that what is
+// measured is not still the filling.
+func caughtUp(b *testing.B, board *Board) bool {
+	b.Helper()
+	status, err := board.driver.OpenBoard(b.Context(), driver.BoardSpec{Name: board.spec.Key})
+	if err != nil {
+		b.Fatal(err)
+	}
+	_, ready, _ := board.gate.look()
+	return ready && board.hub.now().position >= status.Position
 }
 
 func BenchmarkCycle(b *testing.B) {

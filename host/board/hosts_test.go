@@ -150,7 +150,7 @@ func TestHammer(t *testing.T) {
 	})
 	group.Wait()
 	for { // empty the board
-		claims := claim(t, b, ClaimRequest{Max: 100, Wait: 100 * time.Millisecond})
+		claims := claim(t, b, ClaimRequest{Max: 100, Wait: 1500 * time.Millisecond}) // longer than any lease that was cut short
 		if len(claims) == 0 {
 			break
 		}

@@ -2,12 +2,11 @@ package board
 
 import (
 	"context"
-	"errors"
 	"sync"
+	"time"
 
 	"github.com/boardd/boardd/host/index"
 	"github.com/boardd/boardd/sdk/driver"
-	"github.com/boardd/boardd/sdk/job"
 )
 
 // Run opens the board on its driver, reads what is on it, follows what changes
@@ -25,14 +24,15 @@ func (b *Board) Run(ctx context.Context) error {
 	f := follower{Board: b}
 	var wait backoff
 	for ctx.Err() == nil {
+		began := time.Now()
 		err := f.session(ctx, &wait)
 		if ctx.Err() != nil {
 			break
 		}
-		if errors.Is(err, errResync) {
-			continue
+		if time.Since(began) > time.Minute {
+			wait.wait = 0 // it was well for a while
 		}
-		b.log.Warn("the board lost its store and tries again", "error", err)
+		b.log.Warn("the board lost its store and tries again", "error", reason(err))
 		if !sleep(ctx, wait.next()) {
 			break
 		}
@@ -40,8 +40,6 @@ func (b *Board) Run(ctx context.Context) error {
 	b.gate.shut("the board is closed")
 	return nil
 }
-
-var errResync = errors.New("the changes since are not known any more")
 
 func reason(err error) string {
 	if err == nil {
@@ -53,68 +51,119 @@ func reason(err error) string {
 // follower is what Run knows from one session with the driver to the next.
 type follower struct {
 	*Board
-	loaded     bool
-	generation uint64
-	position   driver.Position
-	memory     []byte
+	status   driver.BoardStatus
+	position driver.Position // up to which everything was followed
+
+	mu     sync.Mutex
+	loaded bool // the index holds everything up to position
+}
+
+func (f *follower) setLoaded(loaded bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.loaded = loaded
+}
+
+func (f *follower) isLoaded() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.loaded
 }
 
 // session opens the board and follows it until the stream breaks.
 func (f *follower) session(ctx context.Context, wait *backoff) error {
-	status, err := f.driver.OpenBoard(ctx, driver.BoardSpec{
-		Name: f.spec.Key, Settings: f.spec.Settings, Window: f.spec.Window,
-		MaxTombstones: driver.DefaultMaxTombstones, MaxFinals: driver.DefaultMaxTombstones,
-		Observe: f.spec.Observe, Memory: f.memory,
-	})
-	if err != nil {
+	before := f.status.Generation
+	if err := f.open(ctx); err != nil {
 		f.gate.shut(reason(err))
 		return err
 	}
-	f.memory = status.Memory
-	if status.Loss != "" {
-		f.log.Error("the store lost changes that it had acknowledged", "loss", status.Loss, "generation", status.Generation)
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	stop := func() {}
+	defer func() { stop() }()
+	switch {
+	case before != f.status.Generation:
+		f.gate.shut("the board is being loaded")
+		stop = f.load(ctx, f.index.Reset(), f.status.Position, end)
+	case !f.isLoaded():
+		stop = f.load(ctx, f.index.Sync(), f.status.Position, end)
+	default:
+		f.gate.open(f.status)
 	}
-	if err := f.readPause(ctx); err != nil {
-		f.gate.shut(reason(err))
-		return err
-	}
-	if !f.loaded || f.generation != status.Generation {
-		if err := f.load(ctx, status); err != nil {
-			f.gate.shut(reason(err))
-			return err
-		}
-	}
-	f.gate.open(status)
 	for changes, err := range f.driver.Watch(ctx, f.spec.Key, f.position) {
 		if err != nil {
+			if cause := context.Cause(ctx); cause != nil {
+				return cause // the load failed
+			}
 			return err
 		}
 		if changes.Resync {
 			f.log.Info("the board reads everything again: its place in the changes is not known any more")
-			f.loaded = false
-			return errResync
+			stop()
+			stop = f.load(ctx, f.index.Sync(), changes.Position, end)
 		}
 		f.follow(ctx, &changes)
 		f.position = max(f.position, changes.Position)
 		wait.wait = 0
 	}
-	return nil
+	return context.Cause(ctx)
 }
 
-// load reads the open jobs into the index while what it holds stays in use.
-func (f *follower) load(ctx context.Context, status driver.BoardStatus) error {
-	again := f.loaded && f.generation != status.Generation
-	var sync *index.Sync
-	if again {
-		sync = f.index.Reset()
-	} else {
-		sync = f.index.Sync()
+// open opens the board on the driver and learns whether it is paused.
+func (f *follower) open(ctx context.Context) error {
+	status, err := f.driver.OpenBoard(ctx, driver.BoardSpec{
+		Name: f.spec.Key, Settings: f.spec.Settings, Window: f.spec.Window,
+		MaxTombstones: driver.DefaultMaxTombstones, MaxFinals: driver.DefaultMaxTombstones,
+		Observe: f.spec.Observe, Memory: f.status.Memory,
+	})
+	if err != nil {
+		return err
 	}
+	f.status = status
+	if status.Loss != "" {
+		f.log.Error("the store lost changes that it had acknowledged", "loss", status.Loss, "generation", status.Generation)
+	}
+	return f.readPause(ctx)
+}
+
+// load begins to read the open jobs into the index, beside the watch that goes
+// on from the position, and opens the gate when it is done: a board that is
+// busy changes more while it is read than a store may remember. An error goes
+// to failed. What it returns ends the load and waits for it.
+func (f *follower) load(ctx context.Context, into *index.Sync, position driver.Position, failed func(error)) (stop func()) {
+	f.setLoaded(false)
 	f.metrics.Loads.Add(1)
-	position, first := status.Position, true
+	f.position = position
+	f.leaving.clear()
+	f.hub.restart(f.status.Generation, position)
+	ctx, cancel := context.WithCancel(ctx)
+	var group sync.WaitGroup
+	status := f.status
+	group.Go(func() {
+		at, err := f.scan(ctx, position)
+		switch {
+		case ctx.Err() != nil:
+		case err != nil:
+			failed(err)
+		default:
+			into.End(at)
+			f.setLoaded(true)
+			f.gate.open(status)
+		}
+	})
+	return func() {
+		cancel()
+		group.Wait()
+	}
+}
+
+// scan puts all open jobs into the index and returns the position as of which
+// they are all.
+func (f *follower) scan(ctx context.Context, position driver.Position) (driver.Position, error) {
+	first := true
 	for page, err := range f.driver.Scan(ctx, f.spec.Key, driver.ScanRequest{Set: driver.OpenJobs}) {
 		if err != nil {
-			return err
+			return 0, err
 		}
 		if first {
 			position, first = page.Position, false
@@ -125,18 +174,11 @@ func (f *follower) load(ctx context.Context, status driver.BoardStatus) error {
 		}
 		records := make([]*driver.Record, 0, len(page.Records))
 		for i := range page.Records {
-			if s := page.Records[i].State; s == job.Unclaimed || s == job.Claimed {
+			if isOpen(page.Records[i].State) {
 				records = append(records, &page.Records[i])
 			}
 		}
 		f.absorb(records...)
 	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	sync.End(position)
-	f.leaving.clear()
-	f.loaded, f.generation, f.position = true, status.Generation, position
-	f.hub.restart(status.Generation, position)
-	return nil
+	return position, ctx.Err()
 }
