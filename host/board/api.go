@@ -185,4 +185,5 @@ type Status struct {
 //	Entities(ctx) ([]Entity, error)
 //	Pause(ctx, reason string) error;  Resume(ctx) error
 //	Status() Status;  Spec() Spec
+//	Metrics() *Metrics;  Waiting() int64            // counters, for the host to show
 //	FormatToken(id job.ID, t job.Token) string;  ParseToken(id job.ID, text string) (job.Token, error)

@@ -187,6 +187,55 @@ func TestResync(t *testing.T) {
 	})
 }
 
+// A board that changes more while it is read than its store remembers is read
+// once all the same.
+func TestLoadWhileBusy(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		d, few := openStore(t), []byte(`{"events": 10}`)
+		a := start(t, d, Spec{Settings: few})
+		postN(t, a, 600)
+		slow := &spy{Driver: d, t: t, page: func() { time.Sleep(10 * time.Second) }}
+		go func() {
+			for i := range 100 {
+				time.Sleep(100 * time.Millisecond)
+				c := claimOne(t, a, ClaimRequest{})
+				wantKind(t, one(a.Consume(t.Context(), []Ref{refOf(a, c)})), job.NoKind)
+				post(t, a, job.Posting{ID: job.ID{9, byte(i)}, Name: "new"})
+			}
+		}()
+		b := start(t, slow, Spec{Settings: few})
+		if slow.scans != 1 || b.Metrics().Loads.Load() != 1 {
+			t.Fatalf("%d scans", slow.scans)
+		}
+		synctest.Wait()
+		if got, want := b.index.Count(), a.index.Count(); got != want || got.Ready != 600 {
+			t.Fatalf("got %+v, want %+v", got, want)
+		}
+	})
+}
+
+// A load that fails is begun again.
+func TestLoadFails(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		d := openStore(t)
+		postN(t, start(t, d, Spec{}), 1000)
+		var pages atomic.Int64
+		broken := &spy{Driver: d, t: t, cut: make(chan struct{}, 1)}
+		broken.page = func() {
+			if pages.Add(1) == 2 {
+				broken.cut <- struct{}{} // the store goes away in the middle
+				time.Sleep(time.Second)
+			}
+		}
+		b := start(t, broken, Spec{})
+		if got := b.index.Count(); got.Ready != 1000 || broken.scans != 2 {
+			t.Fatalf("%+v after %d scans", got, broken.scans)
+		}
+	})
+}
+
 // A store that was rolled back has another generation: tokens from before end,
 // and what is gone is gone from the index.
 func TestRollback(t *testing.T) {

@@ -26,6 +26,7 @@ type spy struct {
 	watch  func(ctx context.Context, after driver.Position, next iter.Seq2[driver.Changes, error]) iter.Seq2[driver.Changes, error]
 	read   func(ids []job.ID) error
 	cut    chan struct{} // ends a stream of changes
+	page   func()        // after each page of a scan
 	scans  int
 	counts int
 }
@@ -97,7 +98,18 @@ func (s *spy) Scan(ctx context.Context, board string, req driver.ScanRequest) it
 	s.mu.Lock()
 	s.scans++
 	s.mu.Unlock()
-	return s.store().Scan(ctx, board, req)
+	pages := s.store().Scan(ctx, board, req)
+	if s.page == nil {
+		return pages
+	}
+	return func(yield func(driver.Page, error) bool) {
+		for page, err := range pages {
+			if !yield(page, err) {
+				return
+			}
+			s.page()
+		}
+	}
 }
 
 func (s *spy) Watch(ctx context.Context, board string, after driver.Position) iter.Seq2[driver.Changes, error] {
