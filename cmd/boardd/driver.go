@@ -39,6 +39,7 @@ func (p *program) driverCommand() *cobra.Command {
 			if len(args) != 1 || programs[args[0]] == nil {
 				return usagef("want one of %s", strings.Join(sortedKeys(programs), ", "))
 			}
+			keepHeapFloor(p.getenv("GOGC"))
 			plugin.Serve(programs[args[0]]())
 			return nil
 		})

@@ -65,6 +65,7 @@ func (p *program) serve(ctx context.Context, f *serveFlags) error {
 	if err != nil {
 		return err
 	}
+	keepHeapFloor(p.getenv("GOGC"))
 	h, err := host.Open(ctx, host.Config{
 		Config:  *c,
 		Builtin: commands,

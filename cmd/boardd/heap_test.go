@@ -1,0 +1,17 @@
+package main
+
+import "testing"
+
+func TestGrowth(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		live uint64
+		want int
+	}{
+		{0, 6300}, {1 << 20, 6300}, {3 << 20, 1500}, {4 << 20, 1500}, {16 << 20, 300}, {32 << 20, 100}, {1 << 30, 100},
+	} {
+		if got := growth(c.live); got != c.want {
+			t.Errorf("%d MiB alive: may grow by %d %%, want %d %%", c.live>>20, got, c.want)
+		}
+	}
+}
