@@ -61,6 +61,10 @@ func TestDrivers(t *testing.T) {
 					t.Errorf("plugin check ended well and says:\n%s", out)
 				}
 			})
+			t.Run("killed", func(t *testing.T) {
+				t.Parallel()
+				killed(t, path)
+			})
 			t.Run("serve", func(t *testing.T) {
 				t.Parallel()
 				serve(t, boardd, dir, name)
