@@ -76,8 +76,5 @@ func (e *extra) encode() []byte {
 		b = append(b, l.Value...)
 	}
 	b = appendNumber(b, extraMaxAttempts, int64(e.maxAttempts))
-	if !e.notBefore.IsZero() {
-		b = appendNumber(b, extraNotBefore, e.notBefore.UnixMicro())
-	}
-	return b
+	return appendTime(b, extraNotBefore, e.notBefore)
 }

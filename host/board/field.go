@@ -3,6 +3,7 @@ package board
 import (
 	"encoding/binary"
 	"errors"
+	"time"
 )
 
 // Records of the board are written as a version byte and then fields, each a
@@ -32,6 +33,15 @@ func appendNumber(dst []byte, tag uint64, n int64) []byte {
 	}
 	var buf [binary.MaxVarintLen64]byte
 	return appendField(dst, tag, buf[:binary.PutVarint(buf[:], n)])
+}
+
+// appendTime leaves the zero time out.
+func appendTime(dst []byte, tag uint64, t time.Time) []byte {
+	if t.IsZero() {
+		return dst
+	}
+	var buf [binary.MaxVarintLen64]byte
+	return appendField(dst, tag, buf[:binary.PutVarint(buf[:], t.UnixMicro())])
 }
 
 // eachField calls fn for each field of a record, in order. Whole is the field

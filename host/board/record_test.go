@@ -70,6 +70,7 @@ func FuzzStatus(f *testing.F) {
 	s := status{attempt: 3, reasons: []string{"x"}, last: "x", hasPriority: true, priority: job.Low}
 	f.Add(s.encode())
 	f.Add([]byte{1, 1, 1})
+	f.Add([]byte{1, statusStarted, 1, 0})
 	f.Add([]byte{2})
 	f.Fuzz(func(t *testing.T, record []byte) {
 		first, err := readStatus(record)
@@ -92,6 +93,7 @@ func FuzzStatus(f *testing.F) {
 func FuzzExtra(f *testing.F) {
 	e := extra{labels: []job.Label{{Key: "a", Value: "b"}}, maxAttempts: 3, notBefore: time.UnixMicro(5).UTC()}
 	f.Add(e.encode())
+	f.Add([]byte{1, extraNotBefore, 1, 0}) // the first moment of 1970
 	f.Fuzz(func(t *testing.T, record []byte) {
 		first, err := readExtra(record)
 		if err != nil {

@@ -120,9 +120,7 @@ func (s *status) encode() []byte {
 	if s.last != "" {
 		b = appendText(b, statusLast, s.last)
 	}
-	if !s.startedAt.IsZero() {
-		b = appendNumber(b, statusStarted, s.startedAt.UnixMicro())
-	}
+	b = appendTime(b, statusStarted, s.startedAt)
 	b = appendNumber(b, statusExhausted, flag(s.exhausted))
 	b = appendNumber(b, statusCancel, flag(s.cancel))
 	if s.hasPriority {
