@@ -42,6 +42,7 @@ var packages = map[string]line{
 	"plugins/embedded":              {may: []string{"sdk/driver", "sdk/job", "sdk/plugin"}, why: "a driver like anybody's: it may use what a stranger's may"},
 	"cmd/boardd":                    {may: []string{"host", "host/api", "host/config", "host/supervisor", "plugins/embedded", "sdk/..."}, why: "puts the parts together; everything else is unaware of it"},
 	"bench/...":                     {may: []string{"internal/testserver", "sdk/..."}, tests: []string{"plugins/embedded"}, why: "measures from outside, and the built-in store by itself"},
+	"docs":                          {tests: []string{"host/api", "host/board", "host/config", "host/tenant", "sdk/boardd/...", "sdk/driver", "sdk/job"}, why: "holds the pages against the code, so its tests look everywhere"},
 	"internal/imports":              {why: "parses sources"},
 	"internal/testneed":             {why: "for tests"},
 	"internal/testserver":           {may: []string{"internal/testneed", "sdk/client"}, why: "for tests: starts the real program"},

@@ -1,0 +1,172 @@
+// Package docs_test keeps README.md and docs/ true: it runs their commands, looks
+// at what they print, and compares their tables with the code.
+//
+// A fenced block says by its language what becomes of it:
+//
+//	sh      is run, together with those before it in the same file
+//	text    is what the sh block before it prints; … stands for any text in a
+//	        line, and a line that is only … for any number of lines
+//	hcl     is checked by boardd config check
+//	json    is parsed
+//	go      stands word for word in a tested example
+//	shell   is shown only: it needs a person, minutes, or rights
+//	txt     is a picture or a layout, and not looked at
+//
+// What stands between `<!-- generated: NAME -->` and `<!-- end -->` is written by
+// `go test ./docs -update`, and the test fails when it is stale.
+package docs_test
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/boardd/boardd/internal/testserver"
+)
+
+var update = flag.Bool("update", false, "write the generated parts of docs/ anew")
+
+// pages are the files that are held to be true, below the module's top folder.
+func pages(t *testing.T) []string {
+	t.Helper()
+	root := testserver.Root(t)
+	found, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	if err != nil || len(found) == 0 {
+		t.Fatalf("no pages in docs: %v", err)
+	}
+	for _, name := range []string{"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "RATIONALE.md"} {
+		found = append(found, filepath.Join(root, name))
+	}
+	return found
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// block is one fenced block of a page.
+type block struct {
+	language, body string
+	line           int
+}
+
+func blocks(t *testing.T, path string) []block {
+	t.Helper()
+	var list []block
+	var open *block
+	n := 0
+	for line := range strings.Lines(read(t, path)) {
+		n++
+		fence, isFence := strings.CutPrefix(strings.TrimRight(line, "\n"), "```")
+		switch {
+		case isFence && open == nil:
+			open = &block{language: fence, line: n}
+		case isFence:
+			list = append(list, *open)
+			open = nil
+		case open != nil:
+			open.body += line
+		}
+	}
+	if open != nil {
+		t.Errorf("%s:%d: the block does not end", path, open.line)
+	}
+	return list
+}
+
+func TestBlocks(t *testing.T) {
+	t.Parallel()
+	known := []string{"sh", "text", "hcl", "json", "go", "shell", "txt"}
+	examples := examples(t)
+	for _, page := range pages(t) {
+		for _, b := range blocks(t, page) {
+			at := fmt.Sprintf("%s:%d", filepath.Base(page), b.line)
+			switch {
+			case !slices.Contains(known, b.language):
+				t.Errorf("%s: the language of a block is one of %v, got %q", at, known, b.language)
+			case b.language == "json" && !json.Valid([]byte(b.body)):
+				t.Errorf("%s: this is not JSON", at)
+			case b.language == "go" && !strings.Contains(examples, squeeze(b.body)):
+				t.Errorf("%s: these lines stand in no example of sdk, so nothing says that they work", at)
+			}
+		}
+	}
+}
+
+// examples returns the text of all tested Go examples.
+func examples(t *testing.T) string {
+	t.Helper()
+	var all strings.Builder
+	for _, pattern := range []string{"sdk/*/example_test.go", "examples/*/*.go"} {
+		found, err := filepath.Glob(filepath.Join(testserver.Root(t), filepath.FromSlash(pattern)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range found {
+			all.WriteString(squeeze(read(t, path)))
+		}
+	}
+	return all.String()
+}
+
+// squeeze takes indentation away.
+func squeeze(text string) string {
+	var out strings.Builder
+	for line := range strings.Lines(text) {
+		out.WriteString(strings.TrimSpace(line) + "\n")
+	}
+	return out.String()
+}
+
+var links = regexp.MustCompile(`\]\(([^)#\s]+)(#[^)\s]*)?\)`)
+
+// TestLinks follows the links to files of this repository.
+func TestLinks(t *testing.T) {
+	t.Parallel()
+	for _, page := range pages(t) {
+		for _, link := range links.FindAllStringSubmatch(read(t, page), -1) {
+			if strings.Contains(link[1], "://") {
+				continue
+			}
+			if _, err := os.Stat(filepath.Join(filepath.Dir(page), filepath.FromSlash(link[1]))); err != nil {
+				t.Errorf("%s: there is nothing behind the link %s", filepath.Base(page), link[1])
+			}
+		}
+	}
+}
+
+// generated compares a part of a page with what it should be, or writes it.
+func generated(t *testing.T, page, name, want string) {
+	t.Helper()
+	path := filepath.Join(testserver.Root(t), "docs", page)
+	text := read(t, path)
+	before, rest, found := strings.Cut(text, "<!-- generated: "+name+" -->\n")
+	got, after, ended := strings.Cut(rest, "<!-- end -->")
+	if !found || !ended {
+		t.Fatalf("docs/%s has no part between <!-- generated: %s --> and <!-- end -->", page, name)
+	}
+	if got == want {
+		return
+	}
+	if !*update {
+		t.Errorf("docs/%s: the part %q is stale; go test ./docs -update writes it anew (-there +should be):\n%s", page, name, cmp.Diff(got, want))
+		return
+	}
+	text = before + "<!-- generated: " + name + " -->\n" + want + "<!-- end -->" + after
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

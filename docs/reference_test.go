@@ -1,0 +1,512 @@
+package docs_test
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/boardd/boardd/host/api"
+	"github.com/boardd/boardd/host/board"
+	"github.com/boardd/boardd/host/config"
+	"github.com/boardd/boardd/host/tenant"
+	"github.com/boardd/boardd/internal/testserver"
+	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// commands returns the help of every command, as it prints itself.
+func commands(t *testing.T, program string) string {
+	t.Helper()
+	var out strings.Builder
+	help := func(path []string) string {
+		text, err := exec.CommandContext(t.Context(), program, append(slices.Clone(path), "--help")...).Output()
+		if err != nil {
+			t.Fatalf("boardd %s --help: %v", strings.Join(path, " "), err)
+		}
+		return string(text)
+	}
+	var walk func(path []string)
+	walk = func(path []string) {
+		text := help(path)
+		own := text
+		if len(path) > 0 {
+			own, _, _ = strings.Cut(text, "\nGlobal Flags:")
+		}
+		fmt.Fprintf(&out, "\n%s %s\n\n```txt\n%s\n```\n", strings.Repeat("#", 2+min(len(path), 1)),
+			strings.Join(append([]string{"boardd"}, path...), " "), strings.TrimSpace(own))
+		_, list, _ := strings.Cut(text, "Available Commands:\n")
+		for line := range strings.Lines(list) {
+			fields := strings.Fields(line)
+			if len(fields) == 0 {
+				break
+			}
+			if fields[0] != "help" {
+				walk(append(slices.Clone(path), fields[0]))
+			}
+		}
+	}
+	walk(nil)
+	return out.String() + "\n"
+}
+
+var metricHead = regexp.MustCompile(`(?m)^# HELP (boardd_\w+) (.*)\n# TYPE \w+ (\w+)\n\w+?(?:\{([^}]*)\})? `)
+
+// metrics returns the table of what GET /metrics of a server that was used a
+// little answers.
+func metrics(t *testing.T, program string) string {
+	t.Helper()
+	s := startDev(t, program)
+	get := func(token string) string {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.address+"/metrics", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if token != "" {
+			request.Header.Set("Authorization", "Bearer "+token)
+		}
+		answer, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		text, err := io.ReadAll(answer.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	get("nobody's")
+	if out, err := exec.CommandContext(t.Context(), program, "--addr", s.address, "--token", "dev", "job", "post", "x").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	found := metricHead.FindAllStringSubmatch(get("dev"), -1)
+	if len(found) < 10 {
+		t.Fatalf("the server shows %d metrics of its own", len(found))
+	}
+	var out strings.Builder
+	out.WriteString("| metric | kind | labels | what it says |\n|---|---|---|---|\n")
+	for _, m := range found {
+		var labels []string
+		for _, label := range regexp.MustCompile(`(\w+)="`).FindAllStringSubmatch(m[4], -1) {
+			if label[1] != "le" {
+				labels = append(labels, "`"+label[1]+"`")
+			}
+		}
+		fmt.Fprintf(&out, "| `%s` | %s | %s | %s |\n", m[1], m[3], strings.Join(labels, ", "), m[2])
+	}
+	return out.String()
+}
+
+// limits are the limits that a user can meet, by the names of their constants.
+var limits = []struct {
+	name  string
+	value any
+	text  string
+}{
+	{"job.MaxName", job.MaxName, "bytes of a job's name"},
+	{"job.MaxOwner", job.MaxOwner, "bytes of an owner"},
+	{"job.MaxDetails", job.MaxDetails, "bytes of one job's details"},
+	{"job.MaxDetailsNest", job.MaxDetailsNest, "levels of nesting in details"},
+	{"job.MaxLabels", job.MaxLabels, "labels of one job or worker"},
+	{"job.MaxLabelKey", job.MaxLabelKey, "bytes of a label's key"},
+	{"job.MaxLabelValue", job.MaxLabelValue, "bytes of a label's value"},
+	{"job.MaxReason", job.MaxReason, "bytes of a reason; a longer one is cut"},
+	{"job.MaxBookName", job.MaxBookName, "bytes of a book's name or uuid"},
+	{"job.MaxNotBeforeDays", job.MaxNotBeforeDays, "days that a job may be delayed"},
+	{"job.MinLease", job.MinLease, "the shortest lease"},
+	{"job.MaxLease", job.MaxLease, "the longest lease; `max_lease` lowers it for a board"},
+	{"board.MaxBatch", board.MaxBatch, "items of one call"},
+	{"board.MaxPage", board.MaxPage, "jobs of one page of a listing"},
+	{"board.MaxWait", board.MaxWait, "the longest `wait`; a longer one is cut"},
+	{"board.MaxWaiters", board.MaxWaiters, "calls that wait on one board at once"},
+	{"board.MaxRequestID", board.MaxRequestID, "bytes of a `requestId`"},
+	{"board.MaxFilter", board.MaxFilter, "bytes of a filter"},
+	{"board.MaxClaimNames", board.MaxClaimNames, "names of one claim call"},
+	{"board.MinEntityTTL", board.MinEntityTTL, "the shortest time that an entity is listed without a new word from it"},
+	{"board.MaxEntityTTL", board.MaxEntityTTL, "the longest"},
+	{"board.MaxEntityMetadata", board.MaxEntityMetadata, "bytes of an entity's metadata"},
+	{"api.MaxRequest", api.MaxRequest, "bytes of a request, after decompression"},
+	{"config.MaxFile", config.MaxFile, "bytes of a configuration file"},
+	{"config.MaxWindow", config.MaxWindow, "the longest `idempotency_window`"},
+	{"driver.DefaultMaxTombstones", driver.DefaultMaxTombstones, "finished jobs that a board remembers; the oldest are forgotten first"},
+	{"driver.MaxBoardName", driver.MaxBoardName, "bytes of a board's name as a driver gets it: tenant, slash, board"},
+	{"driver.MaxDocument", driver.MaxDocument, "bytes of a document that a driver keeps"},
+	{"tenant.MinSecret", tenant.MinSecret, "characters of a secret, at least"},
+	{"tenant.MaxSecret", tenant.MaxSecret, "characters of a secret, at most"},
+}
+
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	out.WriteString("| limit | of what | constant |\n|---|---|---|\n")
+	listed := map[string]bool{}
+	for _, l := range limits {
+		listed[l.name] = true
+		fmt.Fprintf(&out, "| %s | %s | `%s` |\n", size(l.value), l.text, l.name)
+	}
+	for _, dir := range []string{"sdk/job", "sdk/driver", "host/api", "host/board", "host/config", "host/tenant"} {
+		for _, name := range limitsIn(t, filepath.Join(testserver.Root(t), filepath.FromSlash(dir))) {
+			if full := filepath.Base(dir) + "." + name; !listed[full] {
+				t.Errorf("the limit %s is not in the table of docs/operating.md: add it to limits in this test", full)
+			}
+		}
+	}
+	generated(t, "operating.md", "limits", out.String())
+}
+
+func size(value any) string {
+	switch v := value.(type) {
+	case time.Duration:
+		if v >= 48*time.Hour {
+			return fmt.Sprintf("%d days", v/(24*time.Hour))
+		}
+		if v%time.Hour == 0 {
+			return fmt.Sprintf("%d h", v/time.Hour)
+		}
+		return fmt.Sprintf("%v s", v.Seconds())
+	case int:
+		switch {
+		case v >= 1<<20 && v%(1<<20) == 0:
+			return fmt.Sprintf("%d Mi", v>>20)
+		case v >= 1<<10 && v%(1<<10) == 0:
+			return fmt.Sprintf("%d Ki", v>>10)
+		}
+		return fmt.Sprint(v)
+	}
+	return fmt.Sprint(value)
+}
+
+// limitsIn returns the exported constants of a package whose names say that they
+// are limits.
+func limitsIn(t *testing.T, dir string) []string {
+	t.Helper()
+	var names []string
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no sources in %s: %v", dir, err)
+	}
+	for _, path := range files {
+		file, err := parser.ParseFile(token.NewFileSet(), path, read(t, path), parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range file.Decls {
+			constants, ok := d.(*ast.GenDecl)
+			if !ok || constants.Tok != token.CONST || strings.HasSuffix(path, "_test.go") {
+				continue
+			}
+			for _, spec := range constants.Specs {
+				for _, name := range spec.(*ast.ValueSpec).Names {
+					if regexp.MustCompile(`^(Max|Min|DefaultMax)[A-Z]`).MatchString(name.Name) {
+						names = append(names, name.Name)
+					}
+				}
+			}
+		}
+	}
+	return names
+}
+
+// TestSettings compares the table of settings with the words that the reader of
+// the configuration asks for, and with the defaults that it fills in.
+func TestSettings(t *testing.T) {
+	t.Parallel()
+	root := testserver.Root(t)
+	reader := read(t, filepath.Join(root, "host", "config", "read.go"))
+	asks := regexp.MustCompile(`\.(?:text|texts|path|truth|object|choice|duration|whole|number|integer|count|single|named)\("(\w+)"|certificate\(s, "(\w+)"`)
+	page := read(t, filepath.Join(root, "docs", "operating.md"))
+	rows := map[string]string{}
+	for _, row := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\|([^|]*)\\|").FindAllStringSubmatch(page, -1) {
+		rows[row[1]] = strings.TrimSpace(row[2])
+	}
+	known := map[string]bool{}
+	for _, m := range asks.FindAllStringSubmatch(reader, -1) {
+		name := m[1] + m[2]
+		known[name] = true
+		found := false
+		for row := range rows {
+			found = found || slices.Contains(strings.Fields(row), name)
+		}
+		if !found {
+			t.Errorf("the setting %q is read, and missing in the table of docs/operating.md", name)
+		}
+	}
+	if len(known) < 20 {
+		t.Fatalf("only %d settings found in host/config/read.go: this test no longer understands it", len(known))
+	}
+	for row := range rows {
+		if strings.HasPrefix(row, "boardd_") {
+			continue
+		}
+		for word := range strings.FieldsSeq(row) {
+			if !known[word] && !strings.HasPrefix(word, `"`) {
+				t.Errorf("docs/operating.md has a setting %q that nothing reads", word)
+			}
+		}
+	}
+	d := config.Dev("").Boards[0]
+	for name, want := range map[string]string{
+		"listen": "`" + config.DefaultListen + "`", "board lease": short(d.Lease), "board max_lease": short(d.MaxLease),
+		"board idempotency_window": short(d.IdempotencyWindow), "board allow_no_expiry": fmt.Sprintf("`%v`", d.AllowNoExpiry),
+	} {
+		if rows[name] != want {
+			t.Errorf("docs/operating.md: the default of %q is %s, the table says %q", name, want, rows[name])
+		}
+	}
+}
+
+func short(d time.Duration) string {
+	text := strings.TrimSuffix(strings.TrimSuffix(d.String(), "0s"), "0m")
+	if d < time.Minute {
+		text = d.String()
+	}
+	return "`" + text + "`"
+}
+
+// TestAPI writes the tables of docs/api.md from the schema and the table of
+// roles.
+func TestAPI(t *testing.T) {
+	t.Parallel()
+	schema := read(t, filepath.Join(testserver.Root(t), "sdk", "boardd", "v1", "boardd.proto"))
+	file := boarddv1.File_boardd_v1_boardd_proto
+	comments := commentsOf(schema)
+	var calls strings.Builder
+	shown := map[protoreflect.FullName]bool{}
+	methods := file.Services().Get(0).Methods()
+	for i := range methods.Len() {
+		m := methods.Get(i)
+		shown[m.Input().FullName()], shown[m.Output().FullName()] = true, m.Output().Name() != "Event"
+		stream := ""
+		if m.IsStreamingServer() {
+			stream = " (a stream of them)"
+		}
+		fmt.Fprintf(&calls, "\n### %s\n\nfor %s\n\n- request: %s\n- answer: %s%s\n", m.Name(), rolesOf(t, string(m.Name())),
+			fields(m.Input(), comments), answer(m.Output(), comments), stream)
+	}
+	generated(t, "api.md", "calls", calls.String()+"\n")
+
+	var messages strings.Builder
+	for i := range file.Messages().Len() {
+		m := file.Messages().Get(i)
+		if m.Fields().Len() == 0 || shown[m.FullName()] {
+			continue
+		}
+		fmt.Fprintf(&messages, "\n### %s\n\n| field | type | |\n|---|---|---|\n", m.Name())
+		for j := range m.Fields().Len() {
+			f := m.Fields().Get(j)
+			fmt.Fprintf(&messages, "| `%s` | %s | %s |\n", f.JSONName(), kind(f, comments), strings.ReplaceAll(comments[string(m.Name())+"."+string(f.Name())], "|", `\|`))
+		}
+	}
+	generated(t, "api.md", "messages", messages.String()+"\n")
+	generated(t, "api.md", "enums", enums(file))
+	generated(t, "api.md", "roles", roles(t))
+}
+
+func answer(m protoreflect.MessageDescriptor, comments map[string]string) string {
+	if m.Name() == "Event" {
+		return "[Event](#event)"
+	}
+	return fields(m, comments)
+}
+
+func fields(m protoreflect.MessageDescriptor, comments map[string]string) string {
+	var list []string
+	for i := range m.Fields().Len() {
+		f := m.Fields().Get(i)
+		text := "`" + f.JSONName() + "` " + kind(f, comments)
+		if c := comments[string(m.Name())+"."+string(f.Name())]; c != "" {
+			text += " (" + c + ")"
+		}
+		list = append(list, text)
+	}
+	if list == nil {
+		return "no fields"
+	}
+	return strings.Join(list, ", ")
+}
+
+// kind names the type of a field as it is in JSON.
+func kind(f protoreflect.FieldDescriptor, comments map[string]string) string {
+	if f.IsMap() {
+		return "object of " + kind(f.MapValue(), comments) + "s"
+	}
+	name := ""
+	switch f.Kind() { //nolint:exhaustive // the others are not in the schema, and fail below
+	case protoreflect.StringKind:
+		name = "string"
+	case protoreflect.BoolKind:
+		name = "boolean"
+	case protoreflect.Int32Kind:
+		name = "number"
+	case protoreflect.Int64Kind:
+		name = "string of digits"
+	case protoreflect.BytesKind:
+		name = "base64"
+		if comments["json:"+string(f.Parent().Name())+"."+string(f.Name())] != "" {
+			name = "JSON"
+		}
+	case protoreflect.EnumKind:
+		name = fmt.Sprintf("[%s](#values)", f.Enum().Parent().Name())
+	case protoreflect.MessageKind:
+		switch f.Message().Name() {
+		case "Timestamp":
+			name = "time"
+		case "Duration":
+			name = "duration"
+		default:
+			name = fmt.Sprintf("[%s](#%s)", f.Message().Name(), strings.ToLower(string(f.Message().Name())))
+		}
+	default:
+		name = "?" + f.Kind().String()
+	}
+	if f.IsList() {
+		return "list of " + name
+	}
+	return name
+}
+
+var (
+	protoMessage = regexp.MustCompile(`^message (\w+) \{`)
+	protoField   = regexp.MustCompile(`^  (?:repeated |optional )?[\w.<>, ]+ (\w+) = \d+( \[\(json\) = true\])?;(?:\s*// (.*))?$`)
+)
+
+// commentsOf returns what the schema says behind a field, by Message.field, and
+// marks those that hold JSON.
+func commentsOf(schema string) map[string]string {
+	comments := map[string]string{}
+	message := ""
+	for line := range strings.Lines(schema) {
+		line = strings.TrimRight(line, "\n")
+		if m := protoMessage.FindStringSubmatch(line); m != nil {
+			message = m[1]
+		}
+		if f := protoField.FindStringSubmatch(line); f != nil {
+			comments[message+"."+f[1]] = f[3]
+			if f[2] != "" {
+				comments["json:"+message+"."+f[1]] = "yes"
+			}
+		}
+	}
+	return comments
+}
+
+// enums lists the names of all values but those that stand for "none".
+func enums(file protoreflect.FileDescriptor) string {
+	var out strings.Builder
+	out.WriteString("| type | values |\n|---|---|\n")
+	for i := range file.Messages().Len() {
+		m := file.Messages().Get(i)
+		if m.Enums().Len() == 0 {
+			continue
+		}
+		var names []string
+		values := m.Enums().Get(0).Values()
+		for j := range values.Len() {
+			names = append(names, "`"+string(values.Get(j).Name())+"`")
+		}
+		fmt.Fprintf(&out, "| %s | %s |\n", m.Name(), strings.Join(names, " "))
+	}
+	return out.String()
+}
+
+func rolesOf(t *testing.T, call string) string {
+	t.Helper()
+	var may []string
+	for _, role := range tenant.Roles() {
+		if allowed(role, call) {
+			may = append(may, "`"+string(role)+"`")
+		}
+	}
+	if may == nil {
+		t.Errorf("nobody may call %s", call)
+	}
+	return strings.Join(may, ", ")
+}
+
+// roles is the table of who may call what.
+func roles(t *testing.T) string {
+	t.Helper()
+	var out strings.Builder
+	out.WriteString("| call |")
+	for _, role := range tenant.Roles() {
+		fmt.Fprintf(&out, " %s |", role)
+	}
+	out.WriteString("\n|---|" + strings.Repeat("---|", len(tenant.Roles())) + "\n")
+	methods := boarddv1.File_boardd_v1_boardd_proto.Services().Get(0).Methods()
+	calls := []string{tenant.MetricsCall}
+	for i := range methods.Len() {
+		calls = append(calls, string(methods.Get(i).Name()))
+	}
+	for _, call := range calls {
+		fmt.Fprintf(&out, "| %s |", call)
+		for _, role := range tenant.Roles() {
+			mark := ""
+			if allowed(role, call) {
+				mark = "yes"
+			}
+			fmt.Fprintf(&out, " %s |", mark)
+		}
+		out.WriteString("\n")
+	}
+	return out.String()
+}
+
+// TestDependencies wants a paragraph for each module that the code imports.
+func TestDependencies(t *testing.T) {
+	t.Parallel()
+	root := testserver.Root(t)
+	rationale := read(t, filepath.Join(root, "RATIONALE.md"))
+	_, rationale, found := strings.Cut(rationale, "\n## The dependencies\n")
+	if !found {
+		t.Fatal(`RATIONALE.md has no section "The dependencies"`)
+	}
+	table := read(t, filepath.Join(root, "internal", "imports", "table_test.go"))
+	_, table, _ = strings.Cut(table, "var outside = ")
+	modules := regexp.MustCompile(`(?m)^\t"([^"]+)":`).FindAllStringSubmatch(table, -1)
+	direct := regexp.MustCompile(`(?m)^\t(\S+) v\S+$`).FindAllStringSubmatch(read(t, filepath.Join(root, "go.mod")), -1)
+	if len(modules) < 10 {
+		t.Fatalf("only %d modules in internal/imports/table_test.go: this test no longer understands it", len(modules))
+	}
+	for _, m := range append(modules, direct...) {
+		if !mentions(rationale, m[1]) {
+			t.Errorf("RATIONALE.md says nothing of why there is %s", m[1])
+		}
+	}
+}
+
+// mentions reports whether a heading names a module, in full or, after the first
+// of its family, by its last part.
+func mentions(rationale, path string) bool {
+	for line := range strings.Lines(rationale) {
+		if !strings.HasPrefix(line, "### ") {
+			continue
+		}
+		words := strings.FieldsFunc(strings.TrimPrefix(line, "### "), func(r rune) bool { return r == ' ' || r == ',' || r == '\n' })
+		family := slices.ContainsFunc(words, func(w string) bool {
+			return strings.HasPrefix(w, strings.SplitN(path, "/", 2)[0]+"/")
+		})
+		for _, word := range words {
+			if word == path || family && (word == filepath.Base(path) || strings.HasSuffix(path, "/"+word)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func allowed(role tenant.Role, call string) bool {
+	return (&tenant.Principal{Tenant: tenant.Default, Roles: []tenant.Role{role}}).May(call, "default")
+}
