@@ -343,8 +343,8 @@ func kind(f protoreflect.FieldDescriptor, comments map[string]string) string {
 	if f.IsMap() {
 		return "object of " + kind(f.MapValue(), comments) + "s"
 	}
-	name := ""
-	switch f.Kind() { //nolint:exhaustive // the others are not in the schema, and fail below
+	var name string
+	switch f.Kind() { // the others are not in the schema
 	case protoreflect.StringKind:
 		name = "string"
 	case protoreflect.BoolKind:

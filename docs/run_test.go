@@ -178,7 +178,7 @@ func startDev(t *testing.T, program string) *devServer {
 	defer out.Close()
 	ready := filepath.Join(dir, "ready")
 	var log bytes.Buffer
-	process := exec.Command(program, "serve", "--dev", "--listen", "127.0.0.1:0", "--ready-file", ready) //nolint:noctx // it is ended below, in its own way
+	process := exec.Command(program, "serve", "--dev", "--listen", "127.0.0.1:0", "--ready-file", ready)
 	process.Env = append(os.Environ(), "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH"))
 	process.Stdout, process.Stderr = out, &log
 	if err := process.Start(); err != nil {
