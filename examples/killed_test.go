@@ -38,9 +38,9 @@ func killed(t *testing.T, path string) {
 		return d, p, status
 	}
 
-	d, p, status := start()
+	_, p, status := start()
 	p.Abort()
-	d, p, _ = start() // killed before there was anything to keep
+	d, p, _ := start() // killed before there was anything to keep
 	want := map[job.ID]bool{}
 	for n := range byte(3) {
 		id := job.ID{1 + n}
