@@ -131,19 +131,41 @@ func squeeze(text string) string {
 	return out.String()
 }
 
-var links = regexp.MustCompile(`\]\(([^)#\s]+)(#[^)\s]*)?\)`)
+var (
+	namedTest  = regexp.MustCompile("`([a-z/-]+)\\.((?:Test|Fuzz)\\w+)`")
+	namedCheck = regexp.MustCompile("`([a-z]+/[a-z-]+)`")
+)
 
-// TestLinks follows the links to files of this repository.
-func TestLinks(t *testing.T) {
+// TestNamedTests looks for the tests that the invariants say they are checked by.
+func TestNamedTests(t *testing.T) {
 	t.Parallel()
-	for _, page := range pages(t) {
-		for _, link := range links.FindAllStringSubmatch(read(t, page), -1) {
-			if strings.Contains(link[1], "://") {
-				continue
-			}
-			if _, err := os.Stat(filepath.Join(filepath.Dir(page), filepath.FromSlash(link[1]))); err != nil {
-				t.Errorf("%s: there is nothing behind the link %s", filepath.Base(page), link[1])
-			}
+	root := testserver.Root(t)
+	text := func(dir string) string {
+		files, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(dir), "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all strings.Builder
+		for _, path := range files {
+			all.WriteString(read(t, path))
+		}
+		return all.String()
+	}
+	suite := text("sdk/driver/drivertest")
+	_, page, found := strings.Cut(read(t, filepath.Join(root, "docs", "architecture.md")), "\n| # | invariant |")
+	page, _, _ = strings.Cut(page, "\n## ")
+	tests, checks := namedTest.FindAllStringSubmatch(page, -1), namedCheck.FindAllStringSubmatch(page, -1)
+	if !found || len(tests) == 0 || len(checks) == 0 {
+		t.Fatal("docs/architecture.md names no tests of the invariants")
+	}
+	for _, m := range tests {
+		if !strings.Contains(text(m[1]), "func "+m[2]+"(") {
+			t.Errorf("docs/architecture.md names %s.%s, which is not there", m[1], m[2])
+		}
+	}
+	for _, m := range checks {
+		if !strings.Contains(suite, `"`+m[1]+`"`) {
+			t.Errorf("docs/architecture.md names the check %s, which the suite does not have", m[1])
 		}
 	}
 }
