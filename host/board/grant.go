@@ -244,6 +244,7 @@ func (c *claimer) keep(e *index.Entry, claimed *driver.Claimed) {
 	}
 	if claimed.Lease > 0 {
 		claim.LeaseExpiresAt = expiresAt(claimed.At, claimed.Lease)
+		j.LeaseExpiresAt = claim.LeaseExpiresAt
 	}
 	c.claims = append(c.claims, claim)
 }

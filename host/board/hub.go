@@ -143,7 +143,7 @@ func (b *Board) eventOf(it *item, generation uint64) job.Event {
 		j = jobOf(b.entryOf(r, it.at))
 	}
 	if r != nil && !isOpen(r.State) {
-		j.State, j.Outcome, j.EndedAt = r.State, r.Outcome, r.EndedAt
+		j.State, j.Outcome, j.EndedAt = r.State, r.Outcome, shown(r.EndedAt)
 		j.Owner, j.LeaseExpiresAt, j.NotBefore, j.Held = "", time.Time{}, time.Time{}, false
 		showStatus(j, r.Status)
 	}

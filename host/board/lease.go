@@ -72,5 +72,5 @@ func expiresAt(at time.Time, lease time.Duration) time.Time {
 	if at.IsZero() {
 		at = time.Now()
 	}
-	return at.Add(lease).Round(0).UTC()
+	return shown(at.Add(lease))
 }

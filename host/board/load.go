@@ -7,6 +7,7 @@ import (
 
 	"github.com/boardd/boardd/host/index"
 	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
 )
 
 // Run opens the board on its driver, reads what is on it, follows what changes
@@ -52,6 +53,7 @@ func reason(err error) string {
 type follower struct {
 	*Board
 	status   driver.BoardStatus
+	asked    time.Time       // when the driver said so
 	position driver.Position // up to which everything was followed
 
 	mu     sync.Mutex
@@ -105,12 +107,23 @@ func (f *follower) session(ctx context.Context, wait *backoff) error {
 		f.follow(ctx, &changes)
 		f.position = max(f.position, changes.Position)
 		wait.wait = 0
+		if err := f.refresh(ctx); err != nil {
+			return err
+		}
 	}
 	return context.Cause(ctx)
 }
 
 // open opens the board on the driver and learns whether it is paused.
 func (f *follower) open(ctx context.Context) error {
+	if err := f.ask(ctx); err != nil {
+		return err
+	}
+	return f.readPause(ctx)
+}
+
+// ask has the driver open the board and say how it stands.
+func (f *follower) ask(ctx context.Context) error {
 	status, err := f.driver.OpenBoard(ctx, driver.BoardSpec{
 		Name: f.spec.Key, Settings: f.spec.Settings, Window: f.spec.Window,
 		MaxTombstones: driver.DefaultMaxTombstones, MaxFinals: driver.DefaultMaxTombstones,
@@ -119,11 +132,35 @@ func (f *follower) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	f.status = status
+	f.status, f.asked = status, time.Now()
 	if status.Loss != "" {
 		f.log.Error("the store lost changes that it had acknowledged", "loss", status.Loss, "generation", status.Generation)
 	}
-	return f.readPause(ctx)
+	return nil
+}
+
+// refreshTime is how often a board that changes is opened again, so that what
+// the host remembers of it is hardly older: a store that was put back is found
+// out only as far as the host remembers.
+const refreshTime = time.Minute
+
+// refresh opens the board again when it is time to. A generation that is new
+// ends the session, so that everything is read again.
+func (f *follower) refresh(ctx context.Context) error {
+	if time.Since(f.asked) < refreshTime || !f.isLoaded() {
+		return nil
+	}
+	before := f.status.Generation
+	if err := f.ask(ctx); err != nil {
+		return err
+	}
+	if f.status.Generation != before {
+		f.status.Generation = before // for the next session to see
+		f.gate.shut("the board is being loaded")
+		return job.Errorf(job.Unavailable, "the board has a new generation")
+	}
+	f.gate.open(f.status)
+	return nil
 }
 
 // load begins to read the open jobs into the index, beside the watch that goes

@@ -12,16 +12,16 @@ import (
 func jobOf(e *index.Entry) *job.Job {
 	j := &job.Job{
 		ID: e.ID, Name: e.Name, State: job.Unclaimed, Priority: e.Priority,
-		Labels: e.Labels, Sequence: e.Sequence, CreatedAt: e.CreatedAt, ModifiedAt: e.ModifiedAt,
+		Labels: e.Labels, Sequence: e.Sequence, CreatedAt: shown(e.CreatedAt), ModifiedAt: shown(e.ModifiedAt),
 		Attempt: e.Attempt, MaxAttempts: e.MaxAttempts, Held: e.Held,
 	}
 	if c := e.Claim; c != nil {
 		j.State, j.Owner = job.Claimed, c.Owner
 		if !c.NoExpiry && !c.Ends.IsZero() {
-			j.LeaseExpiresAt = c.Ends.Round(0).UTC()
+			j.LeaseExpiresAt = shown(c.Ends)
 		}
 	} else {
-		j.NotBefore = e.NotBefore
+		j.NotBefore = shown(e.NotBefore)
 	}
 	if len(e.Extra) > 0 {
 		j.Book = bookOf(e.Extra)
@@ -29,6 +29,10 @@ func jobOf(e *index.Entry) *job.Job {
 	showStatus(j, e.Status)
 	return j
 }
+
+// shown is a time as people see it: in microseconds, which is as exact as the
+// index knows it, so that one job has one time in every answer.
+func shown(t time.Time) time.Time { return t.Round(0).UTC().Truncate(time.Microsecond) }
 
 func bookOf(record []byte) (book job.Book) {
 	_ = eachField(record, func(tag uint64, data, _ []byte) error { // it never leaves this process
@@ -53,7 +57,7 @@ func showStatus(j *job.Job, record []byte) {
 	if err != nil {
 		return
 	}
-	j.Attempt, j.LastReason, j.Reasons, j.StartedAt = s.attempt, s.last, s.reasons, s.startedAt
+	j.Attempt, j.LastReason, j.Reasons, j.StartedAt = s.attempt, s.last, s.reasons, shown(s.startedAt)
 	if s.hasPriority {
 		j.Priority = s.priority
 	}
@@ -63,7 +67,7 @@ func showStatus(j *job.Job, record []byte) {
 // them.
 func (b *Board) jobOfRecord(rec *driver.Record, now time.Time) *job.Job {
 	j := jobOf(b.entryOf(rec, now))
-	j.State, j.Outcome, j.EndedAt = rec.State, rec.Outcome, rec.EndedAt
+	j.State, j.Outcome, j.EndedAt = rec.State, rec.Outcome, shown(rec.EndedAt)
 	if rec.State == job.Complete || rec.State == job.Trashed {
 		j.NotBefore, j.Held = time.Time{}, false
 	}
