@@ -46,10 +46,12 @@ func TestWrongCommandLines(t *testing.T) {
 	write(t, empty, "\n\n")
 	for line, want := range map[string]string{
 		"":                                             "which command?",
+		"serve --deb":                                  `unknown flag: --deb (did you mean "--dev"?)`,
+		"serve --dev --data " + wrong:                  "the folder for the data cannot be made",
 		"jobb":                                         `there is no command "jobb" in boardd (did you mean "job"?)`,
 		"job":                                          "which command?",
 		"job lst":                                      `there is no command "lst" in boardd job (did you mean "list"?)`,
-		"job list --stat x":                            "unknown flag: --stat",
+		"job list --stat x":                            `unknown flag: --stat (did you mean "--state"?); boardd job list --help shows all flags`,
 		"job list -o yaml":                             "want table or json",
 		"job list --state unclamed":                    `--state "unclamed": want one of UNCLAIMED, CLAIMED, COMPLETE, TRASHED (did you mean "UNCLAIMED"?)`,
 		"job list --state UNKNOWN":                     "want one of UNCLAIMED",
@@ -64,7 +66,7 @@ func TestWrongCommandLines(t *testing.T) {
 		"job post a --priority hi":                     `--priority "hi": want one of VERY_HIGH, HIGH, NORMAL, LOW, VERY_LOW`,
 		"job post a --label x":                         `--label "x": want KEY=VALUE`,
 		"job post a --label x=1 --label x=2":           `--label: the key "x" is given twice`,
-		"job post a --details [1]":                     "--details: want a JSON object",
+		"job post a --details [1]":                     `--details: want a JSON object such as {"path":"/a.png"}, got array`,
 		"job post a --details null":                    "got null",
 		"job post a --details @" + dir + "/none":       "no such file",
 		"job post a --uuid 17":                         `"17" is not a uuid`,

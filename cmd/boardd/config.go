@@ -51,6 +51,9 @@ func (p *program) configCheck(paths []string) error {
 		return usagef("which files? Give --config or BOARDD_CONFIG")
 	}
 	c, err := config.Load(config.Source{Paths: paths, Env: p.env})
+	if err == nil {
+		err = checkDrivers(c)
+	}
 	var problems config.Problems
 	if err != nil && !errors.As(err, &problems) {
 		return err
@@ -69,11 +72,19 @@ func (p *program) configCheck(paths []string) error {
 		}
 	}
 	if len(problems) > 0 {
-		return findings("%d findings", len(problems))
+		return findings("%s", plural(len(problems), "finding"))
 	}
 	if p.output != "json" {
-		fmt.Fprintf(p.out, "nothing is wrong: %d backends, %d boards, %d tenants, %d tokens\n",
-			len(c.Backends), len(c.Boards), len(c.Tenants), len(c.Tokens))
+		fmt.Fprintf(p.out, "nothing is wrong: %s, %s, %s, %s\n", plural(len(c.Backends), "backend"),
+			plural(len(c.Boards), "board"), plural(len(c.Tenants), "tenant"), plural(len(c.Tokens), "token"))
 	}
 	return nil
+}
+
+// plural counts things.
+func plural(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"os"
 	"strings"
@@ -131,6 +132,10 @@ func (p *program) details(given string) ([]byte, error) {
 	if err := json.Unmarshal(content, &object); err != nil || object == nil {
 		if err == nil {
 			return nil, usagef("%s: want a JSON object, got null", where)
+		}
+		var other *json.UnmarshalTypeError
+		if errors.As(err, &other) {
+			return nil, usagef("%s: want a JSON object such as {\"path\":\"/a.png\"}, got %s", where, other.Value)
 		}
 		return nil, usagef("%s: want a JSON object such as {\"path\":\"/a.png\"}: %v", where, err)
 	}

@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/boardd/boardd/sdk/client"
 	"github.com/boardd/boardd/sdk/nearest"
@@ -54,8 +56,22 @@ func (p *program) root() *cobra.Command {
 	flags.StringVar(&p.keyFile, "key-file", "", "key of that certificate; BOARDD_KEY_FILE")
 	p.output = "table"
 	flags.VarP(&p.output, "output", "o", "table, or json: the server's answer as it is")
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usagef("%v", err) })
+	root.SetFlagErrorFunc(wrongFlag)
 	return root
+}
+
+// wrongFlag names the flag that was probably meant, and where all of them are.
+func wrongFlag(c *cobra.Command, err error) error {
+	unknown, ok := strings.CutPrefix(err.Error(), "unknown flag: --")
+	if !ok {
+		return usagef("%v", err)
+	}
+	var names []string
+	add := func(f *pflag.Flag) { names = append(names, f.Name) }
+	c.LocalFlags().VisitAll(add)
+	c.InheritedFlags().VisitAll(add)
+	hint := nearest.Hint(unknown, names)
+	return usagef("%v%s; %s --help shows all flags", err, strings.Replace(hint, `"`, `"--`, 1), c.CommandPath())
 }
 
 // group is a command that only has other commands.

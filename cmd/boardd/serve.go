@@ -97,6 +97,9 @@ func (p *program) serveHost(ctx context.Context, h *host.Host, c *config.Config,
 	}
 	if c.Dev {
 		p.greet(address, c.DataDir)
+		if err := h.Ready(ctx); err != nil {
+			fmt.Fprintf(p.out, "But the board is not ready, and is tried again until it is: %v\n\n", err)
+		}
 	}
 	logger.Info("serving", "address", address, "version", h.Version(), "boards", len(c.Boards))
 	err = server.Run(ctx)
@@ -123,6 +126,9 @@ func (p *program) serverConfig(source config.Source) (c *config.Config, done fun
 	if c, err = config.Load(source); err != nil {
 		return nil, nil, err
 	}
+	if err = checkDrivers(c); err != nil {
+		return nil, nil, err
+	}
 	if c.DataDir == "" && c.Dev {
 		if c.DataDir, err = os.MkdirTemp("", "boardd-dev-"); err != nil {
 			return nil, nil, err
@@ -131,9 +137,11 @@ func (p *program) serverConfig(source config.Source) (c *config.Config, done fun
 		return c, func() { _ = os.RemoveAll(c.DataDir) }, nil
 	}
 	if c.DataDir != "" {
-		err = os.MkdirAll(c.DataDir, 0o700)
+		if err := os.MkdirAll(c.DataDir, 0o700); err != nil {
+			return nil, nil, usagef("the folder for the data cannot be made: %v; --data (BOARDD_DATA_DIR, data_dir) names it", err)
+		}
 	}
-	return c, func() {}, err
+	return c, func() {}, nil
 }
 
 // logger writes to standard error.

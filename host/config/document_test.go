@@ -16,31 +16,12 @@ func TestDocumentedConfiguration(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	example := longestBlock(string(text))
+	_, example, _ := strings.Cut(string(text), "\n```hcl\n")
+	example, _, _ = strings.Cut(example, "\n```\n")
 	dir := write(t, map[string]string{"server.pem": "", "server.key": "", "boardd.hcl": example})
 	secrets := env("ACME_CI_TOKEN", "0123456789abcdef", "ACME_WORKER_TOKEN", "0123456789abcdeF")
 	got := load(t, config.Source{Paths: []string{filepath.Join(dir, "boardd.hcl")}, Env: secrets})
 	if len(got.Boards) != 1 || got.Boards[0].Name != "builds" || len(got.Tokens) != 2 || got.TLS == nil {
 		t.Errorf("the example was read as %+v:\n%s", got, example)
 	}
-}
-
-// longestBlock returns the longest indented block of a document.
-func longestBlock(markdown string) string {
-	var longest, block []string
-	for line := range strings.Lines(markdown + "\nend\n") {
-		code, indented := strings.CutPrefix(line, "    ")
-		switch {
-		case indented:
-			block = append(block, code)
-		case strings.TrimSpace(line) == "":
-			block = append(block, line)
-		default:
-			if len(block) > len(longest) {
-				longest = block
-			}
-			block = nil
-		}
-	}
-	return strings.Join(longest, "")
 }

@@ -81,10 +81,15 @@ func placeKey(kind, name string, path []string) string {
 // a driver's setting begins with "config". For a path that stands nowhere it is
 // the place of what would contain it.
 func (c *Config) Locate(kind, name string, path ...string) string {
+	return c.PlaceOf(kind, name, path...).String()
+}
+
+// PlaceOf is Locate for those who make a Problem of it.
+func (c *Config) PlaceOf(kind, name string, path ...string) Place {
 	for n := len(path); n >= 0; n-- {
 		if p, ok := c.places[placeKey(kind, name, path[:n])]; ok {
-			return p.String()
+			return p
 		}
 	}
-	return ""
+	return Place{}
 }
