@@ -10,8 +10,10 @@ plugin() { go tool -n "$1"; }
 protoc -I sdk \
   --plugin=protoc-gen-go="$(plugin protoc-gen-go)" \
   --plugin=protoc-gen-connect-go="$(plugin protoc-gen-connect-go)" \
+  --plugin=protoc-gen-go-vtproto="$(plugin protoc-gen-go-vtproto)" \
   --go_out=sdk --go_opt=paths=source_relative \
   --connect-go_out=sdk --connect-go_opt=paths=source_relative \
+  --go-vtproto_out=sdk --go-vtproto_opt=paths=source_relative,features=marshal+unmarshal+size \
   boardd/v1/boardd.proto
 
 if [ -f sdk/plugin/driver.proto ]; then

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
+	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
 	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/wirejson"
 )
@@ -93,7 +94,7 @@ func (c codec) MarshalAppend(dst []byte, message any) ([]byte, error) {
 		return dst, fmt.Errorf("%T is not a protobuf message", message)
 	}
 	if c.IsBinary() {
-		return proto.MarshalOptions{}.MarshalAppend(dst, m)
+		return boarddv1.Binary{}.MarshalAppend(dst, m)
 	}
 	return wirejson.MarshalAppend(dst, m)
 }

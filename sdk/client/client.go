@@ -111,7 +111,8 @@ func New(c Config) (*Client, error) {
 	}
 	// Answers are small and the network is near: compressing them costs a third
 	// more processor time for each call.
-	client.rpc = boarddv1connect.NewBoardServiceClient(caller, addr, connect.WithAcceptCompression("gzip", nil, nil))
+	client.rpc = boarddv1connect.NewBoardServiceClient(caller, addr,
+		connect.WithAcceptCompression("gzip", nil, nil), connect.WithCodec(boarddv1.Binary{}))
 	return client, nil
 }
 
