@@ -133,8 +133,7 @@ func (p *program) details(given string) ([]byte, error) {
 		if err == nil {
 			return nil, usagef("%s: want a JSON object, got null", where)
 		}
-		var other *json.UnmarshalTypeError
-		if errors.As(err, &other) {
+		if other, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 			return nil, usagef("%s: want a JSON object such as {\"path\":\"/a.png\"}, got %s", where, other.Value)
 		}
 		return nil, usagef("%s: want a JSON object such as {\"path\":\"/a.png\"}: %v", where, err)

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 
@@ -199,15 +200,32 @@ func (p *program) greet(address, data string) {
 	if address != "http://"+config.DefaultListen {
 		flags = "--addr " + address + " " + flags
 	}
+	me := commandLine()
 	fmt.Fprintf(p.out, `boardd serves the board %q on %s, with the token %q and its data in %s.
 
   Browser   %s/
 
 Try:
 
-  boardd job post hello --details '{"to":"world"}' %s
-  boardd job list %s
-  boardd worker run --until-empty %s -- cat
+  %s job post hello --details '{"to":"world"}' %s
+  %s job list %s
+  %s worker run --until-empty %s -- cat
 
-`, config.DevBoard, address, config.DevToken, data, address, flags, flags, flags)
+`, config.DevBoard, address, config.DevToken, data, address, me, flags, me, flags, me, flags)
+}
+
+// commandLine is how a person in this folder can start this program: by its
+// name if a shell finds it, else as go run does, or by its path.
+func commandLine() string {
+	if _, err := exec.LookPath("boardd"); err == nil {
+		return "boardd"
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return "boardd"
+	}
+	if strings.Contains(self, "go-build") {
+		return "go run ./cmd/boardd"
+	}
+	return self
 }

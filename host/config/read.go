@@ -174,7 +174,7 @@ func (l *loader) backend(s *section) {
 	b := Backend{Name: s.label}
 	var ok bool
 	if b.Driver, ok = s.text("driver"); !ok && !s.has("driver") {
-		s.wrong("driver", "it is missing; want embedded, redis, zookeeper or a program in plugin_dir")
+		s.wrong("driver", "it is missing; want embedded or a program in plugin_dir")
 	}
 	if ok {
 		if err := checkName(strings.ToLower(b.Driver)); err != nil {
