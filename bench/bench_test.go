@@ -8,6 +8,8 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"os"
+	"runtime/debug"
 	"sync"
 	"syscall"
 	"testing"
@@ -16,6 +18,13 @@ import (
 	"github.com/boardd/boardd/internal/testserver"
 	"github.com/boardd/boardd/sdk/client"
 )
+
+// TestMain lets the heap of the load generator grow as boardd lets its own: what
+// is measured is boardd.
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(800)
+	os.Exit(m.Run())
+}
 
 // owner is who claims in all benchmarks.
 const owner = "bench"
