@@ -169,6 +169,12 @@ type devServer struct {
 
 func startDev(t *testing.T, program string) *devServer {
 	t.Helper()
+	return startDevIn(t, program, filepath.Dir(program)+":"+os.Getenv("PATH"))
+}
+
+// startDevIn starts it where a shell looks for programs in path.
+func startDevIn(t *testing.T, program, path string) *devServer {
+	t.Helper()
 	dir := t.TempDir()
 	s := &devServer{out: filepath.Join(dir, "stdout")}
 	out, err := os.Create(s.out)
@@ -179,7 +185,7 @@ func startDev(t *testing.T, program string) *devServer {
 	ready := filepath.Join(dir, "ready")
 	var log bytes.Buffer
 	process := exec.Command(program, "serve", "--dev", "--listen", "127.0.0.1:0", "--ready-file", ready)
-	process.Env = append(os.Environ(), "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH"))
+	process.Env = append(os.Environ(), "PATH="+path)
 	process.Stdout, process.Stderr = out, &log
 	if err := process.Start(); err != nil {
 		t.Fatal(err)
@@ -223,25 +229,29 @@ func (s *devServer) there(text string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(text, "--addr "+s.address+" ", ""), s.address, defaultAddress)
 }
 
-// TestSuggestions runs what `boardd serve --dev` says that one can try.
+// TestSuggestions runs what `boardd serve --dev` says that one can try, where a
+// shell finds boardd by its name and where it does not.
 func TestSuggestions(t *testing.T) {
 	t.Parallel()
 	bash := testneed.Program(t, "bash")
 	program := testserver.Build(t, "./cmd/boardd")
-	s := startDev(t, program)
-	suggested := 0
-	for line := range strings.Lines(s.stdout(t)) {
-		if !strings.HasPrefix(line, "  boardd ") {
-			continue
+	usual := filepath.Dir(program) + ":" + os.Getenv("PATH")
+	for name, path := range map[string]string{"boardd": usual, program: t.TempDir()} {
+		s := startDevIn(t, program, path)
+		suggested := 0
+		for line := range strings.Lines(s.stdout(t)) {
+			if !strings.HasPrefix(line, "  "+name+" ") {
+				continue
+			}
+			suggested++
+			shell := exec.CommandContext(t.Context(), bash, "-c", line)
+			shell.Env = append(os.Environ(), "PATH="+usual)
+			if out, err := shell.CombinedOutput(); err != nil {
+				t.Errorf("%s%v\n%s", line, err, out)
+			}
 		}
-		suggested++
-		shell := exec.CommandContext(t.Context(), bash, "-c", line)
-		shell.Env = append(os.Environ(), "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH"))
-		if out, err := shell.CombinedOutput(); err != nil {
-			t.Errorf("%s%v\n%s", line, err, out)
+		if suggested != 3 {
+			t.Errorf("it suggests %d commands that begin with %s, want 3:\n%s", suggested, name, s.stdout(t))
 		}
-	}
-	if suggested != 3 {
-		t.Errorf("it suggests %d commands, want 3:\n%s", suggested, s.stdout(t))
 	}
 }
