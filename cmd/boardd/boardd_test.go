@@ -46,6 +46,7 @@ func TestWrongCommandLines(t *testing.T) {
 	write(t, empty, "\n\n")
 	for line, want := range map[string]string{
 		"":                                             "which command?",
+		"plugin check sh --config [1]":                 "--config: want a JSON object",
 		"serve --deb":                                  `unknown flag: --deb (did you mean "--dev"?)`,
 		"serve --dev --data " + wrong:                  "the folder for the data cannot be made",
 		"jobb":                                         `there is no command "jobb" in boardd (did you mean "job"?)`,

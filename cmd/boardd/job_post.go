@@ -104,15 +104,15 @@ func (p *program) posting(f *postFlags, args []string) (*client.NewJob, error) {
 	if posting.Labels, err = labels("label", f.labels); err != nil {
 		return nil, err
 	}
-	posting.Details, err = p.details(f.details)
+	posting.Details, err = p.object("--details", f.details)
 	return posting, err
 }
 
-// details reads the value of --details.
-func (p *program) details(given string) ([]byte, error) {
+// object reads the value of a flag that takes a JSON object.
+func (p *program) object(flag, given string) ([]byte, error) {
 	var content []byte
 	var err error
-	where := "--details"
+	where := flag
 	switch {
 	case given == "":
 		return nil, nil
@@ -126,7 +126,7 @@ func (p *program) details(given string) ([]byte, error) {
 		content = []byte(given)
 	}
 	if err != nil {
-		return nil, usagef("--details: %v", err)
+		return nil, usagef("%s: %v", flag, err)
 	}
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal(content, &object); err != nil || object == nil {

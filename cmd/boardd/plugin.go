@@ -138,11 +138,11 @@ func (p *program) pluginCheck(ctx context.Context, f *pluginFlags, args []string
 	if path, err = filepath.Abs(path); err != nil {
 		return err
 	}
-	settings, err := p.details(f.settings)
+	settings, err := p.object("--config", f.settings)
 	if err != nil {
 		return err
 	}
-	board, err := p.details(f.board)
+	board, err := p.object("--board-config", f.board)
 	if err != nil {
 		return err
 	}
