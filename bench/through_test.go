@@ -58,6 +58,8 @@ func stagesNow(server *testserver.Server) stages {
 	return stages{ownCPU(), host, driver}
 }
 
+func (s stages) sum() time.Duration { return s.client + s.host + s.driver }
+
 // report gives microseconds of each stage per unit, and returns the sum of all
 // stages for all n units.
 func (before stages) report(b *testing.B, server *testserver.Server, unit string, n int) time.Duration {
@@ -67,7 +69,7 @@ func (before stages) report(b *testing.B, server *testserver.Server, unit string
 	b.ReportMetric(each(now.client-before.client), "client-µs/"+unit)
 	b.ReportMetric(each(now.host-before.host), "host-µs/"+unit)
 	b.ReportMetric(each(now.driver-before.driver), "driver-µs/"+unit)
-	return now.client - before.client + now.host - before.host + now.driver - before.driver
+	return now.sum() - before.sum()
 }
 
 // rate reports and returns jobs a second.
