@@ -68,7 +68,7 @@ var outside = map[string]owner{
 	"github.com/hashicorp/go-hclog":       {packages: []string{"sdk/plugin"}, why: "go-plugin logs through it; everything else through log/slog"},
 	"github.com/hashicorp/go-plugin":      {packages: []string{"sdk/plugin"}, why: "the process boundary of drivers"},
 	"github.com/hashicorp/hcl/v2":         {packages: []string{"host/config"}, why: "the configuration's language"},
-	"github.com/planetscale/vtprotobuf":   {packages: []string{"sdk/plugin", "sdk/plugin/internal/..."}, why: "the generated code of the process boundary"},
+	"github.com/planetscale/vtprotobuf":   {packages: []string{"sdk/plugin", "sdk/plugin/internal/...", "sdk/boardd/v1"}, why: "generated code of the two wire formats"},
 	"github.com/prometheus/client_golang": {packages: []string{"host/api"}, why: "metrics"},
 	"github.com/spf13/cobra":              {packages: []string{"cmd/boardd"}, why: "the command line"},
 	"github.com/spf13/pflag":             {packages: []string{"cmd/boardd"}, why: "the flags of cobra"},

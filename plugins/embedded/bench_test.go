@@ -118,6 +118,7 @@ func BenchmarkCycle(b *testing.B) {
 
 // commits returns how many transactions there have been.
 func commits(b *testing.B, s *Store) (n int) {
+	b.Helper()
 	err := s.db.View(func(tx *bbolt.Tx) error {
 		n = tx.ID()
 		return nil
