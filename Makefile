@@ -1,10 +1,10 @@
 LINTER := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: help build run test lint generate format check bench clean
+.PHONY: help build run test lint generate format check bench bench-system clean
 .DEFAULT_GOAL := help
 
 help: ## list these targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## put the programs into bin/
 	go build -trimpath -o bin/ ./cmd/...
@@ -32,6 +32,9 @@ check: ## everything that continuous integration does
 
 bench: ## run the benchmarks of all packages
 	go test -run='^$$' -bench=. -benchmem ./...
+
+bench-system: ## measure whole servers, as docs/benchmarks.md quotes (six minutes, alone)
+	./scripts/bench.sh
 
 clean: ## remove what was built
 	rm -rf bin

@@ -59,12 +59,15 @@ func untilClaim(b *testing.B, board *client.Board) {
 
 func resident(b *testing.B, server *testserver.Server, when string) {
 	b.Helper()
-	all, _ := testserver.Resident(b, server.PID())
-	b.ReportMetric(float64(all)/(1<<20), "MiB/host-"+when)
+	report := func(who string, pid int) {
+		m := testserver.MemoryOf(b, pid)
+		b.ReportMetric(float64(m.Resident)/(1<<20), "MiB/"+who+"-"+when)
+		b.ReportMetric(float64(m.Peak)/(1<<20), "MiB/"+who+"-"+when+"-peak")
+		b.ReportMetric(float64(m.Anonymous)/(1<<20), "MiB/"+who+"-"+when+"-anonymous")
+	}
+	report("host", server.PID())
 	for _, pid := range server.Drivers() {
-		all, anonymous := testserver.Resident(b, pid)
-		b.ReportMetric(float64(all)/(1<<20), "MiB/driver-"+when)
-		b.ReportMetric(float64(anonymous)/(1<<20), "MiB/driver-anonymous-"+when)
+		report("driver", pid)
 	}
 }
 

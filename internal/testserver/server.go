@@ -176,25 +176,34 @@ func stat(pid int) []string {
 	return strings.Fields(string(rest))
 }
 
-// Resident returns the bytes that a process has in memory: all, and of these the
-// ones that belong to no file (which the kernel cannot drop).
-func Resident(t testing.TB, pid int) (all, anonymous int64) {
+// Memory is what a process has in memory, in bytes.
+type Memory struct {
+	Resident  int64 // now
+	Anonymous int64 // of that, what belongs to no file, so that the kernel cannot drop it
+	Peak      int64 // the most it ever had
+}
+
+// MemoryOf returns what a process has in memory.
+func MemoryOf(t testing.TB, pid int) Memory {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		t.Fatal(err)
 	}
+	var m Memory
 	for line := range strings.Lines(string(text)) {
 		name, value, _ := strings.Cut(line, ":")
 		kilobytes, _ := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
 		switch name {
 		case "VmRSS":
-			all = kilobytes << 10
+			m.Resident = kilobytes << 10
 		case "RssAnon":
-			anonymous = kilobytes << 10
+			m.Anonymous = kilobytes << 10
+		case "VmHWM":
+			m.Peak = kilobytes << 10
 		}
 	}
-	return all, anonymous
+	return m
 }
 
 // Stages returns the processor time of the server and of its drivers apart.
