@@ -71,7 +71,7 @@ var outside = map[string]owner{
 	"github.com/planetscale/vtprotobuf":   {packages: []string{"sdk/plugin", "sdk/plugin/internal/...", "sdk/boardd/v1"}, why: "generated code of the two wire formats"},
 	"github.com/prometheus/client_golang": {packages: []string{"host/api"}, why: "metrics"},
 	"github.com/spf13/cobra":              {packages: []string{"cmd/boardd"}, why: "the command line"},
-	"github.com/spf13/pflag":             {packages: []string{"cmd/boardd"}, why: "the flags of cobra"},
+	"github.com/spf13/pflag":              {packages: []string{"cmd/boardd"}, why: "the flags of cobra"},
 	"github.com/tidwall/btree":            {packages: []string{"host/index"}, why: "the claim order"},
 	"github.com/zclconf/go-cty":           {packages: []string{"host/config"}, why: "the values of HCL"},
 	"go.etcd.io/bbolt":                    {packages: []string{"plugins/embedded"}, why: "the embedded store"},
