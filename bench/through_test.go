@@ -58,7 +58,7 @@ func stagesNow(server *testserver.Server) stages {
 	return stages{ownCPU(), host, driver}
 }
 
-func (s stages) sum() time.Duration { return s.client + s.host + s.driver }
+func (before stages) sum() time.Duration { return before.client + before.host + before.driver }
 
 // report gives microseconds of each stage per unit, and returns the sum of all
 // stages for all n units.
