@@ -1,19 +1,43 @@
 // Package nearest finds the name that somebody probably meant.
 package nearest
 
-import "github.com/agext/levenshtein"
+import (
+	"unicode/utf8"
+
+	"github.com/agext/levenshtein"
+)
 
 // Name returns the one of names that is most like got, or "" if none is alike
 // enough to be worth suggesting.
 func Name(got string, names []string) string {
 	best, score := "", 0.6 // below this a suggestion confuses more than it helps
 	for _, name := range names {
-		if s := levenshtein.Similarity(got, name, nil); s > score {
+		if s := alike(got, name); s > score {
 			best, score = name, s
 		}
 	}
 	return best
 }
+
+// alike returns how much of two words is the same, from 0 to 1. Two neighbours
+// that changed places are one mistake; the distance of Levenshtein counts two.
+func alike(got, name string) float64 {
+	best := levenshtein.Similarity(got, name, nil)
+	letters := []rune(got)
+	if len(letters) > maxSwap {
+		return best
+	}
+	for i := 1; i < len(letters); i++ {
+		letters[i-1], letters[i] = letters[i], letters[i-1]
+		one := 1 / float64(max(len(letters), utf8.RuneCountInString(name))) // the price of the swap itself
+		best = max(best, levenshtein.Similarity(string(letters), name, nil)-one)
+		letters[i-1], letters[i] = letters[i], letters[i-1]
+	}
+	return best
+}
+
+// maxSwap is the longest word, in letters, of which every swap is tried.
+const maxSwap = 32
 
 // Hint returns ` (did you mean "x"?)` for the nearest name, or "".
 func Hint(got string, names []string) string {
