@@ -3,7 +3,9 @@ package driver
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -67,7 +69,11 @@ func (s Schema) Check(settings []byte) []*SettingError {
 	decoder := json.NewDecoder(bytes.NewReader(settings))
 	decoder.UseNumber()
 	var object map[string]any
-	if err := decoder.Decode(&object); err != nil {
+	err := decoder.Decode(&object)
+	if _, more := decoder.Token(); err == nil && more != io.EOF {
+		err = errors.New("something follows it")
+	}
+	if err != nil {
 		return []*SettingError{{Problem: "the settings are not a JSON object: " + err.Error()}}
 	}
 	problems := checkObject(nil, s.Fields, object)
@@ -116,6 +122,9 @@ func checkValue(path []string, f Field, value any) []*SettingError {
 			return wrong("want a string")
 		}
 		if len(f.Values) > 0 && !slices.Contains(f.Values, text) {
+			if f.Secret {
+				return wrong("this is none of the values that are allowed")
+			}
 			return wrong("want one of %s, got %q%s", strings.Join(f.Values, ", "), text, nearest.Hint(text, f.Values))
 		}
 	case Integer:
@@ -124,6 +133,9 @@ func checkValue(path []string, f Field, value any) []*SettingError {
 			return wrong("want a whole number")
 		}
 		if _, err := number.Int64(); err != nil {
+			if f.Secret {
+				return wrong("want a whole number")
+			}
 			return wrong("want a whole number, got %s", number)
 		}
 	case Boolean:
@@ -136,6 +148,9 @@ func checkValue(path []string, f Field, value any) []*SettingError {
 			return wrong(`want a duration such as "30s"`)
 		}
 		if d, err := time.ParseDuration(text); err != nil || d < 0 {
+			if f.Secret {
+				return wrong(`want a duration such as "30s"`)
+			}
 			return wrong(`want a duration such as "30s", got %q`, text)
 		}
 	case StringList:
