@@ -8,6 +8,8 @@ set -euo pipefail
 needs='
 gcc                gcc --version
 protobuf-compiler  protoc --version
+curl               curl --version
+procps             pgrep --version
 python3            /usr/bin/python3 --version
 python3-grpcio     /usr/bin/python3 -c "import grpc"
 python3-protobuf   /usr/bin/python3 -c "import google.protobuf"
