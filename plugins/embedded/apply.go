@@ -69,8 +69,9 @@ func opVolume(op *driver.Op) int {
 func (s *Store) applyPart(ctx context.Context, b *board, ops []driver.Op, volume int) []driver.Result {
 	results := make([]driver.Result, len(ops))
 	checked := make([]error, len(ops))
+	can := capabilities()
 	for i := range ops {
-		checked[i] = checkOp(&ops[i])
+		checked[i] = checkOp(&ops[i], can)
 	}
 	err := s.committer.do(ctx, len(ops), volume, func(t *txn) error {
 		if b.dropped.Load() || slices.Contains(t.dropped, b) {

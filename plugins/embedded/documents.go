@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"strings"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -79,11 +78,7 @@ func findDocument(bucket *bbolt.Bucket, space driver.Space, name string, now tim
 	if doc, err = decodeDocument(key, value, name); err != nil {
 		return doc, false, badDocument(name, err)
 	}
-	return doc, !expired(&doc, now), nil
-}
-
-func expired(doc *driver.Document, now time.Time) bool {
-	return !doc.Expires.IsZero() && !now.Before(doc.Expires)
+	return doc, !doc.Expired(now), nil
 }
 
 // Get returns a document.
@@ -195,7 +190,7 @@ func listDocuments(tx *bbolt.Tx, space driver.Space, after string, limit int, no
 		if err != nil {
 			return nil, badDocument(name, err)
 		}
-		if expired(&doc, now) {
+		if doc.Expired(now) {
 			continue
 		}
 		if list = append(list, doc); limit > 0 && len(list) == limit {
@@ -243,7 +238,7 @@ func (d *documents) sweep(t *txn) error {
 		}
 		at := bytes.Clone(key)
 		doc, err := decodeDocument(at, value, "")
-		if e, ok := splitDocumentKey(at); ok && err == nil && expired(&doc, t.at.steady) {
+		if e, ok := splitDocumentKey(at); ok && err == nil && doc.Expired(t.at.steady) {
 			t.edited = append(t.edited, e)
 			if err := bucket.Delete(at); err != nil {
 				return err
@@ -294,22 +289,22 @@ func (d *documents) checkChange(ctx context.Context, space driver.Space, name st
 }
 
 func checkDocument(ctx context.Context, space driver.Space, name string) error {
-	const most = 1024 // bytes of a document's name
+	if err := driver.CheckDocument(space, name); err != nil {
+		return err
+	}
 	switch {
-	case space.Name == "" || len(space.Name) > maxAttachmentName || strings.ContainsFunc(space.Name, notInSpace):
-		return job.Errorf(job.Invalid, "the space's name %.140q is not 1 to %d of a-z 0-9 . _ -", space.Name, maxAttachmentName)
+	case len(space.Name) > maxSpaceName:
+		return job.Errorf(job.Invalid, "the space's name has %d bytes: want at most %d", len(space.Name), maxSpaceName)
 	case len(space.Board) > driver.MaxBoardName:
-		return job.Errorf(job.Invalid, "a board's name has at most %d bytes, this one %d", driver.MaxBoardName, len(space.Board))
-	case name == "" || len(name) > most:
-		return job.Errorf(job.Invalid, "a document's name has 1 to %d bytes, this one %d", most, len(name))
+		return job.Errorf(job.Invalid, "the board's name has %d bytes: want at most %d", len(space.Board), driver.MaxBoardName)
+	case len(name) > maxDocumentName:
+		return job.Errorf(job.Invalid, "the document's name has %d bytes: want at most %d", len(name), maxDocumentName)
 	}
 	if err := ctx.Err(); err != nil {
 		return &job.Error{Kind: job.Interrupted, Err: err}
 	}
 	return nil
 }
-
-func notInSpace(r rune) bool { return r == '/' || notInName(r) }
 
 func noDocument(name string) error { return job.Errorf(job.NotFound, "there is no document %q", name) }
 

@@ -106,7 +106,7 @@ func (v *boardTx) endedOf(op *driver.Op, j *jobRecord) (*endedRecord, error) {
 		posting: j.posting, version: j.version, at: v.at.wall.UnixNano(), outcome: outcomeOf(op.Ending),
 		must: op.Must, request: op.Request, position: j.position, status: j.status,
 	}
-	if byToken(op) {
+	if op.Must.ByToken() {
 		e.token = op.Token
 	}
 	if op.Ending == nil || op.Ending.Keep <= 0 {

@@ -16,9 +16,6 @@ func (v *boardTx) refuse(s *subject, kind job.Kind, format string, args ...any) 
 	return r
 }
 
-// byToken reports whether an op is recognised by its token.
-func byToken(op *driver.Op) bool { return op.Must == driver.HeldByToken || op.Must == driver.Lapsed }
-
 // traceOf returns what an op is recognised by, so that its retry is answered as
 // it was; false: by nothing. An ending goes by its token, all else by its
 // request. The answer to a claim goes by the request alone.
@@ -34,7 +31,7 @@ func traceOf(op *driver.Op) (key [16]byte, ok bool) {
 
 // endsByToken reports whether the op ends a claim and is recognised by its
 // token.
-func endsByToken(op *driver.Op) bool { return byToken(op) && op.Kind != driver.Update }
+func endsByToken(op *driver.Op) bool { return op.Must.ByToken() && op.Kind != driver.Update }
 
 // mix makes one key of two. What is found under it says for itself whether it
 // is meant.

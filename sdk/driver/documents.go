@@ -30,6 +30,12 @@ type Document struct {
 	Expires time.Time // zero: never; the store may take it away from then on
 }
 
+// Expired reports whether the document is there no more at a time of the
+// store's wall clock.
+func (d *Document) Expired(now time.Time) bool {
+	return !d.Expires.IsZero() && !now.Before(d.Expires)
+}
+
 // MaxDocument is the size that every store takes, in bytes; one that cannot
 // hold as much in one piece cuts it up and writes the head last.
 const MaxDocument = 8 << 20

@@ -70,7 +70,7 @@ type Driver interface {
 	// or with its outcome declared unknown.
 	//
 	// What exceeds BoardStatus.Capabilities or makes no sense on any board is
-	// Invalid, with a message that says what would be right.
+	// Invalid, with a message that says what would be right. Op.Check finds it.
 	Apply(ctx context.Context, board string, ops []Op) []Result
 
 	// Read returns the named jobs as they stand, in the order asked for, with

@@ -9,7 +9,7 @@ import (
 )
 
 func (b *board) apply(op *driver.Op) driver.Result {
-	if err := check(op); err != nil {
+	if err := op.Check(b.capabilities); err != nil {
 		return driver.Failed(err)
 	}
 	b.mu.Lock()
@@ -74,7 +74,7 @@ func (b *board) refuse(op *driver.Op, now time.Time, kind job.Kind, message stri
 // trashed, or nil.
 func (b *board) permit(op *driver.Op, e *entry, now time.Time) *driver.Result {
 	if e == nil {
-		if p := b.ended[op.Job]; p != nil && needsToken(op) && p.token == op.Token {
+		if p := b.ended[op.Job]; p != nil && op.Must.ByToken() && p.token == op.Token {
 			return b.refuse(op, now, job.LeaseLost, "the claim of this token ended the job in another way")
 		}
 		return b.refuse(op, now, job.NotFound, "there is no such job on the board")
@@ -124,11 +124,6 @@ func (b *board) permitClaim(op *driver.Op, e *entry, now time.Time) *driver.Resu
 	case driver.Whatever:
 	}
 	return nil
-}
-
-// needsToken reports whether the op is recognised by its token.
-func needsToken(op *driver.Op) bool {
-	return op.Must == driver.HeldByToken || op.Must == driver.Lapsed
 }
 
 func (b *board) post(op *driver.Op, now time.Time) driver.Result {

@@ -15,6 +15,8 @@ import (
 type board struct {
 	dropped chan struct{} // closed when the board is no more
 
+	capabilities driver.Capabilities
+
 	mu         sync.Mutex
 	spec       driver.BoardSpec
 	generation uint64
@@ -51,7 +53,7 @@ type holder struct {
 
 func newBoard() *board {
 	return &board{
-		dropped: make(chan struct{}), generation: 1,
+		dropped: make(chan struct{}), generation: 1, capabilities: driver.CapabilityAll(),
 		jobs: map[job.ID]*entry{}, ended: map[job.ID]*past{}, limits: map[string]int64{},
 		past: newMemory(), events: log{changed: make(chan struct{})},
 	}
@@ -69,7 +71,7 @@ func (b *board) open(spec driver.BoardSpec, events int, id [8]byte) driver.Board
 	}
 	b.spec, b.events.max = spec, max(events, 1)
 	status := driver.BoardStatus{
-		Position: b.position, Durability: driver.Volatile, Capabilities: driver.CapabilityAll(), Window: spec.Window,
+		Position: b.position, Durability: driver.Volatile, Capabilities: b.capabilities, Window: spec.Window,
 	}
 	if b.lost(spec.Memory, id) {
 		b.generation = max(b.generation, binary.BigEndian.Uint64(spec.Memory[8:])) + 1

@@ -44,15 +44,11 @@ func (d *documents) Get(ctx context.Context, space driver.Space, name string) (d
 // get returns a document that has not expired.
 func (d *documents) get(at place, now time.Time) (driver.Document, bool) {
 	doc, ok := d.docs[at]
-	if ok && expired(doc, now) {
+	if ok && doc.Expired(now) {
 		delete(d.docs, at)
 		return driver.Document{}, false
 	}
 	return doc, ok
-}
-
-func expired(doc driver.Document, now time.Time) bool {
-	return !doc.Expires.IsZero() && !now.Before(doc.Expires)
 }
 
 func (d *documents) Put(ctx context.Context, space driver.Space, doc driver.Document, ifVersion uint64) (uint64, error) {
@@ -60,7 +56,7 @@ func (d *documents) Put(ctx context.Context, space driver.Space, doc driver.Docu
 		return 0, err
 	}
 	if len(doc.Data) > driver.MaxDocument {
-		return 0, tooLarge("document "+doc.Name, len(doc.Data), driver.MaxDocument)
+		return 0, job.Errorf(job.Invalid, "document %q has %d bytes: want at most %d", doc.Name, len(doc.Data), driver.MaxDocument)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -96,7 +92,7 @@ func (d *documents) Delete(ctx context.Context, space driver.Space, name string,
 }
 
 func (d *documents) List(ctx context.Context, space driver.Space, after string, limit int) ([]driver.Document, error) {
-	if err := checkDocument(ctx, space, "any"); err != nil {
+	if err := checkSpace(ctx, space); err != nil {
 		return nil, err
 	}
 	list, _ := d.list(space)
@@ -114,7 +110,7 @@ func (d *documents) list(space driver.Space) ([]driver.Document, <-chan struct{}
 	now := time.Now()
 	var list []driver.Document
 	for at, doc := range d.docs {
-		if at.space == space && !expired(doc, now) {
+		if at.space == space && !doc.Expired(now) {
 			list = append(list, doc)
 		}
 	}
@@ -124,7 +120,7 @@ func (d *documents) list(space driver.Space) ([]driver.Document, <-chan struct{}
 
 func (d *documents) Watch(ctx context.Context, space driver.Space) iter.Seq2[driver.DocumentChange, error] {
 	return func(yield func(driver.DocumentChange, error) bool) {
-		err := checkDocument(ctx, space, "any")
+		err := checkSpace(ctx, space)
 		sent := map[string]uint64{}
 		for synced := false; err == nil; synced = true {
 			list, changed := d.list(space)
@@ -222,17 +218,19 @@ func (d *documents) checkChange(ctx context.Context, space driver.Space, name st
 	return nil
 }
 
-func checkDocument(ctx context.Context, space driver.Space, name string) error {
-	if space.Name == "" || strings.ContainsFunc(space.Name, notInSpace) {
-		return job.Errorf(job.Invalid, "the space is named %q: want a name of [a-z0-9._-]", space.Name)
-	}
-	if name == "" {
-		return job.Errorf(job.Invalid, "the document has no name")
+func checkSpace(ctx context.Context, space driver.Space) error {
+	if err := space.Check(); err != nil {
+		return err
 	}
 	return ended(ctx)
 }
 
-func notInSpace(r rune) bool { return r == '/' || notInName(r) }
+func checkDocument(ctx context.Context, space driver.Space, name string) error {
+	if err := driver.CheckDocument(space, name); err != nil {
+		return err
+	}
+	return ended(ctx)
+}
 
 func noDocument(name string) error {
 	return job.Errorf(job.NotFound, "there is no document %q", name)

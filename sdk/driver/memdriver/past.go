@@ -70,7 +70,7 @@ func keyOf(op *driver.Op) (stampKey, bool) {
 	return stampKey{op.Job, op.Request}, op.Request != [16]byte{}
 }
 
-func endsByToken(op *driver.Op) bool { return needsToken(op) && op.Kind != driver.Update }
+func endsByToken(op *driver.Op) bool { return op.Must.ByToken() && op.Kind != driver.Update }
 
 // repeat answers an op that was done before.
 func (m *memory) repeat(op *driver.Op) (driver.Result, bool) {
@@ -202,7 +202,7 @@ func (b *board) remove(op *driver.Op, e *entry, now time.Time) driver.Result {
 	r := b.changed(op, e, now, owner)
 	p := &past{record: e.record, tombstone: true}
 	p.record.NotBefore, p.record.Held = time.Time{}, false
-	if needsToken(op) {
+	if op.Must.ByToken() {
 		p.token = op.Token
 	}
 	b.ended[op.Job] = p

@@ -207,7 +207,7 @@ func (d *documents) save(board string) ([]savedDocument, uint64) {
 	defer d.mu.Unlock()
 	var list []savedDocument
 	for at, doc := range d.docs {
-		if at.space.Board == board && !expired(doc, time.Now()) {
+		if at.space.Board == board && !doc.Expired(time.Now()) {
 			list = append(list, savedDocument{at.space, doc})
 		}
 	}

@@ -1,0 +1,214 @@
+package driver
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// maxAttachmentName is the longest name of an attached record, in bytes.
+const maxAttachmentName = 128
+
+// Check refuses, as Invalid, an op that no state of a board with these
+// capabilities could make right. A driver calls it before it looks at the
+// store, and adds what its store alone cannot take.
+func (op *Op) Check(c Capabilities) error {
+	switch {
+	case op.Kind < Post || op.Kind > Purge:
+		return job.Errorf(job.Invalid, "there is no op of kind %d: want %d to %d", op.Kind, Post, Purge)
+	case op.Must > Free:
+		return job.Errorf(job.Invalid, "there is no precondition %d: want at most %d", op.Must, Free)
+	case op.Kind != Post && op.Kind != Claim && op.Job == (job.ID{}):
+		return job.Errorf(job.Invalid, "the op names no job: want a uuid that is not all zeros")
+	case op.Must.ByToken() && op.Token.IsZero():
+		return job.Errorf(job.Invalid, "the op has no token: want that of the claim")
+	case op.Must == HeldByOwner && op.Owner == "":
+		return job.Errorf(job.Invalid, "the op has no owner: want that of the claim")
+	case len(op.Reason) > job.MaxReason:
+		return tooLarge("the reason", len(op.Reason), job.MaxReason)
+	}
+	if err := checkStatus(op.Status, c); err != nil {
+		return err
+	}
+	if err := checkAttachments(op.Attach, c); err != nil {
+		return err
+	}
+	if err := op.Hold.check(); err != nil {
+		return err
+	}
+	return op.checkKind(c)
+}
+
+// ByToken reports whether the precondition names a claim by its token.
+func (m Must) ByToken() bool { return m == HeldByToken || m == Lapsed }
+
+func (op *Op) checkKind(c Capabilities) error {
+	switch op.Kind {
+	case Post:
+		return op.checkPost(c)
+	case Claim:
+		return op.checkClaim(c)
+	case Extend:
+		return op.checkExtend()
+	case Restore, Purge:
+		if op.Must != Whatever {
+			return job.Errorf(job.Invalid, "the job is off the board, where nobody claims it: want no precondition on a claim, got %d", op.Must)
+		}
+	case Remove:
+		return op.Ending.check(c)
+	case Update, Release, SetAside:
+	}
+	return nil
+}
+
+func (op *Op) checkPost(c Capabilities) error {
+	p := op.Posting
+	switch {
+	case p == nil:
+		return job.Errorf(job.Invalid, "the post has no posting")
+	case p.ID == (job.ID{}):
+		return job.Errorf(job.Invalid, "the posting names no job: want a uuid that is not all zeros")
+	case op.Job != (job.ID{}) && op.Job != p.ID:
+		return job.Errorf(job.Invalid, "the op is for job %v and its posting for %v: want the same, or none in the op", op.Job, p.ID)
+	case !slices.Contains(c.Encodings, p.Encoding.String()):
+		return job.Errorf(job.Invalid, "details in encoding %v are not kept here: want %s", p.Encoding, strings.Join(c.Encodings, " or "))
+	case len(p.Details) > c.MaxDetails:
+		return tooLarge("details", len(p.Details), c.MaxDetails)
+	case len(p.Extra) > c.MaxRecord:
+		return tooLarge("the posting's extra fields", len(p.Extra), c.MaxRecord)
+	}
+	return checkLimits(op.Limits, c)
+}
+
+func (op *Op) checkClaim(c Capabilities) error {
+	spec := op.Claim
+	switch {
+	case spec == nil || spec.Owner == "":
+		return job.Errorf(job.Invalid, "the claim has no owner")
+	case spec.Count < 1:
+		return job.Errorf(job.Invalid, "the claim asks for %d jobs: want at least 1", spec.Count)
+	case len(spec.Candidates) > c.MaxCandidates:
+		return job.Errorf(job.Invalid, "the claim has %d candidates: want at most %d", len(spec.Candidates), c.MaxCandidates)
+	case spec.Remember && op.Request == [16]byte{}:
+		return job.Errorf(job.Invalid, "the claim's answer is to be remembered: want a request to remember it by")
+	}
+	for i := range spec.Candidates {
+		candidate := &spec.Candidates[i]
+		if candidate.Job == (job.ID{}) || candidate.Nonce == [16]byte{} {
+			return job.Errorf(job.Invalid, "candidate %d: want a uuid and a nonce that are not all zeros", i+1)
+		}
+		if err := checkStatus(candidate.Status, c); err != nil {
+			return err
+		}
+		if err := checkLimits(candidate.Limits, c); err != nil {
+			return err
+		}
+	}
+	if spec.Lease < job.MinLease && !spec.NoExpiry {
+		return job.Errorf(job.Invalid, "the claim's lease is %v: want at least %v, or no expiry", spec.Lease, job.MinLease)
+	}
+	return nil
+}
+
+func (op *Op) checkExtend() error {
+	switch {
+	case op.Must != HeldByToken && op.Must != HeldByOwner:
+		return job.Errorf(job.Invalid, "a lease is extended with precondition %d: want the claim's token or owner", op.Must)
+	case op.Status != nil || op.Attach != nil || op.Hold != nil:
+		return job.Errorf(job.Invalid, "an extension changes the lease only: want no status, attached record or hold")
+	case op.Lease < job.MinLease && !op.NoExpiry:
+		return job.Errorf(job.Invalid, "the extension's lease is %v: want at least %v, or no expiry", op.Lease, job.MinLease)
+	}
+	return nil
+}
+
+func (e *Ending) check(c Capabilities) error {
+	switch {
+	case e == nil:
+		return nil
+	case e.Outcome != job.Consumed && e.Outcome != job.Canceled && e.Outcome != job.Failed:
+		return job.Errorf(job.Invalid, "a job cannot end as %v: want %v, %v or %v", e.Outcome, job.Consumed, job.Canceled, job.Failed)
+	case e.Keep < 0:
+		return job.Errorf(job.Invalid, "the final record is to be kept for %v: want 0 or more", e.Keep)
+	case len(e.Data) > c.MaxRecord:
+		return tooLarge("the final record", len(e.Data), c.MaxRecord)
+	}
+	return nil
+}
+
+func (h *Hold) check() error {
+	if h == nil {
+		return nil
+	}
+	until := !h.Until.IsZero()
+	if h.For < 0 || h.Always && h.For != 0 || h.Always && until || h.For != 0 && until {
+		return job.Errorf(job.Invalid, "the hold is of two sorts, or negative: want one of until a time, for a time, always, or none")
+	}
+	return nil
+}
+
+func checkStatus(status *[]byte, c Capabilities) error {
+	if status != nil && len(*status) > c.MaxRecord {
+		return tooLarge("the status record", len(*status), c.MaxRecord)
+	}
+	return nil
+}
+
+func checkAttachments(list []Attachment, c Capabilities) error {
+	if len(list) > 0 && !c.Attachments {
+		return job.Errorf(job.Invalid, "attached records are not kept here: want none, got %d", len(list))
+	}
+	for i := range list {
+		a := &list[i]
+		if a.Name == "" || len(a.Name) > maxAttachmentName || strings.ContainsFunc(a.Name, notInName) {
+			return job.Errorf(job.Invalid, "attached record %.140q: want a name of 1 to %d of [a-z0-9/._-]", a.Name, maxAttachmentName)
+		}
+		if len(a.Data) > c.MaxRecord {
+			return tooLarge("the attached record "+a.Name, len(a.Data), c.MaxRecord)
+		}
+	}
+	return nil
+}
+
+func checkLimits(list []Limit, c Capabilities) error {
+	if len(list) > 0 && !c.Limits {
+		return job.Errorf(job.Invalid, "limits are not counted here: want none, got %d", len(list))
+	}
+	for i := range list {
+		if l := &list[i]; l.Key == "" || l.Weight < 0 {
+			return job.Errorf(job.Invalid, "limit %.80q has weight %d: want a key and a weight of 0 or more", l.Key, l.Weight)
+		}
+	}
+	return nil
+}
+
+// Check refuses, as Invalid, a space whose name no store takes.
+func (s Space) Check() error {
+	if s.Name == "" || strings.ContainsFunc(s.Name, notInSpace) {
+		return job.Errorf(job.Invalid, "the space is named %.140q: want a name of [a-z0-9._-]", s.Name)
+	}
+	return nil
+}
+
+// CheckDocument refuses, as Invalid, a space or a document's name that no store
+// takes.
+func CheckDocument(space Space, name string) error {
+	if err := space.Check(); err != nil {
+		return err
+	}
+	if name == "" {
+		return job.Errorf(job.Invalid, "the document in space %q has no name", space.Name)
+	}
+	return nil
+}
+
+func notInSpace(r rune) bool { return r == '/' || notInName(r) }
+
+func notInName(r rune) bool {
+	return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '/' && r != '.' && r != '_' && r != '-'
+}
+
+func tooLarge(what string, got, most int) error {
+	return job.Errorf(job.Invalid, "there are %d bytes of %s: want at most %d", got, what, most)
+}
