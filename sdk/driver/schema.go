@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -112,65 +113,76 @@ func checkObject(path []string, fields []Field, object map[string]any) []*Settin
 }
 
 func checkValue(path []string, f Field, value any) []*SettingError {
-	wrong := func(format string, args ...any) []*SettingError {
-		return []*SettingError{{Path: path, Problem: fmt.Sprintf(format, args...)}}
+	if object, ok := value.(map[string]any); ok && f.Type == Object {
+		return checkObject(path, f.Fields, object)
 	}
+	if problem := f.problem(value); problem != "" {
+		return []*SettingError{{Path: path, Problem: problem}}
+	}
+	return nil
+}
+
+// problem says what is wrong with a value, or nothing. It does not show what
+// was given for a secret.
+func (f Field) problem(value any) string {
 	switch f.Type {
 	case String:
-		text, ok := value.(string)
-		if !ok {
-			return wrong("want a string")
-		}
-		if len(f.Values) > 0 && !slices.Contains(f.Values, text) {
-			if f.Secret {
-				return wrong("this is none of the values that are allowed")
-			}
-			return wrong("want one of %s, got %q%s", strings.Join(f.Values, ", "), text, nearest.Hint(text, f.Values))
-		}
+		return f.problemOfText(value)
 	case Integer:
 		number, ok := value.(json.Number)
-		if !ok {
-			return wrong("want a whole number")
-		}
 		if _, err := number.Int64(); err != nil {
-			if f.Secret {
-				return wrong("want a whole number")
-			}
-			return wrong("want a whole number, got %s", number)
+			return f.want("a whole number", number.String(), ok)
 		}
 	case Boolean:
 		if _, ok := value.(bool); !ok {
-			return wrong("want true or false")
+			return "want true or false"
 		}
 	case Duration:
 		text, ok := value.(string)
-		if !ok {
-			return wrong(`want a duration such as "30s"`)
-		}
-		if d, err := time.ParseDuration(text); err != nil || d < 0 {
-			if f.Secret {
-				return wrong(`want a duration such as "30s"`)
-			}
-			return wrong(`want a duration such as "30s", got %q`, text)
+		if d, err := time.ParseDuration(text); !ok || err != nil || d < 0 {
+			return f.want(`a duration such as "30s"`, strconv.Quote(text), ok)
 		}
 	case StringList:
-		list, ok := value.([]any)
-		if !ok {
-			return wrong("want a list of strings")
-		}
-		for i, item := range list {
-			if _, ok := item.(string); !ok {
-				return wrong("item %d: want a string", i+1)
-			}
-		}
+		return problemOfList(value)
 	case Object:
-		object, ok := value.(map[string]any)
-		if !ok {
-			return wrong("want an object { ... }")
-		}
-		return checkObject(path, f.Fields, object)
+		return "want an object { ... }"
 	default:
-		return wrong("the driver declares the unknown type %q", f.Type)
+		return fmt.Sprintf("the driver declares the unknown type %q", f.Type)
 	}
-	return nil
+	return ""
+}
+
+func (f Field) problemOfText(value any) string {
+	text, ok := value.(string)
+	switch {
+	case !ok:
+		return "want a string"
+	case len(f.Values) == 0 || slices.Contains(f.Values, text):
+		return ""
+	case f.Secret:
+		return "this is none of the values that are allowed"
+	}
+	return fmt.Sprintf("want one of %s, got %q%s", strings.Join(f.Values, ", "), text, nearest.Hint(text, f.Values))
+}
+
+// want names what would be right, and what was given if it is of the right type
+// at least.
+func (f Field) want(what, given string, typed bool) string {
+	if !typed || f.Secret {
+		return "want " + what
+	}
+	return "want " + what + ", got " + given
+}
+
+func problemOfList(value any) string {
+	list, ok := value.([]any)
+	if !ok {
+		return "want a list of strings"
+	}
+	for i, item := range list {
+		if _, ok := item.(string); !ok {
+			return fmt.Sprintf("item %d: want a string", i+1)
+		}
+	}
+	return ""
 }
