@@ -2,6 +2,7 @@ package api
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -10,58 +11,60 @@ import (
 	"github.com/boardd/boardd/sdk/nearest"
 )
 
-// selection is the fields of a job that a caller asked for; nil is all of them.
-type selection map[protoreflect.FieldNumber]bool
+// selection is the names of the fields of a job that a caller asked for, written
+// as in JSON; nil is all of them.
+type selection []string
 
-// selectFields reads the names of fields, written as in JSON.
-func selectFields(names []string) (selection, error) {
-	if len(names) == 0 {
-		return nil, nil
-	}
+// jobFields are the names that a caller may ask for.
+var jobFields = func() []string {
+	var names []string
 	fields := (*boarddv1.Job)(nil).ProtoReflect().Descriptor().Fields()
-	if len(names) > fields.Len() {
-		return nil, invalid("fields", "there are %d names, and a job has only %d fields", len(names), fields.Len())
-	}
-	s := selection{fields.ByName("uuid").Number(): true}
-	for i, name := range names {
-		field := fields.ByJSONName(name)
-		if field == nil {
-			return nil, invalid(fmt.Sprintf("fields[%d]", i), "a job has no field %q%s", clip(name), fieldHint(fields, name))
+	for i := range fields.Len() {
+		if fields.Get(i).Name() != "given_fields" {
+			names = append(names, fields.Get(i).JSONName())
 		}
-		s[field.Number()] = true
 	}
-	return s, nil
+	return names
+}()
+
+// selectFields reads the names of fields.
+func selectFields(names []string) (selection, error) {
+	if len(names) > len(jobFields) {
+		return nil, invalid("fields", "there are %d names, and a job has only %d fields", len(names), len(jobFields))
+	}
+	for i, name := range names {
+		if !slices.Contains(jobFields, name) {
+			return nil, invalid(fmt.Sprintf("fields[%d]", i), "a job has no field %q%s", clip(name), fieldHint(name))
+		}
+	}
+	return names, nil
 }
 
-func fieldHint(fields protoreflect.FieldDescriptors, name string) string {
+func fieldHint(name string) string {
 	name, _, _ = strings.Cut(name, ".")
 	if len(name) > 64 {
 		return ""
 	}
-	all := make([]string, fields.Len())
-	for i := range all {
-		all[i] = fields.Get(i).JSONName()
-	}
-	return nearest.Hint(name, all)
+	return nearest.Hint(name, jobFields)
 }
 
 // details reports whether the details are among the fields, in whichever form.
 func (s selection) details() bool {
-	fields := (*boarddv1.Job)(nil).ProtoReflect().Descriptor().Fields()
-	return s == nil || s[fields.ByName("details").Number()] || s[fields.ByName("details_raw").Number()]
+	return len(s) == 0 || slices.Contains(s, "details") || slices.Contains(s, "detailsRaw")
 }
 
-// apply empties the fields that were not asked for.
+// apply empties the fields that were not asked for, and says which were.
 func (s selection) apply(j *boarddv1.Job) *boarddv1.Job {
-	if s == nil || j == nil {
+	if len(s) == 0 || j == nil {
 		return j
 	}
 	m := j.ProtoReflect()
 	m.Range(func(field protoreflect.FieldDescriptor, _ protoreflect.Value) bool {
-		if !s[field.Number()] {
+		if !slices.Contains(s, field.JSONName()) {
 			m.Clear(field)
 		}
 		return true
 	})
+	j.GivenFields = s
 	return j
 }

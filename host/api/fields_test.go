@@ -22,7 +22,10 @@ func wrongTypes(m protoreflect.MessageDescriptor, seen map[protoreflect.FullName
 	for i := range m.Fields().Len() {
 		f := m.Fields().Get(i)
 		name, value := f.JSONName(), wrongValue(f)
-		switch {
+		switch only, _ := proto.GetExtension(f.Options(), boarddv1.E_Only).(bool); {
+		case only: // JSON has no such field
+			wrong[name] = `{"` + name + `":["uuid"]}`
+			continue
 		case f.IsMap():
 			wrong[name+`["k"]`] = `{"` + name + `":{"k":` + wrongValue(f.MapValue()) + `}}`
 			wrong[name] = `{"` + name + `":[]}`

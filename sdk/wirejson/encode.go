@@ -24,8 +24,12 @@ func (e *encoder) errorf(format string, args ...any) error {
 func (e *encoder) message(p *plan, m protoreflect.Message) error {
 	e.buf = append(e.buf, '{')
 	first := true
+	var given protoreflect.List
+	if p.only != nil {
+		given = m.Get(p.only.desc).List()
+	}
 	for _, f := range p.fields {
-		if f.presence && !m.Has(f.desc) {
+		if f.presence && !m.Has(f.desc) || !isGiven(given, f.name) {
 			continue
 		}
 		if !first {
@@ -41,6 +45,20 @@ func (e *encoder) message(p *plan, m protoreflect.Message) error {
 	}
 	e.buf = append(e.buf, '}')
 	return nil
+}
+
+// isGiven reports whether a field is to be written: where no list says which
+// are given, all are.
+func isGiven(given protoreflect.List, name string) bool {
+	if given == nil || given.Len() == 0 {
+		return true
+	}
+	for i := range given.Len() {
+		if given.Get(i).String() == name {
+			return true
+		}
+	}
+	return false
 }
 
 func (e *encoder) field(f *field, v protoreflect.Value) error {

@@ -36,6 +36,7 @@ type plan struct {
 	fields []*field // by number
 	byName map[string]*field
 	names  []string // sorted
+	only   *field   // the list of the fields that are given, not itself one of them; nil if there is none
 }
 
 // field is one field of a plan. For a map, the forms are those of its entries.
@@ -89,6 +90,10 @@ func makePlan(desc protoreflect.MessageDescriptor, made map[protoreflect.Message
 		f, err := makeField(all.Get(i), made)
 		if err != nil {
 			return nil, err
+		}
+		if only, _ := proto.GetExtension(f.desc.Options(), boarddv1.E_Only).(bool); only {
+			p.only = f
+			continue
 		}
 		p.fields = append(p.fields, f)
 		p.byName[f.name] = f

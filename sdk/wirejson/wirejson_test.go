@@ -307,3 +307,18 @@ func TestCodec(t *testing.T) {
 		t.Errorf("got %s, %v", text, err)
 	}
 }
+
+// TestOnlyGivenFields writes a job of which only some fields were asked for.
+func TestOnlyGivenFields(t *testing.T) {
+	t.Parallel()
+	m := &boarddv1.GetJobsResponse{Results: []*boarddv1.JobResult{
+		{Job: &boarddv1.Job{Name: "n", Attempt: 0, GivenFields: []string{"attempt", "name", "notBefore"}}},
+	}}
+	got, err := wirejson.Marshal(m)
+	if want := `{"results":[{"job":{"name":"n","attempt":0}}]}`; err != nil || string(got) != want {
+		t.Errorf("got %s, %v; want %s", got, err, want)
+	}
+	if err := wirejson.Unmarshal([]byte(`{"uuid":"u","givenFields":["uuid"]}`), &boarddv1.Job{}); err == nil {
+		t.Error("a field that JSON does not have was read")
+	}
+}

@@ -955,7 +955,8 @@ type Job struct {
 	ReceivedAt        *timestamppb.Timestamp `protobuf:"bytes,23,opt,name=received_at,json=receivedAt,proto3" json:"received_at,omitempty"`
 	StartedAt         *timestamppb.Timestamp `protobuf:"bytes,24,opt,name=started_at,json=startedAt,proto3" json:"started_at,omitempty"`
 	EndedAt           *timestamppb.Timestamp `protobuf:"bytes,25,opt,name=ended_at,json=endedAt,proto3" json:"ended_at,omitempty"`
-	Reasons           []string               `protobuf:"bytes,26,rep,name=reasons,proto3" json:"reasons,omitempty"` // why each lost or abandoned claim ended, oldest first
+	Reasons           []string               `protobuf:"bytes,26,rep,name=reasons,proto3" json:"reasons,omitempty"`                            // why each lost or abandoned claim ended, oldest first
+	GivenFields       []string               `protobuf:"bytes,27,rep,name=given_fields,json=givenFields,proto3" json:"given_fields,omitempty"` // where a call asked for some fields: which are given here
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -1168,6 +1169,13 @@ func (x *Job) GetEndedAt() *timestamppb.Timestamp {
 func (x *Job) GetReasons() []string {
 	if x != nil {
 		return x.Reasons
+	}
+	return nil
+}
+
+func (x *Job) GetGivenFields() []string {
+	if x != nil {
+		return x.GivenFields
 	}
 	return nil
 }
@@ -3237,7 +3245,7 @@ func (x *Event) GetCursor() string {
 type WatchBoardRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Board         string                 `protobuf:"bytes,1,opt,name=board,proto3" json:"board,omitempty"`
-	From          string                 `protobuf:"bytes,2,opt,name=from,proto3" json:"from,omitempty"` // a cursor; absent: from now on
+	From          string                 `protobuf:"bytes,2,opt,name=from,proto3" json:"from,omitempty"` // a cursor; absent: from now on, beginning with a HEARTBEAT that has the present cursor
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4503,6 +4511,14 @@ var file_boardd_v1_boardd_proto_extTypes = []protoimpl.ExtensionInfo{
 		Tag:           "varint,72420,opt,name=json",
 		Filename:      "boardd/v1/boardd.proto",
 	},
+	{
+		ExtendedType:  (*descriptorpb.FieldOptions)(nil),
+		ExtensionType: (*bool)(nil),
+		Field:         72421,
+		Name:          "boardd.v1.only",
+		Tag:           "varint,72421,opt,name=only",
+		Filename:      "boardd/v1/boardd.proto",
+	},
 }
 
 // Extension fields to descriptorpb.FieldOptions.
@@ -4511,6 +4527,11 @@ var (
 	//
 	// optional bool json = 72420;
 	E_Json = &file_boardd_v1_boardd_proto_extTypes[0]
+	// The list names the fields of this message that are given, as in JSON. Where
+	// it is not empty, the JSON form has these fields only; it never has the list.
+	//
+	// optional bool only = 72421;
+	E_Only = &file_boardd_v1_boardd_proto_extTypes[1]
 )
 
 var File_boardd_v1_boardd_proto protoreflect.FileDescriptor
@@ -4617,7 +4638,8 @@ const file_boardd_v1_boardd_proto_rawDesc = "" +
 	"\bended_at\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\aendedAt\"_\n" +
 	"\fPrerequisite\x12\x12\n" +
 	"\x04uuid\x18\x01 \x01(\tR\x04uuid\x12;\n" +
-	"\bstatuses\x18\x02 \x03(\x0e2\x1f.boardd.v1.OperationStatus.EnumR\bstatuses\"\xeb\t\n" +
+	"\bstatuses\x18\x02 \x03(\x0e2\x1f.boardd.v1.OperationStatus.EnumR\bstatuses\"\x94\n" +
+	"\n" +
 	"\x03Job\x12\x12\n" +
 	"\x04uuid\x18\x01 \x01(\tR\x04uuid\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12+\n" +
@@ -4654,7 +4676,8 @@ const file_boardd_v1_boardd_proto_rawDesc = "" +
 	"\n" +
 	"started_at\x18\x18 \x01(\v2\x1a.google.protobuf.TimestampR\tstartedAt\x125\n" +
 	"\bended_at\x18\x19 \x01(\v2\x1a.google.protobuf.TimestampR\aendedAt\x12\x18\n" +
-	"\areasons\x18\x1a \x03(\tR\areasons\x1a9\n" +
+	"\areasons\x18\x1a \x03(\tR\areasons\x12'\n" +
+	"\fgiven_fields\x18\x1b \x03(\tB\x04\xa8\xae#\x01R\vgivenFields\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\n" +
@@ -4952,7 +4975,8 @@ const file_boardd_v1_boardd_proto_rawDesc = "" +
 	"PauseBoard\x12\x1c.boardd.v1.PauseBoardRequest\x1a\x1d.boardd.v1.PauseBoardResponse\x12L\n" +
 	"\vResumeBoard\x12\x1d.boardd.v1.ResumeBoardRequest\x1a\x1e.boardd.v1.ResumeBoardResponse\x12B\n" +
 	"\x06WhoAmI\x12\x18.boardd.v1.WhoAmIRequest\x1a\x19.boardd.v1.WhoAmIResponse\"\x03\x90\x02\x01:6\n" +
-	"\x04json\x12\x1d.google.protobuf.FieldOptions\x18\xe4\xb5\x04 \x01(\bR\x04json\x88\x01\x01B1Z/github.com/boardd/boardd/sdk/boardd/v1;boarddv1b\x06proto3"
+	"\x04json\x12\x1d.google.protobuf.FieldOptions\x18\xe4\xb5\x04 \x01(\bR\x04json\x88\x01\x01:6\n" +
+	"\x04only\x12\x1d.google.protobuf.FieldOptions\x18\xe5\xb5\x04 \x01(\bR\x04only\x88\x01\x01B1Z/github.com/boardd/boardd/sdk/boardd/v1;boarddv1b\x06proto3"
 
 var (
 	file_boardd_v1_boardd_proto_rawDescOnce sync.Once
@@ -5143,54 +5167,55 @@ var file_boardd_v1_boardd_proto_depIdxs = []int32{
 	75,  // 89: boardd.v1.WhoAmIResponse.limits:type_name -> boardd.v1.WhoAmIResponse.LimitsEntry
 	76,  // 90: boardd.v1.WhoAmIResponse.use:type_name -> boardd.v1.WhoAmIResponse.UseEntry
 	79,  // 91: boardd.v1.json:extendee -> google.protobuf.FieldOptions
-	23,  // 92: boardd.v1.BoardService.PostJobs:input_type -> boardd.v1.PostJobsRequest
-	25,  // 93: boardd.v1.BoardService.GetJobs:input_type -> boardd.v1.GetJobsRequest
-	27,  // 94: boardd.v1.BoardService.ListJobs:input_type -> boardd.v1.ListJobsRequest
-	29,  // 95: boardd.v1.BoardService.CountJobs:input_type -> boardd.v1.CountJobsRequest
-	31,  // 96: boardd.v1.BoardService.ClaimJobs:input_type -> boardd.v1.ClaimJobsRequest
-	34,  // 97: boardd.v1.BoardService.ExtendClaims:input_type -> boardd.v1.ExtendClaimsRequest
-	37,  // 98: boardd.v1.BoardService.ConsumeJobs:input_type -> boardd.v1.ConsumeJobsRequest
-	39,  // 99: boardd.v1.BoardService.AbandonJobs:input_type -> boardd.v1.AbandonJobsRequest
-	41,  // 100: boardd.v1.BoardService.TrashJobs:input_type -> boardd.v1.TrashJobsRequest
-	43,  // 101: boardd.v1.BoardService.RestoreJobs:input_type -> boardd.v1.RestoreJobsRequest
-	45,  // 102: boardd.v1.BoardService.PurgeJobs:input_type -> boardd.v1.PurgeJobsRequest
-	47,  // 103: boardd.v1.BoardService.ReleaseJobs:input_type -> boardd.v1.ReleaseJobsRequest
-	50,  // 104: boardd.v1.BoardService.WatchBoard:input_type -> boardd.v1.WatchBoardRequest
-	51,  // 105: boardd.v1.BoardService.ListEvents:input_type -> boardd.v1.ListEventsRequest
-	53,  // 106: boardd.v1.BoardService.ExplainJob:input_type -> boardd.v1.ExplainJobRequest
-	56,  // 107: boardd.v1.BoardService.RegisterEntity:input_type -> boardd.v1.RegisterEntityRequest
-	58,  // 108: boardd.v1.BoardService.ListEntities:input_type -> boardd.v1.ListEntitiesRequest
-	61,  // 109: boardd.v1.BoardService.ListBoards:input_type -> boardd.v1.ListBoardsRequest
-	63,  // 110: boardd.v1.BoardService.GetBoard:input_type -> boardd.v1.GetBoardRequest
-	65,  // 111: boardd.v1.BoardService.PauseBoard:input_type -> boardd.v1.PauseBoardRequest
-	67,  // 112: boardd.v1.BoardService.ResumeBoard:input_type -> boardd.v1.ResumeBoardRequest
-	69,  // 113: boardd.v1.BoardService.WhoAmI:input_type -> boardd.v1.WhoAmIRequest
-	24,  // 114: boardd.v1.BoardService.PostJobs:output_type -> boardd.v1.PostJobsResponse
-	26,  // 115: boardd.v1.BoardService.GetJobs:output_type -> boardd.v1.GetJobsResponse
-	28,  // 116: boardd.v1.BoardService.ListJobs:output_type -> boardd.v1.ListJobsResponse
-	30,  // 117: boardd.v1.BoardService.CountJobs:output_type -> boardd.v1.CountJobsResponse
-	33,  // 118: boardd.v1.BoardService.ClaimJobs:output_type -> boardd.v1.ClaimJobsResponse
-	36,  // 119: boardd.v1.BoardService.ExtendClaims:output_type -> boardd.v1.ExtendClaimsResponse
-	38,  // 120: boardd.v1.BoardService.ConsumeJobs:output_type -> boardd.v1.ConsumeJobsResponse
-	40,  // 121: boardd.v1.BoardService.AbandonJobs:output_type -> boardd.v1.AbandonJobsResponse
-	42,  // 122: boardd.v1.BoardService.TrashJobs:output_type -> boardd.v1.TrashJobsResponse
-	44,  // 123: boardd.v1.BoardService.RestoreJobs:output_type -> boardd.v1.RestoreJobsResponse
-	46,  // 124: boardd.v1.BoardService.PurgeJobs:output_type -> boardd.v1.PurgeJobsResponse
-	48,  // 125: boardd.v1.BoardService.ReleaseJobs:output_type -> boardd.v1.ReleaseJobsResponse
-	49,  // 126: boardd.v1.BoardService.WatchBoard:output_type -> boardd.v1.Event
-	52,  // 127: boardd.v1.BoardService.ListEvents:output_type -> boardd.v1.ListEventsResponse
-	54,  // 128: boardd.v1.BoardService.ExplainJob:output_type -> boardd.v1.ExplainJobResponse
-	57,  // 129: boardd.v1.BoardService.RegisterEntity:output_type -> boardd.v1.RegisterEntityResponse
-	59,  // 130: boardd.v1.BoardService.ListEntities:output_type -> boardd.v1.ListEntitiesResponse
-	62,  // 131: boardd.v1.BoardService.ListBoards:output_type -> boardd.v1.ListBoardsResponse
-	64,  // 132: boardd.v1.BoardService.GetBoard:output_type -> boardd.v1.GetBoardResponse
-	66,  // 133: boardd.v1.BoardService.PauseBoard:output_type -> boardd.v1.PauseBoardResponse
-	68,  // 134: boardd.v1.BoardService.ResumeBoard:output_type -> boardd.v1.ResumeBoardResponse
-	70,  // 135: boardd.v1.BoardService.WhoAmI:output_type -> boardd.v1.WhoAmIResponse
-	114, // [114:136] is the sub-list for method output_type
-	92,  // [92:114] is the sub-list for method input_type
-	92,  // [92:92] is the sub-list for extension type_name
-	91,  // [91:92] is the sub-list for extension extendee
+	79,  // 92: boardd.v1.only:extendee -> google.protobuf.FieldOptions
+	23,  // 93: boardd.v1.BoardService.PostJobs:input_type -> boardd.v1.PostJobsRequest
+	25,  // 94: boardd.v1.BoardService.GetJobs:input_type -> boardd.v1.GetJobsRequest
+	27,  // 95: boardd.v1.BoardService.ListJobs:input_type -> boardd.v1.ListJobsRequest
+	29,  // 96: boardd.v1.BoardService.CountJobs:input_type -> boardd.v1.CountJobsRequest
+	31,  // 97: boardd.v1.BoardService.ClaimJobs:input_type -> boardd.v1.ClaimJobsRequest
+	34,  // 98: boardd.v1.BoardService.ExtendClaims:input_type -> boardd.v1.ExtendClaimsRequest
+	37,  // 99: boardd.v1.BoardService.ConsumeJobs:input_type -> boardd.v1.ConsumeJobsRequest
+	39,  // 100: boardd.v1.BoardService.AbandonJobs:input_type -> boardd.v1.AbandonJobsRequest
+	41,  // 101: boardd.v1.BoardService.TrashJobs:input_type -> boardd.v1.TrashJobsRequest
+	43,  // 102: boardd.v1.BoardService.RestoreJobs:input_type -> boardd.v1.RestoreJobsRequest
+	45,  // 103: boardd.v1.BoardService.PurgeJobs:input_type -> boardd.v1.PurgeJobsRequest
+	47,  // 104: boardd.v1.BoardService.ReleaseJobs:input_type -> boardd.v1.ReleaseJobsRequest
+	50,  // 105: boardd.v1.BoardService.WatchBoard:input_type -> boardd.v1.WatchBoardRequest
+	51,  // 106: boardd.v1.BoardService.ListEvents:input_type -> boardd.v1.ListEventsRequest
+	53,  // 107: boardd.v1.BoardService.ExplainJob:input_type -> boardd.v1.ExplainJobRequest
+	56,  // 108: boardd.v1.BoardService.RegisterEntity:input_type -> boardd.v1.RegisterEntityRequest
+	58,  // 109: boardd.v1.BoardService.ListEntities:input_type -> boardd.v1.ListEntitiesRequest
+	61,  // 110: boardd.v1.BoardService.ListBoards:input_type -> boardd.v1.ListBoardsRequest
+	63,  // 111: boardd.v1.BoardService.GetBoard:input_type -> boardd.v1.GetBoardRequest
+	65,  // 112: boardd.v1.BoardService.PauseBoard:input_type -> boardd.v1.PauseBoardRequest
+	67,  // 113: boardd.v1.BoardService.ResumeBoard:input_type -> boardd.v1.ResumeBoardRequest
+	69,  // 114: boardd.v1.BoardService.WhoAmI:input_type -> boardd.v1.WhoAmIRequest
+	24,  // 115: boardd.v1.BoardService.PostJobs:output_type -> boardd.v1.PostJobsResponse
+	26,  // 116: boardd.v1.BoardService.GetJobs:output_type -> boardd.v1.GetJobsResponse
+	28,  // 117: boardd.v1.BoardService.ListJobs:output_type -> boardd.v1.ListJobsResponse
+	30,  // 118: boardd.v1.BoardService.CountJobs:output_type -> boardd.v1.CountJobsResponse
+	33,  // 119: boardd.v1.BoardService.ClaimJobs:output_type -> boardd.v1.ClaimJobsResponse
+	36,  // 120: boardd.v1.BoardService.ExtendClaims:output_type -> boardd.v1.ExtendClaimsResponse
+	38,  // 121: boardd.v1.BoardService.ConsumeJobs:output_type -> boardd.v1.ConsumeJobsResponse
+	40,  // 122: boardd.v1.BoardService.AbandonJobs:output_type -> boardd.v1.AbandonJobsResponse
+	42,  // 123: boardd.v1.BoardService.TrashJobs:output_type -> boardd.v1.TrashJobsResponse
+	44,  // 124: boardd.v1.BoardService.RestoreJobs:output_type -> boardd.v1.RestoreJobsResponse
+	46,  // 125: boardd.v1.BoardService.PurgeJobs:output_type -> boardd.v1.PurgeJobsResponse
+	48,  // 126: boardd.v1.BoardService.ReleaseJobs:output_type -> boardd.v1.ReleaseJobsResponse
+	49,  // 127: boardd.v1.BoardService.WatchBoard:output_type -> boardd.v1.Event
+	52,  // 128: boardd.v1.BoardService.ListEvents:output_type -> boardd.v1.ListEventsResponse
+	54,  // 129: boardd.v1.BoardService.ExplainJob:output_type -> boardd.v1.ExplainJobResponse
+	57,  // 130: boardd.v1.BoardService.RegisterEntity:output_type -> boardd.v1.RegisterEntityResponse
+	59,  // 131: boardd.v1.BoardService.ListEntities:output_type -> boardd.v1.ListEntitiesResponse
+	62,  // 132: boardd.v1.BoardService.ListBoards:output_type -> boardd.v1.ListBoardsResponse
+	64,  // 133: boardd.v1.BoardService.GetBoard:output_type -> boardd.v1.GetBoardResponse
+	66,  // 134: boardd.v1.BoardService.PauseBoard:output_type -> boardd.v1.PauseBoardResponse
+	68,  // 135: boardd.v1.BoardService.ResumeBoard:output_type -> boardd.v1.ResumeBoardResponse
+	70,  // 136: boardd.v1.BoardService.WhoAmI:output_type -> boardd.v1.WhoAmIResponse
+	115, // [115:137] is the sub-list for method output_type
+	93,  // [93:115] is the sub-list for method input_type
+	93,  // [93:93] is the sub-list for extension type_name
+	91,  // [91:93] is the sub-list for extension extendee
 	0,   // [0:91] is the sub-list for field type_name
 }
 
@@ -5209,7 +5234,7 @@ func file_boardd_v1_boardd_proto_init() {
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_boardd_v1_boardd_proto_rawDesc), len(file_boardd_v1_boardd_proto_rawDesc)),
 			NumEnums:      6,
 			NumMessages:   71,
-			NumExtensions: 1,
+			NumExtensions: 2,
 			NumServices:   1,
 		},
 		GoTypes:           file_boardd_v1_boardd_proto_goTypes,
