@@ -26,6 +26,7 @@ type Server struct {
 	args    []string
 	log     string
 	process *exec.Cmd
+	ended   chan struct{} // closed when process has ended; nil before the first
 }
 
 // Start runs `boardd serve` with the given arguments (`--dev` where there are
@@ -40,8 +41,8 @@ func Start(t testing.TB, program, dir string, args ...string) *Server {
 		args = []string{"--dev"}
 	}
 	s := &Server{Addr: "http://" + freeAddr(t), Data: dir, t: t, program: program, args: args, log: filepath.Join(t.TempDir(), "server.log")}
-	s.Restart()
 	t.Cleanup(s.Stop)
+	s.Restart()
 	return s
 }
 
@@ -64,10 +65,11 @@ func (s *Server) Restart() {
 		if s.Ready() {
 			return
 		}
-		if s.process.ProcessState != nil {
-			break
+		select {
+		case <-s.ended:
+			s.t.Fatalf("the server ended before it was ready (%v):\n%s", s.process.ProcessState, s.Log())
+		case <-time.After(10 * time.Millisecond): // the process tells nobody when it listens
 		}
-		time.Sleep(10 * time.Millisecond) // the process tells nobody when it listens
 	}
 	s.t.Fatalf("the server is not ready:\n%s", s.Log())
 }
@@ -86,6 +88,12 @@ func (s *Server) Launch() {
 	if err := s.process.Start(); err != nil {
 		s.t.Fatal(err)
 	}
+	process, ended := s.process, make(chan struct{})
+	s.ended = ended
+	go func() { // Kill and Stop wait for it
+		defer close(ended)
+		_ = process.Wait()
+	}()
 }
 
 // Ready reports whether /readyz says so.
@@ -130,16 +138,16 @@ func (s *Server) Drivers() []int {
 // Kill ends the server with SIGKILL and waits for its end.
 func (s *Server) Kill() {
 	_ = s.process.Process.Kill()
-	_ = s.process.Wait()
+	<-s.ended
 }
 
 // Stop ends the server with SIGTERM and waits for its end.
 func (s *Server) Stop() {
-	if s.process.ProcessState != nil {
+	if s.ended == nil {
 		return
 	}
-	_ = s.process.Process.Signal(syscall.SIGTERM)
-	_ = s.process.Wait()
+	_ = s.process.Process.Signal(syscall.SIGTERM) // of one that has ended it is refused
+	<-s.ended
 }
 
 // CPU returns the processor time that the server and its drivers have used.
