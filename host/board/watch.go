@@ -39,8 +39,10 @@ func parseCursor(text string) (cursor, error) {
 }
 
 // Watch streams what happens on the board after a cursor, or from now on if from
-// is empty, until ctx ends. A cursor that is too old gives one Resync event, from
-// whose cursor the stream goes on; a still board gives a Heartbeat every 15 s.
+// is empty, until ctx ends. From now on begins with a Heartbeat: its cursor is the
+// present, so that a stream that breaks before anything happened can be gone on
+// with. A cursor that is too old gives one Resync event, from whose cursor the
+// stream goes on; a still board gives a Heartbeat every 15 s.
 func (b *Board) Watch(ctx context.Context, from string) iter.Seq2[job.Event, error] {
 	return func(yield func(job.Event, error) bool) {
 		at, err := b.start(ctx, from)
@@ -50,6 +52,9 @@ func (b *Board) Watch(ctx context.Context, from string) iter.Seq2[job.Event, err
 		}
 		b.metrics.Watchers.Add(1)
 		defer b.metrics.Watchers.Add(-1)
+		if from == "" && !yield(heartbeatAt(at), nil) {
+			return
+		}
 		timer := time.NewTimer(heartbeat)
 		defer timer.Stop()
 		for ctx.Err() == nil {
@@ -74,12 +79,16 @@ func (b *Board) Watch(ctx context.Context, from string) iter.Seq2[job.Event, err
 			}
 			if late {
 				timer.Reset(heartbeat)
-				if !yield(job.Event{Type: job.Heartbeat, At: time.Now().UTC(), Cursor: at.String()}, nil) {
+				if !yield(heartbeatAt(at), nil) {
 					return
 				}
 			}
 		}
 	}
+}
+
+func heartbeatAt(at cursor) job.Event {
+	return job.Event{Type: job.Heartbeat, At: time.Now().UTC(), Cursor: at.String()}
 }
 
 // Events returns up to most events after a cursor (0: 100) and the cursor to go

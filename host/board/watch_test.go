@@ -107,15 +107,41 @@ func TestWatchHeartbeatAndEnd(t *testing.T) {
 				t.Fatalf("%+v has no cursor", e)
 			}
 			seen = append(seen, fmt.Sprint(e.Type, time.Since(began)))
-			if len(seen) == 3 {
+			if len(seen) == 4 {
 				cancel()
 			}
 		}
-		if got := strings.Join(seen, " "); got != "HEARTBEAT 15s POSTED 20s HEARTBEAT 35s" {
+		if got := strings.Join(seen, " "); got != "HEARTBEAT 0s HEARTBEAT 15s POSTED 20s HEARTBEAT 35s" {
 			t.Fatal(got)
 		}
 		if b.Metrics().Watchers.Load() != 0 {
 			t.Fatal("the watcher is still counted")
+		}
+	})
+}
+
+// A stream that broke before anything happened goes on without a gap.
+func TestWatchBeginsWithItsCursor(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		b := start(t, openStore(t), Spec{})
+		postN(t, b, 3)
+		synctest.Wait()
+		from := ""
+		for e, err := range b.Watch(t.Context(), "") {
+			if err != nil || e.Type != job.Heartbeat || e.Job != nil {
+				t.Fatalf("%+v, %v", e, err)
+			}
+			from = e.Cursor
+			break
+		}
+		post(t, b, job.Posting{Name: "missed"})
+		synctest.Wait()
+		for e, err := range b.Watch(t.Context(), from) {
+			if err != nil || e.Type != job.Posted || e.Job.Name != "missed" {
+				t.Fatalf("%+v, %v", e, err)
+			}
+			break
 		}
 	})
 }
@@ -192,7 +218,7 @@ func TestSlowWatcher(t *testing.T) {
 		time.Sleep(time.Hour)
 		post(t, b, job.Posting{Name: "last"})
 		got := <-slow
-		if !strings.HasPrefix(got, "POSTED RESYNC") && !strings.Contains(got, "RESYNC") {
+		if !strings.HasPrefix(got, "HEARTBEAT POSTED RESYNC") && !strings.Contains(got, "RESYNC") {
 			t.Fatal(got)
 		}
 		if !strings.HasSuffix(got, "POSTED") || b.Metrics().Overrun.Load() == 0 {

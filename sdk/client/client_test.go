@@ -368,7 +368,7 @@ func TestWatchGoesOnFromItsCursor(t *testing.T) {
 	if diff := cmp.Diff(want, names); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{"10", "13", "16"}, fake.watches); diff != "" {
+	if diff := cmp.Diff([]string{"", "10", "13", "16"}, fake.watches); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -376,26 +376,21 @@ func (f *fakeBoard) ExtendClaims(_ context.Context, r *connect.Request[boarddv1.
 	return connect.NewResponse(answer), nil
 }
 
-// ListEvents has nothing to tell but where the present is.
-func (f *fakeBoard) ListEvents(_ context.Context, r *connect.Request[boarddv1.ListEventsRequest]) (*connect.Response[boarddv1.ListEventsResponse], error) {
-	if err := f.begin("events", r.Header()); err != nil {
-		return nil, err
-	}
-	defer f.mu.Unlock()
-	return connect.NewResponse(&boarddv1.ListEventsResponse{Cursor: "10"}), nil
-}
-
-// WatchBoard sends three events after the cursor, then ends the stream.
+// WatchBoard sends three events after the cursor, then ends the stream; without a
+// cursor it sends only where the present is.
 func (f *fakeBoard) WatchBoard(_ context.Context, r *connect.Request[boarddv1.WatchBoardRequest], s *connect.ServerStream[boarddv1.Event]) error {
 	if err := f.begin("watch", r.Header()); err != nil {
 		return err
 	}
 	f.watches = append(f.watches, r.Msg.From)
 	f.mu.Unlock()
-	from, _ := strconv.Atoi(r.Msg.From)
-	if err := s.Send(&boarddv1.Event{Type: boarddv1.EventType_HEARTBEAT, Cursor: r.Msg.From}); err != nil {
-		return err
+	if r.Msg.From == "" {
+		if err := s.Send(&boarddv1.Event{Type: boarddv1.EventType_HEARTBEAT, Cursor: "10"}); err != nil {
+			return err
+		}
+		return connect.NewError(connect.CodeUnavailable, errors.New("going down"))
 	}
+	from, _ := strconv.Atoi(r.Msg.From)
 	for i := from + 1; i <= from+3; i++ {
 		event := &boarddv1.Event{Type: boarddv1.EventType_POSTED, Cursor: strconv.Itoa(i), Job: &boarddv1.Job{Name: fmt.Sprint("job-", i)}}
 		if err := s.Send(event); err != nil {

@@ -52,16 +52,9 @@ type watch struct {
 }
 
 // once passes on the events of one connection. more is false when the caller
-// has had enough. It begins with a cursor: the first event may be a while, and a
-// connection that is cut before it must be gone on with too.
+// has had enough. A stream from now on begins with a heartbeat, so that one that
+// is cut before anything happened can be gone on with too.
 func (w *watch) once(ctx context.Context, yield func(*Event, error) bool) (more, seen bool, err error) {
-	if w.cursor == "" {
-		page, err := w.board.Events(ctx, "", 1, 0)
-		if err != nil {
-			return true, false, err
-		}
-		w.cursor = page.Cursor
-	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var quiet atomic.Bool

@@ -4,8 +4,9 @@ package job
 type EventType uint8
 
 // The events that a board's watchers see. The last two are made by the host
-// alone: Heartbeat when a board has been still for a while, and Resync when a
-// watcher asked for more of the past than the board remembers.
+// alone: Heartbeat at the beginning of a watch from now on and when a board has
+// been still for a while, and Resync when a watcher asked for more of the past
+// than the board remembers.
 const (
 	NoEvent EventType = iota
 	Posted
