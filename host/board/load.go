@@ -24,6 +24,7 @@ func (b *Board) Run(ctx context.Context) error {
 
 	f := follower{Board: b}
 	var wait backoff
+	var trouble complaint
 	for ctx.Err() == nil {
 		began := time.Now()
 		err := f.session(ctx, &wait)
@@ -31,9 +32,11 @@ func (b *Board) Run(ctx context.Context) error {
 			break
 		}
 		if time.Since(began) > time.Minute {
-			wait.wait = 0 // it was well for a while
+			wait.wait, trouble = 0, complaint{} // it was well for a while
 		}
-		b.log.Warn("the board lost its store and tries again", "error", reason(err))
+		if trouble.due(reason(err), time.Now()) {
+			b.log.Warn("the board lost its store and tries again", "error", reason(err))
+		}
 		if !sleep(ctx, wait.next()) {
 			break
 		}
@@ -41,6 +44,33 @@ func (b *Board) Run(ctx context.Context) error {
 	b.gate.shut("the board is closed")
 	return nil
 }
+
+// complaint is a trouble that lasts. It is told again when it is another one, or
+// after a pause that grows: the log is not to be filled with what it says already.
+type complaint struct {
+	text string
+	next time.Time
+	wait time.Duration
+}
+
+// due reports whether text is to be told now.
+func (c *complaint) due(text string, now time.Time) bool {
+	if text == c.text && now.Before(c.next) {
+		return false
+	}
+	c.wait = min(2*c.wait, complaintMost)
+	if text != c.text {
+		c.wait = complaintFirst
+	}
+	c.text, c.next = text, now.Add(c.wait)
+	return true
+}
+
+// Between two times that the same trouble is told.
+const (
+	complaintFirst = 30 * time.Second
+	complaintMost  = time.Hour
+)
 
 func reason(err error) string {
 	if err == nil {
