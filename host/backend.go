@@ -74,7 +74,7 @@ func (b *backend) run(ctx context.Context, h *Host) {
 		if job.KindOf(err) == job.Invalid {
 			break
 		}
-		b.fail(ctx, err)
+		b.fail(ctx, err, "again_in", pause)
 		tried()
 		err = wait(ctx, pause)
 	}
@@ -86,11 +86,12 @@ func (b *backend) check(h *Host, info driver.Info) error {
 	return settingsError(&h.config.Config, "backend", b.config.Name, info.Config.Check(b.config.Settings))
 }
 
-func (b *backend) fail(ctx context.Context, err error) {
+// fail logs and keeps why the driver does not start; more goes into the log.
+func (b *backend) fail(ctx context.Context, err error, more ...any) {
 	if ctx.Err() != nil {
 		return
 	}
-	b.logger.Error("the driver does not start", "driver", b.config.Driver, "error", err)
+	b.logger.With(more...).Error("the driver does not start", "driver", b.config.Driver, "error", err)
 	text := err.Error()
 	b.problem.Store(&text)
 }

@@ -152,7 +152,7 @@ func TestOneBadBackendStopsNoOther(t *testing.T) {
 	if err := h.Ready(ctx); err == nil || !strings.Contains(err.Error(), "unknown") || !strings.Contains(err.Error(), "down") || strings.Contains(err.Error(), "good") {
 		t.Errorf("Ready: %v", err)
 	}
-	for _, want := range []string{`there is no driver \"memroy\" (did you mean \"memory\"?)`, "nobody listens at 10.1.2.3"} {
+	for _, want := range []string{`there is no driver \"memroy\" (did you mean \"memory\"?)`, "nobody listens at 10.1.2.3", "again_in="} {
 		if !strings.Contains(l.String(), want) {
 			t.Errorf("the log has no %s:\n%s", want, l.String())
 		}

@@ -60,7 +60,7 @@ func (s *served) run(ctx context.Context, h *Host) {
 		if ctx.Err() != nil {
 			return
 		}
-		s.fail(err)
+		s.fail(err, "again_in", pause)
 		if wait(ctx, pause) != nil {
 			return
 		}
@@ -98,12 +98,13 @@ func (s *served) spec() board.Spec {
 	}
 }
 
-func (s *served) fail(err error) {
+// fail logs and keeps why the board is not served; more goes into the log.
+func (s *served) fail(err error, more ...any) {
 	text := "it ended by itself"
 	if err != nil {
 		text = err.Error()
 	}
-	s.logger.Error("the board is not served", "error", text)
+	s.logger.With(more...).Error("the board is not served", "error", text)
 	s.problem.Store(&text)
 	s.once.Do(func() { close(s.tried) })
 }

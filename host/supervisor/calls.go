@@ -132,11 +132,11 @@ func (s *Supervisor) Count(ctx context.Context, board string) (driver.Counts, er
 }
 
 // Health asks the store behind the present process. A process that is away is no
-// health, without a wait.
+// health, without a wait. Its error does not name the backend: who asks knows it.
 func (s *Supervisor) Health(ctx context.Context) error {
 	in := s.current.Load()
 	if in == nil || in.lost() {
-		return s.away(s.State().LastError)
+		return &job.Error{Kind: job.Unavailable, Message: notRunning, Err: s.State().LastError}
 	}
 	return in.driver.Health(ctx)
 }

@@ -94,7 +94,7 @@ func (s *Supervisor) live(ctx context.Context) error {
 	defer s.bury(p)
 	in, err := s.open(ctx, p)
 	if err != nil {
-		return fmt.Errorf("backend %s: %w", s.spec.Name, err)
+		return err
 	}
 	s.reopen(ctx, in)
 	s.publish(in)

@@ -140,9 +140,11 @@ func (s *Supervisor) Ready(ctx context.Context) error {
 	}
 }
 
+const notRunning = "its driver is not running"
+
 // away is the error of calls that nobody can take.
 func (s *Supervisor) away(cause error) error {
-	return &job.Error{Kind: job.Unavailable, Message: "backend " + s.spec.Name + ": its driver is not running", Err: cause}
+	return &job.Error{Kind: job.Unavailable, Message: "backend " + s.spec.Name + ": " + notRunning, Err: cause}
 }
 
 // Close drains the program, ends it and waits for Run.

@@ -400,3 +400,28 @@ func TestFind(t *testing.T) {
 		t.Error("a folder that does not exist gives no error")
 	}
 }
+
+// What is wrong names neither the backend nor the trouble twice.
+func TestHealthNamesNobody(t *testing.T) {
+	t.Parallel()
+	s := New(Spec{Name: "main", Command: act(t, "picky"), Pause: time.Hour, MaxCrashes: 1})
+	var run sync.WaitGroup
+	run.Go(func() { _ = s.Run(context.Background()) })
+	t.Cleanup(func() {
+		_ = s.Close()
+		run.Wait()
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if err := s.Ready(ctx); err == nil || strings.Contains(err.Error(), "backend") {
+		t.Errorf("Ready: %v, want a reason without a backend", err)
+	}
+	err := s.Health(t.Context())
+	if err == nil || strings.Contains(err.Error(), "backend") || strings.Count(err.Error(), "is not running") != 1 {
+		t.Errorf("Health: %v, want a reason without a backend", err)
+	}
+	_, err = s.Count(t.Context(), "b")
+	if err == nil || strings.Count(err.Error(), "backend main: ") != 1 {
+		t.Errorf("Count: %v, want the backend once", err)
+	}
+}
