@@ -127,8 +127,8 @@ func TestUnfitPrograms(t *testing.T) {
 		filepath.Join(dir, "nowhere"):    "no such file",
 		dir:                              "is a folder",
 		write("plain", "x", 0o600):       "is not executable",
-		write("data", "\x00\x01", 0o700): "exec format error",
-		write("script", "#!/no/such/shell\n", 0o700): "no such file",
+		write("data", "\x00\x01", 0o700): "is no program that this machine can run: a script needs a first line such as #!/bin/sh",
+		write("script", "#!/no/such/shell\n", 0o700): "is there, but not what runs it",
 	} {
 		_, err := Start(t.Context(), Command{Path: path})
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "driver "+filepath.Base(path)+": ") {

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -238,6 +239,10 @@ func (c *child) explain(err error) error {
 		b.WriteString(c.problem.Error())
 	case c.state != nil:
 		fmt.Fprintf(&b, "it ended before its handshake (%s)", c.state)
+	case errors.Is(err, syscall.ENOEXEC):
+		fmt.Fprintf(&b, "%s is no program that this machine can run: a script needs a first line such as #!/bin/sh", c.cmd.Path)
+	case errors.Is(err, syscall.ENOENT):
+		fmt.Fprintf(&b, "%s is there, but not what runs it: look at the program that a script's first line names", c.cmd.Path)
 	default:
 		b.WriteString(tame(err.Error(), maxErrorText))
 	}
