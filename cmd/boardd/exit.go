@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"syscall"
 
@@ -101,13 +102,27 @@ func (p *program) complainOf(err error) {
 	if known.Owner != "" && !strings.Contains(text, known.Owner) {
 		text += " (held by " + known.Owner + ")"
 	}
-	if known.Kind == job.Unauthenticated && p.token == "" {
-		text += "; give --token, --token-file, BOARDD_TOKEN or BOARDD_TOKEN_FILE"
+	p.complain(text + p.advice(known, err))
+}
+
+// advice says which flag or command may help with an error, or nothing. known is
+// the error of a whole call where it names no job.
+func (p *program) advice(known *job.Error, err error) string {
+	switch {
+	case known.Kind == job.Unauthenticated && p.token != "":
+		return "; is it the right one in --token or BOARDD_TOKEN?"
+	case known.Kind == job.Unauthenticated && p.tokenFile != "":
+		return "; is it the right one in --token-file or BOARDD_TOKEN_FILE?"
+	case known.Kind == job.Unauthenticated:
+		return "; give --token, --token-file, BOARDD_TOKEN or BOARDD_TOKEN_FILE"
+	case known.Kind == job.NotFound && known.Job == job.ID{} && known.Op != "explain": // whose one job is the whole call's
+		return `; "boardd board list" shows yours`
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "; is a boardd running? --addr says where"
+	case errors.Is(err, http.ErrSchemeMismatch):
+		return "; it speaks no TLS: try --addr http://" + strings.TrimPrefix(p.addr, "https://")
 	}
-	if known.Kind == job.Unavailable && errors.Is(err, syscall.ECONNREFUSED) {
-		text += "; is a boardd running? --addr says where"
-	}
-	p.complain(text)
+	return ""
 }
 
 // exitCode says what the error of a command means to a script.

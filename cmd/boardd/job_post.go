@@ -27,7 +27,7 @@ type postFlags struct {
 
 func (p *program) jobPostCommand() *cobra.Command {
 	f := &postFlags{}
-	c := p.command("post NAME | post --from FILE.jsonl", "Post jobs",
+	c := p.command("post NAME | boardd job post --from FILE.jsonl", "Post jobs",
 		"Posts one job, or all of a file that has one on each line, as in\n"+
 			`  {"name":"resize","details":{"path":"/a.png"},"priority":"HIGH","labels":{"customer":"acme"}}`+"\n\n"+
 			"The file is checked first, and nothing is posted if a line is wrong. A line without\n"+

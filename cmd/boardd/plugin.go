@@ -104,10 +104,10 @@ func describe(ctx context.Context, path string) listed {
 
 // pluginFlags are the flags of plugin check.
 type pluginFlags struct {
-	settings, board string
-	perCheck        bool
-	only            []string
-	seed            uint64
+	settings, board, forgetful string
+	perCheck                   bool
+	only                       []string
+	seed                       uint64
 }
 
 func (p *program) pluginCheckCommand() *cobra.Command {
@@ -121,6 +121,7 @@ func (p *program) pluginCheckCommand() *cobra.Command {
 	flags := c.Flags()
 	flags.StringVar(&f.settings, "config", "", "the backend's settings: a JSON object, or @FILE")
 	flags.StringVar(&f.board, "board-config", "", "the settings of every board, where {name} stands for the board's name: a JSON object, or @FILE")
+	flags.StringVar(&f.forgetful, "forgetful", "", fmt.Sprintf("the settings of a board that forgets its changes after at most %d, {name} as above: a JSON object, or @FILE; without it the check watch/too-late is not made", rememberedChanges))
 	flags.BoolVar(&f.perCheck, "process-per-check", false, "start the program anew for each check")
 	flags.StringSliceVar(&f.only, "only", nil, "run only this check, or this group of them; may be repeated")
 	flags.Uint64Var(&f.seed, "seed", 0, "of the random programs, to repeat a run (default: by chance)")
@@ -146,9 +147,13 @@ func (p *program) pluginCheck(ctx context.Context, f *pluginFlags, args []string
 	if err != nil {
 		return err
 	}
+	forgetful, err := p.object("--forgetful", f.forgetful)
+	if err != nil {
+		return err
+	}
 	u := &underTest{
 		command:  plugin.Command{Path: path, Args: args[1:], Logger: slog.New(slog.NewTextHandler(p.err, &slog.HandlerOptions{Level: slog.LevelWarn}))},
-		settings: settings, board: string(board),
+		settings: settings, board: string(board), forgetful: string(forgetful),
 	}
 	info, err := u.check(ctx)
 	if err != nil {
@@ -157,9 +162,13 @@ func (p *program) pluginCheck(ctx context.Context, f *pluginFlags, args []string
 	if p.output != "json" {
 		fmt.Fprintf(p.out, "%s %s: %s\n", info.Name, info.Version, info.Summary)
 	}
-	summary := drivertest.Check(ctx, drivertest.Harness{
+	harness := drivertest.Harness{
 		Open: u.open, Store: u.store, Board: u.spec, PerCheck: f.perCheck, Only: f.only, Seed: f.seed,
-	}, p.showFinding)
+	}
+	if f.forgetful != "" {
+		harness.Forgetful = u.forgetfulSpec
+	}
+	summary := drivertest.Check(ctx, harness, p.showFinding)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -210,9 +219,9 @@ func (p *program) showFinding(f drivertest.Finding) {
 
 // underTest is a program that is checked, with a folder for its data.
 type underTest struct {
-	command  plugin.Command
-	settings []byte
-	board    string // with {name} in it
+	command          plugin.Command
+	settings         []byte
+	board, forgetful string // with {name} in them
 }
 
 // check starts the program once and looks at what it says of itself.
@@ -228,6 +237,11 @@ func (u *underTest) check(ctx context.Context) (driver.Info, error) {
 	}
 	for _, problem := range info.Board.Check([]byte(u.board)) {
 		return info, fmt.Errorf("--board-config: %w", problem)
+	}
+	if u.forgetful != "" {
+		for _, problem := range info.Board.Check([]byte(u.forgetful)) {
+			return info, fmt.Errorf("--forgetful: %w", problem)
+		}
 	}
 	return info, nil
 }
@@ -262,11 +276,24 @@ func (u *underTest) openIn(t drivertest.T, dir string) driver.Driver {
 	return d
 }
 
+// rememberedChanges is what a board of --forgetful may remember: more changes are
+// made before a watch of the first.
+const rememberedChanges = 1000
+
 // spec says how a board is opened; it is a drivertest.Harness's.
-func (u *underTest) spec(name string) driver.BoardSpec {
+func (u *underTest) spec(name string) driver.BoardSpec { return boardSpec(name, u.board) }
+
+// forgetfulSpec says how a board is opened that soon forgets; it is a
+// drivertest.Harness's.
+func (u *underTest) forgetfulSpec(name string) (driver.BoardSpec, int) {
+	return boardSpec(name, u.forgetful), rememberedChanges
+}
+
+// boardSpec puts a board's name into settings.
+func boardSpec(name, settings string) driver.BoardSpec {
 	spec := driver.BoardSpec{Name: name}
-	if u.board != "" {
-		spec.Settings = []byte(strings.ReplaceAll(u.board, "{name}", name))
+	if settings != "" {
+		spec.Settings = []byte(strings.ReplaceAll(settings, "{name}", name))
 	}
 	return spec
 }

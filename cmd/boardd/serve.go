@@ -10,12 +10,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"github.com/boardd/boardd/host"
 	"github.com/boardd/boardd/host/api"
 	"github.com/boardd/boardd/host/config"
+	"github.com/boardd/boardd/sdk/job"
 )
 
 // serveFlags are the flags of serve.
@@ -57,7 +59,17 @@ func (p *program) serve(ctx context.Context, f *serveFlags) error {
 	if err != nil {
 		return err
 	}
-	c, done, err := p.serverConfig(f.source)
+	c, err := p.serverConfig(f.source)
+	if err != nil {
+		return err
+	}
+	// First of all, so that a port that is taken leaves nothing behind.
+	ports, err := api.Listen(c)
+	if err != nil {
+		return listenError(err)
+	}
+	defer func() { _ = ports.Close() }() // for a server that did not come about
+	done, err := p.dataFolder(c)
 	if err != nil {
 		return err
 	}
@@ -76,15 +88,15 @@ func (p *program) serve(ctx context.Context, f *serveFlags) error {
 	if err != nil {
 		return findings("%v", err)
 	}
-	err = p.serveHost(ctx, h, c, f.readyFile, logger)
+	err = p.serveHost(ctx, h, c, api.Config{Logger: logger, Listeners: ports}, f.readyFile)
 	return errors.Join(err, h.Close())
 }
 
 // serveHost serves until ctx ends, which is no error.
-func (p *program) serveHost(ctx context.Context, h *host.Host, c *config.Config, readyFile string, logger *slog.Logger) error {
-	server, err := api.NewServer(h, api.Config{Logger: logger})
+func (p *program) serveHost(ctx context.Context, h *host.Host, c *config.Config, served api.Config, readyFile string) error {
+	server, err := api.NewServer(h, served)
 	if err != nil {
-		return listenError(err)
+		return findings("%v", err)
 	}
 	address := "http://" + reachable(server.Addr())
 	if c.TLS != nil {
@@ -102,15 +114,14 @@ func (p *program) serveHost(ctx context.Context, h *host.Host, c *config.Config,
 			fmt.Fprintf(p.out, "But the board is not ready, and is tried again until it is: %v\n\n", err)
 		}
 	}
-	logger.Info("serving", "address", address, "version", h.Version(), "boards", len(c.Boards))
+	served.Logger.Info("serving", "address", address, "version", h.Version(), "boards", len(c.Boards))
 	err = server.Run(ctx)
-	logger.Info("stopped")
+	served.Logger.Info("stopped")
 	return err
 }
 
-// serverConfig reads the configuration and makes the folder for the data. done
-// removes it where it was made for this run only.
-func (p *program) serverConfig(source config.Source) (c *config.Config, done func(), err error) {
+// serverConfig reads the configuration.
+func (p *program) serverConfig(source config.Source) (*config.Config, error) {
 	source.Paths = p.configPaths(source.Paths)
 	for _, o := range []struct {
 		field *string
@@ -122,27 +133,31 @@ func (p *program) serverConfig(source config.Source) (c *config.Config, done fun
 	}
 	source.Env = p.env
 	if !source.Dev && len(source.Paths) == 0 {
-		return nil, nil, usagef("what to serve? Give --config, or --dev for a server to try things with")
+		return nil, usagef("what to serve? Give --config, or --dev for a server to try things with")
 	}
-	if c, err = config.Load(source); err != nil {
-		return nil, nil, err
+	c, err := config.Load(source)
+	if err != nil {
+		return nil, err
 	}
-	if err = checkDrivers(c); err != nil {
-		return nil, nil, err
-	}
+	return c, checkDrivers(c)
+}
+
+// dataFolder makes the folder for the data. done removes it where it was made for
+// this run only.
+func (p *program) dataFolder(c *config.Config) (done func(), err error) {
 	if c.DataDir == "" && c.Dev {
 		if c.DataDir, err = os.MkdirTemp("", "boardd-dev-"); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		fmt.Fprintf(p.out, "No --data was given: the jobs are kept in %s and are gone when the server stops.\n", c.DataDir)
-		return c, func() { _ = os.RemoveAll(c.DataDir) }, nil
+		return func() { _ = os.RemoveAll(c.DataDir) }, nil
 	}
 	if c.DataDir != "" {
 		if err := os.MkdirAll(c.DataDir, 0o700); err != nil {
-			return nil, nil, usagef("the folder for the data cannot be made: %v; --data (BOARDD_DATA_DIR, data_dir) names it", err)
+			return nil, usagef("the folder for the data cannot be made: %v; --data (BOARDD_DATA_DIR, data_dir) names it", err)
 		}
 	}
-	return c, func() {}, nil
+	return func() {}, nil
 }
 
 // logger writes to standard error.
@@ -161,12 +176,17 @@ func (p *program) logger(level, format string) (*slog.Logger, error) {
 	return nil, usagef("--log-format %q: want text or json", format)
 }
 
-// listenError names the flag that helps when the port is somebody else's.
+// listenError says what helps when a port is somebody else's.
 func listenError(err error) error {
-	if strings.Contains(err.Error(), "address already in use") {
-		return findings("%v\nanother program listens there: --listen (or BOARDD_LISTEN) chooses another address, port 0 a free one", err)
+	known, ok := errors.AsType[*job.Error](err)
+	if !ok || !errors.Is(err, syscall.EADDRINUSE) {
+		return findings("%v", err)
 	}
-	return findings("%v", err)
+	elsewhere := "choose another address with --listen"
+	if known.Op == "metrics_listen" {
+		elsewhere = "choose another address in metrics_listen"
+	}
+	return findings("%s: another program listens there; %s", known.Message, elsewhere)
 }
 
 // reachable is an address that a client on this machine can use.

@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -38,6 +37,7 @@ const (
 type Config struct {
 	Listen        string // HOST:PORT; port 0 takes a free one
 	MetricsListen string
+	Listeners     *Listeners   // instead of the addresses: the server closes them
 	Logger        *slog.Logger // nil: slog.Default()
 }
 
@@ -46,16 +46,15 @@ type Server struct {
 	logger   *slog.Logger
 	gate     *gate
 	handler  http.Handler
-	listener net.Listener
-	metrics  net.Listener // nil: none
+	ports    *Listeners
 	tls      *tls.Config
 	stopping chan struct{} // closed when Run stops
 	mux      *http.ServeMux
 	registry *metrics
 }
 
-// NewServer listens on the addresses of the configuration, but answers nobody
-// before Run. If Run is not called, Close must be.
+// NewServer listens on the addresses of the configuration, if it was not given
+// Listeners, but answers nobody before Run. If Run is not called, Close must be.
 func NewServer(h *host.Host, c Config) (*Server, error) {
 	settings := h.Settings()
 	if c.Logger == nil {
@@ -75,12 +74,9 @@ func NewServer(h *host.Host, c Config) (*Server, error) {
 	if s.tls, err = loadTLS(settings.TLS); err != nil {
 		return nil, err
 	}
-	if s.listener, err = listen("listen", c.Listen); err != nil {
-		return nil, err
-	}
-	if c.MetricsListen != "" {
-		if s.metrics, err = listen("metrics_listen", c.MetricsListen); err != nil {
-			return nil, errors.Join(err, s.listener.Close())
+	if s.ports = c.Listeners; s.ports == nil {
+		if s.ports, err = listenOn(c.Listen, c.MetricsListen); err != nil {
+			return nil, err
 		}
 	}
 	s.gate = newGate(h, s.registry, c, settings.Hostnames)
@@ -100,14 +96,6 @@ func newGate(h *host.Host, m *metrics, c Config, hostnames []string) *gate {
 		g.hostnames = append(g.hostnames, strings.ToLower(name))
 	}
 	return g
-}
-
-func listen(setting, address string) (net.Listener, error) {
-	l, err := net.Listen("tcp", address) //nolint:noctx // binding does not block
-	if err != nil {
-		return nil, job.Errorf(job.Unavailable, "%s: cannot listen on %s: %v", setting, address, err)
-	}
-	return l, nil
 }
 
 // loadTLS reads the certificates, nil for none.
@@ -136,27 +124,21 @@ func loadTLS(c *config.TLS) (*tls.Config, error) {
 }
 
 // Addr returns where the server listens.
-func (s *Server) Addr() net.Addr { return s.listener.Addr() }
+func (s *Server) Addr() net.Addr { return s.ports.main.Addr() }
 
 // MetricsAddr returns where the metrics are served without a token, or nil.
 func (s *Server) MetricsAddr() net.Addr {
-	if s.metrics == nil {
+	if s.ports.metrics == nil {
 		return nil
 	}
-	return s.metrics.Addr()
+	return s.ports.metrics.Addr()
 }
 
 // Handler returns what the server answers with.
 func (s *Server) Handler() http.Handler { return s.handler }
 
 // Close stops listening. It is for a server that was never run.
-func (s *Server) Close() error {
-	err := s.listener.Close()
-	if s.metrics != nil {
-		err = errors.Join(err, s.metrics.Close())
-	}
-	return err
-}
+func (s *Server) Close() error { return s.ports.Close() }
 
 // Run serves until ctx ends. Then it says that it is not ready, takes no new
 // calls, ends calls that only wait, lets the others finish for a while and
@@ -169,15 +151,15 @@ func (s *Server) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		if s.tls != nil {
-			failed <- main.ServeTLS(s.listener, "", "")
+			failed <- main.ServeTLS(s.ports.main, "", "")
 			return
 		}
-		failed <- main.Serve(s.listener)
+		failed <- main.Serve(s.ports.main)
 	})
-	if s.metrics != nil {
+	if s.ports.metrics != nil {
 		side := s.httpServer(s.registry.page())
 		servers = append(servers, side)
-		wg.Go(func() { failed <- side.Serve(s.metrics) })
+		wg.Go(func() { failed <- side.Serve(s.ports.metrics) })
 	}
 	var err error
 	select {
