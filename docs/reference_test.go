@@ -134,6 +134,7 @@ var limits = []struct {
 	{"board.MaxWaiters", board.MaxWaiters, "calls that wait on one board at once"},
 	{"board.MaxRequestID", board.MaxRequestID, "bytes of a `requestId`"},
 	{"board.MaxFilter", board.MaxFilter, "bytes of a filter"},
+	{"board.MaxClaimBytes", board.MaxClaimBytes, "bytes of details in the answer to one claim call, beyond the first 32 jobs; then it gives fewer jobs than asked for"},
 	{"board.MaxClaimNames", board.MaxClaimNames, "names of one claim call"},
 	{"board.MinEntityTTL", board.MinEntityTTL, "the shortest time that an entity is listed without a new word from it"},
 	{"board.MaxEntityTTL", board.MaxEntityTTL, "the longest"},

@@ -47,6 +47,7 @@ const (
 	MaxWaiters    = 10_000           // calls that wait on one board
 	MaxRequestID  = 256              // bytes
 	MaxFilter     = 4 << 10          // bytes
+	MaxClaimBytes = 16 << 20         // details that one claim call answers, beyond the first 32 jobs; then it gives fewer jobs than asked for
 	MaxClaimNames = 256              // names of one claim call
 )
 

@@ -52,6 +52,7 @@ type claimer struct {
 	asked    bool // an op with this request was sent
 
 	claims []job.Claim
+	bytes  int      // of their details
 	passed int      // candidates that the store passed over
 	late   []job.ID // reserved, though by now the policies deny them
 	ended  bool     // the store gave an earlier answer to this request: nothing is added
@@ -151,7 +152,10 @@ func (c *claimer) grab(ctx context.Context, class *index.Class) error {
 		if err := context.Cause(ctx); err != nil {
 			return err
 		}
-		need := c.most - len(c.claims)
+		need := c.allowance()
+		if need == 0 {
+			return nil
+		}
 		want := need + spare
 		if most := c.opened.Capabilities.MaxCandidates; most > 0 {
 			want = min(want, most)
@@ -170,6 +174,20 @@ func (c *claimer) grab(ctx context.Context, class *index.Class) error {
 	}
 	return nil
 }
+
+// allowance is how many more jobs to claim now, so that the answer stays within
+// MaxClaimBytes: as many as would fit if they were like those before. The first
+// job is always given.
+func (c *claimer) allowance() int {
+	need := c.most - len(c.claims)
+	if len(c.claims) == 0 {
+		return min(need, firstRound)
+	}
+	return min(need, max(MaxClaimBytes-c.bytes, 0)/(1+c.bytes/len(c.claims)))
+}
+
+// firstRound is how many jobs are claimed before it is known how large they are.
+const firstRound = 32
 
 // Bounds of one claim call: how often it goes to the store, and how many
 // candidates more than needed it offers once some were gone.

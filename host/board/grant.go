@@ -238,6 +238,7 @@ func (c *claimer) keep(e *index.Entry, claimed *driver.Claimed) {
 	j := jobOf(e)
 	if claimed.Record != nil {
 		showDetails(j, &claimed.Record.Posting)
+		c.bytes += len(claimed.Record.Posting.Details)
 	}
 	claim := job.Claim{
 		ID: claimed.Job, Owner: c.owner, Token: claimed.Token, Lease: claimed.Lease, Attempt: j.Attempt, Job: j,
