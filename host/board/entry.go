@@ -1,7 +1,9 @@
 package board
 
 import (
+	"bytes"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -44,9 +46,10 @@ func (b *Board) entryWith(rec *driver.Record, ext *extra, now time.Time) *index.
 }
 
 // renew writes into an entry what changes during a job's life. Own is the
-// posting's priority.
+// posting's priority. The index keeps it, so that it must not hold on to the
+// message that the record came with.
 func (b *Board) renew(e *index.Entry, rec *driver.Record, own job.Priority, now time.Time) {
-	b.setStatus(e, rec.Status, own)
+	b.setStatus(e, bytes.Clone(rec.Status), own)
 	e.ModifiedAt = rec.ModifiedAt
 	if e.ModifiedAt.IsZero() {
 		e.ModifiedAt = e.CreatedAt
@@ -56,7 +59,7 @@ func (b *Board) renew(e *index.Entry, rec *driver.Record, own job.Priority, now 
 	e.Claim = nil
 	if h := rec.Holder; h != nil && rec.State == job.Claimed {
 		e.Claim = &index.Claim{
-			Owner: h.Owner, Token: h.Token, Foreign: h.Foreign, NoExpiry: h.NoExpiry, Since: h.Since,
+			Owner: strings.Clone(h.Owner), Token: h.Token, Foreign: h.Foreign, NoExpiry: h.NoExpiry, Since: h.Since,
 		}
 		if !h.NoExpiry {
 			e.Claim.Ends = now.Add(h.Left)

@@ -6,6 +6,8 @@ import (
 	"google.golang.org/grpc/encoding/proto"
 	"google.golang.org/grpc/mem"
 	protobuf "google.golang.org/protobuf/proto"
+
+	"github.com/boardd/boardd/sdk/plugin/internal/pb"
 )
 
 // codec writes and reads protobuf with generated code where a message has it.
@@ -44,8 +46,24 @@ func (codec) Marshal(v any) (mem.BufferSlice, error) {
 	return nil, fmt.Errorf("%T is not a protobuf message", v)
 }
 
+// A sharer is read without a copy of each text: its fields share one buffer.
+type sharer interface {
+	*pb.Changes | *pb.BatchResult
+	UnmarshalVTUnsafe(b []byte) error
+}
+
+// share fills m from a buffer of its own, which lives as long as any text of it
+// does: whoever keeps a field for long keeps a copy.
+func share[M sharer](data mem.BufferSlice, m M) error { return m.UnmarshalVTUnsafe(data.Materialize()) }
+
 // Unmarshal fills v, which is a new message.
 func (codec) Unmarshal(data mem.BufferSlice, v any) error {
+	switch m := v.(type) {
+	case *pb.Changes:
+		return share(data, m)
+	case *pb.BatchResult:
+		return share(data, m)
+	}
 	b := data.MaterializeToBuffer(mem.DefaultBufferPool())
 	defer b.Free()
 	switch m := v.(type) {

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/boardd/boardd/sdk/driver"
@@ -138,7 +139,7 @@ func attachmentsFrom(list []*pb.Attachment) []driver.Attachment {
 	}
 	out := make([]driver.Attachment, len(list))
 	for i, a := range list {
-		out[i] = driver.Attachment{Name: a.Name, Data: a.Data, Delete: a.Remove}
+		out[i] = driver.Attachment{Name: a.Name, Data: slices.Clip(a.Data), Delete: a.Remove}
 	}
 	return out
 }

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/boardd/boardd/sdk/driver"
@@ -29,7 +30,7 @@ func (r *reader) posting(m *pb.Posting) driver.Posting {
 		Priority: job.Priority(m.Priority),
 		Book:     job.Book{UUID: m.BookUuid, Name: m.BookName},
 		Encoding: job.Encoding(r.enum(int32(m.Encoding), int(job.Msgpack), "an encoding")),
-		Details:  m.Details, Extra: m.Extra, Digest: r.bytes16(m.Digest, "a digest"),
+		Details:  slices.Clip(m.Details), Extra: slices.Clip(m.Extra), Digest: r.bytes16(m.Digest, "a digest"),
 		CreatedAt: Time(m.CreatedAt), Sequence: m.Sequence,
 	}
 }
@@ -61,9 +62,9 @@ func (r *reader) record(m *pb.Record) driver.Record {
 	rec := driver.Record{
 		Posting: r.posting(m.Posting),
 		State:   job.State(r.enum(int32(m.State), int(job.Trashed), "a state")),
-		Status:  m.Status, Version: m.Version, Position: driver.Position(m.Position), NotBefore: Time(m.NotBefore),
+		Status:  slices.Clip(m.Status), Version: m.Version, Position: driver.Position(m.Position), NotBefore: Time(m.NotBefore),
 		Held: m.Held, ModifiedAt: Time(m.ModifiedAt), EndedAt: Time(m.EndedAt), Outcome: r.outcome(m.Outcome),
-		Final: m.Final, Attached: attachmentsFrom(m.Attached),
+		Final: slices.Clip(m.Final), Attached: attachmentsFrom(m.Attached),
 	}
 	if h := m.Holder; h != nil {
 		rec.Holder = &driver.Holder{
