@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"slices"
+
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/plugin/internal/pb"
@@ -86,6 +88,7 @@ func SendChanges(c *driver.Changes, send func(*pb.Changes) error) error {
 // AddChanges puts the next message of a step to those that came before it.
 func AddChanges(c *driver.Changes, m *pb.Changes) error {
 	var r reader
+	c.List = slices.Grow(c.List, len(m.List))
 	for _, from := range m.List {
 		c.List = append(c.List, r.change(from))
 	}

@@ -5,7 +5,9 @@
 // enums, negative amounts.
 //
 // Messages made here share byte slices with their source, and the other way
-// round; neither may be changed while the other is in use.
+// round; neither may be changed while the other is in use. A message may itself
+// share one buffer among its fields, so what is read of a record has no capacity
+// to spare: to append to it makes a copy.
 package wire
 
 import (
@@ -27,14 +29,21 @@ const (
 
 const tokenSize = 32
 
+// The years 1678 to 2261 in UTC, in seconds since 1970: times that 64 bits of
+// nanoseconds hold.
+const (
+	firstSecond = -9214560000
+	endSecond   = 9214646400
+)
+
 // Nanos returns a time as it travels: 0 for the zero time.
 func Nanos(t time.Time) int64 {
-	switch {
+	switch s := t.Unix(); {
 	case t.IsZero():
 		return 0
-	case t.Year() < 1678:
+	case s < firstSecond:
 		return math.MinInt64
-	case t.Year() > 2261:
+	case s >= endSecond:
 		return math.MaxInt64
 	}
 	if n := t.UnixNano(); n != 0 {
