@@ -19,6 +19,9 @@ func TestMetrics(t *testing.T) {
 	s.must(t, workerSecret, "ConsumeJobs", `{"board":"default","claims":[`+held.ref()+`]}`, nil)
 	s.call(t, rootSecret, "CountJobs", `{"board":"nowhere"}`)
 	s.call(t, "", "CountJobs", `{"board":"default"}`)
+	waitFor(t, func() bool { // nobody has used this board yet
+		return strings.Contains(s.do(t, http.MethodGet, "/metrics", metricsSecret, "").body, `boardd_board_ready{board="secrets",tenant="acme"} 1`)
+	})
 	for name, text := range map[string]string{
 		"with a token":      s.do(t, http.MethodGet, "/metrics", metricsSecret, "").body,
 		"on metrics_listen": (&server{url: "http://" + s.api.MetricsAddr().String(), client: s.client}).do(t, http.MethodGet, "/metrics", "", "").body,
