@@ -214,7 +214,7 @@ func waitUntil(ctx context.Context, wait time.Duration) (context.Context, contex
 	end := time.Now().Add(min(max(wait, 0), MaxWait))
 	if deadline, ok := ctx.Deadline(); ok {
 		left := time.Until(deadline)
-		if early := deadline.Add(-min(max(left/20, 10*time.Millisecond), 500*time.Millisecond)); early.Before(end) {
+		if early := deadline.Add(-min(max(left/5, 20*time.Millisecond), time.Second)); early.Before(end) {
 			end = early
 		}
 	}
