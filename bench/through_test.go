@@ -24,14 +24,7 @@ import (
 func BenchmarkThrough(b *testing.B) {
 	var direct float64
 	b.Run("direct", func(b *testing.B) {
-		d, err := embedded.Program().Open(b.Context(), driver.Config{DataDir: b.TempDir()})
-		if err != nil {
-			b.Fatal(err)
-		}
-		defer d.Close()
-		if _, err := d.OpenBoard(b.Context(), driver.BoardSpec{Name: "default", Window: time.Hour, MaxTombstones: driver.DefaultMaxTombstones}); err != nil {
-			b.Fatal(err)
-		}
+		d := openDirect(b)
 		b.ResetTimer()
 		parallel(b, 64, func(ctx context.Context) error { return directCycle(ctx, d, 32) })
 		direct = rate(b, 32)
@@ -70,6 +63,20 @@ func (before stages) report(b *testing.B, server *testserver.Server, unit string
 	b.ReportMetric(each(now.host-before.host), "host-µs/"+unit)
 	b.ReportMetric(each(now.driver-before.driver), "driver-µs/"+unit)
 	return now.sum() - before.sum()
+}
+
+// openDirect opens the embedded driver in this process, with one board.
+func openDirect(b *testing.B) driver.Driver {
+	b.Helper()
+	d, err := embedded.Program().Open(b.Context(), driver.Config{DataDir: b.TempDir()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = d.Close() })
+	if _, err := d.OpenBoard(b.Context(), driver.BoardSpec{Name: "default", Window: time.Hour, MaxTombstones: driver.DefaultMaxTombstones}); err != nil {
+		b.Fatal(err)
+	}
+	return d
 }
 
 // rate reports and returns jobs a second.
@@ -126,7 +133,8 @@ func random() (id [16]byte) {
 // fields, answered without fields, by a handler that does nothing. The third
 // thing measured is the empty call when its handler waits a millisecond, about
 // as long as a change waits for its disk: a process that goes to sleep and is
-// woken for each call spends more on that than on the call.
+// woken for each call spends more on that than on the call. Direct is the change
+// alone, on the driver in this process.
 func BenchmarkSingle(b *testing.B) {
 	boardd := program(b)
 	for _, callers := range []struct {
@@ -136,6 +144,14 @@ func BenchmarkSingle(b *testing.B) {
 		var empty float64
 		b.Run(callers.name+"/empty", func(b *testing.B) { empty = emptyCall(b, callers.n, 0) })
 		b.Run(callers.name+"/empty-waits", func(b *testing.B) { emptyCall(b, callers.n, time.Millisecond) })
+		b.Run(callers.name+"/direct", func(b *testing.B) {
+			d := openDirect(b)
+			before := ownCPU()
+			b.ResetTimer()
+			parallel(b, callers.n, func(ctx context.Context) error { return directCycle(ctx, d, 1) })
+			b.StopTimer()
+			perCall(b, ownCPU()-before, 3)
+		})
 		b.Run(callers.name+"/cycle", func(b *testing.B) {
 			server := testserver.Start(b, boardd, "")
 			board := dial(b, server.Addr).Board("default")
