@@ -173,9 +173,29 @@ func (c *claimer) learn(ctx context.Context, byID map[job.ID]*index.Entry, taken
 		news = append(news, e)
 		c.keep(e, claimed)
 	}
-	var unclear, back []job.ID
-	for i := range r.Gone {
-		gone := &r.Gone[i]
+	back, unclear := c.passOver(r.Gone, left)
+	c.index.PutAll(news)
+	c.reread(context.WithoutCancel(ctx), unclear...)
+	for _, id := range taken {
+		if _, ok := left[id]; ok {
+			back = append(back, id)
+		}
+	}
+	if r.Repeated && len(r.Claims) > 0 {
+		c.ended = true
+	}
+	if r.Kind == job.NoKind && !r.Repeated {
+		c.metrics.Claimed.Add(int64(len(r.Claims)))
+	}
+	return append(back, unclear...)
+}
+
+// passOver corrects what the index knows of candidates that the store did not
+// claim, and takes them out of left. It returns those whose reservations are to
+// be given back, and those of which the store did not say how they stand.
+func (c *claimer) passOver(list []driver.Gone, left map[job.ID]struct{}) (back, unclear []job.ID) {
+	for i := range list {
+		gone := &list[i]
 		if _, ok := left[gone.Job]; !ok {
 			continue
 		}
@@ -194,20 +214,7 @@ func (c *claimer) learn(ctx context.Context, byID map[job.ID]*index.Entry, taken
 			unclear = append(unclear, gone.Job)
 		}
 	}
-	c.index.PutAll(news)
-	c.reread(context.WithoutCancel(ctx), unclear...)
-	for _, id := range taken {
-		if _, ok := left[id]; ok {
-			back = append(back, id)
-		}
-	}
-	if r.Repeated && len(r.Claims) > 0 {
-		c.ended = true
-	}
-	if r.Kind == job.NoKind && !r.Repeated {
-		c.metrics.Claimed.Add(int64(len(r.Claims)))
-	}
-	return append(back, unclear...)
+	return back, unclear
 }
 
 // entryClaimed returns a job's entry as it is after the claim, nil if nothing is
