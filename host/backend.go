@@ -14,6 +14,7 @@ import (
 	"github.com/boardd/boardd/host/config"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/sleep"
 )
 
 // Between two tries to start a driver.
@@ -76,7 +77,7 @@ func (b *backend) run(ctx context.Context, h *Host) {
 		}
 		b.fail(ctx, err, "again_in", pause)
 		tried()
-		err = wait(ctx, pause)
+		err = sleep.For(ctx, pause)
 	}
 	b.fail(ctx, err)
 }
@@ -175,16 +176,4 @@ func (r *remembering) Apply(ctx context.Context, board string, ops []driver.Op) 
 	results := r.Driver.Apply(ctx, board, ops)
 	r.backend.latency.observe(time.Since(begun))
 	return results
-}
-
-// wait returns nil after d, or the end of ctx.
-func wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/boardd/boardd/host/board"
 	"github.com/boardd/boardd/host/config"
 	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/sleep"
 )
 
 // How many boards are opened at once, and how long one may keep the others
@@ -61,7 +62,7 @@ func (s *served) run(ctx context.Context, h *Host) {
 			return
 		}
 		s.fail(err, "again_in", pause)
-		if wait(ctx, pause) != nil {
+		if sleep.For(ctx, pause) != nil {
 			return
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
 	"github.com/boardd/boardd/sdk/client"
+	"github.com/boardd/boardd/sdk/sleep"
 )
 
 // longestWait is how long the server holds an answer at most.
@@ -127,7 +128,7 @@ func (p *program) jobWait(ctx context.Context, args []string, timeout *duration)
 		}
 		// A server that answers at once must not be asked without end.
 		if time.Since(began) < time.Second && wait > time.Second {
-			if err := pause(ctx, time.Second); err != nil {
+			if err := sleep.For(ctx, time.Second); err != nil {
 				return err
 			}
 		}
@@ -141,16 +142,4 @@ func allEnded(jobs []*client.Job) bool {
 		}
 	}
 	return true
-}
-
-// pause waits for d or until ctx ends.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/boardd/boardd/host/index"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/sleep"
 )
 
 // untold is for how long outcomes are asked for where a call has no deadline.
@@ -28,7 +29,7 @@ func (b *Board) send(ctx context.Context, opened *driver.BoardStatus, ops []driv
 	}
 	ctx, cancel := context.WithTimeout(ctx, untold)
 	defer cancel()
-	for pause := 20 * time.Millisecond; len(unknown) > 0 && sleep(ctx, pause); pause = min(2*pause, time.Second) {
+	for pause := 20 * time.Millisecond; len(unknown) > 0 && sleep.For(ctx, pause) == nil; pause = min(2*pause, time.Second) {
 		again := make([]driver.Op, len(unknown))
 		for i, at := range unknown {
 			again[i] = ops[at]

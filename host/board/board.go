@@ -171,18 +171,6 @@ func (g *gate) wait(ctx context.Context, late <-chan time.Time) (*driver.BoardSt
 	}
 }
 
-// sleep waits and reports whether ctx is still going on.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
 // backoff counts waits that double, up to ten seconds. The first one is none.
 type backoff struct{ wait time.Duration }
 

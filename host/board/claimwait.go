@@ -7,6 +7,7 @@ import (
 
 	"github.com/boardd/boardd/host/index"
 	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/sleep"
 )
 
 // standRetry is when a caller in line tries again after the store or a policy
@@ -32,7 +33,7 @@ func (c *claimer) stand(ctx context.Context) (ClaimResponse, error) {
 			err = c.line(ctx, waiting, class)
 		}
 		if ctx.Err() == nil && err != nil && len(c.claims) == 0 {
-			sleep(waiting, standRetry)
+			_ = sleep.For(waiting, standRetry)
 		}
 	}
 	return c.response(), c.over(ctx, nil)

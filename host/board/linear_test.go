@@ -17,6 +17,7 @@ import (
 
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/sleep"
 )
 
 // linInput is a call on one job, and linOutput what came of it. Times are those
@@ -311,7 +312,7 @@ func faulty(seed uint64) applyHook {
 		case roll < 24:
 			return fail(len(ops), job.Unavailable)
 		case roll < 30:
-			if !sleep(ctx, delay) {
+			if sleep.For(ctx, delay) != nil {
 				return fail(len(ops), job.Interrupted)
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/boardd/boardd/host/index"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/sleep"
 )
 
 // Run opens the board on its driver, reads what is on it, follows what changes
@@ -37,7 +38,7 @@ func (b *Board) Run(ctx context.Context) error {
 		if trouble.due(reason(err), time.Now()) {
 			b.log.Warn("the board lost its store and tries again", "error", reason(err))
 		}
-		if !sleep(ctx, wait.next()) {
+		if sleep.For(ctx, wait.next()) != nil {
 			break
 		}
 	}

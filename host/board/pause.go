@@ -9,6 +9,7 @@ import (
 
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/sleep"
 )
 
 // pauseDocument is the name of the document that says whether a board is
@@ -144,7 +145,7 @@ func (b *Board) followPause(ctx context.Context) {
 				b.learnPause(change.Document)
 			}
 		}
-		if !sleep(ctx, wait.next()) {
+		if sleep.For(ctx, wait.next()) != nil {
 			return
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/plugin"
+	"github.com/boardd/boardd/sdk/sleep"
 )
 
 // backoff is how long to wait after how many crashes in a period.
@@ -45,23 +46,9 @@ func (s *Supervisor) Run(ctx context.Context) error {
 			})
 			return nil
 		}
-		if !sleep(ctx, s.crashed(err)) {
+		if sleep.For(ctx, s.crashed(err)) != nil {
 			return nil
 		}
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) bool {
-	if d == 0 {
-		return ctx.Err() == nil
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }
 

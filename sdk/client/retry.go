@@ -14,6 +14,7 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/sleep"
 )
 
 type method[Req, Resp any] func(context.Context, *connect.Request[Req]) (*connect.Response[Resp], error)
@@ -54,7 +55,7 @@ func call[Req, Resp any](ctx context.Context, c *Client, op string, wait time.Du
 		if !repeatable(failed.Kind, err) || time.Now().Add(pause).After(deadline) {
 			return nil, failed
 		}
-		if err := sleep(ctx, pause); err != nil {
+		if err := sleep.For(ctx, pause); err != nil {
 			return nil, failed
 		}
 	}
@@ -125,16 +126,4 @@ func doubled(times int, first, most time.Duration) time.Duration {
 		pause *= 2
 	}
 	return min(pause, most)
-}
-
-// sleep waits for d or for the end of ctx, whose error it returns.
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
 }

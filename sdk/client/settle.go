@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/sleep"
 )
 
 // What a handler's error may wrap to say how the job goes on.
@@ -136,7 +137,7 @@ func (r *run) insist(ctx context.Context, e *entry, end func(context.Context) er
 		if err == nil || !job.KindOf(err).Retryable() {
 			return err
 		}
-		if sleep(ctx, backoff(failed, 50*time.Millisecond, 2*time.Second)) != nil {
+		if sleep.For(ctx, backoff(failed, 50*time.Millisecond, 2*time.Second)) != nil {
 			return err
 		}
 	}

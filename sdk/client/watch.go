@@ -10,6 +10,7 @@ import (
 
 	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
 	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/sleep"
 )
 
 // silence is how long a watch may be still before it is taken for dead. The
@@ -40,7 +41,7 @@ func (b *Board) Watch(ctx context.Context, from string) iter.Seq2[*Event, error]
 				return
 			}
 			// The end of ctx is seen by the next turn.
-			_ = sleep(ctx, backoff(failed, 50*time.Millisecond, 5*time.Second))
+			_ = sleep.For(ctx, backoff(failed, 50*time.Millisecond, 5*time.Second))
 		}
 	}
 }

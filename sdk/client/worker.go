@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/sleep"
 )
 
 // A Worker claims jobs of one board, runs a handler on each, keeps the claims
@@ -158,7 +159,7 @@ func (r *run) pause(ctx context.Context, what string, failed int, err error) err
 	}
 	delay := backoff(failed, 500*time.Millisecond, 30*time.Second)
 	r.log.Warn("the server cannot serve now", "call", what, "error", err, "retry_in", delay.Round(time.Millisecond))
-	return sleep(ctx, delay)
+	return sleep.For(ctx, delay)
 }
 
 // claimUntil claims jobs and starts their handlers until there is a reason to

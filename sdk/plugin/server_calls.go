@@ -10,6 +10,7 @@ import (
 	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/plugin/internal/pb"
 	"github.com/boardd/boardd/sdk/plugin/internal/wire"
+	"github.com/boardd/boardd/sdk/sleep"
 )
 
 func invalid(err error) error {
@@ -115,7 +116,7 @@ func (s *server) Watch(req *pb.WatchRequest, stream pb.Driver_WatchServer) error
 		if err := wire.SendChanges(&c, stream.Send); err != nil {
 			return err
 		}
-		return rest(stream.Context(), watchPace)
+		return sleep.For(stream.Context(), watchPace)
 	})
 }
 
@@ -124,17 +125,6 @@ func (s *server) Watch(req *pb.WatchRequest, stream pb.Driver_WatchServer) error
 // otherwise wake both processes for one change. A change that comes after a
 // still moment is sent at once.
 const watchPace = 10 * time.Millisecond
-
-func rest(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
 
 var errDraining = job.Errorf(job.Unavailable, "the driver is draining")
 
