@@ -162,34 +162,40 @@ func (e *corruptError) Unwrap() error { return e.err }
 
 // load reads the record of an open or trashed job.
 func (v *boardTx) load(r ref, j *jobRecord) error {
-	key := uintKey(r.key())
-	value, err := v.get(bucketOf(r.set()), key)
+	key, value, err := v.stored(r)
 	if err != nil {
 		return err
 	}
-	if value == nil {
-		return &corruptError{fmt.Errorf("%s/%d is missing", r.bucket(), r.key())}
-	}
-	if err := j.open(key, value); err != nil {
-		return &corruptError{fmt.Errorf("%s/%d: %w", r.bucket(), r.key(), err)}
-	}
-	return nil
+	return damaged(r, j.open(key, value))
 }
 
 // loadEnded reads what is left of a job that ended.
 func (v *boardTx) loadEnded(r ref, e *endedRecord) error {
-	key := uintKey(r.key())
-	value, err := v.get(bucketOf(r.set()), key)
+	key, value, err := v.stored(r)
 	if err != nil {
 		return err
 	}
+	return damaged(r, e.open(key, value))
+}
+
+// stored returns the key and the bytes of a record, which has to be there.
+func (v *boardTx) stored(r ref) (key, value []byte, err error) {
+	key = uintKey(r.key())
+	if value, err = v.get(bucketOf(r.set()), key); err != nil {
+		return nil, nil, err
+	}
 	if value == nil {
-		return &corruptError{fmt.Errorf("%s/%d is missing", r.bucket(), r.key())}
+		return nil, nil, &corruptError{fmt.Errorf("%s/%d is missing", r.bucket(), r.key())}
 	}
-	if err := e.open(key, value); err != nil {
-		return &corruptError{fmt.Errorf("%s/%d: %w", r.bucket(), r.key(), err)}
+	return key, value, nil
+}
+
+// damaged says of which record err is; no err is no error.
+func damaged(r ref, err error) error {
+	if err == nil {
+		return nil
 	}
-	return nil
+	return &corruptError{fmt.Errorf("%s/%d: %w", r.bucket(), r.key(), err)}
 }
 
 // save writes the record of an open job back.
