@@ -659,6 +659,58 @@ func (Set) EnumDescriptor() ([]byte, []int) {
 	return file_driver_proto_rawDescGZIP(), []int{8}
 }
 
+type Severity int32
+
+const (
+	Severity_SEVERITY_NONE    Severity = 0
+	Severity_SEVERITY_NOTE    Severity = 1 // as it may be; worth knowing
+	Severity_SEVERITY_WARNING Severity = 2 // something may go wrong
+	Severity_SEVERITY_PROBLEM Severity = 3 // something is wrong: jobs are stuck, hidden or in danger
+)
+
+// Enum value maps for Severity.
+var (
+	Severity_name = map[int32]string{
+		0: "SEVERITY_NONE",
+		1: "SEVERITY_NOTE",
+		2: "SEVERITY_WARNING",
+		3: "SEVERITY_PROBLEM",
+	}
+	Severity_value = map[string]int32{
+		"SEVERITY_NONE":    0,
+		"SEVERITY_NOTE":    1,
+		"SEVERITY_WARNING": 2,
+		"SEVERITY_PROBLEM": 3,
+	}
+)
+
+func (x Severity) Enum() *Severity {
+	p := new(Severity)
+	*p = x
+	return p
+}
+
+func (x Severity) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Severity) Descriptor() protoreflect.EnumDescriptor {
+	return file_driver_proto_enumTypes[9].Descriptor()
+}
+
+func (Severity) Type() protoreflect.EnumType {
+	return &file_driver_proto_enumTypes[9]
+}
+
+func (x Severity) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Severity.Descriptor instead.
+func (Severity) EnumDescriptor() ([]byte, []int) {
+	return file_driver_proto_rawDescGZIP(), []int{9}
+}
+
 type InfoRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -3639,6 +3691,170 @@ func (x *Counts) GetLimits() map[string]int64 {
 	return nil
 }
 
+type ExamineRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Board         string                 `protobuf:"bytes,1,opt,name=board,proto3" json:"board,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExamineRequest) Reset() {
+	*x = ExamineRequest{}
+	mi := &file_driver_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExamineRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExamineRequest) ProtoMessage() {}
+
+func (x *ExamineRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_driver_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExamineRequest.ProtoReflect.Descriptor instead.
+func (*ExamineRequest) Descriptor() ([]byte, []int) {
+	return file_driver_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *ExamineRequest) GetBoard() string {
+	if x != nil {
+		return x.Board
+	}
+	return ""
+}
+
+type Findings struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	List          []*Finding             `protobuf:"bytes,1,rep,name=list,proto3" json:"list,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Findings) Reset() {
+	*x = Findings{}
+	mi := &file_driver_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Findings) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Findings) ProtoMessage() {}
+
+func (x *Findings) ProtoReflect() protoreflect.Message {
+	mi := &file_driver_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Findings.ProtoReflect.Descriptor instead.
+func (*Findings) Descriptor() ([]byte, []int) {
+	return file_driver_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *Findings) GetList() []*Finding {
+	if x != nil {
+		return x.List
+	}
+	return nil
+}
+
+type Finding struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Code          string                 `protobuf:"bytes,1,opt,name=code,proto3" json:"code,omitempty"` // names the sort: words of [a-z] with dashes
+	Severity      Severity               `protobuf:"varint,2,opt,name=severity,proto3,enum=boardd.driver.v1.Severity" json:"severity,omitempty"`
+	Subject       string                 `protobuf:"bytes,3,opt,name=subject,proto3" json:"subject,omitempty"` // which job, key, path or setting
+	Problem       string                 `protobuf:"bytes,4,opt,name=problem,proto3" json:"problem,omitempty"` // one sentence, for people
+	Mend          string                 `protobuf:"bytes,5,opt,name=mend,proto3" json:"mend,omitempty"`       // the command that would mend it
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Finding) Reset() {
+	*x = Finding{}
+	mi := &file_driver_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Finding) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Finding) ProtoMessage() {}
+
+func (x *Finding) ProtoReflect() protoreflect.Message {
+	mi := &file_driver_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Finding.ProtoReflect.Descriptor instead.
+func (*Finding) Descriptor() ([]byte, []int) {
+	return file_driver_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *Finding) GetCode() string {
+	if x != nil {
+		return x.Code
+	}
+	return ""
+}
+
+func (x *Finding) GetSeverity() Severity {
+	if x != nil {
+		return x.Severity
+	}
+	return Severity_SEVERITY_NONE
+}
+
+func (x *Finding) GetSubject() string {
+	if x != nil {
+		return x.Subject
+	}
+	return ""
+}
+
+func (x *Finding) GetProblem() string {
+	if x != nil {
+		return x.Problem
+	}
+	return ""
+}
+
+func (x *Finding) GetMend() string {
+	if x != nil {
+		return x.Mend
+	}
+	return ""
+}
+
 // Document is a small versioned record, up to 8 MiB.
 type Document struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -3652,7 +3868,7 @@ type Document struct {
 
 func (x *Document) Reset() {
 	*x = Document{}
-	mi := &file_driver_proto_msgTypes[38]
+	mi := &file_driver_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3664,7 +3880,7 @@ func (x *Document) String() string {
 func (*Document) ProtoMessage() {}
 
 func (x *Document) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[38]
+	mi := &file_driver_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3677,7 +3893,7 @@ func (x *Document) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Document.ProtoReflect.Descriptor instead.
 func (*Document) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{38}
+	return file_driver_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Document) GetName() string {
@@ -3720,7 +3936,7 @@ type Space struct {
 
 func (x *Space) Reset() {
 	*x = Space{}
-	mi := &file_driver_proto_msgTypes[39]
+	mi := &file_driver_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3732,7 +3948,7 @@ func (x *Space) String() string {
 func (*Space) ProtoMessage() {}
 
 func (x *Space) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[39]
+	mi := &file_driver_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3745,7 +3961,7 @@ func (x *Space) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Space.ProtoReflect.Descriptor instead.
 func (*Space) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{39}
+	return file_driver_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Space) GetBoard() string {
@@ -3775,7 +3991,7 @@ type DocumentRequest struct {
 
 func (x *DocumentRequest) Reset() {
 	*x = DocumentRequest{}
-	mi := &file_driver_proto_msgTypes[40]
+	mi := &file_driver_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3787,7 +4003,7 @@ func (x *DocumentRequest) String() string {
 func (*DocumentRequest) ProtoMessage() {}
 
 func (x *DocumentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[40]
+	mi := &file_driver_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3800,7 +4016,7 @@ func (x *DocumentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DocumentRequest.ProtoReflect.Descriptor instead.
 func (*DocumentRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{40}
+	return file_driver_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *DocumentRequest) GetSpace() *Space {
@@ -3837,7 +4053,7 @@ type PutDocumentRequest struct {
 
 func (x *PutDocumentRequest) Reset() {
 	*x = PutDocumentRequest{}
-	mi := &file_driver_proto_msgTypes[41]
+	mi := &file_driver_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3849,7 +4065,7 @@ func (x *PutDocumentRequest) String() string {
 func (*PutDocumentRequest) ProtoMessage() {}
 
 func (x *PutDocumentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[41]
+	mi := &file_driver_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3862,7 +4078,7 @@ func (x *PutDocumentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutDocumentRequest.ProtoReflect.Descriptor instead.
 func (*PutDocumentRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{41}
+	return file_driver_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *PutDocumentRequest) GetSpace() *Space {
@@ -3895,7 +4111,7 @@ type PutDocumentResponse struct {
 
 func (x *PutDocumentResponse) Reset() {
 	*x = PutDocumentResponse{}
-	mi := &file_driver_proto_msgTypes[42]
+	mi := &file_driver_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3907,7 +4123,7 @@ func (x *PutDocumentResponse) String() string {
 func (*PutDocumentResponse) ProtoMessage() {}
 
 func (x *PutDocumentResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[42]
+	mi := &file_driver_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3920,7 +4136,7 @@ func (x *PutDocumentResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutDocumentResponse.ProtoReflect.Descriptor instead.
 func (*PutDocumentResponse) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{42}
+	return file_driver_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *PutDocumentResponse) GetVersion() uint64 {
@@ -3938,7 +4154,7 @@ type DeleteDocumentResponse struct {
 
 func (x *DeleteDocumentResponse) Reset() {
 	*x = DeleteDocumentResponse{}
-	mi := &file_driver_proto_msgTypes[43]
+	mi := &file_driver_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3950,7 +4166,7 @@ func (x *DeleteDocumentResponse) String() string {
 func (*DeleteDocumentResponse) ProtoMessage() {}
 
 func (x *DeleteDocumentResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[43]
+	mi := &file_driver_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3963,7 +4179,7 @@ func (x *DeleteDocumentResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteDocumentResponse.ProtoReflect.Descriptor instead.
 func (*DeleteDocumentResponse) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{43}
+	return file_driver_proto_rawDescGZIP(), []int{46}
 }
 
 // ListDocumentsRequest asks for up to limit documents whose names come after the
@@ -3979,7 +4195,7 @@ type ListDocumentsRequest struct {
 
 func (x *ListDocumentsRequest) Reset() {
 	*x = ListDocumentsRequest{}
-	mi := &file_driver_proto_msgTypes[44]
+	mi := &file_driver_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3991,7 +4207,7 @@ func (x *ListDocumentsRequest) String() string {
 func (*ListDocumentsRequest) ProtoMessage() {}
 
 func (x *ListDocumentsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[44]
+	mi := &file_driver_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4004,7 +4220,7 @@ func (x *ListDocumentsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDocumentsRequest.ProtoReflect.Descriptor instead.
 func (*ListDocumentsRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{44}
+	return file_driver_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *ListDocumentsRequest) GetSpace() *Space {
@@ -4037,7 +4253,7 @@ type Documents struct {
 
 func (x *Documents) Reset() {
 	*x = Documents{}
-	mi := &file_driver_proto_msgTypes[45]
+	mi := &file_driver_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4049,7 +4265,7 @@ func (x *Documents) String() string {
 func (*Documents) ProtoMessage() {}
 
 func (x *Documents) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[45]
+	mi := &file_driver_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4062,7 +4278,7 @@ func (x *Documents) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Documents.ProtoReflect.Descriptor instead.
 func (*Documents) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{45}
+	return file_driver_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Documents) GetDocuments() []*Document {
@@ -4081,7 +4297,7 @@ type DocWatchRequest struct {
 
 func (x *DocWatchRequest) Reset() {
 	*x = DocWatchRequest{}
-	mi := &file_driver_proto_msgTypes[46]
+	mi := &file_driver_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4093,7 +4309,7 @@ func (x *DocWatchRequest) String() string {
 func (*DocWatchRequest) ProtoMessage() {}
 
 func (x *DocWatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[46]
+	mi := &file_driver_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4106,7 +4322,7 @@ func (x *DocWatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DocWatchRequest.ProtoReflect.Descriptor instead.
 func (*DocWatchRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{46}
+	return file_driver_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *DocWatchRequest) GetSpace() *Space {
@@ -4125,7 +4341,7 @@ type DocumentChanges struct {
 
 func (x *DocumentChanges) Reset() {
 	*x = DocumentChanges{}
-	mi := &file_driver_proto_msgTypes[47]
+	mi := &file_driver_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4137,7 +4353,7 @@ func (x *DocumentChanges) String() string {
 func (*DocumentChanges) ProtoMessage() {}
 
 func (x *DocumentChanges) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[47]
+	mi := &file_driver_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4150,7 +4366,7 @@ func (x *DocumentChanges) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DocumentChanges.ProtoReflect.Descriptor instead.
 func (*DocumentChanges) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{47}
+	return file_driver_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *DocumentChanges) GetChanges() []*DocumentChange {
@@ -4172,7 +4388,7 @@ type DocumentChange struct {
 
 func (x *DocumentChange) Reset() {
 	*x = DocumentChange{}
-	mi := &file_driver_proto_msgTypes[48]
+	mi := &file_driver_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4184,7 +4400,7 @@ func (x *DocumentChange) String() string {
 func (*DocumentChange) ProtoMessage() {}
 
 func (x *DocumentChange) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[48]
+	mi := &file_driver_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4197,7 +4413,7 @@ func (x *DocumentChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DocumentChange.ProtoReflect.Descriptor instead.
 func (*DocumentChange) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{48}
+	return file_driver_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *DocumentChange) GetDocument() *Document {
@@ -4229,7 +4445,7 @@ type HealthRequest struct {
 
 func (x *HealthRequest) Reset() {
 	*x = HealthRequest{}
-	mi := &file_driver_proto_msgTypes[49]
+	mi := &file_driver_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4241,7 +4457,7 @@ func (x *HealthRequest) String() string {
 func (*HealthRequest) ProtoMessage() {}
 
 func (x *HealthRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[49]
+	mi := &file_driver_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4254,7 +4470,7 @@ func (x *HealthRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealthRequest.ProtoReflect.Descriptor instead.
 func (*HealthRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{49}
+	return file_driver_proto_rawDescGZIP(), []int{52}
 }
 
 type HealthResponse struct {
@@ -4265,7 +4481,7 @@ type HealthResponse struct {
 
 func (x *HealthResponse) Reset() {
 	*x = HealthResponse{}
-	mi := &file_driver_proto_msgTypes[50]
+	mi := &file_driver_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4277,7 +4493,7 @@ func (x *HealthResponse) String() string {
 func (*HealthResponse) ProtoMessage() {}
 
 func (x *HealthResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[50]
+	mi := &file_driver_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4290,7 +4506,7 @@ func (x *HealthResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealthResponse.ProtoReflect.Descriptor instead.
 func (*HealthResponse) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{50}
+	return file_driver_proto_rawDescGZIP(), []int{53}
 }
 
 type DrainRequest struct {
@@ -4301,7 +4517,7 @@ type DrainRequest struct {
 
 func (x *DrainRequest) Reset() {
 	*x = DrainRequest{}
-	mi := &file_driver_proto_msgTypes[51]
+	mi := &file_driver_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4313,7 +4529,7 @@ func (x *DrainRequest) String() string {
 func (*DrainRequest) ProtoMessage() {}
 
 func (x *DrainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[51]
+	mi := &file_driver_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4326,7 +4542,7 @@ func (x *DrainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainRequest.ProtoReflect.Descriptor instead.
 func (*DrainRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{51}
+	return file_driver_proto_rawDescGZIP(), []int{54}
 }
 
 type DrainResponse struct {
@@ -4337,7 +4553,7 @@ type DrainResponse struct {
 
 func (x *DrainResponse) Reset() {
 	*x = DrainResponse{}
-	mi := &file_driver_proto_msgTypes[52]
+	mi := &file_driver_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4349,7 +4565,7 @@ func (x *DrainResponse) String() string {
 func (*DrainResponse) ProtoMessage() {}
 
 func (x *DrainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[52]
+	mi := &file_driver_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4362,7 +4578,7 @@ func (x *DrainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainResponse.ProtoReflect.Descriptor instead.
 func (*DrainResponse) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{52}
+	return file_driver_proto_rawDescGZIP(), []int{55}
 }
 
 var File_driver_proto protoreflect.FileDescriptor
@@ -4637,7 +4853,17 @@ const file_driver_proto_rawDesc = "" +
 	"\x06limits\x18\a \x03(\v2$.boardd.driver.v1.Counts.LimitsEntryR\x06limits\x1a9\n" +
 	"\vLimitsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"f\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"&\n" +
+	"\x0eExamineRequest\x12\x14\n" +
+	"\x05board\x18\x01 \x01(\tR\x05board\"9\n" +
+	"\bFindings\x12-\n" +
+	"\x04list\x18\x01 \x03(\v2\x19.boardd.driver.v1.FindingR\x04list\"\x9d\x01\n" +
+	"\aFinding\x12\x12\n" +
+	"\x04code\x18\x01 \x01(\tR\x04code\x126\n" +
+	"\bseverity\x18\x02 \x01(\x0e2\x1a.boardd.driver.v1.SeverityR\bseverity\x12\x18\n" +
+	"\asubject\x18\x03 \x01(\tR\asubject\x12\x18\n" +
+	"\aproblem\x18\x04 \x01(\tR\aproblem\x12\x12\n" +
+	"\x04mend\x18\x05 \x01(\tR\x04mend\"f\n" +
 	"\bDocument\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04data\x18\x02 \x01(\fR\x04data\x12\x18\n" +
@@ -4759,7 +4985,12 @@ const file_driver_proto_rawDesc = "" +
 	"\x03Set\x12\f\n" +
 	"\bSET_OPEN\x10\x00\x12\x0f\n" +
 	"\vSET_TRASHED\x10\x01\x12\r\n" +
-	"\tSET_ENDED\x10\x022\xa7\n" +
+	"\tSET_ENDED\x10\x02*\\\n" +
+	"\bSeverity\x12\x11\n" +
+	"\rSEVERITY_NONE\x10\x00\x12\x11\n" +
+	"\rSEVERITY_NOTE\x10\x01\x12\x14\n" +
+	"\x10SEVERITY_WARNING\x10\x02\x12\x14\n" +
+	"\x10SEVERITY_PROBLEM\x10\x032\xf2\n" +
 	"\n" +
 	"\x06Driver\x12E\n" +
 	"\x04Info\x12\x1d.boardd.driver.v1.InfoRequest\x1a\x1e.boardd.driver.v1.InfoResponse\x12T\n" +
@@ -4771,7 +5002,8 @@ const file_driver_proto_rawDesc = "" +
 	"\x04Read\x12\x1d.boardd.driver.v1.ReadRequest\x1a\x19.boardd.driver.v1.Records0\x01\x12?\n" +
 	"\x04Scan\x12\x1d.boardd.driver.v1.ScanRequest\x1a\x16.boardd.driver.v1.Page0\x01\x12D\n" +
 	"\x05Watch\x12\x1e.boardd.driver.v1.WatchRequest\x1a\x19.boardd.driver.v1.Changes0\x01\x12A\n" +
-	"\x05Count\x12\x1e.boardd.driver.v1.CountRequest\x1a\x18.boardd.driver.v1.Counts\x12L\n" +
+	"\x05Count\x12\x1e.boardd.driver.v1.CountRequest\x1a\x18.boardd.driver.v1.Counts\x12I\n" +
+	"\aExamine\x12 .boardd.driver.v1.ExamineRequest\x1a\x1a.boardd.driver.v1.Findings0\x01\x12L\n" +
 	"\vGetDocument\x12!.boardd.driver.v1.DocumentRequest\x1a\x1a.boardd.driver.v1.Document\x12Z\n" +
 	"\vPutDocument\x12$.boardd.driver.v1.PutDocumentRequest\x1a%.boardd.driver.v1.PutDocumentResponse\x12]\n" +
 	"\x0eDeleteDocument\x12!.boardd.driver.v1.DocumentRequest\x1a(.boardd.driver.v1.DeleteDocumentResponse\x12V\n" +
@@ -4792,8 +5024,8 @@ func file_driver_proto_rawDescGZIP() []byte {
 	return file_driver_proto_rawDescData
 }
 
-var file_driver_proto_enumTypes = make([]protoimpl.EnumInfo, 9)
-var file_driver_proto_msgTypes = make([]protoimpl.MessageInfo, 54)
+var file_driver_proto_enumTypes = make([]protoimpl.EnumInfo, 10)
+var file_driver_proto_msgTypes = make([]protoimpl.MessageInfo, 57)
 var file_driver_proto_goTypes = []any{
 	(Kind)(0),                      // 0: boardd.driver.v1.Kind
 	(OpKind)(0),                    // 1: boardd.driver.v1.OpKind
@@ -4804,151 +5036,159 @@ var file_driver_proto_goTypes = []any{
 	(Encoding)(0),                  // 6: boardd.driver.v1.Encoding
 	(Part)(0),                      // 7: boardd.driver.v1.Part
 	(Set)(0),                       // 8: boardd.driver.v1.Set
-	(*InfoRequest)(nil),            // 9: boardd.driver.v1.InfoRequest
-	(*InfoResponse)(nil),           // 10: boardd.driver.v1.InfoResponse
-	(*Schema)(nil),                 // 11: boardd.driver.v1.Schema
-	(*Names)(nil),                  // 12: boardd.driver.v1.Names
-	(*Field)(nil),                  // 13: boardd.driver.v1.Field
-	(*ConfigureRequest)(nil),       // 14: boardd.driver.v1.ConfigureRequest
-	(*ConfigureResponse)(nil),      // 15: boardd.driver.v1.ConfigureResponse
-	(*BoardSpec)(nil),              // 16: boardd.driver.v1.BoardSpec
-	(*BoardStatus)(nil),            // 17: boardd.driver.v1.BoardStatus
-	(*Capabilities)(nil),           // 18: boardd.driver.v1.Capabilities
-	(*DropBoardRequest)(nil),       // 19: boardd.driver.v1.DropBoardRequest
-	(*DropBoardResponse)(nil),      // 20: boardd.driver.v1.DropBoardResponse
-	(*Batch)(nil),                  // 21: boardd.driver.v1.Batch
-	(*BoardOps)(nil),               // 22: boardd.driver.v1.BoardOps
-	(*BatchResult)(nil),            // 23: boardd.driver.v1.BatchResult
-	(*Op)(nil),                     // 24: boardd.driver.v1.Op
-	(*ClaimSpec)(nil),              // 25: boardd.driver.v1.ClaimSpec
-	(*Candidate)(nil),              // 26: boardd.driver.v1.Candidate
-	(*Limit)(nil),                  // 27: boardd.driver.v1.Limit
-	(*Hold)(nil),                   // 28: boardd.driver.v1.Hold
-	(*Attachment)(nil),             // 29: boardd.driver.v1.Attachment
-	(*Ending)(nil),                 // 30: boardd.driver.v1.Ending
-	(*Result)(nil),                 // 31: boardd.driver.v1.Result
-	(*Claimed)(nil),                // 32: boardd.driver.v1.Claimed
-	(*Gone)(nil),                   // 33: boardd.driver.v1.Gone
-	(*Posting)(nil),                // 34: boardd.driver.v1.Posting
-	(*Record)(nil),                 // 35: boardd.driver.v1.Record
-	(*Holder)(nil),                 // 36: boardd.driver.v1.Holder
-	(*ReadRequest)(nil),            // 37: boardd.driver.v1.ReadRequest
-	(*Records)(nil),                // 38: boardd.driver.v1.Records
-	(*ScanRequest)(nil),            // 39: boardd.driver.v1.ScanRequest
-	(*Page)(nil),                   // 40: boardd.driver.v1.Page
-	(*BadRecord)(nil),              // 41: boardd.driver.v1.BadRecord
-	(*WatchRequest)(nil),           // 42: boardd.driver.v1.WatchRequest
-	(*Changes)(nil),                // 43: boardd.driver.v1.Changes
-	(*Change)(nil),                 // 44: boardd.driver.v1.Change
-	(*CountRequest)(nil),           // 45: boardd.driver.v1.CountRequest
-	(*Counts)(nil),                 // 46: boardd.driver.v1.Counts
-	(*Document)(nil),               // 47: boardd.driver.v1.Document
-	(*Space)(nil),                  // 48: boardd.driver.v1.Space
-	(*DocumentRequest)(nil),        // 49: boardd.driver.v1.DocumentRequest
-	(*PutDocumentRequest)(nil),     // 50: boardd.driver.v1.PutDocumentRequest
-	(*PutDocumentResponse)(nil),    // 51: boardd.driver.v1.PutDocumentResponse
-	(*DeleteDocumentResponse)(nil), // 52: boardd.driver.v1.DeleteDocumentResponse
-	(*ListDocumentsRequest)(nil),   // 53: boardd.driver.v1.ListDocumentsRequest
-	(*Documents)(nil),              // 54: boardd.driver.v1.Documents
-	(*DocWatchRequest)(nil),        // 55: boardd.driver.v1.DocWatchRequest
-	(*DocumentChanges)(nil),        // 56: boardd.driver.v1.DocumentChanges
-	(*DocumentChange)(nil),         // 57: boardd.driver.v1.DocumentChange
-	(*HealthRequest)(nil),          // 58: boardd.driver.v1.HealthRequest
-	(*HealthResponse)(nil),         // 59: boardd.driver.v1.HealthResponse
-	(*DrainRequest)(nil),           // 60: boardd.driver.v1.DrainRequest
-	(*DrainResponse)(nil),          // 61: boardd.driver.v1.DrainResponse
-	nil,                            // 62: boardd.driver.v1.Counts.LimitsEntry
+	(Severity)(0),                  // 9: boardd.driver.v1.Severity
+	(*InfoRequest)(nil),            // 10: boardd.driver.v1.InfoRequest
+	(*InfoResponse)(nil),           // 11: boardd.driver.v1.InfoResponse
+	(*Schema)(nil),                 // 12: boardd.driver.v1.Schema
+	(*Names)(nil),                  // 13: boardd.driver.v1.Names
+	(*Field)(nil),                  // 14: boardd.driver.v1.Field
+	(*ConfigureRequest)(nil),       // 15: boardd.driver.v1.ConfigureRequest
+	(*ConfigureResponse)(nil),      // 16: boardd.driver.v1.ConfigureResponse
+	(*BoardSpec)(nil),              // 17: boardd.driver.v1.BoardSpec
+	(*BoardStatus)(nil),            // 18: boardd.driver.v1.BoardStatus
+	(*Capabilities)(nil),           // 19: boardd.driver.v1.Capabilities
+	(*DropBoardRequest)(nil),       // 20: boardd.driver.v1.DropBoardRequest
+	(*DropBoardResponse)(nil),      // 21: boardd.driver.v1.DropBoardResponse
+	(*Batch)(nil),                  // 22: boardd.driver.v1.Batch
+	(*BoardOps)(nil),               // 23: boardd.driver.v1.BoardOps
+	(*BatchResult)(nil),            // 24: boardd.driver.v1.BatchResult
+	(*Op)(nil),                     // 25: boardd.driver.v1.Op
+	(*ClaimSpec)(nil),              // 26: boardd.driver.v1.ClaimSpec
+	(*Candidate)(nil),              // 27: boardd.driver.v1.Candidate
+	(*Limit)(nil),                  // 28: boardd.driver.v1.Limit
+	(*Hold)(nil),                   // 29: boardd.driver.v1.Hold
+	(*Attachment)(nil),             // 30: boardd.driver.v1.Attachment
+	(*Ending)(nil),                 // 31: boardd.driver.v1.Ending
+	(*Result)(nil),                 // 32: boardd.driver.v1.Result
+	(*Claimed)(nil),                // 33: boardd.driver.v1.Claimed
+	(*Gone)(nil),                   // 34: boardd.driver.v1.Gone
+	(*Posting)(nil),                // 35: boardd.driver.v1.Posting
+	(*Record)(nil),                 // 36: boardd.driver.v1.Record
+	(*Holder)(nil),                 // 37: boardd.driver.v1.Holder
+	(*ReadRequest)(nil),            // 38: boardd.driver.v1.ReadRequest
+	(*Records)(nil),                // 39: boardd.driver.v1.Records
+	(*ScanRequest)(nil),            // 40: boardd.driver.v1.ScanRequest
+	(*Page)(nil),                   // 41: boardd.driver.v1.Page
+	(*BadRecord)(nil),              // 42: boardd.driver.v1.BadRecord
+	(*WatchRequest)(nil),           // 43: boardd.driver.v1.WatchRequest
+	(*Changes)(nil),                // 44: boardd.driver.v1.Changes
+	(*Change)(nil),                 // 45: boardd.driver.v1.Change
+	(*CountRequest)(nil),           // 46: boardd.driver.v1.CountRequest
+	(*Counts)(nil),                 // 47: boardd.driver.v1.Counts
+	(*ExamineRequest)(nil),         // 48: boardd.driver.v1.ExamineRequest
+	(*Findings)(nil),               // 49: boardd.driver.v1.Findings
+	(*Finding)(nil),                // 50: boardd.driver.v1.Finding
+	(*Document)(nil),               // 51: boardd.driver.v1.Document
+	(*Space)(nil),                  // 52: boardd.driver.v1.Space
+	(*DocumentRequest)(nil),        // 53: boardd.driver.v1.DocumentRequest
+	(*PutDocumentRequest)(nil),     // 54: boardd.driver.v1.PutDocumentRequest
+	(*PutDocumentResponse)(nil),    // 55: boardd.driver.v1.PutDocumentResponse
+	(*DeleteDocumentResponse)(nil), // 56: boardd.driver.v1.DeleteDocumentResponse
+	(*ListDocumentsRequest)(nil),   // 57: boardd.driver.v1.ListDocumentsRequest
+	(*Documents)(nil),              // 58: boardd.driver.v1.Documents
+	(*DocWatchRequest)(nil),        // 59: boardd.driver.v1.DocWatchRequest
+	(*DocumentChanges)(nil),        // 60: boardd.driver.v1.DocumentChanges
+	(*DocumentChange)(nil),         // 61: boardd.driver.v1.DocumentChange
+	(*HealthRequest)(nil),          // 62: boardd.driver.v1.HealthRequest
+	(*HealthResponse)(nil),         // 63: boardd.driver.v1.HealthResponse
+	(*DrainRequest)(nil),           // 64: boardd.driver.v1.DrainRequest
+	(*DrainResponse)(nil),          // 65: boardd.driver.v1.DrainResponse
+	nil,                            // 66: boardd.driver.v1.Counts.LimitsEntry
 }
 var file_driver_proto_depIdxs = []int32{
-	11, // 0: boardd.driver.v1.InfoResponse.config:type_name -> boardd.driver.v1.Schema
-	11, // 1: boardd.driver.v1.InfoResponse.board:type_name -> boardd.driver.v1.Schema
-	13, // 2: boardd.driver.v1.Schema.fields:type_name -> boardd.driver.v1.Field
-	12, // 3: boardd.driver.v1.Schema.one_of:type_name -> boardd.driver.v1.Names
-	13, // 4: boardd.driver.v1.Field.fields:type_name -> boardd.driver.v1.Field
-	18, // 5: boardd.driver.v1.BoardStatus.capabilities:type_name -> boardd.driver.v1.Capabilities
-	22, // 6: boardd.driver.v1.Batch.boards:type_name -> boardd.driver.v1.BoardOps
-	24, // 7: boardd.driver.v1.BoardOps.ops:type_name -> boardd.driver.v1.Op
-	31, // 8: boardd.driver.v1.BatchResult.results:type_name -> boardd.driver.v1.Result
+	12, // 0: boardd.driver.v1.InfoResponse.config:type_name -> boardd.driver.v1.Schema
+	12, // 1: boardd.driver.v1.InfoResponse.board:type_name -> boardd.driver.v1.Schema
+	14, // 2: boardd.driver.v1.Schema.fields:type_name -> boardd.driver.v1.Field
+	13, // 3: boardd.driver.v1.Schema.one_of:type_name -> boardd.driver.v1.Names
+	14, // 4: boardd.driver.v1.Field.fields:type_name -> boardd.driver.v1.Field
+	19, // 5: boardd.driver.v1.BoardStatus.capabilities:type_name -> boardd.driver.v1.Capabilities
+	23, // 6: boardd.driver.v1.Batch.boards:type_name -> boardd.driver.v1.BoardOps
+	25, // 7: boardd.driver.v1.BoardOps.ops:type_name -> boardd.driver.v1.Op
+	32, // 8: boardd.driver.v1.BatchResult.results:type_name -> boardd.driver.v1.Result
 	1,  // 9: boardd.driver.v1.Op.kind:type_name -> boardd.driver.v1.OpKind
 	2,  // 10: boardd.driver.v1.Op.must:type_name -> boardd.driver.v1.Must
-	34, // 11: boardd.driver.v1.Op.posting:type_name -> boardd.driver.v1.Posting
-	25, // 12: boardd.driver.v1.Op.claim:type_name -> boardd.driver.v1.ClaimSpec
-	30, // 13: boardd.driver.v1.Op.ending:type_name -> boardd.driver.v1.Ending
-	29, // 14: boardd.driver.v1.Op.attach:type_name -> boardd.driver.v1.Attachment
-	28, // 15: boardd.driver.v1.Op.hold:type_name -> boardd.driver.v1.Hold
-	27, // 16: boardd.driver.v1.Op.limits:type_name -> boardd.driver.v1.Limit
+	35, // 11: boardd.driver.v1.Op.posting:type_name -> boardd.driver.v1.Posting
+	26, // 12: boardd.driver.v1.Op.claim:type_name -> boardd.driver.v1.ClaimSpec
+	31, // 13: boardd.driver.v1.Op.ending:type_name -> boardd.driver.v1.Ending
+	30, // 14: boardd.driver.v1.Op.attach:type_name -> boardd.driver.v1.Attachment
+	29, // 15: boardd.driver.v1.Op.hold:type_name -> boardd.driver.v1.Hold
+	28, // 16: boardd.driver.v1.Op.limits:type_name -> boardd.driver.v1.Limit
 	5,  // 17: boardd.driver.v1.Op.event:type_name -> boardd.driver.v1.Event
-	26, // 18: boardd.driver.v1.ClaimSpec.candidates:type_name -> boardd.driver.v1.Candidate
-	27, // 19: boardd.driver.v1.Candidate.limits:type_name -> boardd.driver.v1.Limit
+	27, // 18: boardd.driver.v1.ClaimSpec.candidates:type_name -> boardd.driver.v1.Candidate
+	28, // 19: boardd.driver.v1.Candidate.limits:type_name -> boardd.driver.v1.Limit
 	4,  // 20: boardd.driver.v1.Ending.outcome:type_name -> boardd.driver.v1.Outcome
 	0,  // 21: boardd.driver.v1.Result.kind:type_name -> boardd.driver.v1.Kind
-	35, // 22: boardd.driver.v1.Result.record:type_name -> boardd.driver.v1.Record
-	32, // 23: boardd.driver.v1.Result.claims:type_name -> boardd.driver.v1.Claimed
-	33, // 24: boardd.driver.v1.Result.gone:type_name -> boardd.driver.v1.Gone
-	35, // 25: boardd.driver.v1.Claimed.record:type_name -> boardd.driver.v1.Record
+	36, // 22: boardd.driver.v1.Result.record:type_name -> boardd.driver.v1.Record
+	33, // 23: boardd.driver.v1.Result.claims:type_name -> boardd.driver.v1.Claimed
+	34, // 24: boardd.driver.v1.Result.gone:type_name -> boardd.driver.v1.Gone
+	36, // 25: boardd.driver.v1.Claimed.record:type_name -> boardd.driver.v1.Record
 	0,  // 26: boardd.driver.v1.Gone.kind:type_name -> boardd.driver.v1.Kind
-	35, // 27: boardd.driver.v1.Gone.record:type_name -> boardd.driver.v1.Record
+	36, // 27: boardd.driver.v1.Gone.record:type_name -> boardd.driver.v1.Record
 	6,  // 28: boardd.driver.v1.Posting.encoding:type_name -> boardd.driver.v1.Encoding
-	34, // 29: boardd.driver.v1.Record.posting:type_name -> boardd.driver.v1.Posting
+	35, // 29: boardd.driver.v1.Record.posting:type_name -> boardd.driver.v1.Posting
 	3,  // 30: boardd.driver.v1.Record.state:type_name -> boardd.driver.v1.State
-	36, // 31: boardd.driver.v1.Record.holder:type_name -> boardd.driver.v1.Holder
+	37, // 31: boardd.driver.v1.Record.holder:type_name -> boardd.driver.v1.Holder
 	4,  // 32: boardd.driver.v1.Record.outcome:type_name -> boardd.driver.v1.Outcome
-	29, // 33: boardd.driver.v1.Record.attached:type_name -> boardd.driver.v1.Attachment
-	35, // 34: boardd.driver.v1.Records.records:type_name -> boardd.driver.v1.Record
+	30, // 33: boardd.driver.v1.Record.attached:type_name -> boardd.driver.v1.Attachment
+	36, // 34: boardd.driver.v1.Records.records:type_name -> boardd.driver.v1.Record
 	8,  // 35: boardd.driver.v1.ScanRequest.set:type_name -> boardd.driver.v1.Set
-	35, // 36: boardd.driver.v1.Page.records:type_name -> boardd.driver.v1.Record
-	41, // 37: boardd.driver.v1.Page.bad:type_name -> boardd.driver.v1.BadRecord
-	44, // 38: boardd.driver.v1.Changes.list:type_name -> boardd.driver.v1.Change
+	36, // 36: boardd.driver.v1.Page.records:type_name -> boardd.driver.v1.Record
+	42, // 37: boardd.driver.v1.Page.bad:type_name -> boardd.driver.v1.BadRecord
+	45, // 38: boardd.driver.v1.Changes.list:type_name -> boardd.driver.v1.Change
 	5,  // 39: boardd.driver.v1.Change.event:type_name -> boardd.driver.v1.Event
-	35, // 40: boardd.driver.v1.Change.record:type_name -> boardd.driver.v1.Record
-	62, // 41: boardd.driver.v1.Counts.limits:type_name -> boardd.driver.v1.Counts.LimitsEntry
-	48, // 42: boardd.driver.v1.DocumentRequest.space:type_name -> boardd.driver.v1.Space
-	48, // 43: boardd.driver.v1.PutDocumentRequest.space:type_name -> boardd.driver.v1.Space
-	47, // 44: boardd.driver.v1.PutDocumentRequest.document:type_name -> boardd.driver.v1.Document
-	48, // 45: boardd.driver.v1.ListDocumentsRequest.space:type_name -> boardd.driver.v1.Space
-	47, // 46: boardd.driver.v1.Documents.documents:type_name -> boardd.driver.v1.Document
-	48, // 47: boardd.driver.v1.DocWatchRequest.space:type_name -> boardd.driver.v1.Space
-	57, // 48: boardd.driver.v1.DocumentChanges.changes:type_name -> boardd.driver.v1.DocumentChange
-	47, // 49: boardd.driver.v1.DocumentChange.document:type_name -> boardd.driver.v1.Document
-	9,  // 50: boardd.driver.v1.Driver.Info:input_type -> boardd.driver.v1.InfoRequest
-	14, // 51: boardd.driver.v1.Driver.Configure:input_type -> boardd.driver.v1.ConfigureRequest
-	16, // 52: boardd.driver.v1.Driver.OpenBoard:input_type -> boardd.driver.v1.BoardSpec
-	19, // 53: boardd.driver.v1.Driver.DropBoard:input_type -> boardd.driver.v1.DropBoardRequest
-	21, // 54: boardd.driver.v1.Driver.Exec:input_type -> boardd.driver.v1.Batch
-	21, // 55: boardd.driver.v1.Driver.ExecBatch:input_type -> boardd.driver.v1.Batch
-	37, // 56: boardd.driver.v1.Driver.Read:input_type -> boardd.driver.v1.ReadRequest
-	39, // 57: boardd.driver.v1.Driver.Scan:input_type -> boardd.driver.v1.ScanRequest
-	42, // 58: boardd.driver.v1.Driver.Watch:input_type -> boardd.driver.v1.WatchRequest
-	45, // 59: boardd.driver.v1.Driver.Count:input_type -> boardd.driver.v1.CountRequest
-	49, // 60: boardd.driver.v1.Driver.GetDocument:input_type -> boardd.driver.v1.DocumentRequest
-	50, // 61: boardd.driver.v1.Driver.PutDocument:input_type -> boardd.driver.v1.PutDocumentRequest
-	49, // 62: boardd.driver.v1.Driver.DeleteDocument:input_type -> boardd.driver.v1.DocumentRequest
-	53, // 63: boardd.driver.v1.Driver.ListDocuments:input_type -> boardd.driver.v1.ListDocumentsRequest
-	55, // 64: boardd.driver.v1.Driver.DocWatch:input_type -> boardd.driver.v1.DocWatchRequest
-	58, // 65: boardd.driver.v1.Driver.Health:input_type -> boardd.driver.v1.HealthRequest
-	60, // 66: boardd.driver.v1.Driver.Drain:input_type -> boardd.driver.v1.DrainRequest
-	10, // 67: boardd.driver.v1.Driver.Info:output_type -> boardd.driver.v1.InfoResponse
-	15, // 68: boardd.driver.v1.Driver.Configure:output_type -> boardd.driver.v1.ConfigureResponse
-	17, // 69: boardd.driver.v1.Driver.OpenBoard:output_type -> boardd.driver.v1.BoardStatus
-	20, // 70: boardd.driver.v1.Driver.DropBoard:output_type -> boardd.driver.v1.DropBoardResponse
-	23, // 71: boardd.driver.v1.Driver.Exec:output_type -> boardd.driver.v1.BatchResult
-	23, // 72: boardd.driver.v1.Driver.ExecBatch:output_type -> boardd.driver.v1.BatchResult
-	38, // 73: boardd.driver.v1.Driver.Read:output_type -> boardd.driver.v1.Records
-	40, // 74: boardd.driver.v1.Driver.Scan:output_type -> boardd.driver.v1.Page
-	43, // 75: boardd.driver.v1.Driver.Watch:output_type -> boardd.driver.v1.Changes
-	46, // 76: boardd.driver.v1.Driver.Count:output_type -> boardd.driver.v1.Counts
-	47, // 77: boardd.driver.v1.Driver.GetDocument:output_type -> boardd.driver.v1.Document
-	51, // 78: boardd.driver.v1.Driver.PutDocument:output_type -> boardd.driver.v1.PutDocumentResponse
-	52, // 79: boardd.driver.v1.Driver.DeleteDocument:output_type -> boardd.driver.v1.DeleteDocumentResponse
-	54, // 80: boardd.driver.v1.Driver.ListDocuments:output_type -> boardd.driver.v1.Documents
-	56, // 81: boardd.driver.v1.Driver.DocWatch:output_type -> boardd.driver.v1.DocumentChanges
-	59, // 82: boardd.driver.v1.Driver.Health:output_type -> boardd.driver.v1.HealthResponse
-	61, // 83: boardd.driver.v1.Driver.Drain:output_type -> boardd.driver.v1.DrainResponse
-	67, // [67:84] is the sub-list for method output_type
-	50, // [50:67] is the sub-list for method input_type
-	50, // [50:50] is the sub-list for extension type_name
-	50, // [50:50] is the sub-list for extension extendee
-	0,  // [0:50] is the sub-list for field type_name
+	36, // 40: boardd.driver.v1.Change.record:type_name -> boardd.driver.v1.Record
+	66, // 41: boardd.driver.v1.Counts.limits:type_name -> boardd.driver.v1.Counts.LimitsEntry
+	50, // 42: boardd.driver.v1.Findings.list:type_name -> boardd.driver.v1.Finding
+	9,  // 43: boardd.driver.v1.Finding.severity:type_name -> boardd.driver.v1.Severity
+	52, // 44: boardd.driver.v1.DocumentRequest.space:type_name -> boardd.driver.v1.Space
+	52, // 45: boardd.driver.v1.PutDocumentRequest.space:type_name -> boardd.driver.v1.Space
+	51, // 46: boardd.driver.v1.PutDocumentRequest.document:type_name -> boardd.driver.v1.Document
+	52, // 47: boardd.driver.v1.ListDocumentsRequest.space:type_name -> boardd.driver.v1.Space
+	51, // 48: boardd.driver.v1.Documents.documents:type_name -> boardd.driver.v1.Document
+	52, // 49: boardd.driver.v1.DocWatchRequest.space:type_name -> boardd.driver.v1.Space
+	61, // 50: boardd.driver.v1.DocumentChanges.changes:type_name -> boardd.driver.v1.DocumentChange
+	51, // 51: boardd.driver.v1.DocumentChange.document:type_name -> boardd.driver.v1.Document
+	10, // 52: boardd.driver.v1.Driver.Info:input_type -> boardd.driver.v1.InfoRequest
+	15, // 53: boardd.driver.v1.Driver.Configure:input_type -> boardd.driver.v1.ConfigureRequest
+	17, // 54: boardd.driver.v1.Driver.OpenBoard:input_type -> boardd.driver.v1.BoardSpec
+	20, // 55: boardd.driver.v1.Driver.DropBoard:input_type -> boardd.driver.v1.DropBoardRequest
+	22, // 56: boardd.driver.v1.Driver.Exec:input_type -> boardd.driver.v1.Batch
+	22, // 57: boardd.driver.v1.Driver.ExecBatch:input_type -> boardd.driver.v1.Batch
+	38, // 58: boardd.driver.v1.Driver.Read:input_type -> boardd.driver.v1.ReadRequest
+	40, // 59: boardd.driver.v1.Driver.Scan:input_type -> boardd.driver.v1.ScanRequest
+	43, // 60: boardd.driver.v1.Driver.Watch:input_type -> boardd.driver.v1.WatchRequest
+	46, // 61: boardd.driver.v1.Driver.Count:input_type -> boardd.driver.v1.CountRequest
+	48, // 62: boardd.driver.v1.Driver.Examine:input_type -> boardd.driver.v1.ExamineRequest
+	53, // 63: boardd.driver.v1.Driver.GetDocument:input_type -> boardd.driver.v1.DocumentRequest
+	54, // 64: boardd.driver.v1.Driver.PutDocument:input_type -> boardd.driver.v1.PutDocumentRequest
+	53, // 65: boardd.driver.v1.Driver.DeleteDocument:input_type -> boardd.driver.v1.DocumentRequest
+	57, // 66: boardd.driver.v1.Driver.ListDocuments:input_type -> boardd.driver.v1.ListDocumentsRequest
+	59, // 67: boardd.driver.v1.Driver.DocWatch:input_type -> boardd.driver.v1.DocWatchRequest
+	62, // 68: boardd.driver.v1.Driver.Health:input_type -> boardd.driver.v1.HealthRequest
+	64, // 69: boardd.driver.v1.Driver.Drain:input_type -> boardd.driver.v1.DrainRequest
+	11, // 70: boardd.driver.v1.Driver.Info:output_type -> boardd.driver.v1.InfoResponse
+	16, // 71: boardd.driver.v1.Driver.Configure:output_type -> boardd.driver.v1.ConfigureResponse
+	18, // 72: boardd.driver.v1.Driver.OpenBoard:output_type -> boardd.driver.v1.BoardStatus
+	21, // 73: boardd.driver.v1.Driver.DropBoard:output_type -> boardd.driver.v1.DropBoardResponse
+	24, // 74: boardd.driver.v1.Driver.Exec:output_type -> boardd.driver.v1.BatchResult
+	24, // 75: boardd.driver.v1.Driver.ExecBatch:output_type -> boardd.driver.v1.BatchResult
+	39, // 76: boardd.driver.v1.Driver.Read:output_type -> boardd.driver.v1.Records
+	41, // 77: boardd.driver.v1.Driver.Scan:output_type -> boardd.driver.v1.Page
+	44, // 78: boardd.driver.v1.Driver.Watch:output_type -> boardd.driver.v1.Changes
+	47, // 79: boardd.driver.v1.Driver.Count:output_type -> boardd.driver.v1.Counts
+	49, // 80: boardd.driver.v1.Driver.Examine:output_type -> boardd.driver.v1.Findings
+	51, // 81: boardd.driver.v1.Driver.GetDocument:output_type -> boardd.driver.v1.Document
+	55, // 82: boardd.driver.v1.Driver.PutDocument:output_type -> boardd.driver.v1.PutDocumentResponse
+	56, // 83: boardd.driver.v1.Driver.DeleteDocument:output_type -> boardd.driver.v1.DeleteDocumentResponse
+	58, // 84: boardd.driver.v1.Driver.ListDocuments:output_type -> boardd.driver.v1.Documents
+	60, // 85: boardd.driver.v1.Driver.DocWatch:output_type -> boardd.driver.v1.DocumentChanges
+	63, // 86: boardd.driver.v1.Driver.Health:output_type -> boardd.driver.v1.HealthResponse
+	65, // 87: boardd.driver.v1.Driver.Drain:output_type -> boardd.driver.v1.DrainResponse
+	70, // [70:88] is the sub-list for method output_type
+	52, // [52:70] is the sub-list for method input_type
+	52, // [52:52] is the sub-list for extension type_name
+	52, // [52:52] is the sub-list for extension extendee
+	0,  // [0:52] is the sub-list for field type_name
 }
 
 func init() { file_driver_proto_init() }
@@ -4968,8 +5208,8 @@ func file_driver_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_driver_proto_rawDesc), len(file_driver_proto_rawDesc)),
-			NumEnums:      9,
-			NumMessages:   54,
+			NumEnums:      10,
+			NumMessages:   57,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

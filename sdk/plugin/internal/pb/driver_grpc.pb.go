@@ -59,6 +59,7 @@ const (
 	Driver_Scan_FullMethodName           = "/boardd.driver.v1.Driver/Scan"
 	Driver_Watch_FullMethodName          = "/boardd.driver.v1.Driver/Watch"
 	Driver_Count_FullMethodName          = "/boardd.driver.v1.Driver/Count"
+	Driver_Examine_FullMethodName        = "/boardd.driver.v1.Driver/Examine"
 	Driver_GetDocument_FullMethodName    = "/boardd.driver.v1.Driver/GetDocument"
 	Driver_PutDocument_FullMethodName    = "/boardd.driver.v1.Driver/PutDocument"
 	Driver_DeleteDocument_FullMethodName = "/boardd.driver.v1.Driver/DeleteDocument"
@@ -109,6 +110,9 @@ type DriverClient interface {
 	// Count says how many records of each sort a board has. It must not cost more
 	// on a large board than the store can bear once a second.
 	Count(ctx context.Context, in *CountRequest, opts ...grpc.CallOption) (*Counts, error)
+	// Examine streams what is wrong with a board in its store, beyond what Scan
+	// shows; for boardd doctor. It changes nothing. A driver need not have it.
+	Examine(ctx context.Context, in *ExamineRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[Findings], error)
 	// Documents: small versioned records. Every change is a compare-and-set.
 	GetDocument(ctx context.Context, in *DocumentRequest, opts ...grpc.CallOption) (*Document, error)
 	PutDocument(ctx context.Context, in *PutDocumentRequest, opts ...grpc.CallOption) (*PutDocumentResponse, error)
@@ -266,6 +270,25 @@ func (c *driverClient) Count(ctx context.Context, in *CountRequest, opts ...grpc
 	return out, nil
 }
 
+func (c *driverClient) Examine(ctx context.Context, in *ExamineRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[Findings], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Driver_ServiceDesc.Streams[4], Driver_Examine_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[ExamineRequest, Findings]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Driver_ExamineClient = grpc.ServerStreamingClient[Findings]
+
 func (c *driverClient) GetDocument(ctx context.Context, in *DocumentRequest, opts ...grpc.CallOption) (*Document, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(Document)
@@ -298,7 +321,7 @@ func (c *driverClient) DeleteDocument(ctx context.Context, in *DocumentRequest, 
 
 func (c *driverClient) ListDocuments(ctx context.Context, in *ListDocumentsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[Documents], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Driver_ServiceDesc.Streams[4], Driver_ListDocuments_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Driver_ServiceDesc.Streams[5], Driver_ListDocuments_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -317,7 +340,7 @@ type Driver_ListDocumentsClient = grpc.ServerStreamingClient[Documents]
 
 func (c *driverClient) DocWatch(ctx context.Context, in *DocWatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[DocumentChanges], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Driver_ServiceDesc.Streams[5], Driver_DocWatch_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Driver_ServiceDesc.Streams[6], Driver_DocWatch_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -395,6 +418,9 @@ type DriverServer interface {
 	// Count says how many records of each sort a board has. It must not cost more
 	// on a large board than the store can bear once a second.
 	Count(context.Context, *CountRequest) (*Counts, error)
+	// Examine streams what is wrong with a board in its store, beyond what Scan
+	// shows; for boardd doctor. It changes nothing. A driver need not have it.
+	Examine(*ExamineRequest, grpc.ServerStreamingServer[Findings]) error
 	// Documents: small versioned records. Every change is a compare-and-set.
 	GetDocument(context.Context, *DocumentRequest) (*Document, error)
 	PutDocument(context.Context, *PutDocumentRequest) (*PutDocumentResponse, error)
@@ -451,6 +477,9 @@ func (UnimplementedDriverServer) Watch(*WatchRequest, grpc.ServerStreamingServer
 }
 func (UnimplementedDriverServer) Count(context.Context, *CountRequest) (*Counts, error) {
 	return nil, status.Error(codes.Unimplemented, "method Count not implemented")
+}
+func (UnimplementedDriverServer) Examine(*ExamineRequest, grpc.ServerStreamingServer[Findings]) error {
+	return status.Error(codes.Unimplemented, "method Examine not implemented")
 }
 func (UnimplementedDriverServer) GetDocument(context.Context, *DocumentRequest) (*Document, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetDocument not implemented")
@@ -642,6 +671,17 @@ func _Driver_Count_Handler(srv interface{}, ctx context.Context, dec func(interf
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Driver_Examine_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(ExamineRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(DriverServer).Examine(m, &grpc.GenericServerStream[ExamineRequest, Findings]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Driver_ExamineServer = grpc.ServerStreamingServer[Findings]
+
 func _Driver_GetDocument_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(DocumentRequest)
 	if err := dec(in); err != nil {
@@ -826,6 +866,11 @@ var Driver_ServiceDesc = grpc.ServiceDesc{
 		{
 			StreamName:    "Watch",
 			Handler:       _Driver_Watch_Handler,
+			ServerStreams: true,
+		},
+		{
+			StreamName:    "Examine",
+			Handler:       _Driver_Examine_Handler,
 			ServerStreams: true,
 		},
 		{
