@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+
+	"github.com/spf13/cobra"
+
+	"github.com/boardd/boardd/host"
+	"github.com/boardd/boardd/host/config"
+	"github.com/boardd/boardd/sdk/driver"
+)
+
+func (p *program) doctorCommand() *cobra.Command {
+	var source config.Source
+	var c *cobra.Command
+	c = p.command("doctor [--config FILE|DIR]... [--board B]", "Look for what is wrong with boards in their stores",
+		"It reads the configuration, opens each board's store as one who only looks, and says what\n"+
+			"is wrong there and which command would mend it. It needs no running server and changes\n"+
+			"nothing. Without --board it looks at every board; TENANT/BOARD names one of a tenant's.\n"+
+			"It ends with 1 when it found more than notes.",
+		"boardd doctor --config /etc/boardd --board octavia",
+		func(ctx context.Context, args []string) error {
+			if len(args) > 0 {
+				return usagef("doctor takes no arguments, got %q; files go into --config", args[0])
+			}
+			only := ""
+			if c.Flags().Changed("board") || p.getenv("BOARDD_BOARD") != "" {
+				only = p.board
+			}
+			return p.doctor(ctx, source, only)
+		})
+	flags := c.Flags()
+	flags.StringArrayVar(&source.Paths, "config", nil, "configuration file, or folder of *.hcl; may be repeated; BOARDD_CONFIG")
+	flags.StringVar(&source.DataDir, "data", "", "folder of what the server keeps; BOARDD_DATA_DIR")
+	flags.StringVar(&source.PluginDir, "plugin-dir", "", "folder of drivers; BOARDD_PLUGIN_DIR")
+	return c
+}
+
+// examined is a finding, as -o json prints it.
+type examined struct {
+	Severity string `json:"severity"`
+	Code     string `json:"code"`
+	Tenant   string `json:"tenant"` // empty: of a backend
+	Board    string `json:"board"`
+	Backend  string `json:"backend"`
+	Subject  string `json:"subject"`
+	Problem  string `json:"problem"`
+	Mend     string `json:"mend"` // empty: no command mends it
+}
+
+// doctor looks at one board, or at all if only is empty.
+func (p *program) doctor(ctx context.Context, source config.Source, only string) error {
+	c, err := p.serverConfig(source)
+	if err != nil {
+		return err
+	}
+	commands, err := builtinCommands()
+	if err != nil {
+		return err
+	}
+	boards, notes, more := 0, 0, 0
+	chosen := func(b config.Board) bool {
+		if only != "" && only != b.Name && only != b.Tenant+"/"+b.Name {
+			return false
+		}
+		boards++
+		return true
+	}
+	logger := slog.New(slog.NewTextHandler(p.err, &slog.HandlerOptions{Level: slog.LevelError + 1}))
+	err = host.Examine(ctx, host.Config{Config: *c, Builtin: commands, Logger: logger}, chosen, func(f host.Finding) {
+		if f.Severity == driver.Note {
+			notes++
+		} else {
+			more++
+		}
+		p.showExamined(f)
+	})
+	switch {
+	case err != nil:
+		return err
+	case boards == 0 && only != "":
+		return usagef("the configuration has no board %q", only)
+	case more > 0:
+		return findings("%s and %s about %s", plural(more, "finding"), plural(notes, "note"), plural(boards, "board"))
+	}
+	if p.output != "json" {
+		fmt.Fprintf(p.out, "nothing is wrong: %s, %s\n", plural(boards, "board"), plural(notes, "note"))
+	}
+	return nil
+}
+
+func (p *program) showExamined(f host.Finding) {
+	if p.output == "json" {
+		line := examined{f.Severity.String(), f.Code, f.Tenant, f.Board, f.Backend, f.Subject, f.Problem, f.Mend}
+		if err := json.NewEncoder(p.out).Encode(line); err != nil {
+			p.complain(err.Error())
+		}
+		return
+	}
+	where := "backend " + f.Backend
+	if f.Board != "" {
+		where = "board " + f.Tenant + "/" + f.Board
+	}
+	fmt.Fprintf(p.out, "%-7s  %s  %s: %s\n         %s\n", f.Severity, where, f.Code, printable(f.Subject), printable(f.Problem))
+	if f.Mend != "" {
+		fmt.Fprintf(p.out, "         mend: %s\n", printable(f.Mend))
+	}
+}

@@ -1,0 +1,171 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/boardd/boardd/host/config"
+	"github.com/boardd/boardd/host/supervisor"
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/plugin"
+)
+
+// Finding is one thing that somebody should know of a deployment.
+type Finding struct {
+	Tenant  string // empty: it concerns a backend
+	Board   string
+	Backend string
+	driver.Finding
+}
+
+// How long Examine waits for one driver to start and for one board to open.
+const examinePatience = 15 * time.Second
+
+// Examine looks at the boards of a configuration in their stores and hands over
+// what it finds, board after board. It needs no running server and writes
+// nothing: each board is opened as one that is only observed. Only the boards
+// that chosen accepts are looked at. An error says that ctx ended.
+func Examine(ctx context.Context, c Config, chosen func(config.Board) bool, found func(Finding)) error {
+	boards := map[string][]config.Board{}
+	for _, b := range c.Config.Boards {
+		if chosen(b) {
+			boards[b.Backend] = append(boards[b.Backend], b)
+		}
+	}
+	for _, b := range c.Config.Backends {
+		if len(boards[b.Name]) == 0 {
+			continue
+		}
+		e := &examination{host: &Host{config: c, logger: c.Logger}, backend: b, found: found}
+		e.run(ctx, boards[b.Name])
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// examination looks at the boards of one backend.
+type examination struct {
+	host    *Host // its configuration only: it was not opened
+	backend config.Backend
+	found   func(Finding)
+}
+
+func (e *examination) run(ctx context.Context, boards []config.Board) {
+	command, err := e.command()
+	if err != nil {
+		e.backendFinding("driver-missing", err)
+		return
+	}
+	folder := filepath.Join(e.host.config.Config.DataDir, "backends", e.backend.Name)
+	if _, err := os.Stat(folder); e.backend.Driver == embeddedDriver && os.IsNotExist(err) {
+		e.found(Finding{Backend: e.backend.Name, Finding: driver.Finding{
+			Code: "no-store-yet", Severity: driver.Note, Subject: folder,
+			Problem: "there is no store yet: the first server that runs with this configuration makes it",
+		}})
+		return
+	}
+	process, err := plugin.Start(ctx, command)
+	if err != nil {
+		e.backendFinding("driver-does-not-start", err)
+		return
+	}
+	defer process.Kill()
+	info := process.Info()
+	if err := settingsError(&e.host.config.Config, "backend", e.backend.Name, info.Config.Check(e.backend.Settings)); err != nil {
+		e.backendFinding("wrong-settings", err)
+		return
+	}
+	opening, cancel := context.WithTimeout(ctx, examinePatience)
+	defer cancel()
+	d, err := process.Open(opening, driver.Config{Settings: e.backend.Settings, DataDir: existing(folder), Logger: e.host.logger})
+	if err != nil {
+		e.backendFinding("store-does-not-open", err)
+		return
+	}
+	defer func() { _ = d.Close() }()
+	memories := &memories{folder: e.host.config.Config.DataDir}
+	for _, b := range boards {
+		e.board(ctx, d, info, b, memories)
+	}
+}
+
+// existing returns the folder, or "" if it is not there: an examination makes
+// none.
+func existing(folder string) string {
+	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
+		return ""
+	}
+	return folder
+}
+
+// embeddedDriver keeps its store in the host's own folder.
+const embeddedDriver = "embedded"
+
+// command returns how the backend's driver is started.
+func (e *examination) command() (plugin.Command, error) {
+	name := e.backend.Driver
+	command, ok := e.host.config.Builtin[name]
+	if !ok {
+		programs := e.host.programs()
+		i := slices.IndexFunc(programs, func(f supervisor.Found) bool { return f.Name == name && f.Skipped == "" })
+		if i < 0 {
+			return plugin.Command{}, e.host.noDriver(&backend{config: e.backend})
+		}
+		command = plugin.Command{Path: programs[i].Path}
+	}
+	command.Name, command.Logger = name, e.host.logger
+	return command, nil
+}
+
+func (e *examination) backendFinding(code string, err error) {
+	e.found(Finding{Backend: e.backend.Name, Finding: driver.Finding{
+		Code: code, Severity: driver.Problem, Subject: "backend " + e.backend.Name, Problem: plain(err),
+	}})
+}
+
+// board looks at one board.
+func (e *examination) board(ctx context.Context, d driver.Driver, info driver.Info, b config.Board, memories *memories) {
+	at := Finding{Tenant: b.Tenant, Board: b.Name, Backend: e.backend.Name}
+	found := func(f driver.Finding) {
+		at.Finding = f
+		e.found(at)
+	}
+	key := b.Tenant + "/" + b.Name
+	if err := settingsError(&e.host.config.Config, "board", key, info.Board.Check(b.Settings)); err != nil {
+		found(driver.Finding{Code: "wrong-settings", Severity: driver.Problem, Subject: "board " + b.Name, Problem: plain(err)})
+		return
+	}
+	opening, cancel := context.WithTimeout(ctx, examinePatience)
+	defer cancel()
+	status, err := d.OpenBoard(opening, driver.BoardSpec{
+		Name: key, Settings: b.Settings, Window: b.IdempotencyWindow, Observe: true,
+		Memory: memories.get(e.backend.Name, key),
+	})
+	if err != nil {
+		found(driver.Finding{Code: "board-does-not-open", Severity: driver.Problem, Subject: "board " + b.Name, Problem: plain(err)})
+		return
+	}
+	x := &checkup{driver: d, key: key, name: b.Name, status: status, found: found, told: map[string]int{}}
+	if err := x.run(ctx); err != nil && ctx.Err() == nil {
+		found(driver.Finding{Code: "not-examined", Severity: driver.Problem, Subject: "board " + b.Name, Problem: "the examination ended early: " + plain(err)})
+	}
+}
+
+// plain is an error as a finding shows it.
+func plain(err error) string {
+	if e, ok := err.(*job.Error); ok && e.Message != "" { //nolint:errorlint // the outermost message is the one for people
+		return e.Message
+	}
+	if e, ok := err.(*fs.PathError); ok { //nolint:errorlint // likewise
+		return fmt.Sprintf("%s: %v", e.Path, e.Err)
+	}
+	return err.Error()
+}
