@@ -13,6 +13,10 @@ procps             pgrep --version
 python3            /usr/bin/python3 --version
 python3-grpcio     /usr/bin/python3 -c "import grpc"
 python3-protobuf   /usr/bin/python3 -c "import google.protobuf"
+default-jre-headless  java -version
+libzookeeper-java  test -e /usr/share/java/zookeeper.jar
+python3-taskflow   /usr/bin/python3 -c "import taskflow"
+python3-kazoo      /usr/bin/python3 -c "import kazoo"
 '
 
 missing=()

@@ -1,0 +1,270 @@
+package testserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/boardd/boardd/internal/testneed"
+)
+
+// zooJars is what a ZooKeeper server of Debian needs on its class path.
+var zooJars = []string{"zookeeper", "zookeeper-jute", "slf4j-api", "slf4j-simple", "netty-all", "metrics-core", "snappy-java"}
+
+// zooStart is how long a server may take to answer, on a machine that does much
+// else.
+const zooStart = 2 * time.Minute
+
+// ZooKeeperOptions says what a private ZooKeeper is like. The zero value is one
+// server with the settings that TaskFlow needs.
+type ZooKeeperOptions struct {
+	Members int      // 1 or, for an ensemble, 3; 0: 1
+	Fast    bool     // data in memory and no fsync, for tests that kill nothing
+	Config  []string // more lines for zoo.cfg
+	Java    []string // more arguments for java, such as -Djute.maxbuffer=...
+}
+
+// ZooKeeperEnsemble is a private ZooKeeper: one server, or several that elect a
+// leader. Servers are numbered from 0.
+type ZooKeeperEnsemble struct {
+	t       testing.TB
+	members []*zooMember
+}
+
+type zooMember struct {
+	addr    string // HOST:PORT for clients
+	dir     string
+	config  string
+	java    []string
+	process *exec.Cmd
+	ended   chan struct{}
+}
+
+// ZooKeeper starts a private ZooKeeper from Debian's package, waits until it
+// serves, and stops it when the test ends. All four-letter words are allowed.
+func ZooKeeper(t testing.TB, o ZooKeeperOptions) *ZooKeeperEnsemble {
+	t.Helper()
+	z := &ZooKeeperEnsemble{t: t}
+	java := append(zooJava(t), o.Java...)
+	if o.Fast {
+		java = append([]string{"-Dzookeeper.forceSync=no"}, java...)
+	}
+	n := max(o.Members, 1)
+	var ring strings.Builder
+	for i := range n {
+		z.members = append(z.members, &zooMember{addr: freeAddr(t), dir: zooDir(t, o.Fast)})
+		if n > 1 {
+			fmt.Fprintf(&ring, "server.%d=127.0.0.1:%s:%s\n", i+1, port(freeAddr(t)), port(freeAddr(t)))
+		}
+	}
+	for i, m := range z.members {
+		m.java = java
+		m.config = fmt.Sprintf("tickTime=500\ninitLimit=40\nsyncLimit=20\ndataDir=%s\nclientPort=%s\nclientPortAddress=127.0.0.1\n"+
+			"4lw.commands.whitelist=*\nadmin.enableServer=false\nmaxClientCnxns=0\n%s%s\n",
+			m.dir, port(m.addr), ring.String(), strings.Join(o.Config, "\n"))
+		zooWrite(t, filepath.Join(m.dir, "zoo.cfg"), m.config)
+		if n > 1 {
+			zooWrite(t, filepath.Join(m.dir, "myid"), fmt.Sprint(i+1))
+		}
+	}
+	t.Cleanup(func() {
+		for i := range z.members {
+			z.Kill(i)
+		}
+	})
+	for i := range z.members {
+		z.launch(i)
+	}
+	for i := range z.members {
+		z.await(i)
+	}
+	return z
+}
+
+// zooJava returns the arguments of java before the class to run.
+func zooJava(t testing.TB) []string {
+	t.Helper()
+	testneed.Program(t, "java")
+	var paths []string
+	for _, jar := range zooJars {
+		path := filepath.Join("/usr/share/java", jar+".jar")
+		if _, err := os.Stat(path); err != nil {
+			testneed.Skip(t, "ZooKeeper is not installed: there is no "+path)
+		}
+		paths = append(paths, path)
+	}
+	return []string{"-Xmx512m", "-XX:+UseSerialGC", "-cp", strings.Join(paths, ":")}
+}
+
+// zooDir makes a folder for a server's data, in memory if fast.
+func zooDir(t testing.TB, fast bool) string {
+	t.Helper()
+	if !fast {
+		return t.TempDir()
+	}
+	dir, err := os.MkdirTemp("/dev/shm", "zookeeper")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+func zooWrite(t testing.TB, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func port(addr string) string {
+	_, p, _ := net.SplitHostPort(addr) // made by net itself
+	return p
+}
+
+// Servers returns the addresses of all servers.
+func (z *ZooKeeperEnsemble) Servers() []string {
+	list := make([]string, len(z.members))
+	for i, m := range z.members {
+		list[i] = m.addr
+	}
+	return list
+}
+
+// Start starts a server that was killed and waits until it serves.
+func (z *ZooKeeperEnsemble) Start(i int) {
+	z.t.Helper()
+	z.launch(i)
+	z.await(i)
+}
+
+// Kill ends a server with SIGKILL and waits for its end.
+func (z *ZooKeeperEnsemble) Kill(i int) { z.signal(i, syscall.SIGKILL) }
+
+// Pause stops a server without ending it, until Resume.
+func (z *ZooKeeperEnsemble) Pause(i int) { _ = z.members[i].process.Process.Signal(syscall.SIGSTOP) }
+
+// Resume lets a server go on.
+func (z *ZooKeeperEnsemble) Resume(i int) { _ = z.members[i].process.Process.Signal(syscall.SIGCONT) }
+
+func (z *ZooKeeperEnsemble) signal(i int, s syscall.Signal) {
+	m := z.members[i]
+	if m.process == nil {
+		return
+	}
+	_ = m.process.Process.Signal(s) // it may have ended
+	<-m.ended
+	m.process = nil
+}
+
+// Leader returns the number of the server that leads, or -1.
+func (z *ZooKeeperEnsemble) Leader() int {
+	for i, m := range z.members {
+		if m.process == nil {
+			continue
+		}
+		if text, err := m.word("srvr"); err == nil && strings.Contains(text, "Mode: leader") {
+			return i
+		}
+	}
+	return -1
+}
+
+// Dir returns the folder of a server's data.
+func (z *ZooKeeperEnsemble) Dir(i int) string { return z.members[i].dir }
+
+// Word asks a server with a four-letter word, such as "mntr".
+func (z *ZooKeeperEnsemble) Word(i int, word string) string {
+	z.t.Helper()
+	text, err := z.members[i].word(word)
+	if err != nil {
+		z.t.Fatalf("%s: %v", word, err)
+	}
+	return text
+}
+
+func (z *ZooKeeperEnsemble) launch(i int) {
+	z.t.Helper()
+	m := z.members[i]
+	log, err := os.OpenFile(filepath.Join(m.dir, "server.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		z.t.Fatal(err)
+	}
+	defer log.Close()
+	args := append(m.java[:len(m.java):len(m.java)], "org.apache.zookeeper.server.quorum.QuorumPeerMain", filepath.Join(m.dir, "zoo.cfg"))
+	m.process = exec.Command("java", args...)
+	m.process.Stdout, m.process.Stderr = log, log
+	m.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := m.process.Start(); err != nil {
+		z.t.Fatal(err)
+	}
+	m.ended = make(chan struct{})
+	go func(process *exec.Cmd, ended chan struct{}) {
+		_ = process.Wait() // it is killed
+		close(ended)
+	}(m.process, m.ended)
+}
+
+// await waits until a server takes part.
+func (z *ZooKeeperEnsemble) await(i int) {
+	z.t.Helper()
+	m := z.members[i]
+	for deadline := time.Now().Add(zooStart); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		if text, err := m.word("srvr"); err == nil && strings.Contains(text, "Mode: ") {
+			return
+		}
+		select {
+		case <-m.ended:
+			z.t.Fatalf("ZooKeeper ended before it served:\n%s", m.log())
+		default:
+		}
+	}
+	z.t.Fatalf("ZooKeeper does not serve:\n%s", m.log())
+}
+
+func (m *zooMember) log() string {
+	text, err := os.ReadFile(filepath.Join(m.dir, "server.log"))
+	return string(text) + errorText(err)
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+func (m *zooMember) word(word string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", m.addr)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	deadline, _ := ctx.Deadline()
+	if err := conn.SetDeadline(deadline); err != nil {
+		return "", err
+	}
+	if _, err := io.WriteString(conn, word); err != nil {
+		return "", err
+	}
+	text, err := io.ReadAll(conn)
+	if err == nil && len(text) == 0 {
+		err = errors.New("no answer")
+	}
+	return string(text), err
+}
