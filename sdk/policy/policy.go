@@ -1,18 +1,25 @@
 // Package policy defines the contract between a board and the rules that its
 // operators and tenants load: who may claim which job, and which comes first.
+//
+// A rule that is compiled in implements [Policy]. A rule that is loaded is a
+// WebAssembly module; abi.md in this folder says what it exports, the packages
+// guest, native and policytest are for its author.
 package policy
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"github.com/boardd/boardd/sdk/job"
 )
 
 // A Policy judges jobs in batches. It is a function of what it is shown: the
-// same batch gives the same answers, however jobs are grouped into batches.
+// same batch gives the same answers, however jobs are grouped into batches. Its
+// methods may be called from several goroutines.
 type Policy interface {
-	// Manifest says what the policy is and what its answers depend on.
+	// Manifest says what the policy is and what its answers depend on. It is the
+	// same each time, and nobody changes what it points to.
 	Manifest() Manifest
 
 	// Eligible writes a verdict for each job of the batch. It is called only
@@ -24,25 +31,25 @@ type Policy interface {
 	Score(ctx context.Context, batch *Batch, scores []int64) error
 }
 
-// Manifest declares a policy.
-type Manifest struct {
-	Name        string
-	Version     string
-	Eligibility bool // Eligible may be called
-	Ordering    bool // Score may be called
-	ByTime      bool // answers depend on Batch.Now
-	ByWorker    bool // answers depend on Batch.Worker
+// A Ranker is a Policy whose manifest has Counts: it orders groups of jobs by how
+// many of each are running.
+type Ranker interface {
+	Policy
 
-	// WorkerLabels and Labels name the labels of the worker and of the job that
-	// the policy reads; it is shown no other.
-	WorkerLabels []string
-	Labels       []string
-
-	// Reasons are the texts that Verdict.Reason points into.
-	Reasons []string
+	// RankKeys writes a rank for each key of the batch.
+	RankKeys(ctx context.Context, keys *Keys, ranks []Rank) error
 }
 
-// MaxBatch is the most jobs that a batch has.
+// An Explainer is a Policy whose manifest has Explains.
+type Explainer interface {
+	Policy
+
+	// Explain says in words how the policy came to its answer on the batch's only
+	// job. The text is the policy's own, at most abi.TextSize bytes.
+	Explain(ctx context.Context, batch *Batch) (string, error)
+}
+
+// MaxBatch is the most jobs or keys that a batch has.
 const MaxBatch = 1024
 
 // Batch is what a policy is shown.
@@ -54,16 +61,21 @@ type Batch struct {
 
 // Job is what a policy sees of a job.
 type Job struct {
-	ID          job.ID
-	Name        string
-	Priority    job.Priority
-	Labels      []job.Label // sorted by key
-	CreatedAt   time.Time
-	NotBefore   time.Time
-	Sequence    uint64
-	Attempt     int32
-	MaxAttempts int32
+	ID                job.ID
+	Name              string
+	Priority          job.Priority
+	OperationPriority int32
+	Labels            []job.Label // sorted by key
+	Facts             []Fact      // one for each of Manifest.Facts, in its order; nil: all absent
+	CreatedAt         time.Time
+	NotBefore         time.Time
+	Sequence          uint64
+	Attempt           int32
+	MaxAttempts       int32
 }
+
+// NoOpinion is the score of a job that a policy leaves to the next order.
+const NoOpinion = math.MinInt64
 
 // Decision is a policy's answer on one job.
 type Decision uint8
@@ -80,5 +92,27 @@ const (
 type Verdict struct {
 	Decision Decision
 	Reason   int       // index into Manifest.Reasons; ignored for Allow
-	Until    time.Time // for Defer
+	Until    time.Time // for Defer, when to ask again; for others of a policy by time, how long it stands; zero: for a tick
+}
+
+// Keys is what a Ranker is shown.
+type Keys struct {
+	Now  time.Time // zero unless Manifest.ByTime
+	Keys []Key
+}
+
+// Key is a group of jobs: those with the same value of what Manifest.Counts
+// names.
+type Key struct {
+	Key     string
+	Running int64     // claimed now
+	Waiting int64     // ready
+	Served  int64     // claimed at any time, fading with a half-life of an hour
+	Oldest  time.Time // when the oldest of the waiting was created; zero if none waits
+}
+
+// Rank is the place of a group of jobs among the others.
+type Rank struct {
+	Score int64 // higher first
+	Full  bool  // none of it may be claimed until its counts change
 }

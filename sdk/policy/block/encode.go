@@ -1,0 +1,221 @@
+package block
+
+import (
+	"encoding/binary"
+	"errors"
+	"time"
+
+	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/policy"
+	"github.com/boardd/boardd/sdk/policy/abi"
+)
+
+// errRoom says that a block did not fit; what asked for it asks for less.
+var errRoom = errors.New("the block is larger than its room")
+
+// form is what all blocks of one policy have in common.
+type form struct {
+	manifest *policy.Manifest
+	prefix   []byte // header and parameters
+	jobs     seen
+	worker   seen
+}
+
+// seen says which labels a policy is shown.
+type seen struct {
+	patterns  []string
+	all, none bool
+}
+
+func seenBy(patterns []string) seen {
+	s := seen{patterns: patterns, none: len(patterns) == 0}
+	for _, p := range patterns {
+		s.all = s.all || p == "*"
+	}
+	return s
+}
+
+func (s *seen) sees(key string) bool { return s.all || policy.Sees(s.patterns, key) }
+
+// newForm encodes what does not change from call to call.
+func newForm(m *policy.Manifest, parameters []byte, count int) *form {
+	f := &form{manifest: m, jobs: seenBy(m.Labels), worker: seenBy(m.WorkerLabels)}
+	f.prefix = make([]byte, abi.HeaderSize, abi.HeaderSize+len(parameters))
+	h := f.prefix
+	le.PutUint32(h[abi.HMagic:], abi.Magic)
+	le.PutUint16(h[abi.HMajor:], abi.Major)
+	le.PutUint16(h[abi.HMinor:], abi.Minor)
+	le.PutUint32(h[abi.HHeaderSize:], abi.HeaderSize)
+	putPair(h[abi.HParameters:], abi.HeaderSize, count)
+	f.prefix = append(f.prefix, parameters...)
+	return f
+}
+
+var le = binary.LittleEndian
+
+func putPair(b []byte, at, n int) {
+	le.PutUint32(b, uint32(at))
+	le.PutUint32(b[4:], uint32(n))
+}
+
+func align(n int) int { return (n + abi.Alignment - 1) &^ (abi.Alignment - 1) }
+
+// A writer lays out one block in its room: header, parameters, text, worker,
+// records, out area, and behind them the texts that records point to.
+type writer struct {
+	*form
+	room    []byte
+	end     int // of what is written
+	records int
+	out     int
+	short   bool
+}
+
+// begin writes everything before the records and clears the records and the out
+// area.
+func (f *form) begin(room []byte, call abi.Call, now time.Time, worker []job.Label, n, recordSize, outSize int) (w writer, err error) {
+	w = writer{form: f, room: room}
+	text := align(len(f.prefix))
+	table := text + abi.TextSize
+	if table > len(room) {
+		return w, errRoom
+	}
+	copy(room, f.prefix)
+	clear(room[len(f.prefix):table])
+	w.end = table
+	if f.manifest.ByWorker {
+		w.labels(room[abi.HWorker:], worker, &f.worker)
+	} else {
+		putPair(room[abi.HWorker:], table, 0)
+	}
+	records := align(w.end)
+	w.records, w.out = records, align(records+n*recordSize)
+	if arena := align(w.out + n*outSize); w.short || arena > len(room) {
+		return w, errRoom
+	} else { //nolint:revive // arena lives here alone
+		clear(room[w.end:arena])
+		w.end = arena
+	}
+	le.PutUint32(room[abi.HCall:], uint32(call))
+	le.PutUint32(room[abi.HCount:], uint32(n))
+	putPair(room[abi.HRecords:], w.records, recordSize)
+	putPair(room[abi.HOut:], w.out, outSize)
+	if f.manifest.ByTime && !now.IsZero() {
+		le.PutUint64(room[abi.HNow:], uint64(now.Truncate(f.tick()).UnixNano()))
+	}
+	putPair(room[abi.HText:], text, abi.TextSize)
+	return w, nil
+}
+
+func (f *form) tick() time.Duration {
+	if f.manifest.Tick > 0 {
+		return f.manifest.Tick
+	}
+	return policy.DefaultTick
+}
+
+// finish writes the block's length and returns it.
+func (w *writer) finish() (int, error) {
+	if w.short {
+		return 0, errRoom
+	}
+	le.PutUint32(w.room[abi.HTotal:], uint32(w.end))
+	return w.end, nil
+}
+
+// text writes a text and the pair that points to it.
+func (w *writer) text(pair []byte, s string) {
+	if len(s) > len(w.room)-w.end {
+		w.short = true
+		return
+	}
+	putPair(pair, w.end, len(s))
+	w.end += copy(w.room[w.end:], s)
+}
+
+// labels writes those labels that the policy is shown, as a table.
+func (w *writer) labels(pair []byte, labels []job.Label, s *seen) {
+	start := w.end
+	if !s.none {
+		for i := range labels {
+			l := &labels[i]
+			if !s.sees(l.Key) {
+				continue
+			}
+			if n := 4 + len(l.Key) + len(l.Value); n > len(w.room)-w.end || len(l.Key)|len(l.Value) > 0xffff {
+				w.short = true
+				return
+			}
+			at := w.room[w.end:]
+			le.PutUint16(at, uint16(len(l.Key)))
+			le.PutUint16(at[2:], uint16(len(l.Value)))
+			n := 4 + copy(at[4:], l.Key)
+			w.end += n + copy(at[n:], l.Value)
+		}
+	}
+	putPair(pair, start, w.end-start)
+}
+
+// job writes record i.
+func (w *writer) job(i int, j *policy.Job) {
+	at := w.records + i*abi.JobSize
+	r := w.room[at : at+abi.JobSize : at+abi.JobSize]
+	copy(r[abi.JID:], j.ID[:])
+	le.PutUint64(r[abi.JSequence:], j.Sequence)
+	le.PutUint64(r[abi.JCreated:], uint64(nanos(j.CreatedAt)))
+	le.PutUint64(r[abi.JNotBefore:], uint64(nanos(j.NotBefore)))
+	le.PutUint32(r[abi.JPriority:], uint32(int32(j.Priority)))
+	le.PutUint32(r[abi.JAttempt:], uint32(j.Attempt))
+	le.PutUint32(r[abi.JMaxAttempts:], uint32(j.MaxAttempts))
+	le.PutUint32(r[abi.JOperationPriority:], uint32(j.OperationPriority))
+	w.text(r[abi.JName:], j.Name)
+	w.labels(r[abi.JLabels:], j.Labels, &w.jobs)
+	w.facts(r[abi.JFacts:], j.Facts)
+}
+
+// nanos returns a time as blocks have it; what no int64 holds is cut to the
+// nearest that one does.
+func nanos(t time.Time) int64 {
+	const first, last = -9223372036, 9223372035
+	switch s := t.Unix(); {
+	case t.IsZero():
+		return 0
+	case s < first:
+		return first * 1e9
+	case s > last:
+		return last * 1e9
+	}
+	return t.UnixNano()
+}
+
+// facts writes one cell for each fact of the manifest.
+func (w *writer) facts(pair []byte, facts []policy.Fact) {
+	n := min(len(w.manifest.Facts), len(facts))
+	start := align(w.end)
+	if n == 0 {
+		putPair(pair, w.end, 0)
+		return
+	}
+	if start+n*abi.CellSize > len(w.room) {
+		w.short = true
+		return
+	}
+	clear(w.room[w.end : start+n*abi.CellSize])
+	w.end = start + n*abi.CellSize
+	for i, v := range facts[:n] {
+		at := start + i*abi.CellSize
+		w.fact(w.room[at:at+abi.CellSize], w.manifest.Facts[i].Type, v)
+	}
+	putPair(pair, start, n)
+}
+
+// key writes record i.
+func (w *writer) key(i int, k *policy.Key) {
+	at := w.records + i*abi.KeySize
+	r := w.room[at : at+abi.KeySize : at+abi.KeySize]
+	w.text(r[abi.KKey:], k.Key)
+	le.PutUint64(r[abi.KRunning:], uint64(k.Running))
+	le.PutUint64(r[abi.KWaiting:], uint64(k.Waiting))
+	le.PutUint64(r[abi.KServed:], uint64(k.Served))
+	le.PutUint64(r[abi.KOldest:], uint64(nanos(k.Oldest)))
+}
