@@ -1,0 +1,137 @@
+package testserver
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/boardd/boardd/internal/testneed"
+)
+
+// Sentinels are a master with replicas, and the sentinels that watch them.
+type Sentinels struct {
+	Name     string // the master's
+	Servers  []*Redis
+	Addrs    []string // of the sentinels
+	Password string   // of the sentinels; empty for none
+
+	t testing.TB
+}
+
+// StartSentinels starts a master, two replicas and three sentinels. A master
+// that does not answer for a second is given up. With a password, the sentinels
+// want it.
+func StartSentinels(t testing.TB, o RedisOptions, password string) *Sentinels {
+	t.Helper()
+	program := testneed.Program(t, "redis-sentinel")
+	s := &Sentinels{Name: "mymaster", Password: password, t: t}
+	s.Servers = append(s.Servers, StartRedis(t, o))
+	master := s.Servers[0].Addr
+	for range 2 {
+		replica := o
+		replica.Config = append([]string{"replicaof 127.0.0.1 " + port(master)}, o.Config...)
+		s.Servers = append(s.Servers, StartRedis(t, replica))
+	}
+	for _, replica := range s.Servers[1:] {
+		Eventually(t, "the replica follows", func() bool {
+			return strings.Contains(replica.Command("INFO", "replication"), "master_link_status:up")
+		})
+	}
+	for range 3 {
+		s.Addrs = append(s.Addrs, s.startSentinel(program, master))
+	}
+	for _, addr := range s.Addrs {
+		Eventually(t, "the sentinels know each other", func() bool {
+			answer, _ := s.ask(addr, "SENTINEL CKQUORUM "+s.Name)
+			return strings.HasPrefix(answer, "+OK 3 ")
+		})
+	}
+	return s
+}
+
+func (s *Sentinels) startSentinel(program, master string) string {
+	dir := s.t.TempDir()
+	addr := ""
+	p := newProcess(s.t, "redis-sentinel", program, nil, func() error { return pong(addr, nil) })
+	startOn(s.t, p, func() {
+		addr = freeAddr(s.t)
+		lines := []string{
+			"port " + port(addr), "bind 127.0.0.1", "dir " + dir,
+			"sentinel monitor " + s.Name + " 127.0.0.1 " + port(master) + " 2",
+			"sentinel down-after-milliseconds " + s.Name + " 1000",
+			"sentinel failover-timeout " + s.Name + " 5000",
+		}
+		if s.Password != "" {
+			lines = append(lines, "requirepass "+s.Password, "sentinel sentinel-pass "+s.Password)
+		}
+		config := filepath.Join(dir, "sentinel.conf")
+		if err := os.WriteFile(config, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
+			s.t.Fatal(err)
+		}
+		p.args = []string{config}
+	})
+	return addr
+}
+
+func (s *Sentinels) ask(addr, command string) (string, error) {
+	if s.Password == "" {
+		return talk(addr, nil, command)
+	}
+	return talk(addr, nil, "AUTH "+s.Password, command)
+}
+
+// Master returns the server that is the master now, or nil while there is none.
+func (s *Sentinels) Master() *Redis {
+	for _, server := range s.Servers {
+		answer, err := talk(server.Addr, nil, "ROLE")
+		if err == nil && strings.HasPrefix(answer, "*3\nmaster") {
+			return server
+		}
+	}
+	return nil
+}
+
+// Cluster is a cluster of three masters.
+type Cluster struct {
+	Servers []*Redis
+	Addrs   []string
+}
+
+const slots = 16384
+
+// StartCluster starts three redis-servers that share the keys among them.
+func StartCluster(t testing.TB, o RedisOptions) *Cluster {
+	t.Helper()
+	c := &Cluster{}
+	for range 3 {
+		node := o
+		bus := port(freeAddr(t)) // the default, 10000 above the port, may be out of range
+		node.Config = append([]string{"cluster-enabled yes", "cluster-port " + bus, "cluster-node-timeout 5000"}, o.Config...)
+		server := StartRedis(t, node)
+		c.Servers, c.Addrs = append(c.Servers, server), append(c.Addrs, server.Addr)
+		i := len(c.Servers)
+		server.Command("CLUSTER", "SET-CONFIG-EPOCH", strconv.Itoa(i))
+		server.Command("CLUSTER", "ADDSLOTSRANGE", strconv.Itoa((i-1)*slots/3), strconv.Itoa(i*slots/3-1))
+		if i > 1 {
+			server.Command("CLUSTER", "MEET", "127.0.0.1", port(c.Addrs[0]), busOf(c.Servers[0]))
+		}
+	}
+	for _, server := range c.Servers {
+		Eventually(t, "the cluster is whole", func() bool {
+			text := server.Command("CLUSTER", "INFO")
+			return strings.Contains(text, "cluster_state:ok") && strings.Contains(text, "cluster_known_nodes:3")
+		})
+	}
+	return c
+}
+
+func busOf(r *Redis) string {
+	for i, arg := range r.args {
+		if arg == "--cluster-port" {
+			return r.args[i+1]
+		}
+	}
+	return ""
+}
