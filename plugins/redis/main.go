@@ -1,0 +1,10 @@
+// Command redis is the driver that keeps boards in Redis or Valkey, shared with
+// OpenStack TaskFlow. boardd starts it; see docs/redis.md.
+package main
+
+import (
+	"github.com/boardd/boardd/plugins/redis/store"
+	"github.com/boardd/boardd/sdk/plugin"
+)
+
+func main() { plugin.Serve(store.Program()) }

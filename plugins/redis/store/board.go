@@ -1,0 +1,253 @@
+package store
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// How many changes a board remembers for its watchers.
+const (
+	DefaultEvents = 100_000
+	MaxEvents     = 10_000_000
+)
+
+var boardSchema = driver.Schema{Fields: []driver.Field{
+	{Name: "namespace", Type: driver.String, Doc: "TaskFlow's namespace; absent: the board's name. On Redis Cluster with a {hash tag}"},
+	{Name: "no_namespace", Type: driver.Boolean, Doc: "the keys have no namespace and no colon, as with TaskFlow's namespace None"},
+	{Name: "events", Type: driver.Integer, Doc: "how many changes are remembered for watchers; absent: 100000"},
+}}
+
+// A board is an open board. What changes with each opening is in its standing.
+type board struct {
+	store   *Store
+	name    string
+	dropped chan struct{} // closed when the board is no more
+
+	standing atomic.Pointer[standing]
+	bad      atomic.Int64 // postings that could not be read, at the last scan
+
+	mu    sync.Mutex
+	known mark // the last change that this host has seen
+	watch int  // how many watch it
+	sweep context.CancelFunc
+}
+
+// A standing is how a board was opened.
+type standing struct {
+	spec         driver.BoardSpec
+	keys         keys
+	scriptKeys   []string
+	capabilities driver.Capabilities
+	events       uint64
+	id           string // of the board in this store
+	generation   uint64
+	stale        chan struct{} // closed when the board has to be opened again
+	once         *sync.Once
+}
+
+// A mark is one change of a board's history.
+type mark struct {
+	position uint64
+	at       time.Time // when the script ran that made it; zero: not known
+}
+
+func capabilities() driver.Capabilities {
+	c := driver.CapabilityAll()
+	c.Shared, c.ByteExact, c.InFlight = true, false, 4
+	return c
+}
+
+type settings struct {
+	Namespace   *string `json:"namespace"`
+	NoNamespace bool    `json:"no_namespace"`
+	Events      uint64  `json:"events"`
+}
+
+// readSettings returns how a board is to be kept.
+func (s *Store) readSettings(spec *driver.BoardSpec) (keys, uint64, error) {
+	if spec.Name == "" || len(spec.Name) > driver.MaxBoardName {
+		return keys{}, 0, job.Errorf(job.Invalid, "the board's name has %d bytes: want 1 to %d", len(spec.Name), driver.MaxBoardName)
+	}
+	var set settings
+	if len(spec.Settings) > 0 {
+		if err := json.Unmarshal(spec.Settings, &set); err != nil {
+			return keys{}, 0, job.Errorf(job.Invalid, "the settings of board %q cannot be read: %v", spec.Name, err)
+		}
+	}
+	prefix := spec.Name + ":"
+	switch {
+	case set.NoNamespace && set.Namespace != nil:
+		return keys{}, 0, job.Errorf(job.Invalid, "namespace and no_namespace are both given: want one of them")
+	case set.NoNamespace:
+		prefix = ""
+	case set.Namespace != nil:
+		prefix = *set.Namespace + ":"
+	}
+	if _, cluster := s.client.(*redis.ClusterClient); cluster && !hashTag(prefix) {
+		return keys{}, 0, job.Errorf(job.Invalid, "the namespace %q has no hash tag, and Redis Cluster would scatter the board: want one such as {%s}", prefix, spec.Name)
+	}
+	if set.Events > MaxEvents {
+		return keys{}, 0, job.Errorf(job.Invalid, "events is %d: want at most %d", set.Events, MaxEvents)
+	}
+	if set.Events == 0 {
+		set.Events = DefaultEvents
+	}
+	return keysOf(prefix), set.Events, nil
+}
+
+// OpenBoard looks how the board stands, and raises its generation if it has
+// forgotten something that was acknowledged.
+func (s *Store) OpenBoard(ctx context.Context, spec driver.BoardSpec) (driver.BoardStatus, error) {
+	if err := ended(ctx); err != nil {
+		return driver.BoardStatus{}, err
+	}
+	k, events, err := s.readSettings(&spec)
+	if err != nil {
+		return driver.BoardStatus{}, err
+	}
+	if spec.Window <= 0 {
+		spec.Window = driver.DefaultWindow
+	}
+	if spec.MaxTombstones <= 0 {
+		spec.MaxTombstones = driver.DefaultMaxTombstones
+	}
+	b := s.boardNamed(spec.Name)
+	st := &standing{
+		spec: spec, keys: k, scriptKeys: k.script(), capabilities: capabilities(), events: events,
+		stale: make(chan struct{}), once: &sync.Once{},
+	}
+	status := driver.BoardStatus{Capabilities: st.capabilities, Window: spec.Window}
+	if err := b.look(ctx, st, &status); err != nil {
+		return driver.BoardStatus{}, err
+	}
+	if status.Durability, err = s.durability(ctx); err != nil {
+		return driver.BoardStatus{}, err
+	}
+	if !spec.Observe {
+		if err := s.register(ctx, spec.Name, k.prefix); err != nil {
+			return driver.BoardStatus{}, err
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.done {
+		return driver.BoardStatus{}, closed()
+	}
+	if present := s.boards[spec.Name]; present != nil && present != b {
+		return driver.BoardStatus{}, job.Errorf(job.Unavailable, "board %q is being opened by another call", spec.Name)
+	}
+	s.boards[spec.Name] = b
+	if old := b.standing.Swap(st); old != nil && old.generation != st.generation {
+		old.expire()
+	}
+	return status, nil
+}
+
+// boardNamed returns the open board of that name, or a new one.
+func (s *Store) boardNamed(name string) *board {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if b := s.boards[name]; b != nil {
+		return b
+	}
+	return &board{store: s, name: name, dropped: make(chan struct{})}
+}
+
+// expire says that the board has to be opened again before it is used.
+func (st *standing) expire() { st.once.Do(func() { close(st.stale) }) }
+
+func (st *standing) expired() bool {
+	select {
+	case <-st.stale:
+		return true
+	default:
+		return false
+	}
+}
+
+func lookAgain(name string) error {
+	return job.Errorf(job.Unavailable, "board %q may have lost changes, since Redis was restarted or put back: open it again", name)
+}
+
+// numbers is what the script is told of the board.
+func (b *board) numbers(st *standing) []byte {
+	known := b.lastSeen().position
+	p := packer{make([]byte, 0, 56)}
+	p.u64(st.generation)
+	p.u64(known)
+	p.u64(uint64(st.spec.Window / time.Microsecond))
+	p.u64(uint64(st.spec.MaxTombstones))
+	p.u64(uint64(max(st.spec.MaxFinals, 0)))
+	p.u64(uint64(max(st.spec.MaxFinalBytes, 0)))
+	p.u64(st.events)
+	return p.b
+}
+
+func (b *board) lastSeen() mark {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.known
+}
+
+// saw remembers a change that is known to have been made.
+func (b *board) saw(m mark) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if m.position > b.known.position {
+		b.known = m
+	}
+}
+
+// A board's memory is a byte that says how it is written, and the board's id,
+// generation and last change as this host knows them.
+const (
+	memoryFormat = 1
+	memorySize   = 1 + 16 + 8 + 8 + 8
+)
+
+type memory struct {
+	id         string // 16 bytes
+	generation uint64
+	last       mark
+}
+
+func (m *memory) encode() []byte {
+	p := packer{append(make([]byte, 0, memorySize), memoryFormat)}
+	p.raw(m.id)
+	p.u64(m.generation)
+	p.u64(m.last.position)
+	if m.last.at.IsZero() {
+		p.u64(0)
+	} else {
+		p.u64(uint64(m.last.at.UnixMicro()))
+	}
+	return p.b
+}
+
+func decodeMemory(raw []byte) (memory, error) {
+	if len(raw) == 0 {
+		return memory{}, nil
+	}
+	if len(raw) != memorySize || raw[0] != memoryFormat {
+		return memory{}, job.Errorf(job.Invalid, "the board's memory has %d bytes: want the %d that this driver gave", len(raw), memorySize)
+	}
+	u := unpacker{b: raw[1:]}
+	m := memory{id: string(u.take(16)), generation: u.u64()}
+	m.last = mark{position: u.u64(), at: u.time()}
+	return m, nil
+}
+
+func newBoardID() string {
+	b := binary.BigEndian.AppendUint64(nil, uint64(time.Now().UnixNano()))
+	nonce := random16()
+	return string(append(b, nonce[:8]...))
+}

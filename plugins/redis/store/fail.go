@@ -1,0 +1,85 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// refusals are how Redis begins an answer that says that it carried out nothing
+// of a command or script.
+var refusals = []string{
+	"NOSCRIPT", "LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "MOVED", "ASK", "CROSSSLOT", "OOM", "MISCONF", "NOREPLICAS",
+	"NOAUTH", "NOPERM", "WRONGPASS", "BUSY", "ERR max number of clients", "ERR invalid DB", "ERR unknown command", "ERR Error compiling script",
+}
+
+func refused(message string) bool {
+	for _, r := range refusals {
+		if strings.HasPrefix(message, r) {
+			return true
+		}
+	}
+	return false
+}
+
+// changeFailed says what became of a change whose command failed.
+func changeFailed(err error) error {
+	if e, ok := errors.AsType[*job.Error](err); ok {
+		return e
+	}
+	var reply redis.Error
+	switch {
+	case errors.Is(err, redis.ErrClosed):
+		return closed()
+	case errors.As(err, &reply) && refused(reply.Error()):
+		return unavailable("Redis refuses", err)
+	case errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted) || dialing(err):
+		return unavailable("Redis is not reachable", err)
+	}
+	return &job.Error{Kind: job.OutcomeUnknown, Message: "Redis did not say whether the change was made", Err: err}
+}
+
+// readFailed says why a command that changes nothing failed.
+func readFailed(ctx context.Context, err error) error {
+	if e, ok := errors.AsType[*job.Error](err); ok {
+		return e
+	}
+	var reply redis.Error
+	switch {
+	case ctx.Err() != nil:
+		return &job.Error{Kind: job.Interrupted, Err: ctx.Err()}
+	case errors.Is(err, redis.ErrClosed):
+		return closed()
+	case errors.As(err, &reply) && strings.HasPrefix(reply.Error(), "WRONGTYPE"):
+		return &job.Error{Kind: job.Corrupt, Message: "a key of the board has another type than TaskFlow and boardd give it", Err: err}
+	case errors.As(err, &reply):
+		return unavailable("Redis refuses", err)
+	}
+	return unavailable("Redis is not reachable", err)
+}
+
+// dialing reports whether a connection could not be made, so that nothing was
+// sent over it.
+func dialing(err error) bool {
+	op, ok := errors.AsType[*net.OpError](err)
+	return ok && op.Op == "dial"
+}
+
+func unavailable(what string, err error) error {
+	return &job.Error{Kind: job.Unavailable, Message: what, Err: err}
+}
+
+func closed() error { return job.Errorf(job.Unavailable, "the store is closed") }
+
+// ended returns the end of ctx as an error of the contract.
+func ended(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return &job.Error{Kind: job.Interrupted, Err: err}
+	}
+	return nil
+}

@@ -1,0 +1,43 @@
+-- Answers, in the format that answer.go reads.
+
+local TAIL = pack('>BI2I2', 0, 0, 0) -- no record, no claims, none passed over
+
+local function result(kind, repeated, p, version, at, notbefore, left, lease, message, owner, tail)
+  return pack('>BBI8I8I8I8I8I8I2c0I2c0', kind, repeated, p, version, at, notbefore, left, lease, #message, message, #owner, owner)
+    .. (tail or TAIL)
+end
+
+-- standing is a job on the board or in the trash.
+local function standing(j, parts)
+  local posting = call('HGET', j.trashed and TRASH or LISTINGS, j.id) or ''
+  local key, lm, left = '', '', -2
+  if not j.trashed then
+    key, lm = j.key or '', j.lm or ''
+    left = j.key and call('PTTL', okey(j.id)) or -2
+  end
+  local attached = ''
+  if band(parts, 2) ~= 0 and j.attached then
+    local all = call('HGETALL', akey(j.id))
+    local list = {pack('>I4', #all / 2)}
+    for n = 1, #all, 2 do list[#list + 1] = pack('>I2c0I4c0', #all[n], all[n], #all[n + 1], all[n + 1]) end
+    attached = table.concat(list)
+  else
+    attached = pack('>I4', 0)
+  end
+  return pack('>BBi8I4c0I4c0I2c0I2c0I4I4', 1, j.trashed and TRASHED or OPEN, left, #posting, posting, #j.meta, j.meta,
+    #key, key, #lm, lm, 0, 0) .. attached
+end
+
+-- found is whatever is known of a job, or a zero byte. j is the job if it stands.
+local function found(id, j)
+  if j then return standing(j, 0) end
+  local raw = call('HGET', ENDED, id)
+  if not raw or not visible(parseEnded(raw)) then return '\000' end
+  local final = finals > 0 and call('HGET', FINALS, id) or ''
+  return pack('>BBi8I4I4I2I2I4c0I4c0I4', 1, COMPLETE, -2, 0, 0, 0, 0, #raw, raw, #final, final, 0)
+end
+
+local function refuse(kind, id, j, message, left)
+  local owner = j and (j.claim or j.foreign) and j.by or ''
+  return result(kind, 0, 0, 0, 0, 0, left or 0, 0, message, owner, found(id, j) .. pack('>I2I2', 0, 0))
+end

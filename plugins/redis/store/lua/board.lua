@@ -1,0 +1,72 @@
+-- One call of this script carries out a list of ops on one board, each atomic
+-- by itself. It is put together from the files in this folder, in the order that
+-- script.go names; what is in capitals and not set here comes from Go.
+--
+-- KEYS are those of the board, see keys.go. ARGV is the prefix of the jobs' own
+-- keys, the board's numbers, the channel that wakes watchers, a name for a board
+-- that is new, and then the ops, each packed into one string.
+--
+-- The rules: time is read once. Everything is checked before the first write of
+-- an op. Nothing costs more on a larger board. Numbers stay below 2^53.
+local call, pack, get = redis.call, struct.pack, struct.unpack
+local sub, fmt, floor, band = string.sub, string.format, math.floor, bit.band
+
+local HEAD, JOBS, LISTINGS, TRASH, SEQUENCE, STAMPS, ORDER, ENDED, ENDEDBY, FINALS, FINALSBY, FINALSDUE, LIMITS, TRASHBY, EVENTS =
+  unpack(KEYS, 1, 15)
+local PREFIX, CHANNEL = ARGV[1], ARGV[3]
+local generation, known, window, maxstamps, maxfinals, maxbytes, maxevents = get('>I8I8I8I8I8I8I8', ARGV[2])
+local GENERATION = sub(ARGV[2], 1, 8)
+
+-- Redis writes a large number that comes as a number with an exponent.
+local function num(n) return fmt('%.0f', n) end
+
+-- What the board counts: see head in keys.go. It is read here and written once
+-- at the end.
+local head = call('HMGET', HEAD, 'generation', 'position', 'epoch', 'claimed', 'open', 'finals', 'bytes')
+local position, epoch = tonumber(head[2] or 0), tonumber(head[3] or 0)
+local claimed, open = tonumber(head[4] or 0), tonumber(head[5] or 0)
+local finals, bytes = tonumber(head[6] or 0), tonumber(head[7] or 0)
+local first = position + 1
+
+-- A host that takes the board for another one than it is has to look again: the
+-- generation was raised, or the store has forgotten what this host has seen.
+if tonumber(head[1] or 1) ~= generation or position < known then
+  return {'LOOK', tonumber(head[1] or 1), position}
+end
+
+local time = call('TIME')
+local seconds = tonumber(time[1])
+local now = seconds * 1000000 + tonumber(time[2])
+
+-- The time as TaskFlow writes it: a msgpack extension of type 1. A nonce is one
+-- key more, which its reader passes over.
+local moment
+local function datetime(nonce)
+  if not moment then
+    local days = floor(seconds / 86400)
+    local rest = seconds - days * 86400
+    local z = days + 719468 -- since the first of March of year 0
+    local era = floor(z / 146097)
+    local doe = z - era * 146097
+    local yoe = floor((doe - floor(doe / 1460) + floor(doe / 36524) - floor(doe / 146096)) / 365)
+    local doy = doe - (365 * yoe + floor(yoe / 4) - floor(yoe / 100))
+    local m = floor((5 * doy + 2) / 153)
+    local month = m < 10 and m + 3 or m - 9
+    local p = cmsgpack.pack
+    moment = '\163day' .. p(doy - floor((153 * m + 2) / 5) + 1) .. '\165month' .. p(month)
+      .. '\164year' .. p(yoe + era * 400 + (month <= 2 and 1 or 0)) .. '\164hour' .. p(floor(rest / 3600))
+      .. '\166minute' .. p(floor(rest / 60) % 60) .. '\166second' .. p(rest % 60)
+      .. '\171microsecond' .. p(tonumber(time[2]))
+  end
+  if nonce then
+    return '\199' .. string.char(#moment + 25) .. '\001\136' .. moment .. '\165nonce\196\016' .. nonce
+  end
+  return '\199' .. string.char(#moment + 1) .. '\001\135' .. moment
+end
+
+-- What watchers are told, in order.
+local events = {}
+local function emit(event, state, outcome, id, reason, owner, meta, posting)
+  events[#events + 1] = pack('>BBBc36I8I8I2c0I2c0I4c0I4c0', event, state, outcome, id, position, now,
+    #reason, reason, #owner, owner, #meta, meta, #posting, posting)
+end

@@ -1,0 +1,98 @@
+-- take claims one candidate, and returns the job, or why not: kind, message, job.
+local function take(o, c)
+  local j = settle(c.id)
+  if not j or j.trashed then return NOT_FOUND, '', j end
+  if j.live and sub(j.token, 17) == c.nonce then return nil, nil, j end -- by an earlier try of this op
+  if j.live or j.foreign then return ALREADY_CLAIMED, '', j end
+  if c.version ~= 0 and c.version ~= j.version then return ABORTED, '', j end
+  if waits(j) then return NOT_ELIGIBLE, '', j end
+  local key = full(c.limits, j.claim and j.extra or '') -- a claim that lapsed counts no longer
+  if key then return QUOTA_EXCEEDED, key, j end
+  unclaim(j)
+  epoch, claimed = epoch + 1, claimed + 1
+  j.claim, j.live, j.noexpiry = true, true, o.lease == 0
+  j.token = GENERATION .. pack('>I8', epoch) .. c.nonce
+  j.since, j.deadline, j.by = now, o.lease > 0 and now + o.lease * 1000 or 0, o.owner
+  j.extra = counted(c.limits)
+  raise(j.extra, 1)
+  if c.status then j.status = c.status end
+  if o.lease > 0 then
+    call('SET', okey(j.id), o.owner, 'PX', num(o.lease))
+  else
+    call('SET', okey(j.id), o.owner)
+  end
+  j.key, j.lm = o.owner, datetime(c.nonce)
+  call('SET', mkey(j.id), j.lm)
+  change(j, o.event, o.reason, o.owner)
+  j.granted = true
+  return nil, nil, j
+end
+
+local function grant(id, token, lease, version, p, at)
+  return pack(GRANT, id, token, lease, version, p, at)
+end
+
+-- answerAgain gives a remembered answer.
+local function answerAgain(o, raw)
+  local p, _, at, n, from = get('>I8BI8I2', raw)
+  if at + window <= now then return nil end
+  local out = {pack('>I2', n)}
+  for _ = 1, n do
+    local one = sub(raw, from, from + GRANT_SIZE - 1)
+    from = from + GRANT_SIZE
+    out[#out + 1] = one
+    if o.parts == 0 then
+      out[#out + 1] = '\000'
+    else
+      local id = sub(one, 1, 36)
+      local j = settle(id)
+      out[#out + 1] = j and standing(j, o.parts) or found(id)
+    end
+  end
+  return result(0, 1, p, 0, at, 0, 0, 0, '', '', '\000' .. table.concat(out) .. pack('>I2', 0))
+end
+
+-- rememberAnswer adds claims to the answer that is kept under the request.
+local function rememberAnswer(o, claims)
+  local key = o.id .. o.request
+  local raw = call('HGET', STAMPS, key)
+  local p, _, at, n, from
+  if raw then p, _, at, n, from = get('>I8BI8I2', raw) end
+  if not raw or at + window <= now then
+    remember(key, pack('>I8BI8I2', position, CLAIM_OP, now, #claims) .. table.concat(claims))
+    return
+  end
+  local kept = sub(raw, from)
+  for _, one in ipairs(claims) do
+    local known = false
+    for k = 1, #kept, GRANT_SIZE do known = known or sub(kept, k + 36, k + 67) == sub(one, 37, 68) end
+    if not known then kept, n = kept .. one, n + 1 end
+  end
+  call('HSET', STAMPS, key, pack('>I8BI8I2', p, CLAIM_OP, at, n) .. kept)
+end
+
+local function claim(o)
+  if o.remember and not o.more then
+    local raw = call('HGET', STAMPS, o.id .. o.request)
+    local again = raw and answerAgain(o, raw)
+    if again then return again end
+  end
+  local claims, shapes, passed = {}, {}, {}
+  for _, c in ipairs(o.candidates) do
+    if #claims == o.count then break end
+    local kind, message, j = take(o, c)
+    if kind then
+      local owner = kind == ALREADY_CLAIMED and j.by or ''
+      passed[#passed + 1] = pack('>c36BI2c0I2c0', c.id, kind, #owner, owner, #message, message) .. found(c.id, j)
+    else
+      local lease = o.lease
+      if not j.granted then lease = math.max(call('PTTL', okey(j.id)), 0) end
+      local one = grant(j.id, j.token, lease, j.version, j.position, now)
+      claims[#claims + 1] = one
+      shapes[#shapes + 1] = one .. (o.parts == 0 and '\000' or standing(j, o.parts))
+    end
+  end
+  if o.remember and #claims > 0 then rememberAnswer(o, claims) end
+  return result(0, 0, position, 0, now, 0, 0, 0, '', '',
+    '\000' .. pack('>I2', #claims) .. table.concat(shapes) .. pack('>I2', #passed) .. table.concat(passed))
+end

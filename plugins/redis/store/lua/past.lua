@@ -1,0 +1,113 @@
+-- What is left of jobs that ended, and what is remembered of ops for their
+-- retries. ORDER has everything that is remembered for a window, oldest first;
+-- STAMPS the answers; ENDED a record of each job that is Complete; FINALS what
+-- is kept beyond that, in the order of FINALSBY, until the times of FINALSDUE.
+
+local function remember(key, blob, ended)
+  if blob then call('HSET', STAMPS, key, blob) end
+  if blob or ended then call('RPUSH', ORDER, pack('>I8I8B', now, position, ended and 1 or 0) .. key) end
+end
+
+local function parseEnded(raw)
+  local e = {}
+  e.flags, e.outcome, e.version, e.position, e.at, e.till, e.digest, e.token = get(PAST, raw)
+  return e
+end
+
+local function saveEnded(id, e)
+  local raw = pack(PAST, e.flags, e.outcome, e.version, e.position, e.at, e.till, e.digest, e.token)
+  call('HSET', ENDED, id, raw)
+  return raw
+end
+
+-- visible reports whether a job that ended is still to be seen: the clean-up may
+-- be behind.
+local function visible(e)
+  return band(e.flags, 1) ~= 0 and e.at + window > now or band(e.flags, 2) ~= 0 and e.till > now
+end
+
+local function bury(id)
+  call('HDEL', ENDED, id)
+  call('ZREM', ENDEDBY, id)
+end
+
+-- dropFinal takes a final record away; the tombstone stays.
+local function dropFinal(id)
+  local raw = call('HGET', FINALS, id)
+  call('ZREM', FINALSBY, id)
+  call('ZREM', FINALSDUE, id)
+  if not raw then return end
+  call('HDEL', FINALS, id)
+  finals, bytes = finals - 1, bytes - get('>I8', raw)
+  call('DEL', akey(id))
+  local e = call('HGET', ENDED, id)
+  if not e then return end
+  e = parseEnded(e)
+  e.flags = band(e.flags, 1)
+  if e.flags == 0 then bury(id) else saveEnded(id, e) end
+end
+
+-- wipe removes all that is left of a job that ended.
+local function wipe(id)
+  if finals > 0 then dropFinal(id) end
+  bury(id)
+end
+
+-- trim forgets up to n things that are too old or too many.
+local function trim(n)
+  local count = call('LLEN', ORDER)
+  while n > 0 and count > 0 do
+    local item = call('LINDEX', ORDER, 0)
+    local at, p, ended = get('>I8I8B', item)
+    if at + window > now and count <= maxstamps then break end
+    call('LPOP', ORDER)
+    n, count = n - 1, count - 1
+    local key = sub(item, 18)
+    local stamp = call('HGET', STAMPS, key)
+    if stamp and get('>I8', stamp) == p then call('HDEL', STAMPS, key) end
+    local id = sub(key, 1, 36)
+    local e = ended == 1 and call('HGET', ENDED, id)
+    e = e and parseEnded(e)
+    if e and e.position == p then
+      e.flags = band(e.flags, 2)
+      if e.flags == 0 then bury(id) else saveEnded(id, e) end
+    end
+  end
+  while n > 0 and finals > 0 and (maxfinals > 0 and finals > maxfinals or maxbytes > 0 and bytes > maxbytes) do
+    local oldest = call('ZRANGE', FINALSBY, 0, 0)[1]
+    if not oldest then break end
+    dropFinal(oldest)
+    n = n - 1
+  end
+  if n > 0 and finals > 0 then
+    for _, id in ipairs(call('ZRANGEBYSCORE', FINALSDUE, '-inf', num(now), 'LIMIT', 0, n)) do dropFinal(id) end
+  end
+end
+
+-- finish takes a job off the board for good. keep is the final record, or nil.
+local function finish(j, event, reason, owner, outcome, token, keep)
+  if not j.trashed then
+    raise(j.limits, -1)
+    open = open - 1
+  end
+  unclaim(j)
+  position = position + 1
+  local e = {
+    flags = 1 + (keep and 2 or 0), outcome = outcome, version = j.version + 1, position = position, at = now,
+    till = keep and now + keep.keep or 0, digest = j.digest, token = token or NONE .. NONE,
+  }
+  if keep then
+    local posting = band(keep.flags, 1) ~= 0 and call('HGET', LISTINGS, j.id) or ''
+    local size = #keep.data + #j.status + #posting + keep.size
+    finals, bytes = finals + 1, bytes + size
+    call('HSET', FINALS, j.id, pack(FINAL, size, keep.flags, #j.status, j.status, #keep.data, keep.data, #posting, posting))
+    call('ZADD', FINALSBY, num(position), j.id)
+    call('ZADD', FINALSDUE, num(e.till), j.id)
+  end
+  if j.attached and not (keep and band(keep.flags, 2) ~= 0) then call('DEL', akey(j.id)) end
+  local raw = saveEnded(j.id, e)
+  call('ZADD', ENDEDBY, num(position), j.id)
+  call('HDEL', JOBS, j.id)
+  emit(event, COMPLETE, outcome, j.id, reason, owner, raw, '')
+  return e
+end

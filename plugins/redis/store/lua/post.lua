@@ -1,0 +1,31 @@
+-- post puts a job on the board: the posting is head, the time, tail, and the
+-- sequence number, which only the store knows.
+local function post(o)
+  local j = settle(o.id)
+  local raw = not j and call('HGET', ENDED, o.id)
+  local e = raw and parseEnded(raw)
+  if j or e and visible(e) then
+    local stands = j or e
+    local shape = found(o.id, j) .. pack('>I2I2', 0, 0)
+    if stands.digest ~= o.digest or o.digest == NONE then
+      return result(ALREADY_EXISTS, 0, 0, 0, 0, 0, 0, 0, 'another posting has this uuid', '', shape)
+    end
+    return result(0, 1, stands.position, stands.version, 0, 0, 0, 0, '', '', shape)
+  end
+  local key = full(o.limits, '')
+  if key then return result(QUOTA_EXCEEDED, 0, 0, 0, 0, 0, 0, 0, key, '') end
+  if e then wipe(o.id) end
+  j = fresh(o.id)
+  j.digest, j.limits = o.digest, counted(o.limits)
+  raise(j.limits, 1)
+  local sequence = cmsgpack.pack(call('INCRBY', SEQUENCE, 1))
+  call('HSET', LISTINGS, o.id, o.head .. datetime() .. o.tail .. sequence)
+  -- A uuid that was used before may have left these behind in TaskFlow's keys.
+  j.key = false
+  call('DEL', okey(o.id), mkey(o.id))
+  open = open + 1
+  write(o, j)
+  hold(j)
+  change(j, o.event, o.reason, '', o.head .. datetime() .. o.bare .. sequence)
+  return result(0, 0, position, j.version, now, notBefore(o, j), 0, 0, '', '', standing(j, 0) .. pack('>I2I2', 0, 0))
+end

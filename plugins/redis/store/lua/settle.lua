@@ -1,0 +1,98 @@
+-- settle returns the job as it stands, or nil, after it has put into boardd's
+-- own records what other programs did to it since.
+
+-- gone settles a job that is not on the board.
+local function gone(j, new)
+  local id = j.id
+  if call('HEXISTS', TRASH, id) == 0 then
+    if new then return nil end
+    if not j.trashed then -- TaskFlow consumed it
+      finish(j, FOREIGN, 'another program took the job off the board', j.by or '', CONSUMED)
+      remember(id .. NONE, nil, true)
+      return nil
+    end
+    position = position + 1
+    call('HDEL', JOBS, id)
+    call('ZREM', TRASHBY, id)
+    if j.attached then call('DEL', akey(id)) end
+    emit(FOREIGN, UNKNOWN, PURGED, id, 'another program took the job out of the trash', '', '', '')
+    return nil
+  end
+  if not j.trashed then
+    local owner = j.by or ''
+    if not new then
+      raise(j.limits, -1)
+      open = open - 1
+    end
+    unclaim(j)
+    j.trashed, j.ended = true, now
+    change(j, FOREIGN, 'another program put the job into the trash', owner)
+    call('ZADD', TRASHBY, num(position), id)
+  end
+  return j
+end
+
+-- ours reports whether the claim of the meta still stands. TaskFlow writes
+-- last_modified anew with every claim and every abandon, so that the nonce there
+-- says that none came in between; its owner key is gone when the lease ran out.
+local function ours(j)
+  if not j.lm or sub(j.lm, -16) ~= sub(j.token, 17) then return false end
+  if sub(j.token, 1, 8) ~= GENERATION then -- granted before the store lost something
+    if j.key == j.by then
+      call('DEL', okey(j.id))
+      j.key = nil
+    end
+    return false
+  end
+  j.live = j.key == j.by
+  return j.live or not j.key or j.key == HOLDER
+end
+
+-- claims settles who holds a job on the board, and returns what is new of it.
+local function claims(j)
+  local why
+  if j.claim and not ours(j) then
+    why = 'another program ended the claim'
+    unclaim(j)
+  end
+  if j.claim then return nil end
+  if j.key and j.key ~= HOLDER then
+    local lm = j.lm or ''
+    if not j.foreign or j.by ~= j.key or j.extra ~= lm then
+      if not j.foreign then claimed = claimed + 1 end
+      local left = call('PTTL', okey(j.id))
+      j.foreign, j.noexpiry = true, left < 0
+      j.token, j.since, j.by, j.extra = NONE .. NONE, now, sub(j.key, 1, 65535), sub(lm, 1, 65535)
+      j.deadline = left < 0 and 0 or now + left * 1000
+      why = 'another program claimed the job'
+    end
+  elseif j.foreign then
+    why = "another program's claim ended"
+    unclaim(j)
+  end
+  return why
+end
+
+local function settle(id)
+  local raw = call('HGET', JOBS, id)
+  local j, new = fresh(id), not raw
+  if raw then parse(j, raw) end
+  j.meta = raw
+  if call('HEXISTS', LISTINGS, id) == 0 then return gone(j, new) end
+  local keys = call('MGET', okey(id), mkey(id))
+  j.key, j.lm = keys[1], keys[2]
+  local why, posting
+  if new or j.trashed then
+    why, posting = new and 'another program posted the job' or 'another program put the job back', shown(id)
+    if j.trashed then
+      raise(j.limits, 1)
+      call('ZREM', TRASHBY, id)
+    end
+    j.trashed, j.ended, open = false, 0, open + 1
+  end
+  local by = j.by
+  why = claims(j) or why
+  if why then change(j, FOREIGN, why, j.by or by or '', posting) end
+  if not j.key and not j.claim and waits(j) then hold(j) end
+  return j
+end

@@ -1,0 +1,252 @@
+package store
+
+import (
+	"encoding/binary"
+	"math"
+	"time"
+	"unicode/utf8"
+
+	"github.com/boardd/boardd/plugins/taskflow"
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// MaxLimitKeys is how many bytes the keys of all limits of one post or candidate
+// may have, with ten for each.
+const MaxLimitKeys = 60_000
+
+// MaxAttachedAtOnce is how many attached records one op may carry.
+const MaxAttachedAtOnce = 4096
+
+// encodeOp packs an op as the script reads it.
+func encodeOp(op *driver.Op, c driver.Capabilities) ([]byte, error) {
+	if err := op.Check(c); err != nil {
+		return nil, err
+	}
+	if err := checkOp(op); err != nil {
+		return nil, err
+	}
+	p := packer{make([]byte, 0, 256)}
+	id := op.Job
+	if op.Kind == driver.Post {
+		id = op.Posting.ID
+	}
+	p.head(op, id)
+	for i := range op.Attach {
+		a := &op.Attach[i]
+		p.u8(byte(len(a.Name)))
+		p.raw(a.Name)
+		p.flag(a.Delete)
+		p.blob(a.Data)
+	}
+	switch op.Kind {
+	case driver.Post:
+		return p.post(op)
+	case driver.Claim:
+		p.claim(op.Claim)
+	case driver.Extend:
+		p.lease(op.Lease, op.NoExpiry)
+	case driver.Remove:
+		p.ending(op.Ending)
+	}
+	return p.b, nil
+}
+
+// checkOp adds what Redis, and TaskFlow on it, cannot take.
+func checkOp(op *driver.Op) error {
+	if len(op.Attach) > MaxAttachedAtOnce {
+		return job.Errorf(job.Invalid, "there are %d attached records: want at most %d at once", len(op.Attach), MaxAttachedAtOnce)
+	}
+	if err := checkLimitKeys(op.Limits); err != nil || op.Claim == nil {
+		return err
+	}
+	owner := op.Claim.Owner
+	switch {
+	case owner == holder:
+		return job.Errorf(job.Invalid, "the owner %q is what marks a job that nobody may claim yet: want another name", owner)
+	case !utf8.ValidString(owner):
+		return job.Errorf(job.Invalid, "the owner %q is not UTF-8, and TaskFlow could not read it", owner)
+	case len(owner) > math.MaxUint16:
+		return job.Errorf(job.Invalid, "the owner has %d bytes: want at most %d", len(owner), math.MaxUint16)
+	}
+	for i := range op.Claim.Candidates {
+		if err := checkLimitKeys(op.Claim.Candidates[i].Limits); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkLimitKeys(limits []driver.Limit) error {
+	n := 0
+	for i := range limits {
+		n += len(limits[i].Key) + 10
+	}
+	if n > MaxLimitKeys {
+		return job.Errorf(job.Invalid, "the limits take %d bytes: want at most %d", n, MaxLimitKeys)
+	}
+	return nil
+}
+
+// A packer appends what struct.pack would: big-endian numbers and counted text.
+type packer struct{ b []byte }
+
+func (p *packer) u8(n byte)     { p.b = append(p.b, n) }
+func (p *packer) u16(n int)     { p.b = binary.BigEndian.AppendUint16(p.b, uint16(n)) }
+func (p *packer) u64(n uint64)  { p.b = binary.BigEndian.AppendUint64(p.b, n) }
+func (p *packer) raw(s string)  { p.b = append(p.b, s...) }
+func (p *packer) text(s string) { p.u16(len(s)); p.raw(s) }
+
+func (p *packer) blob(data []byte) {
+	p.b = binary.BigEndian.AppendUint32(p.b, uint32(len(data)))
+	p.b = append(p.b, data...)
+}
+
+func (p *packer) flag(on bool) {
+	if on {
+		p.u8(1)
+	} else {
+		p.u8(0)
+	}
+}
+
+func (p *packer) head(op *driver.Op, id job.ID) {
+	p.u8(byte(op.Kind))
+	p.raw(id.String())
+	p.b = append(p.b, op.Request[:]...)
+	p.u8(byte(op.Must))
+	p.u64(op.Version)
+	p.u8(byte(op.Event))
+	sort, at := holdOf(op.Hold)
+	p.u8(sort)
+	p.u64(at)
+	p.flag(op.Status != nil)
+	p.u16(len(op.Attach))
+	if op.Must.ByToken() {
+		p.text(string(packToken(op.Token)))
+	} else {
+		p.text("")
+	}
+	if op.Claim != nil {
+		p.text(op.Claim.Owner)
+	} else {
+		p.text(op.Owner)
+	}
+	p.text(op.Reason)
+	if op.Status != nil {
+		p.blob(*op.Status)
+	} else {
+		p.blob(nil)
+	}
+}
+
+// The sorts of a hold, as the script knows them.
+const (
+	holdUnchanged = iota
+	holdNone
+	holdUntil
+	holdFor
+	holdAlways
+)
+
+// holdOf returns the sort of a hold, and its time in microseconds.
+func holdOf(h *driver.Hold) (sort byte, at uint64) {
+	switch {
+	case h == nil:
+		return holdUnchanged, 0
+	case h.Always:
+		return holdAlways, 0
+	case h.For > 0:
+		return holdFor, uint64((h.For + time.Microsecond - 1) / time.Microsecond)
+	case !h.Until.IsZero():
+		return holdUntil, uint64(max(h.Until.UnixMicro(), 1))
+	}
+	return holdNone, 0
+}
+
+func packToken(t job.Token) []byte {
+	b := binary.BigEndian.AppendUint64(make([]byte, 0, 32), t.Generation)
+	b = binary.BigEndian.AppendUint64(b, t.Epoch)
+	return append(b, t.Nonce[:]...)
+}
+
+// lease appends a lease in milliseconds; none is 0.
+func (p *packer) lease(d time.Duration, none bool) {
+	if none {
+		d = 0
+	}
+	p.u64(uint64(d / time.Millisecond))
+}
+
+func (p *packer) limits(list []driver.Limit) {
+	p.u16(len(list))
+	for i := range list {
+		l := &list[i]
+		p.text(l.Key)
+		p.u64(uint64(max(l.Weight, 1)))
+		p.u64(uint64(l.Max))
+	}
+}
+
+func (p *packer) claim(c *driver.ClaimSpec) {
+	p.u16(min(c.Count, math.MaxUint16))
+	p.lease(c.Lease, c.NoExpiry)
+	p.u8(byte(c.Parts))
+	p.flag(c.Remember)
+	p.flag(c.More)
+	p.u16(len(c.Candidates))
+	for i := range c.Candidates {
+		candidate := &c.Candidates[i]
+		p.raw(candidate.Job.String())
+		p.b = append(p.b, candidate.Nonce[:]...)
+		p.u64(candidate.Version)
+		p.flag(candidate.Status != nil)
+		if candidate.Status != nil {
+			p.blob(*candidate.Status)
+		} else {
+			p.blob(nil)
+		}
+		p.limits(candidate.Limits)
+	}
+}
+
+func (p *packer) ending(e *driver.Ending) {
+	if e == nil {
+		e = &driver.Ending{Outcome: job.Consumed}
+	}
+	p.u8(byte(e.Outcome))
+	p.u64(uint64(e.Keep / time.Microsecond))
+	var keep byte
+	if e.KeepPosting {
+		keep |= keepPosting
+	}
+	if e.KeepAttached {
+		keep |= keepAttached
+	}
+	p.u8(keep)
+	p.blob(e.Data)
+}
+
+// post appends the posting in the parts that the script puts together, and last
+// the one that stands in place of the details for watchers.
+func (p *packer) post(op *driver.Op) ([]byte, error) {
+	posting := taskflow.Posting{
+		ID: op.Posting.ID, Name: op.Posting.Name, Priority: op.Posting.Priority, Book: op.Posting.Book,
+		Details: op.Posting.Details, Encoding: op.Posting.Encoding, Extra: packExtra(op.Posting),
+	}
+	head, tail, err := taskflow.EncodeRedisParts(&posting)
+	if err != nil {
+		return nil, err
+	}
+	posting.Details = nil
+	_, bare, err := taskflow.EncodeRedisParts(&posting)
+	if err != nil {
+		return nil, err
+	}
+	p.b = append(p.b, op.Posting.Digest[:]...)
+	p.blob(head)
+	p.blob(tail)
+	p.blob(bare)
+	p.limits(op.Limits)
+	return p.b, nil
+}

@@ -1,0 +1,164 @@
+package store
+
+import (
+	"context"
+	"errors"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// readAtOnce is how many jobs are read in one transaction.
+const readAtOnce = 128
+
+// Read returns jobs as they stand. It uses plain reads in a transaction, which
+// every user may make who may read the board at all.
+func (s *Store) Read(ctx context.Context, name string, ids []job.ID, parts driver.Parts) ([]driver.Record, error) {
+	b, err := s.board(name)
+	if err == nil {
+		err = ended(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	st := b.standing.Load()
+	records := make([]driver.Record, 0, len(ids))
+	for len(ids) > 0 {
+		n := min(readAtOnce, len(ids))
+		sights, at, err := b.lookAt(ctx, st, texts(ids[:n]), nil, parts)
+		if err != nil {
+			return nil, err
+		}
+		for i := range sights {
+			r, err := sights[i].record(at, parts)
+			if r == nil || err != nil { // a posting that cannot be read is no job
+				r = &driver.Record{}
+			}
+			r.Posting.ID = ids[i]
+			records = append(records, *r)
+		}
+		ids = ids[n:]
+	}
+	return records, nil
+}
+
+// A reading is the commands of one look at some jobs.
+type reading struct {
+	time                           *redis.TimeCmd
+	head                           *redis.SliceCmd
+	listings, trash, jobs          *redis.SliceCmd
+	owners, modified, past, finals *redis.SliceCmd
+	left                           []*redis.DurationCmd
+	attached                       []*redis.MapStringStringCmd
+}
+
+// lookAt looks at jobs in one moment. open has their postings if it is known that
+// they were on the board a moment ago.
+func (b *board) lookAt(ctx context.Context, st *standing, ids []string, open [][]byte, parts driver.Parts) ([]sight, scene, error) {
+	k := &st.keys
+	var r reading
+	_, err := b.store.client.TxPipelined(ctx, func(p redis.Pipeliner) error {
+		r.time = p.Time(ctx)
+		r.head = p.HMGet(ctx, k.head, "generation")
+		owners, modified := make([]string, len(ids)), make([]string, len(ids))
+		for i, id := range ids {
+			owners[i], modified[i] = k.owner(id), k.modified(id)
+			r.left = append(r.left, p.PTTL(ctx, owners[i]))
+			if parts&driver.Attached != 0 {
+				r.attached = append(r.attached, p.HGetAll(ctx, k.attached(id)))
+			}
+		}
+		r.jobs, r.owners, r.modified = p.HMGet(ctx, k.jobs, ids...), p.MGet(ctx, owners...), p.MGet(ctx, modified...)
+		if open == nil {
+			r.listings, r.trash = p.HMGet(ctx, k.listings, ids...), p.HMGet(ctx, k.trash, ids...)
+			r.past, r.finals = p.HMGet(ctx, k.ended, ids...), p.HMGet(ctx, k.finals, ids...)
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return nil, scene{}, readFailed(ctx, err)
+	}
+	at := scene{now: r.time.Val(), generation: st.generation, window: st.spec.Window}
+	sights := make([]sight, len(ids))
+	for i, id := range ids {
+		sights[i] = r.sight(i, id, open)
+	}
+	return sights, at, nil
+}
+
+func (r *reading) sight(i int, id string, open [][]byte) sight {
+	s := sight{
+		id: id, meta: value(r.jobs, i), owner: value(r.owners, i), modified: value(r.modified, i), left: r.left[i].Val(),
+	}
+	if r.attached != nil {
+		for name, data := range r.attached[i].Val() {
+			s.attached = append(s.attached, driver.Attachment{Name: name, Data: []byte(data)})
+		}
+		sortAttachments(s.attached)
+	}
+	if open != nil {
+		s.state, s.posting = job.Unclaimed, open[i]
+		return s
+	}
+	listed, trashed := value(r.listings, i), value(r.trash, i)
+	switch {
+	case listed != nil:
+		s.state, s.posting = job.Unclaimed, listed
+	case trashed != nil:
+		s.state, s.posting = job.Trashed, trashed
+	default:
+		s.state, s.past, s.final = job.Complete, value(r.past, i), value(r.finals, i)
+	}
+	return s
+}
+
+// value returns one value of a command that has many; nil if it is not there.
+func value(c *redis.SliceCmd, i int) []byte {
+	list := c.Val()
+	if i >= len(list) {
+		return nil
+	}
+	if text, ok := list[i].(string); ok {
+		return []byte(text)
+	}
+	return nil
+}
+
+// Count returns how many records the board has. It asks for sizes only.
+func (s *Store) Count(ctx context.Context, name string) (driver.Counts, error) {
+	b, err := s.board(name)
+	if err == nil {
+		err = ended(ctx)
+	}
+	if err != nil {
+		return driver.Counts{}, err
+	}
+	st := b.standing.Load()
+	if !st.spec.Observe && !st.expired() { // what is too old goes first
+		if _, _, err := b.script(ctx, st, nil); err != nil {
+			return driver.Counts{}, err
+		}
+	}
+	k := &st.keys
+	var open, trashed, ended, stones *redis.IntCmd
+	var claimed *redis.StringCmd
+	var limits *redis.MapStringStringCmd
+	_, err = s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		open, trashed, ended, stones = p.HLen(ctx, k.listings), p.HLen(ctx, k.trash), p.ZCard(ctx, k.endedBy), p.LLen(ctx, k.order)
+		claimed, limits = p.HGet(ctx, k.head, "claimed"), p.HGetAll(ctx, k.limits)
+		return nil
+	})
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return driver.Counts{}, readFailed(ctx, err)
+	}
+	c := driver.Counts{Open: open.Val(), Trashed: trashed.Val(), Ended: ended.Val(), Tombstones: stones.Val(), Bad: b.bad.Load()}
+	c.Claimed, _ = claimed.Int64() // absent: none
+	c.Open -= min(c.Bad, c.Open)
+	c.Limits = map[string]int64{}
+	for key := range limits.Val() {
+		c.Limits[key] = parseInt(limits.Val()[key])
+	}
+	return c, nil
+}

@@ -1,0 +1,116 @@
+package store
+
+import (
+	"context"
+	"crypto/sha1" //nolint:gosec // it is how Redis names scripts
+	_ "embed"
+	"encoding/hex"
+	"fmt"
+	"sort"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// The parts of the script that carries out ops, in the order that they stand in.
+var (
+	//go:embed lua/board.lua
+	boardLua string
+	//go:embed lua/limits.lua
+	limitsLua string
+	//go:embed lua/job.lua
+	jobLua string
+	//go:embed lua/past.lua
+	pastLua string
+	//go:embed lua/settle.lua
+	settleLua string
+	//go:embed lua/answer.lua
+	answerLua string
+	//go:embed lua/change.lua
+	changeLua string
+	//go:embed lua/post.lua
+	postLua string
+	//go:embed lua/claim.lua
+	claimLua string
+	//go:embed lua/run.lua
+	runLua string
+)
+
+// A script is a Lua program that Redis knows by its digest.
+type script struct {
+	text string
+	sha  string
+}
+
+func newScript(parts ...string) *script {
+	text := constants() + strings.Join(parts, "")
+	sum := sha1.Sum([]byte(text)) //nolint:gosec // see above
+	return &script{text: text, sha: hex.EncodeToString(sum[:])}
+}
+
+var applyScript = newScript(boardLua, limitsLua, jobLua, pastLua, settleLua, answerLua, changeLua, postLua, claimLua, runLua)
+
+// opSettle is an op of the script alone: it puts into our records what other
+// programs did to a job.
+const opSettle = 100
+
+// trouble is the kind of an op that failed in the middle of the script.
+const trouble = 255
+
+// holder is the owner of a job that may not be claimed yet.
+const holder = "boardd:hold"
+
+// The formats of what is kept, as struct.pack has them.
+const (
+	metaFormat  = ">BBI8I8I8I8I8c16I4c0I2c0" // format, flags, version, position, modified, not before, ended, digest, status, limits
+	claimFormat = ">c32I8I8I2c0I2c0"         // token, since, deadline, owner, and limits, or last_modified if it is foreign
+	pastFormat  = ">BBI8I8I8I8c16c32"        // flags, outcome, version, position, at, until, digest, token
+	finalFormat = ">I8BI4c0I4c0I4c0"         // size, what is kept, status, data, posting
+	stampFormat = ">I8BBBc32I8I8I8"          // position, kind, must, outcome, token, version, at, not before
+	grantFormat = ">c36c32I8I8I8I8"          // job, token, lease, version, position, at
+	grantSize   = 36 + 32 + 4*8
+)
+
+// constants is the head of each script.
+func constants() string {
+	numbers := map[string]int{
+		"POST": int(driver.Post), "CLAIM_OP": int(driver.Claim), "EXTEND": int(driver.Extend), "UPDATE": int(driver.Update),
+		"RELEASE": int(driver.Release), "REMOVE": int(driver.Remove), "SET_ASIDE": int(driver.SetAside),
+		"RESTORE": int(driver.Restore), "PURGE": int(driver.Purge), "SETTLE": opSettle,
+		"HELD_BY_TOKEN": int(driver.HeldByToken), "HELD_BY_OWNER": int(driver.HeldByOwner), "LAPSED": int(driver.Lapsed),
+		"HELD": int(driver.Held), "FREE": int(driver.Free),
+		"NOT_FOUND": int(job.NotFound), "ALREADY_CLAIMED": int(job.AlreadyClaimed), "NOT_CLAIMED": int(job.NotClaimed),
+		"NOT_OWNER": int(job.NotOwner), "LEASE_LOST": int(job.LeaseLost), "NOT_ELIGIBLE": int(job.NotEligible),
+		"ALREADY_EXISTS": int(job.AlreadyExists), "QUOTA_EXCEEDED": int(job.QuotaExceeded),
+		"PRECONDITION": int(job.Precondition), "ABORTED": int(job.Aborted), "TROUBLE": trouble,
+		"UNKNOWN": int(job.Unknown), "OPEN": int(job.Unclaimed), "COMPLETE": int(job.Complete), "TRASHED": int(job.Trashed),
+		"CONSUMED": int(job.Consumed), "PURGED": int(job.Purged), "FOREIGN": int(job.ForeignChange), "GRANT_SIZE": grantSize,
+	}
+	var names []string
+	for name := range numbers {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	var b strings.Builder
+	for _, name := range names {
+		b.WriteString("local " + name + " = " + strconv.Itoa(numbers[name]) + "\n")
+	}
+	fmt.Fprintf(&b, "local META, CLAIM, PAST, FINAL, STAMP, GRANT = %q, %q, %q, %q, %q, %q\n",
+		metaFormat, claimFormat, pastFormat, finalFormat, stampFormat, grantFormat)
+	fmt.Fprintf(&b, "local HOLDER, NONE = %q, string.rep('\\000', 16)\n", holder)
+	return b.String()
+}
+
+// run runs the script. A server that does not know it is given its text: it
+// said so before it did anything.
+func (s *script) run(ctx context.Context, c redis.Scripter, keys []string, args ...any) *redis.Cmd {
+	cmd := c.EvalSha(ctx, s.sha, keys, args...)
+	if err := cmd.Err(); err != nil && strings.HasPrefix(err.Error(), "NOSCRIPT") {
+		return c.Eval(ctx, s.text, keys, args...)
+	}
+	return cmd
+}

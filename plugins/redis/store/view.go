@@ -1,0 +1,166 @@
+package store
+
+import (
+	"bytes"
+	"time"
+
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// A sight is what lies in Redis of one job at one moment. What is not there is
+// nil.
+type sight struct {
+	id       string
+	state    job.State // Unclaimed: on the board, claimed or not
+	posting  []byte
+	meta     []byte
+	owner    []byte
+	left     time.Duration // of the owner key; below 0: it has no end
+	modified []byte
+	past     []byte
+	final    []byte
+	attached []driver.Attachment
+}
+
+// scene is what a sight is looked at with.
+type scene struct {
+	now        time.Time
+	generation uint64
+	window     time.Duration
+}
+
+// record shows a job as it stands, also where other programs did something that
+// our own records do not say yet. nil: nothing is known of it. An error is a
+// posting that cannot be read.
+func (s *sight) record(at scene, parts driver.Parts) (*driver.Record, error) {
+	switch s.state {
+	case job.Unclaimed:
+		return s.onBoard(at, parts)
+	case job.Trashed:
+		return s.inTrash(parts)
+	}
+	return s.complete(at, parts)
+}
+
+func (s *sight) open(parts driver.Parts) (*driver.Record, meta, error) {
+	posting, err := decodePosting(s.id, s.posting, parts)
+	if err != nil {
+		return nil, meta{}, err
+	}
+	m, ok := decodeMeta(s.meta)
+	if !ok {
+		m = meta{} // made by another program
+	}
+	r := &driver.Record{
+		Posting: posting, State: job.Unclaimed, Status: m.status, Version: max(m.version, 1),
+		Position: driver.Position(m.position), ModifiedAt: m.modified,
+	}
+	if r.ModifiedAt.IsZero() {
+		r.ModifiedAt = posting.CreatedAt
+	}
+	if parts&driver.Attached != 0 {
+		r.Attached = s.attached
+	}
+	return r, m, nil
+}
+
+func (s *sight) inTrash(parts driver.Parts) (*driver.Record, error) {
+	r, m, err := s.open(parts)
+	if err != nil {
+		return nil, err
+	}
+	r.State, r.EndedAt, r.Held, r.NotBefore = job.Trashed, m.ended, m.held, m.notBefore
+	if r.EndedAt.IsZero() {
+		r.EndedAt = r.ModifiedAt
+	}
+	return r, nil
+}
+
+func (s *sight) onBoard(at scene, parts driver.Parts) (*driver.Record, error) {
+	r, m, err := s.open(parts)
+	if err != nil {
+		return nil, err
+	}
+	r.Held, r.NotBefore = m.held, m.notBefore
+	holder, stands := s.holder(&m, at)
+	if r.Holder = holder; holder != nil {
+		r.State = job.Claimed
+	}
+	if !stands && s.meta != nil {
+		r.Version++ // as it will be when our own records say so
+	}
+	return r, nil
+}
+
+// holder returns who has the job, and whether our own record says the same.
+func (s *sight) holder(m *meta, at scene) (*driver.Holder, bool) {
+	key := string(s.owner)
+	if m.claim && s.ours(m, at) {
+		h := &driver.Holder{Owner: m.owner, Token: m.token, Since: m.since, NoExpiry: m.noExpiry}
+		switch {
+		case key == m.owner && s.left < 0:
+			h.NoExpiry = true
+		case key == m.owner:
+			h.NoExpiry, h.Left = false, max(s.left, time.Millisecond)
+		default: // it ran out
+			h.NoExpiry, h.Left = false, min(m.deadline.Sub(at.now), 0)
+		}
+		return h, true
+	}
+	if s.owner == nil || key == holder {
+		return nil, !m.claim && !m.foreign
+	}
+	h := &driver.Holder{Owner: key, Foreign: true, NoExpiry: s.left < 0}
+	if !h.NoExpiry {
+		h.Left = max(s.left, time.Millisecond)
+	}
+	known := m.foreign && m.owner == key && bytes.Equal(m.extra, s.modified)
+	if known {
+		h.Since = m.since
+	}
+	return h, known
+}
+
+// ours reports whether the claim of the meta still stands, as lua/settle.lua
+// does.
+func (s *sight) ours(m *meta, at scene) bool {
+	return bytes.HasSuffix(s.modified, m.token.Nonce[:]) && m.token.Generation == at.generation &&
+		(s.owner == nil || string(s.owner) == m.owner || string(s.owner) == holder)
+}
+
+func (s *sight) complete(at scene, parts driver.Parts) (*driver.Record, error) {
+	p, ok := decodePast(s.past)
+	if !ok {
+		return nil, nil
+	}
+	kept := p.final && p.until.After(at.now)
+	if !kept && !(p.tombstone && p.at.Add(at.window).After(at.now)) {
+		return nil, nil
+	}
+	id, _ := job.ParseID(s.id)
+	r := &driver.Record{
+		Posting: driver.Posting{ID: id, Digest: p.digest}, State: job.Complete, Version: p.version, Position: driver.Position(p.position),
+		ModifiedAt: p.at, EndedAt: p.at, Outcome: p.outcome,
+	}
+	f, ok := decodeFinal(s.final)
+	if !kept || !ok {
+		return r, nil
+	}
+	r.Status = f.status
+	if parts&driver.FinalData != 0 {
+		r.Final = f.data
+	}
+	if f.keep&keepAttached != 0 && parts&driver.Attached != 0 {
+		r.Attached = s.attached
+	}
+	if f.posting == nil {
+		return r, nil
+	}
+	posting, err := decodePosting(s.id, f.posting, parts)
+	if err == nil { // else what TaskFlow could not read is not worth an error any more
+		r.Posting = posting
+		r.Posting.Digest = p.digest
+	}
+	return r, nil
+}

@@ -1,0 +1,155 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"strconv"
+	"time"
+
+	"github.com/boardd/boardd/sdk/driver"
+)
+
+// watchCount is how many entries of the stream are fetched at once.
+const watchCount = 64
+
+// watchTime is how often a watcher looks though nobody woke it: what is
+// published may get lost.
+const watchTime = time.Second
+
+// Watch streams what changed after a position.
+func (s *Store) Watch(ctx context.Context, name string, after driver.Position) iter.Seq2[driver.Changes, error] {
+	return func(yield func(driver.Changes, error) bool) {
+		b, err := s.board(name)
+		if err == nil {
+			err = ended(ctx)
+		}
+		if err == nil {
+			err = b.follow(ctx, after, func(c driver.Changes) bool { return yield(c, nil) })
+		}
+		if err != nil && !errors.Is(err, errStopped) {
+			yield(driver.Changes{}, err)
+		}
+	}
+}
+
+// A tail is where a watch has got to.
+type tail struct {
+	board    *board
+	standing *standing
+	position uint64
+	yield    func(driver.Changes) bool
+}
+
+func (b *board) follow(ctx context.Context, after driver.Position, yield func(driver.Changes) bool) error {
+	st := b.standing.Load()
+	if st.spec.Observe {
+		return b.observe(ctx, st, after, yield)
+	}
+	woken, stop := b.store.wakes.watch(st.keys.wake)
+	defer stop()
+	defer b.startSweep(st)()
+	t := &tail{board: b, standing: st, position: uint64(after), yield: yield}
+	for {
+		for {
+			more, err := t.step(ctx)
+			if err != nil {
+				return err
+			}
+			if !more {
+				break
+			}
+		}
+		if err := b.wait(ctx, st, woken, watchTime); err != nil {
+			return err
+		}
+	}
+}
+
+// wait returns nil when it is time to look again.
+func (b *board) wait(ctx context.Context, st *standing, woken <-chan struct{}, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-woken:
+	case <-timer.C:
+	case <-ctx.Done():
+	case <-st.stale:
+		return lookAgain(b.name)
+	case <-b.dropped:
+		return notOpen(b.name)
+	case <-b.store.closing:
+		return closed()
+	}
+	return ended(ctx)
+}
+
+// step reports what came since, and whether there may be more.
+func (t *tail) step(ctx context.Context) (bool, error) {
+	b, k := t.board, &t.standing.keys
+	h, err := b.readHead(ctx, k)
+	if err != nil {
+		return false, err
+	}
+	if h.generation != t.standing.generation {
+		t.standing.expire()
+		return false, lookAgain(b.name)
+	}
+	if h.position == t.position {
+		return false, nil
+	}
+	if h.position < t.position || h.position-t.position > t.standing.events {
+		return false, t.resync(h.position)
+	}
+	from := strconv.FormatUint(t.position+1, 10) + "-0"
+	messages, err := b.store.client.XRangeN(ctx, k.events, from, "+", watchCount).Result()
+	if err != nil {
+		return false, readFailed(ctx, err)
+	}
+	if len(messages) == 0 {
+		return false, t.resync(h.position) // they are not remembered any more
+	}
+	for i := range messages {
+		e, err := decodeEntry(&messages[i])
+		if err != nil || e.first > t.position+1 {
+			return true, t.resync(h.position)
+		}
+		if err := t.report(ctx, &e); err != nil {
+			return false, err
+		}
+	}
+	return len(messages) == watchCount, nil
+}
+
+func (t *tail) resync(position uint64) error {
+	t.position = position
+	if !t.yield(driver.Changes{Position: driver.Position(position), Resync: true}) {
+		return errStopped
+	}
+	return nil
+}
+
+func (t *tail) report(ctx context.Context, e *entry) error {
+	events := e.events
+	for len(events) > 0 && events[0].position <= t.position {
+		events = events[1:]
+	}
+	if e.last <= t.position {
+		return nil
+	}
+	list := make([]driver.Change, len(events))
+	for i := range events {
+		list[i] = events[i].change()
+	}
+	if err := t.board.complete(ctx, t.standing, events, list); err != nil {
+		return err
+	}
+	t.position = e.last
+	if n := len(e.events); n > 0 {
+		t.board.saw(mark{position: e.last, at: e.events[n-1].at})
+	}
+	if !t.yield(driver.Changes{List: list, Position: driver.Position(e.last)}) {
+		return errStopped
+	}
+	return nil
+}
