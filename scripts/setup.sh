@@ -15,10 +15,7 @@ python3-grpcio     /usr/bin/python3 -c "import grpc"
 python3-protobuf   /usr/bin/python3 -c "import google.protobuf"
 redis-server       redis-server --version
 redis-sentinel     redis-sentinel --version
-zookeeper          test -e /usr/share/java/zookeeper.jar
-python3-taskflow   /usr/bin/python3 -c "import taskflow"
 python3-redis      /usr/bin/python3 -c "import redis"
-python3-kazoo      /usr/bin/python3 -c "import kazoo"
 default-jre-headless  java -version
 libzookeeper-java  test -e /usr/share/java/zookeeper.jar
 python3-taskflow   /usr/bin/python3 -c "import taskflow"
