@@ -1,0 +1,211 @@
+"""Real servers for the tests, and a line to them that can be cut."""
+
+import atexit
+import ctypes
+import itertools
+import os
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+
+PROGRAM = os.environ.get('BOARDD_PROGRAM', 'boardd')
+TOKEN = 'a-token-for-the-tests'
+BOARDS = 100
+
+_CONFIG = '''
+backend "main" {
+  driver = "embedded"
+}
+tenant "default" {
+  token "python" {
+    roles  = ["poster", "worker", "tenant-admin"]
+    secret = "%s"
+  }
+}
+board "by-name" {
+  backend = "main"
+  fencing = "owner"
+}
+board "quick" {
+  backend = "main"
+  lease   = "3s"
+}
+board "short" {
+  backend   = "main"
+  max_lease = "2s"
+  lease     = "2s"
+}
+board "paused" {
+  backend = "main"
+}
+''' % TOKEN
+
+_BOARD = '''
+board "%s" {
+  backend = "main"
+}
+'''
+
+
+def _die_with_parent():
+    ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
+
+
+class Server(object):
+    """A boardd in a process of its own, with a folder of its own."""
+
+    def __init__(self, boards, extra=''):
+        self._dir = tempfile.TemporaryDirectory(prefix='boardd-python-')
+        self._config = os.path.join(self._dir.name, 'boardd.hcl')
+        with open(self._config, 'w') as f:
+            f.write(_CONFIG + extra)
+            f.write(''.join(_BOARD % name for name in boards))
+        self.port = 0
+        self.dir = self._dir.name
+        self.process = None
+        self.start()
+
+    def start(self):
+        ready = os.path.join(self._dir.name, 'ready')
+        if os.path.exists(ready):
+            os.remove(ready)
+        with open(os.path.join(self._dir.name, 'log'), 'ab') as log:
+            self.process = subprocess.Popen(
+                [PROGRAM, 'serve', '--config', self._config, '--listen',
+                 '127.0.0.1:%d' % self.port, '--ready-file', ready,
+                 '--data', os.path.join(self._dir.name, 'data')],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                preexec_fn=_die_with_parent)
+        while not (os.path.exists(ready) and os.path.getsize(ready)):
+            if self.process.poll() is not None:
+                raise RuntimeError("boardd did not start:\n" + self.log())
+            time.sleep(0.01)  # the file is the only word that there is
+        with open(ready) as f:
+            self.port = int(f.read().strip().rsplit(':', 1)[1])
+
+    def log(self):
+        with open(os.path.join(self._dir.name, 'log')) as f:
+            return f.read()
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait()
+
+    def close(self):
+        self.stop()
+        self._dir.cleanup()
+
+
+_shared = None
+_names = itertools.count()
+
+
+def shared():
+    """Returns the server that all tests share who do nothing to it."""
+    global _shared
+    if _shared is None:
+        _shared = Server(['b%d' % n for n in range(BOARDS)])
+        atexit.register(_shared.close)
+    return _shared
+
+
+def board_name():
+    """Returns the name of a board that no other test has."""
+    n = next(_names)
+    if n >= BOARDS:
+        raise RuntimeError("the tests need more than %d boards" % BOARDS)
+    return 'b%d' % n
+
+
+class Line(object):
+    """A connection to a server that loses what it is told to lose.
+
+    ``lose_answers`` is how many answers to a call are thrown away, with the
+    connection, after the server has done what it was asked for.
+    """
+
+    def __init__(self, port):
+        self._to = port
+        self._call = None
+        self._lose = 0
+        self._lock = threading.Lock()
+        self.lost = 0
+        self.calls = []  # the paths of all requests
+        self._listener = socket.create_server(('127.0.0.1', 0))
+        self.port = self._listener.getsockname()[1]
+        self._open = set()
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def lose_answers(self, call, count=1):
+        with self._lock:
+            self._call, self._lose = call.encode(), count
+
+    def cut(self):
+        """Cuts every connection that there is."""
+        with self._lock:
+            conns = list(self._open)
+        for conn in conns:
+            try:
+                conn.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+
+    def close(self):
+        self._listener.close()
+        self.cut()
+
+    def _accept(self):
+        while True:
+            try:
+                here, _ = self._listener.accept()
+            except OSError:
+                return
+            try:
+                there = socket.create_connection(('127.0.0.1', self._to))
+            except OSError:  # the server is gone just now
+                here.close()
+                continue
+            with self._lock:
+                self._open |= {here, there}
+            pair = {'lose': False}
+            for args in ((here, there, pair, True), (there, here, pair,
+                                                     False)):
+                threading.Thread(target=self._copy, args=args,
+                                 daemon=True).start()
+
+    def _copy(self, source, target, pair, requests):
+        try:
+            while True:
+                data = source.recv(1 << 16)
+                if not data:
+                    break
+                if requests:
+                    self._note(data, pair)
+                elif pair['lose']:
+                    self.lost += 1
+                    break
+                target.sendall(data)
+        except OSError:
+            pass
+        for conn in (source, target):
+            try:
+                conn.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+
+    def _note(self, data, pair):
+        head = data.split(b'\r\n', 1)[0]
+        if not head.startswith(b'POST '):
+            return
+        with self._lock:
+            self.calls.append(head.split(b' ')[1].rsplit(b'/', 1)[1].decode())
+            if self._lose and head.split(b' ')[1].endswith(b'/' + self._call):
+                self._lose -= 1
+                pair['lose'] = True
