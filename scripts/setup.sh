@@ -20,40 +20,58 @@ default-jre-headless  java -version
 libzookeeper-java  test -e /usr/share/java/zookeeper.jar
 python3-taskflow   /usr/bin/python3 -c "import taskflow"
 python3-kazoo      /usr/bin/python3 -c "import kazoo"
+chromium           chromium --version
+fonts-dejavu-core  test -e /usr/share/fonts/truetype/dejavu
+npm                npm --version
 '
 
-missing=()
-while read -r package check; do
-  [ -n "$package" ] || continue
-  bash -c "$check" >/dev/null 2>&1 </dev/null || missing+=("$package")
-done <<<"$needs"
-[ "${#missing[@]}" -gt 0 ] || exit 0
+as_root=() # what makes a command run as root
 
-as_root=()
-if [ "$(id -u)" -ne 0 ]; then
-  if ! sudo -n true 2>/dev/null; then
-    echo "setup: missing, and not yours to install: ${missing[*]}" >&2
-    exit 0
+debian() {
+  local missing=() install=()
+  while read -r package check; do
+    [ -n "$package" ] || continue
+    bash -c "$check" >/dev/null 2>&1 </dev/null || missing+=("$package")
+  done <<<"$needs"
+  [ "${#missing[@]}" -gt 0 ] || return 0
+
+  if [ "$(id -u)" -ne 0 ]; then
+    if ! sudo -n true 2>/dev/null; then
+      echo "setup: missing, and not yours to install: ${missing[*]}" >&2
+      return 0
+    fi
+    as_root=(sudo -n)
   fi
-  as_root=(sudo -n)
-fi
-if ! command -v apt-get >/dev/null; then
-  echo "setup: missing, and there is no apt-get to install them: ${missing[*]}" >&2
-  exit 0
-fi
+  if ! command -v apt-get >/dev/null; then
+    echo "setup: missing, and there is no apt-get to install them: ${missing[*]}" >&2
+    return 0
+  fi
 
-# The tests start servers of their own: none of the packages' may be left running.
-# This is Debian's way to say so while packages are installed.
-policy=/usr/sbin/policy-rc.d
-if [ ! -e "$policy" ]; then
-  trap '"${as_root[@]}" rm -f "$policy"' EXIT
-  printf '#!/bin/sh\nexit 101\n' | "${as_root[@]}" tee "$policy" >/dev/null
-  "${as_root[@]}" chmod 755 "$policy"
-fi
+  # The tests start servers of their own: none of the packages' may be left running.
+  # This is Debian's way to say so while packages are installed.
+  local policy=/usr/sbin/policy-rc.d
+  if [ ! -e "$policy" ]; then
+    trap '"${as_root[@]}" rm -f /usr/sbin/policy-rc.d' EXIT
+    printf '#!/bin/sh\nexit 101\n' | "${as_root[@]}" tee "$policy" >/dev/null
+    "${as_root[@]}" chmod 755 "$policy"
+  fi
 
-echo "setup: installing ${missing[*]}"
-install=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${missing[@]}")
-if ! "${install[@]}" >/dev/null 2>&1; then
-  "${as_root[@]}" apt-get update -q >/dev/null || true
-  "${install[@]}" >/dev/null || echo "setup: could not install ${missing[*]}" >&2
-fi
+  echo "setup: installing ${missing[*]}"
+  install=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${missing[@]}")
+  if ! "${install[@]}" >/dev/null 2>&1; then
+    "${as_root[@]}" apt-get update -q >/dev/null || true
+    "${install[@]}" >/dev/null || echo "setup: could not install ${missing[*]}" >&2
+  fi
+}
+
+# axe-core judges the accessibility of the pages; npm has it, Debian has not.
+axe() {
+  local version=4.14.1 folder=.tools/node_modules/axe-core
+  ! grep -qs "\"version\": \"$version\"" "$folder/package.json" || return 0
+  echo "setup: installing axe-core $version"
+  npm install --silent --no-fund --no-audit --no-save --prefix .tools "axe-core@$version" >/dev/null 2>&1 || echo "setup: could not install axe-core" >&2
+}
+
+cd "$(dirname "$0")/.."
+debian
+axe

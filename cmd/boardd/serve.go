@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -17,6 +18,7 @@ import (
 	"github.com/boardd/boardd/host"
 	"github.com/boardd/boardd/host/api"
 	"github.com/boardd/boardd/host/config"
+	"github.com/boardd/boardd/host/web"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -94,10 +96,17 @@ func (p *program) serve(ctx context.Context, f *serveFlags) error {
 
 // serveHost serves until ctx ends, which is no error.
 func (p *program) serveHost(ctx context.Context, h *host.Host, c *config.Config, served api.Config, readyFile string) error {
+	ui := web.New(h, web.Config{Logger: served.Logger})
+	served.Pages = ui
 	server, err := api.NewServer(h, served)
 	if err != nil {
 		return findings("%v", err)
 	}
+	var pages sync.WaitGroup
+	defer pages.Wait()
+	showing, hide := context.WithCancel(ctx)
+	defer hide()
+	pages.Go(func() { _ = ui.Run(showing) }) // it ends with showing
 	address := "http://" + reachable(server.Addr())
 	if c.TLS != nil {
 		address = "https://" + reachable(server.Addr())

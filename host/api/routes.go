@@ -23,7 +23,7 @@ import (
 )
 
 // routes says what is served where.
-func (s *Server) routes(h *host.Host) {
+func (s *Server) routes(h *host.Host, pages Pages) {
 	o := &observer{logger: s.logger, metrics: s.registry}
 	s.registry.watch(&o.streams)
 	options := connect.WithHandlerOptions(
@@ -45,7 +45,13 @@ func (s *Server) routes(h *host.Host) {
 	s.page("/readyz", s.readyz)
 	s.page("/boardd.proto", schema)
 	s.page("/metrics", s.metricsPage)
-	s.page("/{$}", s.front)
+	if pages == nil {
+		s.page("/{$}", s.front)
+	} else {
+		for _, path := range pages.Paths() {
+			s.mux.Handle(path, pages)
+		}
+	}
 	s.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		s.gate.refuse(w, r, http.StatusNotFound, job.Errorf(job.NotFound,
 			"there is nothing at %s; the calls are at /%s/, their description at /boardd.proto", clip(r.URL.Path), boarddv1connect.BoardServiceName))

@@ -39,6 +39,15 @@ type Config struct {
 	MetricsListen string
 	Listeners     *Listeners   // instead of the addresses: the server closes them
 	Logger        *slog.Logger // nil: slog.Default()
+	Pages         Pages        // nil: one page that says where the calls are
+}
+
+// Pages are what people look at with a browser.
+type Pages interface {
+	http.Handler
+
+	// Paths are the patterns of http.ServeMux that the pages answer.
+	Paths() []string
 }
 
 // Server serves one Host.
@@ -80,7 +89,7 @@ func NewServer(h *host.Host, c Config) (*Server, error) {
 		}
 	}
 	s.gate = newGate(h, s.registry, c, settings.Hostnames)
-	s.routes(h)
+	s.routes(h, c.Pages)
 	return s, nil
 }
 

@@ -1,0 +1,151 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+
+	"github.com/boardd/boardd/host/board"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// An action is something that can be done to chosen jobs.
+type action struct {
+	Name   string // in the form
+	Verb   string // on the button
+	Asks   string // what is asked before it is done
+	Reason bool   // a reason is asked for
+	Grave  bool   // it can't be undone
+	call   string // what the visitor must be allowed
+	do     func(ctx context.Context, b *board.Board, ids []job.ID, reason string) ([]error, error)
+}
+
+var actions = []action{
+	{
+		Name: "trash", Verb: "Set aside", Asks: "Set these jobs aside? They go to the trash, from where they can be restored.", Reason: true, call: "TrashJobs",
+		do: func(ctx context.Context, b *board.Board, ids []job.ID, reason string) ([]error, error) {
+			return b.Trash(ctx, nil, ids, reason)
+		},
+	},
+	{
+		Name: "restore", Verb: "Restore", Asks: "Put these jobs back onto the board?", call: "RestoreJobs",
+		do: func(ctx context.Context, b *board.Board, ids []job.ID, _ string) ([]error, error) {
+			return b.Restore(ctx, ids)
+		},
+	},
+	{
+		Name: "release", Verb: "Release", Asks: "Break the claims on these jobs? Whoever works on them loses them, and others may claim them at once.",
+		Reason: true, call: "ReleaseJobs",
+		do: func(ctx context.Context, b *board.Board, ids []job.ID, reason string) ([]error, error) {
+			return b.Release(ctx, ids, "", reason)
+		},
+	},
+	{
+		Name: "purge", Verb: "Purge", Asks: "Remove these jobs for good? They can't be brought back.", Grave: true, call: "PurgeJobs",
+		do: func(ctx context.Context, b *board.Board, ids []job.ID, _ string) ([]error, error) {
+			return b.Purge(ctx, ids)
+		},
+	},
+}
+
+type confirmView struct {
+	page
+	Board  string
+	Action action
+	IDs    []job.ID
+	Back   string
+}
+
+type doneView struct {
+	page
+	Board   string
+	Action  action
+	Results []doneResult
+	Failed  int
+	Back    string
+}
+
+type doneResult struct {
+	ID      job.ID
+	Problem string // empty: it was done
+}
+
+// do asks before it does something to jobs, and then does it.
+func (u *UI) do(w http.ResponseWriter, r *http.Request, v *visit) {
+	name := r.PathValue("board")
+	i := slices.IndexFunc(actions, func(a action) bool { return a.Name == r.PostForm.Get("action") })
+	if i < 0 {
+		u.fail(w, r, v, job.Errorf(job.Invalid, "nothing was chosen to be done"))
+		return
+	}
+	ids, err := chosenIDs(r.PostForm["uuid"])
+	if err != nil {
+		u.fail(w, r, v, err)
+		return
+	}
+	b, err := v.session.Board(r.Context(), name, actions[i].call)
+	if err != nil {
+		u.fail(w, r, v, err)
+		return
+	}
+	back := here(r.PostForm.Get("back"))
+	if r.PostForm.Get("confirmed") == "" {
+		u.show(w, r, http.StatusOK, "confirm", confirmView{page: u.page(v, actions[i].Verb), Board: name, Action: actions[i], IDs: ids, Back: back})
+		return
+	}
+	failures, err := actions[i].do(r.Context(), b, ids, r.PostForm.Get("reason"))
+	if err != nil {
+		u.fail(w, r, v, err)
+		return
+	}
+	view := doneView{page: u.page(v, actions[i].Verb), Board: name, Action: actions[i], Back: back}
+	for n, id := range ids {
+		result := doneResult{ID: id}
+		if failures[n] != nil {
+			result.Problem = plain(failures[n])
+			view.Failed++
+		}
+		view.Results = append(view.Results, result)
+	}
+	u.show(w, r, http.StatusOK, "done", view)
+}
+
+// chosenIDs reads which jobs a form means.
+func chosenIDs(texts []string) ([]job.ID, error) {
+	switch {
+	case len(texts) == 0:
+		return nil, job.Errorf(job.Invalid, "no job was chosen: tick those that you mean")
+	case len(texts) > board.MaxBatch:
+		return nil, job.Errorf(job.Invalid, "%d jobs are too many at once: want at most %d", len(texts), board.MaxBatch)
+	}
+	ids := make([]job.ID, len(texts))
+	for i, text := range texts {
+		var err error
+		if ids[i], err = parseID(text); err != nil {
+			return nil, err
+		}
+	}
+	return ids, nil
+}
+
+func (u *UI) pause(w http.ResponseWriter, r *http.Request, v *visit) {
+	u.setPause(w, r, v, "PauseBoard", func(b *board.Board) error { return b.Pause(r.Context(), r.PostForm.Get("reason")) })
+}
+
+func (u *UI) resume(w http.ResponseWriter, r *http.Request, v *visit) {
+	u.setPause(w, r, v, "ResumeBoard", func(b *board.Board) error { return b.Resume(r.Context()) })
+}
+
+func (u *UI) setPause(w http.ResponseWriter, r *http.Request, v *visit, call string, change func(*board.Board) error) {
+	name := r.PathValue("board")
+	b, err := v.session.Board(r.Context(), name, call)
+	if err == nil {
+		err = change(b)
+	}
+	if err != nil {
+		u.fail(w, r, v, err)
+		return
+	}
+	http.Redirect(w, r, "/ui/boards/"+url.PathEscape(name), http.StatusSeeOther)
+}

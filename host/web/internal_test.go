@@ -1,0 +1,157 @@
+package web
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/boardd/boardd/host"
+	"github.com/boardd/boardd/host/board"
+)
+
+// TestVisits has visits end when they are idle, old, or too many.
+func TestVisits(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	s := newVisits(func() time.Time { return now })
+	v := s.begin(nil)
+	for range 2 * totalTime / idleTime {
+		if now = now.Add(idleTime - 1); s.use(v.id) == nil {
+			break
+		}
+	}
+	if age := now.Sub(v.begun); age < totalTime || age >= totalTime+idleTime {
+		t.Errorf("a visit in use ended after %v, want %v", age, totalTime)
+	}
+	v = s.begin(nil)
+	if now = now.Add(idleTime); s.use(v.id) != nil || s.stands(v) {
+		t.Errorf("an idle visit goes on after %v", idleTime)
+	}
+	s = newVisits(func() time.Time { return now })
+	first := s.begin(nil)
+	for range maxVisits - 1 {
+		now = now.Add(time.Millisecond)
+		s.begin(nil)
+	}
+	if !s.stands(first) || len(s.byID) != maxVisits {
+		t.Errorf("at the limit there are %d visits and the first stands: %v", len(s.byID), s.stands(first))
+	}
+	now = now.Add(time.Millisecond)
+	s.begin(nil)
+	if len(s.byID) != maxVisits || s.stands(first) {
+		t.Errorf("over the limit there are %d visits and the idlest stands: %v", len(s.byID), s.stands(first))
+	}
+}
+
+// TestHere has links to the sign-in page lead nowhere else.
+func TestHere(t *testing.T) {
+	t.Parallel()
+	for to, want := range map[string]string{
+		"":                              "/",
+		"/":                             "/",
+		"/ui/boards/a?tab=open&x=%20y":  "/ui/boards/a?tab=open&x=%20y",
+		"https://evil.example/ui/":      "/",
+		"//evil.example/ui/":            "/",
+		`/\evil.example/ui/`:            "/",
+		`/ui/\evil.example`:             "/",
+		"javascript:alert(1)//ui/":      "/",
+		"/boardd.v1.BoardService/x":     "/",
+		"/ui/boards/a\r\nSet-Cookie: x": "/",
+	} {
+		if got := here(to); got != want {
+			t.Errorf("here(%q) is %q, want %q", to, got, want)
+		}
+	}
+}
+
+// TestTree has details of every shape, and what is too large for a page cut.
+func TestTree(t *testing.T) {
+	t.Parallel()
+	if root := tree([]byte(`{"a":[1,2.50,"x",true,null,{}],"a b":1e400}`)); root.Count != 2 || root.Children[0].Count != 6 ||
+		root.Children[0].Children[1].Value != "2.50" || root.Children[1].Name != "a b" || root.Children[1].Value != "1e400" {
+		t.Errorf("the tree is %+v", root)
+	}
+	count := func(root *node) (n int, cut bool) {
+		var walk func(*node)
+		walk = func(x *node) {
+			n, cut = n+1, cut || x.Cut
+			for _, c := range x.Children {
+				walk(c)
+			}
+		}
+		walk(root)
+		return n, cut
+	}
+	for name, test := range map[string]struct {
+		text string
+		cut  bool
+	}{
+		"as many as fit":  {"[" + strings.TrimSuffix(strings.Repeat("1,", maxTreeNodes-1), ",") + "]", false},
+		"one too many":    {"[" + strings.TrimSuffix(strings.Repeat("1,", maxTreeNodes), ",") + "]", true},
+		"as deep as fits": {strings.Repeat("[", maxTreeDepth+1) + strings.Repeat("]", maxTreeDepth+1), false},
+		"too deep":        {strings.Repeat("[", maxTreeDepth+2) + strings.Repeat("]", maxTreeDepth+2), true},
+		"long text":       {`"` + strings.Repeat("x", maxTreeText) + `"`, false},
+		"too long text":   {`"` + strings.Repeat("x", maxTreeText+1) + `"`, true},
+		"broken":          {`{"a":`, true},
+	} {
+		if n, cut := count(tree([]byte(test.text))); n > maxTreeNodes || cut != test.cut {
+			t.Errorf("%s: %d nodes, cut %v, want at most %d, cut %v", name, n, cut, maxTreeNodes, test.cut)
+		}
+	}
+}
+
+// FuzzTree has any bytes shown without a crash, and never more than a page takes.
+func FuzzTree(f *testing.F) {
+	f.Add([]byte(`{"a":[1,{"b":null}]}`))
+	f.Add([]byte(`[[[[`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if root := tree(text); root == nil || json.Valid(text) && root.Sort == "" && root.Value == "" {
+			t.Errorf("%q has the tree %+v", text, root)
+		}
+	})
+}
+
+// TestSamples has an hour kept, counters of a restarted board not go below zero,
+// and boards that are gone forgotten.
+func TestSamples(t *testing.T) {
+	t.Parallel()
+	s := newSamples()
+	depth := func(ready, consumed int64) host.Depth {
+		return host.Depth{Tenant: "t", Board: "b", Counts: board.Counts{Ready: ready}, Consumed: consumed}
+	}
+	for n := range int64(sampleKept + 5) {
+		s.take([]host.Depth{depth(n, 10*n)})
+	}
+	s.take([]host.Depth{depth(7, 3)})
+	g := s.of("t", "b")
+	if len(g.Waiting) != sampleKept || g.Waiting[sampleKept-1] != 7 || g.Consumed[sampleKept-2] != 10 || g.Consumed[sampleKept-1] != 0 {
+		t.Errorf("after an hour the graphs are %v", g)
+	}
+	picture := string(spark("Waiting <jobs>", g.Waiting))
+	if strings.Count(picture[strings.Index(picture, "points="):], ",") != sampleKept || !strings.Contains(picture, "now 7, at most 64") || strings.Contains(picture, "<jobs>") {
+		t.Errorf("the picture is %s", picture)
+	}
+	if s.take(nil); s.of("t", "b").Waiting != nil {
+		t.Error("a board that is gone has graphs")
+	}
+}
+
+func TestSpan(t *testing.T) {
+	t.Parallel()
+	for d, want := range map[time.Duration]string{
+		0: "less than 1 s", time.Second: "1 s", time.Minute - 1: "59 s", time.Minute: "1 min 0 s",
+		time.Hour - 1: "59 min 59 s", time.Hour: "1 h 0 min", 24*time.Hour - 1: "23 h 59 min", 24 * time.Hour: "1 d 0 h",
+	} {
+		if got := span(d); got != want {
+			t.Errorf("span(%v) is %q, want %q", d, got, want)
+		}
+	}
+	now := time.Now()
+	if got := since(now, now.Add(time.Minute)); got != "in 1 min 0 s" || since(now, time.Time{}) != "" {
+		t.Errorf("a minute from now is %q", got)
+	}
+	if got := strings.Join([]string{size(1023), size(1024), size(1 << 20)}, ", "); got != "1023 bytes, 1.0 KiB, 1.0 MiB" {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,78 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/boardd/boardd/host"
+	"github.com/boardd/boardd/host/board"
+)
+
+// countWithin is how long the overview waits for the counts of all its boards
+// together; a board that is not counted by then shows none.
+const countWithin = 2 * time.Second
+
+// overviewPoll is how often the overview looks again, in seconds: it shows many
+// boards, so it watches none.
+const overviewPoll = 10
+
+// boardCard is one board of the overview.
+type boardCard struct {
+	Name     string
+	Status   board.Status
+	Counts   *board.Counts // nil: not known now
+	Graphs   graphs
+	Driver   string
+	Observed bool
+}
+
+type overviewView struct {
+	page
+	Boards []boardCard
+}
+
+func (u *UI) overview(w http.ResponseWriter, r *http.Request, v *visit) {
+	view := overviewView{page: u.page(v, "Boards")}
+	if err := v.session.Check("ListBoards"); err != nil {
+		u.fail(w, r, v, err)
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), countWithin)
+	defer cancel()
+	for _, served := range v.session.Boards() {
+		view.Boards = append(view.Boards, u.card(ctx, v, &served))
+	}
+	view.Poll = overviewPoll
+	u.show(w, r, http.StatusOK, "overview", view)
+}
+
+func (u *UI) card(ctx context.Context, v *visit, served *host.Served) boardCard {
+	c := boardCard{
+		Name: served.Config.Name, Status: served.Status, Driver: served.Driver, Observed: served.Config.Observe,
+		Graphs: u.samples.of(served.Config.Tenant, served.Config.Name),
+	}
+	if !served.Status.Ready || ctx.Err() != nil {
+		return c
+	}
+	if b, err := v.session.Board(ctx, c.Name, "CountJobs"); err == nil {
+		if counts, err := b.Count(ctx); err == nil {
+			c.Counts = &counts
+		}
+	}
+	return c
+}
+
+type backendsView struct {
+	page
+	Backends []host.BackendStatus
+}
+
+// backendsPage is for those who run the server.
+func (u *UI) backendsPage(w http.ResponseWriter, r *http.Request, v *visit) {
+	if !v.operates() {
+		u.fail(w, r, v, errNoPage)
+		return
+	}
+	u.show(w, r, http.StatusOK, "backends", backendsView{page: u.page(v, "Backends"), Backends: u.host.Backends()})
+}

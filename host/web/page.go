@@ -1,0 +1,166 @@
+package web
+
+import (
+	"bytes"
+	"embed"
+	"errors"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/boardd/boardd/sdk/job"
+)
+
+//go:embed templates/*.html
+var templateFiles embed.FS
+
+//go:embed assets/*
+var assetFiles embed.FS
+
+// pages are the templates, each with the layout around it, by name.
+var pages = parsePages()
+
+func parsePages() map[string]*template.Template {
+	names, err := fs.Glob(templateFiles, "templates/*.html")
+	if err != nil {
+		panic(err) // the pattern is ours
+	}
+	layout := template.Must(template.New("layout").Funcs(functions).ParseFS(templateFiles, "templates/layout.html", "templates/parts.html"))
+	all := map[string]*template.Template{}
+	for _, name := range names {
+		short := strings.TrimSuffix(strings.TrimPrefix(name, "templates/"), ".html")
+		if short != "layout" && short != "parts" {
+			all[short] = template.Must(template.Must(layout.Clone()).ParseFS(templateFiles, name))
+		}
+	}
+	return all
+}
+
+// functions are what templates may call.
+var functions = template.FuncMap{
+	"ago":   func(t time.Time) string { return since(time.Now(), t) },
+	"stamp": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+	"short": func(id job.ID) string { return id.String()[28:] }, // the first digits of many are their time, and the same
+	"lower": strings.ToLower,
+	"spark": spark,
+}
+
+// since says how far a time is away, in words for people.
+func since(now, t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	d := now.Sub(t)
+	format := "%s ago"
+	if d < 0 {
+		d, format = -d, "in %s"
+	}
+	return fmt.Sprintf(format, span(d))
+}
+
+// span is a duration in its largest two units at most.
+func span(d time.Duration) string {
+	switch {
+	case d < time.Second:
+		return "less than 1 s"
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", d/time.Second)
+	case d < time.Hour:
+		return fmt.Sprintf("%d min %d s", d/time.Minute, d%time.Minute/time.Second)
+	case d < 24*time.Hour:
+		return fmt.Sprintf("%d h %d min", d/time.Hour, d%time.Hour/time.Minute)
+	}
+	return fmt.Sprintf("%d d %d h", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
+}
+
+// page is what the layout of every page needs.
+type page struct {
+	Title    string
+	Tenant   string // of the visitor; empty: nobody has signed in
+	Token    string // the name of the visitor's token
+	Form     string // what every form carries
+	Operator bool
+	Live     string // where the page learns of changes; empty: it does not
+	Poll     int    // without Live: how often it looks for them, in seconds; 0: never
+	Version  string
+}
+
+func (u *UI) page(v *visit, title string) page {
+	p := page{Title: title, Version: u.host.Version()}
+	if v != nil {
+		who := v.session.WhoAmI()
+		p.Tenant, p.Token, p.Form, p.Operator = who.Tenant, who.TokenName, v.form, v.operates()
+	}
+	return p
+}
+
+// show renders a page. It is written whole or not at all.
+func (u *UI) show(w http.ResponseWriter, r *http.Request, status int, name string, view any) {
+	var b bytes.Buffer
+	if err := pages[name].ExecuteTemplate(&b, "layout", view); err != nil {
+		u.logger.Error("a page cannot be shown", "page", name, "error", err)
+		http.Error(w, "the page cannot be shown; the server's log says why", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	if r.Method != http.MethodHead {
+		_, _ = w.Write(b.Bytes()) // a browser that has gone needs no answer
+	}
+}
+
+var (
+	errNoPage = job.Errorf(job.NotFound, "there is no such page")
+	errForm   = job.Errorf(job.Invalid, "the form could not be read")
+	errForged = job.Errorf(job.PermissionDenied, "the form was not made for this visit: go back, reload the page and try again")
+)
+
+type failView struct {
+	page
+	Problem string
+}
+
+// fail shows what went wrong.
+func (u *UI) fail(w http.ResponseWriter, r *http.Request, v *visit, err error) {
+	if v == nil {
+		v = u.visits.of(r)
+	}
+	status := http.StatusInternalServerError
+	switch job.KindOf(err) {
+	case job.NotFound:
+		status = http.StatusNotFound
+	case job.Invalid:
+		status = http.StatusBadRequest
+	case job.PermissionDenied, job.Unauthenticated:
+		status = http.StatusForbidden
+	case job.Unavailable, job.Interrupted:
+		status = http.StatusServiceUnavailable
+	case job.Aborted, job.Precondition, job.AlreadyClaimed, job.NotEligible:
+		status = http.StatusConflict
+	}
+	u.show(w, r, status, "fail", failView{page: u.page(v, "That did not work"), Problem: plain(err)})
+}
+
+// plain is an error in words for people.
+func plain(err error) string {
+	if e, ok := errors.AsType[*job.Error](err); ok && e.Message != "" {
+		return e.Message
+	}
+	return err.Error()
+}
+
+// assets serves styles, scripts and pictures.
+func assets() http.Handler {
+	files := http.FileServerFS(assetFiles)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/") {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Cache-Control", "private, max-age=300")
+		files.ServeHTTP(w, r)
+	})
+}
