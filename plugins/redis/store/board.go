@@ -36,9 +36,12 @@ type board struct {
 	bad      atomic.Int64 // postings that could not be read, at the last scan
 
 	mu    sync.Mutex
-	known mark // the last change that this host has seen
-	watch int  // how many watch it
-	sweep context.CancelFunc
+	known mark            // the last change that this host has seen
+	watch int             // how many watch it
+	sweep func()          // ends the search for other programs' changes; nil: nobody watches
+	shown map[string]bool // jobs that scans of an observed board have shown
+
+	virtual atomic.Uint64 // changes of an observed board that only this host counts
 }
 
 // A standing is how a board was opened.

@@ -36,8 +36,10 @@ func TestConformance(t *testing.T) {
 	t.Parallel()
 	server := testserver.StartRedis(t, testserver.RedisOptions{AppendOnly: true})
 	drivertest.Run(t, drivertest.Harness{
-		Open:      func(t drivertest.T) driver.Driver { return openAt(t, server.Addr) },
-		Store:     func(t drivertest.T) func() driver.Driver { return func() driver.Driver { return openAt(t, server.Addr) } },
+		Open: func(t drivertest.T) driver.Driver { return openAt(t, server.Addr) },
+		Store: func(t drivertest.T) func() driver.Driver {
+			return func() driver.Driver { return openAt(t, server.Addr) }
+		},
 		Forgetful: forgetful,
 	})
 }

@@ -96,6 +96,9 @@ func (b *board) scanOpen(ctx context.Context, st *standing, req driver.ScanReque
 			return err
 		}
 		bad += int64(len(page.Bad))
+		if st.spec.Observe {
+			b.show(page.Records)
+		}
 		left -= len(page.Records)
 		if !last {
 			page.Next = next.String()

@@ -1,0 +1,183 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"time"
+
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/sleep"
+)
+
+// observe is Watch on a board to which nothing may be written, so that what
+// other programs did can't be put into our own records: this host compares what
+// it sees with what it saw. Hosts that serve the board leave their changes in
+// its stream.
+func (b *board) observe(ctx context.Context, st *standing, after driver.Position, yield func(driver.Changes) bool) error {
+	woken, stop := b.store.wakes.watch(st.keys.wake)
+	defer stop()
+	shifted := func(c driver.Changes) bool {
+		for i := range c.List {
+			c.List[i].Position = driver.Position(b.shift(uint64(c.List[i].Position)))
+		}
+		c.Position = driver.Position(b.shift(uint64(c.Position)))
+		return yield(c)
+	}
+	t := &tail{board: b, standing: st, position: b.unshift(uint64(after)), yield: shifted}
+	o := &observer{board: b, standing: st, told: map[string]uint64{}, yield: yield}
+	for {
+		more, err := t.step(ctx)
+		for err == nil && more {
+			more, err = t.step(ctx)
+		}
+		if err == nil && time.Now().After(o.next) {
+			err = o.pass(ctx, t.position)
+		}
+		if err == nil {
+			err = b.wait(ctx, st, woken, sweepTime)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// An observer compares the jobs of a board with what a watcher was told.
+type observer struct {
+	board    *board
+	standing *standing
+	told     map[string]uint64 // a digest of each job on the board
+	next     time.Time
+	yield    func(driver.Changes) bool
+}
+
+// pass goes through the board once.
+func (o *observer) pass(ctx context.Context, position uint64) error {
+	begun := time.Now()
+	shown := o.board.takeShown()
+	seen := map[string]bool{}
+	at := place{start: position}
+	for {
+		page, next, last, err := o.board.openPage(ctx, o.standing, 0, at, 0)
+		if err != nil {
+			return err
+		}
+		var changes []driver.Change
+		for i := range page.Records {
+			r := &page.Records[i]
+			id := r.Posting.ID.String()
+			seen[id] = true
+			if digest := fingerprint(r); o.told[id] != digest {
+				o.told[id] = digest
+				changes = append(changes, o.changed(r, position))
+			}
+		}
+		if err := o.tell(changes, position); err != nil {
+			return err
+		}
+		if last {
+			break
+		}
+		at = next
+		if err := sleep.For(ctx, time.Duration(len(page.Records))*time.Second/SweepRate); err != nil {
+			return err
+		}
+	}
+	var gone []string
+	for id := range o.told {
+		shown[id] = true
+	}
+	for id := range shown {
+		if !seen[id] {
+			gone = append(gone, id)
+			delete(o.told, id)
+		}
+	}
+	o.next = begun.Add(sweepTime)
+	return o.left(ctx, gone, position)
+}
+
+// left tells of jobs that are not on the board any more.
+func (o *observer) left(ctx context.Context, ids []string, position uint64) error {
+	for len(ids) > 0 {
+		n := min(readAtOnce, len(ids))
+		sights, at, err := o.board.lookAt(ctx, o.standing, ids[:n], nil, 0)
+		if err != nil {
+			return err
+		}
+		var changes []driver.Change
+		for i := range sights {
+			r, err := sights[i].record(at, 0)
+			if err != nil || r != nil && (r.State == job.Unclaimed || r.State == job.Claimed) {
+				continue // it came back
+			}
+			if r == nil {
+				r = &driver.Record{State: job.Complete, Outcome: job.Consumed, EndedAt: at.now, ModifiedAt: at.now, Version: 1}
+				r.Posting.ID, _ = job.ParseID(ids[i])
+			}
+			changes = append(changes, o.changed(r, position))
+		}
+		if err := o.tell(changes, position); err != nil {
+			return err
+		}
+		ids = ids[n:]
+	}
+	return nil
+}
+
+// changed makes a change of what was seen. It has a position that only this host
+// counts.
+func (o *observer) changed(r *driver.Record, position uint64) driver.Change {
+	c := driver.Change{
+		Event: job.ForeignChange, Job: r.Posting.ID, Position: driver.Position(position + o.board.virtual.Add(1)),
+		At: r.ModifiedAt, Record: r,
+	}
+	if r.Holder != nil {
+		c.Owner = r.Holder.Owner
+	}
+	return c
+}
+
+func (o *observer) tell(changes []driver.Change, position uint64) error {
+	if len(changes) > 0 && !o.yield(driver.Changes{List: changes, Position: driver.Position(o.board.shift(position))}) {
+		return errStopped
+	}
+	return nil
+}
+
+// fingerprint is a digest of what watchers see of a job.
+func fingerprint(r *driver.Record) uint64 {
+	h := fnv.New64a()
+	fmt.Fprint(h, r.Version, r.Held, r.NotBefore, r.Posting.Sequence)
+	if r.Holder != nil {
+		fmt.Fprintf(h, "%q %v", r.Holder.Owner, r.Holder.NoExpiry)
+	}
+	h.Write(r.Status)
+	return h.Sum64() | 1
+}
+
+// show remembers which jobs an observed board's scans have shown, so that their
+// end is not missed.
+func (b *board) show(records []driver.Record) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.shown == nil {
+		b.shown = map[string]bool{}
+	}
+	for i := range records {
+		b.shown[records[i].Posting.ID.String()] = true
+	}
+}
+
+func (b *board) takeShown() map[string]bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	shown := b.shown
+	b.shown = nil
+	if shown == nil {
+		shown = map[string]bool{}
+	}
+	return shown
+}
