@@ -6,8 +6,10 @@ LINTER := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-build: ## put the programs into bin/
+build: ## put the programs into bin/, and the drivers into bin/plugins/
 	go build -trimpath -o bin/ ./cmd/...
+	mkdir -p bin/plugins
+	go build -trimpath -o bin/plugins/ $$(go list -f '{{if eq .Name "main"}}{{.ImportPath}}{{end}}' ./plugins/...)
 
 run: ## serve a board to try things with, on 127.0.0.1:7422
 	go run ./cmd/boardd serve --dev

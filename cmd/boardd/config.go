@@ -50,7 +50,7 @@ func (p *program) configCheck(paths []string) error {
 	if len(paths) == 0 {
 		return usagef("which files? Give --config or BOARDD_CONFIG")
 	}
-	c, err := config.Load(config.Source{Paths: paths, Env: p.env})
+	c, err := config.Load(config.Source{Paths: paths, Env: p.env, Plugins: pluginsBeside()})
 	if err == nil {
 		err = checkDrivers(c)
 	}

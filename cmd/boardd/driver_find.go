@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -10,8 +12,28 @@ import (
 	"github.com/boardd/boardd/sdk/nearest"
 )
 
-// planned are drivers that belong to boardd and are not there yet.
-var planned = []string{"redis", "zookeeper"}
+// shipped are the drivers that come with boardd as programs of their own.
+var shipped = []string{"redis", "zookeeper"}
+
+// pluginFolder is the folder beside boardd's own program where the drivers that
+// come with it lie.
+const pluginFolder = "plugins"
+
+// pluginsBeside returns that folder, or nothing if it is not there.
+func pluginsBeside() string {
+	self, err := os.Executable()
+	if err == nil {
+		self, err = filepath.EvalSymlinks(self)
+	}
+	if err != nil {
+		return ""
+	}
+	folder := filepath.Join(filepath.Dir(self), pluginFolder)
+	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
+		return ""
+	}
+	return folder
+}
 
 // checkDrivers says which backends name a driver that is neither built in nor in
 // the folder of drivers, as config.Problems; nil: none. It starts nothing.
@@ -36,8 +58,8 @@ func checkDrivers(c *config.Config) error {
 			continue
 		}
 		text := fmt.Sprintf("backend %q: driver: there is no driver %q%s", b.Name, b.Driver, nearest.Hint(b.Driver, names))
-		if slices.Contains(planned, b.Driver) {
-			text = fmt.Sprintf("backend %q: driver: this version of boardd does not have the driver %q yet", b.Name, b.Driver)
+		if slices.Contains(shipped, b.Driver) {
+			text = fmt.Sprintf("backend %q: driver: %q is a program that comes with boardd, in a folder %s beside its own or in plugin_dir", b.Name, b.Driver, pluginFolder)
 		}
 		problems = append(problems, config.Problem{
 			Place: c.PlaceOf("backend", b.Name, "driver"),

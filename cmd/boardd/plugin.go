@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -23,7 +24,8 @@ import (
 func (p *program) pluginCommand() *cobra.Command {
 	return p.group("plugin", "List drivers, and check whether one is right",
 		"A driver is a program that keeps boards in a store. boardd brings some along; the\n"+
-			"others are the executables in plugin_dir.",
+			"others are the executables in plugin_dir, or else in a folder plugins beside\n"+
+			"boardd's own program.",
 		p.pluginListCommand(), p.pluginCheckCommand())
 }
 
@@ -46,7 +48,7 @@ func (p *program) pluginListCommand() *cobra.Command {
 				return usagef("list takes no arguments, got %q; --plugin-dir names the folder", args[0])
 			}
 			if dir == "" {
-				dir = p.getenv("BOARDD_PLUGIN_DIR")
+				dir = cmp.Or(p.getenv("BOARDD_PLUGIN_DIR"), pluginsBeside())
 			}
 			return p.pluginList(ctx, dir)
 		})

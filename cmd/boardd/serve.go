@@ -141,6 +141,7 @@ func (p *program) serverConfig(source config.Source) (*config.Config, error) {
 		}
 	}
 	source.Env = p.env
+	source.Plugins = pluginsBeside()
 	if !source.Dev && len(source.Paths) == 0 {
 		return nil, usagef("what to serve? Give --config, or --dev for a server to try things with")
 	}

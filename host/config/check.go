@@ -33,6 +33,9 @@ func (l *loader) override() {
 	if c.Listen == "" {
 		c.Listen = DefaultListen
 	}
+	if c.PluginDir == "" {
+		c.PluginDir = l.source.Plugins
+	}
 	for _, path := range []*string{&c.DataDir, &c.PluginDir} {
 		if *path != "" {
 			*path = absolute(*path)

@@ -25,6 +25,8 @@ type Source struct {
 	Listen    string
 	DataDir   string
 	PluginDir string
+
+	Plugins string // the folder of drivers where nothing else names one
 }
 
 // Load reads and checks a configuration. Its error is everything that is wrong,
