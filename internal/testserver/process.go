@@ -50,7 +50,7 @@ func (p *process) launch() error {
 	}
 	defer log.Close()
 	p.command = exec.Command(p.program, p.args...)                          //nolint:noctx // it outlives single steps of the test
-	p.command.Env = append([]string{"PATH=" + os.Getenv("PATH")}, p.env...) //nolint:forbidigo // what the program needs to find others
+	p.command.Env = append([]string{"PATH=" + os.Getenv("PATH")}, p.env...) // what the program needs to find others
 	p.command.Stdout, p.command.Stderr = log, log
 	dieWithParent(p.command)
 	if err := p.command.Start(); err != nil {
@@ -96,7 +96,7 @@ func (p *process) Restart() {
 	p.t.Helper()
 	err := p.start()
 	for try := 0; try < 5 && errors.Is(err, errEnded); try++ {
-		time.Sleep(time.Second) //nolint:forbidigo // nobody tells when a port is free again
+		time.Sleep(time.Second) // nobody tells when a port is free again
 		err = p.start()
 	}
 	if err != nil {
@@ -137,7 +137,7 @@ func Eventually(t testing.TB, what string, so func() bool) {
 		if so() {
 			return
 		}
-		time.Sleep(20 * time.Millisecond) //nolint:forbidigo // nobody announces it
+		time.Sleep(20 * time.Millisecond) // nobody announces it
 	}
 	t.Fatalf("after %v it is still not so that %s", patience, what)
 }

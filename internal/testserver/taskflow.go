@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -142,9 +143,7 @@ type Args map[string]any
 // is a *TaskFlowError.
 func (f *TaskFlow) Go(op string, args Args) func(into any) error {
 	request := map[string]any{"op": op}
-	for name, value := range args {
-		request[name] = value
-	}
+	maps.Copy(request, args)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.last++
@@ -213,9 +212,7 @@ type PythonJob struct {
 // On makes a request of this board.
 func (b *PythonBoard) On(op string, args Args, into any) error {
 	all := Args{"board": b.Name}
-	for name, value := range args {
-		all[name] = value
-	}
+	maps.Copy(all, args)
 	return b.Do(op, all, into)
 }
 
@@ -224,9 +221,7 @@ func (b *PythonBoard) On(op string, args Args, into any) error {
 func (b *PythonBoard) Post(name string, more Args) PythonJob {
 	b.t.Helper()
 	args := Args{"name": name}
-	for name, value := range more {
-		args[name] = value
-	}
+	maps.Copy(args, more)
 	var posted PythonJob
 	if err := b.On("post", args, &posted); err != nil {
 		b.t.Fatal(err)

@@ -31,7 +31,7 @@ func checkExtension(v value, depth int) (hashable bool, err error) {
 	case extUUID:
 		return true, checkUUID(v.body)
 	case extDatetime, extXMLRPC:
-		_, _, err := readDatetime(v.body, depth)
+		_, err := readDatetime(v.body, depth)
 		return v.code == extDatetime, err
 	case extDate:
 		_, _, err := readFields(v.body, depth, dateFields)
@@ -230,27 +230,27 @@ func (f *found) readOne(r *reader, depth int, fields []field) (int, error) {
 	return 0, nil
 }
 
-// readDatetime reads the payload of a datetime. naive says that it names no
-// zone; then it is UTC wherever TaskFlow writes one of its own.
-func readDatetime(body []byte, depth int) (t time.Time, naive bool, err error) {
+// readDatetime reads the payload of a datetime. One that names no zone is UTC:
+// TaskFlow's own are.
+func readDatetime(body []byte, depth int) (time.Time, error) {
 	f, t, err := readFields(body, depth, timeFields)
 	if err != nil || f.zone == nil {
-		return t, true, err
+		return t, err
 	}
 	name := string(f.zone.body)
 	switch {
 	case f.zone.kind != kindStr && f.zone.kind != kindBin || name == "" || name == "Local":
-		return t, false, errors.New("a datetime's zone is not a name")
+		return t, errors.New("a datetime's zone is not a name")
 	case t.Year() < 2 || t.Year() > 9998:
-		return t, false, fmt.Errorf("a datetime of year %d has a zone: Python cannot shift it", t.Year())
+		return t, fmt.Errorf("a datetime of year %d has a zone: Python cannot shift it", t.Year())
 	case name == "utc":
-		return t, false, nil
+		return t, nil
 	}
 	zone, err := time.LoadLocation(name)
 	if err != nil {
-		return t, false, fmt.Errorf("a datetime's zone is %q: Python knows no zone of that name, so TaskFlow could not read it back", clip(name))
+		return t, fmt.Errorf("a datetime's zone is %q: Python knows no zone of that name, so TaskFlow could not read it back", clip(name))
 	}
-	return time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), zone).UTC(), false, nil
+	return time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), zone).UTC(), nil
 }
 
 // writeDatetime appends a datetime without a zone, in UTC, and with a nonce if

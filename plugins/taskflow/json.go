@@ -60,8 +60,8 @@ func (s *scanner) value(depth int) ([]byte, error) {
 	s.space()
 	start := s.at
 	var err error
-	switch b := s.peek(); {
-	case b == '{' || b == '[':
+	switch b := s.peek(); b {
+	case '{', '[':
 		if depth >= MaxNesting {
 			return nil, s.wrong("it is nested too deep: want at most %d levels", MaxNesting)
 		}
@@ -70,12 +70,18 @@ func (s *scanner) value(depth int) ([]byte, error) {
 		} else {
 			err = s.items(func(int) error { _, err := s.value(depth + 1); return err })
 		}
-	case b == '"':
-		_, err = s.str()
+	case '"':
+		var literal []byte
+		if literal, err = s.str(); err == nil {
+			s.unquote(literal) // notes what is odd
+		}
 	default:
 		err = s.scalar()
 	}
-	return s.text[start:s.at:s.at], err
+	if err != nil {
+		return nil, err
+	}
+	return s.text[start:s.at:s.at], nil
 }
 
 // scalar goes over a number or a word.

@@ -43,7 +43,7 @@ func DecodeModified(blob []byte) (t time.Time, nonce [16]byte, ours bool, err er
 	if err != nil {
 		return t, nonce, false, corrupt("last_modified: %v", err)
 	}
-	if t, _, err = readDatetime(v.body, 0); err != nil {
+	if t, err = readDatetime(v.body, 0); err != nil {
 		return time.Time{}, nonce, false, corrupt("last_modified: %v", err)
 	}
 	f, _, _ := readFields(v.body, 0, timeFields) // readDatetime has just done it

@@ -23,10 +23,10 @@ func PathsOf(board string) (Paths, error) {
 		return Paths{}, invalid("path: %q is not absolute: want one such as /taskflow/jobs", clip(board))
 	}
 	for _, name := range names[1:] {
-		switch {
-		case name == "":
+		switch name {
+		case "":
 			return Paths{}, invalid("path: %q has an empty name: want no slash at its end, and no two in a row", clip(board))
-		case name == "." || name == "..":
+		case ".", "..":
 			return Paths{}, invalid("path: %q has the name %s: want a path without it", clip(board), name)
 		}
 	}

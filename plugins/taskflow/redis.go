@@ -120,7 +120,7 @@ func createdAt(v value) time.Time {
 	}
 	switch v.code {
 	case extDatetime:
-		t, _, _ := readDatetime(v.body, 0) // it was walked over
+		t, _ := readDatetime(v.body, 0) // it was walked over
 		return t
 	case extTimestamp:
 		return timestamp(v.body)
