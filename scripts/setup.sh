@@ -13,6 +13,12 @@ procps             pgrep --version
 python3            /usr/bin/python3 --version
 python3-grpcio     /usr/bin/python3 -c "import grpc"
 python3-protobuf   /usr/bin/python3 -c "import google.protobuf"
+python3-testtools  /usr/bin/python3 -c "import testtools"
+python3-oslotest   /usr/bin/python3 -c "import oslotest"
+python3-testscenarios  /usr/bin/python3 -c "import testscenarios"
+python3-pip        /usr/bin/python3 -m pip --version
+python3-setuptools /usr/bin/python3 -c "import setuptools"
+python3-wheel      /usr/bin/python3 -c "import wheel"
 redis-server       redis-server --version
 redis-sentinel     redis-sentinel --version
 python3-redis      /usr/bin/python3 -c "import redis"

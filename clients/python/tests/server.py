@@ -13,7 +13,7 @@ import time
 
 PROGRAM = os.environ.get('BOARDD_PROGRAM', 'boardd')
 TOKEN = 'a-token-for-the-tests'
-BOARDS = 100
+BOARDS = 200
 
 _CONFIG = '''
 backend "main" {
