@@ -1,0 +1,10 @@
+// Command zookeeper is boardd's driver for ZooKeeper: it keeps boards as
+// OpenStack TaskFlow does, and shares them with it.
+package main
+
+import (
+	"github.com/boardd/boardd/plugins/zookeeper/store"
+	"github.com/boardd/boardd/sdk/plugin"
+)
+
+func main() { plugin.Serve(store.Program()) }

@@ -1,0 +1,176 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/boardd/boardd/plugins/zookeeper/session"
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// An answer is what a claim gave, kept under its request. The transaction of the
+// first claim makes it; further claims of the op are added before it is
+// acknowledged.
+type answer struct {
+	request [16]byte
+	there   bool
+	version int32
+	at      int64 // when it was first given
+	grants  []grant
+}
+
+// A grant is one claim of an answer. What is 0 is that of the node's own write.
+type grant struct {
+	id      job.ID
+	token   job.Token
+	lease   time.Duration
+	version uint64
+	zxid    uint64
+	at      int64
+}
+
+const answerFormat = 1
+
+func (a *answer) encode() []byte {
+	w := writer{append(make([]byte, 0, 16+64*len(a.grants)), answerFormat)}
+	w.int(a.at)
+	w.uint(uint64(len(a.grants)))
+	for _, g := range a.grants {
+		w.raw(g.id[:])
+		w.token(g.token)
+		w.int(int64(g.lease))
+		w.uint(g.version)
+		w.uint(g.zxid)
+		w.int(g.at)
+	}
+	return w.out
+}
+
+// decodeAnswer reads what encode wrote, with the number and the time of the
+// transaction that wrote it.
+func decodeAnswer(data []byte, zxid uint64, at int64) (answer, error) {
+	var a answer
+	if len(data) == 0 || data[0] != answerFormat {
+		return a, errShort
+	}
+	d := reader{in: data[1:]}
+	if a.at = d.int(); a.at == 0 {
+		a.at = at
+	}
+	for range d.count() {
+		var g grant
+		d.raw(g.id[:])
+		g.token, g.lease, g.version, g.zxid, g.at = d.token(), time.Duration(d.int()), d.uint(), d.uint(), d.int()
+		if g.zxid == 0 {
+			g.zxid, g.version, g.token.Epoch, g.at = zxid, zxid, zxid, at
+		}
+		a.grants = append(a.grants, g)
+	}
+	if d.err == nil && len(d.in) > 0 {
+		d.err = errShort
+	}
+	return a, d.err
+}
+
+func (g *grant) claimed() driver.Claimed {
+	return driver.Claimed{
+		Job: g.id, Token: g.token, Lease: g.lease, Version: g.version, Position: driver.Position(g.zxid), At: atMillis(g.at),
+	}
+}
+
+// load reads the answer, if there is one that is not too old.
+func (a *answer) load(ctx context.Context, b *board) error {
+	node, err := b.client().Get(ctx, b.at.answer(a.request))
+	if session.NoNode(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	kept, err := decodeAnswer(node.Data, uint64(node.Stat.Mzxid), node.Stat.Mtime)
+	if err != nil {
+		return job.Errorf(job.Corrupt, "%s cannot be read: %v", b.at.answer(a.request), err)
+	}
+	if at := b.now(); at.millis()-kept.at >= at.window.Milliseconds() {
+		return b.forgetAnswer(ctx, a.request)
+	}
+	a.there, a.version, a.at, a.grants = true, node.Stat.Version, kept.at, kept.grants
+	return nil
+}
+
+// first makes the first claim the answer.
+func (a *answer) first(candidate *driver.Candidate, at instant, c *claim) {
+	a.grants = []grant{{id: candidate.Job, token: c.token, lease: c.lease}}
+}
+
+// build adds the making of the answer to the transaction of its first claim.
+func (a *answer) build(m *session.Multi, at layout) {
+	m.Create(at.answer(a.request), a.encode(), session.Persistent)
+}
+
+// complete adds claims that are not in the answer yet.
+func (a *answer) complete(ctx context.Context, b *board, claims []driver.Claimed) error {
+	b.mu.Lock()
+	acl := b.acl
+	b.past.answers[a.request] = b.instant().millis()
+	b.mu.Unlock()
+	grants := a.grants
+	for _, c := range claims {
+		known := false
+		for i := range grants {
+			if grants[i].token.Nonce == c.Token.Nonce {
+				grants[i] = grant{c.Job, c.Token, c.Lease, c.Version, uint64(c.Position), millis(c.At)}
+				known = true
+			}
+		}
+		if !known {
+			grants = append(grants, grant{c.Job, c.Token, c.Lease, c.Version, uint64(c.Position), millis(c.At)})
+		}
+	}
+	if a.there && len(grants) == len(a.grants) {
+		return nil
+	}
+	a.grants = grants
+	if a.at == 0 {
+		a.at = millis(claims[0].At)
+	}
+	m := b.client().Multi(acl)
+	if a.there {
+		m.Set(b.at.answer(a.request), a.encode(), -1)
+	} else {
+		m.Create(b.at.answer(a.request), a.encode(), session.Persistent)
+	}
+	_, err := m.Do(ctx)
+	return err
+}
+
+// oldAnswers returns those to forget. b.mu is held.
+func (b *board) oldAnswers(at instant) [][16]byte {
+	var list [][16]byte
+	for request, given := range b.past.answers {
+		if at.millis()-given >= at.window.Milliseconds() {
+			list = append(list, request)
+		}
+	}
+	// Of too many, any may go: they are of one window.
+	for request := range b.past.answers {
+		if int64(len(b.past.answers)-len(list)) <= b.spec.MaxTombstones {
+			break
+		}
+		list = append(list, request)
+	}
+	return list
+}
+
+func (b *board) forgetAnswer(ctx context.Context, request [16]byte) error {
+	m := b.client().Multi(nil)
+	m.Delete(b.at.answer(request), -1)
+	if _, err := m.Do(ctx); err != nil && !session.NoNode(err) {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.past.answers, request)
+	return nil
+}

@@ -1,0 +1,346 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/boardd/boardd/plugins/taskflow"
+	"github.com/boardd/boardd/plugins/zookeeper/session"
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// opTime bounds one op, whatever its caller's patience: connection and all.
+const opTime = 45 * time.Second
+
+// maxTries is how often an op is tried anew whose job was changed by others in
+// between.
+const maxTries = 24
+
+// Where an op of a batch is.
+const (
+	opWaits int32 = iota
+	opBegun
+	opDropped
+)
+
+// Apply carries out the ops side by side. An op goes on when its caller has
+// left: whether it was done has to be known here in any case.
+func (s *Store) Apply(ctx context.Context, name string, ops []driver.Op) []driver.Result {
+	results := make([]driver.Result, len(ops))
+	b, err := s.board(name)
+	if err == nil {
+		err = alive(ctx)
+	}
+	if err == nil {
+		err = b.ready(ctx)
+	}
+	if err != nil {
+		for i := range results {
+			results[i] = driver.Failed(err)
+		}
+		return results
+	}
+	type flight struct {
+		state  atomic.Int32
+		result driver.Result
+		done   chan struct{}
+	}
+	flights := make([]*flight, len(ops))
+	for i := range ops {
+		f := &flight{done: make(chan struct{})}
+		flights[i] = f
+		op := copyOp(&ops[i])
+		b.ops.Add(1)
+		go func() {
+			defer b.ops.Done()
+			defer close(f.done)
+			inner, cancel := context.WithTimeout(b.life, opTime)
+			defer cancel()
+			f.result = b.apply(inner, op, func() bool { return f.state.CompareAndSwap(opWaits, opBegun) || f.state.Load() == opBegun })
+		}()
+	}
+	for i, f := range flights {
+		select {
+		case <-f.done:
+			results[i] = f.result
+			continue
+		default:
+		}
+		select {
+		case <-f.done:
+			results[i] = f.result
+		case <-ctx.Done():
+			results[i] = interrupted(ctx, f.state.CompareAndSwap(opWaits, opDropped))
+		}
+	}
+	return results
+}
+
+func interrupted(ctx context.Context, before bool) driver.Result {
+	if before {
+		return driver.Failed(&job.Error{Kind: job.Interrupted, Message: "the op was not begun in time", Err: ctx.Err()})
+	}
+	return driver.Failed(&job.Error{Kind: job.OutcomeUnknown, Message: "the op was begun, and its caller went away", Err: ctx.Err()})
+}
+
+// copyOp copies what an op shares with its caller.
+func copyOp(from *driver.Op) *driver.Op {
+	op := *from
+	if op.Status != nil {
+		status := bytes.Clone(*op.Status)
+		op.Status = &status
+	}
+	op.Attach = slices.Clone(op.Attach)
+	for i := range op.Attach {
+		op.Attach[i].Data = bytes.Clone(op.Attach[i].Data)
+	}
+	if op.Posting != nil {
+		p := *op.Posting
+		p.Details, p.Extra = bytes.Clone(p.Details), bytes.Clone(p.Extra)
+		op.Posting = &p
+	}
+	if op.Ending != nil {
+		e := *op.Ending
+		e.Data = bytes.Clone(e.Data)
+		op.Ending = &e
+	}
+	if op.Hold != nil {
+		h := *op.Hold
+		op.Hold = &h
+	}
+	if op.Claim != nil {
+		c := *op.Claim
+		c.Candidates = slices.Clone(c.Candidates)
+		for i := range c.Candidates {
+			if status := c.Candidates[i].Status; status != nil {
+				copied := bytes.Clone(*status)
+				c.Candidates[i].Status = &copied
+			}
+		}
+		op.Claim = &c
+	}
+	return &op
+}
+
+// apply does one op. begin is asked before each change: when it says no, nobody
+// waits any more and nothing was changed.
+func (b *board) apply(ctx context.Context, op *driver.Op, begin func() bool) driver.Result {
+	b.mu.Lock()
+	can, observe := b.capabilities(), b.spec.Observe
+	b.mu.Unlock()
+	if err := op.Check(can); err != nil {
+		return driver.Failed(err)
+	}
+	if observe {
+		return driver.Result{Kind: job.Precondition, Message: "the board is only observed: nothing may be changed"}
+	}
+	switch op.Kind {
+	case driver.Post:
+		return b.post(ctx, op, begin)
+	case driver.Claim:
+		return b.claim(ctx, op, begin)
+	}
+	a := newAttempt(b, op.Job, begin)
+	_, stamped := keyOf(op)
+	a.known, a.search = stamped || op.Kind == driver.Extend, true
+	return a.run(ctx, func(v *view, at instant) (*change, *driver.Result, error) {
+		ch, r := b.decide(op, v, at)
+		if ch == nil {
+			return nil, r, nil
+		}
+		return ch, nil, b.supply(ctx, op, v, ch)
+	}, func(v *view, w written) driver.Result { return answerTo(op, v, w) })
+}
+
+// supply reads what an op moves and the view does not hold: the posting's bytes.
+func (b *board) supply(ctx context.Context, op *driver.Op, v *view, ch *change) error {
+	switch {
+	case op.Kind == driver.SetAside:
+		node, err := b.client().Get(ctx, b.at.Job(v.node))
+		if err != nil {
+			return err
+		}
+		ch.putTrash = node.Data
+		return b.findTrash(ctx, v, ch)
+	case op.Kind == driver.Restore:
+		node, err := b.client().Get(ctx, ch.outTrash)
+		if session.NoNode(err) {
+			return &job.Error{Kind: job.Corrupt, Message: fmt.Sprintf("the posting is gone from the trash: there is no %s", ch.outTrash)}
+		}
+		if err != nil {
+			return err
+		}
+		ch.newNode = node.Data
+		ch.post, err = taskflow.DecodeZooKeeper(node.Data)
+		ch.post.Details = nil
+		return err
+	case ch.rec.end != nil && ch.rec.end.kept && v.node != "":
+		details, err := b.details(ctx, v)
+		ch.rec.end.details = details
+		return err
+	case op.Kind == driver.Purge && ch.outTrash != "":
+		stat, err := b.client().Exists(ctx, ch.outTrash)
+		if err == nil && stat == nil {
+			ch.outTrash = ""
+		}
+		return err
+	}
+	return nil
+}
+
+// findTrash chooses where a posting lies in the trash: where TaskFlow would put
+// it, or beside that if a sibling board's lies there.
+func (b *board) findTrash(ctx context.Context, v *view, ch *change) error {
+	path := b.at.Trashed(v.node)
+	stat, err := b.client().Exists(ctx, path)
+	if stat != nil {
+		path += "-" + v.id.String()
+	}
+	ch.rec.trash = path
+	return err
+}
+
+func answerTo(op *driver.Op, v *view, w written) driver.Result {
+	r := driver.Result{Position: driver.Position(w.zxid), Version: v.version(), At: atMillis(w.at)}
+	if op.Kind == driver.Purge {
+		r.Version = w.zxid
+	}
+	if op.Hold != nil {
+		r.NotBefore = atMillis(v.rec.holdUntil)
+	}
+	if op.Kind == driver.Extend && !op.NoExpiry {
+		r.Lease = op.Lease
+	}
+	return r
+}
+
+// An attempt is one op on one job, tried until it is decided.
+type attempt struct {
+	board *board
+	id    job.ID
+	begin func() bool
+	view  *view // what to begin with; nil: what is known
+	fresh bool  // view was read after the op began
+	doubt bool  // a change was tried, and nobody knows whether it was made
+
+	mark   [16]byte // of the record that this attempt writes
+	known  bool     // that the op was done before is seen even after others' changes
+	search bool     // a job that is not known is looked for
+}
+
+func newAttempt(b *board, id job.ID, begin func() bool) *attempt {
+	a := &attempt{board: b, id: id, begin: begin}
+	_, _ = rand.Read(a.mark[:]) // never fails
+	return a
+}
+
+type (
+	decision = func(v *view, at instant) (*change, *driver.Result, error)
+	reply    = func(v *view, w written) driver.Result
+)
+
+// run decides by what is known of the job, and by what ZooKeeper says where that
+// is not enough: a refusal is only given after the job was read. A transaction
+// that was built on old news is refused by ZooKeeper and decided anew. So is one
+// whose answer was lost: each checks the version of the job's record, so that of
+// two tries only one can be made, and the record says by which.
+func (a *attempt) run(ctx context.Context, decide decision, reply reply) driver.Result {
+	b := a.board
+	if a.view == nil {
+		a.view = b.known(a.id)
+	}
+	for range maxTries {
+		if a.view == nil {
+			if err := a.read(ctx); err != nil {
+				return a.failed(err)
+			}
+		}
+		v := a.view
+		ch, r, err := decide(v, b.now())
+		if err == nil && r != nil {
+			if r.Repeated || a.fresh || r.Kind == job.Invalid {
+				return *r
+			}
+			a.view = nil
+			continue
+		}
+		if err == nil {
+			if !a.begin() {
+				return driver.Result{Kind: job.Interrupted, Message: "the op was not begun in time"}
+			}
+			var next *view
+			var w written
+			ch.rec.mark = a.mark
+			if next, w, err = b.commit(ctx, v, ch); err == nil {
+				return reply(next, w)
+			}
+		}
+		switch {
+		case session.Conflict(err):
+			if err := b.checkRoot(ctx); err != nil {
+				return a.failed(err)
+			}
+			a.view, a.fresh = nil, false
+		case job.KindOf(err) == job.OutcomeUnknown && ctx.Err() == nil:
+			a.doubt = true
+			if next := a.resolve(ctx, v, ch); next != nil {
+				return reply(next, written{zxid: next.rec.position, at: next.rec.changedAt})
+			}
+			if !a.known && (a.view == nil || a.view.recZxid != v.recZxid) {
+				return a.failed(err) // it was changed since, and by whom it was before nobody can say
+			}
+		default:
+			return a.failed(err)
+		}
+	}
+	return a.failed(job.Errorf(job.Unavailable, "others change job %v all the time", a.id))
+}
+
+// read reads the job as it stands.
+func (a *attempt) read(ctx context.Context) error {
+	v, err := a.board.fetch(ctx, a.id, a.search)
+	a.view, a.fresh = v, err == nil
+	return err
+}
+
+func (a *attempt) failed(err error) driver.Result {
+	if a.doubt && job.KindOf(err) != job.OutcomeUnknown {
+		return driver.Failed(&job.Error{Kind: job.OutcomeUnknown, Message: "the connection was lost while the change was made", Err: err})
+	}
+	if errors.Is(err, context.DeadlineExceeded) && job.KindOf(err) == job.Interrupted {
+		return driver.Failed(&job.Error{Kind: job.Unavailable, Message: "ZooKeeper does not answer", Err: err})
+	}
+	return driver.Failed(err)
+}
+
+// resolve finds out whether a change was made whose answer was lost, and returns
+// the job if it was. If it cannot be found out the attempt is read anew.
+func (a *attempt) resolve(ctx context.Context, v *view, ch *change) *view {
+	b := a.board
+	a.view, a.fresh = nil, false
+	if err := b.client().Ready(ctx); err != nil {
+		return nil
+	}
+	if err := a.read(ctx); err != nil {
+		a.view = nil
+		return nil
+	}
+	now := a.view
+	if now.rec == nil || now.rec.mark != ch.rec.mark || now.recZxid <= v.recZxid {
+		return nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !ch.silent {
+		b.emit(ch.event, now, b.instant(), now.rec.position, now.rec.changedAt, ch.reason, ch.who)
+		b.events.wake()
+	}
+	return now
+}

@@ -1,0 +1,185 @@
+package store
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/boardd/boardd/plugins/zookeeper/session"
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// A board is one board that is open: what is known of its jobs, and the
+// goroutine that follows what others do.
+type board struct {
+	store *Store
+	name  string
+	at    layout
+
+	life    context.Context //nolint:containedctx // it ends the board's goroutines
+	stop    context.CancelFunc
+	running sync.WaitGroup
+	ops     sync.WaitGroup // changes under way
+	kick    chan struct{}  // something is to be done; holds one
+	listing sync.Mutex     // one list of the folder at a time
+	posting sync.Mutex     // held by a post whose place in line has to be foretold
+
+	mu         sync.Mutex
+	spec       driver.BoardSpec
+	settings   boardSettings
+	state      chan struct{} // closed when loaded or fault change
+	loaded     bool
+	loadedOnce bool  // everything was read at least once, so that what is missing is gone
+	fault      error // why the board is not loaded, as far as is known
+	root       root
+	acl        []session.ACL
+
+	jobs  map[job.ID]*view
+	names map[string]job.ID // of the postings' nodes
+	bad   map[string]string // nodes that cannot be read, and why
+	tally tally
+	past  past
+	holds holdQueue
+
+	horizon uint64 // the latest change that is known of
+	folder  follower
+	log     logFollower
+	events  events
+	hosts   hosts
+	sweep   sweep
+}
+
+// A follower is how far one folder's changes are known.
+type follower struct {
+	upTo  uint64 // every change up to here is known
+	event <-chan session.Event
+	dirty bool // something may have changed since the last list
+	next  time.Time
+}
+
+func newBoard(s *Store, name string, at layout) *board {
+	b := &board{store: s, name: name, at: at, kick: make(chan struct{}, 1), state: make(chan struct{})}
+	b.life, b.stop = context.WithCancel(s.life)
+	b.events.max = s.options.Events
+	b.events.changed = make(chan struct{})
+	b.clear()
+	return b
+}
+
+// clear forgets everything that was read.
+func (b *board) clear() {
+	b.jobs, b.names, b.bad = map[job.ID]*view{}, map[string]job.ID{}, map[string]string{}
+	b.tally, b.past, b.holds = tally{}, newPast(), nil
+	b.folder, b.log = follower{}, logFollower{ahead: map[int32]uint64{}}
+	b.sweep, b.loadedOnce = sweep{}, false
+}
+
+func (b *board) configure(spec driver.BoardSpec, settings boardSettings) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	spec.Settings, spec.Memory = nil, nil
+	b.spec, b.settings = spec, settings
+	b.wake()
+}
+
+// wake lets the board's goroutine look at what there is to do.
+func (b *board) wake() {
+	select {
+	case b.kick <- struct{}{}:
+	default:
+	}
+}
+
+// setState says whether the board is loaded, or why not.
+func (b *board) setState(loaded bool, fault error) {
+	b.loaded, b.fault = loaded, fault
+	close(b.state)
+	b.state = make(chan struct{})
+}
+
+// patience is how long a call waits for a board that is being loaded anew.
+const patience = 10 * time.Second
+
+// ready waits until the board is loaded.
+func (b *board) ready(ctx context.Context) error {
+	timeout := time.NewTimer(patience)
+	defer timeout.Stop()
+	for {
+		b.mu.Lock()
+		loaded, fault, state := b.loaded, b.fault, b.state
+		b.mu.Unlock()
+		if loaded {
+			return nil
+		}
+		select {
+		case <-state:
+		case <-ctx.Done():
+			return alive(ctx)
+		case <-b.life.Done():
+			return notOpen(b.name)
+		case <-timeout.C:
+			return &job.Error{Kind: job.Unavailable, Message: "the board cannot be read now", Err: fault}
+		}
+	}
+}
+
+// finish lets the changes that are under way finish, for a while.
+func (b *board) finish() {
+	done := make(chan struct{})
+	go func() {
+		b.ops.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-time.After(patience):
+	}
+}
+
+// end ends the board's goroutines and waits for them.
+func (b *board) end() {
+	b.stop()
+	b.running.Wait()
+	b.ops.Wait()
+}
+
+func (b *board) now() instant {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.instant()
+}
+
+// instant reads the clocks. b.mu is held.
+func (b *board) instant() instant {
+	now := time.Now()
+	return instant{mono: now, wall: b.store.clock.wall(now), generation: b.root.generation, window: b.spec.Window}
+}
+
+// known returns what is known of a job; nil: nothing.
+func (b *board) known(id job.ID) *view {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.jobs[id]
+}
+
+// reached notes that a change is known of.
+func (b *board) reached(zxid uint64) { b.horizon = max(b.horizon, zxid) }
+
+func (b *board) client() *session.Client { return b.store.client }
+
+// capabilities are what a board in ZooKeeper can do.
+func (b *board) capabilities() driver.Capabilities {
+	return driver.Capabilities{
+		Encodings: []string{job.JSON.String()}, MaxDetails: MaxDetails, MaxRecord: MaxRecord, MaxBatch: 128, InFlight: 8,
+		MaxCandidates: 256, MaxJobs: b.settings.MaxJobs, Attachments: true, Shared: true, ByteExact: true,
+	}
+}
+
+// Limits on what is kept of one job. All of it has to go through one request.
+const (
+	MaxDetails     = 512 << 10 // bytes of details
+	MaxRecord      = 64 << 10  // bytes of each record
+	MaxAttachments = 256       // attached records of one job
+	MaxStamps      = 64        // ops of one job that are remembered for retries
+)

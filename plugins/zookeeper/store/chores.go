@@ -1,0 +1,167 @@
+package store
+
+import (
+	"container/heap"
+	"context"
+	"time"
+
+	"github.com/boardd/boardd/plugins/zookeeper/session"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// choreTime is how often a board looks at what is due.
+const choreTime = 500 * time.Millisecond
+
+// chores do what is due, and nothing on a board where nothing is.
+func (b *board) chores(ctx context.Context) error {
+	if b.hosts.dirty.Load() {
+		if err := b.meet(ctx); err != nil {
+			return err
+		}
+	}
+	if err := b.bury(ctx); err != nil {
+		return err
+	}
+	if err := b.trim(ctx); err != nil {
+		return err
+	}
+	return b.sweepLocks(ctx)
+}
+
+// A sweep looks at locks one after another. The list of names does not tell when
+// one took the place of another between two looks at it.
+type sweep struct {
+	wanted bool
+	queue  []job.ID
+}
+
+// sweepAtOnce is how many locks are looked at every choreTime.
+const sweepAtOnce = 100
+
+func (s *sweep) again(changed bool) { s.wanted = s.wanted || changed }
+
+func (b *board) sweepLocks(ctx context.Context) error {
+	b.mu.Lock()
+	s := &b.sweep
+	if len(s.queue) == 0 && s.wanted {
+		s.wanted = false
+		for id, v := range b.jobs {
+			if v.lock != nil {
+				s.queue = append(s.queue, id)
+			}
+		}
+	}
+	n := min(len(s.queue), sweepAtOnce)
+	var work []func(context.Context) error
+	for _, id := range s.queue[:n] {
+		if v := b.jobs[id]; v != nil && v.lock != nil {
+			work = append(work, b.checkLock(v))
+		}
+	}
+	s.queue = s.queue[n:]
+	b.mu.Unlock()
+	return together(ctx, work)
+}
+
+func (b *board) checkLock(v *view) func(context.Context) error {
+	return func(ctx context.Context) error {
+		stat, err := b.client().Exists(ctx, b.at.Lock(v.node))
+		if err == nil && (stat == nil || uint64(stat.Czxid) != v.lock.czxid || stat.Version != v.lock.version) {
+			_, err = b.refresh(ctx, v.id, false)
+		}
+		return err
+	}
+}
+
+// A holdQueue has the jobs that may run from some time on, the soonest first. An
+// entry that is no longer true is passed over when its time comes.
+type holdQueue []hold
+
+type hold struct {
+	until int64
+	id    job.ID
+}
+
+// Len, Less, Swap, Push and Pop are for package heap.
+func (q holdQueue) Len() int           { return len(q) }
+func (q holdQueue) Less(i, k int) bool { return q[i].until < q[k].until }
+func (q holdQueue) Swap(i, k int)      { q[i], q[k] = q[k], q[i] }
+
+// Push adds to the end.
+func (q *holdQueue) Push(x any) { *q = append(*q, x.(hold)) }
+
+// Pop takes the end away.
+func (q *holdQueue) Pop() any {
+	old := *q
+	last := old[len(old)-1]
+	*q = old[:len(old)-1]
+	return last
+}
+
+// add queues the job if a lock of boardd's holds it for a time.
+func (q *holdQueue) add(v *view) {
+	if v.onBoard() && v.ours() && v.rec.claim == nil && !v.rec.holdAlways {
+		heap.Push(q, hold{v.rec.holdUntil, v.id})
+	}
+}
+
+// due returns when the first job may run.
+func (q holdQueue) due() (time.Time, bool) {
+	if len(q) == 0 {
+		return time.Time{}, false
+	}
+	return atMillis(max(q[0].until, 1)), true
+}
+
+// holdGrace is how much later than the first host the next one lifts a hold, or
+// ends a claim that has lapsed.
+const holdGrace = time.Second
+
+// release takes the locks away that held jobs back until now, so that TaskFlow
+// may have them too.
+func (b *board) release(ctx context.Context) error {
+	var work []func(context.Context) error
+	b.mu.Lock()
+	at := b.instant()
+	for len(b.holds) > 0 && b.holds[0].until <= at.millis() && len(work) < 256 {
+		h := heap.Pop(&b.holds).(hold) //nolint:forcetypeassert // nothing else is in it
+		v := b.jobs[h.id]
+		if v == nil || b.spec.Observe || !v.onBoard() || !v.ours() || v.rec.claim != nil || v.waits(at) {
+			continue
+		}
+		if late := int64(b.hosts.rank(h.id.String())) * holdGrace.Milliseconds(); at.millis() < v.rec.holdUntil+late {
+			heap.Push(&b.holds, hold{v.rec.holdUntil + late, h.id})
+			continue
+		}
+		work = append(work, func(ctx context.Context) error { return b.lift(ctx, v) })
+	}
+	b.mu.Unlock()
+	return together(ctx, work)
+}
+
+// lift takes one lock away.
+func (b *board) lift(ctx context.Context, v *view) error {
+	b.mu.Lock()
+	root := b.root.version
+	b.mu.Unlock()
+	m := b.client().Multi(nil)
+	m.Check(b.at.own, root)
+	m.Check(b.at.record(v.id), v.recVersion)
+	m.Delete(b.at.Lock(v.node), v.lock.version)
+	_, err := m.Do(ctx)
+	if session.Conflict(err) {
+		_, err = b.refresh(ctx, v.id, false)
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.jobs[v.id] == v {
+		free := *v
+		free.lock = nil
+		b.put(&free)
+	}
+	return nil
+}

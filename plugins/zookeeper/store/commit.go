@@ -1,0 +1,301 @@
+package store
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/boardd/boardd/plugins/taskflow"
+	"github.com/boardd/boardd/plugins/zookeeper/session"
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// A change is what one transaction is to make of a job.
+type change struct {
+	rec *record // after it
+
+	lock  lockPlan
+	owner string // of the lock that is put
+	short bool   // the lock ends with the session
+
+	takeNode bool             // the posting goes
+	newNode  []byte           // a posting that comes
+	post     taskflow.Posting // the same, without details
+	putTrash []byte           // what lies in the trash from now on, at rec.trash
+	outTrash string           // the node in the trash that goes
+
+	attach []driver.Attachment // to write or to take away
+	drop   []string            // attached records that go
+
+	answer *answer // to keep with a claim
+
+	event   job.EventType
+	reason  string
+	who     string
+	quiet   bool // other hosts are not told: the log has no line
+	silent  bool // nor are this host's watchers
+	changed bool // it is a change of the job: its version is this transaction's
+}
+
+// A lockPlan is what becomes of the lock.
+type lockPlan uint8
+
+const (
+	leaveLock lockPlan = iota
+	putLock            // there is one of boardd's
+	takeLock           // there is none
+)
+
+// A written is what a transaction gave.
+type written struct {
+	zxid   uint64
+	at     int64
+	number int32 // of the log's line
+	name   string
+}
+
+// commit makes a change if v is still how the job stands. What it returns is the
+// job afterwards, which everybody has been told of.
+func (b *board) commit(ctx context.Context, v *view, ch *change) (*view, written, error) {
+	b.mu.Lock()
+	root, acl := b.root, b.acl
+	b.mu.Unlock()
+	if ch.changed {
+		ch.rec.changed()
+	}
+	if v.node != "" {
+		ch.rec.node = v.node
+	}
+	t := &transaction{board: b, view: v, change: ch, multi: b.client().Multi(acl)}
+	t.multi.Check(b.at.own, root.version)
+	if err := t.build(ctx); err != nil {
+		return nil, written{}, err
+	}
+	before := time.Now()
+	done, err := t.multi.Do(ctx)
+	if err != nil {
+		return nil, written{}, err
+	}
+	after := time.Now()
+	w := t.read(done)
+	b.store.clock.heard(w.at, before, after)
+	next := t.view2(w, after)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.settle(next, ch, w)
+	return next, w, nil
+}
+
+// settle takes note of a change of our own. b.mu is held.
+func (b *board) settle(next *view, ch *change, w written) {
+	b.reached(w.zxid)
+	if now := b.jobs[next.id]; now == nil || now.recZxid <= next.recZxid {
+		b.put(next)
+	}
+	if !ch.silent {
+		b.emit(ch.event, next, b.instant(), w.zxid, w.at, ch.reason, ch.who)
+	}
+	if !ch.quiet {
+		b.log.know(w.number, w.zxid)
+	}
+	b.events.wake()
+	b.wake()
+}
+
+// A transaction is one change on its way.
+type transaction struct {
+	*board
+	view   *view
+	change *change
+	multi  *session.Multi
+
+	set, log, created int // places in multi
+	lockMade          bool
+	lockVersion       int32
+}
+
+func (t *transaction) build(ctx context.Context) error {
+	ch, v, m := t.change, t.view, t.multi
+	t.log, t.created = -1, -1
+	switch {
+	case ch.newNode != nil:
+		if err := t.postNode(ctx); err != nil {
+			return err
+		}
+	case ch.takeNode:
+		t.buildLock(v.node)
+		m.Delete(t.at.Job(v.node), -1)
+	case v.node != "":
+		m.Check(t.at.Job(v.node), -1)
+		t.buildLock(v.node)
+	}
+	if ch.putTrash != nil {
+		m.Create(ch.rec.trash, ch.putTrash, session.Persistent)
+	}
+	if ch.outTrash != "" {
+		m.Delete(ch.outTrash, -1)
+	}
+	ch.rec.lock = t.lockVersion
+	path, data := t.at.record(v.id), ch.rec.encode()
+	if v.rec == nil {
+		m.Create(path, nil, session.Persistent)
+		t.set = m.Set(path, data, 0)
+	} else {
+		t.set = m.Set(path, data, v.recVersion)
+	}
+	t.buildAttached()
+	if ch.answer != nil {
+		ch.answer.build(m, t.at)
+	}
+	if !ch.quiet {
+		line := entry{v.id, ch.event, ch.reason, ch.who}
+		t.log = m.Create(t.at.log()+"/"+logPrefix, line.encode(), session.Persistent|session.Sequential)
+	}
+	if m.Size() > session.MaxRequest {
+		return job.Errorf(job.Invalid, "the change has %d bytes altogether: ZooKeeper takes at most %d in one step", m.Size(), session.MaxRequest)
+	}
+	return nil
+}
+
+// buildLock does what is planned with the lock of a node. A lock of boardd's is
+// always written once after it was created, so that its version is at least 1
+// and TaskFlow's, which is 0, is never taken for it.
+func (t *transaction) buildLock(node string) {
+	v, ch, m := t.view, t.change, t.multi
+	path := t.at.Lock(node)
+	there := v.lock != nil && v.node == node
+	switch {
+	case ch.lock == takeLock && there:
+		m.Delete(path, v.lock.version)
+	case ch.lock == leaveLock && there && v.ours():
+		m.Check(path, v.lock.version)
+		t.lockVersion = v.lock.version
+	case ch.lock == putLock:
+		data, err := taskflow.EncodeLock(ch.owner)
+		if err != nil {
+			data = nil // owners were checked
+		}
+		flags := int32(session.Persistent)
+		if ch.short {
+			flags = session.Ephemeral
+		}
+		if there && v.lock.session == 0 && !ch.short {
+			m.Set(path, data, v.lock.version)
+			t.lockVersion = v.lock.version + 1
+			return
+		}
+		if there {
+			m.Delete(path, v.lock.version)
+		}
+		m.Create(path, data, flags)
+		m.Set(path, data, 0)
+		t.lockMade, t.lockVersion = true, 1
+	}
+}
+
+// postNode puts a posting on the board. A job that is held from the beginning
+// gets its lock in the same step, although nobody can say for certain what its
+// node will be called: the number is foretold, and if it comes otherwise the
+// condition on it is not met.
+func (t *transaction) postNode(ctx context.Context) error {
+	t.created = t.multi.Create(t.at.JobPrefix(), t.change.newNode, session.Persistent|session.Sequential)
+	if t.change.lock != putLock {
+		return nil
+	}
+	stat, err := t.client().Exists(ctx, t.at.Board)
+	if err != nil {
+		return err
+	}
+	if stat == nil {
+		return job.Errorf(job.Unavailable, "the board's folder %s is gone", t.at.Board)
+	}
+	name := taskflow.JobName(created(stat))
+	t.multi.Check(t.at.Job(name), 0)
+	t.buildLock(name)
+	return nil
+}
+
+func (t *transaction) buildAttached() {
+	ch, m := t.change, t.multi
+	for _, name := range ch.drop {
+		m.Delete(t.at.attached(t.view.id, name), -1)
+	}
+	had := func(name string) bool { return t.view.rec != nil && slices.Contains(t.view.rec.attached, name) }
+	for _, a := range ch.attach {
+		path := t.at.attached(t.view.id, a.Name)
+		switch {
+		case a.Delete:
+			m.Delete(path, -1)
+		case had(a.Name):
+			m.Set(path, a.Data, -1)
+		default:
+			m.Create(path, a.Data, session.Persistent)
+		}
+	}
+}
+
+// read takes from ZooKeeper's answer what is needed.
+func (t *transaction) read(done []session.Done) written {
+	stat := done[t.set].Stat
+	w := written{zxid: uint64(stat.Mzxid), at: stat.Mtime}
+	if t.log >= 0 {
+		w.number, _ = logNumber(base(done[t.log].Path))
+	}
+	if t.created >= 0 {
+		w.name = base(done[t.created].Path)
+	}
+	return w
+}
+
+func base(path string) string { return path[lastSlash(path)+1:] }
+
+// view2 returns the job as it is after the transaction.
+func (t *transaction) view2(w written, now time.Time) *view {
+	v, ch := *t.view, t.change
+	rec := *ch.rec
+	rec.stamps = slices.Clone(ch.rec.stamps)
+	v.rec, v.recZxid, v.seen = &rec, w.zxid, now
+	v.recVersion = 1
+	if t.view.rec != nil {
+		v.recVersion = t.view.recVersion + 1
+	}
+	rec.settle(w.zxid, w.at)
+	switch {
+	case ch.takeNode:
+		v.last, v.node, v.czxid = v.node, "", 0
+	case w.name != "":
+		v.node, v.post, v.czxid, v.posted = w.name, ch.post, w.zxid, w.at
+	}
+	switch {
+	case v.node == "" || ch.lock == takeLock:
+		v.lock = nil
+	case t.lockMade || v.lock == nil && ch.lock == putLock:
+		v.lock = &lock{version: 1, owner: ch.owner, czxid: w.zxid, since: w.at}
+		if ch.short {
+			v.lock.session = t.client().SessionID()
+		}
+	case ch.lock == putLock:
+		l := *v.lock
+		l.version, l.owner = t.lockVersion, ch.owner
+		v.lock = &l
+	}
+	return &v
+}
+
+// checkRoot has the board read anew if it has another generation than is known,
+// or is gone.
+func (b *board) checkRoot(ctx context.Context) error {
+	b.mu.Lock()
+	known, observe := b.root, b.spec.Observe
+	b.mu.Unlock()
+	now, err := b.readRoot(ctx)
+	if err != nil {
+		return err
+	}
+	if now != known && !observe {
+		b.reload(job.Errorf(job.Unavailable, "the board has a new generation"))
+		return job.Errorf(job.Unavailable, "the board has a new generation")
+	}
+	return nil
+}

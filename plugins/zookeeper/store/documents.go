@@ -1,0 +1,368 @@
+package store
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/boardd/boardd/plugins/zookeeper/session"
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// Documents lie in one folder for each space. Each change of one is a change of
+// the folder's own data as well, so that one watch tells of all of them, and a
+// document's version is the number of the transaction that wrote it: it grows
+// even over a deletion.
+type documents struct {
+	store *Store
+	made  sync.Map // folders that are there
+}
+
+// MaxDocumentName is the longest name of a document, in bytes.
+const MaxDocumentName = 1024
+
+func (d *documents) client() *session.Client { return d.store.client }
+
+func (d *documents) folder(space driver.Space) string {
+	return documentFolder(d.store.settings.root, space)
+}
+
+func (d *documents) path(space driver.Space, name string) string {
+	return d.folder(space) + "/" + escape(name)
+}
+
+func (d *documents) check(ctx context.Context, space driver.Space, name string) error {
+	if err := driver.CheckDocument(space, name); err != nil {
+		return err
+	}
+	if len(name) > MaxDocumentName {
+		return job.Errorf(job.Invalid, "the document's name has %d bytes: want at most %d", len(name), MaxDocumentName)
+	}
+	return alive(ctx)
+}
+
+// checkChange refuses to change anything of a board that is only observed.
+func (d *documents) checkChange(ctx context.Context, space driver.Space, name string) error {
+	if err := d.check(ctx, space, name); err != nil {
+		return err
+	}
+	b, err := d.store.board(space.Board)
+	if err != nil {
+		return nil //nolint:nilerr // documents need no open board
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.spec.Observe {
+		return job.Errorf(job.Precondition, "board %q is only observed: nothing may be changed", space.Board)
+	}
+	return nil
+}
+
+// Get returns a document.
+func (d *documents) Get(ctx context.Context, space driver.Space, name string) (driver.Document, error) {
+	if err := d.check(ctx, space, name); err != nil {
+		return driver.Document{}, err
+	}
+	if err := d.client().Sync(ctx, d.store.settings.root); err != nil {
+		return driver.Document{}, err
+	}
+	doc, found, err := d.get(ctx, space, name)
+	if err != nil {
+		return driver.Document{}, err
+	}
+	if !found.live {
+		return driver.Document{}, noDocument(name)
+	}
+	return doc, nil
+}
+
+// A found is what lies where a document would.
+type found struct {
+	there   bool // a node
+	live    bool // a document that has not expired
+	version int32
+	head    head
+}
+
+// get reads a document whole. One whose pieces are replaced while they are read
+// is read again.
+func (d *documents) get(ctx context.Context, space driver.Space, name string) (driver.Document, found, error) {
+	if kind, entity, ok := d.entity(space, name); ok {
+		return d.getEntity(ctx, space, kind, entity)
+	}
+	path := d.path(space, name)
+	for range maxReads {
+		node, err := d.client().Get(ctx, path)
+		if session.NoNode(err) {
+			return driver.Document{}, found{}, nil
+		}
+		if err != nil {
+			return driver.Document{}, found{}, err
+		}
+		h, err := decodeHead(node.Data)
+		if err != nil {
+			return driver.Document{}, found{}, job.Errorf(job.Corrupt, "document %q at %s cannot be read: %v", name, path, err)
+		}
+		doc := driver.Document{Name: name, Data: h.data, Version: uint64(node.Stat.Mzxid), Expires: atMillis(h.expires)}
+		f := found{there: true, live: !doc.Expired(d.now()), version: node.Stat.Version, head: h}
+		if !f.live || h.pieces == 0 {
+			return doc, f, nil
+		}
+		doc.Data, err = d.join(ctx, path, &h)
+		if err == nil {
+			return doc, f, nil
+		}
+		if !session.NoNode(err) {
+			return driver.Document{}, found{}, err
+		}
+	}
+	return driver.Document{}, found{}, job.Errorf(job.Unavailable, "document %q changes all the time: it could not be read", name)
+}
+
+// join reads the pieces of a large document.
+func (d *documents) join(ctx context.Context, path string, h *head) ([]byte, error) {
+	pieces := make([][]byte, h.pieces)
+	work := make([]func(context.Context) error, h.pieces)
+	for i := range work {
+		work[i] = func(ctx context.Context) error {
+			node, err := d.client().Get(ctx, h.piece(path, i))
+			pieces[i] = node.Data
+			return err
+		}
+	}
+	if err := together(ctx, work); err != nil {
+		return nil, err
+	}
+	return slices.Concat(pieces...), nil
+}
+
+func (d *documents) now() time.Time { return d.store.clock.wall(time.Now()) }
+
+// Put writes a document if its version is the expected one. A large one is
+// written in pieces first, and its head last.
+func (d *documents) Put(ctx context.Context, space driver.Space, doc driver.Document, ifVersion uint64) (uint64, error) {
+	if err := d.checkChange(ctx, space, doc.Name); err != nil {
+		return 0, err
+	}
+	if len(doc.Data) > driver.MaxDocument {
+		return 0, job.Errorf(job.Invalid, "document %q has %d bytes: want at most %d", doc.Name, len(doc.Data), driver.MaxDocument)
+	}
+	if kind, entity, ok := d.entity(space, doc.Name); ok {
+		return d.putEntity(ctx, space, kind, entity, doc, ifVersion)
+	}
+	old, f, err := d.get(ctx, space, doc.Name)
+	if err != nil && job.KindOf(err) != job.Corrupt {
+		return 0, err
+	}
+	if present := old.Version; f.live && present != ifVersion || !f.live && ifVersion != 0 {
+		if !f.live {
+			present = 0
+		}
+		return 0, otherVersion(doc.Name, present, ifVersion)
+	}
+	if err := d.ensure(ctx, space); err != nil {
+		return 0, err
+	}
+	return d.write(ctx, space, &doc, &f)
+}
+
+// write makes what was found the document.
+func (d *documents) write(ctx context.Context, space driver.Space, doc *driver.Document, f *found) (uint64, error) {
+	path, acl := d.path(space, doc.Name), d.acl()
+	h := newHead(doc)
+	m := d.client().Multi(acl)
+	if h.pieces > 0 && !f.there {
+		// The pieces lie below the head, which says until then that there is nothing.
+		first := head{expires: 1}
+		before := d.client().Multi(acl)
+		before.Create(path, first.encode(), session.Persistent)
+		if _, err := before.Do(ctx); err != nil {
+			return 0, changedMeanwhile(doc.Name, err)
+		}
+		f.there, f.version, f.head = true, 0, first
+	}
+	if err := d.cut(ctx, path, doc.Data, &h); err != nil {
+		return 0, err
+	}
+	m.Set(d.folder(space), nil, -1)
+	at := 0
+	if f.there {
+		at = m.Set(path, h.encode(), f.version)
+	} else {
+		m.Create(path, nil, session.Persistent)
+		at = m.Set(path, h.encode(), 0)
+	}
+	f.head.drop(m, path)
+	done, err := m.Do(ctx)
+	if err != nil {
+		if session.NoNode(err) {
+			d.made.Delete(d.folder(space))
+		}
+		return 0, changedMeanwhile(doc.Name, err)
+	}
+	return uint64(done[at].Stat.Mzxid), nil
+}
+
+// cut writes the pieces of a large document.
+func (d *documents) cut(ctx context.Context, path string, data []byte, h *head) error {
+	for i := range h.pieces {
+		m := d.client().Multi(d.acl())
+		m.Create(h.piece(path, i), data[i*pieceSize:min((i+1)*pieceSize, len(data))], session.Persistent)
+		if _, err := m.Do(ctx); err != nil {
+			return changedMeanwhile(path, err)
+		}
+	}
+	return nil
+}
+
+// Delete takes a document away if its version is the expected one.
+func (d *documents) Delete(ctx context.Context, space driver.Space, name string, ifVersion uint64) error {
+	if err := d.checkChange(ctx, space, name); err != nil {
+		return err
+	}
+	doc, f, err := d.get(ctx, space, name)
+	switch {
+	case err != nil:
+		return err
+	case !f.live:
+		return noDocument(name)
+	case doc.Version != ifVersion:
+		return otherVersion(name, doc.Version, ifVersion)
+	}
+	m := d.client().Multi(nil)
+	if kind, entity, ok := d.entity(space, name); ok {
+		m.Delete(d.entityPath(space, kind, entity), f.version)
+	} else {
+		path := d.path(space, name)
+		m.Set(d.folder(space), nil, -1)
+		if err := d.dropPieces(ctx, m, path); err != nil {
+			return err
+		}
+		m.Delete(path, f.version)
+	}
+	if _, err := m.Do(ctx); err != nil {
+		return changedMeanwhile(name, err)
+	}
+	return nil
+}
+
+// dropPieces adds the deletion of all pieces below a head, also of such as a
+// writer left that did not come to its end.
+func (d *documents) dropPieces(ctx context.Context, m *session.Multi, path string) error {
+	folder, err := d.client().List(ctx, path)
+	if err != nil && !session.NoNode(err) {
+		return err
+	}
+	for _, name := range folder.Names {
+		m.Delete(path+"/"+name, -1)
+	}
+	return nil
+}
+
+// List returns documents in the order of their names.
+func (d *documents) List(ctx context.Context, space driver.Space, after string, limit int) ([]driver.Document, error) {
+	if err := d.check(ctx, space, "any"); err != nil {
+		return nil, err
+	}
+	if err := d.client().Sync(ctx, d.store.settings.root); err != nil {
+		return nil, err
+	}
+	names, err := d.names(ctx, space)
+	if err != nil {
+		return nil, err
+	}
+	names = slices.DeleteFunc(names, func(n string) bool { return n <= after })
+	var list []driver.Document
+	for part := range slices.Chunk(names, atOnce) {
+		docs, err := d.some(ctx, space, part)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, docs...)
+		if limit > 0 && len(list) >= limit {
+			return list[:limit], nil
+		}
+	}
+	return list, nil
+}
+
+// some reads those of the named documents that are there.
+func (d *documents) some(ctx context.Context, space driver.Space, names []string) ([]driver.Document, error) {
+	docs := make([]driver.Document, len(names))
+	live := make([]bool, len(names))
+	work := make([]func(context.Context) error, len(names))
+	for i, name := range names {
+		work[i] = func(ctx context.Context) error {
+			doc, f, err := d.get(ctx, space, name)
+			docs[i], live[i] = doc, f.live
+			return err
+		}
+	}
+	if err := together(ctx, work); err != nil {
+		return nil, err
+	}
+	list := docs[:0]
+	for i := range docs {
+		if live[i] {
+			list = append(list, docs[i])
+		}
+	}
+	return list, nil
+}
+
+// names returns the names in a space, in order.
+func (d *documents) names(ctx context.Context, space driver.Space) ([]string, error) {
+	folder, err := d.client().List(ctx, d.folder(space))
+	if err != nil && !session.NoNode(err) {
+		return nil, err
+	}
+	var names []string
+	for _, n := range folder.Names {
+		if name, ok := unescape(n); ok {
+			names = append(names, name)
+		}
+	}
+	entities, err := d.entities(ctx, space)
+	names = append(names, entities...)
+	slices.SortFunc(names, strings.Compare)
+	return slices.Compact(names), err
+}
+
+// ensure makes a space's folder.
+func (d *documents) ensure(ctx context.Context, space driver.Space) error {
+	path := d.folder(space)
+	if _, ok := d.made.Load(path); ok {
+		return nil
+	}
+	if err := d.client().EnsurePath(ctx, path, d.acl()); err != nil {
+		return err
+	}
+	d.made.Store(path, true)
+	return nil
+}
+
+// acl is for documents: nobody but boardd has to read them.
+func (d *documents) acl() []session.ACL {
+	if d.store.settings.session.Scheme != "" {
+		return session.Creator()
+	}
+	return session.World()
+}
+
+func noDocument(name string) error {
+	return job.Errorf(job.NotFound, "there is no document %q", name)
+}
+
+func otherVersion(name string, present, want uint64) error {
+	return job.Errorf(job.Aborted, "document %q has version %d, not %d: read it again", name, present, want)
+}
+
+func changedMeanwhile(name string, err error) error {
+	if session.Conflict(err) {
+		return &job.Error{Kind: job.Aborted, Message: "document " + name + " was changed meanwhile: read it again", Err: err}
+	}
+	return err
+}

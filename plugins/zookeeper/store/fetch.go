@@ -1,0 +1,131 @@
+package store
+
+import (
+	"context"
+	"sync"
+
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// atOnce is how many reads one piece of work keeps under way.
+const atOnce = 64
+
+// together does pieces of work side by side and returns the first error.
+func together(ctx context.Context, work []func(context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var group sync.WaitGroup
+	next := make(chan func(context.Context) error)
+	for range min(atOnce, len(work)) {
+		group.Go(func() {
+			for piece := range next {
+				if err := piece(ctx); err != nil {
+					cancel(err)
+				}
+			}
+		})
+	}
+	for _, piece := range work {
+		if ctx.Err() != nil {
+			break
+		}
+		next <- piece
+	}
+	close(next)
+	group.Wait()
+	return context.Cause(ctx)
+}
+
+// maxReads is how often a job is read that changes while it is read.
+const maxReads = 10
+
+// fetch reads a job as it stands now for everybody, and takes note of it.
+func (b *board) fetch(ctx context.Context, id job.ID, search bool) (*view, error) {
+	if err := b.client().Sync(ctx, b.at.Board); err != nil {
+		return nil, err
+	}
+	return b.refresh(ctx, id, search)
+}
+
+// refresh reads a job as far as this session sees it, and takes note of it.
+// search says that a posting that is not known is looked for.
+func (b *board) refresh(ctx context.Context, id job.ID, search bool) (*view, error) {
+	for range maxReads {
+		b.mu.Lock()
+		old := b.jobs[id]
+		b.mu.Unlock()
+		v := &view{id: id}
+		if old != nil {
+			*v = *old
+		}
+		same, err := b.readNodes(ctx, v, old)
+		if err != nil {
+			return nil, err
+		}
+		if !same {
+			continue
+		}
+		if search && v.node == "" && (v.rec == nil || v.rec.place == onBoard) {
+			search = false
+			found, err := b.find(ctx, v, old)
+			if err != nil {
+				return nil, err
+			}
+			if found {
+				continue
+			}
+		}
+		return b.learn(old, v), nil
+	}
+	return nil, job.Errorf(job.Unavailable, "job %v changes all the time: it could not be read", id)
+}
+
+// readNodes reads the three nodes of a job. The record is looked at twice: every
+// transition of boardd's changes it, so that if it is the same, what was read
+// between belongs to it.
+func (b *board) readNodes(ctx context.Context, v, old *view) (same bool, err error) {
+	if err := b.fetchRecord(ctx, v, old); err != nil {
+		return false, err
+	}
+	if v.node != "" {
+		stat, err := b.client().Exists(ctx, b.at.Job(v.node))
+		if err != nil {
+			return false, err
+		}
+		if stat == nil || uint64(stat.Czxid) != v.czxid {
+			v.last, v.node, v.czxid = v.node, "", 0
+		}
+	}
+	v.lock = nil
+	if v.node != "" {
+		if err := b.fetchLock(ctx, v); err != nil {
+			return false, err
+		}
+	}
+	stat, err := b.client().Exists(ctx, b.at.record(v.id))
+	if err != nil {
+		return false, err
+	}
+	if stat == nil {
+		return v.rec == nil, nil
+	}
+	return v.rec != nil && stat.Version == v.recVersion && uint64(stat.Mzxid) == v.recZxid, nil
+}
+
+// find looks for the posting of a job that was not known to have one: another
+// host may have posted it a moment ago.
+func (b *board) find(ctx context.Context, v, old *view) (bool, error) {
+	b.mu.Lock()
+	again := v.rec != nil || b.stale()
+	b.mu.Unlock()
+	if !again {
+		return false, nil
+	}
+	if err := b.listFolder(ctx); err != nil {
+		return false, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := b.jobs[v.id]
+	return now != nil && now != old && now.node != "", nil
+}

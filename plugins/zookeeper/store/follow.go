@@ -1,0 +1,275 @@
+package store
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/boardd/boardd/plugins/taskflow"
+	"github.com/boardd/boardd/plugins/zookeeper/session"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// The pace of reading a folder's names again: at least leastPause after the last
+// list, and paceFactor times as long as that took, so that no more than a tenth
+// of the time goes there however large the folder is.
+const (
+	leastPause = 50 * time.Millisecond
+	paceFactor = 10
+	nobodyHome = time.Second // when the folder is not there at all
+)
+
+// follow keeps up with what others do until ctx ends or the board has to be read
+// anew.
+func (b *board) follow(ctx context.Context) error {
+	chores := time.NewTicker(choreTime)
+	defer chores.Stop()
+	for {
+		if err := b.look(ctx); err != nil {
+			return err
+		}
+		b.mu.Lock()
+		loaded := b.loaded
+		pause := b.pause()
+		folder, log := b.folder.event, b.log.event
+		b.mu.Unlock()
+		if !loaded {
+			return errAgain
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return context.Cause(ctx)
+		case e := <-folder:
+			b.fired(&b.folder, e)
+		case e := <-log:
+			b.fired(&b.log.follower, e)
+		case <-b.hosts.changed():
+			b.hosts.dirty.Store(true)
+		case <-b.kick:
+		case <-timer.C:
+		case <-chores.C:
+			if err := b.chores(ctx); err != nil {
+				return err
+			}
+		}
+		timer.Stop()
+	}
+}
+
+// fired notes that a folder's watch fired.
+func (b *board) fired(f *follower, _ session.Event) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	f.event, f.dirty = nil, true
+}
+
+// pause returns how long nothing has to be looked at. b.mu is held.
+func (b *board) pause() time.Duration {
+	pause := time.Minute
+	for _, f := range []*follower{&b.folder, &b.log.follower} {
+		if f.dirty {
+			pause = min(pause, max(time.Until(f.next), 0))
+		}
+	}
+	if due, ok := b.holds.due(); ok {
+		pause = min(pause, max(due.Sub(b.instant().wall), 0))
+	}
+	return max(pause, time.Millisecond)
+}
+
+// stale reports whether the folder may hold other names than are known. b.mu is
+// held.
+func (b *board) stale() bool {
+	b.poll(&b.folder)
+	return b.folder.dirty
+}
+
+// poll takes the event of a watch that has fired. b.mu is held.
+func (b *board) poll(f *follower) {
+	select {
+	case <-f.event:
+		f.event, f.dirty = nil, true
+	default:
+	}
+}
+
+// look reads what is due, and moves on the positions up to which everything is
+// known. A watch that has not fired says that its folder is as it was up to the
+// last change that this session has seen: ZooKeeper tells of it first.
+func (b *board) look(ctx context.Context) error {
+	b.mu.Lock()
+	horizon, now := b.horizon, time.Now()
+	b.poll(&b.folder)
+	b.poll(&b.log.follower)
+	listFolder := b.folder.dirty && !now.Before(b.folder.next)
+	listLog := b.log.dirty && !now.Before(b.log.follower.next)
+	before := b.upTo()
+	if !b.folder.dirty {
+		b.folder.upTo = max(b.folder.upTo, horizon)
+	}
+	if !b.log.dirty && len(b.log.ahead) == 0 {
+		b.log.upTo = max(b.log.upTo, horizon)
+	}
+	if b.upTo() > before {
+		b.events.wake()
+	}
+	b.mu.Unlock()
+	if listFolder {
+		if err := b.listFolder(ctx); err != nil {
+			return err
+		}
+	}
+	if listLog {
+		if err := b.listLog(ctx); err != nil {
+			return err
+		}
+	}
+	return b.release(ctx)
+}
+
+// listFolder reads TaskFlow's folder again, and each job that came, went, or has
+// or lost a lock since.
+func (b *board) listFolder(ctx context.Context) error {
+	b.listing.Lock()
+	defer b.listing.Unlock()
+	b.mu.Lock()
+	horizon := b.horizon
+	b.folder.dirty = false
+	b.mu.Unlock()
+	begun := time.Now()
+	folder, err := b.client().ListWatched(ctx, b.at.Board)
+	if session.NoNode(err) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.folder.dirty, b.folder.next, b.folder.upTo = true, time.Now().Add(nobodyHome), max(b.folder.upTo, horizon)
+		return nil
+	}
+	if err != nil {
+		b.mu.Lock()
+		b.folder.dirty = true
+		b.mu.Unlock()
+		return err
+	}
+	b.mu.Lock()
+	b.folder.event = folder.Event
+	b.reached(uint64(folder.Stat.Pzxid))
+	work := b.compare(folder)
+	b.mu.Unlock()
+	if err := together(ctx, work); err != nil {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.folder.upTo = max(b.folder.upTo, horizon, uint64(folder.Stat.Pzxid))
+	b.folder.next = time.Now().Add(max(leastPause, paceFactor*time.Since(begun)))
+	b.sweep.again(len(work) > 0)
+	b.events.wake()
+	return nil
+}
+
+// compare returns what there is to read after a list of names. b.mu is held.
+func (b *board) compare(folder session.Folder) []func(context.Context) error {
+	var work []func(context.Context) error
+	nodes := make(map[string]bool, len(folder.Names)) // with whether there is a lock
+	listed := make(map[string]bool, len(folder.Names))
+	for _, name := range folder.Names {
+		listed[name] = true
+		sequence, isLock, ok, err := taskflow.Child(name)
+		switch {
+		case err != nil:
+			b.bad[b.at.Job(name)] = err.Error()
+		case ok && isLock:
+			nodes[taskflow.JobName(sequence)] = true
+		case ok:
+			nodes[name] = nodes[name]
+		}
+	}
+	for name, locked := range nodes {
+		id, known := b.names[name]
+		switch v := b.jobs[id]; {
+		case !listed[name]: // a lock without a job
+		case !known && b.bad[b.at.Job(name)] == "":
+			work = append(work, func(ctx context.Context) error { return b.adopt(ctx, name) })
+		case !known || v == nil:
+		case locked != (v.lock != nil) && v.position() <= uint64(folder.Stat.Pzxid):
+			work = append(work, b.look1(id))
+		}
+	}
+	for name, id := range b.names {
+		if v := b.jobs[id]; !listed[name] && v != nil && v.node == name && v.position() <= uint64(folder.Stat.Pzxid) {
+			work = append(work, b.look1(id))
+		}
+	}
+	for path := range b.bad {
+		if name, ours := strings.CutPrefix(path, b.at.Board+"/"); ours && !listed[name] {
+			delete(b.bad, path)
+		}
+	}
+	return work
+}
+
+// look1 returns the work of reading one job.
+func (b *board) look1(id job.ID) func(context.Context) error {
+	return func(ctx context.Context) error {
+		_, err := b.refresh(ctx, id, false)
+		return err
+	}
+}
+
+// adopt reads a posting that was not known, and what belongs to it.
+func (b *board) adopt(ctx context.Context, name string) error {
+	v := &view{}
+	found, err := b.fetchPosting(ctx, v, name)
+	if err != nil || !found {
+		return err
+	}
+	b.mu.Lock()
+	old := b.jobs[v.id]
+	twice := old != nil && old.node != "" && old.node != name
+	b.mu.Unlock()
+	if twice {
+		return b.second(ctx, v, old)
+	}
+	if old != nil {
+		posting := *v
+		*v = *old
+		v.node, v.post, v.czxid, v.posted = posting.node, posting.post, posting.czxid, posting.posted
+	}
+	for range maxReads {
+		same, err := b.readNodes(ctx, v, old)
+		if err != nil {
+			return err
+		}
+		if same {
+			break
+		}
+	}
+	if v.node != "" {
+		b.learn(old, v)
+	}
+	return nil
+}
+
+// second looks at a posting whose uuid another one has. If that is gone by now,
+// this one is the job; else it is in the way of nothing and left as it is.
+func (b *board) second(ctx context.Context, v, old *view) error {
+	stat, err := b.client().Exists(ctx, b.at.Job(old.node))
+	if err != nil {
+		return err
+	}
+	if stat == nil {
+		if _, err := b.refresh(ctx, v.id, false); err != nil {
+			return err
+		}
+		b.mu.Lock()
+		b.folder.dirty = true // the next list finds it again
+		b.mu.Unlock()
+		return nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.bad[b.at.Job(v.node)] = "another posting has its uuid: " + b.at.Job(old.node)
+	return nil
+}

@@ -1,0 +1,289 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/boardd/boardd/plugins/taskflow"
+	"github.com/boardd/boardd/plugins/zookeeper/session"
+	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/sleep"
+)
+
+// start begins to load and to follow the board.
+func (b *board) start() { b.running.Go(b.run) }
+
+// run loads the board and follows it, and does so again after every loss of the
+// session, until the board's life ends.
+func (b *board) run() {
+	for wait := 50 * time.Millisecond; b.life.Err() == nil; {
+		err := b.serve()
+		b.mu.Lock()
+		b.setState(false, err)
+		b.events.broken = &job.Error{Kind: job.Unavailable, Message: "the board is being read anew", Err: err}
+		b.events.wake()
+		b.mu.Unlock()
+		if errors.Is(err, errAgain) {
+			wait = 50 * time.Millisecond
+			continue
+		}
+		if b.life.Err() == nil {
+			b.store.log.Warn("a board cannot be followed; it is read anew", "board", b.name, "error", err)
+		}
+		_ = sleep.For(b.life, wait) // at the end of life the loop ends
+		wait = min(2*wait, 5*time.Second)
+	}
+}
+
+// errAgain ends serve so that the board is read anew at once.
+var errAgain = errors.New("the board is to be read anew")
+
+// reload has the board read anew.
+func (b *board) reload(why error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.loaded {
+		return
+	}
+	b.setState(false, why)
+	b.events.broken = why
+	b.events.wake()
+	b.wake()
+}
+
+// serve loads the board and follows it until the session is lost.
+func (b *board) serve() error {
+	ctx, cancel := context.WithCancelCause(b.life)
+	defer cancel(nil)
+	if err := b.client().Ready(ctx); err != nil {
+		return err
+	}
+	_, lost := b.client().Epoch()
+	go func() {
+		select {
+		case <-lost:
+			cancel(job.Errorf(job.Unavailable, "the session with ZooKeeper was lost"))
+		case <-ctx.Done():
+		}
+	}()
+	err := b.load(ctx)
+	if err == nil {
+		err = b.follow(ctx)
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	return err
+}
+
+// load reads everything, and opens the board when no change up to what was read
+// is missing.
+func (b *board) load(ctx context.Context) error {
+	if err := b.client().Sync(ctx, b.store.settings.root); err != nil {
+		return err
+	}
+	if err := b.prepare(ctx); err != nil {
+		return err
+	}
+	b.mu.Lock()
+	old := b.jobs
+	b.clear()
+	b.mu.Unlock()
+	if err := b.join(ctx); err != nil {
+		return err
+	}
+	if err := b.readAll(ctx, old); err != nil {
+		return err
+	}
+	b.mu.Lock()
+	goal := b.horizon
+	b.mu.Unlock()
+	for {
+		if err := b.look(ctx); err != nil {
+			return err
+		}
+		b.mu.Lock()
+		if b.upTo() >= goal {
+			break
+		}
+		b.mu.Unlock()
+		if err := sleep.For(ctx, 5*time.Millisecond); err != nil {
+			return err
+		}
+	}
+	defer b.mu.Unlock()
+	b.loadedOnce = true
+	for _, v := range b.jobs {
+		if b.vanished(v) {
+			b.past.vanished = append(b.past.vanished, v.id)
+		}
+	}
+	b.events.restart(b.upTo())
+	b.setState(true, nil)
+	return nil
+}
+
+// prepare reads the root, and makes it where it is missing.
+func (b *board) prepare(ctx context.Context) error {
+	acl, err := b.client().ACLOf(ctx, b.at.Board)
+	if session.NoNode(err) {
+		acl, err = session.World(), nil
+		if b.store.settings.session.Scheme != "" {
+			acl = session.Creator()
+		}
+	}
+	if err != nil {
+		return err
+	}
+	b.mu.Lock()
+	b.acl = acl
+	observe := b.spec.Observe
+	b.mu.Unlock()
+	r, err := b.readRoot(ctx)
+	if err == nil && !r.there && !observe {
+		if err := b.makeRoot(ctx, r.generation); err != nil {
+			return err
+		}
+		r, err = b.readRoot(ctx)
+	}
+	b.mu.Lock()
+	b.root = r
+	b.mu.Unlock()
+	return err
+}
+
+// readAll reads the postings, locks and records. old is what was known before a
+// session was lost: a claim that is still the same has been seen all the time.
+func (b *board) readAll(ctx context.Context, old map[job.ID]*view) error {
+	b.mu.Lock()
+	b.horizon = 0
+	b.folder.dirty, b.log.dirty = true, true
+	b.mu.Unlock()
+	if err := b.beginLog(ctx); err != nil {
+		return err
+	}
+	ids, err := b.listRecords(ctx)
+	if err != nil {
+		return err
+	}
+	var work []func(context.Context) error
+	for _, id := range ids {
+		work = append(work, func(ctx context.Context) error { return b.readRecord(ctx, id, old[id]) })
+	}
+	if err := together(ctx, work); err != nil {
+		return err
+	}
+	b.mu.Lock()
+	b.folder.next = time.Time{}
+	b.mu.Unlock()
+	return b.listFolder(ctx)
+}
+
+// listRecords returns the jobs that have a record.
+func (b *board) listRecords(ctx context.Context) ([]job.ID, error) {
+	var ids []job.ID
+	for n := range shards {
+		folder, err := b.client().List(ctx, b.at.shard(n))
+		if session.NoNode(err) {
+			continue // of an observed board nothing may be there
+		}
+		if err != nil {
+			return nil, err
+		}
+		b.mu.Lock()
+		b.reached(uint64(folder.Stat.Pzxid))
+		b.mu.Unlock()
+		for _, name := range folder.Names {
+			if id, err := job.ParseID(name); err == nil {
+				ids = append(ids, id)
+			}
+		}
+	}
+	return ids, nil
+}
+
+// readRecord reads one record into a view that has no posting yet.
+func (b *board) readRecord(ctx context.Context, id job.ID, old *view) error {
+	v := &view{id: id}
+	if err := b.fetchRecord(ctx, v, old); err != nil {
+		return err
+	}
+	if v.rec == nil {
+		return nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.put(v)
+	return nil
+}
+
+// fetchRecord reads v.rec. A record that cannot be read is in the way of its
+// job, and of nothing else.
+func (b *board) fetchRecord(ctx context.Context, v, old *view) error {
+	path := b.at.record(v.id)
+	node, err := b.client().Get(ctx, path)
+	if session.NoNode(err) {
+		v.rec = nil
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	rec, err := decodeRecord(node.Data)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err != nil {
+		b.bad[path] = "boardd's record of the job: " + err.Error()
+		return nil
+	}
+	delete(b.bad, path)
+	zxid := uint64(node.Stat.Mzxid)
+	rec.settle(zxid, node.Stat.Mtime)
+	v.rec, v.recVersion, v.recZxid, v.seen = rec, node.Stat.Version, zxid, time.Now()
+	if old != nil && old.rec != nil && old.recZxid == zxid {
+		v.seen = old.seen
+	}
+	b.reached(zxid)
+	return nil
+}
+
+// fetchPosting reads the posting of a node into v; false: it is gone.
+func (b *board) fetchPosting(ctx context.Context, v *view, name string) (bool, error) {
+	node, err := b.client().Get(ctx, b.at.Job(name))
+	if session.NoNode(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	p, err := taskflow.DecodeZooKeeper(node.Data)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.reached(uint64(node.Stat.Czxid))
+	if err != nil {
+		b.bad[b.at.Job(name)] = err.Error()
+		return false, nil
+	}
+	p.Details = nil
+	v.id, v.node, v.post, v.czxid, v.posted = p.ID, name, p, uint64(node.Stat.Czxid), node.Stat.Ctime
+	return true, nil
+}
+
+// fetchLock reads the lock beside v's posting.
+func (b *board) fetchLock(ctx context.Context, v *view) error {
+	v.lock = nil
+	node, err := b.client().Get(ctx, b.at.Lock(v.node))
+	if session.NoNode(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	owner, _ := taskflow.DecodeLock(node.Data) // without an owner it is a lock all the same
+	v.lock = &lock{node.Stat.Version, owner, node.Stat.EphemeralOwner, uint64(node.Stat.Czxid), node.Stat.Ctime}
+	b.mu.Lock()
+	b.reached(uint64(node.Stat.Mzxid))
+	b.mu.Unlock()
+	return nil
+}

@@ -1,0 +1,247 @@
+package store
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/boardd/boardd/plugins/zookeeper/session"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// The log is a folder of sequential nodes, one for each change of a job that a
+// host of boardd made but for extensions, in the same transaction. It tells the
+// other hosts which job to look at, and what its change was.
+
+// How many entries of the log are kept, at least and at most.
+const (
+	keepLog    = 2000
+	trimLog    = keepLog + keepLog/2
+	trimAtOnce = 128
+)
+
+// logFormat begins each entry.
+const logFormat = 1
+
+// An entry is one line of the log.
+type entry struct {
+	id     job.ID
+	event  job.EventType
+	reason string
+	owner  string
+}
+
+func (e *entry) encode() []byte {
+	w := writer{append(make([]byte, 0, 64), logFormat, byte(e.event))}
+	w.raw(e.id[:])
+	w.bytes([]byte(e.reason))
+	w.bytes([]byte(e.owner))
+	return w.out
+}
+
+func decodeEntry(data []byte) (entry, error) {
+	var e entry
+	if len(data) < 2 || data[0] != logFormat {
+		return e, errShort
+	}
+	d := reader{in: data[2:]}
+	e.event = job.EventType(data[1])
+	d.raw(e.id[:])
+	e.reason, e.owner = string(d.bytes()), string(d.bytes())
+	return e, d.err
+}
+
+// A logFollower is how far the log is known.
+type logFollower struct {
+	follower
+	number int32            // the number of the first entry that is not known
+	ahead  map[int32]uint64 // entries after it that are known, with their positions
+}
+
+// know takes note of an entry. b.mu is held.
+func (f *logFollower) know(number int32, zxid uint64) {
+	if number-f.number < 0 {
+		return // the counter wraps: what is older is less than half of it away
+	}
+	f.ahead[number] = zxid
+	for {
+		zxid, ok := f.ahead[f.number]
+		if !ok {
+			return
+		}
+		delete(f.ahead, f.number)
+		f.number++
+		f.upTo = max(f.upTo, zxid)
+	}
+}
+
+// beginLog finds the log's end. What is in it is in the jobs' records as well.
+func (b *board) beginLog(ctx context.Context) error {
+	folder, err := b.client().List(ctx, b.at.log())
+	if err != nil && !session.NoNode(err) {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err == nil {
+		b.log.number = created(folder.Stat)
+		b.log.upTo = uint64(folder.Stat.Pzxid)
+		b.reached(b.log.upTo)
+	}
+	return nil
+}
+
+// created returns how many nodes were ever created in a folder, which is the
+// number that the next sequential one gets. ZooKeeper tells the sum of creations
+// and deletions.
+func created(stat *session.Stat) int32 {
+	return int32((int64(uint32(stat.Cversion)) + int64(stat.NumChildren)) / 2) //nolint:gosec // it wraps as the counter does
+}
+
+// listLog reads the entries that are new.
+func (b *board) listLog(ctx context.Context) error {
+	b.mu.Lock()
+	horizon := b.horizon
+	b.log.dirty = false
+	b.mu.Unlock()
+	begun := time.Now()
+	folder, err := b.client().ListWatched(ctx, b.at.log())
+	if session.NoNode(err) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.log.dirty, b.log.follower.next, b.log.upTo = true, begun.Add(nobodyHome), max(b.log.upTo, horizon)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	b.mu.Lock()
+	b.log.event = folder.Event
+	numbers, gap := b.log.unknown(folder.Names)
+	b.mu.Unlock()
+	if gap {
+		return errAgain
+	}
+	if err := b.readLog(ctx, numbers); err != nil {
+		return err
+	}
+	b.mu.Lock()
+	b.reached(uint64(folder.Stat.Pzxid))
+	if len(b.log.ahead) == 0 {
+		b.log.upTo = max(b.log.upTo, horizon)
+	}
+	b.log.follower.next = time.Now().Add(max(leastPause, paceFactor*time.Since(begun)))
+	b.events.wake()
+	b.mu.Unlock()
+	return b.trimLog(ctx, folder.Names)
+}
+
+// unknown returns the numbers of the entries that are not known yet, in order;
+// gap says that some are gone already.
+func (f *logFollower) unknown(names []string) (numbers []int32, gap bool) {
+	for _, name := range names {
+		n, ok := logNumber(name)
+		if _, known := f.ahead[n]; ok && !known && n-f.number >= 0 {
+			numbers = append(numbers, n)
+		}
+	}
+	slices.SortFunc(numbers, func(a, b int32) int { return int(a - b) })
+	if len(numbers) == 0 {
+		return nil, false
+	}
+	for n := f.number; n != numbers[0]; n++ {
+		if _, known := f.ahead[n]; !known {
+			return nil, true
+		}
+	}
+	return numbers, false
+}
+
+// readLog reads entries of other hosts, and the jobs that they are about.
+func (b *board) readLog(ctx context.Context, numbers []int32) error {
+	type line struct {
+		entry
+		position uint64
+		at       int64
+		found    bool
+	}
+	lines := make([]line, len(numbers))
+	var work []func(context.Context) error
+	for i, n := range numbers {
+		work = append(work, func(ctx context.Context) error {
+			node, err := b.client().Get(ctx, b.at.logEntry(n))
+			if session.NoNode(err) {
+				return errAgain // it was trimmed away: this host is too far behind
+			}
+			if err != nil {
+				return err
+			}
+			e, err := decodeEntry(node.Data)
+			if err != nil {
+				b.store.log.Warn("an entry of the log cannot be read", "path", b.at.logEntry(n), "error", err)
+				lines[i].position = uint64(node.Stat.Czxid)
+				return nil //nolint:nilerr // it is passed over
+			}
+			lines[i] = line{e, uint64(node.Stat.Czxid), node.Stat.Ctime, true}
+			b.mu.Lock()
+			v := b.jobs[e.id]
+			known := v != nil && v.recZxid >= lines[i].position
+			b.mu.Unlock()
+			if !known {
+				_, err = b.refresh(ctx, e.id, true)
+			}
+			return err
+		})
+	}
+	if err := together(ctx, work); err != nil {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	at := b.instant()
+	for i, l := range lines {
+		if _, known := b.log.ahead[numbers[i]]; known || numbers[i]-b.log.number < 0 {
+			continue // our own, whose answer came meanwhile
+		}
+		if l.found {
+			v := b.jobs[l.id]
+			if v == nil {
+				v = &view{id: l.id}
+			}
+			b.emit(l.event, v, at, l.position, l.at, l.reason, l.owner)
+		}
+		b.reached(l.position)
+		b.log.know(numbers[i], l.position)
+	}
+	return nil
+}
+
+// trimLog takes the oldest entries away. One host does it; a second one that
+// thinks that it is its turn finds them gone.
+func (b *board) trimLog(ctx context.Context, names []string) error {
+	b.mu.Lock()
+	mine := len(names) > trimLog && !b.spec.Observe && b.hosts.first(b.name)
+	end := b.log.number
+	b.mu.Unlock()
+	if !mine {
+		return nil
+	}
+	var numbers []int32
+	for _, name := range names {
+		if n, ok := logNumber(name); ok {
+			numbers = append(numbers, n)
+		}
+	}
+	slices.SortFunc(numbers, func(a, b int32) int { return int((a - end) - (b - end)) })
+	numbers = numbers[:len(numbers)-keepLog]
+	for part := range slices.Chunk(numbers, trimAtOnce) {
+		m := b.client().Multi(nil)
+		for _, n := range part {
+			m.Delete(b.at.logEntry(n), -1)
+		}
+		if _, err := m.Do(ctx); err != nil && !session.Conflict(err) {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,269 @@
+package store
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/boardd/boardd/plugins/taskflow"
+	"github.com/boardd/boardd/plugins/zookeeper/session"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// past is what is remembered of what is over, beside the records themselves.
+type past struct {
+	vanished []job.ID           // their postings are gone, and their records do not say so
+	answers  map[[16]byte]int64 // answers to claims, by when they were given
+	next     time.Time          // when to look what is too old
+}
+
+func newPast() past { return past{answers: map[[16]byte]int64{}} }
+
+// trimPause is how often the past is gone through.
+const trimPause = time.Second
+
+// bury writes down that jobs have ended whose postings another program took
+// away: in TaskFlow's trash if they lie there, else for good.
+func (b *board) bury(ctx context.Context) error {
+	b.mu.Lock()
+	ids := b.past.vanished
+	b.past.vanished = nil
+	observe := b.spec.Observe
+	b.mu.Unlock()
+	if observe {
+		return nil
+	}
+	for _, id := range ids {
+		v := b.known(id)
+		if v == nil || v.node != "" || v.rec == nil || v.rec.place != onBoard {
+			continue
+		}
+		if err := b.buryOne(ctx, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *board) buryOne(ctx context.Context, v *view) error {
+	ch := &change{rec: v.rec.clone(), event: job.ForeignChange, quiet: true, changed: true}
+	ch.rec.claim, ch.rec.lock = nil, 0
+	if v.post.ID == v.id {
+		gone := *v
+		gone.node = "known once"
+		gone.carry(ch.rec)
+	}
+	where, err := b.inTrash(ctx, v)
+	if err != nil {
+		return err
+	}
+	if where != "" {
+		ch.rec.place, ch.rec.trash = inTrash, where
+	} else {
+		ch.rec.place, ch.rec.end = ended, &ending{outcome: job.Consumed, stamped: true}
+		ch.rec.status, ch.rec.holdAlways, ch.rec.holdUntil = nil, false, 0
+	}
+	if _, _, err := b.commit(ctx, v, ch); err != nil && !session.Conflict(err) {
+		return err
+	}
+	_, err = b.refresh(ctx, v.id, false)
+	return err
+}
+
+// inTrash returns where TaskFlow has put a job that it set aside; "" if it has
+// not.
+func (b *board) inTrash(ctx context.Context, v *view) (string, error) {
+	name := v.last
+	if name == "" {
+		name = v.rec.node
+	}
+	if name == "" {
+		return "", nil
+	}
+	path := b.at.Trashed(name)
+	node, err := b.client().Get(ctx, path)
+	if session.NoNode(err) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	p, err := taskflow.DecodeZooKeeper(node.Data)
+	if err != nil || p.ID != v.id {
+		return "", nil //nolint:nilerr // it is another board's
+	}
+	return path, nil
+}
+
+// trim forgets what is older than the board remembers, or more than it may. Of
+// several hosts one does it.
+func (b *board) trim(ctx context.Context) error {
+	b.mu.Lock()
+	now := time.Now()
+	idle := b.tally.ended+b.tally.gone == 0 && len(b.past.answers) == 0
+	if now.Before(b.past.next) || idle || b.spec.Observe || !b.hosts.first(b.name) {
+		b.mu.Unlock()
+		return nil
+	}
+	b.past.next = now.Add(trimPause)
+	forget, strip := b.tooMuch(b.instant())
+	answers := b.oldAnswers(b.instant())
+	b.mu.Unlock()
+	var work []func(context.Context) error
+	for part := range slices.Chunk(forget, forgetAtOnce) {
+		work = append(work, func(ctx context.Context) error { return b.forget(ctx, part) })
+	}
+	for _, v := range strip {
+		work = append(work, func(ctx context.Context) error { return b.strip(ctx, v) })
+	}
+	for _, request := range answers {
+		work = append(work, func(ctx context.Context) error { return b.forgetAnswer(ctx, request) })
+	}
+	return together(ctx, work)
+}
+
+// forgetAtOnce is how many records go in one transaction.
+const forgetAtOnce = 32
+
+// A stripping takes parts of an ended job's record away.
+type stripping struct {
+	view        *view
+	final, mark bool // the final record; the tombstone
+}
+
+// tooMuch returns the jobs to forget and those of which a part has to make room.
+// b.mu is held.
+func (b *board) tooMuch(at instant) (forget []*view, strip []stripping) {
+	var stamps, finals []*view
+	var bytes int64
+	for _, v := range b.jobs {
+		switch {
+		case v.rec == nil || v.node != "":
+		case v.rec.place == purged && at.millis()-v.rec.changedAt >= at.window.Milliseconds():
+			forget = append(forget, v)
+		case v.rec.place == purged:
+			stamps = append(stamps, v)
+		case v.rec.place != ended:
+		case v.forgotten(at):
+			forget = append(forget, v)
+		default:
+			if v.rec.end.remembered(at) {
+				stamps = append(stamps, v)
+			}
+			if v.rec.end.final(at) {
+				finals = append(finals, v)
+				bytes += finalSize(v)
+			}
+		}
+	}
+	over := map[job.ID]*stripping{}
+	mark := func(v *view) *stripping {
+		if over[v.id] == nil {
+			over[v.id] = &stripping{view: v}
+		}
+		return over[v.id]
+	}
+	for _, v := range oldest(stamps, int64(len(stamps))-b.spec.MaxTombstones) {
+		mark(v).mark = true
+	}
+	slices.SortFunc(finals, byEnd)
+	for n, v := range finals {
+		left := int64(len(finals) - n)
+		if (b.spec.MaxFinals <= 0 || left <= b.spec.MaxFinals) && (b.spec.MaxFinalBytes <= 0 || bytes <= b.spec.MaxFinalBytes) {
+			break
+		}
+		mark(v).final = true
+		bytes -= finalSize(v)
+	}
+	for _, s := range over {
+		if s.view.rec.place == purged || (s.mark || !s.view.rec.end.remembered(at)) && (s.final || !s.view.rec.end.final(at)) {
+			forget = append(forget, s.view)
+		} else {
+			strip = append(strip, *s)
+		}
+	}
+	return forget, strip
+}
+
+func finalSize(v *view) int64 {
+	size := len(v.rec.end.data) + len(v.rec.status)
+	if v.rec.end.kept {
+		size += len(v.rec.end.details) + len(v.rec.extra)
+	}
+	return int64(size)
+}
+
+// oldest returns the n oldest of list.
+func oldest(list []*view, n int64) []*view {
+	if n <= 0 {
+		return nil
+	}
+	slices.SortFunc(list, byEnd)
+	return list[:n]
+}
+
+func byEnd(a, b *view) int {
+	switch x, y := a.position(), b.position(); {
+	case x < y:
+		return -1
+	case x > y:
+		return 1
+	}
+	return 0
+}
+
+// forget deletes records with all that belongs to them. If one was changed
+// meanwhile, none is, and each is looked at again.
+func (b *board) forget(ctx context.Context, list []*view) error {
+	b.mu.Lock()
+	root := b.root.version
+	b.mu.Unlock()
+	m := b.client().Multi(nil)
+	m.Check(b.at.own, root)
+	for _, v := range list {
+		for _, name := range v.rec.attached {
+			m.Delete(b.at.attached(v.id, name), -1)
+		}
+		m.Delete(b.at.record(v.id), v.recVersion)
+	}
+	_, err := m.Do(ctx)
+	if session.Conflict(err) {
+		for _, v := range list {
+			if _, err := b.refresh(ctx, v.id, false); err != nil {
+				return err
+			}
+		}
+		return b.checkRoot(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, v := range list {
+		if b.jobs[v.id] == v {
+			b.put(&view{id: v.id})
+		}
+	}
+	return nil
+}
+
+// strip takes a part of an ended job's record away, which is no change of the
+// job.
+func (b *board) strip(ctx context.Context, s stripping) error {
+	ch := &change{rec: s.view.rec.clone(), quiet: true, silent: true}
+	if s.mark {
+		ch.rec.end.stamped = false
+	}
+	if s.final {
+		e := ch.rec.end
+		e.until, e.data, e.details, e.kept = 0, nil, nil, false
+		ch.rec.status, ch.rec.extra = nil, nil
+		ch.drop, ch.rec.attached = ch.rec.attached, nil
+	}
+	_, _, err := b.commit(ctx, s.view, ch)
+	if session.Conflict(err) {
+		_, err = b.refresh(ctx, s.view.id, false)
+	}
+	return err
+}

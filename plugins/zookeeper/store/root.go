@@ -1,0 +1,181 @@
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/boardd/boardd/plugins/zookeeper/session"
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// A root is boardd's folder for a board: what it is, and its generation. Each
+// transaction checks its version, so that none is made by a host that has not
+// heard of a new generation.
+type root struct {
+	id         [16]byte // random; tells this board from one that was lost
+	generation uint64
+	version    int32
+	there      bool
+}
+
+const (
+	rootFormat = 1
+	rootSize   = 1 + 16 + 8
+
+	// memorySize is that of BoardStatus.Memory: the root's id, the generation and
+	// the position.
+	memorySize = 32
+)
+
+func (r root) encode() []byte {
+	out := append(make([]byte, 0, rootSize), rootFormat)
+	out = append(out, r.id[:]...)
+	return binary.BigEndian.AppendUint64(out, r.generation)
+}
+
+func decodeRoot(data []byte) (root, error) {
+	if len(data) != rootSize || data[0] != rootFormat {
+		return root{}, fmt.Errorf("it has %d bytes of another format: this program reads %d of format %d", len(data), rootSize, rootFormat)
+	}
+	r := root{id: [16]byte(data[1:]), generation: binary.BigEndian.Uint64(data[17:]), there: true}
+	if r.generation == 0 {
+		return root{}, errors.New("its generation is 0")
+	}
+	return r, nil
+}
+
+// readRoot reads the root, or says that there is none.
+func (b *board) readRoot(ctx context.Context) (root, error) {
+	node, err := b.client().Get(ctx, b.at.own)
+	if session.NoNode(err) {
+		return root{generation: 1}, nil
+	}
+	if err != nil {
+		return root{}, err
+	}
+	r, err := decodeRoot(node.Data)
+	if err != nil {
+		return root{}, job.Errorf(job.Corrupt, "%s cannot be read: %v", b.at.own, err)
+	}
+	r.version = node.Stat.Version
+	return r, nil
+}
+
+// makeRoot makes the folders of a new board.
+func (b *board) makeRoot(ctx context.Context, generation uint64) error {
+	acl := b.acl
+	for _, path := range []string{b.at.Board, b.at.Trash, b.at.own[:len(b.at.own)-len(b.at.own[lastSlash(b.at.own):])]} {
+		if err := b.client().EnsurePath(ctx, path, acl); err != nil {
+			return err
+		}
+	}
+	r := root{generation: generation}
+	_, _ = rand.Read(r.id[:]) // never fails
+	m := b.client().Multi(acl)
+	m.Create(b.at.own, r.encode(), session.Persistent)
+	for _, path := range []string{b.at.records(), b.at.log(), b.at.answers(), b.at.hosts()} {
+		m.Create(path, nil, session.Persistent)
+	}
+	for n := range shards {
+		m.Create(b.at.shard(n), nil, session.Persistent)
+	}
+	if _, err := m.Do(ctx); err != nil && !session.Conflict(err) {
+		return err
+	}
+	return nil
+}
+
+func lastSlash(path string) int {
+	for i := len(path) - 1; i > 0; i-- {
+		if path[i] == '/' {
+			return i
+		}
+	}
+	return 0
+}
+
+// raise begins a new generation, unless another host has done so since r was
+// read.
+func (b *board) raise(ctx context.Context, r root, atLeast uint64) error {
+	next := r
+	next.generation = max(r.generation+1, atLeast)
+	m := b.client().Multi(nil)
+	m.Set(b.at.own, next.encode(), r.version)
+	if _, err := m.Do(ctx); err != nil && !session.Conflict(err) {
+		return err
+	}
+	return nil
+}
+
+// recall says what a host's memory tells of the store: that changes were lost,
+// and which generation there was before. position is the store's.
+func (r root) recall(memory []byte, position uint64) (lost string, generation uint64) {
+	if len(memory) != memorySize {
+		return "", 0
+	}
+	id, before, was := [16]byte(memory), binary.BigEndian.Uint64(memory[16:]), binary.BigEndian.Uint64(memory[24:])
+	switch {
+	case id == [16]byte{}:
+		return "", before
+	case id != r.id:
+		return "the board is gone or another one is in its place: what was done on it is lost", before
+	case was > position:
+		return fmt.Sprintf("ZooKeeper was put back to an earlier state: the board is at change 0x%x and was at 0x%x", position, was), before
+	}
+	return "", before
+}
+
+func (r root) memory(position uint64) []byte {
+	out := append(make([]byte, 0, memorySize), r.id[:]...)
+	out = binary.BigEndian.AppendUint64(out, r.generation)
+	return binary.BigEndian.AppendUint64(out, position)
+}
+
+// open waits until the board is loaded and says how it stands. What the host
+// remembers of it tells whether changes were lost; then a new generation begins.
+func (b *board) open(ctx context.Context, memory []byte) (driver.BoardStatus, error) {
+	loss := ""
+	for range 10 {
+		if err := b.ready(ctx); err != nil {
+			return driver.BoardStatus{}, err
+		}
+		b.mu.Lock()
+		r, position, observe := b.root, b.horizon, b.spec.Observe
+		status := b.status()
+		missing := !r.there && !observe
+		b.mu.Unlock()
+		lost, before := r.recall(memory, position)
+		switch {
+		case missing:
+			b.reload(job.Errorf(job.Unavailable, "the board's folders are being made"))
+			continue
+		case lost != "" && loss == "" && !observe && before >= r.generation:
+			if err := b.raise(ctx, r, before+1); err != nil {
+				return driver.BoardStatus{}, err
+			}
+			loss = lost
+			b.reload(job.Errorf(job.Unavailable, "the board begins a new generation"))
+			continue
+		case lost != "" && loss == "":
+			loss = lost // another host has begun the generation already
+		}
+		status.Loss = loss
+		if observe && lost != "" {
+			status.Generation = max(before, r.generation) + 1
+		}
+		return status, nil
+	}
+	return driver.BoardStatus{}, job.Errorf(job.Unavailable, "the board is changed by others all the time")
+}
+
+// status says how the board stands. b.mu is held.
+func (b *board) status() driver.BoardStatus {
+	return driver.BoardStatus{
+		Generation: b.root.generation, Position: driver.Position(b.horizon), Durability: driver.Replicated,
+		Capabilities: b.capabilities(), Window: b.spec.Window, Memory: b.root.memory(b.horizon),
+	}
+}
