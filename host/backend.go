@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/boardd/boardd/host/catalog"
 	"github.com/boardd/boardd/host/config"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
@@ -34,7 +35,11 @@ type backend struct {
 	started chan struct{} // closed when driver is there
 	wg      sync.WaitGroup
 
-	processes sync.WaitGroup // of supervisors, which end with close
+	processes sync.WaitGroup  // of supervisors, which end with close
+	ending    context.Context // ended by close
+	end       context.CancelFunc
+	line      sync.Mutex // of presence
+	presence  *catalog.Presence
 
 	running atomic.Pointer[running]
 	problem atomic.Pointer[string] // why it does not run
@@ -48,10 +53,12 @@ type running struct {
 }
 
 func newBackend(c config.Backend, memories *memories, logger *slog.Logger) *backend {
-	return &backend{
+	b := &backend{
 		config: c, memories: memories, logger: logger.With("backend", c.Name), latency: newLatency(),
 		tried: make(chan struct{}), started: make(chan struct{}),
 	}
+	b.ending, b.end = context.WithCancel(context.Background())
+	return b
 }
 
 // run starts the driver, again and again until that succeeds or cannot.
@@ -84,7 +91,7 @@ func (b *backend) run(ctx context.Context, h *Host) {
 
 // check compares the backend's settings with the driver's schema.
 func (b *backend) check(h *Host, info driver.Info) error {
-	return settingsError(&h.config.Config, "backend", b.config.Name, info.Config.Check(b.config.Settings))
+	return settingsError(h.Settings(), "backend", b.config.Name, info.Config.Check(b.config.Settings))
 }
 
 // fail logs and keeps why the driver does not start; more goes into the log.
@@ -99,6 +106,8 @@ func (b *backend) fail(ctx context.Context, err error, more ...any) {
 
 // close closes the driver, if it was started.
 func (b *backend) close() error {
+	b.end()
+	b.wg.Wait()
 	defer b.processes.Wait()
 	if r := b.running.Load(); r != nil {
 		return r.driver.Close()

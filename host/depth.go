@@ -15,23 +15,21 @@ type Depth struct {
 // store, in no order.
 func (h *Host) Depths() []Depth {
 	var all []Depth
-	for _, boards := range h.boards {
-		for _, s := range boards {
-			b := s.board.Load()
-			if b == nil {
-				continue
-			}
-			counts, ok := b.Depth()
-			if !ok {
-				continue
-			}
-			m := b.Metrics()
-			all = append(all, Depth{
-				Tenant: s.config.Tenant, Board: s.config.Name, Counts: counts,
-				Posted: m.Posted.Load(), Consumed: m.Consumed.Load(),
-				Lost: m.Expired.Load() + m.Abandoned.Load(), Trashed: m.Trashed.Load() + m.Exhausted.Load(),
-			})
+	for _, s := range h.shelf.allBoards() {
+		b := s.board.Load()
+		if b == nil {
+			continue
 		}
+		counts, ok := b.Depth()
+		if !ok {
+			continue
+		}
+		m := b.Metrics()
+		all = append(all, Depth{
+			Tenant: s.config.Tenant, Board: s.config.Name, Counts: counts,
+			Posted: m.Posted.Load(), Consumed: m.Consumed.Load(),
+			Lost: m.Expired.Load() + m.Abandoned.Load(), Trashed: m.Trashed.Load() + m.Exhausted.Load(),
+		})
 	}
 	return all
 }

@@ -38,11 +38,13 @@ func Examine(ctx context.Context, c Config, chosen func(config.Board) bool, foun
 			boards[b.Backend] = append(boards[b.Backend], b)
 		}
 	}
+	h := &Host{config: c, logger: c.Logger}
+	h.settings.Store(&c.Config)
 	for _, b := range c.Config.Backends {
 		if len(boards[b.Name]) == 0 {
 			continue
 		}
-		e := &examination{host: &Host{config: c, logger: c.Logger}, backend: b, found: found}
+		e := &examination{host: h, backend: b, found: found}
 		e.run(ctx, boards[b.Name])
 		if err := ctx.Err(); err != nil {
 			return err

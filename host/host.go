@@ -6,10 +6,7 @@ package host
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"maps"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -39,26 +36,38 @@ type Config struct {
 	Version string
 
 	Logger *slog.Logger // nil: slog.Default()
+
+	// Load reads the configuration anew, for Reload; nil: it cannot be. Swap is
+	// told of one that is about to hold, and may still refuse it; it may be nil.
+	Load func() (*config.Config, error)
+	Swap func(*config.Config) error
 }
 
 // How long Open waits for drivers to start the first time. Those that need
 // longer go on starting.
 const patience = 10 * time.Second
 
-// Host serves the boards of one configuration. All its methods may be called
-// from many goroutines at once.
+// Host serves the boards of one configuration and of one catalog. All its methods
+// may be called from many goroutines at once.
 type Host struct {
 	config   Config
+	id       string // of this host among those of one store, the same after a restart
+	settings atomic.Pointer[config.Config]
 	logger   *slog.Logger
-	tokens   *tenant.Registry
-	backends map[string]*backend           // those that a board needs
-	boards   map[string]map[string]*served // by tenant and name
+	access   *tenant.Access
+	memories *memories
+	catalog  *kept // nil: the host keeps none
+	shelf    *shelf
 	line     *line
 	ready    readiness
 	draining atomic.Bool
 
+	audit     *auditor
+	reloading sync.Mutex
+	arranging sync.Mutex // of who is let in and what is served, after a change
+
+	running context.Context // of everything that the host started; Close ends it
 	stop    context.CancelFunc
-	boardWG sync.WaitGroup
 }
 
 // Open starts the drivers and begins to open the boards. It returns when each
@@ -75,57 +84,61 @@ func Open(ctx context.Context, c Config) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	id, err := hostID(c.Config.DataDir)
+	if err != nil {
+		return nil, err
+	}
 	h := &Host{
-		config: c, logger: c.Logger, tokens: tokens, stop: stop, line: newLine(),
-		backends: map[string]*backend{}, boards: map[string]map[string]*served{},
+		config: c, id: id, logger: c.Logger, access: tenant.NewAccess(tokens), line: newLine(), shelf: newShelf(),
+		memories: &memories{folder: c.Config.DataDir},
 	}
-	memories := &memories{folder: c.Config.DataDir}
-	for _, b := range c.Config.Boards {
-		if err := h.add(b, memories); err != nil {
-			stop()
-			return nil, err
-		}
+	h.settings.Store(&c.Config)
+	if err := h.checkBoards(); err != nil {
+		return nil, err
 	}
-	h.start(ctx, running)
+	h.running, h.stop = context.WithCancel(context.WithoutCancel(ctx))
+	if err := h.openAudit(); err != nil {
+		h.stop()
+		return nil, err
+	}
+	h.openCatalog()
+	h.audit.begin(h)
+	h.arrange()
+	h.patience(ctx)
 	return h, nil
 }
 
-// add puts a board and, if it is the first on it, its backend into the tables.
-func (h *Host) add(b config.Board, memories *memories) error {
-	if h.backends[b.Backend] == nil {
-		i := slices.IndexFunc(h.config.Config.Backends, func(c config.Backend) bool { return c.Name == b.Backend })
-		if i < 0 {
+// checkBoards finds what is wrong with the boards of the configuration.
+func (h *Host) checkBoards() error {
+	seen := map[At]bool{}
+	for _, b := range h.Settings().Boards {
+		at := At{Tenant: tenantOf(b), Board: b.Name}
+		if _, ok := h.backendConfig(b.Backend); !ok {
 			return job.Errorf(job.Invalid, "board %q: there is no backend %q", b.Name, b.Backend)
 		}
-		h.backends[b.Backend] = newBackend(h.config.Config.Backends[i], memories, h.logger)
+		if seen[at] {
+			return job.Errorf(job.Invalid, "tenant %q has two boards named %q", at.Tenant, at.Board)
+		}
+		seen[at] = true
 	}
-	if b.Tenant == "" {
-		b.Tenant = tenant.Default
-	}
-	if h.boards[b.Tenant] == nil {
-		h.boards[b.Tenant] = map[string]*served{}
-	}
-	if h.boards[b.Tenant][b.Name] != nil {
-		return job.Errorf(job.Invalid, "tenant %q has two boards named %q", b.Tenant, b.Name)
-	}
-	h.boards[b.Tenant][b.Name] = newServed(b, h.backends[b.Backend], h.logger)
 	return nil
 }
 
-// start starts everything, and waits for the drivers until ctx ends.
-func (h *Host) start(ctx, running context.Context) {
-	for _, b := range h.backends {
-		b.wg.Go(func() { b.run(running, h) })
+// At names a board.
+type At struct{ Tenant, Board string }
+
+func tenantOf(b config.Board) string {
+	if b.Tenant == "" {
+		return tenant.Default
 	}
-	for _, boards := range h.boards {
-		for _, s := range boards {
-			h.boardWG.Go(func() { s.run(running, h) })
-		}
-	}
+	return b.Tenant
+}
+
+// patience waits until each driver was started or has failed to, for a while.
+func (h *Host) patience(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	for _, b := range h.backends {
+	for _, b := range h.shelf.allBackends() {
 		select {
 		case <-b.tried:
 		case <-ctx.Done():
@@ -138,16 +151,9 @@ func (h *Host) start(ctx, running context.Context) {
 // method may be called after it.
 func (h *Host) Close() error {
 	h.stop()
-	h.boardWG.Wait()
-	var failures []error
-	for _, name := range slices.Sorted(maps.Keys(h.backends)) {
-		b := h.backends[name]
-		b.wg.Wait()
-		if err := b.close(); err != nil {
-			failures = append(failures, fmt.Errorf("backend %s: %w", name, err))
-		}
-	}
-	return errors.Join(failures...)
+	h.shelf.stopBoards()
+	h.catalog.wait()
+	return errors.Join(h.audit.close(), h.shelf.closeBackends())
 }
 
 // Drain makes Ready say no from now on, so that nobody sends new callers. What
@@ -157,8 +163,8 @@ func (h *Host) Drain() { h.draining.Store(true) }
 // Version returns the program's version, as in Config.
 func (h *Host) Version() string { return h.config.Version }
 
-// Settings returns the configuration that the host was opened with.
-func (h *Host) Settings() *config.Config { return &h.config.Config }
+// Settings returns the present configuration. It is not changed.
+func (h *Host) Settings() *config.Config { return h.settings.Load() }
 
 // Ready returns nil when every backend that a board needs answers. The error
 // says which does not and is not for strangers.
@@ -166,5 +172,5 @@ func (h *Host) Ready(ctx context.Context) error {
 	if h.draining.Load() {
 		return job.Errorf(job.Unavailable, "the server is shutting down")
 	}
-	return h.ready.ask(ctx, h.backends)
+	return h.ready.ask(ctx, h.shelf.allBackends())
 }

@@ -20,25 +20,78 @@ const (
 	openingTime   = 10 * time.Second
 )
 
-// served is one board of the configuration.
+// served is one board that is served, with one set of settings.
 type served struct {
 	config  config.Board
 	backend *backend
 	logger  *slog.Logger
+	limits  atomic.Pointer[config.Limits] // the present ones, in place of config's
 
 	tried   chan struct{} // closed when there is a board, or a problem
 	once    sync.Once
 	board   atomic.Pointer[board.Board]
 	problem atomic.Pointer[string] // why there is none
 	turn    turn
+
+	running context.Context // ends, with the reason that callers are told, when the board is taken away
+	stop    context.CancelCauseFunc
+	done    chan struct{}          // closed when the board has ended
+	next    atomic.Pointer[served] // what takes its place as soon as it is open
 }
 
-func newServed(c config.Board, b *backend, logger *slog.Logger) *served {
-	return &served{
-		config: c, backend: b, logger: logger.With("tenant", c.Tenant, "board", c.Name),
-		tried: make(chan struct{}),
+func (h *Host) newServed(c config.Board) *served {
+	b := h.backend(c.Backend)
+	s := &served{
+		config: c, backend: b, logger: h.logger.With("tenant", c.Tenant, "board", c.Name),
+		tried: make(chan struct{}), done: make(chan struct{}),
+	}
+	s.limits.Store(&c.Limits)
+	s.running, s.stop = context.WithCancelCause(h.running)
+	return s
+}
+
+// latest is the board itself, or what is to take its place.
+func (s *served) latest() *served {
+	for next := s.next.Load(); next != nil; next = s.next.Load() {
+		s = next
+	}
+	return s
+}
+
+// opened waits until the board can serve, for a while.
+func (s *served) opened(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, openingTime)
+	defer cancel()
+	select {
+	case <-s.tried:
+	case <-ctx.Done():
+		return
+	}
+	if b := s.board.Load(); b != nil {
+		_ = b.Ready(ctx) // or not: then its callers are told
 	}
 }
+
+// retireAfter is how long calls on a board with old settings may go on.
+const retireAfter = board.MaxWait + 5*time.Second
+
+// retire ends the board once nobody can be left who minds.
+func (s *served) retire(ctx context.Context) {
+	_ = sleep.For(ctx, retireAfter)
+	s.stop(&Ended{job.Errorf(job.Unavailable, "the settings of the board %s were changed: ask again", s.config.Name)})
+}
+
+// Ended is the cause of a call's end that is not the caller's doing: the token
+// or the board is gone.
+type Ended struct{ Err error }
+
+// Error returns the reason.
+func (e *Ended) Error() string { return e.Err.Error() }
+
+// Unwrap returns the reason.
+func (e *Ended) Unwrap() error { return e.Err }
+
+var errStopped = &Ended{job.Errorf(job.Unavailable, "the server is shutting down: ask again")}
 
 // run opens the board when it is its turn, and keeps it open.
 func (s *served) run(ctx context.Context, h *Host) {
@@ -48,16 +101,21 @@ func (s *served) run(ctx context.Context, h *Host) {
 		return
 	}
 	r := s.backend.running.Load()
-	name := s.config.Tenant + "/" + s.config.Name
-	if err := settingsError(&h.config.Config, "board", name, r.info.Board.Check(s.config.Settings)); err != nil {
+	if err := settingsError(h.Settings(), "board", s.key(), r.info.Board.Check(s.config.Settings)); err != nil {
 		s.fail(err)
 		return
 	}
+	defer s.leave(h)
 	for pause := firstPause; ctx.Err() == nil; pause = min(2*pause, maxPause) {
 		if h.line.enter(ctx, &s.turn) != nil {
 			return
 		}
-		err := s.serve(ctx, h, r)
+		err := s.occupy(ctx, h)
+		if err != nil {
+			h.line.leave()
+		} else {
+			err = s.serve(ctx, h, r)
+		}
 		if ctx.Err() != nil {
 			return
 		}
@@ -88,10 +146,13 @@ func (s *served) serve(ctx context.Context, h *Host, r *running) error {
 	return b.Run(ctx)
 }
 
+// key is the board's name as its driver gets it.
+func (s *served) key() string { return s.config.Tenant + "/" + s.config.Name }
+
 func (s *served) spec() board.Spec {
 	c := s.config
 	return board.Spec{
-		Name: c.Name, Key: c.Tenant + "/" + c.Name, Settings: c.Settings,
+		Name: c.Name, Key: s.key(), Settings: c.Settings,
 		FenceByOwner: c.FenceByOwner, Observe: c.Observe,
 		Lease: c.Lease, MaxLease: c.MaxLease, AllowNoExpiry: c.AllowNoExpiry, Window: c.IdempotencyWindow,
 		Retry:  board.Retry{MaxAttempts: c.Retry.MaxAttempts, Backoff: c.Retry.Backoff, MaxBackoff: c.Retry.MaxBackoff},
@@ -150,12 +211,13 @@ func (s *served) trouble() string {
 // Served is a board as its users see it.
 type Served struct {
 	Config config.Board
+	Limits config.Limits // the present ones
 	Driver string
 	Status board.Status
 }
 
 func (s *served) describe() Served {
-	d := Served{Config: s.config, Driver: s.backend.config.Driver}
+	d := Served{Config: s.config, Limits: *s.limits.Load(), Driver: s.backend.config.Driver}
 	if b := s.board.Load(); b != nil {
 		d.Status = b.Status()
 	}

@@ -2,8 +2,9 @@ package host
 
 import (
 	"context"
-	"maps"
+	"errors"
 	"slices"
+	"time"
 
 	"github.com/boardd/boardd/host/board"
 	"github.com/boardd/boardd/host/tenant"
@@ -16,21 +17,87 @@ import (
 type Session struct {
 	host      *Host
 	principal *tenant.Principal
-	boards    map[string]*served // of the tenant
+
+	cancel  context.CancelCauseFunc // of the call that Begin began, or nil
+	release []func() bool
 }
 
-// Login returns the session of whoever has the secret, or Unauthenticated.
+// Login returns the session of whoever has the secret, or Unauthenticated. It is
+// Unavailable for a token that only the catalog could tell, when that has not
+// answered for too long.
 func (h *Host) Login(_ context.Context, secret string) (*Session, error) {
-	principal, err := h.tokens.Authenticate(secret)
+	principal, err := h.access.Authenticate(secret)
 	if err != nil {
+		if secret != "" && h.catalog.unread() {
+			return nil, h.catalog.current()
+		}
 		return nil, err
 	}
-	return &Session{host: h, principal: principal, boards: h.boards[principal.Tenant]}, nil
+	s := &Session{host: h, principal: principal}
+	if err := s.Holds(); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Begin returns the context of a call: it ends, with an Ended as its cause, when
+// the token or a board that the call asked for is taken away. release must be
+// called when the call has ended. A session is for one call then.
+func (s *Session) Begin(ctx context.Context) (_ context.Context, release func()) {
+	ctx, s.cancel = context.WithCancelCause(ctx)
+	s.until(s.principal.Life())
+	if at := s.principal.Expires; !at.IsZero() {
+		timer := time.AfterFunc(time.Until(at), func() { s.cancel(&Ended{s.principal.Expired()}) })
+		s.release = append(s.release, timer.Stop)
+	}
+	return ctx, func() {
+		for _, stop := range s.release {
+			stop()
+		}
+		s.cancel(nil)
+	}
+}
+
+// until lets the call end with life.
+func (s *Session) until(life context.Context) {
+	if s.cancel == nil {
+		return
+	}
+	s.release = append(s.release, context.AfterFunc(life, func() {
+		cause := context.Cause(life)
+		if _, ok := errors.AsType[*Ended](cause); !ok {
+			cause = &Ended{cause}
+		}
+		s.cancel(cause)
+	}))
+}
+
+// Holds returns nil as long as the token lets somebody in. A session that outlives
+// one call may have to ask; every method asks by itself.
+func (s *Session) Holds() error {
+	p := s.principal
+	switch life := p.Life(); {
+	case life.Err() != nil:
+		return context.Cause(life)
+	case !p.Expires.IsZero() && !time.Now().Before(p.Expires):
+		return p.Expired()
+	case p.TokenID != "":
+		return s.host.catalog.current()
+	}
+	return nil
+}
+
+// check asks whether the token still holds, and whether it may make a call.
+func (s *Session) check(call, board string) error {
+	if err := s.Holds(); err != nil {
+		return err
+	}
+	return s.principal.Check(call, board)
 }
 
 // Check returns nil if the session may make a call that has no board, and
 // PermissionDenied otherwise.
-func (s *Session) Check(call string) error { return s.principal.Check(call, "") }
+func (s *Session) Check(call string) error { return s.check(call, "") }
 
 // Board returns a board for a call, which is the name of a BoardService method
 // such as "PostJobs". The board may still be opening: its methods wait. What
@@ -42,6 +109,7 @@ func (s *Session) Board(ctx context.Context, name, call string) (*board.Board, e
 	if err != nil {
 		return nil, err
 	}
+	s.until(found.running)
 	return found.wait(ctx, s.host.line)
 }
 
@@ -56,14 +124,14 @@ func (s *Session) Describe(name, call string) (Served, error) {
 }
 
 func (s *Session) find(name, call string) (*served, error) {
-	if err := s.principal.Check(call, name); err != nil {
+	if err := s.check(call, name); err != nil {
 		return nil, err
 	}
 	if name == "" {
 		return nil, job.Errorf(job.Invalid, "board: the name of a board is missing")
 	}
-	found, ok := s.boards[name]
-	if !ok {
+	found := s.host.shelf.board(s.principal.Tenant, name)
+	if found == nil {
 		hint := ""
 		if len(name) <= 64 {
 			hint = nearest.Hint(name, s.names())
@@ -73,18 +141,22 @@ func (s *Session) find(name, call string) (*served, error) {
 	return found, nil
 }
 
+// noBoard is the error of a board that there is no more.
+func noBoard(name string) error { return job.Errorf(job.NotFound, "there is no board %q", name) }
+
 // names returns the boards that the session may see, sorted.
 func (s *Session) names() []string {
-	names := slices.Sorted(maps.Keys(s.boards))
+	names := s.host.shelf.names(s.principal.Tenant)
 	return slices.DeleteFunc(names, func(n string) bool { return !s.principal.Sees(n) })
 }
 
 // Boards returns the boards that the session may see, by name.
 func (s *Session) Boards() []Served {
-	names := s.names()
-	all := make([]Served, len(names))
-	for i, name := range names {
-		all[i] = s.boards[name].describe()
+	var all []Served
+	for _, name := range s.names() {
+		if b := s.host.shelf.board(s.principal.Tenant, name); b != nil {
+			all = append(all, b.describe())
+		}
 	}
 	return all
 }

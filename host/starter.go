@@ -38,7 +38,7 @@ func (h *Host) starter(b *backend) (func(context.Context) (*running, error), err
 
 // programs returns what lies in the plugin folder.
 func (h *Host) programs() []supervisor.Found {
-	folder := h.config.Config.PluginDir
+	folder := h.Settings().PluginDir
 	if folder == "" {
 		return nil
 	}
@@ -69,7 +69,7 @@ func (h *Host) supervised(ctx context.Context, b *backend, command plugin.Comman
 	if err := b.check(h, info); err != nil {
 		return nil, err
 	}
-	folder, err := b.folder(h.config.Config.DataDir)
+	folder, err := b.folder(h.Settings().DataDir)
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +96,7 @@ func (h *Host) inProcess(ctx context.Context, b *backend, program driver.Program
 	if err := b.check(h, program.Info); err != nil {
 		return nil, err
 	}
-	folder, err := b.folder(h.config.Config.DataDir)
+	folder, err := b.folder(h.Settings().DataDir)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ func (h *Host) inProcess(ctx context.Context, b *backend, program driver.Program
 }
 
 func (h *Host) noDriver(b *backend) error {
-	c := &h.config.Config
+	c := h.Settings()
 	names := slices.Concat(slices.Collect(maps.Keys(h.config.Drivers)), slices.Collect(maps.Keys(h.config.Builtin)))
 	for _, found := range h.programs() {
 		if found.Skipped == "" {

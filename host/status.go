@@ -26,7 +26,7 @@ type readiness struct {
 	err   error
 }
 
-func (r *readiness) ask(ctx context.Context, backends map[string]*backend) error {
+func (r *readiness) ask(ctx context.Context, backends []*backend) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.asked.IsZero() && time.Since(r.asked) < readyFor {
@@ -89,10 +89,11 @@ type BackendStatus struct {
 	Apply    *Latency // of batches of changes
 }
 
-// Backends returns the backends that a board needs, by name.
+// Backends returns the backends that a board or the catalog needs, by name.
 func (h *Host) Backends() []BackendStatus {
-	all := make([]BackendStatus, 0, len(h.backends))
-	for _, b := range h.backends {
+	backends := h.shelf.allBackends()
+	all := make([]BackendStatus, 0, len(backends))
+	for _, b := range backends {
 		status := BackendStatus{Name: b.config.Name, Driver: b.config.Driver, Apply: b.latency}
 		if r := b.running.Load(); r != nil {
 			status.Running = true
@@ -106,6 +107,9 @@ func (h *Host) Backends() []BackendStatus {
 	return all
 }
 
+// Serves returns how many boards there are.
+func (h *Host) Serves() int { return len(h.shelf.allBoards()) }
+
 // Gauge is a board with its contents, for whoever runs the server.
 type Gauge struct {
 	Tenant, Board string
@@ -117,12 +121,7 @@ type Gauge struct {
 
 // Gauges counts at most so many boards, by tenant and name, until ctx ends.
 func (h *Host) Gauges(ctx context.Context, most int) []Gauge {
-	var all []*served
-	for _, boards := range h.boards {
-		for _, s := range boards {
-			all = append(all, s)
-		}
-	}
+	all := h.shelf.allBoards()
 	slices.SortFunc(all, func(a, b *served) int {
 		return cmp.Or(cmp.Compare(a.config.Tenant, b.config.Tenant), cmp.Compare(a.config.Name, b.config.Name))
 	})

@@ -14,7 +14,7 @@ protoc -I sdk \
   --go_out=sdk --go_opt=paths=source_relative \
   --connect-go_out=sdk --connect-go_opt=paths=source_relative \
   --go-vtproto_out=sdk --go-vtproto_opt=paths=source_relative,features=marshal+unmarshal+size \
-  boardd/v1/boardd.proto
+  boardd/v1/boardd.proto boardd/v1/admin.proto
 
 if [ -f sdk/plugin/driver.proto ]; then
   protoc -I sdk/plugin \

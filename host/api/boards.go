@@ -104,6 +104,8 @@ func (s *service) WhoAmI(ctx context.Context, _ *connect.Request[boarddv1.WhoAmI
 	}
 	who := session.WhoAmI()
 	response := &boarddv1.WhoAmIResponse{Tenant: who.Tenant, TokenName: who.TokenName, Boards: who.Boards}
+	limits, use := session.Limits(ctx)
+	response.Limits, response.Use = toLimits(limits), use
 	for _, role := range who.Roles {
 		response.Roles = append(response.Roles, string(role))
 	}

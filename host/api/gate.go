@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -21,6 +22,7 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/boardd/boardd/host"
+	"github.com/boardd/boardd/host/audit"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -170,16 +172,32 @@ func (g *gate) authenticate(next http.Handler) http.Handler {
 		}
 		session, err := g.host.Login(r.Context(), bearer(r.Header))
 		if err != nil {
-			w.Header().Set("WWW-Authenticate", `Bearer realm="boardd"`)
-			g.refuse(w, r, http.StatusUnauthorized, err)
+			g.refuseLogin(w, r, err)
 			return
 		}
 		if r.ContentLength > MaxRequest+16 && r.Header.Get("Content-Encoding") == "" {
 			g.refuse(w, r, http.StatusBadRequest, job.Errorf(job.Invalid, "%s", tooLarge))
 			return
 		}
-		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), sessionKey{}, session)))
+		ctx, release := session.Begin(context.WithValue(r.Context(), sessionKey{}, session))
+		defer release()
+		next.ServeHTTP(w, r.WithContext(ctx))
 	})
+}
+
+// refuseLogin answers somebody who could not be let in.
+func (g *gate) refuseLogin(w http.ResponseWriter, r *http.Request, err error) {
+	status := http.StatusServiceUnavailable // who it is cannot be told now
+	if job.KindOf(err) == job.Unauthenticated {
+		status = http.StatusUnauthorized
+		w.Header().Set("WWW-Authenticate", `Bearer realm="boardd"`)
+	}
+	if failed := g.host.Refused(audit.Record{
+		Call: path.Base(r.URL.Path), Result: callError(r.Context(), err).Code().String(), Remote: r.RemoteAddr, Request: w.Header().Get("X-Request-Id"),
+	}); failed != nil {
+		g.logger.Error("a refusal could not be put into the audit log", "error", failed)
+	}
+	g.refuse(w, r, status, err)
 }
 
 // bearer returns the secret of a request, or "".

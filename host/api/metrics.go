@@ -74,7 +74,7 @@ func newDesc(name, help string, labels ...string) *prometheus.Desc {
 }
 
 var (
-	descBoards   = newDesc("boardd_boards", "Boards of the configuration.")
+	descBoards   = newDesc("boardd_boards", "Boards that are served.")
 	descReady    = newDesc("boardd_board_ready", "1 if the board can serve.", "tenant", "board")
 	descJobs     = newDesc("boardd_jobs", "Jobs on the board.", "tenant", "board", "state")
 	descOldest   = newDesc("boardd_oldest_ready_seconds", "How long the oldest job that could be claimed has waited.", "tenant", "board")
@@ -104,7 +104,7 @@ func (b *boards) Collect(to chan<- prometheus.Metric) {
 		to <- prometheus.MustNewConstMetric(descRestarts, prometheus.CounterValue, float64(s.Restarts), s.Name, s.Driver)
 		to <- prometheus.MustNewConstMetric(descRunning, prometheus.GaugeValue, truth(s.Running), s.Name, s.Driver)
 	}
-	to <- prometheus.MustNewConstMetric(descBoards, prometheus.GaugeValue, float64(len(b.host.Settings().Boards)))
+	to <- prometheus.MustNewConstMetric(descBoards, prometheus.GaugeValue, float64(b.host.Serves()))
 	for _, g := range b.host.Gauges(ctx, maxBoardsShown) {
 		collectBoard(to, g)
 	}

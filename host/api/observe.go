@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -24,6 +23,8 @@ type observer struct {
 	logger  *slog.Logger
 	metrics *metrics
 	streams atomic.Int64 // open now
+	host    *host.Host
+	changes map[string]bool // the calls that change something
 }
 
 // callWithin is how long a call may take that brings no deadline of its own. It
@@ -52,6 +53,9 @@ func (o *observer) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 		board := ""
 		defer func() {
 			err = o.finish(ctx, r.Spec(), board, begun, err, recover())
+			if failed := o.audit(ctx, r, answer, err); failed != nil && err == nil {
+				answer, err = nil, callError(ctx, failed)
+			}
 		}()
 		message, ok := r.Any().(proto.Message)
 		if !ok {
@@ -76,6 +80,7 @@ func (o *observer) WrapStreamingHandler(next connect.StreamingHandlerFunc) conne
 		defer func() {
 			o.streams.Add(-1)
 			err = o.finish(ctx, conn.Spec(), c.board, begun, err, recover())
+			_ = o.auditStream(ctx, conn.Spec(), c.board, err) // a refusal is an error already
 		}()
 		if open > maxStreamsOpen {
 			return job.Errorf(job.QuotaExceeded, "%d streams are open, which is the most that this server keeps: poll with ListEvents", maxStreamsOpen)
@@ -121,8 +126,11 @@ func (o *observer) finish(ctx context.Context, spec connect.Spec, board string, 
 		err = &job.Error{Kind: job.Internal, Message: "a panic"}
 		stack = string(debug.Stack())
 	}
+	if ended, ok := errors.AsType[*host.Ended](context.Cause(ctx)); ok && err != nil && panicked == nil {
+		err = ended
+	}
 	took := time.Since(begun)
-	call := spec.Procedure[strings.LastIndexByte(spec.Procedure, '/')+1:]
+	call := callOf(spec)
 	code := "ok"
 	answer := err
 	if err != nil {

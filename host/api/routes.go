@@ -24,7 +24,7 @@ import (
 
 // routes says what is served where.
 func (s *Server) routes(h *host.Host, pages Pages) {
-	o := &observer{logger: s.logger, metrics: s.registry}
+	o := &observer{logger: s.logger, metrics: s.registry, host: h, changes: changes()}
 	s.registry.watch(&o.streams)
 	options := connect.WithHandlerOptions(
 		codecs(), compression(),
@@ -34,16 +34,19 @@ func (s *Server) routes(h *host.Host, pages Pages) {
 	)
 	s.mux = http.NewServeMux()
 	path, handler := boarddv1connect.NewBoardServiceHandler(&service{host: h, stopping: s.stopping}, options)
-	s.mux.Handle(path, s.gate.calls(path, s.gate.authenticate(handler)))
+	s.mux.Handle(path, s.gate.calls(path, boardMethods(), s.gate.authenticate(handler)))
+	path, handler = boarddv1connect.NewAdminServiceHandler(&adminService{host: h}, options)
+	s.mux.Handle(path, s.gate.calls(path, adminMethods(), s.gate.authenticate(handler)))
 
-	services := grpcreflect.NewStaticReflector(boarddv1connect.BoardServiceName)
+	services := grpcreflect.NewStaticReflector(boarddv1connect.BoardServiceName, boarddv1connect.AdminServiceName)
 	s.mux.Handle(grpcreflect.NewHandlerV1(services, compression(), connect.WithReadMaxBytes(1<<20)))
 	s.mux.Handle(grpcreflect.NewHandlerV1Alpha(services, compression(), connect.WithReadMaxBytes(1<<20)))
 	s.mux.Handle(grpchealth.NewHandler(&checker{host: h}, codecs(), compression(), connect.WithReadMaxBytes(1<<20)))
 
 	s.page("/healthz", s.healthz)
 	s.page("/readyz", s.readyz)
-	s.page("/boardd.proto", schema)
+	s.page("/boardd.proto", schema(boarddv1.Schema))
+	s.page("/admin.proto", schema(boarddv1.AdminSchema))
 	s.page("/metrics", s.metricsPage)
 	if pages == nil {
 		s.page("/{$}", s.front)
@@ -71,10 +74,17 @@ func (s *Server) page(path string, serve http.HandlerFunc) {
 	})
 }
 
+func boardMethods() protoreflect.MethodDescriptors {
+	return boarddv1.File_boardd_v1_boardd_proto.Services().ByName("BoardService").Methods()
+}
+
+func adminMethods() protoreflect.MethodDescriptors {
+	return boarddv1.File_boardd_v1_admin_proto.Services().ByName("AdminService").Methods()
+}
+
 // calls refuses in clear words what Connect would refuse in few: names of calls
 // that do not exist, and methods and content types that they do not take.
-func (g *gate) calls(prefix string, next http.Handler) http.Handler {
-	methods := boarddv1.File_boardd_v1_boardd_proto.Services().ByName("BoardService").Methods()
+func (g *gate) calls(prefix string, methods protoreflect.MethodDescriptors, next http.Handler) http.Handler {
 	reads := map[string]bool{} // by name, whether GET will do
 	for i := range methods.Len() {
 		m := methods.Get(i)
@@ -153,7 +163,9 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 	plain(w, http.StatusOK, "ready\n")
 }
 
-func schema(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, boarddv1.Schema) }
+func schema(text string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, text) }
+}
 
 func plain(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
@@ -165,8 +177,7 @@ func plain(w http.ResponseWriter, status int, text string) {
 func (s *Server) metricsPage(w http.ResponseWriter, r *http.Request) {
 	session, err := s.gate.host.Login(r.Context(), bearer(r.Header))
 	if err != nil {
-		w.Header().Set("WWW-Authenticate", `Bearer realm="boardd"`)
-		s.gate.refuse(w, r, http.StatusUnauthorized, err)
+		s.gate.refuseLogin(w, r, err)
 		return
 	}
 	if err := session.Check(tenant.MetricsCall); err != nil {
@@ -213,7 +224,7 @@ type checker struct {
 
 // Check says whether the server, or a service of it, can serve.
 func (c *checker) Check(ctx context.Context, r *grpchealth.CheckRequest) (*grpchealth.CheckResponse, error) {
-	if !slices.Contains([]string{"", boarddv1connect.BoardServiceName}, r.Service) {
+	if !slices.Contains([]string{"", boarddv1connect.BoardServiceName, boarddv1connect.AdminServiceName}, r.Service) {
 		return nil, connect.NewError(connect.CodeNotFound, job.Errorf(job.NotFound, "there is no service %q", clip(r.Service)))
 	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)

@@ -51,6 +51,7 @@ func (l *loader) check() {
 	}
 	l.checkTokens()
 	l.checkBackends()
+	l.checkCatalog()
 	l.checkBoards()
 	for i, name := range l.config.Hostnames {
 		if name == "" || strings.ContainsAny(name, ":/ ") {
@@ -149,6 +150,21 @@ func (l *loader) checkBackends() {
 		for _, name := range g.tenants {
 			l.checkTenant(g.section, "tenants", name)
 		}
+	}
+}
+
+// checkCatalog demands that the catalog's backend is there.
+func (l *loader) checkCatalog() {
+	c := l.config
+	if l.kept == nil || c.Catalog == "" {
+		return
+	}
+	names := make([]string, len(c.Backends))
+	for i, b := range c.Backends {
+		names[i] = b.Name
+	}
+	if !slices.Contains(names, c.Catalog) {
+		l.kept.wrong("backend", "there is no backend %q%s", clip(c.Catalog), nearest.Hint(c.Catalog, names))
 	}
 }
 

@@ -30,6 +30,8 @@ type Config struct {
 	Tenants  []string       // every tenant, tenant.Default always among them
 	Backends []Backend
 	Boards   []Board
+	Limits   map[string]Limits // of tenants, by name
+	Catalog  string            // the backend that keeps what is made through the API; empty: the embedded store in DataDir
 
 	places places
 }
@@ -51,26 +53,27 @@ type Backend struct {
 
 // Board is one board on a backend. Its durations are never zero.
 type Board struct {
-	Name     string
-	Tenant   string
-	Backend  string
-	Settings []byte // a JSON object for the driver, not yet checked against its schema
+	Name     string `json:"name"`
+	Tenant   string `json:"tenant"`
+	Backend  string `json:"backend"`
+	Settings []byte `json:"settings"` // a JSON object for the driver, not yet checked against its schema
 
-	Observe           bool // write nothing to the store
-	FenceByOwner      bool // a claim may be named by its owner alone
-	Lease             time.Duration
-	MaxLease          time.Duration
-	AllowNoExpiry     bool
-	IdempotencyWindow time.Duration
-	Retry             Retry
+	Observe           bool          `json:"observe"`        // write nothing to the store
+	FenceByOwner      bool          `json:"fence_by_owner"` // a claim may be named by its owner alone
+	Lease             time.Duration `json:"lease"`
+	MaxLease          time.Duration `json:"max_lease"`
+	AllowNoExpiry     bool          `json:"allow_no_expiry"`
+	IdempotencyWindow time.Duration `json:"idempotency_window"`
+	Retry             Retry         `json:"retry"`
+	Limits            Limits        `json:"limits"`
 }
 
 // Retry says what becomes of a job whose claim was lost or given back. The zero
 // Retry is: claimable again at once, any number of times.
 type Retry struct {
-	MaxAttempts int32
-	Backoff     time.Duration
-	MaxBackoff  time.Duration // 0: the board's default
+	MaxAttempts int32         `json:"max_attempts"`
+	Backoff     time.Duration `json:"backoff"`
+	MaxBackoff  time.Duration `json:"max_backoff"` // 0: the board's default
 }
 
 // Names of what Dev makes.
@@ -88,8 +91,9 @@ func Dev(dataDir string) *Config {
 	c.Tokens = []tenant.Token{{
 		Name: DevToken, Tenant: tenant.Default, Roles: tenant.Roles(), Digest: tenant.DigestOf(DevToken),
 	}}
+	c.Catalog = DevBackend
 	c.Backends = []Backend{{Name: DevBackend, Driver: "embedded", Settings: []byte("{}")}}
-	board := newBoard(DevBoard)
+	board := NewBoard(DevBoard)
 	board.Backend = DevBackend
 	c.Boards = []Board{board}
 	return c

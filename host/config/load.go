@@ -58,6 +58,7 @@ type loader struct {
 	tokens   []tokenPlace     // of config.Tokens, those from files
 	grants   []grantPlace     // of config.Backends, the tenants they name
 	boards   []*section       // of config.Boards, those from files
+	kept     *section         // the catalog block
 }
 
 func (l *loader) problem(at Place, text string) {

@@ -40,8 +40,7 @@ func (l *loader) root(s *section) {
 		l.tls(inner)
 	}
 	if inner := s.single("catalog"); inner != nil && l.firstAt("catalog", inner.at) {
-		inner.refuse("backend", "keep tenants, tokens and boards that are made through the API")
-		inner.close("catalog", "")
+		l.catalog(inner)
 	}
 	for _, inner := range s.named("token") {
 		l.token(inner, tenant.Default)
@@ -70,6 +69,17 @@ func (l *loader) firstAt(name string, at Place) bool {
 	}
 	l.once[name] = at
 	return true
+}
+
+func (l *loader) catalog(s *section) {
+	if name, ok := s.text("backend"); ok {
+		l.config.Catalog = name
+		if name == "" {
+			s.wrong("backend", "want the name of a backend block; leave it out for the embedded store in data_dir")
+		}
+	}
+	l.kept = s
+	s.close("catalog", "")
 }
 
 func (l *loader) tls(s *section) {
@@ -199,12 +209,18 @@ func (l *loader) tenant(s *section) {
 	for _, inner := range s.named("token") {
 		l.token(inner, s.label)
 	}
-	s.refuse("limits", "limit what a tenant uses")
+	if inner := s.single("limits"); inner != nil {
+		if l.config.Limits == nil {
+			l.config.Limits = map[string]Limits{}
+		}
+		l.config.Limits[s.label] = inner.limits(false)
+		inner.close("tenant", s.label, "limits")
+	}
 	s.close("tenant", s.label)
 }
 
-// newBoard returns a board with every default.
-func newBoard(name string) Board {
+// NewBoard returns a board with every default.
+func NewBoard(name string) Board {
 	return Board{
 		Name: name, Tenant: tenant.Default, Settings: []byte("{}"),
 		Lease: job.DefaultLease, MaxLease: job.MaxLease, IdempotencyWindow: driver.DefaultWindow,
@@ -212,7 +228,7 @@ func newBoard(name string) Board {
 }
 
 func (l *loader) board(s *section) {
-	b := newBoard(s.label)
+	b := NewBoard(s.label)
 	if name, ok := s.text("tenant"); ok {
 		b.Tenant = name
 	}
@@ -240,6 +256,10 @@ func (l *loader) board(s *section) {
 	if inner := s.single("retry"); inner != nil {
 		b.Retry = inner.retry()
 		inner.close("board", b.Tenant+"/"+b.Name, "retry")
+	}
+	if inner := s.single("limits"); inner != nil {
+		b.Limits = inner.limits(true)
+		inner.close("board", b.Tenant+"/"+b.Name, "limits")
 	}
 	s.refuse("history", "keep finished jobs")
 	s.refuse("eligibility", "run policies")

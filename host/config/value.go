@@ -7,7 +7,6 @@ import (
 	"math"
 	"math/big"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -17,30 +16,15 @@ import (
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/function"
 
+	"github.com/boardd/boardd/host/tenant"
 	"github.com/boardd/boardd/sdk/nearest"
 )
 
-var namePattern = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,62}$`)
-
 // checkName checks the name of a tenant, token, board or backend.
-func checkName(name string) error {
-	if namePattern.MatchString(name) {
-		return nil
-	}
-	return fmt.Errorf("%q is not a name; want 1 to 63 of a-z, 0-9, '.', '_' and '-', beginning with a letter or digit", clip(name))
-}
+func checkName(name string) error { return tenant.CheckName(name) }
 
 // clip shortens what a user wrote for a message.
-func clip(s string) string {
-	if len(s) <= 80 {
-		return s
-	}
-	cut := 80
-	for !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return s[:cut] + "…"
-}
+func clip(s string) string { return tenant.Clip(s) }
 
 // kindOf names a value's type in the user's words.
 func kindOf(v cty.Value) string {

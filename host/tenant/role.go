@@ -47,6 +47,17 @@ var readers = []Role{Viewer, Poster, Worker, PolicyAuthor, TenantAdmin, Operator
 // MetricsCall stands for GET /metrics in the table of calls.
 const MetricsCall = "GET /metrics"
 
+// The roles that write policies, run a tenant, and run the server.
+var (
+	authors   = []Role{PolicyAuthor, TenantAdmin, Operator}
+	admins    = []Role{TenantAdmin, Operator}
+	operators = []Role{Operator}
+)
+
+// harmless are the calls of AdminService that concern a whole tenant and that a
+// token bound to some boards may make all the same.
+var harmless = map[string]bool{"ListTenants": true, "ListBackends": true, "ListPolicies": true, "ListTenantBoards": true}
+
 // calls is the one table of who may call what. A call that has no line here is
 // refused to everybody.
 var calls = map[string][]Role{
@@ -77,4 +88,31 @@ var calls = map[string][]Role{
 	"ResumeBoard": {TenantAdmin, Operator},
 
 	MetricsCall: {Metrics, Operator},
+
+	// AdminService. All of them but the operators' are about the caller's own
+	// tenant, and about any tenant for an operator: see Principal.CheckAdmin.
+	"CreateTenant": operators,
+	"UpdateTenant": operators,
+	"DeleteTenant": operators,
+	"ListTenants":  admins,
+	"ReloadConfig": operators,
+
+	"CreateToken": admins,
+	"ListTokens":  admins,
+	"RevokeToken": admins,
+
+	"CreateBoard":      admins,
+	"UpdateBoard":      admins,
+	"DeleteBoard":      admins,
+	"ListTenantBoards": admins,
+	"ListBackends":     admins,
+	"GetAudit":         admins,
+
+	"PutPolicy":      authors,
+	"ListPolicies":   authors,
+	"DeletePolicy":   authors,
+	"SimulatePolicy": authors,
+	"ShadowPolicy":   authors,
+	"PromotePolicy":  authors,
+	"RollbackPolicy": authors,
 }

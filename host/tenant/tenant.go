@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/boardd/boardd/sdk/job"
 )
@@ -59,6 +60,15 @@ type Token struct {
 	Roles  []Role
 	Boards []string // the only boards that it may touch; empty: all of its tenant
 	Digest Digest
+
+	ID      string    // of this very token, where it was made through the API; another one of its name has another
+	Expires time.Time // zero: never
+}
+
+// same reports whether two tokens allow the same.
+func (t *Token) same(o *Token) bool {
+	return t.Tenant == o.Tenant && t.Name == o.Name && t.ID == o.ID && t.Digest == o.Digest &&
+		t.Expires.Equal(o.Expires) && slices.Equal(t.Roles, o.Roles) && slices.Equal(t.Boards, o.Boards)
 }
 
 // Registry knows every token. It never changes, so that any number of calls may
@@ -69,8 +79,8 @@ type Registry struct {
 }
 
 type entry struct {
-	digest    Digest
-	principal Principal
+	token     Token
+	principal *Principal
 }
 
 // NewRegistry makes a Registry of tokens. Two tokens of one name in one tenant
@@ -97,12 +107,11 @@ func NewRegistry(tokens []Token) (*Registry, error) {
 			return nil, job.Errorf(job.Invalid, "tenant %q has two tokens named %q", t.Tenant, t.Name)
 		case other != nil:
 			return nil, job.Errorf(job.Invalid, "token %q of tenant %q has the same secret as token %q of tenant %q; every token needs one of its own",
-				t.Name, t.Tenant, other.principal.TokenName, other.principal.Tenant)
+				t.Name, t.Tenant, other.token.Name, other.token.Tenant)
 		}
 		names[name] = true
-		r.byDigest[t.Digest] = &entry{digest: t.Digest, principal: Principal{
-			Tenant: t.Tenant, TokenName: t.Name, Roles: slices.Clone(t.Roles), Boards: slices.Clone(t.Boards),
-		}}
+		t.Roles, t.Boards = slices.Clone(t.Roles), slices.Clone(t.Boards)
+		r.byDigest[t.Digest] = &entry{token: t, principal: newPrincipal(&t)}
 	}
 	return r, nil
 }
@@ -124,58 +133,20 @@ func (r *Registry) Authenticate(secret string) (*Principal, error) {
 	if !ok {
 		found = &r.nobody
 	}
-	same := subtle.ConstantTimeCompare(digest[:], found.digest[:]) == 1
+	same := subtle.ConstantTimeCompare(digest[:], found.token.Digest[:]) == 1
 	if !ok || !same {
 		return nil, unknownToken()
 	}
-	return &found.principal, nil
+	if !found.token.Expires.IsZero() && !time.Now().Before(found.token.Expires) {
+		return nil, expired(found.principal)
+	}
+	return found.principal, nil
+}
+
+func expired(p *Principal) error {
+	return job.Errorf(job.Unauthenticated, "the token %q expired at %s", p.TokenName, p.Expires.UTC().Format(time.RFC3339))
 }
 
 func unknownToken() error {
 	return job.Errorf(job.Unauthenticated, "the token is not known to this server")
-}
-
-// Principal is who makes a call. It is shared between calls and not changed.
-type Principal struct {
-	Tenant    string
-	TokenName string
-	Roles     []Role
-	Boards    []string // the only boards that it may touch; empty: all of its tenant
-}
-
-// Has reports whether one of the principal's roles is the given one. What a
-// role allows is May's to say.
-func (p *Principal) Has(role Role) bool { return slices.Contains(p.Roles, role) }
-
-// Sees reports whether the principal is bound to no boards, or to this one.
-func (p *Principal) Sees(board string) bool {
-	return len(p.Boards) == 0 || slices.Contains(p.Boards, board)
-}
-
-// May reports whether the principal may make a call of BoardService, named
-// without its service, on a board of its tenant. The board is empty for a call
-// that has none; the caller then leaves out of the answer what Sees denies.
-func (p *Principal) May(call, board string) bool { return p.Check(call, board) == nil }
-
-// Check is May with the reason: PermissionDenied, naming the roles that would
-// do. It does not depend on whether the board exists.
-func (p *Principal) Check(call, board string) error {
-	allowed := calls[call]
-	if !slices.ContainsFunc(allowed, p.Has) {
-		return job.Errorf(job.PermissionDenied, "token %q has the roles [%s]; %s needs one of [%s]",
-			p.TokenName, join(p.Roles), call, join(allowed))
-	}
-	if board != "" && !p.Sees(board) {
-		return job.Errorf(job.PermissionDenied, "token %q is bound to the boards [%s], and %q is none of them",
-			p.TokenName, strings.Join(p.Boards, ", "), board)
-	}
-	return nil
-}
-
-func join(roles []Role) string {
-	words := make([]string, len(roles))
-	for i, role := range roles {
-		words[i] = string(role)
-	}
-	return strings.Join(words, ", ")
 }

@@ -8,3 +8,8 @@ import _ "embed"
 //
 //go:embed boardd.proto
 var Schema string
+
+// AdminSchema is the text of admin.proto, which imports boardd.proto.
+//
+//go:embed admin.proto
+var AdminSchema string

@@ -1,0 +1,204 @@
+package api
+
+import (
+	"context"
+	"time"
+
+	"connectrpc.com/connect"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/boardd/boardd/host"
+	"github.com/boardd/boardd/host/audit"
+	"github.com/boardd/boardd/host/config"
+	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
+	"github.com/boardd/boardd/sdk/boardd/v1/boarddv1connect"
+)
+
+// adminService answers the calls of AdminService, each of which is one method of
+// the caller's session.
+type adminService struct {
+	host *host.Host
+}
+
+var _ boarddv1connect.AdminServiceHandler = (*adminService)(nil)
+
+// toLimits is nil for no limits.
+func toLimits(l config.Limits) map[string]int64 {
+	var m map[string]int64
+	for _, limit := range l.Each() {
+		if *limit.Value != 0 {
+			if m == nil {
+				m = map[string]int64{}
+			}
+			m[limit.Name] = *limit.Value
+		}
+	}
+	return m
+}
+
+// fromVersion reads a version, of which 0 is any.
+func fromVersion(path string, v int64) (uint64, error) {
+	if v < 0 {
+		return 0, invalid(path, "want the version that an answer had, or 0 for any, got %d", v)
+	}
+	return uint64(v), nil
+}
+
+func toTenant(t host.Tenant) *boarddv1.Tenant {
+	return &boarddv1.Tenant{
+		Name: t.Name, Limits: toLimits(t.Limits), Declared: t.Declared, Version: toInt64(t.Version),
+		CreatedAt: toTime(t.Made), Deleted: !t.Deleted.IsZero(),
+	}
+}
+
+// CreateTenant makes a tenant.
+func (*adminService) CreateTenant(ctx context.Context, r *connect.Request[boarddv1.CreateTenantRequest]) (*connect.Response[boarddv1.CreateTenantResponse], error) {
+	session, err := sessionOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	limits, err := host.ParseLimits(r.Msg.GetLimits())
+	if err != nil {
+		return nil, session.Unless("CreateTenant", err)
+	}
+	t, err := session.CreateTenant(ctx, r.Msg.GetName(), limits)
+	if err != nil {
+		return nil, err
+	}
+	return answer(&boarddv1.CreateTenantResponse{Tenant: toTenant(t)})
+}
+
+// ListTenants gives the tenants that the caller may know of.
+func (*adminService) ListTenants(ctx context.Context, _ *connect.Request[boarddv1.ListTenantsRequest]) (*connect.Response[boarddv1.ListTenantsResponse], error) {
+	session, err := sessionOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list, err := session.Tenants()
+	if err != nil {
+		return nil, err
+	}
+	response := &boarddv1.ListTenantsResponse{}
+	for _, t := range list {
+		response.Tenants = append(response.Tenants, toTenant(t))
+	}
+	return answer(response)
+}
+
+// UpdateTenant gives a tenant other limits.
+func (*adminService) UpdateTenant(ctx context.Context, r *connect.Request[boarddv1.UpdateTenantRequest]) (*connect.Response[boarddv1.UpdateTenantResponse], error) {
+	session, err := sessionOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	limits, err := host.ParseLimits(r.Msg.GetLimits())
+	version, versionErr := fromVersion("version", r.Msg.GetVersion())
+	if err == nil {
+		err = versionErr
+	}
+	if err != nil {
+		return nil, session.Unless("UpdateTenant", err)
+	}
+	t, err := session.UpdateTenant(ctx, r.Msg.GetName(), limits, version)
+	if err != nil {
+		return nil, err
+	}
+	return answer(&boarddv1.UpdateTenantResponse{Tenant: toTenant(t)})
+}
+
+// DeleteTenant ends a tenant.
+func (*adminService) DeleteTenant(ctx context.Context, r *connect.Request[boarddv1.DeleteTenantRequest]) (*connect.Response[boarddv1.DeleteTenantResponse], error) {
+	session, err := sessionOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	version, err := fromVersion("version", r.Msg.GetVersion())
+	if err != nil {
+		return nil, session.Unless("DeleteTenant", err)
+	}
+	if err := session.DeleteTenant(ctx, r.Msg.GetName(), version, r.Msg.GetPurge()); err != nil {
+		return nil, err
+	}
+	return answer(&boarddv1.DeleteTenantResponse{})
+}
+
+// ListBackends gives the stores on which a tenant may have boards.
+func (*adminService) ListBackends(ctx context.Context, r *connect.Request[boarddv1.ListBackendsRequest]) (*connect.Response[boarddv1.ListBackendsResponse], error) {
+	session, err := sessionOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list, err := session.ListBackends(ctx, r.Msg.GetTenant())
+	if err != nil {
+		return nil, err
+	}
+	response := &boarddv1.ListBackendsResponse{}
+	for _, b := range list {
+		response.Backends = append(response.Backends, &boarddv1.Backend{
+			Name: b.Name, Driver: b.Driver, Tenants: b.Tenants, Ready: b.Ready, Problem: clean(b.Problem), Restarts: b.Restarts,
+		})
+	}
+	return answer(response)
+}
+
+// ReloadConfig reads the configuration anew.
+func (*adminService) ReloadConfig(ctx context.Context, _ *connect.Request[boarddv1.ReloadConfigRequest]) (*connect.Response[boarddv1.ReloadConfigResponse], error) {
+	session, err := sessionOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	changes, err := session.Reload(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return answer(&boarddv1.ReloadConfigResponse{Changes: changes})
+}
+
+// GetAudit gives records of the audit log.
+func (*adminService) GetAudit(ctx context.Context, r *connect.Request[boarddv1.GetAuditRequest]) (*connect.Response[boarddv1.GetAuditResponse], error) {
+	session, err := sessionOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	q := host.AuditQuery{Tenant: r.Msg.GetTenant(), All: r.Msg.GetAll(), Max: int(r.Msg.GetMax())}
+	if q.After, err = fromVersion("after", r.Msg.GetAfter()); err != nil {
+		return nil, session.Unless("GetAudit", err)
+	}
+	if q.Since, err = fromTime("since", r.Msg.GetSince(), r.Msg.Since != nil); err != nil {
+		return nil, session.Unless("GetAudit", err)
+	}
+	if q.Until, err = fromTime("until", r.Msg.GetUntil(), r.Msg.Until != nil); err != nil {
+		return nil, session.Unless("GetAudit", err)
+	}
+	page, err := session.Audit(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	response := &boarddv1.GetAuditResponse{Next: toInt64(page.Next)}
+	for i := range page.Records {
+		response.Records = append(response.Records, toAuditRecord(&page.Records[i]))
+	}
+	if head := page.Head; head != nil {
+		response.Head = &boarddv1.AuditHead{Host: head.Host, Sequence: toInt64(head.Sequence), Hash: head.Hash, At: toTime(head.At)}
+	}
+	return answer(response)
+}
+
+func toAuditRecord(r *audit.Record) *boarddv1.AuditRecord {
+	return &boarddv1.AuditRecord{
+		Sequence: toInt64(r.Sequence), At: toTime(r.At), Host: r.Host, Call: r.Call, Tenant: r.Tenant, Board: r.Board, Name: r.Name,
+		CallerTenant: r.CallerTenant, Caller: r.Caller, Remote: r.Remote, Request: r.Request, Result: r.Result,
+		Items: r.Items, Failed: r.Failed, Repeated: r.Repeated, Previous: r.Previous, Hash: r.Hash,
+	}
+}
+
+// fromTime reads a time that may be absent.
+func fromTime(path string, t *timestamppb.Timestamp, given bool) (time.Time, error) {
+	if !given {
+		return time.Time{}, nil
+	}
+	if t.CheckValid() != nil {
+		return time.Time{}, invalid(path, "want a time from the year 1 to 9999")
+	}
+	return t.AsTime(), nil
+}

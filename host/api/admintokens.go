@@ -1,0 +1,67 @@
+package api
+
+import (
+	"context"
+
+	"connectrpc.com/connect"
+
+	"github.com/boardd/boardd/host"
+	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
+)
+
+func toToken(t host.Token) *boarddv1.Token {
+	answer := &boarddv1.Token{
+		Tenant: t.Tenant, Name: t.Name, Boards: t.Boards, Declared: t.Declared,
+		ExpiresAt: toTime(t.Expires), CreatedAt: toTime(t.Made),
+	}
+	for _, role := range t.Roles {
+		answer.Roles = append(answer.Roles, string(role))
+	}
+	return answer
+}
+
+// CreateToken makes a token, whose secret is in this answer and nowhere else.
+func (*adminService) CreateToken(ctx context.Context, r *connect.Request[boarddv1.CreateTokenRequest]) (*connect.Response[boarddv1.CreateTokenResponse], error) {
+	session, err := sessionOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	n := host.NewToken{Tenant: r.Msg.GetTenant(), Name: r.Msg.GetName(), Roles: r.Msg.GetRoles(), Boards: r.Msg.GetBoards()}
+	if n.Expires, err = fromTime("expiresAt", r.Msg.GetExpiresAt(), r.Msg.ExpiresAt != nil); err != nil {
+		return nil, session.Unless("CreateToken", err)
+	}
+	t, secret, err := session.CreateToken(ctx, n)
+	if err != nil {
+		return nil, err
+	}
+	return answer(&boarddv1.CreateTokenResponse{Token: toToken(t), Secret: secret})
+}
+
+// ListTokens gives a tenant's tokens, without their secrets.
+func (*adminService) ListTokens(ctx context.Context, r *connect.Request[boarddv1.ListTokensRequest]) (*connect.Response[boarddv1.ListTokensResponse], error) {
+	session, err := sessionOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list, err := session.Tokens(r.Msg.GetTenant())
+	if err != nil {
+		return nil, err
+	}
+	response := &boarddv1.ListTokensResponse{}
+	for _, t := range list {
+		response.Tokens = append(response.Tokens, toToken(t))
+	}
+	return answer(response)
+}
+
+// RevokeToken ends a token, and what goes on in its name.
+func (*adminService) RevokeToken(ctx context.Context, r *connect.Request[boarddv1.RevokeTokenRequest]) (*connect.Response[boarddv1.RevokeTokenResponse], error) {
+	session, err := sessionOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := session.RevokeToken(ctx, r.Msg.GetTenant(), r.Msg.GetName()); err != nil {
+		return nil, err
+	}
+	return answer(&boarddv1.RevokeTokenResponse{})
+}

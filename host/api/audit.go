@@ -1,0 +1,148 @@
+package api
+
+import (
+	"context"
+	"strings"
+
+	"connectrpc.com/connect"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/descriptorpb"
+
+	"github.com/boardd/boardd/host"
+	"github.com/boardd/boardd/host/audit"
+	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
+	"github.com/boardd/boardd/sdk/boardd/v1/boarddv1connect"
+)
+
+// changes returns the calls of both services that change something.
+func changes() map[string]bool {
+	names := map[string]bool{}
+	for _, methods := range []protoreflect.MethodDescriptors{boardMethods(), adminMethods()} {
+		for i := range methods.Len() {
+			options, _ := methods.Get(i).Options().(*descriptorpb.MethodOptions)
+			if options.GetIdempotencyLevel() != descriptorpb.MethodOptions_NO_SIDE_EFFECTS && !methods.Get(i).IsStreamingServer() {
+				names[string(methods.Get(i).Name())] = true
+			}
+		}
+	}
+	return names
+}
+
+// callOf returns the name of a call without its service.
+func callOf(spec connect.Spec) string {
+	return spec.Procedure[strings.LastIndexByte(spec.Procedure, '/')+1:]
+}
+
+// refusals are the codes that say that somebody asked for what he may not have.
+var refusals = map[connect.Code]bool{connect.CodePermissionDenied: true, connect.CodeUnauthenticated: true}
+
+// audit puts a call into the audit log, if it belongs there: every change, and
+// every refusal. What was done to jobs is there soon, all else before the answer.
+func (o *observer) audit(ctx context.Context, r connect.AnyRequest, answer connect.AnyResponse, err error) error {
+	call := callOf(r.Spec())
+	refused := err != nil && refusals[connect.CodeOf(err)]
+	if !o.changes[call] && !refused {
+		return nil
+	}
+	record := recordOf(ctx, call, err)
+	describeRequest(&record, r.Any())
+	signRecord(ctx, &record)
+	if refused {
+		return o.host.Refused(record)
+	}
+	if answer != nil && err == nil {
+		record.Failed = failures(answer.Any())
+		if claims, ok := answer.Any().(*boarddv1.ClaimJobsResponse); ok {
+			if record.Items = int64(len(claims.GetClaims())); record.Items+record.Failed == 0 {
+				return nil // somebody asked, and there was nothing
+			}
+		}
+	}
+	return o.host.Record(record, strings.HasPrefix(r.Spec().Procedure, "/"+boarddv1connect.BoardServiceName+"/"))
+}
+
+// auditStream is audit for a call with a stream of answers.
+func (o *observer) auditStream(ctx context.Context, spec connect.Spec, board string, err error) error {
+	if err == nil || !refusals[connect.CodeOf(err)] {
+		return nil
+	}
+	record := recordOf(ctx, callOf(spec), err)
+	record.Board = board
+	signRecord(ctx, &record)
+	return o.host.Refused(record)
+}
+
+func recordOf(ctx context.Context, call string, err error) audit.Record {
+	record := audit.Record{Call: call, Result: "ok"}
+	if err != nil {
+		record.Result = connect.CodeOf(err).String()
+	}
+	if q, ok := ctx.Value(requestKey{}).(*request); ok {
+		record.Remote, record.Request = q.remote, q.id
+	}
+	return record
+}
+
+// signRecord says who made the call.
+func signRecord(ctx context.Context, record *audit.Record) {
+	if session, ok := ctx.Value(sessionKey{}).(*host.Session); ok {
+		session.Caller(record)
+	}
+}
+
+// describeRequest says what a request was about, and nothing of what it held.
+func describeRequest(record *audit.Record, message any) {
+	if m, ok := message.(interface{ GetTenant() string }); ok {
+		record.Tenant = m.GetTenant()
+	}
+	switch m := message.(type) {
+	case interface{ GetBoard() string }:
+		record.Board = m.GetBoard()
+	case interface {
+		GetBoard() *boarddv1.BoardSettings
+	}:
+		record.Board = m.GetBoard().GetName()
+		record.Tenant = tenantOf(record.Tenant, m.GetBoard())
+	}
+	if m, ok := message.(interface{ GetName() string }); ok {
+		record.Name = m.GetName()
+	}
+	switch m := message.(type) {
+	case interface{ GetJobs() []*boarddv1.NewJob }:
+		record.Items = int64(len(m.GetJobs()))
+	case interface{ GetClaims() []*boarddv1.Claim }:
+		record.Items = int64(len(m.GetClaims()))
+	}
+	if m, ok := message.(interface{ GetUuids() []string }); ok {
+		record.Items += int64(len(m.GetUuids()))
+	}
+}
+
+// failures counts the items of an answer that failed. An answer to a claim call
+// has those that were refused.
+func failures(message any) int64 {
+	n := 0
+	switch m := message.(type) {
+	case interface{ GetResults() []*boarddv1.Result }:
+		n = failed(m.GetResults())
+	case interface{ GetResults() []*boarddv1.JobResult }:
+		n = failed(m.GetResults())
+	case interface {
+		GetResults() []*boarddv1.ExtendResult
+	}:
+		n = failed(m.GetResults())
+	case *boarddv1.ClaimJobsResponse:
+		n = len(m.GetFailures())
+	}
+	return int64(n)
+}
+
+func failed[T interface{ GetError() *boarddv1.Error }](results []T) int {
+	n := 0
+	for _, r := range results {
+		if r.GetError() != nil {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,414 @@
+package audit
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// Limits of the log.
+const (
+	MaxSegment = 16 << 20 // bytes of one file, after which another is begun
+
+	maxLine    = 16 << 10 // bytes; no record is as long
+	maxWaiting = 4096     // records that wait for the disk; whoever has another one waits too
+	gather     = 50 * time.Millisecond
+	suffix     = ".audit"
+)
+
+// Log is a host's log. Its methods may be called from many goroutines at once.
+type Log struct {
+	folder string
+	host   string
+	logger *slog.Logger
+
+	waiting chan entry
+	closing chan struct{}
+	ended   chan struct{} // closed when nothing is written any more
+	once    sync.Once
+	done    sync.WaitGroup
+
+	mu    sync.Mutex // of what follows
+	chain Chain
+	file  *os.File
+	size  int64
+	err   error // why nothing can be written any more
+}
+
+// entry is a record that waits for the disk, and who waits for it.
+type entry struct {
+	record Record
+	done   chan<- error // nil: nobody
+}
+
+// Open opens the log in a folder, or begins it. A last line that is not whole was
+// never answered for, and is cut off. Close must be called.
+func Open(folder, host string, logger *slog.Logger) (*Log, error) {
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return nil, err
+	}
+	l := &Log{folder: folder, host: host, logger: logger, waiting: make(chan entry, maxWaiting), closing: make(chan struct{}), ended: make(chan struct{})}
+	if err := l.resume(); err != nil {
+		return nil, err
+	}
+	l.done.Go(l.run)
+	return l, nil
+}
+
+// segments returns the files of a log, in order, by the sequence numbers of their
+// first records.
+func segments(folder string) ([]string, error) {
+	found, err := os.ReadDir(folder)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, f := range found {
+		digits, ok := strings.CutSuffix(f.Name(), suffix)
+		if _, err := strconv.ParseUint(digits, 10, 64); ok && err == nil {
+			names = append(names, f.Name())
+		}
+	}
+	slices.Sort(names) // they have the same length
+	return names, nil
+}
+
+func segmentName(sequence uint64) string { return fmt.Sprintf("%020d%s", sequence, suffix) }
+
+// resume finds the end of the log.
+func (l *Log) resume() error {
+	names, err := segments(l.folder)
+	if err != nil || len(names) == 0 {
+		return err
+	}
+	path := filepath.Join(l.folder, names[len(names)-1])
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	whole := bytes.LastIndexByte(data, '\n') + 1
+	if whole < len(data) {
+		l.logger.Warn("the last line of the audit log was not whole, and is cut off", "file", path, "bytes", len(data)-whole)
+		if err := os.Truncate(path, int64(whole)); err != nil {
+			return err
+		}
+	}
+	if whole == 0 && len(names) > 1 { // begun and never written
+		if err := os.Remove(path); err != nil {
+			return err
+		}
+		return l.resume()
+	}
+	if whole > 0 {
+		last, err := parse(data[bytes.LastIndexByte(data[:whole-1], '\n')+1 : whole])
+		if err != nil {
+			return &job.Error{Kind: job.Corrupt, Message: "the audit log cannot be gone on with: in " + path + " the last line is no record; move the folder away to begin a new one", Err: err}
+		}
+		l.chain = Chain{last.Sequence, last.Hash}
+	}
+	l.file, err = os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0o600)
+	l.size = int64(whole)
+	return err
+}
+
+// Head returns how far the log has come.
+func (l *Log) Head() Chain {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.chain
+}
+
+// Append writes a record, and returns when it would survive a loss of power.
+func (l *Log) Append(r Record) error {
+	done := make(chan error, 1)
+	if err := l.enqueue(entry{r, done}); err != nil {
+		return err
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-l.ended:
+	}
+	select {
+	case err := <-done:
+		return err
+	default:
+		return errClosed // it came too late to be written
+	}
+}
+
+// Note writes a record soon. It waits for no disk, unless thousands of records do.
+func (l *Log) Note(r Record) error { return l.enqueue(entry{r, nil}) }
+
+func (l *Log) enqueue(e entry) error {
+	e.record.At = time.Now()
+	l.mu.Lock()
+	err := l.err
+	l.mu.Unlock()
+	if err != nil {
+		return unwritable(err)
+	}
+	select {
+	case l.waiting <- e:
+		return nil
+	case <-l.closing:
+		return errClosed
+	}
+}
+
+var errClosed = error(job.Errorf(job.Unavailable, "the server is shutting down: ask again"))
+
+func unwritable(err error) error {
+	return &job.Error{Kind: job.Unavailable, Message: "the audit log cannot be written, and nothing is done without it", Err: err}
+}
+
+// Close writes what waits and closes the log. Nothing is added after it.
+func (l *Log) Close() error {
+	l.once.Do(func() { close(l.closing) })
+	l.done.Wait()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.file == nil {
+		return nil
+	}
+	file := l.file
+	l.file = nil
+	return file.Close()
+}
+
+// run writes what comes, many records at a time.
+func (l *Log) run() {
+	defer close(l.ended)
+	for {
+		select {
+		case first := <-l.waiting:
+			l.write(l.batch(first))
+		case <-l.closing:
+			for {
+				select {
+				case first := <-l.waiting:
+					l.write(l.batch(first))
+				default:
+					return
+				}
+			}
+		}
+	}
+}
+
+// batch gathers what waits. Records for which nobody waits let others catch up.
+func (l *Log) batch(first entry) []entry {
+	list := []entry{first}
+	urgent := first.done != nil
+	timer := time.NewTimer(gather)
+	defer timer.Stop()
+	for len(list) < maxWaiting {
+		select {
+		case e := <-l.waiting:
+			list = append(list, e)
+			urgent = urgent || e.done != nil
+			continue
+		default:
+		}
+		if urgent {
+			return list
+		}
+		select {
+		case e := <-l.waiting:
+			list = append(list, e)
+			urgent = e.done != nil
+		case <-timer.C:
+			return list
+		case <-l.closing:
+			return list
+		}
+	}
+	return list
+}
+
+// write writes a batch and tells those who wait.
+func (l *Log) write(list []entry) {
+	l.mu.Lock()
+	err := l.err
+	if err == nil {
+		err = l.commit(list)
+	}
+	l.mu.Unlock()
+	if err != nil {
+		err = unwritable(err)
+	}
+	for _, e := range list {
+		if e.done != nil {
+			e.done <- err
+		}
+	}
+}
+
+// commit makes records durable. After an error the file's end is not known, so
+// that nothing is written until the log is opened anew; only a batch that did not
+// fit is taken back.
+func (l *Log) commit(list []entry) error {
+	chain := l.chain
+	var text []byte
+	for i := range list {
+		r := &list[i].record
+		text = append(text, r.seal(chain.Sequence+1, l.host, chain.Hash)...)
+		chain = Chain{r.Sequence, r.Hash}
+	}
+	if err := l.room(); err != nil {
+		return err
+	}
+	if _, err := l.file.Write(text); err != nil {
+		if back := l.file.Truncate(l.size); back != nil {
+			l.err = errors.Join(err, back)
+		}
+		l.logger.Error("the audit log cannot be written", "error", err)
+		return err
+	}
+	if err := l.file.Sync(); err != nil {
+		l.err = err
+		l.logger.Error("the audit log cannot be made durable", "error", err)
+		return err
+	}
+	l.chain, l.size = chain, l.size+int64(len(text))
+	return nil
+}
+
+// room begins a new segment where it is time.
+func (l *Log) room() error {
+	if l.file != nil && l.size < MaxSegment {
+		return nil
+	}
+	path := filepath.Join(l.folder, segmentName(l.chain.Sequence+1))
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	if l.file != nil {
+		if err := l.file.Close(); err != nil {
+			return errors.Join(err, file.Close())
+		}
+	}
+	l.file, l.size = file, 0
+	folder, err := os.Open(l.folder)
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.Sync(), folder.Close())
+}
+
+// Read calls each with the records after a sequence number, as they stand in the
+// files, until it returns false.
+func (l *Log) Read(after uint64, each func(*Record) bool) error {
+	return Read(l.folder, after, each)
+}
+
+// Read is Log.Read for a folder that may be nobody's.
+func Read(folder string, after uint64, each func(*Record) bool) error {
+	return scan(folder, after, func(_ string, line []byte) (bool, error) {
+		r, err := parse(line)
+		if err != nil {
+			return false, err
+		}
+		return r.Sequence <= after || each(&r), nil
+	})
+}
+
+// scan goes through the lines of those segments that may have records after a
+// sequence number. A last line that is not whole is being written.
+func scan(folder string, after uint64, each func(file string, line []byte) (bool, error)) error {
+	names, err := segments(folder)
+	if err != nil {
+		return err
+	}
+	for i, name := range names {
+		if i+1 < len(names) && names[i+1] <= segmentName(after+1) {
+			continue
+		}
+		more, err := scanFile(filepath.Join(folder, name), each)
+		if err != nil || !more {
+			return err
+		}
+	}
+	return nil
+}
+
+func scanFile(path string, each func(file string, line []byte) (bool, error)) (more bool, err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return false, err
+	}
+	defer file.Close()
+	lines := bufio.NewReaderSize(file, maxLine)
+	for {
+		line, err := lines.ReadSlice('\n')
+		switch {
+		case errors.Is(err, io.EOF):
+			return true, nil
+		case err != nil:
+			return false, job.Errorf(job.Corrupt, "%s: a line is longer than every record", filepath.Base(path))
+		}
+		if more, err := each(filepath.Base(path), line); err != nil || !more {
+			return false, err
+		}
+	}
+}
+
+// Verify goes through a log and returns what is wrong with it, and how far it
+// goes.
+func Verify(folder string) (findings []string, end Chain, err error) {
+	names, err := segments(folder)
+	if err != nil {
+		return nil, end, err
+	}
+	for _, name := range names {
+		first := true
+		more := true
+		more, err = scanFile(filepath.Join(folder, name), func(file string, line []byte) (bool, error) {
+			r, err := parse(line)
+			if err != nil {
+				findings = append(findings, fmt.Sprintf("%s: after record %d: %v", file, end.Sequence, err))
+				return true, nil
+			}
+			if first && segmentName(r.Sequence) != file {
+				findings = append(findings, fmt.Sprintf("%s: it begins with record %d", file, r.Sequence))
+			}
+			first = false
+			if err := end.Next(&r); err != nil {
+				findings = append(findings, fmt.Sprintf("%s: %v", file, err))
+			}
+			return true, nil
+		})
+		if err != nil || !more {
+			findings = append(findings, fmt.Sprint(err))
+		}
+	}
+	return findings, end, nil
+}
+
+// CheckHead returns what a head that was published says of a log that ends
+// sooner, or goes another way; "" if it is in the log. at returns the hash of a
+// record.
+func CheckHead(end Chain, published Chain, at func(uint64) string) string {
+	switch {
+	case published.Sequence == 0:
+		return ""
+	case published.Sequence > end.Sequence:
+		return fmt.Sprintf("the log ends with record %d, and record %d was published as its head: the tail was cut off", end.Sequence, published.Sequence)
+	case at(published.Sequence) != published.Hash:
+		return fmt.Sprintf("record %d is not the one that was published as the log's head: it was written anew", published.Sequence)
+	}
+	return ""
+}

@@ -1,0 +1,276 @@
+package audit_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/boardd/boardd/host/audit"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+func open(t *testing.T, folder string) *audit.Log {
+	t.Helper()
+	l, err := audit.Open(folder, "host-1", slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+	return l
+}
+
+func record(n int) audit.Record {
+	return audit.Record{Call: "PostJobs", Tenant: "acme", Board: "b", Caller: "ci", CallerTenant: "acme", Result: "ok", Items: int64(n)}
+}
+
+// fill writes n records in some ways, and closes the log.
+func fill(t *testing.T, folder string, n int) {
+	t.Helper()
+	l := open(t, folder)
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() {
+			write := l.Append
+			if i%3 == 0 {
+				write = l.Note
+			}
+			if err := write(record(i)); err != nil {
+				t.Errorf("record %d: %v", i, err)
+			}
+		})
+	}
+	wg.Wait()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func sound(t *testing.T, folder string, n uint64) {
+	t.Helper()
+	findings, end, err := audit.Verify(folder)
+	if err != nil || len(findings) > 0 || end.Sequence != n {
+		t.Errorf("%d records, findings %q, %v; want %d and none", end.Sequence, findings, err, n)
+	}
+}
+
+func TestLogGoesOnAfterARestart(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	fill(t, folder, 100)
+	sound(t, folder, 100)
+	fill(t, folder, 50)
+	sound(t, folder, 150)
+	seen := 0
+	if err := audit.Read(folder, 120, func(r *audit.Record) bool {
+		seen++
+		return r.Sequence < 140
+	}); err != nil || seen != 20 {
+		t.Errorf("read %d records (%v), want those from 121 to 140", seen, err)
+	}
+}
+
+func TestTornTailIsCutOff(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	fill(t, folder, 3)
+	path := filepath.Join(folder, fmt.Sprintf("%020d.audit", 1))
+	data := read(t, path)
+	write(t, path, append(slices.Clone(data), data[:17]...))
+	fill(t, folder, 2)
+	sound(t, folder, 5)
+}
+
+func read(t *testing.T, path string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func write(t *testing.T, path string, data []byte) {
+	t.Helper()
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestVerifyFindsEveryChange edits, removes, swaps, repeats and forges records,
+// each one of a log of several segments.
+func TestVerifyFindsEveryChange(t *testing.T) {
+	t.Parallel()
+	lines := sample(t, 20)
+	for i := range lines {
+		other := (i + 7) % len(lines)
+		for name, changed := range map[string][][]byte{
+			"edited":   replace(lines, i, bytes.Replace(lines[i], []byte(`"acme"`), []byte(`"bcme"`), 1)),
+			"spaced":   replace(lines, i, bytes.Replace(lines[i], []byte(`":`), []byte(`": `), 1)),
+			"garbled":  replace(lines, i, []byte("what?\n")),
+			"flipped":  replace(lines, i, flip(lines[i])),
+			"removed":  slices.Delete(slices.Clone(lines), i, i+1),
+			"repeated": slices.Insert(slices.Clone(lines), i, lines[i]),
+			"swapped":  replace(replace(lines, i, lines[other]), other, lines[i]),
+		} {
+			if name == "removed" && i == len(lines)-1 {
+				continue // the published head tells: see TestCheckHead
+			}
+			folder := t.TempDir()
+			write(t, filepath.Join(folder, fmt.Sprintf("%020d.audit", 1)), bytes.Join(changed, nil))
+			if findings, _, err := audit.Verify(folder); err != nil || len(findings) == 0 {
+				t.Errorf("record %d %s: nothing was found (%v)", i+1, name, err)
+			}
+		}
+	}
+}
+
+func sample(t *testing.T, n int) [][]byte {
+	t.Helper()
+	folder := t.TempDir()
+	l := open(t, folder)
+	for i := range n {
+		if err := l.Append(record(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return slices.Collect(bytes.Lines(read(t, filepath.Join(folder, fmt.Sprintf("%020d.audit", 1)))))
+}
+
+func replace(lines [][]byte, i int, line []byte) [][]byte {
+	lines = slices.Clone(lines)
+	lines[i] = line
+	return lines
+}
+
+func flip(line []byte) []byte {
+	line = bytes.Clone(line)
+	line[rand.IntN(len(line)-1)] ^= 1
+	return line
+}
+
+func TestSegments(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	fill(t, folder, 6)
+	first := filepath.Join(folder, fmt.Sprintf("%020d.audit", 1))
+	all := slices.Collect(bytes.Lines(read(t, first)))
+	write(t, first, bytes.Join(all[:3], nil))
+	write(t, filepath.Join(folder, fmt.Sprintf("%020d.audit", 4)), bytes.Join(all[3:], nil))
+	sound(t, folder, 6)
+	fill(t, folder, 2) // at the end of the last one
+	sound(t, folder, 8)
+	for _, after := range []uint64{0, 2, 3, 4, 7, 8} {
+		var got uint64
+		if err := audit.Read(folder, after, func(*audit.Record) bool { got++; return true }); err != nil || got != 8-after {
+			t.Errorf("after %d there are %d records (%v), want %d", after, got, err, 8-after)
+		}
+	}
+	if err := os.Remove(first); err != nil {
+		t.Fatal(err)
+	}
+	if findings, _, err := audit.Verify(folder); err != nil || len(findings) == 0 {
+		t.Errorf("a segment is gone, and nothing was found (%v)", err)
+	}
+}
+
+func TestCheckHead(t *testing.T) {
+	t.Parallel()
+	lines := sample(t, 5)
+	folder := t.TempDir()
+	write(t, filepath.Join(folder, fmt.Sprintf("%020d.audit", 1)), bytes.Join(lines, nil))
+	_, end, err := audit.Verify(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hashes := map[uint64]string{}
+	if err := audit.Read(folder, 0, func(r *audit.Record) bool { hashes[r.Sequence] = r.Hash; return true }); err != nil {
+		t.Fatal(err)
+	}
+	at := func(n uint64) string { return hashes[n] }
+	for _, c := range []struct {
+		published audit.Chain
+		want      string
+	}{
+		{audit.Chain{}, ""}, {end, ""}, {audit.Chain{Sequence: 3, Hash: hashes[3]}, ""},
+		{audit.Chain{Sequence: 6, Hash: "x"}, "cut off"}, {audit.Chain{Sequence: 3, Hash: "x"}, "written anew"},
+	} {
+		got := audit.CheckHead(end, c.published, at)
+		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("published %d: got %q, want %q", c.published.Sequence, got, c.want)
+		}
+	}
+}
+
+func TestWhatCannotBeGoneOnWith(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	write(t, filepath.Join(folder, fmt.Sprintf("%020d.audit", 1)), []byte("this is no record\n"))
+	if l, err := audit.Open(folder, "h", slog.New(slog.DiscardHandler)); !errors.Is(err, job.Corrupt) {
+		t.Errorf("got %v, %v", l, err)
+	}
+}
+
+// TestStrangersText keeps records short and on one line, whatever a stranger calls
+// himself.
+func TestStrangersText(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	l := open(t, folder)
+	for _, text := range []string{strings.Repeat("x", 1<<20), "a\nb\x00\"\\", "\xff\xfe", strings.Repeat("ж", 300), "<script>"} {
+		if err := l.Append(audit.Record{Call: text, Board: text, Name: text, Remote: text, Result: text}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	sound(t, folder, 5)
+}
+
+func FuzzVerify(f *testing.F) {
+	f.Add([]byte("{}\n"))
+	f.Add([]byte(`{"sequence":1,"at":"2026-01-02T03:04:05Z","host":"h","call":"c","result":"ok","previous":"","hash":""}` + "\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		folder := t.TempDir()
+		write(t, filepath.Join(folder, fmt.Sprintf("%020d.audit", 1)), data)
+		findings, end, err := audit.Verify(folder)
+		if err == nil && len(findings) == 0 && end.Sequence > 0 {
+			// Only whoever can compute the hash gets here.
+			if readErr := audit.Read(folder, 0, func(r *audit.Record) bool { return r.Sum() == r.Hash }); readErr != nil {
+				t.Errorf("a log without findings cannot be read: %v", readErr)
+			}
+		}
+	})
+}
+
+// BenchmarkNote measures what a call pays whose record nobody waits for.
+func BenchmarkNote(b *testing.B) {
+	l, err := audit.Open(b.TempDir(), "h", slog.New(slog.DiscardHandler))
+	if err != nil {
+		b.Fatal(err)
+	}
+	r := record(1)
+	for b.Loop() {
+		if err := l.Note(r); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if err := l.Close(); err != nil {
+		b.Fatal(err)
+	}
+}

@@ -1,0 +1,122 @@
+// Package audit keeps the audit log of one host: records of who did what, each
+// of which names the hash of the one before it, in files that are only ever
+// appended to. Whoever edits, removes, swaps or cuts off records is found out:
+// by the chain, and where the tail is gone, by the head of the chain that was
+// published elsewhere.
+//
+// A record says nothing of what is in a job, and holds no secret.
+package audit
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// Record is one line of the log.
+type Record struct {
+	Sequence     uint64    `json:"sequence"` // from 1, without gaps
+	At           time.Time `json:"at"`       // UTC, microseconds
+	Host         string    `json:"host"`
+	Call         string    `json:"call"`
+	Tenant       string    `json:"tenant,omitempty"` // whose things it was about
+	Board        string    `json:"board,omitempty"`
+	Name         string    `json:"name,omitempty"` // of the token, tenant or policy that it was about
+	CallerTenant string    `json:"caller_tenant,omitempty"`
+	Caller       string    `json:"caller,omitempty"` // name of the token
+	Remote       string    `json:"remote,omitempty"`
+	Request      string    `json:"request,omitempty"`
+	Result       string    `json:"result"` // "ok", or the code of the refusal
+	Items        int64     `json:"items,omitempty"`
+	Failed       int64     `json:"failed,omitempty"`   // of the items
+	Repeated     int64     `json:"repeated,omitempty"` // how many refusals like this one it stands for
+	Previous     string    `json:"previous"`           // hash of the record before it; of the first one: empty
+	Hash         string    `json:"hash"`               // of all the rest
+}
+
+// maxText is the length of the longest text in a record, in bytes: strangers
+// choose some of them.
+const maxText = 256
+
+// seal puts a record in its place in the chain, and returns its line.
+func (r *Record) seal(sequence uint64, host, previous string) []byte {
+	r.Sequence, r.Host, r.Previous = sequence, host, previous
+	r.At = r.At.UTC().Truncate(time.Microsecond)
+	for _, text := range []*string{&r.Call, &r.Tenant, &r.Board, &r.Name, &r.CallerTenant, &r.Caller, &r.Remote, &r.Request, &r.Result} {
+		*text = string(bytes.ToValidUTF8([]byte((*text)[:min(len(*text), maxText)]), []byte("?")))
+	}
+	text := r.bare()
+	r.Hash = sumOf(text)
+	return slices.Concat(text[:len(text)-len(noHash)], []byte(`"hash":"`+r.Hash+"\"}\n"))
+}
+
+// noHash ends every record without its hash, which stands last.
+const noHash = `"hash":""}`
+
+// bare is the text that is hashed: the record without its hash.
+func (r *Record) bare() []byte {
+	bare := *r
+	bare.Hash = ""
+	text, err := json.Marshal(&bare)
+	if err != nil {
+		return []byte(noHash) // a time beyond the year 9999, which no clock shows
+	}
+	return text
+}
+
+func sumOf(text []byte) string {
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
+
+// Sum returns the hash that the record should have.
+func (r *Record) Sum() string { return sumOf(r.bare()) }
+
+// line is a record as it was written.
+func (r *Record) line() []byte {
+	text, err := json.Marshal(r)
+	if err != nil {
+		return nil
+	}
+	return append(text, '\n')
+}
+
+// parse reads a line, which must be exactly as it was written.
+func parse(line []byte) (Record, error) {
+	var r Record
+	if err := json.Unmarshal(line, &r); err != nil {
+		return r, job.Errorf(job.Corrupt, "it is not a record: %v", err)
+	}
+	if !bytes.Equal(r.line(), append(bytes.TrimSuffix(bytes.Clone(line), []byte("\n")), '\n')) {
+		return r, job.Errorf(job.Corrupt, "record %d is not as it was written", r.Sequence)
+	}
+	return r, nil
+}
+
+// Chain checks records one after the other.
+type Chain struct {
+	Sequence uint64 // of the last one
+	Hash     string // likewise
+}
+
+// Next returns what is wrong with the next record, and goes on from it.
+func (c *Chain) Next(r *Record) error {
+	last := *c
+	c.Sequence, c.Hash = r.Sequence, r.Hash
+	switch {
+	case r.Sum() != r.Hash:
+		return job.Errorf(job.Corrupt, "record %d was edited: its hash is another", r.Sequence)
+	case r.Sequence <= last.Sequence:
+		return job.Errorf(job.Corrupt, "record %d stands after record %d", r.Sequence, last.Sequence)
+	case r.Sequence != last.Sequence+1:
+		return job.Errorf(job.Corrupt, "records %d to %d are missing", last.Sequence+1, r.Sequence-1)
+	case r.Previous != last.Hash:
+		return job.Errorf(job.Corrupt, "record %d does not follow on record %d: one of the two was put in another's place", r.Sequence, last.Sequence)
+	}
+	return nil
+}

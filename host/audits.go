@@ -1,0 +1,242 @@
+package host
+
+import (
+	"context"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/boardd/boardd/host/audit"
+	"github.com/boardd/boardd/host/catalog"
+	"github.com/boardd/boardd/host/tenant"
+	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/sleep"
+)
+
+// publishEvery is how often the head of the audit log is put into the catalog,
+// where whoever cuts off the log's tail does not reach.
+const publishEvery = time.Minute
+
+// maxRefusals is how many refusals a second have a record of their own. Those
+// that follow are counted in one.
+const maxRefusals = 20
+
+// auditor keeps the host's audit log, if it has a data folder. A nil one keeps
+// none.
+type auditor struct {
+	log     *audit.Log
+	running sync.WaitGroup
+
+	mu      sync.Mutex
+	second  int64
+	count   int
+	skipped int64 // refusals of this second without a record
+}
+
+func (h *Host) openAudit() error {
+	dir := h.Settings().DataDir
+	if dir == "" {
+		return nil
+	}
+	folder := filepath.Join(dir, "audit")
+	log, err := audit.Open(folder, h.id, h.logger)
+	if err != nil {
+		return err
+	}
+	h.audit = &auditor{log: log}
+	return nil
+}
+
+// begin lets the log's head be published.
+func (a *auditor) begin(h *Host) {
+	if a != nil {
+		a.running.Go(func() { a.publish(h.running, h) })
+	}
+}
+
+// publish compares the log with its last published head, and then publishes it
+// now and then.
+func (a *auditor) publish(ctx context.Context, h *Host) {
+	for compared := false; ; {
+		if c := h.catalog.open(); c != nil && c.Current() == nil {
+			if !compared {
+				compared = a.compare(ctx, h, c) == nil
+			}
+			a.publishHead(ctx, h, c)
+		}
+		wait := publishEvery
+		if !compared {
+			wait = time.Second
+		}
+		if sleep.For(ctx, wait) != nil {
+			return
+		}
+	}
+}
+
+func (a *auditor) publishHead(ctx context.Context, h *Host, c *catalog.Catalog) {
+	head := a.log.Head()
+	if head.Sequence == 0 {
+		return
+	}
+	err := c.PublishHead(ctx, catalog.Head{Host: h.id, Sequence: head.Sequence, Hash: head.Hash, At: time.Now().UTC()})
+	if err != nil && ctx.Err() == nil {
+		h.logger.Warn("the head of the audit log could not be published", "error", err)
+	}
+}
+
+// compare finds out whether the log lost its tail while the host was away.
+func (a *auditor) compare(ctx context.Context, h *Host, c *catalog.Catalog) error {
+	head, ok, err := c.Head(ctx, h.id)
+	if err != nil || !ok {
+		return err
+	}
+	if problem := a.against(head); problem != "" {
+		h.logger.Error("the audit log was changed while the server was away", "problem", problem)
+		return a.log.Append(audit.Record{Call: "AuditTampered", Result: problem})
+	}
+	return nil
+}
+
+func (a *auditor) against(head catalog.Head) string {
+	end := a.log.Head()
+	at := func(n uint64) (hash string) {
+		_ = a.log.Read(n-1, func(r *audit.Record) bool { // what cannot be read has no hash
+			hash = r.Hash
+			return false
+		})
+		return hash
+	}
+	return audit.CheckHead(end, audit.Chain{Sequence: head.Sequence, Hash: head.Hash}, at)
+}
+
+func (a *auditor) close() error {
+	if a == nil {
+		return nil
+	}
+	a.running.Wait()
+	return a.log.Close()
+}
+
+// Record puts a record into the audit log. A change that an admin made, and a
+// refusal, is there when Record returns; what was done to jobs soon after. The
+// error is for whoever asked: without its record nothing was done properly.
+func (h *Host) Record(r audit.Record, soon bool) error {
+	switch {
+	case h.audit == nil:
+		return nil
+	case soon:
+		return h.audit.log.Note(r)
+	}
+	return h.audit.log.Append(r)
+}
+
+// Refused puts a refusal into the audit log: the first ones of each second one by
+// one, the rest as a number.
+func (h *Host) Refused(r audit.Record) error {
+	a := h.audit
+	if a == nil {
+		return nil
+	}
+	now := time.Now().Unix()
+	a.mu.Lock()
+	skipped := int64(0)
+	if a.second != now {
+		a.second, a.count, skipped, a.skipped = now, 0, a.skipped, 0
+	}
+	a.count++
+	over := a.count > maxRefusals
+	if over {
+		a.skipped++
+	}
+	a.mu.Unlock()
+	if skipped > 0 {
+		if err := a.log.Note(audit.Record{Call: r.Call, Result: r.Result, Repeated: skipped}); err != nil {
+			return err
+		}
+	}
+	if over {
+		return nil
+	}
+	return a.log.Append(r)
+}
+
+// Caller fills in who a record's caller is.
+func (s *Session) Caller(r *audit.Record) {
+	r.Caller, r.CallerTenant = s.principal.TokenName, s.principal.Tenant
+	if r.Tenant == "" {
+		r.Tenant = s.principal.Tenant
+	}
+}
+
+// AuditQuery asks for records.
+type AuditQuery struct {
+	Tenant       string // whose; empty: the caller's
+	All          bool   // of every tenant, and of none
+	After        uint64
+	Max          int
+	Since, Until time.Time
+}
+
+// Limits on AuditQuery.
+const (
+	MaxAuditPage     = 1000 // records of one call
+	defaultAuditPage = 100
+	maxAuditScan     = 200_000 // records that one call looks at
+)
+
+// AuditPage is a part of this host's audit log.
+type AuditPage struct {
+	Records []audit.Record
+	Next    uint64        // where to go on; 0: that was all
+	Head    *catalog.Head // what was last published of this host's log
+}
+
+// Audit returns records of this host, oldest first.
+func (s *Session) Audit(ctx context.Context, q AuditQuery) (AuditPage, error) {
+	var page AuditPage
+	of, err := s.principal.CheckAdmin("GetAudit", q.Tenant, "")
+	if err != nil {
+		return page, err
+	}
+	if q.All && !s.principal.Has(tenant.Operator) {
+		return page, job.Errorf(job.PermissionDenied, "all: only an operator sees the records of every tenant")
+	}
+	if q.Max < 0 || q.Max > MaxAuditPage {
+		return page, job.Errorf(job.Invalid, "max: want 1 to %d, or 0 for %d, got %d", MaxAuditPage, defaultAuditPage, q.Max)
+	}
+	if q.Max == 0 {
+		q.Max = defaultAuditPage
+	}
+	a := s.host.audit
+	if a == nil {
+		return page, job.Errorf(job.Precondition, "this server keeps no audit log: set data_dir in its configuration")
+	}
+	if c := s.host.catalog.open(); c != nil && q.All {
+		if head, ok, err := c.Head(ctx, s.host.id); err == nil && ok {
+			page.Head = &head
+		}
+	}
+	looked := 0
+	err = a.log.Read(q.After, func(r *audit.Record) bool {
+		looked++
+		if (len(page.Records) == q.Max || looked > maxAuditScan) || ctx.Err() != nil {
+			page.Next = r.Sequence - 1
+			return false
+		}
+		if (q.All || r.Tenant == of) && !r.At.Before(q.Since) && (q.Until.IsZero() || r.At.Before(q.Until)) {
+			page.Records = append(page.Records, *r)
+		}
+		return true
+	})
+	return page, err
+}
+
+// Unless returns why the caller may not make a call, and otherwise err: what is
+// wrong with a request is told to nobody who may not make it.
+func (s *Session) Unless(call string, err error) error {
+	if denied := s.principal.Check(call, ""); denied != nil {
+		return denied
+	}
+	return err
+}

@@ -1,0 +1,393 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/boardd/boardd/host/catalog"
+	"github.com/boardd/boardd/host/config"
+	"github.com/boardd/boardd/host/tenant"
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/nearest"
+)
+
+// BoardRecord is a board of the configuration or of the catalog.
+type BoardRecord struct {
+	config.Board
+
+	Version  uint64 // of the catalog; 0 if the board is declared
+	Made     time.Time
+	Declared bool
+}
+
+// CreateBoard makes a board. Without settings for the driver, these are made of
+// the tenant's and the board's name; only an operator chooses them.
+func (s *Session) CreateBoard(ctx context.Context, of string, b config.Board) (BoardRecord, error) {
+	t, c, err := s.changing(ctx, "CreateBoard", of, b.Name)
+	if err != nil {
+		return BoardRecord{}, err
+	}
+	b.Tenant = t.Name
+	placed := len(b.Settings) > 0
+	if err := s.checkNewBoard(t, b, placed); err != nil {
+		return BoardRecord{}, err
+	}
+	if t.Limits.Boards > 0 && int64(len(s.host.shelf.names(t.Name))) >= t.Limits.Boards {
+		return BoardRecord{}, catalog.TooManyBoards(t.Name, int(t.Limits.Boards))
+	}
+	if err := s.host.prepare(ctx, &b); err != nil {
+		return BoardRecord{}, s.placeError(b, err)
+	}
+	most := 0
+	if t.Limits.Boards > 0 { // those of the configuration take their part
+		most = max(1, int(t.Limits.Boards)-len(s.host.declaredBoards(t.Name)))
+	}
+	record := catalog.Board{Board: b, Owner: t.ID, Placed: placed || s.principal.Has(tenant.Operator)}
+	made, err := c.CreateBoard(ctx, record, most)
+	return storedBoard(made), err
+}
+
+// placeError says to an operator which board stands in the way of a new one. To
+// others it says no more than that they can have none of this name.
+func (s *Session) placeError(b config.Board, err error) error {
+	if s.principal.Has(tenant.Operator) || job.KindOf(err) != job.Precondition {
+		return err
+	}
+	s.host.logger.Warn("a board could not be made", "tenant", b.Tenant, "board", b.Name, "error", err)
+	return job.Errorf(job.Precondition, "the board %q has no place on the backend %q: choose another name, or ask whoever runs the server", b.Name, b.Backend)
+}
+
+// checkNewBoard refuses what cannot be a board of the tenant.
+func (s *Session) checkNewBoard(t Tenant, b config.Board, placed bool) error {
+	if err := tenant.CheckName(b.Name); err != nil {
+		return named("board.name", err)
+	}
+	operator := s.principal.Has(tenant.Operator)
+	if placed && !operator {
+		return job.Errorf(job.PermissionDenied, "only an operator chooses the config of a board: leave it out, and the board gets a place of its own")
+	}
+	if b.Observe && !operator {
+		return job.Errorf(job.PermissionDenied, "only an operator makes a board that observes a place which it does not have")
+	}
+	if err := s.checkBackend(t.Name, b.Backend); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(s.host.declaredBoards(t.Name), func(d config.Board) bool { return d.Name == b.Name }) {
+		return job.Errorf(job.AlreadyExists, "there is a board %q already, in the server's configuration", b.Name)
+	}
+	view := s.host.catalog.view()
+	if old, ok := view.Boards[catalog.At{Tenant: t.Name, Name: b.Name}]; ok && view.Belongs(t.Name, old.Owner, t.Declared) {
+		return job.Errorf(job.AlreadyExists, "there is a board %q already", b.Name)
+	}
+	return checkBoard(b)
+}
+
+// checkBackend refuses a backend that is not open to a tenant like one that does
+// not exist. An operator may use every one.
+func (s *Session) checkBackend(of, name string) error {
+	var open []string
+	for _, c := range s.host.Settings().Backends {
+		if s.principal.Has(tenant.Operator) || s.host.grants(c.Name, of) {
+			open = append(open, c.Name)
+		}
+	}
+	switch {
+	case slices.Contains(open, name):
+		return nil
+	case name == "":
+		return job.Errorf(job.Invalid, "board.backend: it is missing; want one of [%s]", strings.Join(open, ", "))
+	}
+	return job.Errorf(job.Invalid, "board.backend: there is no backend %q%s; there are [%s]", tenant.Clip(name), nearest.Hint(tenant.Clip(name), open), strings.Join(open, ", "))
+}
+
+// checkBoard refuses settings of a board that make no sense.
+func checkBoard(b config.Board) error {
+	between := func(field string, d, least, most time.Duration) error {
+		if d < least || d > most {
+			return job.Errorf(job.Invalid, "board.%s: want a duration from %s to %s, got %s", field, seconds(least), seconds(most), seconds(d))
+		}
+		return nil
+	}
+	const longest = job.MaxNotBeforeDays * 24 * time.Hour
+	for _, err := range []error{
+		between("maxLease", b.MaxLease, job.MinLease, job.MaxLease),
+		between("lease", b.Lease, job.MinLease, job.MaxLease),
+		between("idempotencyWindow", b.IdempotencyWindow, time.Second, config.MaxWindow),
+		between("backoff", b.Retry.Backoff, 0, longest),
+		between("maxBackoff", b.Retry.MaxBackoff, 0, longest),
+		checkLimits(b.Limits, true),
+	} {
+		if err != nil {
+			return err
+		}
+	}
+	switch r := b.Retry; {
+	case b.Lease > b.MaxLease:
+		return job.Errorf(job.Invalid, "board.lease: it is %s, more than maxLease, which is %s", seconds(b.Lease), seconds(b.MaxLease))
+	case r.MaxAttempts < 0:
+		return job.Errorf(job.Invalid, "board.maxAttempts: want 1 to %d, or 0 for no limit, got %d", math.MaxInt32, r.MaxAttempts)
+	case r.MaxBackoff != 0 && r.Backoff == 0:
+		return job.Errorf(job.Invalid, "board.maxBackoff: it bounds nothing, since backoff is missing")
+	case r.MaxBackoff != 0 && r.MaxBackoff < r.Backoff:
+		return job.Errorf(job.Invalid, "board.maxBackoff: it is %s, less than backoff, which is %s", seconds(r.MaxBackoff), seconds(r.Backoff))
+	}
+	return nil
+}
+
+// seconds writes a duration as requests do.
+func seconds(d time.Duration) string { return d.String() }
+
+// prepare asks the backend's driver whether it takes the board's settings, makes
+// them where they are missing, and occupies the place.
+func (h *Host) prepare(ctx context.Context, b *config.Board) error {
+	on, r, err := h.runningBackend(ctx, b.Backend)
+	if err != nil {
+		return err
+	}
+	if len(b.Settings) == 0 {
+		if b.Settings, err = catalog.MakeSettings(r.info.Board, b.Tenant, b.Name); err != nil {
+			return err
+		}
+	}
+	if problems := r.info.Board.Check(b.Settings); len(problems) > 0 {
+		return job.Errorf(job.Invalid, "board.config.%v", problems[0])
+	}
+	compact := &bytes.Buffer{}
+	if err := json.Compact(compact, b.Settings); err != nil {
+		return job.Errorf(job.Invalid, "board.config: %v", err)
+	}
+	b.Settings = compact.Bytes()
+	if b.Observe {
+		return nil
+	}
+	return on.place(ctx, h, r.driver.Documents(), *b)
+}
+
+// runningBackend returns a backend as soon as it runs.
+func (h *Host) runningBackend(ctx context.Context, name string) (*backend, *running, error) {
+	b := h.backend(name)
+	ctx, cancel := context.WithTimeout(ctx, openingTime)
+	defer cancel()
+	select {
+	case <-b.tried:
+	case <-ctx.Done():
+	}
+	r := b.running.Load()
+	if r == nil {
+		return nil, nil, job.Errorf(job.Unavailable, "the driver of the backend %s does not run; the server's log says why", name)
+	}
+	return b, r, nil
+}
+
+func storedBoard(b catalog.Board) BoardRecord {
+	return BoardRecord{Board: b.Board, Version: b.Version, Made: b.Made}
+}
+
+// declaredBoards returns a tenant's boards in the configuration.
+func (h *Host) declaredBoards(of string) []config.Board {
+	var list []config.Board
+	for _, b := range h.Settings().Boards {
+		if b.Tenant = tenantOf(b); b.Tenant == of {
+			list = append(list, b)
+		}
+	}
+	return list
+}
+
+// TenantBoards returns a tenant's boards and their settings, by name. Only an
+// operator sees where they lie.
+func (s *Session) TenantBoards(of string) ([]BoardRecord, error) {
+	t, err := s.about("ListTenantBoards", of, "")
+	if err != nil {
+		return nil, err
+	}
+	var list []BoardRecord
+	names := map[string]bool{}
+	for _, b := range s.host.declaredBoards(t.Name) {
+		names[b.Name] = true
+		list = append(list, BoardRecord{Board: b, Declared: true})
+	}
+	view := s.host.catalog.view()
+	for _, b := range catalog.Of(view.Boards, t.Name) {
+		if !names[b.Name] && view.Belongs(t.Name, b.Owner, t.Declared) {
+			list = append(list, storedBoard(b))
+		}
+	}
+	list = slices.DeleteFunc(list, func(b BoardRecord) bool { return !s.principal.Sees(b.Name) })
+	for i := range list {
+		s.hide(&list[i])
+	}
+	slices.SortFunc(list, func(a, b BoardRecord) int { return strings.Compare(a.Name, b.Name) })
+	return list, nil
+}
+
+// hide takes out of a board what is the operator's business.
+func (s *Session) hide(b *BoardRecord) {
+	if !s.principal.Has(tenant.Operator) {
+		b.Settings = nil
+	}
+}
+
+// boardForChange returns a board of the catalog for a change.
+func (s *Session) boardForChange(ctx context.Context, call, of, name string, version uint64) (catalog.Board, *catalog.Catalog, error) {
+	var none catalog.Board
+	t, c, err := s.changing(ctx, call, of, name)
+	if err != nil {
+		return none, nil, err
+	}
+	if slices.ContainsFunc(s.host.declaredBoards(t.Name), func(d config.Board) bool { return d.Name == name }) {
+		return none, nil, declared("board", name)
+	}
+	view := c.View()
+	b, ok := view.Boards[catalog.At{Tenant: t.Name, Name: name}]
+	if !ok || !view.Belongs(t.Name, b.Owner, t.Declared) {
+		return none, nil, noBoard(tenant.Clip(name))
+	}
+	return b, c, checkVersion(version, b.Version)
+}
+
+// UpdateBoard gives a board other settings. Its backend and its place stay.
+func (s *Session) UpdateBoard(ctx context.Context, of string, b config.Board, version uint64) (BoardRecord, error) {
+	present, c, err := s.boardForChange(ctx, "UpdateBoard", of, b.Name, version)
+	if err != nil {
+		return BoardRecord{}, err
+	}
+	if b.Backend != "" && b.Backend != present.Backend {
+		return BoardRecord{}, job.Errorf(job.Invalid, "board.backend: the board is on %q and cannot move: make another board", present.Backend)
+	}
+	if len(b.Settings) > 0 && !sameJSON(b.Settings, present.Settings) {
+		return BoardRecord{}, job.Errorf(job.Invalid, "board.config: a board cannot move to another place: make another board")
+	}
+	if b.Observe != present.Observe {
+		return BoardRecord{}, job.Errorf(job.Invalid, "board.mode: it cannot be changed: make another board")
+	}
+	b.Tenant, b.Backend, b.Settings = present.Tenant, present.Backend, present.Settings
+	if err := checkBoard(b); err != nil {
+		return BoardRecord{}, err
+	}
+	present.Board = b
+	changed, err := c.UpdateBoard(ctx, present)
+	record := storedBoard(changed)
+	s.hide(&record)
+	return record, err
+}
+
+func sameJSON(a, b []byte) bool {
+	var x, y any
+	if json.Unmarshal(a, &x) != nil || json.Unmarshal(b, &y) != nil {
+		return false
+	}
+	first, err1 := json.Marshal(x)
+	second, err2 := json.Marshal(y)
+	return err1 == nil && err2 == nil && bytes.Equal(first, second)
+}
+
+// DeleteBoard serves a board no more. With purge its jobs are taken away;
+// otherwise a board that is made again under the name has them.
+func (s *Session) DeleteBoard(ctx context.Context, of, name string, version uint64, purge bool) error {
+	b, c, err := s.boardForChange(ctx, "DeleteBoard", of, name, version)
+	if err != nil {
+		return err
+	}
+	if err := c.RemoveBoard(ctx, b); err != nil {
+		return err
+	}
+	if !purge || b.Observe {
+		return nil
+	}
+	return s.host.purgeBoard(ctx, b.Board)
+}
+
+// purgeAfter is how long other hosts may take to see that a board is gone, before
+// its jobs are.
+const purgeAfter = time.Second
+
+// purgeBoard takes away what a board has in its store, once it is served no more.
+func (h *Host) purgeBoard(ctx context.Context, b config.Board) error {
+	if b.Observe {
+		return nil
+	}
+	on, r, err := h.runningBackend(ctx, b.Backend)
+	if err != nil {
+		return err
+	}
+	if served := h.shelf.board(b.Tenant, b.Name); served != nil { // of a tenant that is just being deleted
+		h.shelf.drop(served)
+		served.stop(&Ended{noBoard(b.Name)})
+		<-served.done
+	}
+	if on.present(h, r.driver.Documents()) != nil {
+		select {
+		case <-time.After(purgeAfter):
+		case <-ctx.Done():
+			return &job.Error{Kind: job.Interrupted, Err: ctx.Err()}
+		}
+	}
+	key := b.Tenant + "/" + b.Name
+	spec := driver.BoardSpec{Name: key, Settings: b.Settings, Window: b.IdempotencyWindow}
+	if _, err := r.driver.OpenBoard(ctx, spec); err != nil { // a driver that was restarted may not know it
+		return err
+	}
+	if err := r.driver.DropBoard(ctx, key); err != nil {
+		return err
+	}
+	return catalog.Vacate(ctx, r.driver.Documents(), catalog.LocationOf(b.Settings, key), b.Tenant, b.Name)
+}
+
+// BackendInfo is a backend as AdminService shows it.
+type BackendInfo struct {
+	Name, Driver string
+	Tenants      []string
+	Ready        bool
+	Problem      string
+	Restarts     int64
+}
+
+// ListBackends returns the backends on which a tenant may make boards; to an
+// operator, all of them.
+func (s *Session) ListBackends(ctx context.Context, of string) ([]BackendInfo, error) {
+	t, err := s.about("ListBackends", of, "")
+	if err != nil {
+		return nil, err
+	}
+	operator := s.principal.Has(tenant.Operator)
+	statuses := map[string]BackendStatus{}
+	for _, status := range s.host.Backends() {
+		statuses[status.Name] = status
+	}
+	list := []BackendInfo{}
+	for _, c := range s.host.Settings().Backends {
+		if !operator && !s.host.grants(c.Name, t.Name) {
+			continue
+		}
+		info := BackendInfo{Name: c.Name, Driver: c.Driver}
+		status, started := statuses[c.Name]
+		info.Ready = started && status.Running
+		if operator {
+			info.Tenants, info.Restarts = c.Tenants, status.Restarts
+			info.Problem = s.host.trouble(ctx, c.Name, started)
+			info.Ready = info.Ready && info.Problem == ""
+		}
+		list = append(list, info)
+	}
+	return list, nil
+}
+
+// trouble says what is the matter with a backend that was started.
+func (h *Host) trouble(ctx context.Context, name string, started bool) string {
+	if !started {
+		return "" // no board needs it yet
+	}
+	ctx, cancel := context.WithTimeout(ctx, healthWithin)
+	defer cancel()
+	if err := h.backend(name).health(ctx); err != nil {
+		return err.Error()
+	}
+	return ""
+}

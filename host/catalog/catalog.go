@@ -1,0 +1,166 @@
+// Package catalog keeps what was made through the API: tenants, tokens, boards,
+// policies. It lies in a driver's documents, so that every host of one store
+// sees a change as soon as the store tells of it, and no change is lost to
+// another one made at the same time.
+//
+// The catalog is a store with types. Who may change what, and how it goes
+// together with what the configuration declares, is decided above it.
+package catalog
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// The spaces of the backend's documents in which the catalog lies. The modules
+// of policies have one of their own, since nobody wants to watch megabytes.
+const (
+	space       = "catalog"
+	moduleSpace = "catalog-modules"
+)
+
+// Timing. The catalog asks the store whether it is there every probeEvery, which
+// a silent watch does not tell; after MaxSilence without an answer, what the
+// catalog says of tokens is too old to let anybody in.
+const (
+	probeEvery  = 5 * time.Second
+	probeWithin = 5 * time.Second
+	MaxSilence  = 60 * time.Second
+	settleTime  = 2 * time.Second // how long a change waits to be seen by its own host
+)
+
+// Options are optional.
+type Options struct {
+	Logger *slog.Logger // nil: slog.Default()
+
+	// Changed is called with each new View, one call at a time, before a change
+	// that was made through this Catalog returns. It must not change the catalog.
+	Changed func(*View)
+}
+
+// Catalog follows one space of documents. Its methods may be called from many
+// goroutines at once.
+type Catalog struct {
+	docs    driver.Documents
+	logger  *slog.Logger
+	changed func(*View)
+
+	view  atomic.Pointer[View]
+	heard atomic.Int64 // when the store last answered, as time since begun in nanoseconds
+	begun time.Time
+
+	mu      sync.Mutex
+	news    chan struct{}       // closed at the next change of the view
+	revoked map[string]struct{} // IDs of tokens that were seen to be taken away; they never come back
+	order   []string            // of revoked, oldest first
+	synced  chan struct{}       // closed when there is a view for the first time
+	once    sync.Once
+}
+
+// New returns a catalog that Run fills.
+func New(docs driver.Documents, o Options) *Catalog {
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	if o.Changed == nil {
+		o.Changed = func(*View) {}
+	}
+	c := &Catalog{
+		docs: docs, logger: o.Logger, changed: o.Changed, begun: time.Now(),
+		news: make(chan struct{}), revoked: map[string]struct{}{}, synced: make(chan struct{}),
+	}
+	c.heard.Store(-1)
+	c.view.Store(newView())
+	return c
+}
+
+// View returns what the catalog held when the store last told. It is empty
+// before Synced.
+func (c *Catalog) View() *View { return c.view.Load() }
+
+// Synced is closed once the catalog has been read for the first time.
+func (c *Catalog) Synced() <-chan struct{} { return c.synced }
+
+// Current returns nil if the store answered lately, and otherwise Unavailable:
+// then nobody is to be let in by what View says.
+func (c *Catalog) Current() error {
+	heard := c.heard.Load()
+	if heard < 0 {
+		return job.Errorf(job.Unavailable, "the server has not read its catalog of tokens yet: try again in a moment")
+	}
+	if time.Since(c.begun)-time.Duration(heard) > MaxSilence {
+		return job.Errorf(job.Unavailable, "the catalog's store has not answered for more than %s, so this token cannot be checked: try again later", MaxSilence)
+	}
+	return nil
+}
+
+func (c *Catalog) hear() { c.heard.Store(int64(time.Since(c.begun))) }
+
+// publish makes a view the present one.
+func (c *Catalog) publish(v *View) {
+	c.bury(c.view.Load(), v)
+	c.view.Store(v)
+	c.changed(v)
+	c.mu.Lock()
+	close(c.news)
+	c.news = make(chan struct{})
+	c.mu.Unlock()
+	c.once.Do(func() { close(c.synced) })
+}
+
+// maxRevoked is how many revoked tokens are remembered by their IDs.
+const maxRevoked = 100_000
+
+// bury remembers which tokens went away, and takes those out of the new view
+// that went away before: a store that fell back to an older state must not bring
+// them back to life.
+func (c *Catalog) bury(old, v *View) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for at, t := range old.Tokens {
+		if now, ok := v.Tokens[at]; !ok || now.ID != t.ID {
+			if _, known := c.revoked[t.ID]; !known {
+				c.revoked[t.ID] = struct{}{}
+				c.order = append(c.order, t.ID)
+			}
+		}
+	}
+	for len(c.order) > maxRevoked {
+		delete(c.revoked, c.order[0])
+		c.order = c.order[1:]
+	}
+	for at, t := range v.Tokens {
+		if _, dead := c.revoked[t.ID]; dead {
+			c.logger.Warn("the catalog brought back a token that was revoked; it stays revoked", "tenant", t.Tenant, "token", t.Name)
+			delete(v.Tokens, at)
+		}
+	}
+}
+
+// settle waits until the view shows that a change was made, or for a while: the
+// change stands in any case.
+func (c *Catalog) settle(ctx context.Context, done func(*View) bool) {
+	timer := time.NewTimer(settleTime)
+	defer timer.Stop()
+	for {
+		c.mu.Lock()
+		news := c.news
+		c.mu.Unlock()
+		if done(c.View()) {
+			return
+		}
+		select {
+		case <-news:
+		case <-timer.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}

@@ -1,0 +1,145 @@
+package catalog
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// Every change is a compare-and-set of one document. A version of 0 stands for
+// none: what is made must not be there, what is changed must.
+
+// write writes a record if the document's version is ifVersion, returns the new
+// version, and waits until this host sees it.
+func (c *Catalog) write(ctx context.Context, key string, record any, ifVersion uint64) (uint64, error) {
+	data, err := encode(record)
+	if err != nil {
+		return 0, err
+	}
+	version, err := c.docs.Put(ctx, driver.Space{Name: space}, driver.Document{Name: key, Data: data}, ifVersion)
+	if err != nil {
+		return 0, changeError(err, key, ifVersion)
+	}
+	c.settle(ctx, func(v *View) bool { return v.versions[key] >= version })
+	return version, nil
+}
+
+// remove takes a document away if its version is ifVersion.
+func (c *Catalog) remove(ctx context.Context, key string, ifVersion uint64) error {
+	if err := c.docs.Delete(ctx, driver.Space{Name: space}, key, ifVersion); err != nil {
+		return changeError(err, key, ifVersion)
+	}
+	c.settle(ctx, func(v *View) bool { return v.versions[key] != ifVersion })
+	return nil
+}
+
+// changeError says what a store's refusal means to whoever asked for the change.
+func changeError(err error, key string, ifVersion uint64) error {
+	kind, owner, name := splitKey(key)
+	if name == "" {
+		name = owner
+	}
+	switch job.KindOf(err) {
+	case job.Aborted:
+		if ifVersion == 0 {
+			return job.Errorf(job.AlreadyExists, "there is a %s %q already", kind, name)
+		}
+		return job.Errorf(job.Aborted, "somebody changed the %s %q meanwhile: read it again", kind, name)
+	case job.NotFound:
+		return job.Errorf(job.NotFound, "there is no %s %q", kind, name)
+	}
+	return err
+}
+
+// CreateTenant makes a tenant.
+func (c *Catalog) CreateTenant(ctx context.Context, t Tenant) (Tenant, error) {
+	t.ID, t.Made = newID(), now()
+	var err error
+	t.Version, err = c.write(ctx, tenantKey(t.Name), t, 0)
+	return t, err
+}
+
+// UpdateTenant writes a tenant anew if it has t.Version.
+func (c *Catalog) UpdateTenant(ctx context.Context, t Tenant) (Tenant, error) {
+	var err error
+	t.Version, err = c.write(ctx, tenantKey(t.Name), t, t.Version)
+	return t, err
+}
+
+// RemoveTenant takes a tenant's record away.
+func (c *Catalog) RemoveTenant(ctx context.Context, t Tenant) error {
+	return c.remove(ctx, tenantKey(t.Name), t.Version)
+}
+
+// CreateToken keeps a token. One of the same name that was left by an earlier
+// tenant, as stale says, is replaced.
+func (c *Catalog) CreateToken(ctx context.Context, t Token, stale func(Token) bool) (Token, error) {
+	t.ID, t.Made = newID(), now()
+	var before uint64
+	if old, ok := c.View().Tokens[At{t.Tenant, t.Name}]; ok && stale(old) {
+		before = old.Version
+	}
+	var err error
+	t.Version, err = c.write(ctx, tokenKey(t.Tenant, t.Name), t, before)
+	return t, err
+}
+
+// RemoveToken takes a token away for good.
+func (c *Catalog) RemoveToken(ctx context.Context, t Token) error {
+	return c.remove(ctx, tokenKey(t.Tenant, t.Name), t.Version)
+}
+
+// CreateBoard keeps a board. At most so many boards of the tenant are kept, over
+// all hosts (0: any number): of several that are made at once at the limit, none
+// may remain.
+func (c *Catalog) CreateBoard(ctx context.Context, b Board, most int) (Board, error) {
+	b.ID, b.Made = newID(), now()
+	var err error
+	if b.Version, err = c.write(ctx, boardKey(b.Tenant, b.Name), b, 0); err != nil {
+		return b, err
+	}
+	if most == 0 {
+		return b, nil
+	}
+	docs, err := c.list(ctx, boardKey(b.Tenant, ""))
+	if err != nil {
+		return b, err
+	}
+	if len(docs) <= most {
+		return b, nil
+	}
+	if err := c.remove(ctx, boardKey(b.Tenant, b.Name), b.Version); err != nil && job.KindOf(err) != job.NotFound {
+		return b, err
+	}
+	return b, TooManyBoards(b.Tenant, most)
+}
+
+// list returns the documents whose names begin with prefix, as the store has
+// them.
+func (c *Catalog) list(ctx context.Context, prefix string) ([]driver.Document, error) {
+	docs, err := c.docs.List(ctx, driver.Space{Name: space}, prefix, 0)
+	return slices.DeleteFunc(docs, func(d driver.Document) bool { return !strings.HasPrefix(d.Name, prefix) }), err
+}
+
+// TooManyBoards is the error of a board above the limit.
+func TooManyBoards(tenant string, most int) error {
+	return job.Errorf(job.QuotaExceeded, "the tenant %q has %d boards, which is its limit", tenant, most)
+}
+
+// UpdateBoard writes a board anew if it has b.Version.
+func (c *Catalog) UpdateBoard(ctx context.Context, b Board) (Board, error) {
+	var err error
+	b.Version, err = c.write(ctx, boardKey(b.Tenant, b.Name), b, b.Version)
+	return b, err
+}
+
+// RemoveBoard takes a board's record away.
+func (c *Catalog) RemoveBoard(ctx context.Context, b Board) error {
+	return c.remove(ctx, boardKey(b.Tenant, b.Name), b.Version)
+}
+
+func now() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }

@@ -1,0 +1,142 @@
+package host
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/boardd/boardd/host/config"
+	"github.com/boardd/boardd/host/tenant"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// Reload reads the configuration anew and puts it in place of the present one.
+// What is wrong with it is in the error, and then nothing was changed.
+func (s *Session) Reload(ctx context.Context) ([]string, error) {
+	if err := s.principal.Check("ReloadConfig", ""); err != nil {
+		return nil, err
+	}
+	if s.host.config.Load == nil {
+		return nil, job.Errorf(job.Unsupported, "this server was not started from files")
+	}
+	return s.host.Reload(ctx)
+}
+
+// Reload is Session.Reload for the server itself. One runs at a time.
+func (h *Host) Reload(_ context.Context) ([]string, error) {
+	h.reloading.Lock()
+	defer h.reloading.Unlock()
+	next, err := h.config.Load()
+	if err != nil {
+		return nil, &job.Error{Kind: job.Invalid, Message: "the configuration was not changed: " + err.Error(), Err: err}
+	}
+	present := h.Settings()
+	if err := fixed(present, next); err != nil {
+		return nil, err
+	}
+	if _, err := tenant.NewRegistry(next.Tokens); err != nil {
+		return nil, err
+	}
+	if h.config.Swap != nil {
+		if err := h.config.Swap(next); err != nil {
+			return nil, err
+		}
+	}
+	changes := differences(present, next)
+	h.settings.Store(next)
+	h.replaceBackends(present, next)
+	h.arrange()
+	h.logger.Info("the configuration was read anew", "changes", changes)
+	return changes, nil
+}
+
+// fixed refuses a configuration that only a server which begins can take.
+func fixed(a, b *config.Config) error {
+	for _, s := range []struct{ name, is, want string }{
+		{"listen", a.Listen, b.Listen}, {"metrics_listen", a.MetricsListen, b.MetricsListen},
+		{"data_dir", a.DataDir, b.DataDir}, {"plugin_dir", a.PluginDir, b.PluginDir}, {"catalog", a.Catalog, b.Catalog},
+		{"tls", fmt.Sprint(a.TLS != nil), fmt.Sprint(b.TLS != nil)},
+		{"hostnames", fmt.Sprint(a.Hostnames), fmt.Sprint(b.Hostnames)},
+	} {
+		if s.is != s.want {
+			at := b.Locate("", "", s.name)
+			if at != "" {
+				at += ": "
+			}
+			return job.Errorf(job.Precondition, "%s%s: it is %q and cannot become %q while the server runs: restart it; nothing was changed", at, s.name, s.is, s.want)
+		}
+	}
+	return nil
+}
+
+// differences says for people what two configurations do not have in common.
+func differences(a, b *config.Config) []string {
+	changes := []string{}
+	changes = append(changes, compare("tenant", a.Tenants, b.Tenants, func(n string) string { return n }, func(x, y string) bool { return a.Limits[x] == b.Limits[y] })...)
+	changes = append(changes, compare("token", a.Tokens, b.Tokens,
+		func(t tenant.Token) string { return t.Tenant + "/" + t.Name },
+		func(x, y tenant.Token) bool { return reflect.DeepEqual(x, y) })...)
+	changes = append(changes, compare("backend", a.Backends, b.Backends, func(c config.Backend) string { return c.Name }, sameBackend)...)
+	return append(changes, compare("board", a.Boards, b.Boards,
+		func(c config.Board) string { return tenantOf(c) + "/" + c.Name },
+		func(x, y config.Board) bool { return sameBoard(x, y) && x.Limits == y.Limits })...)
+}
+
+func compare[T any](kind string, a, b []T, name func(T) string, same func(T, T) bool) []string {
+	var changes []string
+	for _, x := range b {
+		i := slices.IndexFunc(a, func(y T) bool { return name(y) == name(x) })
+		switch {
+		case i < 0:
+			changes = append(changes, fmt.Sprintf("%s %s: added", kind, name(x)))
+		case !same(a[i], x):
+			changes = append(changes, fmt.Sprintf("%s %s: changed", kind, name(x)))
+		}
+	}
+	for _, x := range a {
+		if !slices.ContainsFunc(b, func(y T) bool { return name(y) == name(x) }) {
+			changes = append(changes, fmt.Sprintf("%s %s: removed", kind, name(x)))
+		}
+	}
+	slices.SortStableFunc(changes, cmp.Compare[string])
+	return changes
+}
+
+func sameBackend(a, b config.Backend) bool {
+	return a.Name == b.Name && a.Driver == b.Driver && bytes.Equal(a.Settings, b.Settings) && slices.Equal(a.Tenants, b.Tenants)
+}
+
+// replaceBackends stops what is on the backends whose drivers are to run with
+// other settings, or no more; arrange starts it anew.
+func (h *Host) replaceBackends(present, next *config.Config) {
+	for _, old := range present.Backends {
+		i := slices.IndexFunc(next.Backends, func(c config.Backend) bool { return c.Name == old.Name })
+		if i >= 0 && old.Driver == next.Backends[i].Driver && bytes.Equal(old.Settings, next.Backends[i].Settings) {
+			continue
+		}
+		h.shelf.mu.Lock()
+		b := h.shelf.backends[old.Name]
+		delete(h.shelf.backends, old.Name)
+		h.shelf.mu.Unlock()
+		if b == nil {
+			continue
+		}
+		var ended []*served
+		for _, s := range h.shelf.allBoards() {
+			if s.backend == b {
+				h.shelf.drop(s)
+				s.stop(&Ended{job.Errorf(job.Unavailable, "the store of the board %s is being changed: ask again", s.config.Name)})
+				ended = append(ended, s)
+			}
+		}
+		for _, s := range ended {
+			<-s.done
+		}
+		if err := b.close(); err != nil {
+			h.logger.Warn("a driver did not stop well", "backend", old.Name, "error", err)
+		}
+	}
+}

@@ -1,0 +1,246 @@
+package host
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/boardd/boardd/host/config"
+)
+
+// shelf is what a host serves now: boards, and the backends that they need.
+type shelf struct {
+	mu       sync.RWMutex
+	backends map[string]*backend
+	boards   map[string]map[string]*served // by tenant and name
+	leaving  sync.WaitGroup                // of boards that were taken away
+}
+
+func newShelf() *shelf {
+	return &shelf{backends: map[string]*backend{}, boards: map[string]map[string]*served{}}
+}
+
+// board returns a board, or nil.
+func (s *shelf) board(tenant, name string) *served {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.boards[tenant][name]
+}
+
+// names returns the names of a tenant's boards, sorted.
+func (s *shelf) names(tenant string) []string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return slices.Sorted(maps.Keys(s.boards[tenant]))
+}
+
+// of returns a tenant's boards.
+func (s *shelf) of(tenant string) []*served {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return slices.Collect(maps.Values(s.boards[tenant]))
+}
+
+func (s *shelf) put(b *served) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	tenant := b.config.Tenant
+	if s.boards[tenant] == nil {
+		s.boards[tenant] = map[string]*served{}
+	}
+	s.boards[tenant][b.config.Name] = b
+}
+
+// replace puts a board in the place of another one that is still there.
+func (s *shelf) replace(old, b *served) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	boards := s.boards[old.config.Tenant]
+	if boards[old.config.Name] != old {
+		return false
+	}
+	boards[old.config.Name] = b
+	return true
+}
+
+// drop takes a board off the shelf. It goes on until it is stopped.
+func (s *shelf) drop(b *served) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	boards := s.boards[b.config.Tenant]
+	if boards[b.config.Name] == b {
+		delete(boards, b.config.Name)
+	}
+	if len(boards) == 0 {
+		delete(s.boards, b.config.Tenant)
+	}
+}
+
+// allBoards returns every board, in no order.
+func (s *shelf) allBoards() []*served {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	var all []*served
+	for _, boards := range s.boards {
+		all = slices.AppendSeq(all, maps.Values(boards))
+	}
+	return all
+}
+
+// allBackends returns every backend that was started, by name.
+func (s *shelf) allBackends() []*backend {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return slices.SortedFunc(maps.Values(s.backends), func(a, b *backend) int { return cmp.Compare(a.config.Name, b.config.Name) })
+}
+
+// stopBoards ends every board and waits for them.
+func (s *shelf) stopBoards() {
+	for _, b := range s.allBoards() {
+		b.stop(errStopped)
+	}
+	s.leaving.Wait()
+}
+
+// closeBackends closes every backend.
+func (s *shelf) closeBackends() error {
+	var failures []error
+	for _, b := range s.allBackends() {
+		if err := b.close(); err != nil {
+			failures = append(failures, fmt.Errorf("backend %s: %w", b.config.Name, err))
+		}
+	}
+	return errors.Join(failures...)
+}
+
+// backendConfig returns what the configuration says of a backend.
+func (h *Host) backendConfig(name string) (config.Backend, bool) {
+	settings := h.Settings()
+	if i := slices.IndexFunc(settings.Backends, func(c config.Backend) bool { return c.Name == name }); i >= 0 {
+		return settings.Backends[i], true
+	}
+	if name == catalogBackend {
+		return config.Backend{Name: catalogBackend, Driver: "embedded", Settings: []byte("{}")}, true
+	}
+	return config.Backend{}, false
+}
+
+// backend returns a backend, and starts it if nobody needed it before. One that
+// the configuration does not have never starts.
+func (h *Host) backend(name string) *backend {
+	h.shelf.mu.Lock()
+	defer h.shelf.mu.Unlock()
+	if b := h.shelf.backends[name]; b != nil {
+		return b
+	}
+	c, ok := h.backendConfig(name)
+	if !ok {
+		c.Name = name
+		b := newBackend(c, h.memories, h.logger)
+		problem := fmt.Sprintf("the configuration has no backend %q", name)
+		b.problem.Store(&problem)
+		close(b.tried)
+		return b
+	}
+	b := newBackend(c, h.memories, h.logger)
+	h.shelf.backends[name] = b
+	b.wg.Go(func() { b.run(h.running, h) })
+	return b
+}
+
+// desired returns the boards that are to be served: those of the configuration,
+// and those of the catalog that belong to a tenant that there is.
+func (h *Host) desired() map[At]config.Board {
+	boards := map[At]config.Board{}
+	for _, b := range h.Settings().Boards {
+		b.Tenant = tenantOf(b)
+		boards[At{b.Tenant, b.Name}] = b
+	}
+	view := h.catalog.view()
+	for _, b := range view.Boards {
+		at := At{b.Tenant, b.Name}
+		if _, declared := boards[at]; declared || !view.Belongs(b.Tenant, b.Owner, h.declares(b.Tenant)) {
+			continue
+		}
+		if b.Placed || h.grants(b.Backend, b.Tenant) {
+			boards[at] = b.Board
+		}
+	}
+	return boards
+}
+
+// grants reports whether a backend is open to boards that a tenant makes.
+func (h *Host) grants(backend, tenant string) bool {
+	c, ok := h.backendConfig(backend)
+	return ok && slices.Contains(c.Tenants, tenant)
+}
+
+// declares reports whether the configuration has a tenant.
+func (h *Host) declares(tenant string) bool { return slices.Contains(h.tenantNames(), tenant) }
+
+// arrange makes what is served be what is desired, and lets in whoever is to be
+// let in. It waits for no board to open and for none to end.
+func (h *Host) arrange() {
+	h.arranging.Lock()
+	defer h.arranging.Unlock()
+	h.admit()
+	desired := h.desired()
+	for _, b := range h.shelf.allBoards() {
+		want, ok := desired[At{b.config.Tenant, b.config.Name}]
+		switch present := b.latest(); {
+		case !ok:
+			h.shelf.drop(b)
+			b.stop(&Ended{noBoard(b.config.Name)})
+		case sameBoard(present.config, want):
+			present.limits.Store(&want.Limits)
+		default:
+			h.renew(b, want)
+		}
+		delete(desired, At{b.config.Tenant, b.config.Name})
+	}
+	for _, c := range desired {
+		b := h.newServed(c)
+		h.shelf.put(b)
+		h.serve(b)
+	}
+}
+
+// sameBoard reports whether a board goes on as it is: its limits may change
+// under way.
+func sameBoard(a, b config.Board) bool {
+	same := bytes.Equal(a.Settings, b.Settings)
+	a.Settings, b.Settings, a.Limits, b.Limits = nil, nil, config.Limits{}, config.Limits{}
+	return same && a.Name == b.Name && a.Tenant == b.Tenant && a.Backend == b.Backend && a.Observe == b.Observe &&
+		a.FenceByOwner == b.FenceByOwner && a.Lease == b.Lease && a.MaxLease == b.MaxLease && a.AllowNoExpiry == b.AllowNoExpiry &&
+		a.IdempotencyWindow == b.IdempotencyWindow && a.Retry == b.Retry
+}
+
+// serve runs a board until it is stopped or the host is closed.
+func (h *Host) serve(b *served) {
+	h.shelf.leaving.Go(func() {
+		defer close(b.done)
+		b.run(b.running, h)
+	})
+}
+
+// renew lets a board with new settings take the place of one that is served. The
+// old one takes calls until the new one can, and then ends those that are left
+// after a while.
+func (h *Host) renew(old *served, c config.Board) {
+	next := h.newServed(c)
+	last := old.latest()
+	old.next.Store(next)
+	last.next.Store(next)
+	h.serve(next)
+	h.shelf.leaving.Go(func() {
+		next.opened(old.running)
+		if !h.shelf.replace(old, next) && !h.shelf.replace(last, next) {
+			next.stop(&Ended{noBoard(c.Name)}) // it was taken away meanwhile
+		}
+		last.retire(h.running)
+	})
+}

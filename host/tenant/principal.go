@@ -1,0 +1,119 @@
+package tenant
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// Principal is who makes a call. It is shared between calls and not changed.
+type Principal struct {
+	Tenant    string
+	TokenName string
+	TokenID   string // of a token made through the API; empty: declared in the configuration
+	Roles     []Role
+	Boards    []string  // the only boards that it may touch; empty: all of its tenant
+	Expires   time.Time // zero: never
+
+	life context.Context         // ends with the token; a shared one has no caller to hand it down
+	end  context.CancelCauseFunc // nil for a principal that was made without a registry
+}
+
+func newPrincipal(t *Token) *Principal {
+	p := &Principal{
+		Tenant: t.Tenant, TokenName: t.Name, TokenID: t.ID,
+		Roles: slices.Clone(t.Roles), Boards: slices.Clone(t.Boards), Expires: t.Expires,
+	}
+	p.life, p.end = context.WithCancelCause(context.Background())
+	return p
+}
+
+// Life ends, with the reason as its cause, when the token is revoked or changed.
+// It does not end by itself when the token expires: see Expires.
+func (p *Principal) Life() context.Context {
+	if p.life == nil {
+		return context.Background()
+	}
+	return p.life
+}
+
+// Expired is the error of a call that outlived its token.
+func (p *Principal) Expired() error { return expired(p) }
+
+// Has reports whether one of the principal's roles is the given one. What a
+// role allows is May's to say.
+func (p *Principal) Has(role Role) bool { return slices.Contains(p.Roles, role) }
+
+// Sees reports whether the principal is bound to no boards, or to this one.
+func (p *Principal) Sees(board string) bool {
+	return len(p.Boards) == 0 || slices.Contains(p.Boards, board)
+}
+
+// May reports whether the principal may make a call, named without its service,
+// on a board of its tenant. The board is empty for a call that has none; the
+// caller then leaves out of the answer what Sees denies.
+func (p *Principal) May(call, board string) bool { return p.Check(call, board) == nil }
+
+// Check is May with the reason: PermissionDenied, naming the roles that would
+// do. It does not depend on whether the board exists.
+func (p *Principal) Check(call, board string) error {
+	allowed := calls[call]
+	if !slices.ContainsFunc(allowed, p.Has) {
+		return job.Errorf(job.PermissionDenied, "token %q has the roles [%s]; %s needs one of [%s]",
+			p.TokenName, join(p.Roles), call, join(allowed))
+	}
+	if board != "" && !p.Sees(board) {
+		return job.Errorf(job.PermissionDenied, "token %q is bound to the boards [%s], and %q is none of them",
+			p.TokenName, strings.Join(p.Boards, ", "), Clip(board))
+	}
+	return nil
+}
+
+// CheckAdmin is Check for a call of AdminService on a tenant, which is the
+// principal's own where the name is empty. It returns the tenant's name. A
+// tenant that the principal may not know of is NotFound, in the same words
+// whether there is one of that name or not.
+func (p *Principal) CheckAdmin(call, tenant, board string) (string, error) {
+	if err := p.Check(call, board); err != nil {
+		return "", err
+	}
+	if len(p.Boards) > 0 && board == "" && !harmless[call] {
+		return "", job.Errorf(job.PermissionDenied, "token %q is bound to the boards [%s]; %s concerns the whole tenant",
+			p.TokenName, strings.Join(p.Boards, ", "), call)
+	}
+	if tenant == "" || tenant == p.Tenant {
+		return p.Tenant, nil
+	}
+	if !p.Has(Operator) {
+		return "", NoTenant(tenant)
+	}
+	return tenant, nil
+}
+
+// NoTenant is the error of a tenant that does not exist, or of which the caller
+// may not know that it does.
+func NoTenant(name string) error {
+	return job.Errorf(job.NotFound, "there is no tenant %q", Clip(name))
+}
+
+// MayGrant returns nil if the principal may give a token these roles and boards:
+// nobody hands out more than he has, and only operators stand above tenants.
+func (p *Principal) MayGrant(roles []Role) error {
+	for _, role := range roles {
+		if (role == Operator || role == Metrics) && !p.Has(Operator) {
+			return job.Errorf(job.PermissionDenied, "only an operator may give a token the role %s", role)
+		}
+	}
+	return nil
+}
+
+func join(roles []Role) string {
+	words := make([]string, len(roles))
+	for i, role := range roles {
+		words[i] = string(role)
+	}
+	return strings.Join(words, ", ")
+}

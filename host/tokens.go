@@ -1,0 +1,174 @@
+package host
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/hex"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/boardd/boardd/host/catalog"
+	"github.com/boardd/boardd/host/tenant"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// secretPrefix begins every secret that boardd makes, so that those who look for
+// secrets in the wrong places find it.
+const secretPrefix = "boardd_"
+
+// Token is a token of the configuration or of the catalog, without its secret.
+type Token struct {
+	Tenant, Name string
+	Roles        []tenant.Role
+	Boards       []string
+	Made         time.Time
+	Expires      time.Time // zero: never
+	Declared     bool
+}
+
+// NewToken says what a token is to be.
+type NewToken struct {
+	Tenant, Name string
+	Roles        []string
+	Boards       []string
+	Expires      time.Time
+}
+
+// Limits on tokens.
+const (
+	MaxTokenBoards = 100    // boards that a token made through the API is bound to
+	MaxTokens      = 10_000 // tokens of one tenant in the catalog
+)
+
+// CreateToken makes a token and returns its secret, which nobody can read again.
+func (s *Session) CreateToken(ctx context.Context, n NewToken) (Token, string, error) {
+	t, c, err := s.changing(ctx, "CreateToken", n.Tenant, "")
+	if err != nil {
+		return Token{}, "", err
+	}
+	roles, err := s.checkToken(t.Name, n)
+	if err != nil {
+		return Token{}, "", err
+	}
+	view := c.View()
+	if len(catalog.Of(view.Tokens, t.Name)) >= MaxTokens {
+		return Token{}, "", job.Errorf(job.QuotaExceeded, "the tenant %q has %d tokens, which is the most", t.Name, MaxTokens)
+	}
+	var raw [32]byte
+	_, _ = rand.Read(raw[:]) // never fails
+	secret := secretPrefix + base64.RawURLEncoding.EncodeToString(raw[:])
+	digest := tenant.DigestOf(secret)
+	stale := func(old catalog.Token) bool { return !c.View().Belongs(old.Tenant, old.Owner, t.Declared) }
+	made, err := c.CreateToken(ctx, catalog.Token{
+		Tenant: t.Name, Name: n.Name, Owner: t.ID, Roles: roles, Boards: n.Boards, Digest: hex.EncodeToString(digest[:]), Expires: n.Expires,
+	}, stale)
+	if err != nil {
+		return Token{}, "", err
+	}
+	return storedToken(made), secret, nil
+}
+
+// checkToken refuses what cannot be a token of a tenant.
+func (s *Session) checkToken(of string, n NewToken) ([]tenant.Role, error) {
+	if err := tenant.CheckName(n.Name); err != nil {
+		return nil, named("name", err)
+	}
+	if s.host.declaredToken(of, n.Name) {
+		return nil, job.Errorf(job.AlreadyExists, "there is a token %q already, in the server's configuration", n.Name)
+	}
+	if len(n.Roles) == 0 {
+		return nil, job.Errorf(job.Invalid, "roles: want at least one of %s", strings.Join(roleNames(), ", "))
+	}
+	var roles []tenant.Role
+	for _, name := range n.Roles {
+		role, err := tenant.ParseRole(tenant.Clip(name))
+		if err != nil {
+			return nil, named("roles", err)
+		}
+		if !slices.Contains(roles, role) {
+			roles = append(roles, role)
+		}
+	}
+	if err := s.principal.MayGrant(roles); err != nil {
+		return nil, err
+	}
+	if len(n.Boards) > MaxTokenBoards {
+		return nil, job.Errorf(job.Invalid, "boards: want at most %d, got %d", MaxTokenBoards, len(n.Boards))
+	}
+	for _, board := range n.Boards {
+		if err := tenant.CheckName(board); err != nil {
+			return nil, named("boards", err)
+		}
+	}
+	if !n.Expires.IsZero() && !n.Expires.After(time.Now()) {
+		return nil, job.Errorf(job.Invalid, "expiresAt: %s is past", n.Expires.UTC().Format(time.RFC3339))
+	}
+	return roles, nil
+}
+
+func roleNames() []string {
+	var names []string
+	for _, role := range tenant.Roles() {
+		names = append(names, string(role))
+	}
+	return names
+}
+
+func storedToken(t catalog.Token) Token {
+	return Token{Tenant: t.Tenant, Name: t.Name, Roles: t.Roles, Boards: t.Boards, Made: t.Made, Expires: t.Expires}
+}
+
+// declaredToken reports whether the configuration has a token.
+func (h *Host) declaredToken(of, name string) bool {
+	return slices.ContainsFunc(h.declaredTokens(of), func(t Token) bool { return t.Name == name })
+}
+
+// declaredTokens returns a tenant's tokens in the configuration.
+func (h *Host) declaredTokens(of string) []Token {
+	var list []Token
+	for _, t := range h.Settings().Tokens {
+		if t.Tenant == of || t.Tenant == "" && of == tenant.Default {
+			list = append(list, Token{Tenant: of, Name: t.Name, Roles: t.Roles, Boards: t.Boards, Expires: t.Expires, Declared: true})
+		}
+	}
+	return list
+}
+
+// Tokens returns a tenant's tokens, by name.
+func (s *Session) Tokens(of string) ([]Token, error) {
+	t, err := s.about("ListTokens", of, "")
+	if err != nil {
+		return nil, err
+	}
+	list := s.host.declaredTokens(t.Name)
+	view := s.host.catalog.view()
+	for _, stored := range catalog.Of(view.Tokens, t.Name) {
+		if view.Belongs(t.Name, stored.Owner, t.Declared) && !s.host.declaredToken(t.Name, stored.Name) {
+			list = append(list, storedToken(stored))
+		}
+	}
+	slices.SortFunc(list, func(a, b Token) int { return strings.Compare(a.Name, b.Name) })
+	return list, nil
+}
+
+// RevokeToken takes a token away. What goes on in its name ends.
+func (s *Session) RevokeToken(ctx context.Context, of, name string) error {
+	t, c, err := s.changing(ctx, "RevokeToken", of, "")
+	if err != nil {
+		return err
+	}
+	if s.host.declaredToken(t.Name, name) {
+		return declared("token", name)
+	}
+	view := c.View()
+	stored, ok := view.Tokens[catalog.At{Tenant: t.Name, Name: name}]
+	if !ok || !view.Belongs(t.Name, stored.Owner, t.Declared) {
+		return job.Errorf(job.NotFound, "there is no token %q", tenant.Clip(name))
+	}
+	if err := s.principal.MayGrant(stored.Roles); err != nil {
+		return err
+	}
+	return c.RemoveToken(ctx, stored)
+}
