@@ -17,8 +17,11 @@ import (
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/boardd/boardd/host"
 	"github.com/boardd/boardd/host/api"
+	"github.com/boardd/boardd/host/audit"
 	"github.com/boardd/boardd/host/board"
+	"github.com/boardd/boardd/host/catalog"
 	"github.com/boardd/boardd/host/config"
 	"github.com/boardd/boardd/host/tenant"
 	"github.com/boardd/boardd/internal/testserver"
@@ -145,6 +148,16 @@ var limits = []struct {
 	{"driver.DefaultMaxTombstones", driver.DefaultMaxTombstones, "finished jobs that a board remembers; the oldest are forgotten first"},
 	{"driver.MaxBoardName", driver.MaxBoardName, "bytes of a board's name as a driver gets it: tenant, slash, board"},
 	{"driver.MaxDocument", driver.MaxDocument, "bytes of a document that a driver keeps"},
+	{"config.MaxLimit", int64(config.MaxLimit), "the largest limit that can be set"},
+	{"tenant.MaxNameLength", tenant.MaxNameLength, "bytes of the name of a tenant, token, board, backend or policy"},
+	{"host.MaxTokens", host.MaxTokens, "tokens of one tenant in the catalog"},
+	{"host.MaxTokenBoards", host.MaxTokenBoards, "boards that a token made through the API is bound to"},
+	{"host.MaxAuditPage", host.MaxAuditPage, "records of one answer of `GetAudit`"},
+	{"host.MaxFindings", host.MaxFindings, "findings of one sort that `boardd doctor` shows of one board"},
+	{"audit.MaxSegment", audit.MaxSegment, "bytes of one file of the audit log, after which another is begun"},
+	{"catalog.MaxModule", catalog.MaxModule, "bytes of a policy's module"},
+	{"catalog.MaxPolicyVersions", catalog.MaxPolicyVersions, "versions of a policy that are kept; the oldest go first"},
+	{"catalog.MaxSilence", catalog.MaxSilence, "without an answer of the catalog's store, after which its tokens are refused"},
 	{"tenant.MinSecret", tenant.MinSecret, "characters of a secret, at least"},
 	{"tenant.MaxSecret", tenant.MaxSecret, "characters of a secret, at most"},
 }
@@ -158,7 +171,7 @@ func TestLimits(t *testing.T) {
 		listed[l.name] = true
 		fmt.Fprintf(&out, "| %s | %s | `%s` |\n", size(l.value), l.text, l.name)
 	}
-	for _, dir := range []string{"sdk/job", "sdk/driver", "host/api", "host/board", "host/config", "host/tenant"} {
+	for _, dir := range []string{"sdk/job", "sdk/driver", "host", "host/api", "host/audit", "host/board", "host/catalog", "host/config", "host/tenant"} {
 		for _, name := range limitsIn(t, filepath.Join(testserver.Root(t), filepath.FromSlash(dir))) {
 			if full := filepath.Base(dir) + "." + name; !listed[full] {
 				t.Errorf("the limit %s is not in the table of docs/operating.md: add it to limits in this test", full)
@@ -245,6 +258,10 @@ func TestSettings(t *testing.T) {
 			t.Errorf("the setting %q is read, and missing in the table of docs/operating.md", name)
 		}
 	}
+	var limits config.Limits
+	for _, limit := range limits.Each() {
+		known[limit.Name] = true
+	}
 	if len(known) < 20 {
 		t.Fatalf("only %d settings found in host/config/read.go: this test no longer understands it", len(known))
 	}
@@ -281,9 +298,17 @@ func short(d time.Duration) string {
 // roles.
 func TestAPI(t *testing.T) {
 	t.Parallel()
-	schema := read(t, filepath.Join(testserver.Root(t), "sdk", "boardd", "v1", "boardd.proto"))
 	file := boarddv1.File_boardd_v1_boardd_proto
-	comments := commentsOf(schema)
+	describeService(t, file, "calls", "messages")
+	describeService(t, boarddv1.File_boardd_v1_admin_proto, "admin calls", "admin messages")
+	generated(t, "api.md", "enums", enums(file))
+	generated(t, "api.md", "roles", roles(t))
+}
+
+// describeService writes the calls and the messages of one schema.
+func describeService(t *testing.T, file protoreflect.FileDescriptor, callsName, messagesName string) {
+	t.Helper()
+	comments := commentsOf(read(t, filepath.Join(testserver.Root(t), "sdk", filepath.FromSlash(file.Path()))))
 	var calls strings.Builder
 	shown := map[protoreflect.FullName]bool{}
 	methods := file.Services().Get(0).Methods()
@@ -297,7 +322,7 @@ func TestAPI(t *testing.T) {
 		fmt.Fprintf(&calls, "\n### %s\n\nfor %s\n\n- request: %s\n- answer: %s%s\n", m.Name(), rolesOf(t, string(m.Name())),
 			fields(m.Input(), comments), answer(m.Output(), comments), stream)
 	}
-	generated(t, "api.md", "calls", calls.String()+"\n")
+	generated(t, "api.md", callsName, calls.String()+"\n")
 
 	var messages strings.Builder
 	for i := range file.Messages().Len() {
@@ -311,9 +336,7 @@ func TestAPI(t *testing.T) {
 			fmt.Fprintf(&messages, "| `%s` | %s | %s |\n", f.JSONName(), kind(f, comments), strings.ReplaceAll(comments[string(m.Name())+"."+string(f.Name())], "|", `\|`))
 		}
 	}
-	generated(t, "api.md", "messages", messages.String()+"\n")
-	generated(t, "api.md", "enums", enums(file))
-	generated(t, "api.md", "roles", roles(t))
+	generated(t, "api.md", messagesName, messages.String()+"\n")
 }
 
 func answer(m protoreflect.MessageDescriptor, comments map[string]string) string {
@@ -446,10 +469,12 @@ func roles(t *testing.T) string {
 		fmt.Fprintf(&out, " %s |", role)
 	}
 	out.WriteString("\n|---|" + strings.Repeat("---|", len(tenant.Roles())) + "\n")
-	methods := boarddv1.File_boardd_v1_boardd_proto.Services().Get(0).Methods()
 	calls := []string{tenant.MetricsCall}
-	for i := range methods.Len() {
-		calls = append(calls, string(methods.Get(i).Name()))
+	for _, file := range []protoreflect.FileDescriptor{boarddv1.File_boardd_v1_boardd_proto, boarddv1.File_boardd_v1_admin_proto} {
+		methods := file.Services().Get(0).Methods()
+		for i := range methods.Len() {
+			calls = append(calls, string(methods.Get(i).Name()))
+		}
 	}
 	for _, call := range calls {
 		fmt.Fprintf(&out, "| %s |", call)

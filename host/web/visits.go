@@ -71,7 +71,7 @@ func (s *visits) makeRoom(now time.Time) {
 }
 
 func (v *visit) over(now time.Time) bool {
-	return now.Sub(v.used) >= idleTime || now.Sub(v.begun) >= totalTime || v.session.Holds() != nil
+	return now.Sub(v.used) >= idleTime || now.Sub(v.begun) >= totalTime || v.session != nil && v.session.Holds() != nil
 }
 
 // of returns the visit that a request belongs to, or nil, and counts as its use.
