@@ -1,49 +1,190 @@
-// Package connect turns a backend's settings into a connection to Redis.
+// Package connect turns a backend's settings into a connection to Redis: one
+// server, a unix socket, a master behind Sentinels, or a Cluster.
 package connect
 
 import (
 	"context"
-	"encoding/json"
+	"crypto/tls"
+	"errors"
+	"net"
+	"slices"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 )
 
-// Schema declares the settings of a backend that say where Redis is.
-func Schema() driver.Schema {
-	return driver.Schema{Fields: []driver.Field{
-		{Name: "address", Type: driver.String, Doc: "host:port, or the path of a unix socket; absent: 127.0.0.1:6379"},
-		{Name: "db", Type: driver.Integer, Doc: "the number of the logical database; absent: 0"},
-	}}
-}
+const (
+	dialTimeout = 5 * time.Second
+	keepAlive   = 30 * time.Second
+)
 
 // A Greeting is called with each new connection before anything else uses it.
 // An error refuses the connection, and with it the call that asked for it.
 type Greeting func(ctx context.Context, c *redis.Conn) error
 
 // Open returns a client. It connects when it is first used, repeats no command
-// by itself, and is closed by the caller.
-func Open(settings []byte, greet Greeting) (redis.UniversalClient, error) {
-	var s struct {
-		Address string `json:"address"`
-		DB      int    `json:"db"`
+// that may have taken effect, and is closed by the caller. Wrong settings are
+// Invalid, with the setting's name.
+//
+// An error while connecting, when nothing was sent yet, is a *net.OpError whose
+// Op is "dial".
+func Open(raw []byte, greet Greeting) (redis.UniversalClient, error) {
+	s, err := read(raw)
+	if err != nil {
+		return nil, err
 	}
-	if len(settings) > 0 {
-		if err := json.Unmarshal(settings, &s); err != nil {
-			return nil, job.Errorf(job.Invalid, "the settings cannot be read: %v", err)
+	secure, err := s.TLS.config("tls")
+	if err != nil {
+		return nil, err
+	}
+	if greet == nil {
+		greet = func(context.Context, *redis.Conn) error { return nil }
+	}
+	switch {
+	case s.Cluster != nil:
+		return s.cluster(secure, greet), nil
+	case s.Sentinels != nil:
+		return s.failover(secure, greet)
+	case s.URL != "":
+		return s.byURL(secure, greet)
+	}
+	return s.single(s.options(), secure, greet), nil
+}
+
+// options are what every connection to Redis has. RESP2 is what all versions
+// and proxies speak. go-redis would repeat a command whose answer was lost;
+// MaxRetries forbids it.
+func (s *settings) options() *redis.Options {
+	o := &redis.Options{Network: "tcp", Addr: s.Address, Username: s.Username, Password: s.Password, DB: s.DB}
+	if isSocket(s.Address) {
+		o.Network = "unix"
+	}
+	return o
+}
+
+func (s *settings) single(o *redis.Options, secure *tls.Config, greet Greeting) *redis.Client {
+	o.Protocol, o.MaxRetries, o.DisableIdentity, o.OnConnect = 2, -1, true, greet
+	o.Dialer = func(ctx context.Context, network, address string) (net.Conn, error) { return dial(ctx, network, address, secure) }
+	return redis.NewClient(o)
+}
+
+// byURL opens what a URL names. What it does not say, the other settings do.
+func (s *settings) byURL(secure *tls.Config, greet Greeting) (*redis.Client, error) {
+	o, err := redis.ParseURL(s.URL)
+	if err != nil {
+		// The error may quote the password.
+		return nil, wrong("url", "it cannot be read: want redis://, rediss:// or unix://, then USER:PASSWORD@HOST:PORT/DB")
+	}
+	for _, twice := range []struct {
+		name  string
+		clash bool
+	}{
+		{"username", o.Username != "" && s.Username != ""}, {"password", o.Password != "" && s.Password != ""},
+		{"db", o.DB != 0 && s.DB != 0}, {"tls", o.Network == "unix" && s.TLS != nil},
+	} {
+		if twice.clash {
+			return nil, wrong(twice.name, "the url says something else: want it in one place")
 		}
 	}
-	if s.Address == "" {
-		s.Address = "127.0.0.1:6379"
+	if o.Username == "" {
+		o.Username = s.Username
 	}
-	network := "tcp"
-	if s.Address[0] == '/' {
-		network = "unix"
+	if o.Password == "" {
+		o.Password = s.Password
 	}
-	return redis.NewClient(&redis.Options{
-		Network: network, Addr: s.Address, DB: s.DB, Protocol: 2,
-		MaxRetries: -1, OnConnect: greet, DisableIdentity: true,
-	}), nil
+	if o.DB == 0 {
+		o.DB = s.DB
+	}
+	if secure == nil {
+		secure = o.TLSConfig // rediss: trusts the system's roots
+	}
+	o.TLSConfig = nil // the dialer speaks TLS
+	return s.single(o, secure, greet), nil
+}
+
+// failover opens the master behind Sentinels, and follows it when they choose
+// another one. Sentinels have credentials and TLS of their own.
+func (s *settings) failover(secure *tls.Config, greet Greeting) (*redis.Client, error) {
+	sentinelSecure, err := s.SentinelTLS.config("sentinel_tls")
+	if err != nil {
+		return nil, err
+	}
+	client := redis.NewFailoverClient(&redis.FailoverOptions{
+		MasterName: s.MasterName, SentinelAddrs: s.Sentinels, SentinelUsername: s.SentinelUsername, SentinelPassword: s.SentinelPassword,
+		Username: s.Username, Password: s.Password, DB: s.DB,
+		Protocol: 2, MaxRetries: -1, DisableIdentity: true, DialTimeout: dialTimeout,
+		OnConnect: greetMaster(greet),
+		// go-redis knows one dialer for both. Sentinels that are only discovered are
+		// asked when none of those that are named answers, and are taken for a Redis.
+		Dialer: func(ctx context.Context, network, address string) (net.Conn, error) {
+			if slices.Contains(s.Sentinels, address) {
+				return dial(ctx, network, address, sentinelSecure)
+			}
+			return dial(ctx, network, address, secure)
+		},
+	})
+	client.AddHook(searching{})
+	return client, nil
+}
+
+// greetMaster refuses a server that is no master any more, or not yet: what a
+// Sentinel says may be old. Connections to the Sentinels come here, too.
+func greetMaster(greet Greeting) Greeting {
+	return func(ctx context.Context, c *redis.Conn) error {
+		role := redis.NewSliceCmd(ctx, "role")
+		if err := c.Process(ctx, role); err != nil {
+			return &job.Error{Kind: job.Unavailable, Message: "the server does not say whether it is the master", Err: err}
+		}
+		switch name, _ := role.Val()[0].(string); name {
+		case "sentinel":
+			return nil
+		case "master":
+			return greet(ctx, c)
+		default:
+			return job.Errorf(job.Unavailable, "the Sentinels name a server that is a %s: want the master", name)
+		}
+	}
+}
+
+func (s *settings) cluster(secure *tls.Config, greet Greeting) *redis.ClusterClient {
+	return redis.NewClusterClient(&redis.ClusterOptions{
+		Addrs: s.Cluster, Username: s.Username, Password: s.Password,
+		Protocol: 2, MaxRetries: -1, DisableIdentity: true, DialTimeout: dialTimeout, OnConnect: greet,
+		Dialer: func(ctx context.Context, network, address string) (net.Conn, error) { return dial(ctx, network, address, secure) },
+		NewClient: func(o *redis.Options) *redis.Client {
+			node := redis.NewClient(o)
+			node.AddHook(once{})
+			return node
+		},
+	})
+}
+
+// dial connects, and shakes hands where TLS is wanted. All its errors say that
+// nothing was sent.
+func dial(ctx context.Context, network, address string, secure *tls.Config) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	conn, err := (&net.Dialer{KeepAlive: keepAlive}).DialContext(ctx, network, address)
+	if err != nil || secure == nil {
+		return conn, dialing(err)
+	}
+	over := tls.Client(conn, to(secure, address))
+	if err := over.HandshakeContext(ctx); err != nil {
+		_ = conn.Close() // the handshake's error says more
+		return nil, dialing(err)
+	}
+	return over, nil
+}
+
+// dialing makes an error one of connecting.
+func dialing(err error) error {
+	if err == nil {
+		return nil
+	}
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
+		return err
+	}
+	return &net.OpError{Op: "dial", Net: "tcp", Err: err}
 }

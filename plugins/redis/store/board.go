@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -129,7 +130,11 @@ func (s *Store) OpenBoard(ctx context.Context, spec driver.BoardSpec) (driver.Bo
 		stale: make(chan struct{}), once: &sync.Once{},
 	}
 	status := driver.BoardStatus{Capabilities: st.capabilities, Window: spec.Window}
-	if err := b.look(ctx, st, &status); err != nil {
+	err = b.look(ctx, st, &status)
+	if errors.Is(err, errRestarted) { // to look is what that asks for
+		err = b.look(ctx, st, &status)
+	}
+	if err != nil {
 		return driver.BoardStatus{}, err
 	}
 	if status.Durability, err = s.durability(ctx); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	_ "embed"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -99,10 +100,12 @@ func (b *board) look(ctx context.Context, st *standing, status *driver.BoardStat
 // was, as far as can be told.
 func (b *board) loss(ctx context.Context, st *standing, h *head, m *memory) (string, error) {
 	switch {
-	case m.generation == 0 || m.last.position == 0:
+	case m.generation == 0:
 		return "", nil
 	case h.generation > m.generation:
 		return fmt.Sprintf("another host found that Redis had lost acknowledged changes, and raised the generation from %d to %d", m.generation, h.generation), nil
+	case m.last.position == 0:
+		return "", nil
 	case h.id == "":
 		return fmt.Sprintf("Redis knows nothing of the board any more, which had come to change %d", m.last.position), nil
 	case m.id != "" && m.id != nobody && h.id != m.id:
@@ -203,5 +206,9 @@ func (s *Store) greet(ctx context.Context, c *redis.Conn) error {
 			st.expire()
 		}
 	}
-	return job.Errorf(job.Unavailable, "Redis was restarted: every board has to be opened again")
+	return &job.Error{Kind: job.Unavailable, Message: "every board has to be opened again", Err: errRestarted}
 }
+
+// errRestarted refuses the first connection to a server that was not met before:
+// the call that asked for it may have been made up before the restart.
+var errRestarted = errors.New("Redis was restarted, or this is another server")

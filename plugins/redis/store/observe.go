@@ -58,11 +58,18 @@ func (o *observer) pass(ctx context.Context, position uint64) error {
 	begun := time.Now()
 	shown := o.board.takeShown()
 	seen := map[string]bool{}
-	at := place{start: position}
-	for {
-		page, next, last, err := o.board.openPage(ctx, o.standing, 0, at, 0)
+	for at := (place{start: position}); ; {
+		steps, cursor, err := o.board.listings(ctx, o.standing, at, scanCount)
 		if err != nil {
 			return err
+		}
+		var page driver.Page
+		for len(steps) > 0 {
+			n := firstPage(steps)
+			if err := o.board.showOpen(ctx, o.standing, 0, steps[:n], &page); err != nil {
+				return err
+			}
+			steps = steps[n:]
 		}
 		var changes []driver.Change
 		for i := range page.Records {
@@ -77,10 +84,9 @@ func (o *observer) pass(ctx context.Context, position uint64) error {
 		if err := o.tell(changes, position); err != nil {
 			return err
 		}
-		if last {
+		if at.cursor = cursor; cursor == 0 {
 			break
 		}
-		at = next
 		if err := sleep.For(ctx, time.Duration(len(page.Records))*time.Second/SweepRate); err != nil {
 			return err
 		}

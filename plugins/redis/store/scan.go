@@ -88,36 +88,20 @@ func (b *board) scanOpen(ctx context.Context, st *standing, req driver.ScanReque
 		}
 		at.start = b.shift(h.position)
 	}
-	left, bad := req.Limit, int64(0)
-	whole := req.After == "" && left <= 0
-	for {
-		page, next, last, err := b.openPage(ctx, st, req.Parts, at, left)
-		if err != nil {
+	o := &openScan{board: b, standing: st, req: req, at: at, left: req.Limit, count: scanCount, yield: yield}
+	for more := true; more; {
+		var err error
+		if more, err = o.step(ctx); err != nil {
 			return err
 		}
-		bad += int64(len(page.Bad))
-		if st.spec.Observe {
-			b.show(page.Records)
-		}
-		left -= len(page.Records)
-		if !last {
-			page.Next = next.String()
-		} else if whole {
-			b.bad.Store(bad)
-		}
-		if len(page.Records)+len(page.Bad) > 0 || last || req.Limit > 0 && left <= 0 {
-			if !yield(page, nil) {
-				return errStopped
-			}
-		}
-		if last || req.Limit > 0 && left <= 0 {
-			return nil
-		}
-		at = next
-		if err := b.pace(ctx); err != nil {
+		if err := b.pace(ctx); more && err != nil {
 			return err
 		}
 	}
+	if req.After == "" && req.Limit <= 0 {
+		b.bad.Store(o.bad)
+	}
+	return nil
 }
 
 // pace leaves the store to who is waiting for it.
@@ -131,12 +115,114 @@ func (b *board) pace(ctx context.Context) error {
 	return nil
 }
 
-// openPage returns a step of Redis's scan, or as much of it as is wanted.
-func (b *board) openPage(ctx context.Context, st *standing, parts driver.Parts, at place, most int) (driver.Page, place, bool, error) {
-	page := driver.Page{Position: driver.Position(at.start)}
-	fields, cursor, err := b.store.client.HScan(ctx, st.keys.listings, at.cursor, "", scanCount).Result()
+// An openScan is a scan of open jobs at work.
+type openScan struct {
+	board    *board
+	standing *standing
+	req      driver.ScanRequest
+	at       place
+	left     int // of req.Limit
+	count    int // how many jobs the next step asks for
+	bad      int64
+	yield    func(driver.Page, error) bool
+}
+
+// step makes one step of Redis's scan, and pages of what it finds. It reports
+// whether the scan goes on.
+func (o *openScan) step(ctx context.Context) (bool, error) {
+	limited := o.req.Limit > 0
+	if limited {
+		o.count = min(o.count, max(o.left/4, 1))
+	}
+	steps, cursor, err := o.board.listings(ctx, o.standing, o.at, o.count)
 	if err != nil {
-		return page, at, false, readFailed(ctx, err)
+		return false, err
+	}
+	// A page that ends within a step is only where it must be: what a cursor
+	// gives may be more the next time, if jobs have gone.
+	if limited && len(steps) > o.left && o.at.after == "" {
+		if o.left < o.req.Limit {
+			return false, nil
+		}
+		if o.count > 1 {
+			o.count = 1
+			return true, nil
+		}
+	}
+	o.adapt(steps)
+	for first := true; first || len(steps) > 0; first = false {
+		n := firstPage(steps)
+		if o.req.Limit > 0 {
+			n = min(n, o.left)
+		}
+		page := driver.Page{Position: driver.Position(o.at.start)}
+		if n > 0 {
+			if err := o.board.showOpen(ctx, o.standing, o.req.Parts, steps[:n], &page); err != nil {
+				return false, err
+			}
+		}
+		if n < len(steps) {
+			o.at.after = steps[n-1].id
+		} else {
+			o.at = place{o.at.start, cursor, ""}
+		}
+		steps = steps[n:]
+		more, err := o.show(&page, len(steps) > 0 || cursor != 0)
+		if !more || err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// adapt asks for fewer jobs in the next step where they are large.
+func (o *openScan) adapt(steps []listing) {
+	size := 0
+	for i := range steps {
+		size += len(steps[i].value)
+	}
+	o.count = min(max(pageBytes/max(size/max(len(steps), 1), 1), 1), scanCount)
+}
+
+// show yields a page if there is anything to show, and reports whether the scan
+// goes on.
+func (o *openScan) show(page *driver.Page, more bool) (bool, error) {
+	o.bad += int64(len(page.Bad))
+	o.left -= len(page.Records)
+	full := o.req.Limit > 0 && o.left <= 0
+	if more {
+		page.Next = o.at.String()
+	}
+	if o.standing.spec.Observe {
+		o.board.show(page.Records)
+	}
+	if len(page.Records)+len(page.Bad) > 0 || !more || full {
+		if !o.yield(*page, nil) {
+			return false, errStopped
+		}
+	}
+	return more && !full, nil
+}
+
+// pageBytes is roughly how many bytes of postings one page has at most.
+const pageBytes = 1 << 20
+
+// firstPage returns how many jobs make a page.
+func firstPage(steps []listing) int {
+	n, size := 0, 0
+	for n < len(steps) && n < readAtOnce && (n == 0 || size+len(steps[n].value) <= pageBytes) {
+		size += len(steps[n].value)
+		n++
+	}
+	return n
+}
+
+// listings makes a step of Redis's scan, and returns what it found in the order
+// of the uuids, and Redis's next cursor.
+func (b *board) listings(ctx context.Context, st *standing, at place, count int) ([]listing, uint64, error) {
+	fields, cursor, err := b.store.client.HScan(ctx, st.keys.listings, at.cursor, "", int64(count)).Result()
+	if err != nil {
+		return nil, 0, readFailed(ctx, err)
 	}
 	steps := make([]listing, 0, len(fields)/2)
 	for i := 0; i+1 < len(fields); i += 2 {
@@ -145,19 +231,7 @@ func (b *board) openPage(ctx context.Context, st *standing, parts driver.Parts, 
 		}
 	}
 	slices.SortFunc(steps, func(a, b listing) int { return strings.Compare(a.id, b.id) })
-	next, last := place{at.start, cursor, ""}, cursor == 0
-	if most > 0 && len(steps) > most {
-		steps = steps[:most]
-		next, last = place{at.start, at.cursor, steps[most-1].id}, false
-	}
-	for len(steps) > 0 {
-		n := min(readAtOnce, len(steps))
-		if err := b.showOpen(ctx, st, parts, steps[:n], &page); err != nil {
-			return page, at, false, err
-		}
-		steps = steps[n:]
-	}
-	return page, next, last, nil
+	return steps, cursor, nil
 }
 
 // A listing is a field of a board's listings.
@@ -196,9 +270,9 @@ func badRecord(key, field string, err error) driver.BadRecord {
 // scanOrdered goes through a set that is kept in the order of its changes. A
 // page's Next is the position of its last job.
 func (b *board) scanOrdered(ctx context.Context, st *standing, req driver.ScanRequest, yield func(driver.Page, error) bool) error {
-	key, bad := st.keys.trashBy, st.keys.trash
+	key := st.keys.trashBy
 	if req.Set == driver.EndedJobs {
-		key, bad = st.keys.endedBy, st.keys.ended
+		key = st.keys.endedBy
 	}
 	by := redis.ZRangeBy{Min: "-inf", Max: "+inf", Count: readAtOnce}
 	after := req.After
@@ -218,11 +292,11 @@ func (b *board) scanOrdered(ctx context.Context, st *standing, req driver.ScanRe
 		if err != nil {
 			return readFailed(ctx, err)
 		}
-		page, err := b.showOrdered(ctx, st, req, members, bad, &left)
+		page, err := b.showOrdered(ctx, st, req, members, by.Count, &left)
 		if err != nil {
 			return err
 		}
-		if page.Next == "" && len(members) == readAtOnce {
+		if page.Next == "" && int64(len(members)) == by.Count {
 			page.Next = strconv.FormatFloat(members[len(members)-1].Score, 'f', 0, 64)
 		}
 		if !yield(page, nil) {
@@ -242,7 +316,7 @@ func (b *board) ordered(ctx context.Context, key string, by *redis.ZRangeBy, new
 	return b.store.client.ZRangeByScoreWithScores(ctx, key, by).Result()
 }
 
-func (b *board) showOrdered(ctx context.Context, st *standing, req driver.ScanRequest, members []redis.Z, key string, left *int) (driver.Page, error) {
+func (b *board) showOrdered(ctx context.Context, st *standing, req driver.ScanRequest, members []redis.Z, count int64, left *int) (driver.Page, error) {
 	var page driver.Page
 	if len(members) == 0 {
 		return page, ended(ctx)
@@ -255,9 +329,9 @@ func (b *board) showOrdered(ctx context.Context, st *standing, req driver.ScanRe
 	if err != nil {
 		return page, err
 	}
-	want := job.Trashed
+	want, key := job.Trashed, st.keys.trash
 	if req.Set == driver.EndedJobs {
-		want = job.Complete
+		want, key = job.Complete, st.keys.finals
 	}
 	for i := range sights {
 		r, err := sights[i].record(at, req.Parts)
@@ -270,7 +344,7 @@ func (b *board) showOrdered(ctx context.Context, st *standing, req driver.ScanRe
 		}
 		page.Records = append(page.Records, *r)
 		if *left--; req.Limit > 0 && *left == 0 {
-			if i < len(sights)-1 || len(members) == readAtOnce {
+			if i < len(sights)-1 || int64(len(members)) == count {
 				page.Next = strconv.FormatFloat(members[i].Score, 'f', 0, 64)
 			}
 			break

@@ -28,13 +28,22 @@ local function standing(j, parts)
     #key, key, #lm, lm, 0, 0) .. attached
 end
 
+-- What is shown with refusals has to have an end: a batch of them can do without
+-- the last.
+local room = 4194304
+local function shortened(record)
+  room = room - #record
+  return room < 0 and '\000' or record
+end
+
 -- found is whatever is known of a job, or a zero byte. j is the job if it stands.
 local function found(id, j)
-  if j then return standing(j, 0) end
+  if room < 0 then return '\000' end
+  if j then return shortened(standing(j, 0)) end
   local raw = call('HGET', ENDED, id)
   if not raw or not visible(parseEnded(raw)) then return '\000' end
   local final = finals > 0 and call('HGET', FINALS, id) or ''
-  return pack('>BBi8I4I4I2I2I4c0I4c0I4', 1, COMPLETE, -2, 0, 0, 0, 0, #raw, raw, #final, final, 0)
+  return shortened(pack('>BBi8I4I4I2I2I4c0I4c0I4', 1, COMPLETE, -2, 0, 0, 0, 0, #raw, raw, #final, final, 0))
 end
 
 local function refuse(kind, id, j, message, left)

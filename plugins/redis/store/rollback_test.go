@@ -1,0 +1,278 @@
+package store_test
+
+import (
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/boardd/boardd/internal/testserver"
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// rolledBack starts a server that forgets, when it is killed and started again,
+// what came after save.
+func rolledBack(t *testing.T) (server *testserver.Redis, save, restart func()) {
+	t.Helper()
+	server = testserver.StartRedis(t, testserver.RedisOptions{})
+	save = func() {
+		if answer := server.Command("SAVE"); answer != "+OK" {
+			t.Fatalf("SAVE: %s", answer)
+		}
+	}
+	return server, save, func() {
+		server.Kill()
+		server.Restart()
+	}
+}
+
+// hosts opens one board on n drivers that know nothing of each other.
+func hosts(t *testing.T, server *testserver.Redis, n int) []*bench {
+	t.Helper()
+	list := make([]*bench, n)
+	for i := range list {
+		list[i] = newBench(t, server, nil)
+	}
+	return list
+}
+
+// refusedUntilOpened checks that a host that has not looked is refused, whatever
+// it does.
+func (b *bench) refusedUntilOpened(op driver.Op) {
+	b.Helper()
+	for range 3 {
+		if r := b.do(op); r.Kind != job.Unavailable {
+			b.Errorf("an op of a host that has not looked since Redis went back: %v (%s), want UNAVAILABLE", r.Kind, r.Message)
+		}
+	}
+}
+
+func TestRollbackOneHost(t *testing.T) {
+	t.Parallel()
+	server, save, restart := rolledBack(t)
+	b := newBench(t, server, nil)
+	kept := b.claim(b.post("kept"), "w")
+	save()
+	lost := b.claim(b.post("lost"), "w")
+	memory := b.open.Memory
+	restart()
+	b.refusedUntilOpened(tokenOp(driver.Extend, kept))
+	b.reopen()
+	if b.open.Loss == "" || b.open.Generation != 2 {
+		t.Errorf("opened after a rollback: generation %d, loss %q; want 2, and what was lost", b.open.Generation, b.open.Loss)
+	}
+	if r := b.do(tokenOp(driver.Extend, kept)); r.Kind != job.LeaseLost {
+		t.Errorf("a token from before a rollback: %v, want LEASE_LOST", r.Kind)
+	}
+	if r := b.do(tokenOp(driver.Extend, lost)); r.Kind != job.NotFound {
+		t.Errorf("a token of a job that was lost: %v, want NOT_FOUND", r.Kind)
+	}
+	again := b.claim(kept.Job, "w")
+	if again.Token.Generation != 2 || again.Position <= lost.Position {
+		t.Errorf("a claim after a rollback has token %+v at %d: want generation 2, and more than %d", again.Token, again.Position, lost.Position)
+	}
+	b.reopen()
+	if b.open.Loss != "" {
+		t.Errorf("a loss is reported twice: %s", b.open.Loss)
+	}
+	// The host itself was restarted, and has kept its memory of before.
+	later := newBench(t, server, func(s *driver.BoardSpec) { s.Memory = memory })
+	if later.open.Loss == "" {
+		t.Errorf("a host with a memory from before the rollback was told nothing")
+	}
+}
+
+// TestRollbackMemory has only the host's memory know of what was lost.
+func TestRollbackMemory(t *testing.T) {
+	t.Parallel()
+	server, save, restart := rolledBack(t)
+	b := newBench(t, server, nil)
+	b.post("kept")
+	save()
+	b.post("lost")
+	b.reopen()
+	memory := b.open.Memory
+	if err := b.d.Close(); err != nil {
+		t.Fatalf("Close: %v", err)
+	}
+	restart()
+	next := newBench(t, server, func(s *driver.BoardSpec) { s.Memory = memory })
+	if next.open.Loss == "" || next.open.Generation != 2 {
+		t.Errorf("opened with the memory of before: generation %d, loss %q", next.open.Generation, next.open.Loss)
+	}
+	if _, err := next.d.OpenBoard(t.Context(), driver.BoardSpec{Name: "b", Memory: []byte("nonsense")}); job.KindOf(err) != job.Invalid {
+		t.Errorf("a memory that is none: %v", err)
+	}
+	// Nobody who remembers is left: it can't be told.
+	forgetful := newBench(t, server, nil)
+	if forgetful.open.Loss != "" || forgetful.open.Generation != 2 {
+		t.Errorf("opened without a memory: generation %d, loss %q", forgetful.open.Generation, forgetful.open.Loss)
+	}
+}
+
+func TestRollbackTwoHosts(t *testing.T) {
+	t.Parallel()
+	server, save, restart := rolledBack(t)
+	list := hosts(t, server, 2)
+	a, b := list[0], list[1]
+	first := a.claim(a.post("kept"), "a")
+	second := b.claim(b.post("kept too"), "b")
+	save()
+	a.post("lost")
+	restart()
+	a.refusedUntilOpened(tokenOp(driver.Extend, first))
+	a.reopen()
+	if a.open.Loss == "" || a.open.Generation != 2 {
+		t.Errorf("the host that saw the loss: generation %d, loss %q", a.open.Generation, a.open.Loss)
+	}
+	b.refusedUntilOpened(tokenOp(driver.Extend, second))
+	b.reopen()
+	if b.open.Loss == "" || b.open.Generation != 2 {
+		t.Errorf("the other host: generation %d, loss %q", b.open.Generation, b.open.Loss)
+	}
+	if r := b.do(tokenOp(driver.Extend, second)); r.Kind != job.LeaseLost {
+		t.Errorf("the other host's token from before: %v, want LEASE_LOST", r.Kind)
+	}
+	b.claim(second.Job, "b")
+}
+
+// TestRollbackRewritten has another host go on where Redis went back to, beyond
+// what the first one saw, before that looks.
+func TestRollbackRewritten(t *testing.T) {
+	t.Parallel()
+	server, save, restart := rolledBack(t)
+	list := hosts(t, server, 2)
+	a, b := list[0], list[1]
+	b.post("kept")
+	save()
+	a.post("lost")
+	restart()
+	b.do(driver.Op{Kind: driver.Purge, Job: job.ID{1}}) // it meets the new server
+	b.reopen()
+	for range 5 {
+		b.post("in its place")
+	}
+	if b.open.Loss != "" {
+		t.Errorf("this host had seen nothing of what was lost, and says %q", b.open.Loss)
+	}
+	a.reopen()
+	if a.open.Loss == "" || a.open.Generation != 2 {
+		t.Errorf("positions were given anew, and the host that had seen the old ones opens with generation %d, loss %q", a.open.Generation, a.open.Loss)
+	}
+}
+
+// TestFlushed loses everything without a restart.
+func TestFlushed(t *testing.T) {
+	t.Parallel()
+	server := testserver.StartRedis(t, testserver.RedisOptions{})
+	b := newBench(t, server, nil)
+	c := b.claim(b.post("lost"), "w")
+	server.Command("FLUSHALL")
+	b.refusedUntilOpened(tokenOp(driver.Extend, c))
+	b.reopen()
+	if !strings.Contains(b.open.Loss, "knows nothing") || b.open.Generation != 2 {
+		t.Errorf("after FLUSHALL: generation %d, loss %q", b.open.Generation, b.open.Loss)
+	}
+	b.claim(b.post("new"), "w")
+}
+
+// A worker posts jobs and works on them, and repeats what it got no answer to.
+type worker struct {
+	*bench
+	board   string
+	done    []job.ID // consumed, and acknowledged
+	unknown int
+}
+
+func (w *worker) sure(op driver.Op) driver.Result {
+	for {
+		r := w.d.Apply(w.Context(), w.board, []driver.Op{op})[0]
+		switch r.Kind {
+		case job.OutcomeUnknown:
+			w.unknown++
+		case job.Unavailable:
+			// Whoever was away is looked at again.
+			status, err := w.d.OpenBoard(w.Context(), w.spec)
+			if err == nil && status.Loss != "" {
+				w.Errorf("everything is on the disk, and the board says %s", status.Loss)
+			}
+		default:
+			return r
+		}
+		if w.Context().Err() != nil {
+			return r
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+}
+
+func (w *worker) work(n int, seed byte) {
+	for i := range n {
+		p := &driver.Posting{Name: "j", Details: []byte(`{}`), Digest: [16]byte{9}}
+		p.ID = job.ID{seed, byte(i >> 8), byte(i), 1}
+		nonce := [16]byte{seed, byte(i >> 8), byte(i), 2}
+		if r := w.sure(driver.Op{Kind: driver.Post, Job: p.ID, Posting: p, Request: nonce}); r.Kind != job.NoKind {
+			w.Errorf("post: %v %s", r.Kind, r.Message)
+		}
+		spec := &driver.ClaimSpec{Owner: "w", Lease: time.Hour, Count: 1, Candidates: []driver.Candidate{{Job: p.ID, Nonce: nonce}}}
+		r := w.sure(driver.Op{Kind: driver.Claim, Claim: spec, Request: nonce})
+		if len(r.Claims) != 1 {
+			w.Errorf("claim: %v %+v", r.Kind, r.Gone)
+			continue
+		}
+		end := tokenOp(driver.Remove, r.Claims[0])
+		end.Request = nonce
+		if r := w.sure(end); r.Kind != job.NoKind {
+			w.Errorf("consume: %v %s", r.Kind, r.Message)
+			continue
+		}
+		w.done = append(w.done, p.ID)
+	}
+}
+
+// TestKilledRedis kills the server, which has everything on its disk, again and
+// again under load.
+func TestKilledRedis(t *testing.T) {
+	t.Parallel()
+	server := testserver.StartRedis(t, testserver.RedisOptions{AppendOnly: true})
+	b := newBench(t, server, nil)
+	kept := b.claim(b.post("claimed all the time"), "w")
+	var workers [4]*worker
+	var running sync.WaitGroup
+	for i := range workers {
+		workers[i] = &worker{bench: b, board: b.board}
+		running.Go(func() { workers[i].work(60, byte(i+1)) })
+	}
+	stop := make(chan struct{})
+	var killing sync.WaitGroup
+	killing.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(100 * time.Millisecond):
+			}
+			server.Kill()
+			server.Restart()
+		}
+	})
+	running.Wait()
+	close(stop)
+	killing.Wait()
+	unknown := 0
+	for _, w := range workers {
+		unknown += w.unknown
+		for _, id := range w.done {
+			if rec := b.read(id); rec.State != job.Complete || rec.Outcome != job.Consumed {
+				t.Errorf("a job that was consumed is %v, %v", rec.State, rec.Outcome)
+			}
+		}
+	}
+	t.Logf("%d answers did not come", unknown)
+	b.reopen()
+	b.must(tokenOp(driver.Remove, kept))
+	if counts, err := b.d.Count(t.Context(), b.board); err != nil || counts.Open != 0 {
+		t.Errorf("all jobs were consumed, and %d are open (%v)", counts.Open, err)
+	}
+}
