@@ -58,7 +58,7 @@ func StartTaskFlow(t testing.TB) *TaskFlow {
 		testneed.Skip(t, python+" has no taskflow, redis and kazoo")
 	}
 	dir := t.TempDir()
-	program, log := filepath.Join(dir, "taskflow.py"), filepath.Join(dir, "taskflow.log")
+	program, log := filepath.Join(dir, "runner.py"), filepath.Join(dir, "taskflow.log")
 	if err := os.WriteFile(program, []byte(taskflowProgram), 0o600); err != nil {
 		t.Fatal(err)
 	}
