@@ -25,7 +25,8 @@ const (
 type Greeting func(ctx context.Context, c *redis.Conn) error
 
 // Open returns a client. It connects when it is first used, repeats no command
-// that may have taken effect, and is closed by the caller. Wrong settings are
+// that may have taken effect, and is closed by the caller. (On a Cluster, a
+// pipeline may be repeated: pipelines are for reading.) Wrong settings are
 // Invalid, with the setting's name.
 //
 // An error while connecting, when nothing was sent yet, is a *net.OpError whose
@@ -42,31 +43,38 @@ func Open(raw []byte, greet Greeting) (redis.UniversalClient, error) {
 	if greet == nil {
 		greet = func(context.Context, *redis.Conn) error { return nil }
 	}
-	switch {
-	case s.Cluster != nil:
+	if s.Cluster != nil {
 		return s.cluster(secure, greet), nil
+	}
+	client, err := s.master(secure, greet)
+	if err != nil {
+		return nil, err
+	}
+	return client, nil
+}
+
+// master opens the one server that is written to.
+func (s *settings) master(secure *tls.Config, greet Greeting) (*redis.Client, error) {
+	switch {
 	case s.Sentinels != nil:
 		return s.failover(secure, greet)
 	case s.URL != "":
 		return s.byURL(secure, greet)
 	}
-	return s.single(s.options(), secure, greet), nil
-}
-
-// options are what every connection to Redis has. RESP2 is what all versions
-// and proxies speak. go-redis would repeat a command whose answer was lost;
-// MaxRetries forbids it.
-func (s *settings) options() *redis.Options {
 	o := &redis.Options{Network: "tcp", Addr: s.Address, Username: s.Username, Password: s.Password, DB: s.DB}
 	if isSocket(s.Address) {
 		o.Network = "unix"
 	}
-	return o
+	return single(o, secure, greet), nil
 }
 
-func (s *settings) single(o *redis.Options, secure *tls.Config, greet Greeting) *redis.Client {
+// single opens one server. RESP2 is what all versions and proxies speak. go-redis
+// would repeat a command whose answer was lost; MaxRetries forbids it.
+func single(o *redis.Options, secure *tls.Config, greet Greeting) *redis.Client {
 	o.Protocol, o.MaxRetries, o.DisableIdentity, o.OnConnect = 2, -1, true, greet
-	o.Dialer = func(ctx context.Context, network, address string) (net.Conn, error) { return dial(ctx, network, address, secure) }
+	o.Dialer = func(ctx context.Context, network, address string) (net.Conn, error) {
+		return dial(ctx, network, address, secure)
+	}
 	return redis.NewClient(o)
 }
 
@@ -101,7 +109,7 @@ func (s *settings) byURL(secure *tls.Config, greet Greeting) (*redis.Client, err
 		secure = o.TLSConfig // rediss: trusts the system's roots
 	}
 	o.TLSConfig = nil // the dialer speaks TLS
-	return s.single(o, secure, greet), nil
+	return single(o, secure, greet), nil
 }
 
 // failover opens the master behind Sentinels, and follows it when they choose
@@ -152,7 +160,9 @@ func (s *settings) cluster(secure *tls.Config, greet Greeting) *redis.ClusterCli
 	return redis.NewClusterClient(&redis.ClusterOptions{
 		Addrs: s.Cluster, Username: s.Username, Password: s.Password,
 		Protocol: 2, MaxRetries: -1, DisableIdentity: true, DialTimeout: dialTimeout, OnConnect: greet,
-		Dialer: func(ctx context.Context, network, address string) (net.Conn, error) { return dial(ctx, network, address, secure) },
+		Dialer: func(ctx context.Context, network, address string) (net.Conn, error) {
+			return dial(ctx, network, address, secure)
+		},
 		NewClient: func(o *redis.Options) *redis.Client {
 			node := redis.NewClient(o)
 			node.AddHook(once{})

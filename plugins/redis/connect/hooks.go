@@ -45,24 +45,15 @@ func (once) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 }
 
 func (once) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, cmds []redis.Cmder) error {
-		err := next(ctx, cmds)
-		for _, cmd := range cmds {
-			if lost := hide(cmd.Err()); lost != nil {
-				cmd.SetErr(lost)
-			}
-		}
-		if lost := hide(err); lost != nil {
-			return lost
-		}
-		return err
-	}
+	return next
 }
 
 // lostAnswer is an error after which nobody knows whether a command took effect.
 type lostAnswer struct{ cause string }
 
-func (l *lostAnswer) Error() string { return "the connection was lost before the answer came: " + l.cause }
+func (l *lostAnswer) Error() string {
+	return "the connection was lost before the answer came: " + l.cause
+}
 
 // hide returns what stands for an error of a connection that was there, or nil
 // for any other.
@@ -73,7 +64,7 @@ func hide(err error) error {
 	_, isNet := errors.AsType[net.Error](err)
 	dialed, isDial := errors.AsType[*net.OpError](err)
 	switch {
-	case isDial && dialed.Op == "dial":
+	case isDial && dialed.Op == "dial", errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return nil
 	case isNet, errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return &lostAnswer{cause: err.Error()}

@@ -1,0 +1,296 @@
+package connect_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/boardd/boardd/internal/testserver"
+	"github.com/boardd/boardd/plugins/redis/connect"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+func open(t *testing.T, settings map[string]any, greet connect.Greeting) redis.UniversalClient {
+	t.Helper()
+	raw, err := json.Marshal(settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := connect.Open(raw, greet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := client.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return client
+}
+
+// works sets a key, and finds it again.
+func works(t *testing.T, client redis.UniversalClient) {
+	t.Helper()
+	if err := client.Set(t.Context(), "key", "value", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := client.Get(t.Context(), "key").Result(); err != nil || got != "value" {
+		t.Errorf("got %q, %v", got, err)
+	}
+}
+
+func TestSettingsRefused(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct{ settings, want string }{
+		{`[]`, "not a JSON object"},
+		{`{"adress":"x"}`, `adress: there is no such setting (did you mean "address"?)`},
+		{`{"address":5}`, "address: want a string"},
+		{`{"address":"a:1","url":"redis://a"}`, "address and url are given: want one of them"},
+		{`{"sentinels":["a:1"],"cluster":["a:1"]}`, "sentinels and cluster are given"},
+		{`{"address":"localhost"}`, `address: "localhost" is no place: want host:port`},
+		{`{"address":"localhost:0"}`, `address: the port of "localhost:0"`},
+		{`{"address":"localhost:70000"}`, "want 1 to 65535"},
+		{`{"address":":6379"}`, "is no place"},
+		{`{"address":"/run/redis.sock","tls":{}}`, "tls: a unix socket has no TLS"},
+		{`{"username":"u"}`, `password: it is missing: want that of the user "u"`},
+		{`{"db":-1}`, "db: -1 is none: want 0 to 65535"},
+		{`{"db":65536}`, "want 0 to 65535"},
+		{`{"master_name":"m"}`, "master_name: it is for Sentinels, and there are none"},
+		{`{"address":"a:1","sentinel_tls":{}}`, "sentinel_tls: it is for Sentinels"},
+		{`{"sentinels":["a:1"]}`, "master_name: it is missing"},
+		{`{"sentinels":[],"master_name":"m"}`, "sentinels: there are 0: want 1 to 64"},
+		{`{"sentinels":["a"],"master_name":"m"}`, `sentinels: "a" is no place`},
+		{`{"sentinels":["a:1"],"master_name":"m","sentinel_username":"u"}`, "sentinel_password: it is missing"},
+		{`{"cluster":["a:1"],"db":1}`, "db: Redis Cluster has database 0 only"},
+		{`{"cluster":["` + strings.Repeat(`a:1","`, 64) + `a:1"]}`, "cluster: there are 65: want 1 to 64"},
+		{`{"url":"http://user:secret@host"}`, "url: it cannot be read"},
+		{`{"url":"redis://u:p@host","username":"v","password":"q"}`, "username: the url says something else"},
+		{`{"url":"redis://host/1","db":2}`, "db: the url says something else"},
+		{`{"url":"unix:///run/redis.sock","tls":{}}`, "tls: the url says something else"},
+		{`{"tls":{"ca_file":"/nowhere.pem"}}`, "tls.ca_file: open /nowhere.pem"},
+		{`{"tls":{"ca_file":"connect_test.go"}}`, "tls.ca_file: connect_test.go has no certificate"},
+		{`{"tls":{"cert_file":"x"}}`, "tls.key_file: it is missing"},
+		{`{"tls":{"key_file":"x"}}`, "tls.cert_file: it is missing"},
+		{`{"tls":{"cert_file":"/nowhere.pem","key_file":"/nowhere.pem"}}`, "tls.cert_file: open /nowhere.pem"},
+		{`{"tls":{"verify":true}}`, "tls.verify: there is no such setting"},
+		{`{"sentinels":["a:1"],"master_name":"m","sentinel_tls":{"ca_file":"/nowhere.pem"}}`, "sentinel_tls.ca_file: open"},
+	} {
+		client, err := connect.Open([]byte(tc.settings), nil)
+		if job.KindOf(err) != job.Invalid || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "secret") || client != nil {
+			t.Errorf("%s: got %v, %v; want an error with %q", tc.settings, client, err, tc.want)
+		}
+	}
+}
+
+func TestPlainServer(t *testing.T) {
+	t.Parallel()
+	server := testserver.StartRedis(t, testserver.RedisOptions{Socket: true, Config: []string{"requirepass secret"}})
+	for name, settings := range map[string]map[string]any{
+		"address":            {"address": server.Addr, "password": "secret", "db": 1},
+		"socket":             {"address": server.Socket, "password": "secret", "db": 2},
+		"url":                {"url": "redis://:secret@" + server.Addr + "/3"},
+		"url and password":   {"url": "redis://" + server.Addr, "password": "secret", "db": 4},
+		"url of a socket":    {"url": "unix://:secret@" + server.Socket + "?db=5"},
+		"the user's default": {"address": server.Addr, "username": "default", "password": "secret", "db": 6},
+	} {
+		client := open(t, settings, nil)
+		works(t, client)
+		if n, err := client.DBSize(t.Context()).Result(); err != nil || n != 1 {
+			t.Errorf("%s: %d keys (%v), want only its own", name, n, err)
+		}
+	}
+	client := open(t, map[string]any{"address": server.Addr, "password": "wrong"}, nil)
+	if err := client.Ping(t.Context()).Err(); err == nil || !strings.HasPrefix(err.Error(), "WRONGPASS") {
+		t.Errorf("a wrong password: %v", err)
+	}
+}
+
+func TestGreeting(t *testing.T) {
+	t.Parallel()
+	server := testserver.StartRedis(t, testserver.RedisOptions{})
+	var greeted atomic.Int32
+	client := open(t, map[string]any{"address": server.Addr}, func(ctx context.Context, c *redis.Conn) error {
+		greeted.Add(1)
+		return c.Ping(ctx).Err()
+	})
+	works(t, client)
+	if greeted.Load() != 1 {
+		t.Errorf("greeted %d times", greeted.Load())
+	}
+	refused := errors.New("no")
+	client = open(t, map[string]any{"address": server.Addr}, func(context.Context, *redis.Conn) error { return refused })
+	if err := client.Ping(t.Context()).Err(); !errors.Is(err, refused) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestTLS(t *testing.T) {
+	t.Parallel()
+	c := testserver.NewCertificates(t)
+	server := testserver.StartRedis(t, testserver.RedisOptions{TLS: c})
+	full := map[string]any{"ca_file": c.CA, "cert_file": c.ClientCert, "key_file": c.ClientKey}
+	works(t, open(t, map[string]any{"address": server.Addr, "tls": full}, nil))
+	works(t, open(t, map[string]any{"url": "rediss://" + server.Addr, "tls": full}, nil))
+	named := map[string]any{"ca_file": c.CA, "cert_file": c.ClientCert, "key_file": c.ClientKey, "server_name": "localhost"}
+	works(t, open(t, map[string]any{"address": server.Addr, "tls": named}, nil))
+	blind := map[string]any{"cert_file": c.ClientCert, "key_file": c.ClientKey, "insecure_skip_verify": true}
+	works(t, open(t, map[string]any{"address": server.Addr, "tls": blind}, nil))
+
+	for name, settings := range map[string]map[string]any{
+		"no TLS":              {"address": server.Addr},
+		"the system's roots":  {"address": server.Addr, "tls": map[string]any{}},
+		"rediss by itself":    {"url": "rediss://" + server.Addr},
+		"another name":        {"address": server.Addr, "tls": map[string]any{"ca_file": c.CA, "cert_file": c.ClientCert, "key_file": c.ClientKey, "server_name": "elsewhere"}},
+		"no certificate":      {"address": server.Addr, "tls": map[string]any{"ca_file": c.CA}},
+		"an authority beside": {"address": server.Addr, "tls": map[string]any{"ca_file": testserver.NewCertificates(t).CA}},
+	} {
+		if err := open(t, settings, nil).Ping(t.Context()).Err(); err == nil {
+			t.Errorf("%s: connected", name)
+		}
+	}
+}
+
+func TestNobodyThere(t *testing.T) {
+	t.Parallel()
+	for name, settings := range map[string]map[string]any{
+		"address":   {"address": "127.0.0.1:1"},
+		"socket":    {"address": "/nowhere/redis.sock"},
+		"sentinels": {"sentinels": []string{"127.0.0.1:1", "127.0.0.1:2"}, "master_name": "m"},
+		"cluster":   {"cluster": []string{"127.0.0.1:1"}},
+	} {
+		err := open(t, settings, nil).Set(t.Context(), "key", "value", 0).Err()
+		if op, ok := errors.AsType[*net.OpError](err); !ok || op.Op != "dial" {
+			t.Errorf("%s: %v is not an error of connecting", name, err)
+		}
+	}
+}
+
+// TestSentinels kills the master and goes on with the next one.
+func TestSentinels(t *testing.T) {
+	t.Parallel()
+	sentinels := testserver.StartSentinels(t, testserver.RedisOptions{}, "outer")
+	for _, server := range sentinels.Servers {
+		server.Command("ACL", "SETUSER", "worker", "on", ">inner", "~*", "&*", "+@all")
+	}
+	settings := map[string]any{"sentinels": sentinels.Addrs, "master_name": sentinels.Name, "sentinel_password": "outer", "username": "worker", "password": "inner"}
+	var greeted atomic.Int32
+	client := open(t, settings, func(context.Context, *redis.Conn) error { greeted.Add(1); return nil })
+	works(t, client)
+	if greeted.Load() != 1 {
+		t.Errorf("greeted %d times: want once, and no Sentinel", greeted.Load())
+	}
+	before := info(t, client, "run_id")
+	sentinels.Master().Kill()
+	testserver.Eventually(t, "another master is written to", func() bool { return client.Set(t.Context(), "key", "again", 0).Err() == nil })
+	if after := info(t, client, "run_id"); after == before {
+		t.Error("the master is the same")
+	}
+
+	settings["sentinel_password"] = "wrong"
+	if err := open(t, settings, nil).Ping(t.Context()).Err(); err == nil || !strings.Contains(err.Error(), "WRONGPASS") {
+		t.Errorf("a wrong password at the Sentinels: %v", err)
+	}
+	settings["sentinel_password"], settings["master_name"] = "outer", "other"
+	if err := open(t, settings, nil).Ping(t.Context()).Err(); err == nil {
+		t.Error("a master that nobody knows was found")
+	}
+}
+
+func info(t *testing.T, client redis.UniversalClient, field string) string {
+	t.Helper()
+	text, err := client.Info(t.Context(), "server").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(text, field+":")
+	value, _, _ := strings.Cut(rest, "\r\n")
+	return value
+}
+
+func TestCluster(t *testing.T) {
+	t.Parallel()
+	cluster := testserver.StartCluster(t, testserver.RedisOptions{})
+	client := open(t, map[string]any{"cluster": cluster.Addrs[:1]}, nil)
+	for _, key := range []string{"a", "b", "c", "d"} {
+		if err := client.Set(t.Context(), key, "1", 0).Err(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestNothingIsSentTwice has a server that takes a command and hangs up: the
+// command must not come again, on any sort of client.
+func TestNothingIsSentTwice(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"address", "cluster"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			var eaten atomic.Int32
+			address := eater(t, &eaten)
+			settings := map[string]any{"address": address}
+			if kind == "cluster" {
+				settings = map[string]any{"cluster": []string{address}}
+			}
+			client := open(t, settings, nil)
+			if err := client.Do(t.Context(), "incr", "key").Err(); err == nil {
+				t.Error("the command has an answer")
+			}
+			if eaten.Load() != 1 {
+				t.Errorf("it came %d times", eaten.Load())
+			}
+		})
+	}
+}
+
+// eater answers as a node of a cluster that has all slots, but for incr: that it
+// counts and hangs up.
+func eater(t *testing.T, eaten *atomic.Int32) string {
+	t.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	host, port, _ := net.SplitHostPort(listener.Addr().String())
+	slots := "*1\r\n*3\r\n:0\r\n:16383\r\n*3\r\n$" + "9\r\n" + host + "\r\n:" + port + "\r\n$1\r\nx\r\n"
+	go func() { // ends with the listener
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go serve(conn, slots, eaten)
+		}
+	}()
+	return listener.Addr().String()
+}
+
+func serve(conn net.Conn, slots string, eaten *atomic.Int32) {
+	defer conn.Close()
+	buffer := make([]byte, 4096)
+	for {
+		n, err := conn.Read(buffer)
+		if err != nil {
+			return
+		}
+		text := strings.ToLower(string(buffer[:n]))
+		answer := "-ERR unknown command\r\n"
+		switch {
+		case strings.Contains(text, "incr"):
+			eaten.Add(1)
+			return
+		case strings.Contains(text, "slots"):
+			answer = slots
+		}
+		if _, err := io.WriteString(conn, answer); err != nil {
+			return
+		}
+	}
+}
