@@ -287,6 +287,9 @@ func (a *attempt) run(ctx context.Context, decide decision, reply reply) driver.
 			if err := b.checkRoot(ctx); err != nil {
 				return a.failed(err)
 			}
+			if err := b.ready(ctx); err != nil { // of a new generation it is read anew first
+				return a.failed(err)
+			}
 			a.view, a.fresh = nil, false
 		case job.KindOf(err) == job.OutcomeUnknown && ctx.Err() == nil:
 			a.doubt = true

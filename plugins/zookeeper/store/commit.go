@@ -295,7 +295,6 @@ func (b *board) checkRoot(ctx context.Context) error {
 	}
 	if now != known && !observe {
 		b.reload(job.Errorf(job.Unavailable, "the board has a new generation"))
-		return job.Errorf(job.Unavailable, "the board has a new generation")
 	}
 	return nil
 }
