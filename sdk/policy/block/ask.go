@@ -48,6 +48,7 @@ func (r *Rule) askBlock(ctx context.Context, q *question, from int, read func(fr
 	n = min(q.len()-from, abi.MaxRecords)
 	w, total, err := r.write(seat.Room(), q, from, n)
 	for ; retryable(err) && n > 1; w, total, err = r.write(seat.Room(), q, from, n) {
+		clear(seat.Room()) // of records that this block does not have
 		n /= 2
 	}
 	if err != nil {

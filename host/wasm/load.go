@@ -1,0 +1,163 @@
+package wasm
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/experimental"
+
+	"github.com/boardd/boardd/host/wasm/meter"
+	"github.com/boardd/boardd/host/wasm/module"
+	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/policy"
+	"github.com/boardd/boardd/sdk/policy/abi"
+	"github.com/boardd/boardd/sdk/policy/block"
+)
+
+// Module is a module that was checked and compiled.
+type Module struct {
+	engine   *Engine
+	digest   string
+	declared *policy.Declared
+	metered  meter.Metered
+	exports  map[string]bool       // its functions
+	compiled wazero.CompiledModule // nil where processes run it
+}
+
+// Digest returns what the module is known by.
+func (m *Module) Digest() string { return m.digest }
+
+// Declared returns its manifest.
+func (m *Module) Declared() *policy.Declared { return m.declared }
+
+// Policy is a module with its parameters set: a policy.Ranker and
+// policy.Explainer as far as its manifest says so. Several goroutines may use it.
+// Its errors, where the module is to blame, are *Fault.
+type Policy struct {
+	*block.Rule
+
+	pool *pool
+}
+
+// Load checks a module, makes it count and compiles it. The same bytes are
+// compiled once, however often they are loaded. Close it when its rules are
+// closed.
+func (e *Engine) Load(ctx context.Context, b []byte) (*Module, error) {
+	digest := Digest(b)
+	e.mu.Lock()
+	if e.closed {
+		e.mu.Unlock()
+		return nil, job.Errorf(job.Unavailable, "the engine is closed")
+	}
+	l := e.loaded[digest]
+	if l != nil {
+		l.users++
+		e.mu.Unlock()
+		return e.await(ctx, digest, l)
+	}
+	l = &loading{ready: make(chan struct{}), users: 1}
+	e.loaded[digest] = l
+	e.mu.Unlock()
+
+	l.module, l.err = e.load(context.WithoutCancel(ctx), digest, slices.Clone(b))
+	close(l.ready)
+	return e.await(ctx, digest, l)
+}
+
+func (e *Engine) await(ctx context.Context, digest string, l *loading) (*Module, error) {
+	select {
+	case <-l.ready:
+	case <-ctx.Done():
+		e.release(digest)
+		return nil, ctx.Err()
+	}
+	if l.err != nil {
+		e.release(digest)
+		return nil, l.err
+	}
+	return l.module, nil
+}
+
+// release gives up one use of a module; the last one closes it.
+func (e *Engine) release(digest string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	l := e.loaded[digest]
+	if l == nil {
+		return
+	}
+	if l.users--; l.users > 0 {
+		return
+	}
+	select {
+	case <-l.ready:
+		delete(e.loaded, digest)
+		if l.module != nil && l.module.compiled != nil {
+			_ = l.module.compiled.Close(context.Background())
+		}
+	default: // who loads it has not looked yet, and is counted
+	}
+}
+
+func (e *Engine) load(ctx context.Context, digest string, b []byte) (*Module, error) {
+	read, declared, err := read(b, e.config.Limits)
+	if err != nil {
+		return nil, err
+	}
+	m := &Module{
+		engine: e, digest: digest, declared: declared,
+		metered: meter.Rewrite(read), exports: map[string]bool{},
+	}
+	for _, x := range read.Exports {
+		m.exports[x.Name] = x.Kind == module.ExportFunction
+	}
+	if e.config.Child != nil {
+		return m, e.compileInChild(ctx, m.metered.Bytes)
+	}
+	m.compiled, err = e.runtime.CompileModule(experimental.WithCompilationWorkers(ctx, e.config.Instances), m.metered.Bytes)
+	if err != nil {
+		return nil, &job.Error{Kind: job.Invalid, Message: "the module does not compile", Err: err}
+	}
+	return m, nil
+}
+
+// Close gives the module up. Its rules are closed before.
+func (m *Module) Close() error {
+	m.engine.release(m.digest)
+	return nil
+}
+
+// Bind sets the module's parameters, starts a first instance and lets it read
+// them.
+func (m *Module) Bind(ctx context.Context, set map[string]any) (*Policy, error) {
+	manifest, values, err := m.declared.Bind(set)
+	if err != nil {
+		return nil, err
+	}
+	form, err := block.Form(&manifest, values)
+	if err != nil {
+		return nil, err
+	}
+	p := &pool{engine: m.engine, module: m, name: manifest.Name, form: form, fuel: m.engine.config.Fuel, seats: make(chan struct{}, m.engine.config.Instances)}
+	first, err := p.borrow(ctx)
+	if err != nil {
+		_ = p.Close()
+		return nil, fmt.Errorf("policy %s: %w", manifest.Name, err)
+	}
+	first.Return(true)
+	rule, err := block.New(manifest, values, p)
+	if err != nil {
+		_ = p.Close()
+		return nil, err
+	}
+	return &Policy{Rule: rule, pool: p}, nil
+}
+
+// Used returns the fuel that the last call used that came to an end on any
+// instance: for tools that run one call at a time.
+func (p *Policy) Used() int64 { return p.pool.used.Load() }
+
+// callsOf are the calls that instances prepare.
+var callsOf = []abi.Call{abi.Eligible, abi.Score, abi.RankKeys, abi.Configure, abi.Explain}

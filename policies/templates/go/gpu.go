@@ -1,0 +1,47 @@
+// Package main is a policy in Go: whose job needs a GPU gets a worker with that
+// GPU, and gold comes before silver. The folders beside this one have the same
+// in other languages.
+package main
+
+import "github.com/boardd/boardd/sdk/policy/guest"
+
+func init() { guest.Serve(gpu()) }
+
+func main() {}
+
+func gpu() *guest.Policy {
+	var gold, silver int64
+	return &guest.Policy{
+		Configure: func(b guest.Batch) error {
+			gold, _ = b.Parameter(0).Int()
+			silver, _ = b.Parameter(1).Int()
+			return nil
+		},
+		Eligible: func(b guest.Batch, j guest.Job) guest.Verdict {
+			wants, needs := j.Label("gpu")
+			if has, ok := b.Worker("gpu"); needs && (!ok || has != wants) {
+				return guest.Verdict{Decision: guest.Deny, Reason: 0}
+			}
+			return guest.Verdict{Decision: guest.Allow}
+		},
+		Score: func(_ guest.Batch, j guest.Job) int64 {
+			score := int64(-j.Priority())*1_000_000 - int64(j.Attempt())*1_000 - int64(j.OperationPriority())
+			switch tier, _ := j.Label("tier"); tier {
+			case "gold":
+				score += gold
+			case "silver":
+				score += silver
+			}
+			return score + int64(hash(j.Name())&63) // spreads what is alike
+		},
+	}
+}
+
+// hash is FNV-1a.
+func hash(s string) uint32 {
+	h := uint32(2166136261)
+	for i := range len(s) {
+		h = (h ^ uint32(s[i])) * 16777619
+	}
+	return h
+}
