@@ -89,8 +89,10 @@ func (s *settings) byURL(secure *tls.Config, greet Greeting) (*redis.Client, err
 		name  string
 		clash bool
 	}{
-		{"username", o.Username != "" && s.Username != ""}, {"password", o.Password != "" && s.Password != ""},
-		{"db", o.DB != 0 && s.DB != 0}, {"tls", o.Network == "unix" && s.TLS != nil},
+		{"username", o.Username != "" && s.Username != ""},
+		{"password", o.Password != "" && s.Password != ""},
+		{"db", o.DB != 0 && s.DB != 0},
+		{"tls", o.Network == "unix" && s.TLS != nil},
 	} {
 		if twice.clash {
 			return nil, wrong(twice.name, "the url says something else: want it in one place")
