@@ -71,6 +71,8 @@ class Holder(object):
             lease = max(expiry, options.MIN_LEASE)
         if lease is not None:
             message['lease'] = boardd.seconds(lease)
+        if self._options.worker_labels:
+            message['workerLabels'] = self._options.worker_labels
         asked_at = time.monotonic()
         try:
             with failures.translated("Can not claim job %s" % job.uuid,

@@ -191,5 +191,8 @@ def parse_time(text):
     if not text:
         return None
     whole, _, fraction = text.rstrip('Z').partition('.')
-    moment = datetime.datetime.strptime(whole, '%Y-%m-%dT%H:%M:%S')
-    return moment.replace(microsecond=int((fraction + '000000')[:6] or 0))
+    date, _, clock = whole.partition('T')
+    # By hand: strptime may fail when several threads are the first to use it.
+    return datetime.datetime(*[int(n) for n in date.split('-')],
+                             *[int(n) for n in clock.split(':')],
+                             int((fraction + '000000')[:6]))

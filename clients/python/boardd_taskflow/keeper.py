@@ -17,9 +17,10 @@ from boardd_taskflow import forking
 
 LOG = logging.getLogger(__name__)
 
-# Which part of a lease goes by before it is extended, and before it is tried
-# once more if that failed.
+# Which part of a lease goes by before it is extended, for which part that is
+# tried, and after which it is tried once more if it failed.
 _EXTEND_AFTER = 1.0 / 3
+_TRY_FOR = 1.0 / 6
 _AGAIN_AFTER = 1.0 / 12
 
 #: The codes by which a board says that a claim is over.
@@ -154,7 +155,7 @@ class Keeper(object):
         message = {'claims': [c.ref() for c in batch]}
         if self._options.lease is not None:
             message['lease'] = boardd.seconds(self._options.lease)
-        within = max(1.0, min(c.lease for c in batch) * _AGAIN_AFTER)
+        within = max(1.0, min(c.lease for c in batch) * _TRY_FOR)
         try:
             answer = client.call('ExtendClaims', message, within=within)
             results = answer['results']
@@ -207,7 +208,7 @@ class Keeper(object):
             client.call('RegisterEntity', {
                 'entity': entity,
                 'ttl': boardd.seconds(self._options.entity_ttl),
-            }, within=self._options.entity_ttl * _AGAIN_AFTER)
+            }, within=self._options.entity_ttl * _TRY_FOR)
         except (failures.Broken, failures.Refused) as e:
             LOG.warning("Could not say on board '%s' that %s %s is there: %s",
                         client.board, entity['kind'], entity['name'], e)

@@ -65,6 +65,18 @@ def _board_name(value):
     return _text(value)
 
 
+def _labels(value):
+    if isinstance(value, str):
+        pairs = [p.partition('=') for p in value.split(',')]
+        if not all(eq for _key, eq, _value in pairs):
+            raise ValueError("want KEY=VALUE,KEY=VALUE")
+        value = {key.strip(): text.strip() for key, _eq, text in pairs}
+    if not all(isinstance(t, str) for pair in dict(value).items()
+               for t in pair):
+        raise ValueError("want texts as keys and values")
+    return dict(value)
+
+
 def _details(value):
     if value not in ('auto', 'json', 'msgpack'):
         raise ValueError("want auto, json or msgpack")
@@ -92,6 +104,8 @@ OPTIONS = {
     'lease': (_lease, None),
     'expiry': (_seconds, None),
     'entity_ttl': (_lease, 60.0),
+    # What the board's policies are told of this worker.
+    'worker_labels': (_labels, None),
     # How details travel where the board leaves the choice.
     'details': (_details, 'auto'),
 }
@@ -128,13 +142,13 @@ class Options(object):
     def _given(self, conf):
         if self.address:
             return self.address
-        if self.host:
-            host = self.host
-            if ':' in host and not host.startswith('['):
-                host = '[%s]' % host
-            return ['%s:%d' % (host, self.port)]
-        # A URI as TaskFlow takes it apart: the name with the port.
-        return [conf.get('hostname') or '127.0.0.1:%d' % self.port]
+        host = self.host or conf.get('hostname') or '127.0.0.1'
+        if not self.host and host.endswith(':%d' % self.port):
+            # A URI as TaskFlow takes it apart: the port is in the name, too.
+            host = host.rpartition(':')[0]
+        if ':' in host and not host.startswith('['):
+            host = '[%s]' % host
+        return ['%s:%d' % (host, self.port)]
 
     def _address(self, text):
         """Returns (whether by TLS, host, port)."""

@@ -1,4 +1,9 @@
-"""Real servers for the tests, and a line to them that can be cut."""
+"""Real servers for the tests, and a line to them that can be cut.
+
+BOARDD_PROGRAM is the server. Its boards are in the embedded store, or, where
+BOARDD_REDIS is the address of a Redis and BOARDD_PLUGINS the folder of the
+driver, in that.
+"""
 
 import atexit
 import ctypes
@@ -11,43 +16,56 @@ import tempfile
 import threading
 import time
 
+REDIS = os.environ.get('BOARDD_REDIS')
+PLUGINS = os.environ.get('BOARDD_PLUGINS')
 PROGRAM = os.environ.get('BOARDD_PROGRAM', 'boardd')
 TOKEN = 'a-token-for-the-tests'
-BOARDS = 200
+BOARDS = int(os.environ.get('BOARDD_BOARDS', '200'))
 
-_CONFIG = '''
+_EMBEDDED = '''
 backend "main" {
   driver = "embedded"
 }
+'''
+
+_REDIS = '''
+plugin_dir = "%s"
+backend "main" {
+  driver = "redis"
+  config = { address = "%s" }
+}
+''' % (PLUGINS, REDIS)
+
+_TENANT = '''
 tenant "default" {
   token "python" {
     roles  = ["poster", "worker", "tenant-admin"]
     secret = "%s"
   }
 }
-board "by-name" {
-  backend = "main"
-  fencing = "owner"
-}
-board "quick" {
-  backend = "main"
-  lease   = "3s"
-}
-board "short" {
-  backend   = "main"
-  max_lease = "2s"
-  lease     = "2s"
-}
-board "paused" {
-  backend = "main"
-}
 ''' % TOKEN
 
-_BOARD = '''
-board "%s" {
-  backend = "main"
+# Boards that are not as all others are.
+_SPECIAL = {
+    'by-name': 'fencing = "owner"',
+    'quick': 'lease = "3s"',
+    'short': 'lease = "2s"\n  max_lease = "2s"',
+    'paused': '',
 }
-'''
+
+_instances = itertools.count()
+
+
+def _config(boards, extra):
+    parts = [_REDIS if REDIS else _EMBEDDED, _TENANT, extra]
+    special = dict(_SPECIAL, **{name: '' for name in boards})
+    instance = '%d-%d' % (os.getpid(), next(_instances))
+    for name, lines in special.items():
+        if REDIS:
+            lines += '\n  config = { namespace = "%s-%s" }' % (instance, name)
+        parts.append('board "%s" {\n  backend = "main"\n  %s\n}\n'
+                     % (name, lines))
+    return ''.join(parts)
 
 
 def _die_with_parent():
@@ -61,8 +79,7 @@ class Server(object):
         self._dir = tempfile.TemporaryDirectory(prefix='boardd-python-')
         self._config = os.path.join(self._dir.name, 'boardd.hcl')
         with open(self._config, 'w') as f:
-            f.write(_CONFIG + extra)
-            f.write(''.join(_BOARD % name for name in boards))
+            f.write(_config(boards, extra))
         self.port = 0
         self.dir = self._dir.name
         self.process = None

@@ -8,6 +8,9 @@ from taskflow import states
 from taskflow.types import entity
 
 import boardd_taskflow
+from boardd_taskflow import claims
+from boardd_taskflow import keeper
+from boardd_taskflow import options
 from tests import base
 from tests import server
 
@@ -15,11 +18,16 @@ from tests import server
 class KeepingTest(base.TestCase):
 
     def test_kept_beyond_its_lease(self):
-        board = self.open(lease=4)
+        line = server.Line(self.server.port)
+        self.addCleanup(line.close)
+        board = self.open(port=line.port, lease=4)
         job = board.post('job')
         board.claim(job, 'me')
         first = job.claim.deadline
         self.eventually(lambda: time.monotonic() > first, "its lease is over")
+        # At each third of the lease, and not all the time.
+        self.assertTrue(1 <= line.calls.count('ExtendClaims') <= 4,
+                        line.calls)
         self.assertEqual('me', board.find_owner(job))
         board.consume(job, 'me')
 
@@ -120,6 +128,18 @@ class KeepingTest(base.TestCase):
         board.consume(other, 'me')
         time.sleep(0.5)
         self.assertEqual(1, len(lost))  # an end of one's own is no loss
+
+    def test_an_extension_that_meets_the_end_is_no_loss(self):
+        lost = []
+        kept = keeper.Keeper(options.Options({'lease': 30}), lost.append)
+        for ending in (False, True):
+            claim = claims.Claim({'uuid': 'u', 'owner': 'me', 'token': 't'},
+                                 time.monotonic(), 30)
+            claim.kept, claim.ending = True, ending
+            kept.keep(claim)
+            kept._extended(claim, 0, {'error': {'code': 'LEASE_LOST'}})
+            self.assertEqual({}, kept._claims)
+            self.assertEqual(1, len(lost))
 
     def test_release_then_another(self):
         board = self.open()

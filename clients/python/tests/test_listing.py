@@ -6,6 +6,7 @@ from taskflow import exceptions as exc
 from taskflow.jobs import base as jobs_base
 from taskflow import states
 
+from boardd_taskflow import failures
 from boardd_taskflow import listing
 from tests import base
 from tests import server
@@ -73,6 +74,21 @@ class ListingTest(base.TestCase):
             board.post('another')
             seen += 1
         self.assertTrue(seen >= listing._FIRST + 5)
+
+    def test_an_order_that_changes_on_the_way(self):
+        board = self.open()
+        posted = [board.post('job') for _ in range(listing._FIRST + 5)]
+        list_jobs, refused = board.list_jobs, []
+
+        def once(*args, **kwargs):
+            if kwargs.get('page_token') and not refused:
+                refused.append(True)
+                raise failures.Refused('aborted', 'the order is another one')
+            return list_jobs(*args, **kwargs)
+
+        board.list_jobs = once
+        self.assertEqual(posted, list(board.iterjobs()))
+        self.assertEqual([True], refused)
 
     def test_old_states_are_looked_up_again(self):
         board, other = self.open(), self.open()

@@ -8,6 +8,7 @@ from taskflow import exceptions as exc
 from taskflow.jobs import backends
 from taskflow import states
 
+from boardd_taskflow import options
 from tests import base
 from tests import server
 
@@ -197,10 +198,33 @@ class SettingsTest(base.TestCase):
                            ({'host': None, 'address': 'http://x',
                              'ssl': 'true'}, 'ssl'),
                            ({'key_file': 'x'}, 'key_file'),
+                           ({'worker_labels': 'x'}, 'worker_labels'),
+                           ({'worker_labels': {'x': 1}}, 'worker_labels'),
                            ({'port': 70000}, 'port')):
             e = self.assertRaises(ValueError, self.make, **more)
             self.assertIn(word, str(e))
             self.assertNotIn(server.TOKEN, str(e))
+
+    def test_addresses(self):
+        for conf, want in (
+                ({}, [(False, '127.0.0.1', 7422)]),
+                ({'host': 'h'}, [(False, 'h', 7422)]),
+                ({'host': '::1', 'port': '8'}, [(False, '::1', 8)]),
+                ({'hostname': '::1:8', 'port': 8}, [(False, '::1', 8)]),
+                ({'hostname': 'h'}, [(False, 'h', 7422)]),
+                ({'host': 'h', 'ssl': 'yes'}, [(True, 'h', 7422)]),
+                ({'host': 'h', 'ca_file': 'f'}, [(True, 'h', 7422)]),
+                ({'address': 'https://h, http://i:9,j:10'},
+                 [(True, 'h', 7422), (False, 'i', 9), (False, 'j', 10)]),
+                ({'address': ['[::1]:9']}, [(False, '::1', 9)])):
+            self.assertEqual(want, options.Options(conf).addresses)
+
+    def test_worker_labels(self):
+        for given in ('zone=a, size=b=c', {'zone': 'a', 'size': 'b=c'}):
+            board = self.open(worker_labels=given)
+            self.assertEqual({'zone': 'a', 'size': 'b=c'},
+                             board._options.worker_labels)
+            board.claim(board.post('job'), 'me')
 
     def test_a_uri(self):
         board = backends.fetch('jobs', 'boardd://127.0.0.1:%d/?token=%s'

@@ -4,6 +4,8 @@ import collections
 
 from taskflow.jobs import base as jobs_base
 
+from boardd_taskflow import failures
+from boardd_taskflow import watcher
 from tests import base
 from tests import server
 
@@ -115,6 +117,42 @@ class WatchingTest(base.TestCase):
         self.eventually(lambda: len(heard) >= 11, "one more")
         self.assertEqual([str(n) for n in range(11)],
                          [name for _, name in self.names(heard)])
+
+    def test_what_happened_while_nobody_could_see(self):
+        listed = [['a', 'b'], ['b', 'c']]
+        events = iter([
+            {'events': [], 'cursor': '1.1'},
+            {'events': [{'type': 'RESYNC', 'cursor': '1.9'}],
+             'cursor': '1.9'},
+            {'events': [], 'cursor': '1.9'},
+            {'events': [{'type': 'CHANGED', 'job': {'uuid': 'c'}},
+                        {'type': 'CHANGED', 'job': {'uuid': 'd'}}],
+             'cursor': '1.12'},
+            failures.Closed(),
+        ])
+
+        class Client(object):
+            board = 'b'
+
+            def call(self, method, message=None, wait=0):
+                if method == 'ListEvents':
+                    answer = next(events)
+                    if isinstance(answer, Exception):
+                        raise answer
+                    return answer
+                if method == 'ListJobs':
+                    return {'jobs': [{'uuid': u} for u in listed.pop(0)]}
+                uuid, = message['uuids']
+                state = 'TRASHED' if uuid == 'c' else 'CLAIMED'
+                return {'results': [{'job': {'uuid': uuid, 'state': state}}]}
+
+        heard = []
+        watcher.Watcher(lambda posting: posting['uuid'],
+                        lambda event, details: heard.append(
+                            (event, details['job'])))._run(Client())
+        self.assertEqual([('POSTED', 'a'), ('POSTED', 'b'), ('REMOVAL', 'a'),
+                          ('POSTED', 'c'), ('REMOVAL', 'c'), ('POSTED', 'd')],
+                         heard)
 
     def test_nobody_listens_nobody_asks(self):
         line = server.Line(self.server.port)
