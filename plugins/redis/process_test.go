@@ -8,6 +8,7 @@ import (
 	"github.com/boardd/boardd/internal/testserver"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/driver/drivertest"
+	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/plugin"
 )
 
@@ -56,3 +57,63 @@ func TestConformanceProcess(t *testing.T) {
 	})
 }
 
+// TestKilledDriver kills the driver's process under load. What it acknowledged
+// stays, and what is repeated by the next one is answered as it was.
+func TestKilledDriver(t *testing.T) {
+	t.Parallel()
+	server := testserver.StartRedis(t, testserver.RedisOptions{AppendOnly: true})
+	spec := driver.BoardSpec{Name: "b"}
+	var d driver.Driver
+	var kill func()
+	begin := func() {
+		self, err := os.Executable()
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := plugin.Start(t.Context(), plugin.Command{Path: self, Env: []string{asDriver + "=1"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(p.Kill)
+		settings, _ := json.Marshal(map[string]string{"address": server.Addr})
+		if d, err = p.Open(t.Context(), driver.Config{Settings: settings}); err != nil {
+			t.Fatal(err)
+		}
+		status, err := d.OpenBoard(t.Context(), spec)
+		if err != nil || status.Loss != "" {
+			t.Fatalf("OpenBoard: loss %q, %v", status.Loss, err)
+		}
+		spec.Memory, kill = status.Memory, p.Kill
+	}
+	begin()
+	acknowledged := map[job.ID]bool{}
+	for round := range 5 {
+		ops := make([]driver.Op, 128)
+		for i := range ops {
+			p := &driver.Posting{ID: job.ID{byte(round + 1), byte(i), 1}, Name: "j", Details: []byte(`{}`), Digest: [16]byte{1}}
+			ops[i] = driver.Op{Kind: driver.Post, Job: p.ID, Posting: p, Request: [16]byte(p.ID)}
+		}
+		done := make(chan []driver.Result, 1)
+		go func(d driver.Driver) { done <- d.Apply(t.Context(), "b", ops) }(d)
+		kill()
+		for i, r := range <-done {
+			if r.Kind == job.NoKind {
+				acknowledged[ops[i].Job] = true
+			} else if r.Kind != job.OutcomeUnknown && r.Kind != job.Unavailable {
+				t.Errorf("an op whose driver was killed: %v, %s", r.Kind, r.Message)
+			}
+		}
+		begin()
+		for i, r := range d.Apply(t.Context(), "b", ops) {
+			if r.Kind != job.NoKind {
+				t.Errorf("op %d again: %v, %s", i, r.Kind, r.Message)
+			}
+			if acknowledged[ops[i].Job] && !r.Repeated {
+				t.Errorf("op %d was acknowledged, and is done again", i)
+			}
+		}
+	}
+	if counts, err := d.Count(t.Context(), "b"); err != nil || counts.Open != 5*128 {
+		t.Errorf("%d jobs are open, %v: want %d", counts.Open, err, 5*128)
+	}
+}

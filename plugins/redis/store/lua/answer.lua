@@ -7,9 +7,10 @@ local function result(kind, repeated, p, version, at, notbefore, left, lease, me
     .. (tail or TAIL)
 end
 
--- standing is a job on the board or in the trash.
-local function standing(j, parts)
-  local posting = call('HGET', j.trashed and TRASH or LISTINGS, j.id) or ''
+-- standing is a job on the board or in the trash. posting is given where it is
+-- known.
+local function standing(j, parts, posting)
+  posting = posting or call('HGET', j.trashed and TRASH or LISTINGS, j.id) or ''
   local key, lm, left = '', '', -2
   if not j.trashed then
     key, lm = j.key or '', j.lm or ''

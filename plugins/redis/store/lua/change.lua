@@ -195,9 +195,17 @@ change_[PURGE] = function(o, j)
 end
 
 local function apply(o)
-  local again = repeated(o)
-  if again then return again end
-  local j = settle(o.id)
+  local j
+  if byToken(o) then
+    j = settle(o.id)
+    -- A claim that stands was not ended by this op before.
+    local again = not (j and j.claim and j.token == o.token) and repeated(o)
+    if again then return again end
+  else
+    local again = repeated(o)
+    if again then return again end
+    j = settle(o.id)
+  end
   if o.kind ~= RESTORE and o.kind ~= PURGE then
     local refused = permit(o, j)
     if refused then return refused end

@@ -3,9 +3,13 @@
 -- STAMPS the answers; ENDED a record of each job that is Complete; FINALS what
 -- is kept beyond that, in the order of FINALSBY, until the times of FINALSDUE.
 
+-- What goes into ORDER and ENDEDBY is written at the end, all at once: no op
+-- asks for it.
+local order, endedby = {}, {}
+
 local function remember(key, blob, ended)
   if blob then call('HSET', STAMPS, key, blob) end
-  if blob or ended then call('RPUSH', ORDER, pack('>I8I8B', now, position, ended and 1 or 0) .. key) end
+  if blob or ended then order[#order + 1] = pack('>I8I8B', now, position, ended and 1 or 0) .. key end
 end
 
 local function parseEnded(raw)
@@ -53,24 +57,49 @@ local function wipe(id)
   bury(id)
 end
 
+local function flush()
+  if #order > 0 then call('RPUSH', ORDER, unpack(order)) end
+  if #endedby > 0 then call('ZADD', ENDEDBY, unpack(endedby)) end
+end
+
+-- forget drops what the given items of ORDER stand for.
+local function forget(items)
+  local keys, gone, ended, buried = {}, {}, {}, {}
+  for n, item in ipairs(items) do keys[n] = sub(item, 18) end
+  local stamps = call('HMGET', STAMPS, unpack(keys))
+  for n, item in ipairs(items) do
+    local _, p, flag = get('>I8I8B', item)
+    if stamps[n] and get('>I8', stamps[n]) == p then gone[#gone + 1] = keys[n] end
+    if flag == 1 then ended[#ended + 1] = {sub(keys[n], 1, 36), p} end
+  end
+  if #gone > 0 then call('HDEL', STAMPS, unpack(gone)) end
+  for _, one in ipairs(ended) do
+    local raw = call('HGET', ENDED, one[1])
+    local e = raw and parseEnded(raw)
+    if e and e.position == one[2] then
+      e.flags = band(e.flags, 2)
+      if e.flags == 0 then buried[#buried + 1] = one[1] else saveEnded(one[1], e) end
+    end
+  end
+  if #buried > 0 then
+    call('HDEL', ENDED, unpack(buried))
+    call('ZREM', ENDEDBY, unpack(buried))
+  end
+end
+
 -- trim forgets up to n things that are too old or too many.
 local function trim(n)
-  local count = call('LLEN', ORDER)
-  while n > 0 and count > 0 do
-    local item = call('LINDEX', ORDER, 0)
-    local at, p, ended = get('>I8I8B', item)
-    if at + window > now and count <= maxstamps then break end
-    call('LPOP', ORDER)
-    n, count = n - 1, count - 1
-    local key = sub(item, 18)
-    local stamp = call('HGET', STAMPS, key)
-    if stamp and get('>I8', stamp) == p then call('HDEL', STAMPS, key) end
-    local id = sub(key, 1, 36)
-    local e = ended == 1 and call('HGET', ENDED, id)
-    e = e and parseEnded(e)
-    if e and e.position == p then
-      e.flags = band(e.flags, 2)
-      if e.flags == 0 then bury(id) else saveEnded(id, e) end
+  local oldest, count = call('LINDEX', ORDER, 0), call('LLEN', ORDER)
+  if oldest and (count > maxstamps or get('>I8', oldest) + window <= now) then
+    local items, out = call('LRANGE', ORDER, 0, n - 1), {}
+    for _, item in ipairs(items) do
+      if get('>I8', item) + window > now and count - #out <= maxstamps then break end
+      out[#out + 1] = item
+    end
+    if #out > 0 then
+      call('LTRIM', ORDER, #out, -1)
+      forget(out)
+      n = n - #out
     end
   end
   while n > 0 and finals > 0 and (maxfinals > 0 and finals > maxfinals or maxbytes > 0 and bytes > maxbytes) do
@@ -106,7 +135,8 @@ local function finish(j, event, reason, owner, outcome, token, keep)
   end
   if j.attached and not (keep and band(keep.flags, 2) ~= 0) then call('DEL', akey(j.id)) end
   local raw = saveEnded(j.id, e)
-  call('ZADD', ENDEDBY, num(position), j.id)
+  endedby[#endedby + 1] = num(position)
+  endedby[#endedby + 1] = j.id
   call('HDEL', JOBS, j.id)
   emit(event, COMPLETE, outcome, j.id, reason, owner, raw, '')
   return e

@@ -18,14 +18,12 @@ local function post(o)
   j = fresh(o.id)
   j.digest, j.limits = o.digest, counted(o.limits)
   raise(j.limits, 1)
-  local sequence = cmsgpack.pack(call('INCRBY', SEQUENCE, 1))
-  call('HSET', LISTINGS, o.id, o.head .. datetime() .. o.tail .. sequence)
-  -- A uuid that was used before may have left these behind in TaskFlow's keys.
-  j.key = false
-  call('DEL', okey(o.id), mkey(o.id))
+  local sequence, begins = cmsgpack.pack(call('INCRBY', SEQUENCE, 1)), o.head .. datetime()
+  call('HSET', LISTINGS, o.id, begins .. o.tail .. sequence)
   open = open + 1
   write(o, j)
   hold(j)
-  change(j, o.event, o.reason, '', o.head .. datetime() .. o.bare .. sequence)
-  return result(0, 0, position, j.version, now, notBefore(o, j), 0, 0, '', '', standing(j, 0) .. pack('>I2I2', 0, 0))
+  local bare = begins .. o.bare .. sequence
+  change(j, o.event, o.reason, '', bare)
+  return result(0, 0, position, j.version, now, notBefore(o, j), 0, 0, '', '', standing(j, 0, bare) .. pack('>I2I2', 0, 0))
 end

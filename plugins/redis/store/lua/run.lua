@@ -74,6 +74,7 @@ for n = 5, #ARGV do
   end
   results[#results + 1] = answer
 end
+flush()
 trim(8 + 2 * #results)
 
 if position >= first or before[4] ~= finals or before[1] ~= epoch then

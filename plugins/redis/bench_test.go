@@ -1,0 +1,134 @@
+package main
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/boardd/boardd/internal/testserver"
+	"github.com/boardd/boardd/plugins/redis/store"
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// callers is how many batches are under way at once: what the driver asks for.
+const callers = 4
+
+var numbers atomic.Uint64
+
+func fresh() (b [16]byte) {
+	binary.BigEndian.PutUint64(b[:], numbers.Add(1))
+	b[15] = 1
+	return b
+}
+
+// cycle posts, claims and consumes a batch of jobs, and says what went wrong.
+func cycle(b *testing.B, d driver.Driver, board string, n int) {
+	posts, claims, ends := make([]driver.Op, n), make([]driver.Op, n), make([]driver.Op, n)
+	for i := range n {
+		p := &driver.Posting{ID: fresh(), Name: "resize", Details: []byte(`{"path":"/images/a.png","width":640}`), Digest: fresh()}
+		posts[i] = driver.Op{Kind: driver.Post, Job: p.ID, Posting: p, Request: fresh(), Event: job.Posted}
+		claims[i] = driver.Op{Kind: driver.Claim, Request: fresh(), Event: job.ClaimedEvent, Claim: &driver.ClaimSpec{
+			Owner: "worker", Lease: time.Minute, Count: 1, Candidates: []driver.Candidate{{Job: p.ID, Nonce: fresh()}},
+		}}
+	}
+	apply := func(ops []driver.Op) []driver.Result {
+		results := d.Apply(b.Context(), board, ops)
+		for i := range results {
+			if err := results[i].Err(&ops[i]); err != nil {
+				b.Error(err)
+			}
+		}
+		return results
+	}
+	apply(posts)
+	for i, r := range apply(claims) {
+		if len(r.Claims) != 1 {
+			b.Errorf("a free job was passed over: %+v", r.Gone)
+			return
+		}
+		ends[i] = driver.Op{
+			Kind: driver.Remove, Job: posts[i].Job, Request: fresh(), Must: driver.HeldByToken, Token: r.Claims[0].Token, Event: job.ConsumedEvent,
+		}
+	}
+	apply(ends)
+}
+
+// rate returns how many transitions a second there are, measured for a while.
+func rate(b *testing.B, d driver.Driver, board string, batch int, d0 time.Duration) float64 {
+	var done atomic.Int64
+	var running sync.WaitGroup
+	begun := time.Now()
+	for range callers {
+		running.Go(func() {
+			for time.Since(begun) < d0 && !b.Failed() {
+				cycle(b, d, board, batch)
+				done.Add(int64(3 * batch))
+			}
+		})
+	}
+	running.Wait()
+	return float64(done.Load()) / time.Since(begun).Seconds()
+}
+
+func openBoard(b *testing.B, d driver.Driver, name string) {
+	b.Helper()
+	b.Cleanup(func() { _ = d.Close() })
+	if _, err := d.OpenBoard(b.Context(), driver.BoardSpec{Name: name, Window: time.Second}); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// BenchmarkProcess compares the driver as a process with the same engine in this
+// process, by turns in one run: transitions (post, claim and consume, in equal
+// parts) a second in batches of 128 on one Redis.
+func BenchmarkProcess(b *testing.B) {
+	server := testserver.StartRedis(b, testserver.RedisOptions{})
+	settings, err := json.Marshal(map[string]string{"address": server.Addr})
+	if err != nil {
+		b.Fatal(err)
+	}
+	inside, err := store.Open(b.Context(), driver.Config{Settings: settings})
+	if err != nil {
+		b.Fatal(err)
+	}
+	process := start(b, server)
+	openBoard(b, inside, "inside")
+	openBoard(b, process, "process")
+	const batch, window = 128, time.Second
+	var in, out float64
+	turns := 0
+	busy := redisSeconds(b, server)
+	for b.Loop() {
+		in += rate(b, inside, "inside", batch, window)
+		out += rate(b, process, "process", batch, window)
+		turns++
+	}
+	b.ReportMetric(in/float64(turns), "inside-ops/s")
+	b.ReportMetric(out/float64(turns), "process-ops/s")
+	b.ReportMetric(out/in, "ratio")
+	b.ReportMetric((redisSeconds(b, server)-busy)*1e6/((in+out)*window.Seconds()), "redis-us/transition")
+	b.ReportMetric(0, "ns/op")
+}
+
+// redisSeconds returns how much processor time the server has used.
+func redisSeconds(b *testing.B, server *testserver.Redis) float64 {
+	b.Helper()
+	total := 0.0
+	for line := range strings.Lines(server.Command("INFO", "cpu")) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+		if name == "used_cpu_user" || name == "used_cpu_sys" {
+			n, err := strconv.ParseFloat(value, 64)
+			if err != nil {
+				b.Fatal(err)
+			}
+			total += n
+		}
+	}
+	return total
+}
