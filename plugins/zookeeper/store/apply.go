@@ -149,7 +149,7 @@ func (b *board) apply(ctx context.Context, op *driver.Op, begin func() bool) dri
 	}
 	a := newAttempt(b, op.Job, begin)
 	_, stamped := keyOf(op)
-	a.known, a.search = stamped || op.Kind == driver.Extend, true
+	a.known, a.search = stamped || op.Kind == driver.Extend, anywhere
 	return a.run(ctx, func(v *view, at instant) (*change, *driver.Result, error) {
 		ch, r := b.decide(op, v, at)
 		if ch == nil {
@@ -232,7 +232,7 @@ type attempt struct {
 
 	mark   [16]byte // of the record that this attempt writes
 	known  bool     // that the op was done before is seen even after others' changes
-	search bool     // a job that is not known is looked for
+	search search   // when the posting is looked for
 }
 
 func newAttempt(b *board, id job.ID, begin func() bool) *attempt {

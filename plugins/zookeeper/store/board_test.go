@@ -82,19 +82,28 @@ func (k *desk) watch() {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for c, err := range k.driver.Watch(ctx, k.name, k.status.Position) {
-			if err != nil {
-				return
+		for ctx.Err() == nil {
+			k.follow(ctx)
+			if _, err := k.driver.OpenBoard(ctx, k.spec); err != nil { // as a host does
+				time.Sleep(20 * time.Millisecond)
 			}
-			k.mu.Lock()
-			k.changes = append(k.changes, c.List...)
-			k.mu.Unlock()
 		}
 	}()
 	k.Cleanup(func() {
 		cancel()
 		<-done
 	})
+}
+
+func (k *desk) follow(ctx context.Context) {
+	for c, err := range k.driver.Watch(ctx, k.name, k.status.Position) {
+		if err != nil {
+			return
+		}
+		k.mu.Lock()
+		k.changes = append(k.changes, c.List...)
+		k.mu.Unlock()
+	}
 }
 
 // last returns the last change of a job that was seen.

@@ -67,7 +67,7 @@ func (b *board) checkLock(v *view) func(context.Context) error {
 	return func(ctx context.Context) error {
 		stat, err := b.client().Exists(ctx, b.at.Lock(v.node))
 		if err == nil && (stat == nil || uint64(stat.Czxid) != v.lock.czxid || stat.Version != v.lock.version) {
-			_, err = b.refresh(ctx, v.id, false)
+			_, err = b.refresh(ctx, v.id, recorded)
 		}
 		return err
 	}
@@ -123,6 +123,7 @@ func (b *board) release(ctx context.Context) error {
 	var work []func(context.Context) error
 	b.mu.Lock()
 	at := b.instant()
+	var due []hold
 	for len(b.holds) > 0 && b.holds[0].until <= at.millis() && len(work) < 256 {
 		h := heap.Pop(&b.holds).(hold) //nolint:forcetypeassert // nothing else is in it
 		v := b.jobs[h.id]
@@ -133,10 +134,19 @@ func (b *board) release(ctx context.Context) error {
 			heap.Push(&b.holds, hold{v.rec.holdUntil + late, h.id})
 			continue
 		}
+		due = append(due, h)
 		work = append(work, func(ctx context.Context) error { return b.lift(ctx, v) })
 	}
 	b.mu.Unlock()
-	return together(ctx, work)
+	err := together(ctx, work)
+	if err != nil {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		for _, h := range due { // those that were lifted are passed over then
+			heap.Push(&b.holds, h)
+		}
+	}
+	return err
 }
 
 // lift takes one lock away.
@@ -150,7 +160,7 @@ func (b *board) lift(ctx context.Context, v *view) error {
 	m.Delete(b.at.Lock(v.node), v.lock.version)
 	_, err := m.Do(ctx)
 	if session.Conflict(err) {
-		_, err = b.refresh(ctx, v.id, false)
+		_, err = b.refresh(ctx, v.id, recorded)
 		return err
 	}
 	if err != nil {

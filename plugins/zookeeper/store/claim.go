@@ -111,8 +111,9 @@ func (c *claiming) some(ctx context.Context, list []driver.Candidate) []outcome 
 func (c *claiming) one(ctx context.Context, candidate *driver.Candidate) outcome {
 	details := c.readAhead(ctx, candidate.Job)
 	var o outcome
+	var got *view
 	a := newAttempt(c.board, candidate.Job, c.begin)
-	a.known, a.search = true, true
+	a.known, a.search = true, anywhere
 	make1 := c.answer != nil && !c.answer.there
 	r := a.run(ctx, func(v *view, at instant) (*change, *driver.Result, error) {
 		ch, gone := c.decide(candidate, v, at)
@@ -127,6 +128,7 @@ func (c *claiming) one(ctx context.Context, candidate *driver.Candidate) outcome
 			o.gone = gone
 			return nil, &driver.Result{Kind: gone.Kind}, nil
 		case ch == nil: // it was claimed by an earlier try
+			got = v
 			return nil, &driver.Result{Repeated: true}, nil
 		}
 		if make1 {
@@ -134,7 +136,8 @@ func (c *claiming) one(ctx context.Context, candidate *driver.Candidate) outcome
 			ch.answer.first(candidate, at, ch.rec.claim)
 		}
 		return ch, nil, nil
-	}, func(v *view, w written) driver.Result {
+	}, func(v *view, _ written) driver.Result {
+		got = v
 		if make1 {
 			c.answer.there = true
 		}
@@ -144,12 +147,8 @@ func (c *claiming) one(ctx context.Context, candidate *driver.Candidate) outcome
 	case r.Repeated && r.Claims != nil:
 		return outcome{failed: &r}
 	case r.Kind == job.NoKind:
-		v := c.known(candidate.Job)
-		o.gone, o.claimed = nil, c.granted(v)
-		if o.claimed == nil {
-			return outcome{gone: &driver.Gone{Job: candidate.Job, Kind: job.NotFound}}
-		}
-		if err := c.parts(ctx, o.claimed, v, details); err != nil {
+		o.gone, o.claimed = nil, c.granted(got)
+		if err := c.parts(ctx, o.claimed, got, details); err != nil {
 			failed := driver.Failed(&job.Error{Kind: job.OutcomeUnknown, Message: "the job was claimed, and cannot be read", Err: err})
 			return outcome{failed: &failed}
 		}
@@ -162,9 +161,6 @@ func (c *claiming) one(ctx context.Context, candidate *driver.Candidate) outcome
 
 // granted returns the claim that stands on a job.
 func (c *claiming) granted(v *view) *driver.Claimed {
-	if v == nil || v.claim() == nil {
-		return nil
-	}
 	held := v.claim()
 	g := &driver.Claimed{
 		Job: v.id, Token: held.token, Version: v.version(), Position: driver.Position(v.rec.position), At: atMillis(v.rec.changedAt),
@@ -269,7 +265,7 @@ func (c *claiming) again(ctx context.Context) (*driver.Result, error) {
 		g := kept.grants[i].claimed()
 		r.Position = max(r.Position, g.Position)
 		if parts := c.op.Claim.Parts; parts != 0 {
-			v, err := c.refresh(ctx, g.Job, false)
+			v, err := c.refresh(ctx, g.Job, recorded)
 			if err != nil {
 				return nil, err
 			}

@@ -43,6 +43,7 @@ func (r *record) encode() []byte {
 	w.int(int64(r.priority))
 	w.bytes([]byte(r.book.UUID))
 	w.bytes([]byte(r.book.Name))
+	w.uint(r.placed)
 	w.bytes([]byte(r.node))
 	w.bytes([]byte(r.trash))
 	w.raw(r.mark[:])
@@ -79,7 +80,7 @@ func decodeRecord(data []byte) (*record, error) {
 	r.holdUntil, r.lock = d.int(), int32(d.within(math.MinInt32, math.MaxInt32))
 	r.name, r.priority = string(d.bytes()), job.Priority(d.within(int64(job.VeryHigh), int64(job.VeryLow)))
 	r.book.UUID, r.book.Name = string(d.bytes()), string(d.bytes())
-	r.node, r.trash = string(d.bytes()), string(d.bytes())
+	r.placed, r.node, r.trash = d.uint(), string(d.bytes()), string(d.bytes())
 	d.raw(r.mark[:])
 	if claimed {
 		r.claim = d.claim()

@@ -64,8 +64,11 @@ func (b *board) commit(ctx context.Context, v *view, ch *change) (*view, written
 	if ch.changed {
 		ch.rec.changed()
 	}
-	if v.node != "" {
-		ch.rec.node = v.node
+	switch {
+	case ch.newNode != nil:
+		ch.rec.node, ch.rec.placed = "", 0
+	case v.node != "":
+		ch.rec.node, ch.rec.placed = v.node, v.czxid
 	}
 	t := &transaction{board: b, view: v, change: ch, multi: b.client().Multi(acl)}
 	t.multi.Check(b.at.own, root.version)
@@ -263,7 +266,7 @@ func (t *transaction) view2(w written, now time.Time) *view {
 	rec.settle(w.zxid, w.at)
 	switch {
 	case ch.takeNode:
-		v.last, v.node, v.czxid = v.node, "", 0
+		v.last, v.lastCzxid, v.node, v.czxid = v.node, v.czxid, "", 0
 	case w.name != "":
 		v.node, v.post, v.czxid, v.posted = w.name, ch.post, w.zxid, w.at
 	}

@@ -39,17 +39,26 @@ func together(ctx context.Context, work []func(context.Context) error) error {
 // maxReads is how often a job is read that changes while it is read.
 const maxReads = 10
 
+// A search says when a posting that is not known is looked for.
+type search uint8
+
+const (
+	never    search = iota // while the folder is being listed
+	recorded               // if the record says that there is one
+	anywhere               // also if the folder may have changed
+)
+
 // fetch reads a job as it stands now for everybody, and takes note of it.
-func (b *board) fetch(ctx context.Context, id job.ID, search bool) (*view, error) {
+func (b *board) fetch(ctx context.Context, id job.ID, how search) (*view, error) {
 	if err := b.client().Sync(ctx, b.at.Board); err != nil {
 		return nil, err
 	}
-	return b.refresh(ctx, id, search)
+	return b.refresh(ctx, id, how)
 }
 
 // refresh reads a job as far as this session sees it, and takes note of it.
-// search says that a posting that is not known is looked for.
-func (b *board) refresh(ctx context.Context, id job.ID, search bool) (*view, error) {
+func (b *board) refresh(ctx context.Context, id job.ID, how search) (*view, error) {
+	searched := how == never
 	for range maxReads {
 		b.mu.Lock()
 		old := b.jobs[id]
@@ -65,8 +74,8 @@ func (b *board) refresh(ctx context.Context, id job.ID, search bool) (*view, err
 		if !same {
 			continue
 		}
-		if search && v.node == "" && (v.rec == nil || v.rec.place == onBoard) {
-			search = false
+		if !searched && (v.adrift() || how == anywhere && v.node == "" && v.rec == nil) {
+			searched = true
 			found, err := b.find(ctx, v, old)
 			if err != nil {
 				return nil, err
@@ -74,6 +83,15 @@ func (b *board) refresh(ctx context.Context, id job.ID, search bool) (*view, err
 			if found {
 				continue
 			}
+			if v.adrift() { // the list is newer than the record, and does not have it
+				v.lastCzxid = v.rec.placed
+			}
+		}
+		if v.adrift() {
+			b.mu.Lock()
+			b.past.adrift = append(b.past.adrift, id)
+			b.mu.Unlock()
+			return v, nil // it is looked for when the list is done
 		}
 		return b.learn(old, v), nil
 	}
@@ -93,7 +111,7 @@ func (b *board) readNodes(ctx context.Context, v, old *view) (same bool, err err
 			return false, err
 		}
 		if stat == nil || uint64(stat.Czxid) != v.czxid {
-			v.last, v.node, v.czxid = v.node, "", 0
+			v.last, v.lastCzxid, v.node, v.czxid = v.node, v.czxid, "", 0
 		}
 	}
 	v.lock = nil

@@ -25,7 +25,7 @@ func (b *board) follow(ctx context.Context) error {
 	chores := time.NewTicker(choreTime)
 	defer chores.Stop()
 	for {
-		if err := b.look(ctx); err != nil {
+		if err := b.endure(ctx, b.look(ctx)); err != nil {
 			return err
 		}
 		b.mu.Lock()
@@ -50,12 +50,28 @@ func (b *board) follow(ctx context.Context) error {
 		case <-b.kick:
 		case <-timer.C:
 		case <-chores.C:
-			if err := b.chores(ctx); err != nil {
+			if err := b.endure(ctx, b.chores(ctx)); err != nil {
 				return err
 			}
 		}
 		timer.Stop()
 	}
+}
+
+// endure goes on after an error that came of a connection that is lost for a
+// moment, once there is one again: the session's watches are kept by ZooKeeper,
+// and what could not be read is read again.
+func (b *board) endure(ctx context.Context, err error) error {
+	switch job.KindOf(err) {
+	case job.Unavailable, job.OutcomeUnknown:
+	default:
+		return err
+	}
+	b.mu.Lock()
+	b.folder.dirty, b.log.dirty = true, true
+	b.folder.next, b.log.follower.next = time.Now().Add(leastPause), time.Now().Add(leastPause)
+	b.mu.Unlock()
+	return b.client().Ready(ctx)
 }
 
 // fired notes that a folder's watch fired.
@@ -213,7 +229,7 @@ func (b *board) compare(folder session.Folder) []func(context.Context) error {
 // look1 returns the work of reading one job.
 func (b *board) look1(id job.ID) func(context.Context) error {
 	return func(ctx context.Context) error {
-		_, err := b.refresh(ctx, id, false)
+		_, err := b.refresh(ctx, id, never)
 		return err
 	}
 }
@@ -260,7 +276,7 @@ func (b *board) second(ctx context.Context, v, old *view) error {
 		return err
 	}
 	if stat == nil {
-		if _, err := b.refresh(ctx, v.id, false); err != nil {
+		if _, err := b.refresh(ctx, v.id, never); err != nil {
 			return err
 		}
 		b.mu.Lock()

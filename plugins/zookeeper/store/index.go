@@ -43,16 +43,10 @@ func (b *board) put(v *view) {
 	}
 	b.jobs[v.id] = v
 	b.holds.add(v)
-	if b.vanished(v) {
+	if v.gone() && b.loadedOnce {
 		b.past.vanished = append(b.past.vanished, v.id)
 		b.wake()
 	}
-}
-
-// vanished reports whether another program took the job's posting away, and the
-// record does not say so yet.
-func (b *board) vanished(v *view) bool {
-	return v.node == "" && v.rec != nil && v.rec.place == onBoard && b.loadedOnce
 }
 
 // A sign is what everybody can see of a job that another program changes

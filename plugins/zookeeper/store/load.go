@@ -114,9 +114,9 @@ func (b *board) load(ctx context.Context) error {
 	}
 	defer b.mu.Unlock()
 	b.loadedOnce = true
-	for _, v := range b.jobs {
-		if b.vanished(v) {
-			b.past.vanished = append(b.past.vanished, v.id)
+	for id, v := range b.jobs {
+		if v.gone() {
+			b.past.vanished = append(b.past.vanished, id)
 		}
 	}
 	b.events.restart(b.upTo())
@@ -174,10 +174,19 @@ func (b *board) readAll(ctx context.Context, old map[job.ID]*view) error {
 	if err := together(ctx, work); err != nil {
 		return err
 	}
+	if err := b.listFolder(ctx); err != nil {
+		return err
+	}
 	b.mu.Lock()
-	b.folder.next = time.Time{}
-	b.mu.Unlock()
-	return b.listFolder(ctx)
+	defer b.mu.Unlock()
+	for _, v := range b.jobs {
+		if v.adrift() { // the list is newer than the record, and does not have it
+			lost := *v
+			lost.lastCzxid = v.rec.placed
+			b.put(&lost)
+		}
+	}
+	return nil
 }
 
 // listRecords returns the jobs that have a record.

@@ -188,7 +188,7 @@ func (b *board) readLog(ctx context.Context, numbers []int32) error {
 			known := v != nil && v.recZxid >= lines[i].position
 			b.mu.Unlock()
 			if !known {
-				_, err = b.refresh(ctx, e.id, true)
+				_, err = b.refresh(ctx, e.id, anywhere)
 			}
 			return err
 		})

@@ -12,6 +12,7 @@ import (
 
 // past is what is remembered of what is over, beside the records themselves.
 type past struct {
+	adrift   []job.ID           // where their postings are has to be found out
 	vanished []job.ID           // their postings are gone, and their records do not say so
 	answers  map[[16]byte]int64 // answers to claims, by when they were given
 	next     time.Time          // when to look what is too old
@@ -26,6 +27,15 @@ const trimPause = time.Second
 // away: in TaskFlow's trash if they lie there, else for good.
 func (b *board) bury(ctx context.Context) error {
 	b.mu.Lock()
+	adrift := b.past.adrift
+	b.past.adrift = nil
+	b.mu.Unlock()
+	for _, id := range adrift {
+		if _, err := b.refresh(ctx, id, recorded); err != nil {
+			return err
+		}
+	}
+	b.mu.Lock()
 	ids := b.past.vanished
 	b.past.vanished = nil
 	observe := b.spec.Observe
@@ -33,12 +43,15 @@ func (b *board) bury(ctx context.Context) error {
 	if observe {
 		return nil
 	}
-	for _, id := range ids {
+	for i, id := range ids {
 		v := b.known(id)
-		if v == nil || v.node != "" || v.rec == nil || v.rec.place != onBoard {
+		if v == nil || !v.gone() {
 			continue
 		}
 		if err := b.buryOne(ctx, v); err != nil {
+			b.mu.Lock()
+			b.past.vanished = append(b.past.vanished, ids[i:]...)
+			b.mu.Unlock()
 			return err
 		}
 	}
@@ -66,7 +79,7 @@ func (b *board) buryOne(ctx context.Context, v *view) error {
 	if _, _, err := b.commit(ctx, v, ch); err != nil && !session.Conflict(err) {
 		return err
 	}
-	_, err = b.refresh(ctx, v.id, false)
+	_, err = b.refresh(ctx, v.id, recorded)
 	return err
 }
 
@@ -229,7 +242,7 @@ func (b *board) forget(ctx context.Context, list []*view) error {
 	_, err := m.Do(ctx)
 	if session.Conflict(err) {
 		for _, v := range list {
-			if _, err := b.refresh(ctx, v.id, false); err != nil {
+			if _, err := b.refresh(ctx, v.id, recorded); err != nil {
 				return err
 			}
 		}
@@ -263,7 +276,7 @@ func (b *board) strip(ctx context.Context, s stripping) error {
 	}
 	_, _, err := b.commit(ctx, s.view, ch)
 	if session.Conflict(err) {
-		_, err = b.refresh(ctx, s.view.id, false)
+		_, err = b.refresh(ctx, s.view.id, recorded)
 	}
 	return err
 }

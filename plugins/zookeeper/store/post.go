@@ -24,7 +24,7 @@ func (b *board) post(ctx context.Context, op *driver.Op, begin func() bool) driv
 		defer b.posting.Unlock()
 	}
 	a := newAttempt(b, p.ID, begin)
-	a.known, a.view = true, b.known(p.ID)
+	a.known, a.search, a.view = true, recorded, b.known(p.ID)
 	if a.view == nil {
 		a.view = &view{id: p.ID} // if it is not, ZooKeeper says so
 	}

@@ -45,7 +45,7 @@ func (b *board) readJob(ctx context.Context, id job.ID, parts driver.Parts) (*dr
 	var err error
 	for range maxReads {
 		var v *view
-		if v, err = b.refresh(ctx, id, true); err != nil {
+		if v, err = b.refresh(ctx, id, anywhere); err != nil {
 			return nil, err
 		}
 		r := v.show(b.now(), parts)

@@ -49,8 +49,9 @@ type record struct {
 	priority job.Priority
 	book     job.Book
 
-	node  string // the posting's name in TaskFlow's folder, once it was known
-	trash string // the node that the posting lies in, while it is in the trash
+	placed uint64 // (stat) when the posting's node came, which tells it from one of before
+	node   string // the posting's name in TaskFlow's folder, once it was known
+	trash  string // the node that the posting lies in, while it is in the trash
 
 	end    *ending
 	stamps []stamp
@@ -108,6 +109,7 @@ func (r *record) settle(zxid uint64, at int64) {
 	}
 	set(&r.version)
 	set(&r.position)
+	set(&r.placed)
 	date(&r.changedAt)
 	if r.claim != nil {
 		set(&r.claim.token.Epoch)

@@ -174,8 +174,12 @@ func (b *board) open(ctx context.Context, memory []byte) (driver.BoardStatus, er
 
 // status says how the board stands. b.mu is held.
 func (b *board) status() driver.BoardStatus {
+	durability := driver.Replicated
+	if len(b.store.settings.session.Servers) == 1 {
+		durability = driver.Durable // for all that is known; one name may stand for many servers
+	}
 	return driver.BoardStatus{
-		Generation: b.root.generation, Position: driver.Position(b.horizon), Durability: driver.Replicated,
+		Generation: b.root.generation, Position: driver.Position(b.horizon), Durability: durability,
 		Capabilities: b.capabilities(), Window: b.spec.Window, Memory: b.root.memory(b.horizon),
 	}
 }

@@ -19,11 +19,12 @@ type view struct {
 	recZxid    uint64    // of its node's last change
 	seen       time.Time // since when this process knows the record as it is
 
-	last   string           // the name of the posting's node before it went
-	node   string           // the posting's name; empty: there is none
-	post   taskflow.Posting // without details
-	czxid  uint64
-	posted int64 // in Unix milliseconds
+	last      string           // the name of the posting's node before it went
+	lastCzxid uint64           // likewise
+	node      string           // the posting's name; empty: there is none
+	post      taskflow.Posting // without details
+	czxid     uint64
+	posted    int64 // in Unix milliseconds
 
 	lock *lock // nil: there is none
 
@@ -47,6 +48,18 @@ const holdOwner = "boardd:hold"
 
 // onBoard reports whether the job is open.
 func (v *view) onBoard() bool { return v.node != "" && (v.rec == nil || v.rec.place == onBoard) }
+
+// gone reports whether another program took the posting away: the very one that
+// the record is about was there, and is no more.
+func (v *view) gone() bool {
+	return v.node == "" && v.rec != nil && v.rec.place == onBoard && v.lastCzxid == v.rec.placed
+}
+
+// adrift reports whether the job is on the board, and where its posting is is not
+// known here.
+func (v *view) adrift() bool {
+	return v.node == "" && v.rec != nil && v.rec.place == onBoard && v.lastCzxid != v.rec.placed
+}
 
 // ours reports whether the lock is one that the record has put there. TaskFlow's
 // own locks have version 0, and the record's at least 1.
@@ -157,8 +170,10 @@ func (v *view) state(at instant) job.State {
 		return job.Complete
 	case v.rec != nil && v.rec.place == inTrash:
 		return job.Trashed
-	case v.node == "":
+	case v.gone():
 		return job.Complete
+	case v.node == "":
+		return job.Unknown // where its posting is has yet to be read
 	case v.held():
 		return job.Claimed
 	}
