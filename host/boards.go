@@ -119,6 +119,7 @@ func checkBoard(b config.Board) error {
 		between("maxLease", b.MaxLease, job.MinLease, job.MaxLease),
 		between("lease", b.Lease, job.MinLease, job.MaxLease),
 		between("idempotencyWindow", b.IdempotencyWindow, time.Second, config.MaxWindow),
+		between("history", b.History, 0, config.MaxWindow),
 		between("backoff", b.Retry.Backoff, 0, longest),
 		between("maxBackoff", b.Retry.MaxBackoff, 0, longest),
 		checkLimits(b.Limits, true),

@@ -255,7 +255,7 @@ func effective(c config.Board) map[string]string {
 	}
 	return map[string]string{
 		"fencing": fencing, "lease": c.Lease.String(), "max_lease": c.MaxLease.String(),
-		"allow_no_expiry": fmt.Sprint(c.AllowNoExpiry), "idempotency_window": c.IdempotencyWindow.String(),
+		"allow_no_expiry": fmt.Sprint(c.AllowNoExpiry), "idempotency_window": c.IdempotencyWindow.String(), "history": c.History.String(),
 		"max_attempts": fmt.Sprint(c.Retry.MaxAttempts), "backoff": c.Retry.Backoff.String(), "max_backoff": c.Retry.MaxBackoff.String(),
 	}
 }

@@ -154,7 +154,7 @@ func (s *served) spec() board.Spec {
 	return board.Spec{
 		Name: c.Name, Key: s.key(), Settings: c.Settings,
 		FenceByOwner: c.FenceByOwner, Observe: c.Observe,
-		Lease: c.Lease, MaxLease: c.MaxLease, AllowNoExpiry: c.AllowNoExpiry, Window: c.IdempotencyWindow,
+		Lease: c.Lease, MaxLease: c.MaxLease, AllowNoExpiry: c.AllowNoExpiry, Window: c.IdempotencyWindow, History: c.History,
 		Retry:  board.Retry{MaxAttempts: c.Retry.MaxAttempts, Backoff: c.Retry.Backoff, MaxBackoff: c.Retry.MaxBackoff},
 		Logger: s.logger,
 	}

@@ -146,7 +146,8 @@ func (g *Gauge) read(ctx context.Context, b *board.Board) {
 	m := b.Metrics()
 	g.Events = map[string]int64{
 		"posted": m.Posted.Load(), "posted_again": m.PostedAgain.Load(), "claimed": m.Claimed.Load(), "extended": m.Extended.Load(),
-		"consumed": m.Consumed.Load(), "abandoned": m.Abandoned.Load(), "expired": m.Expired.Load(), "exhausted": m.Exhausted.Load(),
+		"consumed": m.Consumed.Load(), "canceled": m.Canceled.Load(), "operations": m.Operations.Load(), "log_entries": m.LogEntries.Load(),
+		"abandoned": m.Abandoned.Load(), "expired": m.Expired.Load(), "exhausted": m.Exhausted.Load(),
 		"trashed": m.Trashed.Load(), "restored": m.Restored.Load(), "purged": m.Purged.Load(), "released": m.Released.Load(),
 		"stale_token": m.StaleTokens.Load(), "unknown_outcome": m.Unknown.Load(), "bad_record": m.BadRecords.Load(),
 	}

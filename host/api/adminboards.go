@@ -17,7 +17,7 @@ func toBoardSettings(b host.BoardRecord) *boarddv1.BoardSettings {
 	answer := &boarddv1.BoardSettings{
 		Tenant: b.Tenant, Name: b.Name, Backend: b.Backend, Config: b.Settings, Mode: "serve", Fencing: "token",
 		Lease: toDuration(b.Lease), MaxLease: toDuration(b.MaxLease), AllowNoExpiry: b.AllowNoExpiry,
-		IdempotencyWindow: toDuration(b.IdempotencyWindow),
+		IdempotencyWindow: toDuration(b.IdempotencyWindow), History: toDuration(b.History),
 		MaxAttempts:       b.Retry.MaxAttempts, Backoff: toDuration(b.Retry.Backoff), MaxBackoff: toDuration(b.Retry.MaxBackoff),
 		Limits: toLimits(b.Limits), Declared: b.Declared, Version: toInt64(b.Version), CreatedAt: toTime(b.Made),
 	}
@@ -49,7 +49,7 @@ func fromBoardSettings(s *boarddv1.BoardSettings) (config.Board, error) {
 		to    *time.Duration
 	}{
 		{"board.maxLease", s.GetMaxLease(), &b.MaxLease}, {"board.lease", s.GetLease(), &b.Lease},
-		{"board.idempotencyWindow", s.GetIdempotencyWindow(), &b.IdempotencyWindow},
+		{"board.idempotencyWindow", s.GetIdempotencyWindow(), &b.IdempotencyWindow}, {"board.history", s.GetHistory(), &b.History},
 		{"board.backoff", s.GetBackoff(), &b.Retry.Backoff}, {"board.maxBackoff", s.GetMaxBackoff(), &b.Retry.MaxBackoff},
 	} {
 		if d.given == nil {

@@ -15,8 +15,8 @@ func toBoard(s host.Served) *boarddv1.Board {
 	answer := &boarddv1.Board{
 		Name: c.Name, Backend: c.Backend, Driver: s.Driver, Mode: "serve", Fencing: "token",
 		Lease: toDuration(c.Lease), MaxLease: toDuration(c.MaxLease), AllowNoExpiry: c.AllowNoExpiry,
-		IdempotencyWindow: toDuration(c.IdempotencyWindow),
-		MaxAttempts:       c.Retry.MaxAttempts, Backoff: toDuration(c.Retry.Backoff), MaxBackoff: toDuration(c.Retry.MaxBackoff),
+		IdempotencyWindow: toDuration(c.IdempotencyWindow), History: toDuration(c.History),
+		MaxAttempts: c.Retry.MaxAttempts, Backoff: toDuration(c.Retry.Backoff), MaxBackoff: toDuration(c.Retry.MaxBackoff),
 		Paused: s.Status.Paused, Durability: string(s.Status.Durability), Generation: toInt64(s.Status.Generation),
 		Ready: s.Status.Ready, Problem: clean(s.Status.Problem), EffectiveWindow: toDuration(s.Status.Window), Loss: clean(s.Status.Loss),
 	}

@@ -22,19 +22,24 @@ type (
 	getFunc  func(context.Context, []job.ID, board.GetOptions) ([]board.JobResult, error)
 )
 
+// detailBytes is how much a job adds to an answer, beyond what every job does.
 func detailBytes(j *job.Job) int {
-	switch {
-	case j == nil:
+	if j == nil {
 		return 0
-	case j.RawDetails != nil:
-		return len(j.Details) + len(j.RawDetails.Data)
 	}
-	return len(j.Details)
+	size := len(j.Details)
+	if j.RawDetails != nil {
+		size += len(j.RawDetails.Data)
+	}
+	for i := range j.Operations {
+		size += len(j.Operations[i].Input) + len(j.Operations[i].Result)
+	}
+	return size
 }
 
 // listBounded is List that ends a page early where the details are large.
 func listBounded(ctx context.Context, list listFunc, request board.ListRequest) (board.ListPage, error) {
-	if !request.Details {
+	if !request.Details && !request.Operations {
 		return list(ctx, request)
 	}
 	size := request.PageSize
@@ -61,7 +66,7 @@ func listBounded(ctx context.Context, list listFunc, request board.ListRequest) 
 
 // getBounded is Get that reads no more details than an answer should have.
 func getBounded(ctx context.Context, get getFunc, ids []job.ID, o board.GetOptions) ([]board.JobResult, error) {
-	if !o.Details || len(ids) <= firstChunk {
+	if !o.Details && !o.Operations || len(ids) <= firstChunk {
 		return get(ctx, ids, o)
 	}
 	if o.Wait > 0 {
@@ -77,7 +82,7 @@ func getBounded(ctx context.Context, get getFunc, ids []job.ID, o board.GetOptio
 			all = append(all, board.JobResult{Err: err})
 			continue
 		}
-		read, err := get(ctx, ids[len(all):min(len(ids), len(all)+chunk)], board.GetOptions{Details: true})
+		read, err := get(ctx, ids[len(all):min(len(ids), len(all)+chunk)], board.GetOptions{Details: o.Details, Operations: o.Operations})
 		if err != nil {
 			return nil, err
 		}

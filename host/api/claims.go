@@ -127,7 +127,11 @@ func (s *service) ConsumeJobs(ctx context.Context, r *connect.Request[boarddv1.C
 	if err != nil {
 		return nil, err
 	}
-	errs, err := b.Consume(ctx, refs.good)
+	outcome := r.Msg.GetOutcome()
+	if outcome < boarddv1.Outcome_NONE || outcome > boarddv1.Outcome_FAILED {
+		return nil, invalid("outcome", "want CONSUMED, CANCELED or FAILED, got %s", outcome)
+	}
+	errs, err := b.ConsumeAs(ctx, refs.good, job.Outcome(outcome))
 	if err != nil {
 		return nil, err
 	}

@@ -45,6 +45,11 @@ func toJob(j *job.Job) *boarddv1.Job {
 		MaxAttempts:    j.MaxAttempts,
 		NotBefore:      toTime(j.NotBefore),
 		LastReason:     clean(j.LastReason),
+
+		Operations:        toOperations(j.Operations),
+		OperationStatus:   toOperationStatus(j.OperationStatus),
+		OperationPriority: j.OperationPriority,
+		After:             toAfter(j.After),
 	}
 	for _, reason := range j.Reasons {
 		answer.Reasons = append(answer.Reasons, clean(reason))
@@ -154,15 +159,16 @@ func fromRef(c *boarddv1.Claim) (board.Ref, error) {
 func fromPosting(n *boarddv1.NewJob) (job.Posting, error) {
 	p := job.Posting{
 		Name: n.GetName(), Details: n.GetDetails(), Labels: fromLabels(n.GetLabels()), MaxAttempts: n.GetMaxAttempts(),
-		Book: job.Book{UUID: n.GetBook().GetUuid(), Name: n.GetBook().GetName()},
-	}
-	if len(n.GetOperations()) > 0 || len(n.GetAfter()) > 0 {
-		return p, invalid("operations", "this server does not keep operations yet: post the job without operations and after")
+		Book:       job.Book{UUID: n.GetBook().GetUuid(), Name: n.GetBook().GetName()},
+		Operations: fromOperations(n.GetOperations()),
 	}
 	if n.GetMaxAttempts() < 0 {
 		return p, invalid("maxAttempts", "want 0 (the board's) or more, got %d", n.GetMaxAttempts())
 	}
 	var err error
+	if p.After, err = fromAfter(n.GetAfter()); err != nil {
+		return p, err
+	}
 	if n.GetUuid() != "" {
 		if p.ID, err = fromID("uuid", n.GetUuid()); err != nil {
 			return p, err

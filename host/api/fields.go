@@ -53,6 +53,9 @@ func (s selection) details() bool {
 	return len(s) == 0 || slices.Contains(s, "details") || slices.Contains(s, "detailsRaw")
 }
 
+// operations reports whether the operations are among the fields.
+func (s selection) operations() bool { return len(s) == 0 || slices.Contains(s, "operations") }
+
 // apply empties the fields that were not asked for, and says which were.
 func (s selection) apply(j *boarddv1.Job) *boarddv1.Job {
 	if len(s) == 0 || j == nil {

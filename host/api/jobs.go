@@ -57,7 +57,7 @@ func (s *service) GetJobs(ctx context.Context, r *connect.Request[boarddv1.GetJo
 	ids := siftIDs(r.Msg.GetUuids())
 	var got []board.JobResult
 	err = s.waiting(ctx, wait, func(ctx context.Context, wait time.Duration) (err error) {
-		got, err = getBounded(ctx, b.Get, ids.good, board.GetOptions{Details: fields.details(), Wait: wait})
+		got, err = getBounded(ctx, b.Get, ids.good, board.GetOptions{Details: fields.details(), Operations: fields.operations(), Wait: wait})
 		return err
 	}, true)
 	if err != nil {
@@ -119,7 +119,7 @@ func fromList(ctx context.Context, m *boarddv1.ListJobsRequest) (board.ListReque
 	if err != nil {
 		return request, nil, err
 	}
-	request.Details = fields.details()
+	request.Details, request.Operations = fields.details(), fields.operations()
 	request.Wait, err = waitOf(ctx, m.GetWait())
 	return request, fields, err
 }

@@ -126,8 +126,8 @@ var refusedItems = []struct{ item, message string }{
 	{`{"name":"a","maxAttempts":-1}`, `maxAttempts: want 0 (the board's) or more, got -1`},
 	{`{"name":"a","notBefore":"9999-01-01T00:00:00Z"}`, `notBefore: want a time at most 36525 days ahead`},
 	{`{"name":"a","book":{"uuid":"` + strings.Repeat("x", 257) + `"}}`, `book`},
-	{`{"name":"a","operations":[{"name":"x"}]}`, `operations: this server does not keep operations yet`},
-	{`{"name":"a","after":[{"uuid":"` + someUUID + `"}]}`, `operations: this server does not keep operations yet`},
+	{`{"name":"a","operations":[{"name":"x","priority":20}]}`, `operations[0].priority: want -20 to 19, got 20`},
+	{`{"name":"a","after":[{"uuid":"` + someUUID + `"}]}`, `after[0].uuid: there is no job 00000000-0000-4000-8000-000000000001 on this board`},
 }
 
 func TestRefusedItems(t *testing.T) {

@@ -24,9 +24,14 @@ type Spec struct {
 	MaxLease      time.Duration // job.MaxLease
 	AllowNoExpiry bool
 	Window        time.Duration // idempotency window; driver.DefaultWindow
-	Retry         Retry
-	Eligibility   []policy.Policy // all must allow
-	Ordering      []policy.Policy // reserved for the first one that scores
+	History       time.Duration // how long ended jobs are kept with all that belongs to them; 0: not at all
+
+	HistoryEntries int64 // at most so many of them; DefaultMaxHistoryEntries
+	HistoryBytes   int64 // and so much; DefaultMaxHistoryBytes
+
+	Retry       Retry
+	Eligibility []policy.Policy // all must allow
+	Ordering    []policy.Policy // reserved for the first one that scores
 
 	Logger *slog.Logger
 }
@@ -37,6 +42,13 @@ type Retry struct {
 	Backoff     time.Duration // before the second attempt; doubles
 	MaxBackoff  time.Duration // 0: one hour
 }
+
+// What is kept of ended jobs at most where the board keeps a history; the oldest
+// go first. A store may keep less.
+const (
+	DefaultMaxHistoryEntries = 100_000
+	DefaultMaxHistoryBytes   = 1 << 30
+)
 
 // Limits of one call.
 const (
@@ -66,18 +78,20 @@ type JobResult struct {
 
 // GetOptions say how jobs are to be read.
 type GetOptions struct {
-	Details bool
-	Wait    time.Duration // answer when every named job is COMPLETE or TRASHED
+	Details    bool
+	Operations bool          // with their results
+	Wait       time.Duration // answer when every named job is COMPLETE or TRASHED
 }
 
 // ListRequest asks for a page of jobs.
 type ListRequest struct {
-	States    []job.State // none: Unclaimed and Claimed
-	Filter    string
-	Details   bool
-	PageSize  int // 0: DefaultPage
-	PageToken string
-	Wait      time.Duration
+	States     []job.State // none: Unclaimed and Claimed
+	Filter     string
+	Details    bool
+	Operations bool // without their results
+	PageSize   int  // 0: DefaultPage
+	PageToken  string
+	Wait       time.Duration
 }
 
 // ListPage is a page of jobs.
@@ -174,11 +188,22 @@ type Status struct {
 //	Claim(ctx, ClaimRequest) (ClaimResponse, error)
 //	Extend(ctx, []Ref, lease time.Duration) ([]ExtendResult, error)
 //	Consume(ctx, []Ref) ([]error, error)
+//	ConsumeAs(ctx, []Ref, job.Outcome) ([]error, error)
 //	Abandon(ctx, []Ref, AbandonOptions) ([]error, error)
 //	Trash(ctx, []Ref, ids []job.ID, reason string) ([]error, error)   // refs first, then ids
 //	Restore(ctx, []job.ID) ([]error, error)
 //	Purge(ctx, []job.ID) ([]error, error)
 //	Release(ctx, []job.ID, expectOwner, reason string) ([]error, error)
+//	Archive(ctx, []job.ID) ([]error, error)
+//	StartOperation(ctx, OperationRequest) (OperationResult, error)
+//	FinishOperation(ctx, OperationRequest) (OperationResult, error)
+//	AppendLog(ctx, LogRequest) (LogResult, error)
+//	FollowLog(ctx, job.ID, newerThan int64, follow bool) iter.Seq2[job.LogEntry, error]
+//	ReadLog(ctx, job.ID, newerThan int64, max int, wait time.Duration) (LogPage, error)
+//	Cancel(ctx, []job.ID, force bool) ([]Change, error)
+//	SetPriority(ctx, []job.ID, job.Priority) ([]Change, error)
+//	SetOperationPriority(ctx, []job.ID, int32) ([]Change, error)
+//	PutBook(ctx, Book, ifVersion *uint64) (uint64, error);  Book(ctx, uuid string) (Book, error)
 //	Watch(ctx, from string) iter.Seq2[job.Event, error]
 //	Events(ctx, from string, max int, wait time.Duration) ([]job.Event, string, error)
 //	Explain(ctx, id job.ID, owner string, worker []job.Label) (Explanation, error)

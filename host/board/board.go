@@ -31,6 +31,8 @@ type Board struct {
 	pause    pause
 	leaving  leaving
 	tally    tally
+	logs     logs
+	waiting  dependents
 	metrics  Metrics
 	waiters  atomic.Int64
 }
@@ -46,6 +48,12 @@ func New(d driver.Driver, spec Spec) *Board {
 	spec.Lease = min(spec.Lease, spec.MaxLease)
 	if spec.Window == 0 {
 		spec.Window = driver.DefaultWindow
+	}
+	if spec.HistoryEntries == 0 {
+		spec.HistoryEntries = DefaultMaxHistoryEntries
+	}
+	if spec.HistoryBytes == 0 {
+		spec.HistoryBytes = DefaultMaxHistoryBytes
 	}
 	if spec.Retry.MaxBackoff == 0 {
 		spec.Retry.MaxBackoff = time.Hour
@@ -65,6 +73,7 @@ func New(d driver.Driver, spec Spec) *Board {
 		hub:  newHub(),
 	}
 	b.pause.changed = make(chan struct{})
+	b.waiting.wake = make(chan struct{}, 1)
 	return b
 }
 

@@ -31,10 +31,42 @@ func (b *Board) Claim(ctx context.Context, req ClaimRequest) (ClaimResponse, err
 		defer b.requests.unlock(key, s)
 	}
 	if len(req.IDs) > 0 {
-		return c.chosen(ctx, req.IDs)
+		response, err := c.chosen(ctx, req.IDs)
+		return c.withResults(ctx, response), err
 	}
 	defer c.release()
-	return c.best(ctx)
+	response, err := c.best(ctx)
+	return c.withResults(ctx, response), err
+}
+
+// withResults adds the results of operations that were finished under an earlier
+// claim. Without them the claim is good all the same.
+func (c *claimer) withResults(ctx context.Context, response ClaimResponse) ClaimResponse {
+	var records []driver.Record
+	var of []*job.Job
+	for i := range response.Claims {
+		j := response.Claims[i].Job
+		if len(j.Operations) == 0 || !j.Operations[0].Status.Finished() {
+			continue
+		}
+		if e, ok := c.index.Get(j.ID); ok && hasResults(e.Status) {
+			records = append(records, driver.Record{Posting: driver.Posting{ID: j.ID}, Status: e.Status})
+			of = append(of, j)
+		}
+	}
+	if len(records) == 0 {
+		return response
+	}
+	if err := c.readResults(ctx, records); err != nil {
+		c.log.Warn("claims were given without the results of earlier ones", "claims", len(records), "error", err)
+		return response
+	}
+	for i := range records {
+		if s, err := readStatus(records[i].Status); err == nil && s.operations.len() == len(of[i].Operations) {
+			showResults(of[i].Operations, &s.operations, records[i].Attached)
+		}
+	}
+	return response
 }
 
 // claimer is one call of Claim.
@@ -218,11 +250,10 @@ func (c *claimer) giveBack(ctx context.Context) {
 		}
 		after := s.status
 		after.attempt = max(after.attempt-1, 0)
-		record := after.encode()
-		return driver.Op{
+		return c.giveUp(driver.Op{
 			Kind: driver.Release, Must: driver.HeldByToken, Token: claims[i].Token, Version: s.entry.Version,
-			Status: &record, Reason: "whoever claimed it had gone", Event: job.Abandoned,
-		}, nil
+			Reason: "whoever claimed it had gone", Event: job.Abandoned,
+		}, s, after), nil
 	}
 	if err := a.run(ctx); err != nil {
 		c.log.Warn("claims of a caller that had gone stand until their leases run out", "claims", len(claims), "error", err)

@@ -15,9 +15,11 @@ import (
 // The fields of an entry's Extra: what is rarely there and the index need not
 // know.
 const (
-	entryBookUUID = 1
-	entryBookName = 2
-	entryPriority = 3 // the posting's, where the status record names another
+	entryBookUUID  = 1
+	entryBookName  = 2
+	entryPriority  = 3 // the posting's, where the status record names another
+	entryAfter     = 4 // one of the jobs that it waits for
+	entryNotBefore = 5 // as posted, of a job that waits for others
 )
 
 // entryOf makes what the index is told of a job out of a record that is not
@@ -41,7 +43,19 @@ func (b *Board) entryWith(rec *driver.Record, ext *extra, now time.Time) *index.
 	if p.Book != (job.Book{}) {
 		e.Extra = appendText(appendText([]byte{recordVersion}, entryBookUUID, p.Book.UUID), entryBookName, p.Book.Name)
 	}
+	if len(ext.after) > 0 {
+		if len(e.Extra) == 0 {
+			e.Extra = []byte{recordVersion}
+		}
+		for i := range ext.after {
+			e.Extra = appendField(e.Extra, entryAfter, appendPrerequisite(nil, &ext.after[i]))
+		}
+		e.Extra = appendTime(e.Extra, entryNotBefore, ext.notBefore)
+	}
 	b.renew(e, rec, p.Priority, now)
+	if e.Held && len(ext.after) > 0 && isOpen(rec.State) {
+		b.waiting.add(p.ID, ext.after)
+	}
 	return e
 }
 
@@ -127,6 +141,7 @@ func (b *Board) absorb(records ...*driver.Record) {
 // drop takes a job out of the index and remembers it for the event that will
 // report why.
 func (b *Board) drop(id job.ID, position driver.Position) {
+	b.waiting.ended(id)
 	if e, ok := b.index.Get(id); ok && b.index.Remove(id, position) {
 		b.leaving.put(e)
 	} else if !ok {

@@ -2,6 +2,7 @@ package board
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/boardd/boardd/host/index"
@@ -23,7 +24,7 @@ func (b *Board) Explain(ctx context.Context, id job.ID, owner string, worker []j
 	if err := checkText("owner", owner, job.MaxOwner); err != nil {
 		return Explanation{}, err
 	}
-	results, _, err := b.get(ctx, []job.ID{id}, false)
+	results, _, err := b.get(ctx, []job.ID{id}, GetOptions{})
 	if err != nil {
 		return Explanation{}, err
 	}
@@ -86,7 +87,7 @@ func (b *Board) explain(j *job.Job, owner string) (Explanation, *index.Entry) {
 	case paused:
 		x.Verdict, x.Reason = "BOARD_PAUSED", pauseText(why)
 	case j.Held:
-		x.Verdict, x.Reason = "HELD", "the job is held back until something else is done"
+		x.Verdict, x.Reason = "HELD", heldText(j.After)
 	case j.NotBefore.After(time.Now()):
 		x.Verdict, x.Reason = "NOT_YET_DUE", "not before "+j.NotBefore.UTC().Format(time.RFC3339Nano)
 		if j.LastReason != "" {
@@ -96,4 +97,15 @@ func (b *Board) explain(j *job.Job, owner string) (Explanation, *index.Entry) {
 		return x, e
 	}
 	return x, nil
+}
+
+// heldText says why a job is held.
+func heldText(after []job.Prerequisite) string {
+	switch len(after) {
+	case 0:
+		return "the job is held back until something else is done"
+	case 1:
+		return "the job waits for the end of job " + after[0].ID.String()
+	}
+	return fmt.Sprintf("the job waits for the end of %d jobs, the first of them %s", len(after), after[0].ID)
 }

@@ -25,7 +25,7 @@ func TestExplain(t *testing.T) {
 			job.Posting{Name: "later", Labels: east, NotBefore: time.Now().Add(time.Hour)},
 			job.Posting{Name: "held", Labels: east}, job.Posting{Name: "trash", Labels: east},
 		)
-		r := d.Apply(t.Context(), "x", []driver.Op{{Kind: driver.Update, Job: jobs[5].ID, Hold: &driver.Hold{Always: true}, Event: job.Operation}})[0]
+		r := d.Apply(t.Context(), "x", []driver.Op{{Kind: driver.Update, Job: jobs[5].ID, Hold: &driver.Hold{Always: true}, Event: job.OperationEvent}})[0]
 		if r.Kind != job.NoKind {
 			t.Fatal(r.Message)
 		}

@@ -13,14 +13,17 @@ type extra struct {
 	labels      []job.Label // sorted by key
 	maxAttempts int32
 	notBefore   time.Time // as the poster gave it
+	after       []job.Prerequisite
+	operations  []job.NewOperation // only to be written: operationsOf reads them
 }
 
 // The fields of an extra record. A number is never used for anything else.
-// 4 is kept for what a job waits for.
 const (
 	extraLabel       = 1
 	extraMaxAttempts = 2
 	extraNotBefore   = 3
+	extraAfter       = 4 // one of the jobs that it waits for
+	extraOperation   = 5
 )
 
 func readExtra(record []byte) (extra, error) {
@@ -46,6 +49,12 @@ func readExtra(record []byte) (extra, error) {
 				return err
 			}
 			e.notBefore = time.UnixMicro(n).UTC()
+		case extraAfter:
+			p, err := readPrerequisite(data)
+			if err != nil || len(e.after) >= job.MaxAfter {
+				return errRecord
+			}
+			e.after = append(e.after, p)
 		}
 		return nil
 	})
@@ -57,7 +66,7 @@ func readExtra(record []byte) (extra, error) {
 
 // encode writes the record: nil if there is nothing to say.
 func (e *extra) encode() []byte {
-	if len(e.labels) == 0 && e.maxAttempts == 0 && e.notBefore.IsZero() {
+	if len(e.labels) == 0 && e.maxAttempts == 0 && e.notBefore.IsZero() && len(e.after) == 0 && len(e.operations) == 0 {
 		return nil
 	}
 	size := 32
@@ -76,5 +85,12 @@ func (e *extra) encode() []byte {
 		b = append(b, l.Value...)
 	}
 	b = appendNumber(b, extraMaxAttempts, int64(e.maxAttempts))
-	return appendTime(b, extraNotBefore, e.notBefore)
+	b = appendTime(b, extraNotBefore, e.notBefore)
+	for i := range e.after {
+		b = appendField(b, extraAfter, appendPrerequisite(nil, &e.after[i]))
+	}
+	for i := range e.operations {
+		b = appendOperation(b, &e.operations[i])
+	}
+	return b
 }

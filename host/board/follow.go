@@ -24,6 +24,10 @@ func (f *follower) follow(ctx context.Context, changes *driver.Changes) {
 	for i := range list {
 		c := &list[i]
 		items[i] = item{event: c.Event, id: c.Job, position: c.Position, at: c.At, reason: c.Reason, owner: c.Owner, record: c.Record}
+		f.logs.changed(c)
+		if c.Record != nil && !isOpen(c.Record.State) {
+			f.waiting.ended(c.Job)
+		}
 		whole := c.Record != nil && !c.Sparse
 		if whole && f.index.Known(c.Job, c.Position) {
 			// Most changes: this host made them, or has seen a later one.

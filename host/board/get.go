@@ -2,6 +2,7 @@ package board
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/boardd/boardd/sdk/driver"
@@ -9,7 +10,7 @@ import (
 )
 
 // Get returns jobs as they stand in the store, in the order asked for. One that
-// ended a while ago is Complete, without details. With a wait it answers when
+// ended is Complete, without details unless the board keeps a history. With a wait it answers when
 // every job that is known has ended or is in the trash; when the wait is over
 // first, there are no results.
 func (b *Board) Get(ctx context.Context, ids []job.ID, o GetOptions) ([]JobResult, error) {
@@ -22,7 +23,7 @@ func (b *Board) Get(ctx context.Context, ids []job.ID, o GetOptions) ([]JobResul
 	waiting, cancel := waitUntil(ctx, o.Wait)
 	defer cancel()
 	for {
-		results, open, err := b.get(ctx, ids, o.Details)
+		results, open, err := b.get(ctx, ids, o)
 		if err != nil || o.Wait <= 0 || len(open) == 0 {
 			return results, err
 		}
@@ -33,10 +34,10 @@ func (b *Board) Get(ctx context.Context, ids []job.ID, o GetOptions) ([]JobResul
 }
 
 // get returns the jobs and which of them are open.
-func (b *Board) get(ctx context.Context, ids []job.ID, details bool) ([]JobResult, []job.ID, error) {
-	var parts driver.Parts
-	if details {
-		parts = driver.Details
+func (b *Board) get(ctx context.Context, ids []job.ID, o GetOptions) ([]JobResult, []job.ID, error) {
+	parts := driver.FinalData
+	if o.Details {
+		parts |= driver.Details
 	}
 	s := b.flight.read()
 	records, err := b.read(ctx, ids, parts)
@@ -50,6 +51,11 @@ func (b *Board) get(ctx context.Context, ids []job.ID, details bool) ([]JobResul
 	if err != nil {
 		return nil, nil, err
 	}
+	if o.Operations {
+		if err := b.readResults(ctx, records); err != nil {
+			return nil, nil, err
+		}
+	}
 	now := time.Now()
 	results := make([]JobResult, len(ids))
 	var open []job.ID
@@ -59,15 +65,41 @@ func (b *Board) get(ctx context.Context, ids []job.ID, details bool) ([]JobResul
 			results[i].Err = notFound(ids[i])
 			continue
 		}
-		if rec.State == job.Complete {
-			rec.Posting.Details = nil
-		}
 		if isOpen(rec.State) {
 			open = append(open, ids[i])
 		}
 		results[i].Job = b.jobOfRecord(rec, now)
+		if o.Operations {
+			showOperations(results[i].Job, rec, rec.Status)
+		}
 	}
 	return results, open, nil
+}
+
+// readResults reads the attached records of those jobs whose operations have
+// results.
+func (b *Board) readResults(ctx context.Context, records []driver.Record) error {
+	const most = 8 // each may have megabytes, since the log comes with them
+	var of []int
+	for i := range records {
+		if hasResults(records[i].Status) {
+			of = append(of, i)
+		}
+	}
+	for part := range slices.Chunk(of, most) {
+		ids := make([]job.ID, len(part))
+		for k, i := range part {
+			ids[k] = records[i].Posting.ID
+		}
+		read, err := b.read(ctx, ids, driver.Attached)
+		if err != nil {
+			return err
+		}
+		for k, i := range part {
+			records[i].Attached = read[k].Attached
+		}
+	}
+	return nil
 }
 
 // notice corrects the index where a read shows it to be behind.

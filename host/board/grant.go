@@ -134,7 +134,8 @@ func (s *standing) claimed(now time.Time) []byte {
 	after := s.status
 	after.attempt++
 	after.exhausted, after.cancel = false, false
-	if after.startedAt.IsZero() {
+	after.requeue()
+	if after.startedAt.IsZero() && after.operations.len() == 0 {
 		after.startedAt = now.UTC()
 	}
 	return after.encode()
@@ -245,6 +246,10 @@ func (c *claimer) keep(e *index.Entry, claimed *driver.Claimed) {
 	j := jobOf(e)
 	if claimed.Record != nil {
 		showDetails(j, &claimed.Record.Posting)
+		if j.OperationStatus != job.NoOperation {
+			showOperations(j, claimed.Record, e.Status)
+			c.bytes += len(claimed.Record.Posting.Extra)
+		}
 		c.bytes += len(claimed.Record.Posting.Details)
 	}
 	claim := job.Claim{

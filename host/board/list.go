@@ -49,12 +49,13 @@ const (
 // lister is one call of List.
 type lister struct {
 	*Board
-	filter  filter
-	states  stateSet
-	size    int
-	details bool
-	at      pageToken
-	page    ListPage
+	filter     filter
+	states     stateSet
+	size       int
+	details    bool
+	operations bool
+	at         pageToken
+	page       ListPage
 }
 
 // stateSet is which states a listing shows.
@@ -63,7 +64,7 @@ type stateSet uint8
 func (s stateSet) has(state job.State) bool { return s&(1<<state) != 0 }
 
 func (b *Board) lister(req *ListRequest) (*lister, error) {
-	l := &lister{Board: b, size: req.PageSize, details: req.Details}
+	l := &lister{Board: b, size: req.PageSize, details: req.Details, operations: req.Operations}
 	switch {
 	case req.PageSize < 0 || req.PageSize > MaxPage:
 		return nil, job.Errorf(job.Invalid, "pageSize: want 1 to %d, got %d", MaxPage, req.PageSize)
@@ -166,7 +167,7 @@ func (l *lister) open(ctx context.Context) error {
 
 // add takes jobs into the page that have no details yet.
 func (l *lister) add(ctx context.Context, jobs []*job.Job) error {
-	if !l.details && !l.filter.needsDetails() {
+	if !l.details && !l.operations && !l.filter.needsDetails() {
 		l.page.Jobs = append(l.page.Jobs, jobs...)
 		return nil
 	}
@@ -176,13 +177,20 @@ func (l *lister) add(ctx context.Context, jobs []*job.Job) error {
 		for i, j := range part {
 			ids[i] = j.ID
 		}
-		records, err := l.read(ctx, ids, driver.Details)
+		var parts driver.Parts
+		if l.details || l.filter.needsDetails() {
+			parts = driver.Details
+		}
+		records, err := l.read(ctx, ids, parts)
 		if err != nil {
 			return err
 		}
 		for i, j := range part {
 			if records[i].State == job.Unknown {
 				continue // it was purged meanwhile
+			}
+			if l.operations {
+				showOperations(j, &records[i], records[i].Status)
 			}
 			showDetails(j, &records[i].Posting)
 			if !l.filter.matchesDetails(j.Details) {
@@ -203,9 +211,9 @@ func (l *lister) scan(ctx context.Context, set driver.Set, state job.State) erro
 		l.nextPart()
 		return nil
 	}
-	req := driver.ScanRequest{Set: set, After: l.at.scan, Limit: l.size - len(l.page.Jobs)}
+	req := driver.ScanRequest{Set: set, After: l.at.scan, Limit: l.size - len(l.page.Jobs), Parts: driver.FinalData}
 	if l.details || l.filter.needsDetails() {
-		req.Parts = driver.Details
+		req.Parts |= driver.Details
 	}
 	now, next := time.Now(), ""
 	for page, err := range l.driver.Scan(ctx, l.spec.Key, req) {
@@ -235,7 +243,10 @@ func (l *lister) addRecord(rec *driver.Record, now time.Time) {
 			return
 		}
 	}
-	if !l.details || rec.State == job.Complete {
+	if l.operations {
+		showOperations(j, rec, rec.Status)
+	}
+	if !l.details {
 		j.Details, j.RawDetails = nil, nil
 	}
 	l.page.Jobs = append(l.page.Jobs, j)

@@ -22,6 +22,7 @@ func (b *Board) Run(ctx context.Context) error {
 	defer cancel() // before the wait
 	group.Go(func() { b.expireForever(ctx) })
 	group.Go(func() { b.followPause(ctx) })
+	group.Go(func() { b.releaseForever(ctx) })
 
 	f := follower{Board: b}
 	var wait backoff
@@ -157,7 +158,7 @@ func (f *follower) open(ctx context.Context) error {
 func (f *follower) ask(ctx context.Context) error {
 	status, err := f.driver.OpenBoard(ctx, driver.BoardSpec{
 		Name: f.spec.Key, Settings: f.spec.Settings, Window: f.spec.Window,
-		MaxTombstones: driver.DefaultMaxTombstones, MaxFinals: driver.DefaultMaxTombstones,
+		MaxTombstones: driver.DefaultMaxTombstones, MaxFinals: f.spec.HistoryEntries, MaxFinalBytes: f.spec.HistoryBytes,
 		Observe: f.spec.Observe, Memory: f.status.Memory,
 	})
 	if err != nil {
@@ -217,6 +218,8 @@ func (f *follower) load(ctx context.Context, into *index.Sync, position driver.P
 			into.End(at)
 			f.setLoaded(true)
 			f.gate.open(status)
+			f.waiting.all()
+			f.logs.lost()
 		}
 	})
 	return func() {

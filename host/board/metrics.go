@@ -22,6 +22,9 @@ type Metrics struct {
 	Restored            atomic.Int64
 	Purged              atomic.Int64
 	Released            atomic.Int64
+	Canceled            atomic.Int64
+	Operations          atomic.Int64 // begun or finished
+	LogEntries          atomic.Int64
 	StaleTokens         atomic.Int64 // calls refused because their claim had ended
 	Unknown             atomic.Int64 // outcomes that the store never told
 	Retried             atomic.Int64 // ops sent again to learn their outcome

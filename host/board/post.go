@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -42,7 +43,7 @@ func (b *Board) Post(ctx context.Context, postings []job.Posting) ([]JobResult, 
 	if len(p.ids) == 0 {
 		return results, nil
 	}
-	if err := b.rounds(ctx, p.ids, func(items []int) []*index.Entry { return p.post(ctx, items) }); err != nil {
+	if err := p.postAll(ctx); err != nil {
 		return nil, err
 	}
 	return results, nil
@@ -80,6 +81,9 @@ type poster struct {
 	ops     []driver.Op
 	extras  []extra
 	of      []int
+
+	someWait bool           // for other jobs
+	byID     map[job.ID]int // the items, if some wait
 }
 
 func (p *poster) prepare(ctx context.Context, i int, posting *job.Posting) error {
@@ -87,7 +91,17 @@ func (p *poster) prepare(ctx context.Context, i int, posting *job.Posting) error
 	if err != nil {
 		return err
 	}
-	ext := extra{labels: labels, maxAttempts: posting.MaxAttempts, notBefore: posting.NotBefore}
+	after, err := checkAfter(posting)
+	if err != nil {
+		return err
+	}
+	if err := checkOperations(posting.Operations); err != nil {
+		return err
+	}
+	ext := extra{
+		labels: labels, maxAttempts: posting.MaxAttempts, notBefore: posting.NotBefore,
+		after: after, operations: posting.Operations,
+	}
 	dp := &driver.Posting{
 		ID: posting.ID, Name: posting.Name, Priority: posting.Priority, Book: posting.Book,
 		Encoding: job.JSON, Details: posting.Details, Extra: ext.encode(),
@@ -99,7 +113,7 @@ func (p *poster) prepare(ctx context.Context, i int, posting *job.Posting) error
 		dp.Details = []byte("{}")
 	}
 	if most := p.opened.Capabilities.MaxRecord; most > 0 && len(dp.Extra) > most {
-		return job.Errorf(job.Invalid, "labels: %d bytes are more than this store keeps: want at most %d", len(dp.Extra), most)
+		return job.Errorf(job.Invalid, "labels, operations and after: %d bytes are more than this store keeps: want at most %d", len(dp.Extra), most)
 	}
 	if int64(len(p.ids)) >= p.room && !p.stands(ctx, dp.ID) {
 		return job.Errorf(job.QuotaExceeded, "this store keeps at most %d open jobs on a board", p.opened.Capabilities.MaxJobs)
@@ -112,6 +126,15 @@ func (p *poster) prepare(ctx context.Context, i int, posting *job.Posting) error
 	if posting.NotBefore.After(p.now) {
 		op.Hold = &driver.Hold{Until: posting.NotBefore}
 	}
+	if len(after) > 0 {
+		op.Hold, p.someWait = &driver.Hold{Always: true}, true
+	}
+	if len(posting.Operations) > 0 {
+		s := status{operations: newOperations(posting.Operations)}
+		s.operationPriority = s.operations.priority()
+		record := s.encode()
+		op.Status = &record
+	}
 	p.ids, p.ops, p.of = append(p.ids, dp.ID), append(p.ops, op), append(p.of, i)
 	p.extras = append(p.extras, ext)
 	return nil
@@ -120,7 +143,7 @@ func (p *poster) prepare(ctx context.Context, i int, posting *job.Posting) error
 // digest is of everything that a poster says, the uuid included if it gave one.
 func digest(p *driver.Posting) [16]byte {
 	buffer := digestBuffers.Get().(*[]byte)
-	b := append((*buffer)[:0], 1) // the form of this text // the form of this text
+	b := append((*buffer)[:0], 1) // the form of this text
 	b = append(b, p.ID[:]...)
 	b = append(b, byte(p.Priority), byte(p.Encoding))
 	for _, text := range []string{p.Name, p.Book.UUID, p.Book.Name} {
@@ -210,6 +233,34 @@ func checkPosting(p *job.Posting, caps *driver.Capabilities, now time.Time) ([]j
 		return nil, err
 	}
 	return checkLabels("labels", p.Labels)
+}
+
+// checkOperations reports what is wrong with the operations of a posting.
+func checkOperations(list []job.NewOperation) error {
+	if len(list) > job.MaxOperations {
+		return job.Errorf(job.Invalid, "operations: %d are too many: want at most %d", len(list), job.MaxOperations)
+	}
+	size := 0
+	for i := range list {
+		op, at := &list[i], "operations["+strconv.Itoa(i)+"]"
+		if err := checkText(at+".name", op.Name, job.MaxName); err != nil {
+			return err
+		}
+		if op.Name == "" {
+			return job.Errorf(job.Invalid, "%s.name: want a name of 1 to %d bytes", at, job.MaxName)
+		}
+		if op.Priority < job.MinOperationPriority || op.Priority > job.MaxOperationPriority {
+			return job.Errorf(job.Invalid, "%s.priority: want %d to %d, got %d", at, job.MinOperationPriority, job.MaxOperationPriority, op.Priority)
+		}
+		if err := checkValue(at+".input", op.Input, job.MaxOperationInput); err != nil {
+			return err
+		}
+		size += len(op.Name) + len(op.Input)
+	}
+	if size > job.MaxOperationInputs {
+		return job.Errorf(job.Invalid, "operations: %d bytes of names and inputs are too many: want at most %d", size, job.MaxOperationInputs)
+	}
+	return nil
 }
 
 func checkText(what, text string, most int) error {

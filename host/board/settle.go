@@ -79,23 +79,6 @@ func (b *Board) alterClaims(ctx context.Context, refs []Ref) (*alteration, []pro
 	return a, proofs, nil
 }
 
-// Consume ends jobs that are done. Repeated with the same token it answers as
-// it first did.
-func (b *Board) Consume(ctx context.Context, refs []Ref) ([]error, error) {
-	a, proofs, err := b.alterClaims(ctx, refs)
-	if err != nil {
-		return nil, err
-	}
-	a.enough = func(i int, s *standing) bool { return proofs[i].known(s) }
-	a.plan = func(i int, s *standing) (driver.Op, error) {
-		op := proofs[i].op(driver.Remove)
-		op.Event = job.ConsumedEvent
-		return op, proofs[i].check(a.ids[i], s)
-	}
-	a.done = func(_ int, _ *standing, r *driver.Result) { count(r, &b.metrics.Consumed) }
-	return a.errs, a.run(ctx)
-}
-
 // Abandon gives jobs back: after the time that the options or the board's
 // back-off say, or into the trash when their attempts are used up. Repeated
 // with the same token it answers as it first did.
@@ -146,16 +129,32 @@ func (b *Board) lose(op driver.Op, s *standing, after status, reason string, wai
 	op.Version, op.Reason = s.entry.Version, reason
 	// A job in the trash for this very reason was put there by an earlier try.
 	gone := s.state == job.Trashed && s.status.exhausted
-	if limit := b.limit(s.entry); gone || limit > 0 && after.attempt >= limit && s.state != job.Trashed {
+	if limit := b.limit(s.entry); gone || limit > 0 && after.attempt >= limit && isOpen(s.state) && !after.canceling() {
 		after.exhausted = true
 		op.Kind, op.Event = driver.SetAside, job.TrashedEvent
 	} else if wait > 0 {
 		op.Hold = &driver.Hold{For: wait}
 	}
+	if op.Kind == driver.SetAside {
+		after.lost(reason)
+		b.setAside(&op, after)
+		return op
+	}
 	after.lost(reason)
+	return b.giveUp(op, s, after)
+}
+
+// setAside writes the status of a job that goes to the trash into op.
+func (b *Board) setAside(op *driver.Op, after status) {
+	after.requeue()
+	if after.canceling() {
+		o := after.operations.own()
+		o.settle(job.Canceled, time.Now())
+		after.setOperations(o)
+		after.cancel = false
+	}
 	record := after.encode()
 	op.Status = &record
-	return op
 }
 
 // Trash sets jobs aside for a person to look at: those that the refs hold, and
@@ -190,8 +189,8 @@ func (b *Board) Trash(ctx context.Context, refs []Ref, ids []job.ID, reason stri
 		} else if reason != "" {
 			after.last = cut(reason, maxReasonKept)
 		}
-		record := after.encode()
-		op.Version, op.Status, op.Reason, op.Event = s.entry.Version, &record, reason, job.TrashedEvent
+		b.setAside(&op, after)
+		op.Version, op.Reason, op.Event = s.entry.Version, reason, job.TrashedEvent
 		return op, err
 	}
 	a.done = func(_ int, _ *standing, r *driver.Result) { count(r, &b.metrics.Trashed) }
@@ -213,7 +212,8 @@ func (b *Board) alterIDs(ctx context.Context, ids []job.ID) (*alteration, error)
 }
 
 // Restore puts jobs from the trash back onto the board, in their old places.
-// Their attempts start anew; what went wrong before stays on record.
+// Their attempts start anew, and so do those of their operations that did not
+// succeed; what went wrong before stays on record.
 func (b *Board) Restore(ctx context.Context, ids []job.ID) ([]error, error) {
 	a, err := b.alterIDs(ctx, ids)
 	if err != nil {
@@ -229,9 +229,15 @@ func (b *Board) Restore(ctx context.Context, ids []job.ID) ([]error, error) {
 		}
 		after := s.status
 		after.attempt, after.exhausted, after.cancel = 0, false, false
+		if after.operations.status() != job.OpSuccess {
+			o := after.operations.own()
+			o.again()
+			after.setOperations(o)
+		}
+		hold := &driver.Hold{Always: b.waits(s.entry) && !after.met}
 		record := after.encode()
 		return driver.Op{
-			Kind: driver.Restore, Version: s.entry.Version, Status: &record, Hold: &driver.Hold{}, Event: job.Restored,
+			Kind: driver.Restore, Version: s.entry.Version, Status: &record, Hold: hold, Event: job.Restored,
 		}, nil
 	}
 	a.done = func(i int, _ *standing, r *driver.Result) {
@@ -287,11 +293,10 @@ func (b *Board) Release(ctx context.Context, ids []job.ID, expectOwner, reason s
 		}
 		after := s.status
 		after.lost(reason)
-		record := after.encode()
-		return driver.Op{
+		return b.giveUp(driver.Op{
 			Kind: driver.Release, Must: driver.Held, Owner: expectOwner, Version: s.entry.Version,
-			Status: &record, Reason: reason, Event: job.Abandoned,
-		}, nil
+			Reason: reason, Event: job.Abandoned,
+		}, s, after), nil
 	}
 	a.done = func(_ int, _ *standing, r *driver.Result) { count(r, &b.metrics.Released) }
 	return a.errs, a.run(ctx)

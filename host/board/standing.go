@@ -2,6 +2,7 @@ package board
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/boardd/boardd/host/index"
@@ -11,9 +12,10 @@ import (
 
 // standing is a job as the board knows it when it is about to change it.
 type standing struct {
-	entry  *index.Entry // as it stands or, in the trash, stood
-	state  job.State
-	status status
+	entry   *index.Entry // as it stands or, in the trash, stood
+	state   job.State
+	outcome job.Outcome // of a job that has ended
+	status  status
 }
 
 func (b *Board) standingOf(e *index.Entry) standing {
@@ -83,6 +85,18 @@ func (a *alteration) run(ctx context.Context) error {
 		}
 		return news
 	})
+}
+
+// runOne is run for an alteration of one job; the error is that of its item, or
+// of the whole call.
+func (a *alteration) runOne(ctx context.Context) error {
+	if err := a.run(ctx); err != nil {
+		return err
+	}
+	if errors.Is(a.errs[0], errUnchanged) {
+		return nil
+	}
+	return a.errs[0]
 }
 
 // round sends one op for each item and returns those that must be planned anew,
@@ -163,7 +177,7 @@ func (a *alteration) look(ctx context.Context, items []int, again bool) []*stand
 			continue
 		}
 		store[k] = a.standingOf(a.entryOf(rec, now))
-		store[k].state = rec.State
+		store[k].state, store[k].outcome = rec.State, rec.Outcome
 		standings[k] = &store[k]
 	}
 	return standings

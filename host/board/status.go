@@ -28,6 +28,11 @@ type status struct {
 	priority          job.Priority // instead of the posting's
 	operationPriority int32
 
+	operations  operations
+	resultBytes int64 // of all attached results
+	log         logState
+	met         bool // everything that the job was to wait for has ended well
+
 	unknown []byte // fields of a newer version, as they were read
 }
 
@@ -41,6 +46,14 @@ const (
 	statusCancel            = 6
 	statusPriority          = 7
 	statusOperationPriority = 8
+
+	statusOperations          = 9
+	statusOperationPriorities = 10
+	statusOperationTimes      = 11 // of one operation each
+	statusOperationResults    = 12
+	statusResultBytes         = 13
+	statusLog                 = 14
+	statusMet                 = 15
 )
 
 // readStatus decodes a status record. One that cannot be read gives the zero
@@ -57,12 +70,18 @@ func readStatus(record []byte) (status, error) {
 		case statusLast:
 			s.last = string(data)
 			return nil
-		case statusAttempt, statusStarted, statusExhausted, statusCancel, statusPriority, statusOperationPriority:
+		case statusLog:
+			return s.log.read(data)
+		case statusAttempt, statusStarted, statusExhausted, statusCancel, statusPriority, statusOperationPriority,
+			statusResultBytes, statusMet:
 			n, err := readNumber(data)
 			if err != nil {
 				return err
 			}
 			return s.setNumber(tag, n)
+		}
+		if mine, err := s.operations.read(tag, data); mine {
+			return err
 		}
 		s.unknown = append(s.unknown, whole...)
 		return nil
@@ -83,6 +102,12 @@ func (s *status) setNumber(tag uint64, n int64) error {
 		return nil
 	case statusCancel:
 		s.cancel = n != 0
+		return nil
+	case statusMet:
+		s.met = n != 0
+		return nil
+	case statusResultBytes:
+		s.resultBytes = n
 		return nil
 	}
 	if n != int64(int32(n)) { //nolint:gosec // that is the question
@@ -107,7 +132,7 @@ func (s *status) setNumber(tag uint64, n int64) error {
 
 // encode writes the record.
 func (s *status) encode() []byte {
-	size := 64 + len(s.unknown) + len(s.last)
+	size := 64 + len(s.unknown) + len(s.last) + 2*s.operations.len()
 	for _, r := range s.reasons {
 		size += len(r) + 4
 	}
@@ -127,12 +152,33 @@ func (s *status) encode() []byte {
 		b = appendField(b, statusPriority, []byte{byte(s.priority<<1) ^ byte(s.priority>>7)}) // a varint of one byte
 	}
 	b = appendNumber(b, statusOperationPriority, int64(s.operationPriority))
+	b = s.operations.append(b)
+	b = appendNumber(b, statusResultBytes, s.resultBytes)
+	b = s.log.append(b)
+	b = appendNumber(b, statusMet, flag(s.met))
 	b = append(b, s.unknown...)
 	if len(b) == 1 {
 		return nil
 	}
 	return b
 }
+
+// setOperations takes operations that were changed in.
+func (s *status) setOperations(o operations) {
+	s.operations, s.operationPriority = o, o.priority()
+}
+
+// requeue puts operations back that a claim left behind.
+func (s *status) requeue() {
+	if s.operations.under() {
+		o := s.operations.own()
+		o.requeue()
+		s.setOperations(o)
+	}
+}
+
+// canceling reports whether the worker is asked to stop.
+func (s *status) canceling() bool { return s.cancel || s.operations.status() == job.OpCanceling }
 
 func flag(set bool) int64 {
 	if set {

@@ -25,6 +25,10 @@ func jobOf(e *index.Entry) *job.Job {
 	}
 	if len(e.Extra) > 0 {
 		j.Book = bookOf(e.Extra)
+		w := waitingOf(e.Extra)
+		if j.After = w.after; e.Held && len(w.after) > 0 {
+			j.NotBefore = shown(w.notBefore)
+		}
 	}
 	showStatus(j, e.Status)
 	return j
@@ -58,9 +62,28 @@ func showStatus(j *job.Job, record []byte) {
 		return
 	}
 	j.Attempt, j.LastReason, j.Reasons, j.StartedAt = s.attempt, s.last, s.reasons, shown(s.startedAt)
+	j.OperationStatus, j.OperationPriority = s.operations.status(), s.operationPriority
 	if s.hasPriority {
 		j.Priority = s.priority
 	}
+}
+
+// showOperations shows the operations of a job, as far as the record has what
+// belongs to them.
+func showOperations(j *job.Job, rec *driver.Record, status []byte) {
+	s, err := readStatus(status)
+	if err != nil || s.operations.len() == 0 {
+		return
+	}
+	j.Operations = operationsOf(rec.Posting.Extra, &s.operations)
+	showResults(j.Operations, &s.operations, rec.Attached)
+}
+
+// hasResults reports whether results of operations are kept apart from the
+// status record.
+func hasResults(status []byte) bool {
+	s, err := readStatus(status)
+	return err == nil && s.resultBytes > 0
 }
 
 // jobOfRecord shows a job in any state, with the details if the record has
@@ -68,6 +91,9 @@ func showStatus(j *job.Job, record []byte) {
 func (b *Board) jobOfRecord(rec *driver.Record, now time.Time) *job.Job {
 	j := jobOf(b.entryOf(rec, now))
 	j.State, j.Outcome, j.EndedAt = rec.State, rec.Outcome, shown(rec.EndedAt)
+	if len(rec.Final) > 0 {
+		j.Owner = ownerOfFinal(rec.Final)
+	}
 	if rec.State == job.Complete || rec.State == job.Trashed {
 		j.NotBefore, j.Held = time.Time{}, false
 	}

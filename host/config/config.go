@@ -64,6 +64,7 @@ type Board struct {
 	MaxLease          time.Duration `json:"max_lease"`
 	AllowNoExpiry     bool          `json:"allow_no_expiry"`
 	IdempotencyWindow time.Duration `json:"idempotency_window"`
+	History           time.Duration `json:"history"` // how long ended jobs are kept; 0: not at all
 	Retry             Retry         `json:"retry"`
 	Limits            Limits        `json:"limits"`
 }

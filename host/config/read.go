@@ -261,7 +261,7 @@ func (l *loader) board(s *section) {
 		b.Limits = inner.limits(true)
 		inner.close("board", b.Tenant+"/"+b.Name, "limits")
 	}
-	s.refuse("history", "keep finished jobs")
+	b.History, _ = s.duration("history", time.Second, MaxWindow)
 	s.refuse("eligibility", "run policies")
 	s.refuse("ordering", "run policies")
 	l.config.Boards = append(l.config.Boards, b)

@@ -69,10 +69,16 @@ var calls = map[string][]Role{
 	"ListEvents":   readers,
 	"ExplainJob":   readers,
 	"ListEntities": readers,
+	"GetLog":       readers,
+	"ReadLog":      readers,
+	"GetBook":      readers,
 	"ListBoards":   readers,
 	"GetBoard":     readers,
 
-	"PostJobs": {Poster, TenantAdmin, Operator},
+	"PostJobs":       {Poster, TenantAdmin, Operator},
+	"CancelJobs":     {Poster, TenantAdmin, Operator},
+	"ChangePriority": {Poster, TenantAdmin, Operator},
+	"PutBook":        {Poster, TenantAdmin, Operator},
 
 	"ClaimJobs":      {Worker, TenantAdmin, Operator},
 	"ExtendClaims":   {Worker, TenantAdmin, Operator},
@@ -81,8 +87,13 @@ var calls = map[string][]Role{
 	"TrashJobs":      {Worker, TenantAdmin, Operator},
 	"RegisterEntity": {Worker, TenantAdmin, Operator},
 
+	"StartOperation":  {Worker, TenantAdmin, Operator},
+	"FinishOperation": {Worker, TenantAdmin, Operator},
+	"AppendLog":       {Worker, TenantAdmin, Operator},
+
 	"RestoreJobs": {TenantAdmin, Operator},
 	"PurgeJobs":   {TenantAdmin, Operator},
+	"ArchiveJobs": {TenantAdmin, Operator},
 	"ReleaseJobs": {TenantAdmin, Operator},
 	"PauseBoard":  {TenantAdmin, Operator},
 	"ResumeBoard": {TenantAdmin, Operator},

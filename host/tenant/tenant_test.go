@@ -30,6 +30,17 @@ func registry(t *testing.T, tokens ...tenant.Token) *tenant.Registry {
 // want says, in words of its own, which role may make which call: the columns
 // are viewer, poster, worker, policy-author, tenant-admin, operator, metrics.
 var want = map[string]string{
+	"GetLog":          "v p w a t o -",
+	"ReadLog":         "v p w a t o -",
+	"GetBook":         "v p w a t o -",
+	"CancelJobs":      "- p - - t o -",
+	"ChangePriority":  "- p - - t o -",
+	"PutBook":         "- p - - t o -",
+	"StartOperation":  "- - w - t o -",
+	"FinishOperation": "- - w - t o -",
+	"AppendLog":       "- - w - t o -",
+	"ArchiveJobs":     "- - - - t o -",
+
 	"WhoAmI":         "v p w a t o m",
 	"GetJobs":        "v p w a t o -",
 	"ListJobs":       "v p w a t o -",

@@ -47,6 +47,16 @@ type (
 	Entity = boarddv1.Entity
 	// BoardInfo is a board and its settings.
 	BoardInfo = boarddv1.Board
+	// Operation is one of the steps that a job is made of.
+	Operation = boarddv1.Operation
+	// OperationStarted says how an operation stands that was begun.
+	OperationStarted = boarddv1.StartOperationResponse
+	// OperationFinished says how a job stands of which an operation was finished.
+	OperationFinished = boarddv1.FinishOperationResponse
+	// LogEntry is an entry of a job's log.
+	LogEntry = boarddv1.LogEntry
+	// BookRecord is a logbook with its content.
+	BookRecord = boarddv1.BookRecord
 	// Identity says whom a token speaks for and what it may do.
 	Identity = boarddv1.WhoAmIResponse
 )

@@ -329,7 +329,11 @@ func (f *fakeBoard) ConsumeJobs(_ context.Context, r *connect.Request[boarddv1.C
 		return nil, err
 	}
 	defer f.mu.Unlock()
-	results := f.end(r.Msg.Claims, "consumed", boarddv1.State_COMPLETE)
+	how := "consumed"
+	if r.Msg.Outcome != boarddv1.Outcome_NONE {
+		how += " as " + r.Msg.Outcome.String()
+	}
+	results := f.end(r.Msg.Claims, how, boarddv1.State_COMPLETE)
 	return connect.NewResponse(&boarddv1.ConsumeJobsResponse{Results: results}), nil
 }
 

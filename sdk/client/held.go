@@ -42,6 +42,7 @@ type entry struct {
 	since time.Time     // from when the lease counts
 	fate  fate
 	stop  bool // the worker stops
+	ended bool // the job is to be canceled, and the handler knows
 }
 
 // fate is what is known of a claim.
@@ -155,6 +156,14 @@ func (h *held) isStopping(e *entry) bool {
 	return e.stop
 }
 
+// isCanceled reports whether the claim's handler was told that the job is to be
+// canceled.
+func (h *held) isCanceled(e *entry) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return e.ended
+}
+
 // left returns how much of the lease is left, or false for a claim without one.
 func (h *held) left(e *entry) (time.Duration, bool) {
 	h.mu.Lock()
@@ -263,6 +272,7 @@ func (h *held) extended(e *entry, sent time.Time, x *Extension, err error) bool 
 			e.timer.Reset(max(0, time.Until(sent.Add(trust(e.lease)))))
 		}
 		if x.GetCancelRequested() {
+			e.ended = true
 			e.cancel(ErrCancelRequested)
 		}
 	case job.LeaseLost, job.NotFound, job.NotOwner, job.NotClaimed:

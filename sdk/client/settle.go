@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
 	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/sleep"
 )
@@ -47,7 +48,8 @@ const (
 	Consumed  Ending = "CONSUMED"
 	Trashed   Ending = "TRASHED"
 	Abandoned Ending = "ABANDONED"
-	Lost      Ending = "LOST" // the claim ended before the worker could end it
+	Canceled  Ending = "CANCELED" // the job was to be canceled, and the handler stopped
+	Lost      Ending = "LOST"     // the claim ended before the worker could end it
 )
 
 // A Report says how one job ended.
@@ -74,6 +76,9 @@ func (r *run) settle(ctx context.Context, e *entry, err error) Report {
 		report.Ending = Lost
 		r.letGo(ctx, e, err)
 		return report
+	case errors.Is(err, ErrCancelRequested), r.held.isCanceled(e):
+		report.Ending = Canceled
+		end = func(ctx context.Context) error { return r.Board.ConsumeAs(ctx, boarddv1.Outcome_CANCELED, e.claim) }
 	case errors.Is(err, ErrTrash):
 		report.Ending = Trashed
 		end = func(ctx context.Context) error { return r.Board.Trash(ctx, reason(err), e.claim) }

@@ -28,6 +28,8 @@ type Worker struct {
 	// returns ends the claim:
 	//
 	//   - nil: the job is consumed
+	//   - ErrCancelRequested, or any error when the context ended with it: the job
+	//     is canceled
 	//   - an error that wraps ErrTrash: it is set aside for a person
 	//   - an error that wraps ErrRetry or a RetryAfter: it is given back and the
 	//     attempt is refunded

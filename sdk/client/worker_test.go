@@ -174,7 +174,7 @@ func TestWorkerHearsOfCancellation(t *testing.T) {
 		if err := w.Run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff([]string{"a abandoned: the job is to be canceled, after 1s"}, fake.endings()); diff != "" {
+		if diff := cmp.Diff([]string{"a consumed as CANCELED"}, fake.endings()); diff != "" {
 			t.Error(diff)
 		}
 	})

@@ -19,7 +19,7 @@ const (
 	Restored
 	PurgedEvent
 	CanceledEvent
-	Operation
+	OperationEvent
 	ForeignChange // a change by another program, perhaps several merged
 	Heartbeat
 	Resync

@@ -19,7 +19,7 @@ type Job struct {
 
 	CreatedAt  time.Time
 	ModifiedAt time.Time
-	StartedAt  time.Time // of the first claim or operation; zero before
+	StartedAt  time.Time // of the first operation, or the first claim of a job without; zero before
 	EndedAt    time.Time // zero before
 
 	Owner          string    // who claims it; empty if nobody
@@ -30,6 +30,11 @@ type Job struct {
 	Held           bool      // waits for something else than a time
 	LastReason     string    // why the last claim ended without the job being done
 	Reasons        []string  // of every lost or abandoned claim, oldest first, the last 20
+
+	Operations        []Operation // nil where they were not asked for
+	OperationStatus   OperationStatus
+	OperationPriority int32          // of the most urgent operation that is not finished
+	After             []Prerequisite // what it waits for, or waited
 }
 
 // Raw is details in an encoding of the store.
@@ -49,6 +54,8 @@ type Posting struct {
 	Book        Book
 	NotBefore   time.Time
 	MaxAttempts int32
+	Operations  []NewOperation
+	After       []Prerequisite
 }
 
 // Claim says who holds a job and until when.

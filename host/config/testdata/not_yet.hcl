@@ -11,7 +11,7 @@ tenant "acme" {
 }
 board "a" {
   backend = "main"
-  history = "72h"
+  lease   = "30s"
   eligibility {
     policy = "labels"
   }

@@ -902,6 +902,7 @@ type BoardSettings struct {
 	Declared          bool                   `protobuf:"varint,15,opt,name=declared,proto3" json:"declared,omitempty"` // in the configuration
 	Version           int64                  `protobuf:"varint,16,opt,name=version,proto3" json:"version,omitempty"`   // 0 if it is declared
 	CreatedAt         *timestamppb.Timestamp `protobuf:"bytes,17,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
+	History           *durationpb.Duration   `protobuf:"bytes,18,opt,name=history,proto3" json:"history,omitempty"` // how long ended jobs are kept; absent: not at all
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -1051,6 +1052,13 @@ func (x *BoardSettings) GetVersion() int64 {
 func (x *BoardSettings) GetCreatedAt() *timestamppb.Timestamp {
 	if x != nil {
 		return x.CreatedAt
+	}
+	return nil
+}
+
+func (x *BoardSettings) GetHistory() *durationpb.Duration {
+	if x != nil {
+		return x.History
 	}
 	return nil
 }
@@ -2983,7 +2991,7 @@ const file_boardd_v1_admin_proto_rawDesc = "" +
 	"\x12RevokeTokenRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\"\x15\n" +
-	"\x13RevokeTokenResponse\"\xfa\x05\n" +
+	"\x13RevokeTokenResponse\"\xaf\x06\n" +
 	"\rBoardSettings\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x18\n" +
@@ -3004,7 +3012,8 @@ const file_boardd_v1_admin_proto_rawDesc = "" +
 	"\bdeclared\x18\x0f \x01(\bR\bdeclared\x12\x18\n" +
 	"\aversion\x18\x10 \x01(\x03R\aversion\x129\n" +
 	"\n" +
-	"created_at\x18\x11 \x01(\v2\x1a.google.protobuf.TimestampR\tcreatedAt\x1a9\n" +
+	"created_at\x18\x11 \x01(\v2\x1a.google.protobuf.TimestampR\tcreatedAt\x123\n" +
+	"\ahistory\x18\x12 \x01(\v2\x19.google.protobuf.DurationR\ahistory\x1a9\n" +
 	"\vLimitsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\\\n" +
@@ -3243,69 +3252,70 @@ var file_boardd_v1_admin_proto_depIdxs = []int32{
 	55, // 16: boardd.v1.BoardSettings.max_backoff:type_name -> google.protobuf.Duration
 	53, // 17: boardd.v1.BoardSettings.limits:type_name -> boardd.v1.BoardSettings.LimitsEntry
 	54, // 18: boardd.v1.BoardSettings.created_at:type_name -> google.protobuf.Timestamp
-	16, // 19: boardd.v1.CreateBoardRequest.board:type_name -> boardd.v1.BoardSettings
-	16, // 20: boardd.v1.CreateBoardResponse.board:type_name -> boardd.v1.BoardSettings
-	16, // 21: boardd.v1.UpdateBoardRequest.board:type_name -> boardd.v1.BoardSettings
-	16, // 22: boardd.v1.UpdateBoardResponse.board:type_name -> boardd.v1.BoardSettings
-	16, // 23: boardd.v1.ListTenantBoardsResponse.boards:type_name -> boardd.v1.BoardSettings
-	54, // 24: boardd.v1.PolicyVersion.created_at:type_name -> google.protobuf.Timestamp
-	25, // 25: boardd.v1.Policy.versions:type_name -> boardd.v1.PolicyVersion
-	26, // 26: boardd.v1.PutPolicyResponse.policy:type_name -> boardd.v1.Policy
-	26, // 27: boardd.v1.ListPoliciesResponse.policies:type_name -> boardd.v1.Policy
-	41, // 28: boardd.v1.ListBackendsResponse.backends:type_name -> boardd.v1.Backend
-	54, // 29: boardd.v1.AuditRecord.at:type_name -> google.protobuf.Timestamp
-	54, // 30: boardd.v1.GetAuditRequest.since:type_name -> google.protobuf.Timestamp
-	54, // 31: boardd.v1.GetAuditRequest.until:type_name -> google.protobuf.Timestamp
-	44, // 32: boardd.v1.GetAuditResponse.records:type_name -> boardd.v1.AuditRecord
-	47, // 33: boardd.v1.GetAuditResponse.head:type_name -> boardd.v1.AuditHead
-	54, // 34: boardd.v1.AuditHead.at:type_name -> google.protobuf.Timestamp
-	1,  // 35: boardd.v1.AdminService.CreateTenant:input_type -> boardd.v1.CreateTenantRequest
-	3,  // 36: boardd.v1.AdminService.ListTenants:input_type -> boardd.v1.ListTenantsRequest
-	5,  // 37: boardd.v1.AdminService.UpdateTenant:input_type -> boardd.v1.UpdateTenantRequest
-	7,  // 38: boardd.v1.AdminService.DeleteTenant:input_type -> boardd.v1.DeleteTenantRequest
-	10, // 39: boardd.v1.AdminService.CreateToken:input_type -> boardd.v1.CreateTokenRequest
-	12, // 40: boardd.v1.AdminService.ListTokens:input_type -> boardd.v1.ListTokensRequest
-	14, // 41: boardd.v1.AdminService.RevokeToken:input_type -> boardd.v1.RevokeTokenRequest
-	17, // 42: boardd.v1.AdminService.CreateBoard:input_type -> boardd.v1.CreateBoardRequest
-	19, // 43: boardd.v1.AdminService.UpdateBoard:input_type -> boardd.v1.UpdateBoardRequest
-	21, // 44: boardd.v1.AdminService.DeleteBoard:input_type -> boardd.v1.DeleteBoardRequest
-	23, // 45: boardd.v1.AdminService.ListTenantBoards:input_type -> boardd.v1.ListTenantBoardsRequest
-	27, // 46: boardd.v1.AdminService.PutPolicy:input_type -> boardd.v1.PutPolicyRequest
-	29, // 47: boardd.v1.AdminService.ListPolicies:input_type -> boardd.v1.ListPoliciesRequest
-	31, // 48: boardd.v1.AdminService.DeletePolicy:input_type -> boardd.v1.DeletePolicyRequest
-	33, // 49: boardd.v1.AdminService.SimulatePolicy:input_type -> boardd.v1.SimulatePolicyRequest
-	35, // 50: boardd.v1.AdminService.ShadowPolicy:input_type -> boardd.v1.ShadowPolicyRequest
-	37, // 51: boardd.v1.AdminService.PromotePolicy:input_type -> boardd.v1.PromotePolicyRequest
-	39, // 52: boardd.v1.AdminService.RollbackPolicy:input_type -> boardd.v1.RollbackPolicyRequest
-	42, // 53: boardd.v1.AdminService.ListBackends:input_type -> boardd.v1.ListBackendsRequest
-	45, // 54: boardd.v1.AdminService.GetAudit:input_type -> boardd.v1.GetAuditRequest
-	48, // 55: boardd.v1.AdminService.ReloadConfig:input_type -> boardd.v1.ReloadConfigRequest
-	2,  // 56: boardd.v1.AdminService.CreateTenant:output_type -> boardd.v1.CreateTenantResponse
-	4,  // 57: boardd.v1.AdminService.ListTenants:output_type -> boardd.v1.ListTenantsResponse
-	6,  // 58: boardd.v1.AdminService.UpdateTenant:output_type -> boardd.v1.UpdateTenantResponse
-	8,  // 59: boardd.v1.AdminService.DeleteTenant:output_type -> boardd.v1.DeleteTenantResponse
-	11, // 60: boardd.v1.AdminService.CreateToken:output_type -> boardd.v1.CreateTokenResponse
-	13, // 61: boardd.v1.AdminService.ListTokens:output_type -> boardd.v1.ListTokensResponse
-	15, // 62: boardd.v1.AdminService.RevokeToken:output_type -> boardd.v1.RevokeTokenResponse
-	18, // 63: boardd.v1.AdminService.CreateBoard:output_type -> boardd.v1.CreateBoardResponse
-	20, // 64: boardd.v1.AdminService.UpdateBoard:output_type -> boardd.v1.UpdateBoardResponse
-	22, // 65: boardd.v1.AdminService.DeleteBoard:output_type -> boardd.v1.DeleteBoardResponse
-	24, // 66: boardd.v1.AdminService.ListTenantBoards:output_type -> boardd.v1.ListTenantBoardsResponse
-	28, // 67: boardd.v1.AdminService.PutPolicy:output_type -> boardd.v1.PutPolicyResponse
-	30, // 68: boardd.v1.AdminService.ListPolicies:output_type -> boardd.v1.ListPoliciesResponse
-	32, // 69: boardd.v1.AdminService.DeletePolicy:output_type -> boardd.v1.DeletePolicyResponse
-	34, // 70: boardd.v1.AdminService.SimulatePolicy:output_type -> boardd.v1.SimulatePolicyResponse
-	36, // 71: boardd.v1.AdminService.ShadowPolicy:output_type -> boardd.v1.ShadowPolicyResponse
-	38, // 72: boardd.v1.AdminService.PromotePolicy:output_type -> boardd.v1.PromotePolicyResponse
-	40, // 73: boardd.v1.AdminService.RollbackPolicy:output_type -> boardd.v1.RollbackPolicyResponse
-	43, // 74: boardd.v1.AdminService.ListBackends:output_type -> boardd.v1.ListBackendsResponse
-	46, // 75: boardd.v1.AdminService.GetAudit:output_type -> boardd.v1.GetAuditResponse
-	49, // 76: boardd.v1.AdminService.ReloadConfig:output_type -> boardd.v1.ReloadConfigResponse
-	56, // [56:77] is the sub-list for method output_type
-	35, // [35:56] is the sub-list for method input_type
-	35, // [35:35] is the sub-list for extension type_name
-	35, // [35:35] is the sub-list for extension extendee
-	0,  // [0:35] is the sub-list for field type_name
+	55, // 19: boardd.v1.BoardSettings.history:type_name -> google.protobuf.Duration
+	16, // 20: boardd.v1.CreateBoardRequest.board:type_name -> boardd.v1.BoardSettings
+	16, // 21: boardd.v1.CreateBoardResponse.board:type_name -> boardd.v1.BoardSettings
+	16, // 22: boardd.v1.UpdateBoardRequest.board:type_name -> boardd.v1.BoardSettings
+	16, // 23: boardd.v1.UpdateBoardResponse.board:type_name -> boardd.v1.BoardSettings
+	16, // 24: boardd.v1.ListTenantBoardsResponse.boards:type_name -> boardd.v1.BoardSettings
+	54, // 25: boardd.v1.PolicyVersion.created_at:type_name -> google.protobuf.Timestamp
+	25, // 26: boardd.v1.Policy.versions:type_name -> boardd.v1.PolicyVersion
+	26, // 27: boardd.v1.PutPolicyResponse.policy:type_name -> boardd.v1.Policy
+	26, // 28: boardd.v1.ListPoliciesResponse.policies:type_name -> boardd.v1.Policy
+	41, // 29: boardd.v1.ListBackendsResponse.backends:type_name -> boardd.v1.Backend
+	54, // 30: boardd.v1.AuditRecord.at:type_name -> google.protobuf.Timestamp
+	54, // 31: boardd.v1.GetAuditRequest.since:type_name -> google.protobuf.Timestamp
+	54, // 32: boardd.v1.GetAuditRequest.until:type_name -> google.protobuf.Timestamp
+	44, // 33: boardd.v1.GetAuditResponse.records:type_name -> boardd.v1.AuditRecord
+	47, // 34: boardd.v1.GetAuditResponse.head:type_name -> boardd.v1.AuditHead
+	54, // 35: boardd.v1.AuditHead.at:type_name -> google.protobuf.Timestamp
+	1,  // 36: boardd.v1.AdminService.CreateTenant:input_type -> boardd.v1.CreateTenantRequest
+	3,  // 37: boardd.v1.AdminService.ListTenants:input_type -> boardd.v1.ListTenantsRequest
+	5,  // 38: boardd.v1.AdminService.UpdateTenant:input_type -> boardd.v1.UpdateTenantRequest
+	7,  // 39: boardd.v1.AdminService.DeleteTenant:input_type -> boardd.v1.DeleteTenantRequest
+	10, // 40: boardd.v1.AdminService.CreateToken:input_type -> boardd.v1.CreateTokenRequest
+	12, // 41: boardd.v1.AdminService.ListTokens:input_type -> boardd.v1.ListTokensRequest
+	14, // 42: boardd.v1.AdminService.RevokeToken:input_type -> boardd.v1.RevokeTokenRequest
+	17, // 43: boardd.v1.AdminService.CreateBoard:input_type -> boardd.v1.CreateBoardRequest
+	19, // 44: boardd.v1.AdminService.UpdateBoard:input_type -> boardd.v1.UpdateBoardRequest
+	21, // 45: boardd.v1.AdminService.DeleteBoard:input_type -> boardd.v1.DeleteBoardRequest
+	23, // 46: boardd.v1.AdminService.ListTenantBoards:input_type -> boardd.v1.ListTenantBoardsRequest
+	27, // 47: boardd.v1.AdminService.PutPolicy:input_type -> boardd.v1.PutPolicyRequest
+	29, // 48: boardd.v1.AdminService.ListPolicies:input_type -> boardd.v1.ListPoliciesRequest
+	31, // 49: boardd.v1.AdminService.DeletePolicy:input_type -> boardd.v1.DeletePolicyRequest
+	33, // 50: boardd.v1.AdminService.SimulatePolicy:input_type -> boardd.v1.SimulatePolicyRequest
+	35, // 51: boardd.v1.AdminService.ShadowPolicy:input_type -> boardd.v1.ShadowPolicyRequest
+	37, // 52: boardd.v1.AdminService.PromotePolicy:input_type -> boardd.v1.PromotePolicyRequest
+	39, // 53: boardd.v1.AdminService.RollbackPolicy:input_type -> boardd.v1.RollbackPolicyRequest
+	42, // 54: boardd.v1.AdminService.ListBackends:input_type -> boardd.v1.ListBackendsRequest
+	45, // 55: boardd.v1.AdminService.GetAudit:input_type -> boardd.v1.GetAuditRequest
+	48, // 56: boardd.v1.AdminService.ReloadConfig:input_type -> boardd.v1.ReloadConfigRequest
+	2,  // 57: boardd.v1.AdminService.CreateTenant:output_type -> boardd.v1.CreateTenantResponse
+	4,  // 58: boardd.v1.AdminService.ListTenants:output_type -> boardd.v1.ListTenantsResponse
+	6,  // 59: boardd.v1.AdminService.UpdateTenant:output_type -> boardd.v1.UpdateTenantResponse
+	8,  // 60: boardd.v1.AdminService.DeleteTenant:output_type -> boardd.v1.DeleteTenantResponse
+	11, // 61: boardd.v1.AdminService.CreateToken:output_type -> boardd.v1.CreateTokenResponse
+	13, // 62: boardd.v1.AdminService.ListTokens:output_type -> boardd.v1.ListTokensResponse
+	15, // 63: boardd.v1.AdminService.RevokeToken:output_type -> boardd.v1.RevokeTokenResponse
+	18, // 64: boardd.v1.AdminService.CreateBoard:output_type -> boardd.v1.CreateBoardResponse
+	20, // 65: boardd.v1.AdminService.UpdateBoard:output_type -> boardd.v1.UpdateBoardResponse
+	22, // 66: boardd.v1.AdminService.DeleteBoard:output_type -> boardd.v1.DeleteBoardResponse
+	24, // 67: boardd.v1.AdminService.ListTenantBoards:output_type -> boardd.v1.ListTenantBoardsResponse
+	28, // 68: boardd.v1.AdminService.PutPolicy:output_type -> boardd.v1.PutPolicyResponse
+	30, // 69: boardd.v1.AdminService.ListPolicies:output_type -> boardd.v1.ListPoliciesResponse
+	32, // 70: boardd.v1.AdminService.DeletePolicy:output_type -> boardd.v1.DeletePolicyResponse
+	34, // 71: boardd.v1.AdminService.SimulatePolicy:output_type -> boardd.v1.SimulatePolicyResponse
+	36, // 72: boardd.v1.AdminService.ShadowPolicy:output_type -> boardd.v1.ShadowPolicyResponse
+	38, // 73: boardd.v1.AdminService.PromotePolicy:output_type -> boardd.v1.PromotePolicyResponse
+	40, // 74: boardd.v1.AdminService.RollbackPolicy:output_type -> boardd.v1.RollbackPolicyResponse
+	43, // 75: boardd.v1.AdminService.ListBackends:output_type -> boardd.v1.ListBackendsResponse
+	46, // 76: boardd.v1.AdminService.GetAudit:output_type -> boardd.v1.GetAuditResponse
+	49, // 77: boardd.v1.AdminService.ReloadConfig:output_type -> boardd.v1.ReloadConfigResponse
+	57, // [57:78] is the sub-list for method output_type
+	36, // [36:57] is the sub-list for method input_type
+	36, // [36:36] is the sub-list for extension type_name
+	36, // [36:36] is the sub-list for extension extendee
+	0,  // [0:36] is the sub-list for field type_name
 }
 
 func init() { file_boardd_v1_admin_proto_init() }

@@ -2538,6 +2538,7 @@ type ConsumeJobsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Board         string                 `protobuf:"bytes,1,opt,name=board,proto3" json:"board,omitempty"`
 	Claims        []*Claim               `protobuf:"bytes,2,rep,name=claims,proto3" json:"claims,omitempty"`
+	Outcome       Outcome_Enum           `protobuf:"varint,3,opt,name=outcome,proto3,enum=boardd.v1.Outcome_Enum" json:"outcome,omitempty"` // absent: as the operations say; without these CONSUMED
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2584,6 +2585,13 @@ func (x *ConsumeJobsRequest) GetClaims() []*Claim {
 		return x.Claims
 	}
 	return nil
+}
+
+func (x *ConsumeJobsRequest) GetOutcome() Outcome_Enum {
+	if x != nil {
+		return x.Outcome
+	}
+	return Outcome_NONE
 }
 
 type ConsumeJobsResponse struct {
@@ -3566,6 +3574,1439 @@ func (x *ExplainJobResponse) GetPolicy() string {
 	return ""
 }
 
+type StartOperationRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Board         string                 `protobuf:"bytes,1,opt,name=board,proto3" json:"board,omitempty"`
+	Claim         *Claim                 `protobuf:"bytes,2,opt,name=claim,proto3" json:"claim,omitempty"`
+	Index         int32                  `protobuf:"varint,3,opt,name=index,proto3" json:"index,omitempty"`
+	Status        OperationStatus_Enum   `protobuf:"varint,4,opt,name=status,proto3,enum=boardd.v1.OperationStatus_Enum" json:"status,omitempty"` // WAITING or RUNNING
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StartOperationRequest) Reset() {
+	*x = StartOperationRequest{}
+	mi := &file_boardd_v1_boardd_proto_msgTypes[49]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StartOperationRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StartOperationRequest) ProtoMessage() {}
+
+func (x *StartOperationRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_boardd_proto_msgTypes[49]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StartOperationRequest.ProtoReflect.Descriptor instead.
+func (*StartOperationRequest) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{49}
+}
+
+func (x *StartOperationRequest) GetBoard() string {
+	if x != nil {
+		return x.Board
+	}
+	return ""
+}
+
+func (x *StartOperationRequest) GetClaim() *Claim {
+	if x != nil {
+		return x.Claim
+	}
+	return nil
+}
+
+func (x *StartOperationRequest) GetIndex() int32 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *StartOperationRequest) GetStatus() OperationStatus_Enum {
+	if x != nil {
+		return x.Status
+	}
+	return OperationStatus_NONE
+}
+
+type StartOperationResponse struct {
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	Status          OperationStatus_Enum   `protobuf:"varint,1,opt,name=status,proto3,enum=boardd.v1.OperationStatus_Enum" json:"status,omitempty"`                                          // of the operation now; CANCELING: begin nothing, finish it as CANCELED
+	OperationStatus OperationStatus_Enum   `protobuf:"varint,2,opt,name=operation_status,json=operationStatus,proto3,enum=boardd.v1.OperationStatus_Enum" json:"operation_status,omitempty"` // of the whole job
+	CancelRequested bool                   `protobuf:"varint,3,opt,name=cancel_requested,json=cancelRequested,proto3" json:"cancel_requested,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *StartOperationResponse) Reset() {
+	*x = StartOperationResponse{}
+	mi := &file_boardd_v1_boardd_proto_msgTypes[50]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StartOperationResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StartOperationResponse) ProtoMessage() {}
+
+func (x *StartOperationResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_boardd_proto_msgTypes[50]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StartOperationResponse.ProtoReflect.Descriptor instead.
+func (*StartOperationResponse) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{50}
+}
+
+func (x *StartOperationResponse) GetStatus() OperationStatus_Enum {
+	if x != nil {
+		return x.Status
+	}
+	return OperationStatus_NONE
+}
+
+func (x *StartOperationResponse) GetOperationStatus() OperationStatus_Enum {
+	if x != nil {
+		return x.OperationStatus
+	}
+	return OperationStatus_NONE
+}
+
+func (x *StartOperationResponse) GetCancelRequested() bool {
+	if x != nil {
+		return x.CancelRequested
+	}
+	return false
+}
+
+type FinishOperationRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Board         string                 `protobuf:"bytes,1,opt,name=board,proto3" json:"board,omitempty"`
+	Claim         *Claim                 `protobuf:"bytes,2,opt,name=claim,proto3" json:"claim,omitempty"`
+	Index         int32                  `protobuf:"varint,3,opt,name=index,proto3" json:"index,omitempty"`
+	Status        OperationStatus_Enum   `protobuf:"varint,4,opt,name=status,proto3,enum=boardd.v1.OperationStatus_Enum" json:"status,omitempty"` // SUCCESS, ERROR or CANCELED
+	Result        []byte                 `protobuf:"bytes,5,opt,name=result,proto3" json:"result,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FinishOperationRequest) Reset() {
+	*x = FinishOperationRequest{}
+	mi := &file_boardd_v1_boardd_proto_msgTypes[51]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FinishOperationRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FinishOperationRequest) ProtoMessage() {}
+
+func (x *FinishOperationRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_boardd_proto_msgTypes[51]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FinishOperationRequest.ProtoReflect.Descriptor instead.
+func (*FinishOperationRequest) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{51}
+}
+
+func (x *FinishOperationRequest) GetBoard() string {
+	if x != nil {
+		return x.Board
+	}
+	return ""
+}
+
+func (x *FinishOperationRequest) GetClaim() *Claim {
+	if x != nil {
+		return x.Claim
+	}
+	return nil
+}
+
+func (x *FinishOperationRequest) GetIndex() int32 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *FinishOperationRequest) GetStatus() OperationStatus_Enum {
+	if x != nil {
+		return x.Status
+	}
+	return OperationStatus_NONE
+}
+
+func (x *FinishOperationRequest) GetResult() []byte {
+	if x != nil {
+		return x.Result
+	}
+	return nil
+}
+
+type FinishOperationResponse struct {
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	Status          OperationStatus_Enum   `protobuf:"varint,1,opt,name=status,proto3,enum=boardd.v1.OperationStatus_Enum" json:"status,omitempty"`                                          // of the operation now
+	OperationStatus OperationStatus_Enum   `protobuf:"varint,2,opt,name=operation_status,json=operationStatus,proto3,enum=boardd.v1.OperationStatus_Enum" json:"operation_status,omitempty"` // of the whole job
+	CancelRequested bool                   `protobuf:"varint,3,opt,name=cancel_requested,json=cancelRequested,proto3" json:"cancel_requested,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *FinishOperationResponse) Reset() {
+	*x = FinishOperationResponse{}
+	mi := &file_boardd_v1_boardd_proto_msgTypes[52]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FinishOperationResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FinishOperationResponse) ProtoMessage() {}
+
+func (x *FinishOperationResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_boardd_proto_msgTypes[52]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FinishOperationResponse.ProtoReflect.Descriptor instead.
+func (*FinishOperationResponse) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{52}
+}
+
+func (x *FinishOperationResponse) GetStatus() OperationStatus_Enum {
+	if x != nil {
+		return x.Status
+	}
+	return OperationStatus_NONE
+}
+
+func (x *FinishOperationResponse) GetOperationStatus() OperationStatus_Enum {
+	if x != nil {
+		return x.OperationStatus
+	}
+	return OperationStatus_NONE
+}
+
+func (x *FinishOperationResponse) GetCancelRequested() bool {
+	if x != nil {
+		return x.CancelRequested
+	}
+	return false
+}
+
+type LogEntry struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Serial        int64                  `protobuf:"varint,1,opt,name=serial,proto3" json:"serial,omitempty"` // the first of a job is 1
+	Index         int32                  `protobuf:"varint,2,opt,name=index,proto3" json:"index,omitempty"`
+	At            *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=at,proto3" json:"at,omitempty"`
+	Type          string                 `protobuf:"bytes,4,opt,name=type,proto3" json:"type,omitempty"` // the writer's word; "cut" stands for entries up to this serial that are not kept any more
+	Message       string                 `protobuf:"bytes,5,opt,name=message,proto3" json:"message,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LogEntry) Reset() {
+	*x = LogEntry{}
+	mi := &file_boardd_v1_boardd_proto_msgTypes[53]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LogEntry) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LogEntry) ProtoMessage() {}
+
+func (x *LogEntry) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_boardd_proto_msgTypes[53]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LogEntry.ProtoReflect.Descriptor instead.
+func (*LogEntry) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{53}
+}
+
+func (x *LogEntry) GetSerial() int64 {
+	if x != nil {
+		return x.Serial
+	}
+	return 0
+}
+
+func (x *LogEntry) GetIndex() int32 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *LogEntry) GetAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
+func (x *LogEntry) GetType() string {
+	if x != nil {
+		return x.Type
+	}
+	return ""
+}
+
+func (x *LogEntry) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+type NewLogEntry struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Type          string                 `protobuf:"bytes,1,opt,name=type,proto3" json:"type,omitempty"`
+	Message       string                 `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NewLogEntry) Reset() {
+	*x = NewLogEntry{}
+	mi := &file_boardd_v1_boardd_proto_msgTypes[54]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NewLogEntry) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NewLogEntry) ProtoMessage() {}
+
+func (x *NewLogEntry) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_boardd_proto_msgTypes[54]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NewLogEntry.ProtoReflect.Descriptor instead.
+func (*NewLogEntry) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{54}
+}
+
+func (x *NewLogEntry) GetType() string {
+	if x != nil {
+		return x.Type
+	}
+	return ""
+}
+
+func (x *NewLogEntry) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+type AppendLogRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Board         string                 `protobuf:"bytes,1,opt,name=board,proto3" json:"board,omitempty"`
+	Claim         *Claim                 `protobuf:"bytes,2,opt,name=claim,proto3" json:"claim,omitempty"`
+	Index         int32                  `protobuf:"varint,3,opt,name=index,proto3" json:"index,omitempty"`
+	Entries       []*NewLogEntry         `protobuf:"bytes,4,rep,name=entries,proto3" json:"entries,omitempty"`
+	RequestId     string                 `protobuf:"bytes,5,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"` // the last one again adds nothing
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AppendLogRequest) Reset() {
+	*x = AppendLogRequest{}
+	mi := &file_boardd_v1_boardd_proto_msgTypes[55]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AppendLogRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AppendLogRequest) ProtoMessage() {}
+
+func (x *AppendLogRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_boardd_proto_msgTypes[55]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AppendLogRequest.ProtoReflect.Descriptor instead.
+func (*AppendLogRequest) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{55}
+}
+
+func (x *AppendLogRequest) GetBoard() string {
+	if x != nil {
+		return x.Board
+	}
+	return ""
+}
+
+func (x *AppendLogRequest) GetClaim() *Claim {
+	if x != nil {
+		return x.Claim
+	}
+	return nil
+}
+
+func (x *AppendLogRequest) GetIndex() int32 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *AppendLogRequest) GetEntries() []*NewLogEntry {
+	if x != nil {
+		return x.Entries
+	}
+	return nil
+}
+
+func (x *AppendLogRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+type AppendLogResponse struct {
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	LastSerial      int64                  `protobuf:"varint,1,opt,name=last_serial,json=lastSerial,proto3" json:"last_serial,omitempty"`
+	CancelRequested bool                   `protobuf:"varint,2,opt,name=cancel_requested,json=cancelRequested,proto3" json:"cancel_requested,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *AppendLogResponse) Reset() {
+	*x = AppendLogResponse{}
+	mi := &file_boardd_v1_boardd_proto_msgTypes[56]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AppendLogResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AppendLogResponse) ProtoMessage() {}
+
+func (x *AppendLogResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_boardd_proto_msgTypes[56]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AppendLogResponse.ProtoReflect.Descriptor instead.
+func (*AppendLogResponse) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{56}
+}
+
+func (x *AppendLogResponse) GetLastSerial() int64 {
+	if x != nil {
+		return x.LastSerial
+	}
+	return 0
+}
+
+func (x *AppendLogResponse) GetCancelRequested() bool {
+	if x != nil {
+		return x.CancelRequested
+	}
+	return false
+}
+
+type GetLogRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Board         string                 `protobuf:"bytes,1,opt,name=board,proto3" json:"board,omitempty"`
+	Uuid          string                 `protobuf:"bytes,2,opt,name=uuid,proto3" json:"uuid,omitempty"`
+	NewerThan     int64                  `protobuf:"varint,3,opt,name=newer_than,json=newerThan,proto3" json:"newer_than,omitempty"` // a serial; absent: all
+	Follow        bool                   `protobuf:"varint,4,opt,name=follow,proto3" json:"follow,omitempty"`                        // go on until the job has ended
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetLogRequest) Reset() {
+	*x = GetLogRequest{}
+	mi := &file_boardd_v1_boardd_proto_msgTypes[57]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetLogRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetLogRequest) ProtoMessage() {}
+
+func (x *GetLogRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_boardd_proto_msgTypes[57]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetLogRequest.ProtoReflect.Descriptor instead.
+func (*GetLogRequest) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{57}
+}
+
+func (x *GetLogRequest) GetBoard() string {
+	if x != nil {
+		return x.Board
+	}
+	return ""
+}
+
+func (x *GetLogRequest) GetUuid() string {
+	if x != nil {
+		return x.Uuid
+	}
+	return ""
+}
+
+func (x *GetLogRequest) GetNewerThan() int64 {
+	if x != nil {
+		return x.NewerThan
+	}
+	return 0
+}
+
+func (x *GetLogRequest) GetFollow() bool {
+	if x != nil {
+		return x.Follow
+	}
+	return false
+}
+
+type ReadLogRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Board         string                 `protobuf:"bytes,1,opt,name=board,proto3" json:"board,omitempty"`
+	Uuid          string                 `protobuf:"bytes,2,opt,name=uuid,proto3" json:"uuid,omitempty"`
+	NewerThan     int64                  `protobuf:"varint,3,opt,name=newer_than,json=newerThan,proto3" json:"newer_than,omitempty"`
+	Max           int32                  `protobuf:"varint,4,opt,name=max,proto3" json:"max,omitempty"` // absent: 1000
+	Wait          *durationpb.Duration   `protobuf:"bytes,5,opt,name=wait,proto3" json:"wait,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReadLogRequest) Reset() {
+	*x = ReadLogRequest{}
+	mi := &file_boardd_v1_boardd_proto_msgTypes[58]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReadLogRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReadLogRequest) ProtoMessage() {}
+
+func (x *ReadLogRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_boardd_proto_msgTypes[58]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReadLogRequest.ProtoReflect.Descriptor instead.
+func (*ReadLogRequest) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{58}
+}
+
+func (x *ReadLogRequest) GetBoard() string {
+	if x != nil {
+		return x.Board
+	}
+	return ""
+}
+
+func (x *ReadLogRequest) GetUuid() string {
+	if x != nil {
+		return x.Uuid
+	}
+	return ""
+}
+
+func (x *ReadLogRequest) GetNewerThan() int64 {
+	if x != nil {
+		return x.NewerThan
+	}
+	return 0
+}
+
+func (x *ReadLogRequest) GetMax() int32 {
+	if x != nil {
+		return x.Max
+	}
+	return 0
+}
+
+func (x *ReadLogRequest) GetWait() *durationpb.Duration {
+	if x != nil {
+		return x.Wait
+	}
+	return nil
+}
+
+type ReadLogResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Entries       []*LogEntry            `protobuf:"bytes,1,rep,name=entries,proto3" json:"entries,omitempty"`
+	LastSerial    int64                  `protobuf:"varint,2,opt,name=last_serial,json=lastSerial,proto3" json:"last_serial,omitempty"` // where to go on
+	Ended         bool                   `protobuf:"varint,3,opt,name=ended,proto3" json:"ended,omitempty"`                             // the job has ended: nothing more will come after last_serial
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReadLogResponse) Reset() {
+	*x = ReadLogResponse{}
+	mi := &file_boardd_v1_boardd_proto_msgTypes[59]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReadLogResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReadLogResponse) ProtoMessage() {}
+
+func (x *ReadLogResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_boardd_proto_msgTypes[59]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReadLogResponse.ProtoReflect.Descriptor instead.
+func (*ReadLogResponse) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{59}
+}
+
+func (x *ReadLogResponse) GetEntries() []*LogEntry {
+	if x != nil {
+		return x.Entries
+	}
+	return nil
+}
+
+func (x *ReadLogResponse) GetLastSerial() int64 {
+	if x != nil {
+		return x.LastSerial
+	}
+	return 0
+}
+
+func (x *ReadLogResponse) GetEnded() bool {
+	if x != nil {
+		return x.Ended
+	}
+	return false
+}
+
+type CancelJobsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Board         string                 `protobuf:"bytes,1,opt,name=board,proto3" json:"board,omitempty"`
+	Uuids         []string               `protobuf:"bytes,2,rep,name=uuids,proto3" json:"uuids,omitempty"`
+	Force         bool                   `protobuf:"varint,3,opt,name=force,proto3" json:"force,omitempty"` // also ask the worker of a running job to stop
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CancelJobsRequest) Reset() {
+	*x = CancelJobsRequest{}
+	mi := &file_boardd_v1_boardd_proto_msgTypes[60]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CancelJobsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CancelJobsRequest) ProtoMessage() {}
+
+func (x *CancelJobsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_boardd_proto_msgTypes[60]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CancelJobsRequest.ProtoReflect.Descriptor instead.
+func (*CancelJobsRequest) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{60}
+}
+
+func (x *CancelJobsRequest) GetBoard() string {
+	if x != nil {
+		return x.Board
+	}
+	return ""
+}
+
+func (x *CancelJobsRequest) GetUuids() []string {
+	if x != nil {
+		return x.Uuids
+	}
+	return nil
+}
+
+func (x *CancelJobsRequest) GetForce() bool {
+	if x != nil {
+		return x.Force
+	}
+	return false
+}
+
+type CancelResult struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Canceled      bool                   `protobuf:"varint,1,opt,name=canceled,proto3" json:"canceled,omitempty"`
+	Message       string                 `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
+	Error         *Error                 `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CancelResult) Reset() {
+	*x = CancelResult{}
+	mi := &file_boardd_v1_boardd_proto_msgTypes[61]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CancelResult) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CancelResult) ProtoMessage() {}
+
+func (x *CancelResult) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_boardd_proto_msgTypes[61]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CancelResult.ProtoReflect.Descriptor instead.
+func (*CancelResult) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{61}
+}
+
+func (x *CancelResult) GetCanceled() bool {
+	if x != nil {
+		return x.Canceled
+	}
+	return false
+}
+
+func (x *CancelResult) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+func (x *CancelResult) GetError() *Error {
+	if x != nil {
+		return x.Error
+	}
+	return nil
+}
+
+type CancelJobsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Results       []*CancelResult        `protobuf:"bytes,1,rep,name=results,proto3" json:"results,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CancelJobsResponse) Reset() {
+	*x = CancelJobsResponse{}
+	mi := &file_boardd_v1_boardd_proto_msgTypes[62]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CancelJobsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CancelJobsResponse) ProtoMessage() {}
+
+func (x *CancelJobsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_boardd_proto_msgTypes[62]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CancelJobsResponse.ProtoReflect.Descriptor instead.
+func (*CancelJobsResponse) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{62}
+}
+
+func (x *CancelJobsResponse) GetResults() []*CancelResult {
+	if x != nil {
+		return x.Results
+	}
+	return nil
+}
+
+type ChangePriorityRequest struct {
+	state             protoimpl.MessageState `protogen:"open.v1"`
+	Board             string                 `protobuf:"bytes,1,opt,name=board,proto3" json:"board,omitempty"`
+	Uuids             []string               `protobuf:"bytes,2,rep,name=uuids,proto3" json:"uuids,omitempty"`
+	OperationPriority *int32                 `protobuf:"varint,3,opt,name=operation_priority,json=operationPriority,proto3,oneof" json:"operation_priority,omitempty"` // of the operations that have not begun to run
+	Priority          Priority_Enum          `protobuf:"varint,4,opt,name=priority,proto3,enum=boardd.v1.Priority_Enum" json:"priority,omitempty"`                     // or of the job itself
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
+}
+
+func (x *ChangePriorityRequest) Reset() {
+	*x = ChangePriorityRequest{}
+	mi := &file_boardd_v1_boardd_proto_msgTypes[63]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ChangePriorityRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ChangePriorityRequest) ProtoMessage() {}
+
+func (x *ChangePriorityRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_boardd_proto_msgTypes[63]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ChangePriorityRequest.ProtoReflect.Descriptor instead.
+func (*ChangePriorityRequest) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{63}
+}
+
+func (x *ChangePriorityRequest) GetBoard() string {
+	if x != nil {
+		return x.Board
+	}
+	return ""
+}
+
+func (x *ChangePriorityRequest) GetUuids() []string {
+	if x != nil {
+		return x.Uuids
+	}
+	return nil
+}
+
+func (x *ChangePriorityRequest) GetOperationPriority() int32 {
+	if x != nil && x.OperationPriority != nil {
+		return *x.OperationPriority
+	}
+	return 0
+}
+
+func (x *ChangePriorityRequest) GetPriority() Priority_Enum {
+	if x != nil {
+		return x.Priority
+	}
+	return Priority_UNSPECIFIED
+}
+
+type PriorityResult struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Changed       bool                   `protobuf:"varint,1,opt,name=changed,proto3" json:"changed,omitempty"`
+	Message       string                 `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
+	Error         *Error                 `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PriorityResult) Reset() {
+	*x = PriorityResult{}
+	mi := &file_boardd_v1_boardd_proto_msgTypes[64]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PriorityResult) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PriorityResult) ProtoMessage() {}
+
+func (x *PriorityResult) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_boardd_proto_msgTypes[64]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PriorityResult.ProtoReflect.Descriptor instead.
+func (*PriorityResult) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{64}
+}
+
+func (x *PriorityResult) GetChanged() bool {
+	if x != nil {
+		return x.Changed
+	}
+	return false
+}
+
+func (x *PriorityResult) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+func (x *PriorityResult) GetError() *Error {
+	if x != nil {
+		return x.Error
+	}
+	return nil
+}
+
+type ChangePriorityResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Results       []*PriorityResult      `protobuf:"bytes,1,rep,name=results,proto3" json:"results,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ChangePriorityResponse) Reset() {
+	*x = ChangePriorityResponse{}
+	mi := &file_boardd_v1_boardd_proto_msgTypes[65]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ChangePriorityResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ChangePriorityResponse) ProtoMessage() {}
+
+func (x *ChangePriorityResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_boardd_proto_msgTypes[65]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ChangePriorityResponse.ProtoReflect.Descriptor instead.
+func (*ChangePriorityResponse) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{65}
+}
+
+func (x *ChangePriorityResponse) GetResults() []*PriorityResult {
+	if x != nil {
+		return x.Results
+	}
+	return nil
+}
+
+type ArchiveJobsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Board         string                 `protobuf:"bytes,1,opt,name=board,proto3" json:"board,omitempty"`
+	Uuids         []string               `protobuf:"bytes,2,rep,name=uuids,proto3" json:"uuids,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ArchiveJobsRequest) Reset() {
+	*x = ArchiveJobsRequest{}
+	mi := &file_boardd_v1_boardd_proto_msgTypes[66]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ArchiveJobsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ArchiveJobsRequest) ProtoMessage() {}
+
+func (x *ArchiveJobsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_boardd_proto_msgTypes[66]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ArchiveJobsRequest.ProtoReflect.Descriptor instead.
+func (*ArchiveJobsRequest) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{66}
+}
+
+func (x *ArchiveJobsRequest) GetBoard() string {
+	if x != nil {
+		return x.Board
+	}
+	return ""
+}
+
+func (x *ArchiveJobsRequest) GetUuids() []string {
+	if x != nil {
+		return x.Uuids
+	}
+	return nil
+}
+
+type ArchiveJobsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Results       []*Result              `protobuf:"bytes,1,rep,name=results,proto3" json:"results,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ArchiveJobsResponse) Reset() {
+	*x = ArchiveJobsResponse{}
+	mi := &file_boardd_v1_boardd_proto_msgTypes[67]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ArchiveJobsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ArchiveJobsResponse) ProtoMessage() {}
+
+func (x *ArchiveJobsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_boardd_proto_msgTypes[67]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ArchiveJobsResponse.ProtoReflect.Descriptor instead.
+func (*ArchiveJobsResponse) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{67}
+}
+
+func (x *ArchiveJobsResponse) GetResults() []*Result {
+	if x != nil {
+		return x.Results
+	}
+	return nil
+}
+
+// BookRecord is a logbook with what is written in it.
+type BookRecord struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Uuid          string                 `protobuf:"bytes,1,opt,name=uuid,proto3" json:"uuid,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Content       []byte                 `protobuf:"bytes,3,opt,name=content,proto3" json:"content,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BookRecord) Reset() {
+	*x = BookRecord{}
+	mi := &file_boardd_v1_boardd_proto_msgTypes[68]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BookRecord) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BookRecord) ProtoMessage() {}
+
+func (x *BookRecord) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_boardd_proto_msgTypes[68]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BookRecord.ProtoReflect.Descriptor instead.
+func (*BookRecord) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{68}
+}
+
+func (x *BookRecord) GetUuid() string {
+	if x != nil {
+		return x.Uuid
+	}
+	return ""
+}
+
+func (x *BookRecord) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *BookRecord) GetContent() []byte {
+	if x != nil {
+		return x.Content
+	}
+	return nil
+}
+
+type PutBookRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Board         string                 `protobuf:"bytes,1,opt,name=board,proto3" json:"board,omitempty"`
+	Book          *BookRecord            `protobuf:"bytes,2,opt,name=book,proto3" json:"book,omitempty"`
+	Version       *int64                 `protobuf:"varint,3,opt,name=version,proto3,oneof" json:"version,omitempty"` // what must stand there: 0 nothing; absent: whatever
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PutBookRequest) Reset() {
+	*x = PutBookRequest{}
+	mi := &file_boardd_v1_boardd_proto_msgTypes[69]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PutBookRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PutBookRequest) ProtoMessage() {}
+
+func (x *PutBookRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_boardd_proto_msgTypes[69]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PutBookRequest.ProtoReflect.Descriptor instead.
+func (*PutBookRequest) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{69}
+}
+
+func (x *PutBookRequest) GetBoard() string {
+	if x != nil {
+		return x.Board
+	}
+	return ""
+}
+
+func (x *PutBookRequest) GetBook() *BookRecord {
+	if x != nil {
+		return x.Book
+	}
+	return nil
+}
+
+func (x *PutBookRequest) GetVersion() int64 {
+	if x != nil && x.Version != nil {
+		return *x.Version
+	}
+	return 0
+}
+
+type PutBookResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Version       int64                  `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PutBookResponse) Reset() {
+	*x = PutBookResponse{}
+	mi := &file_boardd_v1_boardd_proto_msgTypes[70]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PutBookResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PutBookResponse) ProtoMessage() {}
+
+func (x *PutBookResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_boardd_proto_msgTypes[70]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PutBookResponse.ProtoReflect.Descriptor instead.
+func (*PutBookResponse) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{70}
+}
+
+func (x *PutBookResponse) GetVersion() int64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+type GetBookRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Board         string                 `protobuf:"bytes,1,opt,name=board,proto3" json:"board,omitempty"`
+	Uuid          string                 `protobuf:"bytes,2,opt,name=uuid,proto3" json:"uuid,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetBookRequest) Reset() {
+	*x = GetBookRequest{}
+	mi := &file_boardd_v1_boardd_proto_msgTypes[71]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetBookRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetBookRequest) ProtoMessage() {}
+
+func (x *GetBookRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_boardd_proto_msgTypes[71]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetBookRequest.ProtoReflect.Descriptor instead.
+func (*GetBookRequest) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{71}
+}
+
+func (x *GetBookRequest) GetBoard() string {
+	if x != nil {
+		return x.Board
+	}
+	return ""
+}
+
+func (x *GetBookRequest) GetUuid() string {
+	if x != nil {
+		return x.Uuid
+	}
+	return ""
+}
+
+type GetBookResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Book          *BookRecord            `protobuf:"bytes,1,opt,name=book,proto3" json:"book,omitempty"`
+	Version       int64                  `protobuf:"varint,2,opt,name=version,proto3" json:"version,omitempty"`
+	Source        string                 `protobuf:"bytes,3,opt,name=source,proto3" json:"source,omitempty"` // where it is kept: "boardd"
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetBookResponse) Reset() {
+	*x = GetBookResponse{}
+	mi := &file_boardd_v1_boardd_proto_msgTypes[72]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetBookResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetBookResponse) ProtoMessage() {}
+
+func (x *GetBookResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_boardd_proto_msgTypes[72]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetBookResponse.ProtoReflect.Descriptor instead.
+func (*GetBookResponse) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{72}
+}
+
+func (x *GetBookResponse) GetBook() *BookRecord {
+	if x != nil {
+		return x.Book
+	}
+	return nil
+}
+
+func (x *GetBookResponse) GetVersion() int64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *GetBookResponse) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
 type Entity struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Kind          string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
@@ -3579,7 +5020,7 @@ type Entity struct {
 
 func (x *Entity) Reset() {
 	*x = Entity{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[49]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3591,7 +5032,7 @@ func (x *Entity) String() string {
 func (*Entity) ProtoMessage() {}
 
 func (x *Entity) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[49]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3604,7 +5045,7 @@ func (x *Entity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Entity.ProtoReflect.Descriptor instead.
 func (*Entity) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{49}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *Entity) GetKind() string {
@@ -3653,7 +5094,7 @@ type RegisterEntityRequest struct {
 
 func (x *RegisterEntityRequest) Reset() {
 	*x = RegisterEntityRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[50]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3665,7 +5106,7 @@ func (x *RegisterEntityRequest) String() string {
 func (*RegisterEntityRequest) ProtoMessage() {}
 
 func (x *RegisterEntityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[50]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3678,7 +5119,7 @@ func (x *RegisterEntityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterEntityRequest.ProtoReflect.Descriptor instead.
 func (*RegisterEntityRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{50}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *RegisterEntityRequest) GetBoard() string {
@@ -3711,7 +5152,7 @@ type RegisterEntityResponse struct {
 
 func (x *RegisterEntityResponse) Reset() {
 	*x = RegisterEntityResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[51]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3723,7 +5164,7 @@ func (x *RegisterEntityResponse) String() string {
 func (*RegisterEntityResponse) ProtoMessage() {}
 
 func (x *RegisterEntityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[51]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3736,7 +5177,7 @@ func (x *RegisterEntityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterEntityResponse.ProtoReflect.Descriptor instead.
 func (*RegisterEntityResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{51}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *RegisterEntityResponse) GetEntity() *Entity {
@@ -3755,7 +5196,7 @@ type ListEntitiesRequest struct {
 
 func (x *ListEntitiesRequest) Reset() {
 	*x = ListEntitiesRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[52]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3767,7 +5208,7 @@ func (x *ListEntitiesRequest) String() string {
 func (*ListEntitiesRequest) ProtoMessage() {}
 
 func (x *ListEntitiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[52]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3780,7 +5221,7 @@ func (x *ListEntitiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEntitiesRequest.ProtoReflect.Descriptor instead.
 func (*ListEntitiesRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{52}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *ListEntitiesRequest) GetBoard() string {
@@ -3799,7 +5240,7 @@ type ListEntitiesResponse struct {
 
 func (x *ListEntitiesResponse) Reset() {
 	*x = ListEntitiesResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[53]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3811,7 +5252,7 @@ func (x *ListEntitiesResponse) String() string {
 func (*ListEntitiesResponse) ProtoMessage() {}
 
 func (x *ListEntitiesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[53]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3824,7 +5265,7 @@ func (x *ListEntitiesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEntitiesResponse.ProtoReflect.Descriptor instead.
 func (*ListEntitiesResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{53}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *ListEntitiesResponse) GetEntities() []*Entity {
@@ -3862,7 +5303,7 @@ type Board struct {
 
 func (x *Board) Reset() {
 	*x = Board{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[54]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3874,7 +5315,7 @@ func (x *Board) String() string {
 func (*Board) ProtoMessage() {}
 
 func (x *Board) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[54]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3887,7 +5328,7 @@ func (x *Board) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Board.ProtoReflect.Descriptor instead.
 func (*Board) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{54}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *Board) GetName() string {
@@ -4038,7 +5479,7 @@ type ListBoardsRequest struct {
 
 func (x *ListBoardsRequest) Reset() {
 	*x = ListBoardsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[55]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4050,7 +5491,7 @@ func (x *ListBoardsRequest) String() string {
 func (*ListBoardsRequest) ProtoMessage() {}
 
 func (x *ListBoardsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[55]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4063,7 +5504,7 @@ func (x *ListBoardsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBoardsRequest.ProtoReflect.Descriptor instead.
 func (*ListBoardsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{55}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{79}
 }
 
 type ListBoardsResponse struct {
@@ -4075,7 +5516,7 @@ type ListBoardsResponse struct {
 
 func (x *ListBoardsResponse) Reset() {
 	*x = ListBoardsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[56]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4087,7 +5528,7 @@ func (x *ListBoardsResponse) String() string {
 func (*ListBoardsResponse) ProtoMessage() {}
 
 func (x *ListBoardsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[56]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4100,7 +5541,7 @@ func (x *ListBoardsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBoardsResponse.ProtoReflect.Descriptor instead.
 func (*ListBoardsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{56}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *ListBoardsResponse) GetBoards() []*Board {
@@ -4119,7 +5560,7 @@ type GetBoardRequest struct {
 
 func (x *GetBoardRequest) Reset() {
 	*x = GetBoardRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[57]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4131,7 +5572,7 @@ func (x *GetBoardRequest) String() string {
 func (*GetBoardRequest) ProtoMessage() {}
 
 func (x *GetBoardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[57]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4144,7 +5585,7 @@ func (x *GetBoardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBoardRequest.ProtoReflect.Descriptor instead.
 func (*GetBoardRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{57}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *GetBoardRequest) GetBoard() string {
@@ -4163,7 +5604,7 @@ type GetBoardResponse struct {
 
 func (x *GetBoardResponse) Reset() {
 	*x = GetBoardResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[58]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4175,7 +5616,7 @@ func (x *GetBoardResponse) String() string {
 func (*GetBoardResponse) ProtoMessage() {}
 
 func (x *GetBoardResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[58]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4188,7 +5629,7 @@ func (x *GetBoardResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBoardResponse.ProtoReflect.Descriptor instead.
 func (*GetBoardResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{58}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *GetBoardResponse) GetBoard() *Board {
@@ -4208,7 +5649,7 @@ type PauseBoardRequest struct {
 
 func (x *PauseBoardRequest) Reset() {
 	*x = PauseBoardRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[59]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4220,7 +5661,7 @@ func (x *PauseBoardRequest) String() string {
 func (*PauseBoardRequest) ProtoMessage() {}
 
 func (x *PauseBoardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[59]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4233,7 +5674,7 @@ func (x *PauseBoardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseBoardRequest.ProtoReflect.Descriptor instead.
 func (*PauseBoardRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{59}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *PauseBoardRequest) GetBoard() string {
@@ -4259,7 +5700,7 @@ type PauseBoardResponse struct {
 
 func (x *PauseBoardResponse) Reset() {
 	*x = PauseBoardResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[60]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4271,7 +5712,7 @@ func (x *PauseBoardResponse) String() string {
 func (*PauseBoardResponse) ProtoMessage() {}
 
 func (x *PauseBoardResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[60]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4284,7 +5725,7 @@ func (x *PauseBoardResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseBoardResponse.ProtoReflect.Descriptor instead.
 func (*PauseBoardResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{60}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *PauseBoardResponse) GetBoard() *Board {
@@ -4303,7 +5744,7 @@ type ResumeBoardRequest struct {
 
 func (x *ResumeBoardRequest) Reset() {
 	*x = ResumeBoardRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[61]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4315,7 +5756,7 @@ func (x *ResumeBoardRequest) String() string {
 func (*ResumeBoardRequest) ProtoMessage() {}
 
 func (x *ResumeBoardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[61]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4328,7 +5769,7 @@ func (x *ResumeBoardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeBoardRequest.ProtoReflect.Descriptor instead.
 func (*ResumeBoardRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{61}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *ResumeBoardRequest) GetBoard() string {
@@ -4347,7 +5788,7 @@ type ResumeBoardResponse struct {
 
 func (x *ResumeBoardResponse) Reset() {
 	*x = ResumeBoardResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[62]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4359,7 +5800,7 @@ func (x *ResumeBoardResponse) String() string {
 func (*ResumeBoardResponse) ProtoMessage() {}
 
 func (x *ResumeBoardResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[62]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4372,7 +5813,7 @@ func (x *ResumeBoardResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeBoardResponse.ProtoReflect.Descriptor instead.
 func (*ResumeBoardResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{62}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *ResumeBoardResponse) GetBoard() *Board {
@@ -4390,7 +5831,7 @@ type WhoAmIRequest struct {
 
 func (x *WhoAmIRequest) Reset() {
 	*x = WhoAmIRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[63]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4402,7 +5843,7 @@ func (x *WhoAmIRequest) String() string {
 func (*WhoAmIRequest) ProtoMessage() {}
 
 func (x *WhoAmIRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[63]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4415,7 +5856,7 @@ func (x *WhoAmIRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoAmIRequest.ProtoReflect.Descriptor instead.
 func (*WhoAmIRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{63}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{87}
 }
 
 type WhoAmIResponse struct {
@@ -4432,7 +5873,7 @@ type WhoAmIResponse struct {
 
 func (x *WhoAmIResponse) Reset() {
 	*x = WhoAmIResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[64]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4444,7 +5885,7 @@ func (x *WhoAmIResponse) String() string {
 func (*WhoAmIResponse) ProtoMessage() {}
 
 func (x *WhoAmIResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[64]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4457,7 +5898,7 @@ func (x *WhoAmIResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoAmIResponse.ProtoReflect.Descriptor instead.
 func (*WhoAmIResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{64}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *WhoAmIResponse) GetTenant() string {
@@ -4799,10 +6240,11 @@ const file_boardd_v1_boardd_proto_rawDesc = "" +
 	"\x10cancel_requested\x18\x03 \x01(\bR\x0fcancelRequested\x12&\n" +
 	"\x05error\x18\x04 \x01(\v2\x10.boardd.v1.ErrorR\x05error\"I\n" +
 	"\x14ExtendClaimsResponse\x121\n" +
-	"\aresults\x18\x01 \x03(\v2\x17.boardd.v1.ExtendResultR\aresults\"T\n" +
+	"\aresults\x18\x01 \x03(\v2\x17.boardd.v1.ExtendResultR\aresults\"\x87\x01\n" +
 	"\x12ConsumeJobsRequest\x12\x14\n" +
 	"\x05board\x18\x01 \x01(\tR\x05board\x12(\n" +
-	"\x06claims\x18\x02 \x03(\v2\x10.boardd.v1.ClaimR\x06claims\"B\n" +
+	"\x06claims\x18\x02 \x03(\v2\x10.boardd.v1.ClaimR\x06claims\x121\n" +
+	"\aoutcome\x18\x03 \x01(\x0e2\x17.boardd.v1.Outcome.EnumR\aoutcome\"B\n" +
 	"\x13ConsumeJobsResponse\x12+\n" +
 	"\aresults\x18\x01 \x03(\v2\x11.boardd.v1.ResultR\aresults\"\xcf\x01\n" +
 	"\x12AbandonJobsRequest\x12\x14\n" +
@@ -4871,7 +6313,111 @@ const file_boardd_v1_boardd_proto_rawDesc = "" +
 	"\x05score\x18\x05 \x01(\x03H\x01R\x05score\x88\x01\x01\x12\x16\n" +
 	"\x06policy\x18\x06 \x01(\tR\x06policyB\v\n" +
 	"\t_positionB\b\n" +
-	"\x06_score\"\xc2\x01\n" +
+	"\x06_score\"\xa4\x01\n" +
+	"\x15StartOperationRequest\x12\x14\n" +
+	"\x05board\x18\x01 \x01(\tR\x05board\x12&\n" +
+	"\x05claim\x18\x02 \x01(\v2\x10.boardd.v1.ClaimR\x05claim\x12\x14\n" +
+	"\x05index\x18\x03 \x01(\x05R\x05index\x127\n" +
+	"\x06status\x18\x04 \x01(\x0e2\x1f.boardd.v1.OperationStatus.EnumR\x06status\"\xc8\x01\n" +
+	"\x16StartOperationResponse\x127\n" +
+	"\x06status\x18\x01 \x01(\x0e2\x1f.boardd.v1.OperationStatus.EnumR\x06status\x12J\n" +
+	"\x10operation_status\x18\x02 \x01(\x0e2\x1f.boardd.v1.OperationStatus.EnumR\x0foperationStatus\x12)\n" +
+	"\x10cancel_requested\x18\x03 \x01(\bR\x0fcancelRequested\"\xc3\x01\n" +
+	"\x16FinishOperationRequest\x12\x14\n" +
+	"\x05board\x18\x01 \x01(\tR\x05board\x12&\n" +
+	"\x05claim\x18\x02 \x01(\v2\x10.boardd.v1.ClaimR\x05claim\x12\x14\n" +
+	"\x05index\x18\x03 \x01(\x05R\x05index\x127\n" +
+	"\x06status\x18\x04 \x01(\x0e2\x1f.boardd.v1.OperationStatus.EnumR\x06status\x12\x1c\n" +
+	"\x06result\x18\x05 \x01(\fB\x04\xa0\xae#\x01R\x06result\"\xc9\x01\n" +
+	"\x17FinishOperationResponse\x127\n" +
+	"\x06status\x18\x01 \x01(\x0e2\x1f.boardd.v1.OperationStatus.EnumR\x06status\x12J\n" +
+	"\x10operation_status\x18\x02 \x01(\x0e2\x1f.boardd.v1.OperationStatus.EnumR\x0foperationStatus\x12)\n" +
+	"\x10cancel_requested\x18\x03 \x01(\bR\x0fcancelRequested\"\x92\x01\n" +
+	"\bLogEntry\x12\x16\n" +
+	"\x06serial\x18\x01 \x01(\x03R\x06serial\x12\x14\n" +
+	"\x05index\x18\x02 \x01(\x05R\x05index\x12*\n" +
+	"\x02at\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x12\n" +
+	"\x04type\x18\x04 \x01(\tR\x04type\x12\x18\n" +
+	"\amessage\x18\x05 \x01(\tR\amessage\";\n" +
+	"\vNewLogEntry\x12\x12\n" +
+	"\x04type\x18\x01 \x01(\tR\x04type\x12\x18\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\"\xb7\x01\n" +
+	"\x10AppendLogRequest\x12\x14\n" +
+	"\x05board\x18\x01 \x01(\tR\x05board\x12&\n" +
+	"\x05claim\x18\x02 \x01(\v2\x10.boardd.v1.ClaimR\x05claim\x12\x14\n" +
+	"\x05index\x18\x03 \x01(\x05R\x05index\x120\n" +
+	"\aentries\x18\x04 \x03(\v2\x16.boardd.v1.NewLogEntryR\aentries\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x05 \x01(\tR\trequestId\"_\n" +
+	"\x11AppendLogResponse\x12\x1f\n" +
+	"\vlast_serial\x18\x01 \x01(\x03R\n" +
+	"lastSerial\x12)\n" +
+	"\x10cancel_requested\x18\x02 \x01(\bR\x0fcancelRequested\"p\n" +
+	"\rGetLogRequest\x12\x14\n" +
+	"\x05board\x18\x01 \x01(\tR\x05board\x12\x12\n" +
+	"\x04uuid\x18\x02 \x01(\tR\x04uuid\x12\x1d\n" +
+	"\n" +
+	"newer_than\x18\x03 \x01(\x03R\tnewerThan\x12\x16\n" +
+	"\x06follow\x18\x04 \x01(\bR\x06follow\"\x9a\x01\n" +
+	"\x0eReadLogRequest\x12\x14\n" +
+	"\x05board\x18\x01 \x01(\tR\x05board\x12\x12\n" +
+	"\x04uuid\x18\x02 \x01(\tR\x04uuid\x12\x1d\n" +
+	"\n" +
+	"newer_than\x18\x03 \x01(\x03R\tnewerThan\x12\x10\n" +
+	"\x03max\x18\x04 \x01(\x05R\x03max\x12-\n" +
+	"\x04wait\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x04wait\"w\n" +
+	"\x0fReadLogResponse\x12-\n" +
+	"\aentries\x18\x01 \x03(\v2\x13.boardd.v1.LogEntryR\aentries\x12\x1f\n" +
+	"\vlast_serial\x18\x02 \x01(\x03R\n" +
+	"lastSerial\x12\x14\n" +
+	"\x05ended\x18\x03 \x01(\bR\x05ended\"U\n" +
+	"\x11CancelJobsRequest\x12\x14\n" +
+	"\x05board\x18\x01 \x01(\tR\x05board\x12\x14\n" +
+	"\x05uuids\x18\x02 \x03(\tR\x05uuids\x12\x14\n" +
+	"\x05force\x18\x03 \x01(\bR\x05force\"l\n" +
+	"\fCancelResult\x12\x1a\n" +
+	"\bcanceled\x18\x01 \x01(\bR\bcanceled\x12\x18\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\x12&\n" +
+	"\x05error\x18\x03 \x01(\v2\x10.boardd.v1.ErrorR\x05error\"G\n" +
+	"\x12CancelJobsResponse\x121\n" +
+	"\aresults\x18\x01 \x03(\v2\x17.boardd.v1.CancelResultR\aresults\"\xc4\x01\n" +
+	"\x15ChangePriorityRequest\x12\x14\n" +
+	"\x05board\x18\x01 \x01(\tR\x05board\x12\x14\n" +
+	"\x05uuids\x18\x02 \x03(\tR\x05uuids\x122\n" +
+	"\x12operation_priority\x18\x03 \x01(\x05H\x00R\x11operationPriority\x88\x01\x01\x124\n" +
+	"\bpriority\x18\x04 \x01(\x0e2\x18.boardd.v1.Priority.EnumR\bpriorityB\x15\n" +
+	"\x13_operation_priority\"l\n" +
+	"\x0ePriorityResult\x12\x18\n" +
+	"\achanged\x18\x01 \x01(\bR\achanged\x12\x18\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\x12&\n" +
+	"\x05error\x18\x03 \x01(\v2\x10.boardd.v1.ErrorR\x05error\"M\n" +
+	"\x16ChangePriorityResponse\x123\n" +
+	"\aresults\x18\x01 \x03(\v2\x19.boardd.v1.PriorityResultR\aresults\"@\n" +
+	"\x12ArchiveJobsRequest\x12\x14\n" +
+	"\x05board\x18\x01 \x01(\tR\x05board\x12\x14\n" +
+	"\x05uuids\x18\x02 \x03(\tR\x05uuids\"B\n" +
+	"\x13ArchiveJobsResponse\x12+\n" +
+	"\aresults\x18\x01 \x03(\v2\x11.boardd.v1.ResultR\aresults\"T\n" +
+	"\n" +
+	"BookRecord\x12\x12\n" +
+	"\x04uuid\x18\x01 \x01(\tR\x04uuid\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1e\n" +
+	"\acontent\x18\x03 \x01(\fB\x04\xa0\xae#\x01R\acontent\"|\n" +
+	"\x0ePutBookRequest\x12\x14\n" +
+	"\x05board\x18\x01 \x01(\tR\x05board\x12)\n" +
+	"\x04book\x18\x02 \x01(\v2\x15.boardd.v1.BookRecordR\x04book\x12\x1d\n" +
+	"\aversion\x18\x03 \x01(\x03H\x00R\aversion\x88\x01\x01B\n" +
+	"\n" +
+	"\b_version\"+\n" +
+	"\x0fPutBookResponse\x12\x18\n" +
+	"\aversion\x18\x01 \x01(\x03R\aversion\":\n" +
+	"\x0eGetBookRequest\x12\x14\n" +
+	"\x05board\x18\x01 \x01(\tR\x05board\x12\x12\n" +
+	"\x04uuid\x18\x02 \x01(\tR\x04uuid\"n\n" +
+	"\x0fGetBookResponse\x12)\n" +
+	"\x04book\x18\x01 \x01(\v2\x15.boardd.v1.BookRecordR\x04book\x12\x18\n" +
+	"\aversion\x18\x02 \x01(\x03R\aversion\x12\x16\n" +
+	"\x06source\x18\x03 \x01(\tR\x06source\"\xc2\x01\n" +
 	"\x06Entity\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12 \n" +
@@ -4946,7 +6492,7 @@ const file_boardd_v1_boardd_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\x1a6\n" +
 	"\bUseEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x012\x96\r\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x012\x8a\x13\n" +
 	"\fBoardService\x12C\n" +
 	"\bPostJobs\x12\x1a.boardd.v1.PostJobsRequest\x1a\x1b.boardd.v1.PostJobsResponse\x12E\n" +
 	"\aGetJobs\x12\x19.boardd.v1.GetJobsRequest\x1a\x1a.boardd.v1.GetJobsResponse\"\x03\x90\x02\x01\x12H\n" +
@@ -4966,6 +6512,17 @@ const file_boardd_v1_boardd_proto_rawDesc = "" +
 	"ListEvents\x12\x1c.boardd.v1.ListEventsRequest\x1a\x1d.boardd.v1.ListEventsResponse\"\x03\x90\x02\x01\x12N\n" +
 	"\n" +
 	"ExplainJob\x12\x1c.boardd.v1.ExplainJobRequest\x1a\x1d.boardd.v1.ExplainJobResponse\"\x03\x90\x02\x01\x12U\n" +
+	"\x0eStartOperation\x12 .boardd.v1.StartOperationRequest\x1a!.boardd.v1.StartOperationResponse\x12X\n" +
+	"\x0fFinishOperation\x12!.boardd.v1.FinishOperationRequest\x1a\".boardd.v1.FinishOperationResponse\x12F\n" +
+	"\tAppendLog\x12\x1b.boardd.v1.AppendLogRequest\x1a\x1c.boardd.v1.AppendLogResponse\x129\n" +
+	"\x06GetLog\x12\x18.boardd.v1.GetLogRequest\x1a\x13.boardd.v1.LogEntry0\x01\x12E\n" +
+	"\aReadLog\x12\x19.boardd.v1.ReadLogRequest\x1a\x1a.boardd.v1.ReadLogResponse\"\x03\x90\x02\x01\x12I\n" +
+	"\n" +
+	"CancelJobs\x12\x1c.boardd.v1.CancelJobsRequest\x1a\x1d.boardd.v1.CancelJobsResponse\x12U\n" +
+	"\x0eChangePriority\x12 .boardd.v1.ChangePriorityRequest\x1a!.boardd.v1.ChangePriorityResponse\x12L\n" +
+	"\vArchiveJobs\x12\x1d.boardd.v1.ArchiveJobsRequest\x1a\x1e.boardd.v1.ArchiveJobsResponse\x12@\n" +
+	"\aPutBook\x12\x19.boardd.v1.PutBookRequest\x1a\x1a.boardd.v1.PutBookResponse\x12E\n" +
+	"\aGetBook\x12\x19.boardd.v1.GetBookRequest\x1a\x1a.boardd.v1.GetBookResponse\"\x03\x90\x02\x01\x12U\n" +
 	"\x0eRegisterEntity\x12 .boardd.v1.RegisterEntityRequest\x1a!.boardd.v1.RegisterEntityResponse\x12T\n" +
 	"\fListEntities\x12\x1e.boardd.v1.ListEntitiesRequest\x1a\x1f.boardd.v1.ListEntitiesResponse\"\x03\x90\x02\x01\x12N\n" +
 	"\n" +
@@ -4991,7 +6548,7 @@ func file_boardd_v1_boardd_proto_rawDescGZIP() []byte {
 }
 
 var file_boardd_v1_boardd_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
-var file_boardd_v1_boardd_proto_msgTypes = make([]protoimpl.MessageInfo, 71)
+var file_boardd_v1_boardd_proto_msgTypes = make([]protoimpl.MessageInfo, 95)
 var file_boardd_v1_boardd_proto_goTypes = []any{
 	(State_Enum)(0),                   // 0: boardd.v1.State.Enum
 	(Outcome_Enum)(0),                 // 1: boardd.v1.Outcome.Enum
@@ -5048,63 +6605,87 @@ var file_boardd_v1_boardd_proto_goTypes = []any{
 	(*ListEventsResponse)(nil),        // 52: boardd.v1.ListEventsResponse
 	(*ExplainJobRequest)(nil),         // 53: boardd.v1.ExplainJobRequest
 	(*ExplainJobResponse)(nil),        // 54: boardd.v1.ExplainJobResponse
-	(*Entity)(nil),                    // 55: boardd.v1.Entity
-	(*RegisterEntityRequest)(nil),     // 56: boardd.v1.RegisterEntityRequest
-	(*RegisterEntityResponse)(nil),    // 57: boardd.v1.RegisterEntityResponse
-	(*ListEntitiesRequest)(nil),       // 58: boardd.v1.ListEntitiesRequest
-	(*ListEntitiesResponse)(nil),      // 59: boardd.v1.ListEntitiesResponse
-	(*Board)(nil),                     // 60: boardd.v1.Board
-	(*ListBoardsRequest)(nil),         // 61: boardd.v1.ListBoardsRequest
-	(*ListBoardsResponse)(nil),        // 62: boardd.v1.ListBoardsResponse
-	(*GetBoardRequest)(nil),           // 63: boardd.v1.GetBoardRequest
-	(*GetBoardResponse)(nil),          // 64: boardd.v1.GetBoardResponse
-	(*PauseBoardRequest)(nil),         // 65: boardd.v1.PauseBoardRequest
-	(*PauseBoardResponse)(nil),        // 66: boardd.v1.PauseBoardResponse
-	(*ResumeBoardRequest)(nil),        // 67: boardd.v1.ResumeBoardRequest
-	(*ResumeBoardResponse)(nil),       // 68: boardd.v1.ResumeBoardResponse
-	(*WhoAmIRequest)(nil),             // 69: boardd.v1.WhoAmIRequest
-	(*WhoAmIResponse)(nil),            // 70: boardd.v1.WhoAmIResponse
-	nil,                               // 71: boardd.v1.Job.LabelsEntry
-	nil,                               // 72: boardd.v1.NewJob.LabelsEntry
-	nil,                               // 73: boardd.v1.ClaimJobsRequest.WorkerLabelsEntry
-	nil,                               // 74: boardd.v1.ExplainJobRequest.WorkerLabelsEntry
-	nil,                               // 75: boardd.v1.WhoAmIResponse.LimitsEntry
-	nil,                               // 76: boardd.v1.WhoAmIResponse.UseEntry
-	(*timestamppb.Timestamp)(nil),     // 77: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),       // 78: google.protobuf.Duration
-	(*descriptorpb.FieldOptions)(nil), // 79: google.protobuf.FieldOptions
+	(*StartOperationRequest)(nil),     // 55: boardd.v1.StartOperationRequest
+	(*StartOperationResponse)(nil),    // 56: boardd.v1.StartOperationResponse
+	(*FinishOperationRequest)(nil),    // 57: boardd.v1.FinishOperationRequest
+	(*FinishOperationResponse)(nil),   // 58: boardd.v1.FinishOperationResponse
+	(*LogEntry)(nil),                  // 59: boardd.v1.LogEntry
+	(*NewLogEntry)(nil),               // 60: boardd.v1.NewLogEntry
+	(*AppendLogRequest)(nil),          // 61: boardd.v1.AppendLogRequest
+	(*AppendLogResponse)(nil),         // 62: boardd.v1.AppendLogResponse
+	(*GetLogRequest)(nil),             // 63: boardd.v1.GetLogRequest
+	(*ReadLogRequest)(nil),            // 64: boardd.v1.ReadLogRequest
+	(*ReadLogResponse)(nil),           // 65: boardd.v1.ReadLogResponse
+	(*CancelJobsRequest)(nil),         // 66: boardd.v1.CancelJobsRequest
+	(*CancelResult)(nil),              // 67: boardd.v1.CancelResult
+	(*CancelJobsResponse)(nil),        // 68: boardd.v1.CancelJobsResponse
+	(*ChangePriorityRequest)(nil),     // 69: boardd.v1.ChangePriorityRequest
+	(*PriorityResult)(nil),            // 70: boardd.v1.PriorityResult
+	(*ChangePriorityResponse)(nil),    // 71: boardd.v1.ChangePriorityResponse
+	(*ArchiveJobsRequest)(nil),        // 72: boardd.v1.ArchiveJobsRequest
+	(*ArchiveJobsResponse)(nil),       // 73: boardd.v1.ArchiveJobsResponse
+	(*BookRecord)(nil),                // 74: boardd.v1.BookRecord
+	(*PutBookRequest)(nil),            // 75: boardd.v1.PutBookRequest
+	(*PutBookResponse)(nil),           // 76: boardd.v1.PutBookResponse
+	(*GetBookRequest)(nil),            // 77: boardd.v1.GetBookRequest
+	(*GetBookResponse)(nil),           // 78: boardd.v1.GetBookResponse
+	(*Entity)(nil),                    // 79: boardd.v1.Entity
+	(*RegisterEntityRequest)(nil),     // 80: boardd.v1.RegisterEntityRequest
+	(*RegisterEntityResponse)(nil),    // 81: boardd.v1.RegisterEntityResponse
+	(*ListEntitiesRequest)(nil),       // 82: boardd.v1.ListEntitiesRequest
+	(*ListEntitiesResponse)(nil),      // 83: boardd.v1.ListEntitiesResponse
+	(*Board)(nil),                     // 84: boardd.v1.Board
+	(*ListBoardsRequest)(nil),         // 85: boardd.v1.ListBoardsRequest
+	(*ListBoardsResponse)(nil),        // 86: boardd.v1.ListBoardsResponse
+	(*GetBoardRequest)(nil),           // 87: boardd.v1.GetBoardRequest
+	(*GetBoardResponse)(nil),          // 88: boardd.v1.GetBoardResponse
+	(*PauseBoardRequest)(nil),         // 89: boardd.v1.PauseBoardRequest
+	(*PauseBoardResponse)(nil),        // 90: boardd.v1.PauseBoardResponse
+	(*ResumeBoardRequest)(nil),        // 91: boardd.v1.ResumeBoardRequest
+	(*ResumeBoardResponse)(nil),       // 92: boardd.v1.ResumeBoardResponse
+	(*WhoAmIRequest)(nil),             // 93: boardd.v1.WhoAmIRequest
+	(*WhoAmIResponse)(nil),            // 94: boardd.v1.WhoAmIResponse
+	nil,                               // 95: boardd.v1.Job.LabelsEntry
+	nil,                               // 96: boardd.v1.NewJob.LabelsEntry
+	nil,                               // 97: boardd.v1.ClaimJobsRequest.WorkerLabelsEntry
+	nil,                               // 98: boardd.v1.ExplainJobRequest.WorkerLabelsEntry
+	nil,                               // 99: boardd.v1.WhoAmIResponse.LimitsEntry
+	nil,                               // 100: boardd.v1.WhoAmIResponse.UseEntry
+	(*timestamppb.Timestamp)(nil),     // 101: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),       // 102: google.protobuf.Duration
+	(*descriptorpb.FieldOptions)(nil), // 103: google.protobuf.FieldOptions
 }
 var file_boardd_v1_boardd_proto_depIdxs = []int32{
 	5,   // 0: boardd.v1.Operation.status:type_name -> boardd.v1.OperationStatus.Enum
-	77,  // 1: boardd.v1.Operation.started_at:type_name -> google.protobuf.Timestamp
-	77,  // 2: boardd.v1.Operation.executed_at:type_name -> google.protobuf.Timestamp
-	77,  // 3: boardd.v1.Operation.ended_at:type_name -> google.protobuf.Timestamp
+	101, // 1: boardd.v1.Operation.started_at:type_name -> google.protobuf.Timestamp
+	101, // 2: boardd.v1.Operation.executed_at:type_name -> google.protobuf.Timestamp
+	101, // 3: boardd.v1.Operation.ended_at:type_name -> google.protobuf.Timestamp
 	5,   // 4: boardd.v1.Prerequisite.statuses:type_name -> boardd.v1.OperationStatus.Enum
 	0,   // 5: boardd.v1.Job.state:type_name -> boardd.v1.State.Enum
 	1,   // 6: boardd.v1.Job.outcome:type_name -> boardd.v1.Outcome.Enum
 	2,   // 7: boardd.v1.Job.priority:type_name -> boardd.v1.Priority.Enum
 	13,  // 8: boardd.v1.Job.details_raw:type_name -> boardd.v1.Raw
-	71,  // 9: boardd.v1.Job.labels:type_name -> boardd.v1.Job.LabelsEntry
+	95,  // 9: boardd.v1.Job.labels:type_name -> boardd.v1.Job.LabelsEntry
 	12,  // 10: boardd.v1.Job.book:type_name -> boardd.v1.Book
-	77,  // 11: boardd.v1.Job.created_at:type_name -> google.protobuf.Timestamp
-	77,  // 12: boardd.v1.Job.modified_at:type_name -> google.protobuf.Timestamp
-	77,  // 13: boardd.v1.Job.lease_expires_at:type_name -> google.protobuf.Timestamp
-	77,  // 14: boardd.v1.Job.not_before:type_name -> google.protobuf.Timestamp
+	101, // 11: boardd.v1.Job.created_at:type_name -> google.protobuf.Timestamp
+	101, // 12: boardd.v1.Job.modified_at:type_name -> google.protobuf.Timestamp
+	101, // 13: boardd.v1.Job.lease_expires_at:type_name -> google.protobuf.Timestamp
+	101, // 14: boardd.v1.Job.not_before:type_name -> google.protobuf.Timestamp
 	15,  // 15: boardd.v1.Job.after:type_name -> boardd.v1.Prerequisite
 	14,  // 16: boardd.v1.Job.operations:type_name -> boardd.v1.Operation
 	5,   // 17: boardd.v1.Job.operation_status:type_name -> boardd.v1.OperationStatus.Enum
-	77,  // 18: boardd.v1.Job.received_at:type_name -> google.protobuf.Timestamp
-	77,  // 19: boardd.v1.Job.started_at:type_name -> google.protobuf.Timestamp
-	77,  // 20: boardd.v1.Job.ended_at:type_name -> google.protobuf.Timestamp
-	78,  // 21: boardd.v1.Claim.lease:type_name -> google.protobuf.Duration
-	77,  // 22: boardd.v1.Claim.lease_expires_at:type_name -> google.protobuf.Timestamp
+	101, // 18: boardd.v1.Job.received_at:type_name -> google.protobuf.Timestamp
+	101, // 19: boardd.v1.Job.started_at:type_name -> google.protobuf.Timestamp
+	101, // 20: boardd.v1.Job.ended_at:type_name -> google.protobuf.Timestamp
+	102, // 21: boardd.v1.Claim.lease:type_name -> google.protobuf.Duration
+	101, // 22: boardd.v1.Claim.lease_expires_at:type_name -> google.protobuf.Timestamp
 	16,  // 23: boardd.v1.Claim.job:type_name -> boardd.v1.Job
 	3,   // 24: boardd.v1.Error.code:type_name -> boardd.v1.Code.Enum
 	13,  // 25: boardd.v1.NewJob.details_raw:type_name -> boardd.v1.Raw
 	2,   // 26: boardd.v1.NewJob.priority:type_name -> boardd.v1.Priority.Enum
-	72,  // 27: boardd.v1.NewJob.labels:type_name -> boardd.v1.NewJob.LabelsEntry
+	96,  // 27: boardd.v1.NewJob.labels:type_name -> boardd.v1.NewJob.LabelsEntry
 	12,  // 28: boardd.v1.NewJob.book:type_name -> boardd.v1.Book
-	77,  // 29: boardd.v1.NewJob.not_before:type_name -> google.protobuf.Timestamp
+	101, // 29: boardd.v1.NewJob.not_before:type_name -> google.protobuf.Timestamp
 	19,  // 30: boardd.v1.NewJob.operations:type_name -> boardd.v1.NewOperation
 	15,  // 31: boardd.v1.NewJob.after:type_name -> boardd.v1.Prerequisite
 	16,  // 32: boardd.v1.JobResult.job:type_name -> boardd.v1.Job
@@ -5112,111 +6693,153 @@ var file_boardd_v1_boardd_proto_depIdxs = []int32{
 	18,  // 34: boardd.v1.Result.error:type_name -> boardd.v1.Error
 	20,  // 35: boardd.v1.PostJobsRequest.jobs:type_name -> boardd.v1.NewJob
 	21,  // 36: boardd.v1.PostJobsResponse.results:type_name -> boardd.v1.JobResult
-	78,  // 37: boardd.v1.GetJobsRequest.wait:type_name -> google.protobuf.Duration
+	102, // 37: boardd.v1.GetJobsRequest.wait:type_name -> google.protobuf.Duration
 	21,  // 38: boardd.v1.GetJobsResponse.results:type_name -> boardd.v1.JobResult
 	0,   // 39: boardd.v1.ListJobsRequest.states:type_name -> boardd.v1.State.Enum
-	78,  // 40: boardd.v1.ListJobsRequest.wait:type_name -> google.protobuf.Duration
+	102, // 40: boardd.v1.ListJobsRequest.wait:type_name -> google.protobuf.Duration
 	16,  // 41: boardd.v1.ListJobsResponse.jobs:type_name -> boardd.v1.Job
-	77,  // 42: boardd.v1.CountJobsResponse.oldest_ready_at:type_name -> google.protobuf.Timestamp
-	78,  // 43: boardd.v1.ClaimJobsRequest.lease:type_name -> google.protobuf.Duration
-	73,  // 44: boardd.v1.ClaimJobsRequest.worker_labels:type_name -> boardd.v1.ClaimJobsRequest.WorkerLabelsEntry
-	78,  // 45: boardd.v1.ClaimJobsRequest.wait:type_name -> google.protobuf.Duration
+	101, // 42: boardd.v1.CountJobsResponse.oldest_ready_at:type_name -> google.protobuf.Timestamp
+	102, // 43: boardd.v1.ClaimJobsRequest.lease:type_name -> google.protobuf.Duration
+	97,  // 44: boardd.v1.ClaimJobsRequest.worker_labels:type_name -> boardd.v1.ClaimJobsRequest.WorkerLabelsEntry
+	102, // 45: boardd.v1.ClaimJobsRequest.wait:type_name -> google.protobuf.Duration
 	18,  // 46: boardd.v1.ClaimFailure.error:type_name -> boardd.v1.Error
 	17,  // 47: boardd.v1.ClaimJobsResponse.claims:type_name -> boardd.v1.Claim
 	32,  // 48: boardd.v1.ClaimJobsResponse.failures:type_name -> boardd.v1.ClaimFailure
 	17,  // 49: boardd.v1.ExtendClaimsRequest.claims:type_name -> boardd.v1.Claim
-	78,  // 50: boardd.v1.ExtendClaimsRequest.lease:type_name -> google.protobuf.Duration
-	78,  // 51: boardd.v1.ExtendResult.lease:type_name -> google.protobuf.Duration
-	77,  // 52: boardd.v1.ExtendResult.lease_expires_at:type_name -> google.protobuf.Timestamp
+	102, // 50: boardd.v1.ExtendClaimsRequest.lease:type_name -> google.protobuf.Duration
+	102, // 51: boardd.v1.ExtendResult.lease:type_name -> google.protobuf.Duration
+	101, // 52: boardd.v1.ExtendResult.lease_expires_at:type_name -> google.protobuf.Timestamp
 	18,  // 53: boardd.v1.ExtendResult.error:type_name -> boardd.v1.Error
 	35,  // 54: boardd.v1.ExtendClaimsResponse.results:type_name -> boardd.v1.ExtendResult
 	17,  // 55: boardd.v1.ConsumeJobsRequest.claims:type_name -> boardd.v1.Claim
-	22,  // 56: boardd.v1.ConsumeJobsResponse.results:type_name -> boardd.v1.Result
-	17,  // 57: boardd.v1.AbandonJobsRequest.claims:type_name -> boardd.v1.Claim
-	78,  // 58: boardd.v1.AbandonJobsRequest.retry_after:type_name -> google.protobuf.Duration
-	22,  // 59: boardd.v1.AbandonJobsResponse.results:type_name -> boardd.v1.Result
-	17,  // 60: boardd.v1.TrashJobsRequest.claims:type_name -> boardd.v1.Claim
-	22,  // 61: boardd.v1.TrashJobsResponse.results:type_name -> boardd.v1.Result
-	22,  // 62: boardd.v1.RestoreJobsResponse.results:type_name -> boardd.v1.Result
-	22,  // 63: boardd.v1.PurgeJobsResponse.results:type_name -> boardd.v1.Result
-	22,  // 64: boardd.v1.ReleaseJobsResponse.results:type_name -> boardd.v1.Result
-	4,   // 65: boardd.v1.Event.type:type_name -> boardd.v1.EventType.Enum
-	16,  // 66: boardd.v1.Event.job:type_name -> boardd.v1.Job
-	77,  // 67: boardd.v1.Event.at:type_name -> google.protobuf.Timestamp
-	78,  // 68: boardd.v1.ListEventsRequest.wait:type_name -> google.protobuf.Duration
-	49,  // 69: boardd.v1.ListEventsResponse.events:type_name -> boardd.v1.Event
-	74,  // 70: boardd.v1.ExplainJobRequest.worker_labels:type_name -> boardd.v1.ExplainJobRequest.WorkerLabelsEntry
-	0,   // 71: boardd.v1.ExplainJobResponse.state:type_name -> boardd.v1.State.Enum
-	77,  // 72: boardd.v1.Entity.seen_at:type_name -> google.protobuf.Timestamp
-	77,  // 73: boardd.v1.Entity.expires_at:type_name -> google.protobuf.Timestamp
-	55,  // 74: boardd.v1.RegisterEntityRequest.entity:type_name -> boardd.v1.Entity
-	78,  // 75: boardd.v1.RegisterEntityRequest.ttl:type_name -> google.protobuf.Duration
-	55,  // 76: boardd.v1.RegisterEntityResponse.entity:type_name -> boardd.v1.Entity
-	55,  // 77: boardd.v1.ListEntitiesResponse.entities:type_name -> boardd.v1.Entity
-	78,  // 78: boardd.v1.Board.lease:type_name -> google.protobuf.Duration
-	78,  // 79: boardd.v1.Board.max_lease:type_name -> google.protobuf.Duration
-	78,  // 80: boardd.v1.Board.idempotency_window:type_name -> google.protobuf.Duration
-	78,  // 81: boardd.v1.Board.history:type_name -> google.protobuf.Duration
-	78,  // 82: boardd.v1.Board.backoff:type_name -> google.protobuf.Duration
-	78,  // 83: boardd.v1.Board.max_backoff:type_name -> google.protobuf.Duration
-	78,  // 84: boardd.v1.Board.effective_window:type_name -> google.protobuf.Duration
-	60,  // 85: boardd.v1.ListBoardsResponse.boards:type_name -> boardd.v1.Board
-	60,  // 86: boardd.v1.GetBoardResponse.board:type_name -> boardd.v1.Board
-	60,  // 87: boardd.v1.PauseBoardResponse.board:type_name -> boardd.v1.Board
-	60,  // 88: boardd.v1.ResumeBoardResponse.board:type_name -> boardd.v1.Board
-	75,  // 89: boardd.v1.WhoAmIResponse.limits:type_name -> boardd.v1.WhoAmIResponse.LimitsEntry
-	76,  // 90: boardd.v1.WhoAmIResponse.use:type_name -> boardd.v1.WhoAmIResponse.UseEntry
-	79,  // 91: boardd.v1.json:extendee -> google.protobuf.FieldOptions
-	79,  // 92: boardd.v1.only:extendee -> google.protobuf.FieldOptions
-	23,  // 93: boardd.v1.BoardService.PostJobs:input_type -> boardd.v1.PostJobsRequest
-	25,  // 94: boardd.v1.BoardService.GetJobs:input_type -> boardd.v1.GetJobsRequest
-	27,  // 95: boardd.v1.BoardService.ListJobs:input_type -> boardd.v1.ListJobsRequest
-	29,  // 96: boardd.v1.BoardService.CountJobs:input_type -> boardd.v1.CountJobsRequest
-	31,  // 97: boardd.v1.BoardService.ClaimJobs:input_type -> boardd.v1.ClaimJobsRequest
-	34,  // 98: boardd.v1.BoardService.ExtendClaims:input_type -> boardd.v1.ExtendClaimsRequest
-	37,  // 99: boardd.v1.BoardService.ConsumeJobs:input_type -> boardd.v1.ConsumeJobsRequest
-	39,  // 100: boardd.v1.BoardService.AbandonJobs:input_type -> boardd.v1.AbandonJobsRequest
-	41,  // 101: boardd.v1.BoardService.TrashJobs:input_type -> boardd.v1.TrashJobsRequest
-	43,  // 102: boardd.v1.BoardService.RestoreJobs:input_type -> boardd.v1.RestoreJobsRequest
-	45,  // 103: boardd.v1.BoardService.PurgeJobs:input_type -> boardd.v1.PurgeJobsRequest
-	47,  // 104: boardd.v1.BoardService.ReleaseJobs:input_type -> boardd.v1.ReleaseJobsRequest
-	50,  // 105: boardd.v1.BoardService.WatchBoard:input_type -> boardd.v1.WatchBoardRequest
-	51,  // 106: boardd.v1.BoardService.ListEvents:input_type -> boardd.v1.ListEventsRequest
-	53,  // 107: boardd.v1.BoardService.ExplainJob:input_type -> boardd.v1.ExplainJobRequest
-	56,  // 108: boardd.v1.BoardService.RegisterEntity:input_type -> boardd.v1.RegisterEntityRequest
-	58,  // 109: boardd.v1.BoardService.ListEntities:input_type -> boardd.v1.ListEntitiesRequest
-	61,  // 110: boardd.v1.BoardService.ListBoards:input_type -> boardd.v1.ListBoardsRequest
-	63,  // 111: boardd.v1.BoardService.GetBoard:input_type -> boardd.v1.GetBoardRequest
-	65,  // 112: boardd.v1.BoardService.PauseBoard:input_type -> boardd.v1.PauseBoardRequest
-	67,  // 113: boardd.v1.BoardService.ResumeBoard:input_type -> boardd.v1.ResumeBoardRequest
-	69,  // 114: boardd.v1.BoardService.WhoAmI:input_type -> boardd.v1.WhoAmIRequest
-	24,  // 115: boardd.v1.BoardService.PostJobs:output_type -> boardd.v1.PostJobsResponse
-	26,  // 116: boardd.v1.BoardService.GetJobs:output_type -> boardd.v1.GetJobsResponse
-	28,  // 117: boardd.v1.BoardService.ListJobs:output_type -> boardd.v1.ListJobsResponse
-	30,  // 118: boardd.v1.BoardService.CountJobs:output_type -> boardd.v1.CountJobsResponse
-	33,  // 119: boardd.v1.BoardService.ClaimJobs:output_type -> boardd.v1.ClaimJobsResponse
-	36,  // 120: boardd.v1.BoardService.ExtendClaims:output_type -> boardd.v1.ExtendClaimsResponse
-	38,  // 121: boardd.v1.BoardService.ConsumeJobs:output_type -> boardd.v1.ConsumeJobsResponse
-	40,  // 122: boardd.v1.BoardService.AbandonJobs:output_type -> boardd.v1.AbandonJobsResponse
-	42,  // 123: boardd.v1.BoardService.TrashJobs:output_type -> boardd.v1.TrashJobsResponse
-	44,  // 124: boardd.v1.BoardService.RestoreJobs:output_type -> boardd.v1.RestoreJobsResponse
-	46,  // 125: boardd.v1.BoardService.PurgeJobs:output_type -> boardd.v1.PurgeJobsResponse
-	48,  // 126: boardd.v1.BoardService.ReleaseJobs:output_type -> boardd.v1.ReleaseJobsResponse
-	49,  // 127: boardd.v1.BoardService.WatchBoard:output_type -> boardd.v1.Event
-	52,  // 128: boardd.v1.BoardService.ListEvents:output_type -> boardd.v1.ListEventsResponse
-	54,  // 129: boardd.v1.BoardService.ExplainJob:output_type -> boardd.v1.ExplainJobResponse
-	57,  // 130: boardd.v1.BoardService.RegisterEntity:output_type -> boardd.v1.RegisterEntityResponse
-	59,  // 131: boardd.v1.BoardService.ListEntities:output_type -> boardd.v1.ListEntitiesResponse
-	62,  // 132: boardd.v1.BoardService.ListBoards:output_type -> boardd.v1.ListBoardsResponse
-	64,  // 133: boardd.v1.BoardService.GetBoard:output_type -> boardd.v1.GetBoardResponse
-	66,  // 134: boardd.v1.BoardService.PauseBoard:output_type -> boardd.v1.PauseBoardResponse
-	68,  // 135: boardd.v1.BoardService.ResumeBoard:output_type -> boardd.v1.ResumeBoardResponse
-	70,  // 136: boardd.v1.BoardService.WhoAmI:output_type -> boardd.v1.WhoAmIResponse
-	115, // [115:137] is the sub-list for method output_type
-	93,  // [93:115] is the sub-list for method input_type
-	93,  // [93:93] is the sub-list for extension type_name
-	91,  // [91:93] is the sub-list for extension extendee
-	0,   // [0:91] is the sub-list for field type_name
+	1,   // 56: boardd.v1.ConsumeJobsRequest.outcome:type_name -> boardd.v1.Outcome.Enum
+	22,  // 57: boardd.v1.ConsumeJobsResponse.results:type_name -> boardd.v1.Result
+	17,  // 58: boardd.v1.AbandonJobsRequest.claims:type_name -> boardd.v1.Claim
+	102, // 59: boardd.v1.AbandonJobsRequest.retry_after:type_name -> google.protobuf.Duration
+	22,  // 60: boardd.v1.AbandonJobsResponse.results:type_name -> boardd.v1.Result
+	17,  // 61: boardd.v1.TrashJobsRequest.claims:type_name -> boardd.v1.Claim
+	22,  // 62: boardd.v1.TrashJobsResponse.results:type_name -> boardd.v1.Result
+	22,  // 63: boardd.v1.RestoreJobsResponse.results:type_name -> boardd.v1.Result
+	22,  // 64: boardd.v1.PurgeJobsResponse.results:type_name -> boardd.v1.Result
+	22,  // 65: boardd.v1.ReleaseJobsResponse.results:type_name -> boardd.v1.Result
+	4,   // 66: boardd.v1.Event.type:type_name -> boardd.v1.EventType.Enum
+	16,  // 67: boardd.v1.Event.job:type_name -> boardd.v1.Job
+	101, // 68: boardd.v1.Event.at:type_name -> google.protobuf.Timestamp
+	102, // 69: boardd.v1.ListEventsRequest.wait:type_name -> google.protobuf.Duration
+	49,  // 70: boardd.v1.ListEventsResponse.events:type_name -> boardd.v1.Event
+	98,  // 71: boardd.v1.ExplainJobRequest.worker_labels:type_name -> boardd.v1.ExplainJobRequest.WorkerLabelsEntry
+	0,   // 72: boardd.v1.ExplainJobResponse.state:type_name -> boardd.v1.State.Enum
+	17,  // 73: boardd.v1.StartOperationRequest.claim:type_name -> boardd.v1.Claim
+	5,   // 74: boardd.v1.StartOperationRequest.status:type_name -> boardd.v1.OperationStatus.Enum
+	5,   // 75: boardd.v1.StartOperationResponse.status:type_name -> boardd.v1.OperationStatus.Enum
+	5,   // 76: boardd.v1.StartOperationResponse.operation_status:type_name -> boardd.v1.OperationStatus.Enum
+	17,  // 77: boardd.v1.FinishOperationRequest.claim:type_name -> boardd.v1.Claim
+	5,   // 78: boardd.v1.FinishOperationRequest.status:type_name -> boardd.v1.OperationStatus.Enum
+	5,   // 79: boardd.v1.FinishOperationResponse.status:type_name -> boardd.v1.OperationStatus.Enum
+	5,   // 80: boardd.v1.FinishOperationResponse.operation_status:type_name -> boardd.v1.OperationStatus.Enum
+	101, // 81: boardd.v1.LogEntry.at:type_name -> google.protobuf.Timestamp
+	17,  // 82: boardd.v1.AppendLogRequest.claim:type_name -> boardd.v1.Claim
+	60,  // 83: boardd.v1.AppendLogRequest.entries:type_name -> boardd.v1.NewLogEntry
+	102, // 84: boardd.v1.ReadLogRequest.wait:type_name -> google.protobuf.Duration
+	59,  // 85: boardd.v1.ReadLogResponse.entries:type_name -> boardd.v1.LogEntry
+	18,  // 86: boardd.v1.CancelResult.error:type_name -> boardd.v1.Error
+	67,  // 87: boardd.v1.CancelJobsResponse.results:type_name -> boardd.v1.CancelResult
+	2,   // 88: boardd.v1.ChangePriorityRequest.priority:type_name -> boardd.v1.Priority.Enum
+	18,  // 89: boardd.v1.PriorityResult.error:type_name -> boardd.v1.Error
+	70,  // 90: boardd.v1.ChangePriorityResponse.results:type_name -> boardd.v1.PriorityResult
+	22,  // 91: boardd.v1.ArchiveJobsResponse.results:type_name -> boardd.v1.Result
+	74,  // 92: boardd.v1.PutBookRequest.book:type_name -> boardd.v1.BookRecord
+	74,  // 93: boardd.v1.GetBookResponse.book:type_name -> boardd.v1.BookRecord
+	101, // 94: boardd.v1.Entity.seen_at:type_name -> google.protobuf.Timestamp
+	101, // 95: boardd.v1.Entity.expires_at:type_name -> google.protobuf.Timestamp
+	79,  // 96: boardd.v1.RegisterEntityRequest.entity:type_name -> boardd.v1.Entity
+	102, // 97: boardd.v1.RegisterEntityRequest.ttl:type_name -> google.protobuf.Duration
+	79,  // 98: boardd.v1.RegisterEntityResponse.entity:type_name -> boardd.v1.Entity
+	79,  // 99: boardd.v1.ListEntitiesResponse.entities:type_name -> boardd.v1.Entity
+	102, // 100: boardd.v1.Board.lease:type_name -> google.protobuf.Duration
+	102, // 101: boardd.v1.Board.max_lease:type_name -> google.protobuf.Duration
+	102, // 102: boardd.v1.Board.idempotency_window:type_name -> google.protobuf.Duration
+	102, // 103: boardd.v1.Board.history:type_name -> google.protobuf.Duration
+	102, // 104: boardd.v1.Board.backoff:type_name -> google.protobuf.Duration
+	102, // 105: boardd.v1.Board.max_backoff:type_name -> google.protobuf.Duration
+	102, // 106: boardd.v1.Board.effective_window:type_name -> google.protobuf.Duration
+	84,  // 107: boardd.v1.ListBoardsResponse.boards:type_name -> boardd.v1.Board
+	84,  // 108: boardd.v1.GetBoardResponse.board:type_name -> boardd.v1.Board
+	84,  // 109: boardd.v1.PauseBoardResponse.board:type_name -> boardd.v1.Board
+	84,  // 110: boardd.v1.ResumeBoardResponse.board:type_name -> boardd.v1.Board
+	99,  // 111: boardd.v1.WhoAmIResponse.limits:type_name -> boardd.v1.WhoAmIResponse.LimitsEntry
+	100, // 112: boardd.v1.WhoAmIResponse.use:type_name -> boardd.v1.WhoAmIResponse.UseEntry
+	103, // 113: boardd.v1.json:extendee -> google.protobuf.FieldOptions
+	103, // 114: boardd.v1.only:extendee -> google.protobuf.FieldOptions
+	23,  // 115: boardd.v1.BoardService.PostJobs:input_type -> boardd.v1.PostJobsRequest
+	25,  // 116: boardd.v1.BoardService.GetJobs:input_type -> boardd.v1.GetJobsRequest
+	27,  // 117: boardd.v1.BoardService.ListJobs:input_type -> boardd.v1.ListJobsRequest
+	29,  // 118: boardd.v1.BoardService.CountJobs:input_type -> boardd.v1.CountJobsRequest
+	31,  // 119: boardd.v1.BoardService.ClaimJobs:input_type -> boardd.v1.ClaimJobsRequest
+	34,  // 120: boardd.v1.BoardService.ExtendClaims:input_type -> boardd.v1.ExtendClaimsRequest
+	37,  // 121: boardd.v1.BoardService.ConsumeJobs:input_type -> boardd.v1.ConsumeJobsRequest
+	39,  // 122: boardd.v1.BoardService.AbandonJobs:input_type -> boardd.v1.AbandonJobsRequest
+	41,  // 123: boardd.v1.BoardService.TrashJobs:input_type -> boardd.v1.TrashJobsRequest
+	43,  // 124: boardd.v1.BoardService.RestoreJobs:input_type -> boardd.v1.RestoreJobsRequest
+	45,  // 125: boardd.v1.BoardService.PurgeJobs:input_type -> boardd.v1.PurgeJobsRequest
+	47,  // 126: boardd.v1.BoardService.ReleaseJobs:input_type -> boardd.v1.ReleaseJobsRequest
+	50,  // 127: boardd.v1.BoardService.WatchBoard:input_type -> boardd.v1.WatchBoardRequest
+	51,  // 128: boardd.v1.BoardService.ListEvents:input_type -> boardd.v1.ListEventsRequest
+	53,  // 129: boardd.v1.BoardService.ExplainJob:input_type -> boardd.v1.ExplainJobRequest
+	55,  // 130: boardd.v1.BoardService.StartOperation:input_type -> boardd.v1.StartOperationRequest
+	57,  // 131: boardd.v1.BoardService.FinishOperation:input_type -> boardd.v1.FinishOperationRequest
+	61,  // 132: boardd.v1.BoardService.AppendLog:input_type -> boardd.v1.AppendLogRequest
+	63,  // 133: boardd.v1.BoardService.GetLog:input_type -> boardd.v1.GetLogRequest
+	64,  // 134: boardd.v1.BoardService.ReadLog:input_type -> boardd.v1.ReadLogRequest
+	66,  // 135: boardd.v1.BoardService.CancelJobs:input_type -> boardd.v1.CancelJobsRequest
+	69,  // 136: boardd.v1.BoardService.ChangePriority:input_type -> boardd.v1.ChangePriorityRequest
+	72,  // 137: boardd.v1.BoardService.ArchiveJobs:input_type -> boardd.v1.ArchiveJobsRequest
+	75,  // 138: boardd.v1.BoardService.PutBook:input_type -> boardd.v1.PutBookRequest
+	77,  // 139: boardd.v1.BoardService.GetBook:input_type -> boardd.v1.GetBookRequest
+	80,  // 140: boardd.v1.BoardService.RegisterEntity:input_type -> boardd.v1.RegisterEntityRequest
+	82,  // 141: boardd.v1.BoardService.ListEntities:input_type -> boardd.v1.ListEntitiesRequest
+	85,  // 142: boardd.v1.BoardService.ListBoards:input_type -> boardd.v1.ListBoardsRequest
+	87,  // 143: boardd.v1.BoardService.GetBoard:input_type -> boardd.v1.GetBoardRequest
+	89,  // 144: boardd.v1.BoardService.PauseBoard:input_type -> boardd.v1.PauseBoardRequest
+	91,  // 145: boardd.v1.BoardService.ResumeBoard:input_type -> boardd.v1.ResumeBoardRequest
+	93,  // 146: boardd.v1.BoardService.WhoAmI:input_type -> boardd.v1.WhoAmIRequest
+	24,  // 147: boardd.v1.BoardService.PostJobs:output_type -> boardd.v1.PostJobsResponse
+	26,  // 148: boardd.v1.BoardService.GetJobs:output_type -> boardd.v1.GetJobsResponse
+	28,  // 149: boardd.v1.BoardService.ListJobs:output_type -> boardd.v1.ListJobsResponse
+	30,  // 150: boardd.v1.BoardService.CountJobs:output_type -> boardd.v1.CountJobsResponse
+	33,  // 151: boardd.v1.BoardService.ClaimJobs:output_type -> boardd.v1.ClaimJobsResponse
+	36,  // 152: boardd.v1.BoardService.ExtendClaims:output_type -> boardd.v1.ExtendClaimsResponse
+	38,  // 153: boardd.v1.BoardService.ConsumeJobs:output_type -> boardd.v1.ConsumeJobsResponse
+	40,  // 154: boardd.v1.BoardService.AbandonJobs:output_type -> boardd.v1.AbandonJobsResponse
+	42,  // 155: boardd.v1.BoardService.TrashJobs:output_type -> boardd.v1.TrashJobsResponse
+	44,  // 156: boardd.v1.BoardService.RestoreJobs:output_type -> boardd.v1.RestoreJobsResponse
+	46,  // 157: boardd.v1.BoardService.PurgeJobs:output_type -> boardd.v1.PurgeJobsResponse
+	48,  // 158: boardd.v1.BoardService.ReleaseJobs:output_type -> boardd.v1.ReleaseJobsResponse
+	49,  // 159: boardd.v1.BoardService.WatchBoard:output_type -> boardd.v1.Event
+	52,  // 160: boardd.v1.BoardService.ListEvents:output_type -> boardd.v1.ListEventsResponse
+	54,  // 161: boardd.v1.BoardService.ExplainJob:output_type -> boardd.v1.ExplainJobResponse
+	56,  // 162: boardd.v1.BoardService.StartOperation:output_type -> boardd.v1.StartOperationResponse
+	58,  // 163: boardd.v1.BoardService.FinishOperation:output_type -> boardd.v1.FinishOperationResponse
+	62,  // 164: boardd.v1.BoardService.AppendLog:output_type -> boardd.v1.AppendLogResponse
+	59,  // 165: boardd.v1.BoardService.GetLog:output_type -> boardd.v1.LogEntry
+	65,  // 166: boardd.v1.BoardService.ReadLog:output_type -> boardd.v1.ReadLogResponse
+	68,  // 167: boardd.v1.BoardService.CancelJobs:output_type -> boardd.v1.CancelJobsResponse
+	71,  // 168: boardd.v1.BoardService.ChangePriority:output_type -> boardd.v1.ChangePriorityResponse
+	73,  // 169: boardd.v1.BoardService.ArchiveJobs:output_type -> boardd.v1.ArchiveJobsResponse
+	76,  // 170: boardd.v1.BoardService.PutBook:output_type -> boardd.v1.PutBookResponse
+	78,  // 171: boardd.v1.BoardService.GetBook:output_type -> boardd.v1.GetBookResponse
+	81,  // 172: boardd.v1.BoardService.RegisterEntity:output_type -> boardd.v1.RegisterEntityResponse
+	83,  // 173: boardd.v1.BoardService.ListEntities:output_type -> boardd.v1.ListEntitiesResponse
+	86,  // 174: boardd.v1.BoardService.ListBoards:output_type -> boardd.v1.ListBoardsResponse
+	88,  // 175: boardd.v1.BoardService.GetBoard:output_type -> boardd.v1.GetBoardResponse
+	90,  // 176: boardd.v1.BoardService.PauseBoard:output_type -> boardd.v1.PauseBoardResponse
+	92,  // 177: boardd.v1.BoardService.ResumeBoard:output_type -> boardd.v1.ResumeBoardResponse
+	94,  // 178: boardd.v1.BoardService.WhoAmI:output_type -> boardd.v1.WhoAmIResponse
+	147, // [147:179] is the sub-list for method output_type
+	115, // [115:147] is the sub-list for method input_type
+	115, // [115:115] is the sub-list for extension type_name
+	113, // [113:115] is the sub-list for extension extendee
+	0,   // [0:113] is the sub-list for field type_name
 }
 
 func init() { file_boardd_v1_boardd_proto_init() }
@@ -5227,13 +6850,15 @@ func file_boardd_v1_boardd_proto_init() {
 	file_boardd_v1_boardd_proto_msgTypes[10].OneofWrappers = []any{}
 	file_boardd_v1_boardd_proto_msgTypes[14].OneofWrappers = []any{}
 	file_boardd_v1_boardd_proto_msgTypes[48].OneofWrappers = []any{}
+	file_boardd_v1_boardd_proto_msgTypes[63].OneofWrappers = []any{}
+	file_boardd_v1_boardd_proto_msgTypes[69].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_boardd_v1_boardd_proto_rawDesc), len(file_boardd_v1_boardd_proto_rawDesc)),
 			NumEnums:      6,
-			NumMessages:   71,
+			NumMessages:   95,
 			NumExtensions: 2,
 			NumServices:   1,
 		},

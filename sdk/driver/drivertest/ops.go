@@ -131,7 +131,7 @@ func byToken(kind driver.OpKind, c driver.Claimed) driver.Op {
 }
 
 var eventOf = map[driver.OpKind]job.EventType{
-	driver.Post: job.Posted, driver.Claim: job.ClaimedEvent, driver.Extend: job.Extended, driver.Update: job.Operation,
+	driver.Post: job.Posted, driver.Claim: job.ClaimedEvent, driver.Extend: job.Extended, driver.Update: job.OperationEvent,
 	driver.Release: job.Abandoned, driver.Remove: job.ConsumedEvent, driver.SetAside: job.TrashedEvent,
 	driver.Restore: job.Restored, driver.Purge: job.PurgedEvent,
 }

@@ -76,6 +76,30 @@ const (
 	BoardServiceListEventsProcedure = "/boardd.v1.BoardService/ListEvents"
 	// BoardServiceExplainJobProcedure is the fully-qualified name of the BoardService's ExplainJob RPC.
 	BoardServiceExplainJobProcedure = "/boardd.v1.BoardService/ExplainJob"
+	// BoardServiceStartOperationProcedure is the fully-qualified name of the BoardService's
+	// StartOperation RPC.
+	BoardServiceStartOperationProcedure = "/boardd.v1.BoardService/StartOperation"
+	// BoardServiceFinishOperationProcedure is the fully-qualified name of the BoardService's
+	// FinishOperation RPC.
+	BoardServiceFinishOperationProcedure = "/boardd.v1.BoardService/FinishOperation"
+	// BoardServiceAppendLogProcedure is the fully-qualified name of the BoardService's AppendLog RPC.
+	BoardServiceAppendLogProcedure = "/boardd.v1.BoardService/AppendLog"
+	// BoardServiceGetLogProcedure is the fully-qualified name of the BoardService's GetLog RPC.
+	BoardServiceGetLogProcedure = "/boardd.v1.BoardService/GetLog"
+	// BoardServiceReadLogProcedure is the fully-qualified name of the BoardService's ReadLog RPC.
+	BoardServiceReadLogProcedure = "/boardd.v1.BoardService/ReadLog"
+	// BoardServiceCancelJobsProcedure is the fully-qualified name of the BoardService's CancelJobs RPC.
+	BoardServiceCancelJobsProcedure = "/boardd.v1.BoardService/CancelJobs"
+	// BoardServiceChangePriorityProcedure is the fully-qualified name of the BoardService's
+	// ChangePriority RPC.
+	BoardServiceChangePriorityProcedure = "/boardd.v1.BoardService/ChangePriority"
+	// BoardServiceArchiveJobsProcedure is the fully-qualified name of the BoardService's ArchiveJobs
+	// RPC.
+	BoardServiceArchiveJobsProcedure = "/boardd.v1.BoardService/ArchiveJobs"
+	// BoardServicePutBookProcedure is the fully-qualified name of the BoardService's PutBook RPC.
+	BoardServicePutBookProcedure = "/boardd.v1.BoardService/PutBook"
+	// BoardServiceGetBookProcedure is the fully-qualified name of the BoardService's GetBook RPC.
+	BoardServiceGetBookProcedure = "/boardd.v1.BoardService/GetBook"
 	// BoardServiceRegisterEntityProcedure is the fully-qualified name of the BoardService's
 	// RegisterEntity RPC.
 	BoardServiceRegisterEntityProcedure = "/boardd.v1.BoardService/RegisterEntity"
@@ -112,6 +136,16 @@ type BoardServiceClient interface {
 	WatchBoard(context.Context, *connect.Request[v1.WatchBoardRequest]) (*connect.ServerStreamForClient[v1.Event], error)
 	ListEvents(context.Context, *connect.Request[v1.ListEventsRequest]) (*connect.Response[v1.ListEventsResponse], error)
 	ExplainJob(context.Context, *connect.Request[v1.ExplainJobRequest]) (*connect.Response[v1.ExplainJobResponse], error)
+	StartOperation(context.Context, *connect.Request[v1.StartOperationRequest]) (*connect.Response[v1.StartOperationResponse], error)
+	FinishOperation(context.Context, *connect.Request[v1.FinishOperationRequest]) (*connect.Response[v1.FinishOperationResponse], error)
+	AppendLog(context.Context, *connect.Request[v1.AppendLogRequest]) (*connect.Response[v1.AppendLogResponse], error)
+	GetLog(context.Context, *connect.Request[v1.GetLogRequest]) (*connect.ServerStreamForClient[v1.LogEntry], error)
+	ReadLog(context.Context, *connect.Request[v1.ReadLogRequest]) (*connect.Response[v1.ReadLogResponse], error)
+	CancelJobs(context.Context, *connect.Request[v1.CancelJobsRequest]) (*connect.Response[v1.CancelJobsResponse], error)
+	ChangePriority(context.Context, *connect.Request[v1.ChangePriorityRequest]) (*connect.Response[v1.ChangePriorityResponse], error)
+	ArchiveJobs(context.Context, *connect.Request[v1.ArchiveJobsRequest]) (*connect.Response[v1.ArchiveJobsResponse], error)
+	PutBook(context.Context, *connect.Request[v1.PutBookRequest]) (*connect.Response[v1.PutBookResponse], error)
+	GetBook(context.Context, *connect.Request[v1.GetBookRequest]) (*connect.Response[v1.GetBookResponse], error)
 	RegisterEntity(context.Context, *connect.Request[v1.RegisterEntityRequest]) (*connect.Response[v1.RegisterEntityResponse], error)
 	ListEntities(context.Context, *connect.Request[v1.ListEntitiesRequest]) (*connect.Response[v1.ListEntitiesResponse], error)
 	ListBoards(context.Context, *connect.Request[v1.ListBoardsRequest]) (*connect.Response[v1.ListBoardsResponse], error)
@@ -227,6 +261,68 @@ func NewBoardServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
+		startOperation: connect.NewClient[v1.StartOperationRequest, v1.StartOperationResponse](
+			httpClient,
+			baseURL+BoardServiceStartOperationProcedure,
+			connect.WithSchema(boardServiceMethods.ByName("StartOperation")),
+			connect.WithClientOptions(opts...),
+		),
+		finishOperation: connect.NewClient[v1.FinishOperationRequest, v1.FinishOperationResponse](
+			httpClient,
+			baseURL+BoardServiceFinishOperationProcedure,
+			connect.WithSchema(boardServiceMethods.ByName("FinishOperation")),
+			connect.WithClientOptions(opts...),
+		),
+		appendLog: connect.NewClient[v1.AppendLogRequest, v1.AppendLogResponse](
+			httpClient,
+			baseURL+BoardServiceAppendLogProcedure,
+			connect.WithSchema(boardServiceMethods.ByName("AppendLog")),
+			connect.WithClientOptions(opts...),
+		),
+		getLog: connect.NewClient[v1.GetLogRequest, v1.LogEntry](
+			httpClient,
+			baseURL+BoardServiceGetLogProcedure,
+			connect.WithSchema(boardServiceMethods.ByName("GetLog")),
+			connect.WithClientOptions(opts...),
+		),
+		readLog: connect.NewClient[v1.ReadLogRequest, v1.ReadLogResponse](
+			httpClient,
+			baseURL+BoardServiceReadLogProcedure,
+			connect.WithSchema(boardServiceMethods.ByName("ReadLog")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
+		cancelJobs: connect.NewClient[v1.CancelJobsRequest, v1.CancelJobsResponse](
+			httpClient,
+			baseURL+BoardServiceCancelJobsProcedure,
+			connect.WithSchema(boardServiceMethods.ByName("CancelJobs")),
+			connect.WithClientOptions(opts...),
+		),
+		changePriority: connect.NewClient[v1.ChangePriorityRequest, v1.ChangePriorityResponse](
+			httpClient,
+			baseURL+BoardServiceChangePriorityProcedure,
+			connect.WithSchema(boardServiceMethods.ByName("ChangePriority")),
+			connect.WithClientOptions(opts...),
+		),
+		archiveJobs: connect.NewClient[v1.ArchiveJobsRequest, v1.ArchiveJobsResponse](
+			httpClient,
+			baseURL+BoardServiceArchiveJobsProcedure,
+			connect.WithSchema(boardServiceMethods.ByName("ArchiveJobs")),
+			connect.WithClientOptions(opts...),
+		),
+		putBook: connect.NewClient[v1.PutBookRequest, v1.PutBookResponse](
+			httpClient,
+			baseURL+BoardServicePutBookProcedure,
+			connect.WithSchema(boardServiceMethods.ByName("PutBook")),
+			connect.WithClientOptions(opts...),
+		),
+		getBook: connect.NewClient[v1.GetBookRequest, v1.GetBookResponse](
+			httpClient,
+			baseURL+BoardServiceGetBookProcedure,
+			connect.WithSchema(boardServiceMethods.ByName("GetBook")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
 		registerEntity: connect.NewClient[v1.RegisterEntityRequest, v1.RegisterEntityResponse](
 			httpClient,
 			baseURL+BoardServiceRegisterEntityProcedure,
@@ -278,28 +374,38 @@ func NewBoardServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 
 // boardServiceClient implements BoardServiceClient.
 type boardServiceClient struct {
-	postJobs       *connect.Client[v1.PostJobsRequest, v1.PostJobsResponse]
-	getJobs        *connect.Client[v1.GetJobsRequest, v1.GetJobsResponse]
-	listJobs       *connect.Client[v1.ListJobsRequest, v1.ListJobsResponse]
-	countJobs      *connect.Client[v1.CountJobsRequest, v1.CountJobsResponse]
-	claimJobs      *connect.Client[v1.ClaimJobsRequest, v1.ClaimJobsResponse]
-	extendClaims   *connect.Client[v1.ExtendClaimsRequest, v1.ExtendClaimsResponse]
-	consumeJobs    *connect.Client[v1.ConsumeJobsRequest, v1.ConsumeJobsResponse]
-	abandonJobs    *connect.Client[v1.AbandonJobsRequest, v1.AbandonJobsResponse]
-	trashJobs      *connect.Client[v1.TrashJobsRequest, v1.TrashJobsResponse]
-	restoreJobs    *connect.Client[v1.RestoreJobsRequest, v1.RestoreJobsResponse]
-	purgeJobs      *connect.Client[v1.PurgeJobsRequest, v1.PurgeJobsResponse]
-	releaseJobs    *connect.Client[v1.ReleaseJobsRequest, v1.ReleaseJobsResponse]
-	watchBoard     *connect.Client[v1.WatchBoardRequest, v1.Event]
-	listEvents     *connect.Client[v1.ListEventsRequest, v1.ListEventsResponse]
-	explainJob     *connect.Client[v1.ExplainJobRequest, v1.ExplainJobResponse]
-	registerEntity *connect.Client[v1.RegisterEntityRequest, v1.RegisterEntityResponse]
-	listEntities   *connect.Client[v1.ListEntitiesRequest, v1.ListEntitiesResponse]
-	listBoards     *connect.Client[v1.ListBoardsRequest, v1.ListBoardsResponse]
-	getBoard       *connect.Client[v1.GetBoardRequest, v1.GetBoardResponse]
-	pauseBoard     *connect.Client[v1.PauseBoardRequest, v1.PauseBoardResponse]
-	resumeBoard    *connect.Client[v1.ResumeBoardRequest, v1.ResumeBoardResponse]
-	whoAmI         *connect.Client[v1.WhoAmIRequest, v1.WhoAmIResponse]
+	postJobs        *connect.Client[v1.PostJobsRequest, v1.PostJobsResponse]
+	getJobs         *connect.Client[v1.GetJobsRequest, v1.GetJobsResponse]
+	listJobs        *connect.Client[v1.ListJobsRequest, v1.ListJobsResponse]
+	countJobs       *connect.Client[v1.CountJobsRequest, v1.CountJobsResponse]
+	claimJobs       *connect.Client[v1.ClaimJobsRequest, v1.ClaimJobsResponse]
+	extendClaims    *connect.Client[v1.ExtendClaimsRequest, v1.ExtendClaimsResponse]
+	consumeJobs     *connect.Client[v1.ConsumeJobsRequest, v1.ConsumeJobsResponse]
+	abandonJobs     *connect.Client[v1.AbandonJobsRequest, v1.AbandonJobsResponse]
+	trashJobs       *connect.Client[v1.TrashJobsRequest, v1.TrashJobsResponse]
+	restoreJobs     *connect.Client[v1.RestoreJobsRequest, v1.RestoreJobsResponse]
+	purgeJobs       *connect.Client[v1.PurgeJobsRequest, v1.PurgeJobsResponse]
+	releaseJobs     *connect.Client[v1.ReleaseJobsRequest, v1.ReleaseJobsResponse]
+	watchBoard      *connect.Client[v1.WatchBoardRequest, v1.Event]
+	listEvents      *connect.Client[v1.ListEventsRequest, v1.ListEventsResponse]
+	explainJob      *connect.Client[v1.ExplainJobRequest, v1.ExplainJobResponse]
+	startOperation  *connect.Client[v1.StartOperationRequest, v1.StartOperationResponse]
+	finishOperation *connect.Client[v1.FinishOperationRequest, v1.FinishOperationResponse]
+	appendLog       *connect.Client[v1.AppendLogRequest, v1.AppendLogResponse]
+	getLog          *connect.Client[v1.GetLogRequest, v1.LogEntry]
+	readLog         *connect.Client[v1.ReadLogRequest, v1.ReadLogResponse]
+	cancelJobs      *connect.Client[v1.CancelJobsRequest, v1.CancelJobsResponse]
+	changePriority  *connect.Client[v1.ChangePriorityRequest, v1.ChangePriorityResponse]
+	archiveJobs     *connect.Client[v1.ArchiveJobsRequest, v1.ArchiveJobsResponse]
+	putBook         *connect.Client[v1.PutBookRequest, v1.PutBookResponse]
+	getBook         *connect.Client[v1.GetBookRequest, v1.GetBookResponse]
+	registerEntity  *connect.Client[v1.RegisterEntityRequest, v1.RegisterEntityResponse]
+	listEntities    *connect.Client[v1.ListEntitiesRequest, v1.ListEntitiesResponse]
+	listBoards      *connect.Client[v1.ListBoardsRequest, v1.ListBoardsResponse]
+	getBoard        *connect.Client[v1.GetBoardRequest, v1.GetBoardResponse]
+	pauseBoard      *connect.Client[v1.PauseBoardRequest, v1.PauseBoardResponse]
+	resumeBoard     *connect.Client[v1.ResumeBoardRequest, v1.ResumeBoardResponse]
+	whoAmI          *connect.Client[v1.WhoAmIRequest, v1.WhoAmIResponse]
 }
 
 // PostJobs calls boardd.v1.BoardService.PostJobs.
@@ -377,6 +483,56 @@ func (c *boardServiceClient) ExplainJob(ctx context.Context, req *connect.Reques
 	return c.explainJob.CallUnary(ctx, req)
 }
 
+// StartOperation calls boardd.v1.BoardService.StartOperation.
+func (c *boardServiceClient) StartOperation(ctx context.Context, req *connect.Request[v1.StartOperationRequest]) (*connect.Response[v1.StartOperationResponse], error) {
+	return c.startOperation.CallUnary(ctx, req)
+}
+
+// FinishOperation calls boardd.v1.BoardService.FinishOperation.
+func (c *boardServiceClient) FinishOperation(ctx context.Context, req *connect.Request[v1.FinishOperationRequest]) (*connect.Response[v1.FinishOperationResponse], error) {
+	return c.finishOperation.CallUnary(ctx, req)
+}
+
+// AppendLog calls boardd.v1.BoardService.AppendLog.
+func (c *boardServiceClient) AppendLog(ctx context.Context, req *connect.Request[v1.AppendLogRequest]) (*connect.Response[v1.AppendLogResponse], error) {
+	return c.appendLog.CallUnary(ctx, req)
+}
+
+// GetLog calls boardd.v1.BoardService.GetLog.
+func (c *boardServiceClient) GetLog(ctx context.Context, req *connect.Request[v1.GetLogRequest]) (*connect.ServerStreamForClient[v1.LogEntry], error) {
+	return c.getLog.CallServerStream(ctx, req)
+}
+
+// ReadLog calls boardd.v1.BoardService.ReadLog.
+func (c *boardServiceClient) ReadLog(ctx context.Context, req *connect.Request[v1.ReadLogRequest]) (*connect.Response[v1.ReadLogResponse], error) {
+	return c.readLog.CallUnary(ctx, req)
+}
+
+// CancelJobs calls boardd.v1.BoardService.CancelJobs.
+func (c *boardServiceClient) CancelJobs(ctx context.Context, req *connect.Request[v1.CancelJobsRequest]) (*connect.Response[v1.CancelJobsResponse], error) {
+	return c.cancelJobs.CallUnary(ctx, req)
+}
+
+// ChangePriority calls boardd.v1.BoardService.ChangePriority.
+func (c *boardServiceClient) ChangePriority(ctx context.Context, req *connect.Request[v1.ChangePriorityRequest]) (*connect.Response[v1.ChangePriorityResponse], error) {
+	return c.changePriority.CallUnary(ctx, req)
+}
+
+// ArchiveJobs calls boardd.v1.BoardService.ArchiveJobs.
+func (c *boardServiceClient) ArchiveJobs(ctx context.Context, req *connect.Request[v1.ArchiveJobsRequest]) (*connect.Response[v1.ArchiveJobsResponse], error) {
+	return c.archiveJobs.CallUnary(ctx, req)
+}
+
+// PutBook calls boardd.v1.BoardService.PutBook.
+func (c *boardServiceClient) PutBook(ctx context.Context, req *connect.Request[v1.PutBookRequest]) (*connect.Response[v1.PutBookResponse], error) {
+	return c.putBook.CallUnary(ctx, req)
+}
+
+// GetBook calls boardd.v1.BoardService.GetBook.
+func (c *boardServiceClient) GetBook(ctx context.Context, req *connect.Request[v1.GetBookRequest]) (*connect.Response[v1.GetBookResponse], error) {
+	return c.getBook.CallUnary(ctx, req)
+}
+
 // RegisterEntity calls boardd.v1.BoardService.RegisterEntity.
 func (c *boardServiceClient) RegisterEntity(ctx context.Context, req *connect.Request[v1.RegisterEntityRequest]) (*connect.Response[v1.RegisterEntityResponse], error) {
 	return c.registerEntity.CallUnary(ctx, req)
@@ -429,6 +585,16 @@ type BoardServiceHandler interface {
 	WatchBoard(context.Context, *connect.Request[v1.WatchBoardRequest], *connect.ServerStream[v1.Event]) error
 	ListEvents(context.Context, *connect.Request[v1.ListEventsRequest]) (*connect.Response[v1.ListEventsResponse], error)
 	ExplainJob(context.Context, *connect.Request[v1.ExplainJobRequest]) (*connect.Response[v1.ExplainJobResponse], error)
+	StartOperation(context.Context, *connect.Request[v1.StartOperationRequest]) (*connect.Response[v1.StartOperationResponse], error)
+	FinishOperation(context.Context, *connect.Request[v1.FinishOperationRequest]) (*connect.Response[v1.FinishOperationResponse], error)
+	AppendLog(context.Context, *connect.Request[v1.AppendLogRequest]) (*connect.Response[v1.AppendLogResponse], error)
+	GetLog(context.Context, *connect.Request[v1.GetLogRequest], *connect.ServerStream[v1.LogEntry]) error
+	ReadLog(context.Context, *connect.Request[v1.ReadLogRequest]) (*connect.Response[v1.ReadLogResponse], error)
+	CancelJobs(context.Context, *connect.Request[v1.CancelJobsRequest]) (*connect.Response[v1.CancelJobsResponse], error)
+	ChangePriority(context.Context, *connect.Request[v1.ChangePriorityRequest]) (*connect.Response[v1.ChangePriorityResponse], error)
+	ArchiveJobs(context.Context, *connect.Request[v1.ArchiveJobsRequest]) (*connect.Response[v1.ArchiveJobsResponse], error)
+	PutBook(context.Context, *connect.Request[v1.PutBookRequest]) (*connect.Response[v1.PutBookResponse], error)
+	GetBook(context.Context, *connect.Request[v1.GetBookRequest]) (*connect.Response[v1.GetBookResponse], error)
 	RegisterEntity(context.Context, *connect.Request[v1.RegisterEntityRequest]) (*connect.Response[v1.RegisterEntityResponse], error)
 	ListEntities(context.Context, *connect.Request[v1.ListEntitiesRequest]) (*connect.Response[v1.ListEntitiesResponse], error)
 	ListBoards(context.Context, *connect.Request[v1.ListBoardsRequest]) (*connect.Response[v1.ListBoardsResponse], error)
@@ -540,6 +706,68 @@ func NewBoardServiceHandler(svc BoardServiceHandler, opts ...connect.HandlerOpti
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
+	boardServiceStartOperationHandler := connect.NewUnaryHandler(
+		BoardServiceStartOperationProcedure,
+		svc.StartOperation,
+		connect.WithSchema(boardServiceMethods.ByName("StartOperation")),
+		connect.WithHandlerOptions(opts...),
+	)
+	boardServiceFinishOperationHandler := connect.NewUnaryHandler(
+		BoardServiceFinishOperationProcedure,
+		svc.FinishOperation,
+		connect.WithSchema(boardServiceMethods.ByName("FinishOperation")),
+		connect.WithHandlerOptions(opts...),
+	)
+	boardServiceAppendLogHandler := connect.NewUnaryHandler(
+		BoardServiceAppendLogProcedure,
+		svc.AppendLog,
+		connect.WithSchema(boardServiceMethods.ByName("AppendLog")),
+		connect.WithHandlerOptions(opts...),
+	)
+	boardServiceGetLogHandler := connect.NewServerStreamHandler(
+		BoardServiceGetLogProcedure,
+		svc.GetLog,
+		connect.WithSchema(boardServiceMethods.ByName("GetLog")),
+		connect.WithHandlerOptions(opts...),
+	)
+	boardServiceReadLogHandler := connect.NewUnaryHandler(
+		BoardServiceReadLogProcedure,
+		svc.ReadLog,
+		connect.WithSchema(boardServiceMethods.ByName("ReadLog")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
+	boardServiceCancelJobsHandler := connect.NewUnaryHandler(
+		BoardServiceCancelJobsProcedure,
+		svc.CancelJobs,
+		connect.WithSchema(boardServiceMethods.ByName("CancelJobs")),
+		connect.WithHandlerOptions(opts...),
+	)
+	boardServiceChangePriorityHandler := connect.NewUnaryHandler(
+		BoardServiceChangePriorityProcedure,
+		svc.ChangePriority,
+		connect.WithSchema(boardServiceMethods.ByName("ChangePriority")),
+		connect.WithHandlerOptions(opts...),
+	)
+	boardServiceArchiveJobsHandler := connect.NewUnaryHandler(
+		BoardServiceArchiveJobsProcedure,
+		svc.ArchiveJobs,
+		connect.WithSchema(boardServiceMethods.ByName("ArchiveJobs")),
+		connect.WithHandlerOptions(opts...),
+	)
+	boardServicePutBookHandler := connect.NewUnaryHandler(
+		BoardServicePutBookProcedure,
+		svc.PutBook,
+		connect.WithSchema(boardServiceMethods.ByName("PutBook")),
+		connect.WithHandlerOptions(opts...),
+	)
+	boardServiceGetBookHandler := connect.NewUnaryHandler(
+		BoardServiceGetBookProcedure,
+		svc.GetBook,
+		connect.WithSchema(boardServiceMethods.ByName("GetBook")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
 	boardServiceRegisterEntityHandler := connect.NewUnaryHandler(
 		BoardServiceRegisterEntityProcedure,
 		svc.RegisterEntity,
@@ -618,6 +846,26 @@ func NewBoardServiceHandler(svc BoardServiceHandler, opts ...connect.HandlerOpti
 			boardServiceListEventsHandler.ServeHTTP(w, r)
 		case BoardServiceExplainJobProcedure:
 			boardServiceExplainJobHandler.ServeHTTP(w, r)
+		case BoardServiceStartOperationProcedure:
+			boardServiceStartOperationHandler.ServeHTTP(w, r)
+		case BoardServiceFinishOperationProcedure:
+			boardServiceFinishOperationHandler.ServeHTTP(w, r)
+		case BoardServiceAppendLogProcedure:
+			boardServiceAppendLogHandler.ServeHTTP(w, r)
+		case BoardServiceGetLogProcedure:
+			boardServiceGetLogHandler.ServeHTTP(w, r)
+		case BoardServiceReadLogProcedure:
+			boardServiceReadLogHandler.ServeHTTP(w, r)
+		case BoardServiceCancelJobsProcedure:
+			boardServiceCancelJobsHandler.ServeHTTP(w, r)
+		case BoardServiceChangePriorityProcedure:
+			boardServiceChangePriorityHandler.ServeHTTP(w, r)
+		case BoardServiceArchiveJobsProcedure:
+			boardServiceArchiveJobsHandler.ServeHTTP(w, r)
+		case BoardServicePutBookProcedure:
+			boardServicePutBookHandler.ServeHTTP(w, r)
+		case BoardServiceGetBookProcedure:
+			boardServiceGetBookHandler.ServeHTTP(w, r)
 		case BoardServiceRegisterEntityProcedure:
 			boardServiceRegisterEntityHandler.ServeHTTP(w, r)
 		case BoardServiceListEntitiesProcedure:
@@ -699,6 +947,46 @@ func (UnimplementedBoardServiceHandler) ListEvents(context.Context, *connect.Req
 
 func (UnimplementedBoardServiceHandler) ExplainJob(context.Context, *connect.Request[v1.ExplainJobRequest]) (*connect.Response[v1.ExplainJobResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("boardd.v1.BoardService.ExplainJob is not implemented"))
+}
+
+func (UnimplementedBoardServiceHandler) StartOperation(context.Context, *connect.Request[v1.StartOperationRequest]) (*connect.Response[v1.StartOperationResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("boardd.v1.BoardService.StartOperation is not implemented"))
+}
+
+func (UnimplementedBoardServiceHandler) FinishOperation(context.Context, *connect.Request[v1.FinishOperationRequest]) (*connect.Response[v1.FinishOperationResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("boardd.v1.BoardService.FinishOperation is not implemented"))
+}
+
+func (UnimplementedBoardServiceHandler) AppendLog(context.Context, *connect.Request[v1.AppendLogRequest]) (*connect.Response[v1.AppendLogResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("boardd.v1.BoardService.AppendLog is not implemented"))
+}
+
+func (UnimplementedBoardServiceHandler) GetLog(context.Context, *connect.Request[v1.GetLogRequest], *connect.ServerStream[v1.LogEntry]) error {
+	return connect.NewError(connect.CodeUnimplemented, errors.New("boardd.v1.BoardService.GetLog is not implemented"))
+}
+
+func (UnimplementedBoardServiceHandler) ReadLog(context.Context, *connect.Request[v1.ReadLogRequest]) (*connect.Response[v1.ReadLogResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("boardd.v1.BoardService.ReadLog is not implemented"))
+}
+
+func (UnimplementedBoardServiceHandler) CancelJobs(context.Context, *connect.Request[v1.CancelJobsRequest]) (*connect.Response[v1.CancelJobsResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("boardd.v1.BoardService.CancelJobs is not implemented"))
+}
+
+func (UnimplementedBoardServiceHandler) ChangePriority(context.Context, *connect.Request[v1.ChangePriorityRequest]) (*connect.Response[v1.ChangePriorityResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("boardd.v1.BoardService.ChangePriority is not implemented"))
+}
+
+func (UnimplementedBoardServiceHandler) ArchiveJobs(context.Context, *connect.Request[v1.ArchiveJobsRequest]) (*connect.Response[v1.ArchiveJobsResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("boardd.v1.BoardService.ArchiveJobs is not implemented"))
+}
+
+func (UnimplementedBoardServiceHandler) PutBook(context.Context, *connect.Request[v1.PutBookRequest]) (*connect.Response[v1.PutBookResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("boardd.v1.BoardService.PutBook is not implemented"))
+}
+
+func (UnimplementedBoardServiceHandler) GetBook(context.Context, *connect.Request[v1.GetBookRequest]) (*connect.Response[v1.GetBookResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("boardd.v1.BoardService.GetBook is not implemented"))
 }
 
 func (UnimplementedBoardServiceHandler) RegisterEntity(context.Context, *connect.Request[v1.RegisterEntityRequest]) (*connect.Response[v1.RegisterEntityResponse], error) {

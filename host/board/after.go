@@ -1,0 +1,366 @@
+package board
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/boardd/boardd/host/index"
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/sleep"
+)
+
+// dependents is the held jobs that wait for others, by what they wait for.
+type dependents struct {
+	mu   sync.Mutex
+	of   map[job.ID]map[job.ID]struct{} // who waits for a job
+	on   map[job.ID][]job.ID            // for which jobs one waits
+	due  map[job.ID]struct{}            // who is to be looked at
+	wake chan struct{}                  // one element: due is not empty
+}
+
+// add notes that a job waits, and has it looked at if that is news.
+func (d *dependents) add(id job.ID, after []job.Prerequisite) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if _, known := d.on[id]; known {
+		return
+	}
+	if d.of == nil {
+		d.of, d.on = make(map[job.ID]map[job.ID]struct{}), make(map[job.ID][]job.ID)
+	}
+	list := make([]job.ID, len(after))
+	for i, p := range after {
+		list[i] = p.ID
+		if d.of[p.ID] == nil {
+			d.of[p.ID] = make(map[job.ID]struct{})
+		}
+		d.of[p.ID][id] = struct{}{}
+	}
+	d.on[id] = list
+	d.look(id)
+}
+
+// drop forgets a job that waits no longer.
+func (d *dependents) drop(id job.ID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, p := range d.on[id] {
+		delete(d.of[p], id)
+		if len(d.of[p]) == 0 {
+			delete(d.of, p)
+		}
+	}
+	delete(d.on, id)
+}
+
+// awaited reports whether somebody waits for a job.
+func (d *dependents) awaited(id job.ID) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.of[id]) > 0
+}
+
+// ended has everybody looked at who waits for a job.
+func (d *dependents) ended(id job.ID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for dependent := range d.of[id] {
+		d.look(dependent)
+	}
+}
+
+// all has every job looked at that waits.
+func (d *dependents) all() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for id := range d.on {
+		d.look(id)
+	}
+}
+
+func (d *dependents) again(ids []job.ID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, id := range ids {
+		d.look(id)
+	}
+}
+
+func (d *dependents) look(id job.ID) {
+	if d.due == nil {
+		d.due = make(map[job.ID]struct{})
+	}
+	d.due[id] = struct{}{}
+	select {
+	case d.wake <- struct{}{}:
+	default:
+	}
+}
+
+// take returns up to most of the jobs to be looked at.
+func (d *dependents) take(most int) []job.ID {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	ids := make([]job.ID, 0, min(most, len(d.due)))
+	for id := range d.due {
+		if len(ids) == most {
+			break
+		}
+		ids = append(ids, id)
+		delete(d.due, id)
+	}
+	return ids
+}
+
+// releaseForever lets jobs go whose prerequisites have ended, and cancels those
+// whose prerequisites ended otherwise than they were to.
+func (b *Board) releaseForever(ctx context.Context) {
+	for {
+		select {
+		case <-b.waiting.wake:
+		case <-ctx.Done():
+			return
+		}
+		for ids := b.waiting.take(MaxBatch / 4); len(ids) > 0; ids = b.waiting.take(MaxBatch / 4) {
+			if left := b.release(ctx, ids); len(left) > 0 {
+				_ = sleep.For(ctx, releaseRetry) // the end of ctx is seen above
+				b.waiting.again(left)
+			}
+			if ctx.Err() != nil {
+				return
+			}
+		}
+	}
+}
+
+// releaseRetry is when jobs are looked at again after the store failed.
+const releaseRetry = time.Second
+
+// release looks at jobs that wait, and returns those that could not be looked at.
+func (b *Board) release(ctx context.Context, ids []job.ID) (left []job.ID) {
+	if b.spec.Observe {
+		return nil
+	}
+	opened, err := b.gate.wait(ctx, nil)
+	if err != nil {
+		return ids
+	}
+	entries, verdicts, err := b.judgeWaiting(ctx, opened, ids)
+	if err != nil {
+		b.log.Warn("jobs that wait for others could not be looked at", "jobs", len(ids), "error", err)
+		return ids
+	}
+	a := &alteration{Board: b, opened: opened, ids: entries, errs: make([]error, len(entries))}
+	a.enough = func(_ int, s *standing) bool { return s != nil }
+	a.plan = func(i int, s *standing) (driver.Op, error) {
+		if s == nil || !isOpen(s.state) || !s.entry.Held {
+			return driver.Op{}, errUnchanged // another host was first, or somebody canceled it
+		}
+		return b.releaseOp(s, &verdicts[i]), nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, untold)
+	defer cancel()
+	if err := a.run(ctx); err != nil {
+		return entries
+	}
+	for i, err := range a.errs {
+		switch {
+		case err == nil, errors.Is(err, errUnchanged), errors.Is(err, job.NotFound):
+			b.waiting.drop(entries[i])
+		default:
+			left = append(left, entries[i])
+		}
+	}
+	return left
+}
+
+// prospect is what becomes of a job that waits.
+type prospect struct {
+	failed    string // why it never can begin; empty: it may begin
+	notBefore time.Time
+}
+
+func (b *Board) releaseOp(s *standing, p *prospect) driver.Op {
+	after := s.status
+	if p.failed != "" {
+		after.lost(p.failed)
+		return b.cancelOp(driver.Op{}, s, after, p.failed)
+	}
+	after.met = true
+	record := after.encode()
+	op := driver.Op{
+		Kind: driver.Update, Version: s.entry.Version, Status: &record, Hold: &driver.Hold{},
+		Event: job.OperationEvent, Reason: "every job that it waited for has ended",
+	}
+	if p.notBefore.After(time.Now()) {
+		op.Hold.Until = p.notBefore
+	}
+	return op
+}
+
+// judgeWaiting returns those of the jobs that wait no longer, and what becomes of
+// each.
+func (b *Board) judgeWaiting(ctx context.Context, opened *driver.BoardStatus, ids []job.ID) (done []job.ID, verdicts []prospect, err error) {
+	var needed []job.ID
+	of := make(map[job.ID]int)
+	waits := make(map[job.ID]waiting, len(ids))
+	for _, id := range ids {
+		e, ok := b.index.Get(id)
+		if !ok || !e.Held {
+			b.waiting.drop(id)
+			continue
+		}
+		w := waitingOf(e.Extra)
+		waits[id] = w
+		for _, p := range w.after {
+			if _, ok := of[p.ID]; !ok {
+				of[p.ID] = len(needed)
+				needed = append(needed, p.ID)
+			}
+		}
+	}
+	records, err := b.read(ctx, needed, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	for id, w := range waits {
+		p, waits := prospect{notBefore: w.notBefore}, false
+		for i := range w.after {
+			met, failed := meets(&records[of[w.after[i].ID]], &w.after[i], opened.Capabilities.Shared)
+			if failed != "" {
+				p.failed = failed
+				break
+			}
+			waits = waits || !met
+		}
+		if p.failed != "" || !waits {
+			done, verdicts = append(done, id), append(verdicts, p)
+		}
+	}
+	return done, verdicts, nil
+}
+
+// meets says whether a prerequisite is met, or why it never can be.
+func meets(rec *driver.Record, p *job.Prerequisite, shared bool) (met bool, failed string) {
+	ended := endedAs(rec, shared)
+	switch {
+	case ended == job.NoOperation && rec.State == job.Unknown:
+		return false, "job " + p.ID.String() + ", which it waited for, is not known any more"
+	case ended == job.NoOperation:
+		return false, ""
+	case len(p.Statuses) == 0 && ended == job.OpSuccess, slices.Contains(p.Statuses, ended):
+		return true, ""
+	}
+	return false, fmt.Sprintf("job %s, which it waited for, ended with %s", p.ID, ended)
+}
+
+// endedAs returns the status that a job ended with, NoOperation if it has not or
+// nobody knows. Where other programs work as well, a job that is gone was done.
+func endedAs(rec *driver.Record, shared bool) job.OperationStatus {
+	switch rec.State {
+	case job.Trashed:
+		return job.OpError
+	case job.Complete:
+		switch rec.Outcome {
+		case job.Canceled:
+			return job.OpCanceled
+		case job.Failed:
+			return job.OpError
+		}
+		return job.OpSuccess
+	case job.Unknown:
+		if shared && rec.Outcome != job.Purged {
+			return job.OpSuccess
+		}
+	case job.Unclaimed, job.Claimed:
+	}
+	return job.NoOperation
+}
+
+// waiting is what an entry's Extra says of what its job waits for.
+type waiting struct {
+	after     []job.Prerequisite
+	notBefore time.Time // as posted: not before this either
+}
+
+func waitingOf(record []byte) (w waiting) {
+	_ = eachField(record, func(tag uint64, data, _ []byte) error { // it never leaves this process
+		switch tag {
+		case entryAfter:
+			if p, err := readPrerequisite(data); err == nil {
+				w.after = append(w.after, p)
+			}
+		case entryNotBefore:
+			if n, err := readNumber(data); err == nil {
+				w.notBefore = time.UnixMicro(n).UTC()
+			}
+		}
+		return nil
+	})
+	return w
+}
+
+// waits reports whether a job was posted to wait for others.
+func (b *Board) waits(e *index.Entry) bool {
+	return len(e.Extra) > 0 && len(waitingOf(e.Extra).after) > 0
+}
+
+// A prerequisite is written as the job's id and a byte for each status.
+func appendPrerequisite(dst []byte, p *job.Prerequisite) []byte {
+	dst = append(dst, p.ID[:]...)
+	for _, s := range p.Statuses {
+		dst = append(dst, byte(s))
+	}
+	return dst
+}
+
+func readPrerequisite(data []byte) (job.Prerequisite, error) {
+	if len(data) < 16 || len(data) > 16+3 {
+		return job.Prerequisite{}, errRecord
+	}
+	p := job.Prerequisite{ID: job.ID(data[:16])}
+	for _, s := range data[16:] {
+		if !job.OperationStatus(s).Finished() {
+			return job.Prerequisite{}, errRecord
+		}
+		p.Statuses = append(p.Statuses, job.OperationStatus(s))
+	}
+	return p, nil
+}
+
+// checkAfter reports what is wrong with what a posting waits for, and returns it
+// in a canonical form.
+func checkAfter(p *job.Posting) ([]job.Prerequisite, error) {
+	if len(p.After) > job.MaxAfter {
+		return nil, job.Errorf(job.Invalid, "after: %d are too many: want at most %d", len(p.After), job.MaxAfter)
+	}
+	var list []job.Prerequisite
+	for i, a := range p.After {
+		at := "after[" + strconv.Itoa(i) + "]"
+		switch {
+		case a.ID == (job.ID{}):
+			return nil, job.Errorf(job.Invalid, "%s.uuid: want the uuid of a job", at)
+		case a.ID == p.ID:
+			return nil, job.Errorf(job.Invalid, "%s.uuid: a job cannot wait for itself", at)
+		case slices.ContainsFunc(list, func(b job.Prerequisite) bool { return b.ID == a.ID }):
+			return nil, job.Errorf(job.Invalid, "%s.uuid: job %s is there twice", at, a.ID)
+		}
+		for _, s := range a.Statuses {
+			if !s.Finished() {
+				return nil, job.Errorf(job.Invalid, "%s.statuses: want SUCCESS, ERROR or CANCELED, got %s", at, s)
+			}
+		}
+		statuses := slices.Compact(slices.Sorted(slices.Values(a.Statuses)))
+		if len(statuses) == 0 {
+			statuses = []job.OperationStatus{job.OpSuccess}
+		}
+		list = append(list, job.Prerequisite{ID: a.ID, Statuses: statuses})
+	}
+	return list, nil
+}

@@ -1,0 +1,307 @@
+package board
+
+import (
+	"container/list"
+	"context"
+	"iter"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// logs is what this host has at hand of its jobs' logs: the last chunk of those
+// that it appended to, and the whole of those that somebody follows.
+type logs struct {
+	mu    sync.Mutex
+	tails map[job.ID]*list.Element // of *heldTail
+	order list.List                // least used first
+	feeds map[job.ID]*feed
+}
+
+// maxTails bounds how many last chunks are kept. A log whose last chunk is not
+// begins another one.
+const maxTails = 2048
+
+type heldTail struct {
+	id job.ID
+	logTail
+}
+
+// tail returns the last chunk of a log, if it is at hand and has room.
+func (l *logs) tail(id job.ID, state *logState) (logTail, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e, ok := l.tails[id]
+	if !ok || len(state.chunks) == 0 {
+		return logTail{}, false
+	}
+	t, c := e.Value.(*heldTail), state.chunks[len(state.chunks)-1]
+	if t.first != c.first || t.last != state.last || len(t.data) != c.size || c.size >= logChunkSize {
+		return logTail{}, false
+	}
+	return t.logTail, true
+}
+
+// appended takes note of entries that the store took.
+func (l *logs) appended(id job.ID, entries []job.LogEntry, tail logTail) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.tails == nil {
+		l.tails = make(map[job.ID]*list.Element)
+	}
+	if e, ok := l.tails[id]; ok {
+		l.order.MoveToBack(e)
+		e.Value = &heldTail{id, tail}
+	} else {
+		l.tails[id] = l.order.PushBack(&heldTail{id, tail})
+		if l.order.Len() > maxTails {
+			delete(l.tails, l.order.Remove(l.order.Front()).(*heldTail).id)
+		}
+	}
+	if f := l.feeds[id]; f != nil {
+		f.push(entries)
+	}
+}
+
+// changed tells those who follow a job's log that the job changed.
+func (l *logs) changed(c *driver.Change) {
+	l.mu.Lock()
+	f := l.feeds[c.Job]
+	if f == nil && c.Record != nil && !isOpen(c.Record.State) {
+		if e, ok := l.tails[c.Job]; ok {
+			l.order.Remove(e)
+			delete(l.tails, c.Job)
+		}
+	}
+	l.mu.Unlock()
+	if f == nil {
+		return
+	}
+	last := int64(-1) // not known
+	if c.Record != nil && isOpen(c.Record.State) {
+		if s, err := readStatus(c.Record.Status); err == nil {
+			last = s.log.last
+		}
+	}
+	f.poke(last)
+}
+
+// lost tells everybody who follows a log that changes may have been missed.
+func (l *logs) lost() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, f := range l.feeds {
+		f.poke(-1)
+	}
+}
+
+// follow returns the feed of a job's log. It is for unfollow.
+func (l *logs) follow(id job.ID) *feed {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f := l.feeds[id]
+	if f == nil {
+		f = &feed{id: id, stale: true, news: make(chan struct{})}
+		if l.feeds == nil {
+			l.feeds = make(map[job.ID]*feed)
+		}
+		l.feeds[id] = f
+	}
+	f.followers++
+	return f
+}
+
+func (l *logs) unfollow(f *feed) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if f.followers--; f.followers == 0 {
+		delete(l.feeds, f.id)
+	}
+}
+
+// feed is a log that somebody follows, once for all of them.
+type feed struct {
+	id        job.ID
+	followers int // guarded by logs.mu
+
+	reading sync.Mutex // held while the store is asked, by one for all
+
+	mu      sync.Mutex
+	entries []job.LogEntry // what is kept; only appended to, so that followers share it
+	ended   bool
+	stale   bool          // there may be more in the store
+	pokes   int           // how often it was said so
+	news    chan struct{} // closed when something changed
+}
+
+func (f *feed) last() int64 {
+	if n := len(f.entries); n > 0 {
+		return f.entries[n-1].Serial
+	}
+	return 0
+}
+
+// push adds entries that were appended here, if they follow on those before.
+func (f *feed) push(entries []job.LogEntry) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.stale || f.last()+1 != entries[0].Serial {
+		f.stale = true
+		f.pokes++
+	} else {
+		f.keep(entries)
+	}
+	f.tell()
+}
+
+func (f *feed) keep(entries []job.LogEntry) {
+	f.entries = append(f.entries, entries...)
+	if over := len(f.entries) - 2*job.MaxLogEntries; over > 0 {
+		f.entries = slices.Clone(f.entries[len(f.entries)-job.MaxLogEntries:])
+	}
+}
+
+func (f *feed) tell() {
+	close(f.news)
+	f.news = make(chan struct{})
+}
+
+// poke says that the job changed, and the serial of its log's last entry: -1 if
+// that is not known.
+func (f *feed) poke(last int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if last >= 0 && last <= f.last() && !f.stale && !f.ended {
+		return
+	}
+	f.stale, f.ended = true, false
+	f.pokes++
+	f.tell()
+}
+
+// logAfter returns the entries after a serial, whether the log has ended, and what
+// to wait for if neither is the case.
+func (b *Board) logAfter(ctx context.Context, f *feed, serial int64) ([]job.LogEntry, bool, <-chan struct{}, error) {
+	for {
+		if err := b.refreshFeed(ctx, f); err != nil {
+			return nil, false, nil, err
+		}
+		f.mu.Lock()
+		entries, ended, stale, news := entriesAfter(f.entries, serial), f.ended, f.stale, f.news
+		f.mu.Unlock()
+		if len(entries) > 0 || ended || !stale {
+			return entries, ended, news, nil
+		}
+	}
+}
+
+// refreshFeed asks the store for what a feed lacks, once for all followers.
+func (b *Board) refreshFeed(ctx context.Context, f *feed) error {
+	f.mu.Lock()
+	stale := f.stale
+	f.mu.Unlock()
+	if !stale {
+		return nil
+	}
+	f.reading.Lock()
+	defer f.reading.Unlock()
+	f.mu.Lock()
+	stale, pokes := f.stale, f.pokes
+	f.mu.Unlock()
+	if !stale {
+		return nil // somebody else asked meanwhile
+	}
+	entries, ended, err := b.readLog(ctx, f.id)
+	if err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.ended, f.stale = ended, f.pokes != pokes
+	if len(entries) > 0 && entries[len(entries)-1].Serial > f.last() {
+		f.entries = entries
+	}
+	return nil
+}
+
+// FollowLog streams the entries of a job's log after a serial, and with follow
+// goes on with those that come until the job has ended, is in the trash, or ctx
+// ends.
+func (b *Board) FollowLog(ctx context.Context, id job.ID, newerThan int64, follow bool) iter.Seq2[job.LogEntry, error] {
+	return func(yield func(job.LogEntry, error) bool) {
+		if _, err := b.serving(ctx); err != nil {
+			yield(job.LogEntry{}, err)
+			return
+		}
+		f := b.logs.follow(id)
+		defer b.logs.unfollow(f)
+		for ctx.Err() == nil {
+			entries, ended, news, err := b.logAfter(ctx, f, newerThan)
+			if err != nil {
+				yield(job.LogEntry{}, err)
+				return
+			}
+			for i := range entries {
+				if !yield(entries[i], nil) {
+					return
+				}
+				newerThan = entries[i].Serial
+			}
+			if len(entries) > 0 && follow {
+				continue
+			}
+			if ended || !follow {
+				return
+			}
+			select {
+			case <-news:
+			case <-ctx.Done():
+			}
+		}
+	}
+}
+
+// LogPage is a part of a job's log.
+type LogPage struct {
+	Entries []job.LogEntry
+	Last    int64 // serial to go on after
+	Ended   bool  // the job has ended, or is in the trash: nothing comes after Last for now
+}
+
+// ReadLog returns up to most entries after a serial (0: MaxLogBatch). It waits
+// for the first one as long as it may; then the answer is empty.
+func (b *Board) ReadLog(ctx context.Context, id job.ID, newerThan int64, most int, wait time.Duration) (LogPage, error) {
+	if most < 0 || most > MaxLogBatch {
+		return LogPage{}, job.Errorf(job.Invalid, "max: want 1 to %d, or 0 for %d, got %d", MaxLogBatch, MaxLogBatch, most)
+	}
+	if most == 0 {
+		most = MaxLogBatch
+	}
+	if _, err := b.serving(ctx); err != nil {
+		return LogPage{}, err
+	}
+	waiting, cancel := waitUntil(ctx, wait)
+	defer cancel()
+	f := b.logs.follow(id)
+	defer b.logs.unfollow(f)
+	for {
+		entries, ended, news, err := b.logAfter(ctx, f, newerThan)
+		if err != nil {
+			return LogPage{}, err
+		}
+		if len(entries) > 0 || ended || wait <= 0 {
+			entries, more := entries[:min(most, len(entries))], len(entries) > most
+			page := LogPage{Entries: entries, Last: newerThan, Ended: ended && !more}
+			if n := len(entries); n > 0 {
+				page.Last = entries[n-1].Serial
+			}
+			return page, nil
+		}
+		if _, err := waitChange(waiting, news, nil); err != nil {
+			return LogPage{Last: newerThan}, nil // the wait is over: an empty answer
+		}
+	}
+}

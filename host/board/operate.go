@@ -1,0 +1,243 @@
+package board
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// OperationRequest is about one operation of a claimed job.
+type OperationRequest struct {
+	Ref    Ref
+	Index  int32
+	Status job.OperationStatus
+	Result []byte // JSON; for FinishOperation
+}
+
+// OperationResult says how things stand after it.
+type OperationResult struct {
+	Status          job.OperationStatus // of the operation
+	JobStatus       job.OperationStatus // of the whole job
+	CancelRequested bool                // the worker is asked to stop
+}
+
+// StartOperation makes an operation wait or run. The ones before it have to be
+// finished. One that is to be canceled is left alone, and the result says so.
+func (b *Board) StartOperation(ctx context.Context, req OperationRequest) (OperationResult, error) {
+	return b.operate(ctx, &req, func(s *standing, after *status) ([]driver.Attachment, error) {
+		now := time.Now()
+		changed, err := after.operations.start(int(req.Index), req.Status, now)
+		switch {
+		case err != nil:
+			return nil, err
+		case !changed:
+			return nil, errUnchanged
+		case after.startedAt.IsZero():
+			after.startedAt = now.UTC()
+		}
+		return nil, nil
+	})
+}
+
+// FinishOperation ends an operation, and with one that failed or was canceled
+// those behind it. Repeated with the same status and result it answers as it
+// first did.
+func (b *Board) FinishOperation(ctx context.Context, req OperationRequest) (OperationResult, error) {
+	if err := checkValue("result", req.Result, job.MaxResult); err != nil {
+		return OperationResult{}, err
+	}
+	if !req.Status.Finished() {
+		return OperationResult{}, job.Errorf(job.Invalid, "status: want SUCCESS, ERROR or CANCELED, got %s", req.Status)
+	}
+	i := int(req.Index)
+	return b.operate(ctx, &req, func(s *standing, after *status) ([]driver.Attachment, error) {
+		o := &after.operations
+		if i >= 0 && i < o.len() && o.at(i) == req.Status && b.sameResult(ctx, s, i, req.Result) {
+			return nil, errUnchanged
+		}
+		at, attach, err := b.keepResult(after, i, req.Result)
+		if err != nil {
+			return nil, err
+		}
+		if at == noResult && req.Status == job.OpCanceled {
+			at = canceledResult
+		}
+		return attach, o.finish(i, req.Status, at, time.Now())
+	})
+}
+
+// keepResult makes the attached record of a result and says where it is.
+func (b *Board) keepResult(after *status, i int, result []byte) (at int, attach []driver.Attachment, err error) {
+	if len(result) == 0 {
+		return noResult, nil, nil
+	}
+	if opened := b.gate.opened.Load(); opened == nil || !opened.Capabilities.Attachments {
+		return 0, nil, job.Errorf(job.Unsupported, "the store behind this board keeps no results of operations")
+	}
+	if after.resultBytes+int64(len(result)) > job.MaxResults {
+		return 0, nil, job.Errorf(job.QuotaExceeded, "result: with it the results of the job have more than %d bytes, which is the most", job.MaxResults)
+	}
+	after.resultBytes += int64(len(result))
+	return i + 1, []driver.Attachment{{Name: resultName(i), Data: result}}, nil
+}
+
+const resultPrefix = "result/"
+
+func resultName(i int) string { return resultPrefix + strconv.Itoa(i) }
+
+// sameResult reports whether a finished operation has this result.
+func (b *Board) sameResult(ctx context.Context, s *standing, i int, result []byte) bool {
+	switch at := s.status.operations.resultOf(i); at {
+	case noResult:
+		return len(result) == 0
+	case canceledResult:
+		return len(result) == 0 || string(result) == canceledText
+	default:
+		records, err := b.read(ctx, []job.ID{s.entry.ID}, driver.Attached)
+		return err == nil && bytes.Equal(results(records[0].Attached)[at-1], result)
+	}
+}
+
+// results returns the results among attached records, by the operation that they
+// were given for.
+func results(list []driver.Attachment) map[int][]byte {
+	var m map[int][]byte
+	for i := range list {
+		text, ok := strings.CutPrefix(list[i].Name, resultPrefix)
+		if !ok {
+			continue
+		}
+		if n, err := strconv.Atoi(text); err == nil {
+			if m == nil {
+				m = make(map[int][]byte)
+			}
+			m[n] = list[i].Data
+		}
+	}
+	return m
+}
+
+// showResults fills in the results of operations.
+func showResults(list []job.Operation, o *operations, attached []driver.Attachment) {
+	kept := results(attached)
+	for i := range list {
+		if at := o.resultOf(i); at != noResult && at != canceledResult {
+			list[i].Result = kept[at-1]
+		}
+	}
+}
+
+// errUnchanged is what a plan returns that has nothing to do.
+var errUnchanged = errors.New("nothing is to be changed")
+
+// operate changes the operations of a claimed job. Change gets a copy of its
+// status that it may change.
+func (b *Board) operate(ctx context.Context, req *OperationRequest, change func(s *standing, after *status) ([]driver.Attachment, error)) (OperationResult, error) {
+	a, proof, err := b.alterClaim(ctx, req.Ref)
+	if err != nil {
+		return OperationResult{}, err
+	}
+	var result OperationResult
+	i := int(req.Index)
+	a.plan = func(_ int, s *standing) (driver.Op, error) {
+		if err := b.refusal(a.ids[0], proof, s); err != nil {
+			return driver.Op{}, err
+		}
+		after := s.status
+		after.operations = s.status.operations.own()
+		attach, err := change(s, &after)
+		if err != nil && !errors.Is(err, errUnchanged) {
+			return driver.Op{}, err
+		}
+		result = OperationResult{after.operations.at(i), after.operations.status(), after.canceling()}
+		if err != nil {
+			return driver.Op{}, err
+		}
+		after.operationPriority = after.operations.priority()
+		record := after.encode()
+		op := proof.op(driver.Update)
+		op.Version, op.Status, op.Attach = s.entry.Version, &record, attach
+		op.Event, op.Reason = job.OperationEvent, fmt.Sprintf("operation %d is %s", i, result.Status)
+		return op, nil
+	}
+	a.done = func(_ int, _ *standing, r *driver.Result) { count(r, &b.metrics.Operations) }
+	err = a.runOne(ctx)
+	if err != nil {
+		return OperationResult{}, err
+	}
+	return result, nil
+}
+
+// alterClaim begins an alteration of one claimed job.
+func (b *Board) alterClaim(ctx context.Context, ref Ref) (*alteration, *proof, error) {
+	a, proofs, err := b.alterClaims(ctx, []Ref{ref})
+	if err != nil {
+		return nil, nil, err
+	}
+	a.enough = func(_ int, s *standing) bool { return proofs[0].holds(s) }
+	return a, &proofs[0], a.errs[0]
+}
+
+// holds reports whether the standing shows this very claim.
+func (p *proof) holds(s *standing) bool {
+	if s == nil || s.state != job.Claimed || s.entry.Claim == nil {
+		return false
+	}
+	if p.must == driver.HeldByToken {
+		return s.entry.Claim.Token == p.token
+	}
+	return s.entry.Claim.Owner == p.owner
+}
+
+// refusal says what is the matter with a claim that the standing, fresh from the
+// store, does not show.
+func (b *Board) refusal(id job.ID, p *proof, s *standing) error {
+	if p.holds(s) {
+		return p.check(id, s)
+	}
+	if s == nil || s.state == job.Complete {
+		return notFound(id)
+	}
+	e := &job.Error{Job: id, Kind: job.LeaseLost, Message: "the claim of this token has ended"}
+	if c := s.entry.Claim; c != nil {
+		e.Owner = c.Owner
+	}
+	switch {
+	case p.must == driver.HeldByToken:
+		b.metrics.StaleTokens.Add(1)
+	case s.state == job.Claimed:
+		e.Kind, e.Message = job.NotOwner, "somebody else holds the job"
+	default:
+		e.Kind, e.Message = job.NotClaimed, "nobody holds the job"
+	}
+	return e
+}
+
+// checkValue reports what is wrong with a JSON value of a caller. None is right.
+func checkValue(what string, text []byte, most int) error {
+	if len(text) == 0 {
+		return nil
+	}
+	if len(text) > most {
+		return job.Errorf(job.Invalid, "%s: %d bytes are too many: want at most %d", what, len(text), most)
+	}
+	c := checker{text: text}
+	c.space()
+	if c.value(1) {
+		c.space()
+		if c.at < len(text) {
+			c.fail("nothing may follow the value")
+		}
+	}
+	if c.problem != "" {
+		return job.Errorf(job.Invalid, "%s: at byte %d: %s", what, c.at, c.problem)
+	}
+	return nil
+}

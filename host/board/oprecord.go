@@ -1,0 +1,183 @@
+package board
+
+import (
+	"encoding/binary"
+	"time"
+
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// read takes one field of a status record in, and reports whether it was one of
+// the operations'.
+func (o *operations) read(tag uint64, data []byte) (bool, error) {
+	switch tag {
+	case statusOperations:
+		for _, s := range data {
+			if s < byte(job.OpQueued) || s > byte(job.OpError) {
+				return true, errRecord
+			}
+		}
+		if len(data) == 0 || len(data) > job.MaxOperations || o.statuses != nil {
+			return true, errRecord
+		}
+		o.statuses = data
+	case statusOperationPriorities:
+		for _, p := range data {
+			if p := int8(p); p < job.MinOperationPriority || p > job.MaxOperationPriority { //nolint:gosec // it was one
+				return true, errRecord
+			}
+		}
+		if len(data) != len(o.statuses) || len(data) == 0 {
+			return true, errRecord
+		}
+		o.priorities = data
+	case statusOperationTimes:
+		return true, o.readTimes(data)
+	case statusOperationResults:
+		return true, o.readResults(data)
+	default:
+		return false, nil
+	}
+	return true, nil
+}
+
+func (o *operations) readTimes(data []byte) error {
+	i, n := binary.Uvarint(data)
+	if n <= 0 || i >= uint64(len(o.statuses)) {
+		return errRecord
+	}
+	var t [3]int64
+	for k := range t {
+		data = data[n:]
+		if t[k], n = binary.Varint(data); n <= 0 {
+			return errRecord
+		}
+	}
+	if n != len(data) {
+		return errRecord
+	}
+	*o.begin(int(i)) = opTimes{t[0], t[1], t[2]} //nolint:gosec // checked above
+	return nil
+}
+
+func (o *operations) readResults(data []byte) error {
+	for i := range o.statuses {
+		at, n := binary.Uvarint(data)
+		if n <= 0 || at > uint64(len(o.statuses)) && at != canceledResult {
+			return errRecord
+		}
+		o.setResult(i, int(at)) //nolint:gosec // checked above
+		data = data[n:]
+	}
+	if len(data) != 0 || len(o.statuses) == 0 {
+		return errRecord
+	}
+	return nil
+}
+
+// append writes the fields of a status record.
+func (o *operations) append(dst []byte) []byte {
+	if len(o.statuses) == 0 {
+		return dst
+	}
+	dst = appendField(dst, statusOperations, o.statuses)
+	for _, p := range o.priorities {
+		if p != 0 {
+			dst = appendField(dst, statusOperationPriorities, o.priorities)
+			break
+		}
+	}
+	for i, t := range o.times {
+		if t == (opTimes{}) {
+			continue
+		}
+		var buf [4 * binary.MaxVarintLen64]byte
+		b := binary.AppendUvarint(buf[:0], uint64(i)) //nolint:gosec // an index
+		b = binary.AppendVarint(b, t.started)
+		b = binary.AppendVarint(b, t.executed)
+		dst = appendField(dst, statusOperationTimes, binary.AppendVarint(b, t.ended))
+	}
+	for _, r := range o.results {
+		if r != noResult {
+			return o.appendResults(dst)
+		}
+	}
+	return dst
+}
+
+func (o *operations) appendResults(dst []byte) []byte {
+	b := make([]byte, 0, len(o.results)+2)
+	for _, r := range o.results {
+		b = binary.AppendUvarint(b, uint64(r))
+	}
+	return appendField(dst, statusOperationResults, b)
+}
+
+// micro is a time of a status record.
+func micro(us int64) time.Time {
+	if us == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(us).UTC()
+}
+
+// appendOperation writes what a poster gave of an operation into an extra record.
+func appendOperation(dst []byte, op *job.NewOperation) []byte {
+	b := make([]byte, 0, len(op.Name)+len(op.Input)+8)
+	b = binary.AppendUvarint(b, uint64(len(op.Name)))
+	b = append(b, op.Name...)
+	b = binary.AppendVarint(b, int64(op.Priority))
+	return appendField(dst, extraOperation, append(b, op.Input...))
+}
+
+// readOperation reads what appendOperation wrote. The input points into data.
+func readOperation(data []byte) (job.NewOperation, error) {
+	size, n := binary.Uvarint(data)
+	if n <= 0 || size > uint64(len(data)-n) {
+		return job.NewOperation{}, errRecord
+	}
+	data = data[n:]
+	op := job.NewOperation{Name: string(data[:size])}
+	priority, n := binary.Varint(data[size:])
+	if n <= 0 || priority < job.MinOperationPriority || priority > job.MaxOperationPriority {
+		return job.NewOperation{}, errRecord
+	}
+	op.Priority = int32(priority)
+	if input := data[int(size)+n:]; len(input) > 0 { //nolint:gosec // not more than len(data)
+		op.Input = input
+	}
+	return op, nil
+}
+
+// operationsOf shows the operations of a job: what was posted, from its extra
+// record, and how they stand. Results are filled in by whoever has them.
+func operationsOf(record []byte, o *operations) []job.Operation {
+	if o.len() == 0 {
+		return nil
+	}
+	list := make([]job.Operation, 0, o.len())
+	_ = eachField(record, func(tag uint64, data, _ []byte) error { // one that cannot be read was reported when it came
+		if tag != extraOperation || len(list) == o.len() {
+			return nil
+		}
+		op, err := readOperation(data)
+		if err != nil {
+			return err
+		}
+		list = append(list, job.Operation{Name: op.Name, Input: op.Input})
+		return nil
+	})
+	for len(list) < o.len() {
+		list = append(list, job.Operation{})
+	}
+	for i := range list {
+		t := o.timesOf(i)
+		op := &list[i]
+		op.Index, op.Priority, op.Status = int32(i), o.priorityOf(i), o.at(i) //nolint:gosec // an index
+		op.StartedAt, op.ExecutedAt, op.EndedAt = micro(t.started), micro(t.executed), micro(t.ended)
+		if o.resultOf(i) == canceledResult {
+			op.Result = []byte(canceledText)
+		}
+	}
+	return list
+}

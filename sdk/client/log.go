@@ -1,0 +1,283 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"sync"
+	"time"
+
+	"connectrpc.com/connect"
+
+	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
+	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/sleep"
+)
+
+// NewLogEntry is an entry to be appended.
+type NewLogEntry = boarddv1.NewLogEntry
+
+// AppendLog adds entries to the log of a claimed job, about the operation of the
+// given index (0 for a job without), and returns the serial of the last one. It
+// may be at most 1,000 entries.
+func (b *Board) AppendLog(ctx context.Context, c *Claim, index int32, entries ...*NewLogEntry) (*boarddv1.AppendLogResponse, error) {
+	return call(ctx, b.client, "append log", 0, b.client.rpc.AppendLog, &boarddv1.AppendLogRequest{
+		Board: b.name, Claim: proof(c), Index: index, Entries: entries, RequestId: NewUUID(),
+	})
+}
+
+// LogPage is a part of a job's log.
+type LogPage = boarddv1.ReadLogResponse
+
+// ReadLog returns up to most entries after a serial, and waits up to wait for the
+// first of them. It serves programs that cannot keep a stream open.
+func (b *Board) ReadLog(ctx context.Context, uuid string, newerThan int64, most int32, wait time.Duration) (*LogPage, error) {
+	return call(ctx, b.client, "read log", wait, b.client.rpc.ReadLog,
+		&boarddv1.ReadLogRequest{Board: b.name, Uuid: uuid, NewerThan: newerThan, Max: most, Wait: duration(wait)})
+}
+
+// Log goes through the entries of a job's log after a serial. With follow it goes
+// on with those that come, until the job has ended or is in the trash; it
+// connects again by itself and goes on where it was. It ends with the first
+// error, which comes without an entry.
+func (b *Board) Log(ctx context.Context, uuid string, newerThan int64, follow bool) iter.Seq2[*LogEntry, error] {
+	return func(yield func(*LogEntry, error) bool) {
+		request := &boarddv1.GetLogRequest{Board: b.name, Uuid: uuid, NewerThan: newerThan, Follow: follow}
+		begun := time.Now()
+		for failed := 0; ; failed++ {
+			more, err := b.logOnce(ctx, request, func(e *LogEntry) bool {
+				request.NewerThan, failed, begun = e.GetSerial(), 0, time.Now()
+				return yield(e, nil)
+			})
+			if !more || err == nil {
+				return
+			}
+			w := watch{board: b}
+			end := w.end(ctx, err)
+			if end == nil && !follow && time.Since(begun) > b.client.retryFor {
+				end = callError("get log", err)
+			}
+			if end != nil {
+				yield(nil, end)
+				return
+			}
+			// The end of ctx is seen by the next turn.
+			_ = sleep.For(ctx, backoff(failed, 50*time.Millisecond, 5*time.Second))
+		}
+	}
+}
+
+// logOnce passes on the entries of one connection. more is false when the caller
+// has had enough; without an error the log has ended.
+func (b *Board) logOnce(ctx context.Context, r *boarddv1.GetLogRequest, yield func(*LogEntry) bool) (more bool, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	request := connect.NewRequest(r)
+	b.client.credentials.sign(request.Header())
+	stream, err := b.client.rpc.GetLog(ctx, request)
+	if err != nil {
+		cancel()
+		return true, err
+	}
+	defer func() { cancel(); _ = stream.Close() }()
+	for stream.Receive() {
+		if !yield(stream.Msg()) {
+			return false, nil
+		}
+	}
+	return true, stream.Err()
+}
+
+// A LogWriter makes the lines that are written to it entries of a job's log. It
+// sends them by itself, soon and several at a time, and never keeps its writer
+// waiting: what comes faster than the server takes it, beyond a bound, is left
+// out with an entry that says so. It must be closed.
+type LogWriter struct {
+	board  *Board
+	claim  *Claim
+	index  int32
+	stream string
+
+	done    sync.WaitGroup
+	wake    chan struct{}
+	closing chan struct{} // closed by Close
+
+	mu     sync.Mutex
+	line   []byte // that has no end yet
+	queue  []*NewLogEntry
+	bytes  int
+	left   int // lines that were left out since the last that was queued
+	closed bool
+	err    error
+	cancel func() // called once when the server says that the job is to be canceled
+}
+
+// The bounds of a LogWriter: of one line, and of what waits to be sent.
+const (
+	MaxLogLine    = 8 << 10   // bytes; a longer line is cut, with a mark
+	MaxLogWaiting = 256 << 10 // bytes
+)
+
+// cutMark stands at the end of a line that was cut.
+const cutMark = " [cut]"
+
+// LogWriter returns a writer whose lines become entries of the given type, about
+// the operation of the given index. canceled, which may be nil, is called when an
+// answer says that the job is to be canceled. The entries are sent until Close
+// has returned, whatever becomes of ctx.
+func (b *Board) LogWriter(ctx context.Context, c *Claim, index int32, entryType string, canceled func()) *LogWriter {
+	w := &LogWriter{board: b, claim: c, index: index, stream: entryType, wake: make(chan struct{}, 1), closing: make(chan struct{}), cancel: canceled}
+	ctx = context.WithoutCancel(ctx)
+	w.done.Go(func() { w.send(ctx) })
+	return w
+}
+
+// Write takes bytes of lines. It never fails.
+func (w *LogWriter) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for rest := p; len(rest) > 0; {
+		part, after, ended := bytes.Cut(rest, []byte{'\n'})
+		rest = after
+		if room := MaxLogLine + 1 - len(w.line); room > 0 { // one more, to see that it was cut
+			w.line = append(w.line, part[:min(room, len(part))]...)
+		}
+		if ended {
+			w.end()
+		}
+	}
+	return len(p), nil
+}
+
+// end queues the line. mu is held.
+func (w *LogWriter) end() {
+	text := w.line
+	if len(text) > MaxLogLine {
+		text = append(bytes.ToValidUTF8(text[:MaxLogLine-len(cutMark)], nil), cutMark...)
+	}
+	message := strings.ReplaceAll(strings.ToValidUTF8(strings.TrimSuffix(string(text), "\r"), "\uFFFD"), "\x00", "\uFFFD")
+	w.line = w.line[:0]
+	if w.err != nil {
+		return
+	}
+	if w.bytes+len(message) > MaxLogWaiting {
+		w.left++
+		return
+	}
+	w.mark()
+	w.queue = append(w.queue, &NewLogEntry{Type: w.stream, Message: message})
+	w.bytes += len(message) + 1
+	w.signal()
+}
+
+// mark queues an entry for lines that were left out. mu is held.
+func (w *LogWriter) mark() {
+	if w.left == 0 {
+		return
+	}
+	w.queue = append(w.queue, &NewLogEntry{Type: "left out", Message: fmt.Sprintf("%d lines came too fast and are left out here", w.left)})
+	w.left = 0
+}
+
+func (w *LogWriter) signal() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Close sends what is left and returns the error that ended the sending, if one
+// did.
+func (w *LogWriter) Close() error {
+	w.mu.Lock()
+	if !w.closed {
+		if len(w.line) > 0 {
+			w.end()
+		}
+		w.mark()
+		w.closed = true
+		close(w.closing)
+		w.signal()
+	}
+	w.mu.Unlock()
+	w.done.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.err
+}
+
+// send sends until the writer is closed, or the claim has ended.
+func (w *LogWriter) send(ctx context.Context) {
+	for range w.wake {
+		for {
+			entries, closed := w.take()
+			if len(entries) == 0 {
+				if closed {
+					return
+				}
+				break
+			}
+			answer, err := w.board.AppendLog(ctx, w.claim, w.index, entries...)
+			if err != nil && w.fail(err) {
+				return
+			}
+			if answer.GetCancelRequested() {
+				w.askToStop()
+			}
+			w.gather()
+		}
+	}
+}
+
+// logPause is how long lines are gathered between two calls.
+const logPause = 100 * time.Millisecond
+
+func (w *LogWriter) gather() {
+	timer := time.NewTimer(logPause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-w.closing:
+	}
+}
+
+// take returns the next entries to be sent.
+func (w *LogWriter) take() ([]*NewLogEntry, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n, size := 0, 0
+	for n < len(w.queue) && n < 1000 && size+len(w.queue[n].Message) <= job.MaxLogAppend/2 {
+		size += len(w.queue[n].Message) + 64
+		n++
+	}
+	entries := w.queue[:n:n]
+	w.queue = w.queue[n:]
+	for _, e := range entries {
+		w.bytes -= len(e.Message) + 1
+	}
+	return entries, w.closed
+}
+
+// fail takes note of an error. It reports whether there is no use in going on.
+func (w *LogWriter) fail(err error) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if kind := job.KindOf(err); kind.Retryable() && !errors.Is(err, job.Internal) {
+		w.left++ // entries of one call, the client's own patience later
+		return w.closed
+	}
+	w.err, w.queue = err, nil
+	return true
+}
+
+func (w *LogWriter) askToStop() {
+	w.mu.Lock()
+	cancel := w.cancel
+	w.cancel = nil
+	w.mu.Unlock()
+	if cancel != nil {
+		cancel()
+	}
+}
