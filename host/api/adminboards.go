@@ -18,7 +18,7 @@ func toBoardSettings(b host.BoardRecord) *boarddv1.BoardSettings {
 		Tenant: b.Tenant, Name: b.Name, Backend: b.Backend, Config: b.Settings, Mode: "serve", Fencing: "token",
 		Lease: toDuration(b.Lease), MaxLease: toDuration(b.MaxLease), AllowNoExpiry: b.AllowNoExpiry,
 		IdempotencyWindow: toDuration(b.IdempotencyWindow), History: toDuration(b.History),
-		MaxAttempts:       b.Retry.MaxAttempts, Backoff: toDuration(b.Retry.Backoff), MaxBackoff: toDuration(b.Retry.MaxBackoff),
+		MaxAttempts: b.Retry.MaxAttempts, Backoff: toDuration(b.Retry.Backoff), MaxBackoff: toDuration(b.Retry.MaxBackoff),
 		Limits: toLimits(b.Limits), Declared: b.Declared, Version: toInt64(b.Version), CreatedAt: toTime(b.Made),
 	}
 	if b.Observe {
