@@ -217,7 +217,8 @@ func (b *PythonBoard) On(op string, args Args, into any) error {
 }
 
 // Post posts a job. More arguments: details, python (an expression, for details
-// that JSON does not have), priority, book (true: one that a conductor can run).
+// that JSON does not have), priority, book (true: one that a conductor can run), seconds
+// (that its work takes).
 func (b *PythonBoard) Post(name string, more Args) PythonJob {
 	b.t.Helper()
 	args := Args{"name": name}

@@ -93,13 +93,13 @@ def op_close(board):
     BOARDS.pop(board).close()
 
 
-def op_post(board, name, details=None, python=None, priority="NORMAL", book=False, work=None):
+def op_post(board, name, details=None, python=None, priority="NORMAL", book=False, work=None, seconds=0):
     if python is not None:
         details = eval(python)  # values that JSON does not have
     logbook = None
     if book:
         logbook, flow = logbook_of(name)
-        details = dict(details or {}, flow_uuid=flow, store={"what": work or name, "seconds": 0})
+        details = dict(details or {}, flow_uuid=flow, store={"what": work or name, "seconds": seconds})
     job = BOARDS[board].post(name, book=logbook, details=details, priority=priority)
     KEPT[board, job.uuid] = job
     return shown(job)
@@ -232,8 +232,8 @@ def op_let_go():
 
 
 def op_wait_all(board, timeout):
-    """Octavia's poster: it waits for every job that is on the board."""
-    return [[job.uuid, job.wait(timeout=timeout)] for job in list(BOARDS[board].iterjobs())]
+    """Octavia's poster: it waits for every job that is on the board. (It looks once a second at least, not once a minute.)"""
+    return [[job.uuid, job.wait(timeout=timeout, max_delay=1.0)] for job in list(BOARDS[board].iterjobs())]
 
 
 IN_THREADS = {"wait", "wait_all", "conductor", "stop", "keep_alive"}
