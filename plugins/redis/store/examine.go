@@ -4,205 +4,231 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/sleep"
 )
 
-// How an examination reads. It shares the server with everybody who works: after
-// each step it rests for so many times what the step took.
-const (
-	examineStep = 1000 // keys of one step
-	examineRest = 9
-)
+// MaxLeaked is how many leaked keys an examination names; more are only counted.
+const MaxLeaked = 100
 
-// clockApart is how far the clocks of two machines may be apart without a word.
-const clockApart = 5 * time.Second
+// clockTolerance is how far Redis's clock may be from this machine's.
+const clockTolerance = 5 * time.Second
 
-// Examine looks at the server's settings that may cost jobs, at its clock, and
-// for keys of jobs that are not there any more.
+// Examine says what is wrong with a board in Redis. It sends reads only.
 func (s *Store) Examine(ctx context.Context, name string) iter.Seq2[driver.Finding, error] {
 	return func(yield func(driver.Finding, error) bool) {
 		b, err := s.board(name)
-		if err != nil {
+		if err == nil {
+			x := &examination{board: b, standing: b.standing.Load(), yield: func(f driver.Finding) bool { return yield(f, nil) }}
+			err = x.run(ctx)
+		}
+		if err != nil && err != errStopped { //nolint:errorlint // it is never wrapped
 			yield(driver.Finding{}, err)
-			return
-		}
-		e := &examination{store: s, keys: b.standing.Load().keys, yield: yield}
-		for _, look := range []func(context.Context) error{e.eviction, e.notifications, e.clock, e.orphans} {
-			if err := look(ctx); err != nil {
-				yield(driver.Finding{}, readFailed(ctx, err))
-				return
-			}
-			if e.over {
-				return
-			}
 		}
 	}
 }
 
-// examination looks at one board.
 type examination struct {
-	store *Store
-	keys  keys
-	yield func(driver.Finding, error) bool
-	over  bool // nobody wants to hear more
+	board    *board
+	standing *standing
+	yield    func(driver.Finding) bool
 }
 
-func (e *examination) tell(f driver.Finding) {
-	if !e.over {
-		e.over = !e.yield(f, nil)
+func (x *examination) run(ctx context.Context) error {
+	for _, step := range []func(context.Context) error{x.settings, x.clock, x.claims, x.leaked} {
+		if err := step(ctx); err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
-// eviction finds out whether Redis may take keys away when its memory is full.
-func (e *examination) eviction(ctx context.Context) error {
-	info, err := e.store.client.InfoMap(ctx, "memory").Result()
+func (x *examination) find(code string, severity driver.Severity, subject, problem, mend string) error {
+	if !x.yield(driver.Finding{Code: code, Severity: severity, Subject: subject, Problem: problem, Mend: mend}) {
+		return errStopped
+	}
+	return nil
+}
+
+// settings looks at what the server is configured to do with jobs.
+func (x *examination) settings(ctx context.Context) error {
+	s := x.board.store
+	values := map[string]string{}
+	for _, name := range []string{"maxmemory", "maxmemory-policy", "notify-keyspace-events"} {
+		v, err := s.client.ConfigGet(ctx, name).Result()
+		if err != nil {
+			return x.find("settings-unknown", driver.Note, "CONFIG GET "+name,
+				"this user may not ask how Redis is configured: "+err.Error(), "")
+		}
+		values[name] = v[name]
+	}
+	policy := values["maxmemory-policy"]
+	if policy != "noeviction" && values["maxmemory"] != "0" {
+		severity, what := driver.Warning, "claims with a lease"
+		if strings.HasPrefix(policy, "allkeys") {
+			severity, what = driver.Problem, "jobs"
+		}
+		err := x.find("eviction", severity, "maxmemory-policy "+policy,
+			"when memory runs out, Redis drops "+what+" without a word", "redis-cli CONFIG SET maxmemory-policy noeviction")
+		if err != nil {
+			return err
+		}
+	}
+	if !s.notifies(ctx) {
+		err := x.find("notifications-off", driver.Note, "notify-keyspace-events "+strconv.Quote(values["notify-keyspace-events"]),
+			"other programs' claims are found by searching only, which takes longer on a large board", "redis-cli CONFIG SET notify-keyspace-events Kg$x")
+		if err != nil {
+			return err
+		}
+	}
+	durability, err := s.durability(ctx)
 	if err != nil {
 		return err
 	}
-	policy := info["Memory"]["maxmemory_policy"]
-	f := driver.Finding{
-		Code: "evicts-jobs", Severity: driver.Problem, Subject: "maxmemory-policy " + policy,
-		Problem: "when its memory is full, Redis takes away whole boards",
-		Mend:    "redis-cli CONFIG SET maxmemory-policy noeviction",
-	}
-	switch {
-	case policy == "noeviction" || policy == "":
-		return nil
-	case strings.HasPrefix(policy, "volatile"):
-		f.Code, f.Severity, f.Problem = "evicts-claims", driver.Warning, "when its memory is full, Redis takes away claims that have an expiry, and others get the jobs"
-	}
-	if info["Memory"]["maxmemory"] == "0" {
-		f.Severity, f.Problem = driver.Note, f.Problem+"; it has no limit of memory now"
-	}
-	e.tell(f)
-	return nil
-}
-
-// notifications finds out whether TaskFlow's claims are seen at once.
-func (e *examination) notifications(ctx context.Context) error {
-	f := driver.Finding{
-		Code: "no-notifications", Severity: driver.Note, Subject: "notify-keyspace-events",
-		Problem: "Redis does not tell of claims that other programs make and end, so that boardd looks for them and sees them later on large boards",
-		Mend:    "redis-cli CONFIG SET notify-keyspace-events Kg$x",
-	}
-	if _, single := e.store.client.(*redis.Client); !single {
-		f.Problem, f.Mend = "on a cluster boardd does not use keyspace notifications, and looks for other programs' changes by itself", ""
-		e.tell(f)
-		return nil
-	}
-	if !e.store.notifies(ctx) {
-		e.tell(f)
+	switch durability {
+	case driver.Volatile:
+		return x.find("not-durable", driver.Warning, "appendonly no", "jobs are lost when Redis stops", "redis-cli CONFIG SET appendonly yes")
+	case driver.Delayed:
+		return x.find("not-durable", driver.Note, "appendfsync", "a crash of the machine loses the last moments", "redis-cli CONFIG SET appendfsync always")
 	}
 	return nil
 }
 
-// clock compares the server's clock with ours, and with what it said before.
-func (e *examination) clock(ctx context.Context) error {
+// clock compares Redis's clock with this machine's and with the board's past.
+func (x *examination) clock(ctx context.Context) error {
+	client := x.board.store.client
 	before := time.Now()
-	now, err := e.store.client.Time(ctx).Result()
+	now, err := client.Time(ctx).Result()
 	if err != nil {
-		return err
+		return readFailed(ctx, err)
 	}
-	if apart := now.Sub(before.Add(time.Since(before) / 2)); apart.Abs() > clockApart {
-		e.tell(driver.Finding{
-			Code: "clocks-apart", Severity: driver.Warning, Subject: "TIME",
-			Problem: fmt.Sprintf("the clocks of Redis and of this machine are %v apart: times that people give, such as notBefore, mean something else there", apart.Abs().Round(time.Second)),
-		})
-	}
-	entries, err := e.store.client.XRevRangeN(ctx, e.keys.events, "+", "-", 1).Result()
-	if err != nil || len(entries) == 0 {
-		return err
-	}
-	last, err := decodeEntry(&entries[0])
-	if err != nil || len(last.events) == 0 {
-		return nil //nolint:nilerr // what cannot be read tells no time
-	}
-	if ahead := last.events[len(last.events)-1].at.Sub(now); ahead > clockApart {
-		e.tell(driver.Finding{
-			Code: "clock-went-back", Severity: driver.Warning, Subject: "TIME",
-			Problem: fmt.Sprintf("the board's last change is dated %v after the server's present time: its clock was set back, and what is remembered is kept for that much longer", ahead.Round(time.Second)),
-		})
-	}
-	return nil
-}
-
-// orphans looks for keys that name a job which is not on the board.
-func (e *examination) orphans(ctx context.Context) error {
-	client, err := e.server(ctx)
-	if err != nil {
-		return err
-	}
-	for _, suffix := range []string{".owned", ".last_modified"} {
-		pattern := escape(e.keys.prefix) + strings.Repeat("[0-9a-f-]", 36) + suffix
-		for cursor, more := uint64(0), true; more && !e.over; more = cursor != 0 {
-			begun := time.Now()
-			var names []string
-			if names, cursor, err = client.Scan(ctx, cursor, pattern, examineStep).Result(); err != nil {
-				return err
-			}
-			if err := e.orphansAmong(ctx, names, suffix); err != nil {
-				return err
-			}
-			if err := sleep.For(ctx, examineRest*time.Since(begun)); err != nil {
-				return err
-			}
+	if d := now.Sub(before); d.Abs() > clockTolerance+time.Since(before) {
+		err := x.find("clock-differs", driver.Warning, "TIME", fmt.Sprintf("Redis's clock is %v from this machine's, and leases and delays count on it", d.Round(time.Second)), "")
+		if err != nil {
+			return err
 		}
 	}
-	return nil
-}
-
-// server is where the board's keys are: in a cluster, one of its nodes.
-func (e *examination) server(ctx context.Context) (redis.Cmdable, error) {
-	if cluster, ok := e.store.client.(*redis.ClusterClient); ok {
-		return cluster.MasterForKey(ctx, e.keys.listings)
+	last, err := client.XRevRangeN(ctx, x.standing.keys.events, "+", "-", 1).Result()
+	if err != nil {
+		return readFailed(ctx, err)
 	}
-	return e.store.client, nil
-}
-
-func (e *examination) orphansAmong(ctx context.Context, names []string, suffix string) error {
-	if len(names) == 0 {
+	if len(last) == 0 {
 		return nil
 	}
-	listed := make([]*redis.BoolCmd, len(names))
-	owners := make([]*redis.StringCmd, len(names))
-	_, err := e.store.client.Pipelined(ctx, func(p redis.Pipeliner) error {
-		for i, name := range names {
-			listed[i] = p.HExists(ctx, e.keys.listings, strings.TrimSuffix(strings.TrimPrefix(name, e.keys.prefix), suffix))
-			owners[i] = p.Get(ctx, name)
-		}
-		return nil
-	})
-	if err != nil && !redis.HasErrorPrefix(err, "WRONGTYPE") && err != redis.Nil { //nolint:errorlint // go-redis gives it bare
-		return err
-	}
-	for i, name := range names {
-		if there, err := listed[i].Result(); err != nil || there || owners[i].Err() == redis.Nil { //nolint:errorlint // likewise
-			continue // it stands, or has gone meanwhile
-		}
-		e.tell(orphan(name, suffix, owners[i].Val()))
+	e, err := decodeEntry(&last[0])
+	if err == nil && len(e.events) > 0 && e.events[0].at.Sub(now) > time.Second {
+		return x.find("clock-went-back", driver.Warning, "TIME",
+			fmt.Sprintf("the board's last change was at %s, which is still to come by Redis's clock: leases last longer than they should", e.events[0].at.Format(time.RFC3339)), "")
 	}
 	return nil
 }
 
-func orphan(name, suffix, owner string) driver.Finding {
-	f := driver.Finding{
-		Code: "leaked-last-modified", Severity: driver.Note, Subject: name,
-		Problem: "TaskFlow left it behind when it put the job into the trash", Mend: "redis-cli DEL " + quoted(name),
+// claims looks for claims that nothing ends.
+func (x *examination) claims(ctx context.Context) error {
+	for page, err := range x.board.store.Scan(ctx, x.board.name, driver.ScanRequest{}) {
+		if err != nil {
+			return err
+		}
+		for i := range page.Records {
+			r := &page.Records[i]
+			if r.State != job.Claimed || !r.Holder.Foreign || !r.Holder.NoExpiry {
+				continue
+			}
+			id := r.Posting.ID.String()
+			err := x.find("claim-without-expiry", driver.Warning, "job "+id,
+				fmt.Sprintf("%q claims it without an end: if it died, the job is stuck", r.Holder.Owner), "boardd job release "+id+" --reason 'its worker died'")
+			if err != nil {
+				return err
+			}
+		}
+		if err := sleep.For(ctx, time.Duration(len(page.Records))*time.Second/SweepRate); err != nil {
+			return ended(ctx)
+		}
 	}
-	if suffix == ".owned" {
-		f.Code, f.Severity = "owner-without-job", driver.Warning
-		f.Problem = fmt.Sprintf("%q holds a job that is not on the board", owner)
-	}
-	return f
+	return nil
 }
 
-// quoted is a word as a shell takes it.
-func quoted(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
+// leaked looks for keys of jobs that are not on the board any more.
+func (x *examination) leaked(ctx context.Context) error {
+	k := &x.standing.keys
+	var scanner redis.Cmdable = x.board.store.client
+	if cluster, ok := x.board.store.client.(*redis.ClusterClient); ok {
+		node, err := cluster.MasterForKey(ctx, k.head)
+		if err != nil {
+			return readFailed(ctx, err)
+		}
+		scanner = node
+	}
+	count := 0
+	for cursor := uint64(0); ; {
+		names, next, err := scanner.Scan(ctx, cursor, escape(k.prefix)+"*", scanCount).Result()
+		if err != nil {
+			return readFailed(ctx, err)
+		}
+		for _, name := range names {
+			leaked, err := x.isLeaked(ctx, name)
+			if err != nil {
+				return err
+			}
+			if !leaked {
+				continue
+			}
+			if count++; count > MaxLeaked {
+				continue
+			}
+			if err := x.findLeaked(name); err != nil {
+				return err
+			}
+		}
+		if cursor = next; cursor == 0 {
+			break
+		}
+		if err := sleep.For(ctx, time.Millisecond); err != nil {
+			return ended(ctx)
+		}
+	}
+	if count > MaxLeaked {
+		return x.find("leaked-keys", driver.Note, k.prefix, fmt.Sprintf("there are %d such keys in all", count), "")
+	}
+	return nil
+}
 
-var _ driver.Examiner = (*Store)(nil)
+func (x *examination) findLeaked(name string) error {
+	mend := "redis-cli DEL " + strconv.Quote(name)
+	if strings.HasSuffix(name, ".owned") {
+		return x.find("owner-without-job", driver.Warning, name, "somebody owns a job that is not on the board", mend)
+	}
+	return x.find("leaked-key", driver.Note, name, "TaskFlow leaves this key behind for every job that it trashes", mend)
+}
+
+// isLeaked reports whether a key belongs to a job that is not on the board.
+func (x *examination) isLeaked(ctx context.Context, name string) (bool, error) {
+	k := &x.standing.keys
+	id, suffix, ok := strings.Cut(strings.TrimPrefix(name, k.prefix), ".")
+	if !ok || suffix != "owned" && suffix != "last_modified" {
+		return false, nil
+	}
+	if _, err := job.ParseID(id); err != nil {
+		return false, nil //nolint:nilerr // it is a key of something else
+	}
+	there, err := x.board.store.client.HExists(ctx, k.listings, id).Result()
+	if err != nil {
+		return false, readFailed(ctx, err)
+	}
+	if there {
+		return false, nil
+	}
+	// It may have been taken off the board since the key was found.
+	n, err := x.board.store.client.Exists(ctx, name).Result()
+	if err != nil {
+		return false, readFailed(ctx, err)
+	}
+	return n == 1, nil
+}
