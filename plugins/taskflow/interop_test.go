@@ -3,7 +3,6 @@ package taskflow_test
 import (
 	"bytes"
 	"encoding/hex"
-	"encoding/json"
 	"os/exec"
 	"strings"
 	"testing"
@@ -105,9 +104,6 @@ func TestSameAsPython(t *testing.T) {
 		}
 		if err == nil {
 			taken++
-			if p, _ := taskflow.DecodeZooKeeper(values[i]); taskflow.PlainJSON(p.Details) && !json.Valid(p.Details) {
-				t.Errorf("%s is no JSON", p.Details)
-			}
 		}
 	}
 	if taken < 100 {

@@ -3,7 +3,6 @@ package taskflow
 import (
 	"errors"
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -14,12 +13,11 @@ import (
 // (escaped), and whole numbers have up to MaxDigits digits. encoding/json knows
 // none of these, and it does not say where a value stands.
 //
-// A method that goes over a value returns its text. odd collects what the
-// standard's JSON, or this API's, does not have.
+// A method that goes over a value returns its text.
 type scanner struct {
 	text []byte
 	at   int
-	odd  string // the first such thing; empty if there is none
+	odd  string // the first thing that only Python takes: a key twice, half a surrogate
 }
 
 func (s *scanner) peek() byte {
@@ -71,10 +69,7 @@ func (s *scanner) value(depth int) ([]byte, error) {
 			err = s.items(func(int) error { _, err := s.value(depth + 1); return err })
 		}
 	case '"':
-		var literal []byte
-		if literal, err = s.str(); err == nil {
-			s.unquote(literal) // notes what is odd
-		}
+		_, err = s.str()
 	default:
 		err = s.scalar()
 	}
@@ -86,14 +81,8 @@ func (s *scanner) value(depth int) ([]byte, error) {
 
 // scalar goes over a number or a word.
 func (s *scanner) scalar() error {
-	for _, word := range [...]string{"null", "true", "false"} {
+	for _, word := range [...]string{"null", "true", "false", "NaN", "Infinity", "-Infinity"} {
 		if s.word(word) {
-			return nil
-		}
-	}
-	for _, word := range [...]string{"NaN", "Infinity", "-Infinity"} {
-		if s.word(word) {
-			s.unusual(word)
 			return nil
 		}
 	}
@@ -239,11 +228,7 @@ func (s *scanner) number() (text []byte, whole bool, err error) {
 	if whole && digits > MaxDigits {
 		return nil, false, s.wrong("a whole number has %d digits: Python reads at most %d", digits, MaxDigits)
 	}
-	text = s.text[start:s.at:s.at]
-	if f, _ := strconv.ParseFloat(string(text), 64); math.IsInf(f, 0) {
-		s.unusual("a number that no float64 reaches")
-	}
-	return text, whole, nil
+	return s.text[start:s.at:s.at], whole, nil
 }
 
 func (s *scanner) digits() int {

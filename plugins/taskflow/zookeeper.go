@@ -151,38 +151,6 @@ func CheckJSONDetails(details []byte) error {
 	return nil
 }
 
-// PlainJSON reports whether details that Python wrote as JSON are JSON to
-// everybody else, nested at most job.MaxDetailsNest deep: no NaN, no infinity,
-// no number that no float64 reaches, no key twice, no half of a surrogate.
-func PlainJSON(details []byte) bool {
-	if len(details) == 0 || details[0] != '{' || nesting(details) > job.MaxDetailsNest {
-		return false
-	}
-	s := &scanner{text: details}
-	_, err := s.value(1)
-	return err == nil && s.odd == ""
-}
-
-// nesting returns how many levels of lists and objects JSON text has.
-func nesting(text []byte) int {
-	most, now, quoted := 0, 0, false
-	for i := 0; i < len(text); i++ {
-		switch b := text[i]; {
-		case b == '"':
-			quoted = !quoted
-		case b == '\\' && quoted:
-			i++
-		case quoted:
-		case b == '{' || b == '[':
-			now++
-			most = max(most, now)
-		case b == '}' || b == ']':
-			now--
-		}
-	}
-	return most
-}
-
 // EncodeLock writes the data of a claim's lock.
 func EncodeLock(owner string) ([]byte, error) {
 	if owner == "" || !utf8.ValidString(owner) {

@@ -82,20 +82,6 @@ func TestEncodeZooKeeper(t *testing.T) {
 	}
 }
 
-func TestPlainJSON(t *testing.T) {
-	t.Parallel()
-	deep := func(n int) string { return strings.Repeat(`{"a":`, n) + "1" + strings.Repeat("}", n) }
-	for text, want := range map[string]bool{
-		`{}`: true, `{"a":"\"[{"}`: true, `{"a":123456789012345678901234567890}`: true, deep(64): true, `{"a":"NaN"}`: true,
-		``: false, `[]`: false, `null`: false, `{"a":NaN}`: false, `{"a":[-Infinity]}`: false, `{"a":1e400}`: false,
-		`{"a":1,"a":2}`: false, `{"a":"\ud800"}`: false, deep(65): false, `{`: false,
-	} {
-		if got := taskflow.PlainJSON([]byte(text)); got != want {
-			t.Errorf("%s: %v", text, got)
-		}
-	}
-}
-
 func TestLock(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{`{"owner": "w"}`: "w", `{}`: "", `{"owner": null}`: "", `{"x":1,"owner":"\u00e9"}`: "é"} {
