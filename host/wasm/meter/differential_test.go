@@ -22,7 +22,7 @@ import (
 	"github.com/boardd/boardd/internal/testneed"
 )
 
-var modules = flag.Int("modules", 60, "how many generated modules are compared")
+var modules = flag.Int("modules", 24, "how many generated modules are compared")
 
 // logs are what binaryen's generated modules import.
 var logs = map[string]module.FuncType{

@@ -199,7 +199,7 @@ func (r *reader) exportSection() {
 func (r *reader) elementSection() {
 	start := r.at
 	total := 0
-	for range r.count("element segments", MaxElementSegments, 4, "leave out what is not used") {
+	for range r.count("element segments", MaxElementSegments, 2, "leave out what is not used") {
 		at := r.at
 		switch flags := r.uint(); flags {
 		case 0:
@@ -228,7 +228,7 @@ func (r *reader) elementSection() {
 
 func (r *reader) dataSection() {
 	start := r.at
-	r.DataN = r.count("data segments", MaxDataSegments, 4, "use less initialized data")
+	r.DataN = r.count("data segments", MaxDataSegments, 2, "use less initialized data")
 	for range r.DataN {
 		at := r.at
 		switch flags := r.uint(); flags {

@@ -1,0 +1,73 @@
+package wasm
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// setApart gives a child no environment, a group of its own, and its parent's
+// death as its own.
+func setApart(cmd *exec.Cmd) {
+	cmd.Env = []string{"GOMAXPROCS=2", "GOTRACEBACK=none"}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+}
+
+// runMemory is how much address space a process that runs a policy may take: its
+// memory, its code and what Go reserves.
+const runMemory = 4 << 30
+
+// confine takes rights and memory from this process before it reads anything.
+// What it cannot take away it does without.
+func confine(mode string) {
+	limit := func(what int, n uint64) { _ = unix.Setrlimit(what, &unix.Rlimit{Cur: n, Max: n}) }
+	limit(unix.RLIMIT_CORE, 0)
+	limit(unix.RLIMIT_NPROC, 512)
+	space := uint64(runMemory)
+	if mode == compileMode {
+		space = CompileMemory
+		limit(unix.RLIMIT_FSIZE, 256<<20)
+	}
+	if limitsMemory {
+		limit(unix.RLIMIT_AS, space)
+	}
+	_ = unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
+}
+
+// shareMemory makes memory that a child can share.
+func shareMemory(size int) (*os.File, []byte, error) {
+	fd, err := unix.MemfdCreate("boardd-block", unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, nil, fmt.Errorf("memory to share with a policy's process: %w", err)
+	}
+	file := os.NewFile(uintptr(fd), "boardd-block")
+	if err := file.Truncate(int64(size)); err != nil {
+		_ = file.Close()
+		return nil, nil, err
+	}
+	b, err := unix.Mmap(fd, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		_ = file.Close()
+	}
+	return file, b, err
+}
+
+func unshareMemory(file *os.File, b []byte) {
+	if b != nil {
+		_ = unix.Munmap(b)
+	}
+	_ = file.Close()
+}
+
+// sharedMemory is the child's side: file 3.
+func sharedMemory(size int) ([]byte, error) {
+	b, err := unix.Mmap(3, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return nil, fmt.Errorf("the memory that the server shares: %w", err)
+	}
+	return b, nil
+}
