@@ -125,7 +125,7 @@ class Client(object):
             except ValueError:
                 after = 1.0
         elif code == 'unauthenticated' and self._renew_secret():
-            code, after = 'resource_exhausted', 0.0  # at once, with the new one
+            code, after = 'resource_exhausted', 0.0  # again, with the new
         return failures.Refused(code, message, after=after)
 
     def _renew_secret(self):

@@ -62,7 +62,7 @@ def write(details, form):
             return {'details': details}
     try:
         if form == 'json':
-            # As on a ZooKeeper jobboard: what JSON has no word for becomes text.
+            # As with ZooKeeper: what JSON has no word for becomes text.
             return {'details': jsonutils.loads(jsonutils.dumps(details))}
         data = msgpackutils.dumps(details)
         misc.decode_msgpack(data)

@@ -49,7 +49,7 @@ class Standing(object):
     """How a job stood when the server was asked."""
 
     def __init__(self, posting):
-        posting = posting or {'state': 'COMPLETE'}  # forgotten, so it has ended
+        posting = posting or {'state': 'COMPLETE'}  # forgotten: it has ended
         self.seen_at = time.monotonic()
         self.state = _STATES[posting['state']]
         claimed = self.state == states.CLAIMED

@@ -17,11 +17,13 @@ from boardd_taskflow import forking
 
 LOG = logging.getLogger(__name__)
 
-# Which part of a lease goes by before it is extended, for which part that is
-# tried, and after which it is tried once more if it failed.
+# Parts of a lease: what goes by before it is extended, how long that is tried,
+# after what it is tried once more if it failed, and how much earlier it may be
+# because another one is extended.
 _EXTEND_AFTER = 1.0 / 3
 _TRY_FOR = 1.0 / 6
 _AGAIN_AFTER = 1.0 / 12
+_ALONG = 1.0 / 6
 
 #: The codes by which a board says that a claim is over.
 OVER = frozenset(['LEASE_LOST', 'NOT_OWNER', 'NOT_CLAIMED', 'NOT_FOUND',
@@ -142,13 +144,23 @@ class Keeper(object):
                 return None
             first = min(turns)
             if first <= now:
-                due = [c for c, turn in self._claims.items() if turn <= now]
-                return ([c for c in due if c.ends is not None],
-                        [c for c in due if c.ends is None],
-                        [e for e, turn in self._entities.values()
-                         if turn <= now])
+                return self._due(now)
             self._cond.wait(min(first - now, 60.0))
         return None
+
+    def _due(self, now):
+        short = [c for c, turn in self._claims.items()
+                 if c.ends is not None and turn <= now]
+        long = [(c, turn) for c, turn in self._claims.items()
+                if c.ends is None]
+        if any(turn <= now for _claim, turn in long):
+            # Those whose turn is soon go along, and from then on with it.
+            long = [c for c, turn in long
+                    if turn <= now + c.lease * _ALONG]
+        else:
+            long = []
+        return short, long, [e for e, turn in self._entities.values()
+                             if turn <= now]
 
     def _extend(self, client, batch):
         asked_at = time.monotonic()

@@ -1,8 +1,8 @@
 """What may stand in a jobboard's configuration, and what it means.
 
 A program's configuration is checked as a whole before anything is sent: a name
-that does not exist is an error, since a misspelled ``token_fil`` would otherwise
-look like a server that refuses everybody.
+that does not exist is an error, since a misspelled ``token_fil`` would look
+like a server that refuses everybody.
 """
 
 import difflib

@@ -95,7 +95,7 @@ class Transport(object):
                                   % (_name(conn), e or type(e).__name__),
                                   sent=True)
         except BaseException:
-            conn.close()  # the answer may still come, and be taken for the next
+            conn.close()  # an answer that still comes is not the next one's
             raise
         self._put(conn, keep=not answer.will_close)
         return answer.status, answer.headers, data
@@ -135,7 +135,7 @@ def _cut(conn):
     sock = conn.sock
     if sock is not None:
         try:
-            # Past TLS, which would want to say goodbye under the reader's feet.
+            # Past TLS, which would say goodbye under the reader's feet.
             socket.socket.shutdown(sock, socket.SHUT_RDWR)
         except OSError:
             pass

@@ -3,7 +3,7 @@
 Its conductor claims with an expiry of 30 s, extends its job whenever a task
 changes its state, and has a thread that opens a jobboard of its own four times
 in each expiry, looks at every job and extends its own. Its poster waits for
-all jobs on the board, one after another. The expiry here is what the tests say.
+all jobs on the board, one after another. The expiry is what a test says.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""A conductor in a process of its own: CONF-AS-JSON PERSISTENCE-FOLDER NAME."""
+"""A conductor in a process of its own: CONF-AS-JSON FOLDER NAME."""
 
 import json
 import sys
