@@ -94,7 +94,7 @@ var outside = map[string]owner{
 	"github.com/prometheus/client_golang": {packages: []string{"host/api"}, why: "metrics"},
 	"github.com/spf13/cobra":              {packages: []string{"cmd/boardd"}, why: "the command line"},
 	"github.com/spf13/pflag":              {packages: []string{"cmd/boardd"}, why: "the flags of cobra"},
-	"github.com/tidwall/btree":            {packages: []string{"host/index"}, why: "the claim order"},
+	"github.com/tidwall/btree":            {packages: []string{"host/index", "plugins/embedded"}, why: "the claim order; what is over the file of the embedded store"},
 	"github.com/zclconf/go-cty":           {packages: []string{"host/config"}, why: "the values of HCL"},
 	"go.etcd.io/bbolt":                    {packages: []string{"plugins/embedded"}, why: "the embedded store"},
 	"golang.org/x/sys":                    {packages: []string{"plugins/embedded", "host/supervisor", "host/wasm", "sdk/plugin"}, why: "what the kernel offers and the standard library does not"},

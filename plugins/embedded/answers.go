@@ -112,45 +112,29 @@ func (a *answer) result() driver.Result {
 
 // remember keeps an answer for the board's window. An older one under the same
 // key makes room for it.
-func (v *boardTx) remember(a *answer) error {
+func (v *boardTx) remember(a *answer) {
 	if old := v.answerAt(a.key); old != 0 {
-		if err := v.delete(inAnswers, uintKey(old)); err != nil {
-			return err
-		}
+		v.delete(inAnswers, uintKey(old))
 		v.counts.answers--
 	}
-	bucket, err := v.bucket(inAnswers)
-	if err != nil {
-		return err
-	}
-	number, err := bucket.NextSequence()
-	if err != nil {
-		return err
-	}
-	if err := v.put(inAnswers, kindAnswer, uintKey(number), a.size(), a.append); err != nil {
-		return err
-	}
+	number := v.nextSequence(v.table(inAnswers))
+	v.insert(inAnswers, kindAnswer, uintKey(number), a.size(), a.append)
 	v.setAnswer(a.key, number)
 	v.counts.answers++
-	return nil
 }
 
 // recall finds a remembered answer. One that cannot be read is none.
-func (v *boardTx) recall(key [16]byte) (answer, bool, error) {
+func (v *boardTx) recall(key [16]byte) (answer, bool) {
 	at := v.answerAt(key)
 	if at == 0 || key == [16]byte{} {
-		return answer{}, false, nil
+		return answer{}, false
 	}
 	stored := uintKey(at)
-	value, err := v.get(inAnswers, stored)
-	if err != nil {
-		return answer{}, false, err
-	}
 	var a answer
-	if err := a.open(stored, value); err != nil {
+	if err := a.open(stored, v.get(inAnswers, stored)); err != nil {
 		v.store.logger.Warn("a remembered answer cannot be read", "board", v.board.name,
 			"record", fmt.Sprintf("answers/%d", at), "error", err)
-		return answer{}, false, nil
+		return answer{}, false
 	}
-	return a, a.key == key && v.board.remembers(a.at, v.at.steady), nil
+	return a, a.key == key && v.board.remembers(a.at, v.at.steady)
 }

@@ -2,8 +2,6 @@ package embedded
 
 import (
 	"context"
-	"errors"
-	"slices"
 
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
@@ -73,10 +71,10 @@ func (s *Store) applyPart(ctx context.Context, b *board, ops []driver.Op, volume
 	for i := range ops {
 		checked[i] = checkOp(&ops[i], can)
 	}
-	err := s.committer.do(ctx, len(ops), volume, func(t *txn) error {
-		if b.dropped.Load() || slices.Contains(t.dropped, b) {
+	err := s.committer.do(ctx, len(ops), volume, func(t *txn) {
+		if b.dropped.Load() {
 			failAll(results, notOpen(b.name))
-			return nil
+			return
 		}
 		v := t.board(b)
 		for i := range ops {
@@ -84,12 +82,8 @@ func (s *Store) applyPart(ctx context.Context, b *board, ops []driver.Op, volume
 				results[i] = driver.Failed(checked[i])
 				continue
 			}
-			var err error
-			if results[i], err = v.apply(&ops[i]); err != nil {
-				return err
-			}
+			results[i] = v.apply(&ops[i])
 		}
-		return nil
 	})
 	if err != nil {
 		return failAll(results, err)
@@ -98,39 +92,35 @@ func (s *Store) applyPart(ctx context.Context, b *board, ops []driver.Op, volume
 }
 
 // apply carries out one op. It writes only after everything is checked, so that
-// an op that is refused leaves nothing behind. An error undoes the whole
-// transaction.
-func (v *boardTx) apply(op *driver.Op) (driver.Result, error) {
-	var result driver.Result
-	var err error
-	switch op.Kind {
-	case driver.Post:
-		result, err = v.post(op)
-	case driver.Claim:
-		result, err = v.claim(op)
-	default:
-		result, err = v.change(op)
+// an op that is refused leaves nothing behind.
+func (v *boardTx) apply(op *driver.Op) driver.Result {
+	if op.Kind == driver.Claim {
+		return v.claim(op)
 	}
-	if _, ok := errors.AsType[*corruptError](err); ok {
-		return driver.Failed(&job.Error{Kind: job.Corrupt, Message: "the job's record cannot be read", Err: err}), nil
+	id := op.Job
+	if op.Kind == driver.Post {
+		id = op.Posting.ID
 	}
-	return result, err
+	s, err := v.lookup(id)
+	switch {
+	case err != nil:
+		return driver.Failed(&job.Error{Kind: job.Corrupt, Message: "the job's record cannot be read", Err: err})
+	case op.Kind == driver.Post:
+		return v.post(op, s)
+	}
+	return v.change(op, s)
 }
 
 // change carries out an op on a job that is there, or was.
-func (v *boardTx) change(op *driver.Op) (driver.Result, error) {
-	s, err := v.lookup(op.Job)
-	if err != nil {
-		return driver.Result{}, err
-	}
-	if repeated, err := v.repeated(op, s); repeated != nil || err != nil {
-		return deref(repeated), err
+func (v *boardTx) change(op *driver.Op, s *subject) driver.Result {
+	if repeated := v.repeated(op, s); repeated != nil {
+		return *repeated
 	}
 	if refused := v.must(op, s); refused != nil {
-		return *refused, nil
+		return *refused
 	}
 	if refused := v.needs(op, s); refused != nil {
-		return *refused, nil
+		return *refused
 	}
 	switch op.Kind {
 	case driver.Extend:
@@ -140,7 +130,7 @@ func (v *boardTx) change(op *driver.Op) (driver.Result, error) {
 	case driver.Release:
 		return v.release(op, s)
 	case driver.Remove:
-		return v.remove(op, s)
+		return v.end(op, s)
 	case driver.SetAside:
 		return v.setAside(op, s)
 	case driver.Restore:
@@ -148,13 +138,6 @@ func (v *boardTx) change(op *driver.Op) (driver.Result, error) {
 	default:
 		return v.purge(op, s)
 	}
-}
-
-func deref(r *driver.Result) driver.Result {
-	if r == nil {
-		return driver.Result{}
-	}
-	return *r
 }
 
 // subject is the job that an op is about, as the transaction sees it.
@@ -188,7 +171,8 @@ func (s *subject) live() bool { return s.open() || s.trashed() }
 // gone reports whether the job ended and is still remembered.
 func (s *subject) gone() bool { return s.at.set() == refTombstone || s.at.set() == refFinal }
 
-// lookup finds a job. What it returns is good until the next lookup.
+// lookup finds a job, unless its record cannot be read. What it returns is good
+// until the next lookup.
 func (v *boardTx) lookup(id job.ID) (*subject, error) {
 	s := &v.found
 	*s = subject{at: v.ref(id)}

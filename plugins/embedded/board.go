@@ -97,8 +97,9 @@ type counts struct {
 // board is one open board. What is below spec is written by the committer
 // alone, while the store's gate is closed; others read it under the gate.
 type board struct {
-	store *Store
-	name  string
+	store  *Store
+	name   string
+	number uint32 // in this process, see tableID
 
 	opening sync.Mutex // one OpenBoard at a time
 	ready   atomic.Bool
@@ -113,16 +114,23 @@ type board struct {
 	limits  map[string]int64
 	bad     []driver.BadRecord
 
-	ring    ring
-	scratch []byte // the committer's own, see changeLog
+	ring ring
+
+	// What is below is the committer's own.
+	scratch      []byte // see changeLog
+	oldestStone  int64  // when the oldest tombstone was made, at least
+	oldestAnswer int64  // likewise
 }
 
+// newBoard returns a board that nothing is known of. The caller has the store's mu.
 func newBoard(s *Store, name string) *board {
-	return &board{store: s, name: name, ring: newRing()}
+	return &board{store: s, name: name, number: s.numberLocked(name), ring: newRing()}
 }
 
 // bucketName is that of the board's bucket.
-func (b *board) bucketName() []byte { return append(append([]byte(nil), boardPrefix...), b.name...) }
+func (b *board) bucketName() []byte { return bucketNameOf(b.name) }
+
+func bucketNameOf(board string) []byte { return append(append([]byte(nil), boardPrefix...), board...) }
 
 // remembers reports whether what happened at that time is still within the
 // board's window.
@@ -136,6 +144,8 @@ type storageLimits struct {
 	changes     uint64 // in the file, from which a watch can go on
 	changeBytes uint64 // likewise
 	ringBytes   int    // in memory
+
+	journalBytes int64 // in an epoch of the journal, roughly
 }
 
 func (l storageLimits) filled() storageLimits {
@@ -147,6 +157,9 @@ func (l storageLimits) filled() storageLimits {
 	}
 	if l.ringBytes == 0 {
 		l.ringBytes = 4 << 20
+	}
+	if l.journalBytes == 0 {
+		l.journalBytes = 16 << 20
 	}
 	return l
 }

@@ -4,8 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"go.etcd.io/bbolt"
-
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -13,11 +11,10 @@ import (
 // changes over the board's memory, which publish brings up to date.
 type boardTx struct {
 	*txn
-	board   *board
-	state   boardState
-	counts  counts
-	root    *bbolt.Bucket
-	buckets [9]*bbolt.Bucket
+	board  *board
+	state  boardState
+	counts counts
+	tables [inSequences]*table
 
 	refs    map[job.ID]ref // a zero ref: taken away
 	answers map[[16]byte]uint64
@@ -27,7 +24,7 @@ type boardTx struct {
 	lifted  bool // the position moved without a change
 }
 
-// The places of boardTx.buckets.
+// The tables of a board. All but the last two are buckets of their own.
 const (
 	inJobs = iota
 	inDetails
@@ -38,6 +35,8 @@ const (
 	inExpiry
 	inAnswers
 	inChanges
+	inRoot      // the board's own bucket
+	inSequences // by table: the last number that it gave out, which the file keeps in the bucket
 )
 
 var bucketNames = [...][]byte{
@@ -48,40 +47,12 @@ var bucketNames = [...][]byte{
 // are filled from one end.
 const appendFill = 0.95
 
-// bucket returns one of the board's buckets, made now if the board is new.
-func (v *boardTx) bucket(n int) (*bbolt.Bucket, error) {
-	if v.buckets[n] != nil {
-		return v.buckets[n], nil
+// table returns one of the board's tables.
+func (v *boardTx) table(n int) *table {
+	if v.tables[n] == nil {
+		v.tables[n] = v.txn.table(v.board, n)
 	}
-	if err := v.open(); err != nil {
-		return nil, err
-	}
-	b := v.root.Bucket(bucketNames[n])
-	if b == nil {
-		var err error
-		if b, err = v.root.CreateBucket(bucketNames[n]); err != nil {
-			return nil, err
-		}
-	}
-	b.FillPercent = appendFill
-	v.buckets[n] = b
-	return b, nil
-}
-
-func (v *boardTx) open() error {
-	if v.root != nil {
-		return nil
-	}
-	name := v.board.bucketName()
-	root := v.tx.Bucket(name)
-	if root == nil {
-		var err error
-		if root, err = v.tx.CreateBucket(name); err != nil {
-			return err
-		}
-	}
-	v.root = root
-	return nil
+	return v.tables[n]
 }
 
 func bucketOf(set ref) int {
@@ -125,31 +96,23 @@ func (v *boardTx) setAnswer(key [16]byte, at uint64) {
 	v.answers[key] = at
 }
 
-// get returns a stored value. It stays valid until the commit.
-func (v *boardTx) get(n int, key []byte) ([]byte, error) {
-	b, err := v.bucket(n)
-	if err != nil {
-		return nil, err
-	}
-	return b.Get(key), nil
-}
+// get returns a stored value, or nil. It stays valid until the commit.
+func (v *boardTx) get(n int, key []byte) []byte { return v.table(n).get(key) }
 
-func (v *boardTx) put(n int, kind byte, key []byte, room int, body func([]byte) []byte) error {
-	b, err := v.bucket(n)
-	if err != nil {
-		return err
-	}
+func (v *boardTx) put(n int, kind byte, key []byte, room int, body func([]byte) []byte) {
 	v.touched = true
-	return v.txn.put(b, kind, key, room, body)
+	v.txn.put(v.table(n), kind, key, room, body)
 }
 
-func (v *boardTx) delete(n int, key []byte) error {
-	b, err := v.bucket(n)
-	if err != nil {
-		return err
-	}
-	v.touched, v.wrote = true, true
-	return b.Delete(key)
+// insert is put for a key that the table never had.
+func (v *boardTx) insert(n int, kind byte, key []byte, room int, body func([]byte) []byte) {
+	v.touched = true
+	v.txn.insert(v.table(n), kind, key, room, body)
+}
+
+func (v *boardTx) delete(n int, key []byte) {
+	v.touched = true
+	v.remove(v.table(n), key)
 }
 
 // corrupt is what an op finds where a record cannot be read. It changes
@@ -181,10 +144,7 @@ func (v *boardTx) loadEnded(r ref, e *endedRecord) error {
 // stored returns the key and the bytes of a record, which has to be there.
 func (v *boardTx) stored(r ref) (key, value []byte, err error) {
 	key = uintKey(r.key())
-	if value, err = v.get(bucketOf(r.set()), key); err != nil {
-		return nil, nil, err
-	}
-	if value == nil {
+	if value = v.get(bucketOf(r.set()), key); value == nil {
 		return nil, nil, &corruptError{fmt.Errorf("%s/%d is missing", r.bucket(), r.key())}
 	}
 	return key, value, nil
@@ -199,8 +159,8 @@ func damaged(r ref, err error) error {
 }
 
 // save writes the record of an open job back.
-func (v *boardTx) save(j *jobRecord) error {
-	return v.put(inJobs, kindJob, uintKey(j.sequence), j.size(), j.append)
+func (v *boardTx) save(j *jobRecord) {
+	v.put(inJobs, kindJob, uintKey(j.sequence), j.size(), j.append)
 }
 
 // next counts one change of the board.
@@ -224,20 +184,13 @@ func (v *boardTx) count(list []byte, sign int64) {
 }
 
 // finish writes what concerns the board as a whole.
-func (v *boardTx) finish() error {
+func (v *boardTx) finish() {
 	if !v.touched {
-		return nil
+		return
 	}
-	if err := v.trim(); err != nil {
-		return err
-	}
-	if err := v.writeLog(); err != nil {
-		return err
-	}
-	if err := v.open(); err != nil {
-		return err
-	}
-	return v.txn.put(v.root, kindState, stateKey, 5*binary.MaxVarintLen64, v.state.append)
+	v.trim()
+	v.writeLog()
+	v.txn.put(v.table(inRoot), kindState, stateKey, 5*binary.MaxVarintLen64, v.state.append)
 }
 
 // publish brings the board's memory up to what was committed.

@@ -78,13 +78,9 @@ func (l *changeLog) entry() entry {
 }
 
 // writeLog keeps the transaction's changes and forgets the oldest ones.
-func (v *boardTx) writeLog() error {
+func (v *boardTx) writeLog() {
 	if v.log.n == 0 {
-		return nil
-	}
-	bucket, err := v.bucket(inChanges)
-	if err != nil {
-		return err
+		return
 	}
 	// The room that the log grew in is used again; what stays in memory is cut to
 	// its size.
@@ -95,31 +91,24 @@ func (v *boardTx) writeLog() error {
 	v.log.body = append(make([]byte, 0, len(v.log.body)), v.log.body...)
 	key := uintKey(v.log.last)
 	seal(kindChanges, key, v.log.body)
-	v.wrote = true
-	if err := bucket.Put(key, v.log.body); err != nil {
-		return err
-	}
+	v.set(v.table(inChanges), key, v.log.body, true)
 	v.state.changes += v.log.n
 	v.state.logBytes += uint64(len(v.log.body))
 	keep := v.store.keep
-	cursor := bucket.Cursor()
-	for range trimStep {
-		if v.state.changes <= keep.changes && v.state.logBytes <= keep.changeBytes {
-			break
-		}
-		key, value := cursor.First()
+	if v.state.changes <= keep.changes && v.state.logBytes <= keep.changeBytes {
+		return
+	}
+	v.fromOldest(inChanges, trimStep, func(key, value []byte) bool {
 		last, err := keyUint(key)
-		if err != nil || last >= v.log.last {
-			break
+		if err != nil || last >= v.log.last || v.state.changes <= keep.changes && v.state.logBytes <= keep.changeBytes {
+			return false
 		}
 		v.state.changes -= min(v.state.changes, countChanges(key, value))
 		v.state.logBytes -= min(v.state.logBytes, uint64(len(value)))
 		v.state.forgotten = last
-		if err := cursor.Delete(); err != nil {
-			return err
-		}
-	}
-	return nil //nolint:nilerr // an entry without a number ends the trimming, not the commit
+		v.delete(inChanges, key)
+		return true
+	})
 }
 
 // countChanges says how many changes an entry holds; one that cannot be read

@@ -1,7 +1,6 @@
 package embedded
 
 import (
-	"errors"
 	"slices"
 
 	"github.com/boardd/boardd/sdk/driver"
@@ -9,14 +8,12 @@ import (
 )
 
 // claim goes through the candidates and claims those that are free.
-func (v *boardTx) claim(op *driver.Op) (driver.Result, error) {
+func (v *boardTx) claim(op *driver.Op) driver.Result {
 	spec := op.Claim
 	var before answer
 	if spec.Remember {
-		a, ok, err := v.recall(op.Request)
+		a, ok := v.recall(op.Request)
 		switch {
-		case err != nil:
-			return driver.Result{}, err
 		case ok && a.kind == driver.Claim && !spec.More:
 			return v.repeatClaims(op, &a)
 		case ok && a.kind == driver.Claim:
@@ -28,42 +25,30 @@ func (v *boardTx) claim(op *driver.Op) (driver.Result, error) {
 		if len(result.Claims) >= spec.Count {
 			break
 		}
-		if err := v.candidate(op, &spec.Candidates[i], &result); err != nil {
-			return driver.Result{}, err
-		}
+		v.candidate(op, &spec.Candidates[i], &result)
 	}
 	result.Position = driver.Position(v.state.position)
-	if !spec.Remember || len(result.Claims) == 0 {
-		return result, nil
+	if spec.Remember && len(result.Claims) > 0 {
+		v.rememberClaims(op, &before, &result)
 	}
-	return result, v.rememberClaims(op, &before, &result)
+	return result
 }
 
 // candidate claims one job, or says why not.
-func (v *boardTx) candidate(op *driver.Op, c *driver.Candidate, result *driver.Result) error {
+func (v *boardTx) candidate(op *driver.Op, c *driver.Candidate, result *driver.Result) {
 	s, err := v.lookup(c.Job)
-	if _, ok := errors.AsType[*corruptError](err); ok {
-		result.Gone = append(result.Gone, driver.Gone{Job: c.Job, Kind: job.Corrupt, Message: err.Error()})
-		return nil
-	}
 	if err != nil {
-		return err
+		result.Gone = append(result.Gone, driver.Gone{Job: c.Job, Kind: job.Corrupt, Message: err.Error()})
+		return
 	}
 	if gone := v.passOver(c, s); gone != nil {
 		result.Gone = append(result.Gone, *gone)
-		return nil
+		return
 	}
 	if j := &s.job; !byEarlierTry(j, c, v.at) {
-		if err := v.grant(op, c, j); err != nil {
-			return err
-		}
+		v.grant(op, c, j)
 	}
-	claim, err := v.granted(&s.job, op.Claim.Parts)
-	if err != nil {
-		return err
-	}
-	result.Claims = append(result.Claims, claim)
-	return nil
+	result.Claims = append(result.Claims, v.granted(&s.job, op.Claim.Parts))
 }
 
 // byEarlierTry reports whether the candidate was claimed by an earlier try of
@@ -105,7 +90,7 @@ func (v *boardTx) passOver(c *driver.Candidate, s *subject) *driver.Gone {
 }
 
 // grant writes the claim.
-func (v *boardTx) grant(op *driver.Op, c *driver.Candidate, j *jobRecord) error {
+func (v *boardTx) grant(op *driver.Op, c *driver.Candidate, j *jobRecord) {
 	spec := op.Claim
 	v.endClaim(j)
 	j.version++
@@ -127,7 +112,7 @@ func (v *boardTx) grant(op *driver.Op, c *driver.Candidate, j *jobRecord) error 
 	v.counts.claimed++
 	v.count(j.holder.limits, 1)
 	v.log.job(v.note(op, j.holder.owner), j, false)
-	return v.save(j)
+	v.save(j)
 }
 
 // endClaim takes the claim off a job that is about to be saved or taken away.
@@ -141,42 +126,30 @@ func (v *boardTx) endClaim(j *jobRecord) {
 }
 
 // granted shows a claim to the claimant.
-func (v *boardTx) granted(j *jobRecord, parts driver.Parts) (driver.Claimed, error) {
+func (v *boardTx) granted(j *jobRecord, parts driver.Parts) driver.Claimed {
 	c := driver.Claimed{
 		Job: j.id, Token: j.holder.token, Lease: max(0, j.holder.left(v.at)), Version: j.version,
 		Position: driver.Position(j.position), At: timeOf(j.holder.since),
 	}
-	if parts == 0 {
-		return c, nil
+	if parts != 0 {
+		c.Record = v.show(j.id, parts)
 	}
-	record, err := v.show(j.id, parts)
-	c.Record = record
-	return c, err
+	return c
 }
 
 // show reads a job with the parts asked for. It is nil where it cannot be read:
 // the claim stands all the same, and whoever reads the job learns what is wrong.
-func (v *boardTx) show(id job.ID, parts driver.Parts) (*driver.Record, error) {
-	if err := v.open(); err != nil {
-		return nil, err
-	}
-	r := view{board: v.board, at: v.at, parts: parts, root: v.root}
-	var err error
-	if r.details, err = v.bucket(inDetails); err != nil {
-		return nil, err
-	}
-	if r.attached, err = v.bucket(inAttached); err != nil {
-		return nil, err
-	}
+func (v *boardTx) show(id job.ID, parts driver.Parts) *driver.Record {
+	r := view{board: v.board, at: v.at, parts: parts, table: v.table}
 	record, err := r.record(v.ref(id))
 	if err != nil {
 		v.store.logger.Error("a claimed job cannot be shown", "board", v.board.name, "job", id, "error", err)
 	}
-	return record, nil
+	return record
 }
 
 // rememberClaims keeps the answer, added to what was answered before.
-func (v *boardTx) rememberClaims(op *driver.Op, before *answer, r *driver.Result) error {
+func (v *boardTx) rememberClaims(op *driver.Op, before *answer, r *driver.Result) {
 	a := answer{
 		key: op.Request, request: op.Request, kind: driver.Claim, position: uint64(r.Position), at: v.at.wall.UnixNano(), claims: before.claims,
 		notBefore: noTime,
@@ -190,11 +163,11 @@ func (v *boardTx) rememberClaims(op *driver.Op, before *answer, r *driver.Result
 			job: c.Job, token: c.Token, lease: c.Lease, version: c.Version, position: uint64(c.Position), at: nanos(c.At),
 		})
 	}
-	return v.remember(&a)
+	v.remember(&a)
 }
 
 // repeatClaims gives a remembered answer again.
-func (v *boardTx) repeatClaims(op *driver.Op, a *answer) (driver.Result, error) {
+func (v *boardTx) repeatClaims(op *driver.Op, a *answer) driver.Result {
 	result := a.result()
 	for i := range a.claims {
 		was := &a.claims[i]
@@ -203,12 +176,9 @@ func (v *boardTx) repeatClaims(op *driver.Op, a *answer) (driver.Result, error) 
 			Position: driver.Position(was.position), At: timeOf(was.at),
 		}
 		if op.Claim.Parts != 0 {
-			var err error
-			if c.Record, err = v.show(was.job, op.Claim.Parts); err != nil {
-				return driver.Result{}, err
-			}
+			c.Record = v.show(was.job, op.Claim.Parts)
 		}
 		result.Claims = append(result.Claims, c)
 	}
-	return result, nil
+	return result
 }

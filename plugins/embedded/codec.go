@@ -185,24 +185,15 @@ func (r *reader) done() error {
 	return r.err
 }
 
-// An arena hands out pieces of memory that stay valid until it is emptied,
-// which is what bbolt asks of a value: it must stand until the commit.
-type arena struct {
-	chunk []byte
-	full  [][]byte
-}
+// An arena hands out pieces of memory, many from one allocation. None is ever
+// used again.
+type arena struct{ chunk []byte }
 
-const (
-	arenaChunk = 1 << 20
-	arenaKeep  = 4 << 20 // more than this is given back to the collector
-)
+const arenaChunk = 256 << 10
 
 // room returns an empty slice with space for n bytes.
 func (a *arena) room(n int) []byte {
 	if cap(a.chunk)-len(a.chunk) < n {
-		if cap(a.chunk) > 0 {
-			a.full = append(a.full, a.chunk)
-		}
 		a.chunk = make([]byte, 0, max(arenaChunk, n))
 	}
 	at := len(a.chunk)
@@ -217,12 +208,4 @@ func (a *arena) keep(b []byte) []byte {
 		a.chunk = a.chunk[:at+len(b)]
 	}
 	return slices.Clip(b)
-}
-
-func (a *arena) empty() {
-	a.full = nil
-	if cap(a.chunk) > arenaKeep {
-		a.chunk = nil
-	}
-	a.chunk = a.chunk[:0]
 }

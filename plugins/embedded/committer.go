@@ -4,15 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"runtime"
 	"runtime/debug"
-	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
-
-	"go.etcd.io/bbolt"
 
 	"github.com/boardd/boardd/sdk/job"
 )
@@ -26,9 +21,11 @@ const (
 	maxYields = 16
 )
 
-// work is what a caller wants done in a transaction.
+// work is what a caller wants done: in a transaction, or alone, with everything in
+// the file and nothing over it.
 type work struct {
-	do     func(*txn) error // an error undoes the whole transaction
+	do     func(*txn)
+	alone  func() error
 	ops    int
 	volume int
 
@@ -43,8 +40,6 @@ const (
 	withdrawn
 )
 
-type commitFunc func(*bbolt.Tx) error
-
 // A committer gathers work and makes it durable, one transaction after the
 // other. It is the only writer.
 type committer struct {
@@ -57,20 +52,37 @@ type committer struct {
 	wake    chan struct{}
 	ended   chan struct{}
 
-	arena arena
+	journal     *journal
+	begun       bool // the journal has what the file has not
+	draft       *layer
+	checkpoints checkpointer
+	arena       arena
+	record      recordWriter
 }
 
-func newCommitter(s *Store) *committer {
-	return &committer{store: s, wake: make(chan struct{}, 1), ended: make(chan struct{})}
+func newCommitter(s *Store, j *journal) *committer {
+	return &committer{
+		store: s, wake: make(chan struct{}, 1), ended: make(chan struct{}), journal: j, draft: s.over.recent.Copy(),
+		checkpoints: checkpointer{store: s, done: make(chan error, 1)},
+	}
 }
 
 // do has fn run in a transaction and returns when that is on the disk. The end
 // of ctx takes fn back as long as it has not begun.
-func (c *committer) do(ctx context.Context, ops, volume int, fn func(*txn) error) error {
+func (c *committer) do(ctx context.Context, ops, volume int, fn func(*txn)) error {
+	return c.wait(ctx, &work{do: fn, ops: ops, volume: volume})
+}
+
+// alone is do for what changes the file itself.
+func (c *committer) alone(ctx context.Context, fn func() error) error {
+	return c.wait(ctx, &work{alone: fn})
+}
+
+func (c *committer) wait(ctx context.Context, w *work) error {
 	if err := ctx.Err(); err != nil {
 		return &job.Error{Kind: job.Interrupted, Err: err}
 	}
-	w := &work{do: fn, ops: ops, volume: volume, done: make(chan struct{})}
+	w.done = make(chan struct{})
 	if err := c.enqueue(w); err != nil {
 		return err
 	}
@@ -101,7 +113,8 @@ func (c *committer) enqueue(w *work) error {
 	return nil
 }
 
-// run commits until the committer is closed and its queue is empty.
+// run commits until the committer is closed and its queue is empty. Then it writes
+// everything to the file.
 func (c *committer) run() {
 	defer close(c.ended)
 	// A page of the map that cannot be read is a panic here and not the end of
@@ -117,6 +130,9 @@ func (c *committer) run() {
 		ended := c.closed && len(c.queue) == 0
 		c.mu.Unlock()
 		if ended {
+			if fatal, err := c.guarded(c.settle); err != nil && !fatal {
+				c.store.logger.Warn("the journal is kept: the next start writes it to the file", "path", c.store.folder.path, "error", err)
+			}
 			return
 		}
 	}
@@ -145,6 +161,9 @@ func (c *committer) take() []*work {
 	defer c.mu.Unlock()
 	n, ops, volume := 0, 0, 0
 	for n < len(c.queue) && (n == 0 || (ops+c.queue[n].ops <= maxGroup && volume+c.queue[n].volume <= maxVolume)) {
+		if n > 0 && (c.queue[n].alone != nil || c.queue[0].alone != nil) {
+			break
+		}
 		ops += c.queue[n].ops
 		volume += c.queue[n].volume
 		n++
@@ -169,8 +188,12 @@ func (c *committer) commit(group []*work) bool {
 	if len(live) == 0 {
 		return true
 	}
-	c.arena.empty()
-	fatal, err := c.transact(live)
+	fatal, err := c.guarded(func() error {
+		if live[0].alone != nil {
+			return errors.Join(c.settle(), live[0].alone())
+		}
+		return c.transact(live)
+	})
 	for _, w := range live {
 		w.err = err
 		close(w.done)
@@ -181,81 +204,81 @@ func (c *committer) commit(group []*work) bool {
 	return !fatal
 }
 
-// transact is one transaction. An error that is not fatal means that nothing
-// was changed.
-func (c *committer) transact(live []*work) (fatal bool, err error) {
+// guarded runs one step of the committer. An error that is not fatal means that
+// nothing was changed: the disk is full. After every other one, and where the file
+// cannot be read, nobody can tell what is on the disk.
+func (c *committer) guarded(step func() error) (fatal bool, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			fatal, err = true, c.fatal(fmt.Errorf("a page of the store cannot be used: %v\n%s", p, debug.Stack()))
 		}
 	}()
-	s := c.store
-	tx, err := s.db.Begin(true)
-	if err != nil {
-		return true, c.fatal(err)
+	if c.store.dead.Load() { // since the file could not be written
+		return true, c.store.gone()
 	}
-	t := &txn{store: s, tx: tx, at: s.instant(), arena: &c.arena, boards: map[*board]*boardTx{}}
+	err = step()
+	switch {
+	case err == nil:
+		return false, nil
+	case errors.Is(err, errFull):
+		c.store.logger.Warn("the store takes no change now", "path", c.store.folder.path, "error", err)
+		return false, &job.Error{Kind: job.Unavailable, Message: "the disk has no room for this change", Err: err}
+	}
+	return true, c.fatal(err)
+}
+
+// transact is one transaction.
+func (c *committer) transact(live []*work) error {
+	s := c.store
+	if err := c.turn(); err != nil {
+		return err
+	}
+	s.gate.RLock()
+	frozen := s.over.frozen // the checkpoint may end meanwhile
+	s.gate.RUnlock()
+	c.record.reset()
+	t := &txn{
+		moment: moment{store: s, over: overlay{recent: c.draft, frozen: frozen}},
+		at:     s.instant(), arena: &c.arena, record: &c.record, boards: map[*board]*boardTx{},
+	}
 	for _, w := range live {
-		if err := w.do(t); err != nil {
-			return false, unavailable(errors.Join(err, tx.Rollback()))
-		}
+		w.do(t)
 	}
 	for _, v := range t.boards {
-		if err := v.finish(); err != nil {
-			return false, unavailable(errors.Join(err, tx.Rollback()))
-		}
+		v.finish()
+	}
+	if t.wrote {
+		s.documents.sweep(t)
+		s.saveBoot(t)
+	}
+	if err := t.close(); err != nil {
+		return err
 	}
 	if !t.wrote {
-		return false, tx.Rollback()
-	}
-	if err := s.documents.sweep(t); err != nil {
-		return false, unavailable(errors.Join(err, tx.Rollback()))
-	}
-	if err := s.saveBoot(t); err != nil {
-		return false, unavailable(errors.Join(err, tx.Rollback()))
+		return nil
 	}
 	return c.seal(t)
 }
 
-// seal commits t and makes it visible. Nobody may begin to read in between:
-// bbolt shows a transaction to readers before it is on the disk.
-func (c *committer) seal(t *txn) (fatal bool, err error) {
+// seal makes t durable and visible.
+func (c *committer) seal(t *txn) error {
 	s := c.store
-	before := t.tx.ID() - 1
+	err := c.begin()
+	if err == nil {
+		err = c.journal.append(c.record.b)
+	}
+	if err != nil {
+		s.gate.RLock()
+		c.draft = s.over.recent.Copy()
+		s.gate.RUnlock()
+		return err
+	}
+	seen := c.draft.Copy()
 	s.gate.Lock()
 	defer s.gate.Unlock()
-	if err := s.commit(t.tx); err != nil {
-		if !c.undone(err, before) {
-			return true, c.fatal(err)
-		}
-		s.logger.Warn("the store takes no change now", "path", s.folder.path, "error", err)
-		return false, &job.Error{Kind: job.Unavailable, Message: "the disk has no room for this change", Err: err}
-	}
+	s.over.recent = seen
 	t.publish()
-	return false, nil
-}
-
-// undone reports whether a commit that failed left nothing behind: the disk was
-// full before its head was written. After a failed fsync nobody can tell, since
-// the kernel may have forgotten what it could not write.
-func (c *committer) undone(err error, before int) bool {
-	var path *fs.PathError
-	switch {
-	case strings.HasPrefix(err.Error(), "file resize error"): // bbolt keeps no more than the text
-	case errors.As(err, &path) && path.Op == "write" && isFull(err):
-	default:
-		return false
-	}
-	tx, err := c.store.db.Begin(false)
-	if err != nil {
-		return false
-	}
-	now := tx.ID()
-	return tx.Rollback() == nil && now == before
-}
-
-func isFull(err error) bool {
-	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG)
+	return nil
 }
 
 // fatal ends the process: nobody can tell whether the transaction is on the

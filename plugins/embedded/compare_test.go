@@ -80,7 +80,7 @@ func (c *comparison) reopen() {
 			c.t.Fatal(err)
 		}
 	}
-	c.store = openStore(c.t, c.path, options{})
+	c.store = openStore(c.t, c.path, options{limits: storageLimits{journalBytes: 8 << 10}})
 	status, err := c.store.OpenBoard(c.t.Context(), c.spec)
 	if err != nil {
 		c.t.Fatal(err)

@@ -15,7 +15,7 @@ const rememberedChanges = 3000
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	openAt := func(t drivertest.T, path string) driver.Driver {
-		s, err := open(context.Background(), path, options{limits: storageLimits{changes: rememberedChanges}})
+		s, err := open(context.Background(), path, options{limits: storageLimits{changes: rememberedChanges, journalBytes: 64 << 10}})
 		if err != nil {
 			t.Fatalf("open: %v", err)
 		}

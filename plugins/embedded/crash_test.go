@@ -59,7 +59,7 @@ func child(t *testing.T, what, path string) *exec.Cmd {
 // acknowledged, and before that what it is about to do.
 func childWork(path string, out io.Writer) int {
 	ctx := context.Background()
-	s, err := open(ctx, path, options{})
+	s, err := open(ctx, path, options{limits: storageLimits{journalBytes: 64 << 10}})
 	if err == nil {
 		_, err = s.OpenBoard(ctx, driver.BoardSpec{Name: "b"})
 	}

@@ -64,6 +64,14 @@ func sample(t *testing.T) (file []byte, content map[string]driver.Record) {
 	return file[:int(m.high)*int(m.pageSize)], content // behind this is only room
 }
 
+// toFile has everything written to the store's file.
+func toFile(t testing.TB, s *Store) {
+	t.Helper()
+	if err := s.committer.alone(t.Context(), func() error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func mustApply(t testing.TB, s *Store, ops ...driver.Op) []driver.Result {
 	t.Helper()
 	results := s.Apply(t.Context(), "b", ops)
@@ -275,7 +283,7 @@ func TestRefusedFiles(t *testing.T) {
 		{"empty", "neither of its two heads", nil, job.Corrupt},
 		{"text", "neither of its two heads", []byte(strings.Repeat("hello\n", 5000)), job.Corrupt},
 		{"foreign", "boardd did not make", other, job.Corrupt},
-		{"newer", "format 2, and this boardd reads format 1", newerFormat(t), job.Precondition},
+		{"newer", "format 3, and this boardd reads format 2", newerFormat(t), job.Precondition},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -317,6 +325,7 @@ func TestBadRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustApply(t, s, postOf(numberedID(1)), postOf(numberedID(2)), postOf(numberedID(3)))
+	toFile(t, s)
 	err := s.db.Update(func(tx *bbolt.Tx) error {
 		bucket := tx.Bucket([]byte("board/b")).Bucket(jobsBucket)
 		value := bytes.Clone(bucket.Get(uintKey(2)))

@@ -69,9 +69,9 @@ func badDocument(name string, err error) error {
 }
 
 // find reads a document that is there and has not expired.
-func findDocument(bucket *bbolt.Bucket, space driver.Space, name string, now time.Time) (doc driver.Document, ok bool, err error) {
+func findDocument(in *table, space driver.Space, name string, now time.Time) (doc driver.Document, ok bool, err error) {
 	key := documentKey(space, name)
-	value := bucket.Get(key)
+	value := in.get(key)
 	if value == nil {
 		return doc, false, nil
 	}
@@ -88,8 +88,8 @@ func (d *documents) Get(ctx context.Context, space driver.Space, name string) (d
 	}
 	var doc driver.Document
 	var ok bool
-	err := d.store.read(nil, func(tx *bbolt.Tx) (err error) {
-		doc, ok, err = findDocument(tx.Bucket(documentsBucket), space, name, d.store.clock.wall())
+	err := d.store.read(nil, func(m *moment) (err error) {
+		doc, ok, err = findDocument(m.table(nil, inDocuments), space, name, d.store.clock.wall())
 		return err
 	})
 	if err == nil && !ok {
@@ -111,22 +111,19 @@ func (d *documents) Put(ctx context.Context, space driver.Space, doc driver.Docu
 	}
 	var version uint64
 	var refused error
-	err := d.store.committer.do(ctx, 1, len(doc.Data), func(t *txn) error {
-		bucket := t.documentBucket()
-		present, ok, err := findDocument(bucket, space, doc.Name, t.at.wall)
-		if err != nil {
-			refused = err
-			return nil //nolint:nilerr // it is this caller's alone
-		}
+	err := d.store.committer.do(ctx, 1, len(doc.Data), func(t *txn) {
+		present, ok, err := findDocument(t.documentTable(), space, doc.Name, t.at.wall)
 		if !ok {
 			present.Version = 0
 		}
-		if present.Version != ifVersion {
+		switch {
+		case err != nil:
+			refused = err
+		case present.Version != ifVersion:
 			refused = otherVersion(doc.Name, present.Version, ifVersion)
-			return nil
+		default:
+			version = t.putDocument(space, &doc)
 		}
-		version, err = t.putDocument(bucket, space, &doc)
-		return err
 	})
 	if err != nil {
 		return 0, err
@@ -140,9 +137,8 @@ func (d *documents) Delete(ctx context.Context, space driver.Space, name string,
 		return err
 	}
 	var refused error
-	err := d.store.committer.do(ctx, 1, 0, func(t *txn) error {
-		bucket := t.documentBucket()
-		present, ok, err := findDocument(bucket, space, name, t.at.wall)
+	err := d.store.committer.do(ctx, 1, 0, func(t *txn) {
+		present, ok, err := findDocument(t.documentTable(), space, name, t.at.wall)
 		switch {
 		case err != nil:
 			refused = err
@@ -151,11 +147,9 @@ func (d *documents) Delete(ctx context.Context, space driver.Space, name string,
 		case present.Version != ifVersion:
 			refused = otherVersion(name, present.Version, ifVersion)
 		default:
-			t.wrote = true
 			t.edited = append(t.edited, edit{space, name})
-			return bucket.Delete(documentKey(space, name))
+			t.remove(t.documentTable(), documentKey(space, name))
 		}
-		return nil
 	})
 	if err != nil {
 		return err
@@ -169,22 +163,22 @@ func (d *documents) List(ctx context.Context, space driver.Space, after string, 
 		return nil, err
 	}
 	var list []driver.Document
-	err := d.store.read(nil, func(tx *bbolt.Tx) (err error) {
-		list, err = listDocuments(tx, space, after, limit, d.store.clock.wall())
+	err := d.store.read(nil, func(m *moment) (err error) {
+		list, err = listDocuments(m, space, after, limit, d.store.clock.wall())
 		return err
 	})
 	return list, err
 }
 
-func listDocuments(tx *bbolt.Tx, space driver.Space, after string, limit int, now time.Time) ([]driver.Document, error) {
+func listDocuments(m *moment, space driver.Space, after string, limit int, now time.Time) ([]driver.Document, error) {
 	prefix := spacePrefix(space)
 	from := prefix
 	if after != "" {
 		from = append(documentKey(space, after), 0) // the first key that could come after it
 	}
 	var list []driver.Document
-	cursor := tx.Bucket(documentsBucket).Cursor()
-	for key, value := cursor.Seek(from); bytes.HasPrefix(key, prefix); key, value = cursor.Next() {
+	cursor := m.table(nil, inDocuments).cursor()
+	for key, value := cursor.seek(from); bytes.HasPrefix(key, prefix); key, value = cursor.next() {
 		name := string(key[len(prefix):])
 		doc, err := decodeDocument(key, value, name)
 		if err != nil {
@@ -200,38 +194,35 @@ func listDocuments(tx *bbolt.Tx, space driver.Space, after string, limit int, no
 	return list, nil
 }
 
-// documentBucket returns the bucket of the transaction.
-func (t *txn) documentBucket() *bbolt.Bucket {
+// documentTable returns the table of all documents.
+func (t *txn) documentTable() *table {
 	if t.documents == nil {
-		t.documents = t.tx.Bucket(documentsBucket)
+		t.documents = t.table(nil, inDocuments)
 	}
 	return t.documents
 }
 
 // putDocument writes a document under the next version. Versions are counted
 // over all documents, so that no name sees one twice, even after a deletion.
-func (t *txn) putDocument(bucket *bbolt.Bucket, space driver.Space, doc *driver.Document) (uint64, error) {
-	version, err := bucket.NextSequence()
-	if err != nil {
-		return 0, err
-	}
+func (t *txn) putDocument(space driver.Space, doc *driver.Document) uint64 {
+	version := t.nextSequence(t.documentTable())
 	t.edited = append(t.edited, edit{space, doc.Name})
-	return version, t.put(bucket, kindDocument, documentKey(space, doc.Name), 2*binary.MaxVarintLen64+8+len(doc.Data), func(b []byte) []byte {
+	t.put(t.documentTable(), kindDocument, documentKey(space, doc.Name), 2*binary.MaxVarintLen64+8+len(doc.Data), func(b []byte) []byte {
 		b = binary.AppendUvarint(b, version)
 		b = appendInt64(b, nanos(doc.Expires))
 		return appendBytes(b, doc.Data)
 	})
+	return version
 }
 
 // sweep takes expired documents away, a few with each commit that changed
 // documents. Watchers count the time themselves and are told once more.
-func (d *documents) sweep(t *txn) error {
+func (d *documents) sweep(t *txn) {
 	if len(t.edited) == 0 {
-		return nil
+		return
 	}
-	bucket := t.documentBucket()
-	cursor := bucket.Cursor()
-	key, value := seekAfter(cursor, d.swept)
+	cursor := t.documentTable().cursor()
+	key, value := cursor.seekAfter(d.swept)
 	for range sweepStep {
 		if key == nil {
 			break
@@ -240,36 +231,33 @@ func (d *documents) sweep(t *txn) error {
 		doc, err := decodeDocument(at, value, "")
 		if e, ok := splitDocumentKey(at); ok && err == nil && doc.Expired(t.at.steady) {
 			t.edited = append(t.edited, e)
-			if err := bucket.Delete(at); err != nil {
-				return err
-			}
+			t.remove(t.documentTable(), at)
 		}
 		d.swept = at
-		key, value = seekAfter(cursor, at)
+		key, value = cursor.next()
 	}
 	if key == nil {
 		d.swept = nil
 	}
-	return nil
 }
 
 // sweepStep is how many documents one commit looks at.
 const sweepStep = 32
 
-// dropDocuments takes away every document of a board.
-func (t *txn) dropDocuments(board string) error {
+// dropDocuments takes away every document of a board from the file, and says
+// which those were.
+func dropDocuments(tx *bbolt.Tx, board string) (edited []edit, err error) {
 	prefix := boardDocuments(board)
-	cursor := t.documentBucket().Cursor()
+	cursor := tx.Bucket(documentsBucket).Cursor()
 	for key, _ := cursor.Seek(prefix); bytes.HasPrefix(key, prefix); key, _ = cursor.Seek(prefix) {
 		if e, ok := splitDocumentKey(key); ok {
-			t.edited = append(t.edited, e)
+			edited = append(edited, e)
 		}
 		if err := cursor.Delete(); err != nil {
-			return err
+			return nil, err
 		}
-		t.wrote = true
 	}
-	return nil
+	return edited, nil
 }
 
 func (d *documents) checkChange(ctx context.Context, space driver.Space, name string) error {

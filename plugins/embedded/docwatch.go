@@ -7,8 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"go.etcd.io/bbolt"
-
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 )
@@ -75,8 +73,8 @@ func (d *documents) begin(w *documentWatch) ([]driver.DocumentChange, error) {
 	d.watchers[w] = struct{}{}
 	d.store.gate.Unlock()
 	var list []driver.Document
-	err := d.store.read(nil, func(tx *bbolt.Tx) (err error) {
-		list, err = listDocuments(tx, w.space, "", 0, d.store.clock.wall())
+	err := d.store.read(nil, func(m *moment) (err error) {
+		list, err = listDocuments(m, w.space, "", 0, d.store.clock.wall())
 		return err
 	})
 	changes := make([]driver.DocumentChange, 0, len(list)+1)
@@ -126,16 +124,16 @@ func (d *documents) look(w *documentWatch) ([]driver.DocumentChange, error) {
 		clear(w.dirty)
 	}
 	var changes []driver.DocumentChange
-	err := d.store.read(prime, func(tx *bbolt.Tx) error {
+	err := d.store.read(prime, func(m *moment) error {
 		now := d.store.clock.wall()
 		for name, at := range w.sent {
 			if !at.IsZero() && !now.Before(at) {
 				names[name] = struct{}{}
 			}
 		}
-		bucket := tx.Bucket(documentsBucket)
+		in := m.table(nil, inDocuments)
 		for _, name := range slices.Sorted(maps.Keys(names)) {
-			doc, ok, err := findDocument(bucket, w.space, name, now)
+			doc, ok, err := findDocument(in, w.space, name, now)
 			if err != nil {
 				return err
 			}

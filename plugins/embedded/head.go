@@ -12,9 +12,13 @@ import (
 	"github.com/boardd/boardd/sdk/job"
 )
 
-// formatVersion says how this program writes a store. It reads this version
-// only.
-const formatVersion = 1
+// formatVersion says how this program writes a store. It also reads
+// formatWithout, which had no journal, and makes the newer format of it with the
+// first change.
+const (
+	formatVersion = 2
+	formatWithout = 1
+)
 
 // The buckets at the top of the file. Each board has one more, boardPrefix and
 // its name.
@@ -24,12 +28,22 @@ var (
 	boardPrefix     = []byte("board/")
 )
 
+// The tables of the store itself.
+const (
+	inStore = iota
+	inDocuments
+)
+
+var storeBuckets = [...][]byte{storeBucket, documentsBucket}
+
 // The records in storeBucket.
 var (
 	formatKey = []byte("format") // version
 	idKey     = []byte("id")     // random, of this store
 	bootKey   = []byte("boot")   // which boot, and since when leases of an earlier one are counted anew
 	floorKey  = []byte("floor")  // position and generation that no board of today may begin below
+
+	journalKey = []byte("journal") // how far the file goes; absent in a file without a journal: it is whole
 )
 
 // floor is below what every new board begins at, so that a board that is
@@ -88,15 +102,43 @@ func (s *Store) readHead(tx *bbolt.Tx) error {
 	if r.err != nil {
 		return corrupt(fmt.Errorf("the record %q: %w", formatKey, r.err))
 	}
-	if version != formatVersion {
+	if version != formatVersion && version != formatWithout {
 		return job.Errorf(job.Precondition, "%s is written in format %d, and this boardd reads format %d: use the boardd that wrote it, or a newer one",
 			s.folder.file(), version, formatVersion)
 	}
+	s.format = version
 	id, err := readHead(head, idKey)
 	if err != nil || len(id) != len(s.id) {
 		return corrupt(fmt.Errorf("the record %q: %w", idKey, errors.Join(err, errShort)))
 	}
 	copy(s.id[:], id)
+	if s.reached, err = readReached(head); err != nil {
+		return corrupt(err)
+	}
+	return nil
+}
+
+// readReached finds how far the file goes.
+func readReached(head *bbolt.Bucket) (r reached, err error) {
+	body, err := readHead(head, journalKey)
+	if err != nil {
+		return r, err
+	}
+	if body == nil {
+		return reached{whole: true}, nil
+	}
+	if err := r.decode(body); err != nil {
+		return r, fmt.Errorf("the record %q: %w", journalKey, err)
+	}
+	return r, nil
+}
+
+// readRest reads what of the head may have been in the journal.
+func (s *Store) readRest(tx *bbolt.Tx) error {
+	corrupt := func(err error) error {
+		return &job.Error{Kind: job.Corrupt, Message: s.folder.file() + " is damaged", Err: err}
+	}
+	head := tx.Bucket(storeBucket)
 	s.readBoot(head)
 	if err := s.readFloor(head); err != nil {
 		return corrupt(err)
@@ -124,16 +166,13 @@ func (s *Store) readBoot(head *bbolt.Bucket) {
 }
 
 // saveBoot writes that moment down with the first change after a boot.
-func (s *Store) saveBoot(t *txn) error {
+func (s *Store) saveBoot(t *txn) {
 	if s.bootKept {
-		return nil
+		return
 	}
 	body := appendInt64(appendInt64(nil, int64(s.clock.id)), int64(s.bootBase))
-	if err := putHead(t.tx.Bucket(storeBucket), bootKey, body); err != nil {
-		return err
-	}
+	t.put(t.table(nil, inStore), kindFormat, bootKey, len(body), func(b []byte) []byte { return append(b, body...) })
 	s.bootKept = true // should this transaction be undone, the next restart counts anew
-	return nil
 }
 
 func (s *Store) readFloor(head *bbolt.Bucket) error {

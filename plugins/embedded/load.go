@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"go.etcd.io/bbolt"
-
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 )
@@ -20,22 +18,22 @@ func (b *board) load(ctx context.Context) error {
 	s := b.store
 	b.refs, b.answers, b.limits = map[job.ID]ref{}, map[[16]byte]uint64{}, map[string]int64{}
 	b.counts, b.bad, b.exists = counts{}, nil, false
-	err := s.read(nil, func(tx *bbolt.Tx) error { return b.loadState(tx) })
+	err := s.read(nil, b.loadState)
 	if err != nil || !b.exists {
 		return err
 	}
 	// What is on the board stands above what it once was: it comes last.
 	for _, part := range []struct {
-		bucket []byte
+		table  int
 		record func(key, value []byte) error
 	}{
-		{tombstoneBucket, b.loadEnded(refTombstone)},
-		{finalBucket, b.loadEnded(refFinal)},
-		{answerBucket, b.loadAnswer},
-		{trashBucket, b.loadJob(refTrash)},
-		{jobsBucket, b.loadJob(refOpen)},
+		{inTombstones, b.loadEnded(refTombstone)},
+		{inFinals, b.loadEnded(refFinal)},
+		{inAnswers, b.loadAnswer},
+		{inTrash, b.loadJob(refTrash)},
+		{inJobs, b.loadJob(refOpen)},
 	} {
-		if err := b.loadBucket(ctx, part.bucket, part.record); err != nil {
+		if err := b.loadTable(ctx, part.table, part.record); err != nil {
 			return err
 		}
 	}
@@ -46,15 +44,15 @@ func (b *board) load(ctx context.Context) error {
 	return nil
 }
 
-func (b *board) loadState(tx *bbolt.Tx) error {
+func (b *board) loadState(m *moment) error {
 	f := b.store.floor
 	b.state = boardState{position: f.position, generation: max(1, f.generation), forgotten: f.position}
-	root := tx.Bucket(b.bucketName())
-	if root == nil {
+	value := m.table(b, inRoot).get(stateKey)
+	jobs := m.table(b, inJobs).below()
+	if value == nil && m.root == nil {
 		return nil
 	}
 	b.exists = true
-	value := root.Get(stateKey)
 	body, err := unseal(kindState, stateKey, value)
 	if err == nil {
 		err = b.state.decode(body)
@@ -62,7 +60,7 @@ func (b *board) loadState(tx *bbolt.Tx) error {
 	if err != nil {
 		return &job.Error{Kind: job.Corrupt, Message: fmt.Sprintf("board %q: its own record cannot be read", b.name), Err: err}
 	}
-	if jobs := root.Bucket(jobsBucket); jobs != nil {
+	if jobs != nil {
 		if last, _ := jobs.Cursor().Last(); last != nil {
 			if n, err := keyUint(last); err == nil {
 				b.refs = make(map[job.ID]ref, min(n, uint64(jobs.Stats().KeyN)))
@@ -72,25 +70,21 @@ func (b *board) loadState(tx *bbolt.Tx) error {
 	return nil
 }
 
-func (b *board) loadBucket(ctx context.Context, name []byte, record func(key, value []byte) error) error {
+func (b *board) loadTable(ctx context.Context, n int, record func(key, value []byte) error) error {
 	var after []byte
 	for more := true; more; {
 		if err := ctx.Err(); err != nil {
 			return &job.Error{Kind: job.Interrupted, Err: err}
 		}
-		err := b.store.read(nil, func(tx *bbolt.Tx) error {
+		err := b.store.read(nil, func(m *moment) error {
 			more = false
-			bucket := bucketIn(tx, b, name)
-			if bucket == nil {
-				return nil
-			}
-			cursor := bucket.Cursor()
-			n := 0
-			for key, value := seekAfter(cursor, after); key != nil; key, value = cursor.Next() {
+			cursor := m.table(b, n).cursor()
+			seen := 0
+			for key, value := cursor.seekAfter(after); key != nil; key, value = cursor.next() {
 				if err := record(key, value); err != nil {
-					b.bad = append(b.bad, badRecord(name, key, err))
+					b.bad = append(b.bad, badRecord(bucketNames[n], key, err))
 				}
-				if n++; n == loadPage {
+				if seen++; seen == loadPage {
 					after, more = append(after[:0], key...), true
 					return nil
 				}
@@ -102,19 +96,6 @@ func (b *board) loadBucket(ctx context.Context, name []byte, record func(key, va
 		}
 	}
 	return nil
-}
-
-// seekAfter moves the cursor to the first key behind the given one; nil is
-// before all.
-func seekAfter(cursor *bbolt.Cursor, after []byte) (key, value []byte) {
-	if after == nil {
-		return cursor.First()
-	}
-	key, value = cursor.Seek(after)
-	if key != nil && string(key) == string(after) {
-		return cursor.Next()
-	}
-	return key, value
 }
 
 func badRecord(bucket, key []byte, err error) driver.BadRecord {

@@ -44,20 +44,20 @@ func mix(id job.ID, random [16]byte) (key [16]byte) {
 
 // repeated recognises an op that was carried out before, and answers it as it
 // was answered then.
-func (v *boardTx) repeated(op *driver.Op, s *subject) (*driver.Result, error) {
+func (v *boardTx) repeated(op *driver.Op, s *subject) *driver.Result {
 	key, ok := traceOf(op)
 	if !ok {
-		return nil, nil
+		return nil
 	}
 	if s.gone() && s.ended.madeBy(op) && v.board.remembers(s.ended.at, v.at.steady) {
-		return s.ended.answer(), nil
+		return s.ended.answer()
 	}
-	a, ok, err := v.recall(key)
-	if err != nil || !ok || !a.madeBy(op) {
-		return nil, err
+	a, ok := v.recall(key)
+	if !ok || !a.madeBy(op) {
+		return nil
 	}
 	r := a.result()
-	return &r, nil
+	return &r
 }
 
 // madeBy reports whether the job was ended by this very op.
@@ -125,10 +125,10 @@ func (v *boardTx) mustToken(op *driver.Op, s *subject) *driver.Result {
 }
 
 // leave keeps the answer to an op for its retry.
-func (v *boardTx) leave(op *driver.Op, r *driver.Result) error {
+func (v *boardTx) leave(op *driver.Op, r *driver.Result) {
 	key, ok := traceOf(op)
 	if !ok {
-		return nil
+		return
 	}
 	a := answer{
 		key: key, kind: op.Kind, must: op.Must, job: op.Job, request: op.Request, position: uint64(r.Position), version: r.Version,
@@ -137,7 +137,7 @@ func (v *boardTx) leave(op *driver.Op, r *driver.Result) error {
 	if endsByToken(op) {
 		a.token = op.Token
 	}
-	return v.remember(&a)
+	v.remember(&a)
 }
 
 // needs checks where the job has to be, and its version.

@@ -26,6 +26,7 @@ func TestTombstoneCap(t *testing.T) {
 	for n := range uint64(10) {
 		end(n + 1)
 	}
+	toFile(t, s)
 	err := s.db.Update(func(tx *bbolt.Tx) error {
 		bucket := tx.Bucket([]byte("board/b")).Bucket(tombstoneBucket)
 		key, _ := bucket.Cursor().First()
@@ -86,6 +87,7 @@ func TestExpiredDocumentsGo(t *testing.T) {
 		put(fmt.Sprint("long/", n), time.Time{})
 	}
 	n := 0
+	toFile(t, s)
 	err := s.db.View(func(tx *bbolt.Tx) error {
 		return tx.Bucket(documentsBucket).ForEach(func(_, _ []byte) error {
 			n++

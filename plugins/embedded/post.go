@@ -8,17 +8,13 @@ import (
 )
 
 // post puts a job on the board.
-func (v *boardTx) post(op *driver.Op) (driver.Result, error) {
+func (v *boardTx) post(op *driver.Op, s *subject) driver.Result {
 	p := op.Posting
-	s, err := v.lookup(p.ID)
-	if err != nil {
-		return driver.Result{}, err
-	}
 	if s.live() || s.gone() {
-		return v.posted(op, s), nil
+		return v.posted(op, s)
 	}
 	if key, over := v.overLimit(op.Limits); over {
-		return driver.Result{Kind: job.QuotaExceeded, Message: key}, nil
+		return driver.Result{Kind: job.QuotaExceeded, Message: key}
 	}
 	v.state.sequence++
 	j := &s.job
@@ -33,21 +29,15 @@ func (v *boardTx) post(op *driver.Op) (driver.Result, error) {
 	}
 	result := v.done(j)
 	v.amend(op, j, &result)
-	if err := v.putDetails(j.sequence, p.Details); err != nil {
-		return driver.Result{}, err
-	}
-	if err := v.attach(&j.posting, op.Attach); err != nil {
-		return driver.Result{}, err
-	}
-	if err := v.save(j); err != nil {
-		return driver.Result{}, err
-	}
+	v.putDetails(j.sequence, p.Details)
+	v.attach(&j.posting, op.Attach)
+	v.insert(inJobs, kindJob, uintKey(j.sequence), j.size(), j.append)
 	v.setRef(p.ID, newRef(refOpen, j.sequence))
 	v.counts.open++
 	v.count(j.limits, 1)
 	v.log.job(v.note(op, nil), j, true)
 	result.Record = j.public(v.at)
-	return result, nil
+	return result
 }
 
 // posted answers a post whose uuid is in use.
@@ -97,13 +87,10 @@ func (v *boardTx) overLimit(limits []driver.Limit) (string, bool) {
 
 // putDetails keeps details apart from the job's record. Empty ones are not
 // kept: details come back nil only where they were posted nil or empty.
-func (v *boardTx) putDetails(sequence uint64, details []byte) error {
-	if len(details) == 0 {
-		return nil
+func (v *boardTx) putDetails(sequence uint64, details []byte) {
+	if len(details) > 0 {
+		v.insert(inDetails, kindDetails, uintKey(sequence), len(details), func(b []byte) []byte { return append(b, details...) })
 	}
-	return v.put(inDetails, kindDetails, uintKey(sequence), len(details), func(b []byte) []byte {
-		return append(b, details...)
-	})
 }
 
 // attachedKey is where an attached record lies: beside the others of its job,
@@ -113,53 +100,39 @@ func attachedKey(sequence uint64, name string) []byte {
 	return append(key, name...)
 }
 
-func (v *boardTx) dropDetails(p *posting) error {
-	if p.details == 0 {
-		return nil
+func (v *boardTx) dropDetails(p *posting) {
+	if p.details > 0 {
+		v.delete(inDetails, uintKey(p.sequence))
 	}
-	return v.delete(inDetails, uintKey(p.sequence))
 }
 
 // attach writes and takes away attached records.
-func (v *boardTx) attach(p *posting, list []driver.Attachment) error {
+func (v *boardTx) attach(p *posting, list []driver.Attachment) {
 	for i := range list {
 		a := &list[i]
 		key := attachedKey(p.sequence, a.Name)
-		there, err := v.get(inAttached, key)
+		there := v.get(inAttached, key) != nil
 		switch {
-		case err != nil:
-		case a.Delete && there != nil:
+		case a.Delete && there:
 			p.attached--
-			err = v.delete(inAttached, key)
+			v.delete(inAttached, key)
 		case !a.Delete:
-			if there == nil {
+			if !there {
 				p.attached++
 			}
-			err = v.put(inAttached, kindAttached, key, len(a.Data), func(b []byte) []byte { return append(b, a.Data...) })
-		}
-		if err != nil {
-			return err
+			v.put(inAttached, kindAttached, key, len(a.Data), func(b []byte) []byte { return append(b, a.Data...) })
 		}
 	}
-	return nil
 }
 
 // dropAttached takes all attached records of a job away.
-func (v *boardTx) dropAttached(p *posting) error {
+func (v *boardTx) dropAttached(p *posting) {
 	if p.attached == 0 {
-		return nil
-	}
-	bucket, err := v.bucket(inAttached)
-	if err != nil {
-		return err
+		return
 	}
 	first := uintKey(p.sequence)
-	cursor := bucket.Cursor()
-	for key, _ := cursor.Seek(first); len(key) > 8 && string(key[:8]) == string(first); key, _ = cursor.Seek(first) {
-		if err := cursor.Delete(); err != nil {
-			return err
-		}
-		v.wrote = true
+	cursor := v.table(inAttached).cursor()
+	for key, _ := cursor.seek(first); len(key) > 8 && string(key[:8]) == string(first); key, _ = cursor.seek(first) {
+		v.delete(inAttached, key)
 	}
-	return nil
 }

@@ -57,6 +57,7 @@ type options struct {
 	logger *slog.Logger
 	clock  clock
 	exit   func(code int) // ends the process; tests watch instead
-	commit commitFunc     // makes a transaction durable; tests make it fail
+	disk   disk           // makes a record of the journal durable; tests make it fail
+	commit commitFunc     // makes a transaction of the file durable; likewise
 	limits storageLimits  // how much of the past is kept
 }

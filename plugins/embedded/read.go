@@ -3,11 +3,8 @@ package embedded
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
-
-	"go.etcd.io/bbolt"
 
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
@@ -18,32 +15,17 @@ type view struct {
 	board *board
 	at    instant
 	parts driver.Parts
-	root  *bbolt.Bucket
-	sets  [refFinal + 1]*bbolt.Bucket
-
-	details, attached *bbolt.Bucket
+	table func(n int) *table // of the board, always the same one
 }
 
-func (b *board) view(tx *bbolt.Tx, parts driver.Parts) *view {
-	v := &view{board: b, at: b.store.instant(), parts: parts, root: tx.Bucket(b.bucketName())}
-	if v.root == nil {
-		return v
-	}
-	if parts&driver.Details != 0 {
-		v.details = v.root.Bucket(detailsBucket)
-	}
-	if parts&driver.Attached != 0 {
-		v.attached = v.root.Bucket(attachedBucket)
-	}
-	return v
-}
-
-// set returns the bucket of a set of records, or nil.
-func (v *view) set(set ref) *bbolt.Bucket {
-	if v.sets[set] == nil && v.root != nil {
-		v.sets[set] = v.root.Bucket((set << refShift).bucket())
-	}
-	return v.sets[set]
+func (b *board) view(m *moment, parts driver.Parts) *view {
+	var tables [inRoot]*table
+	return &view{board: b, at: b.store.instant(), parts: parts, table: func(n int) *table {
+		if tables[n] == nil {
+			tables[n] = m.table(b, n)
+		}
+		return tables[n]
+	}}
 }
 
 // record reads whatever is known of a job, or returns nil.
@@ -52,10 +34,7 @@ func (v *view) record(r ref) (*driver.Record, error) {
 		return nil, nil
 	}
 	key := uintKey(r.key())
-	var value []byte
-	if bucket := v.set(r.set()); bucket != nil {
-		value = bucket.Get(key)
-	}
+	value := v.table(bucketOf(r.set())).get(key)
 	if value == nil {
 		return nil, fmt.Errorf("%s/%d is missing", r.bucket(), r.key())
 	}
@@ -75,7 +54,7 @@ func (v *view) decode(set ref, key, value []byte) (*driver.Record, error) {
 			return nil, err
 		}
 		rec := j.public(v.at)
-		return rec, addParts(rec, &j.posting, v.parts, v.details, v.attached)
+		return rec, v.addParts(rec, &j.posting)
 	}
 	var e endedRecord
 	if err := e.open(key, value); err != nil {
@@ -88,30 +67,24 @@ func (v *view) decode(set ref, key, value []byte) (*driver.Record, error) {
 		e = e.stripped()
 	}
 	rec := e.public(v.parts)
-	return rec, addParts(rec, &e.posting, v.parts, v.details, v.attached)
+	return rec, v.addParts(rec, &e.posting)
 }
 
-// addParts adds what lies beside a job's record. A bucket that is nil is empty.
-func addParts(rec *driver.Record, p *posting, parts driver.Parts, details, attached *bbolt.Bucket) error {
+// addParts adds what lies beside a job's record.
+func (v *view) addParts(rec *driver.Record, p *posting) error {
 	key := uintKey(p.sequence)
-	if parts&driver.Details != 0 && p.details > 0 {
-		if details == nil {
-			return errors.New("its details are missing")
-		}
-		body, err := unseal(kindDetails, key, details.Get(key))
+	if v.parts&driver.Details != 0 && p.details > 0 {
+		body, err := unseal(kindDetails, key, v.table(inDetails).get(key))
 		if err != nil || uint64(len(body)) != p.details {
 			return fmt.Errorf("its details, %d bytes: %w", p.details, cmp.Or(err, errShort))
 		}
 		rec.Posting.Details = clone(body)
 	}
-	if parts&driver.Attached == 0 || p.attached == 0 {
+	if v.parts&driver.Attached == 0 || p.attached == 0 {
 		return nil
 	}
-	if attached == nil {
-		return errors.New("its attached records are missing")
-	}
-	cursor := attached.Cursor()
-	for k, value := cursor.Seek(key); len(k) > 8 && string(k[:8]) == string(key); k, value = cursor.Next() {
+	cursor := v.table(inAttached).cursor()
+	for k, value := cursor.seek(key); len(k) > 8 && string(k[:8]) == string(key); k, value = cursor.next() {
 		body, err := unseal(kindAttached, k, value)
 		if err != nil {
 			return fmt.Errorf("its attached record %q: %w", k[8:], err)
@@ -140,8 +113,8 @@ func (s *Store) Read(ctx context.Context, name string, ids []job.ID, parts drive
 		}
 	}
 	records := make([]driver.Record, len(ids))
-	err = s.read(prime, func(tx *bbolt.Tx) error {
-		v := b.view(tx, parts)
+	err = s.read(prime, func(m *moment) error {
+		v := b.view(m, parts)
 		for i, id := range ids {
 			rec, err := v.record(refs[i])
 			switch {

@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"go.etcd.io/bbolt"
+
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 )
@@ -147,13 +149,11 @@ func (b *board) raise(ctx context.Context, m memory) error {
 		b.ring.rouse()
 		return nil
 	}
-	err := s.committer.do(ctx, 1, 0, func(t *txn) error {
+	return s.committer.do(ctx, 1, 0, func(t *txn) {
 		v := t.board(b)
 		lift(&v.state)
-		v.touched, v.lifted = true, true
-		return nil
+		v.touched, v.lifted, t.wrote = true, true, true
 	})
-	return err
 }
 
 // status says what the board is now.
@@ -183,31 +183,41 @@ func (s *Store) DropBoard(ctx context.Context, name string) error {
 	} else if b.spec.Load().Observe {
 		return job.Errorf(job.Precondition, "board %q is observed only: this host changes nothing on it", name)
 	}
-	return s.committer.do(ctx, 1, 0, func(t *txn) error { return t.drop(b) })
+	return s.committer.alone(ctx, b.drop)
 }
 
-// drop takes the board's bucket away and remembers how far it had come.
-func (t *txn) drop(b *board) error {
+// drop takes the board's bucket away and remembers how far it had come. The
+// committer calls it when everything is in the file.
+func (b *board) drop() error {
 	if b.dropped.Load() {
 		return nil
 	}
-	state := t.board(b).state
-	delete(t.boards, b) // what this transaction did to it before goes with it
-	if t.tx.Bucket(b.bucketName()) != nil {
-		if err := t.tx.DeleteBucket(b.bucketName()); err != nil {
-			return err
+	s := b.store
+	f := floor{position: max(s.floor.position, b.state.position), generation: max(s.floor.generation, b.state.generation)}
+	var edited []edit
+	existed := false
+	err := s.update(func(tx *bbolt.Tx) (wrote bool, err error) {
+		if existed = tx.Bucket(b.bucketName()) != nil; existed {
+			body := binary.AppendUvarint(binary.AppendUvarint(nil, f.position), f.generation)
+			if err := putHead(tx.Bucket(storeBucket), floorKey, body); err != nil {
+				return false, err
+			}
+			if err := tx.DeleteBucket(b.bucketName()); err != nil {
+				return false, err
+			}
 		}
-		t.wrote = true
-		f := floor{position: max(t.store.floor.position, state.position), generation: max(t.store.floor.generation, state.generation)}
-		body := binary.AppendUvarint(binary.AppendUvarint(nil, f.position), f.generation)
-		if err := putHead(t.tx.Bucket(storeBucket), floorKey, body); err != nil {
-			return err
-		}
-		t.floor = &f
-	}
-	if err := t.dropDocuments(b.name); err != nil {
+		edited, err = dropDocuments(tx, b.name)
+		return existed || len(edited) > 0, err
+	})
+	if err != nil {
 		return err
 	}
-	t.dropped = append(t.dropped, b)
+	s.gate.Lock()
+	defer s.gate.Unlock()
+	if existed {
+		s.floor = f
+	}
+	s.unload(b)
+	s.documents.publish(edited)
 	return nil
 }

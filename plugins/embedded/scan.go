@@ -8,8 +8,6 @@ import (
 	"math"
 	"slices"
 
-	"go.etcd.io/bbolt"
-
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 )
@@ -98,9 +96,9 @@ func (sc *scan) page(ctx context.Context) (driver.Page, error) {
 		want = min(want, sc.limit)
 	}
 	var page driver.Page
-	err := b.store.read(prime, func(tx *bbolt.Tx) error {
+	err := b.store.read(prime, func(at *moment) error {
 		page = driver.Page{Records: make([]driver.Record, 0, want), Position: driver.Position(sc.start)}
-		v := b.view(tx, sc.req.Parts)
+		v := b.view(at, sc.req.Parts)
 		m := sc.merge(v)
 		volume := 0
 		for m.ok() {
@@ -163,7 +161,7 @@ func (sc *scan) prune(page *driver.Page) {
 // merge goes through one or two buckets in the order of their keys.
 type merge struct {
 	sets    []ref
-	cursors []*bbolt.Cursor
+	cursors []*cursor
 	keys    [][]byte
 	values  [][]byte
 	newest  bool
@@ -172,11 +170,7 @@ type merge struct {
 func (sc *scan) merge(v *view) *merge {
 	m := &merge{newest: sc.newest}
 	for _, set := range sc.sets {
-		bucket := v.set(set)
-		if bucket == nil {
-			continue
-		}
-		cursor := bucket.Cursor()
+		cursor := v.table(bucketOf(set)).cursor()
 		key, value := sc.seek(cursor)
 		m.sets, m.cursors = append(m.sets, set), append(m.cursors, cursor)
 		m.keys, m.values = append(m.keys, key), append(m.values, value)
@@ -185,21 +179,18 @@ func (sc *scan) merge(v *view) *merge {
 }
 
 // seek moves the cursor behind where the last page ended.
-func (sc *scan) seek(cursor *bbolt.Cursor) (key, value []byte) {
+func (sc *scan) seek(c *cursor) (key, value []byte) {
 	switch {
 	case sc.after == 0 && sc.newest:
-		return cursor.Last()
+		return c.last()
 	case sc.after == 0:
-		return cursor.First()
+		return c.first()
 	case !sc.newest && sc.after == math.MaxUint64:
 		return nil, nil
 	case !sc.newest:
-		return cursor.Seek(uintKey(sc.after + 1))
+		return c.seek(uintKey(sc.after + 1))
 	}
-	if key, _ := cursor.Seek(uintKey(sc.after)); key == nil {
-		return cursor.Last()
-	}
-	return cursor.Prev()
+	return c.before(uintKey(sc.after))
 }
 
 // front returns the place of the cursor that is next, or -1.
@@ -222,9 +213,9 @@ func (m *merge) next() (set ref, key, value []byte) {
 	i := m.front()
 	set, key, value = m.sets[i], m.keys[i], m.values[i]
 	if m.newest {
-		m.keys[i], m.values[i] = m.cursors[i].Prev()
+		m.keys[i], m.values[i] = m.cursors[i].prev()
 	} else {
-		m.keys[i], m.values[i] = m.cursors[i].Next()
+		m.keys[i], m.values[i] = m.cursors[i].next()
 	}
 	return set, key, value
 }

@@ -56,18 +56,25 @@ type Store struct {
 	openedWall time.Time // both clocks when the store was opened
 	openedBoot time.Duration
 
-	// gate is closed while a transaction is made durable and visible. Whoever
-	// reads begins under it, and so sees the file and the memory of one moment,
+	// gate is closed while what is durable becomes visible. Whoever reads begins
+	// under it, and so sees the file, what lies over it and the memory of one moment,
 	// and nothing that could still be lost.
 	gate      sync.RWMutex
+	over      overlay // written under the gate, its layers never change
 	committer *committer
 	documents *documents
 	floor     floor // written under the gate
 	dead      atomic.Bool
 	closing   chan struct{}
 
-	mu     sync.Mutex
-	boards map[string]*board
+	// Of whoever writes to the file: the committer, or the checkpoint that it began.
+	reached reached
+	format  uint64
+
+	mu      sync.Mutex
+	boards  map[string]*board
+	numbers map[string]uint32 // of all boards that this process has met, see tableID
+	names   []string          // the reverse
 }
 
 func open(ctx context.Context, path string, o options) (*Store, error) {
@@ -78,17 +85,18 @@ func open(ctx context.Context, path string, o options) (*Store, error) {
 	}
 	s := &Store{
 		folder: f, logger: o.logger, clock: o.clock, exit: o.exit, commit: o.commit, keep: o.limits,
-		boards: map[string]*board{}, closing: make(chan struct{}),
+		boards: map[string]*board{}, numbers: map[string]uint32{}, names: []string{""}, closing: make(chan struct{}),
+		over:       overlay{recent: newLayer()},
 		openedWall: o.clock.wall(), openedBoot: o.clock.boot(),
 	}
 	s.documents = newDocuments(s)
-	if err := s.start(); err != nil {
+	if err := s.start(o.disk); err != nil {
 		if s.db != nil {
 			err = errors.Join(err, s.db.Close())
 		}
 		return nil, errors.Join(err, f.close())
 	}
-	s.committer = newCommitter(s)
+	s.committer = newCommitter(s, newJournal(f.path, s.id, o.disk))
 	go s.committer.run()
 	return s, nil
 }
@@ -106,12 +114,14 @@ func (o options) filled() options {
 	if o.commit == nil {
 		o.commit = (*bbolt.Tx).Commit
 	}
+	o.disk = o.disk.filled()
 	o.limits = o.limits.filled()
 	return o
 }
 
-// start opens the file, which is looked through first.
-func (s *Store) start() (err error) {
+// start opens the file, which is looked through first, and puts into it what the
+// journal has over it.
+func (s *Store) start(d disk) (err error) {
 	if err := s.folder.prepare(s.logger); err != nil {
 		return err
 	}
@@ -124,7 +134,37 @@ func (s *Store) start() (err error) {
 	if s.db, err = bbolt.Open(s.folder.file(), 0o600, boltOptions()); err != nil {
 		return unavailable(fmt.Errorf("%s: %w", s.folder.file(), err))
 	}
-	return s.db.View(s.readHead)
+	if err := s.db.View(s.readHead); err != nil {
+		return err
+	}
+	if err := s.replay(newJournal(s.folder.path, s.id, d)); err != nil {
+		return err
+	}
+	return s.db.View(s.readRest)
+}
+
+// numberOf returns the number of a board's places.
+func (s *Store) numberOf(board string) uint32 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.numberLocked(board)
+}
+
+func (s *Store) numberLocked(board string) uint32 {
+	n := s.numbers[board]
+	if n == 0 {
+		n = uint32(len(s.names))
+		s.numbers[board] = n
+		s.names = append(s.names, board)
+	}
+	return n
+}
+
+// nameOf is the reverse of numberOf.
+func (s *Store) nameOf(number uint32) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.names[number]
 }
 
 func (s *Store) instant() instant {
@@ -147,11 +187,11 @@ func (s *Store) gone() error {
 // read runs fn in a transaction that sees one moment, together with what prime
 // takes from memory. Both must be short: they keep old pages from being used
 // again, and prime keeps everybody out.
-func (s *Store) read(prime func(), fn func(*bbolt.Tx) error) (err error) {
+func (s *Store) read(prime func(), fn func(*moment) error) (err error) {
 	// A page of the map that cannot be read is a panic here, and not the end of
 	// the process without a word.
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	tx, err := s.begin(prime)
+	m, err := s.begin(prime)
 	if err != nil {
 		return err
 	}
@@ -159,16 +199,16 @@ func (s *Store) read(prime func(), fn func(*bbolt.Tx) error) (err error) {
 		if p := recover(); p != nil {
 			err = &job.Error{Kind: job.Corrupt, Message: "a page of " + s.folder.file() + " cannot be read", Err: fmt.Errorf("%v", p)}
 		}
-		if rollback := tx.Rollback(); err == nil && rollback != nil {
+		if rollback := m.close(); err == nil && rollback != nil {
 			err = unavailable(rollback)
 		}
 	}()
-	return fn(tx)
+	return fn(m)
 }
 
 // begin begins a read under the gate. Where the head of the file cannot be
 // read, bbolt is left with its locks held, and nothing can go on.
-func (s *Store) begin(prime func()) (tx *bbolt.Tx, err error) {
+func (s *Store) begin(prime func()) (m *moment, err error) {
 	s.gate.RLock()
 	defer s.gate.RUnlock()
 	if s.dead.Load() { // since a commit that this call waited for
@@ -176,16 +216,17 @@ func (s *Store) begin(prime func()) (tx *bbolt.Tx, err error) {
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			tx, err = nil, s.fatal(fmt.Errorf("the head of the store cannot be read: %v", p))
+			m, err = nil, s.fatal(fmt.Errorf("the head of the store cannot be read: %v", p))
 		}
 	}()
-	if tx, err = s.db.Begin(false); err != nil {
+	tx, err := s.db.Begin(false)
+	if err != nil {
 		return nil, unavailable(err)
 	}
 	if prime != nil {
 		prime()
 	}
-	return tx, nil
+	return &moment{store: s, over: s.over, tx: tx}, nil
 }
 
 // fatal ends the process, and where a test keeps it alive the store is dead.
@@ -242,8 +283,9 @@ func (s *Store) Close() error {
 	close(s.closing)
 	s.mu.Unlock()
 	s.committer.close()
+	closing := s.committer.journal.close()
 	if s.dead.Load() {
 		return s.folder.close() // bbolt may be left in the middle of a transaction
 	}
-	return errors.Join(s.db.Close(), s.folder.close())
+	return errors.Join(closing, s.db.Close(), s.folder.close())
 }

@@ -31,93 +31,171 @@ func openBoard(t *testing.T, path string, o options, spec driver.BoardSpec) (*St
 	return s, status
 }
 
-// TestCommitError checks that a change whose commit failed is never called
-// done, and that the process would end at once.
+// TestCommitError checks that a change whose record did not reach the disk is never
+// called done, and that the process would end at once.
 func TestCommitError(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
-		name    string
-		fail    error
-		applied bool // the transaction went through, and only its fsync failed
+		name string
+		fail func(fail *atomic.Bool, o *options)
 	}{
-		{"fsync", syscall.EIO, true},
-		{"write", &os.PathError{Op: "write", Path: "x", Err: syscall.EIO}, false},
-		{"full after all", &os.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC}, true},
-		{"fsync while growing", errors.New("file sync error: input/output error"), false},
+		{"sync", func(fail *atomic.Bool, o *options) {
+			o.disk.sync = func(f *os.File) error {
+				if fail.Load() {
+					return syscall.EIO
+				}
+				return syncData(f)
+			}
+		}},
+		{"full after all", func(fail *atomic.Bool, o *options) {
+			o.disk.sync = func(f *os.File) error {
+				if fail.Load() {
+					return &os.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC}
+				}
+				return syncData(f)
+			}
+		}},
+		{"write", func(fail *atomic.Bool, o *options) {
+			o.disk.write = func(f *os.File, b []byte, at int64) error {
+				if fail.Load() {
+					return syscall.EIO
+				}
+				_, err := f.WriteAt(b, at)
+				return err
+			}
+		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			var fail atomic.Bool
 			var code atomic.Int32
-			s, _ := openBoard(t, t.TempDir(), options{
-				exit: func(n int) { code.Store(int32(n)) },
-				commit: func(tx *bbolt.Tx) error {
-					switch {
-					case !fail.Load():
-						return tx.Commit()
-					case test.applied:
-						return errors.Join(tx.Commit(), test.fail)
-					}
-					return errors.Join(tx.Rollback(), test.fail)
-				},
-			}, driver.BoardSpec{})
+			o := options{exit: func(n int) { code.Store(int32(n)) }}
+			test.fail(&fail, &o)
+			s, _ := openBoard(t, t.TempDir(), o, driver.BoardSpec{})
 			mustApply(t, s, postOf(numberedID(1)))
 			fail.Store(true)
 			r := s.Apply(t.Context(), "b", []driver.Op{postOf(numberedID(2))})[0]
 			if r.Kind != job.OutcomeUnknown || code.Load() != 1 {
 				t.Errorf("the answer is %v %s and the exit code %d, want OUTCOME_UNKNOWN and 1", r.Kind, r.Message, code.Load())
 			}
-			r = s.Apply(t.Context(), "b", []driver.Op{postOf(numberedID(3))})[0]
-			if r.Kind != job.Unavailable {
-				t.Errorf("the next answer is %v, want UNAVAILABLE", r.Kind)
+			wantDead(t, s)
+		})
+	}
+}
+
+func wantDead(t *testing.T, s *Store) {
+	t.Helper()
+	if r := s.Apply(t.Context(), "b", []driver.Op{postOf(numberedID(3))})[0]; r.Kind != job.Unavailable {
+		t.Errorf("the next answer is %v, want UNAVAILABLE", r.Kind)
+	}
+	if err := s.Health(t.Context()); !errors.Is(err, job.Unavailable) {
+		t.Errorf("health is %v, want Unavailable", err)
+	}
+	if _, err := s.Read(t.Context(), "b", []job.ID{numberedID(1)}, 0); !errors.Is(err, job.Unavailable) {
+		t.Errorf("a read gives %v, want Unavailable", err)
+	}
+}
+
+// TestCheckpointError checks that the process would end when the file cannot be
+// written, and that a disk that is full for a while does no harm.
+func TestCheckpointError(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name  string
+		fail  func(tx *bbolt.Tx) error
+		fatal bool
+	}{
+		{"fsync", func(tx *bbolt.Tx) error { return errors.Join(tx.Commit(), syscall.EIO) }, true},
+		{"write", func(tx *bbolt.Tx) error {
+			return errors.Join(tx.Rollback(), &os.PathError{Op: "write", Path: "x", Err: syscall.EIO})
+		}, true},
+		{"full after all", func(tx *bbolt.Tx) error {
+			return errors.Join(tx.Commit(), &os.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC})
+		}, true},
+		{"full", func(tx *bbolt.Tx) error {
+			return errors.Join(tx.Rollback(), &os.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC})
+		}, false},
+		{"full while growing", func(tx *bbolt.Tx) error {
+			return errors.Join(errors.New("file resize error: no space left on device"), tx.Rollback())
+		}, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			var fail atomic.Bool
+			var code atomic.Int32
+			hand, path := &handClock{}, t.TempDir()
+			s, _ := openBoard(t, path, options{
+				clock: hand.clock(1), exit: func(n int) { code.Store(int32(n)) }, limits: storageLimits{journalBytes: 4 << 10},
+				commit: func(tx *bbolt.Tx) error {
+					if fail.Load() {
+						return test.fail(tx)
+					}
+					return tx.Commit()
+				},
+			}, driver.BoardSpec{})
+			mustApply(t, s, postOf(numberedID(1)))
+			fail.Store(true)
+			posted, refused := uint64(1), driver.Result{}
+			for ; refused.Kind == job.NoKind && posted < 1000; posted++ {
+				refused = s.Apply(t.Context(), "b", []driver.Op{postOf(numberedID(posted + 1))})[0]
 			}
-			if err := s.Health(t.Context()); !errors.Is(err, job.Unavailable) {
-				t.Errorf("health is %v, want Unavailable", err)
+			if refused.Kind != job.Unavailable || (code.Load() == 1) != test.fatal {
+				t.Fatalf("after %d jobs: %v %s, exit code %d", posted, refused.Kind, refused.Message, code.Load())
 			}
-			if _, err := s.Read(t.Context(), "b", []job.ID{numberedID(1)}, 0); !errors.Is(err, job.Unavailable) {
-				t.Errorf("a read gives %v, want Unavailable", err)
+			if test.fatal {
+				wantDead(t, s)
+				return
+			}
+			fail.Store(false)
+			hand.turn(time.Minute, time.Minute)
+			last := s.Apply(t.Context(), "b", []driver.Op{postOf(numberedID(posted))})[0]
+			for n := 0; last.Kind != job.NoKind && n < 1000; n++ { // the first may only set the checkpoint off again
+				hand.turn(time.Minute, time.Minute)
+				last = s.Apply(t.Context(), "b", []driver.Op{postOf(numberedID(posted))})[0]
+			}
+			if err := s.Close(); err != nil || last.Kind != job.NoKind {
+				t.Fatalf("with room again: %v %s, %v", last.Kind, last.Message, err)
+			}
+			s, _ = openBoard(t, path, options{}, driver.BoardSpec{})
+			if n := len(scanIDs(t, s)); n != int(posted) {
+				t.Errorf("%d jobs are there, want %d", n, posted)
 			}
 		})
 	}
 }
 
-// TestNothingSeenTooEarly reads while a commit that will fail is under way: its
-// pages are in the file already, and nobody may see them.
+// TestNothingSeenTooEarly reads while a record that will fail is under way: it may
+// be on the disk already, and nobody may see what it says.
 func TestNothingSeenTooEarly(t *testing.T) {
 	t.Parallel()
 	var fail atomic.Bool
-	seen := make(chan error, 1)
 	var s *Store
-	look := func() {
+	seen := make(chan error, 1)
+	look := func() error {
 		records, err := s.Read(context.Background(), "b", []job.ID{numberedID(2)}, 0)
 		if err == nil && records[0].State != job.Unknown {
 			err = errors.New("the job is read before it is durable")
-		} else if err == nil {
-			err = errors.New("the read went by a commit under way")
 		}
-		seen <- err
+		return err
 	}
 	s, _ = openBoard(t, t.TempDir(), options{
 		exit: func(int) {},
-		commit: func(tx *bbolt.Tx) error {
+		disk: disk{sync: func(f *os.File) error {
 			if !fail.Load() {
-				return tx.Commit()
+				return syncData(f)
 			}
-			err := tx.Commit()
-			go look()
-			select {
-			case early := <-seen: // it must wait for this commit
-				seen <- early
-			case <-time.After(50 * time.Millisecond):
-			}
-			return errors.Join(err, syscall.EIO)
-		},
+			seen <- look()
+			return syscall.EIO
+		}},
 	}, driver.BoardSpec{})
 	mustApply(t, s, postOf(numberedID(1)))
 	fail.Store(true)
 	s.Apply(t.Context(), "b", []driver.Op{postOf(numberedID(2))})
-	if err := <-seen; !errors.Is(err, job.Unavailable) {
-		t.Errorf("the read ends with %v, want Unavailable", err)
+	if err := <-seen; err != nil {
+		t.Errorf("the read ends with %v", err)
+	}
+	if err := look(); !errors.Is(err, job.Unavailable) {
+		t.Errorf("the read afterwards ends with %v, want Unavailable", err)
 	}
 }
 
@@ -135,13 +213,14 @@ func TestDamagedWhileOpen(t *testing.T) {
 			return job.KindOf(err)
 		}, job.Unavailable},
 		{"write", func(s *Store) job.Kind {
-			return s.Apply(t.Context(), "b", []driver.Op{postOf(numberedID(2))})[0].Kind
+			return s.Apply(t.Context(), "b", []driver.Op{claimOf(numberedID(1), [16]byte{1})})[0].Kind
 		}, job.OutcomeUnknown},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var code atomic.Int32
 			s, _ := openBoard(t, t.TempDir(), options{exit: func(n int) { code.Store(int32(n)) }}, driver.BoardSpec{})
 			mustApply(t, s, postOf(numberedID(1)))
+			toFile(t, s)
 			if err := os.Truncate(s.folder.file(), 0); err != nil {
 				t.Fatal(err)
 			}

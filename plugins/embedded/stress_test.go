@@ -18,7 +18,7 @@ import (
 func TestEverythingAtOnce(t *testing.T) {
 	t.Parallel()
 	path := t.TempDir()
-	s := openStore(t, path, options{limits: storageLimits{ringBytes: 8 << 10, changes: 500}})
+	s := openStore(t, path, options{limits: storageLimits{ringBytes: 8 << 10, changes: 500, journalBytes: 256 << 10}})
 	boards := []string{"a", "b", "c"}
 	for _, name := range append(boards, "dropped") {
 		openNamed(t, s, name)

@@ -1,23 +1,21 @@
 package embedded
 
-import (
-	"go.etcd.io/bbolt"
-)
+import "encoding/binary"
 
 // txn is one write transaction, which carries the ops of many callers. Only
-// the committer has one. What it changes in memory is kept aside in each
-// board's boardTx and becomes visible after the commit.
+// the committer has one. What it changes goes into the committer's draft and into
+// a record of the journal. What it changes in memory beside that is kept aside in
+// each board's boardTx. All of it becomes visible when the record is on the disk.
 type txn struct {
-	store  *Store
-	tx     *bbolt.Tx
+	moment
+
 	at     instant
 	arena  *arena
+	record *recordWriter
 	boards map[*board]*boardTx
 
-	documents *bbolt.Bucket
-	edited    []edit // documents that were changed
-	dropped   []*board
-	floor     *floor  // the new one, if a board was dropped
+	documents *table
+	edited    []edit  // documents that were changed
 	found     subject // of the latest lookup; kept here, since it is large
 	wrote     bool
 }
@@ -35,25 +33,62 @@ func (t *txn) board(b *board) *boardTx {
 
 // put writes a record whose body append makes; room is how many bytes that is
 // at most, roughly.
-func (t *txn) put(bucket *bbolt.Bucket, kind byte, key []byte, room int, body func([]byte) []byte) error {
+func (t *txn) put(in *table, kind byte, key []byte, room int, body func([]byte) []byte) {
 	value := t.arena.room(checksumSize + room)
 	value = body(value[:checksumSize])
 	seal(kind, key, value)
-	t.wrote = true
-	return bucket.Put(key, t.arena.keep(value))
+	t.set(in, key, t.arena.keep(value), false)
 }
 
-// publish makes what was committed visible. The store's gate is closed
-// meanwhile.
+// insert is put for a key that the table never had.
+func (t *txn) insert(in *table, kind byte, key []byte, room int, body func([]byte) []byte) {
+	value := t.arena.room(checksumSize + room)
+	value = body(value[:checksumSize])
+	seal(kind, key, value)
+	t.set(in, key, t.arena.keep(value), true)
+}
+
+// set writes a value, which must not change any more. Fresh says that the table
+// never had the key.
+func (t *txn) set(in *table, key, value []byte, fresh bool) {
+	t.wrote = true
+	t.record.put(in, key, value)
+	c := cell{key: t.key(in, key), value: value, fresh: fresh}
+	if before, ok := t.over.recent.Set(c); ok && before.fresh && !fresh {
+		c.fresh = true
+		t.over.recent.Set(c)
+	}
+}
+
+// remove takes a key away, if it is there.
+func (t *txn) remove(in *table, key []byte) {
+	t.wrote = true
+	t.record.remove(in, key)
+	at := cell{key: t.full(in.place, key)}
+	if c, ok := t.over.recent.Get(at); ok && c.fresh {
+		t.over.recent.Delete(at)
+		return
+	}
+	t.over.recent.Set(cell{key: t.key(in, key), gone: true})
+}
+
+// key returns the key of a cell, which stays.
+func (t *txn) key(in *table, key []byte) []byte {
+	return t.arena.keep(append(append(t.arena.room(len(in.place)+len(key)), in.place[:]...), key...))
+}
+
+// nextSequence gives out a number of the table that it never gave out before.
+func (t *txn) nextSequence(in *table) uint64 {
+	n := in.sequence() + 1
+	counters := &table{in: &t.moment, board: in.board, place: newTableID(in.place.board(), inSequences), looked: true}
+	t.set(counters, []byte{in.place[4]}, binary.BigEndian.AppendUint64(nil, n), false)
+	return n
+}
+
+// publish makes what is durable visible. The store's gate is closed meanwhile.
 func (t *txn) publish() {
 	for _, v := range t.boards {
 		v.publish()
-	}
-	for _, b := range t.dropped {
-		t.store.unload(b)
-	}
-	if t.floor != nil {
-		t.store.floor = *t.floor
 	}
 	t.store.documents.publish(t.edited)
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"iter"
 
-	"go.etcd.io/bbolt"
-
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 )
@@ -128,14 +126,9 @@ func (w *watch) fromFile(now uint64) (driver.Changes, error) {
 	var list []driver.Change
 	reached, whole := w.at, true
 	at := w.board.store.instant()
-	err := w.board.store.read(func() { now = w.board.state.position }, func(tx *bbolt.Tx) error {
-		bucket := bucketIn(tx, w.board, changeBucket)
-		if bucket == nil {
-			whole = false
-			return nil
-		}
-		cursor := bucket.Cursor()
-		for key, value := cursor.Seek(uintKey(w.at + 1)); key != nil && len(list) < watchChanges; key, value = cursor.Next() {
+	err := w.board.store.read(func() { now = w.board.state.position }, func(m *moment) error {
+		cursor := m.table(w.board, inChanges).cursor()
+		for key, value := cursor.seek(uintKey(w.at + 1)); key != nil && len(list) < watchChanges; key, value = cursor.next() {
 			e := entry{value: value}
 			if err := e.check(key); err != nil {
 				whole = false
@@ -161,13 +154,4 @@ func (w *watch) fromFile(now uint64) (driver.Changes, error) {
 	}
 	w.at = reached
 	return driver.Changes{List: list, Position: driver.Position(reached)}, nil
-}
-
-// bucketIn returns one of a board's buckets, or nil if it is not there.
-func bucketIn(tx *bbolt.Tx, b *board, name []byte) *bbolt.Bucket {
-	root := tx.Bucket(b.bucketName())
-	if root == nil {
-		return nil
-	}
-	return root.Bucket(name)
 }

@@ -1,0 +1,84 @@
+package embedded
+
+import "errors"
+
+// turn begins a new epoch when the present one is long enough, and has the old
+// one written to the file. Only the committer calls it. Its error means that
+// nothing more can be taken now.
+func (c *committer) turn() error {
+	s := c.store
+	_ = c.checkpoints.collect(false) // a full disk is seen below
+	size := s.keep.journalBytes
+	if !c.begun || c.journal.at < size {
+		return nil
+	}
+	if c.checkpoints.busy && c.journal.at < 4*size {
+		return nil
+	}
+	if err := c.checkpoints.collect(true); err != nil && !errors.Is(err, errFull) {
+		return err
+	}
+	if s.over.frozen != nil { // only this goroutine sets it; the disk was full
+		if s.clock.boot()-c.checkpoints.failed > retryPause {
+			c.checkpoints.start(s.over.frozen, reached{epoch: c.journal.epoch - 1})
+		}
+		if c.journal.at < 4*size {
+			return nil
+		}
+		return errFull
+	}
+	if err := c.journal.begin(c.journal.epoch+1, c.journal.number); err != nil {
+		if errors.Is(err, errFull) && c.journal.at < 4*size {
+			return nil
+		}
+		return err
+	}
+	s.gate.Lock()
+	s.over = overlay{recent: newLayer(), frozen: s.over.recent}
+	s.gate.Unlock()
+	c.draft = s.over.recent.Copy()
+	c.checkpoints.start(s.over.frozen, reached{epoch: c.journal.epoch - 1})
+	return nil
+}
+
+// begin begins the journal with the first change since the file was whole.
+func (c *committer) begin() error {
+	if c.begun {
+		return nil
+	}
+	s := c.store
+	if err := c.journal.begin(s.reached.epoch+1, 0); err != nil {
+		return err
+	}
+	if err := s.checkpoint(newLayer(), reached{epoch: s.reached.epoch}); err != nil {
+		return err
+	}
+	c.begun = true
+	return nil
+}
+
+// settle writes everything to the file, so that the journal is not needed any
+// more.
+func (c *committer) settle() error {
+	s := c.store
+	if err := c.checkpoints.collect(true); err != nil && !errors.Is(err, errFull) {
+		return err
+	}
+	if frozen := s.over.frozen; frozen != nil {
+		if err := c.checkpoints.write(frozen, reached{epoch: c.journal.epoch - 1}); err != nil {
+			return err
+		}
+	}
+	if !c.begun {
+		return nil
+	}
+	if err := s.checkpoint(s.over.recent, reached{epoch: c.journal.epoch, whole: true}); err != nil {
+		return err
+	}
+	c.begun = false
+	s.gate.Lock()
+	s.over = overlay{recent: newLayer()}
+	s.gate.Unlock()
+	c.draft = s.over.recent.Copy()
+	return nil
+}

@@ -1,0 +1,58 @@
+package embedded
+
+import (
+	"fmt"
+
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// replay writes what the journal holds over the file into the file.
+func (s *Store) replay(j *journal) error {
+	if s.reached.whole {
+		return nil
+	}
+	corrupt := func(epoch uint64, err error) error {
+		return &job.Error{Kind: job.Corrupt, Err: err, Message: fmt.Sprintf(
+			"%s does not hold what %s needs: put back all files of the folder from one backup", j.path(epoch), s.folder.file())}
+	}
+	l, last := newLayer(), s.reached.epoch+1
+	first, err := j.read(last, s.into(l))
+	if err == nil && first.records == 0 {
+		err = fmt.Errorf("it has no epoch %d", last)
+	}
+	if err != nil {
+		return corrupt(last, err)
+	}
+	next, err := j.read(last+1, s.into(l))
+	if err == nil && next.records > 0 && next.before != first.records {
+		return corrupt(last, fmt.Errorf("epoch %d had %d records, and %d are left", last, next.before, first.records))
+	}
+	if err != nil {
+		return corrupt(last+1, err)
+	}
+	if next.records > 0 {
+		last++
+	}
+	if first.torn || next.torn {
+		s.logger.Warn("the last change in the journal is not whole: it was cut off while it was written, or the disk lost something", "path", j.path(last))
+	}
+	if err := s.checkpoint(l, reached{epoch: last, whole: true}); err != nil {
+		return unavailable(fmt.Errorf("%s: what the journal holds cannot be written to it: %w", s.folder.file(), err))
+	}
+	return nil
+}
+
+// into puts the entries of records into a layer.
+func (s *Store) into(l *layer) func(body []byte) error {
+	return func(body []byte) error {
+		return eachEntry(body, func(e *recordEntry) error {
+			p := newTableID(0, e.bucket)
+			if e.board != "" {
+				p = newTableID(s.numberOf(e.board), e.bucket)
+			}
+			key := append(append(make([]byte, 0, len(p)+len(e.key)), p[:]...), e.key...)
+			l.Set(cell{key: key, value: e.value, gone: e.gone})
+			return nil
+		})
+	}
+}

@@ -1,0 +1,17 @@
+package embedded
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// syncData waits until what was written to f is on the disk, and what is needed
+// to read it.
+func syncData(f *os.File) error {
+	for {
+		if err := unix.Fdatasync(int(f.Fd())); err != unix.EINTR { //nolint:errorlint // a system call returns it as it is
+			return err
+		}
+	}
+}
