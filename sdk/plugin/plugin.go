@@ -47,6 +47,11 @@ const (
 	defaultInFlight = 2
 )
 
+// window is how many bytes may be on their way on a connection, or on one stream
+// of it. It is fixed: to find one out, gRPC would send a ping with each message,
+// which wakes both processes once more for each call.
+const window = 8 << 20
+
 const pluginName = "driver"
 
 func handshake() goplugin.HandshakeConfig {
@@ -59,6 +64,8 @@ func serverOptions() []grpc.ServerOption {
 		grpc.ForceServerCodecV2(codec{}),
 		grpc.MaxRecvMsgSize(MaxMessage),
 		grpc.MaxSendMsgSize(MaxMessage),
+		grpc.StaticStreamWindowSize(window),
+		grpc.StaticConnWindowSize(window),
 	}
 }
 
@@ -68,6 +75,8 @@ func dialOptions() []grpc.DialOption {
 	return []grpc.DialOption{
 		grpc.WithDefaultCallOptions(
 			grpc.ForceCodecV2(codec{}), grpc.MaxCallRecvMsgSize(MaxMessage), grpc.MaxCallSendMsgSize(MaxMessage)),
+		grpc.WithStaticStreamWindowSize(window),
+		grpc.WithStaticConnWindowSize(window),
 		grpc.WithIdleTimeout(0),
 		grpc.WithDisableRetry(),
 		grpc.WithDisableServiceConfig(),
