@@ -21,7 +21,7 @@ func main() {
 func runMain() int {
 	ctx, stop := interruptible(context.Background())
 	defer stop()
-	p := &program{in: os.Stdin, out: os.Stdout, err: os.Stderr, env: os.LookupEnv}
+	p := &program{in: os.Stdin, out: os.Stdout, err: os.Stderr, env: os.LookupEnv, settle: coarseTimers}
 	return p.run(ctx, os.Args[1:])
 }
 

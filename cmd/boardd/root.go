@@ -18,6 +18,7 @@ type program struct {
 	in       io.Reader
 	out, err io.Writer
 	env      func(string) (string, bool)
+	settle   func() // called by what runs for long, before it begins; nil: nothing
 
 	started bool // the command line was right and the command has begun
 

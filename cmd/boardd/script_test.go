@@ -15,8 +15,11 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"boardd": main})
+	testscript.Main(m, programs)
 }
+
+// programs are what scripts can run beside what is on the machine.
+var programs = map[string]func(){"boardd": main}
 
 // TestScripts runs testdata/script: each is a shell session with real processes.
 // Beside testscript's own commands there are

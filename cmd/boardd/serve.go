@@ -57,6 +57,9 @@ func (p *program) serveCommand() *cobra.Command {
 }
 
 func (p *program) serve(ctx context.Context, f *serveFlags) error {
+	if p.settle != nil {
+		p.settle()
+	}
 	logger, err := p.logger(f.logLevel, f.logFormat)
 	if err != nil {
 		return err
