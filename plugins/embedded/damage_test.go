@@ -235,13 +235,13 @@ func TestCopiedWhileWritten(t *testing.T) {
 			defer close(done)
 			s.Apply(t.Context(), "b", ops)
 		}()
-		file, err := os.ReadFile(s.folder.file())
+		path := crashed(t, s)
 		<-done
-		if err != nil {
-			t.Fatal(err)
-		}
-		copied := openDamaged(t, file) // a torn copy may be refused
-		if copied == nil {
+		copied, err := openCopy(t, path)
+		if err != nil { // a torn copy may be refused
+			if !errors.Is(err, job.Corrupt) {
+				t.Errorf("a torn copy is refused with %v: want Corrupt", err)
+			}
 			continue
 		}
 		opened++
@@ -251,6 +251,9 @@ func TestCopiedWhileWritten(t *testing.T) {
 		}
 		if bad := badRecords(t, copied); len(bad) > 0 {
 			t.Errorf("a copy has bad records: %v", bad)
+		}
+		if err := copied.Close(); err != nil {
+			t.Error(err)
 		}
 	}
 	if opened == 0 {

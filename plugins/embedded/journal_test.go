@@ -20,8 +20,8 @@ import (
 	"github.com/boardd/boardd/sdk/job"
 )
 
-// crashed copies the files of an open store that nobody uses at the moment, as a
-// crash would leave them.
+// crashed copies the files of an open store one after the other, as a crash might
+// leave them.
 func crashed(t *testing.T, s *Store) string {
 	t.Helper()
 	path := t.TempDir()

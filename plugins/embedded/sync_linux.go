@@ -10,7 +10,7 @@ import (
 // to read it.
 func syncData(f *os.File) error {
 	for {
-		if err := unix.Fdatasync(int(f.Fd())); err != unix.EINTR { //nolint:errorlint // a system call returns it as it is
+		if err := unix.Fdatasync(int(f.Fd())); err != unix.EINTR {
 			return err
 		}
 	}
