@@ -18,7 +18,11 @@ import (
 )
 
 // zooJars is what a ZooKeeper server of Debian needs on its class path.
-var zooJars = []string{"zookeeper", "zookeeper-jute", "slf4j-api", "slf4j-simple", "netty-all", "metrics-core", "snappy-java"}
+var zooJars = []string{
+	"zookeeper", "zookeeper-jute", "slf4j-api", "slf4j-simple", "metrics-core", "snappy-java",
+	"netty-handler", "netty-transport", "netty-buffer", "netty-common", "netty-codec", "netty-resolver",
+	"netty-transport-native-epoll", "netty-transport-native-unix-common",
+}
 
 // zooStart is how long a server may take to answer, on a machine that does much
 // else.
@@ -31,6 +35,10 @@ type ZooKeeperOptions struct {
 	Fast    bool     // data in memory and no fsync, for tests that kill nothing
 	Config  []string // more lines for zoo.cfg
 	Java    []string // more arguments for java, such as -Djute.maxbuffer=...
+
+	// TLS has the servers listen for TLS as well, see Secure; clients need a
+	// certificate of the same authority.
+	TLS *Certificates
 }
 
 // ZooKeeperEnsemble is a private ZooKeeper: one server, or several that elect a
@@ -42,6 +50,7 @@ type ZooKeeperEnsemble struct {
 
 type zooMember struct {
 	addr    string // HOST:PORT for clients
+	secure  string // likewise, with TLS
 	dir     string
 	config  string
 	java    []string
@@ -71,6 +80,10 @@ func ZooKeeper(t testing.TB, o ZooKeeperOptions) *ZooKeeperEnsemble {
 		m.config = fmt.Sprintf("tickTime=500\ninitLimit=40\nsyncLimit=20\ndataDir=%s\nclientPort=%s\nclientPortAddress=127.0.0.1\n"+
 			"4lw.commands.whitelist=*\nadmin.enableServer=false\nmaxClientCnxns=0\n%s%s\n",
 			m.dir, port(m.addr), ring.String(), strings.Join(o.Config, "\n"))
+		if o.TLS != nil {
+			m.secure = freeAddr(t)
+			m.config += zooTLS(o.TLS, m.secure)
+		}
 		zooWrite(t, filepath.Join(m.dir, "zoo.cfg"), m.config)
 		if n > 1 {
 			zooWrite(t, filepath.Join(m.dir, "myid"), fmt.Sprint(i+1))
@@ -88,6 +101,13 @@ func ZooKeeper(t testing.TB, o ZooKeeperOptions) *ZooKeeperEnsemble {
 		z.await(i)
 	}
 	return z
+}
+
+// zooTLS returns the lines of zoo.cfg for a port with TLS.
+func zooTLS(c *Certificates, addr string) string {
+	return fmt.Sprintf("secureClientPort=%s\nsecureClientPortAddress=127.0.0.1\nserverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory\n"+
+		"ssl.keyStore.location=%s\nssl.keyStore.type=PEM\nssl.trustStore.location=%s\nssl.trustStore.type=PEM\nssl.clientAuth=need\n",
+		port(addr), c.ServerBoth, c.CA)
 }
 
 // zooJava returns the arguments of java before the class to run.
@@ -140,6 +160,15 @@ func (z *ZooKeeperEnsemble) Servers() []string {
 	list := make([]string, len(z.members))
 	for i, m := range z.members {
 		list[i] = m.addr
+	}
+	return list
+}
+
+// Secure returns the addresses of all servers for TLS.
+func (z *ZooKeeperEnsemble) Secure() []string {
+	list := make([]string, len(z.members))
+	for i, m := range z.members {
+		list[i] = m.secure
 	}
 	return list
 }

@@ -31,12 +31,12 @@ func TestHosts(t *testing.T) {
 		t.Errorf("the other host's claim came as %v by %q with %+v", seen.Event, seen.Owner, seen.Record.Holder)
 	}
 	status := []byte("new status")
-	update := byToken(driver.Update, c, job.Operation)
+	update := byToken(driver.Update, c, job.OperationEvent)
 	update.Status, update.Reason = &status, "for a reason"
 	a.must(update)
 	b.until("an update by the other host is seen", func() bool {
 		seen := b.last(id)
-		return seen.Event == job.Operation && seen.Reason == "for a reason" && string(seen.Record.Status) == "new status"
+		return seen.Event == job.OperationEvent && seen.Reason == "for a reason" && string(seen.Record.Status) == "new status"
 	})
 	b.must(byToken(driver.Remove, c, job.ConsumedEvent)) // a token is good on any host
 	a.kind(byToken(driver.Extend, c, job.Extended), job.LeaseLost, "consumed on the other host")

@@ -156,7 +156,7 @@ func TestInteropSameOwner(t *testing.T) {
 	}
 	// At once: nothing has told this host yet.
 	for _, kind := range []driver.OpKind{driver.Extend, driver.Update, driver.Release, driver.Remove, driver.SetAside} {
-		p.kind(byToken(kind, c, job.Operation), job.LeaseLost, "TaskFlow has the job under the same name")
+		p.kind(byToken(kind, c, job.OperationEvent), job.LeaseLost, "TaskFlow has the job under the same name")
 	}
 	r := p.state(id, job.Claimed, "by TaskFlow")
 	if r.Holder == nil || !r.Holder.Foreign || !r.Holder.Token.IsZero() {
