@@ -34,7 +34,7 @@ func (s *Session) CreateBoard(ctx context.Context, of string, b config.Board) (B
 		return BoardRecord{}, err
 	}
 	b.Tenant = t.Name
-	placed := len(b.Settings) > 0
+	placed := given(b.Settings)
 	if err := s.checkNewBoard(t, b, placed); err != nil {
 		return BoardRecord{}, err
 	}
@@ -141,6 +141,12 @@ func checkBoard(b config.Board) error {
 	return nil
 }
 
+// given reports whether settings say anything.
+func given(settings []byte) bool {
+	text := bytes.TrimSpace(settings)
+	return len(text) > 0 && !bytes.Equal(text, []byte("{}"))
+}
+
 // seconds writes a duration as requests do.
 func seconds(d time.Duration) string { return d.String() }
 
@@ -151,7 +157,7 @@ func (h *Host) prepare(ctx context.Context, b *config.Board) error {
 	if err != nil {
 		return err
 	}
-	if len(b.Settings) == 0 {
+	if !given(b.Settings) {
 		if b.Settings, err = catalog.MakeSettings(r.info.Board, b.Tenant, b.Name); err != nil {
 			return err
 		}
@@ -262,7 +268,7 @@ func (s *Session) UpdateBoard(ctx context.Context, of string, b config.Board, ve
 	if b.Backend != "" && b.Backend != present.Backend {
 		return BoardRecord{}, job.Errorf(job.Invalid, "board.backend: the board is on %q and cannot move: make another board", present.Backend)
 	}
-	if len(b.Settings) > 0 && !sameJSON(b.Settings, present.Settings) {
+	if given(b.Settings) && !sameJSON(b.Settings, present.Settings) {
 		return BoardRecord{}, job.Errorf(job.Invalid, "board.config: a board cannot move to another place: make another board")
 	}
 	if b.Observe != present.Observe {

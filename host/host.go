@@ -61,6 +61,8 @@ type Host struct {
 	line     *line
 	ready    readiness
 	draining atomic.Bool
+	meters   meters
+	hosts    atomic.Int64 // that share the catalog; 0: not known
 
 	audit     *auditor
 	reloading sync.Mutex

@@ -62,7 +62,7 @@ func (k *kept) run(h *Host) {
 	k.catalog = c
 	close(k.ready)
 	k.mu.Unlock()
-	k.backend.present(h, docs)
+	k.running.Go(func() { h.countHosts(h.running) })
 	_ = c.Run(h.running) // it ends with the host only
 }
 

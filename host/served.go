@@ -26,6 +26,8 @@ type served struct {
 	backend *backend
 	logger  *slog.Logger
 	limits  atomic.Pointer[config.Limits] // the present ones, in place of config's
+	meter   meter
+	metered atomic.Pointer[metered] // nil before the board is opened
 
 	tried   chan struct{} // closed when there is a board, or a problem
 	once    sync.Once
@@ -129,7 +131,9 @@ func (s *served) run(ctx context.Context, h *Host) {
 // serve runs the board until ctx ends or the board gives up. It gives the turn
 // back as soon as the board is open.
 func (s *served) serve(ctx context.Context, h *Host, r *running) error {
-	b := board.New(r.driver, s.spec())
+	m := &metered{Driver: r.driver, host: h, served: s}
+	s.metered.Store(m)
+	b := board.New(m, s.spec())
 	s.board.Store(b)
 	s.problem.Store(nil)
 	s.once.Do(func() { close(s.tried) })

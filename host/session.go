@@ -109,6 +109,9 @@ func (s *Session) Board(ctx context.Context, name, call string) (*board.Board, e
 	if err != nil {
 		return nil, err
 	}
+	if err := s.meter(found, call); err != nil {
+		return nil, err
+	}
 	s.until(found.running)
 	return found.wait(ctx, s.host.line)
 }

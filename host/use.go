@@ -4,15 +4,16 @@ import "context"
 
 // use counts what a tenant uses.
 func (h *Host) use(ctx context.Context, tenant string) map[string]int64 {
-	use := map[string]int64{"boards": int64(len(h.shelf.names(tenant)))}
+	use := map[string]int64{
+		"boards": int64(len(h.shelf.names(tenant))), keyOpenJobs: 0, keyClaims: 0, keyDetailBytes: 0,
+		"watchers": h.meters.of(tenant).watchers.Load(),
+	}
 	for _, b := range h.shelf.of(tenant) {
-		open := b.board.Load()
-		if open == nil || !open.Status().Ready {
-			continue
-		}
-		if counts, err := open.Count(ctx); err == nil {
-			use["open_jobs"] += counts.Ready + counts.Delayed + counts.Claimed
-			use["claims"] += counts.Claimed
+		if m := b.metered.Load(); m != nil && b.board.Load().Status().Ready {
+			counts := m.count(ctx, countsFor)
+			use[keyOpenJobs] += counts.Open
+			use[keyClaims] += counts.Claimed
+			use[keyDetailBytes] += counts.Limits[keyDetailBytes]
 		}
 	}
 	return use

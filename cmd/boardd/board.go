@@ -10,8 +10,9 @@ import (
 )
 
 func (p *program) boardCommand() *cobra.Command {
-	return p.group("board", "Look at boards, pause and resume them", "",
-		p.boardListCommand(), p.boardGetCommand(), p.boardPauseCommand(), p.boardResumeCommand())
+	return p.group("board", "Look at boards, make, change, pause and delete them", "",
+		p.boardListCommand(), p.boardGetCommand(), p.boardCreateCommand(), p.boardUpdateCommand(), p.boardDeleteCommand(),
+		p.boardPauseCommand(), p.boardResumeCommand())
 }
 
 func (p *program) boardListCommand() *cobra.Command {

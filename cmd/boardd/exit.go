@@ -115,7 +115,7 @@ func (p *program) advice(known *job.Error, err error) string {
 		return "; is it the right one in --token-file or BOARDD_TOKEN_FILE?"
 	case known.Kind == job.Unauthenticated:
 		return "; give --token, --token-file, BOARDD_TOKEN or BOARDD_TOKEN_FILE"
-	case known.Kind == job.NotFound && known.Job == job.ID{} && known.Op != "explain": // whose one job is the whole call's
+	case known.Kind == job.NotFound && known.Job == job.ID{} && strings.HasPrefix(known.Message, "there is no board"):
 		return `; "boardd board list" shows yours`
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "; is a boardd running? --addr says where"

@@ -135,6 +135,19 @@ func (m *moment) proto() *timestamppb.Timestamp {
 	return timestamppb.New(*m.set)
 }
 
+// past is a flag that takes a time, or a duration before now.
+type past struct{ moment }
+
+func (m *past) Set(s string) error {
+	d, err := time.ParseDuration(s)
+	if err != nil || d < 0 {
+		return m.moment.Set(s)
+	}
+	at := time.Now().Add(-d)
+	m.set = &at
+	return nil
+}
+
 // priority reads the name of a priority in any case; empty is none.
 func priority(s string) (boarddv1.Priority_Enum, error) {
 	if s == "" {

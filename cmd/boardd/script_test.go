@@ -28,6 +28,7 @@ var programs = map[string]func(){"boardd": main}
 //	                       $WORK/data, and wait until it listens; sets BOARDD_ADDR and
 //	                       BOARDD_TOKEN
 //	halt [kill]            end it, by SIGTERM or by SIGKILL, and wait for it
+//	hangup                 send it SIGHUP
 //	json VAR PATH          set VAR to a part of the JSON on the last standard output,
 //	                       such as results.0.job.uuid
 //	eventually COMMAND...  repeat a command until it ends with 0, for 20 s at most
@@ -39,7 +40,7 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"server": startServer, "halt": haltServer, "json": takeJSON, "eventually": eventually, "waitfile": waitFile,
+			"server": startServer, "halt": haltServer, "hangup": hangUp, "json": takeJSON, "eventually": eventually, "waitfile": waitFile,
 		},
 	})
 }
@@ -111,6 +112,12 @@ func haltServer(ts *testscript.TestScript, _ bool, args []string) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	_ = os.Remove(filepath.Join(ts.Getenv("WORK"), "ready"))
+}
+
+func hangUp(ts *testscript.TestScript, _ bool, _ []string) {
+	pid, err := strconv.Atoi(ts.Getenv(serverKey))
+	ts.Check(err)
+	ts.Check(syscall.Kill(pid, syscall.SIGHUP))
 }
 
 func waitFile(ts *testscript.TestScript, _ bool, args []string) {

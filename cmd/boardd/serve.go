@@ -84,27 +84,32 @@ func (p *program) serve(ctx context.Context, f *serveFlags) error {
 		return err
 	}
 	keepHeapFloor(p.getenv("GOGC"))
+	r := &reloading{program: p, source: f.source, present: c}
 	h, err := host.Open(ctx, host.Config{
 		Config:  *c,
 		Builtin: commands,
 		Version: thisBuild().Version,
 		Logger:  logger,
+		Load:    r.load,
+		Swap:    r.swap,
 	})
 	if err != nil {
 		return findings("%v", err)
 	}
-	err = p.serveHost(ctx, h, c, api.Config{Logger: logger, Listeners: ports}, f.readyFile)
+	err = p.serveHost(ctx, h, c, api.Config{Logger: logger, Listeners: ports}, f.readyFile, r)
 	return errors.Join(err, h.Close())
 }
 
 // serveHost serves until ctx ends, which is no error.
-func (p *program) serveHost(ctx context.Context, h *host.Host, c *config.Config, served api.Config, readyFile string) error {
+func (p *program) serveHost(ctx context.Context, h *host.Host, c *config.Config, served api.Config, readyFile string, r *reloading) error {
 	ui := web.New(h, web.Config{Logger: served.Logger})
 	served.Pages = ui
 	server, err := api.NewServer(h, served)
 	if err != nil {
 		return findings("%v", err)
 	}
+	r.server.Store(server)
+	defer r.onHangup(ctx, h, served.Logger)()
 	var pages sync.WaitGroup
 	defer pages.Wait()
 	showing, hide := context.WithCancel(ctx)

@@ -179,6 +179,11 @@ func (g *gate) authenticate(next http.Handler) http.Handler {
 			g.refuse(w, r, http.StatusBadRequest, job.Errorf(job.Invalid, "%s", tooLarge))
 			return
 		}
+		if err := session.Admit(); err != nil {
+			w.Header().Set("Retry-After", "1")
+			g.refuse(w, r, http.StatusTooManyRequests, err)
+			return
+		}
 		ctx, release := session.Begin(context.WithValue(r.Context(), sessionKey{}, session))
 		defer release()
 		next.ServeHTTP(w, r.WithContext(ctx))

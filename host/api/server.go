@@ -56,7 +56,7 @@ type Server struct {
 	gate     *gate
 	handler  http.Handler
 	ports    *Listeners
-	tls      *tls.Config
+	tls      *certificates // nil: plaintext
 	stopping chan struct{} // closed when Run stops
 	mux      *http.ServeMux
 	registry *metrics
@@ -80,7 +80,7 @@ func NewServer(h *host.Host, c Config) (*Server, error) {
 	}
 	s := &Server{logger: c.Logger, stopping: make(chan struct{}), registry: newMetrics(h)}
 	var err error
-	if s.tls, err = loadTLS(settings.TLS); err != nil {
+	if s.tls, err = newCertificates(settings.TLS, c.Logger); err != nil {
 		return nil, err
 	}
 	if s.ports = c.Listeners; s.ports == nil {
@@ -107,16 +107,13 @@ func newGate(h *host.Host, m *metrics, c Config, hostnames []string) *gate {
 	return g
 }
 
-// loadTLS reads the certificates, nil for none.
+// loadTLS reads the certificates.
 func loadTLS(c *config.TLS) (*tls.Config, error) {
-	if c == nil {
-		return nil, nil
-	}
 	pair, err := tls.LoadX509KeyPair(c.CertFile, c.KeyFile)
 	if err != nil {
 		return nil, job.Errorf(job.Invalid, "tls: %s and %s: %v", c.CertFile, c.KeyFile, err)
 	}
-	t := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}}
+	t := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, NextProtos: []string{"h2", "http/1.1"}}
 	if c.ClientCAFile == "" {
 		return t, nil
 	}
@@ -130,6 +127,16 @@ func loadTLS(c *config.TLS) (*tls.Config, error) {
 	}
 	t.ClientAuth = tls.RequireAndVerifyClientCert
 	return t, nil
+}
+
+// UseTLS reads the certificates of a configuration in place of the present ones.
+// New connections have them. A server without TLS stays without, and one with it
+// with it.
+func (s *Server) UseTLS(c *config.TLS) error {
+	if s.tls == nil || c == nil {
+		return nil
+	}
+	return s.tls.use(*c)
 }
 
 // Addr returns where the server listens.
@@ -154,7 +161,14 @@ func (s *Server) Close() error { return s.ports.Close() }
 // returns. It does not close the Host.
 func (s *Server) Run(ctx context.Context) error {
 	main := s.httpServer(s.handler)
-	main.TLSConfig = s.tls
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	if s.tls != nil {
+		main.TLSConfig = s.tls.config()
+		looking, stop := context.WithCancel(ctx)
+		defer stop()
+		watching.Go(func() { s.tls.watch(looking) })
+	}
 	servers := []*http.Server{main}
 	failed := make(chan error, 2)
 	var wg sync.WaitGroup

@@ -46,6 +46,11 @@ func (c *claimer) send(ctx context.Context, entries []*index.Entry, count int) e
 		if len(c.claims) > 0 {
 			return nil // better those than none; the next call meets the rest
 		}
+	case job.QuotaExceeded:
+		if len(c.claims) > 0 {
+			c.ended = true // it would find the same at every other job
+			return nil
+		}
 	default:
 	}
 	return &job.Error{Op: "claim", Kind: callKind(r.Kind), Message: r.Message, Owner: r.Owner, Err: errStore}

@@ -59,6 +59,7 @@ type loader struct {
 	grants   []grantPlace     // of config.Backends, the tenants they name
 	boards   []*section       // of config.Boards, those from files
 	kept     *section         // the catalog block
+	wish     bool             // it is not a server's configuration: see Wish
 }
 
 func (l *loader) problem(at Place, text string) {

@@ -17,6 +17,10 @@ const MaxWindow = 366 * 24 * time.Hour
 
 // root reads what stands outside of all blocks, and with it the whole file.
 func (l *loader) root(s *section) {
+	if l.wish {
+		l.wished(s)
+		return
+	}
 	c := l.config
 	if text, ok := s.text("listen"); ok && l.first(s, "listen") {
 		c.Listen = text
@@ -202,7 +206,7 @@ func (l *loader) backend(s *section) {
 }
 
 func (l *loader) tenant(s *section) {
-	if s.label != tenant.Default {
+	if s.label != tenant.Default || l.wish {
 		l.config.Tenants = append(l.config.Tenants, s.label)
 	}
 	l.firstAt(s.title, s.at)

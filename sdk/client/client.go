@@ -89,6 +89,7 @@ type Config struct {
 // goroutines at once.
 type Client struct {
 	rpc         boarddv1connect.BoardServiceClient
+	admin       boarddv1connect.AdminServiceClient
 	credentials *credentials
 	idle        func() // closes idle connections; nil where the transport is the caller's
 	callTimeout time.Duration
@@ -121,8 +122,9 @@ func New(c Config) (*Client, error) {
 	}
 	// Answers are small and the network is near: compressing them costs a third
 	// more processor time for each call.
-	client.rpc = boarddv1connect.NewBoardServiceClient(caller, addr,
-		connect.WithAcceptCompression("gzip", nil, nil), connect.WithCodec(boarddv1.Binary{}))
+	options := connect.WithClientOptions(connect.WithAcceptCompression("gzip", nil, nil), connect.WithCodec(boarddv1.Binary{}))
+	client.rpc = boarddv1connect.NewBoardServiceClient(caller, addr, options)
+	client.admin = boarddv1connect.NewAdminServiceClient(caller, addr, options)
 	return client, nil
 }
 

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
+	"github.com/boardd/boardd/sdk/client"
+)
+
+// boardFlags are the settings of a board.
+type boardFlags struct {
+	settings boarddv1.BoardSettings
+	config   string
+	limits   []string
+
+	lease, maxLease, window, backoff, maxBackoff duration
+}
+
+func (f *boardFlags) add(c *cobra.Command) {
+	flags := c.Flags()
+	flags.StringVar(&f.settings.Mode, "mode", "", "serve, or observe: write nothing to the store")
+	flags.StringVar(&f.settings.Fencing, "fencing", "", "token, or owner: a claim may be named by its owner alone")
+	flags.Var(&f.lease, "lease", "lease of a claim that asks for none")
+	flags.Var(&f.maxLease, "max-lease", "longest lease that a claim may ask for")
+	flags.BoolVar(&f.settings.AllowNoExpiry, "allow-no-expiry", false, "allow claims without a lease")
+	flags.Var(&f.window, "idempotency-window", "how long a finished job is remembered")
+	flags.Int32Var(&f.settings.MaxAttempts, "max-attempts", 0, "claims that may fail before the job goes to the trash")
+	flags.Var(&f.backoff, "backoff", "delay before the second attempt; it doubles with each")
+	flags.Var(&f.maxBackoff, "max-backoff", "longest delay")
+	flags.StringArrayVar(&f.limits, "limit", nil, "NAME=NUMBER, such as open_jobs=1000; may be repeated")
+	tenantFlag(c, &f.settings.Tenant)
+}
+
+// board returns what the flags say of the board of a name.
+func (f *boardFlags) board(name string) (*boarddv1.BoardSettings, error) {
+	f.settings.Name = name
+	for _, d := range []struct {
+		given *duration
+		to    **durationpb.Duration
+	}{
+		{&f.lease, &f.settings.Lease}, {&f.maxLease, &f.settings.MaxLease}, {&f.window, &f.settings.IdempotencyWindow},
+		{&f.backoff, &f.settings.Backoff}, {&f.maxBackoff, &f.settings.MaxBackoff},
+	} {
+		if d.given.set != nil {
+			*d.to = durationpb.New(*d.given.set)
+		}
+	}
+	if f.config != "" {
+		f.settings.Config = []byte(f.config)
+	}
+	var err error
+	f.settings.Limits, err = limitFlags(f.limits)
+	return &f.settings, err
+}
+
+func (p *program) showBoard(b *boarddv1.BoardSettings) error {
+	return p.show(b, func(t *table) {
+		t.line("tenant", b.GetTenant())
+		t.line("name", b.GetName())
+		t.line("backend", b.GetBackend())
+		t.line("config", b.GetConfig())
+		t.line("mode", b.GetMode())
+		t.line("fencing", b.GetFencing())
+		t.line("lease", b.GetLease().AsDuration())
+		t.line("longest lease", b.GetMaxLease().AsDuration())
+		t.line("idempotency window", b.GetIdempotencyWindow().AsDuration())
+		t.line("limits", limitLine(b.GetLimits()))
+		t.line("declared", b.GetDeclared())
+		t.line("version", b.GetVersion())
+	})
+}
+
+func (p *program) boardCreateCommand() *cobra.Command {
+	f := &boardFlags{}
+	c := p.command("create BOARD --backend BACKEND", "Make a board",
+		"It gets a place of its own in the store. Only an operator chooses one with --config.",
+		"boardd board create builds --backend main --lease 1m --max-attempts 5",
+		func(ctx context.Context, args []string) error {
+			name, err := one(args, "board")
+			if err != nil {
+				return err
+			}
+			settings, err := f.board(name)
+			if err != nil {
+				return err
+			}
+			return p.administer(func(a *client.Admin) error {
+				made, err := a.CreateBoard(ctx, &boarddv1.CreateBoardRequest{Tenant: settings.GetTenant(), Board: settings})
+				if err != nil {
+					return err
+				}
+				return p.showBoard(made.GetBoard())
+			})
+		})
+	c.Flags().StringVar(&f.settings.Backend, "backend", "", "store on which it is kept; see boardd backend list")
+	c.Flags().StringVar(&f.config, "config", "", "the board's settings for the driver, a JSON object")
+	f.add(c)
+	return c
+}
+
+func (p *program) boardUpdateCommand() *cobra.Command {
+	f := &boardFlags{}
+	var version int64
+	c := p.command("update BOARD", "Give a board other settings",
+		"What is not given has its default again. Calls that go on are not disturbed.",
+		"boardd board update builds --lease 2m",
+		func(ctx context.Context, args []string) error {
+			name, err := one(args, "board")
+			if err != nil {
+				return err
+			}
+			settings, err := f.board(name)
+			if err != nil {
+				return err
+			}
+			return p.administer(func(a *client.Admin) error {
+				changed, err := a.UpdateBoard(ctx, &boarddv1.UpdateBoardRequest{Tenant: settings.GetTenant(), Board: settings, Version: version})
+				if err != nil {
+					return err
+				}
+				return p.showBoard(changed.GetBoard())
+			})
+		})
+	c.Flags().Int64Var(&version, "version", 0, "change this version only")
+	f.add(c)
+	return c
+}
+
+func (p *program) boardDeleteCommand() *cobra.Command {
+	request := &boarddv1.DeleteBoardRequest{}
+	c := p.command("delete BOARD", "Serve a board no more",
+		"Its jobs are kept for a board that is made again under the name, unless --purge is given.",
+		"boardd board delete builds --purge",
+		func(ctx context.Context, args []string) error {
+			name, err := one(args, "board")
+			if err != nil {
+				return err
+			}
+			request.Name = name
+			return p.administer(func(a *client.Admin) error {
+				answer, err := a.DeleteBoard(ctx, request)
+				if err != nil {
+					return err
+				}
+				return p.show(answer, func(*table) {})
+			})
+		})
+	c.Flags().BoolVar(&request.Purge, "purge", false, "take its jobs away, too; they are gone for good")
+	tenantFlag(c, &request.Tenant)
+	return c
+}

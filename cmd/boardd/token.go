@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
+	"github.com/boardd/boardd/sdk/client"
+)
+
+func (p *program) tokenCommand() *cobra.Command {
+	return p.group("token", "Make, list and revoke tokens", "", p.tokenListCommand(), p.tokenCreateCommand(), p.tokenDeleteCommand())
+}
+
+// tenantFlag is for commands about one tenant.
+func tenantFlag(c *cobra.Command, to *string) {
+	c.Flags().StringVar(to, "tenant", "", "whose; the token's own if not given")
+}
+
+func tokenRow(t *table, token *boarddv1.Token) {
+	t.row(token.GetTenant(), token.GetName(), strings.Join(token.GetRoles(), ","), strings.Join(token.GetBoards(), ","),
+		token.GetExpiresAt(), token.GetCreatedAt(), token.GetDeclared())
+}
+
+func (p *program) tokenListCommand() *cobra.Command {
+	var tenant string
+	c := p.command("list", "List a tenant's tokens", "Their secrets are kept by nobody but their users.", "boardd token list --tenant acme",
+		func(ctx context.Context, args []string) error {
+			if err := none(args); err != nil {
+				return err
+			}
+			return p.administer(func(a *client.Admin) error {
+				list, err := a.ListTokens(ctx, tenant)
+				if err != nil {
+					return err
+				}
+				return p.show(&boarddv1.ListTokensResponse{Tokens: list}, func(t *table) {
+					t.row("TENANT", "NAME", "ROLES", "BOARDS", "EXPIRES", "CREATED", "DECLARED")
+					for _, token := range list {
+						tokenRow(t, token)
+					}
+				})
+			})
+		})
+	tenantFlag(c, &tenant)
+	return c
+}
+
+func (p *program) tokenCreateCommand() *cobra.Command {
+	request := &boarddv1.CreateTokenRequest{}
+	var expires moment
+	c := p.command("create NAME --role ROLE...", "Make a token and print its secret",
+		"The secret is printed this once and can't be asked for again.",
+		"boardd token create ci --role poster --role worker --only-board builds --expires 720h",
+		func(ctx context.Context, args []string) error {
+			name, err := one(args, "token")
+			if err != nil {
+				return err
+			}
+			request.Name, request.ExpiresAt = name, expires.proto()
+			return p.administer(func(a *client.Admin) error {
+				made, err := a.CreateToken(ctx, request)
+				if err != nil {
+					return err
+				}
+				return p.show(made, func(t *table) { t.line("secret", made.GetSecret()) })
+			})
+		})
+	c.Flags().StringArrayVar(&request.Roles, "role", nil, "viewer, poster, worker, policy-author, tenant-admin, operator or metrics; may be repeated")
+	c.Flags().StringArrayVar(&request.Boards, "only-board", nil, "a board that it is bound to; may be repeated")
+	c.Flags().Var(&expires, "expires", "when it ends: a time, or a duration from now on")
+	tenantFlag(c, &request.Tenant)
+	return c
+}
+
+func (p *program) tokenDeleteCommand() *cobra.Command {
+	request := &boarddv1.RevokeTokenRequest{}
+	c := p.command("delete NAME", "Revoke a token", "What goes on in its name ends within a second.", "boardd token delete ci",
+		func(ctx context.Context, args []string) error {
+			name, err := one(args, "token")
+			if err != nil {
+				return err
+			}
+			request.Name = name
+			return p.administer(func(a *client.Admin) error {
+				answer, err := a.RevokeToken(ctx, request)
+				if err != nil {
+					return err
+				}
+				return p.show(answer, func(*table) {})
+			})
+		})
+	c.Aliases = []string{"revoke"}
+	tenantFlag(c, &request.Tenant)
+	return c
+}

@@ -1,0 +1,259 @@
+package host_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/boardd/boardd/host"
+	"github.com/boardd/boardd/host/config"
+	"github.com/boardd/boardd/host/tenant"
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+const operatorSecret = "the-secret-of-an-operator"
+
+// cataloged is a configuration whose catalog is on the backend "store".
+func cataloged(dataDir string, boards ...config.Board) config.Config {
+	c := oneBackend(dataDir, boards...)
+	c.Catalog = "store"
+	c.Backends[0].Tenants = []string{"acme"}
+	c.Tokens = append(c.Tokens, tenant.Token{Name: "operator", Roles: []tenant.Role{tenant.Operator}, Digest: tenant.DigestOf(operatorSecret)})
+	return c
+}
+
+func operator(t *testing.T, h *host.Host) *host.Session {
+	t.Helper()
+	s, err := h.Login(t.Context(), operatorSecret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func eventually(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !done(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("never: %s", what)
+		}
+	}
+}
+
+// TestHostsShareACatalog: what is made through one host holds on the other.
+func TestHostsShareACatalog(t *testing.T) {
+	t.Parallel()
+	drivers := oneStore(t, false)
+	first, _ := open(t, host.Config{Config: cataloged(""), Drivers: drivers})
+	second, _ := open(t, host.Config{Config: cataloged(""), Drivers: drivers})
+	ctx := within(t)
+	op := operator(t, first)
+	if _, err := op.CreateTenant(ctx, "acme", config.Limits{Boards: 3}); err != nil {
+		t.Fatal(err)
+	}
+	_, secret, err := op.CreateToken(ctx, host.NewToken{Tenant: "acme", Name: "admin", Roles: []string{"tenant-admin"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s *host.Session
+	eventually(t, "the token lets in on the other host", func() bool {
+		s, err = second.Login(ctx, secret)
+		return err == nil
+	})
+	b := config.NewBoard("builds")
+	b.Backend = "store"
+	if _, err := s.CreateBoard(ctx, "", b); err != nil {
+		t.Fatal(err)
+	}
+	if err := use(ctx, s, "builds"); err != nil {
+		t.Errorf("on the host that made the board: %v", err)
+	}
+	other, err := first.Login(ctx, secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the board is served on the other host", func() bool { return use(ctx, other, "builds") == nil })
+
+	call, release := other.Begin(ctx)
+	defer release()
+	if err := s.RevokeToken(ctx, "", "admin"); err != nil { // its own
+		t.Fatal(err)
+	}
+	select {
+	case <-call.Done():
+		if err := context.Cause(call); !errors.Is(err, job.Unauthenticated) {
+			t.Errorf("the call ended with %v", err)
+		}
+	case <-ctx.Done():
+		t.Error("a call goes on in the name of a token that was revoked on the other host")
+	}
+	if err := other.Check("WhoAmI"); !errors.Is(err, job.Unauthenticated) {
+		t.Errorf("a session that outlived its token: %v", err)
+	}
+	if err := op.DeleteTenant(ctx, "acme", 0, false); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "its boards are gone", func() bool {
+		return first.Serves() == 0 && second.Serves() == 0
+	})
+}
+
+// TestHostsThatDisagree: the second host with other settings for a board does not
+// serve it, and says why.
+func TestHostsThatDisagree(t *testing.T) {
+	t.Parallel()
+	drivers := oneStore(t, false)
+	_, s := open(t, host.Config{Config: cataloged("", board("a", "store")), Drivers: drivers})
+	if err := use(within(t), s, "a"); err != nil {
+		t.Fatal(err)
+	}
+	different := board("a", "store")
+	different.Lease = 77 * time.Second
+	var l log
+	_, other := open(t, host.Config{Config: cataloged("", different, board("b", "store")), Drivers: drivers, Logger: l.logger()})
+	if err := use(within(t), other, "b"); err != nil {
+		t.Errorf("another board: %v", err)
+	}
+	if _, err := other.Board(within(t), "a", "PostJobs"); !errors.Is(err, job.Unavailable) {
+		t.Errorf("got %v", err)
+	}
+	eventually(t, "the log names both values", func() bool { return strings.Contains(l.String(), "lease is 1m17s here and 30s there") })
+}
+
+// TestOnePlaceOneBoard: a second configuration that puts another board at the
+// same place is refused it.
+func TestOnePlaceOneBoard(t *testing.T) {
+	t.Parallel()
+	drivers := oneStore(t, false)
+	program := drivers["memory"]
+	program.Info.Board = driver.Schema{Fields: []driver.Field{{Name: "namespace", Type: driver.String}}}
+	drivers["memory"] = program
+	at := func(name, namespace string) config.Board {
+		b := board(name, "store")
+		b.Settings = []byte(`{"namespace":"` + namespace + `"}`)
+		return b
+	}
+	_, s := open(t, host.Config{Config: cataloged("", at("a", "x")), Drivers: drivers})
+	if err := use(within(t), s, "a"); err != nil {
+		t.Fatal(err)
+	}
+	var l log
+	h, other := open(t, host.Config{Config: cataloged("", at("b", "x"), at("c", "y")), Drivers: drivers, Logger: l.logger()})
+	if err := use(within(t), other, "c"); err != nil {
+		t.Errorf("a board at a place of its own: %v", err)
+	}
+	if _, err := other.Board(within(t), "b", "PostJobs"); !errors.Is(err, job.Unavailable) {
+		t.Errorf("two boards at one place: %v", err)
+	}
+	op := operator(t, h)
+	if _, err := op.CreateTenant(within(t), "acme", config.Limits{}); err != nil {
+		t.Fatal(err)
+	}
+	b := at("d", "x")
+	if _, err := op.CreateBoard(within(t), "acme", b); !errors.Is(err, job.Precondition) || !strings.Contains(err.Error(), "default/a") {
+		t.Errorf("an operator is told %v", err)
+	}
+	_, secret, err := op.CreateToken(within(t), host.NewToken{Tenant: "acme", Name: "admin", Roles: []string{"tenant-admin"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b = at("taken", "boardd:{acme/e}")
+	if _, err := op.CreateBoard(within(t), "", b); err != nil {
+		t.Fatal(err)
+	}
+	admin, err := h.Login(t.Context(), secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b = config.NewBoard("e")
+	b.Backend = "store"
+	if _, err := admin.CreateBoard(within(t), "", b); !errors.Is(err, job.Precondition) || strings.Contains(err.Error(), "default") {
+		t.Errorf("a tenant is told %v", err)
+	}
+	b.Name = "f"
+	made, err := admin.CreateBoard(within(t), "", b)
+	if err != nil || string(made.Settings) != `{"namespace":"boardd:{acme/f}"}` {
+		t.Errorf("the board's place is %s, %v", made.Settings, err)
+	}
+}
+
+// TestReload changes what the configuration says under a running server.
+func TestReload(t *testing.T) {
+	t.Parallel()
+	present := cataloged(t.TempDir(), board("a", "store"), board("b", "store"))
+	next := present
+	var refuse error
+	h, s := open(t, host.Config{
+		Config: present, Drivers: oneStore(t, false),
+		Load: func() (*config.Config, error) {
+			c := next
+			return &c, refuse
+		},
+	})
+	ctx := within(t)
+	if err := use(ctx, s, "a"); err != nil {
+		t.Fatal(err)
+	}
+	changed := board("a", "store")
+	changed.Lease = 45 * time.Second
+	next.Boards = []config.Board{changed, board("c", "store")}
+	next.Tokens = append([]tenant.Token{{Name: "new", Roles: []tenant.Role{tenant.Viewer}, Digest: tenant.DigestOf("a-secret-of-the-reload")}}, present.Tokens...)
+	changes, err := h.Reload(ctx)
+	want := "token default/new: added, board default/a: changed, board default/b: removed, board default/c: added"
+	if got := strings.Join(changes, ", "); err != nil || !strings.HasSuffix(got, "board default/a: changed, board default/b: removed, board default/c: added") || !strings.Contains(got, "new: added") {
+		t.Fatalf("got %s (%v), want %s", got, err, want)
+	}
+	if err := use(ctx, s, "c"); err != nil {
+		t.Errorf("the new board: %v", err)
+	}
+	if err := use(ctx, s, "b"); !errors.Is(err, job.NotFound) {
+		t.Errorf("the board that is gone: %v", err)
+	}
+	if _, err := h.Login(ctx, "a-secret-of-the-reload"); err != nil {
+		t.Errorf("the new token: %v", err)
+	}
+	eventually(t, "the new lease holds", func() bool {
+		if err := use(ctx, s, "a"); err != nil { // never refused meanwhile
+			t.Fatal(err)
+		}
+		d, err := s.Describe("a", "GetBoard")
+		return err == nil && d.Config.Lease == 45*time.Second
+	})
+
+	next.Listen = "127.0.0.1:1"
+	if _, err := h.Reload(ctx); !errors.Is(err, job.Precondition) || !strings.Contains(err.Error(), "listen") {
+		t.Errorf("another address: %v", err)
+	}
+	refuse = job.Errorf(job.Invalid, "a.hcl:3,1: this is wrong")
+	if _, err := h.Reload(ctx); !errors.Is(err, job.Invalid) || !strings.Contains(err.Error(), "a.hcl:3,1") {
+		t.Errorf("a configuration that is wrong: %v", err)
+	}
+	if err := use(ctx, s, "c"); err != nil {
+		t.Errorf("after a reload that failed: %v", err)
+	}
+}
+
+// TestReloadedBackend gives a backend other settings.
+func TestReloadedBackend(t *testing.T) {
+	t.Parallel()
+	present := oneBackend("", board("a", "store"))
+	next := present
+	h, s := open(t, host.Config{
+		Config: present, Drivers: oneStore(t, false),
+		Load: func() (*config.Config, error) { c := next; return &c, nil },
+	})
+	ctx := within(t)
+	if err := use(ctx, s, "a"); err != nil {
+		t.Fatal(err)
+	}
+	next.Backends = []config.Backend{{Name: "store", Driver: "memory", Settings: []byte(`{ }`)}}
+	if _, err := h.Reload(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := use(ctx, s, "a"); err != nil {
+		t.Errorf("on the driver that was started anew: %v", err)
+	}
+}

@@ -1,0 +1,275 @@
+package host
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/boardd/boardd/host/config"
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// The keys of the counters that a store keeps for a board, where it can.
+const (
+	keyOpenJobs    = "open_jobs"
+	keyClaims      = "claims"
+	keyDetailBytes = "detail_bytes"
+)
+
+// How old counts may be: usually, and where a store does not count by itself and a
+// limit is near.
+const (
+	countsFor     = time.Second
+	countsForNear = 50 * time.Millisecond
+	nearLimit     = 0.9
+)
+
+// metered is a driver through which one board is bounded. A store that can, counts
+// in the same step in which it makes a change, so that any number of hosts
+// together never go above a limit. On others the host counts what it did since it
+// last asked the store. A tenant's limit is shared by its boards: each may have
+// what the others left when they were last counted.
+type metered struct {
+	driver.Driver
+
+	host   *Host
+	served *served
+
+	mu     sync.Mutex
+	limits bool // the store counts by itself
+	counts driver.Counts
+	asked  time.Time // when counts were read
+	since  driver.Counts
+}
+
+// OpenBoard notes what the store can do.
+func (m *metered) OpenBoard(ctx context.Context, spec driver.BoardSpec) (driver.BoardStatus, error) {
+	status, err := m.Driver.OpenBoard(ctx, spec)
+	if err == nil {
+		m.mu.Lock()
+		m.limits = status.Capabilities.Limits
+		m.mu.Unlock()
+	}
+	return status, err
+}
+
+// allowance is what a board may have now. A field of 0 is no limit, -1 nothing.
+type allowance struct {
+	openJobs, claims, detailBytes int64
+	whose                         map[string]string // by key: the board's limit or the tenant's
+	said                          map[string]int64  // what that limit is
+}
+
+// allowed returns what the board may have.
+func (m *metered) allowed(ctx context.Context, board, tenant config.Limits) allowance {
+	a := allowance{whose: map[string]string{}, said: map[string]int64{}}
+	others := m.host.othersUse(ctx, m.served, tenant)
+	own := m.uncounted()
+	fit := func(key string, ofBoard, ofTenant, others, own int64) int64 {
+		most := int64(0)
+		if ofBoard > 0 {
+			most, a.whose[key], a.said[key] = max(ofBoard-own, -1), "board", ofBoard
+		}
+		if left := ofTenant - others - own; ofTenant > 0 && (most == 0 || left < most) {
+			most, a.whose[key], a.said[key] = max(left, -1), "tenant", ofTenant
+		}
+		if most == 0 && a.said[key] > 0 {
+			most = -1
+		}
+		return most
+	}
+	a.openJobs = fit(keyOpenJobs, board.OpenJobs, tenant.OpenJobs, others.Open, own.Open)
+	a.claims = fit(keyClaims, board.Claims, tenant.Claims, others.Claimed, own.Claimed)
+	a.detailBytes = fit(keyDetailBytes, board.DetailBytes, tenant.DetailBytes, others.Limits[keyDetailBytes], 0)
+	return a
+}
+
+// uncounted returns how many jobs and claims the store's counters do not know,
+// since they were made before there was a limit, or by other programs.
+func (m *metered) uncounted() driver.Counts {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.limits {
+		return driver.Counts{}
+	}
+	return driver.Counts{
+		Open:    max(0, m.counts.Open-m.counts.Limits[keyOpenJobs]),
+		Claimed: max(0, m.counts.Claimed-m.counts.Limits[keyClaims]),
+	}
+}
+
+// count returns the store's counts, not older than so long.
+func (m *metered) count(ctx context.Context, notOlder time.Duration) driver.Counts {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if time.Since(m.asked) < notOlder {
+		return m.counts
+	}
+	counts, err := m.Driver.Count(ctx, m.served.key())
+	if err == nil {
+		m.counts, m.asked, m.since = counts, time.Now(), driver.Counts{}
+	}
+	return m.counts
+}
+
+// othersUse returns what the tenant's other boards have, where it has a limit.
+func (h *Host) othersUse(ctx context.Context, board *served, limits config.Limits) driver.Counts {
+	sum := driver.Counts{Limits: map[string]int64{}}
+	if limits.OpenJobs == 0 && limits.Claims == 0 && limits.DetailBytes == 0 {
+		return sum
+	}
+	for _, other := range h.shelf.of(board.config.Tenant) {
+		m := other.metered.Load()
+		if m == nil || other.config.Name == board.config.Name {
+			continue
+		}
+		counts := m.count(ctx, countsFor)
+		sum.Open += counts.Open
+		sum.Claimed += counts.Claimed
+		sum.Limits[keyDetailBytes] += counts.Limits[keyDetailBytes]
+	}
+	return sum
+}
+
+// Apply bounds posts and claims, and lets everything else through.
+func (m *metered) Apply(ctx context.Context, board string, ops []driver.Op) []driver.Result {
+	ofBoard, ofTenant := *m.served.limits.Load(), m.host.limitsOf(m.served.config.Tenant)
+	if !stored(ofBoard) && !stored(ofTenant) {
+		return m.Driver.Apply(ctx, board, ops)
+	}
+	m.count(ctx, countsFor)
+	b := bounded{metered: m, allowance: m.allowed(ctx, ofBoard, ofTenant), board: ofBoard, tenant: ofTenant}
+	results := make([]driver.Result, len(ops))
+	var through []driver.Op
+	var at []int
+	for i := range ops {
+		op := ops[i]
+		if err := b.bound(ctx, &op); err != nil {
+			results[i] = driver.Failed(err)
+			continue
+		}
+		through, at = append(through, op), append(at, i)
+	}
+	if len(through) == 0 {
+		return results
+	}
+	for i, r := range m.Driver.Apply(ctx, board, through) {
+		results[at[i]] = b.said(&through[i], r)
+	}
+	return results
+}
+
+// bounded is one Apply.
+type bounded struct {
+	*metered
+
+	allowance allowance
+
+	board, tenant config.Limits
+}
+
+// bound refuses an op that would go above a limit, or has the store look.
+func (b *bounded) bound(ctx context.Context, op *driver.Op) error {
+	a := &b.allowance
+	switch op.Kind {
+	case driver.Post:
+		if err := b.host.rate(&b.served.meter.posts, 1, b.board.PostsPerSecond, "posts_per_second", "board"); err != nil {
+			return err
+		}
+		if err := b.host.rate(&b.host.meters.of(b.served.config.Tenant).posts, 1, b.tenant.PostsPerSecond, "posts_per_second", "tenant"); err != nil {
+			return err
+		}
+		if !b.countsItself() {
+			return b.guess(ctx, keyOpenJobs, a.openJobs, 1)
+		}
+		op.Limits = append(op.Limits, limit(keyOpenJobs, 1, a.openJobs)...)
+		op.Limits = append(op.Limits, limit(keyDetailBytes, int64(len(op.Posting.Details)), a.detailBytes)...)
+	case driver.Claim:
+		if !b.countsItself() {
+			return b.guess(ctx, keyClaims, a.claims, int64(op.Claim.Count))
+		}
+		spec := *op.Claim
+		spec.Candidates = append([]driver.Candidate(nil), spec.Candidates...)
+		for i := range spec.Candidates {
+			c := &spec.Candidates[i]
+			c.Limits = append(c.Limits, limit(keyClaims, 1, a.claims)...)
+		}
+		op.Claim = &spec
+	default: // whatever ends something makes room
+	}
+	return nil
+}
+
+func (b *bounded) countsItself() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.limits
+}
+
+// limit is what the store is to count; nothing where there is no limit.
+func limit(key string, weight, most int64) []driver.Limit {
+	if most == 0 {
+		return nil
+	}
+	return []driver.Limit{{Key: key, Weight: max(weight, 1), Max: max(most, 0)}}
+}
+
+// guess refuses what would go above a limit by the store's last counts and what
+// this host did since.
+func (b *bounded) guess(ctx context.Context, key string, most, n int64) error {
+	if most == 0 {
+		return nil
+	}
+	if float64(b.known(key)+n) > nearLimit*float64(most) {
+		b.count(ctx, countsForNear)
+	}
+	if b.known(key)+n > most {
+		return b.over(key)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if key == keyOpenJobs {
+		b.since.Open += n
+	} else {
+		b.since.Claimed += n
+	}
+	return nil
+}
+
+// known is what there is, as far as this host knows.
+func (b *bounded) known(key string) int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if key == keyOpenJobs {
+		return b.counts.Open + b.since.Open
+	}
+	return b.counts.Claimed + b.since.Claimed
+}
+
+func (b *bounded) over(key string) error {
+	return overLimit(key, b.allowance.said[key], b.allowance.whose[key])
+}
+
+// said puts the store's refusals into words. A claim that got nothing because of
+// a limit is refused as a whole: it would find the same at every other job.
+func (b *bounded) said(op *driver.Op, r driver.Result) driver.Result {
+	if r.Kind == job.QuotaExceeded && b.allowance.said[r.Message] > 0 {
+		r.Message = b.over(r.Message).Error()
+	}
+	if op.Kind != driver.Claim || r.Kind != job.NoKind {
+		return r
+	}
+	for i := range r.Gone {
+		gone := &r.Gone[i]
+		if gone.Kind != job.QuotaExceeded || b.allowance.said[gone.Message] == 0 {
+			continue
+		}
+		gone.Message = b.over(gone.Message).Error()
+		if len(r.Claims) == 0 {
+			r.Kind, r.Message = job.QuotaExceeded, gone.Message
+			return r
+		}
+	}
+	return r
+}

@@ -1,0 +1,113 @@
+package client
+
+import (
+	"context"
+
+	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
+)
+
+// Admin makes the calls of boardd.v1.AdminService. Each takes and returns the
+// messages of the API. A call that changes something is made once: whoever
+// repeats one whose outcome is unknown may find his own change there already.
+type Admin struct {
+	client *Client // for calls that change nothing
+	once   *Client // for the others
+}
+
+// Admin returns the calls that need the right to administer something.
+func (c *Client) Admin() *Admin {
+	once := *c
+	once.retryFor = -1
+	return &Admin{client: c, once: &once}
+}
+
+// CreateTenant makes a tenant.
+func (a *Admin) CreateTenant(ctx context.Context, r *boarddv1.CreateTenantRequest) (*boarddv1.CreateTenantResponse, error) {
+	return call(ctx, a.once, "create tenant", 0, a.once.admin.CreateTenant, r)
+}
+
+// ListTenants lists the tenants that the token may know of.
+func (a *Admin) ListTenants(ctx context.Context) ([]*boarddv1.Tenant, error) {
+	answer, err := call(ctx, a.client, "list tenants", 0, a.client.admin.ListTenants, &boarddv1.ListTenantsRequest{})
+	return answer.GetTenants(), err
+}
+
+// UpdateTenant gives a tenant other limits.
+func (a *Admin) UpdateTenant(ctx context.Context, r *boarddv1.UpdateTenantRequest) (*boarddv1.UpdateTenantResponse, error) {
+	return call(ctx, a.once, "update tenant", 0, a.once.admin.UpdateTenant, r)
+}
+
+// DeleteTenant ends a tenant.
+func (a *Admin) DeleteTenant(ctx context.Context, r *boarddv1.DeleteTenantRequest) (*boarddv1.DeleteTenantResponse, error) {
+	return call(ctx, a.once, "delete tenant", 0, a.once.admin.DeleteTenant, r)
+}
+
+// CreateToken makes a token. Its secret is in the answer and nowhere else.
+func (a *Admin) CreateToken(ctx context.Context, r *boarddv1.CreateTokenRequest) (*boarddv1.CreateTokenResponse, error) {
+	return call(ctx, a.once, "create token", 0, a.once.admin.CreateToken, r)
+}
+
+// ListTokens lists a tenant's tokens; "" is the token's own tenant, here and in
+// the other calls.
+func (a *Admin) ListTokens(ctx context.Context, tenant string) ([]*boarddv1.Token, error) {
+	answer, err := call(ctx, a.client, "list tokens", 0, a.client.admin.ListTokens, &boarddv1.ListTokensRequest{Tenant: tenant})
+	return answer.GetTokens(), err
+}
+
+// RevokeToken ends a token, and what goes on in its name.
+func (a *Admin) RevokeToken(ctx context.Context, r *boarddv1.RevokeTokenRequest) (*boarddv1.RevokeTokenResponse, error) {
+	return call(ctx, a.once, "revoke token", 0, a.once.admin.RevokeToken, r)
+}
+
+// CreateBoard makes a board.
+func (a *Admin) CreateBoard(ctx context.Context, r *boarddv1.CreateBoardRequest) (*boarddv1.CreateBoardResponse, error) {
+	return call(ctx, a.once, "create board", 0, a.once.admin.CreateBoard, r)
+}
+
+// UpdateBoard gives a board other settings.
+func (a *Admin) UpdateBoard(ctx context.Context, r *boarddv1.UpdateBoardRequest) (*boarddv1.UpdateBoardResponse, error) {
+	return call(ctx, a.once, "update board", 0, a.once.admin.UpdateBoard, r)
+}
+
+// DeleteBoard ends a board.
+func (a *Admin) DeleteBoard(ctx context.Context, r *boarddv1.DeleteBoardRequest) (*boarddv1.DeleteBoardResponse, error) {
+	return call(ctx, a.once, "delete board", 0, a.once.admin.DeleteBoard, r)
+}
+
+// ListBoards lists a tenant's boards with their settings.
+func (a *Admin) ListBoards(ctx context.Context, tenant string) ([]*boarddv1.BoardSettings, error) {
+	answer, err := call(ctx, a.client, "list boards", 0, a.client.admin.ListTenantBoards, &boarddv1.ListTenantBoardsRequest{Tenant: tenant})
+	return answer.GetBoards(), err
+}
+
+// PutPolicy keeps a module as the newest version of a policy.
+func (a *Admin) PutPolicy(ctx context.Context, r *boarddv1.PutPolicyRequest) (*boarddv1.PutPolicyResponse, error) {
+	return call(ctx, a.client, "put policy", 0, a.client.admin.PutPolicy, r) // twice is once: a module is named by its digest
+}
+
+// ListPolicies lists a tenant's policies.
+func (a *Admin) ListPolicies(ctx context.Context, tenant string) ([]*boarddv1.Policy, error) {
+	answer, err := call(ctx, a.client, "list policies", 0, a.client.admin.ListPolicies, &boarddv1.ListPoliciesRequest{Tenant: tenant})
+	return answer.GetPolicies(), err
+}
+
+// DeletePolicy takes a policy away.
+func (a *Admin) DeletePolicy(ctx context.Context, r *boarddv1.DeletePolicyRequest) (*boarddv1.DeletePolicyResponse, error) {
+	return call(ctx, a.once, "delete policy", 0, a.once.admin.DeletePolicy, r)
+}
+
+// ListBackends lists the stores on which a tenant may have boards.
+func (a *Admin) ListBackends(ctx context.Context, tenant string) ([]*boarddv1.Backend, error) {
+	answer, err := call(ctx, a.client, "list backends", 0, a.client.admin.ListBackends, &boarddv1.ListBackendsRequest{Tenant: tenant})
+	return answer.GetBackends(), err
+}
+
+// GetAudit reads a page of the server's audit log.
+func (a *Admin) GetAudit(ctx context.Context, r *boarddv1.GetAuditRequest) (*boarddv1.GetAuditResponse, error) {
+	return call(ctx, a.client, "get audit", 0, a.client.admin.GetAudit, r)
+}
+
+// ReloadConfig has the server read its configuration anew.
+func (a *Admin) ReloadConfig(ctx context.Context) (*boarddv1.ReloadConfigResponse, error) {
+	return call(ctx, a.once, "reload", 0, a.once.admin.ReloadConfig, &boarddv1.ReloadConfigRequest{})
+}
