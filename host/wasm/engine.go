@@ -57,7 +57,7 @@ const (
 	DefaultFuelStart     = 50_000_000
 	DefaultFuelConfigure = 10_000_000
 	DefaultFuelCall      = 500_000
-	DefaultFuelRecord    = 5_000
+	DefaultFuelRecord    = 10_000
 	DefaultFuelExplain   = 2_000_000
 )
 
@@ -203,6 +203,9 @@ func calls(m policy.Manifest) (list []abi.Call) {
 	}
 	if m.Ordering {
 		list = append(list, abi.Score)
+	}
+	if m.Counts != "" {
+		list = append(list, abi.RankKeys)
 	}
 	if m.Explains {
 		list = append(list, abi.Explain)

@@ -45,7 +45,8 @@ func (d *Declared) templates(found *faults) {
 	}
 }
 
-// Manifest returns what is declared as long as no parameter is set.
+// Manifest returns what is declared, with the names of parameters where Bind puts
+// their values, and without the facts.
 func (d *Declared) Manifest() Manifest { return d.base }
 
 // Bind sets parameters by name and returns the manifest for them, and their

@@ -168,6 +168,7 @@ func (d *Declared) inputs(found *faults) {
 		d.base.ByTime, d.base.Tick = true, tick
 	}
 	d.base.ByWorker = len(t.WorkerLabels) > 0
+	d.base.Labels, d.base.WorkerLabels, d.base.Counts = t.Labels, t.WorkerLabels, t.Counts
 	if len(t.Facts) > MaxFacts {
 		found.add("facts: %d are too many: want at most %d", len(t.Facts), MaxFacts)
 	}

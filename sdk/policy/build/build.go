@@ -46,10 +46,13 @@ func (m *Missing) Error() string {
 func (m *Missing) Unwrap() error { return job.Unavailable }
 
 // Folder builds the policy in a folder and appends the manifest that stands
-// beside its sources. env is the environment of the compiler, usually
+// beside its sources, or in the folder above. env is the environment of the compiler, usually
 // os.Environ().
 func Folder(ctx context.Context, dir string, env []string) ([]byte, error) {
 	manifest, err := os.ReadFile(filepath.Join(dir, ManifestFile))
+	if os.IsNotExist(err) {
+		manifest, err = os.ReadFile(filepath.Join(dir, "..", ManifestFile))
+	}
 	if err != nil {
 		return nil, &job.Error{Kind: job.Invalid, Message: "a policy needs a manifest beside its source", Err: err}
 	}

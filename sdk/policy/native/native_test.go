@@ -93,8 +93,10 @@ func probe(configured *string) *guest.Policy {
 			}
 			return guest.Verdict{Decision: guest.Decision(j.Attempt()), Reason: 1, Until: j.NotBefore()}
 		},
-		Score:   func(_ guest.Batch, j guest.Job) int64 { return int64(j.Sequence()) },
-		RankKey: func(_ guest.Batch, k guest.Key) guest.Rank { return guest.Rank{Score: -k.Running(), Full: k.Running() > 2} },
+		Score: func(_ guest.Batch, j guest.Job) int64 { return int64(j.Sequence()) },
+		RankKey: func(_ guest.Batch, k guest.Key) guest.Rank {
+			return guest.Rank{Score: -k.Running(), Full: k.Running() > 2}
+		},
 		Explain: func(b guest.Batch, j guest.Job) string { return dump(b, j) },
 	}
 }

@@ -1,0 +1,8 @@
+package aging
+
+import _ "embed" // for the manifest
+
+// Manifest declares the policy, as JSON.
+//
+//go:embed manifest.json
+var Manifest []byte

@@ -1,0 +1,42 @@
+// Package limit is a policy: at most so many jobs of a key run at the same time.
+// Jobs without the label are not limited.
+package limit
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/boardd/boardd/sdk/policy/guest"
+)
+
+// New returns the policy.
+func New() *guest.Policy {
+	most, limits := int64(1), map[string]int64{}
+	return &guest.Policy{
+		Configure: func(b guest.Batch) (err error) {
+			if n, ok := b.Parameter(1).Int(); ok {
+				most = n
+			}
+			if most < 0 {
+				return errors.New("max is " + strconv.FormatInt(most, 10) + ": want 0 or more")
+			}
+			b.Parameter(2).Each(func(key, text string) bool {
+				n, failed := strconv.ParseInt(text, 10, 64)
+				if failed != nil || n < 0 {
+					err = errors.New("limits: " + key + " is " + text + ": want a whole number, 0 or more")
+				}
+				limits[strings.Clone(key)] = n
+				return err == nil
+			})
+			return err
+		},
+		RankKey: func(_ guest.Batch, k guest.Key) guest.Rank {
+			n, ok := limits[k.Key()]
+			if !ok {
+				n = most
+			}
+			return guest.Rank{Full: k.Key() != "" && k.Running() >= n}
+		},
+	}
+}
