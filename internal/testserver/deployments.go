@@ -17,16 +17,17 @@ type Sentinels struct {
 	Addrs    []string // of the sentinels
 	Password string   // of the sentinels; empty for none
 
-	t testing.TB
+	t   testing.TB
+	tls *Certificates
 }
 
 // StartSentinels starts a master, two replicas and three sentinels. A master
 // that does not answer for a second is given up. With a password, the sentinels
-// want it.
+// want it; with TLS, they speak it too.
 func StartSentinels(t testing.TB, o RedisOptions, password string) *Sentinels {
 	t.Helper()
 	program := testneed.Program(t, "redis-sentinel")
-	s := &Sentinels{Name: "mymaster", Password: password, t: t}
+	s := &Sentinels{Name: "mymaster", Password: password, t: t, tls: o.TLS}
 	s.Servers = append(s.Servers, StartRedis(t, o))
 	master := s.Servers[0].Addr
 	for range 2 {
@@ -54,15 +55,19 @@ func StartSentinels(t testing.TB, o RedisOptions, password string) *Sentinels {
 func (s *Sentinels) startSentinel(program, master string) string {
 	dir := s.t.TempDir()
 	addr := ""
-	p := newProcess(s.t, "redis-sentinel", program, nil, func() error { return pong(addr, nil) })
+	p := newProcess(s.t, "redis-sentinel", program, nil, func() error { return pong(addr, s.Servers[0].security) })
 	startOn(s.t, p, func() {
 		addr = freeAddr(s.t)
-		lines := []string{
-			"port " + port(addr), "bind 127.0.0.1", "dir " + dir,
-			"sentinel monitor " + s.Name + " 127.0.0.1 " + port(master) + " 2",
-			"sentinel down-after-milliseconds " + s.Name + " 1000",
-			"sentinel failover-timeout " + s.Name + " 5000",
+		lines := []string{"port " + port(addr)}
+		if s.tls != nil {
+			lines = tlsLines(s.tls, addr)
 		}
+		lines = append(lines,
+			"bind 127.0.0.1", "dir "+dir,
+			"sentinel monitor "+s.Name+" 127.0.0.1 "+port(master)+" 2",
+			"sentinel down-after-milliseconds "+s.Name+" 1000",
+			"sentinel failover-timeout "+s.Name+" 5000",
+		)
 		if s.Password != "" {
 			lines = append(lines, "requirepass "+s.Password, "sentinel sentinel-pass "+s.Password)
 		}
@@ -77,15 +82,15 @@ func (s *Sentinels) startSentinel(program, master string) string {
 
 func (s *Sentinels) ask(addr, command string) (string, error) {
 	if s.Password == "" {
-		return talk(addr, nil, command)
+		return talk(addr, s.Servers[0].security, command)
 	}
-	return talk(addr, nil, "AUTH "+s.Password, command)
+	return talk(addr, s.Servers[0].security, "AUTH "+s.Password, command)
 }
 
 // Master returns the server that is the master now, or nil while there is none.
 func (s *Sentinels) Master() *Redis {
 	for _, server := range s.Servers {
-		answer, err := talk(server.Addr, nil, "ROLE")
+		answer, err := talk(server.Addr, server.security, "ROLE")
 		if err == nil && strings.HasPrefix(answer, "*3\nmaster") {
 			return server
 		}

@@ -28,6 +28,8 @@ type Redis struct {
 	Addr   string // 127.0.0.1:PORT
 	Socket string // the unix socket's path; empty without one
 	Dir    string // where it keeps its files
+
+	security *tls.Config // of a test that talks to it; nil without TLS
 }
 
 // StartRedis starts a redis-server and stops it when the test ends. Kill and
@@ -39,11 +41,10 @@ func StartRedis(t testing.TB, o RedisOptions) *Redis {
 	if o.Socket {
 		r.Socket = filepath.Join(r.Dir, "s")
 	}
-	var security *tls.Config
 	if o.TLS != nil {
-		security = o.TLS.Client(t)
+		r.security = o.TLS.Client(t)
 	}
-	r.process = newProcess(t, "redis-server", program, nil, func() error { return pong(r.Addr, security) })
+	r.process = newProcess(t, "redis-server", program, nil, func() error { return pong(r.Addr, r.security) })
 	startOn(t, r.process, func() {
 		r.Addr = freeAddr(t)
 		r.args = redisArgs(r, &o)
@@ -73,8 +74,7 @@ func redisArgs(r *Redis, o *RedisOptions) []string {
 	if o.TLS == nil {
 		lines = append(lines, "port "+port(r.Addr))
 	} else {
-		lines = append(lines, "port 0", "tls-port "+port(r.Addr), "tls-ca-cert-file "+o.TLS.CA,
-			"tls-cert-file "+o.TLS.ServerCert, "tls-key-file "+o.TLS.ServerKey, "tls-auth-clients yes", "tls-replication yes")
+		lines = append(lines, tlsLines(o.TLS, r.Addr)...)
 	}
 	if r.Socket != "" {
 		lines = append(lines, "unixsocket "+r.Socket)
@@ -89,6 +89,14 @@ func redisArgs(r *Redis, o *RedisOptions) []string {
 		lines = append(lines, "user "+user)
 	}
 	return configArgs(append(lines, o.Config...))
+}
+
+// tlsLines have a server, or a sentinel, speak TLS only, to everybody.
+func tlsLines(c *Certificates, addr string) []string {
+	return []string{
+		"port 0", "tls-port " + port(addr), "tls-ca-cert-file " + c.CA,
+		"tls-cert-file " + c.ServerCert, "tls-key-file " + c.ServerKey, "tls-auth-clients yes", "tls-replication yes",
+	}
 }
 
 // configArgs makes arguments of lines of redis.conf.
@@ -119,12 +127,12 @@ func pong(addr string, security *tls.Config) error {
 	return nil
 }
 
-// Command sends a command without spaces in its words, as the default user and
-// without TLS, and returns the answer: "+OK", "-ERR ...", ":1", plain text, or a
+// Command sends a command without spaces in its words, as the default user, and
+// returns the answer: "+OK", "-ERR ...", ":1", plain text, or a
 // list as "*2" and its items, each on a line of its own.
 func (r *Redis) Command(words ...string) string {
 	r.t.Helper()
-	answer, err := talk(r.Addr, nil, strings.Join(words, " "))
+	answer, err := talk(r.Addr, r.security, strings.Join(words, " "))
 	if err != nil {
 		r.t.Fatalf("%v: %v", words, err)
 	}

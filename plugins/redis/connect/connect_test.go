@@ -203,6 +203,24 @@ func TestSentinels(t *testing.T) {
 	}
 }
 
+// TestSentinelsWithTLS: Sentinels have TLS of their own, and it is not that of
+// Redis by itself.
+func TestSentinelsWithTLS(t *testing.T) {
+	t.Parallel()
+	c := testserver.NewCertificates(t)
+	sentinels := testserver.StartSentinels(t, testserver.RedisOptions{TLS: c}, "")
+	secure := map[string]any{"ca_file": c.CA, "cert_file": c.ClientCert, "key_file": c.ClientKey}
+	works(t, open(t, map[string]any{"sentinels": sentinels.Addrs, "master_name": sentinels.Name, "tls": secure, "sentinel_tls": secure}, nil))
+	for missing, settings := range map[string]map[string]any{
+		"sentinel_tls": {"sentinels": sentinels.Addrs, "master_name": sentinels.Name, "tls": secure},
+		"tls":          {"sentinels": sentinels.Addrs, "master_name": sentinels.Name, "sentinel_tls": secure},
+	} {
+		if err := open(t, settings, nil).Ping(t.Context()).Err(); err == nil {
+			t.Errorf("connected without %s", missing)
+		}
+	}
+}
+
 func info(t *testing.T, client redis.UniversalClient, field string) string {
 	t.Helper()
 	text, err := client.Info(t.Context(), "server").Result()
