@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -27,7 +28,8 @@ var needs = map[string]string{
 }
 
 // TestPython runs the modules of tests/, each in a process with servers of its
-// own: most of them wait for leases to go by.
+// own: most of them wait for leases to go by. What depends on the store is run
+// on Redis as well.
 func TestPython(t *testing.T) {
 	t.Parallel()
 	for module, pkg := range needs {
@@ -43,21 +45,36 @@ func TestPython(t *testing.T) {
 	if len(modules) == 0 {
 		t.Fatal("there are no tests in tests/")
 	}
+	environment := append(os.Environ(), "PYTHONPATH="+site, "PYTHONDONTWRITEBYTECODE=1", "PYTHONWARNINGS=ignore::RuntimeWarning",
+		"BOARDD_PROGRAM="+program, "BOARDD_CERTIFICATES="+certificates)
 	for _, module := range modules {
 		t.Run(module, func(t *testing.T) {
 			t.Parallel()
-			run := exec.CommandContext(t.Context(), python, "-m", "testtools.run", "tests."+module)
-			run.Dir = work // not beside the sources: what is installed has to be whole
-			run.Env = append(os.Environ(), "PYTHONPATH="+site, "PYTHONDONTWRITEBYTECODE=1", "PYTHONWARNINGS=ignore::RuntimeWarning",
-				"BOARDD_PROGRAM="+program, "BOARDD_CERTIFICATES="+certificates)
-			out, err := run.CombinedOutput()
-			if err != nil {
-				t.Fatalf("%v\n%s", err, out)
-			}
-			if text := string(out); !strings.Contains(text, "\nRan ") || strings.Contains(text, "\nRan 0 tests") {
-				t.Fatalf("no test was run:\n%s", text)
-			}
+			run(t, work, module, environment)
 		})
+	}
+	t.Run("redis", func(t *testing.T) {
+		t.Parallel()
+		redis := testserver.StartRedis(t, testserver.RedisOptions{})
+		plugins := filepath.Dir(testserver.Build(t, "./plugins/redis"))
+		environment := append(slices.Clone(environment), "BOARDD_REDIS="+redis.Addr, "BOARDD_PLUGINS="+plugins)
+		for _, module := range []string{"test_taskflow", "test_claims", "test_details", "test_conductor"} {
+			run(t, work, module, environment)
+		}
+	})
+}
+
+func run(t *testing.T, work, module string, environment []string) {
+	t.Helper()
+	tests := exec.CommandContext(t.Context(), python, "-m", "testtools.run", "tests."+module)
+	tests.Dir = work // not beside the sources: what is installed has to be whole
+	tests.Env = environment
+	out, err := tests.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if text := string(out); !strings.Contains(text, "\nRan ") || strings.Contains(text, "\nRan 0 tests") {
+		t.Fatalf("no test was run:\n%s", text)
 	}
 }
 

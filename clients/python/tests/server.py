@@ -20,7 +20,7 @@ REDIS = os.environ.get('BOARDD_REDIS')
 PLUGINS = os.environ.get('BOARDD_PLUGINS')
 PROGRAM = os.environ.get('BOARDD_PROGRAM', 'boardd')
 TOKEN = 'a-token-for-the-tests'
-BOARDS = int(os.environ.get('BOARDD_BOARDS', '200'))
+BOARDS = 200
 
 _EMBEDDED = '''
 backend "main" {

@@ -97,6 +97,8 @@ class DetailsTest(base.TestCase):
             board.consume(job, 'me')
 
     def test_one_unreadable_job_hides_no_other(self):
+        if server.REDIS:
+            self.skipTest("boardd itself refuses such a posting there")
         board = self.open()
         board.post('before')
         self.post_raw('msgpack', b'\x81\xc1')
