@@ -58,7 +58,7 @@ func TestPython(t *testing.T) {
 		redis := testserver.StartRedis(t, testserver.RedisOptions{})
 		plugins := filepath.Dir(testserver.Build(t, "./plugins/redis"))
 		environment := append(slices.Clone(environment), "BOARDD_REDIS="+redis.Addr, "BOARDD_PLUGINS="+plugins)
-		for _, module := range []string{"test_taskflow", "test_claims", "test_details", "test_conductor"} {
+		for _, module := range []string{"test_taskflow", "test_claims", "test_details", "test_conductor", "test_beside_redis"} {
 			run(t, work, module, environment)
 		}
 	})

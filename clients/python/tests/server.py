@@ -56,16 +56,20 @@ _SPECIAL = {
 _instances = itertools.count()
 
 
-def _config(boards, extra):
+def _config(boards, extra, instance):
     parts = [_REDIS if REDIS else _EMBEDDED, _TENANT, extra]
     special = dict(_SPECIAL, **{name: '' for name in boards})
-    instance = '%d-%d' % (os.getpid(), next(_instances))
     for name, lines in special.items():
         if REDIS:
-            lines += '\n  config = { namespace = "%s-%s" }' % (instance, name)
+            lines += ('\n  config = { namespace = "%s" }'
+                      % _namespace(instance, name))
         parts.append('board "%s" {\n  backend = "main"\n  %s\n}\n'
                      % (name, lines))
     return ''.join(parts)
+
+
+def _namespace(instance, name):
+    return '%s-%s' % (instance, name)
 
 
 def _die_with_parent():
@@ -78,8 +82,9 @@ class Server(object):
     def __init__(self, boards, extra=''):
         self._dir = tempfile.TemporaryDirectory(prefix='boardd-python-')
         self._config = os.path.join(self._dir.name, 'boardd.hcl')
+        self._instance = '%d-%d' % (os.getpid(), next(_instances))
         with open(self._config, 'w') as f:
-            f.write(_config(boards, extra))
+            f.write(_config(boards, extra, self._instance))
         self.port = 0
         self.dir = self._dir.name
         self.process = None
@@ -102,6 +107,10 @@ class Server(object):
             time.sleep(0.01)  # the file is the only word that there is
         with open(ready) as f:
             self.port = int(f.read().strip().rsplit(':', 1)[1])
+
+    def namespace(self, name):
+        """Returns where in Redis the board of a name is."""
+        return _namespace(self._instance, name)
 
     def log(self):
         with open(os.path.join(self._dir.name, 'log')) as f:
