@@ -29,6 +29,7 @@ func fresh() (b [16]byte) {
 
 // cycle posts, claims and consumes a batch of jobs, and says what went wrong.
 func cycle(b *testing.B, d driver.Driver, board string, n int) {
+	b.Helper()
 	posts, claims, ends := make([]driver.Op, n), make([]driver.Op, n), make([]driver.Op, n)
 	for i := range n {
 		p := &driver.Posting{ID: fresh(), Name: "resize", Details: []byte(`{"path":"/images/a.png","width":640}`), Digest: fresh()}
@@ -60,13 +61,14 @@ func cycle(b *testing.B, d driver.Driver, board string, n int) {
 }
 
 // rate returns how many transitions a second there are, measured for a while.
-func rate(b *testing.B, d driver.Driver, board string, batch int, d0 time.Duration) float64 {
+func rate(b *testing.B, d driver.Driver, board string, batch int, window time.Duration) float64 {
+	b.Helper()
 	var done atomic.Int64
 	var running sync.WaitGroup
 	begun := time.Now()
 	for range callers {
 		running.Go(func() {
-			for time.Since(begun) < d0 && !b.Failed() {
+			for time.Since(begun) < window && !b.Failed() {
 				cycle(b, d, board, batch)
 				done.Add(int64(3 * batch))
 			}

@@ -107,7 +107,7 @@ func (u *unpacker) claims(op *driver.Op, at scene) []driver.Claimed {
 	list := make([]driver.Claimed, n)
 	for i := range list {
 		c := &list[i]
-		c.Job, _ = u.id()
+		c.Job = u.id()
 		c.Token, c.Lease, c.Version = u.token(), milliseconds(u.u64()), u.u64()
 		c.Position, c.At = driver.Position(u.u64()), u.time()
 		c.Record = u.record(c.Job, at, parts)
@@ -124,7 +124,7 @@ func (u *unpacker) gone(at scene) []driver.Gone {
 	list := make([]driver.Gone, n)
 	for i := range list {
 		g := &list[i]
-		g.Job, _ = u.id()
+		g.Job = u.id()
 		g.Kind, g.Owner, g.Message = job.Kind(u.u8()), u.text(), u.text()
 		g.Record = u.record(g.Job, at, 0)
 	}

@@ -52,7 +52,7 @@ func decodeEntry(m *redis.XMessage) (entry, error) {
 	for len(u.b) > 0 {
 		one := unpacker{b: u.take(u.u32())}
 		v := event{kind: job.EventType(one.u8()), state: job.State(one.u8()), outcome: job.Outcome(one.u8())}
-		v.id, _ = one.id()
+		v.id = one.id()
 		v.position, v.at = one.u64(), one.time()
 		v.reason, v.owner = one.text(), one.text()
 		v.meta, v.posting = one.blob(), one.blob()

@@ -211,4 +211,4 @@ func (s *Store) greet(ctx context.Context, c *redis.Conn) error {
 
 // errRestarted refuses the first connection to a server that was not met before:
 // the call that asked for it may have been made up before the restart.
-var errRestarted = errors.New("Redis was restarted, or this is another server")
+var errRestarted = errors.New("the server was restarted, or is another one")

@@ -114,9 +114,10 @@ func (u *unpacker) token() job.Token {
 	return job.Token{Generation: u.u64(), Epoch: u.u64(), Nonce: u.bytes16()}
 }
 
-func (u *unpacker) id() (job.ID, bool) {
+func (u *unpacker) id() job.ID {
 	id, err := job.ParseID(string(u.take(36)))
-	return id, err == nil
+	u.short = u.short || err != nil
+	return id
 }
 
 // decodeMeta reads a meta; false: it is none.

@@ -276,3 +276,17 @@ func TestKilledRedis(t *testing.T) {
 		t.Errorf("all jobs were consumed, and %d are open (%v)", counts.Open, err)
 	}
 }
+
+// TestHeadTakenAway has somebody delete the board's head, and nobody who
+// remembers it.
+func TestHeadTakenAway(t *testing.T) {
+	t.Parallel()
+	server := testserver.StartRedis(t, testserver.RedisOptions{})
+	b := newBench(t, server, nil)
+	last := b.claim(b.post("job"), "w").Position
+	server.Command("DEL", "octavia_jobboard:boardd:head")
+	next := newBench(t, server, nil)
+	if p := next.claim(next.post("another"), "w").Position; p <= last {
+		t.Errorf("a change has position %d, before there was %d", p, last)
+	}
+}

@@ -248,5 +248,6 @@ func (s *sweep) settleNotices(ctx context.Context, d time.Duration) error {
 
 // shift turns a position of Redis into one for this host's watchers, and unshift
 // back: an observed board has changes that only this host counts.
-func (b *board) shift(position uint64) uint64   { return position + b.virtual.Load() }
+func (b *board) shift(position uint64) uint64 { return position + b.virtual.Load() }
+
 func (b *board) unshift(position uint64) uint64 { return position - min(b.virtual.Load(), position) }

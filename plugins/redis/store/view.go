@@ -135,7 +135,7 @@ func (s *sight) complete(at scene, parts driver.Parts) (*driver.Record, error) {
 		return nil, nil
 	}
 	kept := p.final && p.until.After(at.now)
-	if !kept && !(p.tombstone && p.at.Add(at.window).After(at.now)) {
+	if remembered := p.tombstone && p.at.Add(at.window).After(at.now); !kept && !remembered {
 		return nil, nil
 	}
 	id, _ := job.ParseID(s.id)

@@ -26,6 +26,10 @@ local head = call('HMGET', HEAD, 'generation', 'position', 'epoch', 'claimed', '
 local position, epoch = tonumber(head[2] or 0), tonumber(head[3] or 0)
 local claimed, open = tonumber(head[4] or 0), tonumber(head[5] or 0)
 local finals, bytes = tonumber(head[6] or 0), tonumber(head[7] or 0)
+if not head[1] then -- a new board, or one whose head was taken away: its stream goes on
+  local last = call('XREVRANGE', EVENTS, '+', '-', 'COUNT', 1)[1]
+  if last then position = tonumber(string.match(last[1], '^%d+')) end
+end
 local first = position + 1
 
 -- A host that takes the board for another one than it is has to look again: the
@@ -40,6 +44,7 @@ local now = seconds * 1000000 + tonumber(time[2])
 
 -- The time as TaskFlow writes it: a msgpack extension of type 1. A nonce is one
 -- key more, which its reader passes over.
+-- begin datetime
 local moment
 local function datetime(nonce)
   if not moment then
@@ -63,6 +68,7 @@ local function datetime(nonce)
   end
   return '\199' .. string.char(#moment + 1) .. '\001\135' .. moment
 end
+-- end datetime
 
 -- What watchers are told, in order.
 local events = {}
