@@ -128,6 +128,17 @@ def op_claim(board, uuid, who, expiry=None):
     BOARDS[board].claim(keep(board, uuid), who, **options)
 
 
+def op_take(board, who):
+    """What a worker does: it lists what is unclaimed, and claims the first. It
+    returns the job and how long that took."""
+    begun = time.perf_counter()
+    job = next(iter(BOARDS[board].iterjobs(only_unclaimed=True, ensure_fresh=True)))
+    BOARDS[board].claim(job, who)
+    seconds = time.perf_counter() - begun
+    KEPT[board, job.uuid] = job
+    return {"uuid": job.uuid, "seconds": seconds}
+
+
 def op_consume(board, uuid, who):
     BOARDS[board].consume(keep(board, uuid), who)
 
