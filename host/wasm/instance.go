@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
@@ -13,6 +14,13 @@ import (
 	"github.com/boardd/boardd/sdk/policy/abi"
 	"github.com/boardd/boardd/sdk/policy/block"
 )
+
+// pageSize is the processor's. That of a memory is 16 times as large, usually.
+var pageSize = os.Getpagesize()
+
+// roomSize is how large a block may get: what is asked of a guest, without what
+// its alignment takes.
+var roomSize = abi.MaxBlock - pageSize
 
 // A runner runs blocks of one rule: an instance in this process, or a process.
 // One goroutine uses it at a time. After an error it is closed.
@@ -51,9 +59,9 @@ type instance struct {
 	calls   [abi.Explain + 1]api.Function
 	stack   [2]uint64
 
-	state          *state
-	dirty          int // bytes of the block that the present or last call wrote
-	keepAt, keepTo int // of the memory: what reset left as it was
+	state  *state
+	dirty  int // bytes of the block that the present or last call wrote
+	keepTo int // until where reset left the memory as it was, from the block on
 }
 
 // newInstance makes an instance. With a state it begins there; otherwise it is
@@ -122,12 +130,13 @@ func (i *instance) begin(form []byte) (*state, error) {
 			Text: fmt.Sprintf("it returned %d: want a multiple of %d with %d bytes of memory (%d in all)", s.at, abi.Alignment, abi.MaxBlock, i.api.Memory().Size())}
 	}
 	if i.calls[abi.Configure] != nil {
-		copy(i.room(), form)
+		copy(i.room(), form) // a form is far smaller than a room
 		if _, err := i.run(i.ctx, abi.Configure, len(form), 0); err != nil {
 			return nil, err
 		}
 	}
 	clear(i.room())
+	s.at = uint32(align(int(s.at)))
 	for _, g := range i.globals {
 		s.globals = append(s.globals, g.Get())
 	}
@@ -143,7 +152,7 @@ func (i *instance) setGlobals() {
 }
 
 func (i *instance) room() []byte {
-	b, _ := i.api.Memory().Read(i.state.at, abi.MaxBlock)
+	b, _ := i.api.Memory().Read(i.state.at, uint32(roomSize))
 	return b
 }
 
@@ -176,9 +185,8 @@ func (i *instance) run(_ context.Context, call abi.Call, total, records int) (in
 
 // clearBehind clears what an earlier block left behind this one.
 func (i *instance) clearBehind(total int) {
-	if end := i.keepTo - int(i.state.at); i.keepTo > 0 && end > total {
-		room := i.room()
-		clear(room[max(total, i.keepAt-int(i.state.at)):end])
+	if end := i.keepTo - int(i.state.at); end > total {
+		clear(i.room()[total:end])
 	}
 }
 
@@ -207,9 +215,12 @@ func (i *instance) reset() (err error) {
 	}
 	i.setGlobals()
 	at := int(i.state.at)
-	i.keepAt, i.keepTo, err = i.memory.restore(i.state.image, at, at+i.dirty)
+	i.keepTo, err = i.memory.restore(i.state.image, at, at+i.dirty)
 	return err
 }
+
+// align rounds up to a page, so that a block shares none with anything else.
+func align(at int) int { return (at + pageSize - 1) &^ (pageSize - 1) }
 
 func (i *instance) stateSize() int { return i.state.image.bytes() }
 

@@ -2,7 +2,6 @@ package wasm
 
 import (
 	"fmt"
-	"os"
 	"unsafe"
 
 	"github.com/tetratelabs/wazero/experimental"
@@ -17,8 +16,6 @@ type memory struct {
 	all  []byte // everything that is reserved
 	size int    // what the module has
 }
-
-var pageSize = os.Getpagesize()
 
 // newMemory is what wazero calls for an instance's memory.
 func newMemory(keep func(*memory)) experimental.MemoryAllocatorFunc {
@@ -91,23 +88,21 @@ func (m *memory) become(i *image) error {
 	return nil
 }
 
-// restore makes the memory what the image shows, apart from whole pages between
-// from and to, which keep what they have. It returns where those are.
-func (m *memory) restore(_ *image, from, to int) (keptFrom, keptTo int, err error) {
-	from = (from + pageSize - 1) &^ (pageSize - 1)
-	to &^= pageSize - 1
-	if from >= to {
-		from, to = 0, 0
-	}
+// restore makes the memory what the image shows, apart from the pages between
+// from, which is the beginning of one, and to. It returns where they end. What
+// stands there would be written again at once, and a page that was given back is
+// dear to get.
+func (m *memory) restore(_ *image, from, to int) (keptTo int, err error) {
+	to = min(align(to), m.size)
 	for _, part := range [][]byte{m.all[:from], m.all[to:m.size]} {
 		if len(part) == 0 {
 			continue
 		}
 		if err := unix.Madvise(part, unix.MADV_DONTNEED); err != nil {
-			return 0, 0, fmt.Errorf("the memory of an instance: %w", err)
+			return 0, fmt.Errorf("the memory of an instance: %w", err)
 		}
 	}
-	return from, to, nil
+	return to, nil
 }
 
 func (i *image) bytes() int { return i.size }

@@ -49,13 +49,11 @@ func (m *memory) become(i *image) error {
 	return nil
 }
 
-func (m *memory) restore(i *image, from, to int) (keptFrom, keptTo int, err error) {
-	if from >= to {
-		from, to = 0, 0
-	}
+func (m *memory) restore(i *image, from, to int) (keptTo int, err error) {
+	to = min(align(to), m.size)
 	copy(m.all[:from], i.content)
 	copy(m.all[to:m.size], i.content[to:])
-	return from, to, nil
+	return to, nil
 }
 
 func (i *image) bytes() int { return len(i.content) }

@@ -51,7 +51,7 @@ func startProcess(ctx context.Context, p *pool) (_ runner, err error) {
 			r.close()
 		}
 	}()
-	if r.file, r.shared, err = shareMemory(abi.MaxBlock); err != nil {
+	if r.file, r.shared, err = shareMemory(roomSize); err != nil {
 		return nil, err
 	}
 	if err := r.launch(ctx); err != nil {
@@ -160,7 +160,7 @@ func runChild(in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	shared, err := sharedMemory(abi.MaxBlock)
+	shared, err := sharedMemory(roomSize)
 	if err != nil {
 		return err
 	}

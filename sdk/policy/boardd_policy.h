@@ -104,7 +104,14 @@ static inline const boardd_cell *boardd_cell_at(const boardd_block *b, boardd_pa
 /* boardd_same compares a text with a C string of known length. */
 static inline int boardd_same(boardd_text t, const char *s, uint32_t n) {
   if (t.n != n) return 0;
-  for (uint32_t i = 0; i < n; i++)
+  uint32_t i = 0;
+  for (; i + 4 <= n; i += 4) {
+    uint32_t a, b;
+    __builtin_memcpy(&a, t.data + i, 4);
+    __builtin_memcpy(&b, s + i, 4);
+    if (a != b) return 0;
+  }
+  for (; i < n; i++)
     if (t.data[i] != s[i]) return 0;
   return 1;
 }
@@ -113,7 +120,9 @@ static inline int boardd_same(boardd_text t, const char *s, uint32_t n) {
 static inline boardd_text boardd_find(const boardd_block *b, boardd_pair table, const char *key, uint32_t n) {
   const uint8_t *p = (const uint8_t *)b + table.at, *end = p + table.n;
   while (p + 4 <= end) {
-    uint32_t k = (uint32_t)p[0] | (uint32_t)p[1] << 8, v = (uint32_t)p[2] | (uint32_t)p[3] << 8;
+    uint32_t both;
+    __builtin_memcpy(&both, p, 4);
+    uint32_t k = both & 0xffff, v = both >> 16;
     boardd_text at = {(const char *)p + 4, k};
     p += 4 + k + v;
     if (boardd_same(at, key, n)) {

@@ -3,6 +3,7 @@ package block
 import (
 	"encoding/binary"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/boardd/boardd/sdk/job"
@@ -21,21 +22,38 @@ type form struct {
 	worker   seen
 }
 
-// seen says which labels a policy is shown.
+// seen says which labels a policy is shown: policy.Sees, prepared.
 type seen struct {
-	patterns  []string
-	all, none bool
+	exact    []string
+	prefixes []string
+	none     bool
 }
 
 func seenBy(patterns []string) seen {
-	s := seen{patterns: patterns, none: len(patterns) == 0}
+	s := seen{none: len(patterns) == 0}
 	for _, p := range patterns {
-		s.all = s.all || p == "*"
+		if prefix, open := strings.CutSuffix(p, "*"); open {
+			s.prefixes = append(s.prefixes, prefix)
+		} else {
+			s.exact = append(s.exact, p)
+		}
 	}
 	return s
 }
 
-func (s *seen) sees(key string) bool { return s.all || policy.Sees(s.patterns, key) }
+func (s *seen) sees(key string) bool {
+	for i := range s.exact {
+		if e := s.exact[i]; len(e) == len(key) && e == key {
+			return true
+		}
+	}
+	for i := range s.prefixes {
+		if strings.HasPrefix(key, s.prefixes[i]) {
+			return true
+		}
+	}
+	return false
+}
 
 // newForm encodes what does not change from call to call.
 func newForm(m *policy.Manifest, parameters []byte, count int) *form {
@@ -147,8 +165,7 @@ func (w *writer) labels(pair []byte, labels []job.Label, s *seen) {
 				return
 			}
 			at := w.room[w.end:]
-			le.PutUint16(at, uint16(len(l.Key)))
-			le.PutUint16(at[2:], uint16(len(l.Value)))
+			le.PutUint32(at, uint32(len(l.Key))|uint32(len(l.Value))<<16)
 			n := 4 + copy(at[4:], l.Key)
 			w.end += n + copy(at[n:], l.Value)
 		}
@@ -158,9 +175,8 @@ func (w *writer) labels(pair []byte, labels []job.Label, s *seen) {
 
 // job writes record i.
 func (w *writer) job(i int, j *policy.Job) {
-	at := w.records + i*abi.JobSize
-	r := w.room[at : at+abi.JobSize : at+abi.JobSize]
-	copy(r[abi.JID:], j.ID[:])
+	r := (*[abi.JobSize]byte)(w.room[w.records+i*abi.JobSize:])
+	*(*[16]byte)(r[abi.JID:]) = j.ID
 	le.PutUint64(r[abi.JSequence:], j.Sequence)
 	le.PutUint64(r[abi.JCreated:], uint64(nanos(j.CreatedAt)))
 	le.PutUint64(r[abi.JNotBefore:], uint64(nanos(j.NotBefore)))
@@ -177,15 +193,17 @@ func (w *writer) job(i int, j *policy.Job) {
 // nearest that one does.
 func nanos(t time.Time) int64 {
 	const first, last = -9223372036, 9223372035
-	switch s := t.Unix(); {
+	s := t.Unix()
+	if s >= first && s <= last {
+		return s*1e9 + int64(t.Nanosecond())
+	}
+	switch {
 	case t.IsZero():
 		return 0
 	case s < first:
 		return first * 1e9
-	case s > last:
-		return last * 1e9
 	}
-	return t.UnixNano()
+	return last * 1e9
 }
 
 // facts writes one cell for each fact of the manifest.

@@ -8,7 +8,12 @@ import (
 
 // Batch is a block: what a policy is shown at once. Everything that it gives out
 // is valid until the call returns.
-type Batch struct {
+type Batch struct{ *view }
+
+// view is what a batch, its jobs and its keys have in common. They are passed
+// around by value, which compilers for WebAssembly do through memory, so they
+// are small.
+type view struct {
 	mem                 []byte
 	records, recordSize int
 	out, outSize        int
@@ -20,12 +25,12 @@ func Open(mem []byte) (Batch, error) {
 	if len(mem) < abi.HeaderSize || get32(mem, abi.HMagic) != abi.Magic || mem[abi.HMajor] != abi.Major || mem[abi.HMajor+1] != 0 {
 		return Batch{}, ErrBlock
 	}
-	b := Batch{
+	b := Batch{&view{
 		mem:     mem,
 		records: int(get32(mem, abi.HRecords)), recordSize: int(get32(mem, abi.HRecordSize)),
 		out: int(get32(mem, abi.HOut)), outSize: int(get32(mem, abi.HOutSize)),
 		count: int(get32(mem, abi.HCount)),
-	}
+	}}
 	if int(get32(mem, abi.HTotal)) != len(mem) || b.count > abi.MaxRecords || b.recordSize > len(mem) || b.outSize > len(mem) ||
 		!b.holds(b.records, b.count*b.recordSize) || !b.holds(b.out, b.count*b.outSize) {
 		return Batch{}, ErrBlock
@@ -62,11 +67,11 @@ func (b Batch) fits(call abi.Call) error {
 	return nil
 }
 
-func (b Batch) holds(at, n int) bool {
+func (b *view) holds(at, n int) bool {
 	return at >= 0 && n >= 0 && at <= len(b.mem) && n <= len(b.mem)-at
 }
 
-func (b Batch) pair(at int) (int, int) { return int(get32(b.mem, at)), int(get32(b.mem, at+4)) }
+func (b *view) pair(at int) (int, int) { return int(get32(b.mem, at)), int(get32(b.mem, at+4)) }
 
 // Memory returns the block itself.
 func (b Batch) Memory() []byte { return b.mem }
@@ -87,7 +92,7 @@ func (b Batch) EachWorkerLabel(visit func(key, value string) bool) { b.workerTab
 
 func (b Batch) workerTable() table {
 	at, n := b.pair(abi.HWorker)
-	return b.mem[at : at+n]
+	return b.table(at, n)
 }
 
 // Parameter returns a parameter by its place in the manifest.
@@ -100,19 +105,17 @@ func (b Batch) cell(pair, i int) Cell {
 		return Cell{}
 	}
 	at += i * abi.CellSize
-	return Cell{mem: b.mem, head: b.mem[at : at+abi.CellSize]}
+	return Cell{view: b.view, head: (*[abi.CellSize]byte)(b.mem[at:])}
 }
 
 // Job returns a job of the batch.
 func (b Batch) Job(i int) Job {
-	at := b.records + i*b.recordSize
-	return Job{mem: b.mem, head: b.mem[at : at+abi.JobSize]}
+	return Job{view: b.view, head: (*[abi.JobSize]byte)(b.mem[b.records+i*b.recordSize:])}
 }
 
 // Key returns a key of the batch.
 func (b Batch) Key(i int) Key {
-	at := b.records + i*b.recordSize
-	return Key{mem: b.mem, head: b.mem[at : at+abi.KeySize]}
+	return Key{view: b.view, head: (*[abi.KeySize]byte)(b.mem[b.records+i*b.recordSize:])}
 }
 
 func (b Batch) setVerdict(i int, v Verdict) {
@@ -140,10 +143,9 @@ func (b Batch) say(text string) {
 }
 
 // text lends a part of the block as a string.
-func text(mem []byte, at, n int) string {
-	if n == 0 {
-		return ""
-	}
-	part := mem[at : at+n]
-	return unsafe.String(&part[0], len(part))
+func (b *view) text(at, n int) string {
+	part := b.mem[at : at+n]
+	return unsafe.String(unsafe.SliceData(part), len(part))
 }
+
+func (b *view) table(at, n int) table { return b.mem[at : at+n] }

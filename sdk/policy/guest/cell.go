@@ -2,16 +2,21 @@ package guest
 
 import (
 	"math"
+	"unsafe"
 
 	"github.com/boardd/boardd/sdk/policy/abi"
 )
 
 // Cell is the value of a fact or a parameter. Its methods report false where it
 // is absent or of another type.
-type Cell struct{ mem, head []byte }
+type Cell struct {
+	*view
+
+	head *[abi.CellSize]byte // nil: absent
+}
 
 func (c Cell) tag() abi.Tag {
-	if len(c.head) == 0 {
+	if c.head == nil {
 		return abi.Absent
 	}
 	return abi.Tag(c.head[abi.CTag])
@@ -21,7 +26,7 @@ func (c Cell) number(tag abi.Tag) (int64, bool) {
 	if c.tag() != tag {
 		return 0, false
 	}
-	return int64(get64(c.head, abi.CValue)), true
+	return int64(get64(c.head[:], abi.CValue)), true
 }
 
 // Present reports whether there is a value.
@@ -53,7 +58,7 @@ func (c Cell) area(tag abi.Tag) (at, n int, ok bool) {
 	if c.tag() != tag {
 		return 0, 0, false
 	}
-	return int(uint32(get64(c.head, abi.CValue))), int(get32(c.head, abi.CLength)), true
+	return int(uint32(get64(c.head[:], abi.CValue))), int(get32(c.head[:], abi.CLength)), true
 }
 
 // Text returns a text.
@@ -62,7 +67,7 @@ func (c Cell) Text() (string, bool) {
 	if !ok {
 		return "", false
 	}
-	return text(c.mem, at, n), true
+	return c.text(at, n), true
 }
 
 // Len returns how many items a list has; 0 for everything else.
@@ -77,19 +82,22 @@ func (c Cell) Item(i int) string {
 	if i < 0 || i >= n {
 		return ""
 	}
-	return text(c.mem, int(get32(c.mem, at+8*i)), int(get32(c.mem, at+8*i+4)))
+	return c.text(int(get32(c.mem, at+8*i)), int(get32(c.mem, at+8*i+4)))
 }
 
 // Find returns what a map has under a key.
-func (c Cell) Find(key string) (string, bool) { return c.table().find(key) }
+func (c Cell) Find(key string) (string, bool) { return c.entries().find(key) }
 
 // Each calls visit for the entries of a map, in the order of their keys, until
 // it returns false.
-func (c Cell) Each(visit func(key, value string) bool) { c.table().each(visit) }
+func (c Cell) Each(visit func(key, value string) bool) { c.entries().each(visit) }
 
-func (c Cell) table() table {
-	at, n, _ := c.area(abi.Map)
-	return c.mem[at : at+n]
+func (c Cell) entries() table {
+	at, n, ok := c.area(abi.Map)
+	if !ok {
+		return nil
+	}
+	return c.table(at, n)
 }
 
 // Offset returns how many seconds east of UTC a zone is at a time, given in ns
@@ -114,25 +122,38 @@ func (c Cell) Offset(at int64) (int64, bool) {
 // value, then both.
 type table []byte
 
-func (t table) find(key string) (string, bool) {
-	for at := 0; at+4 <= len(t); {
-		k, v := int(get16(t, at)), int(get16(t, at+2))
-		at += 4
-		if k == len(key) && text(t, at, k) == key {
-			return text(t, at+k, v), true
-		}
-		at += k + v
+// entry returns the key and value of the entry at a place, and where the next one
+// is; 0 if there is none.
+func (t table) entry(at int) (key, value string, next int) {
+	if at+4 > len(t) {
+		return "", "", 0
 	}
-	return "", false
+	both := get32(t, at)
+	k, v := int(both&0xffff), int(both>>16)
+	part := t[at+4 : at+4+k+v]
+	whole := unsafe.String(unsafe.SliceData(part), len(part))
+	return whole[:k], whole[k:], at + 4 + k + v
+}
+
+func (t table) find(key string) (string, bool) {
+	for at := 0; ; {
+		k, v, next := t.entry(at)
+		if next == 0 {
+			return "", false
+		}
+		if k == key {
+			return v, true
+		}
+		at = next
+	}
 }
 
 func (t table) each(visit func(key, value string) bool) {
-	for at := 0; at+4 <= len(t); {
-		k, v := int(get16(t, at)), int(get16(t, at+2))
-		at += 4
-		if !visit(text(t, at, k), text(t, at+k, v)) {
+	for at := 0; ; {
+		k, v, next := t.entry(at)
+		if next == 0 || !visit(k, v) {
 			return
 		}
-		at += k + v
+		at = next
 	}
 }

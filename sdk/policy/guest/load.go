@@ -7,11 +7,6 @@ import "unsafe"
 // The machines named above are little-endian and load from any address, so one
 // load does what four would; the compiler joins the four on some of them only.
 
-func get16(b []byte, at int) uint16 {
-	p := b[at : at+2]
-	return *(*uint16)(unsafe.Pointer(&p[0]))
-}
-
 func get32(b []byte, at int) uint32 {
 	p := b[at : at+4]
 	return *(*uint32)(unsafe.Pointer(&p[0]))

@@ -4,7 +4,6 @@ package guest
 
 import "encoding/binary"
 
-func get16(b []byte, at int) uint16    { return binary.LittleEndian.Uint16(b[at : at+2]) }
 func get32(b []byte, at int) uint32    { return binary.LittleEndian.Uint32(b[at : at+4]) }
 func get64(b []byte, at int) uint64    { return binary.LittleEndian.Uint64(b[at : at+8]) }
 func put32(b []byte, at int, v uint32) { binary.LittleEndian.PutUint32(b[at:at+4], v) }
