@@ -44,7 +44,7 @@ func putDrivers(t *testing.T, program string) {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"redis"} {
+	for _, name := range []string{"redis", "zookeeper"} {
 		if err := os.Rename(testserver.Build(t, "./plugins/"+name), filepath.Join(folder, name)); err != nil {
 			t.Fatal(err)
 		}

@@ -24,6 +24,10 @@ redis-sentinel     redis-sentinel --version
 python3-redis      /usr/bin/python3 -c "import redis"
 default-jre-headless  java -version
 libzookeeper-java  test -e /usr/share/java/zookeeper.jar
+libdropwizard-metrics-java  test -e /usr/share/java/metrics-core.jar
+libsnappy-java     test -e /usr/share/java/snappy-java.jar
+libslf4j-java      test -e /usr/share/java/slf4j-simple.jar
+libnetty-java      test -e /usr/share/java/netty-handler.jar
 python3-taskflow   /usr/bin/python3 -c "import taskflow"
 python3-kazoo      /usr/bin/python3 -c "import kazoo"
 chromium           chromium --version

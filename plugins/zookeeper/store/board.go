@@ -179,7 +179,7 @@ func (b *board) capabilities() driver.Capabilities {
 // Limits on what is kept of one job. All of it has to go through one request.
 const (
 	MaxDetails     = 512 << 10 // bytes of details
-	MaxRecord      = 64 << 10  // bytes of each record
-	MaxAttachments = 256       // attached records of one job
+	MaxRecord      = 128 << 10 // bytes of each record
+	MaxAttachments = 1024      // attached records of one job
 	MaxStamps      = 64        // ops of one job that are remembered for retries
 )

@@ -239,6 +239,12 @@ func (b *board) forget(ctx context.Context, list []*view) error {
 		}
 		m.Delete(b.at.record(v.id), v.recVersion)
 	}
+	if half := len(list) / 2; m.Size() > session.MaxRequest && half > 0 {
+		if err := b.forget(ctx, list[:half]); err != nil {
+			return err
+		}
+		return b.forget(ctx, list[half:])
+	}
 	_, err := m.Do(ctx)
 	if session.Conflict(err) {
 		for _, v := range list {
