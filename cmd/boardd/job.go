@@ -14,7 +14,8 @@ func (p *program) jobCommand() *cobra.Command {
 		p.jobPostCommand(), p.jobListCommand(), p.jobGetCommand(), p.jobCountCommand(), p.jobWaitCommand(),
 		p.jobWatchCommand(), p.jobExplainCommand(), p.jobClaimCommand(),
 		p.jobExtendCommand(), p.jobConsumeCommand(), p.jobAbandonCommand(), p.jobTrashCommand(),
-		p.jobRestoreCommand(), p.jobPurgeCommand(), p.jobReleaseCommand())
+		p.jobRestoreCommand(), p.jobPurgeCommand(), p.jobReleaseCommand(),
+		p.jobCancelCommand(), p.jobPriorityCommand(), p.jobArchiveCommand(), p.jobLogCommand())
 }
 
 // jobRows makes a table of jobs; those that could not be had are left out.
@@ -60,10 +61,25 @@ func jobLines(j *client.Job) func(*table) {
 		if book := j.GetBook(); book.GetUuid() != "" || book.GetName() != "" {
 			t.line("book", strings.TrimSpace(book.GetUuid()+" "+book.GetName()))
 		}
+		for _, a := range j.GetAfter() {
+			t.row("after:", a.GetUuid()+" "+joinedStatuses(a.GetStatuses()))
+		}
 		t.line("last reason", j.GetLastReason())
+		if len(j.GetOperations()) > 0 {
+			t.line("operations", j.GetOperationStatus())
+			t.line("operation priority", j.GetOperationPriority())
+		}
 		t.line("details", j.GetDetails())
 		if raw := j.GetDetailsRaw(); raw != nil {
 			t.line("details", text(len(raw.GetData()))+" bytes of "+raw.GetEncoding())
 		}
 	}
+}
+
+func joinedStatuses(list []boarddv1.OperationStatus_Enum) string {
+	names := make([]string, len(list))
+	for i, s := range list {
+		names[i] = s.String()
+	}
+	return strings.Join(names, ",")
 }

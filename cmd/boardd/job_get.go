@@ -51,6 +51,10 @@ func (p *program) showJobs(jobs []*client.Job, err error) error {
 		case found == 0:
 		case len(jobs) == 1:
 			jobLines(jobs[0])(t)
+			if operations := jobs[0].GetOperations(); len(operations) > 0 {
+				t.buffer.WriteByte('\n')
+				operationRows(operations)(t)
+			}
 		default:
 			jobRows(jobs)(t)
 		}

@@ -22,6 +22,8 @@ type postFlags struct {
 	uuid        string
 	notBefore   moment
 	maxAttempts int32
+	operations  []string
+	after       []string
 	from        string
 }
 
@@ -52,6 +54,8 @@ func (p *program) jobPostCommand() *cobra.Command {
 	flags.StringVar(&f.uuid, "uuid", "", "the job's uuid; posting it again adds nothing (default: a new one)")
 	flags.Var(&f.notBefore, "not-before", "when the job may be claimed first: a time, or a duration from now")
 	flags.Int32Var(&f.maxAttempts, "max-attempts", 0, "claims that may fail before the job goes to the trash (default: the board's)")
+	flags.StringArrayVar(&f.operations, "operation", nil, "NAME or NAME=INPUT (JSON) of an operation; may be repeated")
+	flags.StringArrayVar(&f.after, "after", nil, "UUID or UUID=STATUS,... of a job that has to end first (default SUCCESS); may be repeated")
 	flags.StringVar(&f.from, "from", "", "file with a job on each line; - for standard input")
 	c.MarkFlagsMutuallyExclusive("from", "details")
 	c.MarkFlagsMutuallyExclusive("from", "uuid")
@@ -59,6 +63,8 @@ func (p *program) jobPostCommand() *cobra.Command {
 	c.MarkFlagsMutuallyExclusive("from", "priority")
 	c.MarkFlagsMutuallyExclusive("from", "not-before")
 	c.MarkFlagsMutuallyExclusive("from", "max-attempts")
+	c.MarkFlagsMutuallyExclusive("from", "operation")
+	c.MarkFlagsMutuallyExclusive("from", "after")
 	return c
 }
 
@@ -104,8 +110,55 @@ func (p *program) posting(f *postFlags, args []string) (*client.NewJob, error) {
 	if posting.Labels, err = labels("label", f.labels); err != nil {
 		return nil, err
 	}
+	if posting.Operations, err = newOperations(f.operations); err != nil {
+		return nil, err
+	}
+	if posting.After, err = prerequisites(f.after); err != nil {
+		return nil, err
+	}
 	posting.Details, err = p.object("--details", f.details)
 	return posting, err
+}
+
+// newOperations reads NAME or NAME=INPUT arguments.
+func newOperations(given []string) ([]*boarddv1.NewOperation, error) {
+	var list []*boarddv1.NewOperation
+	for _, text := range given {
+		name, input, _ := strings.Cut(text, "=")
+		op := &boarddv1.NewOperation{Name: name}
+		if input != "" {
+			if !json.Valid([]byte(input)) {
+				return nil, usagef("--operation %q: want NAME, or NAME=INPUT with JSON such as fetch={\"url\":\"x\"}", text)
+			}
+			op.Input = []byte(input)
+		}
+		list = append(list, op)
+	}
+	return list, nil
+}
+
+// prerequisites reads UUID or UUID=STATUS,... arguments.
+func prerequisites(given []string) ([]*boarddv1.Prerequisite, error) {
+	var list []*boarddv1.Prerequisite
+	for _, text := range given {
+		uuid, statuses, _ := strings.Cut(text, "=")
+		if err := uuids([]string{uuid}, true); err != nil {
+			return nil, err
+		}
+		p := &boarddv1.Prerequisite{Uuid: uuid}
+		for name := range strings.SplitSeq(statuses, ",") {
+			if name == "" {
+				continue
+			}
+			n, err := enum("--after", name, boarddv1.OperationStatus_Enum_value, "NONE")
+			if err != nil {
+				return nil, err
+			}
+			p.Statuses = append(p.Statuses, boarddv1.OperationStatus_Enum(n))
+		}
+		list = append(list, p)
+	}
+	return list, nil
 }
 
 // object reads the value of a flag that takes a JSON object.

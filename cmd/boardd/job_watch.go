@@ -14,7 +14,8 @@ func (p *program) jobWatchCommand() *cobra.Command {
 	var most int
 	c := p.command("watch [UUID]", "Watch what happens on the board",
 		"It shows one event a line, from now on or after a cursor, until it is interrupted.\n"+
-			"With a uuid it shows that job alone and returns when the job has ended.",
+			"With a uuid it shows that job alone and returns when the job has ended; on a terminal it draws\n"+
+			"the job's operations, with how long each takes.",
 		"boardd job watch -o json",
 		func(ctx context.Context, args []string) error {
 			if len(args) > 1 {
@@ -56,13 +57,16 @@ func (w *watcher) job(ctx context.Context, uuid string) error {
 			return err
 		}
 		w.from = page.Cursor
-		jobs, err := w.board.Get(ctx, client.GetOptions{Fields: []string{"uuid", "state", "outcome"}}, uuid)
+		jobs, err := w.board.Get(ctx, client.GetOptions{Fields: []string{"uuid", "state", "outcome", "operationStatus"}}, uuid)
 		if err != nil {
 			return w.reading(err)
 		}
 		if allEnded(jobs) {
 			w.complain("the job has ended: " + stateOf(jobs[0]))
 			return nil
+		}
+		if w.output != "json" && terminal(w.out) && jobs[0].GetOperationStatus() != boarddv1.OperationStatus_NONE {
+			return w.drawn(ctx, uuid)
 		}
 	}
 	return w.all(ctx, func(e *client.Event) (show, last bool) {

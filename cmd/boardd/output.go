@@ -165,5 +165,6 @@ func jobResults(jobs []*client.Job, err error) []*boarddv1.JobResult {
 // failed; otherwise there is no answer to show.
 func partly(err error) bool {
 	var failures client.Failures
-	return err == nil || errors.As(err, &failures)
+	var some notChanged
+	return err == nil || errors.As(err, &failures) || errors.As(err, &some)
 }

@@ -31,7 +31,7 @@ type program struct {
 // run carries out one command line and returns the exit code.
 func (p *program) run(ctx context.Context, args []string) int {
 	root := p.root()
-	root.SetArgs(args)
+	root.SetArgs(negativesLast(args))
 	root.SetIn(p.in)
 	root.SetOut(p.out)
 	root.SetErr(p.err)

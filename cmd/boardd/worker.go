@@ -25,6 +25,7 @@ type workerFlags struct {
 	lease     duration
 	grace     time.Duration
 	passToken bool
+	noLog     bool
 }
 
 func (p *program) workerCommand() *cobra.Command {
@@ -46,9 +47,14 @@ runs. How it ends decides what becomes of the job:
             sets none after 1s, doubled for each attempt up to 5m
 
 What the command writes comes out as it is, standard output on standard output (with
--o json on standard error, for standard output then has one JSON object for each job).
-The command runs in a process group of its own. When the lease is lost, and when the
-worker is stopped by SIGINT or SIGTERM, the group gets SIGTERM and after --grace (at the
+-o json on standard error, for standard output then has one JSON object for each job), and
+each line becomes an entry of the job's log, of the type stdout or stderr.
+A job that is made of operations has the command run once for each that is not finished, in
+order, with BOARDD_JOB_OPERATION (its index) and BOARDD_JOB_OPERATION_NAME. Exit 65 ends the
+operation with ERROR, and those behind it; after any other failure the next worker begins
+with it.
+The command runs in a process group of its own. When the lease is lost, when the job is
+canceled, and when the worker is stopped by SIGINT or SIGTERM, the group gets SIGTERM and after --grace (at the
 loss of a lease sooner) SIGKILL; a stopped worker claims no more and gives back what it
 had, with the attempt refunded. It ends with 0 after SIGTERM and with 130 after SIGINT.`,
 		"boardd worker run --name resize --concurrency 4 -- ./resize.sh\n"+
@@ -64,6 +70,7 @@ had, with the attempt refunded. It ends with 0 after SIGTERM and with 130 after 
 	flags.Var(&f.lease, "lease", "how long a claim holds between two extensions (default: the board's)")
 	flags.DurationVar(&f.grace, "grace", 10*time.Second, "how long a command has after SIGTERM")
 	flags.BoolVar(&f.passToken, "pass-token", false, "give the command BOARDD_TOKEN, BOARDD_ADDR and BOARDD_BOARD, so that it can use boardd")
+	flags.BoolVar(&f.noLog, "no-log", false, "do not keep what the command writes in the job's log")
 	flags.IntVar(&f.worker.MaxJobs, "max-jobs", 0, "return after this many jobs (default: never)")
 	flags.BoolVar(&f.worker.UntilEmpty, "until-empty", false, "return when there is nothing to claim")
 	return c
@@ -88,7 +95,7 @@ func (p *program) workerRun(ctx context.Context, f *workerFlags, args []string) 
 		return err
 	}
 	defer c.Close()
-	cmd := &jobCommand{program: p, path: path, args: args, grace: f.grace, passToken: f.passToken}
+	cmd := &jobCommand{program: p, path: path, args: args, grace: f.grace, passToken: f.passToken, noLog: f.noLog, onto: c.Board(p.board)}
 	if err := cmd.prepare(); err != nil {
 		return err
 	}
@@ -166,7 +173,7 @@ func (t *tally) json(r client.Report) {
 
 func (t *tally) summary() string {
 	var parts []string
-	for _, ending := range []client.Ending{client.Consumed, client.Trashed, client.Abandoned, client.Lost} {
+	for _, ending := range []client.Ending{client.Consumed, client.Canceled, client.Trashed, client.Abandoned, client.Lost} {
 		if n := t.counts[ending]; n > 0 || ending == client.Consumed {
 			parts = append(parts, fmt.Sprintf("%d %s", n, strings.ToLower(string(ending))))
 		}

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -33,6 +34,8 @@ type jobCommand struct {
 	args      []string // the first one is the command as it was written
 	grace     time.Duration
 	passToken bool
+	noLog     bool
+	onto      *client.Board
 
 	env    []string // what every command gets
 	stdout io.Writer
@@ -69,17 +72,52 @@ func (c *jobCommand) prepare() error {
 	return nil
 }
 
-// run runs the command on one job. It is a client.Worker's handler.
+// run runs the command on one job, or on each of its operations that is not
+// finished. It is a client.Worker's handler.
 func (c *jobCommand) run(ctx context.Context, claim *client.Claim) error {
 	input, err := wirejson.Marshal(claim.GetJob())
 	if err != nil {
 		return fmt.Errorf("%w: the job has no JSON form: %w", client.ErrTrash, err)
 	}
+	if len(claim.GetJob().GetOperations()) == 0 {
+		return c.logged(ctx, claim, nil, input)
+	}
+	return c.onto.Operate(ctx, claim, func(ctx context.Context, op *client.Operation) ([]byte, error) {
+		err := c.logged(ctx, claim, op, input)
+		if errors.Is(err, client.ErrTrash) {
+			result, marshalErr := json.Marshal(err.Error())
+			return result, errors.Join(err, marshalErr)
+		}
+		return nil, err
+	})
+}
+
+// logged runs the command once. The lines that it writes become entries of the
+// job's log, and come out as they are.
+func (c *jobCommand) logged(ctx context.Context, claim *client.Claim, op *client.Operation, input []byte) error {
+	if c.noLog {
+		return c.once(ctx, claim, op, input, c.stdout, c.err)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	log := c.onto.LogWriter(ctx, claim, op.GetIndex(), func() { cancel(client.ErrCancelRequested) })
+	err := c.once(ctx, claim, op, input, io.MultiWriter(c.stdout, log.Lines("stdout")), io.MultiWriter(c.err, log.Lines("stderr")))
+	if failed := log.Close(); failed != nil && ctx.Err() == nil {
+		c.complain(fmt.Sprintf("job %s: its log is not complete: %v", claim.GetUuid(), failed))
+	}
+	return err
+}
+
+// once runs the command, and on the end of ctx stops it.
+func (c *jobCommand) once(ctx context.Context, claim *client.Claim, op *client.Operation, input []byte, stdout, stderr io.Writer) error {
 	cmd := exec.Command(c.path) //nolint:noctx // the whole group is ended below, not the command alone
 	cmd.Args = c.args
 	cmd.Env = append(slices.Clip(c.env), variables(c.board, claim)...)
+	if op != nil {
+		cmd.Env = append(cmd.Env, "BOARDD_JOB_OPERATION="+strconv.Itoa(int(op.GetIndex())), "BOARDD_JOB_OPERATION_NAME="+withoutNUL(op.GetName()))
+	}
 	cmd.Stdin = bytes.NewReader(append(input, '\n'))
-	cmd.Stdout, cmd.Stderr = c.stdout, c.err
+	cmd.Stdout, cmd.Stderr = stdout, stderr
 	cmd.WaitDelay = time.Second // a process that it left behind may hold its output open
 	ownGroup(cmd)
 

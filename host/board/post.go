@@ -201,6 +201,7 @@ func (p *poster) post(ctx context.Context, items []int) []*index.Entry {
 		news = append(news, e)
 		result.Job = jobOf(e)
 		showDetails(result.Job, op.Posting)
+		showOperations(result.Job, &driver.Record{Posting: *op.Posting}, rec.Status) // what stands is an equal posting
 	}
 	return news
 }

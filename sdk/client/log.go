@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"strings"
 	"sync"
@@ -90,22 +91,21 @@ func (b *Board) logOnce(ctx context.Context, r *boarddv1.GetLogRequest, yield fu
 	return true, stream.Err()
 }
 
-// A LogWriter makes the lines that are written to it entries of a job's log. It
-// sends them by itself, soon and several at a time, and never keeps its writer
-// waiting: what comes faster than the server takes it, beyond a bound, is left
-// out with an entry that says so. It must be closed.
+// A LogWriter makes lines entries of a job's log. It sends them by itself, soon
+// and several at a time, and never keeps its writers waiting: what comes faster
+// than the server takes it, beyond a bound, is left out with an entry that says
+// so. It must be closed.
 type LogWriter struct {
-	board  *Board
-	claim  *Claim
-	index  int32
-	stream string
+	board *Board
+	claim *Claim
+	index int32
 
 	done    sync.WaitGroup
 	wake    chan struct{}
 	closing chan struct{} // closed by Close
 
 	mu     sync.Mutex
-	line   []byte // that has no end yet
+	lines  []*logLines
 	queue  []*NewLogEntry
 	bytes  int
 	left   int // lines that were left out since the last that was queued
@@ -123,53 +123,70 @@ const (
 // cutMark stands at the end of a line that was cut.
 const cutMark = " [cut]"
 
-// LogWriter returns a writer whose lines become entries of the given type, about
-// the operation of the given index. canceled, which may be nil, is called when an
-// answer says that the job is to be canceled. The entries are sent until Close
-// has returned, whatever becomes of ctx.
-func (b *Board) LogWriter(ctx context.Context, c *Claim, index int32, entryType string, canceled func()) *LogWriter {
-	w := &LogWriter{board: b, claim: c, index: index, stream: entryType, wake: make(chan struct{}, 1), closing: make(chan struct{}), cancel: canceled}
+// LogWriter returns a LogWriter for the operation of the given index (0 for a job
+// without). canceled, which may be nil, is called when an answer says that the job
+// is to be canceled. The entries are sent until Close has returned, whatever
+// becomes of ctx.
+func (b *Board) LogWriter(ctx context.Context, c *Claim, index int32, canceled func()) *LogWriter {
+	w := &LogWriter{board: b, claim: c, index: index, wake: make(chan struct{}, 1), closing: make(chan struct{}), cancel: canceled}
 	ctx = context.WithoutCancel(ctx)
 	w.done.Go(func() { w.send(ctx) })
 	return w
 }
 
-// Write takes bytes of lines. It never fails.
-func (w *LogWriter) Write(p []byte) (int, error) {
+// Lines returns a writer whose lines become entries of the given type. It never
+// fails, and may be used as long as the LogWriter is open.
+func (w *LogWriter) Lines(entryType string) io.Writer {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	l := &logLines{writer: w, entryType: entryType}
+	w.lines = append(w.lines, l)
+	return l
+}
+
+// logLines gathers the lines of one sort. It is guarded by its writer's mu.
+type logLines struct {
+	writer    *LogWriter
+	entryType string
+	line      []byte // that has no end yet
+}
+
+// Write takes bytes of lines.
+func (l *logLines) Write(p []byte) (int, error) {
+	l.writer.mu.Lock()
+	defer l.writer.mu.Unlock()
 	for rest := p; len(rest) > 0; {
 		part, after, ended := bytes.Cut(rest, []byte{'\n'})
 		rest = after
-		if room := MaxLogLine + 1 - len(w.line); room > 0 { // one more, to see that it was cut
-			w.line = append(w.line, part[:min(room, len(part))]...)
+		if room := MaxLogLine + 1 - len(l.line); room > 0 { // one more, to see that it was cut
+			l.line = append(l.line, part[:min(room, len(part))]...)
 		}
 		if ended {
-			w.end()
+			l.end()
 		}
 	}
 	return len(p), nil
 }
 
-// end queues the line. mu is held.
-func (w *LogWriter) end() {
-	text := w.line
+// end queues the line.
+func (l *logLines) end() {
+	text := l.line
 	if len(text) > MaxLogLine {
 		text = append(bytes.ToValidUTF8(text[:MaxLogLine-len(cutMark)], nil), cutMark...)
 	}
 	message := strings.ReplaceAll(strings.ToValidUTF8(strings.TrimSuffix(string(text), "\r"), "\uFFFD"), "\x00", "\uFFFD")
-	w.line = w.line[:0]
-	if w.err != nil {
-		return
-	}
-	if w.bytes+len(message) > MaxLogWaiting {
+	l.line = l.line[:0]
+	w := l.writer
+	switch {
+	case w.err != nil || w.closed:
+	case w.bytes+len(message) > MaxLogWaiting:
 		w.left++
-		return
+	default:
+		w.mark()
+		w.queue = append(w.queue, &NewLogEntry{Type: l.entryType, Message: message})
+		w.bytes += len(message) + 1
+		w.signal()
 	}
-	w.mark()
-	w.queue = append(w.queue, &NewLogEntry{Type: w.stream, Message: message})
-	w.bytes += len(message) + 1
-	w.signal()
 }
 
 // mark queues an entry for lines that were left out. mu is held.
@@ -177,7 +194,9 @@ func (w *LogWriter) mark() {
 	if w.left == 0 {
 		return
 	}
-	w.queue = append(w.queue, &NewLogEntry{Type: "left out", Message: fmt.Sprintf("%d lines came too fast and are left out here", w.left)})
+	message := fmt.Sprintf("%d lines were left out here: they came faster than they could be sent", w.left)
+	w.queue = append(w.queue, &NewLogEntry{Type: "left out", Message: message})
+	w.bytes += len(message) + 1
 	w.left = 0
 }
 
@@ -193,8 +212,10 @@ func (w *LogWriter) signal() {
 func (w *LogWriter) Close() error {
 	w.mu.Lock()
 	if !w.closed {
-		if len(w.line) > 0 {
-			w.end()
+		for _, l := range w.lines {
+			if len(l.line) > 0 {
+				l.end()
+			}
 		}
 		w.mark()
 		w.closed = true
