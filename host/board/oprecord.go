@@ -130,21 +130,25 @@ func appendOperation(dst []byte, op *job.NewOperation) []byte {
 	return appendField(dst, extraOperation, append(b, op.Input...))
 }
 
-// readOperation reads what appendOperation wrote. The input points into data.
-func readOperation(data []byte) (job.NewOperation, error) {
+// postedOperation is what appendOperation wrote. It points into the record.
+type postedOperation struct {
+	name, input []byte
+	priority    int32
+}
+
+func readOperation(data []byte) (op postedOperation, err error) {
 	size, n := binary.Uvarint(data)
 	if n <= 0 || size > uint64(len(data)-n) {
-		return job.NewOperation{}, errRecord
+		return op, errRecord
 	}
-	data = data[n:]
-	op := job.NewOperation{Name: string(data[:size])}
-	priority, n := binary.Varint(data[size:])
+	op.name, data = data[n:n+int(size)], data[n+int(size):] //nolint:gosec // not more than len(data)
+	priority, n := binary.Varint(data)
 	if n <= 0 || priority < job.MinOperationPriority || priority > job.MaxOperationPriority {
-		return job.NewOperation{}, errRecord
+		return op, errRecord
 	}
-	op.Priority = int32(priority)
-	if input := data[int(size)+n:]; len(input) > 0 { //nolint:gosec // not more than len(data)
-		op.Input = input
+	op.priority = int32(priority)
+	if len(data) > n {
+		op.input = data[n:]
 	}
 	return op, nil
 }
@@ -155,20 +159,25 @@ func operationsOf(record []byte, o *operations) []job.Operation {
 	if o.len() == 0 {
 		return nil
 	}
-	list := make([]job.Operation, 0, o.len())
+	list := make([]job.Operation, o.len())
+	var names []byte // of all of them: one text costs less than many
+	ends, n := make([]int, o.len()), 0
 	_ = eachField(record, func(tag uint64, data, _ []byte) error { // one that cannot be read was reported when it came
-		if tag != extraOperation || len(list) == o.len() {
+		if tag != extraOperation || n == o.len() {
 			return nil
 		}
 		op, err := readOperation(data)
 		if err != nil {
 			return err
 		}
-		list = append(list, job.Operation{Name: op.Name, Input: op.Input})
+		names = append(names, op.name...)
+		list[n].Input, ends[n] = op.input, len(names)
+		n++
 		return nil
 	})
-	for len(list) < o.len() {
-		list = append(list, job.Operation{})
+	start, text := 0, string(names)
+	for i := range list[:n] {
+		list[i].Name, start = text[start:ends[i]], ends[i]
 	}
 	for i := range list {
 		t := o.timesOf(i)

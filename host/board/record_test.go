@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
@@ -127,7 +128,7 @@ func FuzzLogChunk(f *testing.F) {
 func FuzzOperation(f *testing.F) {
 	f.Add(appendOperation([]byte{recordVersion}, &job.NewOperation{Name: "fetch", Input: []byte("{}"), Priority: -20}))
 	f.Fuzz(func(t *testing.T, record []byte) {
-		var list []job.NewOperation
+		var list []postedOperation
 		err := eachField(record, func(tag uint64, data, _ []byte) error {
 			op, err := readOperation(data)
 			if tag == extraOperation && err == nil {
@@ -138,9 +139,10 @@ func FuzzOperation(f *testing.F) {
 		if err != nil {
 			return
 		}
-		var again []job.NewOperation
+		var again []postedOperation
 		for i := range list {
-			_ = eachField(appendOperation([]byte{recordVersion}, &list[i]), func(_ uint64, data, _ []byte) error {
+			op := job.NewOperation{Name: string(list[i].name), Input: list[i].input, Priority: list[i].priority}
+			_ = eachField(appendOperation([]byte{recordVersion}, &op), func(_ uint64, data, _ []byte) error {
 				op, err := readOperation(data)
 				if err != nil {
 					t.Fatal(err)
@@ -149,7 +151,7 @@ func FuzzOperation(f *testing.F) {
 				return nil
 			})
 		}
-		if diff := cmp.Diff(list, again); diff != "" {
+		if diff := cmp.Diff(list, again, cmp.AllowUnexported(postedOperation{}), cmpopts.EquateEmpty()); diff != "" {
 			t.Fatal(diff)
 		}
 	})
