@@ -231,7 +231,7 @@ const policyTick = time.Second
 
 func policyJob(m *policy.Manifest, e *index.Entry) policy.Job {
 	return policy.Job{
-		ID: e.ID, Name: e.Name, Priority: e.Priority, Labels: onlyLabels(e.Labels, m.Labels),
+		ID: e.ID, Name: e.Name, Priority: e.Priority, OperationPriority: e.OperationPriority, Labels: onlyLabels(e.Labels, m.Labels),
 		CreatedAt: e.CreatedAt, NotBefore: e.NotBefore, Sequence: e.Sequence,
 		Attempt: e.Attempt, MaxAttempts: e.MaxAttempts,
 	}
