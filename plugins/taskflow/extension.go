@@ -61,8 +61,8 @@ func checkUUID(body []byte) error {
 }
 
 // whole reads the payload of an extension that is one value.
-func whole(body []byte, what string) (*reader, value, error) {
-	r := &reader{data: body}
+func whole(body []byte, what string) (reader, value, error) {
+	r := reader{data: body}
 	v, err := r.next()
 	if err != nil {
 		return r, v, fmt.Errorf("%s: %w", what, err)
@@ -172,8 +172,8 @@ func readFields(body []byte, depth int, fields []field) (found, time.Time, error
 		return f, time.Time{}, fmt.Errorf("a datetime is %v: want a map", head.kind)
 	}
 	seen := 0
-	for range head.bits {
-		known, err := f.readOne(r, depth, fields)
+	for i := range head.bits {
+		known, err := f.readOne(&r, depth, fields, int(i))
 		if err != nil {
 			return f, time.Time{}, fmt.Errorf("a datetime: %w", err)
 		}
@@ -194,13 +194,16 @@ func readFields(body []byte, depth int, fields []field) (found, time.Time, error
 	return f, t, nil
 }
 
-// readOne reads one key with its value and returns the bit of its field.
-func (f *found) readOne(r *reader, depth int, fields []field) (int, error) {
+// readOne reads one key with its value and returns the bit of its field. Python
+// writes them in one order, so it is looked for at its place first.
+func (f *found) readOne(r *reader, depth int, fields []field, place int) (int, error) {
 	key, err := r.key()
 	if err != nil {
 		return 0, err
 	}
-	for i, want := range fields {
+	for n := range fields {
+		i := (place + n) % len(fields)
+		want := &fields[i]
 		if string(key.body) != want.name {
 			continue
 		}

@@ -57,16 +57,19 @@ func (p *Posting) readMember(r *reader, seen *[4]bool) error {
 	if err != nil {
 		return corrupt("the posting: %v", err)
 	}
-	name := string(key.body)
-	if key.kind != kindStr {
-		name = "" // bytes are another key to Python
+	name := member(key)
+	for i := range required {
+		seen[i] = seen[i] || name == required[i]
+	}
+	if name == "created_on" {
+		if p.CreatedAt, err = r.createdAt(); err != nil {
+			return corrupt("%v", within(name, err))
+		}
+		return nil
 	}
 	raw, err := r.raw(1)
 	if err != nil {
 		return corrupt("%v", within(clip(string(key.body)), err))
-	}
-	for i := range required {
-		seen[i] = seen[i] || name == required[i]
 	}
 	v, _ := (&reader{data: raw}).next() // it was walked over
 	switch name {
@@ -78,8 +81,6 @@ func (p *Posting) readMember(r *reader, seen *[4]bool) error {
 		}
 		p.Priority, err = parsePriority(string(v.body))
 		return err
-	case "created_on":
-		p.CreatedAt = createdAt(v)
 	case "sequence":
 		if v.kind != kindUint {
 			return corrupt("sequence: it is %v: want a whole number of 0 or more", v.kind)
@@ -95,6 +96,19 @@ func (p *Posting) readMember(r *reader, seen *[4]bool) error {
 		}
 	}
 	return nil
+}
+
+// member returns the name of a key that means something here, or nothing. Bytes
+// are another key to Python.
+func member(key value) string {
+	if key.kind == kindStr {
+		for _, name := range [...]string{"uuid", "name", "priority", "created_on", "details", "book", "sequence", extraKey} {
+			if string(key.body) == name {
+				return name // the constant: a copy of the key would be garbage
+			}
+		}
+	}
+	return ""
 }
 
 // readName reads a job's name. TaskFlow does not look at what a poster gives;
@@ -114,18 +128,20 @@ func (p *Posting) readName(v value) error {
 // createdAt reads the time of a post. TaskFlow's workers take a job whose time
 // is none, so it is not an error; its own readers fail when they are asked for
 // last_modified.
-func createdAt(v value) time.Time {
-	if v.kind != kindExt {
-		return time.Time{}
+func (r *reader) createdAt() (time.Time, error) {
+	start := r.at
+	v, err := r.next()
+	if err == nil && v.kind == kindExt && v.code == extDatetime {
+		return readDatetime(v.body, 2)
 	}
-	switch v.code {
-	case extDatetime:
-		t, _ := readDatetime(v.body, 0) // it was walked over
-		return t
-	case extTimestamp:
-		return timestamp(v.body)
+	r.at = start
+	if _, err := r.walk(1); err != nil {
+		return time.Time{}, err
 	}
-	return time.Time{}
+	if v.kind == kindExt && v.code == extTimestamp {
+		return timestamp(v.body), nil
+	}
+	return time.Time{}, nil
 }
 
 // timestamp reads msgpack's own time, which many programs in other languages
