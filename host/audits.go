@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -161,11 +162,15 @@ func (h *Host) Refused(r audit.Record) error {
 	return a.log.Append(r)
 }
 
-// Caller fills in who a record's caller is.
+// Caller fills in who a record's caller is. What somebody tried with another
+// tenant stays in the records of his own: the other one must not learn of him.
 func (s *Session) Caller(r *audit.Record) {
 	r.Caller, r.CallerTenant = s.principal.TokenName, s.principal.Tenant
+	if r.Tenant != "" && r.Tenant != r.CallerTenant && !s.principal.Has(tenant.Operator) {
+		r.Name, r.Tenant = strings.TrimSpace(r.Name+" of tenant "+r.Tenant), ""
+	}
 	if r.Tenant == "" {
-		r.Tenant = s.principal.Tenant
+		r.Tenant = r.CallerTenant
 	}
 }
 

@@ -176,7 +176,7 @@ func (h *Host) desired() map[At]config.Board {
 // grants reports whether a backend is open to boards that a tenant makes.
 func (h *Host) grants(backend, tenant string) bool {
 	c, ok := h.backendConfig(backend)
-	return ok && slices.Contains(c.Tenants, tenant)
+	return ok && c.Grants(tenant)
 }
 
 // declares reports whether the configuration has a tenant.

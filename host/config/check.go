@@ -148,7 +148,7 @@ func (l *loader) checkBackends() {
 			first[g.section.label] = g.section.at
 		}
 		for _, name := range g.tenants {
-			l.checkTenant(g.section, "tenants", name)
+			l.checkGranted(g.section, name)
 		}
 	}
 }
@@ -165,6 +165,19 @@ func (l *loader) checkCatalog() {
 	}
 	if !slices.Contains(names, c.Catalog) {
 		l.kept.wrong("backend", "there is no backend %q%s", clip(c.Catalog), nearest.Hint(c.Catalog, names))
+	}
+}
+
+// checkGranted demands that there is a tenant of that name, or can be: the server
+// may keep some in its catalog.
+func (l *loader) checkGranted(s *section, name string) {
+	c := l.config
+	switch {
+	case name == EveryTenant:
+	case c.Catalog == "" && c.DataDir == "":
+		l.checkTenant(s, "tenants", name)
+	case tenant.CheckName(name) != nil:
+		s.wrong("tenants", "%v, or %q for every tenant", tenant.CheckName(name), EveryTenant)
 	}
 }
 
@@ -205,7 +218,7 @@ func (l *loader) checkGrant(s *section, b Board) {
 		if backend.Name != b.Backend {
 			continue
 		}
-		if len(backend.Tenants) > 0 && !slices.Contains(backend.Tenants, b.Tenant) {
+		if len(backend.Tenants) > 0 && !backend.Grants(b.Tenant) {
 			s.wrong("backend", "the backend %q is open to the tenants [%s] only, and the board belongs to %q", b.Backend, strings.Join(backend.Tenants, ", "), b.Tenant)
 		}
 		return

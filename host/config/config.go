@@ -6,6 +6,7 @@
 package config
 
 import (
+	"slices"
 	"time"
 
 	"github.com/boardd/boardd/host/tenant"
@@ -49,6 +50,14 @@ type Backend struct {
 	Driver   string
 	Settings []byte   // a JSON object for the driver, not yet checked against its schema
 	Tenants  []string // those that may use it; empty: every board of the configuration
+}
+
+// EveryTenant stands for all tenants in Backend.Tenants.
+const EveryTenant = "*"
+
+// Grants reports whether a tenant may make boards on the backend by itself.
+func (b *Backend) Grants(tenant string) bool {
+	return slices.Contains(b.Tenants, tenant) || slices.Contains(b.Tenants, EveryTenant)
 }
 
 // Board is one board on a backend. Its durations are never zero.
