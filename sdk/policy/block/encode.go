@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"time"
+	"unsafe"
 
 	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/policy"
@@ -84,9 +85,26 @@ type writer struct {
 	*form
 	room    []byte
 	end     int // of what is written
+	known   known
 	records int
 	out     int
 	short   bool
+}
+
+// known are labels' keys that were asked about. Jobs of a board share the memory
+// of their keys and mostly have the same ones in the same places, so a look at
+// where the text stands answers the question again; holding on to it keeps that
+// place from being used for another text.
+type known [8]struct {
+	key  string
+	sees bool
+}
+
+// ask answers the question anew.
+func (k *known) ask(s *seen, i int, key string) bool {
+	sees := s.sees(key)
+	k[i%len(k)].key, k[i%len(k)].sees = key, sees
+	return sees
 }
 
 // begin writes everything before the records and clears the records and the out
@@ -102,7 +120,7 @@ func (f *form) begin(room []byte, call abi.Call, now time.Time, worker []job.Lab
 	clear(room[len(f.prefix):table])
 	w.end = table
 	if f.manifest.ByWorker {
-		w.labels(room[abi.HWorker:], worker, &f.worker)
+		w.labels(room[abi.HWorker:], worker, &f.worker, &known{})
 	} else {
 		putPair(room[abi.HWorker:], table, 0)
 	}
@@ -152,25 +170,35 @@ func (w *writer) text(pair []byte, s string) {
 }
 
 // labels writes those labels that the policy is shown, as a table.
-func (w *writer) labels(pair []byte, labels []job.Label, s *seen) {
-	start := w.end
-	if !s.none {
-		for i := range labels {
-			l := &labels[i]
-			if !s.sees(l.Key) {
-				continue
-			}
-			if n := 4 + len(l.Key) + len(l.Value); n > len(w.room)-w.end || len(l.Key)|len(l.Value) > 0xffff {
-				w.short = true
-				return
-			}
-			at := w.room[w.end:]
-			le.PutUint32(at, uint32(len(l.Key))|uint32(len(l.Value))<<16)
-			n := 4 + copy(at[4:], l.Key)
-			w.end += n + copy(at[n:], l.Value)
-		}
+func (w *writer) labels(pair []byte, labels []job.Label, s *seen, k *known) {
+	if s.none {
+		putPair(pair, w.end, 0)
+		return
 	}
-	putPair(pair, start, w.end-start)
+	room, end := w.room, w.end
+	for i := range labels {
+		l := &labels[i]
+		slot := &k[i%len(k)]
+		shown := slot.sees
+		if unsafe.StringData(slot.key) != unsafe.StringData(l.Key) || len(slot.key) != len(l.Key) || slot.key == "" {
+			shown = k.ask(s, i, l.Key)
+		}
+		if !shown {
+			continue
+		}
+		n := 4 + len(l.Key) + len(l.Value)
+		if n > len(room)-end || len(l.Key)|len(l.Value) > 0xffff {
+			w.short = true
+			return
+		}
+		at := room[end : end+n]
+		le.PutUint32(at, uint32(len(l.Key))|uint32(len(l.Value))<<16)
+		copy(at[4:], l.Key)
+		copy(at[4+len(l.Key):], l.Value)
+		end += n
+	}
+	putPair(pair, w.end, end-w.end)
+	w.end = end
 }
 
 // job writes record i.
@@ -185,7 +213,7 @@ func (w *writer) job(i int, j *policy.Job) {
 	le.PutUint32(r[abi.JMaxAttempts:], uint32(j.MaxAttempts))
 	le.PutUint32(r[abi.JOperationPriority:], uint32(j.OperationPriority))
 	w.text(r[abi.JName:], j.Name)
-	w.labels(r[abi.JLabels:], j.Labels, &w.jobs)
+	w.labels(r[abi.JLabels:], j.Labels, &w.jobs, &w.known)
 	w.facts(r[abi.JFacts:], j.Facts)
 }
 
