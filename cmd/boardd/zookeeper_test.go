@@ -1,0 +1,148 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/boardd/boardd/internal/testserver"
+)
+
+const zooKeeperConfig = `
+token "root" {
+  roles  = ["operator"]
+  secret = "not-very-secret-1234567890"
+}
+backend "main" {
+  driver = "zookeeper"
+  config = { servers = [%q] }
+}
+board "default" {
+  backend = "main"
+  config  = { path = "/taskflow/jobs" }
+}
+`
+
+// A zooBoard is a boardd that serves a board on ZooKeeper, and TaskFlow on the
+// same board.
+type zooBoard struct {
+	*testing.T
+	program string
+	server  *testserver.Server
+	python  *testserver.PythonBoard
+}
+
+func serveZooKeeper(t *testing.T) *zooBoard {
+	t.Helper()
+	program := withDriver(t, "zookeeper")
+	z := testserver.ZooKeeper(t, testserver.ZooKeeperOptions{Fast: true})
+	config := filepath.Join(t.TempDir(), "boards.hcl")
+	if err := os.WriteFile(config, fmt.Appendf(nil, zooKeeperConfig, z.Servers()[0]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server := testserver.Start(t, program, "", "--config", config)
+	f := testserver.StartTaskFlow(t)
+	python := f.Connect("python", testserver.Args{"board": "zookeeper", "hosts": z.Servers()[0], "path": "/taskflow/jobs"}, 0)
+	return &zooBoard{t, program, server, python}
+}
+
+func (b *zooBoard) command(args ...string) *exec.Cmd {
+	c := exec.CommandContext(b.Context(), b.program, args...)
+	c.Env = append(os.Environ(), "BOARDD_ADDR="+b.server.Addr, "BOARDD_TOKEN=not-very-secret-1234567890")
+	return c
+}
+
+func (b *zooBoard) run(args ...string) string {
+	b.Helper()
+	out, err := b.command(args...).CombinedOutput()
+	if err != nil {
+		b.Fatalf("boardd %v: %v\n%s\n%s", args, err, out, b.server.Log())
+	}
+	return string(out)
+}
+
+// TestZooKeeperBoard has a conductor of TaskFlow's and a worker of boardd's drain
+// one board: every job is done once.
+func TestZooKeeperBoard(t *testing.T) {
+	t.Parallel()
+	const jobs = 30
+	b := serveZooKeeper(t)
+	done := filepath.Join(t.TempDir(), "done")
+	worker := b.command("worker", "run", "--", "/bin/sh", "-c", `echo "$BOARDD_JOB_NAME" >> `+done)
+	var log strings.Builder
+	worker.Stdout, worker.Stderr = &log, &log
+	if err := worker.Start(); err != nil {
+		t.Fatal(err)
+	}
+	conductor := b.python.Go("conductor", testserver.Args{"board": "python", "name": "conductor"})
+	for i := range jobs {
+		b.python.Post(fmt.Sprintf("job-%d", i), testserver.Args{"book": true})
+	}
+	testserver.Eventually(t, "the board is empty", func() bool {
+		list, err := b.python.List(false)
+		return err == nil && len(list) == 0
+	})
+	if err := b.python.Do("stop", testserver.Args{"name": "conductor"}, nil); err != nil {
+		t.Error(err)
+	}
+	if err := conductor(nil); err != nil {
+		t.Error(err)
+	}
+	_ = worker.Process.Signal(syscall.SIGTERM) // it is running
+	if err := worker.Wait(); err != nil {
+		t.Logf("the worker ended with %v", err)
+	}
+	var runs []string
+	if err := b.python.Do("runs", nil, &runs); err != nil {
+		t.Fatal(err)
+	}
+	text, _ := os.ReadFile(done) // absent: the worker had no job
+	all := append(strings.Fields(string(text)), runs...)
+	slices.Sort(all)
+	if len(all) != jobs || len(slices.Compact(slices.Clone(all))) != jobs {
+		t.Errorf("%d jobs were posted, and these were done: %v\n%s\n%s", jobs, all, log.String(), b.server.Log())
+	}
+}
+
+// TestZooKeeperDriverKilled kills the driver and then the whole server while a
+// claim stands: it is the worker's, and TaskFlow sees it all the time.
+func TestZooKeeperDriverKilled(t *testing.T) {
+	t.Parallel()
+	b := serveZooKeeper(t)
+	b.run("job", "post", "kept", "--details", `{"a": 1}`)
+	var claimed struct {
+		Claims []struct{ UUID, Token string }
+	}
+	if err := json.Unmarshal([]byte(b.run("job", "claim", "--owner", "w", "--lease", "10m", "-o", "json")), &claimed); err != nil || len(claimed.Claims) != 1 {
+		t.Fatalf("claim: %+v, %v", claimed, err)
+	}
+	id := claimed.Claims[0].UUID
+	for _, pid := range b.server.Drivers() {
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+	}
+	testserver.Eventually(t, "the board is served again", func() bool {
+		out, err := b.command("job", "get", id).CombinedOutput()
+		return err == nil && strings.Contains(string(out), "CLAIMED")
+	})
+	b.server.Kill()
+	if owner, err := b.python.Owner(id); err != nil || owner != "w" {
+		t.Errorf("boardd is gone, and to TaskFlow the owner is %q (%v)", owner, err)
+	}
+	b.server.Restart()
+	testserver.Eventually(t, "the board is served again", func() bool {
+		out, err := b.command("job", "get", id).CombinedOutput()
+		return err == nil && strings.Contains(string(out), "CLAIMED")
+	})
+	b.run("job", "consume", id, "--claim-token", claimed.Claims[0].Token)
+	if state, err := b.python.State(id); err != nil || state != "COMPLETE" {
+		t.Errorf("to TaskFlow a consumed job is %s (%v)", state, err)
+	}
+}
