@@ -106,8 +106,7 @@ func (b *board) script(ctx context.Context, st *standing, ops []any) ([]string, 
 	}
 	args := make([]any, 0, 4+len(ops))
 	args = append(args, st.keys.prefix, b.numbers(st), st.keys.wake, newBoardID())
-	b.store.busy.Add(1)
-	defer b.store.busy.Add(-1)
+	b.store.calls.Add(1)
 	reply, err := applyScript.run(context.WithoutCancel(ctx), b.store.client, st.scriptKeys, append(args, ops...)...).Slice()
 	if err != nil {
 		return nil, scene{}, changeFailed(err)

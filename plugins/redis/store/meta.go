@@ -40,6 +40,7 @@ const (
 	flagTrashed
 	flagNoExpiry
 	flagAttached
+	flagDelayed // not before is set
 )
 
 // An unpacker reads what struct.pack wrote. After the first thing that is not

@@ -59,7 +59,7 @@ type Store struct {
 	runs   map[string]bool // the servers that were met, by run id
 	done   bool
 
-	busy atomic.Int64 // calls of the script under way
+	calls atomic.Int64 // of the script
 }
 
 // board returns an open board.

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -47,10 +48,9 @@ func (s *Store) Read(ctx context.Context, name string, ids []job.ID, parts drive
 // A reading is the commands of one look at some jobs.
 type reading struct {
 	time                           *redis.TimeCmd
-	head                           *redis.SliceCmd
 	listings, trash, jobs          *redis.SliceCmd
 	owners, modified, past, finals *redis.SliceCmd
-	left                           []*redis.DurationCmd
+	left                           []time.Duration
 	attached                       []*redis.MapStringStringCmd
 }
 
@@ -61,11 +61,9 @@ func (b *board) lookAt(ctx context.Context, st *standing, ids []string, open [][
 	var r reading
 	_, err := b.store.client.TxPipelined(ctx, func(p redis.Pipeliner) error {
 		r.time = p.Time(ctx)
-		r.head = p.HMGet(ctx, k.head, "generation")
 		owners, modified := make([]string, len(ids)), make([]string, len(ids))
 		for i, id := range ids {
 			owners[i], modified[i] = k.owner(id), k.modified(id)
-			r.left = append(r.left, p.PTTL(ctx, owners[i]))
 			if parts&driver.Attached != 0 {
 				r.attached = append(r.attached, p.HGetAll(ctx, k.attached(id)))
 			}
@@ -80,6 +78,9 @@ func (b *board) lookAt(ctx context.Context, st *standing, ids []string, open [][
 	if err != nil && !errors.Is(err, redis.Nil) {
 		return nil, scene{}, readFailed(ctx, err)
 	}
+	if err := b.leases(ctx, &r, ids, k); err != nil {
+		return nil, scene{}, err
+	}
 	at := scene{now: r.time.Val(), generation: st.generation, window: st.spec.Window}
 	sights := make([]sight, len(ids))
 	for i, id := range ids {
@@ -88,9 +89,43 @@ func (b *board) lookAt(ctx context.Context, st *standing, ids []string, open [][
 	return sights, at, nil
 }
 
+// leases asks how long the owners' keys last, of those jobs that have one: most
+// of a large board have none. A lease that ran out since has 0 left.
+func (b *board) leases(ctx context.Context, r *reading, ids []string, k *keys) error {
+	asked := make([]*redis.DurationCmd, len(ids))
+	owned := false
+	for i := range ids {
+		owned = owned || value(r.owners, i) != nil
+	}
+	r.left = make([]time.Duration, len(ids))
+	if !owned {
+		return nil
+	}
+	_, err := b.store.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for i, id := range ids {
+			if value(r.owners, i) != nil {
+				asked[i] = p.PTTL(ctx, k.owner(id))
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return readFailed(ctx, err)
+	}
+	for i, cmd := range asked {
+		if cmd != nil && cmd.Val() != gone {
+			r.left[i] = cmd.Val()
+		}
+	}
+	return nil
+}
+
+// gone is what PTTL says of a key that is not there.
+const gone = time.Duration(-2)
+
 func (r *reading) sight(i int, id string, open [][]byte) sight {
 	s := sight{
-		id: id, meta: value(r.jobs, i), owner: value(r.owners, i), modified: value(r.modified, i), left: r.left[i].Val(),
+		id: id, meta: value(r.jobs, i), owner: value(r.owners, i), modified: value(r.modified, i), left: r.left[i],
 	}
 	if r.attached != nil {
 		for name, data := range r.attached[i].Val() {

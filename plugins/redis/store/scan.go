@@ -91,10 +91,11 @@ func (b *board) scanOpen(ctx context.Context, st *standing, req driver.ScanReque
 	o := &openScan{board: b, standing: st, req: req, at: at, left: req.Limit, count: scanCount, yield: yield}
 	for more := true; more; {
 		var err error
+		begun := time.Now()
 		if more, err = o.step(ctx); err != nil {
 			return err
 		}
-		if err := b.pace(ctx); more && err != nil {
+		if err := o.pace(ctx, time.Since(begun)); more && err != nil {
 			return err
 		}
 	}
@@ -104,12 +105,15 @@ func (b *board) scanOpen(ctx context.Context, st *standing, req driver.ScanReque
 	return nil
 }
 
-// pace leaves the store to who is waiting for it.
-func (b *board) pace(ctx context.Context) error {
-	if b.store.busy.Load() == 0 {
+// pace leaves the store to who is waiting for it: half of the time, if there are
+// changes to be made.
+func (o *openScan) pace(ctx context.Context, took time.Duration) error {
+	calls := o.board.store.calls.Load()
+	if calls == o.calls {
 		return ended(ctx)
 	}
-	if sleep.For(ctx, time.Millisecond) != nil {
+	o.calls = calls
+	if sleep.For(ctx, max(took, time.Millisecond)) != nil {
 		return ended(ctx)
 	}
 	return nil
@@ -124,6 +128,7 @@ type openScan struct {
 	left     int // of req.Limit
 	count    int // how many jobs the next step asks for
 	bad      int64
+	calls    int64 // of the script, at the last step
 	yield    func(driver.Page, error) bool
 }
 

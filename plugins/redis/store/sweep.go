@@ -24,6 +24,7 @@ const (
 
 	sweepTime  = 800 * time.Millisecond // between two searches, if the jobs are few
 	sweepRest  = 10 * time.Second       // likewise, where notifications tell of claims
+	wholeTime  = time.Minute            // between two that do not rely on what is counted
 	sweepCount = 100                    // jobs looked at in one step
 )
 
@@ -33,7 +34,9 @@ type sweep struct {
 	standing *standing
 	strange  map[string]int64 // fields of listings and trash that are no uuids
 	notices  *notices
-	next     time.Time // when all jobs are to be looked at again
+	foreign  int64     // posts of other programs, as last seen
+	next     time.Time // when all claims are to be looked at again
+	whole    time.Time // when everything is
 }
 
 // startSweep begins to search, if nobody has yet; what it returns takes that
@@ -68,7 +71,7 @@ func (b *board) startSweep(st *standing) func() {
 }
 
 func (b *board) runSweep(ctx context.Context, st *standing) {
-	s := &sweep{board: b, standing: st, strange: map[string]int64{}}
+	s := &sweep{board: b, standing: st, strange: map[string]int64{}, foreign: -1}
 	s.notices = b.store.listen(ctx, &st.keys)
 	defer s.notices.stop()
 	logged := false
@@ -96,22 +99,52 @@ func (b *board) runSweep(ctx context.Context, st *standing) {
 	}
 }
 
-// round looks where something may have changed.
-func (s *sweep) round(ctx context.Context) error {
+// A tally is what tells that other programs posted or ended jobs.
+type tally struct {
+	open, posts      int64 // by our own records
+	listed, sequence int64 // by TaskFlow's
+	trashed, known   int64
+}
+
+func (s *sweep) count(ctx context.Context) (tally, error) {
 	k := &s.standing.keys
-	var open *redis.StringCmd
+	var head *redis.SliceCmd
+	var sequence *redis.StringCmd
 	var listed, trashed, known *redis.IntCmd
-	_, err := s.board.store.client.Pipelined(ctx, func(p redis.Pipeliner) error {
-		open, listed, trashed, known = p.HGet(ctx, k.head, "open"), p.HLen(ctx, k.listings), p.HLen(ctx, k.trash), p.ZCard(ctx, k.trashBy)
+	_, err := s.board.store.client.TxPipelined(ctx, func(p redis.Pipeliner) error {
+		head, sequence = p.HMGet(ctx, k.head, "open", "posts"), p.Get(ctx, k.sequence)
+		listed, trashed, known = p.HLen(ctx, k.listings), p.HLen(ctx, k.trash), p.ZCard(ctx, k.trashBy)
 		return nil
 	})
 	if err != nil && !errors.Is(err, redis.Nil) {
+		return tally{}, readFailed(ctx, err)
+	}
+	t := tally{
+		open: parseInt(string(value(head, 0))), posts: parseInt(string(value(head, 1))),
+		listed: listed.Val(), trashed: trashed.Val(), known: known.Val(),
+	}
+	t.sequence, _ = sequence.Int64() // absent: nobody has posted
+	return t, nil
+}
+
+// round looks where something may have changed.
+func (s *sweep) round(ctx context.Context) error {
+	t, err := s.count(ctx)
+	if err != nil {
 		return err
 	}
-	now, _ := open.Int64() // absent: none
-	if time.Now().After(s.next) {
-		begun := time.Now()
+	begun := time.Now()
+	foreign := t.sequence - t.posts
+	if t.listed != t.open+s.strange["listings"] || foreign != s.foreign || begun.After(s.whole) {
+		if err := s.pass(ctx, "listings"); err != nil {
+			return err
+		}
 		if err := s.pass(ctx, "jobs"); err != nil {
+			return err
+		}
+		s.foreign, s.whole = foreign, begun.Add(wholeTime)
+	} else if begun.After(s.next) {
+		if err := s.pass(ctx, "claims"); err != nil {
 			return err
 		}
 		s.next = begun
@@ -119,12 +152,7 @@ func (s *sweep) round(ctx context.Context) error {
 			s.next = begun.Add(sweepRest)
 		}
 	}
-	if listed.Val() != now+s.strange["listings"] {
-		if err := s.pass(ctx, "listings"); err != nil {
-			return err
-		}
-	}
-	if trashed.Val() != known.Val()+s.strange["trash"] {
+	if t.trashed != t.known+s.strange["trash"] {
 		return s.pass(ctx, "trash")
 	}
 	return nil

@@ -101,8 +101,8 @@ func (s *sight) holder(m *meta, at scene) (*driver.Holder, bool) {
 		switch {
 		case key == m.owner && s.left < 0:
 			h.NoExpiry = true
-		case key == m.owner:
-			h.NoExpiry, h.Left = false, max(s.left, time.Millisecond)
+		case key == m.owner && s.left > 0:
+			h.NoExpiry, h.Left = false, s.left
 		default: // it ran out
 			h.NoExpiry, h.Left = false, min(m.deadline.Sub(at.now), 0)
 		}

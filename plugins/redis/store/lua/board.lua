@@ -22,10 +22,10 @@ local function num(n) return fmt('%.0f', n) end
 
 -- What the board counts: see head in keys.go. It is read here and written once
 -- at the end.
-local head = call('HMGET', HEAD, 'generation', 'position', 'epoch', 'claimed', 'open', 'finals', 'bytes')
+local head = call('HMGET', HEAD, 'generation', 'position', 'epoch', 'claimed', 'open', 'finals', 'bytes', 'posts')
 local position, epoch = tonumber(head[2] or 0), tonumber(head[3] or 0)
 local claimed, open = tonumber(head[4] or 0), tonumber(head[5] or 0)
-local finals, bytes = tonumber(head[6] or 0), tonumber(head[7] or 0)
+local finals, bytes, posts = tonumber(head[6] or 0), tonumber(head[7] or 0), tonumber(head[8] or 0)
 if not head[1] then -- a new board, or one whose head was taken away: its stream goes on
   local last = call('XREVRANGE', EVENTS, '+', '-', 'COUNT', 1)[1]
   if last then position = tonumber(string.match(last[1], '^%d+')) end

@@ -20,7 +20,7 @@ end
 -- save writes the meta and returns it.
 local function save(j)
   local flags = (j.claim and 1 or 0) + (j.foreign and 2 or 0) + (j.held and 4 or 0) + (j.trashed and 8 or 0)
-    + (j.noexpiry and 16 or 0) + (j.attached and 32 or 0)
+    + (j.noexpiry and 16 or 0) + (j.attached and 32 or 0) + (j.notbefore > 0 and 64 or 0)
   local raw = pack(META, 1, flags, j.version, j.position, j.modified, j.notbefore, j.ended, j.digest,
     #j.status, j.status, #j.limits, j.limits)
   if j.claim or j.foreign then

@@ -20,7 +20,7 @@ local function post(o)
   raise(j.limits, 1)
   local sequence, begins = cmsgpack.pack(call('INCRBY', SEQUENCE, 1)), o.head .. datetime()
   call('HSET', LISTINGS, o.id, begins .. o.tail .. sequence)
-  open = open + 1
+  open, posts = open + 1, posts + 1
   write(o, j)
   hold(j)
   local bare = begins .. o.bare .. sequence

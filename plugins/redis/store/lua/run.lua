@@ -80,7 +80,7 @@ trim(8 + 2 * #results)
 if position >= first or before[4] ~= finals or before[1] ~= epoch then
   if not head[1] then call('HSET', HEAD, 'generation', num(generation), 'id', ARGV[4], 'created', num(now)) end
   call('HSET', HEAD, 'position', num(position), 'epoch', num(epoch), 'claimed', num(claimed), 'open', num(open),
-    'finals', num(finals), 'bytes', num(bytes))
+    'finals', num(finals), 'bytes', num(bytes), 'posts', num(posts))
 end
 if #events > 0 then
   local list = {}

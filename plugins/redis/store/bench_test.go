@@ -1,0 +1,198 @@
+package store_test
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/boardd/boardd/internal/testserver"
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+func numbered(n uint64, sort byte) (id [16]byte) {
+	binary.BigEndian.PutUint64(id[:], n*0x9e3779b97f4a7c15)
+	binary.BigEndian.PutUint32(id[8:], uint32(n))
+	id[15] = sort
+	return id
+}
+
+// fill posts n jobs with 150 bytes of details.
+func fill(b *testing.B, d driver.Driver, board string, n int) {
+	b.Helper()
+	details := []byte(`{"store":"` + strings.Repeat("x", 138) + `"}`)
+	for from := 0; from < n; from += 128 {
+		var ops []driver.Op
+		for i := from; i < min(from+128, n); i++ {
+			p := &driver.Posting{ID: numbered(uint64(i), 1), Name: "job", Details: details, Digest: numbered(uint64(i), 2)}
+			ops = append(ops, driver.Op{Kind: driver.Post, Job: p.ID, Posting: p, Event: job.Posted})
+		}
+		for _, r := range d.Apply(b.Context(), board, ops) {
+			if r.Kind != job.NoKind {
+				b.Fatal(r.Kind, r.Message)
+			}
+		}
+	}
+}
+
+// used returns how much processor time the server has used.
+func used(b *testing.B, server *testserver.Redis) time.Duration {
+	b.Helper()
+	total := 0.0
+	for line := range strings.Lines(server.Command("INFO", "cpu")) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+		if name == "used_cpu_user" || name == "used_cpu_sys" {
+			n, err := strconv.ParseFloat(value, 64)
+			if err != nil {
+				b.Fatal(err)
+			}
+			total += n
+		}
+	}
+	return time.Duration(total * float64(time.Second))
+}
+
+// scanOnce returns how many jobs a scan found.
+func scanOnce(b *testing.B, d driver.Driver, board string) int {
+	b.Helper()
+	n := 0
+	for page, err := range d.Scan(b.Context(), board, driver.ScanRequest{}) {
+		if err != nil {
+			b.Error(err)
+			return n
+		}
+		n += len(page.Records)
+	}
+	return n
+}
+
+// live extends claims, 8 at a time and each in a call of its own, until stopped,
+// and returns how many a second.
+func live(b *testing.B, d driver.Driver, board string, claims []driver.Claimed, stop <-chan struct{}) float64 {
+	b.Helper()
+	var running sync.WaitGroup
+	var done [8]int
+	begun := time.Now()
+	for i := range done {
+		running.Go(func() {
+			op := driver.Op{Kind: driver.Extend, Job: claims[i].Job, Must: driver.HeldByToken, Token: claims[i].Token, Lease: time.Hour}
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if r := d.Apply(b.Context(), board, []driver.Op{op})[0]; r.Kind != job.NoKind {
+					b.Error(r.Kind, r.Message)
+					return
+				}
+				done[i]++
+			}
+		})
+	}
+	running.Wait()
+	sum := 0
+	for _, n := range done {
+		sum += n
+	}
+	return float64(sum) / time.Since(begun).Seconds()
+}
+
+// BenchmarkBoard measures what depends on the size of a board: a scan, what is
+// left of live changes beside it, and what the search for other programs'
+// changes costs Redis.
+func BenchmarkBoard(b *testing.B) {
+	for _, n := range []int{1_000, 20_000, 1_000_000} {
+		b.Run(fmt.Sprintf("jobs=%d", n), func(b *testing.B) {
+			server := testserver.StartRedis(b, testserver.RedisOptions{})
+			d := openAt(b, server.Addr)
+			b.Cleanup(func() { _ = d.Close() })
+			status, err := d.OpenBoard(b.Context(), driver.BoardSpec{Name: "b"})
+			if err != nil {
+				b.Fatal(err)
+			}
+			fill(b, d, "b", n)
+			var claims []driver.Claimed
+			for i := range 8 {
+				spec := &driver.ClaimSpec{Owner: "w", Lease: time.Hour, Count: 1, Candidates: []driver.Candidate{{Job: numbered(uint64(i), 1), Nonce: numbered(1, 3)}}}
+				claims = append(claims, d.Apply(b.Context(), "b", []driver.Op{{Kind: driver.Claim, Claim: spec}})[0].Claims...)
+			}
+			b.Run("scan", func(b *testing.B) {
+				for b.Loop() {
+					if got := scanOnce(b, d, "b"); got != n {
+						b.Fatalf("found %d", got)
+					}
+				}
+				b.ReportMetric(float64(n)*float64(b.N)/b.Elapsed().Seconds(), "jobs/s")
+			})
+			b.Run("live-beside-scan", func(b *testing.B) { besideScan(b, d, claims) })
+			b.Run("search", func(b *testing.B) { search(b, server, d, status.Position) })
+		})
+	}
+}
+
+func besideScan(b *testing.B, d driver.Driver, claims []driver.Claimed) {
+	b.Helper()
+	var alone, beside float64
+	turns := 0.0
+	for b.Loop() {
+		stop := make(chan struct{})
+		time.AfterFunc(time.Second, func() { close(stop) })
+		alone += live(b, d, "b", claims, stop)
+		stop = make(chan struct{})
+		var scanning sync.WaitGroup
+		scanning.Go(func() {
+			defer close(stop)
+			for begun := time.Now(); time.Since(begun) < time.Second; {
+				scanOnce(b, d, "b")
+			}
+		})
+		beside += live(b, d, "b", claims, stop)
+		scanning.Wait()
+		turns++
+	}
+	b.ReportMetric(alone/turns, "alone-ops/s")
+	b.ReportMetric(beside/turns, "beside-ops/s")
+	b.ReportMetric(beside/alone, "ratio")
+	b.ReportMetric(0, "ns/op")
+}
+
+// search watches the board for a while, and says which part of a core Redis
+// needed for it.
+func search(b *testing.B, server *testserver.Redis, d driver.Driver, from driver.Position) {
+	b.Helper()
+	var busy, wall time.Duration
+	for b.Loop() {
+		stop := watchFor(b, d, from)
+		before, begun := used(b, server), time.Now()
+		time.Sleep(4 * time.Second)
+		busy, wall = busy+used(b, server)-before, wall+time.Since(begun)
+		stop()
+	}
+	b.ReportMetric(100*busy.Seconds()/wall.Seconds(), "%core")
+	b.ReportMetric(0, "ns/op")
+}
+
+// watchFor watches until it is ended, from the present on.
+func watchFor(b *testing.B, d driver.Driver, from driver.Position) func() {
+	b.Helper()
+	ctx, cancel := context.WithCancel(b.Context())
+	ready := make(chan struct{})
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		var once sync.Once
+		for _, err := range d.Watch(ctx, "b", from+1<<40) { // it is told to read everything again, and goes on from now
+			once.Do(func() { close(ready) })
+			if err != nil {
+				return
+			}
+		}
+	})
+	<-ready
+	return func() { cancel(); watching.Wait() }
+}
