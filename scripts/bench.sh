@@ -20,4 +20,5 @@ outside() { go test ./bench -run '^$' -timeout 20m -boardd "$program" "$@" | gre
 
 outside -bench 'Through|Single' -benchtime 4s -count "${COUNT:-3}"
 outside -bench 'Backlog|Picky|Million|Idle' -benchtime 1x
+outside -bench 'BesideTaskFlow' -benchtime 1x
 go test ./host/index -run '^$' -bench 'Claim|Memory' -benchmem | grep '^Benchmark'
