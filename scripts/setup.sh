@@ -33,6 +33,12 @@ python3-kazoo      /usr/bin/python3 -c "import kazoo"
 chromium           chromium --version
 fonts-dejavu-core  test -e /usr/share/fonts/truetype/dejavu
 npm                npm --version
+clang              clang --version
+lld                wasm-ld --version
+wabt               wat2wasm --version
+binaryen           wasm-opt --version
+rustc              /usr/bin/rustc --version
+libstd-rust-dev-wasm32  test -d /usr/lib/rustlib/wasm32-unknown-unknown
 '
 
 as_root=() # what makes a command run as root
@@ -82,6 +88,15 @@ axe() {
   npm install --silent --no-fund --no-audit --no-save --prefix .tools "axe-core@$version" >/dev/null 2>&1 || echo "setup: could not install axe-core" >&2
 }
 
+# The compiler of AssemblyScript, for policies in it; npm has it, Debian has not.
+assemblyscript() {
+  local version=0.28.20 folder=.tools/assemblyscript/node_modules/assemblyscript # npm removes what another call put into the same folder
+  ! grep -qs "\"version\": \"$version\"" "$folder/package.json" || return 0
+  echo "setup: installing assemblyscript $version"
+  npm install --silent --no-fund --no-audit --no-save --prefix .tools/assemblyscript "assemblyscript@$version" >/dev/null 2>&1 || echo "setup: could not install assemblyscript" >&2
+}
+
 cd "$(dirname "$0")/.."
 debian
 axe
+assemblyscript

@@ -32,7 +32,13 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == wasm.ChildArgument {
 		os.Exit(wasm.ChildMain(os.Args[2:]))
 	}
-	var err error
+	tools, err := filepath.Abs("../../.tools/assemblyscript/node_modules/.bin") // where scripts/setup.sh puts asc
+	if err == nil {
+		err = os.Setenv("PATH", tools+string(os.PathListSeparator)+os.Getenv("PATH")) //nolint:forbidigo // this is a program's main
+	}
+	if err != nil {
+		panic(err)
+	}
 	if cacheDir, err = os.MkdirTemp("", "boardd-wasm-test-"); err != nil {
 		panic(err)
 	}
