@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -65,6 +66,9 @@ func (a *auditor) publish(ctx context.Context, h *Host) {
 			}
 			a.publishHead(ctx, h, c)
 		}
+		if err := a.flush(time.Now().Unix()); err != nil {
+			h.logger.Warn("refusals could not be counted in the audit log", "error", err)
+		}
 		wait := publishEvery
 		if !compared {
 			wait = time.Second
@@ -116,7 +120,7 @@ func (a *auditor) close() error {
 		return nil
 	}
 	a.running.Wait()
-	return a.log.Close()
+	return errors.Join(a.flush(0), a.log.Close())
 }
 
 // Record puts a record into the audit log. A change that an admin made, and a
@@ -139,27 +143,37 @@ func (h *Host) Refused(r audit.Record) error {
 	if a == nil {
 		return nil
 	}
-	now := time.Now().Unix()
-	a.mu.Lock()
-	skipped := int64(0)
-	if a.second != now {
-		a.second, a.count, skipped, a.skipped = now, 0, a.skipped, 0
+	if err := a.flush(time.Now().Unix()); err != nil {
+		return err
 	}
+	a.mu.Lock()
 	a.count++
 	over := a.count > maxRefusals
 	if over {
 		a.skipped++
 	}
 	a.mu.Unlock()
-	if skipped > 0 {
-		if err := a.log.Note(audit.Record{Call: r.Call, Result: r.Result, Repeated: skipped}); err != nil {
-			return err
-		}
-	}
 	if over {
 		return nil
 	}
 	return a.log.Append(r)
+}
+
+// flush begins another second, and puts how many refusals of the one before had
+// no record into one.
+func (a *auditor) flush(second int64) error {
+	a.mu.Lock()
+	skipped := a.skipped
+	if a.second == second {
+		skipped = 0
+	} else {
+		a.second, a.count, a.skipped = second, 0, 0
+	}
+	a.mu.Unlock()
+	if skipped == 0 {
+		return nil
+	}
+	return a.log.Note(audit.Record{Call: "Refused", Result: "refused", Repeated: skipped})
 }
 
 // Caller fills in who a record's caller is. What somebody tried with another
@@ -172,6 +186,25 @@ func (s *Session) Caller(r *audit.Record) {
 	if r.Tenant == "" {
 		r.Tenant = r.CallerTenant
 	}
+}
+
+// Did puts into the audit log what somebody did to a board in another way than by
+// a call of the API. err is how that ended as a whole.
+func (s *Session) Did(call, board, remote string, items, failed int, err error) error {
+	r := audit.Record{Call: call, Board: board, Remote: remote, Items: int64(items), Failed: int64(failed), Result: "ok"}
+	s.Caller(&r)
+	if err != nil {
+		r.Result = strings.ToLower(job.KindOf(err).String())
+	}
+	if kind := job.KindOf(err); kind == job.PermissionDenied || kind == job.Unauthenticated {
+		return s.host.Refused(r)
+	}
+	return s.host.Record(r, false)
+}
+
+// RefusedLogin puts into the audit log that somebody was not let in.
+func (h *Host) RefusedLogin(call, remote string, err error) error {
+	return h.Refused(audit.Record{Call: call, Remote: remote, Result: strings.ToLower(job.KindOf(err).String())})
 }
 
 // AuditQuery asks for records.

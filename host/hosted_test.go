@@ -257,3 +257,65 @@ func TestReloadedBackend(t *testing.T) {
 		t.Errorf("on the driver that was started anew: %v", err)
 	}
 }
+
+// TestDidIsInTheAuditLog: what somebody did in another way than by the API.
+func TestDidIsInTheAuditLog(t *testing.T) {
+	t.Parallel()
+	h, s := open(t, host.Config{Config: cataloged(t.TempDir(), board("a", "store")), Drivers: oneStore(t, false)})
+	denied := job.Errorf(job.PermissionDenied, "no")
+	for _, err := range []error{s.Did("TrashJobs", "a", "1.2.3.4:5", 7, 2, nil), s.Did("PauseBoard", "a", "1.2.3.4:5", 0, 0, denied), h.RefusedLogin("SignIn", "1.2.3.4:5", job.Unauthenticated)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	page, err := operator(t, h).Audit(within(t), host.AuditQuery{All: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, r := range page.Records {
+		got = append(got, strings.Join([]string{r.Call, r.Board, r.Caller, r.Result, r.Remote}, " "))
+	}
+	want := "TrashJobs a root ok 1.2.3.4:5, PauseBoard a root permission_denied 1.2.3.4:5, SignIn   unauthenticated 1.2.3.4:5"
+	if strings.Join(got, ", ") != want {
+		t.Errorf("got  %s\nwant %s", strings.Join(got, ", "), want)
+	}
+	if r := page.Records[0]; r.Items != 7 || r.Failed != 2 {
+		t.Errorf("%+v", r)
+	}
+	if own, err := s.Audit(within(t), host.AuditQuery{}); err != nil || len(own.Records) != 2 {
+		t.Errorf("the tenant sees %d records (%v), want its two", len(own.Records), err)
+	}
+}
+
+// TestRefusalsDoNotFillTheDisk: most of very many refusals are only counted.
+func TestRefusalsDoNotFillTheDisk(t *testing.T) {
+	t.Parallel()
+	h, _ := open(t, host.Config{Config: cataloged(t.TempDir(), board("a", "store")), Drivers: oneStore(t, false)})
+	const many = 3000
+	for range many {
+		if err := h.RefusedLogin("SignIn", "1.2.3.4:5", job.Unauthenticated); err != nil {
+			t.Fatal(err)
+		}
+	}
+	op := operator(t, h)
+	eventually(t, "all refusals are counted", func() bool {
+		if err := h.RefusedLogin("Last", "1.2.3.4:5", job.Unauthenticated); err != nil {
+			t.Fatal(err)
+		}
+		page, err := op.Audit(within(t), host.AuditQuery{All: true, Max: host.MaxAuditPage})
+		if err != nil {
+			t.Fatal(err)
+		}
+		counted := int64(0)
+		for _, r := range page.Records {
+			if r.Call == "SignIn" || r.Repeated > 0 {
+				counted += max(1, r.Repeated)
+			}
+		}
+		if len(page.Records) > many/2 {
+			t.Fatalf("%d records of %d refusals", len(page.Records), many)
+		}
+		return counted >= many
+	})
+}

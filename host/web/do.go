@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"slices"
@@ -86,7 +87,7 @@ func (u *UI) do(w http.ResponseWriter, r *http.Request, v *visit) {
 	}
 	b, err := v.session.Board(r.Context(), name, actions[i].call)
 	if err != nil {
-		u.fail(w, r, v, err)
+		u.fail(w, r, v, errors.Join(err, v.session.Did(actions[i].call, name, r.RemoteAddr, len(ids), 0, err)))
 		return
 	}
 	back := here(r.PostForm.Get("back"))
@@ -95,7 +96,8 @@ func (u *UI) do(w http.ResponseWriter, r *http.Request, v *visit) {
 		return
 	}
 	failures, err := actions[i].do(r.Context(), b, ids, r.PostForm.Get("reason"))
-	if err != nil {
+	failed := len(slices.DeleteFunc(slices.Clone(failures), func(err error) bool { return err == nil }))
+	if err := errors.Join(err, v.session.Did(actions[i].call, name, r.RemoteAddr, len(ids), failed, err)); err != nil {
 		u.fail(w, r, v, err)
 		return
 	}
@@ -143,7 +145,7 @@ func (u *UI) setPause(w http.ResponseWriter, r *http.Request, v *visit, call str
 	if err == nil {
 		err = change(b)
 	}
-	if err != nil {
+	if err = errors.Join(err, v.session.Did(call, name, r.RemoteAddr, 0, 0, err)); err != nil {
 		u.fail(w, r, v, err)
 		return
 	}

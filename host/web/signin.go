@@ -1,6 +1,7 @@
 package web
 
 import (
+	"errors"
 	"net/http"
 	"net/url"
 	"slices"
@@ -50,6 +51,7 @@ func (u *UI) signin(w http.ResponseWriter, r *http.Request) {
 		err = session.Check("ListBoards")
 	}
 	if err != nil {
+		err = errors.Join(err, u.host.RefusedLogin("SignIn", r.RemoteAddr, err))
 		view := signinView{page: u.page(nil, "Sign in"), To: to, Problem: plain(err)}
 		u.show(w, r, http.StatusForbidden, "signin", view)
 		return
