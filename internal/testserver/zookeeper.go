@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -131,7 +132,7 @@ func zooDir(t testing.TB, fast bool) string {
 	if !fast {
 		return t.TempDir()
 	}
-	dir, err := os.MkdirTemp("/dev/shm", "zookeeper")
+	dir, err := os.MkdirTemp("/dev/shm", "zookeeper") //nolint:usetesting // in memory, wherever the test keeps its files
 	if err != nil {
 		return t.TempDir()
 	}
@@ -233,8 +234,8 @@ func (z *ZooKeeperEnsemble) launch(i int) {
 		z.t.Fatal(err)
 	}
 	defer log.Close()
-	args := append(m.java[:len(m.java):len(m.java)], "org.apache.zookeeper.server.quorum.QuorumPeerMain", filepath.Join(m.dir, "zoo.cfg"))
-	m.process = exec.Command("java", args...)
+	args := append(slices.Clip(m.java), "org.apache.zookeeper.server.quorum.QuorumPeerMain", filepath.Join(m.dir, "zoo.cfg"))
+	m.process = exec.Command("java", args...) //nolint:noctx // it outlives single steps of the test
 	m.process.Stdout, m.process.Stderr = log, log
 	m.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := m.process.Start(); err != nil {

@@ -5,8 +5,11 @@ import (
 	"encoding/json"
 	"strconv"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
+
+	"github.com/go-zookeeper/zk"
 
 	"github.com/boardd/boardd/internal/testserver"
 	"github.com/boardd/boardd/plugins/zookeeper/store"
@@ -205,4 +208,76 @@ func takeTheirs(b *testing.B, python *testserver.PythonBoard) time.Duration {
 		b.Fatal(err)
 	}
 	return time.Duration(took.Seconds * float64(time.Second))
+}
+
+// BenchmarkForeign posts onto a large board as another program does, and waits
+// until a watcher sees it. cpu-ms is the processor time of this process for
+// each, the poster's included.
+func BenchmarkForeign(b *testing.B) {
+	z := testserver.ZooKeeper(b, testserver.ZooKeeperOptions{Fast: true})
+	for _, jobs := range []int{1000, 20000} {
+		b.Run("jobs="+strconv.Itoa(jobs), func(b *testing.B) { foreign(b, z, jobs) })
+	}
+}
+
+func foreign(b *testing.B, z *testserver.ZooKeeperEnsemble, jobs int) {
+	b.Helper()
+	path := "/foreign" + strconv.Itoa(jobs) + "/board"
+	d := openHere(b, z.Servers())
+	status, err := d.OpenBoard(b.Context(), driver.BoardSpec{Name: b.Name(), Settings: []byte(`{"path":"` + path + `"}`)})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for left := jobs; left > 0; left -= benchBatch {
+		ops := make([]driver.Op, min(left, benchBatch))
+		for i := range ops {
+			ops[i] = postOp()
+		}
+		apply(b, d, ops)
+	}
+	c, _, err := zk.Connect(z.Servers(), 10*time.Second, zk.WithLogInfo(false))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer c.Close()
+	seen := make(chan job.ID, 1<<16)
+	go func() {
+		for changes, err := range d.Watch(b.Context(), b.Name(), status.Position) {
+			if err != nil {
+				return
+			}
+			for _, change := range changes.List {
+				seen <- change.Job
+			}
+		}
+	}()
+	time.Sleep(2 * time.Second) // until the posts are over and told
+	var waited time.Duration
+	cpu, turns := processorTime(b), 0
+	for b.Loop() {
+		turns++
+		id := job.ID(random16())
+		begun := time.Now()
+		if _, err := c.Create(path+"/job", []byte(`{"uuid": "`+id.String()+`", "name": "a job", "details": {}}`), zk.FlagSequence, zk.WorldACL(zk.PermAll)); err != nil {
+			b.Fatal(err)
+		}
+		for got := range seen {
+			if got == id {
+				break
+			}
+		}
+		waited += time.Since(begun)
+	}
+	b.ReportMetric(waited.Seconds()*1000/float64(turns), "seen-ms")
+	b.ReportMetric((processorTime(b)-cpu).Seconds()*1000/float64(turns), "cpu-ms")
+	b.ReportMetric(0, "ns/op")
+}
+
+func processorTime(b *testing.B) time.Duration {
+	b.Helper()
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }

@@ -8,6 +8,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"strings"
@@ -120,14 +121,17 @@ const maxReply = 64 << 20
 func (cl *Client) dialer() zk.Dialer {
 	return func(network, address string, timeout time.Duration) (net.Conn, error) {
 		if cl.config.TLS == nil {
-			return net.DialTimeout(network, address, timeout)
+			return (&net.Dialer{Timeout: timeout}).DialContext(context.Background(), network, address)
 		}
 		config := cl.config.TLS.Clone()
 		if config.ServerName == "" {
 			config.ServerName, _, _ = net.SplitHostPort(address)
 		}
 		// A handshake with a server under load takes longer than to reach it.
-		return tls.DialWithDialer(&net.Dialer{Timeout: 5 * timeout}, network, address, config)
+		dialer := tls.Dialer{NetDialer: &net.Dialer{Timeout: 5 * timeout}, Config: config}
+		ctx, cancel := context.WithTimeout(context.Background(), 5*timeout)
+		defer cancel()
+		return dialer.DialContext(ctx, network, address)
 	}
 }
 
@@ -277,5 +281,5 @@ type logger struct{ to *slog.Logger }
 
 // Printf writes one line.
 func (l logger) Printf(format string, args ...any) {
-	l.to.Debug("zookeeper: "+format, "args", args)
+	l.to.Debug("the ZooKeeper library says something", "text", fmt.Sprintf(format, args...))
 }

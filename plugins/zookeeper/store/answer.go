@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"encoding/hex"
 	"time"
 
 	"github.com/boardd/boardd/plugins/zookeeper/session"
@@ -100,7 +101,7 @@ func (a *answer) load(ctx context.Context, b *board) error {
 }
 
 // first makes the first claim the answer.
-func (a *answer) first(candidate *driver.Candidate, at instant, c *claim) {
+func (a *answer) first(candidate *driver.Candidate, c *claim) {
 	a.grants = []grant{{id: candidate.Job, token: c.token, lease: c.lease}}
 }
 
@@ -161,6 +162,25 @@ func (b *board) oldAnswers(at instant) [][16]byte {
 		list = append(list, request)
 	}
 	return list
+}
+
+// listAnswers finds the answers that earlier hosts have left. When they were
+// given is not looked at: they are forgotten a window from now.
+func (b *board) listAnswers(ctx context.Context) error {
+	folder, err := b.client().List(ctx, b.at.answers())
+	if err != nil && !session.NoNode(err) {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := b.instant().millis()
+	for _, name := range folder.Names {
+		var request [16]byte
+		if n, err := hex.Decode(request[:], []byte(name[:min(len(name), 32)])); err == nil && n == len(request) {
+			b.past.answers[request] = now
+		}
+	}
+	return nil
 }
 
 func (b *board) forgetAnswer(ctx context.Context, request [16]byte) error {

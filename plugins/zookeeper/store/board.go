@@ -54,8 +54,9 @@ type board struct {
 type follower struct {
 	upTo  uint64 // every change up to here is known
 	event <-chan session.Event
-	dirty bool // something may have changed since the last list
-	next  time.Time
+	dirty bool          // something may have changed since the last list
+	next  time.Time     // when it may be listed again
+	cost  time.Duration // about what a list takes
 }
 
 func newBoard(s *Store, name string, at layout) *board {

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"sync"
 	"testing"
 	"time"
@@ -29,9 +30,7 @@ type desk struct {
 // settingsOf are a backend's settings with more of them.
 func settingsOf(servers []string, more map[string]any) map[string]any {
 	all := map[string]any{"servers": servers}
-	for k, v := range more {
-		all[k] = v
-	}
+	maps.Copy(all, more)
 	return all
 }
 
@@ -55,9 +54,7 @@ func openWith(t *testing.T, settings map[string]any) driver.Driver {
 func sit(t *testing.T, d driver.Driver, path string, more map[string]any) *desk {
 	t.Helper()
 	settings := map[string]any{"path": path}
-	for k, v := range more {
-		settings[k] = v
-	}
+	maps.Copy(settings, more)
 	raw, err := json.Marshal(settings)
 	if err != nil {
 		t.Fatal(err)

@@ -133,7 +133,7 @@ func (c *claiming) one(ctx context.Context, candidate *driver.Candidate) outcome
 		}
 		if make1 {
 			ch.answer = c.answer
-			ch.answer.first(candidate, at, ch.rec.claim)
+			ch.answer.first(candidate, ch.rec.claim)
 		}
 		return ch, nil, nil
 	}, func(v *view, _ written) driver.Result {

@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"slices"
 	"testing"
 	"time"
 
@@ -48,7 +49,7 @@ func TestRecord(t *testing.T) {
 		}
 	}
 	for what, wrong := range map[string][]byte{
-		"another format": append([]byte{2}, data[1:]...), "another place": append([]byte{1, 9}, data[2:]...), "something after it": append(data[:len(data):len(data)], 0),
+		"another format": append([]byte{2}, data[1:]...), "another place": append([]byte{1, 9}, data[2:]...), "something after it": append(slices.Clip(data), 0),
 	} {
 		if _, err := decodeRecord(wrong); err == nil {
 			t.Errorf("%s is read", what)

@@ -285,19 +285,3 @@ func (t *transaction) view2(w written, now time.Time) *view {
 	}
 	return &v
 }
-
-// checkRoot has the board read anew if it has another generation than is known,
-// or is gone.
-func (b *board) checkRoot(ctx context.Context) error {
-	b.mu.Lock()
-	known, observe := b.root, b.spec.Observe
-	b.mu.Unlock()
-	now, err := b.readRoot(ctx)
-	if err != nil {
-		return err
-	}
-	if now != known && !observe {
-		b.reload(job.Errorf(job.Unavailable, "the board has a new generation"))
-	}
-	return nil
-}

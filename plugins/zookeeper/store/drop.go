@@ -42,8 +42,8 @@ func (s *Store) DropBoard(ctx context.Context, name string) error {
 			return s.DropBoard(ctx, name)
 		}
 	} else {
-		if err := b.ready(ctx); err != nil && job.KindOf(err) == job.Interrupted {
-			return err
+		if err := b.ready(ctx); err != nil {
+			return err // its jobs have to be known
 		}
 		s.mu.Lock()
 		delete(s.boards, name)

@@ -62,7 +62,7 @@ func (d *documents) putEntity(ctx context.Context, space driver.Space, kind, ent
 		return 0, err
 	}
 	m := d.client().Multi(b.nodeACL())
-	at := 0
+	var at int
 	if f.there {
 		at = m.Set(path, doc.Data, f.version)
 	} else {

@@ -172,6 +172,7 @@ func (b *board) listFolder(ctx context.Context) error {
 	b.folder.event = folder.Event
 	b.reached(uint64(folder.Stat.Pzxid))
 	work := b.compare(folder)
+	b.folder.listed(begun)
 	b.mu.Unlock()
 	if err := together(ctx, work); err != nil {
 		return err
@@ -179,10 +180,21 @@ func (b *board) listFolder(ctx context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.folder.upTo = max(b.folder.upTo, horizon, uint64(folder.Stat.Pzxid))
-	b.folder.next = time.Now().Add(max(leastPause, paceFactor*time.Since(begun)))
 	b.sweep.again(len(work) > 0)
 	b.events.wake()
 	return nil
+}
+
+// listed plans the next list. One that took long since the machine had other
+// things to do does not count for much.
+func (f *follower) listed(begun time.Time) {
+	took := time.Since(begun)
+	if f.cost == 0 || took < f.cost {
+		f.cost = took
+	} else {
+		f.cost = min(took, f.cost+f.cost/4+time.Millisecond)
+	}
+	f.next = time.Now().Add(max(leastPause, paceFactor*f.cost))
 }
 
 // compare returns what there is to read after a list of names. b.mu is held.
@@ -199,7 +211,9 @@ func (b *board) compare(folder session.Folder) []func(context.Context) error {
 		case ok && isLock:
 			nodes[taskflow.JobName(sequence)] = true
 		case ok:
-			nodes[name] = nodes[name]
+			if _, known := nodes[name]; !known {
+				nodes[name] = false
+			}
 		}
 	}
 	for name, locked := range nodes {

@@ -163,6 +163,9 @@ func (b *board) readAll(ctx context.Context, old map[job.ID]*view) error {
 	if err := b.beginLog(ctx); err != nil {
 		return err
 	}
+	if err := b.listAnswers(ctx); err != nil {
+		return err
+	}
 	ids, err := b.listRecords(ctx)
 	if err != nil {
 		return err

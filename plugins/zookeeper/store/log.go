@@ -118,6 +118,7 @@ func (b *board) listLog(ctx context.Context) error {
 	b.mu.Lock()
 	b.log.event = folder.Event
 	numbers, gap := b.log.unknown(folder.Names)
+	b.log.listed(begun)
 	b.mu.Unlock()
 	if gap {
 		return errAgain
@@ -130,7 +131,6 @@ func (b *board) listLog(ctx context.Context) error {
 	if len(b.log.ahead) == 0 {
 		b.log.upTo = max(b.log.upTo, horizon)
 	}
-	b.log.follower.next = time.Now().Add(max(leastPause, paceFactor*time.Since(begun)))
 	b.events.wake()
 	b.mu.Unlock()
 	return b.trimLog(ctx, folder.Names)
@@ -180,7 +180,7 @@ func (b *board) readLog(ctx context.Context, numbers []int32) error {
 			if err != nil {
 				b.store.log.Warn("an entry of the log cannot be read", "path", b.at.logEntry(n), "error", err)
 				lines[i].position = uint64(node.Stat.Czxid)
-				return nil //nolint:nilerr // it is passed over
+				return nil // it is passed over
 			}
 			lines[i] = line{e, uint64(node.Stat.Czxid), node.Stat.Ctime, true}
 			b.mu.Lock()

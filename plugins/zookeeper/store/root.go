@@ -183,3 +183,19 @@ func (b *board) status() driver.BoardStatus {
 		Capabilities: b.capabilities(), Window: b.spec.Window, Memory: b.root.memory(b.horizon),
 	}
 }
+
+// checkRoot has the board read anew if it has another generation than is known,
+// or is gone.
+func (b *board) checkRoot(ctx context.Context) error {
+	b.mu.Lock()
+	known, observe := b.root, b.spec.Observe
+	b.mu.Unlock()
+	now, err := b.readRoot(ctx)
+	if err != nil {
+		return err
+	}
+	if now != known && !observe {
+		b.reload(job.Errorf(job.Unavailable, "the board has a new generation"))
+	}
+	return nil
+}

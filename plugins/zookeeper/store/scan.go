@@ -82,7 +82,8 @@ func (b *board) marks(req driver.ScanRequest) ([]mark, uint64, []driver.BadRecor
 	var after mark
 	if req.After != "" {
 		var text string
-		n, err := fmt.Sscanf(req.After, "%d.%d.%s", &start, &after.place, &text)
+		n, _ := fmt.Sscanf(req.After, "%d.%d.%s", &start, &after.place, &text) // n says as much
+		var err error
 		if after.id, err = job.ParseID(text); n != 3 || err != nil {
 			return nil, 0, nil, job.Errorf(job.Invalid, "%q is not where a page of this driver ended", req.After)
 		}
