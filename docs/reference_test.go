@@ -24,10 +24,15 @@ import (
 	"github.com/boardd/boardd/host/catalog"
 	"github.com/boardd/boardd/host/config"
 	"github.com/boardd/boardd/host/tenant"
+	"github.com/boardd/boardd/host/wasm"
+	"github.com/boardd/boardd/host/wasm/meter"
+	"github.com/boardd/boardd/host/wasm/module"
 	"github.com/boardd/boardd/internal/testserver"
 	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/policy"
+	policyblock "github.com/boardd/boardd/sdk/policy/block"
 )
 
 // commands returns the help of every command, as it prints itself.
@@ -177,6 +182,74 @@ var limits = []struct {
 	{"catalog.MaxSilence", catalog.MaxSilence, "without an answer of the catalog's store, after which its tokens are refused"},
 	{"tenant.MinSecret", tenant.MinSecret, "characters of a secret, at least"},
 	{"tenant.MaxSecret", tenant.MaxSecret, "characters of a secret, at most"},
+}
+
+// moduleLimits are those that authors of policies can meet.
+var moduleLimits = []struct {
+	name  string
+	value any
+	text  string
+}{
+	{"module.DefaultBytes", module.DefaultBytes, "bytes of a module, unless it is allowed more"},
+	{"module.MaxBytes", module.MaxBytes, "bytes of a module, whatever is allowed"},
+	{"module.DefaultMemoryPages", module.DefaultMemoryPages, "pages of 64 KiB of its memory, unless it is allowed more"},
+	{"module.MaxMemoryPages", module.MaxMemoryPages, "pages of its memory, whatever is allowed"},
+	{"module.MaxTypes", module.MaxTypes, "types"},
+	{"module.MaxParams", module.MaxParams, "parameters of a function"},
+	{"module.MaxResults", module.MaxResults, "results of a function"},
+	{"module.MaxImports", module.MaxImports, "imports"},
+	{"module.MaxFunctions", module.MaxFunctions, "functions"},
+	{"module.MaxTable", module.MaxTable, "elements of its table"},
+	{"module.MaxGlobals", module.MaxGlobals, "globals"},
+	{"module.MaxExports", module.MaxExports, "exports"},
+	{"module.MaxElementSegments", module.MaxElementSegments, "element segments"},
+	{"module.MaxDataSegments", module.MaxDataSegments, "data segments"},
+	{"module.MaxCustomSections", module.MaxCustomSections, "custom sections"},
+	{"module.MaxName", module.MaxName, "bytes of the name of an import or export"},
+	{"module.MaxBody", module.MaxBody, "bytes of a function"},
+	{"module.MaxLocals", module.MaxLocals, "locals of a function, parameters included"},
+	{"module.MaxNesting", module.MaxNesting, "blocks in blocks"},
+	{"module.MaxOperands", module.MaxOperands, "operands at the same time"},
+	{"module.MaxBranchTable", module.MaxBranchTable, "labels of one br_table"},
+	{"module.MaxBranches", module.MaxBranches, "labels of all branches of a function"},
+	{"module.MaxBlockLocals", module.MaxBlockLocals, "blocks of a function times its locals"},
+	{"module.MaxModuleBlocks", module.MaxModuleBlocks, "the same, of all functions together"},
+	{"meter.MaxStack", meter.MaxStack, "slots for the frames of all running functions: 64 each, and one for each parameter, local and operand"},
+	{"wasm.MaxFaults", wasm.MaxFaults, "faults in a minute, after which a policy is left alone for a while"},
+	{"wasm.MinRest", wasm.MinRest, "the first time; it doubles"},
+	{"wasm.MaxRest", wasm.MaxRest, "the longest"},
+	{"policy.MaxBatch", policy.MaxBatch, "jobs or keys of a batch"},
+	{"policy.MaxManifest", policy.MaxManifest, "bytes of a manifest"},
+	{"policy.MaxPolicyName", policy.MaxPolicyName, "bytes of the name or version in it"},
+	{"policy.MaxPatterns", policy.MaxPatterns, "labels that it names, of jobs or of workers"},
+	{"policy.MaxFacts", policy.MaxFacts, "facts"},
+	{"policy.MaxParameters", policy.MaxParameters, "parameters"},
+	{"policy.MaxReasons", policy.MaxReasons, "reasons"},
+	{"policy.MaxReason", policy.MaxReason, "bytes of a reason"},
+	{"policy.MinTick", policy.MinTick, "the finest tick"},
+	{"policy.MaxTick", policy.MaxTick, "the longest tick"},
+	{"policy.MaxValueItems", policy.MaxValueItems, "items of a list or map that a parameter is set to"},
+	{"policy.MaxValueText", policy.MaxValueText, "bytes of one text that a parameter is set to"},
+	{"block.MaxParameters", policyblock.MaxParameters, "bytes of all parameters in a block"},
+}
+
+func TestModuleLimits(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	out.WriteString("| limit | of what | constant |\n|---|---|---|\n")
+	listed := map[string]bool{}
+	for _, l := range moduleLimits {
+		listed[l.name] = true
+		fmt.Fprintf(&out, "| %s | %s | `%s` |\n", size(l.value), l.text, l.name)
+	}
+	for _, dir := range []string{"host/wasm", "host/wasm/meter", "host/wasm/module", "sdk/policy", "sdk/policy/block"} {
+		for _, name := range limitsIn(t, filepath.Join(testserver.Root(t), filepath.FromSlash(dir))) {
+			if full := filepath.Base(dir) + "." + name; !listed[full] {
+				t.Errorf("the limit %s is not in the table of docs/policies.md: add it to moduleLimits in this test", full)
+			}
+		}
+	}
+	generated(t, "policies.md", "module limits", out.String())
 }
 
 func TestLimits(t *testing.T) {

@@ -58,10 +58,9 @@ func moduleOf(tb testing.TB, name string) []byte {
 			_, _ = os.ReadFile(f)
 		}
 	}
-	b, err := build.Folder(tb.Context(), filepath.Join(folder, "module"), os.Environ()) //nolint:forbidigo // compilers need the environment
-	var missing *build.Missing
-	if errors.As(err, &missing) {
-		testneed.Skip(tb, err.Error())
+	b, err := build.Folder(tb.Context(), filepath.Join(folder, "module"), os.Environ())
+	if missing, ok := errors.AsType[*build.Missing](err); ok {
+		testneed.Skip(tb, missing.Error())
 	}
 	if err != nil {
 		tb.Fatal(err)

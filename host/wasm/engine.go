@@ -19,6 +19,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"log/slog"
+	"os"
 	"runtime"
 	"sync"
 	"time"
@@ -66,8 +67,11 @@ func (f Fuel) withDefaults() Fuel {
 		field *int64
 		value int64
 	}{
-		{&f.Start, DefaultFuelStart}, {&f.Configure, DefaultFuelConfigure}, {&f.Call, DefaultFuelCall},
-		{&f.Record, DefaultFuelRecord}, {&f.Explain, DefaultFuelExplain},
+		{&f.Start, DefaultFuelStart},
+		{&f.Configure, DefaultFuelConfigure},
+		{&f.Call, DefaultFuelCall},
+		{&f.Record, DefaultFuelRecord},
+		{&f.Explain, DefaultFuelExplain},
 	} {
 		if *d.field <= 0 {
 			*d.field = d.value
@@ -130,6 +134,9 @@ func New(ctx context.Context, config Config) (*Engine, error) {
 	if e.log == nil {
 		e.log = slog.New(slog.DiscardHandler)
 	}
+	if err := privateFolder(config.CacheDir); err != nil {
+		return nil, err
+	}
 	if config.Child != nil {
 		if config.CacheDir == "" {
 			return nil, job.Errorf(job.Invalid, "policies that run in processes of their own need a folder for compiled code")
@@ -150,6 +157,25 @@ func New(ctx context.Context, config Config) (*Engine, error) {
 		return nil, err
 	}
 	return e, nil
+}
+
+// privateFolder makes a folder for compiled code that nobody else may write to:
+// whoever can, can run what they like here.
+func privateFolder(dir string) error {
+	if dir == "" {
+		return nil
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return &job.Error{Kind: job.Unavailable, Message: "the folder for compiled policies can't be made", Err: err}
+	}
+	info, err := os.Stat(dir)
+	if err != nil {
+		return &job.Error{Kind: job.Unavailable, Message: "the folder for compiled policies can't be used", Err: err}
+	}
+	if mode := info.Mode().Perm(); runtime.GOOS != "windows" && mode&0o022 != 0 {
+		return job.Errorf(job.Invalid, "the folder for compiled policies, %s, can be written to by others (mode %04o): want 0700", dir, mode)
+	}
+	return nil
 }
 
 // Close ends the engine, after its rules and modules were closed.

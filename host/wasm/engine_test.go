@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	}
 	tools, err := filepath.Abs("../../.tools/assemblyscript/node_modules/.bin") // where scripts/setup.sh puts asc
 	if err == nil {
-		err = os.Setenv("PATH", tools+string(os.PathListSeparator)+os.Getenv("PATH")) //nolint:forbidigo // this is a program's main
+		err = os.Setenv("PATH", tools+string(os.PathListSeparator)+os.Getenv("PATH"))
 	}
 	if err != nil {
 		panic(err)
@@ -65,12 +65,11 @@ func folder(tb testing.TB, dir string) []byte {
 		}
 	}
 	once, _ := built.LoadOrStore(dir, sync.OnceValues(func() ([]byte, error) {
-		return build.Folder(context.Background(), dir, os.Environ()) //nolint:forbidigo // compilers need the environment
+		return build.Folder(context.Background(), dir, os.Environ())
 	}))
 	b, err := once.(func() ([]byte, error))()
-	var missing *build.Missing
-	if errors.As(err, &missing) {
-		testneed.Skip(tb, err.Error())
+	if missing, ok := errors.AsType[*build.Missing](err); ok {
+		testneed.Skip(tb, missing.Error())
 	}
 	if err != nil {
 		tb.Fatal(err)

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/boardd/boardd/sdk/job"
-	"github.com/boardd/boardd/sdk/policy/abi"
 )
 
 // FaultKind says what a module did wrong.
@@ -49,14 +48,6 @@ func (f *Fault) Error() string {
 
 // Unwrap returns the kind of error that a fault is.
 func (f *Fault) Unwrap() error { return job.Unavailable }
-
-// exportOf names what was called, the start of an instance included.
-func exportOf(call abi.Call) string {
-	if name := call.Export(); name != "" {
-		return name
-	}
-	return "start"
-}
 
 // split takes wazero's error apart: what happened, and where.
 func split(err error) (text, trace string) {

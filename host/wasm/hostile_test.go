@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,11 +13,10 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"log/slog"
-
 	"github.com/boardd/boardd/host/wasm"
 	"github.com/boardd/boardd/host/wasm/module"
 	"github.com/boardd/boardd/internal/testneed"
+	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/policy"
 )
 
@@ -336,12 +336,43 @@ func TestNoClock(t *testing.T) {
 	}
 }
 
+// Random bytes, which cost the host more than the guest, come in small amounts.
+func TestRandomFlood(t *testing.T) {
+	t.Parallel()
+	text := `(module (import "wasi_snapshot_preview1" "random_get" (func $random (param i32 i32) (result i32)))` + score(`
+		(loop (if (i32.eqz (call $random (i32.const 0) (i32.const 512)))
+		  (then (i64.store (local.get $out) (i64.add (i64.load (local.get $out)) (i64.const 1))) (br 1))))
+		(i32.const 0)`)[len("(module"):]
+	p := bind(t, newEngine(t, wasm.Config{Instances: 1}), assemble(t, text, `"ordering"`), nil)
+	for range 2 {
+		scores := make([]int64, 1)
+		if err := p.Score(t.Context(), jobs(1, 1), scores); err != nil || scores[0] != 8 {
+			t.Errorf("512 bytes %d times, %v: want 8 times", scores[0], err)
+		}
+	}
+}
+
+// Whoever can write to the folder of compiled code could run anything.
+func TestFolderOfOthers(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := wasm.New(t.Context(), wasm.Config{CacheDir: dir}); !errors.Is(err, job.Invalid) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := wasm.New(t.Context(), wasm.Config{Child: child}); !errors.Is(err, job.Invalid) {
+		t.Errorf("processes without a folder: %v", err)
+	}
+}
+
 // A flood of lines is cut.
 func TestLogFlood(t *testing.T) {
 	t.Parallel()
 	text := `(module (import "boardd1" "log" (func $log (param i32 i32 i32)))` + score(`
 		(loop (call $log (i32.const 1) (i32.const 0) (i32.const 4096))
-		  (local.set $out (i32.add (local.get $out) (i32.const 1))) (br_if 0 (i32.lt_u (local.get $out) (i32.const 20000))))
+		  (i32.store (i32.const 8) (i32.add (i32.load (i32.const 8)) (i32.const 1))) (br_if 0 (i32.lt_u (i32.load (i32.const 8)) (i32.const 1500))))
 		(i32.const 0)`)[len("(module"):]
 	var lines atomic.Int64
 	logger := slog.New(slog.NewTextHandler(writer(func(b []byte) { lines.Add(int64(bytes.Count(b, []byte("a policy logged")))) }), &slog.HandlerOptions{Level: slog.LevelDebug}))

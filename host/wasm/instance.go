@@ -126,8 +126,10 @@ func (i *instance) begin(form []byte) (*state, error) {
 	}
 	s.at = uint32(at[0])
 	if _, ok := i.api.Memory().Read(s.at, abi.MaxBlock); !ok || s.at == 0 || s.at%abi.Alignment != 0 {
-		return nil, &Fault{Kind: Protocol, Policy: i.name, Digest: i.module.digest, Call: abi.ExportAlloc,
-			Text: fmt.Sprintf("it returned %d: want a multiple of %d with %d bytes of memory (%d in all)", s.at, abi.Alignment, abi.MaxBlock, i.api.Memory().Size())}
+		return nil, &Fault{
+			Kind: Protocol, Policy: i.name, Digest: i.module.digest, Call: abi.ExportAlloc,
+			Text: fmt.Sprintf("it returned %d: want a multiple of %d with %d bytes of memory (%d in all)", s.at, abi.Alignment, abi.MaxBlock, i.api.Memory().Size()),
+		}
 	}
 	if i.calls[abi.Configure] != nil {
 		copy(i.room(), form) // a form is far smaller than a room

@@ -23,8 +23,10 @@ type pool struct {
 	seats  chan struct{} // one entry for each seat that is borrowed
 	used   atomic.Int64
 
+	starting sync.Mutex // held while the first runner starts: it gives all others their state
+
 	mu     sync.Mutex
-	state  *state // nil until the first instance is there
+	state  *state // nil until then
 	idle   []idleRunner
 	timer  *time.Timer
 	closed bool
@@ -67,25 +69,36 @@ func (p *pool) take(ctx context.Context) (runner, error) {
 		p.mu.Unlock()
 		return r, nil
 	}
-	defer p.mu.Unlock()
+	p.out++
+	p.mu.Unlock()
 	r, err := p.start(ctx)
-	if err == nil {
-		p.out++
+	if err != nil {
+		p.mu.Lock()
+		p.out--
+		p.finish()
+		p.mu.Unlock()
 	}
 	return r, err
 }
 
-// start makes a runner, with the lock held: the first one of a rule gives all
-// others their state.
+// start makes a runner, off the lock: that may take a while, and others come back
+// meanwhile.
 func (p *pool) start(ctx context.Context) (runner, error) {
 	if p.engine.config.Child != nil {
 		return startProcess(ctx, p)
 	}
-	i, err := newInstance(p, p.state)
+	p.starting.Lock()
+	defer p.starting.Unlock()
+	p.mu.Lock()
+	s := p.state
+	p.mu.Unlock()
+	i, err := newInstance(p, s)
 	if err != nil {
 		return nil, err
 	}
+	p.mu.Lock()
 	p.state = i.state
+	p.mu.Unlock()
 	return i, nil
 }
 

@@ -21,6 +21,7 @@ type guestKey struct{}
 // host is what the functions that a module imports know of its instance.
 type host struct {
 	random *rand.ChaCha8 // begins anew with each call
+	drawn  int           // bytes of this call
 	logged int           // bytes of this call
 	said   []byte        // the last of what was written to standard output and error
 	log    func(level int, text string)
@@ -28,7 +29,7 @@ type host struct {
 
 // reset begins a call.
 func (h *host) reset() {
-	h.random = nil
+	h.random, h.drawn = nil, 0
 	h.logged, h.said = 0, h.said[:0]
 }
 
@@ -170,7 +171,7 @@ func write(h *host, m api.Memory, a []uint64) uint32 {
 			return badMemory
 		}
 		total += uint32(len(part))
-		text = append(text, part[:min(len(part), abi.MaxLog)]...)
+		text = append(text, part[:min(len(part), abi.MaxLog-len(text))]...)
 	}
 	h.line(level, text)
 	if !m.WriteUint32Le(uint32(a[3]), total) {
@@ -179,9 +180,18 @@ func write(h *host, m api.Memory, a []uint64) uint32 {
 	return success
 }
 
+// maxRandom is how many random bytes a call gets: a runtime wants a few for its
+// start, and making them costs more than the fuel for a call.
+const maxRandom = 4 << 10
+
 // random gives the same bytes in each call.
 func random(h *host, m api.Memory, a []uint64) uint32 {
-	b, ok := m.Read(uint32(a[0]), min(uint32(a[1]), 1<<16))
+	n := uint32(a[1])
+	if n > maxRandom || h.drawn+int(n) > maxRandom {
+		return noSystem
+	}
+	h.drawn += int(n)
+	b, ok := m.Read(uint32(a[0]), n)
 	if !ok {
 		return badMemory
 	}

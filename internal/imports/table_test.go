@@ -68,7 +68,7 @@ var packages = map[string]line{
 	"plugins/zookeeper/...":         {may: []string{"sdk/driver", "sdk/job", "sdk/plugin", "sdk/sleep", "plugins/taskflow", "plugins/zookeeper/..."}, why: "a driver like anybody's"},
 	"cmd/boardd":                    {may: []string{"host", "host/api", "host/audit", "host/config", "host/supervisor", "host/web", "plugins/embedded", "sdk/..."}, why: "puts the parts together; everything else is unaware of it"},
 	"bench/...":                     {may: []string{"internal/testserver", "sdk/..."}, tests: []string{"plugins/embedded"}, why: "measures from outside, and the built-in store by itself"},
-	"docs":                          {tests: []string{"host", "host/api", "host/audit", "host/board", "host/catalog", "host/config", "host/tenant", "sdk/boardd/...", "sdk/driver", "sdk/job"}, why: "holds the pages against the code, so its tests look everywhere"},
+	"docs":                          {tests: []string{"host", "host/api", "host/audit", "host/board", "host/catalog", "host/config", "host/tenant", "host/wasm/...", "sdk/boardd/...", "sdk/driver", "sdk/job", "sdk/policy/..."}, why: "holds the pages against the code, so its tests look everywhere"},
 	"clients/python":                {why: "runs the Python client's own tests"},
 	"internal/imports":              {why: "parses sources"},
 	"internal/testneed":             {why: "for tests"},

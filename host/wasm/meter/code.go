@@ -197,6 +197,9 @@ func (f *function) instruction(i module.Instr) {
 		f.block = op(f.block, module.OpBr, uint32(len(f.loops))) // to $exit
 		f.flush()
 	case module.OpCall, module.OpCallIndirect:
+		if i.Op == module.OpCall && int(i.Index) < len(f.Imports) {
+			f.cost += importCost
+		}
 		f.block = f.load(append(f.store(f.block), code...))
 	case module.OpMemoryFill:
 		f.block = f.load(op(f.store(f.block), module.OpCall, f.fill))

@@ -45,9 +45,10 @@ const (
 
 // Costs of what is done in bulk.
 const (
-	bulkShift = 5     // a unit of fuel for each 32 bytes
-	pageCost  = 1_024 // for each new page of memory, however many are asked for up to pageMost
-	pageMost  = 1_024
+	bulkShift  = 5     // a unit of fuel for each 32 bytes
+	importCost = 200   // for a call to what the host offers, which is about a tenth of a microsecond
+	pageCost   = 1_024 // for each new page of memory, however many are asked for up to pageMost
+	pageMost   = 1_024
 )
 
 // Version changes with what Rewrite makes of a module.

@@ -66,10 +66,11 @@ func putArea(cell []byte, tag abi.Tag, at, n int) {
 // parameters encodes the values of a policy's parameters, as they stand behind a
 // block's header.
 func parameters(values []policy.Value) ([]byte, error) {
-	b := make([]byte, len(values)*abi.CellSize)
+	cells := make([]byte, len(values)*abi.CellSize)
+	var b []byte // what cells point to, behind them
 	for i, v := range values {
-		cell := b[i*abi.CellSize:]
-		at := abi.HeaderSize + len(b)
+		cell := cells[i*abi.CellSize:]
+		at := abi.HeaderSize + len(cells) + len(b)
 		switch v := v.(type) {
 		case nil:
 		case int64:
@@ -100,10 +101,10 @@ func parameters(values []policy.Value) ([]byte, error) {
 			return nil, job.Errorf(job.Invalid, "parameter %d: a value of type %T has no form in a block", i, v)
 		}
 	}
-	if len(b) > MaxParameters {
-		return nil, job.Errorf(job.Invalid, "the parameters take %d bytes: want at most %d", len(b), MaxParameters)
+	if n := len(cells) + len(b); n > MaxParameters {
+		return nil, job.Errorf(job.Invalid, "the parameters take %d bytes: want at most %d", n, MaxParameters)
 	}
-	return b, nil
+	return slices.Concat(cells, b), nil
 }
 
 func appendList(b []byte, at int, items []string) []byte {

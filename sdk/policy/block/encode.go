@@ -126,12 +126,12 @@ func (f *form) begin(room []byte, call abi.Call, now time.Time, worker []job.Lab
 	}
 	records := align(w.end)
 	w.records, w.out = records, align(records+n*recordSize)
-	if arena := align(w.out + n*outSize); w.short || arena > len(room) {
+	arena := align(w.out + n*outSize)
+	if w.short || arena > len(room) {
 		return w, errRoom
-	} else { //nolint:revive // arena lives here alone
-		clear(room[w.end:arena])
-		w.end = arena
 	}
+	clear(room[w.end:arena])
+	w.end = arena
 	le.PutUint32(room[abi.HCall:], uint32(call))
 	le.PutUint32(room[abi.HCount:], uint32(n))
 	putPair(room[abi.HRecords:], w.records, recordSize)
