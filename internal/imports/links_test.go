@@ -20,7 +20,7 @@ func TestLinks(t *testing.T) {
 			return err
 		}
 		if entry.IsDir() {
-			if entry.Name() == ".git" || entry.Name() == "testdata" {
+			if entry.Name() == ".git" || entry.Name() == ".tools" || entry.Name() == "testdata" {
 				return fs.SkipDir
 			}
 			return nil
