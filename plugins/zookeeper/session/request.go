@@ -26,9 +26,26 @@ var (
 	ErrNotEmpty   = zk.ErrNotEmpty
 )
 
-// run makes a request on a goroutine of its own, since the library waits for the
-// answer whatever happens, and gives up waiting when ctx ends.
+// readTries is how often a read is made whose answer is lost with the connection.
+const readTries = 4
+
+// run makes a request, and a read once more when the connection is lost: that
+// does no harm.
 func run[V any](ctx context.Context, cl *Client, change bool, request func(*zk.Conn) (V, error)) (V, error) {
+	for try := 1; ; try++ {
+		value, err := once(ctx, cl, change, request)
+		if change || err == nil || try == readTries || !errors.Is(err, zk.ErrConnectionClosed) {
+			return value, err
+		}
+		if err := cl.Ready(ctx); err != nil {
+			return value, err
+		}
+	}
+}
+
+// once makes a request on a goroutine of its own, since the library waits for the
+// answer whatever happens, and gives up waiting when ctx ends.
+func once[V any](ctx context.Context, cl *Client, change bool, request func(*zk.Conn) (V, error)) (V, error) {
 	var none V
 	if err := ctx.Err(); err != nil {
 		return none, &job.Error{Kind: job.Interrupted, Err: err}

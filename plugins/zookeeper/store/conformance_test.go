@@ -44,3 +44,31 @@ func TestConformance(t *testing.T) {
 		},
 	})
 }
+
+// TestConformanceEnsemble runs what goes through Apply on three servers, of which
+// one is killed and started again all the time.
+func TestConformanceEnsemble(t *testing.T) {
+	t.Parallel()
+	z := testserver.ZooKeeper(t, testserver.ZooKeeperOptions{Members: 3, Fast: true})
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			case <-time.After(3 * time.Second):
+			}
+			z.Kill(i % 3)
+			z.Start(i % 3)
+		}
+	}()
+	t.Cleanup(func() {
+		close(stop)
+		<-stopped
+	})
+	drivertest.Run(t, drivertest.Harness{
+		Open: func(t drivertest.T) driver.Driver { return open(t, z.Servers(), store.Options{}) },
+		Only: []string{"post", "claim", "retry", "race", "watch"},
+	})
+}

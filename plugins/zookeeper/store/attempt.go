@@ -1,0 +1,138 @@
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+
+	"github.com/boardd/boardd/plugins/zookeeper/session"
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// An attempt is one op on one job, tried until it is decided.
+type attempt struct {
+	board *board
+	id    job.ID
+	begin func() bool
+	view  *view // what to begin with; nil: what is known
+	fresh bool  // view was read after the op began
+	doubt bool  // a change was tried, and nobody knows whether it was made
+
+	mark   [16]byte // of the record that this attempt writes
+	known  bool     // that the op was done before is seen even after others' changes
+	search search   // when the posting is looked for
+}
+
+func newAttempt(b *board, id job.ID, begin func() bool) *attempt {
+	a := &attempt{board: b, id: id, begin: begin}
+	_, _ = rand.Read(a.mark[:]) // never fails
+	return a
+}
+
+type (
+	decision = func(v *view, at instant) (*change, *driver.Result, error)
+	reply    = func(v *view, w written) driver.Result
+)
+
+// run decides by what is known of the job, and by what ZooKeeper says where that
+// is not enough: a refusal is only given after the job was read. A transaction
+// that was built on old news is refused by ZooKeeper and decided anew. So is one
+// whose answer was lost: each checks the version of the job's record, so that of
+// two tries only one can be made, and the record says by which.
+func (a *attempt) run(ctx context.Context, decide decision, reply reply) driver.Result {
+	b := a.board
+	if a.view == nil {
+		a.view = b.known(a.id)
+	}
+	for range maxTries {
+		if a.view == nil {
+			if err := a.read(ctx); err != nil {
+				return a.failed(err)
+			}
+		}
+		v := a.view
+		ch, r, err := decide(v, b.now())
+		if err == nil && r != nil {
+			if r.Repeated || a.fresh || r.Kind == job.Invalid {
+				return *r
+			}
+			a.view = nil
+			continue
+		}
+		if err == nil {
+			if !a.begin() {
+				return driver.Result{Kind: job.Interrupted, Message: "the op was not begun in time"}
+			}
+			var next *view
+			var w written
+			ch.rec.mark = a.mark
+			if next, w, err = b.commit(ctx, v, ch); err == nil {
+				return reply(next, w)
+			}
+		}
+		switch {
+		case session.Conflict(err):
+			if err := b.checkRoot(ctx); err != nil {
+				return a.failed(err)
+			}
+			if err := b.ready(ctx); err != nil { // of a new generation it is read anew first
+				return a.failed(err)
+			}
+			a.view, a.fresh = nil, false
+		case job.KindOf(err) == job.OutcomeUnknown && ctx.Err() == nil:
+			a.doubt = true
+			if next := a.resolve(ctx, v, ch); next != nil {
+				return reply(next, written{zxid: next.rec.position, at: next.rec.changedAt})
+			}
+			if !a.known && (a.view == nil || a.view.recZxid != v.recZxid) {
+				return a.failed(err) // it was changed since, and by whom it was before nobody can say
+			}
+		default:
+			return a.failed(err)
+		}
+	}
+	return a.failed(job.Errorf(job.Unavailable, "others change job %v all the time", a.id))
+}
+
+// read reads the job as it stands.
+func (a *attempt) read(ctx context.Context) error {
+	v, err := a.board.fetch(ctx, a.id, a.search)
+	a.view, a.fresh = v, err == nil
+	return err
+}
+
+func (a *attempt) failed(err error) driver.Result {
+	if a.doubt && job.KindOf(err) != job.OutcomeUnknown {
+		return driver.Failed(&job.Error{Kind: job.OutcomeUnknown, Message: "the connection was lost while the change was made", Err: err})
+	}
+	if errors.Is(err, context.DeadlineExceeded) && job.KindOf(err) == job.Interrupted {
+		return driver.Failed(&job.Error{Kind: job.Unavailable, Message: "ZooKeeper does not answer", Err: err})
+	}
+	return driver.Failed(err)
+}
+
+// resolve finds out whether a change was made whose answer was lost, and returns
+// the job if it was. If it cannot be found out the attempt is read anew.
+func (a *attempt) resolve(ctx context.Context, v *view, ch *change) *view {
+	b := a.board
+	a.view, a.fresh = nil, false
+	if err := b.client().Ready(ctx); err != nil {
+		return nil
+	}
+	if err := a.read(ctx); err != nil {
+		a.view = nil
+		return nil
+	}
+	now := a.view
+	if now.rec == nil || now.rec.mark != ch.rec.mark || now.recZxid <= v.recZxid {
+		return nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !ch.silent {
+		b.emit(ch.event, now, b.instant(), now.rec.position, now.rec.changedAt, ch.reason, ch.who)
+		b.events.wake()
+	}
+	return now
+}

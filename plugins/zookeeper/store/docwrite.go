@@ -1,0 +1,130 @@
+package store
+
+import (
+	"context"
+
+	"github.com/boardd/boardd/plugins/zookeeper/session"
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// Put writes a document if its version is the expected one. A large one is
+// written in pieces first, and its head last.
+func (d *documents) Put(ctx context.Context, space driver.Space, doc driver.Document, ifVersion uint64) (uint64, error) {
+	if err := d.checkChange(ctx, space, doc.Name); err != nil {
+		return 0, err
+	}
+	if len(doc.Data) > driver.MaxDocument {
+		return 0, job.Errorf(job.Invalid, "document %q has %d bytes: want at most %d", doc.Name, len(doc.Data), driver.MaxDocument)
+	}
+	if kind, entity, ok := d.entity(space, doc.Name); ok {
+		return d.putEntity(ctx, space, kind, entity, doc, ifVersion)
+	}
+	old, f, err := d.get(ctx, space, doc.Name)
+	if err != nil && job.KindOf(err) != job.Corrupt {
+		return 0, err
+	}
+	if present := old.Version; f.live && present != ifVersion || !f.live && ifVersion != 0 {
+		if !f.live {
+			present = 0
+		}
+		return 0, otherVersion(doc.Name, present, ifVersion)
+	}
+	if err := d.ensure(ctx, space); err != nil {
+		return 0, err
+	}
+	return d.write(ctx, space, &doc, &f)
+}
+
+// write makes what was found the document.
+func (d *documents) write(ctx context.Context, space driver.Space, doc *driver.Document, f *found) (uint64, error) {
+	path, acl := d.path(space, doc.Name), d.acl()
+	h := newHead(doc)
+	m := d.client().Multi(acl)
+	if h.pieces > 0 && !f.there {
+		// The pieces lie below the head, which says until then that there is nothing.
+		first := head{expires: 1}
+		before := d.client().Multi(acl)
+		before.Create(path, first.encode(), session.Persistent)
+		if _, err := before.Do(ctx); err != nil {
+			return 0, changedMeanwhile(doc.Name, err)
+		}
+		f.there, f.version, f.head = true, 0, first
+	}
+	if err := d.cut(ctx, path, doc.Data, &h); err != nil {
+		return 0, err
+	}
+	m.Set(d.folder(space), nil, -1)
+	var at int
+	if f.there {
+		at = m.Set(path, h.encode(), f.version)
+	} else {
+		m.Create(path, nil, session.Persistent)
+		at = m.Set(path, h.encode(), 0)
+	}
+	f.head.drop(m, path)
+	done, err := m.Do(ctx)
+	if err != nil {
+		if session.NoNode(err) {
+			d.made.Delete(d.folder(space))
+		}
+		return 0, changedMeanwhile(doc.Name, err)
+	}
+	return uint64(done[at].Stat.Mzxid), nil
+}
+
+// cut writes the pieces of a large document.
+func (d *documents) cut(ctx context.Context, path string, data []byte, h *head) error {
+	for i := range h.pieces {
+		m := d.client().Multi(d.acl())
+		m.Create(h.piece(path, i), data[i*pieceSize:min((i+1)*pieceSize, len(data))], session.Persistent)
+		if _, err := m.Do(ctx); err != nil {
+			return changedMeanwhile(path, err)
+		}
+	}
+	return nil
+}
+
+// Delete takes a document away if its version is the expected one.
+func (d *documents) Delete(ctx context.Context, space driver.Space, name string, ifVersion uint64) error {
+	if err := d.checkChange(ctx, space, name); err != nil {
+		return err
+	}
+	doc, f, err := d.get(ctx, space, name)
+	switch {
+	case err != nil:
+		return err
+	case !f.live:
+		return noDocument(name)
+	case doc.Version != ifVersion:
+		return otherVersion(name, doc.Version, ifVersion)
+	}
+	m := d.client().Multi(nil)
+	if kind, entity, ok := d.entity(space, name); ok {
+		m.Delete(d.entityPath(space, kind, entity), f.version)
+	} else {
+		path := d.path(space, name)
+		m.Set(d.folder(space), nil, -1)
+		if err := d.dropPieces(ctx, m, path); err != nil {
+			return err
+		}
+		m.Delete(path, f.version)
+	}
+	if _, err := m.Do(ctx); err != nil {
+		return changedMeanwhile(name, err)
+	}
+	return nil
+}
+
+// dropPieces adds the deletion of all pieces below a head, also of such as a
+// writer left that did not come to its end.
+func (d *documents) dropPieces(ctx context.Context, m *session.Multi, path string) error {
+	folder, err := d.client().List(ctx, path)
+	if err != nil && !session.NoNode(err) {
+		return err
+	}
+	for _, name := range folder.Names {
+		m.Delete(path+"/"+name, -1)
+	}
+	return nil
+}
