@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/boardd/boardd/sdk/driver"
@@ -107,11 +108,27 @@ func (b *board) script(ctx context.Context, st *standing, ops []any) ([]string, 
 	args := make([]any, 0, 4+len(ops))
 	args = append(args, st.keys.prefix, b.numbers(st), st.keys.wake, newBoardID())
 	b.store.calls.Add(1)
-	reply, err := applyScript.run(context.WithoutCancel(ctx), b.store.client, st.scriptKeys, append(args, ops...)...).Slice()
+	reply, err := applyScript.run(context.WithoutCancel(ctx), b.store.client, b.declared(st, ops), append(args, ops...)...).Slice()
 	if err != nil {
 		return nil, scene{}, changeFailed(err)
 	}
 	return b.readReply(st, reply, len(ops))
+}
+
+// declared returns the keys that the script is told. Redis asks only for those
+// that say in which slot of a cluster it runs; a proxy may want all of them.
+func (b *board) declared(st *standing, ops []any) []string {
+	if !b.store.declare {
+		return st.scriptKeys
+	}
+	keys := slices.Clone(st.scriptKeys)
+	for _, op := range ops {
+		raw, _ := op.([]byte)
+		for _, id := range jobsOf(raw) {
+			keys = append(keys, st.keys.job(id)...)
+		}
+	}
+	return keys
 }
 
 func (b *board) readReply(st *standing, reply []any, n int) ([]string, scene, error) {

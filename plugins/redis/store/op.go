@@ -250,3 +250,34 @@ func (p *packer) post(op *driver.Op) ([]byte, error) {
 	p.limits(op.Limits)
 	return p.b, nil
 }
+
+// jobsOf returns the jobs that a packed op names.
+func jobsOf(raw []byte) []string {
+	u := unpacker{b: raw}
+	kind, id := u.u8(), string(u.take(36))
+	if driver.OpKind(kind) != driver.Claim {
+		return []string{id}
+	}
+	u.take(16 + 1 + 8 + 1 + 1 + 8 + 1)
+	attached := u.u16()
+	for range 3 { // token, owner, reason
+		u.take(u.u16())
+	}
+	u.take(u.u32())
+	for range attached {
+		u.take(int(u.u8()) + 1)
+		u.take(u.u32())
+	}
+	u.take(2 + 8 + 1 + 1 + 1)
+	var ids []string
+	for range u.u16() {
+		ids = append(ids, string(u.take(36)))
+		u.take(16 + 8 + 1)
+		u.take(u.u32())
+		for range u.u16() {
+			u.take(u.u16())
+			u.take(16)
+		}
+	}
+	return ids
+}

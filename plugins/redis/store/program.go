@@ -6,6 +6,7 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -24,31 +25,68 @@ func Program() driver.Program {
 			Name:    "redis",
 			Version: "1.0.0",
 			Summary: "Keeps boards in Redis or Valkey, shared with OpenStack TaskFlow.",
-			Config:  connect.Schema(),
+			Config:  configSchema(),
 			Board:   boardSchema,
 		},
 		Open: Open,
 	}
 }
 
+// configSchema declares the settings of a backend: where Redis is, and how it
+// wants to be spoken to.
+func configSchema() driver.Schema {
+	schema := connect.Schema()
+	schema.Fields = append(schema.Fields, driver.Field{
+		Name: "declare_keys", Type: driver.Boolean,
+		Doc: "name every key to Redis that a script may touch, for proxies that refuse others; costs a little; absent: false",
+	})
+	return schema
+}
+
 // Open returns a driver. It connects when it is first used.
 func Open(_ context.Context, c driver.Config) (driver.Driver, error) {
+	declare, place, err := ownSettings(c.Settings)
+	if err != nil {
+		return nil, err
+	}
 	s := &Store{logger: c.Logger, boards: map[string]*board{}, closing: make(chan struct{}), runs: map[string]bool{}}
 	if s.logger == nil {
 		s.logger = slog.New(slog.DiscardHandler)
 	}
-	client, err := connect.Open(c.Settings, s.greet)
+	client, err := connect.Open(place, s.greet)
 	if err != nil {
 		return nil, err
 	}
-	s.client = client
+	s.client, s.declare = client, declare
 	s.wakes = newWakes(s)
 	return s, nil
+}
+
+// ownSettings takes what is ours out of a backend's settings; the rest says where
+// Redis is.
+func ownSettings(settings []byte) (declare bool, place []byte, err error) {
+	if len(settings) == 0 {
+		return false, nil, nil
+	}
+	var all map[string]json.RawMessage
+	err = json.Unmarshal(settings, &all)
+	if raw, ok := all["declare_keys"]; ok && err == nil {
+		err = json.Unmarshal(raw, &declare)
+	}
+	if err == nil {
+		delete(all, "declare_keys")
+		place, err = json.Marshal(all)
+	}
+	if err != nil {
+		return false, nil, job.Errorf(job.Invalid, "the settings cannot be read: %v", err)
+	}
+	return declare, place, nil
 }
 
 // Store is the driver over one Redis.
 type Store struct {
 	client  redis.UniversalClient
+	declare bool // every key of a script is named
 	logger  *slog.Logger
 	wakes   *wakes
 	closing chan struct{}

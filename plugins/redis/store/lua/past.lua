@@ -42,8 +42,9 @@ local function dropFinal(id)
   call('ZREM', FINALSDUE, id)
   if not raw then return end
   call('HDEL', FINALS, id)
-  finals, bytes = finals - 1, bytes - get('>I8', raw)
-  call('DEL', akey(id))
+  local size, kept = get('>I8B', raw)
+  finals, bytes = finals - 1, bytes - size
+  if band(kept, 2) ~= 0 then call('DEL', akey(id)) end
   local e = call('HGET', ENDED, id)
   if not e then return end
   e = parseEnded(e)

@@ -1,0 +1,110 @@
+package store_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"net"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/boardd/boardd/internal/testserver"
+	"github.com/boardd/boardd/plugins/redis/store"
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/driver/drivertest"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+func openDeclaring(t drivertest.T, address string) driver.Driver {
+	settings, err := json.Marshal(map[string]any{"address": address, "declare_keys": true})
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	d, err := store.Open(t.Context(), driver.Config{Settings: settings})
+	if err != nil {
+		t.Fatalf("Open: %v", err)
+	}
+	return d
+}
+
+// words finds what MONITOR quotes.
+var words = regexp.MustCompile(`"((?:[^"\\]|\\.)*)"`)
+
+// TestDeclareKeys looks with MONITOR whether a script touches keys that it was
+// not told.
+func TestDeclareKeys(t *testing.T) {
+	t.Parallel()
+	server := testserver.StartRedis(t, testserver.RedisOptions{})
+	d := openDeclaring(t, server.Addr)
+	t.Cleanup(func() { _ = d.Close() })
+	b := &bench{T: t, d: d, board: "b", spec: driver.BoardSpec{Name: "b"}}
+	b.reopen()
+	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", server.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(time.Minute))
+	lines := bufio.NewScanner(conn)
+	lines.Buffer(nil, 1<<20)
+	if _, err := conn.Write([]byte("MONITOR\r\n")); err != nil || !lines.Scan() {
+		t.Fatalf("MONITOR: %v", err)
+	}
+	lifeOfJobs(b)
+	server.Command("ECHO", "finished")
+	declared, seen := map[string]bool{}, 0
+	for lines.Scan() && !strings.Contains(lines.Text(), `"finished"`) {
+		text := lines.Text()
+		var list []string
+		for _, w := range words.FindAllStringSubmatch(text, -1) {
+			list = append(list, w[1])
+		}
+		switch name := strings.ToLower(list[0]); {
+		case name == "evalsha" || name == "eval":
+			declared = map[string]bool{}
+			for _, w := range list[3:] { // the keys, and harmless arguments besides
+				declared[w] = true
+			}
+		case strings.Contains(text, " lua]"):
+			for _, w := range list[1:] {
+				if strings.HasPrefix(w, "b:") && !declared[w] && name != "publish" {
+					t.Errorf("a script touched %s, which it was not told: %s", w, text)
+				}
+				seen++
+			}
+		}
+	}
+	if seen < 100 {
+		t.Errorf("MONITOR showed %d words of scripts", seen)
+	}
+}
+
+// lifeOfJobs has jobs go through everything that they can.
+func lifeOfJobs(b *bench) {
+	b.Helper()
+	attach := func(id job.ID) {
+		b.must(driver.Op{Kind: driver.Update, Job: id, Attach: []driver.Attachment{{Name: "a", Data: []byte("x")}}, Hold: &driver.Hold{}})
+	}
+	for _, kind := range []driver.OpKind{driver.Extend, driver.Update, driver.Release, driver.SetAside, driver.Remove} {
+		id := b.post("job")
+		attach(id)
+		limited := driver.Candidate{Job: id, Nonce: [16]byte{1}, Limits: []driver.Limit{{Key: "l", Max: 100}}}
+		r := b.must(driver.Op{Kind: driver.Claim, Claim: &driver.ClaimSpec{
+			Owner: "w", Lease: time.Hour, Count: 1, Parts: driver.Attached, Candidates: []driver.Candidate{{Job: job.ID{9}, Nonce: [16]byte{2}}, limited},
+		}})
+		if len(r.Claims) != 1 {
+			b.Fatalf("not claimed: %+v", r.Gone)
+		}
+		b.must(tokenOp(kind, r.Claims[0]))
+	}
+}
+
+func TestConformanceDeclaring(t *testing.T) {
+	t.Parallel()
+	server := testserver.StartRedis(t, testserver.RedisOptions{})
+	drivertest.Run(t, drivertest.Harness{
+		Open: func(t drivertest.T) driver.Driver { return openDeclaring(t, server.Addr) },
+		Only: []string{"post", "claim", "retry", "remove", "trash", "random", "limits", "race"},
+	})
+}
