@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 	_ "time/tzdata" // whether a zone's name is known must not depend on the machine
 
@@ -249,11 +250,26 @@ func readDatetime(body []byte, depth int) (time.Time, error) {
 	case name == "utc":
 		return t, nil
 	}
-	zone, err := time.LoadLocation(name)
+	zone, err := zoneNamed(name)
 	if err != nil {
 		return t, fmt.Errorf("a datetime's zone is %q: Python knows no zone of that name, so TaskFlow could not read it back", clip(name))
 	}
 	return time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), zone).UTC(), nil
+}
+
+// zones are those that were asked for. Loading one reads a file; there are a few
+// hundred, and only those are kept.
+var zones sync.Map // from name to *time.Location
+
+func zoneNamed(name string) (*time.Location, error) {
+	if zone, ok := zones.Load(name); ok {
+		return zone.(*time.Location), nil //nolint:forcetypeassert // nothing else is put in
+	}
+	zone, err := time.LoadLocation(name)
+	if err == nil {
+		zones.Store(name, zone)
+	}
+	return zone, err
 }
 
 // writeDatetime appends a datetime without a zone, in UTC, and with a nonce if
