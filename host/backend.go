@@ -35,7 +35,8 @@ type backend struct {
 	started chan struct{} // closed when driver is there
 	wg      sync.WaitGroup
 
-	processes sync.WaitGroup  // of supervisors, which end with close
+	processes sync.WaitGroup // of supervisors, which end with close
+	program   atomic.Pointer[program]
 	ending    context.Context // ended by close
 	end       context.CancelFunc
 	line      sync.Mutex // of presence
@@ -138,6 +139,30 @@ func (b *backend) folder(dataDir string) (string, error) {
 	}
 	path := filepath.Join(dataDir, "backends", b.config.Name)
 	return path, os.MkdirAll(path, 0o700)
+}
+
+// program is the file that a driver was started from.
+type program struct {
+	path    string
+	written time.Time
+}
+
+// startedFrom notes the file of the driver's program.
+func (b *backend) startedFrom(path string) {
+	if info, err := os.Stat(path); err == nil {
+		b.program.Store(&program{path, info.ModTime()})
+	}
+}
+
+// outdated reports whether another program lies where the driver was started
+// from.
+func (b *backend) outdated() bool {
+	p := b.program.Load()
+	if p == nil {
+		return false
+	}
+	info, err := os.Stat(p.path)
+	return err == nil && !info.ModTime().Equal(p.written)
 }
 
 // settingsError makes one error of what is wrong with settings, with the places

@@ -3,6 +3,10 @@ package host_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -318,4 +322,63 @@ func TestRefusalsDoNotFillTheDisk(t *testing.T) {
 		}
 		return counted >= many
 	})
+}
+
+// TestReplacedProgram: a driver's program that was replaced in its folder is
+// started by a reload.
+func TestReplacedProgram(t *testing.T) {
+	t.Parallel()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	install := func(at time.Time) {
+		path := filepath.Join(folder, "memory")
+		text := fmt.Sprintf("#!/bin/sh\n%s=driver exec %q\n", actAs, self)
+		if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(path, at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	install(time.Unix(1000, 0))
+	c := oneBackend("", board("default", "store"))
+	c.PluginDir = folder
+	h, err := host.Open(t.Context(), host.Config{Config: c, Logger: slog.New(slog.DiscardHandler), Load: func() (*config.Config, error) { next := c; return &next, nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := h.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	session, err := h.Login(t.Context(), secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ready := func() error {
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		b, err := session.Board(ctx, "default", "GetJobs")
+		if err == nil {
+			err = b.Ready(ctx)
+		}
+		return err
+	}
+	if err := ready(); err != nil {
+		t.Fatal(err)
+	}
+	if changes, err := h.Reload(t.Context()); err != nil || len(changes) != 0 {
+		t.Errorf("nothing was changed: %v, %v", changes, err)
+	}
+	install(time.Unix(2000, 0))
+	if changes, err := h.Reload(t.Context()); err != nil || len(changes) != 1 {
+		t.Errorf("the program was replaced: %v, %v", changes, err)
+	}
+	if err := ready(); err != nil {
+		t.Errorf("with the new program: %v", err)
+	}
 }

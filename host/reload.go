@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"time"
 
 	"github.com/boardd/boardd/host/config"
 	"github.com/boardd/boardd/host/tenant"
 	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/sleep"
 )
 
 // Reload reads the configuration anew and puts it in place of the present one.
@@ -47,7 +49,7 @@ func (h *Host) Reload(_ context.Context) ([]string, error) {
 	}
 	changes := differences(present, next)
 	h.settings.Store(next)
-	h.replaceBackends(present, next)
+	changes = append(changes, h.replaceBackends(present, next)...)
 	h.arrange()
 	h.logger.Info("the configuration was read anew", "changes", changes)
 	return changes, nil
@@ -68,6 +70,16 @@ func fixed(a, b *config.Config) error {
 			}
 			return job.Errorf(job.Precondition, "%s%s: it is %q and cannot become %q while the server runs: restart it; nothing was changed", at, s.name, s.is, s.want)
 		}
+	}
+	of := func(c *config.Config, name string) config.Backend {
+		i := slices.IndexFunc(c.Backends, func(b config.Backend) bool { return b.Name == name })
+		if i < 0 {
+			return config.Backend{}
+		}
+		return c.Backends[i]
+	}
+	if x, y := of(a, a.Catalog), of(b, a.Catalog); x.Driver != y.Driver || !bytes.Equal(x.Settings, y.Settings) {
+		return job.Errorf(job.Precondition, "backend %s: the catalog is on it, so its driver and config cannot change while the server runs: restart it; nothing was changed", a.Catalog)
 	}
 	return nil
 }
@@ -109,34 +121,62 @@ func sameBackend(a, b config.Backend) bool {
 	return a.Name == b.Name && a.Driver == b.Driver && bytes.Equal(a.Settings, b.Settings) && slices.Equal(a.Tenants, b.Tenants)
 }
 
-// replaceBackends stops what is on the backends whose drivers are to run with
-// other settings, or no more; arrange starts it anew.
-func (h *Host) replaceBackends(present, next *config.Config) {
+// replaceBackends has other drivers started for the backends whose settings or
+// programs changed. The boards on them wait for these; what goes on at the old
+// ones may end first. It returns what was replaced because of its program.
+func (h *Host) replaceBackends(present, next *config.Config) []string {
+	changes := []string{}
+	desired := h.desired()
 	for _, old := range present.Backends {
 		i := slices.IndexFunc(next.Backends, func(c config.Backend) bool { return c.Name == old.Name })
-		if i >= 0 && old.Driver == next.Backends[i].Driver && bytes.Equal(old.Settings, next.Backends[i].Settings) {
-			continue
-		}
+		same := i >= 0 && old.Driver == next.Backends[i].Driver && bytes.Equal(old.Settings, next.Backends[i].Settings)
 		h.shelf.mu.Lock()
 		b := h.shelf.backends[old.Name]
-		delete(h.shelf.backends, old.Name)
-		h.shelf.mu.Unlock()
-		if b == nil {
+		if b == nil || old.Name == present.Catalog || same && !b.outdated() {
+			h.shelf.mu.Unlock()
 			continue
 		}
-		var ended []*served
-		for _, s := range h.shelf.allBoards() {
-			if s.backend == b {
-				h.shelf.drop(s)
-				s.stop(&Ended{job.Errorf(job.Unavailable, "the store of the board %s is being changed: ask again", s.config.Name)})
-				ended = append(ended, s)
-			}
+		delete(h.shelf.backends, old.Name)
+		h.shelf.mu.Unlock()
+		if same {
+			changes = append(changes, fmt.Sprintf("backend %s: its driver's program was replaced", old.Name))
 		}
-		for _, s := range ended {
+		h.move(b, desired)
+	}
+	return changes
+}
+
+// drainFor is how long calls on a driver that is replaced may take to end.
+const drainFor = time.Second
+
+// move puts the boards on a backend onto the one that has its name now, and ends
+// the old one once its calls have ended.
+func (h *Host) move(b *backend, desired map[At]config.Board) {
+	var old []*served
+	for _, s := range h.shelf.allBoards() {
+		if s.backend != b {
+			continue
+		}
+		old = append(old, s)
+		if c, ok := desired[At{s.config.Tenant, s.config.Name}]; ok {
+			next := h.newServed(c)
+			s.next.Store(next)
+			h.shelf.replace(s, next)
+			h.serve(next)
+		} else {
+			h.shelf.drop(s)
+		}
+	}
+	h.shelf.leaving.Go(func() {
+		_ = sleep.For(h.running, drainFor)
+		for _, s := range old {
+			s.stop(&Ended{job.Errorf(job.Unavailable, "the store of the board %s is being changed: ask again", s.config.Name)})
+		}
+		for _, s := range old {
 			<-s.done
 		}
 		if err := b.close(); err != nil {
-			h.logger.Warn("a driver did not stop well", "backend", old.Name, "error", err)
+			h.logger.Warn("a driver did not stop well", "backend", b.config.Name, "error", err)
 		}
-	}
+	})
 }

@@ -29,6 +29,7 @@ func (h *Host) starter(b *backend) (func(context.Context) (*running, error), err
 				b.logger.Warn("the driver's program is not safe", "path", found.Path, "warning", found.Warning)
 			}
 			return func(ctx context.Context) (*running, error) {
+				b.startedFrom(found.Path)
 				return h.supervised(ctx, b, plugin.Command{Path: found.Path})
 			}, nil
 		}
