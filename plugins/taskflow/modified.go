@@ -25,7 +25,8 @@ const nonceKey = "nonce"
 // EncodeModified writes the time of a job's last change as a claim made by
 // boardd leaves it: a datetime that TaskFlow reads, with one more key that it
 // passes over. Every claim and abandon by TaskFlow replaces it as a whole, so a
-// nonce that still stands there says that none came in between.
+// nonce that still stands there says that none came in between. It is the last 16
+// bytes, where a script finds it without reading msgpack.
 func EncodeModified(t time.Time, nonce [16]byte) ([]byte, error) {
 	var b bytes.Buffer
 	err := writeDatetime(msgpack.NewEncoder(&b), t, nonce[:])

@@ -294,6 +294,9 @@ func TestModified(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if !bytes.HasSuffix(blob, nonce[:]) {
+		t.Errorf("the nonce is not at the end of %x", blob)
+	}
 	if back, n, ours, err := taskflow.DecodeModified(blob); err != nil || !ours || n != nonce || !back.Equal(at) {
 		t.Errorf("got %v, %x, %v, %v", back, n, ours, err)
 	}
