@@ -46,9 +46,12 @@ func (a *attempt) run(ctx context.Context, decide decision, reply reply) driver.
 		a.view = b.known(a.id)
 	}
 	for range maxTries {
-		if a.view == nil {
+		if a.view == nil || a.view.slim {
 			if err := a.read(ctx); err != nil {
 				return a.failed(err)
+			}
+			if a.view.slim {
+				continue // others were faster: it is read again
 			}
 		}
 		v := a.view

@@ -259,6 +259,7 @@ func (t *transaction) view2(w written, now time.Time) *view {
 	rec := *ch.rec
 	rec.stamps = slices.Clone(ch.rec.stamps)
 	v.rec, v.recZxid, v.seen = &rec, w.zxid, now
+	v.slim, v.size = false, 0
 	v.recVersion = 1
 	if t.view.rec != nil {
 		v.recVersion = t.view.recVersion + 1

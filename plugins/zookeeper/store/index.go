@@ -41,7 +41,7 @@ func (b *board) put(v *view) {
 		delete(b.jobs, v.id)
 		return
 	}
-	b.jobs[v.id] = v
+	b.jobs[v.id] = v.thin()
 	b.holds.add(v)
 	if v.gone() && b.loadedOnce {
 		b.past.vanished = append(b.past.vanished, v.id)

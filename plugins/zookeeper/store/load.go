@@ -252,6 +252,7 @@ func (b *board) fetchRecord(ctx context.Context, v, old *view) error {
 	delete(b.bad, path)
 	zxid := uint64(node.Stat.Mzxid)
 	rec.settle(zxid, node.Stat.Mtime)
+	v.slim, v.size = false, 0
 	v.rec, v.recVersion, v.recZxid, v.seen = rec, node.Stat.Version, zxid, time.Now()
 	if old != nil && old.rec != nil && old.recZxid == zxid {
 		v.seen = old.seen

@@ -165,7 +165,7 @@ func (b *board) tooMuch(at instant) (forget []*view, strip []stripping) {
 			}
 			if v.rec.end.final(at) {
 				finals = append(finals, v)
-				bytes += finalSize(v)
+				bytes += v.size
 			}
 		}
 	}
@@ -186,7 +186,7 @@ func (b *board) tooMuch(at instant) (forget []*view, strip []stripping) {
 			break
 		}
 		mark(v).final = true
-		bytes -= finalSize(v)
+		bytes -= v.size
 	}
 	for _, s := range over {
 		if s.view.rec.place == purged || (s.mark || !s.view.rec.end.remembered(at)) && (s.final || !s.view.rec.end.final(at)) {
@@ -196,14 +196,6 @@ func (b *board) tooMuch(at instant) (forget []*view, strip []stripping) {
 		}
 	}
 	return forget, strip
-}
-
-func finalSize(v *view) int64 {
-	size := len(v.rec.end.data) + len(v.rec.status)
-	if v.rec.end.kept {
-		size += len(v.rec.end.details) + len(v.rec.extra)
-	}
-	return int64(size)
 }
 
 // oldest returns the n oldest of list.
@@ -270,7 +262,11 @@ func (b *board) forget(ctx context.Context, list []*view) error {
 // strip takes a part of an ended job's record away, which is no change of the
 // job.
 func (b *board) strip(ctx context.Context, s stripping) error {
-	ch := &change{rec: s.view.rec.clone(), quiet: true, silent: true}
+	v, err := b.refresh(ctx, s.view.id, recorded) // whole
+	if err != nil || v.slim || v.recVersion != s.view.recVersion || v.rec == nil || v.rec.end == nil {
+		return err
+	}
+	ch := &change{rec: v.rec.clone(), quiet: true, silent: true}
 	if s.mark {
 		ch.rec.end.stamped = false
 	}
@@ -280,9 +276,9 @@ func (b *board) strip(ctx context.Context, s stripping) error {
 		ch.rec.status, ch.rec.extra = nil, nil
 		ch.drop, ch.rec.attached = ch.rec.attached, nil
 	}
-	_, _, err := b.commit(ctx, s.view, ch)
+	_, _, err = b.commit(ctx, v, ch)
 	if session.Conflict(err) {
-		_, err = b.refresh(ctx, s.view.id, recorded)
+		_, err = b.refresh(ctx, v.id, recorded)
 	}
 	return err
 }

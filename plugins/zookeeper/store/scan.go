@@ -145,7 +145,7 @@ func (b *board) page(ctx context.Context, req driver.ScanRequest, marks []mark) 
 		if req.Parts != 0 {
 			work = append(work, func(ctx context.Context) error {
 				err := b.fill(ctx, list[i], v, req.Parts)
-				if session.NoNode(err) {
+				if session.NoNode(err) || err == nil && v.slim {
 					list[i], err = b.readJob(ctx, v.id, req.Parts)
 					if err == nil && (list[i].State == job.Unknown || setOf(list[i].State) != req.Set) {
 						list[i] = nil

@@ -28,6 +28,11 @@ type view struct {
 
 	lock *lock // nil: there is none
 
+	// A final record is not kept in memory: slim says that rec is without it, and
+	// size how large it is.
+	slim bool
+	size int64
+
 	// A change by another program that left no trace in the nodes, such as the
 	// end of its claim, is counted here.
 	foreign   uint64
@@ -48,6 +53,22 @@ const holdOwner = "boardd:hold"
 
 // onBoard reports whether the job is open.
 func (v *view) onBoard() bool { return v.node != "" && (v.rec == nil || v.rec.place == onBoard) }
+
+// thin returns the view without a final record.
+func (v *view) thin() *view {
+	if v.slim || v.rec == nil || v.rec.end == nil || v.rec.end.until == 0 {
+		return v
+	}
+	t := *v
+	t.slim, t.size = true, int64(len(v.rec.end.data)+len(v.rec.status))
+	if v.rec.end.kept {
+		t.size += int64(len(v.rec.end.details) + len(v.rec.extra))
+	}
+	rec, end := *v.rec, *v.rec.end
+	end.data, end.details, rec.end = nil, nil, &end
+	t.rec = &rec
+	return &t
+}
 
 // gone reports whether another program took the posting away: the very one that
 // the record is about was there, and is no more.
