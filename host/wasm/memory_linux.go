@@ -13,8 +13,10 @@ import (
 // was taken, its pages are those of the image, copied as they are written, and
 // to put them back is to forget the copies.
 type memory struct {
-	all  []byte // everything that is reserved
-	size int    // what the module has
+	all    []byte // everything that is reserved
+	size   int    // what the module has
+	resets int
+	hot    []span // pages that calls touch, in order, and at last none at the end
 }
 
 // newMemory is what wazero calls for an instance's memory.
@@ -51,6 +53,7 @@ func (m *memory) Free() {
 type image struct {
 	file int
 	size int
+	view []byte // of the file
 }
 
 // takeImage makes a picture of the memory as it is, and the memory one of its
@@ -69,9 +72,12 @@ func (m *memory) takeImage() (*image, error) {
 		}
 		at += n
 	}
-	if err := m.become(i); err != nil {
+	if i.view, err = unix.Mmap(file, 0, i.size, unix.PROT_READ, unix.MAP_SHARED); err == nil {
+		err = m.become(i)
+	}
+	if err != nil {
 		i.close()
-		return nil, err
+		return nil, fmt.Errorf("the picture of an instance: %w", err)
 	}
 	return i, nil
 }
@@ -91,20 +97,33 @@ func (m *memory) become(i *image) error {
 // restore makes the memory what the image shows, apart from the pages between
 // from, which is the beginning of one, and to. It returns where they end. What
 // stands there would be written again at once, and a page that was given back is
-// dear to get.
-func (m *memory) restore(_ *image, from, to int) (keptTo int, err error) {
+// dear to get. So is a page that every call touches: those are copied back
+// instead.
+func (m *memory) restore(i *image, from, to int) (keptTo int, err error) {
 	to = min(align(to), m.size)
-	for _, part := range [][]byte{m.all[:from], m.all[to:m.size]} {
-		if len(part) == 0 {
-			continue
+	if m.resets++; m.resets <= learnFirst || m.resets%learnEvery == 0 {
+		m.hot = append(touched(m.all[:m.size], from, to), span{m.size, m.size})
+	}
+	at := 0
+	for _, h := range m.hot {
+		for _, gap := range []span{{at, min(h.from, from)}, {max(at, to), h.from}} { // what is kept lies between hot pages
+			if gap.from < gap.to {
+				if err := unix.Madvise(m.all[gap.from:gap.to], unix.MADV_DONTNEED); err != nil {
+					return 0, fmt.Errorf("the memory of an instance: %w", err)
+				}
+			}
 		}
-		if err := unix.Madvise(part, unix.MADV_DONTNEED); err != nil {
-			return 0, fmt.Errorf("the memory of an instance: %w", err)
-		}
+		copy(m.all[h.from:h.to], i.view[h.from:h.to])
+		at = h.to
 	}
 	return to, nil
 }
 
 func (i *image) bytes() int { return i.size }
 
-func (i *image) close() { _ = unix.Close(i.file) }
+func (i *image) close() {
+	if i.view != nil {
+		_ = unix.Munmap(i.view)
+	}
+	_ = unix.Close(i.file)
+}

@@ -166,7 +166,30 @@ func (w *writer) text(pair []byte, s string) {
 		return
 	}
 	putPair(pair, w.end, len(s))
-	w.end += copy(w.room[w.end:], s)
+	put(w.room[w.end:w.end+len(s)], s)
+	w.end += len(s)
+}
+
+// put copies a text, of which most are short: for those a call to copy takes
+// longer than the copying.
+func put(to []byte, s string) {
+	from := unsafe.Slice(unsafe.StringData(s), len(s))
+	switch n := len(from); {
+	case n > 16:
+		copy(to, from)
+	case n >= 8:
+		last := le.Uint64(from[n-8:])
+		le.PutUint64(to, le.Uint64(from))
+		le.PutUint64(to[n-8:], last)
+	case n >= 4:
+		last := le.Uint32(from[n-4:])
+		le.PutUint32(to, le.Uint32(from))
+		le.PutUint32(to[n-4:], last)
+	default:
+		for i := range from {
+			to[i] = from[i]
+		}
+	}
 }
 
 // labels writes those labels that the policy is shown, as a table.
@@ -193,8 +216,8 @@ func (w *writer) labels(pair []byte, labels []job.Label, s *seen, k *known) {
 		}
 		at := room[end : end+n]
 		le.PutUint32(at, uint32(len(l.Key))|uint32(len(l.Value))<<16)
-		copy(at[4:], l.Key)
-		copy(at[4+len(l.Key):], l.Value)
+		put(at[4:4+len(l.Key)], l.Key)
+		put(at[4+len(l.Key):], l.Value)
 		end += n
 	}
 	putPair(pair, w.end, end-w.end)
