@@ -118,7 +118,7 @@ func New(c Config) (*Client, error) {
 			return nil, err
 		}
 		client.idle = transport.CloseIdleConnections
-		caller = &http.Client{Transport: transport}
+		caller = &http.Client{Transport: wholeRequests{transport}}
 	}
 	// Answers are small and the network is near: compressing them costs a third
 	// more processor time for each call.

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -35,6 +37,30 @@ func newTransport(c Config) (*http.Transport, error) {
 		IdleConnTimeout:     90 * time.Second,
 		DisableCompression:  true,
 	}, nil
+}
+
+// maxWhole is how large a request may be, in bytes, to be copied.
+const maxWhole = 256 << 10
+
+// wholeRequests sends a request's head and body in one write. Of a body that is of
+// none of its own types the transport believes that it may have to be waited for, and
+// sends the head before it: two packets, for each of which the server wakes up.
+type wholeRequests struct{ next http.RoundTripper }
+
+// RoundTrip sends r with a copy of its body.
+func (w wholeRequests) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Body == nil || r.ContentLength <= 0 || r.ContentLength > maxWhole {
+		return w.next.RoundTrip(r)
+	}
+	body := make([]byte, r.ContentLength)
+	_, err := io.ReadFull(r.Body, body)
+	if err := errors.Join(err, r.Body.Close()); err != nil {
+		return nil, err
+	}
+	r = r.WithContext(r.Context()) // a copy: the caller's request must stay as it is
+	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	r.Body, _ = r.GetBody()
+	return w.next.RoundTrip(r)
 }
 
 // tlsConfig returns nil where nothing but the system's roots is asked for.
