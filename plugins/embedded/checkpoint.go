@@ -21,19 +21,21 @@ type commitFunc func(*bbolt.Tx) error
 type reached struct {
 	epoch uint64
 	whole bool
+	salt  [16]byte // of the journal since the file was last whole; random
 }
 
 func (r reached) append(b []byte) []byte {
 	b = binary.AppendUvarint(b, r.epoch)
+	whole := byte(0)
 	if r.whole {
-		return append(b, 1)
+		whole = 1
 	}
-	return append(b, 0)
+	return append(append(b, whole), r.salt[:]...)
 }
 
 func (r *reached) decode(body []byte) error {
 	in := reader{b: body}
-	*r = reached{epoch: in.uvarint(), whole: in.byte() == 1}
+	*r = reached{epoch: in.uvarint(), whole: in.byte() == 1, salt: in.array16()}
 	return in.done()
 }
 

@@ -1,6 +1,8 @@
 package embedded
 
-import "errors"
+import (
+	"errors"
+)
 
 // turn begins a new epoch when the present one is long enough, and has the old
 // one written to the file. Only the committer calls it. Its error means that
@@ -20,7 +22,7 @@ func (c *committer) turn() error {
 	}
 	if s.over.frozen != nil { // only this goroutine sets it; the disk was full
 		if s.clock.boot()-c.checkpoints.failed > retryPause {
-			c.checkpoints.start(s.over.frozen, reached{epoch: c.journal.epoch - 1})
+			c.checkpoints.start(s.over.frozen, reached{epoch: c.journal.epoch - 1, salt: c.journal.salt})
 		}
 		if c.journal.at < 4*size {
 			return nil
@@ -37,7 +39,7 @@ func (c *committer) turn() error {
 	s.over = overlay{recent: newLayer(), frozen: s.over.recent}
 	s.gate.Unlock()
 	c.draft = s.over.recent.Copy()
-	c.checkpoints.start(s.over.frozen, reached{epoch: c.journal.epoch - 1})
+	c.checkpoints.start(s.over.frozen, reached{epoch: c.journal.epoch - 1, salt: c.journal.salt})
 	return nil
 }
 
@@ -47,10 +49,11 @@ func (c *committer) begin() error {
 		return nil
 	}
 	s := c.store
+	c.journal.renew()
 	if err := c.journal.begin(s.reached.epoch+1, 0); err != nil {
 		return err
 	}
-	if err := s.checkpoint(newLayer(), reached{epoch: s.reached.epoch}); err != nil {
+	if err := s.checkpoint(newLayer(), reached{epoch: s.reached.epoch, salt: c.journal.salt}); err != nil {
 		return err
 	}
 	c.begun = true
@@ -65,7 +68,7 @@ func (c *committer) settle() error {
 		return err
 	}
 	if frozen := s.over.frozen; frozen != nil {
-		if err := c.checkpoints.write(frozen, reached{epoch: c.journal.epoch - 1}); err != nil {
+		if err := c.checkpoints.write(frozen, reached{epoch: c.journal.epoch - 1, salt: c.journal.salt}); err != nil {
 			return err
 		}
 	}

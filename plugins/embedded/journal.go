@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"crypto/rand"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -24,14 +25,18 @@ import (
 //	epoch   8 bytes
 //	number  8 bytes
 //	room    4 bytes, the least size of the file in MiB: a shorter one was cut off
-//	sum     4 bytes, CRC-32C of the store's id, of the 28 bytes above and of the body
+//	sum     4 bytes, CRC-32C of the store's id, of the salt, of the 28 bytes above and of the body
 //
-// and ends at a multiple of 8 bytes. Since a record is on the disk before the
+// and ends at a multiple of 8 bytes. The salt is random, and another one each time
+// that a journal is begun behind a file that is whole: so what an earlier journal
+// left behind is never taken for a part of this one, even if the file was put back from
+// a backup and the epochs are counted again. Since a record is on the disk before the
 // next one is written, only the last one of the last epoch can be incomplete.
 type journal struct {
 	folder string
 	disk   disk
-	seed   uint32 // checksum of the store's id
+	id     [16]byte // of the store
+	salt   [16]byte
 
 	files [2]*os.File // nil until used
 	sizes [2]int64    // what they have, all of it written once
@@ -73,8 +78,11 @@ var journalFiles = [2]string{"boards.journal.0", "boards.journal.1"}
 var errFull = errors.New("the disk has no room for the journal")
 
 func newJournal(folder string, id [16]byte, d disk) *journal {
-	return &journal{folder: folder, disk: d, seed: crc32.Checksum(id[:], castagnoli)}
+	return &journal{folder: folder, disk: d, id: id}
 }
+
+// renew takes another salt.
+func (j *journal) renew() { _, _ = rand.Read(j.salt[:]) } // never fails
 
 func (j *journal) path(epoch uint64) string { return filepath.Join(j.folder, journalFiles[epoch%2]) }
 
@@ -163,7 +171,8 @@ func (j *journal) write(record []byte) error {
 }
 
 func (j *journal) sum(record []byte) uint32 {
-	return crc32.Update(crc32.Update(j.seed, castagnoli, record[:28]), castagnoli, record[recordHead:])
+	sum := crc32.Update(crc32.Checksum(j.id[:], castagnoli), castagnoli, j.salt[:])
+	return crc32.Update(crc32.Update(sum, castagnoli, record[:28]), castagnoli, record[recordHead:])
 }
 
 // grow makes the present file large enough. Everything is written once: the

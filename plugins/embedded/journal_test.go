@@ -285,6 +285,45 @@ func TestJournalOfAnother(t *testing.T) {
 	}
 }
 
+// TestOlderFileBesideJournals puts a file back and leaves the journals that came
+// after it. Nothing of them may come back, although their epochs are counted again.
+func TestOlderFileBesideJournals(t *testing.T) {
+	t.Parallel()
+	s, _ := openBoard(t, t.TempDir(), options{}, driver.BoardSpec{})
+	mustApply(t, s, postOf(numberedID(1)))
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.ReadFile(s.folder.file())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, _ = openBoard(t, s.folder.path, options{}, driver.BoardSpec{})
+	for n := range uint64(5) {
+		mustApply(t, s, postOf(numberedID(n+10)))
+	}
+	path := crashed(t, s)
+	if err := os.WriteFile(filepath.Join(path, dataFile), file, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for n := range uint64(3) { // of the same lengths as what was there before
+		if s, err = openCopy(t, path); err != nil {
+			t.Fatal(err)
+		}
+		mustApply(t, s, postOf(numberedID(n+20)))
+		if s, err = openCopy(t, crashed(t, s)); err != nil {
+			t.Fatal(err)
+		}
+		if ids := scanIDs(t, s); len(ids) != int(n)+2 {
+			t.Fatalf("%d jobs are there, want %d: %v", len(ids), n+2, ids)
+		}
+		path = s.folder.path
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestOlderFormat opens a file of before there was a journal.
 func TestOlderFormat(t *testing.T) {
 	t.Parallel()

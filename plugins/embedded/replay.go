@@ -15,6 +15,7 @@ func (s *Store) replay(j *journal) error {
 		return &job.Error{Kind: job.Corrupt, Err: err, Message: fmt.Sprintf(
 			"%s does not hold what %s needs: put back all files of the folder from one backup", j.path(epoch), s.folder.file())}
 	}
+	j.salt = s.reached.salt
 	l, last := newLayer(), s.reached.epoch+1
 	first, err := j.read(last, s.into(l))
 	if err == nil && first.records == 0 {
