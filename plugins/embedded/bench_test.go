@@ -5,22 +5,30 @@ import (
 	"encoding/binary"
 	"fmt"
 	"log/slog"
+	"os"
 	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"go.etcd.io/bbolt"
-
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 )
 
+// syncs counts how often a journal was synced.
+var syncs atomic.Int64
+
 // benchStore opens a store with one board in it.
 func benchStore(b *testing.B, path string) *Store {
 	b.Helper()
-	s := openStore(b, path, options{logger: slog.New(slog.DiscardHandler)})
+	s := openStore(b, path, options{
+		logger: slog.New(slog.DiscardHandler),
+		disk: disk{sync: func(f *os.File) error {
+			syncs.Add(1)
+			return syncData(f)
+		}},
+	})
 	if _, err := s.OpenBoard(b.Context(), driver.BoardSpec{Name: "b"}); err != nil {
 		b.Fatal(err)
 	}
@@ -96,7 +104,7 @@ func BenchmarkCycle(b *testing.B) {
 			defer s.Close()
 			fill(b, s, 100_000)
 			b.ReportAllocs()
-			before := commits(b, s)
+			before := syncs.Load()
 			b.ResetTimer()
 			var next atomic.Int64
 			var wg sync.WaitGroup
@@ -111,22 +119,28 @@ func BenchmarkCycle(b *testing.B) {
 				})
 			}
 			wg.Wait()
-			b.ReportMetric(float64(3*b.N)/float64(commits(b, s)-before), "ops/commit")
+			b.ReportMetric(float64(3*b.N)/float64(syncs.Load()-before), "ops/commit")
 		})
 	}
 }
 
-// commits returns how many transactions there have been.
-func commits(b *testing.B, s *Store) (n int) {
-	b.Helper()
-	err := s.db.View(func(tx *bbolt.Tx) error {
-		n = tx.ID()
-		return nil
-	})
-	if err != nil {
-		b.Fatal(err)
+// BenchmarkReplay opens a store that was killed, with 16 MiB of postings in its
+// journal.
+func BenchmarkReplay(b *testing.B) {
+	s := benchStore(b, b.TempDir())
+	fill(b, s, 10_000)
+	defer s.Close()
+	for n := uint64(0); s.committer.journal.at < 15<<20; n++ { // an epoch is 16 MiB
+		mustApply(b, s, postsOf(n*100, 100)...)
 	}
-	return n
+	for b.Loop() {
+		b.StopTimer()
+		path := crashed(b, s)
+		b.StartTimer()
+		if err := benchStore(b, path).Close(); err != nil {
+			b.Fatal(err)
+		}
+	}
 }
 
 const million = 1_000_000
@@ -186,4 +200,13 @@ func BenchmarkMillion(b *testing.B) {
 			}
 		}
 	})
+}
+
+// postsOf are n postings behind the first so many.
+func postsOf(first uint64, n int) []driver.Op {
+	ops := make([]driver.Op, n)
+	for i := range ops {
+		ops[i] = postOf(numberedID(first + uint64(i) + 1))
+	}
+	return ops
 }

@@ -1,8 +1,6 @@
 package embedded
 
-import (
-	"errors"
-)
+import "errors"
 
 // turn begins a new epoch when the present one is long enough, and has the old
 // one written to the file. Only the committer calls it. Its error means that

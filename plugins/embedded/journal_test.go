@@ -22,7 +22,7 @@ import (
 
 // crashed copies the files of an open store one after the other, as a crash might
 // leave them.
-func crashed(t *testing.T, s *Store) string {
+func crashed(t testing.TB, s *Store) string {
 	t.Helper()
 	path := t.TempDir()
 	for _, name := range append([]string{dataFile}, journalFiles[:]...) {
