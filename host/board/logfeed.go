@@ -3,6 +3,7 @@ package board
 import (
 	"container/list"
 	"context"
+	"errors"
 	"iter"
 	"slices"
 	"sync"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/sleep"
 )
 
 // logs is what this host has at hand of its jobs' logs: the last chunk of those
@@ -128,6 +130,7 @@ type feed struct {
 	followers int // guarded by logs.mu
 
 	reading sync.Mutex // held while the store is asked, by one for all
+	asked   time.Time  // when that was; guarded by reading
 
 	mu      sync.Mutex
 	entries []job.LogEntry // what is kept; only appended to, so that followers share it
@@ -198,6 +201,14 @@ func (b *Board) logAfter(ctx context.Context, f *feed, serial int64) ([]job.LogE
 	}
 }
 
+// feedPause is between two times that the store is asked for a log that another
+// host appends to.
+const feedPause = 50 * time.Millisecond
+
+// followTries is how often a follower asks again, a little later each time, after
+// the store failed.
+const followTries = 8
+
 // refreshFeed asks the store for what a feed lacks, once for all followers.
 func (b *Board) refreshFeed(ctx context.Context, f *feed) error {
 	f.mu.Lock()
@@ -214,7 +225,11 @@ func (b *Board) refreshFeed(ctx context.Context, f *feed) error {
 	if !stale {
 		return nil // somebody else asked meanwhile
 	}
+	if sleep.For(ctx, feedPause-time.Since(f.asked)) != nil {
+		return &job.Error{Op: "read log", Kind: job.Interrupted, Err: context.Cause(ctx)}
+	}
 	entries, ended, err := b.readLog(ctx, f.id)
+	f.asked = time.Now()
 	if err != nil {
 		return err
 	}
@@ -238,12 +253,17 @@ func (b *Board) FollowLog(ctx context.Context, id job.ID, newerThan int64, follo
 		}
 		f := b.logs.follow(id)
 		defer b.logs.unfollow(f)
-		for ctx.Err() == nil {
+		for failed := 0; ctx.Err() == nil; {
 			entries, ended, news, err := b.logAfter(ctx, f, newerThan)
+			if failed++; err != nil && follow && failed < followTries && errors.Is(err, job.Unavailable) {
+				_ = sleep.For(ctx, feedPause<<failed) // the end of ctx is seen above
+				continue
+			}
 			if err != nil {
 				yield(job.LogEntry{}, err)
 				return
 			}
+			failed = 0
 			for i := range entries {
 				if !yield(entries[i], nil) {
 					return

@@ -170,14 +170,6 @@ func afterFailed(_ *testing.T, s *suite) {
 	third := h.post(waits(second)).ID
 	h.cancel(first, false, true, wasCanceled)
 	s.until("the chain is canceled", func() bool { return h.get(third).State == job.Complete })
-	// Purged: it is not known any more.
-	first = h.post(job.Posting{Name: "first"}).ID
-	second = h.post(waits(first)).ID
-	if s.harness.Shared {
-		return
-	}
-	s.kind(one(h.Trash(s.within(), nil, []job.ID{first}, "")), job.NoKind)
-	s.until("trashed cancels it", func() bool { return h.get(second).State == job.Complete })
 }
 
 // afterHosts: two hosts let each job go once.

@@ -18,11 +18,11 @@ import (
 type Harness struct {
 	// Open returns a driver on a store of the test's own; the test closes nothing.
 	Open func(t *testing.T) driver.Driver
-	// Settings are those of a board on it, a JSON object; nil: none.
-	Settings func(name string) []byte
-	// Shared says that other programs work on the store, so that a job that is gone
-	// counts as done.
-	Shared bool
+	// Settings are those of a test's board on it, a JSON object; nil: none.
+	Settings func(test string) []byte
+	// Rewritten says that details come back with the same values, but not byte for
+	// byte.
+	Rewritten bool
 	// Patience is how long a test waits for what has to come; 0: a minute.
 	Patience time.Duration
 }
@@ -69,7 +69,7 @@ func (s *suite) start(spec board.Spec) *host {
 	s.Helper()
 	spec.Name = "suite"
 	if s.harness.Settings != nil {
-		spec.Settings = s.harness.Settings(spec.Name)
+		spec.Settings = s.harness.Settings(s.Name())
 	}
 	spec.Logger = slog.New(slog.DiscardHandler)
 	b := board.New(s.driver, spec)

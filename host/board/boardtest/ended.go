@@ -35,7 +35,7 @@ func history(_ *testing.T, s *suite) {
 		s.Fatalf("%d jobs are listed, want 3", len(page.Jobs))
 	}
 	for i, j := range page.Jobs {
-		if j.ID != ids[i] || string(j.Details) != `{ "n" : 1.50 }` || j.Owner != "worker" || len(j.Operations) != 1 || j.EndedAt.IsZero() || j.Attempt != 1 {
+		if j.ID != ids[i] || string(j.Details) != `{ "n" : 1.50 }` && !s.harness.Rewritten || j.Owner != "worker" || len(j.Operations) != 1 || j.EndedAt.IsZero() || j.Attempt != 1 {
 			s.Errorf("listed: %+v", j)
 		}
 		if log := h.log(j.ID, 0); len(log) != 1 || log[0].Message != "hello" {
