@@ -15,7 +15,7 @@ import (
 func (f *follower) follow(ctx context.Context, changes *driver.Changes) {
 	list := changes.List
 	if !slices.IsSortedFunc(list, byPosition) {
-		slices.SortStableFunc(list, byPosition)
+		list = slices.SortedStableFunc(slices.Values(list), byPosition) // the driver's is not ours to change
 	}
 	f.fill(ctx, list)
 	now := time.Now()
