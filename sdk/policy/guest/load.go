@@ -7,22 +7,24 @@ import "unsafe"
 // The machines named above are little-endian and load from any address, so one
 // load does what four would; the compiler joins the four on some of them only.
 
+// Places are not negative: they come from 32 bits, and int has 64 here.
+
 func get32(b []byte, at int) uint32 {
-	p := b[at : at+4]
-	return *(*uint32)(unsafe.Pointer(&p[0]))
+	_ = b[at+3]
+	return *(*uint32)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(b)), at))
 }
 
 func get64(b []byte, at int) uint64 {
-	p := b[at : at+8]
-	return *(*uint64)(unsafe.Pointer(&p[0]))
+	_ = b[at+7]
+	return *(*uint64)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(b)), at))
 }
 
 func put32(b []byte, at int, v uint32) {
-	p := b[at : at+4]
-	*(*uint32)(unsafe.Pointer(&p[0])) = v
+	_ = b[at+3]
+	*(*uint32)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(b)), at)) = v
 }
 
 func put64(b []byte, at int, v uint64) {
-	p := b[at : at+8]
-	*(*uint64)(unsafe.Pointer(&p[0])) = v
+	_ = b[at+7]
+	*(*uint64)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(b)), at)) = v
 }
