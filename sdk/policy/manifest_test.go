@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -198,4 +199,69 @@ func FuzzSection(f *testing.F) {
 			t.Errorf("%q, %v", got, err)
 		}
 	})
+}
+
+// What is just within a limit is accepted, and one more is not.
+func TestEdges(t *testing.T) {
+	t.Parallel()
+	list := func(n int, item func(i int) string) string {
+		var items []string
+		for i := range n {
+			items = append(items, item(i))
+		}
+		return strings.Join(items, ",")
+	}
+	manifest := func(more string) string {
+		return `{"name":"x","version":"1","abi":1,"kinds":["ordering"]` + more + `}`
+	}
+	for _, test := range []struct {
+		name string
+		most int
+		text func(n int) string
+	}{
+		{"reasons", policy.MaxReasons, func(n int) string { return `,"reasons":[` + list(n, func(int) string { return `"r"` }) + `]` }},
+		{"reason", policy.MaxReason, func(n int) string { return `,"reasons":["` + strings.Repeat("r", n) + `"]` }},
+		{"labels", policy.MaxPatterns, func(n int) string { return `,"labels":[` + list(n, func(int) string { return `"l"` }) + `]` }},
+		{"worker labels", policy.MaxPatterns, func(n int) string { return `,"workerLabels":[` + list(n, func(int) string { return `"l"` }) + `]` }},
+		{"facts", policy.MaxFacts, func(n int) string {
+			return `,"facts":[` + list(n, func(i int) string { return fmt.Sprintf(`{"name":"f%d","path":"/f","type":"int"}`, i) }) + `]`
+		}},
+		{"parameters", policy.MaxParameters, func(n int) string {
+			return `,"parameters":[` + list(n, func(i int) string { return fmt.Sprintf(`{"name":"p%d","type":"int"}`, i) }) + `]`
+		}},
+		{"items", policy.MaxValueItems, func(n int) string {
+			return `,"parameters":[{"name":"p","type":"list","default":[` + list(n, func(int) string { return `"i"` }) + `]}]`
+		}},
+		{"text", policy.MaxValueText, func(n int) string {
+			return `,"parameters":[{"name":"p","type":"string","default":"` + strings.Repeat("t", n) + `"}]`
+		}},
+		{"tick in seconds", int(policy.MaxTick / time.Second), func(n int) string { return fmt.Sprintf(`,"tick":"%ds"`, n) }},
+	} {
+		for n, fits := range map[int]bool{test.most: true, test.most + 1: false} {
+			d, err := policy.ParseManifest([]byte(manifest(test.text(n))))
+			if err == nil {
+				_, _, err = d.Bind(nil)
+			}
+			if (err == nil) != fits {
+				t.Errorf("%s: %d: %v", test.name, n, err)
+			}
+		}
+	}
+	if _, err := policy.ParseManifest([]byte(manifest(`,"tick":"999ms"`))); err == nil {
+		t.Errorf("a tick below %s is accepted", policy.MinTick)
+	}
+	name := strings.Repeat("n", policy.MaxPolicyName)
+	for text, fits := range map[string]bool{name: true, name + "n": false} {
+		_, err := policy.ParseManifest([]byte(strings.Replace(manifest(""), `"x"`, `"`+text+`"`, 1)))
+		if (err == nil) != fits {
+			t.Errorf("a name of %d bytes: %v", len(text), err)
+		}
+	}
+	room := policy.MaxManifest - len(manifest(`,"license":""`))
+	for n, fits := range map[int]bool{room: true, room + 1: false} {
+		_, err := policy.ParseManifest([]byte(manifest(`,"license":"` + strings.Repeat("l", n) + `"`)))
+		if (err == nil) != fits {
+			t.Errorf("a manifest with %d bytes more: %v", n-room, err)
+		}
+	}
 }
