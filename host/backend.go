@@ -37,7 +37,7 @@ type backend struct {
 
 	processes sync.WaitGroup // of supervisors, which end with close
 	program   atomic.Pointer[program]
-	ending    context.Context // ended by close
+	ending    context.Context //nolint:containedctx // ended by close, not by a caller
 	end       context.CancelFunc
 	line      sync.Mutex // of presence
 	presence  *catalog.Presence

@@ -68,7 +68,7 @@ type Host struct {
 	reloading sync.Mutex
 	arranging sync.Mutex // of who is let in and what is served, after a change
 
-	running context.Context // of everything that the host started; Close ends it
+	running context.Context //nolint:containedctx // of everything that the host started; Close ends it
 	stop    context.CancelFunc
 }
 

@@ -58,8 +58,11 @@ func (h *Host) Reload(_ context.Context) ([]string, error) {
 // fixed refuses a configuration that only a server which begins can take.
 func fixed(a, b *config.Config) error {
 	for _, s := range []struct{ name, is, want string }{
-		{"listen", a.Listen, b.Listen}, {"metrics_listen", a.MetricsListen, b.MetricsListen},
-		{"data_dir", a.DataDir, b.DataDir}, {"plugin_dir", a.PluginDir, b.PluginDir}, {"catalog", a.Catalog, b.Catalog},
+		{"listen", a.Listen, b.Listen},
+		{"metrics_listen", a.MetricsListen, b.MetricsListen},
+		{"data_dir", a.DataDir, b.DataDir},
+		{"plugin_dir", a.PluginDir, b.PluginDir},
+		{"catalog", a.Catalog, b.Catalog},
 		{"tls", fmt.Sprint(a.TLS != nil), fmt.Sprint(b.TLS != nil)},
 		{"hostnames", fmt.Sprint(a.Hostnames), fmt.Sprint(b.Hostnames)},
 	} {

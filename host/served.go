@@ -35,7 +35,7 @@ type served struct {
 	problem atomic.Pointer[string] // why there is none
 	turn    turn
 
-	running context.Context // ends, with the reason that callers are told, when the board is taken away
+	running context.Context //nolint:containedctx // ends, with the reason that callers are told, when the board is taken away
 	stop    context.CancelCauseFunc
 	done    chan struct{}          // closed when the board has ended
 	next    atomic.Pointer[served] // what takes its place as soon as it is open

@@ -41,8 +41,11 @@ func (f *boardFlags) board(name string) (*boarddv1.BoardSettings, error) {
 		given *duration
 		to    **durationpb.Duration
 	}{
-		{&f.lease, &f.settings.Lease}, {&f.maxLease, &f.settings.MaxLease}, {&f.window, &f.settings.IdempotencyWindow},
-		{&f.backoff, &f.settings.Backoff}, {&f.maxBackoff, &f.settings.MaxBackoff},
+		{&f.lease, &f.settings.Lease},
+		{&f.maxLease, &f.settings.MaxLease},
+		{&f.window, &f.settings.IdempotencyWindow},
+		{&f.backoff, &f.settings.Backoff},
+		{&f.maxBackoff, &f.settings.MaxBackoff},
 	} {
 		if d.given.set != nil {
 			*d.to = durationpb.New(*d.given.set)

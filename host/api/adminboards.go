@@ -48,9 +48,12 @@ func fromBoardSettings(s *boarddv1.BoardSettings) (config.Board, error) {
 		given *durationpb.Duration
 		to    *time.Duration
 	}{
-		{"board.maxLease", s.GetMaxLease(), &b.MaxLease}, {"board.lease", s.GetLease(), &b.Lease},
-		{"board.idempotencyWindow", s.GetIdempotencyWindow(), &b.IdempotencyWindow}, {"board.history", s.GetHistory(), &b.History},
-		{"board.backoff", s.GetBackoff(), &b.Retry.Backoff}, {"board.maxBackoff", s.GetMaxBackoff(), &b.Retry.MaxBackoff},
+		{"board.maxLease", s.GetMaxLease(), &b.MaxLease},
+		{"board.lease", s.GetLease(), &b.Lease},
+		{"board.idempotencyWindow", s.GetIdempotencyWindow(), &b.IdempotencyWindow},
+		{"board.history", s.GetHistory(), &b.History},
+		{"board.backoff", s.GetBackoff(), &b.Retry.Backoff},
+		{"board.maxBackoff", s.GetMaxBackoff(), &b.Retry.MaxBackoff},
 	} {
 		if d.given == nil {
 			continue

@@ -11,8 +11,10 @@ import (
 	"log/slog"
 	"math/big"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -118,5 +120,20 @@ func TestCertificatesAreReadAnew(t *testing.T) {
 	}
 	if got := serial(t, address); got != 3 {
 		t.Errorf("after a reload: certificate %d, want 3", got)
+	}
+}
+
+// TestNamesIn takes names from where those who sign check them.
+func TestNamesIn(t *testing.T) {
+	t.Parallel()
+	uri, err := url.Parse("spiffe://example.org/ci")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &x509.Certificate{
+		Subject: pkix.Name{CommonName: "root.example.org"}, URIs: []*url.URL{uri}, DNSNames: []string{"ci.example.org"}, EmailAddresses: []string{"a@example.org"},
+	}
+	if got, want := strings.Join(namesIn(c), " "), "spiffe://example.org/ci ci.example.org"; got != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
 }

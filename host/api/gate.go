@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"crypto/rand"
+	"crypto/x509"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
@@ -170,7 +171,7 @@ func (g *gate) authenticate(next http.Handler) http.Handler {
 			g.refuse(w, r, http.StatusServiceUnavailable, errStopping)
 			return
 		}
-		session, err := g.host.Login(r.Context(), bearer(r.Header))
+		session, err := g.login(r)
 		if err != nil {
 			g.refuseLogin(w, r, err)
 			return
@@ -188,6 +189,25 @@ func (g *gate) authenticate(next http.Handler) http.Handler {
 		defer release()
 		next.ServeHTTP(w, r.WithContext(ctx))
 	})
+}
+
+// login returns who makes a request: by the token in its header, or where there
+// is none by the certificate of the connection.
+func (g *gate) login(r *http.Request) (*host.Session, error) {
+	if secret := bearer(r.Header); secret != "" || r.Header.Get("Authorization") != "" || r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
+		return g.host.Login(r.Context(), secret)
+	}
+	return g.host.LoginCertificate(r.Context(), namesIn(r.TLS.VerifiedChains[0][0]))
+}
+
+// namesIn returns the names of a certificate's holder. The common name is none:
+// nobody checks what stands in it.
+func namesIn(c *x509.Certificate) []string {
+	var names []string
+	for _, uri := range c.URIs {
+		names = append(names, uri.String())
+	}
+	return append(names, c.DNSNames...)
 }
 
 // refuseLogin answers somebody who could not be let in.

@@ -175,7 +175,7 @@ func plain(w http.ResponseWriter, status int, text string) {
 
 // metricsPage serves the metrics to those who may see every tenant's.
 func (s *Server) metricsPage(w http.ResponseWriter, r *http.Request) {
-	session, err := s.gate.host.Login(r.Context(), bearer(r.Header))
+	session, err := s.gate.login(r)
 	if err != nil {
 		s.gate.refuseLogin(w, r, err)
 		return

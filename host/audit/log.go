@@ -375,8 +375,7 @@ func Verify(folder string) (findings []string, end Chain, err error) {
 	}
 	for _, name := range names {
 		first := true
-		more := true
-		more, err = scanFile(filepath.Join(folder, name), func(file string, line []byte) (bool, error) {
+		more, err := scanFile(filepath.Join(folder, name), func(file string, line []byte) (bool, error) {
 			r, err := parse(line)
 			if err != nil {
 				findings = append(findings, fmt.Sprintf("%s: after record %d: %v", file, end.Sequence, err))

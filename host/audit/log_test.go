@@ -206,8 +206,11 @@ func TestCheckHead(t *testing.T) {
 		published audit.Chain
 		want      string
 	}{
-		{audit.Chain{}, ""}, {end, ""}, {audit.Chain{Sequence: 3, Hash: hashes[3]}, ""},
-		{audit.Chain{Sequence: 6, Hash: "x"}, "cut off"}, {audit.Chain{Sequence: 3, Hash: "x"}, "written anew"},
+		{audit.Chain{}, ""},
+		{end, ""},
+		{audit.Chain{Sequence: 3, Hash: hashes[3]}, ""},
+		{audit.Chain{Sequence: 6, Hash: "x"}, "cut off"},
+		{audit.Chain{Sequence: 3, Hash: "x"}, "written anew"},
 	} {
 		got := audit.CheckHead(end, c.published, at)
 		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {

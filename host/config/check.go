@@ -100,6 +100,7 @@ func loopback(host string) bool {
 func (l *loader) checkTokens() {
 	names := map[[2]string]Place{}
 	digests := map[tenant.Digest]Place{}
+	certificates := map[string]Place{}
 	built := len(l.config.Tokens) - len(l.tokens) // made by Dev
 	for _, t := range l.config.Tokens[:built] {
 		names[[2]string{t.Tenant, t.Name}] = Place{File: "--dev"}
@@ -117,6 +118,13 @@ func (l *loader) checkTokens() {
 		} else if t.Digest != (tenant.Digest{}) {
 			digests[t.Digest] = p.section.at
 		}
+		if t.Certificate != "" && (l.config.TLS == nil || l.config.TLS.ClientCAFile == "") {
+			p.section.wrong("certificate", "nobody has shown one: it needs tls { client_ca_file = ... }")
+		}
+		if first, twice := certificates[t.Certificate]; twice && t.Certificate != "" {
+			p.section.wrong("certificate", "the token at %s is for the same certificate", first)
+		}
+		certificates[t.Certificate] = p.section.at
 		known := l.boardsOf(t.Tenant)
 		for _, board := range p.boards {
 			if !slices.Contains(known, board) {

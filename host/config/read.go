@@ -117,7 +117,10 @@ type tokenPlace struct {
 }
 
 func (l *loader) token(s *section, of string) {
-	t := tenant.Token{Name: s.label, Tenant: of, Roles: s.roles(), Digest: s.secret()}
+	t := tenant.Token{Name: s.label, Tenant: of, Roles: s.roles(), Certificate: s.certificateName()}
+	if t.Certificate == "" {
+		t.Digest = s.secret()
+	}
 	t.Boards, _ = s.texts("boards")
 	if s.has("boards") && len(t.Boards) == 0 {
 		s.wrong("boards", "the list is empty; leave it out for every board of the tenant")
@@ -144,6 +147,25 @@ func (s *section) roles() []tenant.Role {
 	}
 	return roles
 }
+
+// certificateName reads the name in a client's certificate that stands in place of
+// a secret.
+func (s *section) certificateName() string {
+	name, ok := s.text("certificate")
+	if !ok {
+		return ""
+	}
+	s.settings = append(s.settings, "secret", "secret_sha256")
+	switch {
+	case s.has("secret") || s.has("secret_sha256"):
+		s.wrong("certificate", "the token has a secret already; give one of the two")
+	case name == "" || len(name) > maxCertificateName || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' }):
+		s.wrong("certificate", "want a DNS name or URI of 1 to %d characters that stands in the certificate", maxCertificateName)
+	}
+	return name
+}
+
+const maxCertificateName = 2048
 
 // secret reads the secret of a token, or its digest. No message repeats it.
 func (s *section) secret() tenant.Digest {

@@ -22,6 +22,22 @@ func NewAccess(r *Registry) *Access {
 	return a
 }
 
+// takeOver keeps those entries that are the same in both, and returns whose time
+// is over.
+func takeOver[K comparable](old, r map[K]*entry) (ended []*Principal) {
+	for key, was := range old {
+		if is, ok := r[key]; ok && is.token.same(&was.token) {
+			r[key] = was
+			continue
+		}
+		ended = append(ended, was.principal)
+	}
+	return ended
+}
+
+// Recognize is the present Registry's.
+func (a *Access) Recognize(names []string) (*Principal, error) { return a.now.Load().Recognize(names) }
+
 // Authenticate is the present Registry's.
 func (a *Access) Authenticate(secret string) (*Principal, error) {
 	return a.now.Load().Authenticate(secret)
@@ -33,15 +49,7 @@ func (a *Access) Replace(r *Registry) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	old := a.now.Load()
-	var ended []*Principal
-	for digest, was := range old.byDigest {
-		is, ok := r.byDigest[digest]
-		if ok && is.token.same(&was.token) {
-			r.byDigest[digest] = was
-			continue
-		}
-		ended = append(ended, was.principal)
-	}
+	ended := append(takeOver(old.byDigest, r.byDigest), takeOver(old.byCertificate, r.byCertificate)...)
 	a.now.Store(r)
 	for _, p := range ended { // after the new one holds, so that nobody comes in again meanwhile
 		p.end(job.Errorf(job.Unauthenticated, "the token %q was revoked or changed", p.TokenName))

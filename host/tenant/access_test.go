@@ -26,7 +26,7 @@ func TestReplace(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		lives[name] = p.Life()
+		lives[name] = p.Life() //nolint:fatcontext // each is another token's
 	}
 	access.Replace(registry(t, token("same", "1", tenant.Worker), token("changed", "3", tenant.Viewer), token("again", "5", tenant.Worker)))
 	for name, life := range lives {
@@ -113,5 +113,37 @@ func TestCheckName(t *testing.T) {
 		if err := tenant.CheckName(name); (err == nil) != ok {
 			t.Errorf("%q: %v, want ok %v", name, err, ok)
 		}
+	}
+}
+
+// TestRecognize lets in by a certificate, for as long as a token is for it.
+func TestRecognize(t *testing.T) {
+	t.Parallel()
+	machine := tenant.Token{Name: "machine", Tenant: "acme", Roles: []tenant.Role{tenant.Worker}, Certificate: "ci.example.org"}
+	access := tenant.NewAccess(registry(t, machine, tenant.Token{Name: "other", Digest: tenant.DigestOf(secret)}))
+	p, err := access.Recognize([]string{"spiffe://example.org/x", "ci.example.org"})
+	if err != nil || p.Tenant != "acme" || p.TokenName != "machine" {
+		t.Fatalf("%+v, %v", p, err)
+	}
+	for _, names := range [][]string{nil, {""}, {"CI.example.org"}, {"example.org"}} {
+		if _, err := access.Recognize(names); !errors.Is(err, job.Unauthenticated) {
+			t.Errorf("%q: %v", names, err)
+		}
+	}
+	if _, err := access.Authenticate("ci.example.org"); !errors.Is(err, job.Unauthenticated) {
+		t.Errorf("its name is no secret: %v", err)
+	}
+	access.Replace(registry(t, machine))
+	if p.Life().Err() != nil {
+		t.Error("a token that stays the same ended")
+	}
+	access.Replace(registry(t))
+	if p.Life().Err() == nil {
+		t.Error("a token that is gone did not end")
+	}
+	twice := machine
+	twice.Name = "twice"
+	if _, err := tenant.NewRegistry([]tenant.Token{machine, twice}); !errors.Is(err, job.Invalid) {
+		t.Errorf("two tokens for one certificate: %v", err)
 	}
 }

@@ -18,7 +18,7 @@ type Principal struct {
 	Boards    []string  // the only boards that it may touch; empty: all of its tenant
 	Expires   time.Time // zero: never
 
-	life context.Context         // ends with the token; a shared one has no caller to hand it down
+	life context.Context         //nolint:containedctx // ends with the token; a shared one has no caller to hand it down
 	end  context.CancelCauseFunc // nil for a principal that was made without a registry
 }
 

@@ -59,7 +59,11 @@ type Token struct {
 	Tenant string // empty: Default
 	Roles  []Role
 	Boards []string // the only boards that it may touch; empty: all of its tenant
-	Digest Digest
+	Digest Digest   // zero for one without a secret
+
+	// Certificate is a name in a client's certificate, a URI or a DNS name, that
+	// lets somebody in without a secret.
+	Certificate string
 
 	ID      string    // of this very token, where it was made through the API; another one of its name has another
 	Expires time.Time // zero: never
@@ -67,15 +71,16 @@ type Token struct {
 
 // same reports whether two tokens allow the same.
 func (t *Token) same(o *Token) bool {
-	return t.Tenant == o.Tenant && t.Name == o.Name && t.ID == o.ID && t.Digest == o.Digest &&
+	return t.Tenant == o.Tenant && t.Name == o.Name && t.ID == o.ID && t.Digest == o.Digest && t.Certificate == o.Certificate &&
 		t.Expires.Equal(o.Expires) && slices.Equal(t.Roles, o.Roles) && slices.Equal(t.Boards, o.Boards)
 }
 
 // Registry knows every token. It never changes, so that any number of calls may
 // ask it at once; a new configuration gets a new one.
 type Registry struct {
-	byDigest map[Digest]*entry
-	nobody   entry
+	byDigest      map[Digest]*entry
+	byCertificate map[string]*entry
+	nobody        entry
 }
 
 type entry struct {
@@ -87,7 +92,7 @@ type entry struct {
 // and two tokens with one secret are refused, as is a token without a secret or
 // with a role that does not exist.
 func NewRegistry(tokens []Token) (*Registry, error) {
-	r := &Registry{byDigest: make(map[Digest]*entry, len(tokens))}
+	r := &Registry{byDigest: make(map[Digest]*entry, len(tokens)), byCertificate: map[string]*entry{}}
 	names := make(map[[2]string]bool, len(tokens))
 	for _, t := range tokens {
 		if t.Tenant == "" {
@@ -101,8 +106,10 @@ func NewRegistry(tokens []Token) (*Registry, error) {
 		name := [2]string{t.Tenant, t.Name}
 		other := r.byDigest[t.Digest]
 		switch {
-		case t.Digest == Digest{}:
+		case t.Digest == Digest{} && t.Certificate == "":
 			return nil, job.Errorf(job.Invalid, "token %q of tenant %q has no secret", t.Name, t.Tenant)
+		case t.Certificate != "" && r.byCertificate[t.Certificate] != nil:
+			return nil, job.Errorf(job.Invalid, "two tokens are for the certificate %q", t.Certificate)
 		case names[name]:
 			return nil, job.Errorf(job.Invalid, "tenant %q has two tokens named %q", t.Tenant, t.Name)
 		case other != nil:
@@ -111,7 +118,13 @@ func NewRegistry(tokens []Token) (*Registry, error) {
 		}
 		names[name] = true
 		t.Roles, t.Boards = slices.Clone(t.Roles), slices.Clone(t.Boards)
-		r.byDigest[t.Digest] = &entry{token: t, principal: newPrincipal(&t)}
+		e := &entry{token: t, principal: newPrincipal(&t)}
+		if t.Digest != (Digest{}) {
+			r.byDigest[t.Digest] = e
+		}
+		if t.Certificate != "" {
+			r.byCertificate[t.Certificate] = e
+		}
 	}
 	return r, nil
 }
@@ -137,10 +150,26 @@ func (r *Registry) Authenticate(secret string) (*Principal, error) {
 	if !ok || !same {
 		return nil, unknownToken()
 	}
-	if !found.token.Expires.IsZero() && !time.Now().Before(found.token.Expires) {
-		return nil, expired(found.principal)
+	return found.admit()
+}
+
+// Recognize returns whom a client's certificate stands for, by the names in it.
+// The caller has checked that somebody who may has signed it.
+func (r *Registry) Recognize(names []string) (*Principal, error) {
+	for _, name := range names {
+		if found, ok := r.byCertificate[name]; ok {
+			return found.admit()
+		}
 	}
-	return found.principal, nil
+	return nil, job.Errorf(job.Unauthenticated, "this call needs a token: no token of this server is for the certificate; send the header Authorization: Bearer SECRET")
+}
+
+// admit lets in by a token that has not expired.
+func (e *entry) admit() (*Principal, error) {
+	if at := e.token.Expires; !at.IsZero() && !time.Now().Before(at) {
+		return nil, expired(e.principal)
+	}
+	return e.principal, nil
 }
 
 func expired(p *Principal) error {

@@ -8,10 +8,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-
-	"github.com/boardd/boardd/host/tenant"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/boardd/boardd/host/tenant"
 	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
 	"github.com/boardd/boardd/sdk/job"
 )
