@@ -223,6 +223,7 @@ var moduleLimits = []struct {
 	{"policy.MaxPolicyName", policy.MaxPolicyName, "bytes of the name or version in it"},
 	{"policy.MaxPatterns", policy.MaxPatterns, "labels that it names, of jobs or of workers"},
 	{"policy.MaxFacts", policy.MaxFacts, "facts"},
+	{"policy.MaxFactText", policy.MaxFactText, "bytes of a fact of text; a longer one counts as absent"},
 	{"policy.MaxParameters", policy.MaxParameters, "parameters"},
 	{"policy.MaxReasons", policy.MaxReasons, "reasons"},
 	{"policy.MaxReason", policy.MaxReason, "bytes of a reason"},
