@@ -143,6 +143,9 @@ func (b *board) apply(ctx context.Context, op *driver.Op, begin func() bool) dri
 	case driver.Claim:
 		return b.claim(ctx, op, begin)
 	}
+	if r := b.extendedSince(ctx, op); r != nil {
+		return *r
+	}
 	a := newAttempt(b, op.Job, begin)
 	_, stamped := keyOf(op)
 	a.known, a.search = stamped || op.Kind == driver.Extend, anywhere

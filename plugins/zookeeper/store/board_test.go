@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/boardd/boardd/internal/testserver"
 	"github.com/boardd/boardd/plugins/zookeeper/store"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
@@ -34,7 +35,12 @@ func settingsOf(servers []string, more map[string]any) map[string]any {
 	return all
 }
 
-func openWith(t *testing.T, settings map[string]any) driver.Driver {
+func openFor(b *testing.B, z *testserver.ZooKeeperEnsemble) driver.Driver {
+	b.Helper()
+	return openWith(b, settingsOf(z.Servers(), nil))
+}
+
+func openWith(t testing.TB, settings map[string]any) driver.Driver {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -95,6 +96,31 @@ func (b *board) permitLapsed(v *view, at instant) *driver.Result {
 		return r
 	}
 	return nil
+}
+
+// extendedSince looks once at the record of a claim whose lease seems to have run
+// out, and refuses to end it if another host has extended it: of that nobody is
+// told, and it is by far the most frequent case.
+func (b *board) extendedSince(ctx context.Context, op *driver.Op) *driver.Result {
+	v := b.known(op.Job)
+	if op.Must != driver.Lapsed || v == nil || v.claim() == nil || v.claim().token != op.Token || b.hosts.alone() {
+		return nil
+	}
+	at := b.now()
+	switch r := b.permitLapsed(v, at); {
+	case v.live(at) && v.left(at) > v.claim().lease/100:
+		return nil // it is early, which is found out like anything else
+	case r != nil:
+		return r // in a moment, or another host goes first
+	}
+	next := *v
+	if err := b.fetchRecord(ctx, &next, v); err != nil || next.rec == nil || next.recZxid == v.recZxid {
+		return nil
+	}
+	if c := next.claim(); c == nil || c.token != op.Token {
+		return nil
+	}
+	return b.permitLapsed(b.learn(v, &next), b.now())
 }
 
 // decide returns the change that an op asks for, or the answer to it.
