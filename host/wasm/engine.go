@@ -9,7 +9,7 @@
 //	rule, err := module.Bind(ctx, map[string]any{"by": "team"})
 //	err = rule.Eligible(ctx, batch, verdicts)
 //
-// Close a rule, then its module, then the engine. With Config.Child, modules are
+// Close policies and modules before the engine. With Config.Child, modules are
 // compiled and run in processes of their own: that is for modules of strangers,
 // since a fault of the compiler then costs a worker and not the server.
 package wasm

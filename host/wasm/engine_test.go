@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -231,4 +232,102 @@ func TestClosed(t *testing.T) {
 	if err := p.Score(t.Context(), jobs(1, 1), make([]int64, 1)); !errors.Is(err, job.Unavailable) {
 		t.Errorf("got %v", err)
 	}
+}
+
+// The same bytes are one module, however many load them, and are gone after the
+// last of them.
+func TestLoadTogether(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, wasm.Config{})
+	b := template(t, "c")
+	for range 3 {
+		var group sync.WaitGroup
+		var modules [8]*wasm.Module
+		for i := range modules {
+			group.Go(func() {
+				m, err := e.Load(context.Background(), b)
+				if err != nil {
+					t.Error(err)
+				}
+				modules[i] = m
+			})
+		}
+		group.Wait()
+		for _, m := range modules {
+			if m != modules[0] {
+				t.Error("the same bytes are two modules")
+			}
+			if m != nil {
+				_ = m.Close()
+			}
+		}
+	}
+	for range 2 { // what is refused is refused again
+		if _, err := e.Load(t.Context(), b[:100]); !errors.Is(err, job.Invalid) {
+			t.Errorf("half a module: %v", err)
+		}
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if m, err := e.Load(gone, b); err == nil {
+		_ = m.Close()
+	}
+	if m, err := e.Load(t.Context(), b); err != nil {
+		t.Errorf("after a caller that went away: %v", err)
+	} else {
+		_ = m.Close()
+	}
+}
+
+// A policy that is replaced while it is in use fails nobody.
+func TestSwap(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, wasm.Config{Instances: 2})
+	open := func(language string) *wasm.Policy {
+		m, err := e.Load(context.Background(), template(t, language))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := m.Bind(context.Background(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = m.Close() // the policy goes on
+		return p
+	}
+	var current atomic.Pointer[wasm.Policy]
+	current.Store(open("c"))
+	batch, want := jobs(40, 2), make([]int64, 40)
+	if err := current.Load().Score(t.Context(), batch, want); err != nil {
+		t.Fatal(err)
+	}
+	stop := make(chan struct{})
+	var group sync.WaitGroup
+	for range 4 {
+		group.Go(func() {
+			for got := make([]int64, 40); ; {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				p := current.Load()
+				err := p.Score(context.Background(), batch, got)
+				if errors.Is(err, job.Unavailable) && p != current.Load() {
+					continue // it was replaced meanwhile
+				}
+				if err != nil || !slices.Equal(got, want) {
+					t.Errorf("%v, %v", got, err)
+					return
+				}
+			}
+		})
+	}
+	for i := range 20 {
+		old := current.Swap(open([]string{"rust", "c"}[i%2]))
+		_ = old.Close()
+	}
+	close(stop)
+	group.Wait()
+	_ = current.Load().Close()
 }

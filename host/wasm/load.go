@@ -34,7 +34,10 @@ func (m *Module) Declared() *policy.Declared { return m.declared }
 
 // Policy is a module with its parameters set: a policy.Ranker and
 // policy.Explainer as far as its manifest says so. Several goroutines may use it.
-// Its errors, where the module is to blame, are *Fault.
+// Its errors, where the module is to blame, are *Fault. To put another one in its
+// place, hand out the new one first and close the old one then: calls that have
+// begun come to their end, and those that come later get job.Unavailable and may
+// be repeated on the new one.
 type Policy struct {
 	*block.Rule
 
@@ -42,8 +45,8 @@ type Policy struct {
 }
 
 // Load checks a module, makes it count and compiles it. The same bytes are
-// compiled once, however often they are loaded. Close it when its rules are
-// closed.
+// compiled once, however often they are loaded. Close it when no more policies
+// are to be made of it.
 func (e *Engine) Load(ctx context.Context, b []byte) (*Module, error) {
 	digest := Digest(b)
 	e.mu.Lock()
@@ -78,6 +81,15 @@ func (e *Engine) await(ctx context.Context, digest string, l *loading) (*Module,
 		return nil, l.err
 	}
 	return l.module, nil
+}
+
+// retain counts one use more of a module that is in use.
+func (e *Engine) retain(digest string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if l := e.loaded[digest]; l != nil {
+		l.users++
+	}
 }
 
 // release gives up one use of a module; the last one closes it.
@@ -123,7 +135,7 @@ func (e *Engine) load(ctx context.Context, digest string, b []byte) (*Module, er
 	return m, nil
 }
 
-// Close gives the module up. Its rules are closed before.
+// Close gives the module up. Policies that were made of it go on.
 func (m *Module) Close() error {
 	m.engine.release(m.digest)
 	return nil
@@ -141,6 +153,7 @@ func (m *Module) Bind(ctx context.Context, set map[string]any) (*Policy, error) 
 		return nil, err
 	}
 	p := &pool{engine: m.engine, module: m, name: manifest.Name, form: form, fuel: m.engine.config.Fuel, seats: make(chan struct{}, m.engine.config.Instances)}
+	m.engine.retain(m.digest) // until the pool is closed, and its last instance
 	first, err := p.borrow(ctx)
 	if err != nil {
 		_ = p.Close()

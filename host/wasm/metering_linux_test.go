@@ -104,7 +104,7 @@ func BenchmarkMetering(b *testing.B) {
 			}
 			ctx := context.WithValue(b.Context(), guestKey{}, &host{})
 			r := wazero.NewRuntimeWithConfig(ctx, runtimeConfig())
-			defer r.Close(context.Background()) //nolint:errcheck // of a benchmark
+			defer r.Close(context.Background())
 			if err := offer(ctx, r); err != nil {
 				b.Fatal(err)
 			}

@@ -25,12 +25,13 @@ type pool struct {
 
 	starting sync.Mutex // held while the first runner starts: it gives all others their state
 
-	mu     sync.Mutex
-	state  *state // nil until then
-	idle   []idleRunner
-	timer  *time.Timer
-	closed bool
-	out    int // borrowed
+	mu       sync.Mutex
+	state    *state // nil until then
+	idle     []idleRunner
+	timer    *time.Timer
+	closed   bool
+	out      int // borrowed
+	finished bool
 }
 
 type idleRunner struct {
@@ -162,12 +163,17 @@ func (p *pool) Close() error {
 	return nil
 }
 
-// finish gives the image up when the last instance is closed.
+// finish gives the image and the module up when the last instance is closed.
 func (p *pool) finish() {
-	if p.closed && p.out == 0 && p.state != nil {
+	if !p.closed || p.out > 0 || p.finished {
+		return
+	}
+	p.finished = true
+	if p.state != nil {
 		p.state.image.close()
 		p.state = nil
 	}
+	p.engine.release(p.module.digest)
 }
 
 // seat is a runner that is borrowed.

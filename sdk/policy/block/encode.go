@@ -175,20 +175,16 @@ func (w *writer) text(pair []byte, s string) {
 func put(to []byte, s string) {
 	from := unsafe.Slice(unsafe.StringData(s), len(s))
 	switch n := len(from); {
-	case n > 16:
+	case n > 16, n < 4:
 		copy(to, from)
 	case n >= 8:
 		last := le.Uint64(from[n-8:])
 		le.PutUint64(to, le.Uint64(from))
 		le.PutUint64(to[n-8:], last)
-	case n >= 4:
+	default:
 		last := le.Uint32(from[n-4:])
 		le.PutUint32(to, le.Uint32(from))
 		le.PutUint32(to[n-4:], last)
-	default:
-		for i := range from {
-			to[i] = from[i]
-		}
 	}
 }
 
