@@ -3,6 +3,7 @@ package interop_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/boardd/boardd/internal/testserver"
 	"github.com/boardd/boardd/sdk/driver"
@@ -79,6 +80,13 @@ func TestPoison(t *testing.T) {
 		}
 		if list, err := b.d.Read(b.Context(), "b", []job.ID{id}, driver.Details); err == nil && list[0].State != job.Unknown {
 			t.Errorf("%s: it is read as %+v", what, list[0])
+		}
+		if r := b.tryClaim(id, "us", time.Minute); r.Kind != job.NoKind || len(r.Claims) != 0 || len(r.Gone) != 1 || r.Gone[0].Kind != job.Corrupt {
+			t.Errorf("%s: a claim that names it is answered %+v, want it passed over as CORRUPT", what, r)
+		}
+		b.want(job.Corrupt, what, driver.Op{Kind: driver.SetAside, Job: id})
+		if b.server.Command("EXISTS", namespace+":"+field+".owned") != ":0" {
+			t.Errorf("%s: it has an owner", what)
 		}
 		if b.server.Command("HEXISTS", namespace+":listings", field) != ":1" {
 			t.Errorf("%s: it is gone", what)

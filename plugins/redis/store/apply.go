@@ -87,13 +87,19 @@ func (b *board) applyPart(ctx context.Context, st *standing, part *batch, ops []
 		return
 	}
 	answers, at, err := b.script(ctx, st, part.raw)
+	var waiting []undecided
 	for n, i := range part.index {
 		if err != nil {
 			results[i] = driver.Failed(err)
 			continue
 		}
+		if id, claims := unreadIn(answers[n]); id != "" {
+			waiting = append(waiting, undecided{index: i, raw: part.raw[n], id: id, begun: claims})
+			continue
+		}
 		results[i] = decodeResult(answers[n], &ops[i], at)
 	}
+	b.decide(ctx, st, waiting, ops, results)
 }
 
 // script runs the script on packed ops and returns its answers, one for each.

@@ -41,6 +41,7 @@ const (
 	flagNoExpiry
 	flagAttached
 	flagDelayed // not before is set
+	flagUnread  // another program's posting, which nobody has found readable
 )
 
 // An unpacker reads what struct.pack wrote. After the first thing that is not

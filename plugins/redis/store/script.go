@@ -58,8 +58,16 @@ var applyScript = newScript(boardLua, limitsLua, jobLua, pastLua, settleLua, ans
 // programs did to a job.
 const opSettle = 100
 
+// opVerdict is likewise one of the script alone: it says what a host found when
+// it read the posting of another program.
+const opVerdict = 101
+
 // trouble is the kind of an op that failed in the middle of the script.
 const trouble = 255
+
+// unread is the kind of an op that met a posting which no host has read yet. Its
+// message names the job, and its position says how many claims were made.
+const unread = 254
 
 // holder is the owner of a job that may not be claimed yet.
 const holder = "boardd:hold"
@@ -80,13 +88,13 @@ func constants() string {
 	numbers := map[string]int{
 		"POST": int(driver.Post), "CLAIM_OP": int(driver.Claim), "EXTEND": int(driver.Extend), "UPDATE": int(driver.Update),
 		"RELEASE": int(driver.Release), "REMOVE": int(driver.Remove), "SET_ASIDE": int(driver.SetAside),
-		"RESTORE": int(driver.Restore), "PURGE": int(driver.Purge), "SETTLE": opSettle,
+		"RESTORE": int(driver.Restore), "PURGE": int(driver.Purge), "SETTLE": opSettle, "VERDICT": opVerdict,
 		"HELD_BY_TOKEN": int(driver.HeldByToken), "HELD_BY_OWNER": int(driver.HeldByOwner), "LAPSED": int(driver.Lapsed),
 		"HELD": int(driver.Held), "FREE": int(driver.Free),
 		"NOT_FOUND": int(job.NotFound), "ALREADY_CLAIMED": int(job.AlreadyClaimed), "NOT_CLAIMED": int(job.NotClaimed),
 		"NOT_OWNER": int(job.NotOwner), "LEASE_LOST": int(job.LeaseLost), "NOT_ELIGIBLE": int(job.NotEligible),
 		"ALREADY_EXISTS": int(job.AlreadyExists), "QUOTA_EXCEEDED": int(job.QuotaExceeded),
-		"PRECONDITION": int(job.Precondition), "ABORTED": int(job.Aborted), "TROUBLE": trouble,
+		"PRECONDITION": int(job.Precondition), "ABORTED": int(job.Aborted), "TROUBLE": trouble, "CORRUPT": int(job.Corrupt), "UNREAD": unread,
 		"UNKNOWN": int(job.Unknown), "OPEN": int(job.Unclaimed), "COMPLETE": int(job.Complete), "TRASHED": int(job.Trashed),
 		"CONSUMED": int(job.Consumed), "PURGED": int(job.Purged), "FOREIGN": int(job.ForeignChange), "GRANT_SIZE": grantSize,
 	}

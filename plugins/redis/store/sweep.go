@@ -224,7 +224,11 @@ func (s *sweep) settle(ctx context.Context, ids []string) error {
 				ops = append(ops, settleOp(id))
 			}
 		}
-		if _, _, err := s.board.script(ctx, s.standing, ops); err != nil {
+		answers, _, err := s.board.script(ctx, s.standing, ops)
+		if err != nil {
+			return err
+		}
+		if err := s.readNew(ctx, answers); err != nil {
 			return err
 		}
 		ids = ids[n:]
@@ -233,13 +237,7 @@ func (s *sweep) settle(ctx context.Context, ids []string) error {
 }
 
 // settleOp packs the op of the script that settles one job.
-func settleOp(id string) []byte {
-	var p packer
-	p.u8(opSettle)
-	p.raw(id)
-	p.b = append(p.b, make([]byte, 16+1+8+1+1+8+1+2+2+2+2+4)...)
-	return p.b
-}
+func settleOp(id string) []byte { return bareOp(opSettle, id, "") }
 
 // settleNotices looks at the jobs that notifications named, for a while.
 func (s *sweep) settleNotices(ctx context.Context, d time.Duration) error {

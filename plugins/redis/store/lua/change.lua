@@ -210,5 +210,7 @@ local function apply(o)
     local refused = permit(o, j)
     if refused then return refused end
   end
+  local why, text = mayUse(j)
+  if why then return refuse(why, o.id, j, text) end
   return change_[o.kind](o, j)
 end

@@ -8,6 +8,8 @@ local function take(o, c)
   if waits(j) then return NOT_ELIGIBLE, '', j end
   local key = full(c.limits, j.claim and j.extra or '') -- a claim that lapsed counts no longer
   if key then return QUOTA_EXCEEDED, key, j end
+  local why, text = mayUse(j)
+  if why then return why, text, j end
   unclaim(j)
   epoch, claimed = epoch + 1, claimed + 1
   j.claim, j.live, j.noexpiry = true, true, o.lease == 0
@@ -81,7 +83,9 @@ local function claim(o)
   for _, c in ipairs(o.candidates) do
     if #claims == o.count then break end
     local kind, message, j = take(o, c)
-    if kind then
+    if kind == UNREAD then -- the same op comes again, and finds what it claimed
+      return result(UNREAD, 0, #claims, 0, 0, 0, 0, 0, message, '')
+    elseif kind then
       local owner = kind == ALREADY_CLAIMED and j.by or ''
       passed[#passed + 1] = pack('>c36BI2c0I2c0', c.id, kind, #owner, owner, #message, message) .. found(c.id, j)
     else

@@ -10,7 +10,7 @@ local function parse(j, raw)
   local _, flags, at
   _, flags, j.version, j.position, j.modified, j.notbefore, j.ended, j.digest, j.status, j.limits, at = get(META, raw)
   j.held, j.trashed = band(flags, 4) ~= 0, band(flags, 8) ~= 0
-  j.attached = band(flags, 32) ~= 0
+  j.attached, j.unread = band(flags, 32) ~= 0, band(flags, 128) ~= 0
   if band(flags, 3) ~= 0 then
     j.claim, j.foreign, j.noexpiry = band(flags, 1) ~= 0, band(flags, 2) ~= 0, band(flags, 16) ~= 0
     j.token, j.since, j.deadline, j.by, j.extra = get(CLAIM, raw, at)
@@ -21,6 +21,7 @@ end
 local function save(j)
   local flags = (j.claim and 1 or 0) + (j.foreign and 2 or 0) + (j.held and 4 or 0) + (j.trashed and 8 or 0)
     + (j.noexpiry and 16 or 0) + (j.attached and 32 or 0) + (j.notbefore > 0 and 64 or 0)
+    + (j.unread and 128 or 0)
   local raw = pack(META, 1, flags, j.version, j.position, j.modified, j.notbefore, j.ended, j.digest,
     #j.status, j.status, #j.limits, j.limits)
   if j.claim or j.foreign then

@@ -55,7 +55,12 @@ local function run(raw)
   if o.kind == CLAIM_OP then return claim(o) end
   if o.kind == POST then return post(o) end
   if o.kind == SETTLE then
-    settle(o.id)
+    local j = settle(o.id)
+    if j and j.unread then return result(UNREAD, 0, 0, 0, 0, 0, 0, 0, o.id, '') end
+    return result(0, 0, position, 0, now, 0, 0, 0, '', '')
+  end
+  if o.kind == VERDICT then
+    verdict(o)
     return result(0, 0, position, 0, now, 0, 0, 0, '', '')
   end
   return apply(o)

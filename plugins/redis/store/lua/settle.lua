@@ -26,6 +26,7 @@ local function gone(j, new)
     end
     unclaim(j)
     j.trashed, j.ended = true, now
+    j.unread = j.unread or new
     change(j, FOREIGN, 'another program put the job into the trash', owner)
     call('ZADD', TRASHBY, num(position), id)
   end
@@ -88,11 +89,37 @@ local function settle(id)
       raise(j.limits, 1)
       call('ZREM', TRASHBY, id)
     end
-    j.trashed, j.ended, open = false, 0, open + 1
+    j.trashed, j.ended, j.unread, open = false, 0, true, open + 1
   end
   local by = j.by
   why = claims(j) or why
   if why then change(j, FOREIGN, why, j.by or by or '', posting) end
   if not j.key and not j.claim and waits(j) then hold(j) end
   return j
+end
+
+-- A posting that another program wrote is unread until a host has read it: only
+-- Go knows what TaskFlow takes. An op that would change such a job answers so
+-- before it does, and is sent again together with what the host found, which
+-- counts for the very bytes that it read.
+local unreadable = {}
+
+local function verdict(o)
+  local j = settle(o.id)
+  if not j or not j.unread then return end
+  local posting = call('HGET', j.trashed and TRASH or LISTINGS, o.id)
+  if not posting or redis.sha1hex(posting) ~= sub(o.reason, 1, 40) then return end
+  if #o.reason > 40 then
+    unreadable[o.id] = sub(o.reason, 41)
+  else
+    j.unread = nil
+    save(j)
+  end
+end
+
+-- mayUse returns why a job's posting keeps an op from being carried out, or nil.
+local function mayUse(j)
+  if not j or not j.unread then return nil end
+  if unreadable[j.id] then return CORRUPT, unreadable[j.id] end
+  return UNREAD, j.id
 end
