@@ -239,6 +239,9 @@ func settingsOf(b config.Board) *boarddv1.BoardSettings {
 	if b.FenceByOwner {
 		s.Fencing = "owner"
 	}
+	if b.History > 0 {
+		s.History = durationpb.New(b.History)
+	}
 	if b.Retry.Backoff > 0 {
 		s.Backoff = durationpb.New(b.Retry.Backoff)
 	}
@@ -276,6 +279,7 @@ func lines(s *boarddv1.BoardSettings) map[string]string {
 	span("lease", s.GetLease())
 	span("max_lease", s.GetMaxLease())
 	span("idempotency_window", s.GetIdempotencyWindow())
+	span("history", s.GetHistory())
 	span("retry.backoff", s.GetBackoff())
 	span("retry.max_backoff", s.GetMaxBackoff())
 	if s.GetAllowNoExpiry() {

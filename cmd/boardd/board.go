@@ -126,6 +126,9 @@ func boardLines(b *client.BoardInfo) func(*table) {
 			t.line("back-off", b.GetBackoff().AsDuration().String()+" to "+b.GetMaxBackoff().AsDuration().String())
 		}
 		t.line("idempotency window", b.GetIdempotencyWindow().AsDuration())
+		if b.GetHistory().AsDuration() > 0 {
+			t.line("history", b.GetHistory().AsDuration())
+		}
 		t.line("durability", b.GetDurability())
 		t.line("generation", b.GetGeneration())
 		t.line("loss", b.GetLoss())

@@ -16,7 +16,7 @@ type boardFlags struct {
 	config   string
 	limits   []string
 
-	lease, maxLease, window, backoff, maxBackoff duration
+	lease, maxLease, window, history, backoff, maxBackoff duration
 }
 
 func (f *boardFlags) add(c *cobra.Command) {
@@ -27,6 +27,7 @@ func (f *boardFlags) add(c *cobra.Command) {
 	flags.Var(&f.maxLease, "max-lease", "longest lease that a claim may ask for")
 	flags.BoolVar(&f.settings.AllowNoExpiry, "allow-no-expiry", false, "allow claims without a lease")
 	flags.Var(&f.window, "idempotency-window", "how long a finished job is remembered")
+	flags.Var(&f.history, "history", "how long ended jobs are kept with all that belongs to them (default: not at all)")
 	flags.Int32Var(&f.settings.MaxAttempts, "max-attempts", 0, "claims that may fail before the job goes to the trash")
 	flags.Var(&f.backoff, "backoff", "delay before the second attempt; it doubles with each")
 	flags.Var(&f.maxBackoff, "max-backoff", "longest delay")
@@ -44,6 +45,7 @@ func (f *boardFlags) board(name string) (*boarddv1.BoardSettings, error) {
 		{&f.lease, &f.settings.Lease},
 		{&f.maxLease, &f.settings.MaxLease},
 		{&f.window, &f.settings.IdempotencyWindow},
+		{&f.history, &f.settings.History},
 		{&f.backoff, &f.settings.Backoff},
 		{&f.maxBackoff, &f.settings.MaxBackoff},
 	} {
@@ -70,6 +72,9 @@ func (p *program) showBoard(b *boarddv1.BoardSettings) error {
 		t.line("lease", b.GetLease().AsDuration())
 		t.line("longest lease", b.GetMaxLease().AsDuration())
 		t.line("idempotency window", b.GetIdempotencyWindow().AsDuration())
+		if b.GetHistory().AsDuration() > 0 {
+			t.line("history", b.GetHistory().AsDuration())
+		}
 		t.line("limits", limitLine(b.GetLimits()))
 		t.line("declared", b.GetDeclared())
 		t.line("version", b.GetVersion())

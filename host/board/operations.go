@@ -178,10 +178,10 @@ func (o *operations) start(i int, to job.OperationStatus, now time.Time) (bool, 
 	if err := o.turn(i); err != nil {
 		return false, err
 	}
-	switch from := o.at(i); {
-	case from == to, from == job.OpCanceling:
+	switch o.at(i) {
+	case to, job.OpCanceling:
 		return false, nil
-	case from == job.OpRunning:
+	case job.OpRunning:
 		return false, job.Errorf(job.Precondition, "operation %d is RUNNING: it cannot wait any more", i)
 	}
 	o.set(i, to)

@@ -153,7 +153,7 @@ func TestOperationCalls(t *testing.T) {
 		}
 		for name, want := range row {
 			o := opsOf(from)
-			got := o.text()
+			var got string
 			if err := calls[name](&o); err != nil {
 				got = "!" + job.KindOf(err).String()
 				if o.text() != from {
@@ -179,8 +179,13 @@ func TestOperationIndexes(t *testing.T) {
 		i    int
 		want job.Kind
 	}{
-		{"", 0, job.Invalid}, {"q", -1, job.Invalid}, {"q", 1, job.Invalid}, {"q", 0, job.NoKind},
-		{"qq", 1, job.Precondition}, {"sq", 1, job.NoKind}, {"sq", 0, job.Precondition},
+		{"", 0, job.Invalid},
+		{"q", -1, job.Invalid},
+		{"q", 1, job.Invalid},
+		{"q", 0, job.NoKind},
+		{"qq", 1, job.Precondition},
+		{"sq", 1, job.NoKind},
+		{"sq", 0, job.Precondition},
 	} {
 		o := opsOf(tt.text)
 		wantKind(t, o.turn(tt.i), tt.want)

@@ -147,7 +147,7 @@ func afterFailed(_ *testing.T, s *suite) {
 		}
 		p := waits(first)
 		p.After[0].Statuses = all
-		any := h.post(p).ID
+		whichever := h.post(p).ID
 		e.how(first)
 		for want, id := range dependents {
 			if want == e.as {
@@ -162,7 +162,7 @@ func afterFailed(_ *testing.T, s *suite) {
 				s.Errorf("%s: %+v", name, j)
 			}
 		}
-		s.until(name+": whatever the end", func() bool { return !h.get(any).Held })
+		s.until(name+": whatever the end", func() bool { return !h.get(whichever).Held })
 	}
 	// Cancelling goes on along a chain.
 	first := h.post(job.Posting{Name: "first"}).ID

@@ -31,7 +31,11 @@ func bench(b *testing.B, p driver.Program) *board.Board {
 	ended := make(chan error, 1)
 	ctx := b.Context()
 	go func() { ended <- board.Run(ctx) }()
-	b.Cleanup(func() { <-ended }) // the context of a test ends before its cleanups
+	b.Cleanup(func() { // the context of a test ends before its cleanups
+		if err := <-ended; err != nil {
+			b.Error(err)
+		}
+	})
 	if err := board.Ready(b.Context()); err != nil {
 		b.Fatal(err)
 	}

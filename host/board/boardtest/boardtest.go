@@ -37,11 +37,25 @@ func Run(t *testing.T, h Harness) {
 		name string
 		run  func(*testing.T, *suite)
 	}{
-		{"operations", operationsInOrder}, {"fencing", fencing}, {"resume", resume}, {"errors", failing},
-		{"cancel", cancel}, {"cancel-worker", cancelWorker}, {"priority", priority},
-		{"log", logging}, {"log-limits", logLimits}, {"follow", follow}, {"history", history}, {"no-history", noHistory},
-		{"archive", archive}, {"after", after}, {"after-failed", afterFailed}, {"after-hosts", afterHosts},
-		{"after-restart", afterRestart}, {"restart", restart}, {"books", books},
+		{"operations", operationsInOrder},
+		{"fencing", fencing},
+		{"resume", resume},
+		{"errors", failing},
+		{"cancel", cancel},
+		{"cancel-worker", cancelWorker},
+		{"priority", priority},
+		{"log", logging},
+		{"log-limits", logLimits},
+		{"follow", follow},
+		{"history", history},
+		{"no-history", noHistory},
+		{"archive", archive},
+		{"after", after},
+		{"after-failed", afterFailed},
+		{"after-hosts", afterHosts},
+		{"after-restart", afterRestart},
+		{"restart", restart},
+		{"books", books},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
