@@ -153,8 +153,8 @@ func (h *Host) patience(ctx context.Context) {
 // method may be called after it.
 func (h *Host) Close() error {
 	h.stop()
+	h.catalog.wait() // first, since what it says may start boards
 	h.shelf.stopBoards()
-	h.catalog.wait()
 	return errors.Join(h.audit.close(), h.shelf.closeBackends())
 }
 

@@ -382,3 +382,78 @@ func TestReplacedProgram(t *testing.T) {
 		t.Errorf("with the new program: %v", err)
 	}
 }
+
+// TestCloseWhileTheCatalogChanges closes a host while another one makes boards.
+func TestCloseWhileTheCatalogChanges(t *testing.T) {
+	t.Parallel()
+	drivers := oneStore(t, false)
+	first, _ := open(t, host.Config{Config: cataloged(""), Drivers: drivers})
+	op := operator(t, first)
+	ctx := within(t)
+	for i := range 20 {
+		second, err := host.Open(ctx, host.Config{Config: cataloged(""), Drivers: drivers, Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		made := make(chan error, 1)
+		go func() {
+			b := config.NewBoard(fmt.Sprint("b", i))
+			b.Backend = "store"
+			_, err := op.CreateBoard(ctx, "", b)
+			made <- err
+		}()
+		if err := second.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := <-made; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestTokensAtTheirEdges makes as many tokens as a tenant may have, bound to as
+// many boards as a token may be.
+func TestTokensAtTheirEdges(t *testing.T) {
+	t.Parallel()
+	h, _ := open(t, host.Config{Config: cataloged(""), Drivers: oneStore(t, false)})
+	op, ctx := operator(t, h), within(t)
+	boards := make([]string, host.MaxTokenBoards+1)
+	for i := range boards {
+		boards[i] = fmt.Sprint("b", i)
+	}
+	n := host.NewToken{Name: "t", Roles: []string{"viewer"}, Boards: boards}
+	if _, _, err := op.CreateToken(ctx, n); !errors.Is(err, job.Invalid) {
+		t.Errorf("bound to %d boards: %v", len(n.Boards), err)
+	}
+	n.Boards = boards[1:]
+	if _, _, err := op.CreateToken(ctx, n); err != nil {
+		t.Errorf("bound to %d boards: %v", len(n.Boards), err)
+	}
+	n.Boards = nil
+	for i := 1; i < host.MaxTokens; i++ {
+		n.Name = fmt.Sprint("t", i)
+		if _, _, err := op.CreateToken(ctx, n); err != nil {
+			t.Fatalf("token %d: %v", i+1, err)
+		}
+	}
+	n.Name = "more"
+	if _, _, err := op.CreateToken(ctx, n); !errors.Is(err, job.QuotaExceeded) {
+		t.Errorf("one more than %d: %v", host.MaxTokens, err)
+	}
+	if list, err := op.Tokens(""); err != nil || len(list) != host.MaxTokens+2 { // with those of the configuration
+		t.Errorf("%d tokens are listed (%v)", len(list), err)
+	}
+}
+
+func TestParseLimits(t *testing.T) {
+	t.Parallel()
+	l, err := host.ParseLimits(map[string]int64{"boards": 3, "detail_bytes": 1 << 30})
+	if err != nil || l.Boards != 3 || l.DetailBytes != 1<<30 {
+		t.Errorf("got %+v, %v", l, err)
+	}
+	for _, wrong := range []map[string]int64{{"boards": 0}, {"bords": 1}, {"": 1}} {
+		if _, err := host.ParseLimits(wrong); !errors.Is(err, job.Invalid) {
+			t.Errorf("%v: %v", wrong, err)
+		}
+	}
+}

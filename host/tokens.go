@@ -38,8 +38,8 @@ type NewToken struct {
 
 // Limits on tokens.
 const (
-	MaxTokenBoards = 100    // boards that a token made through the API is bound to
-	MaxTokens      = 10_000 // tokens of one tenant in the catalog
+	MaxTokenBoards = 100  // boards that a token made through the API is bound to
+	MaxTokens      = 1000 // tokens of one tenant in the catalog
 )
 
 // CreateToken makes a token and returns its secret, which nobody can read again.

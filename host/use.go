@@ -9,7 +9,7 @@ func (h *Host) use(ctx context.Context, tenant string) map[string]int64 {
 		"watchers": h.meters.of(tenant).watchers.Load(),
 	}
 	for _, b := range h.shelf.of(tenant) {
-		if m := b.metered.Load(); m != nil && b.board.Load().Status().Ready {
+		if m, open := b.metered.Load(), b.board.Load(); m != nil && open != nil && open.Status().Ready {
 			counts := m.count(ctx, countsFor)
 			use[keyOpenJobs] += counts.Open
 			use[keyClaims] += counts.Claimed

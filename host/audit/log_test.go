@@ -277,3 +277,37 @@ func BenchmarkNote(b *testing.B) {
 		b.Fatal(err)
 	}
 }
+
+// TestNextSegment writes until another file is begun, and goes on in it.
+func TestNextSegment(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	l := open(t, folder)
+	long := record(1)
+	long.Name = strings.Repeat("n", 256)
+	n := uint64(0)
+	for names := []string(nil); len(names) < 2; n += 5000 {
+		for range 5000 {
+			if err := l.Note(long); err != nil {
+				t.Fatal(err)
+			}
+		}
+		names, _ = filepath.Glob(filepath.Join(folder, "*.audit"))
+		if n > 200_000 {
+			t.Fatal("no second file was begun")
+		}
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	fill(t, folder, 3)
+	sound(t, folder, n+3)
+	names, err := filepath.Glob(filepath.Join(folder, "*.audit"))
+	if err != nil || len(names) != 2 {
+		t.Fatalf("%v, %v", names, err)
+	}
+	info, err := os.Stat(names[0])
+	if err != nil || info.Size() < audit.MaxSegment || info.Size() > audit.MaxSegment+8<<20 { // and one batch
+		t.Errorf("the first file has %d bytes (%v), want about %d", info.Size(), err, audit.MaxSegment)
+	}
+}

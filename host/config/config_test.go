@@ -407,3 +407,20 @@ func FuzzLoad(f *testing.F) {
 		}
 	})
 }
+
+func TestParseBytes(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]int64{
+		"0": 0, "65536": 65536, "64KiB": 64 << 10, "1GiB": 1 << 30, "1 MiB": 1 << 20, "2kB": 2000, "3GB": 3e9, "1TiB": 1 << 40, "7B": 7,
+		"2305843009213693951": config.MaxLimit,
+	} {
+		if got, err := config.ParseBytes(text); got != want || err != nil {
+			t.Errorf("%q: got %d, %v; want %d", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"", "GiB", "-1", "1.5GiB", "1gib", "1XB", "2305843009213693952", "2097152TiB", "9999999999999999999"} {
+		if got, err := config.ParseBytes(text); err == nil {
+			t.Errorf("%q: got %d", text, got)
+		}
+	}
+}
