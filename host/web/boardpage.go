@@ -66,7 +66,7 @@ type boardView struct {
 
 // may says which changes the visitor's roles allow on a board.
 type may struct {
-	Post, Trash, Restore, Purge, Release, Pause bool
+	Post, Trash, Restore, Purge, Release, Cancel, Pause bool
 }
 
 func (u *UI) may(v *visit, name string) may {
@@ -76,12 +76,12 @@ func (u *UI) may(v *visit, name string) may {
 	}
 	return may{
 		Post: allowed("PostJobs"), Trash: allowed("TrashJobs"), Restore: allowed("RestoreJobs"),
-		Purge: allowed("PurgeJobs"), Release: allowed("ReleaseJobs"), Pause: allowed("PauseBoard"),
+		Purge: allowed("PurgeJobs"), Release: allowed("ReleaseJobs"), Cancel: allowed("CancelJobs"), Pause: allowed("PauseBoard"),
 	}
 }
 
 // Any reports whether there is anything to do with chosen jobs.
-func (m may) Any() bool { return m.Trash || m.Restore || m.Purge || m.Release }
+func (m may) Any() bool { return m.Trash || m.Restore || m.Purge || m.Release || m.Cancel }
 
 func (u *UI) boardPage(w http.ResponseWriter, r *http.Request, v *visit) {
 	q := r.URL.Query()

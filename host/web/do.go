@@ -43,11 +43,31 @@ var actions = []action{
 		},
 	},
 	{
+		Name: "cancel", Verb: "Cancel", Asks: "Cancel these jobs? What has not begun ends at once; a worker that waits is asked to stop. What runs goes on.", Grave: true, call: "CancelJobs",
+		do: func(ctx context.Context, b *board.Board, ids []job.ID, _ string) ([]error, error) {
+			return canceled(b.Cancel(ctx, ids, false))
+		},
+	},
+	{
 		Name: "purge", Verb: "Purge", Asks: "Remove these jobs for good? They can't be brought back.", Grave: true, call: "PurgeJobs",
 		do: func(ctx context.Context, b *board.Board, ids []job.ID, _ string) ([]error, error) {
 			return b.Purge(ctx, ids)
 		},
 	},
+}
+
+// canceled makes errors of what was answered in words.
+func canceled(changes []board.Change, err error) ([]error, error) {
+	list := make([]error, len(changes))
+	for i, c := range changes {
+		switch {
+		case c.Err != nil:
+			list[i] = c.Err
+		case !c.Changed:
+			list[i] = job.Errorf(job.Precondition, "%s", c.Message)
+		}
+	}
+	return list, err
 }
 
 type confirmView struct {

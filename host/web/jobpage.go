@@ -2,6 +2,7 @@ package web
 
 import (
 	"cmp"
+	"context"
 	"net/http"
 	"net/url"
 	"slices"
@@ -20,8 +21,9 @@ type jobView struct {
 	NotWhy string // why there is no explanation
 	Labels string // the worker's that the explanation is for, as they were given
 	Steps  []step
+	Log    []job.LogEntry // the end of it
+	LogCut bool           // there is more before it
 	May    may
-	Here   string
 }
 
 // step is one thing that happened to a job.
@@ -40,7 +42,7 @@ func (u *UI) jobPage(w http.ResponseWriter, r *http.Request, v *visit) {
 	}
 	view := jobView{
 		page: u.page(v, "Job "+j.Name), Board: name, Job: j, Labels: r.URL.Query().Get("labels"),
-		Steps: steps(j), May: u.may(v, name), Here: r.URL.RequestURI(),
+		Steps: steps(j), May: u.may(v, name),
 	}
 	view.Live = "/ui/boards/" + url.PathEscape(name) + "/live?job=" + j.ID.String()
 	if _, err := v.session.Describe(name, "ExplainJob"); err == nil {
@@ -52,7 +54,33 @@ func (u *UI) jobPage(w http.ResponseWriter, r *http.Request, v *visit) {
 			view.NotWhy = plain(err)
 		}
 	}
+	if _, err := v.session.Describe(name, "ReadLog"); err == nil {
+		if view.Log, view.LogCut, err = endOfLog(r.Context(), b, j.ID); err != nil {
+			u.fail(w, r, v, err)
+			return
+		}
+	}
 	u.show(w, r, http.StatusOK, "job", view)
+}
+
+// shownLog is how many entries of a log a page shows.
+const shownLog = 200
+
+// endOfLog returns the last entries of a log, and whether there are more.
+func endOfLog(ctx context.Context, b *board.Board, id job.ID) (entries []job.LogEntry, more bool, err error) {
+	for last := int64(0); ; {
+		page, err := b.ReadLog(ctx, id, last, 0, 0)
+		if err != nil {
+			return nil, false, err
+		}
+		if len(page.Entries) == 0 {
+			return entries, more, nil
+		}
+		entries, last = append(entries, page.Entries...), page.Last
+		if cut := len(entries) - shownLog; cut > 0 {
+			entries, more = slices.Delete(entries, 0, cut), true
+		}
+	}
 }
 
 // find returns the board and the job that an address names.
@@ -65,7 +93,7 @@ func (u *UI) find(r *http.Request, v *visit, details bool) (*board.Board, *job.J
 	if err != nil {
 		return nil, nil, err
 	}
-	results, err := b.Get(r.Context(), []job.ID{id}, board.GetOptions{Details: details})
+	results, err := b.Get(r.Context(), []job.ID{id}, board.GetOptions{Details: details, Operations: true})
 	if err == nil {
 		err = results[0].Err
 	}

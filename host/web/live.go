@@ -17,6 +17,7 @@ import (
 const (
 	livePace  = time.Second
 	liveBeat  = 20 * time.Second
+	liveLook  = 500 * time.Millisecond // whether the visit still stands
 	maxLives  = 5000
 	liveWrite = 10 * time.Second // for one message
 )
@@ -151,14 +152,17 @@ func (u *UI) live(w http.ResponseWriter, r *http.Request, v *visit) {
 	if !send("begun") {
 		return
 	}
-	beat := time.NewTicker(liveBeat)
+	beat, look := time.NewTicker(liveBeat), time.NewTicker(liveLook)
 	defer beat.Stop()
+	defer look.Stop()
 	for {
-		changed, text := u.lives.next(l), "beat"
+		changed, text := u.lives.next(l), ""
 		select {
 		case <-changed:
 			text = "changed"
 		case <-beat.C:
+			text = "beat"
+		case <-look.C:
 		case <-r.Context().Done():
 			return
 		case <-u.stopping:
@@ -168,7 +172,7 @@ func (u *UI) live(w http.ResponseWriter, r *http.Request, v *visit) {
 			send("over")
 			return
 		}
-		if !send(text) {
+		if text != "" && !send(text) {
 			return
 		}
 	}

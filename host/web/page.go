@@ -44,6 +44,8 @@ var functions = template.FuncMap{
 	"ago":   func(t time.Time) string { return since(time.Now(), t) },
 	"stamp": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 	"short": func(id job.ID) string { return id.String()[28:] }, // the first digits of many are their time, and the same
+	"clock": func(t time.Time) string { return t.UTC().Format("15:04:05.000") },
+	"took":  took,
 	"lower": strings.ToLower,
 	"spark": spark,
 }
@@ -74,6 +76,17 @@ func span(d time.Duration) string {
 		return fmt.Sprintf("%d h %d min", d/time.Hour, d%time.Hour/time.Minute)
 	}
 	return fmt.Sprintf("%d d %d h", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
+}
+
+// took says how long an operation ran, or has run so far.
+func took(o job.Operation) string {
+	switch {
+	case o.ExecutedAt.IsZero():
+		return ""
+	case o.EndedAt.IsZero():
+		return span(max(0, time.Since(o.ExecutedAt))) + " so far"
+	}
+	return span(max(0, o.EndedAt.Sub(o.ExecutedAt)))
 }
 
 // page is what the layout of every page needs.

@@ -33,6 +33,10 @@ func (v *visit) owns(form string) bool {
 	return subtle.ConstantTimeCompare([]byte(form), []byte(v.form)) == 1
 }
 
+// holds reports whether the token that was exchanged for the visit still lets
+// somebody in.
+func (v *visit) holds() bool { return v.session == nil || v.session.Holds() == nil }
+
 // visits are all who have signed in.
 type visits struct {
 	now  func() time.Time
@@ -90,7 +94,7 @@ func (s *visits) use(id string) *visit {
 	if v == nil {
 		return nil
 	}
-	if v.over(now) {
+	if v.over(now) || !v.holds() {
 		delete(s.byID, id)
 		return nil
 	}
@@ -102,7 +106,7 @@ func (s *visits) use(id string) *visit {
 func (s *visits) stands(v *visit) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.byID[v.id] == v && !v.over(s.now())
+	return s.byID[v.id] == v && !v.over(s.now()) && v.holds()
 }
 
 func (s *visits) end(v *visit) {

@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -230,6 +231,42 @@ func TestPages(t *testing.T) {
 			t.Errorf("%s shows a viewer details, or what only others may do", path)
 		}
 	}
+}
+
+// TestOperations has a job's operations, what it waits for and its log shown, the
+// end of a long one, and a job canceled.
+func TestOperations(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	jobs := s.board(t, adminSecret, "jobs")
+	before := post(t, jobs, job.Posting{Name: "before"})
+	id := post(t, jobs, job.Posting{Name: "steps", Operations: []job.NewOperation{{Name: "fetch-it"}, {Name: "store-it"}}})
+	after := post(t, jobs, job.Posting{Name: "after", After: []job.Prerequisite{{ID: before}}})
+	got, err := jobs.Claim(t.Context(), board.ClaimRequest{Owner: "w", IDs: []job.ID{id}})
+	if err != nil || len(got.Claims) != 1 {
+		t.Fatal(err)
+	}
+	claim := board.Ref{ID: id, Token: jobs.FormatToken(id, got.Claims[0].Token)}
+	if _, err := jobs.StartOperation(t.Context(), board.OperationRequest{Ref: claim, Status: job.OpRunning}); err != nil {
+		t.Fatal(err)
+	}
+	for n := range 250 {
+		entries := []job.LogEntry{{Type: "out", Message: fmt.Sprintf("line %d of <b>it</b>", n)}}
+		if _, err := jobs.AppendLog(t.Context(), board.LogRequest{Ref: claim, Entries: entries}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := s.signedIn(t, adminSecret)
+	b.wants("/ui/boards/jobs/jobs/"+id.String(), "fetch-it", "running", "queued", "so far", "line 249 of &lt;b&gt;", "line 50 of", "Only the end is shown")
+	if _, text := b.get("/ui/boards/jobs/jobs/" + id.String()); strings.Contains(text, "line 49 of") {
+		t.Error("more than the end of the log is shown")
+	}
+	b.wants("/ui/boards/jobs/jobs/"+after.String(), "What it waits for", before.String(), "to end with success")
+	form := url.Values{"action": {"cancel"}, "uuid": {id.String(), after.String()}, "confirmed": {"yes"}}
+	if _, text := b.post("/ui/boards/jobs/do", form); !strings.Contains(text, "1 of 2 jobs were left as they are") || !strings.Contains(text, "is no longer waiting in the queue") {
+		t.Errorf("canceling one that runs and one that waits:\n%s", text)
+	}
+	b.wants("/ui/boards/jobs/jobs/"+after.String(), "canceled")
 }
 
 // TestStrangers has pages refused to whoever did not sign in or may not see them.
