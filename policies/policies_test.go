@@ -3,7 +3,6 @@ package policies_test
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -29,13 +28,13 @@ var usual = []struct {
 	set  map[string]any
 	fuel int64
 }{
-	{"aging", map[string]any{"step": "5m"}, 700},
-	{"deadline", map[string]any{"slack": "2h"}, 850},
-	{"fair-share", map[string]any{"weights": map[string]any{"key-1": 3, "key-2": "0.5", "gold": 0}}, 2300},
-	{"labels", map[string]any{"keys": []string{"gpu", "zone", "x"}}, 7500},
-	{"limit", map[string]any{"max": 3, "limits": map[string]any{"key-1": 0}}, 2100},
-	{"retry-first", nil, 520},
-	{"windows", map[string]any{"windows": map[string]any{"gold": "mon-fri 08:00-18:00", "a": "22:00-06:00; sun 10:00-11:30"}, "zone": "Europe/Berlin"}, 2500},
+	{"aging", map[string]any{"step": "5m"}, 520},
+	{"deadline", map[string]any{"slack": "2h"}, 575},
+	{"fair-share", map[string]any{"weights": map[string]any{"key-1": 3, "key-2": "0.5", "gold": 0}}, 2050},
+	{"labels", map[string]any{"keys": []string{"gpu", "zone", "x"}}, 6500},
+	{"limit", map[string]any{"max": 3, "limits": map[string]any{"key-1": 0}}, 1850},
+	{"retry-first", nil, 380},
+	{"windows", map[string]any{"windows": map[string]any{"gold": "mon-fri 08:00-18:00", "a": "22:00-06:00; sun 10:00-11:30"}, "zone": "Europe/Berlin"}, 2200},
 }
 
 func start(tb testing.TB, name string, set map[string]any) policy.Ranker {
@@ -84,7 +83,8 @@ func TestConformance(t *testing.T) {
 // As modules they give the same answers, and cost what their budget allows.
 func TestModules(t *testing.T) {
 	t.Parallel()
-	e, err := wasm.New(t.Context(), wasm.Config{Instances: 1, Logger: slog.New(slog.DiscardHandler)})
+	// Compiling them takes longer than running them once.
+	e, err := wasm.New(t.Context(), wasm.Config{Instances: 1, Interpreter: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func TestModules(t *testing.T) {
 			}
 			defer p.Close()
 			policytest.Same(t, start(t, u.name, u.set), p)
-			if each := costs(t, p); each > u.fuel || each < u.fuel/2 {
+			if each := costs(t, p); each > u.fuel || each < u.fuel*2/3 {
 				t.Errorf("%d a record: the budget is %d; set it to what it costs and some room", each, u.fuel)
 			} else {
 				t.Logf("%d a record", each)

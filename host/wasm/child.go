@@ -121,7 +121,7 @@ func compileChild(in io.Reader) error {
 	if err != nil {
 		return err
 	}
-	r := wazero.NewRuntimeWithConfig(ctx, runtimeConfig().WithCompilationCache(cache))
+	r := wazero.NewRuntimeWithConfig(ctx, runtimeConfig(false).WithCompilationCache(cache))
 	_, err = r.CompileModule(ctx, b)
 	return err
 }

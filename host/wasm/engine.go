@@ -42,6 +42,10 @@ type Config struct {
 	Instances int    // of one rule at the same time; 0: one for each processor
 	Child     Child  // nil: in this process
 	Logger    *slog.Logger
+
+	// Interpreter runs modules without compiling them: much slower, for the same
+	// answers and the same fuel. It is for tools that run little.
+	Interpreter bool
 }
 
 // Fuel is what calls may use. The zero value of a field is its default.
@@ -118,8 +122,12 @@ type loading struct {
 const features = api.CoreFeaturesV2 &^ api.CoreFeatureSIMD
 
 // runtimeConfig is the same wherever code is compiled, since the cache goes by it.
-func runtimeConfig() wazero.RuntimeConfig {
-	return wazero.NewRuntimeConfig().WithCoreFeatures(features).WithMemoryLimitPages(module.MaxMemoryPages).
+func runtimeConfig(interpreter bool) wazero.RuntimeConfig {
+	c := wazero.NewRuntimeConfig()
+	if interpreter {
+		c = wazero.NewRuntimeConfigInterpreter()
+	}
+	return c.WithCoreFeatures(features).WithMemoryLimitPages(module.MaxMemoryPages).
 		WithDebugInfoEnabled(false).WithCloseOnContextDone(false)
 }
 
@@ -143,7 +151,7 @@ func New(ctx context.Context, config Config) (*Engine, error) {
 		}
 		return e, nil
 	}
-	c := runtimeConfig()
+	c := runtimeConfig(config.Interpreter)
 	if config.CacheDir != "" {
 		cache, err := wazero.NewCompilationCacheWithDir(config.CacheDir)
 		if err != nil {

@@ -199,6 +199,22 @@ func TestFuelIsTheSame(t *testing.T) {
 	}
 }
 
+// An interpreter gives the same answers, for the same fuel.
+func TestInterpreter(t *testing.T) {
+	t.Parallel()
+	compiled, interpreted := newEngine(t, wasm.Config{Instances: 1}), newEngine(t, wasm.Config{Instances: 1, Interpreter: true})
+	for _, language := range languages[1:] {
+		a, b := bind(t, compiled, template(t, language), nil), bind(t, interpreted, template(t, language), nil)
+		batch, want, got := jobs(100, 4), make([]int64, 100), make([]int64, 100)
+		if err := errors.Join(a.Score(t.Context(), batch, want), b.Score(t.Context(), batch, got)); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(want, got) || a.Used() != b.Used() {
+			t.Errorf("%s: the answers differ, or the fuel: %d and %d", language, a.Used(), b.Used())
+		}
+	}
+}
+
 func TestInstancesInParallel(t *testing.T) {
 	t.Parallel()
 	p := bind(t, newEngine(t, wasm.Config{Instances: 3}), template(t, "c"), nil)

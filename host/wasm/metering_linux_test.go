@@ -103,7 +103,7 @@ func BenchmarkMetering(b *testing.B) {
 				b.Fatal(err)
 			}
 			ctx := context.WithValue(b.Context(), guestKey{}, &host{})
-			r := wazero.NewRuntimeWithConfig(ctx, runtimeConfig())
+			r := wazero.NewRuntimeWithConfig(ctx, runtimeConfig(false))
 			defer r.Close(context.Background())
 			if err := offer(ctx, r); err != nil {
 				b.Fatal(err)
