@@ -92,18 +92,23 @@ type writer struct {
 }
 
 // known are labels' keys that were asked about. Jobs of a board share the memory
-// of their keys and mostly have the same ones in the same places, so a look at
-// where the text stands answers the question again; holding on to it keeps that
-// place from being used for another text.
-type known [8]struct {
+// of their keys, so a look at where the text stands answers the question again;
+// holding on to it keeps that place from being used for another text.
+type known [16]struct {
 	key  string
 	sees bool
 }
 
+// slot is where a key that stands at a place may be known.
+func slot(key string) uintptr {
+	at := uintptr(unsafe.Pointer(unsafe.StringData(key)))
+	return (at ^ at>>4 ^ at>>8) % uintptr(len(known{}))
+}
+
 // ask answers the question anew.
-func (k *known) ask(s *seen, i int, key string) bool {
+func (k *known) ask(s *seen, key string) bool {
 	sees := s.sees(key)
-	k[i%len(k)].key, k[i%len(k)].sees = key, sees
+	k[slot(key)].key, k[slot(key)].sees = key, sees
 	return sees
 }
 
@@ -197,10 +202,10 @@ func (w *writer) labels(pair []byte, labels []job.Label, s *seen, k *known) {
 	room, end := w.room, w.end
 	for i := range labels {
 		l := &labels[i]
-		slot := &k[i%len(k)]
-		shown := slot.sees
-		if unsafe.StringData(slot.key) != unsafe.StringData(l.Key) || len(slot.key) != len(l.Key) || slot.key == "" {
-			shown = k.ask(s, i, l.Key)
+		e := &k[slot(l.Key)]
+		shown := e.sees
+		if unsafe.StringData(e.key) != unsafe.StringData(l.Key) || len(e.key) != len(l.Key) || e.key == "" {
+			shown = k.ask(s, l.Key)
 		}
 		if !shown {
 			continue
