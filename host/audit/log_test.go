@@ -283,11 +283,11 @@ func TestNextSegment(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	l := open(t, folder)
-	long := record(1)
-	long.Name = strings.Repeat("n", 256)
+	text := strings.Repeat("n", 256)
+	long := audit.Record{Call: text, Tenant: text, Board: text, Name: text, CallerTenant: text, Caller: text, Remote: text, Request: text, Result: text}
 	n := uint64(0)
-	for names := []string(nil); len(names) < 2; n += 5000 {
-		for range 5000 {
+	for names := []string(nil); len(names) < 2; n += 1000 {
+		for range 1000 {
 			if err := l.Note(long); err != nil {
 				t.Fatal(err)
 			}
@@ -303,7 +303,7 @@ func TestNextSegment(t *testing.T) {
 	fill(t, folder, 3)
 	sound(t, folder, n+3)
 	names, err := filepath.Glob(filepath.Join(folder, "*.audit"))
-	if err != nil || len(names) != 2 {
+	if err != nil || len(names) < 2 {
 		t.Fatalf("%v, %v", names, err)
 	}
 	info, err := os.Stat(names[0])
