@@ -61,7 +61,7 @@ var packages = map[string]line{
 	"policies/limit/...":            {may: []string{"sdk/policy/guest", "policies/limit"}, why: "what an author would write: only what becomes part of a module"},
 	"policies/retryfirst/...":       {may: []string{"sdk/policy/guest", "policies/retryfirst"}, why: "what an author would write: only what becomes part of a module"},
 	"policies/windows/...":          {may: []string{"sdk/policy/guest", "policies/windows"}, why: "what an author would write: only what becomes part of a module"},
-	"policies/templates/...":        {may: []string{"sdk/policy/guest"}, why: "what an author would write: only what becomes part of a module"},
+	"policies/templates/...":        {may: []string{"sdk/policy/guest"}, tests: []string{"sdk/job", "sdk/policy/..."}, why: "what an author would write: only what becomes part of a module"},
 	"plugins/embedded":              {may: []string{"sdk/driver", "sdk/job", "sdk/plugin"}, why: "a driver like anybody's: it may use what a stranger's may"},
 	"plugins/taskflow":              {may: []string{"sdk/job"}, why: "TaskFlow's bytes, for every store that shares its boards; it reaches no store"},
 	"plugins/redis/...":             {may: []string{"sdk/driver", "sdk/job", "sdk/plugin", "sdk/sleep", "plugins/taskflow", "plugins/redis/..."}, why: "a driver like anybody's"},
