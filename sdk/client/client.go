@@ -47,6 +47,8 @@ type (
 	Entity = boarddv1.Entity
 	// BoardInfo is a board and its settings.
 	BoardInfo = boarddv1.Board
+	// NewOperation is an operation of a posting.
+	NewOperation = boarddv1.NewOperation
 	// Operation is one of the steps that a job is made of.
 	Operation = boarddv1.Operation
 	// OperationStarted says how an operation stands that was begun.
