@@ -28,7 +28,7 @@ var packages = map[string]line{
 	"sdk/plugin":                    {may: []string{"sdk/sleep", "sdk/driver", "sdk/job", "sdk/plugin/internal/..."}, why: "carries the driver contract, and knows no driver"},
 	"sdk/plugin/internal/pb":        {why: "generated"},
 	"sdk/plugin/internal/wire":      {may: []string{"sdk/driver", "sdk/job", "sdk/plugin/internal/pb"}, why: "between the contract's types and the generated ones"},
-	"sdk/policy":                    {may: []string{"sdk/job", "sdk/nearest", "sdk/policy/abi"}, why: "a contract: a rule sees jobs, not boards and stores"},
+	"sdk/policy":                    {may: []string{"sdk/job", "sdk/nearest", "sdk/policy/abi"}, tests: []string{"sdk/policy/..."}, why: "a contract: a rule sees jobs, not boards and stores"},
 	"sdk/policy/abi":                {why: "numbers: a module pays for each package that it imports"},
 	"sdk/policy/guest":              {may: []string{"sdk/policy/abi"}, why: "becomes part of every policy in Go, so it is small"},
 	"sdk/policy/block":              {may: []string{"sdk/job", "sdk/policy", "sdk/policy/abi"}, why: "the host's side of a block; it does not know who runs it"},
