@@ -111,8 +111,8 @@ func (b *board) script(ctx context.Context, st *standing, ops []any) ([]string, 
 	if st.expired() {
 		return nil, scene{}, lookAgain(b.name)
 	}
-	args := make([]any, 0, 4+len(ops))
-	args = append(args, st.keys.prefix, b.numbers(st), st.keys.wake, newBoardID())
+	args := make([]any, 0, 5+len(ops))
+	args = append(args, st.keys.prefix, b.numbers(st), st.keys.wake, newBoardID(), st.server)
 	b.store.calls.Add(1)
 	reply, err := applyScript.run(context.WithoutCancel(ctx), b.store.client, b.declared(st, ops), append(args, ops...)...).Slice()
 	if err != nil {

@@ -53,6 +53,7 @@ type standing struct {
 	capabilities driver.Capabilities
 	events       uint64
 	id           string // of the board in this store
+	server       string // the run id of the server on which it was looked at; empty: not told
 	generation   uint64
 	stale        chan struct{} // closed when the board has to be opened again
 	once         *sync.Once

@@ -4,16 +4,11 @@ import (
 	"context"
 	"crypto/rand"
 	_ "embed"
-	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/boardd/boardd/sdk/driver"
-	"github.com/boardd/boardd/sdk/job"
 )
 
 func random16() (b [16]byte) {
@@ -25,35 +20,6 @@ func random16() (b [16]byte) {
 var raiseLua string
 
 var raiseScript = newScript(raiseLua)
-
-// nobody is the id of a board that is not in Redis yet.
-var nobody = string(make([]byte, 16))
-
-// A head is what a board in Redis says of itself.
-type head struct {
-	id         string
-	generation uint64
-	position   uint64
-}
-
-func (b *board) readHead(ctx context.Context, k *keys) (head, error) {
-	values, err := b.store.client.HMGet(ctx, k.head, "id", "generation", "position").Result()
-	if err != nil {
-		return head{}, readFailed(ctx, err)
-	}
-	h := head{generation: 1}
-	h.id, _ = values[0].(string)
-	for i, to := range []*uint64{&h.generation, &h.position} {
-		text, ok := values[i+1].(string)
-		if !ok {
-			continue
-		}
-		if *to, err = strconv.ParseUint(text, 10, 64); err != nil {
-			return head{}, job.Errorf(job.Corrupt, "the key %s says %q where a number has to be", k.head, text)
-		}
-	}
-	return h, nil
-}
 
 // look compares how the board stands with what this host remembers of it, from
 // before it was started and since.
@@ -67,19 +33,25 @@ func (b *board) look(ctx context.Context, st *standing, status *driver.BoardStat
 			remembered = memory{id: old.id, generation: old.generation, last: last}
 		}
 	}
-	h, err := b.readHead(ctx, &st.keys)
+	h, err := b.lookAtHead(ctx, &st.keys)
 	if err != nil {
 		return err
 	}
 	if status.Loss, err = b.loss(ctx, st, &h, &remembered); err != nil {
 		return err
 	}
-	if status.Loss != "" && h.generation <= remembered.generation {
+	if status.Loss == "" && remembered.generation == 0 && h.elsewhere() {
+		status.Loss = "it cannot be told whether acknowledged changes were lost: Redis was restarted, or is another server, " +
+			"since a host last looked at the board, and this host remembers nothing of it"
+	} else if status.Loss != "" && h.generation <= remembered.generation {
 		if h, err = b.raise(ctx, st, h, &remembered); err != nil {
 			return err
 		}
 	}
-	st.id, st.generation = h.id, h.generation
+	if err := b.note(ctx, st, &h); err != nil {
+		return err
+	}
+	st.id, st.generation, st.server = h.id, h.generation, h.run
 	status.Generation, status.Position = h.generation, driver.Position(h.position)
 	last := remembered.last
 	if h.position > last.position {
@@ -148,7 +120,7 @@ func (b *board) raise(ctx context.Context, st *standing, h head, m *memory) (hea
 	if id == "" {
 		id = newBoardID()
 	}
-	reply, err := raiseScript.run(ctx, b.store.client, []string{st.keys.head}, next, m.last.position, id).Slice()
+	reply, err := raiseScript.run(ctx, b.store.client, []string{st.keys.head}, next, m.last.position, id, h.run).Slice()
 	if err != nil || len(reply) != 3 {
 		return head{}, changeFailed(err)
 	}
@@ -159,56 +131,18 @@ func (b *board) raise(ctx context.Context, st *standing, h head, m *memory) (hea
 	return h, nil
 }
 
-// durability says what an acknowledged change survives, as Redis is configured
-// now.
-func (s *Store) durability(ctx context.Context) (driver.Durability, error) {
-	info, err := s.client.InfoMap(ctx, "persistence").Result()
-	if err != nil {
-		return "", readFailed(ctx, err)
-	}
-	if info["Persistence"]["aof_enabled"] != "1" {
-		return driver.Volatile, nil
-	}
-	set, err := s.client.ConfigGet(ctx, "appendfsync").Result()
-	if err == nil && set["appendfsync"] == "always" {
-		return driver.Durable, nil
-	}
-	return driver.Delayed, nil // also where Redis does not let this user ask
-}
+//go:embed lua/note.lua
+var noteLua string
 
-// greet looks at a new connection before it is used. A server that was not met
-// before may have lost what another one had acknowledged, so that every board
-// has to be opened again.
-func (s *Store) greet(ctx context.Context, c *redis.Conn) error {
-	info, err := c.Info(ctx, "server").Result()
-	if err != nil {
-		return unavailable("Redis does not say which server it is", err)
-	}
-	run := ""
-	for line := range strings.Lines(info) {
-		if value, ok := strings.CutPrefix(line, "run_id:"); ok {
-			run = strings.TrimSpace(value)
-		}
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if run == "" || s.runs[run] {
+var noteScript = newScript(noteLua)
+
+// note has a board's head say on which server this host has looked at it.
+func (b *board) note(ctx context.Context, st *standing, h *head) error {
+	if st.spec.Observe || h.id == "" || h.run == "" || h.run == h.server {
 		return nil
 	}
-	first := len(s.runs) == 0
-	s.runs[run] = true
-	if first || len(s.boards) == 0 {
-		return nil
+	if err := noteScript.run(ctx, b.store.client, []string{st.keys.head}, h.run).Err(); err != nil {
+		return readFailed(ctx, err) // whether it says so matters to nobody: it is done again
 	}
-	s.logger.Warn("this is another Redis server, or it was restarted; every board is looked at again", "run_id", run)
-	for _, b := range s.boards {
-		if st := b.standing.Load(); st != nil {
-			st.expire()
-		}
-	}
-	return &job.Error{Kind: job.Unavailable, Message: "every board has to be opened again", Err: errRestarted}
+	return nil
 }
-
-// errRestarted refuses the first connection to a server that was not met before:
-// the call that asked for it may have been made up before the restart.
-var errRestarted = errors.New("the server was restarted, or is another one")

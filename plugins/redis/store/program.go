@@ -94,7 +94,7 @@ type Store struct {
 
 	mu     sync.Mutex
 	boards map[string]*board
-	runs   map[string]bool // the servers that were met, by run id
+	runs   map[string]bool // by run id, the server that was met last; of a cluster, all that were
 	done   bool
 
 	calls atomic.Int64 // of the script

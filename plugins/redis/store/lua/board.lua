@@ -4,7 +4,8 @@
 --
 -- KEYS are those of the board, see keys.go. ARGV is the prefix of the jobs' own
 -- keys, the board's numbers, the channel that wakes watchers, a name for a board
--- that is new, and then the ops, each packed into one string.
+-- that is new, the server that the host has looked at, and then the ops, each
+-- packed into one string.
 --
 -- The rules: time is read once. Everything is checked before the first write of
 -- an op. Nothing costs more on a larger board. Numbers stay below 2^53.
@@ -13,7 +14,7 @@ local sub, fmt, floor, band = string.sub, string.format, math.floor, bit.band
 
 local HEAD, JOBS, LISTINGS, TRASH, SEQUENCE, STAMPS, ORDER, ENDED, ENDEDBY, FINALS, FINALSBY, FINALSDUE, LIMITS, TRASHBY, EVENTS =
   unpack(KEYS, 1, 15)
-local PREFIX, CHANNEL = ARGV[1], ARGV[3]
+local PREFIX, CHANNEL, SERVER = ARGV[1], ARGV[3], ARGV[5]
 local generation, known, window, maxstamps, maxfinals, maxbytes, maxevents = get('>I8I8I8I8I8I8I8', ARGV[2])
 local GENERATION = sub(ARGV[2], 1, 8)
 
@@ -22,7 +23,7 @@ local function num(n) return fmt('%.0f', n) end
 
 -- What the board counts: see head in keys.go. It is read here and written once
 -- at the end.
-local head = call('HMGET', HEAD, 'generation', 'position', 'epoch', 'claimed', 'open', 'finals', 'bytes', 'posts')
+local head = call('HMGET', HEAD, 'generation', 'position', 'epoch', 'claimed', 'open', 'finals', 'bytes', 'posts', 'server')
 local position, epoch = tonumber(head[2] or 0), tonumber(head[3] or 0)
 local claimed, open = tonumber(head[4] or 0), tonumber(head[5] or 0)
 local finals, bytes, posts = tonumber(head[6] or 0), tonumber(head[7] or 0), tonumber(head[8] or 0)
@@ -33,8 +34,10 @@ end
 local first = position + 1
 
 -- A host that takes the board for another one than it is has to look again: the
--- generation was raised, or the store has forgotten what this host has seen.
-if tonumber(head[1] or 1) ~= generation or position < known then
+-- generation was raised, or the store has forgotten what this host has seen, or
+-- another host goes on with it on a server that this one has not looked at yet.
+if tonumber(head[1] or 1) ~= generation or position < known 
+  or (head[9] or '') ~= '' and SERVER ~= '' and head[9] ~= SERVER then
   return {'LOOK', tonumber(head[1] or 1), position}
 end
 

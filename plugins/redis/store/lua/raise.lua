@@ -7,6 +7,6 @@ local wanted, seen = tonumber(ARGV[1]), tonumber(ARGV[2])
 if generation < wanted then
   generation, position = wanted, math.max(position, seen) + 1048576
   call('HSET', KEYS[1], 'generation', string.format('%.0f', generation), 'position', string.format('%.0f', position),
-    'id', head[3] or ARGV[3])
+    'id', head[3] or ARGV[3], 'server', ARGV[4])
 end
 return {generation, position, head[3] or ARGV[3]}

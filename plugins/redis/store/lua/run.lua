@@ -68,7 +68,7 @@ end
 
 local before = {epoch, claimed, open, finals, bytes}
 local results = {}
-for n = 5, #ARGV do
+for n = 6, #ARGV do
   -- One op that meets a key of a type that nobody expects must not take the
   -- others with it.
   local ok, answer = pcall(run, ARGV[n])
@@ -83,7 +83,7 @@ flush()
 trim(8 + 2 * #results)
 
 if position >= first or before[4] ~= finals or before[1] ~= epoch then
-  if not head[1] then call('HSET', HEAD, 'generation', num(generation), 'id', ARGV[4], 'created', num(now)) end
+  if not head[1] then call('HSET', HEAD, 'generation', num(generation), 'id', ARGV[4], 'created', num(now), 'server', SERVER) end
   call('HSET', HEAD, 'position', num(position), 'epoch', num(epoch), 'claimed', num(claimed), 'open', num(open),
     'finals', num(finals), 'bytes', num(bytes), 'posts', num(posts))
 end
