@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/boardd/boardd/sdk/driver"
@@ -111,30 +110,18 @@ func (b *board) script(ctx context.Context, st *standing, ops []any) ([]string, 
 	if st.expired() {
 		return nil, scene{}, lookAgain(b.name)
 	}
-	args := make([]any, 0, 5+len(ops))
-	args = append(args, st.keys.prefix, b.numbers(st), st.keys.wake, newBoardID(), st.server)
+	keys, mayDrop, err := b.declared(ctx, st, ops)
+	if err != nil {
+		return nil, scene{}, err
+	}
+	args := make([]any, 0, 6+len(ops))
+	args = append(args, st.keys.prefix, b.numbers(st), st.keys.wake, newBoardID(), st.server, mayDrop)
 	b.store.calls.Add(1)
-	reply, err := applyScript.run(context.WithoutCancel(ctx), b.store.client, b.declared(st, ops), append(args, ops...)...).Slice()
+	reply, err := applyScript.run(context.WithoutCancel(ctx), b.store.client, keys, append(args, ops...)...).Slice()
 	if err != nil {
 		return nil, scene{}, changeFailed(err)
 	}
 	return b.readReply(st, reply, len(ops))
-}
-
-// declared returns the keys that the script is told. Redis asks only for those
-// that say in which slot of a cluster it runs; a proxy may want all of them.
-func (b *board) declared(st *standing, ops []any) []string {
-	if !b.store.declare {
-		return st.scriptKeys
-	}
-	keys := slices.Clone(st.scriptKeys)
-	for _, op := range ops {
-		raw, _ := op.([]byte)
-		for _, id := range jobsOf(raw) {
-			keys = append(keys, st.keys.job(id)...)
-		}
-	}
-	return keys
 }
 
 func (b *board) readReply(st *standing, reply []any, n int) ([]string, scene, error) {

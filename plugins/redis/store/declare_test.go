@@ -38,7 +38,7 @@ func TestDeclareKeys(t *testing.T) {
 	server := testserver.StartRedis(t, testserver.RedisOptions{})
 	d := openDeclaring(t, server.Addr)
 	t.Cleanup(func() { _ = d.Close() })
-	b := &bench{T: t, d: d, board: "b", spec: driver.BoardSpec{Name: "b"}}
+	b := &bench{T: t, d: d, board: "b", spec: driver.BoardSpec{Name: "b", MaxFinals: 1}}
 	b.reopen()
 	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", server.Addr)
 	if err != nil {
@@ -52,6 +52,12 @@ func TestDeclareKeys(t *testing.T) {
 		t.Fatalf("MONITOR: %v", err)
 	}
 	lifeOfJobs(b)
+	if counts, err := d.Count(t.Context(), "b"); err != nil || counts.Ended != 2 {
+		t.Errorf("%+v (%v)", counts, err)
+	}
+	if keys := server.Command("KEYS", "b:boardd:attached.*"); strings.Count(keys, "attached.") != 4 {
+		t.Errorf("what is attached: %s; want that of the four jobs that are left", keys)
+	}
 	server.Command("ECHO", "finished")
 	declared, seen := map[string]bool{}, 0
 	for lines.Scan() && !strings.Contains(lines.Text(), `"finished"`) {
@@ -96,7 +102,26 @@ func lifeOfJobs(b *bench) {
 		if len(r.Claims) != 1 {
 			b.Fatalf("not claimed: %+v", r.Gone)
 		}
-		b.must(tokenOp(kind, r.Claims[0]))
+		end := tokenOp(kind, r.Claims[0])
+		if kind == driver.Remove {
+			end.Ending = &driver.Ending{Outcome: job.Consumed, Keep: time.Hour, Data: []byte("d"), KeepAttached: true}
+		}
+		b.must(end)
+	}
+	// The final record is pushed out by the next one, which names another job.
+	pushed := b.claim(b.post("pushes a final record out"), "w")
+	end := tokenOp(driver.Remove, pushed)
+	end.Ending = &driver.Ending{Outcome: job.Consumed, Keep: time.Hour, Data: []byte("d")}
+	b.must(end)
+	// An answer is asked for again by who does not know any more what it was about.
+	spec := &driver.ClaimSpec{
+		Owner: "w", Lease: time.Hour, Count: 1, Remember: true, Parts: driver.Attached,
+		Candidates: []driver.Candidate{{Job: b.post("claimed once"), Nonce: [16]byte{3}}},
+	}
+	b.must(driver.Op{Kind: driver.Claim, Claim: spec, Request: [16]byte{4}})
+	spec.Candidates = nil
+	if again := b.must(driver.Op{Kind: driver.Claim, Claim: spec, Request: [16]byte{4}}); len(again.Claims) != 1 {
+		b.Errorf("asked again: %+v", again)
 	}
 }
 

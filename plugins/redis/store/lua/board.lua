@@ -4,8 +4,9 @@
 --
 -- KEYS are those of the board, see keys.go. ARGV is the prefix of the jobs' own
 -- keys, the board's numbers, the channel that wakes watchers, a name for a board
--- that is new, the server that the host has looked at, and then the ops, each
--- packed into one string.
+-- that is new, the server that the host has looked at, the final records that may
+-- be cleaned up (their uuids, or a star), and then the ops, each packed into one
+-- string.
 --
 -- The rules: time is read once. Everything is checked before the first write of
 -- an op. Nothing costs more on a larger board. Numbers stay below 2^53.
@@ -14,7 +15,7 @@ local sub, fmt, floor, band = string.sub, string.format, math.floor, bit.band
 
 local HEAD, JOBS, LISTINGS, TRASH, SEQUENCE, STAMPS, ORDER, ENDED, ENDEDBY, FINALS, FINALSBY, FINALSDUE, LIMITS, TRASHBY, EVENTS =
   unpack(KEYS, 1, 15)
-local PREFIX, CHANNEL, SERVER = ARGV[1], ARGV[3], ARGV[5]
+local PREFIX, CHANNEL, SERVER, MAYDROP = ARGV[1], ARGV[3], ARGV[5], ARGV[6]
 local generation, known, window, maxstamps, maxfinals, maxbytes, maxevents = get('>I8I8I8I8I8I8I8', ARGV[2])
 local GENERATION = sub(ARGV[2], 1, 8)
 

@@ -88,6 +88,9 @@ local function forget(items)
   end
 end
 
+-- mayDrop reports whether all keys of a final record were declared.
+local function mayDrop(id) return MAYDROP == '*' or string.find(MAYDROP, id, 1, true) end
+
 -- trim forgets up to n things that are too old or too many.
 local function trim(n)
   local oldest, count = call('LINDEX', ORDER, 0), call('LLEN', ORDER)
@@ -105,12 +108,14 @@ local function trim(n)
   end
   while n > 0 and finals > 0 and (maxfinals > 0 and finals > maxfinals or maxbytes > 0 and bytes > maxbytes) do
     local oldest = call('ZRANGE', FINALSBY, 0, 0)[1]
-    if not oldest then break end
+    if not oldest or not mayDrop(oldest) then break end
     dropFinal(oldest)
     n = n - 1
   end
   if n > 0 and finals > 0 then
-    for _, id in ipairs(call('ZRANGEBYSCORE', FINALSDUE, '-inf', num(now), 'LIMIT', 0, n)) do dropFinal(id) end
+    for _, id in ipairs(call('ZRANGEBYSCORE', FINALSDUE, '-inf', num(now), 'LIMIT', 0, n)) do
+      if mayDrop(id) then dropFinal(id) end
+    end
   end
 end
 
