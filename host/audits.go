@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/boardd/boardd/host/audit"
@@ -26,7 +27,7 @@ const maxRefusals = 20
 // auditor keeps the host's audit log, if it has a data folder. A nil one keeps
 // none.
 type auditor struct {
-	log     *audit.Log
+	log     atomic.Pointer[audit.Log] // nil as long as another server has it
 	running sync.WaitGroup
 
 	mu      sync.Mutex
@@ -36,24 +37,51 @@ type auditor struct {
 }
 
 func (h *Host) openAudit() error {
-	dir := h.Settings().DataDir
-	if dir == "" {
+	if h.Settings().DataDir == "" {
 		return nil
 	}
-	folder := filepath.Join(dir, "audit")
-	log, err := audit.Open(folder, h.id, h.logger)
-	if err != nil {
+	h.audit = &auditor{}
+	if err := h.audit.open(h); job.KindOf(err) != job.Unavailable {
 		return err
 	}
-	h.audit = &auditor{log: log}
-	return nil
+	return nil // another server with this folder: it is waited for
 }
 
-// begin lets the log's head be published.
-func (a *auditor) begin(h *Host) {
-	if a != nil {
-		a.running.Go(func() { a.publish(h.running, h) })
+func (a *auditor) open(h *Host) error {
+	log, err := audit.Open(filepath.Join(h.Settings().DataDir, "audit"), h.id, h.logger)
+	if err == nil {
+		a.log.Store(log)
 	}
+	return err
+}
+
+// begin waits for the log, if another server has it, and lets its head be
+// published.
+func (a *auditor) begin(h *Host) {
+	if a == nil {
+		return
+	}
+	a.running.Go(func() {
+		for said := false; a.log.Load() == nil; said = true {
+			if err := a.open(h); err != nil && !said {
+				h.logger.Error("nothing can be changed as long as the audit log cannot be written", "error", err)
+			}
+			if a.log.Load() == nil && sleep.For(h.running, openAuditEvery) != nil {
+				return
+			}
+		}
+		a.publish(h.running, h)
+	})
+}
+
+const openAuditEvery = time.Second
+
+// opened returns the log.
+func (a *auditor) opened() (*audit.Log, error) {
+	if log := a.log.Load(); log != nil {
+		return log, nil
+	}
+	return nil, job.Errorf(job.Unavailable, "the audit log is in use by another server, and nothing is changed without it")
 }
 
 // publish compares the log with its last published head, and then publishes it
@@ -80,7 +108,7 @@ func (a *auditor) publish(ctx context.Context, h *Host) {
 }
 
 func (a *auditor) publishHead(ctx context.Context, h *Host, c *catalog.Catalog) {
-	head := a.log.Head()
+	head := a.log.Load().Head()
 	if head.Sequence == 0 {
 		return
 	}
@@ -98,15 +126,16 @@ func (a *auditor) compare(ctx context.Context, h *Host, c *catalog.Catalog) erro
 	}
 	if problem := a.against(head); problem != "" {
 		h.logger.Error("the audit log was changed while the server was away", "problem", problem)
-		return a.log.Append(audit.Record{Call: "AuditTampered", Result: problem})
+		return a.log.Load().Append(audit.Record{Call: "AuditTampered", Result: problem})
 	}
 	return nil
 }
 
 func (a *auditor) against(head catalog.Head) string {
-	end := a.log.Head()
+	log := a.log.Load()
+	end := log.Head()
 	at := func(n uint64) (hash string) {
-		_ = a.log.Read(n-1, func(r *audit.Record) bool { // what cannot be read has no hash
+		_ = log.Read(n-1, func(r *audit.Record) bool { // what cannot be read has no hash
 			hash = r.Hash
 			return false
 		})
@@ -120,20 +149,41 @@ func (a *auditor) close() error {
 		return nil
 	}
 	a.running.Wait()
-	return errors.Join(a.flush(0), a.log.Close())
+	log := a.log.Load()
+	if log == nil {
+		return nil
+	}
+	return errors.Join(a.flush(0), log.Close())
 }
 
 // Record puts a record into the audit log. A change that an admin made, and a
 // refusal, is there when Record returns; what was done to jobs soon after. The
 // error is for whoever asked: without its record nothing was done properly.
 func (h *Host) Record(r audit.Record, soon bool) error {
-	switch {
-	case h.audit == nil:
+	if h.audit == nil {
 		return nil
-	case soon:
-		return h.audit.log.Note(r)
 	}
-	return h.audit.log.Append(r)
+	log, err := h.audit.opened()
+	switch {
+	case err != nil:
+		return err
+	case soon:
+		return log.Note(r)
+	}
+	return log.Append(r)
+}
+
+// CanRecord returns nil if changes can be put into the audit log. Without that,
+// none is to be made.
+func (h *Host) CanRecord() error {
+	if h.audit == nil {
+		return nil
+	}
+	log, err := h.audit.opened()
+	if err != nil {
+		return err
+	}
+	return log.Writable()
 }
 
 // Refused puts a refusal into the audit log: the first ones of each second one by
@@ -156,7 +206,11 @@ func (h *Host) Refused(r audit.Record) error {
 	if over {
 		return nil
 	}
-	return a.log.Append(r)
+	log, err := a.opened()
+	if err != nil {
+		return err
+	}
+	return log.Append(r)
 }
 
 // flush begins another second, and puts how many refusals of the one before had
@@ -170,10 +224,11 @@ func (a *auditor) flush(second int64) error {
 		a.second, a.count, a.skipped = second, 0, 0
 	}
 	a.mu.Unlock()
-	if skipped == 0 {
+	log := a.log.Load()
+	if skipped == 0 || log == nil {
 		return nil
 	}
-	return a.log.Note(audit.Record{Call: "Refused", Result: "refused", Repeated: skipped})
+	return log.Note(audit.Record{Call: "Refused", Result: "refused", Repeated: skipped})
 }
 
 // Caller fills in who a record's caller is. What somebody tried with another
@@ -250,13 +305,17 @@ func (s *Session) Audit(ctx context.Context, q AuditQuery) (AuditPage, error) {
 	if a == nil {
 		return page, job.Errorf(job.Precondition, "this server keeps no audit log: set data_dir in its configuration")
 	}
+	log, err := a.opened()
+	if err != nil {
+		return page, err
+	}
 	if c := s.host.catalog.open(); c != nil && q.All {
 		if head, ok, err := c.Head(ctx, s.host.id); err == nil && ok {
 			page.Head = &head
 		}
 	}
 	looked := 0
-	err = a.log.Read(q.After, func(r *audit.Record) bool {
+	err = log.Read(q.After, func(r *audit.Record) bool {
 		looked++
 		if (len(page.Records) == q.Max || looked > maxAuditScan) || ctx.Err() != nil {
 			page.Next = r.Sequence - 1

@@ -403,3 +403,21 @@ func TestNoCatalog(t *testing.T) {
 	}
 	s.mustAdmin(t, operatorSecret, "ListTenants", `{}`, &struct{}{})
 }
+
+// TestTwoServersWithOneFolder: the second one changes nothing, since it cannot say
+// what it did, and says why.
+func TestTwoServersWithOneFolder(t *testing.T) {
+	t.Parallel()
+	c := settings()
+	c.DataDir = t.TempDir()
+	first := serveWith(t, c, quiet())
+	second := serveWith(t, c, quiet())
+	post(t, first, "a")
+	if status, answer := second.board(t, rootSecret, "PostJobs", `{"board":"default","jobs":[{"name":"x"}]}`); status != http.StatusServiceUnavailable || !strings.Contains(answer, "audit log") {
+		t.Errorf("the second server: %d %s", status, answer)
+	}
+	if body := second.must(t, rootSecret, "ListJobs", `{"board":"default"}`, nil); strings.Contains(body, `"name":"x"`) {
+		t.Errorf("it made the change all the same: %s", body)
+	}
+	post(t, first, "b")
+}

@@ -67,6 +67,11 @@ func (o *observer) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 		if b, ok := message.(interface{ GetBoard() string }); ok {
 			board = b.GetBoard()
 		}
+		if o.changes[callOf(r.Spec())] {
+			if err := o.host.CanRecord(); err != nil {
+				return nil, err
+			}
+		}
 		return next(ctx, r)
 	}
 }

@@ -33,6 +33,7 @@ type Log struct {
 	folder string
 	host   string
 	logger *slog.Logger
+	lock   *os.File // held as long as it is open
 
 	waiting chan entry
 	closing chan struct{}
@@ -54,18 +55,28 @@ type entry struct {
 }
 
 // Open opens the log in a folder, or begins it. A last line that is not whole was
-// never answered for, and is cut off. Close must be called.
+// never answered for, and is cut off. A log that another process has open is
+// Unavailable. Close must be called.
 func Open(folder, host string, logger *slog.Logger) (*Log, error) {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return nil, err
 	}
 	l := &Log{folder: folder, host: host, logger: logger, waiting: make(chan entry, maxWaiting), closing: make(chan struct{}), ended: make(chan struct{})}
-	if err := l.resume(); err != nil {
+	var err error
+	if l.lock, err = os.OpenFile(filepath.Join(folder, "lock"), os.O_CREATE|os.O_RDWR, 0o600); err != nil {
 		return nil, err
+	}
+	if err = lock(l.lock); err == nil {
+		err = l.resume()
+	}
+	if err != nil {
+		return nil, errors.Join(err, l.lock.Close())
 	}
 	l.done.Go(l.run)
 	return l, nil
 }
+
+var errInUse = error(job.Errorf(job.Unavailable, "the audit log is in use by another server with the same data_dir"))
 
 // segments returns the files of a log, in order, by the sequence numbers of their
 // first records.
@@ -130,6 +141,16 @@ func (l *Log) Head() Chain {
 	return l.chain
 }
 
+// Writable returns why nothing can be written any more, or nil.
+func (l *Log) Writable() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.err != nil {
+		return unwritable(l.err)
+	}
+	return nil
+}
+
 // Append writes a record, and returns when it would survive a loss of power.
 func (l *Log) Append(r Record) error {
 	done := make(chan error, 1)
@@ -154,11 +175,8 @@ func (l *Log) Note(r Record) error { return l.enqueue(entry{r, nil}) }
 
 func (l *Log) enqueue(e entry) error {
 	e.record.At = time.Now()
-	l.mu.Lock()
-	err := l.err
-	l.mu.Unlock()
-	if err != nil {
-		return unwritable(err)
+	if err := l.Writable(); err != nil {
+		return err
 	}
 	select {
 	case l.waiting <- e:
@@ -180,12 +198,16 @@ func (l *Log) Close() error {
 	l.done.Wait()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.file == nil {
-		return nil
+	if l.lock == nil {
+		return nil // closed before
 	}
-	file := l.file
-	l.file = nil
-	return file.Close()
+	var err error
+	if l.file != nil {
+		err = l.file.Close()
+	}
+	err = errors.Join(err, l.lock.Close())
+	l.file, l.lock = nil, nil
+	return err
 }
 
 // run writes what comes, many records at a time.

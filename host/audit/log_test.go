@@ -311,3 +311,22 @@ func TestNextSegment(t *testing.T) {
 		t.Errorf("the first file has %d bytes (%v), want about %d", info.Size(), err, audit.MaxSegment)
 	}
 }
+
+// TestOneWriter: a log that is open is nobody else's, and is again when it was
+// closed.
+func TestOneWriter(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	first := open(t, folder)
+	if l, err := audit.Open(folder, "host-2", slog.New(slog.DiscardHandler)); !errors.Is(err, job.Unavailable) {
+		t.Errorf("a second writer: %v, %v", l, err)
+	}
+	if err := first.Append(record(1)); err != nil {
+		t.Error(err)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	fill(t, folder, 2)
+	sound(t, folder, 3)
+}
