@@ -32,6 +32,9 @@ func serve(t *testing.T, boardd, pluginDir, name string) {
 	file := filepath.Join(t.TempDir(), "boardd.hcl")
 	err := os.WriteFile(file, []byte(fmt.Sprintf(`
 plugin_dir = %q
+catalog {
+  backend = "mine" # or the embedded store keeps it, and has a process of its own
+}
 backend "mine" {
   driver = %q
 }
