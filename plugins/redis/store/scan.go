@@ -28,10 +28,12 @@ func (s *Store) Scan(ctx context.Context, name string, req driver.ScanRequest) i
 		}
 		if err == nil {
 			st := b.standing.Load()
-			switch req.Set {
-			case driver.OpenJobs:
+			switch {
+			case req.Set == driver.OpenJobs:
 				err = b.scanOpen(ctx, st, req, yield)
-			case driver.TrashedJobs, driver.EndedJobs:
+			case req.Set == driver.TrashedJobs && st.spec.Observe:
+				err = b.scanTrash(ctx, st, req, yield)
+			case req.Set == driver.TrashedJobs, req.Set == driver.EndedJobs:
 				err = b.scanOrdered(ctx, st, req, yield)
 			default:
 				err = job.Errorf(job.Invalid, "there is no set %d", req.Set)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"time"
 
+	"github.com/boardd/boardd/plugins/taskflow"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 )
@@ -71,8 +72,11 @@ func (s *sight) inTrash(parts driver.Parts) (*driver.Record, error) {
 		return nil, err
 	}
 	r.State, r.EndedAt, r.Held, r.NotBefore = job.Trashed, m.ended, m.held, m.notBefore
-	if r.EndedAt.IsZero() {
+	if r.EndedAt.IsZero() { // by TaskFlow, which writes last_modified as it does so
 		r.EndedAt = r.ModifiedAt
+		if at, _, _, err := taskflow.DecodeModified(s.modified); err == nil && at.After(r.EndedAt) {
+			r.EndedAt = at
+		}
 	}
 	return r, nil
 }

@@ -1,0 +1,142 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/sleep"
+)
+
+// An aside is a job in the trash, and when it came there in microseconds.
+type aside struct {
+	at int64
+	id string
+}
+
+func (a aside) compare(b aside) int {
+	return cmp.Or(cmp.Compare(a.at, b.at), strings.Compare(a.id, b.id))
+}
+
+func (a aside) String() string { return fmt.Sprintf("%d.%s", a.at, a.id) }
+
+func parseAside(text string) (aside, error) {
+	at, id, ok := strings.Cut(text, ".")
+	n, err := strconv.ParseInt(at, 10, 64)
+	if !ok || err != nil {
+		return aside{}, notAPlace(text)
+	}
+	return aside{n, id}, nil
+}
+
+// scanTrash is the scan of an observed board's trash. The order of the trash is
+// kept by hosts that may write it down, and there may be none, so the whole trash
+// is looked at and put into order here.
+func (b *board) scanTrash(ctx context.Context, st *standing, req driver.ScanRequest, yield func(driver.Page, error) bool) error {
+	list, err := b.trashed(ctx, st)
+	if err != nil {
+		return err
+	}
+	if req.NewestFirst {
+		slices.Reverse(list)
+	}
+	if req.After != "" {
+		after, err := parseAside(req.After)
+		if err != nil {
+			return err
+		}
+		list = slices.DeleteFunc(list, func(a aside) bool {
+			return req.NewestFirst == (a.compare(after) > 0) || a == after
+		})
+	}
+	for left := req.Limit; ; {
+		n := min(readAtOnce, len(list))
+		if req.Limit > 0 {
+			n = min(n, left)
+		}
+		page, err := b.showTrash(ctx, st, req.Parts, list[:n])
+		if err != nil {
+			return err
+		}
+		last := n == len(list)
+		if !last {
+			page.Next = list[n-1].String()
+		}
+		left -= len(page.Records)
+		if !yield(page, nil) {
+			return errStopped
+		}
+		if last || req.Limit > 0 && left <= 0 {
+			return nil
+		}
+		list = list[n:]
+	}
+}
+
+// trashed goes through the trash, as slowly as a search does, and returns it in
+// order. What cannot be read comes first.
+func (b *board) trashed(ctx context.Context, st *standing) ([]aside, error) {
+	var list []aside
+	for cursor := uint64(0); ; {
+		fields, next, err := b.store.client.HScan(ctx, st.keys.trash, cursor, "", scanCount).Result()
+		if err != nil {
+			return nil, readFailed(ctx, err)
+		}
+		var ids []string
+		for i := 0; i+1 < len(fields); i += 2 {
+			ids = append(ids, fields[i])
+		}
+		for ids := range slices.Chunk(ids, readAtOnce) {
+			sights, at, err := b.lookAt(ctx, st, ids, nil, 0)
+			if err != nil {
+				return nil, err
+			}
+			for i := range sights {
+				a := aside{id: ids[i]}
+				if r, err := sights[i].record(at, 0); err == nil && r != nil {
+					a.at = r.EndedAt.UnixMicro()
+				}
+				list = append(list, a)
+			}
+		}
+		if cursor = next; cursor == 0 {
+			break
+		}
+		if err := sleep.For(ctx, time.Duration(len(ids))*time.Second/SweepRate); err != nil {
+			return nil, ended(ctx)
+		}
+	}
+	slices.SortFunc(list, aside.compare)
+	return slices.Compact(list), nil // a step of Redis's scan may show what another one has shown
+}
+
+func (b *board) showTrash(ctx context.Context, st *standing, parts driver.Parts, list []aside) (driver.Page, error) {
+	var page driver.Page
+	if len(list) == 0 {
+		return page, ended(ctx)
+	}
+	ids := make([]string, len(list))
+	for i := range list {
+		ids[i] = list[i].id
+	}
+	sights, at, err := b.lookAt(ctx, st, ids, nil, parts)
+	if err != nil {
+		return page, err
+	}
+	for i := range sights {
+		r, err := sights[i].record(at, parts)
+		switch {
+		case err != nil:
+			page.Bad = append(page.Bad, badRecord(st.keys.trash, ids[i], err))
+		case r != nil && r.State == job.Trashed:
+			page.Records = append(page.Records, *r)
+		}
+	}
+	return page, nil
+}
