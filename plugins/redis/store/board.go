@@ -34,7 +34,7 @@ type board struct {
 	dropped chan struct{} // closed when the board is no more
 
 	standing atomic.Pointer[standing]
-	bad      atomic.Int64 // postings that could not be read, at the last scan
+	bad      bad // postings that cannot be read, as far as known
 
 	mu    sync.Mutex
 	known mark            // the last change that this host has seen

@@ -58,6 +58,7 @@ func (o *observer) pass(ctx context.Context, position uint64) error {
 	begun := time.Now()
 	shown := o.board.takeShown()
 	seen := map[string]bool{}
+	var unreadable []string
 	for at := (place{start: position}); ; {
 		steps, cursor, err := o.board.listings(ctx, o.standing, at, scanCount)
 		if err != nil {
@@ -66,7 +67,7 @@ func (o *observer) pass(ctx context.Context, position uint64) error {
 		var page driver.Page
 		for len(steps) > 0 {
 			n := firstPage(steps)
-			if err := o.board.showOpen(ctx, o.standing, 0, steps[:n], &page); err != nil {
+			if err := o.board.showOpen(ctx, o.standing, 0, steps[:n], &page, &unreadable); err != nil {
 				return err
 			}
 			steps = steps[n:]
@@ -91,6 +92,7 @@ func (o *observer) pass(ctx context.Context, position uint64) error {
 			return err
 		}
 	}
+	o.board.bad.replace(unreadable)
 	var gone []string
 	for id := range o.told {
 		shown[id] = true

@@ -188,7 +188,7 @@ func (s *Store) Count(ctx context.Context, name string) (driver.Counts, error) {
 	if err != nil && !errors.Is(err, redis.Nil) {
 		return driver.Counts{}, readFailed(ctx, err)
 	}
-	c := driver.Counts{Open: open.Val(), Trashed: trashed.Val(), Ended: ended.Val(), Tombstones: stones.Val(), Bad: b.bad.Load()}
+	c := driver.Counts{Open: open.Val(), Trashed: trashed.Val(), Ended: ended.Val(), Tombstones: stones.Val(), Bad: b.bad.count()}
 	c.Claimed, _ = claimed.Int64() // absent: none
 	c.Open -= min(c.Bad, c.Open)
 	c.Limits = map[string]int64{}

@@ -100,7 +100,7 @@ func (b *board) scanOpen(ctx context.Context, st *standing, req driver.ScanReque
 		}
 	}
 	if req.After == "" && req.Limit <= 0 {
-		b.bad.Store(o.bad)
+		b.bad.replace(o.bad)
 	}
 	return nil
 }
@@ -125,10 +125,10 @@ type openScan struct {
 	standing *standing
 	req      driver.ScanRequest
 	at       place
-	left     int // of req.Limit
-	count    int // how many jobs the next step asks for
-	bad      int64
-	calls    int64 // of the script, at the last step
+	left     int      // of req.Limit
+	count    int      // how many jobs the next step asks for
+	bad      []string // fields that cannot be read
+	calls    int64    // of the script, at the last step
 	yield    func(driver.Page, error) bool
 }
 
@@ -162,7 +162,7 @@ func (o *openScan) step(ctx context.Context) (bool, error) {
 		}
 		page := driver.Page{Position: driver.Position(o.at.start)}
 		if n > 0 {
-			if err := o.board.showOpen(ctx, o.standing, o.req.Parts, steps[:n], &page); err != nil {
+			if err := o.board.showOpen(ctx, o.standing, o.req.Parts, steps[:n], &page, &o.bad); err != nil {
 				return false, err
 			}
 		}
@@ -192,7 +192,6 @@ func (o *openScan) adapt(steps []listing) {
 // show yields a page if there is anything to show, and reports whether the scan
 // goes on.
 func (o *openScan) show(page *driver.Page, more bool) (bool, error) {
-	o.bad += int64(len(page.Bad))
 	o.left -= len(page.Records)
 	full := o.req.Limit > 0 && o.left <= 0
 	if more {
@@ -245,7 +244,9 @@ type listing struct {
 	value []byte
 }
 
-func (b *board) showOpen(ctx context.Context, st *standing, parts driver.Parts, steps []listing, page *driver.Page) error {
+// showOpen puts jobs on the board into a page, and the fields of those that cannot
+// be read behind unreadable.
+func (b *board) showOpen(ctx context.Context, st *standing, parts driver.Parts, steps []listing, page *driver.Page, unreadable *[]string) error {
 	ids, open := make([]string, len(steps)), make([][]byte, len(steps))
 	for i := range steps {
 		ids[i], open[i] = steps[i].id, steps[i].value
@@ -258,6 +259,7 @@ func (b *board) showOpen(ctx context.Context, st *standing, parts driver.Parts, 
 		r, err := sights[i].record(at, parts)
 		if err != nil {
 			page.Bad = append(page.Bad, badRecord(st.keys.listings, ids[i], err))
+			*unreadable = append(*unreadable, ids[i])
 			continue
 		}
 		if m, ok := decodeMeta(sights[i].meta); ok && m.trashed {

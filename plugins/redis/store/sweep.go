@@ -173,6 +173,9 @@ func (s *sweep) pass(ctx context.Context, what string) error {
 		}
 		if cursor = r.cursor; cursor == "0" {
 			s.strange[what] = strange
+			if what == "listings" {
+				s.board.foundStrange(strange)
+			}
 			return nil
 		}
 		least := time.Duration(r.looked) * time.Second / SweepRate
@@ -219,16 +222,17 @@ func (s *sweep) settle(ctx context.Context, ids []string) error {
 	for len(ids) > 0 {
 		n := min(maxScriptOps, len(ids))
 		var ops []any
+		var settled []string
 		for _, id := range ids[:n] {
 			if _, err := job.ParseID(id); err == nil {
-				ops = append(ops, settleOp(id))
+				ops, settled = append(ops, settleOp(id)), append(settled, id)
 			}
 		}
 		answers, _, err := s.board.script(ctx, s.standing, ops)
 		if err != nil {
 			return err
 		}
-		if err := s.readNew(ctx, answers); err != nil {
+		if err := s.readNew(ctx, settled, answers); err != nil {
 			return err
 		}
 		ids = ids[n:]

@@ -111,6 +111,7 @@ func (b *board) sendAgain(ctx context.Context, st *standing, waiting []undecided
 // A verdict is what a host found when it read a posting.
 type verdict struct {
 	id      string
+	listed  bool // it is on the board, not in the trash
 	digest  [sha1.Size]byte
 	problem error // nil: TaskFlow can read it
 }
@@ -127,7 +128,7 @@ func (b *board) verdicts(ctx context.Context, st *standing, ids []string) ([]ver
 			for i, v := range values {
 				if text, ok := v.(string); ok {
 					_, err := decodePosting(ids[i], []byte(text), 0)
-					list = append(list, verdict{ids[i], sha1.Sum([]byte(text)), err}) //nolint:gosec // see above
+					list = append(list, verdict{ids[i], key == st.keys.listings, sha1.Sum([]byte(text)), err}) //nolint:gosec // see above
 				}
 			}
 		}
@@ -155,35 +156,4 @@ func bareOp(kind byte, id, reason string) []byte {
 	p.text(reason)
 	p.blob(nil)
 	return p.b
-}
-
-// readNew reads the postings of jobs that a search has just found, so that the
-// first op on one need not wait for it, and reports what cannot be read.
-func (s *sweep) readNew(ctx context.Context, answers []string) error {
-	var ids []string
-	for _, answer := range answers {
-		if id, _ := unreadIn(answer); id != "" {
-			ids = append(ids, id)
-		}
-	}
-	for len(ids) > 0 {
-		n := min(maxScriptOps/2, len(ids)) // each may be on the board and in the trash
-		found, err := s.board.verdicts(ctx, s.standing, ids[:n])
-		if err != nil {
-			return err
-		}
-		var ops []any
-		for i := range found {
-			ops = append(ops, found[i].op())
-			if problem := found[i].problem; problem != nil {
-				s.board.store.logger.Warn("a posting cannot be read; it is left alone and offered to nobody",
-					"board", s.board.name, "job", found[i].id, "problem", problem)
-			}
-		}
-		if _, _, err := s.board.script(ctx, s.standing, ops); err != nil {
-			return err
-		}
-		ids = ids[n:]
-	}
-	return nil
 }
