@@ -411,12 +411,26 @@ func TestCloseWhileTheCatalogChanges(t *testing.T) {
 	}
 }
 
+// TestChangeAfterTheCaller has a change refused whose caller has gone.
+func TestChangeAfterTheCaller(t *testing.T) {
+	t.Parallel()
+	h, _ := open(t, host.Config{Config: cataloged(""), Drivers: oneStore(t, false)})
+	op := operator(t, h)
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	for i := range 50 { // which of the two is seen first is chance
+		if _, _, err := op.CreateToken(gone, host.NewToken{Name: fmt.Sprint("t", i), Roles: []string{"viewer"}}); err == nil {
+			t.Fatal("a token was made for a caller who has gone")
+		}
+	}
+}
+
 // TestTokensAtTheirEdges makes as many tokens as a tenant may have, bound to as
 // many boards as a token may be.
 func TestTokensAtTheirEdges(t *testing.T) {
 	t.Parallel()
 	h, _ := open(t, host.Config{Config: cataloged(""), Drivers: oneStore(t, false)})
-	op, ctx := operator(t, h), within(t)
+	op, ctx := operator(t, h), t.Context()
 	boards := make([]string, host.MaxTokenBoards+1)
 	for i := range boards {
 		boards[i] = fmt.Sprint("b", i)

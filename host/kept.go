@@ -136,7 +136,10 @@ func (k *kept) forChange(ctx context.Context) (*catalog.Catalog, error) {
 	case <-c.Synced():
 		return c, c.Current()
 	case <-ctx.Done():
-		return nil, c.Current()
+		if err := c.Current(); err != nil {
+			return nil, err
+		}
+		return nil, job.Errorf(job.Unavailable, "the call ended before the server's catalog was at hand; nothing was changed")
 	}
 }
 
