@@ -21,7 +21,33 @@ type dependents struct {
 	of   map[job.ID]map[job.ID]struct{} // who waits for a job
 	on   map[job.ID][]job.ID            // for which jobs one waits
 	due  map[job.ID]struct{}            // who is to be looked at
+	gone map[job.ID]time.Time           // since when a prerequisite looks done, on shared boards
 	wake chan struct{}                  // one element: due is not empty
+}
+
+// goneTime is for how long a job has to look done, on a shared board, before that
+// is believed: of one that another program took off the board, a store may take a
+// moment to find that it lies in the trash.
+const goneTime = 3 * time.Second
+
+// isGone reports whether a job has looked done for a while; there says that it
+// does not now.
+func (d *dependents) isGone(id job.ID, there bool, now time.Time) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if there {
+		delete(d.gone, id)
+		return false
+	}
+	since, ok := d.gone[id]
+	if !ok {
+		if d.gone == nil {
+			d.gone = make(map[job.ID]time.Time)
+		}
+		since = now
+		d.gone[id] = now
+	}
+	return now.Sub(since) >= goneTime
 }
 
 // add notes that a job waits, and has it looked at if that is news.
@@ -54,6 +80,7 @@ func (d *dependents) drop(id job.ID) {
 		delete(d.of[p], id)
 		if len(d.of[p]) == 0 {
 			delete(d.of, p)
+			delete(d.gone, p)
 		}
 	}
 	delete(d.on, id)
@@ -151,7 +178,7 @@ func (b *Board) release(ctx context.Context, ids []job.ID) (left []job.ID) {
 	if err != nil {
 		return ids
 	}
-	entries, verdicts, err := b.judgeWaiting(ctx, opened, ids)
+	entries, verdicts, left, err := b.judgeWaiting(ctx, opened, ids)
 	if err != nil {
 		b.log.Warn("jobs that wait for others could not be looked at", "jobs", len(ids), "error", err)
 		return ids
@@ -167,7 +194,7 @@ func (b *Board) release(ctx context.Context, ids []job.ID) (left []job.ID) {
 	ctx, cancel := context.WithTimeout(ctx, untold)
 	defer cancel()
 	if err := a.run(ctx); err != nil {
-		return entries
+		return append(left, entries...)
 	}
 	for i, err := range a.errs {
 		switch {
@@ -205,8 +232,8 @@ func (b *Board) releaseOp(s *standing, p *prospect) driver.Op {
 }
 
 // judgeWaiting returns those of the jobs that wait no longer, and what becomes of
-// each.
-func (b *Board) judgeWaiting(ctx context.Context, opened *driver.BoardStatus, ids []job.ID) (done []job.ID, verdicts []prospect, err error) {
+// each; and those that have to be looked at again soon.
+func (b *Board) judgeWaiting(ctx context.Context, opened *driver.BoardStatus, ids []job.ID) (done []job.ID, verdicts []prospect, again []job.ID, err error) {
 	var needed []job.ID
 	of := make(map[job.ID]int)
 	waits := make(map[job.ID]waiting, len(ids))
@@ -227,12 +254,22 @@ func (b *Board) judgeWaiting(ctx context.Context, opened *driver.BoardStatus, id
 	}
 	records, err := b.read(ctx, needed, 0)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
+	}
+	shared, unsure, now := opened.Capabilities.Shared, make(map[job.ID]bool), time.Now()
+	for i := range records {
+		if done := shared && endedAs(&records[i], true) == job.OpSuccess; !b.waiting.isGone(needed[i], !done, now) && done {
+			unsure[needed[i]] = true
+		}
 	}
 	for id, w := range waits {
 		p, waits := prospect{notBefore: w.notBefore}, false
 		for i := range w.after {
-			met, failed := meets(&records[of[w.after[i].ID]], &w.after[i], opened.Capabilities.Shared)
+			if unsure[w.after[i].ID] {
+				again, waits = append(again, id), true
+				continue
+			}
+			met, failed := meets(&records[of[w.after[i].ID]], &w.after[i], shared)
 			if failed != "" {
 				p.failed = failed
 				break
@@ -243,7 +280,7 @@ func (b *Board) judgeWaiting(ctx context.Context, opened *driver.BoardStatus, id
 			done, verdicts = append(done, id), append(verdicts, p)
 		}
 	}
-	return done, verdicts, nil
+	return done, verdicts, again, nil
 }
 
 // meets says whether a prerequisite is met, or why it never can be.

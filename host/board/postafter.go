@@ -21,6 +21,7 @@ func (p *poster) postAll(ctx context.Context) error {
 	}
 	for _, level := range levels {
 		level = p.ready(level)
+		p.await(ctx, level)
 		ids := make([]job.ID, len(level))
 		for i, item := range level {
 			ids[i] = p.ids[item]
@@ -37,6 +38,37 @@ func (p *poster) postAll(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// await marks what the items wait for, where other programs work as well: of a
+// job that has no record of ours, a store may not know how they ended it.
+func (p *poster) await(ctx context.Context, level []int) {
+	if !p.opened.Capabilities.Shared {
+		return
+	}
+	var ids []job.ID
+	for _, item := range level {
+		for _, a := range p.extras[item].after {
+			ids = append(ids, a.ID)
+		}
+	}
+	a := &alteration{Board: p.Board, opened: p.opened, ids: ids, errs: make([]error, len(ids))}
+	a.enough = func(_ int, s *standing) bool { return s != nil }
+	a.plan = func(_ int, s *standing) (driver.Op, error) {
+		if s == nil || !isOpen(s.state) || len(s.entry.Status) > 0 {
+			return driver.Op{}, errUnchanged
+		}
+		after := s.status
+		after.awaited = true
+		record := after.encode()
+		return driver.Op{
+			Kind: driver.Update, Version: s.entry.Version, Status: &record,
+			Event: job.OperationEvent, Reason: "another job waits for this one",
+		}, nil
+	}
+	if err := a.run(ctx); err != nil {
+		p.log.Warn("jobs that others wait for could not be marked", "jobs", len(ids), "error", err)
+	}
 }
 
 // ready leaves out what waits for a job of the same call that was refused.

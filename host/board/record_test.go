@@ -25,7 +25,7 @@ func TestStatusRoundTrip(t *testing.T) {
 				statuses: []byte{6, 4, 1}, priorities: []byte{0, 0xec, 19},
 				times: []opTimes{{1e15, 1e15 + 1, 1e15 + 5}, {1e15 + 6, 0, 0}, {}}, results: []uint16{1, canceledResult, 0},
 			},
-			resultBytes: 7, met: true,
+			resultBytes: 7, met: true, awaited: true,
 			log: logState{last: 10, request: 1 << 63, chunks: []logChunk{{2, 700}, {5, 8192}, {10, 1}}},
 		},
 	}

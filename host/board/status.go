@@ -32,6 +32,7 @@ type status struct {
 	resultBytes int64 // of all attached results
 	log         logState
 	met         bool // everything that the job was to wait for has ended well
+	awaited     bool // another job waits for this one
 
 	unknown []byte // fields of a newer version, as they were read
 }
@@ -54,6 +55,7 @@ const (
 	statusResultBytes         = 13
 	statusLog                 = 14
 	statusMet                 = 15
+	statusAwaited             = 16
 )
 
 // readStatus decodes a status record. One that cannot be read gives the zero
@@ -73,7 +75,7 @@ func readStatus(record []byte) (status, error) {
 		case statusLog:
 			return s.log.read(data)
 		case statusAttempt, statusStarted, statusExhausted, statusCancel, statusPriority, statusOperationPriority,
-			statusResultBytes, statusMet:
+			statusResultBytes, statusMet, statusAwaited:
 			n, err := readNumber(data)
 			if err != nil {
 				return err
@@ -105,6 +107,9 @@ func (s *status) setNumber(tag uint64, n int64) error {
 		return nil
 	case statusMet:
 		s.met = n != 0
+		return nil
+	case statusAwaited:
+		s.awaited = n != 0
 		return nil
 	case statusResultBytes:
 		s.resultBytes = n
@@ -156,6 +161,7 @@ func (s *status) encode() []byte {
 	b = appendNumber(b, statusResultBytes, s.resultBytes)
 	b = s.log.append(b)
 	b = appendNumber(b, statusMet, flag(s.met))
+	b = appendNumber(b, statusAwaited, flag(s.awaited))
 	b = append(b, s.unknown...)
 	if len(b) == 1 {
 		return nil
