@@ -8,7 +8,6 @@ import (
 
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
-	"github.com/boardd/boardd/sdk/policy"
 )
 
 // Spec says what a board is. The zero value of each optional field is its
@@ -29,9 +28,8 @@ type Spec struct {
 	HistoryEntries int64 // at most so many of them; DefaultMaxHistoryEntries
 	HistoryBytes   int64 // and so much; DefaultMaxHistoryBytes
 
-	Retry       Retry
-	Eligibility []policy.Policy // all must allow
-	Ordering    []policy.Policy // reserved for the first one that scores
+	Retry Retry
+	Rules Rules // at first; see SetRules
 
 	Logger *slog.Logger
 }
@@ -207,6 +205,7 @@ type Status struct {
 //	Watch(ctx, from string) iter.Seq2[job.Event, error]
 //	Events(ctx, from string, max int, wait time.Duration) ([]job.Event, string, error)
 //	Explain(ctx, id job.ID, owner string, worker []job.Label) (Explanation, error)
+//	SetRules(Rules) <-chan struct{};  Shadow() *ShadowReport
 //	RegisterEntity(ctx, Entity, ttl time.Duration) (Entity, error)
 //	Entities(ctx) ([]Entity, error)
 //	Pause(ctx, reason string) error;  Resume(ctx) error

@@ -23,6 +23,9 @@ type Board struct {
 	seed   [32]byte // of the digests that must differ from board to board
 
 	index    *index.Index
+	ruling   sync.Mutex // of who sets the rules
+	rules    atomic.Pointer[ruleset]
+	order    order
 	flight   *flight
 	requests *flight // of claim calls that named themselves
 	random   entropy
@@ -72,6 +75,8 @@ func New(d driver.Driver, spec Spec) *Board {
 		gate: newGate(),
 		hub:  newHub(),
 	}
+	b.order.board, b.order.wake = b, make(chan struct{}, 1)
+	b.SetRules(spec.Rules)
 	b.pause.changed = make(chan struct{})
 	b.waiting.wake = make(chan struct{}, 1)
 	return b

@@ -137,10 +137,18 @@ func (b *Board) requestOf(owner, id string) [16]byte {
 
 // best claims the best jobs, and waits for one if there is none.
 func (c *claimer) best(ctx context.Context) (ClaimResponse, error) {
+	c.order.used()
 	if paused, _ := c.pause.state(); !paused {
 		class, err := c.index.Class(ctx, c.class(), c.judge)
 		if err == nil {
 			err = c.grab(ctx, class)
+		}
+		for err == nil && len(c.claims) == 0 && !c.ended && !c.rules.current() { // or it would be told of nothing though there is something
+			c.release()
+			c.rule(c.Board.rules.Load())
+			if class, err = c.index.Class(ctx, c.class(), c.judge); err == nil {
+				err = c.grab(ctx, class)
+			}
 		}
 		if err := c.over(ctx, err); err != nil || len(c.claims) > 0 {
 			return c.response(), err

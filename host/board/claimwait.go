@@ -22,8 +22,12 @@ func (c *claimer) stand(ctx context.Context) (ClaimResponse, error) {
 	}
 	waiting, cancel := waitUntil(ctx, c.wait)
 	defer cancel()
+	c.order.awaited()
 	key := c.class()
 	for waiting.Err() == nil && len(c.claims) == 0 {
+		if !c.rules.current() {
+			c.rule(c.Board.rules.Load())
+		}
 		if now := c.class(); now != key {
 			key = now
 			c.release()
@@ -57,6 +61,8 @@ func (c *claimer) line(ctx, waiting context.Context, class *index.Class) error {
 			return errWaited
 		case <-stale:
 			return nil // for the same line under a new key
+		case <-c.rules.retired:
+			return nil // likewise
 		case <-changed:
 		case <-signal:
 			if waiting.Err() != nil && ctx.Err() != nil {

@@ -142,6 +142,7 @@ func (b *Board) absorb(records ...*driver.Record) {
 // report why.
 func (b *Board) drop(id job.ID, position driver.Position) {
 	b.waiting.ended(id)
+	b.rules.Load().facts.forget(id)
 	if e, ok := b.index.Get(id); ok && b.index.Remove(id, position) {
 		b.leaving.put(e)
 	} else if !ok {

@@ -8,6 +8,7 @@ import (
 	"github.com/boardd/boardd/host/index"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/policy"
 )
 
 // Explain says why a job is not (yet) claimed, for a worker with these labels.
@@ -35,9 +36,9 @@ func (b *Board) Explain(ctx context.Context, id job.ID, owner string, worker []j
 	if e == nil {
 		return x, nil
 	}
-	if e.Score != 0 {
+	if a := w.rules.ordering; a != nil {
 		score := e.Score
-		x.Score = &score
+		x.Score, x.Policy = &score, a.title()
 	}
 	if o, err := w.objection(ctx, e); err != nil {
 		return Explanation{}, err
@@ -47,6 +48,7 @@ func (b *Board) Explain(ctx context.Context, id job.ID, owner string, worker []j
 	}
 	if x.Verdict == "" {
 		x.Verdict = "CLAIMABLE"
+		x.Reason = w.inItsWords(ctx, e)
 		if class, err := b.index.Class(ctx, w.class(), w.judge); err == nil {
 			if rank, ok := b.index.Rank(id, class); ok {
 				x.Position = rank
@@ -54,6 +56,32 @@ func (b *Board) Explain(ctx context.Context, id job.ID, owner string, worker []j
 		}
 	}
 	return x, nil
+}
+
+// inItsWords lets the policy that orders the board say how it came to a job's
+// score, if it can.
+func (w *wish) inItsWords(ctx context.Context, e *index.Entry) string {
+	a := w.rules.ordering
+	if a == nil || !a.manifest.Explains {
+		return ""
+	}
+	explainer, ok := a.Policy.(policy.Explainer)
+	if !ok {
+		return ""
+	}
+	if err := w.need(ctx, w.rules.facts, []*index.Entry{e}, []int{0}); err != nil {
+		return ""
+	}
+	batch := a.batch(w.rules.facts, w.worker, []*index.Entry{e}, []int{0})
+	var text string
+	err := a.ask(ctx, func() (err error) {
+		text, err = explainer.Explain(ctx, batch)
+		return err
+	})
+	if err != nil {
+		return "the policy " + a.name() + " could not explain its score: " + err.Error()
+	}
+	return text
 }
 
 // explain says what has nothing to do with the worker. The entry is nil if

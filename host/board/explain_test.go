@@ -9,14 +9,13 @@ import (
 
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
-	"github.com/boardd/boardd/sdk/policy"
 )
 
 func TestExplain(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		d := openStore(t)
-		b := start(t, d, Spec{Name: "x", Eligibility: []policy.Policy{&zones{}}})
+		b := start(t, d, Spec{Name: "x", Rules: Rules{Eligibility: []Rule{{Policy: &zones{}}}}})
 		east := []job.Label{{Key: "zone", Value: "east"}}
 		jobs := post(
 			t, b,

@@ -59,7 +59,7 @@ func (c *claimer) send(ctx context.Context, entries []*index.Entry, count int) e
 // recheck asks policies that look at the time once more. What they take out
 // stays reserved until release, or it would be offered again and again.
 func (c *claimer) recheck(ctx context.Context, entries []*index.Entry) (kept []*index.Entry) {
-	if !c.byTime() {
+	if !c.rules.byTime() {
 		return entries
 	}
 	allowed := make([]bool, len(entries))

@@ -17,9 +17,11 @@ import (
 // wish is what a claim call wants: which jobs, by whom.
 type wish struct {
 	*Board
+	rules  *ruleset
 	names  []string // sorted; none: any
 	filter filter
-	worker []job.Label // sorted by key; only those that the policies name
+	told   []job.Label // all labels of the worker, sorted by key
+	worker []job.Label // only those that the policies name
 }
 
 // wishOf checks the parts of a request that select jobs.
@@ -40,29 +42,34 @@ func (b *Board) wishOf(names []string, filterText string, worker []job.Label) (*
 	if err != nil {
 		return nil, err
 	}
-	w := &wish{Board: b, filter: f}
+	w := &wish{Board: b, rules: b.rules.Load(), filter: f, told: worker}
 	if len(names) > 0 {
 		w.names = slices.Compact(slices.Sorted(slices.Values(names)))
 	}
-	for _, l := range worker {
-		if b.labelCounts(l.Key) {
-			w.worker = append(w.worker, l)
-		}
-	}
+	w.rule(w.rules)
 	return w, nil
 }
 
+// rule has the wish be judged by a board's present rules.
+func (w *wish) rule(rules *ruleset) {
+	w.rules, w.worker = rules, nil
+	for _, l := range w.told {
+		if rules.labelCounts(l.Key) {
+			w.worker = append(w.worker, l)
+		}
+	}
+}
+
 // labelCounts reports whether a policy looks at this label of a worker.
-func (b *Board) labelCounts(key string) bool {
-	return slices.ContainsFunc(b.spec.Eligibility, func(p policy.Policy) bool {
-		m := p.Manifest()
-		return m.ByWorker && slices.Contains(m.WorkerLabels, key)
-	})
+func (s *ruleset) labelCounts(key string) bool {
+	counts := func(a *asked) bool { return a.manifest.ByWorker && policy.Sees(a.manifest.WorkerLabels, key) }
+	return slices.ContainsFunc(s.eligibility, counts) || s.shadow != nil && counts(s.shadow.asked)
 }
 
 // any reports whether every job suits.
 func (w *wish) any() bool {
-	return len(w.names) == 0 && len(w.filter.terms) == 0 && len(w.spec.Eligibility) == 0
+	s := w.rules.shadow
+	return len(w.names) == 0 && len(w.filter.terms) == 0 && len(w.rules.eligibility) == 0 && (s == nil || !s.manifest.Eligibility)
 }
 
 // class returns the key of the worker class: empty if every job suits.
@@ -84,30 +91,37 @@ func (w *wish) class() string {
 		text(l.Key)
 		text(l.Value)
 	}
-	if w.byTime() {
-		b = binary.AppendVarint(b, time.Now().Unix()/int64(verdictAge/time.Second))
+	b = binary.AppendUvarint(b, w.rules.serial)
+	for _, a := range w.rules.eligibility {
+		if a.manifest.ByTime { // a verdict stands for a tick
+			b = binary.AppendVarint(b, time.Now().Truncate(a.tick()).Unix())
+		}
 	}
 	sum := sha256.Sum256(b)
 	return string(sum[:16])
 }
 
-// verdictAge is for how long a verdict of a policy that looks at the time
-// stands: as long as it is part of a class's key. What it allowed is asked about
-// once more before it is claimed.
-const verdictAge = 10 * time.Second
-
 // byTime reports whether a policy looks at the time.
-func (b *Board) byTime() bool {
-	return slices.ContainsFunc(b.spec.Eligibility, func(p policy.Policy) bool { return p.Manifest().ByTime })
+func (s *ruleset) byTime() bool {
+	return slices.ContainsFunc(s.eligibility, func(a *asked) bool { return a.manifest.ByTime })
 }
 
 // fresh returns when the class's key has to be made anew; never is nil.
 func (w *wish) fresh() (<-chan time.Time, func() bool) {
-	if !w.byTime() {
+	now := time.Now()
+	var next time.Duration
+	for _, a := range w.rules.eligibility {
+		if a.manifest.ByTime {
+			left := now.Truncate(a.tick()).Add(a.tick()).Sub(now)
+			if next == 0 || left < next {
+				next = left
+			}
+		}
+	}
+	if next == 0 {
 		return nil, func() bool { return true }
 	}
-	now := time.Now()
-	timer := time.NewTimer(now.Truncate(verdictAge).Add(verdictAge).Sub(now))
+	timer := time.NewTimer(next)
 	return timer.C, timer.Stop
 }
 
@@ -123,12 +137,20 @@ func (w *wish) judge(ctx context.Context, entries []*index.Entry, allowed []bool
 	if err != nil {
 		return err
 	}
-	for _, p := range w.spec.Eligibility {
-		if left, err = w.ask(ctx, p, entries, left); err != nil {
-			w.metrics.PolicyErrors.Add(1)
-			w.log.Warn("an eligibility policy failed: it denies what it was asked about", "policy", p.Manifest().Name, "error", err)
+	for _, a := range w.rules.eligibility {
+		if len(left) == 0 {
+			break
+		}
+		if !w.rules.current() {
+			return nil // nobody is of this class any more
+		}
+		if left, err = w.ask(ctx, a, entries, left); err != nil {
+			w.log.Warn("an eligibility policy failed: it denies what it was asked about", "policy", a.name(), "error", err)
 			return err
 		}
+	}
+	if s := w.rules.shadow; s != nil && s.manifest.Eligibility && !slices.ContainsFunc(w.rules.eligibility, s.replaces) {
+		w.shadowVerdicts(ctx, entries, left, nil)
 	}
 	for _, i := range left {
 		allowed[i] = true
@@ -192,18 +214,21 @@ func (b *Board) eachDetails(ctx context.Context, ids []job.ID, show func(i int, 
 }
 
 // ask keeps those of the entries that a policy allows.
-func (w *wish) ask(ctx context.Context, p policy.Policy, entries []*index.Entry, left []int) ([]int, error) {
-	m := p.Manifest()
+func (w *wish) ask(ctx context.Context, a *asked, entries []*index.Entry, left []int) ([]int, error) {
 	kept := left[:0]
 	for from := 0; from < len(left); from += policy.MaxBatch {
 		part := left[from:min(from+policy.MaxBatch, len(left))]
-		batch := w.batch(&m, len(part))
-		for _, at := range part {
-			batch.Jobs = append(batch.Jobs, policyJob(&m, entries[at]))
-		}
-		verdicts := make([]policy.Verdict, len(part))
-		if err := p.Eligible(ctx, batch, verdicts); err != nil {
+		verdicts, err := w.verdicts(ctx, a, entries, part)
+		switch {
+		case err != nil && a.Lenient && ctx.Err() == nil:
+			w.log.Warn("an eligibility policy failed: it allows what it was asked about", "policy", a.name(), "error", err)
+			kept = append(kept, part...)
+			continue
+		case err != nil:
 			return nil, err
+		}
+		if w.rules.shadow.replaces(a) {
+			w.shadowVerdicts(ctx, entries, part, verdicts) // before part is overwritten
 		}
 		for i, v := range verdicts {
 			if v.Decision == policy.Allow {
@@ -214,20 +239,35 @@ func (w *wish) ask(ctx context.Context, p policy.Policy, entries []*index.Entry,
 	return kept, nil
 }
 
-// batch begins what a policy is shown: nothing that its manifest does not name.
-func (w *wish) batch(m *policy.Manifest, size int) *policy.Batch {
-	batch := &policy.Batch{Jobs: make([]policy.Job, 0, size)}
+// verdicts asks one policy about at most a batch of jobs.
+func (w *wish) verdicts(ctx context.Context, a *asked, entries []*index.Entry, which []int) ([]policy.Verdict, error) {
+	if len(a.facts) > 0 {
+		if err := w.need(ctx, w.rules.facts, entries, which); err != nil {
+			return nil, err
+		}
+	}
+	batch := a.batch(w.rules.facts, w.worker, entries, which)
+	verdicts := make([]policy.Verdict, len(which))
+	return verdicts, a.ask(ctx, func() error { return a.Policy.Eligible(ctx, batch, verdicts) })
+}
+
+// batch is what a policy is shown: nothing that its manifest does not name.
+func (a *asked) batch(f *facts, worker []job.Label, entries []*index.Entry, which []int) *policy.Batch {
+	m := &a.manifest
+	batch := &policy.Batch{Jobs: make([]policy.Job, 0, len(which))}
 	if m.ByTime {
-		batch.Now = time.Now().Truncate(policyTick)
+		batch.Now = time.Now().Truncate(a.tick())
 	}
 	if m.ByWorker {
-		batch.Worker = onlyLabels(w.worker, m.WorkerLabels)
+		batch.Worker = onlyLabels(worker, m.WorkerLabels)
+	}
+	for _, i := range which {
+		j := policyJob(m, entries[i])
+		j.Facts = f.pick(a, j.ID)
+		batch.Jobs = append(batch.Jobs, j)
 	}
 	return batch
 }
-
-// policyTick is how finely policies see the time, so that hosts agree.
-const policyTick = time.Second
 
 func policyJob(m *policy.Manifest, e *index.Entry) policy.Job {
 	return policy.Job{
@@ -244,7 +284,7 @@ func onlyLabels(labels []job.Label, keys []string) []job.Label {
 	}
 	kept := labels[:0:0]
 	for _, l := range labels {
-		if slices.Contains(keys, l.Key) {
+		if policy.Sees(keys, l.Key) {
 			kept = append(kept, l)
 		}
 	}
@@ -267,35 +307,49 @@ func (w *wish) objection(ctx context.Context, e *index.Entry) (*objection, error
 	if len(left) == 0 {
 		return &objection{verdict: "NOT_ELIGIBLE", reason: "the filter does not match its details"}, nil
 	}
-	for _, p := range w.spec.Eligibility {
-		m := p.Manifest()
-		batch := w.batch(&m, 1)
-		batch.Jobs = append(batch.Jobs, policyJob(&m, e))
-		var verdict [1]policy.Verdict
-		if err := p.Eligible(ctx, batch, verdict[:]); err != nil {
-			w.metrics.PolicyErrors.Add(1)
-			return &objection{verdict: "POLICY_ERROR", policy: m.Name, reason: "the policy " + m.Name + " failed, which denies: " + err.Error()}, nil //nolint:nilerr // the objection is the answer
-		}
-		if verdict[0].Decision != policy.Allow {
-			return &objection{verdict: "NOT_ELIGIBLE", policy: m.Name, reason: verdictReason(&m, verdict[0])}, nil
+	for _, a := range w.rules.eligibility {
+		if o := w.objectionOf(ctx, a, e); o != nil {
+			return o, nil
 		}
 	}
 	return nil, nil //nolint:nilnil // no objection
 }
 
+// objectionOf asks one policy about one job.
+func (w *wish) objectionOf(ctx context.Context, a *asked, e *index.Entry) *objection {
+	verdicts, err := w.verdicts(ctx, a, []*index.Entry{e}, []int{0})
+	switch {
+	case err != nil && a.Lenient:
+		return nil
+	case err != nil:
+		return &objection{verdict: "POLICY_ERROR", policy: a.title(), reason: "the policy " + a.name() + " failed, which denies: " + err.Error()}
+	case verdicts[0].Decision == policy.Allow:
+		return nil
+	}
+	return &objection{verdict: "NOT_ELIGIBLE", policy: a.title(), reason: a.reason(verdicts[0])}
+}
+
 // objection is why a worker may not have a job.
 type objection struct{ verdict, policy, reason string }
 
-func verdictReason(m *policy.Manifest, v policy.Verdict) string {
-	text := "denied by the policy " + m.Name
+// title is the policy's name with its version.
+func (a *asked) title() string {
+	if a.manifest.Version == "" {
+		return a.name()
+	}
+	return a.name() + " " + a.manifest.Version
+}
+
+func (a *asked) reason(v policy.Verdict) string {
+	text := "denied by the policy " + a.name()
 	if v.Decision == policy.Defer {
-		text = "deferred by the policy " + m.Name
+		text = "deferred by the policy " + a.name()
 		if !v.Until.IsZero() {
 			text += " until " + v.Until.UTC().Format(time.RFC3339)
 		}
 	}
-	if v.Reason >= 0 && v.Reason < len(m.Reasons) {
-		text += ": " + m.Reasons[v.Reason]
+	if v.Reason >= 0 && v.Reason < len(a.manifest.Reasons) {
+		text += ": " + a.manifest.Reasons[v.Reason]
 	}
 	return text
 }

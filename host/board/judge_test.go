@@ -57,7 +57,7 @@ func TestClaimPolicies(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		z := &zones{}
-		b := start(t, openStore(t), Spec{Eligibility: []policy.Policy{z}})
+		b := start(t, openStore(t), Spec{Rules: Rules{Eligibility: []Rule{{Policy: z}}}})
 		jobs := post(
 			t, b,
 			job.Posting{Name: "east", Labels: []job.Label{{Key: "other", Value: "1"}, {Key: "zone", Value: "east"}}},
@@ -89,7 +89,7 @@ func TestClaimPolicies(t *testing.T) {
 			time.Sleep(5 * time.Second)
 			z.setFail(false)
 		}()
-		claimOne(t, b, ClaimRequest{WorkerLabels: east, Wait: 30 * time.Second})
+		claimOne(t, b, ClaimRequest{WorkerLabels: east, Wait: time.Minute}) // it is asked again after BreakerPause
 	})
 }
 
@@ -117,7 +117,7 @@ func TestClaimPolicyByTime(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		n := night{time.Now().Add(25 * time.Second), time.Now().Add(33 * time.Second)}
-		b := start(t, openStore(t), Spec{Eligibility: []policy.Policy{n}})
+		b := start(t, openStore(t), Spec{Rules: Rules{Eligibility: []Rule{{Policy: n}}}})
 		jobs := postN(t, b, 2)
 		if c := claim(t, b, ClaimRequest{}); len(c) != 0 {
 			t.Fatal("claimed by day")
@@ -130,7 +130,7 @@ func TestClaimPolicyByTime(t *testing.T) {
 		if claimOne(t, b, ClaimRequest{Wait: time.Minute, Lease: time.Hour}); time.Since(began) != 30*time.Second {
 			t.Fatal(time.Since(began)) // when the verdict was made anew
 		}
-		time.Sleep(4 * time.Second) // the verdict stands, the night is over
+		time.Sleep(10 * time.Second) // the policy sees the time in ticks
 		for range 2 {
 			if c := claim(t, b, ClaimRequest{Wait: time.Minute}); len(c) != 0 {
 				t.Fatal("claimed by day")

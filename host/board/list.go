@@ -20,6 +20,7 @@ func (b *Board) List(ctx context.Context, req ListRequest) (ListPage, error) {
 	if err != nil {
 		return ListPage{}, err
 	}
+	b.order.used()
 	waiting, cancel := waitUntil(ctx, req.Wait)
 	defer cancel()
 	for {
@@ -134,7 +135,7 @@ func (l *lister) nothingBehind() bool {
 	return true
 }
 
-func (l *lister) nextPart() { l.at = pageToken{part: l.at.part + 1} }
+func (l *lister) nextPart() { l.at = pageToken{part: l.at.part + 1, order: l.at.order} }
 
 // open adds open jobs from the index.
 func (l *lister) open(ctx context.Context) error {

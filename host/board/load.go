@@ -23,6 +23,7 @@ func (b *Board) Run(ctx context.Context) error {
 	group.Go(func() { b.expireForever(ctx) })
 	group.Go(func() { b.followPause(ctx) })
 	group.Go(func() { b.releaseForever(ctx) })
+	group.Go(func() { b.order.run(ctx) })
 
 	f := follower{Board: b}
 	var wait backoff
@@ -232,7 +233,7 @@ func (f *follower) load(ctx context.Context, into *index.Sync, position driver.P
 // they are all.
 func (f *follower) scan(ctx context.Context, position driver.Position) (driver.Position, error) {
 	first := true
-	for page, err := range f.driver.Scan(ctx, f.spec.Key, driver.ScanRequest{Set: driver.OpenJobs}) {
+	for page, err := range f.driver.Scan(ctx, f.spec.Key, driver.ScanRequest{Set: driver.OpenJobs, Parts: f.factParts()}) {
 		if err != nil {
 			return 0, err
 		}
@@ -246,6 +247,7 @@ func (f *follower) scan(ctx context.Context, position driver.Position) (driver.P
 		records := make([]*driver.Record, 0, len(page.Records))
 		for i := range page.Records {
 			if isOpen(page.Records[i].State) {
+				f.learnFacts(&page.Records[i].Posting)
 				records = append(records, &page.Records[i])
 			}
 		}

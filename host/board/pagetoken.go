@@ -13,14 +13,16 @@ import (
 // pageToken is a place in a listing: in claim order for the open jobs, the
 // driver's own for the others. It holds no state of this host.
 type pageToken struct {
+	order string       // what the open jobs are ordered by
 	part  int          // partOpen and so on
 	after *index.Order // nil: from the start
 	scan  string
 }
 
 // A page token's text is a version byte, a digest of the listing that it
-// belongs to and of the board, the part, and the place.
-const pageTokenVersion = 1
+// belongs to, the part, and the place; for the open jobs after a digest of what
+// they are ordered by.
+const pageTokenVersion = 2
 
 var pageEncoding = base64.RawURLEncoding.Strict()
 
@@ -32,6 +34,8 @@ func (t *pageToken) encode(states stateSet, filter string) string {
 	if t.part != partOpen {
 		return pageEncoding.EncodeToString(append(b, t.scan...))
 	}
+	order := orderDigest(t.order)
+	b = append(b, order[:]...)
 	if o := t.after; o != nil {
 		b = binary.AppendVarint(b, o.Score)
 		b = binary.AppendVarint(b, int64(o.Priority))
@@ -49,9 +53,15 @@ func listingDigest(states stateSet, filter string) [8]byte {
 	return [8]byte(sum[:8])
 }
 
+func orderDigest(order string) [8]byte {
+	sum := sha256.Sum256([]byte(order))
+	return [8]byte(sum[:8])
+}
+
 func (b *Board) parsePageToken(text string, states stateSet, filter string) (pageToken, error) {
+	order := b.rules.Load().orderID()
 	if text == "" {
-		return pageToken{}, nil
+		return pageToken{order: order}, nil
 	}
 	wrong := job.Errorf(job.Invalid, "pageToken: want one that a page of this very listing gave")
 	raw, err := pageEncoding.DecodeString(text)
@@ -61,7 +71,7 @@ func (b *Board) parsePageToken(text string, states stateSet, filter string) (pag
 	if sum := listingDigest(states, filter); !bytes.Equal(raw[1:9], sum[:]) {
 		return pageToken{}, job.Errorf(job.Invalid, "pageToken: the states and the filter must stay the same from page to page")
 	}
-	t := pageToken{part: int(raw[9])}
+	t := pageToken{part: int(raw[9]), order: order}
 	raw = raw[10:]
 	switch {
 	case t.part < partOpen || t.part >= partEnd:
@@ -69,7 +79,13 @@ func (b *Board) parsePageToken(text string, states stateSet, filter string) (pag
 	case t.part != partOpen:
 		t.scan = string(raw)
 		return t, nil
-	case len(raw) == 0:
+	case len(raw) < 8:
+		return pageToken{}, wrong
+	}
+	if sum := orderDigest(order); !bytes.Equal(raw[:8], sum[:]) {
+		return pageToken{}, job.Errorf(job.Aborted, "pageToken: the board is ordered by another policy since that page: begin the listing anew")
+	}
+	if raw = raw[8:]; len(raw) == 0 {
 		return t, nil
 	}
 	var numbers [4]int64

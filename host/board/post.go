@@ -198,6 +198,7 @@ func (p *poster) post(ctx context.Context, items []int) []*index.Entry {
 		if e.Position == 0 {
 			e.Position = r.Position
 		}
+		p.learnFacts(op.Posting)
 		news = append(news, e)
 		result.Job = jobOf(e)
 		showDetails(result.Job, op.Posting)

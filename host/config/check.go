@@ -53,6 +53,7 @@ func (l *loader) check() {
 	l.checkBackends()
 	l.checkCatalog()
 	l.checkBoards()
+	l.checkRules()
 	for i, name := range l.config.Hostnames {
 		if name == "" || strings.ContainsAny(name, ":/ ") {
 			l.problem(l.once["hostnames"], fmt.Sprintf("hostnames: item %d: want the name of a host, without a port, got %q", i+1, clip(name)))

@@ -31,6 +31,7 @@ type Config struct {
 	Tenants  []string       // every tenant, tenant.Default always among them
 	Backends []Backend
 	Boards   []Board
+	Policies []Policy
 	Limits   map[string]Limits // of tenants, by name
 	Catalog  string            // the backend that keeps what is made through the API; empty: the embedded store in DataDir
 
@@ -76,6 +77,9 @@ type Board struct {
 	History           time.Duration `json:"history"` // how long ended jobs are kept; 0: not at all
 	Retry             Retry         `json:"retry"`
 	Limits            Limits        `json:"limits"`
+
+	Eligibility []Rule `json:"eligibility,omitempty"` // all must allow
+	Ordering    *Rule  `json:"ordering,omitempty"`    // nil: the board's own order
 }
 
 // Retry says what becomes of a job whose claim was lost or given back. The zero

@@ -32,7 +32,7 @@ type Source struct {
 // Load reads and checks a configuration. Its error is everything that is wrong,
 // as Problems.
 func Load(source Source) (*Config, error) {
-	l := &loader{source: source, config: &Config{Tenants: []string{tenant.Default}}, once: map[string]Place{}}
+	l := &loader{source: source, config: &Config{Tenants: []string{tenant.Default}}, once: map[string]Place{}, policies: map[string]policyBlock{}}
 	if source.Dev {
 		l.config = Dev(source.DataDir)
 	}
@@ -59,7 +59,9 @@ type loader struct {
 	grants   []grantPlace     // of config.Backends, the tenants they name
 	boards   []*section       // of config.Boards, those from files
 	kept     *section         // the catalog block
-	wish     bool             // it is not a server's configuration: see Wish
+	policies map[string]policyBlock
+	uses     []ruleBlock // of policies, by boards
+	wish     bool        // it is not a server's configuration: see Wish
 }
 
 func (l *loader) problem(at Place, text string) {

@@ -58,7 +58,9 @@ func (l *loader) root(s *section) {
 	for _, inner := range s.named("board") {
 		l.board(inner)
 	}
-	s.refuse("policy", "run policies")
+	for _, inner := range s.named("policy") {
+		l.policy(inner)
+	}
 	s.close("", "")
 }
 
@@ -288,8 +290,7 @@ func (l *loader) board(s *section) {
 		inner.close("board", b.Tenant+"/"+b.Name, "limits")
 	}
 	b.History, _ = s.duration("history", time.Second, MaxWindow)
-	s.refuse("eligibility", "run policies")
-	s.refuse("ordering", "run policies")
+	l.rules(s, &b)
 	l.config.Boards = append(l.config.Boards, b)
 	l.boards = append(l.boards, s)
 	s.close("board", b.Tenant+"/"+b.Name)

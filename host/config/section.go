@@ -285,16 +285,16 @@ func (s *section) remember(expr hclsyntax.Expression, path []string) {
 	}
 }
 
-// refuse reports a setting or block that the documentation names and this
-// version cannot carry out: ignoring it would be worse.
-func (s *section) refuse(name, what string) {
+// refuse reports a block that stands in a server's configuration and cannot be
+// applied: ignoring it would be worse.
+func (s *section) refuse(name string) {
 	s.settings, s.blocks = append(s.settings, name), append(s.blocks, name)
 	if attribute, ok := s.body.Attributes[name]; ok {
-		s.problem(s.start(attribute.NameRange), "%s: this version of boardd does not %s yet", name, what)
+		s.problem(s.start(attribute.NameRange), "%s: it cannot be applied: boardd policy promote gives a board a policy", name)
 	}
 	for _, block := range s.body.Blocks {
 		if block.Type == name {
-			s.problem(s.start(block.TypeRange), "%s: this version of boardd does not %s yet", name, what)
+			s.problem(s.start(block.TypeRange), "%s: it cannot be applied: boardd policy promote gives a board a policy", name)
 		}
 	}
 }
@@ -332,6 +332,19 @@ func (s *section) single(kind string) *section {
 		}
 	}
 	return only
+}
+
+// several returns the blocks of a type that carry no name and may be repeated.
+func (s *section) several(kind string) []*section {
+	var list []*section
+	for _, block := range s.take(kind) {
+		if len(block.Labels) > 0 {
+			s.problem(s.start(block.LabelRanges[0]), "%s takes no name: %s { ... }", kind, kind)
+			continue
+		}
+		list = append(list, s.inner(block, fmt.Sprintf("%s %d", kind, len(list)+1)))
+	}
+	return list
 }
 
 func (s *section) take(kind string) []*hclsyntax.Block {

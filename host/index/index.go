@@ -44,6 +44,8 @@ type Index struct {
 	sync    *Sync  // the one under way
 	syncs   uint32 // number of the last one
 
+	scoring *scoring // nil: entries come with their scores
+
 	everyone *Class // of the empty key
 	crowd    crowd
 	docket   docket
@@ -88,10 +90,10 @@ func (ix *Index) PutAll(entries []*Entry) int {
 	for part := range slices.Chunk(entries, slice) {
 		var ticket uint64
 		for few := range slices.Chunk(part, burst) {
-			ix.mu.Lock()
+			s := ix.lockScored(few)
 			now := time.Now()
 			for _, e := range few {
-				if ix.put(e, now) {
+				if ix.put(e, s, now) {
 					news++
 				}
 			}
@@ -103,7 +105,7 @@ func (ix *Index) PutAll(entries []*Entry) int {
 	return news
 }
 
-func (ix *Index) put(e *Entry, now time.Time) bool {
+func (ix *Index) put(e *Entry, s *scoring, now time.Time) bool {
 	h, known := ix.ids.get(e.ID)
 	if !known {
 		if ix.removed.knows(e.ID, e.Position) {
@@ -121,6 +123,7 @@ func (ix *Index) put(e *Entry, now time.Time) bool {
 	}
 	r := ix.rows.at(h)
 	r.seen = ix.syncs
+	r.scored = s.number()
 	ix.settleDown(h, r, now)
 	ix.announce()
 	return true

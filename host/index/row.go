@@ -51,6 +51,7 @@ type row struct {
 	labels      [inlineLabels]uint32
 	maxAttempts int32
 	attempt     int32
+	scored      uint32 // number of the scoring that its score is of
 }
 
 // The flags of a row.

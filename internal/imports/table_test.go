@@ -43,7 +43,7 @@ var packages = map[string]line{
 	"host/board":                    {may: []string{"sdk/sleep", "sdk/driver", "sdk/job", "sdk/nearest", "sdk/policy", "host/index"}, why: "one board: it has never heard of tenants, tokens, configuration or other boards"},
 	"host/board/boardtest":          {may: []string{"sdk/driver", "sdk/job", "host/board"}, tests: []string{"plugins/embedded", "plugins/redis/store", "plugins/zookeeper/store"}, why: "judges what a board does on one more store, through what everybody sees of it"},
 	"host/tenant":                   {may: []string{"sdk/job", "sdk/nearest"}, tests: []string{"sdk/boardd/v1"}, why: "who may call what; it reaches nothing that could be called"},
-	"host/config":                   {may: []string{"sdk/driver", "sdk/job", "sdk/nearest", "host/tenant"}, why: "text to structs; it starts nothing"},
+	"host/config":                   {may: []string{"sdk/driver", "sdk/job", "sdk/nearest", "sdk/policy", "host/tenant", "host/wasm", "host/wasm/module", "policies"}, why: "text to structs; it starts nothing, and only reads what the modules that it names declare"},
 	"host/audit":                    {may: []string{"sdk/job"}, why: "a file that is only appended to; what a call is, it does not know"},
 	"host/catalog":                  {may: []string{"sdk/sleep", "sdk/driver", "sdk/job", "host/config", "host/tenant"}, why: "typed records in a driver's documents; who may change what is decided above"},
 	"host/supervisor":               {may: []string{"sdk/sleep", "sdk/driver", "sdk/job", "sdk/plugin"}, tests: []string{"plugins/embedded"}, why: "is itself a driver, so nobody above knows of processes"},

@@ -1,0 +1,229 @@
+package board
+
+import (
+	"context"
+	"encoding/json"
+	"math"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/boardd/boardd/host/index"
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/policy"
+)
+
+// facts keeps what policies want to know of jobs' details, so that these are read
+// once. Nothing is kept where no policy names a fact.
+type facts struct {
+	specs []policy.FactSpec // of all policies, each once
+
+	mu    sync.Mutex
+	known map[job.ID][]policy.Fact
+	sweep int // at this size, those of jobs that left are thrown out
+}
+
+// sweepFacts is the size from which on it pays to look for jobs that left.
+const sweepFacts = 1 << 14
+
+func newFacts(all []*asked) *facts {
+	f := &facts{known: map[job.ID][]policy.Fact{}, sweep: sweepFacts}
+	for _, a := range all {
+		for _, spec := range a.manifest.Facts {
+			spec.Name = ""
+			at := len(f.specs)
+			for i := range f.specs {
+				if f.specs[i] == spec {
+					at = i
+				}
+			}
+			if at == len(f.specs) {
+				f.specs = append(f.specs, spec)
+			}
+			a.facts = append(a.facts, at)
+		}
+	}
+	return f
+}
+
+func (f *facts) wanted() bool { return len(f.specs) > 0 }
+
+// learn keeps the facts of a job whose details are at hand.
+func (f *facts) learn(id job.ID, details []byte) {
+	if !f.wanted() {
+		return
+	}
+	values := factsOf(f.specs, details)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.known[id] = values
+}
+
+func (f *facts) forget(id job.ID) {
+	if !f.wanted() {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.known, id)
+}
+
+func (f *facts) get(id job.ID) ([]policy.Fact, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	values, ok := f.known[id]
+	return values, ok
+}
+
+// need has the facts of these jobs known, if the store can be read.
+func (b *Board) need(ctx context.Context, f *facts, entries []*index.Entry, which []int) error {
+	if !f.wanted() {
+		return nil
+	}
+	var ids []job.ID
+	f.mu.Lock()
+	for _, i := range which {
+		if _, ok := f.known[entries[i].ID]; !ok {
+			ids = append(ids, entries[i].ID)
+		}
+	}
+	f.mu.Unlock()
+	err := b.eachDetails(ctx, ids, func(i int, details []byte) { f.learn(ids[i], details) })
+	b.sweepFacts(f)
+	return err
+}
+
+// sweepFacts throws out what is known of jobs that left without a word.
+func (b *Board) sweepFacts(f *facts) {
+	f.mu.Lock()
+	if len(f.known) < f.sweep {
+		f.mu.Unlock()
+		return
+	}
+	ids := make([]job.ID, 0, len(f.known))
+	for id := range f.known {
+		ids = append(ids, id)
+	}
+	f.mu.Unlock()
+	left := len(ids)
+	for _, id := range ids {
+		if _, ok := b.index.Get(id); !ok {
+			f.forget(id)
+			left--
+		}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.sweep = max(sweepFacts, 2*left)
+}
+
+// pick returns the facts of a job in the order in which one policy names them.
+func (f *facts) pick(a *asked, id job.ID) []policy.Fact {
+	if len(a.facts) == 0 {
+		return nil
+	}
+	values, ok := f.get(id)
+	if !ok {
+		return nil
+	}
+	picked := make([]policy.Fact, len(a.facts))
+	for i, at := range a.facts {
+		picked[i] = values[at]
+	}
+	return picked
+}
+
+// factParts is what has to be read of jobs so that their facts are known.
+func (b *Board) factParts() driver.Parts {
+	if b.rules.Load().facts.wanted() {
+		return driver.Details
+	}
+	return 0
+}
+
+// learnFacts keeps the facts of a job whose details were read, or posted.
+func (b *Board) learnFacts(p *driver.Posting) {
+	if f := b.rules.Load().facts; f.wanted() && len(p.Details) > 0 {
+		details := p.Details
+		if p.Encoding != job.JSON {
+			details = nil
+		}
+		f.learn(p.ID, details)
+	}
+}
+
+// factsOf finds values in details. Whatever is not there, or is of another type,
+// is nil.
+func factsOf(specs []policy.FactSpec, details []byte) []policy.Fact {
+	values := make([]policy.Fact, len(specs))
+	for i, spec := range specs {
+		if raw, ok := pointed(details, spec.Path); ok {
+			values[i] = factOf(spec.Type, raw)
+		}
+	}
+	return values
+}
+
+// pointed finds what a JSON pointer (RFC 6901) points to.
+func pointed(text []byte, path string) (json.RawMessage, bool) {
+	at := json.RawMessage(text)
+	if path == "" {
+		return at, len(at) > 0
+	}
+	for part := range strings.SplitSeq(path[1:], "/") {
+		part = strings.ReplaceAll(strings.ReplaceAll(part, "~1", "/"), "~0", "~")
+		var object map[string]json.RawMessage
+		var list []json.RawMessage
+		switch {
+		case json.Unmarshal(at, &object) == nil && object != nil:
+			next, ok := object[part]
+			if !ok {
+				return nil, false
+			}
+			at = next
+		case json.Unmarshal(at, &list) == nil:
+			n, err := strconv.Atoi(part)
+			if err != nil || n < 0 || n >= len(list) || part != strconv.Itoa(n) {
+				return nil, false
+			}
+			at = list[n]
+		default:
+			return nil, false
+		}
+	}
+	return at, true
+}
+
+// factOf reads a value as a type. nil: it is of another one.
+func factOf(t policy.FactType, raw json.RawMessage) policy.Fact {
+	switch t {
+	case policy.IntFact:
+		if n, err := strconv.ParseInt(string(raw), 10, 64); err == nil {
+			return n
+		}
+	case policy.FloatFact:
+		if v, err := strconv.ParseFloat(string(raw), 64); err == nil && !math.IsInf(v, 0) && raw[0] != 'n' && raw[0] != 'N' {
+			return v
+		}
+	case policy.BoolFact:
+		if s := string(raw); s == "true" || s == "false" {
+			return s == "true"
+		}
+	case policy.StringFact:
+		var s *string
+		if json.Unmarshal(raw, &s) == nil && s != nil {
+			return *s
+		}
+	case policy.TimeFact:
+		var s *string
+		if json.Unmarshal(raw, &s) != nil || s == nil {
+			return nil
+		}
+		if v, err := time.Parse(time.RFC3339, *s); err == nil {
+			return v
+		}
+	}
+	return nil
+}

@@ -1,0 +1,207 @@
+package board
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/boardd/boardd/host/index"
+	"github.com/boardd/boardd/sdk/policy"
+)
+
+// order keeps the open jobs in the order of the board's ordering policy. Scores
+// are made when a job comes or changes; the whole board is gone through when the
+// rules change, when a policy by time has another time to see, and after a policy
+// that failed.
+type order struct {
+	board *Board
+	wake  chan struct{} // signalled when there is something to go through
+	next  atomic.Int64  // unix nanoseconds from which on scores by time are old; 0: never
+	again atomic.Int64  // unix nanoseconds at which what failed is tried again; 0: nothing failed
+
+	mu      sync.Mutex
+	waiting []chan struct{} // closed when the board was gone through
+}
+
+// follow orders by other rules.
+func (o *order) follow(set *ruleset) <-chan struct{} {
+	done := make(chan struct{})
+	o.again.Store(0)
+	o.schedule(set, time.Now())
+	o.board.index.SetScorer(func(entries []*index.Entry) { o.score(set, entries) })
+	o.mu.Lock()
+	o.waiting = append(o.waiting, done)
+	o.mu.Unlock()
+	o.signal()
+	return done
+}
+
+func (o *order) signal() {
+	select {
+	case o.wake <- struct{}{}:
+	default:
+	}
+}
+
+// schedule notes until when scores hold that are made now.
+func (o *order) schedule(set *ruleset, now time.Time) {
+	if set.ordering == nil || !set.ordering.manifest.ByTime {
+		o.next.Store(0)
+		return
+	}
+	tick := set.ordering.tick()
+	o.next.Store(now.Truncate(tick).Add(tick).UnixNano())
+}
+
+// used says that somebody looks at the order: only then it is worth keeping up
+// with the time.
+func (o *order) used() {
+	now := time.Now().UnixNano()
+	if next := o.next.Load(); next != 0 && now >= next {
+		o.signal()
+	}
+}
+
+// awaited says that somebody waits from now on.
+func (o *order) awaited() {
+	if o.next.Load() != 0 {
+		o.signal()
+	}
+}
+
+// run goes through the board when there is reason to, until ctx ends.
+func (o *order) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		timer := time.NewTimer(o.pause(time.Now()))
+		select {
+		case <-ctx.Done():
+		case <-o.wake:
+		case <-timer.C:
+		}
+		timer.Stop()
+		o.pass(ctx)
+	}
+}
+
+// idleOrder is how often a board that nobody needs to keep in order is looked at.
+const idleOrder = time.Hour
+
+// pause is for how long there is nothing to do.
+func (o *order) pause(now time.Time) time.Duration {
+	wait := idleOrder
+	sooner := func(at int64) {
+		if at != 0 {
+			wait = min(wait, max(time.Unix(0, at).Sub(now), 0))
+		}
+	}
+	sooner(o.again.Load())
+	if b := o.board; b.waiters.Load() > 0 || b.metrics.Watchers.Load() > 0 {
+		sooner(o.next.Load())
+	}
+	return wait
+}
+
+// pass gives every job the place that it should have now.
+func (o *order) pass(ctx context.Context) {
+	now := time.Now()
+	set := o.board.rules.Load()
+	stale := false
+	if again := o.again.Load(); again != 0 && now.UnixNano() >= again {
+		o.again.Store(0)
+		stale = true
+	}
+	if next := o.next.Load(); next != 0 && now.UnixNano() >= next {
+		o.schedule(set, now)
+		stale = true
+	}
+	if stale {
+		o.board.index.Stale()
+	}
+	o.mu.Lock()
+	waiting := o.waiting
+	o.waiting = nil
+	o.mu.Unlock()
+	if !stale && len(waiting) == 0 {
+		return
+	}
+	err := o.board.index.Rescore(ctx)
+	for _, done := range waiting {
+		close(done)
+	}
+	if err != nil && ctx.Err() == nil {
+		o.board.log.Warn("the order of the jobs could not be brought up to date", "error", err)
+	}
+}
+
+// score is the index's question for scores.
+func (o *order) score(set *ruleset, entries []*index.Entry) {
+	ctx, cancel := context.WithTimeout(context.Background(), scoreTime)
+	defer cancel()
+	for from := 0; from < len(entries) && set.current(); from += policy.MaxBatch { // or what came in its place scores them anew
+		part := entries[from:min(from+policy.MaxBatch, len(entries))]
+		o.scorePart(ctx, set, part)
+		if set.shadow != nil && set.shadow.manifest.Ordering {
+			o.board.shadowScores(ctx, set, part)
+		}
+	}
+}
+
+func (o *order) scorePart(ctx context.Context, set *ruleset, entries []*index.Entry) {
+	if set.ordering == nil {
+		for _, e := range entries {
+			e.Score = 0
+		}
+		return
+	}
+	if err := o.board.scoreWith(ctx, set, set.ordering, entries); err != nil && set.current() {
+		o.fail(set, entries, err)
+	}
+}
+
+// scoreTime bounds what scoring one batch of jobs may take in all, the reading of
+// their details included.
+const scoreTime = 30 * time.Second
+
+// fail orders jobs whose policy failed: as they are, new ones by what was good
+// before, and by the board's own order where nothing was.
+func (o *order) fail(set *ruleset, entries []*index.Entry, err error) {
+	o.board.log.Warn("an ordering policy failed: jobs keep the places that they have", "policy", set.ordering.name(), "jobs", len(entries), "error", err)
+	if retry := time.Now().Add(BreakerPause).UnixNano(); o.again.CompareAndSwap(0, retry) {
+		o.signal()
+	}
+	if set.ordering.Lenient {
+		for _, e := range entries {
+			e.Score = 0
+		}
+		return
+	}
+	if set.before == nil {
+		return // known jobs have their scores, new ones have 0
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), scoreTime)
+	defer cancel()
+	_ = o.board.scoreWith(ctx, set, set.before, entries) // or the scores stay
+}
+
+// scoreWith asks one policy. Where it fails, no score is changed.
+func (b *Board) scoreWith(ctx context.Context, set *ruleset, a *asked, entries []*index.Entry) error {
+	which := make([]int, len(entries))
+	for i := range which {
+		which[i] = i
+	}
+	if len(a.facts) > 0 {
+		if err := b.need(ctx, set.facts, entries, which); err != nil {
+			return err
+		}
+	}
+	batch := a.batch(set.facts, nil, entries, which)
+	scores := make([]int64, len(entries))
+	if err := a.ask(ctx, func() error { return a.Policy.Score(ctx, batch, scores) }); err != nil {
+		return err
+	}
+	for i, e := range entries {
+		e.Score = scores[i]
+	}
+	return nil
+}

@@ -1,0 +1,235 @@
+package config
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/boardd/boardd/host/wasm"
+	"github.com/boardd/boardd/host/wasm/module"
+	"github.com/boardd/boardd/policies"
+	"github.com/boardd/boardd/sdk/nearest"
+	"github.com/boardd/boardd/sdk/policy"
+)
+
+// MaxRules is how many eligibility blocks a board may have.
+const MaxRules = 16
+
+// Policy is a module that boards may use under a name.
+type Policy struct {
+	Name string
+	Path string
+}
+
+// Rule is a policy that a board asks, with its parameters.
+type Rule struct {
+	Policy  string          `json:"policy"`
+	Params  json.RawMessage `json:"params,omitempty"` // a JSON object
+	OnError string          `json:"on_error,omitempty"`
+}
+
+// What becomes of jobs whose policy failed.
+const (
+	OnErrorDeny    = "deny"    // eligibility: nobody may have them; the default
+	OnErrorAllow   = "allow"   // eligibility: as if the policy had allowed them
+	OnErrorLast    = "last"    // ordering: the last scores stand, those of the version before for new jobs; the default
+	OnErrorBuiltin = "builtin" // ordering: the board's own order
+)
+
+// Parameters returns a rule's parameters by name.
+func (r *Rule) Parameters() (map[string]any, error) {
+	set := map[string]any{}
+	if len(r.Params) == 0 {
+		return set, nil
+	}
+	d := json.NewDecoder(strings.NewReader(string(r.Params)))
+	d.UseNumber()
+	return set, d.Decode(&set)
+}
+
+// SameRules reports whether two boards ask the same policies.
+func SameRules(b, c Board) bool {
+	same := func(x, y Rule) bool {
+		return x.Policy == y.Policy && x.OnError == y.OnError && string(x.Params) == string(y.Params)
+	}
+	if (b.Ordering == nil) != (c.Ordering == nil) || b.Ordering != nil && !same(*b.Ordering, *c.Ordering) {
+		return false
+	}
+	return slices.EqualFunc(b.Eligibility, c.Eligibility, same)
+}
+
+// CheckUse says why a policy cannot be what a board has it for: "eligibility" or
+// "ordering".
+func CheckUse(use string, m *policy.Manifest) error {
+	switch {
+	case use == "eligibility" && !m.Eligibility:
+		return fmt.Errorf("the policy %s does not say who may have a job: use it for ordering", m.Name)
+	case use == "ordering" && m.Counts != "":
+		return fmt.Errorf("the policy %s orders by how many jobs of a key are running (counts), which this version of boardd does not do yet", m.Name)
+	case use == "ordering" && !m.Ordering:
+		return fmt.Errorf("the policy %s orders nothing: use it for eligibility", m.Name)
+	case use == "ordering" && m.ByWorker && !m.Eligibility:
+		return fmt.Errorf("the policy %s orders jobs for each worker differently (workerLabels), which this version of boardd does not do yet", m.Name)
+	case use == "ordering" && m.ByWorker:
+		return fmt.Errorf("the policy %s orders jobs for each worker differently (workerLabels), which this version of boardd does not do yet: use it for eligibility", m.Name)
+	}
+	return nil
+}
+
+// policyBlock is where a policy of a file stands, and what its module declares.
+type policyBlock struct {
+	section  *section
+	declared *policy.Declared // nil if something is wrong with it
+}
+
+func (l *loader) policy(s *section) {
+	defer s.close("policy", s.label)
+	if slices.Contains(policies.Names(), s.label) {
+		s.problem(s.at, "boardd brings a policy of this name: choose another one")
+	}
+	if first, twice := l.policies[s.label]; twice {
+		s.problem(s.at, "there is a policy of this name already, at %s", first.section.at)
+		return
+	}
+	path, ok := s.path("path")
+	if !s.has("path") {
+		s.wrong("path", "it is missing; want the file of a WebAssembly module")
+	}
+	b := policyBlock{section: s}
+	if ok {
+		b.declared = s.module(path)
+		l.config.Policies = append(l.config.Policies, Policy{Name: s.label, Path: path})
+	}
+	l.policies[s.label] = b
+}
+
+// module reads a module's manifest, and says everything that is wrong with it and
+// shows without running it.
+func (s *section) module(path string) *policy.Declared {
+	b, err := ReadModule(path)
+	if err != nil {
+		s.wrong("path", "%s: %s", path, plainError(err))
+		return nil
+	}
+	declared, err := wasm.Check(b, module.Limits{})
+	if err != nil {
+		s.wrong("path", "%s: %v", path, err)
+		return nil
+	}
+	return declared
+}
+
+// ReadModule reads the file of a policy.
+func ReadModule(path string) ([]byte, error) {
+	most := int64(module.Limits{}.WithDefaults().Bytes)
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, errors.New("it is not a file")
+	case info.Size() > most:
+		return nil, fmt.Errorf("it has %d bytes; want at most %d", info.Size(), most)
+	}
+	return os.ReadFile(path)
+}
+
+// ruleBlock is where a rule of a file stands.
+type ruleBlock struct {
+	section *section
+	use     string
+	rule    Rule
+}
+
+// rules reads the policies of a board.
+func (l *loader) rules(s *section, b *Board) {
+	if l.wish {
+		s.refuse("eligibility")
+		s.refuse("ordering")
+		return
+	}
+	for _, inner := range s.several("eligibility") {
+		r := l.rule(inner, "eligibility", OnErrorDeny, OnErrorAllow)
+		inner.close("board", b.Tenant+"/"+b.Name, "eligibility", strconv.Itoa(len(b.Eligibility)))
+		b.Eligibility = append(b.Eligibility, r)
+	}
+	if len(b.Eligibility) > MaxRules {
+		s.problem(s.at, "eligibility: %d blocks are too many: want at most %d", len(b.Eligibility), MaxRules)
+	}
+	if inner := s.single("ordering"); inner != nil {
+		r := l.rule(inner, "ordering", OnErrorLast, OnErrorBuiltin)
+		inner.close("board", b.Tenant+"/"+b.Name, "ordering")
+		b.Ordering = &r
+	}
+}
+
+func (l *loader) rule(s *section, use string, onError ...string) Rule {
+	var r Rule
+	var ok bool
+	if r.Policy, ok = s.text("policy"); ok && r.Policy == "" || !s.has("policy") {
+		s.wrong("policy", "it is missing; want the name of a policy block, or one of %s", strings.Join(policies.Names(), ", "))
+	}
+	r.Params = s.object("params")
+	if string(r.Params) == "{}" {
+		r.Params = nil
+	}
+	if s.has("on_error") {
+		r.OnError = s.choice("on_error", onError...)
+	} else {
+		s.settings = append(s.settings, "on_error")
+	}
+	l.uses = append(l.uses, ruleBlock{section: s, use: use, rule: r})
+	return r
+}
+
+// checkRules finds what is wrong between policies and the boards that use them.
+func (l *loader) checkRules() {
+	for _, u := range l.uses {
+		if u.rule.Policy == "" {
+			continue
+		}
+		declared, ok := policies.Declared(u.rule.Policy)
+		if !ok {
+			block, is := l.policies[u.rule.Policy]
+			if !is {
+				known := append(policies.Names(), slices.Sorted(maps.Keys(l.policies))...)
+				u.section.wrong("policy", "there is no policy %q%s; there are %s", clip(u.rule.Policy), nearest.Hint(u.rule.Policy, known), strings.Join(known, ", "))
+				continue
+			}
+			if declared = block.declared; declared == nil {
+				continue // its block was complained about
+			}
+		}
+		set, err := u.rule.Parameters()
+		if err != nil {
+			u.section.wrong("params", "%v", err)
+			continue
+		}
+		m, _, err := declared.Bind(set)
+		if err == nil && ok {
+			err = tryBuiltin(u.rule.Policy, set)
+		}
+		if err != nil {
+			u.section.wrong("params", "%v", err)
+			continue
+		}
+		if err := CheckUse(u.use, &m); err != nil {
+			u.section.wrong("policy", "%v", err)
+		}
+	}
+}
+
+// tryBuiltin lets one of boardd's own policies read its parameters: what is wrong
+// with their values only it can tell.
+func tryBuiltin(name string, set map[string]any) error {
+	p, err := policies.New(name, set)
+	if err != nil {
+		return err
+	}
+	return p.Close()
+}

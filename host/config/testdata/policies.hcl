@@ -1,0 +1,55 @@
+backend "main" {
+  driver = "embedded"
+}
+board "a" {
+  backend = "main"
+  eligibility {
+    policy = "labels"
+  }
+  eligibility {
+    policy = "labells"
+    params = { keys = ["gpu"] }
+  }
+  eligibility {
+    policy   = "aging"
+    on_error = "builtin"
+  }
+  ordering {
+    policy = "fair-share"
+  }
+}
+board "b" {
+  backend = "main"
+  eligibility {
+    policy = "windows"
+    params = { windows = { night = "22:00" }, zone = "Europe/Nowhere" }
+  }
+  ordering {
+    policy = "aging"
+    params = { step = "10m", stepp = 3 }
+  }
+}
+board "c" {
+  backend = "main"
+  eligibility {
+    policy = "windows"
+    params = { windows = { night = "22:00" } }
+  }
+  eligibility "x" {
+    policy = "labels"
+  }
+  ordering {
+    policy = "labels"
+    params = { keys = ["gpu"] }
+  }
+}
+policy "labels" {
+  path = "policies/labels.wasm"
+}
+policy "gone" {
+  path = "gone.wasm"
+}
+policy "text" {
+  path = "policies.hcl"
+}
+policy "empty" {}
