@@ -13,6 +13,7 @@ import (
 
 	"github.com/boardd/boardd/host/config"
 	"github.com/boardd/boardd/host/tenant"
+	"github.com/boardd/boardd/host/wasm"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/plugin"
@@ -34,6 +35,10 @@ type Config struct {
 
 	// Version is the program's, for build information.
 	Version string
+
+	// PolicyChild is how processes are started that run the policies which tenants
+	// bring; nil: those run in this process.
+	PolicyChild wasm.Child
 
 	Logger *slog.Logger // nil: slog.Default()
 
@@ -64,6 +69,7 @@ type Host struct {
 	meters   meters
 	hosts    atomic.Int64 // that share the catalog; 0: not known
 
+	engines   engines
 	audit     *auditor
 	reloading sync.Mutex
 	arranging sync.Mutex // of who is let in and what is served, after a change
@@ -99,9 +105,16 @@ func Open(ctx context.Context, c Config) (*Host, error) {
 		return nil, err
 	}
 	h.running, h.stop = context.WithCancel(context.WithoutCancel(ctx))
-	if err := h.openAudit(); err != nil {
+	err = h.openEngines(h.running)
+	if err == nil {
+		err = h.checkPolicies(ctx, h.Settings())
+	}
+	if err == nil {
+		err = h.openAudit()
+	}
+	if err != nil {
 		h.stop()
-		return nil, err
+		return nil, errors.Join(err, h.engines.close())
 	}
 	h.openCatalog()
 	h.audit.begin(h)
@@ -155,7 +168,7 @@ func (h *Host) Close() error {
 	h.stop()
 	h.catalog.wait() // first, since what it says may start boards
 	h.shelf.stopBoards()
-	return errors.Join(h.audit.close(), h.shelf.closeBackends())
+	return errors.Join(h.audit.close(), h.shelf.closeBackends(), h.engines.close())
 }
 
 // Drain makes Ready say no from now on, so that nobody sends new callers. What

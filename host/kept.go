@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"sync"
@@ -256,9 +257,22 @@ func effective(c config.Board) map[string]string {
 	if c.FenceByOwner {
 		fencing = "owner"
 	}
-	return map[string]string{
+	settings := map[string]string{
 		"fencing": fencing, "lease": c.Lease.String(), "max_lease": c.MaxLease.String(),
 		"allow_no_expiry": fmt.Sprint(c.AllowNoExpiry), "idempotency_window": c.IdempotencyWindow.String(), "history": c.History.String(),
 		"max_attempts": fmt.Sprint(c.Retry.MaxAttempts), "backoff": c.Retry.Backoff.String(), "max_backoff": c.Retry.MaxBackoff.String(),
 	}
+	if c.Ordering != nil || len(c.Eligibility) > 0 {
+		settings["policies"] = ruleText(c)
+	}
+	return settings
+}
+
+// ruleText names the policies of the configuration, with their parameters.
+func ruleText(c config.Board) string {
+	text, _ := json.Marshal(struct { // it has no value that could fail
+		Eligibility []config.Rule `json:"eligibility,omitempty"`
+		Ordering    *config.Rule  `json:"ordering,omitempty"`
+	}{c.Eligibility, c.Ordering})
+	return string(text)
 }

@@ -2,14 +2,18 @@ package host
 
 import (
 	"context"
+	"slices"
 
 	"github.com/boardd/boardd/host/catalog"
 	"github.com/boardd/boardd/host/tenant"
+	"github.com/boardd/boardd/host/wasm"
+	"github.com/boardd/boardd/host/wasm/module"
+	"github.com/boardd/boardd/policies"
 	"github.com/boardd/boardd/sdk/job"
 )
 
 // PutPolicy keeps a module as the newest version of a policy.
-func (s *Session) PutPolicy(ctx context.Context, of, name string, module []byte) (catalog.Policy, error) {
+func (s *Session) PutPolicy(ctx context.Context, of, name string, b []byte) (catalog.Policy, error) {
 	t, c, err := s.changing(ctx, "PutPolicy", of, "")
 	if err != nil {
 		return catalog.Policy{}, err
@@ -17,12 +21,15 @@ func (s *Session) PutPolicy(ctx context.Context, of, name string, module []byte)
 	if err := tenant.CheckName(name); err != nil {
 		return catalog.Policy{}, named("name", err)
 	}
-	if len(module) < 8 || string(module[:4]) != "\x00asm" {
-		return catalog.Policy{}, job.Errorf(job.Invalid, "module: this is not WebAssembly: want a module in its binary form")
+	if slices.Contains(policies.Names(), name) {
+		return catalog.Policy{}, job.Errorf(job.Invalid, "name: boardd brings a policy %q: choose another name", name)
+	}
+	if _, err := wasm.Check(b, module.Limits{Bytes: catalog.MaxModule}); err != nil {
+		return catalog.Policy{}, named("module", err)
 	}
 	stale := func(old catalog.Policy) bool { return !c.View().Belongs(t.Name, old.Owner, t.Declared) }
 	by := s.principal.Tenant + "/" + s.principal.TokenName
-	return c.PutPolicy(ctx, catalog.Policy{Tenant: t.Name, Name: name, Owner: t.ID}, module, by, stale)
+	return c.PutPolicy(ctx, catalog.Policy{Tenant: t.Name, Name: name, Owner: t.ID}, b, by, stale)
 }
 
 // Policies returns a tenant's policies, by name.
@@ -48,6 +55,12 @@ func (s *Session) DeletePolicy(ctx context.Context, of, name string) error {
 		return err
 	}
 	view := c.View()
+	for _, d := range catalog.Of(view.Deployments, t.Name) {
+		uses := func(x catalog.Deployed) bool { return x.Name == name }
+		if view.Belongs(t.Name, d.Owner, t.Declared) && (slices.ContainsFunc(d.Policies, uses) || d.Shadow != nil && d.Shadow.Name == name) {
+			return job.Errorf(job.Precondition, "the board %q asks the policy %q: roll it back first", d.Board, name)
+		}
+	}
 	p, ok := view.Policies[catalog.At{Tenant: t.Name, Name: name}]
 	if !ok || !view.Belongs(t.Name, p.Owner, t.Declared) {
 		return job.Errorf(job.NotFound, "there is no policy %q", tenant.Clip(name))
@@ -55,10 +68,11 @@ func (s *Session) DeletePolicy(ctx context.Context, of, name string) error {
 	return c.RemovePolicy(ctx, p)
 }
 
-// RunPolicy checks a call that would run a policy and says that it cannot.
-func (s *Session) RunPolicy(call, of, board string) error {
-	if _, err := s.about(call, of, board); err != nil {
+// Simulate checks a call that would replay a board's past and says that there is
+// none: boards keep no recording.
+func (s *Session) Simulate(of, board string) error {
+	if _, err := s.about("SimulatePolicy", of, board); err != nil {
 		return err
 	}
-	return job.Errorf(job.Unsupported, "%s: this server keeps policies and does not run them", call)
+	return job.Errorf(job.Unsupported, "SimulatePolicy: this server records nothing that could be replayed; ShadowPolicy asks a policy beside the others")
 }

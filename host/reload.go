@@ -28,7 +28,7 @@ func (s *Session) Reload(ctx context.Context) ([]string, error) {
 }
 
 // Reload is Session.Reload for the server itself. One runs at a time.
-func (h *Host) Reload(_ context.Context) ([]string, error) {
+func (h *Host) Reload(ctx context.Context) ([]string, error) {
 	h.reloading.Lock()
 	defer h.reloading.Unlock()
 	next, err := h.config.Load()
@@ -40,6 +40,9 @@ func (h *Host) Reload(_ context.Context) ([]string, error) {
 		return nil, err
 	}
 	if _, err := tenant.NewRegistry(next.Tokens); err != nil {
+		return nil, err
+	}
+	if err := h.checkPolicies(ctx, next); err != nil {
 		return nil, err
 	}
 	if h.config.Swap != nil {

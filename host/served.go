@@ -32,6 +32,7 @@ type served struct {
 	tried   chan struct{} // closed when there is a board, or a problem
 	once    sync.Once
 	board   atomic.Pointer[board.Board]
+	ruling  atomic.Pointer[ruling] // what the board asks
 	problem atomic.Pointer[string] // why there is none
 	turn    turn
 
@@ -131,9 +132,19 @@ func (s *served) run(ctx context.Context, h *Host) {
 // serve runs the board until ctx ends or the board gives up. It gives the turn
 // back as soon as the board is open.
 func (s *served) serve(ctx context.Context, h *Host, r *running) error {
+	h.catalog.await(ctx)
+	rules, err := h.bindBoard(ctx, h.Settings(), s.config)
+	if err != nil {
+		h.line.leave()
+		return err
+	}
+	defer func() { _ = rules.end() }() // after the board, which asks them
 	m := &metered{Driver: r.driver, host: h, served: s}
 	s.metered.Store(m)
-	b := board.New(m, s.spec())
+	spec := s.spec()
+	spec.Rules = rules.rules
+	b := board.New(m, spec)
+	s.rule(h, b, rules) // before anybody can ask the board
 	s.board.Store(b)
 	s.problem.Store(nil)
 	s.once.Do(func() { close(s.tried) })

@@ -197,6 +197,9 @@ func (h *Host) arrange() {
 			b.stop(&Ended{noBoard(b.config.Name)})
 		case sameBoard(present.config, want):
 			present.limits.Store(&want.Limits)
+			if present.outdated(h) {
+				h.shelf.leaving.Go(func() { present.redeploy(h) }) // compiling takes its time
+			}
 		default:
 			h.renew(b, want)
 		}
@@ -216,7 +219,8 @@ func sameBoard(a, b config.Board) bool {
 	a.Settings, b.Settings, a.Limits, b.Limits = nil, nil, config.Limits{}, config.Limits{}
 	return same && a.Name == b.Name && a.Tenant == b.Tenant && a.Backend == b.Backend && a.Observe == b.Observe &&
 		a.FenceByOwner == b.FenceByOwner && a.Lease == b.Lease && a.MaxLease == b.MaxLease && a.AllowNoExpiry == b.AllowNoExpiry &&
-		a.IdempotencyWindow == b.IdempotencyWindow && a.History == b.History && a.Retry == b.Retry
+		a.IdempotencyWindow == b.IdempotencyWindow && a.History == b.History && a.Retry == b.Retry &&
+		config.SameRules(a, b)
 }
 
 // serve runs a board until it is stopped or the host is closed.

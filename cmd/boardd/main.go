@@ -12,6 +12,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/boardd/boardd/host/wasm"
 )
 
 func main() {
@@ -19,6 +21,9 @@ func main() {
 }
 
 func runMain() int {
+	if len(os.Args) > 1 && os.Args[1] == wasm.ChildArgument {
+		return wasm.ChildMain(os.Args[2:])
+	}
 	ctx, stop := interruptible(context.Background())
 	defer stop()
 	p := &program{in: os.Stdin, out: os.Stdout, err: os.Stderr, env: os.LookupEnv, settle: coarseTimers}

@@ -83,11 +83,18 @@ func (p *program) serve(ctx context.Context, f *serveFlags) error {
 	if err != nil {
 		return err
 	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
 	keepHeapFloor(p.getenv("GOGC"))
 	r := &reloading{program: p, source: f.source, present: c}
 	h, err := host.Open(ctx, host.Config{
 		Config:  *c,
 		Builtin: commands,
+
+		PolicyChild: policyChild(self),
+
 		Version: thisBuild().Version,
 		Logger:  logger,
 		Load:    r.load,

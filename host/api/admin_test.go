@@ -220,7 +220,7 @@ func TestTenantsLife(t *testing.T) {
 		"a board of that name":        {admin, `CreateBoard {"board":{"name":"builds","backend":"store"}}`, "already_exists"},
 		"a lease that is too long":    {admin, `CreateBoard {"board":{"name":"b","backend":"store","lease":"90000s"}}`, "invalid_argument"},
 		"another backend":             {admin, `UpdateBoard {"board":{"name":"builds","backend":"private"}}`, "invalid_argument"},
-		"running a policy":            {admin, `PromotePolicy {"board":"builds","name":"p"}`, "unimplemented"},
+		"running a policy":            {admin, `PromotePolicy {"board":"builds","name":"p"}`, "not_found"},
 		"no module":                   {admin, `PutPolicy {"name":"p","module":"bm9uc2Vuc2U="}`, "invalid_argument"},
 	} {
 		name, body, _ := strings.Cut(c.body, " ")

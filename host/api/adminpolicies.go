@@ -1,12 +1,16 @@
 package api
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 
 	"connectrpc.com/connect"
 
+	"github.com/boardd/boardd/host"
 	"github.com/boardd/boardd/host/catalog"
 	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
+	"github.com/boardd/boardd/sdk/job"
 )
 
 func toPolicy(p catalog.Policy) *boarddv1.Policy {
@@ -64,37 +68,109 @@ func (*adminService) DeletePolicy(ctx context.Context, r *connect.Request[boardd
 	return answer(&boarddv1.DeletePolicyResponse{})
 }
 
-// policyCall is a request of a call that runs a policy on a board.
-type policyCall interface {
-	GetTenant() string
-	GetBoard() string
-}
-
-// runPolicy answers the calls that need policies to be run.
-func runPolicy[Answer any](ctx context.Context, call string, r policyCall) (*connect.Response[Answer], error) {
+// SimulatePolicy is not there yet.
+func (*adminService) SimulatePolicy(ctx context.Context, r *connect.Request[boarddv1.SimulatePolicyRequest]) (*connect.Response[boarddv1.SimulatePolicyResponse], error) {
 	session, err := sessionOf(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return nil, session.RunPolicy(call, r.GetTenant(), r.GetBoard())
+	return nil, session.Simulate(r.Msg.GetTenant(), r.Msg.GetBoard())
 }
 
-// SimulatePolicy is not there yet.
-func (*adminService) SimulatePolicy(ctx context.Context, r *connect.Request[boarddv1.SimulatePolicyRequest]) (*connect.Response[boarddv1.SimulatePolicyResponse], error) {
-	return runPolicy[boarddv1.SimulatePolicyResponse](ctx, "SimulatePolicy", r.Msg)
-}
-
-// ShadowPolicy is not there yet.
+// ShadowPolicy asks a policy beside the others and tells how they disagree.
 func (*adminService) ShadowPolicy(ctx context.Context, r *connect.Request[boarddv1.ShadowPolicyRequest]) (*connect.Response[boarddv1.ShadowPolicyResponse], error) {
-	return runPolicy[boarddv1.ShadowPolicyResponse](ctx, "ShadowPolicy", r.Msg)
+	session, err := sessionOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p, err := promotionOf(r.Msg, r.Msg.GetParams())
+	if err != nil {
+		return nil, err
+	}
+	report, err := session.Shadow(ctx, p, r.Msg.GetStop())
+	if err != nil {
+		return nil, err
+	}
+	response := &boarddv1.ShadowPolicyResponse{
+		Policy: report.Policy, Judged: report.Judged, Denies: report.Denies, Allows: report.Allows,
+		Pairs: report.Pairs, Swaps: report.Swaps, Errors: report.Errors,
+	}
+	for _, d := range report.Examples {
+		response.Examples = append(response.Examples, &boarddv1.Disagreement{Uuid: d.Job.String(), Active: d.Active, Shadow: d.Shadow})
+	}
+	return answer(response)
 }
 
-// PromotePolicy is not there yet.
+// promotionRequest is a request that names a version of a policy for a board.
+type promotionRequest interface {
+	GetTenant() string
+	GetBoard() string
+	GetName() string
+	GetDigest() string
+}
+
+func promotionOf(r promotionRequest, params []byte) (host.Promotion, error) {
+	p := host.Promotion{Tenant: r.GetTenant(), Board: r.GetBoard(), Name: r.GetName(), Digest: r.GetDigest()}
+	if len(params) == 0 {
+		return p, nil
+	}
+	var object map[string]any
+	if json.Unmarshal(params, &object) != nil || object == nil {
+		return p, job.Errorf(job.Invalid, "params: want a JSON object")
+	}
+	var compact bytes.Buffer
+	_ = json.Compact(&compact, params) // it was read just now
+	if len(object) > 0 {
+		p.Params = compact.Bytes()
+	}
+	return p, nil
+}
+
+func toBoardPolicies(d catalog.Deployment) []*boarddv1.BoardPolicy {
+	list := []*boarddv1.BoardPolicy{}
+	for _, x := range d.Policies {
+		p := &boarddv1.BoardPolicy{
+			Name: x.Name, Digest: x.Releases[0].Digest, Params: x.Releases[0].Params, Eligibility: x.Eligibility, Ordering: x.Ordering,
+		}
+		for _, r := range x.Releases[1:] {
+			p.Earlier = append(p.Earlier, r.Digest)
+		}
+		list = append(list, p)
+	}
+	return list
+}
+
+// PromotePolicy has a board ask a version of a policy.
 func (*adminService) PromotePolicy(ctx context.Context, r *connect.Request[boarddv1.PromotePolicyRequest]) (*connect.Response[boarddv1.PromotePolicyResponse], error) {
-	return runPolicy[boarddv1.PromotePolicyResponse](ctx, "PromotePolicy", r.Msg)
+	session, err := sessionOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p, err := promotionOf(r.Msg, r.Msg.GetParams())
+	if err != nil {
+		return nil, err
+	}
+	p.OnError = r.Msg.GetOnError()
+	d, err := session.Promote(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	return answer(&boarddv1.PromotePolicyResponse{Policies: toBoardPolicies(d)})
 }
 
-// RollbackPolicy is not there yet.
+// RollbackPolicy has a board ask the version before, or none.
 func (*adminService) RollbackPolicy(ctx context.Context, r *connect.Request[boarddv1.RollbackPolicyRequest]) (*connect.Response[boarddv1.RollbackPolicyResponse], error) {
-	return runPolicy[boarddv1.RollbackPolicyResponse](ctx, "RollbackPolicy", r.Msg)
+	session, err := sessionOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p, err := promotionOf(r.Msg, nil)
+	if err != nil {
+		return nil, err
+	}
+	d, err := session.Rollback(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	return answer(&boarddv1.RollbackPolicyResponse{Policies: toBoardPolicies(d)})
 }

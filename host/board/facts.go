@@ -2,12 +2,7 @@ package board
 
 import (
 	"context"
-	"encoding/json"
-	"math"
-	"strconv"
-	"strings"
 	"sync"
-	"time"
 
 	"github.com/boardd/boardd/host/index"
 	"github.com/boardd/boardd/sdk/driver"
@@ -55,7 +50,7 @@ func (f *facts) learn(id job.ID, details []byte) {
 	if !f.wanted() {
 		return
 	}
-	values := factsOf(f.specs, details)
+	values := policy.Facts(details, f.specs)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.known[id] = values
@@ -152,78 +147,4 @@ func (b *Board) learnFacts(p *driver.Posting) {
 		}
 		f.learn(p.ID, details)
 	}
-}
-
-// factsOf finds values in details. Whatever is not there, or is of another type,
-// is nil.
-func factsOf(specs []policy.FactSpec, details []byte) []policy.Fact {
-	values := make([]policy.Fact, len(specs))
-	for i, spec := range specs {
-		if raw, ok := pointed(details, spec.Path); ok {
-			values[i] = factOf(spec.Type, raw)
-		}
-	}
-	return values
-}
-
-// pointed finds what a JSON pointer (RFC 6901) points to.
-func pointed(text []byte, path string) (json.RawMessage, bool) {
-	at := json.RawMessage(text)
-	if path == "" {
-		return at, len(at) > 0
-	}
-	for part := range strings.SplitSeq(path[1:], "/") {
-		part = strings.ReplaceAll(strings.ReplaceAll(part, "~1", "/"), "~0", "~")
-		var object map[string]json.RawMessage
-		var list []json.RawMessage
-		switch {
-		case json.Unmarshal(at, &object) == nil && object != nil:
-			next, ok := object[part]
-			if !ok {
-				return nil, false
-			}
-			at = next
-		case json.Unmarshal(at, &list) == nil:
-			n, err := strconv.Atoi(part)
-			if err != nil || n < 0 || n >= len(list) || part != strconv.Itoa(n) {
-				return nil, false
-			}
-			at = list[n]
-		default:
-			return nil, false
-		}
-	}
-	return at, true
-}
-
-// factOf reads a value as a type. nil: it is of another one.
-func factOf(t policy.FactType, raw json.RawMessage) policy.Fact {
-	switch t {
-	case policy.IntFact:
-		if n, err := strconv.ParseInt(string(raw), 10, 64); err == nil {
-			return n
-		}
-	case policy.FloatFact:
-		if v, err := strconv.ParseFloat(string(raw), 64); err == nil && !math.IsInf(v, 0) && raw[0] != 'n' && raw[0] != 'N' {
-			return v
-		}
-	case policy.BoolFact:
-		if s := string(raw); s == "true" || s == "false" {
-			return s == "true"
-		}
-	case policy.StringFact:
-		var s *string
-		if json.Unmarshal(raw, &s) == nil && s != nil {
-			return *s
-		}
-	case policy.TimeFact:
-		var s *string
-		if json.Unmarshal(raw, &s) != nil || s == nil {
-			return nil
-		}
-		if v, err := time.Parse(time.RFC3339, *s); err == nil {
-			return v
-		}
-	}
-	return nil
 }

@@ -89,7 +89,7 @@ func TestClaimPolicies(t *testing.T) {
 			time.Sleep(5 * time.Second)
 			z.setFail(false)
 		}()
-		claimOne(t, b, ClaimRequest{WorkerLabels: east, Wait: time.Minute}) // it is asked again after BreakerPause
+		claimOne(t, b, ClaimRequest{WorkerLabels: east, Wait: time.Minute}) // it is asked again in a while
 	})
 }
 

@@ -167,7 +167,8 @@ const scoreTime = 30 * time.Second
 // before, and by the board's own order where nothing was.
 func (o *order) fail(set *ruleset, entries []*index.Entry, err error) {
 	o.board.log.Warn("an ordering policy failed: jobs keep the places that they have", "policy", set.ordering.name(), "jobs", len(entries), "error", err)
-	if retry := time.Now().Add(BreakerPause).UnixNano(); o.again.CompareAndSwap(0, retry) {
+	retry := max(time.Now().Add(BreakerRest).UnixNano(), set.ordering.breaker.until.Load())
+	if o.again.CompareAndSwap(0, retry) {
 		o.signal()
 	}
 	if set.ordering.Lenient {

@@ -136,10 +136,13 @@ type asked struct {
 func (a *asked) ask(ctx context.Context, call func() error) error {
 	if until := a.breaker.open(time.Now()); !until.IsZero() {
 		a.metrics.PolicyErrors.Add(1)
-		return job.Errorf(job.Unavailable, "the policy %s failed %d times within %s and is not asked before %s; last: %s",
-			a.name(), BreakerFaults, BreakerWindow, until.UTC().Format(time.RFC3339), a.breaker.last())
+		return job.Errorf(job.Unavailable, "the policy %s failed again and again and is not asked before %s; last: %s",
+			a.name(), until.UTC().Format(time.RFC3339), a.breaker.last())
 	}
 	err := call()
+	if err == nil {
+		a.breaker.well()
+	}
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
@@ -156,20 +159,23 @@ func (a *asked) tick() time.Duration {
 	return max(a.manifest.Tick, policy.MinTick)
 }
 
-// A policy that fails BreakerFaults times within BreakerWindow is not asked for
-// BreakerPause.
+// A policy that fails BreakerFaults times within BreakerWindow is left alone for
+// BreakerRest. Each time that it fails again then, the rest doubles, up to
+// BreakerLongest.
 const (
-	BreakerFaults = 3
-	BreakerWindow = time.Minute
-	BreakerPause  = 30 * time.Second
+	BreakerFaults  = 3
+	BreakerWindow  = time.Minute
+	BreakerRest    = time.Second
+	BreakerLongest = 5 * time.Minute
 )
 
 // breaker keeps a policy that fails from being asked again and again.
 type breaker struct {
-	until atomic.Int64 // unix nanoseconds; 0: it is asked
+	until atomic.Int64 // unix nanoseconds; 0: it did not fail often
 
 	mu     sync.Mutex
 	faults []time.Time
+	rest   time.Duration
 	text   string
 }
 
@@ -188,13 +194,29 @@ func (b *breaker) last() string {
 	return b.text
 }
 
+// well says that the policy was asked and answered.
+func (b *breaker) well() {
+	if b.until.Load() == 0 {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.rest, b.faults = 0, nil
+	b.until.Store(0)
+}
+
 func (b *breaker) fault(now time.Time, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.text = cut(err.Error(), 256)
-	b.faults = slices.DeleteFunc(b.faults, func(t time.Time) bool { return now.Sub(t) >= BreakerWindow })
-	if b.faults = append(b.faults, now); len(b.faults) >= BreakerFaults {
-		b.faults = nil
-		b.until.Store(now.Add(BreakerPause).UnixNano())
+	if !b.open(now).IsZero() {
+		return // it was asked before the others failed
 	}
+	b.faults = slices.DeleteFunc(b.faults, func(t time.Time) bool { return now.Sub(t) >= BreakerWindow })
+	if b.faults = append(b.faults, now); b.rest == 0 && len(b.faults) < BreakerFaults {
+		return
+	}
+	b.rest = min(max(BreakerRest, 2*b.rest), BreakerLongest)
+	b.faults = nil
+	b.until.Store(now.Add(b.rest).UnixNano())
 }

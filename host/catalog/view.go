@@ -20,20 +20,22 @@ type View struct {
 	Boards   map[At]Board
 	Policies map[At]Policy
 
+	Deployments map[At]Deployment // by board
+
 	versions map[string]uint64 // of every document, readable or not
 }
 
 func newView() *View {
 	return &View{
 		Tenants: map[string]Tenant{}, Tokens: map[At]Token{}, Boards: map[At]Board{}, Policies: map[At]Policy{},
-		versions: map[string]uint64{},
+		Deployments: map[At]Deployment{}, versions: map[string]uint64{},
 	}
 }
 
 func (v *View) clone() *View {
 	return &View{
 		Tenants: maps.Clone(v.Tenants), Tokens: maps.Clone(v.Tokens), Boards: maps.Clone(v.Boards), Policies: maps.Clone(v.Policies),
-		versions: maps.Clone(v.versions),
+		Deployments: maps.Clone(v.Deployments), versions: maps.Clone(v.versions),
 	}
 }
 
@@ -50,6 +52,8 @@ func (v *View) drop(key string) {
 		delete(v.Boards, at)
 	case "policy":
 		delete(v.Policies, at)
+	case "deployment":
+		delete(v.Deployments, at)
 	}
 	delete(v.versions, key)
 }
@@ -68,6 +72,9 @@ func (v *View) put(doc driver.Document) error {
 		return read(doc, func(b Board) { b.Version = doc.Version; v.Boards[at] = b })
 	case "policy":
 		return read(doc, func(p Policy) { p.Version = doc.Version; v.Policies[at] = p })
+	}
+	if kind == "deployment" {
+		return read(doc, func(d Deployment) { d.Version = doc.Version; v.Deployments[at] = d })
 	}
 	return nil // a newer boardd's
 }

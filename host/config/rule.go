@@ -64,7 +64,8 @@ func SameRules(b, c Board) bool {
 }
 
 // CheckUse says why a policy cannot be what a board has it for: "eligibility" or
-// "ordering".
+// "ordering". One that looks at the worker to say who may have a job may order
+// too: its scores are asked for without a worker.
 func CheckUse(use string, m *policy.Manifest) error {
 	switch {
 	case use == "eligibility" && !m.Eligibility:
@@ -74,11 +75,13 @@ func CheckUse(use string, m *policy.Manifest) error {
 	case use == "ordering" && !m.Ordering:
 		return fmt.Errorf("the policy %s orders nothing: use it for eligibility", m.Name)
 	case use == "ordering" && m.ByWorker && !m.Eligibility:
-		return fmt.Errorf("the policy %s orders jobs for each worker differently (workerLabels), which this version of boardd does not do yet", m.Name)
-	case use == "ordering" && m.ByWorker:
-		return fmt.Errorf("the policy %s orders jobs for each worker differently (workerLabels), which this version of boardd does not do yet: use it for eligibility", m.Name)
+		return errByWorker(m)
 	}
 	return nil
+}
+
+func errByWorker(m *policy.Manifest) error {
+	return fmt.Errorf("the policy %s orders jobs for each worker differently (workerLabels), which this version of boardd does not do yet", m.Name)
 }
 
 // policyBlock is where a policy of a file stands, and what its module declares.
@@ -218,7 +221,11 @@ func (l *loader) checkRules() {
 			u.section.wrong("params", "%v", err)
 			continue
 		}
-		if err := CheckUse(u.use, &m); err != nil {
+		err = CheckUse(u.use, &m)
+		if ok && u.use == "ordering" && m.ByWorker {
+			err = errByWorker(&m)
+		}
+		if err != nil {
 			u.section.wrong("policy", "%v", err)
 		}
 	}

@@ -91,6 +91,23 @@ func (a *Admin) ListPolicies(ctx context.Context, tenant string) ([]*boarddv1.Po
 	return answer.GetPolicies(), err
 }
 
+// PromotePolicy has a board ask a version of a policy, and returns what the board
+// was given.
+func (a *Admin) PromotePolicy(ctx context.Context, r *boarddv1.PromotePolicyRequest) (*boarddv1.PromotePolicyResponse, error) {
+	return call(ctx, a.once, "promote policy", 0, a.once.admin.PromotePolicy, r)
+}
+
+// RollbackPolicy has a board ask the version before, or none.
+func (a *Admin) RollbackPolicy(ctx context.Context, r *boarddv1.RollbackPolicyRequest) (*boarddv1.RollbackPolicyResponse, error) {
+	return call(ctx, a.once, "roll back policy", 0, a.once.admin.RollbackPolicy, r)
+}
+
+// ShadowPolicy has a board ask a version of a policy beside the others, and
+// returns how they disagree so far.
+func (a *Admin) ShadowPolicy(ctx context.Context, r *boarddv1.ShadowPolicyRequest) (*boarddv1.ShadowPolicyResponse, error) {
+	return call(ctx, a.client, "shadow policy", 0, a.client.admin.ShadowPolicy, r)
+}
+
 // DeletePolicy takes a policy away.
 func (a *Admin) DeletePolicy(ctx context.Context, r *boarddv1.DeletePolicyRequest) (*boarddv1.DeletePolicyResponse, error) {
 	return call(ctx, a.once, "delete policy", 0, a.once.admin.DeletePolicy, r)

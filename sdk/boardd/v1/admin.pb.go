@@ -1980,7 +1980,9 @@ type ShadowPolicyRequest struct {
 	Tenant        string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
 	Board         string                 `protobuf:"bytes,2,opt,name=board,proto3" json:"board,omitempty"`
 	Name          string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
-	Digest        string                 `protobuf:"bytes,4,opt,name=digest,proto3" json:"digest,omitempty"`
+	Digest        string                 `protobuf:"bytes,4,opt,name=digest,proto3" json:"digest,omitempty"` // of a version, or the beginning of one; empty: the newest
+	Params        []byte                 `protobuf:"bytes,5,opt,name=params,proto3" json:"params,omitempty"` // as for PromotePolicy
+	Stop          bool                   `protobuf:"varint,6,opt,name=stop,proto3" json:"stop,omitempty"`    // ask it no more
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2043,8 +2045,32 @@ func (x *ShadowPolicyRequest) GetDigest() string {
 	return ""
 }
 
+func (x *ShadowPolicyRequest) GetParams() []byte {
+	if x != nil {
+		return x.Params
+	}
+	return nil
+}
+
+func (x *ShadowPolicyRequest) GetStop() bool {
+	if x != nil {
+		return x.Stop
+	}
+	return false
+}
+
+// How the policy in the shadow and those that decide disagree, on the server that
+// answers, since that began to ask it.
 type ShadowPolicyResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
+	Policy        string                 `protobuf:"bytes,1,opt,name=policy,proto3" json:"policy,omitempty"`     // its name and version
+	Judged        int64                  `protobuf:"varint,2,opt,name=judged,proto3" json:"judged,omitempty"`    // verdicts that were compared
+	Denies        int64                  `protobuf:"varint,3,opt,name=denies,proto3" json:"denies,omitempty"`    // of those: it denies or defers what is allowed
+	Allows        int64                  `protobuf:"varint,4,opt,name=allows,proto3" json:"allows,omitempty"`    // it allows what is denied or deferred
+	Pairs         int64                  `protobuf:"varint,5,opt,name=pairs,proto3" json:"pairs,omitempty"`      // pairs of jobs whose order was compared
+	Swaps         int64                  `protobuf:"varint,6,opt,name=swaps,proto3" json:"swaps,omitempty"`      // of those: it wants the other one first
+	Errors        int64                  `protobuf:"varint,7,opt,name=errors,proto3" json:"errors,omitempty"`    // batches that it failed on
+	Examples      []*Disagreement        `protobuf:"bytes,8,rep,name=examples,proto3" json:"examples,omitempty"` // the first ones
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2079,19 +2105,137 @@ func (*ShadowPolicyResponse) Descriptor() ([]byte, []int) {
 	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{36}
 }
 
+func (x *ShadowPolicyResponse) GetPolicy() string {
+	if x != nil {
+		return x.Policy
+	}
+	return ""
+}
+
+func (x *ShadowPolicyResponse) GetJudged() int64 {
+	if x != nil {
+		return x.Judged
+	}
+	return 0
+}
+
+func (x *ShadowPolicyResponse) GetDenies() int64 {
+	if x != nil {
+		return x.Denies
+	}
+	return 0
+}
+
+func (x *ShadowPolicyResponse) GetAllows() int64 {
+	if x != nil {
+		return x.Allows
+	}
+	return 0
+}
+
+func (x *ShadowPolicyResponse) GetPairs() int64 {
+	if x != nil {
+		return x.Pairs
+	}
+	return 0
+}
+
+func (x *ShadowPolicyResponse) GetSwaps() int64 {
+	if x != nil {
+		return x.Swaps
+	}
+	return 0
+}
+
+func (x *ShadowPolicyResponse) GetErrors() int64 {
+	if x != nil {
+		return x.Errors
+	}
+	return 0
+}
+
+func (x *ShadowPolicyResponse) GetExamples() []*Disagreement {
+	if x != nil {
+		return x.Examples
+	}
+	return nil
+}
+
+type Disagreement struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Uuid          string                 `protobuf:"bytes,1,opt,name=uuid,proto3" json:"uuid,omitempty"`
+	Active        string                 `protobuf:"bytes,2,opt,name=active,proto3" json:"active,omitempty"` // what counts
+	Shadow        string                 `protobuf:"bytes,3,opt,name=shadow,proto3" json:"shadow,omitempty"` // what the policy in the shadow says
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Disagreement) Reset() {
+	*x = Disagreement{}
+	mi := &file_boardd_v1_admin_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Disagreement) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Disagreement) ProtoMessage() {}
+
+func (x *Disagreement) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_admin_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Disagreement.ProtoReflect.Descriptor instead.
+func (*Disagreement) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *Disagreement) GetUuid() string {
+	if x != nil {
+		return x.Uuid
+	}
+	return ""
+}
+
+func (x *Disagreement) GetActive() string {
+	if x != nil {
+		return x.Active
+	}
+	return ""
+}
+
+func (x *Disagreement) GetShadow() string {
+	if x != nil {
+		return x.Shadow
+	}
+	return ""
+}
+
 type PromotePolicyRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Tenant        string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
 	Board         string                 `protobuf:"bytes,2,opt,name=board,proto3" json:"board,omitempty"`
 	Name          string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
-	Digest        string                 `protobuf:"bytes,4,opt,name=digest,proto3" json:"digest,omitempty"`
+	Digest        string                 `protobuf:"bytes,4,opt,name=digest,proto3" json:"digest,omitempty"`                  // of a version, or the beginning of one; empty: the newest
+	Params        []byte                 `protobuf:"bytes,5,opt,name=params,proto3" json:"params,omitempty"`                  // an object of the policy's parameters
+	OnError       string                 `protobuf:"bytes,6,opt,name=on_error,json=onError,proto3" json:"on_error,omitempty"` // for eligibility "deny" (absent) or "allow", for ordering "last" (absent) or "builtin"
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PromotePolicyRequest) Reset() {
 	*x = PromotePolicyRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[37]
+	mi := &file_boardd_v1_admin_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2103,7 +2247,7 @@ func (x *PromotePolicyRequest) String() string {
 func (*PromotePolicyRequest) ProtoMessage() {}
 
 func (x *PromotePolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[37]
+	mi := &file_boardd_v1_admin_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2116,7 +2260,7 @@ func (x *PromotePolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromotePolicyRequest.ProtoReflect.Descriptor instead.
 func (*PromotePolicyRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{37}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *PromotePolicyRequest) GetTenant() string {
@@ -2147,15 +2291,30 @@ func (x *PromotePolicyRequest) GetDigest() string {
 	return ""
 }
 
+func (x *PromotePolicyRequest) GetParams() []byte {
+	if x != nil {
+		return x.Params
+	}
+	return nil
+}
+
+func (x *PromotePolicyRequest) GetOnError() string {
+	if x != nil {
+		return x.OnError
+	}
+	return ""
+}
+
 type PromotePolicyResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
+	Policies      []*BoardPolicy         `protobuf:"bytes,1,rep,name=policies,proto3" json:"policies,omitempty"` // that the board was given, this one included
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PromotePolicyResponse) Reset() {
 	*x = PromotePolicyResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[38]
+	mi := &file_boardd_v1_admin_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2167,7 +2326,7 @@ func (x *PromotePolicyResponse) String() string {
 func (*PromotePolicyResponse) ProtoMessage() {}
 
 func (x *PromotePolicyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[38]
+	mi := &file_boardd_v1_admin_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2180,7 +2339,99 @@ func (x *PromotePolicyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromotePolicyResponse.ProtoReflect.Descriptor instead.
 func (*PromotePolicyResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{38}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *PromotePolicyResponse) GetPolicies() []*BoardPolicy {
+	if x != nil {
+		return x.Policies
+	}
+	return nil
+}
+
+// A policy that a board was given.
+type BoardPolicy struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Digest        string                 `protobuf:"bytes,2,opt,name=digest,proto3" json:"digest,omitempty"` // of the version that is asked
+	Params        []byte                 `protobuf:"bytes,3,opt,name=params,proto3" json:"params,omitempty"`
+	Eligibility   bool                   `protobuf:"varint,4,opt,name=eligibility,proto3" json:"eligibility,omitempty"`
+	Ordering      bool                   `protobuf:"varint,5,opt,name=ordering,proto3" json:"ordering,omitempty"`
+	Earlier       []string               `protobuf:"bytes,6,rep,name=earlier,proto3" json:"earlier,omitempty"` // digests of the versions that were asked before, the latest first
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BoardPolicy) Reset() {
+	*x = BoardPolicy{}
+	mi := &file_boardd_v1_admin_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BoardPolicy) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BoardPolicy) ProtoMessage() {}
+
+func (x *BoardPolicy) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_admin_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BoardPolicy.ProtoReflect.Descriptor instead.
+func (*BoardPolicy) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *BoardPolicy) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *BoardPolicy) GetDigest() string {
+	if x != nil {
+		return x.Digest
+	}
+	return ""
+}
+
+func (x *BoardPolicy) GetParams() []byte {
+	if x != nil {
+		return x.Params
+	}
+	return nil
+}
+
+func (x *BoardPolicy) GetEligibility() bool {
+	if x != nil {
+		return x.Eligibility
+	}
+	return false
+}
+
+func (x *BoardPolicy) GetOrdering() bool {
+	if x != nil {
+		return x.Ordering
+	}
+	return false
+}
+
+func (x *BoardPolicy) GetEarlier() []string {
+	if x != nil {
+		return x.Earlier
+	}
+	return nil
 }
 
 type RollbackPolicyRequest struct {
@@ -2195,7 +2446,7 @@ type RollbackPolicyRequest struct {
 
 func (x *RollbackPolicyRequest) Reset() {
 	*x = RollbackPolicyRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[39]
+	mi := &file_boardd_v1_admin_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2207,7 +2458,7 @@ func (x *RollbackPolicyRequest) String() string {
 func (*RollbackPolicyRequest) ProtoMessage() {}
 
 func (x *RollbackPolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[39]
+	mi := &file_boardd_v1_admin_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2220,7 +2471,7 @@ func (x *RollbackPolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RollbackPolicyRequest.ProtoReflect.Descriptor instead.
 func (*RollbackPolicyRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{39}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *RollbackPolicyRequest) GetTenant() string {
@@ -2253,13 +2504,14 @@ func (x *RollbackPolicyRequest) GetDigest() string {
 
 type RollbackPolicyResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
+	Policies      []*BoardPolicy         `protobuf:"bytes,1,rep,name=policies,proto3" json:"policies,omitempty"` // that the board still has
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RollbackPolicyResponse) Reset() {
 	*x = RollbackPolicyResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[40]
+	mi := &file_boardd_v1_admin_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2271,7 +2523,7 @@ func (x *RollbackPolicyResponse) String() string {
 func (*RollbackPolicyResponse) ProtoMessage() {}
 
 func (x *RollbackPolicyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[40]
+	mi := &file_boardd_v1_admin_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2284,7 +2536,14 @@ func (x *RollbackPolicyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RollbackPolicyResponse.ProtoReflect.Descriptor instead.
 func (*RollbackPolicyResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{40}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{42}
+}
+
+func (x *RollbackPolicyResponse) GetPolicies() []*BoardPolicy {
+	if x != nil {
+		return x.Policies
+	}
+	return nil
 }
 
 type Backend struct {
@@ -2301,7 +2560,7 @@ type Backend struct {
 
 func (x *Backend) Reset() {
 	*x = Backend{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[41]
+	mi := &file_boardd_v1_admin_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2313,7 +2572,7 @@ func (x *Backend) String() string {
 func (*Backend) ProtoMessage() {}
 
 func (x *Backend) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[41]
+	mi := &file_boardd_v1_admin_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2326,7 +2585,7 @@ func (x *Backend) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Backend.ProtoReflect.Descriptor instead.
 func (*Backend) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{41}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Backend) GetName() string {
@@ -2380,7 +2639,7 @@ type ListBackendsRequest struct {
 
 func (x *ListBackendsRequest) Reset() {
 	*x = ListBackendsRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[42]
+	mi := &file_boardd_v1_admin_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2392,7 +2651,7 @@ func (x *ListBackendsRequest) String() string {
 func (*ListBackendsRequest) ProtoMessage() {}
 
 func (x *ListBackendsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[42]
+	mi := &file_boardd_v1_admin_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2405,7 +2664,7 @@ func (x *ListBackendsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBackendsRequest.ProtoReflect.Descriptor instead.
 func (*ListBackendsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{42}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ListBackendsRequest) GetTenant() string {
@@ -2424,7 +2683,7 @@ type ListBackendsResponse struct {
 
 func (x *ListBackendsResponse) Reset() {
 	*x = ListBackendsResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[43]
+	mi := &file_boardd_v1_admin_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2436,7 +2695,7 @@ func (x *ListBackendsResponse) String() string {
 func (*ListBackendsResponse) ProtoMessage() {}
 
 func (x *ListBackendsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[43]
+	mi := &file_boardd_v1_admin_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2449,7 +2708,7 @@ func (x *ListBackendsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBackendsResponse.ProtoReflect.Descriptor instead.
 func (*ListBackendsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{43}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ListBackendsResponse) GetBackends() []*Backend {
@@ -2484,7 +2743,7 @@ type AuditRecord struct {
 
 func (x *AuditRecord) Reset() {
 	*x = AuditRecord{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[44]
+	mi := &file_boardd_v1_admin_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2496,7 +2755,7 @@ func (x *AuditRecord) String() string {
 func (*AuditRecord) ProtoMessage() {}
 
 func (x *AuditRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[44]
+	mi := &file_boardd_v1_admin_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2509,7 +2768,7 @@ func (x *AuditRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditRecord.ProtoReflect.Descriptor instead.
 func (*AuditRecord) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{44}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *AuditRecord) GetSequence() int64 {
@@ -2645,7 +2904,7 @@ type GetAuditRequest struct {
 
 func (x *GetAuditRequest) Reset() {
 	*x = GetAuditRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[45]
+	mi := &file_boardd_v1_admin_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2657,7 +2916,7 @@ func (x *GetAuditRequest) String() string {
 func (*GetAuditRequest) ProtoMessage() {}
 
 func (x *GetAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[45]
+	mi := &file_boardd_v1_admin_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2670,7 +2929,7 @@ func (x *GetAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAuditRequest.ProtoReflect.Descriptor instead.
 func (*GetAuditRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{45}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *GetAuditRequest) GetTenant() string {
@@ -2726,7 +2985,7 @@ type GetAuditResponse struct {
 
 func (x *GetAuditResponse) Reset() {
 	*x = GetAuditResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[46]
+	mi := &file_boardd_v1_admin_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2738,7 +2997,7 @@ func (x *GetAuditResponse) String() string {
 func (*GetAuditResponse) ProtoMessage() {}
 
 func (x *GetAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[46]
+	mi := &file_boardd_v1_admin_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2751,7 +3010,7 @@ func (x *GetAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAuditResponse.ProtoReflect.Descriptor instead.
 func (*GetAuditResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{46}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *GetAuditResponse) GetRecords() []*AuditRecord {
@@ -2787,7 +3046,7 @@ type AuditHead struct {
 
 func (x *AuditHead) Reset() {
 	*x = AuditHead{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[47]
+	mi := &file_boardd_v1_admin_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2799,7 +3058,7 @@ func (x *AuditHead) String() string {
 func (*AuditHead) ProtoMessage() {}
 
 func (x *AuditHead) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[47]
+	mi := &file_boardd_v1_admin_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2812,7 +3071,7 @@ func (x *AuditHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditHead.ProtoReflect.Descriptor instead.
 func (*AuditHead) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{47}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *AuditHead) GetHost() string {
@@ -2851,7 +3110,7 @@ type ReloadConfigRequest struct {
 
 func (x *ReloadConfigRequest) Reset() {
 	*x = ReloadConfigRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[48]
+	mi := &file_boardd_v1_admin_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2863,7 +3122,7 @@ func (x *ReloadConfigRequest) String() string {
 func (*ReloadConfigRequest) ProtoMessage() {}
 
 func (x *ReloadConfigRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[48]
+	mi := &file_boardd_v1_admin_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2876,7 +3135,7 @@ func (x *ReloadConfigRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReloadConfigRequest.ProtoReflect.Descriptor instead.
 func (*ReloadConfigRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{48}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{50}
 }
 
 type ReloadConfigResponse struct {
@@ -2888,7 +3147,7 @@ type ReloadConfigResponse struct {
 
 func (x *ReloadConfigResponse) Reset() {
 	*x = ReloadConfigResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[49]
+	mi := &file_boardd_v1_admin_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2900,7 +3159,7 @@ func (x *ReloadConfigResponse) String() string {
 func (*ReloadConfigResponse) ProtoMessage() {}
 
 func (x *ReloadConfigResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[49]
+	mi := &file_boardd_v1_admin_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2913,7 +3172,7 @@ func (x *ReloadConfigResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReloadConfigResponse.ProtoReflect.Descriptor instead.
 func (*ReloadConfigResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{49}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *ReloadConfigResponse) GetChanges() []string {
@@ -3069,25 +3328,50 @@ const file_boardd_v1_admin_proto_rawDesc = "" +
 	"\x05board\x18\x02 \x01(\tR\x05board\x12\x12\n" +
 	"\x04name\x18\x03 \x01(\tR\x04name\x12\x16\n" +
 	"\x06digest\x18\x04 \x01(\tR\x06digest\"\x18\n" +
-	"\x16SimulatePolicyResponse\"o\n" +
+	"\x16SimulatePolicyResponse\"\xa1\x01\n" +
 	"\x13ShadowPolicyRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x14\n" +
 	"\x05board\x18\x02 \x01(\tR\x05board\x12\x12\n" +
 	"\x04name\x18\x03 \x01(\tR\x04name\x12\x16\n" +
-	"\x06digest\x18\x04 \x01(\tR\x06digest\"\x16\n" +
-	"\x14ShadowPolicyResponse\"p\n" +
+	"\x06digest\x18\x04 \x01(\tR\x06digest\x12\x1c\n" +
+	"\x06params\x18\x05 \x01(\fB\x04\xa0\xae#\x01R\x06params\x12\x12\n" +
+	"\x04stop\x18\x06 \x01(\bR\x04stop\"\xef\x01\n" +
+	"\x14ShadowPolicyResponse\x12\x16\n" +
+	"\x06policy\x18\x01 \x01(\tR\x06policy\x12\x16\n" +
+	"\x06judged\x18\x02 \x01(\x03R\x06judged\x12\x16\n" +
+	"\x06denies\x18\x03 \x01(\x03R\x06denies\x12\x16\n" +
+	"\x06allows\x18\x04 \x01(\x03R\x06allows\x12\x14\n" +
+	"\x05pairs\x18\x05 \x01(\x03R\x05pairs\x12\x14\n" +
+	"\x05swaps\x18\x06 \x01(\x03R\x05swaps\x12\x16\n" +
+	"\x06errors\x18\a \x01(\x03R\x06errors\x123\n" +
+	"\bexamples\x18\b \x03(\v2\x17.boardd.v1.DisagreementR\bexamples\"R\n" +
+	"\fDisagreement\x12\x12\n" +
+	"\x04uuid\x18\x01 \x01(\tR\x04uuid\x12\x16\n" +
+	"\x06active\x18\x02 \x01(\tR\x06active\x12\x16\n" +
+	"\x06shadow\x18\x03 \x01(\tR\x06shadow\"\xa9\x01\n" +
 	"\x14PromotePolicyRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x14\n" +
 	"\x05board\x18\x02 \x01(\tR\x05board\x12\x12\n" +
 	"\x04name\x18\x03 \x01(\tR\x04name\x12\x16\n" +
-	"\x06digest\x18\x04 \x01(\tR\x06digest\"\x17\n" +
-	"\x15PromotePolicyResponse\"q\n" +
+	"\x06digest\x18\x04 \x01(\tR\x06digest\x12\x1c\n" +
+	"\x06params\x18\x05 \x01(\fB\x04\xa0\xae#\x01R\x06params\x12\x19\n" +
+	"\bon_error\x18\x06 \x01(\tR\aonError\"K\n" +
+	"\x15PromotePolicyResponse\x122\n" +
+	"\bpolicies\x18\x01 \x03(\v2\x16.boardd.v1.BoardPolicyR\bpolicies\"\xaf\x01\n" +
+	"\vBoardPolicy\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
+	"\x06digest\x18\x02 \x01(\tR\x06digest\x12\x1c\n" +
+	"\x06params\x18\x03 \x01(\fB\x04\xa0\xae#\x01R\x06params\x12 \n" +
+	"\veligibility\x18\x04 \x01(\bR\veligibility\x12\x1a\n" +
+	"\bordering\x18\x05 \x01(\bR\bordering\x12\x18\n" +
+	"\aearlier\x18\x06 \x03(\tR\aearlier\"q\n" +
 	"\x15RollbackPolicyRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x14\n" +
 	"\x05board\x18\x02 \x01(\tR\x05board\x12\x12\n" +
 	"\x04name\x18\x03 \x01(\tR\x04name\x12\x16\n" +
-	"\x06digest\x18\x04 \x01(\tR\x06digest\"\x18\n" +
-	"\x16RollbackPolicyResponse\"\x9b\x01\n" +
+	"\x06digest\x18\x04 \x01(\tR\x06digest\"L\n" +
+	"\x16RollbackPolicyResponse\x122\n" +
+	"\bpolicies\x18\x01 \x03(\v2\x16.boardd.v1.BoardPolicyR\bpolicies\"\x9b\x01\n" +
 	"\aBackend\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06driver\x18\x02 \x01(\tR\x06driver\x12\x18\n" +
@@ -3173,7 +3457,7 @@ func file_boardd_v1_admin_proto_rawDescGZIP() []byte {
 	return file_boardd_v1_admin_proto_rawDescData
 }
 
-var file_boardd_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 54)
+var file_boardd_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 56)
 var file_boardd_v1_admin_proto_goTypes = []any{
 	(*Tenant)(nil),                   // 0: boardd.v1.Tenant
 	(*CreateTenantRequest)(nil),      // 1: boardd.v1.CreateTenantRequest
@@ -3212,110 +3496,115 @@ var file_boardd_v1_admin_proto_goTypes = []any{
 	(*SimulatePolicyResponse)(nil),   // 34: boardd.v1.SimulatePolicyResponse
 	(*ShadowPolicyRequest)(nil),      // 35: boardd.v1.ShadowPolicyRequest
 	(*ShadowPolicyResponse)(nil),     // 36: boardd.v1.ShadowPolicyResponse
-	(*PromotePolicyRequest)(nil),     // 37: boardd.v1.PromotePolicyRequest
-	(*PromotePolicyResponse)(nil),    // 38: boardd.v1.PromotePolicyResponse
-	(*RollbackPolicyRequest)(nil),    // 39: boardd.v1.RollbackPolicyRequest
-	(*RollbackPolicyResponse)(nil),   // 40: boardd.v1.RollbackPolicyResponse
-	(*Backend)(nil),                  // 41: boardd.v1.Backend
-	(*ListBackendsRequest)(nil),      // 42: boardd.v1.ListBackendsRequest
-	(*ListBackendsResponse)(nil),     // 43: boardd.v1.ListBackendsResponse
-	(*AuditRecord)(nil),              // 44: boardd.v1.AuditRecord
-	(*GetAuditRequest)(nil),          // 45: boardd.v1.GetAuditRequest
-	(*GetAuditResponse)(nil),         // 46: boardd.v1.GetAuditResponse
-	(*AuditHead)(nil),                // 47: boardd.v1.AuditHead
-	(*ReloadConfigRequest)(nil),      // 48: boardd.v1.ReloadConfigRequest
-	(*ReloadConfigResponse)(nil),     // 49: boardd.v1.ReloadConfigResponse
-	nil,                              // 50: boardd.v1.Tenant.LimitsEntry
-	nil,                              // 51: boardd.v1.CreateTenantRequest.LimitsEntry
-	nil,                              // 52: boardd.v1.UpdateTenantRequest.LimitsEntry
-	nil,                              // 53: boardd.v1.BoardSettings.LimitsEntry
-	(*timestamppb.Timestamp)(nil),    // 54: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),      // 55: google.protobuf.Duration
+	(*Disagreement)(nil),             // 37: boardd.v1.Disagreement
+	(*PromotePolicyRequest)(nil),     // 38: boardd.v1.PromotePolicyRequest
+	(*PromotePolicyResponse)(nil),    // 39: boardd.v1.PromotePolicyResponse
+	(*BoardPolicy)(nil),              // 40: boardd.v1.BoardPolicy
+	(*RollbackPolicyRequest)(nil),    // 41: boardd.v1.RollbackPolicyRequest
+	(*RollbackPolicyResponse)(nil),   // 42: boardd.v1.RollbackPolicyResponse
+	(*Backend)(nil),                  // 43: boardd.v1.Backend
+	(*ListBackendsRequest)(nil),      // 44: boardd.v1.ListBackendsRequest
+	(*ListBackendsResponse)(nil),     // 45: boardd.v1.ListBackendsResponse
+	(*AuditRecord)(nil),              // 46: boardd.v1.AuditRecord
+	(*GetAuditRequest)(nil),          // 47: boardd.v1.GetAuditRequest
+	(*GetAuditResponse)(nil),         // 48: boardd.v1.GetAuditResponse
+	(*AuditHead)(nil),                // 49: boardd.v1.AuditHead
+	(*ReloadConfigRequest)(nil),      // 50: boardd.v1.ReloadConfigRequest
+	(*ReloadConfigResponse)(nil),     // 51: boardd.v1.ReloadConfigResponse
+	nil,                              // 52: boardd.v1.Tenant.LimitsEntry
+	nil,                              // 53: boardd.v1.CreateTenantRequest.LimitsEntry
+	nil,                              // 54: boardd.v1.UpdateTenantRequest.LimitsEntry
+	nil,                              // 55: boardd.v1.BoardSettings.LimitsEntry
+	(*timestamppb.Timestamp)(nil),    // 56: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),      // 57: google.protobuf.Duration
 }
 var file_boardd_v1_admin_proto_depIdxs = []int32{
-	50, // 0: boardd.v1.Tenant.limits:type_name -> boardd.v1.Tenant.LimitsEntry
-	54, // 1: boardd.v1.Tenant.created_at:type_name -> google.protobuf.Timestamp
-	51, // 2: boardd.v1.CreateTenantRequest.limits:type_name -> boardd.v1.CreateTenantRequest.LimitsEntry
+	52, // 0: boardd.v1.Tenant.limits:type_name -> boardd.v1.Tenant.LimitsEntry
+	56, // 1: boardd.v1.Tenant.created_at:type_name -> google.protobuf.Timestamp
+	53, // 2: boardd.v1.CreateTenantRequest.limits:type_name -> boardd.v1.CreateTenantRequest.LimitsEntry
 	0,  // 3: boardd.v1.CreateTenantResponse.tenant:type_name -> boardd.v1.Tenant
 	0,  // 4: boardd.v1.ListTenantsResponse.tenants:type_name -> boardd.v1.Tenant
-	52, // 5: boardd.v1.UpdateTenantRequest.limits:type_name -> boardd.v1.UpdateTenantRequest.LimitsEntry
+	54, // 5: boardd.v1.UpdateTenantRequest.limits:type_name -> boardd.v1.UpdateTenantRequest.LimitsEntry
 	0,  // 6: boardd.v1.UpdateTenantResponse.tenant:type_name -> boardd.v1.Tenant
-	54, // 7: boardd.v1.Token.expires_at:type_name -> google.protobuf.Timestamp
-	54, // 8: boardd.v1.Token.created_at:type_name -> google.protobuf.Timestamp
-	54, // 9: boardd.v1.CreateTokenRequest.expires_at:type_name -> google.protobuf.Timestamp
+	56, // 7: boardd.v1.Token.expires_at:type_name -> google.protobuf.Timestamp
+	56, // 8: boardd.v1.Token.created_at:type_name -> google.protobuf.Timestamp
+	56, // 9: boardd.v1.CreateTokenRequest.expires_at:type_name -> google.protobuf.Timestamp
 	9,  // 10: boardd.v1.CreateTokenResponse.token:type_name -> boardd.v1.Token
 	9,  // 11: boardd.v1.ListTokensResponse.tokens:type_name -> boardd.v1.Token
-	55, // 12: boardd.v1.BoardSettings.lease:type_name -> google.protobuf.Duration
-	55, // 13: boardd.v1.BoardSettings.max_lease:type_name -> google.protobuf.Duration
-	55, // 14: boardd.v1.BoardSettings.idempotency_window:type_name -> google.protobuf.Duration
-	55, // 15: boardd.v1.BoardSettings.backoff:type_name -> google.protobuf.Duration
-	55, // 16: boardd.v1.BoardSettings.max_backoff:type_name -> google.protobuf.Duration
-	53, // 17: boardd.v1.BoardSettings.limits:type_name -> boardd.v1.BoardSettings.LimitsEntry
-	54, // 18: boardd.v1.BoardSettings.created_at:type_name -> google.protobuf.Timestamp
-	55, // 19: boardd.v1.BoardSettings.history:type_name -> google.protobuf.Duration
+	57, // 12: boardd.v1.BoardSettings.lease:type_name -> google.protobuf.Duration
+	57, // 13: boardd.v1.BoardSettings.max_lease:type_name -> google.protobuf.Duration
+	57, // 14: boardd.v1.BoardSettings.idempotency_window:type_name -> google.protobuf.Duration
+	57, // 15: boardd.v1.BoardSettings.backoff:type_name -> google.protobuf.Duration
+	57, // 16: boardd.v1.BoardSettings.max_backoff:type_name -> google.protobuf.Duration
+	55, // 17: boardd.v1.BoardSettings.limits:type_name -> boardd.v1.BoardSettings.LimitsEntry
+	56, // 18: boardd.v1.BoardSettings.created_at:type_name -> google.protobuf.Timestamp
+	57, // 19: boardd.v1.BoardSettings.history:type_name -> google.protobuf.Duration
 	16, // 20: boardd.v1.CreateBoardRequest.board:type_name -> boardd.v1.BoardSettings
 	16, // 21: boardd.v1.CreateBoardResponse.board:type_name -> boardd.v1.BoardSettings
 	16, // 22: boardd.v1.UpdateBoardRequest.board:type_name -> boardd.v1.BoardSettings
 	16, // 23: boardd.v1.UpdateBoardResponse.board:type_name -> boardd.v1.BoardSettings
 	16, // 24: boardd.v1.ListTenantBoardsResponse.boards:type_name -> boardd.v1.BoardSettings
-	54, // 25: boardd.v1.PolicyVersion.created_at:type_name -> google.protobuf.Timestamp
+	56, // 25: boardd.v1.PolicyVersion.created_at:type_name -> google.protobuf.Timestamp
 	25, // 26: boardd.v1.Policy.versions:type_name -> boardd.v1.PolicyVersion
 	26, // 27: boardd.v1.PutPolicyResponse.policy:type_name -> boardd.v1.Policy
 	26, // 28: boardd.v1.ListPoliciesResponse.policies:type_name -> boardd.v1.Policy
-	41, // 29: boardd.v1.ListBackendsResponse.backends:type_name -> boardd.v1.Backend
-	54, // 30: boardd.v1.AuditRecord.at:type_name -> google.protobuf.Timestamp
-	54, // 31: boardd.v1.GetAuditRequest.since:type_name -> google.protobuf.Timestamp
-	54, // 32: boardd.v1.GetAuditRequest.until:type_name -> google.protobuf.Timestamp
-	44, // 33: boardd.v1.GetAuditResponse.records:type_name -> boardd.v1.AuditRecord
-	47, // 34: boardd.v1.GetAuditResponse.head:type_name -> boardd.v1.AuditHead
-	54, // 35: boardd.v1.AuditHead.at:type_name -> google.protobuf.Timestamp
-	1,  // 36: boardd.v1.AdminService.CreateTenant:input_type -> boardd.v1.CreateTenantRequest
-	3,  // 37: boardd.v1.AdminService.ListTenants:input_type -> boardd.v1.ListTenantsRequest
-	5,  // 38: boardd.v1.AdminService.UpdateTenant:input_type -> boardd.v1.UpdateTenantRequest
-	7,  // 39: boardd.v1.AdminService.DeleteTenant:input_type -> boardd.v1.DeleteTenantRequest
-	10, // 40: boardd.v1.AdminService.CreateToken:input_type -> boardd.v1.CreateTokenRequest
-	12, // 41: boardd.v1.AdminService.ListTokens:input_type -> boardd.v1.ListTokensRequest
-	14, // 42: boardd.v1.AdminService.RevokeToken:input_type -> boardd.v1.RevokeTokenRequest
-	17, // 43: boardd.v1.AdminService.CreateBoard:input_type -> boardd.v1.CreateBoardRequest
-	19, // 44: boardd.v1.AdminService.UpdateBoard:input_type -> boardd.v1.UpdateBoardRequest
-	21, // 45: boardd.v1.AdminService.DeleteBoard:input_type -> boardd.v1.DeleteBoardRequest
-	23, // 46: boardd.v1.AdminService.ListTenantBoards:input_type -> boardd.v1.ListTenantBoardsRequest
-	27, // 47: boardd.v1.AdminService.PutPolicy:input_type -> boardd.v1.PutPolicyRequest
-	29, // 48: boardd.v1.AdminService.ListPolicies:input_type -> boardd.v1.ListPoliciesRequest
-	31, // 49: boardd.v1.AdminService.DeletePolicy:input_type -> boardd.v1.DeletePolicyRequest
-	33, // 50: boardd.v1.AdminService.SimulatePolicy:input_type -> boardd.v1.SimulatePolicyRequest
-	35, // 51: boardd.v1.AdminService.ShadowPolicy:input_type -> boardd.v1.ShadowPolicyRequest
-	37, // 52: boardd.v1.AdminService.PromotePolicy:input_type -> boardd.v1.PromotePolicyRequest
-	39, // 53: boardd.v1.AdminService.RollbackPolicy:input_type -> boardd.v1.RollbackPolicyRequest
-	42, // 54: boardd.v1.AdminService.ListBackends:input_type -> boardd.v1.ListBackendsRequest
-	45, // 55: boardd.v1.AdminService.GetAudit:input_type -> boardd.v1.GetAuditRequest
-	48, // 56: boardd.v1.AdminService.ReloadConfig:input_type -> boardd.v1.ReloadConfigRequest
-	2,  // 57: boardd.v1.AdminService.CreateTenant:output_type -> boardd.v1.CreateTenantResponse
-	4,  // 58: boardd.v1.AdminService.ListTenants:output_type -> boardd.v1.ListTenantsResponse
-	6,  // 59: boardd.v1.AdminService.UpdateTenant:output_type -> boardd.v1.UpdateTenantResponse
-	8,  // 60: boardd.v1.AdminService.DeleteTenant:output_type -> boardd.v1.DeleteTenantResponse
-	11, // 61: boardd.v1.AdminService.CreateToken:output_type -> boardd.v1.CreateTokenResponse
-	13, // 62: boardd.v1.AdminService.ListTokens:output_type -> boardd.v1.ListTokensResponse
-	15, // 63: boardd.v1.AdminService.RevokeToken:output_type -> boardd.v1.RevokeTokenResponse
-	18, // 64: boardd.v1.AdminService.CreateBoard:output_type -> boardd.v1.CreateBoardResponse
-	20, // 65: boardd.v1.AdminService.UpdateBoard:output_type -> boardd.v1.UpdateBoardResponse
-	22, // 66: boardd.v1.AdminService.DeleteBoard:output_type -> boardd.v1.DeleteBoardResponse
-	24, // 67: boardd.v1.AdminService.ListTenantBoards:output_type -> boardd.v1.ListTenantBoardsResponse
-	28, // 68: boardd.v1.AdminService.PutPolicy:output_type -> boardd.v1.PutPolicyResponse
-	30, // 69: boardd.v1.AdminService.ListPolicies:output_type -> boardd.v1.ListPoliciesResponse
-	32, // 70: boardd.v1.AdminService.DeletePolicy:output_type -> boardd.v1.DeletePolicyResponse
-	34, // 71: boardd.v1.AdminService.SimulatePolicy:output_type -> boardd.v1.SimulatePolicyResponse
-	36, // 72: boardd.v1.AdminService.ShadowPolicy:output_type -> boardd.v1.ShadowPolicyResponse
-	38, // 73: boardd.v1.AdminService.PromotePolicy:output_type -> boardd.v1.PromotePolicyResponse
-	40, // 74: boardd.v1.AdminService.RollbackPolicy:output_type -> boardd.v1.RollbackPolicyResponse
-	43, // 75: boardd.v1.AdminService.ListBackends:output_type -> boardd.v1.ListBackendsResponse
-	46, // 76: boardd.v1.AdminService.GetAudit:output_type -> boardd.v1.GetAuditResponse
-	49, // 77: boardd.v1.AdminService.ReloadConfig:output_type -> boardd.v1.ReloadConfigResponse
-	57, // [57:78] is the sub-list for method output_type
-	36, // [36:57] is the sub-list for method input_type
-	36, // [36:36] is the sub-list for extension type_name
-	36, // [36:36] is the sub-list for extension extendee
-	0,  // [0:36] is the sub-list for field type_name
+	37, // 29: boardd.v1.ShadowPolicyResponse.examples:type_name -> boardd.v1.Disagreement
+	40, // 30: boardd.v1.PromotePolicyResponse.policies:type_name -> boardd.v1.BoardPolicy
+	40, // 31: boardd.v1.RollbackPolicyResponse.policies:type_name -> boardd.v1.BoardPolicy
+	43, // 32: boardd.v1.ListBackendsResponse.backends:type_name -> boardd.v1.Backend
+	56, // 33: boardd.v1.AuditRecord.at:type_name -> google.protobuf.Timestamp
+	56, // 34: boardd.v1.GetAuditRequest.since:type_name -> google.protobuf.Timestamp
+	56, // 35: boardd.v1.GetAuditRequest.until:type_name -> google.protobuf.Timestamp
+	46, // 36: boardd.v1.GetAuditResponse.records:type_name -> boardd.v1.AuditRecord
+	49, // 37: boardd.v1.GetAuditResponse.head:type_name -> boardd.v1.AuditHead
+	56, // 38: boardd.v1.AuditHead.at:type_name -> google.protobuf.Timestamp
+	1,  // 39: boardd.v1.AdminService.CreateTenant:input_type -> boardd.v1.CreateTenantRequest
+	3,  // 40: boardd.v1.AdminService.ListTenants:input_type -> boardd.v1.ListTenantsRequest
+	5,  // 41: boardd.v1.AdminService.UpdateTenant:input_type -> boardd.v1.UpdateTenantRequest
+	7,  // 42: boardd.v1.AdminService.DeleteTenant:input_type -> boardd.v1.DeleteTenantRequest
+	10, // 43: boardd.v1.AdminService.CreateToken:input_type -> boardd.v1.CreateTokenRequest
+	12, // 44: boardd.v1.AdminService.ListTokens:input_type -> boardd.v1.ListTokensRequest
+	14, // 45: boardd.v1.AdminService.RevokeToken:input_type -> boardd.v1.RevokeTokenRequest
+	17, // 46: boardd.v1.AdminService.CreateBoard:input_type -> boardd.v1.CreateBoardRequest
+	19, // 47: boardd.v1.AdminService.UpdateBoard:input_type -> boardd.v1.UpdateBoardRequest
+	21, // 48: boardd.v1.AdminService.DeleteBoard:input_type -> boardd.v1.DeleteBoardRequest
+	23, // 49: boardd.v1.AdminService.ListTenantBoards:input_type -> boardd.v1.ListTenantBoardsRequest
+	27, // 50: boardd.v1.AdminService.PutPolicy:input_type -> boardd.v1.PutPolicyRequest
+	29, // 51: boardd.v1.AdminService.ListPolicies:input_type -> boardd.v1.ListPoliciesRequest
+	31, // 52: boardd.v1.AdminService.DeletePolicy:input_type -> boardd.v1.DeletePolicyRequest
+	33, // 53: boardd.v1.AdminService.SimulatePolicy:input_type -> boardd.v1.SimulatePolicyRequest
+	35, // 54: boardd.v1.AdminService.ShadowPolicy:input_type -> boardd.v1.ShadowPolicyRequest
+	38, // 55: boardd.v1.AdminService.PromotePolicy:input_type -> boardd.v1.PromotePolicyRequest
+	41, // 56: boardd.v1.AdminService.RollbackPolicy:input_type -> boardd.v1.RollbackPolicyRequest
+	44, // 57: boardd.v1.AdminService.ListBackends:input_type -> boardd.v1.ListBackendsRequest
+	47, // 58: boardd.v1.AdminService.GetAudit:input_type -> boardd.v1.GetAuditRequest
+	50, // 59: boardd.v1.AdminService.ReloadConfig:input_type -> boardd.v1.ReloadConfigRequest
+	2,  // 60: boardd.v1.AdminService.CreateTenant:output_type -> boardd.v1.CreateTenantResponse
+	4,  // 61: boardd.v1.AdminService.ListTenants:output_type -> boardd.v1.ListTenantsResponse
+	6,  // 62: boardd.v1.AdminService.UpdateTenant:output_type -> boardd.v1.UpdateTenantResponse
+	8,  // 63: boardd.v1.AdminService.DeleteTenant:output_type -> boardd.v1.DeleteTenantResponse
+	11, // 64: boardd.v1.AdminService.CreateToken:output_type -> boardd.v1.CreateTokenResponse
+	13, // 65: boardd.v1.AdminService.ListTokens:output_type -> boardd.v1.ListTokensResponse
+	15, // 66: boardd.v1.AdminService.RevokeToken:output_type -> boardd.v1.RevokeTokenResponse
+	18, // 67: boardd.v1.AdminService.CreateBoard:output_type -> boardd.v1.CreateBoardResponse
+	20, // 68: boardd.v1.AdminService.UpdateBoard:output_type -> boardd.v1.UpdateBoardResponse
+	22, // 69: boardd.v1.AdminService.DeleteBoard:output_type -> boardd.v1.DeleteBoardResponse
+	24, // 70: boardd.v1.AdminService.ListTenantBoards:output_type -> boardd.v1.ListTenantBoardsResponse
+	28, // 71: boardd.v1.AdminService.PutPolicy:output_type -> boardd.v1.PutPolicyResponse
+	30, // 72: boardd.v1.AdminService.ListPolicies:output_type -> boardd.v1.ListPoliciesResponse
+	32, // 73: boardd.v1.AdminService.DeletePolicy:output_type -> boardd.v1.DeletePolicyResponse
+	34, // 74: boardd.v1.AdminService.SimulatePolicy:output_type -> boardd.v1.SimulatePolicyResponse
+	36, // 75: boardd.v1.AdminService.ShadowPolicy:output_type -> boardd.v1.ShadowPolicyResponse
+	39, // 76: boardd.v1.AdminService.PromotePolicy:output_type -> boardd.v1.PromotePolicyResponse
+	42, // 77: boardd.v1.AdminService.RollbackPolicy:output_type -> boardd.v1.RollbackPolicyResponse
+	45, // 78: boardd.v1.AdminService.ListBackends:output_type -> boardd.v1.ListBackendsResponse
+	48, // 79: boardd.v1.AdminService.GetAudit:output_type -> boardd.v1.GetAuditResponse
+	51, // 80: boardd.v1.AdminService.ReloadConfig:output_type -> boardd.v1.ReloadConfigResponse
+	60, // [60:81] is the sub-list for method output_type
+	39, // [39:60] is the sub-list for method input_type
+	39, // [39:39] is the sub-list for extension type_name
+	39, // [39:39] is the sub-list for extension extendee
+	0,  // [0:39] is the sub-list for field type_name
 }
 
 func init() { file_boardd_v1_admin_proto_init() }
@@ -3330,7 +3619,7 @@ func file_boardd_v1_admin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_boardd_v1_admin_proto_rawDesc), len(file_boardd_v1_admin_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   54,
+			NumMessages:   56,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

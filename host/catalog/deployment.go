@@ -1,0 +1,81 @@
+package catalog
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// MaxPromotions is how many earlier versions of a policy a board can be taken back
+// to.
+const MaxPromotions = 16
+
+// Deployment is the policies that a board was given through the API, in the order
+// in which they came.
+type Deployment struct {
+	Tenant   string     `json:"tenant"`
+	Board    string     `json:"board"`
+	Owner    string     `json:"owner,omitempty"` // the ID of its tenant, where that is in the catalog too
+	Policies []Deployed `json:"policies"`
+	Shadow   *Release   `json:"shadow,omitempty"`
+
+	Version uint64 `json:"-"`
+}
+
+// Deployed is a policy that a board asks, and which of its versions were asked
+// before.
+type Deployed struct {
+	Name        string    `json:"name"`
+	Eligibility bool      `json:"eligibility"`
+	Ordering    bool      `json:"ordering"`
+	Releases    []Release `json:"releases"` // the first one is asked
+}
+
+// Release is one version of a policy with its parameters.
+type Release struct {
+	Name    string          `json:"name"`
+	Digest  string          `json:"digest"`
+	Params  json.RawMessage `json:"params,omitempty"`
+	OnError string          `json:"on_error,omitempty"`
+	Made    time.Time       `json:"made"`
+	By      string          `json:"by"` // TENANT/TOKEN
+}
+
+func deploymentKey(tenant, board string) string { return "deployment/" + tenant + "/" + board }
+
+// ChangeDeployment changes what a board was given. The change is made anew if
+// somebody else was faster; its error ends that. What an earlier tenant left, as
+// stale says, counts for nothing.
+func (c *Catalog) ChangeDeployment(ctx context.Context, d Deployment, stale func(Deployment) bool, change func(*Deployment) error) (Deployment, error) {
+	key := deploymentKey(d.Tenant, d.Board)
+	var err error
+	for range tries {
+		next := d
+		doc, failed := c.docs.Get(ctx, driver.Space{Name: space}, key)
+		if failed != nil && job.KindOf(failed) != job.NotFound {
+			return d, failed
+		}
+		if failed == nil {
+			var present Deployment
+			if err := decode(doc, &present); err != nil {
+				return d, err
+			}
+			if !stale(present) {
+				next.Policies, next.Shadow = present.Policies, present.Shadow
+			}
+		}
+		if err := change(&next); err != nil {
+			return next, err
+		}
+		if next.Version, err = c.write(ctx, key, next, doc.Version); err == nil {
+			return next, nil
+		}
+		if k := job.KindOf(err); k != job.Aborted && k != job.AlreadyExists {
+			return d, err
+		}
+	}
+	return d, err
+}

@@ -1,0 +1,207 @@
+package host
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"github.com/boardd/boardd/host/board"
+	"github.com/boardd/boardd/host/config"
+	"github.com/boardd/boardd/host/wasm"
+	"github.com/boardd/boardd/policies"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// engines run policies: those that the configuration names in this process, those
+// that tenants bring in processes of their own.
+type engines struct {
+	own     *wasm.Engine
+	foreign *wasm.Engine
+	folder  string // made for compiled code where the host has no data folder; empty: none
+}
+
+// policyFolder is where compiled policies are kept, within the data folder.
+const policyFolder = "policies"
+
+func (h *Host) openEngines(ctx context.Context) (err error) {
+	e := &h.engines
+	folder := filepath.Join(h.Settings().DataDir, policyFolder)
+	if h.Settings().DataDir == "" {
+		if folder, err = os.MkdirTemp("", "boardd-policies-"); err != nil {
+			return err
+		}
+		e.folder = folder
+	}
+	for _, part := range []string{"own", "foreign"} {
+		if err := os.MkdirAll(filepath.Join(folder, part), 0o700); err != nil {
+			return err
+		}
+	}
+	if e.own, err = wasm.New(ctx, wasm.Config{CacheDir: filepath.Join(folder, "own"), Logger: h.logger}); err != nil {
+		return err
+	}
+	e.foreign, err = wasm.New(ctx, wasm.Config{CacheDir: filepath.Join(folder, "foreign"), Child: h.config.PolicyChild, Logger: h.logger})
+	return err
+}
+
+func (e *engines) close() error {
+	var failures []error
+	for _, engine := range []*wasm.Engine{e.own, e.foreign} {
+		if engine != nil {
+			failures = append(failures, engine.Close())
+		}
+	}
+	if e.folder != "" {
+		failures = append(failures, os.RemoveAll(e.folder))
+	}
+	return errors.Join(failures...)
+}
+
+// bound is a policy with its parameters, ready to be asked.
+type bound struct {
+	rule  board.Rule
+	close []func() error // in this order
+}
+
+func (b *bound) end() error {
+	var failures []error
+	for _, end := range b.close {
+		failures = append(failures, end())
+	}
+	return errors.Join(failures...)
+}
+
+// ruleID is the same on every host for the same policy with the same parameters.
+func ruleID(what string, params json.RawMessage) string {
+	sum := sha256.Sum256(append([]byte(what+"\x00"), params...))
+	return hex.EncodeToString(sum[:8])
+}
+
+// bindDeclared makes a policy of a rule of the configuration.
+func (h *Host) bindDeclared(ctx context.Context, c *config.Config, r config.Rule) (*bound, error) {
+	set, err := r.Parameters()
+	if err != nil {
+		return nil, err
+	}
+	lenient := r.OnError == config.OnErrorAllow || r.OnError == config.OnErrorBuiltin
+	if slices.Contains(policies.Names(), r.Policy) {
+		p, err := policies.New(r.Policy, set)
+		if err != nil {
+			return nil, err
+		}
+		id := ruleID(r.Policy+" "+p.Manifest().Version, r.Params)
+		return &bound{rule: board.Rule{Policy: p, Name: r.Policy, ID: id, Lenient: lenient}, close: []func() error{p.Close}}, nil
+	}
+	i := slices.IndexFunc(c.Policies, func(p config.Policy) bool { return p.Name == r.Policy })
+	if i < 0 {
+		return nil, job.Errorf(job.Invalid, "there is no policy %q", r.Policy)
+	}
+	b, err := config.ReadModule(c.Policies[i].Path)
+	if err != nil {
+		return nil, err
+	}
+	bound, err := bindModule(ctx, h.engines.own, b, r.Policy, r.Params, set)
+	if err == nil {
+		bound.rule.Lenient = lenient
+	}
+	return bound, err
+}
+
+// bindModule makes a policy of a module.
+func bindModule(ctx context.Context, engine *wasm.Engine, b []byte, name string, params json.RawMessage, set map[string]any) (*bound, error) {
+	m, err := engine.Load(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+	p, err := m.Bind(ctx, set)
+	if err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
+	return &bound{
+		rule:  board.Rule{Policy: p, Name: name, ID: ruleID(m.Digest(), params)},
+		close: []func() error{p.Close, m.Close},
+	}, nil
+}
+
+// ruling is the policies that one board asks now.
+type ruling struct {
+	board *board.Board
+
+	mu       sync.Mutex
+	declared []*bound    // of the configuration: eligibility in order, then the ordering
+	given    []*bound    // by promotions
+	state    string      // what given was made of
+	rules    board.Rules // of the configuration
+	ended    bool
+	version  atomic.Uint64 // of what the catalog has for the board, as far as it was acted on
+}
+
+// bindBoard makes the policies that the configuration has for a board. The error
+// names the place in the user's files.
+func (h *Host) bindBoard(ctx context.Context, c *config.Config, b config.Board) (_ *ruling, err error) {
+	r := &ruling{}
+	defer func() {
+		if err != nil {
+			_ = r.end()
+		}
+	}()
+	one := func(rule config.Rule, path ...string) (*board.Rule, error) {
+		bound, err := h.bindDeclared(ctx, c, rule)
+		if err != nil {
+			at := c.Locate("board", tenantOf(b)+"/"+b.Name, path...)
+			if at != "" {
+				at += ": "
+			}
+			return nil, job.Errorf(job.Invalid, "%sboard %q: the policy %s: %v", at, b.Name, rule.Policy, err)
+		}
+		r.declared = append(r.declared, bound)
+		return &bound.rule, nil
+	}
+	for i, rule := range b.Eligibility {
+		made, err := one(rule, "eligibility", strconv.Itoa(i), "policy")
+		if err != nil {
+			return nil, err
+		}
+		r.rules.Eligibility = append(r.rules.Eligibility, *made)
+	}
+	if b.Ordering != nil {
+		if r.rules.Ordering, err = one(*b.Ordering, "ordering", "policy"); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+func (r *ruling) end() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ended = true
+	var failures []error
+	for _, b := range append(r.declared, r.given...) {
+		failures = append(failures, b.end())
+	}
+	r.declared, r.given = nil, nil
+	return errors.Join(failures...)
+}
+
+// checkPolicies tries every policy of a configuration as its boards have it.
+func (h *Host) checkPolicies(ctx context.Context, c *config.Config) error {
+	for _, b := range c.Boards {
+		r, err := h.bindBoard(ctx, c, b)
+		if err != nil {
+			return err
+		}
+		if err := r.end(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
