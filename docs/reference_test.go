@@ -179,6 +179,10 @@ var limits = []struct {
 	{"audit.MaxSegment", audit.MaxSegment, "bytes of one file of the audit log, after which another is begun"},
 	{"catalog.MaxModule", catalog.MaxModule, "bytes of a policy's module"},
 	{"catalog.MaxPolicyVersions", catalog.MaxPolicyVersions, "versions of a policy that are kept; the oldest go first"},
+	{"catalog.MaxPromotions", catalog.MaxPromotions, "versions of a policy that a board remembers to have asked; the oldest go first"},
+	{"config.MaxRules", config.MaxRules, "policies that decide who may have a board's jobs: of the configuration, and as many that were promoted"},
+	{"host.MinDigest", host.MinDigest, "digits by which a version of a policy is named, at least"},
+	{"board.MaxDisagreements", board.MaxDisagreements, "jobs that the report of a policy in the shadow names"},
 	{"catalog.MaxSilence", catalog.MaxSilence, "without an answer of the catalog's store, after which its tokens are refused"},
 	{"tenant.MinSecret", tenant.MinSecret, "characters of a secret, at least"},
 	{"tenant.MaxSecret", tenant.MaxSecret, "characters of a secret, at most"},
@@ -330,8 +334,8 @@ func limitsIn(t *testing.T, dir string) []string {
 func TestSettings(t *testing.T) {
 	t.Parallel()
 	root := testserver.Root(t)
-	reader := read(t, filepath.Join(root, "host", "config", "read.go"))
-	asks := regexp.MustCompile(`\.(?:text|texts|path|truth|object|choice|duration|whole|number|integer|count|single|named)\("(\w+)"|certificate\(s, "(\w+)"`)
+	reader := read(t, filepath.Join(root, "host", "config", "read.go")) + read(t, filepath.Join(root, "host", "config", "rule.go"))
+	asks := regexp.MustCompile(`\.(?:text|texts|path|truth|object|choice|duration|whole|number|integer|count|single|several|named)\("(\w+)"|certificate\(s, "(\w+)"`)
 	page := read(t, filepath.Join(root, "docs", "operating.md"))
 	rows := map[string]string{}
 	for _, row := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\|([^|]*)\\|").FindAllStringSubmatch(page, -1) {
