@@ -305,6 +305,11 @@ func (s *Session) DeleteBoard(ctx context.Context, of, name string, version uint
 	if err := c.RemoveBoard(ctx, b); err != nil {
 		return err
 	}
+	if d, ok := c.View().Deployments[catalog.At{Tenant: b.Tenant, Name: b.Name}]; ok {
+		if err := c.RemoveDeployment(ctx, d); err != nil { // a later board of the name asks what it is given itself
+			return err
+		}
+	}
 	if !purge || b.Observe {
 		return nil
 	}

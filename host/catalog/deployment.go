@@ -79,3 +79,8 @@ func (c *Catalog) ChangeDeployment(ctx context.Context, d Deployment, stale func
 	}
 	return d, err
 }
+
+// RemoveDeployment takes away what a board was given.
+func (c *Catalog) RemoveDeployment(ctx context.Context, d Deployment) error {
+	return ignore(c.remove(ctx, deploymentKey(d.Tenant, d.Board), d.Version), job.NotFound)
+}

@@ -1,0 +1,215 @@
+package host_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/boardd/boardd/host"
+	hostboard "github.com/boardd/boardd/host/board"
+	"github.com/boardd/boardd/host/config"
+	"github.com/boardd/boardd/internal/testneed"
+	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/policy/build"
+)
+
+// module builds the template in C. It reads the sources itself, so that they
+// belong to the test's inputs.
+func module(t *testing.T) []byte {
+	t.Helper()
+	dir := filepath.Join("..", "policies", "templates", "c")
+	for _, name := range []string{"gpu.c", build.ManifestFile} {
+		if _, err := os.ReadFile(filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b, err := build.Folder(t.Context(), dir, os.Environ())
+	if missing, ok := errors.AsType[*build.Missing](err); ok {
+		testneed.Skip(t, missing.Error())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// hosts are two hosts of one store that serve the board "builds".
+func hosts(t *testing.T) (first, second *host.Host) {
+	t.Helper()
+	drivers := oneStore(t, false)
+	b := config.NewBoard("builds")
+	b.Backend = "store"
+	first, _ = open(t, host.Config{Config: cataloged("", b), Drivers: drivers})
+	second, _ = open(t, host.Config{Config: cataloged("", b), Drivers: drivers})
+	return first, second
+}
+
+func boardOf(t *testing.T, h *host.Host) *hostboard.Board {
+	t.Helper()
+	b, err := operator(t, h).Board(within(t), "builds", "ClaimJobs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func TestPromote(t *testing.T) {
+	t.Parallel()
+	b := module(t)
+	first, second := hosts(t)
+	ctx := within(t)
+	s := operator(t, first)
+	here, there := boardOf(t, first), boardOf(t, second)
+	p := host.Promotion{Board: "builds", Name: "gpu"}
+	if _, err := s.Promote(ctx, p); job.KindOf(err) != job.NotFound {
+		t.Fatalf("a policy that is not there: %v", err)
+	}
+	if _, err := s.PutPolicy(ctx, "", "gpu", b); err != nil {
+		t.Fatal(err)
+	}
+	post := func(name string, labels ...job.Label) {
+		t.Helper()
+		if r, err := here.Post(ctx, []job.Posting{{Name: name, Labels: labels}}); err != nil || r[0].Err != nil {
+			t.Fatal(err, r)
+		}
+	}
+	post("plain")
+	post("gold", job.Label{Key: "tier", Value: "gold"})
+	post("gpu", job.Label{Key: "gpu", Value: "a100"})
+	p.Params = json.RawMessage(`{"gold":100000000}`)
+	d, err := s.Promote(ctx, p)
+	if err != nil || len(d.Policies) != 1 || !d.Policies[0].Eligibility || !d.Policies[0].Ordering {
+		t.Fatalf("%+v %v", d, err)
+	}
+	names := func(b *hostboard.Board) string {
+		t.Helper()
+		page, err := b.List(ctx, hostboard.ListRequest{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var list []string
+		for _, j := range page.Jobs {
+			list = append(list, j.Name)
+		}
+		return strings.Join(list, " ")
+	}
+	for _, on := range []*hostboard.Board{here, there} {
+		eventually(t, "the order follows on both hosts", func() bool { return strings.HasPrefix(names(on), "gold ") })
+	}
+	r, err := there.Claim(ctx, hostboard.ClaimRequest{Owner: "w", Max: 3})
+	if err != nil || len(r.Claims) != 2 || r.Claims[0].Job.Name != "gold" {
+		t.Fatalf("%d claims: %v", len(r.Claims), err)
+	}
+	if err := s.DeletePolicy(ctx, "", "gpu"); job.KindOf(err) != job.Precondition {
+		t.Fatalf("a policy that a board asks was deleted: %v", err)
+	}
+	if d, err = s.Rollback(ctx, p); err != nil || len(d.Policies) != 0 {
+		t.Fatalf("%+v %v", d, err)
+	}
+	eventually(t, "the other host does not ask it any more", func() bool {
+		r, err := there.Claim(ctx, hostboard.ClaimRequest{Owner: "w"})
+		return err == nil && len(r.Claims) == 1
+	})
+}
+
+func TestPromotionsThatAreRefused(t *testing.T) {
+	t.Parallel()
+	b := module(t)
+	first, _ := hosts(t)
+	ctx := within(t)
+	s := operator(t, first)
+	for _, name := range []string{"gpu", "other"} {
+		if _, err := s.PutPolicy(ctx, "", name, b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.PutPolicy(ctx, "", "labels", b); job.KindOf(err) != job.Invalid {
+		t.Errorf("a name of boardd's own: %v", err)
+	}
+	if _, err := s.PutPolicy(ctx, "", "broken", b[:len(b)/2]); job.KindOf(err) != job.Invalid {
+		t.Errorf("half a module: %v", err)
+	}
+	if _, err := s.Promote(ctx, host.Promotion{Board: "builds", Name: "gpu"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		p    host.Promotion
+		kind job.Kind
+		want string
+	}{
+		{host.Promotion{Board: "builds", Name: "other"}, job.Precondition, `ordered by the policy "gpu" already`},
+		{host.Promotion{Board: "builds", Name: "gpu", Digest: "1234567"}, job.Invalid, "want at least 8 digits"},
+		{host.Promotion{Board: "builds", Name: "gpu", Digest: "12345678"}, job.NotFound, "no version"},
+		{host.Promotion{Board: "builds", Name: "gpu", Params: json.RawMessage(`{"golden":1}`)}, job.Invalid, `did you mean "gold"?`},
+		{host.Promotion{Board: "builds", Name: "gpu", OnError: "ignore"}, job.Invalid, "want one of deny, allow, last, builtin"},
+		{host.Promotion{Board: "nowhere", Name: "gpu"}, job.NotFound, "nowhere"},
+	} {
+		if _, err := s.Promote(ctx, c.p); job.KindOf(err) != c.kind || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v, want %v with %q", c.p, err, c.kind, c.want)
+		}
+	}
+}
+
+// TestPromoteUnderLoad promotes and rolls back while workers claim: none comes
+// away empty while there are jobs that it may have.
+func TestPromoteUnderLoad(t *testing.T) {
+	t.Parallel()
+	b := module(t)
+	first, _ := hosts(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	s, on := operator(t, first), boardOf(t, first)
+	if _, err := s.PutPolicy(ctx, "", "gpu", b); err != nil {
+		t.Fatal(err)
+	}
+	const workers, each, batch = 4, 200, 5
+	var postings []job.Posting
+	for range workers * each * batch {
+		postings = append(postings, job.Posting{Name: "n"})
+	}
+	for part := range slices.Chunk(postings, hostboard.MaxBatch) {
+		if _, err := on.Post(ctx, part); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		t.Fatal(err)
+	}
+	var working, changing sync.WaitGroup
+	changes := 0
+	changing.Go(func() {
+		for ctx.Err() == nil {
+			p := host.Promotion{Board: "builds", Name: "gpu"}
+			_, err := s.Promote(ctx, p)
+			if err == nil {
+				_, err = s.Rollback(ctx, p)
+			}
+			if err != nil && ctx.Err() == nil {
+				t.Error(err)
+				return
+			}
+			changes++
+		}
+	})
+	for range workers {
+		working.Go(func() {
+			for range each {
+				r, err := on.Claim(t.Context(), hostboard.ClaimRequest{Owner: "w", Max: batch})
+				if err != nil || len(r.Claims) != batch {
+					t.Errorf("%d claims: %v", len(r.Claims), err)
+					return
+				}
+			}
+		})
+	}
+	working.Wait()
+	cancel()
+	changing.Wait()
+	t.Logf("%d promotions and rollbacks", changes)
+}
