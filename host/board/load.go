@@ -167,7 +167,7 @@ func (f *follower) ask(ctx context.Context) error {
 	}
 	f.status, f.asked = status, time.Now()
 	if status.Loss != "" {
-		f.log.Error("the store lost changes that it had acknowledged", "loss", status.Loss, "generation", status.Generation)
+		f.log.Error("the store has lost, or may have lost, changes that it had acknowledged", "loss", status.Loss, "generation", status.Generation)
 	}
 	return nil
 }

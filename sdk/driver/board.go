@@ -47,7 +47,7 @@ type BoardStatus struct {
 	Capabilities Capabilities
 	Window       time.Duration // how far back tombstones really go
 	Memory       []byte        // what the host should remember; see BoardSpec.Memory
-	Loss         string        // not empty: acknowledged changes were lost, and what is known of it
+	Loss         string        // not empty: acknowledged changes were lost, or nobody can tell whether, and what is known of it
 }
 
 // Capabilities says what a store can do on one board, so that the host fills in
