@@ -18,6 +18,7 @@ import (
 	"github.com/boardd/boardd/host"
 	"github.com/boardd/boardd/host/config"
 	"github.com/boardd/boardd/host/tenant"
+	"github.com/boardd/boardd/host/wasm"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/driver/memdriver"
 	"github.com/boardd/boardd/sdk/job"
@@ -29,11 +30,15 @@ const (
 	secret = "the-secret-of-the-test"
 )
 
-// TestMain lets the test's own program be a driver.
+// TestMain lets the test's own program be a driver, and a process that runs
+// policies.
 func TestMain(m *testing.M) {
 	if os.Getenv(actAs) == "driver" { // the program of a test
 		plugin.Serve(memdriver.Program())
 		return
+	}
+	if len(os.Args) > 1 && os.Args[1] == wasm.ChildArgument {
+		os.Exit(wasm.ChildMain(os.Args[2:]))
 	}
 	os.Exit(m.Run())
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/boardd/boardd/host"
 	hostboard "github.com/boardd/boardd/host/board"
 	"github.com/boardd/boardd/host/config"
+	"github.com/boardd/boardd/host/wasm"
 	"github.com/boardd/boardd/internal/testneed"
 	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/policy/build"
@@ -45,7 +47,8 @@ func hosts(t *testing.T) (first, second *host.Host) {
 	drivers := oneStore(t, false)
 	b := config.NewBoard("builds")
 	b.Backend = "store"
-	first, _ = open(t, host.Config{Config: cataloged("", b), Drivers: drivers})
+	child := func(ctx context.Context) *exec.Cmd { return exec.CommandContext(ctx, os.Args[0], wasm.ChildArgument) } //nolint:gosec // this program
+	first, _ = open(t, host.Config{Config: cataloged("", b), Drivers: drivers, PolicyChild: child})
 	second, _ = open(t, host.Config{Config: cataloged("", b), Drivers: drivers})
 	return first, second
 }
