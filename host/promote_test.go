@@ -216,3 +216,86 @@ func TestPromoteUnderLoad(t *testing.T) {
 	changing.Wait()
 	t.Logf("%d promotions and rollbacks", changes)
 }
+
+// TestConfiguredPolicies: a board asks what its configuration names, in the order
+// of its blocks, and another file under the same name is another rule.
+func TestConfiguredPolicies(t *testing.T) {
+	t.Parallel()
+	b := module(t)
+	dir := t.TempDir()
+	write := func(name string, content []byte) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("gpu.wasm", b)
+	write("boardd.hcl", []byte(`
+token "operator" {
+  roles  = ["operator"]
+  secret = "`+operatorSecret+`"
+}
+token "worker" {
+  roles  = ["worker", "poster"]
+  secret = "`+secret+`"
+}
+backend "store" {
+  driver = "memory"
+}
+policy "by-gpu" {
+  path = "gpu.wasm"
+}
+board "builds" {
+  backend = "store"
+  eligibility {
+    policy = "labels"
+    params = { keys = ["zone"] }
+  }
+  eligibility {
+    policy = "by-gpu"
+  }
+  ordering {
+    policy = "retry-first"
+  }
+}
+`))
+	load := func() config.Config {
+		t.Helper()
+		c, err := config.Load(config.Source{Paths: []string{filepath.Join(dir, "boardd.hcl")}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return *c
+	}
+	c := load()
+	h, _ := open(t, host.Config{Config: c, Drivers: oneStore(t, false)})
+	on, ctx := boardOf(t, h), within(t)
+	_, err := on.Post(ctx, []job.Posting{
+		{Name: "zone", Labels: []job.Label{{Key: "requires.zone", Value: "eu"}}},
+		{Name: "gpu", Labels: []job.Label{{Key: "gpu", Value: "a100"}}},
+		{Name: "plain"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []struct {
+		names  string
+		labels []job.Label
+	}{
+		{"plain", nil},
+		{"gpu", []job.Label{{Key: "gpu", Value: "a100"}}},
+		{"zone", []job.Label{{Key: "zone", Value: "eu"}}},
+	} {
+		r, err := on.Claim(ctx, hostboard.ClaimRequest{Owner: "w", Max: 3, WorkerLabels: want.labels})
+		if err != nil || len(r.Claims) != 1 || r.Claims[0].Job.Name != want.names {
+			t.Fatalf("%d claims, want %s: %v", len(r.Claims), want.names, err)
+		}
+	}
+	write("gpu.wasm", append(slices.Clone(b), 0, 2, 1, 'x')) // a custom section that says nothing
+	if next := load(); config.SameRules(c.Boards[0], next.Boards[0]) {
+		t.Error("another module under the same name passes for the same policy")
+	}
+	if next := load(); !config.SameRules(next.Boards[0], load().Boards[0]) {
+		t.Error("the same module passes for another policy")
+	}
+}

@@ -24,6 +24,8 @@ const MaxRules = 16
 type Policy struct {
 	Name string
 	Path string
+
+	digest string // of the module, as wasm.Digest has it
 }
 
 // Rule is a policy that a board asks, with its parameters.
@@ -31,6 +33,7 @@ type Rule struct {
 	Policy  string          `json:"policy"`
 	Params  json.RawMessage `json:"params,omitempty"` // a JSON object
 	OnError string          `json:"on_error,omitempty"`
+	Module  string          `json:"module,omitempty"` // digest of the file of a policy block, so that another file is another rule
 }
 
 // What becomes of jobs whose policy failed.
@@ -55,7 +58,7 @@ func (r *Rule) Parameters() (map[string]any, error) {
 // SameRules reports whether two boards ask the same policies.
 func SameRules(b, c Board) bool {
 	same := func(x, y Rule) bool {
-		return x.Policy == y.Policy && x.OnError == y.OnError && string(x.Params) == string(y.Params)
+		return x.Policy == y.Policy && x.OnError == y.OnError && x.Module == y.Module && string(x.Params) == string(y.Params)
 	}
 	if (b.Ordering == nil) != (c.Ordering == nil) || b.Ordering != nil && !same(*b.Ordering, *c.Ordering) {
 		return false
@@ -105,26 +108,27 @@ func (l *loader) policy(s *section) {
 	}
 	b := policyBlock{section: s}
 	if ok {
-		b.declared = s.module(path)
-		l.config.Policies = append(l.config.Policies, Policy{Name: s.label, Path: path})
+		p := Policy{Name: s.label, Path: path}
+		b.declared, p.digest = s.module(path)
+		l.config.Policies = append(l.config.Policies, p)
 	}
 	l.policies[s.label] = b
 }
 
 // module reads a module's manifest, and says everything that is wrong with it and
 // shows without running it.
-func (s *section) module(path string) *policy.Declared {
+func (s *section) module(path string) (*policy.Declared, string) {
 	b, err := ReadModule(path)
 	if err != nil {
 		s.wrong("path", "%s: %s", path, plainError(err))
-		return nil
+		return nil, ""
 	}
 	declared, err := wasm.Check(b, module.Limits{})
 	if err != nil {
 		s.wrong("path", "%s: %v", path, err)
-		return nil
+		return nil, ""
 	}
-	return declared
+	return declared, wasm.Digest(b)
 }
 
 // ReadModule reads the file of a policy.
@@ -192,6 +196,15 @@ func (l *loader) rule(s *section, use string, onError ...string) Rule {
 
 // checkRules finds what is wrong between policies and the boards that use them.
 func (l *loader) checkRules() {
+	for i := range l.config.Boards {
+		b := &l.config.Boards[i]
+		for at := range b.Eligibility {
+			l.nameModule(&b.Eligibility[at])
+		}
+		if b.Ordering != nil {
+			l.nameModule(b.Ordering)
+		}
+	}
 	for _, u := range l.uses {
 		if u.rule.Policy == "" {
 			continue
@@ -227,6 +240,15 @@ func (l *loader) checkRules() {
 		}
 		if err != nil {
 			u.section.wrong("policy", "%v", err)
+		}
+	}
+}
+
+// nameModule notes which file a rule is about.
+func (l *loader) nameModule(r *Rule) {
+	for _, p := range l.config.Policies {
+		if p.Name == r.Policy {
+			r.Module = p.digest
 		}
 	}
 }
