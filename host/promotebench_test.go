@@ -69,6 +69,7 @@ func bindTemplate(b *testing.B, own bool) *wasm.Policy {
 }
 
 func benchmarkClaims(b *testing.B, rules hostboard.Rules, backlog int) {
+	b.Helper()
 	d, err := memdriver.Open(b.Context(), driver.Config{})
 	if err != nil {
 		b.Fatal(err)
