@@ -23,7 +23,7 @@ func (p *program) policyBuildCommand() *cobra.Command {
 	c := p.command("build FOLDER", "Make a module of a folder with a policy's source and its manifest.json",
 		"The languages: "+policybuild.String()+". Their compilers have to be installed.\n"+
 			"What the server would refuse is said here, too.",
-		"boardd policy build urgent -o urgent.wasm",
+		"boardd policy build urgent -f urgent.wasm",
 		func(ctx context.Context, args []string) error {
 			folder, err := one(args, "folder")
 			if err != nil {
