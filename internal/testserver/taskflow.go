@@ -54,7 +54,7 @@ func (e *TaskFlowError) Error() string { return e.Class + ": " + e.Text }
 // StartTaskFlow starts TaskFlow and stops it when the test ends.
 func StartTaskFlow(t testing.TB) *TaskFlow {
 	t.Helper()
-	if err := exec.CommandContext(t.Context(), python, "-c", "import taskflow, redis, kazoo").Run(); err != nil {
+	if err := exec.CommandContext(t.Context(), python, "-I", "-c", "import taskflow, redis, kazoo").Run(); err != nil {
 		testneed.Skip(t, python+" has no taskflow, redis and kazoo")
 	}
 	dir := t.TempDir()
