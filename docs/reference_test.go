@@ -24,7 +24,6 @@ import (
 	"github.com/boardd/boardd/host/catalog"
 	"github.com/boardd/boardd/host/config"
 	"github.com/boardd/boardd/host/tenant"
-	"github.com/boardd/boardd/host/wasm"
 	"github.com/boardd/boardd/host/wasm/meter"
 	"github.com/boardd/boardd/host/wasm/module"
 	"github.com/boardd/boardd/internal/testserver"
@@ -219,9 +218,9 @@ var moduleLimits = []struct {
 	{"module.MaxBlockLocals", module.MaxBlockLocals, "blocks of a function times its locals"},
 	{"module.MaxModuleBlocks", module.MaxModuleBlocks, "the same, of all functions together"},
 	{"meter.MaxStack", meter.MaxStack, "slots for the frames of all running functions: 64 each, and one for each parameter, local and operand"},
-	{"wasm.MaxFaults", wasm.MaxFaults, "faults in a minute, after which a policy is left alone for a while"},
-	{"wasm.MinRest", wasm.MinRest, "the first time; it doubles"},
-	{"wasm.MaxRest", wasm.MaxRest, "the longest"},
+	{"board.BreakerFaults", board.BreakerFaults, "faults in a minute, after which a policy is left alone for a while"},
+	{"board.BreakerRest", board.BreakerRest, "the first time; it doubles"},
+	{"board.BreakerLongest", board.BreakerLongest, "the longest"},
 	{"policy.MaxBatch", policy.MaxBatch, "jobs or keys of a batch"},
 	{"policy.MaxManifest", policy.MaxManifest, "bytes of a manifest"},
 	{"policy.MaxPolicyName", policy.MaxPolicyName, "bytes of the name or version in it"},

@@ -39,8 +39,8 @@ type Manifest struct {
 	// Reasons are the texts that Verdict.Reason points into.
 	Reasons []string
 
-	// OnError says what becomes of jobs that the policy was asked about when it
-	// failed. The zero value denies.
+	// OnError is the author's advice on what becomes of jobs that the policy was
+	// asked about when it failed. A board's own setting decides.
 	OnError OnError
 
 	License string
@@ -54,9 +54,7 @@ const (
 	MinTick     = time.Second
 )
 
-// OnError is what happens to jobs whose eligibility could not be decided. A
-// failing order needs no word: the last good version's applies, then the
-// board's own.
+// OnError is what happens to jobs whose eligibility could not be decided.
 type OnError uint8
 
 // The ways.
