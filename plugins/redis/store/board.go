@@ -125,6 +125,7 @@ func (s *Store) OpenBoard(ctx context.Context, spec driver.BoardSpec) (driver.Bo
 	if spec.MaxTombstones <= 0 {
 		spec.MaxTombstones = driver.DefaultMaxTombstones
 	}
+	s.meet(ctx)
 	b := s.boardNamed(spec.Name)
 	st := &standing{
 		spec: spec, keys: k, scriptKeys: k.script(), capabilities: capabilities(), events: events,

@@ -95,6 +95,7 @@ type Store struct {
 	mu     sync.Mutex
 	boards map[string]*board
 	runs   map[string]bool // by run id, the server that was met last; of a cluster, all that were
+	met    bool            // the servers of a cluster were greeted, all at once
 	done   bool
 
 	calls atomic.Int64 // of the script

@@ -28,6 +28,27 @@ func (s *Store) durability(ctx context.Context) (driver.Durability, error) {
 	return driver.Delayed, nil // also where Redis does not let this user ask
 }
 
+// meet greets every server of a cluster before the first board is opened: one
+// that is met later is a new one then. A server that does not answer now is met
+// when it does, and boards are looked at again for nothing.
+func (s *Store) meet(ctx context.Context) {
+	cluster, ok := s.client.(*redis.ClusterClient)
+	if !ok {
+		return
+	}
+	s.mu.Lock()
+	met := s.met
+	s.met = true
+	s.mu.Unlock()
+	if met {
+		return
+	}
+	err := cluster.ForEachMaster(ctx, func(ctx context.Context, c *redis.Client) error { return c.Ping(ctx).Err() })
+	if err != nil {
+		s.logger.Info("a server of the cluster does not answer", "error", err)
+	}
+}
+
 // greet looks at a new connection before it is used. A server that was not met
 // before may have lost what another one had acknowledged, so that every board
 // has to be opened again.
