@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -165,6 +166,52 @@ func TestBitFlips(t *testing.T) {
 	}
 	if refused == 0 || bad == 0 {
 		t.Errorf("%d files were refused and %d had bad records: want some of both", refused, bad)
+	}
+}
+
+// TestDamagedStructure flips what holds records together and has no checksum: the
+// names of buckets, and how many elements a page has.
+func TestDamagedStructure(t *testing.T) {
+	t.Parallel()
+	file, want := sample(t)
+	var places []int
+	for _, name := range append(slices.Clone(boardBuckets), stateKey, storeBucket, boardPrefix) {
+		for at := 0; ; at++ {
+			next := bytes.Index(file[at:], name)
+			if next < 0 {
+				break
+			}
+			at += next
+			places = append(places, at)
+		}
+	}
+	m, _, err := readMeta(bytes.NewReader(file), int64(len(file)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for at := 2 * int(m.pageSize); at < len(file); at += int(m.pageSize) {
+		places = append(places, at+10, at+11)
+	}
+	refused := 0
+	for _, at := range places {
+		for bit := range 8 {
+			damaged := bytes.Clone(file)
+			damaged[at] ^= 1 << bit
+			s := openDamaged(t, damaged)
+			if s == nil {
+				refused++
+				continue
+			}
+			if got := everything(t, s); len(got) < len(want) && len(badRecords(t, s)) == 0 {
+				t.Errorf("bit %d of byte %d: %d records are missing, and nothing is reported", bit, at, len(want)-len(got))
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if refused == 0 {
+		t.Error("nothing was refused")
 	}
 }
 

@@ -83,7 +83,7 @@ func inspectFile(f io.ReaderAt, size int64) (heads int, err error) {
 	if m.freelist != noFreelist {
 		return 0, errors.New("it was written by another program: boardd keeps no list of free pages in the file, and bbolt would believe this one")
 	}
-	return heads, in.tree(m.root, bounds{}, 0)
+	return heads, in.tree(m.root, bounds{level: topLevel}, 0)
 }
 
 // readMeta returns the newer of the two heads, of those that are sound.
@@ -181,8 +181,11 @@ func (in *inspection) room(depth int, n int64) []byte {
 }
 
 // bounds are the keys between which those of a page must lie: from low, below
-// high. An empty one is no bound.
-type bounds struct{ low, high []byte }
+// high. An empty one is no bound. The level says which keys there are at all.
+type bounds struct {
+	low, high []byte
+	level     level
+}
 
 func (w bounds) check(previous, key []byte) error {
 	switch {
@@ -230,7 +233,7 @@ func (e *pageError) Unwrap() error { return e.err }
 
 func (in *inspection) branch(b []byte, within bounds, depth int) error {
 	count := int(binary.NativeEndian.Uint16(b[10:]))
-	if count == 0 || pageHeader+count*pageElement > len(b) {
+	if count == 0 || pageHeader+count*pageElement > len(b) || !counted(b, count, 0) {
 		return fmt.Errorf("claims to have %d branches", count)
 	}
 	keys := make([][]byte, count+1)
@@ -253,7 +256,7 @@ func (in *inspection) branch(b []byte, within bounds, depth int) error {
 	keys[count] = within.high
 	for i := range count {
 		child := binary.NativeEndian.Uint64(b[pageHeader+i*pageElement+8:])
-		if err := in.tree(child, bounds{low: keys[i], high: keys[i+1]}, depth+1); err != nil {
+		if err := in.tree(child, bounds{keys[i], keys[i+1], within.level}, depth+1); err != nil {
 			return err
 		}
 	}
@@ -263,7 +266,7 @@ func (in *inspection) branch(b []byte, within bounds, depth int) error {
 // leaf looks at a leaf page of the given length; b may be only its beginning.
 func (in *inspection) leaf(b []byte, length int64, within bounds, depth int) error {
 	count := int(binary.NativeEndian.Uint16(b[10:]))
-	if pageHeader+count*pageElement > len(b) {
+	if pageHeader+count*pageElement > len(b) || !counted(b, count, 4) {
 		return fmt.Errorf("claims to have %d records", count)
 	}
 	var previous []byte
@@ -283,12 +286,15 @@ func (in *inspection) leaf(b []byte, length int64, within bounds, depth int) err
 			return err
 		}
 		previous = b[start:middle]
+		below, known := within.level.below(previous, flags == leafIsBucket)
 		switch {
+		case !known:
+			return fmt.Errorf("has %.40q, which boardd did not make", previous)
 		case flags == 0:
 		case flags != leafIsBucket || end > int64(len(b)):
 			return fmt.Errorf("has a record of the unknown type %#x", flags)
 		default:
-			if err := in.bucket(b[middle:end], depth); err != nil {
+			if err := in.bucket(b[middle:end], below, depth); err != nil {
 				return err
 			}
 		}
@@ -297,17 +303,17 @@ func (in *inspection) leaf(b []byte, length int64, within bounds, depth int) err
 }
 
 // bucket looks at a bucket: a number of a page, or 0 and the page itself.
-func (in *inspection) bucket(b []byte, depth int) error {
+func (in *inspection) bucket(b []byte, of level, depth int) error {
 	if len(b) < bucketHeader {
 		return errors.New("has a bucket that is too short")
 	}
 	root := binary.NativeEndian.Uint64(b)
 	if root != 0 {
-		return in.tree(root, bounds{}, depth+1)
+		return in.tree(root, bounds{level: of}, depth+1)
 	}
 	inline := b[bucketHeader:]
 	if len(inline) < pageHeader || binary.NativeEndian.Uint16(inline[8:]) != pageLeaf {
 		return errors.New("has a bucket that is damaged")
 	}
-	return in.leaf(inline, int64(len(inline)), bounds{}, depth)
+	return in.leaf(inline, int64(len(inline)), bounds{level: of}, depth)
 }
