@@ -131,11 +131,11 @@ func TestDay(t *testing.T) {
 	run(tab, t, "releasing it", click(`button[value=release]`), shows("Break the claims"),
 		keys(`input[name=reason]`, "its worker is gone"), click(`button.main`), shows("Done for 1 job"),
 		click(`main a[href^="/ui/boards/jobs/jobs/"]`), shows("CLAIMABLE"), shows("its worker is gone"))
-	run(tab, t, "seeing another worker take it", meanwhile(func() error {
+	run(tab, t, "seeing another worker take it", chromedp.Sleep(2*time.Second), meanwhile(func() error {
 		_, err := jobs.Claim(t.Context(), board.ClaimRequest{Owner: "new-worker", IDs: []job.ID{stuck}})
 		return err
 	}), shows("new-worker"))
-	run(tab, t, "seeing new jobs come", chromedp.Navigate(s.server.URL+"/ui/boards/jobs"), shows("Pause updates"), meanwhile(func() error {
+	run(tab, t, "seeing new jobs come", chromedp.Navigate(s.server.URL+"/ui/boards/jobs"), shows("Pause updates"), chromedp.Sleep(2*time.Second), meanwhile(func() error {
 		post(t, jobs, job.Posting{Name: "fresh-job"})
 		return nil
 	}), shows("fresh-job"))
