@@ -333,7 +333,10 @@ func limitsIn(t *testing.T, dir string) []string {
 func TestSettings(t *testing.T) {
 	t.Parallel()
 	root := testserver.Root(t)
-	reader := read(t, filepath.Join(root, "host", "config", "read.go")) + read(t, filepath.Join(root, "host", "config", "rule.go"))
+	reader := ""
+	for _, name := range []string{"read.go", "rule.go", "books.go"} {
+		reader += read(t, filepath.Join(root, "host", "config", name))
+	}
 	asks := regexp.MustCompile(`\.(?:text|texts|path|truth|object|choice|duration|whole|number|integer|count|single|several|named)\("(\w+)"|certificate\(s, "(\w+)"`)
 	page := read(t, filepath.Join(root, "docs", "operating.md"))
 	rows := map[string]string{}

@@ -142,7 +142,7 @@ func (s *served) serve(ctx context.Context, h *Host, r *running) error {
 	m := &metered{Driver: r.driver, host: h, served: s}
 	s.metered.Store(m)
 	spec := s.spec()
-	spec.Rules = rules.rules
+	spec.Rules, spec.Books = rules.rules, h.booksOf(s.config)
 	b := board.New(m, spec)
 	s.rule(h, b, rules) // before anybody can ask the board
 	s.board.Store(b)

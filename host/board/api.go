@@ -30,6 +30,7 @@ type Spec struct {
 
 	Retry Retry
 	Rules Rules // at first; see SetRules
+	Books Books // that are kept elsewhere, and only read; nil: none
 
 	Logger *slog.Logger
 }

@@ -13,12 +13,19 @@ import (
 type Book struct {
 	UUID, Name string
 	Content    []byte // a JSON value
-	Version    uint64
+	Version    uint64 // 0: it is kept elsewhere
 	Source     string // where it is kept
 }
 
 // ownBooks is the Source of books that are kept as the board's own documents.
 const ownBooks = "boardd"
+
+// Books is where books are kept by somebody else. They have no versions.
+type Books interface {
+	// Book returns a book, or NotFound. The uuid is text of at most
+	// job.MaxBookName bytes.
+	Book(ctx context.Context, uuid string) (Book, error)
+}
 
 // bookRecord is a book as its document holds it. The content is kept as text, so
 // that it comes back byte for byte.
@@ -36,6 +43,9 @@ func (b *Board) PutBook(ctx context.Context, book Book, ifVersion *uint64) (uint
 	if _, err := b.changing(ctx); err != nil {
 		return 0, err
 	}
+	if err := b.checkElsewhere(ctx, book.UUID); err != nil {
+		return 0, err
+	}
 	data, err := json.Marshal(bookRecord{book.Name, string(book.Content)})
 	if err != nil {
 		return 0, &job.Error{Op: "put book", Kind: job.Internal, Err: err}
@@ -49,6 +59,22 @@ func (b *Board) PutBook(ctx context.Context, book Book, ifVersion *uint64) (uint
 		return 0, &job.Error{Op: "put book", Kind: job.Aborted, Message: "version: the book has another version by now: read it again", Err: err}
 	}
 	return version, err
+}
+
+// checkElsewhere refuses a book that is kept elsewhere: one of the same uuid here
+// would hide it.
+func (b *Board) checkElsewhere(ctx context.Context, uuid string) error {
+	if b.spec.Books == nil {
+		return nil
+	}
+	book, err := b.spec.Books.Book(ctx, uuid)
+	switch {
+	case errors.Is(err, job.NotFound):
+		return nil
+	case err == nil:
+		return job.Errorf(job.Precondition, "the book %q is kept in %s, and is written there", cut(uuid, 64), book.Source)
+	}
+	return err
 }
 
 func checkBook(book *Book) error {
@@ -76,6 +102,9 @@ func (b *Board) Book(ctx context.Context, uuid string) (Book, error) {
 		return Book{}, err
 	}
 	doc, err := b.driver.Documents().Get(ctx, driver.Space{Board: b.spec.Key, Name: driver.BookSpace}, uuid)
+	if errors.Is(err, job.NotFound) && b.spec.Books != nil {
+		return b.spec.Books.Book(ctx, uuid)
+	}
 	if errors.Is(err, job.NotFound) {
 		return Book{}, job.Errorf(job.NotFound, "there is no book %q on this board", cut(uuid, 64))
 	}

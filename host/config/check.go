@@ -53,6 +53,7 @@ func (l *loader) check() {
 	l.checkBackends()
 	l.checkCatalog()
 	l.checkBoards()
+	l.checkBooks()
 	l.checkRules()
 	for i, name := range l.config.Hostnames {
 		if name == "" || strings.ContainsAny(name, ":/ ") {
@@ -212,25 +213,25 @@ func (l *loader) checkBoards() {
 			first[name] = s.at
 		}
 		l.checkTenant(s, "tenant", b.Tenant)
-		l.checkGrant(s, b)
+		l.checkGrant(s, b.Tenant, b.Backend)
 	}
 }
 
-// checkGrant demands that a board's backend is there and open to its tenant.
-func (l *loader) checkGrant(s *section, b Board) {
-	if b.Backend == "" {
+// checkGrant demands that the backend of a board is there and open to its tenant.
+func (l *loader) checkGrant(s *section, tenant, name string) {
+	if name == "" {
 		return // reported as missing
 	}
 	names := make([]string, 0, len(l.config.Backends))
 	for _, backend := range l.config.Backends {
 		names = append(names, backend.Name)
-		if backend.Name != b.Backend {
+		if backend.Name != name {
 			continue
 		}
-		if len(backend.Tenants) > 0 && !backend.Grants(b.Tenant) {
-			s.wrong("backend", "the backend %q is open to the tenants [%s] only, and the board belongs to %q", b.Backend, strings.Join(backend.Tenants, ", "), b.Tenant)
+		if len(backend.Tenants) > 0 && !backend.Grants(tenant) {
+			s.wrong("backend", "the backend %q is open to the tenants [%s] only, and the board belongs to %q", name, strings.Join(backend.Tenants, ", "), tenant)
 		}
 		return
 	}
-	s.wrong("backend", "there is no backend %q%s", clip(b.Backend), nearest.Hint(b.Backend, names))
+	s.wrong("backend", "there is no backend %q%s", clip(name), nearest.Hint(name, names))
 }

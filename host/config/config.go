@@ -77,6 +77,7 @@ type Board struct {
 	History           time.Duration `json:"history"` // how long ended jobs are kept; 0: not at all
 	Retry             Retry         `json:"retry"`
 	Limits            Limits        `json:"limits"`
+	Books             Books         `json:"books,omitzero"` // only of the configuration
 
 	Eligibility []Rule `json:"eligibility,omitempty"` // all must allow
 	Ordering    *Rule  `json:"ordering,omitempty"`    // nil: the board's own order

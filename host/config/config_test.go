@@ -424,3 +424,22 @@ func TestParseBytes(t *testing.T) {
 		}
 	}
 }
+
+func TestBooks(t *testing.T) {
+	t.Parallel()
+	c := load(t, config.Source{Paths: []string{"testdata/books.hcl"}})
+	here, err := filepath.Abs("testdata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []config.Books{
+		{Directory: here + "/taskflow"},
+		{Backend: "zk", Path: config.DefaultBooksPath},
+		{Backend: "zk", Path: "/octavia/books"},
+	}
+	for i, b := range c.Boards {
+		if b.Books != want[i] {
+			t.Errorf("board %s: %+v, want %+v", b.Name, b.Books, want[i])
+		}
+	}
+}

@@ -60,8 +60,9 @@ type loader struct {
 	boards   []*section       // of config.Boards, those from files
 	kept     *section         // the catalog block
 	policies map[string]policyBlock
-	uses     []ruleBlock // of policies, by boards
-	wish     bool        // it is not a server's configuration: see Wish
+	uses     []ruleBlock  // of policies, by boards
+	shelves  []booksBlock // of config.Boards, those with books in a backend
+	wish     bool         // it is not a server's configuration: see Wish
 }
 
 func (l *loader) problem(at Place, text string) {

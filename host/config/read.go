@@ -290,6 +290,7 @@ func (l *loader) board(s *section) {
 		inner.close("board", b.Tenant+"/"+b.Name, "limits")
 	}
 	b.History, _ = s.duration("history", time.Second, MaxWindow)
+	l.books(s, &b)
 	l.rules(s, &b)
 	l.config.Boards = append(l.config.Boards, b)
 	l.boards = append(l.boards, s)

@@ -156,8 +156,9 @@ type ruleBlock struct {
 // rules reads the policies of a board.
 func (l *loader) rules(s *section, b *Board) {
 	if l.wish {
-		s.refuse("eligibility")
-		s.refuse("ordering")
+		const why = "boardd policy promote gives a board a policy"
+		s.refuse("eligibility", why)
+		s.refuse("ordering", why)
 		return
 	}
 	for _, inner := range s.several("eligibility") {

@@ -287,14 +287,14 @@ func (s *section) remember(expr hclsyntax.Expression, path []string) {
 
 // refuse reports a block that stands in a server's configuration and cannot be
 // applied: ignoring it would be worse.
-func (s *section) refuse(name string) {
+func (s *section) refuse(name, why string) {
 	s.settings, s.blocks = append(s.settings, name), append(s.blocks, name)
 	if attribute, ok := s.body.Attributes[name]; ok {
-		s.problem(s.start(attribute.NameRange), "%s: it cannot be applied: boardd policy promote gives a board a policy", name)
+		s.problem(s.start(attribute.NameRange), "%s: it cannot be applied: %s", name, why)
 	}
 	for _, block := range s.body.Blocks {
 		if block.Type == name {
-			s.problem(s.start(block.TypeRange), "%s: it cannot be applied: boardd policy promote gives a board a policy", name)
+			s.problem(s.start(block.TypeRange), "%s: it cannot be applied: %s", name, why)
 		}
 	}
 }

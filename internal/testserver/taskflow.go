@@ -267,3 +267,36 @@ func (b *PythonBoard) Owner(uuid string) (string, error) {
 	}
 	return *owner, err
 }
+
+// PythonBook is a logbook as TaskFlow reads it.
+type PythonBook struct {
+	UUID  string                `json:"uuid"`
+	Flows map[string]PythonFlow `json:"flows"`
+}
+
+// PythonFlow is a flow in a logbook.
+type PythonFlow struct {
+	Name  string                `json:"name"`
+	State string                `json:"state"`
+	Atoms map[string]PythonAtom `json:"atoms"`
+}
+
+// PythonAtom is a task or a retry of a flow.
+type PythonAtom struct {
+	Name  string `json:"name"`
+	State string `json:"state"`
+	Type  string `json:"type"`
+}
+
+// WriteBook runs a flow with a task that works and one that fails, whose logbook is
+// kept by a persistence of TaskFlow's own configuration, such as {"connection":
+// "dir", "path": "/x"} or {"connection": "zookeeper", "hosts": "127.0.0.1:2181",
+// "path": "/x"}.
+func (f *TaskFlow) WriteBook(conf Args, name string) PythonBook {
+	f.t.Helper()
+	var book PythonBook
+	if err := f.Do("write_book", Args{"conf": conf, "name": name}, &book); err != nil {
+		f.t.Fatal(err)
+	}
+	return book
+}

@@ -5,6 +5,7 @@ A request is {"id", "op", ...arguments}; its answer is {"id", "ok"} or
 conductor) run in threads of their own, so answers may come in another order.
 """
 
+import contextlib
 import functools
 import json
 import logging
@@ -13,7 +14,7 @@ import threading
 import time
 import traceback
 
-from taskflow import engines, exceptions, task
+from taskflow import engines, exceptions, retry, task
 from taskflow.conductors import backends as conductors
 from taskflow.jobs import backends as boards
 from taskflow.jobs import base
@@ -117,6 +118,34 @@ def logbook_of(name):
 def op_book(name):
     book, flow = logbook_of(name)
     return {"uuid": book.uuid, "name": book.name, "flow": flow}
+
+
+class Failing(task.Task):
+    """What fails, so that its failure is in the book."""
+
+    def execute(self):
+        raise ValueError("kaputt \U0001f4a5")
+
+
+def op_write_book(conf, name):
+    """Runs a flow whose book is kept as conf says, and returns the book as
+    TaskFlow reads it from there."""
+    with contextlib.closing(persistences.fetch(conf)) as backend:
+        with contextlib.closing(backend.get_connection()) as connection:
+            connection.upgrade()
+            book = models.LogBook(name)
+            book.meta = {"note": "k\u00e4se", "rate": float("nan"), "large": 10 ** 30}
+            connection.save_logbook(book)
+        flow = linear_flow.Flow("kept", retry=retry.AlwaysRevert()).add(Work("work"), Failing("failing"))
+        try:
+            engines.run(flow, store={"what": {"k": [1.50, None]}, "seconds": 0}, backend=backend, book=book)
+        except ValueError:
+            pass
+        with contextlib.closing(backend.get_connection()) as connection:
+            book = connection.get_logbook(book.uuid)
+    return {"uuid": book.uuid, "flows": {flow.uuid: {
+        "name": flow.name, "state": flow.state, "atoms": {atom.uuid: {
+            "name": atom.name, "state": atom.state, "type": models.atom_detail_type(atom)} for atom in flow}} for flow in book}}
 
 
 def op_list(board, only_unclaimed=False):

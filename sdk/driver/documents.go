@@ -22,6 +22,15 @@ const (
 	BookSpace    = "books"    // logbooks, by uuid
 )
 
+// LogbookSpace is a space of no board, in which a driver whose Info says
+// Logbooks shows the books that TaskFlow keeps in its store. A document's name
+// is the path of TaskFlow's persistence, a line feed and the book's uuid; its
+// Data is a JSON object as package logbook makes it. Only Get serves it.
+const LogbookSpace = "taskflow-logbooks"
+
+// LogbookName returns the name of a document in LogbookSpace.
+func LogbookName(path, uuid string) string { return path + "\n" + uuid }
+
 // Document is a small versioned record.
 type Document struct {
 	Name    string

@@ -29,6 +29,8 @@ type Info struct {
 	Summary string // one line, for people
 	Config  Schema // the settings of a backend
 	Board   Schema // the settings of one board on it
+
+	Logbooks bool // it can show TaskFlow's logbooks, see LogbookSpace
 }
 
 // Config is what a driver is opened with.

@@ -38,6 +38,9 @@ func (d *documents) check(ctx context.Context, space driver.Space, name string) 
 	if err := driver.CheckDocument(space, name); err != nil {
 		return err
 	}
+	if space == (driver.Space{Name: driver.LogbookSpace}) {
+		return job.Errorf(job.Unsupported, "TaskFlow's logbooks can only be read one by one")
+	}
 	if len(name) > MaxDocumentName {
 		return job.Errorf(job.Invalid, "the document's name has %d bytes: want at most %d", len(name), MaxDocumentName)
 	}
@@ -63,6 +66,9 @@ func (d *documents) checkChange(ctx context.Context, space driver.Space, name st
 
 // Get returns a document.
 func (d *documents) Get(ctx context.Context, space driver.Space, name string) (driver.Document, error) {
+	if space == (driver.Space{Name: driver.LogbookSpace}) {
+		return d.logbook(ctx, name)
+	}
 	if err := d.check(ctx, space, name); err != nil {
 		return driver.Document{}, err
 	}

@@ -27,6 +27,8 @@ func Program() driver.Program {
 			Summary: "Keeps boards in ZooKeeper as TaskFlow does, and shares them with it.",
 			Config:  backendSchema,
 			Board:   boardSchema,
+
+			Logbooks: true,
 		},
 		Open: func(ctx context.Context, c driver.Config) (driver.Driver, error) { return Open(ctx, c, Options{}) },
 	}

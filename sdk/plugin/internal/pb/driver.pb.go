@@ -755,6 +755,7 @@ type InfoResponse struct {
 	Config        *Schema                `protobuf:"bytes,4,opt,name=config,proto3" json:"config,omitempty"`                            // the settings of a backend
 	Board         *Schema                `protobuf:"bytes,5,opt,name=board,proto3" json:"board,omitempty"`                              // the settings of one board on it
 	ExecStream    bool                   `protobuf:"varint,6,opt,name=exec_stream,json=execStream,proto3" json:"exec_stream,omitempty"` // Exec is there; otherwise ExecBatch is called
+	Logbooks      bool                   `protobuf:"varint,7,opt,name=logbooks,proto3" json:"logbooks,omitempty"`                       // it can show TaskFlow's logbooks, in the space "taskflow-logbooks"
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -827,6 +828,13 @@ func (x *InfoResponse) GetBoard() *Schema {
 func (x *InfoResponse) GetExecStream() bool {
 	if x != nil {
 		return x.ExecStream
+	}
+	return false
+}
+
+func (x *InfoResponse) GetLogbooks() bool {
+	if x != nil {
+		return x.Logbooks
 	}
 	return false
 }
@@ -4586,7 +4594,7 @@ var File_driver_proto protoreflect.FileDescriptor
 const file_driver_proto_rawDesc = "" +
 	"\n" +
 	"\fdriver.proto\x12\x10boardd.driver.v1\"\r\n" +
-	"\vInfoRequest\"\xd9\x01\n" +
+	"\vInfoRequest\"\xf5\x01\n" +
 	"\fInfoResponse\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12\x18\n" +
@@ -4594,7 +4602,8 @@ const file_driver_proto_rawDesc = "" +
 	"\x06config\x18\x04 \x01(\v2\x18.boardd.driver.v1.SchemaR\x06config\x12.\n" +
 	"\x05board\x18\x05 \x01(\v2\x18.boardd.driver.v1.SchemaR\x05board\x12\x1f\n" +
 	"\vexec_stream\x18\x06 \x01(\bR\n" +
-	"execStream\"i\n" +
+	"execStream\x12\x1a\n" +
+	"\blogbooks\x18\a \x01(\bR\blogbooks\"i\n" +
 	"\x06Schema\x12/\n" +
 	"\x06fields\x18\x01 \x03(\v2\x17.boardd.driver.v1.FieldR\x06fields\x12.\n" +
 	"\x06one_of\x18\x02 \x03(\v2\x17.boardd.driver.v1.NamesR\x05oneOf\"\x1d\n" +

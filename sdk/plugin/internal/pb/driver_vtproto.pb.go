@@ -83,6 +83,16 @@ func (m *InfoResponse) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.Logbooks {
+		i--
+		if m.Logbooks {
+			dAtA[i] = 1
+		} else {
+			dAtA[i] = 0
+		}
+		i--
+		dAtA[i] = 0x38
+	}
 	if m.ExecStream {
 		i--
 		if m.ExecStream {
@@ -3594,6 +3604,9 @@ func (m *InfoResponse) SizeVT() (n int) {
 	if m.ExecStream {
 		n += 2
 	}
+	if m.Logbooks {
+		n += 2
+	}
 	n += len(m.unknownFields)
 	return n
 }
@@ -5221,6 +5234,26 @@ func (m *InfoResponse) UnmarshalVT(dAtA []byte) error {
 				}
 			}
 			m.ExecStream = bool(v != 0)
+		case 7:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Logbooks", wireType)
+			}
+			var v int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				v |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			m.Logbooks = bool(v != 0)
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])
@@ -14008,6 +14041,26 @@ func (m *InfoResponse) UnmarshalVTUnsafe(dAtA []byte) error {
 				}
 			}
 			m.ExecStream = bool(v != 0)
+		case 7:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Logbooks", wireType)
+			}
+			var v int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				v |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			m.Logbooks = bool(v != 0)
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])
