@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -211,12 +212,13 @@ func TestComplaintsArePrintable(t *testing.T) {
 
 func TestEnvironment(t *testing.T) {
 	t.Parallel()
-	env := map[string]string{"BOARDD_ADDR": "http://env", "BOARDD_TOKEN": "env", "BOARDD_TOKEN_FILE": "envfile", "BOARDD_BOARD": "envboard"}
+	env := map[string]string{"BOARDD_ADDR": "http://env,http://env2", "BOARDD_TOKEN": "env", "BOARDD_TOKEN_FILE": "envfile", "BOARDD_BOARD": "envboard"}
 	for line, want := range map[string]program{
-		"version":                        {addr: "http://env", token: "env", tokenFile: "envfile", board: "envboard"},
-		"version --addr http://a":        {addr: "http://a", token: "env", tokenFile: "envfile", board: "envboard"},
-		"version --token-file f":         {addr: "http://env", tokenFile: "f", board: "envboard"},
-		"version --token t --board mine": {addr: "http://env", token: "t", board: "mine"},
+		"version":                 {addrs: []string{"http://env", "http://env2"}, token: "env", tokenFile: "envfile", board: "envboard"},
+		"version --addr http://a": {addrs: []string{"http://a"}, token: "env", tokenFile: "envfile", board: "envboard"},
+		"version --addr http://a --addr http://b,http://c": {addrs: []string{"http://a", "http://b", "http://c"}, token: "env", tokenFile: "envfile", board: "envboard"},
+		"version --token-file f":                           {addrs: []string{"http://env", "http://env2"}, tokenFile: "f", board: "envboard"},
+		"version --token t --board mine":                   {addrs: []string{"http://env", "http://env2"}, token: "t", board: "mine"},
 	} {
 		p := &program{out: io.Discard, err: io.Discard, env: func(name string) (string, bool) {
 			value, ok := env[name]
@@ -225,8 +227,8 @@ func TestEnvironment(t *testing.T) {
 		if code := p.run(t.Context(), strings.Fields(line)); code != 0 {
 			t.Fatalf("%s: code %d", line, code)
 		}
-		got := program{addr: p.addr, token: p.token, tokenFile: p.tokenFile, board: p.board}
-		if got.addr != want.addr || got.token != want.token || got.tokenFile != want.tokenFile || got.board != want.board {
+		got := program{addrs: p.addrs, token: p.token, tokenFile: p.tokenFile, board: p.board}
+		if !slices.Equal(got.addrs, want.addrs) || got.token != want.token || got.tokenFile != want.tokenFile || got.board != want.board {
 			t.Errorf("%s: %+v, want %+v", line, got, want)
 		}
 	}

@@ -120,7 +120,7 @@ func (p *program) advice(known *job.Error, err error) string {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "; is a boardd running? --addr says where"
 	case errors.Is(err, http.ErrSchemeMismatch):
-		return "; it speaks no TLS: try --addr http://" + strings.TrimPrefix(p.addr, "https://")
+		return "; it speaks no TLS: try --addr " + strings.ReplaceAll(strings.Join(p.addrs, ","), "https://", "http://")
 	}
 	return ""
 }

@@ -22,7 +22,8 @@ type program struct {
 
 	started bool // the command line was right and the command has begun
 
-	addr, token, tokenFile    string
+	addrs                     []string // servers of the same boards
+	token, tokenFile          string
 	board                     string
 	caFile, certFile, keyFile string
 	output                    format
@@ -49,7 +50,7 @@ func (p *program) root() *cobra.Command {
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.CompletionOptions.HiddenDefaultCmd = true
 	flags := root.PersistentFlags()
-	flags.StringVar(&p.addr, "addr", "", "address of the server; BOARDD_ADDR (default "+client.DefaultAddr+")")
+	flags.StringSliceVar(&p.addrs, "addr", nil, "address of the server; may be repeated, for several servers of the same boards; BOARDD_ADDR, with commas (default "+client.DefaultAddr+")")
 	flags.StringVar(&p.token, "token", "", "token to present; BOARDD_TOKEN")
 	flags.StringVar(&p.tokenFile, "token-file", "", "file that holds the token; BOARDD_TOKEN_FILE")
 	flags.StringVar(&p.board, "board", "", "board to work on; BOARDD_BOARD (default \"default\")")
@@ -118,7 +119,9 @@ func (p *program) fromEnvironment(c *cobra.Command) {
 			*value = v
 		}
 	}
-	set("addr", "BOARDD_ADDR", &p.addr)
+	if v, ok := p.env("BOARDD_ADDR"); ok && v != "" && !c.Flags().Changed("addr") {
+		p.addrs = strings.Split(v, ",")
+	}
 	set("board", "BOARDD_BOARD", &p.board)
 	set("ca-file", "BOARDD_CA_FILE", &p.caFile)
 	set("cert-file", "BOARDD_CERT_FILE", &p.certFile)

@@ -64,7 +64,7 @@ func (c *jobCommand) prepare() error {
 		}
 		token = string(bytes.TrimSpace(content))
 	}
-	addr := c.addr
+	addr := strings.Join(c.addrs, ",")
 	if addr == "" {
 		addr = client.DefaultAddr
 	}

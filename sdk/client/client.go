@@ -13,15 +13,12 @@ package client
 import (
 	"context"
 	"net/http"
-	"net/url"
-	"strings"
 	"time"
 
 	"connectrpc.com/connect"
 
 	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
 	"github.com/boardd/boardd/sdk/boardd/v1/boarddv1connect"
-	"github.com/boardd/boardd/sdk/job"
 )
 
 // DefaultAddr is where a boardd listens that was told nothing else.
@@ -66,7 +63,7 @@ type (
 // Config says how to reach a server. The zero value reaches a server on this
 // machine without a token.
 type Config struct {
-	Addr      string // "http://HOST:PORT" or "https://..."; empty: DefaultAddr
+	Addr      string // "http://HOST:PORT" or "https://..."; several servers of the same boards, with commas between them; empty: DefaultAddr
 	Token     string // sent with every call
 	TokenFile string // read for the token where Token is empty, and again when the server refuses it
 
@@ -87,9 +84,11 @@ type Config struct {
 	RetryFor time.Duration
 }
 
-// A Client calls one server with one token. It may be used from many
-// goroutines at once.
+// A Client calls one server with one token, or one of several servers that serve
+// the same boards: the first one of its addresses, and when that one does not
+// answer the next. It may be used from many goroutines at once.
 type Client struct {
+	servers     *servers
 	rpc         boarddv1connect.BoardServiceClient
 	admin       boarddv1connect.AdminServiceClient
 	credentials *credentials
@@ -100,7 +99,7 @@ type Client struct {
 
 // New makes a Client. It reads the files that c names, and connects to nothing.
 func New(c Config) (*Client, error) {
-	addr, err := parseAddr(c.Addr)
+	servers, err := newServers(c.Addr, c.HTTPClient)
 	if err != nil {
 		return nil, err
 	}
@@ -109,24 +108,24 @@ func New(c Config) (*Client, error) {
 		return nil, err
 	}
 	client := &Client{
+		servers:     servers,
 		credentials: credentials,
 		callTimeout: orDefault(c.CallTimeout, 30*time.Second),
 		retryFor:    orDefault(c.RetryFor, 30*time.Second),
 	}
-	caller := c.HTTPClient
-	if caller == nil {
+	if servers.next == nil {
 		transport, err := newTransport(c)
 		if err != nil {
 			return nil, err
 		}
 		client.idle = transport.CloseIdleConnections
-		caller = &http.Client{Transport: wholeRequests{transport}}
+		servers.next = &http.Client{Transport: wholeRequests{transport}}
 	}
 	// Answers are small and the network is near: compressing them costs a third
 	// more processor time for each call.
 	options := connect.WithClientOptions(connect.WithAcceptCompression("gzip", nil, nil), connect.WithCodec(boarddv1.Binary{}))
-	client.rpc = boarddv1connect.NewBoardServiceClient(caller, addr, options)
-	client.admin = boarddv1connect.NewAdminServiceClient(caller, addr, options)
+	client.rpc = boarddv1connect.NewBoardServiceClient(servers, servers.base(), options)
+	client.admin = boarddv1connect.NewAdminServiceClient(servers, servers.base(), options)
 	return client, nil
 }
 
@@ -149,18 +148,6 @@ func (c *Client) Boards(ctx context.Context) ([]*BoardInfo, error) {
 // WhoAmI says whom the token speaks for and what it may do.
 func (c *Client) WhoAmI(ctx context.Context) (*Identity, error) {
 	return call(ctx, c, "who am i", 0, c.rpc.WhoAmI, &boarddv1.WhoAmIRequest{})
-}
-
-// parseAddr checks an address and returns it without a slash at its end.
-func parseAddr(addr string) (string, error) {
-	if addr == "" {
-		addr = DefaultAddr
-	}
-	u, err := url.Parse(addr)
-	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
-		return "", job.Errorf(job.Invalid, "address %q: want http://HOST:PORT or https://HOST:PORT", addr)
-	}
-	return strings.TrimSuffix(addr, "/"), nil
 }
 
 func orDefault(d, standard time.Duration) time.Duration {

@@ -48,10 +48,7 @@ func call[Req, Resp any](ctx context.Context, c *Client, op string, wait time.Du
 				continue
 			}
 		}
-		pause := backoff(attempt, 50*time.Millisecond, 2*time.Second)
-		if after, ok := retryAfter(err); ok {
-			pause = max(pause, after)
-		}
+		pause := c.pause(attempt, err)
 		if !repeatable(failed.Kind, err) || time.Now().Add(pause).After(deadline) {
 			return nil, failed
 		}
@@ -59,6 +56,20 @@ func call[Req, Resp any](ctx context.Context, c *Client, op string, wait time.Du
 			return nil, failed
 		}
 	}
+}
+
+// pause is how long to wait after a failed attempt, from 0: not at all as long as
+// another server was not asked yet.
+func (c *Client) pause(attempt int, err error) time.Duration {
+	round, n := attempt/len(c.servers.addrs), attempt%len(c.servers.addrs)
+	if n+1 < len(c.servers.addrs) {
+		return 0
+	}
+	pause := backoff(round, 50*time.Millisecond, 2*time.Second)
+	if after, ok := retryAfter(err); ok {
+		pause = max(pause, after)
+	}
+	return pause
 }
 
 // attemptCall makes a call once. changes says whether it asks for a change.

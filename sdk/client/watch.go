@@ -66,7 +66,7 @@ func (w *watch) once(ctx context.Context, yield func(*Event, error) bool) (more,
 	w.board.client.credentials.sign(request.Header())
 	stream, err := w.board.client.rpc.WatchBoard(ctx, request)
 	if err != nil {
-		return true, false, lost(&quiet, err)
+		return true, false, w.lost(&quiet, err)
 	}
 	defer func() { cancel(); _ = stream.Close() }()
 	for stream.Receive() {
@@ -81,11 +81,14 @@ func (w *watch) once(ctx context.Context, yield func(*Event, error) bool) (more,
 		}
 		timer.Reset(silence)
 	}
-	return true, seen, lost(&quiet, stream.Err())
+	return true, seen, w.lost(&quiet, stream.Err())
 }
 
-func lost(quiet *atomic.Bool, err error) error {
+// lost is the error of a stream that broke. A server that was silent is left.
+func (w *watch) lost(quiet *atomic.Bool, err error) error {
 	if quiet.Load() {
+		servers := w.board.client.servers
+		servers.leave(servers.at.Load())
 		return job.Errorf(job.Unavailable, "no word from the server for %v", silence)
 	}
 	return err
