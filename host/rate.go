@@ -85,6 +85,9 @@ func (h *Host) countHosts(ctx context.Context) {
 
 const countHostsEvery = 5 * time.Second
 
+// Tenant returns the name of the session's tenant.
+func (s *Session) Tenant() string { return s.principal.Tenant }
+
 // Admit counts a call, and refuses it where the tenant made too many.
 func (s *Session) Admit() error {
 	limit := s.host.limitsOf(s.principal.Tenant).RequestsPerSecond

@@ -45,6 +45,7 @@ type gate struct {
 	errors    *connect.ErrorWriter
 	draining  atomic.Bool
 	words     pace // of the log about refused requests
+	seats     seats
 
 	readWithin time.Duration // for the body of a request
 }
@@ -185,7 +186,15 @@ func (g *gate) authenticate(next http.Handler) http.Handler {
 			g.refuse(w, r, http.StatusTooManyRequests, err)
 			return
 		}
-		ctx, release := session.Begin(context.WithValue(r.Context(), sessionKey{}, session))
+		seat, err := g.seats.take(r.Context(), session.Tenant())
+		if err != nil {
+			w.Header().Set("Retry-After", "1")
+			g.refuse(w, r, http.StatusServiceUnavailable, err)
+			return
+		}
+		defer seat.leave()
+		ctx := context.WithValue(context.WithValue(r.Context(), sessionKey{}, session), seatKey{}, seat)
+		ctx, release := session.Begin(ctx)
 		defer release()
 		next.ServeHTTP(w, r.WithContext(ctx))
 	})

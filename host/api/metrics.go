@@ -59,6 +59,28 @@ func (m *metrics) call(call, code string, took time.Duration) {
 	m.calls.WithLabelValues(call, code).Observe(took.Seconds())
 }
 
+var (
+	descCalls = newDesc("boardd_calls", "Calls that go on now: working, only waiting, or queued until others end.", "state")
+	descShed  = newDesc("boardd_shed_calls_total", "Calls that were refused because the server had too many.", "reason")
+)
+
+// Describe names the metrics.
+func (s *seats) Describe(to chan<- *prometheus.Desc) {
+	to <- descCalls
+	to <- descShed
+}
+
+// Collect reads them.
+func (s *seats) Collect(to chan<- prometheus.Metric) {
+	l := s.load()
+	for state, n := range map[string]int{"working": l.working, "waiting": l.waiting, "queued": l.queued} {
+		to <- prometheus.MustNewConstMetric(descCalls, prometheus.GaugeValue, float64(n), state)
+	}
+	for reason, n := range map[string]int64{"queue_full": l.full, "waited_too_long": l.late} {
+		to <- prometheus.MustNewConstMetric(descShed, prometheus.CounterValue, float64(n), reason)
+	}
+}
+
 // handler serves GET /metrics.
 func (m *metrics) handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 2, Timeout: 2 * scrapeWithin})

@@ -90,6 +90,7 @@ func (o *observer) WrapStreamingHandler(next connect.StreamingHandlerFunc) conne
 		if open > maxStreamsOpen {
 			return job.Errorf(job.QuotaExceeded, "%d streams are open, which is the most that this server keeps: poll with ListEvents", maxStreamsOpen)
 		}
+		waits(ctx)
 		return next(ctx, c)
 	}
 }

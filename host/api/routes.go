@@ -26,6 +26,7 @@ import (
 func (s *Server) routes(h *host.Host, pages Pages) {
 	o := &observer{logger: s.logger, metrics: s.registry, host: h, changes: changes()}
 	s.registry.watch(&o.streams)
+	s.registry.registry.MustRegister(&s.gate.seats)
 	options := connect.WithHandlerOptions(
 		codecs(), compression(),
 		connect.WithReadMaxBytes(hardLimit),

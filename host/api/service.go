@@ -125,6 +125,7 @@ func (s *service) waiting(ctx context.Context, wait time.Duration, call func(con
 	if wait == 0 {
 		return call(ctx, 0)
 	}
+	defer waitsSoon(ctx)()
 	waitCtx, release := s.untilStop(ctx)
 	defer release()
 	err := call(waitCtx, wait)

@@ -1,0 +1,290 @@
+package api
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// Bounds on the calls that go on at once, over all tenants. Calls beyond them are
+// refused before they cost more than their headers.
+const (
+	MaxCalls       = 256    // calls that the server works on
+	MaxTenantCalls = 192    // of these, one tenant's
+	MaxQueued      = 1024   // calls that wait for one of these to end
+	MaxLongCalls   = 20_000 // calls that only wait, for jobs, events or a slow store
+
+	queuedFor = 5 * time.Second        // then a call that waits is refused
+	longAfter = 100 * time.Millisecond // then a call counts as one that only waits, where others want its seat
+	soonAfter = 20 * time.Millisecond  // likewise a call that asks to wait, whether others do or not
+)
+
+// seats let calls in a bounded number at a time. The next one is of the tenant that
+// has the fewest seats, so that nobody who asks for much keeps others waiting. The
+// zero value has every seat free.
+type seats struct {
+	mu      sync.Mutex
+	taken   int
+	long    int
+	queued  int
+	tenants map[string]*party // those with a call here
+
+	oldest, newest *seat       // those that are taken, by when they were
+	sweeping       *time.Timer // nil: nobody waits
+
+	full, late int64 // calls that were refused: the queue was full, or they waited too long
+}
+
+// party is the calls of one tenant.
+type party struct {
+	tenant      string
+	taken, long int
+	queue       []*seat // oldest first
+}
+
+// seat is a call's.
+type seat struct {
+	seats *seats
+	party *party
+	given chan error // in a queue: what comes of it
+	taken bool       // otherwise it only waits, or has none yet
+	since time.Time
+
+	before, after *seat // among those that are taken
+}
+
+// take waits for a seat. leave must be called where there is no error.
+func (s *seats) take(ctx context.Context, tenant string) (*seat, error) {
+	s.mu.Lock()
+	p := s.tenants[tenant]
+	if p == nil {
+		if s.tenants == nil {
+			s.tenants = map[string]*party{}
+		}
+		p = &party{tenant: tenant}
+		s.tenants[tenant] = p
+	}
+	t := &seat{seats: s, party: p}
+	if s.taken < MaxCalls && p.taken < MaxTenantCalls { // then nobody waits who could have it
+		s.sit(t)
+		s.mu.Unlock()
+		return t, nil
+	}
+	err := s.queue(t)
+	s.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	return t, t.wait(ctx)
+}
+
+// wait waits in the queue.
+func (t *seat) wait(ctx context.Context) error {
+	timer := time.NewTimer(queuedFor)
+	defer timer.Stop()
+	var late bool
+	select {
+	case err := <-t.given:
+		return err
+	case <-ctx.Done():
+	case <-timer.C:
+		late = true
+	}
+	s, p := t.seats, t.party
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case err := <-t.given: // just now
+		if err == nil && ctx.Err() != nil {
+			s.stand(t)
+			s.advance()
+			s.forget(p)
+			return context.Cause(ctx)
+		}
+		return err
+	default:
+	}
+	p.queue = slices.DeleteFunc(p.queue, func(other *seat) bool { return other == t })
+	s.queued--
+	s.forget(p)
+	if !late {
+		return context.Cause(ctx)
+	}
+	s.late++
+	return errBusy
+}
+
+var errBusy = error(job.Errorf(job.Unavailable, "the server has more calls than it can answer in time; nothing was changed: ask again"))
+
+// queue puts a call into its tenant's queue. Where all are full, the last one of
+// the longest is refused.
+func (s *seats) queue(t *seat) error {
+	if s.queued >= MaxQueued {
+		longest := t.party
+		for _, p := range s.tenants {
+			if len(p.queue) > len(longest.queue) {
+				longest = p
+			}
+		}
+		s.full++
+		if len(longest.queue) <= len(t.party.queue)+1 {
+			s.forget(t.party)
+			return errBusy
+		}
+		last := len(longest.queue) - 1
+		longest.queue[last].given <- errBusy
+		longest.queue = longest.queue[:last]
+		s.queued--
+	}
+	t.given = make(chan error, 1)
+	t.party.queue = append(t.party.queue, t)
+	s.queued++
+	s.watch()
+	return nil
+}
+
+// sit gives a call a seat that is free.
+func (s *seats) sit(t *seat) {
+	t.taken, t.since = true, time.Now()
+	s.taken++
+	t.party.taken++
+	if t.before = s.newest; s.newest != nil {
+		s.newest.after = t
+	} else {
+		s.oldest = t
+	}
+	s.newest = t
+}
+
+// stand frees a call's seat.
+func (s *seats) stand(t *seat) {
+	t.taken = false
+	s.taken--
+	t.party.taken--
+	if t.before != nil {
+		t.before.after = t.after
+	} else {
+		s.oldest = t.after
+	}
+	if t.after != nil {
+		t.after.before = t.before
+	} else {
+		s.newest = t.before
+	}
+	t.before, t.after = nil, nil
+}
+
+// advance gives the seats that are free to those who wait: to the tenants with the
+// fewest first.
+func (s *seats) advance() {
+	for s.taken < MaxCalls && s.queued > 0 {
+		var next *party
+		for _, p := range s.tenants {
+			if len(p.queue) > 0 && p.taken < MaxTenantCalls && (next == nil || p.taken < next.taken) {
+				next = p
+			}
+		}
+		if next == nil {
+			return
+		}
+		t := next.queue[0]
+		next.queue = next.queue[1:]
+		s.queued--
+		s.sit(t)
+		t.given <- nil
+	}
+}
+
+// waits makes a call one that only waits, if there is room for it.
+func (s *seats) waits(t *seat) bool {
+	if !t.taken || s.long >= MaxLongCalls || t.party.long >= MaxLongCalls/2 {
+		return false
+	}
+	s.stand(t)
+	s.long++
+	t.party.long++
+	return true
+}
+
+// waiting frees the seat of a call that waits from now on.
+func (t *seat) waiting() {
+	t.seats.mu.Lock()
+	defer t.seats.mu.Unlock()
+	if t.seats.waits(t) {
+		t.seats.advance()
+	}
+}
+
+// leave ends the call.
+func (t *seat) leave() {
+	s := t.seats
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t.taken {
+		s.stand(t)
+		s.advance()
+	} else {
+		s.long--
+		t.party.long--
+	}
+	s.forget(t.party)
+}
+
+// forget drops a tenant without calls.
+func (s *seats) forget(p *party) {
+	if p.taken == 0 && p.long == 0 && len(p.queue) == 0 {
+		delete(s.tenants, p.tenant)
+	}
+}
+
+// watch sees to it that calls which take long keep nobody waiting, as long as
+// somebody waits.
+func (s *seats) watch() {
+	if s.sweeping == nil {
+		s.sweeping = time.AfterFunc(longAfter, s.sweep)
+	}
+}
+
+func (s *seats) sweep() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for t := s.oldest; t != nil && time.Since(t.since) >= longAfter; {
+		after := t.after
+		s.waits(t)
+		t = after
+	}
+	s.advance()
+	if s.sweeping = nil; s.queued > 0 {
+		s.watch()
+	}
+}
+
+// load is how many calls there are, for the metrics.
+type load struct {
+	working, waiting, queued int
+	full, late               int64
+}
+
+func (s *seats) load() load {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return load{s.taken, s.long, s.queued, s.full, s.late}
+}
+
+type seatKey struct{}
+
+// waits says of the call of this context that it only waits from now on.
+func waits(ctx context.Context) {
+	if t, ok := ctx.Value(seatKey{}).(*seat); ok {
+		t.waiting()
+	}
+}
+
+// waitsSoon is waits for a call that may have something at once. stop must be called
+// when the call ends.
+func waitsSoon(ctx context.Context) (stop func() bool) {
+	return time.AfterFunc(soonAfter, func() { waits(ctx) }).Stop
+}

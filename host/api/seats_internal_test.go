@@ -1,0 +1,232 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// sitting takes n seats for a tenant, at once.
+func sitting(t *testing.T, s *seats, tenant string, n int) []*seat {
+	t.Helper()
+	list := make([]*seat, n)
+	for i := range list {
+		var err error
+		if list[i], err = s.take(t.Context(), tenant); err != nil {
+			t.Fatalf("seat %d of %d for %s: %v", i+1, n, tenant, err)
+		}
+	}
+	return list
+}
+
+func leave(list []*seat) {
+	for _, t := range list {
+		t.leave()
+	}
+}
+
+// idle fails unless nobody has or wants a seat.
+func idle(t *testing.T, s *seats) {
+	t.Helper()
+	if l := s.load(); l.working+l.waiting+l.queued != 0 || len(s.tenants) != 0 || s.oldest != nil || s.newest != nil {
+		t.Errorf("left over: %+v, %d tenants", l, len(s.tenants))
+	}
+}
+
+// TestSeatsAtTheirEdges takes every seat that one tenant may have, and one more.
+func TestSeatsAtTheirEdges(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &seats{}
+		own := sitting(t, s, "a", MaxTenantCalls)
+		rest := sitting(t, s, "b", MaxCalls-MaxTenantCalls) // at once, whatever a does
+		var order []string
+		var calls sync.WaitGroup
+		ask := func(tenant string) {
+			calls.Go(func() {
+				got, err := s.take(t.Context(), tenant)
+				if err != nil {
+					t.Errorf("%s: %v", tenant, err)
+					return
+				}
+				order = append(order, tenant)
+				got.leave()
+			})
+			synctest.Wait()
+		}
+		ask("a")
+		ask("a")
+		ask("c")
+		ask("b")
+		own[0].leave()
+		calls.Wait()
+		if got := fmt.Sprint(order); got != "[c b a a]" {
+			t.Errorf("seats went to %s, want those with the fewest first", got)
+		}
+		leave(own[1:])
+		leave(rest)
+		idle(t, s)
+	})
+}
+
+// TestSlowCalls: calls that a slow store holds up don't keep those of others
+// waiting, and those that say that they wait no one at all.
+func TestSlowCalls(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &seats{}
+		slow := append(sitting(t, s, "a", MaxTenantCalls), sitting(t, s, "b", MaxCalls-MaxTenantCalls)...)
+		begun := time.Now()
+		leave(sitting(t, s, "c", 1))
+		if waited := time.Since(begun); waited != longAfter {
+			t.Errorf("waited %v, want %v", waited, longAfter)
+		}
+		if l := s.load(); l.waiting != MaxCalls || l.working != 0 {
+			t.Errorf("there are %+v", l)
+		}
+		leave(slow)
+		idle(t, s)
+
+		begun = time.Now()
+		var waiting []*seat
+		for range MaxLongCalls / 2 {
+			one := sitting(t, s, "a", 1)
+			waits(context.WithValue(t.Context(), seatKey{}, one[0]))
+			waiting = append(waiting, one...)
+		}
+		if waited := time.Since(begun); waited != 0 {
+			t.Errorf("waited %v for those who only wait", waited)
+		}
+		more := sitting(t, s, "a", 1)
+		more[0].waiting()
+		if !more[0].taken {
+			t.Errorf("one tenant has more than %d calls that only wait", MaxLongCalls/2)
+		}
+		leave(more)
+		leave(waiting)
+		idle(t, s)
+	})
+}
+
+// TestShedding: a full queue refuses those who ask for the most, and nobody waits
+// for longer than is said.
+func TestShedding(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &seats{}
+		held := sitting(t, s, "a", MaxTenantCalls)
+		s.mu.Lock()
+		for range MaxLongCalls / 2 {
+			s.long++
+			s.tenants["a"].long++ // what takes long stays where it is
+		}
+		s.mu.Unlock()
+		var mu sync.Mutex
+		failed := map[string]int{}
+		var calls sync.WaitGroup
+		ask := func(ctx context.Context, tenant string, n int) {
+			for range n {
+				calls.Go(func() {
+					got, err := s.take(ctx, tenant)
+					if err == nil {
+						got.leave()
+						return
+					}
+					mu.Lock()
+					defer mu.Unlock()
+					failed[fmt.Sprint(tenant, " ", job.KindOf(err), " ", errors.Is(err, context.Canceled))]++
+				})
+			}
+			synctest.Wait()
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ask(ctx, "a", 10)
+		ask(t.Context(), "a", MaxQueued-10)
+		if l := s.load(); l.queued != MaxQueued || l.full != 0 {
+			t.Fatalf("the queue is %+v", l)
+		}
+		ask(t.Context(), "a", 5)
+		if l := s.load(); l.queued != MaxQueued || l.full != 5 {
+			t.Errorf("five more: %+v", l)
+		}
+		begun := time.Now()
+		ask(t.Context(), "b", 10)
+		if waited := time.Since(begun); waited != 0 || s.load().full != 5 {
+			t.Errorf("another tenant waited %v, %+v", waited, s.load())
+		}
+		filled := sitting(t, s, "b", MaxCalls-MaxTenantCalls)
+		ask(t.Context(), "c", 7)
+		if l := s.load(); l.queued != MaxQueued || l.full != 12 {
+			t.Errorf("another tenant's calls go before the last ones of the longest queue: %+v", l)
+		}
+		cancel()
+		synctest.Wait()
+		time.Sleep(queuedFor)
+		synctest.Wait()
+		if l := s.load(); l.queued != 0 {
+			t.Errorf("after %v there still wait %+v", queuedFor, l)
+		}
+		leave(filled)
+		calls.Wait()
+		mu.Lock()
+		defer mu.Unlock()
+		want := map[string]int{"a UNAVAILABLE false": MaxQueued - 10 + 5, fmt.Sprint("a ", job.KindOf(context.Canceled), " true"): 10}
+		for what, n := range want {
+			if failed[what] != n {
+				t.Errorf("%d were refused as %s, want %d: %v", failed[what], what, n, failed)
+			}
+		}
+		s.mu.Lock()
+		s.long -= MaxLongCalls / 2
+		s.tenants["a"].long -= MaxLongCalls / 2
+		s.mu.Unlock()
+		leave(held)
+		idle(t, s)
+	})
+}
+
+// TestSeatsHammer takes and leaves seats in every way at once.
+func TestSeatsHammer(t *testing.T) {
+	t.Parallel()
+	s := &seats{}
+	var calls sync.WaitGroup
+	for i := range 600 {
+		calls.Go(func() {
+			for n := range 50 {
+				ctx, cancel := context.WithCancel(t.Context())
+				if n%7 == 0 {
+					go cancel()
+				}
+				if got, err := s.take(ctx, fmt.Sprint("t", i%5)); err == nil {
+					if n%3 == 0 {
+						go got.waiting()
+					}
+					if l := s.load(); l.working > MaxCalls {
+						t.Errorf("there are %+v", l)
+					}
+					got.leave()
+				}
+				cancel()
+			}
+		})
+	}
+	calls.Wait()
+	idle(t, s)
+}
+
+func BenchmarkSeats(b *testing.B) {
+	s := &seats{}
+	for b.Loop() {
+		got, err := s.take(b.Context(), "a")
+		if err != nil {
+			b.Fatal(err)
+		}
+		got.leave()
+	}
+}
