@@ -39,8 +39,9 @@ type backend struct {
 	program   atomic.Pointer[program]
 	ending    context.Context //nolint:containedctx // ended by close, not by a caller
 	end       context.CancelFunc
-	line      sync.Mutex // of presence
+	line      sync.Mutex // of what follows
 	presence  *catalog.Presence
+	places    *catalog.Places
 
 	running atomic.Pointer[running]
 	problem atomic.Pointer[string] // why it does not run

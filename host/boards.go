@@ -349,7 +349,7 @@ func (h *Host) purgeBoard(ctx context.Context, b config.Board) error {
 	if err := r.driver.DropBoard(ctx, key); err != nil {
 		return err
 	}
-	return catalog.Vacate(ctx, r.driver.Documents(), catalog.LocationOf(b.Settings, key), b.Tenant, b.Name)
+	return on.placesIn(r.driver.Documents()).Vacate(ctx, catalog.LocationOf(b.Settings, key), b.Tenant, b.Name)
 }
 
 // BackendInfo is a backend as AdminService shows it.

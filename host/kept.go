@@ -209,11 +209,21 @@ func (b *backend) place(ctx context.Context, h *Host, docs driver.Documents, c c
 			return err
 		}
 	}
-	err := catalog.Occupy(ctx, docs, place, use, others)
+	err := b.placesIn(docs).Occupy(ctx, place, use, others)
 	if p := b.present(h, docs); err != nil && p != nil {
 		_ = p.Leave(ctx, place) // or it is only believed for a while that this host serves the board
 	}
 	return err
+}
+
+// placesIn returns what says which board lies where on the backend's store.
+func (b *backend) placesIn(docs driver.Documents) *catalog.Places {
+	b.line.Lock()
+	defer b.line.Unlock()
+	if b.places == nil {
+		b.places = catalog.NewPlaces(docs)
+	}
+	return b.places
 }
 
 // leave says that the host no longer serves the board.

@@ -110,13 +110,11 @@ func (s *served) run(ctx context.Context, h *Host) {
 	}
 	defer s.leave(h)
 	for pause := firstPause; ctx.Err() == nil; pause = min(2*pause, maxPause) {
-		if h.line.enter(ctx, &s.turn) != nil {
-			return
-		}
-		err := s.occupy(ctx, h)
-		if err != nil {
-			h.line.leave()
-		} else {
+		err := s.occupy(ctx, h) // outside the line, so that many boards can do so together
+		if err == nil {
+			if h.line.enter(ctx, &s.turn) != nil {
+				return
+			}
 			err = s.serve(ctx, h, r)
 		}
 		if ctx.Err() != nil {

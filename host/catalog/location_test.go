@@ -93,7 +93,8 @@ func TestOnePlaceBelongsToOneBoard(t *testing.T) {
 	t.Parallel()
 	docs := store(t)
 	ctx := t.Context()
-	occupy := func(l catalog.Location, u catalog.Use) error { return catalog.Occupy(ctx, docs, l, u, nil) }
+	places := catalog.NewPlaces(docs)
+	occupy := func(l catalog.Location, u catalog.Use) error { return places.Occupy(ctx, l, u, nil) }
 	if err := occupy(at("path", "/a/jobs"), use("a")); err != nil {
 		t.Fatal(err)
 	}
@@ -102,11 +103,11 @@ func TestOnePlaceBelongsToOneBoard(t *testing.T) {
 	}
 	wantKind(t, "another board at the place", occupy(at("path", "/a/jobs"), use("b")), job.Precondition)
 	wantKind(t, "another board below the place", occupy(at("path", "/a/jobs/x"), use("b")), job.Precondition)
-	if err := catalog.Vacate(ctx, docs, at("path", "/a/jobs"), "acme", "b"); err != nil {
+	if err := places.Vacate(ctx, at("path", "/a/jobs"), "acme", "b"); err != nil {
 		t.Errorf("freeing another's place: %v", err)
 	}
 	wantKind(t, "after that", occupy(at("path", "/a/jobs"), use("b")), job.Precondition)
-	if err := catalog.Vacate(ctx, docs, at("path", "/a/jobs"), "acme", "a"); err != nil {
+	if err := places.Vacate(ctx, at("path", "/a/jobs"), "acme", "a"); err != nil {
 		t.Error(err)
 	}
 	if err := occupy(at("path", "/a/jobs"), use("b")); err != nil {
@@ -122,7 +123,7 @@ func TestRaceForOverlappingPlaces(t *testing.T) {
 		var wg sync.WaitGroup
 		for i := range 6 {
 			wg.Go(func() {
-				err := catalog.Occupy(t.Context(), docs, at("path", "/same/jobs"+strings.Repeat("/x", i)), use(fmt.Sprint("b", i)), nil)
+				err := catalog.NewPlaces(docs).Occupy(t.Context(), at("path", "/same/jobs"+strings.Repeat("/x", i)), use(fmt.Sprint("b", i)), nil)
 				if err == nil {
 					won.Add(1)
 				} else if job.KindOf(err) != job.Precondition {
@@ -153,7 +154,7 @@ func TestHostsAgreeOnSettings(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			return catalog.Occupy(ctx, docs, place, u, others)
+			return catalog.NewPlaces(docs).Occupy(ctx, place, u, others)
 		}
 		a, b := present("host-a"), present("host-b")
 		if err := serve(a, "30s"); err != nil {

@@ -38,14 +38,26 @@ type Presence struct {
 	docs   driver.Documents
 	logger *slog.Logger
 
-	mu   sync.Mutex // of a write, and of self
-	self Host
+	mu     sync.Mutex // of a write, and of self
+	self   Host
+	rounds *rounds[*word]
+}
+
+// word is what a host says of one board.
+type word struct {
+	key      string            // of the board's location
+	settings map[string]string // nil: it is served no more
+
+	others map[string]map[string]string // how the other hosts serve it that do
+	err    error
 }
 
 // NewPresence returns a presence that Run keeps up.
 func NewPresence(docs driver.Documents, self Host, logger *slog.Logger) *Presence {
 	self.Since, self.Boards = now(), map[string]map[string]string{}
-	return &Presence{docs: docs, logger: logger, self: self}
+	p := &Presence{docs: docs, logger: logger, self: self}
+	p.rounds = newRounds(p.round)
+	return p
 }
 
 // Run keeps saying that the host lives, until ctx ends, and then that it is gone.
@@ -93,27 +105,50 @@ func (p *Presence) say(ctx context.Context, change func(*Host)) error {
 }
 
 // Serve says how this host serves the board at a location, and returns how the
-// other hosts do that serve it.
+// other hosts do that serve it. What is said of many boards at once is written and
+// read once.
 func (p *Presence) Serve(ctx context.Context, l Location, settings map[string]string) (map[string]map[string]string, error) {
-	if err := p.say(ctx, func(h *Host) { h.Boards[l.key()] = settings }); err != nil {
+	w := &word{key: l.key(), settings: settings}
+	if err := p.rounds.join(ctx, w); err != nil {
 		return nil, err
 	}
-	all, err := p.Hosts(ctx)
-	if err != nil {
-		return nil, err
-	}
-	others := map[string]map[string]string{}
-	for _, h := range all {
-		if theirs, ok := h.Boards[l.key()]; ok && h.ID != p.self.ID {
-			others[h.ID] = theirs
-		}
-	}
-	return others, nil
+	return w.others, w.err
 }
 
 // Leave says that this host serves the board at a location no more.
 func (p *Presence) Leave(ctx context.Context, l Location) error {
-	return p.say(ctx, func(h *Host) { delete(h.Boards, l.key()) })
+	w := &word{key: l.key()}
+	if err := p.rounds.join(ctx, w); err != nil {
+		return err
+	}
+	return w.err
+}
+
+// round says several words at once. What others say is read after that: of two hosts
+// that begin at the same moment, at least one sees the other.
+func (p *Presence) round(ctx context.Context, words []*word) {
+	serving := false
+	err := p.say(ctx, func(h *Host) {
+		for _, w := range words {
+			if w.settings == nil {
+				delete(h.Boards, w.key)
+				continue
+			}
+			h.Boards[w.key], serving = w.settings, true
+		}
+	})
+	var all []Host
+	if err == nil && serving {
+		all, err = p.Hosts(ctx)
+	}
+	for _, w := range words {
+		w.err, w.others = err, map[string]map[string]string{}
+		for _, h := range all {
+			if theirs, ok := h.Boards[w.key]; ok && h.ID != p.self.ID {
+				w.others[h.ID] = theirs
+			}
+		}
+	}
 }
 
 // Hosts returns the hosts that live, by ID.

@@ -1,0 +1,295 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// locationSpace is where each backend says which board lies where on it. It is in
+// the backend's own store, so that hosts with other catalogs and configurations
+// see it too.
+const locationSpace = "locations"
+
+// Use says which board lies at a location, and how it is served there.
+type Use struct {
+	Location string            `json:"location"`
+	Tenant   string            `json:"tenant"`
+	Board    string            `json:"board"`
+	Settings map[string]string `json:"settings"` // those that every host must have alike, for people
+}
+
+func (u *Use) same(o *Use) bool { return u.Tenant == o.Tenant && u.Board == o.Board }
+
+// Places is which board lies where on one store. Its methods may be called from many
+// goroutines at once; what they ask for at the same time is asked of the store
+// together.
+type Places struct {
+	docs   driver.Documents
+	rounds *rounds[*claimed]
+}
+
+// NewPlaces returns the places on a store.
+func NewPlaces(docs driver.Documents) *Places {
+	p := &Places{docs: docs}
+	p.rounds = newRounds(p.occupy)
+	return p
+}
+
+// claimed is a location that somebody wants for a board.
+type claimed struct {
+	location Location
+	use      Use
+	fresh    bool // written now
+	err      error
+}
+
+// Occupy makes a location a board's, or refuses, as Precondition, where it is
+// another one's or overlaps with one. The board's own settings there may differ
+// if no other host serves the board as they were: others says how the other
+// hosts that live serve it, by host.
+func (p *Places) Occupy(ctx context.Context, l Location, use Use, others map[string]map[string]string) error {
+	use.Location = l.text
+	for host, settings := range others {
+		if difference := differ(use.Settings, settings); difference != "" {
+			return job.Errorf(job.Precondition, "the host %s serves this board with other settings: %s; make the two configurations the same", host, difference)
+		}
+	}
+	c := &claimed{location: l, use: use}
+	if err := p.rounds.join(ctx, c); err != nil {
+		return err
+	}
+	return c.err
+}
+
+// Bounds on what a round asks of the store.
+const (
+	fewPlaces    = 8  // are read one by one and not with all others
+	writesAtOnce = 16 // documents that are written at the same time
+)
+
+// occupy is one round. It reads all places twice at most, however many it is for:
+// before and after the new ones were written, so that of two hosts which take places
+// that overlap at the same moment at most one keeps its own.
+func (p *Places) occupy(ctx context.Context, list []*claimed) {
+	for range tries {
+		if list = p.attempt(ctx, list); len(list) == 0 {
+			return
+		}
+	}
+	fail(list, job.Errorf(job.Aborted, "the place of the board is changed all the time"))
+}
+
+// attempt returns those that somebody else was in the way of, to be tried again.
+func (p *Places) attempt(ctx context.Context, list []*claimed) (again []*claimed) {
+	present, err := p.read(ctx, list)
+	if err != nil {
+		fail(list, err)
+		return nil
+	}
+	var missing []*claimed
+	for _, c := range list {
+		if present[c.location.key()].Version == 0 {
+			missing = append(missing, c)
+		}
+	}
+	p.refuse(ctx, missing)
+	p.write(ctx, list, present)
+	var fresh []*claimed
+	for _, c := range list {
+		if job.KindOf(c.err) == job.Aborted {
+			again = append(again, c)
+		} else if c.fresh && c.err == nil {
+			fresh = append(fresh, c)
+		}
+	}
+	p.refuse(ctx, fresh)
+	for _, c := range fresh {
+		if c.fresh = false; c.err == nil {
+			continue
+		}
+		if err := p.Vacate(ctx, c.location, c.use.Tenant, c.use.Board); err != nil {
+			c.err = err
+		}
+	}
+	for _, c := range again {
+		c.err, c.fresh = nil, false
+	}
+	return again
+}
+
+func fail(list []*claimed, err error) {
+	for _, c := range list {
+		c.err = err
+	}
+}
+
+// read returns the documents of the locations, by name.
+func (p *Places) read(ctx context.Context, list []*claimed) (map[string]driver.Document, error) {
+	present := map[string]driver.Document{}
+	if len(list) > fewPlaces {
+		docs, err := p.docs.List(ctx, driver.Space{Name: locationSpace}, "", 0)
+		for _, doc := range docs {
+			present[doc.Name] = doc
+		}
+		return present, err
+	}
+	for _, c := range list {
+		doc, err := p.docs.Get(ctx, driver.Space{Name: locationSpace}, c.location.key())
+		if err = ignore(err, job.NotFound); err != nil {
+			return nil, err
+		}
+		present[c.location.key()] = doc
+	}
+	return present, nil
+}
+
+// refuse looks through all places for those that overlap with one of the list, whose
+// own don't count. Of two in the list that overlap the first one is let.
+func (p *Places) refuse(ctx context.Context, list []*claimed) {
+	if len(list) == 0 {
+		return
+	}
+	docs, err := p.docs.List(ctx, driver.Space{Name: locationSpace}, "", 0)
+	g := ground{}
+	for i := range docs {
+		var use Use
+		if err == nil {
+			err = decode(docs[i], &use)
+		}
+		g.add(parseLocation(use.Location), use)
+	}
+	if err != nil {
+		fail(list, err)
+		return
+	}
+	for _, c := range list {
+		if other := g.other(c.location, &c.use); other != nil {
+			c.err = occupied(c.location, *other)
+			continue
+		}
+		g.add(c.location, c.use)
+	}
+}
+
+// write writes what is new or was changed.
+func (p *Places) write(ctx context.Context, list []*claimed, present map[string]driver.Document) {
+	var writing sync.WaitGroup
+	defer writing.Wait()
+	room := make(chan struct{}, writesAtOnce)
+	for _, c := range list {
+		doc := present[c.location.key()]
+		if c.err == nil && doc.Version != 0 {
+			var before Use
+			switch c.err = decode(doc, &before); {
+			case c.err != nil:
+			case !before.same(&c.use):
+				c.err = occupied(c.location, before)
+			case maps.Equal(before.Settings, c.use.Settings):
+				continue
+			}
+		}
+		if c.err != nil {
+			continue
+		}
+		c.fresh = doc.Version == 0
+		room <- struct{}{}
+		writing.Go(func() {
+			c.err = p.put(ctx, c, doc.Version)
+			<-room
+		})
+	}
+}
+
+func (p *Places) put(ctx context.Context, c *claimed, version uint64) error {
+	data, err := encode(c.use)
+	if err != nil {
+		return err
+	}
+	_, err = p.docs.Put(ctx, driver.Space{Name: locationSpace}, driver.Document{Name: c.location.key(), Data: data}, version)
+	return err
+}
+
+// Vacate frees a location that is the board's.
+func (p *Places) Vacate(ctx context.Context, l Location, tenant, board string) error {
+	doc, err := p.docs.Get(ctx, driver.Space{Name: locationSpace}, l.key())
+	if err != nil {
+		return ignore(err, job.NotFound)
+	}
+	var present Use
+	if err := decode(doc, &present); err != nil || !present.same(&Use{Tenant: tenant, Board: board}) {
+		return err
+	}
+	return ignore(p.docs.Delete(ctx, driver.Space{Name: locationSpace}, l.key(), doc.Version), job.NotFound)
+}
+
+// ground is places by the areas that they are made of, so that one that overlaps is
+// found without a look at all others. Two boards of each area are enough to find
+// another one than a given one.
+type ground struct{ at, below map[string][]Use }
+
+// add puts a board on the ground.
+func (g *ground) add(l Location, use Use) {
+	if g.at == nil {
+		g.at, g.below = map[string][]Use{}, map[string][]Use{}
+	}
+	keep := func(in map[string][]Use, area string) {
+		if known := in[area]; len(known) == 0 || len(known) == 1 && !known[0].same(&use) {
+			in[area] = append(known, use)
+		}
+	}
+	for _, area := range l.areas {
+		keep(g.at, area)
+		for above := range enclosing(area) {
+			keep(g.below, above)
+		}
+	}
+}
+
+// other returns another board whose places overlap with a location.
+func (g *ground) other(l Location, use *Use) *Use {
+	look := func(list []Use) *Use {
+		for i := range list {
+			if !list[i].same(use) {
+				return &list[i]
+			}
+		}
+		return nil
+	}
+	for _, area := range l.areas {
+		if found := look(g.at[area]); found != nil {
+			return found
+		}
+		if found := look(g.below[area]); found != nil {
+			return found
+		}
+		for above := range enclosing(area) {
+			if found := look(g.at[above]); found != nil {
+				return found
+			}
+		}
+	}
+	return nil
+}
+
+// occupied says to an operator whose a place is. It is not for tenants.
+func occupied(l Location, by Use) error {
+	return job.Errorf(job.Precondition, "the place %s in the store overlaps with %s of the board %s/%s: one place belongs to one board", l, by.Location, by.Tenant, by.Board)
+}
+
+// differ names the settings in which two hosts differ, with both values.
+func differ(mine, theirs map[string]string) string {
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(mine)) {
+		if other, ok := theirs[name]; ok && other != mine[name] {
+			list = append(list, fmt.Sprintf("%s is %s here and %s there", name, mine[name], other))
+		}
+	}
+	return strings.Join(list, ", ")
+}

@@ -1,0 +1,98 @@
+package host_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"github.com/boardd/boardd/host"
+	"github.com/boardd/boardd/host/config"
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/driver/memdriver"
+)
+
+// counted is a store that counts what is read and written of its documents.
+type counted struct {
+	driver.Driver
+	counts *docCounts
+}
+
+type docCounts struct{ read, written, bytes atomic.Int64 }
+
+func (c counted) Close() error                { return nil }
+func (c counted) Documents() driver.Documents { return countedDocs{c.Driver.Documents(), c.counts} }
+
+type countedDocs struct {
+	driver.Documents
+	counts *docCounts
+}
+
+func (c countedDocs) Get(ctx context.Context, space driver.Space, name string) (driver.Document, error) {
+	c.counts.read.Add(1)
+	return c.Documents.Get(ctx, space, name)
+}
+
+func (c countedDocs) List(ctx context.Context, space driver.Space, after string, limit int) ([]driver.Document, error) {
+	docs, err := c.Documents.List(ctx, space, after, limit)
+	c.counts.read.Add(int64(len(docs)))
+	return docs, err
+}
+
+func (c countedDocs) Put(ctx context.Context, space driver.Space, doc driver.Document, ifVersion uint64) (uint64, error) {
+	c.counts.written.Add(1)
+	c.counts.bytes.Add(int64(len(doc.Data)))
+	return c.Documents.Put(ctx, space, doc, ifVersion)
+}
+
+// TestManyBoardsAtOnce: what a host reads and writes of a store's documents, to open
+// boards there, grows with the boards and not with their square. It is counted for
+// boards that are new, and again by a second host for those that are there.
+func TestManyBoardsAtOnce(t *testing.T) {
+	t.Parallel()
+	for _, setting := range []string{"namespace", "path"} {
+		cost := func(n int) (first, again *docCounts) {
+			first, again = &docCounts{}, &docCounts{}
+			program := memdriver.Program()
+			d, err := program.Open(t.Context(), driver.Config{Settings: []byte("{}")})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = d.Close() }()
+			program.Info.Board = driver.Schema{Fields: []driver.Field{{Name: setting, Type: driver.String}}}
+			boards := make([]config.Board, n)
+			for i := range boards {
+				boards[i] = board(fmt.Sprint("b", i), "store")
+				boards[i].Settings = fmt.Appendf(nil, `{%q:"/places/%d/Jobs"}`, setting, i)
+			}
+			for _, counts := range []*docCounts{first, again} {
+				program.Open = func(context.Context, driver.Config) (driver.Driver, error) { return counted{d, counts}, nil }
+				_, s := open(t, host.Config{Config: oneBackend("", boards...), Drivers: map[string]driver.Program{"memory": program}})
+				for i := range boards {
+					if err := use(within(t), s, boards[i].Name); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			return first, again
+		}
+		const few, many = 50, 500
+		firstFew, againFew := cost(few)
+		firstMany, againMany := cost(many)
+		for _, c := range []struct {
+			what      string
+			few, many int64
+		}{
+			{"documents read for new boards", firstFew.read.Load(), firstMany.read.Load()},
+			{"documents written for new boards", firstFew.written.Load(), firstMany.written.Load()},
+			{"bytes written for new boards", firstFew.bytes.Load(), firstMany.bytes.Load()},
+			{"documents read for boards that are there", againFew.read.Load(), againMany.read.Load()},
+			{"bytes written for boards that are there", againFew.bytes.Load(), againMany.bytes.Load()},
+		} {
+			t.Logf("%s: %s: %d of %d boards, %d of %d", setting, c.what, c.few, few, c.many, many)
+			if c.many > 3*many/few*c.few+1000 {
+				t.Errorf("%s: %s: %d of %d boards, but %d of %d", setting, c.what, c.few, few, c.many, many)
+			}
+		}
+	}
+}
