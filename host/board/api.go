@@ -30,6 +30,8 @@ type Spec struct {
 
 	Retry Retry
 	Rules Rules // at first; see SetRules
+
+	Recorder Recorder // nil: nothing is recorded
 	Books Books // that are kept elsewhere, and only read; nil: none
 
 	Logger *slog.Logger
@@ -207,6 +209,7 @@ type Status struct {
 //	Events(ctx, from string, max int, wait time.Duration) ([]job.Event, string, error)
 //	Explain(ctx, id job.ID, owner string, worker []job.Label) (Explanation, error)
 //	SetRules(Rules) <-chan struct{};  Shadow() *ShadowReport
+//	Standing(most int) (list []Happening, more int64)
 //	RegisterEntity(ctx, Entity, ttl time.Duration) (Entity, error)
 //	Entities(ctx) ([]Entity, error)
 //	Pause(ctx, reason string) error;  Resume(ctx) error

@@ -38,6 +38,7 @@ type Board struct {
 	waiting  dependents
 	metrics  Metrics
 	waiters  atomic.Int64
+	witness  witness
 }
 
 // New returns a board that Run makes ready. The driver must outlive it.
@@ -75,6 +76,7 @@ func New(d driver.Driver, spec Spec) *Board {
 		gate: newGate(),
 		hub:  newHub(),
 	}
+	b.witness.recorder = spec.Recorder
 	b.order.board, b.order.wake = b, make(chan struct{}, 1)
 	b.SetRules(spec.Rules)
 	b.pause.changed = make(chan struct{})

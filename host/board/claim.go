@@ -83,6 +83,7 @@ type claimer struct {
 	request  [16]byte
 	asked    bool // an op with this request was sent
 
+	taker  *Taker // for the recording, if there is one
 	claims []job.Claim
 	bytes  int      // of their details
 	passed int      // candidates that the store passed over

@@ -35,6 +35,7 @@ func (c *claimer) send(ctx context.Context, entries []*index.Entry, count int) e
 			return
 		}
 		op := c.op(chosen, count)
+		c.witness.asks(c, chosen, false)
 		r = c.ask(ctx, &op)
 		back = c.learn(ctx, byID, taken, &r)
 	}()
@@ -187,6 +188,7 @@ func (c *claimer) learn(ctx context.Context, byID map[job.ID]*index.Entry, taken
 			back = append(back, id)
 		}
 	}
+	c.witness.refused(taken, r)
 	if r.Repeated && len(r.Claims) > 0 {
 		c.ended = true
 	}

@@ -1,0 +1,213 @@
+package board
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/boardd/boardd/host/index"
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/policy"
+)
+
+// Recorder is told what happens on a board, so that it can be gone through again
+// with other policies. Its methods are called one at a time, in the order of what
+// happened, and do not block.
+type Recorder interface {
+	// Restart says that what is told from now on does not follow on what was told
+	// before: the board was read anew.
+	Restart()
+
+	// Tell tells what happened. The list is only lent.
+	Tell(list []Happening)
+}
+
+// Happened says what became of a job.
+type Happened uint8
+
+// What can become of a job.
+const (
+	Stands Happened = iota // it stands open: it was posted, given back, or changed
+	Taken                  // it was claimed
+	Gone                   // it left the line: it ended, was set aside, or is held back
+)
+
+// Happening is a change of one job.
+type Happening struct {
+	What  Happened
+	At    time.Time // by the store's clock
+	Job   policy.Job
+	Specs []policy.FactSpec // what the job's facts are, of all policies that the board asks; shared
+	By    *Taker            // of Taken; nil: somebody whom this host does not know
+}
+
+// Taker is who claimed, as far as it counts for what he may have.
+type Taker struct {
+	Worker []job.Label // sorted by key
+	Names  []string    // the only ones that he wanted, sorted; none: any
+	Filter string
+	Chosen bool // he named the job
+}
+
+// witness tells a recorder what the board is told by its store, and by whom the
+// claims were that this host made: the store does not know that.
+type witness struct {
+	recorder Recorder // nil: nobody wants to know
+
+	mu     sync.Mutex
+	asking map[job.ID]asker
+}
+
+// asker is whose claim of a job is under way, or was just made.
+type asker struct {
+	owner string
+	by    *Taker
+}
+
+// asks notes that jobs are about to be claimed.
+func (w *witness) asks(c *claimer, entries []*index.Entry, chosen bool) {
+	if w.recorder == nil {
+		return
+	}
+	if c.taker == nil {
+		c.taker = &Taker{Worker: c.told, Names: c.names, Filter: c.filter.text, Chosen: chosen}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.asking == nil || len(w.asking) >= maxLeaving {
+		w.asking = map[job.ID]asker{}
+	}
+	for _, e := range entries {
+		w.asking[e.ID] = asker{c.owner, c.taker}
+	}
+}
+
+// refused notes which jobs were not claimed after all.
+func (w *witness) refused(ids []job.ID, r *driver.Result) {
+	if w.recorder == nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, id := range ids {
+		if !slices.ContainsFunc(r.Claims, func(c driver.Claimed) bool { return c.Job == id }) {
+			delete(w.asking, id)
+		}
+	}
+}
+
+// taker returns who claimed a job; nil if that was not through this host.
+func (w *witness) taker(id job.ID, owner string) *Taker {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	a, ok := w.asking[id]
+	if !ok || a.owner != owner {
+		return nil
+	}
+	delete(w.asking, id)
+	return a.by
+}
+
+// restart says that the board is read anew.
+func (w *witness) restart() {
+	if w.recorder == nil {
+		return
+	}
+	w.mu.Lock()
+	w.asking = nil
+	w.mu.Unlock()
+	w.recorder.Restart()
+}
+
+// tell tells what the store reported.
+func (b *Board) tell(items []item) {
+	if b.witness.recorder == nil || len(items) == 0 {
+		return
+	}
+	set := b.rules.Load()
+	list := make([]Happening, 0, len(items))
+	for i := range items {
+		if h, ok := b.happening(set, &items[i]); ok {
+			list = append(list, h)
+		}
+	}
+	b.witness.recorder.Tell(list)
+}
+
+// happening says what one change means for the line of jobs; false: nothing.
+func (b *Board) happening(set *ruleset, it *item) (Happening, bool) {
+	h := Happening{At: it.at, Specs: set.facts.specs}
+	switch it.event {
+	case job.Extended, job.OperationEvent:
+		return h, false
+	default:
+	}
+	if r := it.record; r != nil && !isOpen(r.State) {
+		h.What, h.Job.ID = Gone, it.id
+		return h, true
+	}
+	e := it.entry
+	if e == nil {
+		if it.record == nil || it.record.Posting.Name == "" {
+			return h, false
+		}
+		e = b.entryOf(it.record, it.at)
+	}
+	h.Job = b.recorded(set, e)
+	switch {
+	case e.Claim != nil:
+		h.What, h.By = Taken, b.witness.taker(e.ID, e.Claim.Owner)
+	case e.Held:
+		h.What = Gone
+	}
+	return h, true
+}
+
+// anyLabel lets a recording have all labels of a job: the policies of tomorrow
+// are not known.
+var anyLabel = policy.Manifest{Labels: []string{"*"}}
+
+// recorded is what a recording keeps of a job: of its details, only the facts that
+// policies name.
+func (b *Board) recorded(set *ruleset, e *index.Entry) policy.Job {
+	j := policyJob(&anyLabel, e)
+	if set.facts.wanted() {
+		j.Facts, _ = set.facts.get(e.ID)
+	}
+	return j
+}
+
+// Standing returns the first jobs of the line as a Recorder would be told of them,
+// and how many more there are.
+func (b *Board) Standing(most int) (list []Happening, more int64) {
+	set, now := b.rules.Load(), time.Now().UTC()
+	request := index.PageRequest{Unclaimed: true, Limit: most}
+	for len(list) < most {
+		page := b.index.Page(request)
+		for _, e := range page.Entries {
+			if !e.Held && len(list) < most {
+				list = append(list, Happening{At: now, Job: b.recorded(set, e), Specs: set.facts.specs})
+			}
+		}
+		if !page.More {
+			return list, 0
+		}
+		last := page.Last
+		request.After = &last
+	}
+	counts := b.index.Count()
+	return list, max(0, counts.Ready+counts.Delayed-int64(len(list)))
+}
+
+// Matcher reads a filter as claims have it, and returns what says whether a job
+// matches. It is nil for a filter that looks at details.
+func Matcher(text string) (func(*policy.Job) bool, error) {
+	f, err := parseFilter(text)
+	if err != nil || f.needsDetails() {
+		return nil, err
+	}
+	return func(j *policy.Job) bool {
+		return f.matches(&subject{name: j.Name, priority: j.Priority, attempt: j.Attempt, createdAt: j.CreatedAt, labels: j.Labels})
+	}, nil
+}

@@ -1,0 +1,150 @@
+package board
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/policy"
+)
+
+// teller writes down what it is told.
+type teller struct {
+	mu   sync.Mutex
+	told []string
+	jobs []Happening
+}
+
+func (r *teller) Restart() { r.say("restart") }
+
+func (r *teller) say(text string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.told = append(r.told, text)
+}
+
+func (r *teller) Tell(list []Happening) {
+	for _, h := range list {
+		text := map[Happened]string{Stands: "stands", Taken: "taken", Gone: "gone"}[h.What] + " " + h.Job.Name
+		if h.By != nil {
+			text += fmt.Sprintf(" by %v %v %s %t", h.By.Worker, h.By.Names, h.By.Filter, h.By.Chosen)
+		}
+		r.say(strings.TrimSpace(text))
+		r.jobs = append(r.jobs, h)
+	}
+}
+
+// since returns what was told since the last call.
+func (r *teller) since() string {
+	synctest.Wait()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	text := strings.Join(r.told, "; ")
+	r.told = nil
+	return text
+}
+
+// sized is a policy that reads a fact.
+type sized struct{ zones }
+
+func (*sized) Manifest() policy.Manifest {
+	return policy.Manifest{Name: "sized", Ordering: true, Facts: []policy.FactSpec{{Name: "size", Path: "/size", Type: policy.IntFact}}}
+}
+
+// A recorder is told of every change in the line of jobs, of claims with who made
+// them, and of no more of the details than the facts.
+func TestRecorder(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		r := &teller{}
+		store := openStore(t)
+		b := start(t, store, Spec{Recorder: r, Rules: Rules{Ordering: &Rule{Policy: &sized{}}}})
+		other := start(t, store, Spec{})
+		want := func(what string) {
+			t.Helper()
+			if got := r.since(); got != what {
+				t.Errorf("it was told %q\nwant %q", got, what)
+			}
+		}
+		want("restart")
+		jobs := post(t, b, job.Posting{
+			Name: "a", Details: []byte(`{"size":7,"secret":"x"}`), Labels: []job.Label{{Key: "k", Value: "v"}},
+		}, job.Posting{Name: "b"}, job.Posting{Name: "c"}, job.Posting{Name: "d"})
+		want("stands a; stands b; stands c; stands d")
+		first := r.jobs[0]
+		if len(first.Job.Facts) != 1 || first.Job.Facts[0] != int64(7) || len(first.Job.Labels) != 1 || first.Specs[0].Path != "/size" || first.At.IsZero() {
+			t.Errorf("of the first job it was told %+v", first)
+		}
+		c := claimOne(t, b, ClaimRequest{Names: []string{"b"}, Filter: "attempt < 5", WorkerLabels: []job.Label{{Key: "gpu", Value: "yes"}}})
+		want(`taken b by [{gpu yes}] [b] attempt < "5" false`)
+		if _, err := b.Extend(t.Context(), []Ref{refOf(b, c)}, 0); err != nil {
+			t.Fatal(err)
+		}
+		want("")
+		after := time.Minute
+		if errs, err := b.Abandon(t.Context(), []Ref{refOf(b, c)}, AbandonOptions{RetryAfter: &after}); err != nil || errs[0] != nil {
+			t.Fatal(errs, err)
+		}
+		want("stands b")
+		if back := r.jobs[len(r.jobs)-1].Job; back.Attempt != 1 || back.NotBefore.IsZero() {
+			t.Errorf("what was given back is %+v", back)
+		}
+		c = claimOne(t, b, ClaimRequest{IDs: []job.ID{jobs[2].ID}})
+		want("taken c by [] []  true")
+		if errs, err := b.Consume(t.Context(), []Ref{refOf(b, c)}); err != nil || errs[0] != nil {
+			t.Fatal(errs, err)
+		}
+		want("gone")
+		claim(t, other, ClaimRequest{Max: 1})
+		want("taken a") // by whom, only the other host knows
+		if errs, err := b.Trash(t.Context(), nil, []job.ID{jobs[3].ID}, "no"); err != nil || errs[0] != nil {
+			t.Fatal(errs, err)
+		}
+		want("gone")
+		if len(b.witness.asking) != 0 {
+			t.Errorf("%d claims are waited for", len(b.witness.asking))
+		}
+	})
+}
+
+// A recording begins with the line as it stands.
+func TestStanding(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		b := start(t, openStore(t), Spec{})
+		postN(t, b, 5)
+		claimOne(t, b, ClaimRequest{})
+		list, more := b.Standing(3)
+		if len(list) != 3 || more != 1 || list[0].Job.Name != "job-1" || list[0].What != Stands {
+			t.Errorf("%d jobs and %d more, the first %+v", len(list), more, list[0])
+		}
+		if list, more = b.Standing(10); len(list) != 4 || more != 0 {
+			t.Errorf("%d jobs and %d more", len(list), more)
+		}
+	})
+}
+
+func TestMatcher(t *testing.T) {
+	t.Parallel()
+	matches, err := Matcher("labels.a = b AND attempt < 2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := &policy.Job{Labels: []job.Label{{Key: "a", Value: "b"}}}
+	if !matches(j) {
+		t.Error("a job that matches does not")
+	}
+	if j.Attempt = 2; matches(j) {
+		t.Error("a job that does not match does")
+	}
+	if matches, err := Matcher("details.x = 1"); matches != nil || err != nil {
+		t.Errorf("a filter on details: %v", err)
+	}
+	if _, err := Matcher("x"); err == nil {
+		t.Error("nonsense is a filter")
+	}
+}

@@ -1,0 +1,120 @@
+package replay
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/boardd/boardd/host/board"
+	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/policy"
+)
+
+// rule is a policy, and what it is shown.
+type rule struct {
+	board.Rule
+
+	manifest policy.Manifest
+	missing  []bool // of its facts: nobody recorded it of some job
+	tape     *tape
+}
+
+func newRule(r *board.Rule, t *tape) *rule {
+	m := r.Policy.Manifest()
+	return &rule{Rule: *r, manifest: m, missing: make([]bool, len(m.Facts)), tape: t}
+}
+
+// batch is what a policy is shown of jobs.
+func (s *sim) batch(r *rule, worker []job.Label, which []int32) *policy.Batch {
+	m := &r.manifest
+	batch := &policy.Batch{Jobs: make([]policy.Job, len(which))}
+	if m.ByTime {
+		tick := m.Tick
+		if tick <= 0 {
+			tick = policy.DefaultTick
+		}
+		batch.Now = time.Unix(0, s.now).UTC().Truncate(tick)
+	}
+	if m.ByWorker {
+		batch.Worker = shown(worker, m.WorkerLabels)
+	}
+	for i, n := range which {
+		d := &s.as[s.jobs[n].as]
+		j := d.order
+		j.Labels = shown(j.Labels, m.Labels)
+		j.Attempt = s.jobs[n].attempt
+		if len(m.Facts) > 0 {
+			var missing []int
+			j.Facts, missing = d.Values(m.Facts)
+			for _, at := range missing {
+				r.missing[at] = true
+			}
+		}
+		batch.Jobs[i] = j
+	}
+	return batch
+}
+
+// shown returns those labels that a policy names.
+func shown(labels []job.Label, patterns []string) (kept []job.Label) {
+	for _, l := range labels {
+		if policy.Sees(patterns, l.Key) {
+			kept = append(kept, l)
+		}
+	}
+	return kept
+}
+
+// score scores the jobs that have no score yet.
+func (s *sim) score(ctx context.Context) error {
+	list := s.unscored
+	s.unscored = nil
+	if s.ordering == nil || !s.ordering.manifest.Ordering {
+		return nil
+	}
+	list = slices.DeleteFunc(list, func(n int32) bool { return s.jobs[n].place != open })
+	slices.Sort(list)
+	for part := range slices.Chunk(slices.Compact(list), policy.MaxBatch) {
+		scores := make([]int64, len(part))
+		switch err := s.ordering.Policy.Score(ctx, s.batch(s.ordering, nil, part), scores); {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err != nil:
+			s.errors++ // they have the board's own order
+			continue
+		}
+		for i, n := range part {
+			s.jobs[n].score = scores[i]
+		}
+	}
+	return nil
+}
+
+// allowed keeps those of the jobs that somebody may have.
+func (s *sim) allowed(ctx context.Context, w *taker, list []int32) ([]int32, error) {
+	list = slices.DeleteFunc(list, func(n int32) bool { return !w.wants(&s.as[s.jobs[n].as].order) })
+	for _, r := range s.eligibility {
+		var kept []int32
+		for part := range slices.Chunk(list, policy.MaxBatch) {
+			verdicts := make([]policy.Verdict, len(part))
+			err := r.Policy.Eligible(ctx, s.batch(r, w.worker, part), verdicts)
+			switch {
+			case ctx.Err() != nil:
+				return nil, context.Cause(ctx)
+			case err != nil:
+				s.errors++
+				if r.Lenient {
+					kept = append(kept, part...)
+				}
+				continue
+			}
+			for i, v := range verdicts {
+				if v.Decision == policy.Allow {
+					kept = append(kept, part[i])
+				}
+			}
+		}
+		list = kept
+	}
+	return list, nil
+}
