@@ -243,20 +243,6 @@ func (s *Session) Caller(r *audit.Record) {
 	}
 }
 
-// Did puts into the audit log what somebody did to a board in another way than by
-// a call of the API. err is how that ended as a whole.
-func (s *Session) Did(call, board, remote string, items, failed int, err error) error {
-	r := audit.Record{Call: call, Board: board, Remote: remote, Items: int64(items), Failed: int64(failed), Result: "ok"}
-	s.Caller(&r)
-	if err != nil {
-		r.Result = strings.ToLower(job.KindOf(err).String())
-	}
-	if kind := job.KindOf(err); kind == job.PermissionDenied || kind == job.Unauthenticated {
-		return s.host.Refused(r)
-	}
-	return s.host.Record(r, false)
-}
-
 // RefusedLogin puts into the audit log that somebody was not let in.
 func (h *Host) RefusedLogin(call, remote string, err error) error {
 	return h.Refused(audit.Record{Call: call, Remote: remote, Result: strings.ToLower(job.KindOf(err).String())})

@@ -267,7 +267,9 @@ func TestDidIsInTheAuditLog(t *testing.T) {
 	t.Parallel()
 	h, s := open(t, host.Config{Config: cataloged(t.TempDir(), board("a", "store")), Drivers: oneStore(t, false)})
 	denied := job.Errorf(job.PermissionDenied, "no")
-	for _, err := range []error{s.Did("TrashJobs", "a", "1.2.3.4:5", 7, 2, nil), s.Did("PauseBoard", "a", "1.2.3.4:5", 0, 0, denied), h.RefusedLogin("SignIn", "1.2.3.4:5", job.Unauthenticated)} {
+	trashed := host.Deed{Call: "TrashJobs", Board: "a", Remote: "1.2.3.4:5", Items: 7, Failed: 2}
+	paused := host.Deed{Call: "PauseBoard", Board: "a", Remote: "1.2.3.4:5"}
+	for _, err := range []error{s.Did(trashed, nil), s.Did(paused, denied), h.RefusedLogin("SignIn", "1.2.3.4:5", job.Unauthenticated)} {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"slices"
@@ -22,6 +23,23 @@ type Promotion struct {
 	Digest        string          // or the beginning of one, of at least 8 digits; empty: the newest version
 	Params        json.RawMessage // a JSON object; nil: none
 	OnError       string          // empty: the default
+}
+
+// ParseParams reads the parameters of a policy: a JSON object, or nothing.
+func ParseParams(text []byte) (json.RawMessage, error) {
+	if len(text) == 0 {
+		return nil, nil
+	}
+	var object map[string]any
+	if json.Unmarshal(text, &object) != nil || object == nil {
+		return nil, job.Errorf(job.Invalid, "params: want a JSON object")
+	}
+	if len(object) == 0 {
+		return nil, nil
+	}
+	var compact bytes.Buffer
+	_ = json.Compact(&compact, text) // it was read just now
+	return compact.Bytes(), nil
 }
 
 // MinDigest is the fewest digits by which a version of a policy is named.

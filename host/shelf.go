@@ -218,7 +218,7 @@ func sameBoard(a, b config.Board) bool {
 	same := bytes.Equal(a.Settings, b.Settings)
 	a.Settings, b.Settings, a.Limits, b.Limits = nil, nil, config.Limits{}, config.Limits{}
 	return same && a.Name == b.Name && a.Tenant == b.Tenant && a.Backend == b.Backend && a.Observe == b.Observe &&
-		a.FenceByOwner == b.FenceByOwner && a.Lease == b.Lease && a.MaxLease == b.MaxLease && a.AllowNoExpiry == b.AllowNoExpiry &&
+		a.FenceByOwner == b.FenceByOwner && a.Lease == b.Lease && a.MaxLease == b.MaxLease && a.AllowNoExpiry == b.AllowNoExpiry && a.HideDetails == b.HideDetails &&
 		a.IdempotencyWindow == b.IdempotencyWindow && a.History == b.History && a.Retry == b.Retry && a.Books == b.Books &&
 		config.SameRules(a, b)
 }

@@ -2,6 +2,16 @@ package host
 
 import "context"
 
+// TenantUse returns what a tenant uses now, by the names of its limits, as far as
+// that is counted on this host. Who may list tenants may see it.
+func (s *Session) TenantUse(ctx context.Context, of string) (map[string]int64, error) {
+	t, err := s.about("ListTenants", of, "")
+	if err != nil {
+		return nil, err
+	}
+	return s.host.use(ctx, t.Name), nil
+}
+
 // use counts what a tenant uses.
 func (h *Host) use(ctx context.Context, tenant string) map[string]int64 {
 	use := map[string]int64{

@@ -231,7 +231,7 @@ func settingsOf(b config.Board) *boarddv1.BoardSettings {
 	s := &boarddv1.BoardSettings{
 		Tenant: b.Tenant, Name: b.Name, Backend: b.Backend, Mode: "serve", Fencing: "token", AllowNoExpiry: b.AllowNoExpiry,
 		Lease: durationpb.New(b.Lease), MaxLease: durationpb.New(b.MaxLease), IdempotencyWindow: durationpb.New(b.IdempotencyWindow),
-		MaxAttempts: b.Retry.MaxAttempts, Limits: map[string]int64{},
+		MaxAttempts: b.Retry.MaxAttempts, Limits: map[string]int64{}, HideDetails: b.HideDetails,
 	}
 	if b.Observe {
 		s.Mode = "observe"
@@ -284,6 +284,9 @@ func lines(s *boarddv1.BoardSettings) map[string]string {
 	span("retry.max_backoff", s.GetMaxBackoff())
 	if s.GetAllowNoExpiry() {
 		add("allow_no_expiry", "true")
+	}
+	if s.GetHideDetails() {
+		add("hide_details", "true")
 	}
 	if s.GetMaxAttempts() > 0 {
 		add("retry.max_attempts", fmt.Sprint(s.GetMaxAttempts()))

@@ -26,6 +26,7 @@ func (f *boardFlags) add(c *cobra.Command) {
 	flags.Var(&f.lease, "lease", "lease of a claim that asks for none")
 	flags.Var(&f.maxLease, "max-lease", "longest lease that a claim may ask for")
 	flags.BoolVar(&f.settings.AllowNoExpiry, "allow-no-expiry", false, "allow claims without a lease")
+	flags.BoolVar(&f.settings.HideDetails, "hide-details", false, "the web pages show a job's details only to who asks for them")
 	flags.Var(&f.window, "idempotency-window", "how long a finished job is remembered")
 	flags.Var(&f.history, "history", "how long ended jobs are kept with all that belongs to them (default: not at all)")
 	flags.Int32Var(&f.settings.MaxAttempts, "max-attempts", 0, "claims that may fail before the job goes to the trash")

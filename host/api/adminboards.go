@@ -20,6 +20,7 @@ func toBoardSettings(b host.BoardRecord) *boarddv1.BoardSettings {
 		IdempotencyWindow: toDuration(b.IdempotencyWindow), History: toDuration(b.History),
 		MaxAttempts: b.Retry.MaxAttempts, Backoff: toDuration(b.Retry.Backoff), MaxBackoff: toDuration(b.Retry.MaxBackoff),
 		Limits: toLimits(b.Limits), Declared: b.Declared, Version: toInt64(b.Version), CreatedAt: toTime(b.Made),
+		HideDetails: b.HideDetails,
 	}
 	if b.Observe {
 		answer.Mode = "observe"
@@ -35,7 +36,7 @@ func toBoardSettings(b host.BoardRecord) *boarddv1.BoardSettings {
 func fromBoardSettings(s *boarddv1.BoardSettings) (config.Board, error) {
 	b := config.NewBoard(s.GetName())
 	b.Backend, b.Settings, b.AllowNoExpiry = s.GetBackend(), s.GetConfig(), s.GetAllowNoExpiry()
-	b.Retry.MaxAttempts = s.GetMaxAttempts()
+	b.Retry.MaxAttempts, b.HideDetails = s.GetMaxAttempts(), s.GetHideDetails()
 	var err error
 	if b.Observe, err = either("board.mode", s.GetMode(), "serve", "observe"); err != nil {
 		return b, err

@@ -1,16 +1,13 @@
 package api
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 
 	"connectrpc.com/connect"
 
 	"github.com/boardd/boardd/host"
 	"github.com/boardd/boardd/host/catalog"
 	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
-	"github.com/boardd/boardd/sdk/job"
 )
 
 func toPolicy(p catalog.Policy) *boarddv1.Policy {
@@ -111,19 +108,9 @@ type promotionRequest interface {
 
 func promotionOf(r promotionRequest, params []byte) (host.Promotion, error) {
 	p := host.Promotion{Tenant: r.GetTenant(), Board: r.GetBoard(), Name: r.GetName(), Digest: r.GetDigest()}
-	if len(params) == 0 {
-		return p, nil
-	}
-	var object map[string]any
-	if json.Unmarshal(params, &object) != nil || object == nil {
-		return p, job.Errorf(job.Invalid, "params: want a JSON object")
-	}
-	var compact bytes.Buffer
-	_ = json.Compact(&compact, params) // it was read just now
-	if len(object) > 0 {
-		p.Params = compact.Bytes()
-	}
-	return p, nil
+	var err error
+	p.Params, err = host.ParseParams(params)
+	return p, err
 }
 
 func toBoardPolicies(d catalog.Deployment) []*boarddv1.BoardPolicy {

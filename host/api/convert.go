@@ -54,6 +54,12 @@ func toJob(j *job.Job) *boarddv1.Job {
 	for _, reason := range j.Reasons {
 		answer.Reasons = append(answer.Reasons, clean(reason))
 	}
+	answer.ClaimedAt = toTime(j.ClaimedAt)
+	for _, a := range j.Attempts {
+		answer.Attempts = append(answer.Attempts, &boarddv1.Attempt{
+			Owner: clean(a.Owner), BegunAt: toTime(a.Begun), EndedAt: toTime(a.Ended), Lease: toDuration(a.Lease), Reason: clean(a.Reason),
+		})
+	}
 	switch {
 	case j.RawDetails != nil:
 		answer.DetailsRaw = &boarddv1.Raw{Encoding: j.RawDetails.Encoding.String(), Data: j.RawDetails.Data}

@@ -216,7 +216,7 @@ type prospect struct {
 func (b *Board) releaseOp(s *standing, p *prospect) driver.Op {
 	after := s.status
 	if p.failed != "" {
-		after.lost(p.failed)
+		after.lost(p.failed, nil)
 		return b.cancelOp(driver.Op{}, s, after, p.failed)
 	}
 	after.met = true

@@ -103,6 +103,7 @@ func (b *Board) giveUp(op driver.Op, s *standing, after status) driver.Op {
 	if after.canceling() && isOpen(s.state) || s.state == job.Complete && s.outcome == job.Canceled {
 		return b.cancelOp(op, s, after, "canceled by request")
 	}
+	after.present = attempt{}
 	after.requeue()
 	record := after.encode()
 	op.Status = &record

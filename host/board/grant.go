@@ -123,7 +123,7 @@ func (c *claimer) op(entries []*index.Entry, count int) driver.Op {
 	now := time.Now()
 	for i, e := range entries {
 		s := c.standingOf(e)
-		records[i] = s.claimed(now)
+		records[i] = s.claimed(now, c.lease)
 		c.setStatus(e, records[i], ownPriority(e)) // for when the claim is granted
 		candidates[i] = driver.Candidate{Job: e.ID, Version: e.Version, Nonce: c.random.next(), Status: &records[i]}
 	}
@@ -136,11 +136,12 @@ func (c *claimer) op(entries []*index.Entry, count int) driver.Op {
 }
 
 // claimed is the status record of a job that is claimed once more.
-func (s *standing) claimed(now time.Time) []byte {
+func (s *standing) claimed(now time.Time, lease time.Duration) []byte {
 	after := s.status
 	after.attempt++
 	after.exhausted, after.cancel = false, false
 	after.requeue()
+	after.present = attempt{begun: now.UTC(), lease: lease}
 	if after.startedAt.IsZero() && after.operations.len() == 0 {
 		after.startedAt = now.UTC()
 	}

@@ -9,12 +9,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/boardd/boardd/host/index"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 )
 
 func TestStatusRoundTrip(t *testing.T) {
 	t.Parallel()
+	at := time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC)
 	tests := []status{
 		{},
 		{attempt: 7, last: "why", reasons: []string{"one", "two"}, startedAt: time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC)},
@@ -28,6 +30,10 @@ func TestStatusRoundTrip(t *testing.T) {
 			resultBytes: 7, met: true, awaited: true,
 			log: logState{last: 10, request: 1 << 63, chunks: []logChunk{{2, 700}, {5, 8192}, {10, 1}}},
 		},
+		{
+			reasons: []string{"of an older version", "two", "three"}, attempts: []attempt{{}, {owner: "w", begun: at, ended: at.Add(time.Hour), lease: 30 * time.Second}},
+			last: "three", present: attempt{begun: at.Add(time.Minute), lease: job.MaxLease},
+		},
 	}
 	for _, want := range tests {
 		got, err := readStatus(want.encode())
@@ -40,7 +46,7 @@ func TestStatusRoundTrip(t *testing.T) {
 	}
 }
 
-var statusParts = cmp.AllowUnexported(status{}, operations{}, opTimes{}, logState{}, logChunk{})
+var statusParts = cmp.AllowUnexported(status{}, attempt{}, operations{}, opTimes{}, logState{}, logChunk{})
 
 // What a newer version wrote survives being rewritten by this one.
 func TestStatusKeepsUnknownFields(t *testing.T) {
@@ -64,13 +70,21 @@ func TestStatusKeepsUnknownFields(t *testing.T) {
 func TestStatusReasons(t *testing.T) {
 	t.Parallel()
 	var s status
+	e := &index.Entry{Claim: &index.Claim{Owner: "w"}}
 	for range maxReasons + 5 {
-		s.lost(strings.Repeat("é", maxReasonKept))
+		s.present.lease = time.Second
+		s.lost(strings.Repeat("é", maxReasonKept), e)
 	}
-	s.lost("the last one")
+	s.lost("nobody's", nil)
+	e.Claim.Foreign, s.present.lease = true, time.Second
+	s.lost("the last one", e)
 	got, err := readStatus(s.encode())
 	if err != nil {
 		t.Fatal(err)
+	}
+	if n := len(got.attempts); n != maxReasons || got.attempts[0].owner != "w" || got.attempts[0].lease != time.Second || got.attempts[0].ended.IsZero() ||
+		got.attempts[n-2] != (attempt{}) || got.attempts[n-1].owner != "w" || got.attempts[n-1].lease != 0 || got.present != (attempt{}) {
+		t.Fatalf("the attempts are %+v", got.attempts)
 	}
 	if len(got.reasons) != maxReasons || len(got.reasons[0]) != maxReasonKept || got.last != "the last one" {
 		t.Fatalf("%d reasons, the first of %d bytes, last %q", len(got.reasons), len(got.reasons[0]), got.last)
@@ -79,6 +93,8 @@ func TestStatusReasons(t *testing.T) {
 
 func FuzzStatus(f *testing.F) {
 	s := status{attempt: 3, reasons: []string{"x"}, last: "x", hasPriority: true, priority: job.Low}
+	f.Add(s.encode())
+	s.attempts, s.present = []attempt{{owner: "w", begun: time.UnixMicro(5)}}, attempt{lease: time.Second}
 	f.Add(s.encode())
 	f.Add([]byte{1, 1, 1})
 	f.Add([]byte{1, statusStarted, 1, 0})

@@ -136,16 +136,17 @@ func (b *Board) lose(op driver.Op, s *standing, after status, reason string, wai
 		op.Hold = &driver.Hold{For: wait}
 	}
 	if op.Kind == driver.SetAside {
-		after.lost(reason)
+		after.lost(reason, s.entry)
 		b.setAside(&op, after)
 		return op
 	}
-	after.lost(reason)
+	after.lost(reason, s.entry)
 	return b.giveUp(op, s, after)
 }
 
 // setAside writes the status of a job that goes to the trash into op.
 func (b *Board) setAside(op *driver.Op, after status) {
+	after.present = attempt{}
 	after.requeue()
 	if after.canceling() {
 		o := after.operations.own()
@@ -185,7 +186,7 @@ func (b *Board) Trash(ctx context.Context, refs []Ref, ids []job.ID, reason stri
 		var err error
 		if i < len(refs) {
 			op, err = proofs[i].op(driver.SetAside), proofs[i].check(a.ids[i], s)
-			after.lost(reason)
+			after.lost(reason, s.entry)
 		} else if reason != "" {
 			after.last = cut(reason, maxReasonKept)
 		}
@@ -292,7 +293,7 @@ func (b *Board) Release(ctx context.Context, ids []job.ID, expectOwner, reason s
 			return driver.Op{}, notFound(a.ids[i])
 		}
 		after := s.status
-		after.lost(reason)
+		after.lost(reason, s.entry)
 		return b.giveUp(driver.Op{
 			Kind: driver.Release, Must: driver.Held, Owner: expectOwner, Version: s.entry.Version,
 			Reason: reason, Event: job.Abandoned,

@@ -1,9 +1,11 @@
 package board
 
 import (
+	"slices"
 	"time"
 	"unicode/utf8"
 
+	"github.com/boardd/boardd/host/index"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -18,7 +20,9 @@ const (
 // no bytes at all.
 type status struct {
 	attempt   int32
-	reasons   []string // of lost and abandoned claims, oldest first
+	reasons   []string  // of lost and abandoned claims, oldest first
+	attempts  []attempt // those claims; not known of the last ones where there are fewer
+	present   attempt   // the claim that stands, or by which the job ended; its owner is the store's to say
 	last      string
 	startedAt time.Time // of the first claim
 	exhausted bool      // it went to the trash because its attempts ran out
@@ -56,6 +60,8 @@ const (
 	statusLog                 = 14
 	statusMet                 = 15
 	statusAwaited             = 16
+	statusAttemptOf           = 17 // of the reason before it
+	statusPresent             = 18
 )
 
 // readStatus decodes a status record. One that cannot be read gives the zero
@@ -74,6 +80,14 @@ func readStatus(record []byte) (status, error) {
 			return nil
 		case statusLog:
 			return s.log.read(data)
+		case statusAttemptOf, statusPresent:
+			a, err := readAttempt(data)
+			if tag == statusPresent {
+				s.present = a
+			} else if len(s.reasons) > 0 {
+				s.keepAttempt(len(s.reasons)-1, a)
+			}
+			return err
 		case statusAttempt, statusStarted, statusExhausted, statusCancel, statusPriority, statusOperationPriority,
 			statusResultBytes, statusMet, statusAwaited:
 			n, err := readNumber(data)
@@ -141,12 +155,19 @@ func (s *status) encode() []byte {
 	for _, r := range s.reasons {
 		size += len(r) + 4
 	}
+	for i := range s.attempts {
+		size += len(s.attempts[i].owner) + 24
+	}
 	b := make([]byte, 1, size)
 	b[0] = recordVersion
 	b = appendNumber(b, statusAttempt, int64(s.attempt))
-	for _, r := range s.reasons {
+	for i, r := range s.reasons {
 		b = appendText(b, statusReason, r)
+		if i < len(s.attempts) {
+			b = appendAttempt(b, statusAttemptOf, s.attempts[i])
+		}
 	}
+	b = appendAttempt(b, statusPresent, s.present)
 	if s.last != "" {
 		b = appendText(b, statusLast, s.last)
 	}
@@ -193,16 +214,25 @@ func flag(set bool) int64 {
 	return 0
 }
 
-// lost notes why a claim ended without the job being done.
-func (s *status) lost(reason string) {
+// lost notes why the claim of an entry ended without the job being done.
+func (s *status) lost(reason string, e *index.Entry) {
 	reason = cut(reason, maxReasonKept)
 	s.last = reason
-	// A new slice: the old one may be shared.
-	kept := s.reasons
-	if len(kept) >= maxReasons {
-		kept = kept[len(kept)-maxReasons+1:]
+	// New slices: the old ones may be shared.
+	over := max(0, len(s.reasons)-maxReasons+1)
+	s.reasons = slices.Concat(s.reasons[over:], []string{reason})
+	s.attempts = slices.Clone(s.attempts[min(over, len(s.attempts)):])
+	s.keepAttempt(len(s.reasons)-1, s.attemptOf(e))
+	s.present = attempt{}
+}
+
+// keepAttempt keeps the attempt that belongs to a reason.
+func (s *status) keepAttempt(at int, a attempt) {
+	if a == (attempt{}) {
+		return
 	}
-	s.reasons = append(append(make([]string, 0, len(kept)+1), kept...), reason)
+	s.attempts = append(s.attempts, make([]attempt, at+1-len(s.attempts))...)
+	s.attempts[at] = a
 }
 
 // cut shortens text to at most n bytes without breaking a character.

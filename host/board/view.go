@@ -31,6 +31,9 @@ func jobOf(e *index.Entry) *job.Job {
 		}
 	}
 	showStatus(j, e.Status)
+	if e.Claim != nil && e.Claim.Foreign {
+		j.ClaimedAt = time.Time{} // what the record knows is of an earlier claim
+	}
 	return j
 }
 
@@ -66,6 +69,7 @@ func showStatus(j *job.Job, record []byte) {
 	if s.hasPriority {
 		j.Priority = s.priority
 	}
+	showAttempts(j, &s)
 }
 
 // showOperations shows the operations of a job, as far as the record has what

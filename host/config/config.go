@@ -80,6 +80,7 @@ type Board struct {
 	Books             Books         `json:"books,omitzero"` // only of the configuration
 
 	Eligibility []Rule `json:"eligibility,omitempty"` // all must allow
+	HideDetails       bool          `json:"hide_details,omitempty"` // pages show details only to who asks for them
 	Ordering    *Rule  `json:"ordering,omitempty"`    // nil: the board's own order
 }
 

@@ -284,6 +284,7 @@ func (l *loader) board(s *section) {
 	if inner := s.single("retry"); inner != nil {
 		b.Retry = inner.retry()
 		inner.close("board", b.Tenant+"/"+b.Name, "retry")
+	b.HideDetails = s.truth("hide_details")
 	}
 	if inner := s.single("limits"); inner != nil {
 		b.Limits = inner.limits(true)

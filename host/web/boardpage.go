@@ -62,6 +62,8 @@ type boardView struct {
 	Next    string // a link, or the page token of a secret filter
 	Words   []string
 	May     may
+
+	Policies bool // the visitor may see them
 }
 
 // may says which changes the visitor's roles allow on a board.
@@ -108,15 +110,20 @@ func (u *UI) showBoard(w http.ResponseWriter, r *http.Request, v *visit, a asked
 	}
 	view := boardView{
 		page: u.page(v, "Board "+name), Board: name, Served: served, Asked: a, May: u.may(v, name),
-		Graphs: u.samples.of(served.Config.Tenant, name),
-	}
-	if a.After == "" && !a.Secret() {
-		view.Live = "/ui/boards/" + url.PathEscape(name) + "/live"
+		Graphs: u.samples.of(served.Config.Tenant, name), Policies: v.session.MayAdminister("ListPolicies", name),
 	}
 	b, err := v.session.Board(r.Context(), name, "ListJobs")
 	if err != nil {
 		u.fail(w, r, v, err)
 		return
+	}
+	cursor, err := present(r.Context(), b) // before anything is read that is shown
+	if err != nil {
+		u.fail(w, r, v, err)
+		return
+	}
+	if a.After == "" && !a.Secret() {
+		view.Live = livePath(name, cursor)
 	}
 	if view.Counts, err = b.Count(r.Context()); err != nil {
 		u.fail(w, r, v, err)

@@ -3,10 +3,12 @@ package web
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
 
+	"github.com/boardd/boardd/host"
 	"github.com/boardd/boardd/host/board"
 	"github.com/boardd/boardd/sdk/job"
 )
@@ -70,14 +72,6 @@ func canceled(changes []board.Change, err error) ([]error, error) {
 	return list, err
 }
 
-type confirmView struct {
-	page
-	Board  string
-	Action action
-	IDs    []job.ID
-	Back   string
-}
-
 type doneView struct {
 	page
 	Board   string
@@ -105,19 +99,20 @@ func (u *UI) do(w http.ResponseWriter, r *http.Request, v *visit) {
 		u.fail(w, r, v, err)
 		return
 	}
+	deed := host.Deed{Call: actions[i].call, Board: name, Remote: r.RemoteAddr, Items: len(ids)}
 	b, err := v.session.Board(r.Context(), name, actions[i].call)
 	if err != nil {
-		u.fail(w, r, v, errors.Join(err, v.session.Did(actions[i].call, name, r.RemoteAddr, len(ids), 0, err)))
+		u.fail(w, r, v, errors.Join(err, v.session.Did(deed, err)))
 		return
 	}
 	back := here(r.PostForm.Get("back"))
-	if r.PostForm.Get("confirmed") == "" {
-		u.show(w, r, http.StatusOK, "confirm", confirmView{page: u.page(v, actions[i].Verb), Board: name, Action: actions[i], IDs: ids, Back: back})
+	if !meant(r) {
+		u.ask(w, r, actions[i].question(u.page(v, fmt.Sprintf("%s: %s on %s", actions[i].Verb, jobs(len(ids)), name)), name, ids, back))
 		return
 	}
 	failures, err := actions[i].do(r.Context(), b, ids, r.PostForm.Get("reason"))
-	failed := len(slices.DeleteFunc(slices.Clone(failures), func(err error) bool { return err == nil }))
-	if err := errors.Join(err, v.session.Did(actions[i].call, name, r.RemoteAddr, len(ids), failed, err)); err != nil {
+	deed.Failed = len(slices.DeleteFunc(slices.Clone(failures), func(err error) bool { return err == nil }))
+	if err := errors.Join(err, v.session.Did(deed, err)); err != nil {
 		u.fail(w, r, v, err)
 		return
 	}
@@ -131,6 +126,26 @@ func (u *UI) do(w http.ResponseWriter, r *http.Request, v *visit) {
 		view.Results = append(view.Results, result)
 	}
 	u.show(w, r, http.StatusOK, "done", view)
+}
+
+// question asks whether the action is meant.
+func (a *action) question(p page, boardName string, ids []job.ID, back string) question {
+	q := question{
+		page: p, Asks: a.Asks, Verb: a.Verb, Action: "/ui/boards/" + url.PathEscape(boardName) + "/do",
+		Fields: []field{{"action", a.Name}}, Reason: a.Reason, Grave: a.Grave, Back: back,
+	}
+	for _, id := range ids {
+		q.Fields, q.Items = append(q.Fields, field{"uuid", id.String()}), append(q.Items, id.String())
+	}
+	return q
+}
+
+// jobs is a number of them in words.
+func jobs(n int) string {
+	if n == 1 {
+		return "1 job"
+	}
+	return fmt.Sprintf("%d jobs", n)
 }
 
 // chosenIDs reads which jobs a form means.
@@ -165,7 +180,7 @@ func (u *UI) setPause(w http.ResponseWriter, r *http.Request, v *visit, call str
 	if err == nil {
 		err = change(b)
 	}
-	if err = errors.Join(err, v.session.Did(call, name, r.RemoteAddr, 0, 0, err)); err != nil {
+	if err = errors.Join(err, v.session.Did(host.Deed{Call: call, Board: name, Remote: r.RemoteAddr}, err)); err != nil {
 		u.fail(w, r, v, err)
 		return
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -23,8 +22,13 @@ type jobView struct {
 	Steps  []step
 	Log    []job.LogEntry // the end of it
 	LogCut bool           // there is more before it
+	Tree   *node          // the details; nil: they are to be asked for
 	May    may
 }
+
+// shownDetails is how large details are that are shown on the job's own page, in
+// bytes. Larger ones have a page of their own.
+const shownDetails = 16 << 10
 
 // step is one thing that happened to a job.
 type step struct {
@@ -35,16 +39,24 @@ type step struct {
 
 func (u *UI) jobPage(w http.ResponseWriter, r *http.Request, v *visit) {
 	name := r.PathValue("board")
-	b, j, err := u.find(r, v, false)
+	served, err := v.session.Describe(name, "GetJobs")
 	if err != nil {
 		u.fail(w, r, v, err)
 		return
 	}
+	f, err := u.find(r, v, !served.Config.HideDetails)
+	if err != nil {
+		u.fail(w, r, v, err)
+		return
+	}
+	b, j := f.board, f.job
 	view := jobView{
 		page: u.page(v, "Job "+j.Name), Board: name, Job: j, Labels: r.URL.Query().Get("labels"),
 		Steps: steps(j), May: u.may(v, name),
 	}
-	view.Live = "/ui/boards/" + url.PathEscape(name) + "/live?job=" + j.ID.String()
+	if view.Live = livePath(name, f.cursor); len(j.Details) > 0 && len(j.Details) <= shownDetails {
+		view.Tree = tree(j.Details)
+	}
 	if _, err := v.session.Describe(name, "ExplainJob"); err == nil {
 		labels, err := workerLabels(view.Labels)
 		if err == nil {
@@ -83,24 +95,31 @@ func endOfLog(ctx context.Context, b *board.Board, id job.ID) (entries []job.Log
 	}
 }
 
-// find returns the board and the job that an address names.
-func (u *UI) find(r *http.Request, v *visit, details bool) (*board.Board, *job.Job, error) {
+// found is a job that an address names.
+type found struct {
+	board  *board.Board
+	cursor string // of a moment before the job was read
+	job    *job.Job
+}
+
+func (u *UI) find(r *http.Request, v *visit, details bool) (found, error) {
 	id, err := parseID(r.PathValue("uuid"))
 	if err != nil {
-		return nil, nil, err
+		return found{}, err
 	}
-	b, err := v.session.Board(r.Context(), r.PathValue("board"), "GetJobs")
+	var f found
+	if f.board, err = v.session.Board(r.Context(), r.PathValue("board"), "GetJobs"); err != nil {
+		return f, err
+	}
+	if f.cursor, err = present(r.Context(), f.board); err != nil {
+		return f, err
+	}
+	results, err := f.board.Get(r.Context(), []job.ID{id}, board.GetOptions{Details: details, Operations: true})
 	if err != nil {
-		return nil, nil, err
+		return f, err
 	}
-	results, err := b.Get(r.Context(), []job.ID{id}, board.GetOptions{Details: details, Operations: true})
-	if err == nil {
-		err = results[0].Err
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	return b, results[0].Job, nil
+	f.job = results[0].Job
+	return f, results[0].Err
 }
 
 func parseID(text string) (job.ID, error) {
@@ -135,30 +154,47 @@ func workerLabels(text string) ([]job.Label, error) {
 
 // steps tell the job's life in order, as far as the board remembers it.
 func steps(j *job.Job) []step {
-	list := []step{{j.CreatedAt, "posted", ""}}
-	if !j.StartedAt.IsZero() {
-		list = append(list, step{j.StartedAt, "claimed for the first time", span(max(0, j.StartedAt.Sub(j.CreatedAt))) + " after it was posted"})
-	}
-	for _, reason := range j.Reasons {
-		list = append(list, step{time.Time{}, "a claim ended without the job being done", reason})
+	list := []step{{At: j.CreatedAt, What: "posted"}}
+	free := j.CreatedAt // since when it could be claimed, for all that is known
+	for i := range j.Attempts {
+		a := &j.Attempts[i]
+		list = append(list, begun(a.Owner, a.Begun, a.Lease, free)...)
+		what := "its claim ended without the job being done"
+		if !a.Begun.IsZero() && !a.Ended.IsZero() {
+			what += " after " + span(max(0, a.Ended.Sub(a.Begun)))
+		}
+		list = append(list, step{At: a.Ended, What: what, Text: a.Reason})
+		free = a.Ended
 	}
 	switch {
 	case j.State == job.Claimed:
-		text := "by " + j.Owner
-		if j.LeaseExpiresAt.IsZero() {
-			text += ", without an expiry"
-		} else {
-			text += ", until " + j.LeaseExpiresAt.UTC().Format(time.RFC3339)
-		}
-		list = append(list, step{time.Time{}, "claimed now", text})
+		list = append(list, begun(j.Owner, j.ClaimedAt, 0, free)...)
 	case j.State == job.Trashed:
-		list = append(list, step{j.EndedAt, "set aside", j.LastReason})
+		list = append(list, step{At: j.EndedAt, What: "set aside", Text: j.LastReason})
 	case j.State == job.Complete:
-		list = append(list, step{j.EndedAt, "ended", strings.ToLower(j.Outcome.String())})
+		if !j.ClaimedAt.IsZero() {
+			list = append(list, begun(j.Owner, j.ClaimedAt, 0, free)...)
+		}
+		list = append(list, step{At: j.EndedAt, What: "ended", Text: strings.ToLower(j.Outcome.String())})
 	case !j.NotBefore.IsZero() && j.NotBefore.After(time.Now()):
-		list = append(list, step{j.NotBefore, "may be claimed from then on", ""})
+		list = append(list, step{At: j.NotBefore, What: "may be claimed from then on"})
 	}
 	return list
+}
+
+// begun tells of a claim's begin, if anything is known of it.
+func begun(owner string, at time.Time, lease time.Duration, free time.Time) []step {
+	if owner == "" && at.IsZero() {
+		return nil
+	}
+	s := step{At: at, What: "claimed", Text: owner}
+	if !at.IsZero() && !free.IsZero() {
+		s.What += " after it had waited for " + span(max(0, at.Sub(free)))
+	}
+	if lease > 0 {
+		s.What += ", with a lease of " + span(lease)
+	}
+	return []step{s}
 }
 
 type detailsView struct {
@@ -172,11 +208,12 @@ type detailsView struct {
 // detailsPage shows what the poster wrote. It is a page of its own, so that it is
 // loaded and seen only by who asks for it.
 func (u *UI) detailsPage(w http.ResponseWriter, r *http.Request, v *visit) {
-	_, j, err := u.find(r, v, true)
+	f, err := u.find(r, v, true)
 	if err != nil {
 		u.fail(w, r, v, err)
 		return
 	}
+	j := f.job
 	view := detailsView{page: u.page(v, "Details of "+j.Name), Board: r.PathValue("board"), Job: j}
 	switch {
 	case j.RawDetails != nil:

@@ -1,9 +1,11 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"sync"
 	"time"
 
@@ -34,9 +36,13 @@ type lives struct {
 
 // live is one board that is looked at.
 type live struct {
+	stop  context.CancelFunc
+	begun chan struct{} // closed when nothing is missed any more
+
+	// Guarded by lives.mu.
 	pages  int
-	stop   context.CancelFunc
-	change chan struct{} // closed at the next change; guarded by lives.mu
+	told   uint64        // how often a change was told of
+	change chan struct{} // closed at the next one
 }
 
 func newLives() *lives { return &lives{byBoard: map[*board.Board]*live{}} }
@@ -51,7 +57,7 @@ func (s *lives) join(b *board.Board) (l *live, leave func()) {
 	l = s.byBoard[b]
 	if l == nil {
 		ctx, stop := context.WithCancel(context.Background())
-		l = &live{stop: stop, change: make(chan struct{})}
+		l = &live{stop: stop, begun: make(chan struct{}), change: make(chan struct{})}
 		s.byBoard[b] = l
 		s.following.Go(func() { s.follow(ctx, b, l) })
 	}
@@ -68,18 +74,19 @@ func (s *lives) join(b *board.Board) (l *live, leave func()) {
 	}
 }
 
-// next returns what is closed at the board's next change.
-func (s *lives) next(l *live) <-chan struct{} {
+// next returns how often a change was told of, and what is closed at the next
+// one.
+func (s *lives) next(l *live) (told uint64, change <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return l.change
+	return l.told, l.change
 }
 
 // follow tells of changes, at most once a pace, until nobody looks.
 func (s *lives) follow(ctx context.Context, b *board.Board, l *live) {
 	dirty := make(chan struct{}, 1)
 	var reading sync.WaitGroup
-	reading.Go(func() { notice(ctx, b, dirty) })
+	reading.Go(func() { notice(ctx, b, sync.OnceFunc(func() { close(l.begun) }), dirty) })
 	defer reading.Wait()
 	for {
 		select {
@@ -95,13 +102,15 @@ func (s *lives) follow(ctx context.Context, b *board.Board, l *live) {
 }
 
 // notice marks that something has changed, for as long as ctx lasts. Events are
-// read as fast as they come, so that a page never lags behind a busy board.
-func notice(ctx context.Context, b *board.Board, dirty chan<- struct{}) {
+// read as fast as they come, so that a page never lags behind a busy board. begun
+// is called when it is sure to hear of everything that comes.
+func notice(ctx context.Context, b *board.Board, begun func(), dirty chan<- struct{}) {
 	for ctx.Err() == nil {
 		for event, err := range b.Watch(ctx, "") {
 			if err != nil {
 				break
 			}
+			begun()
 			if event.Type == job.Heartbeat {
 				continue
 			}
@@ -123,12 +132,32 @@ func notice(ctx context.Context, b *board.Board, dirty chan<- struct{}) {
 func (s *lives) tell(l *live) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	l.told++
 	close(l.change)
 	l.change = make(chan struct{})
 }
 
-// live streams a line each time the board has changed, until the page is left or
-// its visitor is signed out.
+// livePath is where a page learns of what happens on a board after a cursor,
+// which must have been read before anything that the page shows.
+func livePath(boardName, cursor string) string {
+	return "/ui/boards/" + url.PathEscape(boardName) + "/live?from=" + url.QueryEscape(cursor)
+}
+
+// present returns the cursor of a board's present.
+func present(ctx context.Context, b *board.Board) (string, error) {
+	_, cursor, err := b.Events(ctx, "", 1, 0)
+	return cursor, err
+}
+
+// missed reports whether something happened on a board after a cursor, or may
+// have.
+func missed(ctx context.Context, b *board.Board, cursor string) bool {
+	events, _, err := b.Events(ctx, cursor, 1, 0)
+	return err != nil || len(events) > 0
+}
+
+// live streams a line each time the board has changed since the page was drawn,
+// until the page is left or its visitor is signed out.
 func (u *UI) live(w http.ResponseWriter, r *http.Request, v *visit) {
 	b, err := v.session.Board(r.Context(), r.PathValue("board"), "WatchBoard")
 	if err != nil {
@@ -142,38 +171,84 @@ func (u *UI) live(w http.ResponseWriter, r *http.Request, v *visit) {
 		return
 	}
 	defer leave()
+	// A browser that was cut off says which change it heard of last.
+	from := cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("from"))
+	s := &stream{ui: u, writer: w, request: r, visit: v, board: b, live: l}
 	w.Header().Set("Content-Type", "text/event-stream")
-	controller := http.NewResponseController(w)
-	send := func(text string) bool {
-		_ = controller.SetWriteDeadline(time.Now().Add(liveWrite)) // what takes no deadline is not a network
-		_, err := fmt.Fprintf(w, "event: %s\ndata:\n\n", text)
-		return err == nil && controller.Flush() == nil
+	if s.begin(from) {
+		s.follow()
 	}
-	if !send("begun") {
-		return
+}
+
+// stream is one page that is kept up to date.
+type stream struct {
+	ui      *UI
+	writer  http.ResponseWriter
+	request *http.Request
+	visit   *visit
+	board   *board.Board
+	live    *live
+	seen    uint64 // of the live's changes
+}
+
+// begin waits until no change is missed any more, and tells of those that were
+// since the cursor.
+func (s *stream) begin(from string) bool {
+	select {
+	case <-s.live.begun:
+	case <-s.request.Context().Done():
+		return false
+	case <-s.ui.stopping:
+		return false
 	}
+	s.seen, _ = s.ui.lives.next(s.live) // first: what comes now is told of anyway
+	if !s.send("begun") {
+		return false
+	}
+	return from == "" || !missed(s.request.Context(), s.board, from) || s.send("changed")
+}
+
+func (s *stream) follow() {
 	beat, look := time.NewTicker(liveBeat), time.NewTicker(liveLook)
 	defer beat.Stop()
 	defer look.Stop()
 	for {
-		changed, text := u.lives.next(l), ""
-		select {
-		case <-changed:
-			text = "changed"
-		case <-beat.C:
-			text = "beat"
-		case <-look.C:
-		case <-r.Context().Done():
-			return
-		case <-u.stopping:
+		told, change := s.ui.lives.next(s.live)
+		text := ""
+		if told != s.seen {
+			s.seen, text = told, "changed"
+		} else {
+			select {
+			case <-change:
+				continue
+			case <-beat.C:
+				text = "beat"
+			case <-look.C:
+			case <-s.request.Context().Done():
+				return
+			case <-s.ui.stopping:
+				return
+			}
+		}
+		if !s.ui.visits.stands(s.visit) {
+			s.send("over")
 			return
 		}
-		if !u.visits.stands(v) {
-			send("over")
-			return
-		}
-		if text != "" && !send(text) {
+		if text != "" && !s.send(text) {
 			return
 		}
 	}
+}
+
+// send writes one message. Its id is the board's present, which is where a browser
+// goes on that was cut off.
+func (s *stream) send(text string) bool {
+	controller := http.NewResponseController(s.writer)
+	_ = controller.SetWriteDeadline(time.Now().Add(liveWrite)) // what takes no deadline is not a network
+	id := ""
+	if at, err := present(s.request.Context(), s.board); err == nil && text == "changed" {
+		id = "id: " + at + "\n"
+	}
+	_, err := fmt.Fprintf(s.writer, "event: %s\n%sdata:\n\n", text, id)
+	return err == nil && controller.Flush() == nil
 }

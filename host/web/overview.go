@@ -62,17 +62,3 @@ func (u *UI) card(ctx context.Context, v *visit, served *host.Served) boardCard 
 	}
 	return c
 }
-
-type backendsView struct {
-	page
-	Backends []host.BackendStatus
-}
-
-// backendsPage is for those who run the server.
-func (u *UI) backendsPage(w http.ResponseWriter, r *http.Request, v *visit) {
-	if !v.operates() {
-		u.fail(w, r, v, errNoPage)
-		return
-	}
-	u.show(w, r, http.StatusOK, "backends", backendsView{page: u.page(v, "Backends"), Backends: u.host.Backends()})
-}

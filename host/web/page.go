@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/boardd/boardd/host"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -46,6 +47,10 @@ var functions = template.FuncMap{
 	"short": func(id job.ID) string { return id.String()[28:] }, // the first digits of many are their time, and the same
 	"clock": func(t time.Time) string { return t.UTC().Format("15:04:05.000") },
 	"took":  took,
+	"jobs":  jobs,
+	"ms":    func(d time.Duration) string { return fmt.Sprintf("%.1f ms", d.Seconds()*1000) },
+	"size":  size,
+	"code":  func(digest string) string { return digest[:min(len(digest), host.MinDigest)] },
 	"lower": strings.ToLower,
 	"spark": spark,
 }
@@ -91,23 +96,47 @@ func took(o job.Operation) string {
 
 // page is what the layout of every page needs.
 type page struct {
-	Title    string
-	Tenant   string // of the visitor; empty: nobody has signed in
-	Token    string // the name of the visitor's token
-	Form     string // what every form carries
-	Operator bool
-	Live     string // where the page learns of changes; empty: it does not
-	Poll     int    // without Live: how often it looks for them, in seconds; 0: never
-	Version  string
+	Title   string
+	Path    string // of those that are in Nav, the one that this is
+	Tenant  string // of the visitor; empty: nobody has signed in
+	Token   string // the name of the visitor's token
+	Form    string // what every form carries
+	Nav     []link // besides the boards, where the visitor may go
+	Live    string // where the page learns of changes; empty: it does not
+	Poll    int    // without Live: how often it looks for them, in seconds; 0: never
+	Version string
 }
 
 func (u *UI) page(v *visit, title string) page {
 	p := page{Title: title, Version: u.host.Version()}
 	if v != nil {
 		who := v.session.WhoAmI()
-		p.Tenant, p.Token, p.Form, p.Operator = who.Tenant, who.TokenName, v.form, v.operates()
+		p.Tenant, p.Token, p.Form, p.Nav = who.Tenant, who.TokenName, v.form, v.nav()
 	}
 	return p
+}
+
+// link leads to a page.
+type link struct{ Path, Name string }
+
+// nav is the pages besides the boards that the visitor's roles let him see.
+func (v *visit) nav() []link {
+	var list []link
+	for _, l := range []struct {
+		link
+		call string // by which the page is filled
+	}{
+		{link{"/ui/policies", "Policies"}, "ListPolicies"},
+		{link{"/ui/tokens", "Tokens"}, "ListTokens"},
+		{link{"/ui/tenants", "Tenants"}, "ListTenants"},
+		{link{"/ui/backends", "Backends"}, "ListBackends"},
+		{link{"/ui/audit", "Audit"}, "GetAudit"},
+	} {
+		if v.session.MayAdminister(l.call, "") {
+			list = append(list, l.link)
+		}
+	}
+	return list
 }
 
 // show renders a page. It is written whole or not at all.
@@ -142,6 +171,9 @@ func (u *UI) fail(w http.ResponseWriter, r *http.Request, v *visit, err error) {
 		v = u.visits.of(r)
 	}
 	status := http.StatusInternalServerError
+	if v != nil && r.Method == http.MethodGet && job.KindOf(err) == job.PermissionDenied {
+		err = errors.Join(err, v.session.Did(host.Deed{Call: r.Pattern, Board: r.PathValue("board"), Remote: r.RemoteAddr}, err))
+	}
 	switch job.KindOf(err) {
 	case job.NotFound:
 		status = http.StatusNotFound
@@ -151,7 +183,9 @@ func (u *UI) fail(w http.ResponseWriter, r *http.Request, v *visit, err error) {
 		status = http.StatusForbidden
 	case job.Unavailable, job.Interrupted:
 		status = http.StatusServiceUnavailable
-	case job.Aborted, job.Precondition, job.AlreadyClaimed, job.NotEligible:
+	case job.QuotaExceeded:
+		status = http.StatusTooManyRequests
+	case job.Aborted, job.AlreadyExists, job.Precondition, job.AlreadyClaimed, job.NotEligible:
 		status = http.StatusConflict
 	}
 	u.show(w, r, status, "fail", failView{page: u.page(v, "That did not work"), Problem: plain(err)})

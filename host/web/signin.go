@@ -4,10 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
-
-	"github.com/boardd/boardd/host/tenant"
 )
 
 // signinPath is where a request without a visit is sent; whoever signs in there
@@ -68,6 +65,3 @@ func (u *UI) signout(w http.ResponseWriter, r *http.Request, v *visit) {
 	setCookie(w, r, "")
 	http.Redirect(w, r, "/ui/signin", http.StatusSeeOther)
 }
-
-// operates reports whether the visitor stands above the tenants.
-func (v *visit) operates() bool { return slices.Contains(v.session.WhoAmI().Roles, tenant.Operator) }

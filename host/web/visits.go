@@ -4,10 +4,12 @@ import (
 	"crypto/rand"
 	"crypto/subtle"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/boardd/boardd/host"
+	"github.com/boardd/boardd/host/tenant"
 )
 
 // How long somebody stays signed in, and how many may be at once. Over the last
@@ -32,6 +34,9 @@ type visit struct {
 func (v *visit) owns(form string) bool {
 	return subtle.ConstantTimeCompare([]byte(form), []byte(v.form)) == 1
 }
+
+// has reports whether the visitor has a role.
+func (v *visit) has(role tenant.Role) bool { return slices.Contains(v.session.WhoAmI().Roles, role) }
 
 // holds reports whether the token that was exchanged for the visit still lets
 // somebody in.

@@ -44,14 +44,23 @@ func New(h *host.Host, c Config) *UI {
 	u.get("/{$}", u.overview)
 	u.get("/ui/boards/{board}", u.boardPage)
 	u.post("/ui/boards/{board}/search", u.search)
-	u.post("/ui/boards/{board}/do", u.do)
-	u.post("/ui/boards/{board}/pause", u.pause)
-	u.post("/ui/boards/{board}/resume", u.resume)
+	u.change("/ui/boards/{board}/do", u.do)
+	u.change("/ui/boards/{board}/pause", u.pause)
+	u.change("/ui/boards/{board}/resume", u.resume)
 	u.get("/ui/boards/{board}/workers", u.workersPage)
 	u.get("/ui/boards/{board}/jobs/{uuid}", u.jobPage)
 	u.get("/ui/boards/{board}/jobs/{uuid}/details", u.detailsPage)
 	u.get("/ui/boards/{board}/live", u.live)
+	u.get("/ui/boards/{board}/policies", u.boardPoliciesPage)
+	u.change("/ui/boards/{board}/policies/{change}", u.changePolicies)
+	u.get("/ui/policies", u.policiesPage)
+	u.change("/ui/policies/delete", u.deletePolicy)
+	u.get("/ui/tokens", u.tokensPage)
+	u.change("/ui/tokens/create", u.createToken)
+	u.change("/ui/tokens/revoke", u.revokeToken)
+	u.get("/ui/tenants", u.tenantsPage)
 	u.get("/ui/backends", u.backendsPage)
+	u.get("/ui/audit", u.auditPage)
 	u.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { u.fail(w, r, nil, errNoPage) })
 	return u
 }
@@ -118,6 +127,18 @@ func (u *UI) post(path string, change signedIn) {
 		}
 		if !v.owns(r.PostForm.Get("form")) {
 			u.fail(w, r, v, errForged)
+			return
+		}
+		change(w, r, v)
+	})
+}
+
+// change is post for what belongs into the audit log: without that, nothing is
+// changed.
+func (u *UI) change(path string, change signedIn) {
+	u.post(path, func(w http.ResponseWriter, r *http.Request, v *visit) {
+		if err := u.host.CanRecord(); err != nil {
+			u.fail(w, r, v, err)
 			return
 		}
 		change(w, r, v)

@@ -1,208 +1,16 @@
 package web_test
 
 import (
-	"context"
 	"fmt"
-	"io"
-	"log/slog"
 	"net/http"
-	"net/http/cookiejar"
-	"net/http/httptest"
 	"net/url"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/boardd/boardd/host"
 	"github.com/boardd/boardd/host/board"
-	"github.com/boardd/boardd/host/config"
-	"github.com/boardd/boardd/host/tenant"
-	"github.com/boardd/boardd/host/web"
-	"github.com/boardd/boardd/sdk/driver"
-	"github.com/boardd/boardd/sdk/driver/memdriver"
 	"github.com/boardd/boardd/sdk/job"
 )
-
-const (
-	adminSecret  = "secret-of-the-administrator"
-	viewerSecret = "secret-of-somebody-who-looks"
-	otherSecret  = "secret-of-the-other-tenant"
-	scraper      = "secret-of-who-reads-metrics"
-)
-
-// site is a host with its pages on a server.
-type site struct {
-	host   *host.Host
-	ui     *web.UI
-	server *httptest.Server
-}
-
-func token(tenantName, name, secret string, roles ...tenant.Role) tenant.Token {
-	return tenant.Token{Name: name, Tenant: tenantName, Roles: roles, Digest: tenant.DigestOf(secret)}
-}
-
-func boardOf(tenantName, name string) config.Board {
-	return config.Board{
-		Name: name, Tenant: tenantName, Backend: "memory", Lease: 30 * time.Second, MaxLease: time.Hour, IdempotencyWindow: time.Hour,
-	}
-}
-
-func newSite(t testing.TB) *site { return newSiteOn(t, memdriver.Program()) }
-
-func newSiteOn(t testing.TB, store driver.Program) *site {
-	t.Helper()
-	h, err := host.Open(t.Context(), host.Config{
-		Logger:  slog.New(slog.DiscardHandler),
-		Drivers: map[string]driver.Program{"memory": store},
-		Version: "1.2.3",
-		Config: config.Config{
-			DataDir: t.TempDir(),
-			Tokens: []tenant.Token{
-				token("acme", "admin", adminSecret, tenant.TenantAdmin), token("acme", "eyes", viewerSecret, tenant.Viewer),
-				token("other", "admin", otherSecret, tenant.TenantAdmin), token("acme", "scraper", scraper, tenant.Metrics),
-			},
-			Backends: []config.Backend{{Name: "memory", Driver: "memory", Settings: []byte("{}")}},
-			Boards:   []config.Board{boardOf("acme", "jobs"), boardOf("other", "theirs")},
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ui := web.New(h, web.Config{Logger: slog.New(slog.DiscardHandler)})
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error)
-	go func() { ended <- ui.Run(ctx) }()
-	s := &site{host: h, ui: ui, server: httptest.NewServer(ui)}
-	t.Cleanup(func() {
-		stop()
-		if err := <-ended; err != nil {
-			t.Errorf("Run: %v", err)
-		}
-		s.server.Close()
-		if err := h.Close(); err != nil {
-			t.Errorf("Close: %v", err)
-		}
-	})
-	return s
-}
-
-// board returns a board to prepare things on, as its administrator.
-func (s *site) board(t testing.TB, secret, name string) *board.Board {
-	t.Helper()
-	session, err := s.host.Login(t.Context(), secret)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := session.Board(t.Context(), name, "PurgeJobs")
-	if err == nil {
-		err = b.Ready(t.Context())
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
-}
-
-func post(t testing.TB, b *board.Board, p job.Posting) job.ID {
-	t.Helper()
-	results, err := b.Post(t.Context(), []job.Posting{p})
-	if err == nil {
-		err = results[0].Err
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return results[0].Job.ID
-}
-
-func mustURL(t testing.TB, text string) *url.URL {
-	t.Helper()
-	u, err := url.Parse(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return u
-}
-
-// browser is somebody with a browser, without JavaScript.
-type browser struct {
-	t      testing.TB
-	site   *site
-	client *http.Client
-	form   string // what the last page's forms carried
-}
-
-func (s *site) visit(t testing.TB) *browser {
-	t.Helper()
-	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &browser{t: t, site: s, client: &http.Client{Jar: jar}}
-}
-
-func (s *site) signedIn(t testing.TB, secret string) *browser {
-	t.Helper()
-	b := s.visit(t)
-	if status, text := b.post("/ui/signin", url.Values{"token": {secret}}); status != http.StatusOK || !strings.Contains(text, "Sign out") {
-		t.Fatalf("signing in is answered with %d:\n%s", status, text)
-	}
-	return b
-}
-
-var formToken = regexp.MustCompile(`name="form" value="([^"]+)"`)
-
-func (b *browser) do(method, path string, form url.Values) (int, string) {
-	b.t.Helper()
-	request, err := http.NewRequestWithContext(b.t.Context(), method, b.site.server.URL+path, strings.NewReader(form.Encode()))
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	if form != nil {
-		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	}
-	answer, err := b.client.Do(request)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	if m := formToken.FindSubmatch(text); m != nil {
-		b.form = string(m[1])
-	}
-	return answer.StatusCode, string(text)
-}
-
-func (b *browser) get(path string) (int, string) {
-	b.t.Helper()
-	return b.do(http.MethodGet, path, nil)
-}
-
-// post sends a form with what every form of this visit carries.
-func (b *browser) post(path string, form url.Values) (int, string) {
-	b.t.Helper()
-	if b.form != "" && !form.Has("form") {
-		form.Set("form", b.form)
-	}
-	return b.do(http.MethodPost, path, form)
-}
-
-func (b *browser) wants(path string, words ...string) {
-	b.t.Helper()
-	status, text := b.get(path)
-	if status != http.StatusOK {
-		b.t.Errorf("%s: %d, want 200:\n%s", path, status, text)
-	}
-	for _, word := range words {
-		if !strings.Contains(text, word) {
-			b.t.Errorf("%s does not say %q:\n%s", path, word, text)
-		}
-	}
-}
 
 // TestPages has every page show what stands on the board.
 func TestPages(t *testing.T) {
@@ -225,12 +33,51 @@ func TestPages(t *testing.T) {
 	b.wants("/ui/boards/jobs/jobs/"+first.String()+"?labels=region=eu", "CLAIMABLE")
 	b.wants("/ui/boards/jobs/jobs/"+first.String()+"?labels=nonsense", "want KEY=VALUE")
 	b.wants("/ui/boards/jobs/jobs/"+first.String()+"/details", "object of 1", "array of 2", "null")
+	b.wants("/ui/boards/jobs/jobs/"+first.String(), "object of 1", "array of 2")
 	b.wants("/ui/boards/jobs/workers", "worker-7", second.String())
-	for _, path := range []string{"/ui/boards/jobs", "/ui/boards/jobs/jobs/" + first.String()} {
-		if _, text := b.get(path); strings.Contains(text, "array of") || strings.Contains(text, "Set aside") {
-			t.Errorf("%s shows a viewer details, or what only others may do", path)
+	if _, text := b.get("/ui/boards/jobs/jobs/" + first.String()); strings.Contains(text, "Set aside") {
+		t.Error("the job's page shows a viewer what only others may do")
+	}
+	if _, text := b.get("/ui/boards/jobs"); strings.Contains(text, "array of") || strings.Contains(text, "Set aside") {
+		t.Error("the board's page shows a viewer details, or what only others may do")
+	}
+	secret := post(t, s.board(t, adminSecret, "secret"), job.Posting{Name: "x", Details: []byte(`{"a":"canary"}`)}).String()
+	if _, text := b.get("/ui/boards/secret/jobs/" + secret); strings.Contains(text, "canary") || !strings.Contains(text, "Show what the poster wrote") {
+		t.Error("a board that hides details shows them to who did not ask")
+	}
+	b.wants("/ui/boards/secret/jobs/"+secret+"/details", "canary")
+}
+
+// TestAttempts has a job's page tell who had it, for how long, and how that ended.
+func TestAttempts(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	jobs := s.board(t, adminSecret, "jobs")
+	id := post(t, jobs, job.Posting{Name: "hard"})
+	for _, owner := range []string{"first-worker", "second-worker"} {
+		got, err := jobs.Claim(t.Context(), board.ClaimRequest{Owner: owner, IDs: []job.ID{id}, Lease: time.Hour})
+		if err != nil || len(got.Claims) != 1 {
+			t.Fatal(err)
+		}
+		if owner == "second-worker" {
+			break
+		}
+		ref := board.Ref{ID: id, Token: jobs.FormatToken(id, got.Claims[0].Token)}
+		if errs, err := jobs.Abandon(t.Context(), []board.Ref{ref}, board.AbandonOptions{Reason: "the disk was full"}); err != nil || errs[0] != nil {
+			t.Fatal(err, errs)
 		}
 	}
+	results, err := jobs.Get(t.Context(), []job.ID{id}, board.GetOptions{})
+	if err != nil || results[0].Err != nil {
+		t.Fatal(err)
+	}
+	j := results[0].Job
+	if len(j.Attempts) != 1 || j.Attempts[0].Owner != "first-worker" || j.Attempts[0].Lease != time.Hour || j.Attempts[0].Reason != "the disk was full" ||
+		j.Attempts[0].Begun.IsZero() || j.Attempts[0].Ended.Before(j.Attempts[0].Begun) || j.ClaimedAt.Before(j.Attempts[0].Ended) {
+		t.Errorf("the attempts are %+v, claimed since %v", j.Attempts, j.ClaimedAt)
+	}
+	b := s.signedIn(t, viewerSecret)
+	b.wants("/ui/boards/jobs/jobs/"+id.String(), "first-worker", "after it had waited for", "with a lease of 1 h 0 min", "without the job being done after", "the disk was full", "second-worker")
 }
 
 // TestOperations has a job's operations, what it waits for and its log shown, the
@@ -276,7 +123,10 @@ func TestStrangers(t *testing.T) {
 	id := post(t, s.board(t, otherSecret, "theirs"), job.Posting{Name: "canary"}).String()
 	stranger := s.visit(t)
 	stranger.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	for _, path := range []string{"/", "/ui/boards/jobs", "/ui/boards/jobs/live", "/ui/boards/jobs/workers", "/ui/backends", "/ui/boards/theirs/jobs/" + id} {
+	for _, path := range []string{
+		"/", "/ui/boards/jobs", "/ui/boards/jobs/live", "/ui/boards/jobs/workers", "/ui/boards/jobs/policies", "/ui/policies", "/ui/tokens", "/ui/tenants",
+		"/ui/backends", "/ui/audit", "/ui/boards/theirs/jobs/" + id,
+	} {
 		if status, _ := stranger.get(path); status != http.StatusSeeOther {
 			t.Errorf("%s answers a stranger with %d, want a redirect", path, status)
 		}
@@ -291,15 +141,19 @@ func TestStrangers(t *testing.T) {
 		}
 	}
 	b = s.signedIn(t, adminSecret)
-	for _, path := range []string{"", "/workers", "/live", "/jobs/" + id, "/jobs/" + id + "/details"} {
+	for _, path := range []string{"", "/workers", "/live", "/policies", "/jobs/" + id, "/jobs/" + id + "/details"} {
 		_, theirs := b.get("/ui/boards/theirs" + path)
 		status, absent := b.get("/ui/boards/absent" + path)
 		if status != http.StatusNotFound || strings.ReplaceAll(theirs, "theirs", "absent") != absent {
 			t.Errorf("a board of another tenant%s differs from one that does not exist (%d):\n%s\n%s", path, status, theirs, absent)
 		}
 	}
-	if status, _ := b.get("/ui/backends"); status != http.StatusNotFound {
-		t.Errorf("the page of backends answers a tenant with %d", status)
+	for _, path := range []string{"/ui/tokens", "/ui/audit"} {
+		status, theirs := b.get(path + "?tenant=other")
+		_, absent := b.get(path + "?tenant=absent")
+		if status != http.StatusNotFound || strings.ReplaceAll(theirs, "other", "absent") != absent {
+			t.Errorf("%s of another tenant differs from one that does not exist (%d):\n%s\n%s", path, status, theirs, absent)
+		}
 	}
 }
 
@@ -418,39 +272,4 @@ func TestSecretFilter(t *testing.T) {
 	if _, _ = b.post("/ui/boards/jobs/search", url.Values{"tab": {"open"}, "filter": {`name = x`}}); last == nil || last.Query().Get("filter") != "name = x" {
 		t.Errorf("a filter that may be seen is sent to %v", last)
 	}
-}
-
-// TestLive has a page told of changes, and of its visit's end.
-func TestLive(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	jobs := s.board(t, adminSecret, "jobs")
-	b := s.signedIn(t, viewerSecret)
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.server.URL+"/ui/boards/jobs/live", http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
-	answer, err := b.client.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	await := func(event string) {
-		t.Helper()
-		want, buffer := "event: "+event+"\n", ""
-		part := make([]byte, 256)
-		for !strings.Contains(buffer, want) {
-			n, err := answer.Body.Read(part)
-			if buffer += string(part[:n]); err != nil && !strings.Contains(buffer, want) {
-				t.Fatalf("the stream ended with %v before %q: %q", err, event, buffer)
-			}
-		}
-	}
-	await("begun")
-	post(t, jobs, job.Posting{Name: "new"})
-	await("changed")
-	other := &browser{t: t, site: s, client: b.client, form: b.form}
-	other.post("/ui/signout", url.Values{})
-	post(t, jobs, job.Posting{Name: "newer"})
-	await("over")
 }

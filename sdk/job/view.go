@@ -23,6 +23,7 @@ type Job struct {
 	EndedAt    time.Time // zero before
 
 	Owner          string    // who claims it; empty if nobody
+	ClaimedAt      time.Time // of the claim that stands, or by which the job ended; zero: there is none, or it is not known
 	LeaseExpiresAt time.Time // zero if nobody claims it or the claim has no lease
 	Attempt        int32     // claims so far that count against MaxAttempts, this one included
 	MaxAttempts    int32     // 0: the board's
@@ -30,11 +31,22 @@ type Job struct {
 	Held           bool      // waits for something else than a time
 	LastReason     string    // why the last claim ended without the job being done
 	Reasons        []string  // of every lost or abandoned claim, oldest first, the last 20
+	Attempts       []Attempt // these claims
 
 	Operations        []Operation // nil where they were not asked for
 	OperationStatus   OperationStatus
 	OperationPriority int32          // of the most urgent operation that is not finished
 	After             []Prerequisite // what it waits for, or waited
+}
+
+// Attempt is a claim that ended without the job being done. Its times are by the
+// clock of the host that saw them.
+type Attempt struct {
+	Owner  string        // empty: not known
+	Begun  time.Time     // zero: not known
+	Ended  time.Time     // likewise
+	Lease  time.Duration // that was granted at first; 0: none, or not known
+	Reason string        // why it ended
 }
 
 // Raw is details in an encoding of the store.

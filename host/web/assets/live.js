@@ -1,35 +1,61 @@
 // Keeps a page up to date: each time the server says that something has changed,
-// the page is fetched again and what is marked as live is put in place. Nothing
-// is replaced while somebody types, ticks boxes or has paused it.
+// the page is fetched again, and what is marked as live is brought in line with
+// it. Elements that stay are not put anew, so that a click, the focus and a folded
+// part survive; and nothing changes while somebody types, ticks boxes, holds the
+// mouse button, or has paused it.
 "use strict";
 (() => {
   const main = document.querySelector("main[data-live], main[data-poll]");
   const control = document.querySelector("#updates");
   if (!main || !control || !window.EventSource) return;
-  let paused = false, pending = false, busy = false, last = 0;
+  let paused = false, pending = false, busy = false, pressed = false, last = 0;
   const pace = 2000;
 
-  const touched = () => main.querySelector("input[type=checkbox]:checked, details[open] form, :focus-within:is(input, textarea, select)") !== null
-    || (document.activeElement && main.contains(document.activeElement) && document.activeElement.matches("input, textarea, select"));
+  const touched = () => pressed || main.querySelector("input[type=checkbox]:checked, details[open] form") !== null
+    || (main.contains(document.activeElement) && document.activeElement.matches("input, textarea, select"));
+
+  const same = (a, b) => a.nodeName === b.nodeName && a.dataset?.key === b.dataset?.key;
+
+  // morph makes the children and attributes of an element those of another.
+  function morph(old, next) {
+    for (const { name } of [...old.attributes]) if (name !== "open" && !next.hasAttribute(name)) old.removeAttribute(name);
+    for (const { name, value } of next.attributes) if (name !== "open" && old.getAttribute(name) !== value) old.setAttribute(name, value);
+    const keyed = new Map();
+    for (const child of old.children) if (child.dataset.key) keyed.set(child.dataset.key, child);
+    let at = old.firstChild;
+    for (const child of [...next.childNodes]) {
+      const known = keyed.get(child.dataset?.key);
+      if (known && known !== at) old.insertBefore(known, at);
+      else if (!known && !(at && same(at, child))) {
+        old.insertBefore(document.importNode(child, true), at);
+        continue;
+      }
+      const mine = known ?? at;
+      at = mine.nextSibling;
+      if (mine.nodeType === Node.ELEMENT_NODE) morph(mine, child);
+      else if (mine.nodeValue !== child.nodeValue) mine.nodeValue = child.nodeValue;
+    }
+    while (at) {
+      const gone = at;
+      at = at.nextSibling;
+      gone.remove();
+    }
+  }
 
   async function refresh() {
-    if (busy || paused || document.hidden || touched()) { pending = true; return; }
-    const wait = last + pace - Date.now();
-    if (wait > 0) { pending = true; return; }
+    if (busy || paused || document.hidden || touched() || Date.now() < last + pace) { pending = true; return; }
     busy = true; pending = false; last = Date.now();
     try {
       const answer = await fetch(location.href, { credentials: "same-origin", redirect: "manual" });
-      if (answer.status !== 200) return;
+      if (answer.status !== 200) { pending = answer.status >= 500; return; }
       const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+      if (paused || touched()) { pending = true; return; }
       for (const part of main.querySelectorAll("[data-part]")) {
         const next = fresh.querySelector(`[data-part="${CSS.escape(part.dataset.part)}"]`);
-        if (next && next.innerHTML !== part.innerHTML) {
-          const focused = document.activeElement && part.contains(document.activeElement) ? document.activeElement.id : "";
-          part.replaceChildren(...next.childNodes);
-          if (focused) document.getElementById(focused)?.focus();
-        }
+        if (next) morph(part, next);
       }
-    } catch { /* the next change tries again */ } finally { busy = false; }
+      for (const hidden of main.querySelectorAll("[data-script]")) hidden.hidden = false;
+    } catch { pending = true; } finally { busy = false; }
   }
 
   if (main.dataset.live) {
@@ -39,7 +65,9 @@
   } else {
     setInterval(refresh, 1000 * Number(main.dataset.poll));
   }
-  setInterval(() => { if (pending) refresh(); }, 1000);
+  setInterval(() => { if (pending) refresh(); }, 500);
+  addEventListener("pointerdown", () => { pressed = true; });
+  for (const end of ["pointerup", "pointercancel", "blur"]) addEventListener(end, () => { pressed = false; });
   document.addEventListener("visibilitychange", () => { if (!document.hidden && pending) refresh(); });
   control.hidden = false;
   control.addEventListener("click", () => {

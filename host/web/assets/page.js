@@ -1,12 +1,14 @@
-// Small comforts: copy an id, tick all boxes. Every page works without them.
+// Small comforts: copy a text, tick all boxes, complete the last word of a
+// filter. Every page works without them.
 "use strict";
 document.addEventListener("click", async (event) => {
   const button = event.target.closest("button[data-copy]");
   if (!button) return;
+  const before = button.textContent;
   try {
     await navigator.clipboard.writeText(button.dataset.copy);
     button.textContent = "Copied";
-    setTimeout(() => { button.textContent = "Copy id"; }, 1500);
+    setTimeout(() => { button.textContent = before; }, 1500);
   } catch { button.textContent = "Select it by hand"; }
 });
 document.addEventListener("change", (event) => {
@@ -14,3 +16,13 @@ document.addEventListener("change", (event) => {
   for (const box of event.target.form.querySelectorAll("input[name=uuid]")) box.checked = event.target.checked;
 });
 for (const hidden of document.querySelectorAll("[data-script]")) hidden.hidden = false;
+
+// A browser completes a whole field. A filter has several terms, of which the last
+// one is being written: what stands before it is put before each proposal.
+for (const input of document.querySelectorAll("input[list]")) {
+  const words = [...input.list.options].map((option) => option.value);
+  input.addEventListener("input", () => {
+    const head = input.value.match(/^.*(?:\bAND|\bOR|\bNOT|\()\s*/s)?.[0] ?? "";
+    [...input.list.options].forEach((option, at) => { option.value = head + words[at]; });
+  });
+}

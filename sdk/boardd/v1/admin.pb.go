@@ -902,7 +902,8 @@ type BoardSettings struct {
 	Declared          bool                   `protobuf:"varint,15,opt,name=declared,proto3" json:"declared,omitempty"` // in the configuration
 	Version           int64                  `protobuf:"varint,16,opt,name=version,proto3" json:"version,omitempty"`   // 0 if it is declared
 	CreatedAt         *timestamppb.Timestamp `protobuf:"bytes,17,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
-	History           *durationpb.Duration   `protobuf:"bytes,18,opt,name=history,proto3" json:"history,omitempty"` // how long ended jobs are kept; absent: not at all
+	History           *durationpb.Duration   `protobuf:"bytes,18,opt,name=history,proto3" json:"history,omitempty"`                             // how long ended jobs are kept; absent: not at all
+	HideDetails       bool                   `protobuf:"varint,19,opt,name=hide_details,json=hideDetails,proto3" json:"hide_details,omitempty"` // the web pages show a job's details only to who asks for them
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -1061,6 +1062,13 @@ func (x *BoardSettings) GetHistory() *durationpb.Duration {
 		return x.History
 	}
 	return nil
+}
+
+func (x *BoardSettings) GetHideDetails() bool {
+	if x != nil {
+		return x.HideDetails
+	}
+	return false
 }
 
 type CreateBoardRequest struct {
@@ -3250,7 +3258,7 @@ const file_boardd_v1_admin_proto_rawDesc = "" +
 	"\x12RevokeTokenRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\"\x15\n" +
-	"\x13RevokeTokenResponse\"\xaf\x06\n" +
+	"\x13RevokeTokenResponse\"\xd2\x06\n" +
 	"\rBoardSettings\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x18\n" +
@@ -3272,7 +3280,8 @@ const file_boardd_v1_admin_proto_rawDesc = "" +
 	"\aversion\x18\x10 \x01(\x03R\aversion\x129\n" +
 	"\n" +
 	"created_at\x18\x11 \x01(\v2\x1a.google.protobuf.TimestampR\tcreatedAt\x123\n" +
-	"\ahistory\x18\x12 \x01(\v2\x19.google.protobuf.DurationR\ahistory\x1a9\n" +
+	"\ahistory\x18\x12 \x01(\v2\x19.google.protobuf.DurationR\ahistory\x12!\n" +
+	"\fhide_details\x18\x13 \x01(\bR\vhideDetails\x1a9\n" +
 	"\vLimitsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\\\n" +

@@ -900,6 +900,18 @@ func (m *BoardSettings) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.HideDetails {
+		i--
+		if m.HideDetails {
+			dAtA[i] = 1
+		} else {
+			dAtA[i] = 0
+		}
+		i--
+		dAtA[i] = 0x1
+		i--
+		dAtA[i] = 0x98
+	}
 	if m.History != nil {
 		size, err := (*durationpb.Duration)(m.History).MarshalToSizedBufferVT(dAtA[:i])
 		if err != nil {
@@ -3431,6 +3443,9 @@ func (m *BoardSettings) SizeVT() (n int) {
 	if m.History != nil {
 		l = (*durationpb.Duration)(m.History).SizeVT()
 		n += 2 + l + protohelpers.SizeOfVarint(uint64(l))
+	}
+	if m.HideDetails {
+		n += 3
 	}
 	n += len(m.unknownFields)
 	return n
@@ -7002,6 +7017,26 @@ func (m *BoardSettings) UnmarshalVT(dAtA []byte) error {
 				return err
 			}
 			iNdEx = postIndex
+		case 19:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field HideDetails", wireType)
+			}
+			var v int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				v |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			m.HideDetails = bool(v != 0)
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])

@@ -957,6 +957,8 @@ type Job struct {
 	EndedAt           *timestamppb.Timestamp `protobuf:"bytes,25,opt,name=ended_at,json=endedAt,proto3" json:"ended_at,omitempty"`
 	Reasons           []string               `protobuf:"bytes,26,rep,name=reasons,proto3" json:"reasons,omitempty"`                            // why each lost or abandoned claim ended, oldest first
 	GivenFields       []string               `protobuf:"bytes,27,rep,name=given_fields,json=givenFields,proto3" json:"given_fields,omitempty"` // where a call asked for some fields: which are given here
+	ClaimedAt         *timestamppb.Timestamp `protobuf:"bytes,28,opt,name=claimed_at,json=claimedAt,proto3" json:"claimed_at,omitempty"`       // of the claim that stands, or by which the job ended; absent where it is not known
+	Attempts          []*Attempt             `protobuf:"bytes,29,rep,name=attempts,proto3" json:"attempts,omitempty"`                          // the lost and abandoned claims, oldest first, the last 20
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -1180,6 +1182,98 @@ func (x *Job) GetGivenFields() []string {
 	return nil
 }
 
+func (x *Job) GetClaimedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ClaimedAt
+	}
+	return nil
+}
+
+func (x *Job) GetAttempts() []*Attempt {
+	if x != nil {
+		return x.Attempts
+	}
+	return nil
+}
+
+// A claim that ended without the job being done. What is not known is absent: of
+// a claim by another program sharing the board, when it began.
+type Attempt struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Owner         string                 `protobuf:"bytes,1,opt,name=owner,proto3" json:"owner,omitempty"`
+	BegunAt       *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=begun_at,json=begunAt,proto3" json:"begun_at,omitempty"` // by the clock of the server, like the next
+	EndedAt       *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=ended_at,json=endedAt,proto3" json:"ended_at,omitempty"`
+	Lease         *durationpb.Duration   `protobuf:"bytes,4,opt,name=lease,proto3" json:"lease,omitempty"`   // that was granted at first; absent: the claim did not expire
+	Reason        string                 `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"` // why it ended
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Attempt) Reset() {
+	*x = Attempt{}
+	mi := &file_boardd_v1_boardd_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Attempt) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Attempt) ProtoMessage() {}
+
+func (x *Attempt) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_boardd_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Attempt.ProtoReflect.Descriptor instead.
+func (*Attempt) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *Attempt) GetOwner() string {
+	if x != nil {
+		return x.Owner
+	}
+	return ""
+}
+
+func (x *Attempt) GetBegunAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.BegunAt
+	}
+	return nil
+}
+
+func (x *Attempt) GetEndedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.EndedAt
+	}
+	return nil
+}
+
+func (x *Attempt) GetLease() *durationpb.Duration {
+	if x != nil {
+		return x.Lease
+	}
+	return nil
+}
+
+func (x *Attempt) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
 // Claim is one message both ways; requests read the first three fields.
 type Claim struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
@@ -1198,7 +1292,7 @@ type Claim struct {
 
 func (x *Claim) Reset() {
 	*x = Claim{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[11]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1210,7 +1304,7 @@ func (x *Claim) String() string {
 func (*Claim) ProtoMessage() {}
 
 func (x *Claim) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[11]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1223,7 +1317,7 @@ func (x *Claim) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Claim.ProtoReflect.Descriptor instead.
 func (*Claim) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{11}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Claim) GetUuid() string {
@@ -1303,7 +1397,7 @@ type Error struct {
 
 func (x *Error) Reset() {
 	*x = Error{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[12]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1315,7 +1409,7 @@ func (x *Error) String() string {
 func (*Error) ProtoMessage() {}
 
 func (x *Error) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[12]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1328,7 +1422,7 @@ func (x *Error) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Error.ProtoReflect.Descriptor instead.
 func (*Error) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{12}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Error) GetCode() Code_Enum {
@@ -1377,7 +1471,7 @@ type NewOperation struct {
 
 func (x *NewOperation) Reset() {
 	*x = NewOperation{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[13]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1389,7 +1483,7 @@ func (x *NewOperation) String() string {
 func (*NewOperation) ProtoMessage() {}
 
 func (x *NewOperation) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[13]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1402,7 +1496,7 @@ func (x *NewOperation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NewOperation.ProtoReflect.Descriptor instead.
 func (*NewOperation) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{13}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *NewOperation) GetName() string {
@@ -1445,7 +1539,7 @@ type NewJob struct {
 
 func (x *NewJob) Reset() {
 	*x = NewJob{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[14]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1457,7 +1551,7 @@ func (x *NewJob) String() string {
 func (*NewJob) ProtoMessage() {}
 
 func (x *NewJob) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[14]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1470,7 +1564,7 @@ func (x *NewJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NewJob.ProtoReflect.Descriptor instead.
 func (*NewJob) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{14}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *NewJob) GetUuid() string {
@@ -1560,7 +1654,7 @@ type JobResult struct {
 
 func (x *JobResult) Reset() {
 	*x = JobResult{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[15]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1572,7 +1666,7 @@ func (x *JobResult) String() string {
 func (*JobResult) ProtoMessage() {}
 
 func (x *JobResult) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[15]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1585,7 +1679,7 @@ func (x *JobResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobResult.ProtoReflect.Descriptor instead.
 func (*JobResult) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{15}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *JobResult) GetJob() *Job {
@@ -1611,7 +1705,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[16]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1623,7 +1717,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[16]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1636,7 +1730,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{16}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Result) GetError() *Error {
@@ -1656,7 +1750,7 @@ type PostJobsRequest struct {
 
 func (x *PostJobsRequest) Reset() {
 	*x = PostJobsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[17]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1668,7 +1762,7 @@ func (x *PostJobsRequest) String() string {
 func (*PostJobsRequest) ProtoMessage() {}
 
 func (x *PostJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[17]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1681,7 +1775,7 @@ func (x *PostJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PostJobsRequest.ProtoReflect.Descriptor instead.
 func (*PostJobsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{17}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *PostJobsRequest) GetBoard() string {
@@ -1707,7 +1801,7 @@ type PostJobsResponse struct {
 
 func (x *PostJobsResponse) Reset() {
 	*x = PostJobsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[18]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1719,7 +1813,7 @@ func (x *PostJobsResponse) String() string {
 func (*PostJobsResponse) ProtoMessage() {}
 
 func (x *PostJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[18]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1732,7 +1826,7 @@ func (x *PostJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PostJobsResponse.ProtoReflect.Descriptor instead.
 func (*PostJobsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{18}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *PostJobsResponse) GetResults() []*JobResult {
@@ -1754,7 +1848,7 @@ type GetJobsRequest struct {
 
 func (x *GetJobsRequest) Reset() {
 	*x = GetJobsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[19]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1766,7 +1860,7 @@ func (x *GetJobsRequest) String() string {
 func (*GetJobsRequest) ProtoMessage() {}
 
 func (x *GetJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[19]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1779,7 +1873,7 @@ func (x *GetJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetJobsRequest.ProtoReflect.Descriptor instead.
 func (*GetJobsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{19}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *GetJobsRequest) GetBoard() string {
@@ -1819,7 +1913,7 @@ type GetJobsResponse struct {
 
 func (x *GetJobsResponse) Reset() {
 	*x = GetJobsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[20]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1831,7 +1925,7 @@ func (x *GetJobsResponse) String() string {
 func (*GetJobsResponse) ProtoMessage() {}
 
 func (x *GetJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[20]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1844,7 +1938,7 @@ func (x *GetJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetJobsResponse.ProtoReflect.Descriptor instead.
 func (*GetJobsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{20}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *GetJobsResponse) GetResults() []*JobResult {
@@ -1869,7 +1963,7 @@ type ListJobsRequest struct {
 
 func (x *ListJobsRequest) Reset() {
 	*x = ListJobsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[21]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1881,7 +1975,7 @@ func (x *ListJobsRequest) String() string {
 func (*ListJobsRequest) ProtoMessage() {}
 
 func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[21]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1894,7 +1988,7 @@ func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsRequest.ProtoReflect.Descriptor instead.
 func (*ListJobsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{21}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ListJobsRequest) GetBoard() string {
@@ -1956,7 +2050,7 @@ type ListJobsResponse struct {
 
 func (x *ListJobsResponse) Reset() {
 	*x = ListJobsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[22]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1968,7 +2062,7 @@ func (x *ListJobsResponse) String() string {
 func (*ListJobsResponse) ProtoMessage() {}
 
 func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[22]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1981,7 +2075,7 @@ func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsResponse.ProtoReflect.Descriptor instead.
 func (*ListJobsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{22}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ListJobsResponse) GetJobs() []*Job {
@@ -2007,7 +2101,7 @@ type CountJobsRequest struct {
 
 func (x *CountJobsRequest) Reset() {
 	*x = CountJobsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[23]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2019,7 +2113,7 @@ func (x *CountJobsRequest) String() string {
 func (*CountJobsRequest) ProtoMessage() {}
 
 func (x *CountJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[23]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2032,7 +2126,7 @@ func (x *CountJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountJobsRequest.ProtoReflect.Descriptor instead.
 func (*CountJobsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{23}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *CountJobsRequest) GetBoard() string {
@@ -2057,7 +2151,7 @@ type CountJobsResponse struct {
 
 func (x *CountJobsResponse) Reset() {
 	*x = CountJobsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[24]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2069,7 +2163,7 @@ func (x *CountJobsResponse) String() string {
 func (*CountJobsResponse) ProtoMessage() {}
 
 func (x *CountJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[24]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2082,7 +2176,7 @@ func (x *CountJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountJobsResponse.ProtoReflect.Descriptor instead.
 func (*CountJobsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{24}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *CountJobsResponse) GetReady() int64 {
@@ -2153,7 +2247,7 @@ type ClaimJobsRequest struct {
 
 func (x *ClaimJobsRequest) Reset() {
 	*x = ClaimJobsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[25]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2165,7 +2259,7 @@ func (x *ClaimJobsRequest) String() string {
 func (*ClaimJobsRequest) ProtoMessage() {}
 
 func (x *ClaimJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[25]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2178,7 +2272,7 @@ func (x *ClaimJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClaimJobsRequest.ProtoReflect.Descriptor instead.
 func (*ClaimJobsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{25}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ClaimJobsRequest) GetBoard() string {
@@ -2268,7 +2362,7 @@ type ClaimFailure struct {
 
 func (x *ClaimFailure) Reset() {
 	*x = ClaimFailure{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[26]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2280,7 +2374,7 @@ func (x *ClaimFailure) String() string {
 func (*ClaimFailure) ProtoMessage() {}
 
 func (x *ClaimFailure) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[26]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2293,7 +2387,7 @@ func (x *ClaimFailure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClaimFailure.ProtoReflect.Descriptor instead.
 func (*ClaimFailure) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{26}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ClaimFailure) GetUuid() string {
@@ -2320,7 +2414,7 @@ type ClaimJobsResponse struct {
 
 func (x *ClaimJobsResponse) Reset() {
 	*x = ClaimJobsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[27]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2332,7 +2426,7 @@ func (x *ClaimJobsResponse) String() string {
 func (*ClaimJobsResponse) ProtoMessage() {}
 
 func (x *ClaimJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[27]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2345,7 +2439,7 @@ func (x *ClaimJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClaimJobsResponse.ProtoReflect.Descriptor instead.
 func (*ClaimJobsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{27}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ClaimJobsResponse) GetClaims() []*Claim {
@@ -2373,7 +2467,7 @@ type ExtendClaimsRequest struct {
 
 func (x *ExtendClaimsRequest) Reset() {
 	*x = ExtendClaimsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[28]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2385,7 +2479,7 @@ func (x *ExtendClaimsRequest) String() string {
 func (*ExtendClaimsRequest) ProtoMessage() {}
 
 func (x *ExtendClaimsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[28]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2398,7 +2492,7 @@ func (x *ExtendClaimsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExtendClaimsRequest.ProtoReflect.Descriptor instead.
 func (*ExtendClaimsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{28}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ExtendClaimsRequest) GetBoard() string {
@@ -2434,7 +2528,7 @@ type ExtendResult struct {
 
 func (x *ExtendResult) Reset() {
 	*x = ExtendResult{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[29]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2446,7 +2540,7 @@ func (x *ExtendResult) String() string {
 func (*ExtendResult) ProtoMessage() {}
 
 func (x *ExtendResult) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[29]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2459,7 +2553,7 @@ func (x *ExtendResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExtendResult.ProtoReflect.Descriptor instead.
 func (*ExtendResult) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{29}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ExtendResult) GetLease() *durationpb.Duration {
@@ -2499,7 +2593,7 @@ type ExtendClaimsResponse struct {
 
 func (x *ExtendClaimsResponse) Reset() {
 	*x = ExtendClaimsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[30]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2511,7 +2605,7 @@ func (x *ExtendClaimsResponse) String() string {
 func (*ExtendClaimsResponse) ProtoMessage() {}
 
 func (x *ExtendClaimsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[30]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2524,7 +2618,7 @@ func (x *ExtendClaimsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExtendClaimsResponse.ProtoReflect.Descriptor instead.
 func (*ExtendClaimsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{30}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ExtendClaimsResponse) GetResults() []*ExtendResult {
@@ -2545,7 +2639,7 @@ type ConsumeJobsRequest struct {
 
 func (x *ConsumeJobsRequest) Reset() {
 	*x = ConsumeJobsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[31]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2557,7 +2651,7 @@ func (x *ConsumeJobsRequest) String() string {
 func (*ConsumeJobsRequest) ProtoMessage() {}
 
 func (x *ConsumeJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[31]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2570,7 +2664,7 @@ func (x *ConsumeJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsumeJobsRequest.ProtoReflect.Descriptor instead.
 func (*ConsumeJobsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{31}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ConsumeJobsRequest) GetBoard() string {
@@ -2603,7 +2697,7 @@ type ConsumeJobsResponse struct {
 
 func (x *ConsumeJobsResponse) Reset() {
 	*x = ConsumeJobsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[32]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2615,7 +2709,7 @@ func (x *ConsumeJobsResponse) String() string {
 func (*ConsumeJobsResponse) ProtoMessage() {}
 
 func (x *ConsumeJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[32]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2628,7 +2722,7 @@ func (x *ConsumeJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsumeJobsResponse.ProtoReflect.Descriptor instead.
 func (*ConsumeJobsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{32}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ConsumeJobsResponse) GetResults() []*Result {
@@ -2651,7 +2745,7 @@ type AbandonJobsRequest struct {
 
 func (x *AbandonJobsRequest) Reset() {
 	*x = AbandonJobsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[33]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2663,7 +2757,7 @@ func (x *AbandonJobsRequest) String() string {
 func (*AbandonJobsRequest) ProtoMessage() {}
 
 func (x *AbandonJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[33]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2676,7 +2770,7 @@ func (x *AbandonJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AbandonJobsRequest.ProtoReflect.Descriptor instead.
 func (*AbandonJobsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{33}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *AbandonJobsRequest) GetBoard() string {
@@ -2723,7 +2817,7 @@ type AbandonJobsResponse struct {
 
 func (x *AbandonJobsResponse) Reset() {
 	*x = AbandonJobsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[34]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2735,7 +2829,7 @@ func (x *AbandonJobsResponse) String() string {
 func (*AbandonJobsResponse) ProtoMessage() {}
 
 func (x *AbandonJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[34]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2748,7 +2842,7 @@ func (x *AbandonJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AbandonJobsResponse.ProtoReflect.Descriptor instead.
 func (*AbandonJobsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{34}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *AbandonJobsResponse) GetResults() []*Result {
@@ -2770,7 +2864,7 @@ type TrashJobsRequest struct {
 
 func (x *TrashJobsRequest) Reset() {
 	*x = TrashJobsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[35]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2782,7 +2876,7 @@ func (x *TrashJobsRequest) String() string {
 func (*TrashJobsRequest) ProtoMessage() {}
 
 func (x *TrashJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[35]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2795,7 +2889,7 @@ func (x *TrashJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrashJobsRequest.ProtoReflect.Descriptor instead.
 func (*TrashJobsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{35}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *TrashJobsRequest) GetBoard() string {
@@ -2835,7 +2929,7 @@ type TrashJobsResponse struct {
 
 func (x *TrashJobsResponse) Reset() {
 	*x = TrashJobsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[36]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2847,7 +2941,7 @@ func (x *TrashJobsResponse) String() string {
 func (*TrashJobsResponse) ProtoMessage() {}
 
 func (x *TrashJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[36]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2860,7 +2954,7 @@ func (x *TrashJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrashJobsResponse.ProtoReflect.Descriptor instead.
 func (*TrashJobsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{36}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *TrashJobsResponse) GetResults() []*Result {
@@ -2880,7 +2974,7 @@ type RestoreJobsRequest struct {
 
 func (x *RestoreJobsRequest) Reset() {
 	*x = RestoreJobsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[37]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2892,7 +2986,7 @@ func (x *RestoreJobsRequest) String() string {
 func (*RestoreJobsRequest) ProtoMessage() {}
 
 func (x *RestoreJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[37]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2905,7 +2999,7 @@ func (x *RestoreJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreJobsRequest.ProtoReflect.Descriptor instead.
 func (*RestoreJobsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{37}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *RestoreJobsRequest) GetBoard() string {
@@ -2931,7 +3025,7 @@ type RestoreJobsResponse struct {
 
 func (x *RestoreJobsResponse) Reset() {
 	*x = RestoreJobsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[38]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2943,7 +3037,7 @@ func (x *RestoreJobsResponse) String() string {
 func (*RestoreJobsResponse) ProtoMessage() {}
 
 func (x *RestoreJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[38]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2956,7 +3050,7 @@ func (x *RestoreJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreJobsResponse.ProtoReflect.Descriptor instead.
 func (*RestoreJobsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{38}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *RestoreJobsResponse) GetResults() []*Result {
@@ -2976,7 +3070,7 @@ type PurgeJobsRequest struct {
 
 func (x *PurgeJobsRequest) Reset() {
 	*x = PurgeJobsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[39]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2988,7 +3082,7 @@ func (x *PurgeJobsRequest) String() string {
 func (*PurgeJobsRequest) ProtoMessage() {}
 
 func (x *PurgeJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[39]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3001,7 +3095,7 @@ func (x *PurgeJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeJobsRequest.ProtoReflect.Descriptor instead.
 func (*PurgeJobsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{39}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *PurgeJobsRequest) GetBoard() string {
@@ -3027,7 +3121,7 @@ type PurgeJobsResponse struct {
 
 func (x *PurgeJobsResponse) Reset() {
 	*x = PurgeJobsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[40]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3039,7 +3133,7 @@ func (x *PurgeJobsResponse) String() string {
 func (*PurgeJobsResponse) ProtoMessage() {}
 
 func (x *PurgeJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[40]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3052,7 +3146,7 @@ func (x *PurgeJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeJobsResponse.ProtoReflect.Descriptor instead.
 func (*PurgeJobsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{40}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *PurgeJobsResponse) GetResults() []*Result {
@@ -3074,7 +3168,7 @@ type ReleaseJobsRequest struct {
 
 func (x *ReleaseJobsRequest) Reset() {
 	*x = ReleaseJobsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[41]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3086,7 +3180,7 @@ func (x *ReleaseJobsRequest) String() string {
 func (*ReleaseJobsRequest) ProtoMessage() {}
 
 func (x *ReleaseJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[41]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3099,7 +3193,7 @@ func (x *ReleaseJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseJobsRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseJobsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{41}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ReleaseJobsRequest) GetBoard() string {
@@ -3139,7 +3233,7 @@ type ReleaseJobsResponse struct {
 
 func (x *ReleaseJobsResponse) Reset() {
 	*x = ReleaseJobsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[42]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3151,7 +3245,7 @@ func (x *ReleaseJobsResponse) String() string {
 func (*ReleaseJobsResponse) ProtoMessage() {}
 
 func (x *ReleaseJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[42]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3164,7 +3258,7 @@ func (x *ReleaseJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseJobsResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseJobsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{42}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ReleaseJobsResponse) GetResults() []*Result {
@@ -3187,7 +3281,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[43]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3199,7 +3293,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[43]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3212,7 +3306,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{43}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Event) GetType() EventType_Enum {
@@ -3260,7 +3354,7 @@ type WatchBoardRequest struct {
 
 func (x *WatchBoardRequest) Reset() {
 	*x = WatchBoardRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[44]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3272,7 +3366,7 @@ func (x *WatchBoardRequest) String() string {
 func (*WatchBoardRequest) ProtoMessage() {}
 
 func (x *WatchBoardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[44]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3285,7 +3379,7 @@ func (x *WatchBoardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchBoardRequest.ProtoReflect.Descriptor instead.
 func (*WatchBoardRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{44}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *WatchBoardRequest) GetBoard() string {
@@ -3314,7 +3408,7 @@ type ListEventsRequest struct {
 
 func (x *ListEventsRequest) Reset() {
 	*x = ListEventsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[45]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3326,7 +3420,7 @@ func (x *ListEventsRequest) String() string {
 func (*ListEventsRequest) ProtoMessage() {}
 
 func (x *ListEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[45]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3339,7 +3433,7 @@ func (x *ListEventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEventsRequest.ProtoReflect.Descriptor instead.
 func (*ListEventsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{45}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ListEventsRequest) GetBoard() string {
@@ -3380,7 +3474,7 @@ type ListEventsResponse struct {
 
 func (x *ListEventsResponse) Reset() {
 	*x = ListEventsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[46]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3392,7 +3486,7 @@ func (x *ListEventsResponse) String() string {
 func (*ListEventsResponse) ProtoMessage() {}
 
 func (x *ListEventsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[46]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3405,7 +3499,7 @@ func (x *ListEventsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEventsResponse.ProtoReflect.Descriptor instead.
 func (*ListEventsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{46}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *ListEventsResponse) GetEvents() []*Event {
@@ -3434,7 +3528,7 @@ type ExplainJobRequest struct {
 
 func (x *ExplainJobRequest) Reset() {
 	*x = ExplainJobRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[47]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3446,7 +3540,7 @@ func (x *ExplainJobRequest) String() string {
 func (*ExplainJobRequest) ProtoMessage() {}
 
 func (x *ExplainJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[47]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3459,7 +3553,7 @@ func (x *ExplainJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainJobRequest.ProtoReflect.Descriptor instead.
 func (*ExplainJobRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{47}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ExplainJobRequest) GetBoard() string {
@@ -3504,7 +3598,7 @@ type ExplainJobResponse struct {
 
 func (x *ExplainJobResponse) Reset() {
 	*x = ExplainJobResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[48]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3516,7 +3610,7 @@ func (x *ExplainJobResponse) String() string {
 func (*ExplainJobResponse) ProtoMessage() {}
 
 func (x *ExplainJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[48]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3529,7 +3623,7 @@ func (x *ExplainJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainJobResponse.ProtoReflect.Descriptor instead.
 func (*ExplainJobResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{48}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ExplainJobResponse) GetState() State_Enum {
@@ -3586,7 +3680,7 @@ type StartOperationRequest struct {
 
 func (x *StartOperationRequest) Reset() {
 	*x = StartOperationRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[49]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3598,7 +3692,7 @@ func (x *StartOperationRequest) String() string {
 func (*StartOperationRequest) ProtoMessage() {}
 
 func (x *StartOperationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[49]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3611,7 +3705,7 @@ func (x *StartOperationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartOperationRequest.ProtoReflect.Descriptor instead.
 func (*StartOperationRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{49}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *StartOperationRequest) GetBoard() string {
@@ -3653,7 +3747,7 @@ type StartOperationResponse struct {
 
 func (x *StartOperationResponse) Reset() {
 	*x = StartOperationResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[50]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3665,7 +3759,7 @@ func (x *StartOperationResponse) String() string {
 func (*StartOperationResponse) ProtoMessage() {}
 
 func (x *StartOperationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[50]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3678,7 +3772,7 @@ func (x *StartOperationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartOperationResponse.ProtoReflect.Descriptor instead.
 func (*StartOperationResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{50}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *StartOperationResponse) GetStatus() OperationStatus_Enum {
@@ -3715,7 +3809,7 @@ type FinishOperationRequest struct {
 
 func (x *FinishOperationRequest) Reset() {
 	*x = FinishOperationRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[51]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3727,7 +3821,7 @@ func (x *FinishOperationRequest) String() string {
 func (*FinishOperationRequest) ProtoMessage() {}
 
 func (x *FinishOperationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[51]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3740,7 +3834,7 @@ func (x *FinishOperationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FinishOperationRequest.ProtoReflect.Descriptor instead.
 func (*FinishOperationRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{51}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *FinishOperationRequest) GetBoard() string {
@@ -3789,7 +3883,7 @@ type FinishOperationResponse struct {
 
 func (x *FinishOperationResponse) Reset() {
 	*x = FinishOperationResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[52]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3801,7 +3895,7 @@ func (x *FinishOperationResponse) String() string {
 func (*FinishOperationResponse) ProtoMessage() {}
 
 func (x *FinishOperationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[52]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3814,7 +3908,7 @@ func (x *FinishOperationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FinishOperationResponse.ProtoReflect.Descriptor instead.
 func (*FinishOperationResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{52}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *FinishOperationResponse) GetStatus() OperationStatus_Enum {
@@ -3851,7 +3945,7 @@ type LogEntry struct {
 
 func (x *LogEntry) Reset() {
 	*x = LogEntry{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[53]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3863,7 +3957,7 @@ func (x *LogEntry) String() string {
 func (*LogEntry) ProtoMessage() {}
 
 func (x *LogEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[53]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3876,7 +3970,7 @@ func (x *LogEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogEntry.ProtoReflect.Descriptor instead.
 func (*LogEntry) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{53}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *LogEntry) GetSerial() int64 {
@@ -3924,7 +4018,7 @@ type NewLogEntry struct {
 
 func (x *NewLogEntry) Reset() {
 	*x = NewLogEntry{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[54]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3936,7 +4030,7 @@ func (x *NewLogEntry) String() string {
 func (*NewLogEntry) ProtoMessage() {}
 
 func (x *NewLogEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[54]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3949,7 +4043,7 @@ func (x *NewLogEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NewLogEntry.ProtoReflect.Descriptor instead.
 func (*NewLogEntry) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{54}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *NewLogEntry) GetType() string {
@@ -3979,7 +4073,7 @@ type AppendLogRequest struct {
 
 func (x *AppendLogRequest) Reset() {
 	*x = AppendLogRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[55]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3991,7 +4085,7 @@ func (x *AppendLogRequest) String() string {
 func (*AppendLogRequest) ProtoMessage() {}
 
 func (x *AppendLogRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[55]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4004,7 +4098,7 @@ func (x *AppendLogRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AppendLogRequest.ProtoReflect.Descriptor instead.
 func (*AppendLogRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{55}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *AppendLogRequest) GetBoard() string {
@@ -4052,7 +4146,7 @@ type AppendLogResponse struct {
 
 func (x *AppendLogResponse) Reset() {
 	*x = AppendLogResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[56]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4064,7 +4158,7 @@ func (x *AppendLogResponse) String() string {
 func (*AppendLogResponse) ProtoMessage() {}
 
 func (x *AppendLogResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[56]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4077,7 +4171,7 @@ func (x *AppendLogResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AppendLogResponse.ProtoReflect.Descriptor instead.
 func (*AppendLogResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{56}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *AppendLogResponse) GetLastSerial() int64 {
@@ -4106,7 +4200,7 @@ type GetLogRequest struct {
 
 func (x *GetLogRequest) Reset() {
 	*x = GetLogRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[57]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4118,7 +4212,7 @@ func (x *GetLogRequest) String() string {
 func (*GetLogRequest) ProtoMessage() {}
 
 func (x *GetLogRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[57]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4131,7 +4225,7 @@ func (x *GetLogRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetLogRequest.ProtoReflect.Descriptor instead.
 func (*GetLogRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{57}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *GetLogRequest) GetBoard() string {
@@ -4175,7 +4269,7 @@ type ReadLogRequest struct {
 
 func (x *ReadLogRequest) Reset() {
 	*x = ReadLogRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[58]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4187,7 +4281,7 @@ func (x *ReadLogRequest) String() string {
 func (*ReadLogRequest) ProtoMessage() {}
 
 func (x *ReadLogRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[58]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4200,7 +4294,7 @@ func (x *ReadLogRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadLogRequest.ProtoReflect.Descriptor instead.
 func (*ReadLogRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{58}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *ReadLogRequest) GetBoard() string {
@@ -4249,7 +4343,7 @@ type ReadLogResponse struct {
 
 func (x *ReadLogResponse) Reset() {
 	*x = ReadLogResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[59]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4261,7 +4355,7 @@ func (x *ReadLogResponse) String() string {
 func (*ReadLogResponse) ProtoMessage() {}
 
 func (x *ReadLogResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[59]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4274,7 +4368,7 @@ func (x *ReadLogResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadLogResponse.ProtoReflect.Descriptor instead.
 func (*ReadLogResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{59}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *ReadLogResponse) GetEntries() []*LogEntry {
@@ -4309,7 +4403,7 @@ type CancelJobsRequest struct {
 
 func (x *CancelJobsRequest) Reset() {
 	*x = CancelJobsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[60]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4321,7 +4415,7 @@ func (x *CancelJobsRequest) String() string {
 func (*CancelJobsRequest) ProtoMessage() {}
 
 func (x *CancelJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[60]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4334,7 +4428,7 @@ func (x *CancelJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelJobsRequest.ProtoReflect.Descriptor instead.
 func (*CancelJobsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{60}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *CancelJobsRequest) GetBoard() string {
@@ -4369,7 +4463,7 @@ type CancelResult struct {
 
 func (x *CancelResult) Reset() {
 	*x = CancelResult{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[61]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4381,7 +4475,7 @@ func (x *CancelResult) String() string {
 func (*CancelResult) ProtoMessage() {}
 
 func (x *CancelResult) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[61]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4394,7 +4488,7 @@ func (x *CancelResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelResult.ProtoReflect.Descriptor instead.
 func (*CancelResult) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{61}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *CancelResult) GetCanceled() bool {
@@ -4427,7 +4521,7 @@ type CancelJobsResponse struct {
 
 func (x *CancelJobsResponse) Reset() {
 	*x = CancelJobsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[62]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4439,7 +4533,7 @@ func (x *CancelJobsResponse) String() string {
 func (*CancelJobsResponse) ProtoMessage() {}
 
 func (x *CancelJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[62]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4452,7 +4546,7 @@ func (x *CancelJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelJobsResponse.ProtoReflect.Descriptor instead.
 func (*CancelJobsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{62}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *CancelJobsResponse) GetResults() []*CancelResult {
@@ -4474,7 +4568,7 @@ type ChangePriorityRequest struct {
 
 func (x *ChangePriorityRequest) Reset() {
 	*x = ChangePriorityRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[63]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4486,7 +4580,7 @@ func (x *ChangePriorityRequest) String() string {
 func (*ChangePriorityRequest) ProtoMessage() {}
 
 func (x *ChangePriorityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[63]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4499,7 +4593,7 @@ func (x *ChangePriorityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangePriorityRequest.ProtoReflect.Descriptor instead.
 func (*ChangePriorityRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{63}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *ChangePriorityRequest) GetBoard() string {
@@ -4541,7 +4635,7 @@ type PriorityResult struct {
 
 func (x *PriorityResult) Reset() {
 	*x = PriorityResult{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[64]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4553,7 +4647,7 @@ func (x *PriorityResult) String() string {
 func (*PriorityResult) ProtoMessage() {}
 
 func (x *PriorityResult) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[64]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4566,7 +4660,7 @@ func (x *PriorityResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PriorityResult.ProtoReflect.Descriptor instead.
 func (*PriorityResult) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{64}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *PriorityResult) GetChanged() bool {
@@ -4599,7 +4693,7 @@ type ChangePriorityResponse struct {
 
 func (x *ChangePriorityResponse) Reset() {
 	*x = ChangePriorityResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[65]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4611,7 +4705,7 @@ func (x *ChangePriorityResponse) String() string {
 func (*ChangePriorityResponse) ProtoMessage() {}
 
 func (x *ChangePriorityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[65]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4624,7 +4718,7 @@ func (x *ChangePriorityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangePriorityResponse.ProtoReflect.Descriptor instead.
 func (*ChangePriorityResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{65}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *ChangePriorityResponse) GetResults() []*PriorityResult {
@@ -4644,7 +4738,7 @@ type ArchiveJobsRequest struct {
 
 func (x *ArchiveJobsRequest) Reset() {
 	*x = ArchiveJobsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[66]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4656,7 +4750,7 @@ func (x *ArchiveJobsRequest) String() string {
 func (*ArchiveJobsRequest) ProtoMessage() {}
 
 func (x *ArchiveJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[66]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4669,7 +4763,7 @@ func (x *ArchiveJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArchiveJobsRequest.ProtoReflect.Descriptor instead.
 func (*ArchiveJobsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{66}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *ArchiveJobsRequest) GetBoard() string {
@@ -4695,7 +4789,7 @@ type ArchiveJobsResponse struct {
 
 func (x *ArchiveJobsResponse) Reset() {
 	*x = ArchiveJobsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[67]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4707,7 +4801,7 @@ func (x *ArchiveJobsResponse) String() string {
 func (*ArchiveJobsResponse) ProtoMessage() {}
 
 func (x *ArchiveJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[67]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4720,7 +4814,7 @@ func (x *ArchiveJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArchiveJobsResponse.ProtoReflect.Descriptor instead.
 func (*ArchiveJobsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{67}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *ArchiveJobsResponse) GetResults() []*Result {
@@ -4742,7 +4836,7 @@ type BookRecord struct {
 
 func (x *BookRecord) Reset() {
 	*x = BookRecord{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[68]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4754,7 +4848,7 @@ func (x *BookRecord) String() string {
 func (*BookRecord) ProtoMessage() {}
 
 func (x *BookRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[68]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4767,7 +4861,7 @@ func (x *BookRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BookRecord.ProtoReflect.Descriptor instead.
 func (*BookRecord) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{68}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *BookRecord) GetUuid() string {
@@ -4802,7 +4896,7 @@ type PutBookRequest struct {
 
 func (x *PutBookRequest) Reset() {
 	*x = PutBookRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[69]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4814,7 +4908,7 @@ func (x *PutBookRequest) String() string {
 func (*PutBookRequest) ProtoMessage() {}
 
 func (x *PutBookRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[69]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4827,7 +4921,7 @@ func (x *PutBookRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutBookRequest.ProtoReflect.Descriptor instead.
 func (*PutBookRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{69}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *PutBookRequest) GetBoard() string {
@@ -4860,7 +4954,7 @@ type PutBookResponse struct {
 
 func (x *PutBookResponse) Reset() {
 	*x = PutBookResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[70]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4872,7 +4966,7 @@ func (x *PutBookResponse) String() string {
 func (*PutBookResponse) ProtoMessage() {}
 
 func (x *PutBookResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[70]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4885,7 +4979,7 @@ func (x *PutBookResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutBookResponse.ProtoReflect.Descriptor instead.
 func (*PutBookResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{70}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *PutBookResponse) GetVersion() int64 {
@@ -4905,7 +4999,7 @@ type GetBookRequest struct {
 
 func (x *GetBookRequest) Reset() {
 	*x = GetBookRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[71]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4917,7 +5011,7 @@ func (x *GetBookRequest) String() string {
 func (*GetBookRequest) ProtoMessage() {}
 
 func (x *GetBookRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[71]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4930,7 +5024,7 @@ func (x *GetBookRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBookRequest.ProtoReflect.Descriptor instead.
 func (*GetBookRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{71}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *GetBookRequest) GetBoard() string {
@@ -4958,7 +5052,7 @@ type GetBookResponse struct {
 
 func (x *GetBookResponse) Reset() {
 	*x = GetBookResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[72]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4970,7 +5064,7 @@ func (x *GetBookResponse) String() string {
 func (*GetBookResponse) ProtoMessage() {}
 
 func (x *GetBookResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[72]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4983,7 +5077,7 @@ func (x *GetBookResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBookResponse.ProtoReflect.Descriptor instead.
 func (*GetBookResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{72}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *GetBookResponse) GetBook() *BookRecord {
@@ -5020,7 +5114,7 @@ type Entity struct {
 
 func (x *Entity) Reset() {
 	*x = Entity{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[73]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5032,7 +5126,7 @@ func (x *Entity) String() string {
 func (*Entity) ProtoMessage() {}
 
 func (x *Entity) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[73]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5045,7 +5139,7 @@ func (x *Entity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Entity.ProtoReflect.Descriptor instead.
 func (*Entity) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{73}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *Entity) GetKind() string {
@@ -5094,7 +5188,7 @@ type RegisterEntityRequest struct {
 
 func (x *RegisterEntityRequest) Reset() {
 	*x = RegisterEntityRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[74]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5106,7 +5200,7 @@ func (x *RegisterEntityRequest) String() string {
 func (*RegisterEntityRequest) ProtoMessage() {}
 
 func (x *RegisterEntityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[74]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5119,7 +5213,7 @@ func (x *RegisterEntityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterEntityRequest.ProtoReflect.Descriptor instead.
 func (*RegisterEntityRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{74}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *RegisterEntityRequest) GetBoard() string {
@@ -5152,7 +5246,7 @@ type RegisterEntityResponse struct {
 
 func (x *RegisterEntityResponse) Reset() {
 	*x = RegisterEntityResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[75]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5164,7 +5258,7 @@ func (x *RegisterEntityResponse) String() string {
 func (*RegisterEntityResponse) ProtoMessage() {}
 
 func (x *RegisterEntityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[75]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5177,7 +5271,7 @@ func (x *RegisterEntityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterEntityResponse.ProtoReflect.Descriptor instead.
 func (*RegisterEntityResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{75}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *RegisterEntityResponse) GetEntity() *Entity {
@@ -5196,7 +5290,7 @@ type ListEntitiesRequest struct {
 
 func (x *ListEntitiesRequest) Reset() {
 	*x = ListEntitiesRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[76]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5208,7 +5302,7 @@ func (x *ListEntitiesRequest) String() string {
 func (*ListEntitiesRequest) ProtoMessage() {}
 
 func (x *ListEntitiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[76]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5221,7 +5315,7 @@ func (x *ListEntitiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEntitiesRequest.ProtoReflect.Descriptor instead.
 func (*ListEntitiesRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{76}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *ListEntitiesRequest) GetBoard() string {
@@ -5240,7 +5334,7 @@ type ListEntitiesResponse struct {
 
 func (x *ListEntitiesResponse) Reset() {
 	*x = ListEntitiesResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[77]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5252,7 +5346,7 @@ func (x *ListEntitiesResponse) String() string {
 func (*ListEntitiesResponse) ProtoMessage() {}
 
 func (x *ListEntitiesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[77]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5265,7 +5359,7 @@ func (x *ListEntitiesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEntitiesResponse.ProtoReflect.Descriptor instead.
 func (*ListEntitiesResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{77}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *ListEntitiesResponse) GetEntities() []*Entity {
@@ -5303,7 +5397,7 @@ type Board struct {
 
 func (x *Board) Reset() {
 	*x = Board{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[78]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5315,7 +5409,7 @@ func (x *Board) String() string {
 func (*Board) ProtoMessage() {}
 
 func (x *Board) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[78]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5328,7 +5422,7 @@ func (x *Board) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Board.ProtoReflect.Descriptor instead.
 func (*Board) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{78}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *Board) GetName() string {
@@ -5479,7 +5573,7 @@ type ListBoardsRequest struct {
 
 func (x *ListBoardsRequest) Reset() {
 	*x = ListBoardsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[79]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5491,7 +5585,7 @@ func (x *ListBoardsRequest) String() string {
 func (*ListBoardsRequest) ProtoMessage() {}
 
 func (x *ListBoardsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[79]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5504,7 +5598,7 @@ func (x *ListBoardsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBoardsRequest.ProtoReflect.Descriptor instead.
 func (*ListBoardsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{79}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{80}
 }
 
 type ListBoardsResponse struct {
@@ -5516,7 +5610,7 @@ type ListBoardsResponse struct {
 
 func (x *ListBoardsResponse) Reset() {
 	*x = ListBoardsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[80]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5528,7 +5622,7 @@ func (x *ListBoardsResponse) String() string {
 func (*ListBoardsResponse) ProtoMessage() {}
 
 func (x *ListBoardsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[80]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5541,7 +5635,7 @@ func (x *ListBoardsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBoardsResponse.ProtoReflect.Descriptor instead.
 func (*ListBoardsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{80}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *ListBoardsResponse) GetBoards() []*Board {
@@ -5560,7 +5654,7 @@ type GetBoardRequest struct {
 
 func (x *GetBoardRequest) Reset() {
 	*x = GetBoardRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[81]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5572,7 +5666,7 @@ func (x *GetBoardRequest) String() string {
 func (*GetBoardRequest) ProtoMessage() {}
 
 func (x *GetBoardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[81]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5585,7 +5679,7 @@ func (x *GetBoardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBoardRequest.ProtoReflect.Descriptor instead.
 func (*GetBoardRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{81}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *GetBoardRequest) GetBoard() string {
@@ -5604,7 +5698,7 @@ type GetBoardResponse struct {
 
 func (x *GetBoardResponse) Reset() {
 	*x = GetBoardResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[82]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5616,7 +5710,7 @@ func (x *GetBoardResponse) String() string {
 func (*GetBoardResponse) ProtoMessage() {}
 
 func (x *GetBoardResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[82]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5629,7 +5723,7 @@ func (x *GetBoardResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBoardResponse.ProtoReflect.Descriptor instead.
 func (*GetBoardResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{82}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *GetBoardResponse) GetBoard() *Board {
@@ -5649,7 +5743,7 @@ type PauseBoardRequest struct {
 
 func (x *PauseBoardRequest) Reset() {
 	*x = PauseBoardRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[83]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5661,7 +5755,7 @@ func (x *PauseBoardRequest) String() string {
 func (*PauseBoardRequest) ProtoMessage() {}
 
 func (x *PauseBoardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[83]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5674,7 +5768,7 @@ func (x *PauseBoardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseBoardRequest.ProtoReflect.Descriptor instead.
 func (*PauseBoardRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{83}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *PauseBoardRequest) GetBoard() string {
@@ -5700,7 +5794,7 @@ type PauseBoardResponse struct {
 
 func (x *PauseBoardResponse) Reset() {
 	*x = PauseBoardResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[84]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5712,7 +5806,7 @@ func (x *PauseBoardResponse) String() string {
 func (*PauseBoardResponse) ProtoMessage() {}
 
 func (x *PauseBoardResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[84]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5725,7 +5819,7 @@ func (x *PauseBoardResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseBoardResponse.ProtoReflect.Descriptor instead.
 func (*PauseBoardResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{84}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *PauseBoardResponse) GetBoard() *Board {
@@ -5744,7 +5838,7 @@ type ResumeBoardRequest struct {
 
 func (x *ResumeBoardRequest) Reset() {
 	*x = ResumeBoardRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[85]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5756,7 +5850,7 @@ func (x *ResumeBoardRequest) String() string {
 func (*ResumeBoardRequest) ProtoMessage() {}
 
 func (x *ResumeBoardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[85]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5769,7 +5863,7 @@ func (x *ResumeBoardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeBoardRequest.ProtoReflect.Descriptor instead.
 func (*ResumeBoardRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{85}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *ResumeBoardRequest) GetBoard() string {
@@ -5788,7 +5882,7 @@ type ResumeBoardResponse struct {
 
 func (x *ResumeBoardResponse) Reset() {
 	*x = ResumeBoardResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[86]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5800,7 +5894,7 @@ func (x *ResumeBoardResponse) String() string {
 func (*ResumeBoardResponse) ProtoMessage() {}
 
 func (x *ResumeBoardResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[86]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5813,7 +5907,7 @@ func (x *ResumeBoardResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeBoardResponse.ProtoReflect.Descriptor instead.
 func (*ResumeBoardResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{86}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *ResumeBoardResponse) GetBoard() *Board {
@@ -5831,7 +5925,7 @@ type WhoAmIRequest struct {
 
 func (x *WhoAmIRequest) Reset() {
 	*x = WhoAmIRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[87]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5843,7 +5937,7 @@ func (x *WhoAmIRequest) String() string {
 func (*WhoAmIRequest) ProtoMessage() {}
 
 func (x *WhoAmIRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[87]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5856,7 +5950,7 @@ func (x *WhoAmIRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoAmIRequest.ProtoReflect.Descriptor instead.
 func (*WhoAmIRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{87}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{88}
 }
 
 type WhoAmIResponse struct {
@@ -5873,7 +5967,7 @@ type WhoAmIResponse struct {
 
 func (x *WhoAmIResponse) Reset() {
 	*x = WhoAmIResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[88]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5885,7 +5979,7 @@ func (x *WhoAmIResponse) String() string {
 func (*WhoAmIResponse) ProtoMessage() {}
 
 func (x *WhoAmIResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[88]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5898,7 +5992,7 @@ func (x *WhoAmIResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoAmIResponse.ProtoReflect.Descriptor instead.
 func (*WhoAmIResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{88}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *WhoAmIResponse) GetTenant() string {
@@ -6079,7 +6173,7 @@ const file_boardd_v1_boardd_proto_rawDesc = "" +
 	"\bended_at\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\aendedAt\"_\n" +
 	"\fPrerequisite\x12\x12\n" +
 	"\x04uuid\x18\x01 \x01(\tR\x04uuid\x12;\n" +
-	"\bstatuses\x18\x02 \x03(\x0e2\x1f.boardd.v1.OperationStatus.EnumR\bstatuses\"\x94\n" +
+	"\bstatuses\x18\x02 \x03(\x0e2\x1f.boardd.v1.OperationStatus.EnumR\bstatuses\"\xff\n" +
 	"\n" +
 	"\x03Job\x12\x12\n" +
 	"\x04uuid\x18\x01 \x01(\tR\x04uuid\x12\x12\n" +
@@ -6118,12 +6212,21 @@ const file_boardd_v1_boardd_proto_rawDesc = "" +
 	"started_at\x18\x18 \x01(\v2\x1a.google.protobuf.TimestampR\tstartedAt\x125\n" +
 	"\bended_at\x18\x19 \x01(\v2\x1a.google.protobuf.TimestampR\aendedAt\x12\x18\n" +
 	"\areasons\x18\x1a \x03(\tR\areasons\x12'\n" +
-	"\fgiven_fields\x18\x1b \x03(\tB\x04\xa8\xae#\x01R\vgivenFields\x1a9\n" +
+	"\fgiven_fields\x18\x1b \x03(\tB\x04\xa8\xae#\x01R\vgivenFields\x129\n" +
+	"\n" +
+	"claimed_at\x18\x1c \x01(\v2\x1a.google.protobuf.TimestampR\tclaimedAt\x12.\n" +
+	"\battempts\x18\x1d \x03(\v2\x12.boardd.v1.AttemptR\battempts\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\n" +
 	"\n" +
-	"\b_details\"\xb0\x02\n" +
+	"\b_details\"\xd6\x01\n" +
+	"\aAttempt\x12\x14\n" +
+	"\x05owner\x18\x01 \x01(\tR\x05owner\x125\n" +
+	"\bbegun_at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\abegunAt\x125\n" +
+	"\bended_at\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\aendedAt\x12/\n" +
+	"\x05lease\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x05lease\x12\x16\n" +
+	"\x06reason\x18\x05 \x01(\tR\x06reason\"\xb0\x02\n" +
 	"\x05Claim\x12\x12\n" +
 	"\x04uuid\x18\x01 \x01(\tR\x04uuid\x12\x14\n" +
 	"\x05owner\x18\x02 \x01(\tR\x05owner\x12\x14\n" +
@@ -6548,7 +6651,7 @@ func file_boardd_v1_boardd_proto_rawDescGZIP() []byte {
 }
 
 var file_boardd_v1_boardd_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
-var file_boardd_v1_boardd_proto_msgTypes = make([]protoimpl.MessageInfo, 95)
+var file_boardd_v1_boardd_proto_msgTypes = make([]protoimpl.MessageInfo, 96)
 var file_boardd_v1_boardd_proto_goTypes = []any{
 	(State_Enum)(0),                   // 0: boardd.v1.State.Enum
 	(Outcome_Enum)(0),                 // 1: boardd.v1.Outcome.Enum
@@ -6567,279 +6670,285 @@ var file_boardd_v1_boardd_proto_goTypes = []any{
 	(*Operation)(nil),                 // 14: boardd.v1.Operation
 	(*Prerequisite)(nil),              // 15: boardd.v1.Prerequisite
 	(*Job)(nil),                       // 16: boardd.v1.Job
-	(*Claim)(nil),                     // 17: boardd.v1.Claim
-	(*Error)(nil),                     // 18: boardd.v1.Error
-	(*NewOperation)(nil),              // 19: boardd.v1.NewOperation
-	(*NewJob)(nil),                    // 20: boardd.v1.NewJob
-	(*JobResult)(nil),                 // 21: boardd.v1.JobResult
-	(*Result)(nil),                    // 22: boardd.v1.Result
-	(*PostJobsRequest)(nil),           // 23: boardd.v1.PostJobsRequest
-	(*PostJobsResponse)(nil),          // 24: boardd.v1.PostJobsResponse
-	(*GetJobsRequest)(nil),            // 25: boardd.v1.GetJobsRequest
-	(*GetJobsResponse)(nil),           // 26: boardd.v1.GetJobsResponse
-	(*ListJobsRequest)(nil),           // 27: boardd.v1.ListJobsRequest
-	(*ListJobsResponse)(nil),          // 28: boardd.v1.ListJobsResponse
-	(*CountJobsRequest)(nil),          // 29: boardd.v1.CountJobsRequest
-	(*CountJobsResponse)(nil),         // 30: boardd.v1.CountJobsResponse
-	(*ClaimJobsRequest)(nil),          // 31: boardd.v1.ClaimJobsRequest
-	(*ClaimFailure)(nil),              // 32: boardd.v1.ClaimFailure
-	(*ClaimJobsResponse)(nil),         // 33: boardd.v1.ClaimJobsResponse
-	(*ExtendClaimsRequest)(nil),       // 34: boardd.v1.ExtendClaimsRequest
-	(*ExtendResult)(nil),              // 35: boardd.v1.ExtendResult
-	(*ExtendClaimsResponse)(nil),      // 36: boardd.v1.ExtendClaimsResponse
-	(*ConsumeJobsRequest)(nil),        // 37: boardd.v1.ConsumeJobsRequest
-	(*ConsumeJobsResponse)(nil),       // 38: boardd.v1.ConsumeJobsResponse
-	(*AbandonJobsRequest)(nil),        // 39: boardd.v1.AbandonJobsRequest
-	(*AbandonJobsResponse)(nil),       // 40: boardd.v1.AbandonJobsResponse
-	(*TrashJobsRequest)(nil),          // 41: boardd.v1.TrashJobsRequest
-	(*TrashJobsResponse)(nil),         // 42: boardd.v1.TrashJobsResponse
-	(*RestoreJobsRequest)(nil),        // 43: boardd.v1.RestoreJobsRequest
-	(*RestoreJobsResponse)(nil),       // 44: boardd.v1.RestoreJobsResponse
-	(*PurgeJobsRequest)(nil),          // 45: boardd.v1.PurgeJobsRequest
-	(*PurgeJobsResponse)(nil),         // 46: boardd.v1.PurgeJobsResponse
-	(*ReleaseJobsRequest)(nil),        // 47: boardd.v1.ReleaseJobsRequest
-	(*ReleaseJobsResponse)(nil),       // 48: boardd.v1.ReleaseJobsResponse
-	(*Event)(nil),                     // 49: boardd.v1.Event
-	(*WatchBoardRequest)(nil),         // 50: boardd.v1.WatchBoardRequest
-	(*ListEventsRequest)(nil),         // 51: boardd.v1.ListEventsRequest
-	(*ListEventsResponse)(nil),        // 52: boardd.v1.ListEventsResponse
-	(*ExplainJobRequest)(nil),         // 53: boardd.v1.ExplainJobRequest
-	(*ExplainJobResponse)(nil),        // 54: boardd.v1.ExplainJobResponse
-	(*StartOperationRequest)(nil),     // 55: boardd.v1.StartOperationRequest
-	(*StartOperationResponse)(nil),    // 56: boardd.v1.StartOperationResponse
-	(*FinishOperationRequest)(nil),    // 57: boardd.v1.FinishOperationRequest
-	(*FinishOperationResponse)(nil),   // 58: boardd.v1.FinishOperationResponse
-	(*LogEntry)(nil),                  // 59: boardd.v1.LogEntry
-	(*NewLogEntry)(nil),               // 60: boardd.v1.NewLogEntry
-	(*AppendLogRequest)(nil),          // 61: boardd.v1.AppendLogRequest
-	(*AppendLogResponse)(nil),         // 62: boardd.v1.AppendLogResponse
-	(*GetLogRequest)(nil),             // 63: boardd.v1.GetLogRequest
-	(*ReadLogRequest)(nil),            // 64: boardd.v1.ReadLogRequest
-	(*ReadLogResponse)(nil),           // 65: boardd.v1.ReadLogResponse
-	(*CancelJobsRequest)(nil),         // 66: boardd.v1.CancelJobsRequest
-	(*CancelResult)(nil),              // 67: boardd.v1.CancelResult
-	(*CancelJobsResponse)(nil),        // 68: boardd.v1.CancelJobsResponse
-	(*ChangePriorityRequest)(nil),     // 69: boardd.v1.ChangePriorityRequest
-	(*PriorityResult)(nil),            // 70: boardd.v1.PriorityResult
-	(*ChangePriorityResponse)(nil),    // 71: boardd.v1.ChangePriorityResponse
-	(*ArchiveJobsRequest)(nil),        // 72: boardd.v1.ArchiveJobsRequest
-	(*ArchiveJobsResponse)(nil),       // 73: boardd.v1.ArchiveJobsResponse
-	(*BookRecord)(nil),                // 74: boardd.v1.BookRecord
-	(*PutBookRequest)(nil),            // 75: boardd.v1.PutBookRequest
-	(*PutBookResponse)(nil),           // 76: boardd.v1.PutBookResponse
-	(*GetBookRequest)(nil),            // 77: boardd.v1.GetBookRequest
-	(*GetBookResponse)(nil),           // 78: boardd.v1.GetBookResponse
-	(*Entity)(nil),                    // 79: boardd.v1.Entity
-	(*RegisterEntityRequest)(nil),     // 80: boardd.v1.RegisterEntityRequest
-	(*RegisterEntityResponse)(nil),    // 81: boardd.v1.RegisterEntityResponse
-	(*ListEntitiesRequest)(nil),       // 82: boardd.v1.ListEntitiesRequest
-	(*ListEntitiesResponse)(nil),      // 83: boardd.v1.ListEntitiesResponse
-	(*Board)(nil),                     // 84: boardd.v1.Board
-	(*ListBoardsRequest)(nil),         // 85: boardd.v1.ListBoardsRequest
-	(*ListBoardsResponse)(nil),        // 86: boardd.v1.ListBoardsResponse
-	(*GetBoardRequest)(nil),           // 87: boardd.v1.GetBoardRequest
-	(*GetBoardResponse)(nil),          // 88: boardd.v1.GetBoardResponse
-	(*PauseBoardRequest)(nil),         // 89: boardd.v1.PauseBoardRequest
-	(*PauseBoardResponse)(nil),        // 90: boardd.v1.PauseBoardResponse
-	(*ResumeBoardRequest)(nil),        // 91: boardd.v1.ResumeBoardRequest
-	(*ResumeBoardResponse)(nil),       // 92: boardd.v1.ResumeBoardResponse
-	(*WhoAmIRequest)(nil),             // 93: boardd.v1.WhoAmIRequest
-	(*WhoAmIResponse)(nil),            // 94: boardd.v1.WhoAmIResponse
-	nil,                               // 95: boardd.v1.Job.LabelsEntry
-	nil,                               // 96: boardd.v1.NewJob.LabelsEntry
-	nil,                               // 97: boardd.v1.ClaimJobsRequest.WorkerLabelsEntry
-	nil,                               // 98: boardd.v1.ExplainJobRequest.WorkerLabelsEntry
-	nil,                               // 99: boardd.v1.WhoAmIResponse.LimitsEntry
-	nil,                               // 100: boardd.v1.WhoAmIResponse.UseEntry
-	(*timestamppb.Timestamp)(nil),     // 101: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),       // 102: google.protobuf.Duration
-	(*descriptorpb.FieldOptions)(nil), // 103: google.protobuf.FieldOptions
+	(*Attempt)(nil),                   // 17: boardd.v1.Attempt
+	(*Claim)(nil),                     // 18: boardd.v1.Claim
+	(*Error)(nil),                     // 19: boardd.v1.Error
+	(*NewOperation)(nil),              // 20: boardd.v1.NewOperation
+	(*NewJob)(nil),                    // 21: boardd.v1.NewJob
+	(*JobResult)(nil),                 // 22: boardd.v1.JobResult
+	(*Result)(nil),                    // 23: boardd.v1.Result
+	(*PostJobsRequest)(nil),           // 24: boardd.v1.PostJobsRequest
+	(*PostJobsResponse)(nil),          // 25: boardd.v1.PostJobsResponse
+	(*GetJobsRequest)(nil),            // 26: boardd.v1.GetJobsRequest
+	(*GetJobsResponse)(nil),           // 27: boardd.v1.GetJobsResponse
+	(*ListJobsRequest)(nil),           // 28: boardd.v1.ListJobsRequest
+	(*ListJobsResponse)(nil),          // 29: boardd.v1.ListJobsResponse
+	(*CountJobsRequest)(nil),          // 30: boardd.v1.CountJobsRequest
+	(*CountJobsResponse)(nil),         // 31: boardd.v1.CountJobsResponse
+	(*ClaimJobsRequest)(nil),          // 32: boardd.v1.ClaimJobsRequest
+	(*ClaimFailure)(nil),              // 33: boardd.v1.ClaimFailure
+	(*ClaimJobsResponse)(nil),         // 34: boardd.v1.ClaimJobsResponse
+	(*ExtendClaimsRequest)(nil),       // 35: boardd.v1.ExtendClaimsRequest
+	(*ExtendResult)(nil),              // 36: boardd.v1.ExtendResult
+	(*ExtendClaimsResponse)(nil),      // 37: boardd.v1.ExtendClaimsResponse
+	(*ConsumeJobsRequest)(nil),        // 38: boardd.v1.ConsumeJobsRequest
+	(*ConsumeJobsResponse)(nil),       // 39: boardd.v1.ConsumeJobsResponse
+	(*AbandonJobsRequest)(nil),        // 40: boardd.v1.AbandonJobsRequest
+	(*AbandonJobsResponse)(nil),       // 41: boardd.v1.AbandonJobsResponse
+	(*TrashJobsRequest)(nil),          // 42: boardd.v1.TrashJobsRequest
+	(*TrashJobsResponse)(nil),         // 43: boardd.v1.TrashJobsResponse
+	(*RestoreJobsRequest)(nil),        // 44: boardd.v1.RestoreJobsRequest
+	(*RestoreJobsResponse)(nil),       // 45: boardd.v1.RestoreJobsResponse
+	(*PurgeJobsRequest)(nil),          // 46: boardd.v1.PurgeJobsRequest
+	(*PurgeJobsResponse)(nil),         // 47: boardd.v1.PurgeJobsResponse
+	(*ReleaseJobsRequest)(nil),        // 48: boardd.v1.ReleaseJobsRequest
+	(*ReleaseJobsResponse)(nil),       // 49: boardd.v1.ReleaseJobsResponse
+	(*Event)(nil),                     // 50: boardd.v1.Event
+	(*WatchBoardRequest)(nil),         // 51: boardd.v1.WatchBoardRequest
+	(*ListEventsRequest)(nil),         // 52: boardd.v1.ListEventsRequest
+	(*ListEventsResponse)(nil),        // 53: boardd.v1.ListEventsResponse
+	(*ExplainJobRequest)(nil),         // 54: boardd.v1.ExplainJobRequest
+	(*ExplainJobResponse)(nil),        // 55: boardd.v1.ExplainJobResponse
+	(*StartOperationRequest)(nil),     // 56: boardd.v1.StartOperationRequest
+	(*StartOperationResponse)(nil),    // 57: boardd.v1.StartOperationResponse
+	(*FinishOperationRequest)(nil),    // 58: boardd.v1.FinishOperationRequest
+	(*FinishOperationResponse)(nil),   // 59: boardd.v1.FinishOperationResponse
+	(*LogEntry)(nil),                  // 60: boardd.v1.LogEntry
+	(*NewLogEntry)(nil),               // 61: boardd.v1.NewLogEntry
+	(*AppendLogRequest)(nil),          // 62: boardd.v1.AppendLogRequest
+	(*AppendLogResponse)(nil),         // 63: boardd.v1.AppendLogResponse
+	(*GetLogRequest)(nil),             // 64: boardd.v1.GetLogRequest
+	(*ReadLogRequest)(nil),            // 65: boardd.v1.ReadLogRequest
+	(*ReadLogResponse)(nil),           // 66: boardd.v1.ReadLogResponse
+	(*CancelJobsRequest)(nil),         // 67: boardd.v1.CancelJobsRequest
+	(*CancelResult)(nil),              // 68: boardd.v1.CancelResult
+	(*CancelJobsResponse)(nil),        // 69: boardd.v1.CancelJobsResponse
+	(*ChangePriorityRequest)(nil),     // 70: boardd.v1.ChangePriorityRequest
+	(*PriorityResult)(nil),            // 71: boardd.v1.PriorityResult
+	(*ChangePriorityResponse)(nil),    // 72: boardd.v1.ChangePriorityResponse
+	(*ArchiveJobsRequest)(nil),        // 73: boardd.v1.ArchiveJobsRequest
+	(*ArchiveJobsResponse)(nil),       // 74: boardd.v1.ArchiveJobsResponse
+	(*BookRecord)(nil),                // 75: boardd.v1.BookRecord
+	(*PutBookRequest)(nil),            // 76: boardd.v1.PutBookRequest
+	(*PutBookResponse)(nil),           // 77: boardd.v1.PutBookResponse
+	(*GetBookRequest)(nil),            // 78: boardd.v1.GetBookRequest
+	(*GetBookResponse)(nil),           // 79: boardd.v1.GetBookResponse
+	(*Entity)(nil),                    // 80: boardd.v1.Entity
+	(*RegisterEntityRequest)(nil),     // 81: boardd.v1.RegisterEntityRequest
+	(*RegisterEntityResponse)(nil),    // 82: boardd.v1.RegisterEntityResponse
+	(*ListEntitiesRequest)(nil),       // 83: boardd.v1.ListEntitiesRequest
+	(*ListEntitiesResponse)(nil),      // 84: boardd.v1.ListEntitiesResponse
+	(*Board)(nil),                     // 85: boardd.v1.Board
+	(*ListBoardsRequest)(nil),         // 86: boardd.v1.ListBoardsRequest
+	(*ListBoardsResponse)(nil),        // 87: boardd.v1.ListBoardsResponse
+	(*GetBoardRequest)(nil),           // 88: boardd.v1.GetBoardRequest
+	(*GetBoardResponse)(nil),          // 89: boardd.v1.GetBoardResponse
+	(*PauseBoardRequest)(nil),         // 90: boardd.v1.PauseBoardRequest
+	(*PauseBoardResponse)(nil),        // 91: boardd.v1.PauseBoardResponse
+	(*ResumeBoardRequest)(nil),        // 92: boardd.v1.ResumeBoardRequest
+	(*ResumeBoardResponse)(nil),       // 93: boardd.v1.ResumeBoardResponse
+	(*WhoAmIRequest)(nil),             // 94: boardd.v1.WhoAmIRequest
+	(*WhoAmIResponse)(nil),            // 95: boardd.v1.WhoAmIResponse
+	nil,                               // 96: boardd.v1.Job.LabelsEntry
+	nil,                               // 97: boardd.v1.NewJob.LabelsEntry
+	nil,                               // 98: boardd.v1.ClaimJobsRequest.WorkerLabelsEntry
+	nil,                               // 99: boardd.v1.ExplainJobRequest.WorkerLabelsEntry
+	nil,                               // 100: boardd.v1.WhoAmIResponse.LimitsEntry
+	nil,                               // 101: boardd.v1.WhoAmIResponse.UseEntry
+	(*timestamppb.Timestamp)(nil),     // 102: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),       // 103: google.protobuf.Duration
+	(*descriptorpb.FieldOptions)(nil), // 104: google.protobuf.FieldOptions
 }
 var file_boardd_v1_boardd_proto_depIdxs = []int32{
 	5,   // 0: boardd.v1.Operation.status:type_name -> boardd.v1.OperationStatus.Enum
-	101, // 1: boardd.v1.Operation.started_at:type_name -> google.protobuf.Timestamp
-	101, // 2: boardd.v1.Operation.executed_at:type_name -> google.protobuf.Timestamp
-	101, // 3: boardd.v1.Operation.ended_at:type_name -> google.protobuf.Timestamp
+	102, // 1: boardd.v1.Operation.started_at:type_name -> google.protobuf.Timestamp
+	102, // 2: boardd.v1.Operation.executed_at:type_name -> google.protobuf.Timestamp
+	102, // 3: boardd.v1.Operation.ended_at:type_name -> google.protobuf.Timestamp
 	5,   // 4: boardd.v1.Prerequisite.statuses:type_name -> boardd.v1.OperationStatus.Enum
 	0,   // 5: boardd.v1.Job.state:type_name -> boardd.v1.State.Enum
 	1,   // 6: boardd.v1.Job.outcome:type_name -> boardd.v1.Outcome.Enum
 	2,   // 7: boardd.v1.Job.priority:type_name -> boardd.v1.Priority.Enum
 	13,  // 8: boardd.v1.Job.details_raw:type_name -> boardd.v1.Raw
-	95,  // 9: boardd.v1.Job.labels:type_name -> boardd.v1.Job.LabelsEntry
+	96,  // 9: boardd.v1.Job.labels:type_name -> boardd.v1.Job.LabelsEntry
 	12,  // 10: boardd.v1.Job.book:type_name -> boardd.v1.Book
-	101, // 11: boardd.v1.Job.created_at:type_name -> google.protobuf.Timestamp
-	101, // 12: boardd.v1.Job.modified_at:type_name -> google.protobuf.Timestamp
-	101, // 13: boardd.v1.Job.lease_expires_at:type_name -> google.protobuf.Timestamp
-	101, // 14: boardd.v1.Job.not_before:type_name -> google.protobuf.Timestamp
+	102, // 11: boardd.v1.Job.created_at:type_name -> google.protobuf.Timestamp
+	102, // 12: boardd.v1.Job.modified_at:type_name -> google.protobuf.Timestamp
+	102, // 13: boardd.v1.Job.lease_expires_at:type_name -> google.protobuf.Timestamp
+	102, // 14: boardd.v1.Job.not_before:type_name -> google.protobuf.Timestamp
 	15,  // 15: boardd.v1.Job.after:type_name -> boardd.v1.Prerequisite
 	14,  // 16: boardd.v1.Job.operations:type_name -> boardd.v1.Operation
 	5,   // 17: boardd.v1.Job.operation_status:type_name -> boardd.v1.OperationStatus.Enum
-	101, // 18: boardd.v1.Job.received_at:type_name -> google.protobuf.Timestamp
-	101, // 19: boardd.v1.Job.started_at:type_name -> google.protobuf.Timestamp
-	101, // 20: boardd.v1.Job.ended_at:type_name -> google.protobuf.Timestamp
-	102, // 21: boardd.v1.Claim.lease:type_name -> google.protobuf.Duration
-	101, // 22: boardd.v1.Claim.lease_expires_at:type_name -> google.protobuf.Timestamp
-	16,  // 23: boardd.v1.Claim.job:type_name -> boardd.v1.Job
-	3,   // 24: boardd.v1.Error.code:type_name -> boardd.v1.Code.Enum
-	13,  // 25: boardd.v1.NewJob.details_raw:type_name -> boardd.v1.Raw
-	2,   // 26: boardd.v1.NewJob.priority:type_name -> boardd.v1.Priority.Enum
-	96,  // 27: boardd.v1.NewJob.labels:type_name -> boardd.v1.NewJob.LabelsEntry
-	12,  // 28: boardd.v1.NewJob.book:type_name -> boardd.v1.Book
-	101, // 29: boardd.v1.NewJob.not_before:type_name -> google.protobuf.Timestamp
-	19,  // 30: boardd.v1.NewJob.operations:type_name -> boardd.v1.NewOperation
-	15,  // 31: boardd.v1.NewJob.after:type_name -> boardd.v1.Prerequisite
-	16,  // 32: boardd.v1.JobResult.job:type_name -> boardd.v1.Job
-	18,  // 33: boardd.v1.JobResult.error:type_name -> boardd.v1.Error
-	18,  // 34: boardd.v1.Result.error:type_name -> boardd.v1.Error
-	20,  // 35: boardd.v1.PostJobsRequest.jobs:type_name -> boardd.v1.NewJob
-	21,  // 36: boardd.v1.PostJobsResponse.results:type_name -> boardd.v1.JobResult
-	102, // 37: boardd.v1.GetJobsRequest.wait:type_name -> google.protobuf.Duration
-	21,  // 38: boardd.v1.GetJobsResponse.results:type_name -> boardd.v1.JobResult
-	0,   // 39: boardd.v1.ListJobsRequest.states:type_name -> boardd.v1.State.Enum
-	102, // 40: boardd.v1.ListJobsRequest.wait:type_name -> google.protobuf.Duration
-	16,  // 41: boardd.v1.ListJobsResponse.jobs:type_name -> boardd.v1.Job
-	101, // 42: boardd.v1.CountJobsResponse.oldest_ready_at:type_name -> google.protobuf.Timestamp
-	102, // 43: boardd.v1.ClaimJobsRequest.lease:type_name -> google.protobuf.Duration
-	97,  // 44: boardd.v1.ClaimJobsRequest.worker_labels:type_name -> boardd.v1.ClaimJobsRequest.WorkerLabelsEntry
-	102, // 45: boardd.v1.ClaimJobsRequest.wait:type_name -> google.protobuf.Duration
-	18,  // 46: boardd.v1.ClaimFailure.error:type_name -> boardd.v1.Error
-	17,  // 47: boardd.v1.ClaimJobsResponse.claims:type_name -> boardd.v1.Claim
-	32,  // 48: boardd.v1.ClaimJobsResponse.failures:type_name -> boardd.v1.ClaimFailure
-	17,  // 49: boardd.v1.ExtendClaimsRequest.claims:type_name -> boardd.v1.Claim
-	102, // 50: boardd.v1.ExtendClaimsRequest.lease:type_name -> google.protobuf.Duration
-	102, // 51: boardd.v1.ExtendResult.lease:type_name -> google.protobuf.Duration
-	101, // 52: boardd.v1.ExtendResult.lease_expires_at:type_name -> google.protobuf.Timestamp
-	18,  // 53: boardd.v1.ExtendResult.error:type_name -> boardd.v1.Error
-	35,  // 54: boardd.v1.ExtendClaimsResponse.results:type_name -> boardd.v1.ExtendResult
-	17,  // 55: boardd.v1.ConsumeJobsRequest.claims:type_name -> boardd.v1.Claim
-	1,   // 56: boardd.v1.ConsumeJobsRequest.outcome:type_name -> boardd.v1.Outcome.Enum
-	22,  // 57: boardd.v1.ConsumeJobsResponse.results:type_name -> boardd.v1.Result
-	17,  // 58: boardd.v1.AbandonJobsRequest.claims:type_name -> boardd.v1.Claim
-	102, // 59: boardd.v1.AbandonJobsRequest.retry_after:type_name -> google.protobuf.Duration
-	22,  // 60: boardd.v1.AbandonJobsResponse.results:type_name -> boardd.v1.Result
-	17,  // 61: boardd.v1.TrashJobsRequest.claims:type_name -> boardd.v1.Claim
-	22,  // 62: boardd.v1.TrashJobsResponse.results:type_name -> boardd.v1.Result
-	22,  // 63: boardd.v1.RestoreJobsResponse.results:type_name -> boardd.v1.Result
-	22,  // 64: boardd.v1.PurgeJobsResponse.results:type_name -> boardd.v1.Result
-	22,  // 65: boardd.v1.ReleaseJobsResponse.results:type_name -> boardd.v1.Result
-	4,   // 66: boardd.v1.Event.type:type_name -> boardd.v1.EventType.Enum
-	16,  // 67: boardd.v1.Event.job:type_name -> boardd.v1.Job
-	101, // 68: boardd.v1.Event.at:type_name -> google.protobuf.Timestamp
-	102, // 69: boardd.v1.ListEventsRequest.wait:type_name -> google.protobuf.Duration
-	49,  // 70: boardd.v1.ListEventsResponse.events:type_name -> boardd.v1.Event
-	98,  // 71: boardd.v1.ExplainJobRequest.worker_labels:type_name -> boardd.v1.ExplainJobRequest.WorkerLabelsEntry
-	0,   // 72: boardd.v1.ExplainJobResponse.state:type_name -> boardd.v1.State.Enum
-	17,  // 73: boardd.v1.StartOperationRequest.claim:type_name -> boardd.v1.Claim
-	5,   // 74: boardd.v1.StartOperationRequest.status:type_name -> boardd.v1.OperationStatus.Enum
-	5,   // 75: boardd.v1.StartOperationResponse.status:type_name -> boardd.v1.OperationStatus.Enum
-	5,   // 76: boardd.v1.StartOperationResponse.operation_status:type_name -> boardd.v1.OperationStatus.Enum
-	17,  // 77: boardd.v1.FinishOperationRequest.claim:type_name -> boardd.v1.Claim
-	5,   // 78: boardd.v1.FinishOperationRequest.status:type_name -> boardd.v1.OperationStatus.Enum
-	5,   // 79: boardd.v1.FinishOperationResponse.status:type_name -> boardd.v1.OperationStatus.Enum
-	5,   // 80: boardd.v1.FinishOperationResponse.operation_status:type_name -> boardd.v1.OperationStatus.Enum
-	101, // 81: boardd.v1.LogEntry.at:type_name -> google.protobuf.Timestamp
-	17,  // 82: boardd.v1.AppendLogRequest.claim:type_name -> boardd.v1.Claim
-	60,  // 83: boardd.v1.AppendLogRequest.entries:type_name -> boardd.v1.NewLogEntry
-	102, // 84: boardd.v1.ReadLogRequest.wait:type_name -> google.protobuf.Duration
-	59,  // 85: boardd.v1.ReadLogResponse.entries:type_name -> boardd.v1.LogEntry
-	18,  // 86: boardd.v1.CancelResult.error:type_name -> boardd.v1.Error
-	67,  // 87: boardd.v1.CancelJobsResponse.results:type_name -> boardd.v1.CancelResult
-	2,   // 88: boardd.v1.ChangePriorityRequest.priority:type_name -> boardd.v1.Priority.Enum
-	18,  // 89: boardd.v1.PriorityResult.error:type_name -> boardd.v1.Error
-	70,  // 90: boardd.v1.ChangePriorityResponse.results:type_name -> boardd.v1.PriorityResult
-	22,  // 91: boardd.v1.ArchiveJobsResponse.results:type_name -> boardd.v1.Result
-	74,  // 92: boardd.v1.PutBookRequest.book:type_name -> boardd.v1.BookRecord
-	74,  // 93: boardd.v1.GetBookResponse.book:type_name -> boardd.v1.BookRecord
-	101, // 94: boardd.v1.Entity.seen_at:type_name -> google.protobuf.Timestamp
-	101, // 95: boardd.v1.Entity.expires_at:type_name -> google.protobuf.Timestamp
-	79,  // 96: boardd.v1.RegisterEntityRequest.entity:type_name -> boardd.v1.Entity
-	102, // 97: boardd.v1.RegisterEntityRequest.ttl:type_name -> google.protobuf.Duration
-	79,  // 98: boardd.v1.RegisterEntityResponse.entity:type_name -> boardd.v1.Entity
-	79,  // 99: boardd.v1.ListEntitiesResponse.entities:type_name -> boardd.v1.Entity
-	102, // 100: boardd.v1.Board.lease:type_name -> google.protobuf.Duration
-	102, // 101: boardd.v1.Board.max_lease:type_name -> google.protobuf.Duration
-	102, // 102: boardd.v1.Board.idempotency_window:type_name -> google.protobuf.Duration
-	102, // 103: boardd.v1.Board.history:type_name -> google.protobuf.Duration
-	102, // 104: boardd.v1.Board.backoff:type_name -> google.protobuf.Duration
-	102, // 105: boardd.v1.Board.max_backoff:type_name -> google.protobuf.Duration
-	102, // 106: boardd.v1.Board.effective_window:type_name -> google.protobuf.Duration
-	84,  // 107: boardd.v1.ListBoardsResponse.boards:type_name -> boardd.v1.Board
-	84,  // 108: boardd.v1.GetBoardResponse.board:type_name -> boardd.v1.Board
-	84,  // 109: boardd.v1.PauseBoardResponse.board:type_name -> boardd.v1.Board
-	84,  // 110: boardd.v1.ResumeBoardResponse.board:type_name -> boardd.v1.Board
-	99,  // 111: boardd.v1.WhoAmIResponse.limits:type_name -> boardd.v1.WhoAmIResponse.LimitsEntry
-	100, // 112: boardd.v1.WhoAmIResponse.use:type_name -> boardd.v1.WhoAmIResponse.UseEntry
-	103, // 113: boardd.v1.json:extendee -> google.protobuf.FieldOptions
-	103, // 114: boardd.v1.only:extendee -> google.protobuf.FieldOptions
-	23,  // 115: boardd.v1.BoardService.PostJobs:input_type -> boardd.v1.PostJobsRequest
-	25,  // 116: boardd.v1.BoardService.GetJobs:input_type -> boardd.v1.GetJobsRequest
-	27,  // 117: boardd.v1.BoardService.ListJobs:input_type -> boardd.v1.ListJobsRequest
-	29,  // 118: boardd.v1.BoardService.CountJobs:input_type -> boardd.v1.CountJobsRequest
-	31,  // 119: boardd.v1.BoardService.ClaimJobs:input_type -> boardd.v1.ClaimJobsRequest
-	34,  // 120: boardd.v1.BoardService.ExtendClaims:input_type -> boardd.v1.ExtendClaimsRequest
-	37,  // 121: boardd.v1.BoardService.ConsumeJobs:input_type -> boardd.v1.ConsumeJobsRequest
-	39,  // 122: boardd.v1.BoardService.AbandonJobs:input_type -> boardd.v1.AbandonJobsRequest
-	41,  // 123: boardd.v1.BoardService.TrashJobs:input_type -> boardd.v1.TrashJobsRequest
-	43,  // 124: boardd.v1.BoardService.RestoreJobs:input_type -> boardd.v1.RestoreJobsRequest
-	45,  // 125: boardd.v1.BoardService.PurgeJobs:input_type -> boardd.v1.PurgeJobsRequest
-	47,  // 126: boardd.v1.BoardService.ReleaseJobs:input_type -> boardd.v1.ReleaseJobsRequest
-	50,  // 127: boardd.v1.BoardService.WatchBoard:input_type -> boardd.v1.WatchBoardRequest
-	51,  // 128: boardd.v1.BoardService.ListEvents:input_type -> boardd.v1.ListEventsRequest
-	53,  // 129: boardd.v1.BoardService.ExplainJob:input_type -> boardd.v1.ExplainJobRequest
-	55,  // 130: boardd.v1.BoardService.StartOperation:input_type -> boardd.v1.StartOperationRequest
-	57,  // 131: boardd.v1.BoardService.FinishOperation:input_type -> boardd.v1.FinishOperationRequest
-	61,  // 132: boardd.v1.BoardService.AppendLog:input_type -> boardd.v1.AppendLogRequest
-	63,  // 133: boardd.v1.BoardService.GetLog:input_type -> boardd.v1.GetLogRequest
-	64,  // 134: boardd.v1.BoardService.ReadLog:input_type -> boardd.v1.ReadLogRequest
-	66,  // 135: boardd.v1.BoardService.CancelJobs:input_type -> boardd.v1.CancelJobsRequest
-	69,  // 136: boardd.v1.BoardService.ChangePriority:input_type -> boardd.v1.ChangePriorityRequest
-	72,  // 137: boardd.v1.BoardService.ArchiveJobs:input_type -> boardd.v1.ArchiveJobsRequest
-	75,  // 138: boardd.v1.BoardService.PutBook:input_type -> boardd.v1.PutBookRequest
-	77,  // 139: boardd.v1.BoardService.GetBook:input_type -> boardd.v1.GetBookRequest
-	80,  // 140: boardd.v1.BoardService.RegisterEntity:input_type -> boardd.v1.RegisterEntityRequest
-	82,  // 141: boardd.v1.BoardService.ListEntities:input_type -> boardd.v1.ListEntitiesRequest
-	85,  // 142: boardd.v1.BoardService.ListBoards:input_type -> boardd.v1.ListBoardsRequest
-	87,  // 143: boardd.v1.BoardService.GetBoard:input_type -> boardd.v1.GetBoardRequest
-	89,  // 144: boardd.v1.BoardService.PauseBoard:input_type -> boardd.v1.PauseBoardRequest
-	91,  // 145: boardd.v1.BoardService.ResumeBoard:input_type -> boardd.v1.ResumeBoardRequest
-	93,  // 146: boardd.v1.BoardService.WhoAmI:input_type -> boardd.v1.WhoAmIRequest
-	24,  // 147: boardd.v1.BoardService.PostJobs:output_type -> boardd.v1.PostJobsResponse
-	26,  // 148: boardd.v1.BoardService.GetJobs:output_type -> boardd.v1.GetJobsResponse
-	28,  // 149: boardd.v1.BoardService.ListJobs:output_type -> boardd.v1.ListJobsResponse
-	30,  // 150: boardd.v1.BoardService.CountJobs:output_type -> boardd.v1.CountJobsResponse
-	33,  // 151: boardd.v1.BoardService.ClaimJobs:output_type -> boardd.v1.ClaimJobsResponse
-	36,  // 152: boardd.v1.BoardService.ExtendClaims:output_type -> boardd.v1.ExtendClaimsResponse
-	38,  // 153: boardd.v1.BoardService.ConsumeJobs:output_type -> boardd.v1.ConsumeJobsResponse
-	40,  // 154: boardd.v1.BoardService.AbandonJobs:output_type -> boardd.v1.AbandonJobsResponse
-	42,  // 155: boardd.v1.BoardService.TrashJobs:output_type -> boardd.v1.TrashJobsResponse
-	44,  // 156: boardd.v1.BoardService.RestoreJobs:output_type -> boardd.v1.RestoreJobsResponse
-	46,  // 157: boardd.v1.BoardService.PurgeJobs:output_type -> boardd.v1.PurgeJobsResponse
-	48,  // 158: boardd.v1.BoardService.ReleaseJobs:output_type -> boardd.v1.ReleaseJobsResponse
-	49,  // 159: boardd.v1.BoardService.WatchBoard:output_type -> boardd.v1.Event
-	52,  // 160: boardd.v1.BoardService.ListEvents:output_type -> boardd.v1.ListEventsResponse
-	54,  // 161: boardd.v1.BoardService.ExplainJob:output_type -> boardd.v1.ExplainJobResponse
-	56,  // 162: boardd.v1.BoardService.StartOperation:output_type -> boardd.v1.StartOperationResponse
-	58,  // 163: boardd.v1.BoardService.FinishOperation:output_type -> boardd.v1.FinishOperationResponse
-	62,  // 164: boardd.v1.BoardService.AppendLog:output_type -> boardd.v1.AppendLogResponse
-	59,  // 165: boardd.v1.BoardService.GetLog:output_type -> boardd.v1.LogEntry
-	65,  // 166: boardd.v1.BoardService.ReadLog:output_type -> boardd.v1.ReadLogResponse
-	68,  // 167: boardd.v1.BoardService.CancelJobs:output_type -> boardd.v1.CancelJobsResponse
-	71,  // 168: boardd.v1.BoardService.ChangePriority:output_type -> boardd.v1.ChangePriorityResponse
-	73,  // 169: boardd.v1.BoardService.ArchiveJobs:output_type -> boardd.v1.ArchiveJobsResponse
-	76,  // 170: boardd.v1.BoardService.PutBook:output_type -> boardd.v1.PutBookResponse
-	78,  // 171: boardd.v1.BoardService.GetBook:output_type -> boardd.v1.GetBookResponse
-	81,  // 172: boardd.v1.BoardService.RegisterEntity:output_type -> boardd.v1.RegisterEntityResponse
-	83,  // 173: boardd.v1.BoardService.ListEntities:output_type -> boardd.v1.ListEntitiesResponse
-	86,  // 174: boardd.v1.BoardService.ListBoards:output_type -> boardd.v1.ListBoardsResponse
-	88,  // 175: boardd.v1.BoardService.GetBoard:output_type -> boardd.v1.GetBoardResponse
-	90,  // 176: boardd.v1.BoardService.PauseBoard:output_type -> boardd.v1.PauseBoardResponse
-	92,  // 177: boardd.v1.BoardService.ResumeBoard:output_type -> boardd.v1.ResumeBoardResponse
-	94,  // 178: boardd.v1.BoardService.WhoAmI:output_type -> boardd.v1.WhoAmIResponse
-	147, // [147:179] is the sub-list for method output_type
-	115, // [115:147] is the sub-list for method input_type
-	115, // [115:115] is the sub-list for extension type_name
-	113, // [113:115] is the sub-list for extension extendee
-	0,   // [0:113] is the sub-list for field type_name
+	102, // 18: boardd.v1.Job.received_at:type_name -> google.protobuf.Timestamp
+	102, // 19: boardd.v1.Job.started_at:type_name -> google.protobuf.Timestamp
+	102, // 20: boardd.v1.Job.ended_at:type_name -> google.protobuf.Timestamp
+	102, // 21: boardd.v1.Job.claimed_at:type_name -> google.protobuf.Timestamp
+	17,  // 22: boardd.v1.Job.attempts:type_name -> boardd.v1.Attempt
+	102, // 23: boardd.v1.Attempt.begun_at:type_name -> google.protobuf.Timestamp
+	102, // 24: boardd.v1.Attempt.ended_at:type_name -> google.protobuf.Timestamp
+	103, // 25: boardd.v1.Attempt.lease:type_name -> google.protobuf.Duration
+	103, // 26: boardd.v1.Claim.lease:type_name -> google.protobuf.Duration
+	102, // 27: boardd.v1.Claim.lease_expires_at:type_name -> google.protobuf.Timestamp
+	16,  // 28: boardd.v1.Claim.job:type_name -> boardd.v1.Job
+	3,   // 29: boardd.v1.Error.code:type_name -> boardd.v1.Code.Enum
+	13,  // 30: boardd.v1.NewJob.details_raw:type_name -> boardd.v1.Raw
+	2,   // 31: boardd.v1.NewJob.priority:type_name -> boardd.v1.Priority.Enum
+	97,  // 32: boardd.v1.NewJob.labels:type_name -> boardd.v1.NewJob.LabelsEntry
+	12,  // 33: boardd.v1.NewJob.book:type_name -> boardd.v1.Book
+	102, // 34: boardd.v1.NewJob.not_before:type_name -> google.protobuf.Timestamp
+	20,  // 35: boardd.v1.NewJob.operations:type_name -> boardd.v1.NewOperation
+	15,  // 36: boardd.v1.NewJob.after:type_name -> boardd.v1.Prerequisite
+	16,  // 37: boardd.v1.JobResult.job:type_name -> boardd.v1.Job
+	19,  // 38: boardd.v1.JobResult.error:type_name -> boardd.v1.Error
+	19,  // 39: boardd.v1.Result.error:type_name -> boardd.v1.Error
+	21,  // 40: boardd.v1.PostJobsRequest.jobs:type_name -> boardd.v1.NewJob
+	22,  // 41: boardd.v1.PostJobsResponse.results:type_name -> boardd.v1.JobResult
+	103, // 42: boardd.v1.GetJobsRequest.wait:type_name -> google.protobuf.Duration
+	22,  // 43: boardd.v1.GetJobsResponse.results:type_name -> boardd.v1.JobResult
+	0,   // 44: boardd.v1.ListJobsRequest.states:type_name -> boardd.v1.State.Enum
+	103, // 45: boardd.v1.ListJobsRequest.wait:type_name -> google.protobuf.Duration
+	16,  // 46: boardd.v1.ListJobsResponse.jobs:type_name -> boardd.v1.Job
+	102, // 47: boardd.v1.CountJobsResponse.oldest_ready_at:type_name -> google.protobuf.Timestamp
+	103, // 48: boardd.v1.ClaimJobsRequest.lease:type_name -> google.protobuf.Duration
+	98,  // 49: boardd.v1.ClaimJobsRequest.worker_labels:type_name -> boardd.v1.ClaimJobsRequest.WorkerLabelsEntry
+	103, // 50: boardd.v1.ClaimJobsRequest.wait:type_name -> google.protobuf.Duration
+	19,  // 51: boardd.v1.ClaimFailure.error:type_name -> boardd.v1.Error
+	18,  // 52: boardd.v1.ClaimJobsResponse.claims:type_name -> boardd.v1.Claim
+	33,  // 53: boardd.v1.ClaimJobsResponse.failures:type_name -> boardd.v1.ClaimFailure
+	18,  // 54: boardd.v1.ExtendClaimsRequest.claims:type_name -> boardd.v1.Claim
+	103, // 55: boardd.v1.ExtendClaimsRequest.lease:type_name -> google.protobuf.Duration
+	103, // 56: boardd.v1.ExtendResult.lease:type_name -> google.protobuf.Duration
+	102, // 57: boardd.v1.ExtendResult.lease_expires_at:type_name -> google.protobuf.Timestamp
+	19,  // 58: boardd.v1.ExtendResult.error:type_name -> boardd.v1.Error
+	36,  // 59: boardd.v1.ExtendClaimsResponse.results:type_name -> boardd.v1.ExtendResult
+	18,  // 60: boardd.v1.ConsumeJobsRequest.claims:type_name -> boardd.v1.Claim
+	1,   // 61: boardd.v1.ConsumeJobsRequest.outcome:type_name -> boardd.v1.Outcome.Enum
+	23,  // 62: boardd.v1.ConsumeJobsResponse.results:type_name -> boardd.v1.Result
+	18,  // 63: boardd.v1.AbandonJobsRequest.claims:type_name -> boardd.v1.Claim
+	103, // 64: boardd.v1.AbandonJobsRequest.retry_after:type_name -> google.protobuf.Duration
+	23,  // 65: boardd.v1.AbandonJobsResponse.results:type_name -> boardd.v1.Result
+	18,  // 66: boardd.v1.TrashJobsRequest.claims:type_name -> boardd.v1.Claim
+	23,  // 67: boardd.v1.TrashJobsResponse.results:type_name -> boardd.v1.Result
+	23,  // 68: boardd.v1.RestoreJobsResponse.results:type_name -> boardd.v1.Result
+	23,  // 69: boardd.v1.PurgeJobsResponse.results:type_name -> boardd.v1.Result
+	23,  // 70: boardd.v1.ReleaseJobsResponse.results:type_name -> boardd.v1.Result
+	4,   // 71: boardd.v1.Event.type:type_name -> boardd.v1.EventType.Enum
+	16,  // 72: boardd.v1.Event.job:type_name -> boardd.v1.Job
+	102, // 73: boardd.v1.Event.at:type_name -> google.protobuf.Timestamp
+	103, // 74: boardd.v1.ListEventsRequest.wait:type_name -> google.protobuf.Duration
+	50,  // 75: boardd.v1.ListEventsResponse.events:type_name -> boardd.v1.Event
+	99,  // 76: boardd.v1.ExplainJobRequest.worker_labels:type_name -> boardd.v1.ExplainJobRequest.WorkerLabelsEntry
+	0,   // 77: boardd.v1.ExplainJobResponse.state:type_name -> boardd.v1.State.Enum
+	18,  // 78: boardd.v1.StartOperationRequest.claim:type_name -> boardd.v1.Claim
+	5,   // 79: boardd.v1.StartOperationRequest.status:type_name -> boardd.v1.OperationStatus.Enum
+	5,   // 80: boardd.v1.StartOperationResponse.status:type_name -> boardd.v1.OperationStatus.Enum
+	5,   // 81: boardd.v1.StartOperationResponse.operation_status:type_name -> boardd.v1.OperationStatus.Enum
+	18,  // 82: boardd.v1.FinishOperationRequest.claim:type_name -> boardd.v1.Claim
+	5,   // 83: boardd.v1.FinishOperationRequest.status:type_name -> boardd.v1.OperationStatus.Enum
+	5,   // 84: boardd.v1.FinishOperationResponse.status:type_name -> boardd.v1.OperationStatus.Enum
+	5,   // 85: boardd.v1.FinishOperationResponse.operation_status:type_name -> boardd.v1.OperationStatus.Enum
+	102, // 86: boardd.v1.LogEntry.at:type_name -> google.protobuf.Timestamp
+	18,  // 87: boardd.v1.AppendLogRequest.claim:type_name -> boardd.v1.Claim
+	61,  // 88: boardd.v1.AppendLogRequest.entries:type_name -> boardd.v1.NewLogEntry
+	103, // 89: boardd.v1.ReadLogRequest.wait:type_name -> google.protobuf.Duration
+	60,  // 90: boardd.v1.ReadLogResponse.entries:type_name -> boardd.v1.LogEntry
+	19,  // 91: boardd.v1.CancelResult.error:type_name -> boardd.v1.Error
+	68,  // 92: boardd.v1.CancelJobsResponse.results:type_name -> boardd.v1.CancelResult
+	2,   // 93: boardd.v1.ChangePriorityRequest.priority:type_name -> boardd.v1.Priority.Enum
+	19,  // 94: boardd.v1.PriorityResult.error:type_name -> boardd.v1.Error
+	71,  // 95: boardd.v1.ChangePriorityResponse.results:type_name -> boardd.v1.PriorityResult
+	23,  // 96: boardd.v1.ArchiveJobsResponse.results:type_name -> boardd.v1.Result
+	75,  // 97: boardd.v1.PutBookRequest.book:type_name -> boardd.v1.BookRecord
+	75,  // 98: boardd.v1.GetBookResponse.book:type_name -> boardd.v1.BookRecord
+	102, // 99: boardd.v1.Entity.seen_at:type_name -> google.protobuf.Timestamp
+	102, // 100: boardd.v1.Entity.expires_at:type_name -> google.protobuf.Timestamp
+	80,  // 101: boardd.v1.RegisterEntityRequest.entity:type_name -> boardd.v1.Entity
+	103, // 102: boardd.v1.RegisterEntityRequest.ttl:type_name -> google.protobuf.Duration
+	80,  // 103: boardd.v1.RegisterEntityResponse.entity:type_name -> boardd.v1.Entity
+	80,  // 104: boardd.v1.ListEntitiesResponse.entities:type_name -> boardd.v1.Entity
+	103, // 105: boardd.v1.Board.lease:type_name -> google.protobuf.Duration
+	103, // 106: boardd.v1.Board.max_lease:type_name -> google.protobuf.Duration
+	103, // 107: boardd.v1.Board.idempotency_window:type_name -> google.protobuf.Duration
+	103, // 108: boardd.v1.Board.history:type_name -> google.protobuf.Duration
+	103, // 109: boardd.v1.Board.backoff:type_name -> google.protobuf.Duration
+	103, // 110: boardd.v1.Board.max_backoff:type_name -> google.protobuf.Duration
+	103, // 111: boardd.v1.Board.effective_window:type_name -> google.protobuf.Duration
+	85,  // 112: boardd.v1.ListBoardsResponse.boards:type_name -> boardd.v1.Board
+	85,  // 113: boardd.v1.GetBoardResponse.board:type_name -> boardd.v1.Board
+	85,  // 114: boardd.v1.PauseBoardResponse.board:type_name -> boardd.v1.Board
+	85,  // 115: boardd.v1.ResumeBoardResponse.board:type_name -> boardd.v1.Board
+	100, // 116: boardd.v1.WhoAmIResponse.limits:type_name -> boardd.v1.WhoAmIResponse.LimitsEntry
+	101, // 117: boardd.v1.WhoAmIResponse.use:type_name -> boardd.v1.WhoAmIResponse.UseEntry
+	104, // 118: boardd.v1.json:extendee -> google.protobuf.FieldOptions
+	104, // 119: boardd.v1.only:extendee -> google.protobuf.FieldOptions
+	24,  // 120: boardd.v1.BoardService.PostJobs:input_type -> boardd.v1.PostJobsRequest
+	26,  // 121: boardd.v1.BoardService.GetJobs:input_type -> boardd.v1.GetJobsRequest
+	28,  // 122: boardd.v1.BoardService.ListJobs:input_type -> boardd.v1.ListJobsRequest
+	30,  // 123: boardd.v1.BoardService.CountJobs:input_type -> boardd.v1.CountJobsRequest
+	32,  // 124: boardd.v1.BoardService.ClaimJobs:input_type -> boardd.v1.ClaimJobsRequest
+	35,  // 125: boardd.v1.BoardService.ExtendClaims:input_type -> boardd.v1.ExtendClaimsRequest
+	38,  // 126: boardd.v1.BoardService.ConsumeJobs:input_type -> boardd.v1.ConsumeJobsRequest
+	40,  // 127: boardd.v1.BoardService.AbandonJobs:input_type -> boardd.v1.AbandonJobsRequest
+	42,  // 128: boardd.v1.BoardService.TrashJobs:input_type -> boardd.v1.TrashJobsRequest
+	44,  // 129: boardd.v1.BoardService.RestoreJobs:input_type -> boardd.v1.RestoreJobsRequest
+	46,  // 130: boardd.v1.BoardService.PurgeJobs:input_type -> boardd.v1.PurgeJobsRequest
+	48,  // 131: boardd.v1.BoardService.ReleaseJobs:input_type -> boardd.v1.ReleaseJobsRequest
+	51,  // 132: boardd.v1.BoardService.WatchBoard:input_type -> boardd.v1.WatchBoardRequest
+	52,  // 133: boardd.v1.BoardService.ListEvents:input_type -> boardd.v1.ListEventsRequest
+	54,  // 134: boardd.v1.BoardService.ExplainJob:input_type -> boardd.v1.ExplainJobRequest
+	56,  // 135: boardd.v1.BoardService.StartOperation:input_type -> boardd.v1.StartOperationRequest
+	58,  // 136: boardd.v1.BoardService.FinishOperation:input_type -> boardd.v1.FinishOperationRequest
+	62,  // 137: boardd.v1.BoardService.AppendLog:input_type -> boardd.v1.AppendLogRequest
+	64,  // 138: boardd.v1.BoardService.GetLog:input_type -> boardd.v1.GetLogRequest
+	65,  // 139: boardd.v1.BoardService.ReadLog:input_type -> boardd.v1.ReadLogRequest
+	67,  // 140: boardd.v1.BoardService.CancelJobs:input_type -> boardd.v1.CancelJobsRequest
+	70,  // 141: boardd.v1.BoardService.ChangePriority:input_type -> boardd.v1.ChangePriorityRequest
+	73,  // 142: boardd.v1.BoardService.ArchiveJobs:input_type -> boardd.v1.ArchiveJobsRequest
+	76,  // 143: boardd.v1.BoardService.PutBook:input_type -> boardd.v1.PutBookRequest
+	78,  // 144: boardd.v1.BoardService.GetBook:input_type -> boardd.v1.GetBookRequest
+	81,  // 145: boardd.v1.BoardService.RegisterEntity:input_type -> boardd.v1.RegisterEntityRequest
+	83,  // 146: boardd.v1.BoardService.ListEntities:input_type -> boardd.v1.ListEntitiesRequest
+	86,  // 147: boardd.v1.BoardService.ListBoards:input_type -> boardd.v1.ListBoardsRequest
+	88,  // 148: boardd.v1.BoardService.GetBoard:input_type -> boardd.v1.GetBoardRequest
+	90,  // 149: boardd.v1.BoardService.PauseBoard:input_type -> boardd.v1.PauseBoardRequest
+	92,  // 150: boardd.v1.BoardService.ResumeBoard:input_type -> boardd.v1.ResumeBoardRequest
+	94,  // 151: boardd.v1.BoardService.WhoAmI:input_type -> boardd.v1.WhoAmIRequest
+	25,  // 152: boardd.v1.BoardService.PostJobs:output_type -> boardd.v1.PostJobsResponse
+	27,  // 153: boardd.v1.BoardService.GetJobs:output_type -> boardd.v1.GetJobsResponse
+	29,  // 154: boardd.v1.BoardService.ListJobs:output_type -> boardd.v1.ListJobsResponse
+	31,  // 155: boardd.v1.BoardService.CountJobs:output_type -> boardd.v1.CountJobsResponse
+	34,  // 156: boardd.v1.BoardService.ClaimJobs:output_type -> boardd.v1.ClaimJobsResponse
+	37,  // 157: boardd.v1.BoardService.ExtendClaims:output_type -> boardd.v1.ExtendClaimsResponse
+	39,  // 158: boardd.v1.BoardService.ConsumeJobs:output_type -> boardd.v1.ConsumeJobsResponse
+	41,  // 159: boardd.v1.BoardService.AbandonJobs:output_type -> boardd.v1.AbandonJobsResponse
+	43,  // 160: boardd.v1.BoardService.TrashJobs:output_type -> boardd.v1.TrashJobsResponse
+	45,  // 161: boardd.v1.BoardService.RestoreJobs:output_type -> boardd.v1.RestoreJobsResponse
+	47,  // 162: boardd.v1.BoardService.PurgeJobs:output_type -> boardd.v1.PurgeJobsResponse
+	49,  // 163: boardd.v1.BoardService.ReleaseJobs:output_type -> boardd.v1.ReleaseJobsResponse
+	50,  // 164: boardd.v1.BoardService.WatchBoard:output_type -> boardd.v1.Event
+	53,  // 165: boardd.v1.BoardService.ListEvents:output_type -> boardd.v1.ListEventsResponse
+	55,  // 166: boardd.v1.BoardService.ExplainJob:output_type -> boardd.v1.ExplainJobResponse
+	57,  // 167: boardd.v1.BoardService.StartOperation:output_type -> boardd.v1.StartOperationResponse
+	59,  // 168: boardd.v1.BoardService.FinishOperation:output_type -> boardd.v1.FinishOperationResponse
+	63,  // 169: boardd.v1.BoardService.AppendLog:output_type -> boardd.v1.AppendLogResponse
+	60,  // 170: boardd.v1.BoardService.GetLog:output_type -> boardd.v1.LogEntry
+	66,  // 171: boardd.v1.BoardService.ReadLog:output_type -> boardd.v1.ReadLogResponse
+	69,  // 172: boardd.v1.BoardService.CancelJobs:output_type -> boardd.v1.CancelJobsResponse
+	72,  // 173: boardd.v1.BoardService.ChangePriority:output_type -> boardd.v1.ChangePriorityResponse
+	74,  // 174: boardd.v1.BoardService.ArchiveJobs:output_type -> boardd.v1.ArchiveJobsResponse
+	77,  // 175: boardd.v1.BoardService.PutBook:output_type -> boardd.v1.PutBookResponse
+	79,  // 176: boardd.v1.BoardService.GetBook:output_type -> boardd.v1.GetBookResponse
+	82,  // 177: boardd.v1.BoardService.RegisterEntity:output_type -> boardd.v1.RegisterEntityResponse
+	84,  // 178: boardd.v1.BoardService.ListEntities:output_type -> boardd.v1.ListEntitiesResponse
+	87,  // 179: boardd.v1.BoardService.ListBoards:output_type -> boardd.v1.ListBoardsResponse
+	89,  // 180: boardd.v1.BoardService.GetBoard:output_type -> boardd.v1.GetBoardResponse
+	91,  // 181: boardd.v1.BoardService.PauseBoard:output_type -> boardd.v1.PauseBoardResponse
+	93,  // 182: boardd.v1.BoardService.ResumeBoard:output_type -> boardd.v1.ResumeBoardResponse
+	95,  // 183: boardd.v1.BoardService.WhoAmI:output_type -> boardd.v1.WhoAmIResponse
+	152, // [152:184] is the sub-list for method output_type
+	120, // [120:152] is the sub-list for method input_type
+	120, // [120:120] is the sub-list for extension type_name
+	118, // [118:120] is the sub-list for extension extendee
+	0,   // [0:118] is the sub-list for field type_name
 }
 
 func init() { file_boardd_v1_boardd_proto_init() }
@@ -6848,17 +6957,17 @@ func file_boardd_v1_boardd_proto_init() {
 		return
 	}
 	file_boardd_v1_boardd_proto_msgTypes[10].OneofWrappers = []any{}
-	file_boardd_v1_boardd_proto_msgTypes[14].OneofWrappers = []any{}
-	file_boardd_v1_boardd_proto_msgTypes[48].OneofWrappers = []any{}
-	file_boardd_v1_boardd_proto_msgTypes[63].OneofWrappers = []any{}
-	file_boardd_v1_boardd_proto_msgTypes[69].OneofWrappers = []any{}
+	file_boardd_v1_boardd_proto_msgTypes[15].OneofWrappers = []any{}
+	file_boardd_v1_boardd_proto_msgTypes[49].OneofWrappers = []any{}
+	file_boardd_v1_boardd_proto_msgTypes[64].OneofWrappers = []any{}
+	file_boardd_v1_boardd_proto_msgTypes[70].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_boardd_v1_boardd_proto_rawDesc), len(file_boardd_v1_boardd_proto_rawDesc)),
 			NumEnums:      6,
-			NumMessages:   95,
+			NumMessages:   96,
 			NumExtensions: 2,
 			NumServices:   1,
 		},

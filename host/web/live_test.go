@@ -1,0 +1,115 @@
+package web_test
+
+import (
+	"bufio"
+	"html"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// stream is what a page hears of its board.
+type stream struct {
+	t      *testing.T
+	lines  *bufio.Scanner
+	events []string // that came so far
+	lastID string
+}
+
+// listen opens the stream of a page.
+func (b *browser) listen(t *testing.T, path, lastID string) *stream {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, b.site.server.URL+path, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lastID != "" {
+		request.Header.Set("Last-Event-ID", lastID)
+	}
+	answer, err := b.client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = answer.Body.Close() })
+	return &stream{t: t, lines: bufio.NewScanner(answer.Body)}
+}
+
+// until reads until the whole of an event has come.
+func (s *stream) until(event string) {
+	s.t.Helper()
+	for s.lines.Scan() {
+		line := s.lines.Text()
+		if name, ok := strings.CutPrefix(line, "event: "); ok {
+			s.events = append(s.events, name)
+		}
+		if id, ok := strings.CutPrefix(line, "id: "); ok {
+			s.lastID = id
+		}
+		if line == "" && len(s.events) > 0 && s.events[len(s.events)-1] == event {
+			return
+		}
+	}
+	s.t.Fatalf("the stream ended before %q, after %v: %v", event, s.events, s.lines.Err())
+}
+
+var liveAddress = regexp.MustCompile(`data-live="([^"]+)"`)
+
+// drawn loads a page and returns where it listens.
+func (b *browser) drawn(path string) string {
+	b.t.Helper()
+	_, text := b.get(path)
+	found := liveAddress.FindStringSubmatch(text)
+	if found == nil {
+		b.t.Fatalf("%s does not listen:\n%s", path, text)
+	}
+	return html.UnescapeString(found[1])
+}
+
+// TestLive has a page told of changes, and of its visit's end.
+func TestLive(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	jobs := s.board(t, adminSecret, "jobs")
+	b := s.signedIn(t, viewerSecret)
+	stream := b.listen(t, "/ui/boards/jobs/live", "")
+	stream.until("begun")
+	post(t, jobs, job.Posting{Name: "new"})
+	stream.until("changed")
+	b.post("/ui/signout", url.Values{})
+	post(t, jobs, job.Posting{Name: "newer"})
+	stream.until("over")
+}
+
+// TestNothingIsMissed has a page told at once of what happened between its being
+// drawn, or the last that it heard, and its listening; and of nothing otherwise.
+func TestNothingIsMissed(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	jobs := s.board(t, adminSecret, "jobs")
+	id := post(t, jobs, job.Posting{Name: "old"})
+	b := s.signedIn(t, viewerSecret)
+	for _, path := range []string{"/ui/boards/jobs", "/ui/boards/jobs/jobs/" + id.String()} {
+		address := b.drawn(path)
+		post(t, jobs, job.Posting{Name: "while nobody listened"})
+		behind := b.listen(t, address, "")
+		behind.until("changed")
+
+		visitor := s.signedIn(t, viewerSecret)
+		level := []*stream{visitor.listen(t, visitor.drawn(path), ""), visitor.listen(t, address, behind.lastID)}
+		for _, stream := range level {
+			stream.until("begun")
+		}
+		visitor.post("/ui/signout", url.Values{})
+		for _, stream := range level {
+			if stream.until("over"); slices.Contains(stream.events, "changed") {
+				t.Errorf("%s: a page that shows everything is told of changes: %v", path, stream.events)
+			}
+		}
+		b.listen(t, "/ui/boards/jobs/live?from=nonsense", "").until("changed") // better once too often
+	}
+}

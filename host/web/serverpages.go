@@ -1,0 +1,151 @@
+package web
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/boardd/boardd/host"
+	"github.com/boardd/boardd/host/tenant"
+)
+
+// tenantCard is a tenant with what it may use and what it uses now.
+type tenantCard struct {
+	host.Tenant
+
+	Use []usage
+}
+
+// usage is one thing that is limited.
+type usage struct {
+	Name  string
+	Now   int64
+	Known bool  // what is used now
+	Limit int64 // 0: none
+}
+
+// Near reports whether little is left.
+func (u usage) Near() bool { return u.Limit > 0 && u.Now >= u.Limit-u.Limit/10 }
+
+type tenantsView struct {
+	page
+	Tenants  []tenantCard
+	Operator bool
+}
+
+// tenantsPage shows an operator all tenants, and others their own.
+func (u *UI) tenantsPage(w http.ResponseWriter, r *http.Request, v *visit) {
+	tenants, err := v.session.Tenants()
+	if err != nil {
+		u.fail(w, r, v, err)
+		return
+	}
+	view := tenantsView{page: u.page(v, "Tenants"), Operator: v.has(tenant.Operator)}
+	view.Path = "/ui/tenants"
+	for _, t := range tenants {
+		card := tenantCard{Tenant: t}
+		now, err := v.session.TenantUse(r.Context(), t.Name)
+		for _, limit := range t.Limits.Each() {
+			n, known := now[limit.Name]
+			card.Use = append(card.Use, usage{Name: limit.Name, Now: n, Known: err == nil && known, Limit: *limit.Value})
+		}
+		view.Tenants = append(view.Tenants, card)
+	}
+	u.show(w, r, http.StatusOK, "tenants", view)
+}
+
+type backendsView struct {
+	page
+	Backends []backendCard
+	Operator bool
+}
+
+// backendCard is a backend, and how its changes go.
+type backendCard struct {
+	host.BackendInfo
+
+	Changes uint64
+	Each    time.Duration // that a batch of changes takes on average
+}
+
+// backendsPage shows an operator all backends, and others those on which their
+// tenant may have boards.
+func (u *UI) backendsPage(w http.ResponseWriter, r *http.Request, v *visit) {
+	backends, err := v.session.ListBackends(r.Context(), "")
+	if err != nil {
+		u.fail(w, r, v, err)
+		return
+	}
+	view := backendsView{page: u.page(v, "Backends"), Operator: v.has(tenant.Operator)}
+	view.Path, view.Poll = "/ui/backends", overviewPoll
+	latencies := map[string]*host.Latency{}
+	for _, b := range u.host.Backends() {
+		latencies[b.Name] = b.Apply
+	}
+	for _, b := range backends {
+		card := backendCard{BackendInfo: b}
+		if latency := latencies[b.Name]; latency != nil && view.Operator {
+			count, seconds, _ := latency.Totals()
+			if card.Changes = count; count > 0 {
+				card.Each = time.Duration(seconds / float64(count) * float64(time.Second))
+			}
+		}
+		view.Backends = append(view.Backends, card)
+	}
+	u.show(w, r, http.StatusOK, "backends", view)
+}
+
+// auditRecords is how many records a page shows.
+const auditRecords = 100
+
+type auditView struct {
+	page
+	Of       string
+	All      bool
+	Operator bool
+	Rows     []auditRow
+	Next     uint64 // before which to go on; 0: that was all
+}
+
+// auditRow is a record for people.
+type auditRow struct {
+	Sequence            uint64
+	At                  time.Time
+	Call, About, By     string
+	Remote, Result      string
+	Items, Failed, More int64
+}
+
+// auditPage shows who did what, newest first.
+func (u *UI) auditPage(w http.ResponseWriter, r *http.Request, v *visit) {
+	q := r.URL.Query()
+	view := auditView{page: u.page(v, "Audit log"), Of: q.Get("tenant"), Operator: v.has(tenant.Operator), All: q.Has("all")}
+	view.Path = "/ui/audit"
+	before, _ := strconv.ParseUint(q.Get("before"), 10, 64) // what is no number shows the last records
+	records, next, err := v.session.RecentAudit(r.Context(), host.AuditQuery{Tenant: view.Of, All: view.All, Max: auditRecords}, before)
+	if err != nil {
+		u.fail(w, r, v, err)
+		return
+	}
+	view.Next = next
+	for i := range records {
+		x := &records[i]
+		row := auditRow{
+			Sequence: x.Sequence, At: x.At, Call: x.Call, By: x.Caller, Remote: x.Remote, Result: x.Result,
+			Items: x.Items, Failed: x.Failed, More: x.Repeated,
+		}
+		for _, part := range []string{x.Tenant, x.Board, x.Name} {
+			if part != "" && (part != x.Tenant || view.All) {
+				if row.About != "" {
+					row.About += " / "
+				}
+				row.About += part
+			}
+		}
+		if x.CallerTenant != "" && x.CallerTenant != x.Tenant {
+			row.By = x.CallerTenant + "/" + row.By
+		}
+		view.Rows = append(view.Rows, row)
+	}
+	u.show(w, r, http.StatusOK, "audit", view)
+}

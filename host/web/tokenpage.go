@@ -1,0 +1,85 @@
+package web
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/boardd/boardd/host"
+	"github.com/boardd/boardd/host/tenant"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// lifetimes are how long a new token may be asked to last, in days; 0: for ever.
+var lifetimes = []int{1, 7, 30, 90, 365, 0}
+
+const defaultLifetime = 90
+
+type tokensView struct {
+	page
+	Of        string // the tenant, where it is not the visitor's own
+	Tokens    []host.Token
+	Roles     []tenant.Role // that the visitor may give
+	Lifetimes []int
+	Lifetime  int // the one that is proposed
+}
+
+// tokensPage shows a tenant's tokens, and makes new ones.
+func (u *UI) tokensPage(w http.ResponseWriter, r *http.Request, v *visit) {
+	of := r.URL.Query().Get("tenant")
+	tokens, err := v.session.Tokens(of)
+	if err != nil {
+		u.fail(w, r, v, err)
+		return
+	}
+	view := tokensView{page: u.page(v, "Tokens"), Of: of, Tokens: tokens, Roles: v.session.Grants(), Lifetimes: lifetimes, Lifetime: defaultLifetime}
+	view.Path = "/ui/tokens"
+	u.show(w, r, http.StatusOK, "tokens", view)
+}
+
+type madeView struct {
+	page
+	Token  host.Token
+	Secret string
+	Back   string
+}
+
+// createToken makes a token and shows its secret, which nobody sees again.
+func (u *UI) createToken(w http.ResponseWriter, r *http.Request, v *visit) {
+	n := host.NewToken{
+		Tenant: r.PostForm.Get("tenant"), Name: strings.TrimSpace(r.PostForm.Get("name")), Roles: r.PostForm["role"],
+		Boards: strings.FieldsFunc(r.PostForm.Get("boards"), func(c rune) bool { return c == ',' || c == ' ' }),
+	}
+	days, err := strconv.Atoi(r.PostForm.Get("days"))
+	if err != nil || days < 0 || days > maxLifetime {
+		u.fail(w, r, v, job.Errorf(job.Invalid, "days: want 1 to %d, or 0 for a token that never expires", maxLifetime))
+		return
+	}
+	if days > 0 {
+		n.Expires = time.Now().AddDate(0, 0, days).UTC().Truncate(time.Second)
+	}
+	made, secret, err := v.session.CreateToken(r.Context(), n)
+	if err = errors.Join(err, v.session.Did(host.Deed{Call: "CreateToken", Tenant: n.Tenant, Name: n.Name, Remote: r.RemoteAddr}, err)); err != nil {
+		u.fail(w, r, v, err)
+		return
+	}
+	u.show(w, r, http.StatusOK, "made", madeView{page: u.page(v, "Token "+made.Name), Token: made, Secret: secret, Back: ofTenant("/ui/tokens", n.Tenant)})
+}
+
+// maxLifetime is the longest life of a token that a form asks for, in days.
+const maxLifetime = 3650
+
+// revokeToken takes a token away, once that was asked about.
+func (u *UI) revokeToken(w http.ResponseWriter, r *http.Request, v *visit) {
+	of, name := r.PostForm.Get("tenant"), r.PostForm.Get("token")
+	asks := "Revoke this token? Whoever uses it is refused from now on, and what goes on in its name ends. It can't be brought back."
+	if who := v.session.WhoAmI(); who.TokenName == name && (of == "" || of == who.Tenant) {
+		asks = "This is the token that you have signed in with: revoking it signs you out. " + asks
+	}
+	u.remove(w, r, v, removal{
+		call: "RevokeToken", what: "token", name: name, tenant: of, asks: asks, back: ofTenant("/ui/tokens", of),
+		do: func() error { return v.session.RevokeToken(r.Context(), of, name) },
+	})
+}
