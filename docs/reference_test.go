@@ -7,6 +7,7 @@ import (
 	"go/token"
 	"io"
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -23,6 +24,7 @@ import (
 	"github.com/boardd/boardd/host/board"
 	"github.com/boardd/boardd/host/catalog"
 	"github.com/boardd/boardd/host/config"
+	"github.com/boardd/boardd/host/identity"
 	"github.com/boardd/boardd/host/tenant"
 	"github.com/boardd/boardd/host/wasm/meter"
 	"github.com/boardd/boardd/host/wasm/module"
@@ -71,11 +73,46 @@ func commands(t *testing.T, program string) string {
 
 var metricHead = regexp.MustCompile(`(?m)^# HELP (boardd_\w+) (.*)\n# TYPE \w+ (\w+)\n\w+?(?:\{([^}]*)\})? `)
 
+// everySort is a configuration with what has metrics of its own.
+const everySort = `
+oidc "corp" {
+  issuer    = "http://127.0.0.1:1"
+  audiences = ["boardd"]
+  grant {
+    roles = ["viewer"]
+  }
+}
+`
+
+// advice is what to do about each metric.
+var advice = map[string]string{
+	"boardd_board_ready":             "0 for a minute: the log says why the board does not open; `boardd doctor` looks into its store",
+	"boardd_boards":                  "over 1,000: the boards above that have no metrics of their own; spread the tenants over more servers",
+	"boardd_build_info":              "differs between servers for longer than an upgrade takes: one was forgotten",
+	"boardd_call_seconds":            "slower than usual with `code=\"ok\"`: compare with `boardd_driver_apply_seconds`; if that is not slower, it is the server: take a [profile](#profiles)",
+	"boardd_calls":                   "`queued` over 0 for long: the server has more calls than it can do; see `boardd_shed_calls_total`",
+	"boardd_driver_apply_seconds":    "slower: the store is (its disk, its network, its other users), or the machine has no processor time left",
+	"boardd_driver_restarts_total":   "grows: the driver dies or hangs; its last words are in the log",
+	"boardd_driver_running":          "0: the log says why the driver does not start; `boardd config check` looks at its settings",
+	"boardd_issuer_keys_age_seconds": "over 1,800: the provider cannot be reached, which the log explains; over 86,400 or -1: nobody is let in by its tokens",
+	"boardd_job_events_total":        "`unknown_outcome`: the store broke off under a change, see whether it is well; `bad_record`: `boardd doctor` names the record; `expired` grows: workers die, or leases are too short",
+	"boardd_jobs":                    "`trashed` grows: look at the reasons on the board's page or with `boardd job list --state trashed`; `ready` grows: more workers, or see why they may not have the jobs with `boardd job explain`",
+	"boardd_oldest_ready_seconds":    "grows: nobody claims that job; `boardd job explain` says why",
+	"boardd_refused_requests_total":  "`unauthenticated`: somebody guesses, or a worker has an old token (the log names the addresses); `permission_denied`: a token with too few roles, or a name that is missing in `hostnames`",
+	"boardd_shed_calls_total":        "grows: the server has more calls than it can do: limits for the tenant that makes them, or more servers",
+	"boardd_streams":                 "near 10,000: more servers, or fewer watchers; limit `watchers`",
+	"boardd_waiting_claims":          "0 while jobs are ready: there are no workers, or too few",
+}
+
 // metrics returns the table of what GET /metrics of a server that was used a
 // little answers.
 func metrics(t *testing.T, program string) string {
 	t.Helper()
-	s := startDev(t, program)
+	configuration := filepath.Join(t.TempDir(), "boardd.hcl")
+	if err := os.WriteFile(configuration, []byte(everySort), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := startDevIn(t, program, os.Getenv("PATH"), "--config", configuration)
 	get := func(token string) string {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.address+"/metrics", http.NoBody)
 		if err != nil {
@@ -106,13 +143,21 @@ func metrics(t *testing.T, program string) string {
 	var out strings.Builder
 	out.WriteString("| metric | kind | labels | what it says |\n|---|---|---|---|\n")
 	for _, m := range found {
+		if advice[m[1]] == "" {
+			t.Errorf("nobody says what to do about the metric %s: add it to advice in this test", m[1])
+		}
 		var labels []string
 		for _, label := range regexp.MustCompile(`(\w+)="`).FindAllStringSubmatch(m[4], -1) {
 			if label[1] != "le" {
 				labels = append(labels, "`"+label[1]+"`")
 			}
 		}
-		fmt.Fprintf(&out, "| `%s` | %s | %s | %s |\n", m[1], m[3], strings.Join(labels, ", "), m[2])
+		fmt.Fprintf(&out, "| `%s` | %s | %s | %s | %s |\n", m[1], m[3], strings.Join(labels, ", "), m[2], advice[m[1]])
+	}
+	for name := range advice {
+		if !slices.ContainsFunc(found, func(m []string) bool { return m[1] == name }) {
+			t.Errorf("the server does not show the metric %s, of which this test says what to do about it", name)
+		}
 	}
 	return out.String()
 }
@@ -163,8 +208,14 @@ var limits = []struct {
 	{"board.MinEntityTTL", board.MinEntityTTL, "the shortest time that an entity is listed without a new word from it"},
 	{"board.MaxEntityTTL", board.MaxEntityTTL, "the longest"},
 	{"board.MaxEntityMetadata", board.MaxEntityMetadata, "bytes of an entity's metadata"},
+	{"api.MaxProfile", api.MaxProfile, "for which a profile of the server may be taken"},
 	{"api.MaxRequest", api.MaxRequest, "bytes of a request, after decompression"},
 	{"config.MaxFile", config.MaxFile, "bytes of a configuration file"},
+	{"config.MaxLeeway", config.MaxLeeway, "by which the clock of an identity provider may differ from the server's"},
+	{"config.DefaultMaxLifetime", config.DefaultMaxLifetime, "for which a token of an identity provider may be good from now on, unless `max_lifetime` says otherwise"},
+	{"identity.MaxToken", identity.MaxToken, "bytes of a token of an identity provider"},
+	{"identity.MaxKeys", identity.MaxKeys, "keys of an identity provider"},
+	{"identity.MaxKeyAge", identity.MaxKeyAge, "for which the last keys of an identity provider do that cannot be reached"},
 	{"config.MaxWindow", config.MaxWindow, "the longest `idempotency_window` and `history`"},
 	{"driver.DefaultMaxTombstones", driver.DefaultMaxTombstones, "finished jobs that a board remembers; the oldest are forgotten first"},
 	{"driver.MaxBoardName", driver.MaxBoardName, "bytes of a board's name as a driver gets it: tenant, slash, board"},
@@ -269,7 +320,7 @@ func TestLimits(t *testing.T) {
 		listed[l.name] = true
 		fmt.Fprintf(&out, "| %s | %s | `%s` |\n", size(l.value), l.text, l.name)
 	}
-	for _, dir := range []string{"sdk/job", "sdk/driver", "host", "host/api", "host/audit", "host/board", "host/catalog", "host/config", "host/tenant"} {
+	for _, dir := range []string{"sdk/job", "sdk/driver", "host", "host/api", "host/audit", "host/board", "host/catalog", "host/config", "host/identity", "host/tenant"} {
 		for _, name := range limitsIn(t, filepath.Join(testserver.Root(t), filepath.FromSlash(dir))) {
 			if full := filepath.Base(dir) + "." + name; !listed[full] {
 				t.Errorf("the limit %s is not in the table of docs/operating.md: add it to limits in this test", full)
@@ -338,7 +389,7 @@ func TestSettings(t *testing.T) {
 	t.Parallel()
 	root := testserver.Root(t)
 	reader := ""
-	for _, name := range []string{"read.go", "rule.go", "books.go"} {
+	for _, name := range []string{"read.go", "rule.go", "books.go", "issuer.go", "tracing.go"} {
 		reader += read(t, filepath.Join(root, "host", "config", name))
 	}
 	asks := regexp.MustCompile(`\.(?:text|texts|path|truth|object|choice|duration|whole|number|integer|count|single|several|named)\("(\w+)"|certificate\(s, "(\w+)"`)
@@ -570,7 +621,7 @@ func roles(t *testing.T) string {
 		fmt.Fprintf(&out, " %s |", role)
 	}
 	out.WriteString("\n|---|" + strings.Repeat("---|", len(tenant.Roles())) + "\n")
-	calls := []string{tenant.MetricsCall}
+	calls := []string{tenant.MetricsCall, tenant.ProfileCall}
 	for _, file := range []protoreflect.FileDescriptor{boarddv1.File_boardd_v1_boardd_proto, boarddv1.File_boardd_v1_admin_proto} {
 		methods := file.Services().Get(0).Methods()
 		for i := range methods.Len() {

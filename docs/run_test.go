@@ -189,7 +189,7 @@ func startDev(t *testing.T, program string) *devServer {
 }
 
 // startDevIn starts it where a shell looks for programs in path.
-func startDevIn(t *testing.T, program, path string) *devServer {
+func startDevIn(t *testing.T, program, path string, args ...string) *devServer {
 	t.Helper()
 	dir := t.TempDir()
 	s := &devServer{out: filepath.Join(dir, "stdout")}

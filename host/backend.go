@@ -75,7 +75,7 @@ func (b *backend) run(ctx context.Context, h *Host) {
 				_ = r.driver.Close()
 				break // the settings do not become better by themselves
 			}
-			r.driver = &remembering{Driver: r.driver, backend: b}
+			r.driver = &remembering{Driver: h.tracer.Driver(r.driver, b.config.Name, b.config.Driver), backend: b}
 			b.running.Store(r)
 			b.problem.Store(nil)
 			close(b.started)

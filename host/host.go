@@ -12,7 +12,9 @@ import (
 	"time"
 
 	"github.com/boardd/boardd/host/config"
+	"github.com/boardd/boardd/host/identity"
 	"github.com/boardd/boardd/host/tenant"
+	"github.com/boardd/boardd/host/trace"
 	"github.com/boardd/boardd/host/wasm"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
@@ -60,6 +62,8 @@ type Host struct {
 	settings atomic.Pointer[config.Config]
 	logger   *slog.Logger
 	access   *tenant.Access
+	issuers  *identity.Issuers
+	tracer   *trace.Tracer // nil: nothing is traced
 	memories *memories
 	catalog  *kept // nil: the host keeps none
 	shelf    *shelf
@@ -104,6 +108,12 @@ func Open(ctx context.Context, c Config) (*Host, error) {
 	if err := h.checkBoards(); err != nil {
 		return nil, err
 	}
+	if err := identity.Check(c.Config.Issuers); err != nil {
+		return nil, err
+	}
+	if h.tracer, err = trace.New(context.WithoutCancel(ctx), c.Config.Tracing, c.Version, id, c.Logger); err != nil {
+		return nil, err
+	}
 	h.running, h.stop = context.WithCancel(context.WithoutCancel(ctx))
 	err = h.openEngines(h.running)
 	if err == nil {
@@ -114,8 +124,10 @@ func Open(ctx context.Context, c Config) (*Host, error) {
 	}
 	if err != nil {
 		h.stop()
+		h.tracer.Close()
 		return nil, errors.Join(err, h.engines.close())
 	}
+	h.issuers = identity.Open(identity.Options{Tenant: h.tenantID, Logger: c.Logger})
 	h.openCatalog()
 	h.audit.begin(h)
 	h.arrange()
@@ -165,11 +177,16 @@ func (h *Host) patience(ctx context.Context) {
 // Close stops the boards and then the drivers, and waits for them. No other
 // method may be called after it.
 func (h *Host) Close() error {
+	defer h.tracer.Close() // last, since what ends may be traced
 	h.stop()
 	h.catalog.wait() // first, since what it says may start boards
+	h.issuers.Close()
 	h.shelf.stopBoards()
 	return errors.Join(h.audit.close(), h.shelf.closeBackends(), h.engines.close())
 }
+
+// Tracer returns what traces calls; nil: nothing does.
+func (h *Host) Tracer() *trace.Tracer { return h.tracer }
 
 // Drain makes Ready say no from now on, so that nobody sends new callers. What
 // runs goes on.

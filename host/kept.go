@@ -185,6 +185,10 @@ func (h *Host) admit() {
 		return
 	}
 	h.access.Replace(registry)
+	if err := h.issuers.Replace(h.Settings().Issuers); err != nil { // it was checked before
+		h.logger.Error("the identity providers were not changed", "error", err)
+	}
+	h.issuers.Recheck()
 }
 
 // occupy makes the place in the store where the board's jobs lie this board's,

@@ -5,11 +5,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"time"
 
 	"github.com/boardd/boardd/host/config"
+	"github.com/boardd/boardd/host/identity"
 	"github.com/boardd/boardd/host/tenant"
 	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/sleep"
@@ -42,6 +44,9 @@ func (h *Host) Reload(ctx context.Context) ([]string, error) {
 	if _, err := tenant.NewRegistry(next.Tokens); err != nil {
 		return nil, err
 	}
+	if err := identity.Check(next.Issuers); err != nil {
+		return nil, err
+	}
 	if err := h.checkPolicies(ctx, next); err != nil {
 		return nil, err
 	}
@@ -67,6 +72,7 @@ func fixed(a, b *config.Config) error {
 		{"plugin_dir", a.PluginDir, b.PluginDir},
 		{"catalog", a.Catalog, b.Catalog},
 		{"tls", fmt.Sprint(a.TLS != nil), fmt.Sprint(b.TLS != nil)},
+		{"tracing", tracingText(a.Tracing, nil), tracingText(b.Tracing, a.Tracing)},
 		{"hostnames", fmt.Sprint(a.Hostnames), fmt.Sprint(b.Hostnames)},
 	} {
 		if s.is != s.want {
@@ -90,6 +96,18 @@ func fixed(a, b *config.Config) error {
 	return nil
 }
 
+// tracingText says where traces go, without the secrets.
+func tracingText(t, before *config.Tracing) string {
+	if t == nil {
+		return "none"
+	}
+	text := fmt.Sprintf("%s, sample_ratio %g", t.Endpoint, t.SampleRatio)
+	if before != nil && (t.CAFile != before.CAFile || !maps.Equal(t.Headers, before.Headers)) {
+		text += ", otherwise than before"
+	}
+	return text
+}
+
 // differences says for people what two configurations do not have in common.
 func differences(a, b *config.Config) []string {
 	changes := []string{}
@@ -97,6 +115,8 @@ func differences(a, b *config.Config) []string {
 	changes = append(changes, compare("token", a.Tokens, b.Tokens,
 		func(t tenant.Token) string { return t.Tenant + "/" + t.Name },
 		func(x, y tenant.Token) bool { return reflect.DeepEqual(x, y) })...)
+	changes = append(changes, compare("oidc", a.Issuers, b.Issuers,
+		func(i config.Issuer) string { return i.Name }, func(x, y config.Issuer) bool { return reflect.DeepEqual(x, y) })...)
 	changes = append(changes, compare("backend", a.Backends, b.Backends, func(c config.Backend) string { return c.Name }, sameBackend)...)
 	return append(changes, compare("board", a.Boards, b.Boards,
 		func(c config.Board) string { return tenantOf(c) + "/" + c.Name },

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/boardd/boardd/host/board"
+	"github.com/boardd/boardd/host/identity"
 	"github.com/boardd/boardd/host/tenant"
 	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/nearest"
@@ -24,9 +25,15 @@ type Session struct {
 
 // Login returns the session of whoever has the secret, or Unauthenticated. It is
 // Unavailable for a token that only the catalog could tell, when that has not
-// answered for too long.
-func (h *Host) Login(_ context.Context, secret string) (*Session, error) {
+// answered for too long, and for one of an identity provider whose keys cannot be
+// had.
+func (h *Host) Login(ctx context.Context, secret string) (*Session, error) {
 	principal, err := h.access.Authenticate(secret)
+	if err != nil && identity.IsToken(secret) && h.issuers.Trusts() {
+		if principal, err = h.issuers.Authenticate(ctx, secret); err != nil {
+			return nil, err
+		}
+	}
 	if err != nil {
 		if secret != "" && h.catalog.unread() {
 			return nil, h.catalog.current()
@@ -95,7 +102,7 @@ func (s *Session) Holds() error {
 		return context.Cause(life)
 	case !p.Expires.IsZero() && !time.Now().Before(p.Expires):
 		return p.Expired()
-	case p.TokenID != "":
+	case p.TokenID != "" || p.TenantID != "":
 		return s.host.catalog.current()
 	}
 	return nil

@@ -107,6 +107,10 @@ func (h *Host) Backends() []BackendStatus {
 	return all
 }
 
+// IssuerKeys returns, for each identity provider by its name in the configuration,
+// how old what is known of its keys is; less than 0 for nothing.
+func (h *Host) IssuerKeys() map[string]time.Duration { return h.issuers.Ages() }
+
 // Serves returns how many boards there are.
 func (h *Host) Serves() int { return len(h.shelf.allBoards()) }
 

@@ -39,6 +39,21 @@ func (h *Host) known(name string) (Tenant, error) {
 	return Tenant{}, tenant.NoTenant(name)
 }
 
+// tenantID returns what tells a tenant from an earlier one of its name, which is
+// nothing for one of the configuration, or why nobody is let in for it.
+func (h *Host) tenantID(name string) (string, error) {
+	t, err := h.known(name)
+	switch {
+	case err != nil && h.catalog.unread():
+		return "", h.catalog.current()
+	case err != nil:
+		return "", err
+	case !t.Deleted.IsZero():
+		return "", tenant.NoTenant(name)
+	}
+	return t.ID, nil
+}
+
 // about checks a call of AdminService and returns the tenant that it is about,
 // which lives.
 func (s *Session) about(call, name, board string) (Tenant, error) {

@@ -24,6 +24,7 @@ import (
 
 	"github.com/boardd/boardd/host"
 	"github.com/boardd/boardd/host/audit"
+	"github.com/boardd/boardd/host/trace"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -73,9 +74,10 @@ func (p *pace) allow(now time.Time) bool {
 // admit is for every request.
 func (g *gate) admit(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		id := requestID()
+		begun := time.Now()
+		id := requestID(r.Header)
 		h := w.Header()
-		h.Set("X-Request-Id", id)
+		h.Set(requestHeader, id)
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Cache-Control", "no-store")
 		if !g.knows(r) {
@@ -95,7 +97,7 @@ func (g *gate) admit(next http.Handler) http.Handler {
 			_ = controller.SetReadDeadline(now.Add(g.readWithin))
 			r.Body = &boundedBody{ReadCloser: r.Body, controller: controller, left: bodyLimit(r)}
 		}
-		ctx := context.WithValue(r.Context(), requestKey{}, &request{id: id, remote: r.RemoteAddr})
+		ctx := context.WithValue(r.Context(), requestKey{}, &request{id: id, remote: r.RemoteAddr, begun: begun})
 		ctx = context.WithValue(ctx, controllerKey{}, controller)
 		next.ServeHTTP(w, r.WithContext(ctx))
 	})
@@ -193,11 +195,24 @@ func (g *gate) authenticate(next http.Handler) http.Handler {
 			return
 		}
 		defer seat.leave()
-		ctx := context.WithValue(context.WithValue(r.Context(), sessionKey{}, session), seatKey{}, seat)
+		ctx, done := g.traced(r)
+		defer done()
+		ctx = context.WithValue(context.WithValue(ctx, sessionKey{}, session), seatKey{}, seat)
 		ctx, release := session.Begin(ctx)
 		defer release()
 		next.ServeHTTP(w, r.WithContext(ctx))
 	})
+}
+
+// traced begins the span of a call, if anybody looks. What is refused before has
+// none, so that strangers make no traces.
+func (g *gate) traced(r *http.Request) (_ context.Context, done func()) {
+	q, ok := r.Context().Value(requestKey{}).(*request)
+	if t := g.host.Tracer(); t != nil && ok {
+		ctx, span := t.Call(r.Context(), r.Header, strings.TrimPrefix(r.URL.Path, "/"), q.begun, trace.Attribute{Key: "boardd.request", Text: q.id})
+		return ctx, func() { span.End(q.code) }
+	}
+	return r.Context(), func() {}
 }
 
 // login returns who makes a request: by the token in its header, or where there
@@ -227,11 +242,23 @@ func (g *gate) refuseLogin(w http.ResponseWriter, r *http.Request, err error) {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="boardd"`)
 	}
 	if failed := g.host.Refused(audit.Record{
-		Call: path.Base(r.URL.Path), Result: callError(r.Context(), err).Code().String(), Remote: r.RemoteAddr, Request: w.Header().Get("X-Request-Id"),
+		Call: path.Base(r.URL.Path), Result: callError(r.Context(), err).Code().String(), Remote: r.RemoteAddr, Request: w.Header().Get(requestHeader),
 	}); failed != nil {
 		g.logger.Error("a refusal could not be put into the audit log", "error", failed)
 	}
 	g.refuse(w, r, status, err)
+}
+
+// refuseCall answers somebody who may not have what is no call of a service.
+func (g *gate) refuseCall(w http.ResponseWriter, r *http.Request, session *host.Session, err error) {
+	record := audit.Record{
+		Call: clip(r.URL.Path), Result: callError(r.Context(), err).Code().String(), Remote: r.RemoteAddr, Request: w.Header().Get(requestHeader),
+	}
+	session.Caller(&record)
+	if failed := g.host.Refused(record); failed != nil {
+		g.logger.Error("a refusal could not be put into the audit log", "error", failed)
+	}
+	g.refuse(w, r, http.StatusForbidden, err)
 }
 
 // bearer returns the secret of a request, or "".
@@ -257,7 +284,7 @@ func (g *gate) refuse(w http.ResponseWriter, r *http.Request, status int, err er
 		level = slog.LevelDebug // strangers must not fill the log
 	}
 	g.logger.Log(r.Context(), level, "refused", "path", clip(r.URL.Path), "status", status, "remote", r.RemoteAddr,
-		"request", w.Header().Get("X-Request-Id"), "error", answer.Message())
+		"request", w.Header().Get(requestHeader), "error", answer.Message())
 	contentType := r.Header.Get("Content-Type")
 	if strings.HasPrefix(contentType, "application/grpc") || strings.HasPrefix(contentType, "application/connect+") {
 		if g.errors.Write(w, r, answer) == nil {
@@ -290,10 +317,29 @@ func writeError(w http.ResponseWriter, status int, answer *connect.Error) {
 	_, _ = w.Write(data) // a client that has gone needs no answer
 }
 
-func requestID() string {
+// requestHeader is the header by which a caller may name its request, and in which
+// it is told the name.
+const requestHeader = "X-Request-Id"
+
+// maxRequestID is the longest name of a request that a caller may choose.
+const maxRequestID = 64
+
+// requestID returns the name of a request: its caller's if it has one that is fit
+// to be written anywhere, or a new one.
+func requestID(h http.Header) string {
+	if given := h.Get(requestHeader); fitRequestID(given) {
+		return given
+	}
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails
 	return hex.EncodeToString(b[:])
+}
+
+func fitRequestID(s string) bool {
+	unfit := func(r rune) bool {
+		return (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && r != '-' && r != '_' && r != '.'
+	}
+	return s != "" && len(s) <= maxRequestID && !strings.ContainsFunc(s, unfit)
 }
 
 // isGone reports whether serving ended because it was asked to.

@@ -105,12 +105,13 @@ var (
 	descApply    = newDesc("boardd_driver_apply_seconds", "How long the driver took for batches of changes.", "backend", "driver")
 	descRestarts = newDesc("boardd_driver_restarts_total", "How often the driver's process was started again.", "backend", "driver")
 	descRunning  = newDesc("boardd_driver_running", "1 if the driver was started.", "backend", "driver")
+	descKeys     = newDesc("boardd_issuer_keys_age_seconds", "How long ago an identity provider last gave its keys; -1: not yet.", "issuer")
 )
 
 // Describe names the metrics.
 func (*boards) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		descBoards, descReady, descJobs, descOldest, descEvents, descWaiting, descApply, descRestarts, descRunning,
+		descBoards, descReady, descJobs, descOldest, descEvents, descWaiting, descApply, descRestarts, descRunning, descKeys,
 	} {
 		to <- d
 	}
@@ -125,6 +126,13 @@ func (b *boards) Collect(to chan<- prometheus.Metric) {
 		to <- prometheus.MustNewConstHistogram(descApply, count, sum, atMost, s.Name, s.Driver)
 		to <- prometheus.MustNewConstMetric(descRestarts, prometheus.CounterValue, float64(s.Restarts), s.Name, s.Driver)
 		to <- prometheus.MustNewConstMetric(descRunning, prometheus.GaugeValue, truth(s.Running), s.Name, s.Driver)
+	}
+	for name, age := range b.host.IssuerKeys() {
+		seconds := age.Seconds()
+		if age < 0 {
+			seconds = -1
+		}
+		to <- prometheus.MustNewConstMetric(descKeys, prometheus.GaugeValue, seconds, name)
 	}
 	to <- prometheus.MustNewConstMetric(descBoards, prometheus.GaugeValue, float64(b.host.Serves()))
 	for _, g := range b.host.Gauges(ctx, maxBoardsShown) {

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/boardd/boardd/host"
+	"github.com/boardd/boardd/host/trace"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -24,6 +26,7 @@ type observer struct {
 	metrics *metrics
 	streams atomic.Int64 // open now
 	host    *host.Host
+	tracer  *trace.Tracer   // nil: nobody looks
 	changes map[string]bool // the calls that change something
 }
 
@@ -40,6 +43,8 @@ type requestKey struct{}
 type request struct {
 	id     string
 	remote string
+	begun  time.Time
+	code   string // how the call ended, once it has; empty: well
 }
 
 var _ connect.Interceptor = (*observer)(nil)
@@ -72,8 +77,28 @@ func (o *observer) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 				return nil, err
 			}
 		}
+		return o.within(ctx, r, board, next)
+	}
+}
+
+// within makes the call, in a span of its own if anybody looks: what is not within
+// it was spent on the way here.
+func (o *observer) within(ctx context.Context, r connect.AnyRequest, board string, next connect.UnaryFunc) (connect.AnyResponse, error) {
+	t := o.tracer
+	if t == nil {
 		return next(ctx, r)
 	}
+	ctx, span := t.Start(ctx, "board "+callOf(r.Spec()), trace.Attribute{Key: "boardd.board", Text: clip(board)})
+	if s, ok := ctx.Value(sessionKey{}).(*host.Session); ok {
+		span.Set(trace.Attribute{Key: "boardd.tenant", Text: s.Tenant()})
+	}
+	answer, err := next(ctx, r)
+	code := ""
+	if err != nil {
+		code = strings.ToLower(job.KindOf(err).String())
+	}
+	span.End(code)
+	return answer, err
 }
 
 // WrapStreamingHandler stands around a call with a stream of answers.
@@ -145,6 +170,12 @@ func (o *observer) finish(ctx context.Context, spec connect.Spec, board string, 
 			connectErr = callError(ctx, err)
 		}
 		answer, code = connectErr, connectErr.Code().String()
+		if r, ok := ctx.Value(requestKey{}).(*request); ok {
+			r.code = code
+			if spec.StreamType != connect.StreamTypeUnary { // whose error comes long after its headers
+				connectErr.Meta().Set(requestHeader, r.id)
+			}
+		}
 	}
 	o.metrics.call(call, code, took)
 	o.log(ctx, call, board, code, took, err, panicked, stack)
@@ -172,6 +203,9 @@ func (o *observer) log(ctx context.Context, call, board, code string, took time.
 	}
 	if board != "" {
 		attrs = append(attrs, slog.String("board", clip(board)))
+	}
+	if id := trace.ID(ctx); id != "" {
+		attrs = append(attrs, slog.String("trace", id))
 	}
 	if err != nil {
 		attrs = append(attrs, slog.String("error", err.Error()))

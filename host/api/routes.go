@@ -24,7 +24,7 @@ import (
 
 // routes says what is served where.
 func (s *Server) routes(h *host.Host, pages Pages) {
-	o := &observer{logger: s.logger, metrics: s.registry, host: h, changes: changes()}
+	o := &observer{logger: s.logger, metrics: s.registry, host: h, tracer: h.Tracer(), changes: changes()}
 	s.registry.watch(&o.streams)
 	s.registry.registry.MustRegister(&s.gate.seats)
 	options := connect.WithHandlerOptions(
@@ -49,6 +49,7 @@ func (s *Server) routes(h *host.Host, pages Pages) {
 	s.page("/boardd.proto", schema(boarddv1.Schema))
 	s.page("/admin.proto", schema(boarddv1.AdminSchema))
 	s.page("/metrics", s.metricsPage)
+	s.page(profilePath, (&profiles{gate: s.gate}).ServeHTTP)
 	if pages == nil {
 		s.page("/{$}", s.front)
 	} else {
@@ -182,7 +183,7 @@ func (s *Server) metricsPage(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err := session.Check(tenant.MetricsCall); err != nil {
-		s.gate.refuse(w, r, http.StatusForbidden, err)
+		s.gate.refuseCall(w, r, session, err)
 		return
 	}
 	s.registry.handler().ServeHTTP(w, r)

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -76,6 +77,8 @@ type server struct {
 	client *http.Client
 	api    *api.Server
 	stop   func() // and waits until it has stopped
+
+	closeHost func() error // after stop
 }
 
 func serve(t testing.TB) *server { return serveWith(t, settings(), quiet()) }
@@ -108,14 +111,15 @@ func serveWith(t testing.TB, c config.Config, logger *slog.Logger) *server {
 			t.Errorf("Run: %v", err)
 		}
 	}
+	closeHost := sync.OnceValue(h.Close)
 	t.Cleanup(func() {
 		transport.CloseIdleConnections()
 		stop()
-		if err := h.Close(); err != nil {
+		if err := closeHost(); err != nil {
 			t.Errorf("Close: %v", err)
 		}
 	})
-	return &server{url: "http://" + s.Addr().String(), client: &http.Client{Transport: transport}, api: s, stop: stop}
+	return &server{url: "http://" + s.Addr().String(), client: &http.Client{Transport: transport}, api: s, stop: stop, closeHost: closeHost}
 }
 
 // reply is the answer to one request.

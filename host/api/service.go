@@ -129,6 +129,9 @@ func (s *service) waiting(ctx context.Context, wait time.Duration, call func(con
 	waitCtx, release := s.untilStop(ctx)
 	defer release()
 	err := call(waitCtx, wait)
+	if ended, ok := errors.AsType[*host.Ended](context.Cause(ctx)); ok && readOnly {
+		return ended // not an empty answer, as if the time were over
+	}
 	if err == nil || ctx.Err() != nil || !errors.Is(context.Cause(waitCtx), errStopping) {
 		return err
 	}

@@ -50,6 +50,7 @@ func (l *loader) check() {
 		l.checkAddress("metrics_listen", l.config.MetricsListen)
 	}
 	l.checkTokens()
+	l.checkIssuers()
 	l.checkBackends()
 	l.checkCatalog()
 	l.checkBoards()
@@ -82,7 +83,7 @@ func (l *loader) checkAddress(name, address string) {
 		return
 	}
 	switch {
-	case loopback(host):
+	case Loopback(host):
 	case l.config.Dev:
 		wrong("with --dev the server listens on loopback only, since everybody knows its token; want 127.0.0.1:%s", port)
 	case l.config.TLS == nil && !l.config.InsecurePlaintext:
@@ -90,8 +91,8 @@ func (l *loader) checkAddress(name, address string) {
 	}
 }
 
-// loopback reports whether only this machine can reach a host.
-func loopback(host string) bool {
+// Loopback reports whether only this machine can reach a host.
+func Loopback(host string) bool {
 	if host == "localhost" {
 		return true
 	}

@@ -23,11 +23,13 @@ type Config struct {
 	DataDir           string // empty: none was named
 	PluginDir         string // empty: no drivers but the built-in ones
 	Hostnames         []string
-	InsecurePlaintext bool // TLS may be missing on an address that is not loopback
-	TLS               *TLS // nil: plaintext
-	Dev               bool // made by Dev
+	InsecurePlaintext bool     // TLS may be missing on an address that is not loopback
+	TLS               *TLS     // nil: plaintext
+	Tracing           *Tracing // nil: no traces
+	Dev               bool     // made by Dev
 
 	Tokens   []tenant.Token // of every tenant
+	Issuers  []Issuer       // of every tenant
 	Tenants  []string       // every tenant, tenant.Default always among them
 	Backends []Backend
 	Boards   []Board

@@ -56,6 +56,7 @@ type loader struct {
 	files    []string         // in the order of reading
 	once     map[string]Place // settings outside of all blocks that were given
 	tokens   []tokenPlace     // of config.Tokens, those from files
+	issuers  []issuerPlace    // of config.Issuers
 	grants   []grantPlace     // of config.Backends, the tenants they name
 	boards   []*section       // of config.Boards, those from files
 	kept     *section         // the catalog block

@@ -46,8 +46,14 @@ func (l *loader) root(s *section) {
 	if inner := s.single("catalog"); inner != nil && l.firstAt("catalog", inner.at) {
 		l.catalog(inner)
 	}
+	if inner := s.single("tracing"); inner != nil && l.firstAt("tracing", inner.at) {
+		l.tracing(inner)
+	}
 	for _, inner := range s.named("token") {
 		l.token(inner, tenant.Default)
+	}
+	for _, inner := range s.named("oidc") {
+		l.issuer(inner, tenant.Default, false)
 	}
 	for _, inner := range s.named("backend") {
 		l.backend(inner)
@@ -236,6 +242,9 @@ func (l *loader) tenant(s *section) {
 	l.firstAt(s.title, s.at)
 	for _, inner := range s.named("token") {
 		l.token(inner, s.label)
+	}
+	for _, inner := range s.named("oidc") {
+		l.issuer(inner, s.label, true)
 	}
 	if inner := s.single("limits"); inner != nil {
 		if l.config.Limits == nil {

@@ -25,7 +25,7 @@ func (l *loader) wished(s *section) {
 	for _, inner := range s.named("board") {
 		l.board(inner)
 	}
-	for _, kind := range []string{"token", "backend", "policy", "catalog", "tls"} {
+	for _, kind := range []string{"token", "oidc", "backend", "policy", "catalog", "tls", "tracing"} {
 		s.blocks = append(s.blocks, kind)
 		for _, block := range s.body.Blocks {
 			if block.Type == kind {
@@ -53,6 +53,9 @@ func (l *loader) checkTwice() {
 			s.problem(s.at, "the tenant %q has a board of this name already, at %s", b.Tenant, before)
 		}
 		first[name] = s.at
+	}
+	for _, p := range l.issuers {
+		p.section.problem(p.section.at, "oidc can't be applied: it stands in the server's configuration")
 	}
 	for _, p := range l.tokens {
 		p.section.problem(p.section.at, "%s", fmt.Sprintf("tokens can't be applied%s", insteadOf("token")))

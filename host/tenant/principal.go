@@ -18,6 +18,11 @@ type Principal struct {
 	Boards    []string  // the only boards that it may touch; empty: all of its tenant
 	Expires   time.Time // zero: never
 
+	// Of somebody whom an identity provider knows: its URL, who that is there, and
+	// what tells the tenant from an earlier one of its name. Empty for a token of
+	// this server, and the last one for a tenant of the configuration.
+	Issuer, Subject, TenantID string
+
 	life context.Context         //nolint:containedctx // ends with the token; a shared one has no caller to hand it down
 	end  context.CancelCauseFunc // nil for a principal that was made without a registry
 }
@@ -29,6 +34,13 @@ func newPrincipal(t *Token) *Principal {
 	}
 	p.life, p.end = context.WithCancelCause(context.Background())
 	return p
+}
+
+// Living returns a principal like p that no registry knows: life ends, with the
+// reason as its cause, when it lets nobody in any more.
+func (p Principal) Living(life context.Context) *Principal {
+	p.life = life
+	return &p
 }
 
 // Life ends, with the reason as its cause, when the token is revoked or changed.

@@ -47,6 +47,9 @@ var readers = []Role{Viewer, Poster, Worker, PolicyAuthor, TenantAdmin, Operator
 // MetricsCall stands for GET /metrics in the table of calls.
 const MetricsCall = "GET /metrics"
 
+// ProfileCall stands for GET /debug/pprof/ in the table of calls.
+const ProfileCall = "GET /debug/pprof/"
+
 // The roles that write policies, run a tenant, and run the server.
 var (
 	authors   = []Role{PolicyAuthor, TenantAdmin, Operator}
@@ -99,6 +102,7 @@ var calls = map[string][]Role{
 	"ResumeBoard": {TenantAdmin, Operator},
 
 	MetricsCall: {Metrics, Operator},
+	ProfileCall: {Operator},
 
 	// AdminService. All of them but the operators' are about the caller's own
 	// tenant, and about any tenant for an operator: see Principal.CheckAdmin.

@@ -64,6 +64,8 @@ var want = map[string]string{
 	"ResumeBoard":    "- - - - t o -",
 	"GET /metrics":   "- - - - - o m",
 
+	"GET /debug/pprof/": "- - - - - o -",
+
 	"CreateTenant":     "- - - - - o -",
 	"UpdateTenant":     "- - - - - o -",
 	"DeleteTenant":     "- - - - - o -",
@@ -120,8 +122,8 @@ func TestEveryCallHasALine(t *testing.T) {
 			}
 		}
 	}
-	if found != len(want)-1 {
-		t.Errorf("the proto has %d calls, this test has lines for %d", found, len(want)-1)
+	if found != len(want)-2 { // those that are no calls
+		t.Errorf("the proto has %d calls, this test has lines for %d", found, len(want)-2)
 	}
 }
 

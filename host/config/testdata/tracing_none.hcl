@@ -1,0 +1,4 @@
+tracing {
+  sample_ratio = "all"
+  headers      = "x"
+}
