@@ -143,6 +143,7 @@ func toClaim(b *board.Board, c *job.Claim) *boarddv1.Claim {
 func toEvent(e job.Event) *boarddv1.Event {
 	return &boarddv1.Event{
 		Type: boarddv1.EventType_Enum(e.Type), Job: toJob(e.Job), At: toTime(e.At), Reason: clean(e.Reason), Cursor: e.Cursor,
+		CancelRequested: e.CancelRequested,
 	}
 }
 

@@ -30,13 +30,20 @@ func (s *service) WatchBoard(ctx context.Context, r *connect.Request[boarddv1.Wa
 	if err := checkCursor(r.Msg.GetFrom()); err != nil {
 		return err
 	}
+	if len(r.Msg.GetOwner()) > job.MaxOwner {
+		return invalid("owner", "want at most %d bytes", job.MaxOwner)
+	}
 	ctx, release := s.untilStop(ctx)
 	defer release()
 	controller, _ := ctx.Value(controllerKey{}).(*http.ResponseController)
 	if err := stream.Send(nil); err != nil { // the headers, so that the client knows that it watches
 		return &job.Error{Kind: job.Interrupted, Err: err}
 	}
-	for event, err := range b.Watch(ctx, r.Msg.GetFrom()) {
+	events := b.Watch(ctx, r.Msg.GetFrom())
+	if owner := r.Msg.GetOwner(); owner != "" {
+		events = b.WatchOwner(ctx, owner, r.Msg.GetFrom())
+	}
+	for event, err := range events {
 		if err != nil {
 			if cause := context.Cause(ctx); errors.Is(cause, errStopping) {
 				return cause

@@ -205,7 +205,7 @@ type Status struct {
 //	SetPriority(ctx, []job.ID, job.Priority) ([]Change, error)
 //	SetOperationPriority(ctx, []job.ID, int32) ([]Change, error)
 //	PutBook(ctx, Book, ifVersion *uint64) (uint64, error);  Book(ctx, uuid string) (Book, error)
-//	Watch(ctx, from string) iter.Seq2[job.Event, error]
+//	Watch(ctx, from string) iter.Seq2[job.Event, error];  WatchOwner(ctx, owner, from string)
 //	Events(ctx, from string, max int, wait time.Duration) ([]job.Event, string, error)
 //	Explain(ctx, id job.ID, owner string, worker []job.Label) (Explanation, error)
 //	SetRules(Rules) <-chan struct{};  Shadow() *ShadowReport

@@ -37,6 +37,8 @@ type hub struct {
 	floor      driver.Position // everything after it, up to reported, is in the ring from first on
 	reported   driver.Position
 	changed    chan struct{} // closed at the next publish; nil if nobody waits
+
+	listeners map[string]map[*listener]struct{} // by the owner whose events they want
 }
 
 func newHub() *hub { return &hub{ring: make([]item, ringSize)} }
@@ -48,6 +50,7 @@ func (h *hub) restart(generation uint64, position driver.Position) {
 	defer h.mu.Unlock()
 	h.first, h.generation, h.floor, h.reported = h.next, generation, position, position
 	clear(h.ring)
+	h.loseAll()
 	h.announce()
 }
 
@@ -66,6 +69,7 @@ func (h *hub) publish(items []item, reported driver.Position) {
 		}
 		h.ring[at] = it
 		h.next++
+		h.hand(&h.ring[at])
 	}
 	h.reported = max(h.reported, reported)
 	if len(items) > 0 {
@@ -152,8 +156,34 @@ func (b *Board) eventOf(it *item, generation uint64) job.Event {
 	}
 	return job.Event{
 		Type: it.event, Job: j, At: it.at, Reason: it.reason,
-		Cursor: cursor{generation, it.position}.String(),
+		Cursor: cursor{generation, it.position}.String(), CancelRequested: it.cancelRequested(),
 	}
+}
+
+// cancelRequested reports whether the job's worker was asked to stop.
+func (it *item) cancelRequested() bool {
+	var record []byte
+	switch {
+	case it.record != nil && isOpen(it.record.State):
+		record = it.record.Status
+	case it.record == nil && it.entry != nil:
+		record = it.entry.Status
+	}
+	s, err := readStatus(record)
+	return err == nil && s.canceling()
+}
+
+// holder is who holds the job, or held it until the event.
+func (it *item) holder() string {
+	switch {
+	case it.owner != "":
+		return it.owner
+	case it.record != nil && it.record.Holder != nil:
+		return it.record.Holder.Owner
+	case it.entry != nil && it.entry.Claim != nil:
+		return it.entry.Claim.Owner
+	}
+	return ""
 }
 
 // waitChange blocks until there may be more in the ring, the time is up or ctx

@@ -87,6 +87,52 @@ func (b *Board) Watch(ctx context.Context, from string) iter.Seq2[job.Event, err
 	}
 }
 
+// WatchOwner is Watch for the events of those jobs only that an owner holds, or
+// held until then. It costs the board nothing where nobody else's jobs change, so
+// that every worker may have one. A cursor that is older than what this host has
+// at hand gives a Resync event.
+func (b *Board) WatchOwner(ctx context.Context, owner, from string) iter.Seq2[job.Event, error] {
+	return func(yield func(job.Event, error) bool) {
+		at, err := b.start(ctx, from)
+		if err != nil {
+			yield(job.Event{}, err)
+			return
+		}
+		b.metrics.Watchers.Add(1)
+		defer b.metrics.Watchers.Add(-1)
+		l := b.hub.listen(owner, at)
+		defer b.hub.leave(l)
+		if from == "" && !yield(heartbeatAt(at), nil) {
+			return
+		}
+		timer := time.NewTimer(heartbeat)
+		defer timer.Stop()
+		for late := false; ctx.Err() == nil; {
+			items, at, lost := b.hub.take(l)
+			if lost && !yield(b.resync(at), nil) {
+				return
+			}
+			for i := range items {
+				if !yield(b.eventOf(&items[i], at.generation), nil) {
+					return
+				}
+			}
+			if late && len(items) == 0 && !lost && !yield(heartbeatAt(at), nil) {
+				return
+			}
+			if late, err = waitChange(ctx, l.wake, timer.C); err != nil {
+				return
+			}
+			timer.Reset(heartbeat)
+		}
+	}
+}
+
+func (b *Board) resync(at cursor) job.Event {
+	b.metrics.Overrun.Add(1)
+	return job.Event{Type: job.Resync, At: time.Now().UTC(), Cursor: at.String()}
+}
+
 func heartbeatAt(at cursor) job.Event {
 	return job.Event{Type: job.Heartbeat, At: time.Now().UTC(), Cursor: at.String()}
 }
@@ -148,9 +194,7 @@ func (b *Board) eventsAfter(ctx context.Context, at cursor, most int) ([]job.Eve
 		}
 	}
 	if r.lost {
-		b.metrics.Overrun.Add(1)
-		resync := job.Event{Type: job.Resync, At: time.Now().UTC(), Cursor: r.at.String()}
-		return []job.Event{resync}, r.at, nil, nil
+		return []job.Event{b.resync(r.at)}, r.at, nil, nil
 	}
 	events := make([]job.Event, len(r.items))
 	for i := range r.items {

@@ -44,6 +44,8 @@ type fakeBoard struct {
 	changed  chan struct{}
 	requests []string // request ids of claims
 	watches  []string // cursors asked for
+
+	events chan *boarddv1.Event // of the stream of a worker
 }
 
 func newFake() *fakeBoard {
@@ -381,8 +383,12 @@ func (f *fakeBoard) ExtendClaims(_ context.Context, r *connect.Request[boarddv1.
 }
 
 // WatchBoard sends three events after the cursor, then ends the stream; without a
-// cursor it sends only where the present is.
-func (f *fakeBoard) WatchBoard(_ context.Context, r *connect.Request[boarddv1.WatchBoardRequest], s *connect.ServerStream[boarddv1.Event]) error {
+// cursor it sends only where the present is. A worker's stream has the events that
+// the test says.
+func (f *fakeBoard) WatchBoard(ctx context.Context, r *connect.Request[boarddv1.WatchBoardRequest], s *connect.ServerStream[boarddv1.Event]) error {
+	if r.Msg.Owner != "" {
+		return f.tell(ctx, r, s)
+	}
 	if err := f.begin("watch", r.Header()); err != nil {
 		return err
 	}
@@ -402,4 +408,27 @@ func (f *fakeBoard) WatchBoard(_ context.Context, r *connect.Request[boarddv1.Wa
 		}
 	}
 	return connect.NewError(connect.CodeUnavailable, errors.New("going down"))
+}
+
+// tell sends the events of f.events until the worker goes; a nil one cuts the
+// stream.
+func (f *fakeBoard) tell(ctx context.Context, r *connect.Request[boarddv1.WatchBoardRequest], s *connect.ServerStream[boarddv1.Event]) error {
+	if err := f.begin("listen", r.Header()); err != nil {
+		return err
+	}
+	f.watches = append(f.watches, r.Msg.Owner+" from "+r.Msg.From)
+	f.mu.Unlock()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case event := <-f.events:
+			if event == nil {
+				return connect.NewError(connect.CodeUnavailable, errors.New("cut"))
+			}
+			if err := s.Send(event); err != nil {
+				return err
+			}
+		}
+	}
 }

@@ -41,8 +41,10 @@ type entry struct {
 	lease time.Duration // 0: the claim does not expire
 	since time.Time     // from when the lease counts
 	fate  fate
-	stop  bool // the worker stops
-	ended bool // the job is to be canceled, and the handler knows
+	stop  bool      // the worker stops
+	ended bool      // the job is to be canceled, and the handler knows
+	heard time.Time // something that may have ended the claim; zero: the server was asked since
+	done  bool      // the handler has returned
 }
 
 // fate is what is known of a claim.
@@ -210,6 +212,9 @@ func (h *held) next() (time.Duration, bool) {
 		if e.lease <= 0 || e.fate != inHand {
 			continue
 		}
+		if !e.heard.IsZero() {
+			return 0, true
+		}
 		if due := e.since.Add(e.lease / 3); first.IsZero() || due.Before(first) {
 			first = due
 		}
@@ -252,7 +257,7 @@ func (h *held) due() (entries []*entry, within time.Duration) {
 	defer h.mu.Unlock()
 	within = time.Minute
 	for e := range h.claims {
-		if e.lease > 0 && e.fate == inHand && time.Since(e.since) >= e.lease/6 {
+		if e.lease > 0 && e.fate == inHand && (!e.heard.IsZero() || time.Since(e.since) >= e.lease/6) {
 			entries = append(entries, e)
 			within = min(within, e.lease/4)
 		}
@@ -267,13 +272,15 @@ func (h *held) extended(e *entry, sent time.Time, x *Extension, err error) bool 
 	defer h.mu.Unlock()
 	switch job.KindOf(err) {
 	case job.NoKind:
+		if !e.heard.After(sent) {
+			e.heard = time.Time{}
+		}
 		e.since, e.lease = sent, x.GetLease().AsDuration()
 		if e.timer != nil && e.lease > 0 && e.fate == inHand {
 			e.timer.Reset(max(0, time.Until(sent.Add(trust(e.lease)))))
 		}
 		if x.GetCancelRequested() {
-			e.ended = true
-			e.cancel(ErrCancelRequested)
+			h.end(e)
 		}
 	case job.LeaseLost, job.NotFound, job.NotOwner, job.NotClaimed:
 		h.lose(e, gone, "the claim ended: "+err.Error())

@@ -26,8 +26,12 @@ const silence = 45 * time.Second
 // It ends with an error, which comes without an event: that of ctx, or one that
 // connecting again does not mend.
 func (b *Board) Watch(ctx context.Context, from string) iter.Seq2[*Event, error] {
+	return (&watch{board: b, cursor: from}).events(ctx)
+}
+
+// events goes through the events of a watch.
+func (w *watch) events(ctx context.Context) iter.Seq2[*Event, error] {
 	return func(yield func(*Event, error) bool) {
-		w := &watch{board: b, cursor: from}
 		for failed := 0; ; failed++ {
 			more, seen, err := w.once(ctx, yield)
 			if !more {
@@ -41,15 +45,18 @@ func (b *Board) Watch(ctx context.Context, from string) iter.Seq2[*Event, error]
 				return
 			}
 			// The end of ctx is seen by the next turn.
-			_ = sleep.For(ctx, backoff(failed, 50*time.Millisecond, 5*time.Second))
+			_ = sleep.For(ctx, backoff(failed, 50*time.Millisecond, orDefault(w.slowest, 5*time.Second)))
 		}
 	}
 }
 
 // watch is a watch over several connections.
 type watch struct {
-	board  *Board
-	cursor string
+	board   *Board
+	cursor  string
+	owner   string        // whose jobs' events; empty: all
+	slowest time.Duration // between two tries to connect; 0: 5 s
+	opened  func()        // called when a watch from now on has begun; may be nil
 }
 
 // once passes on the events of one connection. more is false when the caller
@@ -62,7 +69,7 @@ func (w *watch) once(ctx context.Context, yield func(*Event, error) bool) (more,
 	timer := time.AfterFunc(silence, func() { quiet.Store(true); cancel() })
 	defer timer.Stop()
 
-	request := connect.NewRequest(&boarddv1.WatchBoardRequest{Board: w.board.name, From: w.cursor})
+	request := connect.NewRequest(&boarddv1.WatchBoardRequest{Board: w.board.name, From: w.cursor, Owner: w.owner})
 	w.board.client.credentials.sign(request.Header())
 	stream, err := w.board.client.rpc.WatchBoard(ctx, request)
 	if err != nil {
@@ -73,8 +80,12 @@ func (w *watch) once(ctx context.Context, yield func(*Event, error) bool) (more,
 		timer.Stop() // how long the caller takes is its own business
 		seen = true
 		event := stream.Msg()
+		begun := w.cursor == ""
 		if event.GetCursor() != "" {
 			w.cursor = event.GetCursor()
+		}
+		if begun && w.opened != nil {
+			w.opened()
 		}
 		if event.GetType() != boarddv1.EventType_HEARTBEAT && !yield(event, nil) {
 			return false, true, nil

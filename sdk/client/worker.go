@@ -23,8 +23,9 @@ type Worker struct {
 	Board *Board
 
 	// Handler works on one job. Its context ends before the claim's lease can run
-	// out, with a cause that is job.LeaseLost; when the job is to be canceled, with
-	// ErrCancelRequested; and when the worker stops, with ErrStopping. What it
+	// out, and at once when the claim was taken away, with a cause that is
+	// job.LeaseLost; when the job is to be canceled, with ErrCancelRequested; and
+	// when the worker stops, with ErrStopping. What it
 	// returns ends the claim:
 	//
 	//   - nil: the job is consumed
@@ -87,6 +88,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var keeping sync.WaitGroup
 	keeping.Go(func() { r.held.keep(background) })
+	keeping.Go(func() { r.listen(background) })
 
 	err := r.claimUntil(ctx, background)
 	if ctx.Err() != nil {
@@ -268,6 +270,7 @@ func (r *run) start(background context.Context, c *Claim, sent time.Time) {
 	r.handlers.Go(func() {
 		began := time.Now()
 		err := r.handle(ctx, c)
+		r.held.finished(entry)
 		ending := r.settle(background, entry, err)
 		r.held.remove(entry)
 		r.giveBack(1)

@@ -88,4 +88,6 @@ type Event struct {
 	At     time.Time
 	Reason string
 	Cursor string // where to go on after this event
+
+	CancelRequested bool // the job's worker is asked to stop
 }

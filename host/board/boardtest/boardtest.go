@@ -43,6 +43,7 @@ func Run(t *testing.T, h Harness) {
 		{"errors", failing},
 		{"cancel", cancel},
 		{"cancel-worker", cancelWorker},
+		{"listen", listen},
 		{"priority", priority},
 		{"log", logging},
 		{"log-limits", logLimits},

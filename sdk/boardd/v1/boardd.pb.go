@@ -3269,14 +3269,15 @@ func (x *ReleaseJobsResponse) GetResults() []*Result {
 }
 
 type Event struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Type          EventType_Enum         `protobuf:"varint,1,opt,name=type,proto3,enum=boardd.v1.EventType_Enum" json:"type,omitempty"`
-	Job           *Job                   `protobuf:"bytes,2,opt,name=job,proto3" json:"job,omitempty"` // without details
-	At            *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=at,proto3" json:"at,omitempty"`
-	Reason        string                 `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
-	Cursor        string                 `protobuf:"bytes,5,opt,name=cursor,proto3" json:"cursor,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	Type            EventType_Enum         `protobuf:"varint,1,opt,name=type,proto3,enum=boardd.v1.EventType_Enum" json:"type,omitempty"`
+	Job             *Job                   `protobuf:"bytes,2,opt,name=job,proto3" json:"job,omitempty"` // without details
+	At              *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=at,proto3" json:"at,omitempty"`
+	Reason          string                 `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	Cursor          string                 `protobuf:"bytes,5,opt,name=cursor,proto3" json:"cursor,omitempty"`
+	CancelRequested bool                   `protobuf:"varint,6,opt,name=cancel_requested,json=cancelRequested,proto3" json:"cancel_requested,omitempty"` // the job's worker is asked to stop
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *Event) Reset() {
@@ -3344,10 +3345,18 @@ func (x *Event) GetCursor() string {
 	return ""
 }
 
+func (x *Event) GetCancelRequested() bool {
+	if x != nil {
+		return x.CancelRequested
+	}
+	return false
+}
+
 type WatchBoardRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Board         string                 `protobuf:"bytes,1,opt,name=board,proto3" json:"board,omitempty"`
-	From          string                 `protobuf:"bytes,2,opt,name=from,proto3" json:"from,omitempty"` // a cursor; absent: from now on, beginning with a HEARTBEAT that has the present cursor
+	From          string                 `protobuf:"bytes,2,opt,name=from,proto3" json:"from,omitempty"`   // a cursor; absent: from now on, beginning with a HEARTBEAT that has the present cursor
+	Owner         string                 `protobuf:"bytes,3,opt,name=owner,proto3" json:"owner,omitempty"` // only events of jobs that this owner holds, or held until then; absent: all
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3392,6 +3401,13 @@ func (x *WatchBoardRequest) GetBoard() string {
 func (x *WatchBoardRequest) GetFrom() string {
 	if x != nil {
 		return x.From
+	}
+	return ""
+}
+
+func (x *WatchBoardRequest) GetOwner() string {
+	if x != nil {
+		return x.Owner
 	}
 	return ""
 }
@@ -5045,7 +5061,7 @@ type GetBookResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Book          *BookRecord            `protobuf:"bytes,1,opt,name=book,proto3" json:"book,omitempty"`
 	Version       int64                  `protobuf:"varint,2,opt,name=version,proto3" json:"version,omitempty"`
-	Source        string                 `protobuf:"bytes,3,opt,name=source,proto3" json:"source,omitempty"` // where it is kept: "boardd"
+	Source        string                 `protobuf:"bytes,3,opt,name=source,proto3" json:"source,omitempty"` // where it is kept: "boardd", or where TaskFlow keeps it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -6382,16 +6398,18 @@ const file_boardd_v1_boardd_proto_rawDesc = "" +
 	"\fexpect_owner\x18\x03 \x01(\tR\vexpectOwner\x12\x16\n" +
 	"\x06reason\x18\x04 \x01(\tR\x06reason\"B\n" +
 	"\x13ReleaseJobsResponse\x12+\n" +
-	"\aresults\x18\x01 \x03(\v2\x11.boardd.v1.ResultR\aresults\"\xb4\x01\n" +
+	"\aresults\x18\x01 \x03(\v2\x11.boardd.v1.ResultR\aresults\"\xdf\x01\n" +
 	"\x05Event\x12-\n" +
 	"\x04type\x18\x01 \x01(\x0e2\x19.boardd.v1.EventType.EnumR\x04type\x12 \n" +
 	"\x03job\x18\x02 \x01(\v2\x0e.boardd.v1.JobR\x03job\x12*\n" +
 	"\x02at\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x16\n" +
 	"\x06reason\x18\x04 \x01(\tR\x06reason\x12\x16\n" +
-	"\x06cursor\x18\x05 \x01(\tR\x06cursor\"=\n" +
+	"\x06cursor\x18\x05 \x01(\tR\x06cursor\x12)\n" +
+	"\x10cancel_requested\x18\x06 \x01(\bR\x0fcancelRequested\"S\n" +
 	"\x11WatchBoardRequest\x12\x14\n" +
 	"\x05board\x18\x01 \x01(\tR\x05board\x12\x12\n" +
-	"\x04from\x18\x02 \x01(\tR\x04from\"~\n" +
+	"\x04from\x18\x02 \x01(\tR\x04from\x12\x14\n" +
+	"\x05owner\x18\x03 \x01(\tR\x05owner\"~\n" +
 	"\x11ListEventsRequest\x12\x14\n" +
 	"\x05board\x18\x01 \x01(\tR\x05board\x12\x12\n" +
 	"\x04from\x18\x02 \x01(\tR\x04from\x12\x10\n" +

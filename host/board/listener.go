@@ -1,0 +1,99 @@
+package board
+
+// listener is somebody who wants to hear only of one owner's jobs. What concerns
+// them is handed to them as it is published, so that a board with many workers
+// wakes none of them for the others' jobs.
+type listener struct {
+	owner string
+	wake  chan struct{} // takes one element without waiting: there is something to take
+
+	// Guarded by hub.mu.
+	items []item
+	lost  bool // some were not kept
+}
+
+// maxHeard is how many events a listener may fall behind.
+const maxHeard = 256
+
+// listen begins to keep events for an owner, those after the cursor that are at
+// hand first. It is for leave.
+func (h *hub) listen(owner string, after cursor) *listener {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	l := &listener{owner: owner, wake: make(chan struct{}, 1)}
+	if h.listeners == nil {
+		h.listeners = make(map[string]map[*listener]struct{})
+	}
+	if h.listeners[owner] == nil {
+		h.listeners[owner] = make(map[*listener]struct{})
+	}
+	h.listeners[owner][l] = struct{}{}
+	if after.generation != h.generation || after.position < h.floor {
+		l.lose()
+	} else {
+		for n := h.search(after.position); n < h.next; n++ {
+			if it := &h.ring[n%ringSize]; it.holder() == owner {
+				l.hear(it)
+			}
+		}
+	}
+	return l
+}
+
+func (h *hub) leave(l *listener) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.listeners[l.owner], l)
+	if len(h.listeners[l.owner]) == 0 {
+		delete(h.listeners, l.owner)
+	}
+}
+
+// hand gives an item to those whom it concerns. h.mu is held.
+func (h *hub) hand(it *item) {
+	if len(h.listeners) == 0 {
+		return
+	}
+	for l := range h.listeners[it.holder()] {
+		l.hear(it)
+	}
+}
+
+// loseAll tells every listener that something may have been missed. h.mu is held.
+func (h *hub) loseAll() {
+	for _, some := range h.listeners {
+		for l := range some {
+			l.lose()
+		}
+	}
+}
+
+// take returns what was kept for a listener, the present, and whether something
+// was not kept, before all of it.
+func (h *hub) take(l *listener) (items []item, at cursor, lost bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	items, lost = l.items, l.lost
+	l.items, l.lost = nil, false
+	return items, cursor{h.generation, h.reported}, lost
+}
+
+func (l *listener) hear(it *item) {
+	if len(l.items) == maxHeard {
+		l.lose()
+	}
+	l.items = append(l.items, *it)
+	l.ring()
+}
+
+func (l *listener) lose() {
+	l.items, l.lost = nil, true
+	l.ring()
+}
+
+func (l *listener) ring() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,147 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/google/go-cmp/cmp"
+
+	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
+	"github.com/boardd/boardd/sdk/client"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// heard runs a worker, whose lease is so long that only its stream can tell it
+// anything, on one job until its handler's context ends, and returns why it did
+// and what the streams asked for. say is told when the handler has begun.
+func heard(t *testing.T, say func(f *fakeBoard)) (error, []string) {
+	t.Helper()
+	fake := newFake()
+	fake.lease, fake.events = time.Hour, make(chan *boarddv1.Event)
+	server := fake.serve()
+	defer server.Close()
+	c, err := client.New(client.Config{Addr: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	board := c.Board("default")
+	post(t, board, "a")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var cause error
+	w := client.Worker{Board: board, Owner: "me", MaxJobs: 1, Handler: func(ctx context.Context, _ *client.Claim) error {
+		say(fake)
+		<-ctx.Done()
+		cause = context.Cause(ctx)
+		return cause
+	}}
+	if err := w.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	return cause, fake.watches
+}
+
+// told is an event about the only job of heard.
+func told(of boarddv1.EventType_Enum, cancel bool) *boarddv1.Event {
+	return &boarddv1.Event{Type: of, Job: &boarddv1.Job{Uuid: "a"}, Cursor: "1", CancelRequested: cancel}
+}
+
+// requestCancel has each extension say that the job is to be canceled.
+func requestCancel(f *fakeBoard) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.jobs[0].Labels = map[string]string{"cancel": "yes"}
+}
+
+func TestWorkerHearsAtOnce(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		say     func(f *fakeBoard)
+		want    error
+		watches []string
+	}{
+		"to be canceled": {func(f *fakeBoard) {
+			requestCancel(f)
+			f.events <- told(boarddv1.EventType_OPERATION, true)
+		}, client.ErrCancelRequested, []string{"me from "}},
+		"taken away": {func(f *fakeBoard) {
+			f.steal("a")
+			f.events <- told(boarddv1.EventType_ABANDONED, false)
+		}, job.LeaseLost, []string{"me from "}},
+		"when the stream begins": {func(f *fakeBoard) {
+			requestCancel(f)
+			f.events <- &boarddv1.Event{Type: boarddv1.EventType_HEARTBEAT, Cursor: "1"}
+		}, client.ErrCancelRequested, []string{"me from "}},
+		"after a cut": {func(f *fakeBoard) {
+			f.events <- &boarddv1.Event{Type: boarddv1.EventType_HEARTBEAT, Cursor: "17"}
+			f.events <- nil
+			requestCancel(f)
+			f.events <- told(boarddv1.EventType_OPERATION, true)
+		}, client.ErrCancelRequested, []string{"me from ", "me from 17"}},
+		"forgotten": {func(f *fakeBoard) {
+			f.events <- &boarddv1.Event{Type: boarddv1.EventType_HEARTBEAT, Cursor: "17"}
+			requestCancel(f)
+			f.events <- &boarddv1.Event{Type: boarddv1.EventType_RESYNC, Cursor: "2000"}
+		}, client.ErrCancelRequested, []string{"me from "}},
+		"the first extension fails": {func(f *fakeBoard) {
+			requestCancel(f)
+			failing := 3
+			f.refuseWith(func(op string) error {
+				if op == "extend" && failing > 0 {
+					failing--
+					return connect.NewError(connect.CodeUnavailable, errors.New("no"))
+				}
+				return nil
+			})
+			f.events <- told(boarddv1.EventType_OPERATION, true)
+		}, client.ErrCancelRequested, []string{"me from "}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cause, watches := heard(t, test.say)
+			if !errors.Is(cause, test.want) {
+				t.Errorf("the handler was ended by %v, want %v", cause, test.want)
+			}
+			if diff := cmp.Diff(test.watches, watches); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// What is no news of its claims costs a worker no call.
+func TestWorkerIgnoresItsOwn(t *testing.T) {
+	t.Parallel()
+	fake := newFake()
+	fake.lease, fake.events = time.Hour, make(chan *boarddv1.Event)
+	server := fake.serve()
+	defer server.Close()
+	c, err := client.New(client.Config{Addr: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	board := c.Board("default")
+	post(t, board, "a")
+	w := client.Worker{Board: board, MaxJobs: 1, Handler: func(context.Context, *client.Claim) error {
+		for _, kind := range []boarddv1.EventType_Enum{boarddv1.EventType_CLAIMED, boarddv1.EventType_EXTENDED, boarddv1.EventType_OPERATION} {
+			fake.events <- told(kind, false)
+		}
+		other := told(boarddv1.EventType_OPERATION, true)
+		other.Job.Uuid = "b"
+		fake.events <- other
+		fake.events <- told(boarddv1.EventType_CLAIMED, false) // the one before was taken
+		return nil
+	}}
+	if err := w.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := fake.count("extend"); n != 0 || !slices.Equal(fake.endings(), []string{"a consumed"}) {
+		t.Errorf("%d extensions, endings %q", n, fake.endings())
+	}
+}
