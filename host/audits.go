@@ -16,10 +16,6 @@ import (
 	"github.com/boardd/boardd/sdk/sleep"
 )
 
-// publishEvery is how often the head of the audit log is put into the catalog,
-// where whoever cuts off the log's tail does not reach.
-const publishEvery = time.Minute
-
 // maxRefusals is how many refusals a second have a record of their own. Those
 // that follow are counted in one.
 const maxRefusals = 20
@@ -29,6 +25,8 @@ const maxRefusals = 20
 type auditor struct {
 	log     atomic.Pointer[audit.Log] // nil as long as another server has it
 	running sync.WaitGroup
+
+	witnessed map[string]uint64 // the last heads of other servers in the log, by their ids; of publish
 
 	mu      sync.Mutex
 	second  int64
@@ -84,67 +82,7 @@ func (a *auditor) opened() (*audit.Log, error) {
 	return nil, job.Errorf(job.Unavailable, "the audit log is in use by another server, and nothing is changed without it")
 }
 
-// publish compares the log with its last published head, and then publishes it
-// now and then.
-func (a *auditor) publish(ctx context.Context, h *Host) {
-	for compared := false; ; {
-		if c := h.catalog.open(); c != nil && c.Current() == nil {
-			if !compared {
-				compared = a.compare(ctx, h, c) == nil
-			}
-			a.publishHead(ctx, h, c)
-		}
-		if err := a.flush(time.Now().Unix()); err != nil {
-			h.logger.Warn("refusals could not be counted in the audit log", "error", err)
-		}
-		wait := publishEvery
-		if !compared {
-			wait = time.Second
-		}
-		if sleep.For(ctx, wait) != nil {
-			return
-		}
-	}
-}
-
-func (a *auditor) publishHead(ctx context.Context, h *Host, c *catalog.Catalog) {
-	head := a.log.Load().Head()
-	if head.Sequence == 0 {
-		return
-	}
-	err := c.PublishHead(ctx, catalog.Head{Host: h.id, Sequence: head.Sequence, Hash: head.Hash, At: time.Now().UTC()})
-	if err != nil && ctx.Err() == nil {
-		h.logger.Warn("the head of the audit log could not be published", "error", err)
-	}
-}
-
-// compare finds out whether the log lost its tail while the host was away.
-func (a *auditor) compare(ctx context.Context, h *Host, c *catalog.Catalog) error {
-	head, ok, err := c.Head(ctx, h.id)
-	if err != nil || !ok {
-		return err
-	}
-	if problem := a.against(head); problem != "" {
-		h.logger.Error("the audit log was changed while the server was away", "problem", problem)
-		return a.log.Load().Append(audit.Record{Call: "AuditTampered", Result: problem})
-	}
-	return nil
-}
-
-func (a *auditor) against(head catalog.Head) string {
-	log := a.log.Load()
-	end := log.Head()
-	at := func(n uint64) (hash string) {
-		_ = log.Read(n-1, func(r *audit.Record) bool { // what cannot be read has no hash
-			hash = r.Hash
-			return false
-		})
-		return hash
-	}
-	return audit.CheckHead(end, audit.Chain{Sequence: head.Sequence, Hash: head.Hash}, at)
-}
-
-func (a *auditor) close() error {
+func (a *auditor) close(h *Host) error {
 	if a == nil {
 		return nil
 	}
@@ -153,7 +91,13 @@ func (a *auditor) close() error {
 	if log == nil {
 		return nil
 	}
-	return errors.Join(a.flush(0), log.Close())
+	err := errors.Join(a.flush(0), log.Close())
+	if c := h.catalog.open(); c != nil && c.Current() == nil {
+		ctx, cancel := context.WithTimeout(context.Background(), publishWithin)
+		defer cancel()
+		a.publishHead(ctx, h, c)
+	}
+	return err
 }
 
 // Record puts a record into the audit log. A change that an admin made, and a

@@ -182,7 +182,7 @@ func (h *Host) Close() error {
 	h.catalog.wait() // first, since what it says may start boards
 	h.issuers.Close()
 	h.shelf.stopBoards()
-	return errors.Join(h.audit.close(), h.shelf.closeBackends(), h.engines.close())
+	return errors.Join(h.audit.close(h), h.shelf.closeBackends(), h.engines.close())
 }
 
 // Tracer returns what traces calls; nil: nothing does.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -15,7 +16,7 @@ import (
 )
 
 func (p *program) auditCommand() *cobra.Command {
-	return p.group("audit", "Read and check a server's audit log", "", p.auditListCommand(), p.auditExportCommand(), p.auditVerifyCommand())
+	return p.group("audit", "Read and check the audit logs of servers", "", p.auditListCommand(), p.auditExportCommand(), p.auditVerifyCommand())
 }
 
 // auditFlags say which records are meant.
@@ -31,10 +32,10 @@ func (f *auditFlags) add(c *cobra.Command) {
 	tenantFlag(c, &f.request.Tenant)
 }
 
-// each hands over the records, page by page, and returns the head that was
+// each hands over the records after the given one, page by page, and returns the head that was
 // published of the log.
-func (f *auditFlags) each(ctx context.Context, a *client.Admin, do func(*boarddv1.AuditRecord) error) (*boarddv1.AuditHead, error) {
-	f.request.Since, f.request.Until, f.request.Max = f.since.proto(), f.until.proto(), auditPage
+func (f *auditFlags) each(ctx context.Context, a *client.Admin, after uint64, do func(*boarddv1.AuditRecord) error) (*boarddv1.AuditHead, error) {
+	f.request.Since, f.request.Until, f.request.Max, f.request.After = f.since.proto(), f.until.proto(), auditPage, int64(after)
 	for {
 		page, err := a.GetAudit(ctx, &f.request)
 		if err != nil {
@@ -57,45 +58,54 @@ const auditPage = 1000
 func (p *program) auditListCommand() *cobra.Command {
 	f := &auditFlags{}
 	var most int
-	c := p.command("list", "Show who did what", "Oldest first. Each server keeps a log of its own.", "boardd audit list --since 24h",
+	c := p.command("list", "Show who did what", "Oldest first, of every server that --addr names: each keeps a log of its own.", "boardd audit list --since 24h",
 		func(ctx context.Context, args []string) error {
 			if err := none(args); err != nil {
 				return err
 			}
-			return p.administer(func(a *client.Admin) error {
-				answer := &boarddv1.GetAuditResponse{}
-				_, err := f.each(ctx, a, func(r *boarddv1.AuditRecord) error {
-					if answer.Records = append(answer.Records, r); len(answer.GetRecords()) > most {
-						answer.Records = answer.GetRecords()[1:]
+			answer := &boarddv1.GetAuditResponse{}
+			err := p.eachServer(func(_ string, a *client.Admin) error {
+				var last []*boarddv1.AuditRecord
+				_, err := f.each(ctx, a, 0, func(r *boarddv1.AuditRecord) error {
+					if last = append(last, r); len(last) > most {
+						last = last[1:]
 					}
 					return nil
 				})
-				if err != nil {
-					return err
-				}
-				return p.show(answer, func(t *table) {
-					t.row("NUMBER", "AT", "CALL", "RESULT", "TENANT", "BOARD", "NAME", "BY", "FROM", "ITEMS", "FAILED")
-					for _, r := range answer.GetRecords() {
-						t.row(r.GetSequence(), r.GetAt(), r.GetCall(), r.GetResult(), r.GetTenant(), r.GetBoard(), r.GetName(),
-							r.GetCallerTenant()+"/"+r.GetCaller(), r.GetRemote(), r.GetItems(), r.GetFailed())
-					}
-				})
+				answer.Records = append(answer.Records, last...)
+				return err
 			})
+			if err != nil {
+				return err
+			}
+			slices.SortStableFunc(answer.GetRecords(), func(a, b *boarddv1.AuditRecord) int { return a.GetAt().AsTime().Compare(b.GetAt().AsTime()) })
+			answer.Records = answer.GetRecords()[max(0, len(answer.GetRecords())-most):]
+			return p.showRecords(answer)
 		})
 	f.add(c)
 	c.Flags().IntVar(&most, "last", 1000, "show so many, the newest ones")
 	return c
 }
 
+func (p *program) showRecords(answer *boarddv1.GetAuditResponse) error {
+	return p.show(answer, func(t *table) {
+		t.row("SERVER", "NUMBER", "AT", "CALL", "RESULT", "TENANT", "BOARD", "NAME", "BY", "FROM", "ITEMS", "FAILED")
+		for _, r := range answer.GetRecords() {
+			t.row(r.GetHost(), r.GetSequence(), r.GetAt(), r.GetCall(), r.GetResult(), r.GetTenant(), r.GetBoard(), r.GetName(),
+				r.GetCallerTenant()+"/"+r.GetCaller(), r.GetRemote(), r.GetItems(), r.GetFailed())
+		}
+	})
+}
+
 func (p *program) auditExportCommand() *cobra.Command {
 	f := &auditFlags{}
-	c := p.command("export", "Write records as JSON, one a line", "", "boardd audit export --all > audit.jsonl",
+	c := p.command("export", "Write records as JSON, one a line", "Those of every server that --addr names, one server after the other.", "boardd audit export --all > audit.jsonl",
 		func(ctx context.Context, args []string) error {
 			if err := none(args); err != nil {
 				return err
 			}
-			return p.administer(func(a *client.Admin) error {
-				_, err := f.each(ctx, a, func(r *boarddv1.AuditRecord) error { return p.showJSON(r) })
+			return p.eachServer(func(_ string, a *client.Admin) error {
+				_, err := f.each(ctx, a, 0, func(r *boarddv1.AuditRecord) error { return p.showJSON(r) })
 				return err
 			})
 		})
@@ -105,9 +115,10 @@ func (p *program) auditExportCommand() *cobra.Command {
 
 func (p *program) auditVerifyCommand() *cobra.Command {
 	var data string
+	var gone []string
 	c := p.command("verify [--data DIR]", "Check that no record was edited, removed, swapped or cut off",
-		"It asks a server for its whole log, which needs an operator's token, and compares it with the\nhead that was published in the catalog. With --data it reads the files of a server instead,\nwhich need not run; then nothing tells whether the tail was cut off.",
-		"boardd audit verify\n  boardd audit verify --data /var/lib/boardd",
+		"It asks each server that --addr names for its whole log, which needs an operator's token, and\ncompares it with the head that was published in the catalog and with what the other servers have\nseen of it. A server that they have seen and that was not asked is a finding; --gone names\nthose that were taken out of service. With --data it reads the files of a server instead, which\nneed not run; then nothing tells whether the tail was cut off.",
+		"boardd audit verify --addr https://a:7422 --addr https://b:7422\n  boardd audit verify --data /var/lib/boardd",
 		func(ctx context.Context, args []string) error {
 			if err := none(args); err != nil {
 				return err
@@ -115,8 +126,9 @@ func (p *program) auditVerifyCommand() *cobra.Command {
 			if data != "" {
 				return p.verifyFiles(filepath.Join(data, "audit"))
 			}
-			return p.administer(func(a *client.Admin) error { return p.verifyServer(ctx, a) })
+			return p.verifyServers(ctx, gone)
 		})
+	c.Flags().StringArrayVar(&gone, "gone", nil, "id of a server that is no more; may be repeated")
 	c.Flags().StringVar(&data, "data", "", "data folder of a server")
 	return c
 }
@@ -129,31 +141,64 @@ func (p *program) verifyFiles(folder string) error {
 	if err != nil {
 		return err
 	}
-	return p.verdict(found, end)
+	return p.verdict(found, int(end.Sequence))
 }
 
-func (p *program) verifyServer(ctx context.Context, a *client.Admin) error {
-	f := &auditFlags{}
-	f.request.All = true
-	var end audit.Chain
-	var found []string
-	hashes := map[uint64]string{}
-	head, err := f.each(ctx, a, func(r *boarddv1.AuditRecord) error {
-		record := auditRecord(r)
-		if err := end.Next(&record); err != nil {
-			found = append(found, err.Error())
-		}
-		hashes[record.Sequence] = record.Hash
-		return nil
-	})
-	if err != nil {
+// verifyServers checks the logs of all servers, each by itself and against the others.
+func (p *program) verifyServers(ctx context.Context, gone []string) error {
+	var all audit.Verifier
+	if err := p.readLogs(ctx, &all, map[string]string{}); err != nil {
 		return err
 	}
-	published := audit.Chain{Sequence: uint64(max(0, head.GetSequence())), Hash: head.GetHash()}
-	if problem := audit.CheckHead(end, published, func(n uint64) string { return hashes[n] }); problem != "" {
-		found = append(found, problem)
+	return p.verdict(all.Findings(gone), all.Records())
+}
+
+// readLogs reads every log, and then what came to each meanwhile: a server may have
+// seen a head of another one that is newer than what was read of that. hosts is whose
+// log each address leads to.
+func (p *program) readLogs(ctx context.Context, all *audit.Verifier, hosts map[string]string) error {
+	for _, add := range []func(string, *audit.Record){all.Add, all.Extend} {
+		err := p.eachServer(func(addr string, a *client.Admin) error {
+			f := &auditFlags{}
+			f.request.All = true
+			head, err := f.each(ctx, a, all.End(hosts[addr]).Sequence, func(r *boarddv1.AuditRecord) error {
+				record := auditRecord(r)
+				if hosts[addr] == "" {
+					if slices.Contains(all.Hosts(), record.Host) {
+						return usagef("two of the addresses lead to the same server, %s", record.Host)
+					}
+					hosts[addr] = record.Host
+				}
+				add(hosts[addr], &record)
+				return nil
+			})
+			if head != nil && err == nil {
+				all.Published(head.GetHost(), audit.Chain{Sequence: uint64(max(0, head.GetSequence())), Hash: head.GetHash()})
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
 	}
-	return p.verdict(found, end)
+	return nil
+}
+
+// eachServer administers the servers one after the other, and not one of them as
+// other commands do.
+func (p *program) eachServer(do func(addr string, a *client.Admin) error) error {
+	addrs := p.addrs
+	if len(addrs) == 0 {
+		addrs = []string{client.DefaultAddr}
+	}
+	defer func() { p.addrs = addrs }()
+	for _, addr := range addrs {
+		p.addrs = []string{addr}
+		if err := p.administer(func(a *client.Admin) error { return do(addr, a) }); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // auditRecord is the record of which the server made a message.
@@ -167,13 +212,13 @@ func auditRecord(r *boarddv1.AuditRecord) audit.Record {
 }
 
 // verdict says what came of a check.
-func (p *program) verdict(found []string, end audit.Chain) error {
+func (p *program) verdict(found []string, records int) error {
 	for _, problem := range found {
 		fmt.Fprintln(p.out, printable(problem))
 	}
 	if len(found) > 0 {
 		return findings("%s", plural(len(found), "finding"))
 	}
-	fmt.Fprintf(p.out, "nothing is wrong: %s\n", plural(int(end.Sequence), "record"))
+	fmt.Fprintf(p.out, "nothing is wrong: %s\n", plural(records, "record"))
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/boardd/boardd/sdk/job"
@@ -41,11 +42,13 @@ type Log struct {
 	once    sync.Once
 	done    sync.WaitGroup
 
+	failed atomic.Pointer[error] // why nothing can be written any more; apart from mu, which is held while the disk is waited for
+
 	mu    sync.Mutex // of what follows
 	chain Chain
 	file  *os.File
 	size  int64
-	err   error // why nothing can be written any more
+	text  []byte // of the last batch, whose room the next one has
 }
 
 // entry is a record that waits for the disk, and who waits for it.
@@ -143,10 +146,8 @@ func (l *Log) Head() Chain {
 
 // Writable returns why nothing can be written any more, or nil.
 func (l *Log) Writable() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.err != nil {
-		return unwritable(l.err)
+	if err := l.failed.Load(); err != nil {
+		return unwritable(*err)
 	}
 	return nil
 }
@@ -262,14 +263,14 @@ func (l *Log) batch(first entry) []entry {
 
 // write writes a batch and tells those who wait.
 func (l *Log) write(list []entry) {
-	l.mu.Lock()
-	err := l.err
+	err := l.Writable()
 	if err == nil {
+		l.mu.Lock()
 		err = l.commit(list)
-	}
-	l.mu.Unlock()
-	if err != nil {
-		err = unwritable(err)
+		l.mu.Unlock()
+		if err != nil {
+			err = unwritable(err)
+		}
 	}
 	for _, e := range list {
 		if e.done != nil {
@@ -283,24 +284,26 @@ func (l *Log) write(list []entry) {
 // fit is taken back.
 func (l *Log) commit(list []entry) error {
 	chain := l.chain
-	var text []byte
+	text := l.text[:0]
 	for i := range list {
 		r := &list[i].record
-		text = append(text, r.seal(chain.Sequence+1, l.host, chain.Hash)...)
+		text = r.seal(text, chain.Sequence+1, l.host, chain.Hash)
 		chain = Chain{r.Sequence, r.Hash}
 	}
+	l.text = text
 	if err := l.room(); err != nil {
 		return err
 	}
 	if _, err := l.file.Write(text); err != nil {
 		if back := l.file.Truncate(l.size); back != nil {
-			l.err = errors.Join(err, back)
+			broken := errors.Join(err, back)
+			l.failed.Store(&broken)
 		}
 		l.logger.Error("the audit log cannot be written", "error", err)
 		return err
 	}
 	if err := l.file.Sync(); err != nil {
-		l.err = err
+		l.failed.Store(&err)
 		l.logger.Error("the audit log cannot be made durable", "error", err)
 		return err
 	}

@@ -12,7 +12,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"slices"
 	"time"
 
 	"github.com/boardd/boardd/sdk/job"
@@ -43,8 +42,8 @@ type Record struct {
 // choose some of them.
 const maxText = 256
 
-// seal puts a record in its place in the chain, and returns its line.
-func (r *Record) seal(sequence uint64, host, previous string) []byte {
+// seal puts a record in its place in the chain, and appends its line to lines.
+func (r *Record) seal(lines []byte, sequence uint64, host, previous string) []byte {
 	r.Sequence, r.Host, r.Previous = sequence, host, previous
 	r.At = r.At.UTC().Truncate(time.Microsecond)
 	for _, text := range []*string{&r.Call, &r.Tenant, &r.Board, &r.Name, &r.CallerTenant, &r.Caller, &r.Remote, &r.Request, &r.Result} {
@@ -52,7 +51,10 @@ func (r *Record) seal(sequence uint64, host, previous string) []byte {
 	}
 	text := r.bare()
 	r.Hash = sumOf(text)
-	return slices.Concat(text[:len(text)-len(noHash)], []byte(`"hash":"`+r.Hash+"\"}\n"))
+	lines = append(lines, text[:len(text)-len(noHash)]...)
+	lines = append(lines, `"hash":"`...)
+	lines = append(lines, r.Hash...)
+	return append(lines, "\"}\n"...)
 }
 
 // noHash ends every record without its hash, which stands last.

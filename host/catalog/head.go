@@ -56,3 +56,19 @@ func (c *Catalog) Head(ctx context.Context, host string) (Head, bool, error) {
 	err = json.Unmarshal(doc.Data, &head)
 	return head, err == nil, err
 }
+
+// Heads returns what was published of every host's audit log, by the hosts.
+func (c *Catalog) Heads(ctx context.Context) ([]Head, error) {
+	docs, err := c.docs.List(ctx, driver.Space{Name: headSpace}, "", 0)
+	if err != nil {
+		return nil, err
+	}
+	var heads []Head
+	for _, doc := range docs {
+		var head Head
+		if json.Unmarshal(doc.Data, &head) == nil && head.Host == doc.Name {
+			heads = append(heads, head)
+		}
+	}
+	return heads, nil
+}

@@ -1,0 +1,102 @@
+package host
+
+import (
+	"context"
+	"time"
+
+	"github.com/boardd/boardd/host/audit"
+	"github.com/boardd/boardd/host/catalog"
+	"github.com/boardd/boardd/sdk/sleep"
+)
+
+// publishEvery is how often the head of the audit log is put into the catalog,
+// where whoever cuts off the log's tail does not reach. It is put there at the end,
+// too, if that does not take too long.
+const (
+	publishEvery  = time.Minute
+	publishWithin = 2 * time.Second
+)
+
+// publish compares the log with its last published head, and then publishes it
+// now and then.
+func (a *auditor) publish(ctx context.Context, h *Host) {
+	for compared := false; ; {
+		if c := h.catalog.open(); c != nil && c.Current() == nil {
+			if !compared {
+				compared = a.compare(ctx, h, c) == nil
+			}
+			a.publishHead(ctx, h, c)
+			a.witness(ctx, h, c)
+		}
+		if err := a.flush(time.Now().Unix()); err != nil {
+			h.logger.Warn("refusals could not be counted in the audit log", "error", err)
+		}
+		wait := publishEvery
+		if !compared {
+			wait = time.Second
+		}
+		if sleep.For(ctx, wait) != nil {
+			return
+		}
+	}
+}
+
+func (a *auditor) publishHead(ctx context.Context, h *Host, c *catalog.Catalog) {
+	head := a.log.Load().Head()
+	if head.Sequence == 0 {
+		return
+	}
+	err := c.PublishHead(ctx, catalog.Head{Host: h.id, Sequence: head.Sequence, Hash: head.Hash, At: time.Now().UTC()})
+	if err != nil && ctx.Err() == nil {
+		h.logger.Warn("the head of the audit log could not be published", "error", err)
+	}
+}
+
+// compare finds out whether the log lost its tail while the host was away.
+func (a *auditor) compare(ctx context.Context, h *Host, c *catalog.Catalog) error {
+	head, ok, err := c.Head(ctx, h.id)
+	if err != nil || !ok {
+		return err
+	}
+	if problem := a.against(head); problem != "" {
+		h.logger.Error("the audit log was changed while the server was away", "problem", problem)
+		return a.log.Load().Append(audit.Record{Call: audit.TamperedCall, Result: problem})
+	}
+	return nil
+}
+
+func (a *auditor) against(head catalog.Head) string {
+	log := a.log.Load()
+	end := log.Head()
+	at := func(n uint64) (hash string) {
+		_ = log.Read(n-1, func(r *audit.Record) bool { // what cannot be read has no hash
+			hash = r.Hash
+			return false
+		})
+		return hash
+	}
+	return audit.CheckHead(end, audit.Chain{Sequence: head.Sequence, Hash: head.Hash}, at)
+}
+
+// witness puts the heads that other servers have published into the own log, if they
+// are other ones than the last that were put there. So whoever changes another one's
+// log, and what is published of it, has to change this one too.
+func (a *auditor) witness(ctx context.Context, h *Host, c *catalog.Catalog) {
+	heads, err := c.Heads(ctx)
+	if err != nil {
+		return // the next time
+	}
+	for _, head := range heads {
+		if head.Host == h.id || a.witnessed[head.Host] == head.Sequence {
+			continue
+		}
+		err := a.log.Load().Note(audit.Record{Call: audit.HeadCall, Name: head.Host, Items: int64(head.Sequence), Result: head.Hash})
+		if err != nil {
+			return
+		}
+		if a.witnessed == nil {
+			a.witnessed = map[string]uint64{}
+		}
+		a.witnessed[head.Host] = head.Sequence
+	}
+}
