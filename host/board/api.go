@@ -30,9 +30,9 @@ type Spec struct {
 
 	Retry Retry
 	Rules Rules // at first; see SetRules
+	Books Books // that are kept elsewhere, and only read; nil: none
 
 	Recorder Recorder // nil: nothing is recorded
-	Books Books // that are kept elsewhere, and only read; nil: none
 
 	Logger *slog.Logger
 }
