@@ -194,9 +194,9 @@ func (p *program) logger(level, format string) (*slog.Logger, error) {
 	options := &slog.HandlerOptions{Level: l}
 	switch strings.ToLower(format) {
 	case "text":
-		return slog.New(slog.NewTextHandler(p.err, options)), nil
+		return slog.New(api.LogRequests(slog.NewTextHandler(p.err, options))), nil
 	case "json":
-		return slog.New(slog.NewJSONHandler(p.err, options)), nil
+		return slog.New(api.LogRequests(slog.NewJSONHandler(p.err, options))), nil
 	}
 	return nil, usagef("--log-format %q: want text or json", format)
 }

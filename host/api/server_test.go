@@ -85,9 +85,15 @@ func serve(t testing.TB) *server { return serveWith(t, settings(), quiet()) }
 
 func serveWith(t testing.TB, c config.Config, logger *slog.Logger) *server {
 	t.Helper()
+	return serveOn(t, c, logger, memdriver.Program())
+}
+
+// serveOn is serveWith on another driver "memory".
+func serveOn(t testing.TB, c config.Config, logger *slog.Logger, memory driver.Program) *server {
+	t.Helper()
 	h, err := host.Open(t.Context(), host.Config{
 		Config: c, Version: "1.2.3", Logger: logger,
-		Drivers: map[string]driver.Program{"memory": memdriver.Program()},
+		Drivers: map[string]driver.Program{"memory": memory},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -74,7 +74,7 @@ func (b *Board) applyBatch(ctx context.Context, ops []driver.Op) []driver.Result
 	if len(results) == len(ops) {
 		return results
 	}
-	b.log.Error("the driver broke its contract: it did not answer each op", "ops", len(ops), "results", len(results))
+	b.log.ErrorContext(ctx, "the driver broke its contract: it did not answer each op", "ops", len(ops), "results", len(results))
 	results = make([]driver.Result, len(ops))
 	for i := range results {
 		results[i] = driver.Result{Kind: job.OutcomeUnknown, Message: "the driver did not answer"}

@@ -58,7 +58,7 @@ func (c *claimer) withResults(ctx context.Context, response ClaimResponse) Claim
 		return response
 	}
 	if err := c.readResults(ctx, records); err != nil {
-		c.log.Warn("claims were given without the results of earlier ones", "claims", len(records), "error", err)
+		c.log.WarnContext(ctx, "claims were given without the results of earlier ones", "claims", len(records), "error", err)
 		return response
 	}
 	for i := range records {
@@ -265,6 +265,6 @@ func (c *claimer) giveBack(ctx context.Context) {
 		}, s, after), nil
 	}
 	if err := a.run(ctx); err != nil {
-		c.log.Warn("claims of a caller that had gone stand until their leases run out", "claims", len(claims), "error", err)
+		c.log.WarnContext(ctx, "claims of a caller that had gone stand until their leases run out", "claims", len(claims), "error", err)
 	}
 }

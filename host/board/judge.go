@@ -145,7 +145,7 @@ func (w *wish) judge(ctx context.Context, entries []*index.Entry, allowed []bool
 			return nil // nobody is of this class any more
 		}
 		if left, err = w.ask(ctx, a, entries, left); err != nil {
-			w.log.Warn("an eligibility policy failed: it denies what it was asked about", "policy", a.name(), "error", err)
+			w.log.WarnContext(ctx, "an eligibility policy failed: it denies what it was asked about", "policy", a.name(), "error", err)
 			return err
 		}
 	}
@@ -221,7 +221,7 @@ func (w *wish) ask(ctx context.Context, a *asked, entries []*index.Entry, left [
 		verdicts, err := w.verdicts(ctx, a, entries, part)
 		switch {
 		case err != nil && a.Lenient && ctx.Err() == nil:
-			w.log.Warn("an eligibility policy failed: it allows what it was asked about", "policy", a.name(), "error", err)
+			w.log.WarnContext(ctx, "an eligibility policy failed: it allows what it was asked about", "policy", a.name(), "error", err)
 			kept = append(kept, part...)
 			continue
 		case err != nil:

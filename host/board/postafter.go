@@ -67,7 +67,7 @@ func (p *poster) await(ctx context.Context, level []int) {
 		}, nil
 	}
 	if err := a.run(ctx); err != nil {
-		p.log.Warn("jobs that others wait for could not be marked", "jobs", len(ids), "error", err)
+		p.log.WarnContext(ctx, "jobs that others wait for could not be marked", "jobs", len(ids), "error", err)
 	}
 }
 
