@@ -38,6 +38,9 @@ func (s *Session) CreateBoard(ctx context.Context, of string, b config.Board) (B
 	if err := s.checkNewBoard(t, b, placed); err != nil {
 		return BoardRecord{}, err
 	}
+	if err := s.settleRules(ctx, t, &b); err != nil {
+		return BoardRecord{}, err
+	}
 	if t.Limits.Boards > 0 && int64(len(s.host.shelf.names(t.Name))) >= t.Limits.Boards {
 		return BoardRecord{}, catalog.TooManyBoards(t.Name, int(t.Limits.Boards))
 	}
@@ -48,6 +51,7 @@ func (s *Session) CreateBoard(ctx context.Context, of string, b config.Board) (B
 	if t.Limits.Boards > 0 { // those of the configuration take their part
 		most = max(1, int(t.Limits.Boards)-len(s.host.declaredBoards(t.Name)))
 	}
+	s.host.recordings.forget(At{t.Name, b.Name}) // of an earlier one that was deleted while this host was away
 	record := catalog.Board{Board: b, Owner: t.ID, Placed: placed || s.principal.Has(tenant.Operator)}
 	made, err := c.CreateBoard(ctx, record, most)
 	return storedBoard(made), err
@@ -120,6 +124,7 @@ func checkBoard(b config.Board) error {
 		between("lease", b.Lease, job.MinLease, job.MaxLease),
 		between("idempotencyWindow", b.IdempotencyWindow, time.Second, config.MaxWindow),
 		between("history", b.History, 0, config.MaxWindow),
+		between("record", b.Record, 0, config.MaxRecord),
 		between("backoff", b.Retry.Backoff, 0, longest),
 		between("maxBackoff", b.Retry.MaxBackoff, 0, longest),
 		checkLimits(b.Limits, true),
@@ -276,6 +281,13 @@ func (s *Session) UpdateBoard(ctx context.Context, of string, b config.Board, ve
 	}
 	b.Tenant, b.Backend, b.Settings = present.Tenant, present.Backend, present.Settings
 	if err := checkBoard(b); err != nil {
+		return BoardRecord{}, err
+	}
+	t, err := s.host.known(present.Tenant)
+	if err == nil {
+		err = s.settleRules(ctx, t, &b)
+	}
+	if err != nil {
 		return BoardRecord{}, err
 	}
 	present.Board = b

@@ -145,7 +145,7 @@ const bindTime = time.Minute
 func (h *Host) bindRelease(s *served, r *ruling, release *catalog.Release) *board.Rule {
 	ctx, cancel := context.WithTimeout(h.running, bindTime)
 	defer cancel()
-	b, err := h.loadRelease(ctx, release)
+	b, err := h.loadRelease(ctx, release, h.gauge(At{s.config.Tenant, s.config.Name}))
 	if err != nil {
 		s.logger.Error("a policy that the board was given cannot be run", "policy", release.Name, "digest", release.Digest, "error", err)
 		r.state = "failed" // it is tried again with the next change
@@ -157,7 +157,7 @@ func (h *Host) bindRelease(s *served, r *ruling, release *catalog.Release) *boar
 }
 
 // loadRelease reads a version from the catalog and makes a policy of it.
-func (h *Host) loadRelease(ctx context.Context, release *catalog.Release) (*bound, error) {
+func (h *Host) loadRelease(ctx context.Context, release *catalog.Release, g *gauge) (*bound, error) {
 	c := h.catalog.open()
 	if c == nil {
 		return nil, job.Errorf(job.Unavailable, "the catalog cannot be read now")
@@ -170,7 +170,9 @@ func (h *Host) loadRelease(ctx context.Context, release *catalog.Release) (*boun
 	if err != nil {
 		return nil, &job.Error{Kind: job.Invalid, Message: "params: want a JSON object", Err: err}
 	}
-	return bindModule(ctx, h.engines.foreign, module, release.Name, release.Params, set)
+	made, err := bindModule(ctx, h.engines.foreign, module, release.Name, release.Params, set, g)
+	h.traced(made)
+	return made, err
 }
 
 // missing stands for a policy that cannot be run: it denies.

@@ -73,10 +73,12 @@ type Host struct {
 	meters   meters
 	hosts    atomic.Int64 // that share the catalog; 0: not known
 
-	engines   engines
-	audit     *auditor
-	reloading sync.Mutex
-	arranging sync.Mutex // of who is let in and what is served, after a change
+	engines    engines
+	recordings *recordings
+	simulating sync.Mutex // one at a time
+	audit      *auditor
+	reloading  sync.Mutex
+	arranging  sync.Mutex // of who is let in and what is served, after a change
 
 	running context.Context //nolint:containedctx // of everything that the host started; Close ends it
 	stop    context.CancelFunc
@@ -102,7 +104,7 @@ func Open(ctx context.Context, c Config) (*Host, error) {
 	}
 	h := &Host{
 		config: c, id: id, logger: c.Logger, access: tenant.NewAccess(tokens), line: newLine(), shelf: newShelf(),
-		memories: &memories{folder: c.Config.DataDir},
+		memories: &memories{folder: c.Config.DataDir}, recordings: newRecordings(c.Config.DataDir, c.Logger),
 	}
 	h.settings.Store(&c.Config)
 	if err := h.checkBoards(); err != nil {
@@ -182,6 +184,7 @@ func (h *Host) Close() error {
 	h.catalog.wait() // first, since what it says may start boards
 	h.issuers.Close()
 	h.shelf.stopBoards()
+	h.recordings.close()
 	return errors.Join(h.audit.close(h), h.shelf.closeBackends(), h.engines.close())
 }
 

@@ -61,18 +61,14 @@ func (s *Session) DeletePolicy(ctx context.Context, of, name string) error {
 			return job.Errorf(job.Precondition, "the board %q asks the policy %q: roll it back first", d.Board, name)
 		}
 	}
+	for _, b := range catalog.Of(view.Boards, t.Name) {
+		if view.Belongs(t.Name, b.Owner, t.Declared) && asks(&b.Board, name) {
+			return job.Errorf(job.Precondition, "the settings of the board %q name the policy %q: change them first (boardd board update)", b.Name, name)
+		}
+	}
 	p, ok := view.Policies[catalog.At{Tenant: t.Name, Name: name}]
 	if !ok || !view.Belongs(t.Name, p.Owner, t.Declared) {
 		return job.Errorf(job.NotFound, "there is no policy %q", tenant.Clip(name))
 	}
 	return c.RemovePolicy(ctx, p)
-}
-
-// Simulate checks a call that would replay a board's past and says that there is
-// none: boards keep no recording.
-func (s *Session) Simulate(of, board string) error {
-	if _, err := s.about("SimulatePolicy", of, board); err != nil {
-		return err
-	}
-	return job.Errorf(job.Unsupported, "SimulatePolicy: this server records nothing that could be replayed; ShadowPolicy asks a policy beside the others")
 }

@@ -45,29 +45,37 @@ func ParseParams(text []byte) (json.RawMessage, error) {
 // MinDigest is the fewest digits by which a version of a policy is named.
 const MinDigest = 8
 
-// versionOf finds the version that a promotion names, and tries it.
-func (s *Session) versionOf(ctx context.Context, t Tenant, p Promotion) (catalog.Release, policy.Manifest, error) {
-	none := policy.Manifest{}
+// pick finds the version that a promotion names.
+func (s *Session) pick(t Tenant, p Promotion) (catalog.Release, error) {
 	view := s.host.catalog.view()
 	kept, ok := view.Policies[catalog.At{Tenant: t.Name, Name: p.Name}]
 	if !ok || !view.Belongs(t.Name, kept.Owner, t.Declared) || len(kept.Versions) == 0 {
-		return catalog.Release{}, none, job.Errorf(job.NotFound, "there is no policy %q: put it first (boardd policy push)", tenant.Clip(p.Name))
+		return catalog.Release{}, job.Errorf(job.NotFound, "there is no policy %q: put it first (boardd policy push)", tenant.Clip(p.Name))
 	}
 	at := 0
 	if p.Digest != "" {
 		if len(p.Digest) < MinDigest {
-			return catalog.Release{}, none, job.Errorf(job.Invalid, "digest: %q is too short: want at least %d digits", tenant.Clip(p.Digest), MinDigest)
+			return catalog.Release{}, job.Errorf(job.Invalid, "digest: %q is too short: want at least %d digits", tenant.Clip(p.Digest), MinDigest)
 		}
 		at = slices.IndexFunc(kept.Versions, func(v catalog.PolicyVersion) bool { return strings.HasPrefix(v.Digest, p.Digest) })
 		if at < 0 {
-			return catalog.Release{}, none, job.Errorf(job.NotFound, "the policy %q has no version %q among its last %d", p.Name, tenant.Clip(p.Digest), len(kept.Versions))
+			return catalog.Release{}, job.Errorf(job.NotFound, "the policy %q has no version %q among its last %d", p.Name, tenant.Clip(p.Digest), len(kept.Versions))
 		}
 	}
-	r := catalog.Release{
+	return catalog.Release{
 		Name: p.Name, Digest: kept.Versions[at].Digest, Params: p.Params, OnError: p.OnError,
 		Made: time.Now().UTC().Truncate(time.Microsecond), By: s.principal.Tenant + "/" + s.principal.TokenName,
+	}, nil
+}
+
+// versionOf finds the version that a promotion names, and tries it.
+func (s *Session) versionOf(ctx context.Context, t Tenant, p Promotion) (catalog.Release, policy.Manifest, error) {
+	none := policy.Manifest{}
+	r, err := s.pick(t, p)
+	if err != nil {
+		return r, none, err
 	}
-	made, err := s.host.loadRelease(ctx, &r)
+	made, err := s.host.loadRelease(ctx, &r, s.host.gauge(At{t.Name, p.Board}))
 	if err != nil {
 		return r, none, err
 	}
@@ -126,9 +134,9 @@ func checkPromotion(b config.Board, m *policy.Manifest, made *catalog.Deployed, 
 	named := func(r config.Rule) bool { return r.Policy == made.Name }
 	switch {
 	case slices.ContainsFunc(b.Eligibility, named) || b.Ordering != nil && named(*b.Ordering):
-		return job.Errorf(job.Precondition, "the configuration has a policy %q for this board: give yours another name", made.Name)
+		return job.Errorf(job.Precondition, "the board's settings have a policy %q: give yours another name", made.Name)
 	case made.Ordering && b.Ordering != nil:
-		return job.Errorf(job.Precondition, "the configuration orders this board, by the policy %q", b.Ordering.Policy)
+		return job.Errorf(job.Precondition, "the board's settings order it, by the policy %q", b.Ordering.Policy)
 	}
 	var fit []string
 	if made.Eligibility {

@@ -36,6 +36,7 @@ func (b *bucket) take(n, perSecond float64, now time.Time) bool {
 // meter counts what a tenant, or a board, uses on this host.
 type meter struct {
 	requests, posts bucket
+	fuel            tank
 	watchers        atomic.Int64
 }
 

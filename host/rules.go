@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 
 	"github.com/boardd/boardd/host/board"
+	"github.com/boardd/boardd/host/catalog"
 	"github.com/boardd/boardd/host/config"
 	"github.com/boardd/boardd/host/wasm"
 	"github.com/boardd/boardd/policies"
@@ -85,8 +86,22 @@ func ruleID(what string, params json.RawMessage) string {
 	return hex.EncodeToString(sum[:8])
 }
 
+// bindRule makes a policy of a rule of a board's settings.
+func (h *Host) bindRule(ctx context.Context, c *config.Config, r config.Rule, g *gauge) (*bound, error) {
+	named := func(p config.Policy) bool { return p.Name == r.Policy }
+	if r.Module == "" || slices.Contains(policies.Names(), r.Policy) || slices.ContainsFunc(c.Policies, named) {
+		return h.bindDeclared(ctx, c, r, g)
+	}
+	made, err := h.loadRelease(ctx, &catalog.Release{Name: r.Policy, Digest: r.Module, Params: r.Params}, g) // a tenant brought it
+	if err == nil {
+		made.rule.Lenient = r.OnError == config.OnErrorAllow || r.OnError == config.OnErrorBuiltin
+	}
+	return made, err
+}
+
 // bindDeclared makes a policy of a rule of the configuration.
-func (h *Host) bindDeclared(ctx context.Context, c *config.Config, r config.Rule) (*bound, error) {
+func (h *Host) bindDeclared(ctx context.Context, c *config.Config, r config.Rule, g *gauge) (made *bound, err error) {
+	defer func() { h.traced(made) }()
 	set, err := r.Parameters()
 	if err != nil {
 		return nil, err
@@ -108,20 +123,27 @@ func (h *Host) bindDeclared(ctx context.Context, c *config.Config, r config.Rule
 	if err != nil {
 		return nil, err
 	}
-	bound, err := bindModule(ctx, h.engines.own, b, r.Policy, r.Params, set)
+	bound, err := bindModule(ctx, h.engines.own, b, r.Policy, r.Params, set, g)
 	if err == nil {
 		bound.rule.Lenient = lenient
 	}
 	return bound, err
 }
 
+// traced has the evaluations of a policy be seen, if there is one and anybody looks.
+func (h *Host) traced(b *bound) {
+	if b != nil {
+		b.rule.Policy = h.tracer.Policy(b.rule.Policy, b.rule.Name)
+	}
+}
+
 // bindModule makes a policy of a module.
-func bindModule(ctx context.Context, engine *wasm.Engine, b []byte, name string, params json.RawMessage, set map[string]any) (*bound, error) {
+func bindModule(ctx context.Context, engine *wasm.Engine, b []byte, name string, params json.RawMessage, set map[string]any, g *gauge) (*bound, error) {
 	m, err := engine.Load(ctx, b)
 	if err != nil {
 		return nil, err
 	}
-	p, err := m.Bind(ctx, set)
+	p, err := m.BindCharged(ctx, set, g)
 	if err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
@@ -147,14 +169,14 @@ type ruling struct {
 // bindBoard makes the policies that the configuration has for a board. The error
 // names the place in the user's files.
 func (h *Host) bindBoard(ctx context.Context, c *config.Config, b config.Board) (_ *ruling, err error) {
-	r := &ruling{}
+	r, g := &ruling{}, h.gauge(At{tenantOf(b), b.Name})
 	defer func() {
 		if err != nil {
 			_ = r.end()
 		}
 	}()
 	one := func(rule config.Rule, path ...string) (*board.Rule, error) {
-		bound, err := h.bindDeclared(ctx, c, rule)
+		bound, err := h.bindRule(ctx, c, rule, g)
 		if err != nil {
 			at := c.Locate("board", tenantOf(b)+"/"+b.Name, path...)
 			if at != "" {

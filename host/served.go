@@ -9,6 +9,7 @@ import (
 
 	"github.com/boardd/boardd/host/board"
 	"github.com/boardd/boardd/host/config"
+	"github.com/boardd/boardd/host/recording"
 	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/sleep"
 )
@@ -141,7 +142,11 @@ func (s *served) serve(ctx context.Context, h *Host, r *running) error {
 	s.metered.Store(m)
 	spec := s.spec()
 	spec.Rules, spec.Books = rules.rules, h.booksOf(s.config)
+	recorder, record, stop := s.recorder(h)
+	defer stop() // after the board, too
+	spec.Recorder = recorder
 	b := board.New(m, spec)
+	record(b)
 	s.rule(h, b, rules) // before anybody can ask the board
 	s.board.Store(b)
 	s.problem.Store(nil)
@@ -157,6 +162,22 @@ func (s *served) serve(ctx context.Context, h *Host, r *running) error {
 	})
 	defer opening.Wait()
 	return b.Run(ctx)
+}
+
+// recorder returns what records the board, if its settings say so, what takes the
+// board as soon as there is one, and what ends it.
+func (s *served) recorder(h *Host) (r board.Recorder, take func(recording.Standing), stop func()) {
+	at := At{s.config.Tenant, s.config.Name}
+	if s.config.Record <= 0 {
+		h.recordings.forget(at)
+		return nil, func(recording.Standing) {}, func() {}
+	}
+	log, stop := h.recordings.open(at, s.config.Record)
+	if log == nil {
+		return nil, func(recording.Standing) {}, stop
+	}
+	r, take = log.Source()
+	return r, take, stop
 }
 
 // key is the board's name as its driver gets it.

@@ -167,10 +167,32 @@ func (h *Host) desired() map[At]config.Board {
 			continue
 		}
 		if b.Placed || h.grants(b.Backend, b.Tenant) {
-			boards[at] = b.Board
+			boards[at] = h.withModules(b.Board)
 		}
 	}
 	return boards
+}
+
+// withModules notes which files a board's policies of the configuration are, so
+// that another file is another rule.
+func (h *Host) withModules(b config.Board) config.Board {
+	name := func(r config.Rule) config.Rule {
+		for _, p := range h.Settings().Policies {
+			if p.Name == r.Policy && r.Module == "" {
+				r.Module = p.Digest()
+			}
+		}
+		return r
+	}
+	b.Eligibility = slices.Clone(b.Eligibility)
+	for i := range b.Eligibility {
+		b.Eligibility[i] = name(b.Eligibility[i])
+	}
+	if b.Ordering != nil {
+		r := name(*b.Ordering)
+		b.Ordering = &r
+	}
+	return b
 }
 
 // grants reports whether a backend is open to boards that a tenant makes.
@@ -195,6 +217,7 @@ func (h *Host) arrange() {
 		case !ok:
 			h.shelf.drop(b)
 			b.stop(&Ended{noBoard(b.config.Name)})
+			h.recordings.forget(At{b.config.Tenant, b.config.Name}) // another board of the name is not to have it
 		case sameBoard(present.config, want):
 			present.limits.Store(&want.Limits)
 			if present.outdated(h) {
@@ -218,7 +241,7 @@ func sameBoard(a, b config.Board) bool {
 	same := bytes.Equal(a.Settings, b.Settings)
 	a.Settings, b.Settings, a.Limits, b.Limits = nil, nil, config.Limits{}, config.Limits{}
 	return same && a.Name == b.Name && a.Tenant == b.Tenant && a.Backend == b.Backend && a.Observe == b.Observe &&
-		a.FenceByOwner == b.FenceByOwner && a.Lease == b.Lease && a.MaxLease == b.MaxLease && a.AllowNoExpiry == b.AllowNoExpiry && a.HideDetails == b.HideDetails &&
+		a.FenceByOwner == b.FenceByOwner && a.Lease == b.Lease && a.MaxLease == b.MaxLease && a.AllowNoExpiry == b.AllowNoExpiry && a.HideDetails == b.HideDetails && a.Record == b.Record &&
 		a.IdempotencyWindow == b.IdempotencyWindow && a.History == b.History && a.Retry == b.Retry && a.Books == b.Books &&
 		config.SameRules(a, b)
 }

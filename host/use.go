@@ -16,7 +16,7 @@ func (s *Session) TenantUse(ctx context.Context, of string) (map[string]int64, e
 func (h *Host) use(ctx context.Context, tenant string) map[string]int64 {
 	use := map[string]int64{
 		"boards": int64(len(h.shelf.names(tenant))), keyOpenJobs: 0, keyClaims: 0, keyDetailBytes: 0,
-		"watchers": h.meters.of(tenant).watchers.Load(),
+		"watchers": h.meters.of(tenant).watchers.Load(), "policy_fuel": h.meters.of(tenant).fuel.total.Load(),
 	}
 	for _, b := range h.shelf.of(tenant) {
 		if m, open := b.metered.Load(), b.board.Load(); m != nil && open != nil && open.Status().Ready {

@@ -248,6 +248,15 @@ func settingsOf(b config.Board) *boarddv1.BoardSettings {
 	if b.Retry.MaxBackoff > 0 {
 		s.MaxBackoff = durationpb.New(b.Retry.MaxBackoff)
 	}
+	if b.Record > 0 {
+		s.Record = durationpb.New(b.Record)
+	}
+	for _, r := range b.Eligibility {
+		s.Eligibility = append(s.Eligibility, &boarddv1.PolicyRule{Policy: r.Policy, Params: r.Params, OnError: r.OnError})
+	}
+	if r := b.Ordering; r != nil {
+		s.Ordering = &boarddv1.PolicyRule{Policy: r.Policy, Params: r.Params, OnError: r.OnError}
+	}
 	if !bytes.Equal(b.Settings, []byte("{}")) {
 		s.Config = b.Settings
 	}
@@ -280,6 +289,11 @@ func lines(s *boarddv1.BoardSettings) map[string]string {
 	span("max_lease", s.GetMaxLease())
 	span("idempotency_window", s.GetIdempotencyWindow())
 	span("history", s.GetHistory())
+	span("record", s.GetRecord())
+	for i, r := range s.GetEligibility() {
+		add(fmt.Sprintf("eligibility[%d]", i), ruleLine(r))
+	}
+	add("ordering", ruleLine(s.GetOrdering()))
 	span("retry.backoff", s.GetBackoff())
 	span("retry.max_backoff", s.GetMaxBackoff())
 	if s.GetAllowNoExpiry() {

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -16,7 +18,10 @@ type boardFlags struct {
 	config   string
 	limits   []string
 
-	lease, maxLease, window, history, backoff, maxBackoff duration
+	eligibility []string
+	ordering    string
+
+	lease, maxLease, window, history, record, backoff, maxBackoff duration
 }
 
 func (f *boardFlags) add(c *cobra.Command) {
@@ -29,6 +34,9 @@ func (f *boardFlags) add(c *cobra.Command) {
 	flags.BoolVar(&f.settings.HideDetails, "hide-details", false, "the web pages show a job's details only to who asks for them")
 	flags.Var(&f.window, "idempotency-window", "how long a finished job is remembered")
 	flags.Var(&f.history, "history", "how long ended jobs are kept with all that belongs to them (default: not at all)")
+	flags.Var(&f.record, "record", "how much of the past is recorded for policy simulate (default: nothing)")
+	flags.StringArrayVar(&f.eligibility, "eligibility", nil, "POLICY or POLICY=PARAMS (a JSON object) that says who may have a job; may be repeated")
+	flags.StringVar(&f.ordering, "ordering", "", "POLICY or POLICY=PARAMS that says which job comes first")
 	flags.Int32Var(&f.settings.MaxAttempts, "max-attempts", 0, "claims that may fail before the job goes to the trash")
 	flags.Var(&f.backoff, "backoff", "delay before the second attempt; it doubles with each")
 	flags.Var(&f.maxBackoff, "max-backoff", "longest delay")
@@ -47,6 +55,7 @@ func (f *boardFlags) board(name string) (*boarddv1.BoardSettings, error) {
 		{&f.maxLease, &f.settings.MaxLease},
 		{&f.window, &f.settings.IdempotencyWindow},
 		{&f.history, &f.settings.History},
+		{&f.record, &f.settings.Record},
 		{&f.backoff, &f.settings.Backoff},
 		{&f.maxBackoff, &f.settings.MaxBackoff},
 	} {
@@ -57,9 +66,40 @@ func (f *boardFlags) board(name string) (*boarddv1.BoardSettings, error) {
 	if f.config != "" {
 		f.settings.Config = []byte(f.config)
 	}
+	for _, text := range f.eligibility {
+		r, err := ruleFlag("--eligibility", text)
+		if err != nil {
+			return nil, err
+		}
+		f.settings.Eligibility = append(f.settings.Eligibility, r)
+	}
 	var err error
+	if f.ordering != "" {
+		if f.settings.Ordering, err = ruleFlag("--ordering", f.ordering); err != nil {
+			return nil, err
+		}
+	}
 	f.settings.Limits, err = limitFlags(f.limits)
 	return &f.settings, err
+}
+
+// ruleFlag reads POLICY or POLICY=PARAMS.
+func ruleFlag(flag, text string) (*boarddv1.PolicyRule, error) {
+	name, params, given := strings.Cut(text, "=")
+	r := &boarddv1.PolicyRule{Policy: name}
+	if !given {
+		return r, nil
+	}
+	var err error
+	if r.Params, err = paramFlags(nil, params); err != nil || params == "" {
+		return nil, usagef("%s %q: want POLICY, or POLICY= and a JSON object of its parameters", flag, text)
+	}
+	return r, nil
+}
+
+// ruleLine is a policy of a board for people; empty: there is none.
+func ruleLine(r *boarddv1.PolicyRule) string {
+	return strings.Join(slices.DeleteFunc([]string{r.GetPolicy(), string(r.GetParams()), r.GetOnError()}, func(s string) bool { return s == "" }), " ")
 }
 
 func (p *program) showBoard(b *boarddv1.BoardSettings) error {
@@ -76,6 +116,13 @@ func (p *program) showBoard(b *boarddv1.BoardSettings) error {
 		if b.GetHistory().AsDuration() > 0 {
 			t.line("history", b.GetHistory().AsDuration())
 		}
+		if b.GetRecord().AsDuration() > 0 {
+			t.line("record", b.GetRecord().AsDuration())
+		}
+		for _, r := range b.GetEligibility() {
+			t.line("eligibility", ruleLine(r))
+		}
+		t.line("ordering", ruleLine(b.GetOrdering()))
 		t.line("limits", limitLine(b.GetLimits()))
 		t.line("declared", b.GetDeclared())
 		t.line("version", b.GetVersion())

@@ -21,7 +21,7 @@ func (p *program) policyCommand() *cobra.Command {
 			"module; a board asks it from promote on, until rollback.",
 		p.policyBuildCommand(), p.policyTestCommand(), p.policyBenchCommand(),
 		p.policyPushCommand(), p.policyListCommand(), p.policyDeleteCommand(),
-		p.policyShadowCommand(), p.policyPromoteCommand(), p.policyRollbackCommand(), p.policyExplainCommand())
+		p.policySimulateCommand(), p.policyShadowCommand(), p.policyPromoteCommand(), p.policyRollbackCommand(), p.policyExplainCommand())
 }
 
 // policyChild starts this program as a process that runs policies.

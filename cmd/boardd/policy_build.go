@@ -59,12 +59,37 @@ func (p *program) line(format string, args ...any) error {
 	return err
 }
 
-// withPolicy runs a module in this process.
-func (p *program) withPolicy(ctx context.Context, path string, set map[string]any, do func(*wasm.Policy) error) error {
-	b, err := os.ReadFile(path)
+// moduleAt returns the module of a file, or that which is built of a folder.
+func moduleAt(ctx context.Context, path string) ([]byte, error) {
+	info, err := os.Stat(path)
 	if err != nil {
-		return usagef("%v", err)
+		return nil, usagef("%v", err)
 	}
+	if !info.IsDir() {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return nil, usagef("%v", err)
+		}
+		return b, nil
+	}
+	b, err := policybuild.Folder(ctx, path, os.Environ())
+	if err != nil {
+		return nil, findings("%v", err)
+	}
+	return b, nil
+}
+
+// withPolicy runs a module in this process: of a file, or of a folder with its
+// source.
+func (p *program) withPolicy(ctx context.Context, path string, set map[string]any, do func(*wasm.Policy) error) error {
+	b, err := moduleAt(ctx, path)
+	if err != nil {
+		return err
+	}
+	return withModule(ctx, path, b, set, do)
+}
+
+func withModule(ctx context.Context, path string, b []byte, set map[string]any, do func(*wasm.Policy) error) error {
 	engine, err := wasm.New(ctx, wasm.Config{Instances: 1})
 	if err != nil {
 		return err
@@ -88,7 +113,7 @@ const benchJobs = policy.MaxBatch
 func (p *program) policyBenchCommand() *cobra.Command {
 	var pairs []string
 	var object string
-	c := p.command("bench FILE.wasm", "Say what a module costs for each job: fuel, and time on this machine",
+	c := p.command("bench FILE.wasm|FOLDER", "Say what a policy costs for each job: fuel, and time on this machine",
 		"Fuel is the same on every machine. The jobs are made up: their labels and facts are what the manifest names.",
 		"boardd policy bench urgent.wasm",
 		func(ctx context.Context, args []string) error {

@@ -2,48 +2,20 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"os"
-	"slices"
-	"strings"
-	"time"
+	"os/exec"
 
 	"github.com/spf13/cobra"
 
 	"github.com/boardd/boardd/host/wasm"
-	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/policy"
+	policybuild "github.com/boardd/boardd/sdk/policy/build"
+	"github.com/boardd/boardd/sdk/policy/native"
 	"github.com/boardd/boardd/sdk/policy/policytest"
 )
-
-// policyTable is what policy test reads: cases, and what is to come of them.
-type policyTable struct {
-	Params map[string]any `json:"params"`
-	Cases  []policyCase   `json:"cases"`
-}
-
-type policyCase struct {
-	Name     string            `json:"name"`
-	Now      time.Time         `json:"now"`
-	Worker   map[string]string `json:"worker"`
-	Jobs     []caseJob         `json:"jobs"`
-	Verdicts []string          `json:"verdicts"` // of each job: allow, or deny or defer with the reason after a colon
-	Order    []string          `json:"order"`    // the jobs' names, the first one first
-	Fuel     int64             `json:"fuel"`     // at most, for all calls of the case; 0: any amount
-}
-
-type caseJob struct {
-	Name        string            `json:"name"`
-	Priority    string            `json:"priority"`
-	Labels      map[string]string `json:"labels"`
-	Details     json.RawMessage   `json:"details"`
-	CreatedAt   time.Time         `json:"createdAt"`
-	Attempt     int32             `json:"attempt"`
-	MaxAttempts int32             `json:"maxAttempts"`
-}
 
 // parameters reads the flags of commands that run a module here.
 func parameters(pairs []string, object string) (map[string]any, error) {
@@ -61,162 +33,162 @@ func decodeParameters(text []byte) (set map[string]any, err error) {
 }
 
 func (p *program) policyTestCommand() *cobra.Command {
-	return p.command("test FILE.wasm CASES.json...", "Hold a module against tables of jobs, workers and what is to come of them",
+	var golden string
+	var update bool
+	c := p.command("test FILE.wasm|FOLDER CASES.json...", "Hold a policy against tables of jobs, workers and what is to come of them",
 		"Each file is {\"params\": {...}, \"cases\": [{\"name\", \"now\", \"worker\": {...}, \"jobs\": [{\"name\", \"priority\",\n"+
 			"\"labels\", \"details\", \"createdAt\", \"attempt\", \"maxAttempts\"}], \"verdicts\": [\"allow\", \"deny: REASON\"],\n"+
-			"\"order\": [NAME...], \"fuel\": N}]}. Besides, the module's answers may depend on nothing but what its\n"+
-			"manifest declares, which is tried with jobs that are made up.",
-		"boardd policy test urgent.wasm cases.json",
+			"\"order\": [NAME...], \"fuel\": N}]}. Besides, the policy's answers may depend on nothing but what its\n"+
+			"manifest declares, which is tried with jobs that are made up. A folder is built first; a policy\n"+
+			"in Go then runs as a module and natively, and both have to be right. With --golden the fuel of\n"+
+			"each case has to be what FILE says, neither more nor less; --update writes FILE.",
+		"boardd policy test urgent.wasm cases.json\n  boardd policy test urgent cases.json --golden fuel.json",
 		func(ctx context.Context, args []string) error {
 			if len(args) < 2 {
-				return usagef("want a module and at least one file of cases")
+				return usagef("want a module or a folder, and at least one file of cases")
 			}
-			var wrong []string
-			cases := 0
-			for _, name := range args[1:] {
-				table, err := readCases(name)
-				if err != nil {
-					return usagef("%s: %v", name, err)
-				}
-				cases += len(table.Cases)
-				err = p.withPolicy(ctx, args[0], table.Params, func(rule *wasm.Policy) error {
-					for i := range table.Cases {
-						for _, problem := range table.Cases[i].problems(ctx, rule) {
-							wrong = append(wrong, fmt.Sprintf("%s: %s: %s", name, table.Cases[i].Name, problem))
-						}
-					}
-					wrong = append(wrong, policytest.Problems(ctx, rule, 1)...)
-					return nil
-				})
-				if err != nil {
+			if update && golden == "" {
+				return usagef("--update writes the file that --golden names: give both")
+			}
+			b, err := moduleAt(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			t := &trial{program: p, path: args[0], fuel: map[string]int64{}}
+			if err := t.run(ctx, b, args[1:]); err != nil {
+				return err
+			}
+			if golden != "" {
+				if err := t.compareFuel(golden, update); err != nil {
 					return err
 				}
 			}
-			for _, w := range wrong {
-				if err := p.line("%s", w); err != nil {
-					return err
-				}
-			}
-			if len(wrong) > 0 {
-				return findings("%d of what was tried went wrong", len(wrong))
-			}
-			return p.line("%d cases are as they should be", cases)
+			return t.say()
 		})
+	c.Flags().StringVar(&golden, "golden", "", "file with the fuel of each case, as JSON")
+	c.Flags().BoolVar(&update, "update", false, "write the file that --golden names")
+	return c
 }
 
-func readCases(name string) (*policyTable, error) {
-	text, err := os.ReadFile(name)
+// trial is one run of policy test.
+type trial struct {
+	program *program
+	path    string
+	cases   int
+	fuel    map[string]int64 // by file and case
+	wrong   []string
+}
+
+func (t *trial) run(ctx context.Context, module []byte, files []string) error {
+	var program string
+	if policybuild.IsGo(t.path) {
+		work, err := os.MkdirTemp("", "boardd-native-")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(work) //nolint:errcheck // a temporary folder
+		if program, err = policybuild.Native(ctx, t.path, work, os.Environ()); err != nil {
+			return findings("%v", err)
+		}
+	}
+	for _, name := range files {
+		table, err := readCases(name)
+		if err != nil {
+			return usagef("%s: %v", name, err)
+		}
+		t.cases += len(table.Cases)
+		err = withModule(ctx, t.path, module, table.Params, func(rule *wasm.Policy) error {
+			t.table(ctx, name, table, rule, rule.Used)
+			return nil
+		})
+		if err == nil && program != "" {
+			err = t.native(ctx, program, name, table)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// native tries a table with the same source without WebAssembly.
+func (t *trial) native(ctx context.Context, program, name string, table *policyTable) error {
+	manifest, err := policybuild.Manifest(t.path)
 	if err != nil {
-		return nil, err
+		return findings("%v", err)
 	}
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields()
-	d.UseNumber()
-	t := &policyTable{}
-	if err := d.Decode(t); err != nil {
-		return nil, err
-	}
-	if len(t.Cases) == 0 {
-		return nil, fmt.Errorf("cases: want at least one")
-	}
-	return t, nil
-}
-
-// problems runs one case and says what came out differently.
-func (c *policyCase) problems(ctx context.Context, rule *wasm.Policy) (wrong []string) {
-	m := rule.Manifest()
-	batch, err := c.batch(&m)
+	command := exec.CommandContext(ctx, program)
+	command.Stderr = t.program.err
+	rule, err := native.Start(command, manifest, table.Params)
 	if err != nil {
-		return []string{err.Error()}
+		return findings("%s, natively: %v", t.path, err)
 	}
-	fuel := int64(0)
-	if len(c.Verdicts) > 0 {
-		got := make([]policy.Verdict, len(batch.Jobs))
-		if err := rule.Eligible(ctx, batch, got); err != nil {
-			return []string{err.Error()}
-		}
-		fuel += rule.Used()
-		wrong = append(wrong, c.compareVerdicts(&m, got)...)
-	}
-	if len(c.Order) > 0 {
-		scores := make([]int64, len(batch.Jobs))
-		if err := rule.Score(ctx, batch, scores); err != nil {
-			return append(wrong, err.Error())
-		}
-		fuel += rule.Used()
-		if got := inOrder(batch.Jobs, scores); !slices.Equal(got, c.Order) {
-			wrong = append(wrong, fmt.Sprintf("the order is %s, want %s", strings.Join(got, " "), strings.Join(c.Order, " ")))
-		}
-	}
-	if c.Fuel > 0 && fuel > c.Fuel {
-		wrong = append(wrong, fmt.Sprintf("it used %d fuel, want at most %d", fuel, c.Fuel))
-	}
-	return wrong
+	t.table(ctx, name+", natively", table, rule, nil)
+	return rule.Close()
 }
 
-func (c *policyCase) compareVerdicts(m *policy.Manifest, got []policy.Verdict) (wrong []string) {
-	if len(c.Verdicts) != len(got) {
-		return []string{fmt.Sprintf("%d verdicts for %d jobs", len(c.Verdicts), len(got))}
-	}
-	for i, v := range got {
-		text := []string{policy.Deny: "deny", policy.Allow: "allow", policy.Defer: "defer"}[v.Decision]
-		full := text
-		if v.Decision != policy.Allow && v.Reason < len(m.Reasons) {
-			full += ": " + m.Reasons[v.Reason]
+// table tries every case of a file, and what holds for every policy. Used is nil
+// where no fuel is counted.
+func (t *trial) table(ctx context.Context, name string, table *policyTable, rule policy.Policy, used func() int64) {
+	for i := range table.Cases {
+		c := &table.Cases[i]
+		fuel, problems := c.problems(ctx, rule, used)
+		if used != nil {
+			t.fuel[name+": "+c.Name] = fuel
 		}
-		if want := c.Verdicts[i]; want != text && want != full {
-			wrong = append(wrong, fmt.Sprintf("%s: %s, want %s", c.Jobs[i].Name, full, want))
+		for _, problem := range problems {
+			t.wrong = append(t.wrong, fmt.Sprintf("%s: %s: %s", name, c.Name, problem))
 		}
 	}
-	return wrong
+	for _, problem := range policytest.Problems(ctx, rule, 1) {
+		t.wrong = append(t.wrong, fmt.Sprintf("%s: %s", name, problem))
+	}
 }
 
-// inOrder returns the names of jobs as a board orders them.
-func inOrder(jobs []policy.Job, scores []int64) []string {
-	order := make([]int, len(jobs))
-	for i := range order {
-		order[i] = i
+// compareFuel holds the fuel of each case against a file, or writes that.
+func (t *trial) compareFuel(path string, update bool) error {
+	if update {
+		text, err := json.MarshalIndent(t.fuel, "", "  ")
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, append(text, '\n'), 0o644); err != nil { //nolint:gosec // it is no secret
+			return usagef("%v", err)
+		}
+		return nil
 	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		return cmp.Or(cmp.Compare(scores[b], scores[a]), cmp.Compare(jobs[a].Priority, jobs[b].Priority), jobs[a].CreatedAt.Compare(jobs[b].CreatedAt))
-	})
-	names := make([]string, len(jobs))
-	for i, at := range order {
-		names[i] = jobs[at].Name
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return usagef("%v; --update writes it", err)
 	}
-	return names
+	var want map[string]int64
+	if err := json.Unmarshal(text, &want); err != nil {
+		return usagef("%s: %v", path, err)
+	}
+	for _, name := range sortedKeys(t.fuel) {
+		switch n, ok := want[name]; {
+		case !ok:
+			t.wrong = append(t.wrong, fmt.Sprintf("%s: %s has no fuel for this case", name, path))
+		case n != t.fuel[name]:
+			t.wrong = append(t.wrong, fmt.Sprintf("%s: it used %d fuel, and %s says %d", name, t.fuel[name], path, n))
+		}
+	}
+	for _, name := range sortedKeys(want) {
+		if _, ok := t.fuel[name]; !ok {
+			t.wrong = append(t.wrong, fmt.Sprintf("%s: there is no such case, but %s has its fuel", name, path))
+		}
+	}
+	return nil
 }
 
-// batch is what the case shows the policy: no more than its manifest names.
-func (c *policyCase) batch(m *policy.Manifest) (*policy.Batch, error) {
-	batch := &policy.Batch{}
-	if m.ByTime {
-		batch.Now = c.Now.Truncate(cmp.Or(m.Tick, policy.DefaultTick))
-	}
-	if m.ByWorker {
-		batch.Worker = seenLabels(c.Worker, m.WorkerLabels)
-	}
-	for i, j := range c.Jobs {
-		made := policy.Job{
-			ID: job.ID{15: byte(i)}, Name: j.Name, Priority: job.Normal, Labels: seenLabels(j.Labels, m.Labels), CreatedAt: j.CreatedAt,
-			Sequence: uint64(i), Attempt: j.Attempt, MaxAttempts: j.MaxAttempts, Facts: policy.Facts(j.Details, m.Facts),
-		}
-		if j.Priority != "" {
-			var ok bool
-			if made.Priority, ok = job.ParsePriority(strings.ToUpper(j.Priority)); !ok {
-				return nil, fmt.Errorf("%s: priority: %q: want VERY_HIGH, HIGH, NORMAL, LOW or VERY_LOW", j.Name, j.Priority)
-			}
-		}
-		batch.Jobs = append(batch.Jobs, made)
-	}
-	return batch, nil
-}
-
-func seenLabels(labels map[string]string, patterns []string) (list []job.Label) {
-	for _, k := range sortedKeys(labels) {
-		if policy.Sees(patterns, k) {
-			list = append(list, job.Label{Key: k, Value: labels[k]})
+func (t *trial) say() error {
+	for _, w := range t.wrong {
+		if err := t.program.line("%s", w); err != nil {
+			return err
 		}
 	}
-	return list
+	if len(t.wrong) > 0 {
+		return findings("%d of what was tried went wrong", len(t.wrong))
+	}
+	return t.program.line("%d cases are as they should be", t.cases)
 }

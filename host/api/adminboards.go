@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"connectrpc.com/connect"
@@ -20,7 +21,10 @@ func toBoardSettings(b host.BoardRecord) *boarddv1.BoardSettings {
 		IdempotencyWindow: toDuration(b.IdempotencyWindow), History: toDuration(b.History),
 		MaxAttempts: b.Retry.MaxAttempts, Backoff: toDuration(b.Retry.Backoff), MaxBackoff: toDuration(b.Retry.MaxBackoff),
 		Limits: toLimits(b.Limits), Declared: b.Declared, Version: toInt64(b.Version), CreatedAt: toTime(b.Made),
-		HideDetails: b.HideDetails,
+		HideDetails: b.HideDetails, Record: toDuration(b.Record), Eligibility: toRules(b.Eligibility...),
+	}
+	if b.Ordering != nil {
+		answer.Ordering = toRules(*b.Ordering)[0]
 	}
 	if b.Observe {
 		answer.Mode = "observe"
@@ -53,6 +57,7 @@ func fromBoardSettings(s *boarddv1.BoardSettings) (config.Board, error) {
 		{"board.lease", s.GetLease(), &b.Lease},
 		{"board.idempotencyWindow", s.GetIdempotencyWindow(), &b.IdempotencyWindow},
 		{"board.history", s.GetHistory(), &b.History},
+		{"board.record", s.GetRecord(), &b.Record},
 		{"board.backoff", s.GetBackoff(), &b.Retry.Backoff},
 		{"board.maxBackoff", s.GetMaxBackoff(), &b.Retry.MaxBackoff},
 	} {
@@ -66,8 +71,42 @@ func fromBoardSettings(s *boarddv1.BoardSettings) (config.Board, error) {
 	if s.GetLease() == nil {
 		b.Lease = min(b.Lease, b.MaxLease)
 	}
-	b.Limits, err = host.ParseLimits(s.GetLimits())
-	return b, err
+	if b.Limits, err = host.ParseLimits(s.GetLimits()); err != nil {
+		return b, err
+	}
+	return b, fromRules(s, &b)
+}
+
+// fromRules reads the policies of a board's settings. The host checks whether
+// there are such.
+func fromRules(s *boarddv1.BoardSettings, b *config.Board) error {
+	read := func(path string, r *boarddv1.PolicyRule) (config.Rule, error) {
+		params, err := host.ParseParams(r.GetParams())
+		if err != nil {
+			err = invalid(path+".params", "want a JSON object")
+		}
+		return config.Rule{Policy: r.GetPolicy(), Params: params, OnError: r.GetOnError(), Module: r.GetDigest()}, err
+	}
+	for i, r := range s.GetEligibility() {
+		rule, err := read(fmt.Sprintf("board.eligibility[%d]", i), r)
+		if err != nil {
+			return err
+		}
+		b.Eligibility = append(b.Eligibility, rule)
+	}
+	if s.GetOrdering() == nil {
+		return nil
+	}
+	rule, err := read("board.ordering", s.GetOrdering())
+	b.Ordering = &rule
+	return err
+}
+
+func toRules(rules ...config.Rule) (list []*boarddv1.PolicyRule) {
+	for _, r := range rules {
+		list = append(list, &boarddv1.PolicyRule{Policy: r.Policy, Params: r.Params, OnError: r.OnError, Digest: r.Module})
+	}
+	return list
 }
 
 // either reads one of two words, of which the first is the default.

@@ -65,15 +65,6 @@ func (*adminService) DeletePolicy(ctx context.Context, r *connect.Request[boardd
 	return answer(&boarddv1.DeletePolicyResponse{})
 }
 
-// SimulatePolicy is not there yet.
-func (*adminService) SimulatePolicy(ctx context.Context, r *connect.Request[boarddv1.SimulatePolicyRequest]) (*connect.Response[boarddv1.SimulatePolicyResponse], error) {
-	session, err := sessionOf(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return nil, session.Simulate(r.Msg.GetTenant(), r.Msg.GetBoard())
-}
-
 // ShadowPolicy asks a policy beside the others and tells how they disagree.
 func (*adminService) ShadowPolicy(ctx context.Context, r *connect.Request[boarddv1.ShadowPolicyRequest]) (*connect.Response[boarddv1.ShadowPolicyResponse], error) {
 	session, err := sessionOf(ctx)

@@ -140,8 +140,8 @@ func (s *standing) claimed(now time.Time, lease time.Duration) []byte {
 	after := s.status
 	after.attempt++
 	after.exhausted, after.cancel = false, false
-	after.requeue()
 	after.present = attempt{begun: now.UTC(), lease: lease}
+	after.requeue()
 	if after.startedAt.IsZero() && after.operations.len() == 0 {
 		after.startedAt = now.UTC()
 	}

@@ -147,7 +147,9 @@ func (a *asked) ask(ctx context.Context, call func() error) error {
 		return err
 	}
 	a.metrics.PolicyErrors.Add(1)
-	a.breaker.fault(time.Now(), err)
+	if job.KindOf(err) != job.QuotaExceeded { // whose fault is not the policy's
+		a.breaker.fault(time.Now(), err)
+	}
 	return err
 }
 

@@ -76,13 +76,14 @@ type Board struct {
 	MaxLease          time.Duration `json:"max_lease"`
 	AllowNoExpiry     bool          `json:"allow_no_expiry"`
 	IdempotencyWindow time.Duration `json:"idempotency_window"`
-	History           time.Duration `json:"history"` // how long ended jobs are kept; 0: not at all
+	History           time.Duration `json:"history"`          // how long ended jobs are kept; 0: not at all
+	Record            time.Duration `json:"record,omitempty"` // how much of the past is kept for simulations; 0: nothing
 	Retry             Retry         `json:"retry"`
 	Limits            Limits        `json:"limits"`
-	Books             Books         `json:"books,omitzero"` // only of the configuration
+	Books             Books         `json:"books,omitzero"`         // only of the configuration
+	HideDetails       bool          `json:"hide_details,omitempty"` // pages show details only to who asks for them
 
 	Eligibility []Rule `json:"eligibility,omitempty"` // all must allow
-	HideDetails       bool          `json:"hide_details,omitempty"` // pages show details only to who asks for them
 	Ordering    *Rule  `json:"ordering,omitempty"`    // nil: the board's own order
 }
 

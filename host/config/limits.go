@@ -18,6 +18,8 @@ type Limits struct {
 	RequestsPerSecond int64 `json:"requests_per_second,omitempty"` // over all hosts, like the next
 	PostsPerSecond    int64 `json:"posts_per_second,omitempty"`
 	Watchers          int64 `json:"watchers,omitempty"` // streams of events, on each host
+
+	PolicyFuelPerSecond int64 `json:"policy_fuel_per_second,omitempty"` // of modules, over all hosts
 }
 
 // Limit is one of Limits, by the name that it has everywhere.
@@ -39,6 +41,7 @@ func (l *Limits) Each() []Limit {
 		{Name: "requests_per_second", Value: &l.RequestsPerSecond, Board: true},
 		{Name: "posts_per_second", Value: &l.PostsPerSecond, Board: true},
 		{Name: "watchers", Value: &l.Watchers, Board: true},
+		{Name: "policy_fuel_per_second", Value: &l.PolicyFuelPerSecond, Board: true},
 	}
 }
 

@@ -15,6 +15,12 @@ import (
 // MaxWindow bounds what a board may be told to remember.
 const MaxWindow = 366 * 24 * time.Hour
 
+// MinRecord and MaxRecord bound how much of the past a board may record.
+const (
+	MinRecord = time.Minute
+	MaxRecord = 31 * 24 * time.Hour
+)
+
 // root reads what stands outside of all blocks, and with it the whole file.
 func (l *loader) root(s *section) {
 	if l.wish {
@@ -287,19 +293,20 @@ func (l *loader) board(s *section) {
 	}
 	b.Lease = min(b.Lease, b.MaxLease)
 	b.AllowNoExpiry = s.truth("allow_no_expiry")
+	b.HideDetails = s.truth("hide_details")
 	if d, ok := s.duration("idempotency_window", time.Second, MaxWindow); ok {
 		b.IdempotencyWindow = d
 	}
 	if inner := s.single("retry"); inner != nil {
 		b.Retry = inner.retry()
 		inner.close("board", b.Tenant+"/"+b.Name, "retry")
-	b.HideDetails = s.truth("hide_details")
 	}
 	if inner := s.single("limits"); inner != nil {
 		b.Limits = inner.limits(true)
 		inner.close("board", b.Tenant+"/"+b.Name, "limits")
 	}
 	b.History, _ = s.duration("history", time.Second, MaxWindow)
+	b.Record, _ = s.duration("record", MinRecord, MaxRecord)
 	l.books(s, &b)
 	l.rules(s, &b)
 	l.config.Boards = append(l.config.Boards, b)

@@ -28,6 +28,10 @@ type Policy struct {
 	digest string // of the module, as wasm.Digest has it
 }
 
+// Digest is that of the module, as wasm.Digest has it, when the configuration was
+// read.
+func (p *Policy) Digest() string { return p.digest }
+
 // Rule is a policy that a board asks, with its parameters.
 type Rule struct {
 	Policy  string          `json:"policy"`
@@ -155,12 +159,6 @@ type ruleBlock struct {
 
 // rules reads the policies of a board.
 func (l *loader) rules(s *section, b *Board) {
-	if l.wish {
-		const why = "boardd policy promote gives a board a policy"
-		s.refuse("eligibility", why)
-		s.refuse("ordering", why)
-		return
-	}
 	for _, inner := range s.several("eligibility") {
 		r := l.rule(inner, "eligibility", OnErrorDeny, OnErrorAllow)
 		inner.close("board", b.Tenant+"/"+b.Name, "eligibility", strconv.Itoa(len(b.Eligibility)))

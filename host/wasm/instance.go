@@ -169,10 +169,11 @@ func (i *instance) run(_ context.Context, call abi.Call, total, records int) (in
 	i.tank.Set(uint64(given))
 	i.host.reset()
 	i.stack = [2]uint64{uint64(i.state.at), uint64(uint32(total))}
-	if err := f.CallWithStack(i.ctx, i.stack[:]); err != nil {
-		return 0, i.fault(call.Export(), err)
-	}
+	err := f.CallWithStack(i.ctx, i.stack[:])
 	left := int64(i.tank.Get())
+	if err != nil {
+		return given - left, i.fault(call.Export(), err)
+	}
 	switch code := uint32(i.stack[0]); {
 	case left < 0:
 		return given - left, i.fault(call.Export(), errors.New("at its end"))

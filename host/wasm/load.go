@@ -141,9 +141,24 @@ func (m *Module) Close() error {
 	return nil
 }
 
+// A Gauge is asked before each call of a policy, and told afterwards what the call
+// used. Several goroutines use it.
+type Gauge interface {
+	// Wait waits until there is fuel. The policy is not called if it fails.
+	Wait(ctx context.Context) error
+
+	Spend(fuel int64)
+}
+
 // Bind sets the module's parameters, starts a first instance and lets it read
 // them.
 func (m *Module) Bind(ctx context.Context, set map[string]any) (*Policy, error) {
+	return m.BindCharged(ctx, set, nil)
+}
+
+// BindCharged is Bind for a policy whose calls are charged to a gauge. Its start is
+// not: an instance serves many calls.
+func (m *Module) BindCharged(ctx context.Context, set map[string]any, gauge Gauge) (*Policy, error) {
 	manifest, values, err := m.declared.Bind(set)
 	if err != nil {
 		return nil, err
@@ -152,7 +167,7 @@ func (m *Module) Bind(ctx context.Context, set map[string]any) (*Policy, error) 
 	if err != nil {
 		return nil, err
 	}
-	p := &pool{engine: m.engine, module: m, name: manifest.Name, form: form, fuel: m.engine.config.Fuel, seats: make(chan struct{}, m.engine.config.Instances)}
+	p := &pool{engine: m.engine, module: m, name: manifest.Name, form: form, fuel: m.engine.config.Fuel, gauge: gauge, seats: make(chan struct{}, m.engine.config.Instances)}
 	m.engine.retain(m.digest) // until the pool is closed, and its last instance
 	first, err := p.borrow(ctx)
 	if err != nil {

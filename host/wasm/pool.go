@@ -20,6 +20,7 @@ type pool struct {
 	name   string
 	form   []byte
 	fuel   Fuel
+	gauge  Gauge         // nil: nobody is charged
 	seats  chan struct{} // one entry for each seat that is borrowed
 	used   atomic.Int64
 
@@ -186,8 +187,16 @@ func (s *seat) Room() []byte { return s.runner.room() }
 
 func (s *seat) Call(ctx context.Context, call abi.Call, total int) error {
 	records := int(binary.LittleEndian.Uint32(s.runner.room()[abi.HCount:]))
+	if g := s.pool.gauge; g != nil {
+		if err := g.Wait(ctx); err != nil {
+			return err
+		}
+	}
 	used, err := s.runner.run(ctx, call, total, records)
 	s.pool.used.Store(used)
+	if g := s.pool.gauge; g != nil {
+		g.Spend(used)
+	}
 	return err
 }
 

@@ -97,7 +97,12 @@ func (r *process) run(_ context.Context, call abi.Call, total, records int) (int
 	if err := binary.Write(r.in, le, request{Call: uint32(call), Total: uint32(total), Records: uint32(records)}); err != nil {
 		return 0, r.lost(call.Export(), err)
 	}
-	return r.reply(CallTime, call.Export())
+	used, err := r.reply(CallTime, call.Export())
+	var fault *Fault
+	if errors.As(err, &fault) && fault.Kind == Lost {
+		used = r.pool.fuel.of(call, records) // nobody knows: it had all that it was given
+	}
+	return used, err
 }
 
 // reply waits for an answer. A process that gives none is killed by close.

@@ -102,6 +102,11 @@ func (a *Admin) RollbackPolicy(ctx context.Context, r *boarddv1.RollbackPolicyRe
 	return call(ctx, a.once, "roll back policy", 0, a.once.admin.RollbackPolicy, r)
 }
 
+// SimulatePolicy goes through a board's recording with a policy and without.
+func (a *Admin) SimulatePolicy(ctx context.Context, r *boarddv1.SimulatePolicyRequest) (*boarddv1.SimulatePolicyResponse, error) {
+	return call(ctx, a.client, "simulate policy", 0, a.client.admin.SimulatePolicy, r)
+}
+
 // ShadowPolicy has a board ask a version of a policy beside the others, and
 // returns how they disagree so far.
 func (a *Admin) ShadowPolicy(ctx context.Context, r *boarddv1.ShadowPolicyRequest) (*boarddv1.ShadowPolicyResponse, error) {

@@ -904,6 +904,9 @@ type BoardSettings struct {
 	CreatedAt         *timestamppb.Timestamp `protobuf:"bytes,17,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
 	History           *durationpb.Duration   `protobuf:"bytes,18,opt,name=history,proto3" json:"history,omitempty"`                             // how long ended jobs are kept; absent: not at all
 	HideDetails       bool                   `protobuf:"varint,19,opt,name=hide_details,json=hideDetails,proto3" json:"hide_details,omitempty"` // the web pages show a job's details only to who asks for them
+	Eligibility       []*PolicyRule          `protobuf:"bytes,20,rep,name=eligibility,proto3" json:"eligibility,omitempty"`                     // all must allow
+	Ordering          *PolicyRule            `protobuf:"bytes,21,opt,name=ordering,proto3" json:"ordering,omitempty"`                           // absent: the board's own order
+	Record            *durationpb.Duration   `protobuf:"bytes,22,opt,name=record,proto3" json:"record,omitempty"`                               // how much of the past SimulatePolicy can go through; absent: nothing is recorded
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -1071,6 +1074,96 @@ func (x *BoardSettings) GetHideDetails() bool {
 	return false
 }
 
+func (x *BoardSettings) GetEligibility() []*PolicyRule {
+	if x != nil {
+		return x.Eligibility
+	}
+	return nil
+}
+
+func (x *BoardSettings) GetOrdering() *PolicyRule {
+	if x != nil {
+		return x.Ordering
+	}
+	return nil
+}
+
+func (x *BoardSettings) GetRecord() *durationpb.Duration {
+	if x != nil {
+		return x.Record
+	}
+	return nil
+}
+
+// A policy that a board asks by its settings; PromotePolicy gives it more.
+type PolicyRule struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Policy        string                 `protobuf:"bytes,1,opt,name=policy,proto3" json:"policy,omitempty"`                  // one that boardd brings, one of the configuration, or one that was put
+	Params        []byte                 `protobuf:"bytes,2,opt,name=params,proto3" json:"params,omitempty"`                  // an object of the policy's parameters
+	OnError       string                 `protobuf:"bytes,3,opt,name=on_error,json=onError,proto3" json:"on_error,omitempty"` // for eligibility "deny" (absent) or "allow", for ordering "last" (absent) or "builtin"
+	Digest        string                 `protobuf:"bytes,4,opt,name=digest,proto3" json:"digest,omitempty"`                  // of a policy that was put: of its version, or the beginning of that; absent: the newest that there is now
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PolicyRule) Reset() {
+	*x = PolicyRule{}
+	mi := &file_boardd_v1_admin_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PolicyRule) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PolicyRule) ProtoMessage() {}
+
+func (x *PolicyRule) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_admin_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PolicyRule.ProtoReflect.Descriptor instead.
+func (*PolicyRule) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *PolicyRule) GetPolicy() string {
+	if x != nil {
+		return x.Policy
+	}
+	return ""
+}
+
+func (x *PolicyRule) GetParams() []byte {
+	if x != nil {
+		return x.Params
+	}
+	return nil
+}
+
+func (x *PolicyRule) GetOnError() string {
+	if x != nil {
+		return x.OnError
+	}
+	return ""
+}
+
+func (x *PolicyRule) GetDigest() string {
+	if x != nil {
+		return x.Digest
+	}
+	return ""
+}
+
 type CreateBoardRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Tenant        string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
@@ -1081,7 +1174,7 @@ type CreateBoardRequest struct {
 
 func (x *CreateBoardRequest) Reset() {
 	*x = CreateBoardRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[17]
+	mi := &file_boardd_v1_admin_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1093,7 +1186,7 @@ func (x *CreateBoardRequest) String() string {
 func (*CreateBoardRequest) ProtoMessage() {}
 
 func (x *CreateBoardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[17]
+	mi := &file_boardd_v1_admin_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1106,7 +1199,7 @@ func (x *CreateBoardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateBoardRequest.ProtoReflect.Descriptor instead.
 func (*CreateBoardRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{17}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *CreateBoardRequest) GetTenant() string {
@@ -1132,7 +1225,7 @@ type CreateBoardResponse struct {
 
 func (x *CreateBoardResponse) Reset() {
 	*x = CreateBoardResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[18]
+	mi := &file_boardd_v1_admin_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1144,7 +1237,7 @@ func (x *CreateBoardResponse) String() string {
 func (*CreateBoardResponse) ProtoMessage() {}
 
 func (x *CreateBoardResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[18]
+	mi := &file_boardd_v1_admin_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1157,7 +1250,7 @@ func (x *CreateBoardResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateBoardResponse.ProtoReflect.Descriptor instead.
 func (*CreateBoardResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{18}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *CreateBoardResponse) GetBoard() *BoardSettings {
@@ -1178,7 +1271,7 @@ type UpdateBoardRequest struct {
 
 func (x *UpdateBoardRequest) Reset() {
 	*x = UpdateBoardRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[19]
+	mi := &file_boardd_v1_admin_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1190,7 +1283,7 @@ func (x *UpdateBoardRequest) String() string {
 func (*UpdateBoardRequest) ProtoMessage() {}
 
 func (x *UpdateBoardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[19]
+	mi := &file_boardd_v1_admin_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1203,7 +1296,7 @@ func (x *UpdateBoardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateBoardRequest.ProtoReflect.Descriptor instead.
 func (*UpdateBoardRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{19}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *UpdateBoardRequest) GetTenant() string {
@@ -1236,7 +1329,7 @@ type UpdateBoardResponse struct {
 
 func (x *UpdateBoardResponse) Reset() {
 	*x = UpdateBoardResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[20]
+	mi := &file_boardd_v1_admin_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1248,7 +1341,7 @@ func (x *UpdateBoardResponse) String() string {
 func (*UpdateBoardResponse) ProtoMessage() {}
 
 func (x *UpdateBoardResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[20]
+	mi := &file_boardd_v1_admin_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1261,7 +1354,7 @@ func (x *UpdateBoardResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateBoardResponse.ProtoReflect.Descriptor instead.
 func (*UpdateBoardResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{20}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *UpdateBoardResponse) GetBoard() *BoardSettings {
@@ -1283,7 +1376,7 @@ type DeleteBoardRequest struct {
 
 func (x *DeleteBoardRequest) Reset() {
 	*x = DeleteBoardRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[21]
+	mi := &file_boardd_v1_admin_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1295,7 +1388,7 @@ func (x *DeleteBoardRequest) String() string {
 func (*DeleteBoardRequest) ProtoMessage() {}
 
 func (x *DeleteBoardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[21]
+	mi := &file_boardd_v1_admin_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1308,7 +1401,7 @@ func (x *DeleteBoardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteBoardRequest.ProtoReflect.Descriptor instead.
 func (*DeleteBoardRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{21}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *DeleteBoardRequest) GetTenant() string {
@@ -1347,7 +1440,7 @@ type DeleteBoardResponse struct {
 
 func (x *DeleteBoardResponse) Reset() {
 	*x = DeleteBoardResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[22]
+	mi := &file_boardd_v1_admin_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1359,7 +1452,7 @@ func (x *DeleteBoardResponse) String() string {
 func (*DeleteBoardResponse) ProtoMessage() {}
 
 func (x *DeleteBoardResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[22]
+	mi := &file_boardd_v1_admin_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1372,7 +1465,7 @@ func (x *DeleteBoardResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteBoardResponse.ProtoReflect.Descriptor instead.
 func (*DeleteBoardResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{22}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{23}
 }
 
 type ListTenantBoardsRequest struct {
@@ -1384,7 +1477,7 @@ type ListTenantBoardsRequest struct {
 
 func (x *ListTenantBoardsRequest) Reset() {
 	*x = ListTenantBoardsRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[23]
+	mi := &file_boardd_v1_admin_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1396,7 +1489,7 @@ func (x *ListTenantBoardsRequest) String() string {
 func (*ListTenantBoardsRequest) ProtoMessage() {}
 
 func (x *ListTenantBoardsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[23]
+	mi := &file_boardd_v1_admin_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1409,7 +1502,7 @@ func (x *ListTenantBoardsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTenantBoardsRequest.ProtoReflect.Descriptor instead.
 func (*ListTenantBoardsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{23}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ListTenantBoardsRequest) GetTenant() string {
@@ -1428,7 +1521,7 @@ type ListTenantBoardsResponse struct {
 
 func (x *ListTenantBoardsResponse) Reset() {
 	*x = ListTenantBoardsResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[24]
+	mi := &file_boardd_v1_admin_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1440,7 +1533,7 @@ func (x *ListTenantBoardsResponse) String() string {
 func (*ListTenantBoardsResponse) ProtoMessage() {}
 
 func (x *ListTenantBoardsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[24]
+	mi := &file_boardd_v1_admin_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1453,7 +1546,7 @@ func (x *ListTenantBoardsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTenantBoardsResponse.ProtoReflect.Descriptor instead.
 func (*ListTenantBoardsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{24}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ListTenantBoardsResponse) GetBoards() []*BoardSettings {
@@ -1475,7 +1568,7 @@ type PolicyVersion struct {
 
 func (x *PolicyVersion) Reset() {
 	*x = PolicyVersion{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[25]
+	mi := &file_boardd_v1_admin_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1487,7 +1580,7 @@ func (x *PolicyVersion) String() string {
 func (*PolicyVersion) ProtoMessage() {}
 
 func (x *PolicyVersion) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[25]
+	mi := &file_boardd_v1_admin_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1500,7 +1593,7 @@ func (x *PolicyVersion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyVersion.ProtoReflect.Descriptor instead.
 func (*PolicyVersion) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{25}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *PolicyVersion) GetDigest() string {
@@ -1543,7 +1636,7 @@ type Policy struct {
 
 func (x *Policy) Reset() {
 	*x = Policy{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[26]
+	mi := &file_boardd_v1_admin_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1555,7 +1648,7 @@ func (x *Policy) String() string {
 func (*Policy) ProtoMessage() {}
 
 func (x *Policy) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[26]
+	mi := &file_boardd_v1_admin_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1568,7 +1661,7 @@ func (x *Policy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Policy.ProtoReflect.Descriptor instead.
 func (*Policy) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{26}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Policy) GetTenant() string {
@@ -1610,7 +1703,7 @@ type PutPolicyRequest struct {
 
 func (x *PutPolicyRequest) Reset() {
 	*x = PutPolicyRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[27]
+	mi := &file_boardd_v1_admin_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1622,7 +1715,7 @@ func (x *PutPolicyRequest) String() string {
 func (*PutPolicyRequest) ProtoMessage() {}
 
 func (x *PutPolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[27]
+	mi := &file_boardd_v1_admin_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1635,7 +1728,7 @@ func (x *PutPolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutPolicyRequest.ProtoReflect.Descriptor instead.
 func (*PutPolicyRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{27}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *PutPolicyRequest) GetTenant() string {
@@ -1668,7 +1761,7 @@ type PutPolicyResponse struct {
 
 func (x *PutPolicyResponse) Reset() {
 	*x = PutPolicyResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[28]
+	mi := &file_boardd_v1_admin_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1680,7 +1773,7 @@ func (x *PutPolicyResponse) String() string {
 func (*PutPolicyResponse) ProtoMessage() {}
 
 func (x *PutPolicyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[28]
+	mi := &file_boardd_v1_admin_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1693,7 +1786,7 @@ func (x *PutPolicyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutPolicyResponse.ProtoReflect.Descriptor instead.
 func (*PutPolicyResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{28}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *PutPolicyResponse) GetPolicy() *Policy {
@@ -1712,7 +1805,7 @@ type ListPoliciesRequest struct {
 
 func (x *ListPoliciesRequest) Reset() {
 	*x = ListPoliciesRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[29]
+	mi := &file_boardd_v1_admin_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1724,7 +1817,7 @@ func (x *ListPoliciesRequest) String() string {
 func (*ListPoliciesRequest) ProtoMessage() {}
 
 func (x *ListPoliciesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[29]
+	mi := &file_boardd_v1_admin_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1737,7 +1830,7 @@ func (x *ListPoliciesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoliciesRequest.ProtoReflect.Descriptor instead.
 func (*ListPoliciesRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{29}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ListPoliciesRequest) GetTenant() string {
@@ -1756,7 +1849,7 @@ type ListPoliciesResponse struct {
 
 func (x *ListPoliciesResponse) Reset() {
 	*x = ListPoliciesResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[30]
+	mi := &file_boardd_v1_admin_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1768,7 +1861,7 @@ func (x *ListPoliciesResponse) String() string {
 func (*ListPoliciesResponse) ProtoMessage() {}
 
 func (x *ListPoliciesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[30]
+	mi := &file_boardd_v1_admin_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1781,7 +1874,7 @@ func (x *ListPoliciesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoliciesResponse.ProtoReflect.Descriptor instead.
 func (*ListPoliciesResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{30}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ListPoliciesResponse) GetPolicies() []*Policy {
@@ -1801,7 +1894,7 @@ type DeletePolicyRequest struct {
 
 func (x *DeletePolicyRequest) Reset() {
 	*x = DeletePolicyRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[31]
+	mi := &file_boardd_v1_admin_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1813,7 +1906,7 @@ func (x *DeletePolicyRequest) String() string {
 func (*DeletePolicyRequest) ProtoMessage() {}
 
 func (x *DeletePolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[31]
+	mi := &file_boardd_v1_admin_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1826,7 +1919,7 @@ func (x *DeletePolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeletePolicyRequest.ProtoReflect.Descriptor instead.
 func (*DeletePolicyRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{31}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *DeletePolicyRequest) GetTenant() string {
@@ -1851,7 +1944,7 @@ type DeletePolicyResponse struct {
 
 func (x *DeletePolicyResponse) Reset() {
 	*x = DeletePolicyResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[32]
+	mi := &file_boardd_v1_admin_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1863,7 +1956,7 @@ func (x *DeletePolicyResponse) String() string {
 func (*DeletePolicyResponse) ProtoMessage() {}
 
 func (x *DeletePolicyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[32]
+	mi := &file_boardd_v1_admin_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1876,7 +1969,7 @@ func (x *DeletePolicyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeletePolicyResponse.ProtoReflect.Descriptor instead.
 func (*DeletePolicyResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{32}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{33}
 }
 
 type SimulatePolicyRequest struct {
@@ -1884,14 +1977,19 @@ type SimulatePolicyRequest struct {
 	Tenant        string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
 	Board         string                 `protobuf:"bytes,2,opt,name=board,proto3" json:"board,omitempty"`
 	Name          string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
-	Digest        string                 `protobuf:"bytes,4,opt,name=digest,proto3" json:"digest,omitempty"`
+	Digest        string                 `protobuf:"bytes,4,opt,name=digest,proto3" json:"digest,omitempty"`                                 // of a version, or the beginning of one; empty: the newest
+	Params        []byte                 `protobuf:"bytes,5,opt,name=params,proto3" json:"params,omitempty"`                                 // as for PromotePolicy
+	OnError       string                 `protobuf:"bytes,6,opt,name=on_error,json=onError,proto3" json:"on_error,omitempty"`                // likewise
+	By            string                 `protobuf:"bytes,7,opt,name=by,proto3" json:"by,omitempty"`                                         // what the jobs are grouped by: "label:KEY", "priority" or "name"; empty: what an order by counts goes by, or else the name
+	StarvedAfter  *durationpb.Duration   `protobuf:"bytes,8,opt,name=starved_after,json=starvedAfter,proto3" json:"starved_after,omitempty"` // a job that waits longer starves; absent: a quarter of the recording's time
+	From          *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=from,proto3" json:"from,omitempty"`                                     // nothing before it counts; absent: all that was recorded
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SimulatePolicyRequest) Reset() {
 	*x = SimulatePolicyRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[33]
+	mi := &file_boardd_v1_admin_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1903,7 +2001,7 @@ func (x *SimulatePolicyRequest) String() string {
 func (*SimulatePolicyRequest) ProtoMessage() {}
 
 func (x *SimulatePolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[33]
+	mi := &file_boardd_v1_admin_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1916,7 +2014,7 @@ func (x *SimulatePolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SimulatePolicyRequest.ProtoReflect.Descriptor instead.
 func (*SimulatePolicyRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{33}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *SimulatePolicyRequest) GetTenant() string {
@@ -1947,15 +2045,70 @@ func (x *SimulatePolicyRequest) GetDigest() string {
 	return ""
 }
 
+func (x *SimulatePolicyRequest) GetParams() []byte {
+	if x != nil {
+		return x.Params
+	}
+	return nil
+}
+
+func (x *SimulatePolicyRequest) GetOnError() string {
+	if x != nil {
+		return x.OnError
+	}
+	return ""
+}
+
+func (x *SimulatePolicyRequest) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+func (x *SimulatePolicyRequest) GetStarvedAfter() *durationpb.Duration {
+	if x != nil {
+		return x.StarvedAfter
+	}
+	return nil
+}
+
+func (x *SimulatePolicyRequest) GetFrom() *timestamppb.Timestamp {
+	if x != nil {
+		return x.From
+	}
+	return nil
+}
+
+// What the board's recording would have become with the policy, as against with
+// those that it asks now. Both go through the same jobs and the same claims.
 type SimulatePolicyResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
+	From          *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=from,proto3" json:"from,omitempty"` // what was gone through
+	Until         *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=until,proto3" json:"until,omitempty"`
+	Gaps          int64                  `protobuf:"varint,3,opt,name=gaps,proto3" json:"gaps,omitempty"` // places at which the recording does not go on where it was
+	Jobs          int64                  `protobuf:"varint,4,opt,name=jobs,proto3" json:"jobs,omitempty"`
+	Claims        int64                  `protobuf:"varint,5,opt,name=claims,proto3" json:"claims,omitempty"`
+	Unasked       int64                  `protobuf:"varint,6,opt,name=unasked,proto3" json:"unasked,omitempty"`                         // of those: by workers of whom nothing is known, or of chosen jobs
+	AsRecorded    int64                  `protobuf:"varint,7,opt,name=as_recorded,json=asRecorded,proto3" json:"as_recorded,omitempty"` // of those: what the board asks now gives the job that it gave then
+	Differ        int64                  `protobuf:"varint,8,opt,name=differ,proto3" json:"differ,omitempty"`                           // of those: the policy gives another job
+	Earlier       int64                  `protobuf:"varint,9,opt,name=earlier,proto3" json:"earlier,omitempty"`                         // jobs that are served earlier
+	Later         int64                  `protobuf:"varint,10,opt,name=later,proto3" json:"later,omitempty"`
+	LargestShift  int64                  `protobuf:"varint,11,opt,name=largest_shift,json=largestShift,proto3" json:"largest_shift,omitempty"` // how many claims earlier or later at most
+	By            string                 `protobuf:"bytes,12,opt,name=by,proto3" json:"by,omitempty"`
+	StarvedAfter  *durationpb.Duration   `protobuf:"bytes,13,opt,name=starved_after,json=starvedAfter,proto3" json:"starved_after,omitempty"`
+	Present       *SimulatedSide         `protobuf:"bytes,14,opt,name=present,proto3" json:"present,omitempty"`     // with what the board asks now
+	Candidate     *SimulatedSide         `protobuf:"bytes,15,opt,name=candidate,proto3" json:"candidate,omitempty"` // with the policy
+	Keys          []*SimulatedKey        `protobuf:"bytes,16,rep,name=keys,proto3" json:"keys,omitempty"`           // those with most jobs first; "(others)" are the rest
+	Starved       []*StarvedJob          `protobuf:"bytes,17,rep,name=starved,proto3" json:"starved,omitempty"`     // with the policy, the longest wait first
+	Missing       []string               `protobuf:"bytes,18,rep,name=missing,proto3" json:"missing,omitempty"`     // facts that policies read and that were not recorded of some job: they counted as absent
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SimulatePolicyResponse) Reset() {
 	*x = SimulatePolicyResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[34]
+	mi := &file_boardd_v1_admin_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1967,7 +2120,7 @@ func (x *SimulatePolicyResponse) String() string {
 func (*SimulatePolicyResponse) ProtoMessage() {}
 
 func (x *SimulatePolicyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[34]
+	mi := &file_boardd_v1_admin_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1980,7 +2133,377 @@ func (x *SimulatePolicyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SimulatePolicyResponse.ProtoReflect.Descriptor instead.
 func (*SimulatePolicyResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{34}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *SimulatePolicyResponse) GetFrom() *timestamppb.Timestamp {
+	if x != nil {
+		return x.From
+	}
+	return nil
+}
+
+func (x *SimulatePolicyResponse) GetUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Until
+	}
+	return nil
+}
+
+func (x *SimulatePolicyResponse) GetGaps() int64 {
+	if x != nil {
+		return x.Gaps
+	}
+	return 0
+}
+
+func (x *SimulatePolicyResponse) GetJobs() int64 {
+	if x != nil {
+		return x.Jobs
+	}
+	return 0
+}
+
+func (x *SimulatePolicyResponse) GetClaims() int64 {
+	if x != nil {
+		return x.Claims
+	}
+	return 0
+}
+
+func (x *SimulatePolicyResponse) GetUnasked() int64 {
+	if x != nil {
+		return x.Unasked
+	}
+	return 0
+}
+
+func (x *SimulatePolicyResponse) GetAsRecorded() int64 {
+	if x != nil {
+		return x.AsRecorded
+	}
+	return 0
+}
+
+func (x *SimulatePolicyResponse) GetDiffer() int64 {
+	if x != nil {
+		return x.Differ
+	}
+	return 0
+}
+
+func (x *SimulatePolicyResponse) GetEarlier() int64 {
+	if x != nil {
+		return x.Earlier
+	}
+	return 0
+}
+
+func (x *SimulatePolicyResponse) GetLater() int64 {
+	if x != nil {
+		return x.Later
+	}
+	return 0
+}
+
+func (x *SimulatePolicyResponse) GetLargestShift() int64 {
+	if x != nil {
+		return x.LargestShift
+	}
+	return 0
+}
+
+func (x *SimulatePolicyResponse) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+func (x *SimulatePolicyResponse) GetStarvedAfter() *durationpb.Duration {
+	if x != nil {
+		return x.StarvedAfter
+	}
+	return nil
+}
+
+func (x *SimulatePolicyResponse) GetPresent() *SimulatedSide {
+	if x != nil {
+		return x.Present
+	}
+	return nil
+}
+
+func (x *SimulatePolicyResponse) GetCandidate() *SimulatedSide {
+	if x != nil {
+		return x.Candidate
+	}
+	return nil
+}
+
+func (x *SimulatePolicyResponse) GetKeys() []*SimulatedKey {
+	if x != nil {
+		return x.Keys
+	}
+	return nil
+}
+
+func (x *SimulatePolicyResponse) GetStarved() []*StarvedJob {
+	if x != nil {
+		return x.Starved
+	}
+	return nil
+}
+
+func (x *SimulatePolicyResponse) GetMissing() []string {
+	if x != nil {
+		return x.Missing
+	}
+	return nil
+}
+
+type SimulatedSide struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Policies      string                 `protobuf:"bytes,1,opt,name=policies,proto3" json:"policies,omitempty"` // their names and versions; not of a key
+	Claimed       int64                  `protobuf:"varint,2,opt,name=claimed,proto3" json:"claimed,omitempty"`
+	Empty         int64                  `protobuf:"varint,3,opt,name=empty,proto3" json:"empty,omitempty"` // claims for which there was no job; not of a key
+	Left          int64                  `protobuf:"varint,4,opt,name=left,proto3" json:"left,omitempty"`   // jobs that could be claimed when the recording ended, and were not
+	Starved       int64                  `protobuf:"varint,5,opt,name=starved,proto3" json:"starved,omitempty"`
+	WaitP50       *durationpb.Duration   `protobuf:"bytes,6,opt,name=wait_p50,json=waitP50,proto3" json:"wait_p50,omitempty"` // of those that were claimed
+	WaitP99       *durationpb.Duration   `protobuf:"bytes,7,opt,name=wait_p99,json=waitP99,proto3" json:"wait_p99,omitempty"`
+	WaitMost      *durationpb.Duration   `protobuf:"bytes,8,opt,name=wait_most,json=waitMost,proto3" json:"wait_most,omitempty"` // of all
+	Errors        int64                  `protobuf:"varint,9,opt,name=errors,proto3" json:"errors,omitempty"`                    // batches that a policy failed on; not of a key
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SimulatedSide) Reset() {
+	*x = SimulatedSide{}
+	mi := &file_boardd_v1_admin_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SimulatedSide) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SimulatedSide) ProtoMessage() {}
+
+func (x *SimulatedSide) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_admin_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SimulatedSide.ProtoReflect.Descriptor instead.
+func (*SimulatedSide) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *SimulatedSide) GetPolicies() string {
+	if x != nil {
+		return x.Policies
+	}
+	return ""
+}
+
+func (x *SimulatedSide) GetClaimed() int64 {
+	if x != nil {
+		return x.Claimed
+	}
+	return 0
+}
+
+func (x *SimulatedSide) GetEmpty() int64 {
+	if x != nil {
+		return x.Empty
+	}
+	return 0
+}
+
+func (x *SimulatedSide) GetLeft() int64 {
+	if x != nil {
+		return x.Left
+	}
+	return 0
+}
+
+func (x *SimulatedSide) GetStarved() int64 {
+	if x != nil {
+		return x.Starved
+	}
+	return 0
+}
+
+func (x *SimulatedSide) GetWaitP50() *durationpb.Duration {
+	if x != nil {
+		return x.WaitP50
+	}
+	return nil
+}
+
+func (x *SimulatedSide) GetWaitP99() *durationpb.Duration {
+	if x != nil {
+		return x.WaitP99
+	}
+	return nil
+}
+
+func (x *SimulatedSide) GetWaitMost() *durationpb.Duration {
+	if x != nil {
+		return x.WaitMost
+	}
+	return nil
+}
+
+func (x *SimulatedSide) GetErrors() int64 {
+	if x != nil {
+		return x.Errors
+	}
+	return 0
+}
+
+type SimulatedKey struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Jobs          int64                  `protobuf:"varint,2,opt,name=jobs,proto3" json:"jobs,omitempty"`
+	Present       *SimulatedSide         `protobuf:"bytes,3,opt,name=present,proto3" json:"present,omitempty"`
+	Candidate     *SimulatedSide         `protobuf:"bytes,4,opt,name=candidate,proto3" json:"candidate,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SimulatedKey) Reset() {
+	*x = SimulatedKey{}
+	mi := &file_boardd_v1_admin_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SimulatedKey) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SimulatedKey) ProtoMessage() {}
+
+func (x *SimulatedKey) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_admin_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SimulatedKey.ProtoReflect.Descriptor instead.
+func (*SimulatedKey) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *SimulatedKey) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *SimulatedKey) GetJobs() int64 {
+	if x != nil {
+		return x.Jobs
+	}
+	return 0
+}
+
+func (x *SimulatedKey) GetPresent() *SimulatedSide {
+	if x != nil {
+		return x.Present
+	}
+	return nil
+}
+
+func (x *SimulatedKey) GetCandidate() *SimulatedSide {
+	if x != nil {
+		return x.Candidate
+	}
+	return nil
+}
+
+type StarvedJob struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Uuid          string                 `protobuf:"bytes,1,opt,name=uuid,proto3" json:"uuid,omitempty"`
+	Key           string                 `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
+	Wait          *durationpb.Duration   `protobuf:"bytes,3,opt,name=wait,proto3" json:"wait,omitempty"`
+	Claimed       bool                   `protobuf:"varint,4,opt,name=claimed,proto3" json:"claimed,omitempty"` // in the end
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StarvedJob) Reset() {
+	*x = StarvedJob{}
+	mi := &file_boardd_v1_admin_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StarvedJob) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StarvedJob) ProtoMessage() {}
+
+func (x *StarvedJob) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_admin_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StarvedJob.ProtoReflect.Descriptor instead.
+func (*StarvedJob) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *StarvedJob) GetUuid() string {
+	if x != nil {
+		return x.Uuid
+	}
+	return ""
+}
+
+func (x *StarvedJob) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *StarvedJob) GetWait() *durationpb.Duration {
+	if x != nil {
+		return x.Wait
+	}
+	return nil
+}
+
+func (x *StarvedJob) GetClaimed() bool {
+	if x != nil {
+		return x.Claimed
+	}
+	return false
 }
 
 type ShadowPolicyRequest struct {
@@ -1997,7 +2520,7 @@ type ShadowPolicyRequest struct {
 
 func (x *ShadowPolicyRequest) Reset() {
 	*x = ShadowPolicyRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[35]
+	mi := &file_boardd_v1_admin_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2009,7 +2532,7 @@ func (x *ShadowPolicyRequest) String() string {
 func (*ShadowPolicyRequest) ProtoMessage() {}
 
 func (x *ShadowPolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[35]
+	mi := &file_boardd_v1_admin_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2022,7 +2545,7 @@ func (x *ShadowPolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShadowPolicyRequest.ProtoReflect.Descriptor instead.
 func (*ShadowPolicyRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{35}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ShadowPolicyRequest) GetTenant() string {
@@ -2085,7 +2608,7 @@ type ShadowPolicyResponse struct {
 
 func (x *ShadowPolicyResponse) Reset() {
 	*x = ShadowPolicyResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[36]
+	mi := &file_boardd_v1_admin_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2097,7 +2620,7 @@ func (x *ShadowPolicyResponse) String() string {
 func (*ShadowPolicyResponse) ProtoMessage() {}
 
 func (x *ShadowPolicyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[36]
+	mi := &file_boardd_v1_admin_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2110,7 +2633,7 @@ func (x *ShadowPolicyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShadowPolicyResponse.ProtoReflect.Descriptor instead.
 func (*ShadowPolicyResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{36}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ShadowPolicyResponse) GetPolicy() string {
@@ -2180,7 +2703,7 @@ type Disagreement struct {
 
 func (x *Disagreement) Reset() {
 	*x = Disagreement{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[37]
+	mi := &file_boardd_v1_admin_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2192,7 +2715,7 @@ func (x *Disagreement) String() string {
 func (*Disagreement) ProtoMessage() {}
 
 func (x *Disagreement) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[37]
+	mi := &file_boardd_v1_admin_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2205,7 +2728,7 @@ func (x *Disagreement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Disagreement.ProtoReflect.Descriptor instead.
 func (*Disagreement) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{37}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Disagreement) GetUuid() string {
@@ -2243,7 +2766,7 @@ type PromotePolicyRequest struct {
 
 func (x *PromotePolicyRequest) Reset() {
 	*x = PromotePolicyRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[38]
+	mi := &file_boardd_v1_admin_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2255,7 +2778,7 @@ func (x *PromotePolicyRequest) String() string {
 func (*PromotePolicyRequest) ProtoMessage() {}
 
 func (x *PromotePolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[38]
+	mi := &file_boardd_v1_admin_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2268,7 +2791,7 @@ func (x *PromotePolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromotePolicyRequest.ProtoReflect.Descriptor instead.
 func (*PromotePolicyRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{38}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *PromotePolicyRequest) GetTenant() string {
@@ -2322,7 +2845,7 @@ type PromotePolicyResponse struct {
 
 func (x *PromotePolicyResponse) Reset() {
 	*x = PromotePolicyResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[39]
+	mi := &file_boardd_v1_admin_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2334,7 +2857,7 @@ func (x *PromotePolicyResponse) String() string {
 func (*PromotePolicyResponse) ProtoMessage() {}
 
 func (x *PromotePolicyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[39]
+	mi := &file_boardd_v1_admin_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2347,7 +2870,7 @@ func (x *PromotePolicyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromotePolicyResponse.ProtoReflect.Descriptor instead.
 func (*PromotePolicyResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{39}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *PromotePolicyResponse) GetPolicies() []*BoardPolicy {
@@ -2372,7 +2895,7 @@ type BoardPolicy struct {
 
 func (x *BoardPolicy) Reset() {
 	*x = BoardPolicy{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[40]
+	mi := &file_boardd_v1_admin_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2384,7 +2907,7 @@ func (x *BoardPolicy) String() string {
 func (*BoardPolicy) ProtoMessage() {}
 
 func (x *BoardPolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[40]
+	mi := &file_boardd_v1_admin_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2397,7 +2920,7 @@ func (x *BoardPolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoardPolicy.ProtoReflect.Descriptor instead.
 func (*BoardPolicy) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{40}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *BoardPolicy) GetName() string {
@@ -2454,7 +2977,7 @@ type RollbackPolicyRequest struct {
 
 func (x *RollbackPolicyRequest) Reset() {
 	*x = RollbackPolicyRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[41]
+	mi := &file_boardd_v1_admin_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2466,7 +2989,7 @@ func (x *RollbackPolicyRequest) String() string {
 func (*RollbackPolicyRequest) ProtoMessage() {}
 
 func (x *RollbackPolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[41]
+	mi := &file_boardd_v1_admin_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2479,7 +3002,7 @@ func (x *RollbackPolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RollbackPolicyRequest.ProtoReflect.Descriptor instead.
 func (*RollbackPolicyRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{41}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *RollbackPolicyRequest) GetTenant() string {
@@ -2519,7 +3042,7 @@ type RollbackPolicyResponse struct {
 
 func (x *RollbackPolicyResponse) Reset() {
 	*x = RollbackPolicyResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[42]
+	mi := &file_boardd_v1_admin_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2531,7 +3054,7 @@ func (x *RollbackPolicyResponse) String() string {
 func (*RollbackPolicyResponse) ProtoMessage() {}
 
 func (x *RollbackPolicyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[42]
+	mi := &file_boardd_v1_admin_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2544,7 +3067,7 @@ func (x *RollbackPolicyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RollbackPolicyResponse.ProtoReflect.Descriptor instead.
 func (*RollbackPolicyResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{42}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *RollbackPolicyResponse) GetPolicies() []*BoardPolicy {
@@ -2568,7 +3091,7 @@ type Backend struct {
 
 func (x *Backend) Reset() {
 	*x = Backend{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[43]
+	mi := &file_boardd_v1_admin_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2580,7 +3103,7 @@ func (x *Backend) String() string {
 func (*Backend) ProtoMessage() {}
 
 func (x *Backend) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[43]
+	mi := &file_boardd_v1_admin_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2593,7 +3116,7 @@ func (x *Backend) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Backend.ProtoReflect.Descriptor instead.
 func (*Backend) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{43}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Backend) GetName() string {
@@ -2647,7 +3170,7 @@ type ListBackendsRequest struct {
 
 func (x *ListBackendsRequest) Reset() {
 	*x = ListBackendsRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[44]
+	mi := &file_boardd_v1_admin_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2659,7 +3182,7 @@ func (x *ListBackendsRequest) String() string {
 func (*ListBackendsRequest) ProtoMessage() {}
 
 func (x *ListBackendsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[44]
+	mi := &file_boardd_v1_admin_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2672,7 +3195,7 @@ func (x *ListBackendsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBackendsRequest.ProtoReflect.Descriptor instead.
 func (*ListBackendsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{44}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ListBackendsRequest) GetTenant() string {
@@ -2691,7 +3214,7 @@ type ListBackendsResponse struct {
 
 func (x *ListBackendsResponse) Reset() {
 	*x = ListBackendsResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[45]
+	mi := &file_boardd_v1_admin_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2703,7 +3226,7 @@ func (x *ListBackendsResponse) String() string {
 func (*ListBackendsResponse) ProtoMessage() {}
 
 func (x *ListBackendsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[45]
+	mi := &file_boardd_v1_admin_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2716,7 +3239,7 @@ func (x *ListBackendsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBackendsResponse.ProtoReflect.Descriptor instead.
 func (*ListBackendsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{45}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ListBackendsResponse) GetBackends() []*Backend {
@@ -2751,7 +3274,7 @@ type AuditRecord struct {
 
 func (x *AuditRecord) Reset() {
 	*x = AuditRecord{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[46]
+	mi := &file_boardd_v1_admin_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2763,7 +3286,7 @@ func (x *AuditRecord) String() string {
 func (*AuditRecord) ProtoMessage() {}
 
 func (x *AuditRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[46]
+	mi := &file_boardd_v1_admin_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2776,7 +3299,7 @@ func (x *AuditRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditRecord.ProtoReflect.Descriptor instead.
 func (*AuditRecord) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{46}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *AuditRecord) GetSequence() int64 {
@@ -2912,7 +3435,7 @@ type GetAuditRequest struct {
 
 func (x *GetAuditRequest) Reset() {
 	*x = GetAuditRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[47]
+	mi := &file_boardd_v1_admin_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2924,7 +3447,7 @@ func (x *GetAuditRequest) String() string {
 func (*GetAuditRequest) ProtoMessage() {}
 
 func (x *GetAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[47]
+	mi := &file_boardd_v1_admin_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2937,7 +3460,7 @@ func (x *GetAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAuditRequest.ProtoReflect.Descriptor instead.
 func (*GetAuditRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{47}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *GetAuditRequest) GetTenant() string {
@@ -2993,7 +3516,7 @@ type GetAuditResponse struct {
 
 func (x *GetAuditResponse) Reset() {
 	*x = GetAuditResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[48]
+	mi := &file_boardd_v1_admin_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3005,7 +3528,7 @@ func (x *GetAuditResponse) String() string {
 func (*GetAuditResponse) ProtoMessage() {}
 
 func (x *GetAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[48]
+	mi := &file_boardd_v1_admin_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3018,7 +3541,7 @@ func (x *GetAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAuditResponse.ProtoReflect.Descriptor instead.
 func (*GetAuditResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{48}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *GetAuditResponse) GetRecords() []*AuditRecord {
@@ -3054,7 +3577,7 @@ type AuditHead struct {
 
 func (x *AuditHead) Reset() {
 	*x = AuditHead{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[49]
+	mi := &file_boardd_v1_admin_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3066,7 +3589,7 @@ func (x *AuditHead) String() string {
 func (*AuditHead) ProtoMessage() {}
 
 func (x *AuditHead) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[49]
+	mi := &file_boardd_v1_admin_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3079,7 +3602,7 @@ func (x *AuditHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditHead.ProtoReflect.Descriptor instead.
 func (*AuditHead) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{49}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *AuditHead) GetHost() string {
@@ -3118,7 +3641,7 @@ type ReloadConfigRequest struct {
 
 func (x *ReloadConfigRequest) Reset() {
 	*x = ReloadConfigRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[50]
+	mi := &file_boardd_v1_admin_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3130,7 +3653,7 @@ func (x *ReloadConfigRequest) String() string {
 func (*ReloadConfigRequest) ProtoMessage() {}
 
 func (x *ReloadConfigRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[50]
+	mi := &file_boardd_v1_admin_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3143,7 +3666,7 @@ func (x *ReloadConfigRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReloadConfigRequest.ProtoReflect.Descriptor instead.
 func (*ReloadConfigRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{50}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{54}
 }
 
 type ReloadConfigResponse struct {
@@ -3155,7 +3678,7 @@ type ReloadConfigResponse struct {
 
 func (x *ReloadConfigResponse) Reset() {
 	*x = ReloadConfigResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[51]
+	mi := &file_boardd_v1_admin_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3167,7 +3690,7 @@ func (x *ReloadConfigResponse) String() string {
 func (*ReloadConfigResponse) ProtoMessage() {}
 
 func (x *ReloadConfigResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[51]
+	mi := &file_boardd_v1_admin_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3180,7 +3703,7 @@ func (x *ReloadConfigResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReloadConfigResponse.ProtoReflect.Descriptor instead.
 func (*ReloadConfigResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{51}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *ReloadConfigResponse) GetChanges() []string {
@@ -3258,7 +3781,7 @@ const file_boardd_v1_admin_proto_rawDesc = "" +
 	"\x12RevokeTokenRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\"\x15\n" +
-	"\x13RevokeTokenResponse\"\xd2\x06\n" +
+	"\x13RevokeTokenResponse\"\xf1\a\n" +
 	"\rBoardSettings\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x18\n" +
@@ -3281,10 +3804,19 @@ const file_boardd_v1_admin_proto_rawDesc = "" +
 	"\n" +
 	"created_at\x18\x11 \x01(\v2\x1a.google.protobuf.TimestampR\tcreatedAt\x123\n" +
 	"\ahistory\x18\x12 \x01(\v2\x19.google.protobuf.DurationR\ahistory\x12!\n" +
-	"\fhide_details\x18\x13 \x01(\bR\vhideDetails\x1a9\n" +
+	"\fhide_details\x18\x13 \x01(\bR\vhideDetails\x127\n" +
+	"\veligibility\x18\x14 \x03(\v2\x15.boardd.v1.PolicyRuleR\veligibility\x121\n" +
+	"\bordering\x18\x15 \x01(\v2\x15.boardd.v1.PolicyRuleR\bordering\x121\n" +
+	"\x06record\x18\x16 \x01(\v2\x19.google.protobuf.DurationR\x06record\x1a9\n" +
 	"\vLimitsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\\\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"u\n" +
+	"\n" +
+	"PolicyRule\x12\x16\n" +
+	"\x06policy\x18\x01 \x01(\tR\x06policy\x12\x1c\n" +
+	"\x06params\x18\x02 \x01(\fB\x04\xa0\xae#\x01R\x06params\x12\x19\n" +
+	"\bon_error\x18\x03 \x01(\tR\aonError\x12\x16\n" +
+	"\x06digest\x18\x04 \x01(\tR\x06digest\"\\\n" +
 	"\x12CreateBoardRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12.\n" +
 	"\x05board\x18\x02 \x01(\v2\x18.boardd.v1.BoardSettingsR\x05board\"E\n" +
@@ -3331,13 +3863,59 @@ const file_boardd_v1_admin_proto_rawDesc = "" +
 	"\x13DeletePolicyRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\"\x16\n" +
-	"\x14DeletePolicyResponse\"q\n" +
+	"\x14DeletePolicyResponse\"\xaa\x02\n" +
 	"\x15SimulatePolicyRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x14\n" +
 	"\x05board\x18\x02 \x01(\tR\x05board\x12\x12\n" +
 	"\x04name\x18\x03 \x01(\tR\x04name\x12\x16\n" +
-	"\x06digest\x18\x04 \x01(\tR\x06digest\"\x18\n" +
-	"\x16SimulatePolicyResponse\"\xa1\x01\n" +
+	"\x06digest\x18\x04 \x01(\tR\x06digest\x12\x1c\n" +
+	"\x06params\x18\x05 \x01(\fB\x04\xa0\xae#\x01R\x06params\x12\x19\n" +
+	"\bon_error\x18\x06 \x01(\tR\aonError\x12\x0e\n" +
+	"\x02by\x18\a \x01(\tR\x02by\x12>\n" +
+	"\rstarved_after\x18\b \x01(\v2\x19.google.protobuf.DurationR\fstarvedAfter\x12.\n" +
+	"\x04from\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\x04from\"\x96\x05\n" +
+	"\x16SimulatePolicyResponse\x12.\n" +
+	"\x04from\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04from\x120\n" +
+	"\x05until\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x12\x12\n" +
+	"\x04gaps\x18\x03 \x01(\x03R\x04gaps\x12\x12\n" +
+	"\x04jobs\x18\x04 \x01(\x03R\x04jobs\x12\x16\n" +
+	"\x06claims\x18\x05 \x01(\x03R\x06claims\x12\x18\n" +
+	"\aunasked\x18\x06 \x01(\x03R\aunasked\x12\x1f\n" +
+	"\vas_recorded\x18\a \x01(\x03R\n" +
+	"asRecorded\x12\x16\n" +
+	"\x06differ\x18\b \x01(\x03R\x06differ\x12\x18\n" +
+	"\aearlier\x18\t \x01(\x03R\aearlier\x12\x14\n" +
+	"\x05later\x18\n" +
+	" \x01(\x03R\x05later\x12#\n" +
+	"\rlargest_shift\x18\v \x01(\x03R\flargestShift\x12\x0e\n" +
+	"\x02by\x18\f \x01(\tR\x02by\x12>\n" +
+	"\rstarved_after\x18\r \x01(\v2\x19.google.protobuf.DurationR\fstarvedAfter\x122\n" +
+	"\apresent\x18\x0e \x01(\v2\x18.boardd.v1.SimulatedSideR\apresent\x126\n" +
+	"\tcandidate\x18\x0f \x01(\v2\x18.boardd.v1.SimulatedSideR\tcandidate\x12+\n" +
+	"\x04keys\x18\x10 \x03(\v2\x17.boardd.v1.SimulatedKeyR\x04keys\x12/\n" +
+	"\astarved\x18\x11 \x03(\v2\x15.boardd.v1.StarvedJobR\astarved\x12\x18\n" +
+	"\amissing\x18\x12 \x03(\tR\amissing\"\xc5\x02\n" +
+	"\rSimulatedSide\x12\x1a\n" +
+	"\bpolicies\x18\x01 \x01(\tR\bpolicies\x12\x18\n" +
+	"\aclaimed\x18\x02 \x01(\x03R\aclaimed\x12\x14\n" +
+	"\x05empty\x18\x03 \x01(\x03R\x05empty\x12\x12\n" +
+	"\x04left\x18\x04 \x01(\x03R\x04left\x12\x18\n" +
+	"\astarved\x18\x05 \x01(\x03R\astarved\x124\n" +
+	"\bwait_p50\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\awaitP50\x124\n" +
+	"\bwait_p99\x18\a \x01(\v2\x19.google.protobuf.DurationR\awaitP99\x126\n" +
+	"\twait_most\x18\b \x01(\v2\x19.google.protobuf.DurationR\bwaitMost\x12\x16\n" +
+	"\x06errors\x18\t \x01(\x03R\x06errors\"\xa0\x01\n" +
+	"\fSimulatedKey\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x12\n" +
+	"\x04jobs\x18\x02 \x01(\x03R\x04jobs\x122\n" +
+	"\apresent\x18\x03 \x01(\v2\x18.boardd.v1.SimulatedSideR\apresent\x126\n" +
+	"\tcandidate\x18\x04 \x01(\v2\x18.boardd.v1.SimulatedSideR\tcandidate\"{\n" +
+	"\n" +
+	"StarvedJob\x12\x12\n" +
+	"\x04uuid\x18\x01 \x01(\tR\x04uuid\x12\x10\n" +
+	"\x03key\x18\x02 \x01(\tR\x03key\x12-\n" +
+	"\x04wait\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x04wait\x12\x18\n" +
+	"\aclaimed\x18\x04 \x01(\bR\aclaimed\"\xa1\x01\n" +
 	"\x13ShadowPolicyRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x14\n" +
 	"\x05board\x18\x02 \x01(\tR\x05board\x12\x12\n" +
@@ -3466,7 +4044,7 @@ func file_boardd_v1_admin_proto_rawDescGZIP() []byte {
 	return file_boardd_v1_admin_proto_rawDescData
 }
 
-var file_boardd_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 56)
+var file_boardd_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 60)
 var file_boardd_v1_admin_proto_goTypes = []any{
 	(*Tenant)(nil),                   // 0: boardd.v1.Tenant
 	(*CreateTenantRequest)(nil),      // 1: boardd.v1.CreateTenantRequest
@@ -3485,135 +4063,157 @@ var file_boardd_v1_admin_proto_goTypes = []any{
 	(*RevokeTokenRequest)(nil),       // 14: boardd.v1.RevokeTokenRequest
 	(*RevokeTokenResponse)(nil),      // 15: boardd.v1.RevokeTokenResponse
 	(*BoardSettings)(nil),            // 16: boardd.v1.BoardSettings
-	(*CreateBoardRequest)(nil),       // 17: boardd.v1.CreateBoardRequest
-	(*CreateBoardResponse)(nil),      // 18: boardd.v1.CreateBoardResponse
-	(*UpdateBoardRequest)(nil),       // 19: boardd.v1.UpdateBoardRequest
-	(*UpdateBoardResponse)(nil),      // 20: boardd.v1.UpdateBoardResponse
-	(*DeleteBoardRequest)(nil),       // 21: boardd.v1.DeleteBoardRequest
-	(*DeleteBoardResponse)(nil),      // 22: boardd.v1.DeleteBoardResponse
-	(*ListTenantBoardsRequest)(nil),  // 23: boardd.v1.ListTenantBoardsRequest
-	(*ListTenantBoardsResponse)(nil), // 24: boardd.v1.ListTenantBoardsResponse
-	(*PolicyVersion)(nil),            // 25: boardd.v1.PolicyVersion
-	(*Policy)(nil),                   // 26: boardd.v1.Policy
-	(*PutPolicyRequest)(nil),         // 27: boardd.v1.PutPolicyRequest
-	(*PutPolicyResponse)(nil),        // 28: boardd.v1.PutPolicyResponse
-	(*ListPoliciesRequest)(nil),      // 29: boardd.v1.ListPoliciesRequest
-	(*ListPoliciesResponse)(nil),     // 30: boardd.v1.ListPoliciesResponse
-	(*DeletePolicyRequest)(nil),      // 31: boardd.v1.DeletePolicyRequest
-	(*DeletePolicyResponse)(nil),     // 32: boardd.v1.DeletePolicyResponse
-	(*SimulatePolicyRequest)(nil),    // 33: boardd.v1.SimulatePolicyRequest
-	(*SimulatePolicyResponse)(nil),   // 34: boardd.v1.SimulatePolicyResponse
-	(*ShadowPolicyRequest)(nil),      // 35: boardd.v1.ShadowPolicyRequest
-	(*ShadowPolicyResponse)(nil),     // 36: boardd.v1.ShadowPolicyResponse
-	(*Disagreement)(nil),             // 37: boardd.v1.Disagreement
-	(*PromotePolicyRequest)(nil),     // 38: boardd.v1.PromotePolicyRequest
-	(*PromotePolicyResponse)(nil),    // 39: boardd.v1.PromotePolicyResponse
-	(*BoardPolicy)(nil),              // 40: boardd.v1.BoardPolicy
-	(*RollbackPolicyRequest)(nil),    // 41: boardd.v1.RollbackPolicyRequest
-	(*RollbackPolicyResponse)(nil),   // 42: boardd.v1.RollbackPolicyResponse
-	(*Backend)(nil),                  // 43: boardd.v1.Backend
-	(*ListBackendsRequest)(nil),      // 44: boardd.v1.ListBackendsRequest
-	(*ListBackendsResponse)(nil),     // 45: boardd.v1.ListBackendsResponse
-	(*AuditRecord)(nil),              // 46: boardd.v1.AuditRecord
-	(*GetAuditRequest)(nil),          // 47: boardd.v1.GetAuditRequest
-	(*GetAuditResponse)(nil),         // 48: boardd.v1.GetAuditResponse
-	(*AuditHead)(nil),                // 49: boardd.v1.AuditHead
-	(*ReloadConfigRequest)(nil),      // 50: boardd.v1.ReloadConfigRequest
-	(*ReloadConfigResponse)(nil),     // 51: boardd.v1.ReloadConfigResponse
-	nil,                              // 52: boardd.v1.Tenant.LimitsEntry
-	nil,                              // 53: boardd.v1.CreateTenantRequest.LimitsEntry
-	nil,                              // 54: boardd.v1.UpdateTenantRequest.LimitsEntry
-	nil,                              // 55: boardd.v1.BoardSettings.LimitsEntry
-	(*timestamppb.Timestamp)(nil),    // 56: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),      // 57: google.protobuf.Duration
+	(*PolicyRule)(nil),               // 17: boardd.v1.PolicyRule
+	(*CreateBoardRequest)(nil),       // 18: boardd.v1.CreateBoardRequest
+	(*CreateBoardResponse)(nil),      // 19: boardd.v1.CreateBoardResponse
+	(*UpdateBoardRequest)(nil),       // 20: boardd.v1.UpdateBoardRequest
+	(*UpdateBoardResponse)(nil),      // 21: boardd.v1.UpdateBoardResponse
+	(*DeleteBoardRequest)(nil),       // 22: boardd.v1.DeleteBoardRequest
+	(*DeleteBoardResponse)(nil),      // 23: boardd.v1.DeleteBoardResponse
+	(*ListTenantBoardsRequest)(nil),  // 24: boardd.v1.ListTenantBoardsRequest
+	(*ListTenantBoardsResponse)(nil), // 25: boardd.v1.ListTenantBoardsResponse
+	(*PolicyVersion)(nil),            // 26: boardd.v1.PolicyVersion
+	(*Policy)(nil),                   // 27: boardd.v1.Policy
+	(*PutPolicyRequest)(nil),         // 28: boardd.v1.PutPolicyRequest
+	(*PutPolicyResponse)(nil),        // 29: boardd.v1.PutPolicyResponse
+	(*ListPoliciesRequest)(nil),      // 30: boardd.v1.ListPoliciesRequest
+	(*ListPoliciesResponse)(nil),     // 31: boardd.v1.ListPoliciesResponse
+	(*DeletePolicyRequest)(nil),      // 32: boardd.v1.DeletePolicyRequest
+	(*DeletePolicyResponse)(nil),     // 33: boardd.v1.DeletePolicyResponse
+	(*SimulatePolicyRequest)(nil),    // 34: boardd.v1.SimulatePolicyRequest
+	(*SimulatePolicyResponse)(nil),   // 35: boardd.v1.SimulatePolicyResponse
+	(*SimulatedSide)(nil),            // 36: boardd.v1.SimulatedSide
+	(*SimulatedKey)(nil),             // 37: boardd.v1.SimulatedKey
+	(*StarvedJob)(nil),               // 38: boardd.v1.StarvedJob
+	(*ShadowPolicyRequest)(nil),      // 39: boardd.v1.ShadowPolicyRequest
+	(*ShadowPolicyResponse)(nil),     // 40: boardd.v1.ShadowPolicyResponse
+	(*Disagreement)(nil),             // 41: boardd.v1.Disagreement
+	(*PromotePolicyRequest)(nil),     // 42: boardd.v1.PromotePolicyRequest
+	(*PromotePolicyResponse)(nil),    // 43: boardd.v1.PromotePolicyResponse
+	(*BoardPolicy)(nil),              // 44: boardd.v1.BoardPolicy
+	(*RollbackPolicyRequest)(nil),    // 45: boardd.v1.RollbackPolicyRequest
+	(*RollbackPolicyResponse)(nil),   // 46: boardd.v1.RollbackPolicyResponse
+	(*Backend)(nil),                  // 47: boardd.v1.Backend
+	(*ListBackendsRequest)(nil),      // 48: boardd.v1.ListBackendsRequest
+	(*ListBackendsResponse)(nil),     // 49: boardd.v1.ListBackendsResponse
+	(*AuditRecord)(nil),              // 50: boardd.v1.AuditRecord
+	(*GetAuditRequest)(nil),          // 51: boardd.v1.GetAuditRequest
+	(*GetAuditResponse)(nil),         // 52: boardd.v1.GetAuditResponse
+	(*AuditHead)(nil),                // 53: boardd.v1.AuditHead
+	(*ReloadConfigRequest)(nil),      // 54: boardd.v1.ReloadConfigRequest
+	(*ReloadConfigResponse)(nil),     // 55: boardd.v1.ReloadConfigResponse
+	nil,                              // 56: boardd.v1.Tenant.LimitsEntry
+	nil,                              // 57: boardd.v1.CreateTenantRequest.LimitsEntry
+	nil,                              // 58: boardd.v1.UpdateTenantRequest.LimitsEntry
+	nil,                              // 59: boardd.v1.BoardSettings.LimitsEntry
+	(*timestamppb.Timestamp)(nil),    // 60: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),      // 61: google.protobuf.Duration
 }
 var file_boardd_v1_admin_proto_depIdxs = []int32{
-	52, // 0: boardd.v1.Tenant.limits:type_name -> boardd.v1.Tenant.LimitsEntry
-	56, // 1: boardd.v1.Tenant.created_at:type_name -> google.protobuf.Timestamp
-	53, // 2: boardd.v1.CreateTenantRequest.limits:type_name -> boardd.v1.CreateTenantRequest.LimitsEntry
+	56, // 0: boardd.v1.Tenant.limits:type_name -> boardd.v1.Tenant.LimitsEntry
+	60, // 1: boardd.v1.Tenant.created_at:type_name -> google.protobuf.Timestamp
+	57, // 2: boardd.v1.CreateTenantRequest.limits:type_name -> boardd.v1.CreateTenantRequest.LimitsEntry
 	0,  // 3: boardd.v1.CreateTenantResponse.tenant:type_name -> boardd.v1.Tenant
 	0,  // 4: boardd.v1.ListTenantsResponse.tenants:type_name -> boardd.v1.Tenant
-	54, // 5: boardd.v1.UpdateTenantRequest.limits:type_name -> boardd.v1.UpdateTenantRequest.LimitsEntry
+	58, // 5: boardd.v1.UpdateTenantRequest.limits:type_name -> boardd.v1.UpdateTenantRequest.LimitsEntry
 	0,  // 6: boardd.v1.UpdateTenantResponse.tenant:type_name -> boardd.v1.Tenant
-	56, // 7: boardd.v1.Token.expires_at:type_name -> google.protobuf.Timestamp
-	56, // 8: boardd.v1.Token.created_at:type_name -> google.protobuf.Timestamp
-	56, // 9: boardd.v1.CreateTokenRequest.expires_at:type_name -> google.protobuf.Timestamp
+	60, // 7: boardd.v1.Token.expires_at:type_name -> google.protobuf.Timestamp
+	60, // 8: boardd.v1.Token.created_at:type_name -> google.protobuf.Timestamp
+	60, // 9: boardd.v1.CreateTokenRequest.expires_at:type_name -> google.protobuf.Timestamp
 	9,  // 10: boardd.v1.CreateTokenResponse.token:type_name -> boardd.v1.Token
 	9,  // 11: boardd.v1.ListTokensResponse.tokens:type_name -> boardd.v1.Token
-	57, // 12: boardd.v1.BoardSettings.lease:type_name -> google.protobuf.Duration
-	57, // 13: boardd.v1.BoardSettings.max_lease:type_name -> google.protobuf.Duration
-	57, // 14: boardd.v1.BoardSettings.idempotency_window:type_name -> google.protobuf.Duration
-	57, // 15: boardd.v1.BoardSettings.backoff:type_name -> google.protobuf.Duration
-	57, // 16: boardd.v1.BoardSettings.max_backoff:type_name -> google.protobuf.Duration
-	55, // 17: boardd.v1.BoardSettings.limits:type_name -> boardd.v1.BoardSettings.LimitsEntry
-	56, // 18: boardd.v1.BoardSettings.created_at:type_name -> google.protobuf.Timestamp
-	57, // 19: boardd.v1.BoardSettings.history:type_name -> google.protobuf.Duration
-	16, // 20: boardd.v1.CreateBoardRequest.board:type_name -> boardd.v1.BoardSettings
-	16, // 21: boardd.v1.CreateBoardResponse.board:type_name -> boardd.v1.BoardSettings
-	16, // 22: boardd.v1.UpdateBoardRequest.board:type_name -> boardd.v1.BoardSettings
-	16, // 23: boardd.v1.UpdateBoardResponse.board:type_name -> boardd.v1.BoardSettings
-	16, // 24: boardd.v1.ListTenantBoardsResponse.boards:type_name -> boardd.v1.BoardSettings
-	56, // 25: boardd.v1.PolicyVersion.created_at:type_name -> google.protobuf.Timestamp
-	25, // 26: boardd.v1.Policy.versions:type_name -> boardd.v1.PolicyVersion
-	26, // 27: boardd.v1.PutPolicyResponse.policy:type_name -> boardd.v1.Policy
-	26, // 28: boardd.v1.ListPoliciesResponse.policies:type_name -> boardd.v1.Policy
-	37, // 29: boardd.v1.ShadowPolicyResponse.examples:type_name -> boardd.v1.Disagreement
-	40, // 30: boardd.v1.PromotePolicyResponse.policies:type_name -> boardd.v1.BoardPolicy
-	40, // 31: boardd.v1.RollbackPolicyResponse.policies:type_name -> boardd.v1.BoardPolicy
-	43, // 32: boardd.v1.ListBackendsResponse.backends:type_name -> boardd.v1.Backend
-	56, // 33: boardd.v1.AuditRecord.at:type_name -> google.protobuf.Timestamp
-	56, // 34: boardd.v1.GetAuditRequest.since:type_name -> google.protobuf.Timestamp
-	56, // 35: boardd.v1.GetAuditRequest.until:type_name -> google.protobuf.Timestamp
-	46, // 36: boardd.v1.GetAuditResponse.records:type_name -> boardd.v1.AuditRecord
-	49, // 37: boardd.v1.GetAuditResponse.head:type_name -> boardd.v1.AuditHead
-	56, // 38: boardd.v1.AuditHead.at:type_name -> google.protobuf.Timestamp
-	1,  // 39: boardd.v1.AdminService.CreateTenant:input_type -> boardd.v1.CreateTenantRequest
-	3,  // 40: boardd.v1.AdminService.ListTenants:input_type -> boardd.v1.ListTenantsRequest
-	5,  // 41: boardd.v1.AdminService.UpdateTenant:input_type -> boardd.v1.UpdateTenantRequest
-	7,  // 42: boardd.v1.AdminService.DeleteTenant:input_type -> boardd.v1.DeleteTenantRequest
-	10, // 43: boardd.v1.AdminService.CreateToken:input_type -> boardd.v1.CreateTokenRequest
-	12, // 44: boardd.v1.AdminService.ListTokens:input_type -> boardd.v1.ListTokensRequest
-	14, // 45: boardd.v1.AdminService.RevokeToken:input_type -> boardd.v1.RevokeTokenRequest
-	17, // 46: boardd.v1.AdminService.CreateBoard:input_type -> boardd.v1.CreateBoardRequest
-	19, // 47: boardd.v1.AdminService.UpdateBoard:input_type -> boardd.v1.UpdateBoardRequest
-	21, // 48: boardd.v1.AdminService.DeleteBoard:input_type -> boardd.v1.DeleteBoardRequest
-	23, // 49: boardd.v1.AdminService.ListTenantBoards:input_type -> boardd.v1.ListTenantBoardsRequest
-	27, // 50: boardd.v1.AdminService.PutPolicy:input_type -> boardd.v1.PutPolicyRequest
-	29, // 51: boardd.v1.AdminService.ListPolicies:input_type -> boardd.v1.ListPoliciesRequest
-	31, // 52: boardd.v1.AdminService.DeletePolicy:input_type -> boardd.v1.DeletePolicyRequest
-	33, // 53: boardd.v1.AdminService.SimulatePolicy:input_type -> boardd.v1.SimulatePolicyRequest
-	35, // 54: boardd.v1.AdminService.ShadowPolicy:input_type -> boardd.v1.ShadowPolicyRequest
-	38, // 55: boardd.v1.AdminService.PromotePolicy:input_type -> boardd.v1.PromotePolicyRequest
-	41, // 56: boardd.v1.AdminService.RollbackPolicy:input_type -> boardd.v1.RollbackPolicyRequest
-	44, // 57: boardd.v1.AdminService.ListBackends:input_type -> boardd.v1.ListBackendsRequest
-	47, // 58: boardd.v1.AdminService.GetAudit:input_type -> boardd.v1.GetAuditRequest
-	50, // 59: boardd.v1.AdminService.ReloadConfig:input_type -> boardd.v1.ReloadConfigRequest
-	2,  // 60: boardd.v1.AdminService.CreateTenant:output_type -> boardd.v1.CreateTenantResponse
-	4,  // 61: boardd.v1.AdminService.ListTenants:output_type -> boardd.v1.ListTenantsResponse
-	6,  // 62: boardd.v1.AdminService.UpdateTenant:output_type -> boardd.v1.UpdateTenantResponse
-	8,  // 63: boardd.v1.AdminService.DeleteTenant:output_type -> boardd.v1.DeleteTenantResponse
-	11, // 64: boardd.v1.AdminService.CreateToken:output_type -> boardd.v1.CreateTokenResponse
-	13, // 65: boardd.v1.AdminService.ListTokens:output_type -> boardd.v1.ListTokensResponse
-	15, // 66: boardd.v1.AdminService.RevokeToken:output_type -> boardd.v1.RevokeTokenResponse
-	18, // 67: boardd.v1.AdminService.CreateBoard:output_type -> boardd.v1.CreateBoardResponse
-	20, // 68: boardd.v1.AdminService.UpdateBoard:output_type -> boardd.v1.UpdateBoardResponse
-	22, // 69: boardd.v1.AdminService.DeleteBoard:output_type -> boardd.v1.DeleteBoardResponse
-	24, // 70: boardd.v1.AdminService.ListTenantBoards:output_type -> boardd.v1.ListTenantBoardsResponse
-	28, // 71: boardd.v1.AdminService.PutPolicy:output_type -> boardd.v1.PutPolicyResponse
-	30, // 72: boardd.v1.AdminService.ListPolicies:output_type -> boardd.v1.ListPoliciesResponse
-	32, // 73: boardd.v1.AdminService.DeletePolicy:output_type -> boardd.v1.DeletePolicyResponse
-	34, // 74: boardd.v1.AdminService.SimulatePolicy:output_type -> boardd.v1.SimulatePolicyResponse
-	36, // 75: boardd.v1.AdminService.ShadowPolicy:output_type -> boardd.v1.ShadowPolicyResponse
-	39, // 76: boardd.v1.AdminService.PromotePolicy:output_type -> boardd.v1.PromotePolicyResponse
-	42, // 77: boardd.v1.AdminService.RollbackPolicy:output_type -> boardd.v1.RollbackPolicyResponse
-	45, // 78: boardd.v1.AdminService.ListBackends:output_type -> boardd.v1.ListBackendsResponse
-	48, // 79: boardd.v1.AdminService.GetAudit:output_type -> boardd.v1.GetAuditResponse
-	51, // 80: boardd.v1.AdminService.ReloadConfig:output_type -> boardd.v1.ReloadConfigResponse
-	60, // [60:81] is the sub-list for method output_type
-	39, // [39:60] is the sub-list for method input_type
-	39, // [39:39] is the sub-list for extension type_name
-	39, // [39:39] is the sub-list for extension extendee
-	0,  // [0:39] is the sub-list for field type_name
+	61, // 12: boardd.v1.BoardSettings.lease:type_name -> google.protobuf.Duration
+	61, // 13: boardd.v1.BoardSettings.max_lease:type_name -> google.protobuf.Duration
+	61, // 14: boardd.v1.BoardSettings.idempotency_window:type_name -> google.protobuf.Duration
+	61, // 15: boardd.v1.BoardSettings.backoff:type_name -> google.protobuf.Duration
+	61, // 16: boardd.v1.BoardSettings.max_backoff:type_name -> google.protobuf.Duration
+	59, // 17: boardd.v1.BoardSettings.limits:type_name -> boardd.v1.BoardSettings.LimitsEntry
+	60, // 18: boardd.v1.BoardSettings.created_at:type_name -> google.protobuf.Timestamp
+	61, // 19: boardd.v1.BoardSettings.history:type_name -> google.protobuf.Duration
+	17, // 20: boardd.v1.BoardSettings.eligibility:type_name -> boardd.v1.PolicyRule
+	17, // 21: boardd.v1.BoardSettings.ordering:type_name -> boardd.v1.PolicyRule
+	61, // 22: boardd.v1.BoardSettings.record:type_name -> google.protobuf.Duration
+	16, // 23: boardd.v1.CreateBoardRequest.board:type_name -> boardd.v1.BoardSettings
+	16, // 24: boardd.v1.CreateBoardResponse.board:type_name -> boardd.v1.BoardSettings
+	16, // 25: boardd.v1.UpdateBoardRequest.board:type_name -> boardd.v1.BoardSettings
+	16, // 26: boardd.v1.UpdateBoardResponse.board:type_name -> boardd.v1.BoardSettings
+	16, // 27: boardd.v1.ListTenantBoardsResponse.boards:type_name -> boardd.v1.BoardSettings
+	60, // 28: boardd.v1.PolicyVersion.created_at:type_name -> google.protobuf.Timestamp
+	26, // 29: boardd.v1.Policy.versions:type_name -> boardd.v1.PolicyVersion
+	27, // 30: boardd.v1.PutPolicyResponse.policy:type_name -> boardd.v1.Policy
+	27, // 31: boardd.v1.ListPoliciesResponse.policies:type_name -> boardd.v1.Policy
+	61, // 32: boardd.v1.SimulatePolicyRequest.starved_after:type_name -> google.protobuf.Duration
+	60, // 33: boardd.v1.SimulatePolicyRequest.from:type_name -> google.protobuf.Timestamp
+	60, // 34: boardd.v1.SimulatePolicyResponse.from:type_name -> google.protobuf.Timestamp
+	60, // 35: boardd.v1.SimulatePolicyResponse.until:type_name -> google.protobuf.Timestamp
+	61, // 36: boardd.v1.SimulatePolicyResponse.starved_after:type_name -> google.protobuf.Duration
+	36, // 37: boardd.v1.SimulatePolicyResponse.present:type_name -> boardd.v1.SimulatedSide
+	36, // 38: boardd.v1.SimulatePolicyResponse.candidate:type_name -> boardd.v1.SimulatedSide
+	37, // 39: boardd.v1.SimulatePolicyResponse.keys:type_name -> boardd.v1.SimulatedKey
+	38, // 40: boardd.v1.SimulatePolicyResponse.starved:type_name -> boardd.v1.StarvedJob
+	61, // 41: boardd.v1.SimulatedSide.wait_p50:type_name -> google.protobuf.Duration
+	61, // 42: boardd.v1.SimulatedSide.wait_p99:type_name -> google.protobuf.Duration
+	61, // 43: boardd.v1.SimulatedSide.wait_most:type_name -> google.protobuf.Duration
+	36, // 44: boardd.v1.SimulatedKey.present:type_name -> boardd.v1.SimulatedSide
+	36, // 45: boardd.v1.SimulatedKey.candidate:type_name -> boardd.v1.SimulatedSide
+	61, // 46: boardd.v1.StarvedJob.wait:type_name -> google.protobuf.Duration
+	41, // 47: boardd.v1.ShadowPolicyResponse.examples:type_name -> boardd.v1.Disagreement
+	44, // 48: boardd.v1.PromotePolicyResponse.policies:type_name -> boardd.v1.BoardPolicy
+	44, // 49: boardd.v1.RollbackPolicyResponse.policies:type_name -> boardd.v1.BoardPolicy
+	47, // 50: boardd.v1.ListBackendsResponse.backends:type_name -> boardd.v1.Backend
+	60, // 51: boardd.v1.AuditRecord.at:type_name -> google.protobuf.Timestamp
+	60, // 52: boardd.v1.GetAuditRequest.since:type_name -> google.protobuf.Timestamp
+	60, // 53: boardd.v1.GetAuditRequest.until:type_name -> google.protobuf.Timestamp
+	50, // 54: boardd.v1.GetAuditResponse.records:type_name -> boardd.v1.AuditRecord
+	53, // 55: boardd.v1.GetAuditResponse.head:type_name -> boardd.v1.AuditHead
+	60, // 56: boardd.v1.AuditHead.at:type_name -> google.protobuf.Timestamp
+	1,  // 57: boardd.v1.AdminService.CreateTenant:input_type -> boardd.v1.CreateTenantRequest
+	3,  // 58: boardd.v1.AdminService.ListTenants:input_type -> boardd.v1.ListTenantsRequest
+	5,  // 59: boardd.v1.AdminService.UpdateTenant:input_type -> boardd.v1.UpdateTenantRequest
+	7,  // 60: boardd.v1.AdminService.DeleteTenant:input_type -> boardd.v1.DeleteTenantRequest
+	10, // 61: boardd.v1.AdminService.CreateToken:input_type -> boardd.v1.CreateTokenRequest
+	12, // 62: boardd.v1.AdminService.ListTokens:input_type -> boardd.v1.ListTokensRequest
+	14, // 63: boardd.v1.AdminService.RevokeToken:input_type -> boardd.v1.RevokeTokenRequest
+	18, // 64: boardd.v1.AdminService.CreateBoard:input_type -> boardd.v1.CreateBoardRequest
+	20, // 65: boardd.v1.AdminService.UpdateBoard:input_type -> boardd.v1.UpdateBoardRequest
+	22, // 66: boardd.v1.AdminService.DeleteBoard:input_type -> boardd.v1.DeleteBoardRequest
+	24, // 67: boardd.v1.AdminService.ListTenantBoards:input_type -> boardd.v1.ListTenantBoardsRequest
+	28, // 68: boardd.v1.AdminService.PutPolicy:input_type -> boardd.v1.PutPolicyRequest
+	30, // 69: boardd.v1.AdminService.ListPolicies:input_type -> boardd.v1.ListPoliciesRequest
+	32, // 70: boardd.v1.AdminService.DeletePolicy:input_type -> boardd.v1.DeletePolicyRequest
+	34, // 71: boardd.v1.AdminService.SimulatePolicy:input_type -> boardd.v1.SimulatePolicyRequest
+	39, // 72: boardd.v1.AdminService.ShadowPolicy:input_type -> boardd.v1.ShadowPolicyRequest
+	42, // 73: boardd.v1.AdminService.PromotePolicy:input_type -> boardd.v1.PromotePolicyRequest
+	45, // 74: boardd.v1.AdminService.RollbackPolicy:input_type -> boardd.v1.RollbackPolicyRequest
+	48, // 75: boardd.v1.AdminService.ListBackends:input_type -> boardd.v1.ListBackendsRequest
+	51, // 76: boardd.v1.AdminService.GetAudit:input_type -> boardd.v1.GetAuditRequest
+	54, // 77: boardd.v1.AdminService.ReloadConfig:input_type -> boardd.v1.ReloadConfigRequest
+	2,  // 78: boardd.v1.AdminService.CreateTenant:output_type -> boardd.v1.CreateTenantResponse
+	4,  // 79: boardd.v1.AdminService.ListTenants:output_type -> boardd.v1.ListTenantsResponse
+	6,  // 80: boardd.v1.AdminService.UpdateTenant:output_type -> boardd.v1.UpdateTenantResponse
+	8,  // 81: boardd.v1.AdminService.DeleteTenant:output_type -> boardd.v1.DeleteTenantResponse
+	11, // 82: boardd.v1.AdminService.CreateToken:output_type -> boardd.v1.CreateTokenResponse
+	13, // 83: boardd.v1.AdminService.ListTokens:output_type -> boardd.v1.ListTokensResponse
+	15, // 84: boardd.v1.AdminService.RevokeToken:output_type -> boardd.v1.RevokeTokenResponse
+	19, // 85: boardd.v1.AdminService.CreateBoard:output_type -> boardd.v1.CreateBoardResponse
+	21, // 86: boardd.v1.AdminService.UpdateBoard:output_type -> boardd.v1.UpdateBoardResponse
+	23, // 87: boardd.v1.AdminService.DeleteBoard:output_type -> boardd.v1.DeleteBoardResponse
+	25, // 88: boardd.v1.AdminService.ListTenantBoards:output_type -> boardd.v1.ListTenantBoardsResponse
+	29, // 89: boardd.v1.AdminService.PutPolicy:output_type -> boardd.v1.PutPolicyResponse
+	31, // 90: boardd.v1.AdminService.ListPolicies:output_type -> boardd.v1.ListPoliciesResponse
+	33, // 91: boardd.v1.AdminService.DeletePolicy:output_type -> boardd.v1.DeletePolicyResponse
+	35, // 92: boardd.v1.AdminService.SimulatePolicy:output_type -> boardd.v1.SimulatePolicyResponse
+	40, // 93: boardd.v1.AdminService.ShadowPolicy:output_type -> boardd.v1.ShadowPolicyResponse
+	43, // 94: boardd.v1.AdminService.PromotePolicy:output_type -> boardd.v1.PromotePolicyResponse
+	46, // 95: boardd.v1.AdminService.RollbackPolicy:output_type -> boardd.v1.RollbackPolicyResponse
+	49, // 96: boardd.v1.AdminService.ListBackends:output_type -> boardd.v1.ListBackendsResponse
+	52, // 97: boardd.v1.AdminService.GetAudit:output_type -> boardd.v1.GetAuditResponse
+	55, // 98: boardd.v1.AdminService.ReloadConfig:output_type -> boardd.v1.ReloadConfigResponse
+	78, // [78:99] is the sub-list for method output_type
+	57, // [57:78] is the sub-list for method input_type
+	57, // [57:57] is the sub-list for extension type_name
+	57, // [57:57] is the sub-list for extension extendee
+	0,  // [0:57] is the sub-list for field type_name
 }
 
 func init() { file_boardd_v1_admin_proto_init() }
@@ -3628,7 +4228,7 @@ func file_boardd_v1_admin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_boardd_v1_admin_proto_rawDesc), len(file_boardd_v1_admin_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   56,
+			NumMessages:   60,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -49,12 +49,9 @@ func (m *Missing) Unwrap() error { return job.Unavailable }
 // beside its sources, or in the folder above. env is the environment of the compiler, usually
 // os.Environ().
 func Folder(ctx context.Context, dir string, env []string) ([]byte, error) {
-	manifest, err := os.ReadFile(filepath.Join(dir, ManifestFile))
-	if os.IsNotExist(err) {
-		manifest, err = os.ReadFile(filepath.Join(dir, "..", ManifestFile))
-	}
+	manifest, err := Manifest(dir)
 	if err != nil {
-		return nil, &job.Error{Kind: job.Invalid, Message: "a policy needs a manifest beside its source", Err: err}
+		return nil, err
 	}
 	if _, err := policy.ParseManifest(manifest); err != nil {
 		return nil, err

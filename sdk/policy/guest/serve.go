@@ -2,6 +2,11 @@
 
 package guest
 
-// Serve makes a policy the one that the module exports. Natively it does
-// nothing: package native runs the policy there.
-func Serve(*Policy) {}
+var served *Policy
+
+// Serve makes a policy the one that the module exports. Natively it only keeps it:
+// package native runs it.
+func Serve(p *Policy) { served = p }
+
+// Served returns what Serve was given last; nil: nothing.
+func Served() *Policy { return served }

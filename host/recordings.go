@@ -1,0 +1,107 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/boardd/boardd/host/recording"
+)
+
+// recordings are what this host records of its boards, in its data folder.
+type recordings struct {
+	folder string // empty: nothing can be recorded
+	logger *slog.Logger
+
+	mu    sync.Mutex
+	logs  map[At]*recorded
+	going sync.WaitGroup
+}
+
+// recorded is the recording of one board. A board with new settings writes into
+// the one of the board that it takes the place of.
+type recorded struct {
+	*recording.Log
+
+	users int
+	stop  context.CancelFunc
+	done  chan struct{}
+}
+
+// recordingFolder is where recordings are kept, within the data folder.
+const recordingFolder = "recordings"
+
+func newRecordings(dataDir string, logger *slog.Logger) *recordings {
+	r := &recordings{logger: logger, logs: map[At]*recorded{}}
+	if dataDir != "" {
+		r.folder = filepath.Join(dataDir, recordingFolder)
+	}
+	return r
+}
+
+// of returns where a board's recording is kept.
+func (r *recordings) of(at At) string { return filepath.Join(r.folder, at.Tenant, at.Board) }
+
+// open returns the log of a board, and what gives it up again. It is nil where
+// there is no folder for it.
+func (r *recordings) open(at At, keep time.Duration) (_ *recording.Log, release func()) {
+	if r.folder == "" {
+		r.logger.Error("what happens on the board is not recorded: the server has no data_dir", "tenant", at.Tenant, "board", at.Board)
+		return nil, func() {}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	l := r.logs[at]
+	if l == nil {
+		ctx, stop := context.WithCancel(context.Background())
+		l = &recorded{
+			Log:  recording.New(recording.Options{Folder: r.of(at), Board: at.Tenant + "/" + at.Board, Logger: r.logger}),
+			stop: stop, done: make(chan struct{}),
+		}
+		r.logs[at] = l
+		r.going.Go(func() {
+			defer close(l.done)
+			l.Run(ctx)
+		})
+	}
+	l.Keep(keep)
+	l.users++
+	return l.Log, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if l.users--; l.users == 0 && r.logs[at] == l {
+			l.stop()
+			<-l.done
+			delete(r.logs, at)
+		}
+	}
+}
+
+// forget ends a board's recording and takes it away.
+func (r *recordings) forget(at At) {
+	if r.folder == "" {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if l := r.logs[at]; l != nil {
+		l.stop()
+		<-l.done
+		delete(r.logs, at)
+	}
+	if err := os.RemoveAll(r.of(at)); err != nil {
+		r.logger.Error("the recording of a board could not be taken away", "tenant", at.Tenant, "board", at.Board, "error", err)
+		return
+	}
+	if err := os.Remove(filepath.Dir(r.of(at))); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrExist) {
+		return // the tenant has others
+	}
+}
+
+// close waits until everything is written. All boards have ended.
+func (r *recordings) close() { r.going.Wait() }
