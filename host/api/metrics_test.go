@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"bytes"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -50,6 +51,36 @@ func TestMetrics(t *testing.T) {
 	side := &server{url: "http://" + s.api.MetricsAddr().String(), client: s.client}
 	if r := side.do(t, http.MethodPost, rpc+"WhoAmI", rootSecret, `{}`); r.status != http.StatusNotFound {
 		t.Errorf("a call on metrics_listen: %d %s", r.status, r.body)
+	}
+}
+
+// TestMetricsAreBounded: boards above a limit have none of their own, and what
+// strangers send makes none.
+func TestMetricsAreBounded(t *testing.T) {
+	t.Parallel()
+	c := settings()
+	const boards = 1005
+	for i := len(c.Boards); i < boards; i++ {
+		c.Boards = append(c.Boards, boardOf("acme", fmt.Sprintf("many-%d", i)))
+	}
+	s := serveWith(t, c, quiet())
+	count := func() (series int, text string) {
+		text = s.do(t, http.MethodGet, "/metrics", metricsSecret, "").body
+		return strings.Count(text, "\nboardd_board_ready{"), text
+	}
+	if n, text := count(); n != 1000 || !strings.Contains(text, "\nboardd_boards 1005\n") {
+		t.Errorf("%d of %d boards have metrics", n, boards)
+	}
+	for i := range 50 {
+		s.call(t, rootSecret, fmt.Sprintf("Call%d", i), `{}`)
+		s.call(t, fmt.Sprintf("not-the-right-secret-%d", i), "WhoAmI", `{}`)
+		s.call(t, rootSecret, "CountJobs", fmt.Sprintf(`{"board":"nowhere-%d"}`, i))
+	}
+	_, text := count()
+	for _, word := range []string{"Call1", "nowhere-1"} {
+		if strings.Contains(text, word) {
+			t.Errorf("the metrics hold %s, which somebody made up", word)
+		}
 	}
 }
 
