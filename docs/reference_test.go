@@ -141,7 +141,7 @@ func metrics(t *testing.T, program string) string {
 		t.Fatalf("the server shows %d metrics of its own", len(found))
 	}
 	var out strings.Builder
-	out.WriteString("| metric | kind | labels | what it says |\n|---|---|---|---|\n")
+	out.WriteString("| metric | kind | labels | what it says | what to do about it |\n|---|---|---|---|---|\n")
 	for _, m := range found {
 		if advice[m[1]] == "" {
 			t.Errorf("nobody says what to do about the metric %s: add it to advice in this test", m[1])
@@ -392,7 +392,7 @@ func TestSettings(t *testing.T) {
 	for _, name := range []string{"read.go", "rule.go", "books.go", "issuer.go", "tracing.go"} {
 		reader += read(t, filepath.Join(root, "host", "config", name))
 	}
-	asks := regexp.MustCompile(`\.(?:text|texts|path|truth|object|choice|duration|whole|number|integer|count|single|several|named)\("(\w+)"|certificate\(s, "(\w+)"`)
+	asks := regexp.MustCompile(`\.(?:text|texts|path|truth|object|choice|duration|claim|whole|number|integer|count|single|several|named)\("(\w+)"|certificate\(s, "(\w+)"`)
 	page := read(t, filepath.Join(root, "docs", "operating.md"))
 	rows := map[string]string{}
 	for _, row := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\|([^|]*)\\|").FindAllStringSubmatch(page, -1) {

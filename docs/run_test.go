@@ -200,7 +200,7 @@ func startDevIn(t *testing.T, program, path string, args ...string) *devServer {
 	defer out.Close()
 	ready := filepath.Join(dir, "ready")
 	var log bytes.Buffer
-	process := exec.Command(program, "serve", "--dev", "--listen", "127.0.0.1:0", "--ready-file", ready)
+	process := exec.Command(program, append([]string{"serve", "--dev", "--listen", "127.0.0.1:0", "--ready-file", ready}, args...)...)
 	process.Env = append(os.Environ(), "PATH="+path)
 	process.Stdout, process.Stderr = out, &log
 	if err := process.Start(); err != nil {
