@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -87,6 +88,9 @@ func (p *program) jobCountCommand() *cobra.Command {
 				t.line("claimed", counts.GetClaimed())
 				t.line("trashed", counts.GetTrashed())
 				t.line("complete", counts.GetComplete())
+				if h := counts.GetHistory(); h != nil {
+					t.line("history", historyLine(h))
+				}
 				t.line("oldest ready", counts.GetOldestReadyAt())
 			})
 		})
@@ -146,4 +150,13 @@ func allEnded(jobs []*client.Job) bool {
 		}
 	}
 	return true
+}
+
+// historyLine says how full a history is.
+func historyLine(h *boarddv1.HistoryCounts) string {
+	line := fmt.Sprintf("%d of at most %d jobs, %d of at most %d bytes", h.GetJobs(), h.GetMaxJobs(), h.GetBytes(), h.GetMaxBytes())
+	if h.GetFull() {
+		line += "; full: the oldest go before their time"
+	}
+	return line
 }

@@ -105,6 +105,15 @@ type ListPage struct {
 type Counts struct {
 	Ready, Delayed, Claimed, Trashed, Complete int64
 	OldestReadyAt                              time.Time
+
+	History *HistoryCounts // nil: the board keeps none
+}
+
+// HistoryCounts says what is kept of ended jobs, and what may be at most.
+type HistoryCounts struct {
+	Jobs, Bytes       int64
+	MaxJobs, MaxBytes int64
+	Full              bool // the next one takes the place of the oldest, before its time
 }
 
 // ClaimRequest asks for claims.

@@ -3,6 +3,7 @@ package board
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/boardd/boardd/sdk/driver"
@@ -10,7 +11,8 @@ import (
 
 // Count says how many jobs the board has.
 func (b *Board) Count(ctx context.Context) (Counts, error) {
-	if _, err := b.serving(ctx); err != nil {
+	opened, err := b.serving(ctx)
+	if err != nil {
 		return Counts{}, err
 	}
 	stored, err := b.stored(ctx)
@@ -20,8 +22,26 @@ func (b *Board) Count(ctx context.Context) (Counts, error) {
 	c := b.index.Count()
 	return Counts{
 		Ready: c.Ready, Delayed: c.Delayed, Claimed: c.Claimed, OldestReadyAt: c.OldestReadyAt,
-		Trashed: stored.Trashed, Complete: stored.Ended,
+		Trashed: stored.Trashed, Complete: stored.Ended, History: b.historyOf(opened, &stored),
 	}, nil
+}
+
+// historyOf says how full the history is.
+func (b *Board) historyOf(opened *driver.BoardStatus, stored *driver.Counts) *HistoryCounts {
+	if b.spec.History <= 0 {
+		return nil
+	}
+	h := &HistoryCounts{Jobs: stored.Finals, Bytes: stored.FinalBytes, MaxJobs: b.spec.HistoryEntries, MaxBytes: b.spec.HistoryBytes}
+	if opened.MaxFinals > 0 {
+		h.MaxJobs = min(h.MaxJobs, opened.MaxFinals)
+	}
+	// Of bytes, there is always room for a part of a job.
+	h.Full = h.Jobs >= h.MaxJobs || h.Jobs > 0 && h.Bytes+h.Bytes/h.Jobs > h.MaxBytes
+	if full := b.tally.full.Swap(h.Full); h.Full && !full {
+		b.log.Warn("the history is full: from now on the oldest of the jobs that ended is forgotten for each new one",
+			"jobs", h.Jobs, "max_jobs", h.MaxJobs, "bytes", h.Bytes, "max_bytes", h.MaxBytes)
+	}
+	return h
 }
 
 // tally keeps the store's last count: counting may cost a store much, so that
@@ -31,6 +51,8 @@ type tally struct {
 	counts driver.Counts
 	spent  float64 // askings that were not yet made up for
 	at     time.Time
+
+	full atomic.Bool // the history, when it was last looked at
 }
 
 const (

@@ -149,6 +149,7 @@ func (s *Store) Count(ctx context.Context, name string) (driver.Counts, error) {
 	c := driver.Counts{
 		Open: n.open, Claimed: n.claimed, Trashed: n.trashed, Ended: n.tombstones + n.finals,
 		Tombstones: n.tombstones + n.finals + n.answers, Bad: int64(len(b.bad)),
+		Finals: n.finals, FinalBytes: n.finalBytes,
 		Limits: make(map[string]int64, len(b.limits)),
 	}
 	maps.Copy(c.Limits, b.limits)

@@ -46,6 +46,7 @@ type BoardStatus struct {
 	Durability   Durability
 	Capabilities Capabilities
 	Window       time.Duration // how far back tombstones really go
+	MaxFinals    int64         // how many final records are really kept at most; 0: as many as was asked
 	Memory       []byte        // what the host should remember; see BoardSpec.Memory
 	Loss         string        // not empty: acknowledged changes were lost, or nobody can tell whether, and what is known of it
 }

@@ -139,6 +139,8 @@ type Counts struct {
 	Trashed    int64
 	Ended      int64            // final records and tombstones that Read shows as Complete
 	Tombstones int64            // see BoardSpec
+	Finals     int64            // final records, likewise
+	FinalBytes int64            // and everything kept with them
 	Bad        int64            // records that cannot be read, as far as known
 	Limits     map[string]int64 // what each limit's key stands at, where that is kept
 }

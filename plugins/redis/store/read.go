@@ -178,18 +178,22 @@ func (s *Store) Count(ctx context.Context, name string) (driver.Counts, error) {
 	}
 	k := &st.keys
 	var open, trashed, ended, stones *redis.IntCmd
-	var claimed *redis.StringCmd
+	var head *redis.SliceCmd
 	var limits *redis.MapStringStringCmd
 	_, err = s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
 		open, trashed, ended, stones = p.HLen(ctx, k.listings), p.HLen(ctx, k.trash), p.ZCard(ctx, k.endedBy), p.LLen(ctx, k.order)
-		claimed, limits = p.HGet(ctx, k.head, "claimed"), p.HGetAll(ctx, k.limits)
+		head, limits = p.HMGet(ctx, k.head, "claimed", "finals", "bytes"), p.HGetAll(ctx, k.limits)
 		return nil
 	})
 	if err != nil && !errors.Is(err, redis.Nil) {
 		return driver.Counts{}, readFailed(ctx, err)
 	}
 	c := driver.Counts{Open: open.Val(), Trashed: trashed.Val(), Ended: ended.Val(), Tombstones: stones.Val(), Bad: b.bad.count()}
-	c.Claimed, _ = claimed.Int64() // absent: none
+	for i, n := range []*int64{&c.Claimed, &c.Finals, &c.FinalBytes} {
+		if text, ok := head.Val()[i].(string); ok { // absent: none
+			*n = parseInt(text)
+		}
+	}
 	c.Open -= min(c.Bad, c.Open)
 	c.Limits = map[string]int64{}
 	for key := range limits.Val() {

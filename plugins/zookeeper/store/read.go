@@ -125,6 +125,10 @@ func (s *Store) Count(ctx context.Context, name string) (driver.Counts, error) {
 		if v.rec.end.remembered(at) {
 			c.Tombstones++
 		}
+		if v.rec.end.final(at) {
+			c.Finals++
+			c.FinalBytes += v.size
+		}
 	}
 	return c, nil
 }

@@ -180,7 +180,7 @@ func (b *board) status() driver.BoardStatus {
 	}
 	return driver.BoardStatus{
 		Generation: b.root.generation, Position: driver.Position(b.horizon), Durability: durability,
-		Capabilities: b.capabilities(), Window: b.spec.Window, Memory: b.root.memory(b.horizon),
+		Capabilities: b.capabilities(), Window: b.spec.Window, MaxFinals: b.spec.MaxFinals, Memory: b.root.memory(b.horizon),
 	}
 }
 

@@ -152,6 +152,10 @@ const (
 	// MaxTombstones bounds what one board remembers of jobs that ended, and of
 	// answers to claims, whatever the host asks for.
 	MaxTombstones = 50_000
+
+	// MaxFinals bounds the history of one board, whatever the host asks for.
+	// ZooKeeper keeps all of it in memory.
+	MaxFinals = 10_000
 )
 
 // boardSettings are one board's.

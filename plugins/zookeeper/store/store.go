@@ -50,6 +50,9 @@ func (s *Store) OpenBoard(ctx context.Context, spec driver.BoardSpec) (driver.Bo
 	if spec.MaxTombstones <= 0 || spec.MaxTombstones > MaxTombstones {
 		spec.MaxTombstones = MaxTombstones
 	}
+	if spec.MaxFinals <= 0 || spec.MaxFinals > MaxFinals {
+		spec.MaxFinals = MaxFinals
+	}
 	s.mu.Lock()
 	b := s.boards[spec.Name]
 	if b != nil && b.at != at {

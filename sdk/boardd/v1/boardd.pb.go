@@ -2145,6 +2145,7 @@ type CountJobsResponse struct {
 	Trashed       int64                  `protobuf:"varint,5,opt,name=trashed,proto3" json:"trashed,omitempty"`
 	Complete      int64                  `protobuf:"varint,6,opt,name=complete,proto3" json:"complete,omitempty"`
 	OldestReadyAt *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=oldest_ready_at,json=oldestReadyAt,proto3" json:"oldest_ready_at,omitempty"`
+	History       *HistoryCounts         `protobuf:"bytes,8,opt,name=history,proto3" json:"history,omitempty"` // absent: the board keeps no history
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2228,6 +2229,90 @@ func (x *CountJobsResponse) GetOldestReadyAt() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *CountJobsResponse) GetHistory() *HistoryCounts {
+	if x != nil {
+		return x.History
+	}
+	return nil
+}
+
+// HistoryCounts says what is kept of ended jobs, and what may be at most.
+type HistoryCounts struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Jobs          int64                  `protobuf:"varint,1,opt,name=jobs,proto3" json:"jobs,omitempty"`
+	Bytes         int64                  `protobuf:"varint,2,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	MaxJobs       int64                  `protobuf:"varint,3,opt,name=max_jobs,json=maxJobs,proto3" json:"max_jobs,omitempty"`
+	MaxBytes      int64                  `protobuf:"varint,4,opt,name=max_bytes,json=maxBytes,proto3" json:"max_bytes,omitempty"`
+	Full          bool                   `protobuf:"varint,5,opt,name=full,proto3" json:"full,omitempty"` // the next job that ends takes the place of the oldest, before its time
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HistoryCounts) Reset() {
+	*x = HistoryCounts{}
+	mi := &file_boardd_v1_boardd_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HistoryCounts) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HistoryCounts) ProtoMessage() {}
+
+func (x *HistoryCounts) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_boardd_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HistoryCounts.ProtoReflect.Descriptor instead.
+func (*HistoryCounts) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *HistoryCounts) GetJobs() int64 {
+	if x != nil {
+		return x.Jobs
+	}
+	return 0
+}
+
+func (x *HistoryCounts) GetBytes() int64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *HistoryCounts) GetMaxJobs() int64 {
+	if x != nil {
+		return x.MaxJobs
+	}
+	return 0
+}
+
+func (x *HistoryCounts) GetMaxBytes() int64 {
+	if x != nil {
+		return x.MaxBytes
+	}
+	return 0
+}
+
+func (x *HistoryCounts) GetFull() bool {
+	if x != nil {
+		return x.Full
+	}
+	return false
+}
+
 type ClaimJobsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Board         string                 `protobuf:"bytes,1,opt,name=board,proto3" json:"board,omitempty"`
@@ -2247,7 +2332,7 @@ type ClaimJobsRequest struct {
 
 func (x *ClaimJobsRequest) Reset() {
 	*x = ClaimJobsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[26]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2259,7 +2344,7 @@ func (x *ClaimJobsRequest) String() string {
 func (*ClaimJobsRequest) ProtoMessage() {}
 
 func (x *ClaimJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[26]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2272,7 +2357,7 @@ func (x *ClaimJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClaimJobsRequest.ProtoReflect.Descriptor instead.
 func (*ClaimJobsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{26}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ClaimJobsRequest) GetBoard() string {
@@ -2362,7 +2447,7 @@ type ClaimFailure struct {
 
 func (x *ClaimFailure) Reset() {
 	*x = ClaimFailure{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[27]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2374,7 +2459,7 @@ func (x *ClaimFailure) String() string {
 func (*ClaimFailure) ProtoMessage() {}
 
 func (x *ClaimFailure) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[27]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2387,7 +2472,7 @@ func (x *ClaimFailure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClaimFailure.ProtoReflect.Descriptor instead.
 func (*ClaimFailure) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{27}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ClaimFailure) GetUuid() string {
@@ -2414,7 +2499,7 @@ type ClaimJobsResponse struct {
 
 func (x *ClaimJobsResponse) Reset() {
 	*x = ClaimJobsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[28]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2426,7 +2511,7 @@ func (x *ClaimJobsResponse) String() string {
 func (*ClaimJobsResponse) ProtoMessage() {}
 
 func (x *ClaimJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[28]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2439,7 +2524,7 @@ func (x *ClaimJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClaimJobsResponse.ProtoReflect.Descriptor instead.
 func (*ClaimJobsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{28}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ClaimJobsResponse) GetClaims() []*Claim {
@@ -2467,7 +2552,7 @@ type ExtendClaimsRequest struct {
 
 func (x *ExtendClaimsRequest) Reset() {
 	*x = ExtendClaimsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[29]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2479,7 +2564,7 @@ func (x *ExtendClaimsRequest) String() string {
 func (*ExtendClaimsRequest) ProtoMessage() {}
 
 func (x *ExtendClaimsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[29]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2492,7 +2577,7 @@ func (x *ExtendClaimsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExtendClaimsRequest.ProtoReflect.Descriptor instead.
 func (*ExtendClaimsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{29}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ExtendClaimsRequest) GetBoard() string {
@@ -2528,7 +2613,7 @@ type ExtendResult struct {
 
 func (x *ExtendResult) Reset() {
 	*x = ExtendResult{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[30]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2540,7 +2625,7 @@ func (x *ExtendResult) String() string {
 func (*ExtendResult) ProtoMessage() {}
 
 func (x *ExtendResult) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[30]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2553,7 +2638,7 @@ func (x *ExtendResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExtendResult.ProtoReflect.Descriptor instead.
 func (*ExtendResult) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{30}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ExtendResult) GetLease() *durationpb.Duration {
@@ -2593,7 +2678,7 @@ type ExtendClaimsResponse struct {
 
 func (x *ExtendClaimsResponse) Reset() {
 	*x = ExtendClaimsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[31]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2605,7 +2690,7 @@ func (x *ExtendClaimsResponse) String() string {
 func (*ExtendClaimsResponse) ProtoMessage() {}
 
 func (x *ExtendClaimsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[31]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2618,7 +2703,7 @@ func (x *ExtendClaimsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExtendClaimsResponse.ProtoReflect.Descriptor instead.
 func (*ExtendClaimsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{31}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ExtendClaimsResponse) GetResults() []*ExtendResult {
@@ -2639,7 +2724,7 @@ type ConsumeJobsRequest struct {
 
 func (x *ConsumeJobsRequest) Reset() {
 	*x = ConsumeJobsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[32]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2651,7 +2736,7 @@ func (x *ConsumeJobsRequest) String() string {
 func (*ConsumeJobsRequest) ProtoMessage() {}
 
 func (x *ConsumeJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[32]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2664,7 +2749,7 @@ func (x *ConsumeJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsumeJobsRequest.ProtoReflect.Descriptor instead.
 func (*ConsumeJobsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{32}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ConsumeJobsRequest) GetBoard() string {
@@ -2697,7 +2782,7 @@ type ConsumeJobsResponse struct {
 
 func (x *ConsumeJobsResponse) Reset() {
 	*x = ConsumeJobsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[33]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2709,7 +2794,7 @@ func (x *ConsumeJobsResponse) String() string {
 func (*ConsumeJobsResponse) ProtoMessage() {}
 
 func (x *ConsumeJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[33]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2722,7 +2807,7 @@ func (x *ConsumeJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsumeJobsResponse.ProtoReflect.Descriptor instead.
 func (*ConsumeJobsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{33}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ConsumeJobsResponse) GetResults() []*Result {
@@ -2745,7 +2830,7 @@ type AbandonJobsRequest struct {
 
 func (x *AbandonJobsRequest) Reset() {
 	*x = AbandonJobsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[34]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2757,7 +2842,7 @@ func (x *AbandonJobsRequest) String() string {
 func (*AbandonJobsRequest) ProtoMessage() {}
 
 func (x *AbandonJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[34]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2770,7 +2855,7 @@ func (x *AbandonJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AbandonJobsRequest.ProtoReflect.Descriptor instead.
 func (*AbandonJobsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{34}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *AbandonJobsRequest) GetBoard() string {
@@ -2817,7 +2902,7 @@ type AbandonJobsResponse struct {
 
 func (x *AbandonJobsResponse) Reset() {
 	*x = AbandonJobsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[35]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2829,7 +2914,7 @@ func (x *AbandonJobsResponse) String() string {
 func (*AbandonJobsResponse) ProtoMessage() {}
 
 func (x *AbandonJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[35]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2842,7 +2927,7 @@ func (x *AbandonJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AbandonJobsResponse.ProtoReflect.Descriptor instead.
 func (*AbandonJobsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{35}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *AbandonJobsResponse) GetResults() []*Result {
@@ -2864,7 +2949,7 @@ type TrashJobsRequest struct {
 
 func (x *TrashJobsRequest) Reset() {
 	*x = TrashJobsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[36]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2876,7 +2961,7 @@ func (x *TrashJobsRequest) String() string {
 func (*TrashJobsRequest) ProtoMessage() {}
 
 func (x *TrashJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[36]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2889,7 +2974,7 @@ func (x *TrashJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrashJobsRequest.ProtoReflect.Descriptor instead.
 func (*TrashJobsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{36}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *TrashJobsRequest) GetBoard() string {
@@ -2929,7 +3014,7 @@ type TrashJobsResponse struct {
 
 func (x *TrashJobsResponse) Reset() {
 	*x = TrashJobsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[37]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2941,7 +3026,7 @@ func (x *TrashJobsResponse) String() string {
 func (*TrashJobsResponse) ProtoMessage() {}
 
 func (x *TrashJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[37]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2954,7 +3039,7 @@ func (x *TrashJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrashJobsResponse.ProtoReflect.Descriptor instead.
 func (*TrashJobsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{37}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *TrashJobsResponse) GetResults() []*Result {
@@ -2974,7 +3059,7 @@ type RestoreJobsRequest struct {
 
 func (x *RestoreJobsRequest) Reset() {
 	*x = RestoreJobsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[38]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2986,7 +3071,7 @@ func (x *RestoreJobsRequest) String() string {
 func (*RestoreJobsRequest) ProtoMessage() {}
 
 func (x *RestoreJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[38]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2999,7 +3084,7 @@ func (x *RestoreJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreJobsRequest.ProtoReflect.Descriptor instead.
 func (*RestoreJobsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{38}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *RestoreJobsRequest) GetBoard() string {
@@ -3025,7 +3110,7 @@ type RestoreJobsResponse struct {
 
 func (x *RestoreJobsResponse) Reset() {
 	*x = RestoreJobsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[39]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3037,7 +3122,7 @@ func (x *RestoreJobsResponse) String() string {
 func (*RestoreJobsResponse) ProtoMessage() {}
 
 func (x *RestoreJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[39]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3050,7 +3135,7 @@ func (x *RestoreJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreJobsResponse.ProtoReflect.Descriptor instead.
 func (*RestoreJobsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{39}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *RestoreJobsResponse) GetResults() []*Result {
@@ -3070,7 +3155,7 @@ type PurgeJobsRequest struct {
 
 func (x *PurgeJobsRequest) Reset() {
 	*x = PurgeJobsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[40]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3082,7 +3167,7 @@ func (x *PurgeJobsRequest) String() string {
 func (*PurgeJobsRequest) ProtoMessage() {}
 
 func (x *PurgeJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[40]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3095,7 +3180,7 @@ func (x *PurgeJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeJobsRequest.ProtoReflect.Descriptor instead.
 func (*PurgeJobsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{40}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *PurgeJobsRequest) GetBoard() string {
@@ -3121,7 +3206,7 @@ type PurgeJobsResponse struct {
 
 func (x *PurgeJobsResponse) Reset() {
 	*x = PurgeJobsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[41]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3133,7 +3218,7 @@ func (x *PurgeJobsResponse) String() string {
 func (*PurgeJobsResponse) ProtoMessage() {}
 
 func (x *PurgeJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[41]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3146,7 +3231,7 @@ func (x *PurgeJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeJobsResponse.ProtoReflect.Descriptor instead.
 func (*PurgeJobsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{41}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *PurgeJobsResponse) GetResults() []*Result {
@@ -3168,7 +3253,7 @@ type ReleaseJobsRequest struct {
 
 func (x *ReleaseJobsRequest) Reset() {
 	*x = ReleaseJobsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[42]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3180,7 +3265,7 @@ func (x *ReleaseJobsRequest) String() string {
 func (*ReleaseJobsRequest) ProtoMessage() {}
 
 func (x *ReleaseJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[42]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3193,7 +3278,7 @@ func (x *ReleaseJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseJobsRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseJobsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{42}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ReleaseJobsRequest) GetBoard() string {
@@ -3233,7 +3318,7 @@ type ReleaseJobsResponse struct {
 
 func (x *ReleaseJobsResponse) Reset() {
 	*x = ReleaseJobsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[43]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3245,7 +3330,7 @@ func (x *ReleaseJobsResponse) String() string {
 func (*ReleaseJobsResponse) ProtoMessage() {}
 
 func (x *ReleaseJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[43]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3258,7 +3343,7 @@ func (x *ReleaseJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseJobsResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseJobsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{43}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ReleaseJobsResponse) GetResults() []*Result {
@@ -3282,7 +3367,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[44]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3294,7 +3379,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[44]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3307,7 +3392,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{44}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Event) GetType() EventType_Enum {
@@ -3363,7 +3448,7 @@ type WatchBoardRequest struct {
 
 func (x *WatchBoardRequest) Reset() {
 	*x = WatchBoardRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[45]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3375,7 +3460,7 @@ func (x *WatchBoardRequest) String() string {
 func (*WatchBoardRequest) ProtoMessage() {}
 
 func (x *WatchBoardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[45]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3388,7 +3473,7 @@ func (x *WatchBoardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchBoardRequest.ProtoReflect.Descriptor instead.
 func (*WatchBoardRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{45}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *WatchBoardRequest) GetBoard() string {
@@ -3424,7 +3509,7 @@ type ListEventsRequest struct {
 
 func (x *ListEventsRequest) Reset() {
 	*x = ListEventsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[46]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3436,7 +3521,7 @@ func (x *ListEventsRequest) String() string {
 func (*ListEventsRequest) ProtoMessage() {}
 
 func (x *ListEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[46]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3449,7 +3534,7 @@ func (x *ListEventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEventsRequest.ProtoReflect.Descriptor instead.
 func (*ListEventsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{46}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *ListEventsRequest) GetBoard() string {
@@ -3490,7 +3575,7 @@ type ListEventsResponse struct {
 
 func (x *ListEventsResponse) Reset() {
 	*x = ListEventsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[47]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3502,7 +3587,7 @@ func (x *ListEventsResponse) String() string {
 func (*ListEventsResponse) ProtoMessage() {}
 
 func (x *ListEventsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[47]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3515,7 +3600,7 @@ func (x *ListEventsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEventsResponse.ProtoReflect.Descriptor instead.
 func (*ListEventsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{47}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ListEventsResponse) GetEvents() []*Event {
@@ -3544,7 +3629,7 @@ type ExplainJobRequest struct {
 
 func (x *ExplainJobRequest) Reset() {
 	*x = ExplainJobRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[48]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3556,7 +3641,7 @@ func (x *ExplainJobRequest) String() string {
 func (*ExplainJobRequest) ProtoMessage() {}
 
 func (x *ExplainJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[48]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3569,7 +3654,7 @@ func (x *ExplainJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainJobRequest.ProtoReflect.Descriptor instead.
 func (*ExplainJobRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{48}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ExplainJobRequest) GetBoard() string {
@@ -3614,7 +3699,7 @@ type ExplainJobResponse struct {
 
 func (x *ExplainJobResponse) Reset() {
 	*x = ExplainJobResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[49]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3626,7 +3711,7 @@ func (x *ExplainJobResponse) String() string {
 func (*ExplainJobResponse) ProtoMessage() {}
 
 func (x *ExplainJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[49]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3639,7 +3724,7 @@ func (x *ExplainJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainJobResponse.ProtoReflect.Descriptor instead.
 func (*ExplainJobResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{49}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ExplainJobResponse) GetState() State_Enum {
@@ -3696,7 +3781,7 @@ type StartOperationRequest struct {
 
 func (x *StartOperationRequest) Reset() {
 	*x = StartOperationRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[50]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3708,7 +3793,7 @@ func (x *StartOperationRequest) String() string {
 func (*StartOperationRequest) ProtoMessage() {}
 
 func (x *StartOperationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[50]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3721,7 +3806,7 @@ func (x *StartOperationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartOperationRequest.ProtoReflect.Descriptor instead.
 func (*StartOperationRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{50}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *StartOperationRequest) GetBoard() string {
@@ -3763,7 +3848,7 @@ type StartOperationResponse struct {
 
 func (x *StartOperationResponse) Reset() {
 	*x = StartOperationResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[51]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3775,7 +3860,7 @@ func (x *StartOperationResponse) String() string {
 func (*StartOperationResponse) ProtoMessage() {}
 
 func (x *StartOperationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[51]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3788,7 +3873,7 @@ func (x *StartOperationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartOperationResponse.ProtoReflect.Descriptor instead.
 func (*StartOperationResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{51}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *StartOperationResponse) GetStatus() OperationStatus_Enum {
@@ -3825,7 +3910,7 @@ type FinishOperationRequest struct {
 
 func (x *FinishOperationRequest) Reset() {
 	*x = FinishOperationRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[52]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3837,7 +3922,7 @@ func (x *FinishOperationRequest) String() string {
 func (*FinishOperationRequest) ProtoMessage() {}
 
 func (x *FinishOperationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[52]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3850,7 +3935,7 @@ func (x *FinishOperationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FinishOperationRequest.ProtoReflect.Descriptor instead.
 func (*FinishOperationRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{52}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *FinishOperationRequest) GetBoard() string {
@@ -3899,7 +3984,7 @@ type FinishOperationResponse struct {
 
 func (x *FinishOperationResponse) Reset() {
 	*x = FinishOperationResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[53]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3911,7 +3996,7 @@ func (x *FinishOperationResponse) String() string {
 func (*FinishOperationResponse) ProtoMessage() {}
 
 func (x *FinishOperationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[53]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3924,7 +4009,7 @@ func (x *FinishOperationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FinishOperationResponse.ProtoReflect.Descriptor instead.
 func (*FinishOperationResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{53}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *FinishOperationResponse) GetStatus() OperationStatus_Enum {
@@ -3961,7 +4046,7 @@ type LogEntry struct {
 
 func (x *LogEntry) Reset() {
 	*x = LogEntry{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[54]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3973,7 +4058,7 @@ func (x *LogEntry) String() string {
 func (*LogEntry) ProtoMessage() {}
 
 func (x *LogEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[54]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3986,7 +4071,7 @@ func (x *LogEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogEntry.ProtoReflect.Descriptor instead.
 func (*LogEntry) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{54}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *LogEntry) GetSerial() int64 {
@@ -4034,7 +4119,7 @@ type NewLogEntry struct {
 
 func (x *NewLogEntry) Reset() {
 	*x = NewLogEntry{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[55]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4046,7 +4131,7 @@ func (x *NewLogEntry) String() string {
 func (*NewLogEntry) ProtoMessage() {}
 
 func (x *NewLogEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[55]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4059,7 +4144,7 @@ func (x *NewLogEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NewLogEntry.ProtoReflect.Descriptor instead.
 func (*NewLogEntry) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{55}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *NewLogEntry) GetType() string {
@@ -4089,7 +4174,7 @@ type AppendLogRequest struct {
 
 func (x *AppendLogRequest) Reset() {
 	*x = AppendLogRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[56]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4101,7 +4186,7 @@ func (x *AppendLogRequest) String() string {
 func (*AppendLogRequest) ProtoMessage() {}
 
 func (x *AppendLogRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[56]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4114,7 +4199,7 @@ func (x *AppendLogRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AppendLogRequest.ProtoReflect.Descriptor instead.
 func (*AppendLogRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{56}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *AppendLogRequest) GetBoard() string {
@@ -4162,7 +4247,7 @@ type AppendLogResponse struct {
 
 func (x *AppendLogResponse) Reset() {
 	*x = AppendLogResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[57]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4174,7 +4259,7 @@ func (x *AppendLogResponse) String() string {
 func (*AppendLogResponse) ProtoMessage() {}
 
 func (x *AppendLogResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[57]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4187,7 +4272,7 @@ func (x *AppendLogResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AppendLogResponse.ProtoReflect.Descriptor instead.
 func (*AppendLogResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{57}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *AppendLogResponse) GetLastSerial() int64 {
@@ -4216,7 +4301,7 @@ type GetLogRequest struct {
 
 func (x *GetLogRequest) Reset() {
 	*x = GetLogRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[58]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4228,7 +4313,7 @@ func (x *GetLogRequest) String() string {
 func (*GetLogRequest) ProtoMessage() {}
 
 func (x *GetLogRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[58]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4241,7 +4326,7 @@ func (x *GetLogRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetLogRequest.ProtoReflect.Descriptor instead.
 func (*GetLogRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{58}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *GetLogRequest) GetBoard() string {
@@ -4285,7 +4370,7 @@ type ReadLogRequest struct {
 
 func (x *ReadLogRequest) Reset() {
 	*x = ReadLogRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[59]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4297,7 +4382,7 @@ func (x *ReadLogRequest) String() string {
 func (*ReadLogRequest) ProtoMessage() {}
 
 func (x *ReadLogRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[59]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4310,7 +4395,7 @@ func (x *ReadLogRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadLogRequest.ProtoReflect.Descriptor instead.
 func (*ReadLogRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{59}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *ReadLogRequest) GetBoard() string {
@@ -4359,7 +4444,7 @@ type ReadLogResponse struct {
 
 func (x *ReadLogResponse) Reset() {
 	*x = ReadLogResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[60]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4371,7 +4456,7 @@ func (x *ReadLogResponse) String() string {
 func (*ReadLogResponse) ProtoMessage() {}
 
 func (x *ReadLogResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[60]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4384,7 +4469,7 @@ func (x *ReadLogResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadLogResponse.ProtoReflect.Descriptor instead.
 func (*ReadLogResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{60}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *ReadLogResponse) GetEntries() []*LogEntry {
@@ -4419,7 +4504,7 @@ type CancelJobsRequest struct {
 
 func (x *CancelJobsRequest) Reset() {
 	*x = CancelJobsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[61]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4431,7 +4516,7 @@ func (x *CancelJobsRequest) String() string {
 func (*CancelJobsRequest) ProtoMessage() {}
 
 func (x *CancelJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[61]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4444,7 +4529,7 @@ func (x *CancelJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelJobsRequest.ProtoReflect.Descriptor instead.
 func (*CancelJobsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{61}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *CancelJobsRequest) GetBoard() string {
@@ -4479,7 +4564,7 @@ type CancelResult struct {
 
 func (x *CancelResult) Reset() {
 	*x = CancelResult{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[62]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4491,7 +4576,7 @@ func (x *CancelResult) String() string {
 func (*CancelResult) ProtoMessage() {}
 
 func (x *CancelResult) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[62]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4504,7 +4589,7 @@ func (x *CancelResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelResult.ProtoReflect.Descriptor instead.
 func (*CancelResult) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{62}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *CancelResult) GetCanceled() bool {
@@ -4537,7 +4622,7 @@ type CancelJobsResponse struct {
 
 func (x *CancelJobsResponse) Reset() {
 	*x = CancelJobsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[63]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4549,7 +4634,7 @@ func (x *CancelJobsResponse) String() string {
 func (*CancelJobsResponse) ProtoMessage() {}
 
 func (x *CancelJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[63]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4562,7 +4647,7 @@ func (x *CancelJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelJobsResponse.ProtoReflect.Descriptor instead.
 func (*CancelJobsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{63}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *CancelJobsResponse) GetResults() []*CancelResult {
@@ -4584,7 +4669,7 @@ type ChangePriorityRequest struct {
 
 func (x *ChangePriorityRequest) Reset() {
 	*x = ChangePriorityRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[64]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4596,7 +4681,7 @@ func (x *ChangePriorityRequest) String() string {
 func (*ChangePriorityRequest) ProtoMessage() {}
 
 func (x *ChangePriorityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[64]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4609,7 +4694,7 @@ func (x *ChangePriorityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangePriorityRequest.ProtoReflect.Descriptor instead.
 func (*ChangePriorityRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{64}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *ChangePriorityRequest) GetBoard() string {
@@ -4651,7 +4736,7 @@ type PriorityResult struct {
 
 func (x *PriorityResult) Reset() {
 	*x = PriorityResult{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[65]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4663,7 +4748,7 @@ func (x *PriorityResult) String() string {
 func (*PriorityResult) ProtoMessage() {}
 
 func (x *PriorityResult) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[65]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4676,7 +4761,7 @@ func (x *PriorityResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PriorityResult.ProtoReflect.Descriptor instead.
 func (*PriorityResult) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{65}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *PriorityResult) GetChanged() bool {
@@ -4709,7 +4794,7 @@ type ChangePriorityResponse struct {
 
 func (x *ChangePriorityResponse) Reset() {
 	*x = ChangePriorityResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[66]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4721,7 +4806,7 @@ func (x *ChangePriorityResponse) String() string {
 func (*ChangePriorityResponse) ProtoMessage() {}
 
 func (x *ChangePriorityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[66]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4734,7 +4819,7 @@ func (x *ChangePriorityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangePriorityResponse.ProtoReflect.Descriptor instead.
 func (*ChangePriorityResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{66}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *ChangePriorityResponse) GetResults() []*PriorityResult {
@@ -4754,7 +4839,7 @@ type ArchiveJobsRequest struct {
 
 func (x *ArchiveJobsRequest) Reset() {
 	*x = ArchiveJobsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[67]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4766,7 +4851,7 @@ func (x *ArchiveJobsRequest) String() string {
 func (*ArchiveJobsRequest) ProtoMessage() {}
 
 func (x *ArchiveJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[67]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4779,7 +4864,7 @@ func (x *ArchiveJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArchiveJobsRequest.ProtoReflect.Descriptor instead.
 func (*ArchiveJobsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{67}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *ArchiveJobsRequest) GetBoard() string {
@@ -4805,7 +4890,7 @@ type ArchiveJobsResponse struct {
 
 func (x *ArchiveJobsResponse) Reset() {
 	*x = ArchiveJobsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[68]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4817,7 +4902,7 @@ func (x *ArchiveJobsResponse) String() string {
 func (*ArchiveJobsResponse) ProtoMessage() {}
 
 func (x *ArchiveJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[68]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4830,7 +4915,7 @@ func (x *ArchiveJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArchiveJobsResponse.ProtoReflect.Descriptor instead.
 func (*ArchiveJobsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{68}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *ArchiveJobsResponse) GetResults() []*Result {
@@ -4852,7 +4937,7 @@ type BookRecord struct {
 
 func (x *BookRecord) Reset() {
 	*x = BookRecord{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[69]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4864,7 +4949,7 @@ func (x *BookRecord) String() string {
 func (*BookRecord) ProtoMessage() {}
 
 func (x *BookRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[69]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4877,7 +4962,7 @@ func (x *BookRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BookRecord.ProtoReflect.Descriptor instead.
 func (*BookRecord) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{69}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *BookRecord) GetUuid() string {
@@ -4912,7 +4997,7 @@ type PutBookRequest struct {
 
 func (x *PutBookRequest) Reset() {
 	*x = PutBookRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[70]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4924,7 +5009,7 @@ func (x *PutBookRequest) String() string {
 func (*PutBookRequest) ProtoMessage() {}
 
 func (x *PutBookRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[70]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4937,7 +5022,7 @@ func (x *PutBookRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutBookRequest.ProtoReflect.Descriptor instead.
 func (*PutBookRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{70}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *PutBookRequest) GetBoard() string {
@@ -4970,7 +5055,7 @@ type PutBookResponse struct {
 
 func (x *PutBookResponse) Reset() {
 	*x = PutBookResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[71]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4982,7 +5067,7 @@ func (x *PutBookResponse) String() string {
 func (*PutBookResponse) ProtoMessage() {}
 
 func (x *PutBookResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[71]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4995,7 +5080,7 @@ func (x *PutBookResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutBookResponse.ProtoReflect.Descriptor instead.
 func (*PutBookResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{71}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *PutBookResponse) GetVersion() int64 {
@@ -5015,7 +5100,7 @@ type GetBookRequest struct {
 
 func (x *GetBookRequest) Reset() {
 	*x = GetBookRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[72]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5027,7 +5112,7 @@ func (x *GetBookRequest) String() string {
 func (*GetBookRequest) ProtoMessage() {}
 
 func (x *GetBookRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[72]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5040,7 +5125,7 @@ func (x *GetBookRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBookRequest.ProtoReflect.Descriptor instead.
 func (*GetBookRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{72}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *GetBookRequest) GetBoard() string {
@@ -5068,7 +5153,7 @@ type GetBookResponse struct {
 
 func (x *GetBookResponse) Reset() {
 	*x = GetBookResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[73]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5080,7 +5165,7 @@ func (x *GetBookResponse) String() string {
 func (*GetBookResponse) ProtoMessage() {}
 
 func (x *GetBookResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[73]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5093,7 +5178,7 @@ func (x *GetBookResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBookResponse.ProtoReflect.Descriptor instead.
 func (*GetBookResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{73}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *GetBookResponse) GetBook() *BookRecord {
@@ -5130,7 +5215,7 @@ type Entity struct {
 
 func (x *Entity) Reset() {
 	*x = Entity{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[74]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5142,7 +5227,7 @@ func (x *Entity) String() string {
 func (*Entity) ProtoMessage() {}
 
 func (x *Entity) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[74]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5155,7 +5240,7 @@ func (x *Entity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Entity.ProtoReflect.Descriptor instead.
 func (*Entity) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{74}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *Entity) GetKind() string {
@@ -5204,7 +5289,7 @@ type RegisterEntityRequest struct {
 
 func (x *RegisterEntityRequest) Reset() {
 	*x = RegisterEntityRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[75]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5216,7 +5301,7 @@ func (x *RegisterEntityRequest) String() string {
 func (*RegisterEntityRequest) ProtoMessage() {}
 
 func (x *RegisterEntityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[75]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5229,7 +5314,7 @@ func (x *RegisterEntityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterEntityRequest.ProtoReflect.Descriptor instead.
 func (*RegisterEntityRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{75}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *RegisterEntityRequest) GetBoard() string {
@@ -5262,7 +5347,7 @@ type RegisterEntityResponse struct {
 
 func (x *RegisterEntityResponse) Reset() {
 	*x = RegisterEntityResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[76]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5274,7 +5359,7 @@ func (x *RegisterEntityResponse) String() string {
 func (*RegisterEntityResponse) ProtoMessage() {}
 
 func (x *RegisterEntityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[76]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5287,7 +5372,7 @@ func (x *RegisterEntityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterEntityResponse.ProtoReflect.Descriptor instead.
 func (*RegisterEntityResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{76}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *RegisterEntityResponse) GetEntity() *Entity {
@@ -5306,7 +5391,7 @@ type ListEntitiesRequest struct {
 
 func (x *ListEntitiesRequest) Reset() {
 	*x = ListEntitiesRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[77]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5318,7 +5403,7 @@ func (x *ListEntitiesRequest) String() string {
 func (*ListEntitiesRequest) ProtoMessage() {}
 
 func (x *ListEntitiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[77]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5331,7 +5416,7 @@ func (x *ListEntitiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEntitiesRequest.ProtoReflect.Descriptor instead.
 func (*ListEntitiesRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{77}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *ListEntitiesRequest) GetBoard() string {
@@ -5350,7 +5435,7 @@ type ListEntitiesResponse struct {
 
 func (x *ListEntitiesResponse) Reset() {
 	*x = ListEntitiesResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[78]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5362,7 +5447,7 @@ func (x *ListEntitiesResponse) String() string {
 func (*ListEntitiesResponse) ProtoMessage() {}
 
 func (x *ListEntitiesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[78]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5375,7 +5460,7 @@ func (x *ListEntitiesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEntitiesResponse.ProtoReflect.Descriptor instead.
 func (*ListEntitiesResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{78}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *ListEntitiesResponse) GetEntities() []*Entity {
@@ -5413,7 +5498,7 @@ type Board struct {
 
 func (x *Board) Reset() {
 	*x = Board{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[79]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5425,7 +5510,7 @@ func (x *Board) String() string {
 func (*Board) ProtoMessage() {}
 
 func (x *Board) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[79]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5438,7 +5523,7 @@ func (x *Board) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Board.ProtoReflect.Descriptor instead.
 func (*Board) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{79}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *Board) GetName() string {
@@ -5589,7 +5674,7 @@ type ListBoardsRequest struct {
 
 func (x *ListBoardsRequest) Reset() {
 	*x = ListBoardsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[80]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5601,7 +5686,7 @@ func (x *ListBoardsRequest) String() string {
 func (*ListBoardsRequest) ProtoMessage() {}
 
 func (x *ListBoardsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[80]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5614,7 +5699,7 @@ func (x *ListBoardsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBoardsRequest.ProtoReflect.Descriptor instead.
 func (*ListBoardsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{80}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{81}
 }
 
 type ListBoardsResponse struct {
@@ -5626,7 +5711,7 @@ type ListBoardsResponse struct {
 
 func (x *ListBoardsResponse) Reset() {
 	*x = ListBoardsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[81]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5638,7 +5723,7 @@ func (x *ListBoardsResponse) String() string {
 func (*ListBoardsResponse) ProtoMessage() {}
 
 func (x *ListBoardsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[81]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5651,7 +5736,7 @@ func (x *ListBoardsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBoardsResponse.ProtoReflect.Descriptor instead.
 func (*ListBoardsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{81}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *ListBoardsResponse) GetBoards() []*Board {
@@ -5670,7 +5755,7 @@ type GetBoardRequest struct {
 
 func (x *GetBoardRequest) Reset() {
 	*x = GetBoardRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[82]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5682,7 +5767,7 @@ func (x *GetBoardRequest) String() string {
 func (*GetBoardRequest) ProtoMessage() {}
 
 func (x *GetBoardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[82]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5695,7 +5780,7 @@ func (x *GetBoardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBoardRequest.ProtoReflect.Descriptor instead.
 func (*GetBoardRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{82}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *GetBoardRequest) GetBoard() string {
@@ -5714,7 +5799,7 @@ type GetBoardResponse struct {
 
 func (x *GetBoardResponse) Reset() {
 	*x = GetBoardResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[83]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5726,7 +5811,7 @@ func (x *GetBoardResponse) String() string {
 func (*GetBoardResponse) ProtoMessage() {}
 
 func (x *GetBoardResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[83]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5739,7 +5824,7 @@ func (x *GetBoardResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBoardResponse.ProtoReflect.Descriptor instead.
 func (*GetBoardResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{83}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *GetBoardResponse) GetBoard() *Board {
@@ -5759,7 +5844,7 @@ type PauseBoardRequest struct {
 
 func (x *PauseBoardRequest) Reset() {
 	*x = PauseBoardRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[84]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5771,7 +5856,7 @@ func (x *PauseBoardRequest) String() string {
 func (*PauseBoardRequest) ProtoMessage() {}
 
 func (x *PauseBoardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[84]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5784,7 +5869,7 @@ func (x *PauseBoardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseBoardRequest.ProtoReflect.Descriptor instead.
 func (*PauseBoardRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{84}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *PauseBoardRequest) GetBoard() string {
@@ -5810,7 +5895,7 @@ type PauseBoardResponse struct {
 
 func (x *PauseBoardResponse) Reset() {
 	*x = PauseBoardResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[85]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5822,7 +5907,7 @@ func (x *PauseBoardResponse) String() string {
 func (*PauseBoardResponse) ProtoMessage() {}
 
 func (x *PauseBoardResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[85]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5835,7 +5920,7 @@ func (x *PauseBoardResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseBoardResponse.ProtoReflect.Descriptor instead.
 func (*PauseBoardResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{85}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *PauseBoardResponse) GetBoard() *Board {
@@ -5854,7 +5939,7 @@ type ResumeBoardRequest struct {
 
 func (x *ResumeBoardRequest) Reset() {
 	*x = ResumeBoardRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[86]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5866,7 +5951,7 @@ func (x *ResumeBoardRequest) String() string {
 func (*ResumeBoardRequest) ProtoMessage() {}
 
 func (x *ResumeBoardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[86]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5879,7 +5964,7 @@ func (x *ResumeBoardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeBoardRequest.ProtoReflect.Descriptor instead.
 func (*ResumeBoardRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{86}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *ResumeBoardRequest) GetBoard() string {
@@ -5898,7 +5983,7 @@ type ResumeBoardResponse struct {
 
 func (x *ResumeBoardResponse) Reset() {
 	*x = ResumeBoardResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[87]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5910,7 +5995,7 @@ func (x *ResumeBoardResponse) String() string {
 func (*ResumeBoardResponse) ProtoMessage() {}
 
 func (x *ResumeBoardResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[87]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5923,7 +6008,7 @@ func (x *ResumeBoardResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeBoardResponse.ProtoReflect.Descriptor instead.
 func (*ResumeBoardResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{87}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *ResumeBoardResponse) GetBoard() *Board {
@@ -5941,7 +6026,7 @@ type WhoAmIRequest struct {
 
 func (x *WhoAmIRequest) Reset() {
 	*x = WhoAmIRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[88]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5953,7 +6038,7 @@ func (x *WhoAmIRequest) String() string {
 func (*WhoAmIRequest) ProtoMessage() {}
 
 func (x *WhoAmIRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[88]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5966,7 +6051,7 @@ func (x *WhoAmIRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoAmIRequest.ProtoReflect.Descriptor instead.
 func (*WhoAmIRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{88}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{89}
 }
 
 type WhoAmIResponse struct {
@@ -5983,7 +6068,7 @@ type WhoAmIResponse struct {
 
 func (x *WhoAmIResponse) Reset() {
 	*x = WhoAmIResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[89]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5995,7 +6080,7 @@ func (x *WhoAmIResponse) String() string {
 func (*WhoAmIResponse) ProtoMessage() {}
 
 func (x *WhoAmIResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[89]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6008,7 +6093,7 @@ func (x *WhoAmIResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoAmIResponse.ProtoReflect.Descriptor instead.
 func (*WhoAmIResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{89}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *WhoAmIResponse) GetTenant() string {
@@ -6317,7 +6402,7 @@ const file_boardd_v1_boardd_proto_rawDesc = "" +
 	"\x04jobs\x18\x01 \x03(\v2\x0e.boardd.v1.JobR\x04jobs\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"(\n" +
 	"\x10CountJobsRequest\x12\x14\n" +
-	"\x05board\x18\x01 \x01(\tR\x05board\"\xf5\x01\n" +
+	"\x05board\x18\x01 \x01(\tR\x05board\"\xa9\x02\n" +
 	"\x11CountJobsResponse\x12\x14\n" +
 	"\x05ready\x18\x01 \x01(\x03R\x05ready\x12\x18\n" +
 	"\adelayed\x18\x02 \x01(\x03R\adelayed\x12\x1c\n" +
@@ -6325,7 +6410,14 @@ const file_boardd_v1_boardd_proto_rawDesc = "" +
 	"\aclaimed\x18\x04 \x01(\x03R\aclaimed\x12\x18\n" +
 	"\atrashed\x18\x05 \x01(\x03R\atrashed\x12\x1a\n" +
 	"\bcomplete\x18\x06 \x01(\x03R\bcomplete\x12B\n" +
-	"\x0foldest_ready_at\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\roldestReadyAt\"\xc5\x03\n" +
+	"\x0foldest_ready_at\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\roldestReadyAt\x122\n" +
+	"\ahistory\x18\b \x01(\v2\x18.boardd.v1.HistoryCountsR\ahistory\"\x85\x01\n" +
+	"\rHistoryCounts\x12\x12\n" +
+	"\x04jobs\x18\x01 \x01(\x03R\x04jobs\x12\x14\n" +
+	"\x05bytes\x18\x02 \x01(\x03R\x05bytes\x12\x19\n" +
+	"\bmax_jobs\x18\x03 \x01(\x03R\amaxJobs\x12\x1b\n" +
+	"\tmax_bytes\x18\x04 \x01(\x03R\bmaxBytes\x12\x12\n" +
+	"\x04full\x18\x05 \x01(\bR\x04full\"\xc5\x03\n" +
 	"\x10ClaimJobsRequest\x12\x14\n" +
 	"\x05board\x18\x01 \x01(\tR\x05board\x12\x14\n" +
 	"\x05owner\x18\x02 \x01(\tR\x05owner\x12\x14\n" +
@@ -6669,7 +6761,7 @@ func file_boardd_v1_boardd_proto_rawDescGZIP() []byte {
 }
 
 var file_boardd_v1_boardd_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
-var file_boardd_v1_boardd_proto_msgTypes = make([]protoimpl.MessageInfo, 96)
+var file_boardd_v1_boardd_proto_msgTypes = make([]protoimpl.MessageInfo, 97)
 var file_boardd_v1_boardd_proto_goTypes = []any{
 	(State_Enum)(0),                   // 0: boardd.v1.State.Enum
 	(Outcome_Enum)(0),                 // 1: boardd.v1.Outcome.Enum
@@ -6703,116 +6795,117 @@ var file_boardd_v1_boardd_proto_goTypes = []any{
 	(*ListJobsResponse)(nil),          // 29: boardd.v1.ListJobsResponse
 	(*CountJobsRequest)(nil),          // 30: boardd.v1.CountJobsRequest
 	(*CountJobsResponse)(nil),         // 31: boardd.v1.CountJobsResponse
-	(*ClaimJobsRequest)(nil),          // 32: boardd.v1.ClaimJobsRequest
-	(*ClaimFailure)(nil),              // 33: boardd.v1.ClaimFailure
-	(*ClaimJobsResponse)(nil),         // 34: boardd.v1.ClaimJobsResponse
-	(*ExtendClaimsRequest)(nil),       // 35: boardd.v1.ExtendClaimsRequest
-	(*ExtendResult)(nil),              // 36: boardd.v1.ExtendResult
-	(*ExtendClaimsResponse)(nil),      // 37: boardd.v1.ExtendClaimsResponse
-	(*ConsumeJobsRequest)(nil),        // 38: boardd.v1.ConsumeJobsRequest
-	(*ConsumeJobsResponse)(nil),       // 39: boardd.v1.ConsumeJobsResponse
-	(*AbandonJobsRequest)(nil),        // 40: boardd.v1.AbandonJobsRequest
-	(*AbandonJobsResponse)(nil),       // 41: boardd.v1.AbandonJobsResponse
-	(*TrashJobsRequest)(nil),          // 42: boardd.v1.TrashJobsRequest
-	(*TrashJobsResponse)(nil),         // 43: boardd.v1.TrashJobsResponse
-	(*RestoreJobsRequest)(nil),        // 44: boardd.v1.RestoreJobsRequest
-	(*RestoreJobsResponse)(nil),       // 45: boardd.v1.RestoreJobsResponse
-	(*PurgeJobsRequest)(nil),          // 46: boardd.v1.PurgeJobsRequest
-	(*PurgeJobsResponse)(nil),         // 47: boardd.v1.PurgeJobsResponse
-	(*ReleaseJobsRequest)(nil),        // 48: boardd.v1.ReleaseJobsRequest
-	(*ReleaseJobsResponse)(nil),       // 49: boardd.v1.ReleaseJobsResponse
-	(*Event)(nil),                     // 50: boardd.v1.Event
-	(*WatchBoardRequest)(nil),         // 51: boardd.v1.WatchBoardRequest
-	(*ListEventsRequest)(nil),         // 52: boardd.v1.ListEventsRequest
-	(*ListEventsResponse)(nil),        // 53: boardd.v1.ListEventsResponse
-	(*ExplainJobRequest)(nil),         // 54: boardd.v1.ExplainJobRequest
-	(*ExplainJobResponse)(nil),        // 55: boardd.v1.ExplainJobResponse
-	(*StartOperationRequest)(nil),     // 56: boardd.v1.StartOperationRequest
-	(*StartOperationResponse)(nil),    // 57: boardd.v1.StartOperationResponse
-	(*FinishOperationRequest)(nil),    // 58: boardd.v1.FinishOperationRequest
-	(*FinishOperationResponse)(nil),   // 59: boardd.v1.FinishOperationResponse
-	(*LogEntry)(nil),                  // 60: boardd.v1.LogEntry
-	(*NewLogEntry)(nil),               // 61: boardd.v1.NewLogEntry
-	(*AppendLogRequest)(nil),          // 62: boardd.v1.AppendLogRequest
-	(*AppendLogResponse)(nil),         // 63: boardd.v1.AppendLogResponse
-	(*GetLogRequest)(nil),             // 64: boardd.v1.GetLogRequest
-	(*ReadLogRequest)(nil),            // 65: boardd.v1.ReadLogRequest
-	(*ReadLogResponse)(nil),           // 66: boardd.v1.ReadLogResponse
-	(*CancelJobsRequest)(nil),         // 67: boardd.v1.CancelJobsRequest
-	(*CancelResult)(nil),              // 68: boardd.v1.CancelResult
-	(*CancelJobsResponse)(nil),        // 69: boardd.v1.CancelJobsResponse
-	(*ChangePriorityRequest)(nil),     // 70: boardd.v1.ChangePriorityRequest
-	(*PriorityResult)(nil),            // 71: boardd.v1.PriorityResult
-	(*ChangePriorityResponse)(nil),    // 72: boardd.v1.ChangePriorityResponse
-	(*ArchiveJobsRequest)(nil),        // 73: boardd.v1.ArchiveJobsRequest
-	(*ArchiveJobsResponse)(nil),       // 74: boardd.v1.ArchiveJobsResponse
-	(*BookRecord)(nil),                // 75: boardd.v1.BookRecord
-	(*PutBookRequest)(nil),            // 76: boardd.v1.PutBookRequest
-	(*PutBookResponse)(nil),           // 77: boardd.v1.PutBookResponse
-	(*GetBookRequest)(nil),            // 78: boardd.v1.GetBookRequest
-	(*GetBookResponse)(nil),           // 79: boardd.v1.GetBookResponse
-	(*Entity)(nil),                    // 80: boardd.v1.Entity
-	(*RegisterEntityRequest)(nil),     // 81: boardd.v1.RegisterEntityRequest
-	(*RegisterEntityResponse)(nil),    // 82: boardd.v1.RegisterEntityResponse
-	(*ListEntitiesRequest)(nil),       // 83: boardd.v1.ListEntitiesRequest
-	(*ListEntitiesResponse)(nil),      // 84: boardd.v1.ListEntitiesResponse
-	(*Board)(nil),                     // 85: boardd.v1.Board
-	(*ListBoardsRequest)(nil),         // 86: boardd.v1.ListBoardsRequest
-	(*ListBoardsResponse)(nil),        // 87: boardd.v1.ListBoardsResponse
-	(*GetBoardRequest)(nil),           // 88: boardd.v1.GetBoardRequest
-	(*GetBoardResponse)(nil),          // 89: boardd.v1.GetBoardResponse
-	(*PauseBoardRequest)(nil),         // 90: boardd.v1.PauseBoardRequest
-	(*PauseBoardResponse)(nil),        // 91: boardd.v1.PauseBoardResponse
-	(*ResumeBoardRequest)(nil),        // 92: boardd.v1.ResumeBoardRequest
-	(*ResumeBoardResponse)(nil),       // 93: boardd.v1.ResumeBoardResponse
-	(*WhoAmIRequest)(nil),             // 94: boardd.v1.WhoAmIRequest
-	(*WhoAmIResponse)(nil),            // 95: boardd.v1.WhoAmIResponse
-	nil,                               // 96: boardd.v1.Job.LabelsEntry
-	nil,                               // 97: boardd.v1.NewJob.LabelsEntry
-	nil,                               // 98: boardd.v1.ClaimJobsRequest.WorkerLabelsEntry
-	nil,                               // 99: boardd.v1.ExplainJobRequest.WorkerLabelsEntry
-	nil,                               // 100: boardd.v1.WhoAmIResponse.LimitsEntry
-	nil,                               // 101: boardd.v1.WhoAmIResponse.UseEntry
-	(*timestamppb.Timestamp)(nil),     // 102: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),       // 103: google.protobuf.Duration
-	(*descriptorpb.FieldOptions)(nil), // 104: google.protobuf.FieldOptions
+	(*HistoryCounts)(nil),             // 32: boardd.v1.HistoryCounts
+	(*ClaimJobsRequest)(nil),          // 33: boardd.v1.ClaimJobsRequest
+	(*ClaimFailure)(nil),              // 34: boardd.v1.ClaimFailure
+	(*ClaimJobsResponse)(nil),         // 35: boardd.v1.ClaimJobsResponse
+	(*ExtendClaimsRequest)(nil),       // 36: boardd.v1.ExtendClaimsRequest
+	(*ExtendResult)(nil),              // 37: boardd.v1.ExtendResult
+	(*ExtendClaimsResponse)(nil),      // 38: boardd.v1.ExtendClaimsResponse
+	(*ConsumeJobsRequest)(nil),        // 39: boardd.v1.ConsumeJobsRequest
+	(*ConsumeJobsResponse)(nil),       // 40: boardd.v1.ConsumeJobsResponse
+	(*AbandonJobsRequest)(nil),        // 41: boardd.v1.AbandonJobsRequest
+	(*AbandonJobsResponse)(nil),       // 42: boardd.v1.AbandonJobsResponse
+	(*TrashJobsRequest)(nil),          // 43: boardd.v1.TrashJobsRequest
+	(*TrashJobsResponse)(nil),         // 44: boardd.v1.TrashJobsResponse
+	(*RestoreJobsRequest)(nil),        // 45: boardd.v1.RestoreJobsRequest
+	(*RestoreJobsResponse)(nil),       // 46: boardd.v1.RestoreJobsResponse
+	(*PurgeJobsRequest)(nil),          // 47: boardd.v1.PurgeJobsRequest
+	(*PurgeJobsResponse)(nil),         // 48: boardd.v1.PurgeJobsResponse
+	(*ReleaseJobsRequest)(nil),        // 49: boardd.v1.ReleaseJobsRequest
+	(*ReleaseJobsResponse)(nil),       // 50: boardd.v1.ReleaseJobsResponse
+	(*Event)(nil),                     // 51: boardd.v1.Event
+	(*WatchBoardRequest)(nil),         // 52: boardd.v1.WatchBoardRequest
+	(*ListEventsRequest)(nil),         // 53: boardd.v1.ListEventsRequest
+	(*ListEventsResponse)(nil),        // 54: boardd.v1.ListEventsResponse
+	(*ExplainJobRequest)(nil),         // 55: boardd.v1.ExplainJobRequest
+	(*ExplainJobResponse)(nil),        // 56: boardd.v1.ExplainJobResponse
+	(*StartOperationRequest)(nil),     // 57: boardd.v1.StartOperationRequest
+	(*StartOperationResponse)(nil),    // 58: boardd.v1.StartOperationResponse
+	(*FinishOperationRequest)(nil),    // 59: boardd.v1.FinishOperationRequest
+	(*FinishOperationResponse)(nil),   // 60: boardd.v1.FinishOperationResponse
+	(*LogEntry)(nil),                  // 61: boardd.v1.LogEntry
+	(*NewLogEntry)(nil),               // 62: boardd.v1.NewLogEntry
+	(*AppendLogRequest)(nil),          // 63: boardd.v1.AppendLogRequest
+	(*AppendLogResponse)(nil),         // 64: boardd.v1.AppendLogResponse
+	(*GetLogRequest)(nil),             // 65: boardd.v1.GetLogRequest
+	(*ReadLogRequest)(nil),            // 66: boardd.v1.ReadLogRequest
+	(*ReadLogResponse)(nil),           // 67: boardd.v1.ReadLogResponse
+	(*CancelJobsRequest)(nil),         // 68: boardd.v1.CancelJobsRequest
+	(*CancelResult)(nil),              // 69: boardd.v1.CancelResult
+	(*CancelJobsResponse)(nil),        // 70: boardd.v1.CancelJobsResponse
+	(*ChangePriorityRequest)(nil),     // 71: boardd.v1.ChangePriorityRequest
+	(*PriorityResult)(nil),            // 72: boardd.v1.PriorityResult
+	(*ChangePriorityResponse)(nil),    // 73: boardd.v1.ChangePriorityResponse
+	(*ArchiveJobsRequest)(nil),        // 74: boardd.v1.ArchiveJobsRequest
+	(*ArchiveJobsResponse)(nil),       // 75: boardd.v1.ArchiveJobsResponse
+	(*BookRecord)(nil),                // 76: boardd.v1.BookRecord
+	(*PutBookRequest)(nil),            // 77: boardd.v1.PutBookRequest
+	(*PutBookResponse)(nil),           // 78: boardd.v1.PutBookResponse
+	(*GetBookRequest)(nil),            // 79: boardd.v1.GetBookRequest
+	(*GetBookResponse)(nil),           // 80: boardd.v1.GetBookResponse
+	(*Entity)(nil),                    // 81: boardd.v1.Entity
+	(*RegisterEntityRequest)(nil),     // 82: boardd.v1.RegisterEntityRequest
+	(*RegisterEntityResponse)(nil),    // 83: boardd.v1.RegisterEntityResponse
+	(*ListEntitiesRequest)(nil),       // 84: boardd.v1.ListEntitiesRequest
+	(*ListEntitiesResponse)(nil),      // 85: boardd.v1.ListEntitiesResponse
+	(*Board)(nil),                     // 86: boardd.v1.Board
+	(*ListBoardsRequest)(nil),         // 87: boardd.v1.ListBoardsRequest
+	(*ListBoardsResponse)(nil),        // 88: boardd.v1.ListBoardsResponse
+	(*GetBoardRequest)(nil),           // 89: boardd.v1.GetBoardRequest
+	(*GetBoardResponse)(nil),          // 90: boardd.v1.GetBoardResponse
+	(*PauseBoardRequest)(nil),         // 91: boardd.v1.PauseBoardRequest
+	(*PauseBoardResponse)(nil),        // 92: boardd.v1.PauseBoardResponse
+	(*ResumeBoardRequest)(nil),        // 93: boardd.v1.ResumeBoardRequest
+	(*ResumeBoardResponse)(nil),       // 94: boardd.v1.ResumeBoardResponse
+	(*WhoAmIRequest)(nil),             // 95: boardd.v1.WhoAmIRequest
+	(*WhoAmIResponse)(nil),            // 96: boardd.v1.WhoAmIResponse
+	nil,                               // 97: boardd.v1.Job.LabelsEntry
+	nil,                               // 98: boardd.v1.NewJob.LabelsEntry
+	nil,                               // 99: boardd.v1.ClaimJobsRequest.WorkerLabelsEntry
+	nil,                               // 100: boardd.v1.ExplainJobRequest.WorkerLabelsEntry
+	nil,                               // 101: boardd.v1.WhoAmIResponse.LimitsEntry
+	nil,                               // 102: boardd.v1.WhoAmIResponse.UseEntry
+	(*timestamppb.Timestamp)(nil),     // 103: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),       // 104: google.protobuf.Duration
+	(*descriptorpb.FieldOptions)(nil), // 105: google.protobuf.FieldOptions
 }
 var file_boardd_v1_boardd_proto_depIdxs = []int32{
 	5,   // 0: boardd.v1.Operation.status:type_name -> boardd.v1.OperationStatus.Enum
-	102, // 1: boardd.v1.Operation.started_at:type_name -> google.protobuf.Timestamp
-	102, // 2: boardd.v1.Operation.executed_at:type_name -> google.protobuf.Timestamp
-	102, // 3: boardd.v1.Operation.ended_at:type_name -> google.protobuf.Timestamp
+	103, // 1: boardd.v1.Operation.started_at:type_name -> google.protobuf.Timestamp
+	103, // 2: boardd.v1.Operation.executed_at:type_name -> google.protobuf.Timestamp
+	103, // 3: boardd.v1.Operation.ended_at:type_name -> google.protobuf.Timestamp
 	5,   // 4: boardd.v1.Prerequisite.statuses:type_name -> boardd.v1.OperationStatus.Enum
 	0,   // 5: boardd.v1.Job.state:type_name -> boardd.v1.State.Enum
 	1,   // 6: boardd.v1.Job.outcome:type_name -> boardd.v1.Outcome.Enum
 	2,   // 7: boardd.v1.Job.priority:type_name -> boardd.v1.Priority.Enum
 	13,  // 8: boardd.v1.Job.details_raw:type_name -> boardd.v1.Raw
-	96,  // 9: boardd.v1.Job.labels:type_name -> boardd.v1.Job.LabelsEntry
+	97,  // 9: boardd.v1.Job.labels:type_name -> boardd.v1.Job.LabelsEntry
 	12,  // 10: boardd.v1.Job.book:type_name -> boardd.v1.Book
-	102, // 11: boardd.v1.Job.created_at:type_name -> google.protobuf.Timestamp
-	102, // 12: boardd.v1.Job.modified_at:type_name -> google.protobuf.Timestamp
-	102, // 13: boardd.v1.Job.lease_expires_at:type_name -> google.protobuf.Timestamp
-	102, // 14: boardd.v1.Job.not_before:type_name -> google.protobuf.Timestamp
+	103, // 11: boardd.v1.Job.created_at:type_name -> google.protobuf.Timestamp
+	103, // 12: boardd.v1.Job.modified_at:type_name -> google.protobuf.Timestamp
+	103, // 13: boardd.v1.Job.lease_expires_at:type_name -> google.protobuf.Timestamp
+	103, // 14: boardd.v1.Job.not_before:type_name -> google.protobuf.Timestamp
 	15,  // 15: boardd.v1.Job.after:type_name -> boardd.v1.Prerequisite
 	14,  // 16: boardd.v1.Job.operations:type_name -> boardd.v1.Operation
 	5,   // 17: boardd.v1.Job.operation_status:type_name -> boardd.v1.OperationStatus.Enum
-	102, // 18: boardd.v1.Job.received_at:type_name -> google.protobuf.Timestamp
-	102, // 19: boardd.v1.Job.started_at:type_name -> google.protobuf.Timestamp
-	102, // 20: boardd.v1.Job.ended_at:type_name -> google.protobuf.Timestamp
-	102, // 21: boardd.v1.Job.claimed_at:type_name -> google.protobuf.Timestamp
+	103, // 18: boardd.v1.Job.received_at:type_name -> google.protobuf.Timestamp
+	103, // 19: boardd.v1.Job.started_at:type_name -> google.protobuf.Timestamp
+	103, // 20: boardd.v1.Job.ended_at:type_name -> google.protobuf.Timestamp
+	103, // 21: boardd.v1.Job.claimed_at:type_name -> google.protobuf.Timestamp
 	17,  // 22: boardd.v1.Job.attempts:type_name -> boardd.v1.Attempt
-	102, // 23: boardd.v1.Attempt.begun_at:type_name -> google.protobuf.Timestamp
-	102, // 24: boardd.v1.Attempt.ended_at:type_name -> google.protobuf.Timestamp
-	103, // 25: boardd.v1.Attempt.lease:type_name -> google.protobuf.Duration
-	103, // 26: boardd.v1.Claim.lease:type_name -> google.protobuf.Duration
-	102, // 27: boardd.v1.Claim.lease_expires_at:type_name -> google.protobuf.Timestamp
+	103, // 23: boardd.v1.Attempt.begun_at:type_name -> google.protobuf.Timestamp
+	103, // 24: boardd.v1.Attempt.ended_at:type_name -> google.protobuf.Timestamp
+	104, // 25: boardd.v1.Attempt.lease:type_name -> google.protobuf.Duration
+	104, // 26: boardd.v1.Claim.lease:type_name -> google.protobuf.Duration
+	103, // 27: boardd.v1.Claim.lease_expires_at:type_name -> google.protobuf.Timestamp
 	16,  // 28: boardd.v1.Claim.job:type_name -> boardd.v1.Job
 	3,   // 29: boardd.v1.Error.code:type_name -> boardd.v1.Code.Enum
 	13,  // 30: boardd.v1.NewJob.details_raw:type_name -> boardd.v1.Raw
 	2,   // 31: boardd.v1.NewJob.priority:type_name -> boardd.v1.Priority.Enum
-	97,  // 32: boardd.v1.NewJob.labels:type_name -> boardd.v1.NewJob.LabelsEntry
+	98,  // 32: boardd.v1.NewJob.labels:type_name -> boardd.v1.NewJob.LabelsEntry
 	12,  // 33: boardd.v1.NewJob.book:type_name -> boardd.v1.Book
-	102, // 34: boardd.v1.NewJob.not_before:type_name -> google.protobuf.Timestamp
+	103, // 34: boardd.v1.NewJob.not_before:type_name -> google.protobuf.Timestamp
 	20,  // 35: boardd.v1.NewJob.operations:type_name -> boardd.v1.NewOperation
 	15,  // 36: boardd.v1.NewJob.after:type_name -> boardd.v1.Prerequisite
 	16,  // 37: boardd.v1.JobResult.job:type_name -> boardd.v1.Job
@@ -6820,153 +6913,154 @@ var file_boardd_v1_boardd_proto_depIdxs = []int32{
 	19,  // 39: boardd.v1.Result.error:type_name -> boardd.v1.Error
 	21,  // 40: boardd.v1.PostJobsRequest.jobs:type_name -> boardd.v1.NewJob
 	22,  // 41: boardd.v1.PostJobsResponse.results:type_name -> boardd.v1.JobResult
-	103, // 42: boardd.v1.GetJobsRequest.wait:type_name -> google.protobuf.Duration
+	104, // 42: boardd.v1.GetJobsRequest.wait:type_name -> google.protobuf.Duration
 	22,  // 43: boardd.v1.GetJobsResponse.results:type_name -> boardd.v1.JobResult
 	0,   // 44: boardd.v1.ListJobsRequest.states:type_name -> boardd.v1.State.Enum
-	103, // 45: boardd.v1.ListJobsRequest.wait:type_name -> google.protobuf.Duration
+	104, // 45: boardd.v1.ListJobsRequest.wait:type_name -> google.protobuf.Duration
 	16,  // 46: boardd.v1.ListJobsResponse.jobs:type_name -> boardd.v1.Job
-	102, // 47: boardd.v1.CountJobsResponse.oldest_ready_at:type_name -> google.protobuf.Timestamp
-	103, // 48: boardd.v1.ClaimJobsRequest.lease:type_name -> google.protobuf.Duration
-	98,  // 49: boardd.v1.ClaimJobsRequest.worker_labels:type_name -> boardd.v1.ClaimJobsRequest.WorkerLabelsEntry
-	103, // 50: boardd.v1.ClaimJobsRequest.wait:type_name -> google.protobuf.Duration
-	19,  // 51: boardd.v1.ClaimFailure.error:type_name -> boardd.v1.Error
-	18,  // 52: boardd.v1.ClaimJobsResponse.claims:type_name -> boardd.v1.Claim
-	33,  // 53: boardd.v1.ClaimJobsResponse.failures:type_name -> boardd.v1.ClaimFailure
-	18,  // 54: boardd.v1.ExtendClaimsRequest.claims:type_name -> boardd.v1.Claim
-	103, // 55: boardd.v1.ExtendClaimsRequest.lease:type_name -> google.protobuf.Duration
-	103, // 56: boardd.v1.ExtendResult.lease:type_name -> google.protobuf.Duration
-	102, // 57: boardd.v1.ExtendResult.lease_expires_at:type_name -> google.protobuf.Timestamp
-	19,  // 58: boardd.v1.ExtendResult.error:type_name -> boardd.v1.Error
-	36,  // 59: boardd.v1.ExtendClaimsResponse.results:type_name -> boardd.v1.ExtendResult
-	18,  // 60: boardd.v1.ConsumeJobsRequest.claims:type_name -> boardd.v1.Claim
-	1,   // 61: boardd.v1.ConsumeJobsRequest.outcome:type_name -> boardd.v1.Outcome.Enum
-	23,  // 62: boardd.v1.ConsumeJobsResponse.results:type_name -> boardd.v1.Result
-	18,  // 63: boardd.v1.AbandonJobsRequest.claims:type_name -> boardd.v1.Claim
-	103, // 64: boardd.v1.AbandonJobsRequest.retry_after:type_name -> google.protobuf.Duration
-	23,  // 65: boardd.v1.AbandonJobsResponse.results:type_name -> boardd.v1.Result
-	18,  // 66: boardd.v1.TrashJobsRequest.claims:type_name -> boardd.v1.Claim
-	23,  // 67: boardd.v1.TrashJobsResponse.results:type_name -> boardd.v1.Result
-	23,  // 68: boardd.v1.RestoreJobsResponse.results:type_name -> boardd.v1.Result
-	23,  // 69: boardd.v1.PurgeJobsResponse.results:type_name -> boardd.v1.Result
-	23,  // 70: boardd.v1.ReleaseJobsResponse.results:type_name -> boardd.v1.Result
-	4,   // 71: boardd.v1.Event.type:type_name -> boardd.v1.EventType.Enum
-	16,  // 72: boardd.v1.Event.job:type_name -> boardd.v1.Job
-	102, // 73: boardd.v1.Event.at:type_name -> google.protobuf.Timestamp
-	103, // 74: boardd.v1.ListEventsRequest.wait:type_name -> google.protobuf.Duration
-	50,  // 75: boardd.v1.ListEventsResponse.events:type_name -> boardd.v1.Event
-	99,  // 76: boardd.v1.ExplainJobRequest.worker_labels:type_name -> boardd.v1.ExplainJobRequest.WorkerLabelsEntry
-	0,   // 77: boardd.v1.ExplainJobResponse.state:type_name -> boardd.v1.State.Enum
-	18,  // 78: boardd.v1.StartOperationRequest.claim:type_name -> boardd.v1.Claim
-	5,   // 79: boardd.v1.StartOperationRequest.status:type_name -> boardd.v1.OperationStatus.Enum
-	5,   // 80: boardd.v1.StartOperationResponse.status:type_name -> boardd.v1.OperationStatus.Enum
-	5,   // 81: boardd.v1.StartOperationResponse.operation_status:type_name -> boardd.v1.OperationStatus.Enum
-	18,  // 82: boardd.v1.FinishOperationRequest.claim:type_name -> boardd.v1.Claim
-	5,   // 83: boardd.v1.FinishOperationRequest.status:type_name -> boardd.v1.OperationStatus.Enum
-	5,   // 84: boardd.v1.FinishOperationResponse.status:type_name -> boardd.v1.OperationStatus.Enum
-	5,   // 85: boardd.v1.FinishOperationResponse.operation_status:type_name -> boardd.v1.OperationStatus.Enum
-	102, // 86: boardd.v1.LogEntry.at:type_name -> google.protobuf.Timestamp
-	18,  // 87: boardd.v1.AppendLogRequest.claim:type_name -> boardd.v1.Claim
-	61,  // 88: boardd.v1.AppendLogRequest.entries:type_name -> boardd.v1.NewLogEntry
-	103, // 89: boardd.v1.ReadLogRequest.wait:type_name -> google.protobuf.Duration
-	60,  // 90: boardd.v1.ReadLogResponse.entries:type_name -> boardd.v1.LogEntry
-	19,  // 91: boardd.v1.CancelResult.error:type_name -> boardd.v1.Error
-	68,  // 92: boardd.v1.CancelJobsResponse.results:type_name -> boardd.v1.CancelResult
-	2,   // 93: boardd.v1.ChangePriorityRequest.priority:type_name -> boardd.v1.Priority.Enum
-	19,  // 94: boardd.v1.PriorityResult.error:type_name -> boardd.v1.Error
-	71,  // 95: boardd.v1.ChangePriorityResponse.results:type_name -> boardd.v1.PriorityResult
-	23,  // 96: boardd.v1.ArchiveJobsResponse.results:type_name -> boardd.v1.Result
-	75,  // 97: boardd.v1.PutBookRequest.book:type_name -> boardd.v1.BookRecord
-	75,  // 98: boardd.v1.GetBookResponse.book:type_name -> boardd.v1.BookRecord
-	102, // 99: boardd.v1.Entity.seen_at:type_name -> google.protobuf.Timestamp
-	102, // 100: boardd.v1.Entity.expires_at:type_name -> google.protobuf.Timestamp
-	80,  // 101: boardd.v1.RegisterEntityRequest.entity:type_name -> boardd.v1.Entity
-	103, // 102: boardd.v1.RegisterEntityRequest.ttl:type_name -> google.protobuf.Duration
-	80,  // 103: boardd.v1.RegisterEntityResponse.entity:type_name -> boardd.v1.Entity
-	80,  // 104: boardd.v1.ListEntitiesResponse.entities:type_name -> boardd.v1.Entity
-	103, // 105: boardd.v1.Board.lease:type_name -> google.protobuf.Duration
-	103, // 106: boardd.v1.Board.max_lease:type_name -> google.protobuf.Duration
-	103, // 107: boardd.v1.Board.idempotency_window:type_name -> google.protobuf.Duration
-	103, // 108: boardd.v1.Board.history:type_name -> google.protobuf.Duration
-	103, // 109: boardd.v1.Board.backoff:type_name -> google.protobuf.Duration
-	103, // 110: boardd.v1.Board.max_backoff:type_name -> google.protobuf.Duration
-	103, // 111: boardd.v1.Board.effective_window:type_name -> google.protobuf.Duration
-	85,  // 112: boardd.v1.ListBoardsResponse.boards:type_name -> boardd.v1.Board
-	85,  // 113: boardd.v1.GetBoardResponse.board:type_name -> boardd.v1.Board
-	85,  // 114: boardd.v1.PauseBoardResponse.board:type_name -> boardd.v1.Board
-	85,  // 115: boardd.v1.ResumeBoardResponse.board:type_name -> boardd.v1.Board
-	100, // 116: boardd.v1.WhoAmIResponse.limits:type_name -> boardd.v1.WhoAmIResponse.LimitsEntry
-	101, // 117: boardd.v1.WhoAmIResponse.use:type_name -> boardd.v1.WhoAmIResponse.UseEntry
-	104, // 118: boardd.v1.json:extendee -> google.protobuf.FieldOptions
-	104, // 119: boardd.v1.only:extendee -> google.protobuf.FieldOptions
-	24,  // 120: boardd.v1.BoardService.PostJobs:input_type -> boardd.v1.PostJobsRequest
-	26,  // 121: boardd.v1.BoardService.GetJobs:input_type -> boardd.v1.GetJobsRequest
-	28,  // 122: boardd.v1.BoardService.ListJobs:input_type -> boardd.v1.ListJobsRequest
-	30,  // 123: boardd.v1.BoardService.CountJobs:input_type -> boardd.v1.CountJobsRequest
-	32,  // 124: boardd.v1.BoardService.ClaimJobs:input_type -> boardd.v1.ClaimJobsRequest
-	35,  // 125: boardd.v1.BoardService.ExtendClaims:input_type -> boardd.v1.ExtendClaimsRequest
-	38,  // 126: boardd.v1.BoardService.ConsumeJobs:input_type -> boardd.v1.ConsumeJobsRequest
-	40,  // 127: boardd.v1.BoardService.AbandonJobs:input_type -> boardd.v1.AbandonJobsRequest
-	42,  // 128: boardd.v1.BoardService.TrashJobs:input_type -> boardd.v1.TrashJobsRequest
-	44,  // 129: boardd.v1.BoardService.RestoreJobs:input_type -> boardd.v1.RestoreJobsRequest
-	46,  // 130: boardd.v1.BoardService.PurgeJobs:input_type -> boardd.v1.PurgeJobsRequest
-	48,  // 131: boardd.v1.BoardService.ReleaseJobs:input_type -> boardd.v1.ReleaseJobsRequest
-	51,  // 132: boardd.v1.BoardService.WatchBoard:input_type -> boardd.v1.WatchBoardRequest
-	52,  // 133: boardd.v1.BoardService.ListEvents:input_type -> boardd.v1.ListEventsRequest
-	54,  // 134: boardd.v1.BoardService.ExplainJob:input_type -> boardd.v1.ExplainJobRequest
-	56,  // 135: boardd.v1.BoardService.StartOperation:input_type -> boardd.v1.StartOperationRequest
-	58,  // 136: boardd.v1.BoardService.FinishOperation:input_type -> boardd.v1.FinishOperationRequest
-	62,  // 137: boardd.v1.BoardService.AppendLog:input_type -> boardd.v1.AppendLogRequest
-	64,  // 138: boardd.v1.BoardService.GetLog:input_type -> boardd.v1.GetLogRequest
-	65,  // 139: boardd.v1.BoardService.ReadLog:input_type -> boardd.v1.ReadLogRequest
-	67,  // 140: boardd.v1.BoardService.CancelJobs:input_type -> boardd.v1.CancelJobsRequest
-	70,  // 141: boardd.v1.BoardService.ChangePriority:input_type -> boardd.v1.ChangePriorityRequest
-	73,  // 142: boardd.v1.BoardService.ArchiveJobs:input_type -> boardd.v1.ArchiveJobsRequest
-	76,  // 143: boardd.v1.BoardService.PutBook:input_type -> boardd.v1.PutBookRequest
-	78,  // 144: boardd.v1.BoardService.GetBook:input_type -> boardd.v1.GetBookRequest
-	81,  // 145: boardd.v1.BoardService.RegisterEntity:input_type -> boardd.v1.RegisterEntityRequest
-	83,  // 146: boardd.v1.BoardService.ListEntities:input_type -> boardd.v1.ListEntitiesRequest
-	86,  // 147: boardd.v1.BoardService.ListBoards:input_type -> boardd.v1.ListBoardsRequest
-	88,  // 148: boardd.v1.BoardService.GetBoard:input_type -> boardd.v1.GetBoardRequest
-	90,  // 149: boardd.v1.BoardService.PauseBoard:input_type -> boardd.v1.PauseBoardRequest
-	92,  // 150: boardd.v1.BoardService.ResumeBoard:input_type -> boardd.v1.ResumeBoardRequest
-	94,  // 151: boardd.v1.BoardService.WhoAmI:input_type -> boardd.v1.WhoAmIRequest
-	25,  // 152: boardd.v1.BoardService.PostJobs:output_type -> boardd.v1.PostJobsResponse
-	27,  // 153: boardd.v1.BoardService.GetJobs:output_type -> boardd.v1.GetJobsResponse
-	29,  // 154: boardd.v1.BoardService.ListJobs:output_type -> boardd.v1.ListJobsResponse
-	31,  // 155: boardd.v1.BoardService.CountJobs:output_type -> boardd.v1.CountJobsResponse
-	34,  // 156: boardd.v1.BoardService.ClaimJobs:output_type -> boardd.v1.ClaimJobsResponse
-	37,  // 157: boardd.v1.BoardService.ExtendClaims:output_type -> boardd.v1.ExtendClaimsResponse
-	39,  // 158: boardd.v1.BoardService.ConsumeJobs:output_type -> boardd.v1.ConsumeJobsResponse
-	41,  // 159: boardd.v1.BoardService.AbandonJobs:output_type -> boardd.v1.AbandonJobsResponse
-	43,  // 160: boardd.v1.BoardService.TrashJobs:output_type -> boardd.v1.TrashJobsResponse
-	45,  // 161: boardd.v1.BoardService.RestoreJobs:output_type -> boardd.v1.RestoreJobsResponse
-	47,  // 162: boardd.v1.BoardService.PurgeJobs:output_type -> boardd.v1.PurgeJobsResponse
-	49,  // 163: boardd.v1.BoardService.ReleaseJobs:output_type -> boardd.v1.ReleaseJobsResponse
-	50,  // 164: boardd.v1.BoardService.WatchBoard:output_type -> boardd.v1.Event
-	53,  // 165: boardd.v1.BoardService.ListEvents:output_type -> boardd.v1.ListEventsResponse
-	55,  // 166: boardd.v1.BoardService.ExplainJob:output_type -> boardd.v1.ExplainJobResponse
-	57,  // 167: boardd.v1.BoardService.StartOperation:output_type -> boardd.v1.StartOperationResponse
-	59,  // 168: boardd.v1.BoardService.FinishOperation:output_type -> boardd.v1.FinishOperationResponse
-	63,  // 169: boardd.v1.BoardService.AppendLog:output_type -> boardd.v1.AppendLogResponse
-	60,  // 170: boardd.v1.BoardService.GetLog:output_type -> boardd.v1.LogEntry
-	66,  // 171: boardd.v1.BoardService.ReadLog:output_type -> boardd.v1.ReadLogResponse
-	69,  // 172: boardd.v1.BoardService.CancelJobs:output_type -> boardd.v1.CancelJobsResponse
-	72,  // 173: boardd.v1.BoardService.ChangePriority:output_type -> boardd.v1.ChangePriorityResponse
-	74,  // 174: boardd.v1.BoardService.ArchiveJobs:output_type -> boardd.v1.ArchiveJobsResponse
-	77,  // 175: boardd.v1.BoardService.PutBook:output_type -> boardd.v1.PutBookResponse
-	79,  // 176: boardd.v1.BoardService.GetBook:output_type -> boardd.v1.GetBookResponse
-	82,  // 177: boardd.v1.BoardService.RegisterEntity:output_type -> boardd.v1.RegisterEntityResponse
-	84,  // 178: boardd.v1.BoardService.ListEntities:output_type -> boardd.v1.ListEntitiesResponse
-	87,  // 179: boardd.v1.BoardService.ListBoards:output_type -> boardd.v1.ListBoardsResponse
-	89,  // 180: boardd.v1.BoardService.GetBoard:output_type -> boardd.v1.GetBoardResponse
-	91,  // 181: boardd.v1.BoardService.PauseBoard:output_type -> boardd.v1.PauseBoardResponse
-	93,  // 182: boardd.v1.BoardService.ResumeBoard:output_type -> boardd.v1.ResumeBoardResponse
-	95,  // 183: boardd.v1.BoardService.WhoAmI:output_type -> boardd.v1.WhoAmIResponse
-	152, // [152:184] is the sub-list for method output_type
-	120, // [120:152] is the sub-list for method input_type
-	120, // [120:120] is the sub-list for extension type_name
-	118, // [118:120] is the sub-list for extension extendee
-	0,   // [0:118] is the sub-list for field type_name
+	103, // 47: boardd.v1.CountJobsResponse.oldest_ready_at:type_name -> google.protobuf.Timestamp
+	32,  // 48: boardd.v1.CountJobsResponse.history:type_name -> boardd.v1.HistoryCounts
+	104, // 49: boardd.v1.ClaimJobsRequest.lease:type_name -> google.protobuf.Duration
+	99,  // 50: boardd.v1.ClaimJobsRequest.worker_labels:type_name -> boardd.v1.ClaimJobsRequest.WorkerLabelsEntry
+	104, // 51: boardd.v1.ClaimJobsRequest.wait:type_name -> google.protobuf.Duration
+	19,  // 52: boardd.v1.ClaimFailure.error:type_name -> boardd.v1.Error
+	18,  // 53: boardd.v1.ClaimJobsResponse.claims:type_name -> boardd.v1.Claim
+	34,  // 54: boardd.v1.ClaimJobsResponse.failures:type_name -> boardd.v1.ClaimFailure
+	18,  // 55: boardd.v1.ExtendClaimsRequest.claims:type_name -> boardd.v1.Claim
+	104, // 56: boardd.v1.ExtendClaimsRequest.lease:type_name -> google.protobuf.Duration
+	104, // 57: boardd.v1.ExtendResult.lease:type_name -> google.protobuf.Duration
+	103, // 58: boardd.v1.ExtendResult.lease_expires_at:type_name -> google.protobuf.Timestamp
+	19,  // 59: boardd.v1.ExtendResult.error:type_name -> boardd.v1.Error
+	37,  // 60: boardd.v1.ExtendClaimsResponse.results:type_name -> boardd.v1.ExtendResult
+	18,  // 61: boardd.v1.ConsumeJobsRequest.claims:type_name -> boardd.v1.Claim
+	1,   // 62: boardd.v1.ConsumeJobsRequest.outcome:type_name -> boardd.v1.Outcome.Enum
+	23,  // 63: boardd.v1.ConsumeJobsResponse.results:type_name -> boardd.v1.Result
+	18,  // 64: boardd.v1.AbandonJobsRequest.claims:type_name -> boardd.v1.Claim
+	104, // 65: boardd.v1.AbandonJobsRequest.retry_after:type_name -> google.protobuf.Duration
+	23,  // 66: boardd.v1.AbandonJobsResponse.results:type_name -> boardd.v1.Result
+	18,  // 67: boardd.v1.TrashJobsRequest.claims:type_name -> boardd.v1.Claim
+	23,  // 68: boardd.v1.TrashJobsResponse.results:type_name -> boardd.v1.Result
+	23,  // 69: boardd.v1.RestoreJobsResponse.results:type_name -> boardd.v1.Result
+	23,  // 70: boardd.v1.PurgeJobsResponse.results:type_name -> boardd.v1.Result
+	23,  // 71: boardd.v1.ReleaseJobsResponse.results:type_name -> boardd.v1.Result
+	4,   // 72: boardd.v1.Event.type:type_name -> boardd.v1.EventType.Enum
+	16,  // 73: boardd.v1.Event.job:type_name -> boardd.v1.Job
+	103, // 74: boardd.v1.Event.at:type_name -> google.protobuf.Timestamp
+	104, // 75: boardd.v1.ListEventsRequest.wait:type_name -> google.protobuf.Duration
+	51,  // 76: boardd.v1.ListEventsResponse.events:type_name -> boardd.v1.Event
+	100, // 77: boardd.v1.ExplainJobRequest.worker_labels:type_name -> boardd.v1.ExplainJobRequest.WorkerLabelsEntry
+	0,   // 78: boardd.v1.ExplainJobResponse.state:type_name -> boardd.v1.State.Enum
+	18,  // 79: boardd.v1.StartOperationRequest.claim:type_name -> boardd.v1.Claim
+	5,   // 80: boardd.v1.StartOperationRequest.status:type_name -> boardd.v1.OperationStatus.Enum
+	5,   // 81: boardd.v1.StartOperationResponse.status:type_name -> boardd.v1.OperationStatus.Enum
+	5,   // 82: boardd.v1.StartOperationResponse.operation_status:type_name -> boardd.v1.OperationStatus.Enum
+	18,  // 83: boardd.v1.FinishOperationRequest.claim:type_name -> boardd.v1.Claim
+	5,   // 84: boardd.v1.FinishOperationRequest.status:type_name -> boardd.v1.OperationStatus.Enum
+	5,   // 85: boardd.v1.FinishOperationResponse.status:type_name -> boardd.v1.OperationStatus.Enum
+	5,   // 86: boardd.v1.FinishOperationResponse.operation_status:type_name -> boardd.v1.OperationStatus.Enum
+	103, // 87: boardd.v1.LogEntry.at:type_name -> google.protobuf.Timestamp
+	18,  // 88: boardd.v1.AppendLogRequest.claim:type_name -> boardd.v1.Claim
+	62,  // 89: boardd.v1.AppendLogRequest.entries:type_name -> boardd.v1.NewLogEntry
+	104, // 90: boardd.v1.ReadLogRequest.wait:type_name -> google.protobuf.Duration
+	61,  // 91: boardd.v1.ReadLogResponse.entries:type_name -> boardd.v1.LogEntry
+	19,  // 92: boardd.v1.CancelResult.error:type_name -> boardd.v1.Error
+	69,  // 93: boardd.v1.CancelJobsResponse.results:type_name -> boardd.v1.CancelResult
+	2,   // 94: boardd.v1.ChangePriorityRequest.priority:type_name -> boardd.v1.Priority.Enum
+	19,  // 95: boardd.v1.PriorityResult.error:type_name -> boardd.v1.Error
+	72,  // 96: boardd.v1.ChangePriorityResponse.results:type_name -> boardd.v1.PriorityResult
+	23,  // 97: boardd.v1.ArchiveJobsResponse.results:type_name -> boardd.v1.Result
+	76,  // 98: boardd.v1.PutBookRequest.book:type_name -> boardd.v1.BookRecord
+	76,  // 99: boardd.v1.GetBookResponse.book:type_name -> boardd.v1.BookRecord
+	103, // 100: boardd.v1.Entity.seen_at:type_name -> google.protobuf.Timestamp
+	103, // 101: boardd.v1.Entity.expires_at:type_name -> google.protobuf.Timestamp
+	81,  // 102: boardd.v1.RegisterEntityRequest.entity:type_name -> boardd.v1.Entity
+	104, // 103: boardd.v1.RegisterEntityRequest.ttl:type_name -> google.protobuf.Duration
+	81,  // 104: boardd.v1.RegisterEntityResponse.entity:type_name -> boardd.v1.Entity
+	81,  // 105: boardd.v1.ListEntitiesResponse.entities:type_name -> boardd.v1.Entity
+	104, // 106: boardd.v1.Board.lease:type_name -> google.protobuf.Duration
+	104, // 107: boardd.v1.Board.max_lease:type_name -> google.protobuf.Duration
+	104, // 108: boardd.v1.Board.idempotency_window:type_name -> google.protobuf.Duration
+	104, // 109: boardd.v1.Board.history:type_name -> google.protobuf.Duration
+	104, // 110: boardd.v1.Board.backoff:type_name -> google.protobuf.Duration
+	104, // 111: boardd.v1.Board.max_backoff:type_name -> google.protobuf.Duration
+	104, // 112: boardd.v1.Board.effective_window:type_name -> google.protobuf.Duration
+	86,  // 113: boardd.v1.ListBoardsResponse.boards:type_name -> boardd.v1.Board
+	86,  // 114: boardd.v1.GetBoardResponse.board:type_name -> boardd.v1.Board
+	86,  // 115: boardd.v1.PauseBoardResponse.board:type_name -> boardd.v1.Board
+	86,  // 116: boardd.v1.ResumeBoardResponse.board:type_name -> boardd.v1.Board
+	101, // 117: boardd.v1.WhoAmIResponse.limits:type_name -> boardd.v1.WhoAmIResponse.LimitsEntry
+	102, // 118: boardd.v1.WhoAmIResponse.use:type_name -> boardd.v1.WhoAmIResponse.UseEntry
+	105, // 119: boardd.v1.json:extendee -> google.protobuf.FieldOptions
+	105, // 120: boardd.v1.only:extendee -> google.protobuf.FieldOptions
+	24,  // 121: boardd.v1.BoardService.PostJobs:input_type -> boardd.v1.PostJobsRequest
+	26,  // 122: boardd.v1.BoardService.GetJobs:input_type -> boardd.v1.GetJobsRequest
+	28,  // 123: boardd.v1.BoardService.ListJobs:input_type -> boardd.v1.ListJobsRequest
+	30,  // 124: boardd.v1.BoardService.CountJobs:input_type -> boardd.v1.CountJobsRequest
+	33,  // 125: boardd.v1.BoardService.ClaimJobs:input_type -> boardd.v1.ClaimJobsRequest
+	36,  // 126: boardd.v1.BoardService.ExtendClaims:input_type -> boardd.v1.ExtendClaimsRequest
+	39,  // 127: boardd.v1.BoardService.ConsumeJobs:input_type -> boardd.v1.ConsumeJobsRequest
+	41,  // 128: boardd.v1.BoardService.AbandonJobs:input_type -> boardd.v1.AbandonJobsRequest
+	43,  // 129: boardd.v1.BoardService.TrashJobs:input_type -> boardd.v1.TrashJobsRequest
+	45,  // 130: boardd.v1.BoardService.RestoreJobs:input_type -> boardd.v1.RestoreJobsRequest
+	47,  // 131: boardd.v1.BoardService.PurgeJobs:input_type -> boardd.v1.PurgeJobsRequest
+	49,  // 132: boardd.v1.BoardService.ReleaseJobs:input_type -> boardd.v1.ReleaseJobsRequest
+	52,  // 133: boardd.v1.BoardService.WatchBoard:input_type -> boardd.v1.WatchBoardRequest
+	53,  // 134: boardd.v1.BoardService.ListEvents:input_type -> boardd.v1.ListEventsRequest
+	55,  // 135: boardd.v1.BoardService.ExplainJob:input_type -> boardd.v1.ExplainJobRequest
+	57,  // 136: boardd.v1.BoardService.StartOperation:input_type -> boardd.v1.StartOperationRequest
+	59,  // 137: boardd.v1.BoardService.FinishOperation:input_type -> boardd.v1.FinishOperationRequest
+	63,  // 138: boardd.v1.BoardService.AppendLog:input_type -> boardd.v1.AppendLogRequest
+	65,  // 139: boardd.v1.BoardService.GetLog:input_type -> boardd.v1.GetLogRequest
+	66,  // 140: boardd.v1.BoardService.ReadLog:input_type -> boardd.v1.ReadLogRequest
+	68,  // 141: boardd.v1.BoardService.CancelJobs:input_type -> boardd.v1.CancelJobsRequest
+	71,  // 142: boardd.v1.BoardService.ChangePriority:input_type -> boardd.v1.ChangePriorityRequest
+	74,  // 143: boardd.v1.BoardService.ArchiveJobs:input_type -> boardd.v1.ArchiveJobsRequest
+	77,  // 144: boardd.v1.BoardService.PutBook:input_type -> boardd.v1.PutBookRequest
+	79,  // 145: boardd.v1.BoardService.GetBook:input_type -> boardd.v1.GetBookRequest
+	82,  // 146: boardd.v1.BoardService.RegisterEntity:input_type -> boardd.v1.RegisterEntityRequest
+	84,  // 147: boardd.v1.BoardService.ListEntities:input_type -> boardd.v1.ListEntitiesRequest
+	87,  // 148: boardd.v1.BoardService.ListBoards:input_type -> boardd.v1.ListBoardsRequest
+	89,  // 149: boardd.v1.BoardService.GetBoard:input_type -> boardd.v1.GetBoardRequest
+	91,  // 150: boardd.v1.BoardService.PauseBoard:input_type -> boardd.v1.PauseBoardRequest
+	93,  // 151: boardd.v1.BoardService.ResumeBoard:input_type -> boardd.v1.ResumeBoardRequest
+	95,  // 152: boardd.v1.BoardService.WhoAmI:input_type -> boardd.v1.WhoAmIRequest
+	25,  // 153: boardd.v1.BoardService.PostJobs:output_type -> boardd.v1.PostJobsResponse
+	27,  // 154: boardd.v1.BoardService.GetJobs:output_type -> boardd.v1.GetJobsResponse
+	29,  // 155: boardd.v1.BoardService.ListJobs:output_type -> boardd.v1.ListJobsResponse
+	31,  // 156: boardd.v1.BoardService.CountJobs:output_type -> boardd.v1.CountJobsResponse
+	35,  // 157: boardd.v1.BoardService.ClaimJobs:output_type -> boardd.v1.ClaimJobsResponse
+	38,  // 158: boardd.v1.BoardService.ExtendClaims:output_type -> boardd.v1.ExtendClaimsResponse
+	40,  // 159: boardd.v1.BoardService.ConsumeJobs:output_type -> boardd.v1.ConsumeJobsResponse
+	42,  // 160: boardd.v1.BoardService.AbandonJobs:output_type -> boardd.v1.AbandonJobsResponse
+	44,  // 161: boardd.v1.BoardService.TrashJobs:output_type -> boardd.v1.TrashJobsResponse
+	46,  // 162: boardd.v1.BoardService.RestoreJobs:output_type -> boardd.v1.RestoreJobsResponse
+	48,  // 163: boardd.v1.BoardService.PurgeJobs:output_type -> boardd.v1.PurgeJobsResponse
+	50,  // 164: boardd.v1.BoardService.ReleaseJobs:output_type -> boardd.v1.ReleaseJobsResponse
+	51,  // 165: boardd.v1.BoardService.WatchBoard:output_type -> boardd.v1.Event
+	54,  // 166: boardd.v1.BoardService.ListEvents:output_type -> boardd.v1.ListEventsResponse
+	56,  // 167: boardd.v1.BoardService.ExplainJob:output_type -> boardd.v1.ExplainJobResponse
+	58,  // 168: boardd.v1.BoardService.StartOperation:output_type -> boardd.v1.StartOperationResponse
+	60,  // 169: boardd.v1.BoardService.FinishOperation:output_type -> boardd.v1.FinishOperationResponse
+	64,  // 170: boardd.v1.BoardService.AppendLog:output_type -> boardd.v1.AppendLogResponse
+	61,  // 171: boardd.v1.BoardService.GetLog:output_type -> boardd.v1.LogEntry
+	67,  // 172: boardd.v1.BoardService.ReadLog:output_type -> boardd.v1.ReadLogResponse
+	70,  // 173: boardd.v1.BoardService.CancelJobs:output_type -> boardd.v1.CancelJobsResponse
+	73,  // 174: boardd.v1.BoardService.ChangePriority:output_type -> boardd.v1.ChangePriorityResponse
+	75,  // 175: boardd.v1.BoardService.ArchiveJobs:output_type -> boardd.v1.ArchiveJobsResponse
+	78,  // 176: boardd.v1.BoardService.PutBook:output_type -> boardd.v1.PutBookResponse
+	80,  // 177: boardd.v1.BoardService.GetBook:output_type -> boardd.v1.GetBookResponse
+	83,  // 178: boardd.v1.BoardService.RegisterEntity:output_type -> boardd.v1.RegisterEntityResponse
+	85,  // 179: boardd.v1.BoardService.ListEntities:output_type -> boardd.v1.ListEntitiesResponse
+	88,  // 180: boardd.v1.BoardService.ListBoards:output_type -> boardd.v1.ListBoardsResponse
+	90,  // 181: boardd.v1.BoardService.GetBoard:output_type -> boardd.v1.GetBoardResponse
+	92,  // 182: boardd.v1.BoardService.PauseBoard:output_type -> boardd.v1.PauseBoardResponse
+	94,  // 183: boardd.v1.BoardService.ResumeBoard:output_type -> boardd.v1.ResumeBoardResponse
+	96,  // 184: boardd.v1.BoardService.WhoAmI:output_type -> boardd.v1.WhoAmIResponse
+	153, // [153:185] is the sub-list for method output_type
+	121, // [121:153] is the sub-list for method input_type
+	121, // [121:121] is the sub-list for extension type_name
+	119, // [119:121] is the sub-list for extension extendee
+	0,   // [0:119] is the sub-list for field type_name
 }
 
 func init() { file_boardd_v1_boardd_proto_init() }
@@ -6976,16 +7070,16 @@ func file_boardd_v1_boardd_proto_init() {
 	}
 	file_boardd_v1_boardd_proto_msgTypes[10].OneofWrappers = []any{}
 	file_boardd_v1_boardd_proto_msgTypes[15].OneofWrappers = []any{}
-	file_boardd_v1_boardd_proto_msgTypes[49].OneofWrappers = []any{}
-	file_boardd_v1_boardd_proto_msgTypes[64].OneofWrappers = []any{}
-	file_boardd_v1_boardd_proto_msgTypes[70].OneofWrappers = []any{}
+	file_boardd_v1_boardd_proto_msgTypes[50].OneofWrappers = []any{}
+	file_boardd_v1_boardd_proto_msgTypes[65].OneofWrappers = []any{}
+	file_boardd_v1_boardd_proto_msgTypes[71].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_boardd_v1_boardd_proto_rawDesc), len(file_boardd_v1_boardd_proto_rawDesc)),
 			NumEnums:      6,
-			NumMessages:   96,
+			NumMessages:   97,
 			NumExtensions: 2,
 			NumServices:   1,
 		},

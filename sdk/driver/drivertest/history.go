@@ -138,6 +138,7 @@ func historyMaxFinals(e *env) {
 		n, last := count()
 		return n <= 10 && n > 0 && last
 	})
+	e.finals(10, 1<<20)
 	if rec := e.state(jobs[0].ID, job.Complete, "its final record had to make room, not its tombstone"); rec.Final != nil {
 		e.Errorf("the oldest of 30 final records is still there, and 10 may be kept")
 	}
@@ -149,4 +150,15 @@ func historyMaxFinalBytes(e *env) {
 		n, last := count()
 		return n <= 10 && n > 0 && last
 	})
+	e.finals(10, 200_000)
+}
+
+// finals checks what Count says of the final records where some had to go: not
+// more than most, and what they take.
+func (e *env) finals(most, bytes int64) {
+	e.Helper()
+	c, err := e.driver.Count(e.Context(), e.name)
+	if err != nil || c.Finals < 1 || c.Finals > most || c.FinalBytes < 100*c.Finals || c.FinalBytes > bytes {
+		e.Errorf("Count says that %d final records are kept, with %d bytes (%v): want 1 to %d, and 100 for each to %d", c.Finals, c.FinalBytes, err, most, bytes)
+	}
 }

@@ -169,7 +169,7 @@ func (b *board) count() driver.Counts {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.forget(time.Now())
-	c := driver.Counts{Ended: int64(len(b.ended)), Tombstones: int64(len(b.past.stamps)), Limits: maps.Clone(b.limits)}
+	c := driver.Counts{Ended: int64(len(b.ended)), Tombstones: int64(len(b.past.stamps)), Finals: int64(len(b.past.finals)), FinalBytes: b.past.bytes, Limits: maps.Clone(b.limits)}
 	for _, e := range b.jobs {
 		switch {
 		case e.record.State == job.Trashed:

@@ -1221,9 +1221,10 @@ type BoardStatus struct {
 	Position      uint64                 `protobuf:"varint,2,opt,name=position,proto3" json:"position,omitempty"`     // now
 	Durability    string                 `protobuf:"bytes,3,opt,name=durability,proto3" json:"durability,omitempty"`  // "memory", "delayed", "fsync", "replicated"
 	Capabilities  *Capabilities          `protobuf:"bytes,4,opt,name=capabilities,proto3" json:"capabilities,omitempty"`
-	Window        int64                  `protobuf:"varint,5,opt,name=window,proto3" json:"window,omitempty"`      // how far back tombstones really go
-	Memory        []byte                 `protobuf:"bytes,6,opt,name=memory,proto3,oneof" json:"memory,omitempty"` // what the host should remember, for BoardSpec.memory
-	Loss          string                 `protobuf:"bytes,7,opt,name=loss,proto3" json:"loss,omitempty"`           // not empty: acknowledged changes were lost, and what is known of it
+	Window        int64                  `protobuf:"varint,5,opt,name=window,proto3" json:"window,omitempty"`                        // how far back tombstones really go
+	Memory        []byte                 `protobuf:"bytes,6,opt,name=memory,proto3,oneof" json:"memory,omitempty"`                   // what the host should remember, for BoardSpec.memory
+	Loss          string                 `protobuf:"bytes,7,opt,name=loss,proto3" json:"loss,omitempty"`                             // not empty: acknowledged changes were lost, and what is known of it
+	MaxFinals     int64                  `protobuf:"varint,8,opt,name=max_finals,json=maxFinals,proto3" json:"max_finals,omitempty"` // how many final records are really kept at most; 0: as many as was asked
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1305,6 +1306,13 @@ func (x *BoardStatus) GetLoss() string {
 		return x.Loss
 	}
 	return ""
+}
+
+func (x *BoardStatus) GetMaxFinals() int64 {
+	if x != nil {
+		return x.MaxFinals
+	}
+	return 0
 }
 
 type Capabilities struct {
@@ -3616,6 +3624,8 @@ type Counts struct {
 	Tombstones    int64                  `protobuf:"varint,5,opt,name=tombstones,proto3" json:"tombstones,omitempty"`
 	Bad           int64                  `protobuf:"varint,6,opt,name=bad,proto3" json:"bad,omitempty"`                                                                                 // records that cannot be read, as far as known
 	Limits        map[string]int64       `protobuf:"bytes,7,rep,name=limits,proto3" json:"limits,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"` // what each limit's key stands at, where that is kept
+	Finals        int64                  `protobuf:"varint,8,opt,name=finals,proto3" json:"finals,omitempty"`                                                                           // final records, see BoardSpec
+	FinalBytes    int64                  `protobuf:"varint,9,opt,name=final_bytes,json=finalBytes,proto3" json:"final_bytes,omitempty"`                                                 // and everything kept with them
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3697,6 +3707,20 @@ func (x *Counts) GetLimits() map[string]int64 {
 		return x.Limits
 	}
 	return nil
+}
+
+func (x *Counts) GetFinals() int64 {
+	if x != nil {
+		return x.Finals
+	}
+	return 0
+}
+
+func (x *Counts) GetFinalBytes() int64 {
+	if x != nil {
+		return x.FinalBytes
+	}
+	return 0
 }
 
 type ExamineRequest struct {
@@ -4631,7 +4655,7 @@ const file_driver_proto_rawDesc = "" +
 	"\x0fmax_final_bytes\x18\x06 \x01(\x03R\rmaxFinalBytes\x12\x18\n" +
 	"\aobserve\x18\a \x01(\bR\aobserve\x12\x1b\n" +
 	"\x06memory\x18\b \x01(\fH\x00R\x06memory\x88\x01\x01B\t\n" +
-	"\a_memory\"\x81\x02\n" +
+	"\a_memory\"\xa0\x02\n" +
 	"\vBoardStatus\x12\x1e\n" +
 	"\n" +
 	"generation\x18\x01 \x01(\x04R\n" +
@@ -4643,7 +4667,9 @@ const file_driver_proto_rawDesc = "" +
 	"\fcapabilities\x18\x04 \x01(\v2\x1e.boardd.driver.v1.CapabilitiesR\fcapabilities\x12\x16\n" +
 	"\x06window\x18\x05 \x01(\x03R\x06window\x12\x1b\n" +
 	"\x06memory\x18\x06 \x01(\fH\x00R\x06memory\x88\x01\x01\x12\x12\n" +
-	"\x04loss\x18\a \x01(\tR\x04lossB\t\n" +
+	"\x04loss\x18\a \x01(\tR\x04loss\x12\x1d\n" +
+	"\n" +
+	"max_finals\x18\b \x01(\x03R\tmaxFinalsB\t\n" +
 	"\a_memory\"\xd9\x02\n" +
 	"\fCapabilities\x12\x1c\n" +
 	"\tencodings\x18\x01 \x03(\tR\tencodings\x12\x1f\n" +
@@ -4849,7 +4875,7 @@ const file_driver_proto_rawDesc = "" +
 	"\x06record\x18\a \x01(\v2\x18.boardd.driver.v1.RecordR\x06record\x12\x16\n" +
 	"\x06sparse\x18\b \x01(\bR\x06sparse\"$\n" +
 	"\fCountRequest\x12\x14\n" +
-	"\x05board\x18\x01 \x01(\tR\x05board\"\x91\x02\n" +
+	"\x05board\x18\x01 \x01(\tR\x05board\"\xca\x02\n" +
 	"\x06Counts\x12\x12\n" +
 	"\x04open\x18\x01 \x01(\x03R\x04open\x12\x18\n" +
 	"\aclaimed\x18\x02 \x01(\x03R\aclaimed\x12\x18\n" +
@@ -4859,7 +4885,10 @@ const file_driver_proto_rawDesc = "" +
 	"tombstones\x18\x05 \x01(\x03R\n" +
 	"tombstones\x12\x10\n" +
 	"\x03bad\x18\x06 \x01(\x03R\x03bad\x12<\n" +
-	"\x06limits\x18\a \x03(\v2$.boardd.driver.v1.Counts.LimitsEntryR\x06limits\x1a9\n" +
+	"\x06limits\x18\a \x03(\v2$.boardd.driver.v1.Counts.LimitsEntryR\x06limits\x12\x16\n" +
+	"\x06finals\x18\b \x01(\x03R\x06finals\x12\x1f\n" +
+	"\vfinal_bytes\x18\t \x01(\x03R\n" +
+	"finalBytes\x1a9\n" +
 	"\vLimitsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"&\n" +

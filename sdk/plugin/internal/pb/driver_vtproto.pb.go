@@ -535,6 +535,11 @@ func (m *BoardStatus) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.MaxFinals != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.MaxFinals))
+		i--
+		dAtA[i] = 0x40
+	}
 	if len(m.Loss) > 0 {
 		i -= len(m.Loss)
 		copy(dAtA[i:], m.Loss)
@@ -2692,6 +2697,16 @@ func (m *Counts) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.FinalBytes != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.FinalBytes))
+		i--
+		dAtA[i] = 0x48
+	}
+	if m.Finals != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Finals))
+		i--
+		dAtA[i] = 0x40
+	}
 	if len(m.Limits) > 0 {
 		for k := range m.Limits {
 			v := m.Limits[k]
@@ -3785,6 +3800,9 @@ func (m *BoardStatus) SizeVT() (n int) {
 	if l > 0 {
 		n += 1 + l + protohelpers.SizeOfVarint(uint64(l))
 	}
+	if m.MaxFinals != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.MaxFinals))
+	}
 	n += len(m.unknownFields)
 	return n
 }
@@ -4668,6 +4686,12 @@ func (m *Counts) SizeVT() (n int) {
 			mapEntrySize := 1 + len(k) + protohelpers.SizeOfVarint(uint64(len(k))) + 1 + protohelpers.SizeOfVarint(uint64(v))
 			n += mapEntrySize + 1 + protohelpers.SizeOfVarint(uint64(mapEntrySize))
 		}
+	}
+	if m.Finals != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.Finals))
+	}
+	if m.FinalBytes != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.FinalBytes))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -6366,6 +6390,25 @@ func (m *BoardStatus) UnmarshalVT(dAtA []byte) error {
 			}
 			m.Loss = string(dAtA[iNdEx:postIndex])
 			iNdEx = postIndex
+		case 8:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field MaxFinals", wireType)
+			}
+			m.MaxFinals = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.MaxFinals |= int64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])
@@ -11985,6 +12028,44 @@ func (m *Counts) UnmarshalVT(dAtA []byte) error {
 			}
 			m.Limits[mapkey] = mapvalue
 			iNdEx = postIndex
+		case 8:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Finals", wireType)
+			}
+			m.Finals = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Finals |= int64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 9:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field FinalBytes", wireType)
+			}
+			m.FinalBytes = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.FinalBytes |= int64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])
@@ -15197,6 +15278,25 @@ func (m *BoardStatus) UnmarshalVTUnsafe(dAtA []byte) error {
 			}
 			m.Loss = stringValue
 			iNdEx = postIndex
+		case 8:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field MaxFinals", wireType)
+			}
+			m.MaxFinals = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.MaxFinals |= int64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])
@@ -20863,6 +20963,44 @@ func (m *Counts) UnmarshalVTUnsafe(dAtA []byte) error {
 			}
 			m.Limits[mapkey] = mapvalue
 			iNdEx = postIndex
+		case 8:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Finals", wireType)
+			}
+			m.Finals = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Finals |= int64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 9:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field FinalBytes", wireType)
+			}
+			m.FinalBytes = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.FinalBytes |= int64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])

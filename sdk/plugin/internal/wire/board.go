@@ -95,7 +95,7 @@ func StatusTo(s driver.BoardStatus) *pb.BoardStatus {
 	c := s.Capabilities
 	return &pb.BoardStatus{
 		Generation: s.Generation, Position: uint64(s.Position), Durability: string(s.Durability), Window: int64(s.Window),
-		Memory: s.Memory, Loss: s.Loss, Capabilities: &pb.Capabilities{
+		MaxFinals: s.MaxFinals, Memory: s.Memory, Loss: s.Loss, Capabilities: &pb.Capabilities{
 			Encodings: c.Encodings, MaxDetails: int64(c.MaxDetails), MaxRecord: int64(c.MaxRecord), MaxBatch: int64(c.MaxBatch),
 			InFlight: int64(c.InFlight), MaxCandidates: int64(c.MaxCandidates), MaxJobs: c.MaxJobs, Limits: c.Limits,
 			Attachments: c.Attachments, Shared: c.Shared, ByteExact: c.ByteExact,
@@ -109,6 +109,7 @@ func StatusFrom(m *pb.BoardStatus) (driver.BoardStatus, error) {
 	s := driver.BoardStatus{
 		Generation: m.Generation, Position: driver.Position(m.Position), Durability: driver.Durability(m.Durability),
 		Window: time.Duration(r.amount(m.Window, "window")), Memory: m.Memory, Loss: m.Loss,
+		MaxFinals: r.amount(m.MaxFinals, "max_finals"),
 	}
 	if s.Generation == 0 {
 		r.fail("generation is 0, want at least 1")
@@ -136,6 +137,7 @@ func (r *reader) small(n int64, what string) int {
 func CountsTo(c driver.Counts) *pb.Counts {
 	return &pb.Counts{
 		Open: c.Open, Claimed: c.Claimed, Trashed: c.Trashed, Ended: c.Ended, Tombstones: c.Tombstones, Bad: c.Bad, Limits: c.Limits,
+		Finals: c.Finals, FinalBytes: c.FinalBytes,
 	}
 }
 
@@ -145,6 +147,7 @@ func CountsFrom(m *pb.Counts) (driver.Counts, error) {
 	c := driver.Counts{
 		Open: r.amount(m.Open, "open"), Claimed: r.amount(m.Claimed, "claimed"), Trashed: r.amount(m.Trashed, "trashed"),
 		Ended: r.amount(m.Ended, "ended"), Tombstones: r.amount(m.Tombstones, "tombstones"), Bad: r.amount(m.Bad, "bad"), Limits: m.Limits,
+		Finals: r.amount(m.Finals, "finals"), FinalBytes: r.amount(m.FinalBytes, "final_bytes"),
 	}
 	return c, r.err
 }
