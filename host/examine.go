@@ -1,9 +1,11 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -27,24 +29,32 @@ type Finding struct {
 // How long Examine waits for one driver to start and for one board to open.
 const examinePatience = 15 * time.Second
 
-// Examine looks at the boards of a configuration in their stores and hands over
-// what it finds, board after board. It needs no running server and writes
-// nothing: each board is opened as one that is only observed. Only the boards
-// that chosen accepts are looked at. An error says that ctx ended.
-func Examine(ctx context.Context, c Config, chosen func(config.Board) bool, found func(Finding)) error {
+// Examine looks at the boards of a configuration and of its catalog in their stores
+// and hands over what it finds, board after board; with whole, first of all at the
+// deployment around them. It needs no running server and writes nothing: each board
+// is opened as one that is only observed. Only the boards that chosen accepts are
+// looked at. An error says that ctx ended.
+func Examine(ctx context.Context, c Config, whole bool, chosen func(config.Board) bool, found func(Finding)) error {
+	h := &Host{config: c, logger: c.Logger}
+	h.settings.Store(&c.Config)
+	d := &deployment{host: h, found: found}
+	view := d.catalog(ctx)
+	if whole {
+		d.run(ctx, view)
+	}
 	boards := map[string][]config.Board{}
-	for _, b := range c.Config.Boards {
+	for _, b := range slices.SortedFunc(maps.Values(h.desiredBy(view)), func(a, b config.Board) int {
+		return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Name, b.Name))
+	}) {
 		if chosen(b) {
 			boards[b.Backend] = append(boards[b.Backend], b)
 		}
 	}
-	h := &Host{config: c, logger: c.Logger}
-	h.settings.Store(&c.Config)
 	for _, b := range c.Config.Backends {
 		if len(boards[b.Name]) == 0 {
 			continue
 		}
-		e := &examination{host: h, backend: b, found: found}
+		e := &examination{host: h, backend: b, found: found, whole: whole}
 		e.run(ctx, boards[b.Name])
 		if err := ctx.Err(); err != nil {
 			return err
@@ -58,20 +68,38 @@ type examination struct {
 	host    *Host // its configuration only: it was not opened
 	backend config.Backend
 	found   func(Finding)
+	whole   bool // also at what is not a board's
 }
 
 func (e *examination) run(ctx context.Context, boards []config.Board) {
-	command, err := e.command()
-	if err != nil {
-		e.backendFinding("driver-missing", err)
-		return
-	}
-	folder := filepath.Join(e.host.config.Config.DataDir, "backends", e.backend.Name)
-	if _, err := os.Stat(folder); e.backend.Driver == embeddedDriver && os.IsNotExist(err) {
+	if folder := e.folder(); e.backend.Driver == embeddedDriver && existing(folder) == "" {
 		e.found(Finding{Backend: e.backend.Name, Finding: driver.Finding{
 			Code: "no-store-yet", Severity: driver.Note, Subject: folder,
 			Problem: "there is no store yet: the first server that runs with this configuration makes it",
 		}})
+		return
+	}
+	e.open(ctx, func(d driver.Driver, info driver.Info) {
+		if e.whole {
+			e.versions(ctx, d, info)
+		}
+		memories := &memories{folder: e.host.config.Config.DataDir}
+		for _, b := range boards {
+			e.board(ctx, d, info, b, memories)
+		}
+	})
+}
+
+// folder is the backend's own.
+func (e *examination) folder() string {
+	return filepath.Join(e.host.config.Config.DataDir, "backends", e.backend.Name)
+}
+
+// open starts the backend's driver for as long as look runs, or tells why it cannot.
+func (e *examination) open(ctx context.Context, look func(driver.Driver, driver.Info)) {
+	command, err := e.command()
+	if err != nil {
+		e.backendFinding("driver-missing", err)
 		return
 	}
 	process, err := plugin.Start(ctx, command)
@@ -87,16 +115,13 @@ func (e *examination) run(ctx context.Context, boards []config.Board) {
 	}
 	opening, cancel := context.WithTimeout(ctx, examinePatience)
 	defer cancel()
-	d, err := process.Open(opening, driver.Config{Settings: e.backend.Settings, DataDir: existing(folder), Logger: e.host.logger})
+	d, err := process.Open(opening, driver.Config{Settings: e.backend.Settings, DataDir: existing(e.folder()), Logger: e.host.logger})
 	if err != nil {
 		e.backendFinding("store-does-not-open", err)
 		return
 	}
 	defer func() { _ = d.Close() }()
-	memories := &memories{folder: e.host.config.Config.DataDir}
-	for _, b := range boards {
-		e.board(ctx, d, info, b, memories)
-	}
+	look(d, info)
 }
 
 // existing returns the folder, or "" if it is not there: an examination makes

@@ -21,7 +21,7 @@ func hostID(dataDir string) (string, error) {
 	if dataDir == "" {
 		return made, nil
 	}
-	path := filepath.Join(dataDir, "host-id")
+	path := filepath.Join(dataDir, hostIDFile)
 	data, err := os.ReadFile(path)
 	switch id := strings.TrimSpace(string(data)); {
 	case err == nil && isID(id):
@@ -33,6 +33,9 @@ func hostID(dataDir string) (string, error) {
 	}
 	return made, writeFile(path, []byte(made+"\n"))
 }
+
+// hostIDFile is in the data folder.
+const hostIDFile = "host-id"
 
 func isID(s string) bool {
 	raw, err := hex.DecodeString(s)

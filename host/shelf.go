@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/boardd/boardd/host/catalog"
 	"github.com/boardd/boardd/host/config"
 )
 
@@ -154,13 +155,15 @@ func (h *Host) backend(name string) *backend {
 
 // desired returns the boards that are to be served: those of the configuration,
 // and those of the catalog that belong to a tenant that there is.
-func (h *Host) desired() map[At]config.Board {
+func (h *Host) desired() map[At]config.Board { return h.desiredBy(h.catalog.view()) }
+
+// desiredBy is desired with what a catalog says.
+func (h *Host) desiredBy(view *catalog.View) map[At]config.Board {
 	boards := map[At]config.Board{}
 	for _, b := range h.Settings().Boards {
 		b.Tenant = tenantOf(b)
 		boards[At{b.Tenant, b.Name}] = b
 	}
-	view := h.catalog.view()
 	for _, b := range view.Boards {
 		at := At{b.Tenant, b.Name}
 		if _, declared := boards[at]; declared || !view.Belongs(b.Tenant, b.Owner, h.declares(b.Tenant)) {

@@ -16,10 +16,12 @@ import (
 func (p *program) doctorCommand() *cobra.Command {
 	var source config.Source
 	var c *cobra.Command
-	c = p.command("doctor [--config FILE|DIR]... [--board B]", "Look for what is wrong with boards in their stores",
-		"It reads the configuration, opens each board's store as one who only looks, and says what\n"+
-			"is wrong there and which command would mend it. It needs no running server and changes\n"+
-			"nothing. Without --board it looks at every board; TENANT/BOARD names one of a tenant's.\n"+
+	c = p.command("doctor [--config FILE|DIR]... [--board B]", "Look for what is wrong with a deployment and its boards",
+		"It reads the configuration and the catalog, opens each board's store as one who only looks,\n"+
+			"and says what is wrong there and which command would mend it; also tokens and certificates\n"+
+			"that expire soon, the audit log, the disk, and the versions of drivers and other servers. It\n"+
+			"needs no running server and changes nothing. With --board it looks at one board only;\n"+
+			"TENANT/BOARD names one of a tenant's.\n"+
 			"It ends with 1 when it found more than notes.",
 		"boardd doctor --config /etc/boardd --board octavia",
 		func(ctx context.Context, args []string) error {
@@ -43,7 +45,7 @@ func (p *program) doctorCommand() *cobra.Command {
 type examined struct {
 	Severity string `json:"severity"`
 	Code     string `json:"code"`
-	Tenant   string `json:"tenant"` // empty: of a backend
+	Tenant   string `json:"tenant"` // empty: of a backend or the whole deployment
 	Board    string `json:"board"`
 	Backend  string `json:"backend"`
 	Subject  string `json:"subject"`
@@ -70,7 +72,7 @@ func (p *program) doctor(ctx context.Context, source config.Source, only string)
 		return true
 	}
 	logger := slog.New(slog.NewTextHandler(p.err, &slog.HandlerOptions{Level: slog.LevelError + 1}))
-	err = host.Examine(ctx, host.Config{Config: *c, Builtin: commands, Logger: logger}, chosen, func(f host.Finding) {
+	err = host.Examine(ctx, host.Config{Config: *c, Builtin: commands, Version: thisBuild().Version, Logger: logger}, only == "", chosen, func(f host.Finding) {
 		if f.Severity == driver.Note {
 			notes++
 		} else {
@@ -82,7 +84,7 @@ func (p *program) doctor(ctx context.Context, source config.Source, only string)
 	case err != nil:
 		return err
 	case boards == 0 && only != "":
-		return usagef("the configuration has no board %q", only)
+		return usagef("neither the configuration nor the catalog has a board %q", only)
 	case more > 0:
 		return findings("%s and %s about %s", plural(more, "finding"), plural(notes, "note"), plural(boards, "board"))
 	}
@@ -100,9 +102,14 @@ func (p *program) showExamined(f host.Finding) {
 		}
 		return
 	}
-	where := "backend " + f.Backend
-	if f.Board != "" {
+	where := "deployment"
+	switch {
+	case f.Board != "":
 		where = "board " + f.Tenant + "/" + f.Board
+	case f.Backend != "":
+		where = "backend " + f.Backend
+	case f.Tenant != "":
+		where = "tenant " + f.Tenant
 	}
 	fmt.Fprintf(p.out, "%-7s  %s  %s: %s\n         %s\n", f.Severity, where, f.Code, printable(f.Subject), printable(f.Problem))
 	if f.Mend != "" {

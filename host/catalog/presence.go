@@ -152,8 +152,11 @@ func (p *Presence) round(ctx context.Context, words []*word) {
 }
 
 // Hosts returns the hosts that live, by ID.
-func (p *Presence) Hosts(ctx context.Context) ([]Host, error) {
-	docs, err := p.docs.List(ctx, driver.Space{Name: hostSpace}, "", 0)
+func (p *Presence) Hosts(ctx context.Context) ([]Host, error) { return Hosts(ctx, p.docs) }
+
+// Hosts returns the hosts of a store that live, by ID.
+func Hosts(ctx context.Context, in driver.Documents) ([]Host, error) {
+	docs, err := in.List(ctx, driver.Space{Name: hostSpace}, "", 0)
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"cmp"
+	"context"
 	"encoding/hex"
 	"maps"
 	"slices"
@@ -30,6 +31,22 @@ func newView() *View {
 		Tenants: map[string]Tenant{}, Tokens: map[At]Token{}, Boards: map[At]Board{}, Policies: map[At]Policy{},
 		Deployments: map[At]Deployment{}, versions: map[string]uint64{},
 	}
+}
+
+// ReadView reads what a catalog holds now, once. Documents that cannot be read are
+// told, and count for nothing.
+func ReadView(ctx context.Context, docs driver.Documents, unreadable func(error)) (*View, error) {
+	list, err := docs.List(ctx, driver.Space{Name: space}, "", 0)
+	if err != nil {
+		return nil, err
+	}
+	v := newView()
+	for _, doc := range list {
+		if err := v.put(doc); err != nil {
+			unreadable(err)
+		}
+	}
+	return v, nil
 }
 
 func (v *View) clone() *View {

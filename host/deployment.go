@@ -1,0 +1,223 @@
+package host
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/boardd/boardd/host/audit"
+	"github.com/boardd/boardd/host/catalog"
+	"github.com/boardd/boardd/sdk/driver"
+)
+
+// What an examination of a deployment takes for soon, and for too little.
+const (
+	tokenSoon       = 14 * 24 * time.Hour
+	certificateSoon = 30 * 24 * time.Hour
+	littleSpace     = 0.1     // of the disk
+	leastSpace      = 1 << 30 // bytes
+)
+
+// deployment looks at what is around the boards: tokens, certificates, the audit log,
+// the disk.
+type deployment struct {
+	host  *Host // its configuration only: it was not opened
+	found func(Finding)
+
+	head   catalog.Head // that was published of the own audit log
+	silent bool         // the catalog could not be read
+}
+
+func (d *deployment) tell(code string, severity driver.Severity, subject, format string, args ...any) {
+	d.found(Finding{Finding: driver.Finding{Code: code, Severity: severity, Subject: subject, Problem: fmt.Sprintf(format, args...)}})
+}
+
+// catalog reads the catalog, if there is one; otherwise what it returns is empty.
+func (d *deployment) catalog(ctx context.Context) *catalog.View {
+	view, settings := nothing, d.host.Settings()
+	name := settings.Catalog
+	if name == "" {
+		name = catalogBackend
+	}
+	c, ok := d.host.backendConfig(name)
+	e := &examination{host: d.host, backend: c, found: d.found}
+	if !ok || c.Driver == embeddedDriver && (settings.DataDir == "" || existing(e.folder()) == "") {
+		return view
+	}
+	d.silent = true
+	e.open(ctx, func(opened driver.Driver, _ driver.Info) {
+		reading, cancel := context.WithTimeout(ctx, examinePatience)
+		defer cancel()
+		docs := opened.Documents()
+		read, err := catalog.ReadView(reading, docs, func(err error) {
+			e.found(Finding{Backend: name, Finding: driver.Finding{Code: "unreadable-record", Severity: driver.Problem, Subject: "catalog", Problem: plain(err)}})
+		})
+		if err == nil {
+			view, d.silent = read, false
+			err = d.readHead(reading, docs)
+		}
+		if err != nil {
+			e.backendFinding("catalog-cannot-be-read", err)
+		}
+	})
+	return view
+}
+
+// readHead reads what was published of this host's audit log.
+func (d *deployment) readHead(ctx context.Context, docs driver.Documents) error {
+	id, err := os.ReadFile(filepath.Join(d.host.Settings().DataDir, hostIDFile))
+	if err != nil {
+		return nil // it has none yet
+	}
+	d.head, _, err = catalog.New(docs, catalog.Options{}).Head(ctx, strings.TrimSpace(string(id)))
+	return err
+}
+
+func (d *deployment) run(_ context.Context, view *catalog.View) {
+	d.tokens(view)
+	d.certificates()
+	d.audit()
+	d.disk()
+}
+
+// tokens looks for those that end soon.
+func (d *deployment) tokens(view *catalog.View) {
+	var soon []catalog.Token
+	for _, t := range view.Tokens {
+		if !t.Expires.IsZero() && time.Until(t.Expires) < tokenSoon {
+			soon = append(soon, t)
+		}
+	}
+	slices.SortFunc(soon, func(a, b catalog.Token) int { return a.Expires.Compare(b.Expires) })
+	for i := range soon {
+		t := &soon[i]
+		f := driver.Finding{
+			Code: "token-expires", Severity: driver.Warning, Subject: t.Tenant + "/" + t.Name,
+			Problem: "the token expires at " + t.Expires.UTC().Format(time.RFC3339),
+			Mend:    fmt.Sprintf("boardd token create NEWNAME --tenant %s --role %s", t.Tenant, t.Roles[0]),
+		}
+		if !t.Expires.After(time.Now()) {
+			f.Code, f.Severity, f.Problem = "token-expired", driver.Note, "the token expired at "+t.Expires.UTC().Format(time.RFC3339)
+			f.Mend = fmt.Sprintf("boardd token revoke %s --tenant %s", t.Name, t.Tenant)
+		}
+		d.found(Finding{Tenant: t.Tenant, Finding: f})
+	}
+}
+
+// certificates looks for those that end soon, and those that cannot be read.
+func (d *deployment) certificates() {
+	t := d.host.Settings().TLS
+	if t == nil {
+		return
+	}
+	for _, path := range []string{t.CertFile, t.ClientCAFile} {
+		if path == "" {
+			continue
+		}
+		list, err := certificatesIn(path)
+		if err != nil {
+			d.tell("certificate-cannot-be-read", driver.Problem, path, "%v", err)
+		}
+		for _, c := range list {
+			at := c.NotAfter.UTC().Format(time.RFC3339)
+			switch left := time.Until(c.NotAfter); {
+			case left <= 0:
+				d.tell("certificate-expired", driver.Problem, path, "the certificate of %s expired at %s", c.Subject, at)
+			case left < certificateSoon:
+				d.tell("certificate-expires", driver.Warning, path, "the certificate of %s expires at %s", c.Subject, at)
+			}
+		}
+	}
+}
+
+func certificatesIn(path string) ([]*x509.Certificate, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var list []*x509.Certificate
+	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type != "CERTIFICATE" {
+			continue
+		}
+		c, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return list, err
+		}
+		list = append(list, c)
+	}
+	if len(list) == 0 {
+		return nil, fmt.Errorf("%s has no certificate", path)
+	}
+	return list, nil
+}
+
+// audit checks the audit log of this host.
+func (d *deployment) audit() {
+	folder := filepath.Join(d.host.Settings().DataDir, "audit")
+	if d.host.Settings().DataDir == "" || existing(folder) == "" {
+		return
+	}
+	findings, end, err := audit.Verify(folder)
+	if err != nil {
+		findings = append(findings, err.Error())
+	}
+	if d.silent {
+		d.tell("audit-head-unknown", driver.Note, folder, "nothing tells whether the log's tail was cut off, since the catalog cannot be read")
+	}
+	hash := ""
+	_ = audit.Read(folder, max(d.head.Sequence, 1)-1, func(r *audit.Record) bool { hash = r.Hash; return false }) // what cannot be read was found already
+	problem := audit.CheckHead(end, audit.Chain{Sequence: d.head.Sequence, Hash: d.head.Hash}, func(uint64) string { return hash })
+	if problem != "" {
+		findings = append(findings, problem)
+	}
+	for i, problem := range findings {
+		if i == MaxFindings {
+			d.tell("audit-log", driver.Note, folder, "%d more findings of this sort are not shown", len(findings)-i)
+			return
+		}
+		d.tell("audit-log", driver.Problem, folder, "%s", problem)
+	}
+}
+
+// disk looks at how much room there is.
+func (d *deployment) disk() {
+	folder := existing(d.host.Settings().DataDir)
+	if folder == "" {
+		return
+	}
+	free, all, ok := spaceIn(folder)
+	if ok && (free < leastSpace || float64(free) < littleSpace*float64(all)) {
+		d.tell("disk-nearly-full", driver.Warning, folder, "%d MiB of %d MiB are free", free>>20, all>>20)
+	}
+}
+
+// versions tells which driver it is, and looks for servers of the same store that are
+// of another version.
+func (e *examination) versions(ctx context.Context, d driver.Driver, info driver.Info) {
+	if e.backend.Driver == embeddedDriver {
+		return
+	}
+	at := func(code string, severity driver.Severity, problem string) {
+		e.found(Finding{Backend: e.backend.Name, Finding: driver.Finding{Code: code, Severity: severity, Subject: "backend " + e.backend.Name, Problem: problem}})
+	}
+	at("driver-version", driver.Note, fmt.Sprintf("its driver is %s %s", info.Name, info.Version))
+	reading, cancel := context.WithTimeout(ctx, examinePatience)
+	defer cancel()
+	hosts, err := catalog.Hosts(reading, d.Documents())
+	if err != nil {
+		at("servers-unknown", driver.Problem, "it cannot be read which servers live: "+plain(err))
+		return
+	}
+	for _, h := range hosts {
+		if h.Version != e.host.config.Version {
+			at("mixed-versions", driver.Warning, fmt.Sprintf("the server %s is boardd %s, and this is %s: restart it with this version", h.ID, h.Version, e.host.config.Version))
+		}
+	}
+}
