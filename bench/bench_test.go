@@ -23,6 +23,7 @@ import (
 // is measured is boardd.
 func TestMain(m *testing.M) {
 	debug.SetGCPercent(800)
+	serveNothing()
 	os.Exit(m.Run())
 }
 

@@ -3,17 +3,12 @@ package bench
 import (
 	"context"
 	"crypto/rand"
-	"net/http"
-	"net/http/httptest"
+	"os"
 	"testing"
 	"time"
 
-	"connectrpc.com/connect"
-
 	"github.com/boardd/boardd/internal/testserver"
 	"github.com/boardd/boardd/plugins/embedded"
-	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
-	"github.com/boardd/boardd/sdk/boardd/v1/boarddv1connect"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 )
@@ -129,7 +124,7 @@ func random() (id [16]byte) {
 }
 
 // BenchmarkSingle is the processor time of single calls, all processes counted,
-// against an empty Connect call between the same two ends: a request without
+// against an empty Connect call from this process to one other: a request without
 // fields, answered without fields, by a handler that does nothing. The third
 // thing measured is the empty call when its handler waits a millisecond, about
 // as long as a change waits for its disk: a process that goes to sleep and is
@@ -174,17 +169,20 @@ func BenchmarkSingle(b *testing.B) {
 // emptyCall reports and returns the processor time of an empty call.
 func emptyCall(b *testing.B, callers int, wait time.Duration) float64 {
 	b.Helper()
-	mux := http.NewServeMux()
-	mux.Handle(boarddv1connect.NewBoardServiceHandler(nothing{wait: wait}))
-	server := httptest.NewServer(mux)
-	defer server.Close()
-	c := dial(b, server.URL)
-	_, _ = c.WhoAmI(b.Context())
-	before := ownCPU()
+	program, err := os.Executable()
+	if err != nil {
+		b.Fatal(err)
+	}
+	server := testserver.Start(b, program, "", emptyServer, wait.String())
+	c := dial(b, server.Addr)
+	if _, err := c.WhoAmI(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	before := ownCPU() + server.CPU()
 	b.ResetTimer()
 	parallel(b, callers, func(ctx context.Context) error { _, err := c.WhoAmI(ctx); return err })
 	b.StopTimer()
-	return perCall(b, ownCPU()-before, 1)
+	return perCall(b, ownCPU()+server.CPU()-before, 1)
 }
 
 // perCall reports and returns microseconds of processor time per call.
@@ -193,19 +191,4 @@ func perCall(b *testing.B, cpu time.Duration, calls int) float64 {
 	each := float64(cpu.Nanoseconds()) / 1e3 / float64(b.N*calls)
 	b.ReportMetric(each, "cpu-µs/call")
 	return each
-}
-
-// nothing is a BoardService whose WhoAmI does nothing.
-type nothing struct {
-	boarddv1connect.UnimplementedBoardServiceHandler
-
-	wait time.Duration
-}
-
-// WhoAmI answers an empty message.
-func (n nothing) WhoAmI(context.Context, *connect.Request[boarddv1.WhoAmIRequest]) (*connect.Response[boarddv1.WhoAmIResponse], error) {
-	if n.wait > 0 {
-		time.Sleep(n.wait)
-	}
-	return connect.NewResponse(&boarddv1.WhoAmIResponse{}), nil
 }
