@@ -109,7 +109,7 @@ func (c codec) Unmarshal(data []byte, message any) error {
 	case len(data) > MaxRequest:
 		setMistake(m, "", tooLarge)
 	case c.IsBinary():
-		if proto.Unmarshal(data, m) != nil {
+		if !textsOf(m.ProtoReflect().Descriptor()).valid(data) || (boarddv1.Binary{}).Unmarshal(data, m) != nil {
 			setMistake(m, "", fmt.Sprintf("the request is not a %s in binary form", m.ProtoReflect().Descriptor().Name()))
 		}
 	default:
