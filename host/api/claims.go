@@ -41,6 +41,7 @@ func (s *service) ClaimJobs(ctx context.Context, r *connect.Request[boarddv1.Cla
 	if err != nil {
 		return nil, err
 	}
+	response.Claims = make([]*boarddv1.Claim, 0, len(got.Claims))
 	for i := range got.Claims {
 		response.Claims = append(response.Claims, toClaim(b, &got.Claims[i]))
 	}

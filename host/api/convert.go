@@ -26,7 +26,9 @@ func toJob(j *job.Job) *boarddv1.Job {
 	if j == nil {
 		return nil
 	}
-	answer := &boarddv1.Job{
+	made := new(madeJob)
+	answer, at := &made.job, made.times.at
+	*answer = boarddv1.Job{
 		Uuid:           j.ID.String(),
 		Name:           clean(j.Name),
 		State:          boarddv1.State_Enum(j.State),
@@ -34,16 +36,16 @@ func toJob(j *job.Job) *boarddv1.Job {
 		Priority:       boarddv1.Priority_Enum(int(j.Priority) + priorityShift),
 		Labels:         toLabels(j.Labels),
 		Sequence:       toInt64(j.Sequence),
-		CreatedAt:      toTime(j.CreatedAt),
-		ModifiedAt:     toTime(j.ModifiedAt),
-		ReceivedAt:     toTime(j.CreatedAt),
-		StartedAt:      toTime(j.StartedAt),
-		EndedAt:        toTime(j.EndedAt),
+		CreatedAt:      at(j.CreatedAt),
+		ReceivedAt:     at(j.CreatedAt),
+		ModifiedAt:     at(j.ModifiedAt),
+		StartedAt:      at(j.StartedAt),
+		EndedAt:        at(j.EndedAt),
 		Owner:          clean(j.Owner),
-		LeaseExpiresAt: toTime(j.LeaseExpiresAt),
+		LeaseExpiresAt: at(j.LeaseExpiresAt),
 		Attempt:        j.Attempt,
 		MaxAttempts:    j.MaxAttempts,
-		NotBefore:      toTime(j.NotBefore),
+		NotBefore:      at(j.NotBefore),
 		LastReason:     clean(j.LastReason),
 
 		Operations:        toOperations(j.Operations),
@@ -54,7 +56,7 @@ func toJob(j *job.Job) *boarddv1.Job {
 	for _, reason := range j.Reasons {
 		answer.Reasons = append(answer.Reasons, clean(reason))
 	}
-	answer.ClaimedAt = toTime(j.ClaimedAt)
+	answer.ClaimedAt = at(j.ClaimedAt)
 	for _, a := range j.Attempts {
 		answer.Attempts = append(answer.Attempts, &boarddv1.Attempt{
 			Owner: clean(a.Owner), BegunAt: toTime(a.Begun), EndedAt: toTime(a.Ended), Lease: toDuration(a.Lease), Reason: clean(a.Reason),
@@ -73,6 +75,37 @@ func toJob(j *job.Job) *boarddv1.Job {
 		answer.Book = &boarddv1.Book{Uuid: clean(j.Book.UUID), Name: clean(j.Book.Name)}
 	}
 	return answer
+}
+
+// madeJob is a job's public form with room for its times, so that they cost no
+// memory each.
+type madeJob struct {
+	job   boarddv1.Job
+	times times
+}
+
+// times are the times of one answer. Equal ones that follow each other are one.
+type times struct {
+	room [3]timestamppb.Timestamp
+	used int
+	last time.Time
+	made *timestamppb.Timestamp // of last
+}
+
+// at is toTime for what is only read.
+func (s *times) at(t time.Time) *timestamppb.Timestamp {
+	switch {
+	case t.IsZero():
+		return nil
+	case s.made != nil && t.Equal(s.last):
+	case s.used < len(s.room):
+		s.last, s.made = t, &s.room[s.used]
+		s.used++
+		fill(s.made, t)
+	default:
+		s.last, s.made = t, toTime(t)
+	}
+	return s.made
 }
 
 func toLabels(labels []job.Label) map[string]string {
@@ -105,11 +138,16 @@ func toTime(t time.Time) *timestamppb.Timestamp {
 	if t.IsZero() {
 		return nil
 	}
-	answer := timestamppb.New(t)
-	if answer.CheckValid() != nil {
-		return timestamppb.New(lastTime)
-	}
+	answer := new(timestamppb.Timestamp)
+	fill(answer, t)
 	return answer
+}
+
+func fill(answer *timestamppb.Timestamp, t time.Time) {
+	answer.Seconds, answer.Nanos = t.Unix(), int32(t.Nanosecond())
+	if answer.CheckValid() != nil {
+		answer.Seconds, answer.Nanos = lastTime.Unix(), int32(lastTime.Nanosecond())
+	}
 }
 
 var lastTime = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
@@ -124,13 +162,6 @@ func toDuration(d time.Duration) *durationpb.Duration {
 
 // toInt64 says the largest number that the API has for a larger one.
 func toInt64(n uint64) int64 { return int64(min(n, math.MaxInt64)) }
-
-func toResult(r board.JobResult) *boarddv1.JobResult {
-	if r.Err != nil {
-		return &boarddv1.JobResult{Error: itemError(r.Err)}
-	}
-	return &boarddv1.JobResult{Job: toJob(r.Job)}
-}
 
 func toClaim(b *board.Board, c *job.Claim) *boarddv1.Claim {
 	return &boarddv1.Claim{

@@ -29,10 +29,14 @@ func (s *service) PostJobs(ctx context.Context, r *connect.Request[boarddv1.Post
 }
 
 func jobResults[T any](s sifted[T], results []board.JobResult, fields selection) []*boarddv1.JobResult {
-	answers := make([]*boarddv1.JobResult, len(results))
+	answers, room := make([]*boarddv1.JobResult, len(results)), make([]boarddv1.JobResult, len(results))
 	for i, result := range results {
-		answers[i] = toResult(result)
-		fields.apply(answers[i].GetJob())
+		answers[i] = &room[i]
+		if result.Err != nil {
+			answers[i].Error = itemError(result.Err)
+			continue
+		}
+		answers[i].Job = fields.apply(toJob(result.Job))
 	}
 	return merge(s, answers, func(err error) *boarddv1.JobResult { return &boarddv1.JobResult{Error: itemError(err)} })
 }
@@ -62,9 +66,6 @@ func (s *service) GetJobs(ctx context.Context, r *connect.Request[boarddv1.GetJo
 	}, true)
 	if err != nil {
 		return nil, err
-	}
-	if wait > 0 && len(got) == 0 && len(ids.good) > 0 {
-		return answer(&boarddv1.GetJobsResponse{}) // the wait is over
 	}
 	if len(got) == 0 && len(ids.good) > 0 {
 		return answer(&boarddv1.GetJobsResponse{}) // the wait was over first
