@@ -112,6 +112,7 @@ var le = binary.LittleEndian
 
 // compileChild compiles a module into the cache.
 func compileChild(in io.Reader) error {
+	_ = seal(files) // as far as the kernel can
 	o, b, _, err := readOrder(in)
 	if err != nil {
 		return err

@@ -213,6 +213,7 @@ func (w *worker) start(b []byte) error {
 	if err != nil {
 		return err
 	}
+	_ = seal(nil) // the module has not run yet; a kernel that cannot is no reason to run nothing
 	m := &Module{engine: e, digest: w.Digest, metered: meter.Metered{Globals: w.Globals}, exports: w.Exports, compiled: compiled}
 	w.pool = &pool{engine: e, module: m, name: w.order.Name, form: w.form, fuel: w.Fuel}
 	w.instance, err = newInstance(w.pool, nil)

@@ -1,0 +1,56 @@
+//go:build linux && (amd64 || arm64)
+
+package wasm_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/boardd/boardd/host/wasm"
+	"github.com/boardd/boardd/internal/testneed"
+)
+
+// A process that runs a policy can reach nothing: each of its threads has a filter
+// of calls, and gets no new rights.
+func TestSealed(t *testing.T) { // not parallel: it looks for its own children
+	if text, err := os.ReadFile("/proc/self/status"); err != nil || !strings.Contains(string(text), "\nSeccomp:") {
+		testneed.Skip(t, "the kernel says nothing of seccomp")
+	}
+	e := newEngine(t, wasm.Config{Instances: 1, Child: child})
+	before := children(t)
+	p := bind(t, e, template(t, "go"), nil)
+	for range 5 { // instances are reset, and the Go runtime starts its threads
+		if err := p.Score(t.Context(), jobs(1024, 1), make([]int64, 1024)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	threads := 0
+	for _, id := range children(t) {
+		if slices.Contains(before, id) {
+			continue
+		}
+		tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", id))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range tasks {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				continue // the thread ended
+			}
+			threads++
+			for _, want := range []string{"\nSeccomp:\t2\n", "\nNoNewPrivs:\t1\n"} {
+				if !strings.Contains(string(text), want) {
+					t.Errorf("%s has no %q:\n%s", path, strings.TrimSpace(want), text)
+				}
+			}
+		}
+	}
+	if threads == 0 {
+		t.Error("there is no process")
+	}
+}
