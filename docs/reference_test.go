@@ -25,6 +25,8 @@ import (
 	"github.com/boardd/boardd/host/catalog"
 	"github.com/boardd/boardd/host/config"
 	"github.com/boardd/boardd/host/identity"
+	"github.com/boardd/boardd/host/recording"
+	"github.com/boardd/boardd/host/replay"
 	"github.com/boardd/boardd/host/tenant"
 	"github.com/boardd/boardd/host/wasm/meter"
 	"github.com/boardd/boardd/host/wasm/module"
@@ -216,6 +218,17 @@ var limits = []struct {
 	{"identity.MaxToken", identity.MaxToken, "bytes of a token of an identity provider"},
 	{"identity.MaxKeys", identity.MaxKeys, "keys of an identity provider"},
 	{"identity.MaxKeyAge", identity.MaxKeyAge, "for which the last keys of an identity provider do that cannot be reached"},
+	{"config.MinRecord", config.MinRecord, "the shortest `record`"},
+	{"config.MaxRecord", config.MaxRecord, "the longest `record`"},
+	{"recording.MaxBytes", recording.MaxBytes, "bytes of a board's recording; the oldest go first"},
+	{"recording.MaxSegment", recording.MaxSegment, "bytes of one file of it, after which another is begun"},
+	{"recording.MaxOpen", recording.MaxOpen, "open jobs that such a file begins with, the first ones in the order"},
+	{"recording.MaxQueued", recording.MaxQueued, "changes that wait to be recorded; more are a gap"},
+	{"recording.MaxLine", recording.MaxLine, "bytes of a line of a recording that is read"},
+	{"replay.MaxEvents", replay.MaxEvents, "changes that a simulation goes through"},
+	{"replay.MaxKeys", replay.MaxKeys, "keys of its report; those with fewer jobs are one"},
+	{"replay.MaxStarved", replay.MaxStarved, "jobs that its report names because they starve"},
+	{"host.MaxSimulation", host.MaxSimulation, "the longest that a simulation may take"},
 	{"config.MaxWindow", config.MaxWindow, "the longest `idempotency_window` and `history`"},
 	{"driver.DefaultMaxTombstones", driver.DefaultMaxTombstones, "finished jobs that a board remembers; the oldest are forgotten first"},
 	{"driver.MaxBoardName", driver.MaxBoardName, "bytes of a board's name as a driver gets it: tenant, slash, board"},
@@ -320,7 +333,7 @@ func TestLimits(t *testing.T) {
 		listed[l.name] = true
 		fmt.Fprintf(&out, "| %s | %s | `%s` |\n", size(l.value), l.text, l.name)
 	}
-	for _, dir := range []string{"sdk/job", "sdk/driver", "host", "host/api", "host/audit", "host/board", "host/catalog", "host/config", "host/identity", "host/tenant"} {
+	for _, dir := range []string{"sdk/job", "sdk/driver", "host", "host/api", "host/audit", "host/board", "host/catalog", "host/config", "host/identity", "host/recording", "host/replay", "host/tenant"} {
 		for _, name := range limitsIn(t, filepath.Join(testserver.Root(t), filepath.FromSlash(dir))) {
 			if full := filepath.Base(dir) + "." + name; !listed[full] {
 				t.Errorf("the limit %s is not in the table of docs/operating.md: add it to limits in this test", full)

@@ -134,6 +134,8 @@ func checkBoard(b config.Board) error {
 		}
 	}
 	switch r := b.Retry; {
+	case b.Record != 0 && b.Record < config.MinRecord:
+		return job.Errorf(job.Invalid, "board.record: want a duration from %s to %s, or none, got %s", seconds(config.MinRecord), seconds(config.MaxRecord), seconds(b.Record))
 	case b.Lease > b.MaxLease:
 		return job.Errorf(job.Invalid, "board.lease: it is %s, more than maxLease, which is %s", seconds(b.Lease), seconds(b.MaxLease))
 	case r.MaxAttempts < 0:

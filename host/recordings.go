@@ -82,6 +82,18 @@ func (r *recordings) open(at At, keep time.Duration) (_ *recording.Log, release 
 	}
 }
 
+// flush waits a moment until what a board told so far is written.
+func (r *recordings) flush(ctx context.Context, at At) {
+	r.mu.Lock()
+	l := r.logs[at]
+	r.mu.Unlock()
+	if l != nil {
+		ctx, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		l.Flush(ctx)
+	}
+}
+
 // forget ends a board's recording and takes it away.
 func (r *recordings) forget(at At) {
 	if r.folder == "" {

@@ -58,6 +58,7 @@ func (s *Session) Simulate(ctx context.Context, p Promotion, o replay.Options) (
 	}
 	defer func() { _ = made.end() }() // likewise
 	rules := withCandidate(present.rules, made)
+	s.host.recordings.flush(ctx, At{t.Name, p.Board})
 	report, err := replay.Run(ctx, recording.Read(s.host.recordings.of(At{t.Name, p.Board})), present.rules, rules, o)
 	switch {
 	case errors.Is(err, job.NotFound):

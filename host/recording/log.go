@@ -48,11 +48,12 @@ type Options struct {
 type Log struct {
 	options Options
 
-	mu     sync.Mutex
-	source *source // the one that is listened to
-	queue  []board.Happening
-	gap    bool // something was not told before what is in the queue
-	wake   chan struct{}
+	mu      sync.Mutex
+	source  *source // the one that is listened to
+	queue   []board.Happening
+	gap     bool // something was not told before what is in the queue
+	wake    chan struct{}
+	flushes []chan struct{} // closed when what was told so far is written
 
 	file *os.File
 	out  *bufio.Writer
@@ -165,6 +166,22 @@ func (l *Log) Run(ctx context.Context) {
 // tidyEvery is how often it is looked for what is too old, where nothing happens.
 const tidyEvery = time.Minute
 
+// Flush waits until what was told so far is written, or ctx ends.
+func (l *Log) Flush(ctx context.Context) {
+	done := make(chan struct{})
+	l.mu.Lock()
+	l.flushes = append(l.flushes, done)
+	l.mu.Unlock()
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
+}
+
 // Keep sets what is kept: what is older goes.
 func (l *Log) Keep(keep time.Duration) {
 	l.mu.Lock()
@@ -181,10 +198,13 @@ func (l *Log) keep() time.Duration {
 // write writes what is in the queue. After an error what follows is a gap.
 func (l *Log) write() (err error) {
 	l.mu.Lock()
-	queue, gap, s := l.queue, l.gap, l.source
-	l.queue, l.gap = nil, false
+	queue, gap, s, flushes := l.queue, l.gap, l.source, l.flushes
+	l.queue, l.gap, l.flushes = nil, false, nil
 	l.mu.Unlock()
 	defer func() {
+		for _, done := range flushes {
+			close(done)
+		}
 		if err != nil {
 			l.end()
 			l.mu.Lock()

@@ -311,3 +311,18 @@ func FuzzParse(f *testing.F) {
 		l.Job.Read()
 	})
 }
+
+// What was told before a flush can be read behind it.
+func TestFlush(t *testing.T) {
+	t.Parallel()
+	o := recording.Options{Folder: t.TempDir(), Board: "a/b", Keep: time.Hour}
+	l, source, stop := started(t, o, open{})
+	defer stop()
+	for n := range 50 {
+		source.Tell([]board.Happening{stands(n)})
+		l.Flush(t.Context())
+		if got := len(lines(t, o.Folder)); got != n+3 { // begin and gap before them
+			t.Fatalf("%d lines after %d jobs", got, n+1)
+		}
+	}
+}

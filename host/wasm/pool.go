@@ -40,8 +40,15 @@ type idleRunner struct {
 	since  time.Time
 }
 
-// Borrow implements block.Machine.
-func (p *pool) Borrow(ctx context.Context) (block.Seat, error) { return p.borrow(ctx) }
+// Borrow implements block.Machine. Who waits for fuel holds no runner meanwhile.
+func (p *pool) Borrow(ctx context.Context) (block.Seat, error) {
+	if p.gauge != nil {
+		if err := p.gauge.Wait(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return p.borrow(ctx)
+}
 
 func (p *pool) borrow(ctx context.Context) (*seat, error) {
 	select {
@@ -187,11 +194,6 @@ func (s *seat) Room() []byte { return s.runner.room() }
 
 func (s *seat) Call(ctx context.Context, call abi.Call, total int) error {
 	records := int(binary.LittleEndian.Uint32(s.runner.room()[abi.HCount:]))
-	if g := s.pool.gauge; g != nil {
-		if err := g.Wait(ctx); err != nil {
-			return err
-		}
-	}
 	used, err := s.runner.run(ctx, call, total, records)
 	s.pool.used.Store(used)
 	if g := s.pool.gauge; g != nil {

@@ -34,14 +34,14 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte("\x00asm\x01\x00\x00\x00"))
 	f.Add([]byte("\x00asm\x0d\x00\x01\x00"))
 	f.Add(with(0x20, 0))
-	f.Add(with(0x02, 0x40, 0x03, 0x40, 0x20, 0, 0x0d, 1, 0x0c, 0, 0x0b, 0x0b, 0x41, 7))                // block, loop, br_if, br
-	f.Add(with(0x20, 0, 0x0e, 2, 0, 0, 0, 0x41, 1))                                                    // br_table
-	f.Add(with(0x20, 0, 0x04, 0x7f, 0x41, 1, 0x05, 0x41, 2, 0x0b))                                     // if else
-	f.Add(with(0x20, 0, 0x10, 0))                                                                      // call
-	f.Add(with(0x20, 0, 0x20, 0, 0x11, 0, 0))                                                          // call_indirect
-	f.Add(with(0x41, 0, 0x41, 0, 0x41, 8, 0xfc, 0x0b, 0, 0x41, 1, 0x40, 0))                            // memory.fill, memory.grow
-	f.Add(with(0x23, 0, 0x24, 0, 0x44, 0, 0, 0, 0, 0, 0, 0, 0, 0x1a, 0x20, 0, 0x28, 2, 0))             // globals, f64.const, a load
-	f.Add(section(with(0x20, 0), 0, []byte{4}, []byte("name"), []byte{0, 2, 1, 'm'}))                  // names
+	f.Add(with(0x02, 0x40, 0x03, 0x40, 0x20, 0, 0x0d, 1, 0x0c, 0, 0x0b, 0x0b, 0x41, 7))               // block, loop, br_if, br
+	f.Add(with(0x20, 0, 0x0e, 2, 0, 0, 0, 0x41, 1))                                                   // br_table
+	f.Add(with(0x20, 0, 0x04, 0x7f, 0x41, 1, 0x05, 0x41, 2, 0x0b))                                    // if else
+	f.Add(with(0x20, 0, 0x10, 0))                                                                     // call
+	f.Add(with(0x20, 0, 0x20, 0, 0x11, 0, 0))                                                         // call_indirect
+	f.Add(with(0x41, 0, 0x41, 0, 0x41, 8, 0xfc, 0x0b, 0, 0x41, 1, 0x40, 0))                           // memory.fill, memory.grow
+	f.Add(with(0x23, 0, 0x24, 0, 0x44, 0, 0, 0, 0, 0, 0, 0, 0, 0x1a, 0x20, 0, 0x28, 2, 0))            // globals, f64.const, a load
+	f.Add(section(with(0x20, 0), 0, []byte{4}, []byte("name"), []byte{0, 2, 1, 'm'}))                 // names
 	f.Add(section([]byte("\x00asm\x01\x00\x00\x00"), 10, binary.AppendUvarint(nil, 67_000_000), nil)) // a bomb
 	f.Fuzz(func(t *testing.T, b []byte) {
 		m, err := module.Read(b, module.Limits{})

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/boardd/boardd/internal/testneed"
+)
+
+// goTemplate returns the folder of the template in Go. It reads it, so that the
+// result of a test is not taken for that of other sources.
+func goTemplate(t *testing.T) string {
+	t.Helper()
+	testneed.Program(t, "go")
+	dir := filepath.Join("..", "..", "policies", "templates", "go")
+	for _, name := range []string{"gpu.go", "manifest.json"} {
+		if _, err := os.ReadFile(filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// A policy in Go runs as a module and natively, and both have to be right; the
+// fuel of each case has to be what a file says.
+func TestPolicyInGo(t *testing.T) {
+	t.Parallel()
+	template, dir := goTemplate(t), t.TempDir()
+	cases, wrong, fuel := filepath.Join(dir, "cases.json"), filepath.Join(dir, "wrong.json"), filepath.Join(dir, "fuel.json")
+	write(t, cases, `{"cases": [{"name": "as it is", "worker": {"gpu": "a100"}, "jobs": [{"name": "first"}, {"name": "second", "labels": {"tier": "gold"}}],
+		"verdicts": ["allow", "allow"], "order": ["second", "first"]}]}`)
+	write(t, wrong, `{"cases": [{"name": "not so", "jobs": [{"name": "first"}], "verdicts": ["deny"]}]}`)
+	try := func(code int, want ...string) {
+		t.Helper()
+		args := append([]string{"policy", "test", template}, strings.Fields(want[0])...)
+		got, out, errs := runIn(t, nil, "", args...)
+		if got != code {
+			t.Errorf("%v: exit code %d, want %d\n%s%s", args, got, code, out, errs)
+		}
+		for _, pattern := range want[1:] {
+			if !regexp.MustCompile(pattern).MatchString(out + errs) {
+				t.Errorf("%v: it says nothing like %s:\n%s%s", args, pattern, out, errs)
+			}
+		}
+	}
+	try(0, cases+" --golden "+fuel+" --update", `(?m)^1 cases are as they should be$`)
+	try(0, cases+" --golden "+fuel)
+	try(1, wrong+" --golden "+fuel, `(?m)wrong.json: not so: first: allow, want deny$`, `(?m)wrong.json, natively: not so: first: allow, want deny$`,
+		`wrong.json: not so: .*fuel.json has no fuel for this case`, `cases.json: as it is: there is no such case, but .*fuel.json has its fuel`)
+	var used map[string]int64
+	text, err := os.ReadFile(fuel)
+	if err == nil {
+		err = json.Unmarshal(text, &used)
+	}
+	if err != nil || len(used) != 1 || used[cases+": as it is"] == 0 {
+		t.Fatalf("the fuel is %v, %v", used, err)
+	}
+	write(t, fuel, strings.Replace(string(text), ": ", ": 1", 2))
+	try(1, cases+" --golden "+fuel)
+	try(2, cases+" --update", "--update writes the file that --golden names")
+	try(2, cases+" --golden "+filepath.Join(dir, "none.json"), "--update writes it")
+}
+
+// What a policy in Go does differently as a module is found: here by the machine
+// that it is built for.
+func TestPolicyThatDiffers(t *testing.T) {
+	t.Parallel()
+	template := goTemplate(t)
+	dir, err := os.MkdirTemp(filepath.Dir(template), "differs-") // within the module that it imports
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	write(t, filepath.Join(dir, "manifest.json"), `{"name": "differs", "version": "1", "abi": 1, "kinds": ["ordering"]}`)
+	write(t, filepath.Join(dir, "differs.go"), `package main
+
+import (
+	"runtime"
+
+	"github.com/boardd/boardd/sdk/policy/guest"
+)
+
+func init() {
+	guest.Serve(&guest.Policy{Score: func(_ guest.Batch, j guest.Job) int64 {
+		if runtime.GOARCH == "wasm" || j.Name() != "last" {
+			return 0
+		}
+		return 1
+	}})
+}
+
+func main() {}
+`)
+	cases := filepath.Join(t.TempDir(), "cases.json")
+	write(t, cases, `{"cases": [{"name": "in turn", "jobs": [{"name": "first"}, {"name": "last"}], "order": ["first", "last"]}]}`)
+	code, out, errs := runIn(t, nil, "", "policy", "test", dir, cases)
+	if want := cases + ", natively: in turn: the order is last first, want first last\n"; code != 1 || out != want {
+		t.Errorf("exit code %d: %s%s\nwant 1: %s", code, out, errs, want)
+	}
+}
