@@ -405,7 +405,7 @@ func TestSettings(t *testing.T) {
 	for _, name := range []string{"read.go", "rule.go", "books.go", "issuer.go", "tracing.go"} {
 		reader += read(t, filepath.Join(root, "host", "config", name))
 	}
-	asks := regexp.MustCompile(`\.(?:text|texts|path|truth|object|choice|duration|claim|whole|number|integer|count|single|several|named)\("(\w+)"|certificate\(s, "(\w+)"`)
+	asks := regexp.MustCompile(`\.(?:text|texts|path|truth|object|choice|duration|claim|fraction|value|whole|number|integer|count|single|several|named)\("(\w+)"|certificate\(s, "(\w+)"`)
 	page := read(t, filepath.Join(root, "docs", "operating.md"))
 	rows := map[string]string{}
 	for _, row := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\|([^|]*)\\|").FindAllStringSubmatch(page, -1) {

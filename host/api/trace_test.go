@@ -125,14 +125,14 @@ func TestTraces(t *testing.T) {
 	r := newReceiver(t)
 	s := traced(t, r, slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	trace := func(n int) string { return fmt.Sprintf("4bf92f3577b34da6a3ce929d0e0e%04d", n) }
-	make := func(n int, secret, call, body string) reply {
+	send := func(n int, secret, call, body string) reply {
 		return s.do(t, http.MethodPost, rpc+call, secret, body, "Traceparent", parent(trace(n), true), "X-Request-Id", fmt.Sprintf("of-the-caller.%d", n))
 	}
-	make(1, posterSecret, "PostJobs", `{"board":"default","jobs":[{"name":"secret-name","details":{"password":"opensesame"}}]}`)
-	make(2, workerSecret, "ClaimJobs", `{"board":"default","owner":"secret-owner"}`)
-	make(3, viewerSecret, "PurgeJobs", `{"board":"default"}`)
-	make(4, acmeSecret, "CountJobs", `{"board":"nowhere"}`)
-	make(5, "not-the-right-secret", "CountJobs", `{"board":"default"}`)
+	send(1, posterSecret, "PostJobs", `{"board":"default","jobs":[{"name":"secret-name","details":{"password":"opensesame"}}]}`)
+	send(2, workerSecret, "ClaimJobs", `{"board":"default","owner":"secret-owner"}`)
+	send(3, viewerSecret, "PurgeJobs", `{"board":"default"}`)
+	send(4, acmeSecret, "CountJobs", `{"board":"nowhere"}`)
+	send(5, "not-the-right-secret", "CountJobs", `{"board":"default"}`)
 	s.do(t, http.MethodPost, rpc+"WhoAmI", workerSecret, `{}`, "Traceparent", parent(trace(6), false))
 	s.do(t, http.MethodPost, rpc+"WhoAmI", workerSecret, `{}`, "Traceparent", "00-nonsense")
 	s.must(t, workerSecret, "WhoAmI", `{}`, nil)

@@ -21,14 +21,11 @@ type granted struct {
 // as in OAuth.
 func (g *granted) texts(name string) []string {
 	value, ok := g.claims[name]
-	for at, way := g.claims, strings.Split(name, "."); !ok && len(way) > 0; way = way[1:] {
-		inner, found := at[way[0]]
-		if len(way) == 1 {
-			value = inner
-			break
-		}
-		if at, found = inner.(map[string]any); !found {
-			break
+	if !ok {
+		value = g.claims
+		for step := range strings.SplitSeq(name, ".") {
+			within, _ := value.(map[string]any)
+			value = within[step]
 		}
 	}
 	switch v := value.(type) {

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -211,9 +212,7 @@ func TestScopes(t *testing.T) {
 	s := open(t, c)
 	with := func(other map[string]any) string {
 		claims := map[string]any{"org": "acme", "boards": []string{"builds"}, "email": "alice@example.org"}
-		for name, value := range other {
-			claims[name] = value
-		}
+		maps.Copy(claims, other)
 		return k.Sign(t, p.Claims(claims))
 	}
 	who, err := s.Authenticate(t.Context(), with(nil))

@@ -51,7 +51,7 @@ type keySet struct {
 type key struct {
 	jose.JSONWebKey
 
-	print string // tells it from others
+	mark  string // tells it from others
 	lives map[string]*life
 }
 
@@ -161,12 +161,12 @@ func (s *keySet) take(list []jose.JSONWebKey, err error) {
 	}
 	had := map[string]*key{}
 	for _, k := range s.keys {
-		had[k.print] = k
+		had[k.mark] = k
 	}
 	for i, k := range keys {
-		if old, ok := had[k.print]; ok {
+		if old, ok := had[k.mark]; ok {
 			keys[i] = old
-			delete(had, k.print)
+			delete(had, k.mark)
 		}
 	}
 	for _, k := range had {
@@ -190,10 +190,10 @@ func usable(list []jose.JSONWebKey) ([]*key, error) {
 		if err != nil {
 			continue
 		}
-		print := k.KeyID + "\x00" + k.Algorithm + "\x00" + string(sum)
-		if !seen[print] {
-			seen[print] = true
-			keys = append(keys, &key{JSONWebKey: k, print: print, lives: map[string]*life{}})
+		mark := k.KeyID + "\x00" + k.Algorithm + "\x00" + string(sum)
+		if !seen[mark] {
+			seen[mark] = true
+			keys = append(keys, &key{JSONWebKey: k, mark: mark, lives: map[string]*life{}})
 		}
 	}
 	if len(keys) == 0 {
