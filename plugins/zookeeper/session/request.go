@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -26,21 +27,30 @@ var (
 	ErrNotEmpty   = zk.ErrNotEmpty
 )
 
-// readTries is how often a read is made whose answer is lost with the connection.
-const readTries = 4
+// How often a request is made that cannot have done harm, and how long it waits
+// for a connection before it is made again.
+const (
+	tries    = 4
+	patience = 10 * time.Second
+)
 
-// run makes a request, and a read once more when the connection is lost: that
-// does no harm.
+// run makes a request, and once more where that does no harm: when it was never
+// sent, and if it only reads also when the connection is lost.
 func run[V any](ctx context.Context, cl *Client, change bool, request func(*zk.Conn) (V, error)) (V, error) {
 	for try := 1; ; try++ {
 		value, err := once(ctx, cl, change, request)
-		if change || err == nil || try == readTries || !errors.Is(err, zk.ErrConnectionClosed) {
-			return value, err
-		}
-		if err := cl.Ready(ctx); err != nil {
+		again := errors.Is(err, zk.ErrNoServer) || !change && errors.Is(err, zk.ErrConnectionClosed)
+		if !again || try == tries || cl.soon(ctx) != nil {
 			return value, err
 		}
 	}
+}
+
+// soon waits for a connection, but not for ever.
+func (cl *Client) soon(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return cl.Ready(ctx)
 }
 
 // once makes a request on a goroutine of its own, since the library waits for the

@@ -92,7 +92,7 @@ func (cl *Client) dial() error {
 		}
 	}
 	conn, _, err := zk.Connect(cl.config.Servers, cl.config.Timeout,
-		zk.WithDialer(cl.dialer()), zk.WithEventCallback(callback),
+		zk.WithDialer(cl.gathering()), zk.WithEventCallback(callback),
 		zk.WithLogger(logger{cl.config.Logger}), zk.WithLogInfo(false), zk.WithMaxBufferSize(maxReply))
 	if err != nil {
 		known.Done()
@@ -117,6 +117,18 @@ func (cl *Client) dial() error {
 // maxReply bounds what a server may send at once: the names in a folder of a
 // million jobs.
 const maxReply = 64 << 20
+
+// gathering reaches a server for the library.
+func (cl *Client) gathering() zk.Dialer {
+	dial := cl.dialer()
+	return func(network, address string, timeout time.Duration) (net.Conn, error) {
+		conn, err := dial(network, address, timeout)
+		if err != nil {
+			return nil, err
+		}
+		return gather(conn), nil
+	}
+}
 
 func (cl *Client) dialer() zk.Dialer {
 	return func(network, address string, timeout time.Duration) (net.Conn, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,7 +15,12 @@ import (
 
 func dial(t *testing.T, servers []string) *session.Client {
 	t.Helper()
-	c, err := session.Dial(session.Config{Servers: servers, Timeout: 2 * time.Second, Logger: slog.New(slog.DiscardHandler)})
+	return dialFor(t, servers, 2*time.Second)
+}
+
+func dialFor(t *testing.T, servers []string, timeout time.Duration) *session.Client {
+	t.Helper()
+	c, err := session.Dial(session.Config{Servers: servers, Timeout: timeout, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,5 +124,29 @@ func TestNobodyThere(t *testing.T) {
 	defer cancel()
 	if err := c.Ready(ctx); job.KindOf(err) != job.Unavailable {
 		t.Errorf("nobody is there: %v", err)
+	}
+}
+
+// TestLargeList lists more names than ZooKeeper's own clients take at once.
+func TestLargeList(t *testing.T) {
+	t.Parallel()
+	z := testserver.ZooKeeper(t, testserver.ZooKeeperOptions{Fast: true})
+	c := dialFor(t, z.Servers(), 10*time.Second)
+	if err := c.EnsurePath(t.Context(), "/many", session.World()); err != nil {
+		t.Fatal(err)
+	}
+	const nodes, each, name = 6000, 500, 200
+	for range nodes / each {
+		m := c.Multi(session.World())
+		for range each {
+			m.Create("/many/"+strings.Repeat("n", name), nil, session.Persistent|session.Sequential)
+		}
+		if _, err := m.Do(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	folder, err := c.List(t.Context(), "/many")
+	if err != nil || len(folder.Names) != nodes {
+		t.Errorf("%d names of %d, in about %d bytes: %v", len(folder.Names), nodes, nodes*(name+14), err)
 	}
 }

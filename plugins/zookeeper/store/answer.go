@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"encoding/hex"
+	"slices"
 	"time"
 
 	"github.com/boardd/boardd/plugins/zookeeper/session"
@@ -16,9 +17,26 @@ import (
 type answer struct {
 	request [16]byte
 	there   bool
-	version int32
 	at      int64 // when it was first given
 	grants  []grant
+
+	// What the op goes on to claim is written down before it does, by the nonces
+	// that the claims will have: so a retry finds them also if nobody came to add
+	// them to grants.
+	planned []planned
+}
+
+type planned struct {
+	id    job.ID
+	nonce [16]byte
+}
+
+// plan notes what may be claimed yet.
+func (a *answer) plan(list []driver.Candidate) {
+	a.planned = nil
+	for i := range list {
+		a.planned = append(a.planned, planned{list[i].Job, list[i].Nonce})
+	}
 }
 
 // A grant is one claim of an answer. What is 0 is that of the node's own write.
@@ -45,6 +63,13 @@ func (a *answer) encode() []byte {
 		w.uint(g.zxid)
 		w.int(g.at)
 	}
+	if len(a.planned) > 0 {
+		w.uint(uint64(len(a.planned)))
+		for _, p := range a.planned {
+			w.raw(p.id[:])
+			w.raw(p.nonce[:])
+		}
+	}
 	return w.out
 }
 
@@ -67,6 +92,14 @@ func decodeAnswer(data []byte, zxid uint64, at int64) (answer, error) {
 			g.zxid, g.version, g.token.Epoch, g.at = zxid, zxid, zxid, at
 		}
 		a.grants = append(a.grants, g)
+	}
+	if len(d.in) > 0 {
+		for range d.count() {
+			var p planned
+			d.raw(p.id[:])
+			d.raw(p.nonce[:])
+			a.planned = append(a.planned, p)
+		}
 	}
 	if d.err == nil && len(d.in) > 0 {
 		d.err = errShort
@@ -96,8 +129,47 @@ func (a *answer) load(ctx context.Context, b *board) error {
 	if at := b.now(); at.millis()-kept.at >= at.window.Milliseconds() {
 		return b.forgetAnswer(ctx, a.request)
 	}
-	a.there, a.version, a.at, a.grants = true, node.Stat.Version, kept.at, kept.grants
+	a.there, a.at, a.grants = true, kept.at, kept.grants
+	return a.carriedOut(ctx, b, kept.planned)
+}
+
+// carriedOut adds the claims that were planned, made and not added.
+func (a *answer) carriedOut(ctx context.Context, b *board, list []planned) error {
+	found := make([]*grant, len(list))
+	var work []func(context.Context) error
+	for i, p := range list {
+		work = append(work, func(ctx context.Context) error {
+			v, err := b.refresh(ctx, p.id, recorded)
+			if err != nil {
+				return err
+			}
+			if c := v.claim(); c != nil && c.token.Nonce == p.nonce {
+				found[i] = &grant{p.id, c.token, max(v.left(b.now()), 0), v.version(), v.rec.position, v.rec.changedAt}
+			}
+			return nil
+		})
+	}
+	if err := together(ctx, work); err != nil {
+		return err
+	}
+	for _, g := range found {
+		if g != nil && !a.has(g.token.Nonce) {
+			a.grants = append(a.grants, *g)
+		}
+	}
 	return nil
+}
+
+func (a *answer) has(nonce [16]byte) bool {
+	return slices.ContainsFunc(a.grants, func(g grant) bool { return g.token.Nonce == nonce })
+}
+
+// prepare writes down what an op plans that adds to an answer.
+func (a *answer) prepare(ctx context.Context, b *board) error {
+	m := b.client().Multi(nil)
+	m.Set(b.at.answer(a.request), a.encode(), -1)
+	_, err := m.Do(ctx)
+	return err
 }
 
 // first makes the first claim the answer.
@@ -132,7 +204,7 @@ func (a *answer) complete(ctx context.Context, b *board, claims []driver.Claimed
 	if a.there && len(grants) == len(a.grants) {
 		return nil
 	}
-	a.grants = grants
+	a.grants, a.planned = grants, nil
 	if a.at == 0 {
 		a.at = millis(claims[0].At)
 	}

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/boardd/boardd/plugins/zookeeper/session"
@@ -23,6 +24,8 @@ type board struct {
 	ops     sync.WaitGroup // changes under way
 	kick    chan struct{}  // something is to be done; holds one
 	listing sync.Mutex     // one list of the folder at a time
+	lists   atomic.Uint64  // how many were begun,
+	listed  atomic.Uint64  // and which was the last that was read whole
 	posting sync.Mutex     // held by a post whose place in line has to be foretold
 
 	mu         sync.Mutex
@@ -48,6 +51,9 @@ type board struct {
 	events  events
 	hosts   hosts
 	sweep   sweep
+
+	limits   map[string]int64 // what each limit stands at, as far as is known
+	counters counters
 }
 
 // A follower is how far one folder's changes are known.
@@ -62,6 +68,7 @@ type follower struct {
 func newBoard(s *Store, name string, at layout) *board {
 	b := &board{store: s, name: name, at: at, kick: make(chan struct{}, 1), state: make(chan struct{})}
 	b.life, b.stop = context.WithCancel(s.life)
+	b.counters.list = map[string]*counter{}
 	b.events.max = s.options.Events
 	b.events.changed = make(chan struct{})
 	b.clear()
@@ -71,7 +78,7 @@ func newBoard(s *Store, name string, at layout) *board {
 // clear forgets everything that was read.
 func (b *board) clear() {
 	b.jobs, b.names, b.bad = map[job.ID]*view{}, map[string]job.ID{}, map[string]string{}
-	b.tally, b.past, b.holds = tally{}, newPast(), nil
+	b.tally, b.past, b.holds, b.limits = tally{}, newPast(), nil, map[string]int64{}
 	b.folder, b.log = follower{}, logFollower{ahead: map[int32]uint64{}}
 	b.sweep, b.loadedOnce = sweep{}, false
 }
@@ -173,7 +180,7 @@ func (b *board) client() *session.Client { return b.store.client }
 func (b *board) capabilities() driver.Capabilities {
 	return driver.Capabilities{
 		Encodings: []string{job.JSON.String()}, MaxDetails: MaxDetails, MaxRecord: MaxRecord, MaxBatch: 128, InFlight: 8,
-		MaxCandidates: 256, MaxJobs: b.settings.MaxJobs, Attachments: true, Shared: true, ByteExact: true,
+		MaxCandidates: 256, MaxJobs: b.settings.MaxJobs, Limits: true, Attachments: true, Shared: true, ByteExact: true,
 	}
 }
 

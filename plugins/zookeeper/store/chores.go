@@ -22,7 +22,13 @@ func (b *board) chores(ctx context.Context) error {
 	if err := b.bury(ctx); err != nil {
 		return err
 	}
+	if err := b.mendBroken(ctx); err != nil {
+		return err
+	}
 	if err := b.trim(ctx); err != nil {
+		return err
+	}
+	if err := b.tidyCounters(ctx); err != nil {
 		return err
 	}
 	return b.sweepLocks(ctx)

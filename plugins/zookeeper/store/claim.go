@@ -31,7 +31,7 @@ func (b *board) claim(ctx context.Context, op *driver.Op, begin func() bool) dri
 	if spec.Remember {
 		c.answer = &answer{request: op.Request}
 		if spec.More {
-			if err := c.answer.load(ctx, b); err != nil {
+			if err := c.addTo(ctx); err != nil {
 				return driver.Failed(err)
 			}
 		}
@@ -41,6 +41,12 @@ func (b *board) claim(ctx context.Context, op *driver.Op, begin func() bool) dri
 		n := min(spec.Count-len(r.Claims), len(spec.Candidates)-next)
 		if c.answer != nil && !c.answer.there {
 			n = 1 // the first claim makes the answer's node, or finds one of an earlier try
+			if spec.Count > 1 {
+				c.answer.plan(spec.Candidates[next+1:])
+			}
+		}
+		if len(spec.Candidates[next].Limits) > 0 {
+			n = 1 // the first in line gets what room there is
 		}
 		for _, o := range c.some(ctx, spec.Candidates[next:next+n]) {
 			switch {
@@ -59,6 +65,16 @@ func (b *board) claim(ctx context.Context, op *driver.Op, begin func() bool) dri
 		next += n
 	}
 	return c.finish(ctx, r)
+}
+
+// addTo loads the answer that the op adds to, if there is one, and writes down
+// what it is going to claim.
+func (c *claiming) addTo(ctx context.Context) error {
+	if err := c.answer.load(ctx, c.board); err != nil || !c.answer.there {
+		return err
+	}
+	c.answer.plan(c.op.Claim.Candidates)
+	return c.answer.prepare(ctx, c.board)
 }
 
 // finish keeps the answer and dates it.
@@ -155,8 +171,19 @@ func (c *claiming) one(ctx context.Context, candidate *driver.Candidate) outcome
 		return o
 	case o.gone != nil && r.Kind == o.gone.Kind:
 		return o
+	case r.Kind == job.QuotaExceeded:
+		return outcome{gone: c.noRoom(candidate, r.Message)}
 	}
 	return outcome{failed: &r}
+}
+
+// noRoom says that a candidate's limit has no room.
+func (c *claiming) noRoom(candidate *driver.Candidate, key string) *driver.Gone {
+	g := &driver.Gone{Job: candidate.Job, Kind: job.QuotaExceeded, Message: key}
+	if v := c.known(candidate.Job); v != nil {
+		g.Record = v.show(c.now(), 0)
+	}
+	return g
 }
 
 // granted returns the claim that stands on a job.
@@ -238,12 +265,12 @@ func (c *claiming) decide(candidate *driver.Candidate, v *view, at instant) (*ch
 	short := c.settings.Claims == claimsSession
 	c.mu.Unlock()
 	ch := &change{
-		rec: v.rec.clone(), lock: putLock, owner: spec.Owner, short: short,
+		rec: v.rec.clone(), lock: putLock, owner: spec.Owner, short: short, within: candidate.Limits,
 		event: c.op.Event, reason: c.op.Reason, who: spec.Owner, changed: true,
 	}
 	ch.rec.claim = &claim{
 		owner: spec.Owner, token: job.Token{Generation: at.generation, Nonce: candidate.Nonce},
-		lease: spec.Lease, noExpiry: spec.NoExpiry, session: short,
+		lease: spec.Lease, noExpiry: spec.NoExpiry, session: short, limits: sharesOf(candidate.Limits),
 	}
 	if spec.NoExpiry {
 		ch.rec.claim.lease = 0

@@ -24,7 +24,8 @@ func (r *record) encode() []byte {
 		size += len(r.end.data) + len(r.end.details)
 	}
 	w := writer{append(make([]byte, 0, size), recordFormat, byte(r.place))}
-	w.flags(r.posted, r.holdAlways, r.claim != nil, r.end != nil)
+	counts := r.limits != nil || r.claim != nil && r.claim.limits != nil
+	w.flags(r.posted, r.holdAlways, r.claim != nil, r.end != nil, counts)
 	w.uint(r.version)
 	w.uint(r.position)
 	w.int(r.changedAt)
@@ -53,6 +54,12 @@ func (r *record) encode() []byte {
 	for i := range r.stamps {
 		w.stamp(&r.stamps[i])
 	}
+	if counts {
+		w.shares(r.limits)
+		if r.claim != nil {
+			w.shares(r.claim.limits)
+		}
+	}
 	return w.out
 }
 
@@ -69,8 +76,8 @@ func decodeRecord(data []byte) (*record, error) {
 		return nil, fmt.Errorf("it stands at place %d: want at most %d", r.place, purged)
 	}
 	d := reader{in: data[2:]}
-	var claimed, hasEnd bool
-	d.flags(&r.posted, &r.holdAlways, &claimed, &hasEnd)
+	var claimed, hasEnd, counts bool
+	d.flags(&r.posted, &r.holdAlways, &claimed, &hasEnd, &counts)
 	r.version, r.position, r.changedAt = d.uint(), d.uint(), d.int()
 	d.raw(r.digest[:])
 	r.extra, r.created, r.order, r.status = d.bytes(), d.int(), d.uint(), d.bytes()
@@ -90,6 +97,12 @@ func decodeRecord(data []byte) (*record, error) {
 	}
 	for range d.count() {
 		r.stamps = append(r.stamps, d.stamp())
+	}
+	if counts {
+		r.limits = d.shares()
+		if claimed {
+			r.claim.limits = d.shares()
+		}
 	}
 	if d.err == nil && len(d.in) > 0 {
 		d.err = fmt.Errorf("%d bytes follow its end", len(d.in))
@@ -164,6 +177,14 @@ func (w *writer) stamp(s *stamp) {
 	w.uint(s.position)
 	w.int(s.at)
 	w.int(s.notBefore)
+}
+
+func (w *writer) shares(list []share) {
+	w.uint(uint64(len(list)))
+	for _, s := range list {
+		w.bytes([]byte(s.key))
+		w.int(s.n)
+	}
 }
 
 // A reader goes through a record; after an error it returns zeros.
@@ -278,4 +299,11 @@ func (d *reader) stamp() (s stamp) {
 	s.token, s.version, s.position = d.token(), d.uint(), d.uint()
 	s.at, s.notBefore = d.int(), d.int()
 	return s
+}
+
+func (d *reader) shares() (list []share) {
+	for range d.count() {
+		list = append(list, share{string(d.bytes()), d.int()})
+	}
+	return list
 }

@@ -18,18 +18,18 @@ func fullRecord() *record {
 		place: onBoard, posted: true, version: 1 << 33, position: 1<<33 + 1, changedAt: 1_795_228_212_798,
 		digest: [16]byte{9}, extra: []byte("extra"), created: 5, order: 6, status: []byte{}, attached: []string{"a", "log/1"},
 		holdAlways: true, holdUntil: 77, lock: 3, placed: 12, node: "job0000000001",
-		claim: &claim{owner: "w", token: token, lease: time.Minute, session: true, since: 4},
+		claim: &claim{owner: "w", token: token, lease: time.Minute, session: true, since: 4, limits: []share{{"claims", 2}}},
 		name:  "name", priority: job.VeryLow, book: job.Book{UUID: "u", Name: "n"}, trash: "/t/.trash/job0000000001",
 		end: &ending{outcome: job.Failed, at: 8, token: token, stamped: true, until: 99, data: []byte("final"), details: []byte("{}"), kept: true},
 		stamps: []stamp{
 			{key: [16]byte{4}, kind: driver.Release, must: driver.HeldByToken, token: token, version: 1, position: 2, at: 3, notBefore: 4},
 			{key: [16]byte{5}, kind: driver.Remove, outcome: job.Consumed},
 		},
-		mark: [16]byte{7},
+		mark: [16]byte{7}, limits: []share{{"jobs", 1}, {"bytes", 1 << 40}},
 	}
 }
 
-var allowed = cmp.AllowUnexported(record{}, claim{}, ending{}, stamp{}, entry{}, answer{}, grant{}, head{}, root{})
+var allowed = cmp.AllowUnexported(record{}, claim{}, share{}, planned{}, ending{}, stamp{}, entry{}, answer{}, grant{}, head{}, root{})
 
 func TestRecord(t *testing.T) {
 	t.Parallel()
@@ -112,7 +112,7 @@ func TestHead(t *testing.T) {
 
 func TestRoot(t *testing.T) {
 	t.Parallel()
-	r := root{id: [16]byte{1}, generation: 7, there: true}
+	r := root{id: [16]byte{1}, generation: 7, log: 2, there: true}
 	back, err := decodeRoot(r.encode())
 	if diff := cmp.Diff(r, back, allowed); err != nil || diff != "" {
 		t.Errorf("%v, %s", err, diff)

@@ -30,6 +30,8 @@ type change struct {
 
 	answer *answer // to keep with a claim
 
+	within []driver.Limit // that the counters may not be above
+
 	event   job.EventType
 	reason  string
 	who     string
@@ -70,9 +72,32 @@ func (b *board) commit(ctx context.Context, v *view, ch *change) (*view, written
 	case v.node != "":
 		ch.rec.node, ch.rec.placed = v.node, v.czxid
 	}
-	t := &transaction{board: b, view: v, change: ch, multi: b.client().Multi(acl)}
+	var next *view
+	var w written
+	do := func(add func(*session.Multi)) (err error) {
+		next, w, err = b.transact(ctx, v, ch, root, acl, add)
+		return err
+	}
+	var err error
+	if moves := ch.moves(v.rec); len(moves) > 0 {
+		err = b.count(ctx, ch, moves, do)
+	} else {
+		err = do(func(*session.Multi) {})
+	}
+	if err != nil {
+		return nil, written{}, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.settle(next, ch, w)
+	return next, w, nil
+}
+
+// transact carries out one try of a change; add adds to its transaction.
+func (b *board) transact(ctx context.Context, v *view, ch *change, root root, acl []session.ACL, add func(*session.Multi)) (*view, written, error) {
+	t := &transaction{board: b, view: v, change: ch, multi: b.client().Multi(acl), series: root.log}
 	t.multi.Check(b.at.own, root.version)
-	if err := t.build(ctx); err != nil {
+	if err := t.build(ctx, add); err != nil {
 		return nil, written{}, err
 	}
 	before := time.Now()
@@ -83,11 +108,7 @@ func (b *board) commit(ctx context.Context, v *view, ch *change) (*view, written
 	after := time.Now()
 	w := t.read(done)
 	b.store.clock.heard(w.at, before, after)
-	next := t.view2(w, after)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.settle(next, ch, w)
-	return next, w, nil
+	return t.view2(w, after), w, nil
 }
 
 // settle takes note of a change of our own. b.mu is held.
@@ -112,13 +133,14 @@ type transaction struct {
 	view   *view
 	change *change
 	multi  *session.Multi
+	series uint32 // of the log
 
 	set, log, created int // places in multi
 	lockMade          bool
 	lockVersion       int32
 }
 
-func (t *transaction) build(ctx context.Context) error {
+func (t *transaction) build(ctx context.Context, add func(*session.Multi)) error {
 	ch, v, m := t.change, t.view, t.multi
 	t.log, t.created = -1, -1
 	switch {
@@ -151,9 +173,10 @@ func (t *transaction) build(ctx context.Context) error {
 	if ch.answer != nil {
 		ch.answer.build(m, t.at)
 	}
+	add(m)
 	if !ch.quiet {
 		line := entry{v.id, ch.event, ch.reason, ch.who}
-		t.log = m.Create(t.at.log()+"/"+logPrefix, line.encode(), session.Persistent|session.Sequential)
+		t.log = m.Create(t.at.log(t.series)+"/"+logPrefix, line.encode(), session.Persistent|session.Sequential)
 	}
 	if m.Size() > session.MaxRequest {
 		return job.Errorf(job.Invalid, "the change has %d bytes altogether: ZooKeeper takes at most %d in one step", m.Size(), session.MaxRequest)

@@ -57,7 +57,7 @@ func TestConformanceEnsemble(t *testing.T) {
 			select {
 			case <-stop:
 				return
-			case <-time.After(3 * time.Second):
+			case <-time.After(5 * time.Second):
 			}
 			z.Kill(i % 3)
 			z.Start(i % 3)
@@ -68,7 +68,7 @@ func TestConformanceEnsemble(t *testing.T) {
 		<-stopped
 	})
 	drivertest.Run(t, drivertest.Harness{
-		Open: func(t drivertest.T) driver.Driver { return open(t, z.Servers(), store.Options{}) },
-		Only: []string{"post", "claim", "retry", "race", "watch"},
+		Open:     func(t drivertest.T) driver.Driver { return open(t, z.Servers(), store.Options{}) },
+		Programs: 4,
 	})
 }

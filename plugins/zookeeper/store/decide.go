@@ -221,7 +221,7 @@ func (b *board) decideRemove(op *driver.Op, v *view, ch *change, at instant) {
 	v.carry(ch.rec)
 	r := ch.rec
 	ch.takeNode, ch.lock, r.claim = true, takeLock, nil
-	r.place, r.holdAlways, r.holdUntil = ended, false, 0
+	r.place, r.holdAlways, r.holdUntil, r.limits = ended, false, 0, nil
 	r.end = &ending{outcome: outcomeOf(op), stamped: true}
 	if op.Must.ByToken() {
 		r.end.token = op.Token

@@ -1,7 +1,9 @@
 package store
 
 import (
+	"bytes"
 	"context"
+	"errors"
 
 	"github.com/boardd/boardd/plugins/zookeeper/session"
 	"github.com/boardd/boardd/sdk/driver"
@@ -20,6 +22,19 @@ func (d *documents) Put(ctx context.Context, space driver.Space, doc driver.Docu
 	if kind, entity, ok := d.entity(space, doc.Name); ok {
 		return d.putEntity(ctx, space, kind, entity, doc, ifVersion)
 	}
+	for {
+		version, err := d.put(ctx, space, &doc, ifVersion)
+		if !errors.Is(err, errUnmade) {
+			return version, err
+		}
+	}
+}
+
+// errUnmade says of a change whose answer was lost that it was not made.
+var errUnmade = errors.New("it was not made")
+
+// put is one try of Put.
+func (d *documents) put(ctx context.Context, space driver.Space, doc *driver.Document, ifVersion uint64) (uint64, error) {
 	old, f, err := d.get(ctx, space, doc.Name)
 	if err != nil && job.KindOf(err) != job.Corrupt {
 		return 0, err
@@ -33,13 +48,28 @@ func (d *documents) Put(ctx context.Context, space driver.Space, doc driver.Docu
 	if err := d.ensure(ctx, space); err != nil {
 		return 0, err
 	}
-	return d.write(ctx, space, &doc, &f)
+	h, before := newHead(doc), f
+	version, err := d.write(ctx, space, doc, &h, &f)
+	if job.KindOf(err) != job.OutcomeUnknown || ctx.Err() != nil {
+		return version, err
+	}
+	if d.client().Ready(ctx) != nil {
+		return 0, err
+	}
+	now, g, again := d.get(ctx, space, doc.Name)
+	switch {
+	case again != nil:
+	case now.Version != old.Version && g.there && bytes.Equal(g.head.encode(), h.encode()):
+		return now.Version, nil
+	case !g.live && !before.live, now.Version == old.Version && g.live:
+		return 0, errUnmade
+	}
+	return 0, err
 }
 
 // write makes what was found the document.
-func (d *documents) write(ctx context.Context, space driver.Space, doc *driver.Document, f *found) (uint64, error) {
+func (d *documents) write(ctx context.Context, space driver.Space, doc *driver.Document, h *head, f *found) (uint64, error) {
 	path, acl := d.path(space, doc.Name), d.acl()
-	h := newHead(doc)
 	m := d.client().Multi(acl)
 	if h.pieces > 0 && !f.there {
 		// The pieces lie below the head, which says until then that there is nothing.
@@ -51,7 +81,7 @@ func (d *documents) write(ctx context.Context, space driver.Space, doc *driver.D
 		}
 		f.there, f.version, f.head = true, 0, first
 	}
-	if err := d.cut(ctx, path, doc.Data, &h); err != nil {
+	if err := d.cut(ctx, path, doc.Data, h); err != nil {
 		return 0, err
 	}
 	m.Set(d.folder(space), nil, -1)
@@ -90,6 +120,23 @@ func (d *documents) Delete(ctx context.Context, space driver.Space, name string,
 	if err := d.checkChange(ctx, space, name); err != nil {
 		return err
 	}
+	err := d.remove(ctx, space, name, ifVersion)
+	for job.KindOf(err) == job.OutcomeUnknown && ctx.Err() == nil {
+		if d.client().Ready(ctx) != nil {
+			return err
+		}
+		// If it is gone now, nobody can say by whom, and it does not matter.
+		if again := d.remove(ctx, space, name, ifVersion); job.KindOf(again) != job.NotFound {
+			err = again
+			continue
+		}
+		return nil
+	}
+	return err
+}
+
+// remove is one try of Delete.
+func (d *documents) remove(ctx context.Context, space driver.Space, name string, ifVersion uint64) error {
 	doc, f, err := d.get(ctx, space, name)
 	switch {
 	case err != nil:

@@ -101,12 +101,28 @@ func (b *board) dropNodes(ctx context.Context) error {
 }
 
 func (s *Store) deleteIfEmpty(ctx context.Context, path string) error {
-	m := s.client.Multi(nil)
-	m.Delete(path, -1)
-	if _, err := m.Do(ctx); err != nil && !session.Conflict(err) {
+	if err := s.deleteThese(ctx, []string{path}); err != nil && !session.Conflict(err) {
 		return err
 	}
 	return nil
+}
+
+// deleteThese deletes nodes together. It does so again where nobody knows
+// whether it was done: then some are gone, which is a conflict.
+func (s *Store) deleteThese(ctx context.Context, paths []string) error {
+	for {
+		m := s.client.Multi(nil)
+		for _, path := range paths {
+			m.Delete(path, -1)
+		}
+		_, err := m.Do(ctx)
+		if job.KindOf(err) != job.OutcomeUnknown || ctx.Err() != nil {
+			return err
+		}
+		if err := s.client.Ready(ctx); err != nil {
+			return err
+		}
+	}
 }
 
 // dropTree deletes a folder with everything below it.
@@ -162,11 +178,7 @@ func indexes(n int) []int {
 // is gone already makes its company go one by one.
 func (s *Store) deleteAll(ctx context.Context, paths []string) error {
 	for part := range slices.Chunk(paths, dropAtOnce) {
-		m := s.client.Multi(nil)
-		for _, path := range part {
-			m.Delete(path, -1)
-		}
-		_, err := m.Do(ctx)
+		err := s.deleteThese(ctx, part)
 		if err == nil {
 			continue
 		}

@@ -3,6 +3,7 @@ package store_test
 import (
 	"context"
 	"net"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -105,102 +106,6 @@ func (p *proxy) setDeaf(deaf bool) {
 	p.deaf = deaf
 }
 
-// persist repeats an op until it is known what became of it, as a host does.
-func (k *desk) persist(op *driver.Op) driver.Result {
-	for {
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-		r := k.driver.Apply(ctx, k.name, []driver.Op{*op})[0]
-		cancel()
-		switch r.Kind {
-		case job.Unavailable, job.OutcomeUnknown, job.Interrupted:
-			time.Sleep(20 * time.Millisecond)
-			if k.Context().Err() != nil {
-				return r
-			}
-		default:
-			return r
-		}
-	}
-}
-
-// A deed is what one worker was told.
-type deed struct {
-	id       job.ID
-	ended    bool // it was told that it consumed the job
-	lost     bool // it was told that it had lost it
-	acquired bool
-}
-
-// toil posts, claims and consumes until stop, and returns what it was told.
-func (k *desk) toil(stop <-chan struct{}) []deed {
-	var deeds []deed
-	for n := 0; ; n++ {
-		select {
-		case <-stop:
-			return deeds
-		default:
-		}
-		d := deed{id: job.ID(random16())}
-		p := &driver.Posting{ID: d.id, Name: text("job %d", n), Encoding: job.JSON, Details: []byte(`{}`), Digest: random16()}
-		if r := k.persist(&driver.Op{Kind: driver.Post, Job: d.id, Posting: p, Event: job.Posted, Request: random16()}); r.Kind != job.NoKind {
-			k.Errorf("a post got %v (%s)", r.Kind, r.Message)
-			return deeds
-		}
-		claim := claimOp(d.id, "worker", time.Minute)
-		claim.Request, claim.Claim.Remember = random16(), n%2 == 0
-		r := k.persist(&claim)
-		if r.Kind != job.NoKind || len(r.Claims) != 1 {
-			k.Errorf("nobody else wants the job, and a claim got %v (%s), passed over %+v", r.Kind, r.Message, r.Gone)
-			deeds = append(deeds, d)
-			continue
-		}
-		d.acquired = true
-		if n%3 != 0 {
-			remove := byToken(driver.Remove, r.Claims[0], job.ConsumedEvent)
-			remove.Request = random16()
-			r := k.persist(&remove)
-			d.ended, d.lost = r.Kind == job.NoKind, r.Kind == job.LeaseLost
-			if !d.ended {
-				k.Errorf("a consumption got %v (%s)", r.Kind, r.Message)
-			}
-		}
-		deeds = append(deeds, d)
-	}
-}
-
-// through lets workers work while something happens, and checks afterwards that
-// the store is as they were told.
-func (k *desk) through(happen func()) {
-	k.Helper()
-	const workers = 8
-	stop := make(chan struct{})
-	deeds := make([][]deed, workers)
-	var group sync.WaitGroup
-	for i := range deeds {
-		group.Go(func() { deeds[i] = k.toil(stop) })
-	}
-	happen()
-	close(stop)
-	group.Wait()
-	n := 0
-	for _, list := range deeds {
-		for _, d := range list {
-			n++
-			want := job.Claimed
-			if d.ended {
-				want = job.Complete
-			}
-			if !d.lost && d.acquired {
-				k.state(d.id, want, "as its worker was told")
-			}
-		}
-	}
-	if n == 0 {
-		k.Errorf("nobody has done anything")
-	}
-	k.Logf("%d jobs", n)
-}
-
 // TestCutConnection cuts the connection again and again, so that answers are
 // lost of changes that were made.
 func TestCutConnection(t *testing.T) {
@@ -301,23 +206,59 @@ func TestServerRestart(t *testing.T) {
 	}
 }
 
-// TestMinority has one server of three: it answers nobody.
+// TestReadOnlyServer leaves one server of three, which then serves whoever only
+// wants to read: boardd does not take it for the ensemble.
+func TestReadOnlyServer(t *testing.T) {
+	t.Parallel()
+	minority(t, testserver.ZooKeeperOptions{Members: 3, Fast: true, Java: []string{"-Dreadonlymode.enabled=true"}}, "read-only")
+}
+
+// TestMinority leaves one server of three under load: it answers nobody.
 func TestMinority(t *testing.T) {
 	t.Parallel()
-	z := testserver.ZooKeeper(t, testserver.ZooKeeperOptions{Members: 3, Fast: true})
+	minority(t, testserver.ZooKeeperOptions{Members: 3, Fast: true}, "not currently serving")
+}
+
+func minority(t *testing.T, o testserver.ZooKeeperOptions, says string) {
+	t.Helper()
+	z := testserver.ZooKeeper(t, o)
 	k := sit(t, openWith(t, settingsOf(z.Servers(), map[string]any{"session_timeout": "2s"})), "/taskflow/jobs", nil)
-	z.Kill(0)
-	z.Kill(1)
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-	defer cancel()
-	op := driver.Op{Kind: driver.Remove, Job: job.ID(random16()), Request: random16()}
-	if r := k.driver.Apply(ctx, k.name, []driver.Op{op})[0]; r.Kind == job.NoKind {
-		t.Errorf("a minority changed something: %+v", r)
-	}
-	z.Start(0)
-	id := job.ID(random16())
-	p := &driver.Posting{ID: id, Name: "after", Encoding: job.JSON, Details: []byte(`{}`)}
-	if r := k.persist(&driver.Op{Kind: driver.Post, Job: id, Posting: p, Request: random16()}); r.Kind != job.NoKind {
-		t.Errorf("with a majority: %v (%s)", r.Kind, r.Message)
-	}
+	k.through(func() {
+		time.Sleep(500 * time.Millisecond)
+		z.Kill(0)
+		z.Kill(1)
+		k.until("the last server says "+says, func() bool { return strings.Contains(z.Says(2, "srvr"), says) })
+		id := job.ID(random16())
+		p := &driver.Posting{ID: id, Name: "never", Encoding: job.JSON, Details: []byte(`{}`)}
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		op := driver.Op{Kind: driver.Post, Job: id, Posting: p, Request: random16()}
+		if r := k.driver.Apply(ctx, k.name, []driver.Op{op})[0]; r.Kind == job.NoKind {
+			t.Errorf("a minority has changed something: %+v", r)
+		}
+		z.Start(0)
+		if r := k.persist(&op); r.Kind != job.NoKind {
+			t.Errorf("with a majority: %v (%s)", r.Kind, r.Message)
+		}
+	})
+}
+
+// TestHungLeader stops the leader of three servers without a word, under load,
+// and lets it go on when there is another one.
+func TestHungLeader(t *testing.T) {
+	t.Parallel()
+	z := testserver.ZooKeeper(t, testserver.ZooKeeperOptions{Members: 3, Fast: true, Config: []string{"syncLimit=4"}})
+	k := sit(t, openWith(t, settingsOf(z.Servers(), map[string]any{"session_timeout": "4s"})), "/taskflow/jobs", nil)
+	k.through(func() {
+		time.Sleep(500 * time.Millisecond)
+		leader := z.Leader()
+		if leader < 0 {
+			t.Error("nobody leads")
+			return
+		}
+		z.Pause(leader)
+		time.Sleep(4 * time.Second)
+		z.Resume(leader)
+		time.Sleep(time.Second)
+	})
 }

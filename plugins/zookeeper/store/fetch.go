@@ -93,6 +93,13 @@ func (b *board) refresh(ctx context.Context, id job.ID, how search) (*view, erro
 			b.mu.Unlock()
 			return v, nil // it is looked for when the list is done
 		}
+		aside, err := b.adoptTrash(ctx, old, v)
+		if err != nil {
+			return nil, err
+		}
+		if aside {
+			continue
+		}
 		return b.learn(old, v), nil
 	}
 	return nil, job.Errorf(job.Unavailable, "job %v changes all the time: it could not be read", id)

@@ -147,9 +147,25 @@ func (b *board) look(ctx context.Context) error {
 
 // listFolder reads TaskFlow's folder again, and each job that came, went, or has
 // or lost a lock since.
+//
+// Who waits for a list that others wait for is served by the same one: any that
+// was begun after the call.
 func (b *board) listFolder(ctx context.Context) error {
+	before := b.lists.Load()
 	b.listing.Lock()
 	defer b.listing.Unlock()
+	if b.lists.Load() > before && b.listed.Load() == b.lists.Load() {
+		return nil
+	}
+	b.lists.Add(1)
+	if err := b.listAnew(ctx); err != nil {
+		return err
+	}
+	b.listed.Store(b.lists.Load())
+	return nil
+}
+
+func (b *board) listAnew(ctx context.Context) error {
 	b.mu.Lock()
 	horizon := b.horizon
 	b.folder.dirty = false

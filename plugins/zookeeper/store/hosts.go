@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"hash/fnv"
 	"slices"
 	"sync/atomic"
@@ -14,10 +15,11 @@ import (
 // hosts are the drivers that have the board open, each by a node that ends with
 // its session. They share the work that one of them has to do.
 type hosts struct {
-	self  string
-	list  atomic.Pointer[[]string]
-	event atomic.Pointer[<-chan session.Event]
-	dirty atomic.Bool
+	self    atomic.Pointer[string] // nil: not joined yet
+	session int64                  // that self's node ends with
+	list    atomic.Pointer[[]string]
+	event   atomic.Pointer[<-chan session.Event]
+	dirty   atomic.Bool
 }
 
 func (h *hosts) changed() <-chan session.Event {
@@ -27,21 +29,26 @@ func (h *hosts) changed() <-chan session.Event {
 	return nil
 }
 
-// join makes this driver known to the others.
+// join makes this driver known to the others, once in a session: a node of before
+// would stand for a host that does nothing.
 func (b *board) join(ctx context.Context) error {
 	b.mu.Lock()
 	observe := b.spec.Observe
 	b.mu.Unlock()
-	var id [8]byte
-	_, _ = rand.Read(id[:]) // never fails
-	b.hosts.self = hex.EncodeToString(id[:])
-	b.hosts.list.Store(&[]string{b.hosts.self})
+	if now := b.client().SessionID(); b.hosts.self.Load() == nil || now != b.hosts.session {
+		var id [8]byte
+		_, _ = rand.Read(id[:]) // never fails
+		self := hex.EncodeToString(id[:])
+		b.hosts.self.Store(&self)
+		b.hosts.session = now
+	}
+	b.hosts.list.Store(&[]string{*b.hosts.self.Load()})
 	if observe {
 		return nil
 	}
 	m := b.client().Multi(b.acl)
-	m.Create(b.at.hosts()+"/"+b.hosts.self, nil, session.Ephemeral)
-	if _, err := m.Do(ctx); err != nil {
+	m.Create(b.at.hosts()+"/"+*b.hosts.self.Load(), nil, session.Ephemeral)
+	if _, err := m.Do(ctx); err != nil && !errors.Is(err, session.ErrNodeExists) {
 		return err
 	}
 	return b.meet(ctx)
@@ -63,9 +70,10 @@ func (b *board) meet(ctx context.Context) error {
 // about a subject. Each host finds the same order, and another one for another
 // subject.
 func (h *hosts) rank(subject string) int {
-	mine, n := weigh(h.self, subject), 0
+	self := *h.self.Load()
+	mine, n := weigh(self, subject), 0
 	for _, host := range *h.list.Load() {
-		if host != h.self && weigh(host, subject) > mine {
+		if host != self && weigh(host, subject) > mine {
 			n++
 		}
 	}
@@ -88,5 +96,5 @@ func weigh(host, subject string) uint64 {
 // alone reports whether no other host has the board open.
 func (h *hosts) alone() bool {
 	list := *h.list.Load()
-	return len(list) == 0 || slices.Equal(list, []string{h.self})
+	return len(list) == 0 || slices.Equal(list, []string{*h.self.Load()})
 }

@@ -31,6 +31,8 @@ func (b *board) put(v *view) {
 	old := b.jobs[v.id]
 	b.tally.count(old, -1)
 	b.tally.count(v, 1)
+	b.counted(old, -1)
+	b.counted(v, 1)
 	if old != nil && old.node != "" && old.node != v.node && b.names[old.node] == v.id {
 		delete(b.names, old.node)
 	}
@@ -43,6 +45,10 @@ func (b *board) put(v *view) {
 	}
 	b.jobs[v.id] = v.thin()
 	b.holds.add(v)
+	if v.broken() {
+		b.past.broken = append(b.past.broken, v.id)
+		b.wake()
+	}
 	if v.gone() && b.loadedOnce {
 		b.past.vanished = append(b.past.vanished, v.id)
 		b.wake()

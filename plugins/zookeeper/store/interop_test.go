@@ -112,9 +112,8 @@ func (p *pair) after(id job.ID, claimed driver.Claimed, finisher, how, what stri
 	want := map[string]job.State{"consume": job.Complete, "abandon": job.Unclaimed, "trash": job.Trashed}[how]
 	p.until(what+": the job is "+want.String(), func() bool {
 		state := p.read(id).State
-		// Of a job that only TaskFlow has touched nothing is left, and its trash
-		// does not say whose it was.
-		return state == want || state == job.Unknown && finisher == "python" && want != job.Unclaimed
+		// Of a job that only TaskFlow has touched nothing is left once it is consumed.
+		return state == want || state == job.Unknown && finisher == "python" && want == job.Complete
 	})
 	if !claimed.Token.IsZero() {
 		extend := byToken(driver.Extend, claimed, job.Extended)
@@ -125,6 +124,14 @@ func (p *pair) after(id job.ID, claimed driver.Claimed, finisher, how, what stri
 	state, err := p.python.State(id.String())
 	if wantState := map[string]string{"consume": "COMPLETE", "abandon": "UNCLAIMED", "trash": "COMPLETE"}[how]; err != nil || state != wantState {
 		p.Errorf("%s: to TaskFlow the job is %s (%v), want %s", what, state, err, wantState)
+	}
+	if how == "trash" && finisher == "python" {
+		p.sees(id, job.Trashed, what)
+		p.must(driver.Op{Kind: driver.Restore, Job: id})
+		if r := p.state(id, job.Unclaimed, what+": restored"); string(r.Posting.Details) != `{"a": 1}` || r.Posting.Name != what {
+			p.Errorf("%s: restored it is %+v", what, r.Posting)
+		}
+		how = "abandon"
 	}
 	if how == "abandon" {
 		p.sees(id, job.Unclaimed, what)

@@ -36,11 +36,22 @@ func (l layout) shard(n int) string       { return l.records() + "/" + strconv.F
 func (l layout) record(id job.ID) string  { return l.shard(int(id[0]>>4)) + "/" + id.String() }
 func (l layout) answers() string          { return l.own + "/answers" }
 func (l layout) answer(r [16]byte) string { return fmt.Sprintf("%s/%x", l.answers(), r) }
-func (l layout) log() string              { return l.own + "/log" }
 func (l layout) hosts() string            { return l.own + "/hosts" }
-func (l layout) logEntry(n int32) string  { return l.log() + "/" + logName(n) }
+func (l layout) limits() string           { return l.own + "/limits" }
+func (l layout) limit(key string) string  { return l.limits() + "/" + escape(key) }
 func (l layout) attached(id job.ID, name string) string {
 	return l.record(id) + "/" + attachedPrefix + escape(name)
+}
+
+func (l layout) logEntry(series uint32, n int32) string { return l.log(series) + "/" + logName(n) }
+
+// log returns the folder of the log; each time that it begins anew it is in
+// another one.
+func (l layout) log(series uint32) string {
+	if series == 0 {
+		return l.own + "/log"
+	}
+	return fmt.Sprintf("%s/log%d", l.own, series)
 }
 
 // attachedPrefix keeps a name such as "." from being one of ZooKeeper's own.

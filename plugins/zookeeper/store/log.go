@@ -18,6 +18,8 @@ const (
 	keepLog    = 2000
 	trimLog    = keepLog + keepLog/2
 	trimAtOnce = 128
+
+	defaultLogNumbers = 1 << 30
 )
 
 // logFormat begins each entry.
@@ -75,9 +77,16 @@ func (f *logFollower) know(number int32, zxid uint64) {
 	}
 }
 
+// series returns which of the board's logs is written now.
+func (b *board) series() uint32 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.root.log
+}
+
 // beginLog finds the log's end. What is in it is in the jobs' records as well.
 func (b *board) beginLog(ctx context.Context) error {
-	folder, err := b.client().List(ctx, b.at.log())
+	folder, err := b.client().List(ctx, b.at.log(b.series()))
 	if err != nil && !session.NoNode(err) {
 		return err
 	}
@@ -105,8 +114,11 @@ func (b *board) listLog(ctx context.Context) error {
 	b.log.dirty = false
 	b.mu.Unlock()
 	begun := time.Now()
-	folder, err := b.client().ListWatched(ctx, b.at.log())
+	folder, err := b.client().ListWatched(ctx, b.at.log(b.series()))
 	if session.NoNode(err) {
+		if err := b.sameRoot(ctx); err != nil {
+			return err // the log has begun anew in another folder
+		}
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.log.dirty, b.log.follower.next, b.log.upTo = true, begun.Add(nobodyHome), max(b.log.upTo, horizon)
@@ -159,6 +171,7 @@ func (f *logFollower) unknown(names []string) (numbers []int32, gap bool) {
 
 // readLog reads entries of other hosts, and the jobs that they are about.
 func (b *board) readLog(ctx context.Context, numbers []int32) error {
+	series := b.series()
 	type line struct {
 		entry
 		position uint64
@@ -169,7 +182,7 @@ func (b *board) readLog(ctx context.Context, numbers []int32) error {
 	var work []func(context.Context) error
 	for i, n := range numbers {
 		work = append(work, func(ctx context.Context) error {
-			node, err := b.client().Get(ctx, b.at.logEntry(n))
+			node, err := b.client().Get(ctx, b.at.logEntry(series, n))
 			if session.NoNode(err) {
 				return errAgain // it was trimmed away: this host is too far behind
 			}
@@ -178,7 +191,7 @@ func (b *board) readLog(ctx context.Context, numbers []int32) error {
 			}
 			e, err := decodeEntry(node.Data)
 			if err != nil {
-				b.store.log.Warn("an entry of the log cannot be read", "path", b.at.logEntry(n), "error", err)
+				b.store.log.Warn("an entry of the log cannot be read", "path", b.at.logEntry(series, n), "error", err)
 				lines[i].position = uint64(node.Stat.Czxid)
 				return nil // it is passed over
 			}
@@ -220,10 +233,13 @@ func (b *board) readLog(ctx context.Context, numbers []int32) error {
 // thinks that it is its turn finds them gone.
 func (b *board) trimLog(ctx context.Context, names []string) error {
 	b.mu.Lock()
-	mine := len(names) > trimLog && !b.spec.Observe && b.hosts.first(b.name)
-	end := b.log.number
+	mine := !b.spec.Observe && b.hosts.first(b.name)
+	end, acl, series := b.log.number, b.acl, b.root.log
 	b.mu.Unlock()
-	if !mine {
+	switch {
+	case mine && end >= b.store.options.LogNumbers:
+		return b.renewLog(ctx, acl)
+	case !mine || len(names) <= trimLog:
 		return nil
 	}
 	var numbers []int32
@@ -237,11 +253,41 @@ func (b *board) trimLog(ctx context.Context, names []string) error {
 	for part := range slices.Chunk(numbers, trimAtOnce) {
 		m := b.client().Multi(nil)
 		for _, n := range part {
-			m.Delete(b.at.logEntry(n), -1)
+			m.Delete(b.at.logEntry(series, n), -1)
 		}
 		if _, err := m.Do(ctx); err != nil && !session.Conflict(err) {
 			return err
 		}
 	}
 	return nil
+}
+
+// renewLog begins another folder for the log, before ZooKeeper gives no more
+// numbers in this one. Each transaction checks the root, which names the folder,
+// so that no host goes on with the old one unaware; and each reads the board anew.
+func (b *board) renewLog(ctx context.Context, acl []session.ACL) error {
+	r, err := b.readRoot(ctx)
+	if err != nil {
+		return err
+	}
+	next := r
+	next.log++
+	m := b.client().Multi(acl)
+	m.Set(b.at.own, next.encode(), r.version)
+	m.Create(b.at.log(next.log), nil, session.Persistent)
+	if _, err := m.Do(ctx); err != nil {
+		if session.Conflict(err) {
+			return errAgain // another host has done it
+		}
+		return err
+	}
+	for old := r.log; old+2 > r.log; old-- { // and what was left of the one before
+		if err := b.store.dropTree(ctx, b.at.log(old)); err != nil {
+			return err
+		}
+		if old == 0 {
+			break
+		}
+	}
+	return errAgain
 }

@@ -13,12 +13,16 @@ import (
 // past is what is remembered of what is over, beside the records themselves.
 type past struct {
 	adrift   []job.ID           // where their postings are has to be found out
+	broken   []job.ID           // claims of theirs have ended that are still counted
 	vanished []job.ID           // their postings are gone, and their records do not say so
 	answers  map[[16]byte]int64 // answers to claims, by when they were given
 	next     time.Time          // when to look what is too old
+	counters time.Time          // when to look for counters that nobody needs
 }
 
-func newPast() past { return past{answers: map[[16]byte]int64{}} }
+func newPast() past {
+	return past{answers: map[[16]byte]int64{}, counters: time.Now().Add(counterPause)}
+}
 
 // trimPause is how often the past is gone through.
 const trimPause = time.Second
@@ -73,7 +77,7 @@ func (b *board) buryOne(ctx context.Context, v *view) error {
 	if where != "" {
 		ch.rec.place, ch.rec.trash = inTrash, where
 	} else {
-		ch.rec.place, ch.rec.end = ended, &ending{outcome: job.Consumed, stamped: true}
+		ch.rec.place, ch.rec.limits, ch.rec.end = ended, nil, &ending{outcome: job.Consumed, stamped: true}
 		ch.rec.status, ch.rec.holdAlways, ch.rec.holdUntil = nil, false, 0
 	}
 	if _, _, err := b.commit(ctx, v, ch); err != nil && !session.Conflict(err) {
@@ -81,6 +85,28 @@ func (b *board) buryOne(ctx context.Context, v *view) error {
 	}
 	_, err = b.refresh(ctx, v.id, recorded)
 	return err
+}
+
+// adoptTrash gives a record to a job that only TaskFlow has had its hands on, and
+// that TaskFlow has set aside now: nothing else says that it is in the trash. It
+// reports whether the job has to be read again.
+func (b *board) adoptTrash(ctx context.Context, old, v *view) (bool, error) {
+	b.mu.Lock()
+	observe := b.spec.Observe
+	b.mu.Unlock()
+	if observe || old == nil || old.node == "" || v.rec != nil || v.node != "" {
+		return false, nil
+	}
+	where, err := b.inTrash(ctx, v)
+	if err != nil || where == "" {
+		return false, err
+	}
+	ch := &change{rec: &record{place: inTrash, trash: where}, event: job.ForeignChange, quiet: true, changed: true}
+	old.carry(ch.rec)
+	if _, _, err = b.commit(ctx, v, ch); session.Conflict(err) {
+		err = nil // another host was faster
+	}
+	return err == nil, err
 }
 
 // inTrash returns where TaskFlow has put a job that it set aside; "" if it has

@@ -55,7 +55,8 @@ func (b *board) decidePost(op *driver.Op, v *view, at instant) (*change, *driver
 		return nil, r
 	}
 	ch := &change{
-		rec: &record{posted: true, digest: p.Digest, extra: p.Extra}, event: op.Event, reason: op.Reason, changed: true,
+		rec:    &record{posted: true, digest: p.Digest, extra: p.Extra, limits: sharesOf(op.Limits)},
+		within: op.Limits, event: op.Event, reason: op.Reason, changed: true,
 	}
 	if v.rec != nil {
 		ch.drop = v.rec.attached

@@ -67,6 +67,10 @@ const (
 // Options are what tests change. The zero value is what everybody else gets.
 type Options struct {
 	Events int // changes that are remembered for watchers; 0: 8192
+
+	// LogNumbers is how many entries a board's log has before it begins anew; 0:
+	// 2^30, half of what ZooKeeper has numbers for.
+	LogNumbers int32
 }
 
 // Open begins a session with ZooKeeper and waits until it is there, or ctx ends.

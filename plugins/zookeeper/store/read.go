@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	"github.com/boardd/boardd/plugins/taskflow"
@@ -114,7 +115,7 @@ func (s *Store) Count(ctx context.Context, name string) (driver.Counts, error) {
 	defer b.mu.Unlock()
 	at := b.instant()
 	c := driver.Counts{Open: b.tally.open, Claimed: b.tally.claimed, Trashed: b.tally.trashed, Bad: int64(len(b.bad))}
-	c.Tombstones = int64(len(b.past.answers)) + b.tally.gone
+	c.Tombstones, c.Limits = int64(len(b.past.answers))+b.tally.gone, maps.Clone(b.limits)
 	for _, v := range b.jobs {
 		if v.rec == nil || v.rec.place != ended || v.rec.end == nil {
 			continue

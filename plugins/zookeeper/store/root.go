@@ -18,13 +18,14 @@ import (
 type root struct {
 	id         [16]byte // random; tells this board from one that was lost
 	generation uint64
+	log        uint32 // how often the log has begun anew
 	version    int32
 	there      bool
 }
 
 const (
 	rootFormat = 1
-	rootSize   = 1 + 16 + 8
+	rootSize   = 1 + 16 + 8 + 4
 
 	// memorySize is that of BoardStatus.Memory: the root's id, the generation and
 	// the position.
@@ -34,14 +35,15 @@ const (
 func (r root) encode() []byte {
 	out := append(make([]byte, 0, rootSize), rootFormat)
 	out = append(out, r.id[:]...)
-	return binary.BigEndian.AppendUint64(out, r.generation)
+	out = binary.BigEndian.AppendUint64(out, r.generation)
+	return binary.BigEndian.AppendUint32(out, r.log)
 }
 
 func decodeRoot(data []byte) (root, error) {
 	if len(data) != rootSize || data[0] != rootFormat {
 		return root{}, fmt.Errorf("it has %d bytes of another format: this program reads %d of format %d", len(data), rootSize, rootFormat)
 	}
-	r := root{id: [16]byte(data[1:]), generation: binary.BigEndian.Uint64(data[17:]), there: true}
+	r := root{id: [16]byte(data[1:]), generation: binary.BigEndian.Uint64(data[17:]), log: binary.BigEndian.Uint32(data[25:]), there: true}
 	if r.generation == 0 {
 		return root{}, errors.New("its generation is 0")
 	}
@@ -77,7 +79,7 @@ func (b *board) makeRoot(ctx context.Context, generation uint64) error {
 	_, _ = rand.Read(r.id[:]) // never fails
 	m := b.client().Multi(acl)
 	m.Create(b.at.own, r.encode(), session.Persistent)
-	for _, path := range []string{b.at.records(), b.at.log(), b.at.answers(), b.at.hosts()} {
+	for _, path := range []string{b.at.records(), b.at.log(0), b.at.answers(), b.at.hosts(), b.at.limits()} {
 		m.Create(path, nil, session.Persistent)
 	}
 	for n := range shards {
@@ -188,14 +190,25 @@ func (b *board) status() driver.BoardStatus {
 // or is gone.
 func (b *board) checkRoot(ctx context.Context) error {
 	b.mu.Lock()
-	known, observe := b.root, b.spec.Observe
+	observe := b.spec.Observe
 	b.mu.Unlock()
-	now, err := b.readRoot(ctx)
-	if err != nil {
+	switch err := b.sameRoot(ctx); {
+	case !errors.Is(err, errAgain):
 		return err
-	}
-	if now != known && !observe {
+	case !observe:
 		b.reload(job.Errorf(job.Unavailable, "the board has a new generation"))
 	}
 	return nil
+}
+
+// sameRoot returns errAgain if the board's root is another than is known.
+func (b *board) sameRoot(ctx context.Context) error {
+	b.mu.Lock()
+	known := b.root
+	b.mu.Unlock()
+	now, err := b.readRoot(ctx)
+	if err == nil && now != known {
+		err = errAgain
+	}
+	return err
 }

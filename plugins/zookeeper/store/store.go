@@ -29,6 +29,9 @@ func newStore(client *session.Client, s settings, o Options, log *slog.Logger) *
 	if o.Events == 0 {
 		o.Events = defaultEvents
 	}
+	if o.LogNumbers == 0 {
+		o.LogNumbers = defaultLogNumbers
+	}
 	st := &Store{client: client, settings: s, options: o, log: log, boards: map[string]*board{}}
 	st.life, st.closing = context.WithCancel(context.Background())
 	st.documents = &documents{store: st}

@@ -1,0 +1,149 @@
+package store
+
+import (
+	"encoding/json"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/boardd/boardd/internal/testserver"
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// inside opens a board and returns it as the driver has it.
+func inside(t *testing.T, z *testserver.ZooKeeperEnsemble, o Options) (*Store, *board) {
+	t.Helper()
+	raw, err := json.Marshal(map[string]any{"servers": z.Servers()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := Open(t.Context(), driver.Config{Settings: raw, Logger: slog.New(slog.DiscardHandler)}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.Close() }) // the test has seen what there was to see
+	s := d.(*Store)                     //nolint:forcetypeassert // Open's
+	if _, err := s.OpenBoard(t.Context(), driver.BoardSpec{Name: "b"}); err != nil {
+		t.Fatal(err)
+	}
+	b, err := s.board("b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, b
+}
+
+func (s *Store) one(t *testing.T, op driver.Op) driver.Result {
+	t.Helper()
+	r := s.Apply(t.Context(), "b", []driver.Op{op})[0]
+	if r.Kind != job.NoKind {
+		t.Fatalf("op %d: %v (%s)", op.Kind, r.Kind, r.Message)
+	}
+	return r
+}
+
+func (s *Store) post(t *testing.T, limits ...driver.Limit) job.ID {
+	t.Helper()
+	var id job.ID
+	copy(id[:], time.Now().AppendFormat(nil, "05.000000000000"))
+	p := &driver.Posting{ID: id, Name: "a job", Encoding: job.JSON, Details: []byte(`{}`)}
+	s.one(t, driver.Op{Kind: driver.Post, Job: id, Posting: p, Event: job.Posted, Limits: limits})
+	return id
+}
+
+// TestRememberedHalf has a driver die between the claims of one op: the retry
+// finds all that were made.
+func TestRememberedHalf(t *testing.T) {
+	t.Parallel()
+	z := testserver.ZooKeeper(t, testserver.ZooKeeperOptions{Fast: true})
+	s, b := inside(t, z, Options{})
+	for more, request := range map[bool][16]byte{false: {1}, true: {2}} {
+		op := driver.Op{Kind: driver.Claim, Request: request, Claim: &driver.ClaimSpec{
+			Count: 3, Owner: "worker", Lease: time.Minute, Remember: true,
+		}}
+		for i := range 4 {
+			op.Claim.Candidates = append(op.Claim.Candidates, driver.Candidate{Job: s.post(t), Nonce: [16]byte{request[0], byte(i + 1)}})
+		}
+		c := &claiming{board: b, op: &op, begin: func() bool { return true }, answer: &answer{request: request}}
+		if more { // an op that adds to the answer of one before
+			first := op
+			spec := *op.Claim
+			spec.Count, spec.Candidates = 1, spec.Candidates[:1]
+			first.Claim = &spec
+			s.one(t, first)
+			if err := c.addTo(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		} else {
+			c.answer.plan(op.Claim.Candidates[1:])
+			c.some(t.Context(), op.Claim.Candidates[:1])
+		}
+		c.some(t.Context(), op.Claim.Candidates[1:3]) // and here it ends
+		next, _ := inside(t, z, Options{})
+		r := next.one(t, op)
+		if !r.Repeated || len(r.Claims) != 3 {
+			t.Errorf("more=%v: the retry tells of %d claims, repeated %v, want the three that were made", more, len(r.Claims), r.Repeated)
+		}
+		for _, claimed := range r.Claims {
+			next.one(t, driver.Op{Kind: driver.Remove, Job: claimed.Job, Must: driver.HeldByToken, Token: claimed.Token})
+		}
+	}
+}
+
+// TestLogBeginsAnew has the log run out of numbers again and again, while two
+// hosts work: each still learns what the other does.
+func TestLogBeginsAnew(t *testing.T) {
+	t.Parallel()
+	z := testserver.ZooKeeper(t, testserver.ZooKeeperOptions{Fast: true})
+	o := Options{LogNumbers: 20}
+	first, a := inside(t, z, o)
+	second, b := inside(t, z, o)
+	for deadline := time.Now().Add(time.Minute); a.series() < 3 || b.series() < 3; {
+		if time.Now().After(deadline) {
+			t.Fatalf("after a minute the logs are at %d and %d", a.series(), b.series())
+		}
+		id := first.post(t)
+		r := second.one(t, driver.Op{Kind: driver.Claim, Claim: &driver.ClaimSpec{
+			Count: 1, Owner: "w", Lease: time.Minute, Candidates: []driver.Candidate{{Job: id, Nonce: [16]byte{1}}},
+		}})
+		if len(r.Claims) != 1 {
+			t.Fatalf("the other host's job is passed over: %+v", r.Gone)
+		}
+		second.one(t, driver.Op{Kind: driver.Remove, Job: id, Must: driver.HeldByToken, Token: r.Claims[0].Token})
+	}
+	last := first.post(t)
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		if v := b.known(last); v != nil && b.series() == a.series() {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("after a minute the logs are at %d and %d, and the last job is known as %+v", a.series(), b.series(), b.known(last))
+		}
+	}
+	if folder, err := first.client.List(t.Context(), a.at.own); err != nil || len(folder.Names) > 7 {
+		t.Errorf("old logs are left: %v, %v", folder.Names, err)
+	}
+}
+
+// TestIdleCounters takes away what stands at 0, and nothing else.
+func TestIdleCounters(t *testing.T) {
+	t.Parallel()
+	z := testserver.ZooKeeper(t, testserver.ZooKeeperOptions{Fast: true})
+	s, b := inside(t, z, Options{})
+	s.post(t, driver.Limit{Key: "stays", Max: 5})
+	id := s.post(t, driver.Limit{Key: "goes/away", Weight: 3, Max: 5})
+	s.one(t, driver.Op{Kind: driver.Remove, Job: id})
+	for _, tc := range []struct {
+		idle time.Duration
+		want int
+	}{{time.Hour, 2}, {-time.Hour, 1}} {
+		if err := b.trimCounters(t.Context(), tc.idle); err != nil {
+			t.Fatal(err)
+		}
+		if folder, err := s.client.List(t.Context(), b.at.limits()); err != nil || len(folder.Names) != tc.want {
+			t.Errorf("idle for %v: there are %v (%v), want %d", tc.idle, folder.Names, err, tc.want)
+		}
+	}
+	s.post(t, driver.Limit{Key: "goes/away", Weight: 3, Max: 5}) // though it is believed to be there
+}
