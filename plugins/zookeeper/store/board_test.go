@@ -156,7 +156,12 @@ func parse(t *testing.T, uuid string) job.ID {
 func (k *desk) do(op driver.Op) driver.Result {
 	k.Helper()
 	op.Request = random16()
-	return k.driver.Apply(k.Context(), k.name, []driver.Op{op})[0]
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		r := k.driver.Apply(k.Context(), k.name, []driver.Op{op})[0]
+		if r.Kind != job.Unavailable || time.Now().After(deadline) { // nothing was done
+			return r
+		}
+	}
 }
 
 func (k *desk) must(op driver.Op) driver.Result {
@@ -199,11 +204,15 @@ func byToken(kind driver.OpKind, c driver.Claimed, event job.EventType) driver.O
 
 func (k *desk) read(id job.ID) driver.Record {
 	k.Helper()
-	records, err := k.driver.Read(k.Context(), k.name, []job.ID{id}, driver.Details)
-	if err != nil {
-		k.Fatal(err)
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		records, err := k.driver.Read(k.Context(), k.name, []job.ID{id}, driver.Details)
+		if err == nil {
+			return records[0]
+		}
+		if job.KindOf(err) != job.Unavailable || time.Now().After(deadline) {
+			k.Fatal(err)
+		}
 	}
-	return records[0]
 }
 
 func (k *desk) state(id job.ID, want job.State, why string) driver.Record {
