@@ -61,7 +61,7 @@ func TestPolicyOnALiveBoard(t *testing.T) {
 
 	l := &live{hosting: h, token: worker}
 	l.post(jobs, 100)
-	stop := l.work(4)
+	stop := l.work(2)
 	for _, language := range []string{"c", "rust", "assemblyscript", "go"} {
 		l.bring(language, author)
 	}

@@ -93,23 +93,34 @@ type writer struct {
 
 // known are labels' keys that were asked about. Jobs of a board share the memory
 // of their keys, so a look at where the text stands answers the question again;
-// holding on to it keeps that place from being used for another text.
-type known [16]struct {
+// holding on to it keeps that place from being used for another text. Mostly a job
+// has the labels that the one before had, so a key is looked for at its place
+// among them first, and then by where its text stands.
+type known struct {
+	last [8]answer // by place
+	all  [16]answer
+}
+
+type answer struct {
 	key  string
 	sees bool
 }
 
-// slot is where a key that stands at a place may be known.
-func slot(key string) uintptr {
-	at := uintptr(unsafe.Pointer(unsafe.StringData(key)))
-	return (at ^ at>>4 ^ at>>8) % uintptr(len(known{}))
+// is reports whether an answer is about a key.
+func (a *answer) is(key string) bool {
+	return unsafe.StringData(a.key) == unsafe.StringData(key) && len(a.key) == len(key) && a.key != ""
 }
 
-// ask answers the question anew.
-func (k *known) ask(s *seen, key string) bool {
-	sees := s.sees(key)
-	k[slot(key)].key, k[slot(key)].sees = key, sees
-	return sees
+// ask answers the question about the label at a place that the one before did not
+// have there.
+func (k *known) ask(s *seen, place uint, key string) bool {
+	at := uintptr(unsafe.Pointer(unsafe.StringData(key)))
+	e := &k.all[(at^at>>4^at>>8)%uintptr(len(k.all))]
+	if !e.is(key) {
+		*e = answer{key, s.sees(key)}
+	}
+	k.last[place] = *e
+	return e.sees
 }
 
 // begin writes everything before the records and clears the records and the out
@@ -180,8 +191,14 @@ func (w *writer) text(pair []byte, s string) {
 func put(to []byte, s string) {
 	from := unsafe.Slice(unsafe.StringData(s), len(s))
 	switch n := len(from); {
-	case n > 16, n < 4:
+	case n > 32, n < 4:
 		copy(to, from)
+	case n > 16:
+		first, second, third, last := le.Uint64(from), le.Uint64(from[8:]), le.Uint64(from[n-16:]), le.Uint64(from[n-8:])
+		le.PutUint64(to, first)
+		le.PutUint64(to[8:], second)
+		le.PutUint64(to[n-16:], third)
+		le.PutUint64(to[n-8:], last)
 	case n >= 8:
 		last := le.Uint64(from[n-8:])
 		le.PutUint64(to, le.Uint64(from))
@@ -202,10 +219,11 @@ func (w *writer) labels(pair []byte, labels []job.Label, s *seen, k *known) {
 	room, end := w.room, w.end
 	for i := range labels {
 		l := &labels[i]
-		e := &k[slot(l.Key)]
+		place := uint(i) % uint(len(k.last))
+		e := &k.last[place]
 		shown := e.sees
-		if unsafe.StringData(e.key) != unsafe.StringData(l.Key) || len(e.key) != len(l.Key) || e.key == "" {
-			shown = k.ask(s, l.Key)
+		if !e.is(l.Key) {
+			shown = k.ask(s, place, l.Key)
 		}
 		if !shown {
 			continue
