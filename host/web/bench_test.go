@@ -16,7 +16,7 @@ import (
 func BenchmarkBoardPage(b *testing.B) {
 	for _, jobs := range []int{100, 10_000, 1_000_000} {
 		b.Run(fmt.Sprintf("jobs=%d", jobs), func(b *testing.B) {
-			s := newSiteOn(b, embedded.Program(), "{}", nil)
+			s := newSiteOn(b, "embedded", embedded.Program(), "{}", nil)
 			fill(b, s.board(b, adminSecret, "jobs"), jobs)
 			visitor := s.signedIn(b, viewerSecret)
 			cookies := visitor.client.Jar.Cookies(mustURL(b, s.server.URL))

@@ -35,6 +35,7 @@ type step struct {
 	At   time.Time // zero: when is not known
 	What string
 	Text string
+	Lost bool // an attempt that failed
 }
 
 func (u *UI) jobPage(w http.ResponseWriter, r *http.Request, v *visit) {
@@ -159,23 +160,31 @@ func steps(j *job.Job) []step {
 	for i := range j.Attempts {
 		a := &j.Attempts[i]
 		list = append(list, begun(a.Owner, a.Begun, a.Lease, free)...)
-		what := "its claim ended without the job being done"
+		lost := step{At: a.Ended, What: "lost or given back", Text: a.Reason, Lost: true}
 		if !a.Begun.IsZero() && !a.Ended.IsZero() {
-			what += " after " + span(max(0, a.Ended.Sub(a.Begun)))
+			lost.What += " after " + span(max(0, a.Ended.Sub(a.Begun)))
 		}
-		list = append(list, step{At: a.Ended, What: what, Text: a.Reason})
+		if lost.Text != "" {
+			lost.What += ":"
+		}
+		list = append(list, lost)
 		free = a.Ended
 	}
+	return append(list, standing(j, free)...)
+}
+
+// standing tells how the job stands now.
+func standing(j *job.Job, free time.Time) (list []step) {
 	switch {
 	case j.State == job.Claimed:
-		list = append(list, begun(j.Owner, j.ClaimedAt, 0, free)...)
+		list = begun(j.Owner, j.ClaimedAt, 0, free)
 	case j.State == job.Trashed:
 		list = append(list, step{At: j.EndedAt, What: "set aside", Text: j.LastReason})
 	case j.State == job.Complete:
 		if !j.ClaimedAt.IsZero() {
-			list = append(list, begun(j.Owner, j.ClaimedAt, 0, free)...)
+			list = begun(j.Owner, j.ClaimedAt, 0, free)
 		}
-		list = append(list, step{At: j.EndedAt, What: "ended", Text: strings.ToLower(j.Outcome.String())})
+		list = append(list, step{At: j.EndedAt, What: "ended: " + strings.ToLower(j.Outcome.String())})
 	case !j.NotBefore.IsZero() && j.NotBefore.After(time.Now()):
 		list = append(list, step{At: j.NotBefore, What: "may be claimed from then on"})
 	}
@@ -187,12 +196,15 @@ func begun(owner string, at time.Time, lease time.Duration, free time.Time) []st
 	if owner == "" && at.IsZero() {
 		return nil
 	}
-	s := step{At: at, What: "claimed", Text: owner}
+	s := step{At: at, What: "claimed"}
+	if owner != "" {
+		s.What += " by " + owner
+	}
 	if !at.IsZero() && !free.IsZero() {
-		s.What += " after it had waited for " + span(max(0, at.Sub(free)))
+		s.Text = "after waiting " + span(max(0, at.Sub(free)))
 	}
 	if lease > 0 {
-		s.What += ", with a lease of " + span(lease)
+		s.Text += " with a lease of " + span(lease)
 	}
 	return []step{s}
 }

@@ -14,10 +14,13 @@ import (
 	"github.com/boardd/boardd/sdk/sleep"
 )
 
-// How often pages hear of changes at most, how often they hear that there were
-// none, and how many may listen at once.
+// How often a page hears of changes at most, how often it hears that there were
+// none, and how many may listen at once. Each page that hears of a change fetches
+// itself: so where many look at one board each hears less often, and one after the
+// other, and the board has so many fetches a second at most however many look.
 const (
 	livePace  = time.Second
+	liveShare = 40 * time.Millisecond // of the pace for each page
 	liveBeat  = 20 * time.Second
 	liveLook  = 500 * time.Millisecond // whether the visit still stands
 	maxLives  = 5000
@@ -41,18 +44,20 @@ type live struct {
 
 	// Guarded by lives.mu.
 	pages  int
+	came   int           // pages so far
 	told   uint64        // how often a change was told of
 	change chan struct{} // closed at the next one
 }
 
 func newLives() *lives { return &lives{byBoard: map[*board.Board]*live{}} }
 
-// join begins to look at a board; leave ends it. There is none if too many look.
-func (s *lives) join(b *board.Board) (l *live, leave func()) {
+// join begins to look at a board, as the n-th; leave ends it. There is none if too
+// many look.
+func (s *lives) join(b *board.Board) (l *live, n int, leave func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.pages >= maxLives {
-		return nil, nil
+		return nil, 0, nil
 	}
 	l = s.byBoard[b]
 	if l == nil {
@@ -61,9 +66,11 @@ func (s *lives) join(b *board.Board) (l *live, leave func()) {
 		s.byBoard[b] = l
 		s.following.Go(func() { s.follow(ctx, b, l) })
 	}
+	n = l.came
+	l.came++
 	l.pages++
 	s.pages++
-	return l, func() {
+	return l, n, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.pages--
@@ -94,8 +101,7 @@ func (s *lives) follow(ctx context.Context, b *board.Board, l *live) {
 		case <-ctx.Done():
 			return
 		}
-		s.tell(l)
-		if sleep.For(ctx, livePace) != nil {
+		if sleep.For(ctx, s.tell(l)) != nil {
 			return
 		}
 	}
@@ -129,12 +135,22 @@ func notice(ctx context.Context, b *board.Board, begun func(), dirty chan<- stru
 	}
 }
 
-func (s *lives) tell(l *live) {
+// tell tells of a change, and returns for how long of none after it.
+func (s *lives) tell(l *live) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l.told++
 	close(l.change)
 	l.change = make(chan struct{})
+	return max(livePace, time.Duration(l.pages)*liveShare)
+}
+
+// turn returns how long after a change a page is told of it, which is the n-th that
+// came to look.
+func (s *lives) turn(l *live, n int) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return time.Duration(n%max(l.pages, 1)) * liveShare
 }
 
 // livePath is where a page learns of what happens on a board after a cursor,
@@ -164,7 +180,7 @@ func (u *UI) live(w http.ResponseWriter, r *http.Request, v *visit) {
 		u.fail(w, r, v, err)
 		return
 	}
-	l, leave := u.lives.join(b)
+	l, n, leave := u.lives.join(b)
 	if l == nil {
 		w.Header().Set("Retry-After", "30")
 		http.Error(w, "too many pages are kept up to date", http.StatusServiceUnavailable)
@@ -173,7 +189,7 @@ func (u *UI) live(w http.ResponseWriter, r *http.Request, v *visit) {
 	defer leave()
 	// A browser that was cut off says which change it heard of last.
 	from := cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("from"))
-	s := &stream{ui: u, writer: w, request: r, visit: v, board: b, live: l}
+	s := &stream{ui: u, writer: w, request: r, visit: v, board: b, live: l, n: n}
 	w.Header().Set("Content-Type", "text/event-stream")
 	if s.begin(from) {
 		s.follow()
@@ -188,6 +204,7 @@ type stream struct {
 	visit   *visit
 	board   *board.Board
 	live    *live
+	n       int    // it is the n-th that came to look
 	seen    uint64 // of the live's changes
 }
 
@@ -216,6 +233,9 @@ func (s *stream) follow() {
 		told, change := s.ui.lives.next(s.live)
 		text := ""
 		if told != s.seen {
+			if sleep.For(s.request.Context(), s.ui.lives.turn(s.live, s.n)) != nil {
+				return
+			}
 			s.seen, text = told, "changed"
 		} else {
 			select {

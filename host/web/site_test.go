@@ -2,12 +2,16 @@ package web_test
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
 	"net/url"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -18,9 +22,11 @@ import (
 	"github.com/boardd/boardd/host/config"
 	"github.com/boardd/boardd/host/tenant"
 	"github.com/boardd/boardd/host/web"
+	"github.com/boardd/boardd/internal/testneed"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/driver/memdriver"
 	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/policy/build"
 )
 
 const (
@@ -46,16 +52,16 @@ func token(tenantName, name, secret string, roles ...tenant.Role) tenant.Token {
 
 func boardOf(tenantName, name string) config.Board {
 	return config.Board{
-		Name: name, Tenant: tenantName, Backend: "memory", Lease: 30 * time.Second, MaxLease: time.Hour, IdempotencyWindow: time.Hour,
+		Name: name, Tenant: tenantName, Backend: "main", Lease: 30 * time.Second, MaxLease: time.Hour, IdempotencyWindow: time.Hour,
 	}
 }
 
-func newSite(t testing.TB) *site { return newSiteOn(t, memdriver.Program(), "{}", nil) }
+func newSite(t testing.TB) *site { return newSiteOn(t, "memory", memdriver.Program(), "{}", nil) }
 
 // newSiteOn opens a host on one store: for tenant acme the boards "jobs" and
 // "secret", of which the latter hides details, and for tenant other "theirs".
 // place, if it is not nil, gives the settings of a board by its name.
-func newSiteOn(t testing.TB, store driver.Program, settings string, place func(board string) string) *site {
+func newSiteOn(t testing.TB, name string, store driver.Program, settings string, place func(board string) string) *site {
 	t.Helper()
 	boards := []config.Board{boardOf("acme", "jobs"), boardOf("acme", "secret"), boardOf("other", "theirs")}
 	boards[1].HideDetails = true
@@ -66,7 +72,7 @@ func newSiteOn(t testing.TB, store driver.Program, settings string, place func(b
 	}
 	h, err := host.Open(t.Context(), host.Config{
 		Logger:  slog.New(slog.DiscardHandler),
-		Drivers: map[string]driver.Program{"memory": store},
+		Drivers: map[string]driver.Program{name: store},
 		Version: "1.2.3",
 		Config: config.Config{
 			DataDir: t.TempDir(),
@@ -77,9 +83,9 @@ func newSiteOn(t testing.TB, store driver.Program, settings string, place func(b
 			},
 			Tenants:  []string{tenant.Default, "acme", "other"},
 			Limits:   map[string]config.Limits{"acme": {OpenJobs: 1000}},
-			Backends: []config.Backend{{Name: "memory", Driver: "memory", Settings: []byte(settings)}},
+			Backends: []config.Backend{{Name: "main", Driver: name, Settings: []byte(settings)}},
 			Boards:   boards,
-			Catalog:  "memory",
+			Catalog:  "main",
 		},
 	})
 	if err != nil {
@@ -217,5 +223,50 @@ func (b *browser) wants(path string, words ...string) {
 		if !strings.Contains(text, word) {
 			b.t.Errorf("%s does not say %q:\n%s", path, word, text)
 		}
+	}
+}
+
+// template returns the policy template in C, with other reasons than its own.
+func template(t testing.TB, reasons ...string) []byte {
+	t.Helper()
+	from, dir := filepath.Join("..", "..", "policies", "templates", "c"), t.TempDir()
+	for _, name := range []string{"gpu.c", build.ManifestFile} {
+		text, err := os.ReadFile(filepath.Join(from, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name == build.ManifestFile {
+			var manifest map[string]any
+			if err := json.Unmarshal(text, &manifest); err != nil {
+				t.Fatal(err)
+			}
+			manifest["reasons"] = reasons
+			if text, err = json.Marshal(manifest); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b, err := build.Folder(t.Context(), dir, os.Environ())
+	if missing, ok := errors.AsType[*build.Missing](err); ok {
+		testneed.Skip(t, missing.Error())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// push gives the server a policy of tenant acme, as its author.
+func (s *site) push(t testing.TB, name string, reasons ...string) {
+	t.Helper()
+	session, err := s.host.Login(t.Context(), authorSecret)
+	if err == nil {
+		_, err = session.PutPolicy(t.Context(), "", name, template(t, reasons...))
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 }

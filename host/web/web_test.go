@@ -77,7 +77,7 @@ func TestAttempts(t *testing.T) {
 		t.Errorf("the attempts are %+v, claimed since %v", j.Attempts, j.ClaimedAt)
 	}
 	b := s.signedIn(t, viewerSecret)
-	b.wants("/ui/boards/jobs/jobs/"+id.String(), "first-worker", "after it had waited for", "with a lease of 1 h 0 min", "without the job being done after", "the disk was full", "second-worker")
+	b.wants("/ui/boards/jobs/jobs/"+id.String(), "claimed by first-worker", "after waiting", "with a lease of 1 h 0 min", "lost or given back after", "the disk was full", "claimed by second-worker")
 }
 
 // TestOperations has a job's operations, what it waits for and its log shown, the

@@ -1,0 +1,139 @@
+package web_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/chromedp"
+
+	"github.com/boardd/boardd/host"
+	"github.com/boardd/boardd/host/board"
+	"github.com/boardd/boardd/internal/testneed"
+	"github.com/boardd/boardd/internal/testserver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// axeScript has axe-core judge the page that is open.
+const axeScript = `axe.run(document, {runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}).then(
+	r => JSON.stringify(r.violations.map(v => v.id + ": " + v.nodes.map(n => n.html).slice(0, 3).join(" | "))))`
+
+// TestLooks loads every page in each width and scheme: nothing is wider than the
+// screen, and axe-core finds nothing to object to, on narrow light and wide dark
+// pages. With BOARDD_LOOKS set to a folder it judges the other two as well, and
+// puts pictures of all there.
+func TestLooks(t *testing.T) {
+	t.Parallel()
+	axe, err := os.ReadFile(filepath.Join(testserver.Root(t), ".tools", "node_modules", "axe-core", "axe.min.js"))
+	if err != nil {
+		testneed.Skip(t, "axe-core is not installed: "+err.Error())
+	}
+	s := newSite(t)
+	one := s.furnish(t)
+	tab := chromium(t)
+	run(tab, t, "the sign-in page", chromedp.Navigate(s.server.URL+"/ui/signin"))
+	check := func(name string, width int64, scheme string) {
+		t.Helper()
+		if value[bool](tab, t, "document.documentElement.scrollWidth > window.innerWidth") {
+			t.Errorf("%s, %d pixels, %s: it is wider than the screen", name, width, scheme)
+		}
+		if os.Getenv("BOARDD_LOOKS") != "" || (width < 1000) == (scheme == "light") {
+			run(tab, t, name, chromedp.Evaluate[chromedp.Void](string(axe)))
+			if findings := value[string](tab, t, axeScript, chromedp.EvalAwaitPromise); findings != "[]" {
+				t.Errorf("%s, %d pixels, %s: axe-core finds %s", name, width, scheme, findings)
+			}
+		}
+		if dir := os.Getenv("BOARDD_LOOKS"); dir != "" {
+			picture, err := chromedp.Run(tab, chromedp.CaptureScreenshot())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%s-%d-%s.png", name, width, scheme)), picture, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	size := func(width int64, scheme string) step {
+		return chromedp.Steps(chromedp.EmulateViewport(width, 900), chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+			if _, err := cdp.Call(ctx, target, network.ClearBrowserCookies, cdp.Empty{}); err != nil {
+				return err
+			}
+			_, err := cdp.Call(ctx, target, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+				Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
+			})
+			return err
+		}))
+	}
+	paths := map[string]string{
+		"overview": "/", "board": "/ui/boards/jobs", "claimed": "/ui/boards/jobs?tab=claimed", "empty": "/ui/boards/jobs?tab=trashed", "wrong": "/ui/boards/absent",
+		"job": "/ui/boards/jobs/jobs/" + one.String(), "details": "/ui/boards/jobs/jobs/" + one.String() + "/details", "workers": "/ui/boards/jobs/workers",
+		"board-policies": "/ui/boards/jobs/policies", "no-policies": "/ui/boards/secret/policies", "policies": "/ui/policies", "tokens": "/ui/tokens",
+		"tenants": "/ui/tenants", "backends": "/ui/backends", "audit": "/ui/audit?all",
+	}
+	for _, scheme := range []string{"light", "dark"} {
+		for _, width := range []int64{320, 1440} {
+			run(tab, t, "signing out", size(width, scheme), chromedp.Navigate(s.server.URL+"/ui/signin"), shows("Token"))
+			check("signin", width, scheme)
+			run(tab, t, "signing in", signIn(s.server.URL, operatorSecret))
+			for name, path := range paths {
+				run(tab, t, name, chromedp.Navigate(s.server.URL+path), chromedp.WaitReady(chromedp.CSS("footer")))
+				check(name, width, scheme)
+			}
+			run(tab, t, "asking", chromedp.Navigate(s.server.URL+"/ui/boards/jobs?tab=unclaimed"), click(`input[name=uuid]`), click(`button[value=trash]`), shows("Set these jobs aside"))
+			check("asking", width, scheme)
+			run(tab, t, "making a token", chromedp.Navigate(s.server.URL+"/ui/tokens"), keys(`input[name=name]`, fmt.Sprintf("ci-%s-%d", scheme, width)),
+				click(`input[value=worker]`), click(`form[action$="/create"] button.main`), shows("shown this once"))
+			check("made", width, scheme)
+		}
+	}
+}
+
+// furnish puts something onto every page, and returns a job with a past.
+func (s *site) furnish(t *testing.T) job.ID {
+	t.Helper()
+	jobs := s.board(t, adminSecret, "jobs")
+	var one job.ID
+	for n := range 60 {
+		one = post(t, jobs, job.Posting{
+			Name: fmt.Sprintf("resize-image-%d", n), Labels: []job.Label{{Key: "customer", Value: strings.Repeat("blue", 1+n%20)}},
+			Details: []byte(`{"path":"/a.png","sizes":[1,2,3]}`), Operations: []job.NewOperation{{Name: "fetch"}, {Name: "resize"}},
+		})
+	}
+	w := &worker{t: t, board: jobs, id: one}
+	for range 2 {
+		if err := w.claim(); err != nil {
+			t.Fatal(err)
+		}
+		if errs, err := jobs.Abandon(t.Context(), []board.Ref{w.ref}, board.AbandonOptions{Reason: "the disk of this worker was full"}); err != nil || errs[0] != nil {
+			t.Fatal(err, errs)
+		}
+	}
+	if err := w.claim(); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.log("resizing /a.png to 1 by 1"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := jobs.Claim(t.Context(), board.ClaimRequest{Owner: "worker-with-quite-a-long-name.example.org-4711", Max: 7}); err != nil {
+		t.Fatal(err)
+	}
+	s.push(t, "gpus", "the job needs another GPU than this worker has")
+	session, err := s.host.Login(t.Context(), authorSecret)
+	if err == nil {
+		_, err = session.Promote(t.Context(), host.Promotion{Board: "jobs", Name: "gpus", Params: []byte(`{"gold":700}`)})
+	}
+	if err == nil {
+		s.push(t, "gpus-next", "the job needs a GPU", "the worker has none")
+		_, err = session.Shadow(t.Context(), host.Promotion{Board: "jobs", Name: "gpus-next"}, false)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return one
+}
