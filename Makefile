@@ -35,7 +35,7 @@ check: ## everything that continuous integration does
 bench: ## run the benchmarks of all packages
 	go test -run='^$$' -bench=. -benchmem ./...
 
-bench-system: ## measure whole servers, as docs/benchmarks.md quotes (six minutes, alone)
+bench-system: ## measure whole servers, as docs/benchmarks.md quotes (ten minutes, alone)
 	./scripts/bench.sh
 
 screenshots: ## take the pictures of docs/ anew (needs Chromium)

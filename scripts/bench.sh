@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the benchmarks that docs/benchmarks.md quotes, one after the other, and
-# prints what machine they ran on. It takes about six minutes; nothing else should
+# prints what machine they ran on. It takes about ten minutes; nothing else should
 # run meanwhile.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -21,4 +21,5 @@ outside() { go test ./bench -run '^$' -timeout 20m -boardd "$program" "$@" | gre
 outside -bench 'Through|Single' -benchtime 4s -count "${COUNT:-3}"
 outside -bench 'Backlog|Picky|Million|Idle' -benchtime 1x
 outside -bench 'BesideTaskFlow' -benchtime 1x
+outside -bench 'FirstContent|OpenPages' -benchtime 1x
 go test ./host/index -run '^$' -bench 'Claim|Memory' -benchmem | grep '^Benchmark'

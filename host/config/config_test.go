@@ -88,7 +88,7 @@ func TestFull(t *testing.T) {
 			},
 			{
 				Name: "octavia", Tenant: "default", Backend: "local", Settings: []byte("{}"),
-				Lease: 10 * time.Second, MaxLease: 10 * time.Second, IdempotencyWindow: time.Hour,
+				Lease: 10 * time.Second, MaxLease: 10 * time.Second, IdempotencyWindow: time.Hour, HideDetails: true,
 			},
 		},
 	}

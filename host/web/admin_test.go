@@ -45,7 +45,7 @@ func TestTokens(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	admin := s.signedIn(t, adminSecret)
-	text := admin.sends("/ui/tokens/create", url.Values{"name": {"ci"}, "role": {"viewer", "poster"}, "boards": {"jobs"}, "days": {"30"}}, http.StatusOK, "shown this once", "poster")
+	text := admin.sends("/ui/tokens/create", url.Values{"name": {"ci"}, "role": {"viewer", "poster"}, "boards": {"jobs"}, "days": {"30"}}, http.StatusOK, "shown this once", "poster", ">admin of acme<")
 	found := shownSecret.FindStringSubmatch(text)
 	if found == nil {
 		t.Fatal("no secret is shown")

@@ -41,7 +41,7 @@ func (u *UI) tokensPage(w http.ResponseWriter, r *http.Request, v *visit) {
 
 type madeView struct {
 	page
-	Token  host.Token
+	Made   host.Token // not Token: that is the visitor's own
 	Secret string
 	Back   string
 }
@@ -65,7 +65,7 @@ func (u *UI) createToken(w http.ResponseWriter, r *http.Request, v *visit) {
 		u.fail(w, r, v, err)
 		return
 	}
-	u.show(w, r, http.StatusOK, "made", madeView{page: u.page(v, "Token "+made.Name), Token: made, Secret: secret, Back: ofTenant("/ui/tokens", n.Tenant)})
+	u.show(w, r, http.StatusOK, "made", madeView{page: u.page(v, "Token "+made.Name), Made: made, Secret: secret, Back: ofTenant("/ui/tokens", n.Tenant)})
 }
 
 // maxLifetime is the longest life of a token that a form asks for, in days.

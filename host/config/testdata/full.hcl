@@ -51,6 +51,7 @@ board "octavia" {
   }
 }
 board "octavia" {
-  backend   = "local"
-  max_lease = "10s"
+  backend      = "local"
+  max_lease    = "10s"
+  hide_details = true
 }
