@@ -5,9 +5,12 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/term"
 
 	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
 	"github.com/boardd/boardd/sdk/client"
@@ -17,6 +20,7 @@ import (
 // before.
 type drawing struct {
 	out   io.Writer
+	size  func() (width, height int) // of the terminal now; 0: not known
 	lines int
 }
 
@@ -35,17 +39,61 @@ func (d *drawing) draw(j *client.Job, now time.Time) error {
 	if err := t.write(&text); err != nil {
 		return err
 	}
+	width, height := d.size()
+	lines := fit(strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n"), firstOpen(j), width, height)
 	var over strings.Builder
 	if d.lines > 0 {
 		fmt.Fprintf(&over, "\x1b[%dA", d.lines)
 	}
-	d.lines = 0
-	for line := range strings.Lines(text.String()) {
-		over.WriteString("\x1b[K" + line)
-		d.lines++
+	for _, line := range lines {
+		over.WriteString("\x1b[K" + line + "\n")
 	}
+	over.WriteString("\x1b[J") // of a drawing that was longer
+	d.lines = len(lines)
 	_, err := io.WriteString(d.out, over.String())
 	return err
+}
+
+// firstOpen returns the index of the first operation that is not finished; where
+// all are, that of the last.
+func firstOpen(j *client.Job) int {
+	for i, op := range j.GetOperations() {
+		if op.GetEndedAt() == nil {
+			return i
+		}
+	}
+	return len(j.GetOperations()) - 1
+}
+
+// headLines stand above the operations, and stay there.
+const headLines = 2
+
+// fit cuts a drawing to a terminal: what is wider would wrap, and what is higher
+// would scroll away, so that it could not be drawn over. Of the operations those
+// around the current one are left.
+func fit(lines []string, current, width, height int) []string {
+	if room := height - headLines - 2; height > 0 && room > 0 && len(lines) > height-1 { // the cursor stands below, and the count of the rest
+		all := lines[headLines:]
+		from := min(max(0, current-room/2), len(all)-room)
+		shown := append(append(make([]string, 0, height), lines[:headLines]...), all[from:from+room]...)
+		lines = append(shown, fmt.Sprintf("  %d of %d operations are shown", room, len(all)))
+	}
+	for i, line := range lines {
+		if runes := []rune(line); width > 0 && len(runes) >= width {
+			lines[i] = string(runes[:width-1])
+		}
+	}
+	return lines
+}
+
+// terminalSize returns the size of the terminal that w writes to.
+func terminalSize(w io.Writer) (width, height int) {
+	if file, ok := w.(*os.File); ok {
+		if width, height, err := term.GetSize(int(file.Fd())); err == nil {
+			return width, height
+		}
+	}
+	return 0, 0
 }
 
 // mark is one character for a status.
@@ -103,12 +151,15 @@ func (w *watcher) drawn(ctx context.Context, uuid string) error {
 	})
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
-	d := &drawing{out: w.out}
+	d := &drawing{out: w.out, size: func() (width, height int) { return terminalSize(w.out) }}
+	var last *client.Job
 	for {
 		jobs, err := w.board.Get(ctx, client.GetOptions{Fields: drawnFields}, uuid)
 		if err != nil {
 			return w.reading(err)
 		}
+		jobs[0] = withOperations(jobs[0], last)
+		last = jobs[0]
 		for again := true; again; {
 			if err := d.draw(jobs[0], time.Now()); err != nil || allEnded(jobs) {
 				return err
@@ -124,6 +175,28 @@ func (w *watcher) drawn(ctx context.Context, uuid string) error {
 			}
 		}
 	}
+}
+
+// withOperations gives a job that has ended, and of which the board kept nothing
+// else, the operations that it was last seen with, ended as it was.
+func withOperations(j, last *client.Job) *client.Job {
+	if last == nil || len(j.GetOperations()) > 0 || !allEnded([]*client.Job{j}) {
+		return j
+	}
+	status := boarddv1.OperationStatus_SUCCESS
+	switch j.GetOutcome() {
+	case boarddv1.Outcome_CANCELED:
+		status = boarddv1.OperationStatus_CANCELED
+	case boarddv1.Outcome_FAILED:
+		status = boarddv1.OperationStatus_ERROR
+	}
+	last.State, last.Outcome, last.Owner, last.OperationStatus = j.GetState(), j.GetOutcome(), j.GetOwner(), status
+	for _, op := range last.GetOperations() {
+		if op.GetEndedAt() == nil {
+			op.Status = status
+		}
+	}
+	return last
 }
 
 var drawnFields = []string{"uuid", "name", "state", "outcome", "owner", "operationStatus", "operations"}

@@ -160,8 +160,9 @@ func operationsOf(record []byte, o *operations) []job.Operation {
 		return nil
 	}
 	list := make([]job.Operation, o.len())
-	var names []byte // of all of them: one text costs less than many
-	ends, n := make([]int, o.len()), 0
+	names := make([]byte, 0, 512) // of all of them: one text costs less than many
+	var offsets [32]int           // on the stack, for most jobs
+	ends, n := append(offsets[:0], make([]int, o.len())...), 0
 	_ = eachField(record, func(tag uint64, data, _ []byte) error { // one that cannot be read was reported when it came
 		if tag != extraOperation || n == o.len() {
 			return nil
