@@ -71,6 +71,7 @@ type Host struct {
 	ready    readiness
 	draining atomic.Bool
 	meters   meters
+	tallies  tallies
 	hosts    atomic.Int64 // that share the catalog; 0: not known
 
 	engines    engines

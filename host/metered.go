@@ -17,19 +17,16 @@ const (
 	keyDetailBytes = "detail_bytes"
 )
 
-// How old counts may be: usually, and where a store does not count by itself and a
-// limit is near.
+// How old counts may be: usually, and where they would refuse something.
 const (
 	countsFor     = time.Second
 	countsForNear = 50 * time.Millisecond
-	nearLimit     = 0.9
 )
 
 // metered is a driver through which one board is bounded. A store that can, counts
 // in the same step in which it makes a change, so that any number of hosts
-// together never go above a limit. On others the host counts what it did since it
-// last asked the store. A tenant's limit is shared by its boards: each may have
-// what the others left when they were last counted.
+// together never go above a board's limit. A tally keeps what it does not count:
+// every limit on other stores, and what a tenant has on several boards.
 type metered struct {
 	driver.Driver
 
@@ -40,7 +37,7 @@ type metered struct {
 	limits bool // the store counts by itself
 	counts driver.Counts
 	asked  time.Time // when counts were read
-	since  driver.Counts
+	tally  tally     // of the board, where the store does not count
 }
 
 // OpenBoard notes what the store can do.
@@ -108,7 +105,7 @@ func (m *metered) count(ctx context.Context, notOlder time.Duration) driver.Coun
 	}
 	counts, err := m.Driver.Count(ctx, m.served.key())
 	if err == nil {
-		m.counts, m.asked, m.since = counts, time.Now(), driver.Counts{}
+		m.counts, m.asked = counts, time.Now()
 	}
 	return m.counts
 }
@@ -139,24 +136,29 @@ func (m *metered) Apply(ctx context.Context, board string, ops []driver.Op) []dr
 		return m.Driver.Apply(ctx, board, ops)
 	}
 	m.count(ctx, countsFor)
-	b := bounded{metered: m, allowance: m.allowed(ctx, ofBoard, ofTenant), board: ofBoard, tenant: ofTenant}
+	b := bounded{
+		metered: m, allowance: m.allowed(ctx, ofBoard, ofTenant), board: ofBoard, tenant: ofTenant,
+		itself: m.countsItself(), shares: map[string]*share{},
+	}
+	b.take(ctx, ops)
 	results := make([]driver.Result, len(ops))
 	var through []driver.Op
 	var at []int
 	for i := range ops {
 		op := ops[i]
-		if err := b.bound(ctx, &op); err != nil {
+		if err := b.bound(&op); err != nil {
 			results[i] = driver.Failed(err)
 			continue
 		}
 		through, at = append(through, op), append(at, i)
 	}
-	if len(through) == 0 {
-		return results
+	if len(through) > 0 {
+		for i, r := range m.Driver.Apply(ctx, board, through) {
+			b.use(&through[i], &r)
+			results[at[i]] = b.said(&through[i], r)
+		}
 	}
-	for i, r := range m.Driver.Apply(ctx, board, through) {
-		results[at[i]] = b.said(&through[i], r)
-	}
+	b.settle()
 	return results
 }
 
@@ -167,10 +169,13 @@ type bounded struct {
 	allowance allowance
 
 	board, tenant config.Limits
+
+	itself bool              // the store counts by itself
+	shares map[string]*share // of the tallies, by key
 }
 
 // bound refuses an op that would go above a limit, or has the store look.
-func (b *bounded) bound(ctx context.Context, op *driver.Op) error {
+func (b *bounded) bound(op *driver.Op) error {
 	a := &b.allowance
 	switch op.Kind {
 	case driver.Post:
@@ -180,31 +185,47 @@ func (b *bounded) bound(ctx context.Context, op *driver.Op) error {
 		if err := b.host.rate(&b.host.meters.of(b.served.config.Tenant).posts, 1, b.tenant.PostsPerSecond, "posts_per_second", "tenant"); err != nil {
 			return err
 		}
-		if !b.countsItself() {
-			return b.guess(ctx, keyOpenJobs, a.openJobs, 1)
+		size := int64(len(op.Posting.Details))
+		if b.shares[keyDetailBytes].short(size) {
+			return b.shares[keyDetailBytes].over(keyDetailBytes)
+		}
+		if b.shares[keyOpenJobs].short(1) {
+			return b.shares[keyOpenJobs].over(keyOpenJobs)
+		}
+		b.shares[keyDetailBytes].give(size)
+		b.shares[keyOpenJobs].give(1)
+		if !b.itself {
+			return nil
 		}
 		op.Limits = append(op.Limits, limit(keyOpenJobs, 1, a.openJobs)...)
-		op.Limits = append(op.Limits, limit(keyDetailBytes, int64(len(op.Posting.Details)), a.detailBytes)...)
+		op.Limits = append(op.Limits, limit(keyDetailBytes, size, a.detailBytes)...)
 	case driver.Claim:
-		if !b.countsItself() {
-			return b.guess(ctx, keyClaims, a.claims, int64(op.Claim.Count))
+		share := b.shares[keyClaims]
+		if share.short(1) {
+			return share.over(keyClaims)
 		}
 		spec := *op.Claim
+		if share != nil {
+			spec.Count = int(min(int64(spec.Count), share.left))
+		}
+		share.give(int64(spec.Count))
+		if op.Claim = &spec; !b.itself {
+			return nil
+		}
 		spec.Candidates = append([]driver.Candidate(nil), spec.Candidates...)
 		for i := range spec.Candidates {
 			c := &spec.Candidates[i]
 			c.Limits = append(c.Limits, limit(keyClaims, 1, a.claims)...)
 		}
-		op.Claim = &spec
 	default: // whatever ends something makes room
 	}
 	return nil
 }
 
-func (b *bounded) countsItself() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.limits
+func (m *metered) countsItself() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.limits
 }
 
 // limit is what the store is to count; nothing where there is no limit.
@@ -213,38 +234,6 @@ func limit(key string, weight, most int64) []driver.Limit {
 		return nil
 	}
 	return []driver.Limit{{Key: key, Weight: max(weight, 1), Max: max(most, 0)}}
-}
-
-// guess refuses what would go above a limit by the store's last counts and what
-// this host did since.
-func (b *bounded) guess(ctx context.Context, key string, most, n int64) error {
-	if most == 0 {
-		return nil
-	}
-	if float64(b.known(key)+n) > nearLimit*float64(most) {
-		b.count(ctx, countsForNear)
-	}
-	if b.known(key)+n > most {
-		return b.over(key)
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if key == keyOpenJobs {
-		b.since.Open += n
-	} else {
-		b.since.Claimed += n
-	}
-	return nil
-}
-
-// known is what there is, as far as this host knows.
-func (b *bounded) known(key string) int64 {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if key == keyOpenJobs {
-		return b.counts.Open + b.since.Open
-	}
-	return b.counts.Claimed + b.since.Claimed
 }
 
 func (b *bounded) over(key string) error {

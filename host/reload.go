@@ -195,6 +195,11 @@ func (h *Host) move(b *backend, desired map[At]config.Board) {
 	}
 	h.shelf.leaving.Go(func() {
 		_ = sleep.For(h.running, drainFor)
+		for s := range h.shelf.retired.Range { // what waits there would never hear of a job again
+			if s := s.(*served); s.backend == b {
+				old = append(old, s)
+			}
+		}
 		for _, s := range old {
 			s.stop(&Ended{job.Errorf(job.Unavailable, "the store of the board %s is being changed: ask again", s.config.Name)})
 		}

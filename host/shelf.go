@@ -19,6 +19,7 @@ type shelf struct {
 	backends map[string]*backend
 	boards   map[string]map[string]*served // by tenant and name
 	leaving  sync.WaitGroup                // of boards that were taken away
+	retired  sync.Map                      // of those, the *served that calls may go on at for a while
 }
 
 func newShelf() *shelf {
@@ -271,6 +272,8 @@ func (h *Host) renew(old *served, c config.Board) {
 		if !h.shelf.replace(old, next) && !h.shelf.replace(last, next) {
 			next.stop(&Ended{noBoard(c.Name)}) // it was taken away meanwhile
 		}
+		h.shelf.retired.Store(last, true)
 		last.retire(h.running)
+		h.shelf.retired.Delete(last)
 	})
 }

@@ -2,22 +2,39 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/boardd/boardd/internal/testneed"
 	"github.com/boardd/boardd/internal/testserver"
+	"github.com/boardd/boardd/sdk/client"
+	"github.com/boardd/boardd/sdk/job"
 )
 
-// jobsPerBoard is how many jobs each of the nine boards of TestADayOfHosting has.
-const jobsPerBoard = 20
+// jobsPerBoard is how many jobs each of the nine boards of TestADayOfHosting has:
+// BOARDD_TEST_JOBS of them.
+var jobsPerBoard = func() int {
+	if n, err := strconv.Atoi(os.Getenv("BOARDD_TEST_JOBS")); err == nil && n > 0 {
+		return n
+	}
+	return 20
+}()
 
 // hosting is servers that host boards for tenants that don't trust each other.
 type hosting struct {
@@ -70,19 +87,19 @@ catalog {
 backend "red" {
   driver  = "redis"
   config  = { address = %q }
-  tenants = ["a-tenant", "b-tenant", "c-tenant"]
+  tenants = ["a-tenant", "b-tenant", "c-tenant", "d-tenant"]
 }
 backend "zoo" {
   driver  = "zookeeper"
   config  = { servers = [%q] }
-  tenants = ["a-tenant", "b-tenant", "c-tenant"]
+  tenants = ["a-tenant", "b-tenant", "c-tenant", "d-tenant"]
 }
 `, plugins, redis, zookeeper)
 	if embedded { // the store of one server
 		text += `
 backend "local" {
   driver  = "embedded"
-  tenants = ["a-tenant", "b-tenant", "c-tenant"]
+  tenants = ["a-tenant", "b-tenant", "c-tenant", "d-tenant"]
 }
 `
 	}
@@ -116,7 +133,7 @@ func TestADayOfHosting(t *testing.T) {
 	tenants := []string{"a-tenant", "b-tenant", "c-tenant"}
 	tokens := map[string]string{}
 	for _, name := range tenants {
-		h.must(h.root, "", "tenant", "create", name, "--limit", "boards=3", "--limit", "open_jobs=1000")
+		h.must(h.root, "", "tenant", "create", name, "--limit", "boards=3", "--limit", fmt.Sprint("open_jobs=", 6*jobsPerBoard))
 		tokens[name] = h.secret(h.root, "token", "create", "admin", "--tenant", name, "--role", "tenant-admin")
 		for _, backend := range []string{"local", "red", "zoo"} {
 			h.must(tokens[name], "", "board", "create", "on-"+backend, "--backend", backend, "--lease", "1m", "--max-attempts", "3")
@@ -127,6 +144,10 @@ func TestADayOfHosting(t *testing.T) {
 		return code == 0
 	})
 
+	for _, name := range tenants {
+		h.ownPolicy(name, tokens[name])
+	}
+	still := h.latency(tokens["a-tenant"])
 	var work sync.WaitGroup
 	for _, name := range tenants {
 		for _, board := range []string{"on-local", "on-red", "on-zoo"} {
@@ -134,7 +155,10 @@ func TestADayOfHosting(t *testing.T) {
 		}
 	}
 	work.Go(func() { h.misbehave("c-tenant", tokens["c-tenant"], tokens["a-tenant"]) })
+	work.Go(func() { h.deletedUnderLoad(redis) })
+	busy := h.latency(tokens["a-tenant"])
 	work.Wait()
+	t.Logf("the slowest of a hundred calls of a tenant: %v on a still server, %v while all others work and misbehave: %.1f times", still, busy, busy.Seconds()/still.Seconds())
 
 	for _, name := range tenants {
 		for _, board := range []string{"on-local", "on-red", "on-zoo"} {
@@ -142,8 +166,8 @@ func TestADayOfHosting(t *testing.T) {
 		}
 	}
 	h.noLeak(tenants, tokens, first, second)
-	h.must(h.root, "", "audit", "verify")
-	other.must(h.root, "", "audit", "verify")
+	both := &hosting{t: t, program: program, addr: first.Addr + "," + second.Addr, root: h.root}
+	both.must(h.root, "", "audit", "verify")
 	for _, name := range tenants {
 		h.must(h.root, "", "tenant", "delete", name, "--purge")
 		if _, errs, code := other.boardd(tokens[name], "", "board", "list"); code == 0 || !strings.Contains(errs, "UNAUTHENTICATED") {
@@ -243,10 +267,154 @@ func (h *hosting) misbehave(tenant, token, victims string) {
 			}
 		}
 	}
-	for _, wrong := range []string{"", "x", token + "x", token[:len(token)-1], strings.ToUpper(token), "Basic " + victims, strings.Repeat("y", 10_000)} {
+	for _, wrong := range []string{"", "x", token + "x", token[:len(token)-1], strings.ToUpper(token), "eyJhbGciOiJub25lIn0.eyJzdWIiOiJhZG1pbiIsInRlbmFudCI6ImEtdGVuYW50In0.", "Basic " + victims, strings.Repeat("y", 10_000)} {
 		if _, _, code := h.boardd(wrong, "", "board", "list"); code == 0 {
 			h.t.Errorf("the token %.20q lets somebody in", wrong)
 		}
+	}
+}
+
+// ownPolicy has a tenant push a policy of its own, which one of its boards then asks.
+func (h *hosting) ownPolicy(tenant, token string) {
+	h.t.Helper()
+	testneed.Program(h.t, "clang")
+	testneed.Program(h.t, "wasm-ld")
+	text, err := os.ReadFile(filepath.Join("testdata", "script", "policy.txtar"))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	folder := h.t.TempDir()
+	for _, file := range txtar.Parse(text).Files {
+		if name, ok := strings.CutPrefix(file.Name, "urgent/"); ok {
+			content := bytes.ReplaceAll(file.Data, []byte("acme/urgent"), []byte(tenant+"/urgent"))
+			if err := os.WriteFile(filepath.Join(folder, name), content, 0o600); err != nil {
+				h.t.Fatal(err)
+			}
+		}
+	}
+	module := filepath.Join(folder, "urgent.wasm")
+	h.must("", "", "policy", "build", folder, "-f", module)
+	h.must(token, "", "policy", "push", module)
+	h.must(token, "", "policy", "promote", "urgent", "--board", "on-red", "--param", "boost=7")
+}
+
+// latency is the longest that one of a hundred calls of a tenant takes.
+func (h *hosting) latency(token string) time.Duration {
+	h.t.Helper()
+	c, err := client.New(client.Config{Addr: h.addr, Token: token})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	defer c.Close()
+	longest := time.Duration(0)
+	for range 100 {
+		begun := time.Now()
+		if _, err := c.Board("on-local").Count(h.t.Context()); err != nil {
+			h.t.Errorf("a tenant who does nothing wrong: %v", err)
+		}
+		longest = max(longest, time.Since(begun))
+	}
+	return longest
+}
+
+// deletedUnderLoad is the life of a tenant who asks for much more than it may have, in
+// every way that costs a server something, and is deleted meanwhile: its workers are
+// told, and its jobs are kept until they are purged.
+func (h *hosting) deletedUnderLoad(redis *testserver.Redis) {
+	h.must(h.root, "", "tenant", "create", "d-tenant", "--limit", "requests_per_second=50", "--limit", "open_jobs=30", "--limit", "watchers=5")
+	token := h.secret(h.root, "token", "create", "admin", "--tenant", "d-tenant", "--role", "tenant-admin")
+	h.must(token, "", "board", "create", "bad", "--backend", "red", "--lease", "3s")
+	var lines strings.Builder
+	for i := range 40 {
+		fmt.Fprintf(&lines, "{\"name\":\"n%d\",\"details\":{\"text\":%q}}\n", i, canary("d-tenant"))
+	}
+	if _, errs, code := h.boardd(token, lines.String(), "job", "post", "--from", "-", "--board", "bad"); code == 0 || !strings.Contains(errs, "open_jobs") {
+		h.t.Errorf("40 jobs where 30 are allowed: code %d, %s", code, errs)
+	}
+	done := h.flood(token)
+	var worker sync.WaitGroup
+	worker.Go(func() {
+		out, errs, code := h.boardd(token, "", "worker", "run", "--board", "bad", "--concurrency", "2", "--", "sleep", "1000")
+		if code == 0 || !strings.Contains(errs, "UNAUTHENTICATED") && !strings.Contains(errs, "QUOTA_EXCEEDED") {
+			h.t.Errorf("the worker of a tenant that was deleted ended with %d: %s%s", code, out, errs)
+		}
+	})
+	if refused := done(); refused == 0 {
+		h.t.Error("a tenant may call as often as it likes")
+	}
+	h.must(h.root, "", "tenant", "delete", "d-tenant")
+	worker.Wait()
+	const kept = "boardd:{d-tenant/bad}:listings"
+	if got := redis.Command("HLEN", kept); got != ":30" {
+		h.t.Errorf("of the 30 jobs of a tenant that was deleted are kept: %s", got)
+	}
+	if out, errs, code := h.boardd(h.root, "", "tenant", "create", "d-tenant"); code == 0 || !strings.Contains(errs, "its jobs are kept") {
+		h.t.Errorf("another tenant has the name: %s%s", out, errs)
+	}
+	h.must(h.root, "", "tenant", "delete", "d-tenant", "--purge")
+	if got := redis.Command("EXISTS", kept); got != ":0" {
+		h.t.Errorf("after the purge there is still %s", got)
+	}
+}
+
+// flood calls much more often than a tenant may, keeps connections open that never
+// finish a request, follows a board many times at once and sends huge headers. done
+// ends it and returns how many calls were refused.
+func (h *hosting) flood(token string) (done func() int64) {
+	ctx, stop := context.WithCancel(h.t.Context())
+	var callers sync.WaitGroup
+	var refused atomic.Int64
+	c, err := client.New(client.Config{Addr: h.addr, Token: token})
+	if err != nil {
+		h.t.Error(err)
+	}
+	for range 50 { // calls from ten of them, streams from the others
+		callers.Go(func() {
+			for _, err := range c.Board("bad").Watch(ctx, "") {
+				if err != nil {
+					return
+				}
+			}
+		})
+	}
+	for range 10 {
+		callers.Go(func() {
+			for range 100 {
+				if _, err := c.WhoAmI(ctx); errors.Is(err, job.QuotaExceeded) {
+					refused.Add(1)
+				}
+			}
+		})
+	}
+	for range 20 {
+		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", strings.TrimPrefix(h.addr, "http://"))
+		if err != nil {
+			h.t.Error(err)
+			continue
+		}
+		_, _ = conn.Write([]byte("POST /boardd.v1.BoardService/PostJobs HTTP/1.1\r\nHost: localhost\r\nContent-Le"))
+		callers.Go(func() {
+			<-ctx.Done()
+			_ = conn.Close()
+		})
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, h.addr+"/boardd.v1.BoardService/WhoAmI", http.NoBody)
+	if err != nil {
+		h.t.Error(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+token+strings.Repeat("x", 64<<10))
+	if answer, err := http.DefaultClient.Do(request); err == nil {
+		_ = answer.Body.Close()
+		if answer.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
+			h.t.Errorf("huge headers are answered with %d", answer.StatusCode)
+		}
+	}
+	return func() int64 {
+		testserver.Eventually(h.t, "calls are refused", func() bool { return refused.Load() > 0 })
+		stop()
+		callers.Wait()
+		c.Close()
+		return refused.Load()
 	}
 }
 
@@ -254,7 +422,7 @@ func (h *hosting) misbehave(tenant, token, victims string) {
 // operator, get to see.
 func (h *hosting) noLeak(tenants []string, tokens map[string]string, servers ...*testserver.Server) {
 	h.t.Helper()
-	seen := map[string]string{"the audit log": h.must(h.root, "", "audit", "export", "--all")}
+	seen := map[string]string{"the audit log": h.must(h.root, "", "audit", "export", "--all")} // of one server; the files of both follow
 	for i, s := range servers {
 		seen[fmt.Sprintf("the log of server %d", i)] = s.Log()
 		seen[fmt.Sprintf("the metrics of server %d", i)] = metricsOf(h.t, s.Addr, h.root)
@@ -285,6 +453,9 @@ func (h *hosting) noLeak(tenants []string, tokens map[string]string, servers ...
 			}
 		}
 		for what, text := range seen {
+			if strings.Contains(text, canary("d-tenant")) {
+				h.t.Errorf("%s has the details of a tenant that was deleted", what)
+			}
 			if strings.Contains(text, canary(name)) || strings.Contains(text, tokens[name]) {
 				h.t.Errorf("%s has the details or the token of %s", what, name)
 			}

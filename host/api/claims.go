@@ -2,10 +2,12 @@ package api
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"connectrpc.com/connect"
 
+	"github.com/boardd/boardd/host"
 	"github.com/boardd/boardd/host/board"
 	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
 	"github.com/boardd/boardd/sdk/job"
@@ -38,6 +40,9 @@ func (s *service) ClaimJobs(ctx context.Context, r *connect.Request[boarddv1.Cla
 		got, err = b.Claim(ctx, request)
 		return err
 	}, false)
+	if ended, ok := errors.AsType[*host.Ended](context.Cause(ctx)); ok && err == nil && len(got.Claims) == 0 {
+		err = ended // not an empty answer, as if the time were over
+	}
 	if err != nil {
 		return nil, err
 	}
