@@ -113,21 +113,39 @@ func (w *worker) finish() error {
 	return err
 }
 
-// TestKeyboard signs in and opens a board without a mouse.
+// TestKeyboard signs in, opens a board and writes a filter without a mouse; the
+// last term of the filter is completed with the labels in sight.
 func TestKeyboard(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	post(t, s.board(t, adminSecret, "jobs"), job.Posting{Name: "by-keyboard"})
+	post(t, s.board(t, adminSecret, "jobs"), job.Posting{Name: "by-keyboard", Labels: []job.Label{{Key: "gpu", Value: "a100"}}})
+	post(t, s.board(t, adminSecret, "jobs"), job.Posting{Name: "another"})
 	tab := chromium(t)
 	run(tab, t, "signing in", signIn(s.server.URL, viewerSecret))
-	for range 20 {
+	tabTo(tab, t, `document.activeElement.getAttribute("href") === "/ui/boards/jobs"`)
+	run(tab, t, "opening the board", chromedp.KeyEvent("\r"), shows("by-keyboard"))
+	tabTo(tab, t, `document.activeElement.name === "filter"`)
+	run(tab, t, "writing", keys(`input[name=filter]`, "name = by-keyboard AND lab"))
+	const want = "name = by-keyboard AND labels.gpu = a100"
+	if proposed := value[string](tab, t, `[...document.querySelector("#words").options].map(o => o.value).join("\n")`); !strings.Contains(proposed, want) {
+		t.Errorf("the filter is not completed with %q; there are:\n%s", want, proposed)
+	}
+	run(tab, t, "filtering", keys(`input[name=filter]`, "els.gpu = a100\r"), shows("Show all"), shows("by-keyboard"))
+	if text := said(tab); strings.Contains(text, "another") {
+		t.Errorf("the filter lets others through:\n%s", text)
+	}
+}
+
+// tabTo goes through the page with the keyboard until something holds.
+func tabTo(tab context.Context, t *testing.T, so string) {
+	t.Helper()
+	for range 30 {
 		run(tab, t, "tabbing", chromedp.KeyEvent("\t"))
-		if value[string](tab, t, `document.activeElement.getAttribute("href") || ""`) == "/ui/boards/jobs" {
-			run(tab, t, "opening the board", chromedp.KeyEvent("\r"), shows("by-keyboard"))
+		if value[bool](tab, t, so) {
 			return
 		}
 	}
-	t.Error("twenty tabs do not reach the board")
+	t.Fatalf("thirty tabs do not reach %s", so)
 }
 
 // TestCrossOrigin has a page of another site change nothing.

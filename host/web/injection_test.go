@@ -10,7 +10,6 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"github.com/boardd/boardd/host"
 	"github.com/boardd/boardd/host/board"
 	"github.com/boardd/boardd/sdk/job"
 )
@@ -123,16 +122,7 @@ func (s *site) infest(t *testing.T, payloads []string) []job.ID {
 	half := len(payloads) / 2 // as many reasons as a policy may have
 	s.push(t, "wild", payloads[:half]...)
 	s.push(t, "wilder", payloads[half:]...)
-	session, err := s.host.Login(t.Context(), authorSecret)
-	if err == nil {
-		_, err = session.Promote(t.Context(), host.Promotion{Board: "jobs", Name: "wild", Params: []byte(`{"gold":1}`)})
-	}
-	if err == nil {
-		_, err = session.Shadow(t.Context(), host.Promotion{Board: "jobs", Name: "wilder"}, false)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	session := s.decide(t, "wild", `{"gold":1}`, "wilder")
 	for _, p := range payloads { // names are refused: nothing but letters comes onto a page as one
 		if _, err := session.PutPolicy(t.Context(), "", p, nil); job.KindOf(err) != job.Invalid {
 			t.Errorf("a policy may be called %q: %v", p, err)

@@ -13,7 +13,6 @@ import (
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 
-	"github.com/boardd/boardd/host"
 	"github.com/boardd/boardd/host/board"
 	"github.com/boardd/boardd/internal/testneed"
 	"github.com/boardd/boardd/internal/testserver"
@@ -124,16 +123,7 @@ func (s *site) furnish(t *testing.T) job.ID {
 		t.Fatal(err)
 	}
 	s.push(t, "gpus", "the job needs another GPU than this worker has")
-	session, err := s.host.Login(t.Context(), authorSecret)
-	if err == nil {
-		_, err = session.Promote(t.Context(), host.Promotion{Board: "jobs", Name: "gpus", Params: []byte(`{"gold":700}`)})
-	}
-	if err == nil {
-		s.push(t, "gpus-next", "the job needs a GPU", "the worker has none")
-		_, err = session.Shadow(t.Context(), host.Promotion{Board: "jobs", Name: "gpus-next"}, false)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	s.push(t, "gpus-next", "the job needs a GPU", "the worker has none")
+	s.decide(t, "gpus", `{"gold":700}`, "gpus-next")
 	return one
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"image"
 	"image/color"
+	"image/draw"
 	"image/png"
 	"maps"
 	"os"
@@ -16,7 +17,6 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"github.com/boardd/boardd/host"
 	"github.com/boardd/boardd/host/board"
 	"github.com/boardd/boardd/internal/testneed"
 	"github.com/boardd/boardd/plugins/embedded"
@@ -102,6 +102,25 @@ func brightness(p image.Image, left, top int) int {
 		}
 	}
 	return sum / n
+}
+
+// TestUnlike has a picture be like itself, and unlike one on which everything
+// stands a line lower.
+func TestUnlike(t *testing.T) {
+	t.Parallel()
+	kept, err := os.ReadFile(filepath.Join("..", "..", "docs", "pictures", "board.png"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	picture, err := png.Decode(bytes.NewReader(kept))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lower := image.NewRGBA(picture.Bounds())
+	draw.Draw(lower, lower.Bounds().Add(image.Pt(0, 24)), picture, image.Point{}, draw.Src)
+	if same, other := unlike(picture, picture), unlike(picture, lower); same > 0 || other < 2*mostUnlike {
+		t.Errorf("it differs from itself in %v of its tiles, from one a line lower in %v", same, other)
+	}
 }
 
 // keepPicture writes a picture with at most 256 colors, which a page has hardly
@@ -198,18 +217,9 @@ func (s *site) exhibit(t *testing.T) job.ID {
 			t.Fatal(err, errs)
 		}
 	}
-	session, err := s.host.Login(t.Context(), authorSecret)
-	if err == nil {
-		_, err = session.Promote(t.Context(), host.Promotion{Board: "jobs", Name: "gpus", Params: []byte(`{"gold":700}`)})
-	}
-	if err == nil {
-		s.push(t, "gpus-next", "the job needs a GPU", "the worker has none")
-		_, err = session.Shadow(t.Context(), host.Promotion{Board: "jobs", Name: "gpus-next"}, false)
-	}
-	if err == nil {
-		_, err = jobs.Claim(t.Context(), board.ClaimRequest{Owner: "worker-2", Max: 4, Lease: time.Hour})
-	}
-	if err != nil {
+	s.push(t, "gpus-next", "the job needs a GPU", "the worker has none")
+	s.decide(t, "gpus", `{"gold":700}`, "gpus-next")
+	if _, err := jobs.Claim(t.Context(), board.ClaimRequest{Owner: "worker-2", Max: 4, Lease: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
 	return hard.id

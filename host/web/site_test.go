@@ -138,15 +138,6 @@ func post(t testing.TB, b *board.Board, p job.Posting) job.ID {
 	return results[0].Job.ID
 }
 
-func mustURL(t testing.TB, text string) *url.URL {
-	t.Helper()
-	u, err := url.Parse(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return u
-}
-
 // browser is somebody with a browser, without JavaScript.
 type browser struct {
 	t      testing.TB
@@ -269,4 +260,21 @@ func (s *site) push(t testing.TB, name string, reasons ...string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// decide has the board "jobs" ask one policy, with parameters, and another one in
+// its shadow. It returns the session of their author.
+func (s *site) decide(t testing.TB, active, params, shadow string) *host.Session {
+	t.Helper()
+	session, err := s.host.Login(t.Context(), authorSecret)
+	if err == nil {
+		_, err = session.Promote(t.Context(), host.Promotion{Board: "jobs", Name: active, Params: []byte(params)})
+	}
+	if err == nil {
+		_, err = session.Shadow(t.Context(), host.Promotion{Board: "jobs", Name: shadow}, false)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return session
 }
