@@ -70,7 +70,7 @@ func TestPolicyInGo(t *testing.T) {
 func TestPolicyThatDiffers(t *testing.T) {
 	t.Parallel()
 	template := goTemplate(t)
-	dir, err := os.MkdirTemp(filepath.Dir(template), "differs-") // within the module that it imports
+	dir, err := os.MkdirTemp(filepath.Dir(template), "differs-") //nolint:usetesting // within the module that it imports
 	if err != nil {
 		t.Fatal(err)
 	}

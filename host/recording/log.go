@@ -322,17 +322,17 @@ func (l *Log) tidy() error {
 	}
 	total := l.options.Segment // of the one that is being written, or is to be
 	var failures []error
-	for i := len(list) - 1; i >= 0; i-- {
-		if l.file != nil && list[i].Number == l.next-1 {
+	for _, s := range slices.Backward(list) {
+		if l.file != nil && s.Number == l.next-1 {
 			continue
 		}
-		info, err := os.Stat(list[i].Path)
+		info, err := os.Stat(s.Path)
 		if err != nil {
 			failures = append(failures, err)
 			continue
 		}
 		if total += info.Size(); total > l.options.Bytes || time.Since(info.ModTime()) > l.keep() {
-			failures = append(failures, os.Remove(list[i].Path))
+			failures = append(failures, os.Remove(s.Path))
 		}
 	}
 	return errors.Join(failures...)

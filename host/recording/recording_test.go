@@ -115,7 +115,7 @@ func TestWhatIsTold(t *testing.T) {
 	if diff := cmp.Diff(&recording.Taker{Worker: map[string]string{"gpu": "yes"}, Names: []string{"job-1"}, Filter: "attempt < 3", Chosen: true}, list[5].By); diff != "" {
 		t.Error(diff)
 	}
-	if list[6].By != nil || list[7].UUID != (idOf(1)).String() {
+	if list[6].By != nil || list[7].UUID != idOf(1).String() {
 		t.Errorf("%+v, %+v", list[6], list[7])
 	}
 	other := []policy.FactSpec{{Path: "/other", Type: policy.IntFact}, {Path: "/frames", Type: policy.StringFact}}

@@ -190,8 +190,9 @@ func TestOrder(t *testing.T) {
 		11 claim a2 by
 		40 claim b1 by
 	`, board.Rules{}, ordered(t, "deadline", nil), replay.Options{By: "label:team", StarvedAfter: 30 * time.Second})
-	side := func(claimed, left, starved int, p50, most time.Duration) replay.Side {
-		return replay.Side{Claimed: claimed, Left: left, Starved: starved, WaitP50: p50 * time.Second, WaitP99: most * time.Second, WaitMost: most * time.Second}
+	side := func(claimed, left, starved int, p50, most float64) replay.Side {
+		longest := at(most).Sub(noon)
+		return replay.Side{Claimed: claimed, Left: left, Starved: starved, WaitP50: at(p50).Sub(noon), WaitP99: longest, WaitMost: longest}
 	}
 	want := []replay.Key{
 		{Key: "a", Jobs: 2, Present: side(2, 0, 0, 10, 10), Candidate: side(2, 0, 1, 10, 40)},

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"container/heap"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/boardd/boardd/host/board"
@@ -99,7 +100,7 @@ func (s *sim) all() []*rule {
 	if s.ordering == nil {
 		return s.eligibility
 	}
-	return append(s.eligibility[:len(s.eligibility):len(s.eligibility)], s.ordering)
+	return append(slices.Clip(s.eligibility), s.ordering)
 }
 
 // run goes through the tape.
