@@ -5,12 +5,10 @@ package api
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"strings"
 	"sync"
 	"time"
@@ -117,13 +115,8 @@ func loadTLS(c *config.TLS) (*tls.Config, error) {
 	if c.ClientCAFile == "" {
 		return t, nil
 	}
-	pem, err := os.ReadFile(c.ClientCAFile)
-	if err != nil {
+	if t.ClientCAs, err = config.Roots(c.ClientCAFile); err != nil {
 		return nil, job.Errorf(job.Invalid, "tls: client_ca_file: %v", err)
-	}
-	t.ClientCAs = x509.NewCertPool()
-	if !t.ClientCAs.AppendCertsFromPEM(pem) {
-		return nil, job.Errorf(job.Invalid, "tls: client_ca_file: %s has no certificate", c.ClientCAFile)
 	}
 	t.ClientAuth = tls.RequireAndVerifyClientCert
 	return t, nil

@@ -32,7 +32,9 @@ func patient(t *testing.T, within time.Duration) string {
 	go func() { done <- server.Serve(listener) }()
 	t.Cleanup(func() {
 		_ = server.Close()
-		<-done
+		if err := <-done; !isGone(err) {
+			t.Error(err)
+		}
 	})
 	return listener.Addr().String()
 }

@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -54,5 +55,15 @@ tenant "acme" {
 	}}
 	if diff := cmp.Diff(want, load(t, config.Source{Paths: []string{dir}}).Issuers); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestRoots(t *testing.T) {
+	t.Parallel()
+	dir := write(t, map[string]string{"empty.pem": "no certificate\n"})
+	for path, want := range map[string]string{dir + "/empty.pem": "has no certificate", dir + "/nowhere.pem": "no such file"} {
+		if roots, err := config.Roots(path); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, %v, want %q", path, roots, err, want)
+		}
 	}
 }

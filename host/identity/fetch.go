@@ -3,14 +3,12 @@ package identity
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 
@@ -39,13 +37,9 @@ func (s *source) transport() (*http.Transport, error) {
 	if s.caFile == "" {
 		return t, nil
 	}
-	pem, err := os.ReadFile(s.caFile)
+	roots, err := config.Roots(s.caFile)
 	if err != nil {
 		return nil, fmt.Errorf("ca_file: %w", err)
-	}
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("ca_file: %s has no certificate", s.caFile)
 	}
 	t.TLSClientConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
 	return t, nil

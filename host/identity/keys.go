@@ -28,6 +28,7 @@ const (
 	lookEvery  = time.Minute
 	minBetween = 10 * time.Second
 	maxBetween = 5 * time.Minute
+	maxTried   = 4    // for a token that names no key
 	minRSA     = 2048 // bits
 )
 
@@ -90,10 +91,11 @@ func (s *keySet) find(ctx context.Context, id string) ([]*key, error) {
 	}
 }
 
-// matching returns the keys of an id; all for a token that names none.
+// matching returns the keys of an id. For a token that names none it is the first
+// few: strangers must not have all of them tried.
 func (s *keySet) matching(id string) []*key {
 	if id == "" {
-		return s.keys
+		return s.keys[:min(len(s.keys), maxTried)]
 	}
 	var found []*key
 	for _, k := range s.keys {
@@ -123,7 +125,7 @@ func (s *keySet) begin() chan struct{} {
 		return s.fetching
 	}
 	between := min(minBetween<<min(s.failures, 8), maxBetween)
-	if s.ended != nil || !s.tried.IsZero() && time.Since(s.tried) < between {
+	if s.ended != nil || s.running.ctx.Err() != nil || !s.tried.IsZero() && time.Since(s.tried) < between {
 		return nil
 	}
 	done := make(chan struct{})

@@ -5,10 +5,8 @@ package trace
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"log/slog"
 	"net/http"
-	"os"
 	"time"
 
 	"go.opentelemetry.io/otel"
@@ -42,13 +40,9 @@ func New(ctx context.Context, c *config.Tracing, version, host string, logger *s
 	}
 	options := []otlptracehttp.Option{otlptracehttp.WithEndpointURL(c.Endpoint), otlptracehttp.WithHeaders(c.Headers)}
 	if c.CAFile != "" {
-		pem, err := os.ReadFile(c.CAFile)
+		roots, err := config.Roots(c.CAFile)
 		if err != nil {
 			return nil, job.Errorf(job.Invalid, "tracing: ca_file: %v", err)
-		}
-		roots := x509.NewCertPool()
-		if !roots.AppendCertsFromPEM(pem) {
-			return nil, job.Errorf(job.Invalid, "tracing: ca_file: %s has no certificate", c.CAFile)
 		}
 		options = append(options, otlptracehttp.WithTLSClientConfig(&tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}))
 	}
