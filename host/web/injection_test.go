@@ -142,7 +142,11 @@ func (s *site) work(t *testing.T, jobs *board.Board, id job.ID, p string, giveBa
 	if _, err := jobs.AppendLog(t.Context(), board.LogRequest{Ref: ref, Entries: []job.LogEntry{{Type: "out", Message: p}}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := jobs.RegisterEntity(t.Context(), board.Entity{Kind: "conductor", Name: p}, time.Hour); err != nil {
+	about, err := json.Marshal(map[string]string{"labels": p})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := jobs.RegisterEntity(t.Context(), board.Entity{Kind: "conductor", Name: p, Metadata: about}, time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	if giveBack {

@@ -137,6 +137,17 @@ func TestSamples(t *testing.T) {
 	}
 }
 
+// TestSaid has what workers say of themselves cut between two characters.
+func TestSaid(t *testing.T) {
+	t.Parallel()
+	whole, long := strings.Repeat("x", maxSaid), strings.Repeat("x", maxSaid-1)+"é"
+	for text, want := range map[string]string{"": "", "{}": "", whole: whole, long: whole[1:] + "…"} {
+		if got := said([]byte(text)); got != want {
+			t.Errorf("%d bytes are shown as %d: %q", len(text), len(got), got)
+		}
+	}
+}
+
 func TestSpan(t *testing.T) {
 	t.Parallel()
 	for d, want := range map[time.Duration]string{

@@ -50,9 +50,24 @@ var functions = template.FuncMap{
 	"jobs":  jobs,
 	"ms":    func(d time.Duration) string { return fmt.Sprintf("%.1f ms", d.Seconds()*1000) },
 	"size":  size,
+	"said":  said,
 	"code":  func(digest string) string { return digest[:min(len(digest), host.MinDigest)] },
 	"lower": strings.ToLower,
 	"spark": spark,
+}
+
+// maxSaid is how much of a text is shown where little room is, in bytes.
+const maxSaid = 512
+
+// said is a text that others wrote, if it says anything, cut to what fits.
+func said(text []byte) string {
+	if string(text) == "{}" {
+		return ""
+	}
+	if len(text) > maxSaid {
+		return strings.ToValidUTF8(string(text[:maxSaid]), "") + "…"
+	}
+	return string(text)
 }
 
 // since says how far a time is away, in words for people.

@@ -34,7 +34,10 @@ func TestPages(t *testing.T) {
 	b.wants("/ui/boards/jobs/jobs/"+first.String()+"?labels=nonsense", "want KEY=VALUE")
 	b.wants("/ui/boards/jobs/jobs/"+first.String()+"/details", "object of 1", "array of 2", "null")
 	b.wants("/ui/boards/jobs/jobs/"+first.String(), "object of 1", "array of 2")
-	b.wants("/ui/boards/jobs/workers", "worker-7", second.String())
+	if _, err := jobs.RegisterEntity(t.Context(), board.Entity{Kind: "worker", Name: "worker-7", Metadata: []byte(`{"gpu":"a100"}`)}, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	b.wants("/ui/boards/jobs/workers", "worker-7", second.String(), "a100")
 	if _, text := b.get("/ui/boards/jobs/jobs/" + first.String()); strings.Contains(text, "Set aside") {
 		t.Error("the job's page shows a viewer what only others may do")
 	}
