@@ -36,7 +36,10 @@ func New() *guest.Policy {
 			if !ok {
 				n = most
 			}
-			return guest.Rank{Full: k.Key() != "" && k.Running() >= n}
+			if k.Key() == "" {
+				return guest.Rank{}
+			}
+			return guest.Rank{Full: k.Running() >= n, Most: uint32(min(n, 1<<32-1))}
 		},
 	}
 }

@@ -69,7 +69,7 @@ typedef struct {
 
 typedef struct { uint8_t tag, reserved[3]; uint32_t length; union { int64_t i; double f; uint64_t at; } value; } boardd_cell;
 typedef struct { uint8_t decision, reserved[3]; uint32_t reason; int64_t until; } boardd_verdict;
-typedef struct { int64_t score; uint32_t full; uint32_t reserved; } boardd_rank;
+typedef struct { int64_t score; uint32_t full; uint32_t most; } boardd_rank; /* most may run at the same time; 0: not said */
 typedef struct { const char *data; uint32_t n; } boardd_text; /* data is 0 if there is none */
 
 _Static_assert(sizeof(boardd_block) == 96, "header");

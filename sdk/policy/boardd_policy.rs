@@ -111,8 +111,8 @@ fn find<'a>(table: &'a [u8], key: &str) -> Option<&'a [u8]> {
 /// The answer on one job.
 pub struct Verdict { pub decision: u8, pub reason: u32, pub until: i64 }
 
-/// The place of a key.
-pub struct Rank { pub score: i64, pub full: bool }
+/// The place of a key; most of it may run at the same time, 0: not said.
+pub struct Rank { pub score: i64, pub full: bool, pub most: u32 }
 
 unsafe fn each(at: *mut u8, length: u32, mut answer: impl FnMut(&Batch, usize, &mut [u8; 16]), size: usize) -> i32 {
     let b = Batch::new(core::slice::from_raw_parts(at, length as usize));
@@ -152,5 +152,6 @@ pub unsafe fn rank_keys(at: *mut u8, length: u32, f: impl Fn(&Batch, &Key) -> Ra
         let v = f(b, &b.key(i));
         r[..8].copy_from_slice(&v.score.to_le_bytes());
         r[8] = v.full as u8;
+        r[12..].copy_from_slice(&v.most.to_le_bytes());
     }, 16)
 }

@@ -59,9 +59,10 @@ export class Block {
     store<u32>(this.outAt(i), reason, 4);
     store<i64>(this.outAt(i), until, 8);
   }
-  @inline setRank(i: u32, score: i64, full: bool): void {
+  @inline setRank(i: u32, score: i64, full: bool, most: u32 = 0): void {
     store<i64>(this.outAt(i), score);
     store<u32>(this.outAt(i), full ? 1 : 0, 8);
+    store<u32>(this.outAt(i), most, 12);
   }
   /** A whole number, a bool, a time or a duration that was set; or the default. */
   parameterInt(i: u32, otherwise: i64): i64 {

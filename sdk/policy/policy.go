@@ -115,4 +115,9 @@ type Key struct {
 type Rank struct {
 	Score int64 // higher first
 	Full  bool  // none of it may be claimed until its counts change
+
+	// Most is how many of it may run at the same time; 0: the policy does not say.
+	// A store that counts holds several servers to it exactly, while by Full each
+	// of them goes by the claims that it knows of.
+	Most int64
 }

@@ -127,8 +127,9 @@ const (
 	VUntil      = 8 // i64 ns
 	VerdictSize = 16
 
-	RScore   = 0 // i64
-	RFull    = 8 // u32: 1, nothing of this key may be claimed now
+	RScore   = 0  // i64
+	RFull    = 8  // u32: 1, nothing of this key may be claimed now
+	RMost    = 12 // u32: how many of it may run at the same time; 0: not said
 	RankSize = 16
 
 	ExplainSize = 0 // its answer is the text

@@ -26,7 +26,7 @@ var offsets = map[string]int{
 	"boardd_key, key": abi.KKey, "boardd_key, running": abi.KRunning, "boardd_key, waiting": abi.KWaiting, "boardd_key, served": abi.KServed, "boardd_key, oldest": abi.KOldest,
 	"boardd_cell, tag": abi.CTag, "boardd_cell, length": abi.CLength, "boardd_cell, value": abi.CValue,
 	"boardd_verdict, decision": abi.VDecision, "boardd_verdict, reason": abi.VReason, "boardd_verdict, until": abi.VUntil,
-	"boardd_rank, score": abi.RScore, "boardd_rank, full": abi.RFull,
+	"boardd_rank, score": abi.RScore, "boardd_rank, full": abi.RFull, "boardd_rank, most": abi.RMost,
 }
 
 var numbers = map[string]int{

@@ -149,7 +149,10 @@ func (r *Rule) RankKeys(ctx context.Context, keys *policy.Keys, ranks []policy.R
 			if full > 1 {
 				return fmt.Errorf("key %d of the batch: full is %d: want 0 or 1", from+i, full)
 			}
-			ranks[from+i] = policy.Rank{Score: int64(le.Uint64(out[i*abi.RankSize+abi.RScore:])), Full: full == 1}
+			ranks[from+i] = policy.Rank{
+				Score: int64(le.Uint64(out[i*abi.RankSize+abi.RScore:])), Full: full == 1,
+				Most: int64(le.Uint32(out[i*abi.RankSize+abi.RMost:])),
+			}
 		}
 		return nil
 	})

@@ -133,6 +133,7 @@ func (b Batch) setRank(i int, r Rank) {
 		full = 1
 	}
 	put32(b.mem, at+abi.RFull, full)
+	put32(b.mem, at+abi.RMost, r.Most)
 }
 
 // say writes the block's text, cut to its room.

@@ -48,7 +48,8 @@ type Verdict struct {
 // Rank is the place of a key among the others, higher first.
 type Rank struct {
 	Score int64
-	Full  bool // none of it may be claimed now
+	Full  bool   // none of it may be claimed now
+	Most  uint32 // how many of it may run at the same time; 0: not said
 }
 
 // NoOpinion is the score of a job that the policy leaves to the next order.
