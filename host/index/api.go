@@ -17,6 +17,7 @@ type Entry struct {
 	ID                job.ID
 	Name              string
 	Priority          job.Priority // the class that counts, a changed one included
+	Held              bool
 	OperationPriority int32
 	Score             int64 // of the board's ordering policies; higher first, 0 without
 	Labels            []job.Label
@@ -27,13 +28,28 @@ type Entry struct {
 	Attempt           int32
 	Status            []byte // the board's mutable record, opaque here; nil while it is empty
 	Extra             []byte // what the board wants to have at hand besides, opaque; usually nil
+	Group             *Group // written by the Scorer where there is a Ranking; else nil
 
 	Version   uint64
 	Position  driver.Position
 	NotBefore time.Time // zero: at once
-	Held      bool
 
 	Claim *Claim // nil: unclaimed
+}
+
+// A Group is the jobs that a Ranking takes together: those with one key. It is
+// shared, and never changed.
+type Group struct {
+	Key  string
+	Most int64 // how many of them may run, as far as the Ranker says; 0: it does not
+}
+
+// key is what the entry is grouped by.
+func (e *Entry) key() string {
+	if e.Group == nil {
+		return ""
+	}
+	return e.Group.Key
 }
 
 // Claim is what the index knows of who holds a job.

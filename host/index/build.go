@@ -91,7 +91,7 @@ func (ix *Index) gather(c *Class, b *batch) (progress, bool) {
 		return from, true
 	}
 	if c.ready == nil {
-		c.ready = newOrdered(&ix.rows)
+		c.ready = orderedBy(c.before(ix))
 	}
 	visited, more := 0, false
 	var last *row
@@ -167,8 +167,9 @@ func (ix *Index) publishPart(c *Class, b *batch, from, to int) {
 			continue
 		}
 		r.allowed |= bit
+		c.setScore(ref.row, b.entries[i].Score)
 		if r.place == ready {
-			c.ready.add(ref.row)
+			c.enter(ix, ref.row, r)
 			ix.wakeOne(c, ref.row, r)
 		}
 	}

@@ -37,6 +37,10 @@ type Class struct {
 	slot  int
 	state classState
 	ready *ordered // the ready jobs that it may have
+	lanes *lanes   // the same by key; nil while there is none of them that has one
+
+	own    bool      // it has an order of its own
+	scores [][]int64 // that its judge gave, by row, in parts as the slab's chunks; nil: 0 each
 
 	turn     chan struct{} // held by whoever builds it
 	clear    uint32        // rows before this one are clean of the slot's last owner
@@ -52,14 +56,69 @@ type Class struct {
 	gone    bool       // its key may have another Class now
 }
 
-func newClass(key string, judge Judge) *Class {
+func newClass(key string, judge Judge, own bool) *Class {
 	return &Class{
-		key: key, judge: judge, slot: noSlot, turn: make(chan struct{}, 1),
+		key: key, judge: judge, own: own, slot: noSlot, turn: make(chan struct{}, 1),
 		idlers: list.New(), told: list.New(),
 	}
 }
 
 func (c *Class) awaited() bool { return c.idlers.Len()+c.told.Len() > 0 }
+
+// enter puts a row among those that the class may have.
+func (c *Class) enter(ix *Index, h uint32, r *row) {
+	c.ready.add(h)
+	if g := ix.groupOf(r); g != 0 {
+		if c.lanes == nil {
+			c.lanes = newLanes(ix, c.before(ix))
+		}
+		c.lanes.add(h, g)
+	}
+}
+
+func (c *Class) leave(ix *Index, h uint32, r *row) {
+	c.ready.drop(h)
+	if g := ix.groupOf(r); g != 0 {
+		c.lanes.drop(h, g)
+	}
+}
+
+// before is how the class orders jobs, but for what they are worth by their keys.
+func (c *Class) before(ix *Index) func(a, b uint32) bool {
+	rows := &ix.rows
+	if !c.own {
+		return func(a, b uint32) bool { return rows.at(a).before(rows.at(b)) }
+	}
+	return func(a, b uint32) bool {
+		if x, y := c.score(a), c.score(b); x != y {
+			return x > y
+		}
+		return rows.at(a).before(rows.at(b))
+	}
+}
+
+// score is what a class with an order of its own gives a row.
+func (c *Class) score(h uint32) int64 {
+	if at := int(h >> slabBits); at < len(c.scores) && c.scores[at] != nil {
+		return c.scores[at][h&(slabSize-1)]
+	}
+	return 0
+}
+
+// setScore is for a row that is not among those of the class.
+func (c *Class) setScore(h uint32, score int64) {
+	if !c.own || score == c.score(h) {
+		return
+	}
+	at := int(h >> slabBits)
+	for at >= len(c.scores) {
+		c.scores = append(c.scores, nil)
+	}
+	if c.scores[at] == nil {
+		c.scores[at] = make([]int64, slabSize)
+	}
+	c.scores[at][h&(slabSize-1)] = score
+}
 
 // Class finds the class of a key, or judges all that is ready for a new one:
 // off the lock, in the goroutine of the first caller; others wait for it. The
@@ -71,8 +130,19 @@ func (ix *Index) Class(ctx context.Context, key string, judge Judge) (*Class, er
 	if key == "" {
 		return ix.everyone, nil
 	}
+	return ix.class(ctx, key, judge, false)
+}
+
+// OwnClass is Class for workers who have an order of their own: the judge also
+// writes the Score of each entry that it allows, which counts before the board's
+// order and for this class only.
+func (ix *Index) OwnClass(ctx context.Context, key string, judge Judge) (*Class, error) {
+	return ix.class(ctx, key, judge, true)
+}
+
+func (ix *Index) class(ctx context.Context, key string, judge Judge, own bool) (*Class, error) {
 	ix.mu.Lock()
-	c := ix.crowd.find(key, judge, time.Now(), ix.rows.end())
+	c := ix.crowd.find(key, judge, own, time.Now(), ix.rows.end())
 	ticket, done := ix.docket.ticket(), c.state == built
 	ix.mu.Unlock()
 	if done && ticket == 0 {

@@ -51,14 +51,14 @@ func (ix *Index) Stats() Stats {
 	return s
 }
 
-func (c *crowd) find(key string, judge Judge, now time.Time, rows uint32) *Class {
+func (c *crowd) find(key string, judge Judge, own bool, now time.Time, rows uint32) *Class {
 	class := c.byKey[key]
 	if class == nil {
 		slot := c.room(now)
 		class = c.over[key]
 		if slot == noSlot {
 			if class == nil {
-				class = newClass(key, judge)
+				class = newClass(key, judge, own)
 				c.keepOver(class)
 			}
 			class.used = now
@@ -66,7 +66,7 @@ func (c *crowd) find(key string, judge Judge, now time.Time, rows uint32) *Class
 		}
 		delete(c.over, key)
 		if class == nil {
-			class = newClass(key, judge)
+			class = newClass(key, judge, own)
 		}
 		c.settle(class, slot, rows)
 	}
@@ -116,6 +116,7 @@ func (c *crowd) evict(class *Class) {
 	c.slots[class.slot] = nil
 	c.active &^= 1 << class.slot
 	class.slot, class.ready, class.begun, class.gone = noSlot, nil, false, true
+	class.lanes, class.scores = nil, nil
 }
 
 // keepOver remembers a class over the limit, so that those who wait for the

@@ -45,6 +45,7 @@ type Index struct {
 	syncs   uint32 // number of the last one
 
 	scoring *scoring // nil: entries come with their scores
+	keys    *keys    // nil: the order does not depend on counts
 
 	everyone *Class // of the empty key
 	crowd    crowd
@@ -69,9 +70,9 @@ func New() *Index {
 	}
 	ix.rows.extend() // so that the pivot has its place
 	ix.ids.init(&ix.rows)
-	ix.all, ix.ready = newOrdered(&ix.rows), newOrdered(&ix.rows)
 	ix.delays.rows, ix.leases.rows = &ix.rows, &ix.rows
-	ix.everyone = newClass("", nil)
+	ix.everyone = newClass("", nil, false)
+	ix.all, ix.ready = orderedBy(ix.everyone.before(ix)), orderedBy(ix.everyone.before(ix))
 	ix.everyone.slot, ix.everyone.state, ix.everyone.ready = everySlot, built, ix.ready
 	ix.crowd.init()
 	ix.docket.init()
@@ -89,6 +90,7 @@ func (ix *Index) PutAll(entries []*Entry) int {
 	news := 0
 	for part := range slices.Chunk(entries, slice) {
 		var ticket uint64
+		due := false
 		for few := range slices.Chunk(part, burst) {
 			s := ix.lockScored(few)
 			now := time.Now()
@@ -98,9 +100,13 @@ func (ix *Index) PutAll(entries []*Entry) int {
 				}
 			}
 			ticket = ix.docket.ticket()
+			due = ix.ranksDue()
 			ix.mu.Unlock()
 		}
 		_ = ix.settle(context.Background(), ticket) // an error is the end of the context
+		if due {
+			ix.rankTouched()
+		}
 	}
 	return news
 }
@@ -116,27 +122,30 @@ func (ix *Index) put(e *Entry, s *scoring, now time.Time) bool {
 		r.turn = ix.nextTurn()
 		r.move(e.Order())
 		ix.fill(r, e)
+		ix.regroup(r, e.key(), s)
 		ix.ids.add(e.ID, h)
 		ix.all.add(h)
-	} else if !ix.replace(h, e) {
+		ix.served(r, nil)
+	} else if !ix.replace(h, e, s) {
 		return false
 	}
 	r := ix.rows.at(h)
 	r.seen = ix.syncs
-	r.scored = s.number()
 	ix.settleDown(h, r, now)
+	ix.tell(ix.groupOf(r))
 	ix.announce()
 	return true
 }
 
 // replace writes news about a known job and leaves it in no place.
-func (ix *Index) replace(h uint32, e *Entry) bool {
+func (ix *Index) replace(h uint32, e *Entry, s *scoring) bool {
 	r := ix.rows.at(h)
 	unseen := ix.sync != nil && ix.sync.reset && r.seen != ix.syncs
 	r.seen = ix.syncs
 	if e.Position <= r.position && !unseen {
 		return false
 	}
+	before := ix.claimOf(r)
 	ix.withdraw(h, r)
 	if o := e.Order(); o != r.order() {
 		ix.all.drop(h)
@@ -147,6 +156,8 @@ func (ix *Index) replace(h uint32, e *Entry) bool {
 		r.judged, r.allowed, r.turn = 0, 0, ix.nextTurn()
 	}
 	ix.fill(r, e)
+	ix.regroup(r, e.key(), s)
+	ix.served(r, before)
 	return true
 }
 
@@ -159,7 +170,7 @@ func (ix *Index) nextTurn() uint32 {
 func (ix *Index) settleDown(h uint32, r *row, now time.Time) {
 	if r.rare != 0 {
 		if c := ix.rares.at(r.rare).claim; c != nil {
-			r.place = claimed
+			ix.become(r, claimed)
 			ix.claimed++
 			if !c.NoExpiry && !c.Ends.IsZero() {
 				ix.armLease(h, c.Ends)
@@ -167,7 +178,7 @@ func (ix *Index) settleDown(h uint32, r *row, now time.Time) {
 			return
 		}
 	}
-	switch r.place = waiting; {
+	switch ix.become(r, waiting); {
 	case r.flags&heldBack != 0:
 	case r.notBefore > now.UnixNano():
 		ix.armDelay(h, r.notBefore)
@@ -194,29 +205,34 @@ func (ix *Index) withdraw(h uint32, r *row) {
 		}
 	case vacant:
 	}
-	r.place = vacant
+	ix.become(r, vacant)
 }
 
 // offer makes a row claimable: for those of the classes that have a verdict at
 // once, for the others when they have one.
 func (ix *Index) offer(h uint32, r *row) {
-	r.place = ready
+	ix.become(r, ready)
 	r.flags &^= woke
-	ix.ready.add(h)
-	for c := range ix.crowd.of(r.allowed) {
-		c.ready.add(h)
-	}
+	ix.expose(h, r)
 	ix.wake(h, r)
 	if ix.crowd.active&^r.judged != 0 {
 		ix.docket.queue(h, r.turn)
 	}
 }
 
+// expose puts a row into every set of claimable ones that it belongs in.
+func (ix *Index) expose(h uint32, r *row) {
+	ix.everyone.enter(ix, h, r)
+	for c := range ix.crowd.of(r.allowed) {
+		c.enter(ix, h, r)
+	}
+}
+
 // hide takes a row out of every set of claimable ones.
 func (ix *Index) hide(h uint32, r *row) {
-	ix.ready.drop(h)
+	ix.everyone.leave(ix, h, r)
 	for c := range ix.crowd.of(r.allowed) {
-		c.ready.drop(h)
+		c.leave(ix, h, r)
 	}
 }
 
@@ -226,7 +242,16 @@ func (ix *Index) hide(h uint32, r *row) {
 // bring the job back.
 func (ix *Index) Remove(id job.ID, position driver.Position) bool {
 	ix.mu.Lock()
-	defer ix.mu.Unlock()
+	gone := ix.removeAt(id, position)
+	due := ix.ranksDue()
+	ix.mu.Unlock()
+	if due {
+		ix.rankTouched()
+	}
+	return gone
+}
+
+func (ix *Index) removeAt(id job.ID, position driver.Position) bool {
 	h, known := ix.ids.get(id)
 	if !known {
 		if ix.removed.knows(id, position) {
@@ -248,7 +273,12 @@ func (ix *Index) Remove(id job.ID, position driver.Position) bool {
 
 func (ix *Index) remove(h uint32, r *row) {
 	id := r.id
+	group := ix.groupOf(r)
 	ix.withdraw(h, r)
+	ix.tell(group)
+	if group != 0 {
+		ix.keys.leave(group)
+	}
 	ix.all.drop(h)
 	ix.ids.drop(id)
 	ix.empty(r)

@@ -75,6 +75,7 @@ func (ix *Index) check(t testing.TB) {
 			t.Fatalf("label %d: %d references, want %d", h, got, refs)
 		}
 	}
+	ix.checkKeys(t)
 	got := []int{
 		ix.ids.len, ix.all.len(), ix.ready.len(), len(ix.reserved), int(ix.claimed),
 		len(ix.delays.items) + len(ix.leases.items), len(ix.names.handles), len(ix.labels.handles),
@@ -111,6 +112,8 @@ type model struct {
 	jobs    []*Entry
 	held    map[job.ID]bool // reserved
 	removed map[job.ID]driver.Position
+	score   Scorer
+	ranking *modelRanking
 }
 
 func (m *model) find(id job.ID) int {
@@ -121,6 +124,9 @@ func (m *model) put(e *Entry) bool {
 	i := m.find(e.ID)
 	if p, ok := m.removed[e.ID]; i < 0 && ok && e.Position <= p || i >= 0 && e.Position <= m.jobs[i].Position {
 		return false
+	}
+	if m.ranking != nil && e.Claim != nil && (i < 0 || m.jobs[i].Claim == nil) {
+		m.ranking.served[e.key()]++
 	}
 	if i >= 0 {
 		m.jobs = slices.Delete(m.jobs, i, i+1)
@@ -166,6 +172,25 @@ func (m *model) free(allow func(*Entry) bool) []*Entry {
 	return free
 }
 
+// take reserves the best.
+func (m *model) take(allow func(*Entry) bool, n int) (taken []*Entry) {
+	for ; n > 0; n-- {
+		free := m.free(allow)
+		if len(free) == 0 {
+			break
+		}
+		best := free[0]
+		if m.ranking != nil {
+			if best = m.best(free); best == nil {
+				break
+			}
+		}
+		m.held[best.ID] = true
+		taken = append(taken, best)
+	}
+	return taken
+}
+
 func (m *model) count() Counts {
 	var c Counts
 	for _, e := range m.jobs {
@@ -204,6 +229,9 @@ func (tr *trial) entry() *Entry {
 	}
 	e.Priority = job.Priority(tr.rnd.IntN(3) - 1)
 	e.Score = int64(tr.rnd.IntN(2))
+	if tr.m.score != nil {
+		tr.m.score([]*Entry{e})
+	}
 	tr.position++
 	e.Position = driver.Position(max(1, tr.position-tr.rnd.IntN(3)*tr.rnd.IntN(5)))
 	e.Version = uint64(e.Position)
@@ -276,13 +304,8 @@ func (tr *trial) step() {
 		same("remove", tr.m.remove(e.ID, e.Position), tr.ix.Remove(e.ID, e.Position))
 	case 5, 6:
 		n := tr.rnd.IntN(4)
-		want := tr.m.free(allow(key))
-		want = want[:min(n, len(want))]
 		got := tr.ix.Take(tr.class(key), n)
-		same("take", numbers(want), numbers(got))
-		for _, e := range got {
-			tr.m.held[e.ID] = true
-		}
+		same("take", numbers(tr.m.take(allow(key), n)), numbers(got))
 	case 7:
 		e := tr.entry()
 		delete(tr.m.held, e.ID)
@@ -298,7 +321,11 @@ func (tr *trial) step() {
 		if i < 0 {
 			break
 		}
-		same("get", tr.m.jobs[i], got)
+		want := *tr.m.jobs[i]
+		if got.Group != nil {
+			got.Group, want.Group = &Group{Key: got.key()}, &Group{Key: want.key()}
+		}
+		same("get", &want, got)
 		free := tr.m.free(allow(key))
 		if at := slices.IndexFunc(free, func(f *Entry) bool { return f.ID == e.ID }); at >= 0 {
 			rank, _ := tr.ix.Rank(e.ID, tr.class(key))
@@ -333,7 +360,10 @@ func TestModel(t *testing.T) {
 				T: t, rnd: rand.New(rand.NewPCG(seed, 1)), ix: New(), keys: []string{"", "0", "1", "2", "1!"},
 				m: &model{held: map[job.ID]bool{}, removed: map[job.ID]driver.Position{}},
 			}
-			for range 400 {
+			for i := range 400 {
+				if i%100 == 50 && seed%2 == 1 {
+					tr.rank()
+				}
 				tr.step()
 			}
 			for _, key := range tr.keys {

@@ -13,8 +13,7 @@ type ordered struct {
 	hint btree.PathHint
 }
 
-func newOrdered(rows *slab[row]) *ordered {
-	less := func(a, b uint32) bool { return rows.at(a).before(rows.at(b)) }
+func orderedBy(less func(a, b uint32) bool) *ordered {
 	return &ordered{tree: btree.NewBTreeGOptions(less, btree.Options{NoLocks: true})}
 }
 

@@ -52,6 +52,7 @@ type row struct {
 	maxAttempts int32
 	attempt     int32
 	scored      uint32 // number of the scoring that its score is of
+	group       uint32 // of its key; see groupOf
 }
 
 // The flags of a row.
@@ -198,6 +199,9 @@ func (ix *Index) show(r *row, e *Entry, labels []job.Label) []job.Label {
 	}
 	if r.notBefore != 0 {
 		e.NotBefore = time.Unix(0, r.notBefore).UTC()
+	}
+	if h := ix.groupOf(r); h != 0 {
+		e.Group = ix.keys.groups.at(h).Group
 	}
 	if r.nlabels > 0 {
 		start := len(labels)

@@ -19,7 +19,7 @@ func BenchmarkRescore(b *testing.B) {
 			for _, e := range entries {
 				e.Score = sign * int64(e.ID[0]^e.ID[15])
 			}
-		})
+		}, nil)
 		done := make(chan struct{})
 		go func() {
 			defer close(done)

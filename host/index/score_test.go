@@ -52,7 +52,7 @@ func TestScores(t *testing.T) {
 		})
 	}
 	until(func(i int) {
-		ix.SetScorer(score(int64(i%3 - 1)))
+		ix.SetScorer(score(int64(i%3-1)), nil)
 		if err := ix.Rescore(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -78,7 +78,7 @@ func TestScores(t *testing.T) {
 	close(stop)
 	others.Wait()
 
-	ix.SetScorer(score(1))
+	ix.SetScorer(score(1), nil)
 	if err := ix.Rescore(t.Context()); err != nil {
 		t.Fatal(err)
 	}

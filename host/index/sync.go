@@ -67,6 +67,7 @@ func (s *Sync) End(position driver.Position) int {
 			}
 		}
 		ix.mu.Unlock()
+		ix.rankNews()
 	}
 	ix.Forget(s.forget)
 	return gone

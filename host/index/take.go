@@ -7,19 +7,19 @@ import (
 	"github.com/boardd/boardd/sdk/job"
 )
 
-// scanBound is how many ready jobs are looked at for a class that no verdicts
-// are remembered for.
-const scanBound = 4096
-
 // Take returns the best n ready jobs that the class may have and reserves them
 // for the caller: they are offered to nobody else until they are put, removed
 // or returned. What it returns is a hint; the store decides.
 func (ix *Index) Take(class *Class, n int) []*Entry {
 	ix.mu.Lock()
 	c := ix.crowd.current(class)
-	if c.slot == noSlot {
+	switch {
+	case c.slot == noSlot:
 		ix.mu.Unlock()
 		return ix.takeByScan(c, n)
+	case ix.keys != nil:
+		ix.mu.Unlock()
+		return ix.takeByKeys(class, n)
 	}
 	defer ix.mu.Unlock()
 	c.used = ix.usedAt(c)
@@ -49,58 +49,10 @@ func (ix *Index) usedAt(c *Class) time.Time {
 func (ix *Index) reserve(h uint32) *Entry {
 	r := ix.rows.at(h)
 	ix.hide(h, r)
-	r.place = reserved
+	ix.become(r, reserved)
 	ix.reserved[h] = struct{}{}
+	ix.tell(ix.groupOf(r))
 	return ix.snapshot(r)
-}
-
-// takeByScan judges the first ready jobs anew.
-func (ix *Index) takeByScan(c *Class, n int) []*Entry {
-	b := batches.Get().(*batch)
-	defer batches.Put(b)
-	var taken []*Entry
-	var from progress
-	visited := 0
-	for more := true; more && len(taken) < n && visited < scanBound; {
-		ix.mu.Lock()
-		from, more = ix.gatherAll(from, b)
-		ix.mu.Unlock()
-		visited += len(b.refs)
-		if b.judge(context.Background(), c.judge) != nil {
-			break
-		}
-		ix.mu.Lock()
-		ix.crowd.stats.Judged += int64(len(b.refs))
-		for i, ref := range b.refs {
-			r := ix.row(ref)
-			if b.allowed[i] && len(taken) < n && r != nil && r.place == ready {
-				taken = append(taken, ix.reserve(ref.row))
-			}
-		}
-		ix.mu.Unlock()
-	}
-	ix.mu.Lock()
-	c.used = time.Now()
-	c.stirred = true
-	ix.crowd.stats.Overflow++
-	ix.mu.Unlock()
-	return taken
-}
-
-// gatherAll takes the next part of the ready jobs, whatever verdicts they have.
-func (ix *Index) gatherAll(from progress, b *batch) (progress, bool) {
-	b.reset()
-	more := false
-	ix.after(ix.ready, from, func(h uint32, r *row) bool {
-		if len(b.refs) == slice {
-			more = true
-			return false
-		}
-		b.add(ix, h, r)
-		from = progress{true, r.order()}
-		return true
-	})
-	return from, more
 }
 
 // Return gives reservations back. An id that is not reserved is passed over.
@@ -114,9 +66,11 @@ func (ix *Index) Return(ids ...job.ID) {
 		if r := ix.rows.at(h); r.place == reserved {
 			delete(ix.reserved, h)
 			ix.offer(h, r)
+			ix.tell(ix.groupOf(r))
 		}
 	}
 	ticket := ix.docket.ticket()
 	ix.mu.Unlock()
 	_ = ix.settle(context.Background(), ticket) // an error is the end of the context
+	ix.rankNews()
 }

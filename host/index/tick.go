@@ -14,10 +14,12 @@ func (ix *Index) Tick(now time.Time) []Lapse {
 	for more := true; more; {
 		ix.mu.Lock()
 		more = ix.tickDelays(now)
+		ix.unblock(now)
 		lapses, more = ix.tickLeases(now, lapses, more)
 		ticket := ix.docket.ticket()
 		ix.mu.Unlock()
 		_ = ix.settle(context.Background(), ticket) // an error is the end of the context
+		ix.rankNews()
 	}
 	for _, c := range ix.failed(now) {
 		_ = ix.build(context.Background(), c) // it is tried again in a while
@@ -33,7 +35,9 @@ func (ix *Index) tickDelays(now time.Time) bool {
 			return false
 		}
 		ix.delays.drop(a.row)
-		ix.offer(a.row, ix.rows.at(a.row))
+		r := ix.rows.at(a.row)
+		ix.offer(a.row, r)
+		ix.tell(ix.groupOf(r))
 		ix.announce()
 	}
 	return true
@@ -102,6 +106,11 @@ func (ix *Index) Next() (time.Time, bool) {
 	}
 	if a, ok := ix.delays.first(); ok {
 		earlier(time.Unix(0, a.at))
+	}
+	if k := ix.keys; k != nil {
+		for _, h := range k.blocked {
+			earlier(time.Unix(0, k.groups.at(h).blocked))
+		}
 	}
 	for c := range ix.crowd.of(ix.crowd.active) {
 		if c.state == building && c.awaited() {

@@ -123,6 +123,9 @@ func (ix *Index) wake(h uint32, r *row) {
 	if ix.crowd.stats.Waiters == 0 {
 		return
 	}
+	if g := ix.groupOf(r); g != 0 && ix.keys.groups.at(g).worth == full {
+		return // until it is not
+	}
 	about := ref{h, r.turn}
 	for _, c := range ix.crowd.over {
 		if w := c.next(); w != nil {

@@ -1,0 +1,354 @@
+package index
+
+import (
+	"context"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/policy"
+)
+
+// inquiry is what a ranker is asked at a time. It is used again.
+type inquiry struct {
+	groups []asked
+	keys   []policy.Key
+	ranks  []policy.Rank
+	rank   Ranker
+	serial uint32
+}
+
+// asked is a group as it was when the ranker was asked.
+type asked struct {
+	group            uint32
+	running, waiting uint32
+	served           int64
+}
+
+var inquiries = sync.Pool{New: func() any { return new(inquiry) }}
+
+func (q *inquiry) reset(k *keys) {
+	clear(q.keys)
+	q.groups, q.keys, q.ranks = q.groups[:0], q.keys[:0], q.ranks[:0]
+	q.rank, q.serial = k.rank, k.serial
+}
+
+// add asks what a group is worth now, and after each of the next claims.
+func (q *inquiry) add(h uint32, g *group, oldest time.Time) {
+	a := asked{h, g.running(), g.waiting, g.servedNow()}
+	q.groups = append(q.groups, a)
+	for n := range int64(rungs) {
+		key := policy.Key{
+			Key: g.Key, Running: int64(a.running) + n, Waiting: max(int64(a.waiting)-n, 0), Served: a.served + n, Oldest: oldest,
+		}
+		if key.Waiting == 0 {
+			key.Oldest = time.Time{}
+		}
+		q.keys = append(q.keys, key)
+		q.ranks = append(q.ranks, policy.Rank{})
+	}
+}
+
+// ranksDue reports whether what changed is to be ranked at once: if somebody waits
+// for it, or if it has become much. Else the next claim does.
+func (ix *Index) ranksDue() bool {
+	k := ix.keys
+	return k != nil && len(k.touched) > 0 && (ix.crowd.stats.Waiters > 0 || len(k.touched) >= keyBatch)
+}
+
+// rankNews is for after the news have been settled.
+func (ix *Index) rankNews() {
+	ix.mu.Lock()
+	due := ix.ranksDue()
+	ix.mu.Unlock()
+	if due {
+		ix.rankTouched()
+	}
+}
+
+// rankTouched has every group ranked whose counts had changed when it was called.
+// Asking is done by one caller at a time, for the others as well.
+func (ix *Index) rankTouched() {
+	ix.mu.Lock()
+	k := ix.keys
+	if k == nil || len(k.touched) == 0 && len(k.asking) == 0 {
+		ix.mu.Unlock()
+		return
+	}
+	ix.mu.Unlock()
+	k.asking <- struct{}{}
+	defer func() { <-k.asking }()
+	q := inquiries.Get().(*inquiry)
+	defer inquiries.Put(q)
+	ix.mu.Lock()
+	left := len(k.touched)
+	for ; left > 0 && ix.keys == k; left -= keyBatch {
+		q.reset(k)
+		ix.gatherTouched(k, q)
+		ix.mu.Unlock()
+		ix.inquire(k, q)
+		ix.mu.Lock()
+	}
+	ix.mu.Unlock()
+}
+
+func (ix *Index) gatherTouched(k *keys, q *inquiry) {
+	n := min(len(k.touched), keyBatch)
+	for _, h := range k.touched[:n] {
+		g := k.groups.at(h)
+		g.isTouched = false
+		switch {
+		case g.rows == 0:
+			if k.idle > MaxIdleKeys || g.served < 0.5 {
+				k.forget(h, g)
+			}
+		case g.isRanked() && g.serial == k.serial:
+			ix.revalue(h, g)
+		default:
+			q.add(h, g, ix.oldestOf(h, g))
+		}
+	}
+	if k.touched = k.touched[:copy(k.touched, k.touched[n:])]; cap(k.touched) > 4*keyBatch && len(k.touched) == 0 {
+		k.touched = nil
+	}
+}
+
+// inquire asks the ranker and writes down what it says.
+func (ix *Index) inquire(k *keys, q *inquiry) {
+	if len(q.groups) == 0 {
+		return
+	}
+	err := q.rank(q.keys, q.ranks)
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	if ix.keys != k {
+		return
+	}
+	for i, a := range q.groups {
+		g := k.groups.peek(a.group)
+		if g == nil || g.rows == 0 || g.Key != q.keys[i*rungs].Key {
+			continue
+		}
+		if err != nil {
+			g.keepRank()
+		} else {
+			g.setRanks(q.ranks[i*rungs:][:rungs])
+		}
+		g.base, g.baseWaiting, g.baseServed, g.serial = a.running, a.waiting, a.served, q.serial
+		ix.tell(a.group)
+	}
+}
+
+func (g *group) setRanks(ranks []policy.Rank) {
+	if most := ranks[0].Most; most != g.Most {
+		g.Group = &Group{Key: g.Key, Most: most}
+	}
+	for i, r := range ranks {
+		if g.ranks[i] = min(max(r.Score, full+1), unranked-1); r.Full {
+			g.ranks[i] = full
+		}
+	}
+}
+
+// keepRank has a group come where it came before, for as long as the ranker does
+// not answer.
+func (g *group) keepRank() {
+	if g.serial == 0 {
+		return // 0 each
+	}
+	last := g.ranks[min(max(int64(g.running())-int64(g.base), 0), rungs-1)]
+	for i := range g.ranks {
+		g.ranks[i] = last
+	}
+}
+
+// ageRanks bounds the kinds of jobs of one key that oldestOf looks at.
+const ageRanks = 8
+
+// oldestOf returns when the oldest ready job of a group was created. As in
+// oldestReady, only the first job of each rank is looked at; with more than
+// ageRanks ranks, only those.
+func (ix *Index) oldestOf(h uint32, g *group) time.Time {
+	l := ix.everyone.lanes
+	if g.waiting == 0 || l == nil || int(h) >= len(l.at) || l.at[h] == 0 {
+		return time.Time{}
+	}
+	at := l.heap[l.at[h]-1].head
+	oldest := ix.rows.at(at).created
+	for range min(ageRanks, int(g.waiting)) - 1 {
+		o := ix.rows.at(at).order()
+		o.CreatedAt, o.Sequence = math.MaxInt64, math.MaxUint64
+		for i := range o.ID {
+			o.ID[i] = 0xff
+		}
+		p := ix.rows.at(pivot)
+		p.move(o)
+		p.group = h
+		at = 0
+		l.set.from(pivot, func(next uint32) bool {
+			if ix.rows.at(next).group == h {
+				at = next
+			}
+			return false
+		})
+		if at == 0 {
+			break
+		}
+		oldest = min(oldest, ix.rows.at(at).created)
+	}
+	return time.UnixMicro(oldest).UTC()
+}
+
+// revalue gives a group the place that it is worth now.
+func (ix *Index) revalue(h uint32, g *group) {
+	before := g.worth
+	if g.worth = g.now(); g.worth == before {
+		return
+	}
+	if l := ix.everyone.lanes; l != nil {
+		l.revalue(h, g.worth)
+	}
+	for c := range ix.crowd.of(ix.crowd.active) {
+		if c.lanes != nil {
+			c.lanes.revalue(h, g.worth)
+		}
+	}
+	if before == full {
+		ix.wakeGroup(h)
+	}
+}
+
+// wakeGroup tells one waiter of each class that a group is not full any more.
+func (ix *Index) wakeGroup(h uint32) {
+	if ix.crowd.stats.Waiters == 0 {
+		return
+	}
+	tell := func(c *Class) {
+		l := c.lanes
+		if l == nil || int(h) >= len(l.at) || l.at[h] == 0 || !c.awaited() {
+			return
+		}
+		head := l.heap[l.at[h]-1].head
+		r := ix.rows.at(head)
+		r.flags &^= woke
+		ix.wakeOne(c, head, r)
+	}
+	tell(ix.everyone)
+	for c := range ix.crowd.of(ix.crowd.active) {
+		tell(c)
+	}
+	for _, c := range ix.crowd.over {
+		if w := c.next(); w != nil {
+			w.signal(ref{})
+		}
+	}
+}
+
+// Rerank has every key ranked anew, in steps between which others go on, and
+// fades what they were served by the time that has passed. It returns early when
+// ctx ends.
+func (ix *Index) Rerank(ctx context.Context) error {
+	ix.mu.Lock()
+	k := ix.keys
+	if k == nil {
+		ix.mu.Unlock()
+		return nil
+	}
+	minute := time.Now().Unix() / 60
+	faded := math.Exp2(-float64(minute-k.minute) / ServedHalfLife.Minutes())
+	k.minute = minute
+	end, serial := k.groups.end(), k.serial
+	ix.mu.Unlock()
+	q := inquiries.Get().(*inquiry)
+	defer inquiries.Put(q)
+	for from := uint32(1); from < end; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		k.asking <- struct{}{}
+		ix.mu.Lock()
+		if ix.keys != k {
+			ix.mu.Unlock()
+			<-k.asking
+			return nil
+		}
+		q.reset(k)
+		from = ix.gatherGroups(k, q, from, faded)
+		ix.mu.Unlock()
+		ix.inquire(k, q)
+		<-k.asking
+	}
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	k.swept = serial
+	return nil
+}
+
+// ServedHalfLife is the time in which half of what a key was served is forgotten.
+const ServedHalfLife = time.Hour
+
+func (ix *Index) gatherGroups(k *keys, q *inquiry, from uint32, faded float64) (next uint32) {
+	for end := min(k.groups.end(), from+slice); from < end && len(q.groups) < keyBatch; from++ {
+		g := k.groups.peek(from)
+		if g == nil || g.Group == nil {
+			continue
+		}
+		if g.served *= faded; g.rows > 0 {
+			q.add(from, g, ix.oldestOf(from, g))
+		} else if g.served < 0.5 {
+			k.forget(from, g)
+		}
+	}
+	return from
+}
+
+// Refused says that the store lets no more jobs of a job's key be claimed, though
+// the index does not know why. It is believed for a second, or until news say
+// otherwise.
+func (ix *Index) Refused(id job.ID) {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	row, ok := ix.ids.get(id)
+	if !ok {
+		return
+	}
+	h := ix.groupOf(ix.rows.at(row))
+	if h == 0 {
+		return
+	}
+	k := ix.keys
+	g := k.groups.at(h)
+	if g.blocked == 0 {
+		k.blocked = append(k.blocked, h)
+	}
+	g.blocked = time.Now().Add(believed).UnixNano()
+	ix.revalue(h, g)
+	ix.hurry(true)
+}
+
+// believed is for how long the store is believed that a key is full.
+const believed = time.Second
+
+// unblock tries the keys again whose time has come.
+func (ix *Index) unblock(now time.Time) {
+	k := ix.keys
+	if k == nil || len(k.blocked) == 0 {
+		return
+	}
+	kept := k.blocked[:0]
+	for _, h := range k.blocked {
+		g := k.groups.at(h)
+		if g.blocked > now.UnixNano() {
+			kept = append(kept, h)
+			continue
+		}
+		g.blocked = 0
+		if g.rows > 0 {
+			ix.revalue(h, g)
+		} else if g.served < 0.5 {
+			k.forget(h, g)
+		}
+	}
+	k.blocked = kept
+}

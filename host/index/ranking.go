@@ -1,0 +1,242 @@
+package index
+
+import (
+	"math"
+	"strings"
+	"time"
+
+	"github.com/boardd/boardd/sdk/policy"
+)
+
+// A Ranking is an order that depends on how many jobs of a key are running: jobs
+// of one Group stay in their order among themselves, and which key
+// gives the next one is decided by ranks.
+type Ranking struct {
+	// By names what keys are made of. Under another one every job is put into
+	// another group, under the same one only the ranks are made anew.
+	By string
+
+	Rank Ranker
+}
+
+// A Ranker writes a rank for each key: at most policy.MaxBatch of them. It is
+// called off the lock, from one goroutine at a time, and must not call the index.
+// After an error the keys keep the ranks that they have; one that has none comes
+// as if every rank were 0.
+type Ranker func(keys []policy.Key, ranks []policy.Rank) error
+
+// rungs is for how many claims in advance a key is ranked, so that the policy is
+// not asked between two claims of one call.
+const rungs = 4
+
+// keyBatch is how many keys a ranker is asked about at a time.
+const keyBatch = policy.MaxBatch / rungs
+
+// What a group is worth where that is no score.
+const (
+	full     int64 = math.MinInt64 // nothing of it may be taken
+	unranked int64 = math.MaxInt64 // nobody knows: the ranker has to be asked first
+)
+
+// keys is the groups of an index that has a ranking.
+type keys struct {
+	by     string
+	since  uint32 // a row that was scored before this scoring is in no group
+	rank   Ranker
+	serial uint32 // of the ranking; what an older one said is no reason to take a job
+	asking chan struct{}
+
+	byKey   map[string]uint32
+	groups  slab[group]
+	touched []uint32 // groups whose ranks are not those of their counts, each once
+	blocked []uint32 // groups that the store says are full, each once
+	idle    int      // groups without jobs
+	minute  int64    // since 1970, to which what was served is faded
+
+	swept   uint32 // the last ranking by which every group was ranked
+	counted bool   // every claimed job is in its group
+	whole   bool   // every job is
+}
+
+// A group is the open jobs with one key, and what is remembered of it.
+type group struct {
+	*Group          // what is shown of it; replaced, never changed
+	rows     uint32 // open jobs
+	waiting  uint32 // of those, ready
+	claimed  uint32
+	reserved uint32
+	served   float64 // claims, faded to the minute
+
+	ranks       [rungs]int64 // what it is worth with so many more running than at base
+	base        uint32       // running, when it was ranked
+	baseWaiting uint32
+	baseServed  int64
+	serial      uint32
+	isTouched   bool
+	blocked     int64 // unix nanoseconds until when the store is believed; 0: it is not full there
+
+	worth int64
+}
+
+// MaxIdleKeys is how many keys without open jobs a board remembers, so that who
+// was served lately is known when it comes again.
+const MaxIdleKeys = 100_000
+
+func newKeys(by string, since uint32) *keys {
+	return &keys{
+		by: by, since: since, asking: make(chan struct{}, 1), byKey: make(map[string]uint32),
+		minute: time.Now().Unix() / 60,
+	}
+}
+
+// tell looks what counts that changed make of a group's place among the others.
+func (ix *Index) tell(h uint32) {
+	if h == 0 {
+		return
+	}
+	g := ix.keys.groups.at(h)
+	if !g.isRanked() {
+		ix.keys.touch(h, g)
+	}
+	ix.revalue(h, g)
+}
+
+func (k *keys) touch(h uint32, g *group) {
+	if !g.isTouched {
+		g.isTouched = true
+		k.touched = append(k.touched, h)
+	}
+}
+
+func (g *group) running() uint32 { return g.claimed + g.reserved }
+
+// servedNow counts what is reserved as served, as it counts as running.
+func (g *group) servedNow() int64 { return int64(math.Round(g.served)) + int64(g.reserved) }
+
+// isRanked reports whether the group's ranks say what its counts are worth: all
+// that changed is how many of the waiting are running now.
+func (g *group) isRanked() bool {
+	n := int64(g.running()) - int64(g.base)
+	return g.serial != 0 && n >= 0 && n < rungs && int64(g.baseWaiting)-int64(g.waiting) == n && g.servedNow()-g.baseServed == n
+}
+
+// now returns what the group is worth by what is known of it.
+func (g *group) now() int64 {
+	switch n := int64(g.running()) - int64(g.base); {
+	case g.blocked != 0, g.Most > 0 && int64(g.running()) >= g.Most:
+		return full
+	case g.serial == 0, n >= rungs:
+		return unranked
+	default:
+		return g.ranks[max(n, 0)]
+	}
+}
+
+// groupOf returns the group that a row is in, 0 if it is in none.
+func (ix *Index) groupOf(r *row) uint32 {
+	if k := ix.keys; k != nil && r.scored >= k.since {
+		return r.group
+	}
+	return 0
+}
+
+// regroup puts a row that has no place into the group of a key. What was scored
+// before is in the group that it was put into then.
+func (ix *Index) regroup(r *row, key string, by *scoring) {
+	old := ix.groupOf(r)
+	if r.scored = by.number(); ix.keys == nil {
+		return
+	}
+	if old != 0 && ix.keys.groups.at(old).Key == key {
+		return
+	}
+	r.group = ix.keys.join(key)
+	if old != 0 {
+		ix.tell(old)
+		ix.keys.leave(old)
+	}
+}
+
+// join adds a row to the group of a key.
+func (k *keys) join(key string) uint32 {
+	h, known := k.byKey[key]
+	if !known {
+		h = k.groups.take()
+		key = strings.Clone(key) // not the message that it came in
+		*k.groups.at(h) = group{Group: &Group{Key: key}, worth: unranked}
+		k.byKey[key] = h
+		k.idle++
+	}
+	g := k.groups.at(h)
+	if g.rows == 0 {
+		k.idle--
+	}
+	g.rows++
+	return h
+}
+
+// leave takes a row out of a group. One that is empty then is kept for as long as
+// it matters what it was served.
+func (k *keys) leave(h uint32) {
+	g := k.groups.at(h)
+	if g.rows--; g.rows > 0 {
+		return
+	}
+	k.idle++
+	if k.idle > MaxIdleKeys || g.served < 0.5 {
+		k.forget(h, g)
+	}
+}
+
+// forget drops a group without jobs, unless it stands in one of the lists.
+func (k *keys) forget(h uint32, g *group) {
+	if g.rows > 0 || g.isTouched || g.blocked != 0 {
+		return
+	}
+	k.idle--
+	delete(k.byKey, g.Key)
+	k.groups.drop(h)
+}
+
+// become moves a row to another place and counts it there.
+func (ix *Index) become(r *row, p place) {
+	if ix.keys != nil {
+		ix.count(r, r.place, -1)
+		ix.count(r, p, 1)
+	}
+	r.place = p
+}
+
+func (ix *Index) count(r *row, p place, sign int) {
+	h := ix.groupOf(r)
+	if h == 0 {
+		return
+	}
+	g := ix.keys.groups.at(h)
+	switch n := uint32(sign); p {
+	case ready:
+		g.waiting += n
+	case reserved:
+		g.reserved += n
+	case claimed:
+		g.claimed += n
+	case vacant, waiting:
+	}
+}
+
+// claimOf returns who holds a row; it is asked only for the sake of counts.
+func (ix *Index) claimOf(r *row) *Claim {
+	if ix.keys == nil || r.rare == 0 {
+		return nil
+	}
+	return ix.rares.at(r.rare).claim
+}
+
+// served counts a claim on a row that is another one than before.
+func (ix *Index) served(r *row, before *Claim) {
+	now := ix.claimOf(r)
+	if h := ix.groupOf(r); h != 0 && now != nil &&
+		(before == nil || before.Token != now.Token || before.Owner != now.Owner || !before.Since.Equal(now.Since)) {
+		ix.keys.groups.at(h).served++
+	}
+}

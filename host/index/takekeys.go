@@ -1,0 +1,203 @@
+package index
+
+import (
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// takeRounds bounds how often one take has keys ranked.
+const takeRounds = 1 << 10
+
+// swapRounds is how often one take has keys ranked by a ranking that has not gone
+// through all of them, before it is content with the best that it knows of.
+const swapRounds = 4
+
+// taking is one take by keys.
+type taking struct {
+	n       int
+	entries []*Entry
+	swaps   int      // rounds on account of a new ranking
+	ranked  []uint32 // groups that were ranked in them
+}
+
+// takeByKeys is Take where the order depends on counts: it takes the first job of
+// the best key, one after the other, since each that is taken changes what its key
+// is worth.
+func (ix *Index) takeByKeys(class *Class, n int) []*Entry {
+	t := taking{n: n}
+	for range takeRounds {
+		ix.regroupClaimed()
+		ix.rankTouched()
+		ix.mu.Lock()
+		c, k := ix.crowd.current(class), ix.keys
+		if c.slot == noSlot || k == nil {
+			ix.mu.Unlock()
+			return append(t.entries, ix.Take(class, n-len(t.entries))...)
+		}
+		c.used = ix.usedAt(c)
+		done := ix.takeRanked(c, &t)
+		if done && len(t.entries) < n {
+			c.stirred = true
+		}
+		whole := k.whole || len(t.entries) == n
+		ix.mu.Unlock()
+		if done && (whole || !ix.regroupSome(c)) {
+			break
+		}
+	}
+	ix.pass(class, len(t.entries))
+	return t.entries
+}
+
+// takeRanked takes what it can without asking the ranker. It reports whether that
+// is all there is.
+func (ix *Index) takeRanked(c *Class, t *taking) bool {
+	k, l := ix.keys, c.lanes
+	if l == nil {
+		return true
+	}
+	for len(t.entries) < t.n {
+		best, ok := l.top()
+		switch {
+		case !ok || best.worth == full && k.swept == k.serial:
+			return true
+		case best.worth != unranked && best.worth != full && k.groups.at(best.group).serial == k.serial:
+		case t.swaps >= swapRounds && l.bestOf(t.ranked, &best):
+		case k.touchUnranked(l, t):
+			return false
+		default:
+			return true
+		}
+		t.entries = append(t.entries, ix.reserve(best.head))
+	}
+	return true
+}
+
+// touchUnranked has the best of those groups ranked that the present ranker said
+// nothing of. It reports whether it found any.
+func (k *keys) touchUnranked(l *lanes, t *taking) bool {
+	n := 0
+	for i := 0; i < len(l.heap) && n < keyBatch && i < 8*keyBatch; i++ {
+		s := l.heap[i]
+		if g := k.groups.at(s.group); s.worth == unranked || g.serial != k.serial {
+			k.touch(s.group, g)
+			t.ranked = append(t.ranked, s.group)
+			n++
+		}
+	}
+	if t.swaps++; k.swept == k.serial {
+		t.swaps, t.ranked = 0, nil
+	}
+	return n > 0
+}
+
+// bestOf finds the best of some groups, among those that the present ranker lets
+// have more.
+func (l *lanes) bestOf(groups []uint32, best *spot) (ok bool) {
+	k := l.ix.keys
+	for _, g := range groups {
+		if int(g) >= len(l.at) || l.at[g] == 0 || k.groups.at(g).serial != k.serial {
+			continue
+		}
+		if s := l.heap[l.at[g]-1]; s.worth != full && s.worth != unranked && (!ok || l.before(s, *best)) {
+			*best, ok = s, true
+		}
+	}
+	return ok
+}
+
+// pass tells the next in line of a class if there is more to take: when a key that
+// was full is not any more, only one of them is told of it.
+func (ix *Index) pass(class *Class, taken int) {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	c := ix.crowd.current(class)
+	if taken == 0 || !c.awaited() || c.lanes == nil {
+		return
+	}
+	if best, ok := c.lanes.top(); ok && best.worth != full {
+		r := ix.rows.at(best.head)
+		r.flags &^= woke
+		ix.wakeOne(c, best.head, r)
+	}
+}
+
+// Reserve takes a certain job, so that it counts as running. It reports whether it
+// did, and whether its key is full, so that nobody may have it now. Without a
+// Ranking it does nothing.
+func (ix *Index) Reserve(id job.ID) (done, isFull bool) {
+	for range takeRounds {
+		ix.regroupClaimed()
+		ix.rankTouched()
+		ix.mu.Lock()
+		h, known := ix.ids.get(id)
+		k := ix.keys
+		if k == nil || !known || ix.rows.at(h).place != ready {
+			ix.mu.Unlock()
+			return false, false
+		}
+		at := ix.groupOf(ix.rows.at(h))
+		if at == 0 {
+			ix.mu.Unlock()
+			ix.regroupRow(h)
+			continue
+		}
+		g := k.groups.at(at)
+		if g.worth != full && (g.worth == unranked || g.serial != k.serial) {
+			k.touch(at, g)
+			ix.mu.Unlock()
+			continue
+		}
+		if isFull = g.worth == full; !isFull {
+			ix.reserve(h)
+		}
+		ix.mu.Unlock()
+		return !isFull, isFull
+	}
+	return false, false
+}
+
+// A Standing says how a ready job stands among the others where the order depends
+// on counts.
+type Standing struct {
+	Key              string
+	Running, Waiting int64 // of its key, as the ranker was told
+	Rank             int64
+	Most             int64 // how many may run, as far as the ranker says; 0: it does not
+	Full             bool  // nothing of its key may be claimed now
+	Keys             int64 // how many keys come first
+	Ahead            int64 // jobs of its own key before it
+}
+
+// Standing returns how a job stands for a class, and whether it does.
+func (ix *Index) Standing(id job.ID, class *Class) (Standing, bool) {
+	ix.rankTouched()
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	row, known := ix.ids.get(id)
+	if !known || ix.keys == nil {
+		return Standing{}, false
+	}
+	c, r := ix.crowd.current(class), ix.rows.at(row)
+	h := ix.groupOf(r)
+	if c.lanes == nil || h == 0 || r.place != ready || int(h) >= len(c.lanes.at) || c.lanes.at[h] == 0 {
+		return Standing{}, false
+	}
+	if c.slot != everySlot && r.allowed&(1<<c.slot) == 0 {
+		return Standing{}, false
+	}
+	g, l := ix.keys.groups.at(h), c.lanes
+	own := l.heap[l.at[h]-1]
+	s := Standing{
+		Key: g.Key, Running: int64(g.running()), Waiting: int64(g.waiting), Most: g.Most, Full: g.worth == full,
+		Ahead: int64(l.set.before(row) - l.set.before(own.head)),
+	}
+	if g.worth != full && g.worth != unranked {
+		s.Rank = g.worth
+	}
+	for _, other := range l.heap {
+		if l.before(other, own) {
+			s.Keys++
+		}
+	}
+	return s, true
+}
