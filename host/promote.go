@@ -200,10 +200,8 @@ func (s *Session) Shadow(ctx context.Context, p Promotion, stop bool) (*board.Sh
 	if err != nil {
 		return nil, err
 	}
-	if !m.Eligibility {
-		if err := config.CheckUse("ordering", &m); err != nil {
-			return nil, job.Errorf(job.Precondition, "%v", err)
-		}
+	if !m.Eligibility && !m.Ordering {
+		return nil, job.Errorf(job.Precondition, "the policy %s only ranks keys by counts, and those depend on the claims that it would have granted: it cannot run beside another one", m.Name)
 	}
 	if _, err = s.change(ctx, c, t, on, func(d *catalog.Deployment) error { d.Shadow = &r; return nil }); err != nil {
 		return nil, err

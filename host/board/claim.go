@@ -140,14 +140,14 @@ func (b *Board) requestOf(owner, id string) [16]byte {
 func (c *claimer) best(ctx context.Context) (ClaimResponse, error) {
 	c.order.used()
 	if paused, _ := c.pause.state(); !paused {
-		class, err := c.index.Class(ctx, c.class(), c.judge)
+		class, err := c.classOf(ctx)
 		if err == nil {
 			err = c.grab(ctx, class)
 		}
 		for err == nil && len(c.claims) == 0 && !c.ended && !c.rules.current() { // or it would be told of nothing though there is something
 			c.release()
 			c.rule(c.Board.rules.Load())
-			if class, err = c.index.Class(ctx, c.class(), c.judge); err == nil {
+			if class, err = c.classOf(ctx); err == nil {
 				err = c.grab(ctx, class)
 			}
 		}

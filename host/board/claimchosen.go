@@ -68,11 +68,20 @@ func (c *claimer) refresh(ctx context.Context, ids []job.ID) error {
 func (c *claimer) choose(ctx context.Context, ids []job.ID, errs []error, items []int) ([]int, error) {
 	byID, of := make(map[job.ID]*index.Entry, len(items)), make(map[job.ID]int, len(items))
 	var entries []*index.Entry
-	var taken []job.ID
+	var taken, held []job.ID
+	defer func() { c.index.Return(held...) }() // those that were not claimed
 	for _, i := range items {
 		var e *index.Entry
 		if e, errs[i] = c.eligible(ctx, ids[i]); errs[i] != nil {
 			continue
+		}
+		done, full := c.index.Reserve(ids[i]) // so that it counts for those after it
+		if full {
+			errs[i] = &job.Error{Job: ids[i], Kind: job.NotEligible, Message: c.rules.fullText(keyOf(e))}
+			continue
+		}
+		if done {
+			held = append(held, ids[i])
 		}
 		entries, taken = append(entries, e), append(taken, ids[i])
 		byID[ids[i]], of[ids[i]] = e, i
@@ -85,7 +94,7 @@ func (c *claimer) choose(ctx context.Context, ids []job.ID, errs []error, items 
 	op := c.op(entries, len(entries))
 	c.witness.asks(c, entries, true)
 	r := c.ask(ctx, &op)
-	c.learn(ctx, byID, taken, &r) // nothing was reserved
+	c.learn(ctx, byID, taken, &r)
 	if r.Kind != job.NoKind {
 		return nil, &job.Error{Op: "claim", Kind: callKind(r.Kind), Message: r.Message, Owner: r.Owner, Err: errStore}
 	}
@@ -103,6 +112,10 @@ func (c *claimer) choose(ctx context.Context, ids []job.ID, errs []error, items 
 		}
 		if gone.Kind == job.Aborted {
 			again = append(again, at)
+		}
+		if overKey(gone) {
+			errs[at] = &job.Error{Job: gone.Job, Kind: job.NotEligible, Message: c.rules.fullText(keyOf(byID[gone.Job]))}
+			continue
 		}
 		errs[at] = itemError(gone.Job, &driver.Result{Kind: gone.Kind, Message: gone.Message, Owner: gone.Owner})
 	}

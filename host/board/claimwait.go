@@ -32,7 +32,7 @@ func (c *claimer) stand(ctx context.Context) (ClaimResponse, error) {
 			key = now
 			c.release()
 		}
-		class, err := c.index.Class(waiting, key, c.judge)
+		class, err := c.classBy(waiting, key)
 		if err == nil {
 			err = c.line(ctx, waiting, class)
 		}

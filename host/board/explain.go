@@ -37,6 +37,7 @@ func (b *Board) Explain(ctx context.Context, id job.ID, owner string, worker []j
 		return x, nil
 	}
 	if a := w.rules.ordering; a != nil {
+		w.scoreOwn(ctx, []*index.Entry{e}, []int{0})
 		score := e.Score
 		x.Score, x.Policy = &score, a.title()
 	}
@@ -49,10 +50,13 @@ func (b *Board) Explain(ctx context.Context, id job.ID, owner string, worker []j
 	if x.Verdict == "" {
 		x.Verdict = "CLAIMABLE"
 		x.Reason = w.inItsWords(ctx, e)
-		if class, err := b.index.Class(ctx, w.class(), w.judge); err == nil {
+		if class, err := w.classOf(ctx); err == nil {
 			if rank, ok := b.index.Rank(id, class); ok {
 				x.Position = rank
 			}
+		}
+		if w.rules.grouping != nil {
+			w.standing(ctx, id, &x)
 		}
 	}
 	return x, nil

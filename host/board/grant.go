@@ -125,7 +125,9 @@ func (c *claimer) op(entries []*index.Entry, count int) driver.Op {
 		s := c.standingOf(e)
 		records[i] = s.claimed(now, c.lease)
 		c.setStatus(e, records[i], ownPriority(e)) // for when the claim is granted
-		candidates[i] = driver.Candidate{Job: e.ID, Version: e.Version, Nonce: c.random.next(), Status: &records[i]}
+		candidates[i] = driver.Candidate{
+			Job: e.ID, Version: e.Version, Nonce: c.random.next(), Status: &records[i], Limits: c.limits(e),
+		}
 	}
 	op.Claim = &driver.ClaimSpec{
 		Candidates: candidates, Count: max(count, 1), Owner: c.owner, Lease: c.lease, NoExpiry: c.noExpiry,
@@ -214,6 +216,9 @@ func (c *claimer) passOver(list []driver.Gone, left map[job.ID]struct{}) (back, 
 		switch {
 		case gone.Record != nil:
 			c.absorb(gone.Record)
+			if overKey(gone) {
+				c.index.Refused(gone.Job)
+			}
 			back = append(back, gone.Job) // if that was no news, the reservation would stay
 		case gone.Kind == job.Corrupt:
 			c.log.Warn("a job's record in the store cannot be read; it is offered to nobody", "job", gone.Job.String(), "problem", gone.Message)

@@ -22,6 +22,7 @@ type wish struct {
 	filter filter
 	told   []job.Label // all labels of the worker, sorted by key
 	worker []job.Label // only those that the policies name
+	own    bool        // the jobs are in another order for this worker than for others
 }
 
 // wishOf checks the parts of a request that select jobs.
@@ -52,11 +53,13 @@ func (b *Board) wishOf(names []string, filterText string, worker []job.Label) (*
 
 // rule has the wish be judged by a board's present rules.
 func (w *wish) rule(rules *ruleset) {
-	w.rules, w.worker = rules, nil
+	w.rules, w.worker, w.own = rules, nil, false
 	for _, l := range w.told {
-		if rules.labelCounts(l.Key) {
+		own := rules.ownOrder() && policy.Sees(rules.ordering.manifest.WorkerLabels, l.Key)
+		if own || rules.labelCounts(l.Key) {
 			w.worker = append(w.worker, l)
 		}
+		w.own = w.own || own
 	}
 }
 
@@ -69,7 +72,7 @@ func (s *ruleset) labelCounts(key string) bool {
 // any reports whether every job suits.
 func (w *wish) any() bool {
 	s := w.rules.shadow
-	return len(w.names) == 0 && len(w.filter.terms) == 0 && len(w.rules.eligibility) == 0 && (s == nil || !s.manifest.Eligibility)
+	return !w.own && len(w.names) == 0 && len(w.filter.terms) == 0 && len(w.rules.eligibility) == 0 && (s == nil || !s.manifest.Eligibility)
 }
 
 // class returns the key of the worker class: empty if every job suits.
@@ -92,13 +95,37 @@ func (w *wish) class() string {
 		text(l.Value)
 	}
 	b = binary.AppendUvarint(b, w.rules.serial)
-	for _, a := range w.rules.eligibility {
-		if a.manifest.ByTime { // a verdict stands for a tick
-			b = binary.AppendVarint(b, time.Now().Truncate(a.tick()).Unix())
-		}
+	for _, a := range w.byTick() { // a verdict stands for a tick
+		b = binary.AppendVarint(b, time.Now().Truncate(a.tick()).Unix())
+	}
+	if w.own {
+		b = binary.AppendUvarint(b, w.order.tries.Load()) // or a class would keep what a policy that failed did not say
 	}
 	sum := sha256.Sum256(b)
 	return string(sum[:16])
+}
+
+// classOf returns the worker class, judged.
+func (w *wish) classOf(ctx context.Context) (*index.Class, error) { return w.classBy(ctx, w.class()) }
+
+func (w *wish) classBy(ctx context.Context, key string) (*index.Class, error) {
+	if w.own {
+		return w.index.OwnClass(ctx, key, w.judge)
+	}
+	return w.index.Class(ctx, key, w.judge)
+}
+
+// byTick returns the policies whose answers on a class stand for a tick.
+func (w *wish) byTick() (list []*asked) {
+	for _, a := range w.rules.eligibility {
+		if a.manifest.ByTime {
+			list = append(list, a)
+		}
+	}
+	if w.own && w.rules.ordering.manifest.ByTime {
+		list = append(list, w.rules.ordering)
+	}
+	return list
 }
 
 // byTime reports whether a policy looks at the time.
@@ -110,12 +137,10 @@ func (s *ruleset) byTime() bool {
 func (w *wish) fresh() (<-chan time.Time, func() bool) {
 	now := time.Now()
 	var next time.Duration
-	for _, a := range w.rules.eligibility {
-		if a.manifest.ByTime {
-			left := now.Truncate(a.tick()).Add(a.tick()).Sub(now)
-			if next == 0 || left < next {
-				next = left
-			}
+	for _, a := range w.byTick() {
+		left := now.Truncate(a.tick()).Add(a.tick()).Sub(now)
+		if next == 0 || left < next {
+			next = left
 		}
 	}
 	if next == 0 {
@@ -155,7 +180,26 @@ func (w *wish) judge(ctx context.Context, entries []*index.Entry, allowed []bool
 	for _, i := range left {
 		allowed[i] = true
 	}
+	w.scoreOwn(ctx, entries, left)
 	return nil
+}
+
+// scoreOwn writes the scores that jobs have for this worker. Where the policy
+// fails they keep those of the board's order until it is tried again.
+func (w *wish) scoreOwn(ctx context.Context, entries []*index.Entry, left []int) {
+	if !w.own || len(left) == 0 || !w.rules.current() {
+		return
+	}
+	mine := make([]*index.Entry, len(left))
+	for i, at := range left {
+		mine[i] = entries[at]
+	}
+	for from := 0; from < len(mine); from += policy.MaxBatch {
+		part := mine[from:min(from+policy.MaxBatch, len(mine))]
+		if err := w.scoreWith(ctx, w.rules, w.rules.ordering, w.worker, part); err != nil && ctx.Err() == nil {
+			w.order.failed(w.rules, "jobs", len(part), err)
+		}
+	}
 }
 
 func (w *wish) named(name string) bool {

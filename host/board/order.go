@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/boardd/boardd/host/index"
+	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/policy"
 )
 
@@ -18,7 +19,11 @@ type order struct {
 	board *Board
 	wake  chan struct{} // signalled when there is something to go through
 	next  atomic.Int64  // unix nanoseconds from which on scores by time are old; 0: never
+	fades atomic.Int64  // unix nanoseconds from which on what keys were served is old; 0: never
 	again atomic.Int64  // unix nanoseconds at which what failed is tried again; 0: nothing failed
+	tries atomic.Uint64 // how often that was
+
+	fallen atomic.Pointer[ruleset] // whose ranker failed and is not asked for a while
 
 	mu      sync.Mutex
 	waiting []chan struct{} // closed when the board was gone through
@@ -29,7 +34,7 @@ func (o *order) follow(set *ruleset) <-chan struct{} {
 	done := make(chan struct{})
 	o.again.Store(0)
 	o.schedule(set, time.Now())
-	o.board.index.SetScorer(func(entries []*index.Entry) { o.score(set, entries) })
+	o.board.index.SetScorer(func(entries []*index.Entry) { o.score(set, entries) }, o.ranking(set))
 	o.mu.Lock()
 	o.waiting = append(o.waiting, done)
 	o.mu.Unlock()
@@ -46,6 +51,10 @@ func (o *order) signal() {
 
 // schedule notes until when scores hold that are made now.
 func (o *order) schedule(set *ruleset, now time.Time) {
+	o.fades.Store(0)
+	if set.grouping != nil {
+		o.fades.Store(now.Add(fadeTime).UnixNano())
+	}
 	if set.ordering == nil || !set.ordering.manifest.ByTime {
 		o.next.Store(0)
 		return
@@ -54,18 +63,24 @@ func (o *order) schedule(set *ruleset, now time.Time) {
 	o.next.Store(now.Truncate(tick).Add(tick).UnixNano())
 }
 
+// fadeTime is how finely what keys were served fades.
+const fadeTime = time.Minute
+
 // used says that somebody looks at the order: only then it is worth keeping up
 // with the time.
 func (o *order) used() {
-	now := time.Now().UnixNano()
-	if next := o.next.Load(); next != 0 && now >= next {
+	next, fades := o.next.Load(), o.fades.Load()
+	if next == 0 && fades == 0 {
+		return
+	}
+	if now := time.Now().UnixNano(); next != 0 && now >= next || fades != 0 && now >= fades {
 		o.signal()
 	}
 }
 
 // awaited says that somebody waits from now on.
 func (o *order) awaited() {
-	if o.next.Load() != 0 {
+	if o.next.Load() != 0 || o.fades.Load() != 0 {
 		o.signal()
 	}
 }
@@ -98,6 +113,7 @@ func (o *order) pause(now time.Time) time.Duration {
 	sooner(o.again.Load())
 	if b := o.board; b.waiters.Load() > 0 || b.metrics.Watchers.Load() > 0 {
 		sooner(o.next.Load())
+		sooner(o.fades.Load())
 	}
 	return wait
 }
@@ -106,9 +122,16 @@ func (o *order) pause(now time.Time) time.Duration {
 func (o *order) pass(ctx context.Context) {
 	now := time.Now()
 	set := o.board.rules.Load()
+	fades := o.fades.Load()
+	ranks := fades != 0 && now.UnixNano() >= fades
+	if ranks {
+		o.fades.Store(now.Add(fadeTime).UnixNano())
+	}
 	stale := false
 	if again := o.again.Load(); again != 0 && now.UnixNano() >= again {
 		o.again.Store(0)
+		o.tries.Add(1)
+		o.fallen.Store(nil)
 		stale = true
 	}
 	if next := o.next.Load(); next != 0 && now.UnixNano() >= next {
@@ -122,10 +145,14 @@ func (o *order) pass(ctx context.Context) {
 	waiting := o.waiting
 	o.waiting = nil
 	o.mu.Unlock()
-	if !stale && len(waiting) == 0 {
-		return
+	var err error
+	if stale || len(waiting) > 0 {
+		err = o.board.index.Rescore(ctx)
+		ranks = true
 	}
-	err := o.board.index.Rescore(ctx)
+	if err == nil && ranks {
+		err = o.board.index.Rerank(ctx)
+	}
 	for _, done := range waiting {
 		close(done)
 	}
@@ -148,14 +175,22 @@ func (o *order) score(set *ruleset, entries []*index.Entry) {
 }
 
 func (o *order) scorePart(ctx context.Context, set *ruleset, entries []*index.Entry) {
-	if set.ordering == nil {
+	if set.ordering == nil || !set.ordering.manifest.Ordering {
 		for _, e := range entries {
 			e.Score = 0
 		}
+	}
+	if set.ordering == nil {
 		return
 	}
-	if err := o.board.scoreWith(ctx, set, set.ordering, entries); err != nil && set.current() {
+	if err := o.board.scoreWith(ctx, set, set.ordering, nil, entries); err != nil && set.current() {
 		o.fail(set, entries, err)
+	}
+	if set.grouping == nil {
+		return
+	}
+	for _, e := range entries {
+		e.Group = set.grouping.of(set, e)
 	}
 }
 
@@ -166,11 +201,7 @@ const scoreTime = 30 * time.Second
 // fail orders jobs whose policy failed: as they are, new ones by what was good
 // before, and by the board's own order where nothing was.
 func (o *order) fail(set *ruleset, entries []*index.Entry, err error) {
-	o.board.log.Warn("an ordering policy failed: jobs keep the places that they have", "policy", set.ordering.name(), "jobs", len(entries), "error", err)
-	retry := max(time.Now().Add(BreakerRest).UnixNano(), set.ordering.breaker.until.Load())
-	if o.again.CompareAndSwap(0, retry) {
-		o.signal()
-	}
+	o.failed(set, "jobs", len(entries), err)
 	if set.ordering.Lenient {
 		for _, e := range entries {
 			e.Score = 0
@@ -182,11 +213,21 @@ func (o *order) fail(set *ruleset, entries []*index.Entry, err error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), scoreTime)
 	defer cancel()
-	_ = o.board.scoreWith(ctx, set, set.before, entries) // or the scores stay
+	_ = o.board.scoreWith(ctx, set, set.before, nil, entries) // or the scores stay
 }
 
-// scoreWith asks one policy. Where it fails, no score is changed.
-func (b *Board) scoreWith(ctx context.Context, set *ruleset, a *asked, entries []*index.Entry) error {
+// failed notes that the ordering policy failed, to try again later.
+func (o *order) failed(set *ruleset, what string, n int, err error) {
+	o.board.log.Warn("an ordering policy failed: "+what+" keep the places that they have", "policy", set.ordering.name(), what, n, "error", err)
+	retry := max(time.Now().Add(BreakerRest).UnixNano(), set.ordering.breaker.until.Load())
+	if o.again.CompareAndSwap(0, retry) {
+		o.signal()
+	}
+}
+
+// scoreWith asks one policy, for a worker with these labels. Where it fails, no
+// score is changed.
+func (b *Board) scoreWith(ctx context.Context, set *ruleset, a *asked, worker []job.Label, entries []*index.Entry) error {
 	which := make([]int, len(entries))
 	for i := range which {
 		which[i] = i
@@ -196,7 +237,10 @@ func (b *Board) scoreWith(ctx context.Context, set *ruleset, a *asked, entries [
 			return err
 		}
 	}
-	batch := a.batch(set.facts, nil, entries, which)
+	if !a.manifest.Ordering {
+		return nil
+	}
+	batch := a.batch(set.facts, worker, entries, which)
 	scores := make([]int64, len(entries))
 	if err := a.ask(ctx, func() error { return a.Policy.Score(ctx, batch, scores) }); err != nil {
 		return err

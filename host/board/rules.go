@@ -48,6 +48,7 @@ type ruleset struct {
 	eligibility []*asked
 	ordering    *asked
 	before      *asked
+	grouping    *grouping // nil: the order does not depend on counts
 	shadow      *shadow
 	facts       *facts
 	retired     chan struct{} // closed when others took its place
@@ -96,7 +97,13 @@ func (b *Board) newRuleset(rules Rules) *ruleset {
 		set.shadow = &shadow{asked: a}
 	}
 	set.facts = newFacts(all)
+	set.grouping = groupingOf(set.ordering)
 	return set
+}
+
+// ownOrder reports whether the order depends on the worker.
+func (s *ruleset) ownOrder() bool {
+	return s.ordering != nil && s.ordering.manifest.Ordering && s.ordering.manifest.ByWorker
 }
 
 // scores reports whether jobs have scores by these rules.

@@ -122,7 +122,7 @@ func (b *Board) shadowScores(ctx context.Context, set *ruleset, entries []*index
 		c := *e
 		mine[i] = &c
 	}
-	if err := b.scoreWith(ctx, set, s.asked, mine); err != nil {
+	if err := b.scoreWith(ctx, set, s.asked, nil, mine); err != nil {
 		s.failed()
 		return
 	}

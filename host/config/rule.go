@@ -71,24 +71,15 @@ func SameRules(b, c Board) bool {
 }
 
 // CheckUse says why a policy cannot be what a board has it for: "eligibility" or
-// "ordering". One that looks at the worker to say who may have a job may order
-// too: its scores are asked for without a worker.
+// "ordering".
 func CheckUse(use string, m *policy.Manifest) error {
 	switch {
 	case use == "eligibility" && !m.Eligibility:
 		return fmt.Errorf("the policy %s does not say who may have a job: use it for ordering", m.Name)
-	case use == "ordering" && m.Counts != "":
-		return fmt.Errorf("the policy %s orders by how many jobs of a key are running (counts), which this version of boardd does not do yet", m.Name)
-	case use == "ordering" && !m.Ordering:
+	case use == "ordering" && !m.Ordering && m.Counts == "":
 		return fmt.Errorf("the policy %s orders nothing: use it for eligibility", m.Name)
-	case use == "ordering" && m.ByWorker && !m.Eligibility:
-		return errByWorker(m)
 	}
 	return nil
-}
-
-func errByWorker(m *policy.Manifest) error {
-	return fmt.Errorf("the policy %s orders jobs for each worker differently (workerLabels), which this version of boardd does not do yet", m.Name)
 }
 
 // policyBlock is where a policy of a file stands, and what its module declares.
@@ -233,11 +224,7 @@ func (l *loader) checkRules() {
 			u.section.wrong("params", "%v", err)
 			continue
 		}
-		err = CheckUse(u.use, &m)
-		if ok && u.use == "ordering" && m.ByWorker {
-			err = errByWorker(&m)
-		}
-		if err != nil {
+		if err := CheckUse(u.use, &m); err != nil {
 			u.section.wrong("policy", "%v", err)
 		}
 	}

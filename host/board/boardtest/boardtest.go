@@ -57,6 +57,7 @@ func Run(t *testing.T, h Harness) {
 		{"after-restart", afterRestart},
 		{"restart", restart},
 		{"books", books},
+		{"limit-hosts", limitOnHosts},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

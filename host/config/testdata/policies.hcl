@@ -16,6 +16,7 @@ board "a" {
   }
   ordering {
     policy = "fair-share"
+    params = { by = "team" }
   }
 }
 board "b" {

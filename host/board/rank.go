@@ -1,0 +1,204 @@
+package board
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/boardd/boardd/host/index"
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/policy"
+)
+
+// grouping is by what a policy with counts groups jobs.
+type grouping struct {
+	kind  string // "name", "label" or "fact"
+	label string
+	fact  int    // index into the manifest's facts
+	by    string // the same where jobs are grouped alike
+}
+
+// groupingOf returns nil for a policy without counts.
+func groupingOf(a *asked) *grouping {
+	if a == nil || a.manifest.Counts == "" {
+		return nil
+	}
+	g := &grouping{by: a.manifest.Counts}
+	var name string
+	g.kind, name, _ = strings.Cut(a.manifest.Counts, ":")
+	if g.label = name; g.kind != "fact" {
+		return g
+	}
+	for i, f := range a.manifest.Facts {
+		if f.Name == name {
+			g.fact = i
+			g.by = fmt.Sprintf("fact:%s:%s", f.Type, f.Path)
+		}
+	}
+	return g
+}
+
+// of returns the group of a job whose facts are known; of another one that which
+// it was in.
+func (g *grouping) of(set *ruleset, e *index.Entry) *index.Group {
+	key := ""
+	switch g.kind {
+	case "name":
+		key = e.Name
+	case "label":
+		for _, l := range e.Labels {
+			if l.Key == g.label {
+				key = l.Value
+			}
+		}
+	default:
+		facts := set.facts.pick(set.ordering, e.ID)
+		if g.fact >= len(facts) {
+			return e.Group
+		}
+		key = factText(facts[g.fact])
+	}
+	if e.Group != nil && e.Group.Key == key {
+		return e.Group
+	}
+	return &index.Group{Key: key}
+}
+
+// factText is a fact as a key; an absent one is the empty key.
+func factText(f policy.Fact) string {
+	switch v := f.(type) {
+	case nil:
+		return ""
+	case string:
+		return v
+	case int64:
+		return strconv.FormatInt(v, 10)
+	case float64:
+		return strconv.FormatFloat(v, 'g', -1, 64)
+	case bool:
+		return strconv.FormatBool(v)
+	case time.Time:
+		return v.UTC().Format(time.RFC3339Nano)
+	}
+	return ""
+}
+
+// ranking is how the index orders keys by these rules; nil: it does not.
+func (o *order) ranking(set *ruleset) *index.Ranking {
+	if set.grouping == nil {
+		return nil
+	}
+	return &index.Ranking{By: set.grouping.by, Rank: func(keys []policy.Key, ranks []policy.Rank) error {
+		return o.rank(set, keys, ranks)
+	}}
+}
+
+// rankTime bounds what ranking one batch of keys may take.
+const rankTime = 10 * time.Second
+
+// rank is the index's question for ranks. When the policy fails, all keys are ranked
+// by what stands in for it until it is tried again: ranks of two policies cannot be
+// compared.
+func (o *order) rank(set *ruleset, keys []policy.Key, ranks []policy.Rank) error {
+	if !set.current() {
+		return job.Errorf(job.Interrupted, "the board is ordered by other rules")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), rankTime)
+	defer cancel()
+	if o.fallen.Load() == set {
+		return o.standIn(ctx, set, keys, ranks)
+	}
+	err := set.ordering.rank(ctx, keys, ranks)
+	if err == nil || !set.current() {
+		return err
+	}
+	o.failed(set, "keys", len(keys), err)
+	o.fallen.Store(set)
+	o.fades.Store(time.Now().UnixNano())
+	o.signal()
+	return o.standIn(ctx, set, keys, ranks)
+}
+
+// standIn ranks keys in place of a policy that failed: not at all, by the version
+// that was good before, or by what it said last, which an error stands for.
+func (o *order) standIn(ctx context.Context, set *ruleset, keys []policy.Key, ranks []policy.Rank) error {
+	switch {
+	case set.ordering.Lenient:
+		clear(ranks)
+		return nil
+	case set.before != nil && set.before.manifest.Counts == set.ordering.manifest.Counts:
+		return set.before.rank(ctx, keys, ranks)
+	}
+	return job.Errorf(job.Unavailable, "the policy %s failed", set.ordering.name())
+}
+
+func (a *asked) rank(ctx context.Context, keys []policy.Key, ranks []policy.Rank) error {
+	ranker, ok := a.Policy.(policy.Ranker)
+	if !ok {
+		return job.Errorf(job.Unsupported, "the policy %s declares counts, and ranks nothing", a.name())
+	}
+	batch := policy.Keys{Keys: keys}
+	if a.manifest.ByTime {
+		batch.Now = time.Now().Truncate(a.tick())
+	}
+	return a.ask(ctx, func() error { return ranker.RankKeys(ctx, &batch, ranks) })
+}
+
+// limitPrefix begins the names of the counters that a store keeps for keys.
+const limitPrefix = "key:"
+
+// limits are what the store is to count for a claim on a job; nothing where the
+// policy does not say how many of its key may run, or the store does not count.
+func (c *claimer) limits(e *index.Entry) []driver.Limit {
+	if e.Group == nil || e.Group.Most <= 0 || c.rules.grouping == nil || !c.opened.Capabilities.Limits {
+		return nil
+	}
+	sum := sha256.Sum256([]byte(c.rules.grouping.by + "\x00" + e.Group.Key))
+	return []driver.Limit{{Key: limitPrefix + hex.EncodeToString(sum[:12]), Weight: 1, Max: e.Group.Most}}
+}
+
+// overKey reports whether the store passed over a candidate because of its key.
+func overKey(gone *driver.Gone) bool {
+	return gone.Kind == job.QuotaExceeded && strings.HasPrefix(gone.Message, limitPrefix)
+}
+
+func keyOf(e *index.Entry) string {
+	if e == nil || e.Group == nil {
+		return ""
+	}
+	return e.Group.Key
+}
+
+// fullText says that nothing of a key may be claimed now.
+func (s *ruleset) fullText(key string) string {
+	return fmt.Sprintf("the policy %s lets no more jobs of the key %q run now", s.ordering.name(), cut(key, 100))
+}
+
+// standing says where a job stands in an order by counts.
+func (w *wish) standing(ctx context.Context, id job.ID, x *Explanation) {
+	class, err := w.classOf(ctx)
+	if err != nil {
+		return
+	}
+	s, ok := w.index.Standing(id, class)
+	if !ok {
+		return
+	}
+	score := s.Rank
+	x.Score = &score
+	x.Position = s.Ahead
+	running := fmt.Sprintf("%d of the key %q are running", s.Running, cut(s.Key, 100))
+	if s.Most > 0 {
+		running += fmt.Sprintf(", of at most %d", s.Most)
+	}
+	if s.Full {
+		x.Verdict, x.Reason, x.Policy = "NOT_ELIGIBLE", w.rules.fullText(s.Key)+": "+running, w.rules.ordering.title()
+		return
+	}
+	x.Reason = fmt.Sprintf("%s, %d wait; %d keys come before it", running, s.Waiting, s.Keys)
+}
