@@ -7,6 +7,7 @@ import (
 	"github.com/boardd/boardd/host/board"
 	"github.com/boardd/boardd/host/catalog"
 	"github.com/boardd/boardd/host/config"
+	"github.com/boardd/boardd/host/tenant"
 	"github.com/boardd/boardd/sdk/policy"
 )
 
@@ -43,13 +44,12 @@ func (s *Session) Asked(of, name string) (Asked, error) {
 	}
 	on := s.host.shelf.board(t.Name, name)
 	if on == nil {
-		return Asked{}, noBoard(name)
+		return Asked{}, noBoard(tenant.Clip(name))
 	}
 	declared, given := on.bounds()
 	var a Asked
 	for i, r := range on.config.Eligibility {
-		p := declaredPolicy(r, "eligibility", declared, i)
-		a.Policies = append(a.Policies, p)
+		a.Policies = append(a.Policies, declaredPolicy(r, "eligibility", declared, i))
 	}
 	if r := on.config.Ordering; r != nil {
 		a.Policies = append(a.Policies, declaredPolicy(*r, "ordering", declared, len(on.config.Eligibility)))

@@ -24,7 +24,7 @@ const (
 	liveBeat  = 20 * time.Second
 	liveLook  = 500 * time.Millisecond // whether the visit still stands
 	maxLives  = 5000
-	liveWrite = 10 * time.Second // for one message
+	liveWrite = 10 * time.Second // for one message, and for asking what was missed
 )
 
 // lives tell pages that their board has changed. However many pages look at a
@@ -168,6 +168,8 @@ func present(ctx context.Context, b *board.Board) (string, error) {
 // missed reports whether something happened on a board after a cursor, or may
 // have.
 func missed(ctx context.Context, b *board.Board, cursor string) bool {
+	ctx, cancel := context.WithTimeout(ctx, liveWrite)
+	defer cancel()
 	events, _, err := b.Events(ctx, cursor, 1, 0)
 	return err != nil || len(events) > 0
 }
@@ -266,8 +268,12 @@ func (s *stream) send(text string) bool {
 	controller := http.NewResponseController(s.writer)
 	_ = controller.SetWriteDeadline(time.Now().Add(liveWrite)) // what takes no deadline is not a network
 	id := ""
-	if at, err := present(s.request.Context(), s.board); err == nil && text == "changed" {
-		id = "id: " + at + "\n"
+	if text == "changed" {
+		ctx, cancel := context.WithTimeout(s.request.Context(), livePace)
+		defer cancel()
+		if at, err := present(ctx, s.board); err == nil {
+			id = "id: " + at + "\n"
+		}
 	}
 	_, err := fmt.Fprintf(s.writer, "event: %s\n%sdata:\n\n", text, id)
 	return err == nil && controller.Flush() == nil
