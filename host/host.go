@@ -134,6 +134,7 @@ func Open(ctx context.Context, c Config) (*Host, error) {
 	h.openCatalog()
 	h.audit.begin(h)
 	h.arrange()
+	h.shelf.leaving.Go(h.sweepRecordings)
 	h.patience(ctx)
 	return h, nil
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/boardd/boardd/host/config"
 	"github.com/boardd/boardd/host/recording"
 )
 
@@ -112,6 +113,39 @@ func (r *recordings) forget(at At) {
 	}
 	if err := os.Remove(filepath.Dir(r.of(at))); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrExist) {
 		return // the tenant has others
+	}
+}
+
+// sweepRecordings takes away what is left of boards that there are no more, as soon
+// as it is known which there are: they went while this host was away.
+func (h *Host) sweepRecordings() {
+	if k := h.catalog; k != nil {
+		select {
+		case <-k.ready:
+		case <-h.running.Done():
+			return
+		}
+		select {
+		case <-k.open().Synced():
+		case <-h.running.Done():
+			return
+		}
+	}
+	h.arranging.Lock()
+	defer h.arranging.Unlock()
+	h.recordings.sweep(h.desired())
+}
+
+func (r *recordings) sweep(boards map[At]config.Board) {
+	if r.folder == "" {
+		return
+	}
+	found, _ := filepath.Glob(filepath.Join(r.folder, "*", "*")) // the pattern is a good one
+	for _, path := range found {
+		at := At{filepath.Base(filepath.Dir(path)), filepath.Base(path)}
+		if _, ok := boards[at]; !ok {
+			r.forget(at)
+		}
 	}
 }
 
