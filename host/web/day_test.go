@@ -3,6 +3,7 @@ package web_test
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -155,6 +156,24 @@ func TestCrossOrigin(t *testing.T) {
 	server := testserver.Start(t, program, "")
 	tab := chromium(t)
 	run(tab, t, "signing in", signIn(server.Addr, "dev"))
+	for _, path := range []string{
+		"/ui/signin", "/ui/signout", "/ui/boards/default/do", "/ui/boards/default/pause", "/ui/boards/default/resume", "/ui/boards/default/search",
+		"/ui/boards/default/policies/promote", "/ui/policies/delete", "/ui/tokens/create", "/ui/tokens/revoke",
+	} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.Addr+path, strings.NewReader("form=x"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		request.Header.Set("Origin", "https://evil.example")
+		answer, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _ = answer.Body.Close(); answer.StatusCode != http.StatusForbidden {
+			t.Errorf("%s answers a page of another site with %d, want 403", path, answer.StatusCode)
+		}
+	}
 	elsewhere := strings.Replace(server.Addr, "127.0.0.1", "localhost", 1)
 	other := filepath.Join(t.TempDir(), "evil.html")
 	form := fmt.Sprintf(`<form method=post action="%s/ui/boards/default/pause"><input name=form value=x></form><script>document.forms[0].submit()</script>`, server.Addr)

@@ -2,7 +2,9 @@ package web
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/boardd/boardd/host"
@@ -134,14 +136,11 @@ func (u *UI) auditPage(w http.ResponseWriter, r *http.Request, v *visit) {
 			Sequence: x.Sequence, At: x.At, Call: x.Call, By: x.Caller, Remote: x.Remote, Result: x.Result,
 			Items: x.Items, Failed: x.Failed, More: x.Repeated,
 		}
-		for _, part := range []string{x.Tenant, x.Board, x.Name} {
-			if part != "" && (part != x.Tenant || view.All) {
-				if row.About != "" {
-					row.About += " / "
-				}
-				row.About += part
-			}
+		about := []string{x.Board, x.Name}
+		if view.All {
+			about = append([]string{x.Tenant}, about...)
 		}
+		row.About = strings.Join(slices.DeleteFunc(about, func(part string) bool { return part == "" }), " / ")
 		if x.CallerTenant != "" && x.CallerTenant != x.Tenant {
 			row.By = x.CallerTenant + "/" + row.By
 		}
