@@ -38,6 +38,7 @@ lld                wasm-ld --version
 wabt               wat2wasm --version
 binaryen           wasm-opt --version
 rustc              /usr/bin/rustc --version
+systemd            systemd-analyze --version
 libstd-rust-dev-wasm32  test -d /usr/lib/rustlib/wasm32-unknown-unknown
 '
 
