@@ -3,8 +3,10 @@ package store
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/sleep"
 )
 
 // atOnce is how many reads one piece of work keeps under way.
@@ -140,13 +142,18 @@ func (b *board) readNodes(ctx context.Context, v, old *view) (same bool, err err
 // find looks for the posting of a job that was not known to have one: another
 // host may have posted it a moment ago.
 func (b *board) find(ctx context.Context, v, old *view) (bool, error) {
+	known := b.lists.Load()
 	b.mu.Lock()
-	again := v.rec != nil || b.stale()
+	again, wait := v.rec != nil || b.stale(), time.Until(b.folder.next)
 	b.mu.Unlock()
 	if !again {
 		return false, nil
 	}
-	if err := b.listFolder(ctx); err != nil {
+	// Whatever asks, lists keep their pace. All who wait are served by one.
+	if err := sleep.For(ctx, wait); err != nil {
+		return false, &job.Error{Kind: job.Interrupted, Err: err}
+	}
+	if err := b.listFolder(ctx, known); err != nil {
 		return false, err
 	}
 	b.mu.Lock()

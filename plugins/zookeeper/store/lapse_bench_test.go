@@ -51,18 +51,27 @@ func extensions(b *testing.B, claims int, lease time.Duration) {
 			b.Fatal(err)
 		}
 	}
-	tokens := claimed(b, first, claims, lease)
-	time.Sleep(2 * time.Second) // the other host hears of them
-	begun, before, extended := time.Now(), packets(b, z), 0
-	due := make([]time.Time, claims)
-	for i := range due {
-		due[i] = begun.Add(lease)
+	tokens := claimed(b, first, claims, time.Hour)
+	for last, now := 0, packets(b, z); now-last > 50; { // until the other host has heard of all
+		time.Sleep(time.Second)
+		last, now = now, packets(b, z)
 	}
-	for b.Loop() {
-		for end := time.Now().Add(2 * lease); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	due := make([]time.Time, claims)
+	turn := func(leases int) (extended int) {
+		begun := time.Now()
+		for end := begun.Add(time.Duration(leases) * lease); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 			extended += extend(b, first, tokens, lease, begun, extended)
 			lapse(b, second, tokens, due)
 		}
+		return extended
+	}
+	for i := range due {
+		due[i] = time.Now().Add(lease/2 + time.Duration(i)*lease/time.Duration(2*claims))
+	}
+	turn(1) // the other host learns how long the leases are
+	begun, before, extended := time.Now(), packets(b, z), 0
+	for b.Loop() {
+		extended += turn(2)
 	}
 	seconds := time.Since(begun).Seconds()
 	b.ReportMetric(float64(packets(b, z)-before-extended)/seconds, "other-requests/s")
@@ -88,19 +97,6 @@ func claimed(b *testing.B, d driver.Driver, n int, lease time.Duration) []driver
 				b.Fatalf("a claim: %v (%s), %+v", r.Kind, r.Message, r.Gone)
 			}
 			tokens = append(tokens, r.Claims[0])
-		}
-	}
-	for at := 0; at < n; at += 128 { // the first have waited for the last
-		var ops []driver.Op
-		for _, c := range tokens[at:min(at+128, n)] {
-			op := byToken(driver.Extend, c, job.Extended)
-			op.Lease = lease
-			ops = append(ops, op)
-		}
-		for _, r := range d.Apply(b.Context(), "b", ops) {
-			if r.Kind != job.NoKind {
-				b.Fatalf("an extension: %v (%s)", r.Kind, r.Message)
-			}
 		}
 	}
 	return tokens

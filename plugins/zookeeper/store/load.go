@@ -177,7 +177,7 @@ func (b *board) readAll(ctx context.Context, old map[job.ID]*view) error {
 	if err := together(ctx, work); err != nil {
 		return err
 	}
-	if err := b.listFolder(ctx); err != nil {
+	if err := b.listFolder(ctx, b.lists.Load()); err != nil {
 		return err
 	}
 	b.mu.Lock()

@@ -130,7 +130,7 @@ func (b *board) listLog(ctx context.Context) error {
 	b.mu.Lock()
 	b.log.event = folder.Event
 	numbers, gap := b.log.unknown(folder.Names)
-	b.log.listed(begun)
+	b.log.listed(begun, len(folder.Names))
 	b.mu.Unlock()
 	if gap {
 		return errAgain
