@@ -4,7 +4,9 @@ import (
 	"context"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -72,8 +74,11 @@ func (d *deployment) catalog(ctx context.Context) *catalog.View {
 // readHead reads what was published of this host's audit log.
 func (d *deployment) readHead(ctx context.Context, docs driver.Documents) error {
 	id, err := os.ReadFile(filepath.Join(d.host.Settings().DataDir, hostIDFile))
+	if errors.Is(err, fs.ErrNotExist) { // it has no log yet
+		return nil
+	}
 	if err != nil {
-		return nil // it has none yet
+		return err
 	}
 	d.head, _, err = catalog.New(docs, catalog.Options{}).Head(ctx, strings.TrimSpace(string(id)))
 	return err

@@ -1,4 +1,4 @@
-//go:build linux || darwin || freebsd
+//go:build linux || darwin
 
 package host
 
@@ -12,5 +12,5 @@ func spaceIn(folder string) (free, all uint64, ok bool) {
 		return 0, 0, false
 	}
 	size := uint64(s.Bsize)
-	return uint64(s.Bavail) * size, s.Blocks * size, true
+	return s.Bavail * size, s.Blocks * size, true
 }

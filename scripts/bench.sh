@@ -22,4 +22,6 @@ outside -bench 'Through|Single' -benchtime 4s -count "${COUNT:-3}"
 outside -bench 'Backlog|Picky|Million|Idle' -benchtime 1x
 outside -bench 'BesideTaskFlow' -benchtime 1x
 outside -bench 'FirstContent|OpenPages' -benchtime 1x
+outside -bench 'Neighbour' -benchtime 5x
+go test ./host/api -run '^$' -bench 'Audit' -benchtime 100x | grep '^Benchmark'
 go test ./host/index -run '^$' -bench 'Claim|Memory' -benchmem | grep '^Benchmark'
