@@ -122,7 +122,10 @@ func (p *tracedPolicy) RankKeys(ctx context.Context, keys *policy.Keys, ranks []
 	if !ok {
 		return job.Errorf(job.Unsupported, "the policy %s ranks nothing", p.name)
 	}
-	return ranker.RankKeys(ctx, keys, ranks)
+	ctx, span := p.start(ctx, "rank", len(keys.Keys))
+	err := ranker.RankKeys(ctx, keys, ranks)
+	span.End(codeOf(err))
+	return err
 }
 
 // Explain says in words how the policy came to its answer, if it does.
