@@ -2,9 +2,12 @@ package api_test
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -14,6 +17,7 @@ import (
 	"github.com/boardd/boardd/host/api"
 	"github.com/boardd/boardd/host/config"
 	"github.com/boardd/boardd/host/tenant"
+	"github.com/boardd/boardd/internal/testserver"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/driver/memdriver"
 )
@@ -29,9 +33,14 @@ func TestReloadUnderLoad(t *testing.T) {
 	program := memdriver.Program()
 	program.Open = func(context.Context, driver.Config) (driver.Driver, error) { return lasting{store}, nil }
 	var turn atomic.Int64
+	certificates, transport := renewals(t, 6)
+	defer transport.CloseIdleConnections()
+	first := settings()
+	first.TLS = &certificates[0]
 	next := func() (*config.Config, error) {
 		n := turn.Add(1)
 		c := settings()
+		c.TLS = &certificates[n]
 		b := &c.Boards[0]
 		b.Lease, b.IdempotencyWindow, b.Limits = time.Duration(30+n)*time.Second, time.Hour+time.Duration(n)*time.Second, config.Limits{OpenJobs: 1_000_000 + n}
 		c.Tokens = append(c.Tokens, token("default", fmt.Sprint("more", n), fmt.Sprint("another-secret-of-the-test-", n), tenant.Viewer))
@@ -39,18 +48,22 @@ func TestReloadUnderLoad(t *testing.T) {
 		c.Boards = append(c.Boards, boardOf("default", fmt.Sprint("new", n)))
 		return &c, nil
 	}
-	h, err := host.Open(t.Context(), host.Config{Config: settings(), Logger: quiet(), Drivers: map[string]driver.Program{"memory": program}, Load: next})
+	var running *api.Server
+	h, err := host.Open(t.Context(), host.Config{
+		Config: first, Logger: quiet(), Drivers: map[string]driver.Program{"memory": program}, Load: next,
+		Swap: func(c *config.Config) error { return running.UseTLS(c.TLS) },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	running, err := api.NewServer(h, api.Config{Logger: quiet()})
+	running, err = api.NewServer(h, api.Config{Logger: quiet()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- running.Run(ctx) }()
-	s := &server{url: "http://" + running.Addr().String(), client: http.DefaultClient}
+	s := &server{url: "https://" + running.Addr().String(), client: &http.Client{Transport: transport}}
 	var callers sync.WaitGroup
 	var calls atomic.Int64
 	loading, enough := context.WithCancel(t.Context())
@@ -82,6 +95,24 @@ func TestReloadUnderLoad(t *testing.T) {
 	}
 	_ = store.Close()
 	t.Logf("%d calls", calls.Load())
+}
+
+// renewals returns so many certificates, each of an authority of its own, and what
+// trusts all of these. It makes a connection for each call, so that each sees which
+// certificate is there.
+func renewals(t *testing.T, n int) ([]config.TLS, *http.Transport) {
+	t.Helper()
+	roots, list := x509.NewCertPool(), make([]config.TLS, n)
+	for i := range list {
+		c := testserver.NewCertificates(t)
+		list[i] = config.TLS{CertFile: c.ServerCert, KeyFile: c.ServerKey}
+		text, err := os.ReadFile(c.CA)
+		if err != nil {
+			t.Fatal(err)
+		}
+		roots.AppendCertsFromPEM(text)
+	}
+	return list, &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, DisableKeepAlives: true}
 }
 
 // lasting is a store that outlives those who close it.
