@@ -23,7 +23,7 @@ func TestSealed(t *testing.T) { // not parallel: it looks for its own children
 	e := newEngine(t, wasm.Config{Instances: 1, Child: child})
 	before := children(t)
 	p := bind(t, e, template(t, "c"), nil) // which compiles in no time, however busy the machine is
-	for range 5 { // instances are reset, and the Go runtime starts its threads
+	for range 5 {                          // instances are reset, and the Go runtime starts its threads
 		if err := p.Score(t.Context(), jobs(1024, 1), make([]int64, 1024)); err != nil {
 			t.Fatal(err)
 		}
