@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -108,6 +109,47 @@ func BenchmarkAppendLog(b *testing.B) {
 					}
 				}
 				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*entries), "ns/entry")
+			})
+		}
+	}
+}
+
+// BenchmarkFollowers measures one entry on its way to all who follow the log.
+func BenchmarkFollowers(b *testing.B) {
+	for store, program := range stores {
+		for _, followers := range []int{1, 1000} {
+			b.Run(fmt.Sprintf("%s/followers=%d", store, followers), func(b *testing.B) {
+				board1 := bench(b, program())
+				posted, err := board1.Post(b.Context(), []job.Posting{{Name: "work"}})
+				if err != nil {
+					b.Fatal(err)
+				}
+				r, err := board1.Claim(b.Context(), board.ClaimRequest{Owner: "worker", Lease: time.Hour})
+				if err != nil || len(r.Claims) != 1 {
+					b.Fatal(r, err)
+				}
+				c := &r.Claims[0]
+				var seen sync.WaitGroup
+				for range followers {
+					go func() { // until the benchmark ends
+						for _, err := range board1.FollowLog(b.Context(), posted[0].Job.ID, 0, true) {
+							if err != nil {
+								return
+							}
+							seen.Done()
+						}
+					}()
+				}
+				req := board.LogRequest{Ref: board.Ref{ID: c.ID, Token: board1.FormatToken(c.ID, c.Token)}, Entries: []job.LogEntry{{Message: strings.Repeat("x", 80)}}}
+				b.ReportAllocs()
+				for b.Loop() {
+					seen.Add(followers)
+					if _, err := board1.AppendLog(b.Context(), req); err != nil {
+						b.Fatal(err)
+					}
+					seen.Wait()
+				}
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*followers), "ns/follower")
 			})
 		}
 	}
