@@ -35,8 +35,7 @@ func (d directoryBooks) Book(ctx context.Context, uuid string) (board.Book, erro
 // told makes an error about a book that can be read in part one that callers are
 // told: the record is TaskFlow's, and whoever wrote it wants to know which.
 func told(err error) error {
-	var e *job.Error
-	if errors.As(err, &e) && e.Kind == job.Corrupt {
+	if e, ok := errors.AsType[*job.Error](err); ok && e.Kind == job.Corrupt {
 		return &job.Error{Op: e.Op, Kind: job.Precondition, Message: e.Message, Err: e.Err}
 	}
 	return err

@@ -46,6 +46,7 @@ type fakeBoard struct {
 	watches  []string // cursors asked for
 
 	events chan *boarddv1.Event // of the stream of a worker
+	over   chan struct{}        // closed when the test ends; its streams end then
 }
 
 func newFake() *fakeBoard {
@@ -422,6 +423,8 @@ func (f *fakeBoard) tell(ctx context.Context, r *connect.Request[boarddv1.WatchB
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
+		case <-f.over:
+			return nil
 		case event := <-f.events:
 			if event == nil {
 				return connect.NewError(connect.CodeUnavailable, errors.New("cut"))

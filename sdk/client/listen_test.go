@@ -18,12 +18,14 @@ import (
 // heard runs a worker, whose lease is so long that only its stream can tell it
 // anything, on one job until its handler's context ends, and returns why it did
 // and what the streams asked for. say is told when the handler has begun.
-func heard(t *testing.T, say func(f *fakeBoard)) (error, []string) {
+func heard(t *testing.T, say func(f *fakeBoard)) (watches []string, why error) {
 	t.Helper()
 	fake := newFake()
 	fake.lease, fake.events = time.Hour, make(chan *boarddv1.Event)
+	fake.over = make(chan struct{})
 	server := fake.serve()
 	defer server.Close()
+	defer close(fake.over) // a server may not notice that its client has gone
 	c, err := client.New(client.Config{Addr: server.URL})
 	if err != nil {
 		t.Fatal(err)
@@ -43,7 +45,7 @@ func heard(t *testing.T, say func(f *fakeBoard)) (error, []string) {
 	if err := w.Run(ctx); err != nil {
 		t.Fatal(err)
 	}
-	return cause, fake.watches
+	return fake.watches, cause
 }
 
 // told is an event about the only job of heard.
@@ -103,7 +105,7 @@ func TestWorkerHearsAtOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cause, watches := heard(t, test.say)
+			watches, cause := heard(t, test.say)
 			if !errors.Is(cause, test.want) {
 				t.Errorf("the handler was ended by %v, want %v", cause, test.want)
 			}
@@ -119,8 +121,10 @@ func TestWorkerIgnoresItsOwn(t *testing.T) {
 	t.Parallel()
 	fake := newFake()
 	fake.lease, fake.events = time.Hour, make(chan *boarddv1.Event)
+	fake.over = make(chan struct{})
 	server := fake.serve()
 	defer server.Close()
+	defer close(fake.over) // a server may not notice that its client has gone
 	c, err := client.New(client.Config{Addr: server.URL})
 	if err != nil {
 		t.Fatal(err)

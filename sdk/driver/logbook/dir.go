@@ -69,7 +69,7 @@ func readFile(root *os.Root, name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() //nolint:errcheck // it was only read
+	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, MaxBytes+1))
 	if data == nil {
 		data = []byte{}
@@ -92,7 +92,7 @@ func (d Dir) Links(_ context.Context, folder, uuid string) ([]string, error) {
 	if err != nil {
 		return nil, d.unreadable(err)
 	}
-	defer f.Close() //nolint:errcheck // it was only read
+	defer f.Close()
 	entries, err := f.ReadDir(-1)
 	if err != nil {
 		return nil, d.unreadable(err)

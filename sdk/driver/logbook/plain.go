@@ -23,8 +23,7 @@ func plain(item []byte) ([]byte, error) {
 	text = quoteWords(text)
 	var value json.RawMessage
 	if err := json.Unmarshal(text, &value); err != nil {
-		var at *json.SyntaxError
-		if errors.As(err, &at) {
+		if at, ok := errors.AsType[*json.SyntaxError](err); ok {
 			return nil, fmt.Errorf("at byte %d: %w", at.Offset, err)
 		}
 		return nil, err
