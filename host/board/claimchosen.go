@@ -77,7 +77,7 @@ func (c *claimer) choose(ctx context.Context, ids []job.ID, errs []error, items 
 		}
 		done, full := c.index.Reserve(ids[i]) // so that it counts for those after it
 		if full {
-			errs[i] = &job.Error{Job: ids[i], Kind: job.NotEligible, Message: c.rules.fullText(keyOf(e))}
+			errs[i] = c.rules.fullError(e)
 			continue
 		}
 		if done {
@@ -103,7 +103,12 @@ func (c *claimer) choose(ctx context.Context, ids []job.ID, errs []error, items 
 			errs[at] = nil
 		}
 	}
-	var again []int
+	return c.passedOver(&r, errs, of, byID), nil
+}
+
+// passedOver says what was the matter with those that the store did not claim, and
+// returns the items whose jobs had changed meanwhile.
+func (c *claimer) passedOver(r *driver.Result, errs []error, of map[job.ID]int, byID map[job.ID]*index.Entry) (again []int) {
 	for i := range r.Gone {
 		gone := &r.Gone[i]
 		at, ok := of[gone.Job]
@@ -114,12 +119,12 @@ func (c *claimer) choose(ctx context.Context, ids []job.ID, errs []error, items 
 			again = append(again, at)
 		}
 		if overKey(gone) {
-			errs[at] = &job.Error{Job: gone.Job, Kind: job.NotEligible, Message: c.rules.fullText(keyOf(byID[gone.Job]))}
+			errs[at] = c.rules.fullError(byID[gone.Job])
 			continue
 		}
 		errs[at] = itemError(gone.Job, &driver.Result{Kind: gone.Kind, Message: gone.Message, Owner: gone.Owner})
 	}
-	return again, nil
+	return again
 }
 
 // eligible returns what is known of a job that this caller may claim now, or why

@@ -167,16 +167,21 @@ func overKey(gone *driver.Gone) bool {
 	return gone.Kind == job.QuotaExceeded && strings.HasPrefix(gone.Message, limitPrefix)
 }
 
-func keyOf(e *index.Entry) string {
-	if e == nil || e.Group == nil {
-		return ""
-	}
-	return e.Group.Key
-}
-
 // fullText says that nothing of a key may be claimed now.
 func (s *ruleset) fullText(key string) string {
+	if s.ordering == nil { // other rules took the place of these meanwhile
+		return fmt.Sprintf("no more jobs of the key %q may run now", cut(key, 100))
+	}
 	return fmt.Sprintf("the policy %s lets no more jobs of the key %q run now", s.ordering.name(), cut(key, 100))
+}
+
+// fullError refuses a chosen job whose key is full.
+func (s *ruleset) fullError(e *index.Entry) error {
+	key := ""
+	if e.Group != nil {
+		key = e.Group.Key
+	}
+	return &job.Error{Job: e.ID, Kind: job.NotEligible, Message: s.fullText(key)}
 }
 
 // standing says where a job stands in an order by counts.

@@ -371,6 +371,13 @@ func TestReserve(t *testing.T) {
 	if _, ok := ix.Standing(id(15), ix.everyone); ok {
 		t.Error("a job that is not ready stands in line")
 	}
+	// A new ranking is asked about a key that was full.
+	ix.Reserve(id(25))
+	ix.SetScorer(byTens, &Ranking{By: "tens", Rank: atMost(3)})
+	if done, full := ix.Reserve(id(5)); !done || full {
+		t.Error(done, full)
+	}
+	ix.Return(id(5), id(25))
 	// Just before, it was in no group.
 	ix.SetScorer(byTens, &Ranking{By: "others", Rank: atMost(2)})
 	if done, full := ix.Reserve(id(25)); !done || full {

@@ -120,11 +120,10 @@ func (ix *Index) bestOf(finds []find) (best find, ok bool) {
 		}
 		g := k.groups.at(h)
 		switch {
-		case g.worth == full:
 		case g.worth == unranked || g.serial != k.serial:
 			k.touch(h, g)
 			first = f
-		case g.worth > worth:
+		case g.worth > worth: // so it is not full
 			best, worth = f, g.worth
 		}
 	}

@@ -142,7 +142,7 @@ func (ix *Index) Reserve(id job.ID) (done, isFull bool) {
 			continue
 		}
 		g := k.groups.at(at)
-		if g.worth != full && (g.worth == unranked || g.serial != k.serial) {
+		if g.worth == unranked || g.serial != k.serial {
 			k.touch(at, g)
 			ix.mu.Unlock()
 			continue
