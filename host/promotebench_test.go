@@ -14,6 +14,7 @@ import (
 	hostboard "github.com/boardd/boardd/host/board"
 	"github.com/boardd/boardd/host/wasm"
 	"github.com/boardd/boardd/internal/testneed"
+	"github.com/boardd/boardd/policies"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/driver/memdriver"
 	"github.com/boardd/boardd/sdk/job"
@@ -22,13 +23,22 @@ import (
 
 // BenchmarkClaims posts, claims and consumes 32 jobs at a time beside a standing
 // backlog, without a policy and with one that orders and says who may have what,
-// in this process and in one of its own.
+// in this process and in one of its own; and in the order of fair shares.
 func BenchmarkClaims(b *testing.B) {
 	for _, backlog := range []int{1_000, 100_000} {
-		for _, with := range []string{"none", "process", "own"} {
+		for _, with := range []string{"none", "process", "own", "fair-share"} {
 			b.Run(fmt.Sprintf("backlog=%d/policy=%s", backlog, with), func(b *testing.B) {
 				var rules hostboard.Rules
-				if with != "none" {
+				switch with {
+				case "none":
+				case "fair-share":
+					p, err := policies.New("fair-share", map[string]any{"by": "label:tier"})
+					if err != nil {
+						b.Fatal(err)
+					}
+					b.Cleanup(func() { _ = p.Close() })
+					rules.Ordering = &hostboard.Rule{Policy: p}
+				default:
 					p := bindTemplate(b, with == "own")
 					rules.Eligibility, rules.Ordering = []hostboard.Rule{{Policy: p}}, &hostboard.Rule{Policy: p}
 				}

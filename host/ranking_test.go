@@ -25,7 +25,7 @@ import (
 // ofTeams are postings, one for each letter, of the team of that letter.
 func ofTeams(teams string) []job.Posting {
 	var list []job.Posting
-	for _, team := range strings.Split(teams, "") {
+	for team := range strings.SplitSeq(teams, "") {
 		list = append(list, job.Posting{Name: team, Labels: []job.Label{{Key: "team", Value: team}}})
 	}
 	return list

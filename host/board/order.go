@@ -218,7 +218,7 @@ func (o *order) fail(set *ruleset, entries []*index.Entry, err error) {
 
 // failed notes that the ordering policy failed, to try again later.
 func (o *order) failed(set *ruleset, what string, n int, err error) {
-	o.board.log.Warn("an ordering policy failed: "+what+" keep the places that they have", "policy", set.ordering.name(), what, n, "error", err)
+	o.board.log.Warn("an ordering policy failed: what it was asked about keeps its place", "policy", set.ordering.name(), what, n, "error", err)
 	retry := max(time.Now().Add(BreakerRest).UnixNano(), set.ordering.breaker.until.Load())
 	if o.again.CompareAndSwap(0, retry) {
 		o.signal()

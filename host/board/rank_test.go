@@ -71,7 +71,7 @@ func atMost(n int64) *ranker {
 // teams are postings of teams, each named for its team.
 func teams(names string) []job.Posting {
 	var list []job.Posting
-	for _, name := range strings.Split(names, "") {
+	for name := range strings.SplitSeq(names, "") {
 		list = append(list, job.Posting{
 			Name: name, Labels: []job.Label{{Key: "team", Value: name}}, Details: fmt.Appendf(nil, `{"team":%q}`, name),
 		})
@@ -448,7 +448,7 @@ func (p *byZone) Score(_ context.Context, batch *policy.Batch, scores []int64) e
 
 func zoned(zones string) []job.Posting {
 	var list []job.Posting
-	for _, z := range strings.Split(zones, "") {
+	for z := range strings.SplitSeq(zones, "") {
 		list = append(list, job.Posting{Name: z, Labels: []job.Label{{Key: "team", Value: z}, {Key: "zone", Value: z}}})
 	}
 	return list

@@ -39,7 +39,7 @@ func limitOnHosts(_ *testing.T, s *suite) {
 	for range hosts {
 		all = append(all, s.start(board.Spec{Rules: board.Rules{Ordering: &board.Rule{Policy: atMost(limit)}}}))
 	}
-	for _, name := range strings.Split(strings.Repeat("ab", jobs/2), "") {
+	for name := range strings.SplitSeq(strings.Repeat("ab", jobs/2), "") {
 		all[0].post(job.Posting{Name: name})
 	}
 	running := map[string]*atomic.Int64{"a": {}, "b": {}}
