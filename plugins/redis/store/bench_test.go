@@ -162,34 +162,66 @@ func besideScan(b *testing.B, d driver.Driver, claims []driver.Claimed) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// search watches the board for a while, and says which part of a core Redis
-// needed for it.
+// search watches the board, and says which part of a core Redis needs for the
+// search: in its first seconds, when everything is looked at, and once it has
+// come to rest; and how many seconds it then takes until a watcher sees what
+// another program did.
 func search(b *testing.B, server *testserver.Redis, d driver.Driver, from driver.Position) {
 	b.Helper()
-	var busy, wall time.Duration
-	for b.Loop() {
-		stop := watchFor(b, d, from)
+	const window = 10 * time.Second
+	share := func() float64 {
 		before, begun := used(b, server), time.Now()
-		time.Sleep(4 * time.Second)
-		busy, wall = busy+used(b, server)-before, wall+time.Since(begun)
+		time.Sleep(window)
+		return 100 * (used(b, server) - before).Seconds() / time.Since(begun).Seconds()
+	}
+	p := newPython(b, server, "b")
+	seen := make(chan job.ID, 1024)
+	for b.Loop() {
+		stop := watchFor(b, d, from, func(c driver.Change) {
+			if c.Event == job.ForeignChange {
+				seen <- c.Job
+			}
+		})
+		begun := time.Now()
+		rests := share()
+		b.ReportMetric(rests, "%core-first")
+		for time.Since(begun) < 15*time.Minute && rests > 1 {
+			rests = share()
+		}
+		b.ReportMetric(time.Since(begun).Seconds(), "s-first")
+		b.ReportMetric(rests, "%core")
+		until := func(id job.ID, unit string) {
+			begun := time.Now()
+			for id != <-seen {
+			}
+			b.ReportMetric(time.Since(begun).Seconds(), unit)
+		}
+		id := p.post("python's")
+		until(id, "s-post")
+		p.claim(id, "py", 0)
+		until(id, "s-claim")
+		p.consume(id)
+		until(id, "s-end")
 		stop()
 	}
-	b.ReportMetric(100*busy.Seconds()/wall.Seconds(), "%core")
 	b.ReportMetric(0, "ns/op")
 }
 
 // watchFor watches until it is ended, from the present on.
-func watchFor(b *testing.B, d driver.Driver, from driver.Position) func() {
+func watchFor(b *testing.B, d driver.Driver, from driver.Position, seen func(driver.Change)) func() {
 	b.Helper()
 	ctx, cancel := context.WithCancel(b.Context())
 	ready := make(chan struct{})
 	var watching sync.WaitGroup
 	watching.Go(func() {
 		var once sync.Once
-		for _, err := range d.Watch(ctx, "b", from+1<<40) { // it is told to read everything again, and goes on from now
+		for changes, err := range d.Watch(ctx, "b", from+1<<40) { // it is told to read everything again, and goes on from now
 			once.Do(func() { close(ready) })
 			if err != nil {
 				return
+			}
+			for _, c := range changes.List {
+				seen(c)
 			}
 		}
 	})

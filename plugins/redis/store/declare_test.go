@@ -52,6 +52,10 @@ func TestDeclareKeys(t *testing.T) {
 		t.Fatalf("MONITOR: %v", err)
 	}
 	lifeOfJobs(b)
+	v, p := b.watch(), newPython(t, server, "b")
+	theirs := p.post("python's")
+	p.claim(theirs, "py", 0)
+	b.eventually("the search finds what another program did", func() bool { _, owner := v.state(theirs); return owner == "py" })
 	if counts, err := d.Count(t.Context(), "b"); err != nil || counts.Ended != 2 {
 		t.Errorf("%+v (%v)", counts, err)
 	}

@@ -18,12 +18,12 @@ import (
 
 // A python does to one board's keys what TaskFlow's scripts do.
 type python struct {
-	t         *testing.T
+	t         testing.TB
 	client    *redis.Client
 	namespace string
 }
 
-func newPython(t *testing.T, server *testserver.Redis, namespace string) *python {
+func newPython(t testing.TB, server *testserver.Redis, namespace string) *python {
 	t.Helper()
 	c := redis.NewClient(&redis.Options{Addr: server.Addr, Protocol: 2})
 	t.Cleanup(func() { _ = c.Close() })
@@ -342,10 +342,12 @@ func TestForeignChanges(t *testing.T) {
 	for name, c := range map[string]struct {
 		config  []string
 		observe bool
+		others  int // jobs on the board: with many, claims are searched for among the keys
 	}{
-		"by searching":     {nil, false},
-		"by notifications": {[]string{"notify-keyspace-events KA"}, false},
-		"observed":         {nil, true},
+		"by searching the jobs": {nil, false, 0},
+		"by searching the keys": {nil, false, 100},
+		"by notifications":      {[]string{"notify-keyspace-events KA"}, false, 0},
+		"observed":              {nil, true, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -357,6 +359,9 @@ func TestForeignChanges(t *testing.T) {
 				if err != nil || len(page.Records) != 1 || page.Records[0].Posting.ID != early || page.Records[0].Posting.Name != "there before" {
 					t.Fatalf("the scan found %+v, %v", page, err)
 				}
+			}
+			for range c.others {
+				b.post("another")
 			}
 			v := b.watch()
 			is := func(id job.ID, state job.State, owner string) func() bool {

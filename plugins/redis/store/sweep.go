@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	_ "embed"
 	"errors"
 	"time"
 
@@ -12,20 +11,12 @@ import (
 	"github.com/boardd/boardd/sdk/sleep"
 )
 
-//go:embed lua/sweep.lua
-var sweepLua string
-
-var sweepScript = newScript(sweepLua)
-
-// How other programs' changes are searched for while somebody watches a board.
+// When other programs' changes are searched for while somebody watches a board.
 const (
-	// SweepRate is how many jobs a second are looked at, at most.
-	SweepRate = 50_000
-
-	sweepTime  = 800 * time.Millisecond // between two searches, if the jobs are few
-	sweepRest  = 10 * time.Second       // likewise, where notifications tell of claims
-	wholeTime  = time.Minute            // between two that do not rely on what is counted
-	sweepCount = 100                    // jobs looked at in one step
+	sweepTime = 800 * time.Millisecond // between two searches, if the jobs are few
+	sweepRest = 10 * time.Second       // likewise, where notifications tell of claims
+	wholeTime = time.Minute            // between two that do not rely on what is counted
+	wholeRest = 4                      // times what such a one took, if that is longer
 )
 
 // A sweep searches one board.
@@ -34,9 +25,16 @@ type sweep struct {
 	standing *standing
 	strange  map[string]int64 // fields of listings and trash that are no uuids
 	notices  *notices
-	foreign  int64     // posts of other programs, as last seen
-	next     time.Time // when all claims are to be looked at again
-	whole    time.Time // when everything is
+	pace     *pace
+	owned    map[string]bool // jobs that have an owner, or had one when they were last looked at
+	few      bool            // the database has few keys for so many jobs
+	foreign  int64           // posts of other programs, as last seen
+	noticed  time.Time       // when the jobs that notifications named were last looked at
+	claiming bool            // claims are searched for
+	lately   time.Time       // when that last ended
+	took     time.Duration   // and how long it took
+	next     time.Time       // when all claims are to be looked at again
+	whole    time.Time       // when everything is
 }
 
 // startSweep begins to search, if nobody has yet; what it returns takes that
@@ -71,7 +69,7 @@ func (b *board) startSweep(st *standing) func() {
 }
 
 func (b *board) runSweep(ctx context.Context, st *standing) {
-	s := &sweep{board: b, standing: st, strange: map[string]int64{}, foreign: -1}
+	s := &sweep{board: b, standing: st, strange: map[string]int64{}, owned: map[string]bool{}, pace: &pace{begun: time.Now()}, foreign: -1}
 	s.notices = b.store.listen(ctx, &st.keys)
 	defer s.notices.stop()
 	logged := false
@@ -93,7 +91,7 @@ func (b *board) runSweep(ctx context.Context, st *standing) {
 			return
 		default:
 		}
-		if s.settleNotices(ctx, sweepTime) != nil {
+		if s.rest(ctx, sweepTime) != nil {
 			return
 		}
 	}
@@ -133,87 +131,59 @@ func (s *sweep) round(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	begun, foreign := time.Now(), t.sequence-t.posts
+	if s.few, err = s.fewKeys(ctx, t.listed); err != nil {
+		return err
+	}
+	switch whole := begun.After(s.whole); {
+	case whole || foreign != s.foreign || t.listed != t.open+s.strange["listings"]:
+		err = s.find(ctx, t, foreign, whole)
+	case begun.After(s.next):
+		err = s.claims(ctx)
+	}
+	if err == nil && t.trashed != t.known+s.strange["trash"] {
+		err = s.trash(ctx)
+	}
+	return err
+}
+
+// fewKeys reports whether it is less to go through the keys of the database than
+// through the jobs. A user who may not ask goes through the jobs.
+func (s *sweep) fewKeys(ctx context.Context, jobs int64) (bool, error) {
+	node, err := s.board.store.nodeOf(ctx, s.standing.keys.jobs)
+	if err != nil {
+		return false, readFailed(ctx, err)
+	}
+	n, err := node.DBSize(ctx).Result()
+	return err == nil && n <= fewKeys*jobs, ctx.Err()
+}
+
+// find looks for jobs that other programs posted or ended; whole: also for what
+// no count tells.
+func (s *sweep) find(ctx context.Context, t tally, foreign int64, whole bool) error {
 	begun := time.Now()
-	foreign := t.sequence - t.posts
-	if t.listed != t.open+s.strange["listings"] || foreign != s.foreign || begun.After(s.whole) {
-		if err := s.pass(ctx, "listings"); err != nil {
+	posted := foreign != s.foreign || t.listed > t.open+s.strange["listings"]
+	if whole || posted {
+		if err := s.listings(ctx); err != nil {
 			return err
 		}
-		if err := s.pass(ctx, "jobs"); err != nil {
+		var err error
+		if t, err = s.count(ctx); err != nil {
 			return err
-		}
-		s.foreign, s.whole = foreign, begun.Add(wholeTime)
-	} else if begun.After(s.next) {
-		if err := s.pass(ctx, "claims"); err != nil {
-			return err
-		}
-		s.next = begun
-		if s.notices.on() {
-			s.next = begun.Add(sweepRest)
 		}
 	}
-	if t.trashed != t.known+s.strange["trash"] {
-		return s.pass(ctx, "trash")
+	s.foreign = foreign
+	if !whole && t.listed == t.open+s.strange["listings"] {
+		return nil
+	}
+	if err := s.jobs(ctx); err != nil {
+		return err
+	}
+	if whole {
+		now := time.Now()
+		s.whole = now.Add(max(wholeTime, wholeRest*now.Sub(begun)))
 	}
 	return nil
-}
-
-// pass goes once through a hash, step by step, and settles what it finds.
-func (s *sweep) pass(ctx context.Context, what string) error {
-	cursor, strange := "0", int64(0)
-	for {
-		begun := time.Now()
-		r, err := s.step(ctx, what, cursor, sweepCount)
-		if err != nil {
-			return err
-		}
-		strange += r.strange
-		if err := s.settle(ctx, r.found); err != nil {
-			return err
-		}
-		if cursor = r.cursor; cursor == "0" {
-			s.strange[what] = strange
-			if what == "listings" {
-				s.board.foundStrange(strange)
-			}
-			return nil
-		}
-		least := time.Duration(r.looked) * time.Second / SweepRate
-		if err := sleep.For(ctx, least-time.Since(begun)); err != nil {
-			return err
-		}
-	}
-}
-
-// A stepResult is what a step of the search found.
-type stepResult struct {
-	cursor  string
-	looked  int64
-	strange int64
-	found   []string
-}
-
-func (s *sweep) step(ctx context.Context, what string, args ...any) (stepResult, error) {
-	k := &s.standing.keys
-	all := append([]any{k.prefix, s.standing.generation, what}, args...)
-	reply, err := sweepScript.run(ctx, s.board.store.client, []string{k.jobs, k.listings, k.trash}, all...).Slice()
-	if err != nil {
-		return stepResult{}, readFailed(ctx, err)
-	}
-	if len(reply) != 4 {
-		return stepResult{}, job.Errorf(job.Internal, "the answer to a search cannot be read")
-	}
-	var r stepResult
-	r.cursor, _ = reply[0].(string)
-	r.looked, _ = reply[1].(int64)
-	r.strange, _ = reply[2].(int64)
-	list, _ := reply[3].([]any)
-	for _, id := range list {
-		if text, ok := id.(string); ok {
-			r.found = append(r.found, text)
-		}
-	}
-	return r, nil
 }
 
 // settle has our own records follow what other programs did to jobs, and
@@ -226,6 +196,7 @@ func (s *sweep) settle(ctx context.Context, ids []string) error {
 		for _, id := range ids[:n] {
 			if _, err := job.ParseID(id); err == nil {
 				ops, settled = append(ops, settleOp(id)), append(settled, id)
+				s.owned[id] = true
 			}
 		}
 		answers, _, err := s.board.script(ctx, s.standing, ops)
@@ -243,36 +214,38 @@ func (s *sweep) settle(ctx context.Context, ids []string) error {
 // settleOp packs the op of the script that settles one job.
 func settleOp(id string) []byte { return bareOp(opSettle, id, "") }
 
-// settleNotices looks at the jobs that notifications named, for a while.
-func (s *sweep) settleNotices(ctx context.Context, d time.Duration) error {
-	end := time.Now().Add(d)
-	for {
+// rest waits, and looks meanwhile at the jobs that notifications named.
+func (s *sweep) rest(ctx context.Context, d time.Duration) error {
+	for end := time.Now().Add(d); ; {
+		if now := time.Now(); now.Sub(s.noticed) >= noticeTime {
+			s.noticed = now
+			s.settleNotices(ctx)
+		}
 		left := time.Until(end)
 		if left <= 0 {
-			return nil
+			return ctx.Err()
 		}
 		if err := sleep.For(ctx, min(left, noticeTime)); err != nil {
 			return err
 		}
-		ids, more := s.notices.take()
-		if more {
-			s.next = time.Time{}
-		}
-		if len(ids) == 0 {
-			continue
-		}
-		args := make([]any, len(ids))
-		for i, id := range ids {
-			args[i] = id
-		}
-		r, err := s.step(ctx, "ids", args...)
-		if err == nil {
-			err = s.settle(ctx, r.found)
-		}
-		if err != nil {
-			s.board.store.logger.Debug("jobs that changed cannot be looked at", "board", s.board.name, "error", err)
-			s.next = time.Time{}
-		}
+	}
+}
+
+func (s *sweep) settleNotices(ctx context.Context) {
+	ids, more := s.notices.take()
+	if more {
+		s.next = time.Time{}
+	}
+	if len(ids) == 0 {
+		return
+	}
+	found, err := s.named(ctx, ids)
+	if err == nil {
+		err = s.settle(ctx, found)
+	}
+	if err != nil {
+		s.board.store.logger.Debug("jobs that changed cannot be looked at", "board", s.board.name, "error", err)
+		s.next = time.Time{}
 	}
 }
 

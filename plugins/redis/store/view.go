@@ -126,6 +126,18 @@ func (s *sight) holder(m *meta, at scene) (*driver.Holder, bool) {
 	return h, known
 }
 
+// settled reports whether our own record of a job on the board says all that
+// TaskFlow's keys say, so that the script has nothing to settle.
+func (s *sight) settled(at scene) bool {
+	m, ok := decodeMeta(s.meta)
+	if !ok {
+		return false
+	}
+	who, stands := s.holder(&m, at)
+	waits := m.held || m.notBefore.After(at.now)
+	return stands && (who != nil || s.owner != nil || !waits)
+}
+
 // ours reports whether the claim of the meta still stands, as lua/settle.lua
 // does.
 func (s *sight) ours(m *meta, at scene) bool {

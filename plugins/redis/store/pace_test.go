@@ -1,0 +1,41 @@
+package store
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestPace checks that a search keeps to its share of Redis, to its rate, and to
+// the longest rest, over several steps.
+func TestPace(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		busy, took time.Duration // by Redis's clock, and by ours
+		looked     int
+		steps      int
+		want       time.Duration // for all steps together
+	}{
+		"the share":                    {time.Millisecond, 2 * time.Millisecond, 1, 10, 200 * time.Millisecond},
+		"the rate":                     {time.Microsecond, 0, 500, 10, 100 * time.Millisecond},
+		"nothing was done":             {0, 0, 0, 10, 0},
+		"it took longer by itself":     {time.Millisecond, 50 * time.Millisecond, 1, 10, 500 * time.Millisecond},
+		"one slow answer is no reason": {time.Hour, 0, 1, 1, longRest},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				begun := time.Now()
+				p := pace{begun: begun}
+				for range c.steps {
+					time.Sleep(c.took)
+					p.busy, p.looked = p.busy+c.busy, p.looked+c.looked
+					time.Sleep(p.rest())
+				}
+				if got := time.Since(begun); got != c.want {
+					t.Errorf("%d steps took %v, want %v", c.steps, got, c.want)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,310 @@
+package store
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// How much is looked at in one step of a search. Redis does nothing else
+// meanwhile, for less than a millisecond.
+const (
+	sweepCount = 250   // jobs
+	keysCount  = 1_000 // keys of the database, of which most need no further look
+	fewKeys    = 2     // for each job: where there are more keys, the jobs are gone through
+)
+
+// A search goes through something that Redis has, step by step. Whatever it
+// finds is looked at again by the script that settles it, so nothing here need
+// be seen in one moment.
+type search func(ctx context.Context, cursor uint64) (found []string, next uint64, err error)
+
+// through searches to the end, and settles what is found on the way.
+func (s *sweep) through(ctx context.Context, step search) error {
+	for cursor := uint64(0); ; {
+		found, next, err := step(ctx, cursor)
+		if err == nil {
+			err = s.settle(ctx, found)
+		}
+		if err == nil {
+			err = s.rest(ctx, s.pace.rest())
+		}
+		// What takes long on a large board must not keep claims from being seen.
+		if err == nil && !s.claiming && s.few && time.Now().After(s.next) && time.Since(s.lately) > max(sweepTime, s.took) {
+			err = s.claims(ctx)
+		}
+		if cursor = next; err != nil || cursor == 0 {
+			return err
+		}
+	}
+}
+
+// listings looks for jobs on the board that our records do not know.
+func (s *sweep) listings(ctx context.Context) error {
+	strange, err := s.strangers(ctx, s.standing.keys.listings, false)
+	if err == nil {
+		s.strange["listings"] = strange
+		s.board.foundStrange(strange)
+	}
+	return err
+}
+
+// trash looks for jobs in the trash that our records do not know there.
+func (s *sweep) trash(ctx context.Context) error {
+	strange, err := s.strangers(ctx, s.standing.keys.trash, true)
+	if err == nil {
+		s.strange["trash"] = strange
+	}
+	return err
+}
+
+// strangers looks in one of TaskFlow's hashes for jobs of which our records say
+// something else, and returns how many fields are no uuids.
+func (s *sweep) strangers(ctx context.Context, key string, trashed bool) (strange int64, err error) {
+	err = s.through(ctx, func(ctx context.Context, cursor uint64) ([]string, uint64, error) {
+		fields, next, err := s.fields(ctx, key, cursor)
+		if err != nil {
+			return nil, 0, err
+		}
+		var ids, found []string
+		for i := 0; i < len(fields); i += 2 {
+			if id, err := job.ParseID(fields[i]); err == nil && id.String() == fields[i] {
+				ids = append(ids, fields[i])
+			} else {
+				strange++
+			}
+		}
+		records, err := s.records(ctx, ids)
+		for i := range records {
+			if records[i] == nil || trashed != (flagsOf(records[i])&flagTrashed != 0) {
+				found = append(found, ids[i])
+			}
+		}
+		return found, next, err
+	})
+	return strange, err
+}
+
+// jobs looks at whatever our records know of, on the board and in the trash.
+func (s *sweep) jobs(ctx context.Context) error {
+	return s.through(ctx, func(ctx context.Context, cursor uint64) ([]string, uint64, error) {
+		fields, next, err := s.fields(ctx, s.standing.keys.jobs, cursor)
+		if err != nil {
+			return nil, 0, err
+		}
+		listed := make([]*redis.BoolCmd, 0, len(fields)/2)
+		_, err = s.pace.timed(ctx, s.board, s.standing.keys.listings, func(p redis.Pipeliner) {
+			for i := 0; i < len(fields); i += 2 {
+				listed = append(listed, p.HExists(ctx, s.standing.keys.listings, fields[i]))
+			}
+		})
+		if err != nil {
+			return nil, 0, err
+		}
+		var found []string
+		for i, is := range listed {
+			if trashed := flagsOf(fields[2*i+1])&flagTrashed != 0; trashed == is.Val() {
+				found = append(found, fields[2*i])
+			}
+		}
+		claimed, err := s.claimed(ctx, fields)
+		return append(found, claimed...), next, err
+	})
+}
+
+// claims looks for claims that began or ended: among the keys, if they are few,
+// since a job has an owner's key only while somebody has it; else job by job.
+func (s *sweep) claims(ctx context.Context) error {
+	begun := time.Now()
+	s.claiming = true
+	defer func() {
+		s.claiming, s.lately, s.took = false, time.Now(), time.Since(begun)
+		if s.next = s.lately; s.notices.on() {
+			s.next = begun.Add(sweepRest)
+		}
+	}()
+	if s.few {
+		return s.owners(ctx)
+	}
+	clear(s.owned)
+	return s.through(ctx, func(ctx context.Context, cursor uint64) ([]string, uint64, error) {
+		fields, next, err := s.fields(ctx, s.standing.keys.jobs, cursor)
+		if err != nil {
+			return nil, 0, err
+		}
+		found, err := s.claimed(ctx, fields)
+		return found, next, err
+	})
+}
+
+// claimed returns those of some jobs, given with our records of them, that have
+// another owner than the records say. Most jobs have none, and need no more than
+// to be counted.
+func (s *sweep) claimed(ctx context.Context, fields []string) ([]string, error) {
+	var free, owners, taken []string
+	for i := 0; i < len(fields); i += 2 {
+		switch flags := flagsOf(fields[i+1]); {
+		case flags&flagTrashed != 0:
+		case flags&(flagClaim|flagForeign|flagHeld|flagDelayed) == 0:
+			free, owners = append(free, fields[i]), append(owners, s.standing.keys.owner(fields[i]))
+		default:
+			taken = append(taken, fields[i])
+		}
+	}
+	if len(free) > 0 {
+		var n *redis.IntCmd
+		_, err := s.pace.timed(ctx, s.board, owners[0], func(p redis.Pipeliner) { n = p.Exists(ctx, owners...) })
+		if err != nil {
+			return nil, err
+		}
+		if n.Val() > 0 {
+			taken = append(taken, free...)
+		}
+	}
+	s.pace.looked += len(free)
+	return s.differing(ctx, taken)
+}
+
+// owners looks for claims among the keys of the database, and for the end of
+// those that were known before.
+func (s *sweep) owners(ctx context.Context) error {
+	k, before := &s.standing.keys, s.owned
+	s.owned = map[string]bool{}
+	err := s.through(ctx, func(ctx context.Context, cursor uint64) ([]string, uint64, error) {
+		var scan *redis.ScanCmd
+		_, err := s.pace.timed(ctx, s.board, k.jobs, func(p redis.Pipeliner) {
+			scan = p.Scan(ctx, cursor, escape(k.prefix)+"*.owned", keysCount)
+		})
+		if err != nil {
+			return nil, 0, err
+		}
+		names, next := scan.Val()
+		var ids []string
+		for _, name := range names {
+			id := strings.TrimSuffix(strings.TrimPrefix(name, k.prefix), ".owned")
+			if _, err := job.ParseID(id); err == nil && !s.owned[id] {
+				s.owned[id], ids = true, append(ids, id)
+			}
+		}
+		found, err := s.differing(ctx, ids)
+		return found, next, err
+	})
+	if err != nil {
+		maps.Copy(s.owned, before)
+		return err
+	}
+	maps.DeleteFunc(before, func(id string, _ bool) bool { return s.owned[id] })
+	gone := slices.Collect(maps.Keys(before))
+	return s.through(ctx, func(ctx context.Context, cursor uint64) ([]string, uint64, error) {
+		n := min(sweepCount, len(gone))
+		ids := gone[:n]
+		gone = gone[n:]
+		found, err := s.differing(ctx, ids)
+		return found, uint64(len(gone)), err
+	})
+}
+
+// named looks at jobs that notifications named.
+func (s *sweep) named(ctx context.Context, ids []string) ([]string, error) {
+	k := &s.standing.keys
+	var records *redis.SliceCmd
+	listed := make([]*redis.BoolCmd, len(ids))
+	_, err := s.pace.timed(ctx, s.board, k.jobs, func(p redis.Pipeliner) {
+		records = p.HMGet(ctx, k.jobs, ids...)
+		for i, id := range ids {
+			listed[i] = p.HExists(ctx, k.listings, id)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.pace.looked += len(ids)
+	var found, open []string
+	for i, id := range ids {
+		record := value(records, i)
+		switch wanted := record != nil && flagsOf(record)&flagTrashed == 0; {
+		case listed[i].Val() != wanted:
+			found = append(found, id)
+		case wanted:
+			open = append(open, id)
+		}
+	}
+	differing, err := s.differing(ctx, open)
+	return append(found, differing...), err
+}
+
+// differing returns those jobs on the board of which our records do not say what
+// TaskFlow's keys do.
+func (s *sweep) differing(ctx context.Context, ids []string) ([]string, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	k := &s.standing.keys
+	owners, modified := make([]string, len(ids)), make([]string, len(ids))
+	for i, id := range ids {
+		owners[i], modified[i] = k.owner(id), k.modified(id)
+	}
+	var r reading
+	now, err := s.pace.timed(ctx, s.board, k.jobs, func(p redis.Pipeliner) {
+		r.jobs, r.owners, r.modified = p.HMGet(ctx, k.jobs, ids...), p.MGet(ctx, owners...), p.MGet(ctx, modified...)
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.pace.looked += len(ids)
+	at := scene{now: now, generation: s.standing.generation}
+	var found []string
+	for i, id := range ids {
+		one := sight{id: id, meta: value(r.jobs, i), owner: value(r.owners, i), modified: value(r.modified, i), left: -1}
+		if one.owner != nil || flagsOf(one.meta)&(flagClaim|flagForeign) != 0 {
+			s.owned[id] = true
+		}
+		if one.meta != nil && flagsOf(one.meta)&flagTrashed == 0 && !one.settled(at) {
+			found = append(found, id)
+		}
+	}
+	return found, nil
+}
+
+// fields makes a step of Redis's scan of a hash.
+func (s *sweep) fields(ctx context.Context, key string, cursor uint64) ([]string, uint64, error) {
+	var scan *redis.ScanCmd
+	_, err := s.pace.timed(ctx, s.board, key, func(p redis.Pipeliner) { scan = p.HScan(ctx, key, cursor, "", sweepCount) })
+	if err != nil {
+		return nil, 0, err
+	}
+	fields, next := scan.Val()
+	return fields[:len(fields)&^1], next, nil
+}
+
+// records returns our records of jobs; nil where there is none.
+func (s *sweep) records(ctx context.Context, ids []string) ([][]byte, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	var values *redis.SliceCmd
+	_, err := s.pace.timed(ctx, s.board, s.standing.keys.jobs, func(p redis.Pipeliner) { values = p.HMGet(ctx, s.standing.keys.jobs, ids...) })
+	if err != nil {
+		return nil, err
+	}
+	s.pace.looked += len(ids)
+	list := make([][]byte, len(ids))
+	for i := range ids {
+		list[i] = value(values, i)
+	}
+	return list, nil
+}
+
+// flagsOf returns the flags of one of our records.
+func flagsOf[T string | []byte](record T) byte {
+	if len(record) < 2 {
+		return 0
+	}
+	return record[1]
+}
