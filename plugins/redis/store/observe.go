@@ -66,7 +66,7 @@ func (o *observer) pass(ctx context.Context, position uint64) error {
 		}
 		var page driver.Page
 		for len(steps) > 0 {
-			n := firstPage(steps)
+			n := firstPage(steps, readAtOnce)
 			if err := o.board.showOpen(ctx, o.standing, 0, steps[:n], &page, &unreadable); err != nil {
 				return err
 			}

@@ -89,6 +89,55 @@ func (b *board) lookAt(ctx context.Context, st *standing, ids []string, open [][
 	return sights, at, nil
 }
 
+// lookAtOpen looks at jobs that were on the board a moment ago. Most of a large
+// board nobody has, so when a claim was last modified is asked of the others
+// only, together with all else once more.
+func (b *board) lookAtOpen(ctx context.Context, st *standing, list []listing, parts driver.Parts) ([]sight, scene, error) {
+	if len(list) == 0 {
+		return nil, scene{}, nil
+	}
+	ids, open := make([]string, len(list)), make([][]byte, len(list))
+	for i := range list {
+		ids[i], open[i] = list[i].id, list[i].value
+	}
+	if parts&driver.Attached != 0 {
+		return b.lookAt(ctx, st, ids, open, parts)
+	}
+	var r reading
+	_, err := b.store.client.TxPipelined(ctx, func(p redis.Pipeliner) error {
+		owners := make([]string, len(ids))
+		for i, id := range ids {
+			owners[i] = st.keys.owner(id)
+		}
+		r.time, r.jobs, r.owners = p.Time(ctx), p.HMGet(ctx, st.keys.jobs, ids...), p.MGet(ctx, owners...)
+		return nil
+	})
+	if err != nil {
+		return nil, scene{}, readFailed(ctx, err)
+	}
+	at := scene{now: r.time.Val(), generation: st.generation, window: st.spec.Window}
+	sights := make([]sight, len(ids))
+	var taken []int
+	for i, id := range ids {
+		s := sight{id: id, state: job.Unclaimed, posting: open[i], meta: value(r.jobs, i), owner: value(r.owners, i)}
+		sights[i] = s
+		if s.owner != nil && string(s.owner) != holder || flagsOf(s.meta)&(flagClaim|flagForeign) != 0 {
+			taken = append(taken, i)
+		}
+	}
+	if len(taken) == 0 {
+		return sights, at, nil
+	}
+	for n, i := range taken {
+		ids[n], open[n] = ids[i], open[i] // n is at most i
+	}
+	again, at, err := b.lookAt(ctx, st, ids[:len(taken)], open[:len(taken)], parts)
+	for n := range again {
+		sights[taken[n]] = again[n]
+	}
+	return sights, at, err
+}
+
 // leases asks how long the owners' keys last, of those jobs that have one: most
 // of a large board have none. A lease that ran out since has 0 left.
 func (b *board) leases(ctx context.Context, r *reading, ids []string, k *keys) error {

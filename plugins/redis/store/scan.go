@@ -89,34 +89,35 @@ func (b *board) scanOpen(ctx context.Context, st *standing, req driver.ScanReque
 		at.start = b.shift(h.position)
 	}
 	o := &openScan{board: b, standing: st, req: req, at: at, left: req.Limit, count: scanCount, yield: yield}
+	if req.Limit <= 0 {
+		err := o.stream(ctx)
+		if err == nil && req.After == "" {
+			b.bad.replace(o.bad)
+		}
+		return err
+	}
 	for more := true; more; {
 		var err error
 		begun := time.Now()
 		if more, err = o.step(ctx); err != nil {
 			return err
 		}
-		if err := o.pace(ctx, time.Since(begun)); more && err != nil {
+		if _, err := o.pace(ctx, time.Since(begun)); more && err != nil {
 			return err
 		}
-	}
-	if req.After == "" && req.Limit <= 0 {
-		b.bad.replace(o.bad)
 	}
 	return nil
 }
 
 // pace leaves the store to who is waiting for it: half of the time, if there are
-// changes to be made.
-func (o *openScan) pace(ctx context.Context, took time.Duration) error {
+// changes to be made. It reports whether there were any.
+func (o *openScan) pace(ctx context.Context, took time.Duration) (called bool, err error) {
 	calls := o.board.store.calls.Load()
-	if calls == o.calls {
-		return ended(ctx)
+	called, o.calls = calls != o.calls, calls
+	if called {
+		_ = sleep.For(ctx, max(took, time.Millisecond)) // cut short only where ctx ends
 	}
-	o.calls = calls
-	if sleep.For(ctx, max(took, time.Millisecond)) != nil {
-		return ended(ctx)
-	}
-	return nil
+	return called, ended(ctx)
 }
 
 // An openScan is a scan of open jobs at work.
@@ -132,20 +133,17 @@ type openScan struct {
 	yield    func(driver.Page, error) bool
 }
 
-// step makes one step of Redis's scan, and pages of what it finds. It reports
-// whether the scan goes on.
+// step makes one step of Redis's scan for a scan with a limit, and pages of what
+// it finds. It reports whether the scan goes on.
 func (o *openScan) step(ctx context.Context) (bool, error) {
-	limited := o.req.Limit > 0
-	if limited {
-		o.count = min(o.count, max(o.left/4, 1))
-	}
+	o.count = min(o.count, max(o.left/4, 1))
 	steps, cursor, err := o.board.listings(ctx, o.standing, o.at, o.count)
 	if err != nil {
 		return false, err
 	}
 	// A page that ends within a step is only where it must be: what a cursor
 	// gives may be more the next time, if jobs have gone.
-	if limited && len(steps) > o.left && o.at.after == "" {
+	if len(steps) > o.left && o.at.after == "" {
 		if o.left < o.req.Limit {
 			return false, nil
 		}
@@ -154,12 +152,9 @@ func (o *openScan) step(ctx context.Context) (bool, error) {
 			return true, nil
 		}
 	}
-	o.adapt(steps)
+	o.adapt(steps, scanCount)
 	for first := true; first || len(steps) > 0; first = false {
-		n := firstPage(steps)
-		if o.req.Limit > 0 {
-			n = min(n, o.left)
-		}
+		n := min(firstPage(steps, readAtOnce), o.left)
 		page := driver.Page{Position: driver.Position(o.at.start)}
 		if n > 0 {
 			if err := o.board.showOpen(ctx, o.standing, o.req.Parts, steps[:n], &page, &o.bad); err != nil {
@@ -180,13 +175,13 @@ func (o *openScan) step(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// adapt asks for fewer jobs in the next step where they are large.
-func (o *openScan) adapt(steps []listing) {
+// adapt asks for most jobs in the next step, and for fewer where they are large.
+func (o *openScan) adapt(steps []listing, most int) {
 	size := 0
 	for i := range steps {
 		size += len(steps[i].value)
 	}
-	o.count = min(max(pageBytes/max(size/max(len(steps), 1), 1), 1), scanCount)
+	o.count = min(max(pageBytes/max(size/max(len(steps), 1), 1), 1), most)
 }
 
 // show yields a page if there is anything to show, and reports whether the scan
@@ -211,10 +206,10 @@ func (o *openScan) show(page *driver.Page, more bool) (bool, error) {
 // pageBytes is roughly how many bytes of postings one page has at most.
 const pageBytes = 1 << 20
 
-// firstPage returns how many jobs make a page.
-func firstPage(steps []listing) int {
+// firstPage returns how many jobs make a page, at most so many.
+func firstPage(steps []listing, most int) int {
 	n, size := 0, 0
-	for n < len(steps) && n < readAtOnce && (n == 0 || size+len(steps[n].value) <= pageBytes) {
+	for n < len(steps) && n < most && (n == 0 || size+len(steps[n].value) <= pageBytes) {
 		size += len(steps[n].value)
 		n++
 	}
@@ -247,27 +242,28 @@ type listing struct {
 // showOpen puts jobs on the board into a page, and the fields of those that cannot
 // be read behind unreadable.
 func (b *board) showOpen(ctx context.Context, st *standing, parts driver.Parts, steps []listing, page *driver.Page, unreadable *[]string) error {
-	ids, open := make([]string, len(steps)), make([][]byte, len(steps))
-	for i := range steps {
-		ids[i], open[i] = steps[i].id, steps[i].value
+	sights, at, err := b.lookAtOpen(ctx, st, steps, parts)
+	if err == nil {
+		b.showSights(st, parts, &glimpse{listings: steps, sights: sights, at: at}, page, unreadable)
 	}
-	sights, at, err := b.lookAt(ctx, st, ids, open, parts)
-	if err != nil {
-		return err
-	}
-	for i := range sights {
-		r, err := sights[i].record(at, parts)
+	return err
+}
+
+func (b *board) showSights(st *standing, parts driver.Parts, g *glimpse, page *driver.Page, unreadable *[]string) {
+	page.Records = slices.Grow(page.Records, len(g.sights))
+	for i := range g.sights {
+		s := &g.sights[i]
+		r, err := s.record(g.at, parts)
 		if err != nil {
-			page.Bad = append(page.Bad, badRecord(st.keys.listings, ids[i], err))
-			*unreadable = append(*unreadable, ids[i])
+			page.Bad = append(page.Bad, badRecord(st.keys.listings, s.id, err))
+			*unreadable = append(*unreadable, s.id)
 			continue
 		}
-		if m, ok := decodeMeta(sights[i].meta); ok && m.trashed {
+		if flagsOf(s.meta)&flagTrashed != 0 {
 			continue // it went into the trash since, as this step saw it
 		}
 		page.Records = append(page.Records, *r)
 	}
-	return nil
 }
 
 func badRecord(key, field string, err error) driver.BadRecord {
