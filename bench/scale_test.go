@@ -42,6 +42,30 @@ func BenchmarkMillion(b *testing.B) {
 	}
 }
 
+// BenchmarkMillionOnRedis posts 1,000,000 such jobs to a board on Redis, restarts
+// the server with kill -9 and gives the time to its first claim. Redis goes on.
+func BenchmarkMillionOnRedis(b *testing.B) {
+	boardd := withRedis(b)
+	for range b.N {
+		redis := testserver.StartRedis(b, testserver.RedisOptions{})
+		config := filepath.Join(b.TempDir(), "boards.hcl")
+		if err := os.WriteFile(config, fmt.Appendf(nil, sharedBoard, redis.Addr), 0o600); err != nil {
+			b.Fatal(err)
+		}
+		server := testserver.Start(b, boardd, "", "--dev", "--config", config)
+		board := dial(b, server.Addr).Board("shared")
+		fill(b, board, 1_000_000, anyone)
+		resident(b, server, "filled")
+
+		server.Kill()
+		began := time.Now()
+		server.Launch()
+		untilClaim(b, board)
+		b.ReportMetric(time.Since(began).Seconds(), "s/first-claim")
+		resident(b, server, "restarted")
+	}
+}
+
 // untilClaim claims one job, as soon as the server gives one, and consumes it.
 func untilClaim(b *testing.B, board *client.Board) {
 	b.Helper()

@@ -152,9 +152,9 @@ func (s *Server) Stop() {
 
 // CPU returns the processor time that the server and its drivers have used.
 func (s *Server) CPU() time.Duration {
-	total := cpu(s.PID())
+	total := CPUOf(s.PID())
 	for _, pid := range s.Drivers() {
-		total += cpu(pid)
+		total += CPUOf(pid)
 	}
 	return total
 }
@@ -163,7 +163,8 @@ func (s *Server) CPU() time.Duration {
 // Linux that Go runs on.
 const clockTick = 10 * time.Millisecond
 
-func cpu(pid int) time.Duration {
+// CPUOf returns the processor time that a process has used, in steps of 10 ms.
+func CPUOf(pid int) time.Duration {
 	fields := stat(pid)
 	if len(fields) < 13 {
 		return 0
@@ -216,6 +217,6 @@ func MemoryOf(t testing.TB, pid int) Memory {
 
 // Stages returns the processor time of the server and of its drivers apart.
 func (s *Server) Stages() (host, drivers time.Duration) {
-	host = cpu(s.PID())
+	host = CPUOf(s.PID())
 	return host, s.CPU() - host
 }

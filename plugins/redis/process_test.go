@@ -25,6 +25,12 @@ func TestMain(m *testing.M) {
 
 // start starts the driver as a process, on a server.
 func start(t drivertest.T, server *testserver.Redis) driver.Driver {
+	d, _ := launch(t, server)
+	return d
+}
+
+// launch does, and returns the process too.
+func launch(t drivertest.T, server *testserver.Redis) (driver.Driver, *plugin.Process) {
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatalf("%v", err)
@@ -42,7 +48,7 @@ func start(t drivertest.T, server *testserver.Redis) driver.Driver {
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
-	return d
+	return d, p
 }
 
 func TestConformanceProcess(t *testing.T) {
