@@ -3,6 +3,9 @@
 local TAIL = pack('>BI2I2', 0, 0, 0) -- no record, no claims, none passed over
 
 local function result(kind, repeated, p, version, at, notbefore, left, lease, message, owner, tail)
+  if not tail and #message + #owner == 0 then -- as most of them are: one string less
+    return pack('>BBI8I8I8I8I8I8I4BI4', kind, repeated, p, version, at, notbefore, left, lease, 0, 0, 0)
+  end
   return pack('>BBI8I8I8I8I8I8I2c0I2c0', kind, repeated, p, version, at, notbefore, left, lease, #message, message, #owner, owner)
     .. (tail or TAIL)
 end

@@ -77,6 +77,7 @@ end
 -- What watchers are told, in order.
 local events = {}
 local function emit(event, state, outcome, id, reason, owner, meta, posting)
-  events[#events + 1] = pack('>BBBc36I8I8I2c0I2c0I4c0I4c0', event, state, outcome, id, position, now,
+  local size = 67 + #reason + #owner + #meta + #posting -- of what follows
+  events[#events + 1] = pack('>I4BBBc36I8I8I2c0I2c0I4c0I4c0', size, event, state, outcome, id, position, now,
     #reason, reason, #owner, owner, #meta, meta, #posting, posting)
 end

@@ -88,10 +88,8 @@ if position >= first or before[4] ~= finals or before[1] ~= epoch then
     'finals', num(finals), 'bytes', num(bytes), 'posts', num(posts))
 end
 if #events > 0 then
-  local list = {}
-  for n, e in ipairs(events) do list[n] = pack('>I4', #e) .. e end
   call('XADD', EVENTS, 'MINID', '~', num(math.max(position - maxevents, 0)), num(position) .. '-0',
-    'f', num(first), 'e', table.concat(list))
+    'f', num(first), 'e', table.concat(events))
   call('PUBLISH', CHANNEL, num(position))
 end
 return {'DONE', generation, position, now, #events, results}
