@@ -37,6 +37,7 @@ type Board struct {
 	logs     logs
 	waiting  dependents
 	metrics  Metrics
+	rivals   rivals
 	waiters  atomic.Int64
 	witness  witness
 }

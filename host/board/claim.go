@@ -188,7 +188,7 @@ func (c *claimer) response() ClaimResponse { return ClaimResponse{Claims: c.clai
 
 // grab claims from what the index offers until it has enough or nothing is left.
 func (c *claimer) grab(ctx context.Context, class *index.Class) error {
-	spare := 0
+	spare := c.rivals.spare()
 	for round := 0; len(c.claims) < c.most && !c.ended && round < maxRounds; round++ {
 		if err := context.Cause(ctx); err != nil {
 			return err
@@ -209,8 +209,9 @@ func (c *claimer) grab(ctx context.Context, class *index.Class) error {
 		if err := c.send(ctx, entries, min(need, len(entries))); err != nil {
 			return err
 		}
+		c.rivals.met(c.passed - passed)
 		if c.passed > passed { // other hosts are at this head of the line, too
-			spare = min(need, maxSpare)
+			spare = max(c.rivals.spare(), min(need, maxSpare))
 		}
 	}
 	return nil

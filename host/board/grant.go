@@ -36,6 +36,7 @@ func (c *claimer) send(ctx context.Context, entries []*index.Entry, count int) e
 		}
 		op := c.op(chosen, count)
 		c.witness.asks(c, chosen, false)
+		c.metrics.Asked.Add(1)
 		r = c.ask(ctx, &op)
 		back = c.learn(ctx, byID, taken, &r)
 	}()

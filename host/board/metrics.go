@@ -12,6 +12,7 @@ import (
 type Metrics struct {
 	Posted, PostedAgain atomic.Int64 // accepted; and of repeated posts, those that stood already
 	Claimed             atomic.Int64
+	Asked               atomic.Int64 // claim operations that the store was given; where there are no rivals, one for each call
 	Passed              atomic.Int64 // candidates that were gone when the store was asked
 	Extended            atomic.Int64
 	Consumed            atomic.Int64
