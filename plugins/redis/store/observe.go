@@ -55,23 +55,29 @@ type observer struct {
 
 // pass goes through the board once.
 func (o *observer) pass(ctx context.Context, position uint64) error {
-	begun := time.Now()
+	begun, pace := time.Now(), pace{begun: time.Now()}
 	shown := o.board.takeShown()
 	seen := map[string]bool{}
 	var unreadable []string
+	count := firstCount
 	for at := (place{start: position}); ; {
-		steps, cursor, err := o.board.listings(ctx, o.standing, at, scanCount)
+		asked := time.Now()
+		steps, cursor, err := o.board.listings(ctx, o.standing, at, count)
 		if err != nil {
 			return err
 		}
+		count = stepOf(sizeOf(steps), len(steps), sweepCount)
 		var page driver.Page
 		for len(steps) > 0 {
-			n := firstPage(steps, readAtOnce)
+			n := firstPage(steps, sweepCount)
 			if err := o.board.showOpen(ctx, o.standing, 0, steps[:n], &page, &unreadable); err != nil {
 				return err
 			}
 			steps = steps[n:]
 		}
+		// All the time that it took, with the network's: less is asked of a store that
+		// is only to be looked at.
+		pace.busy, pace.looked = pace.busy+time.Since(asked), pace.looked+len(page.Records)
 		var changes []driver.Change
 		for i := range page.Records {
 			r := &page.Records[i]
@@ -88,7 +94,7 @@ func (o *observer) pass(ctx context.Context, position uint64) error {
 		if at.cursor = cursor; cursor == 0 {
 			break
 		}
-		if err := sleep.For(ctx, time.Duration(len(page.Records))*time.Second/SweepRate); err != nil {
+		if err := sleep.For(ctx, pace.rest()); err != nil {
 			return err
 		}
 	}

@@ -177,12 +177,20 @@ func (o *openScan) step(ctx context.Context) (bool, error) {
 
 // adapt asks for most jobs in the next step, and for fewer where they are large.
 func (o *openScan) adapt(steps []listing, most int) {
+	o.count = stepOf(sizeOf(steps), len(steps), most)
+}
+
+func sizeOf(steps []listing) int {
 	size := 0
 	for i := range steps {
 		size += len(steps[i].value)
 	}
-	o.count = min(max(pageBytes/max(size/max(len(steps), 1), 1), 1), most)
+	return size
 }
+
+// stepOf returns how many jobs a step may ask for, at most so many, if they are
+// as large as the n of the last one were together.
+func stepOf(size, n, most int) int { return min(max(pageBytes/max(size/max(n, 1), 1), 1), most) }
 
 // show yields a page if there is anything to show, and reports whether the scan
 // goes on.

@@ -16,6 +16,7 @@ import (
 // meanwhile, for less than a millisecond.
 const (
 	sweepCount = 250   // jobs
+	firstCount = 16    // jobs, until it is known how large they are
 	keysCount  = 1_000 // keys of the database, of which most need no further look
 	fewKeys    = 2     // for each job: where there are more keys, the jobs are gone through
 )
@@ -272,15 +273,26 @@ func (s *sweep) differing(ctx context.Context, ids []string) ([]string, error) {
 	return found, nil
 }
 
-// fields makes a step of Redis's scan of a hash.
+// fields makes a step of Redis's scan of a hash. Where the values are large, the
+// next one will be smaller.
 func (s *sweep) fields(ctx context.Context, key string, cursor uint64) ([]string, uint64, error) {
+	count := s.counts[key]
+	if cursor == 0 {
+		count = firstCount
+	}
 	var scan *redis.ScanCmd
-	_, err := s.pace.timed(ctx, s.board, key, func(p redis.Pipeliner) { scan = p.HScan(ctx, key, cursor, "", sweepCount) })
+	_, err := s.pace.timed(ctx, s.board, key, func(p redis.Pipeliner) { scan = p.HScan(ctx, key, cursor, "", int64(count)) })
 	if err != nil {
 		return nil, 0, err
 	}
 	fields, next := scan.Val()
-	return fields[:len(fields)&^1], next, nil
+	fields = fields[:len(fields)&^1]
+	size := 0
+	for i := 1; i < len(fields); i += 2 {
+		size += len(fields[i])
+	}
+	s.counts[key] = stepOf(size, len(fields)/2, sweepCount)
+	return fields, next, nil
 }
 
 // records returns our records of jobs; nil where there is none.

@@ -26,6 +26,7 @@ type sweep struct {
 	strange  map[string]int64 // fields of listings and trash that are no uuids
 	notices  *notices
 	pace     *pace
+	counts   map[string]int  // by hash, how many jobs the next step asks for
 	owned    map[string]bool // jobs that have an owner, or had one when they were last looked at
 	few      bool            // the database has few keys for so many jobs
 	foreign  int64           // posts of other programs, as last seen
@@ -69,7 +70,7 @@ func (b *board) startSweep(st *standing) func() {
 }
 
 func (b *board) runSweep(ctx context.Context, st *standing) {
-	s := &sweep{board: b, standing: st, strange: map[string]int64{}, owned: map[string]bool{}, pace: &pace{begun: time.Now()}, foreign: -1}
+	s := &sweep{board: b, standing: st, strange: map[string]int64{}, owned: map[string]bool{}, counts: map[string]int{}, pace: &pace{begun: time.Now()}, foreign: -1}
 	s.notices = b.store.listen(ctx, &st.keys)
 	defer s.notices.stop()
 	logged := false
