@@ -110,7 +110,8 @@ func TestWorkerHearsAtOnce(t *testing.T) {
 	}
 }
 
-// What is no news of its claims costs a worker no call.
+// What is no news of its claims costs a worker no call; it asks once when its
+// stream begins.
 func TestWorkerIgnoresItsOwn(t *testing.T) {
 	t.Parallel()
 	fake := newFake()
@@ -139,7 +140,7 @@ func TestWorkerIgnoresItsOwn(t *testing.T) {
 	if err := w.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if n := fake.count("extend"); n != 0 || !slices.Equal(fake.endings(), []string{"a consumed"}) {
+	if n := fake.count("extend"); n > 1 || !slices.Equal(fake.endings(), []string{"a consumed"}) {
 		t.Errorf("%d extensions, endings %q", n, fake.endings())
 	}
 }
