@@ -56,7 +56,10 @@ with it.
 The command runs in a process group of its own. When the lease is lost, when the job is
 canceled, and when the worker is stopped by SIGINT or SIGTERM, the group gets SIGTERM and after --grace (at the
 loss of a lease sooner) SIGKILL; a stopped worker claims no more and gives back what it
-had, with the attempt refunded. It ends with 0 after SIGTERM and with 130 after SIGINT.`,
+had, with the attempt refunded. It ends with 0 after SIGTERM and with 130 after SIGINT.
+
+While it runs, the board lists it under its owner name among those who work there, with its
+labels, names, filter and concurrency, its host, process and version.`,
 		"boardd worker run --name resize --concurrency 4 -- ./resize.sh\n"+
 			"  boardd worker run --until-empty -- sh -c 'cat > /tmp/$BOARDD_JOB_UUID.json'",
 		func(ctx context.Context, args []string) error { return p.workerRun(ctx, f, args) })
@@ -102,6 +105,7 @@ func (p *program) workerRun(ctx context.Context, f *workerFlags, args []string) 
 	tally := &tally{program: p, counts: map[client.Ending]int{}, line: terminal(p.err) && !terminal(p.out)}
 	w := &f.worker
 	w.Board, w.Lease, w.Handler, w.Report = c.Board(p.board), f.lease.value(), cmd.run, tally.report
+	w.Version = thisBuild().Version
 	w.Logger = slog.New(slog.NewTextHandler(p.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	if w.UntilEmpty || w.MaxJobs > 0 {
 		// Somebody waits for it to return: a server that is not there is no reason

@@ -8,7 +8,7 @@ import (
 )
 
 // TestAttempts has the answer about a job say who had it, and since when it is
-// held; and a board say whether its details are hidden.
+// held and with which lease; and a board say whether its details are hidden.
 func TestAttempts(t *testing.T) {
 	t.Parallel()
 	s := serveWith(t, hosted(t), quiet())
@@ -31,8 +31,8 @@ func TestAttempts(t *testing.T) {
 	}
 	var list struct {
 		Jobs []struct {
-			Owner, ClaimedAt string
-			Attempts         []struct{ Owner, BegunAt, EndedAt, Lease, Reason string }
+			Owner, ClaimedAt, ClaimLease string
+			Attempts                     []struct{ Owner, BegunAt, EndedAt, Lease, Reason string }
 		}
 	}
 	s.must(t, acmeSecret, "ListJobs", `{"board":"b"}`, &list)
@@ -40,7 +40,7 @@ func TestAttempts(t *testing.T) {
 		t.Fatalf("the jobs are %+v", list)
 	}
 	j := list.Jobs[0]
-	if a := j.Attempts[0]; a.Owner != "first" || a.Lease != "90s" || a.Reason != "no disk" || a.BegunAt == "" || a.EndedAt == "" || j.ClaimedAt == "" || j.Owner != "second" {
+	if a := j.Attempts[0]; a.Owner != "first" || a.Lease != "90s" || a.Reason != "no disk" || a.BegunAt == "" || a.EndedAt == "" || j.ClaimedAt == "" || j.ClaimLease != "90s" || j.Owner != "second" {
 		t.Errorf("the job is %+v", j)
 	}
 	if status, body := s.board(t, acmeSecret, "ListJobs", `{"board":"b","fields":["attempts"]}`); status != http.StatusOK || strings.Contains(body, "claimedAt") || !strings.Contains(body, "no disk") {

@@ -56,7 +56,7 @@ func toJob(j *job.Job) *boarddv1.Job {
 	for _, reason := range j.Reasons {
 		answer.Reasons = append(answer.Reasons, clean(reason))
 	}
-	answer.ClaimedAt = at(j.ClaimedAt)
+	answer.ClaimedAt, answer.ClaimLease = at(j.ClaimedAt), toDuration(j.ClaimLease)
 	for _, a := range j.Attempts {
 		answer.Attempts = append(answer.Attempts, &boarddv1.Attempt{
 			Owner: clean(a.Owner), BegunAt: toTime(a.Begun), EndedAt: toTime(a.Ended), Lease: toDuration(a.Lease), Reason: clean(a.Reason),

@@ -75,9 +75,9 @@ func (s *status) attemptOf(e *index.Entry) attempt {
 }
 
 // showAttempts shows the claims that ended without the job being done, and since
-// when the present one stands.
+// when the present one stands, and with which lease.
 func showAttempts(j *job.Job, s *status) {
-	j.ClaimedAt = shown(s.present.begun)
+	j.ClaimedAt, j.ClaimLease = shown(s.present.begun), s.present.lease
 	if len(s.reasons) == 0 {
 		return
 	}

@@ -32,7 +32,7 @@ func jobOf(e *index.Entry) *job.Job {
 	}
 	showStatus(j, e.Status)
 	if e.Claim != nil && e.Claim.Foreign {
-		j.ClaimedAt = time.Time{} // what the record knows is of an earlier claim
+		j.ClaimedAt, j.ClaimLease = time.Time{}, 0 // what the record knows is of an earlier claim
 	}
 	return j
 }

@@ -177,12 +177,12 @@ func steps(j *job.Job) []step {
 func standing(j *job.Job, free time.Time) (list []step) {
 	switch {
 	case j.State == job.Claimed:
-		list = begun(j.Owner, j.ClaimedAt, 0, free)
+		list = begun(j.Owner, j.ClaimedAt, j.ClaimLease, free)
 	case j.State == job.Trashed:
 		list = append(list, step{At: j.EndedAt, What: "set aside", Text: j.LastReason})
 	case j.State == job.Complete:
 		if !j.ClaimedAt.IsZero() {
-			list = begun(j.Owner, j.ClaimedAt, 0, free)
+			list = begun(j.Owner, j.ClaimedAt, j.ClaimLease, free)
 		}
 		list = append(list, step{At: j.EndedAt, What: "ended: " + strings.ToLower(j.Outcome.String())})
 	case !j.NotBefore.IsZero() && j.NotBefore.After(time.Now()):

@@ -59,12 +59,12 @@ func boardOf(tenantName, name string) config.Board {
 func newSite(t testing.TB) *site { return newSiteOn(t, "memory", memdriver.Program(), "{}", nil) }
 
 // newSiteOn opens a host on one store: for tenant acme the boards "jobs" and
-// "secret", of which the latter hides details, and for tenant other "theirs".
+// "secret", of which the latter hides details and keeps what has ended, and for tenant other "theirs".
 // place, if it is not nil, gives the settings of a board by its name.
 func newSiteOn(t testing.TB, name string, store driver.Program, settings string, place func(board string) string) *site {
 	t.Helper()
 	boards := []config.Board{boardOf("acme", "jobs"), boardOf("acme", "secret"), boardOf("other", "theirs")}
-	boards[1].HideDetails = true
+	boards[1].HideDetails, boards[1].History = true, time.Hour
 	for i := range boards {
 		if place != nil {
 			boards[i].Settings = []byte(place(boards[i].Name))

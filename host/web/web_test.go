@@ -51,21 +51,24 @@ func TestPages(t *testing.T) {
 	b.wants("/ui/boards/secret/jobs/"+secret+"/details", "canary")
 }
 
-// TestAttempts has a job's page tell who had it, for how long, and how that ended.
+// TestAttempts has a job's page tell who had it, for how long and with which lease,
+// and how that ended.
 func TestAttempts(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	jobs := s.board(t, adminSecret, "jobs")
+	jobs := s.board(t, adminSecret, "secret")
 	id := post(t, jobs, job.Posting{Name: "hard"})
+	var second board.Ref
 	for _, owner := range []string{"first-worker", "second-worker"} {
 		got, err := jobs.Claim(t.Context(), board.ClaimRequest{Owner: owner, IDs: []job.ID{id}, Lease: time.Hour})
 		if err != nil || len(got.Claims) != 1 {
 			t.Fatal(err)
 		}
+		ref := board.Ref{ID: id, Token: jobs.FormatToken(id, got.Claims[0].Token)}
 		if owner == "second-worker" {
+			second = ref
 			break
 		}
-		ref := board.Ref{ID: id, Token: jobs.FormatToken(id, got.Claims[0].Token)}
 		if errs, err := jobs.Abandon(t.Context(), []board.Ref{ref}, board.AbandonOptions{Reason: "the disk was full"}); err != nil || errs[0] != nil {
 			t.Fatal(err, errs)
 		}
@@ -76,11 +79,22 @@ func TestAttempts(t *testing.T) {
 	}
 	j := results[0].Job
 	if len(j.Attempts) != 1 || j.Attempts[0].Owner != "first-worker" || j.Attempts[0].Lease != time.Hour || j.Attempts[0].Reason != "the disk was full" ||
-		j.Attempts[0].Begun.IsZero() || j.Attempts[0].Ended.Before(j.Attempts[0].Begun) || j.ClaimedAt.Before(j.Attempts[0].Ended) {
-		t.Errorf("the attempts are %+v, claimed since %v", j.Attempts, j.ClaimedAt)
+		j.Attempts[0].Begun.IsZero() || j.Attempts[0].Ended.Before(j.Attempts[0].Begun) || j.ClaimedAt.Before(j.Attempts[0].Ended) || j.ClaimLease != time.Hour {
+		t.Errorf("the attempts are %+v, claimed since %v for %v", j.Attempts, j.ClaimedAt, j.ClaimLease)
 	}
 	b := s.signedIn(t, viewerSecret)
-	b.wants("/ui/boards/jobs/jobs/"+id.String(), "claimed by first-worker", "after waiting", "with a lease of 1 h 0 min", "lost or given back after", "the disk was full", "claimed by second-worker")
+	b.wants("/ui/boards/secret/jobs/"+id.String(), "claimed by first-worker", "after waiting", "with a lease of 1 h 0 min", "lost or given back after", "the disk was full", "claimed by second-worker")
+	leased := func(state string) {
+		t.Helper()
+		if _, text := b.get("/ui/boards/secret/jobs/" + id.String()); strings.Count(text, "with a lease of 1 h 0 min") != 2 || !strings.Contains(text, state) {
+			t.Errorf("the page of a job that is %s does not show the lease of both attempts:\n%s", state, text)
+		}
+	}
+	leased("CLAIMED")
+	if errs, err := jobs.Consume(t.Context(), []board.Ref{second}); err != nil || errs[0] != nil {
+		t.Fatal(err, errs)
+	}
+	leased("COMPLETE")
 }
 
 // TestOperations has a job's operations, what it waits for and its log shown, the

@@ -44,6 +44,7 @@ type fakeBoard struct {
 	changed  chan struct{}
 	requests []string // request ids of claims
 	watches  []string // cursors asked for
+	entities []*boarddv1.RegisterEntityRequest
 
 	events chan *boarddv1.Event // of the stream of a worker
 	over   chan struct{}        // closed when the test ends; its streams end then

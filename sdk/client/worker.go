@@ -16,8 +16,10 @@ import (
 )
 
 // A Worker claims jobs of one board, runs a handler on each, keeps the claims
-// alive meanwhile, and ends them by what the handler returned. Board and Handler
-// must be set; every other field has a meaning when it is zero. The fields must
+// alive meanwhile, and ends them by what the handler returned. While it runs, the
+// board lists it among its entities, where its token allows that, under its owner
+// name and with its labels, names, filter and concurrency, its host, process and
+// version. Board and Handler must be set; every other field has a meaning when it is zero. The fields must
 // not change while Run runs.
 type Worker struct {
 	Board *Board
@@ -47,6 +49,7 @@ type Worker struct {
 	Labels      map[string]string // describe the worker to the board's policies
 	Concurrency int               // handlers at the same time; 0: 1
 	Lease       time.Duration     // 0: the board's
+	Version     string            // shown to people; empty: that of the program's main module
 
 	MaxJobs    int  // Run returns after this many jobs; 0: no limit
 	UntilEmpty bool // Run returns when there is nothing to claim and nothing in hand
@@ -89,6 +92,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	var keeping sync.WaitGroup
 	keeping.Go(func() { r.held.keep(background) })
 	keeping.Go(func() { r.listen(background) })
+	keeping.Go(func() { r.show(background) })
 
 	err := r.claimUntil(ctx, background)
 	if ctx.Err() != nil {

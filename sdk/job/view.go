@@ -22,16 +22,17 @@ type Job struct {
 	StartedAt  time.Time // of the first operation, or the first claim of a job without; zero before
 	EndedAt    time.Time // zero before
 
-	Owner          string    // who claims it; empty if nobody
-	ClaimedAt      time.Time // of the claim that stands, or by which the job ended; zero: there is none, or it is not known
-	LeaseExpiresAt time.Time // zero if nobody claims it or the claim has no lease
-	Attempt        int32     // claims so far that count against MaxAttempts, this one included
-	MaxAttempts    int32     // 0: the board's
-	NotBefore      time.Time // zero: at once
-	Held           bool      // waits for something else than a time
-	LastReason     string    // why the last claim ended without the job being done
-	Reasons        []string  // of every lost or abandoned claim, oldest first, the last 20
-	Attempts       []Attempt // these claims
+	Owner          string        // who claims it; empty if nobody
+	ClaimedAt      time.Time     // of the claim that stands, or by which the job ended; zero: there is none, or it is not known
+	ClaimLease     time.Duration // that was granted to this claim at first; 0: none, or it is not known
+	LeaseExpiresAt time.Time     // zero if nobody claims it or the claim has no lease
+	Attempt        int32         // claims so far that count against MaxAttempts, this one included
+	MaxAttempts    int32         // 0: the board's
+	NotBefore      time.Time     // zero: at once
+	Held           bool          // waits for something else than a time
+	LastReason     string        // why the last claim ended without the job being done
+	Reasons        []string      // of every lost or abandoned claim, oldest first, the last 20
+	Attempts       []Attempt     // these claims
 
 	Operations        []Operation // nil where they were not asked for
 	OperationStatus   OperationStatus

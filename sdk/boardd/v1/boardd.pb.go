@@ -959,6 +959,7 @@ type Job struct {
 	GivenFields       []string               `protobuf:"bytes,27,rep,name=given_fields,json=givenFields,proto3" json:"given_fields,omitempty"` // where a call asked for some fields: which are given here
 	ClaimedAt         *timestamppb.Timestamp `protobuf:"bytes,28,opt,name=claimed_at,json=claimedAt,proto3" json:"claimed_at,omitempty"`       // of the claim that stands, or by which the job ended; absent where it is not known
 	Attempts          []*Attempt             `protobuf:"bytes,29,rep,name=attempts,proto3" json:"attempts,omitempty"`                          // the lost and abandoned claims, oldest first, the last 20
+	ClaimLease        *durationpb.Duration   `protobuf:"bytes,30,opt,name=claim_lease,json=claimLease,proto3" json:"claim_lease,omitempty"`    // that was granted at first to the claim that stands, or by which the job ended; absent: it does not expire, or it is not known
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -1192,6 +1193,13 @@ func (x *Job) GetClaimedAt() *timestamppb.Timestamp {
 func (x *Job) GetAttempts() []*Attempt {
 	if x != nil {
 		return x.Attempts
+	}
+	return nil
+}
+
+func (x *Job) GetClaimLease() *durationpb.Duration {
+	if x != nil {
+		return x.ClaimLease
 	}
 	return nil
 }
@@ -6274,8 +6282,7 @@ const file_boardd_v1_boardd_proto_rawDesc = "" +
 	"\bended_at\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\aendedAt\"_\n" +
 	"\fPrerequisite\x12\x12\n" +
 	"\x04uuid\x18\x01 \x01(\tR\x04uuid\x12;\n" +
-	"\bstatuses\x18\x02 \x03(\x0e2\x1f.boardd.v1.OperationStatus.EnumR\bstatuses\"\xff\n" +
-	"\n" +
+	"\bstatuses\x18\x02 \x03(\x0e2\x1f.boardd.v1.OperationStatus.EnumR\bstatuses\"\xbb\v\n" +
 	"\x03Job\x12\x12\n" +
 	"\x04uuid\x18\x01 \x01(\tR\x04uuid\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12+\n" +
@@ -6316,7 +6323,9 @@ const file_boardd_v1_boardd_proto_rawDesc = "" +
 	"\fgiven_fields\x18\x1b \x03(\tB\x04\xa8\xae#\x01R\vgivenFields\x129\n" +
 	"\n" +
 	"claimed_at\x18\x1c \x01(\v2\x1a.google.protobuf.TimestampR\tclaimedAt\x12.\n" +
-	"\battempts\x18\x1d \x03(\v2\x12.boardd.v1.AttemptR\battempts\x1a9\n" +
+	"\battempts\x18\x1d \x03(\v2\x12.boardd.v1.AttemptR\battempts\x12:\n" +
+	"\vclaim_lease\x18\x1e \x01(\v2\x19.google.protobuf.DurationR\n" +
+	"claimLease\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\n" +
@@ -6894,173 +6903,174 @@ var file_boardd_v1_boardd_proto_depIdxs = []int32{
 	103, // 20: boardd.v1.Job.ended_at:type_name -> google.protobuf.Timestamp
 	103, // 21: boardd.v1.Job.claimed_at:type_name -> google.protobuf.Timestamp
 	17,  // 22: boardd.v1.Job.attempts:type_name -> boardd.v1.Attempt
-	103, // 23: boardd.v1.Attempt.begun_at:type_name -> google.protobuf.Timestamp
-	103, // 24: boardd.v1.Attempt.ended_at:type_name -> google.protobuf.Timestamp
-	104, // 25: boardd.v1.Attempt.lease:type_name -> google.protobuf.Duration
-	104, // 26: boardd.v1.Claim.lease:type_name -> google.protobuf.Duration
-	103, // 27: boardd.v1.Claim.lease_expires_at:type_name -> google.protobuf.Timestamp
-	16,  // 28: boardd.v1.Claim.job:type_name -> boardd.v1.Job
-	3,   // 29: boardd.v1.Error.code:type_name -> boardd.v1.Code.Enum
-	13,  // 30: boardd.v1.NewJob.details_raw:type_name -> boardd.v1.Raw
-	2,   // 31: boardd.v1.NewJob.priority:type_name -> boardd.v1.Priority.Enum
-	98,  // 32: boardd.v1.NewJob.labels:type_name -> boardd.v1.NewJob.LabelsEntry
-	12,  // 33: boardd.v1.NewJob.book:type_name -> boardd.v1.Book
-	103, // 34: boardd.v1.NewJob.not_before:type_name -> google.protobuf.Timestamp
-	20,  // 35: boardd.v1.NewJob.operations:type_name -> boardd.v1.NewOperation
-	15,  // 36: boardd.v1.NewJob.after:type_name -> boardd.v1.Prerequisite
-	16,  // 37: boardd.v1.JobResult.job:type_name -> boardd.v1.Job
-	19,  // 38: boardd.v1.JobResult.error:type_name -> boardd.v1.Error
-	19,  // 39: boardd.v1.Result.error:type_name -> boardd.v1.Error
-	21,  // 40: boardd.v1.PostJobsRequest.jobs:type_name -> boardd.v1.NewJob
-	22,  // 41: boardd.v1.PostJobsResponse.results:type_name -> boardd.v1.JobResult
-	104, // 42: boardd.v1.GetJobsRequest.wait:type_name -> google.protobuf.Duration
-	22,  // 43: boardd.v1.GetJobsResponse.results:type_name -> boardd.v1.JobResult
-	0,   // 44: boardd.v1.ListJobsRequest.states:type_name -> boardd.v1.State.Enum
-	104, // 45: boardd.v1.ListJobsRequest.wait:type_name -> google.protobuf.Duration
-	16,  // 46: boardd.v1.ListJobsResponse.jobs:type_name -> boardd.v1.Job
-	103, // 47: boardd.v1.CountJobsResponse.oldest_ready_at:type_name -> google.protobuf.Timestamp
-	32,  // 48: boardd.v1.CountJobsResponse.history:type_name -> boardd.v1.HistoryCounts
-	104, // 49: boardd.v1.ClaimJobsRequest.lease:type_name -> google.protobuf.Duration
-	99,  // 50: boardd.v1.ClaimJobsRequest.worker_labels:type_name -> boardd.v1.ClaimJobsRequest.WorkerLabelsEntry
-	104, // 51: boardd.v1.ClaimJobsRequest.wait:type_name -> google.protobuf.Duration
-	19,  // 52: boardd.v1.ClaimFailure.error:type_name -> boardd.v1.Error
-	18,  // 53: boardd.v1.ClaimJobsResponse.claims:type_name -> boardd.v1.Claim
-	34,  // 54: boardd.v1.ClaimJobsResponse.failures:type_name -> boardd.v1.ClaimFailure
-	18,  // 55: boardd.v1.ExtendClaimsRequest.claims:type_name -> boardd.v1.Claim
-	104, // 56: boardd.v1.ExtendClaimsRequest.lease:type_name -> google.protobuf.Duration
-	104, // 57: boardd.v1.ExtendResult.lease:type_name -> google.protobuf.Duration
-	103, // 58: boardd.v1.ExtendResult.lease_expires_at:type_name -> google.protobuf.Timestamp
-	19,  // 59: boardd.v1.ExtendResult.error:type_name -> boardd.v1.Error
-	37,  // 60: boardd.v1.ExtendClaimsResponse.results:type_name -> boardd.v1.ExtendResult
-	18,  // 61: boardd.v1.ConsumeJobsRequest.claims:type_name -> boardd.v1.Claim
-	1,   // 62: boardd.v1.ConsumeJobsRequest.outcome:type_name -> boardd.v1.Outcome.Enum
-	23,  // 63: boardd.v1.ConsumeJobsResponse.results:type_name -> boardd.v1.Result
-	18,  // 64: boardd.v1.AbandonJobsRequest.claims:type_name -> boardd.v1.Claim
-	104, // 65: boardd.v1.AbandonJobsRequest.retry_after:type_name -> google.protobuf.Duration
-	23,  // 66: boardd.v1.AbandonJobsResponse.results:type_name -> boardd.v1.Result
-	18,  // 67: boardd.v1.TrashJobsRequest.claims:type_name -> boardd.v1.Claim
-	23,  // 68: boardd.v1.TrashJobsResponse.results:type_name -> boardd.v1.Result
-	23,  // 69: boardd.v1.RestoreJobsResponse.results:type_name -> boardd.v1.Result
-	23,  // 70: boardd.v1.PurgeJobsResponse.results:type_name -> boardd.v1.Result
-	23,  // 71: boardd.v1.ReleaseJobsResponse.results:type_name -> boardd.v1.Result
-	4,   // 72: boardd.v1.Event.type:type_name -> boardd.v1.EventType.Enum
-	16,  // 73: boardd.v1.Event.job:type_name -> boardd.v1.Job
-	103, // 74: boardd.v1.Event.at:type_name -> google.protobuf.Timestamp
-	104, // 75: boardd.v1.ListEventsRequest.wait:type_name -> google.protobuf.Duration
-	51,  // 76: boardd.v1.ListEventsResponse.events:type_name -> boardd.v1.Event
-	100, // 77: boardd.v1.ExplainJobRequest.worker_labels:type_name -> boardd.v1.ExplainJobRequest.WorkerLabelsEntry
-	0,   // 78: boardd.v1.ExplainJobResponse.state:type_name -> boardd.v1.State.Enum
-	18,  // 79: boardd.v1.StartOperationRequest.claim:type_name -> boardd.v1.Claim
-	5,   // 80: boardd.v1.StartOperationRequest.status:type_name -> boardd.v1.OperationStatus.Enum
-	5,   // 81: boardd.v1.StartOperationResponse.status:type_name -> boardd.v1.OperationStatus.Enum
-	5,   // 82: boardd.v1.StartOperationResponse.operation_status:type_name -> boardd.v1.OperationStatus.Enum
-	18,  // 83: boardd.v1.FinishOperationRequest.claim:type_name -> boardd.v1.Claim
-	5,   // 84: boardd.v1.FinishOperationRequest.status:type_name -> boardd.v1.OperationStatus.Enum
-	5,   // 85: boardd.v1.FinishOperationResponse.status:type_name -> boardd.v1.OperationStatus.Enum
-	5,   // 86: boardd.v1.FinishOperationResponse.operation_status:type_name -> boardd.v1.OperationStatus.Enum
-	103, // 87: boardd.v1.LogEntry.at:type_name -> google.protobuf.Timestamp
-	18,  // 88: boardd.v1.AppendLogRequest.claim:type_name -> boardd.v1.Claim
-	62,  // 89: boardd.v1.AppendLogRequest.entries:type_name -> boardd.v1.NewLogEntry
-	104, // 90: boardd.v1.ReadLogRequest.wait:type_name -> google.protobuf.Duration
-	61,  // 91: boardd.v1.ReadLogResponse.entries:type_name -> boardd.v1.LogEntry
-	19,  // 92: boardd.v1.CancelResult.error:type_name -> boardd.v1.Error
-	69,  // 93: boardd.v1.CancelJobsResponse.results:type_name -> boardd.v1.CancelResult
-	2,   // 94: boardd.v1.ChangePriorityRequest.priority:type_name -> boardd.v1.Priority.Enum
-	19,  // 95: boardd.v1.PriorityResult.error:type_name -> boardd.v1.Error
-	72,  // 96: boardd.v1.ChangePriorityResponse.results:type_name -> boardd.v1.PriorityResult
-	23,  // 97: boardd.v1.ArchiveJobsResponse.results:type_name -> boardd.v1.Result
-	76,  // 98: boardd.v1.PutBookRequest.book:type_name -> boardd.v1.BookRecord
-	76,  // 99: boardd.v1.GetBookResponse.book:type_name -> boardd.v1.BookRecord
-	103, // 100: boardd.v1.Entity.seen_at:type_name -> google.protobuf.Timestamp
-	103, // 101: boardd.v1.Entity.expires_at:type_name -> google.protobuf.Timestamp
-	81,  // 102: boardd.v1.RegisterEntityRequest.entity:type_name -> boardd.v1.Entity
-	104, // 103: boardd.v1.RegisterEntityRequest.ttl:type_name -> google.protobuf.Duration
-	81,  // 104: boardd.v1.RegisterEntityResponse.entity:type_name -> boardd.v1.Entity
-	81,  // 105: boardd.v1.ListEntitiesResponse.entities:type_name -> boardd.v1.Entity
-	104, // 106: boardd.v1.Board.lease:type_name -> google.protobuf.Duration
-	104, // 107: boardd.v1.Board.max_lease:type_name -> google.protobuf.Duration
-	104, // 108: boardd.v1.Board.idempotency_window:type_name -> google.protobuf.Duration
-	104, // 109: boardd.v1.Board.history:type_name -> google.protobuf.Duration
-	104, // 110: boardd.v1.Board.backoff:type_name -> google.protobuf.Duration
-	104, // 111: boardd.v1.Board.max_backoff:type_name -> google.protobuf.Duration
-	104, // 112: boardd.v1.Board.effective_window:type_name -> google.protobuf.Duration
-	86,  // 113: boardd.v1.ListBoardsResponse.boards:type_name -> boardd.v1.Board
-	86,  // 114: boardd.v1.GetBoardResponse.board:type_name -> boardd.v1.Board
-	86,  // 115: boardd.v1.PauseBoardResponse.board:type_name -> boardd.v1.Board
-	86,  // 116: boardd.v1.ResumeBoardResponse.board:type_name -> boardd.v1.Board
-	101, // 117: boardd.v1.WhoAmIResponse.limits:type_name -> boardd.v1.WhoAmIResponse.LimitsEntry
-	102, // 118: boardd.v1.WhoAmIResponse.use:type_name -> boardd.v1.WhoAmIResponse.UseEntry
-	105, // 119: boardd.v1.json:extendee -> google.protobuf.FieldOptions
-	105, // 120: boardd.v1.only:extendee -> google.protobuf.FieldOptions
-	24,  // 121: boardd.v1.BoardService.PostJobs:input_type -> boardd.v1.PostJobsRequest
-	26,  // 122: boardd.v1.BoardService.GetJobs:input_type -> boardd.v1.GetJobsRequest
-	28,  // 123: boardd.v1.BoardService.ListJobs:input_type -> boardd.v1.ListJobsRequest
-	30,  // 124: boardd.v1.BoardService.CountJobs:input_type -> boardd.v1.CountJobsRequest
-	33,  // 125: boardd.v1.BoardService.ClaimJobs:input_type -> boardd.v1.ClaimJobsRequest
-	36,  // 126: boardd.v1.BoardService.ExtendClaims:input_type -> boardd.v1.ExtendClaimsRequest
-	39,  // 127: boardd.v1.BoardService.ConsumeJobs:input_type -> boardd.v1.ConsumeJobsRequest
-	41,  // 128: boardd.v1.BoardService.AbandonJobs:input_type -> boardd.v1.AbandonJobsRequest
-	43,  // 129: boardd.v1.BoardService.TrashJobs:input_type -> boardd.v1.TrashJobsRequest
-	45,  // 130: boardd.v1.BoardService.RestoreJobs:input_type -> boardd.v1.RestoreJobsRequest
-	47,  // 131: boardd.v1.BoardService.PurgeJobs:input_type -> boardd.v1.PurgeJobsRequest
-	49,  // 132: boardd.v1.BoardService.ReleaseJobs:input_type -> boardd.v1.ReleaseJobsRequest
-	52,  // 133: boardd.v1.BoardService.WatchBoard:input_type -> boardd.v1.WatchBoardRequest
-	53,  // 134: boardd.v1.BoardService.ListEvents:input_type -> boardd.v1.ListEventsRequest
-	55,  // 135: boardd.v1.BoardService.ExplainJob:input_type -> boardd.v1.ExplainJobRequest
-	57,  // 136: boardd.v1.BoardService.StartOperation:input_type -> boardd.v1.StartOperationRequest
-	59,  // 137: boardd.v1.BoardService.FinishOperation:input_type -> boardd.v1.FinishOperationRequest
-	63,  // 138: boardd.v1.BoardService.AppendLog:input_type -> boardd.v1.AppendLogRequest
-	65,  // 139: boardd.v1.BoardService.GetLog:input_type -> boardd.v1.GetLogRequest
-	66,  // 140: boardd.v1.BoardService.ReadLog:input_type -> boardd.v1.ReadLogRequest
-	68,  // 141: boardd.v1.BoardService.CancelJobs:input_type -> boardd.v1.CancelJobsRequest
-	71,  // 142: boardd.v1.BoardService.ChangePriority:input_type -> boardd.v1.ChangePriorityRequest
-	74,  // 143: boardd.v1.BoardService.ArchiveJobs:input_type -> boardd.v1.ArchiveJobsRequest
-	77,  // 144: boardd.v1.BoardService.PutBook:input_type -> boardd.v1.PutBookRequest
-	79,  // 145: boardd.v1.BoardService.GetBook:input_type -> boardd.v1.GetBookRequest
-	82,  // 146: boardd.v1.BoardService.RegisterEntity:input_type -> boardd.v1.RegisterEntityRequest
-	84,  // 147: boardd.v1.BoardService.ListEntities:input_type -> boardd.v1.ListEntitiesRequest
-	87,  // 148: boardd.v1.BoardService.ListBoards:input_type -> boardd.v1.ListBoardsRequest
-	89,  // 149: boardd.v1.BoardService.GetBoard:input_type -> boardd.v1.GetBoardRequest
-	91,  // 150: boardd.v1.BoardService.PauseBoard:input_type -> boardd.v1.PauseBoardRequest
-	93,  // 151: boardd.v1.BoardService.ResumeBoard:input_type -> boardd.v1.ResumeBoardRequest
-	95,  // 152: boardd.v1.BoardService.WhoAmI:input_type -> boardd.v1.WhoAmIRequest
-	25,  // 153: boardd.v1.BoardService.PostJobs:output_type -> boardd.v1.PostJobsResponse
-	27,  // 154: boardd.v1.BoardService.GetJobs:output_type -> boardd.v1.GetJobsResponse
-	29,  // 155: boardd.v1.BoardService.ListJobs:output_type -> boardd.v1.ListJobsResponse
-	31,  // 156: boardd.v1.BoardService.CountJobs:output_type -> boardd.v1.CountJobsResponse
-	35,  // 157: boardd.v1.BoardService.ClaimJobs:output_type -> boardd.v1.ClaimJobsResponse
-	38,  // 158: boardd.v1.BoardService.ExtendClaims:output_type -> boardd.v1.ExtendClaimsResponse
-	40,  // 159: boardd.v1.BoardService.ConsumeJobs:output_type -> boardd.v1.ConsumeJobsResponse
-	42,  // 160: boardd.v1.BoardService.AbandonJobs:output_type -> boardd.v1.AbandonJobsResponse
-	44,  // 161: boardd.v1.BoardService.TrashJobs:output_type -> boardd.v1.TrashJobsResponse
-	46,  // 162: boardd.v1.BoardService.RestoreJobs:output_type -> boardd.v1.RestoreJobsResponse
-	48,  // 163: boardd.v1.BoardService.PurgeJobs:output_type -> boardd.v1.PurgeJobsResponse
-	50,  // 164: boardd.v1.BoardService.ReleaseJobs:output_type -> boardd.v1.ReleaseJobsResponse
-	51,  // 165: boardd.v1.BoardService.WatchBoard:output_type -> boardd.v1.Event
-	54,  // 166: boardd.v1.BoardService.ListEvents:output_type -> boardd.v1.ListEventsResponse
-	56,  // 167: boardd.v1.BoardService.ExplainJob:output_type -> boardd.v1.ExplainJobResponse
-	58,  // 168: boardd.v1.BoardService.StartOperation:output_type -> boardd.v1.StartOperationResponse
-	60,  // 169: boardd.v1.BoardService.FinishOperation:output_type -> boardd.v1.FinishOperationResponse
-	64,  // 170: boardd.v1.BoardService.AppendLog:output_type -> boardd.v1.AppendLogResponse
-	61,  // 171: boardd.v1.BoardService.GetLog:output_type -> boardd.v1.LogEntry
-	67,  // 172: boardd.v1.BoardService.ReadLog:output_type -> boardd.v1.ReadLogResponse
-	70,  // 173: boardd.v1.BoardService.CancelJobs:output_type -> boardd.v1.CancelJobsResponse
-	73,  // 174: boardd.v1.BoardService.ChangePriority:output_type -> boardd.v1.ChangePriorityResponse
-	75,  // 175: boardd.v1.BoardService.ArchiveJobs:output_type -> boardd.v1.ArchiveJobsResponse
-	78,  // 176: boardd.v1.BoardService.PutBook:output_type -> boardd.v1.PutBookResponse
-	80,  // 177: boardd.v1.BoardService.GetBook:output_type -> boardd.v1.GetBookResponse
-	83,  // 178: boardd.v1.BoardService.RegisterEntity:output_type -> boardd.v1.RegisterEntityResponse
-	85,  // 179: boardd.v1.BoardService.ListEntities:output_type -> boardd.v1.ListEntitiesResponse
-	88,  // 180: boardd.v1.BoardService.ListBoards:output_type -> boardd.v1.ListBoardsResponse
-	90,  // 181: boardd.v1.BoardService.GetBoard:output_type -> boardd.v1.GetBoardResponse
-	92,  // 182: boardd.v1.BoardService.PauseBoard:output_type -> boardd.v1.PauseBoardResponse
-	94,  // 183: boardd.v1.BoardService.ResumeBoard:output_type -> boardd.v1.ResumeBoardResponse
-	96,  // 184: boardd.v1.BoardService.WhoAmI:output_type -> boardd.v1.WhoAmIResponse
-	153, // [153:185] is the sub-list for method output_type
-	121, // [121:153] is the sub-list for method input_type
-	121, // [121:121] is the sub-list for extension type_name
-	119, // [119:121] is the sub-list for extension extendee
-	0,   // [0:119] is the sub-list for field type_name
+	104, // 23: boardd.v1.Job.claim_lease:type_name -> google.protobuf.Duration
+	103, // 24: boardd.v1.Attempt.begun_at:type_name -> google.protobuf.Timestamp
+	103, // 25: boardd.v1.Attempt.ended_at:type_name -> google.protobuf.Timestamp
+	104, // 26: boardd.v1.Attempt.lease:type_name -> google.protobuf.Duration
+	104, // 27: boardd.v1.Claim.lease:type_name -> google.protobuf.Duration
+	103, // 28: boardd.v1.Claim.lease_expires_at:type_name -> google.protobuf.Timestamp
+	16,  // 29: boardd.v1.Claim.job:type_name -> boardd.v1.Job
+	3,   // 30: boardd.v1.Error.code:type_name -> boardd.v1.Code.Enum
+	13,  // 31: boardd.v1.NewJob.details_raw:type_name -> boardd.v1.Raw
+	2,   // 32: boardd.v1.NewJob.priority:type_name -> boardd.v1.Priority.Enum
+	98,  // 33: boardd.v1.NewJob.labels:type_name -> boardd.v1.NewJob.LabelsEntry
+	12,  // 34: boardd.v1.NewJob.book:type_name -> boardd.v1.Book
+	103, // 35: boardd.v1.NewJob.not_before:type_name -> google.protobuf.Timestamp
+	20,  // 36: boardd.v1.NewJob.operations:type_name -> boardd.v1.NewOperation
+	15,  // 37: boardd.v1.NewJob.after:type_name -> boardd.v1.Prerequisite
+	16,  // 38: boardd.v1.JobResult.job:type_name -> boardd.v1.Job
+	19,  // 39: boardd.v1.JobResult.error:type_name -> boardd.v1.Error
+	19,  // 40: boardd.v1.Result.error:type_name -> boardd.v1.Error
+	21,  // 41: boardd.v1.PostJobsRequest.jobs:type_name -> boardd.v1.NewJob
+	22,  // 42: boardd.v1.PostJobsResponse.results:type_name -> boardd.v1.JobResult
+	104, // 43: boardd.v1.GetJobsRequest.wait:type_name -> google.protobuf.Duration
+	22,  // 44: boardd.v1.GetJobsResponse.results:type_name -> boardd.v1.JobResult
+	0,   // 45: boardd.v1.ListJobsRequest.states:type_name -> boardd.v1.State.Enum
+	104, // 46: boardd.v1.ListJobsRequest.wait:type_name -> google.protobuf.Duration
+	16,  // 47: boardd.v1.ListJobsResponse.jobs:type_name -> boardd.v1.Job
+	103, // 48: boardd.v1.CountJobsResponse.oldest_ready_at:type_name -> google.protobuf.Timestamp
+	32,  // 49: boardd.v1.CountJobsResponse.history:type_name -> boardd.v1.HistoryCounts
+	104, // 50: boardd.v1.ClaimJobsRequest.lease:type_name -> google.protobuf.Duration
+	99,  // 51: boardd.v1.ClaimJobsRequest.worker_labels:type_name -> boardd.v1.ClaimJobsRequest.WorkerLabelsEntry
+	104, // 52: boardd.v1.ClaimJobsRequest.wait:type_name -> google.protobuf.Duration
+	19,  // 53: boardd.v1.ClaimFailure.error:type_name -> boardd.v1.Error
+	18,  // 54: boardd.v1.ClaimJobsResponse.claims:type_name -> boardd.v1.Claim
+	34,  // 55: boardd.v1.ClaimJobsResponse.failures:type_name -> boardd.v1.ClaimFailure
+	18,  // 56: boardd.v1.ExtendClaimsRequest.claims:type_name -> boardd.v1.Claim
+	104, // 57: boardd.v1.ExtendClaimsRequest.lease:type_name -> google.protobuf.Duration
+	104, // 58: boardd.v1.ExtendResult.lease:type_name -> google.protobuf.Duration
+	103, // 59: boardd.v1.ExtendResult.lease_expires_at:type_name -> google.protobuf.Timestamp
+	19,  // 60: boardd.v1.ExtendResult.error:type_name -> boardd.v1.Error
+	37,  // 61: boardd.v1.ExtendClaimsResponse.results:type_name -> boardd.v1.ExtendResult
+	18,  // 62: boardd.v1.ConsumeJobsRequest.claims:type_name -> boardd.v1.Claim
+	1,   // 63: boardd.v1.ConsumeJobsRequest.outcome:type_name -> boardd.v1.Outcome.Enum
+	23,  // 64: boardd.v1.ConsumeJobsResponse.results:type_name -> boardd.v1.Result
+	18,  // 65: boardd.v1.AbandonJobsRequest.claims:type_name -> boardd.v1.Claim
+	104, // 66: boardd.v1.AbandonJobsRequest.retry_after:type_name -> google.protobuf.Duration
+	23,  // 67: boardd.v1.AbandonJobsResponse.results:type_name -> boardd.v1.Result
+	18,  // 68: boardd.v1.TrashJobsRequest.claims:type_name -> boardd.v1.Claim
+	23,  // 69: boardd.v1.TrashJobsResponse.results:type_name -> boardd.v1.Result
+	23,  // 70: boardd.v1.RestoreJobsResponse.results:type_name -> boardd.v1.Result
+	23,  // 71: boardd.v1.PurgeJobsResponse.results:type_name -> boardd.v1.Result
+	23,  // 72: boardd.v1.ReleaseJobsResponse.results:type_name -> boardd.v1.Result
+	4,   // 73: boardd.v1.Event.type:type_name -> boardd.v1.EventType.Enum
+	16,  // 74: boardd.v1.Event.job:type_name -> boardd.v1.Job
+	103, // 75: boardd.v1.Event.at:type_name -> google.protobuf.Timestamp
+	104, // 76: boardd.v1.ListEventsRequest.wait:type_name -> google.protobuf.Duration
+	51,  // 77: boardd.v1.ListEventsResponse.events:type_name -> boardd.v1.Event
+	100, // 78: boardd.v1.ExplainJobRequest.worker_labels:type_name -> boardd.v1.ExplainJobRequest.WorkerLabelsEntry
+	0,   // 79: boardd.v1.ExplainJobResponse.state:type_name -> boardd.v1.State.Enum
+	18,  // 80: boardd.v1.StartOperationRequest.claim:type_name -> boardd.v1.Claim
+	5,   // 81: boardd.v1.StartOperationRequest.status:type_name -> boardd.v1.OperationStatus.Enum
+	5,   // 82: boardd.v1.StartOperationResponse.status:type_name -> boardd.v1.OperationStatus.Enum
+	5,   // 83: boardd.v1.StartOperationResponse.operation_status:type_name -> boardd.v1.OperationStatus.Enum
+	18,  // 84: boardd.v1.FinishOperationRequest.claim:type_name -> boardd.v1.Claim
+	5,   // 85: boardd.v1.FinishOperationRequest.status:type_name -> boardd.v1.OperationStatus.Enum
+	5,   // 86: boardd.v1.FinishOperationResponse.status:type_name -> boardd.v1.OperationStatus.Enum
+	5,   // 87: boardd.v1.FinishOperationResponse.operation_status:type_name -> boardd.v1.OperationStatus.Enum
+	103, // 88: boardd.v1.LogEntry.at:type_name -> google.protobuf.Timestamp
+	18,  // 89: boardd.v1.AppendLogRequest.claim:type_name -> boardd.v1.Claim
+	62,  // 90: boardd.v1.AppendLogRequest.entries:type_name -> boardd.v1.NewLogEntry
+	104, // 91: boardd.v1.ReadLogRequest.wait:type_name -> google.protobuf.Duration
+	61,  // 92: boardd.v1.ReadLogResponse.entries:type_name -> boardd.v1.LogEntry
+	19,  // 93: boardd.v1.CancelResult.error:type_name -> boardd.v1.Error
+	69,  // 94: boardd.v1.CancelJobsResponse.results:type_name -> boardd.v1.CancelResult
+	2,   // 95: boardd.v1.ChangePriorityRequest.priority:type_name -> boardd.v1.Priority.Enum
+	19,  // 96: boardd.v1.PriorityResult.error:type_name -> boardd.v1.Error
+	72,  // 97: boardd.v1.ChangePriorityResponse.results:type_name -> boardd.v1.PriorityResult
+	23,  // 98: boardd.v1.ArchiveJobsResponse.results:type_name -> boardd.v1.Result
+	76,  // 99: boardd.v1.PutBookRequest.book:type_name -> boardd.v1.BookRecord
+	76,  // 100: boardd.v1.GetBookResponse.book:type_name -> boardd.v1.BookRecord
+	103, // 101: boardd.v1.Entity.seen_at:type_name -> google.protobuf.Timestamp
+	103, // 102: boardd.v1.Entity.expires_at:type_name -> google.protobuf.Timestamp
+	81,  // 103: boardd.v1.RegisterEntityRequest.entity:type_name -> boardd.v1.Entity
+	104, // 104: boardd.v1.RegisterEntityRequest.ttl:type_name -> google.protobuf.Duration
+	81,  // 105: boardd.v1.RegisterEntityResponse.entity:type_name -> boardd.v1.Entity
+	81,  // 106: boardd.v1.ListEntitiesResponse.entities:type_name -> boardd.v1.Entity
+	104, // 107: boardd.v1.Board.lease:type_name -> google.protobuf.Duration
+	104, // 108: boardd.v1.Board.max_lease:type_name -> google.protobuf.Duration
+	104, // 109: boardd.v1.Board.idempotency_window:type_name -> google.protobuf.Duration
+	104, // 110: boardd.v1.Board.history:type_name -> google.protobuf.Duration
+	104, // 111: boardd.v1.Board.backoff:type_name -> google.protobuf.Duration
+	104, // 112: boardd.v1.Board.max_backoff:type_name -> google.protobuf.Duration
+	104, // 113: boardd.v1.Board.effective_window:type_name -> google.protobuf.Duration
+	86,  // 114: boardd.v1.ListBoardsResponse.boards:type_name -> boardd.v1.Board
+	86,  // 115: boardd.v1.GetBoardResponse.board:type_name -> boardd.v1.Board
+	86,  // 116: boardd.v1.PauseBoardResponse.board:type_name -> boardd.v1.Board
+	86,  // 117: boardd.v1.ResumeBoardResponse.board:type_name -> boardd.v1.Board
+	101, // 118: boardd.v1.WhoAmIResponse.limits:type_name -> boardd.v1.WhoAmIResponse.LimitsEntry
+	102, // 119: boardd.v1.WhoAmIResponse.use:type_name -> boardd.v1.WhoAmIResponse.UseEntry
+	105, // 120: boardd.v1.json:extendee -> google.protobuf.FieldOptions
+	105, // 121: boardd.v1.only:extendee -> google.protobuf.FieldOptions
+	24,  // 122: boardd.v1.BoardService.PostJobs:input_type -> boardd.v1.PostJobsRequest
+	26,  // 123: boardd.v1.BoardService.GetJobs:input_type -> boardd.v1.GetJobsRequest
+	28,  // 124: boardd.v1.BoardService.ListJobs:input_type -> boardd.v1.ListJobsRequest
+	30,  // 125: boardd.v1.BoardService.CountJobs:input_type -> boardd.v1.CountJobsRequest
+	33,  // 126: boardd.v1.BoardService.ClaimJobs:input_type -> boardd.v1.ClaimJobsRequest
+	36,  // 127: boardd.v1.BoardService.ExtendClaims:input_type -> boardd.v1.ExtendClaimsRequest
+	39,  // 128: boardd.v1.BoardService.ConsumeJobs:input_type -> boardd.v1.ConsumeJobsRequest
+	41,  // 129: boardd.v1.BoardService.AbandonJobs:input_type -> boardd.v1.AbandonJobsRequest
+	43,  // 130: boardd.v1.BoardService.TrashJobs:input_type -> boardd.v1.TrashJobsRequest
+	45,  // 131: boardd.v1.BoardService.RestoreJobs:input_type -> boardd.v1.RestoreJobsRequest
+	47,  // 132: boardd.v1.BoardService.PurgeJobs:input_type -> boardd.v1.PurgeJobsRequest
+	49,  // 133: boardd.v1.BoardService.ReleaseJobs:input_type -> boardd.v1.ReleaseJobsRequest
+	52,  // 134: boardd.v1.BoardService.WatchBoard:input_type -> boardd.v1.WatchBoardRequest
+	53,  // 135: boardd.v1.BoardService.ListEvents:input_type -> boardd.v1.ListEventsRequest
+	55,  // 136: boardd.v1.BoardService.ExplainJob:input_type -> boardd.v1.ExplainJobRequest
+	57,  // 137: boardd.v1.BoardService.StartOperation:input_type -> boardd.v1.StartOperationRequest
+	59,  // 138: boardd.v1.BoardService.FinishOperation:input_type -> boardd.v1.FinishOperationRequest
+	63,  // 139: boardd.v1.BoardService.AppendLog:input_type -> boardd.v1.AppendLogRequest
+	65,  // 140: boardd.v1.BoardService.GetLog:input_type -> boardd.v1.GetLogRequest
+	66,  // 141: boardd.v1.BoardService.ReadLog:input_type -> boardd.v1.ReadLogRequest
+	68,  // 142: boardd.v1.BoardService.CancelJobs:input_type -> boardd.v1.CancelJobsRequest
+	71,  // 143: boardd.v1.BoardService.ChangePriority:input_type -> boardd.v1.ChangePriorityRequest
+	74,  // 144: boardd.v1.BoardService.ArchiveJobs:input_type -> boardd.v1.ArchiveJobsRequest
+	77,  // 145: boardd.v1.BoardService.PutBook:input_type -> boardd.v1.PutBookRequest
+	79,  // 146: boardd.v1.BoardService.GetBook:input_type -> boardd.v1.GetBookRequest
+	82,  // 147: boardd.v1.BoardService.RegisterEntity:input_type -> boardd.v1.RegisterEntityRequest
+	84,  // 148: boardd.v1.BoardService.ListEntities:input_type -> boardd.v1.ListEntitiesRequest
+	87,  // 149: boardd.v1.BoardService.ListBoards:input_type -> boardd.v1.ListBoardsRequest
+	89,  // 150: boardd.v1.BoardService.GetBoard:input_type -> boardd.v1.GetBoardRequest
+	91,  // 151: boardd.v1.BoardService.PauseBoard:input_type -> boardd.v1.PauseBoardRequest
+	93,  // 152: boardd.v1.BoardService.ResumeBoard:input_type -> boardd.v1.ResumeBoardRequest
+	95,  // 153: boardd.v1.BoardService.WhoAmI:input_type -> boardd.v1.WhoAmIRequest
+	25,  // 154: boardd.v1.BoardService.PostJobs:output_type -> boardd.v1.PostJobsResponse
+	27,  // 155: boardd.v1.BoardService.GetJobs:output_type -> boardd.v1.GetJobsResponse
+	29,  // 156: boardd.v1.BoardService.ListJobs:output_type -> boardd.v1.ListJobsResponse
+	31,  // 157: boardd.v1.BoardService.CountJobs:output_type -> boardd.v1.CountJobsResponse
+	35,  // 158: boardd.v1.BoardService.ClaimJobs:output_type -> boardd.v1.ClaimJobsResponse
+	38,  // 159: boardd.v1.BoardService.ExtendClaims:output_type -> boardd.v1.ExtendClaimsResponse
+	40,  // 160: boardd.v1.BoardService.ConsumeJobs:output_type -> boardd.v1.ConsumeJobsResponse
+	42,  // 161: boardd.v1.BoardService.AbandonJobs:output_type -> boardd.v1.AbandonJobsResponse
+	44,  // 162: boardd.v1.BoardService.TrashJobs:output_type -> boardd.v1.TrashJobsResponse
+	46,  // 163: boardd.v1.BoardService.RestoreJobs:output_type -> boardd.v1.RestoreJobsResponse
+	48,  // 164: boardd.v1.BoardService.PurgeJobs:output_type -> boardd.v1.PurgeJobsResponse
+	50,  // 165: boardd.v1.BoardService.ReleaseJobs:output_type -> boardd.v1.ReleaseJobsResponse
+	51,  // 166: boardd.v1.BoardService.WatchBoard:output_type -> boardd.v1.Event
+	54,  // 167: boardd.v1.BoardService.ListEvents:output_type -> boardd.v1.ListEventsResponse
+	56,  // 168: boardd.v1.BoardService.ExplainJob:output_type -> boardd.v1.ExplainJobResponse
+	58,  // 169: boardd.v1.BoardService.StartOperation:output_type -> boardd.v1.StartOperationResponse
+	60,  // 170: boardd.v1.BoardService.FinishOperation:output_type -> boardd.v1.FinishOperationResponse
+	64,  // 171: boardd.v1.BoardService.AppendLog:output_type -> boardd.v1.AppendLogResponse
+	61,  // 172: boardd.v1.BoardService.GetLog:output_type -> boardd.v1.LogEntry
+	67,  // 173: boardd.v1.BoardService.ReadLog:output_type -> boardd.v1.ReadLogResponse
+	70,  // 174: boardd.v1.BoardService.CancelJobs:output_type -> boardd.v1.CancelJobsResponse
+	73,  // 175: boardd.v1.BoardService.ChangePriority:output_type -> boardd.v1.ChangePriorityResponse
+	75,  // 176: boardd.v1.BoardService.ArchiveJobs:output_type -> boardd.v1.ArchiveJobsResponse
+	78,  // 177: boardd.v1.BoardService.PutBook:output_type -> boardd.v1.PutBookResponse
+	80,  // 178: boardd.v1.BoardService.GetBook:output_type -> boardd.v1.GetBookResponse
+	83,  // 179: boardd.v1.BoardService.RegisterEntity:output_type -> boardd.v1.RegisterEntityResponse
+	85,  // 180: boardd.v1.BoardService.ListEntities:output_type -> boardd.v1.ListEntitiesResponse
+	88,  // 181: boardd.v1.BoardService.ListBoards:output_type -> boardd.v1.ListBoardsResponse
+	90,  // 182: boardd.v1.BoardService.GetBoard:output_type -> boardd.v1.GetBoardResponse
+	92,  // 183: boardd.v1.BoardService.PauseBoard:output_type -> boardd.v1.PauseBoardResponse
+	94,  // 184: boardd.v1.BoardService.ResumeBoard:output_type -> boardd.v1.ResumeBoardResponse
+	96,  // 185: boardd.v1.BoardService.WhoAmI:output_type -> boardd.v1.WhoAmIResponse
+	154, // [154:186] is the sub-list for method output_type
+	122, // [122:154] is the sub-list for method input_type
+	122, // [122:122] is the sub-list for extension type_name
+	120, // [120:122] is the sub-list for extension extendee
+	0,   // [0:120] is the sub-list for field type_name
 }
 
 func init() { file_boardd_v1_boardd_proto_init() }
