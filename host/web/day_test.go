@@ -5,112 +5,213 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/chromedp/chromedp"
 
-	"github.com/boardd/boardd/host/board"
 	"github.com/boardd/boardd/internal/testserver"
-	"github.com/boardd/boardd/plugins/embedded"
-	"github.com/boardd/boardd/plugins/redis/store"
+	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
+	"github.com/boardd/boardd/sdk/client"
 	"github.com/boardd/boardd/sdk/job"
 )
 
-// TestDay is a person's day on two stores: sign in, find a job that is stuck, see
-// why, release it, see another worker take it and watch its log to the end; set a
-// job aside and restore it; put a policy to work, see what it does and roll it
-// back; pause, and sign out.
+// TestDay is a person's day with the program as it is shipped, on two stores whose
+// drivers are processes of their own: sign in, see who works there, find a job that
+// is stuck, see why, release it, see another worker take it and watch its log to
+// the end; set a job aside and restore it; put a policy to work, see what it does
+// and roll it back; pause, and sign out.
 func TestDay(t *testing.T) {
 	t.Parallel()
+	program := testserver.Build(t, "./cmd/boardd")
 	t.Run("embedded", func(t *testing.T) {
 		t.Parallel()
-		day(t, newSiteOn(t, "embedded", embedded.Program(), "{}", nil))
+		begin(t, program, `driver = "embedded"`, "").day()
 	})
 	t.Run("redis", func(t *testing.T) {
 		t.Parallel()
-		server := testserver.StartRedis(t, testserver.RedisOptions{AppendOnly: true})
-		day(t, newSiteOn(t, "redis", store.Program(), fmt.Sprintf(`{"address":%q}`, server.Addr), func(board string) string {
-			return fmt.Sprintf(`{"namespace":%q}`, board)
-		}))
+		store := testserver.StartRedis(t, testserver.RedisOptions{AppendOnly: true})
+		plugins := filepath.Dir(testserver.Build(t, "./plugins/redis"))
+		begin(t, program, fmt.Sprintf("driver = \"redis\"\n  config = { address = %q }", store.Addr), `config = { namespace = "jobs" }`, "--plugin-dir", plugins).day()
 	})
 }
 
-func day(t *testing.T, s *site) {
+const dayConfig = `
+tenant "acme" {
+  token "admin" {
+    roles  = ["tenant-admin"]
+    secret = %q
+  }
+}
+backend "main" {
+  %s
+}
+board "jobs" {
+  tenant  = "acme"
+  backend = "main"
+  %s
+}
+`
+
+// started is a server with one board, and a browser before it.
+type started struct {
+	t       *testing.T
+	tab     context.Context
+	program string
+	server  *testserver.Server
+	client  *client.Client
+	jobs    *client.Board
+}
+
+func begin(t *testing.T, program, backend, board string, args ...string) *started {
 	t.Helper()
-	tab := chromium(t)
-	jobs := s.board(t, adminSecret, "jobs")
-	stuck := post(t, jobs, job.Posting{Name: "stuck", Operations: []job.NewOperation{{Name: "only-step"}}})
-	if _, err := jobs.Claim(t.Context(), board.ClaimRequest{Owner: "gone-worker", IDs: []job.ID{stuck}}); err != nil {
+	config := filepath.Join(t.TempDir(), "boards.hcl")
+	if err := os.WriteFile(config, fmt.Appendf(nil, dayConfig, adminSecret, backend, board), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	run(tab, t, "signing in", signIn(s.server.URL, adminSecret))
-	run(tab, t, "finding the job", click(`.card a[href="/ui/boards/jobs"]`), shows("gone-worker"), click(`td a.mono`), shows("Why is it waiting?"))
-	run(tab, t, "seeing why", shows("CLAIMED"), shows("claimed by gone-worker"))
-	run(tab, t, "releasing it", click(`button[value=release]`), shows("Break the claims"),
+	s := &started{t: t, tab: chromium(t), program: program}
+	s.server = testserver.Start(t, program, "", append(args, "--config", config)...)
+	if pids := s.server.Drivers(); len(pids) == 0 {
+		t.Error("no driver has a process of its own")
+	}
+	var err error
+	if s.client, err = client.New(client.Config{Addr: s.server.Addr, Token: adminSecret}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.client.Close)
+	s.jobs = s.client.Board("jobs")
+	return s
+}
+
+// run has the person do something in the browser.
+func (s *started) run(what string, steps ...step) {
+	s.t.Helper()
+	run(s.tab, s.t, what, steps...)
+}
+
+func (s *started) goTo(path string) step { return chromedp.Navigate(s.server.Addr + path) }
+
+func (s *started) post(j *client.NewJob) string {
+	s.t.Helper()
+	posted, err := s.jobs.Post(s.t.Context(), j)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return posted[0].GetUuid()
+}
+
+func (s *started) day() {
+	t := s.t
+	t.Helper()
+	w := &hand{t: t, board: s.jobs, job: s.post(&client.NewJob{Name: "stuck", Operations: []*client.NewOperation{{Name: "only-step"}}})}
+	if err := w.claim("gone-worker"); err != nil {
+		t.Fatal(err)
+	}
+	s.run("signing in", signIn(s.server.Addr, adminSecret))
+	s.seeWorkers()
+	s.run("finding the job", s.goTo("/"), click(`.card a[href="/ui/boards/jobs"]`), shows("gone-worker"), click(`td a.mono`), shows("Why is it waiting?"))
+	s.run("seeing why", shows("CLAIMED"), shows("claimed by gone-worker"))
+	s.run("releasing it", click(`button[value=release]`), shows("Break the claims"),
 		keys(`input[name=reason]`, "its worker is gone"), click(`button.main`), shows("Done for 1 job"),
 		click(`main a[href^="/ui/boards/jobs/jobs/"]`), shows("CLAIMABLE"), shows("its worker is gone"))
-	w := &worker{t: t, board: jobs, id: stuck}
-	run(tab, t, "seeing another worker take it", meanwhile(w.claim), shows("new-worker"))
-	run(tab, t, "watching its log", meanwhile(func() error { return w.log("half of it is done") }), shows("half of it is done"),
+	s.run("seeing another worker take it", meanwhile(w.take), shows("new-worker"))
+	s.run("watching its log", meanwhile(func() error { return w.log("half of it is done") }), shows("half of it is done"),
 		meanwhile(func() error { return w.log("all of it is done") }), shows("all of it is done"))
-	run(tab, t, "seeing it end", meanwhile(w.finish), shows("success"))
-	run(tab, t, "seeing new jobs come", chromedp.Navigate(s.server.URL+"/ui/boards/jobs"), shows("Pause updates"), meanwhile(func() error {
-		post(t, jobs, job.Posting{Name: "fresh-job", Labels: []job.Label{{Key: "gpu", Value: "a100"}}})
+	s.run("seeing it end", meanwhile(w.finish), shows("success"))
+	s.run("seeing new jobs come", s.goTo("/ui/boards/jobs"), shows("Pause updates"), meanwhile(func() error {
+		s.post(&client.NewJob{Name: "fresh-job", Labels: map[string]string{"gpu": "a100"}})
 		return nil
 	}), shows("fresh-job"))
-	run(tab, t, "setting it aside", chromedp.Navigate(s.server.URL+"/ui/boards/jobs?tab=unclaimed"), click(`input[name=uuid]`),
+	s.run("setting it aside", s.goTo("/ui/boards/jobs?tab=unclaimed"), click(`input[name=uuid]`),
 		click(`button[value=trash]`), shows("Set these jobs aside"), keys(`input[name=reason]`, "later"), click(`button.main`), shows("Done for 1 job"))
-	run(tab, t, "restoring it", chromedp.Navigate(s.server.URL+"/ui/boards/jobs?tab=trashed"), click(`input[data-all]`),
+	s.run("restoring it", s.goTo("/ui/boards/jobs?tab=trashed"), click(`input[data-all]`),
 		click(`button[value=restore]`), shows("back onto the board"), click(`button.main`), shows("Done for 1 job"))
-	dayOfPolicies(tab, t, s)
-	run(tab, t, "pausing", chromedp.Navigate(s.server.URL+"/ui/boards/jobs"), click("details summary"),
+	s.policies()
+	s.run("pausing", s.goTo("/ui/boards/jobs"), click("details summary"),
 		click(`form[action$="/pause"] button`), shows("grants none"))
-	run(tab, t, "reading who did what", click(`header a[href="/ui/audit"]`), shows("PromotePolicy"), shows("RollbackPolicy"), shows("PauseBoard"))
-	run(tab, t, "signing out", click(`header form button`), shows("The token is exchanged"))
+	s.run("reading who did what", click(`header a[href="/ui/audit"]`), shows("PromotePolicy"), shows("RollbackPolicy"), shows("PauseBoard"))
+	s.run("signing out", click(`header form button`), shows("The token is exchanged"))
 }
 
-// dayOfPolicies puts a policy to work on a board with one job, and takes it back.
-func dayOfPolicies(tab context.Context, t *testing.T, s *site) {
-	t.Helper()
-	s.push(t, "gpus", "the job needs another GPU")
-	run(tab, t, "finding the policy", click(`header a[href="/ui/policies"]`), shows("gpus"), click(`main a[href="/ui/boards/jobs/policies"]`), shows("No policy"))
-	run(tab, t, "running it in the shadow", click(`button[formaction$="/shadow"]`), shows("In the shadow"), shows("denies what is allowed"))
-	run(tab, t, "promoting it", click(`form[action$="/promote"] button.main`), shows("from now on?"), click(`button.main`), shows("Roll back…"), shows("runs"))
-	run(tab, t, "seeing what it does", chromedp.Navigate(s.server.URL+"/ui/boards/jobs"), click(`td a.mono`), shows("NOT_ELIGIBLE"), shows("needs another GPU"),
-		keys(`input[name=labels]`, "gpu=a100\r"), shows("CLAIMABLE"))
-	run(tab, t, "rolling it back", chromedp.Navigate(s.server.URL+"/ui/boards/jobs/policies"), click(`button[aria-label="Roll back gpus"]`),
-		shows("the version before"), click(`button.main`), shows("No policy"))
-	run(tab, t, "seeing that it does nothing any more", chromedp.Navigate(s.server.URL+"/ui/boards/jobs"), click(`td a.mono`), shows("CLAIMABLE"))
-}
-
-// worker does one job with one operation.
-type worker struct {
-	t     *testing.T
-	board *board.Board
-	id    job.ID
-	ref   board.Ref
-}
-
-func (w *worker) claim() error {
-	got, err := w.board.Claim(w.t.Context(), board.ClaimRequest{Owner: "new-worker", IDs: []job.ID{w.id}})
-	if err != nil || len(got.Claims) != 1 {
-		return fmt.Errorf("%d claims: %w", len(got.Claims), err)
+// seeWorkers has a worker come, be seen with its labels, and go.
+func (s *started) seeWorkers() {
+	s.t.Helper()
+	listed := func() bool {
+		entities, err := s.jobs.Entities(s.t.Context())
+		return err == nil && len(entities) == 1
 	}
-	w.ref = board.Ref{ID: w.id, Token: w.board.FormatToken(w.id, got.Claims[0].Token)}
-	_, err = w.board.StartOperation(w.t.Context(), board.OperationRequest{Ref: w.ref, Status: job.OpRunning})
+	ctx, stop := context.WithCancel(s.t.Context())
+	defer stop()
+	c := exec.CommandContext(ctx, s.program, "worker", "run", "--owner", "willing-worker", "--name", "nothing-of-today", "--worker-label", "gpu=a100", "--", "true")
+	c.Cancel = func() error { return c.Process.Signal(syscall.SIGTERM) }
+	c.WaitDelay = patience
+	c.Env = append(os.Environ(), "BOARDD_ADDR="+s.server.Addr, "BOARDD_TOKEN="+adminSecret, "BOARDD_BOARD=jobs")
+	if err := c.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	testserver.Eventually(s.t, "the worker shows itself", listed)
+	s.run("seeing who works there", s.goTo("/ui/boards/jobs/workers"), shows("willing-worker"), shows(`"gpu":"a100"`), shows("nothing-of-today"), shows("gone-worker"))
+	stop()
+	_ = c.Wait() // it says that its context has ended
+	testserver.Eventually(s.t, "a worker that has ended is shown no more", func() bool { return !listed() })
+}
+
+// policies puts a policy to work on a board with one job, and takes it back.
+func (s *started) policies() {
+	s.t.Helper()
+	if _, err := s.client.Admin().PutPolicy(s.t.Context(), &boarddv1.PutPolicyRequest{Name: "gpus", Module: template(s.t, "the job needs another GPU")}); err != nil {
+		s.t.Fatal(err)
+	}
+	s.run("finding the policy", click(`header a[href="/ui/policies"]`), shows("gpus"), click(`main a[href="/ui/boards/jobs/policies"]`), shows("No policy"))
+	s.run("running it in the shadow", click(`button[formaction$="/shadow"]`), shows("In the shadow"), shows("denies what is allowed"))
+	s.run("promoting it", click(`form[action$="/promote"] button.main`), shows("from now on?"), click(`button.main`), shows("Roll back…"), shows("runs"))
+	s.run("seeing what it does", s.goTo("/ui/boards/jobs"), click(`td a.mono`), shows("NOT_ELIGIBLE"), shows("needs another GPU"),
+		keys(`input[name=labels]`, "gpu=a100\r"), shows("CLAIMABLE"))
+	s.run("rolling it back", s.goTo("/ui/boards/jobs/policies"), click(`button[aria-label="Roll back gpus"]`),
+		shows("the version before"), click(`button.main`), shows("No policy"))
+	s.run("seeing that it does nothing any more", s.goTo("/ui/boards/jobs"), click(`td a.mono`), shows("CLAIMABLE"))
+}
+
+// hand is a worker that does one job with one operation, step by step.
+type hand struct {
+	t     *testing.T
+	board *client.Board
+	job   string
+	held  *client.Claim
+}
+
+func (h *hand) claim(owner string) error {
+	claims, err := h.board.Claim(h.t.Context(), client.ClaimOptions{Owner: owner, UUIDs: []string{h.job}})
+	if err == nil && len(claims) != 1 {
+		err = fmt.Errorf("%d claims, want 1", len(claims))
+	}
+	if err != nil {
+		return err
+	}
+	h.held = claims[0]
+	return nil
+}
+
+// take claims the job and begins its operation.
+func (h *hand) take() error {
+	if err := h.claim("new-worker"); err != nil {
+		return err
+	}
+	_, err := h.board.StartOperation(h.t.Context(), h.held, 0, boarddv1.OperationStatus_RUNNING)
 	return err
 }
 
-func (w *worker) log(text string) error {
-	_, err := w.board.AppendLog(w.t.Context(), board.LogRequest{Ref: w.ref, Entries: []job.LogEntry{{Type: "out", Message: text}}})
+func (h *hand) log(text string) error {
+	_, err := h.board.AppendLog(h.t.Context(), h.held, 0, &client.NewLogEntry{Type: "out", Message: text})
 	return err
 }
 
-func (w *worker) finish() error {
-	_, err := w.board.FinishOperation(w.t.Context(), board.OperationRequest{Ref: w.ref, Status: job.OpSuccess})
+func (h *hand) finish() error {
+	_, err := h.board.FinishOperation(h.t.Context(), h.held, 0, boarddv1.OperationStatus_SUCCESS, nil)
 	return err
 }
 

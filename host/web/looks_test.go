@@ -127,3 +127,26 @@ func (s *site) furnish(t *testing.T) job.ID {
 	s.decide(t, "gpus", `{"gold":700}`, "gpus-next")
 	return one
 }
+
+// worker does one job with one operation.
+type worker struct {
+	t     *testing.T
+	board *board.Board
+	id    job.ID
+	ref   board.Ref
+}
+
+func (w *worker) claim() error {
+	got, err := w.board.Claim(w.t.Context(), board.ClaimRequest{Owner: "new-worker", IDs: []job.ID{w.id}})
+	if err != nil || len(got.Claims) != 1 {
+		return fmt.Errorf("%d claims: %w", len(got.Claims), err)
+	}
+	w.ref = board.Ref{ID: w.id, Token: w.board.FormatToken(w.id, got.Claims[0].Token)}
+	_, err = w.board.StartOperation(w.t.Context(), board.OperationRequest{Ref: w.ref, Status: job.OpRunning})
+	return err
+}
+
+func (w *worker) log(text string) error {
+	_, err := w.board.AppendLog(w.t.Context(), board.LogRequest{Ref: w.ref, Entries: []job.LogEntry{{Type: "out", Message: text}}})
+	return err
+}
