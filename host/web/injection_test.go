@@ -4,22 +4,30 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/url"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/boardd/boardd/host"
 	"github.com/boardd/boardd/host/board"
+	"github.com/boardd/boardd/host/config"
 	"github.com/boardd/boardd/sdk/job"
 )
 
 // TestInjection has nothing that posters, workers, policy authors and admins write
-// run as a script, on any page.
+// run as a script, on any page. What carries all 500 payloads at once, such as lists,
+// is opened with each of them. Of the pages that carry one payload each, the browser
+// parses all, and they must have the elements and attributes of a harmless job's
+// page and no others; it opens a sample of them, to see that nothing runs.
 func TestInjection(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	payloads := injections()
+	harmlessIDs := s.post(t, []string{"plain", "plainer"}) // one is held, one was given back
 	ids := s.infest(t, payloads)
 	tab := chromium(t)
 	run(tab, t, "signing in", signIn(s.server.URL, operatorSecret))
@@ -45,6 +53,7 @@ func TestInjection(t *testing.T) {
 		look("/ui/signin?to=" + url.QueryEscape(payloads[i]))
 		look("/ui/tokens?tenant=" + url.QueryEscape(payloads[i]))
 	}
+	allPages(tab, t, payloads, ids, harmlessIDs)
 	// What a form sends comes back in the page that refuses it, or asks about it.
 	for i := 3; i < len(payloads); i += 53 {
 		for _, form := range []map[string]string{
@@ -54,6 +63,7 @@ func TestInjection(t *testing.T) {
 			{"action": "/ui/policies/delete", "policy": payloads[i]},
 			{"action": "/ui/boards/jobs/policies/promote", "policy": payloads[i], "on_error": payloads[i]},
 			{"action": "/ui/boards/jobs/policies/promote", "policy": "wild", "params": payloads[i]},
+			{"action": "/ui/boards/jobs/policies/promote", "policy": "wild", "params": noted(t, payloads[i])},
 			{"action": "/ui/boards/jobs/do", "reason": payloads[i], "uuid": ids[i].String(), "back": payloads[i]},
 		} {
 			sent, err := json.Marshal(form)
@@ -91,9 +101,137 @@ func harmless(tab context.Context, t *testing.T, where string) {
 	}
 }
 
+// opened is a page that a script gets and has the browser parse.
+type opened struct {
+	Path string            `json:"path"`
+	Form map[string]string `json:"form,omitempty"` // to be posted, with what the visit's forms carry
+	Want string            `json:"want"`           // a text or a field's value on it
+}
+
+// parseScript gets pages, has the browser's own parser read them, and returns what
+// it finds: each element by its name and the names of its attributes, with the path
+// of a page that has it; links that leave the server; and what is missing.
+const parseScript = `(async pages => {
+	const found = {}, form = document.querySelector("input[name=form]").value;
+	for (const {path, form: parts, want} of pages) {
+		const answer = await fetch(path, parts ? {method: "POST", body: new URLSearchParams({form, ...parts})} : {});
+		const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+		const note = what => { found[what] ??= path; };
+		if (answer.status !== 200) note("status " + answer.status);
+		if (!page.body.textContent.includes(want) && ![...page.querySelectorAll("input")].some(i => i.value === want)) note("no " + want);
+		for (const e of page.querySelectorAll("*")) {
+			note(e.localName + [...e.attributes].map(a => " " + a.name).sort().join(""));
+			for (const name of ["href", "src", "action", "formaction"]) {
+				const to = e.getAttribute(name);
+				if (to !== null && !/^(\/(?!\/)|[?#])/.test(to)) note(name + " leads to " + to);
+			}
+		}
+	}
+	return JSON.stringify(found);
+})(%s)`
+
+// parsed returns what parseScript finds.
+func parsed(tab context.Context, t *testing.T, pages []opened) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for chunk := range slices.Chunk(pages, 50) {
+		sent, err := json.Marshal(chunk)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := map[string]string{}
+		if err := json.Unmarshal([]byte(value[string](tab, t, fmt.Sprintf(parseScript, sent), chromedp.EvalAwaitPromise)), &found); err != nil {
+			t.Fatal(err)
+		}
+		maps.Copy(all, found)
+	}
+	return all
+}
+
+// allPages has the pages of the jobs that carry payloads, of their details, and of
+// a policy's parameters look like those that carry none.
+func allPages(tab context.Context, t *testing.T, payloads []string, ids, plain []job.ID) {
+	t.Helper()
+	pages := func(ids []job.ID, texts []string) (list []opened) {
+		for i, id := range ids {
+			path := "/ui/boards/jobs/jobs/" + id.String()
+			parameters := noted(t, texts[i])
+			list = append(list, opened{Path: path, Want: texts[i]}, opened{Path: path + "/details", Want: texts[i]}, opened{
+				Path: "/ui/boards/jobs/policies/promote", Want: parameters, Form: map[string]string{"policy": "wild", "params": parameters},
+			})
+		}
+		return list
+	}
+	want := parsed(tab, t, pages(plain, []string{"plain", "plainer"}))
+	if len(want) < 30 {
+		t.Errorf("harmless pages have only %v", want)
+	}
+	for what, where := range parsed(tab, t, pages(ids, payloads)) {
+		if _, ok := want[what]; !ok {
+			t.Errorf("%s has %q, which no harmless page has", where, what)
+		}
+	}
+}
+
+// noted is parameters of the template with a text among them.
+func noted(t *testing.T, text string) string {
+	t.Helper()
+	parameters, err := json.Marshal(map[string]string{"note": text})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(parameters)
+}
+
 // infest writes payloads into everything that posters, workers and policy authors
 // write, and returns a job for each.
 func (s *site) infest(t *testing.T, payloads []string) []job.ID {
+	t.Helper()
+	ids := s.post(t, payloads)
+	half := len(payloads) / 2 // as many reasons as a policy may have
+	s.push(t, "wild", payloads[:half]...)
+	s.push(t, "wilder", payloads[half:]...)
+	parameters, err := json.Marshal(map[string]any{"gold": 1, "note": payloads[0], "notes": payloads})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.decide(t, "wild", string(parameters), "wilder")
+	s.names(t, payloads)
+	return ids
+}
+
+// names has every payload refused as a name: nothing but letters, digits and a few
+// signs comes onto a page as one.
+func (s *site) names(t *testing.T, payloads []string) {
+	t.Helper()
+	ctx := t.Context()
+	session, err := s.host.Login(ctx, operatorSecret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range payloads {
+		for what, call := range map[string]func() error{
+			"policy": func() error { _, err := session.PutPolicy(ctx, "", p, nil); return err },
+			"tenant": func() error { _, err := session.CreateTenant(ctx, p, config.Limits{}); return err },
+			"token": func() error {
+				_, _, err := session.CreateToken(ctx, host.NewToken{Name: p, Roles: []string{"viewer"}})
+				return err
+			},
+			"board": func() error {
+				_, err := session.CreateBoard(ctx, "", config.Board{Name: p, Backend: "main"})
+				return err
+			},
+		} {
+			if err := call(); job.KindOf(err) != job.Invalid {
+				t.Errorf("a %s may be called %q: %v", what, p, err)
+			}
+		}
+	}
+}
+
+// post posts a job for each payload, with it in every field, and has a worker write
+// it as well; each second job is given back.
+func (s *site) post(t *testing.T, payloads []string) []job.ID {
 	t.Helper()
 	jobs := s.board(t, adminSecret, "jobs")
 	var postings []job.Posting
@@ -118,15 +256,6 @@ func (s *site) infest(t *testing.T, payloads []string) []job.ID {
 		}
 		ids[i] = results[i].Job.ID
 		s.work(t, jobs, ids[i], payloads[i], i%2 == 0)
-	}
-	half := len(payloads) / 2 // as many reasons as a policy may have
-	s.push(t, "wild", payloads[:half]...)
-	s.push(t, "wilder", payloads[half:]...)
-	session := s.decide(t, "wild", `{"gold":1}`, "wilder")
-	for _, p := range payloads { // names are refused: nothing but letters comes onto a page as one
-		if _, err := session.PutPolicy(t.Context(), "", p, nil); job.KindOf(err) != job.Invalid {
-			t.Errorf("a policy may be called %q: %v", p, err)
-		}
 	}
 	return ids
 }

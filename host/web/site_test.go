@@ -217,7 +217,8 @@ func (b *browser) wants(path string, words ...string) {
 	}
 }
 
-// template returns the policy template in C, with other reasons than its own.
+// template returns the policy template in C, with other reasons than its own, and
+// parameters of text that it does not heed.
 func template(t testing.TB, reasons ...string) []byte {
 	t.Helper()
 	from, dir := filepath.Join("..", "..", "policies", "templates", "c"), t.TempDir()
@@ -232,6 +233,8 @@ func template(t testing.TB, reasons ...string) []byte {
 				t.Fatal(err)
 			}
 			manifest["reasons"] = reasons
+			manifest["parameters"] = append(manifest["parameters"].([]any),
+				map[string]any{"name": "note", "type": "string", "default": ""}, map[string]any{"name": "notes", "type": "list", "default": []string{}})
 			if text, err = json.Marshal(manifest); err != nil {
 				t.Fatal(err)
 			}
