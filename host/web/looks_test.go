@@ -69,12 +69,7 @@ func TestLooks(t *testing.T) {
 			return err
 		}))
 	}
-	paths := map[string]string{
-		"overview": "/", "board": "/ui/boards/jobs", "claimed": "/ui/boards/jobs?tab=claimed", "empty": "/ui/boards/jobs?tab=trashed", "wrong": "/ui/boards/absent",
-		"job": "/ui/boards/jobs/jobs/" + one.String(), "details": "/ui/boards/jobs/jobs/" + one.String() + "/details", "workers": "/ui/boards/jobs/workers",
-		"board-policies": "/ui/boards/jobs/policies", "no-policies": "/ui/boards/secret/policies", "policies": "/ui/policies", "tokens": "/ui/tokens",
-		"tenants": "/ui/tenants", "backends": "/ui/backends", "audit": "/ui/audit?all",
-	}
+	paths := paths(one)
 	for _, scheme := range []string{"light", "dark"} {
 		for _, width := range []int64{320, 1440} {
 			run(tab, t, "signing out", size(width, scheme), chromedp.Navigate(s.server.URL+"/ui/signin"), shows("Token"))
@@ -90,6 +85,66 @@ func TestLooks(t *testing.T) {
 				click(`input[value=worker]`), click(`form[action$="/create"] button.main`), shows("shown this once"))
 			check("made", width, scheme)
 		}
+	}
+}
+
+// clippedScript lists the controls, of those that can be seen, of which a part is
+// beyond the page's edge or cut off by what they stand in, and those whose own text
+// does not fit. A field is no such control: its text moves along in it.
+const clippedScript = `JSON.stringify([...document.querySelectorAll("a, button, input, select, textarea, summary")].filter(e => e.checkVisibility()).flatMap(e => {
+	const found = [], name = e.outerHTML.slice(0, 120);
+	for (const box of e.getClientRects()) {
+		const left = box.left + scrollX, right = box.right + scrollX;
+		if (left < -0.5 || right > document.documentElement.clientWidth + 0.5) found.push("beyond the edge: " + name);
+		for (let p = e.parentElement; p && p !== document.body; p = p.parentElement) {
+			const around = p.getBoundingClientRect(), style = getComputedStyle(p);
+			if (style.overflowX === "hidden" || style.overflowX === "clip") if (box.left < around.left - 0.5 || box.right > around.right + 0.5) found.push("cut off: " + name);
+			if (style.overflowY === "hidden" || style.overflowY === "clip") if (box.top < around.top - 0.5 || box.bottom > around.bottom + 0.5) found.push("cut off: " + name);
+		}
+	}
+	if (e.matches("button, summary") && (e.scrollWidth > e.clientWidth + 1 || e.scrollHeight > e.clientHeight + 1)) found.push("does not fit: " + name);
+	return found;
+}))`
+
+// TestZoom looks at every page at 200 %: what a browser does to a window then is to
+// give the page half of its pixels, each twice as large. Nothing is wider than the
+// window, and no control is cut off, in a window of 1280 pixels and in one of 640.
+func TestZoom(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	one := s.furnish(t)
+	tab := chromium(t)
+	run(tab, t, "signing in", signIn(s.server.URL, operatorSecret), chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+		_, err := cdp.Call(ctx, target, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})
+		return err
+	}))
+	for _, window := range []int64{1280, 640} {
+		run(tab, t, "zooming", chromedp.EmulateViewport(window/2, 450, chromedp.EmulateScale(2)))
+		for name, path := range paths(one) {
+			run(tab, t, name, chromedp.Navigate(s.server.URL+path), chromedp.WaitReady(chromedp.CSS("footer")))
+			if width := value[int64](tab, t, "innerWidth * devicePixelRatio"); width != window || value[float64](tab, t, "devicePixelRatio") != 2 {
+				t.Fatalf("%s: the window has %d pixels, want %d, twice as large", name, width, window)
+			}
+			if value[bool](tab, t, "document.documentElement.scrollWidth > innerWidth") {
+				t.Errorf("%s at 200 %% in %d pixels: it has to be scrolled sideways", name, window)
+			}
+			if shown := value[bool](tab, t, `document.querySelector(".skip").focus(), document.querySelector(".skip").getBoundingClientRect().left >= 0`); !shown {
+				t.Errorf("%s at 200 %% in %d pixels: the link over the menu is not shown to who reaches it with the keyboard", name, window)
+			}
+			if clipped := value[string](tab, t, clippedScript); clipped != "[]" {
+				t.Errorf("%s at 200 %% in %d pixels: %s", name, window, clipped)
+			}
+		}
+	}
+}
+
+// paths are those of every page that can be opened by one.
+func paths(one job.ID) map[string]string {
+	return map[string]string{
+		"overview": "/", "board": "/ui/boards/jobs", "claimed": "/ui/boards/jobs?tab=claimed", "empty": "/ui/boards/jobs?tab=trashed", "wrong": "/ui/boards/absent",
+		"job": "/ui/boards/jobs/jobs/" + one.String(), "details": "/ui/boards/jobs/jobs/" + one.String() + "/details", "workers": "/ui/boards/jobs/workers",
+		"board-policies": "/ui/boards/jobs/policies", "no-policies": "/ui/boards/secret/policies", "policies": "/ui/policies", "tokens": "/ui/tokens",
+		"tenants": "/ui/tenants", "backends": "/ui/backends", "audit": "/ui/audit?all",
 	}
 }
 
