@@ -139,6 +139,13 @@ func (f *fakeBoard) count(op string) int {
 	return f.calls[op]
 }
 
+// extended returns how many calls of ExtendClaims were answered.
+func (f *fakeBoard) extended() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.extends)
+}
+
 // endings returns how claims ended, oldest first.
 func (f *fakeBoard) endings() []string {
 	f.mu.Lock()

@@ -175,32 +175,41 @@ func (h *held) left(e *entry) (time.Duration, bool) {
 
 // keep extends leases until ctx ends.
 func (h *held) keep(ctx context.Context) {
-	failed := 0
-	for {
+	failed, again := 0, time.Time{}
+	for ctx.Err() == nil {
 		next, waiting := h.next()
-		if failed > 0 {
-			next = max(next, backoff(failed-1, 100*time.Millisecond, time.Second))
-		}
-		var due <-chan time.Time
-		timer := time.NewTimer(next)
-		if waiting {
-			due = timer.C
-		}
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return
-		case <-h.wake:
-			timer.Stop()
+		if !h.wait(ctx, max(next, time.Until(again)), waiting) {
 			continue
-		case <-due:
 		}
 		if h.extend(ctx) {
-			failed = 0
-		} else {
-			failed++
+			failed, again = 0, time.Time{}
+			continue
 		}
+		again = time.Now().Add(backoff(failed, 100*time.Millisecond, time.Second))
+		failed++
 	}
+}
+
+// wait reports whether it is time to extend: after so long, if there is something
+// to wait for at all. What is due is not waited for, or news without end would
+// put it off for good.
+func (h *held) wait(ctx context.Context, next time.Duration, waiting bool) bool {
+	if waiting && next <= 0 {
+		return true
+	}
+	var due <-chan time.Time
+	if waiting {
+		timer := time.NewTimer(next)
+		defer timer.Stop()
+		due = timer.C
+	}
+	select {
+	case <-due:
+		return true
+	case <-h.wake:
+	case <-ctx.Done():
+	}
+	return false
 }
 
 // next returns the time until the next lease has used a third of itself.

@@ -48,9 +48,20 @@ func heard(t *testing.T, say func(f *fakeBoard)) (watches []string, why error) {
 	return fake.watches, cause
 }
 
-// told is an event about the only job of heard.
-func told(of boarddv1.EventType_Enum, cancel bool) *boarddv1.Event {
-	return &boarddv1.Event{Type: of, Job: &boarddv1.Job{Uuid: "a"}, Cursor: "1", CancelRequested: cancel}
+// told is an event about the board's only job.
+func (f *fakeBoard) told(of boarddv1.EventType_Enum, cancel bool) *boarddv1.Event {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return &boarddv1.Event{Type: of, Job: &boarddv1.Job{Uuid: f.jobs[0].Uuid}, Cursor: "1", CancelRequested: cancel}
+}
+
+// settled waits for the extension that the beginning of a stream brings about, so
+// that what comes next is heard by its event alone.
+func (f *fakeBoard) settled() {
+	f.events <- &boarddv1.Event{Type: boarddv1.EventType_HEARTBEAT, Cursor: "17"}
+	for f.extended() == 0 {
+		time.Sleep(time.Millisecond)
+	}
 }
 
 // requestCancel has each extension say that the job is to be canceled.
@@ -68,19 +79,32 @@ func TestWorkerHearsAtOnce(t *testing.T) {
 		watches []string
 	}{
 		"to be canceled": {func(f *fakeBoard) {
+			f.settled()
 			requestCancel(f)
-			f.events <- told(boarddv1.EventType_OPERATION, true)
+			f.events <- f.told(boarddv1.EventType_OPERATION, true)
 		}, client.ErrCancelRequested, []string{"me from "}},
 		"taken away": {func(f *fakeBoard) {
+			f.settled()
 			f.steal("a")
-			f.events <- told(boarddv1.EventType_ABANDONED, false)
+			f.events <- f.told(boarddv1.EventType_ABANDONED, false)
 		}, job.LeaseLost, []string{"me from "}},
 		"when the stream begins": {func(f *fakeBoard) {
 			requestCancel(f)
 			f.events <- &boarddv1.Event{Type: boarddv1.EventType_HEARTBEAT, Cursor: "1"}
 		}, client.ErrCancelRequested, []string{"me from "}},
+		"after a cut": {func(f *fakeBoard) {
+			f.settled()
+			f.events <- nil
+			requestCancel(f)
+			for f.extended() == 1 { // a connection that is being given up may take one
+				select {
+				case f.events <- f.told(boarddv1.EventType_OPERATION, true):
+				case <-time.After(10 * time.Millisecond):
+				}
+			}
+		}, client.ErrCancelRequested, []string{"me from ", "me from 17"}},
 		"forgotten": {func(f *fakeBoard) {
-			f.events <- &boarddv1.Event{Type: boarddv1.EventType_HEARTBEAT, Cursor: "17"}
+			f.settled()
 			requestCancel(f)
 			f.events <- &boarddv1.Event{Type: boarddv1.EventType_RESYNC, Cursor: "2000"}
 		}, client.ErrCancelRequested, []string{"me from "}},
@@ -94,7 +118,7 @@ func TestWorkerHearsAtOnce(t *testing.T) {
 				}
 				return nil
 			})
-			f.events <- told(boarddv1.EventType_OPERATION, true)
+			f.events <- f.told(boarddv1.EventType_OPERATION, true)
 		}, client.ErrCancelRequested, []string{"me from "}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -129,12 +153,12 @@ func TestWorkerIgnoresItsOwn(t *testing.T) {
 	post(t, board, "a")
 	w := client.Worker{Board: board, MaxJobs: 1, Handler: func(context.Context, *client.Claim) error {
 		for _, kind := range []boarddv1.EventType_Enum{boarddv1.EventType_CLAIMED, boarddv1.EventType_EXTENDED, boarddv1.EventType_OPERATION} {
-			fake.events <- told(kind, false)
+			fake.events <- fake.told(kind, false)
 		}
-		other := told(boarddv1.EventType_OPERATION, true)
+		other := fake.told(boarddv1.EventType_OPERATION, true)
 		other.Job.Uuid = "b"
 		fake.events <- other
-		fake.events <- told(boarddv1.EventType_CLAIMED, false) // the one before was taken
+		fake.events <- fake.told(boarddv1.EventType_CLAIMED, false) // the one before was taken
 		return nil
 	}}
 	if err := w.Run(t.Context()); err != nil {
