@@ -44,9 +44,12 @@ func (f *boardFlags) add(c *cobra.Command) {
 	tenantFlag(c, &f.settings.Tenant)
 }
 
-// board returns what the flags say of the board of a name.
-func (f *boardFlags) board(name string) (*boarddv1.BoardSettings, error) {
-	f.settings.Name = name
+// board returns what the flags say of the board that a command is about.
+func (f *boardFlags) board(args []string) (*boarddv1.BoardSettings, error) {
+	var err error
+	if f.settings.Name, err = one(args, "board"); err != nil {
+		return nil, err
+	}
 	for _, d := range []struct {
 		given *duration
 		to    **durationpb.Duration
@@ -73,7 +76,6 @@ func (f *boardFlags) board(name string) (*boarddv1.BoardSettings, error) {
 		}
 		f.settings.Eligibility = append(f.settings.Eligibility, r)
 	}
-	var err error
 	if f.ordering != "" {
 		if f.settings.Ordering, err = ruleFlag("--ordering", f.ordering); err != nil {
 			return nil, err
@@ -135,11 +137,7 @@ func (p *program) boardCreateCommand() *cobra.Command {
 		"It gets a place of its own in the store. Only an operator chooses one with --config.",
 		"boardd board create builds --backend main --lease 1m --max-attempts 5",
 		func(ctx context.Context, args []string) error {
-			name, err := one(args, "board")
-			if err != nil {
-				return err
-			}
-			settings, err := f.board(name)
+			settings, err := f.board(args)
 			if err != nil {
 				return err
 			}
@@ -164,11 +162,7 @@ func (p *program) boardUpdateCommand() *cobra.Command {
 		"What is not given has its default again. Calls that go on are not disturbed.",
 		"boardd board update builds --lease 2m",
 		func(ctx context.Context, args []string) error {
-			name, err := one(args, "board")
-			if err != nil {
-				return err
-			}
-			settings, err := f.board(name)
+			settings, err := f.board(args)
 			if err != nil {
 				return err
 			}

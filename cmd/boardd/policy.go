@@ -161,6 +161,15 @@ func (f *versionFlags) add(c *cobra.Command, withParams bool) {
 	c.Flags().StringVar(&f.object, "params", "", "all parameters as a JSON object, or @FILE")
 }
 
+// policy returns the policy that a command is about, and its parameters.
+func (f *versionFlags) policy(args []string) (name string, params []byte, err error) {
+	if name, err = one(args, "policy"); err != nil {
+		return "", nil, err
+	}
+	params, err = paramFlags(f.pairs, f.object)
+	return name, params, err
+}
+
 func (p *program) policyPromoteCommand() *cobra.Command {
 	var f versionFlags
 	var onError string
@@ -168,11 +177,7 @@ func (p *program) policyPromoteCommand() *cobra.Command {
 		"Claims go on meanwhile. The order of the jobs follows within seconds on a board of a million.",
 		"boardd policy promote urgent --board builds --param label=tier",
 		func(ctx context.Context, args []string) error {
-			name, err := one(args, "policy")
-			if err != nil {
-				return err
-			}
-			params, err := paramFlags(f.pairs, f.object)
+			name, params, err := f.policy(args)
 			if err != nil {
 				return err
 			}
@@ -237,11 +242,7 @@ func (p *program) policyShadowCommand() *cobra.Command {
 			"answers. Promoting the policy ends it, and so does --stop.",
 		"boardd policy shadow urgent --board builds",
 		func(ctx context.Context, args []string) error {
-			name, err := one(args, "policy")
-			if err != nil {
-				return err
-			}
-			params, err := paramFlags(f.pairs, f.object)
+			name, params, err := f.policy(args)
 			if err != nil {
 				return err
 			}

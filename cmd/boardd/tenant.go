@@ -129,15 +129,21 @@ func (p *program) showTenant(tenant *boarddv1.Tenant) error {
 	})
 }
 
+// tenantLimits returns the tenant that a command is about, and the limits it is to
+// have.
+func tenantLimits(args, limits []string) (name string, given map[string]int64, err error) {
+	if name, err = one(args, "tenant"); err != nil {
+		return "", nil, err
+	}
+	given, err = limitFlags(limits)
+	return name, given, err
+}
+
 func (p *program) tenantCreateCommand() *cobra.Command {
 	var limits []string
 	c := p.command("create TENANT", "Make a tenant", "", "boardd tenant create acme --limit boards=10 --limit open_jobs=100000",
 		func(ctx context.Context, args []string) error {
-			name, err := one(args, "tenant")
-			if err != nil {
-				return err
-			}
-			given, err := limitFlags(limits)
+			name, given, err := tenantLimits(args, limits)
 			if err != nil {
 				return err
 			}
@@ -159,11 +165,7 @@ func (p *program) tenantUpdateCommand() *cobra.Command {
 	c := p.command("update TENANT", "Give a tenant other limits", "Limits that are not given are lifted.",
 		"boardd tenant update acme --limit boards=20",
 		func(ctx context.Context, args []string) error {
-			name, err := one(args, "tenant")
-			if err != nil {
-				return err
-			}
-			given, err := limitFlags(limits)
+			name, given, err := tenantLimits(args, limits)
 			if err != nil {
 				return err
 			}

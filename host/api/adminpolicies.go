@@ -67,11 +67,7 @@ func (*adminService) DeletePolicy(ctx context.Context, r *connect.Request[boardd
 
 // ShadowPolicy asks a policy beside the others and tells how they disagree.
 func (*adminService) ShadowPolicy(ctx context.Context, r *connect.Request[boarddv1.ShadowPolicyRequest]) (*connect.Response[boarddv1.ShadowPolicyResponse], error) {
-	session, err := sessionOf(ctx)
-	if err != nil {
-		return nil, err
-	}
-	p, err := promotionOf(r.Msg, r.Msg.GetParams())
+	session, p, err := promoting(ctx, "ShadowPolicy", r.Msg, r.Msg.GetParams())
 	if err != nil {
 		return nil, err
 	}
@@ -97,11 +93,16 @@ type promotionRequest interface {
 	GetDigest() string
 }
 
-func promotionOf(r promotionRequest, params []byte) (host.Promotion, error) {
-	p := host.Promotion{Tenant: r.GetTenant(), Board: r.GetBoard(), Name: r.GetName(), Digest: r.GetDigest()}
-	var err error
-	p.Params, err = host.ParseParams(params)
-	return p, err
+// promoting returns who makes a call, and what they want of which board.
+func promoting(ctx context.Context, call string, r promotionRequest, params []byte) (session *host.Session, p host.Promotion, err error) {
+	if session, err = sessionOf(ctx); err != nil {
+		return nil, p, err
+	}
+	p = host.Promotion{Tenant: r.GetTenant(), Board: r.GetBoard(), Name: r.GetName(), Digest: r.GetDigest()}
+	if p.Params, err = host.ParseParams(params); err != nil {
+		err = session.Unless(call, err)
+	}
+	return session, p, err
 }
 
 func toBoardPolicies(d catalog.Deployment) []*boarddv1.BoardPolicy {
@@ -120,11 +121,7 @@ func toBoardPolicies(d catalog.Deployment) []*boarddv1.BoardPolicy {
 
 // PromotePolicy has a board ask a version of a policy.
 func (*adminService) PromotePolicy(ctx context.Context, r *connect.Request[boarddv1.PromotePolicyRequest]) (*connect.Response[boarddv1.PromotePolicyResponse], error) {
-	session, err := sessionOf(ctx)
-	if err != nil {
-		return nil, err
-	}
-	p, err := promotionOf(r.Msg, r.Msg.GetParams())
+	session, p, err := promoting(ctx, "PromotePolicy", r.Msg, r.Msg.GetParams())
 	if err != nil {
 		return nil, err
 	}
@@ -138,11 +135,7 @@ func (*adminService) PromotePolicy(ctx context.Context, r *connect.Request[board
 
 // RollbackPolicy has a board ask the version before, or none.
 func (*adminService) RollbackPolicy(ctx context.Context, r *connect.Request[boarddv1.RollbackPolicyRequest]) (*connect.Response[boarddv1.RollbackPolicyResponse], error) {
-	session, err := sessionOf(ctx)
-	if err != nil {
-		return nil, err
-	}
-	p, err := promotionOf(r.Msg, nil)
+	session, p, err := promoting(ctx, "RollbackPolicy", r.Msg, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -13,13 +13,9 @@ import (
 
 // SimulatePolicy goes through a board's recording with a policy.
 func (*adminService) SimulatePolicy(ctx context.Context, r *connect.Request[boarddv1.SimulatePolicyRequest]) (*connect.Response[boarddv1.SimulatePolicyResponse], error) {
-	session, err := sessionOf(ctx)
+	session, p, err := promoting(ctx, "SimulatePolicy", r.Msg, r.Msg.GetParams())
 	if err != nil {
 		return nil, err
-	}
-	p, err := promotionOf(r.Msg, r.Msg.GetParams())
-	if err != nil {
-		return nil, session.Unless("SimulatePolicy", err)
 	}
 	p.OnError = r.Msg.GetOnError()
 	o := replay.Options{By: r.Msg.GetBy()}

@@ -44,7 +44,7 @@ type examination struct {
 }
 
 func (x *examination) run(ctx context.Context) error {
-	for _, step := range []func(context.Context) error{x.folder1, x.locks, x.trash, x.words} {
+	for _, step := range []func(context.Context) error{x.entries, x.locks, x.trash, x.words} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -59,9 +59,9 @@ func (x *examination) find(code string, severity driver.Severity, subject, probl
 	return nil
 }
 
-// folder1 looks at the names in the folder: at how many there are, and at locks
+// entries looks at the names in the folder: at how many there are, and at locks
 // without a job.
-func (x *examination) folder1(ctx context.Context) error {
+func (x *examination) entries(ctx context.Context) error {
 	folder, err := x.client().List(ctx, x.at.Board)
 	if session.NoNode(err) {
 		return nil

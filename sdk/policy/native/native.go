@@ -20,15 +20,7 @@ import (
 // operator set, by name. The guest is configured with them, so each rule has one
 // of its own.
 func New(manifest []byte, set map[string]any, p *guest.Policy) (*block.Rule, error) {
-	declared, err := policy.ParseManifest(manifest)
-	if err != nil {
-		return nil, err
-	}
-	m, values, err := declared.Bind(set)
-	if err != nil {
-		return nil, err
-	}
-	form, err := block.Form(&m, values)
+	m, values, form, err := configured(manifest, set)
 	if err != nil {
 		return nil, err
 	}
@@ -36,6 +28,20 @@ func New(manifest []byte, set map[string]any, p *guest.Policy) (*block.Rule, err
 		return nil, job.Errorf(job.Invalid, "the policy %s refused its parameters: %s", m.Name, block.Text(form))
 	}
 	return block.New(m, values, &machine{policy: p})
+}
+
+// configured returns a manifest with its parameters, and the block that tells the
+// policy of them.
+func configured(manifest []byte, set map[string]any) (m policy.Manifest, values []policy.Value, form []byte, err error) {
+	declared, err := policy.ParseManifest(manifest)
+	if err != nil {
+		return m, nil, nil, err
+	}
+	if m, values, err = declared.Bind(set); err != nil {
+		return m, nil, nil, err
+	}
+	form, err = block.Form(&m, values)
+	return m, values, form, err
 }
 
 // machine has a room for each goroutine that asks at the same time. The policy

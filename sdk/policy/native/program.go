@@ -12,7 +12,6 @@ import (
 	"sync"
 
 	"github.com/boardd/boardd/sdk/job"
-	"github.com/boardd/boardd/sdk/policy"
 	"github.com/boardd/boardd/sdk/policy/abi"
 	"github.com/boardd/boardd/sdk/policy/block"
 	"github.com/boardd/boardd/sdk/policy/guest"
@@ -82,15 +81,7 @@ func writeBlock(out io.Writer, head uint32, b []byte) error {
 
 // Start runs a program that calls Main as a policy. Close ends it.
 func Start(cmd *exec.Cmd, manifest []byte, set map[string]any) (*block.Rule, error) {
-	declared, err := policy.ParseManifest(manifest)
-	if err != nil {
-		return nil, err
-	}
-	m, values, err := declared.Bind(set)
-	if err != nil {
-		return nil, err
-	}
-	form, err := block.Form(&m, values)
+	m, values, form, err := configured(manifest, set)
 	if err != nil {
 		return nil, err
 	}
