@@ -123,14 +123,12 @@ type Gauge struct {
 	Events        map[string]int64 // what this host did, by the name of the event
 }
 
-// Gauges counts at most so many boards, by tenant and name, until ctx ends.
+// Gauges counts at most so many boards, by tenant and name, until ctx ends. If
+// there are more, each tenant has as many as the others, as far as it has them.
 func (h *Host) Gauges(ctx context.Context, most int) []Gauge {
-	all := h.shelf.allBoards()
-	slices.SortFunc(all, func(a, b *served) int {
-		return cmp.Or(cmp.Compare(a.config.Tenant, b.config.Tenant), cmp.Compare(a.config.Name, b.config.Name))
-	})
-	gauges := make([]Gauge, 0, min(most, len(all)))
-	for _, s := range all[:min(most, len(all))] {
+	all := inTurns(h.shelf.allBoards(), most)
+	gauges := make([]Gauge, 0, len(all))
+	for _, s := range all {
 		g := Gauge{Tenant: s.config.Tenant, Board: s.config.Name}
 		if b := s.board.Load(); b != nil {
 			g.read(ctx, b)
@@ -138,6 +136,27 @@ func (h *Host) Gauges(ctx context.Context, most int) []Gauge {
 		gauges = append(gauges, g)
 	}
 	return gauges
+}
+
+// inTurns returns at most so many boards, sorted by tenant and name: the first of
+// each tenant, then the second of each, and so on.
+func inTurns(all []*served, most int) []*served {
+	byName := func(a, b *served) int {
+		return cmp.Or(cmp.Compare(a.config.Tenant, b.config.Tenant), cmp.Compare(a.config.Name, b.config.Name))
+	}
+	slices.SortFunc(all, byName)
+	if len(all) <= most {
+		return all
+	}
+	turn, taken := make(map[*served]int, len(all)), map[string]int{}
+	for _, s := range all {
+		turn[s] = taken[s.config.Tenant]
+		taken[s.config.Tenant]++
+	}
+	slices.SortStableFunc(all, func(a, b *served) int { return cmp.Compare(turn[a], turn[b]) })
+	all = all[:most]
+	slices.SortFunc(all, byName)
+	return all
 }
 
 func (g *Gauge) read(ctx context.Context, b *board.Board) {
