@@ -44,6 +44,9 @@ func TestLimitsOverAllHosts(t *testing.T) {
 		if claims < most/2*98/100 || claims > most/2+most/2/100+hosts*8 {
 			t.Errorf("counted by the store: %v: %d claims were granted, want %d", !noLimits, claims, most/2)
 		}
+		if taken < most {
+			continue // there is room for one more
+		}
 		if results, err := boards[0].Post(within(t), []job.Posting{{Name: "x"}}); err != nil || !errors.Is(results[0].Err, job.QuotaExceeded) {
 			t.Errorf("one more: %v, %v", results, err)
 		}
