@@ -34,7 +34,8 @@ func ofTeams(teams string) []job.Posting {
 // teamsOf claims jobs and returns whose they were.
 func teamsOf(t *testing.T, b *hostboard.Board, n int) string {
 	t.Helper()
-	r, err := b.Claim(within(t), hostboard.ClaimRequest{Owner: "w", Max: n})
+	// A policy that was just promoted may have to rank first: who waits is woken then.
+	r, err := b.Claim(within(t), hostboard.ClaimRequest{Owner: "w", Max: n, Wait: 20 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
