@@ -57,11 +57,7 @@ func toJob(j *job.Job) *boarddv1.Job {
 		answer.Reasons = append(answer.Reasons, clean(reason))
 	}
 	answer.ClaimedAt, answer.ClaimLease = at(j.ClaimedAt), toDuration(j.ClaimLease)
-	for _, a := range j.Attempts {
-		answer.Attempts = append(answer.Attempts, &boarddv1.Attempt{
-			Owner: clean(a.Owner), BegunAt: toTime(a.Begun), EndedAt: toTime(a.Ended), Lease: toDuration(a.Lease), Reason: clean(a.Reason),
-		})
-	}
+	answer.Attempts = toAttempts(j.Attempts)
 	switch {
 	case j.RawDetails != nil:
 		answer.DetailsRaw = &boarddv1.Raw{Encoding: j.RawDetails.Encoding.String(), Data: j.RawDetails.Data}
@@ -75,6 +71,15 @@ func toJob(j *job.Job) *boarddv1.Job {
 		answer.Book = &boarddv1.Book{Uuid: clean(j.Book.UUID), Name: clean(j.Book.Name)}
 	}
 	return answer
+}
+
+func toAttempts(list []job.Attempt) (attempts []*boarddv1.Attempt) {
+	for _, a := range list {
+		attempts = append(attempts, &boarddv1.Attempt{
+			Owner: clean(a.Owner), BegunAt: toTime(a.Begun), EndedAt: toTime(a.Ended), Lease: toDuration(a.Lease), Reason: clean(a.Reason),
+		})
+	}
+	return attempts
 }
 
 // madeJob is a job's public form with room for its times, so that they cost no
