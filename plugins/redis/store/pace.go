@@ -17,6 +17,13 @@ const (
 	MaxSweepPercent = 5
 )
 
+// A search for what is known to be there may take twice its share, out of what the
+// searches before it left: as much as they would have had in maxCredit.
+const (
+	hurry     = 2
+	maxCredit = 20 * time.Second
+)
+
 // What a step costs Redis beyond the time between its two looks at the clock:
 // what is sent has to be read and taken apart, and what is answered, written.
 const (
@@ -32,6 +39,8 @@ type pace struct {
 	begun  time.Time // when the last rest was to end
 	busy   time.Duration
 	looked int
+	hurry  bool          // the credit may be used
+	credit time.Duration // of rest
 }
 
 // timed sends commands to a board's server in one go, behind each other, and
@@ -58,8 +67,14 @@ func (p *pace) timed(ctx context.Context, b *board, key string, queue func(redis
 
 // rest returns how long to wait for what was done since it was last asked.
 func (p *pace) rest() time.Duration {
-	whole := max(p.busy*100/MaxSweepPercent, time.Duration(p.looked)*time.Second/SweepRate)
-	left := min(whole-time.Since(p.begun), longRest)
-	*p = pace{begun: time.Now().Add(max(left, 0))}
+	share := max(p.busy*100/MaxSweepPercent, time.Duration(p.looked)*time.Second/SweepRate)
+	left := share - time.Since(p.begun)
+	if p.hurry && left > 0 {
+		used := min(p.credit, left, share-share/hurry)
+		p.credit, left = p.credit-used, left-used
+	}
+	p.credit = min(p.credit+max(-left, 0), maxCredit)
+	left = min(max(left, 0), longRest)
+	p.begun, p.busy, p.looked = time.Now().Add(left), 0, 0
 	return left
 }

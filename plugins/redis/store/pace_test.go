@@ -39,3 +39,37 @@ func TestPace(t *testing.T) {
 		})
 	}
 }
+
+// TestHurry checks that what was not used before makes a search twice as fast, until it
+// is used up, and that no more than maxCredit is kept.
+func TestHurry(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		idle  time.Duration
+		steps int // of a millisecond each, whose share is 20 ms
+		want  time.Duration
+	}{
+		"nothing was left":     {0, 10, 200 * time.Millisecond},
+		"enough":               {time.Second, 10, 100 * time.Millisecond},
+		"it ends in the midst": {50 * time.Millisecond, 10, 150 * time.Millisecond},
+		"a day of rest":        {24 * time.Hour, 4000, 4000*20*time.Millisecond - maxCredit},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				p := pace{begun: time.Now()}
+				time.Sleep(c.idle)
+				p.rest()
+				p.hurry = true
+				begun := time.Now()
+				for range c.steps {
+					p.busy += time.Millisecond
+					time.Sleep(p.rest())
+				}
+				if got := time.Since(begun); got != c.want {
+					t.Errorf("%d steps took %v, want %v", c.steps, got, c.want)
+				}
+			})
+		})
+	}
+}

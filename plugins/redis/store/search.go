@@ -15,7 +15,7 @@ import (
 // How much is looked at in one step of a search. Redis does nothing else
 // meanwhile, for less than a millisecond.
 const (
-	sweepCount = 250   // jobs
+	sweepCount = 400   // jobs
 	firstCount = 16    // jobs, until it is known how large they are
 	keysCount  = 1_000 // keys of the database, of which most need no further look
 	fewKeys    = 2     // for each job: where there are more keys, the jobs are gone through
@@ -26,8 +26,9 @@ const (
 // be seen in one moment.
 type search func(ctx context.Context, cursor uint64) (found []string, next uint64, err error)
 
-// through searches to the end, and settles what is found on the way.
-func (s *sweep) through(ctx context.Context, step search) error {
+// through searches to the end, which it reports, or until enough is found, and settles
+// what is found on the way. Without enough it goes on to the end.
+func (s *sweep) through(ctx context.Context, enough func() bool, step search) (whole bool, err error) {
 	for cursor := uint64(0); ; {
 		found, next, err := step(ctx, cursor)
 		if err == nil {
@@ -40,35 +41,41 @@ func (s *sweep) through(ctx context.Context, step search) error {
 		if err == nil && !s.claiming && s.few && time.Now().After(s.next) && time.Since(s.lately) > max(sweepTime, s.took) {
 			err = s.claims(ctx)
 		}
+		if err == nil && !s.finding && time.Since(s.counted) > sweepTime {
+			_, err = s.findCounted(ctx, true)
+		}
 		if cursor = next; err != nil || cursor == 0 {
-			return err
+			return err == nil, err
+		}
+		if enough != nil && enough() {
+			return false, nil
 		}
 	}
 }
 
-// listings looks for jobs on the board that our records do not know.
-func (s *sweep) listings(ctx context.Context) error {
-	strange, err := s.strangers(ctx, s.standing.keys.listings, false)
-	if err == nil {
-		s.strange["listings"] = strange
-		s.board.foundStrange(strange)
+// listings looks for jobs on the board that our records do not know: for all, or until
+// so many are found.
+func (s *sweep) listings(ctx context.Context, wanted int64) error {
+	if whole, err := s.strangers(ctx, s.standing.keys.listings, false, wanted); !whole {
+		return err
 	}
-	return err
+	s.board.foundStrange(s.strange[s.standing.keys.listings])
+	return nil
 }
 
 // trash looks for jobs in the trash that our records do not know there.
 func (s *sweep) trash(ctx context.Context) error {
-	strange, err := s.strangers(ctx, s.standing.keys.trash, true)
-	if err == nil {
-		s.strange["trash"] = strange
-	}
+	_, err := s.strangers(ctx, s.standing.keys.trash, true, 0)
 	return err
 }
 
 // strangers looks in one of TaskFlow's hashes for jobs of which our records say
-// something else, and returns how many fields are no uuids.
-func (s *sweep) strangers(ctx context.Context, key string, trashed bool) (strange int64, err error) {
-	err = s.through(ctx, func(ctx context.Context, cursor uint64) ([]string, uint64, error) {
+// something else: for all (0), or until so many are found. At the end, which it reports,
+// it knows how many fields are no uuids.
+func (s *sweep) strangers(ctx context.Context, key string, trashed bool, wanted int64) (whole bool, err error) {
+	strange, n := int64(0), int64(0)
+	enough := func() bool { return wanted > 0 && n >= wanted }
+	whole, err = s.through(ctx, enough, func(ctx context.Context, cursor uint64) ([]string, uint64, error) {
 		fields, next, err := s.fields(ctx, key, cursor)
 		if err != nil {
 			return nil, 0, err
@@ -87,14 +94,21 @@ func (s *sweep) strangers(ctx context.Context, key string, trashed bool) (strang
 				found = append(found, ids[i])
 			}
 		}
+		n += int64(len(found))
 		return found, next, err
 	})
-	return strange, err
+	if whole {
+		s.strange[key] = strange
+	}
+	return whole, err
 }
 
-// jobs looks at whatever our records know of, on the board and in the trash.
-func (s *sweep) jobs(ctx context.Context) error {
-	return s.through(ctx, func(ctx context.Context, cursor uint64) ([]string, uint64, error) {
+// jobs looks at whatever our records know of, on the board and in the trash: at all (0),
+// or until so many have ended. Who has which job is seen among the keys, if they are few.
+func (s *sweep) jobs(ctx context.Context, wanted int64) error {
+	n := int64(0)
+	enough := func() bool { return wanted > 0 && n >= wanted }
+	_, err := s.through(ctx, enough, func(ctx context.Context, cursor uint64) ([]string, uint64, error) {
 		fields, next, err := s.fields(ctx, s.standing.keys.jobs, cursor)
 		if err != nil {
 			return nil, 0, err
@@ -114,9 +128,14 @@ func (s *sweep) jobs(ctx context.Context) error {
 				found = append(found, fields[2*i])
 			}
 		}
+		n += int64(len(found))
+		if s.pace.looked += len(listed); s.few {
+			return found, next, nil
+		}
 		claimed, err := s.claimed(ctx, fields)
 		return append(found, claimed...), next, err
 	})
+	return err
 }
 
 // claims looks for claims that began or ended: among the keys, if they are few,
@@ -134,7 +153,7 @@ func (s *sweep) claims(ctx context.Context) error {
 		return s.owners(ctx)
 	}
 	clear(s.owned)
-	return s.through(ctx, func(ctx context.Context, cursor uint64) ([]string, uint64, error) {
+	_, err := s.through(ctx, nil, func(ctx context.Context, cursor uint64) ([]string, uint64, error) {
 		fields, next, err := s.fields(ctx, s.standing.keys.jobs, cursor)
 		if err != nil {
 			return nil, 0, err
@@ -142,6 +161,7 @@ func (s *sweep) claims(ctx context.Context) error {
 		found, err := s.claimed(ctx, fields)
 		return found, next, err
 	})
+	return err
 }
 
 // claimed returns those of some jobs, given with our records of them, that have
@@ -177,7 +197,7 @@ func (s *sweep) claimed(ctx context.Context, fields []string) ([]string, error) 
 func (s *sweep) owners(ctx context.Context) error {
 	k, before := &s.standing.keys, s.owned
 	s.owned = map[string]bool{}
-	err := s.through(ctx, func(ctx context.Context, cursor uint64) ([]string, uint64, error) {
+	_, err := s.through(ctx, nil, func(ctx context.Context, cursor uint64) ([]string, uint64, error) {
 		var scan *redis.ScanCmd
 		_, err := s.pace.timed(ctx, s.board, k.jobs, func(p redis.Pipeliner) {
 			scan = p.Scan(ctx, cursor, escape(k.prefix)+"*.owned", keysCount)
@@ -202,13 +222,14 @@ func (s *sweep) owners(ctx context.Context) error {
 	}
 	maps.DeleteFunc(before, func(id string, _ bool) bool { return s.owned[id] })
 	gone := slices.Collect(maps.Keys(before))
-	return s.through(ctx, func(ctx context.Context, cursor uint64) ([]string, uint64, error) {
+	_, err = s.through(ctx, nil, func(ctx context.Context, cursor uint64) ([]string, uint64, error) {
 		n := min(sweepCount, len(gone))
 		ids := gone[:n]
 		gone = gone[n:]
 		found, err := s.differing(ctx, ids)
 		return found, uint64(len(gone)), err
 	})
+	return err
 }
 
 // named looks at jobs that notifications named.

@@ -23,7 +23,7 @@ const (
 type sweep struct {
 	board    *board
 	standing *standing
-	strange  map[string]int64 // fields of listings and trash that are no uuids
+	strange  map[string]int64 // fields of listings and trash that are no uuids, by key
 	notices  *notices
 	pace     *pace
 	counts   map[string]int  // by hash, how many jobs the next step asks for
@@ -31,6 +31,9 @@ type sweep struct {
 	few      bool            // the database has few keys for so many jobs
 	foreign  int64           // posts of other programs, as last seen
 	noticed  time.Time       // when the jobs that notifications named were last looked at
+	finding  bool            // what the counts tell of is searched for
+	counted  time.Time       // when they were last looked at
+	surplus  [2]int64        // as it was after the last such search
 	claiming bool            // claims are searched for
 	lately   time.Time       // when that last ended
 	took     time.Duration   // and how long it took
@@ -105,6 +108,9 @@ type tally struct {
 	trashed, known   int64
 }
 
+// surplus is how many more jobs TaskFlow has, and how many more posts it has counted.
+func (t *tally) surplus() [2]int64 { return [2]int64{t.listed - t.open, t.sequence - t.posts} }
+
 func (s *sweep) count(ctx context.Context) (tally, error) {
 	k := &s.standing.keys
 	var head *redis.SliceCmd
@@ -123,26 +129,26 @@ func (s *sweep) count(ctx context.Context) (tally, error) {
 		listed: listed.Val(), trashed: trashed.Val(), known: known.Val(),
 	}
 	t.sequence, _ = sequence.Int64() // absent: nobody has posted
+	s.counted = time.Now()
 	return t, nil
 }
 
 // round looks where something may have changed.
 func (s *sweep) round(ctx context.Context) error {
-	t, err := s.count(ctx)
+	t, err := s.findCounted(ctx, false)
 	if err != nil {
 		return err
 	}
-	begun, foreign := time.Now(), t.sequence-t.posts
 	if s.few, err = s.fewKeys(ctx, t.listed); err != nil {
 		return err
 	}
-	switch whole := begun.After(s.whole); {
-	case whole || foreign != s.foreign || t.listed != t.open+s.strange["listings"]:
-		err = s.find(ctx, t, foreign, whole)
-	case begun.After(s.next):
+	switch now := time.Now(); {
+	case now.After(s.whole):
+		err = s.findAll(ctx, t)
+	case now.After(s.next):
 		err = s.claims(ctx)
 	}
-	if err == nil && t.trashed != t.known+s.strange["trash"] {
+	if err == nil && t.trashed != t.known+s.strange[s.standing.keys.trash] {
 		err = s.trash(ctx)
 	}
 	return err
@@ -159,31 +165,48 @@ func (s *sweep) fewKeys(ctx context.Context, jobs int64) (bool, error) {
 	return err == nil && n <= fewKeys*jobs, ctx.Err()
 }
 
-// find looks for jobs that other programs posted or ended; whole: also for what
-// no count tells.
-func (s *sweep) find(ctx context.Context, t tally, foreign int64, whole bool) error {
-	begun := time.Now()
-	posted := foreign != s.foreign || t.listed > t.open+s.strange["listings"]
-	if whole || posted {
-		if err := s.listings(ctx); err != nil {
-			return err
+// strangeListed is how many fields of the board are no jobs.
+func (s *sweep) strangeListed() int64 { return s.strange[s.standing.keys.listings] }
+
+// findCounted looks for jobs that other programs posted or ended, as far as the numbers
+// tell that there are any; with news only if they tell something else than they did
+// after the last such search. There is haste: somebody may wait for them.
+func (s *sweep) findCounted(ctx context.Context, news bool) (t tally, err error) {
+	if t, err = s.count(ctx); err != nil || s.whole.IsZero() || news && t.surplus() == s.surplus {
+		return t, err // without whole everything is about to be looked at
+	}
+	s.finding, s.pace.hurry = true, true
+	defer func() { s.finding, s.pace.hurry, s.surplus = false, false, t.surplus() }()
+	more := t.listed - t.open - s.strangeListed()
+	if foreign := t.sequence - t.posts; foreign != s.foreign || more > 0 {
+		if err = s.listings(ctx, max(foreign-s.foreign, more, 0)); err != nil {
+			return t, err
 		}
-		var err error
+		s.foreign = foreign
 		if t, err = s.count(ctx); err != nil {
-			return err
+			return t, err
 		}
 	}
-	s.foreign = foreign
-	if !whole && t.listed == t.open+s.strange["listings"] {
-		return nil
+	if fewer := t.open + s.strangeListed() - t.listed; fewer > 0 {
+		if err = s.jobs(ctx, fewer); err == nil {
+			t, err = s.count(ctx)
+		}
 	}
-	if err := s.jobs(ctx); err != nil {
+	return t, err
+}
+
+// findAll looks for jobs that other programs posted or ended, whatever the numbers say.
+func (s *sweep) findAll(ctx context.Context, t tally) error {
+	begun := time.Now()
+	s.foreign = t.sequence - t.posts // those that come meanwhile are counted
+	if err := s.listings(ctx, 0); err != nil {
 		return err
 	}
-	if whole {
-		now := time.Now()
-		s.whole = now.Add(max(wholeTime, wholeRest*now.Sub(begun)))
+	if err := s.jobs(ctx, 0); err != nil {
+		return err
 	}
+	now := time.Now()
+	s.whole = now.Add(max(wholeTime, wholeRest*now.Sub(begun)))
 	return nil
 }
 
