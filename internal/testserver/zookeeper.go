@@ -201,6 +201,27 @@ func (z *ZooKeeperEnsemble) Start(i int) {
 // Kill ends a server with SIGKILL and waits for its end.
 func (z *ZooKeeperEnsemble) Kill(i int) { z.signal(i, syscall.SIGKILL) }
 
+// Churn kills one server after another and starts it again, until the test is over.
+func (z *ZooKeeperEnsemble) Churn() {
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			case <-time.After(5 * time.Second):
+			}
+			z.Kill(i % len(z.members))
+			z.Start(i % len(z.members))
+		}
+	}()
+	z.t.Cleanup(func() {
+		close(stop)
+		<-stopped
+	})
+}
+
 // Pause stops a server without ending it, until Resume.
 func (z *ZooKeeperEnsemble) Pause(i int) { _ = z.members[i].process.Process.Signal(syscall.SIGSTOP) }
 

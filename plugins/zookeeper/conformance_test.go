@@ -13,13 +13,32 @@ import (
 // TestConformanceProcess runs the suite against the program itself.
 func TestConformanceProcess(t *testing.T) {
 	t.Parallel()
-	program := testserver.Build(t, "./plugins/zookeeper")
 	z := testserver.ZooKeeper(t, testserver.ZooKeeperOptions{Fast: true})
+	open := opener(t, z)
+	drivertest.Run(t, drivertest.Harness{
+		Open:  open,
+		Store: func(t drivertest.T) func() driver.Driver { return func() driver.Driver { return open(t) } },
+	})
+}
+
+// TestConformanceProcessEnsemble runs what goes through Apply against the program on
+// three servers, of which one is killed and started again all the time.
+func TestConformanceProcessEnsemble(t *testing.T) {
+	t.Parallel()
+	z := testserver.ZooKeeper(t, testserver.ZooKeeperOptions{Members: 3, Fast: true})
+	z.Churn()
+	drivertest.Run(t, drivertest.Harness{Open: opener(t, z), Programs: 4})
+}
+
+// opener starts a process of the program for each driver.
+func opener(t *testing.T, z *testserver.ZooKeeperEnsemble) func(drivertest.T) driver.Driver {
+	t.Helper()
+	program := testserver.Build(t, "./plugins/zookeeper")
 	settings, err := json.Marshal(map[string]any{"servers": z.Servers()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	open := func(t drivertest.T) driver.Driver {
+	return func(t drivertest.T) driver.Driver {
 		p, err := plugin.Start(t.Context(), plugin.Command{Path: program})
 		if err != nil {
 			t.Fatalf("%v", err)
@@ -31,8 +50,4 @@ func TestConformanceProcess(t *testing.T) {
 		}
 		return d
 	}
-	drivertest.Run(t, drivertest.Harness{
-		Open:  open,
-		Store: func(t drivertest.T) func() driver.Driver { return func() driver.Driver { return open(t) } },
-	})
 }

@@ -50,23 +50,7 @@ func TestConformance(t *testing.T) {
 func TestConformanceEnsemble(t *testing.T) {
 	t.Parallel()
 	z := testserver.ZooKeeper(t, testserver.ZooKeeperOptions{Members: 3, Fast: true})
-	stop, stopped := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(stopped)
-		for i := 0; ; i++ {
-			select {
-			case <-stop:
-				return
-			case <-time.After(5 * time.Second):
-			}
-			z.Kill(i % 3)
-			z.Start(i % 3)
-		}
-	}()
-	t.Cleanup(func() {
-		close(stop)
-		<-stopped
-	})
+	z.Churn()
 	drivertest.Run(t, drivertest.Harness{
 		Open:     func(t drivertest.T) driver.Driver { return open(t, z.Servers(), store.Options{}) },
 		Programs: 4,
