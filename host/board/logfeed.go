@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -82,7 +83,7 @@ func (l *logs) changed(c *driver.Change) {
 	if f == nil {
 		return
 	}
-	last := int64(-1) // not known
+	last := int64(unknown)
 	if c.Record != nil && isOpen(c.Record.State) {
 		if s, err := readStatus(c.Record.Status); err == nil {
 			last = s.log.last
@@ -96,7 +97,7 @@ func (l *logs) lost() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, f := range l.feeds {
-		f.poke(-1)
+		f.poke(unknown)
 	}
 }
 
@@ -106,7 +107,7 @@ func (l *logs) follow(id job.ID) *feed {
 	defer l.mu.Unlock()
 	f := l.feeds[id]
 	if f == nil {
-		f = &feed{id: id, stale: true, news: make(chan struct{})}
+		f = &feed{id: id, stale: true, told: unknown, news: make(chan struct{})}
 		if l.feeds == nil {
 			l.feeds = make(map[job.ID]*feed)
 		}
@@ -136,6 +137,7 @@ type feed struct {
 	entries []job.LogEntry // what is kept; only appended to, so that followers share it
 	ended   bool
 	stale   bool          // there may be more in the store
+	told    int64         // the last entry that is said to be there; unknown: not said
 	pokes   int           // how often it was said so
 	news    chan struct{} // closed when something changed
 }
@@ -147,15 +149,20 @@ func (f *feed) last() int64 {
 	return 0
 }
 
-// push adds entries that were appended here, if they follow on those before.
+// unknown is a serial that no entry has.
+const unknown = math.MaxInt64
+
+// push adds entries that were appended here, if they follow on those before. Word of
+// them may have come from the store already: then nothing is missing any more.
 func (f *feed) push(entries []job.LogEntry) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.stale || f.last()+1 != entries[0].Serial {
-		f.stale = true
-		f.pokes++
-	} else {
+	if f.last()+1 == entries[0].Serial {
 		f.keep(entries)
+		f.stale = f.stale && f.told > f.last()
+	} else {
+		f.stale, f.told = true, max(f.told, entries[len(entries)-1].Serial)
+		f.pokes++
 	}
 	f.tell()
 }
@@ -172,15 +179,18 @@ func (f *feed) tell() {
 	f.news = make(chan struct{})
 }
 
-// poke says that the job changed, and the serial of its log's last entry: -1 if
-// that is not known.
+// poke says that the job changed, and the serial of its log's last entry, if that is
+// known.
 func (f *feed) poke(last int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if last >= 0 && last <= f.last() && !f.stale && !f.ended {
+	if last <= f.last() && !f.stale && !f.ended {
 		return
 	}
-	f.stale, f.ended = true, false
+	if f.ended {
+		last = unknown // it goes on after all
+	}
+	f.stale, f.ended, f.told = true, false, max(f.told, last)
 	f.pokes++
 	f.tell()
 }
@@ -220,14 +230,17 @@ func (b *Board) refreshFeed(ctx context.Context, f *feed) error {
 	f.reading.Lock()
 	defer f.reading.Unlock()
 	f.mu.Lock()
-	stale, pokes := f.stale, f.pokes
+	stale = f.stale
 	f.mu.Unlock()
 	if !stale {
 		return nil // somebody else asked meanwhile
 	}
-	if sleep.For(ctx, feedPause-time.Since(f.asked)) != nil {
-		return &job.Error{Op: "read log", Kind: job.Interrupted, Err: context.Cause(ctx)}
+	if completed, err := f.pause(ctx, feedPause-time.Since(f.asked)); completed || err != nil {
+		return err
 	}
+	f.mu.Lock()
+	pokes := f.pokes // what is asked now answers those too that came meanwhile
+	f.mu.Unlock()
 	entries, ended, err := b.readLog(ctx, f.id)
 	f.asked = time.Now()
 	if err != nil {
@@ -235,11 +248,35 @@ func (b *Board) refreshFeed(ctx context.Context, f *feed) error {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.ended, f.stale = ended, f.pokes != pokes
+	if f.ended, f.stale = ended, f.pokes != pokes; !f.stale {
+		f.told = 0
+	}
 	if len(entries) > 0 && entries[len(entries)-1].Serial > f.last() {
 		f.entries = entries
 	}
 	return nil
+}
+
+// pause waits, and reports whether what was missing came meanwhile.
+func (f *feed) pause(ctx context.Context, d time.Duration) (bool, error) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	for d > 0 {
+		f.mu.Lock()
+		stale, news := f.stale, f.news
+		f.mu.Unlock()
+		if !stale {
+			return true, nil
+		}
+		select {
+		case <-timer.C:
+			return false, nil
+		case <-news:
+		case <-ctx.Done():
+			return false, &job.Error{Op: "read log", Kind: job.Interrupted, Err: context.Cause(ctx)}
+		}
+	}
+	return false, nil
 }
 
 // FollowLog streams the entries of a job's log after a serial, and with follow
