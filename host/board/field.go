@@ -54,11 +54,11 @@ func eachField(record []byte, fn func(tag uint64, data, whole []byte) error) err
 		return errRecord
 	}
 	for rest := record[1:]; len(rest) > 0; {
-		tag, n := binary.Uvarint(rest)
+		tag, n := uvarint(rest)
 		if n <= 0 {
 			return errRecord
 		}
-		size, m := binary.Uvarint(rest[n:])
+		size, m := uvarint(rest[n:])
 		if m <= 0 || size > uint64(len(rest)-n-m) {
 			return errRecord
 		}
@@ -69,6 +69,14 @@ func eachField(record []byte, fn func(tag uint64, data, whole []byte) error) err
 		rest = rest[end:]
 	}
 	return nil
+}
+
+// uvarint is binary.Uvarint, quicker for small numbers, as most are.
+func uvarint(b []byte) (uint64, int) {
+	if len(b) > 0 && b[0] < 0x80 {
+		return uint64(b[0]), 1
+	}
+	return binary.Uvarint(b)
 }
 
 func readNumber(data []byte) (int64, error) {

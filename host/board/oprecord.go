@@ -137,7 +137,7 @@ type postedOperation struct {
 }
 
 func readOperation(data []byte) (op postedOperation, err error) {
-	size, n := binary.Uvarint(data)
+	size, n := uvarint(data)
 	if n <= 0 || size > uint64(len(data)-n) {
 		return op, errRecord
 	}
@@ -161,8 +161,11 @@ func operationsOf(record []byte, o *operations) []job.Operation {
 	}
 	list := make([]job.Operation, o.len())
 	names := make([]byte, 0, 512) // of all of them: one text costs less than many
-	var offsets [32]int           // on the stack, for most jobs
-	ends, n := append(offsets[:0], make([]int, o.len())...), 0
+	var few [32]int               // on the stack, for most jobs
+	ends, n := few[:], 0
+	if o.len() > len(few) {
+		ends = make([]int, o.len())
+	}
 	_ = eachField(record, func(tag uint64, data, _ []byte) error { // one that cannot be read was reported when it came
 		if tag != extraOperation || n == o.len() {
 			return nil
@@ -181,10 +184,12 @@ func operationsOf(record []byte, o *operations) []job.Operation {
 		list[i].Name, start = text[start:ends[i]], ends[i]
 	}
 	for i := range list {
-		t := o.timesOf(i)
 		op := &list[i]
 		op.Index, op.Priority, op.Status = int32(i), o.priorityOf(i), o.at(i) //nolint:gosec // an index
-		op.StartedAt, op.ExecutedAt, op.EndedAt = micro(t.started), micro(t.executed), micro(t.ended)
+		if o.times != nil {
+			t := o.times[i]
+			op.StartedAt, op.ExecutedAt, op.EndedAt = micro(t.started), micro(t.executed), micro(t.ended)
+		}
 		if o.resultOf(i) == canceledResult {
 			op.Result = []byte(canceledText)
 		}
