@@ -13,7 +13,7 @@ protoc -I sdk \
   --plugin=protoc-gen-go-vtproto="$(plugin protoc-gen-go-vtproto)" \
   --go_out=sdk --go_opt=paths=source_relative \
   --connect-go_out=sdk --connect-go_opt=paths=source_relative \
-  --go-vtproto_out=sdk --go-vtproto_opt=paths=source_relative,features=marshal+unmarshal+size \
+  --go-vtproto_out=sdk --go-vtproto_opt=paths=source_relative,features=marshal+unmarshal+unmarshal_unsafe+size \
   boardd/v1/boardd.proto boardd/v1/admin.proto
 
 if [ -f sdk/plugin/driver.proto ]; then

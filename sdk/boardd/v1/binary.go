@@ -1,6 +1,7 @@
 package boarddv1
 
 import (
+	"bytes"
 	"fmt"
 
 	"google.golang.org/protobuf/proto"
@@ -67,4 +68,21 @@ func (Binary) Unmarshal(data []byte, message any) error {
 		return proto.Unmarshal(data, m)
 	}
 	return fmt.Errorf("%T is not a protobuf message", message)
+}
+
+// Answers is Binary for clients that read much: all texts and values of a message
+// are parts of one piece of memory, and so of one allocation. Who keeps one of
+// them keeps the whole message.
+type Answers struct{ Binary }
+
+// Unmarshal reads a message, replacing what it held.
+func (a Answers) Unmarshal(data []byte, message any) error {
+	m, ok := message.(interface{ UnmarshalVTUnsafe(data []byte) error })
+	if !ok {
+		return a.Binary.Unmarshal(data, message)
+	}
+	if r, ok := message.(proto.Message); ok {
+		proto.Reset(r)
+	}
+	return m.UnmarshalVTUnsafe(bytes.Clone(data)) // the caller's memory is used again
 }

@@ -46,6 +46,14 @@ func TestBinaryIsProtobuf(t *testing.T) {
 		if err := (Binary{}).Unmarshal(theirs, into); err != nil || !proto.Equal(into, m) {
 			t.Fatalf("we read %v, %v; want %v", into, err, m)
 		}
+		shared := m.ProtoReflect().New().Interface()
+		if err := (Answers{}).Unmarshal(theirs, shared); err != nil || !proto.Equal(shared, m) {
+			t.Fatalf("a client reads %v, %v; want %v", shared, err, m)
+		}
+		clear(theirs) // it is Connect's, and used again
+		if !proto.Equal(shared, m) {
+			t.Fatal("what a client has read changes with the memory that it was read from")
+		}
 	}
 }
 
