@@ -32,13 +32,12 @@ func (codec) Marshal(v any) (mem.BufferSlice, error) {
 			_, err := m.MarshalToSizedBufferVT(b)
 			return mem.BufferSlice{mem.SliceBuffer(b)}, err
 		}
-		pool := mem.DefaultBufferPool()
-		b := pool.Get(size)
-		if _, err := m.MarshalToSizedBufferVT((*b)[:size]); err != nil {
-			pool.Put(b)
+		b := buffers.Get(size)
+		if _, err := m.MarshalToSizedBufferVT(*b); err != nil {
+			buffers.Put(b)
 			return nil, err
 		}
-		return mem.BufferSlice{mem.NewBuffer(b, pool)}, nil
+		return mem.BufferSlice{mem.NewBuffer(b, &buffers)}, nil
 	case protobuf.Message:
 		b, err := protobuf.Marshal(m)
 		return mem.BufferSlice{mem.SliceBuffer(b)}, err
@@ -64,7 +63,7 @@ func (codec) Unmarshal(data mem.BufferSlice, v any) error {
 	case *pb.BatchResult:
 		return share(data, m)
 	}
-	b := data.MaterializeToBuffer(mem.DefaultBufferPool())
+	b := data.MaterializeToBuffer(&buffers)
 	defer b.Free()
 	switch m := v.(type) {
 	case generated:
@@ -79,9 +78,6 @@ func (codec) Unmarshal(data mem.BufferSlice, v any) error {
 func (codec) Name() string { return proto.Name }
 
 // A frame is a message that is encoded already.
-type frame struct {
-	bytes []byte
-	pool  mem.BufferPool
-}
+type frame struct{ bytes []byte }
 
-func (f *frame) buffer() mem.Buffer { return mem.NewBuffer(&f.bytes, f.pool) }
+func (f *frame) buffer() mem.Buffer { return mem.NewBuffer(&f.bytes, &buffers) }

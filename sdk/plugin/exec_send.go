@@ -5,7 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/boardd/boardd/sdk/driver"
@@ -207,8 +206,7 @@ func (f *flight) encode(seq uint64, timeout time.Duration) *frame {
 		}
 		total += protowire.SizeTag(batchBoards) + protowire.SizeBytes(sizes[i])
 	}
-	pool := mem.DefaultBufferPool()
-	b := (*pool.Get(total))[:0]
+	b := (*buffers.Get(total))[:0]
 	b = protowire.AppendTag(b, batchSeq, protowire.VarintType)
 	b = protowire.AppendVarint(b, seq)
 	b = protowire.AppendTag(b, batchTimeout, protowire.VarintType)
@@ -229,7 +227,7 @@ func (f *flight) encode(seq uint64, timeout time.Duration) *frame {
 			it.data = nil
 		}
 	}
-	return &frame{bytes: b, pool: pool}
+	return &frame{bytes: b}
 }
 
 func opSize(data int) int { return data + tagSize }
