@@ -12,7 +12,7 @@ import (
 // own rule, twice what is alive, it would be collected many times a second and
 // spend a sixth of its processor time on that. A large heap is collected by
 // Go's rule. GOMEMLIMIT holds in any case.
-const heapFloor = 64 << 20
+const heapFloor = 128 << 20
 
 // keepHeapFloor applies heapFloor from now on, unless the operator chose a rule
 // with GOGC.
