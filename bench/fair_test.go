@@ -47,8 +47,11 @@ board "loud" {
 `
 
 // loudLimit is how many calls a second the loud tenant may make. It tries ten times
-// as many.
-const loudLimit = 200
+// as many, from a hundred callers.
+const (
+	loudLimit = 200
+	shouters  = 100
+)
 
 // BenchmarkNeighbour measures the 99th percentile of one tenant's calls while another
 // one asks for ten times its limit, as against while that one is still. The two are
@@ -88,8 +91,8 @@ func neighbour(b *testing.B, limit int, limited bool) {
 		alone = append(alone, p99(paced(b, quiet, turn)))
 		ctx, stop := context.WithCancel(b.Context())
 		var shouting sync.WaitGroup
-		for range 100 {
-			shouting.Go(func() { shout(ctx, loud, limited, &calls, &refused) })
+		for caller := range shouters {
+			shouting.Go(func() { shout(ctx, loud, limited, caller, &calls, &refused) })
 		}
 		beside = append(beside, p99(paced(b, quiet, turn)))
 		stop()
@@ -139,9 +142,13 @@ func paced(b *testing.B, board *client.Board, during time.Duration) []time.Durat
 	return took
 }
 
-// shout posts jobs: one of a hundred callers who together try ten times the limit,
-// or who have none.
-func shout(ctx context.Context, board *client.Board, limited bool, calls, refused *atomic.Int64) {
+// shout posts jobs: one of the callers who together try ten times the limit, evenly, or
+// who have none.
+func shout(ctx context.Context, board *client.Board, limited bool, caller int, calls, refused *atomic.Int64) {
+	const every = shouters * time.Second / (10 * loudLimit)
+	if limited {
+		time.Sleep(time.Duration(caller) * every / shouters)
+	}
 	for ctx.Err() == nil {
 		begun := time.Now()
 		_, err := board.Post(ctx, newJob(1, "all"))
@@ -150,7 +157,7 @@ func shout(ctx context.Context, board *client.Board, limited bool, calls, refuse
 			refused.Add(1)
 		}
 		if limited {
-			time.Sleep(time.Until(begun.Add(100 * time.Second / (10 * loudLimit))))
+			time.Sleep(time.Until(begun.Add(every)))
 		}
 	}
 }
