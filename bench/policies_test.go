@@ -80,7 +80,7 @@ func rounds(b *testing.B, board *client.Board) float64 {
 }
 
 const judgedConfig = `
-policy "templates/gpu" {
+policy "gpu" {
   path = %q
 }
 backend "local" {
@@ -89,10 +89,10 @@ backend "local" {
 board "judged" {
   backend = "local"
   eligibility {
-    policy = "templates/gpu"
+    policy = "gpu"
   }
   ordering {
-    policy = "templates/gpu"
+    policy = "gpu"
   }
 }
 `
@@ -119,7 +119,7 @@ func serveJudged(b *testing.B, boardd string, j *judged) *client.Board {
 		return dial(b, testserver.Start(b, boardd, "", "--dev", "--config", config).Addr).Board("judged")
 	}
 	server := testserver.Start(b, boardd, "", "--dev")
-	for _, args := range [][]string{{"push", path}, {"promote", "templates/gpu"}} {
+	for _, args := range [][]string{{"push", path}, {"promote", "gpu"}} {
 		command := exec.CommandContext(b.Context(), boardd, append([]string{"policy"}, args...)...) //nolint:gosec // this project's program
 		command.Env = append(os.Environ(), "BOARDD_ADDR="+server.Addr, "BOARDD_TOKEN=dev")
 		if text, err := command.CombinedOutput(); err != nil {
