@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -14,7 +13,6 @@ import (
 	"github.com/boardd/boardd/host/tenant"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
-	"github.com/boardd/boardd/sdk/nearest"
 )
 
 // BoardRecord is a board of the configuration or of the catalog.
@@ -57,106 +55,6 @@ func (s *Session) CreateBoard(ctx context.Context, of string, b config.Board) (B
 	return storedBoard(made), err
 }
 
-// placeError says to an operator which board stands in the way of a new one. To
-// others it says no more than that they can have none of this name.
-func (s *Session) placeError(b config.Board, err error) error {
-	if s.principal.Has(tenant.Operator) || job.KindOf(err) != job.Precondition {
-		return err
-	}
-	s.host.logger.Warn("a board could not be made", "tenant", b.Tenant, "board", b.Name, "error", err)
-	return job.Errorf(job.Precondition, "the board %q has no place on the backend %q: choose another name, or ask whoever runs the server", b.Name, b.Backend)
-}
-
-// checkNewBoard refuses what cannot be a board of the tenant.
-func (s *Session) checkNewBoard(t Tenant, b config.Board, placed bool) error {
-	if err := tenant.CheckName(b.Name); err != nil {
-		return named("board.name", err)
-	}
-	operator := s.principal.Has(tenant.Operator)
-	if placed && !operator {
-		return job.Errorf(job.PermissionDenied, "only an operator chooses the config of a board: leave it out, and the board gets a place of its own")
-	}
-	if b.Observe && !operator {
-		return job.Errorf(job.PermissionDenied, "only an operator makes a board that observes a place which it does not have")
-	}
-	if err := s.checkBackend(t.Name, b.Backend); err != nil {
-		return err
-	}
-	if slices.ContainsFunc(s.host.declaredBoards(t.Name), func(d config.Board) bool { return d.Name == b.Name }) {
-		return job.Errorf(job.AlreadyExists, "there is a board %q already, in the server's configuration", b.Name)
-	}
-	view := s.host.catalog.view()
-	if old, ok := view.Boards[catalog.At{Tenant: t.Name, Name: b.Name}]; ok && view.Belongs(t.Name, old.Owner, t.Declared) {
-		return job.Errorf(job.AlreadyExists, "there is a board %q already", b.Name)
-	}
-	return checkBoard(b)
-}
-
-// checkBackend refuses a backend that is not open to a tenant like one that does
-// not exist. An operator may use every one.
-func (s *Session) checkBackend(of, name string) error {
-	var open []string
-	for _, c := range s.host.Settings().Backends {
-		if s.principal.Has(tenant.Operator) || s.host.grants(c.Name, of) {
-			open = append(open, c.Name)
-		}
-	}
-	switch {
-	case slices.Contains(open, name):
-		return nil
-	case name == "":
-		return job.Errorf(job.Invalid, "board.backend: it is missing; want one of [%s]", strings.Join(open, ", "))
-	}
-	return job.Errorf(job.Invalid, "board.backend: there is no backend %q%s; there are [%s]", tenant.Clip(name), nearest.Hint(tenant.Clip(name), open), strings.Join(open, ", "))
-}
-
-// checkBoard refuses settings of a board that make no sense.
-func checkBoard(b config.Board) error {
-	between := func(field string, d, least, most time.Duration) error {
-		if d < least || d > most {
-			return job.Errorf(job.Invalid, "board.%s: want a duration from %s to %s, got %s", field, seconds(least), seconds(most), seconds(d))
-		}
-		return nil
-	}
-	const longest = job.MaxNotBeforeDays * 24 * time.Hour
-	for _, err := range []error{
-		between("maxLease", b.MaxLease, job.MinLease, job.MaxLease),
-		between("lease", b.Lease, job.MinLease, job.MaxLease),
-		between("idempotencyWindow", b.IdempotencyWindow, time.Second, config.MaxWindow),
-		between("history", b.History, 0, config.MaxWindow),
-		between("record", b.Record, 0, config.MaxRecord),
-		between("backoff", b.Retry.Backoff, 0, longest),
-		between("maxBackoff", b.Retry.MaxBackoff, 0, longest),
-		checkLimits(b.Limits, true),
-	} {
-		if err != nil {
-			return err
-		}
-	}
-	switch r := b.Retry; {
-	case b.Record != 0 && b.Record < config.MinRecord:
-		return job.Errorf(job.Invalid, "board.record: want a duration from %s to %s, or none, got %s", seconds(config.MinRecord), seconds(config.MaxRecord), seconds(b.Record))
-	case b.Lease > b.MaxLease:
-		return job.Errorf(job.Invalid, "board.lease: it is %s, more than maxLease, which is %s", seconds(b.Lease), seconds(b.MaxLease))
-	case r.MaxAttempts < 0:
-		return job.Errorf(job.Invalid, "board.maxAttempts: want 1 to %d, or 0 for no limit, got %d", math.MaxInt32, r.MaxAttempts)
-	case r.MaxBackoff != 0 && r.Backoff == 0:
-		return job.Errorf(job.Invalid, "board.maxBackoff: it bounds nothing, since backoff is missing")
-	case r.MaxBackoff != 0 && r.MaxBackoff < r.Backoff:
-		return job.Errorf(job.Invalid, "board.maxBackoff: it is %s, less than backoff, which is %s", seconds(r.MaxBackoff), seconds(r.Backoff))
-	}
-	return nil
-}
-
-// given reports whether settings say anything.
-func given(settings []byte) bool {
-	text := bytes.TrimSpace(settings)
-	return len(text) > 0 && !bytes.Equal(text, []byte("{}"))
-}
-
-// seconds writes a duration as requests do.
-func seconds(d time.Duration) string { return d.String() }
-
 // prepare asks the backend's driver whether it takes the board's settings, makes
 // them where they are missing, and occupies the place.
 func (h *Host) prepare(ctx context.Context, b *config.Board) error {
@@ -181,22 +79,6 @@ func (h *Host) prepare(ctx context.Context, b *config.Board) error {
 		return nil
 	}
 	return on.place(ctx, h, r.driver.Documents(), *b)
-}
-
-// runningBackend returns a backend as soon as it runs.
-func (h *Host) runningBackend(ctx context.Context, name string) (*backend, *running, error) {
-	b := h.backend(name)
-	ctx, cancel := context.WithTimeout(ctx, openingTime)
-	defer cancel()
-	select {
-	case <-b.tried:
-	case <-ctx.Done():
-	}
-	r := b.running.Load()
-	if r == nil {
-		return nil, nil, job.Errorf(job.Unavailable, "the driver of the backend %s does not run; the server's log says why", name)
-	}
-	return b, r, nil
 }
 
 func storedBoard(b catalog.Board) BoardRecord {
@@ -364,56 +246,4 @@ func (h *Host) purgeBoard(ctx context.Context, b config.Board) error {
 		return err
 	}
 	return on.placesIn(r.driver.Documents()).Vacate(ctx, catalog.LocationOf(b.Settings, key), b.Tenant, b.Name)
-}
-
-// BackendInfo is a backend as AdminService shows it.
-type BackendInfo struct {
-	Name, Driver string
-	Tenants      []string
-	Ready        bool
-	Problem      string
-	Restarts     int64
-}
-
-// ListBackends returns the backends on which a tenant may make boards; to an
-// operator, all of them.
-func (s *Session) ListBackends(ctx context.Context, of string) ([]BackendInfo, error) {
-	t, err := s.about("ListBackends", of, "")
-	if err != nil {
-		return nil, err
-	}
-	operator := s.principal.Has(tenant.Operator)
-	statuses := map[string]BackendStatus{}
-	for _, status := range s.host.Backends() {
-		statuses[status.Name] = status
-	}
-	list := []BackendInfo{}
-	for _, c := range s.host.Settings().Backends {
-		if !operator && !s.host.grants(c.Name, t.Name) {
-			continue
-		}
-		info := BackendInfo{Name: c.Name, Driver: c.Driver}
-		status, started := statuses[c.Name]
-		info.Ready = started && status.Running
-		if operator {
-			info.Tenants, info.Restarts = c.Tenants, status.Restarts
-			info.Problem = s.host.trouble(ctx, c.Name, started)
-			info.Ready = info.Ready && info.Problem == ""
-		}
-		list = append(list, info)
-	}
-	return list, nil
-}
-
-// trouble says what is the matter with a backend that was started.
-func (h *Host) trouble(ctx context.Context, name string, started bool) string {
-	if !started {
-		return "" // no board needs it yet
-	}
-	ctx, cancel := context.WithTimeout(ctx, healthWithin)
-	defer cancel()
-	if err := h.backend(name).health(ctx); err != nil {
-		return err.Error()
-	}
-	return ""
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/boardd/boardd/host/index"
@@ -15,135 +14,10 @@ import (
 	"github.com/boardd/boardd/sdk/sleep"
 )
 
-// dependents is the held jobs that wait for others, by what they wait for.
-type dependents struct {
-	mu   sync.Mutex
-	of   map[job.ID]map[job.ID]struct{} // who waits for a job
-	on   map[job.ID][]job.ID            // for which jobs one waits
-	due  map[job.ID]struct{}            // who is to be looked at
-	gone map[job.ID]time.Time           // since when a prerequisite looks done, on shared boards
-	wake chan struct{}                  // one element: due is not empty
-}
-
 // goneTime is for how long a job has to look done, on a shared board, before that
 // is believed: of one that another program took off the board, a store may take a
 // moment to find that it lies in the trash.
 const goneTime = 3 * time.Second
-
-// isGone reports whether a job has looked done for a while; there says that it
-// does not now.
-func (d *dependents) isGone(id job.ID, there bool, now time.Time) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if there {
-		delete(d.gone, id)
-		return false
-	}
-	since, ok := d.gone[id]
-	if !ok {
-		if d.gone == nil {
-			d.gone = make(map[job.ID]time.Time)
-		}
-		since = now
-		d.gone[id] = now
-	}
-	return now.Sub(since) >= goneTime
-}
-
-// add notes that a job waits, and has it looked at if that is news.
-func (d *dependents) add(id job.ID, after []job.Prerequisite) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if _, known := d.on[id]; known {
-		return
-	}
-	if d.of == nil {
-		d.of, d.on = make(map[job.ID]map[job.ID]struct{}), make(map[job.ID][]job.ID)
-	}
-	list := make([]job.ID, len(after))
-	for i, p := range after {
-		list[i] = p.ID
-		if d.of[p.ID] == nil {
-			d.of[p.ID] = make(map[job.ID]struct{})
-		}
-		d.of[p.ID][id] = struct{}{}
-	}
-	d.on[id] = list
-	d.look(id)
-}
-
-// drop forgets a job that waits no longer.
-func (d *dependents) drop(id job.ID) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, p := range d.on[id] {
-		delete(d.of[p], id)
-		if len(d.of[p]) == 0 {
-			delete(d.of, p)
-			delete(d.gone, p)
-		}
-	}
-	delete(d.on, id)
-}
-
-// awaited reports whether somebody waits for a job.
-func (d *dependents) awaited(id job.ID) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return len(d.of[id]) > 0
-}
-
-// ended has everybody looked at who waits for a job.
-func (d *dependents) ended(id job.ID) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for dependent := range d.of[id] {
-		d.look(dependent)
-	}
-}
-
-// all has every job looked at that waits.
-func (d *dependents) all() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for id := range d.on {
-		d.look(id)
-	}
-}
-
-func (d *dependents) again(ids []job.ID) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, id := range ids {
-		d.look(id)
-	}
-}
-
-func (d *dependents) look(id job.ID) {
-	if d.due == nil {
-		d.due = make(map[job.ID]struct{})
-	}
-	d.due[id] = struct{}{}
-	select {
-	case d.wake <- struct{}{}:
-	default:
-	}
-}
-
-// take returns up to most of the jobs to be looked at.
-func (d *dependents) take(most int) []job.ID {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	ids := make([]job.ID, 0, min(most, len(d.due)))
-	for id := range d.due {
-		if len(ids) == most {
-			break
-		}
-		ids = append(ids, id)
-		delete(d.due, id)
-	}
-	return ids
-}
 
 // releaseForever lets jobs go whose prerequisites have ended, and cancels those
 // whose prerequisites ended otherwise than they were to.

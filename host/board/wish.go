@@ -1,0 +1,145 @@
+package board
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"slices"
+	"time"
+
+	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/policy"
+)
+
+// wish is what a claim call wants: which jobs, by whom.
+type wish struct {
+	*Board
+	rules  *ruleset
+	names  []string // sorted; none: any
+	filter filter
+	told   []job.Label // all labels of the worker, sorted by key
+	worker []job.Label // only those that the policies name
+	own    bool        // the jobs are in another order for this worker than for others
+}
+
+// wishOf checks the parts of a request that select jobs.
+func (b *Board) wishOf(names []string, filterText string, worker []job.Label) (*wish, error) {
+	if len(names) > MaxClaimNames {
+		return nil, job.Errorf(job.Invalid, "names: %d are too many: want at most %d", len(names), MaxClaimNames)
+	}
+	for _, n := range names {
+		if err := checkText("names", n, job.MaxName); err != nil {
+			return nil, err
+		}
+	}
+	f, err := parseFilter(filterText)
+	if err != nil {
+		return nil, err
+	}
+	worker, err = checkLabels("workerLabels", worker)
+	if err != nil {
+		return nil, err
+	}
+	w := &wish{Board: b, rules: b.rules.Load(), filter: f, told: worker}
+	if len(names) > 0 {
+		w.names = slices.Compact(slices.Sorted(slices.Values(names)))
+	}
+	w.rule(w.rules)
+	return w, nil
+}
+
+// rule has the wish be judged by a board's present rules.
+func (w *wish) rule(rules *ruleset) {
+	w.rules, w.worker, w.own = rules, nil, false
+	for _, l := range w.told {
+		own := rules.ownOrder() && policy.Sees(rules.ordering.manifest.WorkerLabels, l.Key)
+		if own || rules.labelCounts(l.Key) {
+			w.worker = append(w.worker, l)
+		}
+		w.own = w.own || own
+	}
+}
+
+// labelCounts reports whether a policy looks at this label of a worker.
+func (s *ruleset) labelCounts(key string) bool {
+	counts := func(a *asked) bool { return a.manifest.ByWorker && policy.Sees(a.manifest.WorkerLabels, key) }
+	return slices.ContainsFunc(s.eligibility, counts) || s.shadow != nil && counts(s.shadow.asked)
+}
+
+// any reports whether every job suits.
+func (w *wish) any() bool {
+	s := w.rules.shadow
+	return !w.own && len(w.names) == 0 && len(w.filter.terms) == 0 && len(w.rules.eligibility) == 0 && (s == nil || !s.manifest.Eligibility)
+}
+
+// class returns the key of the worker class: empty if every job suits.
+func (w *wish) class() string {
+	if w.any() {
+		return ""
+	}
+	var b []byte
+	text := func(s string) {
+		b = binary.AppendUvarint(b, uint64(len(s)))
+		b = append(b, s...)
+	}
+	b = binary.AppendUvarint(b, uint64(len(w.names)))
+	for _, n := range w.names {
+		text(n)
+	}
+	text(w.filter.text)
+	for _, l := range w.worker {
+		text(l.Key)
+		text(l.Value)
+	}
+	b = binary.AppendUvarint(b, w.rules.serial)
+	for _, a := range w.byTick() { // a verdict stands for a tick
+		b = binary.AppendVarint(b, time.Now().Truncate(a.tick()).Unix())
+	}
+	if w.own {
+		b = binary.AppendUvarint(b, w.order.tries.Load()) // or a class would keep what a policy that failed did not say
+	}
+	sum := sha256.Sum256(b)
+	return string(sum[:16])
+}
+
+// byTick returns the policies whose answers on a class stand for a tick.
+func (w *wish) byTick() (list []*asked) {
+	for _, a := range w.rules.eligibility {
+		if a.manifest.ByTime {
+			list = append(list, a)
+		}
+	}
+	if w.own && w.rules.ordering.manifest.ByTime {
+		list = append(list, w.rules.ordering)
+	}
+	return list
+}
+
+// byTime reports whether a policy looks at the time.
+func (s *ruleset) byTime() bool {
+	return slices.ContainsFunc(s.eligibility, func(a *asked) bool { return a.manifest.ByTime })
+}
+
+// fresh returns when the class's key has to be made anew; never is nil.
+func (w *wish) fresh() (<-chan time.Time, func() bool) {
+	now := time.Now()
+	var next time.Duration
+	for _, a := range w.byTick() {
+		left := now.Truncate(a.tick()).Add(a.tick()).Sub(now)
+		if next == 0 || left < next {
+			next = left
+		}
+	}
+	if next == 0 {
+		return nil, func() bool { return true }
+	}
+	timer := time.NewTimer(next)
+	return timer.C, timer.Stop
+}
+
+func (w *wish) named(name string) bool {
+	if len(w.names) == 0 {
+		return true
+	}
+	_, found := slices.BinarySearch(w.names, name)
+	return found
+}
