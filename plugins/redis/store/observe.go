@@ -53,6 +53,18 @@ type observer struct {
 	yield    func(driver.Changes) bool
 }
 
+// read reads the jobs of some listings, and adds those that cannot be read to a list.
+func (o *observer) read(ctx context.Context, steps []listing, unreadable *[]string) (page driver.Page, err error) {
+	for len(steps) > 0 {
+		n := firstPage(steps, sweepCount)
+		if err := o.board.showOpen(ctx, o.standing, 0, steps[:n], &page, unreadable); err != nil {
+			return page, err
+		}
+		steps = steps[n:]
+	}
+	return page, nil
+}
+
 // pass goes through the board once.
 func (o *observer) pass(ctx context.Context, position uint64) error {
 	begun, pace := time.Now(), pace{begun: time.Now()}
@@ -67,13 +79,9 @@ func (o *observer) pass(ctx context.Context, position uint64) error {
 			return err
 		}
 		count = stepOf(sizeOf(steps), len(steps), sweepCount)
-		var page driver.Page
-		for len(steps) > 0 {
-			n := firstPage(steps, sweepCount)
-			if err := o.board.showOpen(ctx, o.standing, 0, steps[:n], &page, &unreadable); err != nil {
-				return err
-			}
-			steps = steps[n:]
+		page, err := o.read(ctx, steps, &unreadable)
+		if err != nil {
+			return err
 		}
 		// All the time that it took, with the network's: less is asked of a store that
 		// is only to be looked at.

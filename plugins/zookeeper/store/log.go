@@ -172,37 +172,11 @@ func (f *logFollower) unknown(names []string) (numbers []int32, gap bool) {
 // readLog reads entries of other hosts, and the jobs that they are about.
 func (b *board) readLog(ctx context.Context, numbers []int32) error {
 	series := b.series()
-	type line struct {
-		entry
-		position uint64
-		at       int64
-		found    bool
-	}
-	lines := make([]line, len(numbers))
+	lines := make([]logLine, len(numbers))
 	var work []func(context.Context) error
 	for i, n := range numbers {
-		work = append(work, func(ctx context.Context) error {
-			node, err := b.client().Get(ctx, b.at.logEntry(series, n))
-			if session.NoNode(err) {
-				return errAgain // it was trimmed away: this host is too far behind
-			}
-			if err != nil {
-				return err
-			}
-			e, err := decodeEntry(node.Data)
-			if err != nil {
-				b.store.log.Warn("an entry of the log cannot be read", "path", b.at.logEntry(series, n), "error", err)
-				lines[i].position = uint64(node.Stat.Czxid)
-				return nil // it is passed over
-			}
-			lines[i] = line{e, uint64(node.Stat.Czxid), node.Stat.Ctime, true}
-			b.mu.Lock()
-			v := b.jobs[e.id]
-			known := v != nil && v.recZxid >= lines[i].position
-			b.mu.Unlock()
-			if !known {
-				_, err = b.refresh(ctx, e.id, anywhere)
-			}
+		work = append(work, func(ctx context.Context) (err error) {
+			lines[i], err = b.readLine(ctx, b.at.logEntry(series, n))
 			return err
 		})
 	}
@@ -227,6 +201,40 @@ func (b *board) readLog(ctx context.Context, numbers []int32) error {
 		b.log.know(numbers[i], l.position)
 	}
 	return nil
+}
+
+// logLine is an entry of the log, if it could be read, and where it stands.
+type logLine struct {
+	entry
+
+	position uint64
+	at       int64
+	found    bool
+}
+
+// readLine reads an entry, and the job that it is about if it is news.
+func (b *board) readLine(ctx context.Context, path string) (logLine, error) {
+	node, err := b.client().Get(ctx, path)
+	if session.NoNode(err) {
+		return logLine{}, errAgain // it was trimmed away: this host is too far behind
+	}
+	if err != nil {
+		return logLine{}, err
+	}
+	e, err := decodeEntry(node.Data)
+	if err != nil {
+		b.store.log.Warn("an entry of the log cannot be read", "path", path, "error", err)
+		return logLine{position: uint64(node.Stat.Czxid)}, nil // it is passed over
+	}
+	l := logLine{e, uint64(node.Stat.Czxid), node.Stat.Ctime, true}
+	b.mu.Lock()
+	v := b.jobs[e.id]
+	known := v != nil && v.recZxid >= l.position
+	b.mu.Unlock()
+	if !known {
+		_, err = b.refresh(ctx, e.id, anywhere)
+	}
+	return l, err
 }
 
 // trimLog takes the oldest entries away. One host does it; a second one that
