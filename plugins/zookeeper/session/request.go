@@ -115,6 +115,16 @@ func classify(err error, change bool) error {
 	return &job.Error{Kind: job.Unavailable, Message: "ZooKeeper refused", Err: err}
 }
 
+// Lost reports whether an error of a request says that its connection ended: behind the
+// next one the request may be made again, or what became of it be looked for.
+func Lost(err error) bool {
+	failed, ok := errors.AsType[*job.Error](err)
+	if !ok || failed.Err == nil {
+		return false
+	}
+	return failed.Kind == job.OutcomeUnknown || failed.Kind == job.Unavailable && (errors.Is(err, zk.ErrNoServer) || lostConnection(failed.Err))
+}
+
 // lostConnection reports whether a request may or may not have been carried out.
 func lostConnection(err error) bool {
 	var known bool

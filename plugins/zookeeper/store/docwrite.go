@@ -27,6 +27,9 @@ func (d *documents) Put(ctx context.Context, space driver.Space, doc driver.Docu
 		if !errors.Is(err, errUnmade) {
 			return version, err
 		}
+		if err := d.client().Ready(ctx); err != nil {
+			return 0, err
+		}
 	}
 }
 
@@ -46,6 +49,9 @@ func (d *documents) put(ctx context.Context, space driver.Space, doc *driver.Doc
 		return 0, otherVersion(doc.Name, present, ifVersion)
 	}
 	if err := d.ensure(ctx, space); err != nil {
+		if ctx.Err() == nil && session.Lost(err) {
+			return 0, errUnmade
+		}
 		return 0, err
 	}
 	h, before := newHead(doc), f
@@ -53,16 +59,18 @@ func (d *documents) put(ctx context.Context, space driver.Space, doc *driver.Doc
 	if job.KindOf(err) != job.OutcomeUnknown || ctx.Err() != nil {
 		return version, err
 	}
-	if d.client().Ready(ctx) != nil {
-		return 0, err
-	}
-	now, g, again := d.get(ctx, space, doc.Name)
-	switch {
-	case again != nil:
-	case now.Version != old.Version && g.there && bytes.Equal(g.head.encode(), h.encode()):
-		return now.Version, nil
-	case !g.live && !before.live, now.Version == old.Version && g.live:
-		return 0, errUnmade
+	for d.client().Ready(ctx) == nil {
+		now, g, again := d.get(ctx, space, doc.Name)
+		switch {
+		case ctx.Err() == nil && session.Lost(again):
+			continue
+		case again != nil:
+		case now.Version != old.Version && g.there && bytes.Equal(g.head.encode(), h.encode()):
+			return now.Version, nil
+		case !g.live && !before.live, now.Version == old.Version && g.live:
+			return 0, errUnmade
+		}
+		break
 	}
 	return 0, err
 }

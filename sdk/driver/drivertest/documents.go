@@ -3,6 +3,7 @@ package drivertest
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"sync/atomic"
@@ -226,33 +227,50 @@ func documentsExpiry(e *env) {
 	}
 }
 
-// documentsRace counts in a document from many goroutines: none may be lost.
+// documentsRace adds to a document from many goroutines: nothing may be lost, and
+// nothing added twice. Whoever is not told whether it was added looks.
 func documentsRace(e *env) {
 	docs, s := e.driver.Documents(), e.shelf()
 	const writers, each = 8, 5
-	together(writers, func(int) {
-		for range each {
-			for {
-				doc, err := docs.Get(e.Context(), s, "counter")
-				if err != nil && job.KindOf(err) != job.NotFound {
-					e.Errorf("Get: %v", err)
-					return
-				}
-				doc.Name, doc.Data = "counter", append(bytes.Clone(doc.Data), '+')
-				_, err = docs.Put(e.Context(), s, doc, doc.Version)
-				if err == nil {
-					break
-				}
-				if job.KindOf(err) != job.Aborted {
-					e.Errorf("Put: %v", err)
-					return
-				}
-			}
+	together(writers, func(w int) {
+		for i := range each {
+			e.add(docs, s, fmt.Sprintf("%d.%d;", w, i))
 		}
 	})
-	doc, err := docs.Get(e.Context(), s, "counter")
-	if err != nil || len(doc.Data) != writers*each {
-		e.Errorf("%d times one was added, and it stands at %d (%v)", writers*each, len(doc.Data), err)
+	doc, err := docs.Get(e.Context(), s, "list")
+	if err != nil {
+		e.Errorf("Get: %v", err)
+	}
+	for w := range writers {
+		for i := range each {
+			if n := bytes.Count(doc.Data, fmt.Appendf(nil, "%d.%d;", w, i)); n != 1 {
+				e.Errorf("what writer %d added as number %d is there %d times, want once: %q", w, i, n, doc.Data)
+			}
+		}
+	}
+}
+
+// add adds a text to the document "list".
+func (e *env) add(docs driver.Documents, s driver.Space, text string) {
+	for {
+		doc, err := docs.Get(e.Context(), s, "list")
+		if err != nil && job.KindOf(err) != job.NotFound {
+			e.Errorf("Get: %v", err)
+			return
+		}
+		if bytes.Contains(doc.Data, []byte(text)) {
+			return // by an attempt whose answer was lost
+		}
+		doc.Name, doc.Data = "list", append(bytes.Clone(doc.Data), text...)
+		_, err = docs.Put(e.Context(), s, doc, doc.Version)
+		switch job.KindOf(err) {
+		case job.NoKind:
+			return
+		case job.Aborted, job.OutcomeUnknown:
+		default:
+			e.Errorf("Put: %v", err)
+			return
+		}
 	}
 }
 
