@@ -245,6 +245,8 @@ var limits = []struct {
 	{"catalog.MaxPromotions", catalog.MaxPromotions, "versions of a policy that a board remembers to have asked; the oldest go first"},
 	{"config.MaxRules", config.MaxRules, "policies that decide who may have a board's jobs: of the configuration, and as many that were promoted"},
 	{"host.MinDigest", host.MinDigest, "digits by which a version of a policy is named, at least"},
+	{"board.MaxShadowLine", board.MaxShadowLine, "of the next jobs that are compared with those of a policy in the shadow, where one of the two orders depends on counts"},
+	{"board.MaxShadowKeys", board.MaxShadowKeys, "keys that are looked at for that"},
 	{"board.MaxDisagreements", board.MaxDisagreements, "jobs that the report of a policy in the shadow names"},
 	{"api.MaxCalls", api.MaxCalls, "calls that the server works on at once; others wait in a queue"},
 	{"api.MaxTenantCalls", api.MaxTenantCalls, "of these, calls of one tenant"},

@@ -196,12 +196,9 @@ func (s *Session) Shadow(ctx context.Context, p Promotion, stop bool) (*board.Sh
 	if present != nil && present.Name == p.Name && strings.HasPrefix(present.Digest, p.Digest) && string(present.Params) == string(p.Params) {
 		return on.shadowReport(), nil
 	}
-	r, m, err := s.versionOf(ctx, t, p)
+	r, _, err := s.versionOf(ctx, t, p)
 	if err != nil {
 		return nil, err
-	}
-	if !m.Eligibility && !m.Ordering {
-		return nil, job.Errorf(job.Precondition, "the policy %s only ranks keys by counts, and those depend on the claims that it would have granted: it cannot run beside another one", m.Name)
 	}
 	if _, err = s.change(ctx, c, t, on, func(d *catalog.Deployment) error { d.Shadow = &r; return nil }); err != nil {
 		return nil, err

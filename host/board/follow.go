@@ -56,6 +56,7 @@ func (f *follower) follow(ctx context.Context, changes *driver.Changes) {
 	f.index.PutAll(news)
 	f.hub.publish(items, changes.Position)
 	f.tell(items)
+	f.shadowServed(items)
 	f.index.Forget(f.flight.horizon(changes.Position))
 }
 

@@ -27,6 +27,8 @@ type order struct {
 
 	mu      sync.Mutex
 	waiting []chan struct{} // closed when the board was gone through
+
+	comparing sync.WaitGroup // of what Run began and has to see ended
 }
 
 // follow orders by other rules.
@@ -69,24 +71,25 @@ const fadeTime = time.Minute
 // used says that somebody looks at the order: only then it is worth keeping up
 // with the time.
 func (o *order) used() {
-	next, fades := o.next.Load(), o.fades.Load()
-	if next == 0 && fades == 0 {
+	next, fades, lines := o.next.Load(), o.fades.Load(), o.board.rules.Load().shadow.due()
+	if next == 0 && fades == 0 && lines == 0 {
 		return
 	}
-	if now := time.Now().UnixNano(); next != 0 && now >= next || fades != 0 && now >= fades {
+	if now := time.Now().UnixNano(); next != 0 && now >= next || fades != 0 && now >= fades || lines != 0 && now >= lines {
 		o.signal()
 	}
 }
 
 // awaited says that somebody waits from now on.
 func (o *order) awaited() {
-	if o.next.Load() != 0 || o.fades.Load() != 0 {
+	if o.next.Load() != 0 || o.fades.Load() != 0 || o.board.rules.Load().shadow.due() != 0 {
 		o.signal()
 	}
 }
 
 // run goes through the board when there is reason to, until ctx ends.
 func (o *order) run(ctx context.Context) {
+	defer o.comparing.Wait()
 	for ctx.Err() == nil {
 		timer := time.NewTimer(o.pause(time.Now()))
 		select {
@@ -114,6 +117,7 @@ func (o *order) pause(now time.Time) time.Duration {
 	if b := o.board; b.waiters.Load() > 0 || b.metrics.Watchers.Load() > 0 {
 		sooner(o.next.Load())
 		sooner(o.fades.Load())
+		sooner(b.rules.Load().shadow.due())
 	}
 	return wait
 }
@@ -156,6 +160,10 @@ func (o *order) pass(ctx context.Context) {
 	for _, done := range waiting {
 		close(done)
 	}
+	if lines := set.shadow.due(); err == nil && lines != 0 && now.UnixNano() >= lines {
+		set.shadow.next.Store(0) // until this one is done
+		o.comparing.Go(func() { o.board.compareLines(ctx, set) })
+	}
 	if err != nil && ctx.Err() == nil {
 		o.board.log.Warn("the order of the jobs could not be brought up to date", "error", err)
 	}
@@ -168,7 +176,7 @@ func (o *order) score(set *ruleset, entries []*index.Entry) {
 	for from := 0; from < len(entries) && set.current(); from += policy.MaxBatch { // or what came in its place scores them anew
 		part := entries[from:min(from+policy.MaxBatch, len(entries))]
 		o.scorePart(ctx, set, part)
-		if set.shadow != nil && set.shadow.manifest.Ordering {
+		if set.scoresShadow() {
 			o.board.shadowScores(ctx, set, part)
 		}
 	}

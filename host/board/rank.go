@@ -17,10 +17,11 @@ import (
 
 // grouping is by what a policy with counts groups jobs.
 type grouping struct {
-	kind  string // "name", "label" or "fact"
-	label string
-	fact  int    // index into the manifest's facts
-	by    string // the same where jobs are grouped alike
+	policy *asked
+	kind   string // "name", "label" or "fact"
+	label  string
+	fact   int    // index into the manifest's facts
+	by     string // the same where jobs are grouped alike
 }
 
 // groupingOf returns nil for a policy without counts.
@@ -28,7 +29,7 @@ func groupingOf(a *asked) *grouping {
 	if a == nil || a.manifest.Counts == "" {
 		return nil
 	}
-	g := &grouping{by: a.manifest.Counts}
+	g := &grouping{policy: a, by: a.manifest.Counts}
 	var name string
 	g.kind, name, _ = strings.Cut(a.manifest.Counts, ":")
 	if g.label = name; g.kind != "fact" {
@@ -46,27 +47,31 @@ func groupingOf(a *asked) *grouping {
 // of returns the group of a job whose facts are known; of another one that which
 // it was in.
 func (g *grouping) of(set *ruleset, e *index.Entry) *index.Group {
-	key := ""
+	key, known := g.key(set.facts, e)
+	if !known || e.Group != nil && e.Group.Key == key {
+		return e.Group
+	}
+	return &index.Group{Key: key}
+}
+
+// key is what a job is grouped by; false: it depends on a fact that is not known.
+func (g *grouping) key(facts *facts, e *index.Entry) (key string, known bool) {
 	switch g.kind {
 	case "name":
-		key = e.Name
+		return e.Name, true
 	case "label":
 		for _, l := range e.Labels {
 			if l.Key == g.label {
 				key = l.Value
 			}
 		}
-	default:
-		facts := set.facts.pick(set.ordering, e.ID)
-		if g.fact >= len(facts) {
-			return e.Group
-		}
-		key = factText(facts[g.fact])
+		return key, true
 	}
-	if e.Group != nil && e.Group.Key == key {
-		return e.Group
+	values := facts.pick(g.policy, e.ID)
+	if g.fact >= len(values) {
+		return "", false
 	}
-	return &index.Group{Key: key}
+	return factText(values[g.fact]), true
 }
 
 // factText is a fact as a key; an absent one is the empty key.
@@ -138,15 +143,20 @@ func (o *order) standIn(ctx context.Context, set *ruleset, keys []policy.Key, ra
 }
 
 func (a *asked) rank(ctx context.Context, keys []policy.Key, ranks []policy.Rank) error {
+	return a.ask(ctx, func() error { return a.rankAt(ctx, time.Now(), keys, ranks) })
+}
+
+// rankAt asks the policy at most a batch of keys, whether it fails often or not.
+func (a *asked) rankAt(ctx context.Context, now time.Time, keys []policy.Key, ranks []policy.Rank) error {
 	ranker, ok := a.Policy.(policy.Ranker)
 	if !ok {
 		return job.Errorf(job.Unsupported, "the policy %s declares counts, and ranks nothing", a.name())
 	}
 	batch := policy.Keys{Keys: keys}
 	if a.manifest.ByTime {
-		batch.Now = time.Now().Truncate(a.tick())
+		batch.Now = now.Truncate(a.tick())
 	}
-	return a.ask(ctx, func() error { return ranker.RankKeys(ctx, &batch, ranks) })
+	return ranker.RankKeys(ctx, &batch, ranks)
 }
 
 // limitPrefix begins the names of the counters that a store keeps for keys.
@@ -172,7 +182,11 @@ func (s *ruleset) fullText(key string) string {
 	if s.ordering == nil { // other rules took the place of these meanwhile
 		return fmt.Sprintf("no more jobs of the key %q may run now", cut(key, 100))
 	}
-	return fmt.Sprintf("the policy %s lets no more jobs of the key %q run now", s.ordering.name(), cut(key, 100))
+	return s.ordering.fullText(key)
+}
+
+func (a *asked) fullText(key string) string {
+	return fmt.Sprintf("the policy %s lets no more jobs of the key %q run now", a.name(), cut(key, 100))
 }
 
 // fullError refuses a chosen job whose key is full.

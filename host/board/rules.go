@@ -73,6 +73,9 @@ func (b *Board) SetRules(rules Rules) <-chan struct{} {
 	if next.scores() || old != nil && old.scores() {
 		return b.order.follow(next)
 	}
+	if next.shadow.due() != 0 {
+		b.order.signal()
+	}
 	done := make(chan struct{})
 	close(done)
 	return done
@@ -98,6 +101,9 @@ func (b *Board) newRuleset(rules Rules) *ruleset {
 	}
 	set.facts = newFacts(all)
 	set.grouping = groupingOf(set.ordering)
+	if s := set.shadow; s != nil {
+		s.follow(set)
+	}
 	return set
 }
 
@@ -108,7 +114,13 @@ func (s *ruleset) ownOrder() bool {
 
 // scores reports whether jobs have scores by these rules.
 func (s *ruleset) scores() bool {
-	return s.ordering != nil || s.shadow != nil && s.shadow.manifest.Ordering
+	return s.ordering != nil || s.scoresShadow()
+}
+
+// scoresShadow reports whether the shadow's order is that of its scores, next to
+// one that is as well.
+func (s *ruleset) scoresShadow() bool {
+	return s.shadow != nil && s.shadow.manifest.Ordering && !s.shadow.lines
 }
 
 // current reports whether no other rules took the place of these.

@@ -2,7 +2,9 @@ package board
 
 import (
 	"context"
+	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/boardd/boardd/host/index"
 	"github.com/boardd/boardd/sdk/job"
@@ -17,6 +19,11 @@ type shadow struct {
 	report ShadowReport
 	last   *index.Entry // the job that was scored last, with the score that counts
 	lastBy index.Order  // and its place if the shadow's score counted
+
+	lines    bool         // its order is compared line by line, since keys decide in one of them
+	grouping *grouping    // nil: its order does not depend on counts
+	next     atomic.Int64 // unix nanoseconds from which on lines are compared again; 0: not now
+	served   served       // by its keys, where the board counts others
 }
 
 // ShadowReport says how a policy in the shadow and those that decide disagree.
@@ -70,7 +77,8 @@ func (s *shadow) failed() {
 
 // example keeps one disagreement, with the lock held.
 func (s *shadow) example(d Disagreement) {
-	if len(s.report.Examples) < MaxDisagreements {
+	known := func(x Disagreement) bool { return x.Job == d.Job }
+	if len(s.report.Examples) < MaxDisagreements && !slices.ContainsFunc(s.report.Examples, known) {
 		s.report.Examples = append(s.report.Examples, d)
 	}
 }

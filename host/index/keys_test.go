@@ -483,3 +483,24 @@ func BenchmarkKeySwap(b *testing.B) {
 	}
 	others(b)
 }
+
+// What was served is told by the keys of the present ranking, and no others.
+func TestServed(t *testing.T) {
+	t.Parallel()
+	want := func(ix *Index, by string, want ...int64) {
+		t.Helper()
+		all := []policy.Key{{Key: "1", Served: -1}, {Key: "2", Served: -1}, {Key: "none", Served: -1}}
+		ix.Served(by, all)
+		if got := []int64{all[0].Served, all[1].Served, all[2].Served}; !slices.Equal(got, want) {
+			t.Fatalf("by %s: served %v, want %v", by, got, want)
+		}
+	}
+	want(New(), "tens", -1, -1, -1)
+	ix := keyed(t, 2, atMost(9))
+	e := ix.Take(ix.everyone, 1)[0]
+	want(ix, "tens", 0, 0, -1) // a claim that is under way may come to nothing
+	e.Position, e.Claim = e.Position+10, &Claim{Owner: "w", Token: job.Token{Epoch: 1}}
+	ix.Put(e)
+	want(ix, "tens", 1, 0, -1)
+	want(ix, "ones", -1, -1, -1)
+}

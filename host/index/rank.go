@@ -3,9 +3,11 @@ package index
 import (
 	"context"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/policy"
 )
 
 // ranksDue reports whether what changed is to be ranked at once: if somebody waits
@@ -159,6 +161,22 @@ func (ix *Index) Rerank(ctx context.Context) error {
 
 // ServedHalfLife is the time in which half of what a key was served is forgotten.
 const ServedHalfLife = time.Hour
+
+// Served writes how many jobs of each key were claimed lately, where keys are made
+// of what By names; others stay as they are.
+func (ix *Index) Served(by string, all []policy.Key) {
+	for part := range slices.Chunk(all, burst) {
+		ix.mu.Lock()
+		if k := ix.keys; k != nil && k.by == by {
+			for i := range part {
+				if h, known := k.byKey[part[i].Key]; known {
+					part[i].Served = int64(math.Round(k.groups.at(h).served))
+				}
+			}
+		}
+		ix.mu.Unlock()
+	}
+}
 
 func (ix *Index) gatherGroups(k *keys, q *inquiry, from uint32, faded float64) (next uint32) {
 	for end := min(k.groups.end(), from+slice); from < end && len(q.groups) < keyBatch; from++ {
