@@ -77,7 +77,7 @@ func newComparison(b *Board, set *ruleset) *comparison {
 			return set.shadow.ask(ctx, func() error { return set.shadow.rankAt(ctx, now, keys, ranks) })
 		}
 		if shadow.served = set.shadow.served.write; set.grouping != nil && set.grouping.by == g.by {
-			shadow.served = active.served
+			shadow.served = active.servedAs // whose line is made first
 		}
 	}
 	c.sides = [2]*side{active, shadow}

@@ -2,6 +2,7 @@ package board
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -99,6 +100,37 @@ func TestShadowOfRanking(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Claims that go on make no difference between two orders that are the same.
+func TestShadowUnderLoad(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		rules := Rules{Ordering: &Rule{Policy: fair()}, Shadow: &Rule{Policy: fair()}}
+		b := start(t, openStore(t), Spec{Rules: rules})
+		postTeams(t, b, 3000, 20)
+		for range 4 {
+			go func() {
+				for range 300 {
+					r, err := b.Claim(t.Context(), ClaimRequest{Owner: "w", Max: 3})
+					var refs []Ref
+					for _, c := range r.Claims {
+						refs = append(refs, refOf(b, c))
+					}
+					time.Sleep(compareEvery / 10)
+					errs, err2 := b.Consume(t.Context(), refs)
+					if err := errors.Join(append(errs, err, err2)...); err != nil {
+						t.Error(err)
+					}
+				}
+			}()
+		}
+		time.Sleep(31 * compareEvery)
+		synctest.Wait()
+		if r := b.Shadow(); r.Judged < 20*MaxShadowLine || r.Pairs == 0 || r.Swaps+r.Denies+r.Allows+r.Errors > 0 {
+			t.Fatalf("%+v", r)
+		}
+	})
 }
 
 // A shadow that fails is counted, and nobody else notices.

@@ -16,7 +16,7 @@ type side struct {
 	number int // of its orders and stocks in a contender
 	c      *comparison
 	ask    func(ctx context.Context, now time.Time, keys []policy.Key, ranks []policy.Rank) error // nil: keys do not count
-	served func(keys []policy.Key)
+	served func(keys []policy.Key)                                                                // asked once about each, since claims go on meanwhile
 
 	stocks map[string]*stock
 	kept   int
@@ -24,10 +24,11 @@ type side struct {
 
 // A stock is the jobs of one key.
 type stock struct {
-	key   policy.Key
-	rank  policy.Rank
-	first []*contender // of the waiting, in order
-	older int64        // when the oldest of the others was created, in unix microseconds
+	key    policy.Key
+	rank   policy.Rank
+	first  []*contender // of the waiting, in order
+	older  int64        // when the oldest of the others was created, in unix microseconds
+	served int64        // before the line began; 0 if none waits
 }
 
 // A contender is a job that could be given, as both sides see it.
@@ -107,6 +108,7 @@ func (s *side) line(ctx context.Context) (line []*contender, err error) {
 func (s *side) best(ctx context.Context) (best []*stock, err error) {
 	batch := make([]*stock, 0, policy.MaxBatch)
 	flush := func() error {
+		s.learnServed(batch)
 		if err := s.rank(ctx, batch); err != nil {
 			return err
 		}
@@ -130,6 +132,27 @@ func (s *side) best(ctx context.Context) (best []*stock, err error) {
 	return best, err
 }
 
+func (s *side) learnServed(stocks []*stock) {
+	keys := make([]policy.Key, len(stocks))
+	for i, st := range stocks {
+		keys[i].Key = st.key.Key
+	}
+	s.served(keys)
+	for i, st := range stocks {
+		st.served = keys[i].Served
+		st.key.Served = st.served
+	}
+}
+
+// servedAs writes what another side knows, whose keys are the same.
+func (s *side) servedAs(keys []policy.Key) {
+	for i := range keys {
+		if st := s.stocks[keys[i].Key]; st != nil {
+			keys[i].Served = st.served
+		}
+	}
+}
+
 // rank asks the policy about at most a batch of stocks.
 func (s *side) rank(ctx context.Context, stocks []*stock) error {
 	if s.ask == nil || len(stocks) == 0 {
@@ -137,12 +160,8 @@ func (s *side) rank(ctx context.Context, stocks []*stock) error {
 	}
 	keys, ranks := make([]policy.Key, len(stocks)), make([]policy.Rank, len(stocks))
 	for i, st := range stocks {
-		keys[i] = policy.Key{Key: st.key.Key}
-	}
-	s.served(keys)
-	for i, st := range stocks {
-		keys[i].Running, keys[i].Waiting, keys[i].Oldest = st.key.Running, st.key.Waiting, st.oldest()
-		keys[i].Served += st.key.Served
+		keys[i] = st.key
+		keys[i].Oldest = st.oldest()
 	}
 	ctx, cancel := context.WithTimeout(ctx, rankTime)
 	defer cancel()
