@@ -28,7 +28,7 @@ type comparison struct {
 }
 
 // A comparison works for about pieceTime, and then rests this many times as long,
-// so that it takes a hundredth of a core. Between two of them is at least
+// so that it takes about a hundredth of a core. Between two of them is at least
 // compareEvery.
 const (
 	pieceTime    = 5 * time.Millisecond
