@@ -46,8 +46,9 @@ func (r *Rule) askBlock(ctx context.Context, q *question, from int, read func(fr
 	defer func() { seat.Return(fit) }()
 
 	n = min(q.len()-from, abi.MaxRecords)
-	w, total, err := r.write(seat.Room(), q, from, n)
-	for ; retryable(err) && n > 1; w, total, err = r.write(seat.Room(), q, from, n) {
+	var w writer
+	total, err := r.write(&w, seat.Room(), q, from, n)
+	for ; retryable(err) && n > 1; total, err = r.write(&w, seat.Room(), q, from, n) {
 		clear(seat.Room()) // of records that this block does not have
 		n /= 2
 	}
@@ -75,22 +76,21 @@ func (r *Rule) askBlock(ctx context.Context, q *question, from int, read func(fr
 	return n, nil
 }
 
-func (r *Rule) write(room []byte, q *question, from, n int) (w writer, total int, err error) {
+func (r *Rule) write(w *writer, room []byte, q *question, from, n int) (total int, err error) {
 	if q.keys != nil {
-		if w, err = r.form.begin(room, q.call, q.keys.Now, nil, n, abi.KeySize, q.outSize); err != nil {
-			return w, 0, err
+		if err := w.begin(r.form, room, q.call, q.keys.Now, nil, n, abi.KeySize, q.outSize); err != nil {
+			return 0, err
 		}
 		for i := 0; i < n && !w.short; i++ {
 			w.key(i, &q.keys.Keys[from+i])
 		}
 	} else {
-		if w, err = r.form.begin(room, q.call, q.batch.Now, q.batch.Worker, n, abi.JobSize, q.outSize); err != nil {
-			return w, 0, err
+		if err := w.begin(r.form, room, q.call, q.batch.Now, q.batch.Worker, n, abi.JobSize, q.outSize); err != nil {
+			return 0, err
 		}
 		for i := 0; i < n && !w.short; i++ {
 			w.job(i, &q.batch.Jobs[from+i])
 		}
 	}
-	total, err = w.finish()
-	return w, total, err
+	return w.finish()
 }

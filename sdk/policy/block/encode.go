@@ -3,7 +3,6 @@ package block
 import (
 	"encoding/binary"
 	"errors"
-	"strings"
 	"time"
 	"unsafe"
 
@@ -21,39 +20,6 @@ type form struct {
 	prefix   []byte // header and parameters
 	jobs     seen
 	worker   seen
-}
-
-// seen says which labels a policy is shown: policy.Sees, prepared.
-type seen struct {
-	exact    []string
-	prefixes []string
-	none     bool
-}
-
-func seenBy(patterns []string) seen {
-	s := seen{none: len(patterns) == 0}
-	for _, p := range patterns {
-		if prefix, open := strings.CutSuffix(p, "*"); open {
-			s.prefixes = append(s.prefixes, prefix)
-		} else {
-			s.exact = append(s.exact, p)
-		}
-	}
-	return s
-}
-
-func (s *seen) sees(key string) bool {
-	for i := range s.exact {
-		if e := s.exact[i]; len(e) == len(key) && e == key {
-			return true
-		}
-	}
-	for i := range s.prefixes {
-		if strings.HasPrefix(key, s.prefixes[i]) {
-			return true
-		}
-	}
-	return false
 }
 
 // newForm encodes what does not change from call to call.
@@ -91,52 +57,21 @@ type writer struct {
 	short   bool
 }
 
-// known are labels' keys that were asked about. Jobs of a board share the memory
-// of their keys, so a look at where the text stands answers the question again;
-// holding on to it keeps that place from being used for another text. Mostly a job
-// has the labels that the one before had, so a key is looked for at its place
-// among them first, and then by where its text stands.
-type known struct {
-	last [8]answer // by place
-	all  [16]answer
-}
-
-type answer struct {
-	key  string
-	sees bool
-}
-
-// is reports whether an answer is about a key.
-func (a *answer) is(key string) bool {
-	return unsafe.StringData(a.key) == unsafe.StringData(key) && len(a.key) == len(key) && a.key != ""
-}
-
-// ask answers the question about the label at a place that the one before did not
-// have there.
-func (k *known) ask(s *seen, place uint, key string) bool {
-	at := uintptr(unsafe.Pointer(unsafe.StringData(key)))
-	e := &k.all[(at^at>>4^at>>8)%uintptr(len(k.all))]
-	if !e.is(key) {
-		*e = answer{key, s.sees(key)}
-	}
-	k.last[place] = *e
-	return e.sees
-}
-
-// begin writes everything before the records and clears the records and the out
-// area.
-func (f *form) begin(room []byte, call abi.Call, now time.Time, worker []job.Label, n, recordSize, outSize int) (w writer, err error) {
-	w = writer{form: f, room: room}
+// begin writes everything before the records, and clears the out area. The
+// records, of which each byte is written later, it leaves.
+func (w *writer) begin(f *form, room []byte, call abi.Call, now time.Time, worker []job.Label, n, recordSize, outSize int) error {
+	w.form, w.room, w.short = f, room, false
+	w.known.seen = &f.jobs
 	text := align(len(f.prefix))
 	table := text + abi.TextSize
 	if table > len(room) {
-		return w, errRoom
+		return errRoom
 	}
 	copy(room, f.prefix)
 	clear(room[len(f.prefix):table])
 	w.end = table
 	if f.manifest.ByWorker {
-		w.labels(room[abi.HWorker:], worker, &f.worker, &known{})
+		w.labels(room[abi.HWorker:], worker, &known{seen: &f.worker})
 	} else {
 		putPair(room[abi.HWorker:], table, 0)
 	}
@@ -144,9 +79,10 @@ func (f *form) begin(room []byte, call abi.Call, now time.Time, worker []job.Lab
 	w.records, w.out = records, align(records+n*recordSize)
 	arena := align(w.out + n*outSize)
 	if w.short || arena > len(room) {
-		return w, errRoom
+		return errRoom
 	}
-	clear(room[w.end:arena])
+	clear(room[w.end:records])
+	clear(room[w.out:arena])
 	w.end = arena
 	le.PutUint32(room[abi.HCall:], uint32(call))
 	le.PutUint32(room[abi.HCount:], uint32(n))
@@ -156,7 +92,7 @@ func (f *form) begin(room []byte, call abi.Call, now time.Time, worker []job.Lab
 		le.PutUint64(room[abi.HNow:], uint64(now.Truncate(f.tick()).UnixNano()))
 	}
 	putPair(room[abi.HText:], text, abi.TextSize)
-	return w, nil
+	return nil
 }
 
 func (f *form) tick() time.Duration {
@@ -191,7 +127,7 @@ func (w *writer) text(pair []byte, s string) {
 func put(to []byte, s string) {
 	from := unsafe.Slice(unsafe.StringData(s), len(s))
 	switch n := len(from); {
-	case n > 32, n < 4:
+	case n > 32:
 		copy(to, from)
 	case n > 16:
 		first, second, third, last := le.Uint64(from), le.Uint64(from[8:]), le.Uint64(from[n-16:]), le.Uint64(from[n-8:])
@@ -203,44 +139,13 @@ func put(to []byte, s string) {
 		last := le.Uint64(from[n-8:])
 		le.PutUint64(to, le.Uint64(from))
 		le.PutUint64(to[n-8:], last)
-	default:
+	case n >= 4:
 		last := le.Uint32(from[n-4:])
 		le.PutUint32(to, le.Uint32(from))
 		le.PutUint32(to[n-4:], last)
+	case n > 0:
+		to[0], to[n/2], to[n-1] = from[0], from[n/2], from[n-1]
 	}
-}
-
-// labels writes those labels that the policy is shown, as a table.
-func (w *writer) labels(pair []byte, labels []job.Label, s *seen, k *known) {
-	if s.none {
-		putPair(pair, w.end, 0)
-		return
-	}
-	room, end := w.room, w.end
-	for i := range labels {
-		l := &labels[i]
-		place := uint(i) % uint(len(k.last))
-		e := &k.last[place]
-		shown := e.sees
-		if !e.is(l.Key) {
-			shown = k.ask(s, place, l.Key)
-		}
-		if !shown {
-			continue
-		}
-		n := 4 + len(l.Key) + len(l.Value)
-		if n > len(room)-end || len(l.Key)|len(l.Value) > 0xffff {
-			w.short = true
-			return
-		}
-		at := room[end : end+n]
-		le.PutUint32(at, uint32(len(l.Key))|uint32(len(l.Value))<<16)
-		put(at[4:4+len(l.Key)], l.Key)
-		put(at[4+len(l.Key):], l.Value)
-		end += n
-	}
-	putPair(pair, w.end, end-w.end)
-	w.end = end
 }
 
 // job writes record i.
@@ -249,28 +154,41 @@ func (w *writer) job(i int, j *policy.Job) {
 	*(*[16]byte)(r[abi.JID:]) = j.ID
 	le.PutUint64(r[abi.JSequence:], j.Sequence)
 	le.PutUint64(r[abi.JCreated:], uint64(nanos(j.CreatedAt)))
-	le.PutUint64(r[abi.JNotBefore:], uint64(nanos(j.NotBefore)))
+	if le.PutUint64(r[abi.JNotBefore:], 0); !j.NotBefore.IsZero() {
+		le.PutUint64(r[abi.JNotBefore:], uint64(nanos(j.NotBefore)))
+	}
 	le.PutUint32(r[abi.JPriority:], uint32(int32(j.Priority)))
 	le.PutUint32(r[abi.JAttempt:], uint32(j.Attempt))
 	le.PutUint32(r[abi.JMaxAttempts:], uint32(j.MaxAttempts))
 	le.PutUint32(r[abi.JOperationPriority:], uint32(j.OperationPriority))
 	w.text(r[abi.JName:], j.Name)
-	w.labels(r[abi.JLabels:], j.Labels, &w.jobs, &w.known)
-	w.facts(r[abi.JFacts:], j.Facts)
+	w.labels(r[abi.JLabels:], j.Labels, &w.known)
+	if len(w.manifest.Facts) == 0 || len(j.Facts) == 0 {
+		putPair(r[abi.JFacts:], w.end, 0)
+	} else {
+		w.facts(r[abi.JFacts:], j.Facts)
+	}
+	clear(r[abi.JFacts+8:])
 }
 
-// nanos returns a time as blocks have it; what no int64 holds is cut to the
-// nearest that one does.
+// The first and the last second whose nanoseconds since 1970 an int64 holds.
+const first, last = -9223372036, 9223372035
+
+// nanos returns a time as blocks have it.
 func nanos(t time.Time) int64 {
-	const first, last = -9223372036, 9223372035
-	s := t.Unix()
-	if s >= first && s <= last {
+	if s := t.Unix(); s >= first && s <= last {
 		return s*1e9 + int64(t.Nanosecond())
 	}
+	return far(t)
+}
+
+// far returns the nearest that an int64 holds to a time that none does, and 0 for
+// no time.
+func far(t time.Time) int64 {
 	switch {
 	case t.IsZero():
 		return 0
-	case s < first:
+	case t.Unix() < first:
 		return first * 1e9
 	}
 	return last * 1e9
@@ -280,10 +198,6 @@ func nanos(t time.Time) int64 {
 func (w *writer) facts(pair []byte, facts []policy.Fact) {
 	n := min(len(w.manifest.Facts), len(facts))
 	start := align(w.end)
-	if n == 0 {
-		putPair(pair, w.end, 0)
-		return
-	}
 	if start+n*abi.CellSize > len(w.room) {
 		w.short = true
 		return
@@ -306,4 +220,5 @@ func (w *writer) key(i int, k *policy.Key) {
 	le.PutUint64(r[abi.KWaiting:], uint64(k.Waiting))
 	le.PutUint64(r[abi.KServed:], uint64(k.Served))
 	le.PutUint64(r[abi.KOldest:], uint64(nanos(k.Oldest)))
+	clear(r[abi.KOldest+8:])
 }

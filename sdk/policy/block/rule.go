@@ -71,8 +71,8 @@ func Form(m *policy.Manifest, values []policy.Value) ([]byte, error) {
 	}
 	f := newForm(m, cells, len(values))
 	room := make([]byte, abi.HeaderSize+len(cells)+abi.TextSize+2*abi.Alignment)
-	w, err := f.begin(room, abi.Configure, time.Time{}, nil, 0, 0, 0)
-	if err != nil {
+	var w writer
+	if err := w.begin(f, room, abi.Configure, time.Time{}, nil, 0, 0, 0); err != nil {
 		return nil, err
 	}
 	total, err := w.finish()
@@ -133,8 +133,9 @@ func (r *Rule) verdict(out []byte) (policy.Verdict, error) {
 func (r *Rule) Score(ctx context.Context, batch *policy.Batch, scores []int64) error {
 	ask := question{call: abi.Score, batch: batch, outSize: abi.ScoreSize}
 	return r.ask(ctx, &ask, func(from int, out []byte) error {
-		for i := range len(out) / abi.ScoreSize {
-			scores[from+i] = int64(le.Uint64(out[i*abi.ScoreSize:]))
+		to := scores[from:][:len(out)/abi.ScoreSize]
+		for i := range to {
+			to[i] = int64(le.Uint64(out[i*abi.ScoreSize : (i+1)*abi.ScoreSize]))
 		}
 		return nil
 	})
