@@ -15,8 +15,7 @@ import (
 type memory struct {
 	all    []byte // everything that is reserved
 	size   int    // what the module has
-	resets int
-	hot    []span // pages that calls touch, in order, and at last none at the end
+	habits habits
 }
 
 // newMemory is what wazero calls for an instance's memory.
@@ -101,11 +100,9 @@ func (m *memory) become(i *image) error {
 // instead.
 func (m *memory) restore(i *image, from, to int) (keptTo int, err error) {
 	to = min(align(to), m.size)
-	if m.resets++; m.resets <= learnFirst || m.resets%learnEvery == 0 {
-		m.hot = append(touched(m.all[:m.size], from, to), span{m.size, m.size})
-	}
+	m.habits.learn(m.all[:m.size], from, from+roomSize)
 	at := 0
-	for _, h := range m.hot {
+	for _, h := range append(m.habits.hot, span{m.size, m.size}) {
 		for _, gap := range []span{{at, min(h.from, from)}, {max(at, to), h.from}} { // what is kept lies between hot pages
 			if gap.from < gap.to {
 				if err := unix.Madvise(m.all[gap.from:gap.to], unix.MADV_DONTNEED); err != nil {
@@ -114,7 +111,7 @@ func (m *memory) restore(i *image, from, to int) (keptTo int, err error) {
 			}
 		}
 		copy(m.all[h.from:h.to], i.view[h.from:h.to])
-		at = h.to
+		at = max(at, h.to)
 	}
 	return to, nil
 }
