@@ -134,6 +134,27 @@ static inline boardd_text boardd_find(const boardd_block *b, boardd_pair table, 
   return none;
 }
 
+/* boardd_hash is FNV-1a of 32 bits, which spreads what is alike. Of each eight
+ * bytes the last is read first, by its distance from a place that the compiler
+ * knows nothing of: so the end of the memory is looked at once for all of them.
+ * One step at a time, they don't take up all registers. */
+static inline uint32_t boardd_hash(boardd_text t) {
+  const char *p = t.data;
+  uint32_t h = 2166136261u, n = t.n;
+  for (; n >= 8; n -= 8, p += 8) {
+    const volatile uint8_t *eight = (const volatile uint8_t *)p;
+    __asm__("" : "+r"(eight));
+    uint8_t last = eight[7];
+    for (int i = 0; i < 7; i++) {
+      h = (h ^ eight[i]) * 16777619u;
+      __asm__ volatile("" : "+r"(h));
+    }
+    h = (h ^ last) * 16777619u;
+  }
+  for (; n > 0; n--) h = (h ^ (uint8_t)*p++) * 16777619u;
+  return h;
+}
+
 /* boardd_say writes the block's text: why a call failed, or an explanation. */
 static inline void boardd_say(boardd_block *b, const char *s, uint32_t n) {
   char *to = (char *)b + b->text.at;

@@ -108,6 +108,9 @@ fn find<'a>(table: &'a [u8], key: &str) -> Option<&'a [u8]> {
     None
 }
 
+/// FNV-1a of 32 bits, which spreads what is alike.
+pub fn hash(s: &[u8]) -> u32 { s.iter().fold(2166136261, |h, c| (h ^ *c as u32).wrapping_mul(16777619)) }
+
 /// The answer on one job.
 pub struct Verdict { pub decision: u8, pub reason: u32, pub until: i64 }
 

@@ -88,6 +88,25 @@ export class Block {
 @inline export function valueAt(entry: usize): usize { return entry + 4 + load<u16>(entry); }
 @inline export function valueSize(entry: usize): u32 { return load<u16>(entry, 2); }
 
+/** FNV-1a of 32 bits, which spreads what is alike. Eight bytes are read at once
+ * first: so the end of the memory is looked at once for all of them. */
+export function hash(at: usize, n: u32): u32 {
+  let h: u32 = 2166136261, p = at;
+  for (; n >= 8; n -= 8, p += 8) {
+    const eight = load<u64>(p);
+    h = (h ^ <u32>(eight & 0xff)) * 16777619;
+    h = (h ^ load<u8>(p, 1)) * 16777619;
+    h = (h ^ load<u8>(p, 2)) * 16777619;
+    h = (h ^ load<u8>(p, 3)) * 16777619;
+    h = (h ^ load<u8>(p, 4)) * 16777619;
+    h = (h ^ load<u8>(p, 5)) * 16777619;
+    h = (h ^ load<u8>(p, 6)) * 16777619;
+    h = (h ^ <u32>(eight >> 56)) * 16777619;
+  }
+  for (; n; n--, p++) h = (h ^ load<u8>(p)) * 16777619;
+  return h;
+}
+
 /** A job of the block. Times are in ns since 1970. */
 @unmanaged
 export class Job {

@@ -1,7 +1,7 @@
 /* A policy in AssemblyScript: whose job needs a GPU gets a worker with that GPU,
  * and gold comes before silver. The folders beside this one have the same in other
  * languages. */
-import { ALLOW, Block, DENY, OK, Text, valueAt, valueSize } from "./boardd_policy";
+import { ALLOW, Block, DENY, hash, OK, Text, valueAt, valueSize } from "./boardd_policy";
 export { boardd_alloc, boardd_policy_abi_1 } from "./boardd_policy";
 
 const GPU = memory.data<u8>([0x67, 0x70, 0x75]);
@@ -27,13 +27,6 @@ export function boardd_eligible(b: Block, length: u32): i32 {
     b.setVerdict(i, fits ? ALLOW : DENY, 0, 0);
   }
   return OK;
-}
-
-/** FNV-1a. */
-function hash(at: usize, n: u32): u32 {
-  let h: u32 = 2166136261;
-  for (let i: u32 = 0; i < n; i++) h = (h ^ load<u8>(at + i)) * 16777619;
-  return h;
 }
 
 export function boardd_score(b: Block, length: u32): i32 {

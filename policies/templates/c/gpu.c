@@ -25,13 +25,6 @@ BOARDD_EXPORT(boardd_eligible) int32_t boardd_eligible(boardd_block *b, uint32_t
   return BOARDD_OK;
 }
 
-/* FNV-1a. */
-static uint32_t hash(boardd_text t) {
-  uint32_t h = 2166136261u;
-  for (uint32_t i = 0; i < t.n; i++) h = (h ^ (uint8_t)t.data[i]) * 16777619u;
-  return h;
-}
-
 BOARDD_EXPORT(boardd_score) int32_t boardd_score(boardd_block *b, uint32_t length) {
   (void)length;
   for (uint32_t i = 0; i < b->count; i++) {
@@ -40,7 +33,7 @@ BOARDD_EXPORT(boardd_score) int32_t boardd_score(boardd_block *b, uint32_t lengt
     boardd_text tier = boardd_find(b, j->labels, "tier", 4);
     if (boardd_same(tier, "gold", 4)) score += gold;
     else if (boardd_same(tier, "silver", 6)) score += silver;
-    *(int64_t *)boardd_out_at(b, i) = score + (hash(boardd_text_of(b, j->name)) & 63); /* spreads what is alike */
+    *(int64_t *)boardd_out_at(b, i) = score + (boardd_hash(boardd_text_of(b, j->name)) & 63); /* spreads what is alike */
   }
   return BOARDD_OK;
 }

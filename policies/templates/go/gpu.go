@@ -32,16 +32,7 @@ func gpu() *guest.Policy {
 			case "silver":
 				score += silver
 			}
-			return score + int64(hash(j.Name())&63) // spreads what is alike
+			return score + int64(guest.Hash(j.Name())&63) // spreads what is alike
 		},
 	}
-}
-
-// hash is FNV-1a.
-func hash(s string) uint32 {
-	h := uint32(2166136261)
-	for i := range len(s) {
-		h = (h ^ uint32(s[i])) * 16777619
-	}
-	return h
 }

@@ -34,9 +34,6 @@ pub unsafe extern "C" fn boardd_score(at: *mut u8, length: u32) -> i32 {
             _ => 0,
         };
         -(j.priority() as i64) * 1_000_000 - j.attempt() as i64 * 1_000 - j.operation_priority() as i64 + bonus
-            + (hash(j.name()) & 63) as i64 // spreads what is alike
+            + (boardd_policy::hash(j.name()) & 63) as i64 // spreads what is alike
     })
 }
-
-/// FNV-1a.
-fn hash(s: &[u8]) -> u32 { s.iter().fold(2166136261, |h, c| (h ^ *c as u32).wrapping_mul(16777619)) }
