@@ -51,7 +51,8 @@ type known struct {
 // answer is how a label with this key begins in a table, if the policy is shown
 // it.
 type answer struct {
-	key   string
+	data  *byte  // the key's, and
+	more  uint32 // its length and one
 	shown bool
 	short bool   // the key has at most 12 bytes, which are in the words
 	first uint64 // the key's length, its value's to be added, and four bytes
@@ -63,14 +64,13 @@ func (k *known) place(key string) *answer {
 	return &k.all[uint64(uintptr(unsafe.Pointer(unsafe.StringData(key))))*0x9e3779b97f4a7c15>>58]
 }
 
-// about reports whether an answer is about a key. An empty one has no place that is
-// its own.
+// about reports whether an answer is about a key.
 func (a *answer) about(key string) bool {
-	return unsafe.StringData(a.key) == unsafe.StringData(key) && len(a.key) == len(key) && len(key) != 0
+	return a.data == unsafe.StringData(key) && a.more == uint32(len(key))+1
 }
 
 func (k *known) ask(e *answer, key string) {
-	*e = answer{key: key, shown: k.seen.sees(key), short: len(key) <= 12}
+	*e = answer{data: unsafe.StringData(key), more: uint32(len(key)) + 1, shown: k.seen.sees(key), short: len(key) <= 12}
 	var begin [16]byte
 	le.PutUint32(begin[:], uint32(len(key)))
 	copy(begin[4:], key)
