@@ -3,7 +3,6 @@ package bench
 import (
 	"context"
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -86,9 +85,8 @@ func measure(b *testing.B, server *testserver.Server, one func() error) cost {
 		times[i] = time.Since(began)
 	}
 	spent := stagesNow(server).sum() - before.sum()
-	slices.Sort(times)
 	return cost{
-		wall: float64(times[len(times)/2].Nanoseconds()) / 1e3,
+		wall: float64(middle(times).Nanoseconds()) / 1e3,
 		cpu:  float64(spent.Nanoseconds()) / 1e3 / cycles,
 	}
 }

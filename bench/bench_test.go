@@ -5,11 +5,13 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
 	"os"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -130,6 +132,27 @@ func parallel(b *testing.B, n int, one func(ctx context.Context) error) {
 		})
 	}
 	group.Wait()
+}
+
+// byFour has four callers do one so many times each, and returns how long that took.
+func byFour(each int, one func(i int)) time.Duration {
+	var group sync.WaitGroup
+	began := time.Now()
+	for caller := range 4 {
+		group.Go(func() {
+			for i := range each {
+				one(caller*each + i)
+			}
+		})
+	}
+	group.Wait()
+	return time.Since(began)
+}
+
+// middle is the median.
+func middle[T cmp.Ordered](list []T) T {
+	slices.Sort(list)
+	return list[len(list)/2]
 }
 
 // ownCPU returns the processor time of this process.

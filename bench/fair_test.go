@@ -112,12 +112,6 @@ func p99(list []time.Duration) float64 {
 	return list[len(list)*99/100].Seconds() * 1000
 }
 
-// middle is the median.
-func middle(list []float64) float64 {
-	slices.Sort(list)
-	return list[len(list)/2]
-}
-
 // paced works on jobs for a while, a hundred times a second, and returns how long each
 // round of three calls took from when it was due.
 func paced(b *testing.B, board *client.Board, during time.Duration) []time.Duration {

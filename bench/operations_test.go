@@ -2,9 +2,7 @@ package bench
 
 import (
 	"fmt"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/boardd/boardd/internal/testserver"
 	"github.com/boardd/boardd/sdk/client"
@@ -36,8 +34,8 @@ func BenchmarkOperations(b *testing.B) {
 // claimRate posts jobs, claims them all, and consumes them; only the claims count.
 func claimRate(b *testing.B, board *client.Board, operations int) float64 {
 	b.Helper()
-	const callers, each, batch = 4, 16, 32
-	for range callers * each {
+	const each, batch = 16, 32
+	for range 4 * each {
 		jobs := make([]*client.NewJob, batch)
 		for i := range jobs {
 			jobs[i] = newJob(i, "all")
@@ -49,26 +47,18 @@ func claimRate(b *testing.B, board *client.Board, operations int) float64 {
 			b.Fatal(err)
 		}
 	}
-	claims := make([][]*client.Claim, callers*each)
-	var group sync.WaitGroup
-	began := time.Now()
-	for caller := range callers {
-		group.Go(func() {
-			for i := range each {
-				given, err := board.Claim(b.Context(), client.ClaimOptions{Owner: owner, Max: batch})
-				if err != nil || len(given) != batch || len(given[0].GetJob().GetOperations()) != operations {
-					b.Errorf("%d claims: %v", len(given), err)
-				}
-				claims[caller*each+i] = given
-			}
-		})
-	}
-	group.Wait()
-	took := time.Since(began)
+	claims := make([][]*client.Claim, 4*each)
+	took := byFour(each, func(i int) {
+		given, err := board.Claim(b.Context(), client.ClaimOptions{Owner: owner, Max: batch})
+		if err != nil || len(given) != batch || len(given[0].GetJob().GetOperations()) != operations {
+			b.Errorf("%d claims: %v", len(given), err)
+		}
+		claims[i] = given
+	})
 	for _, given := range claims {
 		if err := board.Consume(b.Context(), given...); err != nil {
 			b.Fatal(err)
 		}
 	}
-	return callers * each * batch / took.Seconds()
+	return 4 * each * batch / took.Seconds()
 }

@@ -11,7 +11,6 @@ import (
 	"net/http/httptrace"
 	"net/url"
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -92,8 +91,7 @@ func BenchmarkFirstContent(b *testing.B) {
 					times = append(times, first)
 				}
 			}
-			slices.Sort(times)
-			median := times[len(times)/2].Seconds()
+			median := middle(times).Seconds()
 			if firstTime == 0 {
 				firstTime, firstSize = median, float64(size)
 			}

@@ -6,9 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/boardd/boardd/internal/testneed"
 	"github.com/boardd/boardd/internal/testserver"
@@ -63,20 +61,13 @@ func benchmarkPolicies(b *testing.B, backlog int) {
 // rounds returns how many jobs a second went through the board.
 func rounds(b *testing.B, board *client.Board) float64 {
 	b.Helper()
-	const callers, each, batch = 4, 16, 32
-	var group sync.WaitGroup
-	began := time.Now()
-	for range callers {
-		group.Go(func() {
-			for range each {
-				if err := cycle(b.Context(), board, batch); err != nil {
-					b.Error(err)
-				}
-			}
-		})
-	}
-	group.Wait()
-	return callers * each * batch / time.Since(began).Seconds()
+	const each, batch = 16, 32
+	took := byFour(each, func(int) {
+		if err := cycle(b.Context(), board, batch); err != nil {
+			b.Error(err)
+		}
+	})
+	return 4 * each * batch / took.Seconds()
 }
 
 const judgedConfig = `

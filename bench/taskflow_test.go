@@ -127,6 +127,5 @@ func median(n int, one func() time.Duration) time.Duration {
 	for i := range times {
 		times[i] = one()
 	}
-	slices.Sort(times)
-	return times[n/2]
+	return middle(times)
 }
