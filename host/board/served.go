@@ -52,7 +52,7 @@ func (s *served) fade(now time.Time) {
 	if minute <= s.minute {
 		return
 	}
-	faded := math.Exp2(-float64(minute-s.minute) / index.ServedHalfLife.Minutes())
+	faded := index.Faded(minute - s.minute)
 	s.minute = minute
 	for key := range s.counts {
 		if s.counts[key] *= faded; s.counts[key] < 0.5 {

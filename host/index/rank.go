@@ -130,7 +130,7 @@ func (ix *Index) Rerank(ctx context.Context) error {
 		return nil
 	}
 	minute := time.Now().Unix() / 60
-	faded := math.Exp2(-float64(minute-k.minute) / ServedHalfLife.Minutes())
+	faded := Faded(minute - k.minute)
 	k.minute = minute
 	end, serial := k.groups.end(), k.serial
 	ix.mu.Unlock()
@@ -161,6 +161,9 @@ func (ix *Index) Rerank(ctx context.Context) error {
 
 // ServedHalfLife is the time in which half of what a key was served is forgotten.
 const ServedHalfLife = time.Hour
+
+// Faded returns which part is left after some minutes of what a key was served.
+func Faded(minutes int64) float64 { return math.Exp2(-float64(minutes) / ServedHalfLife.Minutes()) }
 
 // Served writes how many jobs of each key were claimed lately, where keys are made
 // of what By names; others stay as they are.
