@@ -39,7 +39,7 @@ type pace struct {
 	begun  time.Time // when the last rest was to end
 	busy   time.Duration
 	looked int
-	hurry  bool          // the credit may be used
+	hurry  bool          // what the numbers tell of is searched for: the credit may be used
 	credit time.Duration // of rest
 }
 

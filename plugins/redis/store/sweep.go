@@ -31,8 +31,7 @@ type sweep struct {
 	few      bool            // the database has few keys for so many jobs
 	foreign  int64           // posts of other programs, as last seen
 	noticed  time.Time       // when the jobs that notifications named were last looked at
-	finding  bool            // what the counts tell of is searched for
-	counted  time.Time       // when they were last looked at
+	counted  time.Time       // when the numbers of jobs and posts were last looked at
 	surplus  [2]int64        // as it was after the last such search
 	claiming bool            // claims are searched for
 	lately   time.Time       // when that last ended
@@ -175,8 +174,8 @@ func (s *sweep) findCounted(ctx context.Context, news bool) (t tally, err error)
 	if t, err = s.count(ctx); err != nil || s.whole.IsZero() || news && t.surplus() == s.surplus {
 		return t, err // without whole everything is about to be looked at
 	}
-	s.finding, s.pace.hurry = true, true
-	defer func() { s.finding, s.pace.hurry, s.surplus = false, false, t.surplus() }()
+	s.pace.hurry = true
+	defer func() { s.pace.hurry, s.surplus = false, t.surplus() }()
 	more := t.listed - t.open - s.strangeListed()
 	if foreign := t.sequence - t.posts; foreign != s.foreign || more > 0 {
 		if err = s.listings(ctx, max(foreign-s.foreign, more, 0)); err != nil {
