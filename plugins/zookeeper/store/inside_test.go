@@ -147,3 +147,30 @@ func TestIdleCounters(t *testing.T) {
 	}
 	s.post(t, driver.Limit{Key: "goes/away", Weight: 3, Max: 5}) // though it is believed to be there
 }
+
+// TestClaimStandsWhileBoardIsReadAnew has the root be unreadable while the board is
+// read anew: an op that is under way sees the claim that stands as one that stands.
+func TestClaimStandsWhileBoardIsReadAnew(t *testing.T) {
+	t.Parallel()
+	z := testserver.ZooKeeper(t, testserver.ZooKeeperOptions{Fast: true})
+	s, b := inside(t, z, Options{})
+	id := s.post(t)
+	claim := func(nonce byte) *driver.Op {
+		return &driver.Op{Kind: driver.Claim, Claim: &driver.ClaimSpec{
+			Count: 1, Owner: "worker", Lease: time.Hour, Candidates: []driver.Candidate{{Job: id, Nonce: [16]byte{nonce}}},
+		}}
+	}
+	s.one(t, *claim(1))
+	m := b.client().Multi(nil)
+	m.Set(b.at.own, []byte("not a root"), -1)
+	if _, err := m.Do(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.prepare(t.Context()); job.KindOf(err) != job.Corrupt {
+		t.Fatalf("the root was read: %v", err)
+	}
+	r := b.claim(t.Context(), claim(2), func() bool { return true })
+	if len(r.Gone) != 1 || r.Gone[0].Kind != job.AlreadyClaimed {
+		t.Errorf("a claim on a claimed job: %+v, want that it is claimed already", r)
+	}
+}

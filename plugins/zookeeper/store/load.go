@@ -147,10 +147,13 @@ func (b *board) prepare(ctx context.Context) error {
 		}
 		r, err = b.readRoot(ctx)
 	}
+	if err != nil {
+		return err // what is known of the root stands: ops that are under way go by it
+	}
 	b.mu.Lock()
 	b.root = r
 	b.mu.Unlock()
-	return err
+	return nil
 }
 
 // readAll reads the postings, locks and records. old is what was known before a
