@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -46,14 +47,22 @@ func Start(t testing.TB, program, dir string, args ...string) *Server {
 	return s
 }
 
+// freeAddr returns an address that nobody listens at. Its port is below those that
+// systems give to outgoing connections: one of them would be taken while a server
+// that was killed is about to come back, or be connected to itself.
 func freeAddr(t testing.TB) string {
 	t.Helper()
-	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 1000 {
+		addr := "127.0.0.1:" + strconv.Itoa(10_000+rand.IntN(22_000))
+		listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", addr)
+		if err != nil {
+			continue // somebody listens there
+		}
+		_ = listener.Close() // nobody has connected
+		return addr
 	}
-	defer listener.Close()
-	return listener.Addr().String()
+	t.Fatal("there is no free port")
+	return ""
 }
 
 // Restart starts the server, which must not be running, and waits until it is
