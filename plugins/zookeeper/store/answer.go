@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"encoding/hex"
+	"errors"
 	"slices"
 	"time"
 
@@ -168,8 +169,7 @@ func (a *answer) has(nonce [16]byte) bool {
 func (a *answer) prepare(ctx context.Context, b *board) error {
 	m := b.client().Multi(nil)
 	m.Set(b.at.answer(a.request), a.encode(), -1)
-	_, err := m.Do(ctx)
-	return err
+	return b.surely(ctx, m)
 }
 
 // first makes the first claim the answer.
@@ -214,8 +214,24 @@ func (a *answer) complete(ctx context.Context, b *board, claims []driver.Claimed
 	} else {
 		m.Create(b.at.answer(a.request), a.encode(), session.Persistent)
 	}
-	_, err := m.Do(ctx)
-	return err
+	return b.surely(ctx, m)
+}
+
+// surely makes a change that may be made twice, until somebody says that it was. What it
+// creates is there by an earlier try if it is there.
+func (b *board) surely(ctx context.Context, m *session.Multi) error {
+	for lost := false; ; lost = true {
+		_, err := m.Do(ctx)
+		switch {
+		case lost && errors.Is(err, session.ErrNodeExists):
+			return nil
+		case err == nil || ctx.Err() != nil || !session.Lost(err):
+			return err
+		}
+		if b.client().Ready(ctx) != nil {
+			return err
+		}
+	}
 }
 
 // oldAnswers returns those to forget. b.mu is held.

@@ -2,9 +2,7 @@ package store_test
 
 import (
 	"context"
-	"net"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -13,111 +11,18 @@ import (
 	"github.com/boardd/boardd/sdk/job"
 )
 
-// A proxy stands between a driver and a server, and can be cut.
-type proxy struct {
-	listener net.Listener
-	to       string
-
-	mu    sync.Mutex
-	cut   bool
-	deaf  bool // connections stay, and nothing comes through
-	conns map[net.Conn]bool
-	group sync.WaitGroup
-}
-
-func newProxy(t *testing.T, to string) *proxy {
-	t.Helper()
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &proxy{listener: listener, to: to, conns: map[net.Conn]bool{}}
-	p.group.Go(p.serve)
-	t.Cleanup(func() {
-		_ = listener.Close()
-		p.sever(true)
-		p.group.Wait()
-	})
-	return p
-}
-
-func (p *proxy) addr() string { return p.listener.Addr().String() }
-
-func (p *proxy) serve() {
-	for {
-		from, err := p.listener.Accept()
-		if err != nil {
-			return
-		}
-		to, err := new(net.Dialer).DialContext(context.Background(), "tcp", p.to)
-		p.mu.Lock()
-		if err != nil || p.cut {
-			_ = from.Close()
-			if to != nil {
-				_ = to.Close()
-			}
-			p.mu.Unlock()
-			continue
-		}
-		p.conns[from], p.conns[to] = true, true
-		p.mu.Unlock()
-		p.group.Go(func() { p.pass(from, to) })
-		p.group.Go(func() { p.pass(to, from) })
-	}
-}
-
-// pass carries bytes until one side ends.
-func (p *proxy) pass(to, from net.Conn) {
-	defer func() {
-		_ = to.Close()
-		_ = from.Close()
-	}()
-	buffer := make([]byte, 64<<10)
-	for {
-		n, err := from.Read(buffer)
-		p.mu.Lock()
-		deaf := p.deaf
-		p.mu.Unlock()
-		if n > 0 && !deaf {
-			if _, err := to.Write(buffer[:n]); err != nil {
-				return
-			}
-		}
-		if err != nil {
-			return
-		}
-	}
-}
-
-// sever ends every connection, and refuses new ones while cut.
-func (p *proxy) sever(cut bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.cut = cut
-	for c := range p.conns {
-		_ = c.Close()
-	}
-	clear(p.conns)
-}
-
-func (p *proxy) setDeaf(deaf bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.deaf = deaf
-}
-
 // TestCutConnection cuts the connection again and again, so that answers are
 // lost of changes that were made.
 func TestCutConnection(t *testing.T) {
 	t.Parallel()
 	z := testserver.ZooKeeper(t, testserver.ZooKeeperOptions{Fast: true})
-	p := newProxy(t, z.Servers()[0])
-	k := sit(t, openWith(t, settingsOf([]string{p.addr()}, nil)), "/taskflow/jobs", nil)
+	p := testserver.NewProxy(t, z.Servers()[0])
+	k := sit(t, openWith(t, settingsOf([]string{p.Addr()}, nil)), "/taskflow/jobs", nil)
 	k.watch()
 	k.through(func() {
 		for range 10 {
 			time.Sleep(300 * time.Millisecond)
-			p.sever(false)
+			p.Sever(false)
 		}
 	})
 	id := k.post("after", `{}`, nil)
@@ -128,14 +33,14 @@ func TestCutConnection(t *testing.T) {
 func TestLostSession(t *testing.T) {
 	t.Parallel()
 	z := testserver.ZooKeeper(t, testserver.ZooKeeperOptions{Fast: true})
-	p := newProxy(t, z.Servers()[0])
-	d := openWith(t, settingsOf([]string{p.addr()}, map[string]any{"session_timeout": "1s"}))
+	p := testserver.NewProxy(t, z.Servers()[0])
+	d := openWith(t, settingsOf([]string{p.Addr()}, map[string]any{"session_timeout": "1s"}))
 	k := sit(t, d, "/taskflow/jobs", nil)
 	generation := k.status.Generation
 	k.through(func() {
-		p.sever(true)
+		p.Sever(true)
 		time.Sleep(5 * time.Second) // ZooKeeper forgets a session two ticks after its timeout
-		p.sever(false)
+		p.Sever(false)
 		time.Sleep(time.Second)
 	})
 	k.open()
@@ -151,14 +56,14 @@ func TestLostSession(t *testing.T) {
 func TestDeafServer(t *testing.T) {
 	t.Parallel()
 	z := testserver.ZooKeeper(t, testserver.ZooKeeperOptions{Fast: true})
-	p := newProxy(t, z.Servers()[0])
-	k := sit(t, openWith(t, settingsOf([]string{p.addr()}, map[string]any{"session_timeout": "2s"})), "/taskflow/jobs", nil)
+	p := testserver.NewProxy(t, z.Servers()[0])
+	k := sit(t, openWith(t, settingsOf([]string{p.Addr()}, map[string]any{"session_timeout": "2s"})), "/taskflow/jobs", nil)
 	k.through(func() {
 		time.Sleep(300 * time.Millisecond)
-		p.setDeaf(true)
+		p.SetDeaf(true)
 		time.Sleep(3 * time.Second)
-		p.setDeaf(false)
-		p.sever(false)
+		p.SetDeaf(false)
+		p.Sever(false)
 		time.Sleep(time.Second)
 	})
 }

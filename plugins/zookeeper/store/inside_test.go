@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/boardd/boardd/internal/testserver"
+	"github.com/boardd/boardd/plugins/zookeeper/session"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 )
@@ -14,7 +15,12 @@ import (
 // inside opens a board and returns it as the driver has it.
 func inside(t *testing.T, z *testserver.ZooKeeperEnsemble, o Options) (*Store, *board) {
 	t.Helper()
-	raw, err := json.Marshal(map[string]any{"servers": z.Servers()})
+	return insideAt(t, z.Servers(), o)
+}
+
+func insideAt(t *testing.T, servers []string, o Options) (*Store, *board) {
+	t.Helper()
+	raw, err := json.Marshal(map[string]any{"servers": servers})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,5 +178,39 @@ func TestClaimStandsWhileBoardIsReadAnew(t *testing.T) {
 	r := b.claim(t.Context(), claim(2), func() bool { return true })
 	if len(r.Gone) != 1 || r.Gone[0].Kind != job.AlreadyClaimed {
 		t.Errorf("a claim on a claimed job: %+v, want that it is claimed already", r)
+	}
+}
+
+// TestSurely loses the answer to a change that may be made twice.
+func TestSurely(t *testing.T) {
+	t.Parallel()
+	z := testserver.ZooKeeper(t, testserver.ZooKeeperOptions{Fast: true})
+	p := testserver.NewProxy(t, z.Servers()[0])
+	_, b := insideAt(t, []string{p.Addr()}, Options{})
+	_, other := inside(t, z, Options{})
+	path := b.at.own + "/surely"
+	for _, change := range []func(*session.Multi) int{
+		func(m *session.Multi) int { return m.Create(path, []byte("made"), session.Persistent) },
+		func(m *session.Multi) int { return m.Set(path, []byte("set"), -1) },
+	} {
+		m := b.client().Multi(session.World())
+		change(m)
+		before, err := other.client().Exists(t.Context(), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.SetMute(true)
+		done := make(chan error)
+		go func() { done <- b.surely(t.Context(), m) }()
+		testserver.Eventually(t, "the change is made", func() bool {
+			now, err := other.client().Exists(t.Context(), path)
+			return err == nil && now != nil && (before == nil || now.Mzxid > before.Mzxid)
+		})
+		p.Sever(true)
+		p.SetMute(false)
+		p.Sever(false)
+		if err := <-done; err != nil {
+			t.Errorf("a change whose answer was lost: %v", err)
+		}
 	}
 }

@@ -1,0 +1,114 @@
+package testserver
+
+import (
+	"context"
+	"net"
+	"sync"
+	"testing"
+)
+
+// A Proxy stands between a client and a server, and can be cut, or keep connections
+// through which nothing comes any more.
+type Proxy struct {
+	listener net.Listener
+	to       string
+
+	mu    sync.Mutex
+	cut   bool
+	deaf  bool
+	mute  bool
+	conns map[net.Conn]bool
+	group sync.WaitGroup
+}
+
+// NewProxy begins to stand before the server at an address, until the test is over.
+func NewProxy(t testing.TB, to string) *Proxy {
+	t.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &Proxy{listener: listener, to: to, conns: map[net.Conn]bool{}}
+	p.group.Go(p.serve)
+	t.Cleanup(func() {
+		_ = listener.Close()
+		p.Sever(true)
+		p.group.Wait()
+	})
+	return p
+}
+
+// Addr is where clients find it.
+func (p *Proxy) Addr() string { return p.listener.Addr().String() }
+
+func (p *Proxy) serve() {
+	for {
+		from, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		to, err := new(net.Dialer).DialContext(context.Background(), "tcp", p.to)
+		p.mu.Lock()
+		if err != nil || p.cut {
+			_ = from.Close()
+			if to != nil {
+				_ = to.Close()
+			}
+			p.mu.Unlock()
+			continue
+		}
+		p.conns[from], p.conns[to] = true, true
+		p.mu.Unlock()
+		p.group.Go(func() { p.pass(from, to, &p.mute) })
+		p.group.Go(func() { p.pass(to, from, nil) })
+	}
+}
+
+// pass carries bytes until one side ends. While deaf, or silent if that is given, what
+// comes is lost.
+func (p *Proxy) pass(to, from net.Conn, silent *bool) {
+	defer func() {
+		_ = to.Close()
+		_ = from.Close()
+	}()
+	buffer := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(buffer)
+		p.mu.Lock()
+		lost := p.deaf || silent != nil && *silent
+		p.mu.Unlock()
+		if n > 0 && !lost {
+			if _, err := to.Write(buffer[:n]); err != nil {
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// Sever ends every connection, and refuses new ones while cut.
+func (p *Proxy) Sever(cut bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cut = cut
+	for c := range p.conns {
+		_ = c.Close()
+	}
+	clear(p.conns)
+}
+
+// SetDeaf has nothing come through, in either direction, while the connections stay.
+func (p *Proxy) SetDeaf(deaf bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.deaf = deaf
+}
+
+// SetMute has the server's answers not come through.
+func (p *Proxy) SetMute(mute bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.mute = mute
+}
