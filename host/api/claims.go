@@ -50,6 +50,7 @@ func (s *service) ClaimJobs(ctx context.Context, r *connect.Request[boarddv1.Cla
 	for i := range got.Claims {
 		response.Claims = append(response.Claims, toClaim(b, &got.Claims[i]))
 	}
+	setSteps(response.Claims, got.Steps, isBinary(r.Header().Get("Content-Type")))
 	for _, f := range got.Failures {
 		response.Failures = append(response.Failures, &boarddv1.ClaimFailure{Uuid: f.ID.String(), Error: itemError(f.Err)})
 	}

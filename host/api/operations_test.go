@@ -6,8 +6,12 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/protobuf/proto"
+
 	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
+	"github.com/boardd/boardd/sdk/client"
 	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/wirejson"
 )
 
 // The statuses of the API and of the job package count alike.
@@ -198,5 +202,60 @@ func TestAfterInJSON(t *testing.T) {
 	}
 	if r[2].Error == nil || r[2].Error.Field != "after[0].uuid" || r[3].Error == nil || r[3].Error.Field != "after[0].statuses" {
 		t.Errorf("%+v %+v", r[2].Error, r[3].Error)
+	}
+}
+
+// TestOperationsOfClaims gives a job to a worker that speaks binary and to one that
+// speaks JSON: both see its operations as GetJobs shows them.
+func TestOperationsOfClaims(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	c, err := client.New(client.Config{Addr: s.url, Token: rootSecret})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	b := c.Board("default")
+	posted, err := b.Post(t.Context(), &client.NewJob{Name: "steps", Operations: []*client.NewOperation{
+		{Name: "fetch", Input: []byte(`{"url":"x"}`)}, {Name: "pack", Priority: -7}, {Name: "größer", Input: []byte("0")},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	uuid := posted[0].GetUuid()
+	for attempt := range 3 {
+		got, err := b.Get(t.Context(), client.GetOptions{}, uuid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := &boarddv1.Job{Operations: got[0].GetOperations()}
+		if len(want.GetOperations()) != 3 {
+			t.Fatalf("the job has %d operations", len(want.GetOperations()))
+		}
+		claims, err := b.Claim(t.Context(), client.ClaimOptions{Owner: "w"})
+		if err != nil || len(claims) != 1 {
+			t.Fatal(claims, err)
+		}
+		if given := (&boarddv1.Job{Operations: claims[0].GetJob().GetOperations()}); !proto.Equal(given, want) {
+			t.Errorf("attempt %d: a claim in binary form gives %v, want %v", attempt, given, want)
+		}
+		if err := b.Abandon(t.Context(), client.AbandonOptions{}, claims...); err != nil {
+			t.Fatal(err)
+		}
+		answer := &boarddv1.ClaimJobsResponse{}
+		body := s.must(t, workerSecret, "ClaimJobs", `{"board":"default","owner":"w"}`, nil)
+		if err := wirejson.Unmarshal([]byte(body), answer); err != nil || len(answer.GetClaims()) != 1 {
+			t.Fatal(body, err)
+		}
+		claim := answer.GetClaims()[0]
+		if given := (&boarddv1.Job{Operations: claim.GetJob().GetOperations()}); !proto.Equal(given, want) {
+			t.Errorf("attempt %d: a claim in JSON gives %v, want %v", attempt, given, want)
+		}
+		ref := fmt.Sprintf(`{"board":"default","claim":{"uuid":%q,"owner":"w","token":%q},"index":%d`, uuid, claim.GetToken(), attempt)
+		s.must(t, workerSecret, "StartOperation", ref+`,"status":"RUNNING"}`, nil)
+		s.must(t, workerSecret, "FinishOperation", ref+fmt.Sprintf(`,"status":"SUCCESS","result":{"n":%d}}`, attempt), nil)
+		if err := b.Abandon(t.Context(), client.AbandonOptions{}, claim); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

@@ -132,7 +132,8 @@ type ClaimRequest struct {
 
 // ClaimResponse is what a claim call gives.
 type ClaimResponse struct {
-	Claims   []job.Claim
+	Claims   []job.Claim // whose jobs are without their operations:
+	Steps    []Steps     // those of each claim's job
 	Failures []ClaimFailure
 }
 

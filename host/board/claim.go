@@ -42,29 +42,20 @@ func (b *Board) Claim(ctx context.Context, req ClaimRequest) (ClaimResponse, err
 // withResults adds the results of operations that were finished under an earlier
 // claim. Without them the claim is good all the same.
 func (c *claimer) withResults(ctx context.Context, response ClaimResponse) ClaimResponse {
-	var records []driver.Record
-	var of []*job.Job
-	for i := range response.Claims {
-		j := response.Claims[i].Job
-		if len(j.Operations) == 0 || !j.Operations[0].Status.Finished() {
-			continue
-		}
-		if e, ok := c.index.Get(j.ID); ok && hasResults(e.Status) {
-			records = append(records, driver.Record{Posting: driver.Posting{ID: j.ID}, Status: e.Status})
-			of = append(of, j)
-		}
-	}
-	if len(records) == 0 {
+	if len(c.resumed) == 0 || len(response.Claims) == 0 {
 		return response
 	}
-	if err := c.readResults(ctx, records); err != nil {
-		c.log.WarnContext(ctx, "claims were given without the results of earlier ones", "claims", len(records), "error", err)
+	ids := make([]job.ID, len(c.resumed))
+	for n, i := range c.resumed {
+		ids[n] = response.Claims[i].ID
+	}
+	attached, err := c.readAttached(ctx, ids)
+	if err != nil {
+		c.log.WarnContext(ctx, "claims were given without the results of earlier ones", "claims", len(ids), "error", err)
 		return response
 	}
-	for i := range records {
-		if s, err := readStatus(records[i].Status); err == nil && s.operations.len() == len(of[i].Operations) {
-			showResults(of[i].Operations, &s.operations, records[i].Attached)
-		}
+	for n, i := range c.resumed {
+		response.Steps[i].results = results(attached[n])
 	}
 	return response
 }
@@ -83,12 +74,14 @@ type claimer struct {
 	request  [16]byte
 	asked    bool // an op with this request was sent
 
-	taker  *Taker // for the recording, if there is one
-	claims []job.Claim
-	bytes  int      // of their details
-	passed int      // candidates that the store passed over
-	late   []job.ID // reserved, though by now the policies deny them
-	ended  bool     // the store gave an earlier answer to this request: nothing is added
+	taker   *Taker // for the recording, if there is one
+	claims  []job.Claim
+	steps   []Steps  // of the claims' jobs
+	resumed []int    // of them those that have results of earlier claims
+	bytes   int      // of their details
+	passed  int      // candidates that the store passed over
+	late    []job.ID // reserved, though by now the policies deny them
+	ended   bool     // the store gave an earlier answer to this request: nothing is added
 }
 
 func (b *Board) claimer(ctx context.Context, req *ClaimRequest) (*claimer, error) {
@@ -184,7 +177,7 @@ func (c *claimer) over(ctx context.Context, err error) error {
 // errStore marks errors of the store as against those of a judge.
 var errStore = errors.New("the store did not grant the claim")
 
-func (c *claimer) response() ClaimResponse { return ClaimResponse{Claims: c.claims} }
+func (c *claimer) response() ClaimResponse { return ClaimResponse{Claims: c.claims, Steps: c.steps} }
 
 // grab claims from what the index offers until it has enough or nothing is left.
 func (c *claimer) grab(ctx context.Context, class *index.Class) error {
@@ -248,7 +241,7 @@ func (c *claimer) giveBack(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterwards)
 	defer cancel()
 	claims := c.claims
-	c.claims = nil
+	c.claims, c.steps, c.resumed = nil, nil, nil
 	a := &alteration{Board: c.Board, opened: c.opened, ids: make([]job.ID, len(claims)), errs: make([]error, len(claims))}
 	for i := range claims {
 		a.ids[i] = claims[i].ID

@@ -52,7 +52,7 @@ func (b *Board) get(ctx context.Context, ids []job.ID, o GetOptions) ([]JobResul
 		return nil, nil, err
 	}
 	if o.Operations {
-		if err := b.readResults(ctx, records); err != nil {
+		if err := b.addResults(ctx, records); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -76,30 +76,38 @@ func (b *Board) get(ctx context.Context, ids []job.ID, o GetOptions) ([]JobResul
 	return results, open, nil
 }
 
-// readResults reads the attached records of those jobs whose operations have
+// addResults reads the attached records of those jobs whose operations have
 // results.
-func (b *Board) readResults(ctx context.Context, records []driver.Record) error {
-	const most = 8 // each may have megabytes, since the log comes with them
+func (b *Board) addResults(ctx context.Context, records []driver.Record) error {
 	var of []int
+	var ids []job.ID
 	for i := range records {
-		if hasResults(records[i].Status) {
-			of = append(of, i)
+		if s, err := readStatus(records[i].Status); err == nil && s.resultBytes > 0 {
+			of, ids = append(of, i), append(ids, records[i].Posting.ID)
 		}
 	}
-	for part := range slices.Chunk(of, most) {
-		ids := make([]job.ID, len(part))
-		for k, i := range part {
-			ids[k] = records[i].Posting.ID
+	attached, err := b.readAttached(ctx, ids)
+	for k, i := range of {
+		if err == nil {
+			records[i].Attached = attached[k]
 		}
-		read, err := b.read(ctx, ids, driver.Attached)
+	}
+	return err
+}
+
+// readAttached reads the attached records of jobs.
+func (b *Board) readAttached(ctx context.Context, ids []job.ID) (attached [][]driver.Attachment, err error) {
+	const most = 8 // each may have megabytes, since the log comes with them
+	for part := range slices.Chunk(ids, most) {
+		read, err := b.read(ctx, part, driver.Attached)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		for k, i := range part {
-			records[i].Attached = read[k].Attached
+		for k := range read {
+			attached = append(attached, read[k].Attached)
 		}
 	}
-	return nil
+	return attached, nil
 }
 
 // notice corrects the index where a read shows it to be behind.

@@ -257,12 +257,13 @@ func (c *claimer) entryClaimed(e *index.Entry, claimed *driver.Claimed, repeated
 }
 
 func (c *claimer) keep(e *index.Entry, claimed *driver.Claimed) {
-	j := jobOf(e)
+	j, s := jobAndStatus(e)
+	var steps Steps
 	if claimed.Record != nil {
 		showDetails(j, &claimed.Record.Posting)
-		if j.OperationStatus != job.NoOperation {
-			showOperations(j, claimed.Record, e.Status)
-			c.bytes += len(claimed.Record.Posting.Extra)
+		if s.operations.len() > 0 {
+			steps = stepsOf(claimed.Record, &s)
+			c.bytes += steps.Size()
 		}
 		c.bytes += len(claimed.Record.Posting.Details)
 	}
@@ -273,5 +274,8 @@ func (c *claimer) keep(e *index.Entry, claimed *driver.Claimed) {
 		claim.LeaseExpiresAt = expiresAt(claimed.At, claimed.Lease)
 		j.LeaseExpiresAt = claim.LeaseExpiresAt
 	}
-	c.claims = append(c.claims, claim)
+	c.claims, c.steps = append(c.claims, claim), append(c.steps, steps)
+	if steps.Len() > 0 && s.resultBytes > 0 && steps.now.at(0).Finished() {
+		c.resumed = append(c.resumed, len(c.claims)-1)
+	}
 }

@@ -124,16 +124,6 @@ func results(list []driver.Attachment) map[int][]byte {
 	return m
 }
 
-// showResults fills in the results of operations.
-func showResults(list []job.Operation, o *operations, attached []driver.Attachment) {
-	kept := results(attached)
-	for i := range list {
-		if at := o.resultOf(i); at != noResult && at != canceledResult {
-			list[i].Result = kept[at-1]
-		}
-	}
-}
-
 // errUnchanged is what a plan returns that has nothing to do.
 var errUnchanged = errors.New("nothing is to be changed")
 

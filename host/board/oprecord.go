@@ -2,7 +2,6 @@ package board
 
 import (
 	"encoding/binary"
-	"time"
 
 	"github.com/boardd/boardd/sdk/job"
 )
@@ -113,14 +112,6 @@ func (o *operations) appendResults(dst []byte) []byte {
 	return appendField(dst, statusOperationResults, b)
 }
 
-// micro is a time of a status record.
-func micro(us int64) time.Time {
-	if us == 0 {
-		return time.Time{}
-	}
-	return time.UnixMicro(us).UTC()
-}
-
 // appendOperation writes what a poster gave of an operation into an extra record.
 func appendOperation(dst []byte, op *job.NewOperation) []byte {
 	b := make([]byte, 0, len(op.Name)+len(op.Input)+8)
@@ -151,48 +142,4 @@ func readOperation(data []byte) (op postedOperation, err error) {
 		op.input = data[n:]
 	}
 	return op, nil
-}
-
-// operationsOf shows the operations of a job: what was posted, from its extra
-// record, and how they stand. Results are filled in by whoever has them.
-func operationsOf(record []byte, o *operations) []job.Operation {
-	if o.len() == 0 {
-		return nil
-	}
-	list := make([]job.Operation, o.len())
-	names := make([]byte, 0, 512) // of all of them: one text costs less than many
-	var few [32]int               // on the stack, for most jobs
-	ends, n := few[:], 0
-	if o.len() > len(few) {
-		ends = make([]int, o.len())
-	}
-	_ = eachField(record, func(tag uint64, data, _ []byte) error { // one that cannot be read was reported when it came
-		if tag != extraOperation || n == o.len() {
-			return nil
-		}
-		op, err := readOperation(data)
-		if err != nil {
-			return err
-		}
-		names = append(names, op.name...)
-		list[n].Input, ends[n] = op.input, len(names)
-		n++
-		return nil
-	})
-	start, text := 0, string(names)
-	for i := range list[:n] {
-		list[i].Name, start = text[start:ends[i]], ends[i]
-	}
-	for i := range list {
-		op := &list[i]
-		op.Index, op.Priority, op.Status = int32(i), o.priorityOf(i), o.at(i) //nolint:gosec // an index
-		if o.times != nil {
-			t := o.times[i]
-			op.StartedAt, op.ExecutedAt, op.EndedAt = micro(t.started), micro(t.executed), micro(t.ended)
-		}
-		if o.resultOf(i) == canceledResult {
-			op.Result = []byte(canceledText)
-		}
-	}
-	return list
 }

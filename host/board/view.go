@@ -10,6 +10,13 @@ import (
 
 // jobOf shows an open job as people see it, without details.
 func jobOf(e *index.Entry) *job.Job {
+	j, _ := jobAndStatus(e)
+	return j
+}
+
+// jobAndStatus is jobOf with what the entry's status record says; nothing if it cannot
+// be read.
+func jobAndStatus(e *index.Entry) (*job.Job, status) {
 	j := &job.Job{
 		ID: e.ID, Name: e.Name, State: job.Unclaimed, Priority: e.Priority,
 		Labels: e.Labels, Sequence: e.Sequence, CreatedAt: shown(e.CreatedAt), ModifiedAt: shown(e.ModifiedAt),
@@ -30,11 +37,11 @@ func jobOf(e *index.Entry) *job.Job {
 			j.NotBefore = shown(w.notBefore)
 		}
 	}
-	showStatus(j, e.Status)
+	s := showStatus(j, e.Status)
 	if e.Claim != nil && e.Claim.Foreign {
 		j.ClaimedAt, j.ClaimLease = time.Time{}, 0 // what the record knows is of an earlier claim
 	}
-	return j
+	return j, s
 }
 
 // shown is a time as people see it: in microseconds, which is as exact as the
@@ -54,15 +61,15 @@ func bookOf(record []byte) (book job.Book) {
 	return book
 }
 
-// showStatus shows what a status record says of the past. One that cannot be
-// read says nothing.
-func showStatus(j *job.Job, record []byte) {
+// showStatus shows what a status record says of the past, and returns it. One that
+// cannot be read says nothing.
+func showStatus(j *job.Job, record []byte) status {
 	if len(record) == 0 {
-		return
+		return status{}
 	}
 	s, err := readStatus(record)
 	if err != nil {
-		return
+		return status{}
 	}
 	j.Attempt, j.LastReason, j.Reasons, j.StartedAt = s.attempt, s.last, s.reasons, shown(s.startedAt)
 	j.OperationStatus, j.OperationPriority = s.operations.status(), s.operationPriority
@@ -70,24 +77,16 @@ func showStatus(j *job.Job, record []byte) {
 		j.Priority = s.priority
 	}
 	showAttempts(j, &s)
+	return s
 }
 
 // showOperations shows the operations of a job, as far as the record has what
 // belongs to them.
 func showOperations(j *job.Job, rec *driver.Record, status []byte) {
-	s, err := readStatus(status)
-	if err != nil || s.operations.len() == 0 {
-		return
+	if s, err := readStatus(status); err == nil {
+		steps := stepsOf(rec, &s)
+		j.Operations = steps.List()
 	}
-	j.Operations = operationsOf(rec.Posting.Extra, &s.operations)
-	showResults(j.Operations, &s.operations, rec.Attached)
-}
-
-// hasResults reports whether results of operations are kept apart from the
-// status record.
-func hasResults(status []byte) bool {
-	s, err := readStatus(status)
-	return err == nil && s.resultBytes > 0
 }
 
 // jobOfRecord shows a job in any state, with the details if the record has

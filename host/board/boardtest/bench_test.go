@@ -98,7 +98,7 @@ func claimAll(b *testing.B, board1 *board.Board, operations, batch, calls int) t
 	began := time.Now()
 	for range calls {
 		r, err := board1.Claim(b.Context(), board.ClaimRequest{Owner: "worker", Max: batch, Lease: time.Hour})
-		if err != nil || len(r.Claims) != batch || len(r.Claims[0].Job.Operations) != operations {
+		if err != nil || len(r.Claims) != batch || len(r.Steps[0].List()) != operations {
 			b.Fatal(len(r.Claims), err)
 		}
 		given = append(given, r.Claims...)

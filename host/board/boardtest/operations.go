@@ -25,7 +25,7 @@ func operationsInOrder(_ *testing.T, s *suite) {
 	if len(claims.Claims) != 1 {
 		s.Fatalf("%+v", claims)
 	}
-	if ops := claims.Claims[0].Job.Operations; len(ops) != 3 || ops[0].Name != "step" || string(ops[0].Input) != "0" || ops[1].Input != nil || ops[2].Priority != -7 {
+	if ops := claims.Steps[0].List(); len(ops) != 3 || ops[0].Name != "step" || string(ops[0].Input) != "0" || ops[1].Input != nil || ops[2].Priority != -7 {
 		s.Fatalf("the claim's operations: %+v", ops)
 	}
 	r := h.ref(&claims.Claims[0])
@@ -155,7 +155,7 @@ func resume(_ *testing.T, s *suite) {
 	// The claim brings the results of those before.
 	claims, err := h.Claim(s.within(), board.ClaimRequest{Owner: "next"})
 	s.kind(err, job.NoKind)
-	if ops := claims.Claims[0].Job.Operations; string(ops[2].Result) != "2" || ops[3].Status != job.OpQueued {
+	if ops := claims.Steps[0].List(); string(ops[2].Result) != "2" || ops[3].Status != job.OpQueued {
 		s.Fatalf("%+v", ops)
 	}
 	page, err := h.ReadLog(s.within(), id, 0, 0, 0)

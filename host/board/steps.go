@@ -1,0 +1,113 @@
+package board
+
+import (
+	"time"
+
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// Steps are the operations of a job as the store's records have them: to be gone
+// through where a job.Operation of each would cost more than all else that is said of
+// the job. The zero value has none.
+type Steps struct {
+	posted  []byte // the extra record
+	now     operations
+	results map[int][]byte // by the operation that they were given for
+}
+
+// A Step is one operation. Its bytes are the records': nobody may write to them.
+type Step struct {
+	Index       int32
+	Name, Input []byte
+	Priority    int32
+	Status      job.OperationStatus
+	Result      []byte // nil: none, or not at hand
+
+	StartedAt, ExecutedAt, EndedAt int64 // in microseconds since 1970; 0: not yet
+}
+
+// stepsOf returns the operations of a job whose status is known, as far as the record
+// has what belongs to them.
+func stepsOf(rec *driver.Record, s *status) Steps {
+	return Steps{posted: rec.Posting.Extra, now: s.operations, results: results(rec.Attached)}
+}
+
+// Len returns how many there are.
+func (o *Steps) Len() int { return o.now.len() }
+
+// Size returns about how many bytes their names, inputs and results have.
+func (o *Steps) Size() int {
+	size := len(o.posted)
+	for _, result := range o.results {
+		size += len(result)
+	}
+	return size
+}
+
+// Each calls fn for each operation in order. The Step is only good until fn returns.
+func (o *Steps) Each(fn func(*Step)) {
+	n := 0
+	var step Step
+	show := func(posted postedOperation) {
+		step = Step{
+			Index: int32(n), Name: posted.name, Input: posted.input, Priority: o.now.priorityOf(n), Status: o.now.at(n), //nolint:gosec // an index
+		}
+		t := o.now.timesOf(n)
+		step.StartedAt, step.ExecutedAt, step.EndedAt = t.started, t.executed, t.ended
+		switch at := o.now.resultOf(n); at {
+		case noResult:
+		case canceledResult:
+			step.Result = []byte(canceledText)
+		default:
+			step.Result = o.results[at-1]
+		}
+		n++
+		fn(&step)
+	}
+	_ = eachField(o.posted, func(tag uint64, data, _ []byte) error { // one that cannot be read was reported when it came
+		if tag != extraOperation || n == o.Len() {
+			return nil
+		}
+		posted, err := readOperation(data)
+		if err == nil {
+			show(posted)
+		}
+		return err
+	})
+	for n < o.Len() {
+		show(postedOperation{}) // how they stand is known all the same
+	}
+}
+
+// List returns the operations as people see them.
+func (o *Steps) List() []job.Operation {
+	if o.Len() == 0 {
+		return nil
+	}
+	list := make([]job.Operation, 0, o.Len())
+	names := make([]byte, 0, 512) // of all of them: one text costs less than many
+	var few [32]int               // on the stack, for most jobs
+	ends := few[:0]
+	o.Each(func(s *Step) {
+		names = append(names, s.Name...)
+		ends = append(ends, len(names))
+		list = append(list, job.Operation{
+			Index: s.Index, Input: s.Input, Priority: s.Priority, Status: s.Status, Result: s.Result,
+			StartedAt: micro(s.StartedAt), ExecutedAt: micro(s.ExecutedAt), EndedAt: micro(s.EndedAt),
+		})
+	})
+	start, text := 0, string(names)
+	for i := range list {
+		list[i].Name, start = text[start:ends[i]], ends[i]
+	}
+	return list
+}
+
+// micro is a time of a status record.
+func micro(us int64) time.Time {
+	if us == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(us).UTC()
+}
