@@ -129,7 +129,11 @@ func (v *boardTx) load(r ref, j *jobRecord) error {
 	if err != nil {
 		return err
 	}
-	return damaged(r, j.open(key, value))
+	err = j.open(key, value)
+	if err == nil && j.apart > 0 {
+		err = v.join(&j.posting)
+	}
+	return damaged(r, err)
 }
 
 // loadEnded reads what is left of a job that ended.
@@ -138,7 +142,18 @@ func (v *boardTx) loadEnded(r ref, e *endedRecord) error {
 	if err != nil {
 		return err
 	}
-	return damaged(r, e.open(key, value))
+	err = e.open(key, value)
+	if err == nil && e.apart > 0 {
+		err = v.join(&e.posting)
+	}
+	return damaged(r, err)
+}
+
+// join takes in the extra that lies beside a record.
+func (v *boardTx) join(p *posting) error {
+	key := uintKey(p.sequence)
+	_, err := p.join(key, v.get(inDetails, key))
+	return err
 }
 
 // stored returns the key and the bytes of a record, which has to be there.

@@ -54,7 +54,7 @@ func (l *changeLog) job(n note, j *jobRecord, full bool) {
 	l.begin(n, j.id, j.position)
 	if full {
 		l.body = append(l.body, changeFull)
-		l.body = j.posting.append(l.body)
+		l.body = j.posting.whole().append(l.body)
 	} else {
 		l.body = append(l.body, changeSparse)
 	}

@@ -333,7 +333,7 @@ func TestRefusedFiles(t *testing.T) {
 		{"empty", "neither of its two heads", nil, job.Corrupt},
 		{"text", "neither of its two heads", []byte(strings.Repeat("hello\n", 5000)), job.Corrupt},
 		{"foreign", "boardd did not make", other, job.Corrupt},
-		{"newer", "format 3, and this boardd reads format 2", newerFormat(t), job.Precondition},
+		{"newer", fmt.Sprintf("format %d, and this boardd reads format %d", formatVersion+1, formatVersion), newerFormat(t), job.Precondition},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

@@ -56,6 +56,8 @@ func decodeJob(b []byte) (j jobRecord, err error) { err = j.decode(b); return j,
 func FuzzJob(f *testing.F) {
 	j := sampleJob()
 	f.Add(j.append(nil))
+	j.extra, j.apart = nil, 300
+	f.Add(j.append(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if j, err := decodeJob(b); err == nil {
 			again(t, &j, func(j *jobRecord) []byte { return j.append(nil) }, decodeJob)

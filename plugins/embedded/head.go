@@ -12,11 +12,13 @@ import (
 	"github.com/boardd/boardd/sdk/job"
 )
 
-// formatVersion says how this program writes a store. It also reads
-// formatWithout, which had no journal, and makes the newer format of it with the
-// first change.
+// formatVersion says how this program writes a store. It also reads formatSlim, which
+// had every extra in its job's record, and makes the newer format of it when it is
+// opened; and formatWithout, which had no journal either, and makes it with the first
+// change.
 const (
-	formatVersion = 2
+	formatVersion = 3
+	formatSlim    = 2
 	formatWithout = 1
 )
 
@@ -102,7 +104,7 @@ func (s *Store) readHead(tx *bbolt.Tx) error {
 	if r.err != nil {
 		return corrupt(fmt.Errorf("the record %q: %w", formatKey, r.err))
 	}
-	if version != formatVersion && version != formatWithout {
+	if version < formatWithout || version > formatVersion {
 		return job.Errorf(job.Precondition, "%s is written in format %d, and this boardd reads format %d: use the boardd that wrote it, or a newer one",
 			s.folder.file(), version, formatVersion)
 	}

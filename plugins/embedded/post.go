@@ -27,9 +27,12 @@ func (v *boardTx) post(op *driver.Op, s *subject) driver.Result {
 		version: 1, position: v.next(), modified: v.at.wall.UnixNano(), notBefore: noTime, aside: noTime,
 		limits: appendLimits(make([]byte, 0, limitsSize(op.Limits)), op.Limits),
 	}
+	if len(p.Extra) > maxSlim {
+		j.apart = uint64(len(p.Extra))
+	}
 	result := v.done(j)
 	v.amend(op, j, &result)
-	v.putDetails(j.sequence, p.Details)
+	v.putDetails(&j.posting, p.Details)
 	v.attach(&j.posting, op.Attach)
 	v.insert(inJobs, kindJob, uintKey(j.sequence), j.size(), j.append)
 	v.setRef(p.ID, newRef(refOpen, j.sequence))
@@ -85,12 +88,16 @@ func (v *boardTx) overLimit(limits []driver.Limit) (string, bool) {
 	return "", false
 }
 
-// putDetails keeps details apart from the job's record. Empty ones are not
-// kept: details come back nil only where they were posted nil or empty.
-func (v *boardTx) putDetails(sequence uint64, details []byte) {
-	if len(details) > 0 {
-		v.insert(inDetails, kindDetails, uintKey(sequence), len(details), func(b []byte) []byte { return append(b, details...) })
+// putDetails keeps details apart from the job's record, and a large extra with them.
+// Empty ones are not kept: details come back nil only where they were posted nil or
+// empty.
+func (v *boardTx) putDetails(p *posting, details []byte) {
+	if p.beside() == 0 {
+		return
 	}
+	v.insert(inDetails, kindDetails, uintKey(p.sequence), int(p.beside()), func(b []byte) []byte {
+		return append(append(b, p.extra[:p.apart]...), details...)
+	})
 }
 
 // attachedKey is where an attached record lies: beside the others of its job,
@@ -101,7 +108,7 @@ func attachedKey(sequence uint64, name string) []byte {
 }
 
 func (v *boardTx) dropDetails(p *posting) {
-	if p.details > 0 {
+	if p.beside() > 0 {
 		v.delete(inDetails, uintKey(p.sequence))
 	}
 }

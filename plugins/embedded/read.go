@@ -1,7 +1,6 @@
 package embedded
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -53,8 +52,12 @@ func (v *view) decode(set ref, key, value []byte) (*driver.Record, error) {
 		if err := j.open(key, value); err != nil {
 			return nil, err
 		}
+		details, err := v.join(&j.posting)
+		if err != nil {
+			return nil, err
+		}
 		rec := j.public(v.at)
-		return rec, v.addParts(rec, &j.posting)
+		return rec, v.addParts(rec, &j.posting, details)
 	}
 	var e endedRecord
 	if err := e.open(key, value); err != nil {
@@ -66,20 +69,30 @@ func (v *view) decode(set ref, key, value []byte) (*driver.Record, error) {
 	case e.final && !e.keeps(v.at):
 		e = e.stripped()
 	}
+	details, err := v.join(&e.posting)
+	if err != nil {
+		return nil, err
+	}
 	rec := e.public(v.parts)
-	return rec, v.addParts(rec, &e.posting)
+	return rec, v.addParts(rec, &e.posting, details)
 }
 
-// addParts adds what lies beside a job's record.
-func (v *view) addParts(rec *driver.Record, p *posting) error {
-	key := uintKey(p.sequence)
-	if v.parts&driver.Details != 0 && p.details > 0 {
-		body, err := unseal(kindDetails, key, v.table(inDetails).get(key))
-		if err != nil || uint64(len(body)) != p.details {
-			return fmt.Errorf("its details, %d bytes: %w", p.details, cmp.Or(err, errShort))
-		}
-		rec.Posting.Details = clone(body)
+// join takes in what lies beside a job's record, as far as it is asked for, and returns
+// the details.
+func (v *view) join(p *posting) ([]byte, error) {
+	if p.apart == 0 && (p.details == 0 || v.parts&driver.Details == 0) {
+		return nil, nil
 	}
+	key := uintKey(p.sequence)
+	return p.join(key, v.table(inDetails).get(key))
+}
+
+// addParts adds to a job's record what is asked for of what lies beside it.
+func (v *view) addParts(rec *driver.Record, p *posting, details []byte) error {
+	if v.parts&driver.Details != 0 {
+		rec.Posting.Details = clone(details)
+	}
+	key := uintKey(p.sequence)
 	if v.parts&driver.Attached == 0 || p.attached == 0 {
 		return nil
 	}

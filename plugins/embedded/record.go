@@ -1,8 +1,10 @@
 package embedded
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/boardd/boardd/sdk/driver"
@@ -24,20 +26,57 @@ type posting struct {
 	bookID   []byte
 	bookName []byte
 	extra    []byte
+	apart    uint64 // so many bytes of extra lie in front of the details; 0: extra is here
 }
+
+// maxSlim is how many bytes of extra a job's record has with it. A larger one, of many
+// operations, lies with the details, so that a claim does not write it again.
+const maxSlim = 256
+
+// extraApart is set in the byte of the encoding.
+const extraApart = 0x80
 
 func (p *posting) append(b []byte) []byte {
 	b = append(b, p.id[:]...)
 	b = append(b, p.digest[:]...)
 	b = appendInt64(b, p.created)
 	b = binary.AppendUvarint(b, p.sequence)
-	b = append(b, byte(p.priority), byte(p.encoding))
+	encoding := byte(p.encoding)
+	if p.apart > 0 {
+		encoding |= extraApart
+	}
+	b = append(b, byte(p.priority), encoding)
 	b = binary.AppendUvarint(b, p.details)
 	b = binary.AppendUvarint(b, p.attached)
 	b = appendBytes(b, p.name)
 	b = appendBytes(b, p.bookID)
 	b = appendBytes(b, p.bookName)
+	if p.apart > 0 {
+		return binary.AppendUvarint(b, p.apart)
+	}
 	return appendBytes(b, p.extra)
+}
+
+// whole is the posting with its extra, however large.
+func (p *posting) whole() *posting {
+	w := *p
+	w.apart = 0
+	return &w
+}
+
+// beside is how many bytes lie beside the record, in one record of their own.
+func (p *posting) beside() uint64 { return p.apart + p.details }
+
+// join takes in what lies beside the record, and returns the details.
+func (p *posting) join(key, value []byte) ([]byte, error) {
+	body, err := unseal(kindDetails, key, value)
+	if err != nil || uint64(len(body)) != p.beside() {
+		return nil, fmt.Errorf("its details, %d bytes: %w", p.beside(), cmp.Or(err, errShort))
+	}
+	if p.apart > 0 {
+		p.extra = body[:p.apart:p.apart]
+	}
+	return body[p.apart:], nil
 }
 
 func (p *posting) read(r *reader) {
@@ -46,18 +85,30 @@ func (p *posting) read(r *reader) {
 	p.created = r.int64()
 	p.sequence = r.uvarint()
 	p.priority = job.Priority(r.byte())
-	p.encoding = job.Encoding(r.byte())
+	encoding := r.byte()
+	p.encoding = job.Encoding(encoding &^ extraApart)
 	p.details = r.uvarint()
 	p.attached = r.uvarint()
 	p.name = r.bytes()
 	p.bookID = r.bytes()
 	p.bookName = r.bytes()
-	p.extra = r.bytes()
+	p.extra, p.apart = nil, 0
+	if encoding&extraApart == 0 {
+		p.extra = r.bytes()
+		return
+	}
+	if p.apart = r.uvarint(); p.apart == 0 || p.apart > math.MaxInt64-p.details {
+		r.fail() // nobody writes it so
+	}
 }
 
 // size is at least what append adds.
 func (p *posting) size() int {
-	return 120 + len(p.name) + len(p.bookID) + len(p.bookName) + len(p.extra)
+	size := 120 + len(p.name) + len(p.bookID) + len(p.bookName)
+	if p.apart == 0 {
+		size += len(p.extra)
+	}
+	return size
 }
 
 // public copies the posting, so that it outlives the transaction.

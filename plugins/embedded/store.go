@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -139,6 +140,15 @@ func (s *Store) start(d disk) (err error) {
 	}
 	if err := s.replay(newJournal(s.folder.path, s.id, d)); err != nil {
 		return err
+	}
+	if s.format == formatSlim { // before the journal has records that an older program would misread
+		err := s.update(func(tx *bbolt.Tx) (bool, error) {
+			return true, putHead(tx.Bucket(storeBucket), formatKey, binary.AppendUvarint(nil, formatVersion))
+		})
+		if err != nil {
+			return unavailable(fmt.Errorf("%s: %w", s.folder.file(), err))
+		}
+		s.format = formatVersion
 	}
 	return s.db.View(s.readRest)
 }
