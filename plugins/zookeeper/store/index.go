@@ -85,6 +85,9 @@ func (b *board) learn(old, v *view) *view {
 	now := b.jobs[v.id]
 	if now != old && now != nil && now.recZxid >= v.recZxid {
 		b.folder.dirty = true // the lock may be other news than what is known now
+		if now.slim && now.recZxid == v.recZxid {
+			return v // the same, and whole
+		}
 		return now
 	}
 	if old == nil && v.rec == nil && v.node == "" {

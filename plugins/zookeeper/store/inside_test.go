@@ -3,6 +3,7 @@ package store
 import (
 	"encoding/json"
 	"log/slog"
+	"sync"
 	"testing"
 	"time"
 
@@ -213,4 +214,26 @@ func TestSurely(t *testing.T) {
 			t.Errorf("a change whose answer was lost: %v", err)
 		}
 	}
+}
+
+// TestFinalReadByMany has many read one ended job at once: each gets its final record.
+func TestFinalReadByMany(t *testing.T) {
+	t.Parallel()
+	z := testserver.ZooKeeper(t, testserver.ZooKeeperOptions{Fast: true})
+	s, _ := inside(t, z, Options{})
+	id := s.post(t)
+	s.one(t, driver.Op{Kind: driver.Remove, Job: id, Must: driver.Whatever, Ending: &driver.Ending{Outcome: job.Consumed, Keep: time.Hour, Data: []byte("final")}})
+	var group sync.WaitGroup
+	for range 16 {
+		group.Go(func() {
+			for range 20 {
+				list, err := s.Read(t.Context(), "b", []job.ID{id}, driver.FinalData)
+				if err != nil || string(list[0].Final) != "final" {
+					t.Errorf("the final record is %+v (%v)", list, err)
+					return
+				}
+			}
+		})
+	}
+	group.Wait()
 }

@@ -49,6 +49,10 @@ func (b *board) readJob(ctx context.Context, id job.ID, parts driver.Parts) (*dr
 		if v, err = b.refresh(ctx, id, anywhere); err != nil {
 			return nil, err
 		}
+		if v.slim { // somebody else was faster, and what is known has no final record
+			err = job.Errorf(job.Unavailable, "job %v is read by many: it could not be read whole", id)
+			continue
+		}
 		r := v.show(b.now(), parts)
 		if err = b.fill(ctx, r, v, parts); err == nil || !session.NoNode(err) {
 			return r, err
