@@ -29,8 +29,8 @@ func (f *follower) follow(ctx context.Context, changes *driver.Changes) {
 			f.waiting.ended(c.Job)
 		}
 		whole := c.Record != nil && !c.Sparse
-		if whole && f.index.Known(c.Job, c.Position) {
-			// Most changes: this host made them, or has seen a later one.
+		known := c.Record != nil && f.index.Known(c.Job, c.Position) // most changes: this host made them, or has seen a later one
+		if whole && known {
 			if !isOpen(c.Record.State) {
 				f.leaving.take(c.Job)
 			}
@@ -45,6 +45,7 @@ func (f *follower) follow(ctx context.Context, changes *driver.Changes) {
 			items[i].entry = e
 		}
 		switch {
+		case known:
 		case open && e != nil:
 			news = append(news, e)
 		case !open:
