@@ -34,9 +34,7 @@ func (w *writer) fact(cell []byte, t policy.FactType, v policy.Fact) {
 		}
 	case string:
 		if t == policy.StringFact {
-			var pair [8]byte
-			w.text(pair[:], v)
-			putArea(cell, abi.String, int(le.Uint32(pair[:])), len(v))
+			putArea(cell, abi.String, int(uint32(w.text(v))), len(v))
 		}
 	case time.Time:
 		if t == policy.TimeFact {

@@ -38,10 +38,7 @@ func newForm(m *policy.Manifest, parameters []byte, count int) *form {
 
 var le = binary.LittleEndian
 
-func putPair(b []byte, at, n int) {
-	le.PutUint32(b, uint32(at))
-	le.PutUint32(b[4:], uint32(n))
-}
+func putPair(b []byte, at, n int) { le.PutUint64(b, pair(at, n)) }
 
 func align(n int) int { return (n + abi.Alignment - 1) &^ (abi.Alignment - 1) }
 
@@ -61,7 +58,6 @@ type writer struct {
 // records, of which each byte is written later, it leaves.
 func (w *writer) begin(f *form, room []byte, call abi.Call, now time.Time, worker []job.Label, n, recordSize, outSize int) error {
 	w.form, w.room, w.short = f, room, false
-	w.known.seen = &f.jobs
 	text := align(len(f.prefix))
 	table := text + abi.TextSize
 	if table > len(room) {
@@ -71,7 +67,7 @@ func (w *writer) begin(f *form, room []byte, call abi.Call, now time.Time, worke
 	clear(room[len(f.prefix):table])
 	w.end = table
 	if f.manifest.ByWorker {
-		w.labels(room[abi.HWorker:], worker, &known{seen: &f.worker})
+		le.PutUint64(room[abi.HWorker:], w.workerLabels(worker))
 	} else {
 		putPair(room[abi.HWorker:], table, 0)
 	}
@@ -111,44 +107,48 @@ func (w *writer) finish() (int, error) {
 	return w.end, nil
 }
 
-// text writes a text and the pair that points to it.
-func (w *writer) text(pair []byte, s string) {
-	if len(s) > len(w.room)-w.end {
+// pair is how a place in the block and a length or count stand together.
+func pair(at, n int) uint64 { return uint64(uint32(at)) | uint64(n)<<32 }
+
+// text writes a text and returns the pair that points to it.
+func (w *writer) text(s string) uint64 {
+	at := w.end
+	if len(s) > len(w.room)-at {
 		w.short = true
-		return
+		return 0
 	}
-	putPair(pair, w.end, len(s))
-	put(w.room[w.end:w.end+len(s)], s)
 	w.end += len(s)
+	put(w.room[at:w.end], s)
+	return pair(at, len(s))
 }
 
-// put copies a text, of which most are short: for those a call to copy takes
-// longer than the copying.
-func put(to []byte, s string) {
-	from := unsafe.Slice(unsafe.StringData(s), len(s))
-	switch n := len(from); {
+// put copies a text to where there is room for as much. Most are short: for those
+// a call to copy takes longer than the copying.
+func put(room []byte, s string) {
+	n := len(s)
+	if n > len(room) {
+		panic("block: no room for a text")
+	}
+	to, from := unsafe.Pointer(unsafe.SliceData(room)), unsafe.Pointer(unsafe.StringData(s))
+	switch {
 	case n > 32:
-		copy(to, from)
-	case n > 16:
-		first, second, third, last := le.Uint64(from), le.Uint64(from[8:]), le.Uint64(from[n-16:]), le.Uint64(from[n-8:])
-		le.PutUint64(to, first)
-		le.PutUint64(to[8:], second)
-		le.PutUint64(to[n-16:], third)
-		le.PutUint64(to[n-8:], last)
+		copy(room, s)
+	case n >= 16:
+		*(*[16]byte)(to) = *(*[16]byte)(from)
+		*(*[16]byte)(unsafe.Add(to, n-16)) = *(*[16]byte)(unsafe.Add(from, n-16))
 	case n >= 8:
-		last := le.Uint64(from[n-8:])
-		le.PutUint64(to, le.Uint64(from))
-		le.PutUint64(to[n-8:], last)
+		*(*[8]byte)(to) = *(*[8]byte)(from)
+		*(*[8]byte)(unsafe.Add(to, n-8)) = *(*[8]byte)(unsafe.Add(from, n-8))
 	case n >= 4:
-		last := le.Uint32(from[n-4:])
-		le.PutUint32(to, le.Uint32(from))
-		le.PutUint32(to[n-4:], last)
+		*(*[4]byte)(to) = *(*[4]byte)(from)
+		*(*[4]byte)(unsafe.Add(to, n-4)) = *(*[4]byte)(unsafe.Add(from, n-4))
 	case n > 0:
-		to[0], to[n/2], to[n-1] = from[0], from[n/2], from[n-1]
+		room[0], room[n/2], room[n-1] = s[0], s[n/2], s[n-1]
 	}
 }
 
-// job writes record i.
+// job writes record i. Numbers of 32 bits that stand beside each other are written
+// as pairs are.
 func (w *writer) job(i int, j *policy.Job) {
 	r := (*[abi.JobSize]byte)(w.room[w.records+i*abi.JobSize:])
 	*(*[16]byte)(r[abi.JID:]) = j.ID
@@ -157,17 +157,11 @@ func (w *writer) job(i int, j *policy.Job) {
 	if le.PutUint64(r[abi.JNotBefore:], 0); !j.NotBefore.IsZero() {
 		le.PutUint64(r[abi.JNotBefore:], uint64(nanos(j.NotBefore)))
 	}
-	le.PutUint32(r[abi.JPriority:], uint32(int32(j.Priority)))
-	le.PutUint32(r[abi.JAttempt:], uint32(j.Attempt))
-	le.PutUint32(r[abi.JMaxAttempts:], uint32(j.MaxAttempts))
-	le.PutUint32(r[abi.JOperationPriority:], uint32(j.OperationPriority))
-	w.text(r[abi.JName:], j.Name)
-	w.labels(r[abi.JLabels:], j.Labels, &w.known)
-	if len(w.manifest.Facts) == 0 || len(j.Facts) == 0 {
-		putPair(r[abi.JFacts:], w.end, 0)
-	} else {
-		w.facts(r[abi.JFacts:], j.Facts)
-	}
+	le.PutUint64(r[abi.JPriority:], pair(int(j.Priority), int(j.Attempt)))
+	le.PutUint64(r[abi.JMaxAttempts:], pair(int(j.MaxAttempts), int(j.OperationPriority)))
+	le.PutUint64(r[abi.JName:], w.text(j.Name))
+	le.PutUint64(r[abi.JLabels:], w.labels(j.Labels))
+	le.PutUint64(r[abi.JFacts:], w.facts(j.Facts))
 	clear(r[abi.JFacts+8:])
 }
 
@@ -195,12 +189,15 @@ func far(t time.Time) int64 {
 }
 
 // facts writes one cell for each fact of the manifest.
-func (w *writer) facts(pair []byte, facts []policy.Fact) {
+func (w *writer) facts(facts []policy.Fact) uint64 {
 	n := min(len(w.manifest.Facts), len(facts))
+	if n == 0 {
+		return pair(w.end, 0)
+	}
 	start := align(w.end)
 	if start+n*abi.CellSize > len(w.room) {
 		w.short = true
-		return
+		return 0
 	}
 	clear(w.room[w.end : start+n*abi.CellSize])
 	w.end = start + n*abi.CellSize
@@ -208,14 +205,14 @@ func (w *writer) facts(pair []byte, facts []policy.Fact) {
 		at := start + i*abi.CellSize
 		w.fact(w.room[at:at+abi.CellSize], w.manifest.Facts[i].Type, v)
 	}
-	putPair(pair, start, n)
+	return pair(start, n)
 }
 
 // key writes record i.
 func (w *writer) key(i int, k *policy.Key) {
 	at := w.records + i*abi.KeySize
 	r := w.room[at : at+abi.KeySize : at+abi.KeySize]
-	w.text(r[abi.KKey:], k.Key)
+	le.PutUint64(r[abi.KKey:], w.text(k.Key))
 	le.PutUint64(r[abi.KRunning:], uint64(k.Running))
 	le.PutUint64(r[abi.KWaiting:], uint64(k.Waiting))
 	le.PutUint64(r[abi.KServed:], uint64(k.Served))

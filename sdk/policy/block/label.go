@@ -40,76 +40,116 @@ func (s *seen) sees(key string) bool {
 	return false
 }
 
-// known are labels' keys that were asked about. Jobs of a board share the memory
-// of their keys, so where a text stands says which it is; holding on to it keeps
-// that place from being used for another text.
-type known struct {
-	seen *seen
-	all  [64]answer // by where the key stands
+// known are labels that were written before. The jobs of a board share the memory
+// of equal labels, so where key and value stand says which it is; holding on to
+// them keeps these places from being used for other texts.
+type known [128]entry // by where key and value stand
+
+// entry is how a label stands in a table. It takes one line of the cache.
+type entry struct {
+	label job.Label
+	more  uint32 // bytes of the entry and one; 1: the policy is not shown it; 0, or above entryRoom+1: they are not in text
+	text  [entryRoom]byte
 }
 
-// answer is how a label with this key begins in a table, if the policy is shown
-// it.
-type answer struct {
-	data  *byte  // the key's, and
-	more  uint32 // its length and one
-	shown bool
-	short bool   // the key has at most 12 bytes, which are in the words
-	first uint64 // the key's length, its value's to be added, and four bytes
-	then  uint64 // and eight
+const entryRoom = 28
+
+// place is where a label is, or goes.
+func (k *known) place(l *job.Label) *entry {
+	key, value := uintptr(unsafe.Pointer(unsafe.StringData(l.Key))), uintptr(unsafe.Pointer(unsafe.StringData(l.Value)))
+	return &k[uint64(key+value)*0x9e3779b97f4a7c15>>57]
 }
 
-// place is where the answer about a key is, or goes.
-func (k *known) place(key string) *answer {
-	return &k.all[uint64(uintptr(unsafe.Pointer(unsafe.StringData(key))))*0x9e3779b97f4a7c15>>58]
+// is reports whether an entry is that of a label.
+func (e *entry) is(l *job.Label) bool {
+	return unsafe.StringData(e.label.Key) == unsafe.StringData(l.Key) && len(e.label.Key) == len(l.Key) &&
+		unsafe.StringData(e.label.Value) == unsafe.StringData(l.Value) && len(e.label.Value) == len(l.Value)
 }
 
-// about reports whether an answer is about a key.
-func (a *answer) about(key string) bool {
-	return a.data == unsafe.StringData(key) && a.more == uint32(len(key))+1
+// learn makes an entry that of a label.
+func (e *entry) learn(s *seen, l *job.Label) {
+	*e = entry{label: *l, more: 1}
+	n := entrySize(l)
+	switch {
+	case !s.sees(l.Key):
+	case n > entryRoom:
+		e.more = 0
+	default:
+		e.more = uint32(n) + 1
+		putEntry(e.text[:n], l)
+	}
 }
 
-func (k *known) ask(e *answer, key string) {
-	*e = answer{data: unsafe.StringData(key), more: uint32(len(key)) + 1, shown: k.seen.sees(key), short: len(key) <= 12}
-	var begin [16]byte
-	le.PutUint32(begin[:], uint32(len(key)))
-	copy(begin[4:], key)
-	e.first, e.then = le.Uint64(begin[:]), le.Uint64(begin[8:])
+func entrySize(l *job.Label) int { return 4 + len(l.Key) + len(l.Value) }
+
+// putEntry writes a label as it stands in a table, whose lengths have 16 bits.
+func putEntry(to []byte, l *job.Label) {
+	le.PutUint32(to, uint32(len(l.Key))|uint32(len(l.Value))<<16)
+	put(to[4:4+len(l.Key)], l.Key)
+	put(to[4+len(l.Key):], l.Value)
 }
 
-// labels writes those labels that the policy is shown, as a table.
-func (w *writer) labels(pair []byte, labels []job.Label, k *known) {
+// labels writes those of a job's labels that the policy is shown, as a table.
+func (w *writer) labels(labels []job.Label) uint64 {
 	start := w.end
-	if k.seen.none {
+	if w.jobs.none {
 		labels = nil
 	}
-	room, end := w.room, start
-	for i := range labels {
-		l := &labels[i]
-		e := k.place(l.Key)
-		if !e.about(l.Key) {
-			k.ask(e, l.Key)
+	for {
+		n := w.again(labels)
+		if n == len(labels) {
+			break
 		}
-		if !e.shown {
-			continue
-		}
-		at := room[end:]
-		n := 4 + len(l.Key) + len(l.Value)
-		if n > len(at) || len(l.Key)|len(l.Value) > 0xffff {
-			w.short = true
-			return
-		}
-		if e.short && len(at) >= 16 {
-			// What is written behind the key, the value overwrites, or what comes next.
-			le.PutUint64(at, e.first|uint64(len(l.Value))<<16)
-			le.PutUint64(at[8:], e.then)
-		} else {
-			le.PutUint32(at, uint32(len(l.Key))|uint32(len(l.Value))<<16)
-			put(at[4:4+len(l.Key)], l.Key)
-		}
-		put(at[4+len(l.Key):n], l.Value)
-		end += n
+		w.known.place(&labels[n]).learn(&w.jobs, &labels[n])
+		w.label(&labels[n], &w.jobs)
+		labels = labels[n+1:]
 	}
-	putPair(pair, start, end-start)
+	return pair(start, w.end-start)
+}
+
+// again writes labels up to one that was not written before, and returns how many.
+// A whole entry is copied for each, also where a part of it or none counts: what
+// follows is written over the rest. It calls nothing, so that all is kept in
+// registers.
+func (w *writer) again(labels []job.Label) int {
+	room, end := unsafe.Pointer(unsafe.SliceData(w.room)), w.end
+	if len(w.room)-end < len(labels)*entryRoom {
+		return 0
+	}
+	i := 0
+	for ; i < len(labels); i++ {
+		l := &labels[i]
+		e := w.known.place(l)
+		n := e.more - 1
+		if !e.is(l) || n > entryRoom {
+			break
+		}
+		*(*[entryRoom]byte)(unsafe.Add(room, end)) = e.text
+		end += int(n)
+	}
 	w.end = end
+	return i
+}
+
+// label writes a label, if the policy is shown it.
+func (w *writer) label(l *job.Label, s *seen) {
+	n := entrySize(l)
+	if !s.sees(l.Key) {
+		return
+	}
+	if n > len(w.room)-w.end || len(l.Key)|len(l.Value) > 0xffff {
+		w.short = true
+		return
+	}
+	putEntry(w.room[w.end:w.end+n], l)
+	w.end += n
+}
+
+// workerLabels writes those of the worker's labels that the policy is shown.
+func (w *writer) workerLabels(labels []job.Label) uint64 {
+	start := w.end
+	for i := range labels {
+		w.label(&labels[i], &w.worker)
+	}
+	return pair(start, w.end-start)
 }

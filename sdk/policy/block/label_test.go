@@ -46,9 +46,10 @@ func (r *reader) Call(_ context.Context, _ abi.Call, total int) error {
 // whatever room there is.
 func TestLabels(t *testing.T) {
 	t.Parallel()
-	text := func(n int) string { return strings.Repeat("0123456789abcdef", 5)[:n] }
-	batch := &policy.Batch{}
-	var want [][]job.Label
+	whole := strings.Repeat("0123456789abcdef", 5)
+	text := func(n int) string { return whole[:n] } // different texts that begin at the same place
+	batch := &policy.Batch{Jobs: []policy.Job{{Labels: []job.Label{{}}}}}
+	want := [][]job.Label{{{}}}
 	for key := range 20 {
 		for value := range 70 {
 			var labels, shown []job.Label
