@@ -28,8 +28,14 @@ type function struct {
 	check      bool   // the block is where a loop or the function begins
 	nest       int    // how many blocks are open where the block begins
 	local      uint32 // holds the fuel
-	loops      []bool // the open blocks of the original code: is it a loop?
+	open       []label
 	room       uint32 // of the frame, in slots; 0: takes none
+}
+
+// label is an open block of the original code.
+type label struct {
+	loop bool
+	bare bool // who branches there takes no values along
 }
 
 // small is the cost up to which a function that calls nothing and does not loop
@@ -129,6 +135,29 @@ func (f *function) leave() {
 	f.out = append(b, byte(module.OpUnreachable), byte(module.OpEnd))
 }
 
+// branch writes a br_if as an if around a br, which does the same if nothing is
+// taken along. wazero makes one jump of a comparison and an if; that of a br_if
+// to where others arrive as well it computes, tests, and jumps to another jump.
+func branch(b []byte, label uint32) []byte {
+	b = append(b, byte(module.OpIf), 0x40)
+	return append(op(b, module.OpBr, label+1), byte(module.OpEnd))
+}
+
+// enterBlock notes a block that begins with this code.
+func (f *function) enterBlock(code []byte) {
+	loop, kind := code[0] == byte(module.OpLoop), code[1]
+	// What is no number of a type, which stands for parameters, is one byte of these.
+	f.open = append(f.open, label{loop: loop, bare: kind == 0x40 || loop && kind&0xc0 == 0x40})
+}
+
+// bare reports whether who branches to a label takes no values along.
+func (f *function) bare(index uint32) bool {
+	if at := len(f.open) - 1 - int(index); at >= 0 {
+		return f.open[at].bare
+	}
+	return len(f.Types[f.Type].Results) == 0
+}
+
 func (f *function) store(b []byte) []byte {
 	return op(op(b, module.OpLocalGet, f.local), module.OpGlobalSet, f.fuel)
 }
@@ -148,22 +177,22 @@ func (f *function) flush() {
 		if f.check {
 			b = op(b, module.OpLocalTee, f.local)
 			b = append(b, byte(module.OpI64Const), 0, opI64LtS)
-			b = op(b, module.OpBrIf, uint32(f.nest+1)) // $trap
+			b = branch(b, uint32(f.nest+1)) // $trap
 		} else {
 			b = op(b, module.OpLocalSet, f.local)
 		}
 		f.out = b
 	}
 	f.out = append(f.out, f.block...)
-	f.block, f.cost, f.check, f.nest = f.block[:0], 0, false, len(f.loops)
+	f.block, f.cost, f.check, f.nest = f.block[:0], 0, false, len(f.open)
 }
 
 // end closes a block. Those who branch out of it arrive behind it, so a basic
 // block begins there; out of a loop nobody does.
 func (f *function) end(code []byte) {
-	last := len(f.loops) - 1
-	loop := f.loops[last]
-	f.loops = f.loops[:last]
+	last := len(f.open) - 1
+	loop := f.open[last].loop
+	f.open = f.open[:last]
 	if loop {
 		f.block = append(f.block, code...)
 		return
@@ -178,23 +207,30 @@ func (f *function) instruction(i module.Instr) {
 	switch i.Op {
 	case module.OpBlock:
 		f.block = append(f.block, code...)
-		f.loops = append(f.loops, false)
+		f.enterBlock(code)
 	case module.OpLoop, module.OpIf:
 		f.block = append(f.block, code...)
 		f.flush()
 		f.check = i.Op == module.OpLoop
-		f.loops = append(f.loops, f.check)
-		f.nest = len(f.loops)
+		f.enterBlock(code)
+		f.nest = len(f.open)
 	case module.OpElse:
 		f.flush()
 		f.out = append(f.out, code...)
 	case module.OpEnd:
 		f.end(code)
-	case module.OpBr, module.OpBrIf, module.OpBrTable, module.OpUnreachable:
+	case module.OpBrIf:
+		if f.bare(i.Index) {
+			f.block = branch(f.block, i.Index)
+		} else {
+			f.block = append(f.block, code...)
+		}
+		f.flush()
+	case module.OpBr, module.OpBrTable, module.OpUnreachable:
 		f.block = append(f.block, code...)
 		f.flush()
 	case module.OpReturn:
-		f.block = op(f.block, module.OpBr, uint32(len(f.loops))) // to $exit
+		f.block = op(f.block, module.OpBr, uint32(len(f.open))) // to $exit
 		f.flush()
 	case module.OpCall, module.OpCallIndirect:
 		if i.Op == module.OpCall && int(i.Index) < len(f.Imports) {

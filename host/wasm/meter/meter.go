@@ -52,7 +52,7 @@ const (
 )
 
 // Version changes with what Rewrite makes of a module.
-const Version = 1
+const Version = 2
 
 // Metered is a rewritten module.
 type Metered struct {
