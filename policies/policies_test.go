@@ -28,13 +28,13 @@ var usual = []struct {
 	set  map[string]any
 	fuel int64
 }{
-	{"aging", map[string]any{"step": "5m"}, 520},
-	{"deadline", map[string]any{"slack": "2h"}, 575},
-	{"fair-share", map[string]any{"weights": map[string]any{"key-1": 3, "key-2": "0.5", "gold": 0}}, 2050},
+	{"aging", map[string]any{"step": "5m"}, 345},
+	{"deadline", map[string]any{"slack": "2h"}, 570},
+	{"fair-share", map[string]any{"weights": map[string]any{"key-1": 3, "key-2": "0.5", "gold": 0}}, 1800},
 	{"labels", map[string]any{"keys": []string{"gpu", "zone", "x"}}, 6500},
-	{"limit", map[string]any{"max": 3, "limits": map[string]any{"key-1": 0}}, 1850},
-	{"retry-first", nil, 380},
-	{"windows", map[string]any{"windows": map[string]any{"gold": "mon-fri 08:00-18:00", "a": "22:00-06:00; sun 10:00-11:30"}, "zone": "Europe/Berlin"}, 2200},
+	{"limit", map[string]any{"max": 3, "limits": map[string]any{"key-1": 0}}, 1750},
+	{"retry-first", nil, 290},
+	{"windows", map[string]any{"windows": map[string]any{"gold": "mon-fri 08:00-18:00", "a": "22:00-06:00; sun 10:00-11:30"}, "zone": "Europe/Berlin"}, 1970},
 }
 
 func start(tb testing.TB, name string, set map[string]any) policy.Ranker {

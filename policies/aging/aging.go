@@ -15,6 +15,8 @@ import (
 const microsecond = 1000
 
 // New returns the policy.
+//
+//go:noinline
 func New() *guest.Policy {
 	var step int64
 	return &guest.Policy{

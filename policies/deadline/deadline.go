@@ -12,6 +12,8 @@ import (
 const microsecond = 1000
 
 // New returns the policy.
+//
+//go:noinline
 func New() *guest.Policy {
 	var slack int64
 	return &guest.Policy{

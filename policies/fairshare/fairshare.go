@@ -20,6 +20,8 @@ const (
 )
 
 // New returns the policy.
+//
+//go:noinline
 func New() *guest.Policy {
 	weights := map[string]int64{}
 	return &guest.Policy{

@@ -13,6 +13,8 @@ import (
 type key struct{ worker, requires, prefers string }
 
 // New returns the policy.
+//
+//go:noinline
 func New() *guest.Policy {
 	var keys []key
 	return &guest.Policy{

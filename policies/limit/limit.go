@@ -11,6 +11,8 @@ import (
 )
 
 // New returns the policy.
+//
+//go:noinline
 func New() *guest.Policy {
 	most, limits := int64(1), map[string]int64{}
 	return &guest.Policy{

@@ -5,6 +5,8 @@ package retryfirst
 import "github.com/boardd/boardd/sdk/policy/guest"
 
 // New returns the policy.
+//
+//go:noinline
 func New() *guest.Policy {
 	tried := int64(1)
 	return &guest.Policy{

@@ -26,6 +26,8 @@ const (
 )
 
 // New returns the policy.
+//
+//go:noinline
 func New() *guest.Policy {
 	hours := map[string][]span{}
 	var label, always string

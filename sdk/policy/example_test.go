@@ -16,6 +16,7 @@ import (
 //
 //	func main() {}
 
+//go:noinline
 func urgent() *guest.Policy {
 	return &guest.Policy{
 		Score: func(b guest.Batch, j guest.Job) int64 {

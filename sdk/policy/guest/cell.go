@@ -86,7 +86,13 @@ func (c Cell) Item(i int) string {
 }
 
 // Find returns what a map has under a key.
-func (c Cell) Find(key string) (string, bool) { return c.entries().find(key) }
+func (c Cell) Find(key string) (string, bool) {
+	at, n, ok := c.area(abi.Map)
+	if !ok {
+		return "", false
+	}
+	return c.find(uint64(at)|uint64(n)<<32, key)
+}
 
 // Each calls visit for the entries of a map, in the order of their keys, until
 // it returns false.
@@ -133,23 +139,6 @@ func (t table) entry(at int) (key, value string, next int) {
 	part := t[at+4 : at+4+k+v]
 	whole := unsafe.String(unsafe.SliceData(part), len(part))
 	return whole[:k], whole[k:], at + 4 + k + v
-}
-
-// find does what a loop over entry would, without a call for each of them.
-func (t table) find(key string) (string, bool) {
-	for at := 0; at+4 <= len(t); {
-		both := get32(t, at)
-		k, v := int(both&0xffff), int(both>>16)
-		at += 4
-		if k == len(key) {
-			part := t[at : at+k+v]
-			if whole := unsafe.String(unsafe.SliceData(part), len(part)); whole[:k] == key {
-				return whole[k:], true
-			}
-		}
-		at += k + v
-	}
-	return "", false
 }
 
 func (t table) each(visit func(key, value string) bool) {

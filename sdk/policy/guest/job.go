@@ -41,7 +41,9 @@ func (j Job) Name() string {
 }
 
 // Label returns one of the job's labels.
-func (j Job) Label(key string) (string, bool) { return j.labels().find(key) }
+func (j Job) Label(key string) (string, bool) {
+	return j.find(get64(j.head[:], abi.JLabels), key)
+}
 
 // EachLabel calls visit for the job's labels, in the order of their keys, until
 // it returns false.

@@ -28,3 +28,13 @@ func put64(b []byte, at int, v uint64) {
 	_ = b[at+7]
 	*(*uint64)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(b)), at)) = v
 }
+
+func text32(s string, at int) uint32 {
+	_ = s[at+3]
+	return *(*uint32)(unsafe.Add(unsafe.Pointer(unsafe.StringData(s)), at))
+}
+
+// text64 does not check: at+8 is at most the length of s.
+func text64(s string, at int) uint64 {
+	return *(*uint64)(unsafe.Add(unsafe.Pointer(unsafe.StringData(s)), at))
+}

@@ -139,6 +139,42 @@ func TestSeen(t *testing.T) {
 	}
 }
 
+// A label is found by its whole key, of whatever length.
+func TestFind(t *testing.T) {
+	t.Parallel()
+	whole := "0123456789abcdef"
+	var keys []string
+	for n := range len(whole) + 1 {
+		for i := range n {
+			keys = append(keys, whole[:i]+"x"+whole[i+1:n])
+		}
+		keys = append(keys, whole[:n])
+	}
+	j := policy.Job{}
+	for _, k := range keys {
+		j.Labels = append(j.Labels, job.Label{Key: k, Value: "is " + k})
+	}
+	const labels = `{"name": "find", "version": "1", "abi": 1, "kinds": ["ordering"], "labels": ["*"]}`
+	p, err := native.New([]byte(labels), nil, &guest.Policy{Score: func(_ guest.Batch, j guest.Job) (missed int64) {
+		for _, k := range keys {
+			if v, ok := j.Label(k); !ok || v != "is "+k {
+				missed++
+			}
+			if _, ok := j.Label(k + "y"); ok {
+				missed++
+			}
+		}
+		return missed
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	score := []int64{-1}
+	if err := p.Score(t.Context(), &policy.Batch{Jobs: []policy.Job{j}}, score); err != nil || score[0] != 0 {
+		t.Errorf("%d wrong, %v", score[0], err)
+	}
+}
+
 func TestVerdicts(t *testing.T) {
 	t.Parallel()
 	p, _ := start(t, nil)
