@@ -134,24 +134,29 @@ static inline boardd_text boardd_find(const boardd_block *b, boardd_pair table, 
   return none;
 }
 
-/* boardd_hash is FNV-1a of 32 bits, which spreads what is alike. Of each eight
- * bytes the last is read first, by its distance from a place that the compiler
- * knows nothing of: so the end of the memory is looked at once for all of them.
- * One step at a time, they don't take up all registers. */
+/* boardd_hash_on takes n more bytes into a hash. The last is read first, by its
+ * distance from a place that the compiler knows nothing of: so the end of the
+ * memory is looked at once for all of them. One step at a time, they don't take up
+ * all registers. */
+static inline uint32_t boardd_hash_on(uint32_t h, const char *p, int n) {
+  const volatile uint8_t *at = (const volatile uint8_t *)p;
+  __asm__("" : "+r"(at));
+  uint8_t last = at[n - 1];
+  for (int i = 0; i < n - 1; i++) {
+    h = (h ^ at[i]) * 16777619u;
+    __asm__ volatile("" : "+r"(h));
+  }
+  return (h ^ last) * 16777619u;
+}
+
+/* boardd_hash is FNV-1a of 32 bits, which spreads what is alike. */
 static inline uint32_t boardd_hash(boardd_text t) {
   const char *p = t.data;
   uint32_t h = 2166136261u, n = t.n;
-  for (; n >= 8; n -= 8, p += 8) {
-    const volatile uint8_t *eight = (const volatile uint8_t *)p;
-    __asm__("" : "+r"(eight));
-    uint8_t last = eight[7];
-    for (int i = 0; i < 7; i++) {
-      h = (h ^ eight[i]) * 16777619u;
-      __asm__ volatile("" : "+r"(h));
-    }
-    h = (h ^ last) * 16777619u;
-  }
-  for (; n > 0; n--) h = (h ^ (uint8_t)*p++) * 16777619u;
+  for (; n >= 8; n -= 8, p += 8) h = boardd_hash_on(h, p, 8);
+  if (n & 4) h = boardd_hash_on(h, p, 4), p += 4;
+  if (n & 2) h = boardd_hash_on(h, p, 2), p += 2;
+  if (n & 1) h = boardd_hash_on(h, p, 1);
   return h;
 }
 
