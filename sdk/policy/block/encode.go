@@ -118,7 +118,13 @@ func (w *writer) text(s string) uint64 {
 		return 0
 	}
 	w.end += len(s)
-	put(w.room[at:w.end], s)
+	if n := len(s); n >= 16 && n <= 32 { // as put does it, without the call
+		to, from := unsafe.Add(unsafe.Pointer(unsafe.SliceData(w.room)), at), unsafe.Pointer(unsafe.StringData(s))
+		*(*[16]byte)(to) = *(*[16]byte)(from)
+		*(*[16]byte)(unsafe.Add(to, n-16)) = *(*[16]byte)(unsafe.Add(from, n-16))
+	} else {
+		put(w.room[at:w.end], s)
+	}
 	return pair(at, len(s))
 }
 
@@ -160,8 +166,14 @@ func (w *writer) job(i int, j *policy.Job) {
 	le.PutUint64(r[abi.JPriority:], pair(int(j.Priority), int(j.Attempt)))
 	le.PutUint64(r[abi.JMaxAttempts:], pair(int(j.MaxAttempts), int(j.OperationPriority)))
 	le.PutUint64(r[abi.JName:], w.text(j.Name))
-	le.PutUint64(r[abi.JLabels:], w.labels(j.Labels))
-	le.PutUint64(r[abi.JFacts:], w.facts(j.Facts))
+	start := w.end
+	if n := w.again(j.Labels); n < len(j.Labels) {
+		w.labels(j.Labels[n:])
+	}
+	le.PutUint64(r[abi.JLabels:], pair(start, w.end-start))
+	if le.PutUint64(r[abi.JFacts:], pair(w.end, 0)); len(j.Facts) > 0 {
+		le.PutUint64(r[abi.JFacts:], w.facts(j.Facts))
+	}
 	clear(r[abi.JFacts+8:])
 }
 

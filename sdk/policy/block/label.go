@@ -89,29 +89,25 @@ func putEntry(to []byte, l *job.Label) {
 	put(to[4+len(l.Key):], l.Value)
 }
 
-// labels writes those of a job's labels that the policy is shown, as a table.
-func (w *writer) labels(labels []job.Label) uint64 {
-	start := w.end
-	if w.jobs.none {
-		labels = nil
+// labels writes those of a job's labels that the policy is shown, of which the
+// first was not written before.
+func (w *writer) labels(labels []job.Label) {
+	for n := 0; n < len(labels); n = w.again(labels) {
+		labels = labels[n:]
+		w.known.place(&labels[0]).learn(&w.jobs, &labels[0])
+		w.label(&labels[0], &w.jobs)
+		labels = labels[1:]
 	}
-	for {
-		n := w.again(labels)
-		if n == len(labels) {
-			break
-		}
-		w.known.place(&labels[n]).learn(&w.jobs, &labels[n])
-		w.label(&labels[n], &w.jobs)
-		labels = labels[n+1:]
-	}
-	return pair(start, w.end-start)
 }
 
-// again writes labels up to one that was not written before, and returns how many.
-// A whole entry is copied for each, also where a part of it or none counts: what
-// follows is written over the rest. It calls nothing, so that all is kept in
-// registers.
+// again writes labels up to one that was not written before, and returns how many
+// these are: for most jobs all. A whole entry is copied for each, also where a
+// part of it or none counts: what follows is written over the rest. It calls
+// nothing, so that all is kept in registers.
 func (w *writer) again(labels []job.Label) int {
+	if w.jobs.none {
+		return len(labels)
+	}
 	room, end := unsafe.Pointer(unsafe.SliceData(w.room)), w.end
 	if len(w.room)-end < len(labels)*entryRoom {
 		return 0
