@@ -28,11 +28,13 @@ type notices struct {
 	over bool
 }
 
+func newNotices() *notices { return &notices{ids: map[string]bool{}, stop: func() {}} }
+
 func (n *notices) on() bool { return n.enabled }
 
 // listen subscribes to the notifications of one board's claims.
 func (s *Store) listen(ctx context.Context, k *keys) *notices {
-	n := &notices{ids: map[string]bool{}, stop: func() {}}
+	n := newNotices()
 	single, ok := s.client.(*redis.Client)
 	if !ok || !s.notifies(ctx) { // in a cluster each node tells only of its own keys
 		return n

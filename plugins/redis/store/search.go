@@ -5,8 +5,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-
-	"github.com/boardd/boardd/sdk/job"
 )
 
 // How much is looked at in one step of a search. Redis does nothing else
@@ -50,56 +48,6 @@ func (s *sweep) through(ctx context.Context, enough func() bool, step search) (w
 	}
 }
 
-// listings looks for jobs on the board that our records do not know: for all, or until
-// so many are found.
-func (s *sweep) listings(ctx context.Context, wanted int64) error {
-	if whole, err := s.strangers(ctx, s.standing.keys.listings, false, wanted); !whole {
-		return err
-	}
-	s.board.foundStrange(s.strange[s.standing.keys.listings])
-	return nil
-}
-
-// trash looks for jobs in the trash that our records do not know there.
-func (s *sweep) trash(ctx context.Context) error {
-	_, err := s.strangers(ctx, s.standing.keys.trash, true, 0)
-	return err
-}
-
-// strangers looks in one of TaskFlow's hashes for jobs of which our records say
-// something else: for all (0), or until so many are found. At the end, which it reports,
-// it knows how many fields are no uuids.
-func (s *sweep) strangers(ctx context.Context, key string, trashed bool, wanted int64) (whole bool, err error) {
-	strange, n := int64(0), int64(0)
-	enough := func() bool { return wanted > 0 && n >= wanted }
-	whole, err = s.through(ctx, enough, func(ctx context.Context, cursor uint64) ([]string, uint64, error) {
-		fields, next, err := s.fields(ctx, key, cursor)
-		if err != nil {
-			return nil, 0, err
-		}
-		var ids, found []string
-		for i := 0; i < len(fields); i += 2 {
-			if id, err := job.ParseID(fields[i]); err == nil && id.String() == fields[i] {
-				ids = append(ids, fields[i])
-			} else {
-				strange++
-			}
-		}
-		records, err := s.records(ctx, ids)
-		for i := range records {
-			if records[i] == nil || trashed != (flagsOf(records[i])&flagTrashed != 0) {
-				found = append(found, ids[i])
-			}
-		}
-		n += int64(len(found))
-		return found, next, err
-	})
-	if whole {
-		s.strange[key] = strange
-	}
-	return whole, err
-}
-
 // jobs looks at whatever our records know of, on the board and in the trash: at all (0),
 // or until so many have ended. Who has which job is seen among the keys, if they are few.
 func (s *sweep) jobs(ctx context.Context, wanted int64) error {
@@ -137,20 +85,30 @@ func (s *sweep) jobs(ctx context.Context, wanted int64) error {
 
 // named looks at jobs that notifications named.
 func (s *sweep) named(ctx context.Context, ids []string) ([]string, error) {
+	found, open, err := s.present(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	differing, err := s.differing(ctx, open)
+	return append(found, differing...), err
+}
+
+// present returns those jobs that are on the board where our records have them elsewhere,
+// or the other way round, and those that both have there.
+func (s *sweep) present(ctx context.Context, ids []string) (found, open []string, err error) {
 	k := &s.standing.keys
 	var records *redis.SliceCmd
 	listed := make([]*redis.BoolCmd, len(ids))
-	_, err := s.pace.timed(ctx, s.board, k.jobs, func(p redis.Pipeliner) {
+	_, err = s.pace.timed(ctx, s.board, k.jobs, func(p redis.Pipeliner) {
 		records = p.HMGet(ctx, k.jobs, ids...)
 		for i, id := range ids {
 			listed[i] = p.HExists(ctx, k.listings, id)
 		}
 	})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	s.pace.looked += len(ids)
-	var found, open []string
 	for i, id := range ids {
 		record := value(records, i)
 		switch wanted := record != nil && flagsOf(record)&flagTrashed == 0; {
@@ -160,8 +118,7 @@ func (s *sweep) named(ctx context.Context, ids []string) ([]string, error) {
 			open = append(open, id)
 		}
 	}
-	differing, err := s.differing(ctx, open)
-	return append(found, differing...), err
+	return found, open, nil
 }
 
 // differing returns those jobs on the board of which our records do not say what

@@ -2,10 +2,7 @@ package store
 
 import (
 	"context"
-	"errors"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/sleep"
@@ -21,23 +18,24 @@ const (
 
 // A sweep searches one board.
 type sweep struct {
-	board    *board
-	standing *standing
-	strange  map[string]int64 // fields of listings and trash that are no uuids, by key
-	notices  *notices
-	pace     *pace
-	counts   map[string]int  // by hash, how many jobs the next step asks for
-	owned    map[string]bool // jobs that have an owner, or had one when they were last looked at
-	few      bool            // the database has few keys for so many jobs
-	foreign  int64           // posts of other programs, as last seen
-	noticed  time.Time       // when the jobs that notifications named were last looked at
-	counted  time.Time       // when the numbers of jobs and posts were last looked at
-	surplus  [2]int64        // as it was after the last such search
-	claiming bool            // claims are searched for
-	lately   time.Time       // when that last ended
-	took     time.Duration   // and how long it took
-	next     time.Time       // when all claims are to be looked at again
-	whole    time.Time       // when everything is
+	board      *board
+	standing   *standing
+	strange    map[string]int64 // fields of listings and trash that are no uuids, by key
+	notices    *notices
+	acquainted *acquainted
+	pace       *pace
+	counts     map[string]int  // by hash, how many jobs the next step asks for
+	owned      map[string]bool // jobs that have an owner, or had one when they were last looked at
+	few        bool            // the database has few keys for so many jobs
+	foreign    int64           // posts of other programs, as last seen
+	noticed    time.Time       // when the jobs that notifications named were last looked at
+	counted    time.Time       // when the numbers of jobs and posts were last looked at
+	surplus    [2]int64        // as it was after the last such search
+	claiming   bool            // claims are searched for
+	lately     time.Time       // when that last ended
+	took       time.Duration   // and how long it took
+	next       time.Time       // when all claims are to be looked at again
+	whole      time.Time       // when everything is
 }
 
 // startSweep begins to search, if nobody has yet; what it returns takes that
@@ -71,8 +69,17 @@ func (b *board) startSweep(st *standing) func() {
 	}
 }
 
+func newSweep(b *board, st *standing) *sweep {
+	return &sweep{
+		board: b, standing: st, strange: map[string]int64{}, owned: map[string]bool{}, counts: map[string]int{},
+		pace: &pace{begun: time.Now()}, foreign: -1, acquainted: newAcquainted(), notices: newNotices(),
+	}
+}
+
 func (b *board) runSweep(ctx context.Context, st *standing) {
-	s := &sweep{board: b, standing: st, strange: map[string]int64{}, owned: map[string]bool{}, counts: map[string]int{}, pace: &pace{begun: time.Now()}, foreign: -1}
+	s := newSweep(b, st)
+	b.acquainted.Store(s.acquainted)
+	defer b.acquainted.Store(nil)
 	s.notices = b.store.listen(ctx, &st.keys)
 	defer s.notices.stop()
 	logged := false
@@ -98,38 +105,6 @@ func (b *board) runSweep(ctx context.Context, st *standing) {
 			return
 		}
 	}
-}
-
-// A tally is what tells that other programs posted or ended jobs.
-type tally struct {
-	open, posts      int64 // by our own records
-	listed, sequence int64 // by TaskFlow's
-	trashed, known   int64
-}
-
-// surplus is how many more jobs TaskFlow has, and how many more posts it has counted.
-func (t *tally) surplus() [2]int64 { return [2]int64{t.listed - t.open, t.sequence - t.posts} }
-
-func (s *sweep) count(ctx context.Context) (tally, error) {
-	k := &s.standing.keys
-	var head *redis.SliceCmd
-	var sequence *redis.StringCmd
-	var listed, trashed, known *redis.IntCmd
-	_, err := s.board.store.client.TxPipelined(ctx, func(p redis.Pipeliner) error {
-		head, sequence = p.HMGet(ctx, k.head, "open", "posts"), p.Get(ctx, k.sequence)
-		listed, trashed, known = p.HLen(ctx, k.listings), p.HLen(ctx, k.trash), p.ZCard(ctx, k.trashBy)
-		return nil
-	})
-	if err != nil && !errors.Is(err, redis.Nil) {
-		return tally{}, readFailed(ctx, err)
-	}
-	t := tally{
-		open: parseInt(string(value(head, 0))), posts: parseInt(string(value(head, 1))),
-		listed: listed.Val(), trashed: trashed.Val(), known: known.Val(),
-	}
-	t.sequence, _ = sequence.Int64() // absent: nobody has posted
-	s.counted = time.Now()
-	return t, nil
 }
 
 // round looks where something may have changed.
@@ -164,46 +139,18 @@ func (s *sweep) fewKeys(ctx context.Context, jobs int64) (bool, error) {
 	return err == nil && n <= fewKeys*jobs, ctx.Err()
 }
 
-// strangeListed is how many fields of the board are no jobs.
-func (s *sweep) strangeListed() int64 { return s.strange[s.standing.keys.listings] }
-
-// findCounted looks for jobs that other programs posted or ended, as far as the numbers
-// tell that there are any; with news only if they tell something else than they did
-// after the last such search. There is haste: somebody may wait for them.
-func (s *sweep) findCounted(ctx context.Context, news bool) (t tally, err error) {
-	if t, err = s.count(ctx); err != nil || s.whole.IsZero() || news && t.surplus() == s.surplus {
-		return t, err // without whole everything is about to be looked at
-	}
-	s.pace.hurry = true
-	defer func() { s.pace.hurry, s.surplus = false, t.surplus() }()
-	more := t.listed - t.open - s.strangeListed()
-	if foreign := t.sequence - t.posts; foreign != s.foreign || more > 0 {
-		if err = s.listings(ctx, max(foreign-s.foreign, more, 0)); err != nil {
-			return t, err
-		}
-		s.foreign = foreign
-		if t, err = s.count(ctx); err != nil {
-			return t, err
-		}
-	}
-	if fewer := t.open + s.strangeListed() - t.listed; fewer > 0 {
-		if err = s.jobs(ctx, fewer); err == nil {
-			t, err = s.count(ctx)
-		}
-	}
-	return t, err
-}
-
 // findAll looks for jobs that other programs posted or ended, whatever the numbers say.
 func (s *sweep) findAll(ctx context.Context, t tally) error {
 	begun := time.Now()
 	s.foreign = t.sequence - t.posts // those that come meanwhile are counted
+	search := s.acquainted.begin()
 	if err := s.listings(ctx, 0); err != nil {
 		return err
 	}
 	if err := s.jobs(ctx, 0); err != nil {
 		return err
 	}
+	s.acquainted.keep(search)
 	now := time.Now()
 	s.whole = now.Add(max(wholeTime, wholeRest*now.Sub(begun)))
 	return nil

@@ -144,6 +144,7 @@ func (t *tail) report(ctx context.Context, e *entry) error {
 	if err := t.board.complete(ctx, t.standing, events, list); err != nil {
 		return err
 	}
+	t.board.acquaint(events)
 	t.position = e.last
 	if n := len(e.events); n > 0 {
 		t.board.saw(mark{position: e.last, at: e.events[n-1].at})

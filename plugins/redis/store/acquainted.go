@@ -1,0 +1,111 @@
+package store
+
+import (
+	"sync"
+
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// acquainted are the jobs on a board of which our records are known to be there, so that
+// a search that meets them in TaskFlow's hash need not ask. It may be behind, and then
+// hides a job that came back, or lacks one: so nobody relies on it where the numbers say
+// that something was not found. A job takes about 30 bytes.
+type acquainted struct {
+	mu     sync.Mutex
+	jobs   map[job.ID]uint32 // the last search that met it
+	search uint32            // the last search
+	most   int               // of jobs, since the map was made
+}
+
+func newAcquainted() *acquainted { return &acquainted{jobs: map[job.ID]uint32{}} }
+
+// begin returns the number of a new search.
+func (a *acquainted) begin() uint32 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.search++
+	return a.search
+}
+
+// met reports for each job whether it is known, and notes that a search met those that are.
+func (a *acquainted) met(ids []job.ID, search uint32) []bool {
+	list := make([]bool, len(ids))
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for i, id := range ids {
+		before, ok := a.jobs[id]
+		if list[i] = ok; ok && earlier(before, search) {
+			a.jobs[id] = search
+		}
+	}
+	return list
+}
+
+// earlier reports whether one search began before another one. Their numbers begin anew
+// some day.
+func earlier(one, other uint32) bool { return int32(one-other) < 0 }
+
+// add notes jobs that our records have on the board now.
+func (a *acquainted) add(ids ...job.ID) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, id := range ids {
+		a.jobs[id] = a.search
+	}
+	a.most = max(a.most, len(a.jobs))
+}
+
+// forget drops jobs that are not on the board any more.
+func (a *acquainted) forget(ids ...job.ID) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, id := range ids {
+		delete(a.jobs, id)
+	}
+}
+
+// missed returns the jobs that a search did not meet which went through the whole board,
+// nor a later one, and which were known before it began.
+func (a *acquainted) missed(search uint32) []job.ID {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var list []job.ID
+	for id, last := range a.jobs {
+		if earlier(last, search) {
+			list = append(list, id)
+		}
+	}
+	return list
+}
+
+// keep drops what missed would return. A map keeps the memory of the most that it had,
+// so one that has become much smaller is made anew.
+func (a *acquainted) keep(search uint32) {
+	a.forget(a.missed(search)...)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.jobs) >= a.most/4 {
+		return
+	}
+	jobs := make(map[job.ID]uint32, len(a.jobs))
+	for id, last := range a.jobs {
+		jobs[id] = last
+	}
+	a.jobs, a.most = jobs, len(jobs)
+}
+
+// acquaint notes what the board's stream says of jobs, if somebody searches.
+func (b *board) acquaint(events []event) {
+	a := b.acquainted.Load()
+	if a == nil {
+		return
+	}
+	for i := range events {
+		switch events[i].state {
+		case job.Unclaimed, job.Claimed:
+			a.add(events[i].id)
+		default:
+			a.forget(events[i].id)
+		}
+	}
+}
