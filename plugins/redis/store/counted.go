@@ -97,6 +97,8 @@ func (s *sweep) findHidden(ctx context.Context, t tally, missing int64) (tally, 
 	return s.count(ctx)
 }
 
-// slim reports whether the postings are so small that going through them is no more than
-// going through our records.
-func (s *sweep) slim() bool { return s.counts[s.standing.keys.listings] == sweepCount }
+// slim reports whether going through the postings is no more than going through our
+// records: they are small, or need not come along.
+func (s *sweep) slim() bool {
+	return !s.board.store.valued.Load() || s.counts[s.standing.keys.listings] == sweepCount
+}

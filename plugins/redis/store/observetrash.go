@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/sleep"
@@ -84,13 +86,9 @@ func (b *board) scanTrash(ctx context.Context, st *standing, req driver.ScanRequ
 func (b *board) trashed(ctx context.Context, st *standing) ([]aside, error) {
 	var list []aside
 	for cursor := uint64(0); ; {
-		fields, next, err := b.store.client.HScan(ctx, st.keys.trash, cursor, "", scanCount).Result()
+		ids, next, err := b.trashNames(ctx, st, cursor)
 		if err != nil {
 			return nil, readFailed(ctx, err)
-		}
-		var ids []string
-		for i := 0; i+1 < len(fields); i += 2 {
-			ids = append(ids, fields[i])
 		}
 		for ids := range slices.Chunk(ids, readAtOnce) {
 			sights, at, err := b.lookAt(ctx, st, ids, nil, 0)
@@ -114,6 +112,20 @@ func (b *board) trashed(ctx context.Context, st *standing) ([]aside, error) {
 	}
 	slices.SortFunc(list, aside.compare)
 	return slices.Compact(list), nil // a step of Redis's scan may show what another one has shown
+}
+
+// trashNames makes a step of the scan of the trash.
+func (b *board) trashNames(ctx context.Context, st *standing, cursor uint64) ([]string, uint64, error) {
+	client := b.store.client
+	ids, next, ok, err := b.store.names(ctx, st.keys.trash, cursor, scanCount, func(queue func(redis.Pipeliner)) error {
+		_, err := client.Pipelined(ctx, func(p redis.Pipeliner) error { queue(p); return nil })
+		return err
+	})
+	if ok || err != nil {
+		return ids, next, err
+	}
+	fields, next, err := client.HScan(ctx, st.keys.trash, cursor, "", scanCount).Result()
+	return namesOf(fields), next, err
 }
 
 func (b *board) showTrash(ctx context.Context, st *standing, parts driver.Parts, list []aside) (driver.Page, error) {

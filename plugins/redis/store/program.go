@@ -98,7 +98,8 @@ type Store struct {
 	met    bool            // the servers of a cluster were greeted, all at once
 	done   bool
 
-	calls atomic.Int64 // of the script
+	calls  atomic.Int64 // of the script
+	valued atomic.Bool  // the server cannot scan a hash without its values
 }
 
 // board returns an open board.

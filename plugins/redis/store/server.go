@@ -68,6 +68,7 @@ func (s *Store) greet(ctx context.Context, c *redis.Conn) error {
 		clear(s.runs) // who comes back to a server that was met before may find less there
 	}
 	s.runs[run] = true
+	s.valued.Store(false) // it may know what the last one did not
 	if first || len(s.boards) == 0 {
 		return nil
 	}

@@ -129,13 +129,3 @@ func (s *sweep) unknown(ctx context.Context, h *hunt, ids []job.ID) ([]string, e
 	}
 	return found, err
 }
-
-// names makes a step of Redis's scan of a hash for its fields alone.
-func (s *sweep) names(ctx context.Context, key string, cursor uint64) ([]string, uint64, error) {
-	fields, next, err := s.fields(ctx, key, cursor)
-	names := make([]string, 0, len(fields)/2)
-	for i := 0; i < len(fields); i += 2 {
-		names = append(names, fields[i])
-	}
-	return names, next, err
-}
