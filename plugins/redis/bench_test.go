@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/binary"
 	"encoding/json"
 	"os"
@@ -169,4 +170,82 @@ func redisSeconds(b *testing.B, server *testserver.Redis) float64 {
 		}
 	}
 	return total
+}
+
+// watched follows a board until the benchmark ends, so that what other programs do to it is
+// searched for.
+func watched(b *testing.B, d driver.Driver, board string) {
+	b.Helper()
+	ctx, stop := context.WithCancel(b.Context())
+	ready := make(chan struct{})
+	var following sync.WaitGroup
+	following.Go(func() {
+		var once sync.Once
+		for _, err := range d.Watch(ctx, board, 1<<40) { // it is told to read everything again at once
+			once.Do(func() { close(ready) })
+			if err != nil {
+				return
+			}
+		}
+	})
+	b.Cleanup(func() { stop(); following.Wait() })
+	<-ready
+}
+
+// BenchmarkTracking compares a board whose keys Redis names to boardd with one where it
+// does not, both followed by a watcher: transitions a second, in batches, and what each
+// costs Redis and this process in processor time. Both take turns, and the ratio is the
+// median of all rounds.
+func BenchmarkTracking(b *testing.B) {
+	for _, batch := range []int{1, 16, 128} {
+		b.Run("batch="+strconv.Itoa(batch), func(b *testing.B) { tracking(b, batch) })
+	}
+}
+
+func tracking(b *testing.B, batch int) {
+	b.Helper()
+	server := testserver.StartRedis(b, testserver.RedisOptions{})
+	settings, err := json.Marshal(map[string]string{"address": server.Addr})
+	if err != nil {
+		b.Fatal(err)
+	}
+	boards := map[string]driver.Driver{}
+	for _, name := range []string{"tracked", "plain"} {
+		if boards[name], err = store.Open(b.Context(), driver.Config{Settings: settings}); err != nil {
+			b.Fatal(err)
+		}
+		openBoard(b, boards[name], name)
+		if name == "plain" {
+			server.Command("ACL", "SETUSER", "default", "-client|tracking")
+		}
+		watched(b, boards[name], name)
+		rate(b, boards[name], name, batch, 2*time.Second) // it is warm then, and the first search is over
+	}
+	spent := map[string]*spending{"tracked": {}, "plain": {}}
+	measure := func(name string) float64 {
+		s := spent[name]
+		s.redis -= redisSeconds(b, server)
+		s.caller -= testserver.CPUOf(os.Getpid()).Seconds()
+		begun := time.Now()
+		r := rate(b, boards[name], name, batch, 500*time.Millisecond)
+		s.done += r * time.Since(begun).Seconds()
+		s.redis += redisSeconds(b, server)
+		s.caller += testserver.CPUOf(os.Getpid()).Seconds()
+		return r
+	}
+	var plain, ratios []float64
+	for b.Loop() {
+		for range 4 {
+			first, second := measure("tracked"), measure("plain")
+			third, fourth := measure("plain"), measure("tracked")
+			plain, ratios = append(plain, second, third), append(ratios, first/second, fourth/third)
+		}
+	}
+	b.ReportMetric(median(plain), "plain-ops/s")
+	b.ReportMetric(median(ratios), "ratio")
+	for name, s := range spent {
+		b.ReportMetric(s.redis*1e6/s.done, name+"-redis-us")
+		b.ReportMetric(s.caller*1e6/s.done, name+"-caller-us")
+	}
+	b.ReportMetric(0, "ns/op")
 }

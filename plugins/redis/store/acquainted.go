@@ -94,12 +94,8 @@ func (a *acquainted) keep(search uint32) {
 	a.jobs, a.most = jobs, len(jobs)
 }
 
-// acquaint notes what the board's stream says of jobs, if somebody searches.
-func (b *board) acquaint(events []event) {
-	a := b.acquainted.Load()
-	if a == nil {
-		return
-	}
+// follow notes what the board's stream says of jobs.
+func (a *acquainted) follow(events []event) {
 	for i := range events {
 		switch events[i].state {
 		case job.Unclaimed, job.Claimed:

@@ -42,7 +42,7 @@ type board struct {
 	sweep func()          // ends the search for other programs' changes; nil: nobody watches
 	shown map[string]bool // jobs that scans of an observed board have shown
 
-	acquainted atomic.Pointer[acquainted] // nil: nobody searches for other programs' changes
+	searching atomic.Pointer[sweep] // nil: nobody searches for other programs' changes
 
 	virtual atomic.Uint64 // changes of an observed board that only this host counts
 }

@@ -14,20 +14,25 @@ import (
 
 // claims looks for claims that began or ended: among the keys, if they are few,
 // since a job has an owner's key only while somebody has it; else job by job.
-func (s *sweep) claims(ctx context.Context) error {
+func (s *sweep) claims(ctx context.Context) (err error) {
 	begun := time.Now()
 	s.claiming = true
 	defer func() {
 		s.claiming, s.lately, s.took = false, time.Now(), time.Since(begun)
-		if s.next = s.lately; s.notices.on() {
-			s.next = begun.Add(sweepRest)
+		if err == nil {
+			s.adjust(ctx)
+		}
+		if s.notices.on() {
+			s.next = begun.Add(max(sweepRest, wholeRest*s.took))
+		} else {
+			s.next = s.lately
 		}
 	}()
 	if s.few {
 		return s.owners(ctx)
 	}
 	clear(s.owned)
-	_, err := s.through(ctx, nil, func(ctx context.Context, cursor uint64) ([]string, uint64, error) {
+	_, err = s.through(ctx, nil, func(ctx context.Context, cursor uint64) ([]string, uint64, error) {
 		fields, next, err := s.fields(ctx, s.standing.keys.jobs, cursor)
 		if err != nil {
 			return nil, 0, err
@@ -74,7 +79,7 @@ func (s *sweep) owners(ctx context.Context) error {
 	_, err := s.through(ctx, nil, func(ctx context.Context, cursor uint64) ([]string, uint64, error) {
 		var scan *redis.ScanCmd
 		_, err := s.pace.timed(ctx, s.board, k.jobs, func(p redis.Pipeliner) {
-			scan = p.Scan(ctx, cursor, escape(k.prefix)+"*.owned", keysCount)
+			scan = p.Scan(ctx, cursor, escape(k.prefix)+"*"+ownedSuffix, keysCount)
 		})
 		if err != nil {
 			return nil, 0, err
@@ -82,7 +87,7 @@ func (s *sweep) owners(ctx context.Context) error {
 		names, next := scan.Val()
 		var ids []string
 		for _, name := range names {
-			id := strings.TrimSuffix(strings.TrimPrefix(name, k.prefix), ".owned")
+			id := strings.TrimSuffix(strings.TrimPrefix(name, k.prefix), ownedSuffix)
 			if _, err := job.ParseID(id); err == nil && !s.owned[id] {
 				s.owned[id], ids = true, append(ids, id)
 			}

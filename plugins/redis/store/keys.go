@@ -58,8 +58,8 @@ func (k *keys) ours() []string {
 	}
 }
 
-func (k *keys) owner(id string) string    { return k.prefix + id + ".owned" }
-func (k *keys) modified(id string) string { return k.prefix + id + ".last_modified" }
+func (k *keys) owner(id string) string    { return k.prefix + id + ownedSuffix }
+func (k *keys) modified(id string) string { return k.prefix + id + modifiedSuffix }
 func (k *keys) attached(id string) string { return k.prefix + "boardd:attached." + id }
 
 // job returns the keys of one job.

@@ -237,7 +237,7 @@ func TestKilledRedis(t *testing.T) {
 	t.Parallel()
 	server := testserver.StartRedis(t, testserver.RedisOptions{AppendOnly: true})
 	b := newBench(t, server, nil)
-	kept := b.claim(b.post("claimed all the time"), "w")
+	kept := b.tryClaim(b.post("claimed all the time"), "w", time.Hour).Claims[0]
 	var workers [4]*worker
 	var running sync.WaitGroup
 	for i := range workers {

@@ -11,9 +11,9 @@ import (
 // When other programs' changes are searched for while somebody watches a board.
 const (
 	sweepTime = 800 * time.Millisecond // between two searches, if the jobs are few
-	sweepRest = 10 * time.Second       // likewise, where notifications tell of claims
+	sweepRest = 10 * time.Second       // likewise, where Redis names the jobs whose claims change
 	wholeTime = time.Minute            // between two that do not rely on what is counted
-	wholeRest = 4                      // times what such a one took, if that is longer
+	wholeRest = 4                      // times what either of those took, if that is longer
 )
 
 // A sweep searches one board.
@@ -78,10 +78,10 @@ func newSweep(b *board, st *standing) *sweep {
 
 func (b *board) runSweep(ctx context.Context, st *standing) {
 	s := newSweep(b, st)
-	b.acquainted.Store(s.acquainted)
-	defer b.acquainted.Store(nil)
 	s.notices = b.store.listen(ctx, &st.keys)
-	defer s.notices.stop()
+	defer func() { s.notices.stop() }()
+	b.searching.Store(s)
+	defer b.searching.Store(nil)
 	logged := false
 	for {
 		err := s.round(ctx)

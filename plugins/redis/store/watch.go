@@ -144,7 +144,10 @@ func (t *tail) report(ctx context.Context, e *entry) error {
 	if err := t.board.complete(ctx, t.standing, events, list); err != nil {
 		return err
 	}
-	t.board.acquaint(events)
+	if s := t.board.searching.Load(); s != nil {
+		s.acquainted.follow(events)
+		s.notices.follow(events)
+	}
 	t.position = e.last
 	if n := len(e.events); n > 0 {
 		t.board.saw(mark{position: e.last, at: e.events[n-1].at})
