@@ -131,7 +131,7 @@ func BenchmarkBoard(b *testing.B) {
 				b.ReportMetric(float64(n)*float64(b.N)/b.Elapsed().Seconds(), "jobs/s")
 			})
 			b.Run("live-beside-scan", func(b *testing.B) { besideScan(b, d, claims) })
-			b.Run("search", func(b *testing.B) { search(b, server, d, status.Position) })
+			b.Run("search", func(b *testing.B) { search(b, server, d, n, status.Position) })
 		})
 	}
 }
@@ -162,18 +162,20 @@ func besideScan(b *testing.B, d driver.Driver, claims []driver.Claimed) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// search watches the board, and says which part of a core Redis needs for the
-// search: in its first seconds, when everything is looked at, and once it has
-// come to rest; and how many seconds it then takes until a watcher sees what
-// another program did.
-func search(b *testing.B, server *testserver.Redis, d driver.Driver, from driver.Position) {
+// posts is how many jobs another program posts one after the other, each when the last one
+// was seen: no search after the first can use what others left.
+const posts = 4
+
+// search watches the board, and says which part of a core Redis needs for the search: in
+// its first seconds, when everything is looked at, once it has come to rest, and while
+// other programs work; and how many seconds it takes then until a watcher sees what they
+// did: a post (the first, and the slowest of some at once behind it), a claim, an ending
+// of a job with an owner and of one that nobody had, and claims in a database that is full
+// of other keys: the first, and the slowest of those behind it.
+func search(b *testing.B, server *testserver.Redis, d driver.Driver, jobs int, from driver.Position) {
 	b.Helper()
 	const window = 10 * time.Second
-	share := func() float64 {
-		before, begun := used(b, server), time.Now()
-		time.Sleep(window)
-		return 100 * (used(b, server) - before).Seconds() / time.Since(begun).Seconds()
-	}
+	share := func() float64 { return shareOf(b, server, func() { time.Sleep(window) }) }
 	p := newPython(b, server, "b")
 	seen := make(chan job.ID, 1024)
 	for b.Loop() {
@@ -190,21 +192,56 @@ func search(b *testing.B, server *testserver.Redis, d driver.Driver, from driver
 		}
 		b.ReportMetric(time.Since(begun).Seconds(), "s-first")
 		b.ReportMetric(rests, "%core")
-		until := func(id job.ID, unit string) {
+		until := func(id job.ID) float64 {
 			begun := time.Now()
 			for id != <-seen {
 			}
-			b.ReportMetric(time.Since(begun).Seconds(), unit)
+			return time.Since(begun).Seconds()
 		}
-		id := p.post("python's")
-		until(id, "s-post")
-		p.claim(id, "py", 0)
-		until(id, "s-claim")
-		p.consume(id)
-		until(id, "s-end")
+		busy := shareOf(b, server, func() {
+			id := p.post("python's")
+			b.ReportMetric(until(id), "s-post")
+			p.claim(id, "py", 0)
+			b.ReportMetric(until(id), "s-claim")
+			p.consume(id)
+			b.ReportMetric(until(id), "s-end")
+			slowest := 0.0
+			for range posts {
+				id = p.post("python's")
+				slowest = max(slowest, until(id))
+			}
+			b.ReportMetric(slowest, "s-post-slowest")
+			p.consume(id)
+			b.ReportMetric(until(id), "s-end-unowned")
+		})
+		b.ReportMetric(busy, "%core-busy")
+		server.Command("DEBUG", "POPULATE", strconv.Itoa(2*jobs+1000), "other")
+		first, slowest := 0.0, 0.0
+		for i := range posts {
+			id := numbered(uint64(100+i), 1)
+			time.Sleep(sweepTwice)
+			p.claim(id, "py", 0)
+			took := until(id)
+			if slowest = max(slowest, took); i == 0 {
+				first, slowest = took, 0
+			}
+		}
+		b.ReportMetric(first, "s-claim-crowded-first")
+		b.ReportMetric(slowest, "s-claim-crowded")
 		stop()
 	}
 	b.ReportMetric(0, "ns/op")
+}
+
+// sweepTwice is a time in which the search has looked at the numbers once more.
+const sweepTwice = 2 * time.Second
+
+// shareOf returns which part of a core the server needs while something is done.
+func shareOf(b *testing.B, server *testserver.Redis, do func()) float64 {
+	b.Helper()
+	before, begun := used(b, server), time.Now()
+	do()
+	return 100 * (used(b, server) - before).Seconds() / time.Since(begun).Seconds()
 }
 
 // watchFor watches until it is ended, from the present on.
