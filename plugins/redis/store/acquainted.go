@@ -9,7 +9,7 @@ import (
 // acquainted are the jobs on a board of which our records are known to be there, so that
 // a search that meets them in TaskFlow's hash need not ask. It may be behind, and then
 // hides a job that came back, or lacks one: so nobody relies on it where the numbers say
-// that something was not found. A job takes about 30 bytes.
+// that something was not found. A job takes about 42 bytes.
 type acquainted struct {
 	mu     sync.Mutex
 	jobs   map[job.ID]uint32 // the last search that met it
