@@ -9,7 +9,8 @@ import (
 
 // How fast other programs' changes are searched for.
 const (
-	// SweepRate is how many jobs a second are looked at, at most.
+	// SweepRate is how many jobs a second are asked for, at most: those that a
+	// search has met before are passed over.
 	SweepRate = 50_000
 
 	// MaxSweepPercent is how much of one processor core the search keeps Redis
