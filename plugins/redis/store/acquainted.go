@@ -1,6 +1,7 @@
 package store
 
 import (
+	"maps"
 	"sync"
 
 	"github.com/boardd/boardd/sdk/job"
@@ -88,9 +89,7 @@ func (a *acquainted) keep(search uint32) {
 		return
 	}
 	jobs := make(map[job.ID]uint32, len(a.jobs))
-	for id, last := range a.jobs {
-		jobs[id] = last
-	}
+	maps.Copy(jobs, a.jobs)
 	a.jobs, a.most = jobs, len(jobs)
 }
 

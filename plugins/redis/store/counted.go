@@ -59,7 +59,7 @@ func (s *sweep) findCounted(ctx context.Context, news bool) (t tally, err error)
 	if more == 0 && foreign == s.foreign {
 		return t, nil
 	}
-	found := int64(0)
+	var found int64
 	switch posted := max(foreign-s.foreign, more, 0); {
 	case foreign < s.foreign: // somebody set TaskFlow's number of posts back
 		err, found = s.listings(ctx, 0), max(more, 0)

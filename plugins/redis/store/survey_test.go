@@ -266,9 +266,14 @@ func TestAcquaintedByStream(t *testing.T) {
 	t.Parallel()
 	a := newAcquainted()
 	a.follow([]event{
-		{id: numbered(1), state: job.Unclaimed}, {id: numbered(2), state: job.Claimed}, {id: numbered(3), state: job.Unclaimed},
-		{id: numbered(4), state: job.Unclaimed}, {id: numbered(5), state: job.Unclaimed},
-		{id: numbered(3), state: job.Trashed}, {id: numbered(4), state: job.Complete}, {id: numbered(5), state: job.Unknown},
+		{id: numbered(1), state: job.Unclaimed},
+		{id: numbered(2), state: job.Claimed},
+		{id: numbered(3), state: job.Unclaimed},
+		{id: numbered(4), state: job.Unclaimed},
+		{id: numbered(5), state: job.Unclaimed},
+		{id: numbered(3), state: job.Trashed},
+		{id: numbered(4), state: job.Complete},
+		{id: numbered(5), state: job.Unknown},
 	})
 	if got := a.met([]job.ID{numbered(1), numbered(2), numbered(3), numbered(4), numbered(5)}, a.begin()); !slices.Equal(got, []bool{true, true, false, false, false}) {
 		t.Errorf("of a free job, a claimed one, and three that are gone, known are %v", got)
