@@ -33,8 +33,9 @@ type board struct {
 	settings   boardSettings
 	state      chan struct{} // closed when loaded or fault change
 	loaded     bool
-	loadedOnce bool  // everything was read at least once, so that what is missing is gone
-	fault      error // why the board is not loaded, as far as is known
+	loadedOnce bool   // everything was read at least once, so that what is missing is gone
+	fault      error  // why the board is not loaded, as far as is known
+	loads      uint64 // how often everything that was read was forgotten, to be read anew
 	root       root
 	acl        []session.ACL
 
@@ -81,6 +82,7 @@ func (b *board) clear() {
 	b.tally, b.past, b.holds, b.limits = tally{}, newPast(), nil, map[string]int64{}
 	b.folder, b.log = follower{}, logFollower{ahead: map[int32]uint64{}}
 	b.sweep, b.loadedOnce = sweep{}, false
+	b.loads++
 }
 
 func (b *board) configure(spec driver.BoardSpec, settings boardSettings) {

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -55,15 +56,26 @@ func (b *board) fetch(ctx context.Context, id job.ID, how search) (*view, error)
 	if err := b.client().Sync(ctx, b.at.Board); err != nil {
 		return nil, err
 	}
-	return b.refresh(ctx, id, how)
+	for {
+		v, err := b.refresh(ctx, id, how)
+		if !errors.Is(err, errAnew) {
+			return v, err
+		}
+		if err := b.ready(ctx); err != nil {
+			return nil, err
+		}
+	}
 }
+
+// errAnew says that what was known of the board was cleared while a job was looked for.
+var errAnew = &job.Error{Kind: job.Unavailable, Message: "the board is being read anew"}
 
 // refresh reads a job as far as this session sees it, and takes note of it.
 func (b *board) refresh(ctx context.Context, id job.ID, how search) (*view, error) {
 	searched := how == never
 	for range maxReads {
 		b.mu.Lock()
-		old := b.jobs[id]
+		old, loads := b.jobs[id], b.loads
 		b.mu.Unlock()
 		v := &view{id: id}
 		if old != nil {
@@ -83,7 +95,11 @@ func (b *board) refresh(ctx context.Context, id job.ID, how search) (*view, erro
 				return nil, err
 			}
 			if found {
+				searched = false // it may be forgotten again before it is read
 				continue
+			}
+			if b.unsettled(loads) {
+				return nil, errAnew // what was found may have been forgotten again
 			}
 			if v.adrift() { // the list is newer than the record, and does not have it
 				v.lastCzxid = v.rec.placed
@@ -105,6 +121,14 @@ func (b *board) refresh(ctx context.Context, id job.ID, how search) (*view, erro
 		return b.learn(old, v), nil
 	}
 	return nil, job.Errorf(job.Unavailable, "job %v changes all the time: it could not be read", id)
+}
+
+// unsettled reports whether the board is being read, or was begun to be read anew since
+// that had happened so many times.
+func (b *board) unsettled(loads uint64) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return !b.loaded || b.loads != loads
 }
 
 // readNodes reads the three nodes of a job. The record is looked at twice: every
