@@ -140,7 +140,7 @@ func (a *answer) carriedOut(ctx context.Context, b *board, list []planned) error
 	var work []func(context.Context) error
 	for i, p := range list {
 		work = append(work, func(ctx context.Context) error {
-			v, err := b.refresh(ctx, p.id, recorded)
+			v, err := b.steady(ctx, p.id, recorded)
 			if err != nil {
 				return err
 			}

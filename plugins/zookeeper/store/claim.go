@@ -292,7 +292,7 @@ func (c *claiming) again(ctx context.Context) (*driver.Result, error) {
 		g := kept.grants[i].claimed()
 		r.Position = max(r.Position, g.Position)
 		if parts := c.op.Claim.Parts; parts != 0 {
-			v, err := c.refresh(ctx, g.Job, recorded)
+			v, err := c.steady(ctx, g.Job, recorded)
 			if err != nil {
 				return nil, err
 			}

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
@@ -56,26 +55,38 @@ func (b *board) fetch(ctx context.Context, id job.ID, how search) (*view, error)
 	if err := b.client().Sync(ctx, b.at.Board); err != nil {
 		return nil, err
 	}
+	return b.steady(ctx, id, how)
+}
+
+// steady is refresh for ops. While the board is read anew, what is known of it changes
+// under them: a posting that was just found may be forgotten again, and its job be taken
+// for gone. So what was seen then does not count.
+func (b *board) steady(ctx context.Context, id job.ID, how search) (*view, error) {
 	for {
-		v, err := b.refresh(ctx, id, how)
-		if !errors.Is(err, errAnew) {
-			return v, err
-		}
 		if err := b.ready(ctx); err != nil {
 			return nil, err
+		}
+		before, _ := b.reading()
+		v, err := b.refresh(ctx, id, how)
+		if after, loaded := b.reading(); err != nil || loaded && after == before {
+			return v, err
 		}
 	}
 }
 
-// errAnew says that what was known of the board was cleared while a job was looked for.
-var errAnew = &job.Error{Kind: job.Unavailable, Message: "the board is being read anew"}
+// reading returns how often the board was begun to be read, and whether it is read.
+func (b *board) reading() (times uint64, loaded bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.loads, b.loaded
+}
 
 // refresh reads a job as far as this session sees it, and takes note of it.
 func (b *board) refresh(ctx context.Context, id job.ID, how search) (*view, error) {
 	searched := how == never
 	for range maxReads {
 		b.mu.Lock()
-		old, loads := b.jobs[id], b.loads
+		old := b.jobs[id]
 		b.mu.Unlock()
 		v := &view{id: id}
 		if old != nil {
@@ -95,11 +106,7 @@ func (b *board) refresh(ctx context.Context, id job.ID, how search) (*view, erro
 				return nil, err
 			}
 			if found {
-				searched = false // it may be forgotten again before it is read
 				continue
-			}
-			if b.unsettled(loads) {
-				return nil, errAnew // what was found may have been forgotten again
 			}
 			if v.adrift() { // the list is newer than the record, and does not have it
 				v.lastCzxid = v.rec.placed
@@ -121,14 +128,6 @@ func (b *board) refresh(ctx context.Context, id job.ID, how search) (*view, erro
 		return b.learn(old, v), nil
 	}
 	return nil, job.Errorf(job.Unavailable, "job %v changes all the time: it could not be read", id)
-}
-
-// unsettled reports whether the board is being read, or was begun to be read anew since
-// that had happened so many times.
-func (b *board) unsettled(loads uint64) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return !b.loaded || b.loads != loads
 }
 
 // readNodes reads the three nodes of a job. The record is looked at twice: every

@@ -237,3 +237,27 @@ func TestFinalReadByMany(t *testing.T) {
 	}
 	group.Wait()
 }
+
+// TestClaimOfNewsWhileReadAnew has a host claim what another one has just posted, while
+// it reads its board anew.
+func TestClaimOfNewsWhileReadAnew(t *testing.T) {
+	t.Parallel()
+	z := testserver.ZooKeeper(t, testserver.ZooKeeperOptions{Fast: true})
+	first, _ := inside(t, z, Options{})
+	second, b := inside(t, z, Options{})
+	for n := range 60 {
+		id := first.post(t)
+		var group sync.WaitGroup
+		group.Go(func() {
+			time.Sleep(time.Duration(n%12) * time.Millisecond)
+			b.reload(errAgain)
+		})
+		r := second.one(t, driver.Op{Kind: driver.Claim, Claim: &driver.ClaimSpec{
+			Count: 1, Owner: "w", Lease: time.Minute, Candidates: []driver.Candidate{{Job: id, Nonce: [16]byte{1}}},
+		}})
+		group.Wait()
+		if len(r.Claims) != 1 {
+			t.Fatalf("job %d is passed over: %+v", n, r.Gone)
+		}
+	}
+}

@@ -46,7 +46,7 @@ func (b *board) readJob(ctx context.Context, id job.ID, parts driver.Parts) (*dr
 	var err error
 	for range maxReads {
 		var v *view
-		if v, err = b.refresh(ctx, id, anywhere); err != nil {
+		if v, err = b.steady(ctx, id, anywhere); err != nil {
 			return nil, err
 		}
 		if v.slim { // somebody else was faster, and what is known has no final record
