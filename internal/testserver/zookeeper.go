@@ -210,7 +210,7 @@ func (z *ZooKeeperEnsemble) Churn() {
 			select {
 			case <-stop:
 				return
-			case <-time.After(3 * time.Second):
+			case <-time.After(2 * time.Second):
 			}
 			z.Kill(i % len(z.members))
 			z.Start(i % len(z.members))

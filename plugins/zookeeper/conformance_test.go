@@ -27,7 +27,7 @@ func TestConformanceProcessEnsemble(t *testing.T) {
 	t.Parallel()
 	z := testserver.ZooKeeper(t, testserver.ZooKeeperOptions{Members: 3, Fast: true})
 	z.Churn()
-	drivertest.Run(t, drivertest.Harness{Open: opener(t, z), Programs: 2})
+	drivertest.Run(t, drivertest.Harness{Open: opener(t, z), Programs: 4})
 }
 
 // opener starts a process of the program for each driver.

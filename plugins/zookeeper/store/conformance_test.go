@@ -53,6 +53,6 @@ func TestConformanceEnsemble(t *testing.T) {
 	z.Churn()
 	drivertest.Run(t, drivertest.Harness{
 		Open:     func(t drivertest.T) driver.Driver { return open(t, z.Servers(), store.Options{}) },
-		Programs: 2,
+		Programs: 4,
 	})
 }
