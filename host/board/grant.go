@@ -275,7 +275,7 @@ func (c *claimer) keep(e *index.Entry, claimed *driver.Claimed) {
 		j.LeaseExpiresAt = claim.LeaseExpiresAt
 	}
 	c.claims, c.steps = append(c.claims, claim), append(c.steps, steps)
-	if steps.Len() > 0 && s.resultBytes > 0 && steps.now.at(0).Finished() {
+	if steps.Len() > 0 && s.resultBytes > 0 {
 		c.resumed = append(c.resumed, len(c.claims)-1)
 	}
 }

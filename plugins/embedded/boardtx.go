@@ -129,8 +129,7 @@ func (v *boardTx) load(r ref, j *jobRecord) error {
 	if err != nil {
 		return err
 	}
-	err = j.open(key, value)
-	if err == nil && j.apart > 0 {
+	if err = j.open(key, value); err == nil {
 		err = v.join(&j.posting)
 	}
 	return damaged(r, err)
@@ -142,15 +141,17 @@ func (v *boardTx) loadEnded(r ref, e *endedRecord) error {
 	if err != nil {
 		return err
 	}
-	err = e.open(key, value)
-	if err == nil && e.apart > 0 {
+	if err = e.open(key, value); err == nil {
 		err = v.join(&e.posting)
 	}
 	return damaged(r, err)
 }
 
-// join takes in the extra that lies beside a record.
+// join takes in the extra, if it lies beside a record.
 func (v *boardTx) join(p *posting) error {
+	if p.apart == 0 {
+		return nil
+	}
 	key := uintKey(p.sequence)
 	_, err := p.join(key, v.get(inDetails, key))
 	return err

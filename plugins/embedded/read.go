@@ -92,10 +92,10 @@ func (v *view) addParts(rec *driver.Record, p *posting, details []byte) error {
 	if v.parts&driver.Details != 0 {
 		rec.Posting.Details = clone(details)
 	}
-	key := uintKey(p.sequence)
 	if v.parts&driver.Attached == 0 || p.attached == 0 {
 		return nil
 	}
+	key := uintKey(p.sequence)
 	cursor := v.table(inAttached).cursor()
 	for k, value := cursor.seek(key); len(k) > 8 && string(k[:8]) == string(key); k, value = cursor.next() {
 		body, err := unseal(kindAttached, k, value)

@@ -2,7 +2,6 @@ package embedded
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -142,13 +141,9 @@ func (s *Store) start(d disk) (err error) {
 		return err
 	}
 	if s.format == formatSlim { // before the journal has records that an older program would misread
-		err := s.update(func(tx *bbolt.Tx) (bool, error) {
-			return true, putHead(tx.Bucket(storeBucket), formatKey, binary.AppendUvarint(nil, formatVersion))
-		})
-		if err != nil {
+		if err := s.checkpoint(newLayer(), s.reached); err != nil {
 			return unavailable(fmt.Errorf("%s: %w", s.folder.file(), err))
 		}
-		s.format = formatVersion
 	}
 	return s.db.View(s.readRest)
 }
