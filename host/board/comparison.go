@@ -27,14 +27,20 @@ type comparison struct {
 	piece time.Time // when the present piece of work began
 }
 
-// A comparison works for about pieceTime, and then rests this many times as long,
-// so that it takes about a hundredth of a core. Between two of them is at least
-// compareEvery.
+// A comparison works for about pieceTime, and then rests restPerWork times as long,
+// so that it takes about a hundredth of a core. A rest is never longer than maxRest:
+// a piece that took more than a tenth of a second waited most of it, for a
+// processor that others have or for a policy's process to begin. Between two
+// comparisons is at least compareEvery.
 const (
 	pieceTime    = 5 * time.Millisecond
 	restPerWork  = 99
+	maxRest      = 10 * time.Second
 	compareEvery = time.Second
 )
+
+// restAfter is how long a comparison rests after a piece of work.
+func restAfter(worked time.Duration) time.Duration { return min(restPerWork*worked, maxRest) }
 
 // due returns when lines are to be compared next, in unix nanoseconds; 0: they are
 // not, or are being compared.
@@ -61,7 +67,7 @@ func (b *Board) compareLines(ctx context.Context, set *ruleset) {
 			set.shadow.countLines(active, shadow)
 		}
 	}
-	set.shadow.next.Store(time.Now().Add(max(compareEvery, restPerWork*time.Since(c.piece))).UnixNano())
+	set.shadow.next.Store(time.Now().Add(max(compareEvery, restAfter(time.Since(c.piece)))).UnixNano())
 	b.order.signal()
 }
 
@@ -170,7 +176,7 @@ func (c *comparison) keys(e *index.Entry) (active, shadow string) {
 // an error if there is no reason to go on.
 func (c *comparison) rest(ctx context.Context) error {
 	if worked := time.Since(c.piece); worked >= pieceTime {
-		if err := sleep.For(ctx, restPerWork*worked); err != nil {
+		if err := sleep.For(ctx, restAfter(worked)); err != nil {
 			return err
 		}
 		c.piece = time.Now()

@@ -329,6 +329,29 @@ func TestShadowRests(t *testing.T) {
 	})
 }
 
+// A call that had to wait is not paid for with a rest of minutes.
+func TestShadowRestsNotForLong(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		const late = 2 * time.Second // as when a process has to begin on a busy machine
+		var calls atomic.Int64
+		p := fair()
+		p.rank = func(k policy.Key, _ time.Time) policy.Rank {
+			if calls.Add(1) == 1 {
+				time.Sleep(late)
+			}
+			return policy.Rank{Score: -k.Running}
+		}
+		b := start(t, openStore(t), Spec{Rules: Rules{Shadow: &Rule{Policy: p}}})
+		post(t, b, teams("ab")...)
+		began := time.Now()
+		r := shadowed(t, b)
+		if took := time.Since(began); r.Pairs == 0 || r.Errors > 0 || took > late+2*maxRest {
+			t.Fatalf("after %v: %+v", took, r)
+		}
+	})
+}
+
 func TestShadowKeepsTheFirst(t *testing.T) {
 	t.Parallel()
 	s := newSide(0, nil)
