@@ -3,21 +3,13 @@ package recording
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io/fs"
 	"log/slog"
 	"os"
-	"path/filepath"
-	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/boardd/boardd/host/board"
-	"github.com/boardd/boardd/sdk/job"
 )
 
 // Bounds of a recording.
@@ -74,63 +66,6 @@ func New(o Options) *Log {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	return &Log{options: o, wake: make(chan struct{}, 1)}
-}
-
-// Standing is where a log learns which jobs are open: board.Board has it.
-type Standing interface {
-	Standing(most int) (list []board.Happening, more int64)
-}
-
-// source is one board that tells the log what happens. The last one that was made
-// is listened to.
-type source struct {
-	log   *Log
-	board Standing
-}
-
-// Source returns what a board is to tell its happenings to, and a function that
-// takes the board as soon as there is one. Boards that were given one before are
-// not listened to any more.
-func (l *Log) Source() (board.Recorder, func(Standing)) {
-	s := &source{log: l}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.source, l.gap, l.queue = s, true, nil
-	return s, func(b Standing) {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		s.board = b
-	}
-}
-
-// Restart implements board.Recorder.
-func (s *source) Restart() {
-	l := s.log
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.source == s {
-		l.gap = true
-		l.queue = nil
-	}
-}
-
-// Tell implements board.Recorder.
-func (s *source) Tell(list []board.Happening) {
-	l := s.log
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	switch {
-	case l.source != s:
-		return
-	case len(l.queue)+len(list) > MaxQueued:
-		l.gap, l.queue = true, nil
-	default:
-		l.queue = append(l.queue, list...)
-	}
-	select {
-	case l.wake <- struct{}{}:
-	default:
-	}
 }
 
 // Run writes what is told until ctx ends, and then what was told until then. It
@@ -234,134 +169,4 @@ func (l *Log) write() (err error) {
 		}
 	}
 	return l.out.Flush()
-}
-
-// begin begins a segment: with what is open, and a gap where it does not follow on
-// the one before.
-func (l *Log) begin(s *source, gap bool) error {
-	l.end()
-	if err := os.MkdirAll(l.options.Folder, 0o700); err != nil {
-		return err
-	}
-	if err := l.tidy(); err != nil {
-		return err
-	}
-	old, err := Segments(l.options.Folder)
-	if err != nil {
-		return err
-	}
-	if n := len(old); n > 0 {
-		l.next = max(l.next, old[n-1].Number+1)
-	}
-	path := filepath.Join(l.options.Folder, fmt.Sprintf("%012d%s", l.next, ending))
-	if l.file, err = os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600); err != nil {
-		l.file = nil // not a nil pointer of a file
-		return err
-	}
-	l.next++
-	l.out, l.size, l.born = bufio.NewWriterSize(l.file, 64<<10), 0, time.Now()
-	return l.stand(s, gap)
-}
-
-// stand writes what is open.
-func (l *Log) stand(s *source, gap bool) error {
-	l.mu.Lock()
-	b := s.board
-	l.mu.Unlock()
-	var list []board.Happening
-	head := Line{At: time.Now().UTC(), Event: Begin, Format: Format, Board: l.options.Board}
-	if b != nil {
-		list, head.Omitted = b.Standing(MaxOpen)
-	}
-	if err := l.put(head); err != nil {
-		return err
-	}
-	if gap {
-		if err := l.put(Line{At: head.At, Event: Gap}); err != nil {
-			return err
-		}
-	}
-	for i := range list {
-		if l.size >= l.options.Segment/2 { // the rest is for what happens
-			break
-		}
-		if err := l.put(lineOf(&list[i], true)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (l *Log) put(line Line) error {
-	text, err := json.Marshal(line)
-	if err != nil {
-		return err
-	}
-	n, err := l.out.Write(append(text, '\n'))
-	l.size += int64(n)
-	return err
-}
-
-// end ends the segment.
-func (l *Log) end() {
-	if l.file == nil {
-		return
-	}
-	if err := errors.Join(l.out.Flush(), l.file.Close()); err != nil {
-		l.options.Logger.Warn("the end of a recording could not be written", "board", l.options.Board, "error", err)
-	}
-	l.file = nil
-}
-
-// tidy takes away segments that are too old or too many, but never the one that
-// is being written. A file was changed last when its segment ended.
-func (l *Log) tidy() error {
-	list, err := Segments(l.options.Folder)
-	if err != nil {
-		return err
-	}
-	total := l.options.Segment // of the one that is being written, or is to be
-	var failures []error
-	for _, s := range slices.Backward(list) {
-		if l.file != nil && s.Number == l.next-1 {
-			continue
-		}
-		info, err := os.Stat(s.Path)
-		if err != nil {
-			failures = append(failures, err)
-			continue
-		}
-		if total += info.Size(); total > l.options.Bytes || time.Since(info.ModTime()) > l.keep() {
-			failures = append(failures, os.Remove(s.Path))
-		}
-	}
-	return errors.Join(failures...)
-}
-
-// ending is that of a segment's file.
-const ending = ".jsonl"
-
-// Segment is one file of a recording.
-type Segment struct {
-	Number uint64
-	Path   string
-}
-
-// Segments returns the segments of a folder, the oldest first. A folder that is
-// not there has none.
-func Segments(folder string) ([]Segment, error) {
-	entries, err := os.ReadDir(folder)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, &job.Error{Kind: job.Unavailable, Message: "the recording cannot be read", Err: err}
-	}
-	var list []Segment
-	for _, e := range entries {
-		digits, ok := strings.CutSuffix(e.Name(), ending)
-		n, err := strconv.ParseUint(digits, 10, 64)
-		if ok && err == nil && e.Type().IsRegular() {
-			list = append(list, Segment{Number: n, Path: filepath.Join(folder, e.Name())})
-		}
-	}
-	slices.SortFunc(list, func(a, b Segment) int { return int(int64(a.Number) - int64(b.Number)) })
-	return list, nil
 }
