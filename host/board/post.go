@@ -102,16 +102,7 @@ func (p *poster) prepare(ctx context.Context, i int, posting *job.Posting) error
 		labels: labels, maxAttempts: posting.MaxAttempts, notBefore: posting.NotBefore,
 		after: after, operations: posting.Operations,
 	}
-	dp := &driver.Posting{
-		ID: posting.ID, Name: posting.Name, Priority: posting.Priority, Book: posting.Book,
-		Encoding: job.JSON, Details: posting.Details, Extra: ext.encode(),
-	}
-	switch {
-	case posting.Raw != nil:
-		dp.Encoding, dp.Details = posting.Raw.Encoding, posting.Raw.Data
-	case posting.Details == nil:
-		dp.Details = []byte("{}")
-	}
+	dp := stored(posting, &ext)
 	if most := p.opened.Capabilities.MaxRecord; most > 0 && len(dp.Extra) > most {
 		return job.Errorf(job.Invalid, "labels, operations and after: %d bytes are more than this store keeps: want at most %d", len(dp.Extra), most)
 	}
@@ -138,6 +129,21 @@ func (p *poster) prepare(ctx context.Context, i int, posting *job.Posting) error
 	p.ids, p.ops, p.of = append(p.ids, dp.ID), append(p.ops, op), append(p.of, i)
 	p.extras = append(p.extras, ext)
 	return nil
+}
+
+// stored is the posting as a driver keeps it, but for its digest.
+func stored(posting *job.Posting, ext *extra) *driver.Posting {
+	dp := &driver.Posting{
+		ID: posting.ID, Name: posting.Name, Priority: posting.Priority, Book: posting.Book,
+		Encoding: job.JSON, Details: posting.Details, Extra: ext.encode(),
+	}
+	switch {
+	case posting.Raw != nil:
+		dp.Encoding, dp.Details = posting.Raw.Encoding, posting.Raw.Data
+	case posting.Details == nil:
+		dp.Details = []byte("{}")
+	}
+	return dp
 }
 
 // digest is of everything that a poster says, the uuid included if it gave one.

@@ -107,18 +107,24 @@ func (o *observer) pass(ctx context.Context, position uint64) error {
 		}
 	}
 	o.board.bad.replace(unreadable)
-	var gone []string
+	o.next = begun.Add(sweepTime)
+	return o.left(ctx, o.missed(shown, seen), position)
+}
+
+// missed are the jobs that were told of or shown and are not among those seen. What
+// was told of them is forgotten.
+func (o *observer) missed(shown, seen map[string]bool) []string {
 	for id := range o.told {
 		shown[id] = true
 	}
+	var gone []string
 	for id := range shown {
 		if !seen[id] {
 			gone = append(gone, id)
 			delete(o.told, id)
 		}
 	}
-	o.next = begun.Add(sweepTime)
-	return o.left(ctx, gone, position)
+	return gone
 }
 
 // left tells of jobs that are not on the board any more.

@@ -74,28 +74,41 @@ func (a *attempt) run(ctx context.Context, decide decision, reply reply) driver.
 				return reply(next, w)
 			}
 		}
-		switch {
-		case session.Conflict(err):
-			if err := b.checkRoot(ctx); err != nil {
-				return a.failed(err)
-			}
-			if err := b.ready(ctx); err != nil { // of a new generation it is read anew first
-				return a.failed(err)
-			}
-			a.view, a.fresh = nil, false
-		case job.KindOf(err) == job.OutcomeUnknown && ctx.Err() == nil:
-			a.doubt = true
-			if next := a.resolve(ctx, v, ch); next != nil {
-				return reply(next, written{zxid: next.rec.position, at: next.rec.changedAt})
-			}
-			if !a.known && (a.view == nil || a.view.recZxid != v.recZxid) {
-				return a.failed(err) // it was changed since, and by whom it was before nobody can say
-			}
-		default:
+		if next, err := a.reconsider(ctx, v, ch, err); err != nil {
 			return a.failed(err)
+		} else if next != nil {
+			return reply(next, written{zxid: next.rec.position, at: next.rec.changedAt})
 		}
 	}
 	return a.failed(job.Errorf(job.Unavailable, "others change job %v all the time", a.id))
+}
+
+// reconsider looks at what became of a change that failed with failure. It returns the
+// job as the change left it if the change was made all the same, and nothing if it may
+// be tried again.
+func (a *attempt) reconsider(ctx context.Context, v *view, ch *change, failure error) (*view, error) {
+	b := a.board
+	switch {
+	case session.Conflict(failure):
+		if err := b.checkRoot(ctx); err != nil {
+			return nil, err
+		}
+		if err := b.ready(ctx); err != nil { // of a new generation it is read anew first
+			return nil, err
+		}
+		a.view, a.fresh = nil, false
+	case job.KindOf(failure) == job.OutcomeUnknown && ctx.Err() == nil:
+		a.doubt = true
+		if next := a.resolve(ctx, v, ch); next != nil {
+			return next, nil
+		}
+		if !a.known && (a.view == nil || a.view.recZxid != v.recZxid) {
+			return nil, failure // it was changed since, and by whom it was before nobody can say
+		}
+	default:
+		return nil, failure
+	}
+	return nil, nil
 }
 
 // read reads the job as it stands.
