@@ -83,7 +83,11 @@ func neighbour(b *testing.B, limit int, limited bool) {
 		b.Cleanup(c.Close)
 		return c.Board(tenant)
 	}
-	quiet, loud := board("quiet"), board("loud")
+	quiet := board("quiet")
+	loud := make([]*client.Board, shouters) // each with a client of his own: one client's posts would share calls
+	for i := range loud {
+		loud[i] = board("loud")
+	}
 	var alone, beside []float64 // a turn's each
 	var calls, refused atomic.Int64
 	const turn = 2 * time.Second
@@ -92,7 +96,7 @@ func neighbour(b *testing.B, limit int, limited bool) {
 		ctx, stop := context.WithCancel(b.Context())
 		var shouting sync.WaitGroup
 		for caller := range shouters {
-			shouting.Go(func() { shout(ctx, loud, limited, caller, &calls, &refused) })
+			shouting.Go(func() { shout(ctx, loud[caller], limited, caller, &calls, &refused) })
 		}
 		beside = append(beside, p99(paced(b, quiet, turn)))
 		stop()

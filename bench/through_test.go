@@ -9,6 +9,7 @@ import (
 
 	"github.com/boardd/boardd/internal/testserver"
 	"github.com/boardd/boardd/plugins/embedded"
+	"github.com/boardd/boardd/sdk/client"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 )
@@ -125,38 +126,46 @@ func random() (id [16]byte) {
 
 // BenchmarkSingle is the processor time of single calls, all processes counted,
 // against an empty Connect call from this process to one other: a request without
-// fields, answered without fields, by a handler that does nothing. The third
+// fields, answered without fields, by a handler that does nothing. Callers are
+// goroutines of one client, clients have one each; what callers of one client ask for
+// at once shares calls, but for the empty ones. The third
 // thing measured is the empty call when its handler waits a millisecond, about
 // as long as a change waits for its disk: a process that goes to sleep and is
 // woken for each call spends more on that than on the call. Direct is the change
 // alone, on the driver in this process.
 func BenchmarkSingle(b *testing.B) {
 	boardd := program(b)
-	for _, callers := range []struct {
-		name string
-		n    int
-	}{{"callers=1", 1}, {"callers=64", 64}} {
+	for _, kind := range []struct {
+		name             string
+		callers, clients int
+	}{{"callers=1", 1, 1}, {"callers=64", 64, 1}, {"clients=64", 64, 64}} {
 		var empty float64
-		b.Run(callers.name+"/empty", func(b *testing.B) { empty = emptyCall(b, callers.n, 0) })
-		b.Run(callers.name+"/empty-waits", func(b *testing.B) { emptyCall(b, callers.n, time.Millisecond) })
-		b.Run(callers.name+"/direct", func(b *testing.B) {
-			d := openDirect(b)
-			before := ownCPU()
-			b.ResetTimer()
-			parallel(b, callers.n, func(ctx context.Context) error { return directCycle(ctx, d, 1) })
-			b.StopTimer()
-			perCall(b, ownCPU()-before, 3)
-		})
-		b.Run(callers.name+"/cycle", func(b *testing.B) {
+		b.Run(kind.name+"/empty", func(b *testing.B) { empty = emptyCall(b, kind.callers, kind.clients, 0) })
+		b.Run(kind.name+"/empty-waits", func(b *testing.B) { emptyCall(b, kind.callers, kind.clients, time.Millisecond) })
+		if kind.clients == 1 {
+			b.Run(kind.name+"/direct", func(b *testing.B) {
+				d := openDirect(b)
+				before := ownCPU()
+				b.ResetTimer()
+				parallel(b, kind.callers, func(ctx context.Context) error { return directCycle(ctx, d, 1) })
+				b.StopTimer()
+				perCall(b, ownCPU()-before, 3)
+			})
+		}
+		b.Run(kind.name+"/cycle", func(b *testing.B) {
 			server := testserver.Start(b, boardd, "")
-			board := dial(b, server.Addr).Board("default")
-			fill(b, board, 1000, anyone)
-			if err := cycle(b.Context(), board, 1); err != nil {
-				b.Fatal(err)
+			fill(b, dial(b, server.Addr).Board("default"), 1000, anyone)
+			turns := inTurn(b, server.Addr, kind.clients, func(ctx context.Context, c *client.Client) error {
+				return cycle(ctx, c.Board("default"), 1)
+			})
+			for range kind.clients {
+				if err := turns(b.Context()); err != nil {
+					b.Fatal(err)
+				}
 			}
 			before := stagesNow(server)
 			b.ResetTimer()
-			parallel(b, callers.n, func(ctx context.Context) error { return cycle(ctx, board, 1) })
+			parallel(b, kind.callers, turns)
 			b.StopTimer()
 			each := perCall(b, before.report(b, server, "call", b.N*3), 3)
 			if empty > 0 {
@@ -166,21 +175,44 @@ func BenchmarkSingle(b *testing.B) {
 	}
 }
 
+// inTurn gives each call to the client that was used last longest ago.
+func inTurn(b *testing.B, addr string, clients int, one func(context.Context, *client.Client) error) func(context.Context) error {
+	b.Helper()
+	free := make(chan *client.Client, clients)
+	for range clients {
+		free <- dial(b, addr)
+	}
+	if clients == 1 {
+		only := <-free
+		return func(ctx context.Context) error { return one(ctx, only) }
+	}
+	return func(ctx context.Context) error {
+		c := <-free
+		defer func() { free <- c }()
+		return one(ctx, c)
+	}
+}
+
 // emptyCall reports and returns the processor time of an empty call.
-func emptyCall(b *testing.B, callers int, wait time.Duration) float64 {
+func emptyCall(b *testing.B, callers, clients int, wait time.Duration) float64 {
 	b.Helper()
 	program, err := os.Executable()
 	if err != nil {
 		b.Fatal(err)
 	}
 	server := testserver.Start(b, program, "", emptyServer, wait.String())
-	c := dial(b, server.Addr)
-	if _, err := c.WhoAmI(b.Context()); err != nil {
-		b.Fatal(err)
+	turns := inTurn(b, server.Addr, clients, func(ctx context.Context, c *client.Client) error {
+		_, err := c.WhoAmI(ctx)
+		return err
+	})
+	for range clients {
+		if err := turns(b.Context()); err != nil {
+			b.Fatal(err)
+		}
 	}
 	before := ownCPU() + server.CPU()
 	b.ResetTimer()
-	parallel(b, callers, func(ctx context.Context) error { _, err := c.WhoAmI(ctx); return err })
+	parallel(b, callers, turns)
 	b.StopTimer()
 	return perCall(b, ownCPU()+server.CPU()-before, 1)
 }

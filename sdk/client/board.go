@@ -2,9 +2,11 @@ package client
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"time"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
@@ -15,6 +17,12 @@ import (
 // A call on several items does what it can: its error is a [Failures] where
 // some items failed, and its other results stand in the request's order with
 // nil for the failed ones.
+//
+// Posts, claims and ends of single jobs that many goroutines ask for at once share
+// calls: as long as fewer than two calls of a kind are under way on a board, the next
+// one goes at once, and what comes meanwhile goes together. It costs the client and
+// the server a fraction of as many calls, and changes nothing else: each caller gets
+// its own result and its own error, and may give up by itself.
 type Board struct {
 	client *Client
 	name   string
@@ -32,6 +40,18 @@ func (b *Board) Post(ctx context.Context, jobs ...*NewJob) ([]*Job, error) {
 			posting.Uuid = NewUUID()
 		}
 	}
+	if len(jobs) != 1 || proto.Size(jobs[0]) > maxItemBytes {
+		return b.post(ctx, jobs)
+	}
+	posted, err := b.client.gathered.posts.do(ctx, b, b.name, jobs[0])
+	if _, item := errors.AsType[Failures](err); err != nil && !item {
+		return nil, err
+	}
+	return []*Job{posted}, err
+}
+
+// post makes one call.
+func (b *Board) post(ctx context.Context, jobs []*NewJob) ([]*Job, error) {
 	answer, err := call(ctx, b.client, "post", 0, b.client.rpc.PostJobs, &boarddv1.PostJobsRequest{Board: b.name, Jobs: jobs})
 	if err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"time"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
@@ -38,10 +39,42 @@ func (b *Board) Claim(ctx context.Context, o ClaimOptions) ([]*Claim, error) {
 		Board: b.name, Owner: o.Owner, Uuids: o.UUIDs, Max: o.Max, Names: o.Names, Filter: o.Filter,
 		Lease: duration(o.Lease), NoExpiry: o.NoExpiry, WorkerLabels: o.Labels, Wait: duration(o.Wait), RequestId: o.RequestID,
 	}
+	if len(o.UUIDs) > 0 || o.Max > 1 || o.Wait > 0 || o.RequestID != "" {
+		return b.claim(ctx, request)
+	}
+	request.Max = 0
+	key, err := proto.MarshalOptions{Deterministic: true}.Marshal(request)
+	if err != nil {
+		return b.claim(ctx, request) // which says so
+	}
+	c, err := b.client.gathered.claims.do(ctx, b, string(key), request)
+	if c == nil {
+		return nil, err
+	}
+	return []*Claim{c}, err
+}
+
+// claimAlike makes one call of several that are alike.
+func (b *Board) claimAlike(ctx context.Context, requests []*boarddv1.ClaimJobsRequest) ([]*Claim, error) {
+	request := requests[0]
+	request.Max = int32(len(requests))
+	return b.claim(ctx, request)
+}
+
+// returned gives claims back that were made for somebody who has gone. It is a
+// courtesy: their leases end anyway.
+func (b *Board) returned(claims []*Claim) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	_ = b.Abandon(ctx, AbandonOptions{Reason: "nobody waited for it any more", RetryAfter: new(time.Duration), RefundAttempt: true}, claims...)
+}
+
+// claim makes one call.
+func (b *Board) claim(ctx context.Context, request *boarddv1.ClaimJobsRequest) ([]*Claim, error) {
 	if request.RequestId == "" {
 		request.RequestId = NewUUID()
 	}
-	answer, err := call(ctx, b.client, "claim", o.Wait, b.client.rpc.ClaimJobs, request)
+	answer, err := call(ctx, b.client, "claim", request.GetWait().AsDuration(), b.client.rpc.ClaimJobs, request)
 	if err != nil {
 		return nil, err
 	}
@@ -49,8 +82,8 @@ func (b *Board) Claim(ctx context.Context, o ClaimOptions) ([]*Claim, error) {
 	for _, f := range answer.GetFailures() {
 		failed[f.GetUuid()] = f.GetError()
 	}
-	return answer.GetClaims(), failures("claim", len(o.UUIDs), func(i int) (string, *boarddv1.Error) {
-		return o.UUIDs[i], failed[o.UUIDs[i]]
+	return answer.GetClaims(), failures("claim", len(request.Uuids), func(i int) (string, *boarddv1.Error) {
+		return request.Uuids[i], failed[request.Uuids[i]]
 	})
 }
 
@@ -79,9 +112,18 @@ func (b *Board) Extend(ctx context.Context, lease time.Duration, claims ...*Clai
 
 // Consume ends claimed jobs as done.
 func (b *Board) Consume(ctx context.Context, claims ...*Claim) error {
-	answer, err := call(ctx, b.client, "consume", 0, b.client.rpc.ConsumeJobs,
-		&boarddv1.ConsumeJobsRequest{Board: b.name, Claims: proofs(claims)})
-	return claimResults("consume", claims, answer.GetResults(), err)
+	if len(claims) != 1 {
+		_, err := b.consume(ctx, proofs(claims))
+		return err
+	}
+	_, err := b.client.gathered.ends.do(ctx, b, b.name, proofs(claims)[0])
+	return err
+}
+
+// consume makes one call.
+func (b *Board) consume(ctx context.Context, proofs []*Claim) ([]struct{}, error) {
+	answer, err := call(ctx, b.client, "consume", 0, b.client.rpc.ConsumeJobs, &boarddv1.ConsumeJobsRequest{Board: b.name, Claims: proofs})
+	return nil, claimResults("consume", proofs, answer.GetResults(), err)
 }
 
 // AbandonOptions says why claims are given up and when the jobs may be claimed

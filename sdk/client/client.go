@@ -95,6 +95,7 @@ type Client struct {
 	idle        func() // closes idle connections; nil where the transport is the caller's
 	callTimeout time.Duration
 	retryFor    time.Duration
+	gathered    *gathered
 }
 
 // New makes a Client. It reads the files that c names, and connects to nothing.
@@ -112,6 +113,7 @@ func New(c Config) (*Client, error) {
 		credentials: credentials,
 		callTimeout: orDefault(c.CallTimeout, 30*time.Second),
 		retryFor:    orDefault(c.RetryFor, 30*time.Second),
+		gathered:    newGathered(),
 	}
 	if servers.next == nil {
 		transport, err := newTransport(c)

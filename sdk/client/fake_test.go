@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -41,6 +42,7 @@ type fakeBoard struct {
 	log      []string // endings
 	extends  [][]string
 	refuse   func(op string) error // asked before each call
+	poison   error                 // of a call that posts a job of this name
 	changed  chan struct{}
 	requests []string // request ids of claims
 	watches  []string // cursors asked for
@@ -170,6 +172,9 @@ func (f *fakeBoard) PostJobs(_ context.Context, r *connect.Request[boarddv1.Post
 	}
 	defer f.mu.Unlock()
 	answer := &boarddv1.PostJobsResponse{}
+	if slices.ContainsFunc(r.Msg.Jobs, func(p *boarddv1.NewJob) bool { return p.Name == "poison" }) {
+		return nil, f.poison
+	}
 	for _, p := range r.Msg.Jobs {
 		answer.Results = append(answer.Results, f.post(p))
 	}

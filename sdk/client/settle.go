@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
@@ -60,9 +59,6 @@ type Report struct {
 	Err    error         // what the handler returned, or why the claim was lost
 }
 
-// batchSize is how many claims one call carries at most.
-const batchSize = 256
-
 // settle ends a claim by what the handler returned.
 func (r *run) settle(ctx context.Context, e *entry, err error) Report {
 	report := Report{Claim: e.claim, Err: err}
@@ -71,7 +67,7 @@ func (r *run) settle(ctx context.Context, e *entry, err error) Report {
 	case err == nil:
 		// Worth a try even where the lease seemed lost: only the token decides.
 		report.Ending = Consumed
-		end = func(ctx context.Context) error { return r.settler.consume(ctx, e.claim) }
+		end = func(ctx context.Context) error { return r.Board.Consume(ctx, e.claim) }
 	case r.held.fateOf(e) != inHand:
 		report.Ending = Lost
 		r.letGo(ctx, e, err)
@@ -155,67 +151,3 @@ func reason(err error) string {
 	}
 	return strings.ToValidUTF8(text, "") // no other text can be sent
 }
-
-// settler consumes claims for many handlers with few calls: it sends at once
-// while fewer than two calls are under way, and gathers what comes meanwhile.
-type settler struct {
-	board *Board
-
-	calls sync.WaitGroup
-
-	mu       sync.Mutex
-	underway int
-	waiting  []settling
-}
-
-type settling struct {
-	claim *Claim
-	done  chan error // takes one error without waiting
-}
-
-func newSettler(board *Board) *settler { return &settler{board: board} }
-
-// consume ends one claim. It gives up waiting when ctx ends.
-func (s *settler) consume(ctx context.Context, c *Claim) error {
-	mine := settling{claim: c, done: make(chan error, 1)}
-	s.mu.Lock()
-	s.waiting = append(s.waiting, mine)
-	if s.underway < 2 {
-		s.underway++
-		s.calls.Go(func() { s.send(context.WithoutCancel(ctx)) })
-	}
-	s.mu.Unlock()
-	select {
-	case err := <-mine.done:
-		return err
-	case <-ctx.Done():
-		return &job.Error{Op: "consume", Kind: job.OutcomeUnknown, Err: ctx.Err()}
-	}
-}
-
-// send makes calls until nobody waits. Each call is bounded by the client's own
-// patience.
-func (s *settler) send(ctx context.Context) {
-	for {
-		s.mu.Lock()
-		n := min(len(s.waiting), batchSize)
-		batch := s.waiting[:n:n]
-		s.waiting = s.waiting[n:]
-		if n == 0 {
-			s.underway--
-			s.mu.Unlock()
-			return
-		}
-		s.mu.Unlock()
-		claims := make([]*Claim, n)
-		for i := range batch {
-			claims[i] = batch[i].claim
-		}
-		for i, err := range Each(s.board.Consume(ctx, claims...), n) {
-			batch[i].done <- err
-		}
-	}
-}
-
-// wait returns when no call is under way.
-func (s *settler) wait() { s.calls.Wait() }

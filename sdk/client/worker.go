@@ -99,7 +99,6 @@ func (w *Worker) Run(ctx context.Context) error {
 		r.held.stopAll()
 	}
 	r.handlers.Wait()
-	r.settler.wait()
 	stop()
 	keeping.Wait()
 	return err
@@ -113,7 +112,6 @@ type run struct {
 	free     chan struct{} // one element for each handler that may start
 	handlers sync.WaitGroup
 	held     *held
-	settler  *settler
 	lease    time.Duration // asked for or the board's; 0: not known, or none
 	backsOff bool          // the board has a back-off of its own
 }
@@ -132,7 +130,6 @@ func (w *Worker) prepare() *run {
 		r.free <- struct{}{}
 	}
 	r.held = newHeld(w.Board, w.Lease, r.log)
-	r.settler = newSettler(w.Board)
 	return r
 }
 
