@@ -169,6 +169,7 @@ func (cl *Client) GetWatched(ctx context.Context, path string) (Node, <-chan Eve
 	}
 	w, err := run(ctx, cl, false, func(c *zk.Conn) (watched, error) {
 		data, stat, event, err := c.GetW(cl.config.Chroot + path)
+		cl.watches(c, err)
 		return watched{Node{data, stat}, event}, err
 	})
 	return w.node, w.event, err
@@ -193,6 +194,7 @@ func (cl *Client) List(ctx context.Context, path string) (Folder, error) {
 func (cl *Client) ListWatched(ctx context.Context, path string) (Folder, error) {
 	return run(ctx, cl, false, func(c *zk.Conn) (Folder, error) {
 		names, stat, event, err := c.ChildrenW(cl.config.Chroot + path)
+		cl.watches(c, err)
 		return Folder{names, stat, event}, err
 	})
 }
@@ -216,6 +218,7 @@ func (cl *Client) ExistsWatched(ctx context.Context, path string) (*Stat, <-chan
 	}
 	w, err := run(ctx, cl, false, func(c *zk.Conn) (watched, error) {
 		there, stat, event, err := c.ExistsW(cl.config.Chroot + path)
+		cl.watches(c, err)
 		if !there {
 			stat = nil
 		}

@@ -13,6 +13,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -56,6 +57,7 @@ type Client struct {
 	mu      sync.Mutex
 	conn    *zk.Conn
 	authed  chan struct{} // closed when conn's credentials were given
+	watched *atomic.Bool  // a node was ever watched on conn
 	up      bool          // the session is there, as far as is known
 	session int64         // its id
 	epoch   uint64        // counts sessions
@@ -91,15 +93,16 @@ func (cl *Client) dial() error {
 			cl.stateChanged(conn, e.State)
 		}
 	}
+	watched := new(atomic.Bool)
 	conn, _, err := zk.Connect(cl.config.Servers, cl.config.Timeout,
-		zk.WithDialer(cl.gathering()), zk.WithEventCallback(callback),
+		zk.WithDialer(cl.gathering(watched)), zk.WithEventCallback(callback),
 		zk.WithLogger(logger{cl.config.Logger}), zk.WithLogInfo(false), zk.WithMaxBufferSize(maxReply))
 	if err != nil {
 		known.Done()
 		return &job.Error{Kind: job.Unavailable, Message: "ZooKeeper cannot be reached", Err: err}
 	}
 	authed := make(chan struct{})
-	cl.conn, cl.authed = conn, authed
+	cl.conn, cl.authed, cl.watched = conn, authed, watched
 	known.Done()
 	if cl.config.Scheme == "" {
 		close(authed)
@@ -118,13 +121,17 @@ func (cl *Client) dial() error {
 // million jobs.
 const maxReply = 64 << 20
 
-// gathering reaches a server for the library.
-func (cl *Client) gathering() zk.Dialer {
+// gathering reaches a server for the library. A connection in place of one on which a
+// node was watched is a resumed one.
+func (cl *Client) gathering(watched *atomic.Bool) zk.Dialer {
 	dial := cl.dialer()
 	return func(network, address string, timeout time.Duration) (net.Conn, error) {
 		conn, err := dial(network, address, timeout)
 		if err != nil {
 			return nil, err
+		}
+		if watched.Load() {
+			return resume(gather(conn)), nil
 		}
 		return gather(conn), nil
 	}
@@ -174,6 +181,15 @@ func (cl *Client) stateChanged(conn *zk.Conn, state zk.State) {
 	cl.announce()
 }
 
+// watches notes that a node is watched on conn, unless err says that it is not.
+func (cl *Client) watches(conn *zk.Conn, err error) {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	if err == nil && conn == cl.conn {
+		cl.watched.Store(true)
+	}
+}
+
 // renew notes that the session is another one.
 func (cl *Client) renew(id int64) {
 	if cl.session != 0 || id == 0 {
@@ -210,14 +226,14 @@ func (cl *Client) watchdog() {
 		var old *zk.Conn
 		if !cl.up && time.Since(cl.downAt) > 2*cl.config.Timeout {
 			old = cl.conn
-			oldAuthed := cl.authed
+			oldAuthed, oldWatched := cl.authed, cl.watched
 			if cl.session != 0 {
 				cl.renew(0)
 			}
 			cl.downAt = time.Now()
 			if err := cl.dial(); err != nil {
 				cl.config.Logger.Warn("a new connection to ZooKeeper cannot be made", "error", err)
-				cl.conn, cl.authed, old = old, oldAuthed, nil
+				cl.conn, cl.authed, cl.watched, old = old, oldAuthed, oldWatched, nil
 			}
 			cl.announce()
 		}

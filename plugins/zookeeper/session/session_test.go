@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -114,6 +115,51 @@ func TestNewSession(t *testing.T) {
 	}
 	if _, err := c.Exists(t.Context(), "/zookeeper"); err != nil {
 		t.Errorf("the new session: %v", err)
+	}
+}
+
+// TestWatchesOutliveConnections cuts the connection again and again under load: what
+// was changed meanwhile is told to who watches it, although others' answers come first.
+func TestWatchesOutliveConnections(t *testing.T) {
+	t.Parallel()
+	z := testserver.ZooKeeper(t, testserver.ZooKeeperOptions{Fast: true})
+	proxy := testserver.NewProxy(t, z.Servers()[0])
+	c, other := dialFor(t, []string{proxy.Addr()}, 10*time.Second), dialFor(t, z.Servers(), 10*time.Second)
+	ctx, stop := context.WithCancel(t.Context())
+	var load sync.WaitGroup
+	defer load.Wait()
+	defer stop()
+	if err := other.EnsurePath(ctx, "/watched", session.World()); err != nil {
+		t.Fatal(err)
+	}
+	for range 32 {
+		load.Go(func() {
+			for ctx.Err() == nil {
+				_, _ = c.Get(ctx, "/watched")
+			}
+		})
+	}
+	before, _ := c.Epoch()
+	for round := range 3 {
+		_, told, err := c.GetWatched(ctx, "/watched")
+		if err != nil {
+			t.Fatal(err)
+		}
+		proxy.Sever(true)
+		m := other.Multi(session.World())
+		m.Set("/watched", []byte{byte(round)}, -1)
+		if _, err := m.Do(ctx); err != nil {
+			t.Fatal(err)
+		}
+		proxy.Sever(false)
+		select {
+		case <-told:
+		case <-time.After(20 * time.Second):
+			t.Fatalf("round %d: the change was not told", round)
+		}
+	}
+	if after, _ := c.Epoch(); after != before {
+		t.Errorf("the session was lost: %d, %d", before, after)
 	}
 }
 
