@@ -134,11 +134,11 @@ func parallel(b *testing.B, n int, one func(ctx context.Context) error) {
 	group.Wait()
 }
 
-// byFour has four callers do one so many times each, and returns how long that took.
-func byFour(each int, one func(i int)) time.Duration {
+// byMany has so many callers do one so many times each, and returns how long that took.
+func byMany(callers, each int, one func(i int)) time.Duration {
 	var group sync.WaitGroup
 	began := time.Now()
-	for caller := range 4 {
+	for caller := range callers {
 		group.Go(func() {
 			for i := range each {
 				one(caller*each + i)

@@ -80,7 +80,7 @@ func claimKind(b *testing.B, board *client.Board, kind int, most int32) time.Dur
 	b.Helper()
 	calls := perTurn / 4 / int(most)
 	claims := make([][]*client.Claim, 4*calls)
-	took := byFour(calls, func(i int) {
+	took := byMany(4, calls, func(i int) {
 		given, err := board.Claim(b.Context(), client.ClaimOptions{Owner: owner, Max: most, Names: []string{kinds[kind].name}})
 		if err != nil || len(given) != int(most) || len(given[0].GetJob().GetOperations()) != kinds[kind].operations {
 			b.Errorf("%d claims: %v", len(given), err)

@@ -62,7 +62,7 @@ func benchmarkPolicies(b *testing.B, backlog int) {
 func rounds(b *testing.B, board *client.Board) float64 {
 	b.Helper()
 	const each, batch = 16, 32
-	took := byFour(each, func(int) {
+	took := byMany(4, each, func(int) {
 		if err := cycle(b.Context(), board, batch); err != nil {
 			b.Error(err)
 		}

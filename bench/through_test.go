@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -16,27 +17,45 @@ import (
 
 // BenchmarkThrough posts, claims and consumes in batches of 32 from 64 callers:
 // once straight on the driver in this process, once through everything. Both
-// wait for their disk. "share" is the second's rate over the first's.
+// wait for their disk, and they take turns of about a second each, since a machine
+// that others share is now faster and now slower. "share" is the second's rate over
+// the first's, of all turns the median.
 func BenchmarkThrough(b *testing.B) {
-	var direct float64
-	b.Run("direct", func(b *testing.B) {
-		d := openDirect(b)
-		b.ResetTimer()
-		parallel(b, 64, func(ctx context.Context) error { return directCycle(ctx, d, 32) })
-		direct = rate(b, 32)
-	})
-	b.Run("through", func(b *testing.B) {
-		server := testserver.Start(b, program(b), "")
-		board := dial(b, server.Addr).Board("default")
+	d := openDirect(b)
+	server := testserver.Start(b, program(b), "")
+	board := dial(b, server.Addr).Board("default")
+	const callers, batch = 64, 32
+	turn := func(each int, one func(context.Context) error) (jobsPerSecond float64) {
+		took := byMany(callers, each, func(int) {
+			if err := one(b.Context()); err != nil {
+				b.Error(err)
+			}
+		})
+		return float64(callers*each*batch) / took.Seconds()
+	}
+	direct := func(ctx context.Context) error { return directCycle(ctx, d, batch) }
+	through := func(ctx context.Context) error { return cycle(ctx, board, batch) }
+	turn(4, direct)
+	turn(4, through)
+	var straight, whole, shares []float64
+	var spent stages
+	jobs := 0
+	for b.Loop() {
+		straight = append(straight, turn(28, direct))
 		before := stagesNow(server)
-		b.ResetTimer()
-		parallel(b, 64, func(ctx context.Context) error { return cycle(ctx, board, 32) })
-		b.StopTimer()
-		before.report(b, server, "job", b.N*32)
-		if through := rate(b, 32); direct > 0 {
-			b.ReportMetric(through/direct, "share")
-		}
-	})
+		whole = append(whole, turn(10, through))
+		spent = spent.plus(stagesNow(server).minus(before))
+		jobs += callers * 10 * batch
+		shares = append(shares, whole[len(whole)-1]/straight[len(straight)-1])
+	}
+	spent.report(b, "job", jobs)
+	b.ReportMetric(middle(straight), "direct-jobs/s")
+	b.ReportMetric(middle(whole), "jobs/s")
+	slices.Sort(shares)
+	b.ReportMetric(middle(shares), "share")
+	b.ReportMetric(shares[len(shares)/4], "share-quarter")
+	b.ReportMetric(shares[len(shares)*3/4], "share-three-quarters")
+	b.ReportMetric(0, "ns/op")
 }
 
 // stages is the processor time of each stage at one moment.
@@ -47,18 +66,23 @@ func stagesNow(server *testserver.Server) stages {
 	return stages{ownCPU(), host, driver}
 }
 
-func (before stages) sum() time.Duration { return before.client + before.host + before.driver }
+func (s stages) sum() time.Duration { return s.client + s.host + s.driver }
 
-// report gives microseconds of each stage per unit, and returns the sum of all
-// stages for all n units.
-func (before stages) report(b *testing.B, server *testserver.Server, unit string, n int) time.Duration {
+func (s stages) plus(o stages) stages {
+	return stages{s.client + o.client, s.host + o.host, s.driver + o.driver}
+}
+
+func (s stages) minus(o stages) stages {
+	return stages{s.client - o.client, s.host - o.host, s.driver - o.driver}
+}
+
+// report gives microseconds of each stage per unit, of n.
+func (s stages) report(b *testing.B, unit string, n int) {
 	b.Helper()
-	now := stagesNow(server)
 	each := func(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e3 / float64(n) }
-	b.ReportMetric(each(now.client-before.client), "client-µs/"+unit)
-	b.ReportMetric(each(now.host-before.host), "host-µs/"+unit)
-	b.ReportMetric(each(now.driver-before.driver), "driver-µs/"+unit)
-	return now.sum() - before.sum()
+	b.ReportMetric(each(s.client), "client-µs/"+unit)
+	b.ReportMetric(each(s.host), "host-µs/"+unit)
+	b.ReportMetric(each(s.driver), "driver-µs/"+unit)
 }
 
 // openDirect opens the embedded driver in this process, with one board.
@@ -73,14 +97,6 @@ func openDirect(b *testing.B) driver.Driver {
 		b.Fatal(err)
 	}
 	return d
-}
-
-// rate reports and returns jobs a second.
-func rate(b *testing.B, batch int) float64 {
-	b.Helper()
-	r := float64(b.N*batch) / b.Elapsed().Seconds()
-	b.ReportMetric(r, "jobs/s")
-	return r
 }
 
 // directCycle is cycle on a driver: it knows which jobs it posted, and has no
@@ -167,7 +183,9 @@ func BenchmarkSingle(b *testing.B) {
 			b.ResetTimer()
 			parallel(b, kind.callers, turns)
 			b.StopTimer()
-			each := perCall(b, before.report(b, server, "call", b.N*3), 3)
+			spent := stagesNow(server).minus(before)
+			spent.report(b, "call", b.N*3)
+			each := perCall(b, spent.sum(), 3)
 			if empty > 0 {
 				b.ReportMetric(each/empty, "times-empty")
 			}
