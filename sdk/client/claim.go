@@ -54,11 +54,20 @@ func (b *Board) Claim(ctx context.Context, o ClaimOptions) ([]*Claim, error) {
 	return []*Claim{c}, err
 }
 
-// claimAlike makes one call of several that are alike.
-func (b *Board) claimAlike(ctx context.Context, requests []*boarddv1.ClaimJobsRequest) ([]*Claim, error) {
+// claimAlike makes one call of several that are alike. An answer may have fewer claims
+// than the board has jobs, if these are large: it is asked again then, so that none is
+// said to be left only where there is none.
+func (b *Board) claimAlike(ctx context.Context, requests []*boarddv1.ClaimJobsRequest) (all []*Claim, err error) {
 	request := requests[0]
-	request.Max = int32(len(requests))
-	return b.claim(ctx, request)
+	for len(all) < len(requests) {
+		request.Max, request.RequestId = int32(len(requests)-len(all)), ""
+		claims, err := b.claim(ctx, request)
+		all = append(all, claims...)
+		if err != nil || len(claims) == 0 {
+			return all, err
+		}
+	}
+	return all, nil
 }
 
 // returned gives claims back that were made for somebody who has gone. It is a

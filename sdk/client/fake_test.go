@@ -43,6 +43,7 @@ type fakeBoard struct {
 	extends  [][]string
 	refuse   func(op string) error // asked before each call
 	poison   error                 // of a call that posts a job of this name
+	most     int                   // claims of one answer; 0: as many as were asked for
 	changed  chan struct{}
 	requests []string // request ids of claims
 	watches  []string // cursors asked for
@@ -298,7 +299,7 @@ func (f *fakeBoard) claim(r *boarddv1.ClaimJobsRequest) *boarddv1.ClaimJobsRespo
 		lease = durationpb.New(f.lease)
 	}
 	for _, j := range f.jobs {
-		if j.State != boarddv1.State_UNCLAIMED || len(answer.Claims) >= int(max(r.Max, 1)) {
+		if j.State != boarddv1.State_UNCLAIMED || len(answer.Claims) >= int(max(r.Max, 1)) || f.most > 0 && len(answer.Claims) >= f.most {
 			continue
 		}
 		f.nextID++

@@ -275,12 +275,12 @@ func (g *gatherer[In, Out]) deliver(b *Board, batch []*asker[In, Out], results [
 		case g.spare == nil && i < len(results):
 			o.result = results[i]
 		case g.spare != nil && len(results) > 0:
-			o.result, results = results[0], results[1:]
+			o.result, o.err, results = results[0], nil, results[1:]
 		}
 		a.done <- o
 	}
 	g.mu.Unlock()
 	if g.spare != nil && len(results) > 0 {
-		g.spare(b, results)
+		go g.spare(b, results)
 	}
 }

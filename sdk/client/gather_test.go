@@ -130,6 +130,35 @@ func TestClaimsOfOthersAreNotShared(t *testing.T) {
 	}
 }
 
+// Where one answer does not have as many claims as there are jobs, the others get
+// theirs all the same, and who gets none hears so of an answer without any.
+func TestSharedClaimsAreAskedForAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		fake := newFake()
+		fake.most = 3
+		board := fake.board(t, client.Config{})
+		const jobs, callers = 9, 12
+		for i := range jobs {
+			post(t, board, fmt.Sprint("job-", i))
+		}
+		d := damUp(t, fake, "claim")
+		claims, errs := crowd(callers, func(int) ([]*client.Claim, error) {
+			return board.Claim(t.Context(), client.ClaimOptions{Owner: "w"})
+		}, func() { close(d.open) })
+		got := 0
+		for _, c := range claims {
+			got += len(c)
+		}
+		if err := errors.Join(errs...); err != nil || got != jobs {
+			t.Errorf("%d claims for %d jobs: %v", got, jobs, err)
+		}
+		if calls := fake.count("claim"); calls != 2+3+1 {
+			t.Errorf("%d calls, want two at first, three for seven more jobs, and one that found none", calls)
+		}
+	})
+}
+
 // An item's failure is that of its caller.
 func TestSharedCallFailsInPart(t *testing.T) {
 	t.Parallel()
