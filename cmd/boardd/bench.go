@@ -44,8 +44,8 @@ func (p *program) benchCommand() *cobra.Command {
 // measurement is a run of the benchmark.
 type measurement struct {
 	*benchFlags
-	board *client.Board
-	name  string // of its jobs
+	boards []*client.Board // each client's: they share no calls
+	name   string          // of its jobs
 
 	mu    sync.Mutex
 	times map[string][]time.Duration
@@ -68,13 +68,14 @@ func (p *program) bench(ctx context.Context, f *benchFlags) error {
 	if f.jobs < 1 || f.clients < 1 || f.batch < 1 || f.batch > 1000 || f.bytes < 0 {
 		return usagef("want --jobs and --clients of at least 1, --batch from 1 to 1000, --details-bytes not negative")
 	}
-	board, done, err := p.onBoard()
-	if err != nil {
-		return err
-	}
-	defer done()
-	m := &measurement{
-		benchFlags: f, board: board, name: "boardd-bench-" + client.NewUUID()[:8], times: map[string][]time.Duration{},
+	m := &measurement{benchFlags: f, name: "boardd-bench-" + client.NewUUID()[:8], times: map[string][]time.Duration{}}
+	for range f.clients {
+		board, done, err := p.onBoard()
+		if err != nil {
+			return err
+		}
+		defer done()
+		m.boards = append(m.boards, board)
 	}
 	phases, err := m.run(ctx)
 	if err != nil {
@@ -130,7 +131,7 @@ func (m *measurement) clock(ctx context.Context, loop func(ctx context.Context, 
 	return time.Since(began), nil
 }
 
-func (m *measurement) post(ctx context.Context, _ int, left *atomic.Int64) error {
+func (m *measurement) post(ctx context.Context, id int, left *atomic.Int64) error {
 	details := []byte(`{"filling":"` + strings.Repeat("x", max(0, m.bytes-len(`{"filling":""}`))) + `"}`)
 	for {
 		n := m.batch
@@ -145,7 +146,7 @@ func (m *measurement) post(ctx context.Context, _ int, left *atomic.Int64) error
 			postings[i] = &client.NewJob{Name: m.name, Details: details}
 		}
 		began := time.Now()
-		if _, err := m.board.Post(ctx, postings...); err != nil {
+		if _, err := m.boards[id].Post(ctx, postings...); err != nil {
 			return err
 		}
 		m.took("post", began)
@@ -159,7 +160,7 @@ func (m *measurement) work(ctx context.Context, id int, left *atomic.Int64) erro
 	}
 	for left.Load() > 0 {
 		began := time.Now()
-		claims, err := m.board.Claim(ctx, o)
+		claims, err := m.boards[id].Claim(ctx, o)
 		if err != nil {
 			return err
 		}
@@ -168,7 +169,7 @@ func (m *measurement) work(ctx context.Context, id int, left *atomic.Int64) erro
 		}
 		m.took("claim", began)
 		began = time.Now()
-		if err := m.board.Consume(ctx, claims...); err != nil {
+		if err := m.boards[id].Consume(ctx, claims...); err != nil {
 			return err
 		}
 		m.took("consume", began)
