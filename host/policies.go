@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/boardd/boardd/host/catalog"
@@ -10,6 +11,7 @@ import (
 	"github.com/boardd/boardd/host/wasm/module"
 	"github.com/boardd/boardd/policies"
 	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/nearest"
 )
 
 // PutPolicy keeps a module as the newest version of a policy.
@@ -38,14 +40,20 @@ func (s *Session) Policies(of string) ([]catalog.Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	view := s.host.catalog.view()
-	var list []catalog.Policy
-	for _, p := range catalog.Of(view.Policies, t.Name) {
-		if view.Belongs(t.Name, p.Owner, t.Declared) {
-			list = append(list, p)
-		}
+	return policiesOf(s.host.catalog.view(), t), nil
+}
+
+func policiesOf(view *catalog.View, t Tenant) []catalog.Policy {
+	return slices.DeleteFunc(catalog.Of(view.Policies, t.Name), func(p catalog.Policy) bool { return !view.Belongs(t.Name, p.Owner, t.Declared) })
+}
+
+// noPolicy says that a tenant does not have a policy.
+func noPolicy(view *catalog.View, t Tenant, name string) string {
+	var names []string
+	for _, p := range policiesOf(view, t) {
+		names = append(names, p.Name)
 	}
-	return list, nil
+	return fmt.Sprintf("there is no policy %q%s", tenant.Clip(name), nearest.Hint(tenant.Clip(name), names))
 }
 
 // DeletePolicy takes a policy away.
@@ -68,7 +76,7 @@ func (s *Session) DeletePolicy(ctx context.Context, of, name string) error {
 	}
 	p, ok := view.Policies[catalog.At{Tenant: t.Name, Name: name}]
 	if !ok || !view.Belongs(t.Name, p.Owner, t.Declared) {
-		return job.Errorf(job.NotFound, "there is no policy %q", tenant.Clip(name))
+		return job.Errorf(job.NotFound, "%s", noPolicy(view, t, name))
 	}
 	return c.RemovePolicy(ctx, p)
 }

@@ -50,7 +50,7 @@ func (s *Session) pick(t Tenant, p Promotion) (catalog.Release, error) {
 	view := s.host.catalog.view()
 	kept, ok := view.Policies[catalog.At{Tenant: t.Name, Name: p.Name}]
 	if !ok || !view.Belongs(t.Name, kept.Owner, t.Declared) || len(kept.Versions) == 0 {
-		return catalog.Release{}, job.Errorf(job.NotFound, "there is no policy %q: put it first (boardd policy push)", tenant.Clip(p.Name))
+		return catalog.Release{}, job.Errorf(job.NotFound, "%s: put it first (boardd policy push)", noPolicy(view, t, p.Name))
 	}
 	at := 0
 	if p.Digest != "" {

@@ -151,6 +151,7 @@ func TestPromotionsThatAreRefused(t *testing.T) {
 		{host.Promotion{Board: "builds", Name: "gpu", Digest: "12345678"}, job.NotFound, "no version"},
 		{host.Promotion{Board: "builds", Name: "gpu", Params: json.RawMessage(`{"golden":1}`)}, job.Invalid, `did you mean "gold"?`},
 		{host.Promotion{Board: "builds", Name: "gpu", OnError: "ignore"}, job.Invalid, "want one of deny, allow, last, builtin"},
+		{host.Promotion{Board: "builds", Name: "gup"}, job.NotFound, `there is no policy "gup" (did you mean "gpu"?): put it first`},
 		{host.Promotion{Board: "nowhere", Name: "gpu"}, job.NotFound, "nowhere"},
 	} {
 		if _, err := s.Promote(ctx, c.p); job.KindOf(err) != c.kind || !strings.Contains(err.Error(), c.want) {
