@@ -89,34 +89,13 @@ func (b *board) permitLapsed(v *view, at instant) *driver.Result {
 	if b.hosts.alone() || c.token.Generation != at.generation {
 		return nil
 	}
-	late := lateness(b.hosts.rank(v.id.String()), c.lease)
+	late := holdGrace * time.Duration(b.hosts.rank(v.id.String()))
 	if rest := v.left(at) + late; rest > 0 {
 		r := early()
 		r.Left = min(rest, c.lease)
 		return r
 	}
 	return nil
-}
-
-// How many hosts look at each claim when its lease would be over, and how much less
-// often than the one before each further one does. So claims that are extended cost
-// the ensemble about three reads a lease, however many hosts there are.
-const (
-	lookers  = 3
-	rarer    = 8
-	mostRare = 5 // beyond so many further hosts no difference is made
-)
-
-// lateness is how long after the end of a lease a host ends the claim before which
-// so many others should have done so. Those that are not expected to be needed wait
-// for leases: if the others are gone, they are no longer before them.
-func lateness(rank int, lease time.Duration) time.Duration {
-	late := holdGrace * time.Duration(rank)
-	times := 1
-	for range min(rank-lookers+1, mostRare) {
-		times *= rarer
-	}
-	return late + lease*time.Duration(times-1)
 }
 
 // extendedSince looks once at the record of a claim whose lease seems to have run

@@ -261,29 +261,3 @@ func TestClaimOfNewsWhileReadAnew(t *testing.T) {
 		}
 	}
 }
-
-// TestLateness: however many hosts there are, about three of them read a claim's record
-// in a lease, and the first ones are as soon as they are to be.
-func TestLateness(t *testing.T) {
-	t.Parallel()
-	for rank, want := range map[int]time.Duration{
-		0: 0, 1: time.Second, 2: 2 * time.Second, 3: 3*time.Second + 7*time.Minute, 4: 4*time.Second + 63*time.Minute,
-	} {
-		if late := lateness(rank, time.Minute); late != want {
-			t.Errorf("host %d: %v, want %v", rank, late, want)
-		}
-	}
-	for hosts := 1; hosts <= 1000; hosts++ {
-		reads := 0.0 // in a lease, of all but the one that extends the claim, whichever that is
-		for rank := range hosts {
-			late := lateness(rank, job.MaxLease)
-			if late < 0 {
-				t.Fatalf("host %d: %v", rank, late)
-			}
-			reads += float64(hosts-1) / float64(hosts) / (1 + float64(late/job.MaxLease))
-		}
-		if hosts <= 20 && reads > 3 || reads > 3.2 {
-			t.Errorf("%d hosts read a claim %.2f times in a lease", hosts, reads)
-		}
-	}
-}
