@@ -117,6 +117,11 @@ func itemError(op, uuid string, e *boarddv1.Error) *job.Error {
 	return &job.Error{Op: op, Job: id, Kind: kindOf(e.GetCode()), Message: e.GetMessage(), Owner: e.GetOwner()}
 }
 
+// gaveUp is the error of a call whose caller did not wait for the answer.
+func gaveUp(op string, why error) *job.Error {
+	return &job.Error{Op: op, Kind: job.Interrupted, Message: "gave up before the server answered", Err: why}
+}
+
 // callError is the error of a whole call. One that the server never answered
 // keeps its cause.
 func callError(op string, err error) *job.Error {
@@ -124,7 +129,7 @@ func callError(op string, err error) *job.Error {
 		return known
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return &job.Error{Op: op, Kind: job.Interrupted, Message: "gave up before the server answered", Err: err}
+		return gaveUp(op, err)
 	}
 	var answer *connect.Error
 	if !errors.As(err, &answer) {

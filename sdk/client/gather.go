@@ -120,7 +120,7 @@ func (g *gatherer[In, Out]) do(ctx context.Context, b *Board, key string, item I
 	case o := <-mine.done: // it came at the last moment
 		return o.result, o.err
 	default:
-		return result, &job.Error{Op: g.op, Kind: job.Interrupted, Message: "gave up before the server answered", Err: ctx.Err()}
+		return result, gaveUp(g.op, ctx.Err())
 	}
 }
 

@@ -19,23 +19,17 @@ import (
 	"github.com/boardd/boardd/sdk/job"
 )
 
-// dam holds calls of one kind up until it is opened.
-type dam struct {
-	t    *testing.T
-	fake *fakeBoard
-	open chan struct{}
-}
-
-func damUp(t *testing.T, fake *fakeBoard, op string) *dam {
-	t.Helper()
-	d := &dam{t: t, fake: fake, open: make(chan struct{})}
+// damUp holds calls of one kind up: what is sent lets one of them through, and closing
+// all.
+func damUp(fake *fakeBoard, op string) chan<- struct{} {
+	pass := make(chan struct{})
 	fake.refuseWith(func(o string) error {
 		if o == op {
-			<-d.open
+			<-pass
 		}
 		return nil
 	})
-	return d
+	return pass
 }
 
 // crowd has n goroutines do something, of which the last ones have to wait for the
@@ -59,10 +53,10 @@ func TestCallsAreShared(t *testing.T) {
 		const n = 300 // more than two calls and a batch
 		fake := newFake()
 		board := fake.board(t, client.Config{})
-		d := damUp(t, fake, "post")
+		d := damUp(fake, "post")
 		jobs, errs := crowd(n, func(i int) ([]*client.Job, error) {
 			return board.Post(t.Context(), &client.NewJob{Name: fmt.Sprint("job-", i)})
-		}, func() { close(d.open) })
+		}, func() { close(d) })
 		for i, posted := range jobs {
 			if errs[i] != nil || len(posted) != 1 || posted[0].GetName() != fmt.Sprint("job-", i) {
 				t.Fatal(i, posted, errs[i])
@@ -71,10 +65,10 @@ func TestCallsAreShared(t *testing.T) {
 		if calls := fake.count("post"); calls != 4 {
 			t.Errorf("%d calls, want one for each of the first two, and two for the others", calls)
 		}
-		d = damUp(t, fake, "claim")
+		d = damUp(fake, "claim")
 		claims, errs := crowd(n, func(int) ([]*client.Claim, error) {
 			return board.Claim(t.Context(), client.ClaimOptions{Owner: "w"})
-		}, func() { close(d.open) })
+		}, func() { close(d) })
 		seen := map[string]bool{}
 		for i, claimed := range claims {
 			if errs[i] != nil || len(claimed) != 1 || seen[claimed[0].GetUuid()] {
@@ -82,8 +76,8 @@ func TestCallsAreShared(t *testing.T) {
 			}
 			seen[claimed[0].GetUuid()] = true
 		}
-		d = damUp(t, fake, "consume")
-		_, errs = crowd(n, func(i int) (any, error) { return nil, board.Consume(t.Context(), claims[i]...) }, func() { close(d.open) })
+		d = damUp(fake, "consume")
+		_, errs = crowd(n, func(i int) (any, error) { return nil, board.Consume(t.Context(), claims[i]...) }, func() { close(d) })
 		if err := errors.Join(errs...); err != nil {
 			t.Fatal(err)
 		}
@@ -110,7 +104,7 @@ func TestClaimsOfOthersAreNotShared(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				fake := newFake()
 				board := fake.board(t, client.Config{})
-				d := damUp(t, fake, "claim")
+				d := damUp(fake, "claim")
 				_, errs := crowd(6, func(i int) ([]*client.Claim, error) {
 					if i == 5 {
 						return board.Claim(t.Context(), other)
@@ -120,7 +114,7 @@ func TestClaimsOfOthersAreNotShared(t *testing.T) {
 					if calls := fake.count("claim"); calls != 3 {
 						t.Errorf("%d calls are under way, want two and the one that is not like them", calls)
 					}
-					close(d.open)
+					close(d)
 				})
 				if err := errors.Join(errs...); err != nil {
 					t.Error(err)
@@ -142,10 +136,10 @@ func TestSharedClaimsAreAskedForAgain(t *testing.T) {
 		for i := range jobs {
 			post(t, board, fmt.Sprint("job-", i))
 		}
-		d := damUp(t, fake, "claim")
+		d := damUp(fake, "claim")
 		claims, errs := crowd(callers, func(int) ([]*client.Claim, error) {
 			return board.Claim(t.Context(), client.ClaimOptions{Owner: "w"})
-		}, func() { close(d.open) })
+		}, func() { close(d) })
 		got := 0
 		for _, c := range claims {
 			got += len(c)
@@ -173,13 +167,13 @@ func TestSharedCallFailsInPart(t *testing.T) {
 				fake := newFake()
 				fake.poison = connect.NewError(connect.CodeInvalidArgument, errors.New("one of the jobs is wrong"))
 				board := fake.board(t, client.Config{RetryFor: -1})
-				d := damUp(t, fake, "post")
+				d := damUp(fake, "post")
 				jobs, errs := crowd(10, func(i int) ([]*client.Job, error) {
 					if i == 7 {
 						return board.Post(t.Context(), bad)
 					}
 					return board.Post(t.Context(), &client.NewJob{Name: "good"})
-				}, func() { close(d.open) })
+				}, func() { close(d) })
 				for i, err := range errs {
 					if (err != nil) != (i == 7) || i != 7 && jobs[i][0].GetName() != "good" {
 						t.Errorf("%d: %v, %v", i, jobs[i], err)
@@ -230,13 +224,7 @@ func TestSharedCallIsLeft(t *testing.T) {
 		for i := range 10 {
 			post(t, board, fmt.Sprint("job-", i))
 		}
-		pass := make(chan struct{}) // lets one call through
-		fake.refuseWith(func(op string) error {
-			if op == "claim" {
-				<-pass
-			}
-			return nil
-		})
+		pass := damUp(fake, "claim")
 		ask := func() (cancel context.CancelFunc, answer func() (int, error)) {
 			ctx, cancel := context.WithCancel(t.Context())
 			var n int

@@ -33,7 +33,7 @@ func call[Req, Resp any](ctx context.Context, c *Client, op string, wait time.Du
 		}
 		failed := callError(op, err)
 		if ctx.Err() != nil {
-			return nil, &job.Error{Op: op, Kind: job.Interrupted, Message: "gave up before the server answered", Err: ctx.Err()}
+			return nil, gaveUp(op, ctx.Err())
 		}
 		if failed.Kind == job.Interrupted && !connect.IsWireError(err) {
 			failed = &job.Error{Op: op, Kind: job.Unavailable, Message: "the server did not answer in time", Err: err}
