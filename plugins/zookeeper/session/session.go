@@ -82,7 +82,8 @@ func Dial(c Config) (*Client, error) {
 	return cl, nil
 }
 
-// dial makes a new connection, with no memory of an old one. cl.mu is held.
+// dial makes a new connection, with no memory of an old one. Where it fails the old one
+// stays. cl.mu is held.
 func (cl *Client) dial() error {
 	var conn *zk.Conn
 	var known sync.WaitGroup
@@ -226,14 +227,13 @@ func (cl *Client) watchdog() {
 		var old *zk.Conn
 		if !cl.up && time.Since(cl.downAt) > 2*cl.config.Timeout {
 			old = cl.conn
-			oldAuthed, oldWatched := cl.authed, cl.watched
 			if cl.session != 0 {
 				cl.renew(0)
 			}
 			cl.downAt = time.Now()
 			if err := cl.dial(); err != nil {
 				cl.config.Logger.Warn("a new connection to ZooKeeper cannot be made", "error", err)
-				cl.conn, cl.authed, cl.watched, old = old, oldAuthed, oldWatched, nil
+				old = nil // which is kept
 			}
 			cl.announce()
 		}
