@@ -404,7 +404,7 @@ func TestSettings(t *testing.T) {
 	t.Parallel()
 	root := testserver.Root(t)
 	reader := ""
-	for _, name := range []string{"read.go", "rule.go", "books.go", "issuer.go", "tracing.go"} {
+	for _, name := range []string{"read.go", "token.go", "rule.go", "books.go", "issuer.go", "tracing.go"} {
 		reader += read(t, filepath.Join(root, "host", "config", name))
 	}
 	asks := regexp.MustCompile(`\.(?:text|texts|path|truth|object|choice|duration|claim|fraction|value|whole|number|integer|count|single|several|named)\("(\w+)"|certificate\(s, "(\w+)"`)
@@ -430,7 +430,7 @@ func TestSettings(t *testing.T) {
 		known[limit.Name] = true
 	}
 	if len(known) < 20 {
-		t.Fatalf("only %d settings found in host/config/read.go: this test no longer understands it", len(known))
+		t.Fatalf("only %d settings found in host/config: this test no longer understands it", len(known))
 	}
 	for row := range rows {
 		if strings.HasPrefix(row, "boardd_") {
