@@ -99,9 +99,7 @@ func (t *seat) wait(ctx context.Context) error {
 	select {
 	case err := <-t.given: // just now
 		if err == nil && ctx.Err() != nil {
-			s.stand(t)
-			s.advance()
-			s.forget(p)
+			t.end() // it may only wait by now
 			return context.Cause(ctx)
 		}
 		return err
@@ -220,9 +218,14 @@ func (t *seat) waiting() {
 
 // leave ends the call.
 func (t *seat) leave() {
+	t.seats.mu.Lock()
+	defer t.seats.mu.Unlock()
+	t.end()
+}
+
+// end is leave for a caller that has the lock.
+func (t *seat) end() {
 	s := t.seats
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if t.taken {
 		s.stand(t)
 		s.advance()

@@ -191,6 +191,35 @@ func TestShedding(t *testing.T) {
 	})
 }
 
+// TestSeatGivenUpLate: who has gone when he hears of his seat frees what has become of it
+// meanwhile.
+func TestSeatGivenUpLate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &seats{}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		for range 50 { // of the seat and the end of ctx, now one is seen first and now the other
+			held := sitting(t, s, "a", MaxTenantCalls)
+			s.mu.Lock()
+			late := &seat{seats: s, party: s.tenants["a"]}
+			err := s.queue(late)
+			s.mu.Unlock()
+			if err != nil {
+				t.Fatal(err)
+			}
+			held[0].leave() // his is the seat now
+			time.Sleep(longAfter)
+			synctest.Wait() // and he only waits
+			if late.wait(ctx) == nil {
+				late.leave()
+			}
+			leave(held[1:])
+			idle(t, s)
+		}
+	})
+}
+
 // TestSeatsHammer takes and leaves seats in every way at once.
 func TestSeatsHammer(t *testing.T) {
 	t.Parallel()
