@@ -33,6 +33,7 @@ type lives struct {
 	mu      sync.Mutex
 	byBoard map[*board.Board]*live
 	pages   int
+	over    bool // nobody begins to look any more
 
 	following sync.WaitGroup
 }
@@ -52,11 +53,11 @@ type live struct {
 func newLives() *lives { return &lives{byBoard: map[*board.Board]*live{}} }
 
 // join begins to look at a board, as the n-th; leave ends it. There is none if too
-// many look.
+// many look, or after end.
 func (s *lives) join(b *board.Board) (l *live, n int, leave func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.pages >= maxLives {
+	if s.over || s.pages >= maxLives {
 		return nil, 0, nil
 	}
 	l = s.byBoard[b]
@@ -79,6 +80,14 @@ func (s *lives) join(b *board.Board) (l *live, n int, leave func()) {
 			delete(s.byBoard, b)
 		}
 	}
+}
+
+// end lets nobody begin to look any more, and waits until those who do have left.
+func (s *lives) end() {
+	s.mu.Lock()
+	s.over = true
+	s.mu.Unlock()
+	s.following.Wait()
 }
 
 // next returns how often a change was told of, and what is closed at the next
@@ -185,7 +194,7 @@ func (u *UI) live(w http.ResponseWriter, r *http.Request, v *visit) {
 	l, n, leave := u.lives.join(b)
 	if l == nil {
 		w.Header().Set("Retry-After", "30")
-		http.Error(w, "too many pages are kept up to date", http.StatusServiceUnavailable)
+		http.Error(w, "the page cannot be kept up to date now: too many others are, or the server is shutting down", http.StatusServiceUnavailable)
 		return
 	}
 	defer leave()

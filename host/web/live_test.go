@@ -113,3 +113,20 @@ func TestNothingIsMissed(t *testing.T) {
 		b.listen(t, "/ui/boards/jobs/live?from=nonsense", "").until("changed") // better once too often
 	}
 }
+
+// TestNobodyLooksAtTheEnd has a page that comes late, when the pages are no longer
+// kept up to date, turned away: nobody would wait for what it began.
+func TestNobodyLooksAtTheEnd(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.board(t, adminSecret, "jobs")
+	b := s.signedIn(t, viewerSecret)
+	early := b.listen(t, "/ui/boards/jobs/live", "")
+	early.until("begun")
+	s.stop()
+	for early.lines.Scan() { // until the stream ends
+	}
+	if status, text := b.get("/ui/boards/jobs/live"); status != http.StatusServiceUnavailable || !strings.Contains(text, "shutting down") {
+		t.Errorf("a page that comes late is answered with %d: %s", status, text)
+	}
+}

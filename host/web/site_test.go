@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -44,6 +45,7 @@ type site struct {
 	host   *host.Host
 	ui     *web.UI
 	server *httptest.Server
+	stop   func() // keeping the pages up to date, and waits for the end of that
 }
 
 func token(tenantName, name, secret string, roles ...tenant.Role) tenant.Token {
@@ -96,11 +98,14 @@ func newSiteOn(t testing.TB, name string, store driver.Program, settings string,
 	ended := make(chan error)
 	go func() { ended <- ui.Run(ctx) }()
 	s := &site{host: h, ui: ui, server: httptest.NewServer(ui)}
-	t.Cleanup(func() {
+	s.stop = sync.OnceFunc(func() {
 		stop()
 		if err := <-ended; err != nil {
 			t.Errorf("Run: %v", err)
 		}
+	})
+	t.Cleanup(func() {
+		s.stop()
 		s.server.Close()
 		if err := h.Close(); err != nil {
 			t.Errorf("Close: %v", err)

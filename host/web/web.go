@@ -72,7 +72,7 @@ func (u *UI) Paths() []string { return []string{"/{$}", "/ui/", "/assets/"} }
 // Run samples the boards for the graphs until ctx ends. Then pages are no longer
 // kept up to date. It may be called once.
 func (u *UI) Run(ctx context.Context) error {
-	defer u.lives.following.Wait()
+	defer u.lives.end()
 	defer close(u.stopping)
 	return u.samples.run(ctx, u.host)
 }
