@@ -6,8 +6,6 @@ import (
 	"google.golang.org/grpc/encoding/proto"
 	"google.golang.org/grpc/mem"
 	protobuf "google.golang.org/protobuf/proto"
-
-	"github.com/boardd/boardd/sdk/plugin/internal/pb"
 )
 
 // codec writes and reads protobuf with generated code where a message has it.
@@ -45,23 +43,13 @@ func (codec) Marshal(v any) (mem.BufferSlice, error) {
 	return nil, fmt.Errorf("%T is not a protobuf message", v)
 }
 
-// A sharer is read without a copy of each text: its fields share one buffer.
-type sharer interface {
-	*pb.Changes | *pb.BatchResult
-	UnmarshalVTUnsafe(b []byte) error
-}
-
-// share fills m from a buffer of its own, which lives as long as any text of it
-// does: whoever keeps a field for long keeps a copy.
-func share[M sharer](data mem.BufferSlice, m M) error { return m.UnmarshalVTUnsafe(data.Materialize()) }
-
-// Unmarshal fills v, which is a new message.
+// Unmarshal fills v, which is a new message. What is read out of a frame shares a
+// buffer of its own, which lives as long as any field of it does: whoever keeps one
+// for long keeps a copy.
 func (codec) Unmarshal(data mem.BufferSlice, v any) error {
-	switch m := v.(type) {
-	case *pb.Changes:
-		return share(data, m)
-	case *pb.BatchResult:
-		return share(data, m)
+	if m, ok := v.(*frame); ok {
+		m.bytes = data.Materialize()
+		return nil
 	}
 	b := data.MaterializeToBuffer(&buffers)
 	defer b.Free()
@@ -77,7 +65,7 @@ func (codec) Unmarshal(data mem.BufferSlice, v any) error {
 // Name returns the name of gRPC's own codec, with which this one agrees.
 func (codec) Name() string { return proto.Name }
 
-// A frame is a message that is encoded already.
+// A frame is a message in its encoded form.
 type frame struct{ bytes []byte }
 
 func (f *frame) buffer() mem.Buffer { return mem.NewBuffer(&f.bytes, &buffers) }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
-	"github.com/boardd/boardd/sdk/plugin/internal/pb"
 	"github.com/boardd/boardd/sdk/plugin/internal/wire"
 )
 
@@ -25,11 +24,12 @@ func TestCodecKeepsWhatItRead(t *testing.T) {
 			Holder:   &driver.Holder{Owner: "owner", Token: job.Token{Generation: 1, Epoch: 2}},
 		},
 	}
-	data, err := (&pb.Changes{List: []*pb.Change{wire.ChangeTo(&sent)}}).MarshalVT()
-	if err != nil {
+	var data []byte
+	keep := func(message []byte) error { data = message; return nil }
+	if err := wire.SendChanges(&driver.Changes{List: []driver.Change{sent}}, func(int) []byte { return nil }, keep); err != nil {
 		t.Fatal(err)
 	}
-	var m pb.Changes
+	var m frame
 	if err := (codec{}).Unmarshal(mem.BufferSlice{mem.SliceBuffer(data)}, &m); err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +37,7 @@ func TestCodecKeepsWhatItRead(t *testing.T) {
 		data[i] = 0xff
 	}
 	var changes driver.Changes
-	if err := wire.AddChanges(&changes, &m); err != nil {
+	if _, err := wire.AddChanges(&changes, m.bytes); err != nil {
 		t.Fatal(err)
 	}
 	rec := changes.List[0].Record

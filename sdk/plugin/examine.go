@@ -34,7 +34,7 @@ func (r *remote) Examine(ctx context.Context, board string) iter.Seq2[driver.Fin
 		return r.calls.Examine(ctx, &pb.ExamineRequest{Board: board})
 	}
 	return func(yield func(driver.Finding, error) bool) {
-		for m, err := range received(ctx, call{op: "examine"}, 0, open) {
+		for m, err := range received[pb.Findings](ctx, call{op: "examine"}, 0, open) {
 			if err != nil {
 				yield(driver.Finding{}, err)
 				return

@@ -8,12 +8,12 @@ import (
 
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
-	"github.com/boardd/boardd/sdk/plugin/internal/pb"
+	"github.com/boardd/boardd/sdk/plugin/internal/wire"
 )
 
 // deliver takes what a driver answered. An error says what is wrong with it. It is
 // called by one goroutine at a time for one flight.
-func (e *executor) deliver(m *pb.BatchResult) error {
+func (e *executor) deliver(m *wire.Answer) error {
 	f, items, err := e.find(m)
 	if f == nil || err != nil {
 		return err
@@ -27,10 +27,10 @@ func (e *executor) deliver(m *pb.BatchResult) error {
 	}()
 	for i, it := range items {
 		if it.parts.Done {
-			return fmt.Errorf("it answers op %d twice", m.Results[i].Tag)
+			return fmt.Errorf("it answers op %d twice", m.Pieces[i].Tag)
 		}
-		if results[i], err = it.parts.Add(m.Results[i]); err != nil {
-			return fmt.Errorf("result %d: %w", m.Results[i].Tag, err)
+		if results[i], err = it.parts.Add(m.Pieces[i]); err != nil {
+			return fmt.Errorf("result %d: %w", m.Pieces[i].Tag, err)
 		}
 	}
 	e.settle(m.Seq, f, items, results)
@@ -42,7 +42,7 @@ var resultPool = sync.Pool{New: func() any { return new([]driver.Result) }}
 
 // find names the items that a message answers, in its order. The flight is nil if
 // the executor ended meanwhile.
-func (e *executor) find(m *pb.BatchResult) (*flight, []*item, error) {
+func (e *executor) find(m *wire.Answer) (*flight, []*item, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.broken != nil {
@@ -52,8 +52,8 @@ func (e *executor) find(m *pb.BatchResult) (*flight, []*item, error) {
 	if f == nil {
 		return nil, nil, fmt.Errorf("it answers batch %d, which is not under way", m.Seq)
 	}
-	items := make([]*item, len(m.Results))
-	for i, r := range m.Results {
+	items := make([]*item, len(m.Pieces))
+	for i, r := range m.Pieces {
 		if r.Tag == 0 || int(r.Tag) > len(f.items) {
 			return nil, nil, fmt.Errorf("it answers op %d of a batch of %d", r.Tag, len(f.items))
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/plugin/internal/pb"
+	"github.com/boardd/boardd/sdk/plugin/internal/wire"
 )
 
 // A streamLink carries batches on Exec.
@@ -53,12 +54,16 @@ func (l *streamLink) close() {
 
 func (l *streamLink) receive() {
 	for {
-		m, err := l.stream.Recv()
-		if err != nil {
+		var m frame
+		if err := l.stream.RecvMsg(&m); err != nil {
 			l.ended(err)
 			return
 		}
-		if err := l.e.deliver(m); err != nil {
+		answer, err := wire.ReadAnswer(m.bytes)
+		if err == nil {
+			err = l.e.deliver(&answer)
+		}
+		if err != nil {
 			l.e.fault(err)
 			return
 		}
@@ -104,20 +109,25 @@ func (l *unaryLink) exec(seq uint64, f *frame) {
 	ctx, cancel := bounded(l.base(), execTimeout+execGrace/2)
 	defer cancel()
 	var trailer metadata.MD
-	var m pb.BatchResult
+	var m frame
 	err := l.conn.Invoke(ctx, pb.Driver_ExecBatch_FullMethodName, f, &m, grpc.Trailer(&trailer))
 	if err != nil {
 		l.failed(seq, call{op: "exec", changes: true}.failed(ctx, err, trailer), status.Code(err), trailer)
 		return
 	}
-	if m.Seq == 0 {
-		m.Seq = seq // the call itself says which batch it answers
-	}
-	if m.Seq != seq {
-		l.e.fault(fmt.Errorf("it answers batch %d, and was asked for %d", m.Seq, seq))
+	answer, err := wire.ReadAnswer(m.bytes)
+	if err != nil {
+		l.e.fault(err)
 		return
 	}
-	if err := l.e.deliver(&m); err != nil {
+	if answer.Seq == 0 {
+		answer.Seq = seq // the call itself says which batch it answers
+	}
+	if answer.Seq != seq {
+		l.e.fault(fmt.Errorf("it answers batch %d, and was asked for %d", answer.Seq, seq))
+		return
+	}
+	if err := l.e.deliver(&answer); err != nil {
 		l.e.fault(err)
 		return
 	}

@@ -141,7 +141,7 @@ func (r *remote) read(ctx context.Context, board string, ids []job.ID, parts dri
 	open := func(ctx context.Context) (grpc.ServerStreamingClient[pb.Records], error) {
 		return r.calls.Read(ctx, req)
 	}
-	for m, err := range received(ctx, call{op: "read"}, readTimeout, open) {
+	for m, err := range received[pb.Records](ctx, call{op: "read"}, readTimeout, open) {
 		if err != nil {
 			return nil, err
 		}
@@ -198,7 +198,7 @@ func (r *remote) Scan(ctx context.Context, board string, req driver.ScanRequest)
 		var page driver.Page
 		var joiner wire.Joiner
 		size := 0
-		for m, err := range received(ctx, call{op: "scan"}, 0, open) {
+		for m, err := range received[pb.Page](ctx, call{op: "scan"}, 0, open) {
 			if err == nil {
 				if size += m.SizeVT(); size > maxJoinedPage {
 					err = r.wrong("scan", job.Unavailable, errTooLong)
@@ -228,11 +228,13 @@ func (r *remote) Watch(ctx context.Context, board string, after driver.Position)
 	return func(yield func(driver.Changes, error) bool) {
 		var changes driver.Changes
 		size := 0
-		for m, err := range received(ctx, call{op: "watch"}, 0, open) {
+		for m, err := range received[frame](ctx, call{op: "watch"}, 0, open) {
+			more := false
 			if err == nil {
-				if size += m.SizeVT(); size > maxJoinedPage {
+				var bad error
+				if size += len(m.bytes); size > maxJoinedPage {
 					err = r.wrong("watch", job.Unavailable, errTooLong)
-				} else if bad := wire.AddChanges(&changes, m); bad != nil {
+				} else if more, bad = wire.AddChanges(&changes, m.bytes); bad != nil {
 					err = r.wrong("watch", job.Unavailable, bad)
 				}
 			}
@@ -240,7 +242,7 @@ func (r *remote) Watch(ctx context.Context, board string, after driver.Position)
 				yield(driver.Changes{}, err)
 				return
 			}
-			if m.More {
+			if more {
 				continue
 			}
 			if !yield(changes, nil) {

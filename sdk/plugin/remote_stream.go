@@ -15,11 +15,11 @@ import (
 	"github.com/boardd/boardd/sdk/plugin/internal/wire"
 )
 
-// received yields the messages of a server's stream until it ends, ctx does, or
+// received yields the messages of a server's stream, each as an M, until it ends, ctx does, or
 // the loop is left. gRPC's flow control holds the server back while the loop is
 // busy. A bound of 0 is none.
-func received[T any](ctx context.Context, c call, bound time.Duration, open func(context.Context) (grpc.ServerStreamingClient[T], error)) iter.Seq2[*T, error] {
-	return func(yield func(*T, error) bool) {
+func received[M, T any](ctx context.Context, c call, bound time.Duration, open func(context.Context) (grpc.ServerStreamingClient[T], error)) iter.Seq2[*M, error] {
+	return func(yield func(*M, error) bool) {
 		inner, cancel := boundedOrNot(ctx, bound)
 		defer cancel()
 		stream, err := open(inner)
@@ -28,7 +28,8 @@ func received[T any](ctx context.Context, c call, bound time.Duration, open func
 			return
 		}
 		for {
-			m, err := stream.Recv()
+			m := new(M)
+			err := stream.RecvMsg(m)
 			if errors.Is(err, io.EOF) {
 				return
 			}
@@ -81,7 +82,7 @@ func (d remoteDocuments) List(ctx context.Context, space driver.Space, after str
 		return d.r.calls.ListDocuments(ctx, req)
 	}
 	var docs []driver.Document
-	for m, err := range received(ctx, call{op: "list documents"}, readTimeout, open) {
+	for m, err := range received[pb.Documents](ctx, call{op: "list documents"}, readTimeout, open) {
 		if err != nil {
 			return nil, err
 		}
@@ -100,7 +101,7 @@ func (d remoteDocuments) Watch(ctx context.Context, space driver.Space) iter.Seq
 		return d.r.calls.DocWatch(ctx, &pb.DocWatchRequest{Space: wire.SpaceTo(space)})
 	}
 	return func(yield func(driver.DocumentChange, error) bool) {
-		for m, err := range received(ctx, call{op: "watch documents"}, 0, open) {
+		for m, err := range received[pb.DocumentChanges](ctx, call{op: "watch documents"}, 0, open) {
 			if err != nil {
 				yield(driver.DocumentChange{}, err)
 				return

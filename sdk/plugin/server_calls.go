@@ -113,7 +113,8 @@ func (s *server) Watch(req *pb.WatchRequest, stream pb.Driver_WatchServer) error
 	return streamed(stream.Context(), s, func(ctx context.Context, d driver.Driver) iter.Seq2[driver.Changes, error] {
 		return d.Watch(ctx, req.Board, driver.Position(req.After))
 	}, func(c driver.Changes) error {
-		if err := wire.SendChanges(&c, stream.Send); err != nil {
+		room := func(size int) []byte { return (*buffers.Get(size))[:0] }
+		if err := wire.SendChanges(&c, room, func(message []byte) error { return stream.SendMsg(&frame{message}) }); err != nil {
 			return err
 		}
 		return sleep.For(stream.Context(), watchPace)

@@ -22,17 +22,21 @@ func (r *reader) posting(m *pb.Posting) driver.Posting {
 	if m == nil {
 		return driver.Posting{}
 	}
-	if m.Priority < math.MinInt8 || m.Priority > math.MaxInt8 {
-		r.fail("a priority is %d, want -2 to 2", m.Priority)
-	}
 	return driver.Posting{
 		ID: r.bytes16(m.Id, "a job's id"), Name: m.Name,
-		Priority: job.Priority(m.Priority),
+		Priority: r.priority(m.Priority),
 		Book:     job.Book{UUID: m.BookUuid, Name: m.BookName},
 		Encoding: job.Encoding(r.enum(int32(m.Encoding), int(job.Msgpack), "an encoding")),
 		Details:  slices.Clip(m.Details), Extra: slices.Clip(m.Extra), Digest: r.bytes16(m.Digest, "a digest"),
 		CreatedAt: Time(m.CreatedAt), Sequence: m.Sequence,
 	}
+}
+
+func (r *reader) priority(n int32) job.Priority {
+	if n < math.MinInt8 || n > math.MaxInt8 {
+		r.fail("a priority is %d, want -2 to 2", n)
+	}
+	return job.Priority(n)
 }
 
 // RecordTo returns a record as one message.

@@ -1,8 +1,6 @@
 package wire
 
 import (
-	"time"
-
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/plugin/internal/pb"
 )
@@ -78,62 +76,4 @@ func goneTo(list []driver.Gone) []*pb.Gone {
 		}
 	}
 	return out
-}
-
-// A ResultJoiner puts one result together that may come in pieces.
-type ResultJoiner struct {
-	claims []driver.Claimed
-	gone   []driver.Gone
-	record bool // the last claim's record goes on
-	size   int
-	Done   bool // nothing more is to come
-}
-
-// Add takes a piece; when Done it returns the result.
-func (j *ResultJoiner) Add(m *pb.Result) (driver.Result, error) {
-	var r reader
-	for _, c := range m.Claims {
-		j.claim(&r, c)
-	}
-	for _, g := range m.Gone {
-		j.gone = append(j.gone, driver.Gone{
-			Job: r.bytes16(g.Job, "a job's id"), Kind: r.kind(int32(g.Kind)), Owner: g.Owner, Message: g.Message,
-			Record: r.maybe(g.Record),
-		})
-	}
-	if r.err != nil || m.More {
-		return driver.Result{}, r.err
-	}
-	j.Done = true
-	if j.record {
-		r.fail("the record of a claim goes on, but nothing follows")
-	}
-	return driver.Result{
-		Kind: r.kind(int32(m.Kind)), Message: m.Message, Owner: m.Owner, Left: time.Duration(r.amount(m.Left, "the rest of a lease")),
-		Repeated: m.Repeated, Position: driver.Position(m.Position), Version: m.Version, At: Time(m.At), NotBefore: Time(m.NotBefore),
-		Lease: time.Duration(r.amount(m.Lease, "a lease")), Record: r.maybe(m.Record), Claims: j.claims, Gone: j.gone,
-	}, r.err
-}
-
-func (j *ResultJoiner) claim(r *reader, m *pb.Claimed) {
-	if j.record {
-		last := j.claims[len(j.claims)-1].Record
-		if m.Record == nil || len(m.Job) != 0 {
-			r.fail("the record of a claim goes on, but another claim follows")
-			return
-		}
-		more := r.record(m.Record)
-		if j.size += recordSize(&more); j.size > maxJoined {
-			r.fail("a record is larger than %d MiB", maxJoined>>20)
-			return
-		}
-		last.Attached = append(last.Attached, more.Attached...)
-		j.record = m.Record.More
-		return
-	}
-	j.claims = append(j.claims, driver.Claimed{
-		Job: r.bytes16(m.Job, "a job's id"), Token: r.token(m.Token), Lease: time.Duration(r.amount(m.Lease, "a lease")),
-		Version: m.Version, Position: driver.Position(m.Position), At: Time(m.At), Record: r.maybe(m.Record),
-	})
-	j.record = m.Record != nil && m.Record.More
 }

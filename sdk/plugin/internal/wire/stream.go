@@ -1,8 +1,6 @@
 package wire
 
 import (
-	"slices"
-
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/plugin/internal/pb"
@@ -64,51 +62,6 @@ func AddPage(page *driver.Page, j *Joiner, m *pb.Page) error {
 		return nil
 	}
 	return j.Done()
-}
-
-// SendChanges sends a step of a watch in as many messages as it needs.
-func SendChanges(c *driver.Changes, send func(*pb.Changes) error) error {
-	out := &pb.Changes{Position: uint64(c.Position), Resync: c.Resync}
-	used := 0
-	for i := range c.List {
-		m := ChangeTo(&c.List[i])
-		n := m.SizeVT()
-		if used+n > PageSize && len(out.List) > 0 {
-			if err := send(&pb.Changes{List: out.List, More: true}); err != nil {
-				return err
-			}
-			out.List, used = out.List[:0], 0
-		}
-		out.List = append(out.List, m)
-		used += n
-	}
-	return send(out)
-}
-
-// AddChanges puts the next message of a step to those that came before it.
-func AddChanges(c *driver.Changes, m *pb.Changes) error {
-	var r reader
-	c.List = slices.Grow(c.List, len(m.List))
-	for _, from := range m.List {
-		c.List = append(c.List, r.change(from))
-	}
-	c.Position, c.Resync = driver.Position(m.Position), m.Resync
-	return r.err
-}
-
-// ChangeTo returns a change.
-func ChangeTo(c *driver.Change) *pb.Change {
-	return &pb.Change{
-		Event: pb.Event(c.Event), Job: idBytes(&c.Job), Position: uint64(c.Position), At: Nanos(c.At),
-		Reason: c.Reason, Owner: c.Owner, Record: recordOrNil(c.Record), Sparse: c.Sparse,
-	}
-}
-
-func (r *reader) change(m *pb.Change) driver.Change {
-	return driver.Change{
-		Event: r.event(m.Event), Job: r.bytes16(m.Job, "a job's id"), Position: driver.Position(m.Position), At: Time(m.At),
-		Reason: m.Reason, Owner: m.Owner, Record: r.maybe(m.Record), Sparse: m.Sparse,
-	}
 }
 
 // ScanTo returns the request for a scan.

@@ -3,11 +3,14 @@ package wire
 import (
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
@@ -147,7 +150,7 @@ func convertResult(t *testing.T, seed uint64) {
 	var joiner ResultJoiner
 	pages := Claims(res.Claims, 400)
 	for _, claims := range pages[:max(0, len(pages)-1)] {
-		if _, err := joiner.Add(travel(t, &pb.Result{Tag: 1, Claims: claims, More: true}, &pb.Result{})); err != nil || joiner.Done {
+		if _, err := joiner.Add(pieceOf(t, &pb.Result{Tag: 1, Claims: claims, More: true})); err != nil || joiner.Done {
 			t.Fatal(err, joiner.Done)
 		}
 	}
@@ -156,8 +159,22 @@ func convertResult(t *testing.T, seed uint64) {
 	if len(pages) > 0 {
 		m.Claims = pages[len(pages)-1]
 	}
-	got, err := joiner.Add(travel(t, m, &pb.Result{}))
+	got, err := joiner.Add(pieceOf(t, m))
 	same(t, res, got, err)
+}
+
+// pieceOf is a result as it comes in an answer.
+func pieceOf(t *testing.T, m *pb.Result) Piece {
+	t.Helper()
+	b, err := (&pb.BatchResult{Seq: 3, Results: []*pb.Result{{Tag: m.Tag + 1}, m}}).MarshalVT()
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := ReadAnswer(b)
+	if err != nil || answer.Seq != 3 || len(answer.Pieces) != 2 || answer.Pieces[0].Tag != m.Tag+1 || answer.Pieces[1].Tag != m.Tag {
+		t.Fatalf("the answer is %+v, %v", answer, err)
+	}
+	return answer.Pieces[1]
 }
 
 func convertStreams(t *testing.T, seed uint64) {
@@ -169,12 +186,7 @@ func convertStreams(t *testing.T, seed uint64) {
 		t.Fatal(err)
 	}
 	same(t, page, gotPage, nil)
-	changes := random[driver.Changes](seed)
-	var gotChanges driver.Changes
-	if err := SendChanges(&changes, func(m *pb.Changes) error { return AddChanges(&gotChanges, travel(t, m, &pb.Changes{})) }); err != nil {
-		t.Fatal(err)
-	}
-	same(t, changes, gotChanges, nil)
+	convertChanges(t, seed)
 	rec := random[driver.Record](seed)
 	var list []driver.Record
 	for _, m := range recordPieces(&rec, 300) {
@@ -190,6 +202,83 @@ func convertStreams(t *testing.T, seed uint64) {
 	scan.Set %= 3
 	gotScan, err := ScanFrom(travel(t, ScanTo("b", scan), &pb.ScanRequest{}))
 	same(t, scan, gotScan, err)
+}
+
+// convertChanges has what is written straight read by generated code, and the other
+// way round.
+func convertChanges(t *testing.T, seed uint64) {
+	t.Helper()
+	changes := random[driver.Changes](seed)
+	var straight, read, written driver.Changes
+	message := &pb.Changes{}
+	err := SendChanges(&changes, func(size int) []byte { return make([]byte, 0, size) }, func(b []byte) error {
+		if _, err := AddChanges(&straight, b); err != nil {
+			return err
+		}
+		return message.UnmarshalVT(b)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, err = changesOf(message)
+	same(t, changes, read, err)
+	same(t, changes, straight, nil)
+	b, err := messageOf(&changes).MarshalVT()
+	if err == nil {
+		_, err = AddChanges(&written, b)
+	}
+	same(t, changes, written, err)
+}
+
+// messageOf is a step as the generated code has it, and changesOf the inverse.
+func messageOf(c *driver.Changes) *pb.Changes {
+	m := &pb.Changes{Position: uint64(c.Position), Resync: c.Resync}
+	for i := range c.List {
+		c := &c.List[i]
+		m.List = append(m.List, &pb.Change{
+			Event: pb.Event(c.Event), Job: idBytes(&c.Job), Position: uint64(c.Position), At: Nanos(c.At),
+			Reason: c.Reason, Owner: c.Owner, Record: recordOrNil(c.Record), Sparse: c.Sparse,
+		})
+	}
+	return m
+}
+
+func changesOf(m *pb.Changes) (driver.Changes, error) {
+	var r reader
+	c := driver.Changes{Position: driver.Position(m.Position), Resync: m.Resync}
+	for _, m := range m.List {
+		c.List = append(c.List, driver.Change{
+			Event: r.event(m.Event), Job: r.bytes16(m.Job, "a job's id"), Position: driver.Position(m.Position), At: Time(m.At),
+			Reason: m.Reason, Owner: m.Owner, Record: r.maybe(m.Record), Sparse: m.Sparse,
+		})
+	}
+	return c, r.err
+}
+
+// TestManyChanges sends more than one message holds, and a change that is larger.
+func TestManyChanges(t *testing.T) {
+	t.Parallel()
+	changes := driver.Changes{Position: 9, Resync: true}
+	for i, size := range []int{PageSize / 2, PageSize / 3, PageSize / 3, 2 * PageSize, 0, 127, 128, 129, 16383, 16384} {
+		changes.List = append(changes.List, driver.Change{Job: job.ID{byte(i)}, Position: driver.Position(i), Record: &driver.Record{Status: make([]byte, size)}})
+	}
+	for range 100 {
+		changes.List = append(changes.List, driver.Change{Job: job.ID{1}, Record: &driver.Record{}})
+	}
+	var got driver.Changes
+	var goesOn []bool
+	err := SendChanges(&changes, func(size int) []byte { return make([]byte, 0, size) }, func(b []byte) error {
+		if len(b) > 2*PageSize+1000 {
+			t.Errorf("a message has %d bytes", len(b))
+		}
+		more, err := AddChanges(&got, b)
+		goesOn = append(goesOn, more)
+		return err
+	})
+	same(t, changes, got, err)
+	if want := []bool{true, true, true, false}; !slices.Equal(goesOn, want) {
+		t.Errorf("the messages go on: %v, want %v", goesOn, want)
+	}
 }
 
 func convertBoards(t *testing.T, seed uint64) {
@@ -254,7 +343,7 @@ func TestTimes(t *testing.T) {
 
 func TestWrongMessages(t *testing.T) {
 	t.Parallel()
-	result := func(m *pb.Result) error { _, err := new(ResultJoiner).Add(m); return err }
+	result := func(m *pb.Result) error { _, err := new(ResultJoiner).Add(pieceOf(t, m)); return err }
 	record := func(m *pb.Record) error { _, err := new(Joiner).Add(nil, m); return err }
 	for want, err := range map[string]error{
 		"a job's id has 3 bytes":           record(&pb.Record{Posting: &pb.Posting{Id: []byte("abc")}}),
@@ -289,26 +378,27 @@ func FuzzDecode(f *testing.F) {
 	OpTo(op, 1, &someOp)
 	ResultTo(res, 1, &someResult)
 	res.Claims = append(res.Claims, Claims(someResult.Claims, PageSize)[0]...)
-	for _, m := range []message{op, res, &pb.Record{}, &pb.Page{More: true}} {
+	someChanges := random[driver.Changes](2)
+	for _, m := range []message{op, &pb.BatchResult{Results: []*pb.Result{res}}, &pb.Record{}, &pb.Page{More: true}, messageOf(&someChanges)} {
 		b, err := m.MarshalVT()
 		if err != nil {
 			f.Fatal(err)
 		}
 		f.Add(b)
 	}
-	f.Fuzz(func(_ *testing.T, b []byte) {
+	f.Fuzz(func(t *testing.T, b []byte) {
 		if m := new(pb.Op); m.UnmarshalVT(b) == nil {
 			_, _ = OpFrom(m)
 		}
-		if m := new(pb.Result); m.UnmarshalVT(b) == nil {
-			_, _ = new(ResultJoiner).Add(m)
+		if answer, err := ReadAnswer(b); err == nil {
+			for _, p := range answer.Pieces {
+				_, _ = new(ResultJoiner).Add(p)
+			}
 		}
 		if m := new(pb.Page); m.UnmarshalVT(b) == nil {
 			_ = AddPage(new(driver.Page), new(Joiner), m)
 		}
-		if m := new(pb.Changes); m.UnmarshalVT(b) == nil {
-			_ = AddChanges(new(driver.Changes), m)
-		}
+		readStraight(t, b)
 		if m := new(pb.InfoResponse); m.UnmarshalVT(b) == nil {
 			_, _ = InfoFrom(m)
 		}
@@ -316,4 +406,22 @@ func FuzzDecode(f *testing.F) {
 			_, _ = StatusFrom(m)
 		}
 	})
+}
+
+// readStraight wants of what the library can read that AddChanges reads the same.
+func readStraight(t *testing.T, b []byte) {
+	t.Helper()
+	var got driver.Changes
+	_, err := AddChanges(&got, b)
+	m := new(pb.Changes)
+	if proto.Unmarshal(b, m) != nil {
+		return // a text that is not Unicode, or worse
+	}
+	want, wrong := changesOf(m)
+	if err == nil && wrong != nil {
+		t.Fatalf("it is read without the error %v", wrong)
+	}
+	if err == nil { // or a field that comes twice was wrong the first time
+		same(t, want, got, nil, cmpopts.EquateEmpty())
+	}
 }
