@@ -46,11 +46,8 @@ func (s *service) ClaimJobs(ctx context.Context, r *connect.Request[boarddv1.Cla
 	if err != nil {
 		return nil, err
 	}
-	response.Claims = make([]*boarddv1.Claim, 0, len(got.Claims))
-	for i := range got.Claims {
-		response.Claims = append(response.Claims, toClaim(b, &got.Claims[i]))
-	}
-	setSteps(response.Claims, got.Steps, isBinary(r.Header().Get("Content-Type")))
+	form := straight{binary: isBinary(r.Header().Get("Content-Type"))}
+	response.Claims = form.claims(b, got.Claims, got.Steps)
 	for _, f := range got.Failures {
 		response.Failures = append(response.Failures, &boarddv1.ClaimFailure{Uuid: f.ID.String(), Error: itemError(f.Err)})
 	}

@@ -26,15 +26,20 @@ func toJob(j *job.Job) *boarddv1.Job {
 	if j == nil {
 		return nil
 	}
-	made := new(madeJob)
-	answer, at := &made.job, made.times.at
+	answer := new(madeJob).of(j)
+	answer.Labels = toLabels(j.Labels)
+	return answer
+}
+
+// of is the public form of a job but for its labels.
+func (m *madeJob) of(j *job.Job) *boarddv1.Job {
+	answer, at := &m.job, m.times.at
 	*answer = boarddv1.Job{
 		Uuid:           j.ID.String(),
 		Name:           clean(j.Name),
 		State:          boarddv1.State_Enum(j.State),
 		Outcome:        boarddv1.Outcome_Enum(j.Outcome),
 		Priority:       boarddv1.Priority_Enum(int(j.Priority) + priorityShift),
-		Labels:         toLabels(j.Labels),
 		Sequence:       toInt64(j.Sequence),
 		CreatedAt:      at(j.CreatedAt),
 		ReceivedAt:     at(j.CreatedAt),
@@ -167,14 +172,6 @@ func toDuration(d time.Duration) *durationpb.Duration {
 
 // toInt64 says the largest number that the API has for a larger one.
 func toInt64(n uint64) int64 { return int64(min(n, math.MaxInt64)) }
-
-func toClaim(b *board.Board, c *job.Claim) *boarddv1.Claim {
-	return &boarddv1.Claim{
-		Uuid: c.ID.String(), Owner: clean(c.Owner), Token: b.FormatToken(c.ID, c.Token),
-		Generation: toInt64(c.Token.Generation), Epoch: toInt64(c.Token.Epoch),
-		Lease: toDuration(c.Lease), LeaseExpiresAt: toTime(c.LeaseExpiresAt), Attempt: c.Attempt, Job: toJob(c.Job),
-	}
-}
 
 func toEvent(e job.Event) *boarddv1.Event {
 	return &boarddv1.Event{

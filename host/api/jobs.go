@@ -25,10 +25,11 @@ func (s *service) PostJobs(ctx context.Context, r *connect.Request[boarddv1.Post
 	if err != nil {
 		return nil, err
 	}
-	return answer(&boarddv1.PostJobsResponse{Results: jobResults(postings, posted, nil)})
+	form := straight{binary: isBinary(r.Header().Get("Content-Type"))}
+	return answer(&boarddv1.PostJobsResponse{Results: jobResults(postings, posted, form.jobs(len(posted)))})
 }
 
-func jobResults[T any](s sifted[T], results []board.JobResult, fields selection) []*boarddv1.JobResult {
+func jobResults[T any](s sifted[T], results []board.JobResult, form func(*job.Job) *boarddv1.Job) []*boarddv1.JobResult {
 	answers, room := make([]*boarddv1.JobResult, len(results)), make([]boarddv1.JobResult, len(results))
 	for i, result := range results {
 		answers[i] = &room[i]
@@ -36,7 +37,7 @@ func jobResults[T any](s sifted[T], results []board.JobResult, fields selection)
 			answers[i].Error = itemError(result.Err)
 			continue
 		}
-		answers[i].Job = fields.apply(toJob(result.Job))
+		answers[i].Job = form(result.Job)
 	}
 	return merge(s, answers, func(err error) *boarddv1.JobResult { return &boarddv1.JobResult{Error: itemError(err)} })
 }
@@ -70,7 +71,7 @@ func (s *service) GetJobs(ctx context.Context, r *connect.Request[boarddv1.GetJo
 	if len(got) == 0 && len(ids.good) > 0 {
 		return answer(&boarddv1.GetJobsResponse{}) // the wait was over first
 	}
-	return answer(&boarddv1.GetJobsResponse{Results: jobResults(ids, got, fields)})
+	return answer(&boarddv1.GetJobsResponse{Results: jobResults(ids, got, func(j *job.Job) *boarddv1.Job { return fields.apply(toJob(j)) })})
 }
 
 // ListJobs gives one page of a board's jobs.

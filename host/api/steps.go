@@ -1,7 +1,6 @@
 package api
 
 import (
-	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -9,7 +8,6 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/boardd/boardd/host/board"
-	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
 )
 
 // The numbers of the fields of boarddv1.Operation, and of a job's operations; a test
@@ -27,34 +25,6 @@ const (
 	operationExecutedAt = 8
 	operationEndedAt    = 9
 )
-
-// isBinary reports whether the answer to a request with this content type is written
-// in the binary form.
-func isBinary(contentType string) bool { return !strings.Contains(contentType, "json") }
-
-// setSteps puts the operations of claims' jobs into an answer. In the binary form they
-// are written at once, into the bytes that a message carries along for fields that its
-// program does not know: a boarddv1.Operation of each would be most of what a claim of
-// a job with twenty operations costs. Whoever reads the answer sees no difference.
-func setSteps(claims []*boarddv1.Claim, steps []board.Steps, binary bool) {
-	size := 0
-	for i := range steps {
-		if binary && steps[i].Len() > 0 {
-			size += steps[i].Size() + 16*steps[i].Len()
-		}
-	}
-	all := make([]byte, 0, size)
-	for i := range steps {
-		switch begin := len(all); {
-		case steps[i].Len() == 0:
-		case binary:
-			steps[i].Each(func(s *board.Step) { all = appendStepField(all, s) })
-			claims[i].GetJob().ProtoReflect().SetUnknown(all[begin:len(all):len(all)])
-		default:
-			claims[i].GetJob().Operations = toOperations(steps[i].List())
-		}
-	}
-}
 
 // appendStepField writes an operation as a field of a boarddv1.Job.
 func appendStepField(dst []byte, s *board.Step) []byte {

@@ -2,6 +2,7 @@ package api
 
 import (
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -46,6 +47,37 @@ func TestStepsInBinaryForm(t *testing.T) {
 		}
 		if again := appendStepField(nil, &step); string(again) != string(written) {
 			t.Errorf("%s: got %x, want %x", name, again, written)
+		}
+	}
+}
+
+// TestJobsInBinaryForm compares what is written of jobs with what boarddv1 makes of
+// them.
+func TestJobsInBinaryForm(t *testing.T) {
+	t.Parallel()
+	var jobs []*job.Job
+	for _, labels := range [][]job.Label{
+		nil,
+		{{Key: "a", Value: ""}},
+		{{Key: "gpu", Value: "a100"}, {Key: "zone", Value: "größer"}},
+		{{Key: "bad\xff", Value: "\xfe"}},
+		{{Key: "long", Value: strings.Repeat("x", 300)}},
+		nil,
+	} {
+		jobs = append(jobs, &job.Job{ID: job.ID{1}, Name: "n", Labels: labels, CreatedAt: time.Now()})
+	}
+	for _, binary := range []bool{false, true} {
+		s := straight{binary: binary}
+		form := s.jobs(len(jobs))
+		for i, j := range jobs {
+			written, err := codec{"proto"}.Marshal(form(j))
+			var got boarddv1.Job
+			if err == nil {
+				err = proto.Unmarshal(written, &got)
+			}
+			if want := toJob(j); err != nil || !proto.Equal(&got, want) {
+				t.Errorf("job %d: got %v (%v), want %v", i, &got, err, want)
+			}
 		}
 	}
 }
