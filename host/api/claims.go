@@ -46,7 +46,7 @@ func (s *service) ClaimJobs(ctx context.Context, r *connect.Request[boarddv1.Cla
 	if err != nil {
 		return nil, err
 	}
-	form := straight{binary: isBinary(r.Header().Get("Content-Type"))}
+	form := newStraight(r.Header().Get("Content-Type"), len(got.Claims))
 	response.Claims = form.claims(b, got.Claims, got.Steps)
 	for _, f := range got.Failures {
 		response.Failures = append(response.Failures, &boarddv1.ClaimFailure{Uuid: f.ID.String(), Error: itemError(f.Err)})

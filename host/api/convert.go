@@ -26,14 +26,8 @@ func toJob(j *job.Job) *boarddv1.Job {
 	if j == nil {
 		return nil
 	}
-	answer := new(madeJob).of(j)
-	answer.Labels = toLabels(j.Labels)
-	return answer
-}
-
-// of is the public form of a job but for its labels.
-func (m *madeJob) of(j *job.Job) *boarddv1.Job {
-	answer, at := &m.job, m.times.at
+	made := new(madeJob)
+	answer, at := &made.job, made.times.at
 	*answer = boarddv1.Job{
 		Uuid:           j.ID.String(),
 		Name:           clean(j.Name),
@@ -53,29 +47,45 @@ func (m *madeJob) of(j *job.Job) *boarddv1.Job {
 		NotBefore:      at(j.NotBefore),
 		LastReason:     clean(j.LastReason),
 
-		Operations:        toOperations(j.Operations),
 		OperationStatus:   toOperationStatus(j.OperationStatus),
 		OperationPriority: j.OperationPriority,
-		After:             toAfter(j.After),
-	}
-	for _, reason := range j.Reasons {
-		answer.Reasons = append(answer.Reasons, clean(reason))
 	}
 	answer.ClaimedAt, answer.ClaimLease = at(j.ClaimedAt), toDuration(j.ClaimLease)
-	answer.Attempts = toAttempts(j.Attempts)
+	answer.Labels = toLabels(j.Labels)
+	addRare(answer, j)
+	var raw *job.Raw
+	if answer.Details, raw = detailsOf(j); raw != nil {
+		answer.DetailsRaw = &boarddv1.Raw{Encoding: raw.Encoding.String(), Data: raw.Data}
+	}
+	return answer
+}
+
+// detailsOf returns a job's details as JSON or as they are kept.
+func detailsOf(j *job.Job) ([]byte, *job.Raw) {
 	switch {
 	case j.RawDetails != nil:
-		answer.DetailsRaw = &boarddv1.Raw{Encoding: j.RawDetails.Encoding.String(), Data: j.RawDetails.Data}
+		return nil, j.RawDetails
 	case j.Details != nil && !wirejson.Valid(j.Details):
 		// Another program's posting: it must not make the whole answer unreadable.
-		answer.DetailsRaw = &boarddv1.Raw{Encoding: job.JSON.String(), Data: j.Details}
-	default:
-		answer.Details = j.Details
+		return nil, &job.Raw{Encoding: job.JSON, Data: j.Details}
+	}
+	return j.Details, nil
+}
+
+// addRare adds what most jobs that are posted and claimed have nothing of.
+func addRare(answer *boarddv1.Job, j *job.Job) {
+	answer.Operations, answer.After, answer.Attempts = toOperations(j.Operations), toAfter(j.After), toAttempts(j.Attempts)
+	for _, reason := range j.Reasons {
+		answer.Reasons = append(answer.Reasons, clean(reason))
 	}
 	if j.Book != (job.Book{}) {
 		answer.Book = &boarddv1.Book{Uuid: clean(j.Book.UUID), Name: clean(j.Book.Name)}
 	}
-	return answer
+}
+
+// hasRare reports whether addRare has anything to add.
+func hasRare(j *job.Job) bool {
+	return len(j.Operations)+len(j.After)+len(j.Attempts)+len(j.Reasons) > 0 || j.Book != (job.Book{})
 }
 
 func toAttempts(list []job.Attempt) (attempts []*boarddv1.Attempt) {

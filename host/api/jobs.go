@@ -25,11 +25,11 @@ func (s *service) PostJobs(ctx context.Context, r *connect.Request[boarddv1.Post
 	if err != nil {
 		return nil, err
 	}
-	form := straight{binary: isBinary(r.Header().Get("Content-Type"))}
-	return answer(&boarddv1.PostJobsResponse{Results: jobResults(postings, posted, form.jobs(len(posted)))})
+	form := newStraight(r.Header().Get("Content-Type"), len(posted))
+	return answer(&boarddv1.PostJobsResponse{Results: jobResults(postings, posted, form.jobResult)})
 }
 
-func jobResults[T any](s sifted[T], results []board.JobResult, form func(*job.Job) *boarddv1.Job) []*boarddv1.JobResult {
+func jobResults[T any](s sifted[T], results []board.JobResult, form func(*boarddv1.JobResult, *job.Job)) []*boarddv1.JobResult {
 	answers, room := make([]*boarddv1.JobResult, len(results)), make([]boarddv1.JobResult, len(results))
 	for i, result := range results {
 		answers[i] = &room[i]
@@ -37,7 +37,7 @@ func jobResults[T any](s sifted[T], results []board.JobResult, form func(*job.Jo
 			answers[i].Error = itemError(result.Err)
 			continue
 		}
-		answers[i].Job = form(result.Job)
+		form(answers[i], result.Job)
 	}
 	return merge(s, answers, func(err error) *boarddv1.JobResult { return &boarddv1.JobResult{Error: itemError(err)} })
 }
@@ -71,7 +71,8 @@ func (s *service) GetJobs(ctx context.Context, r *connect.Request[boarddv1.GetJo
 	if len(got) == 0 && len(ids.good) > 0 {
 		return answer(&boarddv1.GetJobsResponse{}) // the wait was over first
 	}
-	return answer(&boarddv1.GetJobsResponse{Results: jobResults(ids, got, func(j *job.Job) *boarddv1.Job { return fields.apply(toJob(j)) })})
+	form := func(answer *boarddv1.JobResult, j *job.Job) { answer.Job = fields.apply(toJob(j)) }
+	return answer(&boarddv1.GetJobsResponse{Results: jobResults(ids, got, form)})
 }
 
 // ListJobs gives one page of a board's jobs.

@@ -5,7 +5,6 @@ import (
 	"unicode/utf8"
 
 	"google.golang.org/protobuf/encoding/protowire"
-	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/boardd/boardd/host/board"
 )
@@ -64,15 +63,12 @@ func appendBytes(dst []byte, field protowire.Number, data []byte) []byte {
 	return protowire.AppendBytes(protowire.AppendTag(dst, field, protowire.BytesType), data)
 }
 
-// appendMicro writes a google.protobuf.Timestamp, whose fields are the seconds and the
-// nanoseconds.
+// appendMicro writes a google.protobuf.Timestamp.
 func appendMicro(dst []byte, field protowire.Number, us int64) []byte {
 	if us == 0 {
 		return dst
 	}
-	var at timestamppb.Timestamp
-	fill(&at, time.UnixMicro(us))
-	var room [24]byte
-	one := appendInt(appendInt(room[:0], 1, at.GetSeconds()), 2, int64(at.GetNanos()))
-	return protowire.AppendBytes(protowire.AppendTag(dst, field, protowire.BytesType), one)
+	w := protowriter{dst}
+	w.time(field, time.UnixMicro(us))
+	return w.b
 }

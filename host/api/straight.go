@@ -3,6 +3,7 @@ package api
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -13,74 +14,47 @@ import (
 	"github.com/boardd/boardd/sdk/job"
 )
 
-// isBinary reports whether the answer to a request with this content type is written
-// in the binary form.
-func isBinary(contentType string) bool { return !strings.Contains(contentType, "json") }
-
 // straight makes the answers to the calls that move the most jobs. In the binary form
-// it writes what a job has many of, its labels and its operations, at once, into the
-// bytes that a message carries along for fields that its program does not know: a map
-// and a boarddv1.Operation of each would be most of what the answer costs. Whoever
-// reads the answer sees no difference.
+// it writes each job at once, into the bytes that a message carries along for fields
+// that its program does not know: a boarddv1.Job of each, with a map of its labels and
+// its operations, would be most of what the answer costs. Whoever reads the answer sees
+// no difference.
 type straight struct {
 	binary  bool
 	written []byte // what answers carry along are parts of this
 }
 
-// The numbers of the fields of a job's labels.
+// jobRoom is what most jobs fit into, in bytes.
+const jobRoom = 512
+
+// newStraight returns what makes the answer to a request with this content type, of so
+// many jobs.
+func newStraight(contentType string, jobs int) *straight {
+	if strings.Contains(contentType, "json") {
+		return &straight{}
+	}
+	return &straight{binary: true, written: make([]byte, 0, jobs*jobRoom)}
+}
+
+// The numbers of the fields that have a job.
 const (
-	jobLabels  = 8
-	labelKey   = 1
-	labelValue = 2
+	jobResultJob = 1
+	claimJob     = 9
 )
 
-// jobs returns what makes the public form of up to n jobs.
-func (s *straight) jobs(n int) func(*job.Job) *boarddv1.Job {
-	made := make([]madeJob, n)
-	return func(j *job.Job) *boarddv1.Job {
-		m := &made[0]
-		made = made[1:]
-		return s.job(m, j, board.Steps{})
-	}
-}
-
-func (s *straight) job(m *madeJob, j *job.Job, steps board.Steps) *boarddv1.Job {
-	answer := m.of(j)
+// jobResult puts a job into an answer.
+func (s *straight) jobResult(answer *boarddv1.JobResult, j *job.Job) {
 	if !s.binary {
-		answer.Labels = toLabels(j.Labels)
-		if steps.Len() > 0 {
-			answer.Operations = toOperations(steps.List())
-		}
-		return answer
+		answer.Job = toJob(j)
+		return
 	}
-	begin := len(s.written)
-	for _, l := range j.Labels {
-		s.label(l)
-	}
-	if steps.Len() > 0 {
-		s.written = slices.Grow(s.written, steps.Size()+16*steps.Len())
-		steps.Each(func(step *board.Step) { s.written = appendStepField(s.written, step) })
-	}
-	if end := len(s.written); end > begin {
-		answer.ProtoReflect().SetUnknown(s.written[begin:end:end])
-	}
-	return answer
-}
-
-// label writes an entry of a job's labels.
-func (s *straight) label(l job.Label) {
-	key, value := clean(l.Key), clean(l.Value)
-	size := protowire.SizeTag(labelKey) + protowire.SizeBytes(len(key)) + protowire.SizeTag(labelValue) + protowire.SizeBytes(len(value))
-	s.written = protowire.AppendVarint(protowire.AppendTag(s.written, jobLabels, protowire.BytesType), uint64(size))
-	s.written = protowire.AppendString(protowire.AppendTag(s.written, labelKey, protowire.BytesType), key)
-	s.written = protowire.AppendString(protowire.AppendTag(s.written, labelValue, protowire.BytesType), value)
+	answer.ProtoReflect().SetUnknown(s.job(jobResultJob, j, board.Steps{}))
 }
 
 // madeClaim is a claim's public form with room for its parts, so that they cost no
 // memory each.
 type madeClaim struct {
 	claim   boarddv1.Claim
-	job     madeJob
 	lease   durationpb.Duration
 	expires timestamppb.Timestamp
 }
@@ -97,19 +71,45 @@ func (s *straight) claims(b *board.Board, claims []job.Claim, steps []board.Step
 		}
 		if c.Lease != 0 {
 			m.claim.Lease = &m.lease
-			m.lease.Seconds, m.lease.Nanos = int64(c.Lease/1e9), int32(c.Lease%1e9)
+			fillDuration(&m.lease, c.Lease)
 		}
 		if !c.LeaseExpiresAt.IsZero() {
 			m.claim.LeaseExpiresAt = &m.expires
 			fill(&m.expires, c.LeaseExpiresAt)
 		}
-		if c.Job != nil {
-			var of board.Steps
-			if i < len(steps) {
-				of = steps[i]
-			}
-			m.claim.Job = s.job(&m.job, c.Job, of)
+		var of board.Steps
+		if i < len(steps) {
+			of = steps[i]
+		}
+		if s.binary && c.Job != nil {
+			m.claim.ProtoReflect().SetUnknown(s.job(claimJob, c.Job, of))
+			continue
+		}
+		if m.claim.Job = toJob(c.Job); of.Len() > 0 {
+			m.claim.Job.Operations = toOperations(of.List())
 		}
 	}
 	return answers
+}
+
+// job writes a job as a field of a message, and returns what was written.
+func (s *straight) job(field protowire.Number, j *job.Job, steps board.Steps) []byte {
+	if cap(s.written)-len(s.written) < jobRoom {
+		s.written = make([]byte, 0, 8*jobRoom) // what stands in the old memory stays there
+	}
+	before := len(s.written)
+	w := protowriter{s.written}
+	end := w.open(field)
+	w.job(j)
+	if steps.Len() > 0 {
+		w.b = slices.Grow(w.b, steps.Size()+16*steps.Len())
+		steps.Each(func(step *board.Step) { w.b = appendStepField(w.b, step) })
+	}
+	w.close(end)
+	s.written = w.b
+	return w.b[before:len(w.b):len(w.b)]
+}
+
+func fillDuration(answer *durationpb.Duration, d time.Duration) {
+	answer.Seconds, answer.Nanos = int64(d/time.Second), int32(d%time.Second)
 }

@@ -2,6 +2,7 @@ package api
 
 import (
 	"math"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -52,32 +53,90 @@ func TestStepsInBinaryForm(t *testing.T) {
 }
 
 // TestJobsInBinaryForm compares what is written of jobs with what boarddv1 makes of
-// them.
+// them: of empty ones, of ones with each field, and of all.
 func TestJobsInBinaryForm(t *testing.T) {
 	t.Parallel()
-	var jobs []*job.Job
-	for _, labels := range [][]job.Label{
-		nil,
-		{{Key: "a", Value: ""}},
-		{{Key: "gpu", Value: "a100"}, {Key: "zone", Value: "größer"}},
-		{{Key: "bad\xff", Value: "\xfe"}},
-		{{Key: "long", Value: strings.Repeat("x", 300)}},
-		nil,
-	} {
-		jobs = append(jobs, &job.Job{ID: job.ID{1}, Name: "n", Labels: labels, CreatedAt: time.Now()})
-	}
-	for _, binary := range []bool{false, true} {
-		s := straight{binary: binary}
-		form := s.jobs(len(jobs))
-		for i, j := range jobs {
-			written, err := codec{"proto"}.Marshal(form(j))
-			var got boarddv1.Job
-			if err == nil {
-				err = proto.Unmarshal(written, &got)
-			}
-			if want := toJob(j); err != nil || !proto.Equal(&got, want) {
-				t.Errorf("job %d: got %v (%v), want %v", i, &got, err, want)
-			}
+	all := job.Job{}
+	jobs := []*job.Job{{}}
+	for i := range reflect.TypeFor[job.Job]().NumField() {
+		one := job.Job{}
+		for _, j := range []*job.Job{&one, &all} {
+			fillField(t, reflect.ValueOf(j).Elem().Field(i))
 		}
+		jobs = append(jobs, &one)
+	}
+	both := all
+	both.RawDetails = nil
+	jobs = append(jobs, &all, &both,
+		&job.Job{Details: []byte("{}"), Labels: []job.Label{{Key: "a", Value: ""}}},
+		&job.Job{Details: []byte("{bad"), Labels: []job.Label{{Key: "bad\xff", Value: "\xfe"}}},
+		&job.Job{Details: []byte{}, Labels: []job.Label{{Key: "long", Value: strings.Repeat("x", 20_000)}}},
+		&job.Job{Priority: job.VeryLow, Sequence: math.MaxUint64, OperationPriority: -20, CreatedAt: time.Unix(1<<40, 0), NotBefore: time.Unix(-5, 7)},
+	)
+	form := newStraight("application/proto", len(jobs))
+	var results []*boarddv1.JobResult
+	for _, j := range jobs {
+		results = append(results, &boarddv1.JobResult{})
+		form.jobResult(results[len(results)-1], j)
+	}
+	written, err := codec{"proto"}.Marshal(&boarddv1.PostJobsResponse{Results: results})
+	var got boarddv1.PostJobsResponse
+	if err == nil {
+		err = proto.Unmarshal(written, &got)
+	}
+	if err != nil || len(got.GetResults()) != len(jobs) {
+		t.Fatalf("%d jobs of %d, %v", len(got.GetResults()), len(jobs), err)
+	}
+	for i, j := range jobs {
+		if want := toJob(j); !proto.Equal(got.GetResults()[i].GetJob(), want) {
+			t.Errorf("job %d: got %v, want %v", i, got.GetResults()[i].GetJob(), want)
+		}
+	}
+}
+
+// fillField gives a field of a job something that is not zero.
+func fillField(t *testing.T, v reflect.Value) {
+	t.Helper()
+	switch v.Interface().(type) {
+	case time.Time:
+		v.Set(reflect.ValueOf(time.Date(2026, 3, 4, 5, 6, 7, 89, time.UTC)))
+		return
+	case time.Duration:
+		v.SetInt(int64(90*time.Second + 5))
+		return
+	case []byte:
+		v.SetBytes([]byte(`{"a":"b"}`))
+		return
+	}
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			fillField(t, v.Field(i))
+		}
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fillField(t, v.Elem())
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
+		for i := range v.Len() {
+			fillField(t, v.Index(i))
+		}
+		if v.Type() == reflect.TypeFor[[]job.Label]() {
+			v.Index(1).Field(0).SetString("another")
+		}
+	case reflect.Array:
+		for i := range v.Len() {
+			fillField(t, v.Index(i))
+		}
+	case reflect.String:
+		v.SetString("größer")
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Int8, reflect.Int32, reflect.Int:
+		v.SetInt(1)
+	case reflect.Uint8, reflect.Uint64:
+		v.SetUint(1)
+	default:
+		t.Fatalf("a field of type %s", v.Type())
 	}
 }
