@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"slices"
 	"strconv"
+	"sync"
 
 	"github.com/boardd/boardd/sdk/job"
 )
@@ -14,11 +15,15 @@ import (
 // Unicode: what every store and every reader can hold. Nothing is decoded into
 // values; a clean object costs no allocation.
 func checkDetails(text []byte) error {
-	var buffer [16]key
-	c := checker{text: text, keys: buffer[:0]}
 	if len(text) > job.MaxDetails {
 		return job.Errorf(job.Invalid, "details: %d bytes are too many: want at most %d", len(text), job.MaxDetails)
 	}
+	c := checkers.Get().(*checker)
+	*c = checker{text: text, keys: c.keys[:0]}
+	defer func() {
+		c.text = nil
+		checkers.Put(c)
+	}()
 	c.space()
 	if c.peek() != '{' {
 		return job.Errorf(job.Invalid, "details: want a JSON object {...}")
@@ -34,6 +39,9 @@ func checkDetails(text []byte) error {
 	}
 	return nil
 }
+
+// checkers keep the room for their keys.
+var checkers = sync.Pool{New: func() any { return new(checker) }}
 
 // checker walks over JSON text. A method that returns false has set problem,
 // and at is where it was found.

@@ -14,8 +14,9 @@ import (
 // It also knows how far back answers that are still under way may reach, see
 // horizon.
 type flight struct {
-	mu   sync.Mutex
-	busy map[job.ID]chan struct{} // nil until somebody waits for the job; closed when it is free
+	mu     sync.Mutex
+	busy   map[job.ID]struct{}
+	waited map[job.ID]chan struct{} // of those, the ones that somebody waits for; closed when the job is free
 
 	// Two counts of calls under way: of those that began before the last mark,
 	// and of those since.
@@ -25,7 +26,9 @@ type flight struct {
 	youngMark  driver.Position
 }
 
-func newFlight() *flight { return &flight{busy: make(map[job.ID]chan struct{})} }
+func newFlight() *flight {
+	return &flight{busy: map[job.ID]struct{}{}, waited: map[job.ID]chan struct{}{}}
+}
 
 // lock waits until none of the jobs has an operation under way, and takes them
 // all. The ids are distinct. What it returns is for unlock.
@@ -51,18 +54,18 @@ func (f *flight) take(ids []job.ID) (wait <-chan struct{}, s stay) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, id := range ids {
-		ch, ok := f.busy[id]
-		if !ok {
+		if _, ok := f.busy[id]; !ok {
 			continue
 		}
+		ch := f.waited[id]
 		if ch == nil {
 			ch = make(chan struct{})
-			f.busy[id] = ch
+			f.waited[id] = ch
 		}
 		return ch, stay{}
 	}
 	for _, id := range ids {
-		f.busy[id] = nil
+		f.busy[id] = struct{}{}
 	}
 	return nil, f.enter()
 }
@@ -77,7 +80,7 @@ func (f *flight) try(ids []job.ID) (taken, others []job.ID, s stay) {
 		if _, ok := f.busy[id]; ok {
 			continue
 		}
-		f.busy[id] = nil
+		f.busy[id] = struct{}{}
 		ids[n], ids[i] = ids[i], ids[n]
 		n++
 	}
@@ -88,10 +91,13 @@ func (f *flight) unlock(ids []job.ID, s stay) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, id := range ids {
-		if ch := f.busy[id]; ch != nil {
-			close(ch)
-		}
 		delete(f.busy, id)
+		if len(f.waited) > 0 {
+			if ch := f.waited[id]; ch != nil {
+				close(ch)
+				delete(f.waited, id)
+			}
+		}
 	}
 	f.leave(s)
 }

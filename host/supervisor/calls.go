@@ -60,11 +60,8 @@ func (s *Supervisor) DropBoard(ctx context.Context, board string) error {
 // Apply repeats ops whose process went away before it answered, as far as the
 // contract allows and ctx lasts.
 func (s *Supervisor) Apply(ctx context.Context, board string, ops []driver.Op) []driver.Result {
-	results := make([]driver.Result, len(ops))
-	todo := make([]int, len(ops))
-	for i := range ops {
-		todo[i] = i
-	}
+	var results []driver.Result // only needed where the first answer is not the last
+	var todo []int
 	left := ops
 	for try := 1; ; try++ {
 		wait := s.spec.Wait
@@ -75,14 +72,23 @@ func (s *Supervisor) Apply(ctx context.Context, board string, ops []driver.Op) [
 		if err == nil {
 			err = s.opened(ctx, in, board)
 		}
+		var answers []driver.Result
+		lost := false
+		if err == nil {
+			answers = in.driver.Apply(ctx, board, left)
+			if lost = in.lost(); !lost && try == 1 {
+				return answers
+			}
+		}
+		if try == 1 {
+			results, todo = make([]driver.Result, len(ops)), make([]int, len(ops))
+			for i := range ops {
+				todo[i] = i
+			}
+		}
 		if err != nil {
 			refuse(results, todo, err)
 			return results
-		}
-		answers := in.driver.Apply(ctx, board, left)
-		lost := in.lost()
-		if !lost && try == 1 {
-			return answers
 		}
 		todo = keep(results, todo, ops, answers, lost && try < maxTries && ctx.Err() == nil)
 		if len(todo) == 0 {

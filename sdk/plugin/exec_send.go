@@ -26,6 +26,9 @@ const (
 	tagSize = 3 // an op's tag on the wire: tags of a batch need at most two bytes
 )
 
+// opsTogether is how many bytes ops are encoded into that share a piece of memory.
+const opsTogether = 16 << 10
+
 // maxOp leaves room for what is around an op in a batch.
 const maxOp = MaxMessage - 4<<10
 
@@ -35,6 +38,7 @@ var opPool = sync.Pool{New: func() any { return new(pb.Op) }}
 // once.
 func encode(c *pendingCall, ops []driver.Op) []item {
 	items := make([]item, 0, len(ops))
+	var room []byte // of which each op has a part
 	m := opPool.Get().(*pb.Op)
 	defer func() {
 		m.Reset()
@@ -49,7 +53,11 @@ func encode(c *pendingCall, ops []driver.Op) []item {
 			c.results[i] = driver.Failed(job.Errorf(job.Invalid, "the op takes %d bytes, more than the %d that a driver can be sent", size, maxOp))
 			continue
 		}
-		data := make([]byte, size)
+		if len(room) < size {
+			room = make([]byte, max(size, min(size*(len(ops)-i), opsTogether)))
+		}
+		data := room[:size:size]
+		room = room[size:]
 		if _, err := m.MarshalToSizedBufferVT(data); err != nil {
 			c.results[i] = driver.Failed(&job.Error{Kind: job.Invalid, Err: err})
 			continue

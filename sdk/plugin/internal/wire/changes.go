@@ -80,12 +80,7 @@ func (w *writer) change(c *driver.Change) {
 // reports whether the step goes on. What is put there shares the message's bytes.
 func AddChanges(c *driver.Changes, message []byte) (more bool, err error) {
 	var r reader
-	n := 0
-	for f := (fields{rest: message}); f.next(); {
-		if f.tag == changesList {
-			n++
-		}
-	}
+	n := count(message, changesList)
 	c.List = slices.Grow(c.List, n)
 	records := make([]driver.Record, 0, min(n, recordsTogether))
 	c.Position, c.Resync = 0, false

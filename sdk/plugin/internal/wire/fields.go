@@ -116,6 +116,16 @@ func (f *fields) next() bool {
 	return true
 }
 
+// count returns how many fields of a message have a tag.
+func count(message []byte, tag uint64) (n int) {
+	for f := (fields{rest: message}); f.next(); {
+		if f.tag == tag {
+			n++
+		}
+	}
+	return n
+}
+
 // present returns bytes that share the message's, without room to append to.
 func (f *fields) present() []byte { return slices.Clip(f.bytes) }
 

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"slices"
 	"time"
 
 	"github.com/boardd/boardd/sdk/driver"
@@ -57,13 +58,7 @@ type Piece struct {
 // ReadAnswer reads a BatchResult, as far as that says what it is about.
 func ReadAnswer(message []byte) (a Answer, err error) {
 	var r reader
-	n := 0
-	for f := (fields{rest: message}); f.next(); {
-		if f.tag == batchResults {
-			n++
-		}
-	}
-	a.Pieces = make([]Piece, 0, n)
+	a.Pieces = make([]Piece, 0, count(message, batchResults))
 	f := fields{rest: message}
 	for f.next() {
 		switch f.tag {
@@ -86,6 +81,8 @@ func ReadAnswer(message []byte) (a Answer, err error) {
 // A ResultJoiner puts one result together that may come in pieces.
 type ResultJoiner struct {
 	claims []driver.Claimed
+	room   []driver.Record // for the records of claims
+	more   int             // claims that are still to come in this piece
 	gone   []driver.Gone
 	record bool // the last claim's record goes on
 	size   int
@@ -98,6 +95,8 @@ func (j *ResultJoiner) Add(p Piece) (driver.Result, error) {
 	var r reader
 	var res driver.Result
 	more := false
+	j.more = count(p.message, resultClaims)
+	j.claims = slices.Grow(j.claims, j.more)
 	f := fields{rest: p.message}
 	for f.next() {
 		switch f.tag {
@@ -144,7 +143,8 @@ func (j *ResultJoiner) Add(p Piece) (driver.Result, error) {
 }
 
 func (j *ResultJoiner) claim(r *reader, message []byte) {
-	c, more := r.readClaimed(message)
+	c, more := j.readClaimed(r, message)
+	j.more--
 	if !j.record {
 		j.claims = append(j.claims, c)
 		j.record = more
@@ -164,7 +164,7 @@ func (j *ResultJoiner) claim(r *reader, message []byte) {
 }
 
 // readClaimed reads a claim, and whether its record goes on.
-func (r *reader) readClaimed(message []byte) (c driver.Claimed, more bool) {
+func (j *ResultJoiner) readClaimed(r *reader, message []byte) (c driver.Claimed, more bool) {
 	f := fields{rest: message}
 	for f.next() {
 		switch f.tag {
@@ -181,7 +181,14 @@ func (r *reader) readClaimed(message []byte) (c driver.Claimed, more bool) {
 		case claimedAt:
 			c.At = Time(int64(f.value))
 		case claimedRecord:
-			more = r.recordAt(&c.Record, f.bytes)
+			if c.Record == nil {
+				if len(j.room) == cap(j.room) {
+					j.room = make([]driver.Record, 0, max(j.more, 1))
+				}
+				j.room = append(j.room, driver.Record{})
+				c.Record = &j.room[len(j.room)-1]
+			}
+			more = r.readRecord(c.Record, f.bytes)
 		}
 	}
 	r.whole(&f)
