@@ -23,7 +23,7 @@ if [ -f sdk/plugin/driver.proto ]; then
     --plugin=protoc-gen-go-vtproto="$(plugin protoc-gen-go-vtproto)" \
     --go_out=sdk/plugin/internal/pb --go_opt=paths=source_relative \
     --go-grpc_out=sdk/plugin/internal/pb --go-grpc_opt=paths=source_relative \
-    --go-vtproto_out=sdk/plugin/internal/pb --go-vtproto_opt=paths=source_relative,features=marshal+unmarshal+unmarshal_unsafe+size \
+    --go-vtproto_out=sdk/plugin/internal/pb --go-vtproto_opt=paths=source_relative,features=marshal+unmarshal+size \
     driver.proto
 fi
 

@@ -110,8 +110,8 @@ func fillField(t *testing.T, v reflect.Value) {
 	}
 	switch v.Kind() {
 	case reflect.Struct:
-		for i := range v.NumField() {
-			fillField(t, v.Field(i))
+		for _, field := range v.Fields() {
+			fillField(t, field)
 		}
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))

@@ -75,7 +75,7 @@ func byPosition(a, b driver.Change) int {
 // know, and those of which a change says nothing at all. A read that fails
 // leaves them out: the job's next change finds them.
 func (f *follower) fill(ctx context.Context, list []driver.Change) {
-	if !slices.ContainsFunc(list, func(c driver.Change) bool { return c.Sparse || c.Record == nil }) {
+	if !slices.ContainsFunc(list, func(c driver.Change) bool { return c.Record == nil || c.Sparse && isOpen(c.Record.State) }) {
 		return
 	}
 	var ids []job.ID

@@ -2,6 +2,7 @@ package board
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/boardd/boardd/host/index"
@@ -173,7 +174,8 @@ func (c *claimer) learn(ctx context.Context, byID map[job.ID]*index.Entry, taken
 	for _, id := range taken {
 		left[id] = struct{}{}
 	}
-	var news []*index.Entry
+	news := make([]*index.Entry, 0, len(r.Claims))
+	c.claims, c.steps = slices.Grow(c.claims, len(r.Claims)), slices.Grow(c.steps, len(r.Claims))
 	for i := range r.Claims {
 		claimed := &r.Claims[i]
 		e := c.entryClaimed(byID[claimed.Job], claimed, r.Repeated)

@@ -41,7 +41,7 @@ const MaxMessage = wire.MaxMessage
 
 // Limits on one batch of Exec.
 const (
-	maxBatchOps     = 128
+	maxBatchOps     = 256
 	maxBatchBytes   = 1 << 20
 	maxInFlight     = 8
 	defaultInFlight = 2

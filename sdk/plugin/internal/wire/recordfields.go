@@ -109,14 +109,15 @@ func (w *writer) holder(h *driver.Holder) {
 	w.time(holderSince, h.Since)
 }
 
-// recordAt reads a record into a place for one, and reports whether it goes on.
-func (r *reader) recordAt(place **driver.Record, message []byte) (more bool) {
+// recordAt reads a record into a place for one.
+func (r *reader) recordAt(place **driver.Record, message []byte) {
 	if *place == nil {
 		*place = new(driver.Record)
 	}
-	return r.readRecord(*place, message)
+	r.readRecord(*place, message)
 }
 
+// readRecord reads a record, and reports whether it goes on.
 func (r *reader) readRecord(rec *driver.Record, message []byte) (more bool) {
 	f := fields{rest: message}
 	for f.next() {
