@@ -18,7 +18,8 @@ func (b *board) load(ctx context.Context) error {
 	s := b.store
 	b.refs, b.answers, b.limits = map[job.ID]ref{}, map[[16]byte]uint64{}, map[string]int64{}
 	b.counts, b.bad, b.exists = counts{}, nil, false
-	err := s.read(nil, b.loadState)
+	var f floor // of that moment: another board may be dropped meanwhile
+	err := s.read(func() { f = s.floor }, func(m *moment) error { return b.loadState(m, f) })
 	if err != nil || !b.exists {
 		return err
 	}
@@ -44,8 +45,7 @@ func (b *board) load(ctx context.Context) error {
 	return nil
 }
 
-func (b *board) loadState(m *moment) error {
-	f := b.store.floor
+func (b *board) loadState(m *moment, f floor) error {
 	b.state = boardState{position: f.position, generation: max(1, f.generation), forgotten: f.position}
 	value := m.table(b, inRoot).get(stateKey)
 	jobs := m.table(b, inJobs).below()

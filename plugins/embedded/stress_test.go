@@ -20,7 +20,8 @@ func TestEverythingAtOnce(t *testing.T) {
 	path := t.TempDir()
 	s := openStore(t, path, options{limits: storageLimits{ringBytes: 8 << 10, changes: 500, journalBytes: 256 << 10}})
 	boards := []string{"a", "b", "c"}
-	for _, name := range append(boards, "dropped") {
+	dropped := []string{"dropped", "dropped too"} // each while the other is opened
+	for _, name := range append(dropped, boards...) {
 		openNamed(t, s, name)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -32,7 +33,9 @@ func TestEverythingAtOnce(t *testing.T) {
 			writers.Go(func() { live(ctx, t, s, name, uint64(w)) })
 		}
 	}
-	writers.Go(func() { dropAround(ctx, t, s) })
+	for _, name := range dropped {
+		writers.Go(func() { dropAround(ctx, t, s, name) })
+	}
 	writers.Go(func() { writeDocuments(ctx, t, s) })
 	writers.Wait()
 	cancel()
@@ -138,22 +141,22 @@ func scanAround(ctx context.Context, t *testing.T, s *Store, board string) {
 	}
 }
 
-func dropAround(ctx context.Context, t *testing.T, s *Store) {
+func dropAround(ctx context.Context, t *testing.T, s *Store, name string) {
 	for n := range uint64(40) {
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			if err := s.DropBoard(ctx, "dropped"); err != nil {
+			if err := s.DropBoard(ctx, name); err != nil {
 				t.Error(err)
 			}
 		})
 		wg.Go(func() {
-			r := s.Apply(ctx, "dropped", []driver.Op{postOf(numberedID(n + 1))})[0]
+			r := s.Apply(ctx, name, []driver.Op{postOf(numberedID(n + 1))})[0]
 			if r.Kind != job.NoKind && r.Kind != job.Precondition {
 				t.Errorf("a post on a board that is dropped: %v %s", r.Kind, r.Message)
 			}
 		})
 		wg.Wait()
-		openNamed(t, s, "dropped")
+		openNamed(t, s, name)
 	}
 }
 
