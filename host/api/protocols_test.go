@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -290,5 +291,17 @@ func TestTLS(t *testing.T) {
 	}
 	if status, err := get(s.client, s.url); err == nil && status == http.StatusOK {
 		t.Error("plain text was taken where TLS is demanded")
+	}
+}
+
+// TestAnswersHaveALength: a large answer comes in one piece, so that its end is no
+// packet of its own.
+func TestAnswersHaveALength(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	post(t, s, slices.Repeat([]string{"a-job"}, 200)...)
+	r := s.do(t, http.MethodPost, "/boardd.v1.BoardService/ListJobs", workerSecret, `{"board":"default","pageSize":200}`, "Accept-Encoding", "identity")
+	if got := r.header.Get("Content-Length"); len(r.body) < 20_000 || got != strconv.Itoa(len(r.body)) {
+		t.Errorf("an answer of %d bytes says that it has %q", len(r.body), got)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"html/template"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -110,8 +111,34 @@ func (g *gate) calls(prefix string, methods protoreflect.MethodDescriptors, next
 				"%s does not take the content type %q: %s", call, clip(r.Header.Get("Content-Type")), wantedType(call, methods)))
 			return
 		}
+		if !methods.ByName(protoreflect.Name(call)).IsStreamingServer() && !strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") {
+			w = &wholeAnswer{ResponseWriter: w}
+		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// A wholeAnswer says how long an answer is that Connect writes at once. Without that
+// it would be sent in chunks where it is large, and its end as a packet of its own.
+type wholeAnswer struct {
+	http.ResponseWriter
+
+	begun bool
+}
+
+// WriteHeader begins an answer.
+func (w *wholeAnswer) WriteHeader(status int) {
+	w.begun = true
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Write writes an answer, or what follows where its header was written before.
+func (w *wholeAnswer) Write(body []byte) (int, error) {
+	if !w.begun {
+		w.begun = true
+		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	}
+	return w.ResponseWriter.Write(body)
 }
 
 func callHint(call string, methods protoreflect.MethodDescriptors) string {
