@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/boardd/boardd/internal/testserver"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/driver/drivertest"
 	"github.com/boardd/boardd/sdk/job"
@@ -154,9 +155,7 @@ func TestHungDriverIsReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	pid := s.State().PID
-	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	testserver.Freeze(t, pid)
 	if err := cycle(t.Context(), s, "b"); err != nil {
 		t.Error(err)
 	}

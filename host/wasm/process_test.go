@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/boardd/boardd/host/wasm"
+	"github.com/boardd/boardd/internal/testserver"
 )
 
 // child is this test program, as a child.
@@ -69,20 +70,23 @@ func TestProcessLost(t *testing.T) { // not parallel: it looks for its own child
 	before := children(t)
 	p := bind(t, e, template(t, "c"), nil)
 	score := func() error { return p.Score(t.Context(), jobs(10, 1), make([]int64, 10)) }
-	for _, signal := range []syscall.Signal{syscall.SIGKILL, syscall.SIGSTOP} {
+	killed := func(t testing.TB, id int) {
+		if err := syscall.Kill(id, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, lose := range []func(testing.TB, int){killed, testserver.Freeze} {
 		if err := score(); err != nil {
 			t.Fatal(err)
 		}
 		for _, id := range children(t) {
 			if !slices.Contains(before, id) {
-				if err := syscall.Kill(id, signal); err != nil {
-					t.Fatal(err)
-				}
+				lose(t, id)
 			}
 		}
 		var fault *wasm.Fault
 		if err := score(); !errors.As(err, &fault) || fault.Kind != wasm.Lost {
-			t.Fatalf("%s: got %v", signal, err)
+			t.Fatalf("loss %d: got %v", i, err)
 		}
 	}
 	if err := score(); err != nil {

@@ -8,12 +8,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/boardd/boardd/internal/testserver"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 )
@@ -200,9 +200,7 @@ func TestKillHung(t *testing.T) {
 	if _, err := p.Open(t.Context(), driver.Config{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := syscall.Kill(p.PID(), syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	testserver.Freeze(t, p.PID())
 	p.Kill()
 	<-p.Exited()
 	if got := p.Ending().Error(); !strings.Contains(got, "killed") {
