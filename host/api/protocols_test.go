@@ -305,3 +305,40 @@ func TestAnswersHaveALength(t *testing.T) {
 		t.Errorf("an answer of %d bytes says that it has %q", len(r.body), got)
 	}
 }
+
+// TestContentTypesInCapitals: a content type means the same in capitals.
+func TestContentTypesInCapitals(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	r := s.do(t, http.MethodPost, "/boardd.v1.BoardService/PostJobs", rootSecret, `{"board":"default","jobs":[{"name":"loud"}]}`, "Content-Type", "Application/JSON")
+	if r.status != http.StatusOK || !strings.Contains(r.body, `"loud"`) {
+		t.Errorf("PostJobs: %d %s", r.status, r.body)
+	}
+	r = s.do(t, http.MethodPost, "/boardd.v1.BoardService/ClaimJobs", rootSecret, `{"board":"default","owner":"me"}`, "Content-Type", "APPLICATION/JSON")
+	if r.status != http.StatusOK || !strings.Contains(r.body, `"loud"`) {
+		t.Errorf("ClaimJobs: %d %s", r.status, r.body)
+	}
+}
+
+// shouting sends content types in capitals.
+type shouting struct{ http.RoundTripper }
+
+func (s shouting) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Content-Type", strings.ToUpper(r.Header.Get("Content-Type")))
+	return s.RoundTripper.RoundTrip(r)
+}
+
+// TestGRPCInCapitals: gRPC writes an answer in two parts, whatever its content type
+// looks like.
+func TestGRPCInCapitals(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	loud := cleartext2(t)
+	loud.Transport = shouting{loud.Transport}
+	c := boarddv1connect.NewBoardServiceClient(loud, s.url, connect.WithGRPC(), connect.WithInterceptors(bearer(rootSecret)))
+	answer, err := c.PostJobs(t.Context(), connect.NewRequest(&boarddv1.PostJobsRequest{Board: "default", Jobs: []*boarddv1.NewJob{{Name: "loud"}}}))
+	if err != nil || answer.Msg.GetResults()[0].GetJob().GetName() != "loud" {
+		t.Errorf("got %v, %v", answer, err)
+	}
+}

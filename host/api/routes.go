@@ -88,30 +88,33 @@ func adminMethods() protoreflect.MethodDescriptors {
 // calls refuses in clear words what Connect would refuse in few: names of calls
 // that do not exist, and methods and content types that they do not take.
 func (g *gate) calls(prefix string, methods protoreflect.MethodDescriptors, next http.Handler) http.Handler {
-	reads := map[string]bool{} // by name, whether GET will do
+	type method struct{ stream, byGet bool } // byGet: GET will do
+	byName := map[string]method{}
 	for i := range methods.Len() {
 		m := methods.Get(i)
 		options, _ := m.Options().(*descriptorpb.MethodOptions)
-		reads[string(m.Name())] = options.GetIdempotencyLevel() == descriptorpb.MethodOptions_NO_SIDE_EFFECTS && !m.IsStreamingServer()
+		reads := options.GetIdempotencyLevel() == descriptorpb.MethodOptions_NO_SIDE_EFFECTS
+		byName[string(m.Name())] = method{stream: m.IsStreamingServer(), byGet: reads && !m.IsStreamingServer()}
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		call := strings.TrimPrefix(r.URL.Path, prefix)
-		byGet, ok := reads[call]
+		m, ok := byName[call]
 		if !ok {
 			g.refuse(w, r, http.StatusNotFound, job.Errorf(job.Unsupported, "there is no call %q%s", clip(call), callHint(call, methods)))
 			return
 		}
-		if r.Method != http.MethodPost && (r.Method != http.MethodGet || !byGet) {
+		if r.Method != http.MethodPost && (r.Method != http.MethodGet || !m.byGet) {
 			w.Header().Set("Allow", http.MethodPost)
 			g.refuse(w, r, http.StatusMethodNotAllowed, job.Errorf(job.Unsupported, "%s wants POST, got %s", call, clip(r.Method)))
 			return
 		}
-		if r.Method == http.MethodPost && !takes(r.Header.Get("Content-Type"), methods.ByName(protoreflect.Name(call)).IsStreamingServer()) {
+		contentType := r.Header.Get("Content-Type")
+		if r.Method == http.MethodPost && !takes(contentType, m.stream) {
 			g.refuse(w, r, http.StatusUnsupportedMediaType, job.Errorf(job.Invalid,
-				"%s does not take the content type %q: %s", call, clip(r.Header.Get("Content-Type")), wantedType(call, methods)))
+				"%s does not take the content type %q: %s", call, clip(contentType), wantedType(m.stream)))
 			return
 		}
-		if !methods.ByName(protoreflect.Name(call)).IsStreamingServer() && !strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") {
+		if base, _ := parseType(contentType); !m.stream && !isGRPC(base) { // gRPC writes an answer in parts
 			w = &wholeAnswer{ResponseWriter: w}
 		}
 		next.ServeHTTP(w, r)
@@ -152,8 +155,8 @@ func callHint(call string, methods protoreflect.MethodDescriptors) string {
 	return nearest.Hint(call, names)
 }
 
-func wantedType(call string, methods protoreflect.MethodDescriptors) string {
-	if methods.ByName(protoreflect.Name(call)).IsStreamingServer() {
+func wantedType(stream bool) string {
+	if stream {
 		return "as a stream it wants application/connect+json; ListEvents gives the same with application/json"
 	}
 	return `send the header "Content-Type: application/json"`
@@ -161,13 +164,9 @@ func wantedType(call string, methods protoreflect.MethodDescriptors) string {
 
 // takes reports whether Connect has a codec for the content type.
 func takes(contentType string, stream bool) bool {
-	contentType = strings.ToLower(contentType)
-	base, parameter, _ := strings.Cut(contentType, ";")
-	base = strings.TrimSpace(base)
-	for _, prefix := range []string{"application/grpc", "application/grpc-web"} {
-		if base == prefix || base == prefix+"+proto" || base == prefix+"+json" {
-			return true
-		}
+	base, parameter := parseType(contentType)
+	if isGRPC(base) {
+		return true
 	}
 	prefix := "application/"
 	if stream {
@@ -177,6 +176,23 @@ func takes(contentType string, stream bool) bool {
 		return parameter == "" || strings.ReplaceAll(strings.TrimSpace(parameter), `"`, "") == "charset=utf-8"
 	}
 	return base == prefix+"proto"
+}
+
+// parseType parts a content type, which means the same in capitals, from its
+// parameters.
+func parseType(contentType string) (base, parameters string) {
+	base, parameters, _ = strings.Cut(strings.ToLower(contentType), ";")
+	return strings.TrimSpace(base), parameters
+}
+
+// isGRPC reports whether a content type is one of gRPC's or gRPC-Web's.
+func isGRPC(base string) bool {
+	for _, prefix := range []string{"application/grpc", "application/grpc-web"} {
+		if base == prefix || base == prefix+"+proto" || base == prefix+"+json" {
+			return true
+		}
+	}
+	return false
 }
 
 // healthz says that the process is alive.
