@@ -47,7 +47,8 @@ const (
 	rawData     = 2
 )
 
-// A protowriter appends fields of messages in the binary form.
+// A protowriter appends fields of messages in the binary form; what is zero or empty
+// is left out.
 type protowriter struct{ b []byte }
 
 // job writes the fields of a boarddv1.Job, as toJob fills them.
@@ -60,7 +61,7 @@ func (w *protowriter) job(j *job.Job) {
 	if details, raw := detailsOf(j); raw != nil {
 		end := w.open(jobDetailsRaw)
 		w.text(rawEncoding, raw.Encoding.String())
-		w.text(rawData, string(raw.Data))
+		w.bytes(rawData, raw.Data)
 		w.close(end)
 	} else if details != nil {
 		w.b = protowire.AppendBytes(protowire.AppendTag(w.b, jobDetails, protowire.BytesType), details)
@@ -102,11 +103,21 @@ func (w *protowriter) times(j *job.Job) {
 	}
 }
 
-func (w *protowriter) number(field protowire.Number, n int64) { w.b = appendInt(w.b, field, n) }
+func (w *protowriter) number(field protowire.Number, n int64) {
+	if n != 0 {
+		w.b = protowire.AppendVarint(protowire.AppendTag(w.b, field, protowire.VarintType), uint64(n)) //nolint:gosec // a negative one is written so
+	}
+}
 
 func (w *protowriter) text(field protowire.Number, s string) {
 	if s != "" {
 		w.b = protowire.AppendString(protowire.AppendTag(w.b, field, protowire.BytesType), s)
+	}
+}
+
+func (w *protowriter) bytes(field protowire.Number, data []byte) {
+	if len(data) > 0 {
+		w.b = protowire.AppendBytes(protowire.AppendTag(w.b, field, protowire.BytesType), data)
 	}
 }
 

@@ -103,7 +103,7 @@ func (s *straight) job(field protowire.Number, j *job.Job, steps board.Steps) []
 	w.job(j)
 	if steps.Len() > 0 {
 		w.b = slices.Grow(w.b, steps.Size()+16*steps.Len())
-		steps.Each(func(step *board.Step) { w.b = appendStepField(w.b, step) })
+		steps.Each(w.step)
 	}
 	w.close(end)
 	s.written = w.b

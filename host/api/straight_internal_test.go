@@ -42,12 +42,14 @@ func TestStepsInBinaryForm(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
+		var w protowriter
+		w.step(&step)
 		var got boarddv1.Job
-		if err := proto.Unmarshal(appendStepField(nil, &step), &got); err != nil || !proto.Equal(&got, want) {
+		if err := proto.Unmarshal(w.b, &got); err != nil || !proto.Equal(&got, want) {
 			t.Errorf("%s: got %v (%v), want %v", name, &got, err, want)
 		}
-		if again := appendStepField(nil, &step); string(again) != string(written) {
-			t.Errorf("%s: got %x, want %x", name, again, written)
+		if string(w.b) != string(written) {
+			t.Errorf("%s: got %x, want %x", name, w.b, written)
 		}
 	}
 }
