@@ -15,9 +15,9 @@ import (
 	"github.com/boardd/boardd/sdk/plugin/internal/wire"
 )
 
-// received yields the messages of a server's stream, each as an M, until it ends, ctx does, or
-// the loop is left. gRPC's flow control holds the server back while the loop is
-// busy. A bound of 0 is none.
+// received yields the messages of a server's stream, each as an M, until it ends,
+// ctx does, or the loop is left. gRPC's flow control holds the server back while
+// the loop is busy. A bound of 0 is none.
 func received[M, T any](ctx context.Context, c call, bound time.Duration, open func(context.Context) (grpc.ServerStreamingClient[T], error)) iter.Seq2[*M, error] {
 	return func(yield func(*M, error) bool) {
 		inner, cancel := boundedOrNot(ctx, bound)

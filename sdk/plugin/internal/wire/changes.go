@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/boardd/boardd/sdk/driver"
-	"github.com/boardd/boardd/sdk/job"
 )
 
 // A watch tells of every change of a board, three of each job's life: most of what
@@ -82,14 +81,14 @@ func AddChanges(c *driver.Changes, message []byte) (more bool, err error) {
 	var r reader
 	n := count(message, changesList)
 	c.List = slices.Grow(c.List, n)
-	records := make([]driver.Record, 0, min(n, recordsTogether))
+	room := recordRoom{expected: n}
 	c.Position, c.Resync = 0, false
 	f := fields{rest: message}
 	for f.next() {
 		switch f.tag {
 		case changesList:
 			c.List = append(c.List, driver.Change{})
-			records = r.change(&c.List[len(c.List)-1], f.bytes, records)
+			r.change(&c.List[len(c.List)-1], &room, f.bytes)
 		case changesPosition:
 			c.Position = driver.Position(f.value)
 		case changesResync:
@@ -102,17 +101,12 @@ func AddChanges(c *driver.Changes, message []byte) (more bool, err error) {
 	return more, r.err
 }
 
-// recordsTogether is how many records of a step share one piece of memory, which
-// lives as long as any of them does.
-const recordsTogether = 32
-
-// change reads a change, whose record has the next place of records.
-func (r *reader) change(c *driver.Change, message []byte, records []driver.Record) []driver.Record {
+func (r *reader) change(c *driver.Change, room *recordRoom, message []byte) {
 	f := fields{rest: message}
 	for f.next() {
 		switch f.tag {
 		case changeEvent:
-			c.Event = job.EventType(r.enum(int32(f.value), int(job.Resync), "an event"))
+			c.Event = r.event(int32(f.value))
 		case changeJob:
 			c.Job = r.bytes16(f.bytes, "a job's id")
 		case changePosition:
@@ -124,25 +118,10 @@ func (r *reader) change(c *driver.Change, message []byte, records []driver.Recor
 		case changeOwner:
 			c.Owner = f.text()
 		case changeRecord:
-			if c.Record == nil {
-				if len(records) == cap(records) {
-					records = make([]driver.Record, 0, recordsTogether)
-				}
-				records = append(records, driver.Record{})
-				c.Record = &records[len(records)-1]
-			}
-			r.readRecord(c.Record, f.bytes)
+			r.recordAt(&c.Record, room, f.bytes)
 		case changeSparse:
 			c.Sparse = f.value != 0
 		}
 	}
 	r.whole(&f)
-	return records
-}
-
-// whole takes it for an error that not all of a message could be read.
-func (r *reader) whole(f *fields) {
-	if f.err != nil {
-		r.fail("a message cannot be read: %v", f.err)
-	}
 }

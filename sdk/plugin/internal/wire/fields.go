@@ -131,3 +131,10 @@ func (f *fields) present() []byte { return slices.Clip(f.bytes) }
 
 // text returns a text that shares the message's bytes, which nobody changes.
 func (f *fields) text() string { return unsafe.String(unsafe.SliceData(f.bytes), len(f.bytes)) }
+
+// whole takes it for an error that not all of a message could be read.
+func (r *reader) whole(f *fields) {
+	if f.err != nil {
+		r.fail("a message cannot be read: %v", f.err)
+	}
+}

@@ -60,7 +60,7 @@ func OpFrom(m *pb.Op) (driver.Op, error) {
 		Status:   optional(m.Status),
 		Attach:   attachmentsFrom(m.Attach),
 		Limits:   limitsFrom(m.Limits),
-		Event:    r.event(m.Event),
+		Event:    r.event(int32(m.Event)),
 		Reason:   m.Reason,
 	}
 	if m.Posting != nil {
@@ -72,7 +72,7 @@ func OpFrom(m *pb.Op) (driver.Op, error) {
 	}
 	if e := m.Ending; e != nil {
 		op.Ending = &driver.Ending{
-			Outcome: r.outcome(e.Outcome), Keep: time.Duration(r.amount(e.Keep, "keep")), Data: e.Data,
+			Outcome: r.outcome(int32(e.Outcome)), Keep: time.Duration(r.amount(e.Keep, "keep")), Data: e.Data,
 			KeepPosting: e.KeepPosting, KeepAttached: e.KeepAttached,
 		}
 	}
@@ -166,12 +166,18 @@ func limitsFrom(list []*pb.Limit) []driver.Limit {
 	return out
 }
 
-func (r *reader) event(e pb.Event) job.EventType {
-	return job.EventType(r.enum(int32(e), int(job.Resync), "an event"))
+func (r *reader) event(n int32) job.EventType {
+	return job.EventType(r.enum(n, int(job.Resync), "an event"))
 }
 
-func (r *reader) outcome(o pb.Outcome) job.Outcome {
-	return job.Outcome(r.enum(int32(o), int(job.Purged), "an outcome"))
+func (r *reader) outcome(n int32) job.Outcome {
+	return job.Outcome(r.enum(n, int(job.Purged), "an outcome"))
+}
+
+func (r *reader) state(n int32) job.State { return job.State(r.enum(n, int(job.Trashed), "a state")) }
+
+func (r *reader) encoding(n int32) job.Encoding {
+	return job.Encoding(r.enum(n, int(job.Msgpack), "an encoding"))
 }
 
 func (r *reader) parts(p uint32) driver.Parts {

@@ -26,7 +26,7 @@ func (r *reader) posting(m *pb.Posting) driver.Posting {
 		ID: r.bytes16(m.Id, "a job's id"), Name: m.Name,
 		Priority: r.priority(m.Priority),
 		Book:     job.Book{UUID: m.BookUuid, Name: m.BookName},
-		Encoding: job.Encoding(r.enum(int32(m.Encoding), int(job.Msgpack), "an encoding")),
+		Encoding: r.encoding(int32(m.Encoding)),
 		Details:  slices.Clip(m.Details), Extra: slices.Clip(m.Extra), Digest: r.bytes16(m.Digest, "a digest"),
 		CreatedAt: Time(m.CreatedAt), Sequence: m.Sequence,
 	}
@@ -65,9 +65,9 @@ func RecordFrom(m *pb.Record) (driver.Record, error) {
 func (r *reader) record(m *pb.Record) driver.Record {
 	rec := driver.Record{
 		Posting: r.posting(m.Posting),
-		State:   job.State(r.enum(int32(m.State), int(job.Trashed), "a state")),
+		State:   r.state(int32(m.State)),
 		Status:  slices.Clip(m.Status), Version: m.Version, Position: driver.Position(m.Position), NotBefore: Time(m.NotBefore),
-		Held: m.Held, ModifiedAt: Time(m.ModifiedAt), EndedAt: Time(m.EndedAt), Outcome: r.outcome(m.Outcome),
+		Held: m.Held, ModifiedAt: Time(m.ModifiedAt), EndedAt: Time(m.EndedAt), Outcome: r.outcome(int32(m.Outcome)),
 		Final: slices.Clip(m.Final), Attached: attachmentsFrom(m.Attached),
 	}
 	if h := m.Holder; h != nil {
@@ -77,14 +77,6 @@ func (r *reader) record(m *pb.Record) driver.Record {
 		}
 	}
 	return rec
-}
-
-func (r *reader) maybe(m *pb.Record) *driver.Record {
-	if m == nil {
-		return nil
-	}
-	rec := r.record(m)
-	return &rec
 }
 
 func recordOrNil(rec *driver.Record) *pb.Record {

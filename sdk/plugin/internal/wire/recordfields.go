@@ -7,7 +7,6 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/boardd/boardd/sdk/driver"
-	"github.com/boardd/boardd/sdk/job"
 )
 
 // The fields of Record, Posting, Holder and Attachment, as those of Change.
@@ -109,15 +108,34 @@ func (w *writer) holder(h *driver.Holder) {
 	w.time(holderSince, h.Since)
 }
 
-// recordAt reads a record into a place for one.
-func (r *reader) recordAt(place **driver.Record, message []byte) {
-	if *place == nil {
-		*place = new(driver.Record)
-	}
-	r.readRecord(*place, message)
+// A recordRoom is memory for records, a piece for up to recordsTogether of them,
+// which lives as long as any of them does.
+type recordRoom struct {
+	free     []driver.Record
+	expected int // that are still to come
 }
 
-// readRecord reads a record, and reports whether it goes on.
+const recordsTogether = 32
+
+// next returns an empty record.
+func (m *recordRoom) next() *driver.Record {
+	if len(m.free) == 0 {
+		m.free = make([]driver.Record, min(max(m.expected, 1), recordsTogether))
+	}
+	rec := &m.free[0]
+	m.free = m.free[1:]
+	m.expected--
+	return rec
+}
+
+// recordAt reads a record into a place for one, and reports whether it goes on.
+func (r *reader) recordAt(place **driver.Record, room *recordRoom, message []byte) (more bool) {
+	if *place == nil {
+		*place = room.next()
+	}
+	return r.readRecord(*place, message)
+}
+
 func (r *reader) readRecord(rec *driver.Record, message []byte) (more bool) {
 	f := fields{rest: message}
 	for f.next() {
@@ -125,7 +143,7 @@ func (r *reader) readRecord(rec *driver.Record, message []byte) (more bool) {
 		case recordPosting:
 			r.readPosting(&rec.Posting, f.bytes)
 		case recordState:
-			rec.State = job.State(r.enum(int32(f.value), int(job.Trashed), "a state"))
+			rec.State = r.state(int32(f.value))
 		case recordStatus:
 			rec.Status = f.present()
 		case recordVersion:
@@ -146,7 +164,7 @@ func (r *reader) readRecord(rec *driver.Record, message []byte) (more bool) {
 		case recordEndedAt:
 			rec.EndedAt = Time(int64(f.value))
 		case recordOutcome:
-			rec.Outcome = job.Outcome(r.enum(int32(f.value), int(job.Purged), "an outcome"))
+			rec.Outcome = r.outcome(int32(f.value))
 		case recordFinal:
 			rec.Final = f.present()
 		case recordAttached:
@@ -174,7 +192,7 @@ func (r *reader) readPosting(p *driver.Posting, message []byte) {
 		case postingBookName:
 			p.Book.Name = f.text()
 		case postingEncoding:
-			p.Encoding = job.Encoding(r.enum(int32(f.value), int(job.Msgpack), "an encoding"))
+			p.Encoding = r.encoding(int32(f.value))
 		case postingDetails:
 			p.Details = f.present()
 		case postingExtra:

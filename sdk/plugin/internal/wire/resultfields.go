@@ -81,8 +81,6 @@ func ReadAnswer(message []byte) (a Answer, err error) {
 // A ResultJoiner puts one result together that may come in pieces.
 type ResultJoiner struct {
 	claims []driver.Claimed
-	room   []driver.Record // for the records of claims
-	more   int             // claims that are still to come in this piece
 	gone   []driver.Gone
 	record bool // the last claim's record goes on
 	size   int
@@ -95,8 +93,9 @@ func (j *ResultJoiner) Add(p Piece) (driver.Result, error) {
 	var r reader
 	var res driver.Result
 	more := false
-	j.more = count(p.message, resultClaims)
-	j.claims = slices.Grow(j.claims, j.more)
+	n := count(p.message, resultClaims)
+	j.claims = slices.Grow(j.claims, n)
+	room := recordRoom{expected: n}
 	f := fields{rest: p.message}
 	for f.next() {
 		switch f.tag {
@@ -121,11 +120,11 @@ func (j *ResultJoiner) Add(p Piece) (driver.Result, error) {
 		case resultLease:
 			res.Lease = time.Duration(r.amount(int64(f.value), "a lease"))
 		case resultRecord:
-			r.recordAt(&res.Record, f.bytes)
+			r.recordAt(&res.Record, &room, f.bytes)
 		case resultClaims:
-			j.claim(&r, f.bytes)
+			j.claim(&r, &room, f.bytes)
 		case resultGone:
-			j.gone = append(j.gone, r.readGone(f.bytes))
+			j.gone = append(j.gone, r.readGone(&room, f.bytes))
 		case resultMore:
 			more = f.value != 0
 		}
@@ -142,9 +141,8 @@ func (j *ResultJoiner) Add(p Piece) (driver.Result, error) {
 	return res, r.err
 }
 
-func (j *ResultJoiner) claim(r *reader, message []byte) {
-	c, more := j.readClaimed(r, message)
-	j.more--
+func (j *ResultJoiner) claim(r *reader, room *recordRoom, message []byte) {
+	c, more := r.readClaimed(room, message)
 	if !j.record {
 		j.claims = append(j.claims, c)
 		j.record = more
@@ -164,7 +162,7 @@ func (j *ResultJoiner) claim(r *reader, message []byte) {
 }
 
 // readClaimed reads a claim, and whether its record goes on.
-func (j *ResultJoiner) readClaimed(r *reader, message []byte) (c driver.Claimed, more bool) {
+func (r *reader) readClaimed(room *recordRoom, message []byte) (c driver.Claimed, more bool) {
 	f := fields{rest: message}
 	for f.next() {
 		switch f.tag {
@@ -181,21 +179,14 @@ func (j *ResultJoiner) readClaimed(r *reader, message []byte) (c driver.Claimed,
 		case claimedAt:
 			c.At = Time(int64(f.value))
 		case claimedRecord:
-			if c.Record == nil {
-				if len(j.room) == cap(j.room) {
-					j.room = make([]driver.Record, 0, max(j.more, 1))
-				}
-				j.room = append(j.room, driver.Record{})
-				c.Record = &j.room[len(j.room)-1]
-			}
-			more = r.readRecord(c.Record, f.bytes)
+			more = r.recordAt(&c.Record, room, f.bytes)
 		}
 	}
 	r.whole(&f)
 	return c, more
 }
 
-func (r *reader) readGone(message []byte) (g driver.Gone) {
+func (r *reader) readGone(room *recordRoom, message []byte) (g driver.Gone) {
 	f := fields{rest: message}
 	for f.next() {
 		switch f.tag {
@@ -208,7 +199,7 @@ func (r *reader) readGone(message []byte) (g driver.Gone) {
 		case goneMessage:
 			g.Message = f.text()
 		case goneRecord:
-			r.recordAt(&g.Record, f.bytes)
+			r.recordAt(&g.Record, room, f.bytes)
 		}
 	}
 	r.whole(&f)

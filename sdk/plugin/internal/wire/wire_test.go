@@ -248,11 +248,19 @@ func changesOf(m *pb.Changes) (driver.Changes, error) {
 	c := driver.Changes{Position: driver.Position(m.Position), Resync: m.Resync}
 	for _, m := range m.List {
 		c.List = append(c.List, driver.Change{
-			Event: r.event(m.Event), Job: r.bytes16(m.Job, "a job's id"), Position: driver.Position(m.Position), At: Time(m.At),
-			Reason: m.Reason, Owner: m.Owner, Record: r.maybe(m.Record), Sparse: m.Sparse,
+			Event: r.event(int32(m.Event)), Job: r.bytes16(m.Job, "a job's id"), Position: driver.Position(m.Position), At: Time(m.At),
+			Reason: m.Reason, Owner: m.Owner, Record: recordOf(&r, m.Record), Sparse: m.Sparse,
 		})
 	}
 	return c, r.err
+}
+
+func recordOf(r *reader, m *pb.Record) *driver.Record {
+	if m == nil {
+		return nil
+	}
+	rec := r.record(m)
+	return &rec
 }
 
 // TestManyChanges sends more than one message holds, and a change that is larger.
