@@ -162,8 +162,8 @@ func (b *board) leases(ctx context.Context, r *reading, ids []string, k *keys) e
 		return readFailed(ctx, err)
 	}
 	for i, cmd := range asked {
-		if cmd != nil && cmd.Val() != gone {
-			r.left[i] = cmd.Val()
+		if cmd != nil {
+			r.left[i] = leftOf(cmd.Val())
 		}
 	}
 	return nil
@@ -171,6 +171,19 @@ func (b *board) leases(ctx context.Context, r *reading, ids []string, k *keys) e
 
 // gone is what PTTL says of a key that is not there.
 const gone = time.Duration(-2)
+
+// leftOf returns what is left of a lease of which PTTL said something; 0: it ran out,
+// negative: it does not end. In its last millisecond a key has 0 ms left, and is there.
+func leftOf(said time.Duration) time.Duration {
+	switch said {
+	case gone:
+		return 0
+	case 0:
+		return time.Millisecond
+	default:
+		return said
+	}
+}
 
 func (r *reading) sight(i int, id string, open [][]byte) sight {
 	s := sight{

@@ -17,7 +17,7 @@ local function standing(j, parts, posting)
   local key, lm, left = '', '', -2
   if not j.trashed then
     key, lm = j.key or '', j.lm or ''
-    left = j.key and call('PTTL', okey(j.id)) or -2
+    left = j.key and lasts(j.id) or -2
   end
   local attached = ''
   if band(parts, 2) ~= 0 and j.attached then

@@ -11,8 +11,7 @@ local function permitClaim(o, j)
   elseif must == LAPSED then
     if not j.claim or j.token ~= o.token then return LEASE_LOST, 'the claim of this token has ended' end
     if j.live then
-      local left = call('PTTL', okey(j.id))
-      return PRECONDITION, 'the lease has not run out', left < 0 and 0 or math.max(left, 1)
+      return PRECONDITION, 'the lease has not run out', math.max(lasts(j.id), 0)
     end
   elseif must == HELD_BY_OWNER or must == HELD then
     if not held or must == HELD_BY_OWNER and not live then return NOT_CLAIMED, 'nobody holds the job' end

@@ -90,7 +90,7 @@ local function claim(o)
       passed[#passed + 1] = pack('>c36BI2c0I2c0', c.id, kind, #owner, owner, #message, message) .. found(c.id, j)
     else
       local lease = o.lease
-      if not j.granted then lease = math.max(call('PTTL', okey(j.id)), 0) end
+      if not j.granted then lease = math.max(lasts(j.id), 0) end
       local one = grant(j.id, j.token, lease, j.version, j.position, now)
       claims[#claims + 1] = one
       shapes[#shapes + 1] = one .. (o.parts == 0 and '\000' or standing(j, o.parts))

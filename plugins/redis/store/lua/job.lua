@@ -6,6 +6,13 @@ local function okey(id) return PREFIX .. id .. '.owned' end
 local function mkey(id) return PREFIX .. id .. '.last_modified' end
 local function akey(id) return PREFIX .. 'boardd:attached.' .. id end
 
+-- lasts returns how many milliseconds an owner's key that is there will be there, negative
+-- if it does not end. In its last millisecond Redis says 0.
+local function lasts(id)
+  local left = call('PTTL', okey(id))
+  return left == 0 and 1 or left
+end
+
 local function parse(j, raw)
   local _, flags, at
   _, flags, j.version, j.position, j.modified, j.notbefore, j.ended, j.digest, j.status, j.limits, at = get(META, raw)

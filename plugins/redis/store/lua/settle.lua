@@ -61,7 +61,7 @@ local function claims(j)
     local lm = j.lm or ''
     if not j.foreign or j.by ~= j.key or j.extra ~= lm then
       if not j.foreign then claimed = claimed + 1 end
-      local left = call('PTTL', okey(j.id))
+      local left = lasts(j.id)
       j.foreign, j.noexpiry = true, left < 0
       j.token, j.since, j.by, j.extra = NONE .. NONE, now, sub(j.key, 1, 65535), sub(lm, 1, 65535)
       j.deadline = left < 0 and 0 or now + left * 1000
