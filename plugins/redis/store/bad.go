@@ -48,7 +48,7 @@ func (b *bad) add(id string) bool {
 }
 
 // remove forgets jobs which have changed.
-func (b *bad) remove(ids []string) {
+func (b *bad) remove(ids ...string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, id := range ids {
@@ -68,6 +68,13 @@ func (b *board) foundStrange(n int64) {
 	}
 }
 
+// cannotRead notes that a posting on the board cannot be read.
+func (b *board) cannotRead(id string, problem error) {
+	if b.bad.add(id) {
+		b.store.logger.Warn("a posting cannot be read; it is left alone and offered to nobody", "board", b.name, "job", id, "problem", problem)
+	}
+}
+
 // readNew reads the postings of jobs that a search has just found, so that the
 // first op on one need not wait for it, and reports what cannot be read.
 func (s *sweep) readNew(ctx context.Context, settled, answers []string) error {
@@ -79,7 +86,7 @@ func (s *sweep) readNew(ctx context.Context, settled, answers []string) error {
 			others = append(others, settled[n])
 		}
 	}
-	s.board.bad.remove(others)
+	s.board.bad.remove(others...)
 	for len(ids) > 0 {
 		n := min(maxScriptOps/2, len(ids)) // each may be on the board and in the trash
 		found, err := s.board.verdicts(ctx, s.standing, ids[:n])
@@ -89,9 +96,8 @@ func (s *sweep) readNew(ctx context.Context, settled, answers []string) error {
 		var ops []any
 		for i := range found {
 			ops = append(ops, found[i].op())
-			if problem := found[i].problem; problem != nil && found[i].listed && s.board.bad.add(found[i].id) {
-				s.board.store.logger.Warn("a posting cannot be read; it is left alone and offered to nobody",
-					"board", s.board.name, "job", found[i].id, "problem", problem)
+			if problem := found[i].problem; problem != nil && found[i].listed {
+				s.board.cannotRead(found[i].id, problem)
 			}
 		}
 		if _, _, err := s.board.script(ctx, s.standing, ops); err != nil {

@@ -102,25 +102,33 @@ func (e *event) ontoBoard() bool {
 	return e.kind == job.Posted || e.kind == job.Restored || e.kind == job.ForeignChange && e.state == job.Unclaimed
 }
 
-// complete fetches the postings that were too large for the stream. A job that
-// is not there any more has a later change that says so.
+// complete fetches the postings that were too large for the stream, or cannot be read. A
+// job that is not there any more has a later change that says so.
 func (b *board) complete(ctx context.Context, st *standing, events []event, list []driver.Change) error {
 	for i := range list {
 		c := &list[i]
+		id := c.Job.String()
 		if !c.Sparse || !events[i].ontoBoard() {
+			if c.Event == job.ForeignChange {
+				b.bad.remove(id)
+			}
 			continue
 		}
 		for _, key := range []string{st.keys.listings, st.keys.trash} {
-			raw, err := b.store.client.HGet(ctx, key, c.Job.String()).Bytes()
+			raw, err := b.store.client.HGet(ctx, key, id).Bytes()
 			if errors.Is(err, redis.Nil) {
 				continue
 			}
 			if err != nil {
 				return readFailed(ctx, err)
 			}
-			if posting, err := decodePosting(c.Job.String(), raw, 0); err == nil {
+			posting, err := decodePosting(id, raw, 0)
+			switch {
+			case err == nil:
 				posting.Digest = c.Record.Posting.Digest
 				c.Record.Posting, c.Sparse = posting, false
+			case key == st.keys.listings:
+				b.cannotRead(id, err)
 			}
 			break
 		}

@@ -67,7 +67,7 @@ func (o *observer) read(ctx context.Context, steps []listing, unreadable *[]stri
 
 // pass goes through the board once.
 func (o *observer) pass(ctx context.Context, position uint64) error {
-	begun, pace := time.Now(), pace{begun: time.Now()}
+	begun, pace := time.Now(), pace{share: o.board.store.share}
 	shown := o.board.takeShown()
 	seen := map[string]bool{}
 	var unreadable []string

@@ -18,30 +18,22 @@ const (
 	MaxSweepPercent = 5
 )
 
-// A search for what is known to be there may take twice its share, out of what the
-// searches before it left: as much as they would have had in maxCredit.
-const (
-	hurry     = 2
-	maxCredit = 20 * time.Second
-)
-
 // What a step costs Redis beyond the time between its two looks at the clock:
 // what is sent has to be read and taken apart, and what is answered, written.
 const (
 	wireCost = 25                    // hundredths of what the commands take
 	tripCost = 60 * time.Microsecond // for each time that Redis is asked
-	longRest = time.Second           // one slow answer is no reason to search no more
+	longRest = time.Second           // after a step: one slow answer is no reason to search no more
 )
 
 // A pace adds up what the steps of a search cost Redis, and says how long to
 // rest after each. Redis tells by its own clock, so that neither the network nor
 // what else Redis has to do is taken for cost.
 type pace struct {
-	begun  time.Time // when the last rest was to end
+	share  *share
 	busy   time.Duration
 	looked int
-	hurry  bool          // what the numbers tell of is searched for: the credit may be used
-	credit time.Duration // of rest
+	hurry  bool // what the numbers tell of is searched for: the credit may be used
 }
 
 // timed sends commands to a board's server in one go, behind each other, and
@@ -68,14 +60,7 @@ func (p *pace) timed(ctx context.Context, b *board, key string, queue func(redis
 
 // rest returns how long to wait for what was done since it was last asked.
 func (p *pace) rest() time.Duration {
-	share := max(p.busy*100/MaxSweepPercent, time.Duration(p.looked)*time.Second/SweepRate)
-	left := share - time.Since(p.begun)
-	if p.hurry && left > 0 {
-		used := min(p.credit, left, share-share/hurry)
-		p.credit, left = p.credit-used, left-used
-	}
-	p.credit = min(p.credit+max(-left, 0), maxCredit)
-	left = min(max(left, 0), longRest)
-	p.begun, p.busy, p.looked = time.Now().Add(left), 0, 0
-	return left
+	due := max(p.busy*100/MaxSweepPercent, time.Duration(p.looked)*time.Second/SweepRate)
+	p.busy, p.looked = 0, 0
+	return p.share.take(min(due, longRest), p.hurry)
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -26,7 +27,7 @@ func TestPace(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				begun := time.Now()
-				p := pace{begun: begun}
+				p := pace{share: newShare()}
 				for range c.steps {
 					time.Sleep(c.took)
 					p.busy, p.looked = p.busy+c.busy, p.looked+c.looked
@@ -57,7 +58,7 @@ func TestHurry(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				p := pace{begun: time.Now()}
+				p := pace{share: newShare()}
 				time.Sleep(c.idle)
 				p.rest()
 				p.hurry = true
@@ -68,6 +69,45 @@ func TestHurry(t *testing.T) {
 				}
 				if got := time.Since(begun); got != c.want {
 					t.Errorf("%d steps took %v, want %v", c.steps, got, c.want)
+				}
+			})
+		})
+	}
+}
+
+// TestShare checks that searches which share a part of Redis keep to it together, also
+// where other servers have theirs.
+func TestShare(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		searches, servers int
+		want              time.Duration // for ten steps of a millisecond each
+	}{
+		"alone":                    {1, 1, 200 * time.Millisecond},
+		"four boards":              {4, 1, 800 * time.Millisecond},
+		"three servers":            {1, 3, 600 * time.Millisecond},
+		"two boards, five servers": {2, 5, 2 * time.Second},
+		"nobody said how many":     {1, 0, 200 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := newShare()
+				s.among(c.servers)
+				begun := time.Now()
+				var all sync.WaitGroup
+				for range c.searches {
+					all.Go(func() {
+						p := pace{share: s}
+						for range 10 {
+							p.busy += time.Millisecond
+							time.Sleep(p.rest())
+						}
+					})
+				}
+				all.Wait()
+				if got := time.Since(begun); got != c.want {
+					t.Errorf("it took %v, want %v", got, c.want)
 				}
 			})
 		})

@@ -6,6 +6,7 @@ package store
 
 import (
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"log/slog"
 	"sync"
@@ -49,7 +50,11 @@ func Open(_ context.Context, c driver.Config) (driver.Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{logger: c.Logger, boards: map[string]*board{}, closing: make(chan struct{}), runs: map[string]bool{}}
+	self := random16()
+	s := &Store{
+		logger: c.Logger, boards: map[string]*board{}, closing: make(chan struct{}), runs: map[string]bool{},
+		self: hex.EncodeToString(self[:]), share: newShare(),
+	}
 	if s.logger == nil {
 		s.logger = slog.New(slog.DiscardHandler)
 	}
@@ -89,6 +94,8 @@ type Store struct {
 	declare bool // every key of a script is named
 	logger  *slog.Logger
 	wakes   *wakes
+	self    string // what tells this driver from other servers'
+	share   *share
 	closing chan struct{}
 	work    sync.WaitGroup // goroutines of the boards
 

@@ -36,6 +36,7 @@ type sweep struct {
 	took       time.Duration   // and how long it took
 	next       time.Time       // when all claims are to be looked at again
 	whole      time.Time       // when everything is
+	kept       time.Time       // when this server last said that it searches
 }
 
 // startSweep begins to search, if nobody has yet; what it returns takes that
@@ -50,7 +51,7 @@ func (b *board) startSweep(st *standing) func() {
 		b.sweep = func() { cancel(); <-done }
 		b.store.work.Go(func() {
 			defer close(done)
-			b.runSweep(ctx, st)
+			b.searchInTurn(ctx, st)
 		})
 	}
 	return func() {
@@ -72,38 +73,7 @@ func (b *board) startSweep(st *standing) func() {
 func newSweep(b *board, st *standing) *sweep {
 	return &sweep{
 		board: b, standing: st, strange: map[string]int64{}, owned: map[string]bool{}, counts: map[string]int{},
-		pace: &pace{begun: time.Now()}, foreign: -1, acquainted: newAcquainted(), notices: newNotices(),
-	}
-}
-
-func (b *board) runSweep(ctx context.Context, st *standing) {
-	s := newSweep(b, st)
-	s.notices = b.store.listen(ctx, &st.keys)
-	defer func() { s.notices.stop() }()
-	b.searching.Store(s)
-	defer b.searching.Store(nil)
-	logged := false
-	for {
-		err := s.round(ctx)
-		switch {
-		case ctx.Err() != nil:
-			return
-		case err != nil && !logged:
-			b.store.logger.Warn("other programs' changes cannot be looked for", "board", b.name, "error", err)
-		}
-		logged = err != nil
-		select {
-		case <-b.store.closing:
-			return
-		case <-st.stale:
-			return
-		case <-b.dropped:
-			return
-		default:
-		}
-		if s.rest(ctx, sweepTime) != nil {
-			return
-		}
+		pace: &pace{share: b.store.share}, foreign: -1, acquainted: newAcquainted(), notices: newNotices(),
 	}
 }
 
@@ -184,8 +154,12 @@ func (s *sweep) settle(ctx context.Context, ids []string) error {
 // settleOp packs the op of the script that settles one job.
 func settleOp(id string) []byte { return bareOp(opSettle, id, "") }
 
-// rest waits, and looks meanwhile at the jobs that notifications named.
+// rest waits, and looks meanwhile at the jobs that notifications named. It fails if
+// another server searches the board now.
 func (s *sweep) rest(ctx context.Context, d time.Duration) error {
+	if err := s.keepOn(ctx); err != nil {
+		return err
+	}
 	for end := time.Now().Add(d); ; {
 		if now := time.Now(); now.Sub(s.noticed) >= noticeTime {
 			s.noticed = now

@@ -1,0 +1,189 @@
+package store
+
+import (
+	"encoding/json"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/boardd/boardd/internal/testserver"
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// A server is one of several that watch boards in one Redis.
+type server struct {
+	*testing.T
+
+	store *Store
+
+	mu   sync.Mutex
+	seen map[job.ID]bool // of which a change of another program was told
+}
+
+func watching(t *testing.T, addr string, boards ...string) *server {
+	t.Helper()
+	settings, err := json.Marshal(map[string]string{"address": addr})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := Open(t.Context(), driver.Config{Settings: settings})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &server{T: t, store: d.(*Store), seen: map[job.ID]bool{}}
+	var running sync.WaitGroup
+	t.Cleanup(func() { s.close(); running.Wait() })
+	for _, name := range boards {
+		if _, err := d.OpenBoard(t.Context(), driver.BoardSpec{Name: name}); err != nil {
+			t.Fatal(err)
+		}
+		running.Go(func() {
+			for changes, err := range d.Watch(t.Context(), name, 1<<40) { // from now on
+				if err != nil {
+					return // it was closed, or the test has failed
+				}
+				s.tell(changes.List)
+			}
+		})
+	}
+	return s
+}
+
+func (s *server) close() {
+	if err := s.store.Close(); err != nil {
+		s.Error(err)
+	}
+}
+
+func (s *server) tell(list []driver.Change) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range list {
+		if list[i].Event == job.ForeignChange {
+			s.seen[list[i].Job] = true
+		}
+	}
+}
+
+func (s *server) saw(n int) func() bool {
+	return func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.seen[numbered(n)]
+	}
+}
+
+// searches reports whether this is the server that searches the board b.
+func (s *server) searches() bool {
+	b, err := s.store.board("b")
+	return err == nil && b.searching.Load() != nil
+}
+
+func (s *server) counted(bad int64) func() bool {
+	return func() bool {
+		s.Helper()
+		c, err := s.store.Count(s.Context(), "b")
+		if err != nil {
+			s.Fatal(err)
+		}
+		return c.Bad == bad
+	}
+}
+
+func (s *server) among() int {
+	s.store.share.mu.Lock()
+	defer s.store.share.mu.Unlock()
+	return s.store.share.servers
+}
+
+// newPlain returns a Redis, and a client that does what TaskFlow does there.
+func newPlain(t *testing.T) *field {
+	t.Helper()
+	server := testserver.StartRedis(t, testserver.RedisOptions{})
+	client := redis.NewClient(&redis.Options{Addr: server.Addr, Protocol: 2})
+	t.Cleanup(func() { _ = client.Close() })
+	return &field{T: t, client: client, server: server}
+}
+
+// TestOneSearches has two servers watch a board. One searches it, both see what another
+// program did, and a posting that cannot be read; and the other one takes over.
+func TestOneSearches(t *testing.T) {
+	t.Parallel()
+	f := newPlain(t)
+	first := watching(t, f.server.Addr, "b")
+	testserver.Eventually(t, "the first one searches", first.searches)
+	second := watching(t, f.server.Addr, "b")
+	for n := range 3 {
+		f.post(n)
+		testserver.Eventually(t, "the first one sees a post", first.saw(n))
+		testserver.Eventually(t, "the second one does", second.saw(n))
+		testserver.Eventually(t, "one of them searches", func() bool { return first.searches() != second.searches() })
+	}
+	f.set("b:listings", numbered(9).String(), "no msgpack")
+	testserver.Eventually(t, "the first one counts what cannot be read", first.counted(1))
+	testserver.Eventually(t, "the second one does", second.counted(1))
+	f.end(9)
+	testserver.Eventually(t, "the first one counts it no more", first.counted(0))
+	testserver.Eventually(t, "the second one neither", second.counted(0))
+	first.close()
+	testserver.Eventually(t, "the second one searches", second.searches)
+	f.post(4)
+	testserver.Eventually(t, "it sees a post", second.saw(4))
+}
+
+// TestSearcherIsGone has a server search whose turn another one has taken since, and then
+// be gone without a word.
+func TestSearcherIsGone(t *testing.T) {
+	t.Parallel()
+	f := newPlain(t)
+	s := watching(t, f.server.Addr, "b")
+	testserver.Eventually(t, "it searches", s.searches)
+	if err := f.client.Set(t.Context(), "b:boardd:searcher", "another", searcherLease).Err(); err != nil {
+		t.Fatal(err)
+	}
+	testserver.Eventually(t, "it leaves off", func() bool { return !s.searches() })
+	f.post(1)
+	testserver.Eventually(t, "it searches again", s.searches)
+	testserver.Eventually(t, "it sees what happened meanwhile", s.saw(1))
+	if who, err := f.client.Get(t.Context(), "b:boardd:searcher").Result(); err != nil || who != s.store.self {
+		t.Errorf("who searches is %q, %v; want %q", who, err, s.store.self)
+	}
+}
+
+// TestShareAmongServers checks that servers which search different boards of one Redis
+// count each other, as long as they are there.
+func TestShareAmongServers(t *testing.T) {
+	t.Parallel()
+	f := newPlain(t)
+	first, second := watching(t, f.server.Addr, "a", "b"), watching(t, f.server.Addr, "c")
+	for name, s := range map[string]*server{"first": first, "second": second} {
+		testserver.Eventually(t, "the "+name+" knows of both", func() bool { return s.among() == 2 })
+	}
+	first.close()
+	testserver.Eventually(t, "the second is alone", func() bool { return second.among() == 1 })
+	second.close()
+	testserver.Eventually(t, "nothing says that anybody searches", func() bool {
+		n, err := f.client.Exists(t.Context(), searchers, "a:boardd:searcher", "b:boardd:searcher", "c:boardd:searcher").Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n == 0
+	})
+}
+
+// TestOverlongTurn checks that a search which lasts leaves off in its midst when another
+// server has taken over.
+func TestOverlongTurn(t *testing.T) {
+	t.Parallel()
+	f := newField(t, `{}`)
+	if err := f.client.Set(t.Context(), "b:boardd:searcher", "another", time.Hour).Err(); err != nil {
+		t.Fatal(err)
+	}
+	f.sweep.kept = time.Time{}
+	if err := f.sweep.listings(t.Context(), 0); err != errTaken {
+		t.Errorf("a search while another server searches: %v", err)
+	}
+}

@@ -1,0 +1,62 @@
+package store
+
+import (
+	"sync"
+	"time"
+)
+
+// A search for what is known to be there may take twice its share, out of what the
+// searches before it left: as much as they would have had in maxCredit.
+const (
+	hurry     = 2
+	maxCredit = 20 * time.Second
+)
+
+// A share is how much of Redis's core all searches of this server may use together. The
+// servers that search in one Redis have equal parts of it.
+type share struct {
+	mu      sync.Mutex
+	paid    time.Time     // when all rests that are due for what was done will have been taken
+	credit  time.Duration // of rest
+	servers int           // that search, this one among them
+	counted time.Time     // when that was
+}
+
+func newShare() *share { return &share{paid: time.Now(), servers: 1} }
+
+// take returns how long who has done something is to rest for it, given how long that
+// would be if nobody else searched; in haste it may use the credit.
+func (s *share) take(rest time.Duration, haste bool) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	rest *= time.Duration(s.servers)
+	s.paid = s.paid.Add(rest)
+	if left := s.paid.Sub(now); haste && left > 0 {
+		used := min(s.credit, left, rest-rest/hurry)
+		s.credit, s.paid = s.credit-used, s.paid.Add(-used)
+	}
+	left := s.paid.Sub(now)
+	if left < 0 {
+		s.credit, s.paid = min(s.credit-left, maxCredit), now
+	}
+	return max(left, 0)
+}
+
+// uncounted reports whether the servers are to be counted again. Who asks does so.
+func (s *share) uncounted(after time.Duration) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if time.Since(s.counted) < after {
+		return false
+	}
+	s.counted = time.Now()
+	return true
+}
+
+// among divides the share among so many servers.
+func (s *share) among(servers int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.servers = max(servers, 1)
+}
