@@ -18,6 +18,10 @@ import (
 const (
 	dialTimeout = 5 * time.Second
 	keepAlive   = 30 * time.Second
+
+	// answerTimeout is how long Redis may take to answer, if the caller does not want to
+	// know earlier: with appendfsync always it waits for a disk.
+	answerTimeout = 10 * time.Second
 )
 
 // A Greeting is called with each new connection before anything else uses it.
@@ -72,6 +76,10 @@ func (s *settings) master(secure *tls.Config, greet Greeting) (*redis.Client, er
 // would repeat a command whose answer was lost; MaxRetries forbids it.
 func single(o *redis.Options, secure *tls.Config, greet Greeting) *redis.Client {
 	o.Protocol, o.MaxRetries, o.DisableIdentity, o.OnConnect = 2, -1, true, greet
+	o.ContextTimeoutEnabled = true
+	if o.ReadTimeout == 0 { // the url says nothing else
+		o.ReadTimeout = answerTimeout
+	}
 	o.Dialer = func(ctx context.Context, network, address string) (net.Conn, error) {
 		return dial(ctx, network, address, secure)
 	}
@@ -124,7 +132,7 @@ func (s *settings) failover(secure *tls.Config, greet Greeting) (*redis.Client, 
 	client := redis.NewFailoverClient(&redis.FailoverOptions{
 		MasterName: s.MasterName, SentinelAddrs: s.Sentinels, SentinelUsername: s.SentinelUsername, SentinelPassword: s.SentinelPassword,
 		Username: s.Username, Password: s.Password, DB: s.DB,
-		Protocol: 2, MaxRetries: -1, DisableIdentity: true, DialTimeout: dialTimeout,
+		Protocol: 2, MaxRetries: -1, DisableIdentity: true, DialTimeout: dialTimeout, ReadTimeout: answerTimeout, ContextTimeoutEnabled: true,
 		OnConnect: greetMaster(greet),
 		// go-redis knows one dialer for both. Sentinels that are only discovered are
 		// asked when none of those that are named answers, and are taken for a Redis.
@@ -161,7 +169,8 @@ func greetMaster(greet Greeting) Greeting {
 func (s *settings) cluster(secure *tls.Config, greet Greeting) *redis.ClusterClient {
 	return redis.NewClusterClient(&redis.ClusterOptions{
 		Addrs: s.Cluster, Username: s.Username, Password: s.Password,
-		Protocol: 2, MaxRetries: -1, DisableIdentity: true, DialTimeout: dialTimeout, OnConnect: greet,
+		Protocol: 2, MaxRetries: -1, DisableIdentity: true, DialTimeout: dialTimeout, ReadTimeout: answerTimeout, ContextTimeoutEnabled: true,
+		OnConnect: greet,
 		Dialer: func(ctx context.Context, network, address string) (net.Conn, error) {
 			return dial(ctx, network, address, secure)
 		},

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -240,6 +241,30 @@ func TestCluster(t *testing.T) {
 		if err := client.Set(t.Context(), key, "1", 0).Err(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestSlowAnswer has a server answer after four seconds: who can wait gets the answer, and
+// who cannot hears of that at its deadline.
+func TestSlowAnswer(t *testing.T) {
+	t.Parallel()
+	server := testserver.StartRedis(t, testserver.RedisOptions{})
+	for name, settings := range map[string]map[string]any{"address": {"address": server.Addr}, "url": {"url": "redis://" + server.Addr}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			client := open(t, settings, nil)
+			works(t, client)
+			asks := func(ctx context.Context) error { return client.Do(ctx, "blpop", "nothing", 4).Err() }
+			if err := asks(t.Context()); !errors.Is(err, redis.Nil) {
+				t.Errorf("who can wait: %v, want the answer that there is nothing", err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			defer cancel()
+			if err := asks(ctx); err == nil || errors.Is(err, redis.Nil) {
+				t.Errorf("who cannot wait: %v, want no answer", err)
+			}
+			works(t, client)
+		})
 	}
 }
 
