@@ -10,13 +10,17 @@ import (
 
 // A tally is what tells that other programs posted or ended jobs.
 type tally struct {
-	open, posts      int64 // by our own records
-	listed, sequence int64 // by TaskFlow's
-	trashed, known   int64
+	open, posts, settled int64 // by our own records; posts are boardd's, settled those that were found
+	listed, sequence     int64 // by TaskFlow's
+	trashed, known       int64
 }
 
+// unsettled is how many posts of other programs our records have never had: nobody has
+// found them yet, or they ended before anybody could.
+func (t *tally) unsettled() int64 { return t.sequence - t.posts - t.settled }
+
 // surplus is how many more jobs TaskFlow has, and how many more posts it has counted.
-func (t *tally) surplus() [2]int64 { return [2]int64{t.listed - t.open, t.sequence - t.posts} }
+func (t *tally) surplus() [2]int64 { return [2]int64{t.listed - t.open, t.unsettled()} }
 
 func (s *sweep) count(ctx context.Context) (tally, error) {
 	k := &s.standing.keys
@@ -24,7 +28,7 @@ func (s *sweep) count(ctx context.Context) (tally, error) {
 	var sequence *redis.StringCmd
 	var listed, trashed, known *redis.IntCmd
 	_, err := s.board.store.client.TxPipelined(ctx, func(p redis.Pipeliner) error {
-		head, sequence = p.HMGet(ctx, k.head, "open", "posts"), p.Get(ctx, k.sequence)
+		head, sequence = p.HMGet(ctx, k.head, "open", "posts", "settled"), p.Get(ctx, k.sequence)
 		listed, trashed, known = p.HLen(ctx, k.listings), p.HLen(ctx, k.trash), p.ZCard(ctx, k.trashBy)
 		return nil
 	})
@@ -32,7 +36,7 @@ func (s *sweep) count(ctx context.Context) (tally, error) {
 		return tally{}, readFailed(ctx, err)
 	}
 	t := tally{
-		open: parseInt(string(value(head, 0))), posts: parseInt(string(value(head, 1))),
+		open: parseInt(string(value(head, 0))), posts: parseInt(string(value(head, 1))), settled: parseInt(string(value(head, 2))),
 		listed: listed.Val(), trashed: trashed.Val(), known: known.Val(),
 	}
 	t.sequence, _ = sequence.Int64() // absent: nobody has posted
@@ -50,32 +54,53 @@ func (s *sweep) more(t *tally) int64 { return t.listed - t.open - s.strangeListe
 // tell that there are any; with news only if they tell something else than they did
 // after the last such search. There is haste: somebody may wait for them.
 func (s *sweep) findCounted(ctx context.Context, news bool) (t tally, err error) {
-	if t, err = s.count(ctx); err != nil || s.whole.IsZero() || news && t.surplus() == s.surplus {
+	if t, err = s.count(ctx); err == nil {
+		err = s.fewKeys(ctx, t.listed)
+	}
+	if err != nil || s.whole.IsZero() || news && t.surplus() == s.surplus {
 		return t, err // without whole everything is about to be looked at
 	}
 	s.pace.hurry = true
 	defer func() { s.pace.hurry, s.surplus = false, t.surplus() }()
-	more, foreign := s.more(&t), t.sequence-t.posts
-	if more == 0 && foreign == s.foreign {
+	more, unseen, setBack := s.more(&t), s.unseen(&t), t.sequence < s.sequence
+	s.sequence = t.sequence
+	if more == 0 && unseen == 0 && !setBack {
 		return t, nil
 	}
 	var found int64
-	switch posted := max(foreign-s.foreign, more, 0); {
-	case foreign < s.foreign: // somebody set TaskFlow's number of posts back
-		err, found = s.listings(ctx, 0), max(more, 0)
+	var whole bool
+	switch posted := max(unseen, more, 0); {
+	case setBack:
+		s.gone, whole, found = 0, true, max(more, 0)
+		err = s.listings(ctx, 0)
 	case posted == 0 && !s.slim():
 		return s.findHidden(ctx, t, -1)
 	default:
-		found, err = s.survey(ctx, posted, posted-more)
+		found, whole, err = s.survey(ctx, posted, posted-more)
 	}
 	if err != nil {
 		return t, err
 	}
-	s.foreign = foreign
+	before := t
 	if t, err = s.count(ctx); err != nil {
 		return t, err
 	}
+	if whole {
+		s.sawAll(&before, &t)
+	}
 	return s.findHidden(ctx, t, more-found)
+}
+
+// unseen is how many posts of other programs are still to be found.
+func (s *sweep) unseen(t *tally) int64 {
+	s.gone = min(s.gone, t.unsettled()) // a job put there by hand is settled, and was never counted
+	return t.unsettled() - s.gone
+}
+
+// sawAll notes that a search has gone through the whole board: of what was posted before
+// it, what has not been found since is gone.
+func (s *sweep) sawAll(before, after *tally) {
+	s.gone = max(s.gone, before.unsettled()-(after.settled-before.settled))
 }
 
 // findHidden looks for what a survey should have found and did not, given how many more

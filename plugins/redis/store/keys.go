@@ -17,7 +17,7 @@ type keys struct {
 	sequence string // the number of the last post
 
 	// Ours.
-	head      string // hash: generation, id, server, created, position, epoch, claimed, open, posts, finals, bytes
+	head      string // hash: generation, id, server, created, position, epoch, claimed, open, posts, settled, finals, bytes
 	jobs      string // hash: uuid to meta, of jobs on the board and in the trash
 	stamps    string // hash: what is remembered of ops, by job and token or request
 	order     string // list: of stamps and tombstones, oldest first

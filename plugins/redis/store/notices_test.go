@@ -217,6 +217,24 @@ func TestTrackedWhenSlow(t *testing.T) {
 	}
 }
 
+// TestTrackedWhenCrowded checks that keys are tracked at once where there are so many that
+// the jobs have to be gone through, and so many jobs that this will take long.
+func TestTrackedWhenCrowded(t *testing.T) {
+	t.Parallel()
+	f := newField(t, `{}`)
+	f.server.Command("DEBUG", "POPULATE", "100000")
+	const quick = int64(SweepRate * sweepTime / time.Second)
+	for _, c := range []struct {
+		jobs int64
+		want bool
+	}{{quick, false}, {100_000, false}, {quick + 1, true}} {
+		if err := f.sweep.fewKeys(t.Context(), c.jobs); err != nil || f.sweep.notices.on() != c.want {
+			t.Errorf("with %d jobs keys are tracked: %v, %v; want %v", c.jobs, f.sweep.notices.on(), err, c.want)
+		}
+	}
+	f.sweep.notices.stop()
+}
+
 // TestTrackingRights checks that the rights that docs/redis.md names are enough.
 func TestTrackingRights(t *testing.T) {
 	t.Parallel()

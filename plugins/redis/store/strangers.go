@@ -32,18 +32,19 @@ func (s *sweep) trash(ctx context.Context) error {
 
 // survey looks for jobs that other programs posted, until so many are found, and goes on
 // to the end where so many ended: those are among the ones that we are acquainted with and
-// it did not meet. It returns how many more jobs it found than had ended.
-func (s *sweep) survey(ctx context.Context, posted, ended int64) (more int64, err error) {
+// it did not meet. It returns how many more jobs it found than had ended, and whether it
+// came to the end.
+func (s *sweep) survey(ctx context.Context, posted, ended int64) (more int64, whole bool, err error) {
 	h := &hunt{key: s.standing.keys.listings, trusting: true, search: s.acquainted.begin(), wanted: posted}
 	if ended > 0 {
 		h.wanted = 0
 	}
-	whole, err := s.strangers(ctx, h)
+	whole, err = s.strangers(ctx, h)
 	if err != nil || !whole {
-		return h.found, err
+		return h.found, whole, err
 	}
 	gone, err := s.vanished(ctx, s.acquainted.missed(h.search))
-	return h.found - gone, err
+	return h.found - gone, true, err
 }
 
 // vanished looks for jobs that our records have on the board, and TaskFlow has not, among

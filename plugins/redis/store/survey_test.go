@@ -179,6 +179,17 @@ func TestSurvey(t *testing.T) {
 	}
 }
 
+// calls is how often a command was sent to the server.
+func (f *field) calls(command string) int {
+	f.Helper()
+	stats, err := f.client.InfoMap(f.Context(), "commandstats").Result()
+	if err != nil {
+		f.Fatal(err)
+	}
+	text, _, _ := strings.Cut(strings.TrimPrefix(stats["Commandstats"]["cmdstat_"+command], "calls="), ",")
+	return int(parseInt(text))
+}
+
 // TestSurveyAsksLittle checks that jobs that were met before are not asked for again,
 // and that what ended is found without going through our records.
 func TestSurveyAsksLittle(t *testing.T) {
@@ -186,23 +197,47 @@ func TestSurveyAsksLittle(t *testing.T) {
 	f := newField(t, `{}`)
 	f.post(surveyed)
 	f.end(7)
-	calls := func(command string) (n int) {
-		stats, err := f.client.InfoMap(t.Context(), "commandstats").Result()
-		if err != nil {
-			t.Fatal(err)
-		}
-		text, _, _ := strings.Cut(strings.TrimPrefix(stats["Commandstats"]["cmdstat_"+command], "calls="), ",")
-		return int(parseInt(text))
-	}
-	exists, gets := calls("hexists"), calls("hmget")
+	exists, gets := f.calls("hexists"), f.calls("hmget")
 	if _, err := f.sweep.findCounted(t.Context(), false); err != nil {
 		t.Fatal(err)
 	}
 	// The script asks for the two jobs that differ, and the search for the one that it
 	// missed; of our records it asks for both, and the counts are looked at twice.
-	exists, gets = calls("hexists")-exists, calls("hmget")-gets
+	exists, gets = f.calls("hexists")-exists, f.calls("hmget")-gets
 	if exists > 10 || gets > 20 {
 		t.Errorf("of %d jobs %d were looked for on the board, and our records were asked %d times", surveyed, exists, gets)
+	}
+	f.agrees()
+}
+
+// TestSettledElsewhere checks that a post which an op has met first, or another search, is
+// not searched for; and that posts which ended before anybody saw them are searched for
+// once.
+func TestSettledElsewhere(t *testing.T) {
+	t.Parallel()
+	f := newField(t, `{}`)
+	scans := func() int {
+		f.Helper()
+		before := f.calls("hscan")
+		if _, err := f.sweep.findCounted(t.Context(), false); err != nil {
+			t.Fatal(err)
+		}
+		return f.calls("hscan") - before
+	}
+	f.post(surveyed)
+	f.apply(driver.Op{Kind: driver.Update, Job: numbered(surveyed)})
+	if n := scans(); n != 0 {
+		t.Errorf("a post that an op has met was searched for in %d steps", n)
+	}
+	f.post(surveyed + 1)
+	f.end(surveyed + 1)
+	if first, again := scans(), scans(); first == 0 || again != 0 {
+		t.Errorf("a post that ended at once was searched for in %d steps, and then in %d more", first, again)
+	}
+	f.set("b:listings", numbered(surveyed+2).String(), "by hand, so that it was not counted")
+	f.post(surveyed + 3)
+	if first, again := scans()+scans(), scans(); first == 0 || again != 0 {
+		t.Errorf("two, of which one was not counted, were searched for in %d steps, and then in %d more", first, again)
 	}
 	f.agrees()
 }

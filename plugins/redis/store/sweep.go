@@ -27,7 +27,9 @@ type sweep struct {
 	counts     map[string]int  // by hash, how many jobs the next step asks for
 	owned      map[string]bool // jobs that have an owner, or had one when they were last looked at
 	few        bool            // the database has few keys for so many jobs
-	foreign    int64           // posts of other programs, as last seen
+	least      time.Duration   // how long a search for claims takes in any case
+	gone       int64           // posts of other programs that ended before anybody saw them
+	sequence   int64           // TaskFlow's number of posts, as last seen
 	noticed    time.Time       // when the jobs that notifications named were last looked at
 	counted    time.Time       // when the numbers of jobs and posts were last looked at
 	surplus    [2]int64        // as it was after the last such search
@@ -73,7 +75,7 @@ func (b *board) startSweep(st *standing) func() {
 func newSweep(b *board, st *standing) *sweep {
 	return &sweep{
 		board: b, standing: st, strange: map[string]int64{}, owned: map[string]bool{}, counts: map[string]int{},
-		pace: &pace{share: b.store.share}, foreign: -1, acquainted: newAcquainted(), notices: newNotices(),
+		pace: &pace{share: b.store.share}, acquainted: newAcquainted(), notices: newNotices(),
 	}
 }
 
@@ -81,9 +83,6 @@ func newSweep(b *board, st *standing) *sweep {
 func (s *sweep) round(ctx context.Context) error {
 	t, err := s.findCounted(ctx, false)
 	if err != nil {
-		return err
-	}
-	if s.few, err = s.fewKeys(ctx, t.listed); err != nil {
 		return err
 	}
 	switch now := time.Now(); {
@@ -98,31 +97,42 @@ func (s *sweep) round(ctx context.Context) error {
 	return err
 }
 
-// fewKeys reports whether it is less to go through the keys of the database than
-// through the jobs. A user who may not ask goes through the jobs.
-func (s *sweep) fewKeys(ctx context.Context, jobs int64) (bool, error) {
+// fewKeys finds out whether it is less to go through the keys of the database than
+// through the jobs, and has keys tracked where that will take long. A user who may not
+// ask goes through the jobs.
+func (s *sweep) fewKeys(ctx context.Context, jobs int64) error {
 	node, err := s.board.store.nodeOf(ctx, s.standing.keys.jobs)
 	if err != nil {
-		return false, readFailed(ctx, err)
+		return readFailed(ctx, err)
 	}
 	n, err := node.DBSize(ctx).Result()
-	return err == nil && n <= fewKeys*jobs, ctx.Err()
+	s.few, s.least = err == nil && n <= fewKeys*jobs, 0
+	if !s.few {
+		s.least = time.Duration(jobs) * time.Second / SweepRate
+	}
+	if s.least > sweepTime {
+		s.adjust(ctx)
+	}
+	return ctx.Err()
 }
 
 // findAll looks for jobs that other programs posted or ended, whatever the numbers say.
 func (s *sweep) findAll(ctx context.Context, t tally) error {
 	begun := time.Now()
-	s.foreign = t.sequence - t.posts // those that come meanwhile are counted
 	search := s.acquainted.begin()
 	if err := s.listings(ctx, 0); err != nil {
 		return err
 	}
+	now, err := s.count(ctx)
+	if err != nil {
+		return err
+	}
+	s.sawAll(&t, &now)
 	if err := s.jobs(ctx, 0); err != nil {
 		return err
 	}
 	s.acquainted.keep(search)
-	now := time.Now()
-	s.whole = now.Add(max(wholeTime, wholeRest*now.Sub(begun)))
+	s.whole = time.Now().Add(max(wholeTime, wholeRest*time.Since(begun)))
 	return nil
 }
 

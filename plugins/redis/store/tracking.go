@@ -15,13 +15,14 @@ const (
 )
 
 // adjust has the board's keys tracked while the search for claims takes longer than the time
-// between two: no more often, since Redis then names the keys of our own changes as well.
+// between two, or will: no more often, since Redis then names the keys of our own changes as
+// well.
 func (s *sweep) adjust(ctx context.Context) {
-	switch n := s.notices; {
+	switch n, took := s.notices, max(s.took, s.least); {
 	case n.without.Load():
-	case !n.on() && s.took > sweepTime:
+	case !n.on() && took > sweepTime:
 		s.board.store.track(ctx, &s.standing.keys, n)
-	case n.on() && s.took < sweepTime/trackLess:
+	case n.on() && took < sweepTime/trackLess:
 		n.enabled.Store(false)
 		n.stop()
 		n.stop = func() {}

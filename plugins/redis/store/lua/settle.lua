@@ -83,6 +83,7 @@ local function settle(id)
   local keys = call('MGET', okey(id), mkey(id))
   j.key, j.lm = keys[1], keys[2]
   local why, posting
+  if new then call('HINCRBY', HEAD, 'settled', 1) end
   if new or j.trashed then
     why, posting = new and 'another program posted the job' or 'another program put the job back', shown(id)
     if j.trashed then
