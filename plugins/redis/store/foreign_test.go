@@ -348,6 +348,7 @@ func TestForeignChanges(t *testing.T) {
 		"by searching the keys": {nil, false, 100},
 		"by notifications":      {[]string{"notify-keyspace-events KA"}, false, 0},
 		"observed":              {nil, true, 0},
+		"observed and notified": {[]string{"notify-keyspace-events KA"}, true, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -392,7 +393,16 @@ func TestForeignChanges(t *testing.T) {
 // TestObserveWritesNothing looks at every command that an observed board sent.
 func TestObserveWritesNothing(t *testing.T) {
 	t.Parallel()
-	server := testserver.StartRedis(t, testserver.RedisOptions{})
+	for name, config := range map[string][]string{"alone": nil, "with notifications": {"notify-keyspace-events KA"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			observeAlone(t, testserver.StartRedis(t, testserver.RedisOptions{Config: config}))
+		})
+	}
+}
+
+func observeAlone(t *testing.T, server *testserver.Redis) {
+	t.Helper()
 	p := newPython(t, server, "octavia_jobboard")
 	id := p.post("python's")
 	p.ok(p.client.ConfigResetStat(t.Context()))
@@ -421,7 +431,7 @@ func TestObserveWritesNothing(t *testing.T) {
 	for _, name := range []string{
 		"cmdstat_hello", "cmdstat_info", "cmdstat_config|get", "cmdstat_config|resetstat", "cmdstat_hmget", "cmdstat_mget", "cmdstat_hget", "cmdstat_hgetall",
 		"cmdstat_hlen", "cmdstat_llen", "cmdstat_zcard", "cmdstat_hscan", "cmdstat_multi", "cmdstat_exec", "cmdstat_time", "cmdstat_pttl",
-		"cmdstat_subscribe", "cmdstat_unsubscribe", "cmdstat_ping", "cmdstat_xrange", "cmdstat_zrangebyscore", "cmdstat_zrevrangebyscore", "cmdstat_zrangebylex",
+		"cmdstat_subscribe", "cmdstat_unsubscribe", "cmdstat_psubscribe", "cmdstat_punsubscribe", "cmdstat_ping", "cmdstat_xrange", "cmdstat_zrangebyscore", "cmdstat_zrevrangebyscore", "cmdstat_zrangebylex",
 		"cmdstat_client|maint_notifications", "cmdstat_client|setinfo", "cmdstat_get", "cmdstat_select",
 	} {
 		reads[name] = true

@@ -8,7 +8,6 @@ import (
 
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
-	"github.com/boardd/boardd/sdk/sleep"
 )
 
 // observe is Watch on a board to which nothing may be written, so that what
@@ -18,6 +17,33 @@ import (
 func (b *board) observe(ctx context.Context, st *standing, after driver.Position, yield func(driver.Changes) bool) error {
 	woken, stop := b.store.wakes.watch(st.keys.wake)
 	defer stop()
+	o := b.newObserver(ctx, st, after, woken, yield)
+	defer func() { o.notices.stop() }()
+	err := o.rest(ctx, 0)
+	for err == nil {
+		if time.Now().After(o.next) {
+			err = o.pass(ctx)
+		}
+		if err == nil {
+			err = o.rest(ctx, sweepTime)
+		}
+	}
+	return err
+}
+
+// An observer compares the jobs of a board with what a watcher was told.
+type observer struct {
+	board    *board
+	standing *standing
+	tail     *tail
+	woken    <-chan struct{} // something came into the stream
+	notices  *notices
+	told     map[string]uint64 // a digest of each job on the board
+	next     time.Time         // when all jobs are looked at again
+	yield    func(driver.Changes) bool
+}
+
+func (b *board) newObserver(ctx context.Context, st *standing, after driver.Position, woken <-chan struct{}, yield func(driver.Changes) bool) *observer {
 	shifted := func(c driver.Changes) bool {
 		for i := range c.List {
 			c.List[i].Position = driver.Position(b.shift(uint64(c.List[i].Position)))
@@ -25,32 +51,43 @@ func (b *board) observe(ctx context.Context, st *standing, after driver.Position
 		c.Position = driver.Position(b.shift(uint64(c.Position)))
 		return yield(c)
 	}
-	t := &tail{board: b, standing: st, position: b.unshift(uint64(after)), yield: shifted}
-	o := &observer{board: b, standing: st, told: map[string]uint64{}, yield: yield}
-	for {
-		more, err := t.step(ctx)
+	return &observer{
+		board: b, standing: st, tail: &tail{board: b, standing: st, position: b.unshift(uint64(after)), yield: shifted},
+		woken: woken, notices: b.store.listen(ctx, &st.keys), told: map[string]uint64{}, yield: yield,
+	}
+}
+
+// rest waits, and tells meanwhile of what it need not search for.
+func (o *observer) rest(ctx context.Context, d time.Duration) error {
+	patience := sweepTime
+	if o.notices.on() {
+		patience = noticeTime
+	}
+	for end := time.Now().Add(d); ; {
+		more, err := o.tail.step(ctx)
 		for err == nil && more {
-			more, err = t.step(ctx)
-		}
-		if err == nil && time.Now().After(o.next) {
-			err = o.pass(ctx, t.position)
+			more, err = o.tail.step(ctx)
 		}
 		if err == nil {
-			err = b.wait(ctx, st, woken, sweepTime)
+			err = o.named(ctx)
 		}
-		if err != nil {
+		left := time.Until(end)
+		if err != nil || left <= 0 {
+			return err
+		}
+		if err := o.board.wait(ctx, o.standing, o.woken, min(left, patience)); err != nil {
 			return err
 		}
 	}
 }
 
-// An observer compares the jobs of a board with what a watcher was told.
-type observer struct {
-	board    *board
-	standing *standing
-	told     map[string]uint64 // a digest of each job on the board
-	next     time.Time
-	yield    func(driver.Changes) bool
+// named tells of the jobs that notifications named.
+func (o *observer) named(ctx context.Context) error {
+	ids, more := o.notices.take()
+	if more {
+		o.next = time.Time{}
+	}
+	return o.look(ctx, ids)
 }
 
 // read reads the jobs of some listings, and adds those that cannot be read to a list.
@@ -66,13 +103,13 @@ func (o *observer) read(ctx context.Context, steps []listing, unreadable *[]stri
 }
 
 // pass goes through the board once.
-func (o *observer) pass(ctx context.Context, position uint64) error {
+func (o *observer) pass(ctx context.Context) error {
 	begun, pace := time.Now(), pace{share: o.board.store.share}
 	shown := o.board.takeShown()
 	seen := map[string]bool{}
 	var unreadable []string
 	count := firstCount
-	for at := (place{start: position}); ; {
+	for at := (place{start: o.tail.position}); ; {
 		asked := time.Now()
 		steps, cursor, err := o.board.listings(ctx, o.standing, at, count)
 		if err != nil {
@@ -91,28 +128,34 @@ func (o *observer) pass(ctx context.Context, position uint64) error {
 			r := &page.Records[i]
 			id := r.Posting.ID.String()
 			seen[id] = true
-			if digest := fingerprint(r); o.told[id] != digest {
-				o.told[id] = digest
-				changes = append(changes, o.changed(r, position))
+			if o.differs(id, r) {
+				changes = append(changes, o.changed(r))
 			}
 		}
-		if err := o.tell(changes, position); err != nil {
+		if err := o.tell(changes); err != nil {
 			return err
 		}
 		if at.cursor = cursor; cursor == 0 {
 			break
 		}
-		if err := sleep.For(ctx, pace.rest()); err != nil {
+		if err := o.rest(ctx, pace.rest()); err != nil {
 			return err
 		}
 	}
 	o.board.bad.replace(unreadable)
 	o.next = begun.Add(sweepTime)
-	return o.left(ctx, o.missed(shown, seen), position)
+	return o.look(ctx, o.missed(shown, seen))
 }
 
-// missed are the jobs that were told of or shown and are not among those seen. What
-// was told of them is forgotten.
+// differs reports whether a job on the board is another one than watchers were told of,
+// as they will be.
+func (o *observer) differs(id string, r *driver.Record) bool {
+	before, digest := o.told[id], fingerprint(r)
+	o.told[id] = digest
+	return before != digest
+}
+
+// missed are the jobs that were told of or shown and are not among those seen.
 func (o *observer) missed(shown, seen map[string]bool) []string {
 	for id := range o.told {
 		shown[id] = true
@@ -121,14 +164,14 @@ func (o *observer) missed(shown, seen map[string]bool) []string {
 	for id := range shown {
 		if !seen[id] {
 			gone = append(gone, id)
-			delete(o.told, id)
 		}
 	}
 	return gone
 }
 
-// left tells of jobs that are not on the board any more.
-func (o *observer) left(ctx context.Context, ids []string, position uint64) error {
+// look looks at some jobs, and tells of those that differ from what was told, or are not
+// on the board any more.
+func (o *observer) look(ctx context.Context, ids []string) error {
 	for len(ids) > 0 {
 		n := min(readAtOnce, len(ids))
 		sights, at, err := o.board.lookAt(ctx, o.standing, ids[:n], nil, 0)
@@ -138,16 +181,23 @@ func (o *observer) left(ctx context.Context, ids []string, position uint64) erro
 		var changes []driver.Change
 		for i := range sights {
 			r, err := sights[i].record(at, 0)
-			if err != nil || r != nil && (r.State == job.Unclaimed || r.State == job.Claimed) {
-				continue // it came back
-			}
-			if r == nil {
+			switch {
+			case err != nil:
+				continue // it cannot be read, which is told of elsewhere
+			case r != nil && (r.State == job.Unclaimed || r.State == job.Claimed):
+				if !o.differs(ids[i], r) {
+					continue
+				}
+			case r == nil:
 				r = &driver.Record{State: job.Complete, Outcome: job.Consumed, EndedAt: at.now, ModifiedAt: at.now, Version: 1}
 				r.Posting.ID, _ = job.ParseID(ids[i])
+				fallthrough
+			default:
+				delete(o.told, ids[i])
 			}
-			changes = append(changes, o.changed(r, position))
+			changes = append(changes, o.changed(r))
 		}
-		if err := o.tell(changes, position); err != nil {
+		if err := o.tell(changes); err != nil {
 			return err
 		}
 		ids = ids[n:]
@@ -157,9 +207,9 @@ func (o *observer) left(ctx context.Context, ids []string, position uint64) erro
 
 // changed makes a change of what was seen. It has a position that only this host
 // counts.
-func (o *observer) changed(r *driver.Record, position uint64) driver.Change {
+func (o *observer) changed(r *driver.Record) driver.Change {
 	c := driver.Change{
-		Event: job.ForeignChange, Job: r.Posting.ID, Position: driver.Position(position + o.board.virtual.Add(1)),
+		Event: job.ForeignChange, Job: r.Posting.ID, Position: driver.Position(o.tail.position + o.board.virtual.Add(1)),
 		At: r.ModifiedAt, Record: r,
 	}
 	if r.Holder != nil {
@@ -168,8 +218,8 @@ func (o *observer) changed(r *driver.Record, position uint64) driver.Change {
 	return c
 }
 
-func (o *observer) tell(changes []driver.Change, position uint64) error {
-	if len(changes) > 0 && !o.yield(driver.Changes{List: changes, Position: driver.Position(o.board.shift(position))}) {
+func (o *observer) tell(changes []driver.Change) error {
+	if len(changes) > 0 && !o.yield(driver.Changes{List: changes, Position: driver.Position(o.board.shift(o.tail.position))}) {
 		return errStopped
 	}
 	return nil

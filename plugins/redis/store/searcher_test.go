@@ -23,7 +23,7 @@ type server struct {
 	seen map[job.ID]bool // of which a change of another program was told
 }
 
-func watching(t *testing.T, addr string, boards ...string) *server {
+func openStore(t *testing.T, addr string) *Store {
 	t.Helper()
 	settings, err := json.Marshal(map[string]string{"address": addr})
 	if err != nil {
@@ -33,15 +33,20 @@ func watching(t *testing.T, addr string, boards ...string) *server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &server{T: t, store: d.(*Store), seen: map[job.ID]bool{}}
+	return d.(*Store)
+}
+
+func watching(t *testing.T, addr string, boards ...string) *server {
+	t.Helper()
+	s := &server{T: t, store: openStore(t, addr), seen: map[job.ID]bool{}}
 	var running sync.WaitGroup
 	t.Cleanup(func() { s.close(); running.Wait() })
 	for _, name := range boards {
-		if _, err := d.OpenBoard(t.Context(), driver.BoardSpec{Name: name}); err != nil {
+		if _, err := s.store.OpenBoard(t.Context(), driver.BoardSpec{Name: name}); err != nil {
 			t.Fatal(err)
 		}
 		running.Go(func() {
-			for changes, err := range d.Watch(t.Context(), name, 1<<40) { // from now on
+			for changes, err := range s.store.Watch(t.Context(), name, 1<<40) { // from now on
 				if err != nil {
 					return // it was closed, or the test has failed
 				}

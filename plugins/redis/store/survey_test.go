@@ -2,7 +2,6 @@ package store
 
 import (
 	"encoding/binary"
-	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -40,21 +39,15 @@ func numbered(n int) (id job.ID) {
 func newField(t *testing.T, details string) *field {
 	t.Helper()
 	server := testserver.StartRedis(t, testserver.RedisOptions{})
-	settings, err := json.Marshal(map[string]string{"address": server.Addr})
-	if err != nil {
-		t.Fatal(err)
-	}
-	d, err := Open(t.Context(), driver.Config{Settings: settings})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = d.Close() })
-	if _, err := d.OpenBoard(t.Context(), driver.BoardSpec{Name: "b"}); err != nil {
+	store := openStore(t, server.Addr)
+	t.Cleanup(func() { _ = store.Close() })
+	if _, err := store.OpenBoard(t.Context(), driver.BoardSpec{Name: "b"}); err != nil {
 		t.Fatal(err)
 	}
 	client := redis.NewClient(&redis.Options{Addr: server.Addr, Protocol: 2})
 	t.Cleanup(func() { _ = client.Close() })
-	f := &field{T: t, store: d.(*Store), client: client, server: server}
+	f := &field{T: t, store: store, client: client, server: server}
+	var err error
 	if f.board, err = f.store.board("b"); err != nil {
 		t.Fatal(err)
 	}
