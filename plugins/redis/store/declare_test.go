@@ -1,10 +1,7 @@
 package store_test
 
 import (
-	"bufio"
 	"encoding/json"
-	"net"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -28,9 +25,6 @@ func openDeclaring(t drivertest.T, address string) driver.Driver {
 	return d
 }
 
-// words finds what MONITOR quotes.
-var words = regexp.MustCompile(`"((?:[^"\\]|\\.)*)"`)
-
 // TestDeclareKeys looks with MONITOR whether a script touches keys that it was
 // not told.
 func TestDeclareKeys(t *testing.T) {
@@ -40,17 +34,7 @@ func TestDeclareKeys(t *testing.T) {
 	t.Cleanup(func() { _ = d.Close() })
 	b := &bench{T: t, d: d, board: "b", spec: driver.BoardSpec{Name: "b", MaxFinals: 1}}
 	b.reopen()
-	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", server.Addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(time.Minute))
-	lines := bufio.NewScanner(conn)
-	lines.Buffer(nil, 1<<20)
-	if _, err := conn.Write([]byte("MONITOR\r\n")); err != nil || !lines.Scan() {
-		t.Fatalf("MONITOR: %v", err)
-	}
+	shown := monitor(t, server)
 	lifeOfJobs(b)
 	v, p := b.watch(), newPython(t, server, "b")
 	theirs := p.post("python's")
@@ -62,24 +46,18 @@ func TestDeclareKeys(t *testing.T) {
 	if keys := server.Command("KEYS", "b:boardd:attached.*"); strings.Count(keys, "attached.") != 4 {
 		t.Errorf("what is attached: %s; want that of the four jobs that are left", keys)
 	}
-	server.Command("ECHO", "finished")
 	declared, seen := map[string]bool{}, 0
-	for lines.Scan() && !strings.Contains(lines.Text(), `"finished"`) {
-		text := lines.Text()
-		var list []string
-		for _, w := range words.FindAllStringSubmatch(text, -1) {
-			list = append(list, w[1])
-		}
-		switch name := strings.ToLower(list[0]); {
-		case name == "evalsha" || name == "eval":
+	for _, c := range shown() {
+		switch {
+		case c.name == "evalsha" || c.name == "eval":
 			declared = map[string]bool{}
-			for _, w := range list[3:] { // the keys, and harmless arguments besides
+			for _, w := range c.words[2:] { // the keys, and harmless arguments besides
 				declared[w] = true
 			}
-		case strings.Contains(text, " lua]"):
-			for _, w := range list[1:] {
-				if strings.HasPrefix(w, "b:") && !declared[w] && name != "publish" {
-					t.Errorf("a script touched %s, which it was not told: %s", w, text)
+		case c.script:
+			for _, w := range c.words {
+				if strings.HasPrefix(w, "b:") && !declared[w] && c.name != "publish" {
+					t.Errorf("a script touched %s, which it was not told: %s", w, c.text)
 				}
 				seen++
 			}
