@@ -211,6 +211,7 @@ func search(b *testing.B, server *testserver.Redis, d driver.Driver, jobs int, f
 				slowest = max(slowest, until(id))
 			}
 			b.ReportMetric(slowest, "s-post-slowest")
+			time.Sleep(sweepTwice) // what found the job looks at it once more
 			p.consume(id)
 			b.ReportMetric(until(id), "s-end-unowned")
 		})

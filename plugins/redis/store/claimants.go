@@ -25,7 +25,7 @@ func (s *sweep) claims(ctx context.Context) (err error) {
 		if s.notices.on() {
 			s.next = begun.Add(max(sweepRest, wholeRest*s.took))
 		} else {
-			s.next = s.lately
+			s.next = s.lately.Add(sweepTime)
 		}
 	}()
 	if s.few {

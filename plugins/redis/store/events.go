@@ -107,13 +107,13 @@ func (e *event) ontoBoard() bool {
 func (b *board) complete(ctx context.Context, st *standing, events []event, list []driver.Change) error {
 	for i := range list {
 		c := &list[i]
-		id := c.Job.String()
 		if !c.Sparse || !events[i].ontoBoard() {
 			if c.Event == job.ForeignChange {
-				b.bad.remove(id)
+				b.bad.remove(c.Job.String())
 			}
 			continue
 		}
+		id := c.Job.String()
 		for _, key := range []string{st.keys.listings, st.keys.trash} {
 			raw, err := b.store.client.HGet(ctx, key, id).Bytes()
 			if errors.Is(err, redis.Nil) {

@@ -198,10 +198,10 @@ func TestTrackedWhenSlow(t *testing.T) {
 			t.Errorf("after %v keys are tracked: %v", d, !on)
 		}
 	}
-	took(sweepTime, 0)
-	took(sweepTime+1, 1)
-	took(sweepTime/trackLess, 1)
-	took(sweepTime/trackLess-1, 0)
+	took(slowTime, 0)
+	took(slowTime+1, 1)
+	took(slowTime/trackLess, 1)
+	took(slowTime/trackLess-1, 0)
 	took(time.Hour, 1)
 	took(0, 0)
 	f.sweep.notices.without.Store(true)
@@ -223,7 +223,7 @@ func TestTrackedWhenCrowded(t *testing.T) {
 	t.Parallel()
 	f := newField(t, `{}`)
 	f.server.Command("DEBUG", "POPULATE", "100000")
-	const quick = int64(SweepRate * sweepTime / time.Second)
+	const quick = int64(SweepRate * slowTime / time.Second)
 	for _, c := range []struct {
 		jobs int64
 		want bool

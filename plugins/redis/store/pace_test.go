@@ -113,3 +113,27 @@ func TestShare(t *testing.T) {
 		})
 	}
 }
+
+// TestIdle checks how long a search waits for its next round: not longer than until
+// something is due, not without a pause, and at least as long as the last one has cost.
+func TestIdle(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		next, busy, want time.Duration
+	}{
+		"nothing is due soon":      {time.Hour, 0, lookTime},
+		"claims are due":           {100 * time.Millisecond, 0, 100 * time.Millisecond},
+		"they were due long since": {-time.Hour, 0, noticeTime},
+		"a round has its cost":     {time.Hour, 20 * time.Millisecond, 400 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := sweep{pace: &pace{share: newShare(), busy: c.busy}, next: time.Now().Add(c.next)}
+				if got := s.idle(); got != c.want {
+					t.Errorf("it waits %v, want %v", got, c.want)
+				}
+			})
+		})
+	}
+}

@@ -97,7 +97,7 @@ func (b *board) searchNow(ctx context.Context, st *standing, logged *bool) error
 		default:
 			b.searchFails(err, logged)
 		}
-		if err := s.rest(ctx, sweepTime); err != nil {
+		if err := s.rest(ctx, s.idle()); err != nil {
 			return err
 		}
 	}

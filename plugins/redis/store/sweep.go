@@ -10,7 +10,9 @@ import (
 
 // When other programs' changes are searched for while somebody watches a board.
 const (
-	sweepTime = 800 * time.Millisecond // between two searches, if the jobs are few
+	lookTime  = 250 * time.Millisecond // between two looks at the numbers of jobs and posts
+	sweepTime = 800 * time.Millisecond // between two searches for claims, if the jobs are few
+	slowTime  = time.Second - sweepTime // for a search for claims: they are to be seen within a second
 	sweepRest = 10 * time.Second       // likewise, where Redis names the jobs whose claims change
 	wholeTime = time.Minute            // between two that do not rely on what is counted
 	wholeRest = 4                      // times what either of those took, if that is longer
@@ -105,12 +107,13 @@ func (s *sweep) fewKeys(ctx context.Context, jobs int64) error {
 	if err != nil {
 		return readFailed(ctx, err)
 	}
+	s.pace.busy += tripCost
 	n, err := node.DBSize(ctx).Result()
 	s.few, s.least = err == nil && n <= fewKeys*jobs, 0
 	if !s.few {
 		s.least = time.Duration(jobs) * time.Second / SweepRate
 	}
-	if s.least > sweepTime {
+	if s.least > slowTime {
 		s.adjust(ctx)
 	}
 	return ctx.Err()
@@ -163,6 +166,12 @@ func (s *sweep) settle(ctx context.Context, ids []string) error {
 
 // settleOp packs the op of the script that settles one job.
 func settleOp(id string) []byte { return bareOp(opSettle, id, "") }
+
+// idle returns how long to wait for the next round.
+func (s *sweep) idle() time.Duration {
+	d := min(lookTime, time.Until(s.next))
+	return max(d, noticeTime, s.pace.rest())
+}
 
 // rest waits, and looks meanwhile at the jobs that notifications named. It fails if
 // another server searches the board now.

@@ -14,15 +14,15 @@ const (
 	trackLess   = 4                      // tracking ends when the search for claims takes this part of the time that began it
 )
 
-// adjust has the board's keys tracked while the search for claims takes longer than the time
-// between two, or will: no more often, since Redis then names the keys of our own changes as
-// well.
+// adjust has the board's keys tracked while the search for claims takes, or will take, so
+// long that they are not seen in time: no more often, since Redis then names the keys of our
+// own changes as well.
 func (s *sweep) adjust(ctx context.Context) {
 	switch n, took := s.notices, max(s.took, s.least); {
 	case n.without.Load():
-	case !n.on() && took > sweepTime:
+	case !n.on() && took > slowTime:
 		s.board.store.track(ctx, &s.standing.keys, n)
-	case n.on() && took < sweepTime/trackLess:
+	case n.on() && took < slowTime/trackLess:
 		n.enabled.Store(false)
 		n.stop()
 		n.stop = func() {}
