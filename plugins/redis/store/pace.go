@@ -21,7 +21,7 @@ const (
 // What a step costs Redis beyond the time between its two looks at the clock:
 // what is sent has to be read and taken apart, and what is answered, written.
 const (
-	wireCost = 25                    // hundredths of what the commands take
+	wireCost = 15                    // hundredths of what the commands take
 	tripCost = 60 * time.Microsecond // for each time that Redis is asked
 	longRest = time.Second           // after a step: one slow answer is no reason to search no more
 )

@@ -146,11 +146,14 @@ func TestSearcherIsGone(t *testing.T) {
 	f := newPlain(t)
 	s := watching(t, f.server.Addr, "b")
 	testserver.Eventually(t, "it searches", s.searches)
-	if err := f.client.Set(t.Context(), "b:boardd:searcher", "another", searcherLease).Err(); err != nil {
+	if err := f.client.Set(t.Context(), "b:boardd:searcher", "another", time.Hour).Err(); err != nil {
 		t.Fatal(err)
 	}
 	testserver.Eventually(t, "it leaves off", func() bool { return !s.searches() })
 	f.post(1)
+	if err := f.client.PExpire(t.Context(), "b:boardd:searcher", searcherLease).Err(); err != nil {
+		t.Fatal(err)
+	}
 	testserver.Eventually(t, "it searches again", s.searches)
 	testserver.Eventually(t, "it sees what happened meanwhile", s.saw(1))
 	if who, err := f.client.Get(t.Context(), "b:boardd:searcher").Result(); err != nil || who != s.store.self {

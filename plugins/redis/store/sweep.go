@@ -10,12 +10,12 @@ import (
 
 // When other programs' changes are searched for while somebody watches a board.
 const (
-	lookTime  = 250 * time.Millisecond // between two looks at the numbers of jobs and posts
-	sweepTime = 800 * time.Millisecond // between two searches for claims, if the jobs are few
+	lookTime  = 250 * time.Millisecond  // between two looks at the numbers of jobs and posts
+	sweepTime = 800 * time.Millisecond  // between two searches for claims, if the jobs are few
 	slowTime  = time.Second - sweepTime // for a search for claims: they are to be seen within a second
-	sweepRest = 10 * time.Second       // likewise, where Redis names the jobs whose claims change
-	wholeTime = time.Minute            // between two that do not rely on what is counted
-	wholeRest = 4                      // times what either of those took, if that is longer
+	sweepRest = 10 * time.Second        // likewise, where Redis names the jobs whose claims change
+	wholeTime = time.Minute             // between two that do not rely on what is counted
+	wholeRest = 4                       // times what either of those took, if that is longer
 )
 
 // A sweep searches one board.
