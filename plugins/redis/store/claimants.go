@@ -16,15 +16,18 @@ import (
 // since a job has an owner's key only while somebody has it; else job by job.
 func (s *sweep) claims(ctx context.Context) (err error) {
 	begun := time.Now()
-	s.claiming = true
+	s.claiming, s.next = true, begun // who finds meanwhile that claims were missed, makes it zero
 	defer func() {
 		s.claiming, s.lately, s.took = false, time.Now(), time.Since(begun)
 		if err == nil {
 			s.adjust(ctx)
 		}
-		if s.notices.on() {
+		switch {
+		case err != nil || s.next.IsZero():
+			s.next = time.Time{}
+		case s.notices.on():
 			s.next = begun.Add(max(sweepRest, wholeRest*s.took))
-		} else {
+		default:
 			s.next = s.lately.Add(sweepTime)
 		}
 	}()

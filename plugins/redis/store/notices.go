@@ -26,6 +26,7 @@ type notices struct {
 	enabled atomic.Bool
 	stop    func()
 	without atomic.Bool // tracking: the server refuses, or notifications are on
+	failed  time.Time   // when tracking last could not be begun
 
 	mu   sync.Mutex
 	ids  map[string]notice

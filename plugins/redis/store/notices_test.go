@@ -153,6 +153,12 @@ func TestTracking(t *testing.T) {
 		t.Errorf("keys are tracked though the server refuses")
 	}
 	f.server.Command("ACL", "SETUSER", "default", "+client|tracking")
+	f.server.Command("ACL", "SETUSER", "default", "resetchannels")
+	deaf := newNotices()
+	if f.store.track(t.Context(), k, deaf); deaf.on() || !deaf.without.Load() || f.trackers() != 0 {
+		t.Errorf("keys are tracked though their names may not be heard")
+	}
+	f.server.Command("ACL", "SETUSER", "default", "allchannels")
 	none, all := keysOf(""), newNotices()
 	if f.store.track(t.Context(), &none, all); all.on() || !all.without.Load() || f.trackers() != 0 {
 		t.Errorf("keys are tracked without a namespace, so all of the server's")
@@ -184,11 +190,50 @@ func TestTrackedClaim(t *testing.T) {
 	})
 }
 
+// untracked forgets how long the first search took, on a machine that is busy.
+func (f *field) untracked() {
+	f.sweep.notices.stop()
+	f.sweep.notices, f.sweep.took = newNotices(), 0
+}
+
+// TestTwoListen has two listen to one board. One leaves off, and the other one hears on.
+func TestTwoListen(t *testing.T) {
+	t.Parallel()
+	f := newField(t, `{}`)
+	f.server.Command("CONFIG", "SET", "notify-keyspace-events", "KA")
+	k := &f.board.standing.Load().keys
+	one, other := f.store.listen(t.Context(), k), f.store.listen(t.Context(), k)
+	defer other.stop()
+	one.stop()
+	testserver.Eventually(t, "it is named", func() bool {
+		f.claim(numbered(1)) // nothing says when it is listened to
+		other.mu.Lock()
+		defer other.mu.Unlock()
+		return len(other.ids) == 1
+	})
+}
+
+// TestMissedMeanwhile checks that all claims are looked at again where Redis may have
+// named some to nobody while they were searched for.
+func TestMissedMeanwhile(t *testing.T) {
+	t.Parallel()
+	f := newField(t, `{}`)
+	f.sweep.notices.again()
+	f.sweep.noticed = time.Time{}
+	if err := f.sweep.claims(t.Context()); err != nil || !f.sweep.next.IsZero() {
+		t.Errorf("claims are looked for again at %v, %v", f.sweep.next, err)
+	}
+	if err := f.sweep.claims(t.Context()); err != nil || f.sweep.next.IsZero() {
+		t.Errorf("and again, though nothing was missed: %v", err)
+	}
+}
+
 // TestTrackedWhenSlow checks that keys are tracked only while the search for claims is slow,
 // and not at all where notifications are on, or the server has refused.
 func TestTrackedWhenSlow(t *testing.T) {
 	t.Parallel()
 	f := newField(t, `{}`)
+	f.untracked()
 	took := func(d time.Duration, want int) {
 		t.Helper()
 		f.sweep.took = d
@@ -222,6 +267,7 @@ func TestTrackedWhenSlow(t *testing.T) {
 func TestTrackedWhenCrowded(t *testing.T) {
 	t.Parallel()
 	f := newField(t, `{}`)
+	f.untracked()
 	f.server.Command("DEBUG", "POPULATE", "100000")
 	const quick = int64(SweepRate * slowTime / time.Second)
 	for _, c := range []struct {

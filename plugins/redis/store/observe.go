@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"time"
 
 	"github.com/boardd/boardd/sdk/driver"
@@ -87,7 +88,10 @@ func (o *observer) named(ctx context.Context) error {
 	if more {
 		o.next = time.Time{}
 	}
-	return o.look(ctx, ids)
+	return o.look(ctx, slices.DeleteFunc(ids, func(name string) bool {
+		id, err := job.ParseID(name)
+		return err != nil || id.String() != name
+	}))
 }
 
 // read reads the jobs of some listings, and adds those that cannot be read to a list.
@@ -104,7 +108,7 @@ func (o *observer) read(ctx context.Context, steps []listing, unreadable *[]stri
 
 // pass goes through the board once.
 func (o *observer) pass(ctx context.Context) error {
-	begun, pace := time.Now(), pace{share: o.board.store.share}
+	begun, pace := time.Now(), pace{share: o.board.store.looking}
 	shown := o.board.takeShown()
 	seen := map[string]bool{}
 	var unreadable []string
@@ -155,13 +159,26 @@ func (o *observer) differs(id string, r *driver.Record) bool {
 	return before != digest
 }
 
+// news reports whether watchers are to be told of a job, and notes that they are: of an
+// ending, if they were told of the job.
+func (o *observer) news(id string, r *driver.Record) bool {
+	if r.State == job.Unclaimed || r.State == job.Claimed {
+		return o.differs(id, r)
+	}
+	_, told := o.told[id]
+	delete(o.told, id)
+	return told
+}
+
 // missed are the jobs that were told of or shown and are not among those seen.
 func (o *observer) missed(shown, seen map[string]bool) []string {
-	for id := range o.told {
-		shown[id] = true
+	for id := range shown {
+		if _, told := o.told[id]; !told {
+			o.told[id] = 0
+		}
 	}
 	var gone []string
-	for id := range shown {
+	for id := range o.told {
 		if !seen[id] {
 			gone = append(gone, id)
 		}
@@ -181,21 +198,13 @@ func (o *observer) look(ctx context.Context, ids []string) error {
 		var changes []driver.Change
 		for i := range sights {
 			r, err := sights[i].record(at, 0)
-			switch {
-			case err != nil:
-				continue // it cannot be read, which is told of elsewhere
-			case r != nil && (r.State == job.Unclaimed || r.State == job.Claimed):
-				if !o.differs(ids[i], r) {
-					continue
-				}
-			case r == nil:
+			if err == nil && r == nil {
 				r = &driver.Record{State: job.Complete, Outcome: job.Consumed, EndedAt: at.now, ModifiedAt: at.now, Version: 1}
 				r.Posting.ID, _ = job.ParseID(ids[i])
-				fallthrough
-			default:
-				delete(o.told, ids[i])
 			}
-			changes = append(changes, o.changed(r))
+			if err == nil && o.news(ids[i], r) { // what cannot be read is told of elsewhere
+				changes = append(changes, o.changed(r))
+			}
 		}
 		if err := o.tell(changes); err != nil {
 			return err

@@ -40,6 +40,7 @@ func TestObserverHears(t *testing.T) {
 	}
 	testserver.Eventually(t, "Redis names keys", func() bool { return f.server.Command("PUBSUB", "NUMPAT") == ":2" })
 	o.next = time.Now().Add(time.Hour)
+	const unknown = surveyed + 1
 	hears := func(what string, n int, is func(c driver.Change) bool) {
 		t.Helper()
 		testserver.Eventually(t, what, func() bool {
@@ -50,6 +51,7 @@ func TestObserverHears(t *testing.T) {
 		})
 	}
 	claimed := func(c driver.Change) bool { return c.Record.State == job.Claimed && c.Owner == "py" }
+	f.claim(numbered(unknown))
 	f.claim(numbered(3))
 	hears("a claim", 3, claimed)
 	f.claim(numbered(4))
@@ -57,6 +59,9 @@ func TestObserverHears(t *testing.T) {
 	hears("an ending", 4, func(c driver.Change) bool { return c.Record.State == job.Complete })
 	f.apply(driver.Op{Kind: driver.Remove, Job: numbered(5), Event: job.ConsumedEvent})
 	hears("a change of boardd's", 5, func(c driver.Change) bool { return c.Event == job.ConsumedEvent })
+	if c, told := last[numbered(unknown)]; told {
+		t.Errorf("the end of a job that was never there is told: %+v", c)
+	}
 	if o.next.IsZero() {
 		t.Error("all jobs are to be looked at again, though nothing was missed")
 	}

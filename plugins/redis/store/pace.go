@@ -58,9 +58,12 @@ func (p *pace) timed(ctx context.Context, b *board, key string, queue func(redis
 	return before.Val(), nil
 }
 
+// restFor returns how long to rest for what kept Redis busy.
+func restFor(busy time.Duration) time.Duration { return busy * 100 / MaxSweepPercent }
+
 // rest returns how long to wait for what was done since it was last asked.
 func (p *pace) rest() time.Duration {
-	due := max(p.busy*100/MaxSweepPercent, time.Duration(p.looked)*time.Second/SweepRate)
+	due := max(restFor(p.busy), time.Duration(p.looked)*time.Second/SweepRate)
 	p.busy, p.looked = 0, 0
 	return p.share.take(min(due, longRest), p.hurry)
 }

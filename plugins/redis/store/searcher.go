@@ -46,7 +46,7 @@ func (b *board) searchInTurn(ctx context.Context, st *standing) {
 		if err != nil && !errors.Is(err, errTaken) {
 			b.searchFails(err, &logged)
 		}
-		if sleep.For(ctx, sweepTime) != nil {
+		if sleep.For(ctx, max(searcherTime, b.store.share.take(restFor(tripCost), false))) != nil {
 			return
 		}
 	}
@@ -85,19 +85,26 @@ func (b *board) searchNow(ctx context.Context, st *standing, logged *bool) error
 	defer func() { s.notices.stop() }()
 	b.searching.Store(s)
 	defer b.searching.Store(nil)
-	for succeeded := time.Now(); !b.over(st); {
+	var failed time.Time // first, and ever since
+	for !b.over(st) {
 		err := s.round(ctx)
+		rest := s.idle()
 		switch {
 		case ctx.Err() != nil || errors.Is(err, errTaken):
 			return err
 		case err == nil:
-			*logged, succeeded = false, time.Now()
-		case time.Since(succeeded) > searcherFails:
-			return err
+			*logged, failed = false, time.Time{}
 		default:
+			if failed.IsZero() {
+				failed = time.Now()
+			}
+			if time.Since(failed) > searcherFails {
+				return err
+			}
 			b.searchFails(err, logged)
+			rest = max(rest, sweepTime)
 		}
-		if err := s.rest(ctx, s.idle()); err != nil {
+		if err := s.rest(ctx, rest); err != nil {
 			return err
 		}
 	}
@@ -110,6 +117,7 @@ func (s *sweep) keepOn(ctx context.Context) error {
 	if time.Since(s.kept) < searcherTime {
 		return nil
 	}
+	s.pace.busy += tripCost
 	store := s.board.store
 	mine, err := searcherScript.run(ctx, store.client, []string{s.standing.keys.searcher}, store.self, searcherLease.Milliseconds()).Bool()
 	if err != nil {

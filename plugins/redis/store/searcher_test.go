@@ -45,14 +45,19 @@ func watching(t *testing.T, addr string, boards ...string) *server {
 		if _, err := s.store.OpenBoard(t.Context(), driver.BoardSpec{Name: name}); err != nil {
 			t.Fatal(err)
 		}
+		follows := make(chan struct{})
 		running.Go(func() {
+			first := sync.OnceFunc(func() { close(follows) })
+			defer first()
 			for changes, err := range s.store.Watch(t.Context(), name, 1<<40) { // from now on
 				if err != nil {
 					return // it was closed, or the test has failed
 				}
+				first()
 				s.tell(changes.List)
 			}
 		})
+		<-follows
 	}
 	return s
 }
@@ -156,8 +161,18 @@ func TestSearcherIsGone(t *testing.T) {
 	}
 	testserver.Eventually(t, "it searches again", s.searches)
 	testserver.Eventually(t, "it sees what happened meanwhile", s.saw(1))
-	if who, err := f.client.Get(t.Context(), "b:boardd:searcher").Result(); err != nil || who != s.store.self {
-		t.Errorf("who searches is %q, %v; want %q", who, err, s.store.self)
+	testserver.Eventually(t, "it says so", func() bool { return f.client.Get(t.Context(), "b:boardd:searcher").Val() == s.store.self })
+}
+
+// TestLongRest checks that a server keeps its turn through a rest that is longer than it.
+func TestLongRest(t *testing.T) {
+	t.Parallel()
+	f := newField(t, `{}`)
+	if err := f.sweep.rest(t.Context(), searcherLease+searcherTime); err != nil {
+		t.Fatal(err)
+	}
+	if who, err := f.client.Get(t.Context(), "b:boardd:searcher").Result(); err != nil || who != f.store.self {
+		t.Errorf("after the rest %q searches, %v; want %q", who, err, f.store.self)
 	}
 }
 

@@ -176,10 +176,10 @@ func (s *sweep) idle() time.Duration {
 // rest waits, and looks meanwhile at the jobs that notifications named. It fails if
 // another server searches the board now.
 func (s *sweep) rest(ctx context.Context, d time.Duration) error {
-	if err := s.keepOn(ctx); err != nil {
-		return err
-	}
 	for end := time.Now().Add(d); ; {
+		if err := s.keepOn(ctx); err != nil {
+			return err
+		}
 		if now := time.Now(); now.Sub(s.noticed) >= noticeTime {
 			s.noticed = now
 			s.settleNotices(ctx)

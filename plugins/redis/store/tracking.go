@@ -20,7 +20,7 @@ const (
 func (s *sweep) adjust(ctx context.Context) {
 	switch n, took := s.notices, max(s.took, s.least); {
 	case n.without.Load():
-	case !n.on() && took > slowTime:
+	case !n.on() && took > slowTime && time.Since(n.failed) > sweepRest:
 		s.board.store.track(ctx, &s.standing.keys, n)
 	case n.on() && took < slowTime/trackLess:
 		n.enabled.Store(false)
@@ -51,11 +51,8 @@ func (s *Store) track(ctx context.Context, k *keys, n *notices) {
 			}
 		}
 		err := trackHere(ctx, c, k.prefix)
-		if _, refuses := errors.AsType[redis.Error](err); refuses && n.without.CompareAndSwap(false, true) {
-			s.logger.Info("Redis does not track keys for boardd, which looks for other programs' changes by itself", "error", err)
-			if n.enabled.CompareAndSwap(true, false) {
-				go func() { _ = pubsub.Close() }() // this is called by what it would wait for
-			}
+		if s.refuses(n, err) && n.enabled.CompareAndSwap(true, false) {
+			go func() { _ = pubsub.Close() }() // this is called by what it would wait for
 		}
 		return err
 	}
@@ -63,7 +60,10 @@ func (s *Store) track(ctx context.Context, k *keys, n *notices) {
 	pubsub = client.Subscribe(ctx, invalidated)
 	if _, err := pubsub.ReceiveTimeout(ctx, trackTime); err != nil {
 		_, _ = pubsub.Close(), client.Close() // it was of no use
-		s.logger.Debug("Redis does not track keys", "error", err)
+		if !s.refuses(n, err) {
+			n.failed = time.Now()
+			s.logger.Debug("Redis does not track keys", "error", err)
+		}
 		return
 	}
 	n.enabled.Store(true)
@@ -84,6 +84,15 @@ func (s *Store) track(ctx context.Context, k *keys, n *notices) {
 		_, _ = pubsub.Close(), client.Close() // nothing is left to be told
 		<-done
 	}
+}
+
+// refuses reports that the server will not track keys, where that is new.
+func (s *Store) refuses(n *notices, err error) bool {
+	if _, ok := errors.AsType[redis.Error](err); !ok || !n.without.CompareAndSwap(false, true) {
+		return false
+	}
+	s.logger.Info("Redis does not track keys for boardd, which looks for other programs' changes by itself", "error", err)
+	return true
 }
 
 // trackHere has the keys that begin with prefix tracked, and named to the connection itself.

@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/redis/go-redis/v9"
@@ -18,11 +20,11 @@ type wakes struct {
 	mu       sync.Mutex
 	pubsub   *redis.PubSub
 	channels map[string]map[chan struct{}]bool
-	patterns map[string]func(channel, message string)
+	patterns map[string]map[*listener]bool
 }
 
 func newWakes(s *Store) *wakes {
-	w := &wakes{store: s, channels: map[string]map[chan struct{}]bool{}, patterns: map[string]func(string, string){}}
+	w := &wakes{store: s, channels: map[string]map[chan struct{}]bool{}, patterns: map[string]map[*listener]bool{}}
 	w.ctx, w.stop = context.WithCancel(context.Background())
 	return w
 }
@@ -53,6 +55,9 @@ func (w *wakes) watch(channel string) (<-chan struct{}, func()) {
 	}
 }
 
+// A listener is called for each message on the channels that a pattern names.
+type listener struct{ told func(channel, message string) }
+
 // watchPattern has told called for each message on the channels that a pattern
 // names, until it is ended.
 func (w *wakes) watchPattern(pattern string, told func(channel, message string)) func() {
@@ -62,13 +67,18 @@ func (w *wakes) watchPattern(pattern string, told func(channel, message string))
 		return func() {}
 	}
 	w.connect()
-	w.patterns[pattern] = told
-	w.say(w.pubsub.PSubscribe, pattern)
+	if w.patterns[pattern] == nil {
+		w.patterns[pattern] = map[*listener]bool{}
+		w.say(w.pubsub.PSubscribe, pattern)
+	}
+	l := &listener{told}
+	w.patterns[pattern][l] = true
 	return func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		delete(w.patterns, pattern)
-		if w.ctx.Err() == nil {
+		delete(w.patterns[pattern], l)
+		if len(w.patterns[pattern]) == 0 && w.ctx.Err() == nil {
+			delete(w.patterns, pattern)
 			w.say(w.pubsub.PUnsubscribe, pattern)
 		}
 	}
@@ -97,7 +107,7 @@ func (w *wakes) connect() {
 
 func (w *wakes) tell(m *redis.Message) {
 	w.mu.Lock()
-	told := w.patterns[m.Pattern]
+	listeners := slices.Collect(maps.Keys(w.patterns[m.Pattern]))
 	for woken := range w.channels[m.Channel] {
 		select {
 		case woken <- struct{}{}:
@@ -105,8 +115,8 @@ func (w *wakes) tell(m *redis.Message) {
 		}
 	}
 	w.mu.Unlock()
-	if m.Pattern != "" && told != nil {
-		told(m.Channel, m.Payload)
+	for _, l := range listeners {
+		l.told(m.Channel, m.Payload)
 	}
 }
 
