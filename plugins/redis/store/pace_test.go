@@ -41,7 +41,7 @@ func TestPace(t *testing.T) {
 	}
 }
 
-// TestHurry checks that what was not used before makes a search twice as fast, until it
+// TestHurry checks that what was not used before makes a search three times as fast, until it
 // is used up, and that no more than maxCredit is kept.
 func TestHurry(t *testing.T) {
 	t.Parallel()
@@ -51,7 +51,7 @@ func TestHurry(t *testing.T) {
 		want  time.Duration
 	}{
 		"nothing was left":     {0, 10, 200 * time.Millisecond},
-		"enough":               {time.Second, 10, 100 * time.Millisecond},
+		"enough":               {time.Second, 10, 10 * (20 * time.Millisecond / 3)},
 		"it ends in the midst": {50 * time.Millisecond, 10, 150 * time.Millisecond},
 		"a day of rest":        {24 * time.Hour, 4000, 4000*20*time.Millisecond - maxCredit},
 	} {

@@ -5,11 +5,13 @@ import (
 	"time"
 )
 
-// A search for what is known to be there may take twice its share, out of what the
-// searches before it left: as much as they would have had in maxCredit.
+// A search for what is known to be there may take three times its share, out of what the
+// searches before it left: as much as they would have had in maxCredit. So much brings one
+// post on a board of a million jobs to light in time, also where Redis sends the postings
+// along.
 const (
-	hurry     = 2
-	maxCredit = 20 * time.Second
+	hurry     = 3
+	maxCredit = 40 * time.Second
 )
 
 // A share is how much of Redis's core all searches of this server may use together. The
