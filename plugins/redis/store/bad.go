@@ -3,8 +3,6 @@ package store
 import (
 	"context"
 	"sync"
-
-	"github.com/boardd/boardd/sdk/job"
 )
 
 // bad is what of a board's listings cannot be read, as far as this host knows: by
@@ -27,7 +25,7 @@ func (b *bad) replace(fields []string) {
 	defer b.mu.Unlock()
 	b.jobs, b.strange = make(map[string]struct{}, len(fields)), 0
 	for _, field := range fields {
-		if id, err := job.ParseID(field); err != nil || id.String() != field {
+		if _, ok := jobNamed(field); !ok {
 			b.strange++
 		} else {
 			b.jobs[field] = struct{}{}

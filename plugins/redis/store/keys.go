@@ -74,6 +74,13 @@ func hashTag(prefix string) bool {
 	return ok && closed && tag != ""
 }
 
+// jobNamed returns the job of which a name is the uuid, as TaskFlow and boardd write it;
+// false: it is no such name.
+func jobNamed(name string) (job.ID, bool) {
+	id, err := job.ParseID(name)
+	return id, err == nil && id.String() == name
+}
+
 func texts(ids []job.ID) []string {
 	list := make([]string, len(ids))
 	for i, id := range ids {

@@ -112,7 +112,10 @@ func (n *notices) add(k *keys, names ...string) {
 		if ok {
 			id, ok = strings.CutPrefix(id, k.prefix)
 		}
-		if _, waits := n.ids[id]; !ok || waits || len(id) != 36 {
+		if _, waits := n.ids[id]; !ok || waits {
+			continue
+		}
+		if _, ok := jobNamed(id); !ok {
 			continue
 		}
 		if len(n.ids) >= noticesMost {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
-	"slices"
 	"time"
 
 	"github.com/boardd/boardd/sdk/driver"
@@ -65,10 +64,7 @@ func (o *observer) rest(ctx context.Context, d time.Duration) error {
 		patience = noticeTime
 	}
 	for end := time.Now().Add(d); ; {
-		more, err := o.tail.step(ctx)
-		for err == nil && more {
-			more, err = o.tail.step(ctx)
-		}
+		err := o.tail.catchUp(ctx)
 		if err == nil {
 			err = o.named(ctx)
 		}
@@ -88,10 +84,7 @@ func (o *observer) named(ctx context.Context) error {
 	if more {
 		o.next = time.Time{}
 	}
-	return o.look(ctx, slices.DeleteFunc(ids, func(name string) bool {
-		id, err := job.ParseID(name)
-		return err != nil || id.String() != name
-	}))
+	return o.look(ctx, ids)
 }
 
 // read reads the jobs of some listings, and adds those that cannot be read to a list.

@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/boardd/boardd/internal/testserver"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
@@ -107,15 +105,6 @@ func (s *server) among() int {
 	s.store.share.mu.Lock()
 	defer s.store.share.mu.Unlock()
 	return s.store.share.servers
-}
-
-// newPlain returns a Redis, and a client that does what TaskFlow does there.
-func newPlain(t *testing.T) *field {
-	t.Helper()
-	server := testserver.StartRedis(t, testserver.RedisOptions{})
-	client := redis.NewClient(&redis.Options{Addr: server.Addr, Protocol: 2})
-	t.Cleanup(func() { _ = client.Close() })
-	return &field{T: t, client: client, server: server}
 }
 
 // TestOneSearches has two servers watch a board. One searches it, both see what another

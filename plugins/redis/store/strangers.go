@@ -84,7 +84,7 @@ func (s *sweep) strangers(ctx context.Context, h *hunt) (whole bool, err error) 
 		}
 		ids := make([]job.ID, 0, len(names))
 		for _, name := range names {
-			if id, err := job.ParseID(name); err == nil && id.String() == name {
+			if id, ok := jobNamed(name); ok {
 				ids = append(ids, id)
 			} else {
 				strange++

@@ -51,14 +51,8 @@ func (b *board) follow(ctx context.Context, after driver.Position, yield func(dr
 	defer b.startSweep(st)()
 	t := &tail{board: b, standing: st, position: uint64(after), yield: yield}
 	for {
-		for {
-			more, err := t.step(ctx)
-			if err != nil {
-				return err
-			}
-			if !more {
-				break
-			}
+		if err := t.catchUp(ctx); err != nil {
+			return err
 		}
 		if err := b.wait(ctx, st, woken, watchTime); err != nil {
 			return err
@@ -82,6 +76,15 @@ func (b *board) wait(ctx context.Context, st *standing, woken <-chan struct{}, d
 		return closed()
 	}
 	return ended(ctx)
+}
+
+// catchUp reports all that came since.
+func (t *tail) catchUp(ctx context.Context) error {
+	for {
+		if more, err := t.step(ctx); err != nil || !more {
+			return err
+		}
+	}
 }
 
 // step reports what came since, and whether there may be more.
