@@ -66,6 +66,11 @@ func (s *Store) track(ctx context.Context, k *keys, n *notices) {
 		}
 		return
 	}
+	n.hear(k, pubsub, func() { _, _ = pubsub.Close(), client.Close() }) // nothing is left to be told then
+}
+
+// hear has the keys that Redis names noted, until the notices are stopped, which calls end.
+func (n *notices) hear(k *keys, pubsub *redis.PubSub, end func()) {
 	n.enabled.Store(true)
 	n.again()
 	done := make(chan struct{})
@@ -81,7 +86,7 @@ func (s *Store) track(ctx context.Context, k *keys, n *notices) {
 		}
 	}()
 	n.stop = func() {
-		_, _ = pubsub.Close(), client.Close() // nothing is left to be told
+		end()
 		<-done
 	}
 }
