@@ -13,6 +13,7 @@ import (
 
 	"github.com/boardd/boardd/host/catalog"
 	"github.com/boardd/boardd/host/config"
+	"github.com/boardd/boardd/host/memory"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/sleep"
@@ -26,10 +27,10 @@ const (
 
 // backend is one store and the driver that reaches it.
 type backend struct {
-	config   config.Backend
-	memories *memories
-	logger   *slog.Logger
-	latency  *Latency
+	config  config.Backend
+	memory  *memory.Memory
+	logger  *slog.Logger
+	latency *Latency
 
 	tried   chan struct{} // closed after the first try to start the driver
 	started chan struct{} // closed when driver is there
@@ -45,6 +46,8 @@ type backend struct {
 
 	running atomic.Pointer[running]
 	problem atomic.Pointer[string] // why it does not run
+
+	forgetful sync.Once // of saying that nothing can be remembered
 }
 
 // running is a driver that was started.
@@ -54,9 +57,9 @@ type running struct {
 	restarts func() int64 // of its process so far
 }
 
-func newBackend(c config.Backend, memories *memories, logger *slog.Logger) *backend {
+func newBackend(c config.Backend, m *memory.Memory, logger *slog.Logger) *backend {
 	b := &backend{
-		config: c, memories: memories, logger: logger.With("backend", c.Name), latency: newLatency(),
+		config: c, memory: m, logger: logger.With("backend", c.Name), latency: newLatency(),
 		tried: make(chan struct{}), started: make(chan struct{}),
 	}
 	b.ending, b.end = context.WithCancel(context.Background())
@@ -181,34 +184,4 @@ func settingsError(c *config.Config, kind, name string, problems []*driver.Setti
 		}
 	}
 	return job.Errorf(job.Invalid, "%s", strings.Join(lines, "\n"))
-}
-
-// remembering is a driver whose boards are shown what the host remembers of
-// them, and whose changes are timed.
-type remembering struct {
-	driver.Driver
-
-	backend *backend
-}
-
-// OpenBoard adds the memory and keeps what comes back. A memory that cannot be
-// kept does not stop the board: only a later loss would go unseen.
-func (r *remembering) OpenBoard(ctx context.Context, spec driver.BoardSpec) (driver.BoardStatus, error) {
-	spec.Memory = r.backend.memories.get(r.backend.config.Name, spec.Name)
-	status, err := r.Driver.OpenBoard(ctx, spec)
-	if err != nil {
-		return status, err
-	}
-	if err := r.backend.memories.put(r.backend.config.Name, spec.Name, status.Memory); err != nil {
-		r.backend.logger.Warn("what is known of a board could not be kept", "board", spec.Name, "error", err)
-	}
-	return status, nil
-}
-
-// Apply times the batch.
-func (r *remembering) Apply(ctx context.Context, board string, ops []driver.Op) []driver.Result {
-	begun := time.Now()
-	results := r.Driver.Apply(ctx, board, ops)
-	r.backend.latency.observe(time.Since(begun))
-	return results
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/boardd/boardd/host/config"
+	"github.com/boardd/boardd/host/memory"
 	"github.com/boardd/boardd/host/supervisor"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
@@ -83,9 +84,12 @@ func (e *examination) run(ctx context.Context, boards []config.Board) {
 		if e.whole {
 			e.versions(ctx, d, info)
 		}
-		memories := &memories{folder: e.host.config.Config.DataDir}
+		remembered, err := memory.Read(memoryFolder(e.host.config.Config.DataDir))
+		if err != nil {
+			e.backendFinding("memory-unreadable", err)
+		}
 		for _, b := range boards {
-			e.board(ctx, d, info, b, memories)
+			e.board(ctx, d, info, b, recall(remembered[boardMemory(e.backend.Name, b.Tenant+"/"+b.Name)]))
 		}
 	})
 }
@@ -159,7 +163,7 @@ func (e *examination) backendFinding(code string, err error) {
 }
 
 // board looks at one board.
-func (e *examination) board(ctx context.Context, d driver.Driver, info driver.Info, b config.Board, memories *memories) {
+func (e *examination) board(ctx context.Context, d driver.Driver, info driver.Info, b config.Board, known recollection) {
 	at := Finding{Tenant: b.Tenant, Board: b.Name, Backend: e.backend.Name}
 	found := func(f driver.Finding) {
 		at.Finding = f
@@ -174,7 +178,7 @@ func (e *examination) board(ctx context.Context, d driver.Driver, info driver.In
 	defer cancel()
 	status, err := d.OpenBoard(opening, driver.BoardSpec{
 		Name: key, Settings: b.Settings, Window: b.IdempotencyWindow, Observe: true,
-		Memory: memories.get(e.backend.Name, key),
+		Memory: known.memory,
 	})
 	if err != nil {
 		found(driver.Finding{Code: "board-does-not-open", Severity: driver.Problem, Subject: "board " + b.Name, Problem: plain(err)})

@@ -13,6 +13,7 @@ import (
 
 	"github.com/boardd/boardd/host/config"
 	"github.com/boardd/boardd/host/identity"
+	"github.com/boardd/boardd/host/memory"
 	"github.com/boardd/boardd/host/tenant"
 	"github.com/boardd/boardd/host/trace"
 	"github.com/boardd/boardd/host/wasm"
@@ -63,9 +64,9 @@ type Host struct {
 	logger   *slog.Logger
 	access   *tenant.Access
 	issuers  *identity.Issuers
-	tracer   *trace.Tracer // nil: nothing is traced
-	memories *memories
-	catalog  *kept // nil: the host keeps none
+	tracer   *trace.Tracer  // nil: nothing is traced
+	memory   *memory.Memory // what the host must know of its stores even if they forgot it
+	catalog  *kept          // nil: the host keeps none
 	shelf    *shelf
 	line     *line
 	ready    readiness
@@ -105,7 +106,7 @@ func Open(ctx context.Context, c Config) (*Host, error) {
 	}
 	h := &Host{
 		config: c, id: id, logger: c.Logger, access: tenant.NewAccess(tokens), line: newLine(), shelf: newShelf(),
-		memories: &memories{folder: c.Config.DataDir}, recordings: newRecordings(c.Config.DataDir, c.Logger),
+		recordings: newRecordings(c.Config.DataDir, c.Logger),
 	}
 	h.settings.Store(&c.Config)
 	if err := h.checkBoards(); err != nil {
@@ -115,6 +116,10 @@ func Open(ctx context.Context, c Config) (*Host, error) {
 		return nil, err
 	}
 	if h.tracer, err = trace.New(context.WithoutCancel(ctx), c.Config.Tracing, c.Version, id, c.Logger); err != nil {
+		return nil, err
+	}
+	if h.memory, err = openMemory(c.Config.DataDir, c.Logger); err != nil {
+		h.tracer.Close()
 		return nil, err
 	}
 	h.running, h.stop = context.WithCancel(context.WithoutCancel(ctx))
@@ -128,7 +133,7 @@ func Open(ctx context.Context, c Config) (*Host, error) {
 	if err != nil {
 		h.stop()
 		h.tracer.Close()
-		return nil, errors.Join(err, h.engines.close())
+		return nil, errors.Join(err, h.engines.close(), h.memory.Close())
 	}
 	h.issuers = identity.Open(identity.Options{Tenant: h.tenantID, Logger: c.Logger})
 	h.openCatalog()
@@ -187,7 +192,7 @@ func (h *Host) Close() error {
 	h.issuers.Close()
 	h.shelf.stopBoards()
 	h.recordings.close()
-	return errors.Join(h.audit.close(h), h.shelf.closeBackends(), h.engines.close())
+	return errors.Join(h.audit.close(h), h.shelf.closeBackends(), h.engines.close(), h.memory.Close())
 }
 
 // Tracer returns what traces calls; nil: nothing does.

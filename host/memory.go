@@ -1,99 +1,49 @@
 package host
 
 import (
-	"bytes"
-	"errors"
-	"io/fs"
-	"os"
+	"encoding/binary"
+	"log/slog"
 	"path/filepath"
-	"strings"
-	"sync"
+
+	"github.com/boardd/boardd/host/memory"
+	"github.com/boardd/boardd/sdk/driver"
 )
 
-// memories keeps what drivers want remembered of each board, so that they find
-// out whether a store lost what it had acknowledged. It is kept in the data
-// folder and, for the life of the process, in memory.
-type memories struct {
-	folder string // empty: in memory only
-
-	mu    sync.Mutex
-	known map[string][]byte
+// memoryFolder is where the host keeps what it must know of its stores even if they
+// forgot it; "" if there is no data folder.
+func memoryFolder(dataDir string) string {
+	if dataDir == "" {
+		return ""
+	}
+	return filepath.Join(dataDir, "memory")
 }
 
-// maxMemory is the size of one board's memory, in bytes.
-const maxMemory = 64 << 10
-
-// path returns where a board's memory lies. Backends and boards have names of
-// [a-z0-9._-] that begin with a letter or digit; a board's key has one slash.
-func (m *memories) path(backend, board string) string {
-	return filepath.Join(m.folder, "memory", backend, strings.ReplaceAll(board, "/", "@"))
+func openMemory(dataDir string, logger *slog.Logger) (*memory.Memory, error) {
+	return memory.Open(memoryFolder(dataDir), logger)
 }
 
-// get returns a board's memory, or nil.
-func (m *memories) get(backend, board string) []byte {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	path := m.path(backend, board)
-	if data, ok := m.known[path]; ok || m.folder == "" {
-		return data
-	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil
-	}
-	return data
+// boardMemory is the key of what is remembered of a board.
+func boardMemory(backend, board string) string { return "board/" + backend + "/" + board }
+
+// recollection is what the host remembers of a board.
+type recollection struct {
+	position driver.Position // up to which it was told of changes
+	memory   []byte          // the driver's own, of the last time that it opened the board
 }
 
-// put keeps a board's memory: after a crash there is the old one or the new one.
-func (m *memories) put(backend, board string, data []byte) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	path := m.path(backend, board)
-	old, known := m.known[path]
-	if known && bytes.Equal(old, data) || data == nil {
-		return nil
-	}
-	if len(data) > maxMemory {
-		return errors.New("the driver wants more remembered than a host keeps")
-	}
-	if m.known == nil {
-		m.known = map[string][]byte{}
-	}
-	m.known[path] = data
-	if m.folder == "" {
-		return nil
-	}
-	return writeFile(path, data)
+func (r recollection) encode() []byte {
+	return append(binary.AppendUvarint(nil, uint64(r.position)), r.memory...)
 }
 
-func writeFile(path string, data []byte) error {
-	folder := filepath.Dir(path)
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return err
+// recall reads a recollection. Nothing is remembered of what cannot be read.
+func recall(b []byte) recollection {
+	position, n := binary.Uvarint(b)
+	if n <= 0 {
+		return recollection{}
 	}
-	file, err := os.CreateTemp(folder, ".new-*")
-	if err != nil {
-		return err
+	r := recollection{position: driver.Position(position)}
+	if len(b) > n {
+		r.memory = b[n:]
 	}
-	_, err = file.Write(data)
-	err = errors.Join(err, file.Sync(), file.Close())
-	if err == nil {
-		err = os.Rename(file.Name(), path)
-	}
-	if err != nil {
-		if gone := os.Remove(file.Name()); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
-			err = errors.Join(err, gone)
-		}
-		return err
-	}
-	return syncFolder(folder)
-}
-
-// syncFolder makes a rename within the folder durable.
-func syncFolder(path string) error {
-	folder, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(folder.Sync(), folder.Close())
+	return r
 }

@@ -142,13 +142,13 @@ func (h *Host) backend(name string) *backend {
 	c, ok := h.backendConfig(name)
 	if !ok {
 		c.Name = name
-		b := newBackend(c, h.memories, h.logger)
+		b := newBackend(c, h.memory, h.logger)
 		problem := fmt.Sprintf("the configuration has no backend %q", name)
 		b.problem.Store(&problem)
 		close(b.tried)
 		return b
 	}
-	b := newBackend(c, h.memories, h.logger)
+	b := newBackend(c, h.memory, h.logger)
 	h.shelf.backends[name] = b
 	b.wg.Go(func() { b.run(h.running, h) })
 	return b

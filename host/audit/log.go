@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/boardd/boardd/host/filelock"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -60,13 +61,12 @@ func Open(folder, host string, logger *slog.Logger) (*Log, error) {
 	}
 	l := &Log{folder: folder, host: host, logger: logger, waiting: make(chan entry, maxWaiting), closing: make(chan struct{}), ended: make(chan struct{})}
 	var err error
-	if l.lock, err = os.OpenFile(filepath.Join(folder, "lock"), os.O_CREATE|os.O_RDWR, 0o600); err != nil {
+	if l.lock, err = filelock.Open(filepath.Join(folder, "lock")); errors.Is(err, filelock.ErrHeld) {
+		return nil, errInUse
+	} else if err != nil {
 		return nil, err
 	}
-	if err = lock(l.lock); err == nil {
-		err = l.resume()
-	}
-	if err != nil {
+	if err = l.resume(); err != nil {
 		return nil, errors.Join(err, l.lock.Close())
 	}
 	l.done.Go(l.run)

@@ -1,6 +1,6 @@
 //go:build unix
 
-package audit
+package filelock
 
 import (
 	"errors"
@@ -8,11 +8,10 @@ import (
 	"syscall"
 )
 
-// lock keeps other processes from writing to a log. It ends with the file.
 func lock(file *os.File) error {
 	err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
-		return errInUse
+		return ErrHeld
 	}
 	return err
 }
