@@ -35,7 +35,9 @@ func decodeResult(raw string, op *driver.Op, at scene) driver.Result {
 // troubled says what became of an op that failed in the middle of the script.
 func troubled(message string) error {
 	switch {
-	case strings.HasPrefix(message, "WRONGTYPE"):
+	case strings.HasPrefix(message, "CORRUPT "):
+		return job.Errorf(job.Corrupt, "%s", strings.TrimPrefix(message, "CORRUPT "))
+	case isCorrupt(message):
 		return job.Errorf(job.Corrupt, "a key of the job has another type than TaskFlow and boardd give it: %s", message)
 	case refused(message):
 		return job.Errorf(job.Unavailable, "Redis refuses: %s", message)

@@ -28,7 +28,7 @@ func (s *sweep) count(ctx context.Context) (tally, error) {
 	var sequence *redis.StringCmd
 	var listed, trashed, known *redis.IntCmd
 	s.pace.busy += tripCost
-	_, err := s.board.store.client.TxPipelined(ctx, func(p redis.Pipeliner) error {
+	err := s.board.atOnce(ctx, s.standing, func(p redis.Pipeliner) error {
 		head, sequence = p.HMGet(ctx, k.head, "open", "posts", "settled"), p.Get(ctx, k.sequence)
 		listed, trashed, known = p.HLen(ctx, k.listings), p.HLen(ctx, k.trash), p.ZCard(ctx, k.trashBy)
 		return nil

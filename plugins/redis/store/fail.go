@@ -27,6 +27,22 @@ func refused(message string) bool {
 	return false
 }
 
+// noMemory is what a change is refused with that a full Redis has no room for.
+const noMemory = "Redis has no memory left (maxmemory) for more jobs, logs or documents: claims and endings go on and make room"
+
+// isFull reports whether Redis refused a command because its memory is full. Versions
+// before 7 name the script first.
+func isFull(err error) bool {
+	reply, ok := errors.AsType[redis.Error](err)
+	return ok && strings.Contains(reply.Error(), "OOM command not allowed")
+}
+
+// isCorrupt reports whether a script found a key that it cannot use, before it wrote
+// anything.
+func isCorrupt(message string) bool {
+	return strings.HasPrefix(message, "CORRUPT ") || strings.Contains(message, "WRONGTYPE ")
+}
+
 // changeFailed says what became of a change whose command failed.
 func changeFailed(err error) error {
 	if e, ok := errors.AsType[*job.Error](err); ok {
@@ -36,8 +52,12 @@ func changeFailed(err error) error {
 	switch {
 	case errors.Is(err, redis.ErrClosed):
 		return closed()
+	case isFull(err):
+		return &job.Error{Kind: job.QuotaExceeded, Message: noMemory}
 	case errors.As(err, &reply) && refused(reply.Error()):
 		return unavailable("Redis refuses", err)
+	case errors.As(err, &reply) && isCorrupt(reply.Error()):
+		return &job.Error{Kind: job.Corrupt, Message: "a key of the board is not as TaskFlow and boardd write it", Err: err}
 	case errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted) || dialing(err):
 		return unavailable("Redis is not reachable", err)
 	}

@@ -15,6 +15,10 @@ import (
 // may have, with ten for each.
 const MaxLimitKeys = 60_000
 
+// MaxFullGrowth is by how many bytes an update may lengthen a job's status record
+// while Redis has no memory left.
+const MaxFullGrowth = 256
+
 // MaxAttachedAtOnce is how many attached records one op may carry.
 const MaxAttachedAtOnce = 4096
 

@@ -59,8 +59,8 @@ type reading struct {
 func (b *board) lookAt(ctx context.Context, st *standing, ids []string, open [][]byte, parts driver.Parts) ([]sight, scene, error) {
 	k := &st.keys
 	var r reading
-	_, err := b.store.client.TxPipelined(ctx, func(p redis.Pipeliner) error {
-		r.time = p.Time(ctx)
+	err := b.atOnce(ctx, st, func(p redis.Pipeliner) error {
+		r = reading{time: p.Time(ctx)} // they may be asked for again
 		owners, modified := make([]string, len(ids)), make([]string, len(ids))
 		for i, id := range ids {
 			owners[i], modified[i] = k.owner(id), k.modified(id)
@@ -104,7 +104,7 @@ func (b *board) lookAtOpen(ctx context.Context, st *standing, list []listing, pa
 		return b.lookAt(ctx, st, ids, open, parts)
 	}
 	var r reading
-	_, err := b.store.client.TxPipelined(ctx, func(p redis.Pipeliner) error {
+	err := b.atOnce(ctx, st, func(p redis.Pipeliner) error {
 		owners := make([]string, len(ids))
 		for i, id := range ids {
 			owners[i] = st.keys.owner(id)

@@ -20,6 +20,8 @@ import (
 var (
 	//go:embed lua/board.lua
 	boardLua string
+	//go:embed lua/memory.lua
+	memoryLua string
 	//go:embed lua/limits.lua
 	limitsLua string
 	//go:embed lua/job.lua
@@ -52,7 +54,7 @@ func newScript(parts ...string) *script {
 	return &script{text: text, sha: hex.EncodeToString(sum[:])}
 }
 
-var applyScript = newScript(boardLua, limitsLua, jobLua, pastLua, settleLua, answerLua, changeLua, postLua, claimLua, runLua)
+var applyScript = newScript(boardLua, memoryLua, limitsLua, jobLua, pastLua, settleLua, answerLua, changeLua, postLua, claimLua, runLua)
 
 // opSettle is an op of the script alone: it puts into our records what other
 // programs did to a job.
@@ -81,6 +83,7 @@ const (
 	stampFormat = ">I8BBBc32I8I8I8"          // position, kind, must, outcome, token, version, at, not before
 	grantFormat = ">c36c32I8I8I8I8"          // job, token, lease, version, position, at
 	grantSize   = 36 + 32 + 4*8
+	pastSize    = 2 + 4*8 + 16 + 32
 )
 
 // constants is the head of each script.
@@ -96,7 +99,8 @@ func constants() string {
 		"ALREADY_EXISTS": int(job.AlreadyExists), "QUOTA_EXCEEDED": int(job.QuotaExceeded),
 		"PRECONDITION": int(job.Precondition), "ABORTED": int(job.Aborted), "TROUBLE": trouble, "CORRUPT": int(job.Corrupt), "UNREAD": unread,
 		"UNKNOWN": int(job.Unknown), "OPEN": int(job.Unclaimed), "COMPLETE": int(job.Complete), "TRASHED": int(job.Trashed),
-		"CONSUMED": int(job.Consumed), "PURGED": int(job.Purged), "FOREIGN": int(job.ForeignChange), "GRANT_SIZE": grantSize,
+		"CONSUMED": int(job.Consumed), "PURGED": int(job.Purged), "FOREIGN": int(job.ForeignChange), "GRANT_SIZE": grantSize, "PAST_SIZE": pastSize,
+		"GROWTH": MaxFullGrowth,
 	}
 	var names []string
 	for name := range numbers {
@@ -109,6 +113,7 @@ func constants() string {
 	}
 	fmt.Fprintf(&b, "local META, CLAIM, PAST, FINAL, STAMP, GRANT = %q, %q, %q, %q, %q, %q\n",
 		metaFormat, claimFormat, pastFormat, finalFormat, stampFormat, grantFormat)
+	fmt.Fprintf(&b, "local NO_MEMORY = %q\n", noMemory)
 	fmt.Fprintf(&b, "local HOLDER, NONE = %q, string.rep('\\000', 16)\n", holder)
 	return b.String()
 }

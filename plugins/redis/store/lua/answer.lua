@@ -1,5 +1,17 @@
 -- Answers, in the format that answer.go reads.
 
+-- failure is what a pcall caught, as text: an error of Redis has its code first,
+-- which versions before 7 put behind the script's name.
+local function failure(caught)
+  if type(caught) == 'table' then caught = caught.err or '' end
+  return sub((string.gsub(tostring(caught), '^@?user_script: ?%d+: %-?', '')), 1, 1000)
+end
+
+-- aboutKeys reports whether a failure is by what lies in some key.
+local function aboutKeys(text)
+  return string.find(text, '^WRONGTYPE') or string.find(text, '^CORRUPT') or not string.find(text, '^%u+ ')
+end
+
 local TAIL = pack('>BI2I2', 0, 0, 0) -- no record, no claims, none passed over
 
 local function result(kind, repeated, p, version, at, notbefore, left, lease, message, owner, tail)
@@ -44,8 +56,8 @@ end
 local function found(id, j)
   if room < 0 then return '\000' end
   if j then return shortened(standing(j, 0)) end
-  local raw = call('HGET', ENDED, id)
-  if not raw or not visible(parseEnded(raw)) then return '\000' end
+  local e, raw = endedOf(id)
+  if not e or not visible(e) then return '\000' end
   local final = finals > 0 and call('HGET', FINALS, id) or ''
   return shortened(pack('>BBi8I4I4I2I2I4c0I4c0I4', 1, COMPLETE, -2, 0, 0, 0, 0, #raw, raw, #final, final, 0))
 end

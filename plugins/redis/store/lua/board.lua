@@ -9,7 +9,9 @@
 -- string.
 --
 -- The rules: time is read once. Everything is checked before the first write of
--- an op. Nothing costs more on a larger board. Numbers stay below 2^53.
+-- an op: Redis takes no write back, so one that fails in the middle would leave
+-- half of the op behind, and counters that fit no key. Nothing costs more on a
+-- larger board. Numbers stay below 2^53.
 local call, pack, get = redis.call, struct.pack, struct.unpack
 local sub, fmt, floor, band = string.sub, string.format, math.floor, bit.band
 
@@ -25,6 +27,11 @@ local function num(n) return fmt('%.0f', n) end
 -- What the board counts: see head in keys.go. It is read here and written once
 -- at the end.
 local head = call('HMGET', HEAD, 'generation', 'position', 'epoch', 'claimed', 'open', 'finals', 'bytes', 'posts', 'server')
+for n = 1, 8 do
+  if head[n] and not tonumber(head[n]) then
+    return redis.error_reply('CORRUPT the head of the board says ' .. sub(head[n], 1, 40) .. ' where a number has to be')
+  end
+end
 local position, epoch = tonumber(head[2] or 0), tonumber(head[3] or 0)
 local claimed, open = tonumber(head[4] or 0), tonumber(head[5] or 0)
 local finals, bytes, posts = tonumber(head[6] or 0), tonumber(head[7] or 0), tonumber(head[8] or 0)
@@ -81,3 +88,20 @@ local function emit(event, state, outcome, id, reason, owner, meta, posting)
   events[#events + 1] = pack('>I4BBBc36I8I8I2c0I2c0I4c0I4c0', size, event, state, outcome, id, position, now,
     #reason, reason, #owner, owner, #meta, meta, #posting, posting)
 end
+
+-- sound fails unless keys that an op is about to write have their types, or are
+-- not there: command is a cheap one that reads such a type. What an op has read
+-- in any case needs no further look.
+local looked = {}
+local function sound(command, ...)
+  for _, key in ipairs({...}) do
+    if not looked[key] then
+      call(command, key)
+      looked[key] = true
+    end
+  end
+end
+
+-- These are written at the end, when no op can be refused any more.
+local remembered = call('LLEN', ORDER)
+call('XRANGE', EVENTS, '+', '+') -- no entry is that late

@@ -70,6 +70,14 @@ local function done(o, version, notbefore, ended)
   return result(0, 0, position, version, now, notbefore, 0, 0, '', '')
 end
 
+-- writable fails unless all can be written that any op of that sort may write
+-- of a job, and remember of itself.
+local function writable(o, j)
+  if stampKey(o) then sound('HLEN', STAMPS) end
+  if #o.attach > 0 then sound('HLEN', akey(o.id)) end
+  if j and j.claim then countable(j.extra) end
+end
+
 -- write changes what an op may change of any job, but not its owner key.
 local function write(o, j)
   if o.status then j.status = o.status end
@@ -108,6 +116,8 @@ change_[EXTEND] = function(o, j)
 end
 
 change_[UPDATE] = function(o, j)
+  if nomemory and grows(o, j) then return refuse(QUOTA_EXCEEDED, o.id, j, NO_MEMORY) end
+  writable(o, j)
   write(o, j)
   if o.hold > 0 then hold(j) end
   change(j, o.event, o.reason, (j.claim or j.foreign) and j.by or '')
@@ -115,6 +125,7 @@ change_[UPDATE] = function(o, j)
 end
 
 change_[RELEASE] = function(o, j)
+  writable(o, j)
   local owner = endClaim(j)
   write(o, j)
   hold(j)
@@ -126,6 +137,9 @@ end
 
 change_[REMOVE] = function(o, j)
   local owner = (j.claim or j.foreign) and j.by or ''
+  writable(o, j)
+  removable(j, o.keep)
+  if o.keep and band(o.keep.flags, 2) ~= 0 then sound('HLEN', akey(j.id)) end
   write(o, j)
   if o.keep then
     o.keep.size = 0
@@ -141,6 +155,10 @@ change_[REMOVE] = function(o, j)
 end
 
 change_[SET_ASIDE] = function(o, j)
+  writable(o, j)
+  countable(j.limits)
+  sound('HLEN', TRASH)
+  sound('ZCARD', TRASHBY)
   local owner = endClaim(j)
   raise(j.limits, -1)
   write(o, j)
@@ -156,6 +174,9 @@ end
 change_[RESTORE] = function(o, j)
   if not j or not j.trashed then return refuse(NOT_FOUND, o.id, j, 'there is no such job in the trash') end
   if o.version ~= 0 and o.version ~= j.version then return refuse(ABORTED, o.id, j, 'the job was changed meanwhile') end
+  writable(o, j)
+  countable(j.limits)
+  sound('ZCARD', TRASHBY)
   raise(j.limits, 1) -- it was on the board before: no limit keeps it off
   write(o, j)
   call('HSET', LISTINGS, j.id, call('HGET', TRASH, j.id))
@@ -180,6 +201,9 @@ change_[PURGE] = function(o, j)
   if o.version ~= 0 and o.version ~= version then
     return refuse(ABORTED, o.id, j, 'the job was changed meanwhile')
   end
+  writable(o, nil)
+  sound('ZCARD', TRASHBY)
+  if e then wipeable(o.id) end
   if e then
     wipe(o.id)
   else

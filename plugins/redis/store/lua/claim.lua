@@ -10,6 +10,8 @@ local function take(o, c)
   if key then return QUOTA_EXCEEDED, key, j end
   local why, text = mayUse(j)
   if why then return why, text, j end
+  if j.claim then countable(j.extra) end
+  if j.attached and o.parts ~= 0 then sound('HLEN', akey(j.id)) end
   unclaim(j)
   epoch, claimed = epoch + 1, claimed + 1
   j.claim, j.live, j.noexpiry = true, true, o.lease == 0
@@ -47,8 +49,8 @@ local function answerAgain(o, raw)
       out[#out + 1] = '\000'
     else
       local id = sub(one, 1, 36)
-      local j = settle(id)
-      out[#out + 1] = j and standing(j, o.parts) or found(id)
+      local known, j = pcall(settle, id)
+      out[#out + 1] = not known and '\000' or j and standing(j, o.parts) or found(id)
     end
   end
   return result(0, 1, p, 0, at, 0, 0, 0, '', '', '\000' .. table.concat(out) .. pack('>I2', 0))
@@ -79,15 +81,26 @@ local function claim(o)
     local again = raw and answerAgain(o, raw)
     if again then return again end
   end
+  if o.remember then sound('HLEN', STAMPS) end
   local claims, shapes, passed = {}, {}, {}
   for _, c in ipairs(o.candidates) do
     if #claims == o.count then break end
-    local kind, message, j = take(o, c)
+    -- One that fails must not hide those that were claimed before it. What is
+    -- not about this job would meet the next one, too.
+    local ok, kind, message, j = pcall(take, o, c)
+    if not ok then
+      kind, message, j = CORRUPT, failure(kind), nil
+      if not aboutKeys(message) then
+        if #claims == 0 then error({err = message}) end
+        break
+      end
+    end
     if kind == UNREAD then -- the same op comes again, and finds what it claimed
       return result(UNREAD, 0, #claims, 0, 0, 0, 0, 0, message, '')
     elseif kind then
       local owner = kind == ALREADY_CLAIMED and j.by or ''
-      passed[#passed + 1] = pack('>c36BI2c0I2c0', c.id, kind, #owner, owner, #message, message) .. found(c.id, j)
+      local seen, shape = pcall(found, c.id, j)
+      passed[#passed + 1] = pack('>c36BI2c0I2c0', c.id, kind, #owner, owner, #message, message) .. (seen and shape or '\000')
     else
       local lease = o.lease
       if not j.granted then lease = math.max(lasts(j.id), 0) end

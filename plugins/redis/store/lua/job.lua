@@ -60,7 +60,8 @@ end
 
 local function waits(j) return j.held or j.notbefore > now end
 
--- unclaim takes the claim off a job, in what boardd keeps of it.
+-- unclaim takes the claim off a job, in what boardd keeps of it. What it counts
+-- is countable.
 local function unclaim(j)
   if j.claim then raise(j.extra, -1) end
   if j.claim or j.foreign then claimed = claimed - 1 end

@@ -13,6 +13,7 @@ local function remember(key, blob, ended)
 end
 
 local function parseEnded(raw)
+  if #raw < PAST_SIZE then error({err = 'CORRUPT what is kept of the job, which ended, cannot be read'}) end
   local e = {}
   e.flags, e.outcome, e.version, e.position, e.at, e.till, e.digest, e.token = get(PAST, raw)
   return e
@@ -30,6 +31,12 @@ local function visible(e)
   return band(e.flags, 1) ~= 0 and e.at + window > now or band(e.flags, 2) ~= 0 and e.till > now
 end
 
+-- endedOf returns what is kept of a job that ended, for who can do without it.
+local function endedOf(id)
+  local raw = call('HGET', ENDED, id)
+  if raw and #raw >= PAST_SIZE then return parseEnded(raw), raw end
+end
+
 local function bury(id)
   call('HDEL', ENDED, id)
   call('ZREM', ENDEDBY, id)
@@ -42,20 +49,40 @@ local function dropFinal(id)
   call('ZREM', FINALSDUE, id)
   if not raw then return end
   call('HDEL', FINALS, id)
-  local size, kept = get('>I8B', raw)
+  local size, kept = 0, 3 -- of what cannot be read
+  if #raw >= 9 then size, kept = get('>I8B', raw) end
   finals, bytes = finals - 1, bytes - size
   if band(kept, 2) ~= 0 then call('DEL', akey(id)) end
-  local e = call('HGET', ENDED, id)
-  if not e then return end
-  e = parseEnded(e)
-  e.flags = band(e.flags, 1)
-  if e.flags == 0 then bury(id) else saveEnded(id, e) end
+  local e = endedOf(id)
+  if e then e.flags = band(e.flags, 1) end
+  if not e or e.flags == 0 then bury(id) else saveEnded(id, e) end
 end
 
 -- wipe removes all that is left of a job that ended.
 local function wipe(id)
   if finals > 0 then dropFinal(id) end
   bury(id)
+end
+
+-- removable fails unless all can be written that wipe and finish write.
+local function removable(j, keep)
+  sound('HLEN', ENDED)
+  sound('ZCARD', ENDEDBY)
+  if finals > 0 or keep then
+    sound('HLEN', FINALS)
+    sound('ZCARD', FINALSBY, FINALSDUE)
+  end
+  if j then
+    countable(j.limits)
+    if j.claim then countable(j.extra) end
+  end
+end
+
+-- wipeable fails unless wipe can take all away that is left of a job.
+local function wipeable(id)
+  removable(nil)
+  local raw = finals > 0 and call('HGET', FINALS, id)
+  if raw and #raw < 9 then error({err = 'CORRUPT the record of the job, which ended, cannot be read'}) end
 end
 
 local function flush()
@@ -75,8 +102,7 @@ local function forget(items)
   end
   if #gone > 0 then call('HDEL', STAMPS, unpack(gone)) end
   for _, one in ipairs(ended) do
-    local raw = call('HGET', ENDED, one[1])
-    local e = raw and parseEnded(raw)
+    local e = endedOf(one[1])
     if e and e.position == one[2] then
       e.flags = band(e.flags, 2)
       if e.flags == 0 then buried[#buried + 1] = one[1] else saveEnded(one[1], e) end
@@ -93,7 +119,7 @@ local function mayDrop(id) return MAYDROP == '*' or string.find(MAYDROP, id, 1, 
 
 -- trim forgets up to n things that are too old or too many.
 local function trim(n)
-  local oldest, count = call('LINDEX', ORDER, 0), call('LLEN', ORDER)
+  local oldest, count = call('LINDEX', ORDER, 0), remembered + #order
   if oldest and (count > maxstamps or get('>I8', oldest) + window <= now) then
     local items, out = call('LRANGE', ORDER, 0, n - 1), {}
     for _, item in ipairs(items) do
@@ -101,11 +127,14 @@ local function trim(n)
       out[#out + 1] = item
     end
     if #out > 0 then
+      removable(nil)
+      sound('HLEN', STAMPS)
       call('LTRIM', ORDER, #out, -1)
       forget(out)
       n = n - #out
     end
   end
+  if n > 0 and finals > 0 then removable(nil) end
   while n > 0 and finals > 0 and (maxfinals > 0 and finals > maxfinals or maxbytes > 0 and bytes > maxbytes) do
     local oldest = call('ZRANGE', FINALSBY, 0, 0)[1]
     if not oldest or not mayDrop(oldest) then break end
@@ -120,6 +149,7 @@ local function trim(n)
 end
 
 -- finish takes a job off the board for good. keep is the final record, or nil.
+-- The job is removable.
 local function finish(j, event, reason, owner, outcome, token, keep)
   if not j.trashed then
     raise(j.limits, -1)

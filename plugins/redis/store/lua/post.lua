@@ -14,11 +14,20 @@ local function post(o)
   end
   local key = full(o.limits, '')
   if key then return result(QUOTA_EXCEEDED, 0, 0, 0, 0, 0, 0, 0, key, '') end
+  if nomemory then return result(QUOTA_EXCEEDED, 0, 0, 0, 0, 0, 0, 0, NO_MEMORY, '') end
+  if e then wipeable(o.id) end
+  writable(o, nil)
+  -- The first write, which fails where another program wrote no number.
+  local number = redis.pcall('INCRBY', SEQUENCE, 1)
+  if type(number) == 'table' then
+    local text = failure(number)
+    error({err = (string.find(text, '^ERR ') and 'CORRUPT the sequence: ' or '') .. text})
+  end
   if e then wipe(o.id) end
   j = fresh(o.id)
   j.digest, j.limits = o.digest, counted(o.limits)
   raise(j.limits, 1)
-  local sequence, begins = cmsgpack.pack(call('INCRBY', SEQUENCE, 1)), o.head .. datetime()
+  local sequence, begins = cmsgpack.pack(number), o.head .. datetime()
   call('HSET', LISTINGS, o.id, begins .. o.tail .. sequence)
   open, posts = open + 1, posts + 1
   write(o, j)

@@ -5,6 +5,7 @@ local head = call('HMGET', KEYS[1], 'generation', 'position', 'id')
 local generation, position = tonumber(head[1] or 1), tonumber(head[2] or 0)
 local wanted, seen = tonumber(ARGV[1]), tonumber(ARGV[2])
 if generation < wanted then
+  call('HDEL', KEYS[1], '') -- changes nothing: see memory.lua
   generation, position = wanted, math.max(position, seen) + 1048576
   call('HSET', KEYS[1], 'generation', string.format('%.0f', generation), 'position', string.format('%.0f', position),
     'id', head[3] or ARGV[3], 'server', ARGV[4])

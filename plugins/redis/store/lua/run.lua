@@ -73,14 +73,13 @@ for n = 7, #ARGV do
   -- others with it.
   local ok, answer = pcall(run, ARGV[n])
   if not ok then
-    if type(answer) == 'table' then answer = answer.err or '' end
-    answer = sub(tostring(answer), 1, 1000)
-    answer = result(TROUBLE, 0, 0, 0, 0, 0, 0, 0, answer, '')
+    answer = result(TROUBLE, 0, 0, 0, 0, 0, 0, 0, failure(answer), '')
   end
   results[#results + 1] = answer
 end
 flush()
-trim(8 + 2 * #results)
+pcall(trim, 8 + 2 * #results) -- if a key has another type, all that is too old stays
+writeLimits()
 
 if position >= first or before[4] ~= finals or before[1] ~= epoch then
   if not head[1] then call('HSET', HEAD, 'generation', num(generation), 'id', ARGV[4], 'created', num(now), 'server', SERVER) end

@@ -7,5 +7,6 @@ if ARGV[2] == '0' then
   call('DEL', KEYS[1])
   return 0
 end
+call('PEXPIRE', KEYS[1], ARGV[2]) -- lets the next one through where Redis is full, see memory.lua
 call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 return 1

@@ -7,10 +7,12 @@ local function gone(j, new)
   if call('HEXISTS', TRASH, id) == 0 then
     if new then return nil end
     if not j.trashed then -- TaskFlow consumed it
+      removable(j)
       finish(j, FOREIGN, 'another program took the job off the board', j.by or '', CONSUMED)
       remember(id .. NONE, nil, true)
       return nil
     end
+    sound('ZCARD', TRASHBY)
     position = position + 1
     call('HDEL', JOBS, id)
     call('ZREM', TRASHBY, id)
@@ -20,6 +22,9 @@ local function gone(j, new)
   end
   if not j.trashed then
     local owner = j.by or ''
+    sound('ZCARD', TRASHBY)
+    countable(j.limits)
+    if j.claim then countable(j.extra) end
     if not new then
       raise(j.limits, -1)
       open = open - 1
@@ -39,10 +44,7 @@ end
 local function ours(j)
   if not j.lm or sub(j.lm, -16) ~= sub(j.token, 17) then return false end
   if sub(j.token, 1, 8) ~= GENERATION then -- granted before the store lost something
-    if j.key == j.by then
-      call('DEL', okey(j.id))
-      j.key = nil
-    end
+    j.stale = j.key == j.by
     return false
   end
   j.live = j.key == j.by
@@ -54,6 +56,11 @@ local function claims(j)
   local why
   if j.claim and not ours(j) then
     why = 'another program ended the claim'
+    countable(j.extra)
+    if j.stale then
+      call('DEL', okey(j.id))
+      j.key = nil
+    end
     unclaim(j)
   end
   if j.claim then return nil end
@@ -77,12 +84,16 @@ end
 local function settle(id)
   local raw = call('HGET', JOBS, id)
   local j, new = fresh(id), not raw
-  if raw then parse(j, raw) end
+  if raw and not pcall(parse, j, raw) then error({err = 'CORRUPT what boardd keeps of the job cannot be read'}) end
   j.meta = raw
   if call('HEXISTS', LISTINGS, id) == 0 then return gone(j, new) end
   local keys = call('MGET', okey(id), mkey(id))
   j.key, j.lm = keys[1], keys[2]
   local why, posting
+  if j.trashed then
+    sound('ZCARD', TRASHBY)
+    countable(j.limits)
+  end
   if new then call('HINCRBY', HEAD, 'settled', 1) end
   if new or j.trashed then
     why, posting = new and 'another program posted the job' or 'another program put the job back', shown(id)
