@@ -198,6 +198,7 @@ var limits = []struct {
 	{"board.DefaultMaxHistoryEntries", board.DefaultMaxHistoryEntries, "ended jobs that a board with a history keeps; the oldest go first"},
 	{"board.DefaultMaxHistoryBytes", board.DefaultMaxHistoryBytes, "bytes of ended jobs that a board with a history keeps; the oldest go first"},
 	{"job.MinLease", job.MinLease, "the shortest lease"},
+	{"job.DefaultMaxBackoff", job.DefaultMaxBackoff, "the longest delay before another attempt, where a board sets no `max_backoff`"},
 	{"job.MaxLease", job.MaxLease, "the longest lease; `max_lease` lowers it for a board"},
 	{"board.MaxBatch", board.MaxBatch, "items of one call"},
 	{"board.MaxPage", board.MaxPage, "jobs of one page of a listing"},
@@ -555,6 +556,8 @@ func kind(f protoreflect.FieldDescriptor, comments map[string]string) string {
 		switch f.Message().Name() {
 		case "Timestamp":
 			name = "time"
+		case "FieldMask":
+			name = "names of fields, joined by commas"
 		case "Duration":
 			name = "duration"
 		default:

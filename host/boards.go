@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -148,37 +149,58 @@ func (s *Session) boardForChange(ctx context.Context, call, of, name string, ver
 	return b, c, checkVersion(version, b.Version)
 }
 
-// UpdateBoard gives a board other settings. Its backend and its place stay.
-func (s *Session) UpdateBoard(ctx context.Context, of string, b config.Board, version uint64) (BoardRecord, error) {
-	present, c, err := s.boardForChange(ctx, "UpdateBoard", of, b.Name, version)
+// UpdateBoard gives a board the settings that change makes of those it has, and
+// returns both. Its backend and its place stay.
+func (s *Session) UpdateBoard(ctx context.Context, of, name string, version uint64, change func(*config.Board) error) (before, after BoardRecord, err error) {
+	present, c, err := s.boardForChange(ctx, "UpdateBoard", of, name, version)
 	if err != nil {
-		return BoardRecord{}, err
+		return before, after, err
+	}
+	before = storedBoard(present)
+	present.Board, err = s.changedBoard(ctx, present.Board, change)
+	if err != nil {
+		return before, after, err
+	}
+	changed, err := c.UpdateBoard(ctx, present)
+	after = storedBoard(changed)
+	s.hide(&before)
+	s.hide(&after)
+	return before, after, err
+}
+
+// changedBoard returns what change makes of a board's settings, or why that can't
+// be.
+func (s *Session) changedBoard(ctx context.Context, present config.Board, change func(*config.Board) error) (config.Board, error) {
+	b := present
+	b.Eligibility = slices.Clone(present.Eligibility) // the catalog's are read by others
+	if present.Ordering != nil {
+		ordering := *present.Ordering
+		b.Ordering = &ordering
+	}
+	if err := change(&b); err != nil {
+		return b, err
 	}
 	if b.Backend != "" && b.Backend != present.Backend {
-		return BoardRecord{}, job.Errorf(job.Invalid, "board.backend: the board is on %q and cannot move: make another board", present.Backend)
+		return b, job.Errorf(job.Invalid, "board.backend: the board is on %q and cannot move: make another board", present.Backend)
 	}
 	if given(b.Settings) && !sameJSON(b.Settings, present.Settings) {
-		return BoardRecord{}, job.Errorf(job.Invalid, "board.config: a board cannot move to another place: make another board")
+		return b, job.Errorf(job.Invalid, "board.config: a board cannot move to another place: make another board")
 	}
 	if b.Observe != present.Observe {
-		return BoardRecord{}, job.Errorf(job.Invalid, "board.mode: it cannot be changed: make another board")
+		return b, job.Errorf(job.Invalid, "board.mode: it cannot be changed: make another board")
 	}
 	b.Tenant, b.Backend, b.Settings = present.Tenant, present.Backend, present.Settings
 	if err := checkBoard(b); err != nil {
-		return BoardRecord{}, err
+		return b, err
+	}
+	if reflect.DeepEqual(b.Eligibility, present.Eligibility) && reflect.DeepEqual(b.Ordering, present.Ordering) {
+		return b, nil // they were settled when they were given
 	}
 	t, err := s.host.known(present.Tenant)
-	if err == nil {
-		err = s.settleRules(ctx, t, &b)
-	}
 	if err != nil {
-		return BoardRecord{}, err
+		return b, err
 	}
-	present.Board = b
-	changed, err := c.UpdateBoard(ctx, present)
-	record := storedBoard(changed)
-	s.hide(&record)
-	return record, err
+	return b, s.settleRules(ctx, t, &b)
 }
 
 func sameJSON(a, b []byte) bool {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/boardd/boardd/host/board"
+	"github.com/boardd/boardd/host/catalog"
 	"github.com/boardd/boardd/host/config"
 	"github.com/boardd/boardd/host/recording"
 	"github.com/boardd/boardd/sdk/job"
@@ -248,6 +249,8 @@ type Served struct {
 	Limits config.Limits // the present ones
 	Driver string
 	Status board.Status
+
+	Promoted []catalog.Deployed // policies that the board asks besides those of its settings
 }
 
 func (s *served) describe() Served {

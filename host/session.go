@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/boardd/boardd/host/board"
+	"github.com/boardd/boardd/host/catalog"
+	"github.com/boardd/boardd/host/config"
 	"github.com/boardd/boardd/host/identity"
 	"github.com/boardd/boardd/host/tenant"
 	"github.com/boardd/boardd/sdk/job"
@@ -144,7 +146,17 @@ func (s *Session) Describe(name, call string) (Served, error) {
 	if err != nil {
 		return Served{}, err
 	}
-	return found.describe(), nil
+	return s.describe(found), nil
+}
+
+func (s *Session) describe(b *served) Served {
+	d := b.describe()
+	view := s.host.catalog.view()
+	if kept, ok := view.Boards[catalog.At{Tenant: d.Config.Tenant, Name: d.Config.Name}]; ok && s.host.shows(d.Config, kept) {
+		d.Config, d.Limits = kept.Board, kept.Limits // what was changed a moment ago is shown while the board is opened anew
+	}
+	d.Promoted = s.host.deployment(b.config).Policies
+	return d
 }
 
 func (s *Session) find(name, call string) (*served, error) {
@@ -174,12 +186,18 @@ func (s *Session) names() []string {
 	return slices.DeleteFunc(names, func(n string) bool { return !s.principal.Sees(n) })
 }
 
+// shows reports whether a board that is served is the one that the catalog keeps.
+func (h *Host) shows(b config.Board, kept catalog.Board) bool {
+	declared := slices.ContainsFunc(h.declaredBoards(b.Tenant), func(d config.Board) bool { return d.Name == b.Name })
+	return !declared && h.catalog.view().Belongs(b.Tenant, kept.Owner, h.declares(b.Tenant))
+}
+
 // Boards returns the boards that the session may see, by name.
 func (s *Session) Boards() []Served {
 	var all []Served
 	for _, name := range s.names() {
 		if b := s.host.shelf.board(s.principal.Tenant, name); b != nil {
-			all = append(all, b.describe())
+			all = append(all, s.describe(b))
 		}
 	}
 	return all

@@ -174,21 +174,25 @@ func (s *Session) stored(ctx context.Context, call, name string, version uint64)
 	return t.Tenant, c, checkVersion(version, t.Version)
 }
 
-// UpdateTenant gives a tenant other limits.
-func (s *Session) UpdateTenant(ctx context.Context, name string, limits config.Limits, version uint64) (Tenant, error) {
+// UpdateTenant gives a tenant the limits that change makes of those it has, and
+// returns both.
+func (s *Session) UpdateTenant(ctx context.Context, name string, version uint64, change func(*config.Limits) error) (before, after Tenant, err error) {
 	t, c, err := s.stored(ctx, "UpdateTenant", name, version)
 	if err != nil {
-		return Tenant{}, err
+		return before, after, err
 	}
 	if !t.Deleted.IsZero() {
-		return Tenant{}, job.Errorf(job.Precondition, "the tenant %q was deleted", name)
+		return before, after, job.Errorf(job.Precondition, "the tenant %q was deleted", name)
 	}
-	if err := checkLimits(limits, false); err != nil {
-		return Tenant{}, err
+	before.Tenant = t
+	if err := change(&t.Limits); err != nil {
+		return before, after, err
 	}
-	t.Limits = limits
-	t, err = c.UpdateTenant(ctx, t)
-	return Tenant{Tenant: t}, err
+	if err := checkLimits(t.Limits, false); err != nil {
+		return before, after, err
+	}
+	after.Tenant, err = c.UpdateTenant(ctx, t)
+	return before, after, err
 }
 
 // DeleteTenant lets nobody in for a tenant any more and serves none of its boards.
@@ -260,6 +264,17 @@ func (h *Host) limitsOf(name string) config.Limits {
 // ParseLimits reads limits by their names.
 func ParseLimits(given map[string]int64) (config.Limits, error) {
 	var l config.Limits
+	for name, n := range given {
+		if n == 0 {
+			return l, job.Errorf(job.Invalid, "limits.%s: 0 is no limit: leave it out instead", tenant.Clip(name))
+		}
+	}
+	return l, ChangeLimits(&l, given)
+}
+
+// ChangeLimits sets those limits that are given, and lifts those of them that are
+// 0.
+func ChangeLimits(l *config.Limits, given map[string]int64) error {
 	left := len(given)
 	var names []string
 	for _, limit := range l.Each() {
@@ -267,17 +282,15 @@ func ParseLimits(given map[string]int64) (config.Limits, error) {
 		if n, ok := given[limit.Name]; ok {
 			*limit.Value = n
 			left--
-			if n == 0 {
-				return l, job.Errorf(job.Invalid, "limits.%s: 0 is no limit: leave it out instead", limit.Name)
-			}
 		}
 	}
-	if left > 0 {
-		for name := range given {
-			if !slices.Contains(names, name) {
-				return l, job.Errorf(job.Invalid, "limits: there is no limit %q; there are %s", tenant.Clip(name), strings.Join(names, ", "))
-			}
+	if left == 0 {
+		return nil
+	}
+	for name := range given {
+		if !slices.Contains(names, name) {
+			return job.Errorf(job.Invalid, "limits: there is no limit %q; there are %s", tenant.Clip(name), strings.Join(names, ", "))
 		}
 	}
-	return l, nil
+	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	"github.com/boardd/boardd/host/config"
 	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
@@ -129,11 +130,15 @@ func (a *applying) tenant(name string, limits config.Limits, present []*boarddv1
 	has := present[i]
 	if fields := changed(asText(has.GetLimits()), asText(want)); len(fields) > 0 {
 		a.steps = append(a.steps, step{Action: "update", Kind: "tenant", Name: name, Fields: fields, do: func(ctx context.Context) error {
-			_, err := a.admin.UpdateTenant(ctx, &boarddv1.UpdateTenantRequest{Name: name, Limits: want, Version: has.GetVersion()})
+			_, err := a.admin.UpdateTenant(ctx, &boarddv1.UpdateTenantRequest{Name: name, Limits: want, Version: has.GetVersion(), UpdateMask: exactly("limits")})
 			return err
 		}})
 	}
 }
+
+// exactly is a mask: these fields become what a message says, also where it says
+// nothing.
+func exactly(paths ...string) *fieldmaskpb.FieldMask { return &fieldmaskpb.FieldMask{Paths: paths} }
 
 func asText(limits map[string]int64) map[string]string {
 	m := map[string]string{}
@@ -210,7 +215,7 @@ func (a *applying) boardsOf(present []*boarddv1.BoardSettings, wanted []config.B
 		}
 		if fields := changed(now, lines(settings)); len(fields) > 0 {
 			a.steps = append(a.steps, step{Action: "update", Kind: "board", Name: want.Tenant + "/" + want.Name, Fields: fields, do: func(ctx context.Context) error {
-				_, err := a.admin.UpdateBoard(ctx, &boarddv1.UpdateBoardRequest{Tenant: want.Tenant, Board: settings, Version: has.GetVersion()})
+				_, err := a.admin.UpdateBoard(ctx, &boarddv1.UpdateBoardRequest{Tenant: want.Tenant, Board: settings, Version: has.GetVersion(), UpdateMask: exactly("*")})
 				return err
 			}})
 		}
@@ -229,9 +234,9 @@ func (a *applying) boardsOf(present []*boarddv1.BoardSettings, wanted []config.B
 // settingsOf is a board of a file as the API takes it.
 func settingsOf(b config.Board) *boarddv1.BoardSettings {
 	s := &boarddv1.BoardSettings{
-		Tenant: b.Tenant, Name: b.Name, Backend: b.Backend, Mode: "serve", Fencing: "token", AllowNoExpiry: b.AllowNoExpiry,
+		Tenant: b.Tenant, Name: b.Name, Backend: b.Backend, Mode: "serve", Fencing: "token", AllowNoExpiry: &b.AllowNoExpiry,
 		Lease: durationpb.New(b.Lease), MaxLease: durationpb.New(b.MaxLease), IdempotencyWindow: durationpb.New(b.IdempotencyWindow),
-		MaxAttempts: b.Retry.MaxAttempts, Limits: map[string]int64{}, HideDetails: b.HideDetails,
+		MaxAttempts: &b.Retry.MaxAttempts, Limits: map[string]int64{}, HideDetails: &b.HideDetails,
 	}
 	if b.Observe {
 		s.Mode = "observe"

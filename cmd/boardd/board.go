@@ -106,31 +106,32 @@ func (p *program) aboutBoard(args []string, do func(*client.Board) error) error 
 	return do(board)
 }
 
+// boardLines shows how a board stands, and its settings.
 func boardLines(b *client.BoardInfo) func(*table) {
 	return func(t *table) {
 		t.line("name", b.GetName())
 		t.line("backend", b.GetBackend())
 		t.line("driver", b.GetDriver())
-		t.line("mode", b.GetMode())
 		t.line("ready", b.GetReady())
 		t.line("problem", b.GetProblem())
 		t.line("paused", b.GetPaused())
-		t.line("fencing", b.GetFencing())
-		t.line("lease", b.GetLease().AsDuration())
-		t.line("longest lease", b.GetMaxLease().AsDuration())
-		t.line("may not expire", b.GetAllowNoExpiry())
-		if b.GetMaxAttempts() > 0 {
-			t.line("max attempts", b.GetMaxAttempts())
-		}
-		if b.GetBackoff().AsDuration() > 0 {
-			t.line("back-off", b.GetBackoff().AsDuration().String()+" to "+b.GetMaxBackoff().AsDuration().String())
-		}
-		t.line("idempotency window", b.GetIdempotencyWindow().AsDuration())
-		if b.GetHistory().AsDuration() > 0 {
-			t.line("history", b.GetHistory().AsDuration())
+		t.line("reason of the pause", b.GetPauseReason())
+		settingLines(t, asSettings(b))
+		if w := b.GetEffectiveWindow().AsDuration(); w > 0 && w != b.GetIdempotencyWindow().AsDuration() {
+			t.line("effective window", w)
 		}
 		t.line("durability", b.GetDurability())
 		t.line("generation", b.GetGeneration())
 		t.line("loss", b.GetLoss())
+	}
+}
+
+// asSettings is the part of a board that was chosen.
+func asSettings(b *client.BoardInfo) *boarddv1.BoardSettings {
+	return &boarddv1.BoardSettings{
+		Mode: b.GetMode(), Fencing: b.GetFencing(), Lease: b.GetLease(), MaxLease: b.GetMaxLease(),
+		AllowNoExpiry: &b.AllowNoExpiry, IdempotencyWindow: b.GetIdempotencyWindow(), History: b.GetHistory(),
+		Record: b.GetRecord(), MaxAttempts: &b.MaxAttempts, Backoff: b.GetBackoff(), MaxBackoff: b.GetMaxBackoff(),
+		Limits: b.GetLimits(), HideDetails: &b.HideDetails, Eligibility: b.GetEligibility(), Ordering: b.GetOrdering(),
 	}
 }

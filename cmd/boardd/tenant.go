@@ -162,19 +162,23 @@ func (p *program) tenantCreateCommand() *cobra.Command {
 func (p *program) tenantUpdateCommand() *cobra.Command {
 	var limits []string
 	var version int64
-	c := p.command("update TENANT", "Give a tenant other limits", "Limits that are not given are lifted.",
-		"boardd tenant update acme --limit boards=20",
+	c := p.command("update TENANT", "Change limits of a tenant",
+		"Only what is given changes, and the difference is printed. NAME=0 lifts a limit.",
+		"boardd tenant update acme --limit boards=20 --limit claims=0",
 		func(ctx context.Context, args []string) error {
 			name, given, err := tenantLimits(args, limits)
 			if err != nil {
 				return err
+			}
+			if len(given) == 0 {
+				return usagef("what to change? Give --limit")
 			}
 			return p.administer(func(a *client.Admin) error {
 				changed, err := a.UpdateTenant(ctx, &boarddv1.UpdateTenantRequest{Name: name, Limits: given, Version: version})
 				if err != nil {
 					return err
 				}
-				return p.showTenant(changed.GetTenant())
+				return p.showDifference(changed.GetTenant(), asText(changed.GetBefore().GetLimits()), asText(changed.GetTenant().GetLimits()))
 			})
 		})
 	c.Flags().StringArrayVar(&limits, "limit", nil, "NAME=NUMBER; may be repeated")

@@ -85,25 +85,28 @@ func (*adminService) ListTenants(ctx context.Context, _ *connect.Request[boarddv
 	return answer(response)
 }
 
-// UpdateTenant gives a tenant other limits.
+// UpdateTenant changes those limits of a tenant that the request names.
 func (*adminService) UpdateTenant(ctx context.Context, r *connect.Request[boarddv1.UpdateTenantRequest]) (*connect.Response[boarddv1.UpdateTenantResponse], error) {
 	session, err := sessionOf(ctx)
 	if err != nil {
 		return nil, err
 	}
-	limits, err := host.ParseLimits(r.Msg.GetLimits())
-	version, versionErr := fromVersion("version", r.Msg.GetVersion())
+	version, err := fromVersion("version", r.Msg.GetVersion())
+	var named mask
 	if err == nil {
-		err = versionErr
+		named, err = readMask(r.Msg.GetUpdateMask(), []string{limitsField})
+	}
+	if err == nil {
+		err = named.limits(r.Msg.GetLimits(), &config.Limits{})
 	}
 	if err != nil {
 		return nil, session.Unless("UpdateTenant", err)
 	}
-	t, err := session.UpdateTenant(ctx, r.Msg.GetName(), limits, version)
+	before, t, err := session.UpdateTenant(ctx, r.Msg.GetName(), version, func(l *config.Limits) error { return named.limits(r.Msg.GetLimits(), l) })
 	if err != nil {
 		return nil, err
 	}
-	return answer(&boarddv1.UpdateTenantResponse{Tenant: toTenant(t)})
+	return answer(&boarddv1.UpdateTenantResponse{Tenant: toTenant(t), Before: toTenant(before)})
 }
 
 // DeleteTenant ends a tenant.

@@ -7,7 +7,9 @@ import (
 
 	"github.com/boardd/boardd/host"
 	"github.com/boardd/boardd/host/board"
+	"github.com/boardd/boardd/host/catalog"
 	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
+	"github.com/boardd/boardd/sdk/job"
 )
 
 func toBoard(s host.Served) *boarddv1.Board {
@@ -19,6 +21,19 @@ func toBoard(s host.Served) *boarddv1.Board {
 		MaxAttempts: c.Retry.MaxAttempts, Backoff: toDuration(c.Retry.Backoff), MaxBackoff: toDuration(c.Retry.MaxBackoff),
 		Paused: s.Status.Paused, Durability: string(s.Status.Durability), Generation: toInt64(s.Status.Generation),
 		Ready: s.Status.Ready, Problem: clean(s.Status.Problem), EffectiveWindow: toDuration(s.Status.Window), Loss: clean(s.Status.Loss),
+		Record: toDuration(c.Record), Eligibility: toRules(c.Eligibility...), Limits: toLimits(s.Limits), HideDetails: c.HideDetails,
+	}
+	if c.Retry.Backoff > 0 && c.Retry.MaxBackoff == 0 {
+		answer.MaxBackoff = toDuration(job.DefaultMaxBackoff)
+	}
+	if s.Status.Paused {
+		answer.PauseReason = clean(s.Status.Why)
+	}
+	if c.Ordering != nil {
+		answer.Ordering = toRules(*c.Ordering)[0]
+	}
+	for i := range s.Promoted {
+		addPromoted(answer, &s.Promoted[i])
 	}
 	if c.Observe {
 		answer.Mode = "observe"
@@ -27,6 +42,18 @@ func toBoard(s host.Served) *boarddv1.Board {
 		answer.Fencing = "owner"
 	}
 	return answer
+}
+
+// addPromoted adds a policy that a board was given to those of its settings.
+func addPromoted(b *boarddv1.Board, d *catalog.Deployed) {
+	r := d.Releases[0]
+	rule := &boarddv1.PolicyRule{Policy: r.Name, Params: r.Params, OnError: r.OnError, Digest: r.Digest, Promoted: true}
+	if d.Eligibility {
+		b.Eligibility = append(b.Eligibility, rule)
+	}
+	if d.Ordering {
+		b.Ordering = rule
+	}
 }
 
 // ListBoards gives the boards that the caller may see.

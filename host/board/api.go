@@ -41,7 +41,7 @@ type Spec struct {
 type Retry struct {
 	MaxAttempts int32         // then the trash; 0: no limit
 	Backoff     time.Duration // before the second attempt; doubles
-	MaxBackoff  time.Duration // 0: one hour
+	MaxBackoff  time.Duration // 0: job.DefaultMaxBackoff
 }
 
 // What is kept of ended jobs at most where the board keeps a history; the oldest
@@ -181,6 +181,7 @@ type Status struct {
 	Ready      bool
 	Problem    string // why it is not ready
 	Paused     bool
+	Why        string // it is paused
 	Generation uint64
 	Durability driver.Durability
 	Window     time.Duration

@@ -61,7 +61,7 @@ func New(d driver.Driver, spec Spec) *Board {
 		spec.HistoryBytes = DefaultMaxHistoryBytes
 	}
 	if spec.Retry.MaxBackoff == 0 {
-		spec.Retry.MaxBackoff = time.Hour
+		spec.Retry.MaxBackoff = job.DefaultMaxBackoff
 	}
 	if spec.Logger == nil {
 		spec.Logger = slog.Default()
@@ -91,9 +91,9 @@ func (b *Board) Spec() Spec { return b.spec }
 // Status says how the board stands. It asks nobody.
 func (b *Board) Status() Status {
 	opened, ready, problem := b.gate.look()
-	paused, _ := b.pause.look()
+	paused, why := b.pause.look()
 	return Status{
-		Ready: ready, Problem: problem, Paused: paused,
+		Ready: ready, Problem: problem, Paused: paused, Why: why,
 		Generation: opened.Generation, Durability: opened.Durability,
 		Window: opened.Window, Loss: opened.Loss,
 	}

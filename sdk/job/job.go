@@ -138,3 +138,7 @@ const (
 	DefaultLease = 30 * time.Second
 	MaxLease     = 24 * time.Hour
 )
+
+// DefaultMaxBackoff is the longest delay before another attempt where a board
+// sets none.
+const DefaultMaxBackoff = time.Hour

@@ -272,6 +272,8 @@ func (d *decoder) into(f *field, m protoreflect.Message) error {
 		return d.timestamp(m)
 	case durationForm:
 		return d.duration(m)
+	case maskForm:
+		return d.fieldMask(m)
 	default:
 		return d.message(f.message, m)
 	}

@@ -160,6 +160,8 @@ func (e *encoder) value(f *field, v protoreflect.Value) error {
 		return e.timestamp(v.Message())
 	case durationForm:
 		return e.duration(v.Message())
+	case maskForm:
+		return e.fieldMask(v.Message())
 	}
 	return nil
 }

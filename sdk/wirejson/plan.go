@@ -29,6 +29,7 @@ const (
 	messageForm
 	timestampForm
 	durationForm
+	maskForm
 )
 
 // plan is all that reading and writing a message type needs to know of it.
@@ -147,6 +148,8 @@ func (f *field) setMessage(desc protoreflect.MessageDescriptor, made map[protore
 		f.form = timestampForm
 	case "google.protobuf.Duration":
 		f.form = durationForm
+	case "google.protobuf.FieldMask":
+		f.form = maskForm
 	default:
 		f.form = messageForm
 		f.message, err = makePlan(desc, made)

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
 	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/fieldmaskpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
@@ -65,6 +66,10 @@ var golden = []struct {
 	{"less than nothing", &boarddv1.ExtendResult{Lease: durationpb.New(-1500 * time.Nanosecond)}, `{"lease":"-0.0000015s","cancelRequested":false}`},
 	{"JSON of any sort", &boarddv1.NewOperation{Name: "x", Input: []byte(`[1,null,"😀"]`)}, `{"name":"x","input":[1,null,"😀"],"priority":0}`},
 	{"no JSON", &boarddv1.NewOperation{}, `{"name":"","input":null,"priority":0}`},
+	{
+		"names of fields", &boarddv1.UpdateTenantRequest{Name: "a", UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"max_lease", "limits.open_jobs", "*"}}},
+		`{"name":"a","limits":{},"version":"0","updateMask":"maxLease,limits.openJobs,*"}`,
+	},
 	{
 		"a list of enums", &boarddv1.Prerequisite{Statuses: []boarddv1.OperationStatus_Enum{boarddv1.OperationStatus_ERROR, boarddv1.OperationStatus_NONE}},
 		`{"uuid":"","statuses":["ERROR","NONE"]}`,

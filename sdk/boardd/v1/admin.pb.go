@@ -14,6 +14,7 @@ import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	durationpb "google.golang.org/protobuf/types/known/durationpb"
+	fieldmaskpb "google.golang.org/protobuf/types/known/fieldmaskpb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
@@ -290,8 +291,9 @@ func (x *ListTenantsResponse) GetTenants() []*Tenant {
 type UpdateTenantRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	Limits        map[string]int64       `protobuf:"bytes,2,rep,name=limits,proto3" json:"limits,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"` // all of them: one that is left out is lifted
+	Limits        map[string]int64       `protobuf:"bytes,2,rep,name=limits,proto3" json:"limits,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"` // those that change; 0 lifts one
 	Version       int64                  `protobuf:"varint,3,opt,name=version,proto3" json:"version,omitempty"`                                                                         // 0: whatever it is
+	UpdateMask    *fieldmaskpb.FieldMask `protobuf:"bytes,4,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`                                                  // "limits": these and no others; "limits.NAME": that one, lifted if it is left out; absent: what is given
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -347,9 +349,17 @@ func (x *UpdateTenantRequest) GetVersion() int64 {
 	return 0
 }
 
+func (x *UpdateTenantRequest) GetUpdateMask() *fieldmaskpb.FieldMask {
+	if x != nil {
+		return x.UpdateMask
+	}
+	return nil
+}
+
 type UpdateTenantResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Tenant        *Tenant                `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	Before        *Tenant                `protobuf:"bytes,2,opt,name=before,proto3" json:"before,omitempty"` // what it was until this change
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -387,6 +397,13 @@ func (*UpdateTenantResponse) Descriptor() ([]byte, []int) {
 func (x *UpdateTenantResponse) GetTenant() *Tenant {
 	if x != nil {
 		return x.Tenant
+	}
+	return nil
+}
+
+func (x *UpdateTenantResponse) GetBefore() *Tenant {
+	if x != nil {
+		return x.Before
 	}
 	return nil
 }
@@ -893,20 +910,20 @@ type BoardSettings struct {
 	Fencing           string                 `protobuf:"bytes,6,opt,name=fencing,proto3" json:"fencing,omitempty"` // "token" (absent) or "owner"
 	Lease             *durationpb.Duration   `protobuf:"bytes,7,opt,name=lease,proto3" json:"lease,omitempty"`
 	MaxLease          *durationpb.Duration   `protobuf:"bytes,8,opt,name=max_lease,json=maxLease,proto3" json:"max_lease,omitempty"`
-	AllowNoExpiry     bool                   `protobuf:"varint,9,opt,name=allow_no_expiry,json=allowNoExpiry,proto3" json:"allow_no_expiry,omitempty"`
+	AllowNoExpiry     *bool                  `protobuf:"varint,9,opt,name=allow_no_expiry,json=allowNoExpiry,proto3,oneof" json:"allow_no_expiry,omitempty"`
 	IdempotencyWindow *durationpb.Duration   `protobuf:"bytes,10,opt,name=idempotency_window,json=idempotencyWindow,proto3" json:"idempotency_window,omitempty"`
-	MaxAttempts       int32                  `protobuf:"varint,11,opt,name=max_attempts,json=maxAttempts,proto3" json:"max_attempts,omitempty"` // 0: no limit
+	MaxAttempts       *int32                 `protobuf:"varint,11,opt,name=max_attempts,json=maxAttempts,proto3,oneof" json:"max_attempts,omitempty"` // 0: no limit
 	Backoff           *durationpb.Duration   `protobuf:"bytes,12,opt,name=backoff,proto3" json:"backoff,omitempty"`
 	MaxBackoff        *durationpb.Duration   `protobuf:"bytes,13,opt,name=max_backoff,json=maxBackoff,proto3" json:"max_backoff,omitempty"`
 	Limits            map[string]int64       `protobuf:"bytes,14,rep,name=limits,proto3" json:"limits,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	Declared          bool                   `protobuf:"varint,15,opt,name=declared,proto3" json:"declared,omitempty"` // in the configuration
 	Version           int64                  `protobuf:"varint,16,opt,name=version,proto3" json:"version,omitempty"`   // 0 if it is declared
 	CreatedAt         *timestamppb.Timestamp `protobuf:"bytes,17,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
-	History           *durationpb.Duration   `protobuf:"bytes,18,opt,name=history,proto3" json:"history,omitempty"`                             // how long ended jobs are kept; absent: not at all
-	HideDetails       bool                   `protobuf:"varint,19,opt,name=hide_details,json=hideDetails,proto3" json:"hide_details,omitempty"` // the web pages show a job's details only to who asks for them
-	Eligibility       []*PolicyRule          `protobuf:"bytes,20,rep,name=eligibility,proto3" json:"eligibility,omitempty"`                     // all must allow
-	Ordering          *PolicyRule            `protobuf:"bytes,21,opt,name=ordering,proto3" json:"ordering,omitempty"`                           // absent: the board's own order
-	Record            *durationpb.Duration   `protobuf:"bytes,22,opt,name=record,proto3" json:"record,omitempty"`                               // how much of the past SimulatePolicy can go through; absent: nothing is recorded
+	History           *durationpb.Duration   `protobuf:"bytes,18,opt,name=history,proto3" json:"history,omitempty"`                                   // how long ended jobs are kept; absent: not at all
+	HideDetails       *bool                  `protobuf:"varint,19,opt,name=hide_details,json=hideDetails,proto3,oneof" json:"hide_details,omitempty"` // the web pages show a job's details only to who asks for them
+	Eligibility       []*PolicyRule          `protobuf:"bytes,20,rep,name=eligibility,proto3" json:"eligibility,omitempty"`                           // all must allow
+	Ordering          *PolicyRule            `protobuf:"bytes,21,opt,name=ordering,proto3" json:"ordering,omitempty"`                                 // absent: the board's own order
+	Record            *durationpb.Duration   `protobuf:"bytes,22,opt,name=record,proto3" json:"record,omitempty"`                                     // how much of the past SimulatePolicy can go through; absent: nothing is recorded
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -998,8 +1015,8 @@ func (x *BoardSettings) GetMaxLease() *durationpb.Duration {
 }
 
 func (x *BoardSettings) GetAllowNoExpiry() bool {
-	if x != nil {
-		return x.AllowNoExpiry
+	if x != nil && x.AllowNoExpiry != nil {
+		return *x.AllowNoExpiry
 	}
 	return false
 }
@@ -1012,8 +1029,8 @@ func (x *BoardSettings) GetIdempotencyWindow() *durationpb.Duration {
 }
 
 func (x *BoardSettings) GetMaxAttempts() int32 {
-	if x != nil {
-		return x.MaxAttempts
+	if x != nil && x.MaxAttempts != nil {
+		return *x.MaxAttempts
 	}
 	return 0
 }
@@ -1068,8 +1085,8 @@ func (x *BoardSettings) GetHistory() *durationpb.Duration {
 }
 
 func (x *BoardSettings) GetHideDetails() bool {
-	if x != nil {
-		return x.HideDetails
+	if x != nil && x.HideDetails != nil {
+		return *x.HideDetails
 	}
 	return false
 }
@@ -1095,75 +1112,6 @@ func (x *BoardSettings) GetRecord() *durationpb.Duration {
 	return nil
 }
 
-// A policy that a board asks by its settings; PromotePolicy gives it more.
-type PolicyRule struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Policy        string                 `protobuf:"bytes,1,opt,name=policy,proto3" json:"policy,omitempty"`                  // one that boardd brings, one of the configuration, or one that was put
-	Params        []byte                 `protobuf:"bytes,2,opt,name=params,proto3" json:"params,omitempty"`                  // an object of the policy's parameters
-	OnError       string                 `protobuf:"bytes,3,opt,name=on_error,json=onError,proto3" json:"on_error,omitempty"` // for eligibility "deny" (absent) or "allow", for ordering "last" (absent) or "builtin"
-	Digest        string                 `protobuf:"bytes,4,opt,name=digest,proto3" json:"digest,omitempty"`                  // of a policy that was put: of its version, or the beginning of that; absent: the newest that there is now
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *PolicyRule) Reset() {
-	*x = PolicyRule{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[17]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *PolicyRule) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*PolicyRule) ProtoMessage() {}
-
-func (x *PolicyRule) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[17]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use PolicyRule.ProtoReflect.Descriptor instead.
-func (*PolicyRule) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{17}
-}
-
-func (x *PolicyRule) GetPolicy() string {
-	if x != nil {
-		return x.Policy
-	}
-	return ""
-}
-
-func (x *PolicyRule) GetParams() []byte {
-	if x != nil {
-		return x.Params
-	}
-	return nil
-}
-
-func (x *PolicyRule) GetOnError() string {
-	if x != nil {
-		return x.OnError
-	}
-	return ""
-}
-
-func (x *PolicyRule) GetDigest() string {
-	if x != nil {
-		return x.Digest
-	}
-	return ""
-}
-
 type CreateBoardRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Tenant        string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
@@ -1174,7 +1122,7 @@ type CreateBoardRequest struct {
 
 func (x *CreateBoardRequest) Reset() {
 	*x = CreateBoardRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[18]
+	mi := &file_boardd_v1_admin_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1186,7 +1134,7 @@ func (x *CreateBoardRequest) String() string {
 func (*CreateBoardRequest) ProtoMessage() {}
 
 func (x *CreateBoardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[18]
+	mi := &file_boardd_v1_admin_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1199,7 +1147,7 @@ func (x *CreateBoardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateBoardRequest.ProtoReflect.Descriptor instead.
 func (*CreateBoardRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{18}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *CreateBoardRequest) GetTenant() string {
@@ -1225,7 +1173,7 @@ type CreateBoardResponse struct {
 
 func (x *CreateBoardResponse) Reset() {
 	*x = CreateBoardResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[19]
+	mi := &file_boardd_v1_admin_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1237,7 +1185,7 @@ func (x *CreateBoardResponse) String() string {
 func (*CreateBoardResponse) ProtoMessage() {}
 
 func (x *CreateBoardResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[19]
+	mi := &file_boardd_v1_admin_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1250,7 +1198,7 @@ func (x *CreateBoardResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateBoardResponse.ProtoReflect.Descriptor instead.
 func (*CreateBoardResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{19}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *CreateBoardResponse) GetBoard() *BoardSettings {
@@ -1263,15 +1211,16 @@ func (x *CreateBoardResponse) GetBoard() *BoardSettings {
 type UpdateBoardRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Tenant        string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
-	Board         *BoardSettings         `protobuf:"bytes,2,opt,name=board,proto3" json:"board,omitempty"`      // all of it: what is left out has its default again. Backend and config stay as they are
-	Version       int64                  `protobuf:"varint,3,opt,name=version,proto3" json:"version,omitempty"` // 0: whatever it is
+	Board         *BoardSettings         `protobuf:"bytes,2,opt,name=board,proto3" json:"board,omitempty"`                             // its name, and what changes: nothing else does. Backend, config and mode stay as they are
+	Version       int64                  `protobuf:"varint,3,opt,name=version,proto3" json:"version,omitempty"`                        // 0: whatever it is
+	UpdateMask    *fieldmaskpb.FieldMask `protobuf:"bytes,4,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"` // these fields and no others; one that the board lacks has its default again. "*": all; "limits.NAME": one limit; absent: what is given
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *UpdateBoardRequest) Reset() {
 	*x = UpdateBoardRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[20]
+	mi := &file_boardd_v1_admin_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1283,7 +1232,7 @@ func (x *UpdateBoardRequest) String() string {
 func (*UpdateBoardRequest) ProtoMessage() {}
 
 func (x *UpdateBoardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[20]
+	mi := &file_boardd_v1_admin_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1296,7 +1245,7 @@ func (x *UpdateBoardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateBoardRequest.ProtoReflect.Descriptor instead.
 func (*UpdateBoardRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{20}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *UpdateBoardRequest) GetTenant() string {
@@ -1320,16 +1269,24 @@ func (x *UpdateBoardRequest) GetVersion() int64 {
 	return 0
 }
 
+func (x *UpdateBoardRequest) GetUpdateMask() *fieldmaskpb.FieldMask {
+	if x != nil {
+		return x.UpdateMask
+	}
+	return nil
+}
+
 type UpdateBoardResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Board         *BoardSettings         `protobuf:"bytes,1,opt,name=board,proto3" json:"board,omitempty"`
+	Before        *BoardSettings         `protobuf:"bytes,2,opt,name=before,proto3" json:"before,omitempty"` // what it was until this change
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *UpdateBoardResponse) Reset() {
 	*x = UpdateBoardResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[21]
+	mi := &file_boardd_v1_admin_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1341,7 +1298,7 @@ func (x *UpdateBoardResponse) String() string {
 func (*UpdateBoardResponse) ProtoMessage() {}
 
 func (x *UpdateBoardResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[21]
+	mi := &file_boardd_v1_admin_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1354,12 +1311,19 @@ func (x *UpdateBoardResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateBoardResponse.ProtoReflect.Descriptor instead.
 func (*UpdateBoardResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{21}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *UpdateBoardResponse) GetBoard() *BoardSettings {
 	if x != nil {
 		return x.Board
+	}
+	return nil
+}
+
+func (x *UpdateBoardResponse) GetBefore() *BoardSettings {
+	if x != nil {
+		return x.Before
 	}
 	return nil
 }
@@ -1376,7 +1340,7 @@ type DeleteBoardRequest struct {
 
 func (x *DeleteBoardRequest) Reset() {
 	*x = DeleteBoardRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[22]
+	mi := &file_boardd_v1_admin_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1388,7 +1352,7 @@ func (x *DeleteBoardRequest) String() string {
 func (*DeleteBoardRequest) ProtoMessage() {}
 
 func (x *DeleteBoardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[22]
+	mi := &file_boardd_v1_admin_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1401,7 +1365,7 @@ func (x *DeleteBoardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteBoardRequest.ProtoReflect.Descriptor instead.
 func (*DeleteBoardRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{22}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *DeleteBoardRequest) GetTenant() string {
@@ -1440,7 +1404,7 @@ type DeleteBoardResponse struct {
 
 func (x *DeleteBoardResponse) Reset() {
 	*x = DeleteBoardResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[23]
+	mi := &file_boardd_v1_admin_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1452,7 +1416,7 @@ func (x *DeleteBoardResponse) String() string {
 func (*DeleteBoardResponse) ProtoMessage() {}
 
 func (x *DeleteBoardResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[23]
+	mi := &file_boardd_v1_admin_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1465,7 +1429,7 @@ func (x *DeleteBoardResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteBoardResponse.ProtoReflect.Descriptor instead.
 func (*DeleteBoardResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{23}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{22}
 }
 
 type ListTenantBoardsRequest struct {
@@ -1477,7 +1441,7 @@ type ListTenantBoardsRequest struct {
 
 func (x *ListTenantBoardsRequest) Reset() {
 	*x = ListTenantBoardsRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[24]
+	mi := &file_boardd_v1_admin_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1489,7 +1453,7 @@ func (x *ListTenantBoardsRequest) String() string {
 func (*ListTenantBoardsRequest) ProtoMessage() {}
 
 func (x *ListTenantBoardsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[24]
+	mi := &file_boardd_v1_admin_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1502,7 +1466,7 @@ func (x *ListTenantBoardsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTenantBoardsRequest.ProtoReflect.Descriptor instead.
 func (*ListTenantBoardsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{24}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ListTenantBoardsRequest) GetTenant() string {
@@ -1521,7 +1485,7 @@ type ListTenantBoardsResponse struct {
 
 func (x *ListTenantBoardsResponse) Reset() {
 	*x = ListTenantBoardsResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[25]
+	mi := &file_boardd_v1_admin_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1533,7 +1497,7 @@ func (x *ListTenantBoardsResponse) String() string {
 func (*ListTenantBoardsResponse) ProtoMessage() {}
 
 func (x *ListTenantBoardsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[25]
+	mi := &file_boardd_v1_admin_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1546,7 +1510,7 @@ func (x *ListTenantBoardsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTenantBoardsResponse.ProtoReflect.Descriptor instead.
 func (*ListTenantBoardsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{25}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ListTenantBoardsResponse) GetBoards() []*BoardSettings {
@@ -1568,7 +1532,7 @@ type PolicyVersion struct {
 
 func (x *PolicyVersion) Reset() {
 	*x = PolicyVersion{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[26]
+	mi := &file_boardd_v1_admin_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1580,7 +1544,7 @@ func (x *PolicyVersion) String() string {
 func (*PolicyVersion) ProtoMessage() {}
 
 func (x *PolicyVersion) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[26]
+	mi := &file_boardd_v1_admin_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1593,7 +1557,7 @@ func (x *PolicyVersion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyVersion.ProtoReflect.Descriptor instead.
 func (*PolicyVersion) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{26}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *PolicyVersion) GetDigest() string {
@@ -1636,7 +1600,7 @@ type Policy struct {
 
 func (x *Policy) Reset() {
 	*x = Policy{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[27]
+	mi := &file_boardd_v1_admin_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1648,7 +1612,7 @@ func (x *Policy) String() string {
 func (*Policy) ProtoMessage() {}
 
 func (x *Policy) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[27]
+	mi := &file_boardd_v1_admin_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1661,7 +1625,7 @@ func (x *Policy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Policy.ProtoReflect.Descriptor instead.
 func (*Policy) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{27}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Policy) GetTenant() string {
@@ -1703,7 +1667,7 @@ type PutPolicyRequest struct {
 
 func (x *PutPolicyRequest) Reset() {
 	*x = PutPolicyRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[28]
+	mi := &file_boardd_v1_admin_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1715,7 +1679,7 @@ func (x *PutPolicyRequest) String() string {
 func (*PutPolicyRequest) ProtoMessage() {}
 
 func (x *PutPolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[28]
+	mi := &file_boardd_v1_admin_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1728,7 +1692,7 @@ func (x *PutPolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutPolicyRequest.ProtoReflect.Descriptor instead.
 func (*PutPolicyRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{28}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *PutPolicyRequest) GetTenant() string {
@@ -1761,7 +1725,7 @@ type PutPolicyResponse struct {
 
 func (x *PutPolicyResponse) Reset() {
 	*x = PutPolicyResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[29]
+	mi := &file_boardd_v1_admin_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1773,7 +1737,7 @@ func (x *PutPolicyResponse) String() string {
 func (*PutPolicyResponse) ProtoMessage() {}
 
 func (x *PutPolicyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[29]
+	mi := &file_boardd_v1_admin_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1786,7 +1750,7 @@ func (x *PutPolicyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutPolicyResponse.ProtoReflect.Descriptor instead.
 func (*PutPolicyResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{29}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *PutPolicyResponse) GetPolicy() *Policy {
@@ -1805,7 +1769,7 @@ type ListPoliciesRequest struct {
 
 func (x *ListPoliciesRequest) Reset() {
 	*x = ListPoliciesRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[30]
+	mi := &file_boardd_v1_admin_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1817,7 +1781,7 @@ func (x *ListPoliciesRequest) String() string {
 func (*ListPoliciesRequest) ProtoMessage() {}
 
 func (x *ListPoliciesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[30]
+	mi := &file_boardd_v1_admin_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1830,7 +1794,7 @@ func (x *ListPoliciesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoliciesRequest.ProtoReflect.Descriptor instead.
 func (*ListPoliciesRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{30}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ListPoliciesRequest) GetTenant() string {
@@ -1849,7 +1813,7 @@ type ListPoliciesResponse struct {
 
 func (x *ListPoliciesResponse) Reset() {
 	*x = ListPoliciesResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[31]
+	mi := &file_boardd_v1_admin_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1861,7 +1825,7 @@ func (x *ListPoliciesResponse) String() string {
 func (*ListPoliciesResponse) ProtoMessage() {}
 
 func (x *ListPoliciesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[31]
+	mi := &file_boardd_v1_admin_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1874,7 +1838,7 @@ func (x *ListPoliciesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoliciesResponse.ProtoReflect.Descriptor instead.
 func (*ListPoliciesResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{31}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ListPoliciesResponse) GetPolicies() []*Policy {
@@ -1894,7 +1858,7 @@ type DeletePolicyRequest struct {
 
 func (x *DeletePolicyRequest) Reset() {
 	*x = DeletePolicyRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[32]
+	mi := &file_boardd_v1_admin_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1906,7 +1870,7 @@ func (x *DeletePolicyRequest) String() string {
 func (*DeletePolicyRequest) ProtoMessage() {}
 
 func (x *DeletePolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[32]
+	mi := &file_boardd_v1_admin_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1919,7 +1883,7 @@ func (x *DeletePolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeletePolicyRequest.ProtoReflect.Descriptor instead.
 func (*DeletePolicyRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{32}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *DeletePolicyRequest) GetTenant() string {
@@ -1944,7 +1908,7 @@ type DeletePolicyResponse struct {
 
 func (x *DeletePolicyResponse) Reset() {
 	*x = DeletePolicyResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[33]
+	mi := &file_boardd_v1_admin_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1956,7 +1920,7 @@ func (x *DeletePolicyResponse) String() string {
 func (*DeletePolicyResponse) ProtoMessage() {}
 
 func (x *DeletePolicyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[33]
+	mi := &file_boardd_v1_admin_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1969,7 +1933,7 @@ func (x *DeletePolicyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeletePolicyResponse.ProtoReflect.Descriptor instead.
 func (*DeletePolicyResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{33}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{32}
 }
 
 type SimulatePolicyRequest struct {
@@ -1989,7 +1953,7 @@ type SimulatePolicyRequest struct {
 
 func (x *SimulatePolicyRequest) Reset() {
 	*x = SimulatePolicyRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[34]
+	mi := &file_boardd_v1_admin_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2001,7 +1965,7 @@ func (x *SimulatePolicyRequest) String() string {
 func (*SimulatePolicyRequest) ProtoMessage() {}
 
 func (x *SimulatePolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[34]
+	mi := &file_boardd_v1_admin_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2014,7 +1978,7 @@ func (x *SimulatePolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SimulatePolicyRequest.ProtoReflect.Descriptor instead.
 func (*SimulatePolicyRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{34}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *SimulatePolicyRequest) GetTenant() string {
@@ -2108,7 +2072,7 @@ type SimulatePolicyResponse struct {
 
 func (x *SimulatePolicyResponse) Reset() {
 	*x = SimulatePolicyResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[35]
+	mi := &file_boardd_v1_admin_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2120,7 +2084,7 @@ func (x *SimulatePolicyResponse) String() string {
 func (*SimulatePolicyResponse) ProtoMessage() {}
 
 func (x *SimulatePolicyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[35]
+	mi := &file_boardd_v1_admin_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2133,7 +2097,7 @@ func (x *SimulatePolicyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SimulatePolicyResponse.ProtoReflect.Descriptor instead.
 func (*SimulatePolicyResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{35}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *SimulatePolicyResponse) GetFrom() *timestamppb.Timestamp {
@@ -2279,7 +2243,7 @@ type SimulatedSide struct {
 
 func (x *SimulatedSide) Reset() {
 	*x = SimulatedSide{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[36]
+	mi := &file_boardd_v1_admin_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2291,7 +2255,7 @@ func (x *SimulatedSide) String() string {
 func (*SimulatedSide) ProtoMessage() {}
 
 func (x *SimulatedSide) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[36]
+	mi := &file_boardd_v1_admin_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2304,7 +2268,7 @@ func (x *SimulatedSide) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SimulatedSide.ProtoReflect.Descriptor instead.
 func (*SimulatedSide) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{36}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *SimulatedSide) GetPolicies() string {
@@ -2382,7 +2346,7 @@ type SimulatedKey struct {
 
 func (x *SimulatedKey) Reset() {
 	*x = SimulatedKey{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[37]
+	mi := &file_boardd_v1_admin_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2394,7 +2358,7 @@ func (x *SimulatedKey) String() string {
 func (*SimulatedKey) ProtoMessage() {}
 
 func (x *SimulatedKey) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[37]
+	mi := &file_boardd_v1_admin_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2407,7 +2371,7 @@ func (x *SimulatedKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SimulatedKey.ProtoReflect.Descriptor instead.
 func (*SimulatedKey) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{37}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *SimulatedKey) GetKey() string {
@@ -2450,7 +2414,7 @@ type StarvedJob struct {
 
 func (x *StarvedJob) Reset() {
 	*x = StarvedJob{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[38]
+	mi := &file_boardd_v1_admin_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2462,7 +2426,7 @@ func (x *StarvedJob) String() string {
 func (*StarvedJob) ProtoMessage() {}
 
 func (x *StarvedJob) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[38]
+	mi := &file_boardd_v1_admin_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2475,7 +2439,7 @@ func (x *StarvedJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StarvedJob.ProtoReflect.Descriptor instead.
 func (*StarvedJob) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{38}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *StarvedJob) GetUuid() string {
@@ -2520,7 +2484,7 @@ type ShadowPolicyRequest struct {
 
 func (x *ShadowPolicyRequest) Reset() {
 	*x = ShadowPolicyRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[39]
+	mi := &file_boardd_v1_admin_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2532,7 +2496,7 @@ func (x *ShadowPolicyRequest) String() string {
 func (*ShadowPolicyRequest) ProtoMessage() {}
 
 func (x *ShadowPolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[39]
+	mi := &file_boardd_v1_admin_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2545,7 +2509,7 @@ func (x *ShadowPolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShadowPolicyRequest.ProtoReflect.Descriptor instead.
 func (*ShadowPolicyRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{39}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ShadowPolicyRequest) GetTenant() string {
@@ -2608,7 +2572,7 @@ type ShadowPolicyResponse struct {
 
 func (x *ShadowPolicyResponse) Reset() {
 	*x = ShadowPolicyResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[40]
+	mi := &file_boardd_v1_admin_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2620,7 +2584,7 @@ func (x *ShadowPolicyResponse) String() string {
 func (*ShadowPolicyResponse) ProtoMessage() {}
 
 func (x *ShadowPolicyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[40]
+	mi := &file_boardd_v1_admin_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2633,7 +2597,7 @@ func (x *ShadowPolicyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShadowPolicyResponse.ProtoReflect.Descriptor instead.
 func (*ShadowPolicyResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{40}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ShadowPolicyResponse) GetPolicy() string {
@@ -2703,7 +2667,7 @@ type Disagreement struct {
 
 func (x *Disagreement) Reset() {
 	*x = Disagreement{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[41]
+	mi := &file_boardd_v1_admin_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2715,7 +2679,7 @@ func (x *Disagreement) String() string {
 func (*Disagreement) ProtoMessage() {}
 
 func (x *Disagreement) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[41]
+	mi := &file_boardd_v1_admin_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2728,7 +2692,7 @@ func (x *Disagreement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Disagreement.ProtoReflect.Descriptor instead.
 func (*Disagreement) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{41}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Disagreement) GetUuid() string {
@@ -2766,7 +2730,7 @@ type PromotePolicyRequest struct {
 
 func (x *PromotePolicyRequest) Reset() {
 	*x = PromotePolicyRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[42]
+	mi := &file_boardd_v1_admin_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2778,7 +2742,7 @@ func (x *PromotePolicyRequest) String() string {
 func (*PromotePolicyRequest) ProtoMessage() {}
 
 func (x *PromotePolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[42]
+	mi := &file_boardd_v1_admin_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2791,7 +2755,7 @@ func (x *PromotePolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromotePolicyRequest.ProtoReflect.Descriptor instead.
 func (*PromotePolicyRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{42}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *PromotePolicyRequest) GetTenant() string {
@@ -2845,7 +2809,7 @@ type PromotePolicyResponse struct {
 
 func (x *PromotePolicyResponse) Reset() {
 	*x = PromotePolicyResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[43]
+	mi := &file_boardd_v1_admin_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2857,7 +2821,7 @@ func (x *PromotePolicyResponse) String() string {
 func (*PromotePolicyResponse) ProtoMessage() {}
 
 func (x *PromotePolicyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[43]
+	mi := &file_boardd_v1_admin_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2870,7 +2834,7 @@ func (x *PromotePolicyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromotePolicyResponse.ProtoReflect.Descriptor instead.
 func (*PromotePolicyResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{43}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *PromotePolicyResponse) GetPolicies() []*BoardPolicy {
@@ -2895,7 +2859,7 @@ type BoardPolicy struct {
 
 func (x *BoardPolicy) Reset() {
 	*x = BoardPolicy{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[44]
+	mi := &file_boardd_v1_admin_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2907,7 +2871,7 @@ func (x *BoardPolicy) String() string {
 func (*BoardPolicy) ProtoMessage() {}
 
 func (x *BoardPolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[44]
+	mi := &file_boardd_v1_admin_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2920,7 +2884,7 @@ func (x *BoardPolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoardPolicy.ProtoReflect.Descriptor instead.
 func (*BoardPolicy) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{44}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *BoardPolicy) GetName() string {
@@ -2977,7 +2941,7 @@ type RollbackPolicyRequest struct {
 
 func (x *RollbackPolicyRequest) Reset() {
 	*x = RollbackPolicyRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[45]
+	mi := &file_boardd_v1_admin_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2989,7 +2953,7 @@ func (x *RollbackPolicyRequest) String() string {
 func (*RollbackPolicyRequest) ProtoMessage() {}
 
 func (x *RollbackPolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[45]
+	mi := &file_boardd_v1_admin_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3002,7 +2966,7 @@ func (x *RollbackPolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RollbackPolicyRequest.ProtoReflect.Descriptor instead.
 func (*RollbackPolicyRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{45}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *RollbackPolicyRequest) GetTenant() string {
@@ -3042,7 +3006,7 @@ type RollbackPolicyResponse struct {
 
 func (x *RollbackPolicyResponse) Reset() {
 	*x = RollbackPolicyResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[46]
+	mi := &file_boardd_v1_admin_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3054,7 +3018,7 @@ func (x *RollbackPolicyResponse) String() string {
 func (*RollbackPolicyResponse) ProtoMessage() {}
 
 func (x *RollbackPolicyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[46]
+	mi := &file_boardd_v1_admin_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3067,7 +3031,7 @@ func (x *RollbackPolicyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RollbackPolicyResponse.ProtoReflect.Descriptor instead.
 func (*RollbackPolicyResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{46}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *RollbackPolicyResponse) GetPolicies() []*BoardPolicy {
@@ -3091,7 +3055,7 @@ type Backend struct {
 
 func (x *Backend) Reset() {
 	*x = Backend{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[47]
+	mi := &file_boardd_v1_admin_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3103,7 +3067,7 @@ func (x *Backend) String() string {
 func (*Backend) ProtoMessage() {}
 
 func (x *Backend) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[47]
+	mi := &file_boardd_v1_admin_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3116,7 +3080,7 @@ func (x *Backend) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Backend.ProtoReflect.Descriptor instead.
 func (*Backend) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{47}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Backend) GetName() string {
@@ -3170,7 +3134,7 @@ type ListBackendsRequest struct {
 
 func (x *ListBackendsRequest) Reset() {
 	*x = ListBackendsRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[48]
+	mi := &file_boardd_v1_admin_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3182,7 +3146,7 @@ func (x *ListBackendsRequest) String() string {
 func (*ListBackendsRequest) ProtoMessage() {}
 
 func (x *ListBackendsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[48]
+	mi := &file_boardd_v1_admin_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3195,7 +3159,7 @@ func (x *ListBackendsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBackendsRequest.ProtoReflect.Descriptor instead.
 func (*ListBackendsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{48}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *ListBackendsRequest) GetTenant() string {
@@ -3214,7 +3178,7 @@ type ListBackendsResponse struct {
 
 func (x *ListBackendsResponse) Reset() {
 	*x = ListBackendsResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[49]
+	mi := &file_boardd_v1_admin_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3226,7 +3190,7 @@ func (x *ListBackendsResponse) String() string {
 func (*ListBackendsResponse) ProtoMessage() {}
 
 func (x *ListBackendsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[49]
+	mi := &file_boardd_v1_admin_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3239,7 +3203,7 @@ func (x *ListBackendsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBackendsResponse.ProtoReflect.Descriptor instead.
 func (*ListBackendsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{49}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ListBackendsResponse) GetBackends() []*Backend {
@@ -3274,7 +3238,7 @@ type AuditRecord struct {
 
 func (x *AuditRecord) Reset() {
 	*x = AuditRecord{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[50]
+	mi := &file_boardd_v1_admin_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3286,7 +3250,7 @@ func (x *AuditRecord) String() string {
 func (*AuditRecord) ProtoMessage() {}
 
 func (x *AuditRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[50]
+	mi := &file_boardd_v1_admin_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3299,7 +3263,7 @@ func (x *AuditRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditRecord.ProtoReflect.Descriptor instead.
 func (*AuditRecord) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{50}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *AuditRecord) GetSequence() int64 {
@@ -3435,7 +3399,7 @@ type GetAuditRequest struct {
 
 func (x *GetAuditRequest) Reset() {
 	*x = GetAuditRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[51]
+	mi := &file_boardd_v1_admin_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3447,7 +3411,7 @@ func (x *GetAuditRequest) String() string {
 func (*GetAuditRequest) ProtoMessage() {}
 
 func (x *GetAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[51]
+	mi := &file_boardd_v1_admin_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3460,7 +3424,7 @@ func (x *GetAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAuditRequest.ProtoReflect.Descriptor instead.
 func (*GetAuditRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{51}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *GetAuditRequest) GetTenant() string {
@@ -3516,7 +3480,7 @@ type GetAuditResponse struct {
 
 func (x *GetAuditResponse) Reset() {
 	*x = GetAuditResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[52]
+	mi := &file_boardd_v1_admin_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3528,7 +3492,7 @@ func (x *GetAuditResponse) String() string {
 func (*GetAuditResponse) ProtoMessage() {}
 
 func (x *GetAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[52]
+	mi := &file_boardd_v1_admin_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3541,7 +3505,7 @@ func (x *GetAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAuditResponse.ProtoReflect.Descriptor instead.
 func (*GetAuditResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{52}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *GetAuditResponse) GetRecords() []*AuditRecord {
@@ -3577,7 +3541,7 @@ type AuditHead struct {
 
 func (x *AuditHead) Reset() {
 	*x = AuditHead{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[53]
+	mi := &file_boardd_v1_admin_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3589,7 +3553,7 @@ func (x *AuditHead) String() string {
 func (*AuditHead) ProtoMessage() {}
 
 func (x *AuditHead) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[53]
+	mi := &file_boardd_v1_admin_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3602,7 +3566,7 @@ func (x *AuditHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditHead.ProtoReflect.Descriptor instead.
 func (*AuditHead) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{53}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *AuditHead) GetHost() string {
@@ -3641,7 +3605,7 @@ type ReloadConfigRequest struct {
 
 func (x *ReloadConfigRequest) Reset() {
 	*x = ReloadConfigRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[54]
+	mi := &file_boardd_v1_admin_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3653,7 +3617,7 @@ func (x *ReloadConfigRequest) String() string {
 func (*ReloadConfigRequest) ProtoMessage() {}
 
 func (x *ReloadConfigRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[54]
+	mi := &file_boardd_v1_admin_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3666,7 +3630,7 @@ func (x *ReloadConfigRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReloadConfigRequest.ProtoReflect.Descriptor instead.
 func (*ReloadConfigRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{54}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{53}
 }
 
 type ReloadConfigResponse struct {
@@ -3678,7 +3642,7 @@ type ReloadConfigResponse struct {
 
 func (x *ReloadConfigResponse) Reset() {
 	*x = ReloadConfigResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[55]
+	mi := &file_boardd_v1_admin_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3690,7 +3654,7 @@ func (x *ReloadConfigResponse) String() string {
 func (*ReloadConfigResponse) ProtoMessage() {}
 
 func (x *ReloadConfigResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[55]
+	mi := &file_boardd_v1_admin_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3703,7 +3667,7 @@ func (x *ReloadConfigResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReloadConfigResponse.ProtoReflect.Descriptor instead.
 func (*ReloadConfigResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{55}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *ReloadConfigResponse) GetChanges() []string {
@@ -3717,7 +3681,7 @@ var File_boardd_v1_admin_proto protoreflect.FileDescriptor
 
 const file_boardd_v1_admin_proto_rawDesc = "" +
 	"\n" +
-	"\x15boardd/v1/admin.proto\x12\tboardd.v1\x1a\x16boardd/v1/boardd.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x99\x02\n" +
+	"\x15boardd/v1/admin.proto\x12\tboardd.v1\x1a\x16boardd/v1/boardd.proto\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x99\x02\n" +
 	"\x06Tenant\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x125\n" +
 	"\x06limits\x18\x02 \x03(\v2\x1d.boardd.v1.Tenant.LimitsEntryR\x06limits\x12\x1a\n" +
@@ -3739,16 +3703,19 @@ const file_boardd_v1_admin_proto_rawDesc = "" +
 	"\x06tenant\x18\x01 \x01(\v2\x11.boardd.v1.TenantR\x06tenant\"\x14\n" +
 	"\x12ListTenantsRequest\"B\n" +
 	"\x13ListTenantsResponse\x12+\n" +
-	"\atenants\x18\x01 \x03(\v2\x11.boardd.v1.TenantR\atenants\"\xc2\x01\n" +
+	"\atenants\x18\x01 \x03(\v2\x11.boardd.v1.TenantR\atenants\"\xff\x01\n" +
 	"\x13UpdateTenantRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12B\n" +
 	"\x06limits\x18\x02 \x03(\v2*.boardd.v1.UpdateTenantRequest.LimitsEntryR\x06limits\x12\x18\n" +
-	"\aversion\x18\x03 \x01(\x03R\aversion\x1a9\n" +
+	"\aversion\x18\x03 \x01(\x03R\aversion\x12;\n" +
+	"\vupdate_mask\x18\x04 \x01(\v2\x1a.google.protobuf.FieldMaskR\n" +
+	"updateMask\x1a9\n" +
 	"\vLimitsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"A\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"l\n" +
 	"\x14UpdateTenantResponse\x12)\n" +
-	"\x06tenant\x18\x01 \x01(\v2\x11.boardd.v1.TenantR\x06tenant\"Y\n" +
+	"\x06tenant\x18\x01 \x01(\v2\x11.boardd.v1.TenantR\x06tenant\x12)\n" +
+	"\x06before\x18\x02 \x01(\v2\x11.boardd.v1.TenantR\x06before\"Y\n" +
 	"\x13DeleteTenantRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05purge\x18\x02 \x01(\bR\x05purge\x12\x18\n" +
@@ -3781,7 +3748,7 @@ const file_boardd_v1_admin_proto_rawDesc = "" +
 	"\x12RevokeTokenRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\"\x15\n" +
-	"\x13RevokeTokenResponse\"\xf1\a\n" +
+	"\x13RevokeTokenResponse\"\xb6\b\n" +
 	"\rBoardSettings\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x18\n" +
@@ -3790,11 +3757,11 @@ const file_boardd_v1_admin_proto_rawDesc = "" +
 	"\x04mode\x18\x05 \x01(\tR\x04mode\x12\x18\n" +
 	"\afencing\x18\x06 \x01(\tR\afencing\x12/\n" +
 	"\x05lease\x18\a \x01(\v2\x19.google.protobuf.DurationR\x05lease\x126\n" +
-	"\tmax_lease\x18\b \x01(\v2\x19.google.protobuf.DurationR\bmaxLease\x12&\n" +
-	"\x0fallow_no_expiry\x18\t \x01(\bR\rallowNoExpiry\x12H\n" +
+	"\tmax_lease\x18\b \x01(\v2\x19.google.protobuf.DurationR\bmaxLease\x12+\n" +
+	"\x0fallow_no_expiry\x18\t \x01(\bH\x00R\rallowNoExpiry\x88\x01\x01\x12H\n" +
 	"\x12idempotency_window\x18\n" +
-	" \x01(\v2\x19.google.protobuf.DurationR\x11idempotencyWindow\x12!\n" +
-	"\fmax_attempts\x18\v \x01(\x05R\vmaxAttempts\x123\n" +
+	" \x01(\v2\x19.google.protobuf.DurationR\x11idempotencyWindow\x12&\n" +
+	"\fmax_attempts\x18\v \x01(\x05H\x01R\vmaxAttempts\x88\x01\x01\x123\n" +
 	"\abackoff\x18\f \x01(\v2\x19.google.protobuf.DurationR\abackoff\x12:\n" +
 	"\vmax_backoff\x18\r \x01(\v2\x19.google.protobuf.DurationR\n" +
 	"maxBackoff\x12<\n" +
@@ -3803,31 +3770,31 @@ const file_boardd_v1_admin_proto_rawDesc = "" +
 	"\aversion\x18\x10 \x01(\x03R\aversion\x129\n" +
 	"\n" +
 	"created_at\x18\x11 \x01(\v2\x1a.google.protobuf.TimestampR\tcreatedAt\x123\n" +
-	"\ahistory\x18\x12 \x01(\v2\x19.google.protobuf.DurationR\ahistory\x12!\n" +
-	"\fhide_details\x18\x13 \x01(\bR\vhideDetails\x127\n" +
+	"\ahistory\x18\x12 \x01(\v2\x19.google.protobuf.DurationR\ahistory\x12&\n" +
+	"\fhide_details\x18\x13 \x01(\bH\x02R\vhideDetails\x88\x01\x01\x127\n" +
 	"\veligibility\x18\x14 \x03(\v2\x15.boardd.v1.PolicyRuleR\veligibility\x121\n" +
 	"\bordering\x18\x15 \x01(\v2\x15.boardd.v1.PolicyRuleR\bordering\x121\n" +
 	"\x06record\x18\x16 \x01(\v2\x19.google.protobuf.DurationR\x06record\x1a9\n" +
 	"\vLimitsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"u\n" +
-	"\n" +
-	"PolicyRule\x12\x16\n" +
-	"\x06policy\x18\x01 \x01(\tR\x06policy\x12\x1c\n" +
-	"\x06params\x18\x02 \x01(\fB\x04\xa0\xae#\x01R\x06params\x12\x19\n" +
-	"\bon_error\x18\x03 \x01(\tR\aonError\x12\x16\n" +
-	"\x06digest\x18\x04 \x01(\tR\x06digest\"\\\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01B\x12\n" +
+	"\x10_allow_no_expiryB\x0f\n" +
+	"\r_max_attemptsB\x0f\n" +
+	"\r_hide_details\"\\\n" +
 	"\x12CreateBoardRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12.\n" +
 	"\x05board\x18\x02 \x01(\v2\x18.boardd.v1.BoardSettingsR\x05board\"E\n" +
 	"\x13CreateBoardResponse\x12.\n" +
-	"\x05board\x18\x01 \x01(\v2\x18.boardd.v1.BoardSettingsR\x05board\"v\n" +
+	"\x05board\x18\x01 \x01(\v2\x18.boardd.v1.BoardSettingsR\x05board\"\xb3\x01\n" +
 	"\x12UpdateBoardRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12.\n" +
 	"\x05board\x18\x02 \x01(\v2\x18.boardd.v1.BoardSettingsR\x05board\x12\x18\n" +
-	"\aversion\x18\x03 \x01(\x03R\aversion\"E\n" +
+	"\aversion\x18\x03 \x01(\x03R\aversion\x12;\n" +
+	"\vupdate_mask\x18\x04 \x01(\v2\x1a.google.protobuf.FieldMaskR\n" +
+	"updateMask\"w\n" +
 	"\x13UpdateBoardResponse\x12.\n" +
-	"\x05board\x18\x01 \x01(\v2\x18.boardd.v1.BoardSettingsR\x05board\"p\n" +
+	"\x05board\x18\x01 \x01(\v2\x18.boardd.v1.BoardSettingsR\x05board\x120\n" +
+	"\x06before\x18\x02 \x01(\v2\x18.boardd.v1.BoardSettingsR\x06before\"p\n" +
 	"\x12DeleteBoardRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x14\n" +
@@ -4044,7 +4011,7 @@ func file_boardd_v1_admin_proto_rawDescGZIP() []byte {
 	return file_boardd_v1_admin_proto_rawDescData
 }
 
-var file_boardd_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 60)
+var file_boardd_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 59)
 var file_boardd_v1_admin_proto_goTypes = []any{
 	(*Tenant)(nil),                   // 0: boardd.v1.Tenant
 	(*CreateTenantRequest)(nil),      // 1: boardd.v1.CreateTenantRequest
@@ -4063,157 +4030,162 @@ var file_boardd_v1_admin_proto_goTypes = []any{
 	(*RevokeTokenRequest)(nil),       // 14: boardd.v1.RevokeTokenRequest
 	(*RevokeTokenResponse)(nil),      // 15: boardd.v1.RevokeTokenResponse
 	(*BoardSettings)(nil),            // 16: boardd.v1.BoardSettings
-	(*PolicyRule)(nil),               // 17: boardd.v1.PolicyRule
-	(*CreateBoardRequest)(nil),       // 18: boardd.v1.CreateBoardRequest
-	(*CreateBoardResponse)(nil),      // 19: boardd.v1.CreateBoardResponse
-	(*UpdateBoardRequest)(nil),       // 20: boardd.v1.UpdateBoardRequest
-	(*UpdateBoardResponse)(nil),      // 21: boardd.v1.UpdateBoardResponse
-	(*DeleteBoardRequest)(nil),       // 22: boardd.v1.DeleteBoardRequest
-	(*DeleteBoardResponse)(nil),      // 23: boardd.v1.DeleteBoardResponse
-	(*ListTenantBoardsRequest)(nil),  // 24: boardd.v1.ListTenantBoardsRequest
-	(*ListTenantBoardsResponse)(nil), // 25: boardd.v1.ListTenantBoardsResponse
-	(*PolicyVersion)(nil),            // 26: boardd.v1.PolicyVersion
-	(*Policy)(nil),                   // 27: boardd.v1.Policy
-	(*PutPolicyRequest)(nil),         // 28: boardd.v1.PutPolicyRequest
-	(*PutPolicyResponse)(nil),        // 29: boardd.v1.PutPolicyResponse
-	(*ListPoliciesRequest)(nil),      // 30: boardd.v1.ListPoliciesRequest
-	(*ListPoliciesResponse)(nil),     // 31: boardd.v1.ListPoliciesResponse
-	(*DeletePolicyRequest)(nil),      // 32: boardd.v1.DeletePolicyRequest
-	(*DeletePolicyResponse)(nil),     // 33: boardd.v1.DeletePolicyResponse
-	(*SimulatePolicyRequest)(nil),    // 34: boardd.v1.SimulatePolicyRequest
-	(*SimulatePolicyResponse)(nil),   // 35: boardd.v1.SimulatePolicyResponse
-	(*SimulatedSide)(nil),            // 36: boardd.v1.SimulatedSide
-	(*SimulatedKey)(nil),             // 37: boardd.v1.SimulatedKey
-	(*StarvedJob)(nil),               // 38: boardd.v1.StarvedJob
-	(*ShadowPolicyRequest)(nil),      // 39: boardd.v1.ShadowPolicyRequest
-	(*ShadowPolicyResponse)(nil),     // 40: boardd.v1.ShadowPolicyResponse
-	(*Disagreement)(nil),             // 41: boardd.v1.Disagreement
-	(*PromotePolicyRequest)(nil),     // 42: boardd.v1.PromotePolicyRequest
-	(*PromotePolicyResponse)(nil),    // 43: boardd.v1.PromotePolicyResponse
-	(*BoardPolicy)(nil),              // 44: boardd.v1.BoardPolicy
-	(*RollbackPolicyRequest)(nil),    // 45: boardd.v1.RollbackPolicyRequest
-	(*RollbackPolicyResponse)(nil),   // 46: boardd.v1.RollbackPolicyResponse
-	(*Backend)(nil),                  // 47: boardd.v1.Backend
-	(*ListBackendsRequest)(nil),      // 48: boardd.v1.ListBackendsRequest
-	(*ListBackendsResponse)(nil),     // 49: boardd.v1.ListBackendsResponse
-	(*AuditRecord)(nil),              // 50: boardd.v1.AuditRecord
-	(*GetAuditRequest)(nil),          // 51: boardd.v1.GetAuditRequest
-	(*GetAuditResponse)(nil),         // 52: boardd.v1.GetAuditResponse
-	(*AuditHead)(nil),                // 53: boardd.v1.AuditHead
-	(*ReloadConfigRequest)(nil),      // 54: boardd.v1.ReloadConfigRequest
-	(*ReloadConfigResponse)(nil),     // 55: boardd.v1.ReloadConfigResponse
-	nil,                              // 56: boardd.v1.Tenant.LimitsEntry
-	nil,                              // 57: boardd.v1.CreateTenantRequest.LimitsEntry
-	nil,                              // 58: boardd.v1.UpdateTenantRequest.LimitsEntry
-	nil,                              // 59: boardd.v1.BoardSettings.LimitsEntry
-	(*timestamppb.Timestamp)(nil),    // 60: google.protobuf.Timestamp
+	(*CreateBoardRequest)(nil),       // 17: boardd.v1.CreateBoardRequest
+	(*CreateBoardResponse)(nil),      // 18: boardd.v1.CreateBoardResponse
+	(*UpdateBoardRequest)(nil),       // 19: boardd.v1.UpdateBoardRequest
+	(*UpdateBoardResponse)(nil),      // 20: boardd.v1.UpdateBoardResponse
+	(*DeleteBoardRequest)(nil),       // 21: boardd.v1.DeleteBoardRequest
+	(*DeleteBoardResponse)(nil),      // 22: boardd.v1.DeleteBoardResponse
+	(*ListTenantBoardsRequest)(nil),  // 23: boardd.v1.ListTenantBoardsRequest
+	(*ListTenantBoardsResponse)(nil), // 24: boardd.v1.ListTenantBoardsResponse
+	(*PolicyVersion)(nil),            // 25: boardd.v1.PolicyVersion
+	(*Policy)(nil),                   // 26: boardd.v1.Policy
+	(*PutPolicyRequest)(nil),         // 27: boardd.v1.PutPolicyRequest
+	(*PutPolicyResponse)(nil),        // 28: boardd.v1.PutPolicyResponse
+	(*ListPoliciesRequest)(nil),      // 29: boardd.v1.ListPoliciesRequest
+	(*ListPoliciesResponse)(nil),     // 30: boardd.v1.ListPoliciesResponse
+	(*DeletePolicyRequest)(nil),      // 31: boardd.v1.DeletePolicyRequest
+	(*DeletePolicyResponse)(nil),     // 32: boardd.v1.DeletePolicyResponse
+	(*SimulatePolicyRequest)(nil),    // 33: boardd.v1.SimulatePolicyRequest
+	(*SimulatePolicyResponse)(nil),   // 34: boardd.v1.SimulatePolicyResponse
+	(*SimulatedSide)(nil),            // 35: boardd.v1.SimulatedSide
+	(*SimulatedKey)(nil),             // 36: boardd.v1.SimulatedKey
+	(*StarvedJob)(nil),               // 37: boardd.v1.StarvedJob
+	(*ShadowPolicyRequest)(nil),      // 38: boardd.v1.ShadowPolicyRequest
+	(*ShadowPolicyResponse)(nil),     // 39: boardd.v1.ShadowPolicyResponse
+	(*Disagreement)(nil),             // 40: boardd.v1.Disagreement
+	(*PromotePolicyRequest)(nil),     // 41: boardd.v1.PromotePolicyRequest
+	(*PromotePolicyResponse)(nil),    // 42: boardd.v1.PromotePolicyResponse
+	(*BoardPolicy)(nil),              // 43: boardd.v1.BoardPolicy
+	(*RollbackPolicyRequest)(nil),    // 44: boardd.v1.RollbackPolicyRequest
+	(*RollbackPolicyResponse)(nil),   // 45: boardd.v1.RollbackPolicyResponse
+	(*Backend)(nil),                  // 46: boardd.v1.Backend
+	(*ListBackendsRequest)(nil),      // 47: boardd.v1.ListBackendsRequest
+	(*ListBackendsResponse)(nil),     // 48: boardd.v1.ListBackendsResponse
+	(*AuditRecord)(nil),              // 49: boardd.v1.AuditRecord
+	(*GetAuditRequest)(nil),          // 50: boardd.v1.GetAuditRequest
+	(*GetAuditResponse)(nil),         // 51: boardd.v1.GetAuditResponse
+	(*AuditHead)(nil),                // 52: boardd.v1.AuditHead
+	(*ReloadConfigRequest)(nil),      // 53: boardd.v1.ReloadConfigRequest
+	(*ReloadConfigResponse)(nil),     // 54: boardd.v1.ReloadConfigResponse
+	nil,                              // 55: boardd.v1.Tenant.LimitsEntry
+	nil,                              // 56: boardd.v1.CreateTenantRequest.LimitsEntry
+	nil,                              // 57: boardd.v1.UpdateTenantRequest.LimitsEntry
+	nil,                              // 58: boardd.v1.BoardSettings.LimitsEntry
+	(*timestamppb.Timestamp)(nil),    // 59: google.protobuf.Timestamp
+	(*fieldmaskpb.FieldMask)(nil),    // 60: google.protobuf.FieldMask
 	(*durationpb.Duration)(nil),      // 61: google.protobuf.Duration
+	(*PolicyRule)(nil),               // 62: boardd.v1.PolicyRule
 }
 var file_boardd_v1_admin_proto_depIdxs = []int32{
-	56, // 0: boardd.v1.Tenant.limits:type_name -> boardd.v1.Tenant.LimitsEntry
-	60, // 1: boardd.v1.Tenant.created_at:type_name -> google.protobuf.Timestamp
-	57, // 2: boardd.v1.CreateTenantRequest.limits:type_name -> boardd.v1.CreateTenantRequest.LimitsEntry
+	55, // 0: boardd.v1.Tenant.limits:type_name -> boardd.v1.Tenant.LimitsEntry
+	59, // 1: boardd.v1.Tenant.created_at:type_name -> google.protobuf.Timestamp
+	56, // 2: boardd.v1.CreateTenantRequest.limits:type_name -> boardd.v1.CreateTenantRequest.LimitsEntry
 	0,  // 3: boardd.v1.CreateTenantResponse.tenant:type_name -> boardd.v1.Tenant
 	0,  // 4: boardd.v1.ListTenantsResponse.tenants:type_name -> boardd.v1.Tenant
-	58, // 5: boardd.v1.UpdateTenantRequest.limits:type_name -> boardd.v1.UpdateTenantRequest.LimitsEntry
-	0,  // 6: boardd.v1.UpdateTenantResponse.tenant:type_name -> boardd.v1.Tenant
-	60, // 7: boardd.v1.Token.expires_at:type_name -> google.protobuf.Timestamp
-	60, // 8: boardd.v1.Token.created_at:type_name -> google.protobuf.Timestamp
-	60, // 9: boardd.v1.CreateTokenRequest.expires_at:type_name -> google.protobuf.Timestamp
-	9,  // 10: boardd.v1.CreateTokenResponse.token:type_name -> boardd.v1.Token
-	9,  // 11: boardd.v1.ListTokensResponse.tokens:type_name -> boardd.v1.Token
-	61, // 12: boardd.v1.BoardSettings.lease:type_name -> google.protobuf.Duration
-	61, // 13: boardd.v1.BoardSettings.max_lease:type_name -> google.protobuf.Duration
-	61, // 14: boardd.v1.BoardSettings.idempotency_window:type_name -> google.protobuf.Duration
-	61, // 15: boardd.v1.BoardSettings.backoff:type_name -> google.protobuf.Duration
-	61, // 16: boardd.v1.BoardSettings.max_backoff:type_name -> google.protobuf.Duration
-	59, // 17: boardd.v1.BoardSettings.limits:type_name -> boardd.v1.BoardSettings.LimitsEntry
-	60, // 18: boardd.v1.BoardSettings.created_at:type_name -> google.protobuf.Timestamp
-	61, // 19: boardd.v1.BoardSettings.history:type_name -> google.protobuf.Duration
-	17, // 20: boardd.v1.BoardSettings.eligibility:type_name -> boardd.v1.PolicyRule
-	17, // 21: boardd.v1.BoardSettings.ordering:type_name -> boardd.v1.PolicyRule
-	61, // 22: boardd.v1.BoardSettings.record:type_name -> google.protobuf.Duration
-	16, // 23: boardd.v1.CreateBoardRequest.board:type_name -> boardd.v1.BoardSettings
-	16, // 24: boardd.v1.CreateBoardResponse.board:type_name -> boardd.v1.BoardSettings
-	16, // 25: boardd.v1.UpdateBoardRequest.board:type_name -> boardd.v1.BoardSettings
-	16, // 26: boardd.v1.UpdateBoardResponse.board:type_name -> boardd.v1.BoardSettings
-	16, // 27: boardd.v1.ListTenantBoardsResponse.boards:type_name -> boardd.v1.BoardSettings
-	60, // 28: boardd.v1.PolicyVersion.created_at:type_name -> google.protobuf.Timestamp
-	26, // 29: boardd.v1.Policy.versions:type_name -> boardd.v1.PolicyVersion
-	27, // 30: boardd.v1.PutPolicyResponse.policy:type_name -> boardd.v1.Policy
-	27, // 31: boardd.v1.ListPoliciesResponse.policies:type_name -> boardd.v1.Policy
-	61, // 32: boardd.v1.SimulatePolicyRequest.starved_after:type_name -> google.protobuf.Duration
-	60, // 33: boardd.v1.SimulatePolicyRequest.from:type_name -> google.protobuf.Timestamp
-	60, // 34: boardd.v1.SimulatePolicyResponse.from:type_name -> google.protobuf.Timestamp
-	60, // 35: boardd.v1.SimulatePolicyResponse.until:type_name -> google.protobuf.Timestamp
-	61, // 36: boardd.v1.SimulatePolicyResponse.starved_after:type_name -> google.protobuf.Duration
-	36, // 37: boardd.v1.SimulatePolicyResponse.present:type_name -> boardd.v1.SimulatedSide
-	36, // 38: boardd.v1.SimulatePolicyResponse.candidate:type_name -> boardd.v1.SimulatedSide
-	37, // 39: boardd.v1.SimulatePolicyResponse.keys:type_name -> boardd.v1.SimulatedKey
-	38, // 40: boardd.v1.SimulatePolicyResponse.starved:type_name -> boardd.v1.StarvedJob
-	61, // 41: boardd.v1.SimulatedSide.wait_p50:type_name -> google.protobuf.Duration
-	61, // 42: boardd.v1.SimulatedSide.wait_p99:type_name -> google.protobuf.Duration
-	61, // 43: boardd.v1.SimulatedSide.wait_most:type_name -> google.protobuf.Duration
-	36, // 44: boardd.v1.SimulatedKey.present:type_name -> boardd.v1.SimulatedSide
-	36, // 45: boardd.v1.SimulatedKey.candidate:type_name -> boardd.v1.SimulatedSide
-	61, // 46: boardd.v1.StarvedJob.wait:type_name -> google.protobuf.Duration
-	41, // 47: boardd.v1.ShadowPolicyResponse.examples:type_name -> boardd.v1.Disagreement
-	44, // 48: boardd.v1.PromotePolicyResponse.policies:type_name -> boardd.v1.BoardPolicy
-	44, // 49: boardd.v1.RollbackPolicyResponse.policies:type_name -> boardd.v1.BoardPolicy
-	47, // 50: boardd.v1.ListBackendsResponse.backends:type_name -> boardd.v1.Backend
-	60, // 51: boardd.v1.AuditRecord.at:type_name -> google.protobuf.Timestamp
-	60, // 52: boardd.v1.GetAuditRequest.since:type_name -> google.protobuf.Timestamp
-	60, // 53: boardd.v1.GetAuditRequest.until:type_name -> google.protobuf.Timestamp
-	50, // 54: boardd.v1.GetAuditResponse.records:type_name -> boardd.v1.AuditRecord
-	53, // 55: boardd.v1.GetAuditResponse.head:type_name -> boardd.v1.AuditHead
-	60, // 56: boardd.v1.AuditHead.at:type_name -> google.protobuf.Timestamp
-	1,  // 57: boardd.v1.AdminService.CreateTenant:input_type -> boardd.v1.CreateTenantRequest
-	3,  // 58: boardd.v1.AdminService.ListTenants:input_type -> boardd.v1.ListTenantsRequest
-	5,  // 59: boardd.v1.AdminService.UpdateTenant:input_type -> boardd.v1.UpdateTenantRequest
-	7,  // 60: boardd.v1.AdminService.DeleteTenant:input_type -> boardd.v1.DeleteTenantRequest
-	10, // 61: boardd.v1.AdminService.CreateToken:input_type -> boardd.v1.CreateTokenRequest
-	12, // 62: boardd.v1.AdminService.ListTokens:input_type -> boardd.v1.ListTokensRequest
-	14, // 63: boardd.v1.AdminService.RevokeToken:input_type -> boardd.v1.RevokeTokenRequest
-	18, // 64: boardd.v1.AdminService.CreateBoard:input_type -> boardd.v1.CreateBoardRequest
-	20, // 65: boardd.v1.AdminService.UpdateBoard:input_type -> boardd.v1.UpdateBoardRequest
-	22, // 66: boardd.v1.AdminService.DeleteBoard:input_type -> boardd.v1.DeleteBoardRequest
-	24, // 67: boardd.v1.AdminService.ListTenantBoards:input_type -> boardd.v1.ListTenantBoardsRequest
-	28, // 68: boardd.v1.AdminService.PutPolicy:input_type -> boardd.v1.PutPolicyRequest
-	30, // 69: boardd.v1.AdminService.ListPolicies:input_type -> boardd.v1.ListPoliciesRequest
-	32, // 70: boardd.v1.AdminService.DeletePolicy:input_type -> boardd.v1.DeletePolicyRequest
-	34, // 71: boardd.v1.AdminService.SimulatePolicy:input_type -> boardd.v1.SimulatePolicyRequest
-	39, // 72: boardd.v1.AdminService.ShadowPolicy:input_type -> boardd.v1.ShadowPolicyRequest
-	42, // 73: boardd.v1.AdminService.PromotePolicy:input_type -> boardd.v1.PromotePolicyRequest
-	45, // 74: boardd.v1.AdminService.RollbackPolicy:input_type -> boardd.v1.RollbackPolicyRequest
-	48, // 75: boardd.v1.AdminService.ListBackends:input_type -> boardd.v1.ListBackendsRequest
-	51, // 76: boardd.v1.AdminService.GetAudit:input_type -> boardd.v1.GetAuditRequest
-	54, // 77: boardd.v1.AdminService.ReloadConfig:input_type -> boardd.v1.ReloadConfigRequest
-	2,  // 78: boardd.v1.AdminService.CreateTenant:output_type -> boardd.v1.CreateTenantResponse
-	4,  // 79: boardd.v1.AdminService.ListTenants:output_type -> boardd.v1.ListTenantsResponse
-	6,  // 80: boardd.v1.AdminService.UpdateTenant:output_type -> boardd.v1.UpdateTenantResponse
-	8,  // 81: boardd.v1.AdminService.DeleteTenant:output_type -> boardd.v1.DeleteTenantResponse
-	11, // 82: boardd.v1.AdminService.CreateToken:output_type -> boardd.v1.CreateTokenResponse
-	13, // 83: boardd.v1.AdminService.ListTokens:output_type -> boardd.v1.ListTokensResponse
-	15, // 84: boardd.v1.AdminService.RevokeToken:output_type -> boardd.v1.RevokeTokenResponse
-	19, // 85: boardd.v1.AdminService.CreateBoard:output_type -> boardd.v1.CreateBoardResponse
-	21, // 86: boardd.v1.AdminService.UpdateBoard:output_type -> boardd.v1.UpdateBoardResponse
-	23, // 87: boardd.v1.AdminService.DeleteBoard:output_type -> boardd.v1.DeleteBoardResponse
-	25, // 88: boardd.v1.AdminService.ListTenantBoards:output_type -> boardd.v1.ListTenantBoardsResponse
-	29, // 89: boardd.v1.AdminService.PutPolicy:output_type -> boardd.v1.PutPolicyResponse
-	31, // 90: boardd.v1.AdminService.ListPolicies:output_type -> boardd.v1.ListPoliciesResponse
-	33, // 91: boardd.v1.AdminService.DeletePolicy:output_type -> boardd.v1.DeletePolicyResponse
-	35, // 92: boardd.v1.AdminService.SimulatePolicy:output_type -> boardd.v1.SimulatePolicyResponse
-	40, // 93: boardd.v1.AdminService.ShadowPolicy:output_type -> boardd.v1.ShadowPolicyResponse
-	43, // 94: boardd.v1.AdminService.PromotePolicy:output_type -> boardd.v1.PromotePolicyResponse
-	46, // 95: boardd.v1.AdminService.RollbackPolicy:output_type -> boardd.v1.RollbackPolicyResponse
-	49, // 96: boardd.v1.AdminService.ListBackends:output_type -> boardd.v1.ListBackendsResponse
-	52, // 97: boardd.v1.AdminService.GetAudit:output_type -> boardd.v1.GetAuditResponse
-	55, // 98: boardd.v1.AdminService.ReloadConfig:output_type -> boardd.v1.ReloadConfigResponse
-	78, // [78:99] is the sub-list for method output_type
-	57, // [57:78] is the sub-list for method input_type
-	57, // [57:57] is the sub-list for extension type_name
-	57, // [57:57] is the sub-list for extension extendee
-	0,  // [0:57] is the sub-list for field type_name
+	57, // 5: boardd.v1.UpdateTenantRequest.limits:type_name -> boardd.v1.UpdateTenantRequest.LimitsEntry
+	60, // 6: boardd.v1.UpdateTenantRequest.update_mask:type_name -> google.protobuf.FieldMask
+	0,  // 7: boardd.v1.UpdateTenantResponse.tenant:type_name -> boardd.v1.Tenant
+	0,  // 8: boardd.v1.UpdateTenantResponse.before:type_name -> boardd.v1.Tenant
+	59, // 9: boardd.v1.Token.expires_at:type_name -> google.protobuf.Timestamp
+	59, // 10: boardd.v1.Token.created_at:type_name -> google.protobuf.Timestamp
+	59, // 11: boardd.v1.CreateTokenRequest.expires_at:type_name -> google.protobuf.Timestamp
+	9,  // 12: boardd.v1.CreateTokenResponse.token:type_name -> boardd.v1.Token
+	9,  // 13: boardd.v1.ListTokensResponse.tokens:type_name -> boardd.v1.Token
+	61, // 14: boardd.v1.BoardSettings.lease:type_name -> google.protobuf.Duration
+	61, // 15: boardd.v1.BoardSettings.max_lease:type_name -> google.protobuf.Duration
+	61, // 16: boardd.v1.BoardSettings.idempotency_window:type_name -> google.protobuf.Duration
+	61, // 17: boardd.v1.BoardSettings.backoff:type_name -> google.protobuf.Duration
+	61, // 18: boardd.v1.BoardSettings.max_backoff:type_name -> google.protobuf.Duration
+	58, // 19: boardd.v1.BoardSettings.limits:type_name -> boardd.v1.BoardSettings.LimitsEntry
+	59, // 20: boardd.v1.BoardSettings.created_at:type_name -> google.protobuf.Timestamp
+	61, // 21: boardd.v1.BoardSettings.history:type_name -> google.protobuf.Duration
+	62, // 22: boardd.v1.BoardSettings.eligibility:type_name -> boardd.v1.PolicyRule
+	62, // 23: boardd.v1.BoardSettings.ordering:type_name -> boardd.v1.PolicyRule
+	61, // 24: boardd.v1.BoardSettings.record:type_name -> google.protobuf.Duration
+	16, // 25: boardd.v1.CreateBoardRequest.board:type_name -> boardd.v1.BoardSettings
+	16, // 26: boardd.v1.CreateBoardResponse.board:type_name -> boardd.v1.BoardSettings
+	16, // 27: boardd.v1.UpdateBoardRequest.board:type_name -> boardd.v1.BoardSettings
+	60, // 28: boardd.v1.UpdateBoardRequest.update_mask:type_name -> google.protobuf.FieldMask
+	16, // 29: boardd.v1.UpdateBoardResponse.board:type_name -> boardd.v1.BoardSettings
+	16, // 30: boardd.v1.UpdateBoardResponse.before:type_name -> boardd.v1.BoardSettings
+	16, // 31: boardd.v1.ListTenantBoardsResponse.boards:type_name -> boardd.v1.BoardSettings
+	59, // 32: boardd.v1.PolicyVersion.created_at:type_name -> google.protobuf.Timestamp
+	25, // 33: boardd.v1.Policy.versions:type_name -> boardd.v1.PolicyVersion
+	26, // 34: boardd.v1.PutPolicyResponse.policy:type_name -> boardd.v1.Policy
+	26, // 35: boardd.v1.ListPoliciesResponse.policies:type_name -> boardd.v1.Policy
+	61, // 36: boardd.v1.SimulatePolicyRequest.starved_after:type_name -> google.protobuf.Duration
+	59, // 37: boardd.v1.SimulatePolicyRequest.from:type_name -> google.protobuf.Timestamp
+	59, // 38: boardd.v1.SimulatePolicyResponse.from:type_name -> google.protobuf.Timestamp
+	59, // 39: boardd.v1.SimulatePolicyResponse.until:type_name -> google.protobuf.Timestamp
+	61, // 40: boardd.v1.SimulatePolicyResponse.starved_after:type_name -> google.protobuf.Duration
+	35, // 41: boardd.v1.SimulatePolicyResponse.present:type_name -> boardd.v1.SimulatedSide
+	35, // 42: boardd.v1.SimulatePolicyResponse.candidate:type_name -> boardd.v1.SimulatedSide
+	36, // 43: boardd.v1.SimulatePolicyResponse.keys:type_name -> boardd.v1.SimulatedKey
+	37, // 44: boardd.v1.SimulatePolicyResponse.starved:type_name -> boardd.v1.StarvedJob
+	61, // 45: boardd.v1.SimulatedSide.wait_p50:type_name -> google.protobuf.Duration
+	61, // 46: boardd.v1.SimulatedSide.wait_p99:type_name -> google.protobuf.Duration
+	61, // 47: boardd.v1.SimulatedSide.wait_most:type_name -> google.protobuf.Duration
+	35, // 48: boardd.v1.SimulatedKey.present:type_name -> boardd.v1.SimulatedSide
+	35, // 49: boardd.v1.SimulatedKey.candidate:type_name -> boardd.v1.SimulatedSide
+	61, // 50: boardd.v1.StarvedJob.wait:type_name -> google.protobuf.Duration
+	40, // 51: boardd.v1.ShadowPolicyResponse.examples:type_name -> boardd.v1.Disagreement
+	43, // 52: boardd.v1.PromotePolicyResponse.policies:type_name -> boardd.v1.BoardPolicy
+	43, // 53: boardd.v1.RollbackPolicyResponse.policies:type_name -> boardd.v1.BoardPolicy
+	46, // 54: boardd.v1.ListBackendsResponse.backends:type_name -> boardd.v1.Backend
+	59, // 55: boardd.v1.AuditRecord.at:type_name -> google.protobuf.Timestamp
+	59, // 56: boardd.v1.GetAuditRequest.since:type_name -> google.protobuf.Timestamp
+	59, // 57: boardd.v1.GetAuditRequest.until:type_name -> google.protobuf.Timestamp
+	49, // 58: boardd.v1.GetAuditResponse.records:type_name -> boardd.v1.AuditRecord
+	52, // 59: boardd.v1.GetAuditResponse.head:type_name -> boardd.v1.AuditHead
+	59, // 60: boardd.v1.AuditHead.at:type_name -> google.protobuf.Timestamp
+	1,  // 61: boardd.v1.AdminService.CreateTenant:input_type -> boardd.v1.CreateTenantRequest
+	3,  // 62: boardd.v1.AdminService.ListTenants:input_type -> boardd.v1.ListTenantsRequest
+	5,  // 63: boardd.v1.AdminService.UpdateTenant:input_type -> boardd.v1.UpdateTenantRequest
+	7,  // 64: boardd.v1.AdminService.DeleteTenant:input_type -> boardd.v1.DeleteTenantRequest
+	10, // 65: boardd.v1.AdminService.CreateToken:input_type -> boardd.v1.CreateTokenRequest
+	12, // 66: boardd.v1.AdminService.ListTokens:input_type -> boardd.v1.ListTokensRequest
+	14, // 67: boardd.v1.AdminService.RevokeToken:input_type -> boardd.v1.RevokeTokenRequest
+	17, // 68: boardd.v1.AdminService.CreateBoard:input_type -> boardd.v1.CreateBoardRequest
+	19, // 69: boardd.v1.AdminService.UpdateBoard:input_type -> boardd.v1.UpdateBoardRequest
+	21, // 70: boardd.v1.AdminService.DeleteBoard:input_type -> boardd.v1.DeleteBoardRequest
+	23, // 71: boardd.v1.AdminService.ListTenantBoards:input_type -> boardd.v1.ListTenantBoardsRequest
+	27, // 72: boardd.v1.AdminService.PutPolicy:input_type -> boardd.v1.PutPolicyRequest
+	29, // 73: boardd.v1.AdminService.ListPolicies:input_type -> boardd.v1.ListPoliciesRequest
+	31, // 74: boardd.v1.AdminService.DeletePolicy:input_type -> boardd.v1.DeletePolicyRequest
+	33, // 75: boardd.v1.AdminService.SimulatePolicy:input_type -> boardd.v1.SimulatePolicyRequest
+	38, // 76: boardd.v1.AdminService.ShadowPolicy:input_type -> boardd.v1.ShadowPolicyRequest
+	41, // 77: boardd.v1.AdminService.PromotePolicy:input_type -> boardd.v1.PromotePolicyRequest
+	44, // 78: boardd.v1.AdminService.RollbackPolicy:input_type -> boardd.v1.RollbackPolicyRequest
+	47, // 79: boardd.v1.AdminService.ListBackends:input_type -> boardd.v1.ListBackendsRequest
+	50, // 80: boardd.v1.AdminService.GetAudit:input_type -> boardd.v1.GetAuditRequest
+	53, // 81: boardd.v1.AdminService.ReloadConfig:input_type -> boardd.v1.ReloadConfigRequest
+	2,  // 82: boardd.v1.AdminService.CreateTenant:output_type -> boardd.v1.CreateTenantResponse
+	4,  // 83: boardd.v1.AdminService.ListTenants:output_type -> boardd.v1.ListTenantsResponse
+	6,  // 84: boardd.v1.AdminService.UpdateTenant:output_type -> boardd.v1.UpdateTenantResponse
+	8,  // 85: boardd.v1.AdminService.DeleteTenant:output_type -> boardd.v1.DeleteTenantResponse
+	11, // 86: boardd.v1.AdminService.CreateToken:output_type -> boardd.v1.CreateTokenResponse
+	13, // 87: boardd.v1.AdminService.ListTokens:output_type -> boardd.v1.ListTokensResponse
+	15, // 88: boardd.v1.AdminService.RevokeToken:output_type -> boardd.v1.RevokeTokenResponse
+	18, // 89: boardd.v1.AdminService.CreateBoard:output_type -> boardd.v1.CreateBoardResponse
+	20, // 90: boardd.v1.AdminService.UpdateBoard:output_type -> boardd.v1.UpdateBoardResponse
+	22, // 91: boardd.v1.AdminService.DeleteBoard:output_type -> boardd.v1.DeleteBoardResponse
+	24, // 92: boardd.v1.AdminService.ListTenantBoards:output_type -> boardd.v1.ListTenantBoardsResponse
+	28, // 93: boardd.v1.AdminService.PutPolicy:output_type -> boardd.v1.PutPolicyResponse
+	30, // 94: boardd.v1.AdminService.ListPolicies:output_type -> boardd.v1.ListPoliciesResponse
+	32, // 95: boardd.v1.AdminService.DeletePolicy:output_type -> boardd.v1.DeletePolicyResponse
+	34, // 96: boardd.v1.AdminService.SimulatePolicy:output_type -> boardd.v1.SimulatePolicyResponse
+	39, // 97: boardd.v1.AdminService.ShadowPolicy:output_type -> boardd.v1.ShadowPolicyResponse
+	42, // 98: boardd.v1.AdminService.PromotePolicy:output_type -> boardd.v1.PromotePolicyResponse
+	45, // 99: boardd.v1.AdminService.RollbackPolicy:output_type -> boardd.v1.RollbackPolicyResponse
+	48, // 100: boardd.v1.AdminService.ListBackends:output_type -> boardd.v1.ListBackendsResponse
+	51, // 101: boardd.v1.AdminService.GetAudit:output_type -> boardd.v1.GetAuditResponse
+	54, // 102: boardd.v1.AdminService.ReloadConfig:output_type -> boardd.v1.ReloadConfigResponse
+	82, // [82:103] is the sub-list for method output_type
+	61, // [61:82] is the sub-list for method input_type
+	61, // [61:61] is the sub-list for extension type_name
+	61, // [61:61] is the sub-list for extension extendee
+	0,  // [0:61] is the sub-list for field type_name
 }
 
 func init() { file_boardd_v1_admin_proto_init() }
@@ -4222,13 +4194,14 @@ func file_boardd_v1_admin_proto_init() {
 		return
 	}
 	file_boardd_v1_boardd_proto_init()
+	file_boardd_v1_admin_proto_msgTypes[16].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_boardd_v1_admin_proto_rawDesc), len(file_boardd_v1_admin_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   60,
+			NumMessages:   59,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -5478,6 +5478,83 @@ func (x *ListEntitiesResponse) GetEntities() []*Entity {
 	return nil
 }
 
+// A policy that a board asks by its settings; PromotePolicy gives it more.
+type PolicyRule struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Policy        string                 `protobuf:"bytes,1,opt,name=policy,proto3" json:"policy,omitempty"`                  // one that boardd brings, one of the configuration, or one that was put
+	Params        []byte                 `protobuf:"bytes,2,opt,name=params,proto3" json:"params,omitempty"`                  // an object of the policy's parameters
+	OnError       string                 `protobuf:"bytes,3,opt,name=on_error,json=onError,proto3" json:"on_error,omitempty"` // for eligibility "deny" (absent) or "allow", for ordering "last" (absent) or "builtin"
+	Digest        string                 `protobuf:"bytes,4,opt,name=digest,proto3" json:"digest,omitempty"`                  // of a policy that was put: of its version, or the beginning of that; absent: the newest that there is now
+	Promoted      bool                   `protobuf:"varint,5,opt,name=promoted,proto3" json:"promoted,omitempty"`             // in a Board: PromotePolicy gave it, so that it is none of the settings
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PolicyRule) Reset() {
+	*x = PolicyRule{}
+	mi := &file_boardd_v1_boardd_proto_msgTypes[80]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PolicyRule) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PolicyRule) ProtoMessage() {}
+
+func (x *PolicyRule) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_boardd_proto_msgTypes[80]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PolicyRule.ProtoReflect.Descriptor instead.
+func (*PolicyRule) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{80}
+}
+
+func (x *PolicyRule) GetPolicy() string {
+	if x != nil {
+		return x.Policy
+	}
+	return ""
+}
+
+func (x *PolicyRule) GetParams() []byte {
+	if x != nil {
+		return x.Params
+	}
+	return nil
+}
+
+func (x *PolicyRule) GetOnError() string {
+	if x != nil {
+		return x.OnError
+	}
+	return ""
+}
+
+func (x *PolicyRule) GetDigest() string {
+	if x != nil {
+		return x.Digest
+	}
+	return ""
+}
+
+func (x *PolicyRule) GetPromoted() bool {
+	if x != nil {
+		return x.Promoted
+	}
+	return false
+}
+
 type Board struct {
 	state             protoimpl.MessageState `protogen:"open.v1"`
 	Name              string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -5500,13 +5577,19 @@ type Board struct {
 	Problem           string                 `protobuf:"bytes,18,opt,name=problem,proto3" json:"problem,omitempty"` // why it is not ready
 	EffectiveWindow   *durationpb.Duration   `protobuf:"bytes,19,opt,name=effective_window,json=effectiveWindow,proto3" json:"effective_window,omitempty"`
 	Loss              string                 `protobuf:"bytes,20,opt,name=loss,proto3" json:"loss,omitempty"` // what is known of acknowledged changes that the store lost
+	PauseReason       string                 `protobuf:"bytes,30,opt,name=pause_reason,json=pauseReason,proto3" json:"pause_reason,omitempty"`
+	Record            *durationpb.Duration   `protobuf:"bytes,31,opt,name=record,proto3" json:"record,omitempty"`           // how much of the past is recorded
+	Eligibility       []*PolicyRule          `protobuf:"bytes,32,rep,name=eligibility,proto3" json:"eligibility,omitempty"` // what says who may have a job, promoted policies too
+	Ordering          *PolicyRule            `protobuf:"bytes,33,opt,name=ordering,proto3" json:"ordering,omitempty"`       // what says which job is first; absent: the board's own order
+	Limits            map[string]int64       `protobuf:"bytes,34,rep,name=limits,proto3" json:"limits,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	HideDetails       bool                   `protobuf:"varint,35,opt,name=hide_details,json=hideDetails,proto3" json:"hide_details,omitempty"`
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
 
 func (x *Board) Reset() {
 	*x = Board{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[80]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5518,7 +5601,7 @@ func (x *Board) String() string {
 func (*Board) ProtoMessage() {}
 
 func (x *Board) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[80]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5531,7 +5614,7 @@ func (x *Board) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Board.ProtoReflect.Descriptor instead.
 func (*Board) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{80}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *Board) GetName() string {
@@ -5674,6 +5757,48 @@ func (x *Board) GetLoss() string {
 	return ""
 }
 
+func (x *Board) GetPauseReason() string {
+	if x != nil {
+		return x.PauseReason
+	}
+	return ""
+}
+
+func (x *Board) GetRecord() *durationpb.Duration {
+	if x != nil {
+		return x.Record
+	}
+	return nil
+}
+
+func (x *Board) GetEligibility() []*PolicyRule {
+	if x != nil {
+		return x.Eligibility
+	}
+	return nil
+}
+
+func (x *Board) GetOrdering() *PolicyRule {
+	if x != nil {
+		return x.Ordering
+	}
+	return nil
+}
+
+func (x *Board) GetLimits() map[string]int64 {
+	if x != nil {
+		return x.Limits
+	}
+	return nil
+}
+
+func (x *Board) GetHideDetails() bool {
+	if x != nil {
+		return x.HideDetails
+	}
+	return false
+}
+
 type ListBoardsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -5682,7 +5807,7 @@ type ListBoardsRequest struct {
 
 func (x *ListBoardsRequest) Reset() {
 	*x = ListBoardsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[81]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5694,7 +5819,7 @@ func (x *ListBoardsRequest) String() string {
 func (*ListBoardsRequest) ProtoMessage() {}
 
 func (x *ListBoardsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[81]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5707,7 +5832,7 @@ func (x *ListBoardsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBoardsRequest.ProtoReflect.Descriptor instead.
 func (*ListBoardsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{81}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{82}
 }
 
 type ListBoardsResponse struct {
@@ -5719,7 +5844,7 @@ type ListBoardsResponse struct {
 
 func (x *ListBoardsResponse) Reset() {
 	*x = ListBoardsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[82]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5731,7 +5856,7 @@ func (x *ListBoardsResponse) String() string {
 func (*ListBoardsResponse) ProtoMessage() {}
 
 func (x *ListBoardsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[82]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5744,7 +5869,7 @@ func (x *ListBoardsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBoardsResponse.ProtoReflect.Descriptor instead.
 func (*ListBoardsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{82}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *ListBoardsResponse) GetBoards() []*Board {
@@ -5763,7 +5888,7 @@ type GetBoardRequest struct {
 
 func (x *GetBoardRequest) Reset() {
 	*x = GetBoardRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[83]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5775,7 +5900,7 @@ func (x *GetBoardRequest) String() string {
 func (*GetBoardRequest) ProtoMessage() {}
 
 func (x *GetBoardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[83]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5788,7 +5913,7 @@ func (x *GetBoardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBoardRequest.ProtoReflect.Descriptor instead.
 func (*GetBoardRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{83}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *GetBoardRequest) GetBoard() string {
@@ -5807,7 +5932,7 @@ type GetBoardResponse struct {
 
 func (x *GetBoardResponse) Reset() {
 	*x = GetBoardResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[84]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5819,7 +5944,7 @@ func (x *GetBoardResponse) String() string {
 func (*GetBoardResponse) ProtoMessage() {}
 
 func (x *GetBoardResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[84]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5832,7 +5957,7 @@ func (x *GetBoardResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBoardResponse.ProtoReflect.Descriptor instead.
 func (*GetBoardResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{84}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *GetBoardResponse) GetBoard() *Board {
@@ -5852,7 +5977,7 @@ type PauseBoardRequest struct {
 
 func (x *PauseBoardRequest) Reset() {
 	*x = PauseBoardRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[85]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5864,7 +5989,7 @@ func (x *PauseBoardRequest) String() string {
 func (*PauseBoardRequest) ProtoMessage() {}
 
 func (x *PauseBoardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[85]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5877,7 +6002,7 @@ func (x *PauseBoardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseBoardRequest.ProtoReflect.Descriptor instead.
 func (*PauseBoardRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{85}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *PauseBoardRequest) GetBoard() string {
@@ -5903,7 +6028,7 @@ type PauseBoardResponse struct {
 
 func (x *PauseBoardResponse) Reset() {
 	*x = PauseBoardResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[86]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5915,7 +6040,7 @@ func (x *PauseBoardResponse) String() string {
 func (*PauseBoardResponse) ProtoMessage() {}
 
 func (x *PauseBoardResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[86]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5928,7 +6053,7 @@ func (x *PauseBoardResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseBoardResponse.ProtoReflect.Descriptor instead.
 func (*PauseBoardResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{86}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *PauseBoardResponse) GetBoard() *Board {
@@ -5947,7 +6072,7 @@ type ResumeBoardRequest struct {
 
 func (x *ResumeBoardRequest) Reset() {
 	*x = ResumeBoardRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[87]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5959,7 +6084,7 @@ func (x *ResumeBoardRequest) String() string {
 func (*ResumeBoardRequest) ProtoMessage() {}
 
 func (x *ResumeBoardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[87]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5972,7 +6097,7 @@ func (x *ResumeBoardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeBoardRequest.ProtoReflect.Descriptor instead.
 func (*ResumeBoardRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{87}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *ResumeBoardRequest) GetBoard() string {
@@ -5991,7 +6116,7 @@ type ResumeBoardResponse struct {
 
 func (x *ResumeBoardResponse) Reset() {
 	*x = ResumeBoardResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[88]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6003,7 +6128,7 @@ func (x *ResumeBoardResponse) String() string {
 func (*ResumeBoardResponse) ProtoMessage() {}
 
 func (x *ResumeBoardResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[88]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6016,7 +6141,7 @@ func (x *ResumeBoardResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeBoardResponse.ProtoReflect.Descriptor instead.
 func (*ResumeBoardResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{88}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *ResumeBoardResponse) GetBoard() *Board {
@@ -6034,7 +6159,7 @@ type WhoAmIRequest struct {
 
 func (x *WhoAmIRequest) Reset() {
 	*x = WhoAmIRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[89]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6046,7 +6171,7 @@ func (x *WhoAmIRequest) String() string {
 func (*WhoAmIRequest) ProtoMessage() {}
 
 func (x *WhoAmIRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[89]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6059,7 +6184,7 @@ func (x *WhoAmIRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoAmIRequest.ProtoReflect.Descriptor instead.
 func (*WhoAmIRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{89}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{90}
 }
 
 type WhoAmIResponse struct {
@@ -6076,7 +6201,7 @@ type WhoAmIResponse struct {
 
 func (x *WhoAmIResponse) Reset() {
 	*x = WhoAmIResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[90]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6088,7 +6213,7 @@ func (x *WhoAmIResponse) String() string {
 func (*WhoAmIResponse) ProtoMessage() {}
 
 func (x *WhoAmIResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[90]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6101,7 +6226,7 @@ func (x *WhoAmIResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoAmIResponse.ProtoReflect.Descriptor instead.
 func (*WhoAmIResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{90}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *WhoAmIResponse) GetTenant() string {
@@ -6656,7 +6781,14 @@ const file_boardd_v1_boardd_proto_rawDesc = "" +
 	"\x13ListEntitiesRequest\x12\x14\n" +
 	"\x05board\x18\x01 \x01(\tR\x05board\"E\n" +
 	"\x14ListEntitiesResponse\x12-\n" +
-	"\bentities\x18\x01 \x03(\v2\x11.boardd.v1.EntityR\bentities\"\x81\x06\n" +
+	"\bentities\x18\x01 \x03(\v2\x11.boardd.v1.EntityR\bentities\"\x91\x01\n" +
+	"\n" +
+	"PolicyRule\x12\x16\n" +
+	"\x06policy\x18\x01 \x01(\tR\x06policy\x12\x1c\n" +
+	"\x06params\x18\x02 \x01(\fB\x04\xa0\xae#\x01R\x06params\x12\x19\n" +
+	"\bon_error\x18\x03 \x01(\tR\aonError\x12\x16\n" +
+	"\x06digest\x18\x04 \x01(\tR\x06digest\x12\x1a\n" +
+	"\bpromoted\x18\x05 \x01(\bR\bpromoted\"\xd7\b\n" +
 	"\x05Board\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\abackend\x18\x02 \x01(\tR\abackend\x12\x16\n" +
@@ -6683,7 +6815,16 @@ const file_boardd_v1_boardd_proto_rawDesc = "" +
 	"\x05ready\x18\x11 \x01(\bR\x05ready\x12\x18\n" +
 	"\aproblem\x18\x12 \x01(\tR\aproblem\x12D\n" +
 	"\x10effective_window\x18\x13 \x01(\v2\x19.google.protobuf.DurationR\x0feffectiveWindow\x12\x12\n" +
-	"\x04loss\x18\x14 \x01(\tR\x04loss\"\x13\n" +
+	"\x04loss\x18\x14 \x01(\tR\x04loss\x12!\n" +
+	"\fpause_reason\x18\x1e \x01(\tR\vpauseReason\x121\n" +
+	"\x06record\x18\x1f \x01(\v2\x19.google.protobuf.DurationR\x06record\x127\n" +
+	"\veligibility\x18  \x03(\v2\x15.boardd.v1.PolicyRuleR\veligibility\x121\n" +
+	"\bordering\x18! \x01(\v2\x15.boardd.v1.PolicyRuleR\bordering\x124\n" +
+	"\x06limits\x18\" \x03(\v2\x1c.boardd.v1.Board.LimitsEntryR\x06limits\x12!\n" +
+	"\fhide_details\x18# \x01(\bR\vhideDetails\x1a9\n" +
+	"\vLimitsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\x13\n" +
 	"\x11ListBoardsRequest\">\n" +
 	"\x12ListBoardsResponse\x12(\n" +
 	"\x06boards\x18\x01 \x03(\v2\x10.boardd.v1.BoardR\x06boards\"'\n" +
@@ -6770,7 +6911,7 @@ func file_boardd_v1_boardd_proto_rawDescGZIP() []byte {
 }
 
 var file_boardd_v1_boardd_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
-var file_boardd_v1_boardd_proto_msgTypes = make([]protoimpl.MessageInfo, 97)
+var file_boardd_v1_boardd_proto_msgTypes = make([]protoimpl.MessageInfo, 99)
 var file_boardd_v1_boardd_proto_goTypes = []any{
 	(State_Enum)(0),                   // 0: boardd.v1.State.Enum
 	(Outcome_Enum)(0),                 // 1: boardd.v1.Outcome.Enum
@@ -6858,64 +6999,66 @@ var file_boardd_v1_boardd_proto_goTypes = []any{
 	(*RegisterEntityResponse)(nil),    // 83: boardd.v1.RegisterEntityResponse
 	(*ListEntitiesRequest)(nil),       // 84: boardd.v1.ListEntitiesRequest
 	(*ListEntitiesResponse)(nil),      // 85: boardd.v1.ListEntitiesResponse
-	(*Board)(nil),                     // 86: boardd.v1.Board
-	(*ListBoardsRequest)(nil),         // 87: boardd.v1.ListBoardsRequest
-	(*ListBoardsResponse)(nil),        // 88: boardd.v1.ListBoardsResponse
-	(*GetBoardRequest)(nil),           // 89: boardd.v1.GetBoardRequest
-	(*GetBoardResponse)(nil),          // 90: boardd.v1.GetBoardResponse
-	(*PauseBoardRequest)(nil),         // 91: boardd.v1.PauseBoardRequest
-	(*PauseBoardResponse)(nil),        // 92: boardd.v1.PauseBoardResponse
-	(*ResumeBoardRequest)(nil),        // 93: boardd.v1.ResumeBoardRequest
-	(*ResumeBoardResponse)(nil),       // 94: boardd.v1.ResumeBoardResponse
-	(*WhoAmIRequest)(nil),             // 95: boardd.v1.WhoAmIRequest
-	(*WhoAmIResponse)(nil),            // 96: boardd.v1.WhoAmIResponse
-	nil,                               // 97: boardd.v1.Job.LabelsEntry
-	nil,                               // 98: boardd.v1.NewJob.LabelsEntry
-	nil,                               // 99: boardd.v1.ClaimJobsRequest.WorkerLabelsEntry
-	nil,                               // 100: boardd.v1.ExplainJobRequest.WorkerLabelsEntry
-	nil,                               // 101: boardd.v1.WhoAmIResponse.LimitsEntry
-	nil,                               // 102: boardd.v1.WhoAmIResponse.UseEntry
-	(*timestamppb.Timestamp)(nil),     // 103: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),       // 104: google.protobuf.Duration
-	(*descriptorpb.FieldOptions)(nil), // 105: google.protobuf.FieldOptions
+	(*PolicyRule)(nil),                // 86: boardd.v1.PolicyRule
+	(*Board)(nil),                     // 87: boardd.v1.Board
+	(*ListBoardsRequest)(nil),         // 88: boardd.v1.ListBoardsRequest
+	(*ListBoardsResponse)(nil),        // 89: boardd.v1.ListBoardsResponse
+	(*GetBoardRequest)(nil),           // 90: boardd.v1.GetBoardRequest
+	(*GetBoardResponse)(nil),          // 91: boardd.v1.GetBoardResponse
+	(*PauseBoardRequest)(nil),         // 92: boardd.v1.PauseBoardRequest
+	(*PauseBoardResponse)(nil),        // 93: boardd.v1.PauseBoardResponse
+	(*ResumeBoardRequest)(nil),        // 94: boardd.v1.ResumeBoardRequest
+	(*ResumeBoardResponse)(nil),       // 95: boardd.v1.ResumeBoardResponse
+	(*WhoAmIRequest)(nil),             // 96: boardd.v1.WhoAmIRequest
+	(*WhoAmIResponse)(nil),            // 97: boardd.v1.WhoAmIResponse
+	nil,                               // 98: boardd.v1.Job.LabelsEntry
+	nil,                               // 99: boardd.v1.NewJob.LabelsEntry
+	nil,                               // 100: boardd.v1.ClaimJobsRequest.WorkerLabelsEntry
+	nil,                               // 101: boardd.v1.ExplainJobRequest.WorkerLabelsEntry
+	nil,                               // 102: boardd.v1.Board.LimitsEntry
+	nil,                               // 103: boardd.v1.WhoAmIResponse.LimitsEntry
+	nil,                               // 104: boardd.v1.WhoAmIResponse.UseEntry
+	(*timestamppb.Timestamp)(nil),     // 105: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),       // 106: google.protobuf.Duration
+	(*descriptorpb.FieldOptions)(nil), // 107: google.protobuf.FieldOptions
 }
 var file_boardd_v1_boardd_proto_depIdxs = []int32{
 	5,   // 0: boardd.v1.Operation.status:type_name -> boardd.v1.OperationStatus.Enum
-	103, // 1: boardd.v1.Operation.started_at:type_name -> google.protobuf.Timestamp
-	103, // 2: boardd.v1.Operation.executed_at:type_name -> google.protobuf.Timestamp
-	103, // 3: boardd.v1.Operation.ended_at:type_name -> google.protobuf.Timestamp
+	105, // 1: boardd.v1.Operation.started_at:type_name -> google.protobuf.Timestamp
+	105, // 2: boardd.v1.Operation.executed_at:type_name -> google.protobuf.Timestamp
+	105, // 3: boardd.v1.Operation.ended_at:type_name -> google.protobuf.Timestamp
 	5,   // 4: boardd.v1.Prerequisite.statuses:type_name -> boardd.v1.OperationStatus.Enum
 	0,   // 5: boardd.v1.Job.state:type_name -> boardd.v1.State.Enum
 	1,   // 6: boardd.v1.Job.outcome:type_name -> boardd.v1.Outcome.Enum
 	2,   // 7: boardd.v1.Job.priority:type_name -> boardd.v1.Priority.Enum
 	13,  // 8: boardd.v1.Job.details_raw:type_name -> boardd.v1.Raw
-	97,  // 9: boardd.v1.Job.labels:type_name -> boardd.v1.Job.LabelsEntry
+	98,  // 9: boardd.v1.Job.labels:type_name -> boardd.v1.Job.LabelsEntry
 	12,  // 10: boardd.v1.Job.book:type_name -> boardd.v1.Book
-	103, // 11: boardd.v1.Job.created_at:type_name -> google.protobuf.Timestamp
-	103, // 12: boardd.v1.Job.modified_at:type_name -> google.protobuf.Timestamp
-	103, // 13: boardd.v1.Job.lease_expires_at:type_name -> google.protobuf.Timestamp
-	103, // 14: boardd.v1.Job.not_before:type_name -> google.protobuf.Timestamp
+	105, // 11: boardd.v1.Job.created_at:type_name -> google.protobuf.Timestamp
+	105, // 12: boardd.v1.Job.modified_at:type_name -> google.protobuf.Timestamp
+	105, // 13: boardd.v1.Job.lease_expires_at:type_name -> google.protobuf.Timestamp
+	105, // 14: boardd.v1.Job.not_before:type_name -> google.protobuf.Timestamp
 	15,  // 15: boardd.v1.Job.after:type_name -> boardd.v1.Prerequisite
 	14,  // 16: boardd.v1.Job.operations:type_name -> boardd.v1.Operation
 	5,   // 17: boardd.v1.Job.operation_status:type_name -> boardd.v1.OperationStatus.Enum
-	103, // 18: boardd.v1.Job.received_at:type_name -> google.protobuf.Timestamp
-	103, // 19: boardd.v1.Job.started_at:type_name -> google.protobuf.Timestamp
-	103, // 20: boardd.v1.Job.ended_at:type_name -> google.protobuf.Timestamp
-	103, // 21: boardd.v1.Job.claimed_at:type_name -> google.protobuf.Timestamp
+	105, // 18: boardd.v1.Job.received_at:type_name -> google.protobuf.Timestamp
+	105, // 19: boardd.v1.Job.started_at:type_name -> google.protobuf.Timestamp
+	105, // 20: boardd.v1.Job.ended_at:type_name -> google.protobuf.Timestamp
+	105, // 21: boardd.v1.Job.claimed_at:type_name -> google.protobuf.Timestamp
 	17,  // 22: boardd.v1.Job.attempts:type_name -> boardd.v1.Attempt
-	104, // 23: boardd.v1.Job.claim_lease:type_name -> google.protobuf.Duration
-	103, // 24: boardd.v1.Attempt.begun_at:type_name -> google.protobuf.Timestamp
-	103, // 25: boardd.v1.Attempt.ended_at:type_name -> google.protobuf.Timestamp
-	104, // 26: boardd.v1.Attempt.lease:type_name -> google.protobuf.Duration
-	104, // 27: boardd.v1.Claim.lease:type_name -> google.protobuf.Duration
-	103, // 28: boardd.v1.Claim.lease_expires_at:type_name -> google.protobuf.Timestamp
+	106, // 23: boardd.v1.Job.claim_lease:type_name -> google.protobuf.Duration
+	105, // 24: boardd.v1.Attempt.begun_at:type_name -> google.protobuf.Timestamp
+	105, // 25: boardd.v1.Attempt.ended_at:type_name -> google.protobuf.Timestamp
+	106, // 26: boardd.v1.Attempt.lease:type_name -> google.protobuf.Duration
+	106, // 27: boardd.v1.Claim.lease:type_name -> google.protobuf.Duration
+	105, // 28: boardd.v1.Claim.lease_expires_at:type_name -> google.protobuf.Timestamp
 	16,  // 29: boardd.v1.Claim.job:type_name -> boardd.v1.Job
 	3,   // 30: boardd.v1.Error.code:type_name -> boardd.v1.Code.Enum
 	13,  // 31: boardd.v1.NewJob.details_raw:type_name -> boardd.v1.Raw
 	2,   // 32: boardd.v1.NewJob.priority:type_name -> boardd.v1.Priority.Enum
-	98,  // 33: boardd.v1.NewJob.labels:type_name -> boardd.v1.NewJob.LabelsEntry
+	99,  // 33: boardd.v1.NewJob.labels:type_name -> boardd.v1.NewJob.LabelsEntry
 	12,  // 34: boardd.v1.NewJob.book:type_name -> boardd.v1.Book
-	103, // 35: boardd.v1.NewJob.not_before:type_name -> google.protobuf.Timestamp
+	105, // 35: boardd.v1.NewJob.not_before:type_name -> google.protobuf.Timestamp
 	20,  // 36: boardd.v1.NewJob.operations:type_name -> boardd.v1.NewOperation
 	15,  // 37: boardd.v1.NewJob.after:type_name -> boardd.v1.Prerequisite
 	16,  // 38: boardd.v1.JobResult.job:type_name -> boardd.v1.Job
@@ -6923,30 +7066,30 @@ var file_boardd_v1_boardd_proto_depIdxs = []int32{
 	19,  // 40: boardd.v1.Result.error:type_name -> boardd.v1.Error
 	21,  // 41: boardd.v1.PostJobsRequest.jobs:type_name -> boardd.v1.NewJob
 	22,  // 42: boardd.v1.PostJobsResponse.results:type_name -> boardd.v1.JobResult
-	104, // 43: boardd.v1.GetJobsRequest.wait:type_name -> google.protobuf.Duration
+	106, // 43: boardd.v1.GetJobsRequest.wait:type_name -> google.protobuf.Duration
 	22,  // 44: boardd.v1.GetJobsResponse.results:type_name -> boardd.v1.JobResult
 	0,   // 45: boardd.v1.ListJobsRequest.states:type_name -> boardd.v1.State.Enum
-	104, // 46: boardd.v1.ListJobsRequest.wait:type_name -> google.protobuf.Duration
+	106, // 46: boardd.v1.ListJobsRequest.wait:type_name -> google.protobuf.Duration
 	16,  // 47: boardd.v1.ListJobsResponse.jobs:type_name -> boardd.v1.Job
-	103, // 48: boardd.v1.CountJobsResponse.oldest_ready_at:type_name -> google.protobuf.Timestamp
+	105, // 48: boardd.v1.CountJobsResponse.oldest_ready_at:type_name -> google.protobuf.Timestamp
 	32,  // 49: boardd.v1.CountJobsResponse.history:type_name -> boardd.v1.HistoryCounts
-	104, // 50: boardd.v1.ClaimJobsRequest.lease:type_name -> google.protobuf.Duration
-	99,  // 51: boardd.v1.ClaimJobsRequest.worker_labels:type_name -> boardd.v1.ClaimJobsRequest.WorkerLabelsEntry
-	104, // 52: boardd.v1.ClaimJobsRequest.wait:type_name -> google.protobuf.Duration
+	106, // 50: boardd.v1.ClaimJobsRequest.lease:type_name -> google.protobuf.Duration
+	100, // 51: boardd.v1.ClaimJobsRequest.worker_labels:type_name -> boardd.v1.ClaimJobsRequest.WorkerLabelsEntry
+	106, // 52: boardd.v1.ClaimJobsRequest.wait:type_name -> google.protobuf.Duration
 	19,  // 53: boardd.v1.ClaimFailure.error:type_name -> boardd.v1.Error
 	18,  // 54: boardd.v1.ClaimJobsResponse.claims:type_name -> boardd.v1.Claim
 	34,  // 55: boardd.v1.ClaimJobsResponse.failures:type_name -> boardd.v1.ClaimFailure
 	18,  // 56: boardd.v1.ExtendClaimsRequest.claims:type_name -> boardd.v1.Claim
-	104, // 57: boardd.v1.ExtendClaimsRequest.lease:type_name -> google.protobuf.Duration
-	104, // 58: boardd.v1.ExtendResult.lease:type_name -> google.protobuf.Duration
-	103, // 59: boardd.v1.ExtendResult.lease_expires_at:type_name -> google.protobuf.Timestamp
+	106, // 57: boardd.v1.ExtendClaimsRequest.lease:type_name -> google.protobuf.Duration
+	106, // 58: boardd.v1.ExtendResult.lease:type_name -> google.protobuf.Duration
+	105, // 59: boardd.v1.ExtendResult.lease_expires_at:type_name -> google.protobuf.Timestamp
 	19,  // 60: boardd.v1.ExtendResult.error:type_name -> boardd.v1.Error
 	37,  // 61: boardd.v1.ExtendClaimsResponse.results:type_name -> boardd.v1.ExtendResult
 	18,  // 62: boardd.v1.ConsumeJobsRequest.claims:type_name -> boardd.v1.Claim
 	1,   // 63: boardd.v1.ConsumeJobsRequest.outcome:type_name -> boardd.v1.Outcome.Enum
 	23,  // 64: boardd.v1.ConsumeJobsResponse.results:type_name -> boardd.v1.Result
 	18,  // 65: boardd.v1.AbandonJobsRequest.claims:type_name -> boardd.v1.Claim
-	104, // 66: boardd.v1.AbandonJobsRequest.retry_after:type_name -> google.protobuf.Duration
+	106, // 66: boardd.v1.AbandonJobsRequest.retry_after:type_name -> google.protobuf.Duration
 	23,  // 67: boardd.v1.AbandonJobsResponse.results:type_name -> boardd.v1.Result
 	18,  // 68: boardd.v1.TrashJobsRequest.claims:type_name -> boardd.v1.Claim
 	23,  // 69: boardd.v1.TrashJobsResponse.results:type_name -> boardd.v1.Result
@@ -6955,10 +7098,10 @@ var file_boardd_v1_boardd_proto_depIdxs = []int32{
 	23,  // 72: boardd.v1.ReleaseJobsResponse.results:type_name -> boardd.v1.Result
 	4,   // 73: boardd.v1.Event.type:type_name -> boardd.v1.EventType.Enum
 	16,  // 74: boardd.v1.Event.job:type_name -> boardd.v1.Job
-	103, // 75: boardd.v1.Event.at:type_name -> google.protobuf.Timestamp
-	104, // 76: boardd.v1.ListEventsRequest.wait:type_name -> google.protobuf.Duration
+	105, // 75: boardd.v1.Event.at:type_name -> google.protobuf.Timestamp
+	106, // 76: boardd.v1.ListEventsRequest.wait:type_name -> google.protobuf.Duration
 	51,  // 77: boardd.v1.ListEventsResponse.events:type_name -> boardd.v1.Event
-	100, // 78: boardd.v1.ExplainJobRequest.worker_labels:type_name -> boardd.v1.ExplainJobRequest.WorkerLabelsEntry
+	101, // 78: boardd.v1.ExplainJobRequest.worker_labels:type_name -> boardd.v1.ExplainJobRequest.WorkerLabelsEntry
 	0,   // 79: boardd.v1.ExplainJobResponse.state:type_name -> boardd.v1.State.Enum
 	18,  // 80: boardd.v1.StartOperationRequest.claim:type_name -> boardd.v1.Claim
 	5,   // 81: boardd.v1.StartOperationRequest.status:type_name -> boardd.v1.OperationStatus.Enum
@@ -6968,10 +7111,10 @@ var file_boardd_v1_boardd_proto_depIdxs = []int32{
 	5,   // 85: boardd.v1.FinishOperationRequest.status:type_name -> boardd.v1.OperationStatus.Enum
 	5,   // 86: boardd.v1.FinishOperationResponse.status:type_name -> boardd.v1.OperationStatus.Enum
 	5,   // 87: boardd.v1.FinishOperationResponse.operation_status:type_name -> boardd.v1.OperationStatus.Enum
-	103, // 88: boardd.v1.LogEntry.at:type_name -> google.protobuf.Timestamp
+	105, // 88: boardd.v1.LogEntry.at:type_name -> google.protobuf.Timestamp
 	18,  // 89: boardd.v1.AppendLogRequest.claim:type_name -> boardd.v1.Claim
 	62,  // 90: boardd.v1.AppendLogRequest.entries:type_name -> boardd.v1.NewLogEntry
-	104, // 91: boardd.v1.ReadLogRequest.wait:type_name -> google.protobuf.Duration
+	106, // 91: boardd.v1.ReadLogRequest.wait:type_name -> google.protobuf.Duration
 	61,  // 92: boardd.v1.ReadLogResponse.entries:type_name -> boardd.v1.LogEntry
 	19,  // 93: boardd.v1.CancelResult.error:type_name -> boardd.v1.Error
 	69,  // 94: boardd.v1.CancelJobsResponse.results:type_name -> boardd.v1.CancelResult
@@ -6981,96 +7124,100 @@ var file_boardd_v1_boardd_proto_depIdxs = []int32{
 	23,  // 98: boardd.v1.ArchiveJobsResponse.results:type_name -> boardd.v1.Result
 	76,  // 99: boardd.v1.PutBookRequest.book:type_name -> boardd.v1.BookRecord
 	76,  // 100: boardd.v1.GetBookResponse.book:type_name -> boardd.v1.BookRecord
-	103, // 101: boardd.v1.Entity.seen_at:type_name -> google.protobuf.Timestamp
-	103, // 102: boardd.v1.Entity.expires_at:type_name -> google.protobuf.Timestamp
+	105, // 101: boardd.v1.Entity.seen_at:type_name -> google.protobuf.Timestamp
+	105, // 102: boardd.v1.Entity.expires_at:type_name -> google.protobuf.Timestamp
 	81,  // 103: boardd.v1.RegisterEntityRequest.entity:type_name -> boardd.v1.Entity
-	104, // 104: boardd.v1.RegisterEntityRequest.ttl:type_name -> google.protobuf.Duration
+	106, // 104: boardd.v1.RegisterEntityRequest.ttl:type_name -> google.protobuf.Duration
 	81,  // 105: boardd.v1.RegisterEntityResponse.entity:type_name -> boardd.v1.Entity
 	81,  // 106: boardd.v1.ListEntitiesResponse.entities:type_name -> boardd.v1.Entity
-	104, // 107: boardd.v1.Board.lease:type_name -> google.protobuf.Duration
-	104, // 108: boardd.v1.Board.max_lease:type_name -> google.protobuf.Duration
-	104, // 109: boardd.v1.Board.idempotency_window:type_name -> google.protobuf.Duration
-	104, // 110: boardd.v1.Board.history:type_name -> google.protobuf.Duration
-	104, // 111: boardd.v1.Board.backoff:type_name -> google.protobuf.Duration
-	104, // 112: boardd.v1.Board.max_backoff:type_name -> google.protobuf.Duration
-	104, // 113: boardd.v1.Board.effective_window:type_name -> google.protobuf.Duration
-	86,  // 114: boardd.v1.ListBoardsResponse.boards:type_name -> boardd.v1.Board
-	86,  // 115: boardd.v1.GetBoardResponse.board:type_name -> boardd.v1.Board
-	86,  // 116: boardd.v1.PauseBoardResponse.board:type_name -> boardd.v1.Board
-	86,  // 117: boardd.v1.ResumeBoardResponse.board:type_name -> boardd.v1.Board
-	101, // 118: boardd.v1.WhoAmIResponse.limits:type_name -> boardd.v1.WhoAmIResponse.LimitsEntry
-	102, // 119: boardd.v1.WhoAmIResponse.use:type_name -> boardd.v1.WhoAmIResponse.UseEntry
-	105, // 120: boardd.v1.json:extendee -> google.protobuf.FieldOptions
-	105, // 121: boardd.v1.only:extendee -> google.protobuf.FieldOptions
-	24,  // 122: boardd.v1.BoardService.PostJobs:input_type -> boardd.v1.PostJobsRequest
-	26,  // 123: boardd.v1.BoardService.GetJobs:input_type -> boardd.v1.GetJobsRequest
-	28,  // 124: boardd.v1.BoardService.ListJobs:input_type -> boardd.v1.ListJobsRequest
-	30,  // 125: boardd.v1.BoardService.CountJobs:input_type -> boardd.v1.CountJobsRequest
-	33,  // 126: boardd.v1.BoardService.ClaimJobs:input_type -> boardd.v1.ClaimJobsRequest
-	36,  // 127: boardd.v1.BoardService.ExtendClaims:input_type -> boardd.v1.ExtendClaimsRequest
-	39,  // 128: boardd.v1.BoardService.ConsumeJobs:input_type -> boardd.v1.ConsumeJobsRequest
-	41,  // 129: boardd.v1.BoardService.AbandonJobs:input_type -> boardd.v1.AbandonJobsRequest
-	43,  // 130: boardd.v1.BoardService.TrashJobs:input_type -> boardd.v1.TrashJobsRequest
-	45,  // 131: boardd.v1.BoardService.RestoreJobs:input_type -> boardd.v1.RestoreJobsRequest
-	47,  // 132: boardd.v1.BoardService.PurgeJobs:input_type -> boardd.v1.PurgeJobsRequest
-	49,  // 133: boardd.v1.BoardService.ReleaseJobs:input_type -> boardd.v1.ReleaseJobsRequest
-	52,  // 134: boardd.v1.BoardService.WatchBoard:input_type -> boardd.v1.WatchBoardRequest
-	53,  // 135: boardd.v1.BoardService.ListEvents:input_type -> boardd.v1.ListEventsRequest
-	55,  // 136: boardd.v1.BoardService.ExplainJob:input_type -> boardd.v1.ExplainJobRequest
-	57,  // 137: boardd.v1.BoardService.StartOperation:input_type -> boardd.v1.StartOperationRequest
-	59,  // 138: boardd.v1.BoardService.FinishOperation:input_type -> boardd.v1.FinishOperationRequest
-	63,  // 139: boardd.v1.BoardService.AppendLog:input_type -> boardd.v1.AppendLogRequest
-	65,  // 140: boardd.v1.BoardService.GetLog:input_type -> boardd.v1.GetLogRequest
-	66,  // 141: boardd.v1.BoardService.ReadLog:input_type -> boardd.v1.ReadLogRequest
-	68,  // 142: boardd.v1.BoardService.CancelJobs:input_type -> boardd.v1.CancelJobsRequest
-	71,  // 143: boardd.v1.BoardService.ChangePriority:input_type -> boardd.v1.ChangePriorityRequest
-	74,  // 144: boardd.v1.BoardService.ArchiveJobs:input_type -> boardd.v1.ArchiveJobsRequest
-	77,  // 145: boardd.v1.BoardService.PutBook:input_type -> boardd.v1.PutBookRequest
-	79,  // 146: boardd.v1.BoardService.GetBook:input_type -> boardd.v1.GetBookRequest
-	82,  // 147: boardd.v1.BoardService.RegisterEntity:input_type -> boardd.v1.RegisterEntityRequest
-	84,  // 148: boardd.v1.BoardService.ListEntities:input_type -> boardd.v1.ListEntitiesRequest
-	87,  // 149: boardd.v1.BoardService.ListBoards:input_type -> boardd.v1.ListBoardsRequest
-	89,  // 150: boardd.v1.BoardService.GetBoard:input_type -> boardd.v1.GetBoardRequest
-	91,  // 151: boardd.v1.BoardService.PauseBoard:input_type -> boardd.v1.PauseBoardRequest
-	93,  // 152: boardd.v1.BoardService.ResumeBoard:input_type -> boardd.v1.ResumeBoardRequest
-	95,  // 153: boardd.v1.BoardService.WhoAmI:input_type -> boardd.v1.WhoAmIRequest
-	25,  // 154: boardd.v1.BoardService.PostJobs:output_type -> boardd.v1.PostJobsResponse
-	27,  // 155: boardd.v1.BoardService.GetJobs:output_type -> boardd.v1.GetJobsResponse
-	29,  // 156: boardd.v1.BoardService.ListJobs:output_type -> boardd.v1.ListJobsResponse
-	31,  // 157: boardd.v1.BoardService.CountJobs:output_type -> boardd.v1.CountJobsResponse
-	35,  // 158: boardd.v1.BoardService.ClaimJobs:output_type -> boardd.v1.ClaimJobsResponse
-	38,  // 159: boardd.v1.BoardService.ExtendClaims:output_type -> boardd.v1.ExtendClaimsResponse
-	40,  // 160: boardd.v1.BoardService.ConsumeJobs:output_type -> boardd.v1.ConsumeJobsResponse
-	42,  // 161: boardd.v1.BoardService.AbandonJobs:output_type -> boardd.v1.AbandonJobsResponse
-	44,  // 162: boardd.v1.BoardService.TrashJobs:output_type -> boardd.v1.TrashJobsResponse
-	46,  // 163: boardd.v1.BoardService.RestoreJobs:output_type -> boardd.v1.RestoreJobsResponse
-	48,  // 164: boardd.v1.BoardService.PurgeJobs:output_type -> boardd.v1.PurgeJobsResponse
-	50,  // 165: boardd.v1.BoardService.ReleaseJobs:output_type -> boardd.v1.ReleaseJobsResponse
-	51,  // 166: boardd.v1.BoardService.WatchBoard:output_type -> boardd.v1.Event
-	54,  // 167: boardd.v1.BoardService.ListEvents:output_type -> boardd.v1.ListEventsResponse
-	56,  // 168: boardd.v1.BoardService.ExplainJob:output_type -> boardd.v1.ExplainJobResponse
-	58,  // 169: boardd.v1.BoardService.StartOperation:output_type -> boardd.v1.StartOperationResponse
-	60,  // 170: boardd.v1.BoardService.FinishOperation:output_type -> boardd.v1.FinishOperationResponse
-	64,  // 171: boardd.v1.BoardService.AppendLog:output_type -> boardd.v1.AppendLogResponse
-	61,  // 172: boardd.v1.BoardService.GetLog:output_type -> boardd.v1.LogEntry
-	67,  // 173: boardd.v1.BoardService.ReadLog:output_type -> boardd.v1.ReadLogResponse
-	70,  // 174: boardd.v1.BoardService.CancelJobs:output_type -> boardd.v1.CancelJobsResponse
-	73,  // 175: boardd.v1.BoardService.ChangePriority:output_type -> boardd.v1.ChangePriorityResponse
-	75,  // 176: boardd.v1.BoardService.ArchiveJobs:output_type -> boardd.v1.ArchiveJobsResponse
-	78,  // 177: boardd.v1.BoardService.PutBook:output_type -> boardd.v1.PutBookResponse
-	80,  // 178: boardd.v1.BoardService.GetBook:output_type -> boardd.v1.GetBookResponse
-	83,  // 179: boardd.v1.BoardService.RegisterEntity:output_type -> boardd.v1.RegisterEntityResponse
-	85,  // 180: boardd.v1.BoardService.ListEntities:output_type -> boardd.v1.ListEntitiesResponse
-	88,  // 181: boardd.v1.BoardService.ListBoards:output_type -> boardd.v1.ListBoardsResponse
-	90,  // 182: boardd.v1.BoardService.GetBoard:output_type -> boardd.v1.GetBoardResponse
-	92,  // 183: boardd.v1.BoardService.PauseBoard:output_type -> boardd.v1.PauseBoardResponse
-	94,  // 184: boardd.v1.BoardService.ResumeBoard:output_type -> boardd.v1.ResumeBoardResponse
-	96,  // 185: boardd.v1.BoardService.WhoAmI:output_type -> boardd.v1.WhoAmIResponse
-	154, // [154:186] is the sub-list for method output_type
-	122, // [122:154] is the sub-list for method input_type
-	122, // [122:122] is the sub-list for extension type_name
-	120, // [120:122] is the sub-list for extension extendee
-	0,   // [0:120] is the sub-list for field type_name
+	106, // 107: boardd.v1.Board.lease:type_name -> google.protobuf.Duration
+	106, // 108: boardd.v1.Board.max_lease:type_name -> google.protobuf.Duration
+	106, // 109: boardd.v1.Board.idempotency_window:type_name -> google.protobuf.Duration
+	106, // 110: boardd.v1.Board.history:type_name -> google.protobuf.Duration
+	106, // 111: boardd.v1.Board.backoff:type_name -> google.protobuf.Duration
+	106, // 112: boardd.v1.Board.max_backoff:type_name -> google.protobuf.Duration
+	106, // 113: boardd.v1.Board.effective_window:type_name -> google.protobuf.Duration
+	106, // 114: boardd.v1.Board.record:type_name -> google.protobuf.Duration
+	86,  // 115: boardd.v1.Board.eligibility:type_name -> boardd.v1.PolicyRule
+	86,  // 116: boardd.v1.Board.ordering:type_name -> boardd.v1.PolicyRule
+	102, // 117: boardd.v1.Board.limits:type_name -> boardd.v1.Board.LimitsEntry
+	87,  // 118: boardd.v1.ListBoardsResponse.boards:type_name -> boardd.v1.Board
+	87,  // 119: boardd.v1.GetBoardResponse.board:type_name -> boardd.v1.Board
+	87,  // 120: boardd.v1.PauseBoardResponse.board:type_name -> boardd.v1.Board
+	87,  // 121: boardd.v1.ResumeBoardResponse.board:type_name -> boardd.v1.Board
+	103, // 122: boardd.v1.WhoAmIResponse.limits:type_name -> boardd.v1.WhoAmIResponse.LimitsEntry
+	104, // 123: boardd.v1.WhoAmIResponse.use:type_name -> boardd.v1.WhoAmIResponse.UseEntry
+	107, // 124: boardd.v1.json:extendee -> google.protobuf.FieldOptions
+	107, // 125: boardd.v1.only:extendee -> google.protobuf.FieldOptions
+	24,  // 126: boardd.v1.BoardService.PostJobs:input_type -> boardd.v1.PostJobsRequest
+	26,  // 127: boardd.v1.BoardService.GetJobs:input_type -> boardd.v1.GetJobsRequest
+	28,  // 128: boardd.v1.BoardService.ListJobs:input_type -> boardd.v1.ListJobsRequest
+	30,  // 129: boardd.v1.BoardService.CountJobs:input_type -> boardd.v1.CountJobsRequest
+	33,  // 130: boardd.v1.BoardService.ClaimJobs:input_type -> boardd.v1.ClaimJobsRequest
+	36,  // 131: boardd.v1.BoardService.ExtendClaims:input_type -> boardd.v1.ExtendClaimsRequest
+	39,  // 132: boardd.v1.BoardService.ConsumeJobs:input_type -> boardd.v1.ConsumeJobsRequest
+	41,  // 133: boardd.v1.BoardService.AbandonJobs:input_type -> boardd.v1.AbandonJobsRequest
+	43,  // 134: boardd.v1.BoardService.TrashJobs:input_type -> boardd.v1.TrashJobsRequest
+	45,  // 135: boardd.v1.BoardService.RestoreJobs:input_type -> boardd.v1.RestoreJobsRequest
+	47,  // 136: boardd.v1.BoardService.PurgeJobs:input_type -> boardd.v1.PurgeJobsRequest
+	49,  // 137: boardd.v1.BoardService.ReleaseJobs:input_type -> boardd.v1.ReleaseJobsRequest
+	52,  // 138: boardd.v1.BoardService.WatchBoard:input_type -> boardd.v1.WatchBoardRequest
+	53,  // 139: boardd.v1.BoardService.ListEvents:input_type -> boardd.v1.ListEventsRequest
+	55,  // 140: boardd.v1.BoardService.ExplainJob:input_type -> boardd.v1.ExplainJobRequest
+	57,  // 141: boardd.v1.BoardService.StartOperation:input_type -> boardd.v1.StartOperationRequest
+	59,  // 142: boardd.v1.BoardService.FinishOperation:input_type -> boardd.v1.FinishOperationRequest
+	63,  // 143: boardd.v1.BoardService.AppendLog:input_type -> boardd.v1.AppendLogRequest
+	65,  // 144: boardd.v1.BoardService.GetLog:input_type -> boardd.v1.GetLogRequest
+	66,  // 145: boardd.v1.BoardService.ReadLog:input_type -> boardd.v1.ReadLogRequest
+	68,  // 146: boardd.v1.BoardService.CancelJobs:input_type -> boardd.v1.CancelJobsRequest
+	71,  // 147: boardd.v1.BoardService.ChangePriority:input_type -> boardd.v1.ChangePriorityRequest
+	74,  // 148: boardd.v1.BoardService.ArchiveJobs:input_type -> boardd.v1.ArchiveJobsRequest
+	77,  // 149: boardd.v1.BoardService.PutBook:input_type -> boardd.v1.PutBookRequest
+	79,  // 150: boardd.v1.BoardService.GetBook:input_type -> boardd.v1.GetBookRequest
+	82,  // 151: boardd.v1.BoardService.RegisterEntity:input_type -> boardd.v1.RegisterEntityRequest
+	84,  // 152: boardd.v1.BoardService.ListEntities:input_type -> boardd.v1.ListEntitiesRequest
+	88,  // 153: boardd.v1.BoardService.ListBoards:input_type -> boardd.v1.ListBoardsRequest
+	90,  // 154: boardd.v1.BoardService.GetBoard:input_type -> boardd.v1.GetBoardRequest
+	92,  // 155: boardd.v1.BoardService.PauseBoard:input_type -> boardd.v1.PauseBoardRequest
+	94,  // 156: boardd.v1.BoardService.ResumeBoard:input_type -> boardd.v1.ResumeBoardRequest
+	96,  // 157: boardd.v1.BoardService.WhoAmI:input_type -> boardd.v1.WhoAmIRequest
+	25,  // 158: boardd.v1.BoardService.PostJobs:output_type -> boardd.v1.PostJobsResponse
+	27,  // 159: boardd.v1.BoardService.GetJobs:output_type -> boardd.v1.GetJobsResponse
+	29,  // 160: boardd.v1.BoardService.ListJobs:output_type -> boardd.v1.ListJobsResponse
+	31,  // 161: boardd.v1.BoardService.CountJobs:output_type -> boardd.v1.CountJobsResponse
+	35,  // 162: boardd.v1.BoardService.ClaimJobs:output_type -> boardd.v1.ClaimJobsResponse
+	38,  // 163: boardd.v1.BoardService.ExtendClaims:output_type -> boardd.v1.ExtendClaimsResponse
+	40,  // 164: boardd.v1.BoardService.ConsumeJobs:output_type -> boardd.v1.ConsumeJobsResponse
+	42,  // 165: boardd.v1.BoardService.AbandonJobs:output_type -> boardd.v1.AbandonJobsResponse
+	44,  // 166: boardd.v1.BoardService.TrashJobs:output_type -> boardd.v1.TrashJobsResponse
+	46,  // 167: boardd.v1.BoardService.RestoreJobs:output_type -> boardd.v1.RestoreJobsResponse
+	48,  // 168: boardd.v1.BoardService.PurgeJobs:output_type -> boardd.v1.PurgeJobsResponse
+	50,  // 169: boardd.v1.BoardService.ReleaseJobs:output_type -> boardd.v1.ReleaseJobsResponse
+	51,  // 170: boardd.v1.BoardService.WatchBoard:output_type -> boardd.v1.Event
+	54,  // 171: boardd.v1.BoardService.ListEvents:output_type -> boardd.v1.ListEventsResponse
+	56,  // 172: boardd.v1.BoardService.ExplainJob:output_type -> boardd.v1.ExplainJobResponse
+	58,  // 173: boardd.v1.BoardService.StartOperation:output_type -> boardd.v1.StartOperationResponse
+	60,  // 174: boardd.v1.BoardService.FinishOperation:output_type -> boardd.v1.FinishOperationResponse
+	64,  // 175: boardd.v1.BoardService.AppendLog:output_type -> boardd.v1.AppendLogResponse
+	61,  // 176: boardd.v1.BoardService.GetLog:output_type -> boardd.v1.LogEntry
+	67,  // 177: boardd.v1.BoardService.ReadLog:output_type -> boardd.v1.ReadLogResponse
+	70,  // 178: boardd.v1.BoardService.CancelJobs:output_type -> boardd.v1.CancelJobsResponse
+	73,  // 179: boardd.v1.BoardService.ChangePriority:output_type -> boardd.v1.ChangePriorityResponse
+	75,  // 180: boardd.v1.BoardService.ArchiveJobs:output_type -> boardd.v1.ArchiveJobsResponse
+	78,  // 181: boardd.v1.BoardService.PutBook:output_type -> boardd.v1.PutBookResponse
+	80,  // 182: boardd.v1.BoardService.GetBook:output_type -> boardd.v1.GetBookResponse
+	83,  // 183: boardd.v1.BoardService.RegisterEntity:output_type -> boardd.v1.RegisterEntityResponse
+	85,  // 184: boardd.v1.BoardService.ListEntities:output_type -> boardd.v1.ListEntitiesResponse
+	89,  // 185: boardd.v1.BoardService.ListBoards:output_type -> boardd.v1.ListBoardsResponse
+	91,  // 186: boardd.v1.BoardService.GetBoard:output_type -> boardd.v1.GetBoardResponse
+	93,  // 187: boardd.v1.BoardService.PauseBoard:output_type -> boardd.v1.PauseBoardResponse
+	95,  // 188: boardd.v1.BoardService.ResumeBoard:output_type -> boardd.v1.ResumeBoardResponse
+	97,  // 189: boardd.v1.BoardService.WhoAmI:output_type -> boardd.v1.WhoAmIResponse
+	158, // [158:190] is the sub-list for method output_type
+	126, // [126:158] is the sub-list for method input_type
+	126, // [126:126] is the sub-list for extension type_name
+	124, // [124:126] is the sub-list for extension extendee
+	0,   // [0:124] is the sub-list for field type_name
 }
 
 func init() { file_boardd_v1_boardd_proto_init() }
@@ -7089,7 +7236,7 @@ func file_boardd_v1_boardd_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_boardd_v1_boardd_proto_rawDesc), len(file_boardd_v1_boardd_proto_rawDesc)),
 			NumEnums:      6,
-			NumMessages:   97,
+			NumMessages:   99,
 			NumExtensions: 2,
 			NumServices:   1,
 		},
