@@ -165,7 +165,7 @@ func (p *program) pluginCheck(ctx context.Context, f *pluginFlags, args []string
 		fmt.Fprintf(p.out, "%s %s: %s\n", info.Name, info.Version, info.Summary)
 	}
 	harness := drivertest.Harness{
-		Open: u.open, Store: u.store, Board: u.spec, PerCheck: f.perCheck, Only: f.only, Seed: f.seed,
+		Open: u.open, Store: u.store, Hosts: u.hosts, OneHost: info.OneHost, Board: u.spec, PerCheck: f.perCheck, Only: f.only, Seed: f.seed,
 	}
 	if f.forgetful != "" {
 		harness.Forgetful = u.forgetfulSpec
@@ -262,7 +262,24 @@ func (u *underTest) store(t drivertest.T) func() driver.Driver {
 	return func() driver.Driver { return u.openIn(t, dir) }
 }
 
+// hosts makes a store that several drivers have open at once; it is a
+// drivertest.Harness's.
+func (u *underTest) hosts(t drivertest.T) func() (driver.Driver, error) {
+	t.Helper()
+	dir := t.TempDir()
+	return func() (driver.Driver, error) { return u.tryIn(t, dir) }
+}
+
 func (u *underTest) openIn(t drivertest.T, dir string) driver.Driver {
+	t.Helper()
+	d, err := u.tryIn(t, dir)
+	if err != nil {
+		t.Fatalf("the store does not open: %v", err)
+	}
+	return d
+}
+
+func (u *underTest) tryIn(t drivertest.T, dir string) (driver.Driver, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
@@ -271,11 +288,7 @@ func (u *underTest) openIn(t drivertest.T, dir string) driver.Driver {
 		t.Fatalf("%v", err)
 	}
 	t.Cleanup(process.Kill)
-	d, err := process.Open(ctx, driver.Config{Settings: u.settings, DataDir: dir, Logger: u.command.Logger})
-	if err != nil {
-		t.Fatalf("the store does not open: %v", err)
-	}
-	return d
+	return process.Open(ctx, driver.Config{Settings: u.settings, DataDir: dir, Logger: u.command.Logger})
 }
 
 // rememberedChanges is what a board of --forgetful may remember: more changes are

@@ -17,6 +17,7 @@ func main() {
 			Config: driver.Schema{Fields: []driver.Field{{
 				Name: "path", Type: driver.String, Doc: "the folder for the files; absent: the one that boardd makes in data_dir",
 			}}},
+			OneHost: true, // it has the folder for itself
 		},
 		Open: Open,
 	})

@@ -108,8 +108,12 @@ func (h *hub) read(after cursor, most int) reading {
 		return reading{at: cursor{h.generation, h.reported}, lost: true}
 	}
 	r := reading{at: after}
-	for n := h.search(after.position); n < h.next && len(r.items) < most; n++ {
-		r.items = append(r.items, h.ring[n%ringSize])
+	for n := h.search(after.position); n < h.next; n++ {
+		it := &h.ring[n%ringSize]
+		if len(r.items) >= most && it.position != r.items[len(r.items)-1].position {
+			break // several changes of other programs may have one position
+		}
+		r.items = append(r.items, *it)
 	}
 	if len(r.items) > 0 {
 		r.at.position = r.items[len(r.items)-1].position

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"iter"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -218,12 +217,13 @@ func (b *Board) catchUp(ctx context.Context, from, to cursor) ([]job.Event, curs
 		if err != nil || changes.Resync {
 			break
 		}
-		list := slices.SortedStableFunc(slices.Values(changes.List), byPosition)
-		for i := range list {
-			if list[i].Position > next.position {
-				events = append(events, b.eventOf(b.itemOf(&list[i]), from.generation))
-				next.position = list[i].Position
+		before := next.position
+		for i := range changes.List {
+			c := &changes.List[i]
+			if c.Position > before { // several may have one position
+				events = append(events, b.eventOf(b.itemOf(c), from.generation))
 			}
+			next.position = max(next.position, c.Position)
 		}
 		next.position = max(next.position, changes.Position)
 		if next.position >= to.position || len(events) >= ringSize {

@@ -3,6 +3,7 @@ package board
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -247,4 +248,25 @@ func TestEventsWait(t *testing.T) {
 		_, _, err = b.Events(t.Context(), "", -1, 0)
 		wantKind(t, err, job.Invalid)
 	})
+}
+
+// TestEventsOfOnePosition: what other programs did may be found out together and have
+// one position. A page does not end between two of them.
+func TestEventsOfOnePosition(t *testing.T) {
+	t.Parallel()
+	h := newHub()
+	h.publish([]item{{position: 1}, {position: 2}, {position: 2}, {position: 2}, {position: 3}}, 3)
+	var at cursor
+	var pages []int
+	for {
+		r := h.read(at, 2)
+		if len(r.items) == 0 {
+			break
+		}
+		pages = append(pages, len(r.items))
+		at = r.at
+	}
+	if want := []int{4, 1}; !slices.Equal(pages, want) {
+		t.Errorf("pages of %v events, want %v", pages, want)
+	}
 }

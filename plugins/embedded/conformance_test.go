@@ -27,6 +27,17 @@ func TestConformance(t *testing.T) {
 			path := t.TempDir()
 			return func() driver.Driver { return openAt(t, path) }
 		},
+		OneHost: Program().Info.OneHost,
+		Hosts: func(t drivertest.T) func() (driver.Driver, error) {
+			path := t.TempDir()
+			return func() (driver.Driver, error) {
+				s, err := open(context.Background(), path, options{})
+				if err != nil {
+					return nil, err
+				}
+				return s, nil
+			}
+		},
 		Forgetful: func(name string) (driver.BoardSpec, int) {
 			return driver.BoardSpec{Name: name}, rememberedChanges
 		},

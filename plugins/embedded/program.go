@@ -23,6 +23,7 @@ func Program() driver.Program {
 				Name: "path", Type: driver.String,
 				Doc: "the folder that holds the store; absent: the backend's folder in data_dir",
 			}}},
+			OneHost: true,
 		},
 		Open: func(ctx context.Context, c driver.Config) (driver.Driver, error) {
 			path, err := storePath(c)

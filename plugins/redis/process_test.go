@@ -57,6 +57,9 @@ func TestConformanceProcess(t *testing.T) {
 	drivertest.Run(t, drivertest.Harness{
 		Open:  func(t drivertest.T) driver.Driver { return start(t, server) },
 		Store: func(t drivertest.T) func() driver.Driver { return func() driver.Driver { return start(t, server) } },
+		Hosts: func(t drivertest.T) func() (driver.Driver, error) {
+			return func() (driver.Driver, error) { return start(t, server), nil }
+		},
 		Forgetful: func(name string) (driver.BoardSpec, int) {
 			return driver.BoardSpec{Name: name, Settings: []byte(`{"events":16}`)}, 16
 		},

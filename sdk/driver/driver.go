@@ -31,6 +31,7 @@ type Info struct {
 	Board   Schema // the settings of one board on it
 
 	Logbooks bool // it can show TaskFlow's logbooks, see LogbookSpace
+	OneHost  bool // a store is for one driver at a time: opening it again meanwhile is an error
 }
 
 // Config is what a driver is opened with.

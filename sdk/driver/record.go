@@ -104,7 +104,14 @@ type BadRecord struct {
 // Changes is a step of a Watch. Changes may be merged, but for each job the
 // last one shows its present state; one that comes twice is harmless; nothing
 // that was acknowledged after the watch's position stays unseen. Changes that
-// this contract's ops made are each reported.
+// this contract's ops made are each reported; an Extend by another host need
+// not be.
+//
+// Changes come in the order of their positions, which is the order in which the
+// store committed them, in a step and from step to step. A change is reported
+// only once no other can get a position before it: so a watcher may go on from
+// the position of each change, on any host, and misses nothing. A number that is
+// given out before the commit, as by a sequence, is no position.
 type Changes struct {
 	List     []Change
 	Position Position // everything up to here has been reported

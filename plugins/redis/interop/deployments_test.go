@@ -60,6 +60,9 @@ func conforms(t *testing.T, settings []byte) {
 	drivertest.Run(t, drivertest.Harness{
 		Open:  open,
 		Store: func(t drivertest.T) func() driver.Driver { return func() driver.Driver { return open(t) } },
+		Hosts: func(t drivertest.T) func() (driver.Driver, error) {
+			return func() (driver.Driver, error) { return open(t), nil }
+		},
 	})
 }
 

@@ -40,6 +40,9 @@ func TestConformance(t *testing.T) {
 		Store: func(t drivertest.T) func() driver.Driver {
 			return func() driver.Driver { return openAt(t, server.Addr) }
 		},
+		Hosts: func(t drivertest.T) func() (driver.Driver, error) {
+			return func() (driver.Driver, error) { return openAt(t, server.Addr), nil }
+		},
 		Forgetful: forgetful,
 	})
 }

@@ -148,7 +148,7 @@ func (a *attempt) resolve(ctx context.Context, v *view, ch *change) *view {
 	defer b.mu.Unlock()
 	if !ch.silent {
 		b.emit(ch.event, now, b.instant(), now.rec.position, now.rec.changedAt, ch.reason, ch.who)
-		b.events.wake()
+		b.advance()
 	}
 	return now
 }

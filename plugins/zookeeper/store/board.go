@@ -26,7 +26,6 @@ type board struct {
 	listing sync.Mutex     // one list of the folder at a time
 	lists   atomic.Uint64  // how many were begun,
 	listed  atomic.Uint64  // and which was the last that was read whole
-	posting sync.Mutex     // held by a post whose place in line has to be foretold
 
 	mu         sync.Mutex
 	spec       driver.BoardSpec
@@ -49,6 +48,7 @@ type board struct {
 	horizon uint64 // the latest change that is known of
 	folder  follower
 	log     logFollower
+	silence silence
 	events  events
 	hosts   hosts
 	sweep   sweep
@@ -62,8 +62,11 @@ type follower struct {
 	upTo  uint64 // every change up to here is known
 	event <-chan session.Event
 	dirty bool          // something may have changed since the last list
+	busy  bool          // a list is being made, or what is new in it is being read
 	next  time.Time     // when it may be listed again
 	cost  time.Duration // about what a list takes
+
+	account
 }
 
 func newBoard(s *Store, name string, at layout) *board {
@@ -80,7 +83,7 @@ func newBoard(s *Store, name string, at layout) *board {
 func (b *board) clear() {
 	b.jobs, b.names, b.bad = map[job.ID]*view{}, map[string]job.ID{}, map[string]string{}
 	b.tally, b.past, b.holds, b.limits = tally{}, newPast(), nil, map[string]int64{}
-	b.folder, b.log = follower{}, logFollower{ahead: map[int32]uint64{}}
+	b.folder, b.log = follower{dirty: true}, logFollower{follower: follower{dirty: true}, ahead: map[int32]uint64{}}
 	b.sweep, b.loadedOnce = sweep{}, false
 	b.loads++
 }

@@ -31,6 +31,9 @@ func (b *board) chores(ctx context.Context) error {
 	if err := b.tidyCounters(ctx); err != nil {
 		return err
 	}
+	if err := b.nudge(ctx); err != nil {
+		return err
+	}
 	return b.sweepLocks(ctx)
 }
 
@@ -164,7 +167,8 @@ func (b *board) lift(ctx context.Context, v *view) error {
 	m.Check(b.at.own, root)
 	m.Check(b.at.record(v.id), v.recVersion)
 	m.Delete(b.at.Lock(v.node), v.lock.version)
-	_, err := m.Do(ctx)
+	sign := m.Set(b.at.hosts(), nil, -1) // for its stat
+	done, err := m.Do(ctx)
 	if session.Conflict(err) {
 		_, err = b.refresh(ctx, v.id, recorded)
 		return err
@@ -172,6 +176,7 @@ func (b *board) lift(ctx context.Context, v *view) error {
 	if err != nil {
 		return err
 	}
+	b.movedOne(done[sign].Stat)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.jobs[v.id] == v {

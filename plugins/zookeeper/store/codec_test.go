@@ -83,7 +83,7 @@ func TestRecordSettles(t *testing.T) {
 
 func TestEntry(t *testing.T) {
 	t.Parallel()
-	e := entry{job.ID{1, 2}, job.Abandoned, "a reason", "an owner"}
+	e := entry{job.ID{1, 2}, job.Abandoned, "a reason", "an owner", 3}
 	back, err := decodeEntry(e.encode())
 	if diff := cmp.Diff(e, back, allowed); err != nil || diff != "" {
 		t.Errorf("%v, %s", err, diff)

@@ -21,6 +21,7 @@ type change struct {
 
 	takeNode bool             // the posting goes
 	newNode  []byte           // a posting that comes
+	reserved *reservation     // of its number, if it comes with a lock
 	post     taskflow.Posting // the same, without details
 	putTrash []byte           // what lies in the trash from now on, at rec.trash
 	outTrash string           // the node in the trash that goes
@@ -51,10 +52,11 @@ const (
 
 // A written is what a transaction gave.
 type written struct {
-	zxid   uint64
-	at     int64
-	number int32 // of the log's line
-	name   string
+	zxid     uint64
+	at       int64
+	number   int32 // of the log's line
+	name     string
+	children int32 // nodes that came to TaskFlow's folder, and that went
 }
 
 // commit makes a change if v is still how the job stands. What it returns is the
@@ -72,6 +74,15 @@ func (b *board) commit(ctx context.Context, v *view, ch *change) (*view, written
 	case v.node != "":
 		ch.rec.node, ch.rec.placed = v.node, v.czxid
 	}
+	if ch.newNode != nil && ch.lock == putLock {
+		var err error
+		if ch.reserved, err = b.reserve(ctx, acl); err != nil {
+			return nil, written{}, err
+		}
+	}
+	if ch.quiet {
+		defer b.silence.begin(b)()
+	}
 	var next *view
 	var w written
 	do := func(add func(*session.Multi)) (err error) {
@@ -85,6 +96,9 @@ func (b *board) commit(ctx context.Context, v *view, ch *change) (*view, written
 		err = do(func(*session.Multi) {})
 	}
 	if err != nil {
+		if r := ch.reserved; r != nil {
+			b.ops.Go(func() { b.cancel(r) })
+		}
 		return nil, written{}, err
 	}
 	b.mu.Lock()
@@ -97,7 +111,7 @@ func (b *board) commit(ctx context.Context, v *view, ch *change) (*view, written
 func (b *board) transact(ctx context.Context, v *view, ch *change, root root, acl []session.ACL, add func(*session.Multi)) (*view, written, error) {
 	t := &transaction{board: b, view: v, change: ch, multi: b.client().Multi(acl), series: root.log}
 	t.multi.Check(b.at.own, root.version)
-	if err := t.build(ctx, add); err != nil {
+	if err := t.build(add); err != nil {
 		return nil, written{}, err
 	}
 	before := time.Now()
@@ -117,13 +131,15 @@ func (b *board) settle(next *view, ch *change, w written) {
 	if now := b.jobs[next.id]; now == nil || now.recZxid <= next.recZxid {
 		b.put(next)
 	}
-	if !ch.silent {
+	found := !ch.quiet && b.log.has(w.number) // its entry was faster than its answer
+	if !ch.silent && !found {
 		b.emit(ch.event, next, b.instant(), w.zxid, w.at, ch.reason, ch.who)
 	}
 	if !ch.quiet {
 		b.log.know(w.number, w.zxid)
 	}
-	b.events.wake()
+	b.folder.moved(w.zxid, w.children)
+	b.advance()
 	b.wake()
 }
 
@@ -135,22 +151,22 @@ type transaction struct {
 	multi  *session.Multi
 	series uint32 // of the log
 
-	set, log, created int // places in multi
+	set, log, created int   // places in multi
+	children          int32 // nodes that come to TaskFlow's folder, and that go
 	lockMade          bool
 	lockVersion       int32
 }
 
-func (t *transaction) build(ctx context.Context, add func(*session.Multi)) error {
+func (t *transaction) build(add func(*session.Multi)) error {
 	ch, v, m := t.change, t.view, t.multi
 	t.log, t.created = -1, -1
 	switch {
 	case ch.newNode != nil:
-		if err := t.postNode(ctx); err != nil {
-			return err
-		}
+		t.postNode()
 	case ch.takeNode:
 		t.buildLock(v.node)
 		m.Delete(t.at.Job(v.node), -1)
+		t.children++
 	case v.node != "":
 		m.Check(t.at.Job(v.node), -1)
 		t.buildLock(v.node)
@@ -175,7 +191,7 @@ func (t *transaction) build(ctx context.Context, add func(*session.Multi)) error
 	}
 	add(m)
 	if !ch.quiet {
-		line := entry{v.id, ch.event, ch.reason, ch.who}
+		line := entry{v.id, ch.event, ch.reason, ch.who, t.children}
 		t.log = m.Create(t.at.log(t.series)+"/"+logPrefix, line.encode(), session.Persistent|session.Sequential)
 	}
 	if m.Size() > session.MaxRequest {
@@ -194,6 +210,7 @@ func (t *transaction) buildLock(node string) {
 	switch {
 	case ch.lock == takeLock && there:
 		m.Delete(path, v.lock.version)
+		t.children++
 	case ch.lock == leaveLock && there && v.ours():
 		m.Check(path, v.lock.version)
 		t.lockVersion = v.lock.version
@@ -213,33 +230,28 @@ func (t *transaction) buildLock(node string) {
 		}
 		if there {
 			m.Delete(path, v.lock.version)
+			t.children++
 		}
 		m.Create(path, data, flags)
 		m.Set(path, data, 0)
+		t.children++
 		t.lockMade, t.lockVersion = true, 1
 	}
 }
 
-// postNode puts a posting on the board. A job that is held from the beginning
-// gets its lock in the same step, although nobody can say for certain what its
-// node will be called: the number is foretold, and if it comes otherwise the
-// condition on it is not met.
-func (t *transaction) postNode(ctx context.Context) error {
-	t.created = t.multi.Create(t.at.JobPrefix(), t.change.newNode, session.Persistent|session.Sequential)
-	if t.change.lock != putLock {
-		return nil
+// postNode puts a posting on the board: under the number that ZooKeeper gives it,
+// or, if it comes with a lock, under one that was taken for it before.
+func (t *transaction) postNode() {
+	r, m := t.change.reserved, t.multi
+	t.children++
+	if r == nil {
+		t.created = m.Create(t.at.JobPrefix(), t.change.newNode, session.Persistent|session.Sequential)
+		return
 	}
-	stat, err := t.client().Exists(ctx, t.at.Board)
-	if err != nil {
-		return err
-	}
-	if stat == nil {
-		return job.Errorf(job.Unavailable, "the board's folder %s is gone", t.at.Board)
-	}
-	name := taskflow.JobName(created(stat))
-	t.multi.Check(t.at.Job(name), 0)
-	t.buildLock(name)
-	return nil
+	t.created = m.Create(t.at.Job(r.name), t.change.newNode, session.Persistent)
+	t.buildLock(r.name)
+	m.Delete(r.path, -1)
+	t.children++
 }
 
 func (t *transaction) buildAttached() {
@@ -264,7 +276,7 @@ func (t *transaction) buildAttached() {
 // read takes from ZooKeeper's answer what is needed.
 func (t *transaction) read(done []session.Done) written {
 	stat := done[t.set].Stat
-	w := written{zxid: uint64(stat.Mzxid), at: stat.Mtime}
+	w := written{zxid: uint64(stat.Mzxid), at: stat.Mtime, children: t.children}
 	if t.log >= 0 {
 		w.number, _ = logNumber(base(done[t.log].Path))
 	}

@@ -39,6 +39,9 @@ func TestConformance(t *testing.T) {
 	drivertest.Run(t, drivertest.Harness{
 		Open:  opener,
 		Store: func(t drivertest.T) func() driver.Driver { return func() driver.Driver { return opener(t) } },
+		Hosts: func(t drivertest.T) func() (driver.Driver, error) {
+			return func() (driver.Driver, error) { return opener(t), nil }
+		},
 		Forgetful: func(name string) (driver.BoardSpec, int) {
 			return driver.BoardSpec{Name: name}, 2 * rememberedChanges
 		},

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"slices"
@@ -12,14 +13,18 @@ import (
 // defaultEvents is how many changes a board remembers for its watchers.
 const defaultEvents = 8192
 
-// events are the last changes of a board, in the order in which they became
-// known here, which is nearly that of their positions: our own are known at
-// once, others' when they were read.
+// events are the last changes of a board, in the order of their positions, which
+// is the order in which ZooKeeper made them. They become known here in another one:
+// our own with the answers of their transactions, others' when they are read. So a
+// change is told only when every change before it is known.
 type events struct {
 	max     int
 	floor   uint64 // every change after it is in the list or still to come
 	list    []driver.Change
-	first   uint64 // the number of list[0]
+	first   uint64          // the number of list[0]
+	waiting []driver.Change // known, and perhaps not all that was before them, in no order
+	told    uint64          // everything up to here is in the list, and nothing is added to that
+	wanted  uint64          // somebody waits until told is as far as this
 	changed chan struct{}
 	broken  error // the board has to be read anew
 }
@@ -42,16 +47,45 @@ func (e *events) wake() {
 	e.changed = make(chan struct{})
 }
 
+// tell moves on the position up to which every change is told.
+func (e *events) tell(upTo uint64) {
+	if upTo <= e.told {
+		return
+	}
+	e.told = upTo
+	ready := func(c driver.Change) bool { return uint64(c.Position) <= upTo }
+	var list []driver.Change
+	for _, c := range e.waiting {
+		if ready(c) {
+			list = append(list, c)
+		}
+	}
+	e.waiting = slices.DeleteFunc(e.waiting, ready)
+	slices.SortStableFunc(list, func(a, b driver.Change) int { return cmp.Compare(a.Position, b.Position) })
+	for i := range list {
+		if i > 0 && sameChange(&list[i-1], &list[i]) {
+			continue // it was found in the log as well
+		}
+		e.add(list[i])
+	}
+	e.wake()
+}
+
+func sameChange(a, b *driver.Change) bool {
+	return a.Position == b.Position && a.Job == b.Job && a.Event == b.Event
+}
+
 // restart begins the list anew: what was before floor is not known.
 func (e *events) restart(floor uint64) {
 	e.first += uint64(len(e.list)) + 1
 	e.list, e.floor, e.broken = nil, floor, nil
+	e.waiting = slices.DeleteFunc(e.waiting, func(c driver.Change) bool { return uint64(c.Position) <= floor })
+	e.told = floor
 	e.wake()
 }
 
-// upTo returns the position up to which every change is in the list. b.mu is
-// held.
-func (b *board) upTo() uint64 { return min(b.folder.upTo, b.log.upTo) }
+// upTo returns the position up to which every change is known. b.mu is held.
+func (b *board) upTo() uint64 { return min(b.folder.upTo, b.log.upTo, b.silence.upTo()) }
 
 // A watcher is one stream of changes.
 type watcher struct {
@@ -65,6 +99,10 @@ func (s *Store) Watch(ctx context.Context, name string, after driver.Position) i
 	return func(yield func(driver.Changes, error) bool) {
 		b, err := s.ready(ctx, name)
 		if err != nil {
+			yield(driver.Changes{}, err)
+			return
+		}
+		if err := b.overtake(ctx, uint64(after)); err != nil {
 			yield(driver.Changes{}, err)
 			return
 		}
@@ -104,7 +142,7 @@ func (w *watcher) step() (changes driver.Changes, something bool, changed <-chan
 	switch {
 	case begins && (w.after < e.floor || w.after > b.horizon), !begins && w.next < e.first:
 		changes.Resync = true
-		w.after, begins = b.upTo(), true
+		w.after, begins = e.told, true
 	}
 	if begins {
 		w.next = e.first
@@ -114,19 +152,19 @@ func (w *watcher) step() (changes driver.Changes, something bool, changed <-chan
 	if w.next == 0 {
 		w.next = e.first
 	}
-	if begins {
-		list = slices.DeleteFunc(slices.Clone(list), func(c driver.Change) bool { return uint64(c.Position) <= w.after })
-	}
+	seen, _ := slices.BinarySearchFunc(list, w.after+1, func(c driver.Change, after uint64) int { return cmp.Compare(uint64(c.Position), after) })
+	list = list[seen:]
 	changes.List = slices.Clip(list)
 	before := w.after
-	w.after = max(w.after, b.upTo())
+	w.after = max(w.after, e.told)
 	changes.Position = driver.Position(w.after)
 	return changes, len(list) > 0 || changes.Resync || w.after > before, e.changed, nil
 }
 
-// emit tells watchers of a change. b.mu is held.
+// emit has watchers told of a change. b.mu is held.
 func (b *board) emit(event job.EventType, v *view, at instant, position uint64, when int64, reason, owner string) {
-	b.events.add(driver.Change{
+	position = max(position, b.events.told+1) // of what is found out late, such as another host's extension
+	b.events.waiting = append(b.events.waiting, driver.Change{
 		Event: event, Job: v.id, Position: driver.Position(position), At: atMillis(when), Reason: reason, Owner: owner, Record: v.show(at, 0),
 	})
 }

@@ -95,6 +95,9 @@ func (b *board) pause() time.Duration {
 			pause = min(pause, max(time.Until(f.next), 0))
 		}
 	}
+	if b.explainable() {
+		pause = min(pause, max(time.Until(b.folder.explained), 0))
+	}
 	if due, ok := b.holds.due(); ok {
 		pause = min(pause, max(due.Sub(b.instant().wall), 0))
 	}
@@ -122,22 +125,23 @@ func (b *board) poll(f *follower) {
 // last change that this session has seen: ZooKeeper tells of it first.
 func (b *board) look(ctx context.Context) error {
 	b.mu.Lock()
-	horizon, now := b.horizon, time.Now()
-	b.poll(&b.folder)
-	b.poll(&b.log.follower)
+	now := time.Now()
+	b.advance()
 	listFolder := b.folder.dirty && !now.Before(b.folder.next)
 	listLog := b.log.dirty && !now.Before(b.log.follower.next)
-	before := b.upTo()
-	if !b.folder.dirty {
-		b.folder.upTo = max(b.folder.upTo, horizon)
-	}
-	if !b.log.dirty && len(b.log.ahead) == 0 {
-		b.log.upTo = max(b.log.upTo, horizon)
-	}
-	if b.upTo() > before {
-		b.events.wake()
-	}
+	explain := b.explainable() && !now.Before(b.folder.explained)
+	missing := b.log.missing()
 	b.mu.Unlock()
+	if len(missing) > 0 {
+		if err := b.readLog(ctx, missing); err != nil {
+			return err
+		}
+	}
+	if explain {
+		if err := b.explain(ctx); err != nil {
+			return err
+		}
+	}
 	if listFolder {
 		if err := b.listFolder(ctx, b.lists.Load()); err != nil {
 			return err
@@ -171,10 +175,8 @@ func (b *board) listFolder(ctx context.Context, known uint64) error {
 }
 
 func (b *board) listAnew(ctx context.Context) error {
-	b.mu.Lock()
-	horizon := b.horizon
-	b.folder.dirty = false
-	b.mu.Unlock()
+	horizon := b.begin(&b.folder)
+	defer b.finished(&b.folder)
 	begun := time.Now()
 	folder, err := b.client().ListWatched(ctx, b.at.Board)
 	if session.NoNode(err) {
@@ -201,9 +203,25 @@ func (b *board) listAnew(ctx context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.folder.upTo = max(b.folder.upTo, horizon, uint64(folder.Stat.Pzxid))
+	b.folder.rebase(folder.Stat)
 	b.sweep.again(len(work) > 0)
-	b.events.wake()
 	return nil
+}
+
+// begin notes that a folder is being listed, and returns what is known until then.
+func (b *board) begin(f *follower) (horizon uint64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	f.dirty, f.busy = false, true
+	return b.horizon
+}
+
+// finished notes that what was new in a folder is known.
+func (b *board) finished(f *follower) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	f.busy = false
+	b.advance()
 }
 
 // listed plans the next list. One that took long since the machine had other

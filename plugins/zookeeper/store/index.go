@@ -115,7 +115,7 @@ func (b *board) learn(old, v *view) *view {
 	default:
 		b.strange(old, v, at)
 	}
-	b.events.wake()
+	b.advance()
 	return v
 }
 
@@ -123,18 +123,20 @@ func (b *board) learn(old, v *view) *view {
 func (b *board) strange(old, v *view, at instant) {
 	owner := v.owner()
 	if old != nil {
-		v.foreign = max(b.horizon, old.position()+1)
+		v.foreign = max(b.horizon, old.position()+1, b.events.told+1)
 		v.foreignAt = at.millis()
 		if owner == "" {
 			owner = old.owner()
 		}
 	}
-	b.reached(v.foreign)
+	if v.foreign > b.horizon {
+		b.folder.dirty = true // its stat says how far the store is
+	}
 	b.put(v)
 	b.emit(job.ForeignChange, v, at, v.position(), v.changedAt(), "", owner)
 	if v.rec == nil && v.node == "" && old != nil {
 		// Nothing is left that could be read: the last word is that it ended.
-		last := &b.events.list[len(b.events.list)-1]
+		last := &b.events.waiting[len(b.events.waiting)-1]
 		r := old.show(at, 0)
 		r.State, r.Holder, r.Outcome, r.EndedAt = job.Complete, nil, job.Consumed, atMillis(v.foreignAt)
 		r.Position, r.Version = last.Position, uint64(last.Position)

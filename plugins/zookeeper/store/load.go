@@ -104,7 +104,7 @@ func (b *board) load(ctx context.Context) error {
 			return err
 		}
 		b.mu.Lock()
-		if b.upTo() >= goal {
+		if min(b.folder.upTo, b.log.upTo) >= goal {
 			break
 		}
 		b.mu.Unlock()
@@ -119,7 +119,7 @@ func (b *board) load(ctx context.Context) error {
 			b.past.vanished = append(b.past.vanished, id)
 		}
 	}
-	b.events.restart(b.upTo())
+	b.events.restart(min(b.folder.upTo, b.log.upTo))
 	b.setState(true, nil)
 	return nil
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"math"
 	"slices"
 	"time"
 
@@ -18,6 +19,7 @@ const (
 	keepLog    = 2000
 	trimLog    = keepLog + keepLog/2
 	trimAtOnce = 128
+	gapAtOnce  = 256 // entries that are read without a list of the folder
 
 	defaultLogNumbers = 1 << 30
 )
@@ -31,13 +33,20 @@ type entry struct {
 	event  job.EventType
 	reason string
 	owner  string
+
+	// children is how many nodes came to TaskFlow's folder, and went, with the change;
+	// unknownChildren in an entry of a program that did not say so.
+	children int32
 }
+
+const unknownChildren = -1
 
 func (e *entry) encode() []byte {
 	w := writer{append(make([]byte, 0, 64), logFormat, byte(e.event))}
 	w.raw(e.id[:])
 	w.bytes([]byte(e.reason))
 	w.bytes([]byte(e.owner))
+	w.uint(uint64(e.children)) //nolint:gosec // it is not negative
 	return w.out
 }
 
@@ -50,6 +59,9 @@ func decodeEntry(data []byte) (entry, error) {
 	e.event = job.EventType(data[1])
 	d.raw(e.id[:])
 	e.reason, e.owner = string(d.bytes()), string(d.bytes())
+	if e.children = unknownChildren; d.err == nil && len(d.in) > 0 {
+		e.children = int32(min(d.uint(), math.MaxInt32)) //nolint:gosec // it is cut
+	}
 	return e, d.err
 }
 
@@ -58,6 +70,26 @@ type logFollower struct {
 	follower
 	number int32            // the number of the first entry that is not known
 	ahead  map[int32]uint64 // entries after it that are known, with their positions
+}
+
+// has reports whether an entry is known. b.mu is held.
+func (f *logFollower) has(number int32) bool {
+	_, ahead := f.ahead[number]
+	return ahead || number-f.number < 0
+}
+
+// missing returns the numbers of entries that are not known, and are older than one
+// that is. b.mu is held.
+func (f *logFollower) missing() []int32 {
+	var list []int32
+	for n, left := f.number, len(f.ahead); left > 0 && len(list) < gapAtOnce; n++ {
+		if _, known := f.ahead[n]; known {
+			left--
+		} else {
+			list = append(list, n)
+		}
+	}
+	return list
 }
 
 // know takes note of an entry. b.mu is held.
@@ -109,10 +141,8 @@ func created(stat *session.Stat) int32 {
 
 // listLog reads the entries that are new.
 func (b *board) listLog(ctx context.Context) error {
-	b.mu.Lock()
-	horizon := b.horizon
-	b.log.dirty = false
-	b.mu.Unlock()
+	horizon := b.begin(&b.log.follower)
+	defer b.finished(&b.log.follower)
 	begun := time.Now()
 	folder, err := b.client().ListWatched(ctx, b.at.log(b.series()))
 	if session.NoNode(err) {
@@ -143,7 +173,6 @@ func (b *board) listLog(ctx context.Context) error {
 	if len(b.log.ahead) == 0 {
 		b.log.upTo = max(b.log.upTo, horizon)
 	}
-	b.events.wake()
 	b.mu.Unlock()
 	return b.trimLog(ctx, folder.Names)
 }
@@ -199,7 +228,9 @@ func (b *board) readLog(ctx context.Context, numbers []int32) error {
 		}
 		b.reached(l.position)
 		b.log.know(numbers[i], l.position)
+		b.folder.moved(l.position, l.children)
 	}
+	b.advance()
 	return nil
 }
 
@@ -224,7 +255,7 @@ func (b *board) readLine(ctx context.Context, path string) (logLine, error) {
 	e, err := decodeEntry(node.Data)
 	if err != nil {
 		b.store.log.Warn("an entry of the log cannot be read", "path", path, "error", err)
-		return logLine{position: uint64(node.Stat.Czxid)}, nil // it is passed over
+		return logLine{entry: entry{children: unknownChildren}, position: uint64(node.Stat.Czxid)}, nil // it is passed over
 	}
 	l := logLine{e, uint64(node.Stat.Czxid), node.Stat.Ctime, true}
 	b.mu.Lock()

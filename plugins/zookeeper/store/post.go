@@ -19,10 +19,6 @@ func (b *board) post(ctx context.Context, op *driver.Op, begin func() bool) driv
 		return driver.Failed(err)
 	}
 	posting.Details = nil
-	if held := op.Hold != nil && *op.Hold != (driver.Hold{}); held {
-		b.posting.Lock()
-		defer b.posting.Unlock()
-	}
 	a := newAttempt(b, p.ID, begin)
 	a.known, a.search, a.view = true, recorded, b.known(p.ID)
 	if a.view == nil {

@@ -145,6 +145,9 @@ func (b *board) open(ctx context.Context, memory []byte) (driver.BoardStatus, er
 		if err := b.ready(ctx); err != nil {
 			return driver.BoardStatus{}, err
 		}
+		if err := b.catchUp(ctx); err != nil {
+			return driver.BoardStatus{}, err
+		}
 		b.mu.Lock()
 		r, position, observe := b.root, b.horizon, b.spec.Observe
 		status := b.status()
@@ -181,7 +184,7 @@ func (b *board) status() driver.BoardStatus {
 		durability = driver.Durable // for all that is known; one name may stand for many servers
 	}
 	return driver.BoardStatus{
-		Generation: b.root.generation, Position: driver.Position(b.horizon), Durability: durability,
+		Generation: b.root.generation, Position: driver.Position(b.events.told), Durability: durability,
 		Capabilities: b.capabilities(), Window: b.spec.Window, MaxFinals: b.spec.MaxFinals, Memory: b.root.memory(b.horizon),
 	}
 }

@@ -43,6 +43,14 @@ type Harness struct {
 	// nor are they where a board declares itself Volatile.
 	Store func(t T) func() driver.Driver
 
+	// Hosts makes a store and returns what opens one more driver on it, while those
+	// before are open. nil: what several hosts do together is not checked.
+	Hosts func(t T) func() (driver.Driver, error)
+
+	// OneHost says that a store is for one driver at a time, and that a second one
+	// is refused; see driver.Info.
+	OneHost bool
+
 	// Forgetful returns a board that remembers at most so many changes for its
 	// watchers. nil: a watch that is too late is not checked.
 	Forgetful func(name string) (driver.BoardSpec, int)
@@ -122,7 +130,7 @@ type check struct {
 func allChecks() []check {
 	return slices.Concat(
 		postChecks, claimChecks, leaseChecks, tokenChecks, releaseChecks, removeChecks, trashChecks,
-		matrixChecks(), retryChecks(), batchChecks, raceChecks, expiryChecks, watchChecks, scanChecks,
+		matrixChecks(), retryChecks(), batchChecks, raceChecks, trafficChecks, hostsChecks, expiryChecks, watchChecks, scanChecks,
 		documentChecks, nameChecks, largeChecks, cancelChecks, limitChecks, historyChecks, boardChecks,
 		restartChecks, randomChecks,
 	)

@@ -237,7 +237,8 @@ func watchTooLate(e *env) {
 	e.name = spec.Name
 	e.openBoard(func(s *driver.BoardSpec) { *s = spec })
 	first := e.must(postOp(posting("first"))).Position
-	e.posts(remembered + 8)
+	list := e.posts(remembered + 8)
+	e.follow(first).until(e, e.readParts(list[len(list)-1].ID, 0).Position) // so many were told, and have to be forgotten
 	f := e.follow(first)
 	e.eventually("a watch that comes too late says Resync", func() bool {
 		f.mu.Lock()

@@ -756,6 +756,7 @@ type InfoResponse struct {
 	Board         *Schema                `protobuf:"bytes,5,opt,name=board,proto3" json:"board,omitempty"`                              // the settings of one board on it
 	ExecStream    bool                   `protobuf:"varint,6,opt,name=exec_stream,json=execStream,proto3" json:"exec_stream,omitempty"` // Exec is there; otherwise ExecBatch is called
 	Logbooks      bool                   `protobuf:"varint,7,opt,name=logbooks,proto3" json:"logbooks,omitempty"`                       // it can show TaskFlow's logbooks, in the space "taskflow-logbooks"
+	OneHost       bool                   `protobuf:"varint,8,opt,name=one_host,json=oneHost,proto3" json:"one_host,omitempty"`          // a store is for one driver at a time; a second one is refused in Configure, or in OpenBoard
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -835,6 +836,13 @@ func (x *InfoResponse) GetExecStream() bool {
 func (x *InfoResponse) GetLogbooks() bool {
 	if x != nil {
 		return x.Logbooks
+	}
+	return false
+}
+
+func (x *InfoResponse) GetOneHost() bool {
+	if x != nil {
+		return x.OneHost
 	}
 	return false
 }
@@ -3397,7 +3405,10 @@ func (x *WatchRequest) GetAfter() uint64 {
 // Changes is a step of a Watch. Changes may be merged, but for each job the last
 // one shows its present state; one that comes twice is harmless; nothing that
 // was acknowledged after the watch's position stays unseen. Changes that ops
-// made are each reported.
+// made are each reported; an extension by another host need not be. They come in
+// the order of their positions, which is the order in which the store committed
+// them, and none before one that was sent: a watcher may go on from the position
+// of each change, on any host.
 type Changes struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	List     []*Change              `protobuf:"bytes,1,rep,name=list,proto3" json:"list,omitempty"`
@@ -4618,7 +4629,7 @@ var File_driver_proto protoreflect.FileDescriptor
 const file_driver_proto_rawDesc = "" +
 	"\n" +
 	"\fdriver.proto\x12\x10boardd.driver.v1\"\r\n" +
-	"\vInfoRequest\"\xf5\x01\n" +
+	"\vInfoRequest\"\x90\x02\n" +
 	"\fInfoResponse\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12\x18\n" +
@@ -4627,7 +4638,8 @@ const file_driver_proto_rawDesc = "" +
 	"\x05board\x18\x05 \x01(\v2\x18.boardd.driver.v1.SchemaR\x05board\x12\x1f\n" +
 	"\vexec_stream\x18\x06 \x01(\bR\n" +
 	"execStream\x12\x1a\n" +
-	"\blogbooks\x18\a \x01(\bR\blogbooks\"i\n" +
+	"\blogbooks\x18\a \x01(\bR\blogbooks\x12\x19\n" +
+	"\bone_host\x18\b \x01(\bR\aoneHost\"i\n" +
 	"\x06Schema\x12/\n" +
 	"\x06fields\x18\x01 \x03(\v2\x17.boardd.driver.v1.FieldR\x06fields\x12.\n" +
 	"\x06one_of\x18\x02 \x03(\v2\x17.boardd.driver.v1.NamesR\x05oneOf\"\x1d\n" +

@@ -82,6 +82,16 @@ func (m *InfoResponse) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.OneHost {
+		i--
+		if m.OneHost {
+			dAtA[i] = 1
+		} else {
+			dAtA[i] = 0
+		}
+		i--
+		dAtA[i] = 0x40
+	}
 	if m.Logbooks {
 		i--
 		if m.Logbooks {
@@ -3621,6 +3631,9 @@ func (m *InfoResponse) SizeVT() (n int) {
 	if m.Logbooks {
 		n += 2
 	}
+	if m.OneHost {
+		n += 2
+	}
 	n += len(m.unknownFields)
 	return n
 }
@@ -5277,6 +5290,26 @@ func (m *InfoResponse) UnmarshalVT(dAtA []byte) error {
 				}
 			}
 			m.Logbooks = bool(v != 0)
+		case 8:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field OneHost", wireType)
+			}
+			var v int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				v |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			m.OneHost = bool(v != 0)
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])
