@@ -46,6 +46,7 @@ type backend struct {
 
 	running atomic.Pointer[running]
 	problem atomic.Pointer[string] // why it does not run
+	full    atomic.Bool            // when the store was last asked for its health
 
 	forgetful sync.Once // of saying that nothing can be remembered
 }
@@ -120,7 +121,7 @@ func (b *backend) close() error {
 	return nil
 }
 
-// health asks the store.
+// health asks the store. QuotaExceeded says that it answers and is full.
 func (b *backend) health(ctx context.Context) error {
 	r := b.running.Load()
 	if r == nil {
@@ -130,7 +131,9 @@ func (b *backend) health(ctx context.Context) error {
 		}
 		return job.Errorf(job.Unavailable, "backend %s: %s", b.config.Name, problem)
 	}
-	if err := r.driver.Health(ctx); err != nil {
+	err := r.driver.Health(ctx)
+	b.full.Store(job.KindOf(err) == job.QuotaExceeded)
+	if err != nil {
 		return fmt.Errorf("backend %s: %w", b.config.Name, err)
 	}
 	return nil

@@ -54,8 +54,11 @@ func (s *Session) ListBackends(ctx context.Context, of string) ([]BackendInfo, e
 		info.Ready = started && status.Running
 		if operator {
 			info.Tenants, info.Restarts = c.Tenants, status.Restarts
-			info.Problem = s.host.trouble(ctx, c.Name, started)
-			info.Ready = info.Ready && info.Problem == ""
+			problem := s.host.trouble(ctx, c.Name, started)
+			info.Ready = info.Ready && (problem == nil || isFull(problem))
+			if problem != nil {
+				info.Problem = problem.Error()
+			}
 		}
 		list = append(list, info)
 	}
@@ -63,14 +66,11 @@ func (s *Session) ListBackends(ctx context.Context, of string) ([]BackendInfo, e
 }
 
 // trouble says what is the matter with a backend that was started.
-func (h *Host) trouble(ctx context.Context, name string, started bool) string {
+func (h *Host) trouble(ctx context.Context, name string, started bool) error {
 	if !started {
-		return "" // no board needs it yet
+		return nil // no board needs it yet
 	}
 	ctx, cancel := context.WithTimeout(ctx, healthWithin)
 	defer cancel()
-	if err := h.backend(name).health(ctx); err != nil {
-		return err.Error()
-	}
-	return ""
+	return h.backend(name).health(ctx)
 }

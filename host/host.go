@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -209,10 +210,17 @@ func (h *Host) Version() string { return h.config.Version }
 func (h *Host) Settings() *config.Config { return h.settings.Load() }
 
 // Ready returns nil when every backend that a board needs answers. The error
-// says which does not and is not for strangers.
+// says which does not and is not for strangers. A store that is full answers; see
+// Full.
 func (h *Host) Ready(ctx context.Context) error {
 	if h.draining.Load() {
 		return job.Errorf(job.Unavailable, "the server is shutting down")
 	}
 	return h.ready.ask(ctx, h.shelf.allBackends())
+}
+
+// Full reports whether a store was full when it was last asked for its health, as
+// Ready does: jobs can be claimed and ended, and none can be posted there.
+func (h *Host) Full() bool {
+	return slices.ContainsFunc(h.Backends(), func(b BackendStatus) bool { return b.Full })
 }

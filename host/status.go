@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/boardd/boardd/host/board"
+	"github.com/boardd/boardd/sdk/job"
 )
 
 // How long an answer of Ready is good for, and how long a store may take. The
@@ -40,7 +41,7 @@ func (r *readiness) ask(ctx context.Context, backends []*backend) error {
 	var failures []error
 	for _, b := range backends {
 		wg.Go(func() {
-			if err := b.health(ctx); err != nil {
+			if err := b.health(ctx); err != nil && !isFull(err) {
 				mu.Lock()
 				defer mu.Unlock()
 				failures = append(failures, err)
@@ -51,6 +52,9 @@ func (r *readiness) ask(ctx context.Context, backends []*backend) error {
 	r.asked, r.err = time.Now(), errors.Join(failures...)
 	return r.err
 }
+
+// isFull reports whether a store answers and is full.
+func isFull(err error) bool { return job.KindOf(err) == job.QuotaExceeded }
 
 // latencyBounds are the upper bounds of Latency's buckets, in seconds.
 var latencyBounds = [...]float64{0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10}
@@ -85,6 +89,7 @@ type BackendStatus struct {
 	Name     string
 	Driver   string
 	Running  bool
+	Full     bool     // the store answered last that what makes a board larger is refused
 	Restarts int64    // of the driver's process
 	Apply    *Latency // of batches of changes
 }
@@ -94,7 +99,7 @@ func (h *Host) Backends() []BackendStatus {
 	backends := h.shelf.allBackends()
 	all := make([]BackendStatus, 0, len(backends))
 	for _, b := range backends {
-		status := BackendStatus{Name: b.config.Name, Driver: b.config.Driver, Apply: b.latency}
+		status := BackendStatus{Name: b.config.Name, Driver: b.config.Driver, Apply: b.latency, Full: b.full.Load()}
 		if r := b.running.Load(); r != nil {
 			status.Running = true
 			if r.restarts != nil {

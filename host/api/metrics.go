@@ -105,13 +105,14 @@ var (
 	descApply    = newDesc("boardd_driver_apply_seconds", "How long the driver took for batches of changes.", "backend", "driver")
 	descRestarts = newDesc("boardd_driver_restarts_total", "How often the driver's process was started again.", "backend", "driver")
 	descRunning  = newDesc("boardd_driver_running", "1 if the driver was started.", "backend", "driver")
+	descFull     = newDesc("boardd_backend_full", "1 if the store has no room left, so that posts are refused.", "backend", "driver")
 	descKeys     = newDesc("boardd_issuer_keys_age_seconds", "How long ago an identity provider last gave its keys; -1: not yet.", "issuer")
 )
 
 // Describe names the metrics.
 func (*boards) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		descBoards, descReady, descJobs, descOldest, descEvents, descWaiting, descApply, descRestarts, descRunning, descKeys,
+		descBoards, descReady, descJobs, descOldest, descEvents, descWaiting, descApply, descRestarts, descRunning, descFull, descKeys,
 	} {
 		to <- d
 	}
@@ -121,11 +122,13 @@ func (*boards) Describe(to chan<- *prometheus.Desc) {
 func (b *boards) Collect(to chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeWithin)
 	defer cancel()
+	_ = b.host.Ready(ctx) // asks how full the stores are, if nobody has just done so
 	for _, s := range b.host.Backends() {
 		count, sum, atMost := s.Apply.Totals()
 		to <- prometheus.MustNewConstHistogram(descApply, count, sum, atMost, s.Name, s.Driver)
 		to <- prometheus.MustNewConstMetric(descRestarts, prometheus.CounterValue, float64(s.Restarts), s.Name, s.Driver)
 		to <- prometheus.MustNewConstMetric(descRunning, prometheus.GaugeValue, truth(s.Running), s.Name, s.Driver)
+		to <- prometheus.MustNewConstMetric(descFull, prometheus.GaugeValue, truth(s.Full), s.Name, s.Driver)
 	}
 	for name, age := range b.host.IssuerKeys() {
 		seconds := age.Seconds()

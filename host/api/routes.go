@@ -198,14 +198,19 @@ func isGRPC(base string) bool {
 // healthz says that the process is alive.
 func (s *Server) healthz(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok\n") }
 
-// readyz says whether every backend answers. It names none: the log does.
+// readyz says whether every backend answers, and whether one is full. It names none:
+// the log does.
 func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 	if err := s.gate.host.Ready(r.Context()); err != nil {
 		s.logger.Info("not ready", "error", err)
 		plain(w, http.StatusServiceUnavailable, "not ready\n")
 		return
 	}
-	plain(w, http.StatusOK, "ready\n")
+	text := "ready\n"
+	if s.gate.host.Full() { // it goes on being ready: jobs are to be claimed and ended here
+		text += "a store is full: no job can be posted there\n"
+	}
+	plain(w, http.StatusOK, text)
 }
 
 func schema(text string) http.HandlerFunc {

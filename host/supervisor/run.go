@@ -169,13 +169,18 @@ func (s *Supervisor) stored(err error) {
 	s.mu.Lock()
 	before := s.state.Store
 	s.mu.Unlock()
-	if (before == nil) == (err == nil) {
+	if job.KindOf(before) == job.KindOf(err) {
 		return
 	}
-	if err != nil {
-		s.spec.Logger.Warn("the store does not answer", "error", err)
-	} else {
+	switch {
+	case err == nil && job.KindOf(before) == job.QuotaExceeded:
+		s.spec.Logger.Info("the store has room again")
+	case err == nil:
 		s.spec.Logger.Info("the store answers again")
+	case job.KindOf(err) == job.QuotaExceeded:
+		s.spec.Logger.Warn("the store is full: what makes a board larger is refused", "error", err)
+	default:
+		s.spec.Logger.Warn("the store does not answer", "error", err)
 	}
 	s.update(func(state *State) { state.Store = err })
 }

@@ -99,7 +99,9 @@ type Driver interface {
 	// Documents returns the store's small versioned records. It is never nil.
 	Documents() Documents
 
-	// Health returns nil when the store answers. It changes nothing.
+	// Health returns nil when the store answers. It changes nothing. QuotaExceeded
+	// says that the store answers and is full: what makes a board larger is
+	// refused, and all else goes on.
 	Health(ctx context.Context) error
 
 	// Close lets what is under way finish, releases the store and waits for

@@ -17,7 +17,7 @@ func TestDocumented(t *testing.T) {
 	}
 	for name, value := range map[string]int{
 		"MaxEvents": MaxEvents, "DefaultEvents": DefaultEvents, "MaxLimitKeys": MaxLimitKeys,
-		"MaxAttachedAtOnce": MaxAttachedAtOnce, "SweepRate": SweepRate, "MaxLeaked": MaxLeaked, "MaxFullGrowth": MaxFullGrowth,
+		"MaxAttachedAtOnce": MaxAttachedAtOnce, "SweepRate": SweepRate, "MaxLeaked": MaxLeaked, "MaxFullGrowth": MaxFullGrowth, "NearlyFull": NearlyFull, "MaxFullDocument": MaxFullDocument,
 	} {
 		if !regexp.MustCompile(fmt.Sprintf("(?m)^\\| %d \\|.*\\| `%s` \\|$", value, name)).Match(page) {
 			t.Errorf("the table of limits does not say that %s is %d", name, value)

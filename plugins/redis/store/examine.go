@@ -42,7 +42,7 @@ type examination struct {
 }
 
 func (x *examination) run(ctx context.Context) error {
-	for _, step := range []func(context.Context) error{x.settings, x.clock, x.claims, x.leaked} {
+	for _, step := range []func(context.Context) error{x.settings, x.memory, x.clock, x.claims, x.leaked} {
 		if err := step(ctx); err != nil {
 			return err
 		}

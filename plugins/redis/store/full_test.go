@@ -205,8 +205,8 @@ func TestFullIsDrained(t *testing.T) {
 	audit(t.Context(), t, d.client, d.keys, 0)
 }
 
-// TestFullDocuments: of the documents of a full Redis none grows, and those that are
-// renewed or deleted go on.
+// TestFullDocuments: of the documents of a full Redis no large one comes or grows, and
+// those that are renewed or deleted go on.
 func TestFullDocuments(t *testing.T) {
 	t.Parallel()
 	d := newDrain(t, 1)
@@ -214,22 +214,27 @@ func TestFullDocuments(t *testing.T) {
 	put := func(name string, size int, version uint64) (uint64, error) {
 		return docs.Put(t.Context(), space, driver.Document{Name: name, Data: make([]byte, size)}, version)
 	}
-	version, err := put("a", 100, 0)
+	const most = MaxFullDocument
+	version, err := put("a", most+1, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	d.fill(true)
-	if version, err = put("a", 100, version); err != nil {
+	if version, err = put("a", most+1, version); err != nil {
 		t.Errorf("a document that stays as large: %v", err)
 	}
 	for name, c := range map[string]struct {
 		name    string
+		size    int
 		version uint64
-	}{"a new document": {"b", 0}, "a document that grows": {"a", version}} {
-		_, err := put(c.name, 101, c.version)
+	}{"a new document": {"b", most + 1, 0}, "a document that grows": {"a", most + 2, version}} {
+		_, err := put(c.name, c.size, c.version)
 		if job.KindOf(err) != job.QuotaExceeded || !strings.Contains(err.Error(), "memory") {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+	if _, err := put("small", most, 0); err != nil {
+		t.Errorf("a small document: %v", err)
 	}
 	if err := docs.Delete(t.Context(), space, "a", version); err != nil {
 		t.Errorf("Delete: %v", err)

@@ -19,6 +19,10 @@ const MaxLimitKeys = 60_000
 // while Redis has no memory left.
 const MaxFullGrowth = 256
 
+// MaxFullDocument is how many bytes a document may have that is new, or grows, while
+// Redis has no memory left: what servers and workers say of themselves has less.
+const MaxFullDocument = 1 << 10
+
 // MaxAttachedAtOnce is how many attached records one op may carry.
 const MaxAttachedAtOnce = 4096
 

@@ -125,17 +125,6 @@ func notOpen(name string) error {
 	return job.Errorf(job.Precondition, "board %q is not open: open it first", name)
 }
 
-// Health asks Redis for a sign of life.
-func (s *Store) Health(ctx context.Context) error {
-	if err := ended(ctx); err != nil {
-		return err
-	}
-	if err := s.client.Ping(ctx).Err(); err != nil {
-		return readFailed(ctx, err)
-	}
-	return nil
-}
-
 // Close ends the streams and the connections.
 func (s *Store) Close() error {
 	s.mu.Lock()

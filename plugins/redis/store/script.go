@@ -100,7 +100,7 @@ func constants() string {
 		"PRECONDITION": int(job.Precondition), "ABORTED": int(job.Aborted), "TROUBLE": trouble, "CORRUPT": int(job.Corrupt), "UNREAD": unread,
 		"UNKNOWN": int(job.Unknown), "OPEN": int(job.Unclaimed), "COMPLETE": int(job.Complete), "TRASHED": int(job.Trashed),
 		"CONSUMED": int(job.Consumed), "PURGED": int(job.Purged), "FOREIGN": int(job.ForeignChange), "GRANT_SIZE": grantSize, "PAST_SIZE": pastSize,
-		"GROWTH": MaxFullGrowth,
+		"GROWTH": MaxFullGrowth, "FULL_DOCUMENT": MaxFullDocument,
 	}
 	var names []string
 	for name := range numbers {

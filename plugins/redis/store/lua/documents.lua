@@ -46,9 +46,9 @@ if what == 'put' then
   if raw and nonce == ARGV[7] then return {1, present} end -- by an earlier try of this call
   if present ~= tonumber(ARGV[5]) then return {0, present} end
   advance()
-  -- What grows is refused where Redis is full. What does not, such as a server
-  -- that says that it lives, is let through, see memory.lua.
-  if raw and #ARGV[8] <= #raw - 32 then call('ZREM', GONE, name) end
+  -- What grows is refused where Redis is full. What does not, and what is small,
+  -- such as a server that says that it lives, is let through, see memory.lua.
+  if #ARGV[8] <= FULL_DOCUMENT or raw and #ARGV[8] <= #raw - 32 then call('ZREM', GONE, name) end
   call('HSET', DATA, name, pack('>I8I8', version, tonumber(ARGV[6])) .. ARGV[7] .. ARGV[8])
   call('ZADD', NAMES, 0, name)
   call('ZADD', CHANGED, fmt('%.0f', version), name)
