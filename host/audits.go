@@ -178,7 +178,11 @@ func (a *auditor) flush(second int64) error {
 // Caller fills in who a record's caller is. What somebody tried with another
 // tenant stays in the records of his own: the other one must not learn of him.
 func (s *Session) Caller(r *audit.Record) {
-	r.Caller, r.CallerTenant = s.principal.TokenName, s.principal.Tenant
+	r.Caller, r.CallerTenant = s.principal.TokenName, s.principal.Home()
+	if s.principal.Visits() {
+		r.Tenant = s.principal.Tenant
+		return
+	}
 	if r.Tenant != "" && r.Tenant != r.CallerTenant && !s.principal.Has(tenant.Operator) {
 		r.Name, r.Tenant = strings.TrimSpace(r.Name+" of tenant "+r.Tenant), ""
 	}

@@ -63,6 +63,26 @@ func (h *Host) session(principal *tenant.Principal) (*Session, error) {
 	return s, nil
 }
 
+// Visit has the session read the boards of a tenant, by its name, and do nothing
+// else. Operators and tokens of the role support may, and every call of such a
+// session is put into the audit log.
+func (s *Session) Visit(name string) error {
+	visitor, err := s.principal.Visiting(name)
+	if err != nil {
+		return err
+	}
+	if t, err := s.host.known(name); err != nil {
+		return err
+	} else if !t.Deleted.IsZero() {
+		return tenant.NoTenant(name)
+	}
+	s.principal = visitor
+	return nil
+}
+
+// Visits reports whether the session looks at a tenant's boards by its name.
+func (s *Session) Visits() bool { return s.principal.Visits() }
+
 // Begin returns the context of a call: it ends, with an Ended as its cause, when
 // the token or a board that the call asked for is taken away. release must be
 // called when the call has ended. A session is for one call then.

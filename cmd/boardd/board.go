@@ -7,6 +7,7 @@ import (
 
 	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
 	"github.com/boardd/boardd/sdk/client"
+	"github.com/boardd/boardd/sdk/job"
 )
 
 func (p *program) boardCommand() *cobra.Command {
@@ -56,6 +57,10 @@ func (p *program) boardGetCommand() *cobra.Command {
 		func(ctx context.Context, args []string) error {
 			return p.aboutBoard(args, func(b *client.Board) error {
 				info, err := b.Info(ctx)
+				if job.KindOf(err) == job.NotFound {
+					p.complainOf(err)
+					return codeError{code: exitNothing}
+				}
 				if err != nil {
 					return err
 				}

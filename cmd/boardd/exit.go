@@ -115,7 +115,7 @@ func (p *program) advice(known *job.Error, err error) string {
 		return "; is it the right one in --token-file or BOARDD_TOKEN_FILE?"
 	case known.Kind == job.Unauthenticated:
 		return "; give --token, --token-file, BOARDD_TOKEN or BOARDD_TOKEN_FILE"
-	case known.Kind == job.NotFound && known.Job == job.ID{} && strings.HasPrefix(known.Message, "there is no board"):
+	case noBoard(known):
 		return `; "boardd board list" shows yours`
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "; is a boardd running? --addr says where"
@@ -123,6 +123,11 @@ func (p *program) advice(known *job.Error, err error) string {
 		return "; it speaks no TLS: try --addr " + strings.ReplaceAll(strings.Join(p.addrs, ","), "https://", "http://")
 	}
 	return ""
+}
+
+// noBoard reports whether an error says that there is no such board.
+func noBoard(err *job.Error) bool {
+	return err.Kind == job.NotFound && err.Job == job.ID{} && strings.HasPrefix(err.Message, "there is no board")
 }
 
 // exitCode says what the error of a command means to a script.
@@ -151,7 +156,8 @@ func exitCode(err error) int {
 func onlyMissing(err error) bool {
 	var failures client.Failures
 	if !errors.As(err, &failures) {
-		return false
+		var whole *job.Error
+		return errors.As(err, &whole) && whole.Kind == job.NotFound && !noBoard(whole)
 	}
 	for _, item := range failures.Unwrap() {
 		if job.KindOf(item) != job.NotFound {

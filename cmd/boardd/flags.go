@@ -20,7 +20,7 @@ import (
 // is repeated while no server is reachable.
 func (p *program) connect(patience time.Duration) (*client.Client, error) {
 	c, err := client.New(client.Config{
-		Addr: strings.Join(p.addrs, ","), Token: p.token, TokenFile: p.tokenFile,
+		Addr: strings.Join(p.addrs, ","), Token: p.token, TokenFile: p.tokenFile, Tenant: p.tenant,
 		CAFile: p.caFile, CertFile: p.certFile, KeyFile: p.keyFile, RetryFor: patience,
 	})
 	if err != nil {

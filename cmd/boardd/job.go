@@ -1,7 +1,9 @@
 package main
 
 import (
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -18,13 +20,25 @@ func (p *program) jobCommand() *cobra.Command {
 		p.jobCancelCommand(), p.jobPriorityCommand(), p.jobArchiveCommand(), p.jobLogCommand())
 }
 
-// jobRows makes a table of jobs; those that could not be had are left out.
+// jobRows makes a table of jobs; those that could not be had are left out. Due
+// times and labels have columns where any of the jobs has some.
 func jobRows(jobs []*client.Job) func(*table) {
+	due := slices.ContainsFunc(jobs, func(j *client.Job) bool { return j.GetNotBefore() != nil })
+	labeled := slices.ContainsFunc(jobs, func(j *client.Job) bool { return len(j.GetLabels()) > 0 })
 	return func(t *table) {
-		t.row("UUID", "NAME", "STATE", "PRIORITY", "ATTEMPT", "OWNER", "CREATED")
+		row := func(notBefore, labels any, cells ...any) {
+			if due {
+				cells = append(cells, notBefore)
+			}
+			if labeled {
+				cells = append(cells, labels)
+			}
+			t.row(cells...)
+		}
+		row("NOT BEFORE", "LABELS", "UUID", "NAME", "STATE", "PRIORITY", "ATTEMPT", "OWNER", "CREATED")
 		for _, j := range jobs {
 			if j != nil {
-				t.row(j.GetUuid(), j.GetName(), stateOf(j), j.GetPriority(), j.GetAttempt(), j.GetOwner(), j.GetCreatedAt())
+				row(j.GetNotBefore(), joined(j.GetLabels()), j.GetUuid(), j.GetName(), stateOf(j), j.GetPriority(), j.GetAttempt(), j.GetOwner(), j.GetCreatedAt())
 			}
 		}
 	}
@@ -33,6 +47,9 @@ func jobRows(jobs []*client.Job) func(*table) {
 // stateOf is a job's state and, when it has ended, how.
 func stateOf(j *client.Job) string {
 	if j.GetOutcome() == boarddv1.Outcome_NONE {
+		if j.GetState() == boarddv1.State_UNCLAIMED && j.GetNotBefore().AsTime().After(time.Now()) {
+			return j.GetState().String() + "/DELAYED"
+		}
 		return j.GetState().String()
 	}
 	return j.GetState().String() + "/" + j.GetOutcome().String()

@@ -30,7 +30,7 @@ func (p *program) jobExplainCommand() *cobra.Command {
 			defer done()
 			e, err := board.Explain(ctx, args[0], owner, worker)
 			if err != nil {
-				return err
+				return p.reading(err)
 			}
 			return p.show(e, func(t *table) {
 				t.line("state", e.GetState())

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -98,7 +99,7 @@ func (p *program) jobCountCommand() *cobra.Command {
 
 func (p *program) jobWaitCommand() *cobra.Command {
 	var timeout duration
-	c := p.command("wait UUID...", "Wait until jobs have ended", "It returns when every one is COMPLETE or in the trash, and ends with 4 when --timeout\nran out before that.",
+	c := p.command("wait UUID...", "Wait until jobs have ended", "It returns when every one is COMPLETE or in the trash. It ends with 0 when all were consumed, with\n1 when one was canceled, failed or is in the trash, and with 4 when --timeout ran out before.",
 		"boardd job wait 5f3b0c5e-8a55-4b3e-9d0e-2f6f4f1c7a11 --timeout 5m",
 		func(ctx context.Context, args []string) error {
 			if err := uuids(args, true); err != nil {
@@ -125,11 +126,14 @@ func (p *program) jobWait(ctx context.Context, args []string, timeout *duration)
 		began := time.Now()
 		jobs, err := board.Get(ctx, client.GetOptions{Wait: wait}, args...)
 		if err != nil || len(jobs) > 0 && allEnded(jobs) {
-			return p.showJobs(jobs, err)
+			return p.showEnded(jobs, err)
 		}
 		if timeout.set != nil && !time.Now().Before(deadline) {
 			jobs, err := board.Get(ctx, client.GetOptions{}, args...)
-			if err := p.showJobs(jobs, err); err != nil || allEnded(jobs) {
+			if err != nil || allEnded(jobs) {
+				return p.showEnded(jobs, err)
+			}
+			if err := p.showJobs(jobs, nil); err != nil {
 				return err
 			}
 			return nothing("not every job ended within %v", timeout.value())
@@ -141,6 +145,56 @@ func (p *program) jobWait(ctx context.Context, args []string, timeout *duration)
 			}
 		}
 	}
+}
+
+// showEnded shows jobs that were waited for. Those that did not end well are
+// findings.
+func (p *program) showEnded(jobs []*client.Job, err error) error {
+	if err := p.showJobs(jobs, err); err != nil {
+		return err
+	}
+	counts := endings{}
+	for _, j := range jobs {
+		counts.add(j)
+	}
+	if counts.consumed == len(jobs) {
+		return nil
+	}
+	return findings("%d of %d jobs were consumed: %s", counts.consumed, len(jobs), counts.others())
+}
+
+// endings counts what became of jobs.
+type endings struct {
+	open, consumed, canceled, failed, trashed int
+}
+
+func (e *endings) add(j *client.Job) {
+	switch {
+	case j.GetState() == boarddv1.State_TRASHED:
+		e.trashed++
+	case j.GetState() != boarddv1.State_COMPLETE:
+		e.open++
+	case j.GetOutcome() == boarddv1.Outcome_CANCELED:
+		e.canceled++
+	case j.GetOutcome() == boarddv1.Outcome_FAILED:
+		e.failed++
+	default:
+		e.consumed++
+	}
+}
+
+// others names what did not end well.
+func (e *endings) others() string {
+	var parts []string
+	for _, part := range []struct {
+		n    int
+		text string
+	}{{e.canceled, "canceled"}, {e.failed, "failed"}, {e.trashed, "in the trash"}} {
+		if part.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.text))
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 func allEnded(jobs []*client.Job) bool {

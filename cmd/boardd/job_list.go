@@ -33,6 +33,7 @@ func (p *program) jobListCommand() *cobra.Command {
 		})
 	flags := c.Flags()
 	flags.StringSliceVar(&f.states, "state", nil, "UNCLAIMED, CLAIMED, COMPLETE or TRASHED; may be repeated")
+	_ = c.RegisterFlagCompletionFunc("state", cobra.FixedCompletions([]string{"UNCLAIMED", "CLAIMED", "COMPLETE", "TRASHED"}, cobra.ShellCompDirectiveNoFileComp))
 	flags.StringVar(&f.filter, "filter", "", "only jobs that it fits")
 	flags.StringSliceVar(&f.fields, "fields", nil, "show only these fields")
 	flags.IntVar(&f.limit, "limit", 100, "how many jobs at most; 0: all of them")

@@ -29,10 +29,20 @@ func (p *program) jobCancelCommand() *cobra.Command {
 					Canceled: changes[i].Changed, Message: changes[i].Message, Error: message(err),
 				})
 			}
-			return answer, changeRows(changes, err), unchanged(changes, err, "canceled")
+			failed := unchanged(changes, err, "canceled")
+			if failed != nil && !force && anyRuns(ctx, b, uuids) {
+				failed = notChanged{codeError{exitRefused, failed.Error() + "; --force also asks the worker of a job that runs to stop"}}
+			}
+			return answer, changeRows(changes, err), failed
 		})
 	c.Flags().BoolVar(&force, "force", false, "also ask the workers of jobs that run to stop")
 	return c
+}
+
+// anyRuns reports whether a worker has one of these jobs.
+func anyRuns(ctx context.Context, b *client.Board, uuids []string) bool {
+	jobs, _ := b.Get(ctx, client.GetOptions{Fields: []string{"state"}}, uuids...)
+	return slices.ContainsFunc(jobs, func(j *client.Job) bool { return j.GetState() == boarddv1.State_CLAIMED })
 }
 
 func (p *program) jobPriorityCommand() *cobra.Command {

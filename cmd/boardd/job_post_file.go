@@ -215,7 +215,7 @@ type upload struct {
 
 	lines   []line
 	bytes   int
-	posted  int
+	posted  endings
 	refused []error
 }
 
@@ -250,7 +250,7 @@ func (u *upload) flush(ctx context.Context) error {
 	}
 	for i, err := range client.Each(err, len(jobs)) {
 		if err == nil {
-			u.posted++
+			u.posted.add(jobs[i])
 			continue
 		}
 		u.refused = append(u.refused, err)
@@ -262,10 +262,22 @@ func (u *upload) flush(ctx context.Context) error {
 	return nil
 }
 
+// before says what became of jobs that an earlier posting of the file made.
+func (u *upload) before() string {
+	gone := u.posted.others()
+	if n := u.posted.consumed; n > 0 {
+		gone = strings.TrimSuffix(fmt.Sprintf("%d consumed, %s", n, gone), ", ")
+	}
+	if gone == "" {
+		return ""
+	}
+	return "; posted before: " + gone
+}
+
 // finish says what was done, and how to go on after an error.
 func (u *upload) finish(err error) error {
 	if u.output != "json" {
-		fmt.Fprintf(u.out, "%d of %d jobs are on the board\n", u.posted, u.file.jobs)
+		fmt.Fprintf(u.out, "%d of %d jobs are on the board%s\n", u.posted.open, u.file.jobs, u.before())
 	}
 	if u.file.unnamed > 0 {
 		u.complain(fmt.Sprintf("%d lines had no uuid and got one made from the file: posting the same file again "+

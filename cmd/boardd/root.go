@@ -25,6 +25,7 @@ type program struct {
 	addrs                     []string // servers of the same boards
 	token, tokenFile          string
 	board                     string
+	tenant                    string
 	caFile, certFile, keyFile string
 	output                    format
 }
@@ -47,6 +48,8 @@ func (p *program) root() *cobra.Command {
 		p.applyCommand(), p.reloadCommand(), p.auditCommand(),
 		p.pluginCommand(), p.benchCommand(), p.doctorCommand(), p.versionCommand(), p.driverCommand())
 	root.Example = "  boardd serve --dev\n  boardd job post hello\n  boardd worker run --until-empty -- cat"
+	root.Version = thisBuild().line()
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.CompletionOptions.HiddenDefaultCmd = true
 	flags := root.PersistentFlags()
@@ -54,9 +57,11 @@ func (p *program) root() *cobra.Command {
 	flags.StringVar(&p.token, "token", "", "token to present; BOARDD_TOKEN")
 	flags.StringVar(&p.tokenFile, "token-file", "", "file that holds the token; BOARDD_TOKEN_FILE")
 	flags.StringVar(&p.board, "board", "", "board to work on; BOARDD_BOARD (default \"default\")")
+	flags.StringVar(&p.tenant, "tenant", "", "read the boards of this tenant; for operators and the role support, who can change nothing there")
 	flags.StringVar(&p.caFile, "ca-file", "", "certificates to trust instead of the system's; BOARDD_CA_FILE")
 	flags.StringVar(&p.certFile, "cert-file", "", "certificate to present; BOARDD_CERT_FILE")
 	flags.StringVar(&p.keyFile, "key-file", "", "key of that certificate; BOARDD_KEY_FILE")
+	_ = root.RegisterFlagCompletionFunc("board", p.completeBoards) // it fails only for a flag that is not there
 	p.output = "table"
 	flags.VarP(&p.output, "output", "o", "table, or json: the server's answer as it is")
 	root.SetFlagErrorFunc(wrongFlag)

@@ -38,6 +38,9 @@ func thisBuild() build {
 	return b
 }
 
+// line is the build for people.
+func (b build) line() string { return fmt.Sprintf("boardd %s (%s, %s)", b.Version, b.Go, b.System) }
+
 func (p *program) versionCommand() *cobra.Command {
 	return p.command("version", "Say which boardd this is", "", "boardd version -o json",
 		func(context.Context, []string) error {
@@ -45,7 +48,7 @@ func (p *program) versionCommand() *cobra.Command {
 			if p.output == "json" {
 				return json.NewEncoder(p.out).Encode(b)
 			}
-			_, err := fmt.Fprintf(p.out, "boardd %s (%s, %s)\n", b.Version, b.Go, b.System)
+			_, err := fmt.Fprintln(p.out, b.line())
 			return err
 		})
 }

@@ -29,7 +29,7 @@ type workerFlags struct {
 }
 
 func (p *program) workerCommand() *cobra.Command {
-	return p.group("worker", "Run workers", "", p.workerRunCommand())
+	return p.group("worker", "Run workers, and look at them", "", p.workerRunCommand(), p.workerListCommand())
 }
 
 func (p *program) workerRunCommand() *cobra.Command {
@@ -54,7 +54,7 @@ order, with BOARDD_JOB_OPERATION (its index) and BOARDD_JOB_OPERATION_NAME. Exit
 operation with ERROR, and those behind it; after any other failure the next worker begins
 with it.
 The command runs in a process group of its own. When the lease is lost, when the job is
-canceled, and when the worker is stopped by SIGINT or SIGTERM, the group gets SIGTERM and after --grace (at the
+canceled, when the worker's token is revoked, and when the worker is stopped by SIGINT or SIGTERM, the group gets SIGTERM and after --grace (at the
 loss of a lease sooner) SIGKILL; a stopped worker claims no more and gives back what it
 had, with the attempt refunded. It ends with 0 after SIGTERM and with 130 after SIGINT.
 

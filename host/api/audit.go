@@ -36,12 +36,20 @@ func callOf(spec connect.Spec) string {
 // refusals are the codes that say that somebody asked for what he may not have.
 var refusals = map[connect.Code]bool{connect.CodePermissionDenied: true, connect.CodeUnauthenticated: true}
 
-// audit puts a call into the audit log, if it belongs there: every change, and
-// every refusal. What was done to jobs is there soon, all else before the answer.
+// visits reports whether a call looks at a tenant's boards by its name, which is
+// always in the audit log.
+func visits(ctx context.Context) bool {
+	session, ok := ctx.Value(sessionKey{}).(*host.Session)
+	return ok && session.Visits()
+}
+
+// audit puts a call into the audit log, if it belongs there: every change, every
+// refusal, and every look at another tenant's boards. What was done to jobs is there soon, all else before the answer.
 func (o *observer) audit(ctx context.Context, r connect.AnyRequest, answer connect.AnyResponse, err error) error {
 	call := callOf(r.Spec())
 	refused := err != nil && refusals[connect.CodeOf(err)]
-	if !o.changes[call] && !refused {
+	looks := visits(ctx)
+	if !o.changes[call] && !refused && !looks {
 		return nil
 	}
 	record := recordOf(ctx, call, err)
@@ -58,10 +66,10 @@ func (o *observer) audit(ctx context.Context, r connect.AnyRequest, answer conne
 			}
 		}
 	}
-	return o.host.Record(record, strings.HasPrefix(r.Spec().Procedure, "/"+boarddv1connect.BoardServiceName+"/"))
+	return o.host.Record(record, !looks && strings.HasPrefix(r.Spec().Procedure, "/"+boarddv1connect.BoardServiceName+"/"))
 }
 
-// auditStream is audit for a call with a stream of answers.
+// auditStream is audit for a call with a stream of answers that was refused.
 func (o *observer) auditStream(ctx context.Context, spec connect.Spec, board string, err error) error {
 	if err == nil || !refusals[connect.CodeOf(err)] {
 		return nil
@@ -70,6 +78,18 @@ func (o *observer) auditStream(ctx context.Context, spec connect.Spec, board str
 	record.Board = board
 	signRecord(ctx, &record)
 	return o.host.Refused(record)
+}
+
+// auditVisit records a stream that looks at another tenant's board, as it begins:
+// it may go on for days.
+func (o *observer) auditVisit(ctx context.Context, spec connect.Spec, board string) error {
+	if !visits(ctx) {
+		return nil
+	}
+	record := recordOf(ctx, callOf(spec), nil)
+	record.Board = board
+	signRecord(ctx, &record)
+	return o.host.Record(record, false)
 }
 
 func recordOf(ctx context.Context, call string, err error) audit.Record {

@@ -120,6 +120,9 @@ func readLease(s *boarddv1.BoardSettings, b *config.Board) (err error) {
 
 // readBoardSettings gives a board those settings that are named.
 func readBoardSettings(s *boarddv1.BoardSettings, named mask, b *config.Board) error {
+	if s == nil {
+		s = &boarddv1.BoardSettings{}
+	}
 	for _, f := range boardFields {
 		if named.has(f.name, f.given(s)) {
 			if err := f.read(s, b); err != nil {

@@ -179,6 +179,12 @@ func (g *gate) authenticate(next http.Handler) http.Handler {
 			g.refuseLogin(w, r, err)
 			return
 		}
+		if of := r.Header.Get(tenantHeader); of != "" {
+			if err := session.Visit(of); err != nil {
+				g.refuseVisit(w, r, session, err)
+				return
+			}
+		}
 		if r.ContentLength > MaxRequest+16 && r.Header.Get("Content-Encoding") == "" {
 			g.refuse(w, r, http.StatusBadRequest, job.Errorf(job.Invalid, "%s", tooLarge))
 			return
@@ -244,6 +250,28 @@ func (g *gate) refuseLogin(w http.ResponseWriter, r *http.Request, err error) {
 	if failed := g.host.Refused(audit.Record{
 		Call: path.Base(r.URL.Path), Result: callError(r.Context(), err).Code().String(), Remote: r.RemoteAddr, Request: w.Header().Get(requestHeader),
 	}); failed != nil {
+		g.logger.Error("a refusal could not be put into the audit log", "error", failed)
+	}
+	g.refuse(w, r, status, err)
+}
+
+// tenantHeader names the tenant whose boards an operator or a token of the role
+// support wants to read.
+const tenantHeader = "Boardd-Tenant"
+
+// refuseVisit answers somebody who may not look at a tenant's boards, or at those
+// of a tenant that doesn't exist.
+func (g *gate) refuseVisit(w http.ResponseWriter, r *http.Request, session *host.Session, err error) {
+	status := http.StatusForbidden
+	if job.KindOf(err) == job.NotFound {
+		status = http.StatusNotFound
+	}
+	record := audit.Record{
+		Call: path.Base(r.URL.Path), Name: "of tenant " + clip(r.Header.Get(tenantHeader)), Result: callError(r.Context(), err).Code().String(),
+		Remote: r.RemoteAddr, Request: w.Header().Get(requestHeader),
+	}
+	session.Caller(&record)
+	if failed := g.host.Refused(record); failed != nil {
 		g.logger.Error("a refusal could not be put into the audit log", "error", failed)
 	}
 	g.refuse(w, r, status, err)

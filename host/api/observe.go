@@ -106,6 +106,7 @@ func (o *observer) WrapStreamingHandler(next connect.StreamingHandlerFunc) conne
 	return func(ctx context.Context, conn connect.StreamingHandlerConn) (err error) {
 		begun := time.Now()
 		c := &checkedConn{StreamingHandlerConn: conn}
+		c.begins = func() error { return o.auditVisit(ctx, conn.Spec(), c.board) }
 		open := o.streams.Add(1)
 		defer func() {
 			o.streams.Add(-1)
@@ -129,7 +130,8 @@ func (o *observer) WrapStreamingClient(next connect.StreamingClientFunc) connect
 type checkedConn struct {
 	connect.StreamingHandlerConn
 
-	board string
+	board  string
+	begins func() error // called when the request was read
 }
 
 // Receive reads the request.
@@ -144,7 +146,10 @@ func (c *checkedConn) Receive(message any) error {
 	if b, ok := message.(interface{ GetBoard() string }); ok {
 		c.board = b.GetBoard()
 	}
-	return mistake(m)
+	if err := mistake(m); err != nil {
+		return err
+	}
+	return c.begins()
 }
 
 // finish makes the error that the client sees, and notes the end of the call.

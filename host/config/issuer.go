@@ -1,7 +1,6 @@
 package config
 
 import (
-	"fmt"
 	"net/url"
 	"slices"
 	"strings"
@@ -129,7 +128,7 @@ func (s *section) grant(own bool) Grant {
 		s.wrong("value", "want a claim and the value that it is to have; leave both out for every token of the issuer")
 	}
 	for _, role := range g.Roles {
-		if own && (role == tenant.Operator || role == tenant.Metrics) {
+		if own && (role == tenant.Operator || role == tenant.Metrics || role == tenant.Support) {
 			s.wrong("roles", "an issuer of a tenant cannot make somebody %s, who stands above tenants", role)
 		}
 	}
@@ -205,8 +204,10 @@ func (l *loader) checkIssuers() {
 // people could put into a claim.
 func (l *loader) checkOperators(s *section, i *Issuer) {
 	for _, g := range i.Grants {
-		if g.Claim == "" && slices.Contains(g.Roles, tenant.Operator) {
-			s.problem(s.at, "%s", fmt.Sprintf("every token of the issuer would be an %s: give the grant a claim and a value", tenant.Operator))
+		for _, role := range []tenant.Role{tenant.Operator, tenant.Support} {
+			if g.Claim == "" && slices.Contains(g.Roles, role) {
+				s.problem(s.at, "every token of the issuer would have the role %s: give the grant a claim and a value", role)
+			}
 		}
 	}
 }

@@ -23,6 +23,10 @@ type Principal struct {
 	// this server, and the last one for a tenant of the configuration.
 	Issuer, Subject, TenantID string
 
+	// home is the tenant that the token belongs to, while it looks at another
+	// tenant's boards; empty: it doesn't.
+	home string
+
 	life context.Context         //nolint:containedctx // ends with the token; a shared one has no caller to hand it down
 	end  context.CancelCauseFunc // nil for a principal that was made without a registry
 }
@@ -55,6 +59,33 @@ func (p *Principal) Life() context.Context {
 // Expired is the error of a call that outlived its token.
 func (p *Principal) Expired() error { return expired(p) }
 
+// Visiting returns the principal that reads the boards of a tenant and can do
+// nothing else, as operators and the role Support may for every tenant. Whether
+// there is such a tenant is the caller's to check.
+func (p *Principal) Visiting(tenant string) (*Principal, error) {
+	if !p.Has(Operator) && !p.Has(Support) {
+		return nil, job.Errorf(job.PermissionDenied, "token %q has the roles [%s]; looking at a tenant's boards by its name needs one of [%s]",
+			p.TokenName, join(p.Roles), join([]Role{Operator, Support}))
+	}
+	if len(p.Boards) > 0 {
+		return nil, job.Errorf(job.PermissionDenied, "token %q is bound to the boards [%s], which are none of another tenant's", p.TokenName, strings.Join(p.Boards, ", "))
+	}
+	visitor := *p
+	visitor.home, visitor.Tenant, visitor.Roles = p.Tenant, tenant, []Role{Viewer}
+	return &visitor, nil
+}
+
+// Home is the tenant that the token belongs to.
+func (p *Principal) Home() string {
+	if p.home != "" {
+		return p.home
+	}
+	return p.Tenant
+}
+
+// Visits reports whether the principal looks at a tenant's boards by its name.
+func (p *Principal) Visits() bool { return p.home != "" }
+
 // Has reports whether one of the principal's roles is the given one. What a
 // role allows is May's to say.
 func (p *Principal) Has(role Role) bool { return slices.Contains(p.Roles, role) }
@@ -73,6 +104,9 @@ func (p *Principal) May(call, board string) bool { return p.Check(call, board) =
 // do. It does not depend on whether the board exists.
 func (p *Principal) Check(call, board string) error {
 	allowed := calls[call]
+	if p.home != "" && !slices.Contains(allowed, Viewer) {
+		return job.Errorf(job.PermissionDenied, "token %q only looks at the boards of the tenant %q: it may not call %s there", p.TokenName, p.Tenant, call)
+	}
 	if !slices.ContainsFunc(allowed, p.Has) {
 		return job.Errorf(job.PermissionDenied, "token %q has the roles [%s]; %s needs one of [%s]",
 			p.TokenName, join(p.Roles), call, join(allowed))
@@ -115,7 +149,7 @@ func NoTenant(name string) error {
 // nobody hands out more than he has, and only operators stand above tenants.
 func (p *Principal) MayGrant(roles []Role) error {
 	for _, role := range roles {
-		if (role == Operator || role == Metrics) && !p.Has(Operator) {
+		if (role == Operator || role == Metrics || role == Support) && !p.Has(Operator) {
 			return job.Errorf(job.PermissionDenied, "only an operator may give a token the role %s", role)
 		}
 	}

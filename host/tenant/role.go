@@ -20,11 +20,12 @@ const (
 	TenantAdmin  Role = "tenant-admin"  // everything within its tenant
 	Operator     Role = "operator"      // stands above the tenants
 	Metrics      Role = "metrics"       // reads the server's metrics, and nothing of a board
+	Support      Role = "support"       // reads the boards of every tenant, one at a time
 )
 
 // Roles returns every role.
 func Roles() []Role {
-	return []Role{Viewer, Poster, Worker, PolicyAuthor, TenantAdmin, Operator, Metrics}
+	return []Role{Viewer, Poster, Worker, PolicyAuthor, TenantAdmin, Operator, Metrics, Support}
 }
 
 // ParseRole returns the role with the given name. Its error names the nearest
@@ -42,7 +43,7 @@ func ParseRole(name string) (Role, error) {
 }
 
 // readers are the roles that see what stands on a board.
-var readers = []Role{Viewer, Poster, Worker, PolicyAuthor, TenantAdmin, Operator}
+var readers = []Role{Viewer, Poster, Worker, PolicyAuthor, TenantAdmin, Operator, Support}
 
 // MetricsCall stands for GET /metrics in the table of calls.
 const MetricsCall = "GET /metrics"

@@ -67,6 +67,11 @@ type Config struct {
 	Token     string // sent with every call
 	TokenFile string // read for the token where Token is empty, and again when the server refuses it
 
+	// Tenant is whose boards the calls read, where that is not the token's own
+	// tenant: an operator's token and one of the role support may name any, and can
+	// change nothing there.
+	Tenant string
+
 	CAFile   string // PEM certificates to trust instead of the system's
 	CertFile string // PEM certificate to present, with KeyFile
 	KeyFile  string
@@ -108,6 +113,7 @@ func New(c Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	credentials.tenant = c.Tenant
 	client := &Client{
 		servers:     servers,
 		credentials: credentials,

@@ -247,6 +247,10 @@ func (h *held) extend(ctx context.Context) bool {
 		extensions, err := h.board.Extend(limited, h.lease, claims...)
 		cancel()
 		if extensions == nil {
+			if ctx.Err() == nil && forGood(err) {
+				h.refuse(err)
+				return true
+			}
 			if ctx.Err() == nil {
 				h.log.Warn("extending leases failed", "claims", len(batch), "error", err)
 			}
@@ -258,6 +262,28 @@ func (h *held) extend(ctx context.Context) bool {
 		}
 	}
 	return ok
+}
+
+// forGood reports whether the error of a whole call says that the worker may not
+// extend its claims any longer: its token was revoked, its role taken away, or its
+// board deleted.
+func forGood(err error) bool {
+	switch job.KindOf(err) {
+	case job.Unauthenticated, job.PermissionDenied, job.NotFound:
+		return true
+	}
+	return false
+}
+
+// refuse ends the contexts of all handlers: the server lets the worker do nothing
+// with its claims any longer, so that they are good for nothing although their
+// leases last.
+func (h *held) refuse(err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for e := range h.claims {
+		h.lose(e, gone, "the server refuses this worker: "+err.Error())
+	}
 }
 
 // due returns the claims to extend and how long that may take.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
+	"github.com/boardd/boardd/sdk/job"
 )
 
 // listen hears at once, over one stream, when a job in hand is to be canceled or
@@ -15,6 +16,10 @@ func (r *run) listen(ctx context.Context) {
 	w := &watch{board: r.Board, owner: r.owner, slowest: time.Minute, opened: r.held.checkAll}
 	for event, err := range w.events(ctx) {
 		if err != nil {
+			if ctx.Err() == nil && job.KindOf(err) == job.Unauthenticated {
+				r.held.refuse(err)
+				return
+			}
 			if ctx.Err() == nil {
 				r.log.Warn("this worker hears only with each extension of a lease that a job is to be canceled", "error", err)
 			}

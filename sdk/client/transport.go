@@ -95,7 +95,8 @@ func tlsConfig(c Config) (*tls.Config, error) {
 // credentials is the token of a client. One that came from a file is read again
 // when the server refuses it, so that a long-lived worker outlives its renewal.
 type credentials struct {
-	file string
+	tenant string // whose boards are read; empty: the token's own
+	file   string
 
 	mu    sync.Mutex
 	token string
@@ -139,5 +140,8 @@ func (c *credentials) sign(header http.Header) {
 	c.mu.Unlock()
 	if token != "" {
 		header.Set("Authorization", "Bearer "+token)
+	}
+	if c.tenant != "" {
+		header.Set("Boardd-Tenant", c.tenant)
 	}
 }

@@ -25,8 +25,8 @@ type Worker struct {
 	Board *Board
 
 	// Handler works on one job. Its context ends before the claim's lease can run
-	// out, and at once when the claim was taken away, with a cause that is
-	// job.LeaseLost; when the job is to be canceled, with ErrCancelRequested; and
+	// out, and at once when the claim was taken away or the worker's token was
+	// revoked, with a cause that is job.LeaseLost; when the job is to be canceled, with ErrCancelRequested; and
 	// when the worker stops, with ErrStopping. What it
 	// returns ends the claim:
 	//
@@ -186,6 +186,9 @@ func (r *run) claimUntil(ctx, background context.Context) error {
 		started += len(claims)
 		if err != nil {
 			if err := r.pause(ctx, "ClaimJobs", failed, err); err != nil {
+				if job.KindOf(err) == job.Unauthenticated {
+					r.held.refuse(err)
+				}
 				return unlessDone(ctx, err)
 			}
 			failed++

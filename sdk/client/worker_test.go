@@ -366,3 +366,34 @@ func TestHammerWorker(t *testing.T) {
 		t.Errorf("%d jobs ran and %d were consumed, want %d", len(seen), consumed, jobs)
 	}
 }
+
+// A worker whose token is revoked stops its handlers at the next word from the
+// server, long before their leases end.
+func TestWorkerWithRevokedToken(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []connect.Code{connect.CodeUnauthenticated, connect.CodePermissionDenied, connect.CodeNotFound} {
+		synctest.Test(t, func(t *testing.T) {
+			fake := newFake()
+			fake.lease = time.Hour
+			board := fake.board(t, client.Config{})
+			post(t, board, "a")
+			began, stopped := time.Now(), time.Duration(0)
+			var cause error
+			w := client.Worker{Board: board, MaxJobs: 1, Handler: func(ctx context.Context, _ *client.Claim) error {
+				fake.refuseWith(func(string) error { return connect.NewError(kind, errors.New("revoked")) })
+				<-ctx.Done()
+				stopped, cause = time.Since(began), context.Cause(ctx)
+				return cause
+			}}
+			if err := w.Run(t.Context()); err != nil {
+				t.Errorf("%v: Run: %v", kind, err)
+			}
+			if job.KindOf(cause) != job.LeaseLost || stopped > time.Hour/2 {
+				t.Errorf("%v: the handler was stopped after %v with %v", kind, stopped, cause)
+			}
+			if endings := fake.endings(); len(endings) > 0 {
+				t.Errorf("%v: the claim was ended: %v", kind, endings)
+			}
+		})
+	}
+}
