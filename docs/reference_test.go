@@ -406,10 +406,10 @@ func TestSettings(t *testing.T) {
 	t.Parallel()
 	root := testserver.Root(t)
 	reader := ""
-	for _, name := range []string{"read.go", "token.go", "rule.go", "books.go", "issuer.go", "tracing.go"} {
+	for _, name := range []string{"read.go", "token.go", "rule.go", "books.go", "issuer.go", "tracing.go", "audit.go"} {
 		reader += read(t, filepath.Join(root, "host", "config", name))
 	}
-	asks := regexp.MustCompile(`\.(?:text|texts|path|truth|object|choice|duration|claim|fraction|value|whole|number|integer|count|single|several|named)\("(\w+)"|certificate\(s, "(\w+)"`)
+	asks := regexp.MustCompile(`\.(?:text|texts|path|truth|object|choice|duration|claim|fraction|value|bytes|whole|number|integer|count|single|several|named)\("(\w+)"|certificate\(s, "(\w+)"`)
 	page := read(t, filepath.Join(root, "docs", "operating.md"))
 	rows := map[string]string{}
 	for _, row := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\|([^|]*)\\|").FindAllStringSubmatch(page, -1) {
@@ -448,6 +448,7 @@ func TestSettings(t *testing.T) {
 	for name, want := range map[string]string{
 		"listen": "`" + config.DefaultListen + "`", "board lease": short(d.Lease), "board max_lease": short(d.MaxLease),
 		"board idempotency_window": short(d.IdempotencyWindow), "board allow_no_expiry": fmt.Sprintf("`%v`", d.AllowNoExpiry),
+		"audit keep": short(config.DefaultAuditKeep), "audit max_bytes": fmt.Sprintf("`%dGiB`", config.DefaultAuditBytes>>30), "audit calls": "`" + config.AuditChanges + "`",
 	} {
 		if rows[name] != want {
 			t.Errorf("docs/operating.md: the default of %q is %s, the table says %q", name, want, rows[name])

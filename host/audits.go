@@ -11,6 +11,7 @@ import (
 
 	"github.com/boardd/boardd/host/audit"
 	"github.com/boardd/boardd/host/catalog"
+	"github.com/boardd/boardd/host/config"
 	"github.com/boardd/boardd/host/tenant"
 	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/sleep"
@@ -23,6 +24,7 @@ const maxRefusals = 20
 // auditor keeps the host's audit log, if it has a data folder. A nil one keeps
 // none.
 type auditor struct {
+	key     *audit.Key                // what the log is signed with
 	log     atomic.Pointer[audit.Log] // nil as long as another server has it
 	running sync.WaitGroup
 
@@ -38,15 +40,30 @@ func (h *Host) openAudit() error {
 	if h.Settings().DataDir == "" {
 		return nil
 	}
-	h.audit = &auditor{}
+	key, err := audit.OpenKey(auditKeyFile(h.Settings()))
+	if err != nil {
+		return err
+	}
+	h.audit = &auditor{key: key}
 	if err := h.audit.open(h); job.KindOf(err) != job.Unavailable {
 		return err
 	}
 	return nil // another server with this folder: it is waited for
 }
 
+// auditKeyFile is where the key of the audit log is.
+func auditKeyFile(c *config.Config) string {
+	if c.Audit.KeyFile != "" {
+		return c.Audit.KeyFile
+	}
+	return audit.KeyFile(c.DataDir)
+}
+
 func (a *auditor) open(h *Host) error {
-	log, err := audit.Open(filepath.Join(h.Settings().DataDir, "audit"), h.id, h.logger)
+	c := h.Settings()
+	log, err := audit.Open(audit.Options{
+		Folder: filepath.Join(c.DataDir, "audit"), Host: h.id, Key: a.key, Keep: c.Audit.Keep, MaxBytes: c.Audit.MaxBytes, Logger: h.logger,
+	})
 	if err == nil {
 		a.log.Store(log)
 	}
@@ -200,7 +217,7 @@ func (h *Host) RefusedLogin(call, remote string, err error) error {
 type AuditQuery struct {
 	Tenant       string // whose; empty: the caller's
 	All          bool   // of every tenant, and of none
-	After        uint64
+	After        uint64 // a record's number; without All, a Next
 	Max          int
 	Since, Until time.Time
 }
@@ -215,11 +232,14 @@ const (
 // AuditPage is a part of this host's audit log.
 type AuditPage struct {
 	Records []audit.Record
+	Flaws   []audit.Flaw  // with All: lines among these records that cannot be read
 	Next    uint64        // where to go on; 0: that was all
-	Head    *catalog.Head // what was last published of this host's log
+	Head    *catalog.Head // with All: what was last published of this host's log, and the key that it is signed with
 }
 
-// Audit returns records of this host, oldest first.
+// Audit returns records of this host, oldest first. Without All they are without
+// their places in the chain, and Next is a number that only this host can read: a
+// tenant does not learn from them how much others do.
 func (s *Session) Audit(ctx context.Context, q AuditQuery) (AuditPage, error) {
 	var page AuditPage
 	of, err := s.principal.CheckAdmin("GetAudit", q.Tenant, "")
@@ -248,19 +268,32 @@ func (s *Session) Audit(ctx context.Context, q AuditQuery) (AuditPage, error) {
 			page.Head = &head
 		}
 	}
-	looked := 0
-	err = log.Read(q.After, func(r *audit.Record) bool {
+	if page.Head == nil && q.All { // nothing was published, and the key is known all the same
+		page.Head = &catalog.Head{Host: s.host.id}
+	}
+	if q.All {
+		page.Head.Key = a.key.Public().String()
+	}
+	hidden := a.hidden(q.All)
+	looked, last := 0, log.Head().Sequence // what is after it may be only partly written
+	page.Flaws, err = log.Read(hidden.read(q.After), func(r *audit.Record) bool {
 		looked++
-		if (len(page.Records) == q.Max || looked > maxAuditScan) || ctx.Err() != nil {
-			page.Next = r.Sequence - 1
+		if r.Sequence > last || ctx.Err() != nil {
+			return false
+		}
+		if len(page.Records) == q.Max || looked > maxAuditScan {
+			page.Next = hidden.write(r.Sequence - 1)
 			return false
 		}
 		if (q.All || r.Tenant == of) && !r.At.Before(q.Since) && (q.Until.IsZero() || r.At.Before(q.Until)) {
-			page.Records = append(page.Records, *r)
+			page.Records = append(page.Records, hidden.record(r))
 		}
 		return true
 	})
-	return page, err
+	if !q.All {
+		page.Flaws = nil
+	}
+	return page, errors.Join(err, ctx.Err())
 }
 
 // Unless returns why the caller may not make a call, and otherwise err: what is

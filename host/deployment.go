@@ -169,16 +169,19 @@ func (d *deployment) audit() {
 	if d.host.Settings().DataDir == "" || existing(folder) == "" {
 		return
 	}
-	findings, end, err := audit.Verify(folder)
+	key, err := audit.ReadPublic(auditKeyFile(d.host.Settings()))
 	if err != nil {
+		d.tell("audit-key", driver.Warning, folder, "nothing tells whether the server wrote the log, since its key cannot be read: %v", err)
+	}
+	findings, end, err := audit.Verify(folder, key)
+	start, startErr := audit.First(folder)
+	if err = errors.Join(err, startErr); err != nil {
 		findings = append(findings, err.Error())
 	}
 	if d.silent {
 		d.tell("audit-head-unknown", driver.Note, folder, "nothing tells whether the log's tail was cut off, since the catalog cannot be read")
 	}
-	hash := ""
-	_ = audit.Read(folder, max(d.head.Sequence, 1)-1, func(r *audit.Record) bool { hash = r.Hash; return false }) // what cannot be read was found already
-	problem := audit.CheckHead(end, audit.Chain{Sequence: d.head.Sequence, Hash: d.head.Hash}, func(uint64) string { return hash })
+	problem := audit.CheckHead(start, end, audit.Chain{Sequence: d.head.Sequence, Hash: d.head.Hash}, func(n uint64) string { return audit.Hash(folder, n) })
 	if problem != "" {
 		findings = append(findings, problem)
 	}

@@ -46,7 +46,7 @@ func (a *auditor) publishHead(ctx context.Context, h *Host, c *catalog.Catalog) 
 	if head.Sequence == 0 {
 		return
 	}
-	err := c.PublishHead(ctx, catalog.Head{Host: h.id, Sequence: head.Sequence, Hash: head.Hash, At: time.Now().UTC()})
+	err := c.PublishHead(ctx, catalog.Head{Host: h.id, Sequence: head.Sequence, Hash: head.Hash, At: time.Now().UTC(), Key: a.key.Public().String()})
 	if err != nil && ctx.Err() == nil {
 		h.logger.Warn("the head of the audit log could not be published", "error", err)
 	}
@@ -58,24 +58,25 @@ func (a *auditor) compare(ctx context.Context, h *Host, c *catalog.Catalog) erro
 	if err != nil || !ok {
 		return err
 	}
-	if problem := a.against(head); problem != "" {
+	problem, err := a.against(head)
+	if err != nil {
+		return err
+	}
+	if problem != "" {
 		h.logger.Error("the audit log was changed while the server was away", "problem", problem)
 		return a.log.Load().Append(audit.Record{Call: audit.TamperedCall, Result: problem})
 	}
 	return nil
 }
 
-func (a *auditor) against(head catalog.Head) string {
+func (a *auditor) against(head catalog.Head) (string, error) {
 	log := a.log.Load()
-	end := log.Head()
-	at := func(n uint64) (hash string) {
-		_ = log.Read(n-1, func(r *audit.Record) bool { // what cannot be read has no hash
-			hash = r.Hash
-			return false
-		})
-		return hash
+	start, err := audit.First(log.Folder)
+	if err != nil {
+		return "", err
 	}
-	return audit.CheckHead(end, audit.Chain{Sequence: head.Sequence, Hash: head.Hash}, at)
+	at := func(n uint64) string { return audit.Hash(log.Folder, n) }
+	return audit.CheckHead(start, log.Head(), audit.Chain{Sequence: head.Sequence, Hash: head.Hash}, at), nil
 }
 
 // witness puts the heads that other servers have published into the own log, if they

@@ -102,8 +102,8 @@ func pageOf(t *testing.T, h *host.Host) []audit.Record {
 func filed(t *testing.T, folder string) []audit.Record {
 	t.Helper()
 	var list []audit.Record
-	if err := audit.Read(filepath.Join(folder, "audit"), 0, func(r *audit.Record) bool { list = append(list, *r); return true }); err != nil {
-		t.Fatal(err)
+	if flaws, err := audit.Read(filepath.Join(folder, "audit"), 0, func(r *audit.Record) bool { list = append(list, *r); return true }); err != nil || len(flaws) > 0 {
+		t.Fatal(flaws, err)
 	}
 	return list
 }

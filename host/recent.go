@@ -14,7 +14,8 @@ const maxRecentScan = 20_000
 
 // RecentAudit returns records of this host before a sequence number (0: the last
 // ones), newest first, and before which one to go on; 0: there are no more. Where
-// the tenant has few among many, a page may have none and still not be the last.
+// the tenant has few among many, a page may have none and still not be the last. What
+// a tenant does not learn is as with Audit.
 func (s *Session) RecentAudit(ctx context.Context, q AuditQuery, before uint64) ([]audit.Record, uint64, error) {
 	of, err := s.principal.CheckAdmin("GetAudit", q.Tenant, "")
 	if err != nil {
@@ -33,13 +34,18 @@ func (s *Session) RecentAudit(ctx context.Context, q AuditQuery, before uint64) 
 	if err != nil {
 		return nil, 0, err
 	}
+	start, err := audit.First(log.Folder)
+	if err != nil {
+		return nil, 0, err
+	}
+	hidden := a.hidden(q.All)
 	end := log.Head().Sequence
 	if before > 0 {
-		end = min(end, before-1)
+		end = min(end, max(hidden.read(before), 1)-1)
 	}
 	from := end - min(end, maxRecentScan)
 	var records []audit.Record
-	err = log.Read(from, func(r *audit.Record) bool {
+	_, err = log.Read(from, func(r *audit.Record) bool {
 		if r.Sequence > end || ctx.Err() != nil {
 			return false
 		}
@@ -57,9 +63,14 @@ func (s *Session) RecentAudit(ctx context.Context, q AuditQuery, before uint64) 
 	if len(records) == q.Max {
 		next = records[0].Sequence
 	}
-	if next == 1 {
+	if next <= start.Sequence+1 {
 		next = 0
+	} else {
+		next = hidden.write(next)
 	}
 	slices.Reverse(records)
+	for i := range records {
+		records[i] = hidden.record(&records[i])
+	}
 	return records, next, err
 }

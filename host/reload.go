@@ -73,6 +73,7 @@ func fixed(a, b *config.Config) error {
 		{"catalog", a.Catalog, b.Catalog},
 		{"tls", fmt.Sprint(a.TLS != nil), fmt.Sprint(b.TLS != nil)},
 		{"tracing", tracingText(a.Tracing, nil), tracingText(b.Tracing, a.Tracing)},
+		{"audit", fmt.Sprintf("%+v", a.Audit), fmt.Sprintf("%+v", b.Audit)},
 		{"hostnames", fmt.Sprint(a.Hostnames), fmt.Sprint(b.Hostnames)},
 	} {
 		if s.is != s.want {

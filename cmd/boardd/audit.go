@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -33,12 +35,17 @@ func (f *auditFlags) add(c *cobra.Command) {
 }
 
 // each hands over the records after the given one, page by page, and returns the head that was
-// published of the log.
-func (f *auditFlags) each(ctx context.Context, a *client.Admin, after uint64, do func(*boarddv1.AuditRecord) error) (*boarddv1.AuditHead, error) {
+// published of the log. Each page is handed to begin before its records.
+func (f *auditFlags) each(
+	ctx context.Context, a *client.Admin, after uint64, do func(*boarddv1.AuditRecord) error, begin func(*boarddv1.GetAuditResponse) error,
+) (*boarddv1.AuditHead, error) {
 	f.request.Since, f.request.Until, f.request.Max, f.request.After = f.since.proto(), f.until.proto(), auditPage, int64(after)
 	for {
 		page, err := a.GetAudit(ctx, &f.request)
 		if err != nil {
+			return nil, err
+		}
+		if err := begin(page); err != nil {
 			return nil, err
 		}
 		for _, r := range page.GetRecords() {
@@ -71,7 +78,7 @@ func (p *program) auditListCommand() *cobra.Command {
 						last = last[1:]
 					}
 					return nil
-				})
+				}, p.warnOfFlaws)
 				answer.Records = append(answer.Records, last...)
 				return err
 			})
@@ -105,7 +112,7 @@ func (p *program) auditExportCommand() *cobra.Command {
 				return err
 			}
 			return p.eachServer(func(_ string, a *client.Admin) error {
-				_, err := f.each(ctx, a, 0, func(r *boarddv1.AuditRecord) error { return p.showJSON(r) })
+				_, err := f.each(ctx, a, 0, func(r *boarddv1.AuditRecord) error { return p.showJSON(r) }, p.warnOfFlaws)
 				return err
 			})
 		})
@@ -114,30 +121,42 @@ func (p *program) auditExportCommand() *cobra.Command {
 }
 
 func (p *program) auditVerifyCommand() *cobra.Command {
-	var data string
+	var data, keyFile string
 	var gone []string
-	c := p.command("verify [--data DIR]", "Check that no record was edited, removed, swapped or cut off",
-		"It asks each server that --addr names for its whole log, which needs an operator's token, and\ncompares it with the head that was published in the catalog and with what the other servers have\nseen of it. A server that they have seen and that was not asked is a finding; --gone names\nthose that were taken out of service. With --data it reads the files of a server instead, which\nneed not run; then nothing tells whether the tail was cut off.",
+	c := p.command("verify [--data DIR [--audit-key FILE]]", "Check that no record was edited, removed, swapped or cut off",
+		"It asks each server that --addr names for its whole log, which needs an operator's token, and\ncompares it with the head that was published in the catalog, with the server's key and with what the\nother servers have seen of it. A server that they have seen and that was not asked is a finding;\n--gone names those that were taken out of service. With --data it reads the files of a server\ninstead, which need not run; then nothing tells whether the tail was cut off.",
 		"boardd audit verify --addr https://a:7422 --addr https://b:7422\n  boardd audit verify --data /var/lib/boardd",
 		func(ctx context.Context, args []string) error {
 			if err := none(args); err != nil {
 				return err
 			}
 			if data != "" {
-				return p.verifyFiles(filepath.Join(data, "audit"))
+				return p.verifyFiles(data, keyFile)
 			}
 			return p.verifyServers(ctx, gone)
 		})
 	c.Flags().StringArrayVar(&gone, "gone", nil, "id of a server that is no more; may be repeated")
 	c.Flags().StringVar(&data, "data", "", "data folder of a server")
+	c.Flags().StringVar(&keyFile, "audit-key", "", "with --data: the server's key_file, if its configuration names one")
 	return c
 }
 
-func (p *program) verifyFiles(folder string) error {
-	found, end, err := audit.Verify(folder)
-	if errors.Is(err, fs.ErrNotExist) {
+func (p *program) verifyFiles(data, keyFile string) error {
+	if keyFile == "" {
+		keyFile = audit.KeyFile(data)
+	}
+	folder := filepath.Join(data, "audit")
+	if _, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) {
 		return usagef("there is no audit log in %s", folder)
 	}
+	key, err := audit.ReadPublic(keyFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return usagef("the key that the log is signed with is not in %s: name its file by --audit-key", keyFile)
+	}
+	if err != nil {
+		return err
+	}
+	found, end, err := audit.Verify(folder, key)
 	if err != nil {
 		return err
 	}
@@ -164,14 +183,14 @@ func (p *program) readLogs(ctx context.Context, all *audit.Verifier, hosts map[s
 			head, err := f.each(ctx, a, all.End(hosts[addr]).Sequence, func(r *boarddv1.AuditRecord) error {
 				record := auditRecord(r)
 				if hosts[addr] == "" {
-					if slices.Contains(all.Hosts(), record.Host) {
+					if slices.Contains(slices.Collect(maps.Values(hosts)), record.Host) {
 						return usagef("two of the addresses lead to the same server, %s", record.Host)
 					}
 					hosts[addr] = record.Host
 				}
 				add(hosts[addr], &record)
 				return nil
-			})
+			}, func(page *boarddv1.GetAuditResponse) error { return judgePage(all, page) })
 			if head != nil && err == nil {
 				all.Published(head.GetHost(), audit.Chain{Sequence: uint64(max(0, head.GetSequence())), Hash: head.GetHash()})
 			}
@@ -180,6 +199,30 @@ func (p *program) readLogs(ctx context.Context, all *audit.Verifier, hosts map[s
 		if err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// judgePage tells a verifier what a page says of a log besides its records.
+func judgePage(all *audit.Verifier, page *boarddv1.GetAuditResponse) error {
+	host := page.GetHead().GetHost()
+	if text := page.GetHead().GetKey(); text != "" {
+		key, err := audit.ParsePublic(text)
+		if err != nil {
+			return err
+		}
+		all.Signed(host, key)
+	}
+	for _, f := range page.GetFlaws() {
+		all.Flawed(host, audit.Flaw{File: f.GetFile(), Line: int(f.GetLine()), After: uint64(max(0, f.GetAfter())), Reason: f.GetReason()})
+	}
+	return nil
+}
+
+// warnOfFlaws says which lines of a log are not among the records that are shown.
+func (p *program) warnOfFlaws(page *boarddv1.GetAuditResponse) error {
+	for _, f := range page.GetFlaws() {
+		fmt.Fprintf(p.err, "boardd: %s: line %d, after record %d, cannot be read: %s\n", printable(f.GetFile()), f.GetLine(), f.GetAfter(), printable(f.GetReason()))
 	}
 	return nil
 }
@@ -207,7 +250,7 @@ func auditRecord(r *boarddv1.AuditRecord) audit.Record {
 		Sequence: uint64(max(0, r.GetSequence())), At: r.GetAt().AsTime(), Host: r.GetHost(), Call: r.GetCall(), Tenant: r.GetTenant(),
 		Board: r.GetBoard(), Name: r.GetName(), CallerTenant: r.GetCallerTenant(), Caller: r.GetCaller(), Remote: r.GetRemote(),
 		Request: r.GetRequest(), Result: r.GetResult(), Items: r.GetItems(), Failed: r.GetFailed(), Repeated: r.GetRepeated(),
-		Previous: r.GetPrevious(), Hash: r.GetHash(),
+		Previous: r.GetPrevious(), Hash: r.GetHash(), Signature: r.GetSignature(),
 	}
 }
 

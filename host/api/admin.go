@@ -181,8 +181,14 @@ func (*adminService) GetAudit(ctx context.Context, r *connect.Request[boarddv1.G
 	for i := range page.Records {
 		response.Records = append(response.Records, toAuditRecord(&page.Records[i]))
 	}
+	for _, flaw := range page.Flaws {
+		response.Flaws = append(response.Flaws, &boarddv1.AuditFlaw{File: flaw.File, Line: toInt64(uint64(flaw.Line)), After: toInt64(flaw.After), Reason: flaw.Reason})
+	}
 	if head := page.Head; head != nil {
-		response.Head = &boarddv1.AuditHead{Host: head.Host, Sequence: toInt64(head.Sequence), Hash: head.Hash, At: toTime(head.At)}
+		response.Head = &boarddv1.AuditHead{Host: head.Host, Sequence: toInt64(head.Sequence), Hash: head.Hash, Key: head.Key}
+		if !head.At.IsZero() {
+			response.Head.At = toTime(head.At)
+		}
 	}
 	return answer(response)
 }
@@ -191,7 +197,7 @@ func toAuditRecord(r *audit.Record) *boarddv1.AuditRecord {
 	return &boarddv1.AuditRecord{
 		Sequence: toInt64(r.Sequence), At: toTime(r.At), Host: r.Host, Call: r.Call, Tenant: r.Tenant, Board: r.Board, Name: r.Name,
 		CallerTenant: r.CallerTenant, Caller: r.Caller, Remote: r.Remote, Request: r.Request, Result: r.Result,
-		Items: r.Items, Failed: r.Failed, Repeated: r.Repeated, Previous: r.Previous, Hash: r.Hash,
+		Items: r.Items, Failed: r.Failed, Repeated: r.Repeated, Previous: r.Previous, Hash: r.Hash, Signature: r.Signature,
 	}
 }
 

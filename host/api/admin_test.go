@@ -340,7 +340,9 @@ func TestTokenExpiresUnderACall(t *testing.T) {
 func TestAuditOfAdminAndRefusals(t *testing.T) {
 	t.Parallel()
 	const canary = "canary-in-the-details"
-	s := serveWith(t, hosted(t), quiet())
+	c := hosted(t)
+	c.Audit.Calls = config.AuditAll
+	s := serveWith(t, c, quiet())
 	s.mustAdmin(t, operatorSecret, "CreateTenant", `{"name":"umbrella"}`, &struct{}{})
 	secret := newToken(t, s, "umbrella", "ci", "poster")
 	s.call(t, "no-such-secret-"+canary, "ListBoards", `{}`)

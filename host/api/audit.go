@@ -10,6 +10,7 @@ import (
 
 	"github.com/boardd/boardd/host"
 	"github.com/boardd/boardd/host/audit"
+	"github.com/boardd/boardd/host/config"
 	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
 	"github.com/boardd/boardd/sdk/boardd/v1/boarddv1connect"
 )
@@ -28,6 +29,20 @@ func changes() map[string]bool {
 	return names
 }
 
+// work are the calls by which programs post jobs and do them. There are as many as
+// there are jobs, so that they are in the audit log only where the configuration
+// asks for all calls; and TrashJobs, where it names claims.
+var work = map[string]bool{
+	"PostJobs": true, "ClaimJobs": true, "ExtendClaims": true, "ConsumeJobs": true, "AbandonJobs": true, "StartOperation": true,
+	"FinishOperation": true, "AppendLog": true, "RegisterEntity": true, "PutBook": true,
+}
+
+// isWork reports whether a call is one of them.
+func isWork(call string, request any) bool {
+	trash, ok := request.(*boarddv1.TrashJobsRequest)
+	return work[call] || ok && len(trash.GetClaims()) > 0
+}
+
 // callOf returns the name of a call without its service.
 func callOf(spec connect.Spec) string {
 	return spec.Procedure[strings.LastIndexByte(spec.Procedure, '/')+1:]
@@ -43,13 +58,20 @@ func visits(ctx context.Context) bool {
 	return ok && session.Visits()
 }
 
-// audit puts a call into the audit log, if it belongs there: every change, every
-// refusal, and every look at another tenant's boards. What was done to jobs is there soon, all else before the answer.
+// audited reports whether a call that was not refused belongs into the audit log:
+// every look at another tenant's boards, and every change, or every one that is not
+// work.
+func (o *observer) audited(call string, request any, looks bool) bool {
+	return looks || o.changes[call] && (!isWork(call, request) || o.host.Settings().Audit.Calls == config.AuditAll)
+}
+
+// audit puts a call into the audit log, if it belongs there, or was refused. What was
+// done to jobs is there soon, all else before the answer.
 func (o *observer) audit(ctx context.Context, r connect.AnyRequest, answer connect.AnyResponse, err error) error {
 	call := callOf(r.Spec())
 	refused := err != nil && refusals[connect.CodeOf(err)]
 	looks := visits(ctx)
-	if !o.changes[call] && !refused && !looks {
+	if !refused && !o.audited(call, r.Any(), looks) {
 		return nil
 	}
 	record := recordOf(ctx, call, err)

@@ -62,7 +62,8 @@ func TestSignedTokensAreLikeOthers(t *testing.T) {
 func TestWhoSignedTokensAre(t *testing.T) {
 	t.Parallel()
 	var log memory
-	s, p, k := identified(t, nil, slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	all := func(c *config.Config) { c.Audit.Calls = config.AuditAll }
+	s, p, k := identified(t, all, slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	secret := k.Sign(t, p.Claims(map[string]any{"roles": []string{"worker", "poster"}}))
 	var who struct {
 		Tenant, TokenName string

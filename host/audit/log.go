@@ -1,7 +1,6 @@
 package audit
 
 import (
-	"bytes"
 	"errors"
 	"log/slog"
 	"os"
@@ -24,12 +23,21 @@ const (
 	suffix     = ".audit"
 )
 
+// Options say what Open needs to know.
+type Options struct {
+	Folder   string
+	Host     string        // whose log it is
+	Key      *Key          // what it is signed with
+	Keep     time.Duration // how long records are kept at least; 0: forever. Whole files are pruned
+	MaxBytes int64         // of all files together, above which old ones are pruned, however young; 0: no bound
+	Logger   *slog.Logger
+}
+
 // Log is a host's log. Its methods may be called from many goroutines at once.
 type Log struct {
-	folder string
-	host   string
-	logger *slog.Logger
-	lock   *os.File // held as long as it is open
+	Options
+
+	lock *os.File // held as long as it is open
 
 	waiting chan entry
 	closing chan struct{}
@@ -43,7 +51,9 @@ type Log struct {
 	chain Chain
 	file  *os.File
 	size  int64
-	text  []byte // of the last batch, whose room the next one has
+	since time.Time // when the file was begun
+	begun bool      // a file, since it was last looked for what is to be pruned
+	text  []byte    // of the last batch, whose room the next one has
 }
 
 // entry is a record that waits for the disk, and who waits for it.
@@ -53,63 +63,33 @@ type entry struct {
 }
 
 // Open opens the log in a folder, or begins it. A last line that is not whole was
-// never answered for, and is cut off. A log that another process has open is
+// never answered for, and is cut off. Whatever else is wrong at its end is told by a
+// record of the log, and the log goes on. A log that another process has open is
 // Unavailable. Close must be called.
-func Open(folder, host string, logger *slog.Logger) (*Log, error) {
-	if err := os.MkdirAll(folder, 0o700); err != nil {
+func Open(o Options) (*Log, error) {
+	if err := os.MkdirAll(o.Folder, 0o700); err != nil {
 		return nil, err
 	}
-	l := &Log{folder: folder, host: host, logger: logger, waiting: make(chan entry, maxWaiting), closing: make(chan struct{}), ended: make(chan struct{})}
+	l := &Log{Options: o, waiting: make(chan entry, maxWaiting), closing: make(chan struct{}), ended: make(chan struct{}), begun: true}
 	var err error
-	if l.lock, err = filelock.Open(filepath.Join(folder, "lock")); errors.Is(err, filelock.ErrHeld) {
+	if l.lock, err = filelock.Open(filepath.Join(o.Folder, "lock")); errors.Is(err, filelock.ErrHeld) {
 		return nil, errInUse
 	} else if err != nil {
 		return nil, err
 	}
-	if err = l.resume(); err != nil {
+	first, err := l.resume()
+	if err != nil {
 		return nil, errors.Join(err, l.lock.Close())
+	}
+	for _, r := range first {
+		r.At = time.Now()
+		l.write([]entry{{r, nil}})
 	}
 	l.done.Go(l.run)
 	return l, nil
 }
 
 var errInUse = error(job.Errorf(job.Unavailable, "the audit log is in use by another server with the same data_dir"))
-
-// resume finds the end of the log.
-func (l *Log) resume() error {
-	names, err := segments(l.folder)
-	if err != nil || len(names) == 0 {
-		return err
-	}
-	path := filepath.Join(l.folder, names[len(names)-1])
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	whole := bytes.LastIndexByte(data, '\n') + 1
-	if whole < len(data) {
-		l.logger.Warn("the last line of the audit log was not whole, and is cut off", "file", path, "bytes", len(data)-whole)
-		if err := os.Truncate(path, int64(whole)); err != nil {
-			return err
-		}
-	}
-	if whole == 0 && len(names) > 1 { // begun and never written
-		if err := os.Remove(path); err != nil {
-			return err
-		}
-		return l.resume()
-	}
-	if whole > 0 {
-		last, err := parse(data[bytes.LastIndexByte(data[:whole-1], '\n')+1 : whole])
-		if err != nil {
-			return &job.Error{Kind: job.Corrupt, Message: "the audit log cannot be gone on with: in " + path + " the last line is no record; move the folder away to begin a new one", Err: err}
-		}
-		l.chain = Chain{last.Sequence, last.Hash}
-	}
-	l.file, err = os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0o600)
-	l.size = int64(whole)
-	return err
-}
 
 // Head returns how far the log has come.
 func (l *Log) Head() Chain {
@@ -188,10 +168,12 @@ func (l *Log) Close() error {
 // run writes what comes, many records at a time.
 func (l *Log) run() {
 	defer close(l.ended)
+	l.prune()
 	for {
 		select {
 		case first := <-l.waiting:
 			l.write(l.batch(first))
+			l.prune()
 		case <-l.closing:
 			for {
 				select {
@@ -261,7 +243,11 @@ func (l *Log) commit(list []entry) error {
 	text := l.text[:0]
 	for i := range list {
 		r := &list[i].record
-		text = r.seal(text, chain.Sequence+1, l.host, chain.Hash)
+		var key *Key
+		if i == len(list)-1 {
+			key = l.Key // which vouches for those before it too
+		}
+		text = r.seal(text, chain.Sequence+1, l.Host, chain.Hash, key)
 		chain = Chain{r.Sequence, r.Hash}
 	}
 	l.text = text
@@ -273,12 +259,12 @@ func (l *Log) commit(list []entry) error {
 			broken := errors.Join(err, back)
 			l.failed.Store(&broken)
 		}
-		l.logger.Error("the audit log cannot be written", "error", err)
+		l.Logger.Error("the audit log cannot be written", "error", err)
 		return err
 	}
 	if err := l.file.Sync(); err != nil {
 		l.failed.Store(&err)
-		l.logger.Error("the audit log cannot be made durable", "error", err)
+		l.Logger.Error("the audit log cannot be made durable", "error", err)
 		return err
 	}
 	l.chain, l.size = chain, l.size+int64(len(text))
@@ -287,10 +273,10 @@ func (l *Log) commit(list []entry) error {
 
 // room begins a new segment where it is time.
 func (l *Log) room() error {
-	if l.file != nil && l.size < MaxSegment {
+	if l.file != nil && l.size < MaxSegment && (l.Keep == 0 || l.size == 0 || time.Since(l.since) < l.Keep/segmentsKept) {
 		return nil
 	}
-	path := filepath.Join(l.folder, segmentName(l.chain.Sequence+1))
+	path := filepath.Join(l.Folder, segmentName(l.chain.Sequence+1))
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
@@ -300,10 +286,10 @@ func (l *Log) room() error {
 			return errors.Join(err, file.Close())
 		}
 	}
-	l.file, l.size = file, 0
-	folder, err := os.Open(l.folder)
-	if err != nil {
-		return err
-	}
-	return errors.Join(folder.Sync(), folder.Close())
+	l.file, l.size, l.since, l.begun = file, 0, time.Now(), true
+	return syncFolder(l.Folder)
 }
+
+// segmentsKept is in how many files the records are at least that are kept for a
+// time, so that those past it are not long kept with younger ones.
+const segmentsKept = 16

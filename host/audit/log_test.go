@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"math/rand/v2"
 	"os"
@@ -17,9 +18,35 @@ import (
 	"github.com/boardd/boardd/sdk/job"
 )
 
+// options are those of a log whose key lies beside its folder.
+func options(tb testing.TB, folder string) audit.Options {
+	tb.Helper()
+	key, err := audit.OpenKey(keyFile(folder))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return audit.Options{Folder: folder, Host: "host-1", Key: key, Logger: slog.New(slog.DiscardHandler)}
+}
+
+func keyFile(folder string) string { return folder + "-keys/audit.pem" }
+
+// verify checks a log against its key, if there is one.
+func verify(tb testing.TB, folder string) (findings []string, end audit.Chain) {
+	tb.Helper()
+	key, err := audit.ReadPublic(keyFile(folder))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		tb.Fatal(err)
+	}
+	findings, end, err = audit.Verify(folder, key)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return findings, end
+}
+
 func open(t *testing.T, folder string) *audit.Log {
 	t.Helper()
-	l, err := audit.Open(folder, "host-1", slog.New(slog.DiscardHandler))
+	l, err := audit.Open(options(t, folder))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,9 +86,9 @@ func fill(t *testing.T, folder string, n int) {
 
 func sound(t *testing.T, folder string, n uint64) {
 	t.Helper()
-	findings, end, err := audit.Verify(folder)
-	if err != nil || len(findings) > 0 || end.Sequence != n {
-		t.Errorf("%d records, findings %q, %v; want %d and none", end.Sequence, findings, err, n)
+	findings, end := verify(t, folder)
+	if len(findings) > 0 || end.Sequence != n {
+		t.Errorf("%d records, findings %q; want %d and none", end.Sequence, findings, n)
 	}
 }
 
@@ -73,7 +100,7 @@ func TestLogGoesOnAfterARestart(t *testing.T) {
 	fill(t, folder, 50)
 	sound(t, folder, 150)
 	seen := 0
-	if err := audit.Read(folder, 120, func(r *audit.Record) bool {
+	if _, err := audit.Read(folder, 120, func(r *audit.Record) bool {
 		seen++
 		return r.Sequence < 140
 	}); err != nil || seen != 20 {
@@ -112,7 +139,7 @@ func write(t *testing.T, path string, data []byte) {
 // each one of a log of several segments.
 func TestVerifyFindsEveryChange(t *testing.T) {
 	t.Parallel()
-	lines := sample(t, 20)
+	lines, key := sample(t, 20)
 	for i := range lines {
 		other := (i + 7) % len(lines)
 		for name, changed := range map[string][][]byte{
@@ -129,14 +156,15 @@ func TestVerifyFindsEveryChange(t *testing.T) {
 			}
 			folder := t.TempDir()
 			write(t, filepath.Join(folder, fmt.Sprintf("%020d.audit", 1)), bytes.Join(changed, nil))
-			if findings, _, err := audit.Verify(folder); err != nil || len(findings) == 0 {
+			if findings, _, err := audit.Verify(folder, key); err != nil || len(findings) == 0 {
 				t.Errorf("record %d %s: nothing was found (%v)", i+1, name, err)
 			}
 		}
 	}
 }
 
-func sample(t *testing.T, n int) [][]byte {
+// sample returns the lines of a log, each of which is signed, and its key.
+func sample(t *testing.T, n int) ([][]byte, audit.Public) {
 	t.Helper()
 	folder := t.TempDir()
 	l := open(t, folder)
@@ -148,7 +176,11 @@ func sample(t *testing.T, n int) [][]byte {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	return slices.Collect(bytes.Lines(read(t, filepath.Join(folder, fmt.Sprintf("%020d.audit", 1)))))
+	key, err := audit.ReadPublic(keyFile(folder))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.Collect(bytes.Lines(read(t, filepath.Join(folder, fmt.Sprintf("%020d.audit", 1))))), key
 }
 
 func replace(lines [][]byte, i int, line []byte) [][]byte {
@@ -176,29 +208,26 @@ func TestSegments(t *testing.T) {
 	sound(t, folder, 8)
 	for _, after := range []uint64{0, 2, 3, 4, 7, 8} {
 		var got uint64
-		if err := audit.Read(folder, after, func(*audit.Record) bool { got++; return true }); err != nil || got != 8-after {
+		if flaws, err := audit.Read(folder, after, func(*audit.Record) bool { got++; return true }); err != nil || len(flaws) > 0 || got != 8-after {
 			t.Errorf("after %d there are %d records (%v), want %d", after, got, err, 8-after)
 		}
 	}
 	if err := os.Remove(first); err != nil {
 		t.Fatal(err)
 	}
-	if findings, _, err := audit.Verify(folder); err != nil || len(findings) == 0 {
-		t.Errorf("a segment is gone, and nothing was found (%v)", err)
+	if findings, _ := verify(t, folder); len(findings) == 0 {
+		t.Error("a segment is gone, and nothing was found")
 	}
 }
 
 func TestCheckHead(t *testing.T) {
 	t.Parallel()
-	lines := sample(t, 5)
+	lines, _ := sample(t, 5)
 	folder := t.TempDir()
 	write(t, filepath.Join(folder, fmt.Sprintf("%020d.audit", 1)), bytes.Join(lines, nil))
-	_, end, err := audit.Verify(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, end := verify(t, folder)
 	hashes := map[uint64]string{}
-	if err := audit.Read(folder, 0, func(r *audit.Record) bool { hashes[r.Sequence] = r.Hash; return true }); err != nil {
+	if _, err := audit.Read(folder, 0, func(r *audit.Record) bool { hashes[r.Sequence] = r.Hash; return true }); err != nil {
 		t.Fatal(err)
 	}
 	at := func(n uint64) string { return hashes[n] }
@@ -212,19 +241,50 @@ func TestCheckHead(t *testing.T) {
 		{audit.Chain{Sequence: 6, Hash: "x"}, "cut off"},
 		{audit.Chain{Sequence: 3, Hash: "x"}, "written anew"},
 	} {
-		got := audit.CheckHead(end, c.published, at)
+		got := audit.CheckHead(audit.Chain{}, end, c.published, at)
 		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 			t.Errorf("published %d: got %q, want %q", c.published.Sequence, got, c.want)
 		}
 	}
 }
 
-func TestWhatCannotBeGoneOnWith(t *testing.T) {
+// TestBadLines: lines that are no records hide no others, and are told, wherever they
+// stand, also at the end of a log that goes on.
+func TestBadLines(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	fill(t, folder, 6)
+	first := filepath.Join(folder, fmt.Sprintf("%020d.audit", 1))
+	lines := slices.Collect(bytes.Lines(read(t, first)))
+	bad := [][]byte{[]byte("this is no record\n"), []byte("{}\n"), bytes.Repeat([]byte("x"), 100_000), []byte("\n"), []byte("\xff\n")}
+	write(t, first, bytes.Join(slices.Concat(bad[:1], lines[:3], bad, lines[3:], bad[:2]), nil))
+	fill(t, folder, 2)
+	var sequences []uint64
+	flaws, err := audit.Read(folder, 0, func(r *audit.Record) bool { sequences = append(sequences, r.Sequence); return true })
+	if want := []uint64{1, 2, 3, 4, 5, 6, 7, 8, 9}; err != nil || !slices.Equal(sequences, want) {
+		t.Errorf("read %d, %v, want %d", sequences, err, want)
+	}
+	var after []uint64
+	for _, flaw := range flaws {
+		after = append(after, flaw.After)
+	}
+	if want := []uint64{0, 3, 3, 3, 3, 6, 6}; !slices.Equal(after, want) { // the long one and the empty one are one line
+		t.Errorf("bad lines after %d, want %d: %v", after, want, flaws)
+	}
+	findings, end := verify(t, folder)
+	if len(findings) != len(flaws)+1 || end.Sequence != 9 || !strings.Contains(findings[len(findings)-1], "record 7 says that the log was changed before") {
+		t.Errorf("found %q", findings)
+	}
+}
+
+// TestNothingButBadLines: also a log of which nothing can be read goes on.
+func TestNothingButBadLines(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	write(t, filepath.Join(folder, fmt.Sprintf("%020d.audit", 1)), []byte("this is no record\n"))
-	if l, err := audit.Open(folder, "h", slog.New(slog.DiscardHandler)); !errors.Is(err, job.Corrupt) {
-		t.Errorf("got %v, %v", l, err)
+	fill(t, folder, 1)
+	if findings, end := verify(t, folder); len(findings) != 2 || end.Sequence != 2 {
+		t.Errorf("found %q, %d records", findings, end.Sequence)
 	}
 }
 
@@ -251,11 +311,11 @@ func FuzzVerify(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		folder := t.TempDir()
 		write(t, filepath.Join(folder, fmt.Sprintf("%020d.audit", 1)), data)
-		findings, end, err := audit.Verify(folder)
+		findings, end, err := audit.Verify(folder, nil)
 		if err == nil && len(findings) == 0 && end.Sequence > 0 {
 			// Only whoever can compute the hash gets here.
-			if readErr := audit.Read(folder, 0, func(r *audit.Record) bool { return r.Sum() == r.Hash }); readErr != nil {
-				t.Errorf("a log without findings cannot be read: %v", readErr)
+			if flaws, readErr := audit.Read(folder, 0, func(r *audit.Record) bool { return r.Sum() == r.Hash }); readErr != nil || len(flaws) > 0 {
+				t.Errorf("a log without findings cannot be read: %v %v", flaws, readErr)
 			}
 		}
 	})
@@ -263,7 +323,7 @@ func FuzzVerify(f *testing.F) {
 
 // BenchmarkNote measures what a call pays whose record nobody waits for.
 func BenchmarkNote(b *testing.B) {
-	l, err := audit.Open(b.TempDir(), "h", slog.New(slog.DiscardHandler))
+	l, err := audit.Open(options(b, filepath.Join(b.TempDir(), "audit")))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -318,7 +378,7 @@ func TestOneWriter(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	first := open(t, folder)
-	if l, err := audit.Open(folder, "host-2", slog.New(slog.DiscardHandler)); !errors.Is(err, job.Unavailable) {
+	if l, err := audit.Open(options(t, folder)); !errors.Is(err, job.Unavailable) {
 		t.Errorf("a second writer: %v, %v", l, err)
 	}
 	if err := first.Append(record(1)); err != nil {

@@ -14,6 +14,23 @@ import (
 	"github.com/boardd/boardd/sdk/job"
 )
 
+// Flaw is a line of a log that is no record, or not as it was written. Those around
+// it can be read.
+type Flaw struct {
+	File   string
+	Line   int    // from 1
+	After  uint64 // the record before it; 0: none, or it could not be read either
+	Reason string
+}
+
+// String says where the line is and what is wrong with it.
+func (f Flaw) String() string {
+	return fmt.Sprintf("%s: line %d, after record %d: %s", f.File, f.Line, f.After, f.Reason)
+}
+
+// maxFlaws is how many flaws one reading returns; those after them are like them.
+const maxFlaws = 100
+
 // segments returns the files of a log, in order, by the sequence numbers of their
 // first records.
 func segments(folder string) ([]string, error) {
@@ -23,8 +40,7 @@ func segments(folder string) ([]string, error) {
 	}
 	var names []string
 	for _, f := range found {
-		digits, ok := strings.CutSuffix(f.Name(), suffix)
-		if _, err := strconv.ParseUint(digits, 10, 64); ok && err == nil {
+		if _, ok := firstOf(f.Name()); ok {
 			names = append(names, f.Name())
 		}
 	}
@@ -34,105 +50,140 @@ func segments(folder string) ([]string, error) {
 
 func segmentName(sequence uint64) string { return fmt.Sprintf("%020d%s", sequence, suffix) }
 
+// firstOf returns the number of the record with which a file begins.
+func firstOf(name string) (uint64, bool) {
+	digits, ok := strings.CutSuffix(name, suffix)
+	n, err := strconv.ParseUint(digits, 10, 64)
+	return n, ok && err == nil
+}
+
 // Read calls each with the records after a sequence number, as they stand in the
-// files, until it returns false.
-func (l *Log) Read(after uint64, each func(*Record) bool) error {
-	return Read(l.folder, after, each)
+// files, until it returns false. Lines that cannot be read are stepped over, and
+// returned.
+func (l *Log) Read(after uint64, each func(*Record) bool) ([]Flaw, error) {
+	return Read(l.Folder, after, each)
 }
 
 // Read is Log.Read for a folder that may be nobody's.
-func Read(folder string, after uint64, each func(*Record) bool) error {
-	return scan(folder, after, func(_ string, line []byte) (bool, error) {
-		r, err := parse(line)
-		if err != nil {
-			return false, err
-		}
-		return r.Sequence <= after || each(&r), nil
-	})
-}
-
-// scan goes through the lines of those segments that may have records after a
-// sequence number. A last line that is not whole is being written.
-func scan(folder string, after uint64, each func(file string, line []byte) (bool, error)) error {
+func Read(folder string, after uint64, each func(*Record) bool) ([]Flaw, error) {
 	names, err := segments(folder)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	var flaws []Flaw
 	for i, name := range names {
 		if i+1 < len(names) && names[i+1] <= segmentName(after+1) {
 			continue
 		}
-		more, err := scanFile(filepath.Join(folder, name), each)
+		more, err := readSegment(filepath.Join(folder, name), func(r *Record, flaw *Flaw) bool {
+			if flaw != nil {
+				if flaw.After >= after && len(flaws) < maxFlaws {
+					flaws = append(flaws, *flaw)
+				}
+				return true
+			}
+			return r.Sequence <= after || each(r)
+		})
 		if err != nil || !more {
-			return err
+			return flaws, err
 		}
 	}
-	return nil
+	return flaws, nil
 }
 
-func scanFile(path string, each func(file string, line []byte) (bool, error)) (more bool, err error) {
+// readSegment goes through a file's lines, each a record or a flaw. A last line that
+// is not whole is being written.
+func readSegment(path string, each func(*Record, *Flaw) bool) (more bool, err error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return false, err
 	}
 	defer file.Close()
 	lines := bufio.NewReaderSize(file, maxLine)
-	for {
+	last, _ := firstOf(filepath.Base(path))
+	last = max(last, 1) - 1
+	for n := 1; ; n++ {
 		line, err := lines.ReadSlice('\n')
-		switch {
-		case errors.Is(err, io.EOF):
-			return true, nil
-		case err != nil:
-			return false, job.Errorf(job.Corrupt, "%s: a line is longer than every record", filepath.Base(path))
+		long := false
+		for errors.Is(err, bufio.ErrBufferFull) { // no record is as long
+			long = true
+			line, err = lines.ReadSlice('\n')
 		}
-		if more, err := each(filepath.Base(path), line); err != nil || !more {
+		if errors.Is(err, io.EOF) {
+			return true, nil
+		}
+		if err != nil {
 			return false, err
+		}
+		var r Record
+		if long {
+			err = job.Errorf(job.Corrupt, "it is longer than every record")
+		} else {
+			r, err = parse(line)
+		}
+		var flaw *Flaw
+		if err != nil {
+			flaw = &Flaw{File: filepath.Base(path), Line: n, After: last, Reason: err.Error()}
+		} else {
+			last = r.Sequence
+		}
+		if !each(&r, flaw) {
+			return false, nil
 		}
 	}
 }
 
-// Verify goes through a log and returns what is wrong with it, and how far it
-// goes.
-func Verify(folder string) (findings []string, end Chain, err error) {
+// First returns what stood before the first record that can be read; the zero Chain
+// if that is record 1, or there is none.
+func First(folder string) (start Chain, err error) {
+	_, err = Read(folder, 0, func(r *Record) bool {
+		if r.Sequence > 1 {
+			start = Chain{r.Sequence - 1, r.Previous}
+		}
+		return false
+	})
+	return start, err
+}
+
+// Hash returns the hash of one record; "" if it is not there or cannot be read.
+func Hash(folder string, sequence uint64) (hash string) {
+	if sequence == 0 {
+		return ""
+	}
+	_, _ = Read(folder, sequence-1, func(r *Record) bool { // what cannot be read has no hash
+		if r.Sequence == sequence {
+			hash = r.Hash
+		}
+		return false
+	})
+	return hash
+}
+
+// Verify goes through a log and returns what is wrong with it, and how far it goes.
+// Without a key it does not look at signatures.
+func Verify(folder string, key Public) (findings []string, end Chain, err error) {
 	names, err := segments(folder)
 	if err != nil {
 		return nil, end, err
 	}
+	t := trail{key: key}
 	for _, name := range names {
 		first := true
-		more, err := scanFile(filepath.Join(folder, name), func(file string, line []byte) (bool, error) {
-			r, err := parse(line)
-			if err != nil {
-				findings = append(findings, fmt.Sprintf("%s: after record %d: %v", file, end.Sequence, err))
-				return true, nil
+		_, err := readSegment(filepath.Join(folder, name), func(r *Record, flaw *Flaw) bool {
+			if flaw != nil {
+				t.note("%s", flaw)
+				return true
 			}
-			if first && segmentName(r.Sequence) != file {
-				findings = append(findings, fmt.Sprintf("%s: it begins with record %d", file, r.Sequence))
+			if first && segmentName(r.Sequence) != name {
+				t.note("%s: it begins with record %d", name, r.Sequence)
 			}
 			first = false
-			if err := end.Next(&r); err != nil {
-				findings = append(findings, fmt.Sprintf("%s: %v", file, err))
-			}
-			return true, nil
+			t.add(r)
+			return true
 		})
-		if err != nil || !more {
-			findings = append(findings, fmt.Sprint(err))
+		if err != nil {
+			t.note("%s: %v", name, err)
 		}
 	}
-	return findings, end, nil
-}
-
-// CheckHead returns what a head that was published says of a log that ends
-// sooner, or goes another way; "" if it is in the log. at returns the hash of a
-// record.
-func CheckHead(end Chain, published Chain, at func(uint64) string) string {
-	switch {
-	case published.Sequence == 0:
-		return ""
-	case published.Sequence > end.Sequence:
-		return fmt.Sprintf("the log ends with record %d, and record %d was published as its head: the tail was cut off", end.Sequence, published.Sequence)
-	case at(published.Sequence) != published.Hash:
-		return fmt.Sprintf("record %d is not the one that was published as the log's head: it was written anew", published.Sequence)
-	}
-	return ""
+	return t.finish(), t.end, nil
 }

@@ -1,8 +1,9 @@
 // Package audit keeps the audit log of one host: records of who did what, each
 // of which names the hash of the one before it, in files that are only ever
-// appended to. Whoever edits, removes, swaps or cuts off records is found out:
-// by the chain, and where the tail is gone, by the head of the chain that was
-// published elsewhere.
+// appended to. The last record of each write is signed with a key of the host,
+// and so vouches for all that stand before it. Whoever has the files, but not the
+// key, cannot add, edit, remove or swap records unseen; where the tail is gone,
+// the head of the chain that was published elsewhere tells.
 //
 // A record says nothing of what is in a job, and holds no secret.
 package audit
@@ -35,35 +36,45 @@ type Record struct {
 	Failed       int64     `json:"failed,omitempty"`   // of the items
 	Repeated     int64     `json:"repeated,omitempty"` // how many refusals like this one it stands for
 	Previous     string    `json:"previous"`           // hash of the record before it; of the first one: empty
-	Hash         string    `json:"hash"`               // of all the rest
+	Hash         string    `json:"hash"`               // of all of the above
+
+	// Signature is KEY:SIGNATURE, by a key of the host and of the hash; empty: a
+	// record after this one has one. See [Key].
+	Signature string `json:"signature,omitempty"`
 }
 
 // maxText is the length of the longest text in a record, in bytes: strangers
 // choose some of them.
 const maxText = 256
 
-// seal puts a record in its place in the chain, and appends its line to lines.
-func (r *Record) seal(lines []byte, sequence uint64, host, previous string) []byte {
+// seal puts a record in its place in the chain, and appends its line to lines. A
+// key signs it.
+func (r *Record) seal(lines []byte, sequence uint64, host, previous string, key *Key) []byte {
 	r.Sequence, r.Host, r.Previous = sequence, host, previous
 	r.At = r.At.UTC().Truncate(time.Microsecond)
 	for _, text := range []*string{&r.Call, &r.Tenant, &r.Board, &r.Name, &r.CallerTenant, &r.Caller, &r.Remote, &r.Request, &r.Result} {
 		*text = string(bytes.ToValidUTF8([]byte((*text)[:min(len(*text), maxText)]), []byte("?")))
 	}
 	text := r.bare()
-	r.Hash = sumOf(text)
+	r.Hash, r.Signature = sumOf(text), ""
 	lines = append(lines, text[:len(text)-len(noHash)]...)
 	lines = append(lines, `"hash":"`...)
 	lines = append(lines, r.Hash...)
+	if key != nil {
+		r.Signature = key.sign(r.Hash)
+		lines = append(lines, `","signature":"`...)
+		lines = append(lines, r.Signature...)
+	}
 	return append(lines, "\"}\n"...)
 }
 
-// noHash ends every record without its hash, which stands last.
+// noHash ends every record without its hash and signature, which stand last.
 const noHash = `"hash":""}`
 
-// bare is the text that is hashed: the record without its hash.
+// bare is the text that is hashed: the record without its hash and signature.
 func (r *Record) bare() []byte {
 	bare := *r
-	bare.Hash = ""
+	bare.Hash, bare.Signature = "", ""
 	text, err := json.Marshal(&bare)
 	if err != nil {
 		return []byte(noHash) // a time beyond the year 9999, which no clock shows
@@ -79,8 +90,8 @@ func sumOf(text []byte) string {
 // Sum returns the hash that the record should have.
 func (r *Record) Sum() string { return sumOf(r.bare()) }
 
-// line is a record as it was written.
-func (r *Record) line() []byte {
+// Line is a record as it is written, one line of a file.
+func (r *Record) Line() []byte {
 	text, err := json.Marshal(r)
 	if err != nil {
 		return nil
@@ -94,31 +105,8 @@ func parse(line []byte) (Record, error) {
 	if err := json.Unmarshal(line, &r); err != nil {
 		return r, job.Errorf(job.Corrupt, "it is not a record: %v", err)
 	}
-	if !bytes.Equal(r.line(), append(bytes.TrimSuffix(bytes.Clone(line), []byte("\n")), '\n')) {
+	if !bytes.Equal(r.Line(), append(bytes.TrimSuffix(bytes.Clone(line), []byte("\n")), '\n')) {
 		return r, job.Errorf(job.Corrupt, "record %d is not as it was written", r.Sequence)
 	}
 	return r, nil
-}
-
-// Chain checks records one after the other.
-type Chain struct {
-	Sequence uint64 // of the last one
-	Hash     string // likewise
-}
-
-// Next returns what is wrong with the next record, and goes on from it.
-func (c *Chain) Next(r *Record) error {
-	last := *c
-	c.Sequence, c.Hash = r.Sequence, r.Hash
-	switch {
-	case r.Sum() != r.Hash:
-		return job.Errorf(job.Corrupt, "record %d was edited: its hash is another", r.Sequence)
-	case r.Sequence <= last.Sequence:
-		return job.Errorf(job.Corrupt, "record %d stands after record %d", r.Sequence, last.Sequence)
-	case r.Sequence != last.Sequence+1:
-		return job.Errorf(job.Corrupt, "records %d to %d are missing", last.Sequence+1, r.Sequence-1)
-	case r.Previous != last.Hash:
-		return job.Errorf(job.Corrupt, "record %d does not follow on record %d: one of the two was put in another's place", r.Sequence, last.Sequence)
-	}
-	return nil
 }

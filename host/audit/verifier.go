@@ -1,19 +1,8 @@
 package audit
 
 import (
-	"fmt"
 	"maps"
 	"slices"
-)
-
-// The calls of records that a server makes by itself.
-const (
-	// TamperedCall: the log was changed while its server was away. Result says how.
-	TamperedCall = "AuditTampered"
-	// HeadCall: another server has published a head of its log. Name is that
-	// server's id, Items the record's number, Result its hash. So each log vouches
-	// for the others, whatever becomes of the place where heads are published.
-	HeadCall = "AuditHead"
 )
 
 // Verifier checks the logs of several servers, each by itself and against what was
@@ -25,9 +14,10 @@ type Verifier struct {
 
 // verified is one host's log.
 type verified struct {
-	end      Chain
-	hashes   map[uint64]string
-	findings []string
+	trail
+
+	hashes map[uint64]string
+	flaws  map[Flaw]bool
 }
 
 // sighting is a head that was published, or that another host has seen.
@@ -41,7 +31,7 @@ func (v *Verifier) log(host string) *verified {
 		v.logs = map[string]*verified{}
 	}
 	if v.logs[host] == nil {
-		v.logs[host] = &verified{hashes: map[uint64]string{}}
+		v.logs[host] = &verified{hashes: map[uint64]string{}, flaws: map[Flaw]bool{}}
 	}
 	return v.logs[host]
 }
@@ -59,15 +49,22 @@ func (v *Verifier) Add(host string, r *Record) {
 // say of the others may be newer than that.
 func (v *Verifier) Extend(host string, r *Record) {
 	l := v.log(host)
-	if err := l.end.Next(r); err != nil {
-		l.findings = append(l.findings, err.Error())
-	}
+	l.add(r)
 	if r.Host != host {
-		l.findings = append(l.findings, fmt.Sprintf("record %d is of another host's log, %s", r.Sequence, r.Host))
+		l.note("record %d is of another host's log, %s", r.Sequence, r.Host)
 	}
 	l.hashes[r.Sequence] = r.Hash
-	if r.Call == TamperedCall {
-		l.findings = append(l.findings, fmt.Sprintf("record %d says that the log was changed before: %s", r.Sequence, r.Result))
+}
+
+// Signed tells the key with which a host signs its log. It comes before the records.
+func (v *Verifier) Signed(host string, key Public) { v.log(host).key = key }
+
+// Flawed tells of a line of a host's log that could not be read. To be told of it
+// twice is as well.
+func (v *Verifier) Flawed(host string, flaw Flaw) {
+	if l := v.log(host); !l.flaws[flaw] {
+		l.flaws[flaw] = true
+		l.note("%s", flaw)
 	}
 }
 
@@ -101,7 +98,7 @@ func (v *Verifier) Hosts() []string { return slices.Sorted(maps.Keys(v.logs)) }
 func (v *Verifier) Findings(gone []string) []string {
 	var all []string
 	for _, host := range v.Hosts() {
-		for _, finding := range v.logs[host].findings {
+		for _, finding := range v.logs[host].finish() {
 			all = append(all, "server "+host+": "+finding)
 		}
 	}
@@ -111,7 +108,7 @@ func (v *Verifier) Findings(gone []string) []string {
 		problem := ""
 		switch {
 		case l != nil:
-			problem = CheckHead(l.end, s.head, func(n uint64) string { return l.hashes[n] })
+			problem = CheckHead(l.gone(), l.end, s.head, func(n uint64) string { return l.hashes[n] })
 		case !slices.Contains(gone, s.host):
 			problem = "it has an audit log, which was not among those that were checked"
 		}

@@ -20,6 +20,7 @@ type Head struct {
 	Sequence uint64    `json:"sequence"`
 	Hash     string    `json:"hash"` // hexadecimal
 	At       time.Time `json:"at"`
+	Key      string    `json:"key,omitempty"` // what the log is signed with, for those who check it; base64
 }
 
 // PublishHead keeps a host's head. It never goes back.

@@ -26,7 +26,8 @@ type Config struct {
 	InsecurePlaintext bool     // TLS may be missing on an address that is not loopback
 	TLS               *TLS     // nil: plaintext
 	Tracing           *Tracing // nil: no traces
-	Dev               bool     // made by Dev
+	Audit             Audit
+	Dev               bool // made by Dev
 
 	Tokens   []tenant.Token // of every tenant
 	Issuers  []Issuer       // of every tenant
@@ -106,7 +107,7 @@ const (
 // token with every role whose secret everybody knows, one board that survives a
 // restart in dataDir.
 func Dev(dataDir string) *Config {
-	c := &Config{Dev: true, Listen: DefaultListen, DataDir: dataDir, Tenants: []string{tenant.Default}}
+	c := &Config{Dev: true, Listen: DefaultListen, DataDir: dataDir, Tenants: []string{tenant.Default}, Audit: defaultAudit}
 	c.Tokens = []tenant.Token{{
 		Name: DevToken, Tenant: tenant.Default, Roles: tenant.Roles(), Digest: tenant.DigestOf(DevToken),
 	}}

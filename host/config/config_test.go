@@ -65,6 +65,7 @@ func TestFull(t *testing.T) {
 		Listen: "0.0.0.0:7422", MetricsListen: "127.0.0.1:7423",
 		DataDir: here + "/data", PluginDir: "/usr/lib/boardd/plugins",
 		Hostnames: []string{"boards.example.org"},
+		Audit:     config.Audit{Calls: config.AuditAll, Keep: 90 * 24 * time.Hour, MaxBytes: 2 << 30, KeyFile: "/etc/boardd/audit.pem"},
 		TLS:       &config.TLS{CertFile: here + "/server.pem", KeyFile: here + "/server.pem", ClientCAFile: here + "/server.pem"},
 		Tokens: []tenant.Token{
 			{Name: "root", Tenant: "default", Roles: []tenant.Role{"operator"}, Digest: sha256.Sum256([]byte("0123456789abcdef"))},
@@ -100,9 +101,11 @@ func TestFull(t *testing.T) {
 	}
 }
 
+var defaultAudit = config.Audit{Calls: config.AuditChanges, Keep: config.DefaultAuditKeep, MaxBytes: config.DefaultAuditBytes}
+
 func TestDefaults(t *testing.T) {
 	t.Parallel()
-	want := &config.Config{Listen: "127.0.0.1:7422", Tenants: []string{"default"}}
+	want := &config.Config{Listen: "127.0.0.1:7422", Tenants: []string{"default"}, Audit: defaultAudit}
 	if diff := cmp.Diff(want, load(t, config.Source{}), ignorePlaces); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
@@ -327,7 +330,7 @@ data_dir   = "d"
 plugin_dir = "p"
 `})
 	got := load(t, config.Source{Paths: []string{dir}, Listen: "[::1]:2", DataDir: "/D", PluginDir: "/P"})
-	want := &config.Config{Listen: "[::1]:2", DataDir: "/D", PluginDir: "/P", Tenants: []string{"default"}}
+	want := &config.Config{Listen: "[::1]:2", DataDir: "/D", PluginDir: "/P", Tenants: []string{"default"}, Audit: defaultAudit}
 	if diff := cmp.Diff(want, got, ignorePlaces); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}

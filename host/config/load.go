@@ -32,7 +32,7 @@ type Source struct {
 // Load reads and checks a configuration. Its error is everything that is wrong,
 // as Problems.
 func Load(source Source) (*Config, error) {
-	l := &loader{source: source, config: &Config{Tenants: []string{tenant.Default}}, once: map[string]Place{}, policies: map[string]policyBlock{}}
+	l := &loader{source: source, config: &Config{Tenants: []string{tenant.Default}, Audit: defaultAudit}, once: map[string]Place{}, policies: map[string]policyBlock{}}
 	if source.Dev {
 		l.config = Dev(source.DataDir)
 	}

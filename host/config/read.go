@@ -54,6 +54,9 @@ func (l *loader) root(s *section) {
 	if inner := s.single("tracing"); inner != nil && l.firstAt("tracing", inner.at) {
 		l.tracing(inner)
 	}
+	if inner := s.single("audit"); inner != nil && l.firstAt("audit", inner.at) {
+		l.audit(inner)
+	}
 	for _, inner := range s.named("token") {
 		l.token(inner, tenant.Default)
 	}

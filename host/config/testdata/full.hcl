@@ -55,3 +55,9 @@ board "octavia" {
   max_lease    = "10s"
   hide_details = true
 }
+audit {
+  calls     = "all"
+  keep      = "2160h"
+  max_bytes = "2GiB"
+  key_file  = "/etc/boardd/audit.pem"
+}

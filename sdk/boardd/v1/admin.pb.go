@@ -3215,7 +3215,7 @@ func (x *ListBackendsResponse) GetBackends() []*Backend {
 
 type AuditRecord struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Sequence      int64                  `protobuf:"varint,1,opt,name=sequence,proto3" json:"sequence,omitempty"`
+	Sequence      int64                  `protobuf:"varint,1,opt,name=sequence,proto3" json:"sequence,omitempty"` // with all, as are previous, hash and signature: otherwise they would tell of other tenants' records
 	At            *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=at,proto3" json:"at,omitempty"`
 	Host          string                 `protobuf:"bytes,3,opt,name=host,proto3" json:"host,omitempty"`
 	Call          string                 `protobuf:"bytes,4,opt,name=call,proto3" json:"call,omitempty"`
@@ -3232,6 +3232,7 @@ type AuditRecord struct {
 	Repeated      int64                  `protobuf:"varint,15,opt,name=repeated,proto3" json:"repeated,omitempty"` // how many refusals like this one it stands for
 	Previous      string                 `protobuf:"bytes,16,opt,name=previous,proto3" json:"previous,omitempty"`  // hash of the record before it
 	Hash          string                 `protobuf:"bytes,17,opt,name=hash,proto3" json:"hash,omitempty"`
+	Signature     string                 `protobuf:"bytes,18,opt,name=signature,proto3" json:"signature,omitempty"` // of the hash, where it is the last record of a write; it vouches for those before it too
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3385,10 +3386,86 @@ func (x *AuditRecord) GetHash() string {
 	return ""
 }
 
+func (x *AuditRecord) GetSignature() string {
+	if x != nil {
+		return x.Signature
+	}
+	return ""
+}
+
+// AuditFlaw is a line of a log that cannot be read.
+type AuditFlaw struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	File          string                 `protobuf:"bytes,1,opt,name=file,proto3" json:"file,omitempty"`
+	Line          int64                  `protobuf:"varint,2,opt,name=line,proto3" json:"line,omitempty"`   // from 1
+	After         int64                  `protobuf:"varint,3,opt,name=after,proto3" json:"after,omitempty"` // number of the record before it
+	Reason        string                 `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuditFlaw) Reset() {
+	*x = AuditFlaw{}
+	mi := &file_boardd_v1_admin_proto_msgTypes[50]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuditFlaw) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuditFlaw) ProtoMessage() {}
+
+func (x *AuditFlaw) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_admin_proto_msgTypes[50]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuditFlaw.ProtoReflect.Descriptor instead.
+func (*AuditFlaw) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{50}
+}
+
+func (x *AuditFlaw) GetFile() string {
+	if x != nil {
+		return x.File
+	}
+	return ""
+}
+
+func (x *AuditFlaw) GetLine() int64 {
+	if x != nil {
+		return x.Line
+	}
+	return 0
+}
+
+func (x *AuditFlaw) GetAfter() int64 {
+	if x != nil {
+		return x.After
+	}
+	return 0
+}
+
+func (x *AuditFlaw) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
 type GetAuditRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Tenant        string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
-	After         int64                  `protobuf:"varint,2,opt,name=after,proto3" json:"after,omitempty"` // records after this sequence number
+	After         int64                  `protobuf:"varint,2,opt,name=after,proto3" json:"after,omitempty"` // where to go on: the next of an answer; with all, also the number of a record
 	Max           int32                  `protobuf:"varint,3,opt,name=max,proto3" json:"max,omitempty"`     // 100 if absent; at most 1000
 	Since         *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=since,proto3" json:"since,omitempty"`
 	Until         *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=until,proto3" json:"until,omitempty"`
@@ -3399,7 +3476,7 @@ type GetAuditRequest struct {
 
 func (x *GetAuditRequest) Reset() {
 	*x = GetAuditRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[50]
+	mi := &file_boardd_v1_admin_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3411,7 +3488,7 @@ func (x *GetAuditRequest) String() string {
 func (*GetAuditRequest) ProtoMessage() {}
 
 func (x *GetAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[50]
+	mi := &file_boardd_v1_admin_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3424,7 +3501,7 @@ func (x *GetAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAuditRequest.ProtoReflect.Descriptor instead.
 func (*GetAuditRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{50}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *GetAuditRequest) GetTenant() string {
@@ -3472,15 +3549,16 @@ func (x *GetAuditRequest) GetAll() bool {
 type GetAuditResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Records       []*AuditRecord         `protobuf:"bytes,1,rep,name=records,proto3" json:"records,omitempty"`
-	Next          int64                  `protobuf:"varint,2,opt,name=next,proto3" json:"next,omitempty"` // where to go on; 0: that was all
-	Head          *AuditHead             `protobuf:"bytes,3,opt,name=head,proto3" json:"head,omitempty"`  // with all: what was last published of the log, so that a tail that was cut off shows
+	Next          int64                  `protobuf:"varint,2,opt,name=next,proto3" json:"next,omitempty"`  // where to go on; 0: that was all
+	Head          *AuditHead             `protobuf:"bytes,3,opt,name=head,proto3" json:"head,omitempty"`   // with all: what was last published of the log, so that a tail that was cut off shows
+	Flaws         []*AuditFlaw           `protobuf:"bytes,4,rep,name=flaws,proto3" json:"flaws,omitempty"` // with all: lines among these records that cannot be read
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *GetAuditResponse) Reset() {
 	*x = GetAuditResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[51]
+	mi := &file_boardd_v1_admin_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3492,7 +3570,7 @@ func (x *GetAuditResponse) String() string {
 func (*GetAuditResponse) ProtoMessage() {}
 
 func (x *GetAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[51]
+	mi := &file_boardd_v1_admin_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3505,7 +3583,7 @@ func (x *GetAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAuditResponse.ProtoReflect.Descriptor instead.
 func (*GetAuditResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{51}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *GetAuditResponse) GetRecords() []*AuditRecord {
@@ -3529,19 +3607,27 @@ func (x *GetAuditResponse) GetHead() *AuditHead {
 	return nil
 }
 
+func (x *GetAuditResponse) GetFlaws() []*AuditFlaw {
+	if x != nil {
+		return x.Flaws
+	}
+	return nil
+}
+
 type AuditHead struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Host          string                 `protobuf:"bytes,1,opt,name=host,proto3" json:"host,omitempty"`
 	Sequence      int64                  `protobuf:"varint,2,opt,name=sequence,proto3" json:"sequence,omitempty"`
 	Hash          string                 `protobuf:"bytes,3,opt,name=hash,proto3" json:"hash,omitempty"`
 	At            *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=at,proto3" json:"at,omitempty"`
+	Key           string                 `protobuf:"bytes,5,opt,name=key,proto3" json:"key,omitempty"` // public half of what the log is signed with, in base64
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *AuditHead) Reset() {
 	*x = AuditHead{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[52]
+	mi := &file_boardd_v1_admin_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3553,7 +3639,7 @@ func (x *AuditHead) String() string {
 func (*AuditHead) ProtoMessage() {}
 
 func (x *AuditHead) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[52]
+	mi := &file_boardd_v1_admin_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3566,7 +3652,7 @@ func (x *AuditHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditHead.ProtoReflect.Descriptor instead.
 func (*AuditHead) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{52}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *AuditHead) GetHost() string {
@@ -3597,6 +3683,13 @@ func (x *AuditHead) GetAt() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *AuditHead) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
 type ReloadConfigRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -3605,7 +3698,7 @@ type ReloadConfigRequest struct {
 
 func (x *ReloadConfigRequest) Reset() {
 	*x = ReloadConfigRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[53]
+	mi := &file_boardd_v1_admin_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3617,7 +3710,7 @@ func (x *ReloadConfigRequest) String() string {
 func (*ReloadConfigRequest) ProtoMessage() {}
 
 func (x *ReloadConfigRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[53]
+	mi := &file_boardd_v1_admin_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3630,7 +3723,7 @@ func (x *ReloadConfigRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReloadConfigRequest.ProtoReflect.Descriptor instead.
 func (*ReloadConfigRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{53}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{54}
 }
 
 type ReloadConfigResponse struct {
@@ -3642,7 +3735,7 @@ type ReloadConfigResponse struct {
 
 func (x *ReloadConfigResponse) Reset() {
 	*x = ReloadConfigResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[54]
+	mi := &file_boardd_v1_admin_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3654,7 +3747,7 @@ func (x *ReloadConfigResponse) String() string {
 func (*ReloadConfigResponse) ProtoMessage() {}
 
 func (x *ReloadConfigResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[54]
+	mi := &file_boardd_v1_admin_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3667,7 +3760,7 @@ func (x *ReloadConfigResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReloadConfigResponse.ProtoReflect.Descriptor instead.
 func (*ReloadConfigResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{54}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *ReloadConfigResponse) GetChanges() []string {
@@ -3936,7 +4029,7 @@ const file_boardd_v1_admin_proto_rawDesc = "" +
 	"\x13ListBackendsRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\"F\n" +
 	"\x14ListBackendsResponse\x12.\n" +
-	"\bbackends\x18\x01 \x03(\v2\x12.boardd.v1.BackendR\bbackends\"\xc0\x03\n" +
+	"\bbackends\x18\x01 \x03(\v2\x12.boardd.v1.BackendR\bbackends\"\xde\x03\n" +
 	"\vAuditRecord\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x03R\bsequence\x12*\n" +
 	"\x02at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x12\n" +
@@ -3955,23 +4048,31 @@ const file_boardd_v1_admin_proto_rawDesc = "" +
 	"\x06failed\x18\x0e \x01(\x03R\x06failed\x12\x1a\n" +
 	"\brepeated\x18\x0f \x01(\x03R\brepeated\x12\x1a\n" +
 	"\bprevious\x18\x10 \x01(\tR\bprevious\x12\x12\n" +
-	"\x04hash\x18\x11 \x01(\tR\x04hash\"\xc7\x01\n" +
+	"\x04hash\x18\x11 \x01(\tR\x04hash\x12\x1c\n" +
+	"\tsignature\x18\x12 \x01(\tR\tsignature\"a\n" +
+	"\tAuditFlaw\x12\x12\n" +
+	"\x04file\x18\x01 \x01(\tR\x04file\x12\x12\n" +
+	"\x04line\x18\x02 \x01(\x03R\x04line\x12\x14\n" +
+	"\x05after\x18\x03 \x01(\x03R\x05after\x12\x16\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\"\xc7\x01\n" +
 	"\x0fGetAuditRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x14\n" +
 	"\x05after\x18\x02 \x01(\x03R\x05after\x12\x10\n" +
 	"\x03max\x18\x03 \x01(\x05R\x03max\x120\n" +
 	"\x05since\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x120\n" +
 	"\x05until\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x12\x10\n" +
-	"\x03all\x18\x06 \x01(\bR\x03all\"\x82\x01\n" +
+	"\x03all\x18\x06 \x01(\bR\x03all\"\xae\x01\n" +
 	"\x10GetAuditResponse\x120\n" +
 	"\arecords\x18\x01 \x03(\v2\x16.boardd.v1.AuditRecordR\arecords\x12\x12\n" +
 	"\x04next\x18\x02 \x01(\x03R\x04next\x12(\n" +
-	"\x04head\x18\x03 \x01(\v2\x14.boardd.v1.AuditHeadR\x04head\"{\n" +
+	"\x04head\x18\x03 \x01(\v2\x14.boardd.v1.AuditHeadR\x04head\x12*\n" +
+	"\x05flaws\x18\x04 \x03(\v2\x14.boardd.v1.AuditFlawR\x05flaws\"\x8d\x01\n" +
 	"\tAuditHead\x12\x12\n" +
 	"\x04host\x18\x01 \x01(\tR\x04host\x12\x1a\n" +
 	"\bsequence\x18\x02 \x01(\x03R\bsequence\x12\x12\n" +
 	"\x04hash\x18\x03 \x01(\tR\x04hash\x12*\n" +
-	"\x02at\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\"\x15\n" +
+	"\x02at\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x10\n" +
+	"\x03key\x18\x05 \x01(\tR\x03key\"\x15\n" +
 	"\x13ReloadConfigRequest\"0\n" +
 	"\x14ReloadConfigResponse\x12\x18\n" +
 	"\achanges\x18\x01 \x03(\tR\achanges2\xc4\r\n" +
@@ -4011,7 +4112,7 @@ func file_boardd_v1_admin_proto_rawDescGZIP() []byte {
 	return file_boardd_v1_admin_proto_rawDescData
 }
 
-var file_boardd_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 59)
+var file_boardd_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 60)
 var file_boardd_v1_admin_proto_goTypes = []any{
 	(*Tenant)(nil),                   // 0: boardd.v1.Tenant
 	(*CreateTenantRequest)(nil),      // 1: boardd.v1.CreateTenantRequest
@@ -4063,129 +4164,131 @@ var file_boardd_v1_admin_proto_goTypes = []any{
 	(*ListBackendsRequest)(nil),      // 47: boardd.v1.ListBackendsRequest
 	(*ListBackendsResponse)(nil),     // 48: boardd.v1.ListBackendsResponse
 	(*AuditRecord)(nil),              // 49: boardd.v1.AuditRecord
-	(*GetAuditRequest)(nil),          // 50: boardd.v1.GetAuditRequest
-	(*GetAuditResponse)(nil),         // 51: boardd.v1.GetAuditResponse
-	(*AuditHead)(nil),                // 52: boardd.v1.AuditHead
-	(*ReloadConfigRequest)(nil),      // 53: boardd.v1.ReloadConfigRequest
-	(*ReloadConfigResponse)(nil),     // 54: boardd.v1.ReloadConfigResponse
-	nil,                              // 55: boardd.v1.Tenant.LimitsEntry
-	nil,                              // 56: boardd.v1.CreateTenantRequest.LimitsEntry
-	nil,                              // 57: boardd.v1.UpdateTenantRequest.LimitsEntry
-	nil,                              // 58: boardd.v1.BoardSettings.LimitsEntry
-	(*timestamppb.Timestamp)(nil),    // 59: google.protobuf.Timestamp
-	(*fieldmaskpb.FieldMask)(nil),    // 60: google.protobuf.FieldMask
-	(*durationpb.Duration)(nil),      // 61: google.protobuf.Duration
-	(*PolicyRule)(nil),               // 62: boardd.v1.PolicyRule
+	(*AuditFlaw)(nil),                // 50: boardd.v1.AuditFlaw
+	(*GetAuditRequest)(nil),          // 51: boardd.v1.GetAuditRequest
+	(*GetAuditResponse)(nil),         // 52: boardd.v1.GetAuditResponse
+	(*AuditHead)(nil),                // 53: boardd.v1.AuditHead
+	(*ReloadConfigRequest)(nil),      // 54: boardd.v1.ReloadConfigRequest
+	(*ReloadConfigResponse)(nil),     // 55: boardd.v1.ReloadConfigResponse
+	nil,                              // 56: boardd.v1.Tenant.LimitsEntry
+	nil,                              // 57: boardd.v1.CreateTenantRequest.LimitsEntry
+	nil,                              // 58: boardd.v1.UpdateTenantRequest.LimitsEntry
+	nil,                              // 59: boardd.v1.BoardSettings.LimitsEntry
+	(*timestamppb.Timestamp)(nil),    // 60: google.protobuf.Timestamp
+	(*fieldmaskpb.FieldMask)(nil),    // 61: google.protobuf.FieldMask
+	(*durationpb.Duration)(nil),      // 62: google.protobuf.Duration
+	(*PolicyRule)(nil),               // 63: boardd.v1.PolicyRule
 }
 var file_boardd_v1_admin_proto_depIdxs = []int32{
-	55, // 0: boardd.v1.Tenant.limits:type_name -> boardd.v1.Tenant.LimitsEntry
-	59, // 1: boardd.v1.Tenant.created_at:type_name -> google.protobuf.Timestamp
-	56, // 2: boardd.v1.CreateTenantRequest.limits:type_name -> boardd.v1.CreateTenantRequest.LimitsEntry
+	56, // 0: boardd.v1.Tenant.limits:type_name -> boardd.v1.Tenant.LimitsEntry
+	60, // 1: boardd.v1.Tenant.created_at:type_name -> google.protobuf.Timestamp
+	57, // 2: boardd.v1.CreateTenantRequest.limits:type_name -> boardd.v1.CreateTenantRequest.LimitsEntry
 	0,  // 3: boardd.v1.CreateTenantResponse.tenant:type_name -> boardd.v1.Tenant
 	0,  // 4: boardd.v1.ListTenantsResponse.tenants:type_name -> boardd.v1.Tenant
-	57, // 5: boardd.v1.UpdateTenantRequest.limits:type_name -> boardd.v1.UpdateTenantRequest.LimitsEntry
-	60, // 6: boardd.v1.UpdateTenantRequest.update_mask:type_name -> google.protobuf.FieldMask
+	58, // 5: boardd.v1.UpdateTenantRequest.limits:type_name -> boardd.v1.UpdateTenantRequest.LimitsEntry
+	61, // 6: boardd.v1.UpdateTenantRequest.update_mask:type_name -> google.protobuf.FieldMask
 	0,  // 7: boardd.v1.UpdateTenantResponse.tenant:type_name -> boardd.v1.Tenant
 	0,  // 8: boardd.v1.UpdateTenantResponse.before:type_name -> boardd.v1.Tenant
-	59, // 9: boardd.v1.Token.expires_at:type_name -> google.protobuf.Timestamp
-	59, // 10: boardd.v1.Token.created_at:type_name -> google.protobuf.Timestamp
-	59, // 11: boardd.v1.CreateTokenRequest.expires_at:type_name -> google.protobuf.Timestamp
+	60, // 9: boardd.v1.Token.expires_at:type_name -> google.protobuf.Timestamp
+	60, // 10: boardd.v1.Token.created_at:type_name -> google.protobuf.Timestamp
+	60, // 11: boardd.v1.CreateTokenRequest.expires_at:type_name -> google.protobuf.Timestamp
 	9,  // 12: boardd.v1.CreateTokenResponse.token:type_name -> boardd.v1.Token
 	9,  // 13: boardd.v1.ListTokensResponse.tokens:type_name -> boardd.v1.Token
-	61, // 14: boardd.v1.BoardSettings.lease:type_name -> google.protobuf.Duration
-	61, // 15: boardd.v1.BoardSettings.max_lease:type_name -> google.protobuf.Duration
-	61, // 16: boardd.v1.BoardSettings.idempotency_window:type_name -> google.protobuf.Duration
-	61, // 17: boardd.v1.BoardSettings.backoff:type_name -> google.protobuf.Duration
-	61, // 18: boardd.v1.BoardSettings.max_backoff:type_name -> google.protobuf.Duration
-	58, // 19: boardd.v1.BoardSettings.limits:type_name -> boardd.v1.BoardSettings.LimitsEntry
-	59, // 20: boardd.v1.BoardSettings.created_at:type_name -> google.protobuf.Timestamp
-	61, // 21: boardd.v1.BoardSettings.history:type_name -> google.protobuf.Duration
-	62, // 22: boardd.v1.BoardSettings.eligibility:type_name -> boardd.v1.PolicyRule
-	62, // 23: boardd.v1.BoardSettings.ordering:type_name -> boardd.v1.PolicyRule
-	61, // 24: boardd.v1.BoardSettings.record:type_name -> google.protobuf.Duration
+	62, // 14: boardd.v1.BoardSettings.lease:type_name -> google.protobuf.Duration
+	62, // 15: boardd.v1.BoardSettings.max_lease:type_name -> google.protobuf.Duration
+	62, // 16: boardd.v1.BoardSettings.idempotency_window:type_name -> google.protobuf.Duration
+	62, // 17: boardd.v1.BoardSettings.backoff:type_name -> google.protobuf.Duration
+	62, // 18: boardd.v1.BoardSettings.max_backoff:type_name -> google.protobuf.Duration
+	59, // 19: boardd.v1.BoardSettings.limits:type_name -> boardd.v1.BoardSettings.LimitsEntry
+	60, // 20: boardd.v1.BoardSettings.created_at:type_name -> google.protobuf.Timestamp
+	62, // 21: boardd.v1.BoardSettings.history:type_name -> google.protobuf.Duration
+	63, // 22: boardd.v1.BoardSettings.eligibility:type_name -> boardd.v1.PolicyRule
+	63, // 23: boardd.v1.BoardSettings.ordering:type_name -> boardd.v1.PolicyRule
+	62, // 24: boardd.v1.BoardSettings.record:type_name -> google.protobuf.Duration
 	16, // 25: boardd.v1.CreateBoardRequest.board:type_name -> boardd.v1.BoardSettings
 	16, // 26: boardd.v1.CreateBoardResponse.board:type_name -> boardd.v1.BoardSettings
 	16, // 27: boardd.v1.UpdateBoardRequest.board:type_name -> boardd.v1.BoardSettings
-	60, // 28: boardd.v1.UpdateBoardRequest.update_mask:type_name -> google.protobuf.FieldMask
+	61, // 28: boardd.v1.UpdateBoardRequest.update_mask:type_name -> google.protobuf.FieldMask
 	16, // 29: boardd.v1.UpdateBoardResponse.board:type_name -> boardd.v1.BoardSettings
 	16, // 30: boardd.v1.UpdateBoardResponse.before:type_name -> boardd.v1.BoardSettings
 	16, // 31: boardd.v1.ListTenantBoardsResponse.boards:type_name -> boardd.v1.BoardSettings
-	59, // 32: boardd.v1.PolicyVersion.created_at:type_name -> google.protobuf.Timestamp
+	60, // 32: boardd.v1.PolicyVersion.created_at:type_name -> google.protobuf.Timestamp
 	25, // 33: boardd.v1.Policy.versions:type_name -> boardd.v1.PolicyVersion
 	26, // 34: boardd.v1.PutPolicyResponse.policy:type_name -> boardd.v1.Policy
 	26, // 35: boardd.v1.ListPoliciesResponse.policies:type_name -> boardd.v1.Policy
-	61, // 36: boardd.v1.SimulatePolicyRequest.starved_after:type_name -> google.protobuf.Duration
-	59, // 37: boardd.v1.SimulatePolicyRequest.from:type_name -> google.protobuf.Timestamp
-	59, // 38: boardd.v1.SimulatePolicyResponse.from:type_name -> google.protobuf.Timestamp
-	59, // 39: boardd.v1.SimulatePolicyResponse.until:type_name -> google.protobuf.Timestamp
-	61, // 40: boardd.v1.SimulatePolicyResponse.starved_after:type_name -> google.protobuf.Duration
+	62, // 36: boardd.v1.SimulatePolicyRequest.starved_after:type_name -> google.protobuf.Duration
+	60, // 37: boardd.v1.SimulatePolicyRequest.from:type_name -> google.protobuf.Timestamp
+	60, // 38: boardd.v1.SimulatePolicyResponse.from:type_name -> google.protobuf.Timestamp
+	60, // 39: boardd.v1.SimulatePolicyResponse.until:type_name -> google.protobuf.Timestamp
+	62, // 40: boardd.v1.SimulatePolicyResponse.starved_after:type_name -> google.protobuf.Duration
 	35, // 41: boardd.v1.SimulatePolicyResponse.present:type_name -> boardd.v1.SimulatedSide
 	35, // 42: boardd.v1.SimulatePolicyResponse.candidate:type_name -> boardd.v1.SimulatedSide
 	36, // 43: boardd.v1.SimulatePolicyResponse.keys:type_name -> boardd.v1.SimulatedKey
 	37, // 44: boardd.v1.SimulatePolicyResponse.starved:type_name -> boardd.v1.StarvedJob
-	61, // 45: boardd.v1.SimulatedSide.wait_p50:type_name -> google.protobuf.Duration
-	61, // 46: boardd.v1.SimulatedSide.wait_p99:type_name -> google.protobuf.Duration
-	61, // 47: boardd.v1.SimulatedSide.wait_most:type_name -> google.protobuf.Duration
+	62, // 45: boardd.v1.SimulatedSide.wait_p50:type_name -> google.protobuf.Duration
+	62, // 46: boardd.v1.SimulatedSide.wait_p99:type_name -> google.protobuf.Duration
+	62, // 47: boardd.v1.SimulatedSide.wait_most:type_name -> google.protobuf.Duration
 	35, // 48: boardd.v1.SimulatedKey.present:type_name -> boardd.v1.SimulatedSide
 	35, // 49: boardd.v1.SimulatedKey.candidate:type_name -> boardd.v1.SimulatedSide
-	61, // 50: boardd.v1.StarvedJob.wait:type_name -> google.protobuf.Duration
+	62, // 50: boardd.v1.StarvedJob.wait:type_name -> google.protobuf.Duration
 	40, // 51: boardd.v1.ShadowPolicyResponse.examples:type_name -> boardd.v1.Disagreement
 	43, // 52: boardd.v1.PromotePolicyResponse.policies:type_name -> boardd.v1.BoardPolicy
 	43, // 53: boardd.v1.RollbackPolicyResponse.policies:type_name -> boardd.v1.BoardPolicy
 	46, // 54: boardd.v1.ListBackendsResponse.backends:type_name -> boardd.v1.Backend
-	59, // 55: boardd.v1.AuditRecord.at:type_name -> google.protobuf.Timestamp
-	59, // 56: boardd.v1.GetAuditRequest.since:type_name -> google.protobuf.Timestamp
-	59, // 57: boardd.v1.GetAuditRequest.until:type_name -> google.protobuf.Timestamp
+	60, // 55: boardd.v1.AuditRecord.at:type_name -> google.protobuf.Timestamp
+	60, // 56: boardd.v1.GetAuditRequest.since:type_name -> google.protobuf.Timestamp
+	60, // 57: boardd.v1.GetAuditRequest.until:type_name -> google.protobuf.Timestamp
 	49, // 58: boardd.v1.GetAuditResponse.records:type_name -> boardd.v1.AuditRecord
-	52, // 59: boardd.v1.GetAuditResponse.head:type_name -> boardd.v1.AuditHead
-	59, // 60: boardd.v1.AuditHead.at:type_name -> google.protobuf.Timestamp
-	1,  // 61: boardd.v1.AdminService.CreateTenant:input_type -> boardd.v1.CreateTenantRequest
-	3,  // 62: boardd.v1.AdminService.ListTenants:input_type -> boardd.v1.ListTenantsRequest
-	5,  // 63: boardd.v1.AdminService.UpdateTenant:input_type -> boardd.v1.UpdateTenantRequest
-	7,  // 64: boardd.v1.AdminService.DeleteTenant:input_type -> boardd.v1.DeleteTenantRequest
-	10, // 65: boardd.v1.AdminService.CreateToken:input_type -> boardd.v1.CreateTokenRequest
-	12, // 66: boardd.v1.AdminService.ListTokens:input_type -> boardd.v1.ListTokensRequest
-	14, // 67: boardd.v1.AdminService.RevokeToken:input_type -> boardd.v1.RevokeTokenRequest
-	17, // 68: boardd.v1.AdminService.CreateBoard:input_type -> boardd.v1.CreateBoardRequest
-	19, // 69: boardd.v1.AdminService.UpdateBoard:input_type -> boardd.v1.UpdateBoardRequest
-	21, // 70: boardd.v1.AdminService.DeleteBoard:input_type -> boardd.v1.DeleteBoardRequest
-	23, // 71: boardd.v1.AdminService.ListTenantBoards:input_type -> boardd.v1.ListTenantBoardsRequest
-	27, // 72: boardd.v1.AdminService.PutPolicy:input_type -> boardd.v1.PutPolicyRequest
-	29, // 73: boardd.v1.AdminService.ListPolicies:input_type -> boardd.v1.ListPoliciesRequest
-	31, // 74: boardd.v1.AdminService.DeletePolicy:input_type -> boardd.v1.DeletePolicyRequest
-	33, // 75: boardd.v1.AdminService.SimulatePolicy:input_type -> boardd.v1.SimulatePolicyRequest
-	38, // 76: boardd.v1.AdminService.ShadowPolicy:input_type -> boardd.v1.ShadowPolicyRequest
-	41, // 77: boardd.v1.AdminService.PromotePolicy:input_type -> boardd.v1.PromotePolicyRequest
-	44, // 78: boardd.v1.AdminService.RollbackPolicy:input_type -> boardd.v1.RollbackPolicyRequest
-	47, // 79: boardd.v1.AdminService.ListBackends:input_type -> boardd.v1.ListBackendsRequest
-	50, // 80: boardd.v1.AdminService.GetAudit:input_type -> boardd.v1.GetAuditRequest
-	53, // 81: boardd.v1.AdminService.ReloadConfig:input_type -> boardd.v1.ReloadConfigRequest
-	2,  // 82: boardd.v1.AdminService.CreateTenant:output_type -> boardd.v1.CreateTenantResponse
-	4,  // 83: boardd.v1.AdminService.ListTenants:output_type -> boardd.v1.ListTenantsResponse
-	6,  // 84: boardd.v1.AdminService.UpdateTenant:output_type -> boardd.v1.UpdateTenantResponse
-	8,  // 85: boardd.v1.AdminService.DeleteTenant:output_type -> boardd.v1.DeleteTenantResponse
-	11, // 86: boardd.v1.AdminService.CreateToken:output_type -> boardd.v1.CreateTokenResponse
-	13, // 87: boardd.v1.AdminService.ListTokens:output_type -> boardd.v1.ListTokensResponse
-	15, // 88: boardd.v1.AdminService.RevokeToken:output_type -> boardd.v1.RevokeTokenResponse
-	18, // 89: boardd.v1.AdminService.CreateBoard:output_type -> boardd.v1.CreateBoardResponse
-	20, // 90: boardd.v1.AdminService.UpdateBoard:output_type -> boardd.v1.UpdateBoardResponse
-	22, // 91: boardd.v1.AdminService.DeleteBoard:output_type -> boardd.v1.DeleteBoardResponse
-	24, // 92: boardd.v1.AdminService.ListTenantBoards:output_type -> boardd.v1.ListTenantBoardsResponse
-	28, // 93: boardd.v1.AdminService.PutPolicy:output_type -> boardd.v1.PutPolicyResponse
-	30, // 94: boardd.v1.AdminService.ListPolicies:output_type -> boardd.v1.ListPoliciesResponse
-	32, // 95: boardd.v1.AdminService.DeletePolicy:output_type -> boardd.v1.DeletePolicyResponse
-	34, // 96: boardd.v1.AdminService.SimulatePolicy:output_type -> boardd.v1.SimulatePolicyResponse
-	39, // 97: boardd.v1.AdminService.ShadowPolicy:output_type -> boardd.v1.ShadowPolicyResponse
-	42, // 98: boardd.v1.AdminService.PromotePolicy:output_type -> boardd.v1.PromotePolicyResponse
-	45, // 99: boardd.v1.AdminService.RollbackPolicy:output_type -> boardd.v1.RollbackPolicyResponse
-	48, // 100: boardd.v1.AdminService.ListBackends:output_type -> boardd.v1.ListBackendsResponse
-	51, // 101: boardd.v1.AdminService.GetAudit:output_type -> boardd.v1.GetAuditResponse
-	54, // 102: boardd.v1.AdminService.ReloadConfig:output_type -> boardd.v1.ReloadConfigResponse
-	82, // [82:103] is the sub-list for method output_type
-	61, // [61:82] is the sub-list for method input_type
-	61, // [61:61] is the sub-list for extension type_name
-	61, // [61:61] is the sub-list for extension extendee
-	0,  // [0:61] is the sub-list for field type_name
+	53, // 59: boardd.v1.GetAuditResponse.head:type_name -> boardd.v1.AuditHead
+	50, // 60: boardd.v1.GetAuditResponse.flaws:type_name -> boardd.v1.AuditFlaw
+	60, // 61: boardd.v1.AuditHead.at:type_name -> google.protobuf.Timestamp
+	1,  // 62: boardd.v1.AdminService.CreateTenant:input_type -> boardd.v1.CreateTenantRequest
+	3,  // 63: boardd.v1.AdminService.ListTenants:input_type -> boardd.v1.ListTenantsRequest
+	5,  // 64: boardd.v1.AdminService.UpdateTenant:input_type -> boardd.v1.UpdateTenantRequest
+	7,  // 65: boardd.v1.AdminService.DeleteTenant:input_type -> boardd.v1.DeleteTenantRequest
+	10, // 66: boardd.v1.AdminService.CreateToken:input_type -> boardd.v1.CreateTokenRequest
+	12, // 67: boardd.v1.AdminService.ListTokens:input_type -> boardd.v1.ListTokensRequest
+	14, // 68: boardd.v1.AdminService.RevokeToken:input_type -> boardd.v1.RevokeTokenRequest
+	17, // 69: boardd.v1.AdminService.CreateBoard:input_type -> boardd.v1.CreateBoardRequest
+	19, // 70: boardd.v1.AdminService.UpdateBoard:input_type -> boardd.v1.UpdateBoardRequest
+	21, // 71: boardd.v1.AdminService.DeleteBoard:input_type -> boardd.v1.DeleteBoardRequest
+	23, // 72: boardd.v1.AdminService.ListTenantBoards:input_type -> boardd.v1.ListTenantBoardsRequest
+	27, // 73: boardd.v1.AdminService.PutPolicy:input_type -> boardd.v1.PutPolicyRequest
+	29, // 74: boardd.v1.AdminService.ListPolicies:input_type -> boardd.v1.ListPoliciesRequest
+	31, // 75: boardd.v1.AdminService.DeletePolicy:input_type -> boardd.v1.DeletePolicyRequest
+	33, // 76: boardd.v1.AdminService.SimulatePolicy:input_type -> boardd.v1.SimulatePolicyRequest
+	38, // 77: boardd.v1.AdminService.ShadowPolicy:input_type -> boardd.v1.ShadowPolicyRequest
+	41, // 78: boardd.v1.AdminService.PromotePolicy:input_type -> boardd.v1.PromotePolicyRequest
+	44, // 79: boardd.v1.AdminService.RollbackPolicy:input_type -> boardd.v1.RollbackPolicyRequest
+	47, // 80: boardd.v1.AdminService.ListBackends:input_type -> boardd.v1.ListBackendsRequest
+	51, // 81: boardd.v1.AdminService.GetAudit:input_type -> boardd.v1.GetAuditRequest
+	54, // 82: boardd.v1.AdminService.ReloadConfig:input_type -> boardd.v1.ReloadConfigRequest
+	2,  // 83: boardd.v1.AdminService.CreateTenant:output_type -> boardd.v1.CreateTenantResponse
+	4,  // 84: boardd.v1.AdminService.ListTenants:output_type -> boardd.v1.ListTenantsResponse
+	6,  // 85: boardd.v1.AdminService.UpdateTenant:output_type -> boardd.v1.UpdateTenantResponse
+	8,  // 86: boardd.v1.AdminService.DeleteTenant:output_type -> boardd.v1.DeleteTenantResponse
+	11, // 87: boardd.v1.AdminService.CreateToken:output_type -> boardd.v1.CreateTokenResponse
+	13, // 88: boardd.v1.AdminService.ListTokens:output_type -> boardd.v1.ListTokensResponse
+	15, // 89: boardd.v1.AdminService.RevokeToken:output_type -> boardd.v1.RevokeTokenResponse
+	18, // 90: boardd.v1.AdminService.CreateBoard:output_type -> boardd.v1.CreateBoardResponse
+	20, // 91: boardd.v1.AdminService.UpdateBoard:output_type -> boardd.v1.UpdateBoardResponse
+	22, // 92: boardd.v1.AdminService.DeleteBoard:output_type -> boardd.v1.DeleteBoardResponse
+	24, // 93: boardd.v1.AdminService.ListTenantBoards:output_type -> boardd.v1.ListTenantBoardsResponse
+	28, // 94: boardd.v1.AdminService.PutPolicy:output_type -> boardd.v1.PutPolicyResponse
+	30, // 95: boardd.v1.AdminService.ListPolicies:output_type -> boardd.v1.ListPoliciesResponse
+	32, // 96: boardd.v1.AdminService.DeletePolicy:output_type -> boardd.v1.DeletePolicyResponse
+	34, // 97: boardd.v1.AdminService.SimulatePolicy:output_type -> boardd.v1.SimulatePolicyResponse
+	39, // 98: boardd.v1.AdminService.ShadowPolicy:output_type -> boardd.v1.ShadowPolicyResponse
+	42, // 99: boardd.v1.AdminService.PromotePolicy:output_type -> boardd.v1.PromotePolicyResponse
+	45, // 100: boardd.v1.AdminService.RollbackPolicy:output_type -> boardd.v1.RollbackPolicyResponse
+	48, // 101: boardd.v1.AdminService.ListBackends:output_type -> boardd.v1.ListBackendsResponse
+	52, // 102: boardd.v1.AdminService.GetAudit:output_type -> boardd.v1.GetAuditResponse
+	55, // 103: boardd.v1.AdminService.ReloadConfig:output_type -> boardd.v1.ReloadConfigResponse
+	83, // [83:104] is the sub-list for method output_type
+	62, // [62:83] is the sub-list for method input_type
+	62, // [62:62] is the sub-list for extension type_name
+	62, // [62:62] is the sub-list for extension extendee
+	0,  // [0:62] is the sub-list for field type_name
 }
 
 func init() { file_boardd_v1_admin_proto_init() }
@@ -4201,7 +4304,7 @@ func file_boardd_v1_admin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_boardd_v1_admin_proto_rawDesc), len(file_boardd_v1_admin_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   59,
+			NumMessages:   60,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
