@@ -18,6 +18,7 @@ from taskflow import engines, exceptions, retry, task
 from taskflow.conductors import backends as conductors
 from taskflow.jobs import backends as boards
 from taskflow.jobs import base
+from taskflow.listeners import base as listeners
 from taskflow.patterns import linear_flow
 from taskflow.persistence import backends as persistences
 from taskflow.persistence import models
@@ -237,9 +238,26 @@ def op_events():
     return list(EVENTS)
 
 
-def op_conductor(name, board, kind="blocking"):
+class Extending(listeners.Listener):
+    """Octavia's listener: whatever happens in the flow extends the claim."""
+
+    def __init__(self, engine, job, expiry):
+        super().__init__(engine)
+        self.job, self.expiry = job, expiry
+
+    def _flow_receiver(self, state, details):
+        self.job.extend_expiry(self.expiry)
+
+    def _task_receiver(self, state, details):
+        self.job.extend_expiry(self.expiry)
+
+
+def op_conductor(name, board, kind="blocking", extend=None):
     options = {"max_simultaneous_jobs": 4} if kind == "nonblocking" else {}
     made = conductors.fetch(kind, name, BOARDS[board], persistence=PERSISTENCE, **options)
+    if extend is not None:
+        of = made._listeners_from_job
+        made._listeners_from_job = lambda job, engine: of(job, engine) + [Extending(engine, job, extend)]
     CONDUCTORS[name] = made
     error = None
     try:

@@ -38,8 +38,9 @@ type observer struct {
 	tail     *tail
 	woken    <-chan struct{} // something came into the stream
 	notices  *notices
-	told     map[string]uint64 // a digest of each job on the board
-	next     time.Time         // when all jobs are looked at again
+	told     map[string]uint64    // a digest of each job on the board
+	ends     map[string]time.Time // of the leases among them, as told of
+	next     time.Time            // when all jobs are looked at again
 	yield    func(driver.Changes) bool
 }
 
@@ -53,7 +54,7 @@ func (b *board) newObserver(ctx context.Context, st *standing, after driver.Posi
 	}
 	return &observer{
 		board: b, standing: st, tail: &tail{board: b, standing: st, position: b.unshift(uint64(after)), yield: shifted},
-		woken: woken, notices: b.store.listen(ctx, &st.keys), told: map[string]uint64{}, yield: yield,
+		woken: woken, notices: b.store.listen(ctx, &st.keys), told: map[string]uint64{}, ends: map[string]time.Time{}, yield: yield,
 	}
 }
 
@@ -125,8 +126,8 @@ func (o *observer) pass(ctx context.Context) error {
 			r := &page.Records[i]
 			id := r.Posting.ID.String()
 			seen[id] = true
-			if o.differs(id, r) {
-				changes = append(changes, o.changed(r))
+			if event := o.differs(id, r); event != job.NoEvent {
+				changes = append(changes, o.changed(event, r))
 			}
 		}
 		if err := o.tell(changes); err != nil {
@@ -144,23 +145,56 @@ func (o *observer) pass(ctx context.Context) error {
 	return o.look(ctx, o.missed(shown, seen))
 }
 
-// differs reports whether a job on the board is another one than watchers were told of,
-// as they will be.
-func (o *observer) differs(id string, r *driver.Record) bool {
+// differs says what to tell watchers of a job on the board, if it is another one than they
+// were told of, as they will be: that its lease was extended, where nothing else changed.
+func (o *observer) differs(id string, r *driver.Record) job.EventType {
 	before, digest := o.told[id], fingerprint(r)
 	o.told[id] = digest
-	return before != digest
+	moved := o.moved(id, r, before != digest)
+	switch {
+	case before != digest || moved < 0:
+		return job.ForeignChange
+	case moved > 0:
+		return job.Extended
+	}
+	return job.NoEvent
 }
 
-// news reports whether watchers are to be told of a job, and notes that they are: of an
-// ending, if they were told of the job.
-func (o *observer) news(id string, r *driver.Record) bool {
+// observedTolerance is by how much the end of a lease may seem to have moved: it is
+// reckoned by this machine's clock, some time after Redis was asked.
+const observedTolerance = 500 * time.Millisecond
+
+// moved returns by how much the end of a lease moved since watchers were told of it, and
+// notes that they are.
+func (o *observer) moved(id string, r *driver.Record, anew bool) time.Duration {
+	if r.Holder == nil || r.Holder.NoExpiry {
+		delete(o.ends, id)
+		return 0
+	}
+	end := time.Now().Add(r.Holder.Left)
+	before, known := o.ends[id]
+	if d := end.Sub(before); !known || anew || d.Abs() > observedTolerance {
+		o.ends[id] = end
+		if known {
+			return d
+		}
+	}
+	return 0
+}
+
+// news says what to tell watchers of a job, and notes that they are told: of an ending, if
+// they were told of the job.
+func (o *observer) news(id string, r *driver.Record) job.EventType {
 	if r.State == job.Unclaimed || r.State == job.Claimed {
 		return o.differs(id, r)
 	}
 	_, told := o.told[id]
 	delete(o.told, id)
-	return told
+	delete(o.ends, id)
+	if !told {
+		return job.NoEvent
+	}
+	return job.ForeignChange
 }
 
 // missed are the jobs that were told of or shown and are not among those seen.
@@ -195,8 +229,11 @@ func (o *observer) look(ctx context.Context, ids []string) error {
 				r = &driver.Record{State: job.Complete, Outcome: job.Consumed, EndedAt: at.now, ModifiedAt: at.now, Version: 1}
 				r.Posting.ID, _ = job.ParseID(ids[i])
 			}
-			if err == nil && o.news(ids[i], r) { // what cannot be read is told of elsewhere
-				changes = append(changes, o.changed(r))
+			if err != nil {
+				continue // what cannot be read is told of elsewhere
+			}
+			if event := o.news(ids[i], r); event != job.NoEvent {
+				changes = append(changes, o.changed(event, r))
 			}
 		}
 		if err := o.tell(changes); err != nil {
@@ -209,9 +246,9 @@ func (o *observer) look(ctx context.Context, ids []string) error {
 
 // changed makes a change of what was seen. It has a position that only this host
 // counts.
-func (o *observer) changed(r *driver.Record) driver.Change {
+func (o *observer) changed(event job.EventType, r *driver.Record) driver.Change {
 	c := driver.Change{
-		Event: job.ForeignChange, Job: r.Posting.ID, Position: driver.Position(o.tail.position + o.board.virtual.Add(1)),
+		Event: event, Job: r.Posting.ID, Position: driver.Position(o.tail.position + o.board.virtual.Add(1)),
 		At: r.ModifiedAt, Record: r,
 	}
 	if r.Holder != nil {

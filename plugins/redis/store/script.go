@@ -9,6 +9,7 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -74,6 +75,10 @@ const unread = 254
 // holder is the owner of a job that may not be claimed yet.
 const holder = "boardd:hold"
 
+// leaseTolerance is by how much the end of a lease may seem to have moved though nobody
+// moved it: keys end at a millisecond, and are looked at a moment after the clock.
+const leaseTolerance = 100 * time.Millisecond
+
 // The formats of what is kept, as struct.pack has them.
 const (
 	metaFormat  = ">BBI8I8I8I8I8c16I4c0I2c0" // format, flags, version, position, modified, not before, ended, digest, status, limits
@@ -99,7 +104,8 @@ func constants() string {
 		"ALREADY_EXISTS": int(job.AlreadyExists), "QUOTA_EXCEEDED": int(job.QuotaExceeded),
 		"PRECONDITION": int(job.Precondition), "ABORTED": int(job.Aborted), "TROUBLE": trouble, "CORRUPT": int(job.Corrupt), "UNREAD": unread,
 		"UNKNOWN": int(job.Unknown), "OPEN": int(job.Unclaimed), "COMPLETE": int(job.Complete), "TRASHED": int(job.Trashed),
-		"CONSUMED": int(job.Consumed), "PURGED": int(job.Purged), "FOREIGN": int(job.ForeignChange), "GRANT_SIZE": grantSize, "PAST_SIZE": pastSize,
+		"CONSUMED": int(job.Consumed), "PURGED": int(job.Purged), "FOREIGN": int(job.ForeignChange), "EXTENDED": int(job.Extended),
+		"LEASE_TOLERANCE": int(leaseTolerance / time.Microsecond), "GRANT_SIZE": grantSize, "PAST_SIZE": pastSize,
 		"GROWTH": MaxFullGrowth, "FULL_DOCUMENT": MaxFullDocument,
 	}
 	var names []string

@@ -133,8 +133,12 @@ func (s *sweep) differing(ctx context.Context, ids []string) ([]string, error) {
 		owners[i], modified[i] = k.owner(id), k.modified(id)
 	}
 	var r reading
+	lasting := make([]*redis.DurationCmd, len(ids))
 	now, err := s.pace.timed(ctx, s.board, k.jobs, func(p redis.Pipeliner) {
 		r.jobs, r.owners, r.modified = p.HMGet(ctx, k.jobs, ids...), p.MGet(ctx, owners...), p.MGet(ctx, modified...)
+		for i, key := range owners {
+			lasting[i] = p.PTTL(ctx, key)
+		}
 	})
 	if err != nil {
 		return nil, err
@@ -143,7 +147,7 @@ func (s *sweep) differing(ctx context.Context, ids []string) ([]string, error) {
 	at := scene{now: now, generation: s.standing.generation}
 	var found []string
 	for i, id := range ids {
-		one := sight{id: id, meta: value(r.jobs, i), owner: value(r.owners, i), modified: value(r.modified, i), left: -1}
+		one := sight{id: id, meta: value(r.jobs, i), owner: value(r.owners, i), modified: value(r.modified, i), left: leftOf(lasting[i].Val())}
 		if one.owner != nil || flagsOf(one.meta)&(flagClaim|flagForeign) != 0 {
 			s.owned[id] = true
 		}

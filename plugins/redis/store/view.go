@@ -135,7 +135,19 @@ func (s *sight) settled(at scene) bool {
 	}
 	who, stands := s.holder(&m, at)
 	waits := m.held || m.notBefore.After(at.now)
-	return stands && (who != nil || s.owner != nil || !waits)
+	return stands && (who != nil || s.owner != nil || !waits) && !m.leaseMoved(s, at)
+}
+
+// leaseMoved reports whether another program moved the end of a claim's lease, as
+// lua/settle.lua finds out.
+func (m *meta) leaseMoved(s *sight, at scene) bool {
+	if !m.claim && !m.foreign || string(s.owner) != m.owner || s.left == 0 {
+		return false // nobody holds it, or the lease has just run out
+	}
+	if noExpiry := s.left < 0; noExpiry || m.noExpiry {
+		return noExpiry != m.noExpiry
+	}
+	return at.now.Add(s.left).Sub(m.deadline).Abs() > leaseTolerance
 }
 
 // ours reports whether the claim of the meta still stands, as lua/settle.lua

@@ -56,6 +56,7 @@ local function run(raw)
   if o.kind == POST then return post(o) end
   if o.kind == SETTLE then
     local j = settle(o.id)
+    if j and not j.trashed then lease(j) end
     if j and j.unread then return result(UNREAD, 0, 0, 0, 0, 0, 0, 0, o.id, '') end
     return result(0, 0, position, 0, now, 0, 0, 0, '', '')
   end

@@ -110,6 +110,24 @@ local function settle(id)
   return j
 end
 
+-- lease follows a lease whose end another program moved: TaskFlow's
+-- extend_expiry does that whoever holds the job. The claim stands, with its token.
+local function lease(j)
+  if not (j.claim and j.live or j.foreign) then return end
+  local left = lasts(j.id)
+  if left == -2 then return end
+  local noexpiry, deadline = left < 0, left < 0 and 0 or now + left * 1000
+  if noexpiry == (j.noexpiry or false) and math.abs(deadline - j.deadline) <= LEASE_TOLERANCE then return end
+  local longer = noexpiry or not j.noexpiry and deadline > j.deadline
+  j.noexpiry, j.deadline = noexpiry, deadline
+  j.version = j.version - 1 -- change raises it again: an extension does not
+  if longer then
+    change(j, EXTENDED, 'another program extended the lease', j.by)
+  else
+    change(j, FOREIGN, 'another program shortened the lease', j.by)
+  end
+end
+
 -- A posting that another program wrote is unread until a host has read it: only
 -- Go knows what TaskFlow takes. An op that would change such a job answers so
 -- before it does, and is sent again together with what the host found, which
