@@ -212,16 +212,20 @@ func (b *board) touch(ctx context.Context) error {
 	}
 	m := b.client().Multi(nil)
 	at := m.Set(b.at.hosts()+"/"+*self, nil, -1)
+	before := time.Now()
 	done, err := m.Do(ctx)
+	after := time.Now()
 	if session.Conflict(err) || job.KindOf(err) == job.OutcomeUnknown {
 		return nil // another session has begun, and the board is read anew
 	}
 	if err != nil {
 		return err
 	}
+	stat := done[at].Stat
+	b.store.clock.heard(uint64(stat.Mzxid), stat.Mtime, before, after)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.reached(uint64(done[at].Stat.Mzxid))
+	b.reached(uint64(stat.Mzxid))
 	b.wake()
 	return nil
 }

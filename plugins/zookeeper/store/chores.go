@@ -122,9 +122,18 @@ func (q holdQueue) due() (time.Time, bool) {
 	return atMillis(max(q[0].until, 1)), true
 }
 
-// holdGrace is how much later than the first host the next one lifts a hold, or
-// ends a claim that has lapsed.
-const holdGrace = time.Second
+// grace is how much later than the first host this one lifts a hold, or ends a claim
+// that has lapsed. A host that was killed is among those before it until its session
+// has ended.
+func (h *hosts) grace(subject string) time.Duration {
+	return min(time.Duration(h.rank(subject))*graceStep, maxGrace)
+}
+
+// The grace of each host over the one before, and of the last ones at most.
+const (
+	graceStep = 200 * time.Millisecond
+	maxGrace  = 600 * time.Millisecond
+)
 
 // release takes the locks away that held jobs back until now, so that TaskFlow
 // may have them too.
@@ -139,7 +148,7 @@ func (b *board) release(ctx context.Context) error {
 		if v == nil || b.spec.Observe || !v.onBoard() || !v.ours() || v.rec.claim != nil || v.waits(at) {
 			continue
 		}
-		if late := int64(b.hosts.rank(h.id.String())) * holdGrace.Milliseconds(); at.millis() < v.rec.holdUntil+late {
+		if late := b.hosts.grace(h.id.String()).Milliseconds(); at.millis() < v.rec.holdUntil+late {
 			heap.Push(&b.holds, hold{v.rec.holdUntil + late, h.id})
 			continue
 		}

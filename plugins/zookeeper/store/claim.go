@@ -36,7 +36,7 @@ func (b *board) claim(ctx context.Context, op *driver.Op, begin func() bool) dri
 			}
 		}
 	}
-	r := driver.Result{}
+	var r harvest
 	for next := 0; next < len(spec.Candidates) && len(r.Claims) < spec.Count; {
 		n := min(spec.Count-len(r.Claims), len(spec.Candidates)-next)
 		if c.answer != nil && !c.answer.there {
@@ -48,23 +48,36 @@ func (b *board) claim(ctx context.Context, op *driver.Op, begin func() bool) dri
 		if len(spec.Candidates[next].Limits) > 0 {
 			n = 1 // the first in line gets what room there is
 		}
-		for _, o := range c.some(ctx, spec.Candidates[next:next+n]) {
-			switch {
-			case o.failed != nil && o.failed.Repeated:
-				return *o.failed
-			case o.failed != nil && len(r.Claims) == 0:
-				return *o.failed
-			case o.failed != nil: // what was claimed is told; the rest lapses if it was claimed at all
-				next = len(spec.Candidates)
-			case o.claimed != nil:
-				r.Claims = append(r.Claims, *o.claimed)
-			default:
-				r.Gone = append(r.Gone, *o.gone)
+		if failed := r.gather(c.some(ctx, spec.Candidates[next:next+n])); failed != nil {
+			if failed.Repeated || len(r.Claims) == 0 {
+				return *failed
 			}
+			break // what was claimed is told; the rest lapses if it was claimed at all
 		}
 		next += n
 	}
-	return c.finish(ctx, r)
+	return c.finish(ctx, r.Result)
+}
+
+// A harvest is what a claim has got so far.
+type harvest struct{ driver.Result }
+
+// gather takes what became of candidates that were tried side by side, and returns
+// the answer to an earlier try of the op, or else the first failure. One that failed
+// says nothing of those beside it.
+func (h *harvest) gather(list []outcome) (failed *driver.Result) {
+	for _, o := range list {
+		switch {
+		case o.failed != nil && (failed == nil || o.failed.Repeated):
+			failed = o.failed
+		case o.failed != nil:
+		case o.claimed != nil:
+			h.Claims = append(h.Claims, *o.claimed)
+		default:
+			h.Gone = append(h.Gone, *o.gone)
+		}
+	}
+	return failed
 }
 
 // addTo loads the answer that the op adds to, if there is one, and writes down

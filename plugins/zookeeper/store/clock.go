@@ -1,6 +1,7 @@
 package store
 
 import (
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -20,17 +21,72 @@ func (i instant) millis() int64 { return i.wall.UnixMilli() }
 // change that it makes, and that is how far this machine's clock is off.
 type clock struct {
 	offset atomic.Int64 // in milliseconds
+
+	mu   sync.Mutex
+	last reading
+}
+
+// A reading is the leader's clock as it was read once.
+type reading struct {
+	term   uint64        // of the leader
+	since  uint64        // changes before this one were dated by another clock, or before this one was set
+	millis int64         // what the leader said,
+	at     time.Time     // when, by this process's clock that no setting moves,
+	doubt  time.Duration // give or take
 }
 
 // heard notes the time that the store gave to a change that was made between
 // two moments of this machine.
-func (c *clock) heard(millis int64, before, after time.Time) {
-	if after.Sub(before) > maxHearing {
-		return // it may have been made at any time of a long wait
+func (c *clock) heard(zxid uint64, millis int64, before, after time.Time) {
+	now := reading{term: termOf(zxid), millis: millis, at: before.Add(after.Sub(before) / 2), doubt: after.Sub(before)/2 + time.Millisecond}
+	if after.Sub(before) <= maxHearing {
+		c.offset.Store(millis - now.at.UnixMilli())
 	}
-	middle := before.Add(after.Sub(before) / 2)
-	c.offset.Store(millis - middle.UnixMilli())
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	old := c.last
+	off := now.behind(&old)
+	switch {
+	case old.at.IsZero() || now.term > old.term:
+	case now.term < old.term || now.at.Before(old.at):
+		return
+	case off.Abs() > now.doubt+old.doubt+clockStep:
+		now.since = zxid // somebody has set the leader's clock
+	case now.doubt > old.doubt+now.at.Sub(old.at)/margin:
+		return // what is known says more
+	default:
+		now.since = old.since
+	}
+	c.last = now
 }
+
+// behind returns how much later the leader's clock is read in r than it would be by
+// the old reading.
+func (r *reading) behind(old *reading) time.Duration {
+	return time.Duration(r.millis-old.millis)*time.Millisecond - r.at.Sub(old.at)
+}
+
+// clockStep is how far a clock is moved by who sets it, and not by what it goes
+// wrong by.
+const clockStep = 100 * time.Millisecond
+
+// age returns how long ago the store made a change, at least: 0 unless the leader
+// that dated it is the one whose clock is known, since two clocks say nothing of
+// each other.
+func (c *clock) age(zxid uint64, millis int64, now time.Time) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r := &c.last
+	if r.at.IsZero() || termOf(zxid) != r.term || zxid < r.since {
+		return 0
+	}
+	passed := now.Sub(r.at)
+	age := time.Duration(r.millis-millis)*time.Millisecond + passed - passed.Abs()/margin - r.doubt
+	return max(age, 0)
+}
+
+// termOf returns the term of the leader that made a change: half of its number.
+func termOf(zxid uint64) uint64 { return zxid >> 32 }
 
 // maxHearing is how long a change may have taken whose time is believed.
 const maxHearing = 250 * time.Millisecond

@@ -121,7 +121,7 @@ func (b *board) transact(ctx context.Context, v *view, ch *change, root root, ac
 	}
 	after := time.Now()
 	w := t.read(done)
-	b.store.clock.heard(w.at, before, after)
+	b.store.clock.heard(w.zxid, w.at, before, after)
 	return t.view2(w, after), w, nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
@@ -72,7 +71,7 @@ func (b *board) permitClaim(op *driver.Op, v *view, at instant) *driver.Result {
 }
 
 // permitLapsed asks whether the lease of v's claim has run out. Of several hosts
-// that have waited for it, one ends the claim, and each other one a second later
+// that have waited for it, one ends the claim, and each other one a little later
 // than the one before: so they do not all ask ZooKeeper about it at once.
 func (b *board) permitLapsed(v *view, at instant) *driver.Result {
 	c := v.claim()
@@ -89,7 +88,7 @@ func (b *board) permitLapsed(v *view, at instant) *driver.Result {
 	if b.hosts.alone() || c.token.Generation != at.generation {
 		return nil
 	}
-	late := holdGrace * time.Duration(b.hosts.rank(v.id.String()))
+	late := b.hosts.grace(v.id.String())
 	if rest := v.left(at) + late; rest > 0 {
 		r := early()
 		r.Left = min(rest, c.lease)

@@ -51,6 +51,9 @@ func (b *board) join(ctx context.Context) error {
 	if _, err := m.Do(ctx); err != nil && !errors.Is(err, session.ErrNodeExists) {
 		return err
 	}
+	if err := b.touch(ctx); err != nil { // to know the leader's clock before records are read
+		return err
+	}
 	return b.meet(ctx)
 }
 

@@ -261,3 +261,37 @@ func TestClaimOfNewsWhileReadAnew(t *testing.T) {
 		}
 	}
 }
+
+// TestClock: how long ago the store made a change is told by the clock of the leader
+// that made it, as long as nobody sets that, and by no other clock.
+func TestClock(t *testing.T) {
+	t.Parallel()
+	const term = uint64(7) << 32
+	begin := time.Now()
+	at := func(s float64) time.Time { return begin.Add(time.Duration(s * float64(time.Second))) }
+	var c clock
+	check := func(zxid uint64, millis int64, now, least, most float64) {
+		t.Helper()
+		age := c.age(zxid, millis, at(now)).Seconds()
+		if age < least || age > most {
+			t.Errorf("change %x of %d is %.3f s old, want %.3f to %.3f", zxid, millis, age, least, most)
+		}
+	}
+	check(term+1, 0, 5, 0, 0) // no clock is known
+	c.heard(term+10, 1_000_000, at(0), at(0.1))
+	check(term+1, 990_000, 0.05, 9.9, 10)
+	check(term+1, 990_000, 20.05, 29.9, 30)
+	check(term+1, 1_100_000, 20, 0, 0)          // it is not of the future
+	check(term-1, 990_000, 20, 0, 0)            // another leader's
+	check(2*term+1, 990_000, 20, 0, 0)          // likewise
+	c.heard(term+20, 1_030_000, at(20), at(40)) // a slow answer tells less than what is known
+	check(term+1, 990_000, 40, 49.8, 50)
+	c.heard(term+30, 1_150_000, at(50), at(50.1)) // somebody has set the clock by 100 s
+	check(term+1, 990_000, 60, 0, 0)
+	check(term+30, 1_150_000, 60, 9.8, 10)
+	c.heard(term<<1, 500_000, at(70), at(70.1)) // the next leader
+	check(term+30, 1_150_000, 80, 0, 0)
+	check(term<<1+1, 501_000, 80, 8.8, 9)
+	c.heard(term+40, 1_180_000, at(80), at(80.1)) // an answer of before
+	check(term<<1+1, 501_000, 80, 8.8, 9)
+}

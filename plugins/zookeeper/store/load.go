@@ -256,7 +256,8 @@ func (b *board) fetchRecord(ctx context.Context, v, old *view) error {
 	zxid := uint64(node.Stat.Mzxid)
 	rec.settle(zxid, node.Stat.Mtime)
 	v.slim, v.size = false, 0
-	v.rec, v.recVersion, v.recZxid, v.seen = rec, node.Stat.Version, zxid, time.Now()
+	now := time.Now()
+	v.rec, v.recVersion, v.recZxid, v.seen = rec, node.Stat.Version, zxid, now.Add(-b.store.clock.age(zxid, node.Stat.Mtime, now))
 	if old != nil && old.rec != nil && old.recZxid == zxid {
 		v.seen = old.seen
 	}
