@@ -1,6 +1,10 @@
 package drivertest
 
 import (
+	"sync/atomic"
+	"time"
+
+	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -13,6 +17,11 @@ var trafficChecks = []check{
 var hostsChecks = []check{
 	{name: "hosts/holds", run: ofCrowd((*crowd).holds)},
 	{name: "hosts/watchers", run: ofCrowd((*crowd).watchers)},
+	{name: "hosts/snapshot", run: ofCrowd(func(c *crowd) { c.hosts[len(c.hosts)-1].snapshot(c.hosts...) })},
+	{name: "hosts/race", run: ofCrowd((*crowd).race)},
+	{name: "hosts/tokens", run: ofCrowd((*crowd).tokens)},
+	{name: "hosts/limits", run: ofCrowd((*crowd).limits)},
+	{name: "hosts/expiry", run: ofCrowd((*crowd).expiry), waits: true},
 	{name: "hosts/one", run: hostsOne},
 }
 
@@ -69,4 +78,156 @@ func hostsOne(e *env) {
 	if kind := job.KindOf(err); err != nil && kind == job.OutcomeUnknown {
 		e.Errorf("a second driver on the store was refused as %v: it changed nothing", kind)
 	}
+}
+
+// race has all hosts claim the same jobs at once, and then end one claim in several
+// ways.
+func (c *crowd) race() {
+	for range 6 {
+		p := c.post()
+		winners := make([]*driver.Claimed, 8*len(c.hosts))
+		together(len(winners), func(i int) {
+			r := c.must(i, claimOp("worker "+itoa(uint64(i)), long, p.ID))[0]
+			switch {
+			case len(r.Claims) == 1:
+				winners[i] = &r.Claims[0]
+			case len(r.Gone) != 1 || r.Gone[0].Kind != job.AlreadyClaimed:
+				c.Errorf("a claim that lost against another host's: passed over as %s, want ALREADY_CLAIMED", goneKinds(r.Gone))
+			}
+		})
+		var winner *driver.Claimed
+		for _, w := range winners {
+			if w != nil && winner != nil {
+				c.Errorf("two claims on several hosts got one job: epochs %d and %d", winner.Token.Epoch, w.Token.Epoch)
+			}
+			if w != nil {
+				winner = w
+			}
+		}
+		if winner == nil {
+			c.Errorf("none of %d claims on %d hosts got the job", len(winners), len(c.hosts))
+			return
+		}
+		c.end(winner)
+	}
+}
+
+// end ends a claim in three ways at once, each on another host.
+func (c *crowd) end(claimed *driver.Claimed) {
+	kinds := []driver.OpKind{driver.Release, driver.Remove, driver.SetAside}
+	var done [3]atomic.Int64
+	together(12, func(i int) {
+		switch r := c.apply(i, byToken(kinds[i%3], *claimed))[0]; r.Kind {
+		case job.NoKind:
+			done[i%3].Add(1)
+		case job.LeaseLost:
+		default:
+			c.Errorf("one of many endings on several hosts: got %v, want it done, or LEASE_LOST", outcome(&r))
+		}
+	})
+	ways := 0
+	for i := range done {
+		if done[i].Load() > 0 {
+			ways++
+		}
+	}
+	if ways != 1 {
+		c.Errorf("several hosts ended one claim in %d ways: want 1", ways)
+	}
+}
+
+// tokens checks that what one host granted is good on each other one, and that all
+// have one generation.
+func (c *crowd) tokens() {
+	for n, h := range c.hosts {
+		if h.status.Generation != c.status.Generation {
+			c.Errorf("host %d says generation %d, host 0 says %d", n, h.status.Generation, c.status.Generation)
+		}
+	}
+	var epoch uint64
+	for n := range 2 * len(c.hosts) {
+		p := c.hosts[n%len(c.hosts)].post()
+		claimed := c.hosts[(n+1)%len(c.hosts)].claim(p.ID, "w")
+		if claimed.Token.Generation != c.status.Generation || claimed.Token.Epoch <= epoch {
+			c.Errorf("a claim has generation %d and epoch %d: want %d, and more than %d of the claim before, on whichever host",
+				claimed.Token.Generation, claimed.Token.Epoch, c.status.Generation, epoch)
+		}
+		epoch = claimed.Token.Epoch
+		for i := range c.hosts {
+			c.must(i, byToken(driver.Extend, claimed))
+		}
+		c.must(n+2, byToken(driver.Remove, claimed))
+		for i, h := range c.hosts {
+			h.refused(byToken(driver.Extend, claimed), job.LeaseLost, "another host than "+itoa(uint64(i))+" may have ended the claim")
+			h.again(byToken(driver.Remove, claimed), nil, "the ending again, on any host")
+			h.again(postOp(p), nil, "the post again, on any host")
+		}
+	}
+}
+
+// limits checks that hosts count together.
+func (c *crowd) limits() {
+	if c.noLimits() {
+		return
+	}
+	const most = 5
+	var posted, granted atomic.Int64
+	jobs := make([]job.ID, 6*len(c.hosts))
+	together(len(jobs), func(i int) {
+		op := postOp(posting("limited"))
+		jobs[i] = op.Posting.ID
+		op.Limits = []driver.Limit{{Key: "posts", Max: most}}
+		switch r := c.apply(i, op)[0]; r.Kind {
+		case job.NoKind:
+			posted.Add(1)
+		case job.QuotaExceeded:
+			free := postOp(op.Posting)
+			c.must(i, free)
+		default:
+			c.Errorf("a post under a limit on one of several hosts: got %v", outcome(&r))
+		}
+	})
+	together(len(jobs), func(i int) { granted.Add(int64(len(c.must(i, limitedClaim(most, jobs[i]))[0].Claims))) })
+	if posted.Load() != most || granted.Load() != most {
+		c.Errorf("under a limit of %d several hosts made %d posts and %d claims", most, posted.Load(), granted.Load())
+	}
+	for n, h := range c.hosts {
+		c.eventually("host "+itoa(uint64(n))+" counts what all have done", func() bool {
+			counts, err := h.driver.Count(h.Context(), h.name)
+			return err == nil && counts.Limits["posts"] == most && counts.Limits["claims"] == most
+		})
+	}
+}
+
+// expiry checks that an extension counts on every host, and that each may end a claim
+// that has lapsed, and no other one.
+func (c *crowd) expiry() {
+	p := c.post()
+	claimed := c.claimFor(p.ID, "w", job.MinLease)
+	extend := byToken(driver.Extend, claimed)
+	extend.Lease = 2 * job.MinLease
+	before := time.Now()
+	c.must(1, extend)
+	lapsed := byToken(driver.Release, claimed)
+	lapsed.Must, lapsed.Event = driver.Lapsed, job.Expired
+	n := 1
+	c.eventually("a claim that another host has extended lapses", func() bool {
+		n++
+		switch r := c.apply(n, lapsed)[0]; r.Kind {
+		case job.NoKind:
+			return true
+		case job.Precondition:
+		default:
+			c.Errorf("the release of a claim that has not lapsed: got %v, want PRECONDITION", outcome(&r))
+			return true
+		}
+		return false
+	})
+	if passed := time.Since(before); passed < extend.Lease {
+		c.Errorf("a lease of %v was over on another host after %v", extend.Lease, passed)
+	}
+	for _, h := range c.hosts {
+		h.refused(byToken(driver.Extend, claimed), job.LeaseLost, "its lease ran out, says another host")
+	}
+	c.hosts[0].claim(p.ID, "the next one")
 }

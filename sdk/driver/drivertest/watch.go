@@ -137,14 +137,16 @@ type standing struct {
 	position driver.Position
 }
 
-// watchSnapshot checks that a scan and the changes after it leave no gap while
-// others change the board.
-func watchSnapshot(e *env) {
+func watchSnapshot(e *env) { e.snapshot(e, e, e, e) }
+
+// snapshot checks that a scan and the changes after it leave no gap while others
+// change the board.
+func (e *env) snapshot(by ...*env) {
 	e.posts(50)
-	var ids [4][]job.ID
+	ids := make([][]job.ID, len(by))
 	var writers sync.WaitGroup
-	for i := range ids {
-		writers.Go(func() { ids[i] = e.write(40, i) })
+	for i, writer := range by {
+		writers.Go(func() { ids[i] = writer.write(40, i) })
 	}
 	defer writers.Wait()
 	view := map[job.ID]standing{}
@@ -163,12 +165,7 @@ func watchSnapshot(e *env) {
 	}
 	f := e.follow(start)
 	writers.Wait()
-	status, err := e.driver.OpenBoard(e.Context(), e.suite.spec(e.name))
-	if err != nil {
-		e.Errorf("OpenBoard again: %v", err)
-		return
-	}
-	f.until(e, status.Position)
+	f.until(e, e.must(postOp(posting("the last one"))).Position)
 	for _, c := range f.list {
 		if c.Record != nil && c.Position >= view[c.Job].position {
 			view[c.Job] = standing{c.Record.State, c.Record.Version, c.Position}

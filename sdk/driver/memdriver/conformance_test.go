@@ -15,6 +15,10 @@ func TestConformance(t *testing.T) {
 	drivertest.RunIn(t, synctest.Test, drivertest.Harness{
 		Open:  func(t drivertest.T) driver.Driver { return lasting(t)() },
 		Store: lasting,
+		Hosts: func(t drivertest.T) func() (driver.Driver, error) {
+			open := lasting(t)
+			return func() (driver.Driver, error) { return open(), nil }
+		},
 		Forgetful: func(name string) (driver.BoardSpec, int) {
 			return driver.BoardSpec{Name: name, Settings: []byte(`{"events":16}`)}, 16
 		},

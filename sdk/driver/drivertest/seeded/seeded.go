@@ -4,6 +4,7 @@ package seeded
 
 import (
 	"context"
+	"slices"
 
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/driver/memdriver"
@@ -16,6 +17,10 @@ type Bug struct {
 	Doc   string // what it does wrong
 	Check string // the check of drivertest that has to find it
 	Open  func(ctx context.Context, c driver.Config) (driver.Driver, error)
+
+	// Hosts is set where the bug shows only if several drivers have one store open:
+	// each call of Open opens one more on the same.
+	Hosts bool
 
 	// Lasting is set where the bug shows only after a restart: its drivers share
 	// one store, which outlives them.
@@ -32,7 +37,7 @@ func (b Bug) Program() driver.Program {
 
 // All returns every wrong driver.
 func All() []Bug {
-	return append(append(append(tokenBugs(), claimBugs()...), jobBugs()...), streamBugs()...)
+	return slices.Concat(tokenBugs(), claimBugs(), jobBugs(), streamBugs(), hostBugs())
 }
 
 // Find returns the bug with a name.

@@ -50,6 +50,9 @@ func TestFound(t *testing.T) {
 					return d
 				})
 				h.Only = []string{bug.Check}
+				if bug.Hosts {
+					h.Hosts = several(bug.Open)
+				}
 				found, ran := problems(t, h)[bug.Check]
 				if !ran {
 					t.Fatalf("there is no check %q", bug.Check)
@@ -69,10 +72,51 @@ func TestFound(t *testing.T) {
 				}
 				h := harness(func(drivertest.T) driver.Driver { return lasting{store} })
 				h.Only = []string{bug.Check}
+				h.Hosts = several(func(context.Context, driver.Config) (driver.Driver, error) { return lasting{store}, nil })
 				if found := problems(t, h)[bug.Check]; len(found) > 0 {
 					t.Errorf("%s finds fault with the right driver: %s", bug.Check, found[0])
 				}
 			})
+		})
+	}
+}
+
+// several opens drivers on one store.
+func several(open func(context.Context, driver.Config) (driver.Driver, error)) func(drivertest.T) func() (driver.Driver, error) {
+	return func(t drivertest.T) func() (driver.Driver, error) {
+		return func() (driver.Driver, error) { return open(t.Context(), driver.Config{}) }
+	}
+}
+
+// TestFoundBySeveral checks that a driver which is wrong only beside others passes
+// all checks of one driver: without those of several it would be taken for right.
+func TestFoundBySeveral(t *testing.T) {
+	t.Parallel()
+	for _, bug := range seeded.All() {
+		if !bug.Hosts {
+			continue
+		}
+		t.Run(bug.Name, func(t *testing.T) {
+			t.Parallel()
+			for _, name := range drivertest.Names() {
+				if strings.HasPrefix(name, "hosts/") {
+					continue
+				}
+				synctest.Test(t, func(t *testing.T) {
+					bug, _ := seeded.Find(bug.Name) // made in the bubble
+					h := harness(func(t drivertest.T) driver.Driver {
+						d, err := bug.Open(t.Context(), driver.Config{})
+						if err != nil {
+							t.Fatalf("Open: %v", err)
+						}
+						return d
+					})
+					h.Only, h.Programs = []string{name}, 4
+					for _, problem := range problems(t, h)[name] {
+						t.Errorf("%s finds that the driver %s: %s", name, bug.Doc, problem)
+					}
+				})
+			}
 		})
 	}
 }
