@@ -48,6 +48,7 @@ type backend struct {
 	problem atomic.Pointer[string] // why it does not run
 	full    atomic.Bool            // when the store was last asked for its health
 
+	boards    sync.Map  // of *acknowledged, by their keys
 	forgetful sync.Once // of saying that nothing can be remembered
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/boardd/boardd/host/board"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 )
@@ -29,7 +30,7 @@ type checkup struct {
 }
 
 func (x *checkup) run(ctx context.Context) error {
-	x.store()
+	x.store(ctx)
 	if err := x.counts(ctx); err != nil {
 		return err
 	}
@@ -56,9 +57,17 @@ func (x *checkup) tell(f driver.Finding) {
 }
 
 // store looks at what the driver said when the board was opened.
-func (x *checkup) store() {
+func (x *checkup) store(ctx context.Context) {
 	if x.status.Loss != "" {
 		x.tell(driver.Finding{Code: "lost-changes", Severity: driver.Problem, Subject: "board " + x.name, Problem: x.status.Loss})
+	}
+	if known, err := board.Losses(ctx, x.driver, x.key); err != nil {
+		x.tell(driver.Finding{Code: "not-examined", Severity: driver.Problem, Subject: "board " + x.name, Problem: "what is known of losses cannot be read: " + plain(err)})
+	} else if known != "" {
+		x.tell(driver.Finding{
+			Code: "lost-changes", Severity: driver.Problem, Subject: "board " + x.name, Problem: "nobody has acknowledged yet: " + known,
+			Mend: "boardd board acknowledge-loss " + x.name,
+		})
 	}
 	if x.status.Durability == driver.Volatile {
 		x.tell(driver.Finding{

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/driver/memdriver"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -79,11 +80,15 @@ func TestCheckup(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			count := map[string]int{}
+			var err error
+			if test.store.Driver, err = memdriver.Open(t.Context(), driver.Config{}); err != nil {
+				t.Fatal(err)
+			}
 			x := &checkup{
 				driver: &test.store, key: "default/b", name: "b", status: test.status, told: map[string]int{},
 				found: func(f driver.Finding) { count[f.Severity.String()+" "+f.Code]++ },
 			}
-			err := x.run(t.Context())
+			err = x.run(t.Context())
 			var got []string
 			for what, n := range count {
 				got = append(got, fmt.Sprintf("%s x%d", what, n))

@@ -16,42 +16,69 @@ type remembering struct {
 	driver.Driver
 
 	backend *backend
-	boards  sync.Map // of *acknowledged, by name
 }
 
 // acknowledged is how far one board had come when the host was last told.
 type acknowledged struct {
 	mu    sync.Mutex
 	known recollection
+
+	// before is the driver's memory from before a loss that was reported last, nil if
+	// there was none. It is what lies on the disk until the board was opened again:
+	// should the host be killed before anybody has written the report down, the driver
+	// tells of the loss again.
+	before []byte
 }
 
-func (r *remembering) board(name string) *acknowledged {
-	if a, ok := r.boards.Load(name); ok {
+// acknowledged returns what is remembered of a board.
+func (b *backend) acknowledged(board string) *acknowledged {
+	if a, ok := b.boards.Load(board); ok {
 		return a.(*acknowledged)
 	}
-	known := recall(r.backend.memory.Get(boardMemory(r.backend.config.Name, name)))
-	a, _ := r.boards.LoadOrStore(name, &acknowledged{known: known})
+	known := recall(b.memory.Get(boardMemory(b.config.Name, board)))
+	a, _ := b.boards.LoadOrStore(board, &acknowledged{known: known})
 	return a.(*acknowledged)
 }
 
-// OpenBoard adds what is remembered and keeps what comes back. What cannot be kept
-// does not stop the board: only a later loss would go unseen.
-func (r *remembering) OpenBoard(ctx context.Context, spec driver.BoardSpec) (driver.BoardStatus, error) {
-	a := r.board(spec.Name)
+// recall adds to a specification what is remembered of the board.
+func (b *backend) recall(spec *driver.BoardSpec) {
+	a := b.acknowledged(spec.Name)
 	a.mu.Lock()
-	spec.Memory = a.known.memory
-	a.mu.Unlock()
+	defer a.mu.Unlock()
+	spec.Memory, spec.Seen = a.known.memory, a.known.position
+}
+
+// remember keeps what is known of a board. What cannot be kept does not stop the
+// board: only a later loss would go unseen. The caller has a.mu.
+func (b *backend) remember(board string, a *acknowledged) {
+	known := a.known
+	if a.before != nil {
+		known.memory = a.before
+	}
+	if err := b.memory.Put(boardMemory(b.config.Name, board), known.encode()); err != nil {
+		b.forgetful.Do(func() {
+			b.logger.Error("what was acknowledged could not be remembered: a store that is put back may go unnoticed", "board", board, "error", err)
+		})
+	}
+}
+
+// OpenBoard adds what is remembered and keeps what comes back.
+func (r *remembering) OpenBoard(ctx context.Context, spec driver.BoardSpec) (driver.BoardStatus, error) {
+	r.backend.recall(&spec)
 	status, err := r.Driver.OpenBoard(ctx, spec)
 	if err != nil {
 		return status, err
 	}
+	a := r.backend.acknowledged(spec.Name)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if status.Loss != "" || a.known.position < status.Position {
-		a.known.position = status.Position
+	if status.Loss != "" {
+		a.known.position, a.before = status.Position, spec.Memory
+	} else {
+		a.known.position, a.before = max(a.known.position, status.Position), nil
 	}
 	a.known.memory = status.Memory
-	r.keep(spec.Name, a)
+	r.backend.remember(spec.Name, a)
 	return status, nil
 }
 
@@ -61,12 +88,12 @@ func (r *remembering) Apply(ctx context.Context, board string, ops []driver.Op) 
 	results := r.Driver.Apply(ctx, board, ops)
 	r.backend.latency.observe(time.Since(begun))
 	last := latest(results)
-	a := r.board(board)
+	a := r.backend.acknowledged(board)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if last > a.known.position {
 		a.known.position = last
-		r.keep(board, a)
+		r.backend.remember(board, a)
 	}
 	return results
 }
@@ -87,21 +114,12 @@ func latest(results []driver.Result) (last driver.Position) {
 	return last
 }
 
-// keep remembers a board. The caller has a.mu.
-func (r *remembering) keep(board string, a *acknowledged) {
-	if err := r.backend.memory.Put(boardMemory(r.backend.config.Name, board), a.known.encode()); err != nil {
-		r.backend.forgetful.Do(func() {
-			r.backend.logger.Error("what was acknowledged could not be remembered: a store that is put back may go unnoticed", "board", board, "error", err)
-		})
-	}
-}
-
 // DropBoard drops a board and forgets it.
 func (r *remembering) DropBoard(ctx context.Context, board string) error {
 	if err := r.Driver.DropBoard(ctx, board); err != nil {
 		return err
 	}
-	r.boards.Delete(board)
+	r.backend.boards.Delete(board)
 	if err := r.backend.memory.Forget(boardMemory(r.backend.config.Name, board)); err != nil {
 		r.backend.logger.Warn("a board that was dropped could not be forgotten", "board", board, "error", err)
 	}

@@ -76,6 +76,7 @@ func (h *Host) supervised(ctx context.Context, b *backend, command plugin.Comman
 	}
 	s := supervisor.New(supervisor.Spec{
 		Name: b.config.Name, Command: command, Settings: b.config.Settings, DataDir: folder, Logger: h.logger,
+		Recall: b.recall,
 	})
 	// It ends with Close, after the boards, and not with ctx.
 	b.processes.Go(func() {

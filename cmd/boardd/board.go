@@ -13,7 +13,7 @@ import (
 func (p *program) boardCommand() *cobra.Command {
 	return p.group("board", "Look at boards, make, change, pause and delete them", "",
 		p.boardListCommand(), p.boardGetCommand(), p.boardCreateCommand(), p.boardUpdateCommand(), p.boardDeleteCommand(),
-		p.boardPauseCommand(), p.boardResumeCommand())
+		p.boardPauseCommand(), p.boardResumeCommand(), p.boardAcknowledgeCommand())
 }
 
 func (p *program) boardListCommand() *cobra.Command {
@@ -97,6 +97,25 @@ func (p *program) boardResumeCommand() *cobra.Command {
 				return p.show(&boarddv1.ResumeBoardResponse{Board: info}, boardLines(info))
 			})
 		})
+}
+
+func (p *program) boardAcknowledgeCommand() *cobra.Command {
+	var generation int64
+	c := p.command("acknowledge-loss [BOARD]", "Say that somebody knows what the store lost",
+		"A store that was put back from a backup, or that lost its last changes, has lost what was acknowledged. The board\n"+
+			"shows that, also after restarts, until somebody says with this command that it is known and dealt with.",
+		"boardd board acknowledge-loss default",
+		func(ctx context.Context, args []string) error {
+			return p.aboutBoard(args, func(b *client.Board) error {
+				info, err := b.AcknowledgeLoss(ctx, generation)
+				if err != nil {
+					return err
+				}
+				return p.show(&boarddv1.AcknowledgeLossResponse{Board: info}, boardLines(info))
+			})
+		})
+	c.Flags().Int64Var(&generation, "generation", 0, "only losses up to that of this generation, as board get shows it (0: the present one)")
+	return c
 }
 
 func (p *program) aboutBoard(args []string, do func(*client.Board) error) error {

@@ -103,6 +103,20 @@ func (s *service) ResumeBoard(ctx context.Context, r *connect.Request[boarddv1.R
 	return answer(&boarddv1.ResumeBoardResponse{Board: described})
 }
 
+// AcknowledgeLoss has a board show a loss no more that somebody knows of now.
+func (s *service) AcknowledgeLoss(ctx context.Context, r *connect.Request[boarddv1.AcknowledgeLossRequest]) (*connect.Response[boarddv1.AcknowledgeLossResponse], error) {
+	if r.Msg.GetGeneration() < 0 {
+		return nil, job.Errorf(job.Invalid, "generation: want at least 0, got %d", r.Msg.GetGeneration())
+	}
+	described, err := s.change(ctx, r.Msg.GetBoard(), "AcknowledgeLoss", func(b *board.Board) error {
+		return b.AcknowledgeLoss(ctx, uint64(r.Msg.GetGeneration()))
+	})
+	if err != nil {
+		return nil, err
+	}
+	return answer(&boarddv1.AcknowledgeLossResponse{Board: described})
+}
+
 // change makes a change to a board and returns how it stands after it.
 func (s *service) change(ctx context.Context, name, call string, do func(*board.Board) error) (*boarddv1.Board, error) {
 	session, err := sessionOf(ctx)

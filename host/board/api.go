@@ -185,7 +185,7 @@ type Status struct {
 	Generation uint64
 	Durability driver.Durability
 	Window     time.Duration
-	Loss       string
+	Loss       string // of acknowledged changes, until somebody acknowledges it
 }
 
 // The board's methods, in one place for its users (see the files beside):

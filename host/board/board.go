@@ -32,6 +32,7 @@ type Board struct {
 	gate     *gate
 	hub      *hub
 	pause    pause
+	losses   losses
 	leaving  leaving
 	tally    tally
 	logs     logs
@@ -95,7 +96,7 @@ func (b *Board) Status() Status {
 	return Status{
 		Ready: ready, Problem: problem, Paused: paused, Why: why,
 		Generation: opened.Generation, Durability: opened.Durability,
-		Window: opened.Window, Loss: opened.Loss,
+		Window: opened.Window, Loss: b.losses.text(),
 	}
 }
 

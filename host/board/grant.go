@@ -183,7 +183,9 @@ func (c *claimer) learn(ctx context.Context, byID map[job.ID]*index.Entry, taken
 			continue
 		}
 		delete(left, claimed.Job)
-		news = append(news, e)
+		if rec := claimed.Record; e.Version != 0 && (rec == nil || isOpen(rec.State)) {
+			news = append(news, e)
+		}
 		c.keep(e, claimed)
 	}
 	back, unclear := c.passOver(r.Gone, left)
@@ -247,7 +249,7 @@ func (c *claimer) entryClaimed(e *index.Entry, claimed *driver.Claimed, repeated
 		}
 		return c.entryOf(claimed.Record, now)
 	}
-	e.Position, e.Version, e.Held = claimed.Position, claimed.Version, false
+	e.Position, e.Version, e.Held, e.Amends = claimed.Position, claimed.Version, false, true
 	if !claimed.At.IsZero() {
 		e.ModifiedAt = claimed.At
 	}

@@ -21,7 +21,7 @@ func (b *Board) Run(ctx context.Context) error {
 	defer group.Wait()
 	defer cancel() // before the wait
 	group.Go(func() { b.expireForever(ctx) })
-	group.Go(func() { b.followPause(ctx) })
+	group.Go(func() { b.followSettings(ctx) })
 	group.Go(func() { b.releaseForever(ctx) })
 	group.Go(func() { b.order.run(ctx) })
 
@@ -89,6 +89,8 @@ type follower struct {
 	asked    time.Time       // when the driver said so
 	position driver.Position // up to which everything was followed
 
+	unwritten *loss // a loss that the driver reported, and that is not written down yet
+
 	mu     sync.Mutex
 	loaded bool // the index holds everything up to position
 }
@@ -147,12 +149,13 @@ func (f *follower) session(ctx context.Context, wait *backoff) error {
 	return context.Cause(ctx)
 }
 
-// open opens the board on the driver and learns whether it is paused.
+// open opens the board on the driver and learns whether it is paused, and which losses
+// nobody has acknowledged yet.
 func (f *follower) open(ctx context.Context) error {
 	if err := f.ask(ctx); err != nil {
 		return err
 	}
-	return f.readPause(ctx)
+	return f.readSettings(ctx)
 }
 
 // ask has the driver open the board and say how it stands.
@@ -168,7 +171,15 @@ func (f *follower) ask(ctx context.Context) error {
 	f.status, f.asked = status, time.Now()
 	if status.Loss != "" {
 		f.log.Error("the store has lost, or may have lost, changes that it had acknowledged", "loss", status.Loss, "generation", status.Generation)
+		f.unwritten = &loss{Generation: status.Generation, At: f.asked.UTC(), Text: cleanReason(status.Loss)}
 	}
+	if f.unwritten == nil {
+		return nil
+	}
+	if err := f.reportLoss(ctx, *f.unwritten); err != nil {
+		return err
+	}
+	f.unwritten = nil
 	return nil
 }
 

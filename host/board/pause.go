@@ -102,17 +102,33 @@ func (b *Board) putDocument(ctx context.Context, space string, doc driver.Docume
 	}
 }
 
-// readPause asks for the pause once, before the board serves.
-func (b *Board) readPause(ctx context.Context) error {
-	doc, err := b.driver.Documents().Get(ctx, driver.Space{Board: b.spec.Key, Name: driver.SettingSpace}, pauseDocument)
-	switch {
-	case errors.Is(err, job.NotFound), errors.Is(err, job.Unsupported):
-		return nil
-	case err != nil:
-		return err
+// readSettings asks once, before the board serves, for what all of its hosts share.
+func (b *Board) readSettings(ctx context.Context) error {
+	for _, name := range []string{pauseDocument, lossDocument} {
+		doc, err := b.driver.Documents().Get(ctx, driver.Space{Board: b.spec.Key, Name: driver.SettingSpace}, name)
+		switch {
+		case errors.Is(err, job.NotFound), errors.Is(err, job.Unsupported):
+		case err != nil:
+			return err
+		default:
+			b.learnSetting(driver.DocumentChange{Document: doc})
+		}
 	}
-	b.learnPause(doc)
 	return nil
+}
+
+// learnSetting takes news of a document.
+func (b *Board) learnSetting(change driver.DocumentChange) {
+	switch doc := change.Document; {
+	case change.Synced:
+	case doc.Name == lossDocument:
+		b.learnLosses(doc, change.Deleted)
+	case doc.Name != pauseDocument:
+	case change.Deleted:
+		b.pause.learn(pauseRecord{}, doc.Version)
+	default:
+		b.learnPause(doc)
+	}
 }
 
 func (b *Board) learnPause(doc driver.Document) {
@@ -124,8 +140,9 @@ func (b *Board) learnPause(doc driver.Document) {
 	b.pause.learn(r, doc.Version)
 }
 
-// followPause learns of pauses that other hosts set.
-func (b *Board) followPause(ctx context.Context) {
+// followSettings learns of pauses that other hosts set, and of losses that they
+// reported or acknowledged.
+func (b *Board) followSettings(ctx context.Context) {
 	var wait backoff
 	for {
 		if _, err := b.gate.wait(ctx, nil); err != nil {
@@ -137,13 +154,7 @@ func (b *Board) followPause(ctx context.Context) {
 				break
 			}
 			wait.wait = 0
-			switch {
-			case change.Synced || change.Document.Name != pauseDocument:
-			case change.Deleted:
-				b.pause.learn(pauseRecord{}, change.Document.Version)
-			default:
-				b.learnPause(change.Document)
-			}
+			b.learnSetting(change)
 		}
 		if sleep.For(ctx, wait.next()) != nil {
 			return

@@ -1,12 +1,14 @@
 package board
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -290,6 +292,51 @@ func TestExtend(t *testing.T) {
 		wantKind(t, results[0].Err, job.LeaseLost)
 		if got := get(t, b, id); got.State != job.Unclaimed || got.Attempt != 1 {
 			t.Fatalf("%+v", got)
+		}
+	})
+}
+
+// An abandon that is repeated when its job is long gone tells the index nothing: the
+// store answers as it did the first time, and what has become of the job since, the
+// index may have heard and forgotten.
+func TestRepeatedAbandonOfAnEndedJob(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		store := openStore(t)
+		b := start(t, store, Spec{})
+		postN(t, b, 1)
+		first := claimOne(t, b, ClaimRequest{})
+		abandon := func(b *Board) {
+			t.Helper()
+			now := time.Duration(0)
+			if errs, err := b.Abandon(t.Context(), []Ref{refOf(b, first)}, AbandonOptions{RetryAfter: &now}); err != nil || errs[0] != nil {
+				t.Fatal(errs, err)
+			}
+		}
+		abandon(b)
+		second := claimOne(t, b, ClaimRequest{})
+		if errs, err := b.Consume(t.Context(), []Ref{refOf(b, second)}); err != nil || errs[0] != nil {
+			t.Fatal(errs, err)
+		}
+		// After a restart, and while others are busy: between the store's answer and
+		// the index much is heard of other jobs.
+		watcher := &spy{Driver: store, t: t}
+		again := start(t, watcher, Spec{})
+		synctest.Wait()
+		watcher.apply = func(ctx context.Context, ops []driver.Op, next func(context.Context, []driver.Op) []driver.Result) []driver.Result {
+			results := next(ctx, ops)
+			if ops[0].Kind == driver.Release {
+				again.index.Forget(1 << 40) // all of it is known by now
+			}
+			return results
+		}
+		abandon(again)
+		synctest.Wait()
+		if n, err := again.Count(t.Context()); err != nil || n.Ready+n.Delayed != 0 {
+			t.Errorf("counts %+v, %v: want no unclaimed job", n, err)
+		}
+		if page, err := again.List(t.Context(), ListRequest{}); err != nil || len(page.Jobs) != 0 {
+			t.Errorf("%d jobs are listed, %v: want none", len(page.Jobs), err)
 		}
 	})
 }

@@ -214,10 +214,12 @@ func (b *Board) learn(s *standing, op *driver.Op, r *driver.Result) *index.Entry
 		}
 		return nil
 	case driver.Release, driver.Restore, driver.Update:
-		if s == nil {
+		if s == nil || r.Repeated { // what came after the first time is not known here
 			return nil
 		}
-		return b.after(s.entry, op, r)
+		e := b.after(s.entry, op, r)
+		e.Amends = op.Kind != driver.Restore
+		return e
 	case driver.Post, driver.Claim:
 	}
 	return nil

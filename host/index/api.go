@@ -35,6 +35,11 @@ type Entry struct {
 	NotBefore time.Time // zero: at once
 
 	Claim *Claim // nil: unclaimed
+
+	// Amends says that this is an entry that the index gave out, with what an op has
+	// changed of it. If the index has heard meanwhile that the job is gone, it is no
+	// news, however long ago that was.
+	Amends bool
 }
 
 // A Group is the jobs that a Ranking takes together: those with one key. It is

@@ -114,7 +114,7 @@ func (ix *Index) PutAll(entries []*Entry) int {
 func (ix *Index) put(e *Entry, s *scoring, now time.Time) bool {
 	h, known := ix.ids.get(e.ID)
 	if !known {
-		if ix.removed.knows(e.ID, e.Position) {
+		if e.Amends || ix.removed.knows(e.ID, e.Position) {
 			return false
 		}
 		h = ix.rows.take()

@@ -217,9 +217,15 @@ func (s *Supervisor) reopen(ctx context.Context, in *incarnation) {
 // openOn opens a board on one process and remembers what the driver wants
 // remembered.
 func (s *Supervisor) openOn(ctx context.Context, in *incarnation, spec driver.BoardSpec) error {
+	if s.spec.Recall != nil {
+		s.spec.Recall(&spec)
+	}
 	status, err := in.driver.OpenBoard(ctx, spec)
 	if err != nil {
 		return err
+	}
+	if status.Loss != "" && s.spec.Recall != nil {
+		return nil // whoever remembers the board has to be told, and opens it again
 	}
 	s.remember(spec, status)
 	return nil

@@ -28,6 +28,11 @@ type Spec struct {
 	// not call the Supervisor back.
 	Changed func(State)
 
+	// Recall puts into the specification of a board, which is about to be opened by
+	// another process, what is remembered of the board by then. It may be nil: then
+	// that is what the last process said when it opened the board.
+	Recall func(*driver.BoardSpec)
+
 	Wait       time.Duration // for a process that is away; 0: 2 s
 	Probe      time.Duration // between two questions for health, and for each answer; 0: 1 s
 	Misses     int           // questions without an answer before a process counts as hung; 0: 3

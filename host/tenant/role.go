@@ -102,6 +102,8 @@ var calls = map[string][]Role{
 	"PauseBoard":  {TenantAdmin, Operator},
 	"ResumeBoard": {TenantAdmin, Operator},
 
+	"AcknowledgeLoss": {TenantAdmin, Operator},
+
 	MetricsCall: {Metrics, Operator},
 	ProfileCall: {Operator},
 

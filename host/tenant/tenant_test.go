@@ -63,7 +63,10 @@ var want = map[string]string{
 	"ReleaseJobs":    "- - - - t o - -",
 	"PauseBoard":     "- - - - t o - -",
 	"ResumeBoard":    "- - - - t o - -",
-	"GET /metrics":   "- - - - - o m -",
+
+	"AcknowledgeLoss": "- - - - t o - -",
+
+	"GET /metrics": "- - - - - o m -",
 
 	"GET /debug/pprof/": "- - - - - o - -",
 

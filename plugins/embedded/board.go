@@ -106,6 +106,8 @@ type board struct {
 	dropped atomic.Bool
 	spec    atomic.Pointer[driver.BoardSpec]
 
+	generation atomic.Uint64 // as in state, for readers that are not under the gate
+
 	exists  bool // it has a bucket
 	state   boardState
 	counts  counts

@@ -12,6 +12,7 @@ import (
 type boardTx struct {
 	*txn
 	board  *board
+	at     instant // the transaction's, in the board's generation
 	state  boardState
 	counts counts
 	tables [inSequences]*table

@@ -27,13 +27,17 @@ type instant struct {
 	// since the store was opened. What is forgotten by age is judged by it, so
 	// that a wall clock that jumps ahead forgets nothing too early.
 	steady time.Time
+
+	// generation is the board's. A claim of an earlier one ended when the board was
+	// found to have lost changes.
+	generation uint64
 }
 
 // left returns the rest of the lease; 0 or less when it ran out. It is 0 for a
 // claim without expiry.
 func (h *holder) left(at instant) time.Duration {
 	switch {
-	case h.lease == 0:
+	case h.lease == 0, h.token.Generation != at.generation:
 		return 0
 	case h.boot != at.id:
 		return at.base + h.lease - at.boot
@@ -42,7 +46,9 @@ func (h *holder) left(at instant) time.Duration {
 }
 
 // lapsed reports whether the lease ran out.
-func (h *holder) lapsed(at instant) bool { return h.lease != 0 && h.left(at) <= 0 }
+func (h *holder) lapsed(at instant) bool {
+	return h.token.Generation != at.generation || h.lease != 0 && h.left(at) <= 0
+}
 
 // start counts a lease from at.
 func (h *holder) start(at instant, lease time.Duration) {

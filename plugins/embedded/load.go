@@ -20,6 +20,7 @@ func (b *board) load(ctx context.Context) error {
 	b.counts, b.bad, b.exists = counts{}, nil, false
 	var f floor // of that moment: another board may be dropped meanwhile
 	err := s.read(func() { f = s.floor }, func(m *moment) error { return b.loadState(m, f) })
+	b.generation.Store(b.state.generation)
 	if err != nil || !b.exists {
 		return err
 	}

@@ -17,9 +17,16 @@ type view struct {
 	table func(n int) *table // of the board, always the same one
 }
 
+// instant reads the clocks, for who looks at the board.
+func (b *board) instant() instant {
+	at := b.store.instant()
+	at.generation = b.generation.Load()
+	return at
+}
+
 func (b *board) view(m *moment, parts driver.Parts) *view {
 	var tables [inRoot]*table
-	return &view{board: b, at: b.store.instant(), parts: parts, table: func(n int) *table {
+	return &view{board: b, at: b.instant(), parts: parts, table: func(n int) *table {
 		if tables[n] == nil {
 			tables[n] = m.table(b, n)
 		}

@@ -53,7 +53,7 @@ func (s *Store) OpenBoard(ctx context.Context, spec driver.BoardSpec) (driver.Bo
 			return driver.BoardStatus{}, err
 		}
 	}
-	loss, err := b.compare(ctx, spec.Memory)
+	loss, err := b.compare(ctx, &spec)
 	if err != nil {
 		return driver.BoardStatus{}, err
 	}
@@ -107,14 +107,15 @@ func (s *Store) place(ctx context.Context, name string) (*board, error) {
 
 // compare looks for a loss: the host knows of a change that the store does not.
 // Then all tokens and positions of before end.
-func (b *board) compare(ctx context.Context, remembered []byte) (string, error) {
-	if len(remembered) == 0 {
+func (b *board) compare(ctx context.Context, spec *driver.BoardSpec) (string, error) {
+	if len(spec.Memory) == 0 {
 		return "", nil
 	}
-	m, err := decodeMemory(remembered)
+	m, err := decodeMemory(spec.Memory)
 	if err != nil {
 		return "", job.Errorf(job.Invalid, "board %q: what the host remembers of it cannot be read: %v", b.name, err)
 	}
+	m.position = max(m.position, uint64(spec.Seen))
 	s := b.store
 	s.gate.RLock()
 	state := b.state
@@ -127,6 +128,8 @@ func (b *board) compare(ctx context.Context, remembered []byte) (string, error) 
 		loss = fmt.Sprintf("the store knows the board's changes up to %d, and %d was seen: it was put back to an earlier time", state.position, m.position)
 	case m.store != s.id && m.position > 0:
 		loss = "this is another store than the one that was seen before"
+	case m.store == s.id && m.generation < state.generation:
+		return fmt.Sprintf("the board lost changes before, and is in generation %d since, after generation %d", state.generation, m.generation), nil
 	default:
 		return "", nil
 	}
@@ -146,14 +149,21 @@ func (b *board) raise(ctx context.Context, m memory) error {
 		s.gate.Lock()
 		defer s.gate.Unlock()
 		lift(&b.state)
+		b.generation.Store(b.state.generation)
 		b.ring.rouse()
 		return nil
 	}
-	return s.committer.do(ctx, 1, 0, func(t *txn) {
+	var next uint64
+	err := s.committer.do(ctx, 1, 0, func(t *txn) {
 		v := t.board(b)
 		lift(&v.state)
+		next = v.state.generation
 		v.touched, v.lifted, t.wrote = true, true, true
 	})
+	if err == nil {
+		b.generation.Store(next)
+	}
+	return err
 }
 
 // status says what the board is now.

@@ -24,7 +24,8 @@ type txn struct {
 func (t *txn) board(b *board) *boardTx {
 	v := t.boards[b]
 	if v == nil {
-		v = &boardTx{txn: t, board: b, state: b.state, counts: b.counts}
+		v = &boardTx{txn: t, board: b, at: t.at, state: b.state, counts: b.counts}
+		v.at.generation = b.state.generation
 		v.log.body = b.scratch
 		t.boards[b] = v
 	}

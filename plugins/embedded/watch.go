@@ -103,7 +103,7 @@ func (w *watch) look() step {
 }
 
 func (w *watch) fromMemory(entries []entry) (driver.Changes, error) {
-	at := w.board.store.instant()
+	at := w.board.instant()
 	var list []driver.Change
 	for i := range entries {
 		if len(list) >= watchChanges {
@@ -125,7 +125,7 @@ func (w *watch) fromMemory(entries []entry) (driver.Changes, error) {
 func (w *watch) fromFile(now uint64) (driver.Changes, error) {
 	var list []driver.Change
 	reached, whole := w.at, true
-	at := w.board.store.instant()
+	at := w.board.instant()
 	err := w.board.store.read(func() { now = w.board.state.position }, func(m *moment) error {
 		cursor := m.table(w.board, inChanges).cursor()
 		for key, value := cursor.seek(uintKey(w.at + 1)); key != nil && len(list) < watchChanges; key, value = cursor.next() {

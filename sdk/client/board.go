@@ -177,6 +177,14 @@ func (b *Board) Resume(ctx context.Context) (*BoardInfo, error) {
 	return answer.GetBoard(), err
 }
 
+// AcknowledgeLoss says that somebody knows of the losses that the board shows, up to
+// those of a generation; 0 is the board's present one. They are shown no more.
+func (b *Board) AcknowledgeLoss(ctx context.Context, generation int64) (*BoardInfo, error) {
+	answer, err := call(ctx, b.client, "acknowledge loss", 0, b.client.rpc.AcknowledgeLoss,
+		&boarddv1.AcknowledgeLossRequest{Board: b.name, Generation: generation})
+	return answer.GetBoard(), err
+}
+
 // duration leaves out a duration of zero.
 func duration(d time.Duration) *durationpb.Duration {
 	if d == 0 {

@@ -17,8 +17,18 @@ type BoardSpec struct {
 
 	// Memory is what the host remembers of this board: BoardStatus.Memory of the
 	// last time, nil if it never saw the board. A driver finds out with it
-	// whether the store was rolled back meanwhile.
+	// whether the store was rolled back meanwhile: if it is of another store, of a
+	// later state than the store's, or of a lower generation than the board has
+	// now, BoardStatus.Loss says so. The last of these means that a loss was found
+	// whose report did not reach this host.
 	Memory []byte
+
+	// Seen is the highest Position of a Result that this host was given for the
+	// board, 0 if there was none. The host writes it down before it tells anybody
+	// of the result, so it is newer than Memory most of the time. A store whose
+	// board has not come as far has lost what it acknowledged, and is dealt with as
+	// if Memory had said so.
+	Seen Position
 }
 
 // Limits on BoardSpec.

@@ -28,6 +28,10 @@ func (b *board) look(ctx context.Context, st *standing, status *driver.BoardStat
 	if err != nil {
 		return err
 	}
+	if seen := uint64(st.spec.Seen); remembered.generation != 0 && seen > remembered.last.position {
+		remembered.last = mark{position: seen}
+	}
+	told := remembered.generation
 	if old := b.standing.Load(); old != nil && old.keys.prefix == st.keys.prefix {
 		if last := b.lastSeen(); old.generation >= remembered.generation && last.position >= remembered.last.position {
 			remembered = memory{id: old.id, generation: old.generation, last: last}
@@ -40,10 +44,13 @@ func (b *board) look(ctx context.Context, st *standing, status *driver.BoardStat
 	if status.Loss, err = b.loss(ctx, st, &h, &remembered); err != nil {
 		return err
 	}
-	if status.Loss == "" && remembered.generation == 0 && h.elsewhere() {
+	switch {
+	case status.Loss == "" && told != 0 && told < h.generation: // this process knows of it, and the host does not
+		status.Loss = raisedSince(told, h.generation)
+	case status.Loss == "" && remembered.generation == 0 && h.elsewhere():
 		status.Loss = "it cannot be told whether acknowledged changes were lost: Redis was restarted, or is another server, " +
 			"since a host last looked at the board, and this host remembers nothing of it"
-	} else if status.Loss != "" && h.generation <= remembered.generation {
+	case status.Loss != "" && h.generation <= remembered.generation:
 		if h, err = b.raise(ctx, st, h, &remembered); err != nil {
 			return err
 		}
@@ -68,6 +75,11 @@ func (b *board) look(ctx context.Context, st *standing, status *driver.BoardStat
 	return nil
 }
 
+// raisedSince is the loss of which a host hears later.
+func raisedSince(before, now uint64) string {
+	return fmt.Sprintf("it was found that Redis had lost acknowledged changes, and the generation was raised from %d to %d", before, now)
+}
+
 // loss says what was lost since this host last saw the board; "" if nothing
 // was, as far as can be told.
 func (b *board) loss(ctx context.Context, st *standing, h *head, m *memory) (string, error) {
@@ -75,7 +87,7 @@ func (b *board) loss(ctx context.Context, st *standing, h *head, m *memory) (str
 	case m.generation == 0:
 		return "", nil
 	case h.generation > m.generation:
-		return fmt.Sprintf("another host found that Redis had lost acknowledged changes, and raised the generation from %d to %d", m.generation, h.generation), nil
+		return raisedSince(m.generation, h.generation), nil
 	case m.last.position == 0:
 		return "", nil
 	case h.id == "":

@@ -123,17 +123,21 @@ func TestRoot(t *testing.T) {
 		what     string
 		root     root
 		memory   []byte
+		seen     uint64
 		position uint64
 		lost     bool
 	}{
-		{"nothing remembered", r, nil, 100, false},
-		{"as it was", r, memory, 100, false},
-		{"further on", r, memory, 101, false},
-		{"one change less", r, memory, 99, true},
-		{"another board", other, memory, 1000, true},
-		{"observed before it was made", r, root{generation: 1}.memory(50), 10, false},
+		{"nothing remembered", r, nil, 0, 100, false},
+		{"as it was", r, memory, 0, 100, false},
+		{"all that was seen", r, memory, 110, 110, false},
+		{"further on", r, memory, 110, 111, false},
+		{"one change less", r, memory, 0, 99, true},
+		{"one that was seen less", r, memory, 110, 109, true},
+		{"another board", other, memory, 0, 1000, true},
+		{"a later generation", root{id: r.id, generation: 8, there: true}, memory, 0, 100, true},
+		{"observed before it was made", r, root{generation: 1}.memory(50), 0, 10, false},
 	} {
-		if lost, _ := tc.root.recall(tc.memory, tc.position); (lost != "") != tc.lost {
+		if lost, _ := tc.root.recall(tc.memory, tc.seen, tc.position); (lost != "") != tc.lost {
 			t.Errorf("%s: lost %q, want some: %v", tc.what, lost, tc.lost)
 		}
 	}

@@ -113,13 +113,14 @@ func (b *board) raise(ctx context.Context, r root, atLeast uint64) error {
 	return nil
 }
 
-// recall says what a host's memory tells of the store: that changes were lost,
-// and which generation there was before. position is the store's.
-func (r root) recall(memory []byte, position uint64) (lost string, generation uint64) {
+// recall says what a host's memory, and what it has seen, tell of the store: that
+// changes were lost, and which generation there was before. position is the store's.
+func (r root) recall(memory []byte, seen, position uint64) (lost string, generation uint64) {
 	if len(memory) != memorySize {
 		return "", 0
 	}
 	id, before, was := [16]byte(memory), binary.BigEndian.Uint64(memory[16:]), binary.BigEndian.Uint64(memory[24:])
+	was = max(was, seen)
 	switch {
 	case id == [16]byte{}:
 		return "", before
@@ -127,6 +128,8 @@ func (r root) recall(memory []byte, position uint64) (lost string, generation ui
 		return "the board is gone or another one is in its place: what was done on it is lost", before
 	case was > position:
 		return fmt.Sprintf("ZooKeeper was put back to an earlier state: the board is at change 0x%x and was at 0x%x", position, was), before
+	case before < r.generation:
+		return fmt.Sprintf("the board lost changes before, and is in generation %d since, after generation %d", r.generation, before), before
 	}
 	return "", before
 }
@@ -139,7 +142,7 @@ func (r root) memory(position uint64) []byte {
 
 // open waits until the board is loaded and says how it stands. What the host
 // remembers of it tells whether changes were lost; then a new generation begins.
-func (b *board) open(ctx context.Context, memory []byte) (driver.BoardStatus, error) {
+func (b *board) open(ctx context.Context, memory []byte, seen uint64) (driver.BoardStatus, error) {
 	loss := ""
 	for range 10 {
 		if err := b.ready(ctx); err != nil {
@@ -153,7 +156,7 @@ func (b *board) open(ctx context.Context, memory []byte) (driver.BoardStatus, er
 		status := b.status()
 		missing := !r.there && !observe
 		b.mu.Unlock()
-		lost, before := r.recall(memory, position)
+		lost, before := r.recall(memory, seen, position)
 		switch {
 		case missing:
 			b.reload(job.Errorf(job.Unavailable, "the board's folders are being made"))

@@ -5576,7 +5576,7 @@ type Board struct {
 	Ready             bool                   `protobuf:"varint,17,opt,name=ready,proto3" json:"ready,omitempty"`
 	Problem           string                 `protobuf:"bytes,18,opt,name=problem,proto3" json:"problem,omitempty"` // why it is not ready
 	EffectiveWindow   *durationpb.Duration   `protobuf:"bytes,19,opt,name=effective_window,json=effectiveWindow,proto3" json:"effective_window,omitempty"`
-	Loss              string                 `protobuf:"bytes,20,opt,name=loss,proto3" json:"loss,omitempty"` // what is known of acknowledged changes that the store lost
+	Loss              string                 `protobuf:"bytes,20,opt,name=loss,proto3" json:"loss,omitempty"` // what is known of acknowledged changes that the store lost, until somebody acknowledges it
 	PauseReason       string                 `protobuf:"bytes,30,opt,name=pause_reason,json=pauseReason,proto3" json:"pause_reason,omitempty"`
 	Record            *durationpb.Duration   `protobuf:"bytes,31,opt,name=record,proto3" json:"record,omitempty"`           // how much of the past is recorded
 	Eligibility       []*PolicyRule          `protobuf:"bytes,32,rep,name=eligibility,proto3" json:"eligibility,omitempty"` // what says who may have a job, promoted policies too
@@ -5967,6 +5967,102 @@ func (x *GetBoardResponse) GetBoard() *Board {
 	return nil
 }
 
+type AcknowledgeLossRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Board         string                 `protobuf:"bytes,1,opt,name=board,proto3" json:"board,omitempty"`
+	Generation    int64                  `protobuf:"varint,2,opt,name=generation,proto3" json:"generation,omitempty"` // losses up to that of this generation; 0: of the board's present one
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AcknowledgeLossRequest) Reset() {
+	*x = AcknowledgeLossRequest{}
+	mi := &file_boardd_v1_boardd_proto_msgTypes[86]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AcknowledgeLossRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AcknowledgeLossRequest) ProtoMessage() {}
+
+func (x *AcknowledgeLossRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_boardd_proto_msgTypes[86]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AcknowledgeLossRequest.ProtoReflect.Descriptor instead.
+func (*AcknowledgeLossRequest) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{86}
+}
+
+func (x *AcknowledgeLossRequest) GetBoard() string {
+	if x != nil {
+		return x.Board
+	}
+	return ""
+}
+
+func (x *AcknowledgeLossRequest) GetGeneration() int64 {
+	if x != nil {
+		return x.Generation
+	}
+	return 0
+}
+
+type AcknowledgeLossResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Board         *Board                 `protobuf:"bytes,1,opt,name=board,proto3" json:"board,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AcknowledgeLossResponse) Reset() {
+	*x = AcknowledgeLossResponse{}
+	mi := &file_boardd_v1_boardd_proto_msgTypes[87]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AcknowledgeLossResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AcknowledgeLossResponse) ProtoMessage() {}
+
+func (x *AcknowledgeLossResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_boardd_proto_msgTypes[87]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AcknowledgeLossResponse.ProtoReflect.Descriptor instead.
+func (*AcknowledgeLossResponse) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{87}
+}
+
+func (x *AcknowledgeLossResponse) GetBoard() *Board {
+	if x != nil {
+		return x.Board
+	}
+	return nil
+}
+
 type PauseBoardRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Board         string                 `protobuf:"bytes,1,opt,name=board,proto3" json:"board,omitempty"`
@@ -5977,7 +6073,7 @@ type PauseBoardRequest struct {
 
 func (x *PauseBoardRequest) Reset() {
 	*x = PauseBoardRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[86]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5989,7 +6085,7 @@ func (x *PauseBoardRequest) String() string {
 func (*PauseBoardRequest) ProtoMessage() {}
 
 func (x *PauseBoardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[86]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6002,7 +6098,7 @@ func (x *PauseBoardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseBoardRequest.ProtoReflect.Descriptor instead.
 func (*PauseBoardRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{86}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *PauseBoardRequest) GetBoard() string {
@@ -6028,7 +6124,7 @@ type PauseBoardResponse struct {
 
 func (x *PauseBoardResponse) Reset() {
 	*x = PauseBoardResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[87]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6040,7 +6136,7 @@ func (x *PauseBoardResponse) String() string {
 func (*PauseBoardResponse) ProtoMessage() {}
 
 func (x *PauseBoardResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[87]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6053,7 +6149,7 @@ func (x *PauseBoardResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseBoardResponse.ProtoReflect.Descriptor instead.
 func (*PauseBoardResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{87}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *PauseBoardResponse) GetBoard() *Board {
@@ -6072,7 +6168,7 @@ type ResumeBoardRequest struct {
 
 func (x *ResumeBoardRequest) Reset() {
 	*x = ResumeBoardRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[88]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6084,7 +6180,7 @@ func (x *ResumeBoardRequest) String() string {
 func (*ResumeBoardRequest) ProtoMessage() {}
 
 func (x *ResumeBoardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[88]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6097,7 +6193,7 @@ func (x *ResumeBoardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeBoardRequest.ProtoReflect.Descriptor instead.
 func (*ResumeBoardRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{88}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *ResumeBoardRequest) GetBoard() string {
@@ -6116,7 +6212,7 @@ type ResumeBoardResponse struct {
 
 func (x *ResumeBoardResponse) Reset() {
 	*x = ResumeBoardResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[89]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6128,7 +6224,7 @@ func (x *ResumeBoardResponse) String() string {
 func (*ResumeBoardResponse) ProtoMessage() {}
 
 func (x *ResumeBoardResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[89]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6141,7 +6237,7 @@ func (x *ResumeBoardResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeBoardResponse.ProtoReflect.Descriptor instead.
 func (*ResumeBoardResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{89}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *ResumeBoardResponse) GetBoard() *Board {
@@ -6159,7 +6255,7 @@ type WhoAmIRequest struct {
 
 func (x *WhoAmIRequest) Reset() {
 	*x = WhoAmIRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[90]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6171,7 +6267,7 @@ func (x *WhoAmIRequest) String() string {
 func (*WhoAmIRequest) ProtoMessage() {}
 
 func (x *WhoAmIRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[90]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6184,7 +6280,7 @@ func (x *WhoAmIRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoAmIRequest.ProtoReflect.Descriptor instead.
 func (*WhoAmIRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{90}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{92}
 }
 
 type WhoAmIResponse struct {
@@ -6201,7 +6297,7 @@ type WhoAmIResponse struct {
 
 func (x *WhoAmIResponse) Reset() {
 	*x = WhoAmIResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[91]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6213,7 +6309,7 @@ func (x *WhoAmIResponse) String() string {
 func (*WhoAmIResponse) ProtoMessage() {}
 
 func (x *WhoAmIResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[91]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6226,7 +6322,7 @@ func (x *WhoAmIResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoAmIResponse.ProtoReflect.Descriptor instead.
 func (*WhoAmIResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{91}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *WhoAmIResponse) GetTenant() string {
@@ -6831,6 +6927,13 @@ const file_boardd_v1_boardd_proto_rawDesc = "" +
 	"\x0fGetBoardRequest\x12\x14\n" +
 	"\x05board\x18\x01 \x01(\tR\x05board\":\n" +
 	"\x10GetBoardResponse\x12&\n" +
+	"\x05board\x18\x01 \x01(\v2\x10.boardd.v1.BoardR\x05board\"N\n" +
+	"\x16AcknowledgeLossRequest\x12\x14\n" +
+	"\x05board\x18\x01 \x01(\tR\x05board\x12\x1e\n" +
+	"\n" +
+	"generation\x18\x02 \x01(\x03R\n" +
+	"generation\"A\n" +
+	"\x17AcknowledgeLossResponse\x12&\n" +
 	"\x05board\x18\x01 \x01(\v2\x10.boardd.v1.BoardR\x05board\"A\n" +
 	"\x11PauseBoardRequest\x12\x14\n" +
 	"\x05board\x18\x01 \x01(\tR\x05board\x12\x16\n" +
@@ -6855,7 +6958,7 @@ const file_boardd_v1_boardd_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\x1a6\n" +
 	"\bUseEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x012\x8a\x13\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x012\xe4\x13\n" +
 	"\fBoardService\x12C\n" +
 	"\bPostJobs\x12\x1a.boardd.v1.PostJobsRequest\x1a\x1b.boardd.v1.PostJobsResponse\x12E\n" +
 	"\aGetJobs\x12\x19.boardd.v1.GetJobsRequest\x1a\x1a.boardd.v1.GetJobsResponse\"\x03\x90\x02\x01\x12H\n" +
@@ -6893,7 +6996,8 @@ const file_boardd_v1_boardd_proto_rawDesc = "" +
 	"\bGetBoard\x12\x1a.boardd.v1.GetBoardRequest\x1a\x1b.boardd.v1.GetBoardResponse\"\x03\x90\x02\x01\x12I\n" +
 	"\n" +
 	"PauseBoard\x12\x1c.boardd.v1.PauseBoardRequest\x1a\x1d.boardd.v1.PauseBoardResponse\x12L\n" +
-	"\vResumeBoard\x12\x1d.boardd.v1.ResumeBoardRequest\x1a\x1e.boardd.v1.ResumeBoardResponse\x12B\n" +
+	"\vResumeBoard\x12\x1d.boardd.v1.ResumeBoardRequest\x1a\x1e.boardd.v1.ResumeBoardResponse\x12X\n" +
+	"\x0fAcknowledgeLoss\x12!.boardd.v1.AcknowledgeLossRequest\x1a\".boardd.v1.AcknowledgeLossResponse\x12B\n" +
 	"\x06WhoAmI\x12\x18.boardd.v1.WhoAmIRequest\x1a\x19.boardd.v1.WhoAmIResponse\"\x03\x90\x02\x01:6\n" +
 	"\x04json\x12\x1d.google.protobuf.FieldOptions\x18\xe4\xb5\x04 \x01(\bR\x04json\x88\x01\x01:6\n" +
 	"\x04only\x12\x1d.google.protobuf.FieldOptions\x18\xe5\xb5\x04 \x01(\bR\x04only\x88\x01\x01B1Z/github.com/boardd/boardd/sdk/boardd/v1;boarddv1b\x06proto3"
@@ -6911,7 +7015,7 @@ func file_boardd_v1_boardd_proto_rawDescGZIP() []byte {
 }
 
 var file_boardd_v1_boardd_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
-var file_boardd_v1_boardd_proto_msgTypes = make([]protoimpl.MessageInfo, 99)
+var file_boardd_v1_boardd_proto_msgTypes = make([]protoimpl.MessageInfo, 101)
 var file_boardd_v1_boardd_proto_goTypes = []any{
 	(State_Enum)(0),                   // 0: boardd.v1.State.Enum
 	(Outcome_Enum)(0),                 // 1: boardd.v1.Outcome.Enum
@@ -7005,60 +7109,62 @@ var file_boardd_v1_boardd_proto_goTypes = []any{
 	(*ListBoardsResponse)(nil),        // 89: boardd.v1.ListBoardsResponse
 	(*GetBoardRequest)(nil),           // 90: boardd.v1.GetBoardRequest
 	(*GetBoardResponse)(nil),          // 91: boardd.v1.GetBoardResponse
-	(*PauseBoardRequest)(nil),         // 92: boardd.v1.PauseBoardRequest
-	(*PauseBoardResponse)(nil),        // 93: boardd.v1.PauseBoardResponse
-	(*ResumeBoardRequest)(nil),        // 94: boardd.v1.ResumeBoardRequest
-	(*ResumeBoardResponse)(nil),       // 95: boardd.v1.ResumeBoardResponse
-	(*WhoAmIRequest)(nil),             // 96: boardd.v1.WhoAmIRequest
-	(*WhoAmIResponse)(nil),            // 97: boardd.v1.WhoAmIResponse
-	nil,                               // 98: boardd.v1.Job.LabelsEntry
-	nil,                               // 99: boardd.v1.NewJob.LabelsEntry
-	nil,                               // 100: boardd.v1.ClaimJobsRequest.WorkerLabelsEntry
-	nil,                               // 101: boardd.v1.ExplainJobRequest.WorkerLabelsEntry
-	nil,                               // 102: boardd.v1.Board.LimitsEntry
-	nil,                               // 103: boardd.v1.WhoAmIResponse.LimitsEntry
-	nil,                               // 104: boardd.v1.WhoAmIResponse.UseEntry
-	(*timestamppb.Timestamp)(nil),     // 105: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),       // 106: google.protobuf.Duration
-	(*descriptorpb.FieldOptions)(nil), // 107: google.protobuf.FieldOptions
+	(*AcknowledgeLossRequest)(nil),    // 92: boardd.v1.AcknowledgeLossRequest
+	(*AcknowledgeLossResponse)(nil),   // 93: boardd.v1.AcknowledgeLossResponse
+	(*PauseBoardRequest)(nil),         // 94: boardd.v1.PauseBoardRequest
+	(*PauseBoardResponse)(nil),        // 95: boardd.v1.PauseBoardResponse
+	(*ResumeBoardRequest)(nil),        // 96: boardd.v1.ResumeBoardRequest
+	(*ResumeBoardResponse)(nil),       // 97: boardd.v1.ResumeBoardResponse
+	(*WhoAmIRequest)(nil),             // 98: boardd.v1.WhoAmIRequest
+	(*WhoAmIResponse)(nil),            // 99: boardd.v1.WhoAmIResponse
+	nil,                               // 100: boardd.v1.Job.LabelsEntry
+	nil,                               // 101: boardd.v1.NewJob.LabelsEntry
+	nil,                               // 102: boardd.v1.ClaimJobsRequest.WorkerLabelsEntry
+	nil,                               // 103: boardd.v1.ExplainJobRequest.WorkerLabelsEntry
+	nil,                               // 104: boardd.v1.Board.LimitsEntry
+	nil,                               // 105: boardd.v1.WhoAmIResponse.LimitsEntry
+	nil,                               // 106: boardd.v1.WhoAmIResponse.UseEntry
+	(*timestamppb.Timestamp)(nil),     // 107: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),       // 108: google.protobuf.Duration
+	(*descriptorpb.FieldOptions)(nil), // 109: google.protobuf.FieldOptions
 }
 var file_boardd_v1_boardd_proto_depIdxs = []int32{
 	5,   // 0: boardd.v1.Operation.status:type_name -> boardd.v1.OperationStatus.Enum
-	105, // 1: boardd.v1.Operation.started_at:type_name -> google.protobuf.Timestamp
-	105, // 2: boardd.v1.Operation.executed_at:type_name -> google.protobuf.Timestamp
-	105, // 3: boardd.v1.Operation.ended_at:type_name -> google.protobuf.Timestamp
+	107, // 1: boardd.v1.Operation.started_at:type_name -> google.protobuf.Timestamp
+	107, // 2: boardd.v1.Operation.executed_at:type_name -> google.protobuf.Timestamp
+	107, // 3: boardd.v1.Operation.ended_at:type_name -> google.protobuf.Timestamp
 	5,   // 4: boardd.v1.Prerequisite.statuses:type_name -> boardd.v1.OperationStatus.Enum
 	0,   // 5: boardd.v1.Job.state:type_name -> boardd.v1.State.Enum
 	1,   // 6: boardd.v1.Job.outcome:type_name -> boardd.v1.Outcome.Enum
 	2,   // 7: boardd.v1.Job.priority:type_name -> boardd.v1.Priority.Enum
 	13,  // 8: boardd.v1.Job.details_raw:type_name -> boardd.v1.Raw
-	98,  // 9: boardd.v1.Job.labels:type_name -> boardd.v1.Job.LabelsEntry
+	100, // 9: boardd.v1.Job.labels:type_name -> boardd.v1.Job.LabelsEntry
 	12,  // 10: boardd.v1.Job.book:type_name -> boardd.v1.Book
-	105, // 11: boardd.v1.Job.created_at:type_name -> google.protobuf.Timestamp
-	105, // 12: boardd.v1.Job.modified_at:type_name -> google.protobuf.Timestamp
-	105, // 13: boardd.v1.Job.lease_expires_at:type_name -> google.protobuf.Timestamp
-	105, // 14: boardd.v1.Job.not_before:type_name -> google.protobuf.Timestamp
+	107, // 11: boardd.v1.Job.created_at:type_name -> google.protobuf.Timestamp
+	107, // 12: boardd.v1.Job.modified_at:type_name -> google.protobuf.Timestamp
+	107, // 13: boardd.v1.Job.lease_expires_at:type_name -> google.protobuf.Timestamp
+	107, // 14: boardd.v1.Job.not_before:type_name -> google.protobuf.Timestamp
 	15,  // 15: boardd.v1.Job.after:type_name -> boardd.v1.Prerequisite
 	14,  // 16: boardd.v1.Job.operations:type_name -> boardd.v1.Operation
 	5,   // 17: boardd.v1.Job.operation_status:type_name -> boardd.v1.OperationStatus.Enum
-	105, // 18: boardd.v1.Job.received_at:type_name -> google.protobuf.Timestamp
-	105, // 19: boardd.v1.Job.started_at:type_name -> google.protobuf.Timestamp
-	105, // 20: boardd.v1.Job.ended_at:type_name -> google.protobuf.Timestamp
-	105, // 21: boardd.v1.Job.claimed_at:type_name -> google.protobuf.Timestamp
+	107, // 18: boardd.v1.Job.received_at:type_name -> google.protobuf.Timestamp
+	107, // 19: boardd.v1.Job.started_at:type_name -> google.protobuf.Timestamp
+	107, // 20: boardd.v1.Job.ended_at:type_name -> google.protobuf.Timestamp
+	107, // 21: boardd.v1.Job.claimed_at:type_name -> google.protobuf.Timestamp
 	17,  // 22: boardd.v1.Job.attempts:type_name -> boardd.v1.Attempt
-	106, // 23: boardd.v1.Job.claim_lease:type_name -> google.protobuf.Duration
-	105, // 24: boardd.v1.Attempt.begun_at:type_name -> google.protobuf.Timestamp
-	105, // 25: boardd.v1.Attempt.ended_at:type_name -> google.protobuf.Timestamp
-	106, // 26: boardd.v1.Attempt.lease:type_name -> google.protobuf.Duration
-	106, // 27: boardd.v1.Claim.lease:type_name -> google.protobuf.Duration
-	105, // 28: boardd.v1.Claim.lease_expires_at:type_name -> google.protobuf.Timestamp
+	108, // 23: boardd.v1.Job.claim_lease:type_name -> google.protobuf.Duration
+	107, // 24: boardd.v1.Attempt.begun_at:type_name -> google.protobuf.Timestamp
+	107, // 25: boardd.v1.Attempt.ended_at:type_name -> google.protobuf.Timestamp
+	108, // 26: boardd.v1.Attempt.lease:type_name -> google.protobuf.Duration
+	108, // 27: boardd.v1.Claim.lease:type_name -> google.protobuf.Duration
+	107, // 28: boardd.v1.Claim.lease_expires_at:type_name -> google.protobuf.Timestamp
 	16,  // 29: boardd.v1.Claim.job:type_name -> boardd.v1.Job
 	3,   // 30: boardd.v1.Error.code:type_name -> boardd.v1.Code.Enum
 	13,  // 31: boardd.v1.NewJob.details_raw:type_name -> boardd.v1.Raw
 	2,   // 32: boardd.v1.NewJob.priority:type_name -> boardd.v1.Priority.Enum
-	99,  // 33: boardd.v1.NewJob.labels:type_name -> boardd.v1.NewJob.LabelsEntry
+	101, // 33: boardd.v1.NewJob.labels:type_name -> boardd.v1.NewJob.LabelsEntry
 	12,  // 34: boardd.v1.NewJob.book:type_name -> boardd.v1.Book
-	105, // 35: boardd.v1.NewJob.not_before:type_name -> google.protobuf.Timestamp
+	107, // 35: boardd.v1.NewJob.not_before:type_name -> google.protobuf.Timestamp
 	20,  // 36: boardd.v1.NewJob.operations:type_name -> boardd.v1.NewOperation
 	15,  // 37: boardd.v1.NewJob.after:type_name -> boardd.v1.Prerequisite
 	16,  // 38: boardd.v1.JobResult.job:type_name -> boardd.v1.Job
@@ -7066,30 +7172,30 @@ var file_boardd_v1_boardd_proto_depIdxs = []int32{
 	19,  // 40: boardd.v1.Result.error:type_name -> boardd.v1.Error
 	21,  // 41: boardd.v1.PostJobsRequest.jobs:type_name -> boardd.v1.NewJob
 	22,  // 42: boardd.v1.PostJobsResponse.results:type_name -> boardd.v1.JobResult
-	106, // 43: boardd.v1.GetJobsRequest.wait:type_name -> google.protobuf.Duration
+	108, // 43: boardd.v1.GetJobsRequest.wait:type_name -> google.protobuf.Duration
 	22,  // 44: boardd.v1.GetJobsResponse.results:type_name -> boardd.v1.JobResult
 	0,   // 45: boardd.v1.ListJobsRequest.states:type_name -> boardd.v1.State.Enum
-	106, // 46: boardd.v1.ListJobsRequest.wait:type_name -> google.protobuf.Duration
+	108, // 46: boardd.v1.ListJobsRequest.wait:type_name -> google.protobuf.Duration
 	16,  // 47: boardd.v1.ListJobsResponse.jobs:type_name -> boardd.v1.Job
-	105, // 48: boardd.v1.CountJobsResponse.oldest_ready_at:type_name -> google.protobuf.Timestamp
+	107, // 48: boardd.v1.CountJobsResponse.oldest_ready_at:type_name -> google.protobuf.Timestamp
 	32,  // 49: boardd.v1.CountJobsResponse.history:type_name -> boardd.v1.HistoryCounts
-	106, // 50: boardd.v1.ClaimJobsRequest.lease:type_name -> google.protobuf.Duration
-	100, // 51: boardd.v1.ClaimJobsRequest.worker_labels:type_name -> boardd.v1.ClaimJobsRequest.WorkerLabelsEntry
-	106, // 52: boardd.v1.ClaimJobsRequest.wait:type_name -> google.protobuf.Duration
+	108, // 50: boardd.v1.ClaimJobsRequest.lease:type_name -> google.protobuf.Duration
+	102, // 51: boardd.v1.ClaimJobsRequest.worker_labels:type_name -> boardd.v1.ClaimJobsRequest.WorkerLabelsEntry
+	108, // 52: boardd.v1.ClaimJobsRequest.wait:type_name -> google.protobuf.Duration
 	19,  // 53: boardd.v1.ClaimFailure.error:type_name -> boardd.v1.Error
 	18,  // 54: boardd.v1.ClaimJobsResponse.claims:type_name -> boardd.v1.Claim
 	34,  // 55: boardd.v1.ClaimJobsResponse.failures:type_name -> boardd.v1.ClaimFailure
 	18,  // 56: boardd.v1.ExtendClaimsRequest.claims:type_name -> boardd.v1.Claim
-	106, // 57: boardd.v1.ExtendClaimsRequest.lease:type_name -> google.protobuf.Duration
-	106, // 58: boardd.v1.ExtendResult.lease:type_name -> google.protobuf.Duration
-	105, // 59: boardd.v1.ExtendResult.lease_expires_at:type_name -> google.protobuf.Timestamp
+	108, // 57: boardd.v1.ExtendClaimsRequest.lease:type_name -> google.protobuf.Duration
+	108, // 58: boardd.v1.ExtendResult.lease:type_name -> google.protobuf.Duration
+	107, // 59: boardd.v1.ExtendResult.lease_expires_at:type_name -> google.protobuf.Timestamp
 	19,  // 60: boardd.v1.ExtendResult.error:type_name -> boardd.v1.Error
 	37,  // 61: boardd.v1.ExtendClaimsResponse.results:type_name -> boardd.v1.ExtendResult
 	18,  // 62: boardd.v1.ConsumeJobsRequest.claims:type_name -> boardd.v1.Claim
 	1,   // 63: boardd.v1.ConsumeJobsRequest.outcome:type_name -> boardd.v1.Outcome.Enum
 	23,  // 64: boardd.v1.ConsumeJobsResponse.results:type_name -> boardd.v1.Result
 	18,  // 65: boardd.v1.AbandonJobsRequest.claims:type_name -> boardd.v1.Claim
-	106, // 66: boardd.v1.AbandonJobsRequest.retry_after:type_name -> google.protobuf.Duration
+	108, // 66: boardd.v1.AbandonJobsRequest.retry_after:type_name -> google.protobuf.Duration
 	23,  // 67: boardd.v1.AbandonJobsResponse.results:type_name -> boardd.v1.Result
 	18,  // 68: boardd.v1.TrashJobsRequest.claims:type_name -> boardd.v1.Claim
 	23,  // 69: boardd.v1.TrashJobsResponse.results:type_name -> boardd.v1.Result
@@ -7098,10 +7204,10 @@ var file_boardd_v1_boardd_proto_depIdxs = []int32{
 	23,  // 72: boardd.v1.ReleaseJobsResponse.results:type_name -> boardd.v1.Result
 	4,   // 73: boardd.v1.Event.type:type_name -> boardd.v1.EventType.Enum
 	16,  // 74: boardd.v1.Event.job:type_name -> boardd.v1.Job
-	105, // 75: boardd.v1.Event.at:type_name -> google.protobuf.Timestamp
-	106, // 76: boardd.v1.ListEventsRequest.wait:type_name -> google.protobuf.Duration
+	107, // 75: boardd.v1.Event.at:type_name -> google.protobuf.Timestamp
+	108, // 76: boardd.v1.ListEventsRequest.wait:type_name -> google.protobuf.Duration
 	51,  // 77: boardd.v1.ListEventsResponse.events:type_name -> boardd.v1.Event
-	101, // 78: boardd.v1.ExplainJobRequest.worker_labels:type_name -> boardd.v1.ExplainJobRequest.WorkerLabelsEntry
+	103, // 78: boardd.v1.ExplainJobRequest.worker_labels:type_name -> boardd.v1.ExplainJobRequest.WorkerLabelsEntry
 	0,   // 79: boardd.v1.ExplainJobResponse.state:type_name -> boardd.v1.State.Enum
 	18,  // 80: boardd.v1.StartOperationRequest.claim:type_name -> boardd.v1.Claim
 	5,   // 81: boardd.v1.StartOperationRequest.status:type_name -> boardd.v1.OperationStatus.Enum
@@ -7111,10 +7217,10 @@ var file_boardd_v1_boardd_proto_depIdxs = []int32{
 	5,   // 85: boardd.v1.FinishOperationRequest.status:type_name -> boardd.v1.OperationStatus.Enum
 	5,   // 86: boardd.v1.FinishOperationResponse.status:type_name -> boardd.v1.OperationStatus.Enum
 	5,   // 87: boardd.v1.FinishOperationResponse.operation_status:type_name -> boardd.v1.OperationStatus.Enum
-	105, // 88: boardd.v1.LogEntry.at:type_name -> google.protobuf.Timestamp
+	107, // 88: boardd.v1.LogEntry.at:type_name -> google.protobuf.Timestamp
 	18,  // 89: boardd.v1.AppendLogRequest.claim:type_name -> boardd.v1.Claim
 	62,  // 90: boardd.v1.AppendLogRequest.entries:type_name -> boardd.v1.NewLogEntry
-	106, // 91: boardd.v1.ReadLogRequest.wait:type_name -> google.protobuf.Duration
+	108, // 91: boardd.v1.ReadLogRequest.wait:type_name -> google.protobuf.Duration
 	61,  // 92: boardd.v1.ReadLogResponse.entries:type_name -> boardd.v1.LogEntry
 	19,  // 93: boardd.v1.CancelResult.error:type_name -> boardd.v1.Error
 	69,  // 94: boardd.v1.CancelJobsResponse.results:type_name -> boardd.v1.CancelResult
@@ -7124,100 +7230,103 @@ var file_boardd_v1_boardd_proto_depIdxs = []int32{
 	23,  // 98: boardd.v1.ArchiveJobsResponse.results:type_name -> boardd.v1.Result
 	76,  // 99: boardd.v1.PutBookRequest.book:type_name -> boardd.v1.BookRecord
 	76,  // 100: boardd.v1.GetBookResponse.book:type_name -> boardd.v1.BookRecord
-	105, // 101: boardd.v1.Entity.seen_at:type_name -> google.protobuf.Timestamp
-	105, // 102: boardd.v1.Entity.expires_at:type_name -> google.protobuf.Timestamp
+	107, // 101: boardd.v1.Entity.seen_at:type_name -> google.protobuf.Timestamp
+	107, // 102: boardd.v1.Entity.expires_at:type_name -> google.protobuf.Timestamp
 	81,  // 103: boardd.v1.RegisterEntityRequest.entity:type_name -> boardd.v1.Entity
-	106, // 104: boardd.v1.RegisterEntityRequest.ttl:type_name -> google.protobuf.Duration
+	108, // 104: boardd.v1.RegisterEntityRequest.ttl:type_name -> google.protobuf.Duration
 	81,  // 105: boardd.v1.RegisterEntityResponse.entity:type_name -> boardd.v1.Entity
 	81,  // 106: boardd.v1.ListEntitiesResponse.entities:type_name -> boardd.v1.Entity
-	106, // 107: boardd.v1.Board.lease:type_name -> google.protobuf.Duration
-	106, // 108: boardd.v1.Board.max_lease:type_name -> google.protobuf.Duration
-	106, // 109: boardd.v1.Board.idempotency_window:type_name -> google.protobuf.Duration
-	106, // 110: boardd.v1.Board.history:type_name -> google.protobuf.Duration
-	106, // 111: boardd.v1.Board.backoff:type_name -> google.protobuf.Duration
-	106, // 112: boardd.v1.Board.max_backoff:type_name -> google.protobuf.Duration
-	106, // 113: boardd.v1.Board.effective_window:type_name -> google.protobuf.Duration
-	106, // 114: boardd.v1.Board.record:type_name -> google.protobuf.Duration
+	108, // 107: boardd.v1.Board.lease:type_name -> google.protobuf.Duration
+	108, // 108: boardd.v1.Board.max_lease:type_name -> google.protobuf.Duration
+	108, // 109: boardd.v1.Board.idempotency_window:type_name -> google.protobuf.Duration
+	108, // 110: boardd.v1.Board.history:type_name -> google.protobuf.Duration
+	108, // 111: boardd.v1.Board.backoff:type_name -> google.protobuf.Duration
+	108, // 112: boardd.v1.Board.max_backoff:type_name -> google.protobuf.Duration
+	108, // 113: boardd.v1.Board.effective_window:type_name -> google.protobuf.Duration
+	108, // 114: boardd.v1.Board.record:type_name -> google.protobuf.Duration
 	86,  // 115: boardd.v1.Board.eligibility:type_name -> boardd.v1.PolicyRule
 	86,  // 116: boardd.v1.Board.ordering:type_name -> boardd.v1.PolicyRule
-	102, // 117: boardd.v1.Board.limits:type_name -> boardd.v1.Board.LimitsEntry
+	104, // 117: boardd.v1.Board.limits:type_name -> boardd.v1.Board.LimitsEntry
 	87,  // 118: boardd.v1.ListBoardsResponse.boards:type_name -> boardd.v1.Board
 	87,  // 119: boardd.v1.GetBoardResponse.board:type_name -> boardd.v1.Board
-	87,  // 120: boardd.v1.PauseBoardResponse.board:type_name -> boardd.v1.Board
-	87,  // 121: boardd.v1.ResumeBoardResponse.board:type_name -> boardd.v1.Board
-	103, // 122: boardd.v1.WhoAmIResponse.limits:type_name -> boardd.v1.WhoAmIResponse.LimitsEntry
-	104, // 123: boardd.v1.WhoAmIResponse.use:type_name -> boardd.v1.WhoAmIResponse.UseEntry
-	107, // 124: boardd.v1.json:extendee -> google.protobuf.FieldOptions
-	107, // 125: boardd.v1.only:extendee -> google.protobuf.FieldOptions
-	24,  // 126: boardd.v1.BoardService.PostJobs:input_type -> boardd.v1.PostJobsRequest
-	26,  // 127: boardd.v1.BoardService.GetJobs:input_type -> boardd.v1.GetJobsRequest
-	28,  // 128: boardd.v1.BoardService.ListJobs:input_type -> boardd.v1.ListJobsRequest
-	30,  // 129: boardd.v1.BoardService.CountJobs:input_type -> boardd.v1.CountJobsRequest
-	33,  // 130: boardd.v1.BoardService.ClaimJobs:input_type -> boardd.v1.ClaimJobsRequest
-	36,  // 131: boardd.v1.BoardService.ExtendClaims:input_type -> boardd.v1.ExtendClaimsRequest
-	39,  // 132: boardd.v1.BoardService.ConsumeJobs:input_type -> boardd.v1.ConsumeJobsRequest
-	41,  // 133: boardd.v1.BoardService.AbandonJobs:input_type -> boardd.v1.AbandonJobsRequest
-	43,  // 134: boardd.v1.BoardService.TrashJobs:input_type -> boardd.v1.TrashJobsRequest
-	45,  // 135: boardd.v1.BoardService.RestoreJobs:input_type -> boardd.v1.RestoreJobsRequest
-	47,  // 136: boardd.v1.BoardService.PurgeJobs:input_type -> boardd.v1.PurgeJobsRequest
-	49,  // 137: boardd.v1.BoardService.ReleaseJobs:input_type -> boardd.v1.ReleaseJobsRequest
-	52,  // 138: boardd.v1.BoardService.WatchBoard:input_type -> boardd.v1.WatchBoardRequest
-	53,  // 139: boardd.v1.BoardService.ListEvents:input_type -> boardd.v1.ListEventsRequest
-	55,  // 140: boardd.v1.BoardService.ExplainJob:input_type -> boardd.v1.ExplainJobRequest
-	57,  // 141: boardd.v1.BoardService.StartOperation:input_type -> boardd.v1.StartOperationRequest
-	59,  // 142: boardd.v1.BoardService.FinishOperation:input_type -> boardd.v1.FinishOperationRequest
-	63,  // 143: boardd.v1.BoardService.AppendLog:input_type -> boardd.v1.AppendLogRequest
-	65,  // 144: boardd.v1.BoardService.GetLog:input_type -> boardd.v1.GetLogRequest
-	66,  // 145: boardd.v1.BoardService.ReadLog:input_type -> boardd.v1.ReadLogRequest
-	68,  // 146: boardd.v1.BoardService.CancelJobs:input_type -> boardd.v1.CancelJobsRequest
-	71,  // 147: boardd.v1.BoardService.ChangePriority:input_type -> boardd.v1.ChangePriorityRequest
-	74,  // 148: boardd.v1.BoardService.ArchiveJobs:input_type -> boardd.v1.ArchiveJobsRequest
-	77,  // 149: boardd.v1.BoardService.PutBook:input_type -> boardd.v1.PutBookRequest
-	79,  // 150: boardd.v1.BoardService.GetBook:input_type -> boardd.v1.GetBookRequest
-	82,  // 151: boardd.v1.BoardService.RegisterEntity:input_type -> boardd.v1.RegisterEntityRequest
-	84,  // 152: boardd.v1.BoardService.ListEntities:input_type -> boardd.v1.ListEntitiesRequest
-	88,  // 153: boardd.v1.BoardService.ListBoards:input_type -> boardd.v1.ListBoardsRequest
-	90,  // 154: boardd.v1.BoardService.GetBoard:input_type -> boardd.v1.GetBoardRequest
-	92,  // 155: boardd.v1.BoardService.PauseBoard:input_type -> boardd.v1.PauseBoardRequest
-	94,  // 156: boardd.v1.BoardService.ResumeBoard:input_type -> boardd.v1.ResumeBoardRequest
-	96,  // 157: boardd.v1.BoardService.WhoAmI:input_type -> boardd.v1.WhoAmIRequest
-	25,  // 158: boardd.v1.BoardService.PostJobs:output_type -> boardd.v1.PostJobsResponse
-	27,  // 159: boardd.v1.BoardService.GetJobs:output_type -> boardd.v1.GetJobsResponse
-	29,  // 160: boardd.v1.BoardService.ListJobs:output_type -> boardd.v1.ListJobsResponse
-	31,  // 161: boardd.v1.BoardService.CountJobs:output_type -> boardd.v1.CountJobsResponse
-	35,  // 162: boardd.v1.BoardService.ClaimJobs:output_type -> boardd.v1.ClaimJobsResponse
-	38,  // 163: boardd.v1.BoardService.ExtendClaims:output_type -> boardd.v1.ExtendClaimsResponse
-	40,  // 164: boardd.v1.BoardService.ConsumeJobs:output_type -> boardd.v1.ConsumeJobsResponse
-	42,  // 165: boardd.v1.BoardService.AbandonJobs:output_type -> boardd.v1.AbandonJobsResponse
-	44,  // 166: boardd.v1.BoardService.TrashJobs:output_type -> boardd.v1.TrashJobsResponse
-	46,  // 167: boardd.v1.BoardService.RestoreJobs:output_type -> boardd.v1.RestoreJobsResponse
-	48,  // 168: boardd.v1.BoardService.PurgeJobs:output_type -> boardd.v1.PurgeJobsResponse
-	50,  // 169: boardd.v1.BoardService.ReleaseJobs:output_type -> boardd.v1.ReleaseJobsResponse
-	51,  // 170: boardd.v1.BoardService.WatchBoard:output_type -> boardd.v1.Event
-	54,  // 171: boardd.v1.BoardService.ListEvents:output_type -> boardd.v1.ListEventsResponse
-	56,  // 172: boardd.v1.BoardService.ExplainJob:output_type -> boardd.v1.ExplainJobResponse
-	58,  // 173: boardd.v1.BoardService.StartOperation:output_type -> boardd.v1.StartOperationResponse
-	60,  // 174: boardd.v1.BoardService.FinishOperation:output_type -> boardd.v1.FinishOperationResponse
-	64,  // 175: boardd.v1.BoardService.AppendLog:output_type -> boardd.v1.AppendLogResponse
-	61,  // 176: boardd.v1.BoardService.GetLog:output_type -> boardd.v1.LogEntry
-	67,  // 177: boardd.v1.BoardService.ReadLog:output_type -> boardd.v1.ReadLogResponse
-	70,  // 178: boardd.v1.BoardService.CancelJobs:output_type -> boardd.v1.CancelJobsResponse
-	73,  // 179: boardd.v1.BoardService.ChangePriority:output_type -> boardd.v1.ChangePriorityResponse
-	75,  // 180: boardd.v1.BoardService.ArchiveJobs:output_type -> boardd.v1.ArchiveJobsResponse
-	78,  // 181: boardd.v1.BoardService.PutBook:output_type -> boardd.v1.PutBookResponse
-	80,  // 182: boardd.v1.BoardService.GetBook:output_type -> boardd.v1.GetBookResponse
-	83,  // 183: boardd.v1.BoardService.RegisterEntity:output_type -> boardd.v1.RegisterEntityResponse
-	85,  // 184: boardd.v1.BoardService.ListEntities:output_type -> boardd.v1.ListEntitiesResponse
-	89,  // 185: boardd.v1.BoardService.ListBoards:output_type -> boardd.v1.ListBoardsResponse
-	91,  // 186: boardd.v1.BoardService.GetBoard:output_type -> boardd.v1.GetBoardResponse
-	93,  // 187: boardd.v1.BoardService.PauseBoard:output_type -> boardd.v1.PauseBoardResponse
-	95,  // 188: boardd.v1.BoardService.ResumeBoard:output_type -> boardd.v1.ResumeBoardResponse
-	97,  // 189: boardd.v1.BoardService.WhoAmI:output_type -> boardd.v1.WhoAmIResponse
-	158, // [158:190] is the sub-list for method output_type
-	126, // [126:158] is the sub-list for method input_type
-	126, // [126:126] is the sub-list for extension type_name
-	124, // [124:126] is the sub-list for extension extendee
-	0,   // [0:124] is the sub-list for field type_name
+	87,  // 120: boardd.v1.AcknowledgeLossResponse.board:type_name -> boardd.v1.Board
+	87,  // 121: boardd.v1.PauseBoardResponse.board:type_name -> boardd.v1.Board
+	87,  // 122: boardd.v1.ResumeBoardResponse.board:type_name -> boardd.v1.Board
+	105, // 123: boardd.v1.WhoAmIResponse.limits:type_name -> boardd.v1.WhoAmIResponse.LimitsEntry
+	106, // 124: boardd.v1.WhoAmIResponse.use:type_name -> boardd.v1.WhoAmIResponse.UseEntry
+	109, // 125: boardd.v1.json:extendee -> google.protobuf.FieldOptions
+	109, // 126: boardd.v1.only:extendee -> google.protobuf.FieldOptions
+	24,  // 127: boardd.v1.BoardService.PostJobs:input_type -> boardd.v1.PostJobsRequest
+	26,  // 128: boardd.v1.BoardService.GetJobs:input_type -> boardd.v1.GetJobsRequest
+	28,  // 129: boardd.v1.BoardService.ListJobs:input_type -> boardd.v1.ListJobsRequest
+	30,  // 130: boardd.v1.BoardService.CountJobs:input_type -> boardd.v1.CountJobsRequest
+	33,  // 131: boardd.v1.BoardService.ClaimJobs:input_type -> boardd.v1.ClaimJobsRequest
+	36,  // 132: boardd.v1.BoardService.ExtendClaims:input_type -> boardd.v1.ExtendClaimsRequest
+	39,  // 133: boardd.v1.BoardService.ConsumeJobs:input_type -> boardd.v1.ConsumeJobsRequest
+	41,  // 134: boardd.v1.BoardService.AbandonJobs:input_type -> boardd.v1.AbandonJobsRequest
+	43,  // 135: boardd.v1.BoardService.TrashJobs:input_type -> boardd.v1.TrashJobsRequest
+	45,  // 136: boardd.v1.BoardService.RestoreJobs:input_type -> boardd.v1.RestoreJobsRequest
+	47,  // 137: boardd.v1.BoardService.PurgeJobs:input_type -> boardd.v1.PurgeJobsRequest
+	49,  // 138: boardd.v1.BoardService.ReleaseJobs:input_type -> boardd.v1.ReleaseJobsRequest
+	52,  // 139: boardd.v1.BoardService.WatchBoard:input_type -> boardd.v1.WatchBoardRequest
+	53,  // 140: boardd.v1.BoardService.ListEvents:input_type -> boardd.v1.ListEventsRequest
+	55,  // 141: boardd.v1.BoardService.ExplainJob:input_type -> boardd.v1.ExplainJobRequest
+	57,  // 142: boardd.v1.BoardService.StartOperation:input_type -> boardd.v1.StartOperationRequest
+	59,  // 143: boardd.v1.BoardService.FinishOperation:input_type -> boardd.v1.FinishOperationRequest
+	63,  // 144: boardd.v1.BoardService.AppendLog:input_type -> boardd.v1.AppendLogRequest
+	65,  // 145: boardd.v1.BoardService.GetLog:input_type -> boardd.v1.GetLogRequest
+	66,  // 146: boardd.v1.BoardService.ReadLog:input_type -> boardd.v1.ReadLogRequest
+	68,  // 147: boardd.v1.BoardService.CancelJobs:input_type -> boardd.v1.CancelJobsRequest
+	71,  // 148: boardd.v1.BoardService.ChangePriority:input_type -> boardd.v1.ChangePriorityRequest
+	74,  // 149: boardd.v1.BoardService.ArchiveJobs:input_type -> boardd.v1.ArchiveJobsRequest
+	77,  // 150: boardd.v1.BoardService.PutBook:input_type -> boardd.v1.PutBookRequest
+	79,  // 151: boardd.v1.BoardService.GetBook:input_type -> boardd.v1.GetBookRequest
+	82,  // 152: boardd.v1.BoardService.RegisterEntity:input_type -> boardd.v1.RegisterEntityRequest
+	84,  // 153: boardd.v1.BoardService.ListEntities:input_type -> boardd.v1.ListEntitiesRequest
+	88,  // 154: boardd.v1.BoardService.ListBoards:input_type -> boardd.v1.ListBoardsRequest
+	90,  // 155: boardd.v1.BoardService.GetBoard:input_type -> boardd.v1.GetBoardRequest
+	94,  // 156: boardd.v1.BoardService.PauseBoard:input_type -> boardd.v1.PauseBoardRequest
+	96,  // 157: boardd.v1.BoardService.ResumeBoard:input_type -> boardd.v1.ResumeBoardRequest
+	92,  // 158: boardd.v1.BoardService.AcknowledgeLoss:input_type -> boardd.v1.AcknowledgeLossRequest
+	98,  // 159: boardd.v1.BoardService.WhoAmI:input_type -> boardd.v1.WhoAmIRequest
+	25,  // 160: boardd.v1.BoardService.PostJobs:output_type -> boardd.v1.PostJobsResponse
+	27,  // 161: boardd.v1.BoardService.GetJobs:output_type -> boardd.v1.GetJobsResponse
+	29,  // 162: boardd.v1.BoardService.ListJobs:output_type -> boardd.v1.ListJobsResponse
+	31,  // 163: boardd.v1.BoardService.CountJobs:output_type -> boardd.v1.CountJobsResponse
+	35,  // 164: boardd.v1.BoardService.ClaimJobs:output_type -> boardd.v1.ClaimJobsResponse
+	38,  // 165: boardd.v1.BoardService.ExtendClaims:output_type -> boardd.v1.ExtendClaimsResponse
+	40,  // 166: boardd.v1.BoardService.ConsumeJobs:output_type -> boardd.v1.ConsumeJobsResponse
+	42,  // 167: boardd.v1.BoardService.AbandonJobs:output_type -> boardd.v1.AbandonJobsResponse
+	44,  // 168: boardd.v1.BoardService.TrashJobs:output_type -> boardd.v1.TrashJobsResponse
+	46,  // 169: boardd.v1.BoardService.RestoreJobs:output_type -> boardd.v1.RestoreJobsResponse
+	48,  // 170: boardd.v1.BoardService.PurgeJobs:output_type -> boardd.v1.PurgeJobsResponse
+	50,  // 171: boardd.v1.BoardService.ReleaseJobs:output_type -> boardd.v1.ReleaseJobsResponse
+	51,  // 172: boardd.v1.BoardService.WatchBoard:output_type -> boardd.v1.Event
+	54,  // 173: boardd.v1.BoardService.ListEvents:output_type -> boardd.v1.ListEventsResponse
+	56,  // 174: boardd.v1.BoardService.ExplainJob:output_type -> boardd.v1.ExplainJobResponse
+	58,  // 175: boardd.v1.BoardService.StartOperation:output_type -> boardd.v1.StartOperationResponse
+	60,  // 176: boardd.v1.BoardService.FinishOperation:output_type -> boardd.v1.FinishOperationResponse
+	64,  // 177: boardd.v1.BoardService.AppendLog:output_type -> boardd.v1.AppendLogResponse
+	61,  // 178: boardd.v1.BoardService.GetLog:output_type -> boardd.v1.LogEntry
+	67,  // 179: boardd.v1.BoardService.ReadLog:output_type -> boardd.v1.ReadLogResponse
+	70,  // 180: boardd.v1.BoardService.CancelJobs:output_type -> boardd.v1.CancelJobsResponse
+	73,  // 181: boardd.v1.BoardService.ChangePriority:output_type -> boardd.v1.ChangePriorityResponse
+	75,  // 182: boardd.v1.BoardService.ArchiveJobs:output_type -> boardd.v1.ArchiveJobsResponse
+	78,  // 183: boardd.v1.BoardService.PutBook:output_type -> boardd.v1.PutBookResponse
+	80,  // 184: boardd.v1.BoardService.GetBook:output_type -> boardd.v1.GetBookResponse
+	83,  // 185: boardd.v1.BoardService.RegisterEntity:output_type -> boardd.v1.RegisterEntityResponse
+	85,  // 186: boardd.v1.BoardService.ListEntities:output_type -> boardd.v1.ListEntitiesResponse
+	89,  // 187: boardd.v1.BoardService.ListBoards:output_type -> boardd.v1.ListBoardsResponse
+	91,  // 188: boardd.v1.BoardService.GetBoard:output_type -> boardd.v1.GetBoardResponse
+	95,  // 189: boardd.v1.BoardService.PauseBoard:output_type -> boardd.v1.PauseBoardResponse
+	97,  // 190: boardd.v1.BoardService.ResumeBoard:output_type -> boardd.v1.ResumeBoardResponse
+	93,  // 191: boardd.v1.BoardService.AcknowledgeLoss:output_type -> boardd.v1.AcknowledgeLossResponse
+	99,  // 192: boardd.v1.BoardService.WhoAmI:output_type -> boardd.v1.WhoAmIResponse
+	160, // [160:193] is the sub-list for method output_type
+	127, // [127:160] is the sub-list for method input_type
+	127, // [127:127] is the sub-list for extension type_name
+	125, // [125:127] is the sub-list for extension extendee
+	0,   // [0:125] is the sub-list for field type_name
 }
 
 func init() { file_boardd_v1_boardd_proto_init() }
@@ -7236,7 +7345,7 @@ func file_boardd_v1_boardd_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_boardd_v1_boardd_proto_rawDesc), len(file_boardd_v1_boardd_proto_rawDesc)),
 			NumEnums:      6,
-			NumMessages:   99,
+			NumMessages:   101,
 			NumExtensions: 2,
 			NumServices:   1,
 		},

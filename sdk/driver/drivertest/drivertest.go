@@ -131,7 +131,7 @@ func allChecks() []check {
 	return slices.Concat(
 		postChecks, claimChecks, leaseChecks, tokenChecks, releaseChecks, removeChecks, trashChecks,
 		matrixChecks(), retryChecks(), batchChecks, raceChecks, trafficChecks, hostsChecks, expiryChecks, watchChecks, scanChecks,
-		documentChecks, nameChecks, largeChecks, cancelChecks, limitChecks, historyChecks, boardChecks,
+		documentChecks, nameChecks, largeChecks, cancelChecks, limitChecks, historyChecks, boardChecks, lossChecks,
 		restartChecks, randomChecks,
 	)
 }

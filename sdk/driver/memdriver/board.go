@@ -2,6 +2,7 @@ package memdriver
 
 import (
 	"encoding/binary"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -73,8 +74,11 @@ func (b *board) open(spec driver.BoardSpec, events int, id [8]byte) driver.Board
 	status := driver.BoardStatus{
 		Position: b.position, Durability: driver.Volatile, Capabilities: b.capabilities, Window: spec.Window,
 	}
-	if b.lost(spec.Memory, id) {
-		b.generation = max(b.generation, binary.BigEndian.Uint64(spec.Memory[8:])) + 1
+	switch before := generationOf(spec.Memory); {
+	case before != 0 && before < b.generation && [8]byte(spec.Memory) == id: // whatever else it says is from before
+		status.Loss = fmt.Sprintf("the board lost changes before, and is in generation %d since, after generation %d", b.generation, before)
+	case b.lost(&spec, id):
+		b.begin(max(b.generation, before) + 1)
 		status.Loss = "the store is gone or was put back to an earlier state: what was done on this board since is lost"
 	}
 	status.Generation = b.generation
@@ -88,10 +92,31 @@ func (b *board) open(spec driver.BoardSpec, events int, id [8]byte) driver.Board
 // the position.
 const memorySize = 24
 
-// lost reports whether a board's memory is of another store, or of a later state.
-func (b *board) lost(memory []byte, id [8]byte) bool {
-	return len(memory) == memorySize &&
-		([8]byte(memory) != id || binary.BigEndian.Uint64(memory[16:]) > uint64(b.position))
+// lost reports whether what the host remembers is of another store, or of a later
+// state.
+func (b *board) lost(spec *driver.BoardSpec, id [8]byte) bool {
+	return spec.Seen > b.position || len(spec.Memory) == memorySize &&
+		([8]byte(spec.Memory) != id || binary.BigEndian.Uint64(spec.Memory[16:]) > uint64(b.position) || generationOf(spec.Memory) > b.generation)
+}
+
+// generationOf returns the generation that a host remembers, or 0.
+func generationOf(memory []byte) uint64 {
+	if len(memory) != memorySize {
+		return 0
+	}
+	return binary.BigEndian.Uint64(memory[8:])
+}
+
+// begin begins a new generation, in which no token of before is good.
+func (b *board) begin(generation uint64) {
+	b.generation = generation
+	for _, e := range b.jobs {
+		if e.holder != nil {
+			h := *e.holder
+			h.noExpiry, h.ends = false, time.Now()
+			e.holder = &h
+		}
+	}
 }
 
 // lapsed reports whether the lease has run out.

@@ -115,6 +115,9 @@ const (
 	// BoardServiceResumeBoardProcedure is the fully-qualified name of the BoardService's ResumeBoard
 	// RPC.
 	BoardServiceResumeBoardProcedure = "/boardd.v1.BoardService/ResumeBoard"
+	// BoardServiceAcknowledgeLossProcedure is the fully-qualified name of the BoardService's
+	// AcknowledgeLoss RPC.
+	BoardServiceAcknowledgeLossProcedure = "/boardd.v1.BoardService/AcknowledgeLoss"
 	// BoardServiceWhoAmIProcedure is the fully-qualified name of the BoardService's WhoAmI RPC.
 	BoardServiceWhoAmIProcedure = "/boardd.v1.BoardService/WhoAmI"
 )
@@ -152,6 +155,7 @@ type BoardServiceClient interface {
 	GetBoard(context.Context, *connect.Request[v1.GetBoardRequest]) (*connect.Response[v1.GetBoardResponse], error)
 	PauseBoard(context.Context, *connect.Request[v1.PauseBoardRequest]) (*connect.Response[v1.PauseBoardResponse], error)
 	ResumeBoard(context.Context, *connect.Request[v1.ResumeBoardRequest]) (*connect.Response[v1.ResumeBoardResponse], error)
+	AcknowledgeLoss(context.Context, *connect.Request[v1.AcknowledgeLossRequest]) (*connect.Response[v1.AcknowledgeLossResponse], error)
 	WhoAmI(context.Context, *connect.Request[v1.WhoAmIRequest]) (*connect.Response[v1.WhoAmIResponse], error)
 }
 
@@ -362,6 +366,12 @@ func NewBoardServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			connect.WithSchema(boardServiceMethods.ByName("ResumeBoard")),
 			connect.WithClientOptions(opts...),
 		),
+		acknowledgeLoss: connect.NewClient[v1.AcknowledgeLossRequest, v1.AcknowledgeLossResponse](
+			httpClient,
+			baseURL+BoardServiceAcknowledgeLossProcedure,
+			connect.WithSchema(boardServiceMethods.ByName("AcknowledgeLoss")),
+			connect.WithClientOptions(opts...),
+		),
 		whoAmI: connect.NewClient[v1.WhoAmIRequest, v1.WhoAmIResponse](
 			httpClient,
 			baseURL+BoardServiceWhoAmIProcedure,
@@ -405,6 +415,7 @@ type boardServiceClient struct {
 	getBoard        *connect.Client[v1.GetBoardRequest, v1.GetBoardResponse]
 	pauseBoard      *connect.Client[v1.PauseBoardRequest, v1.PauseBoardResponse]
 	resumeBoard     *connect.Client[v1.ResumeBoardRequest, v1.ResumeBoardResponse]
+	acknowledgeLoss *connect.Client[v1.AcknowledgeLossRequest, v1.AcknowledgeLossResponse]
 	whoAmI          *connect.Client[v1.WhoAmIRequest, v1.WhoAmIResponse]
 }
 
@@ -563,6 +574,11 @@ func (c *boardServiceClient) ResumeBoard(ctx context.Context, req *connect.Reque
 	return c.resumeBoard.CallUnary(ctx, req)
 }
 
+// AcknowledgeLoss calls boardd.v1.BoardService.AcknowledgeLoss.
+func (c *boardServiceClient) AcknowledgeLoss(ctx context.Context, req *connect.Request[v1.AcknowledgeLossRequest]) (*connect.Response[v1.AcknowledgeLossResponse], error) {
+	return c.acknowledgeLoss.CallUnary(ctx, req)
+}
+
 // WhoAmI calls boardd.v1.BoardService.WhoAmI.
 func (c *boardServiceClient) WhoAmI(ctx context.Context, req *connect.Request[v1.WhoAmIRequest]) (*connect.Response[v1.WhoAmIResponse], error) {
 	return c.whoAmI.CallUnary(ctx, req)
@@ -601,6 +617,7 @@ type BoardServiceHandler interface {
 	GetBoard(context.Context, *connect.Request[v1.GetBoardRequest]) (*connect.Response[v1.GetBoardResponse], error)
 	PauseBoard(context.Context, *connect.Request[v1.PauseBoardRequest]) (*connect.Response[v1.PauseBoardResponse], error)
 	ResumeBoard(context.Context, *connect.Request[v1.ResumeBoardRequest]) (*connect.Response[v1.ResumeBoardResponse], error)
+	AcknowledgeLoss(context.Context, *connect.Request[v1.AcknowledgeLossRequest]) (*connect.Response[v1.AcknowledgeLossResponse], error)
 	WhoAmI(context.Context, *connect.Request[v1.WhoAmIRequest]) (*connect.Response[v1.WhoAmIResponse], error)
 }
 
@@ -807,6 +824,12 @@ func NewBoardServiceHandler(svc BoardServiceHandler, opts ...connect.HandlerOpti
 		connect.WithSchema(boardServiceMethods.ByName("ResumeBoard")),
 		connect.WithHandlerOptions(opts...),
 	)
+	boardServiceAcknowledgeLossHandler := connect.NewUnaryHandler(
+		BoardServiceAcknowledgeLossProcedure,
+		svc.AcknowledgeLoss,
+		connect.WithSchema(boardServiceMethods.ByName("AcknowledgeLoss")),
+		connect.WithHandlerOptions(opts...),
+	)
 	boardServiceWhoAmIHandler := connect.NewUnaryHandler(
 		BoardServiceWhoAmIProcedure,
 		svc.WhoAmI,
@@ -878,6 +901,8 @@ func NewBoardServiceHandler(svc BoardServiceHandler, opts ...connect.HandlerOpti
 			boardServicePauseBoardHandler.ServeHTTP(w, r)
 		case BoardServiceResumeBoardProcedure:
 			boardServiceResumeBoardHandler.ServeHTTP(w, r)
+		case BoardServiceAcknowledgeLossProcedure:
+			boardServiceAcknowledgeLossHandler.ServeHTTP(w, r)
 		case BoardServiceWhoAmIProcedure:
 			boardServiceWhoAmIHandler.ServeHTTP(w, r)
 		default:
@@ -1011,6 +1036,10 @@ func (UnimplementedBoardServiceHandler) PauseBoard(context.Context, *connect.Req
 
 func (UnimplementedBoardServiceHandler) ResumeBoard(context.Context, *connect.Request[v1.ResumeBoardRequest]) (*connect.Response[v1.ResumeBoardResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("boardd.v1.BoardService.ResumeBoard is not implemented"))
+}
+
+func (UnimplementedBoardServiceHandler) AcknowledgeLoss(context.Context, *connect.Request[v1.AcknowledgeLossRequest]) (*connect.Response[v1.AcknowledgeLossResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("boardd.v1.BoardService.AcknowledgeLoss is not implemented"))
 }
 
 func (UnimplementedBoardServiceHandler) WhoAmI(context.Context, *connect.Request[v1.WhoAmIRequest]) (*connect.Response[v1.WhoAmIResponse], error) {

@@ -1133,6 +1133,7 @@ type BoardSpec struct {
 	MaxFinalBytes int64                  `protobuf:"varint,6,opt,name=max_final_bytes,json=maxFinalBytes,proto3" json:"max_final_bytes,omitempty"` // likewise, in bytes
 	Observe       bool                   `protobuf:"varint,7,opt,name=observe,proto3" json:"observe,omitempty"`                                    // write nothing to the store, of any kind
 	Memory        []byte                 `protobuf:"bytes,8,opt,name=memory,proto3,oneof" json:"memory,omitempty"`                                 // BoardStatus.memory of the last time; absent if never seen
+	Seen          uint64                 `protobuf:"varint,9,opt,name=seen,proto3" json:"seen,omitempty"`                                          // highest position of a result that the host was given; 0: none
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1221,6 +1222,13 @@ func (x *BoardSpec) GetMemory() []byte {
 		return x.Memory
 	}
 	return nil
+}
+
+func (x *BoardSpec) GetSeen() uint64 {
+	if x != nil {
+		return x.Seen
+	}
+	return 0
 }
 
 type BoardStatus struct {
@@ -4656,7 +4664,7 @@ const file_driver_proto_rawDesc = "" +
 	"\x10ConfigureRequest\x12\x1a\n" +
 	"\bsettings\x18\x01 \x01(\fR\bsettings\x12\x19\n" +
 	"\bdata_dir\x18\x02 \x01(\tR\adataDir\"\x13\n" +
-	"\x11ConfigureResponse\"\x83\x02\n" +
+	"\x11ConfigureResponse\"\x97\x02\n" +
 	"\tBoardSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
 	"\bsettings\x18\x02 \x01(\fR\bsettings\x12\x16\n" +
@@ -4666,7 +4674,8 @@ const file_driver_proto_rawDesc = "" +
 	"max_finals\x18\x05 \x01(\x03R\tmaxFinals\x12&\n" +
 	"\x0fmax_final_bytes\x18\x06 \x01(\x03R\rmaxFinalBytes\x12\x18\n" +
 	"\aobserve\x18\a \x01(\bR\aobserve\x12\x1b\n" +
-	"\x06memory\x18\b \x01(\fH\x00R\x06memory\x88\x01\x01B\t\n" +
+	"\x06memory\x18\b \x01(\fH\x00R\x06memory\x88\x01\x01\x12\x12\n" +
+	"\x04seen\x18\t \x01(\x04R\x04seenB\t\n" +
 	"\a_memory\"\xa0\x02\n" +
 	"\vBoardStatus\x12\x1e\n" +
 	"\n" +

@@ -460,6 +460,11 @@ func (m *BoardSpec) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.Seen != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Seen))
+		i--
+		dAtA[i] = 0x48
+	}
 	if m.Memory != nil {
 		i -= len(m.Memory)
 		copy(dAtA[i:], m.Memory)
@@ -3777,6 +3782,9 @@ func (m *BoardSpec) SizeVT() (n int) {
 		l = len(m.Memory)
 		n += 1 + l + protohelpers.SizeOfVarint(uint64(l))
 	}
+	if m.Seen != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.Seen))
+	}
 	n += len(m.unknownFields)
 	return n
 }
@@ -6180,6 +6188,25 @@ func (m *BoardSpec) UnmarshalVT(dAtA []byte) error {
 				m.Memory = []byte{}
 			}
 			iNdEx = postIndex
+		case 9:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Seen", wireType)
+			}
+			m.Seen = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Seen |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])

@@ -75,7 +75,7 @@ func (r *reader) fields(list []*pb.Field, depth int) []driver.Field {
 func SpecTo(s driver.BoardSpec) *pb.BoardSpec {
 	return &pb.BoardSpec{
 		Name: s.Name, Settings: s.Settings, Window: int64(s.Window), MaxTombstones: s.MaxTombstones,
-		MaxFinals: s.MaxFinals, MaxFinalBytes: s.MaxFinalBytes, Observe: s.Observe, Memory: s.Memory,
+		MaxFinals: s.MaxFinals, MaxFinalBytes: s.MaxFinalBytes, Observe: s.Observe, Memory: s.Memory, Seen: uint64(s.Seen),
 	}
 }
 
@@ -85,7 +85,7 @@ func SpecFrom(m *pb.BoardSpec) (driver.BoardSpec, error) {
 	spec := driver.BoardSpec{
 		Name: m.Name, Settings: m.Settings, Window: time.Duration(r.amount(m.Window, "window")),
 		MaxTombstones: r.amount(m.MaxTombstones, "max_tombstones"), MaxFinals: r.amount(m.MaxFinals, "max_finals"),
-		MaxFinalBytes: r.amount(m.MaxFinalBytes, "max_final_bytes"), Observe: m.Observe, Memory: m.Memory,
+		MaxFinalBytes: r.amount(m.MaxFinalBytes, "max_final_bytes"), Observe: m.Observe, Memory: m.Memory, Seen: driver.Position(m.Seen),
 	}
 	return spec, r.err
 }

@@ -1,0 +1,98 @@
+package board
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// A loss that the driver reports once is shown by all hosts of the board, and by those
+// that open it later, until somebody acknowledges it.
+func TestLossUntilAcknowledged(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		store := openStore(t)
+		other := start(t, store, Spec{})
+		lossy := &spy{Driver: store, t: t, open: func(_ driver.BoardSpec, s driver.BoardStatus) (driver.BoardStatus, error) {
+			s.Loss, s.Generation = "ten changes", 2
+			return s, nil
+		}}
+		b := start(t, lossy, Spec{})
+		synctest.Wait()
+		want := func(b *Board, text string) {
+			t.Helper()
+			if got := b.Status().Loss; text == "" && got != "" || !strings.Contains(got, text) {
+				t.Errorf("the board shows the loss %q, want %q", got, text)
+			}
+		}
+		want(b, "ten changes")
+		want(other, "generation 2")
+		later := start(t, store, Spec{})
+		synctest.Wait()
+		want(later, "ten changes")
+		if err := b.AcknowledgeLoss(t.Context(), 3); job.KindOf(err) != job.Invalid {
+			t.Errorf("a generation to come was acknowledged: %v", err)
+		}
+		if err := b.AcknowledgeLoss(t.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
+		want(b, "ten changes")
+		if err := b.AcknowledgeLoss(t.Context(), 0); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		for _, b := range []*Board{b, other, later} {
+			want(b, "")
+		}
+		// A host that hears of it only now has nothing new to say.
+		last := start(t, lossy, Spec{})
+		synctest.Wait()
+		want(last, "")
+	})
+}
+
+// Of a board that is only observed, the host itself knows of the loss.
+func TestLossOfObservedBoard(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		lossy := &spy{Driver: openStore(t), t: t, open: func(_ driver.BoardSpec, s driver.BoardStatus) (driver.BoardStatus, error) {
+			s.Loss = "ten changes"
+			return s, nil
+		}}
+		b := start(t, lossy, Spec{Observe: true})
+		synctest.Wait()
+		if got := b.Status().Loss; !strings.Contains(got, "ten changes") {
+			t.Errorf("the board shows the loss %q", got)
+		}
+		if err := b.AcknowledgeLoss(t.Context(), 0); job.KindOf(err) != job.Precondition {
+			t.Errorf("acknowledged: %v", err)
+		}
+	})
+}
+
+func TestLossRecord(t *testing.T) {
+	t.Parallel()
+	var r lossRecord
+	at := time.Unix(0, 0)
+	for n := range uint64(maxLosses + 4) {
+		if !r.add(loss{Generation: n + 2, At: at, Text: fmt.Sprint("loss ", n)}) || r.add(loss{Generation: n + 2, Text: "again"}) {
+			t.Fatalf("loss %d is not added once", n)
+		}
+	}
+	if len(r.Losses) != maxLosses || r.Losses[0].Text != "loss 4" {
+		t.Errorf("%d losses are kept, the first is %q", len(r.Losses), r.Losses[0].Text)
+	}
+	r.acknowledge(10)
+	if r.Losses[0].Generation != 11 || r.add(loss{Generation: 10, Text: "told again"}) {
+		t.Errorf("after an acknowledgement of generation 10: %+v", r)
+	}
+	r.acknowledge(100)
+	if r.text() != "" || !r.add(loss{Generation: 1, Text: "nobody can tell"}) {
+		t.Errorf("what is left is %q", r.text())
+	}
+}
