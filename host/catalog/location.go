@@ -14,14 +14,16 @@ import (
 // The settings of a board that say where its jobs lie, for those drivers that
 // have them. Another driver's boards lie where their settings as a whole say.
 const (
-	namespaceSetting = "namespace"
-	pathSetting      = "path"
+	namespaceSetting   = "namespace"
+	noNamespaceSetting = "no_namespace"
+	pathSetting        = "path"
 )
 
 // Location is where the jobs of a board lie in a backend's store.
 type Location struct {
-	text  string   // canonical
-	areas []string // everything in these is the board's; an area ends with a part, before which stand those around it
+	text   string   // canonical
+	own    []string // areas in which everything is the board's; an area ends with a part, before which stand those around it
+	shared []string // areas in which it keeps records beside those of other boards
 }
 
 // LocationOf returns where a board lies. The key is the board's, which is where
@@ -37,6 +39,9 @@ func LocationOf(settings []byte, key string) Location {
 	if text, ok := given[namespaceSetting].(string); ok && text != "" {
 		return newLocation(namespaceSetting + " " + text)
 	}
+	if given[noNamespaceSetting] == true {
+		given = map[string]any{noNamespaceSetting: true} // what else is set moves no key
+	}
 	if len(given) == 0 {
 		return newLocation("board " + key)
 	}
@@ -44,32 +49,39 @@ func LocationOf(settings []byte, key string) Location {
 	return newLocation("settings " + string(canonical))
 }
 
-// newLocation is every location but a path. Of namespaces, one lies in another that
-// it begins with, up to a colon; the others have nothing around them.
+// newLocation is every location but a path. A namespace has the keys that begin
+// with it, a colon and no further part, and those whose further part is boardd: one
+// that goes on after a colon in another way, such as octavia:eu beside octavia, has
+// none of them.
 func newLocation(text string) Location {
-	area := text
-	if _, ok := strings.CutPrefix(text, namespaceSetting+" "); ok {
-		area = strings.ReplaceAll(text, ":", between)
+	if _, ok := strings.CutPrefix(text, namespaceSetting+" "); !ok {
+		return Location{text: text, own: []string{text}}
 	}
-	return Location{text: text, areas: []string{area}}
+	area := strings.ReplaceAll(text, ":", between)
+	return Location{text: text, own: []string{area + between + leaf, area + between + ownPart}}
 }
 
-// between stands between the parts of an area. It occurs in no setting: stores take
-// no such names.
-const between = "\x00"
+const (
+	between = "\x00"   // between the parts of an area; it occurs in no setting, since stores take no such names
+	leaf    = "\x01"   // the part of what lies directly in an area; likewise
+	ownPart = "boardd" // begins the names of what drivers keep for boardd in a namespace
+)
 
-// pathLocation is a path with the two beside it in which TaskFlow keeps trash
-// and entities. It finds these by replacing the last part of the path wherever
-// that occurs in it.
+// pathLocation is a path with the folders beside it: boardd's own for this board,
+// and those in which TaskFlow keeps trash and entities, which all boards beside
+// this one have in common. TaskFlow finds these by replacing the last part of the
+// path wherever that occurs in it.
 func pathLocation(text string) Location {
 	p := path.Clean("/" + text)
-	base := path.Base(p)
-	l := Location{text: pathSetting + " " + p}
-	for _, part := range []string{base, ".trash", ".entities"} {
-		area := pathSetting + path.Clean(strings.ReplaceAll(p, base, part))
-		l.areas = append(l.areas, strings.ReplaceAll(strings.TrimSuffix(area, "/"), "/", between))
+	dir, base := path.Split(p)
+	area := func(p string) string {
+		return strings.ReplaceAll(strings.TrimSuffix(pathSetting+path.Clean(p), "/"), "/", between)
 	}
-	return l
+	return Location{
+		text:   pathSetting + " " + p,
+		own:    []string{area(p), area(dir + ".boardd/" + base)},
+		shared: []string{area(strings.ReplaceAll(p, base, ".trash")), area(strings.ReplaceAll(p, base, ".entities"))},
+	}
 }
 
 // enclosing goes through the areas around an area.
@@ -93,10 +105,10 @@ func (l Location) key() string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// Overlaps reports whether two boards at these places would see each other's
-// records.
+// Overlaps reports whether two boards at these places would take each other's
+// records for their own.
 func (l Location) Overlaps(o Location) bool {
-	g := ground{}
+	g := newGround()
 	g.add(o, Use{Board: "other"})
 	return g.other(l, &Use{Board: "one"}) != nil
 }

@@ -25,7 +25,13 @@ func TestOverlaps(t *testing.T) {
 		want          bool
 	}{
 		{"namespace", "octavia", "octavia", true},
-		{"namespace", "octavia", "octavia:2", true},
+		{"namespace", "octavia", "octavia:eu", false}, // octavia:eu:listings is no key of octavia's
+		{"namespace", "octavia:eu", "octavia:eu:2", false},
+		{"namespace", "octavia", "octavia:listings", false},
+		{"namespace", "octavia", "octavia:boardd", true}, // boardd's own keys of octavia begin so
+		{"namespace", "octavia", "octavia:boardd:eu", true},
+		{"namespace", "octavia:eu", "octavia:boardd", false},
+		{"namespace", "boardd", "boardd:{a/c}", false},
 		{"namespace", "octavia", "octavia2", false},
 		{"namespace", "boardd:{a/b}", "boardd:{a/c}", false},
 		{"path", "/a/jobs", "/a/jobs", true},
@@ -33,9 +39,17 @@ func TestOverlaps(t *testing.T) {
 		{"path", "/a/./jobs", "/a/x/../jobs", true},
 		{"path", "/a/jobs", "/a/jobs/deeper", true},
 		{"path", "/a/jobs", "/b/jobs", false},
-		{"path", "/a/jobs", "/a/jobs2", true},         // TaskFlow keeps the trash of both in /a/.trash
-		{"path", "/octavia", "/taskflow", true},       // and of these in /.trash
-		{"path", "/x/jobs/jobs", "/x/.trash/y", true}, // TaskFlow replaces every occurrence of the last part
+		{"path", "/a/jobs", "/a/jobs2", false},             // TaskFlow keeps the trash of both in /a/.trash, as of any siblings
+		{"path", "/octavia", "/taskflow", false},           // and of these in /.trash
+		{"path", "/a/b/jobs", "/a/c", false},               // /a/b/.trash and /a/.trash
+		{"path", "/a/jobs/jobs", "/a/x", false},            // /a/.trash/.trash is no job in /a/.trash
+		{"path", "/a/jobs", "/a/.trash", true},             // what the one sets aside would be the other's jobs
+		{"path", "/a/jobs", "/a/.entities", true},          // likewise
+		{"path", "/a/jobs", "/a/.boardd/jobs", true},       // what boardd keeps of the one
+		{"path", "/a/jobs", "/a/.boardd", true},            // around that
+		{"path", "/a/jobs", "/a/.boardd/x", false},         // where there may be a board x
+		{"path", "/x/jobs/jobs", "/x/.trash/y", false},     // both have their trash in /x/.trash/.trash, as siblings have
+		{"path", "/x/jobs/jobs", "/x/.trash/.trash", true}, // TaskFlow replaces every occurrence of the last part
 		{"path", "/boardd/acme/a/Jobs", "/boardd/acme/b/Jobs", false},
 		{"path", "/boardd/a/b.trash/Jobs", "/boardd/a/b/Jobs", false},
 	} {
@@ -45,6 +59,9 @@ func TestOverlaps(t *testing.T) {
 		if got := at(c.setting, c.b).Overlaps(at(c.setting, c.a)); got != c.want {
 			t.Errorf("%s %s and %s: overlap is %v, want %v", c.setting, c.b, c.a, got, c.want)
 		}
+	}
+	if a, b := catalog.LocationOf([]byte(`{"no_namespace":true}`), "a"), catalog.LocationOf([]byte(`{"no_namespace":true,"events":9}`), "b"); !a.Overlaps(b) {
+		t.Error("two boards without a namespace have the same keys")
 	}
 	plain := catalog.LocationOf(nil, "acme/a")
 	if plain.Overlaps(catalog.LocationOf([]byte("{}"), "acme/b")) || !plain.Overlaps(catalog.LocationOf([]byte("{}"), "acme/a")) {

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -157,7 +158,7 @@ func (p *Places) refuse(ctx context.Context, list []*claimed) {
 		return
 	}
 	docs, err := p.docs.List(ctx, driver.Space{Name: locationSpace}, "", 0)
-	g := ground{}
+	g := newGround()
 	for i := range docs {
 		var use Use
 		if err == nil {
@@ -230,30 +231,57 @@ func (p *Places) Vacate(ctx context.Context, l Location, tenant, board string) e
 }
 
 // ground is places by the areas that they are made of, so that one that overlaps is
-// found without a look at all others. Two boards of each area are enough to find
-// another one than a given one.
-type ground struct{ at, below map[string][]Use }
+// found without a look at all others. Boards may share an area with each other, and
+// none with a board whose own it is.
+type ground struct{ own, shared layer }
+
+func newGround() *ground { return &ground{newLayer(), newLayer()} }
 
 // add puts a board on the ground.
 func (g *ground) add(l Location, use Use) {
-	if g.at == nil {
-		g.at, g.below = map[string][]Use{}, map[string][]Use{}
+	for _, area := range l.own {
+		g.own.add(area, use)
 	}
-	keep := func(in map[string][]Use, area string) {
-		if known := in[area]; len(known) == 0 || len(known) == 1 && !known[0].same(&use) {
-			in[area] = append(known, use)
-		}
-	}
-	for _, area := range l.areas {
-		keep(g.at, area)
-		for above := range enclosing(area) {
-			keep(g.below, above)
-		}
+	for _, area := range l.shared {
+		g.shared.add(area, use)
 	}
 }
 
 // other returns another board whose places overlap with a location.
 func (g *ground) other(l Location, use *Use) *Use {
+	for _, area := range l.own {
+		if found := cmp.Or(g.own.other(area, use), g.shared.other(area, use)); found != nil {
+			return found
+		}
+	}
+	for _, area := range l.shared {
+		if found := g.own.other(area, use); found != nil {
+			return found
+		}
+	}
+	return nil
+}
+
+// layer is boards by the areas that they have, and by those around these. Two boards
+// of each area are enough to find another one than a given one.
+type layer struct{ at, below map[string][]Use }
+
+func newLayer() layer { return layer{map[string][]Use{}, map[string][]Use{}} }
+
+func (y layer) add(area string, use Use) {
+	keep := func(in map[string][]Use, area string) {
+		if known := in[area]; len(known) == 0 || len(known) == 1 && !known[0].same(&use) {
+			in[area] = append(known, use)
+		}
+	}
+	keep(y.at, area)
+	for above := range enclosing(area) {
+		keep(y.below, above)
+	}
+}
+
+// other returns another board that has an area, one in it or one around it.
+func (y layer) other(area string, use *Use) *Use {
 	look := func(list []Use) *Use {
 		for i := range list {
 			if !list[i].same(use) {
@@ -262,17 +290,12 @@ func (g *ground) other(l Location, use *Use) *Use {
 		}
 		return nil
 	}
-	for _, area := range l.areas {
-		if found := look(g.at[area]); found != nil {
+	if found := cmp.Or(look(y.at[area]), look(y.below[area])); found != nil {
+		return found
+	}
+	for above := range enclosing(area) {
+		if found := look(y.at[above]); found != nil {
 			return found
-		}
-		if found := look(g.below[area]); found != nil {
-			return found
-		}
-		for above := range enclosing(area) {
-			if found := look(g.at[above]); found != nil {
-				return found
-			}
 		}
 	}
 	return nil
