@@ -225,7 +225,7 @@ func (b *backend) placesIn(docs driver.Documents) *catalog.Places {
 	b.line.Lock()
 	defer b.line.Unlock()
 	if b.places == nil {
-		b.places = catalog.NewPlaces(docs)
+		b.places = catalog.NewPlaces(docs, b.config.Name)
 	}
 	return b.places
 }

@@ -11,7 +11,7 @@ import (
 )
 
 func (p *program) backendCommand() *cobra.Command {
-	return p.group("backend", "Look at the stores on which boards can be made", "", p.backendListCommand())
+	return p.group("backend", "Look at the stores on which boards can be made", "", p.backendListCommand(), p.backendPlacesCommand(), p.backendReleaseCommand())
 }
 
 func (p *program) backendListCommand() *cobra.Command {
@@ -35,5 +35,52 @@ func (p *program) backendListCommand() *cobra.Command {
 			})
 		})
 	tenantFlag(c, &tenant)
+	return c
+}
+
+func (p *program) backendPlacesCommand() *cobra.Command {
+	return p.command("places NAME", "List which board lies where in a store",
+		"A board takes its place in the store when it is first served, and keeps it, also when its\nserver is gone: no other board can be put over its jobs. SERVERS are those that live and serve\nthe board there. For operators.",
+		"boardd backend places main",
+		func(ctx context.Context, args []string) error {
+			if len(args) != 1 {
+				return usagef("want one backend, as boardd backend list shows it")
+			}
+			return p.administer(func(a *client.Admin) error {
+				list, err := a.ListPlaces(ctx, args[0])
+				if err != nil {
+					return err
+				}
+				return p.show(&boarddv1.ListPlacesResponse{Places: list}, func(t *table) {
+					t.row("PLACE", "TENANT", "BOARD", "SERVERS")
+					for _, l := range list {
+						t.row(l.GetPlace(), l.GetTenant(), l.GetBoard(), strings.Join(l.GetServers(), ","))
+					}
+				})
+			})
+		})
+}
+
+func (p *program) backendReleaseCommand() *cobra.Command {
+	var force bool
+	c := p.command("release NAME PLACE", "Free a place in a store for another board",
+		"PLACE is as places shows it. The jobs that lie there stay, and whichever board takes the place\nnext has them. A place whose board is served is only freed with --force. For operators.",
+		"boardd backend release main 'path /taskflow/jobs'",
+		func(ctx context.Context, args []string) error {
+			if len(args) < 2 {
+				return usagef("want a backend and a place of it, as boardd backend places shows it")
+			}
+			return p.administer(func(a *client.Admin) error {
+				answer, err := a.ReleasePlace(ctx, &boarddv1.ReleasePlaceRequest{Name: args[0], Place: strings.Join(args[1:], " "), Force: force})
+				if err != nil {
+					return err
+				}
+				return p.show(answer, func(t *table) {
+					l := answer.GetPlace()
+					t.row(l.GetPlace() + " is free; the board " + l.GetTenant() + "/" + l.GetBoard() + " had it")
+				})
+			})
+		})
+	c.Flags().BoolVar(&force, "force", false, "also if a server says that it serves the board there")
 	return c
 }

@@ -144,6 +144,40 @@ func (*adminService) ListBackends(ctx context.Context, r *connect.Request[boardd
 	return answer(response)
 }
 
+// ListPlaces gives which board lies where in a backend's store.
+func (*adminService) ListPlaces(ctx context.Context, r *connect.Request[boarddv1.ListPlacesRequest]) (*connect.Response[boarddv1.ListPlacesResponse], error) {
+	session, err := sessionOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list, err := session.ListPlaces(ctx, r.Msg.GetName())
+	if err != nil {
+		return nil, err
+	}
+	response := &boarddv1.ListPlacesResponse{}
+	for i := range list {
+		response.Places = append(response.Places, toPlace(&list[i]))
+	}
+	return answer(response)
+}
+
+// ReleasePlace frees a place in a backend's store.
+func (*adminService) ReleasePlace(ctx context.Context, r *connect.Request[boarddv1.ReleasePlaceRequest]) (*connect.Response[boarddv1.ReleasePlaceResponse], error) {
+	session, err := sessionOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	place, err := session.ReleasePlace(ctx, r.Msg.GetName(), r.Msg.GetPlace(), r.Msg.GetForce())
+	if err != nil {
+		return nil, err
+	}
+	return answer(&boarddv1.ReleasePlaceResponse{Place: toPlace(&place)})
+}
+
+func toPlace(p *host.PlaceInfo) *boarddv1.Place {
+	return &boarddv1.Place{Place: clean(p.Location), Tenant: p.Tenant, Board: p.Board, Servers: p.Servers}
+}
+
 // ReloadConfig reads the configuration anew.
 func (*adminService) ReloadConfig(ctx context.Context, _ *connect.Request[boarddv1.ReloadConfigRequest]) (*connect.Response[boarddv1.ReloadConfigResponse], error) {
 	session, err := sessionOf(ctx)

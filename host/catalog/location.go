@@ -130,8 +130,8 @@ func MakeSettings(schema driver.Schema, tenant, board string) ([]byte, error) {
 	return json.Marshal(made)
 }
 
-// parseLocation is the reverse of String.
-func parseLocation(text string) Location {
+// LocationNamed is the reverse of String.
+func LocationNamed(text string) Location {
 	if p, ok := strings.CutPrefix(text, pathSetting+" "); ok {
 		return pathLocation(p)
 	}

@@ -110,7 +110,7 @@ func TestOnePlaceBelongsToOneBoard(t *testing.T) {
 	t.Parallel()
 	docs := store(t)
 	ctx := t.Context()
-	places := catalog.NewPlaces(docs)
+	places := catalog.NewPlaces(docs, "zk")
 	occupy := func(l catalog.Location, u catalog.Use) error { return places.Occupy(ctx, l, u, nil) }
 	if err := occupy(at("path", "/a/jobs"), use("a")); err != nil {
 		t.Fatal(err)
@@ -140,7 +140,7 @@ func TestRaceForOverlappingPlaces(t *testing.T) {
 		var wg sync.WaitGroup
 		for i := range 6 {
 			wg.Go(func() {
-				err := catalog.NewPlaces(docs).Occupy(t.Context(), at("path", "/same/jobs"+strings.Repeat("/x", i)), use(fmt.Sprint("b", i)), nil)
+				err := catalog.NewPlaces(docs, "zk").Occupy(t.Context(), at("path", "/same/jobs"+strings.Repeat("/x", i)), use(fmt.Sprint("b", i)), nil)
 				if err == nil {
 					won.Add(1)
 				} else if job.KindOf(err) != job.Precondition {
@@ -171,7 +171,7 @@ func TestHostsAgreeOnSettings(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			return catalog.NewPlaces(docs).Occupy(ctx, place, u, others)
+			return catalog.NewPlaces(docs, "zk").Occupy(ctx, place, u, others)
 		}
 		a, b := present("host-a"), present("host-b")
 		if err := serve(a, "30s"); err != nil {

@@ -32,13 +32,14 @@ func (u *Use) same(o *Use) bool { return u.Tenant == o.Tenant && u.Board == o.Bo
 // goroutines at once; what they ask for at the same time is asked of the store
 // together.
 type Places struct {
-	docs   driver.Documents
-	rounds *rounds[*claimed]
+	docs    driver.Documents
+	backend string // the store's name for people
+	rounds  *rounds[*claimed]
 }
 
-// NewPlaces returns the places on a store.
-func NewPlaces(docs driver.Documents) *Places {
-	p := &Places{docs: docs}
+// NewPlaces returns the places on the store that operators know as a backend.
+func NewPlaces(docs driver.Documents, backend string) *Places {
+	p := &Places{docs: docs, backend: backend}
 	p.rounds = newRounds(p.occupy)
 	return p
 }
@@ -164,7 +165,7 @@ func (p *Places) refuse(ctx context.Context, list []*claimed) {
 		if err == nil {
 			err = decode(docs[i], &use)
 		}
-		g.add(parseLocation(use.Location), use)
+		g.add(LocationNamed(use.Location), use)
 	}
 	if err != nil {
 		fail(list, err)
@@ -172,7 +173,7 @@ func (p *Places) refuse(ctx context.Context, list []*claimed) {
 	}
 	for _, c := range list {
 		if other := g.other(c.location, &c.use); other != nil {
-			c.err = occupied(c.location, *other)
+			c.err = p.occupied(c.location, *other)
 			continue
 		}
 		g.add(c.location, c.use)
@@ -191,7 +192,7 @@ func (p *Places) write(ctx context.Context, list []*claimed, present map[string]
 			switch c.err = decode(doc, &before); {
 			case c.err != nil:
 			case !before.same(&c.use):
-				c.err = occupied(c.location, before)
+				c.err = p.occupied(c.location, before)
 			case maps.Equal(before.Settings, c.use.Settings):
 				continue
 			}
@@ -215,6 +216,22 @@ func (p *Places) put(ctx context.Context, c *claimed, version uint64) error {
 	}
 	_, err = p.docs.Put(ctx, driver.Space{Name: locationSpace}, driver.Document{Name: c.location.key(), Data: data}, version)
 	return err
+}
+
+// List returns the places that are taken, in the order of their names.
+func (p *Places) List(ctx context.Context) ([]Use, error) {
+	docs, err := p.docs.List(ctx, driver.Space{Name: locationSpace}, "", 0)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]Use, len(docs))
+	for i := range docs {
+		if err := decode(docs[i], &list[i]); err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(list, func(a, b Use) int { return strings.Compare(a.Location, b.Location) })
+	return list, nil
 }
 
 // Vacate frees a location that is the board's.
@@ -301,9 +318,12 @@ func (y layer) other(area string, use *Use) *Use {
 	return nil
 }
 
-// occupied says to an operator whose a place is. It is not for tenants.
-func occupied(l Location, by Use) error {
-	return job.Errorf(job.Precondition, "the place %s in the store overlaps with %s of the board %s/%s: one place belongs to one board", l, by.Location, by.Tenant, by.Board)
+// occupied says to an operator whose a place is, and how it is freed. It is not for
+// tenants.
+func (p *Places) occupied(l Location, by Use) error {
+	return job.Errorf(job.Precondition, "the place %s in the store overlaps with %s of the board %s/%s: one place belongs to one board; "+
+		"boardd backend places %s lists them, and once nobody serves that board, boardd backend release %s '%s' frees its place",
+		l, by.Location, by.Tenant, by.Board, p.backend, p.backend, by.Location)
 }
 
 // differ names the settings in which two hosts differ, with both values.

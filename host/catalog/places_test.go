@@ -15,10 +15,10 @@ func TestPlacesTogether(t *testing.T) {
 	t.Parallel()
 	docs := store(t)
 	ctx := t.Context()
-	if err := catalog.NewPlaces(docs).Occupy(ctx, at("path", "/there/Jobs"), use("there"), nil); err != nil {
+	if err := catalog.NewPlaces(docs, "zk").Occupy(ctx, at("path", "/there/Jobs"), use("there"), nil); err != nil {
 		t.Fatal(err)
 	}
-	hosts := []*catalog.Places{catalog.NewPlaces(docs), catalog.NewPlaces(docs)}
+	hosts := []*catalog.Places{catalog.NewPlaces(docs, "zk"), catalog.NewPlaces(docs, "zk")}
 	const n = 60
 	var mu sync.Mutex
 	got := map[string]error{}

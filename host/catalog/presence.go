@@ -33,6 +33,12 @@ type Host struct {
 	Boards  map[string]map[string]string `json:"boards,omitempty"` // how it serves boards, by their locations' keys
 }
 
+// Serves reports whether the host says that it serves a board at its place.
+func (h Host) Serves(use Use) bool {
+	_, ok := h.Boards[LocationNamed(use.Location).key()]
+	return ok
+}
+
 // Presence says in one store that this host lives, and knows who else does.
 type Presence struct {
 	docs   driver.Documents

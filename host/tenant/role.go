@@ -114,6 +114,8 @@ var calls = map[string][]Role{
 	"DeleteTenant": operators,
 	"ListTenants":  admins,
 	"ReloadConfig": operators,
+	"ListPlaces":   operators,
+	"ReleasePlace": operators,
 
 	"CreateToken": admins,
 	"ListTokens":  admins,

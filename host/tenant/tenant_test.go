@@ -74,6 +74,8 @@ var want = map[string]string{
 	"UpdateTenant":     "- - - - - o - -",
 	"DeleteTenant":     "- - - - - o - -",
 	"ReloadConfig":     "- - - - - o - -",
+	"ListPlaces":       "- - - - - o - -",
+	"ReleasePlace":     "- - - - - o - -",
 	"ListTenants":      "- - - - t o - -",
 	"CreateToken":      "- - - - t o - -",
 	"ListTokens":       "- - - - t o - -",

@@ -124,6 +124,17 @@ func (a *Admin) ListBackends(ctx context.Context, tenant string) ([]*boarddv1.Ba
 	return answer.GetBackends(), err
 }
 
+// ListPlaces lists which board lies where in a backend's store.
+func (a *Admin) ListPlaces(ctx context.Context, backend string) ([]*boarddv1.Place, error) {
+	answer, err := call(ctx, a.client, "list places", 0, a.client.admin.ListPlaces, &boarddv1.ListPlacesRequest{Name: backend})
+	return answer.GetPlaces(), err
+}
+
+// ReleasePlace frees a place that a board has in a backend's store.
+func (a *Admin) ReleasePlace(ctx context.Context, r *boarddv1.ReleasePlaceRequest) (*boarddv1.ReleasePlaceResponse, error) {
+	return call(ctx, a.once, "release place", 0, a.once.admin.ReleasePlace, r)
+}
+
 // GetAudit reads a page of the server's audit log.
 func (a *Admin) GetAudit(ctx context.Context, r *boarddv1.GetAuditRequest) (*boarddv1.GetAuditResponse, error) {
 	return call(ctx, a.client, "get audit", 0, a.client.admin.GetAudit, r)

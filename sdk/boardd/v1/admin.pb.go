@@ -3213,6 +3213,268 @@ func (x *ListBackendsResponse) GetBackends() []*Backend {
 	return nil
 }
 
+// A place in a backend's store belongs to the board that took it. The store itself
+// keeps a record of it, which stays when the board's server is gone.
+type Place struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Place         string                 `protobuf:"bytes,1,opt,name=place,proto3" json:"place,omitempty"` // "path /taskflow/jobs", "namespace octavia", ...: where its jobs lie
+	Tenant        string                 `protobuf:"bytes,2,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	Board         string                 `protobuf:"bytes,3,opt,name=board,proto3" json:"board,omitempty"`
+	Servers       []string               `protobuf:"bytes,4,rep,name=servers,proto3" json:"servers,omitempty"` // that live and serve the board there; a store with one server names none
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Place) Reset() {
+	*x = Place{}
+	mi := &file_boardd_v1_admin_proto_msgTypes[49]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Place) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Place) ProtoMessage() {}
+
+func (x *Place) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_admin_proto_msgTypes[49]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Place.ProtoReflect.Descriptor instead.
+func (*Place) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{49}
+}
+
+func (x *Place) GetPlace() string {
+	if x != nil {
+		return x.Place
+	}
+	return ""
+}
+
+func (x *Place) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *Place) GetBoard() string {
+	if x != nil {
+		return x.Board
+	}
+	return ""
+}
+
+func (x *Place) GetServers() []string {
+	if x != nil {
+		return x.Servers
+	}
+	return nil
+}
+
+type ListPlacesRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"` // of the backend
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListPlacesRequest) Reset() {
+	*x = ListPlacesRequest{}
+	mi := &file_boardd_v1_admin_proto_msgTypes[50]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListPlacesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListPlacesRequest) ProtoMessage() {}
+
+func (x *ListPlacesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_admin_proto_msgTypes[50]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListPlacesRequest.ProtoReflect.Descriptor instead.
+func (*ListPlacesRequest) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{50}
+}
+
+func (x *ListPlacesRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type ListPlacesResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Places        []*Place               `protobuf:"bytes,1,rep,name=places,proto3" json:"places,omitempty"` // in their order
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListPlacesResponse) Reset() {
+	*x = ListPlacesResponse{}
+	mi := &file_boardd_v1_admin_proto_msgTypes[51]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListPlacesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListPlacesResponse) ProtoMessage() {}
+
+func (x *ListPlacesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_admin_proto_msgTypes[51]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListPlacesResponse.ProtoReflect.Descriptor instead.
+func (*ListPlacesResponse) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{51}
+}
+
+func (x *ListPlacesResponse) GetPlaces() []*Place {
+	if x != nil {
+		return x.Places
+	}
+	return nil
+}
+
+type ReleasePlaceRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`    // of the backend
+	Place         string                 `protobuf:"bytes,2,opt,name=place,proto3" json:"place,omitempty"`  // as ListPlaces has it
+	Force         bool                   `protobuf:"varint,3,opt,name=force,proto3" json:"force,omitempty"` // also if a server says that it serves the board there
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReleasePlaceRequest) Reset() {
+	*x = ReleasePlaceRequest{}
+	mi := &file_boardd_v1_admin_proto_msgTypes[52]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReleasePlaceRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReleasePlaceRequest) ProtoMessage() {}
+
+func (x *ReleasePlaceRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_admin_proto_msgTypes[52]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReleasePlaceRequest.ProtoReflect.Descriptor instead.
+func (*ReleasePlaceRequest) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{52}
+}
+
+func (x *ReleasePlaceRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ReleasePlaceRequest) GetPlace() string {
+	if x != nil {
+		return x.Place
+	}
+	return ""
+}
+
+func (x *ReleasePlaceRequest) GetForce() bool {
+	if x != nil {
+		return x.Force
+	}
+	return false
+}
+
+type ReleasePlaceResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Place         *Place                 `protobuf:"bytes,1,opt,name=place,proto3" json:"place,omitempty"` // that is free now; its jobs are left where they are
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReleasePlaceResponse) Reset() {
+	*x = ReleasePlaceResponse{}
+	mi := &file_boardd_v1_admin_proto_msgTypes[53]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReleasePlaceResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReleasePlaceResponse) ProtoMessage() {}
+
+func (x *ReleasePlaceResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_admin_proto_msgTypes[53]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReleasePlaceResponse.ProtoReflect.Descriptor instead.
+func (*ReleasePlaceResponse) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{53}
+}
+
+func (x *ReleasePlaceResponse) GetPlace() *Place {
+	if x != nil {
+		return x.Place
+	}
+	return nil
+}
+
 type AuditRecord struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Sequence      int64                  `protobuf:"varint,1,opt,name=sequence,proto3" json:"sequence,omitempty"` // with all, as are previous, hash and signature: otherwise they would tell of other tenants' records
@@ -3239,7 +3501,7 @@ type AuditRecord struct {
 
 func (x *AuditRecord) Reset() {
 	*x = AuditRecord{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[49]
+	mi := &file_boardd_v1_admin_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3251,7 +3513,7 @@ func (x *AuditRecord) String() string {
 func (*AuditRecord) ProtoMessage() {}
 
 func (x *AuditRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[49]
+	mi := &file_boardd_v1_admin_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3264,7 +3526,7 @@ func (x *AuditRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditRecord.ProtoReflect.Descriptor instead.
 func (*AuditRecord) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{49}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *AuditRecord) GetSequence() int64 {
@@ -3406,7 +3668,7 @@ type AuditFlaw struct {
 
 func (x *AuditFlaw) Reset() {
 	*x = AuditFlaw{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[50]
+	mi := &file_boardd_v1_admin_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3418,7 +3680,7 @@ func (x *AuditFlaw) String() string {
 func (*AuditFlaw) ProtoMessage() {}
 
 func (x *AuditFlaw) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[50]
+	mi := &file_boardd_v1_admin_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3431,7 +3693,7 @@ func (x *AuditFlaw) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditFlaw.ProtoReflect.Descriptor instead.
 func (*AuditFlaw) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{50}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *AuditFlaw) GetFile() string {
@@ -3476,7 +3738,7 @@ type GetAuditRequest struct {
 
 func (x *GetAuditRequest) Reset() {
 	*x = GetAuditRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[51]
+	mi := &file_boardd_v1_admin_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3488,7 +3750,7 @@ func (x *GetAuditRequest) String() string {
 func (*GetAuditRequest) ProtoMessage() {}
 
 func (x *GetAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[51]
+	mi := &file_boardd_v1_admin_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3501,7 +3763,7 @@ func (x *GetAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAuditRequest.ProtoReflect.Descriptor instead.
 func (*GetAuditRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{51}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *GetAuditRequest) GetTenant() string {
@@ -3558,7 +3820,7 @@ type GetAuditResponse struct {
 
 func (x *GetAuditResponse) Reset() {
 	*x = GetAuditResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[52]
+	mi := &file_boardd_v1_admin_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3570,7 +3832,7 @@ func (x *GetAuditResponse) String() string {
 func (*GetAuditResponse) ProtoMessage() {}
 
 func (x *GetAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[52]
+	mi := &file_boardd_v1_admin_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3583,7 +3845,7 @@ func (x *GetAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAuditResponse.ProtoReflect.Descriptor instead.
 func (*GetAuditResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{52}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *GetAuditResponse) GetRecords() []*AuditRecord {
@@ -3627,7 +3889,7 @@ type AuditHead struct {
 
 func (x *AuditHead) Reset() {
 	*x = AuditHead{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[53]
+	mi := &file_boardd_v1_admin_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3639,7 +3901,7 @@ func (x *AuditHead) String() string {
 func (*AuditHead) ProtoMessage() {}
 
 func (x *AuditHead) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[53]
+	mi := &file_boardd_v1_admin_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3652,7 +3914,7 @@ func (x *AuditHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditHead.ProtoReflect.Descriptor instead.
 func (*AuditHead) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{53}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *AuditHead) GetHost() string {
@@ -3698,7 +3960,7 @@ type ReloadConfigRequest struct {
 
 func (x *ReloadConfigRequest) Reset() {
 	*x = ReloadConfigRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[54]
+	mi := &file_boardd_v1_admin_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3710,7 +3972,7 @@ func (x *ReloadConfigRequest) String() string {
 func (*ReloadConfigRequest) ProtoMessage() {}
 
 func (x *ReloadConfigRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[54]
+	mi := &file_boardd_v1_admin_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3723,7 +3985,7 @@ func (x *ReloadConfigRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReloadConfigRequest.ProtoReflect.Descriptor instead.
 func (*ReloadConfigRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{54}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{59}
 }
 
 type ReloadConfigResponse struct {
@@ -3735,7 +3997,7 @@ type ReloadConfigResponse struct {
 
 func (x *ReloadConfigResponse) Reset() {
 	*x = ReloadConfigResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[55]
+	mi := &file_boardd_v1_admin_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3747,7 +4009,7 @@ func (x *ReloadConfigResponse) String() string {
 func (*ReloadConfigResponse) ProtoMessage() {}
 
 func (x *ReloadConfigResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[55]
+	mi := &file_boardd_v1_admin_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3760,7 +4022,7 @@ func (x *ReloadConfigResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReloadConfigResponse.ProtoReflect.Descriptor instead.
 func (*ReloadConfigResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{55}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *ReloadConfigResponse) GetChanges() []string {
@@ -4029,7 +4291,22 @@ const file_boardd_v1_admin_proto_rawDesc = "" +
 	"\x13ListBackendsRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\"F\n" +
 	"\x14ListBackendsResponse\x12.\n" +
-	"\bbackends\x18\x01 \x03(\v2\x12.boardd.v1.BackendR\bbackends\"\xde\x03\n" +
+	"\bbackends\x18\x01 \x03(\v2\x12.boardd.v1.BackendR\bbackends\"e\n" +
+	"\x05Place\x12\x14\n" +
+	"\x05place\x18\x01 \x01(\tR\x05place\x12\x16\n" +
+	"\x06tenant\x18\x02 \x01(\tR\x06tenant\x12\x14\n" +
+	"\x05board\x18\x03 \x01(\tR\x05board\x12\x18\n" +
+	"\aservers\x18\x04 \x03(\tR\aservers\"'\n" +
+	"\x11ListPlacesRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\">\n" +
+	"\x12ListPlacesResponse\x12(\n" +
+	"\x06places\x18\x01 \x03(\v2\x10.boardd.v1.PlaceR\x06places\"U\n" +
+	"\x13ReleasePlaceRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05place\x18\x02 \x01(\tR\x05place\x12\x14\n" +
+	"\x05force\x18\x03 \x01(\bR\x05force\">\n" +
+	"\x14ReleasePlaceResponse\x12&\n" +
+	"\x05place\x18\x01 \x01(\v2\x10.boardd.v1.PlaceR\x05place\"\xde\x03\n" +
 	"\vAuditRecord\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x03R\bsequence\x12*\n" +
 	"\x02at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x12\n" +
@@ -4075,7 +4352,7 @@ const file_boardd_v1_admin_proto_rawDesc = "" +
 	"\x03key\x18\x05 \x01(\tR\x03key\"\x15\n" +
 	"\x13ReloadConfigRequest\"0\n" +
 	"\x14ReloadConfigResponse\x12\x18\n" +
-	"\achanges\x18\x01 \x03(\tR\achanges2\xc4\r\n" +
+	"\achanges\x18\x01 \x03(\tR\achanges2\xe5\x0e\n" +
 	"\fAdminService\x12O\n" +
 	"\fCreateTenant\x12\x1e.boardd.v1.CreateTenantRequest\x1a\x1f.boardd.v1.CreateTenantResponse\x12Q\n" +
 	"\vListTenants\x12\x1d.boardd.v1.ListTenantsRequest\x1a\x1e.boardd.v1.ListTenantsResponse\"\x03\x90\x02\x01\x12O\n" +
@@ -4096,7 +4373,10 @@ const file_boardd_v1_admin_proto_rawDesc = "" +
 	"\fShadowPolicy\x12\x1e.boardd.v1.ShadowPolicyRequest\x1a\x1f.boardd.v1.ShadowPolicyResponse\x12R\n" +
 	"\rPromotePolicy\x12\x1f.boardd.v1.PromotePolicyRequest\x1a .boardd.v1.PromotePolicyResponse\x12U\n" +
 	"\x0eRollbackPolicy\x12 .boardd.v1.RollbackPolicyRequest\x1a!.boardd.v1.RollbackPolicyResponse\x12T\n" +
-	"\fListBackends\x12\x1e.boardd.v1.ListBackendsRequest\x1a\x1f.boardd.v1.ListBackendsResponse\"\x03\x90\x02\x01\x12H\n" +
+	"\fListBackends\x12\x1e.boardd.v1.ListBackendsRequest\x1a\x1f.boardd.v1.ListBackendsResponse\"\x03\x90\x02\x01\x12N\n" +
+	"\n" +
+	"ListPlaces\x12\x1c.boardd.v1.ListPlacesRequest\x1a\x1d.boardd.v1.ListPlacesResponse\"\x03\x90\x02\x01\x12O\n" +
+	"\fReleasePlace\x12\x1e.boardd.v1.ReleasePlaceRequest\x1a\x1f.boardd.v1.ReleasePlaceResponse\x12H\n" +
 	"\bGetAudit\x12\x1a.boardd.v1.GetAuditRequest\x1a\x1b.boardd.v1.GetAuditResponse\"\x03\x90\x02\x01\x12O\n" +
 	"\fReloadConfig\x12\x1e.boardd.v1.ReloadConfigRequest\x1a\x1f.boardd.v1.ReloadConfigResponseB1Z/github.com/boardd/boardd/sdk/boardd/v1;boarddv1b\x06proto3"
 
@@ -4112,7 +4392,7 @@ func file_boardd_v1_admin_proto_rawDescGZIP() []byte {
 	return file_boardd_v1_admin_proto_rawDescData
 }
 
-var file_boardd_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 60)
+var file_boardd_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 65)
 var file_boardd_v1_admin_proto_goTypes = []any{
 	(*Tenant)(nil),                   // 0: boardd.v1.Tenant
 	(*CreateTenantRequest)(nil),      // 1: boardd.v1.CreateTenantRequest
@@ -4163,132 +4443,143 @@ var file_boardd_v1_admin_proto_goTypes = []any{
 	(*Backend)(nil),                  // 46: boardd.v1.Backend
 	(*ListBackendsRequest)(nil),      // 47: boardd.v1.ListBackendsRequest
 	(*ListBackendsResponse)(nil),     // 48: boardd.v1.ListBackendsResponse
-	(*AuditRecord)(nil),              // 49: boardd.v1.AuditRecord
-	(*AuditFlaw)(nil),                // 50: boardd.v1.AuditFlaw
-	(*GetAuditRequest)(nil),          // 51: boardd.v1.GetAuditRequest
-	(*GetAuditResponse)(nil),         // 52: boardd.v1.GetAuditResponse
-	(*AuditHead)(nil),                // 53: boardd.v1.AuditHead
-	(*ReloadConfigRequest)(nil),      // 54: boardd.v1.ReloadConfigRequest
-	(*ReloadConfigResponse)(nil),     // 55: boardd.v1.ReloadConfigResponse
-	nil,                              // 56: boardd.v1.Tenant.LimitsEntry
-	nil,                              // 57: boardd.v1.CreateTenantRequest.LimitsEntry
-	nil,                              // 58: boardd.v1.UpdateTenantRequest.LimitsEntry
-	nil,                              // 59: boardd.v1.BoardSettings.LimitsEntry
-	(*timestamppb.Timestamp)(nil),    // 60: google.protobuf.Timestamp
-	(*fieldmaskpb.FieldMask)(nil),    // 61: google.protobuf.FieldMask
-	(*durationpb.Duration)(nil),      // 62: google.protobuf.Duration
-	(*PolicyRule)(nil),               // 63: boardd.v1.PolicyRule
+	(*Place)(nil),                    // 49: boardd.v1.Place
+	(*ListPlacesRequest)(nil),        // 50: boardd.v1.ListPlacesRequest
+	(*ListPlacesResponse)(nil),       // 51: boardd.v1.ListPlacesResponse
+	(*ReleasePlaceRequest)(nil),      // 52: boardd.v1.ReleasePlaceRequest
+	(*ReleasePlaceResponse)(nil),     // 53: boardd.v1.ReleasePlaceResponse
+	(*AuditRecord)(nil),              // 54: boardd.v1.AuditRecord
+	(*AuditFlaw)(nil),                // 55: boardd.v1.AuditFlaw
+	(*GetAuditRequest)(nil),          // 56: boardd.v1.GetAuditRequest
+	(*GetAuditResponse)(nil),         // 57: boardd.v1.GetAuditResponse
+	(*AuditHead)(nil),                // 58: boardd.v1.AuditHead
+	(*ReloadConfigRequest)(nil),      // 59: boardd.v1.ReloadConfigRequest
+	(*ReloadConfigResponse)(nil),     // 60: boardd.v1.ReloadConfigResponse
+	nil,                              // 61: boardd.v1.Tenant.LimitsEntry
+	nil,                              // 62: boardd.v1.CreateTenantRequest.LimitsEntry
+	nil,                              // 63: boardd.v1.UpdateTenantRequest.LimitsEntry
+	nil,                              // 64: boardd.v1.BoardSettings.LimitsEntry
+	(*timestamppb.Timestamp)(nil),    // 65: google.protobuf.Timestamp
+	(*fieldmaskpb.FieldMask)(nil),    // 66: google.protobuf.FieldMask
+	(*durationpb.Duration)(nil),      // 67: google.protobuf.Duration
+	(*PolicyRule)(nil),               // 68: boardd.v1.PolicyRule
 }
 var file_boardd_v1_admin_proto_depIdxs = []int32{
-	56, // 0: boardd.v1.Tenant.limits:type_name -> boardd.v1.Tenant.LimitsEntry
-	60, // 1: boardd.v1.Tenant.created_at:type_name -> google.protobuf.Timestamp
-	57, // 2: boardd.v1.CreateTenantRequest.limits:type_name -> boardd.v1.CreateTenantRequest.LimitsEntry
+	61, // 0: boardd.v1.Tenant.limits:type_name -> boardd.v1.Tenant.LimitsEntry
+	65, // 1: boardd.v1.Tenant.created_at:type_name -> google.protobuf.Timestamp
+	62, // 2: boardd.v1.CreateTenantRequest.limits:type_name -> boardd.v1.CreateTenantRequest.LimitsEntry
 	0,  // 3: boardd.v1.CreateTenantResponse.tenant:type_name -> boardd.v1.Tenant
 	0,  // 4: boardd.v1.ListTenantsResponse.tenants:type_name -> boardd.v1.Tenant
-	58, // 5: boardd.v1.UpdateTenantRequest.limits:type_name -> boardd.v1.UpdateTenantRequest.LimitsEntry
-	61, // 6: boardd.v1.UpdateTenantRequest.update_mask:type_name -> google.protobuf.FieldMask
+	63, // 5: boardd.v1.UpdateTenantRequest.limits:type_name -> boardd.v1.UpdateTenantRequest.LimitsEntry
+	66, // 6: boardd.v1.UpdateTenantRequest.update_mask:type_name -> google.protobuf.FieldMask
 	0,  // 7: boardd.v1.UpdateTenantResponse.tenant:type_name -> boardd.v1.Tenant
 	0,  // 8: boardd.v1.UpdateTenantResponse.before:type_name -> boardd.v1.Tenant
-	60, // 9: boardd.v1.Token.expires_at:type_name -> google.protobuf.Timestamp
-	60, // 10: boardd.v1.Token.created_at:type_name -> google.protobuf.Timestamp
-	60, // 11: boardd.v1.CreateTokenRequest.expires_at:type_name -> google.protobuf.Timestamp
+	65, // 9: boardd.v1.Token.expires_at:type_name -> google.protobuf.Timestamp
+	65, // 10: boardd.v1.Token.created_at:type_name -> google.protobuf.Timestamp
+	65, // 11: boardd.v1.CreateTokenRequest.expires_at:type_name -> google.protobuf.Timestamp
 	9,  // 12: boardd.v1.CreateTokenResponse.token:type_name -> boardd.v1.Token
 	9,  // 13: boardd.v1.ListTokensResponse.tokens:type_name -> boardd.v1.Token
-	62, // 14: boardd.v1.BoardSettings.lease:type_name -> google.protobuf.Duration
-	62, // 15: boardd.v1.BoardSettings.max_lease:type_name -> google.protobuf.Duration
-	62, // 16: boardd.v1.BoardSettings.idempotency_window:type_name -> google.protobuf.Duration
-	62, // 17: boardd.v1.BoardSettings.backoff:type_name -> google.protobuf.Duration
-	62, // 18: boardd.v1.BoardSettings.max_backoff:type_name -> google.protobuf.Duration
-	59, // 19: boardd.v1.BoardSettings.limits:type_name -> boardd.v1.BoardSettings.LimitsEntry
-	60, // 20: boardd.v1.BoardSettings.created_at:type_name -> google.protobuf.Timestamp
-	62, // 21: boardd.v1.BoardSettings.history:type_name -> google.protobuf.Duration
-	63, // 22: boardd.v1.BoardSettings.eligibility:type_name -> boardd.v1.PolicyRule
-	63, // 23: boardd.v1.BoardSettings.ordering:type_name -> boardd.v1.PolicyRule
-	62, // 24: boardd.v1.BoardSettings.record:type_name -> google.protobuf.Duration
+	67, // 14: boardd.v1.BoardSettings.lease:type_name -> google.protobuf.Duration
+	67, // 15: boardd.v1.BoardSettings.max_lease:type_name -> google.protobuf.Duration
+	67, // 16: boardd.v1.BoardSettings.idempotency_window:type_name -> google.protobuf.Duration
+	67, // 17: boardd.v1.BoardSettings.backoff:type_name -> google.protobuf.Duration
+	67, // 18: boardd.v1.BoardSettings.max_backoff:type_name -> google.protobuf.Duration
+	64, // 19: boardd.v1.BoardSettings.limits:type_name -> boardd.v1.BoardSettings.LimitsEntry
+	65, // 20: boardd.v1.BoardSettings.created_at:type_name -> google.protobuf.Timestamp
+	67, // 21: boardd.v1.BoardSettings.history:type_name -> google.protobuf.Duration
+	68, // 22: boardd.v1.BoardSettings.eligibility:type_name -> boardd.v1.PolicyRule
+	68, // 23: boardd.v1.BoardSettings.ordering:type_name -> boardd.v1.PolicyRule
+	67, // 24: boardd.v1.BoardSettings.record:type_name -> google.protobuf.Duration
 	16, // 25: boardd.v1.CreateBoardRequest.board:type_name -> boardd.v1.BoardSettings
 	16, // 26: boardd.v1.CreateBoardResponse.board:type_name -> boardd.v1.BoardSettings
 	16, // 27: boardd.v1.UpdateBoardRequest.board:type_name -> boardd.v1.BoardSettings
-	61, // 28: boardd.v1.UpdateBoardRequest.update_mask:type_name -> google.protobuf.FieldMask
+	66, // 28: boardd.v1.UpdateBoardRequest.update_mask:type_name -> google.protobuf.FieldMask
 	16, // 29: boardd.v1.UpdateBoardResponse.board:type_name -> boardd.v1.BoardSettings
 	16, // 30: boardd.v1.UpdateBoardResponse.before:type_name -> boardd.v1.BoardSettings
 	16, // 31: boardd.v1.ListTenantBoardsResponse.boards:type_name -> boardd.v1.BoardSettings
-	60, // 32: boardd.v1.PolicyVersion.created_at:type_name -> google.protobuf.Timestamp
+	65, // 32: boardd.v1.PolicyVersion.created_at:type_name -> google.protobuf.Timestamp
 	25, // 33: boardd.v1.Policy.versions:type_name -> boardd.v1.PolicyVersion
 	26, // 34: boardd.v1.PutPolicyResponse.policy:type_name -> boardd.v1.Policy
 	26, // 35: boardd.v1.ListPoliciesResponse.policies:type_name -> boardd.v1.Policy
-	62, // 36: boardd.v1.SimulatePolicyRequest.starved_after:type_name -> google.protobuf.Duration
-	60, // 37: boardd.v1.SimulatePolicyRequest.from:type_name -> google.protobuf.Timestamp
-	60, // 38: boardd.v1.SimulatePolicyResponse.from:type_name -> google.protobuf.Timestamp
-	60, // 39: boardd.v1.SimulatePolicyResponse.until:type_name -> google.protobuf.Timestamp
-	62, // 40: boardd.v1.SimulatePolicyResponse.starved_after:type_name -> google.protobuf.Duration
+	67, // 36: boardd.v1.SimulatePolicyRequest.starved_after:type_name -> google.protobuf.Duration
+	65, // 37: boardd.v1.SimulatePolicyRequest.from:type_name -> google.protobuf.Timestamp
+	65, // 38: boardd.v1.SimulatePolicyResponse.from:type_name -> google.protobuf.Timestamp
+	65, // 39: boardd.v1.SimulatePolicyResponse.until:type_name -> google.protobuf.Timestamp
+	67, // 40: boardd.v1.SimulatePolicyResponse.starved_after:type_name -> google.protobuf.Duration
 	35, // 41: boardd.v1.SimulatePolicyResponse.present:type_name -> boardd.v1.SimulatedSide
 	35, // 42: boardd.v1.SimulatePolicyResponse.candidate:type_name -> boardd.v1.SimulatedSide
 	36, // 43: boardd.v1.SimulatePolicyResponse.keys:type_name -> boardd.v1.SimulatedKey
 	37, // 44: boardd.v1.SimulatePolicyResponse.starved:type_name -> boardd.v1.StarvedJob
-	62, // 45: boardd.v1.SimulatedSide.wait_p50:type_name -> google.protobuf.Duration
-	62, // 46: boardd.v1.SimulatedSide.wait_p99:type_name -> google.protobuf.Duration
-	62, // 47: boardd.v1.SimulatedSide.wait_most:type_name -> google.protobuf.Duration
+	67, // 45: boardd.v1.SimulatedSide.wait_p50:type_name -> google.protobuf.Duration
+	67, // 46: boardd.v1.SimulatedSide.wait_p99:type_name -> google.protobuf.Duration
+	67, // 47: boardd.v1.SimulatedSide.wait_most:type_name -> google.protobuf.Duration
 	35, // 48: boardd.v1.SimulatedKey.present:type_name -> boardd.v1.SimulatedSide
 	35, // 49: boardd.v1.SimulatedKey.candidate:type_name -> boardd.v1.SimulatedSide
-	62, // 50: boardd.v1.StarvedJob.wait:type_name -> google.protobuf.Duration
+	67, // 50: boardd.v1.StarvedJob.wait:type_name -> google.protobuf.Duration
 	40, // 51: boardd.v1.ShadowPolicyResponse.examples:type_name -> boardd.v1.Disagreement
 	43, // 52: boardd.v1.PromotePolicyResponse.policies:type_name -> boardd.v1.BoardPolicy
 	43, // 53: boardd.v1.RollbackPolicyResponse.policies:type_name -> boardd.v1.BoardPolicy
 	46, // 54: boardd.v1.ListBackendsResponse.backends:type_name -> boardd.v1.Backend
-	60, // 55: boardd.v1.AuditRecord.at:type_name -> google.protobuf.Timestamp
-	60, // 56: boardd.v1.GetAuditRequest.since:type_name -> google.protobuf.Timestamp
-	60, // 57: boardd.v1.GetAuditRequest.until:type_name -> google.protobuf.Timestamp
-	49, // 58: boardd.v1.GetAuditResponse.records:type_name -> boardd.v1.AuditRecord
-	53, // 59: boardd.v1.GetAuditResponse.head:type_name -> boardd.v1.AuditHead
-	50, // 60: boardd.v1.GetAuditResponse.flaws:type_name -> boardd.v1.AuditFlaw
-	60, // 61: boardd.v1.AuditHead.at:type_name -> google.protobuf.Timestamp
-	1,  // 62: boardd.v1.AdminService.CreateTenant:input_type -> boardd.v1.CreateTenantRequest
-	3,  // 63: boardd.v1.AdminService.ListTenants:input_type -> boardd.v1.ListTenantsRequest
-	5,  // 64: boardd.v1.AdminService.UpdateTenant:input_type -> boardd.v1.UpdateTenantRequest
-	7,  // 65: boardd.v1.AdminService.DeleteTenant:input_type -> boardd.v1.DeleteTenantRequest
-	10, // 66: boardd.v1.AdminService.CreateToken:input_type -> boardd.v1.CreateTokenRequest
-	12, // 67: boardd.v1.AdminService.ListTokens:input_type -> boardd.v1.ListTokensRequest
-	14, // 68: boardd.v1.AdminService.RevokeToken:input_type -> boardd.v1.RevokeTokenRequest
-	17, // 69: boardd.v1.AdminService.CreateBoard:input_type -> boardd.v1.CreateBoardRequest
-	19, // 70: boardd.v1.AdminService.UpdateBoard:input_type -> boardd.v1.UpdateBoardRequest
-	21, // 71: boardd.v1.AdminService.DeleteBoard:input_type -> boardd.v1.DeleteBoardRequest
-	23, // 72: boardd.v1.AdminService.ListTenantBoards:input_type -> boardd.v1.ListTenantBoardsRequest
-	27, // 73: boardd.v1.AdminService.PutPolicy:input_type -> boardd.v1.PutPolicyRequest
-	29, // 74: boardd.v1.AdminService.ListPolicies:input_type -> boardd.v1.ListPoliciesRequest
-	31, // 75: boardd.v1.AdminService.DeletePolicy:input_type -> boardd.v1.DeletePolicyRequest
-	33, // 76: boardd.v1.AdminService.SimulatePolicy:input_type -> boardd.v1.SimulatePolicyRequest
-	38, // 77: boardd.v1.AdminService.ShadowPolicy:input_type -> boardd.v1.ShadowPolicyRequest
-	41, // 78: boardd.v1.AdminService.PromotePolicy:input_type -> boardd.v1.PromotePolicyRequest
-	44, // 79: boardd.v1.AdminService.RollbackPolicy:input_type -> boardd.v1.RollbackPolicyRequest
-	47, // 80: boardd.v1.AdminService.ListBackends:input_type -> boardd.v1.ListBackendsRequest
-	51, // 81: boardd.v1.AdminService.GetAudit:input_type -> boardd.v1.GetAuditRequest
-	54, // 82: boardd.v1.AdminService.ReloadConfig:input_type -> boardd.v1.ReloadConfigRequest
-	2,  // 83: boardd.v1.AdminService.CreateTenant:output_type -> boardd.v1.CreateTenantResponse
-	4,  // 84: boardd.v1.AdminService.ListTenants:output_type -> boardd.v1.ListTenantsResponse
-	6,  // 85: boardd.v1.AdminService.UpdateTenant:output_type -> boardd.v1.UpdateTenantResponse
-	8,  // 86: boardd.v1.AdminService.DeleteTenant:output_type -> boardd.v1.DeleteTenantResponse
-	11, // 87: boardd.v1.AdminService.CreateToken:output_type -> boardd.v1.CreateTokenResponse
-	13, // 88: boardd.v1.AdminService.ListTokens:output_type -> boardd.v1.ListTokensResponse
-	15, // 89: boardd.v1.AdminService.RevokeToken:output_type -> boardd.v1.RevokeTokenResponse
-	18, // 90: boardd.v1.AdminService.CreateBoard:output_type -> boardd.v1.CreateBoardResponse
-	20, // 91: boardd.v1.AdminService.UpdateBoard:output_type -> boardd.v1.UpdateBoardResponse
-	22, // 92: boardd.v1.AdminService.DeleteBoard:output_type -> boardd.v1.DeleteBoardResponse
-	24, // 93: boardd.v1.AdminService.ListTenantBoards:output_type -> boardd.v1.ListTenantBoardsResponse
-	28, // 94: boardd.v1.AdminService.PutPolicy:output_type -> boardd.v1.PutPolicyResponse
-	30, // 95: boardd.v1.AdminService.ListPolicies:output_type -> boardd.v1.ListPoliciesResponse
-	32, // 96: boardd.v1.AdminService.DeletePolicy:output_type -> boardd.v1.DeletePolicyResponse
-	34, // 97: boardd.v1.AdminService.SimulatePolicy:output_type -> boardd.v1.SimulatePolicyResponse
-	39, // 98: boardd.v1.AdminService.ShadowPolicy:output_type -> boardd.v1.ShadowPolicyResponse
-	42, // 99: boardd.v1.AdminService.PromotePolicy:output_type -> boardd.v1.PromotePolicyResponse
-	45, // 100: boardd.v1.AdminService.RollbackPolicy:output_type -> boardd.v1.RollbackPolicyResponse
-	48, // 101: boardd.v1.AdminService.ListBackends:output_type -> boardd.v1.ListBackendsResponse
-	52, // 102: boardd.v1.AdminService.GetAudit:output_type -> boardd.v1.GetAuditResponse
-	55, // 103: boardd.v1.AdminService.ReloadConfig:output_type -> boardd.v1.ReloadConfigResponse
-	83, // [83:104] is the sub-list for method output_type
-	62, // [62:83] is the sub-list for method input_type
-	62, // [62:62] is the sub-list for extension type_name
-	62, // [62:62] is the sub-list for extension extendee
-	0,  // [0:62] is the sub-list for field type_name
+	49, // 55: boardd.v1.ListPlacesResponse.places:type_name -> boardd.v1.Place
+	49, // 56: boardd.v1.ReleasePlaceResponse.place:type_name -> boardd.v1.Place
+	65, // 57: boardd.v1.AuditRecord.at:type_name -> google.protobuf.Timestamp
+	65, // 58: boardd.v1.GetAuditRequest.since:type_name -> google.protobuf.Timestamp
+	65, // 59: boardd.v1.GetAuditRequest.until:type_name -> google.protobuf.Timestamp
+	54, // 60: boardd.v1.GetAuditResponse.records:type_name -> boardd.v1.AuditRecord
+	58, // 61: boardd.v1.GetAuditResponse.head:type_name -> boardd.v1.AuditHead
+	55, // 62: boardd.v1.GetAuditResponse.flaws:type_name -> boardd.v1.AuditFlaw
+	65, // 63: boardd.v1.AuditHead.at:type_name -> google.protobuf.Timestamp
+	1,  // 64: boardd.v1.AdminService.CreateTenant:input_type -> boardd.v1.CreateTenantRequest
+	3,  // 65: boardd.v1.AdminService.ListTenants:input_type -> boardd.v1.ListTenantsRequest
+	5,  // 66: boardd.v1.AdminService.UpdateTenant:input_type -> boardd.v1.UpdateTenantRequest
+	7,  // 67: boardd.v1.AdminService.DeleteTenant:input_type -> boardd.v1.DeleteTenantRequest
+	10, // 68: boardd.v1.AdminService.CreateToken:input_type -> boardd.v1.CreateTokenRequest
+	12, // 69: boardd.v1.AdminService.ListTokens:input_type -> boardd.v1.ListTokensRequest
+	14, // 70: boardd.v1.AdminService.RevokeToken:input_type -> boardd.v1.RevokeTokenRequest
+	17, // 71: boardd.v1.AdminService.CreateBoard:input_type -> boardd.v1.CreateBoardRequest
+	19, // 72: boardd.v1.AdminService.UpdateBoard:input_type -> boardd.v1.UpdateBoardRequest
+	21, // 73: boardd.v1.AdminService.DeleteBoard:input_type -> boardd.v1.DeleteBoardRequest
+	23, // 74: boardd.v1.AdminService.ListTenantBoards:input_type -> boardd.v1.ListTenantBoardsRequest
+	27, // 75: boardd.v1.AdminService.PutPolicy:input_type -> boardd.v1.PutPolicyRequest
+	29, // 76: boardd.v1.AdminService.ListPolicies:input_type -> boardd.v1.ListPoliciesRequest
+	31, // 77: boardd.v1.AdminService.DeletePolicy:input_type -> boardd.v1.DeletePolicyRequest
+	33, // 78: boardd.v1.AdminService.SimulatePolicy:input_type -> boardd.v1.SimulatePolicyRequest
+	38, // 79: boardd.v1.AdminService.ShadowPolicy:input_type -> boardd.v1.ShadowPolicyRequest
+	41, // 80: boardd.v1.AdminService.PromotePolicy:input_type -> boardd.v1.PromotePolicyRequest
+	44, // 81: boardd.v1.AdminService.RollbackPolicy:input_type -> boardd.v1.RollbackPolicyRequest
+	47, // 82: boardd.v1.AdminService.ListBackends:input_type -> boardd.v1.ListBackendsRequest
+	50, // 83: boardd.v1.AdminService.ListPlaces:input_type -> boardd.v1.ListPlacesRequest
+	52, // 84: boardd.v1.AdminService.ReleasePlace:input_type -> boardd.v1.ReleasePlaceRequest
+	56, // 85: boardd.v1.AdminService.GetAudit:input_type -> boardd.v1.GetAuditRequest
+	59, // 86: boardd.v1.AdminService.ReloadConfig:input_type -> boardd.v1.ReloadConfigRequest
+	2,  // 87: boardd.v1.AdminService.CreateTenant:output_type -> boardd.v1.CreateTenantResponse
+	4,  // 88: boardd.v1.AdminService.ListTenants:output_type -> boardd.v1.ListTenantsResponse
+	6,  // 89: boardd.v1.AdminService.UpdateTenant:output_type -> boardd.v1.UpdateTenantResponse
+	8,  // 90: boardd.v1.AdminService.DeleteTenant:output_type -> boardd.v1.DeleteTenantResponse
+	11, // 91: boardd.v1.AdminService.CreateToken:output_type -> boardd.v1.CreateTokenResponse
+	13, // 92: boardd.v1.AdminService.ListTokens:output_type -> boardd.v1.ListTokensResponse
+	15, // 93: boardd.v1.AdminService.RevokeToken:output_type -> boardd.v1.RevokeTokenResponse
+	18, // 94: boardd.v1.AdminService.CreateBoard:output_type -> boardd.v1.CreateBoardResponse
+	20, // 95: boardd.v1.AdminService.UpdateBoard:output_type -> boardd.v1.UpdateBoardResponse
+	22, // 96: boardd.v1.AdminService.DeleteBoard:output_type -> boardd.v1.DeleteBoardResponse
+	24, // 97: boardd.v1.AdminService.ListTenantBoards:output_type -> boardd.v1.ListTenantBoardsResponse
+	28, // 98: boardd.v1.AdminService.PutPolicy:output_type -> boardd.v1.PutPolicyResponse
+	30, // 99: boardd.v1.AdminService.ListPolicies:output_type -> boardd.v1.ListPoliciesResponse
+	32, // 100: boardd.v1.AdminService.DeletePolicy:output_type -> boardd.v1.DeletePolicyResponse
+	34, // 101: boardd.v1.AdminService.SimulatePolicy:output_type -> boardd.v1.SimulatePolicyResponse
+	39, // 102: boardd.v1.AdminService.ShadowPolicy:output_type -> boardd.v1.ShadowPolicyResponse
+	42, // 103: boardd.v1.AdminService.PromotePolicy:output_type -> boardd.v1.PromotePolicyResponse
+	45, // 104: boardd.v1.AdminService.RollbackPolicy:output_type -> boardd.v1.RollbackPolicyResponse
+	48, // 105: boardd.v1.AdminService.ListBackends:output_type -> boardd.v1.ListBackendsResponse
+	51, // 106: boardd.v1.AdminService.ListPlaces:output_type -> boardd.v1.ListPlacesResponse
+	53, // 107: boardd.v1.AdminService.ReleasePlace:output_type -> boardd.v1.ReleasePlaceResponse
+	57, // 108: boardd.v1.AdminService.GetAudit:output_type -> boardd.v1.GetAuditResponse
+	60, // 109: boardd.v1.AdminService.ReloadConfig:output_type -> boardd.v1.ReloadConfigResponse
+	87, // [87:110] is the sub-list for method output_type
+	64, // [64:87] is the sub-list for method input_type
+	64, // [64:64] is the sub-list for extension type_name
+	64, // [64:64] is the sub-list for extension extendee
+	0,  // [0:64] is the sub-list for field type_name
 }
 
 func init() { file_boardd_v1_admin_proto_init() }
@@ -4304,7 +4595,7 @@ func file_boardd_v1_admin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_boardd_v1_admin_proto_rawDesc), len(file_boardd_v1_admin_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   60,
+			NumMessages:   65,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

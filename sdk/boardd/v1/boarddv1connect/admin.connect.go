@@ -93,6 +93,11 @@ const (
 	// AdminServiceListBackendsProcedure is the fully-qualified name of the AdminService's ListBackends
 	// RPC.
 	AdminServiceListBackendsProcedure = "/boardd.v1.AdminService/ListBackends"
+	// AdminServiceListPlacesProcedure is the fully-qualified name of the AdminService's ListPlaces RPC.
+	AdminServiceListPlacesProcedure = "/boardd.v1.AdminService/ListPlaces"
+	// AdminServiceReleasePlaceProcedure is the fully-qualified name of the AdminService's ReleasePlace
+	// RPC.
+	AdminServiceReleasePlaceProcedure = "/boardd.v1.AdminService/ReleasePlace"
 	// AdminServiceGetAuditProcedure is the fully-qualified name of the AdminService's GetAudit RPC.
 	AdminServiceGetAuditProcedure = "/boardd.v1.AdminService/GetAudit"
 	// AdminServiceReloadConfigProcedure is the fully-qualified name of the AdminService's ReloadConfig
@@ -121,6 +126,8 @@ type AdminServiceClient interface {
 	PromotePolicy(context.Context, *connect.Request[v1.PromotePolicyRequest]) (*connect.Response[v1.PromotePolicyResponse], error)
 	RollbackPolicy(context.Context, *connect.Request[v1.RollbackPolicyRequest]) (*connect.Response[v1.RollbackPolicyResponse], error)
 	ListBackends(context.Context, *connect.Request[v1.ListBackendsRequest]) (*connect.Response[v1.ListBackendsResponse], error)
+	ListPlaces(context.Context, *connect.Request[v1.ListPlacesRequest]) (*connect.Response[v1.ListPlacesResponse], error)
+	ReleasePlace(context.Context, *connect.Request[v1.ReleasePlaceRequest]) (*connect.Response[v1.ReleasePlaceResponse], error)
 	GetAudit(context.Context, *connect.Request[v1.GetAuditRequest]) (*connect.Response[v1.GetAuditResponse], error)
 	ReloadConfig(context.Context, *connect.Request[v1.ReloadConfigRequest]) (*connect.Response[v1.ReloadConfigResponse], error)
 }
@@ -256,6 +263,19 @@ func NewAdminServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
+		listPlaces: connect.NewClient[v1.ListPlacesRequest, v1.ListPlacesResponse](
+			httpClient,
+			baseURL+AdminServiceListPlacesProcedure,
+			connect.WithSchema(adminServiceMethods.ByName("ListPlaces")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
+		releasePlace: connect.NewClient[v1.ReleasePlaceRequest, v1.ReleasePlaceResponse](
+			httpClient,
+			baseURL+AdminServiceReleasePlaceProcedure,
+			connect.WithSchema(adminServiceMethods.ByName("ReleasePlace")),
+			connect.WithClientOptions(opts...),
+		),
 		getAudit: connect.NewClient[v1.GetAuditRequest, v1.GetAuditResponse](
 			httpClient,
 			baseURL+AdminServiceGetAuditProcedure,
@@ -293,6 +313,8 @@ type adminServiceClient struct {
 	promotePolicy    *connect.Client[v1.PromotePolicyRequest, v1.PromotePolicyResponse]
 	rollbackPolicy   *connect.Client[v1.RollbackPolicyRequest, v1.RollbackPolicyResponse]
 	listBackends     *connect.Client[v1.ListBackendsRequest, v1.ListBackendsResponse]
+	listPlaces       *connect.Client[v1.ListPlacesRequest, v1.ListPlacesResponse]
+	releasePlace     *connect.Client[v1.ReleasePlaceRequest, v1.ReleasePlaceResponse]
 	getAudit         *connect.Client[v1.GetAuditRequest, v1.GetAuditResponse]
 	reloadConfig     *connect.Client[v1.ReloadConfigRequest, v1.ReloadConfigResponse]
 }
@@ -392,6 +414,16 @@ func (c *adminServiceClient) ListBackends(ctx context.Context, req *connect.Requ
 	return c.listBackends.CallUnary(ctx, req)
 }
 
+// ListPlaces calls boardd.v1.AdminService.ListPlaces.
+func (c *adminServiceClient) ListPlaces(ctx context.Context, req *connect.Request[v1.ListPlacesRequest]) (*connect.Response[v1.ListPlacesResponse], error) {
+	return c.listPlaces.CallUnary(ctx, req)
+}
+
+// ReleasePlace calls boardd.v1.AdminService.ReleasePlace.
+func (c *adminServiceClient) ReleasePlace(ctx context.Context, req *connect.Request[v1.ReleasePlaceRequest]) (*connect.Response[v1.ReleasePlaceResponse], error) {
+	return c.releasePlace.CallUnary(ctx, req)
+}
+
 // GetAudit calls boardd.v1.AdminService.GetAudit.
 func (c *adminServiceClient) GetAudit(ctx context.Context, req *connect.Request[v1.GetAuditRequest]) (*connect.Response[v1.GetAuditResponse], error) {
 	return c.getAudit.CallUnary(ctx, req)
@@ -423,6 +455,8 @@ type AdminServiceHandler interface {
 	PromotePolicy(context.Context, *connect.Request[v1.PromotePolicyRequest]) (*connect.Response[v1.PromotePolicyResponse], error)
 	RollbackPolicy(context.Context, *connect.Request[v1.RollbackPolicyRequest]) (*connect.Response[v1.RollbackPolicyResponse], error)
 	ListBackends(context.Context, *connect.Request[v1.ListBackendsRequest]) (*connect.Response[v1.ListBackendsResponse], error)
+	ListPlaces(context.Context, *connect.Request[v1.ListPlacesRequest]) (*connect.Response[v1.ListPlacesResponse], error)
+	ReleasePlace(context.Context, *connect.Request[v1.ReleasePlaceRequest]) (*connect.Response[v1.ReleasePlaceResponse], error)
 	GetAudit(context.Context, *connect.Request[v1.GetAuditRequest]) (*connect.Response[v1.GetAuditResponse], error)
 	ReloadConfig(context.Context, *connect.Request[v1.ReloadConfigRequest]) (*connect.Response[v1.ReloadConfigResponse], error)
 }
@@ -554,6 +588,19 @@ func NewAdminServiceHandler(svc AdminServiceHandler, opts ...connect.HandlerOpti
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
+	adminServiceListPlacesHandler := connect.NewUnaryHandler(
+		AdminServiceListPlacesProcedure,
+		svc.ListPlaces,
+		connect.WithSchema(adminServiceMethods.ByName("ListPlaces")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
+	adminServiceReleasePlaceHandler := connect.NewUnaryHandler(
+		AdminServiceReleasePlaceProcedure,
+		svc.ReleasePlace,
+		connect.WithSchema(adminServiceMethods.ByName("ReleasePlace")),
+		connect.WithHandlerOptions(opts...),
+	)
 	adminServiceGetAuditHandler := connect.NewUnaryHandler(
 		AdminServiceGetAuditProcedure,
 		svc.GetAudit,
@@ -607,6 +654,10 @@ func NewAdminServiceHandler(svc AdminServiceHandler, opts ...connect.HandlerOpti
 			adminServiceRollbackPolicyHandler.ServeHTTP(w, r)
 		case AdminServiceListBackendsProcedure:
 			adminServiceListBackendsHandler.ServeHTTP(w, r)
+		case AdminServiceListPlacesProcedure:
+			adminServiceListPlacesHandler.ServeHTTP(w, r)
+		case AdminServiceReleasePlaceProcedure:
+			adminServiceReleasePlaceHandler.ServeHTTP(w, r)
 		case AdminServiceGetAuditProcedure:
 			adminServiceGetAuditHandler.ServeHTTP(w, r)
 		case AdminServiceReloadConfigProcedure:
@@ -694,6 +745,14 @@ func (UnimplementedAdminServiceHandler) RollbackPolicy(context.Context, *connect
 
 func (UnimplementedAdminServiceHandler) ListBackends(context.Context, *connect.Request[v1.ListBackendsRequest]) (*connect.Response[v1.ListBackendsResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("boardd.v1.AdminService.ListBackends is not implemented"))
+}
+
+func (UnimplementedAdminServiceHandler) ListPlaces(context.Context, *connect.Request[v1.ListPlacesRequest]) (*connect.Response[v1.ListPlacesResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("boardd.v1.AdminService.ListPlaces is not implemented"))
+}
+
+func (UnimplementedAdminServiceHandler) ReleasePlace(context.Context, *connect.Request[v1.ReleasePlaceRequest]) (*connect.Response[v1.ReleasePlaceResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("boardd.v1.AdminService.ReleasePlace is not implemented"))
 }
 
 func (UnimplementedAdminServiceHandler) GetAudit(context.Context, *connect.Request[v1.GetAuditRequest]) (*connect.Response[v1.GetAuditResponse], error) {
