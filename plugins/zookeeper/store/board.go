@@ -52,6 +52,7 @@ type board struct {
 	events  events
 	hosts   hosts
 	sweep   sweep
+	seen    sightings
 
 	limits   map[string]int64 // what each limit stands at, as far as is known
 	counters counters
@@ -84,7 +85,7 @@ func (b *board) clear() {
 	b.jobs, b.names, b.bad = map[job.ID]*view{}, map[string]job.ID{}, map[string]string{}
 	b.tally, b.past, b.holds, b.limits = tally{}, newPast(), nil, map[string]int64{}
 	b.folder, b.log = follower{dirty: true}, logFollower{follower: follower{dirty: true}, ahead: map[int32]uint64{}}
-	b.sweep, b.loadedOnce = sweep{}, false
+	b.sweep, b.seen, b.loadedOnce = sweep{}, sightings{}, false
 	b.loads++
 }
 

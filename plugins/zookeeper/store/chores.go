@@ -22,6 +22,9 @@ func (b *board) chores(ctx context.Context) error {
 	if err := b.bury(ctx); err != nil {
 		return err
 	}
+	if err := b.keepSightings(ctx); err != nil {
+		return err
+	}
 	if err := b.mendBroken(ctx); err != nil {
 		return err
 	}
@@ -32,6 +35,9 @@ func (b *board) chores(ctx context.Context) error {
 		return err
 	}
 	if err := b.nudge(ctx); err != nil {
+		return err
+	}
+	if err := b.endTerms(ctx); err != nil {
 		return err
 	}
 	return b.sweepLocks(ctx)

@@ -156,7 +156,9 @@ func (d *documents) remove(ctx context.Context, space driver.Space, name string,
 	}
 	m := d.client().Multi(nil)
 	if kind, entity, ok := d.entity(space, name); ok {
-		m.Delete(d.entityPath(space, kind, entity), f.version)
+		if err := d.deleteEntity(ctx, m, space, kind, entity, f.version); err != nil {
+			return err
+		}
 	} else {
 		path := d.path(space, name)
 		m.Set(d.folder(space), nil, -1)

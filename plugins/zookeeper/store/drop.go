@@ -91,8 +91,11 @@ func (b *board) dropNodes(ctx context.Context) error {
 		return nil
 	}
 	// The folders are the driver's own: nobody else named that path.
+	if err := b.store.dropTree(ctx, b.at.Entities); err != nil {
+		return err
+	}
 	top := b.at.Board[:lastSlash(b.at.Board)]
-	for _, path := range []string{b.at.Board, b.at.Trash, b.at.Entities + "/conductor", b.at.Entities, top + "/.boardd", top} {
+	for _, path := range []string{b.at.Board, b.at.Trash, top + "/.boardd", top} {
 		if err := b.store.deleteIfEmpty(ctx, path); err != nil {
 			return err
 		}

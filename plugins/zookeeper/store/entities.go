@@ -8,9 +8,10 @@ import (
 	"github.com/boardd/boardd/sdk/driver"
 )
 
-// The entities of an open board are TaskFlow's own: nodes that end with the
-// session of who registered them, in a folder for each kind. A name that cannot
-// be one of TaskFlow's is kept as any other document.
+// The entities of an open board are TaskFlow's own: nodes in a folder for each kind.
+// TaskFlow's end with the session of who registered them. One that is registered
+// through boardd is a lasting node with a term beside, where TaskFlow does not look.
+// A name that cannot be one of TaskFlow's is kept as any other document.
 
 // entity takes a document's name apart that is TaskFlow's to keep.
 func (d *documents) entity(space driver.Space, name string) (kind, entity string, ok bool) {
@@ -23,16 +24,12 @@ func (d *documents) entity(space driver.Space, name string) (kind, entity string
 	return kind, entity, err == nil
 }
 
-func (d *documents) entityPath(space driver.Space, kind, entity string) string {
+func (d *documents) getEntity(ctx context.Context, space driver.Space, kind, entity string) (driver.Document, found, error) {
 	b, err := d.store.board(space.Board)
 	if err != nil {
-		return d.path(space, kind+"/"+entity)
+		return driver.Document{}, found{}, err
 	}
-	return b.at.Entity(kind, entity)
-}
-
-func (d *documents) getEntity(ctx context.Context, space driver.Space, kind, entity string) (driver.Document, found, error) {
-	node, err := d.client().Get(ctx, d.entityPath(space, kind, entity))
+	node, err := d.client().Get(ctx, b.at.Entity(kind, entity))
 	if session.NoNode(err) {
 		return driver.Document{}, found{}, nil
 	}
@@ -40,40 +37,82 @@ func (d *documents) getEntity(ctx context.Context, space driver.Space, kind, ent
 		return driver.Document{}, found{}, err
 	}
 	doc := driver.Document{Name: kind + "/" + entity, Data: node.Data, Version: uint64(node.Stat.Mzxid)}
-	return doc, found{there: true, live: true, version: node.Stat.Version}, nil
+	if node.Stat.EphemeralOwner == 0 {
+		t, err := b.term(ctx, kind, entity)
+		if err != nil {
+			return driver.Document{}, found{}, err
+		}
+		doc.Expires = atMillis(t.expires)
+	}
+	return doc, found{there: true, live: !doc.Expired(d.now()), version: node.Stat.Version}, nil
 }
 
-// putEntity registers an entity for as long as this driver's session lasts.
-// Expires is not kept: the session's end is.
+// putEntity registers an entity: until its document expires, or, where it says no
+// time, for as long as this driver's session lasts.
 func (d *documents) putEntity(ctx context.Context, space driver.Space, kind, entity string, doc driver.Document, ifVersion uint64) (uint64, error) {
 	old, f, err := d.getEntity(ctx, space, kind, entity)
 	if err != nil {
 		return 0, err
 	}
+	if !f.live {
+		old.Version = 0
+	}
 	if old.Version != ifVersion {
 		return 0, otherVersion(doc.Name, old.Version, ifVersion)
 	}
-	path := d.entityPath(space, kind, entity)
 	b, err := d.store.board(space.Board)
 	if err != nil {
 		return 0, err
 	}
-	if err := d.client().EnsurePath(ctx, b.at.Entities+"/"+kind, b.nodeACL()); err != nil {
+	for _, folder := range []string{b.at.Entities + "/" + kind, b.at.terms(kind)} {
+		if err := d.client().EnsurePath(ctx, folder, b.nodeACL()); err != nil {
+			return 0, err
+		}
+	}
+	before, err := b.term(ctx, kind, entity)
+	if err != nil {
 		return 0, err
 	}
+	path, flags := b.at.Entity(kind, entity), int32(session.Persistent)
+	if doc.Expires.IsZero() {
+		flags = session.Ephemeral
+	}
 	m := d.client().Multi(b.nodeACL())
-	var at int
-	if f.there {
-		at = m.Set(path, doc.Data, f.version)
-	} else {
-		m.Create(path, doc.Data, session.Ephemeral)
-		at = m.Set(path, doc.Data, 0)
+	if f.there { // it may end with somebody's session, or not, and the new one otherwise
+		m.Delete(path, f.version)
+	}
+	m.Create(path, doc.Data, flags)
+	at := m.Set(path, doc.Data, 0)
+	switch term := b.at.term(kind, entity); {
+	case !doc.Expires.IsZero() && before.there:
+		m.Set(term, encodeTerm(doc.Expires), before.version)
+	case !doc.Expires.IsZero():
+		m.Create(term, encodeTerm(doc.Expires), session.Persistent)
+	case before.there:
+		m.Delete(term, before.version)
 	}
 	done, err := m.Do(ctx)
 	if err != nil {
 		return 0, changedMeanwhile(doc.Name, err)
 	}
 	return uint64(done[at].Stat.Mzxid), nil
+}
+
+// deleteEntity adds the deletion of an entity.
+func (d *documents) deleteEntity(ctx context.Context, m *session.Multi, space driver.Space, kind, entity string, version int32) error {
+	b, err := d.store.board(space.Board)
+	if err != nil {
+		return err
+	}
+	t, err := b.term(ctx, kind, entity)
+	if err != nil {
+		return err
+	}
+	m.Delete(b.at.Entity(kind, entity), version)
+	if t.there {
+		m.Delete(b.at.term(kind, entity), t.version)
+	}
+	return nil
 }
 
 // entities returns the names of TaskFlow's entities.

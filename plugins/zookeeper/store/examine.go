@@ -44,7 +44,7 @@ type examination struct {
 }
 
 func (x *examination) run(ctx context.Context) error {
-	for _, step := range []func(context.Context) error{x.entries, x.locks, x.trash, x.words} {
+	for _, step := range []func(context.Context) error{x.entries, x.locks, x.trash, x.unknown, x.words} {
 		if err := step(ctx); err != nil {
 			return err
 		}

@@ -29,6 +29,7 @@ func (t *tally) count(v *view, sign int64) {
 // put makes v what is known of its job. b.mu is held.
 func (b *board) put(v *view) {
 	old := b.jobs[v.id]
+	b.seen.saw(v)
 	b.tally.count(old, -1)
 	b.tally.count(v, 1)
 	b.counted(old, -1)

@@ -85,7 +85,13 @@ func (p *pair) life(poster, claimer, finisher, how string) {
 	if owner, err := p.python.Owner(id.String()); err != nil || owner != "worker" {
 		p.Errorf("%s: to TaskFlow the owner is %q (%v)", what, owner, err)
 	}
-	p.class(p.python.Claim(id.String(), "worker", 0), "UnclaimableJob", what+": claimed once more")
+	var again error
+	p.until("TaskFlow has listed the job: "+what, func() bool { // its list may lag behind what it was just asked of
+		again = p.python.Claim(id.String(), "worker", 0)
+		var e *testserver.TaskFlowError
+		return !errors.As(again, &e) || e.Class != "NotFound"
+	})
+	p.class(again, "UnclaimableJob", what+": claimed once more")
 	p.finish(id, claimed, claimer, finisher, how, what)
 	p.after(id, claimed, finisher, how, what)
 }
@@ -353,4 +359,78 @@ func TestInteropEntities(t *testing.T) {
 		}
 		return seen[[2]string{"POSTED", id.String()}] && seen[[2]string{"REMOVAL", id.String()}]
 	})
+}
+
+// TestEntityTerms registers entities for a time: one stays over a restart of the driver,
+// and one goes though the driver lives, each of them where TaskFlow has its own, and for
+// the boards beside as well.
+func TestEntityTerms(t *testing.T) {
+	t.Parallel()
+	p := meet(t, "/p/jobs")
+	space := driver.Space{Board: p.name, Name: driver.EntitySpace}
+	long, short := "conductor/long@host:1", "conductor/short@host:2"
+	put := func(name string, ttl time.Duration) {
+		t.Helper()
+		doc := driver.Document{Name: name, Data: []byte(`{"kind": "conductor"}`), Expires: time.Now().Add(ttl)}
+		var version uint64
+		if present, err := p.driver.Documents().Get(t.Context(), space, name); err == nil {
+			version = present.Version
+		}
+		if _, err := p.driver.Documents().Put(t.Context(), space, doc, version); err != nil {
+			t.Fatal(err)
+		}
+	}
+	names := func(board string) string {
+		t.Helper()
+		list, err := p.driver.Documents().List(t.Context(), driver.Space{Board: board, Name: driver.EntitySpace}, "", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all []string
+		for _, doc := range list {
+			all = append(all, doc.Name)
+		}
+		return strings.Join(all, " ")
+	}
+	if err := p.python.On("register", testserver.Args{"name": "long@host:1", "metadata": map[string]any{}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	put(long, 10*time.Minute) // in the place of one that would end with TaskFlow's session
+	put(short, time.Hour)
+	put(short, 10*time.Minute)
+	if err := p.python.On("close", nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.driver.Close(); err != nil {
+		t.Fatal(err)
+	}
+	p.driver = openWith(t, settingsOf(p.z.Servers(), nil))
+	p.open()
+	beside := sit(t, p.driver, "/p/beside", nil)
+	for _, board := range []string{p.name, beside.name} {
+		if got := names(board); got != long+" "+short {
+			t.Errorf("%s: after a restart there are %q, want both", board, got)
+		}
+	}
+	doc, err := p.driver.Documents().Get(t.Context(), space, long)
+	if left := time.Until(doc.Expires); err != nil || left < 8*time.Minute || left > 10*time.Minute {
+		t.Errorf("it stays for %v (%v), want what is left of ten minutes", left, err)
+	}
+	put(short, time.Second)
+	c := p.connect()
+	defer c.Close()
+	gone := func() bool {
+		there, _, err := c.Exists("/p/.entities/conductor/short@host:2")
+		return err == nil && !there
+	}
+	p.until("an entity whose time is over is gone from where TaskFlow has them", gone)
+	if got := names(p.name); got != long {
+		t.Errorf("there are %q, want %s alone", got, long)
+	}
+	if err := p.driver.Documents().Delete(t.Context(), space, long, doc.Version); err != nil {
+		t.Error(err)
+	}
+	if left, _, err := c.Children("/p/.entities/.boardd/conductor"); err != nil || len(left) != 0 {
+		t.Errorf("terms without an entity are left: %v, %v", left, err)
+	}
 }

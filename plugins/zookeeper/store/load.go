@@ -96,6 +96,9 @@ func (b *board) load(ctx context.Context) error {
 	if err := b.readAll(ctx, old); err != nil {
 		return err
 	}
+	if err := b.keepSightings(ctx); err != nil {
+		return err
+	}
 	b.mu.Lock()
 	goal := b.horizon
 	b.mu.Unlock()

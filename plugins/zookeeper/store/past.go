@@ -18,6 +18,7 @@ type past struct {
 	answers  map[[16]byte]int64 // answers to claims, by when they were given
 	next     time.Time          // when to look what is too old
 	counters time.Time          // when to look for counters that nobody needs
+	terms    time.Time          // when to look for entities whose time is over
 }
 
 func newPast() past {
@@ -70,7 +71,7 @@ func (b *board) buryOne(ctx context.Context, v *view) error {
 		gone.node = "known once"
 		gone.carry(ch.rec)
 	}
-	where, err := b.inTrash(ctx, v)
+	where, _, err := b.inTrash(ctx, v)
 	if err != nil {
 		return err
 	}
@@ -97,7 +98,7 @@ func (b *board) adoptTrash(ctx context.Context, old, v *view) (bool, error) {
 	if observe || old == nil || old.node == "" || v.rec != nil || v.node != "" {
 		return false, nil
 	}
-	where, err := b.inTrash(ctx, v)
+	where, _, err := b.inTrash(ctx, v)
 	if err != nil || where == "" {
 		return false, err
 	}
@@ -109,29 +110,31 @@ func (b *board) adoptTrash(ctx context.Context, old, v *view) (bool, error) {
 	return err == nil, err
 }
 
-// inTrash returns where TaskFlow has put a job that it set aside; "" if it has
-// not.
-func (b *board) inTrash(ctx context.Context, v *view) (string, error) {
+// inTrash returns where TaskFlow has put a job that it set aside, and its posting
+// without details; "" if it has not.
+func (b *board) inTrash(ctx context.Context, v *view) (string, taskflow.Posting, error) {
+	none := taskflow.Posting{}
 	name := v.last
 	if name == "" {
 		name = v.rec.node
 	}
 	if name == "" {
-		return "", nil
+		return "", none, nil
 	}
 	path := b.at.Trashed(name)
 	node, err := b.client().Get(ctx, path)
 	if session.NoNode(err) {
-		return "", nil
+		return "", none, nil
 	}
 	if err != nil {
-		return "", err
+		return "", none, err
 	}
 	p, err := taskflow.DecodeZooKeeper(node.Data)
 	if err != nil || p.ID != v.id {
-		return "", nil //nolint:nilerr // it is another board's
+		return "", none, nil //nolint:nilerr // it is another board's
 	}
-	return path, nil
+	p.Details = nil
+	return path, p, nil
 }
 
 // trim forgets what is older than the board remembers, or more than it may. Of
