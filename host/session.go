@@ -13,6 +13,7 @@ import (
 	"github.com/boardd/boardd/host/tenant"
 	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/nearest"
+	"github.com/boardd/boardd/sdk/shorten"
 )
 
 // Session is what one caller may do. It is the only way to a board, and knows
@@ -238,9 +239,4 @@ func (s *Session) WhoAmI() Identity {
 }
 
 // clip shortens a stranger's text for a message.
-func clip(s string) string {
-	if len(s) > 64 {
-		return s[:64] + "…"
-	}
-	return s
-}
+func clip(s string) string { return shorten.Text(s) }

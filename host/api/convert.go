@@ -14,6 +14,7 @@ import (
 	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
 	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/nearest"
+	"github.com/boardd/boardd/sdk/shorten"
 	"github.com/boardd/boardd/sdk/wirejson"
 )
 
@@ -282,9 +283,4 @@ func fromDuration(path string, d *durationpb.Duration, least time.Duration) (tim
 func seconds(d time.Duration) string { return fmt.Sprintf("%gs", d.Seconds()) }
 
 // clip shortens a stranger's text for a message.
-func clip(s string) string {
-	if len(s) > 64 {
-		return clean(s[:64]) + "…"
-	}
-	return clean(s)
-}
+func clip(s string) string { return shorten.Text(s) }

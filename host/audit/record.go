@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/shorten"
 )
 
 // Record is one line of the log.
@@ -53,7 +54,7 @@ func (r *Record) seal(lines []byte, sequence uint64, host, previous string, key 
 	r.Sequence, r.Host, r.Previous = sequence, host, previous
 	r.At = r.At.UTC().Truncate(time.Microsecond)
 	for _, text := range []*string{&r.Call, &r.Tenant, &r.Board, &r.Name, &r.CallerTenant, &r.Caller, &r.Remote, &r.Request, &r.Result} {
-		*text = string(bytes.ToValidUTF8([]byte((*text)[:min(len(*text), maxText)]), []byte("?")))
+		*text = string(bytes.ToValidUTF8([]byte(shorten.To(*text, maxText)), []byte("?")))
 	}
 	text := r.bare()
 	r.Hash, r.Signature = sumOf(text), ""

@@ -3,10 +3,10 @@ package board
 import (
 	"slices"
 	"time"
-	"unicode/utf8"
 
 	"github.com/boardd/boardd/host/index"
 	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/shorten"
 )
 
 // Limits on what a status record keeps of the past.
@@ -236,12 +236,4 @@ func (s *status) keepAttempt(at int, a attempt) {
 }
 
 // cut shortens text to at most n bytes without breaking a character.
-func cut(text string, n int) string {
-	if len(text) <= n {
-		return text
-	}
-	for n > 0 && !utf8.RuneStart(text[n]) {
-		n--
-	}
-	return text[:n]
-}
+func cut(text string, n int) string { return shorten.To(text, n) }

@@ -2,9 +2,9 @@ package tenant
 
 import (
 	"regexp"
-	"unicode/utf8"
 
 	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/shorten"
 )
 
 // MaxNameLength is the length of the longest name of a tenant, token, board,
@@ -24,14 +24,4 @@ func CheckName(name string) error {
 }
 
 // Clip shortens what a stranger wrote for a message.
-func Clip(s string) string {
-	const most = 80
-	if len(s) <= most {
-		return s
-	}
-	cut := most
-	for !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return s[:cut] + "…"
-}
+func Clip(s string) string { return shorten.Text(s) }

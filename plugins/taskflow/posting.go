@@ -18,6 +18,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/shorten"
 )
 
 // Limits on what is read and written. TaskFlow has none of its own; its own
@@ -85,10 +86,4 @@ func (p *Posting) check() error {
 }
 
 // clip shortens a stranger's text for a message.
-func clip(s string) string {
-	const most = 64
-	if len(s) > most {
-		return s[:most] + "..."
-	}
-	return s
-}
+func clip(s string) string { return shorten.Text(s) }

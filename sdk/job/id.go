@@ -3,6 +3,8 @@ package job
 import (
 	"encoding/hex"
 	"fmt"
+
+	"github.com/boardd/boardd/sdk/shorten"
 )
 
 // ID is a job's uuid (RFC 4122). The zero ID names no job.
@@ -47,9 +49,4 @@ func (id ID) String() string {
 }
 
 // clip shortens a stranger's text for a message.
-func clip(s string) string {
-	if len(s) > 64 {
-		return s[:64] + "…"
-	}
-	return s
-}
+func clip(s string) string { return shorten.Text(s) }

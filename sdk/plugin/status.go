@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/shorten"
 )
 
 // kindTrailer names the kind of a whole call's error.
@@ -103,12 +104,8 @@ func (c call) failed(ctx context.Context, err error, trailer metadata.MD) *job.E
 // tame makes a stranger's text fit to be shown: one line of valid UTF-8 without
 // control characters, at most limit bytes.
 func tame(s string, limit int) string {
-	if len(s) > limit {
-		cut := limit
-		for cut > 0 && !utf8.RuneStart(s[cut]) {
-			cut--
-		}
-		s = s[:cut] + "…"
+	if short := shorten.To(s, limit); short != s {
+		s = short + "…"
 	}
 	return strings.Map(func(r rune) rune {
 		switch {

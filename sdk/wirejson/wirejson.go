@@ -14,6 +14,8 @@ import (
 	"strings"
 
 	"google.golang.org/protobuf/proto"
+
+	"github.com/boardd/boardd/sdk/shorten"
 )
 
 // Limits on what is read.
@@ -162,9 +164,4 @@ func (p place) String() string {
 }
 
 // clip shortens a stranger's text for a message.
-func clip(s string) string {
-	if len(s) > 64 {
-		return strings.ToValidUTF8(s[:64], "") + "…"
-	}
-	return s
-}
+func clip(s string) string { return shorten.Text(s) }

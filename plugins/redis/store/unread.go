@@ -8,6 +8,7 @@ import (
 
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/shorten"
 )
 
 // How the postings of other programs are read when an op meets them.
@@ -142,7 +143,7 @@ func (v *verdict) op() []byte {
 	reason := hex.EncodeToString(v.digest[:])
 	if v.problem != nil {
 		text := v.problem.Error()
-		reason += text[:min(len(text), job.MaxReason)]
+		reason += shorten.To(text, job.MaxReason)
 	}
 	return bareOp(opVerdict, v.id, reason)
 }

@@ -11,7 +11,7 @@ import (
 // reflection, which takes about half the time. It is wire compatible.
 //
 // It reads text without asking whether it is UTF-8: it is for clients, which
-// trust their server. A server writes with it and reads with its own.
+// trust their server. A server looks for text that is none before it reads with it.
 type Binary struct{}
 
 // vtMessage is what generated messages of this package have.

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/shorten"
 	"github.com/boardd/boardd/sdk/sleep"
 )
 
@@ -246,9 +247,5 @@ func (r *reader) corrupt(folder, uuid, format string, args ...any) error {
 	return job.Errorf(job.Corrupt, "%s cannot be read: %s", r.tree.Path(folder, clip(uuid)), fmt.Sprintf(format, args...))
 }
 
-func clip(text string) string {
-	if len(text) > 64 {
-		text = text[:64] + "..."
-	}
-	return strings.ToValidUTF8(text, "\uFFFD")
-}
+// clip shortens a stranger's text for a message.
+func clip(s string) string { return shorten.Text(s) }
