@@ -76,12 +76,13 @@ type claimer struct {
 
 	taker   *Taker // for the recording, if there is one
 	claims  []job.Claim
-	steps   []Steps  // of the claims' jobs
-	resumed []int    // of them those that have results of earlier claims
-	bytes   int      // of their details
-	passed  int      // candidates that the store passed over
-	late    []job.ID // reserved, though by now the policies deny them
-	ended   bool     // the store gave an earlier answer to this request: nothing is added
+	steps   []Steps   // of the claims' jobs
+	resumed []int     // of them those that have results of earlier claims
+	bytes   int       // of their details
+	passed  int       // candidates that the store passed over
+	late    []job.ID  // reserved, though by now the policies deny them
+	key     index.Key // of the class that they were taken as
+	ended   bool      // the store gave an earlier answer to this request: nothing is added
 }
 
 func (b *Board) claimer(ctx context.Context, req *ClaimRequest) (*claimer, error) {
@@ -133,14 +134,13 @@ func (b *Board) requestOf(owner, id string) [16]byte {
 func (c *claimer) best(ctx context.Context) (ClaimResponse, error) {
 	c.order.used()
 	if paused, _ := c.pause.state(); !paused {
-		class, err := c.classOf(ctx)
+		class, err := c.classNow(ctx)
 		if err == nil {
 			err = c.grab(ctx, class)
 		}
 		for err == nil && len(c.claims) == 0 && !c.ended && !c.rules.current() { // or it would be told of nothing though there is something
-			c.release()
 			c.rule(c.Board.rules.Load())
-			if class, err = c.classOf(ctx); err == nil {
+			if class, err = c.classNow(ctx); err == nil {
 				err = c.grab(ctx, class)
 			}
 		}
@@ -158,6 +158,16 @@ func (c *claimer) best(ctx context.Context) (ClaimResponse, error) {
 		return c.response(), nil
 	}
 	return c.stand(ctx)
+}
+
+// classNow returns the class that the caller is of now. What was taken out under
+// another one may be had again.
+func (c *claimer) classNow(ctx context.Context) (*index.Class, error) {
+	if now := c.class(); now != c.key {
+		c.release()
+		c.key = now
+	}
+	return c.classBy(ctx, c.key)
 }
 
 // over decides what becomes of an error: nothing, where there is something to
@@ -194,7 +204,7 @@ func (c *claimer) grab(ctx context.Context, class *index.Class) error {
 		if most := c.opened.Capabilities.MaxCandidates; most > 0 {
 			want = min(want, most)
 		}
-		entries := c.index.Take(class, want)
+		entries := c.index.Take(ctx, class, want)
 		if len(entries) == 0 {
 			return nil
 		}

@@ -23,16 +23,11 @@ func (c *claimer) stand(ctx context.Context) (ClaimResponse, error) {
 	waiting, cancel := waitUntil(ctx, c.wait)
 	defer cancel()
 	c.order.awaited()
-	key := c.class()
 	for waiting.Err() == nil && len(c.claims) == 0 {
 		if !c.rules.current() {
 			c.rule(c.Board.rules.Load())
 		}
-		if now := c.class(); now != key {
-			key = now
-			c.release()
-		}
-		class, err := c.classBy(waiting, key)
+		class, err := c.classNow(waiting)
 		if err == nil {
 			err = c.line(ctx, waiting, class)
 		}
@@ -48,8 +43,9 @@ func (c *claimer) stand(ctx context.Context) (ClaimResponse, error) {
 func (c *claimer) line(ctx, waiting context.Context, class *index.Class) error {
 	w := c.index.Waiter(class)
 	defer w.Close()
+	moved := c.rules.moved.C()
 	stale, stop := c.fresh()
-	defer stop()
+	defer func() { stop() }()
 	for {
 		paused, changed := c.pause.state()
 		signal := w.C
@@ -61,14 +57,19 @@ func (c *claimer) line(ctx, waiting context.Context, class *index.Class) error {
 			return errWaited
 		case <-stale:
 			return nil // for the same line under a new key
+		case <-moved:
+			stop()
+			moved = c.rules.moved.C()
+			stale, stop = c.fresh()
 		case <-c.rules.retired:
 			return nil // likewise
 		case <-changed:
 		case <-signal:
-			if waiting.Err() != nil && ctx.Err() != nil {
+			if ctx.Err() != nil {
+				w.Decline() // or nobody would hear of the job
 				return errWaited
 			}
-			entries := c.index.Take(class, c.most)
+			entries := c.index.Take(ctx, class, c.most)
 			if len(entries) == 0 {
 				continue
 			}

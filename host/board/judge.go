@@ -128,7 +128,13 @@ func (w *wish) verdicts(ctx context.Context, a *asked, entries []*index.Entry, w
 	}
 	batch := a.batch(w.rules.facts, w.worker, entries, which)
 	verdicts := make([]policy.Verdict, len(which))
-	return verdicts, a.ask(ctx, func() error { return a.Policy.Eligible(ctx, batch, verdicts) })
+	err := a.ask(ctx, func() error { return a.Policy.Eligible(ctx, batch, verdicts) })
+	if err == nil && a.manifest.ByTime {
+		for i := range verdicts {
+			a.clock.Until(batch.Now, verdicts[i].Until)
+		}
+	}
+	return verdicts, err
 }
 
 // batch is what a policy is shown: nothing that its manifest does not name.
@@ -136,7 +142,7 @@ func (a *asked) batch(f *facts, worker []job.Label, entries []*index.Entry, whic
 	m := &a.manifest
 	batch := &policy.Batch{Jobs: make([]policy.Job, 0, len(which))}
 	if m.ByTime {
-		batch.Now = time.Now().Truncate(a.tick())
+		batch.Now = a.clock.At(time.Now())
 	}
 	if m.ByWorker {
 		batch.Worker = onlyLabels(worker, m.WorkerLabels)

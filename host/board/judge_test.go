@@ -106,7 +106,7 @@ func (n night) Eligible(_ context.Context, batch *policy.Batch, verdicts []polic
 			verdicts[i] = policy.Verdict{Decision: policy.Defer, Until: n.from}
 			continue
 		}
-		verdicts[i].Decision = policy.Allow
+		verdicts[i] = policy.Verdict{Decision: policy.Allow, Until: n.to}
 	}
 	return nil
 }
@@ -127,10 +127,10 @@ func TestClaimPolicyByTime(t *testing.T) {
 			t.Fatalf("%+v %v", r, err)
 		}
 		began := time.Now()
-		if claimOne(t, b, ClaimRequest{Wait: time.Minute, Lease: time.Hour}); time.Since(began) != 30*time.Second {
+		if claimOne(t, b, ClaimRequest{Wait: time.Minute, Lease: time.Hour}); time.Since(began) != 25*time.Second {
 			t.Fatal(time.Since(began)) // when the verdict was made anew
 		}
-		time.Sleep(10 * time.Second) // the policy sees the time in ticks
+		time.Sleep(10 * time.Second) // the verdict stood for 8 of them
 		for range 2 {
 			if c := claim(t, b, ClaimRequest{Wait: time.Minute}); len(c) != 0 {
 				t.Fatal("claimed by day")

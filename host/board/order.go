@@ -61,8 +61,7 @@ func (o *order) schedule(set *ruleset, now time.Time) {
 		o.next.Store(0)
 		return
 	}
-	tick := set.ordering.tick()
-	o.next.Store(now.Truncate(tick).Add(tick).UnixNano())
+	o.next.Store(set.ordering.clock.Next(now).UnixNano())
 }
 
 // fadeTime is how finely what keys were served fades.

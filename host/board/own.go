@@ -10,11 +10,8 @@ import (
 // classOf returns the worker class, judged.
 func (w *wish) classOf(ctx context.Context) (*index.Class, error) { return w.classBy(ctx, w.class()) }
 
-func (w *wish) classBy(ctx context.Context, key string) (*index.Class, error) {
-	if w.own {
-		return w.index.OwnClass(ctx, key, w.judge)
-	}
-	return w.index.Class(ctx, key, w.judge)
+func (w *wish) classBy(ctx context.Context, key index.Key) (*index.Class, error) {
+	return w.index.ClassOf(ctx, key, w.judge, w.own)
 }
 
 // scoreOwn writes the scores that jobs have for this worker. Where the policy

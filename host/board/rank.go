@@ -154,7 +154,7 @@ func (a *asked) rankAt(ctx context.Context, now time.Time, keys []policy.Key, ra
 	}
 	batch := policy.Keys{Keys: keys}
 	if a.manifest.ByTime {
-		batch.Now = now.Truncate(a.tick())
+		batch.Now = a.clock.At(now)
 	}
 	return ranker.RankKeys(ctx, &batch, ranks)
 }
@@ -204,7 +204,7 @@ func (w *wish) standing(ctx context.Context, id job.ID, x *Explanation) {
 	if err != nil {
 		return
 	}
-	s, ok := w.index.Standing(id, class)
+	s, ok := w.index.Standing(ctx, id, class)
 	if !ok {
 		return
 	}

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/boardd/boardd/host/ranking"
 	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/policy"
 )
@@ -51,6 +52,7 @@ type ruleset struct {
 	grouping    *grouping // nil: the order does not depend on counts
 	shadow      *shadow
 	facts       *facts
+	moved       ranking.Bell  // rings when what a policy by time sees is to move sooner
 	retired     chan struct{} // closed when others took its place
 }
 
@@ -89,6 +91,7 @@ func (b *Board) newRuleset(rules Rules) *ruleset {
 			return nil
 		}
 		a := &asked{Rule: *r, manifest: r.Policy.Manifest(), metrics: &b.metrics}
+		a.clock = ranking.NewClock(a.manifest.Tick, &set.moved)
 		all = append(all, a)
 		return a
 	}
@@ -149,6 +152,7 @@ type asked struct {
 	facts    []int // where each of its facts stands among those of all
 	metrics  *Metrics
 	breaker  breaker
+	clock    *ranking.Clock // how it sees the time
 }
 
 // ask calls a policy, unless it failed too often lately.
@@ -170,14 +174,6 @@ func (a *asked) ask(ctx context.Context, call func() error) error {
 		a.breaker.fault(time.Now(), err)
 	}
 	return err
-}
-
-// tick is how finely the policy sees the time.
-func (a *asked) tick() time.Duration {
-	if a.manifest.Tick <= 0 {
-		return policy.DefaultTick
-	}
-	return max(a.manifest.Tick, policy.MinTick)
 }
 
 // A policy that fails BreakerFaults times within BreakerWindow is left alone for

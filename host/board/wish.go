@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/boardd/boardd/host/index"
 	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/policy"
 )
@@ -72,9 +73,9 @@ func (w *wish) any() bool {
 }
 
 // class returns the key of the worker class: empty if every job suits.
-func (w *wish) class() string {
+func (w *wish) class() index.Key {
 	if w.any() {
-		return ""
+		return index.Key{}
 	}
 	var b []byte
 	text := func(s string) {
@@ -91,14 +92,19 @@ func (w *wish) class() string {
 		text(l.Value)
 	}
 	b = binary.AppendUvarint(b, w.rules.serial)
-	for _, a := range w.byTick() { // a verdict stands for a tick
-		b = binary.AppendVarint(b, time.Now().Truncate(a.tick()).Unix())
+	series, now := sha256.Sum256(b), time.Now()
+	key := index.Key{Series: string(series[:16])}
+	for _, a := range w.byTick() { // a verdict stands for as long as the policy sees the same time
+		at := a.clock.At(now).UnixNano()
+		key.At = max(key.At, at)
+		b = binary.AppendVarint(b, at)
 	}
 	if w.own {
 		b = binary.AppendUvarint(b, w.order.tries.Load()) // or a class would keep what a policy that failed did not say
 	}
 	sum := sha256.Sum256(b)
-	return string(sum[:16])
+	key.Name = string(sum[:16])
+	return key
 }
 
 // byTick returns the policies whose answers on a class stand for a tick.
@@ -124,7 +130,7 @@ func (w *wish) fresh() (<-chan time.Time, func() bool) {
 	now := time.Now()
 	var next time.Duration
 	for _, a := range w.byTick() {
-		left := now.Truncate(a.tick()).Add(a.tick()).Sub(now)
+		left := a.clock.Next(now).Sub(now)
 		if next == 0 || left < next {
 			next = left
 		}

@@ -57,7 +57,7 @@ func claims(b *testing.B, ix *Index, class *Class, backlog int, refill func(n in
 	ends := time.Now().Add(time.Hour)
 	b.ReportAllocs()
 	for b.Loop() {
-		taken := ix.Take(class, 1)
+		taken := ix.Take(context.Background(), class, 1)
 		if len(taken) != 1 {
 			b.Fatal("nothing to take")
 		}
@@ -146,7 +146,7 @@ func BenchmarkFirstClaimOfClass1e6(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				taken := ix.Take(class, 1)
+				taken := ix.Take(context.Background(), class, 1)
 				b.StopTimer()
 				ix.Return(taken[0].ID)
 				ix.mu.Lock()
@@ -174,7 +174,7 @@ func claimMeanwhile(b *testing.B, ix *Index) (stop func(*testing.B)) {
 			default:
 			}
 			start := time.Now()
-			for _, e := range ix.Take(ix.everyone, 1) {
+			for _, e := range ix.Take(context.Background(), ix.everyone, 1) {
 				ix.Return(e.ID)
 			}
 			took := time.Since(start)

@@ -32,7 +32,7 @@ const (
 // usable after its place was given to another one, at the cost of a scan for
 // each Take.
 type Class struct {
-	key   string
+	key   Key
 	judge Judge
 	slot  int
 	state classState
@@ -56,7 +56,20 @@ type Class struct {
 	gone    bool       // its key may have another Class now
 }
 
-func newClass(key string, judge Judge, own bool) *Class {
+// A Key names a class.
+type Key struct {
+	Name string // of everything that its judge depends on; empty: every job suits
+
+	// Classes of one series are one class at different times: a later one may have the
+	// place of those that went before. Empty: it is in no series.
+	Series string
+	At     int64
+}
+
+// String returns its name.
+func (k Key) String() string { return k.Name }
+
+func newClass(key Key, judge Judge, own bool) *Class {
 	return &Class{
 		key: key, judge: judge, own: own, slot: noSlot, turn: make(chan struct{}, 1),
 		idlers: list.New(), told: list.New(),
@@ -127,20 +140,21 @@ func (c *Class) setScore(h uint32, score int64) {
 // depends on has to be part of the key. Jobs that were put before this call have a verdict when it returns.
 // An error is that of the judge, or the end of ctx.
 func (ix *Index) Class(ctx context.Context, key string, judge Judge) (*Class, error) {
-	if key == "" {
-		return ix.everyone, nil
-	}
-	return ix.class(ctx, key, judge, false)
+	return ix.ClassOf(ctx, Key{Name: key}, judge, false)
 }
 
 // OwnClass is Class for workers who have an order of their own: the judge also
 // writes the Score of each entry that it allows, which counts before the board's
 // order and for this class only.
 func (ix *Index) OwnClass(ctx context.Context, key string, judge Judge) (*Class, error) {
-	return ix.class(ctx, key, judge, true)
+	return ix.ClassOf(ctx, Key{Name: key}, judge, true)
 }
 
-func (ix *Index) class(ctx context.Context, key string, judge Judge, own bool) (*Class, error) {
+// ClassOf is Class, or OwnClass, by a Key.
+func (ix *Index) ClassOf(ctx context.Context, key Key, judge Judge, own bool) (*Class, error) {
+	if key.Name == "" {
+		return ix.everyone, nil
+	}
 	ix.mu.Lock()
 	c := ix.crowd.find(key, judge, own, time.Now(), ix.rows.end())
 	ticket, done := ix.docket.ticket(), c.state == built

@@ -51,11 +51,14 @@ func (ix *Index) Stats() Stats {
 	return s
 }
 
-func (c *crowd) find(key string, judge Judge, own bool, now time.Time, rows uint32) *Class {
-	class := c.byKey[key]
+func (c *crowd) find(key Key, judge Judge, own bool, now time.Time, rows uint32) *Class {
+	class := c.byKey[key.Name]
 	if class == nil {
-		slot := c.room(now)
-		class = c.over[key]
+		slot := noSlot
+		if c.supersede(key) {
+			slot = c.room(now)
+		}
+		class = c.over[key.Name]
 		if slot == noSlot {
 			if class == nil {
 				class = newClass(key, judge, own)
@@ -64,7 +67,7 @@ func (c *crowd) find(key string, judge Judge, own bool, now time.Time, rows uint
 			class.used = now
 			return class
 		}
-		delete(c.over, key)
+		delete(c.over, key.Name)
 		if class == nil {
 			class = newClass(key, judge, own)
 		}
@@ -85,8 +88,34 @@ func (c *crowd) settle(class *Class, slot int, rows uint32) {
 	}
 	c.dirty |= bit
 	c.slots[slot] = class
-	c.byKey[class.key] = class
+	c.byKey[class.key.Name] = class
 	c.stats.Builds++
+}
+
+// supersede takes their places from the classes that a later one of their series comes
+// after, as far as nobody needs them. It reports whether none of the series is later
+// still: what that one has is not to be judged again for an earlier time.
+func (c *crowd) supersede(key Key) bool {
+	if key.Series == "" {
+		return true
+	}
+	for name, class := range c.over {
+		if class.key.Series == key.Series && class.key.At < key.At && !class.awaited() {
+			delete(c.over, name)
+			class.gone = true
+		}
+	}
+	latest := true
+	for _, class := range c.slots {
+		switch {
+		case class == nil || class.key.Series != key.Series:
+		case class.key.At > key.At:
+			latest = false
+		case class.key.At < key.At && !class.awaited() && len(class.turn) == 0:
+			c.evict(class)
+		}
+	}
+	return latest
 }
 
 // room returns a free slot, or that of the class that was used least recently,
@@ -112,7 +141,7 @@ func (c *crowd) room(now time.Time) int {
 // evict takes a class's slot away. Its bits in the rows stay, and are not true
 // any more.
 func (c *crowd) evict(class *Class) {
-	delete(c.byKey, class.key)
+	delete(c.byKey, class.key.Name)
 	c.slots[class.slot] = nil
 	c.active &^= 1 << class.slot
 	class.slot, class.ready, class.begun, class.gone = noSlot, nil, false, true
@@ -131,7 +160,7 @@ func (c *crowd) keepOver(class *Class) {
 		}
 	}
 	class.gone = false
-	c.over[class.key] = class
+	c.over[class.key.Name] = class
 }
 
 // current returns the class that has the key of c now.
@@ -139,10 +168,10 @@ func (c *crowd) current(class *Class) *Class {
 	if !class.gone {
 		return class
 	}
-	if now := c.byKey[class.key]; now != nil {
+	if now := c.byKey[class.key.Name]; now != nil {
 		return now
 	}
-	if now := c.over[class.key]; now != nil {
+	if now := c.over[class.key.Name]; now != nil {
 		return now
 	}
 	c.keepOver(class)

@@ -39,14 +39,14 @@ func (s *siege) work(t *testing.T, rnd *rand.Rand) bool {
 	c := s.class(t, rnd)
 	w := s.ix.Waiter(c)
 	defer w.Close()
-	taken := s.ix.Take(c, 1+rnd.IntN(3))
+	taken := s.ix.Take(context.Background(), c, 1+rnd.IntN(3))
 	if len(taken) == 0 {
 		select {
 		case <-w.C:
 		case <-time.After(time.Millisecond):
 			return false
 		}
-		taken = s.ix.Take(c, 1)
+		taken = s.ix.Take(context.Background(), c, 1)
 	}
 	w.Close()
 	for _, e := range taken {
@@ -54,7 +54,7 @@ func (s *siege) work(t *testing.T, rnd *rand.Rand) bool {
 		if s.holders[n].Add(1) != 1 {
 			t.Errorf("job %d was offered to two at once", n)
 		}
-		if c.key != "" && e.Labels[0].Value != c.key {
+		if c.key.Name != "" && e.Labels[0].Value != c.key.Name {
 			t.Errorf("job %d is not for class %q", n, c.key)
 		}
 		how := rnd.IntN(4)
@@ -208,7 +208,7 @@ func awaitOne(ctx context.Context, ix *Index, c *Class, fickle bool) int {
 	w := ix.Waiter(c)
 	defer w.Close()
 	for {
-		for _, e := range ix.Take(c, 1) {
+		for _, e := range ix.Take(context.Background(), c, 1) {
 			if fickle {
 				ix.Return(e.ID)
 				fickle = false

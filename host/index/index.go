@@ -71,7 +71,7 @@ func New() *Index {
 	ix.rows.extend() // so that the pivot has its place
 	ix.ids.init(&ix.rows)
 	ix.delays.rows, ix.leases.rows = &ix.rows, &ix.rows
-	ix.everyone = newClass("", nil, false)
+	ix.everyone = newClass(Key{}, nil, false)
 	ix.all, ix.ready = orderedBy(ix.everyone.before(ix)), orderedBy(ix.everyone.before(ix))
 	ix.everyone.slot, ix.everyone.state, ix.everyone.ready = everySlot, built, ix.ready
 	ix.crowd.init()
@@ -105,7 +105,7 @@ func (ix *Index) PutAll(entries []*Entry) int {
 		}
 		_ = ix.settle(context.Background(), ticket) // an error is the end of the context
 		if due {
-			ix.rankTouched()
+			ix.rankNews()
 		}
 	}
 	return news
@@ -246,7 +246,7 @@ func (ix *Index) Remove(id job.ID, position driver.Position) bool {
 	due := ix.ranksDue()
 	ix.mu.Unlock()
 	if due {
-		ix.rankTouched()
+		ix.rankNews()
 	}
 	return gone
 }

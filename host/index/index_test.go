@@ -114,7 +114,7 @@ func TestTakeInOrder(t *testing.T) {
 		ix.Put(e)
 	}
 	c := everyone(t, ix)
-	got := ix.Take(c, 2)
+	got := ix.Take(context.Background(), c, 2)
 	if diff := cmp.Diff([]int{4, 1}, numbers(got)); diff != "" {
 		t.Error(diff)
 	}
@@ -123,7 +123,7 @@ func TestTakeInOrder(t *testing.T) {
 	}
 	ix.Return(got[1].ID)
 	ix.Put(claimedBy(got[0], 10, "w", time.Minute))
-	if diff := cmp.Diff([]int{1, 2, 3, 5}, numbers(ix.Take(c, 9))); diff != "" {
+	if diff := cmp.Diff([]int{1, 2, 3, 5}, numbers(ix.Take(context.Background(), c, 9))); diff != "" {
 		t.Error(diff)
 	}
 	p := ix.Page(PageRequest{Claimed: true, Unclaimed: true, Limit: 3})
@@ -147,10 +147,10 @@ func TestClassSeesItsOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	ix.Put(entry(5003))
-	if diff := cmp.Diff([]int{3, 13}, numbers(ix.Take(c, 2))); diff != "" {
+	if diff := cmp.Diff([]int{3, 13}, numbers(ix.Take(context.Background(), c, 2))); diff != "" {
 		t.Error(diff)
 	}
-	if got := len(ix.Take(c, 1000)); got != 499 {
+	if got := len(ix.Take(context.Background(), c, 1000)); got != 499 {
 		t.Errorf("%d more, want 499", got)
 	}
 	if rank, ok := ix.Rank(id(21), everyone(t, ix)); !ok || rank != 18 {

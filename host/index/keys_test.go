@@ -89,14 +89,14 @@ func TestKeysUnderSiege(t *testing.T) {
 			if w%3 == 0 {
 				class, _ = ix.Class(t.Context(), "even", judge)
 			}
-			taken := ix.Take(class, 1+rnd.IntN(3))
+			taken := ix.Take(context.Background(), class, 1+rnd.IntN(3))
 			if len(taken) == 0 {
 				waiter := ix.Waiter(class)
 				select {
 				case <-waiter.C:
 				case <-time.After(time.Millisecond):
 				}
-				taken = ix.Take(class, 1)
+				taken = ix.Take(context.Background(), class, 1)
 				waiter.Close()
 			}
 			for _, e := range taken {
@@ -125,7 +125,7 @@ func TestKeysUnderSiege(t *testing.T) {
 	workers.Wait()
 	stop()
 	others.Wait()
-	ix.rankTouched()
+	ix.rankTouched(context.Background())
 	ix.check(t)
 	if n := done.Load(); n != jobs {
 		t.Errorf("%d jobs were done, want %d", n, jobs)
@@ -137,15 +137,15 @@ func TestKeysUnderSiege(t *testing.T) {
 func TestRankingBeforeItIsThrough(t *testing.T) {
 	t.Parallel()
 	ix := keyed(t, 100, atMost(3))
-	if got := len(ix.Take(ix.everyone, 100)); got != 30 {
+	if got := len(ix.Take(context.Background(), ix.everyone, 100)); got != 30 {
 		t.Fatalf("took %d, want 30", got)
 	}
 	ix.SetScorer(byTens, &Ranking{By: "tens", Rank: atMost(5)})
-	if got := len(ix.Take(ix.everyone, 100)); got != 20 {
+	if got := len(ix.Take(context.Background(), ix.everyone, 100)); got != 20 {
 		t.Errorf("took %d, want 20", got)
 	}
 	ix.SetScorer(byTens, &Ranking{By: "tens", Rank: atMost(4)})
-	if got := len(ix.Take(ix.everyone, 100)); got != 0 {
+	if got := len(ix.Take(context.Background(), ix.everyone, 100)); got != 0 {
 		t.Errorf("took %d beyond the new limit", got)
 	}
 	// Under another grouping nothing is in its group yet, neither running nor ready.
@@ -155,11 +155,11 @@ func TestRankingBeforeItIsThrough(t *testing.T) {
 		}
 	}
 	ix.SetScorer(one, &Ranking{By: "one", Rank: atMost(52)})
-	if got := numbers(ix.Take(ix.everyone, 100)); !slices.Equal(got, []int{51, 52}) {
+	if got := numbers(ix.Take(context.Background(), ix.everyone, 100)); !slices.Equal(got, []int{51, 52}) {
 		t.Errorf("took %v, want 51 and 52", got)
 	}
 	ix.SetScorer(one, nil)
-	if got := numbers(ix.Take(ix.everyone, 100)); len(got) != 48 {
+	if got := numbers(ix.Take(context.Background(), ix.everyone, 100)); len(got) != 48 {
 		t.Errorf("took %d without a ranking, want the other 48", len(got))
 	}
 	if err := ix.Rescore(t.Context()); err != nil {
@@ -174,18 +174,18 @@ func TestRefused(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ix := keyed(t, 20, atMost(9))
-		e := ix.Take(ix.everyone, 1)[0]
+		e := ix.Take(context.Background(), ix.everyone, 1)[0]
 		ix.Refused(e.ID)
 		ix.Refused(e.ID)
 		ix.Refused(id(999)) // who is that?
 		ix.Return(e.ID)
-		if got := numbers(ix.Take(ix.everyone, 20)); slices.Contains(got, 1) || slices.Contains(got, 11) || len(got) != 18 {
+		if got := numbers(ix.Take(context.Background(), ix.everyone, 20)); slices.Contains(got, 1) || slices.Contains(got, 11) || len(got) != 18 {
 			t.Fatalf("took %v", got)
 		}
 		w := ix.Waiter(ix.everyone)
 		defer w.Close()
 		<-w.C
-		if got := ix.Take(ix.everyone, 1); len(got) != 0 {
+		if got := ix.Take(context.Background(), ix.everyone, 1); len(got) != 0 {
 			t.Fatalf("took %v", numbers(got))
 		}
 		next, ok := ix.Next()
@@ -195,7 +195,7 @@ func TestRefused(t *testing.T) {
 		time.Sleep(time.Until(next))
 		ix.Tick(time.Now())
 		<-w.C
-		if got := numbers(ix.Take(ix.everyone, 2)); !slices.Equal(got, []int{1, 11}) {
+		if got := numbers(ix.Take(context.Background(), ix.everyone, 2)); !slices.Equal(got, []int{1, 11}) {
 			t.Fatalf("took %v", got)
 		}
 		ix.check(t)
@@ -208,7 +208,7 @@ func TestIdleKeys(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ix := keyed(t, 20, ranks(leastFirst))
-		for _, e := range ix.Take(ix.everyone, 10) {
+		for _, e := range ix.Take(context.Background(), ix.everyone, 10) {
 			e.Position++
 			e.Claim = &Claim{Owner: "w", Token: job.Token{Epoch: 1}}
 			ix.Put(e)
@@ -217,7 +217,7 @@ func TestIdleKeys(t *testing.T) {
 		for n := 1; n <= 20; n++ {
 			ix.Remove(id(n), 1000)
 		}
-		ix.rankTouched()
+		ix.rankTouched(context.Background())
 		if n := len(ix.keys.byKey); n != 10 || ix.keys.idle != 10 {
 			t.Fatalf("%d keys, %d idle: want 10", n, ix.keys.idle)
 		}
@@ -267,20 +267,20 @@ func TestOwnClass(t *testing.T) {
 			if at, ok := ix.Rank(id(29), c); !ok || at != 2 {
 				t.Errorf("29 is at %d, want 2", at)
 			}
-			if got := numbers(ix.Take(c, 4)); !slices.Equal(got, []int{32, 31, 29, 28}) {
+			if got := numbers(ix.Take(context.Background(), c, 4)); !slices.Equal(got, []int{32, 31, 29, 28}) {
 				t.Errorf("took %v", got)
 			}
 			want := []int{26, 25, 23, 22} // each of another key
 			if rank != nil {
 				want = []int{26, 25, 23, 20} // 22 is of the key that has one running
 			}
-			if got := numbers(ix.Take(c, 4)); !slices.Equal(got, want) {
+			if got := numbers(ix.Take(context.Background(), c, 4)); !slices.Equal(got, want) {
 				t.Errorf("took %v, want %v", got, want)
 			}
-			if got := numbers(ix.Take(ix.everyone, 1)); rank == nil && !slices.Equal(got, []int{1}) {
+			if got := numbers(ix.Take(context.Background(), ix.everyone, 1)); rank == nil && !slices.Equal(got, []int{1}) {
 				t.Errorf("took %v, want 1", got)
 			}
-			ix.rankTouched()
+			ix.rankTouched(context.Background())
 			ix.check(t)
 		})
 	}
@@ -300,25 +300,25 @@ func TestScanOfKeysAndOwnOrders(t *testing.T) {
 	if err != nil || over.slot != noSlot {
 		t.Fatal(err, over.slot)
 	}
-	if got, want := numbers(ix.Take(over, 3)), []int{40, 38, 37}; !slices.Equal(got, want) {
+	if got, want := numbers(ix.Take(context.Background(), over, 3)), []int{40, 38, 37}; !slices.Equal(got, want) {
 		t.Errorf("took %v, want %v", got, want)
 	}
-	got := numbers(ix.Take(over, 100))
+	got := numbers(ix.Take(context.Background(), over, 100))
 	if len(got) != 17 || !slices.IsSortedFunc(got, func(a, b int) int { return cmp.Compare(b, a) }) {
 		t.Errorf("took %v, want 17 from the highest on", got)
 	}
-	if got := ix.Take(over, 1); len(got) != 0 {
+	if got := ix.Take(context.Background(), over, 1); len(got) != 0 {
 		t.Errorf("took %v beyond the limit", numbers(got))
 	}
 	ix.SetScorer(byTens, &Ranking{By: "others", Rank: atMost(1)}) // nothing is grouped so far
 	for _, e := range []int{40, 38, 37, 36} {
 		ix.Return(id(e))
 	}
-	if got := len(ix.Take(over, 100)); got != 0 {
+	if got := len(ix.Take(context.Background(), over, 100)); got != 0 {
 		t.Errorf("took %d beyond the limit", got)
 	}
 	ix.SetScorer(byTens, nil)
-	if got, want := numbers(ix.Take(over, 2)), []int{40, 38}; !slices.Equal(got, want) {
+	if got, want := numbers(ix.Take(context.Background(), over, 2)), []int{40, 38}; !slices.Equal(got, want) {
 		t.Errorf("took %v, want %v", got, want)
 	}
 }
@@ -338,17 +338,17 @@ func TestRankerFails(t *testing.T) {
 		}
 		return by(keys, ranks)
 	})
-	if got := numbers(ix.Take(ix.everyone, 1)); !slices.Equal(got, []int{8}) {
+	if got := numbers(ix.Take(context.Background(), ix.everyone, 1)); !slices.Equal(got, []int{8}) {
 		t.Fatal(got)
 	}
 	broken.Store(true)
 	ix.Put(entry(28))
 	ix.Put(entry(29))
-	if got := numbers(ix.Take(ix.everyone, 4)); !slices.Equal(got, []int{18, 28, 7, 17}) {
+	if got := numbers(ix.Take(context.Background(), ix.everyone, 4)); !slices.Equal(got, []int{18, 28, 7, 17}) {
 		t.Fatal(got)
 	}
 	fresh := keyed(t, 3, func([]policy.Key, []policy.Rank) error { return fail })
-	if got := numbers(fresh.Take(fresh.everyone, 4)); !slices.Equal(got, []int{1, 2, 3}) {
+	if got := numbers(fresh.Take(context.Background(), fresh.everyone, 4)); !slices.Equal(got, []int{1, 2, 3}) {
 		t.Fatal("a board is stuck because its policy fails:", got)
 	}
 }
@@ -360,35 +360,35 @@ func TestReserve(t *testing.T) {
 		n          int
 		done, full bool
 	}{{5, true, false}, {5, false, false}, {15, true, false}, {25, false, true}, {31, false, false}} {
-		if done, full := ix.Reserve(id(c.n)); done != c.done || full != c.full {
+		if done, full := ix.Reserve(context.Background(), id(c.n)); done != c.done || full != c.full {
 			t.Errorf("job %d: done %v, full %v", c.n, done, full)
 		}
 	}
 	ix.Return(id(5))
-	if s, ok := ix.Standing(id(25), ix.everyone); !ok || s.Full || s.Running != 1 || s.Waiting != 2 || s.Ahead != 1 || s.Keys != 4 || s.Most != 2 || s.Key != "5" {
+	if s, ok := ix.Standing(context.Background(), id(25), ix.everyone); !ok || s.Full || s.Running != 1 || s.Waiting != 2 || s.Ahead != 1 || s.Keys != 4 || s.Most != 2 || s.Key != "5" {
 		t.Errorf("%+v %v", s, ok)
 	}
-	if _, ok := ix.Standing(id(15), ix.everyone); ok {
+	if _, ok := ix.Standing(context.Background(), id(15), ix.everyone); ok {
 		t.Error("a job that is not ready stands in line")
 	}
 	// A new ranking is asked about a key that was full.
-	ix.Reserve(id(25))
+	ix.Reserve(context.Background(), id(25))
 	ix.SetScorer(byTens, &Ranking{By: "tens", Rank: atMost(3)})
-	if done, full := ix.Reserve(id(5)); !done || full {
+	if done, full := ix.Reserve(context.Background(), id(5)); !done || full {
 		t.Error(done, full)
 	}
 	ix.Return(id(5), id(25))
 	// Just before, it was in no group.
 	ix.SetScorer(byTens, &Ranking{By: "others", Rank: atMost(2)})
-	if done, full := ix.Reserve(id(25)); !done || full {
+	if done, full := ix.Reserve(context.Background(), id(25)); !done || full {
 		t.Error(done, full)
 	}
-	if done, full := ix.Reserve(id(5)); done || !full {
+	if done, full := ix.Reserve(context.Background(), id(5)); done || !full {
 		t.Error(done, full)
 	}
 	plain := New()
 	plain.Put(entry(1))
-	if done, full := plain.Reserve(id(1)); done || full {
+	if done, full := plain.Reserve(context.Background(), id(1)); done || full {
 		t.Error("it did something without a ranking")
 	}
 }
@@ -407,7 +407,7 @@ func TestOldestOfKey(t *testing.T) {
 		e.Priority = job.Priority(2 - n%5)
 		e.CreatedAt = time.Unix(int64(1000-100*n), 0)
 		ix.Put(e)
-		ix.rankTouched()
+		ix.rankTouched(context.Background())
 		if got := oldest.Load(); got != e.CreatedAt.UnixMicro() {
 			t.Errorf("after %d jobs the oldest is of %d", n, got)
 		}
@@ -497,7 +497,7 @@ func TestServed(t *testing.T) {
 	}
 	want(New(), "tens", -1, -1, -1)
 	ix := keyed(t, 2, atMost(9))
-	e := ix.Take(ix.everyone, 1)[0]
+	e := ix.Take(context.Background(), ix.everyone, 1)[0]
 	want(ix, "tens", 0, 0, -1) // a claim that is under way may come to nothing
 	e.Position, e.Claim = e.Position+10, &Claim{Owner: "w", Token: job.Token{Epoch: 1}}
 	ix.Put(e)

@@ -304,7 +304,7 @@ func (tr *trial) step() {
 		same("remove", tr.m.remove(e.ID, e.Position), tr.ix.Remove(e.ID, e.Position))
 	case 5, 6:
 		n := tr.rnd.IntN(4)
-		got := tr.ix.Take(tr.class(key), n)
+		got := tr.ix.Take(context.Background(), tr.class(key), n)
 		same("take", numbers(tr.m.take(allow(key), n)), numbers(got))
 	case 7:
 		e := tr.entry()

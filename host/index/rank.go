@@ -22,14 +22,30 @@ func (ix *Index) rankNews() {
 	ix.mu.Lock()
 	due := ix.ranksDue()
 	ix.mu.Unlock()
-	if due {
-		ix.rankTouched()
+	for due {
+		ix.mu.Lock()
+		k := ix.keys
+		ix.mu.Unlock()
+		if k == nil {
+			return
+		}
+		k.again.Store(true) // before it looks whether somebody asks, who would otherwise miss it
+		select {
+		case k.asking <- struct{}{}:
+		default:
+			return // who asks goes on
+		}
+		k.again.Store(false)
+		ix.askTouched(k)
+		<-k.asking
+		due = k.again.Load()
 	}
 }
 
 // rankTouched has every group ranked whose counts had changed when it was called.
-// Asking is done by one caller at a time, for the others as well.
-func (ix *Index) rankTouched() {
+// Asking is done by one caller at a time, for the others as well; the end of ctx
+// ends the waiting for another one.
+func (ix *Index) rankTouched(ctx context.Context) {
 	ix.mu.Lock()
 	k := ix.keys
 	if k == nil || len(k.touched) == 0 && len(k.asking) == 0 {
@@ -37,8 +53,21 @@ func (ix *Index) rankTouched() {
 		return
 	}
 	ix.mu.Unlock()
-	k.asking <- struct{}{}
-	defer func() { <-k.asking }()
+	select {
+	case k.asking <- struct{}{}:
+	case <-ctx.Done():
+		return
+	}
+	ix.askTouched(k)
+	<-k.asking
+	if k.again.Swap(false) {
+		ix.rankNews()
+	}
+}
+
+// askTouched ranks what had changed when it was called. Its caller is the one who
+// asks.
+func (ix *Index) askTouched(k *keys) {
 	q := inquiries.Get().(*inquiry)
 	defer inquiries.Put(q)
 	ix.mu.Lock()
@@ -152,6 +181,9 @@ func (ix *Index) Rerank(ctx context.Context) error {
 		ix.mu.Unlock()
 		ix.inquire(k, q)
 		<-k.asking
+		if k.again.Swap(false) {
+			ix.rankNews()
+		}
 	}
 	ix.mu.Lock()
 	defer ix.mu.Unlock()

@@ -3,6 +3,7 @@ package index
 import (
 	"math"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/boardd/boardd/sdk/policy"
@@ -43,8 +44,9 @@ type keys struct {
 	by     string
 	since  uint32 // a row that was scored before this scoring is in no group
 	rank   Ranker
-	serial uint32 // of the ranking; what an older one said is no reason to take a job
-	asking chan struct{}
+	serial uint32        // of the ranking; what an older one said is no reason to take a job
+	asking chan struct{} // held by who asks the ranker
+	again  atomic.Bool   // something changed while somebody asked
 
 	byKey   map[string]uint32
 	groups  slab[group]

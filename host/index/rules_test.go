@@ -85,14 +85,14 @@ func TestReservation(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			taken := ix.Take(class, 5)
+			taken := ix.Take(context.Background(), class, 5)
 			if len(taken) != 1 {
 				t.Fatalf("took %d", len(taken))
 			}
 			c.do(ix, taken[0])
 			ix.check(t)
 			for _, class := range []*Class{class, everyone(t, ix)} {
-				got := ix.Take(class, 5)
+				got := ix.Take(context.Background(), class, 5)
 				if (len(got) == 1) != c.ready {
 					t.Errorf("class %q: taken again: %v, want %v", class.key, len(got) == 1, c.ready)
 				}
@@ -199,9 +199,9 @@ func TestJudgedOncePerVersion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := ix.Take(c, 1)[0]
+	e := ix.Take(context.Background(), c, 1)[0]
 	ix.Return(e.ID)
-	e = ix.Take(c, 1)[0]
+	e = ix.Take(context.Background(), c, 1)[0]
 	lost := claimedBy(e, 10, "w", time.Hour)
 	ix.Put(lost)
 	back := at(lost, 11)
@@ -232,7 +232,7 @@ func TestJudgeFails(t *testing.T) {
 		<-w.C
 		l.fail = errors.New("no answer")
 		ix.Put(entry(3))
-		if diff := cmp.Diff([]int{1}, numbers(ix.Take(c, 9))); diff != "" {
+		if diff := cmp.Diff([]int{1}, numbers(ix.Take(context.Background(), c, 9))); diff != "" {
 			t.Error("offered without a verdict", diff)
 		}
 		if _, err := ix.Class(t.Context(), "odd", l.judge); !errors.Is(err, l.fail) {
@@ -246,7 +246,7 @@ func TestJudgeFails(t *testing.T) {
 		time.Sleep(time.Until(next))
 		ix.Tick(time.Now())
 		<-w.C
-		if diff := cmp.Diff([]int{3}, numbers(ix.Take(c, 9))); diff != "" {
+		if diff := cmp.Diff([]int{3}, numbers(ix.Take(context.Background(), c, 9))); diff != "" {
 			t.Error(diff)
 		}
 		ix.check(t)
@@ -277,7 +277,7 @@ func TestClassIsBuiltByTheNextIfOneGivesUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	ix.check(t)
-	if got := len(ix.Take(c, 9999)); got != 3*slice+1 {
+	if got := len(ix.Take(context.Background(), c, 9999)); got != 3*slice+1 {
 		t.Errorf("took %d, want %d", got, 3*slice+1)
 	}
 	if s := ix.Stats(); s.Judged != 3*slice+1 {
@@ -307,7 +307,7 @@ func TestTooManyClasses(t *testing.T) {
 			class(key, 5)
 		}
 		over := class(MaxClasses, 7)
-		if diff := cmp.Diff([]int{7, 17}, numbers(ix.Take(over, 2))); diff != "" {
+		if diff := cmp.Diff([]int{7, 17}, numbers(ix.Take(context.Background(), over, 2))); diff != "" {
 			t.Error(diff)
 		}
 		if s := ix.Stats(); s.Overflow != 1 || s.Classes != MaxClasses {
@@ -315,12 +315,12 @@ func TestTooManyClasses(t *testing.T) {
 		}
 		w := ix.Waiter(over)
 		<-w.C // there are ready jobs, and nobody knows whether they are for this class
-		if got := len(ix.Take(over, 1000)); got != 3*slice/10-2 {
+		if got := len(ix.Take(context.Background(), over, 1000)); got != 3*slice/10-2 {
 			t.Errorf("took %d of the rest", got)
 		}
 		ix.Put(at(entry(7), 5000))
 		<-w.C
-		if diff := cmp.Diff([]int{7}, numbers(ix.Take(over, 2))); diff != "" {
+		if diff := cmp.Diff([]int{7}, numbers(ix.Take(context.Background(), over, 2))); diff != "" {
 			t.Error(diff)
 		}
 		w.Close()
@@ -334,10 +334,10 @@ func TestTooManyClasses(t *testing.T) {
 			t.Errorf("slot %d, want that of the idle class", again.slot)
 		}
 		ix.check(t)
-		if diff := cmp.Diff([]int{37, 47}, numbers(ix.Take(over, 2))); diff != "" {
+		if diff := cmp.Diff([]int{37, 47}, numbers(ix.Take(context.Background(), over, 2))); diff != "" {
 			t.Error(diff)
 		}
-		if diff := cmp.Diff([]int{10, 20}, numbers(ix.Take(first, 2))); diff != "" {
+		if diff := cmp.Diff([]int{10, 20}, numbers(ix.Take(context.Background(), first, 2))); diff != "" {
 			t.Error("a class without a place:", diff)
 		}
 		if s := ix.Stats(); s.Overflow != 4 {

@@ -19,7 +19,7 @@ type find struct {
 
 // takeByScan judges the first ready jobs anew. Where the class has an order of its
 // own, or keys decide, it gives the best of those.
-func (ix *Index) takeByScan(c *Class, n int) []*Entry {
+func (ix *Index) takeByScan(ctx context.Context, c *Class, n int) []*Entry {
 	b := batches.Get().(*batch)
 	defer batches.Put(b)
 	ix.mu.Lock()
@@ -34,7 +34,7 @@ func (ix *Index) takeByScan(c *Class, n int) []*Entry {
 		from, more = ix.gatherAll(from, b)
 		ix.mu.Unlock()
 		visited += len(b.refs)
-		if b.judge(context.Background(), c.judge) != nil {
+		if b.judge(ctx, c.judge) != nil {
 			break
 		}
 		for i, ref := range b.refs {
@@ -51,7 +51,7 @@ func (ix *Index) takeByScan(c *Class, n int) []*Entry {
 		ix.mu.Unlock()
 	}
 	if choose {
-		taken = ix.takeBest(c, finds, n)
+		taken = ix.takeBest(ctx, c, finds, n)
 	}
 	ix.mu.Lock()
 	c.used = time.Now()
@@ -73,13 +73,16 @@ func (ix *Index) takeFinds(finds []find, n int, taken []*Entry) []*Entry {
 
 // takeBest takes the best of the finds: by their keys, if those decide, and as the
 // class orders them.
-func (ix *Index) takeBest(c *Class, finds []find, n int) (taken []*Entry) {
+func (ix *Index) takeBest(ctx context.Context, c *Class, finds []find, n int) (taken []*Entry) {
 	if c.own {
 		slices.SortStableFunc(finds, func(a, b find) int { return cmp.Compare(b.score, a.score) })
 	}
 	for range takeRounds {
 		ix.regroupClaimed()
-		ix.rankTouched()
+		ix.rankTouched(ctx)
+		if ctx.Err() != nil {
+			return taken
+		}
 		ix.mu.Lock()
 		if ix.keys == nil {
 			taken = ix.takeFinds(finds, n, taken)

@@ -33,7 +33,7 @@ func BenchmarkRescore(b *testing.B) {
 				waiting = false
 			default:
 				began := time.Now()
-				for _, e := range ix.Take(ix.everyone, 1) {
+				for _, e := range ix.Take(b.Context(), ix.everyone, 1) {
 					longest = max(longest, time.Since(began))
 					ix.Return(e.ID)
 				}

@@ -70,7 +70,7 @@ func TestScores(t *testing.T) {
 			t.Error(err)
 			return
 		}
-		for _, e := range ix.Take(c, 1+rand.IntN(3)) { //nolint:gosec // any will do
+		for _, e := range ix.Take(context.Background(), c, 1+rand.IntN(3)) { //nolint:gosec // any will do
 			ix.Return(e.ID)
 		}
 	})
@@ -96,7 +96,7 @@ func TestScores(t *testing.T) {
 				}
 			}
 		}
-		taken := ix.Take(c, jobs)
+		taken := ix.Take(context.Background(), c, jobs)
 		if len(taken) != want {
 			t.Fatalf("class %q: %d jobs, want %d", key, len(taken), want)
 		}

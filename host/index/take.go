@@ -9,17 +9,18 @@ import (
 
 // Take returns the best n ready jobs that the class may have and reserves them
 // for the caller: they are offered to nobody else until they are put, removed
-// or returned. What it returns is a hint; the store decides.
-func (ix *Index) Take(class *Class, n int) []*Entry {
+// or returned. What it returns is a hint; the store decides. The end of ctx ends a
+// wait for the ranker, and then it returns what it has.
+func (ix *Index) Take(ctx context.Context, class *Class, n int) []*Entry {
 	ix.mu.Lock()
 	c := ix.crowd.current(class)
 	switch {
 	case c.slot == noSlot:
 		ix.mu.Unlock()
-		return ix.takeByScan(c, n)
+		return ix.takeByScan(ctx, c, n)
 	case ix.keys != nil:
 		ix.mu.Unlock()
-		return ix.takeByKeys(class, n)
+		return ix.takeByKeys(ctx, class, n)
 	}
 	defer ix.mu.Unlock()
 	c.used = ix.usedAt(c)

@@ -1,6 +1,8 @@
 package index
 
 import (
+	"context"
+
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -22,16 +24,19 @@ type taking struct {
 // takeByKeys is Take where the order depends on counts: it takes the first job of
 // the best key, one after the other, since each that is taken changes what its key
 // is worth.
-func (ix *Index) takeByKeys(class *Class, n int) []*Entry {
+func (ix *Index) takeByKeys(ctx context.Context, class *Class, n int) []*Entry {
 	t := taking{n: n}
 	for range takeRounds {
 		ix.regroupClaimed()
-		ix.rankTouched()
+		ix.rankTouched(ctx)
+		if ctx.Err() != nil {
+			break
+		}
 		ix.mu.Lock()
 		c, k := ix.crowd.current(class), ix.keys
 		if c.slot == noSlot || k == nil {
 			ix.mu.Unlock()
-			return append(t.entries, ix.Take(class, n-len(t.entries))...)
+			return append(t.entries, ix.Take(ctx, class, n-len(t.entries))...)
 		}
 		c.used = ix.usedAt(c)
 		done := ix.takeRanked(c, &t)
@@ -124,10 +129,13 @@ func (ix *Index) pass(class *Class, taken int) {
 // Reserve takes a certain job, so that it counts as running. It reports whether it
 // did, and whether its key is full, so that nobody may have it now. Without a
 // Ranking it does nothing.
-func (ix *Index) Reserve(id job.ID) (done, isFull bool) {
+func (ix *Index) Reserve(ctx context.Context, id job.ID) (done, isFull bool) {
 	for range takeRounds {
 		ix.regroupClaimed()
-		ix.rankTouched()
+		ix.rankTouched(ctx)
+		if ctx.Err() != nil {
+			return false, false
+		}
 		ix.mu.Lock()
 		h, known := ix.ids.get(id)
 		k := ix.keys
@@ -169,8 +177,8 @@ type Standing struct {
 }
 
 // Standing returns how a job stands for a class, and whether it does.
-func (ix *Index) Standing(id job.ID, class *Class) (Standing, bool) {
-	ix.rankTouched()
+func (ix *Index) Standing(ctx context.Context, id job.ID, class *Class) (Standing, bool) {
+	ix.rankTouched(ctx)
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
 	row, known := ix.ids.get(id)

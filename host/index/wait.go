@@ -77,7 +77,13 @@ func (w *Waiter) signal(about ref) {
 
 // Close leaves the line. A signal that was not received goes to the next one
 // whom the job suits. Closing twice is harmless.
-func (w *Waiter) Close() {
+func (w *Waiter) Close() { w.leave(false) }
+
+// Decline is Close for somebody who received a signal and will take nothing: it goes
+// to the next one, as if it had not been received.
+func (w *Waiter) Decline() { w.leave(true) }
+
+func (w *Waiter) leave(signaled bool) {
 	ix := w.ix
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
@@ -89,7 +95,10 @@ func (w *Waiter) Close() {
 	ix.crowd.stats.Waiters--
 	select {
 	case <-w.c:
+		signaled = true
 	default:
+	}
+	if !signaled {
 		return
 	}
 	if r := ix.row(w.about); r != nil && r.place == ready {

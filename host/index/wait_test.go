@@ -47,15 +47,15 @@ func TestOneJobWakesOneWaiter(t *testing.T) {
 	want("a job for everyone", 4)
 	ix.Put(entry(2))
 	want("the first of class two", 1)
-	taken := ix.Take(two, 1)
+	taken := ix.Take(context.Background(), two, 1)
 	want("a take")
 	ix.Return(taken[0].ID)
 	want("a return", 3)
-	ix.Take(two, 1)
+	ix.Take(context.Background(), two, 1)
 	ix.Put(at(taken[0], 100))
 	want("nobody is idle, for nobody came back empty")
-	ix.Take(two, 1)
-	ix.Take(two, 1) // empty: whoever was told before may be waiting again
+	ix.Take(context.Background(), two, 1)
+	ix.Take(context.Background(), two, 1) // empty: whoever was told before may be waiting again
 	ix.Put(at(taken[0], 101))
 	want("the first in line again", 1)
 	ix.Put(entry(1))
@@ -69,6 +69,24 @@ func TestOneJobWakesOneWaiter(t *testing.T) {
 	if n := ix.Stats().Waiters; n != 0 {
 		t.Errorf("%d waiters are left", n)
 	}
+}
+
+// Who received a signal and takes nothing says so: the job is for the next in line.
+func TestDeclinedSignalGoesOn(t *testing.T) {
+	t.Parallel()
+	ix := New()
+	c := everyone(t, ix)
+	ws := []*Waiter{ix.Waiter(c), ix.Waiter(c)}
+	ix.Put(entry(1))
+	if got := signals(ws...); !cmp.Equal(got, []int{0}) {
+		t.Fatalf("waiters %v have a signal", got)
+	}
+	ws[0].Decline()
+	if got := signals(ws...); !cmp.Equal(got, []int{1}) {
+		t.Errorf("waiters %v have a signal after the first declined", got)
+	}
+	ws[0].Close()
+	ws[1].Close()
 }
 
 func TestClosedWaiterPassesItsSignalOn(t *testing.T) {
@@ -86,7 +104,7 @@ func TestClosedWaiterPassesItsSignalOn(t *testing.T) {
 		t.Error("used:", diff)
 	}
 	ix.Put(entry(2))
-	ix.Take(c, 9)
+	ix.Take(context.Background(), c, 9)
 	ws[2].Close() // the job is taken: there is nothing to pass on
 	late := ix.Waiter(c)
 	defer late.Close()
@@ -152,7 +170,7 @@ func TestTick(t *testing.T) {
 			t.Error("again:", diff)
 		}
 
-		if got := signals(w); got != nil || len(ix.Take(c, 1)) != 0 {
+		if got := signals(w); got != nil || len(ix.Take(context.Background(), c, 1)) != 0 {
 			t.Error("a delayed job was offered")
 		}
 		changed := ix.Changed()
@@ -160,7 +178,7 @@ func TestTick(t *testing.T) {
 		ix.Tick(time.Now())
 		<-w.C
 		<-changed
-		if diff := cmp.Diff([]int{1}, numbers(ix.Take(c, 9))); diff != "" {
+		if diff := cmp.Diff([]int{1}, numbers(ix.Take(context.Background(), c, 9))); diff != "" {
 			t.Error(diff)
 		}
 		if next, ok := ix.Next(); ok {
@@ -190,7 +208,7 @@ func TestManyAreDueAtOnce(t *testing.T) {
 			t.Errorf("%d lapses, want %d", got, n)
 		}
 		ix.check(t)
-		if got := len(ix.Take(c, n)); got != n/10 && got != n/10+1 {
+		if got := len(ix.Take(context.Background(), c, n)); got != n/10 && got != n/10+1 {
 			t.Errorf("took %d, want a tenth of %d", got, n)
 		}
 	})

@@ -85,14 +85,14 @@ type Decision uint8
 const (
 	Deny Decision = iota
 	Allow
-	Defer // deny now, and ask again at Verdict.Until
+	Defer // deny now; a policy by time is asked again at Verdict.Until
 )
 
 // Verdict is a policy's answer on one job, with its reason.
 type Verdict struct {
 	Decision Decision
 	Reason   int       // index into Manifest.Reasons; ignored for Allow
-	Until    time.Time // for Defer, when to ask again; for others of a policy by time, how long it stands; zero: for a tick
+	Until    time.Time // for how long the verdict of a policy by time stands, in whole seconds, if that is not a whole number of ticks; zero: for a tick. It may be asked sooner
 }
 
 // Keys is what a Ranker is shown.

@@ -1,0 +1,133 @@
+package board
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/boardd/boardd/host/index"
+	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/policy"
+)
+
+// TestNobodyMissesAJob has a caller end just as a job comes: the next in line gets it.
+func TestNobodyMissesAJob(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		b := start(t, openStore(t), Spec{})
+		for range 10 {
+			postN(t, b, 1)
+			held := b.index.Take(t.Context(), everyoneOf(t, b), 1)
+			ctx, cancel := context.WithCancel(t.Context())
+			gone := make(chan struct{})
+			go func() {
+				defer close(gone)
+				_, _ = b.Claim(ctx, ClaimRequest{Owner: "gone", Wait: time.Minute})
+			}()
+			synctest.Wait()
+			got := make(chan int, 1)
+			go func() {
+				r, _ := b.Claim(t.Context(), ClaimRequest{Owner: "next", Wait: 30 * time.Second})
+				got <- len(r.Claims)
+			}()
+			synctest.Wait()
+			b.index.Return(held[0].ID) // the first is told
+			cancel()                   // and goes
+			<-gone
+			if n := <-got; n != 1 {
+				t.Fatal("the job lies there, and nobody was told")
+			}
+		}
+	})
+}
+
+func everyoneOf(t *testing.T, b *Board) *index.Class {
+	t.Helper()
+	c, err := b.index.Class(t.Context(), "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// alternating allows the jobs of the present tick: those whose name is its number.
+type alternating struct{ tick time.Duration }
+
+func (p alternating) Manifest() policy.Manifest {
+	return policy.Manifest{Name: "alternating", Eligibility: true, ByTime: true, Tick: p.tick}
+}
+
+func (p alternating) Eligible(_ context.Context, batch *policy.Batch, verdicts []policy.Verdict) error {
+	for i := range batch.Jobs {
+		if batch.Jobs[i].Name == fmt.Sprint("even ", batch.Now.Unix()/int64(p.tick/time.Second)%2 == 0) {
+			verdicts[i].Decision = policy.Allow
+		}
+	}
+	return nil
+}
+
+func (alternating) Score(context.Context, *policy.Batch, []int64) error { return nil }
+
+// TestTickTurnsWithinACall: what a call took before the tick turned, and may not have
+// after it, is there for others at once, though the call goes on waiting.
+func TestTickTurnsWithinACall(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		const tick = time.Hour
+		time.Sleep(time.Until(time.Now().Truncate(2 * tick).Add(3*tick - time.Second))) // a second before an odd tick
+		p := alternating{tick}
+		b := start(t, openStore(t), Spec{Rules: Rules{Eligibility: []Rule{{Policy: p}}}})
+		if _, err := b.Post(t.Context(), []job.Posting{{Name: "even true"}}); err != nil {
+			t.Fatal(err)
+		}
+		w, err := b.wishOf(nil, "", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		status, err := b.changing(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := &claimer{wish: w, owner: "w", most: 1, lease: time.Minute, wait: 10 * time.Second, opened: status}
+		defer c.release()
+		class, err := c.classNow(t.Context()) // as the even tick has it
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Second)
+		if err := c.grab(t.Context(), class); err != nil || len(c.claims) != 0 || len(c.late) != 1 {
+			t.Fatalf("%d claims, %d late: %v", len(c.claims), len(c.late), err)
+		}
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			_, _ = c.stand(t.Context())
+		}()
+		synctest.Wait()
+		if len(c.late) != 0 {
+			t.Error("a call that waits keeps a job that it may not have")
+		}
+		<-ended
+	})
+}
+
+// TestShortTicks: workers of many kinds, under a policy that sees each second, do not
+// use up the places for classes.
+func TestShortTicks(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		b := start(t, openStore(t), Spec{Rules: Rules{Eligibility: []Rule{{Policy: alternating{time.Second}}}}})
+		for range 100 {
+			for n := range 8 {
+				claim(t, b, ClaimRequest{Names: []string{fmt.Sprint("n", n)}})
+			}
+			time.Sleep(time.Second)
+		}
+		if s := b.index.Stats(); s.Classes > 8 || s.Overflow != 0 {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
