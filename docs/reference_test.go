@@ -28,6 +28,7 @@ import (
 	"github.com/boardd/boardd/host/recording"
 	"github.com/boardd/boardd/host/replay"
 	"github.com/boardd/boardd/host/tenant"
+	"github.com/boardd/boardd/host/wasm"
 	"github.com/boardd/boardd/host/wasm/meter"
 	"github.com/boardd/boardd/host/wasm/module"
 	"github.com/boardd/boardd/internal/testserver"
@@ -101,6 +102,10 @@ var advice = map[string]string{
 	"boardd_job_events_total":        "`unknown_outcome`: the store broke off under a change, see whether it is well; `bad_record`: `boardd doctor` names the record; `expired` grows: workers die, or leases are too short",
 	"boardd_jobs":                    "`trashed` grows: look at the reasons on the board's page or with `boardd job list --state trashed`; `ready` grows: more workers, or see why they may not have the jobs with `boardd job explain`",
 	"boardd_oldest_ready_seconds":    "grows: nobody claims that job; `boardd job explain` says why",
+	"boardd_policy_compilations":     "`queued` over 0 for long: tenants promote more than the server compiles; `server_limits` says how many at once",
+	"boardd_policy_memory_bytes":     "near its limit: see `boardd_policy_processes`",
+	"boardd_policy_processes":        "near its limit: boards ask more policies than the server may run; raise `server_limits`, or lower the tenants' `policy_processes`",
+	"boardd_policy_refused_total":    "grows: policies are denied processes or compilations; WhoAmI and the page of tenants show whose are many",
 	"boardd_refused_requests_total":  "`unauthenticated`: somebody guesses, or a worker has an old token (the log names the addresses); `permission_denied`: a token with too few roles, or a name that is missing in `hostnames`",
 	"boardd_shed_calls_total":        "grows: the server has more calls than it can do: limits for the tenant that makes them, or more servers",
 	"boardd_streams":                 "near 10,000: more servers, or fewer watchers; limit `watchers`",
@@ -243,6 +248,13 @@ var limits = []struct {
 	{"host.MaxFindings", host.MaxFindings, "findings of one sort that `boardd doctor` shows of one board"},
 	{"audit.MaxSegment", audit.MaxSegment, "bytes of one file of the audit log, after which another is begun"},
 	{"catalog.MaxModule", catalog.MaxModule, "bytes of a policy's module"},
+	{"config.DefaultPolicies", config.DefaultPolicies, "policies of a tenant, unless its limits say otherwise"},
+	{"config.DefaultPolicyBytes", config.DefaultPolicyBytes, "bytes of all their versions, likewise"},
+	{"config.DefaultPolicyProcesses", config.DefaultPolicyProcesses, "processes on one server that run them, likewise"},
+	{"config.DefaultPolicyMemory", config.DefaultPolicyMemory, "bytes of memory of these, likewise"},
+	{"config.DefaultServerPolicyProcesses", config.DefaultServerPolicyProcesses, "processes that run all tenants' policies on a server, unless its configuration says otherwise"},
+	{"config.DefaultServerPolicyMemory", config.DefaultServerPolicyMemory, "bytes of memory of these, likewise"},
+	{"config.DefaultCompilations", config.DefaultCompilations, "modules that a server compiles at once, likewise; one of a tenant"},
 	{"catalog.MaxPolicyVersions", catalog.MaxPolicyVersions, "versions of a policy that are kept; the oldest go first"},
 	{"catalog.MaxPromotions", catalog.MaxPromotions, "versions of a policy that a board remembers to have asked; the oldest go first"},
 	{"config.MaxRules", config.MaxRules, "policies that decide who may have a board's jobs: of the configuration, and as many that were promoted"},
@@ -289,6 +301,10 @@ var moduleLimits = []struct {
 	{"module.MaxBranches", module.MaxBranches, "labels of all branches of a function"},
 	{"module.MaxBlockLocals", module.MaxBlockLocals, "blocks of a function times its locals"},
 	{"module.MaxModuleBlocks", module.MaxModuleBlocks, "the same, of all functions together"},
+	{"wasm.MaxQueued", wasm.MaxQueued, "modules of one tenant that wait to be compiled"},
+	{"wasm.CompileTime", wasm.CompileTime, "of a processor, which compiling a module may take"},
+	{"wasm.CompileMemory", int64(wasm.CompileMemory), "bytes of address space for it"},
+	{"wasm.MaxQueueTime", wasm.MaxQueueTime, "the longest that one waits"},
 	{"meter.MaxStack", meter.MaxStack, "slots for the frames of all running functions: 64 each, and one for each parameter, local and operand"},
 	{"board.BreakerFaults", board.BreakerFaults, "faults in a minute, after which a policy is left alone for a while"},
 	{"board.BreakerRest", board.BreakerRest, "the first time; it doubles"},
@@ -406,7 +422,7 @@ func TestSettings(t *testing.T) {
 	t.Parallel()
 	root := testserver.Root(t)
 	reader := ""
-	for _, name := range []string{"read.go", "token.go", "rule.go", "books.go", "issuer.go", "tracing.go", "audit.go"} {
+	for _, name := range []string{"read.go", "token.go", "rule.go", "books.go", "issuer.go", "tracing.go", "audit.go", "server.go"} {
 		reader += read(t, filepath.Join(root, "host", "config", name))
 	}
 	asks := regexp.MustCompile(`\.(?:text|texts|path|truth|object|choice|duration|claim|fraction|value|bytes|whole|number|integer|count|single|several|named)\("(\w+)"|certificate\(s, "(\w+)"`)

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -79,7 +80,7 @@ func (s *served) bounds() (declared, given []*bound) {
 		return nil, nil
 	}
 	defer r.mu.Unlock()
-	return slices.Clone(r.declared), slices.Clone(r.given)
+	return slices.Clone(r.declared), slices.Collect(maps.Values(r.given))
 }
 
 func declaredPolicy(r config.Rule, use string, all []*bound, at int) AskedPolicy {

@@ -56,8 +56,9 @@ func (s *served) redeploy(h *Host) {
 	}
 }
 
-// deploy makes the policies that a board was given, and has it ask them. One that
-// cannot be made denies everything, or orders nothing, until it can.
+// deploy makes the policies that a board was given, and has it ask them: those that it
+// asks already stay as they are. One that cannot be made denies everything, or orders
+// nothing, until it can.
 func (s *served) deploy(h *Host, b *board.Board, r *ruling) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -78,29 +79,38 @@ func (s *served) deploy(h *Host, b *board.Board, r *ruling) {
 	}
 	r.version.Store(d.Version)
 	old, before := r.given, r.state
-	r.given, r.state = nil, string(text)
+	r.given, r.state = promoted{}, string(text)
 	if before == "" && len(d.Policies) == 0 && d.Shadow == nil {
 		return // nothing was given ever
 	}
 	rules := r.rules
 	rules.Eligibility = slices.Clone(rules.Eligibility)
 	for i := range d.Policies {
-		h.give(s, r, &rules, &d.Policies[i])
+		h.give(s, r, old, &rules, &d.Policies[i])
 	}
 	if d.Shadow != nil {
-		rules.Shadow = h.bindRelease(s, r, d.Shadow)
+		rules.Shadow = h.bindRelease(s, r, old, d.Shadow)
 	}
 	b.SetRules(rules)
 	if len(old) > 0 {
-		h.shelf.leaving.Go(func() { // calls that began before may still ask them
-			_ = sleep.For(h.running, retireAfter)
-			for _, p := range old {
-				if err := p.end(); err != nil {
-					s.logger.Warn("a policy that is not asked any more could not be closed", "error", err)
-				}
-			}
-		})
+		h.retirePolicies(s, old)
 	}
+}
+
+// retirePolicies ends policies that a board does not ask any more. Calls that began
+// before may still ask them; nothing of them runs when none does.
+func (h *Host) retirePolicies(s *served, old promoted) {
+	for _, p := range old {
+		p.leave()
+	}
+	h.shelf.leaving.Go(func() {
+		_ = sleep.For(h.running, retireAfter)
+		for _, p := range old {
+			if err := p.end(); err != nil {
+				s.logger.Warn("a policy that is not asked any more could not be closed", "error", err)
+			}
+		}
+	})
 }
 
 // deployment returns what a board was given through the API.
@@ -114,8 +124,8 @@ func (h *Host) deployment(c config.Board) catalog.Deployment {
 }
 
 // give adds one policy to a board's rules.
-func (h *Host) give(s *served, r *ruling, rules *board.Rules, d *catalog.Deployed) {
-	made := h.bindRelease(s, r, &d.Releases[0])
+func (h *Host) give(s *served, r *ruling, old promoted, rules *board.Rules, d *catalog.Deployed) {
+	made := h.bindRelease(s, r, old, &d.Releases[0])
 	if d.Eligibility {
 		if made == nil {
 			made = &board.Rule{Policy: missing{name: d.Name}, Name: d.Name, ID: d.Releases[0].Digest}
@@ -133,16 +143,25 @@ func (h *Host) give(s *served, r *ruling, rules *board.Rules, d *catalog.Deploye
 		rules.Ordering = &rule
 	}
 	if len(d.Releases) > 1 {
-		rules.Before = h.bindRelease(s, r, &d.Releases[1])
+		rules.Before = h.bindRelease(s, r, old, &d.Releases[1])
 	}
 }
 
 // bindTime bounds how long a policy may take to be read, compiled and started.
 const bindTime = time.Minute
 
-// bindRelease makes a policy of a version in the catalog; nil if it cannot, which
-// is logged.
-func (h *Host) bindRelease(s *served, r *ruling, release *catalog.Release) *board.Rule {
+// bindRelease makes a policy of a version in the catalog, or takes it from those that
+// the board asked before; nil if it cannot, which is logged.
+func (h *Host) bindRelease(s *served, r *ruling, old promoted, release *catalog.Release) *board.Rule {
+	key := keyOf(release)
+	if b := old[key]; b != nil {
+		delete(old, key)
+		r.given[key] = b
+	}
+	if b := r.given[key]; b != nil {
+		rule := b.rule
+		return &rule
+	}
 	ctx, cancel := context.WithTimeout(h.running, bindTime)
 	defer cancel()
 	b, err := h.loadRelease(ctx, release, h.gauge(At{s.config.Tenant, s.config.Name}))
@@ -152,8 +171,9 @@ func (h *Host) bindRelease(s *served, r *ruling, release *catalog.Release) *boar
 		r.version.Store(math.MaxUint64)
 		return nil
 	}
-	r.given = append(r.given, b)
-	return &b.rule
+	r.given[key] = b
+	rule := b.rule
+	return &rule
 }
 
 // loadRelease reads a version from the catalog and makes a policy of it.
@@ -170,7 +190,7 @@ func (h *Host) loadRelease(ctx context.Context, release *catalog.Release, g *gau
 	if err != nil {
 		return nil, &job.Error{Kind: job.Invalid, Message: "params: want a JSON object", Err: err}
 	}
-	made, err := bindModule(ctx, h.engines.foreign, module, release.Name, release.Params, set, g)
+	made, err := bindModule(ctx, h.engines.foreign, h.account(g.at.Tenant), module, release.Name, release.Params, set, g)
 	h.traced(made)
 	return made, err
 }

@@ -29,9 +29,34 @@ func (s *Session) PutPolicy(ctx context.Context, of, name string, b []byte) (cat
 	if _, err := wasm.Check(b, module.Limits{Bytes: catalog.MaxModule}); err != nil {
 		return catalog.Policy{}, named("module", err)
 	}
+	m := s.host.meters.of(t.Name)
+	m.putting.Lock()
+	defer m.putting.Unlock()
+	if err := s.host.roomForPolicy(t, name, b); err != nil {
+		return catalog.Policy{}, err
+	}
 	stale := func(old catalog.Policy) bool { return !c.View().Belongs(t.Name, old.Owner, t.Declared) }
 	by := s.principal.Tenant + "/" + s.principal.TokenName
 	return c.PutPolicy(ctx, catalog.Policy{Tenant: t.Name, Name: name, Owner: t.ID}, b, by, stale)
+}
+
+// roomForPolicy refuses a module that would be more than the tenant may put.
+func (h *Host) roomForPolicy(t Tenant, name string, b []byte) error {
+	limits, view := h.limitsOf(t.Name), h.catalog.view()
+	at, mine := catalog.At{Tenant: t.Name, Name: name}, policiesOf(view, t)
+	i := slices.IndexFunc(mine, func(p catalog.Policy) bool { return p.Name == name })
+	if i < 0 && int64(len(mine)) >= limits.Policies {
+		return overLimit("policies", limits.Policies, "tenant")
+	}
+	next := view.With(at, wasm.Digest(b), len(b))
+	var sum int64
+	for _, size := range next.Named(t.Name) {
+		sum += size
+	}
+	if sum > limits.PolicyBytes {
+		return overLimit("policy_bytes", limits.PolicyBytes, "tenant")
+	}
+	return nil
 }
 
 // Policies returns a tenant's policies, by name.
@@ -78,5 +103,9 @@ func (s *Session) DeletePolicy(ctx context.Context, of, name string) error {
 	if !ok || !view.Belongs(t.Name, p.Owner, t.Declared) {
 		return job.Errorf(job.NotFound, "%s", noPolicy(view, t, name))
 	}
-	return c.RemovePolicy(ctx, p)
+	if err := c.RemovePolicy(ctx, p); err != nil {
+		return err
+	}
+	s.host.pruneModules()
+	return nil
 }

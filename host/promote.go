@@ -63,7 +63,7 @@ func (s *Session) pick(t Tenant, p Promotion) (catalog.Release, error) {
 		}
 	}
 	return catalog.Release{
-		Name: p.Name, Digest: kept.Versions[at].Digest, Params: p.Params, OnError: p.OnError,
+		Name: p.Name, Digest: kept.Versions[at].Digest, Size: kept.Versions[at].Size, Params: p.Params, OnError: p.OnError,
 		Made: time.Now().UTC().Truncate(time.Microsecond), By: s.principal.Tenant + "/" + s.principal.TokenName,
 	}, nil
 }

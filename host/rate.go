@@ -38,6 +38,7 @@ type meter struct {
 	requests, posts bucket
 	fuel            tank
 	watchers        atomic.Int64
+	putting         sync.Mutex // held while a policy of the tenant is put: what it may put depends on what it has
 }
 
 // meters are those of tenants, by name.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/boardd/boardd/host/config"
 	"github.com/boardd/boardd/host/recording"
+	"github.com/boardd/boardd/sdk/sleep"
 )
 
 // recordings are what this host records of its boards, in its data folder.
@@ -131,9 +132,29 @@ func (h *Host) sweepRecordings() {
 			return
 		}
 	}
-	h.arranging.Lock()
-	defer h.arranging.Unlock()
-	h.recordings.sweep(h.desired())
+	func() {
+		h.arranging.Lock()
+		defer h.arranging.Unlock()
+		h.recordings.sweep(h.desired())
+	}()
+	for h.running.Err() == nil {
+		h.pruneModules()
+		_ = sleep.For(h.running, pruneEvery)
+	}
+}
+
+// pruneEvery is how often compiled modules are looked for that nobody has any more.
+const pruneEvery = 10 * time.Minute
+
+// pruneModules takes away what was compiled of modules that nothing names any more.
+func (h *Host) pruneModules() {
+	if h.catalog == nil || h.catalog.unread() {
+		return
+	}
+	digests := h.catalog.view().Digests()
+	if err := h.engines.foreign.Prune(func(digest string) bool { return digests[digest] }); err != nil {
+		h.logger.Warn("compiled policies could not be taken away", "error", err)
+	}
 }
 
 func (r *recordings) sweep(boards map[At]config.Board) {

@@ -6,10 +6,13 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -19,14 +22,16 @@ import (
 	"github.com/boardd/boardd/host/wasm"
 	"github.com/boardd/boardd/policies"
 	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/shorten"
 )
 
 // engines run policies: those that the configuration names in this process, those
 // that tenants bring in processes of their own.
 type engines struct {
-	own     *wasm.Engine
-	foreign *wasm.Engine
-	folder  string // made for compiled code where the host has no data folder; empty: none
+	own      *wasm.Engine
+	foreign  *wasm.Engine
+	folder   string   // made for compiled code where the host has no data folder; empty: none
+	accounts sync.Map // *wasm.Account of those whose modules foreign runs, by tenant
 }
 
 // policyFolder is where compiled policies are kept, within the data folder.
@@ -49,9 +54,31 @@ func (h *Host) openEngines(ctx context.Context) (err error) {
 	if e.own, err = wasm.New(ctx, wasm.Config{CacheDir: filepath.Join(folder, "own"), Logger: h.logger}); err != nil {
 		return err
 	}
-	e.foreign, err = wasm.New(ctx, wasm.Config{CacheDir: filepath.Join(folder, "foreign"), Child: h.config.PolicyChild, Logger: h.logger})
+	e.foreign, err = wasm.New(ctx, wasm.Config{
+		CacheDir: filepath.Join(folder, "foreign"), Child: h.config.PolicyChild, Logger: h.logger,
+		Allowance: func() wasm.Allowance {
+			l := h.Settings().Server.WithDefaults()
+			return wasm.Allowance{Processes: l.PolicyProcesses, Memory: l.PolicyMemory}
+		},
+		Compilations: func() int { return int(h.Settings().Server.WithDefaults().Compilations) },
+	})
 	return err
 }
+
+// account is what a tenant's modules are charged to.
+func (h *Host) account(tenant string) *wasm.Account {
+	found, ok := h.engines.accounts.Load(tenant)
+	if !ok {
+		found, _ = h.engines.accounts.LoadOrStore(tenant, h.engines.foreign.Account(func() wasm.Allowance {
+			l := h.limitsOf(tenant)
+			return wasm.Allowance{Processes: l.PolicyProcesses, Memory: l.PolicyMemory}
+		}))
+	}
+	return found.(*wasm.Account)
+}
+
+// PolicyUse is what the modules use that tenants brought.
+func (h *Host) PolicyUse() wasm.Usage { return h.engines.foreign.Usage() }
 
 func (e *engines) close() error {
 	var failures []error
@@ -68,8 +95,17 @@ func (e *engines) close() error {
 
 // bound is a policy with its parameters, ready to be asked.
 type bound struct {
-	rule  board.Rule
-	close []func() error // in this order
+	rule   board.Rule
+	retire func()         // nil: there is nothing to retire
+	close  []func() error // in this order
+}
+
+// leave says that other policies took the place of this one. Calls that began before
+// may still ask it, until end.
+func (b *bound) leave() {
+	if b.retire != nil {
+		b.retire()
+	}
 }
 
 func (b *bound) end() error {
@@ -123,7 +159,7 @@ func (h *Host) bindDeclared(ctx context.Context, c *config.Config, r config.Rule
 	if err != nil {
 		return nil, err
 	}
-	bound, err := bindModule(ctx, h.engines.own, b, r.Policy, r.Params, set, g)
+	bound, err := bindModule(ctx, h.engines.own, nil, b, r.Policy, r.Params, set, g)
 	if err == nil {
 		bound.rule.Lenient = lenient
 	}
@@ -137,21 +173,51 @@ func (h *Host) traced(b *bound) {
 	}
 }
 
-// bindModule makes a policy of a module.
-func bindModule(ctx context.Context, engine *wasm.Engine, b []byte, name string, params json.RawMessage, set map[string]any, g *gauge) (*bound, error) {
-	m, err := engine.Load(ctx, b)
+// bindModule makes a policy of a module. One that fails before it was asked anything
+// is refused as such.
+func bindModule(
+	ctx context.Context, engine *wasm.Engine, a *wasm.Account, b []byte, name string, params json.RawMessage, set map[string]any, g *gauge,
+) (*bound, error) {
+	m, err := engine.LoadFor(ctx, b, a)
 	if err != nil {
 		return nil, err
 	}
-	p, err := m.BindCharged(ctx, set, g)
+	p, err := m.BindFor(ctx, set, g, a)
 	if err != nil {
-		return nil, errors.Join(err, m.Close())
+		_ = m.Close() // the other error says more
+		return nil, unusable(name, err)
 	}
 	return &bound{
-		rule:  board.Rule{Policy: p, Name: name, ID: ruleID(m.Digest(), params)},
-		close: []func() error{p.Close, m.Close},
+		rule:   board.Rule{Policy: p, Name: name, ID: ruleID(m.Digest(), params)},
+		retire: p.Retire,
+		close:  []func() error{p.Close, m.Close},
 	}, nil
 }
+
+// unusable says what is wrong with a policy that does not start. A fault of its
+// module is a wrong request; that its process was lost may have other reasons.
+func unusable(name string, err error) error {
+	fault, ok := errors.AsType[*wasm.Fault](err)
+	switch {
+	case !ok:
+		return err
+	case fault.Kind == wasm.Lost:
+		return &job.Error{Kind: job.Unavailable, Message: fmt.Sprintf("the policy %q does not start: %s; nothing was changed", name, cleaned(fault)), Err: err}
+	}
+	return &job.Error{Kind: job.Invalid, Message: fmt.Sprintf("the policy %q does not start: %s", name, cleaned(fault)), Err: err}
+}
+
+func cleaned(f *wasm.Fault) string {
+	return shorten.To(strings.ToValidUTF8(f.Error(), "\uFFFD"), maxFault)
+}
+
+// maxFault is how many bytes of a fault its author is told.
+const maxFault = 1 << 10
+
+// promoted is policies by what they were made of: a name, a digest and parameters.
+type promoted map[string]*bound
+
+func keyOf(r *catalog.Release) string { return r.Name + "\x00" + r.Digest + "\x00" + string(r.Params) }
 
 // ruling is the policies that one board asks now.
 type ruling struct {
@@ -159,7 +225,7 @@ type ruling struct {
 
 	mu       sync.Mutex
 	declared []*bound    // of the configuration: eligibility in order, then the ordering
-	given    []*bound    // by promotions
+	given    promoted    // by promotions
 	state    string      // what given was made of
 	rules    board.Rules // of the configuration
 	ended    bool
@@ -207,7 +273,7 @@ func (r *ruling) end() error {
 	defer r.mu.Unlock()
 	r.ended = true
 	var failures []error
-	for _, b := range append(r.declared, r.given...) {
+	for _, b := range slices.AppendSeq(r.declared, maps.Values(r.given)) {
 		failures = append(failures, b.end())
 	}
 	r.declared, r.given = nil, nil

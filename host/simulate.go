@@ -84,7 +84,10 @@ func (h *Host) bindAll(ctx context.Context, on *served, g *gauge) (*ruling, erro
 		if err != nil {
 			return nil, errors.Join(err, r.end())
 		}
-		r.given = append(r.given, b)
+		if r.given == nil {
+			r.given = promoted{}
+		}
+		r.given[keyOf(&x.Releases[0])] = b
 		if x.Eligibility {
 			rule := b.rule
 			rule.Lenient = x.Releases[0].OnError == config.OnErrorAllow

@@ -250,15 +250,15 @@ func (s *Session) Limits(ctx context.Context) (limits config.Limits, use map[str
 	if err != nil {
 		return config.Limits{}, nil
 	}
-	return t.Limits, s.host.use(ctx, s.principal.Tenant)
+	return t.Limits.WithDefaults(), s.host.use(ctx, s.principal.Tenant)
 }
 
-// limitsOf returns the limits of a tenant.
+// limitsOf returns the limits of a tenant, defaults included.
 func (h *Host) limitsOf(name string) config.Limits {
 	if h.declares(name) {
-		return h.Settings().Limits[name]
+		return h.Settings().Limits[name].WithDefaults()
 	}
-	return h.catalog.view().Tenants[name].Limits
+	return h.catalog.view().Tenants[name].Limits.WithDefaults()
 }
 
 // ParseLimits reads limits by their names.

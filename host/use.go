@@ -1,6 +1,10 @@
 package host
 
-import "context"
+import (
+	"context"
+
+	"github.com/boardd/boardd/host/catalog"
+)
 
 // TenantUse returns what a tenant uses now, by the names of its limits, as far as
 // that is counted on this host. Who may list tenants may see it.
@@ -18,6 +22,13 @@ func (h *Host) use(ctx context.Context, tenant string) map[string]int64 {
 		"boards": int64(len(h.shelf.names(tenant))), keyOpenJobs: 0, keyClaims: 0, keyDetailBytes: 0,
 		"watchers": h.meters.of(tenant).watchers.Load(), "policy_fuel": h.meters.of(tenant).fuel.total.Load(),
 	}
+	view, size := h.catalog.view(), int64(0)
+	for _, n := range view.Named(tenant) {
+		size += n
+	}
+	use["policies"], use["policy_bytes"] = int64(len(catalog.Of(view.Policies, tenant))), size
+	policies := h.account(tenant).Usage()
+	use["policy_processes"], use["policy_memory"] = policies.Processes, policies.Memory
 	for _, b := range h.shelf.of(tenant) {
 		if m, open := b.metered.Load(), b.board.Load(); m != nil && open != nil && open.Status().Ready {
 			counts := m.count(ctx, countsFor)

@@ -44,7 +44,7 @@ func newMetrics(h *host.Host) *metrics {
 		ConstLabels: prometheus.Labels{"version": h.Version(), "go": runtime.Version()},
 	})
 	build.Set(1)
-	m.registry.MustRegister(m.calls, m.refused, build, &boards{host: h},
+	m.registry.MustRegister(m.calls, m.refused, build, &boards{host: h}, &policyMetrics{host: h},
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }

@@ -376,6 +376,77 @@ func TestPolicyVersions(t *testing.T) {
 	wantKind(t, "a module that is too large", err, job.Invalid)
 }
 
+// TestModulesGo: a module stays for as long as a policy, a release that a board can be
+// taken back to, or a board's settings name it, and no longer.
+func TestModulesGo(t *testing.T) {
+	t.Parallel()
+	docs := store(t)
+	c, _ := follow(t, docs, catalog.Options{})
+	ctx := t.Context()
+	put := func(name, module string) string {
+		t.Helper()
+		p, err := c.PutPolicy(ctx, catalog.Policy{Tenant: "acme", Name: name}, []byte(module), "acme/root", never)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p.Versions[0].Digest
+	}
+	kept := func() int {
+		t.Helper()
+		list, err := docs.List(ctx, driver.Space{Name: "catalog-modules"}, "", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(list)
+	}
+	give := func(releases ...catalog.Release) {
+		t.Helper()
+		_, err := c.ChangeDeployment(ctx, catalog.Deployment{Tenant: "acme", Board: "b"}, func(catalog.Deployment) bool { return false }, func(d *catalog.Deployment) error {
+			d.Policies = []catalog.Deployed{{Name: "p", Releases: releases}}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	first := put("p", "first")
+	release := catalog.Release{Name: "p", Digest: first, Size: len("first")}
+	give(release)
+	ruled := put("p", "ruled")
+	b, err := c.CreateBoard(ctx, catalog.Board{Board: config.Board{Tenant: "acme", Name: "c", Ordering: &config.Rule{Policy: "p", Module: ruled}}}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range catalog.MaxPolicyVersions + 5 {
+		put("p", fmt.Sprint("module ", i))
+	}
+	if n := kept(); n != catalog.MaxPolicyVersions+2 {
+		t.Fatalf("%d modules are kept: want %d versions, a release and a board's rule", n, catalog.MaxPolicyVersions)
+	}
+	give()
+	if n := kept(); n != catalog.MaxPolicyVersions+1 {
+		t.Errorf("%d modules are kept after the release went", n)
+	}
+	if _, err := c.ChangeDeployment(ctx, catalog.Deployment{Tenant: "acme", Board: "b"}, func(catalog.Deployment) bool { return false }, func(d *catalog.Deployment) error {
+		d.Shadow = &release
+		return nil
+	}); job.KindOf(err) != job.Aborted {
+		t.Errorf("a module that was taken away meanwhile: %v", err)
+	}
+	if err := c.RemoveBoard(ctx, b); err != nil {
+		t.Fatal(err)
+	}
+	if n := kept(); n != catalog.MaxPolicyVersions {
+		t.Errorf("%d modules are kept after the board went", n)
+	}
+	if err := c.RemovePolicy(ctx, c.View().Policies[catalog.At{Tenant: "acme", Name: "p"}]); err != nil {
+		t.Fatal(err)
+	}
+	if n := kept(); n != 0 {
+		t.Errorf("%d modules are kept of no policy", n)
+	}
+}
+
 func TestHeads(t *testing.T) {
 	t.Parallel()
 	c, _ := follow(t, store(t), catalog.Options{})

@@ -102,8 +102,8 @@ func (c *Catalog) CreateBoard(ctx context.Context, b Board, most int) (Board, er
 	if b.Version, err = c.write(ctx, boardKey(b.Tenant, b.Name), b, 0); err != nil {
 		return b, err
 	}
-	if most == 0 {
-		return b, nil
+	if err := c.keepRules(ctx, &b); err != nil || most == 0 {
+		return b, err
 	}
 	docs, err := c.list(ctx, boardKey(b.Tenant, ""))
 	if err != nil {
@@ -132,14 +132,39 @@ func TooManyBoards(tenant string, most int) error {
 
 // UpdateBoard writes a board anew if it has b.Version.
 func (c *Catalog) UpdateBoard(ctx context.Context, b Board) (Board, error) {
+	before := c.View().Boards[At{b.Tenant, b.Name}]
 	var err error
-	b.Version, err = c.write(ctx, boardKey(b.Tenant, b.Name), b, b.Version)
-	return b, err
+	if b.Version, err = c.write(ctx, boardKey(b.Tenant, b.Name), b, b.Version); err != nil {
+		return b, err
+	}
+	c.sweep(ctx, without(before.modules(), b.modules()))
+	return b, c.keepRules(ctx, &b)
+}
+
+// keepRules keeps the modules that a board's settings name.
+func (c *Catalog) keepRules(ctx context.Context, b *Board) error {
+	rules := slices.Clone(b.Eligibility)
+	if b.Ordering != nil {
+		rules = append(rules, *b.Ordering)
+	}
+	for _, r := range rules {
+		if r.Module == "" {
+			continue
+		}
+		if err := c.keep(ctx, b.Tenant, r.Policy, r.Module); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // RemoveBoard takes a board's record away.
 func (c *Catalog) RemoveBoard(ctx context.Context, b Board) error {
-	return c.remove(ctx, boardKey(b.Tenant, b.Name), b.Version)
+	err := c.remove(ctx, boardKey(b.Tenant, b.Name), b.Version)
+	if err == nil {
+		c.sweep(ctx, b.modules())
+	}
+	return err
 }
 
 func now() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }

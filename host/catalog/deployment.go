@@ -3,6 +3,7 @@ package catalog
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/boardd/boardd/sdk/driver"
@@ -38,6 +39,7 @@ type Deployed struct {
 type Release struct {
 	Name    string          `json:"name"`
 	Digest  string          `json:"digest"`
+	Size    int             `json:"size,omitempty"` // of the module, in bytes; 0: not known
 	Params  json.RawMessage `json:"params,omitempty"`
 	OnError string          `json:"on_error,omitempty"`
 	Made    time.Time       `json:"made"`
@@ -46,14 +48,15 @@ type Release struct {
 
 func deploymentKey(tenant, board string) string { return "deployment/" + tenant + "/" + board }
 
-// ChangeDeployment changes what a board was given. The change is made anew if
+// ChangeDeployment changes what a board was given, keeps the modules that it names
+// from then on, and takes away what nothing names any more. The change is made anew if
 // somebody else was faster; its error ends that. What an earlier tenant left, as
 // stale says, counts for nothing.
 func (c *Catalog) ChangeDeployment(ctx context.Context, d Deployment, stale func(Deployment) bool, change func(*Deployment) error) (Deployment, error) {
 	key := deploymentKey(d.Tenant, d.Board)
 	var err error
 	for range tries {
-		next := d
+		next, before := d, []string(nil)
 		doc, failed := c.docs.Get(ctx, driver.Space{Name: space}, key)
 		if failed != nil && job.KindOf(failed) != job.NotFound {
 			return d, failed
@@ -63,6 +66,7 @@ func (c *Catalog) ChangeDeployment(ctx context.Context, d Deployment, stale func
 			if err := decode(doc, &present); err != nil {
 				return d, err
 			}
+			before = present.modules()
 			if !stale(present) {
 				next.Policies, next.Shadow = present.Policies, present.Shadow
 			}
@@ -71,7 +75,8 @@ func (c *Catalog) ChangeDeployment(ctx context.Context, d Deployment, stale func
 			return next, err
 		}
 		if next.Version, err = c.write(ctx, key, next, doc.Version); err == nil {
-			return next, nil
+			c.sweep(ctx, without(before, next.modules()))
+			return next, c.keepNew(ctx, &next, before)
 		}
 		if k := job.KindOf(err); k != job.Aborted && k != job.AlreadyExists {
 			return d, err
@@ -82,5 +87,22 @@ func (c *Catalog) ChangeDeployment(ctx context.Context, d Deployment, stale func
 
 // RemoveDeployment takes away what a board was given.
 func (c *Catalog) RemoveDeployment(ctx context.Context, d Deployment) error {
-	return ignore(c.remove(ctx, deploymentKey(d.Tenant, d.Board), d.Version), job.NotFound)
+	err := ignore(c.remove(ctx, deploymentKey(d.Tenant, d.Board), d.Version), job.NotFound)
+	if err == nil {
+		c.sweep(ctx, d.modules())
+	}
+	return err
+}
+
+// keepNew keeps what a board is given that it was not given before.
+func (c *Catalog) keepNew(ctx context.Context, d *Deployment, before []string) error {
+	for _, r := range d.releases() {
+		if slices.Contains(before, r.Digest) {
+			continue
+		}
+		if err := c.keep(ctx, d.Tenant, r.Name, r.Digest); err != nil {
+			return err
+		}
+	}
+	return nil
 }

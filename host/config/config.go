@@ -27,6 +27,7 @@ type Config struct {
 	TLS               *TLS     // nil: plaintext
 	Tracing           *Tracing // nil: no traces
 	Audit             Audit
+	Server            ServerLimits
 	Dev               bool // made by Dev
 
 	Tokens   []tenant.Token // of every tenant

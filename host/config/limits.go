@@ -9,7 +9,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Limits says how much a tenant, or one board, may use. 0 is no limit.
+// Limits says how much a tenant, or one board, may use. 0 is no limit, or the
+// default of those that have one.
 type Limits struct {
 	Boards            int64 `json:"boards,omitempty"`    // of a tenant
 	OpenJobs          int64 `json:"open_jobs,omitempty"` // unclaimed and claimed
@@ -20,6 +21,30 @@ type Limits struct {
 	Watchers          int64 `json:"watchers,omitempty"` // streams of events, on each host
 
 	PolicyFuelPerSecond int64 `json:"policy_fuel_per_second,omitempty"` // of modules, over all hosts
+
+	Policies        int64 `json:"policies,omitempty"`         // that a tenant has put, like the next
+	PolicyBytes     int64 `json:"policy_bytes,omitempty"`     // of all their versions, those included that a board can be taken back to
+	PolicyProcesses int64 `json:"policy_processes,omitempty"` // that run its modules, on each host
+	PolicyMemory    int64 `json:"policy_memory,omitempty"`    // bytes that these may take
+}
+
+// What a tenant may have that has no other limit.
+const (
+	DefaultPolicies        = 64
+	DefaultPolicyBytes     = 128 << 20
+	DefaultPolicyProcesses = 16
+	DefaultPolicyMemory    = 1 << 30
+)
+
+// WithDefaults returns the limits of a tenant with what is not given filled in,
+// where there is a default.
+func (l Limits) WithDefaults() Limits {
+	for _, limit := range l.Each() {
+		if *limit.Value == 0 {
+			*limit.Value = limit.Default
+		}
+	}
+	return l
 }
 
 // Limit is one of Limits, by the name that it has everywhere.
@@ -28,6 +53,8 @@ type Limit struct {
 	Value *int64
 	Bytes bool // the configuration takes 64KiB, 1GiB
 	Board bool // a board may have it too
+
+	Default int64 // what 0 stands for; 0: no limit
 }
 
 // Each returns the limits by name, in an order for people. Their values may be
@@ -42,6 +69,10 @@ func (l *Limits) Each() []Limit {
 		{Name: "posts_per_second", Value: &l.PostsPerSecond, Board: true},
 		{Name: "watchers", Value: &l.Watchers, Board: true},
 		{Name: "policy_fuel_per_second", Value: &l.PolicyFuelPerSecond, Board: true},
+		{Name: "policies", Value: &l.Policies, Default: DefaultPolicies},
+		{Name: "policy_bytes", Value: &l.PolicyBytes, Bytes: true, Default: DefaultPolicyBytes},
+		{Name: "policy_processes", Value: &l.PolicyProcesses, Default: DefaultPolicyProcesses},
+		{Name: "policy_memory", Value: &l.PolicyMemory, Bytes: true, Default: DefaultPolicyMemory},
 	}
 }
 

@@ -57,6 +57,9 @@ func (l *loader) root(s *section) {
 	if inner := s.single("audit"); inner != nil && l.firstAt("audit", inner.at) {
 		l.audit(inner)
 	}
+	if inner := s.single("server_limits"); inner != nil && l.firstAt("server_limits", inner.at) {
+		l.serverLimits(inner)
+	}
 	for _, inner := range s.named("token") {
 		l.token(inner, tenant.Default)
 	}

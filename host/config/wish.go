@@ -25,7 +25,7 @@ func (l *loader) wished(s *section) {
 	for _, inner := range s.named("board") {
 		l.board(inner)
 	}
-	for _, kind := range []string{"token", "oidc", "backend", "policy", "catalog", "tls", "tracing", "audit"} {
+	for _, kind := range []string{"token", "oidc", "backend", "policy", "catalog", "tls", "tracing", "audit", "server_limits"} {
 		s.blocks = append(s.blocks, kind)
 		for _, block := range s.body.Blocks {
 			if block.Type == kind {

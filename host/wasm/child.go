@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -36,7 +37,8 @@ const (
 
 // Bounds of child processes.
 const (
-	CompileTime   = 10 * time.Second // then a compilation is killed
+	CompileTime   = 10 * time.Second // of a processor; then a compilation is killed
+	CompileWait   = 2 * time.Minute  // then one is killed that got no processor for so long
 	CompileMemory = 2 << 30          // bytes of address space of a compilation
 	CallTime      = 5 * time.Second  // then a process that does not answer is killed; fuel ends a call long before
 	StartTime     = 30 * time.Second // the same, for its start
@@ -117,7 +119,7 @@ func compileChild(in io.Reader) error {
 	if err != nil {
 		return err
 	}
-	ctx := experimental.WithCompilationWorkers(context.Background(), 2)
+	ctx := experimental.WithCompilationWorkers(context.Background(), 1)
 	cache, err := wazero.NewCompilationCacheWithDir(o.CacheDir)
 	if err != nil {
 		return err
@@ -127,10 +129,57 @@ func compileChild(in io.Reader) error {
 	return err
 }
 
+// codeFolder is where the compiled code of a module is kept: each has its own, so
+// that it can be taken away.
+func (e *Engine) codeFolder(digest string) string { return filepath.Join(e.config.CacheDir, digest) }
+
+// compileOnce compiles a module unless its code is there.
+func (e *Engine) compileOnce(ctx context.Context, digest string, b []byte) error {
+	e.mu.Lock()
+	done := e.compiled[digest]
+	e.mu.Unlock()
+	if done {
+		return nil
+	}
+	if err := e.compileInChild(ctx, digest, b); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.compiled[digest] = true
+	return nil
+}
+
+// Prune takes the compiled code away of modules that are not loaded and that nobody
+// wants to keep.
+func (e *Engine) Prune(keep func(digest string) bool) error {
+	if e.config.Child == nil || e.config.CacheDir == "" {
+		return nil
+	}
+	entries, err := os.ReadDir(e.config.CacheDir)
+	if err != nil {
+		return err
+	}
+	var failures []error
+	for _, entry := range entries {
+		digest := entry.Name()
+		if keep(digest) {
+			continue
+		}
+		e.mu.Lock() // so that nobody begins to load it
+		if e.loaded[digest] == nil {
+			delete(e.compiled, digest)
+			failures = append(failures, os.RemoveAll(e.codeFolder(digest)))
+		}
+		e.mu.Unlock()
+	}
+	return errors.Join(failures...)
+}
+
 // compileInChild compiles a module into the cache, in a process that may take so
 // much time and memory and no more.
-func (e *Engine) compileInChild(ctx context.Context, b []byte) error {
-	ctx, cancel := context.WithTimeout(ctx, CompileTime)
+func (e *Engine) compileInChild(ctx context.Context, digest string, b []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, CompileWait)
 	defer cancel()
 	cmd := e.config.Child(ctx)
 	cmd.Args = append(cmd.Args, compileMode)
@@ -144,11 +193,14 @@ func (e *Engine) compileInChild(ctx context.Context, b []byte) error {
 	if err := cmd.Start(); err != nil {
 		return &job.Error{Kind: job.Unavailable, Message: "the process that compiles policies can't be started", Err: err}
 	}
-	_ = writeOrder(in, order{CacheDir: e.config.CacheDir}, b, nil) // a process that died says so below
+	_ = writeOrder(in, order{CacheDir: e.codeFolder(digest)}, b, nil) // a process that died says so below
 	_ = in.Close()
-	switch err := cmd.Wait(); {
+	err = cmd.Wait()
+	switch {
+	case err != nil && cmd.ProcessState != nil && cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime() >= CompileTime-time.Second/2:
+		return job.Errorf(job.Invalid, "the module takes more than %s of a processor to compile: make its functions smaller", CompileTime)
 	case ctx.Err() != nil:
-		return job.Errorf(job.Invalid, "the module takes more than %s to compile: make its functions smaller", CompileTime)
+		return job.Errorf(job.Unavailable, "the server got no processor time to compile the module: try again later")
 	case err != nil:
 		first, _, _ := strings.Cut(strings.TrimSpace(said.String()), "\n")
 		return job.Errorf(job.Invalid, "the module does not compile, or not in %d MiB of memory (%s): %s", CompileMemory>>20, err, first)

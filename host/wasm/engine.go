@@ -43,6 +43,12 @@ type Config struct {
 	Child     Child  // nil: in this process
 	Logger    *slog.Logger
 
+	// Allowance is what the processes of all accounts may take together, and
+	// Compilations how many run at once; nil, or a value of 0: the default. Both are
+	// asked for whenever it matters, and count only with Child.
+	Allowance    func() Allowance
+	Compilations func() int
+
 	// Interpreter runs modules without compiling them: much slower, for the same
 	// answers and the same fuel. It is for tools that run little.
 	Interpreter bool
@@ -105,9 +111,16 @@ type Engine struct {
 	runtime wazero.Runtime
 	cache   wazero.CompilationCache
 
-	mu     sync.Mutex
-	loaded map[string]*loading // by digest
-	closed bool
+	budget  budget
+	turns   turns
+	loads   sync.WaitGroup
+	running context.Context //nolint:containedctx // of what is being loaded; Close ends it
+	stop    context.CancelFunc
+
+	mu       sync.Mutex
+	loaded   map[string]*loading // by digest
+	compiled map[string]bool     // digests of modules whose code is in the cache, as far as this engine put it there
+	closed   bool
 }
 
 // loading is a module that is loaded, or being loaded.
@@ -138,7 +151,9 @@ func New(ctx context.Context, config Config) (*Engine, error) {
 	if config.Instances <= 0 {
 		config.Instances = runtime.GOMAXPROCS(0)
 	}
-	e := &Engine{config: config, log: config.Logger, loaded: map[string]*loading{}}
+	e := &Engine{config: config, log: config.Logger, loaded: map[string]*loading{}, compiled: map[string]bool{}}
+	e.budget.init(config.Allowance)
+	e.running, e.stop = context.WithCancel(context.WithoutCancel(ctx))
 	if e.log == nil {
 		e.log = slog.New(slog.DiscardHandler)
 	}
@@ -191,6 +206,8 @@ func (e *Engine) Close() error {
 	e.mu.Lock()
 	e.closed = true
 	e.mu.Unlock()
+	e.stop()
+	e.loads.Wait()
 	var err error
 	if e.runtime != nil {
 		err = e.runtime.Close(context.Background())

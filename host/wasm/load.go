@@ -23,6 +23,7 @@ type Module struct {
 	declared *policy.Declared
 	metered  meter.Metered
 	exports  map[string]bool       // its functions
+	pages    int                   // of 64 KiB, that its memory may have
 	compiled wazero.CompiledModule // nil where processes run it
 }
 
@@ -44,10 +45,19 @@ type Policy struct {
 	pool *pool
 }
 
+// Memory is what one process that runs the module is charged, in bytes: what its
+// memory may grow to, the picture of it, and what the process itself takes.
+func (m *Module) Memory() int64 { return processMemory + 2*int64(m.pages)<<16 }
+
 // Load checks a module, makes it count and compiles it. The same bytes are
 // compiled once, however often they are loaded. Close it when no more policies
 // are to be made of it.
-func (e *Engine) Load(ctx context.Context, b []byte) (*Module, error) {
+func (e *Engine) Load(ctx context.Context, b []byte) (*Module, error) { return e.LoadFor(ctx, b, nil) }
+
+// LoadFor is Load for an account: of its modules one is compiled at a time, by a
+// process that others go before, and the next wait. The end of ctx ends only the
+// waiting.
+func (e *Engine) LoadFor(ctx context.Context, b []byte, a *Account) (*Module, error) {
 	digest := Digest(b)
 	e.mu.Lock()
 	if e.closed {
@@ -62,10 +72,14 @@ func (e *Engine) Load(ctx context.Context, b []byte) (*Module, error) {
 	}
 	l = &loading{ready: make(chan struct{}), users: 1}
 	e.loaded[digest] = l
+	b = slices.Clone(b)
+	e.loads.Go(func() {
+		l.module, l.err = e.load(e.running, digest, b, a)
+		close(l.ready)
+		e.retain(digest) // or nobody would drop it if all callers have gone
+		e.release(digest)
+	})
 	e.mu.Unlock()
-
-	l.module, l.err = e.load(context.WithoutCancel(ctx), digest, slices.Clone(b))
-	close(l.ready)
 	return e.await(ctx, digest, l)
 }
 
@@ -113,20 +127,27 @@ func (e *Engine) release(digest string) {
 	}
 }
 
-func (e *Engine) load(ctx context.Context, digest string, b []byte) (*Module, error) {
+func (e *Engine) load(ctx context.Context, digest string, b []byte, a *Account) (*Module, error) {
+	if e.config.Child != nil {
+		done, err := e.turn(ctx, a)
+		if err != nil {
+			return nil, err
+		}
+		defer done() // reading and rewriting take their time, too
+	}
 	read, declared, err := read(b, e.config.Limits)
 	if err != nil {
 		return nil, err
 	}
 	m := &Module{
 		engine: e, digest: digest, declared: declared,
-		metered: meter.Rewrite(read), exports: map[string]bool{},
+		metered: meter.Rewrite(read), exports: map[string]bool{}, pages: read.Memory.Max,
 	}
 	for _, x := range read.Exports {
 		m.exports[x.Name] = x.Kind == module.ExportFunction
 	}
 	if e.config.Child != nil {
-		return m, e.compileInChild(ctx, m.metered.Bytes)
+		return m, e.compileOnce(ctx, digest, m.metered.Bytes)
 	}
 	m.compiled, err = e.runtime.CompileModule(experimental.WithCompilationWorkers(ctx, e.config.Instances), m.metered.Bytes)
 	if err != nil {
@@ -159,6 +180,13 @@ func (m *Module) Bind(ctx context.Context, set map[string]any) (*Policy, error) 
 // BindCharged is Bind for a policy whose calls are charged to a gauge. Its start is
 // not: an instance serves many calls.
 func (m *Module) BindCharged(ctx context.Context, set map[string]any, gauge Gauge) (*Policy, error) {
+	return m.BindFor(ctx, set, gauge, nil)
+}
+
+// BindFor is BindCharged with an account that the policy's processes are charged to.
+// Where they are too many, what is not used is ended for those that are needed, and
+// a call that gets none within Patience fails: job.QuotaExceeded.
+func (m *Module) BindFor(ctx context.Context, set map[string]any, gauge Gauge, account *Account) (*Policy, error) {
 	manifest, values, err := m.declared.Bind(set)
 	if err != nil {
 		return nil, err
@@ -167,8 +195,9 @@ func (m *Module) BindCharged(ctx context.Context, set map[string]any, gauge Gaug
 	if err != nil {
 		return nil, err
 	}
-	p := &pool{engine: m.engine, module: m, name: manifest.Name, form: form, fuel: m.engine.config.Fuel, gauge: gauge, seats: make(chan struct{}, m.engine.config.Instances)}
+	p := &pool{engine: m.engine, module: m, name: manifest.Name, form: form, fuel: m.engine.config.Fuel, gauge: gauge, account: account, seats: make(chan struct{}, m.engine.config.Instances)}
 	m.engine.retain(m.digest) // until the pool is closed, and its last instance
+	m.engine.budget.enter(p)
 	first, err := p.borrow(ctx)
 	if err != nil {
 		_ = p.Close()
@@ -182,6 +211,11 @@ func (m *Module) BindCharged(ctx context.Context, set map[string]any, gauge Gaug
 	}
 	return &Policy{Rule: rule, pool: p}, nil
 }
+
+// Retire says that another policy took this one's place: no instance waits for
+// calls any more. Those that have begun come to their end, and the few that still
+// come are answered, each at the cost of a start, until Close.
+func (p *Policy) Retire() { p.pool.retire() }
 
 // Used returns the fuel that the last call used that came to an end on any
 // instance: for tools that run one call at a time.

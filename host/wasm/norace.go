@@ -2,5 +2,5 @@
 
 package wasm
 
-// limitsMemory says whether child processes limit their own address space.
-const limitsMemory = true
+// bounded says whether child processes limit their own address space and time.
+const bounded = true

@@ -3,6 +3,7 @@ package wasm
 import (
 	"context"
 	"encoding/binary"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,14 +16,15 @@ import (
 // pool has the runners of one rule: the last one that was used is the next, and
 // those that nobody needs are closed after IdleTime.
 type pool struct {
-	engine *Engine
-	module *Module
-	name   string
-	form   []byte
-	fuel   Fuel
-	gauge  Gauge         // nil: nobody is charged
-	seats  chan struct{} // one entry for each seat that is borrowed
-	used   atomic.Int64
+	engine  *Engine
+	module  *Module
+	name    string
+	form    []byte
+	fuel    Fuel
+	gauge   Gauge         // nil: nobody is charged
+	account *Account      // nil: the engine's own bounds are all
+	seats   chan struct{} // one entry for each seat that is borrowed
+	used    atomic.Int64
 
 	starting sync.Mutex // held while the first runner starts: it gives all others their state
 
@@ -31,7 +33,8 @@ type pool struct {
 	idle     []idleRunner
 	timer    *time.Timer
 	closed   bool
-	out      int // borrowed
+	retired  bool // nothing is kept idle
+	out      int  // borrowed
 	finished bool
 }
 
@@ -64,28 +67,89 @@ func (p *pool) borrow(ctx context.Context) (*seat, error) {
 	return &seat{pool: p, runner: r}, nil
 }
 
-// take returns the runner that was used last, or a new one.
+// take returns the runner that was used last, or a new one. Where there may be no
+// new one now, it waits for a while.
 func (p *pool) take(ctx context.Context) (runner, error) {
+	if p.engine.config.Child == nil {
+		if r, err := p.reuse(); r != nil || err != nil {
+			return r, err
+		}
+		return p.begin(ctx)
+	}
+	budget := &p.engine.budget
+	var patience <-chan time.Time
+	var changed <-chan struct{}
+	for {
+		if patience != nil {
+			changed = budget.changed() // before it looks, so that nothing is missed
+		}
+		if r, err := p.reuse(); r != nil || err != nil {
+			return r, err
+		}
+		victim, lack := budget.reserve(p)
+		switch {
+		case lack == "":
+			return p.begin(ctx)
+		case victim != nil:
+			victim.close()
+			continue
+		case patience == nil:
+			timer := time.NewTimer(Patience)
+			defer timer.Stop()
+			patience = timer.C
+			budget.waiting.Add(1)
+			defer budget.waiting.Add(-1)
+			continue
+		}
+		select {
+		case <-changed:
+		case <-patience:
+			return nil, budget.refuse(lack)
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// reuse returns the runner that was used last; nil if there is none.
+func (p *pool) reuse() (runner, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, p.closedError()
+	}
+	n := len(p.idle)
+	if n == 0 {
+		return nil, nil //nolint:nilnil // a new one is needed
+	}
+	r := p.idle[n-1].runner
+	p.idle = p.idle[:n-1]
+	p.out++
+	return r, nil
+}
+
+func (p *pool) closedError() error {
+	return job.Errorf(job.Unavailable, "the policy %s was closed", p.name)
+}
+
+// begin starts a runner; a process was charged before.
+func (p *pool) begin(ctx context.Context) (runner, error) {
 	p.mu.Lock()
 	if p.closed {
 		p.mu.Unlock()
-		return nil, job.Errorf(job.Unavailable, "the policy %s was closed", p.name)
-	}
-	if n := len(p.idle); n > 0 {
-		r := p.idle[n-1].runner
-		p.idle = p.idle[:n-1]
-		p.out++
-		p.mu.Unlock()
-		return r, nil
+		if p.engine.config.Child != nil {
+			p.engine.budget.release(p)
+		}
+		return nil, p.closedError()
 	}
 	p.out++
 	p.mu.Unlock()
 	r, err := p.start(ctx)
 	if err != nil {
 		p.mu.Lock()
+		defer p.mu.Unlock()
 		p.out--
 		p.finish()
-		p.mu.Unlock()
 	}
 	return r, err
 }
@@ -115,7 +179,7 @@ func (p *pool) log(level int, text string) {
 	p.engine.log.Debug("a policy logged", "policy", p.name, "severity", level, "text", text)
 }
 
-// give takes a runner back. One that can't be used again is closed.
+// give takes a runner back. One that can't be used again is closed, off the lock.
 func (p *pool) give(r runner, fit bool) {
 	if fit {
 		if err := r.reset(); err != nil {
@@ -123,51 +187,116 @@ func (p *pool) give(r runner, fit bool) {
 			p.engine.log.Debug("a policy's instance is not used again", "policy", p.name, "error", err)
 		}
 	}
+	if fit && p.keep(r) {
+		p.engine.budget.freed()
+		return
+	}
+	r.close()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.out--
-	if !fit || p.closed {
-		r.close()
-		p.finish()
-		return
+	p.finish()
+}
+
+// keep has a runner wait for the next call. It reports whether one may come.
+func (p *pool) keep(r runner) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed || p.retired {
+		return false
 	}
+	p.out--
 	p.idle = append(p.idle, idleRunner{runner: r, since: time.Now()})
 	if p.timer == nil {
 		p.timer = time.AfterFunc(IdleTime, p.tidy)
 	}
+	return true
 }
 
 // tidy closes what was idle for long.
 func (p *pool) tidy() {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	now := time.Now()
-	for len(p.idle) > 0 && now.Sub(p.idle[0].since) >= IdleTime {
-		p.idle[0].runner.close()
-		p.idle = p.idle[1:]
+	n := 0
+	for n < len(p.idle) && now.Sub(p.idle[n].since) >= IdleTime {
+		n++
 	}
+	old := p.cut(n)
 	p.timer = nil
 	if len(p.idle) > 0 && !p.closed {
 		p.timer = time.AfterFunc(IdleTime-now.Sub(p.idle[0].since), p.tidy)
 	}
+	p.mu.Unlock()
+	p.end(old)
+}
+
+// cut takes the first idle runners out, with the lock held. They count as borrowed
+// until they are ended.
+func (p *pool) cut(n int) []idleRunner {
+	old := slices.Clone(p.idle[:n])
+	p.idle = slices.Delete(p.idle, 0, n)
+	p.out += n
+	return old
+}
+
+// end closes runners that were cut out.
+func (p *pool) end(old []idleRunner) {
+	for _, i := range old {
+		i.runner.close()
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.out -= len(old)
+	p.finish()
+}
+
+// idleSince returns since when the runner is idle that is so for longest.
+func (p *pool) idleSince() (at time.Time, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.idle) == 0 {
+		return at, false
+	}
+	return p.idle[0].since, true
+}
+
+// giveUp takes out the runner that is idle for longest, for the caller to close;
+// nil if there is none any more.
+func (p *pool) giveUp() runner {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.idle) == 0 {
+		return nil
+	}
+	r := p.idle[0].runner
+	p.idle = slices.Delete(p.idle, 0, 1)
+	return r
+}
+
+// retire closes what is idle, and keeps nothing idle from now on.
+func (p *pool) retire() {
+	p.mu.Lock()
+	p.retired = true
+	old := p.cut(len(p.idle))
+	p.mu.Unlock()
+	p.end(old)
 }
 
 // Close implements block.Machine: what is borrowed is closed when it comes back.
 func (p *pool) Close() error {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	if p.closed {
+		p.mu.Unlock()
 		return nil
 	}
 	p.closed = true
 	if p.timer != nil {
 		p.timer.Stop()
 	}
-	for _, i := range p.idle {
-		i.runner.close()
-	}
-	p.idle = nil
-	p.finish()
+	old := p.cut(len(p.idle))
+	p.mu.Unlock()
+	p.engine.budget.leave(p)
+	p.end(old)
 	return nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"sync"
 	"time"
 
 	"github.com/boardd/boardd/host/wasm/meter"
@@ -21,6 +22,7 @@ import (
 // both share; what has to be said about them goes through pipes.
 type process struct {
 	pool   *pool
+	once   sync.Once
 	cmd    *exec.Cmd
 	in     io.WriteCloser
 	out    *bufio.Reader
@@ -44,6 +46,7 @@ type reply struct {
 // maxReply is the most that a process may say about a fault, in bytes.
 const maxReply = 64 << 10
 
+// startProcess starts a process that was charged; its end gives that back.
 func startProcess(ctx context.Context, p *pool) (_ runner, err error) {
 	r := &process{pool: p}
 	defer func() {
@@ -58,7 +61,7 @@ func startProcess(ctx context.Context, p *pool) (_ runner, err error) {
 		return nil, &job.Error{Kind: job.Unavailable, Message: "the process that runs a policy can't be started", Err: err}
 	}
 	m := p.module
-	told := order{CacheDir: p.engine.config.CacheDir, Name: p.name, Digest: m.digest, Fuel: p.fuel, Globals: m.metered.Globals, Exports: m.exports}
+	told := order{CacheDir: p.engine.codeFolder(m.digest), Name: p.name, Digest: m.digest, Fuel: p.fuel, Globals: m.metered.Globals, Exports: m.exports}
 	if err := writeOrder(r.in, told, m.metered.Bytes, p.form); err != nil {
 		return nil, r.lost("start", err)
 	}
@@ -142,7 +145,9 @@ func (r *process) lost(export string, err error) error {
 // clears what the block leaves behind.
 func (r *process) reset() error { return nil }
 
-func (r *process) close() {
+func (r *process) close() { r.once.Do(r.end) }
+
+func (r *process) end() {
 	if r.in != nil {
 		_ = r.in.Close()
 	}
@@ -156,6 +161,7 @@ func (r *process) close() {
 	if r.file != nil {
 		unshareMemory(r.file, r.shared)
 	}
+	r.pool.engine.budget.release(r.pool)
 }
 
 // runChild is the other side: it runs one instance until its input ends.

@@ -2,6 +2,6 @@
 
 package wasm
 
-// limitsMemory is false under the race detector, which reserves more address
-// space than any limit would leave it.
-const limitsMemory = false
+// bounded is false under the race detector, which reserves more address space than
+// any limit would leave it, and takes ten times as long.
+const bounded = false

@@ -47,7 +47,8 @@ func (u *UI) tenantsPage(w http.ResponseWriter, r *http.Request, v *visit) {
 	for _, t := range tenants {
 		card := tenantCard{Tenant: t}
 		now, err := v.session.TenantUse(r.Context(), t.Name)
-		for _, limit := range t.Limits.Each() {
+		limits := t.Limits.WithDefaults()
+		for _, limit := range limits.Each() {
 			n, known := now[limit.Name]
 			card.Use = append(card.Use, usage{Name: limit.Name, Now: n, Known: err == nil && known, Limit: *limit.Value})
 		}
