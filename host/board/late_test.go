@@ -130,4 +130,3 @@ func TestShortTicks(t *testing.T) {
 		}
 	})
 }
-
