@@ -3,6 +3,7 @@
 package connect
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -44,6 +45,7 @@ func Open(raw []byte, greet Greeting) (redis.UniversalClient, error) {
 	if err != nil {
 		return nil, err
 	}
+	secure = s.require(secure)
 	if greet == nil {
 		greet = func(context.Context, *redis.Conn) error { return nil }
 	}
@@ -69,22 +71,35 @@ func (s *settings) master(secure *tls.Config, greet Greeting) (*redis.Client, er
 	if isSocket(s.Address) {
 		o.Network = "unix"
 	}
-	return single(o, secure, greet), nil
+	return s.single(o, secure, greet), nil
 }
 
 // single opens one server. RESP2 is what all versions and proxies speak. go-redis
 // would repeat a command whose answer was lost; MaxRetries forbids it.
-func single(o *redis.Options, secure *tls.Config, greet Greeting) *redis.Client {
+func (s *settings) single(o *redis.Options, secure *tls.Config, greet Greeting) *redis.Client {
 	o.Protocol, o.MaxRetries, o.DisableIdentity, o.OnConnect = 2, -1, true, greet
 	o.ContextTimeoutEnabled = true
 	if o.ReadTimeout == 0 { // the url says nothing else
-		o.ReadTimeout = answerTimeout
+		o.ReadTimeout = s.answerWithin()
 	}
+	if o.WriteTimeout == 0 {
+		o.WriteTimeout = s.answer // if that says nothing, go-redis knows better
+	}
+	if o.DialTimeout == 0 {
+		o.DialTimeout = s.connectWithin()
+	}
+	within := o.DialTimeout
 	o.Dialer = func(ctx context.Context, network, address string) (net.Conn, error) {
-		return dial(ctx, network, address, secure)
+		return dial(ctx, within, network, address, secure)
 	}
 	return redis.NewClient(o)
 }
+
+// answerWithin is how long Redis may take to answer.
+func (s *settings) answerWithin() time.Duration { return cmp.Or(s.answer, answerTimeout) }
+
+// connectWithin is how long a connection may take to be made.
+func (s *settings) connectWithin() time.Duration { return cmp.Or(s.connect, dialTimeout) }
 
 // byURL opens what a URL names. What it does not say, the other settings do.
 func (s *settings) byURL(secure *tls.Config, greet Greeting) (*redis.Client, error) {
@@ -101,6 +116,8 @@ func (s *settings) byURL(secure *tls.Config, greet Greeting) (*redis.Client, err
 		{"password", o.Password != "" && s.Password != ""},
 		{"db", o.DB != 0 && s.DB != 0},
 		{"tls", o.Network == "unix" && s.TLS != nil},
+		{"socket_timeout", o.ReadTimeout != 0 && s.answer != 0},
+		{"socket_connect_timeout", o.DialTimeout != 0 && s.connect != 0},
 	} {
 		if twice.clash {
 			return nil, wrong(twice.name, "the url says something else: want it in one place")
@@ -116,10 +133,10 @@ func (s *settings) byURL(secure *tls.Config, greet Greeting) (*redis.Client, err
 		o.DB = s.DB
 	}
 	if secure == nil {
-		secure = o.TLSConfig // rediss: trusts the system's roots
+		secure = s.require(o.TLSConfig) // rediss: trusts the system's roots
 	}
 	o.TLSConfig = nil // the dialer speaks TLS
-	return single(o, secure, greet), nil
+	return s.single(o, secure, greet), nil
 }
 
 // failover opens the master behind Sentinels, and follows it when they choose
@@ -132,15 +149,16 @@ func (s *settings) failover(secure *tls.Config, greet Greeting) (*redis.Client, 
 	client := redis.NewFailoverClient(&redis.FailoverOptions{
 		MasterName: s.MasterName, SentinelAddrs: s.Sentinels, SentinelUsername: s.SentinelUsername, SentinelPassword: s.SentinelPassword,
 		Username: s.Username, Password: s.Password, DB: s.DB,
-		Protocol: 2, MaxRetries: -1, DisableIdentity: true, DialTimeout: dialTimeout, ReadTimeout: answerTimeout, ContextTimeoutEnabled: true,
+		Protocol: 2, MaxRetries: -1, DisableIdentity: true, ContextTimeoutEnabled: true,
+		DialTimeout: s.connectWithin(), ReadTimeout: s.answerWithin(), WriteTimeout: s.answer,
 		OnConnect: greetMaster(greet),
 		// go-redis knows one dialer for both. Sentinels that are only discovered are
 		// asked when none of those that are named answers, and are taken for a Redis.
 		Dialer: func(ctx context.Context, network, address string) (net.Conn, error) {
 			if slices.Contains(s.Sentinels, address) {
-				return dial(ctx, network, address, sentinelSecure)
+				return dial(ctx, s.connectWithin(), network, address, sentinelSecure)
 			}
-			return dial(ctx, network, address, secure)
+			return dial(ctx, s.connectWithin(), network, address, secure)
 		},
 	})
 	client.AddHook(searching{})
@@ -169,10 +187,11 @@ func greetMaster(greet Greeting) Greeting {
 func (s *settings) cluster(secure *tls.Config, greet Greeting) *redis.ClusterClient {
 	return redis.NewClusterClient(&redis.ClusterOptions{
 		Addrs: s.Cluster, Username: s.Username, Password: s.Password,
-		Protocol: 2, MaxRetries: -1, DisableIdentity: true, DialTimeout: dialTimeout, ReadTimeout: answerTimeout, ContextTimeoutEnabled: true,
+		Protocol: 2, MaxRetries: -1, DisableIdentity: true, ContextTimeoutEnabled: true,
+		DialTimeout: s.connectWithin(), ReadTimeout: s.answerWithin(), WriteTimeout: s.answer,
 		OnConnect: greet,
 		Dialer: func(ctx context.Context, network, address string) (net.Conn, error) {
-			return dial(ctx, network, address, secure)
+			return dial(ctx, s.connectWithin(), network, address, secure)
 		},
 		NewClient: func(o *redis.Options) *redis.Client {
 			node := redis.NewClient(o)
@@ -184,8 +203,8 @@ func (s *settings) cluster(secure *tls.Config, greet Greeting) *redis.ClusterCli
 
 // dial connects, and shakes hands where TLS is wanted. All its errors say that
 // nothing was sent.
-func dial(ctx context.Context, network, address string, secure *tls.Config) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+func dial(ctx context.Context, within time.Duration, network, address string, secure *tls.Config) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	conn, err := (&net.Dialer{KeepAlive: keepAlive}).DialContext(ctx, network, address)
 	if err != nil || secure == nil {

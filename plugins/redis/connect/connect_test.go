@@ -80,6 +80,14 @@ func TestSettingsRefused(t *testing.T) {
 		{`{"tls":{"cert_file":"x"}}`, "tls.key_file: it is missing"},
 		{`{"tls":{"key_file":"x"}}`, "tls.cert_file: it is missing"},
 		{`{"tls":{"cert_file":"/nowhere.pem","key_file":"/nowhere.pem"}}`, "tls.cert_file: open /nowhere.pem"},
+		{`{"socket_timeout":"0s"}`, `socket_timeout: "0s" is none: want more than 0s and at most 1h0m0s`},
+		{`{"socket_timeout":"1h0m1s"}`, `socket_timeout: "1h0m1s" is none`},
+		{`{"socket_connect_timeout":"-1s"}`, `socket_connect_timeout: want a duration`},
+		{`{"url":"redis://a?read_timeout=3s","socket_timeout":"1s"}`, "socket_timeout: the url says something else"},
+		{`{"url":"redis://a?dial_timeout=3s","socket_connect_timeout":"1s"}`, "socket_connect_timeout: the url says something else"},
+		{`{"ssl_cert_reqs":"optional"}`, "ssl_cert_reqs: there is no TLS"},
+		{`{"ssl_cert_reqs":"sometimes","tls":{}}`, "ssl_cert_reqs: want"},
+		{`{"ssl_cert_reqs":"optional","tls":{"insecure_skip_verify":true}}`, "ssl_cert_reqs: tls.insecure_skip_verify takes any"},
 		{`{"tls":{"verify":true}}`, "tls.verify: there is no such setting"},
 		{`{"sentinels":["a:1"],"master_name":"m","sentinel_tls":{"ca_file":"/nowhere.pem"}}`, "sentinel_tls.ca_file: open"},
 	} {
@@ -144,7 +152,16 @@ func TestTLS(t *testing.T) {
 	blind := map[string]any{"cert_file": c.ClientCert, "key_file": c.ClientKey, "insecure_skip_verify": true}
 	works(t, open(t, map[string]any{"address": server.Addr, "tls": blind}, nil))
 
+	elsewhere := map[string]any{"ca_file": c.CA, "cert_file": c.ClientCert, "key_file": c.ClientKey, "server_name": "elsewhere"}
+	works(t, open(t, map[string]any{"address": server.Addr, "tls": elsewhere, "ssl_cert_reqs": "optional"}, nil))
+	stranger := map[string]any{"ca_file": testserver.NewCertificates(t).CA, "cert_file": c.ClientCert, "key_file": c.ClientKey}
+	works(t, open(t, map[string]any{"address": server.Addr, "tls": stranger, "ssl_cert_reqs": "none"}, nil))
+	works(t, open(t, map[string]any{"url": "rediss://" + server.Addr, "tls": stranger, "ssl_cert_reqs": "none"}, nil))
+
 	for name, settings := range map[string]map[string]any{
+		"optional, and an authority that vouches for others": {"address": server.Addr, "tls": stranger, "ssl_cert_reqs": "optional"},
+		"required, and another name":                         {"address": server.Addr, "tls": elsewhere, "ssl_cert_reqs": "required"},
+
 		"no TLS":              {"address": server.Addr},
 		"the system's roots":  {"address": server.Addr, "tls": map[string]any{}},
 		"rediss by itself":    {"url": "rediss://" + server.Addr},
@@ -265,6 +282,35 @@ func TestSlowAnswer(t *testing.T) {
 			}
 			works(t, client)
 		})
+	}
+}
+
+// TestTimeouts: a server that answers late is not waited for longer than socket_timeout,
+// and one that shakes no hands not longer than socket_connect_timeout.
+func TestTimeouts(t *testing.T) {
+	t.Parallel()
+	server := testserver.StartRedis(t, testserver.RedisOptions{})
+	client := open(t, map[string]any{"address": server.Addr, "socket_timeout": "100ms"}, nil)
+	if err := client.Do(t.Context(), "blpop", "nothing", 60).Err(); err == nil || errors.Is(err, redis.Nil) {
+		t.Errorf("a late answer: %v", err)
+	}
+	silent, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	for name, settings := range map[string]map[string]any{
+		"address": {"address": silent.Addr().String()},
+		"url":     {"url": "redis://" + silent.Addr().String()},
+		"cluster": {"cluster": []string{silent.Addr().String()}},
+	} {
+		settings["tls"], settings["socket_connect_timeout"] = map[string]any{}, "50ms"
+		ctx, cancel := context.WithTimeout(t.Context(), 4500*time.Millisecond) // less than without the setting
+		err := open(t, settings, nil).Ping(ctx).Err()
+		if op, ok := errors.AsType[*net.OpError](err); !ok || op.Op != "dial" || ctx.Err() != nil {
+			t.Errorf("%s: nobody shakes hands: %v, want an error of connecting", name, err)
+		}
+		cancel()
 	}
 }
 

@@ -16,8 +16,10 @@ func TestLimitsAreDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, value := range map[string]int{"MaxServers": connect.MaxServers, "MaxDB": connect.MaxDB} {
-		if line := regexp.MustCompile(fmt.Sprintf("(?m)^\\| %d \\|.*\\| `%s` \\|$", value, name)); !line.Match(page) {
+	for name, value := range map[string]any{
+		"MaxServers": connect.MaxServers, "MaxDB": connect.MaxDB, "MaxTimeout": connect.MaxTimeout, "LogEvery": connect.LogEvery,
+	} {
+		if line := regexp.MustCompile(fmt.Sprintf("(?m)^\\| %v \\|.*\\| `%s` \\|$", value, name)); !line.Match(page) {
 			t.Errorf("docs/redis.md has no line for %s of %d", name, value)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
@@ -15,6 +16,8 @@ import (
 const (
 	MaxServers = 64 // sentinels or cluster nodes that are named
 	MaxDB      = 1<<16 - 1
+
+	MaxTimeout = time.Hour // for an answer, and for a connection
 )
 
 const defaultAddress = "127.0.0.1:6379"
@@ -35,6 +38,13 @@ type settings struct {
 	Password string       `json:"password"`
 	DB       int          `json:"db"`
 	TLS      *tlsSettings `json:"tls"`
+
+	// As TaskFlow's configuration has them.
+	SocketTimeout        string `json:"socket_timeout"`
+	SocketConnectTimeout string `json:"socket_connect_timeout"`
+	SSLCertReqs          string `json:"ssl_cert_reqs"`
+
+	answer, connect time.Duration // what the two timeouts say; 0: nothing
 }
 
 // Schema declares the settings of a backend that say where Redis is.
@@ -52,6 +62,12 @@ func Schema() driver.Schema {
 		{Name: "password", Type: driver.String, Secret: true, Doc: "the password"},
 		{Name: "db", Type: driver.Integer, Doc: "the number of the logical database; absent: 0"},
 		{Name: "tls", Type: driver.Object, Fields: tlsFields, Doc: "TLS to Redis; {} trusts the system's roots"},
+		{Name: "socket_timeout", Type: driver.Duration, Doc: "how long Redis may take to answer; absent: 10s"},
+		{Name: "socket_connect_timeout", Type: driver.Duration, Doc: "how long a connection may take to be made; absent: 5s"},
+		{
+			Name: "ssl_cert_reqs", Type: driver.String, Values: certReqs,
+			Doc: "of the server's certificate with TLS: required, that an authority vouches for it and it names the host; optional, the first alone; none, nothing; absent: required",
+		},
 	}}
 }
 
@@ -66,7 +82,7 @@ func read(raw []byte) (*settings, error) {
 			return nil, wrong("", "the settings cannot be read: %v", err)
 		}
 	}
-	for _, check := range []func() error{s.checkPlace, s.checkSentinels, s.checkCluster, s.checkAddress} {
+	for _, check := range []func() error{s.checkPlace, s.checkSentinels, s.checkCluster, s.checkAddress, s.checkTimeouts, s.checkReqs} {
 		if err := check(); err != nil {
 			return nil, err
 		}
@@ -105,6 +121,23 @@ func (s *settings) checkPlace() error {
 		return wrong("", "%s are given: want one of them", strings.Join(given, " and "))
 	case len(given) == 0:
 		s.Address = defaultAddress
+	}
+	return nil
+}
+
+func (s *settings) checkTimeouts() error {
+	for _, timeout := range []struct {
+		name, text string
+		to         *time.Duration
+	}{{"socket_timeout", s.SocketTimeout, &s.answer}, {"socket_connect_timeout", s.SocketConnectTimeout, &s.connect}} {
+		if timeout.text == "" {
+			continue
+		}
+		d, err := time.ParseDuration(timeout.text)
+		if err != nil || d <= 0 || d > MaxTimeout {
+			return wrong(timeout.name, "%q is none: want more than 0s and at most %v", timeout.text, MaxTimeout)
+		}
+		*timeout.to = d
 	}
 	return nil
 }

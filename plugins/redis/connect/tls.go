@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"net"
 	"os"
+	"strings"
 
 	"github.com/boardd/boardd/sdk/driver"
 )
@@ -25,6 +26,53 @@ var tlsFields = []driver.Field{
 	{Name: "key_file", Type: driver.String, Doc: "the key of cert_file, as PEM"},
 	{Name: "server_name", Type: driver.String, Doc: "the name that the server's certificate must have; absent: the host of its address"},
 	{Name: "insecure_skip_verify", Type: driver.Boolean, Doc: "takes any certificate: whoever stands between can read and change everything"},
+}
+
+// What ssl_cert_reqs says, in TaskFlow's words, which are Python's.
+const (
+	certRequired = "required"
+	certOptional = "optional"
+	certNone     = "none"
+)
+
+var certReqs = []string{certRequired, certOptional, certNone}
+
+func (s *settings) checkReqs() error {
+	switch {
+	case s.SSLCertReqs == "":
+	case s.TLS == nil && !strings.HasPrefix(s.URL, "rediss:"):
+		return wrong("ssl_cert_reqs", "there is no TLS: want tls = {} as well")
+	case s.TLS != nil && s.TLS.InsecureSkipVerify && s.SSLCertReqs != certNone:
+		return wrong("ssl_cert_reqs", "tls.insecure_skip_verify takes any certificate: want it in one place")
+	}
+	return nil
+}
+
+// require has the server's certificate looked at as ssl_cert_reqs says.
+func (s *settings) require(c *tls.Config) *tls.Config {
+	if c == nil || s.SSLCertReqs == "" || s.SSLCertReqs == certRequired {
+		return c
+	}
+	c = c.Clone()
+	c.InsecureSkipVerify = true // of the name, at least
+	if s.SSLCertReqs == certOptional {
+		c.VerifyConnection = func(state tls.ConnectionState) error { return vouched(&state, c.RootCAs) }
+	}
+	return c
+}
+
+// vouched returns nil if an authority vouches for the certificate of a server, whatever
+// the server's name.
+func vouched(state *tls.ConnectionState, roots *x509.CertPool) error {
+	if len(state.PeerCertificates) == 0 {
+		return nil
+	}
+	o := x509.VerifyOptions{Roots: roots, Intermediates: x509.NewCertPool()}
+	for _, c := range state.PeerCertificates[1:] {
+		o.Intermediates.AddCert(c)
+	}
+	_, err := state.PeerCertificates[0].Verify(o)
+	return err
 }
 
 // config returns how to speak TLS to the server at an address, or nil where no

@@ -58,6 +58,9 @@ func Open(_ context.Context, c driver.Config) (driver.Driver, error) {
 	if s.logger == nil {
 		s.logger = slog.New(slog.DiscardHandler)
 	}
+	if c.Logger != nil {
+		connect.Log(c.Logger)
+	}
 	client, err := connect.Open(place, s.greet)
 	if err != nil {
 		return nil, err
