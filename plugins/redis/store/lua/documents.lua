@@ -18,6 +18,10 @@ if raw then present, expires, nonce = get('>I8I8c16', raw) end
 local old = present
 if raw and expires > 0 and expires <= now then present = 0 end
 
+-- Redis takes no write back, so all keys are looked at before the first one. The set of
+-- the spaces is looked at by being written first.
+for n = 2, 4 do call('ZCARD', KEYS[n]) end
+
 -- It grows with every change, also after the whole space was dropped.
 local function advance()
   version = math.max(version + 1, now)
@@ -49,11 +53,11 @@ if what == 'put' then
   -- What grows is refused where Redis is full. What does not, and what is small,
   -- such as a server that says that it lives, is let through, see memory.lua.
   if #ARGV[8] <= FULL_DOCUMENT or raw and #ARGV[8] <= #raw - 32 then call('ZREM', GONE, name) end
+  call('SADD', SPACES, ARGV[2])
   call('HSET', DATA, name, pack('>I8I8', version, tonumber(ARGV[6])) .. ARGV[7] .. ARGV[8])
   call('ZADD', NAMES, 0, name)
   call('ZADD', CHANGED, fmt('%.0f', version), name)
   call('ZREM', GONE, name)
-  call('SADD', SPACES, ARGV[2])
   return done()
 elseif what == 'delete' then
   if present == 0 then return {2, 0} end
