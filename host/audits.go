@@ -219,6 +219,8 @@ type AuditQuery struct {
 	All          bool   // of every tenant, and of none
 	After        uint64 // a record's number; without All, a Next
 	Max          int
+	Routine      bool   // RecentAudit: also what posters and workers do all day, where it was let
+	About        string // RecentAudit: only records whose call, board, name, caller or result holds this text; empty: all
 	Since, Until time.Time
 }
 

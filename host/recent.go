@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/boardd/boardd/host/audit"
 	"github.com/boardd/boardd/host/tenant"
@@ -11,6 +12,15 @@ import (
 
 // maxRecentScan is how many records back RecentAudit looks at once.
 const maxRecentScan = 20_000
+
+// wants reports whether a record is one of those that RecentAudit is asked for.
+func (q *AuditQuery) wants(r *audit.Record) bool {
+	if !q.Routine && r.Result == "ok" && r.CallerTenant == r.Tenant && tenant.Routine(r.Call) {
+		return false
+	}
+	holds := func(s string) bool { return strings.Contains(strings.ToLower(s), strings.ToLower(q.About)) }
+	return q.About == "" || slices.ContainsFunc([]string{r.Call, r.Board, r.Name, r.Caller, r.Result}, holds)
+}
 
 // RecentAudit returns records of this host before a sequence number (0: the last
 // ones), newest first, and before which one to go on; 0: there are no more. Where
@@ -49,7 +59,7 @@ func (s *Session) RecentAudit(ctx context.Context, q AuditQuery, before uint64) 
 		if r.Sequence > end || ctx.Err() != nil {
 			return false
 		}
-		if q.All || r.Tenant == of {
+		if (q.All || r.Tenant == of) && q.wants(r) {
 			if records = append(records, *r); len(records) >= 2*q.Max {
 				records = append(records[:0], records[len(records)-q.Max:]...)
 			}

@@ -78,6 +78,7 @@ func (s *status) attemptOf(e *index.Entry) attempt {
 // when the present one stands, and with which lease.
 func showAttempts(j *job.Job, s *status) {
 	j.ClaimedAt, j.ClaimLease = shown(s.present.begun), s.present.lease
+	j.RestoredAt = shown(s.restoredAt)
 	if len(s.reasons) == 0 {
 		return
 	}

@@ -230,6 +230,7 @@ func (b *Board) Restore(ctx context.Context, ids []job.ID) ([]error, error) {
 		}
 		after := s.status
 		after.attempt, after.exhausted, after.cancel = 0, false, false
+		after.restoredAt = time.Now().UTC().Truncate(time.Microsecond)
 		if after.operations.status() != job.OpSuccess {
 			o := after.operations.own()
 			o.again()

@@ -38,6 +38,8 @@ type status struct {
 	met         bool // everything that the job was to wait for has ended well
 	awaited     bool // another job waits for this one
 
+	restoredAt time.Time // the last time that it was put back from the trash
+
 	unknown []byte // fields of a newer version, as they were read
 }
 
@@ -62,6 +64,7 @@ const (
 	statusAwaited             = 16
 	statusAttemptOf           = 17 // of the reason before it
 	statusPresent             = 18
+	statusRestored            = 24
 )
 
 // readStatus decodes a status record. One that cannot be read gives the zero
@@ -89,7 +92,7 @@ func readStatus(record []byte) (status, error) {
 			}
 			return err
 		case statusAttempt, statusStarted, statusExhausted, statusCancel, statusPriority, statusOperationPriority,
-			statusResultBytes, statusMet, statusAwaited:
+			statusResultBytes, statusMet, statusAwaited, statusRestored:
 			n, err := readNumber(data)
 			if err != nil {
 				return err
@@ -112,6 +115,9 @@ func (s *status) setNumber(tag uint64, n int64) error {
 	switch tag {
 	case statusStarted:
 		s.startedAt = time.UnixMicro(n).UTC()
+		return nil
+	case statusRestored:
+		s.restoredAt = time.UnixMicro(n).UTC()
 		return nil
 	case statusExhausted:
 		s.exhausted = n != 0
@@ -183,6 +189,7 @@ func (s *status) encode() []byte {
 	b = s.log.append(b)
 	b = appendNumber(b, statusMet, flag(s.met))
 	b = appendNumber(b, statusAwaited, flag(s.awaited))
+	b = appendTime(b, statusRestored, s.restoredAt)
 	b = append(b, s.unknown...)
 	if len(b) == 1 {
 		return nil

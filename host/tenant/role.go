@@ -62,6 +62,13 @@ var (
 // token bound to some boards may make all the same.
 var harmless = map[string]bool{"ListTenants": true, "ListBackends": true, "ListPolicies": true, "ListTenantBoards": true}
 
+// Routine reports whether a call is one of those by which posters and workers do
+// their work.
+func Routine(call string) bool {
+	allowed := calls[call]
+	return (slices.Contains(allowed, Poster) || slices.Contains(allowed, Worker)) && !slices.Contains(allowed, Viewer)
+}
+
 // calls is the one table of who may call what. A call that has no line here is
 // refused to everybody.
 var calls = map[string][]Role{

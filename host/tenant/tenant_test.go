@@ -284,3 +284,16 @@ func TestCheckSecret(t *testing.T) {
 		}
 	}
 }
+
+// TestRoutine: what posters and workers do all day is told from what people do.
+func TestRoutine(t *testing.T) {
+	t.Parallel()
+	for call, want := range map[string]bool{
+		"PostJobs": true, "ClaimJobs": true, "ConsumeJobs": true, "AppendLog": true, "CancelJobs": true,
+		"PauseBoard": false, "PurgeJobs": false, "CreateToken": false, "PromotePolicy": false, "ListJobs": false, "nothing": false,
+	} {
+		if tenant.Routine(call) != want {
+			t.Errorf("%s: %v", call, !want)
+		}
+	}
+}

@@ -172,7 +172,7 @@ func TestAuditPages(t *testing.T) {
 	seen := map[string]bool{}
 	boss := s.signedIn(t, operatorSecret)
 	pages, path := 0, "/ui/audit?all"
-	older := regexp.MustCompile(`href="(/ui/audit\?before=[^"]+)"`)
+	older := regexp.MustCompile(`href="(/ui/audit\?[^"]*before=[^"]+)"`)
 	for path != "" {
 		pages++
 		_, text := boss.get(path)
@@ -206,6 +206,10 @@ func TestAuditPages(t *testing.T) {
 		if regexp.MustCompile(`data-label="Record">\d`).MatchString(text) {
 			t.Error("the admin sees numbers that tell of other tenants' records")
 		}
+	}
+	admin.wants("/ui/audit?about=RESUME", "ResumeBoard")
+	if _, text := admin.get("/ui/audit?about=RESUME"); strings.Contains(text, "PauseBoard") {
+		t.Error("a filter shows what it does not fit")
 	}
 	admin.refused("/ui/audit?all")
 	s.signedIn(t, operatorSecret).wants("/ui/audit?all", "acme / jobs")

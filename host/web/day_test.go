@@ -113,8 +113,8 @@ func (s *started) day() {
 	}
 	s.run("signing in", signIn(s.server.Addr, adminSecret))
 	s.seeWorkers()
-	s.run("finding the job", s.goTo("/"), click(`.card a[href="/ui/boards/jobs"]`), shows("gone-worker"), click(`td a.mono`), shows("Why is it waiting?"))
-	s.run("seeing why", shows("CLAIMED"), shows("claimed by gone-worker"))
+	s.run("finding the job", s.goTo("/"), click(`.card a[href="/ui/boards/jobs"]`), shows("gone-worker"), click(`td a.mono`), shows("What happened"))
+	s.run("seeing why", shows("claimed"), shows("claimed by gone-worker"))
 	s.run("releasing it", click(`button[value=release]`), shows("Break the claims"),
 		keys(`input[name=reason]`, "its worker is gone"), click(`button.main`), shows("Done for 1 job"),
 		click(`main a[href^="/ui/boards/jobs/jobs/"]`), shows("CLAIMABLE"), shows("its worker is gone"))
@@ -154,7 +154,7 @@ func (s *started) seeWorkers() {
 		s.t.Fatal(err)
 	}
 	testserver.Eventually(s.t, "the worker shows itself", listed)
-	s.run("seeing who works there", s.goTo("/ui/boards/jobs/workers"), shows("willing-worker"), shows(`"gpu":"a100"`), shows("nothing-of-today"), shows("gone-worker"))
+	s.run("seeing who works there", s.goTo("/ui/boards/jobs/workers"), shows("willing-worker"), shows("gpu=a100"), shows("nothing-of-today"), shows("gone-worker"))
 	stop()
 	_ = c.Wait() // it says that its context has ended
 	testserver.Eventually(s.t, "a worker that has ended is shown no more", func() bool { return !listed() })

@@ -2,6 +2,7 @@ package web
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -134,6 +135,37 @@ func TestSamples(t *testing.T) {
 	}
 	if s.take(nil); s.of("t", "b").Waiting != nil {
 		t.Error("a board that is gone has graphs")
+	}
+}
+
+// TestFacts has what a worker says of itself shown in words, and nothing else
+// taken apart.
+func TestFacts(t *testing.T) {
+	t.Parallel()
+	got := facts([]byte(`{"labels":{"gpu":"a100","b":"c"},"names":["x","y"],"concurrency":4,"host":"<vm>","deep":{"a":[1]}}`))
+	want := []fact{{"labels", "b=c, gpu=a100"}, {"names", "x, y"}, {"concurrency", "4"}, {"host", "<vm>"}, {"deep", `{"a":[1]}`}}
+	if !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	for _, other := range []string{"", "null", "[1]", `"text"`, "{", `{"a":`, `{"a" 1}`} {
+		if got := facts([]byte(other)); len(got) > 0 {
+			t.Errorf("%s: %v", other, got)
+		}
+	}
+	if got := facts([]byte("{" + strings.TrimSuffix(strings.Repeat(`"a":1,`, maxFacts+1), ",") + "}")); len(got) != maxFacts {
+		t.Errorf("%d of too many are shown", len(got))
+	}
+}
+
+// TestUsageSaysOneThing: the bar is red where the number is.
+func TestUsageSaysOneThing(t *testing.T) {
+	t.Parallel()
+	for limit := int64(1); limit < 200; limit++ {
+		for now := range limit + 1 {
+			if u := (usage{Now: now, Limit: limit}); u.Near() != (float64(now) > u.High()) || u.Low() > u.High() {
+				t.Errorf("%d of %d: near %v, and the bar is red above %v", now, limit, u.Near(), u.High())
+			}
+		}
 	}
 }
 

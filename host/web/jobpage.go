@@ -18,6 +18,7 @@ type jobView struct {
 	Job    *job.Job
 	Why    board.Explanation
 	NotWhy string // why there is no explanation
+	Waits  bool   // nobody has the job, and somebody is to
 	Labels string // the worker's that the explanation is for, as they were given
 	Steps  []step
 	Log    []job.LogEntry // the end of it
@@ -53,7 +54,7 @@ func (u *UI) jobPage(w http.ResponseWriter, r *http.Request, v *visit) {
 	b, j := f.board, f.job
 	view := jobView{
 		page: u.page(v, "Job "+j.Name), Board: name, Job: j, Labels: r.URL.Query().Get("labels"),
-		Steps: steps(j), May: u.may(v, name),
+		Steps: steps(j), May: u.may(v, name), Waits: j.State == job.Unclaimed,
 	}
 	if view.Live = livePath(name, f.cursor); len(j.Details) > 0 && len(j.Details) <= shownDetails {
 		view.Tree = tree(j.Details)
@@ -170,7 +171,15 @@ func steps(j *job.Job) []step {
 		list = append(list, lost)
 		free = a.Ended
 	}
-	return append(list, standing(j, free)...)
+	list = append(list, standing(j, free)...)
+	if j.RestoredAt.IsZero() {
+		return list
+	}
+	at := slices.IndexFunc(list, func(s step) bool { return s.At.After(j.RestoredAt) })
+	if at < 0 {
+		at = len(list)
+	}
+	return slices.Insert(list, at, step{At: j.RestoredAt, What: "put back from the trash", Text: "with its attempts counted anew"})
 }
 
 // standing tells how the job stands now.
@@ -236,61 +245,4 @@ func (u *UI) detailsPage(w http.ResponseWriter, r *http.Request, v *visit) {
 		view.Tree = tree(j.Details)
 	}
 	u.show(w, r, http.StatusOK, "details", view)
-}
-
-type workersView struct {
-	page
-	Board    string
-	Entities []board.Entity
-	Holders  []holder
-	Problem  string
-}
-
-// holder is somebody who holds jobs.
-type holder struct {
-	Owner string
-	Jobs  []*job.Job
-}
-
-// heldJobs is how many claimed jobs the page of workers looks at.
-const heldJobs = board.MaxPage
-
-func (u *UI) workersPage(w http.ResponseWriter, r *http.Request, v *visit) {
-	name := r.PathValue("board")
-	b, err := v.session.Board(r.Context(), name, "ListEntities")
-	if err != nil {
-		u.fail(w, r, v, err)
-		return
-	}
-	view := workersView{page: u.page(v, "Workers on "+name), Board: name}
-	if view.Entities, err = b.Entities(r.Context()); err != nil {
-		u.fail(w, r, v, err)
-		return
-	}
-	if b, err = v.session.Board(r.Context(), name, "ListJobs"); err == nil {
-		var list board.ListPage
-		list, err = b.List(r.Context(), board.ListRequest{States: []job.State{job.Claimed}, PageSize: heldJobs})
-		view.Holders = holders(list.Jobs)
-	}
-	if err != nil {
-		view.Problem = plain(err)
-	}
-	u.show(w, r, http.StatusOK, "workers", view)
-}
-
-// holders sorts claimed jobs by who holds them.
-func holders(jobs []*job.Job) []holder {
-	at := map[string]int{}
-	var list []holder
-	for _, j := range jobs {
-		i, ok := at[j.Owner]
-		if !ok {
-			i = len(list)
-			at[j.Owner] = i
-			list = append(list, holder{Owner: j.Owner})
-		}
-		list[i].Jobs = append(list[i].Jobs, j)
-	}
-	slices.SortFunc(list, func(a, b holder) int { return cmp.Compare(a.Owner, b.Owner) })
-	return list
 }

@@ -54,7 +54,13 @@ var functions = template.FuncMap{
 	"code":  func(digest string) string { return digest[:min(len(digest), host.MinDigest)] },
 	"lower": strings.ToLower,
 	"spark": spark,
+
+	"delayed": delayed,
+	"facts":   facts,
 }
+
+// delayed reports whether a job waits for a time to come.
+func delayed(j *job.Job) bool { return j.State == job.Unclaimed && j.NotBefore.After(time.Now()) }
 
 // maxSaid is how much of a text is shown where little room is, in bytes.
 const maxSaid = 512

@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,6 +28,14 @@ type usage struct {
 }
 
 // Near reports whether little is left.
+// Low and High are above which a use is shown as much, and as too near to the
+// limit: the bar and the number say the same.
+func (u usage) Low() float64 { return u.High() * 5 / 6 }
+
+// High is where Near begins.
+func (u usage) High() float64 { return float64(u.Limit-u.Limit/10) - 0.5 }
+
+// Near reports whether less than a tenth of the limit is left.
 func (u usage) Near() bool { return u.Limit > 0 && u.Now >= u.Limit-u.Limit/10 }
 
 type tenantsView struct {
@@ -106,8 +115,30 @@ type auditView struct {
 	Of       string
 	All      bool
 	Operator bool
+	Routine  bool   // what posters and workers do is shown too
+	About    string // only what has to do with this
 	Rows     []auditRow
 	Next     uint64 // before which to go on; 0: that was all
+}
+
+// Link is the page with or without parts of it, from the newest record on.
+func (a auditView) Link(all, routine bool, before uint64) string {
+	q := url.Values{}
+	for name, given := range map[string]bool{"all": all, "routine": routine} {
+		if given {
+			q.Set(name, "1")
+		}
+	}
+	if a.Of != "" {
+		q.Set("tenant", a.Of)
+	}
+	if a.About != "" {
+		q.Set("about", a.About)
+	}
+	if before > 0 {
+		q.Set("before", strconv.FormatUint(before, 10))
+	}
+	return "/ui/audit?" + q.Encode()
 }
 
 // auditRow is a record for people.
@@ -122,10 +153,10 @@ type auditRow struct {
 // auditPage shows who did what, newest first.
 func (u *UI) auditPage(w http.ResponseWriter, r *http.Request, v *visit) {
 	q := r.URL.Query()
-	view := auditView{page: u.page(v, "Audit log"), Of: q.Get("tenant"), Operator: v.has(tenant.Operator), All: q.Has("all")}
+	view := auditView{page: u.page(v, "Audit log"), Of: q.Get("tenant"), Operator: v.has(tenant.Operator), All: q.Has("all"), Routine: q.Has("routine"), About: q.Get("about")}
 	view.Path = "/ui/audit"
 	before, _ := strconv.ParseUint(q.Get("before"), 10, 64) // what is no number shows the last records
-	records, next, err := v.session.RecentAudit(r.Context(), host.AuditQuery{Tenant: view.Of, All: view.All, Max: auditRecords}, before)
+	records, next, err := v.session.RecentAudit(r.Context(), host.AuditQuery{Tenant: view.Of, All: view.All, Max: auditRecords, Routine: view.Routine, About: view.About}, before)
 	if err != nil {
 		u.fail(w, r, v, err)
 		return

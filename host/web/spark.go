@@ -26,8 +26,15 @@ func spark(what string, values []int64) template.HTML {
 		y := sparkHigh - 1 - float64(v)*(sparkHigh-2)/float64(top)
 		fmt.Fprintf(&line, "%.1f,%.1f ", x, y)
 	}
-	label := fmt.Sprintf("%s over the last %d minutes: now %d, at most %d", what, len(values)-1, values[len(values)-1], slices.Max(values))
+	now, most, minutes := values[len(values)-1], slices.Max(values), len(values)-1
+	label := fmt.Sprintf("%s over the last %d minutes: now %d, at most %d", what, minutes, now, most)
+	from := fmt.Sprintf("%d min ago", minutes)
+	if len(values) < sampleKept {
+		from += ", when this server began to count"
+	}
 	return template.HTML(fmt.Sprintf( //nolint:gosec // numbers and words of ours
-		`<svg class="spark" role="img" viewBox="0 0 %d %d" preserveAspectRatio="none" aria-label="%s"><title>%s</title><polyline points="%s"/></svg>`,
-		sparkWide, sparkHigh, template.HTMLEscapeString(label), template.HTMLEscapeString(label), strings.TrimSpace(line.String())))
+		`<p class="reading"><strong>%d</strong> now <span class="faint">at most %d</span></p>`+
+			`<svg class="spark" role="img" viewBox="0 0 %d %d" preserveAspectRatio="none" aria-label="%s"><title>%s</title><polyline points="%s"/></svg>`+
+			`<p class="range faint"><span>%s</span><span>now</span></p>`,
+		now, most, sparkWide, sparkHigh, template.HTMLEscapeString(label), template.HTMLEscapeString(label), strings.TrimSpace(line.String()), from))
 }

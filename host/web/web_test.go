@@ -29,7 +29,7 @@ func TestPages(t *testing.T) {
 	b.wants("/ui/boards/jobs?tab=unclaimed&filter="+url.QueryEscape("labels.customer = blue"), "first")
 	b.wants("/ui/boards/jobs?filter="+url.QueryEscape("nonsense = 1"), "nonsense", `role="alert"`)
 	b.wants("/ui/boards/jobs/jobs/"+first.String(), "CLAIMABLE", "it is next", "posted")
-	b.wants("/ui/boards/jobs/jobs/"+second.String(), "CLAIMED", "worker-7")
+	b.wants("/ui/boards/jobs/jobs/"+second.String(), ">claimed<", "worker-7", "<dt>Lease</dt>")
 	b.wants("/ui/boards/jobs/jobs/"+first.String()+"?labels=region=eu", "CLAIMABLE")
 	b.wants("/ui/boards/jobs/jobs/"+first.String()+"?labels=nonsense", "want KEY=VALUE")
 	b.wants("/ui/boards/jobs/jobs/"+first.String()+"/details", "object of 1", "array of 2", "null")
@@ -90,11 +90,39 @@ func TestAttempts(t *testing.T) {
 			t.Errorf("the page of a job that is %s does not show the lease of both attempts:\n%s", state, text)
 		}
 	}
-	leased("CLAIMED")
+	leased(">claimed<")
 	if errs, err := jobs.Consume(t.Context(), []board.Ref{second}); err != nil || errs[0] != nil {
 		t.Fatal(err, errs)
 	}
-	leased("COMPLETE")
+	leased(">complete<")
+	_, text := b.get("/ui/boards/secret/jobs/" + id.String())
+	for _, wrong := range []string{"Why is it waiting", "without an expiry"} {
+		if strings.Contains(text, wrong) {
+			t.Errorf("the page of a job that has ended says %q", wrong)
+		}
+	}
+}
+
+// TestDelayedAndRestored: a job that waits for a time is not shown as one to be
+// claimed, and the page of one that was put back from the trash says so.
+func TestDelayedAndRestored(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	jobs := s.board(t, adminSecret, "secret")
+	later := post(t, jobs, job.Posting{Name: "later", NotBefore: time.Now().Add(time.Hour)})
+	b := s.signedIn(t, viewerSecret)
+	b.wants("/ui/boards/secret", `<span class="badge warn">delayed</span>`, "due <time")
+	b.wants("/ui/boards/secret/jobs/"+later.String(), `<span class="badge warn">delayed</span>`, "Why is it waiting?")
+	if errs, err := jobs.Trash(t.Context(), nil, []job.ID{later}, "wrong"); err != nil || errs[0] != nil {
+		t.Fatal(err, errs)
+	}
+	if errs, err := jobs.Restore(t.Context(), []job.ID{later}); err != nil || errs[0] != nil {
+		t.Fatal(err, errs)
+	}
+	_, text := b.get("/ui/boards/secret/jobs/" + later.String())
+	if posted, restored := strings.Index(text, "<strong>posted"), strings.Index(text, "put back from the trash"); posted < 0 || restored < posted {
+		t.Errorf("the job is posted at %d and put back at %d of the page", posted, restored)
+	}
 }
 
 // TestOperations has a job's operations, what it waits for and its log shown, the

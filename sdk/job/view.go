@@ -33,6 +33,7 @@ type Job struct {
 	LastReason     string        // why the last claim ended without the job being done
 	Reasons        []string      // of every lost or abandoned claim, oldest first, the last 20
 	Attempts       []Attempt     // these claims
+	RestoredAt     time.Time     // when it was put back from the trash for the last time; zero: never, or it is not known
 
 	Operations        []Operation // nil where they were not asked for
 	OperationStatus   OperationStatus

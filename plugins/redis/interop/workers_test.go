@@ -67,7 +67,9 @@ func (p *program) command(args ...string) *exec.Cmd {
 
 // TestConductorAndWorker has a real BlockingConductor and a `boardd worker run`
 // drain one board, onto which both sides post at the same time: every job is
-// done once.
+// done once, and both sides do some. So that neither finds the board empty, however
+// busy the machine is, the worker's first commands last until the conductor has
+// done a job.
 func TestConductorAndWorker(t *testing.T) {
 	t.Parallel()
 	const each = 40
@@ -76,16 +78,28 @@ func TestConductorAndWorker(t *testing.T) {
 	f := testserver.StartTaskFlow(t)
 	board := f.Connect("octavia", conf(server), 0)
 
-	done := filepath.Join(t.TempDir(), "done")
-	worker := p.command("worker", "run", "--concurrency", "4", "--", "/bin/sh", "-c", `echo "$BOARDD_JOB_NAME" >> `+done)
+	dir := t.TempDir()
+	done, begun, proceed := filepath.Join(dir, "done"), filepath.Join(dir, "begun"), filepath.Join(dir, "go-on")
+	worker := p.command("worker", "run", "--concurrency", "4", "--", "/bin/sh", "-c",
+		`touch `+begun+`; until [ -e `+proceed+` ]; do sleep 0.05; done; echo "$BOARDD_JOB_NAME" >> `+done)
 	var log strings.Builder
 	worker.Stdout, worker.Stderr = &log, &log
 	if err := worker.Start(); err != nil {
 		t.Fatal(err)
 	}
-	conductor := f.Go("conductor", testserver.Args{"board": "octavia", "name": "conductor"})
-
 	postFromBoth(t, p, board, each)
+	testserver.Eventually(t, "the worker has a job", func() bool {
+		_, err := os.Stat(begun)
+		return err == nil
+	})
+	conductor := f.Go("conductor", testserver.Args{"board": "octavia", "name": "conductor"})
+	testserver.Eventually(t, "the conductor has done a job", func() bool {
+		var runs []string
+		return f.Do("runs", nil, &runs) == nil && len(runs) > 0
+	})
+	if err := os.WriteFile(proceed, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	testserver.Eventually(t, "the board is empty", func() bool {
 		var n int
 		return board.On("count", nil, &n) == nil && n == 0
