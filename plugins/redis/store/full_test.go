@@ -3,6 +3,7 @@ package store
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -236,6 +237,51 @@ func TestFullDocuments(t *testing.T) {
 	}
 	if err := docs.Delete(t.Context(), space, "a", version); err != nil {
 		t.Errorf("Delete: %v", err)
+	}
+}
+
+// TestFullTakesLittle has all jobs of a full Redis be claimed and ended, and checks how much
+// memory that takes beyond what there was, while nothing is forgotten yet.
+func TestFullTakesLittle(t *testing.T) {
+	t.Parallel()
+	const jobs, most = 4000, 1 << 10 // bytes for each: docs/redis.md says so
+	d := newDrain(t, 1)
+	if _, err := d.store.OpenBoard(t.Context(), driver.BoardSpec{Name: "b"}); err != nil { // which remembers all
+		t.Fatal(err)
+	}
+	used := func() int64 {
+		all, err := d.store.usage(t.Context())
+		if err != nil || len(all) != 1 {
+			t.Fatal(all, err)
+		}
+		return all[0].used
+	}
+	ids := cast(jobs)
+	for some := range slices.Chunk(ids, 100) {
+		var ops []driver.Op
+		for _, id := range some {
+			ops = append(ops, d.posting(id))
+		}
+		d.do(ops...)
+	}
+	posted := used()
+	d.fill(true)
+	for some := range slices.Chunk(ids, 100) {
+		if r := d.must(d.claiming(time.Hour, some...)); len(r.Claims) != len(some) {
+			t.Fatalf("%d claims, want %d", len(r.Claims), len(some))
+		}
+	}
+	claimed := used()
+	for some := range slices.Chunk(ids, 100) {
+		var ops []driver.Op
+		for _, id := range some {
+			ops = append(ops, d.held(driver.Remove, id))
+		}
+		d.do(ops...)
+	}
+	t.Logf("for each job %d bytes more when it is claimed, %d when it has ended", (claimed-posted)/jobs, (used()-posted)/jobs)
+	if took := max(claimed, used()) - posted; took > jobs*most {
+		t.Errorf("it took %d bytes for each job, want at most %d", took/jobs, most)
 	}
 }
 
