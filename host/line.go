@@ -25,10 +25,14 @@ func newLine() *line { return &line{free: openingAtOnce} }
 // enter waits for the turn. After nil, leave must be called.
 func (l *line) enter(ctx context.Context, t *turn) error {
 	l.mu.Lock()
+	if err := ctx.Err(); err != nil {
+		l.mu.Unlock()
+		return err
+	}
 	if l.free > 0 {
 		l.free--
 		l.mu.Unlock()
-		return ctx.Err()
+		return nil
 	}
 	called := make(chan struct{})
 	t.called = called
@@ -42,7 +46,22 @@ func (l *line) enter(ctx context.Context, t *turn) error {
 	case <-called:
 		return nil
 	case <-ctx.Done():
-		return ctx.Err() // the line itself ends with ctx
+		l.quit(t)
+		return ctx.Err()
+	}
+}
+
+// quit takes a turn out of the line. One that was called at the same moment lets the
+// next one go.
+func (l *line) quit(t *turn) {
+	l.mu.Lock()
+	i := slices.Index(l.waiting, t)
+	if i >= 0 {
+		l.waiting = slices.Delete(l.waiting, i, i+1)
+	}
+	l.mu.Unlock()
+	if i < 0 {
+		l.leave()
 	}
 }
 

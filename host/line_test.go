@@ -45,3 +45,64 @@ func TestLine(t *testing.T) {
 		}
 	})
 }
+
+// TestLineLosesNoSlot: whoever gives up in the line, before it or as it is called, leaves
+// as many slots as there were.
+func TestLineLosesNoSlot(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLine()
+		gone, cancel := context.WithCancel(t.Context())
+		cancel()
+		for range 2 * openingAtOnce {
+			if l.enter(gone, &turn{}) == nil {
+				t.Fatal("a board that is gone was let in")
+			}
+		}
+		for range openingAtOnce {
+			if err := l.enter(t.Context(), &turn{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range 3 * openingAtOnce { // these give up while they wait, some as they are called
+			ctx, cancel := context.WithCancel(t.Context())
+			left := make(chan struct{})
+			go func() {
+				defer close(left)
+				if l.enter(ctx, &turn{}) == nil {
+					l.leave()
+				}
+			}()
+			synctest.Wait()
+			if i%2 == 0 {
+				cancel()
+				synctest.Wait()
+			} else {
+				go cancel()
+				l.leave()
+				if err := l.enter(t.Context(), &turn{}); err != nil {
+					t.Error(err)
+				}
+			}
+			<-left
+			cancel()
+		}
+		for range openingAtOnce {
+			l.leave()
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		entered := 0
+		go func() {
+			for range openingAtOnce {
+				if l.enter(ctx, &turn{}) == nil {
+					entered++
+				}
+			}
+		}()
+		synctest.Wait()
+		if entered != openingAtOnce || l.free != 0 || len(l.waiting) != 0 {
+			t.Errorf("%d boards can be opened at once, want %d; %d slots are free, %d turns wait", entered, openingAtOnce, l.free, len(l.waiting))
+		}
+	})
+}
