@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -33,11 +34,10 @@ type metered struct {
 	host   *Host
 	served *served
 
-	mu     sync.Mutex
-	limits bool // the store counts by itself
-	counts driver.Counts
-	asked  time.Time // when counts were read
-	tally  tally     // of the board, where the store does not count
+	mu      sync.Mutex
+	limits  bool // the store counts by itself
+	counted counting
+	tally   tally // of the board, where the store does not count
 }
 
 // OpenBoard notes what the store can do.
@@ -85,48 +85,23 @@ func (m *metered) allowed(ctx context.Context, board, tenant config.Limits) allo
 // uncounted returns how many jobs and claims the store's counters do not know,
 // since they were made before there was a limit, or by other programs.
 func (m *metered) uncounted() driver.Counts {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if !m.limits {
+	if !m.countsItself() {
 		return driver.Counts{}
 	}
+	counts := m.counted.now()
 	return driver.Counts{
-		Open:    max(0, m.counts.Open-m.counts.Limits[keyOpenJobs]),
-		Claimed: max(0, m.counts.Claimed-m.counts.Limits[keyClaims]),
+		Open:    max(0, counts.Open-counts.Limits[keyOpenJobs]),
+		Claimed: max(0, counts.Claimed-counts.Limits[keyClaims]),
 	}
-}
-
-// count returns the store's counts, not older than so long.
-func (m *metered) count(ctx context.Context, notOlder time.Duration) driver.Counts {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if time.Since(m.asked) < notOlder {
-		return m.counts
-	}
-	counts, err := m.Driver.Count(ctx, m.served.key())
-	if err == nil {
-		m.counts, m.asked = counts, time.Now()
-	}
-	return m.counts
 }
 
 // othersUse returns what the tenant's other boards have, where it has a limit.
 func (h *Host) othersUse(ctx context.Context, board *served, limits config.Limits) driver.Counts {
-	sum := driver.Counts{Limits: map[string]int64{}}
 	if limits.OpenJobs == 0 && limits.Claims == 0 && limits.DetailBytes == 0 {
-		return sum
+		return driver.Counts{Limits: map[string]int64{}}
 	}
-	for _, other := range h.shelf.of(board.config.Tenant) {
-		m := other.metered.Load()
-		if m == nil || other.config.Name == board.config.Name {
-			continue
-		}
-		counts := m.count(ctx, countsFor)
-		sum.Open += counts.Open
-		sum.Claimed += counts.Claimed
-		sum.Limits[keyDetailBytes] += counts.Limits[keyDetailBytes]
-	}
-	return sum
+	others := slices.DeleteFunc(h.shelf.of(board.config.Tenant), func(b *served) bool { return b.config.Name == board.config.Name })
+	return countAll(ctx, others, countsFor)
 }
 
 // Apply bounds posts and claims, and lets everything else through.
@@ -135,7 +110,7 @@ func (m *metered) Apply(ctx context.Context, board string, ops []driver.Op) []dr
 	if !stored(ofBoard) && !stored(ofTenant) {
 		return m.Driver.Apply(ctx, board, ops)
 	}
-	m.count(ctx, countsFor)
+	m.count(ctx, countsFor, 0)
 	b := bounded{
 		metered: m, allowance: m.allowed(ctx, ofBoard, ofTenant), board: ofBoard, tenant: ofTenant,
 		itself: m.countsItself(), shares: map[string]*share{},

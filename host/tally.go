@@ -39,7 +39,8 @@ func counted(c *driver.Counts, key string) int64 {
 }
 
 // take takes up to n of what is left of a limit, and returns how much. settle must be
-// called for it. count asks the store.
+// called for it. count asks the store, or several; it waits for none that does not
+// answer.
 func (t *tally) take(ctx context.Context, key string, n, limit, hosts int64, count func(context.Context) driver.Counts) int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -84,18 +85,7 @@ func (t *tallies) of(tenant string) *tally {
 
 // countTenant returns what a tenant has on all its boards.
 func (h *Host) countTenant(ctx context.Context, tenant string) driver.Counts {
-	sum := driver.Counts{Limits: map[string]int64{}}
-	for _, b := range h.shelf.of(tenant) {
-		m := b.metered.Load()
-		if m == nil {
-			continue
-		}
-		counts := m.count(ctx, 0)
-		sum.Open += counts.Open
-		sum.Claimed += counts.Claimed
-		sum.Limits[keyDetailBytes] += counts.Limits[keyDetailBytes]
-	}
-	return sum
+	return countAll(ctx, h.shelf.of(tenant), 0)
 }
 
 // share is what one Apply has of a limit. A nil one is not bounded.
@@ -143,7 +133,7 @@ func (b *bounded) share(ctx context.Context, key string, n, ofBoard, ofTenant in
 		s.left, s.taken = got, append(s.taken, taken{t, got})
 	}
 	if n > 0 && ofBoard > 0 && !b.itself {
-		from(&b.tally, ofBoard, "board", func(ctx context.Context) driver.Counts { return b.count(ctx, 0) })
+		from(&b.tally, ofBoard, "board", func(ctx context.Context) driver.Counts { return b.count(ctx, 0, 0) })
 	}
 	if n > 0 && ofTenant > 0 && (!b.itself || len(b.host.shelf.names(tenant)) > 1) {
 		from(b.host.tallies.of(tenant), ofTenant, "tenant", func(ctx context.Context) driver.Counts { return b.host.countTenant(ctx, tenant) })

@@ -31,7 +31,7 @@ func (h *Host) use(ctx context.Context, tenant string) map[string]int64 {
 	use["policy_processes"], use["policy_memory"] = policies.Processes, policies.Memory
 	for _, b := range h.shelf.of(tenant) {
 		if m, open := b.metered.Load(), b.board.Load(); m != nil && open != nil && open.Status().Ready {
-			counts := m.count(ctx, countsFor)
+			counts := m.count(ctx, countsFor, countPatience)
 			use[keyOpenJobs] += counts.Open
 			use[keyClaims] += counts.Claimed
 			use[keyDetailBytes] += counts.Limits[keyDetailBytes]
