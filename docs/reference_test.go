@@ -91,6 +91,8 @@ oidc "corp" {
 var advice = map[string]string{
 	"boardd_board_ready":             "0 for a minute: the log says why the board does not open; `boardd doctor` looks into its store",
 	"boardd_boards":                  "over 1,000: the boards above that have no metrics of their own; spread the tenants over more servers",
+	"boardd_catalog_lost_records":    "over 0: [the catalog was lost](#when-the-catalog-is-lost); `boardd catalog status` says what of it",
+	"boardd_catalog_records":         "falls without a deletion: somebody accepted a loss (`boardd audit list`)",
 	"boardd_build_info":              "differs between servers for longer than an upgrade takes: one was forgotten",
 	"boardd_call_seconds":            "slower than usual with `code=\"ok\"`: compare with `boardd_driver_apply_seconds`; if that is not slower, it is the server: take a [profile](#profiles)",
 	"boardd_calls":                   "`queued` over 0 for long: the server has more calls than it can do; see `boardd_shed_calls_total`",
@@ -266,6 +268,8 @@ var limits = []struct {
 	{"api.MaxTenantCalls", api.MaxTenantCalls, "of these, calls of one tenant"},
 	{"api.MaxQueued", api.MaxQueued, "calls that wait in the queues; then the longest queue loses its last one"},
 	{"api.MaxLongCalls", api.MaxLongCalls, "calls that only wait, for jobs, events or a slow store; half of them one tenant's"},
+	{"host.MaxImport", host.MaxImport, "records of the catalog in one call of ImportCatalog"},
+	{"config.MaxDrainDelay", config.MaxDrainDelay, "the longest `drain_delay`"},
 	{"catalog.MaxSilence", catalog.MaxSilence, "without an answer of the catalog's store, after which its tokens are refused"},
 	{"tenant.MinSecret", tenant.MinSecret, "characters of a secret, at least"},
 	{"tenant.MaxSecret", tenant.MaxSecret, "characters of a secret, at most"},

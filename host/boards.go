@@ -141,6 +141,9 @@ func (s *Session) boardForChange(ctx context.Context, call, of, name string, ver
 	if slices.ContainsFunc(s.host.declaredBoards(t.Name), func(d config.Board) bool { return d.Name == name }) {
 		return none, nil, declared("board", name)
 	}
+	if _, err := s.host.look(ctx, At{t.Name, name}); err != nil { // it may have been made elsewhere a moment ago
+		return none, nil, err
+	}
 	view := c.View()
 	b, ok := view.Boards[catalog.At{Tenant: t.Name, Name: name}]
 	if !ok || !view.Belongs(t.Name, b.Owner, t.Declared) {

@@ -62,7 +62,7 @@ func (d *deployment) catalog(ctx context.Context) *catalog.View {
 		})
 		if err == nil {
 			view, d.silent = read, false
-			err = d.readHead(reading, docs)
+			err = errors.Join(d.readHead(reading, docs), d.remembered(reading, name, docs))
 		}
 		if err != nil {
 			e.backendFinding("catalog-cannot-be-read", err)

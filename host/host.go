@@ -70,6 +70,7 @@ type Host struct {
 	catalog  *kept          // nil: the host keeps none
 	shelf    *shelf
 	line     *line
+	lookups  chan struct{} // holds one for each look into the catalog's store
 	ready    readiness
 	draining atomic.Bool
 	meters   meters
@@ -107,7 +108,7 @@ func Open(ctx context.Context, c Config) (*Host, error) {
 	}
 	h := &Host{
 		config: c, id: id, logger: c.Logger, access: tenant.NewAccess(tokens), line: newLine(), shelf: newShelf(),
-		recordings: newRecordings(c.Config.DataDir, c.Logger),
+		lookups: make(chan struct{}, lookupsAtOnce), recordings: newRecordings(c.Config.DataDir, c.Logger),
 	}
 	h.settings.Store(&c.Config)
 	if err := h.checkBoards(); err != nil {

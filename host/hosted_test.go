@@ -223,7 +223,7 @@ func TestReload(t *testing.T) {
 		if err := use(ctx, s, "a"); err != nil { // never refused meanwhile
 			t.Fatal(err)
 		}
-		d, err := s.Describe("a", "GetBoard")
+		d, err := s.Describe(t.Context(), "a", "GetBoard")
 		return err == nil && d.Config.Lease == 45*time.Second
 	})
 

@@ -57,8 +57,21 @@ func (k *kept) run(h *Host) {
 	case <-h.running.Done():
 		return
 	}
+	memory, err := catalog.OpenMemory(catalogMemory(h.Settings().DataDir), h.logger)
+	if err != nil {
+		h.logger.Error("what was known of the catalog cannot be read: its loss would not be noticed", "error", err)
+		memory, _ = catalog.OpenMemory("", h.logger) // which cannot fail
+	}
+	defer func() { _ = memory.Close() }() // what could not be written was logged
 	docs := k.backend.running.Load().driver.Documents()
-	c := catalog.New(docs, catalog.Options{Logger: k.backend.logger, Changed: func(*catalog.View) { h.arrange() }})
+	doubted := false
+	c := catalog.New(docs, catalog.Options{Logger: k.backend.logger, Memory: memory, Changed: func(*catalog.View) {
+		h.arrange()
+		before := doubted
+		if doubted = h.Doubt() != nil; before && !doubted {
+			h.resettle()
+		}
+	}})
 	k.mu.Lock()
 	k.catalog = c
 	close(k.ready)

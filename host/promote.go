@@ -221,7 +221,10 @@ func (s *Session) deploying(ctx context.Context, call string, p Promotion) (Tena
 	if err != nil {
 		return t, nil, nil, err
 	}
-	on := s.host.shelf.board(t.Name, p.Board)
+	on, err := s.host.look(ctx, At{t.Name, p.Board})
+	if err != nil {
+		return t, nil, nil, err
+	}
 	if on == nil {
 		return t, nil, nil, noBoard(p.Board)
 	}

@@ -131,6 +131,9 @@ func (h *Host) sweepRecordings() {
 		case <-h.running.Done():
 			return
 		}
+		if k.open().Fresh() {
+			return // perhaps there were boards of which nobody knows any more
+		}
 	}
 	func() {
 		h.arranging.Lock()

@@ -149,7 +149,7 @@ func (s *Session) Check(call string) error { return s.check(call, "") }
 // not; a board of another tenant is NotFound like one that does not exist. The
 // end of ctx ends the waiting for a board whose driver has not started.
 func (s *Session) Board(ctx context.Context, name, call string) (*board.Board, error) {
-	found, err := s.find(name, call)
+	found, err := s.find(ctx, name, call)
 	if err != nil {
 		return nil, err
 	}
@@ -162,8 +162,8 @@ func (s *Session) Board(ctx context.Context, name, call string) (*board.Board, e
 
 // Describe returns how a board stands, even one that cannot be served. The call
 // is checked as in Board.
-func (s *Session) Describe(name, call string) (Served, error) {
-	found, err := s.find(name, call)
+func (s *Session) Describe(ctx context.Context, name, call string) (Served, error) {
+	found, err := s.find(ctx, name, call)
 	if err != nil {
 		return Served{}, err
 	}
@@ -180,14 +180,21 @@ func (s *Session) describe(b *served) Served {
 	return d
 }
 
-func (s *Session) find(name, call string) (*served, error) {
+// May reports whether the session may make a call on a board, whether there is one of
+// that name or not.
+func (s *Session) May(call, board string) bool { return s.check(call, board) == nil }
+
+func (s *Session) find(ctx context.Context, name, call string) (*served, error) {
 	if err := s.check(call, name); err != nil {
 		return nil, err
 	}
 	if name == "" {
 		return nil, job.Errorf(job.Invalid, "board: the name of a board is missing")
 	}
-	found := s.host.shelf.board(s.principal.Tenant, name)
+	found, err := s.host.look(ctx, At{s.principal.Tenant, name})
+	if err != nil {
+		return nil, err
+	}
 	if found == nil {
 		hint := ""
 		if len(name) <= 64 {

@@ -32,7 +32,10 @@ func (s *Session) Simulate(ctx context.Context, p Promotion, o replay.Options) (
 	if err != nil {
 		return nil, err
 	}
-	on := s.host.shelf.board(t.Name, p.Board)
+	on, err := s.host.look(ctx, At{t.Name, p.Board})
+	if err != nil {
+		return nil, err
+	}
 	if on == nil {
 		return nil, noBoard(p.Board)
 	}

@@ -70,6 +70,13 @@ func (s *Session) about(call, name, board string) (Tenant, error) {
 
 // changing is about for a call that changes the catalog.
 func (s *Session) changing(ctx context.Context, call, name, board string) (Tenant, *catalog.Catalog, error) {
+	if name != "" && s.principal.Has(tenant.Operator) {
+		if _, err := s.host.known(name); err != nil {
+			if err := s.host.lookup(ctx, catalog.Key("tenant", name)); err != nil {
+				return Tenant{}, nil, err
+			}
+		}
+	}
 	t, err := s.about(call, name, board)
 	if err != nil {
 		return t, nil, err
@@ -162,7 +169,12 @@ func (s *Session) stored(ctx context.Context, call, name string, version uint64)
 	}
 	t, err := s.host.known(name)
 	if err != nil {
-		return none, nil, err
+		if err := s.host.lookup(ctx, catalog.Key("tenant", name)); err != nil {
+			return none, nil, err
+		}
+		if t, err = s.host.known(name); err != nil {
+			return none, nil, err
+		}
 	}
 	if t.Declared {
 		return none, nil, declared("tenant", name)

@@ -33,7 +33,8 @@ type NewToken struct {
 	Tenant, Name string
 	Roles        []string
 	Boards       []string
-	Expires      time.Time
+	Expires      time.Time // at most the maker's own end; zero: that
+	Outlive      bool      // it may outlive its maker; for operators
 }
 
 // Limits on tokens.
@@ -52,6 +53,9 @@ func (s *Session) CreateToken(ctx context.Context, n NewToken) (Token, string, e
 	if err != nil {
 		return Token{}, "", err
 	}
+	if n.Expires, err = s.lifetime(n); err != nil {
+		return Token{}, "", err
+	}
 	view := c.View()
 	if len(catalog.Of(view.Tokens, t.Name)) >= MaxTokens {
 		return Token{}, "", job.Errorf(job.QuotaExceeded, "the tenant %q has %d tokens, which is the most", t.Name, MaxTokens)
@@ -68,6 +72,21 @@ func (s *Session) CreateToken(ctx context.Context, n NewToken) (Token, string, e
 		return Token{}, "", err
 	}
 	return storedToken(made), secret, nil
+}
+
+// lifetime returns when a new token ends: whoever is let in for a while makes none that
+// lasts longer, unless he is an operator and says so.
+func (s *Session) lifetime(n NewToken) (time.Time, error) {
+	own := s.principal.Expires
+	switch {
+	case n.Outlive && !s.principal.Has(tenant.Operator):
+		return own, job.Errorf(job.PermissionDenied, "outlive: only an operator makes a token that may outlive the one that makes it")
+	case own.IsZero() || n.Outlive:
+		return n.Expires, nil
+	case n.Expires.IsZero() || n.Expires.After(own):
+		return own, nil
+	}
+	return n.Expires, nil
 }
 
 // checkToken refuses what cannot be a token of a tenant.
@@ -161,6 +180,11 @@ func (s *Session) RevokeToken(ctx context.Context, of, name string) error {
 	}
 	if s.host.declaredToken(t.Name, name) {
 		return declared("token", name)
+	}
+	if _, ok := c.View().Tokens[catalog.At{Tenant: t.Name, Name: name}]; !ok {
+		if err := s.host.lookup(ctx, catalog.Key("token", t.Name, name)); err != nil {
+			return err
+		}
 	}
 	view := c.View()
 	stored, ok := view.Tokens[catalog.At{Tenant: t.Name, Name: name}]

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -28,6 +29,8 @@ type serveFlags struct {
 	logLevel  string
 	logFormat string
 	readyFile string
+
+	drainDelay duration
 }
 
 func (p *program) serveCommand() *cobra.Command {
@@ -36,7 +39,8 @@ func (p *program) serveCommand() *cobra.Command {
 		"With --dev there is nothing to configure: it listens on this machine only, knows the token\n"+
 			"\"dev\" with every role, and has a board \"default\" that survives a restart if --data names\n"+
 			"its folder. Flags beat the environment, which beats the files. SIGINT and SIGTERM stop the\n"+
-			"server once the calls that run have ended; a second one stops it at once.",
+			"server once the calls that run have ended: it says at /readyz that it is not ready any more,\n"+
+			"and after the drain delay takes no new calls. A second signal stops it at once.",
 		"boardd serve --dev\n  boardd serve --config /etc/boardd",
 		func(ctx context.Context, args []string) error {
 			if len(args) > 0 {
@@ -50,6 +54,7 @@ func (p *program) serveCommand() *cobra.Command {
 	flags.StringVar(&f.source.Listen, "listen", "", "HOST:PORT to listen on, port 0 for a free one; BOARDD_LISTEN (default "+config.DefaultListen+")")
 	flags.StringVar(&f.source.DataDir, "data", "", "folder for what the server keeps; BOARDD_DATA_DIR")
 	flags.StringVar(&f.source.PluginDir, "plugin-dir", "", "folder of drivers; BOARDD_PLUGIN_DIR")
+	flags.Var(&f.drainDelay, "drain-delay", "how long /readyz says no before a server that ends takes no new calls; BOARDD_DRAIN_DELAY (default "+config.DefaultDrainDelay.String()+", 0 with --dev)")
 	flags.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
 	flags.StringVar(&f.logFormat, "log-format", "text", "text or json; the log goes to standard error")
 	flags.StringVar(&f.readyFile, "ready-file", "", "file to write the address to as soon as the server listens")
@@ -62,6 +67,9 @@ func (p *program) serve(ctx context.Context, f *serveFlags) error {
 	}
 	logger, err := p.logger(f.logLevel, f.logFormat)
 	if err != nil {
+		return err
+	}
+	if f.source.DrainDelay, err = p.drainDelay(f.drainDelay); err != nil {
 		return err
 	}
 	c, err := p.serverConfig(f.source)
@@ -107,6 +115,19 @@ func (p *program) serve(ctx context.Context, f *serveFlags) error {
 	return errors.Join(err, h.Close())
 }
 
+// drainDelay returns the delay of the flag or of the environment, or nil.
+func (p *program) drainDelay(flag duration) (*time.Duration, error) {
+	if text := p.getenv("BOARDD_DRAIN_DELAY"); flag.set == nil && text != "" {
+		if err := flag.Set(text); err != nil {
+			return nil, usagef("BOARDD_DRAIN_DELAY: %v", err)
+		}
+	}
+	if flag.set != nil && *flag.set > config.MaxDrainDelay {
+		return nil, usagef("--drain-delay: want at most %s, got %s", config.MaxDrainDelay, flag.set)
+	}
+	return flag.set, nil
+}
+
 // serveHost serves until ctx ends, which is no error.
 func (p *program) serveHost(ctx context.Context, h *host.Host, c *config.Config, served api.Config, readyFile string, r *reloading) error {
 	ui := web.New(h, web.Config{Logger: served.Logger})
@@ -119,7 +140,7 @@ func (p *program) serveHost(ctx context.Context, h *host.Host, c *config.Config,
 	defer r.onHangup(ctx, h, served.Logger)()
 	var pages sync.WaitGroup
 	defer pages.Wait()
-	showing, hide := context.WithCancel(ctx)
+	showing, hide := context.WithCancel(context.WithoutCancel(ctx)) // they are shown until the server has ended
 	defer hide()
 	pages.Go(func() { _ = ui.Run(showing) }) // it ends with showing
 	address := "http://" + reachable(server.Addr())

@@ -52,7 +52,7 @@ func (p *program) tokenCreateCommand() *cobra.Command {
 	request := &boarddv1.CreateTokenRequest{}
 	var expires moment
 	c := p.command("create NAME --role ROLE...", "Make a token and print its secret",
-		"The secret is printed this once and can't be asked for again.",
+		"The secret is printed this once and can't be asked for again. The token ends when the one that\nmakes it does, at the latest, unless an operator says --outlive.",
 		"boardd token create ci --role poster --role worker --only-board builds --expires 720h",
 		func(ctx context.Context, args []string) error {
 			name, err := one(args, "token")
@@ -65,12 +65,18 @@ func (p *program) tokenCreateCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return p.show(made, func(t *table) { t.line("secret", made.GetSecret()) })
+				return p.show(made, func(t *table) {
+					t.line("secret", made.GetSecret())
+					if made.GetToken().GetExpiresAt() != nil {
+						t.line("expires", made.GetToken().GetExpiresAt())
+					}
+				})
 			})
 		})
 	c.Flags().StringArrayVar(&request.Roles, "role", nil, "viewer, poster, worker, policy-author, tenant-admin, operator or metrics; may be repeated")
 	c.Flags().StringArrayVar(&request.Boards, "only-board", nil, "a board that it is bound to; may be repeated")
 	c.Flags().Var(&expires, "expires", "when it ends: a time, or a duration from now on")
+	c.Flags().BoolVar(&request.Outlive, "outlive", false, "it may outlive the token that makes it; for operators")
 	tenantFlag(c, &request.Tenant)
 	return c
 }

@@ -26,7 +26,7 @@ func (*adminService) CreateToken(ctx context.Context, r *connect.Request[boarddv
 	if err != nil {
 		return nil, err
 	}
-	n := host.NewToken{Tenant: r.Msg.GetTenant(), Name: r.Msg.GetName(), Roles: r.Msg.GetRoles(), Boards: r.Msg.GetBoards()}
+	n := host.NewToken{Tenant: r.Msg.GetTenant(), Name: r.Msg.GetName(), Roles: r.Msg.GetRoles(), Boards: r.Msg.GetBoards(), Outlive: r.Msg.GetOutlive()}
 	if n.Expires, err = fromTime("expiresAt", r.Msg.GetExpiresAt(), r.Msg.ExpiresAt != nil); err != nil {
 		return nil, session.Unless("CreateToken", err)
 	}

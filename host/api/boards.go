@@ -78,7 +78,7 @@ func (s *service) GetBoard(ctx context.Context, r *connect.Request[boarddv1.GetB
 	if err != nil {
 		return nil, err
 	}
-	described, err := session.Describe(r.Msg.GetBoard(), "GetBoard")
+	described, err := session.Describe(ctx, r.Msg.GetBoard(), "GetBoard")
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +130,7 @@ func (s *service) change(ctx context.Context, name, call string, do func(*board.
 	if err := do(b); err != nil {
 		return nil, err
 	}
-	described, err := session.Describe(name, call)
+	described, err := session.Describe(ctx, name, call)
 	return toBoard(described), err
 }
 

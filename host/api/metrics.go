@@ -106,13 +106,15 @@ var (
 	descRestarts = newDesc("boardd_driver_restarts_total", "How often the driver's process was started again.", "backend", "driver")
 	descRunning  = newDesc("boardd_driver_running", "1 if the driver was started.", "backend", "driver")
 	descFull     = newDesc("boardd_backend_full", "1 if the store has no room left, so that posts are refused.", "backend", "driver")
+	descCatalog  = newDesc("boardd_catalog_records", "Records of the catalog that this server knows.")
+	descLost     = newDesc("boardd_catalog_lost_records", "Of those: that the store has lost without their having been deleted. Above 0 nothing in the catalog can be changed.")
 	descKeys     = newDesc("boardd_issuer_keys_age_seconds", "How long ago an identity provider last gave its keys; -1: not yet.", "issuer")
 )
 
 // Describe names the metrics.
 func (*boards) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		descBoards, descReady, descJobs, descOldest, descEvents, descWaiting, descApply, descRestarts, descRunning, descFull, descKeys,
+		descBoards, descReady, descJobs, descOldest, descEvents, descWaiting, descApply, descRestarts, descRunning, descFull, descKeys, descCatalog, descLost,
 	} {
 		to <- d
 	}
@@ -137,6 +139,9 @@ func (b *boards) Collect(to chan<- prometheus.Metric) {
 		}
 		to <- prometheus.MustNewConstMetric(descKeys, prometheus.GaugeValue, seconds, name)
 	}
+	known, lost := b.host.CatalogRecords()
+	to <- prometheus.MustNewConstMetric(descCatalog, prometheus.GaugeValue, float64(known))
+	to <- prometheus.MustNewConstMetric(descLost, prometheus.GaugeValue, float64(lost))
 	to <- prometheus.MustNewConstMetric(descBoards, prometheus.GaugeValue, float64(b.host.Serves()))
 	for _, g := range b.host.Gauges(ctx, maxBoardsShown) {
 		collectBoard(to, g)

@@ -210,6 +210,9 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 	if s.gate.host.Full() { // it goes on being ready: jobs are to be claimed and ended here
 		text += "a store is full: no job can be posted there\n"
 	}
+	if s.gate.host.Doubt() != nil { // likewise: it serves what it remembers
+		text += "the catalog is in doubt: nothing in it can be changed\n"
+	}
 	plain(w, http.StatusOK, text)
 }
 

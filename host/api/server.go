@@ -52,6 +52,7 @@ type Pages interface {
 type Server struct {
 	logger   *slog.Logger
 	gate     *gate
+	delay    func() time.Duration // between saying that it ends and taking no new calls
 	handler  http.Handler
 	ports    *Listeners
 	tls      *certificates // nil: plaintext
@@ -87,6 +88,7 @@ func NewServer(h *host.Host, c Config) (*Server, error) {
 		}
 	}
 	s.gate = newGate(h, s.registry, c, settings.Hostnames)
+	s.delay = func() time.Duration { return h.Settings().DrainDelay }
 	s.routes(h, c.Pages)
 	return s, nil
 }
@@ -149,7 +151,8 @@ func (s *Server) Handler() http.Handler { return s.handler }
 // Close stops listening. It is for a server that was never run.
 func (s *Server) Close() error { return s.ports.Close() }
 
-// Run serves until ctx ends. Then it says that it is not ready, takes no new
+// Run serves until ctx ends. Then it says that it is not ready, goes on for the drain
+// delay of the configuration, so that whoever sends it callers hears of it, takes no new
 // calls, ends calls that only wait, lets the others finish for a while and
 // returns. It does not close the Host.
 func (s *Server) Run(ctx context.Context) error {
@@ -180,6 +183,7 @@ func (s *Server) Run(ctx context.Context) error {
 	var err error
 	select {
 	case <-ctx.Done():
+		err = s.drain(failed)
 	case err = <-failed:
 	}
 	s.stop(context.WithoutCancel(ctx), servers)
@@ -188,6 +192,24 @@ func (s *Server) Run(ctx context.Context) error {
 		return nil
 	}
 	return fmt.Errorf("the server cannot go on: %w", err)
+}
+
+// drain says that the server ends, and lets it serve on for the delay.
+func (s *Server) drain(failed <-chan error) error {
+	s.gate.host.Drain()
+	delay := s.delay()
+	if delay <= 0 {
+		return nil
+	}
+	s.logger.Info("not ready any more, and stopping after the drain delay", "drain_delay", delay)
+	timer := time.NewTimer(delay)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case err := <-failed:
+		return err
+	}
 }
 
 // stop ends the servers: gently, and after a while not.

@@ -38,6 +38,7 @@ const (
 // Options are optional.
 type Options struct {
 	Logger *slog.Logger // nil: slog.Default()
+	Memory *Memory      // nil: nothing is remembered beyond this Catalog
 
 	// Changed is called with each new View, one call at a time, before a change
 	// that was made through this Catalog returns. It must not change the catalog.
@@ -50,9 +51,14 @@ type Catalog struct {
 	docs    driver.Documents
 	logger  *slog.Logger
 	changed func(*View)
+	memory  *Memory
+	found   map[string]driver.Document // what the store has; belongs to follow
+	doubt   atomic.Pointer[Doubt]      // nil: the store has what is remembered
 
+	fresh atomic.Bool
 	view  atomic.Pointer[View]
-	heard atomic.Int64 // when the store last answered, as time since begun in nanoseconds
+	told  atomic.Pointer[View] // the last one of which Changed has heard
+	heard atomic.Int64         // when the store last answered, as time since begun in nanoseconds
 	begun time.Time
 
 	mu      sync.Mutex
@@ -71,12 +77,16 @@ func New(docs driver.Documents, o Options) *Catalog {
 	if o.Changed == nil {
 		o.Changed = func(*View) {}
 	}
+	if o.Memory == nil {
+		o.Memory, _ = OpenMemory("", o.Logger) // without a folder nothing can fail
+	}
 	c := &Catalog{
-		docs: docs, logger: o.Logger, changed: o.Changed, begun: time.Now(),
+		docs: docs, logger: o.Logger, changed: o.Changed, memory: o.Memory, begun: time.Now(),
 		news: make(chan struct{}), revoked: map[string]struct{}{}, synced: make(chan struct{}),
 	}
 	c.heard.Store(-1)
 	c.view.Store(newView())
+	c.told.Store(c.View())
 	return c
 }
 
@@ -107,6 +117,7 @@ func (c *Catalog) publish(v *View) {
 	c.bury(c.view.Load(), v)
 	c.view.Store(v)
 	c.changed(v)
+	c.told.Store(v)
 	c.mu.Lock()
 	close(c.news)
 	c.news = make(chan struct{})
@@ -152,7 +163,7 @@ func (c *Catalog) settle(ctx context.Context, done func(*View) bool) {
 		c.mu.Lock()
 		news := c.news
 		c.mu.Unlock()
-		if done(c.View()) {
+		if done(c.told.Load()) {
 			return
 		}
 		select {

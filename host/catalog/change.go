@@ -16,6 +16,9 @@ import (
 // write writes a record if the document's version is ifVersion, returns the new
 // version, and waits until this host sees it.
 func (c *Catalog) write(ctx context.Context, key string, record any, ifVersion uint64) (uint64, error) {
+	if d := c.Doubt(); d != nil {
+		return 0, d.refusal()
+	}
 	data, err := encode(record)
 	if err != nil {
 		return 0, err
@@ -28,8 +31,15 @@ func (c *Catalog) write(ctx context.Context, key string, record any, ifVersion u
 	return version, nil
 }
 
-// remove takes a document away if its version is ifVersion.
+// remove takes a document away if its version is ifVersion. That it is deleted on
+// purpose is written before it is.
 func (c *Catalog) remove(ctx context.Context, key string, ifVersion uint64) error {
+	if d := c.Doubt(); d != nil {
+		return d.refusal()
+	}
+	if err := c.noteDeletion(ctx, key, ifVersion); err != nil {
+		return err
+	}
 	if err := c.docs.Delete(ctx, driver.Space{Name: space}, key, ifVersion); err != nil {
 		return changeError(err, key, ifVersion)
 	}

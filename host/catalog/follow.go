@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"time"
 
@@ -20,6 +21,7 @@ const (
 func (c *Catalog) Run(ctx context.Context) error {
 	var probing sync.WaitGroup
 	probing.Go(func() { c.probe(ctx) })
+	probing.Go(func() { c.persist(ctx) })
 	defer probing.Wait()
 	for pause := firstPause; ctx.Err() == nil; {
 		begun := time.Now()
@@ -42,7 +44,7 @@ func (c *Catalog) Run(ctx context.Context) error {
 // follow watches once, until the watch breaks. What the view says holds until
 // the new watch has told everything that there is.
 func (c *Catalog) follow(ctx context.Context) error {
-	raw := map[string]driver.Document{}
+	found := map[string]driver.Document{}
 	synced := false
 	for change, err := range c.docs.Watch(ctx, driver.Space{Name: space}) {
 		if err != nil {
@@ -52,34 +54,18 @@ func (c *Catalog) follow(ctx context.Context) error {
 		switch {
 		case change.Synced:
 			synced = true
+			c.found = found
+			c.judge(ctx)
+			c.named(ctx)
+		case synced:
+			c.step(ctx, change)
 		case change.Deleted:
-			delete(raw, change.Document.Name)
+			delete(found, change.Document.Name)
 		default:
-			raw[change.Document.Name] = change.Document
-		}
-		if synced {
-			c.publish(c.read(raw, change))
+			found[change.Document.Name] = change.Document
 		}
 	}
 	return job.Errorf(job.Unavailable, "the watch ended")
-}
-
-// read makes the next view: all of it, or with one change where there was one.
-func (c *Catalog) read(raw map[string]driver.Document, change driver.DocumentChange) *View {
-	if !change.Synced {
-		v := c.View().clone()
-		v.drop(change.Document.Name)
-		if !change.Deleted {
-			c.put(v, change.Document)
-		}
-		return v
-	}
-	v := newView()
-	for _, doc := range raw {
-		c.put(v, doc)
-	}
-	clear(raw) // from now on each change is told by itself
-	return v
 }
 
 // put adds a document to a view. One that cannot be read counts for nothing, and
@@ -100,6 +86,7 @@ func (c *Catalog) probe(ctx context.Context) {
 			select {
 			case <-c.synced: // before that there is nothing that could be current
 				c.hear()
+				c.named(ctx)
 			default:
 			}
 		}
@@ -107,4 +94,36 @@ func (c *Catalog) probe(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// syncEvery is how long a change may wait until it is remembered on the disk.
+const syncEvery = time.Second
+
+// persist puts what is remembered on the disk, until ctx ends.
+func (c *Catalog) persist(ctx context.Context) {
+	var seen *View
+	for sleep.For(ctx, syncEvery) == nil {
+		c.memory.sync()
+		if v := c.View(); v != seen && c.Doubt() == nil {
+			c.keepModules(ctx)
+			seen = v
+		}
+	}
+}
+
+// Refresh asks the store for a record that View may not show yet, and waits until it
+// does, for a while. What the store does not have is no error.
+func (c *Catalog) Refresh(ctx context.Context, key string) error {
+	doc, err := c.docs.Get(ctx, driver.Space{Name: space}, key)
+	if err != nil {
+		return ignore(err, job.NotFound)
+	}
+	c.settle(ctx, func(v *View) bool { return v.versions[key] >= doc.Version })
+	return nil
+}
+
+// Key is the name of a record: of a tenant, or of what it has. The kinds are tenant,
+// token, board, policy and deployment.
+func Key(kind, tenant string, name ...string) string {
+	return strings.Join(append([]string{kind, tenant}, name...), "/")
 }

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"log/slog"
 	"testing"
 
 	"github.com/boardd/boardd/sdk/driver"
@@ -28,6 +29,28 @@ func FuzzDocuments(f *testing.F) {
 		v.drop(name)
 		if n := len(v.Tenants) + len(v.Tokens) + len(v.Boards) + len(v.Policies) + len(v.versions); n != 0 {
 			t.Errorf("%d things are left of a document that was taken away", n)
+		}
+	})
+}
+
+// FuzzMemory reads a file that somebody may have damaged.
+func FuzzMemory(f *testing.F) {
+	f.Add([]byte("{\"identity\":{\"id\":\"x\",\"generation\":1}}\n{\"name\":\"tenant/a\",\"version\":3,\"data\":\"e30=\"}\n{\"name\":\"tenant/a\",\"version\":3,\"deleted\":true}\n"))
+	f.Add([]byte("{\"name\":\"board/a/b\",\"lost\":true}\n{\"na"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		m, err := OpenMemory("", slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.parse(data)
+		for name := range m.docs {
+			if !isRecord(name) {
+				t.Errorf("%q is remembered, which is no record", name)
+			}
+		}
+		v := compare(map[string]driver.Document{}, m, func(string) (driver.Document, bool) { return driver.Document{}, false })
+		if (v.doubt != nil) != (len(m.docs) > 0) || len(v.docs) != len(m.docs) {
+			t.Errorf("of %d records %d are served, with the doubt %v", len(m.docs), len(v.docs), v.doubt)
 		}
 	})
 }

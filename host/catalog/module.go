@@ -36,10 +36,14 @@ func (c *Catalog) putModule(ctx context.Context, digest string, module []byte) e
 	return err
 }
 
-// Module returns a module by its digest, and checks that it is the one.
+// Module returns a module by its digest, and checks that it is the one. What the store
+// does not have may be remembered.
 func (c *Catalog) Module(ctx context.Context, digest string) ([]byte, error) {
 	doc, err := c.docs.Get(ctx, driver.Space{Name: moduleSpace}, digest)
 	if err != nil {
+		if data, ok := c.memory.module(digest); ok {
+			return data, nil
+		}
 		return nil, err
 	}
 	if sum := sha256.Sum256(doc.Data); hex.EncodeToString(sum[:]) != digest {

@@ -26,6 +26,9 @@ func (c *Catalog) PutPolicy(ctx context.Context, p Policy, module []byte, by str
 	if len(module) > MaxModule {
 		return p, job.Errorf(job.Invalid, "module: it has %d bytes: want at most %d", len(module), MaxModule)
 	}
+	if d := c.Doubt(); d != nil {
+		return p, d.refusal()
+	}
 	sum := sha256.Sum256(module)
 	digest := hex.EncodeToString(sum[:])
 	if err := c.putModule(ctx, digest, module); err != nil {

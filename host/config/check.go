@@ -30,6 +30,9 @@ func (l *loader) override() {
 			delete(c.places, placeKey("", "", []string{o.name}))
 		}
 	}
+	if l.source.DrainDelay != nil {
+		c.DrainDelay = *l.source.DrainDelay
+	}
 	if c.Listen == "" {
 		c.Listen = DefaultListen
 	}

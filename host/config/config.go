@@ -30,6 +30,10 @@ type Config struct {
 	Server            ServerLimits
 	Dev               bool // made by Dev
 
+	// DrainDelay is how long a server that was told to end says that it is not ready, and
+	// serves on, before it takes no new calls.
+	DrainDelay time.Duration
+
 	Tokens   []tenant.Token // of every tenant
 	Issuers  []Issuer       // of every tenant
 	Tenants  []string       // every tenant, tenant.Default always among them
@@ -102,6 +106,12 @@ const (
 	DevToken   = "dev" // the token's name and its secret
 	DevBoard   = "default"
 	DevBackend = "embedded"
+)
+
+// The delay before a server that ends takes no new calls.
+const (
+	DefaultDrainDelay = 5 * time.Second
+	MaxDrainDelay     = 10 * time.Minute
 )
 
 // Dev is the configuration of a server to try things with: loopback only, one

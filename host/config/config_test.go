@@ -62,7 +62,8 @@ func TestFull(t *testing.T) {
 	}
 	got := load(t, config.Source{Paths: []string{"testdata/full.hcl"}, Env: env("ROOT_TOKEN", "0123456789abcdef")})
 	want := &config.Config{
-		Listen: "0.0.0.0:7422", MetricsListen: "127.0.0.1:7423",
+		DrainDelay: 5 * time.Second,
+		Listen:     "0.0.0.0:7422", MetricsListen: "127.0.0.1:7423",
 		DataDir: here + "/data", PluginDir: "/usr/lib/boardd/plugins",
 		Hostnames: []string{"boards.example.org"},
 		Audit:     config.Audit{Calls: config.AuditAll, Keep: 90 * 24 * time.Hour, MaxBytes: 2 << 30, KeyFile: "/etc/boardd/audit.pem"},
@@ -105,7 +106,7 @@ var defaultAudit = config.Audit{Calls: config.AuditChanges, Keep: config.Default
 
 func TestDefaults(t *testing.T) {
 	t.Parallel()
-	want := &config.Config{Listen: "127.0.0.1:7422", Tenants: []string{"default"}, Audit: defaultAudit}
+	want := &config.Config{Listen: "127.0.0.1:7422", DrainDelay: 5 * time.Second, Tenants: []string{"default"}, Audit: defaultAudit}
 	if diff := cmp.Diff(want, load(t, config.Source{}), ignorePlaces); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
@@ -330,7 +331,7 @@ data_dir   = "d"
 plugin_dir = "p"
 `})
 	got := load(t, config.Source{Paths: []string{dir}, Listen: "[::1]:2", DataDir: "/D", PluginDir: "/P"})
-	want := &config.Config{Listen: "[::1]:2", DataDir: "/D", PluginDir: "/P", Tenants: []string{"default"}, Audit: defaultAudit}
+	want := &config.Config{Listen: "[::1]:2", DataDir: "/D", PluginDir: "/P", DrainDelay: 5 * time.Second, Tenants: []string{"default"}, Audit: defaultAudit}
 	if diff := cmp.Diff(want, got, ignorePlaces); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -26,13 +27,15 @@ type Source struct {
 	DataDir   string
 	PluginDir string
 
+	DrainDelay *time.Duration // nil: the files decide
+
 	Plugins string // the folder of drivers where nothing else names one
 }
 
 // Load reads and checks a configuration. Its error is everything that is wrong,
 // as Problems.
 func Load(source Source) (*Config, error) {
-	l := &loader{source: source, config: &Config{Tenants: []string{tenant.Default}, Audit: defaultAudit}, once: map[string]Place{}, policies: map[string]policyBlock{}}
+	l := &loader{source: source, config: &Config{Tenants: []string{tenant.Default}, DrainDelay: DefaultDrainDelay, Audit: defaultAudit}, once: map[string]Place{}, policies: map[string]policyBlock{}}
 	if source.Dev {
 		l.config = Dev(source.DataDir)
 	}

@@ -39,6 +39,9 @@ func (l *loader) root(s *section) {
 	if path, ok := s.path("plugin_dir"); ok && l.first(s, "plugin_dir") {
 		c.PluginDir = path
 	}
+	if d, ok := s.duration("drain_delay", 0, MaxDrainDelay); ok && l.first(s, "drain_delay") {
+		c.DrainDelay = d
+	}
 	if list, ok := s.texts("hostnames"); ok && l.first(s, "hostnames") {
 		c.Hostnames = list
 	}

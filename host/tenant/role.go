@@ -124,6 +124,11 @@ var calls = map[string][]Role{
 	"ListPlaces":   operators,
 	"ReleasePlace": operators,
 
+	"GetCatalog":    operators,
+	"AcceptCatalog": operators,
+	"ExportCatalog": operators,
+	"ImportCatalog": operators,
+
 	"CreateToken": admins,
 	"ListTokens":  admins,
 	"RevokeToken": admins,

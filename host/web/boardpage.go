@@ -72,10 +72,7 @@ type may struct {
 }
 
 func (u *UI) may(v *visit, name string) may {
-	allowed := func(call string) bool {
-		_, err := v.session.Describe(name, call)
-		return err == nil
-	}
+	allowed := func(call string) bool { return v.session.May(call, name) }
 	return may{
 		Post: allowed("PostJobs"), Trash: allowed("TrashJobs"), Restore: allowed("RestoreJobs"),
 		Purge: allowed("PurgeJobs"), Release: allowed("ReleaseJobs"), Cancel: allowed("CancelJobs"), Pause: allowed("PauseBoard"),
@@ -103,7 +100,7 @@ func (u *UI) search(w http.ResponseWriter, r *http.Request, v *visit) {
 
 func (u *UI) showBoard(w http.ResponseWriter, r *http.Request, v *visit, a asked) {
 	name := r.PathValue("board")
-	served, err := v.session.Describe(name, "GetBoard")
+	served, err := v.session.Describe(r.Context(), name, "GetBoard")
 	if err != nil {
 		u.fail(w, r, v, err)
 		return

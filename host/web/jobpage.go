@@ -41,7 +41,7 @@ type step struct {
 
 func (u *UI) jobPage(w http.ResponseWriter, r *http.Request, v *visit) {
 	name := r.PathValue("board")
-	served, err := v.session.Describe(name, "GetJobs")
+	served, err := v.session.Describe(r.Context(), name, "GetJobs")
 	if err != nil {
 		u.fail(w, r, v, err)
 		return
@@ -59,7 +59,7 @@ func (u *UI) jobPage(w http.ResponseWriter, r *http.Request, v *visit) {
 	if view.Live = livePath(name, f.cursor); len(j.Details) > 0 && len(j.Details) <= shownDetails {
 		view.Tree = tree(j.Details)
 	}
-	if _, err := v.session.Describe(name, "ExplainJob"); err == nil {
+	if v.session.May("ExplainJob", name) {
 		labels, err := workerLabels(view.Labels)
 		if err == nil {
 			view.Why, err = b.Explain(r.Context(), j.ID, "", labels)
@@ -68,7 +68,7 @@ func (u *UI) jobPage(w http.ResponseWriter, r *http.Request, v *visit) {
 			view.NotWhy = plain(err)
 		}
 	}
-	if _, err := v.session.Describe(name, "ReadLog"); err == nil {
+	if v.session.May("ReadLog", name) {
 		if view.Log, view.LogCut, err = endOfLog(r.Context(), b, j.ID); err != nil {
 			u.fail(w, r, v, err)
 			return

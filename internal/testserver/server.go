@@ -94,6 +94,7 @@ func (s *Server) Launch() {
 	args := append([]string{"serve", "--listen", strings.TrimPrefix(s.Addr, "http://"), "--data", s.Data}, s.args...)
 	s.process = exec.Command(s.program, args...) //nolint:noctx // it outlives single steps of the test
 	s.process.Stdout, s.process.Stderr = log, log
+	s.process.Env = append([]string{"BOARDD_DRAIN_DELAY=0s"}, os.Environ()...) // nobody sends it callers who would have to hear that it ends
 	if err := s.process.Start(); err != nil {
 		s.t.Fatal(err)
 	}

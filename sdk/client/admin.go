@@ -144,3 +144,24 @@ func (a *Admin) GetAudit(ctx context.Context, r *boarddv1.GetAuditRequest) (*boa
 func (a *Admin) ReloadConfig(ctx context.Context) (*boarddv1.ReloadConfigResponse, error) {
 	return call(ctx, a.once, "reload", 0, a.once.admin.ReloadConfig, &boarddv1.ReloadConfigRequest{})
 }
+
+// GetCatalog returns what the server knows of its catalog, and whether the store has it
+// still.
+func (a *Admin) GetCatalog(ctx context.Context) (*boarddv1.GetCatalogResponse, error) {
+	return call(ctx, a.client, "catalog", 0, a.client.admin.GetCatalog, &boarddv1.GetCatalogRequest{})
+}
+
+// AcceptCatalog makes what the store has now the catalog, on every server.
+func (a *Admin) AcceptCatalog(ctx context.Context) (*boarddv1.AcceptCatalogResponse, error) {
+	return call(ctx, a.once, "accept the catalog", 0, a.once.admin.AcceptCatalog, &boarddv1.AcceptCatalogRequest{})
+}
+
+// ExportCatalog returns a page of the catalog's records.
+func (a *Admin) ExportCatalog(ctx context.Context, after string) (*boarddv1.ExportCatalogResponse, error) {
+	return call(ctx, a.client, "export the catalog", 0, a.client.admin.ExportCatalog, &boarddv1.ExportCatalogRequest{After: after})
+}
+
+// ImportCatalog writes records into the catalog's store.
+func (a *Admin) ImportCatalog(ctx context.Context, r *boarddv1.ImportCatalogRequest) (*boarddv1.ImportCatalogResponse, error) {
+	return call(ctx, a.client, "import the catalog", 0, a.client.admin.ImportCatalog, r)
+}

@@ -602,7 +602,8 @@ type CreateTokenRequest struct {
 	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	Roles         []string               `protobuf:"bytes,3,rep,name=roles,proto3" json:"roles,omitempty"`
 	Boards        []string               `protobuf:"bytes,4,rep,name=boards,proto3" json:"boards,omitempty"`
-	ExpiresAt     *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=expires_at,json=expiresAt,proto3" json:"expires_at,omitempty"`
+	ExpiresAt     *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=expires_at,json=expiresAt,proto3" json:"expires_at,omitempty"` // at most that of the token that makes it; absent: the same
+	Outlive       bool                   `protobuf:"varint,6,opt,name=outlive,proto3" json:"outlive,omitempty"`                     // it may outlive the token that makes it; for operators
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -670,6 +671,13 @@ func (x *CreateTokenRequest) GetExpiresAt() *timestamppb.Timestamp {
 		return x.ExpiresAt
 	}
 	return nil
+}
+
+func (x *CreateTokenRequest) GetOutlive() bool {
+	if x != nil {
+		return x.Outlive
+	}
+	return false
 }
 
 type CreateTokenResponse struct {
@@ -3952,6 +3960,525 @@ func (x *AuditHead) GetKey() string {
 	return ""
 }
 
+// What the server knows of its catalog, and whether the store has it still.
+type GetCatalogRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetCatalogRequest) Reset() {
+	*x = GetCatalogRequest{}
+	mi := &file_boardd_v1_admin_proto_msgTypes[59]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetCatalogRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetCatalogRequest) ProtoMessage() {}
+
+func (x *GetCatalogRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_admin_proto_msgTypes[59]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetCatalogRequest.ProtoReflect.Descriptor instead.
+func (*GetCatalogRequest) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{59}
+}
+
+type GetCatalogResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`                           // of the catalog
+	Generation    int64                  `protobuf:"varint,2,opt,name=generation,proto3" json:"generation,omitempty"`          // how often an operator has said what holds
+	Records       int64                  `protobuf:"varint,3,opt,name=records,proto3" json:"records,omitempty"`                // tenants, tokens, boards, policies and what boards were given
+	InDoubt       bool                   `protobuf:"varint,4,opt,name=in_doubt,json=inDoubt,proto3" json:"in_doubt,omitempty"` // the store lost some, and nobody deleted them: they are served, and nothing can be changed
+	Since         *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=since,proto3" json:"since,omitempty"`
+	Problem       string                 `protobuf:"bytes,6,opt,name=problem,proto3" json:"problem,omitempty"`    // for people
+	Missing       int64                  `protobuf:"varint,7,opt,name=missing,proto3" json:"missing,omitempty"`   // gone without having been deleted
+	Older         int64                  `protobuf:"varint,8,opt,name=older,proto3" json:"older,omitempty"`       // back at an earlier version
+	Returned      int64                  `protobuf:"varint,9,opt,name=returned,proto3" json:"returned,omitempty"` // there again after having been deleted
+	Foreign       bool                   `protobuf:"varint,10,opt,name=foreign,proto3" json:"foreign,omitempty"`  // the store has another catalog
+	Names         []string               `protobuf:"bytes,11,rep,name=names,proto3" json:"names,omitempty"`       // of the first 100 such records
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetCatalogResponse) Reset() {
+	*x = GetCatalogResponse{}
+	mi := &file_boardd_v1_admin_proto_msgTypes[60]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetCatalogResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetCatalogResponse) ProtoMessage() {}
+
+func (x *GetCatalogResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_admin_proto_msgTypes[60]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetCatalogResponse.ProtoReflect.Descriptor instead.
+func (*GetCatalogResponse) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{60}
+}
+
+func (x *GetCatalogResponse) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *GetCatalogResponse) GetGeneration() int64 {
+	if x != nil {
+		return x.Generation
+	}
+	return 0
+}
+
+func (x *GetCatalogResponse) GetRecords() int64 {
+	if x != nil {
+		return x.Records
+	}
+	return 0
+}
+
+func (x *GetCatalogResponse) GetInDoubt() bool {
+	if x != nil {
+		return x.InDoubt
+	}
+	return false
+}
+
+func (x *GetCatalogResponse) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+func (x *GetCatalogResponse) GetProblem() string {
+	if x != nil {
+		return x.Problem
+	}
+	return ""
+}
+
+func (x *GetCatalogResponse) GetMissing() int64 {
+	if x != nil {
+		return x.Missing
+	}
+	return 0
+}
+
+func (x *GetCatalogResponse) GetOlder() int64 {
+	if x != nil {
+		return x.Older
+	}
+	return 0
+}
+
+func (x *GetCatalogResponse) GetReturned() int64 {
+	if x != nil {
+		return x.Returned
+	}
+	return 0
+}
+
+func (x *GetCatalogResponse) GetForeign() bool {
+	if x != nil {
+		return x.Foreign
+	}
+	return false
+}
+
+func (x *GetCatalogResponse) GetNames() []string {
+	if x != nil {
+		return x.Names
+	}
+	return nil
+}
+
+// Makes what the store has now the catalog, on every server. What is only remembered is
+// forgotten.
+type AcceptCatalogRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AcceptCatalogRequest) Reset() {
+	*x = AcceptCatalogRequest{}
+	mi := &file_boardd_v1_admin_proto_msgTypes[61]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AcceptCatalogRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AcceptCatalogRequest) ProtoMessage() {}
+
+func (x *AcceptCatalogRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_admin_proto_msgTypes[61]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AcceptCatalogRequest.ProtoReflect.Descriptor instead.
+func (*AcceptCatalogRequest) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{61}
+}
+
+type AcceptCatalogResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Generation    int64                  `protobuf:"varint,1,opt,name=generation,proto3" json:"generation,omitempty"`
+	Records       int64                  `protobuf:"varint,2,opt,name=records,proto3" json:"records,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AcceptCatalogResponse) Reset() {
+	*x = AcceptCatalogResponse{}
+	mi := &file_boardd_v1_admin_proto_msgTypes[62]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AcceptCatalogResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AcceptCatalogResponse) ProtoMessage() {}
+
+func (x *AcceptCatalogResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_admin_proto_msgTypes[62]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AcceptCatalogResponse.ProtoReflect.Descriptor instead.
+func (*AcceptCatalogResponse) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{62}
+}
+
+func (x *AcceptCatalogResponse) GetGeneration() int64 {
+	if x != nil {
+		return x.Generation
+	}
+	return 0
+}
+
+func (x *AcceptCatalogResponse) GetRecords() int64 {
+	if x != nil {
+		return x.Records
+	}
+	return 0
+}
+
+type CatalogRecord struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Data          []byte                 `protobuf:"bytes,2,opt,name=data,proto3" json:"data,omitempty"` // a JSON document; of module/DIGEST: the module of a policy
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CatalogRecord) Reset() {
+	*x = CatalogRecord{}
+	mi := &file_boardd_v1_admin_proto_msgTypes[63]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CatalogRecord) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CatalogRecord) ProtoMessage() {}
+
+func (x *CatalogRecord) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_admin_proto_msgTypes[63]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CatalogRecord.ProtoReflect.Descriptor instead.
+func (*CatalogRecord) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{63}
+}
+
+func (x *CatalogRecord) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *CatalogRecord) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
+type ExportCatalogRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	After         string                 `protobuf:"bytes,1,opt,name=after,proto3" json:"after,omitempty"` // records after this name
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExportCatalogRequest) Reset() {
+	*x = ExportCatalogRequest{}
+	mi := &file_boardd_v1_admin_proto_msgTypes[64]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportCatalogRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportCatalogRequest) ProtoMessage() {}
+
+func (x *ExportCatalogRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_admin_proto_msgTypes[64]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportCatalogRequest.ProtoReflect.Descriptor instead.
+func (*ExportCatalogRequest) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{64}
+}
+
+func (x *ExportCatalogRequest) GetAfter() string {
+	if x != nil {
+		return x.After
+	}
+	return ""
+}
+
+type ExportCatalogResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Records       []*CatalogRecord       `protobuf:"bytes,1,rep,name=records,proto3" json:"records,omitempty"` // as they are served
+	Next          string                 `protobuf:"bytes,2,opt,name=next,proto3" json:"next,omitempty"`       // where to go on; empty: that was all
+	Missing       []string               `protobuf:"bytes,3,rep,name=missing,proto3" json:"missing,omitempty"` // digests of modules that nobody has
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExportCatalogResponse) Reset() {
+	*x = ExportCatalogResponse{}
+	mi := &file_boardd_v1_admin_proto_msgTypes[65]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportCatalogResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportCatalogResponse) ProtoMessage() {}
+
+func (x *ExportCatalogResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_admin_proto_msgTypes[65]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportCatalogResponse.ProtoReflect.Descriptor instead.
+func (*ExportCatalogResponse) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{65}
+}
+
+func (x *ExportCatalogResponse) GetRecords() []*CatalogRecord {
+	if x != nil {
+		return x.Records
+	}
+	return nil
+}
+
+func (x *ExportCatalogResponse) GetNext() string {
+	if x != nil {
+		return x.Next
+	}
+	return ""
+}
+
+func (x *ExportCatalogResponse) GetMissing() []string {
+	if x != nil {
+		return x.Missing
+	}
+	return nil
+}
+
+type ImportCatalogRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Records       []*CatalogRecord       `protobuf:"bytes,1,rep,name=records,proto3" json:"records,omitempty"`  // at most 1000
+	Replace       bool                   `protobuf:"varint,2,opt,name=replace,proto3" json:"replace,omitempty"` // write over what is there; otherwise that stays
+	Accept        bool                   `protobuf:"varint,3,opt,name=accept,proto3" json:"accept,omitempty"`   // as AcceptCatalog, afterwards
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ImportCatalogRequest) Reset() {
+	*x = ImportCatalogRequest{}
+	mi := &file_boardd_v1_admin_proto_msgTypes[66]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ImportCatalogRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ImportCatalogRequest) ProtoMessage() {}
+
+func (x *ImportCatalogRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_admin_proto_msgTypes[66]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ImportCatalogRequest.ProtoReflect.Descriptor instead.
+func (*ImportCatalogRequest) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{66}
+}
+
+func (x *ImportCatalogRequest) GetRecords() []*CatalogRecord {
+	if x != nil {
+		return x.Records
+	}
+	return nil
+}
+
+func (x *ImportCatalogRequest) GetReplace() bool {
+	if x != nil {
+		return x.Replace
+	}
+	return false
+}
+
+func (x *ImportCatalogRequest) GetAccept() bool {
+	if x != nil {
+		return x.Accept
+	}
+	return false
+}
+
+type ImportCatalogResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Written       int64                  `protobuf:"varint,1,opt,name=written,proto3" json:"written,omitempty"`
+	Kept          int64                  `protobuf:"varint,2,opt,name=kept,proto3" json:"kept,omitempty"` // that were there
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ImportCatalogResponse) Reset() {
+	*x = ImportCatalogResponse{}
+	mi := &file_boardd_v1_admin_proto_msgTypes[67]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ImportCatalogResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ImportCatalogResponse) ProtoMessage() {}
+
+func (x *ImportCatalogResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_admin_proto_msgTypes[67]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ImportCatalogResponse.ProtoReflect.Descriptor instead.
+func (*ImportCatalogResponse) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{67}
+}
+
+func (x *ImportCatalogResponse) GetWritten() int64 {
+	if x != nil {
+		return x.Written
+	}
+	return 0
+}
+
+func (x *ImportCatalogResponse) GetKept() int64 {
+	if x != nil {
+		return x.Kept
+	}
+	return 0
+}
+
 type ReloadConfigRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -3960,7 +4487,7 @@ type ReloadConfigRequest struct {
 
 func (x *ReloadConfigRequest) Reset() {
 	*x = ReloadConfigRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[59]
+	mi := &file_boardd_v1_admin_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3972,7 +4499,7 @@ func (x *ReloadConfigRequest) String() string {
 func (*ReloadConfigRequest) ProtoMessage() {}
 
 func (x *ReloadConfigRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[59]
+	mi := &file_boardd_v1_admin_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3985,7 +4512,7 @@ func (x *ReloadConfigRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReloadConfigRequest.ProtoReflect.Descriptor instead.
 func (*ReloadConfigRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{59}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{68}
 }
 
 type ReloadConfigResponse struct {
@@ -3997,7 +4524,7 @@ type ReloadConfigResponse struct {
 
 func (x *ReloadConfigResponse) Reset() {
 	*x = ReloadConfigResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[60]
+	mi := &file_boardd_v1_admin_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4009,7 +4536,7 @@ func (x *ReloadConfigResponse) String() string {
 func (*ReloadConfigResponse) ProtoMessage() {}
 
 func (x *ReloadConfigResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[60]
+	mi := &file_boardd_v1_admin_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4022,7 +4549,7 @@ func (x *ReloadConfigResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReloadConfigResponse.ProtoReflect.Descriptor instead.
 func (*ReloadConfigResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{60}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *ReloadConfigResponse) GetChanges() []string {
@@ -4085,14 +4612,15 @@ const file_boardd_v1_admin_proto_rawDesc = "" +
 	"expires_at\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\texpiresAt\x129\n" +
 	"\n" +
 	"created_at\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\tcreatedAt\x12\x1a\n" +
-	"\bdeclared\x18\a \x01(\bR\bdeclared\"\xa9\x01\n" +
+	"\bdeclared\x18\a \x01(\bR\bdeclared\"\xc3\x01\n" +
 	"\x12CreateTokenRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x14\n" +
 	"\x05roles\x18\x03 \x03(\tR\x05roles\x12\x16\n" +
 	"\x06boards\x18\x04 \x03(\tR\x06boards\x129\n" +
 	"\n" +
-	"expires_at\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\texpiresAt\"U\n" +
+	"expires_at\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\texpiresAt\x12\x18\n" +
+	"\aoutlive\x18\x06 \x01(\bR\aoutlive\"U\n" +
 	"\x13CreateTokenResponse\x12&\n" +
 	"\x05token\x18\x01 \x01(\v2\x10.boardd.v1.TokenR\x05token\x12\x16\n" +
 	"\x06secret\x18\x02 \x01(\tR\x06secret\"+\n" +
@@ -4349,10 +4877,48 @@ const file_boardd_v1_admin_proto_rawDesc = "" +
 	"\bsequence\x18\x02 \x01(\x03R\bsequence\x12\x12\n" +
 	"\x04hash\x18\x03 \x01(\tR\x04hash\x12*\n" +
 	"\x02at\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x10\n" +
-	"\x03key\x18\x05 \x01(\tR\x03key\"\x15\n" +
+	"\x03key\x18\x05 \x01(\tR\x03key\"\x13\n" +
+	"\x11GetCatalogRequest\"\xc1\x02\n" +
+	"\x12GetCatalogResponse\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1e\n" +
+	"\n" +
+	"generation\x18\x02 \x01(\x03R\n" +
+	"generation\x12\x18\n" +
+	"\arecords\x18\x03 \x01(\x03R\arecords\x12\x19\n" +
+	"\bin_doubt\x18\x04 \x01(\bR\ainDoubt\x120\n" +
+	"\x05since\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12\x18\n" +
+	"\aproblem\x18\x06 \x01(\tR\aproblem\x12\x18\n" +
+	"\amissing\x18\a \x01(\x03R\amissing\x12\x14\n" +
+	"\x05older\x18\b \x01(\x03R\x05older\x12\x1a\n" +
+	"\breturned\x18\t \x01(\x03R\breturned\x12\x18\n" +
+	"\aforeign\x18\n" +
+	" \x01(\bR\aforeign\x12\x14\n" +
+	"\x05names\x18\v \x03(\tR\x05names\"\x16\n" +
+	"\x14AcceptCatalogRequest\"Q\n" +
+	"\x15AcceptCatalogResponse\x12\x1e\n" +
+	"\n" +
+	"generation\x18\x01 \x01(\x03R\n" +
+	"generation\x12\x18\n" +
+	"\arecords\x18\x02 \x01(\x03R\arecords\"7\n" +
+	"\rCatalogRecord\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
+	"\x04data\x18\x02 \x01(\fR\x04data\",\n" +
+	"\x14ExportCatalogRequest\x12\x14\n" +
+	"\x05after\x18\x01 \x01(\tR\x05after\"y\n" +
+	"\x15ExportCatalogResponse\x122\n" +
+	"\arecords\x18\x01 \x03(\v2\x18.boardd.v1.CatalogRecordR\arecords\x12\x12\n" +
+	"\x04next\x18\x02 \x01(\tR\x04next\x12\x18\n" +
+	"\amissing\x18\x03 \x03(\tR\amissing\"|\n" +
+	"\x14ImportCatalogRequest\x122\n" +
+	"\arecords\x18\x01 \x03(\v2\x18.boardd.v1.CatalogRecordR\arecords\x12\x18\n" +
+	"\areplace\x18\x02 \x01(\bR\areplace\x12\x16\n" +
+	"\x06accept\x18\x03 \x01(\bR\x06accept\"E\n" +
+	"\x15ImportCatalogResponse\x12\x18\n" +
+	"\awritten\x18\x01 \x01(\x03R\awritten\x12\x12\n" +
+	"\x04kept\x18\x02 \x01(\x03R\x04kept\"\x15\n" +
 	"\x13ReloadConfigRequest\"0\n" +
 	"\x14ReloadConfigResponse\x12\x18\n" +
-	"\achanges\x18\x01 \x03(\tR\achanges2\xe5\x0e\n" +
+	"\achanges\x18\x01 \x03(\tR\achanges2\xb1\x11\n" +
 	"\fAdminService\x12O\n" +
 	"\fCreateTenant\x12\x1e.boardd.v1.CreateTenantRequest\x1a\x1f.boardd.v1.CreateTenantResponse\x12Q\n" +
 	"\vListTenants\x12\x1d.boardd.v1.ListTenantsRequest\x1a\x1e.boardd.v1.ListTenantsResponse\"\x03\x90\x02\x01\x12O\n" +
@@ -4378,7 +4944,12 @@ const file_boardd_v1_admin_proto_rawDesc = "" +
 	"ListPlaces\x12\x1c.boardd.v1.ListPlacesRequest\x1a\x1d.boardd.v1.ListPlacesResponse\"\x03\x90\x02\x01\x12O\n" +
 	"\fReleasePlace\x12\x1e.boardd.v1.ReleasePlaceRequest\x1a\x1f.boardd.v1.ReleasePlaceResponse\x12H\n" +
 	"\bGetAudit\x12\x1a.boardd.v1.GetAuditRequest\x1a\x1b.boardd.v1.GetAuditResponse\"\x03\x90\x02\x01\x12O\n" +
-	"\fReloadConfig\x12\x1e.boardd.v1.ReloadConfigRequest\x1a\x1f.boardd.v1.ReloadConfigResponseB1Z/github.com/boardd/boardd/sdk/boardd/v1;boarddv1b\x06proto3"
+	"\fReloadConfig\x12\x1e.boardd.v1.ReloadConfigRequest\x1a\x1f.boardd.v1.ReloadConfigResponse\x12N\n" +
+	"\n" +
+	"GetCatalog\x12\x1c.boardd.v1.GetCatalogRequest\x1a\x1d.boardd.v1.GetCatalogResponse\"\x03\x90\x02\x01\x12R\n" +
+	"\rAcceptCatalog\x12\x1f.boardd.v1.AcceptCatalogRequest\x1a .boardd.v1.AcceptCatalogResponse\x12R\n" +
+	"\rExportCatalog\x12\x1f.boardd.v1.ExportCatalogRequest\x1a .boardd.v1.ExportCatalogResponse\x12R\n" +
+	"\rImportCatalog\x12\x1f.boardd.v1.ImportCatalogRequest\x1a .boardd.v1.ImportCatalogResponseB1Z/github.com/boardd/boardd/sdk/boardd/v1;boarddv1b\x06proto3"
 
 var (
 	file_boardd_v1_admin_proto_rawDescOnce sync.Once
@@ -4392,7 +4963,7 @@ func file_boardd_v1_admin_proto_rawDescGZIP() []byte {
 	return file_boardd_v1_admin_proto_rawDescData
 }
 
-var file_boardd_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 65)
+var file_boardd_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 74)
 var file_boardd_v1_admin_proto_goTypes = []any{
 	(*Tenant)(nil),                   // 0: boardd.v1.Tenant
 	(*CreateTenantRequest)(nil),      // 1: boardd.v1.CreateTenantRequest
@@ -4453,133 +5024,153 @@ var file_boardd_v1_admin_proto_goTypes = []any{
 	(*GetAuditRequest)(nil),          // 56: boardd.v1.GetAuditRequest
 	(*GetAuditResponse)(nil),         // 57: boardd.v1.GetAuditResponse
 	(*AuditHead)(nil),                // 58: boardd.v1.AuditHead
-	(*ReloadConfigRequest)(nil),      // 59: boardd.v1.ReloadConfigRequest
-	(*ReloadConfigResponse)(nil),     // 60: boardd.v1.ReloadConfigResponse
-	nil,                              // 61: boardd.v1.Tenant.LimitsEntry
-	nil,                              // 62: boardd.v1.CreateTenantRequest.LimitsEntry
-	nil,                              // 63: boardd.v1.UpdateTenantRequest.LimitsEntry
-	nil,                              // 64: boardd.v1.BoardSettings.LimitsEntry
-	(*timestamppb.Timestamp)(nil),    // 65: google.protobuf.Timestamp
-	(*fieldmaskpb.FieldMask)(nil),    // 66: google.protobuf.FieldMask
-	(*durationpb.Duration)(nil),      // 67: google.protobuf.Duration
-	(*PolicyRule)(nil),               // 68: boardd.v1.PolicyRule
+	(*GetCatalogRequest)(nil),        // 59: boardd.v1.GetCatalogRequest
+	(*GetCatalogResponse)(nil),       // 60: boardd.v1.GetCatalogResponse
+	(*AcceptCatalogRequest)(nil),     // 61: boardd.v1.AcceptCatalogRequest
+	(*AcceptCatalogResponse)(nil),    // 62: boardd.v1.AcceptCatalogResponse
+	(*CatalogRecord)(nil),            // 63: boardd.v1.CatalogRecord
+	(*ExportCatalogRequest)(nil),     // 64: boardd.v1.ExportCatalogRequest
+	(*ExportCatalogResponse)(nil),    // 65: boardd.v1.ExportCatalogResponse
+	(*ImportCatalogRequest)(nil),     // 66: boardd.v1.ImportCatalogRequest
+	(*ImportCatalogResponse)(nil),    // 67: boardd.v1.ImportCatalogResponse
+	(*ReloadConfigRequest)(nil),      // 68: boardd.v1.ReloadConfigRequest
+	(*ReloadConfigResponse)(nil),     // 69: boardd.v1.ReloadConfigResponse
+	nil,                              // 70: boardd.v1.Tenant.LimitsEntry
+	nil,                              // 71: boardd.v1.CreateTenantRequest.LimitsEntry
+	nil,                              // 72: boardd.v1.UpdateTenantRequest.LimitsEntry
+	nil,                              // 73: boardd.v1.BoardSettings.LimitsEntry
+	(*timestamppb.Timestamp)(nil),    // 74: google.protobuf.Timestamp
+	(*fieldmaskpb.FieldMask)(nil),    // 75: google.protobuf.FieldMask
+	(*durationpb.Duration)(nil),      // 76: google.protobuf.Duration
+	(*PolicyRule)(nil),               // 77: boardd.v1.PolicyRule
 }
 var file_boardd_v1_admin_proto_depIdxs = []int32{
-	61, // 0: boardd.v1.Tenant.limits:type_name -> boardd.v1.Tenant.LimitsEntry
-	65, // 1: boardd.v1.Tenant.created_at:type_name -> google.protobuf.Timestamp
-	62, // 2: boardd.v1.CreateTenantRequest.limits:type_name -> boardd.v1.CreateTenantRequest.LimitsEntry
+	70, // 0: boardd.v1.Tenant.limits:type_name -> boardd.v1.Tenant.LimitsEntry
+	74, // 1: boardd.v1.Tenant.created_at:type_name -> google.protobuf.Timestamp
+	71, // 2: boardd.v1.CreateTenantRequest.limits:type_name -> boardd.v1.CreateTenantRequest.LimitsEntry
 	0,  // 3: boardd.v1.CreateTenantResponse.tenant:type_name -> boardd.v1.Tenant
 	0,  // 4: boardd.v1.ListTenantsResponse.tenants:type_name -> boardd.v1.Tenant
-	63, // 5: boardd.v1.UpdateTenantRequest.limits:type_name -> boardd.v1.UpdateTenantRequest.LimitsEntry
-	66, // 6: boardd.v1.UpdateTenantRequest.update_mask:type_name -> google.protobuf.FieldMask
+	72, // 5: boardd.v1.UpdateTenantRequest.limits:type_name -> boardd.v1.UpdateTenantRequest.LimitsEntry
+	75, // 6: boardd.v1.UpdateTenantRequest.update_mask:type_name -> google.protobuf.FieldMask
 	0,  // 7: boardd.v1.UpdateTenantResponse.tenant:type_name -> boardd.v1.Tenant
 	0,  // 8: boardd.v1.UpdateTenantResponse.before:type_name -> boardd.v1.Tenant
-	65, // 9: boardd.v1.Token.expires_at:type_name -> google.protobuf.Timestamp
-	65, // 10: boardd.v1.Token.created_at:type_name -> google.protobuf.Timestamp
-	65, // 11: boardd.v1.CreateTokenRequest.expires_at:type_name -> google.protobuf.Timestamp
+	74, // 9: boardd.v1.Token.expires_at:type_name -> google.protobuf.Timestamp
+	74, // 10: boardd.v1.Token.created_at:type_name -> google.protobuf.Timestamp
+	74, // 11: boardd.v1.CreateTokenRequest.expires_at:type_name -> google.protobuf.Timestamp
 	9,  // 12: boardd.v1.CreateTokenResponse.token:type_name -> boardd.v1.Token
 	9,  // 13: boardd.v1.ListTokensResponse.tokens:type_name -> boardd.v1.Token
-	67, // 14: boardd.v1.BoardSettings.lease:type_name -> google.protobuf.Duration
-	67, // 15: boardd.v1.BoardSettings.max_lease:type_name -> google.protobuf.Duration
-	67, // 16: boardd.v1.BoardSettings.idempotency_window:type_name -> google.protobuf.Duration
-	67, // 17: boardd.v1.BoardSettings.backoff:type_name -> google.protobuf.Duration
-	67, // 18: boardd.v1.BoardSettings.max_backoff:type_name -> google.protobuf.Duration
-	64, // 19: boardd.v1.BoardSettings.limits:type_name -> boardd.v1.BoardSettings.LimitsEntry
-	65, // 20: boardd.v1.BoardSettings.created_at:type_name -> google.protobuf.Timestamp
-	67, // 21: boardd.v1.BoardSettings.history:type_name -> google.protobuf.Duration
-	68, // 22: boardd.v1.BoardSettings.eligibility:type_name -> boardd.v1.PolicyRule
-	68, // 23: boardd.v1.BoardSettings.ordering:type_name -> boardd.v1.PolicyRule
-	67, // 24: boardd.v1.BoardSettings.record:type_name -> google.protobuf.Duration
+	76, // 14: boardd.v1.BoardSettings.lease:type_name -> google.protobuf.Duration
+	76, // 15: boardd.v1.BoardSettings.max_lease:type_name -> google.protobuf.Duration
+	76, // 16: boardd.v1.BoardSettings.idempotency_window:type_name -> google.protobuf.Duration
+	76, // 17: boardd.v1.BoardSettings.backoff:type_name -> google.protobuf.Duration
+	76, // 18: boardd.v1.BoardSettings.max_backoff:type_name -> google.protobuf.Duration
+	73, // 19: boardd.v1.BoardSettings.limits:type_name -> boardd.v1.BoardSettings.LimitsEntry
+	74, // 20: boardd.v1.BoardSettings.created_at:type_name -> google.protobuf.Timestamp
+	76, // 21: boardd.v1.BoardSettings.history:type_name -> google.protobuf.Duration
+	77, // 22: boardd.v1.BoardSettings.eligibility:type_name -> boardd.v1.PolicyRule
+	77, // 23: boardd.v1.BoardSettings.ordering:type_name -> boardd.v1.PolicyRule
+	76, // 24: boardd.v1.BoardSettings.record:type_name -> google.protobuf.Duration
 	16, // 25: boardd.v1.CreateBoardRequest.board:type_name -> boardd.v1.BoardSettings
 	16, // 26: boardd.v1.CreateBoardResponse.board:type_name -> boardd.v1.BoardSettings
 	16, // 27: boardd.v1.UpdateBoardRequest.board:type_name -> boardd.v1.BoardSettings
-	66, // 28: boardd.v1.UpdateBoardRequest.update_mask:type_name -> google.protobuf.FieldMask
+	75, // 28: boardd.v1.UpdateBoardRequest.update_mask:type_name -> google.protobuf.FieldMask
 	16, // 29: boardd.v1.UpdateBoardResponse.board:type_name -> boardd.v1.BoardSettings
 	16, // 30: boardd.v1.UpdateBoardResponse.before:type_name -> boardd.v1.BoardSettings
 	16, // 31: boardd.v1.ListTenantBoardsResponse.boards:type_name -> boardd.v1.BoardSettings
-	65, // 32: boardd.v1.PolicyVersion.created_at:type_name -> google.protobuf.Timestamp
+	74, // 32: boardd.v1.PolicyVersion.created_at:type_name -> google.protobuf.Timestamp
 	25, // 33: boardd.v1.Policy.versions:type_name -> boardd.v1.PolicyVersion
 	26, // 34: boardd.v1.PutPolicyResponse.policy:type_name -> boardd.v1.Policy
 	26, // 35: boardd.v1.ListPoliciesResponse.policies:type_name -> boardd.v1.Policy
-	67, // 36: boardd.v1.SimulatePolicyRequest.starved_after:type_name -> google.protobuf.Duration
-	65, // 37: boardd.v1.SimulatePolicyRequest.from:type_name -> google.protobuf.Timestamp
-	65, // 38: boardd.v1.SimulatePolicyResponse.from:type_name -> google.protobuf.Timestamp
-	65, // 39: boardd.v1.SimulatePolicyResponse.until:type_name -> google.protobuf.Timestamp
-	67, // 40: boardd.v1.SimulatePolicyResponse.starved_after:type_name -> google.protobuf.Duration
+	76, // 36: boardd.v1.SimulatePolicyRequest.starved_after:type_name -> google.protobuf.Duration
+	74, // 37: boardd.v1.SimulatePolicyRequest.from:type_name -> google.protobuf.Timestamp
+	74, // 38: boardd.v1.SimulatePolicyResponse.from:type_name -> google.protobuf.Timestamp
+	74, // 39: boardd.v1.SimulatePolicyResponse.until:type_name -> google.protobuf.Timestamp
+	76, // 40: boardd.v1.SimulatePolicyResponse.starved_after:type_name -> google.protobuf.Duration
 	35, // 41: boardd.v1.SimulatePolicyResponse.present:type_name -> boardd.v1.SimulatedSide
 	35, // 42: boardd.v1.SimulatePolicyResponse.candidate:type_name -> boardd.v1.SimulatedSide
 	36, // 43: boardd.v1.SimulatePolicyResponse.keys:type_name -> boardd.v1.SimulatedKey
 	37, // 44: boardd.v1.SimulatePolicyResponse.starved:type_name -> boardd.v1.StarvedJob
-	67, // 45: boardd.v1.SimulatedSide.wait_p50:type_name -> google.protobuf.Duration
-	67, // 46: boardd.v1.SimulatedSide.wait_p99:type_name -> google.protobuf.Duration
-	67, // 47: boardd.v1.SimulatedSide.wait_most:type_name -> google.protobuf.Duration
+	76, // 45: boardd.v1.SimulatedSide.wait_p50:type_name -> google.protobuf.Duration
+	76, // 46: boardd.v1.SimulatedSide.wait_p99:type_name -> google.protobuf.Duration
+	76, // 47: boardd.v1.SimulatedSide.wait_most:type_name -> google.protobuf.Duration
 	35, // 48: boardd.v1.SimulatedKey.present:type_name -> boardd.v1.SimulatedSide
 	35, // 49: boardd.v1.SimulatedKey.candidate:type_name -> boardd.v1.SimulatedSide
-	67, // 50: boardd.v1.StarvedJob.wait:type_name -> google.protobuf.Duration
+	76, // 50: boardd.v1.StarvedJob.wait:type_name -> google.protobuf.Duration
 	40, // 51: boardd.v1.ShadowPolicyResponse.examples:type_name -> boardd.v1.Disagreement
 	43, // 52: boardd.v1.PromotePolicyResponse.policies:type_name -> boardd.v1.BoardPolicy
 	43, // 53: boardd.v1.RollbackPolicyResponse.policies:type_name -> boardd.v1.BoardPolicy
 	46, // 54: boardd.v1.ListBackendsResponse.backends:type_name -> boardd.v1.Backend
 	49, // 55: boardd.v1.ListPlacesResponse.places:type_name -> boardd.v1.Place
 	49, // 56: boardd.v1.ReleasePlaceResponse.place:type_name -> boardd.v1.Place
-	65, // 57: boardd.v1.AuditRecord.at:type_name -> google.protobuf.Timestamp
-	65, // 58: boardd.v1.GetAuditRequest.since:type_name -> google.protobuf.Timestamp
-	65, // 59: boardd.v1.GetAuditRequest.until:type_name -> google.protobuf.Timestamp
+	74, // 57: boardd.v1.AuditRecord.at:type_name -> google.protobuf.Timestamp
+	74, // 58: boardd.v1.GetAuditRequest.since:type_name -> google.protobuf.Timestamp
+	74, // 59: boardd.v1.GetAuditRequest.until:type_name -> google.protobuf.Timestamp
 	54, // 60: boardd.v1.GetAuditResponse.records:type_name -> boardd.v1.AuditRecord
 	58, // 61: boardd.v1.GetAuditResponse.head:type_name -> boardd.v1.AuditHead
 	55, // 62: boardd.v1.GetAuditResponse.flaws:type_name -> boardd.v1.AuditFlaw
-	65, // 63: boardd.v1.AuditHead.at:type_name -> google.protobuf.Timestamp
-	1,  // 64: boardd.v1.AdminService.CreateTenant:input_type -> boardd.v1.CreateTenantRequest
-	3,  // 65: boardd.v1.AdminService.ListTenants:input_type -> boardd.v1.ListTenantsRequest
-	5,  // 66: boardd.v1.AdminService.UpdateTenant:input_type -> boardd.v1.UpdateTenantRequest
-	7,  // 67: boardd.v1.AdminService.DeleteTenant:input_type -> boardd.v1.DeleteTenantRequest
-	10, // 68: boardd.v1.AdminService.CreateToken:input_type -> boardd.v1.CreateTokenRequest
-	12, // 69: boardd.v1.AdminService.ListTokens:input_type -> boardd.v1.ListTokensRequest
-	14, // 70: boardd.v1.AdminService.RevokeToken:input_type -> boardd.v1.RevokeTokenRequest
-	17, // 71: boardd.v1.AdminService.CreateBoard:input_type -> boardd.v1.CreateBoardRequest
-	19, // 72: boardd.v1.AdminService.UpdateBoard:input_type -> boardd.v1.UpdateBoardRequest
-	21, // 73: boardd.v1.AdminService.DeleteBoard:input_type -> boardd.v1.DeleteBoardRequest
-	23, // 74: boardd.v1.AdminService.ListTenantBoards:input_type -> boardd.v1.ListTenantBoardsRequest
-	27, // 75: boardd.v1.AdminService.PutPolicy:input_type -> boardd.v1.PutPolicyRequest
-	29, // 76: boardd.v1.AdminService.ListPolicies:input_type -> boardd.v1.ListPoliciesRequest
-	31, // 77: boardd.v1.AdminService.DeletePolicy:input_type -> boardd.v1.DeletePolicyRequest
-	33, // 78: boardd.v1.AdminService.SimulatePolicy:input_type -> boardd.v1.SimulatePolicyRequest
-	38, // 79: boardd.v1.AdminService.ShadowPolicy:input_type -> boardd.v1.ShadowPolicyRequest
-	41, // 80: boardd.v1.AdminService.PromotePolicy:input_type -> boardd.v1.PromotePolicyRequest
-	44, // 81: boardd.v1.AdminService.RollbackPolicy:input_type -> boardd.v1.RollbackPolicyRequest
-	47, // 82: boardd.v1.AdminService.ListBackends:input_type -> boardd.v1.ListBackendsRequest
-	50, // 83: boardd.v1.AdminService.ListPlaces:input_type -> boardd.v1.ListPlacesRequest
-	52, // 84: boardd.v1.AdminService.ReleasePlace:input_type -> boardd.v1.ReleasePlaceRequest
-	56, // 85: boardd.v1.AdminService.GetAudit:input_type -> boardd.v1.GetAuditRequest
-	59, // 86: boardd.v1.AdminService.ReloadConfig:input_type -> boardd.v1.ReloadConfigRequest
-	2,  // 87: boardd.v1.AdminService.CreateTenant:output_type -> boardd.v1.CreateTenantResponse
-	4,  // 88: boardd.v1.AdminService.ListTenants:output_type -> boardd.v1.ListTenantsResponse
-	6,  // 89: boardd.v1.AdminService.UpdateTenant:output_type -> boardd.v1.UpdateTenantResponse
-	8,  // 90: boardd.v1.AdminService.DeleteTenant:output_type -> boardd.v1.DeleteTenantResponse
-	11, // 91: boardd.v1.AdminService.CreateToken:output_type -> boardd.v1.CreateTokenResponse
-	13, // 92: boardd.v1.AdminService.ListTokens:output_type -> boardd.v1.ListTokensResponse
-	15, // 93: boardd.v1.AdminService.RevokeToken:output_type -> boardd.v1.RevokeTokenResponse
-	18, // 94: boardd.v1.AdminService.CreateBoard:output_type -> boardd.v1.CreateBoardResponse
-	20, // 95: boardd.v1.AdminService.UpdateBoard:output_type -> boardd.v1.UpdateBoardResponse
-	22, // 96: boardd.v1.AdminService.DeleteBoard:output_type -> boardd.v1.DeleteBoardResponse
-	24, // 97: boardd.v1.AdminService.ListTenantBoards:output_type -> boardd.v1.ListTenantBoardsResponse
-	28, // 98: boardd.v1.AdminService.PutPolicy:output_type -> boardd.v1.PutPolicyResponse
-	30, // 99: boardd.v1.AdminService.ListPolicies:output_type -> boardd.v1.ListPoliciesResponse
-	32, // 100: boardd.v1.AdminService.DeletePolicy:output_type -> boardd.v1.DeletePolicyResponse
-	34, // 101: boardd.v1.AdminService.SimulatePolicy:output_type -> boardd.v1.SimulatePolicyResponse
-	39, // 102: boardd.v1.AdminService.ShadowPolicy:output_type -> boardd.v1.ShadowPolicyResponse
-	42, // 103: boardd.v1.AdminService.PromotePolicy:output_type -> boardd.v1.PromotePolicyResponse
-	45, // 104: boardd.v1.AdminService.RollbackPolicy:output_type -> boardd.v1.RollbackPolicyResponse
-	48, // 105: boardd.v1.AdminService.ListBackends:output_type -> boardd.v1.ListBackendsResponse
-	51, // 106: boardd.v1.AdminService.ListPlaces:output_type -> boardd.v1.ListPlacesResponse
-	53, // 107: boardd.v1.AdminService.ReleasePlace:output_type -> boardd.v1.ReleasePlaceResponse
-	57, // 108: boardd.v1.AdminService.GetAudit:output_type -> boardd.v1.GetAuditResponse
-	60, // 109: boardd.v1.AdminService.ReloadConfig:output_type -> boardd.v1.ReloadConfigResponse
-	87, // [87:110] is the sub-list for method output_type
-	64, // [64:87] is the sub-list for method input_type
-	64, // [64:64] is the sub-list for extension type_name
-	64, // [64:64] is the sub-list for extension extendee
-	0,  // [0:64] is the sub-list for field type_name
+	74, // 63: boardd.v1.AuditHead.at:type_name -> google.protobuf.Timestamp
+	74, // 64: boardd.v1.GetCatalogResponse.since:type_name -> google.protobuf.Timestamp
+	63, // 65: boardd.v1.ExportCatalogResponse.records:type_name -> boardd.v1.CatalogRecord
+	63, // 66: boardd.v1.ImportCatalogRequest.records:type_name -> boardd.v1.CatalogRecord
+	1,  // 67: boardd.v1.AdminService.CreateTenant:input_type -> boardd.v1.CreateTenantRequest
+	3,  // 68: boardd.v1.AdminService.ListTenants:input_type -> boardd.v1.ListTenantsRequest
+	5,  // 69: boardd.v1.AdminService.UpdateTenant:input_type -> boardd.v1.UpdateTenantRequest
+	7,  // 70: boardd.v1.AdminService.DeleteTenant:input_type -> boardd.v1.DeleteTenantRequest
+	10, // 71: boardd.v1.AdminService.CreateToken:input_type -> boardd.v1.CreateTokenRequest
+	12, // 72: boardd.v1.AdminService.ListTokens:input_type -> boardd.v1.ListTokensRequest
+	14, // 73: boardd.v1.AdminService.RevokeToken:input_type -> boardd.v1.RevokeTokenRequest
+	17, // 74: boardd.v1.AdminService.CreateBoard:input_type -> boardd.v1.CreateBoardRequest
+	19, // 75: boardd.v1.AdminService.UpdateBoard:input_type -> boardd.v1.UpdateBoardRequest
+	21, // 76: boardd.v1.AdminService.DeleteBoard:input_type -> boardd.v1.DeleteBoardRequest
+	23, // 77: boardd.v1.AdminService.ListTenantBoards:input_type -> boardd.v1.ListTenantBoardsRequest
+	27, // 78: boardd.v1.AdminService.PutPolicy:input_type -> boardd.v1.PutPolicyRequest
+	29, // 79: boardd.v1.AdminService.ListPolicies:input_type -> boardd.v1.ListPoliciesRequest
+	31, // 80: boardd.v1.AdminService.DeletePolicy:input_type -> boardd.v1.DeletePolicyRequest
+	33, // 81: boardd.v1.AdminService.SimulatePolicy:input_type -> boardd.v1.SimulatePolicyRequest
+	38, // 82: boardd.v1.AdminService.ShadowPolicy:input_type -> boardd.v1.ShadowPolicyRequest
+	41, // 83: boardd.v1.AdminService.PromotePolicy:input_type -> boardd.v1.PromotePolicyRequest
+	44, // 84: boardd.v1.AdminService.RollbackPolicy:input_type -> boardd.v1.RollbackPolicyRequest
+	47, // 85: boardd.v1.AdminService.ListBackends:input_type -> boardd.v1.ListBackendsRequest
+	50, // 86: boardd.v1.AdminService.ListPlaces:input_type -> boardd.v1.ListPlacesRequest
+	52, // 87: boardd.v1.AdminService.ReleasePlace:input_type -> boardd.v1.ReleasePlaceRequest
+	56, // 88: boardd.v1.AdminService.GetAudit:input_type -> boardd.v1.GetAuditRequest
+	68, // 89: boardd.v1.AdminService.ReloadConfig:input_type -> boardd.v1.ReloadConfigRequest
+	59, // 90: boardd.v1.AdminService.GetCatalog:input_type -> boardd.v1.GetCatalogRequest
+	61, // 91: boardd.v1.AdminService.AcceptCatalog:input_type -> boardd.v1.AcceptCatalogRequest
+	64, // 92: boardd.v1.AdminService.ExportCatalog:input_type -> boardd.v1.ExportCatalogRequest
+	66, // 93: boardd.v1.AdminService.ImportCatalog:input_type -> boardd.v1.ImportCatalogRequest
+	2,  // 94: boardd.v1.AdminService.CreateTenant:output_type -> boardd.v1.CreateTenantResponse
+	4,  // 95: boardd.v1.AdminService.ListTenants:output_type -> boardd.v1.ListTenantsResponse
+	6,  // 96: boardd.v1.AdminService.UpdateTenant:output_type -> boardd.v1.UpdateTenantResponse
+	8,  // 97: boardd.v1.AdminService.DeleteTenant:output_type -> boardd.v1.DeleteTenantResponse
+	11, // 98: boardd.v1.AdminService.CreateToken:output_type -> boardd.v1.CreateTokenResponse
+	13, // 99: boardd.v1.AdminService.ListTokens:output_type -> boardd.v1.ListTokensResponse
+	15, // 100: boardd.v1.AdminService.RevokeToken:output_type -> boardd.v1.RevokeTokenResponse
+	18, // 101: boardd.v1.AdminService.CreateBoard:output_type -> boardd.v1.CreateBoardResponse
+	20, // 102: boardd.v1.AdminService.UpdateBoard:output_type -> boardd.v1.UpdateBoardResponse
+	22, // 103: boardd.v1.AdminService.DeleteBoard:output_type -> boardd.v1.DeleteBoardResponse
+	24, // 104: boardd.v1.AdminService.ListTenantBoards:output_type -> boardd.v1.ListTenantBoardsResponse
+	28, // 105: boardd.v1.AdminService.PutPolicy:output_type -> boardd.v1.PutPolicyResponse
+	30, // 106: boardd.v1.AdminService.ListPolicies:output_type -> boardd.v1.ListPoliciesResponse
+	32, // 107: boardd.v1.AdminService.DeletePolicy:output_type -> boardd.v1.DeletePolicyResponse
+	34, // 108: boardd.v1.AdminService.SimulatePolicy:output_type -> boardd.v1.SimulatePolicyResponse
+	39, // 109: boardd.v1.AdminService.ShadowPolicy:output_type -> boardd.v1.ShadowPolicyResponse
+	42, // 110: boardd.v1.AdminService.PromotePolicy:output_type -> boardd.v1.PromotePolicyResponse
+	45, // 111: boardd.v1.AdminService.RollbackPolicy:output_type -> boardd.v1.RollbackPolicyResponse
+	48, // 112: boardd.v1.AdminService.ListBackends:output_type -> boardd.v1.ListBackendsResponse
+	51, // 113: boardd.v1.AdminService.ListPlaces:output_type -> boardd.v1.ListPlacesResponse
+	53, // 114: boardd.v1.AdminService.ReleasePlace:output_type -> boardd.v1.ReleasePlaceResponse
+	57, // 115: boardd.v1.AdminService.GetAudit:output_type -> boardd.v1.GetAuditResponse
+	69, // 116: boardd.v1.AdminService.ReloadConfig:output_type -> boardd.v1.ReloadConfigResponse
+	60, // 117: boardd.v1.AdminService.GetCatalog:output_type -> boardd.v1.GetCatalogResponse
+	62, // 118: boardd.v1.AdminService.AcceptCatalog:output_type -> boardd.v1.AcceptCatalogResponse
+	65, // 119: boardd.v1.AdminService.ExportCatalog:output_type -> boardd.v1.ExportCatalogResponse
+	67, // 120: boardd.v1.AdminService.ImportCatalog:output_type -> boardd.v1.ImportCatalogResponse
+	94, // [94:121] is the sub-list for method output_type
+	67, // [67:94] is the sub-list for method input_type
+	67, // [67:67] is the sub-list for extension type_name
+	67, // [67:67] is the sub-list for extension extendee
+	0,  // [0:67] is the sub-list for field type_name
 }
 
 func init() { file_boardd_v1_admin_proto_init() }
@@ -4595,7 +5186,7 @@ func file_boardd_v1_admin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_boardd_v1_admin_proto_rawDesc), len(file_boardd_v1_admin_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   65,
+			NumMessages:   74,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -103,6 +103,17 @@ const (
 	// AdminServiceReloadConfigProcedure is the fully-qualified name of the AdminService's ReloadConfig
 	// RPC.
 	AdminServiceReloadConfigProcedure = "/boardd.v1.AdminService/ReloadConfig"
+	// AdminServiceGetCatalogProcedure is the fully-qualified name of the AdminService's GetCatalog RPC.
+	AdminServiceGetCatalogProcedure = "/boardd.v1.AdminService/GetCatalog"
+	// AdminServiceAcceptCatalogProcedure is the fully-qualified name of the AdminService's
+	// AcceptCatalog RPC.
+	AdminServiceAcceptCatalogProcedure = "/boardd.v1.AdminService/AcceptCatalog"
+	// AdminServiceExportCatalogProcedure is the fully-qualified name of the AdminService's
+	// ExportCatalog RPC.
+	AdminServiceExportCatalogProcedure = "/boardd.v1.AdminService/ExportCatalog"
+	// AdminServiceImportCatalogProcedure is the fully-qualified name of the AdminService's
+	// ImportCatalog RPC.
+	AdminServiceImportCatalogProcedure = "/boardd.v1.AdminService/ImportCatalog"
 )
 
 // AdminServiceClient is a client for the boardd.v1.AdminService service.
@@ -130,6 +141,10 @@ type AdminServiceClient interface {
 	ReleasePlace(context.Context, *connect.Request[v1.ReleasePlaceRequest]) (*connect.Response[v1.ReleasePlaceResponse], error)
 	GetAudit(context.Context, *connect.Request[v1.GetAuditRequest]) (*connect.Response[v1.GetAuditResponse], error)
 	ReloadConfig(context.Context, *connect.Request[v1.ReloadConfigRequest]) (*connect.Response[v1.ReloadConfigResponse], error)
+	GetCatalog(context.Context, *connect.Request[v1.GetCatalogRequest]) (*connect.Response[v1.GetCatalogResponse], error)
+	AcceptCatalog(context.Context, *connect.Request[v1.AcceptCatalogRequest]) (*connect.Response[v1.AcceptCatalogResponse], error)
+	ExportCatalog(context.Context, *connect.Request[v1.ExportCatalogRequest]) (*connect.Response[v1.ExportCatalogResponse], error)
+	ImportCatalog(context.Context, *connect.Request[v1.ImportCatalogRequest]) (*connect.Response[v1.ImportCatalogResponse], error)
 }
 
 // NewAdminServiceClient constructs a client for the boardd.v1.AdminService service. By default, it
@@ -289,6 +304,31 @@ func NewAdminServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			connect.WithSchema(adminServiceMethods.ByName("ReloadConfig")),
 			connect.WithClientOptions(opts...),
 		),
+		getCatalog: connect.NewClient[v1.GetCatalogRequest, v1.GetCatalogResponse](
+			httpClient,
+			baseURL+AdminServiceGetCatalogProcedure,
+			connect.WithSchema(adminServiceMethods.ByName("GetCatalog")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
+		acceptCatalog: connect.NewClient[v1.AcceptCatalogRequest, v1.AcceptCatalogResponse](
+			httpClient,
+			baseURL+AdminServiceAcceptCatalogProcedure,
+			connect.WithSchema(adminServiceMethods.ByName("AcceptCatalog")),
+			connect.WithClientOptions(opts...),
+		),
+		exportCatalog: connect.NewClient[v1.ExportCatalogRequest, v1.ExportCatalogResponse](
+			httpClient,
+			baseURL+AdminServiceExportCatalogProcedure,
+			connect.WithSchema(adminServiceMethods.ByName("ExportCatalog")),
+			connect.WithClientOptions(opts...),
+		),
+		importCatalog: connect.NewClient[v1.ImportCatalogRequest, v1.ImportCatalogResponse](
+			httpClient,
+			baseURL+AdminServiceImportCatalogProcedure,
+			connect.WithSchema(adminServiceMethods.ByName("ImportCatalog")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
@@ -317,6 +357,10 @@ type adminServiceClient struct {
 	releasePlace     *connect.Client[v1.ReleasePlaceRequest, v1.ReleasePlaceResponse]
 	getAudit         *connect.Client[v1.GetAuditRequest, v1.GetAuditResponse]
 	reloadConfig     *connect.Client[v1.ReloadConfigRequest, v1.ReloadConfigResponse]
+	getCatalog       *connect.Client[v1.GetCatalogRequest, v1.GetCatalogResponse]
+	acceptCatalog    *connect.Client[v1.AcceptCatalogRequest, v1.AcceptCatalogResponse]
+	exportCatalog    *connect.Client[v1.ExportCatalogRequest, v1.ExportCatalogResponse]
+	importCatalog    *connect.Client[v1.ImportCatalogRequest, v1.ImportCatalogResponse]
 }
 
 // CreateTenant calls boardd.v1.AdminService.CreateTenant.
@@ -434,6 +478,26 @@ func (c *adminServiceClient) ReloadConfig(ctx context.Context, req *connect.Requ
 	return c.reloadConfig.CallUnary(ctx, req)
 }
 
+// GetCatalog calls boardd.v1.AdminService.GetCatalog.
+func (c *adminServiceClient) GetCatalog(ctx context.Context, req *connect.Request[v1.GetCatalogRequest]) (*connect.Response[v1.GetCatalogResponse], error) {
+	return c.getCatalog.CallUnary(ctx, req)
+}
+
+// AcceptCatalog calls boardd.v1.AdminService.AcceptCatalog.
+func (c *adminServiceClient) AcceptCatalog(ctx context.Context, req *connect.Request[v1.AcceptCatalogRequest]) (*connect.Response[v1.AcceptCatalogResponse], error) {
+	return c.acceptCatalog.CallUnary(ctx, req)
+}
+
+// ExportCatalog calls boardd.v1.AdminService.ExportCatalog.
+func (c *adminServiceClient) ExportCatalog(ctx context.Context, req *connect.Request[v1.ExportCatalogRequest]) (*connect.Response[v1.ExportCatalogResponse], error) {
+	return c.exportCatalog.CallUnary(ctx, req)
+}
+
+// ImportCatalog calls boardd.v1.AdminService.ImportCatalog.
+func (c *adminServiceClient) ImportCatalog(ctx context.Context, req *connect.Request[v1.ImportCatalogRequest]) (*connect.Response[v1.ImportCatalogResponse], error) {
+	return c.importCatalog.CallUnary(ctx, req)
+}
+
 // AdminServiceHandler is an implementation of the boardd.v1.AdminService service.
 type AdminServiceHandler interface {
 	CreateTenant(context.Context, *connect.Request[v1.CreateTenantRequest]) (*connect.Response[v1.CreateTenantResponse], error)
@@ -459,6 +523,10 @@ type AdminServiceHandler interface {
 	ReleasePlace(context.Context, *connect.Request[v1.ReleasePlaceRequest]) (*connect.Response[v1.ReleasePlaceResponse], error)
 	GetAudit(context.Context, *connect.Request[v1.GetAuditRequest]) (*connect.Response[v1.GetAuditResponse], error)
 	ReloadConfig(context.Context, *connect.Request[v1.ReloadConfigRequest]) (*connect.Response[v1.ReloadConfigResponse], error)
+	GetCatalog(context.Context, *connect.Request[v1.GetCatalogRequest]) (*connect.Response[v1.GetCatalogResponse], error)
+	AcceptCatalog(context.Context, *connect.Request[v1.AcceptCatalogRequest]) (*connect.Response[v1.AcceptCatalogResponse], error)
+	ExportCatalog(context.Context, *connect.Request[v1.ExportCatalogRequest]) (*connect.Response[v1.ExportCatalogResponse], error)
+	ImportCatalog(context.Context, *connect.Request[v1.ImportCatalogRequest]) (*connect.Response[v1.ImportCatalogResponse], error)
 }
 
 // NewAdminServiceHandler builds an HTTP handler from the service implementation. It returns the
@@ -614,6 +682,31 @@ func NewAdminServiceHandler(svc AdminServiceHandler, opts ...connect.HandlerOpti
 		connect.WithSchema(adminServiceMethods.ByName("ReloadConfig")),
 		connect.WithHandlerOptions(opts...),
 	)
+	adminServiceGetCatalogHandler := connect.NewUnaryHandler(
+		AdminServiceGetCatalogProcedure,
+		svc.GetCatalog,
+		connect.WithSchema(adminServiceMethods.ByName("GetCatalog")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
+	adminServiceAcceptCatalogHandler := connect.NewUnaryHandler(
+		AdminServiceAcceptCatalogProcedure,
+		svc.AcceptCatalog,
+		connect.WithSchema(adminServiceMethods.ByName("AcceptCatalog")),
+		connect.WithHandlerOptions(opts...),
+	)
+	adminServiceExportCatalogHandler := connect.NewUnaryHandler(
+		AdminServiceExportCatalogProcedure,
+		svc.ExportCatalog,
+		connect.WithSchema(adminServiceMethods.ByName("ExportCatalog")),
+		connect.WithHandlerOptions(opts...),
+	)
+	adminServiceImportCatalogHandler := connect.NewUnaryHandler(
+		AdminServiceImportCatalogProcedure,
+		svc.ImportCatalog,
+		connect.WithSchema(adminServiceMethods.ByName("ImportCatalog")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/boardd.v1.AdminService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case AdminServiceCreateTenantProcedure:
@@ -662,6 +755,14 @@ func NewAdminServiceHandler(svc AdminServiceHandler, opts ...connect.HandlerOpti
 			adminServiceGetAuditHandler.ServeHTTP(w, r)
 		case AdminServiceReloadConfigProcedure:
 			adminServiceReloadConfigHandler.ServeHTTP(w, r)
+		case AdminServiceGetCatalogProcedure:
+			adminServiceGetCatalogHandler.ServeHTTP(w, r)
+		case AdminServiceAcceptCatalogProcedure:
+			adminServiceAcceptCatalogHandler.ServeHTTP(w, r)
+		case AdminServiceExportCatalogProcedure:
+			adminServiceExportCatalogHandler.ServeHTTP(w, r)
+		case AdminServiceImportCatalogProcedure:
+			adminServiceImportCatalogHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -761,4 +862,20 @@ func (UnimplementedAdminServiceHandler) GetAudit(context.Context, *connect.Reque
 
 func (UnimplementedAdminServiceHandler) ReloadConfig(context.Context, *connect.Request[v1.ReloadConfigRequest]) (*connect.Response[v1.ReloadConfigResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("boardd.v1.AdminService.ReloadConfig is not implemented"))
+}
+
+func (UnimplementedAdminServiceHandler) GetCatalog(context.Context, *connect.Request[v1.GetCatalogRequest]) (*connect.Response[v1.GetCatalogResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("boardd.v1.AdminService.GetCatalog is not implemented"))
+}
+
+func (UnimplementedAdminServiceHandler) AcceptCatalog(context.Context, *connect.Request[v1.AcceptCatalogRequest]) (*connect.Response[v1.AcceptCatalogResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("boardd.v1.AdminService.AcceptCatalog is not implemented"))
+}
+
+func (UnimplementedAdminServiceHandler) ExportCatalog(context.Context, *connect.Request[v1.ExportCatalogRequest]) (*connect.Response[v1.ExportCatalogResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("boardd.v1.AdminService.ExportCatalog is not implemented"))
+}
+
+func (UnimplementedAdminServiceHandler) ImportCatalog(context.Context, *connect.Request[v1.ImportCatalogRequest]) (*connect.Response[v1.ImportCatalogResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("boardd.v1.AdminService.ImportCatalog is not implemented"))
 }

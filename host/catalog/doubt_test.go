@@ -1,0 +1,402 @@
+package catalog_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/boardd/boardd/host/catalog"
+	"github.com/boardd/boardd/host/config"
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+var catalogSpace = driver.Space{Name: "catalog"}
+
+// wipe takes documents away as somebody does who knows nothing of catalogs.
+func wipe(t *testing.T, docs driver.Documents, gone func(name string) bool) {
+	t.Helper()
+	list, err := docs.List(t.Context(), catalogSpace, "", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, doc := range list {
+		if gone(doc.Name) {
+			if err := docs.Delete(t.Context(), catalogSpace, doc.Name, doc.Version); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+func everything(string) bool { return true }
+
+func memory(t *testing.T, folder string) *catalog.Memory {
+	t.Helper()
+	m, err := catalog.OpenMemory(folder, quiet())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = m.Close() })
+	return m
+}
+
+// fill makes a tenant with boards and a policy.
+func fill(t *testing.T, c *catalog.Catalog) catalog.Tenant {
+	t.Helper()
+	made, err := c.CreateTenant(t.Context(), catalog.Tenant{Name: "acme", Limits: config.Limits{Boards: 30}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 10 {
+		b := catalog.Board{Board: config.NewBoard(fmt.Sprint("b", i)), Owner: made.ID}
+		b.Tenant = "acme"
+		if _, err := c.CreateBoard(t.Context(), b, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := c.PutPolicy(t.Context(), catalog.Policy{Tenant: "acme", Name: "p", Owner: made.ID}, []byte("module"), "acme/x", func(p catalog.Policy) bool { return p.Owner != made.ID }); err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+// wantAll checks that everything that fill made is there.
+func wantAll(t *testing.T, what string, c *catalog.Catalog) {
+	t.Helper()
+	v := c.View()
+	if len(v.Tenants) != 1 || len(v.Boards) != 10 || len(v.Policies) != 1 {
+		t.Errorf("%s: %d tenants, %d boards, %d policies are served; want 1, 10 and 1", what, len(v.Tenants), len(v.Boards), len(v.Policies))
+	}
+}
+
+// TestALostCatalogIsServedOn: whatever becomes of the store's documents, what was known
+// of the catalog goes on, and nothing in it can be changed.
+func TestALostCatalogIsServedOn(t *testing.T) {
+	t.Parallel()
+	for name, gone := range map[string]func(string) bool{
+		"all":       everything,
+		"identity":  func(n string) bool { return n == "_identity" || n == "board/acme/b3" },
+		"half":      func(n string) bool { return strings.HasPrefix(n, "board/") && n < "board/acme/b5" },
+		"one board": func(n string) bool { return n == "board/acme/b7" },
+		"tenant":    func(n string) bool { return n == "tenant/acme" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				docs := store(t)
+				folder := t.TempDir()
+				m := memory(t, folder)
+				c, stop := follow(t, docs, catalog.Options{Memory: m})
+				made := fill(t, c)
+				time.Sleep(2 * time.Second)
+				wipe(t, docs, gone)
+				synctest.Wait()
+				wantAll(t, "while the server runs", c)
+				d := c.Doubt()
+				if d == nil || d.Missing == 0 {
+					t.Fatalf("nothing is said of the loss: %v", d)
+				}
+				_, err := c.UpdateTenant(t.Context(), made)
+				wantKind(t, "a change", err, job.Precondition)
+				wantKind(t, "a deletion", c.RemoveTenant(t.Context(), made), job.Precondition)
+				_, err = c.PutPolicy(t.Context(), catalog.Policy{Tenant: "acme", Name: "q"}, []byte("m"), "x", never)
+				wantKind(t, "a policy", err, job.Precondition)
+				stop()
+				_ = m.Close()
+
+				c, _ = follow(t, docs, catalog.Options{Memory: memory(t, folder)})
+				wantAll(t, "after a restart", c)
+				if again := c.Doubt(); again == nil || again.Missing != d.Missing {
+					t.Errorf("after a restart: %v, before: %v", again, d)
+				}
+			})
+		})
+	}
+}
+
+// export reads all of a catalog.
+func export(t *testing.T, c *catalog.Catalog) (all []catalog.Exported) {
+	t.Helper()
+	for after := ""; ; {
+		page, next, missing, err := c.Export(t.Context(), after)
+		if err != nil || len(missing) > 0 {
+			t.Fatalf("export: %v, missing %v", err, missing)
+		}
+		all = append(all, page...)
+		if next == "" {
+			return all
+		}
+		after = next
+	}
+}
+
+// TestALossIsResolved: by putting everything back, or by accepting it, at one of two
+// servers.
+func TestALossIsResolved(t *testing.T) {
+	t.Parallel()
+	for _, accept := range []bool{false, true} {
+		t.Run(fmt.Sprint("accept ", accept), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				docs := store(t)
+				folder := t.TempDir()
+				a, _ := follow(t, docs, catalog.Options{Memory: memory(t, folder)})
+				b, _ := follow(t, docs, catalog.Options{Memory: memory(t, t.TempDir())})
+				made := fill(t, a)
+				time.Sleep(3 * time.Second)
+				wipe(t, docs, everything)
+				digest := fmt.Sprintf("%x", sha256.Sum256([]byte("module")))
+				if doc, err := docs.Get(t.Context(), driver.Space{Name: "catalog-modules"}, digest); err != nil {
+					t.Fatal(err)
+				} else if err := docs.Delete(t.Context(), driver.Space{Name: "catalog-modules"}, digest, doc.Version); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				all := export(t, a)
+				if len(all) != 13 {
+					t.Errorf("%d records were exported, want a tenant, ten boards, a policy and a module", len(all))
+				}
+				if !accept {
+					written, kept, err := a.Import(t.Context(), all, false)
+					if err != nil || written != 13 || kept != 0 {
+						t.Errorf("import: %d written, %d kept: %v", written, kept, err)
+					}
+				}
+				if err := a.Accept(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				for name, c := range map[string]*catalog.Catalog{"a": a, "b": b} {
+					if d := c.Doubt(); d != nil {
+						t.Errorf("server %s is in doubt still: %v", name, d)
+					}
+					switch n := len(c.View().Boards); {
+					case accept && n != 0:
+						t.Errorf("server %s: %d boards after the loss was accepted", name, n)
+					case !accept:
+						wantAll(t, "server "+name, c)
+					}
+				}
+				if accept {
+					if _, err := b.CreateTenant(t.Context(), catalog.Tenant{Name: "acme"}); err != nil {
+						t.Errorf("a change afterwards: %v", err)
+					}
+					return
+				}
+				if got := b.View().Tenants["acme"].ID; got != made.ID {
+					t.Errorf("it is another tenant: %s, not %s", got, made.ID)
+				}
+				if _, err := b.UpdateTenant(t.Context(), b.View().Tenants["acme"]); err != nil {
+					t.Errorf("a change afterwards: %v", err)
+				}
+				if data, err := b.Module(t.Context(), digest); err != nil || string(data) != "module" {
+					t.Errorf("the module: %q, %v", data, err)
+				}
+			})
+		})
+	}
+}
+
+// TestDeletedIsNoLoss: what others delete while a server is away, or at the same
+// moment, is gone without a question.
+func TestDeletedIsNoLoss(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		docs := store(t)
+		folder := t.TempDir()
+		a, _ := follow(t, docs, catalog.Options{})
+		m := memory(t, folder)
+		b, stop := follow(t, docs, catalog.Options{Memory: m})
+		fill(t, a)
+		synctest.Wait()
+		remove := func(names ...string) {
+			for _, name := range names {
+				if err := a.RemoveBoard(t.Context(), a.View().Boards[catalog.At{Tenant: "acme", Name: name}]); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		remove("b0", "b1")
+		synctest.Wait()
+		if d := b.Doubt(); d != nil || len(b.View().Boards) != 8 {
+			t.Errorf("with the server there: %v, %d boards", d, len(b.View().Boards))
+		}
+		stop()
+		_ = m.Close()
+		remove("b2", "b3", "b4", "b5", "b6", "b7", "b8", "b9")
+		b, _ = follow(t, docs, catalog.Options{Memory: memory(t, folder)})
+		if d := b.Doubt(); d != nil || len(b.View().Boards) != 0 {
+			t.Errorf("with the server away: %v, %d boards", d, len(b.View().Boards))
+		}
+	})
+}
+
+// TestAnEarlierStateIsNotObeyed puts a store in the place of another one: an earlier
+// state of it, in which what was deleted is there again, and another catalog.
+func TestAnEarlierStateIsNotObeyed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		docs, older, other := store(t), store(t), store(t)
+		b := newBroken(docs)
+		c, _ := follow(t, b, catalog.Options{})
+		fill(t, c)
+		before, err := docs.List(t.Context(), catalogSpace, "", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, doc := range before {
+			if _, err := older.Put(t.Context(), catalogSpace, doc, 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		tenant := c.View().Tenants["acme"]
+		for tenant.Limits.Boards = range int64(50) {
+			if tenant, err = c.UpdateTenant(t.Context(), tenant); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := c.RemoveBoard(t.Context(), c.View().Boards[catalog.At{Tenant: "acme", Name: "b4"}]); err != nil {
+			t.Fatal(err)
+		}
+		b.cut()
+		b.repair(older)
+		time.Sleep(time.Minute)
+		d := c.Doubt()
+		if d == nil || d.Older != 11 || d.Returned != 1 || d.Missing != 0 {
+			t.Fatalf("an earlier state, in which every version is lower: %+v", d)
+		}
+		if got := c.View().Tenants["acme"].Limits.Boards; got != 49 {
+			t.Errorf("the tenant has the limit %d, which it had before", got)
+		}
+		if len(c.View().Boards) != 9 {
+			t.Errorf("%d boards, want the 9 that were not deleted", len(c.View().Boards))
+		}
+
+		stranger, stop := follow(t, other, catalog.Options{})
+		if _, err := stranger.CreateTenant(t.Context(), catalog.Tenant{Name: "other"}); err != nil {
+			t.Fatal(err)
+		}
+		stop()
+		b.cut()
+		b.repair(other)
+		time.Sleep(time.Minute)
+		if d := c.Doubt(); d == nil || !d.Foreign {
+			t.Fatalf("another catalog: %+v", d)
+		}
+		if _, ok := c.View().Tenants["other"]; ok || len(c.View().Boards) != 9 {
+			t.Error("another catalog is obeyed")
+		}
+		if err := c.Accept(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if _, ok := c.View().Tenants["other"]; !ok || len(c.View().Boards) != 0 || c.Doubt() != nil {
+			t.Errorf("another catalog that was accepted is not obeyed: %+v", c.Doubt())
+		}
+	})
+}
+
+// TestImportRefuses: what is no record is refused, before anything is written.
+func TestImportRefuses(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		docs := store(t)
+		c, _ := follow(t, docs, catalog.Options{})
+		good := catalog.Exported{Name: "tenant/a", Data: []byte(`{"format":1,"record":{"name":"a","id":"x"}}`)}
+		for _, bad := range []catalog.Exported{
+			{Name: "_identity", Data: []byte(`{"format":1,"record":{}}`)},
+			{Name: "module/00", Data: []byte("x")},
+			{Name: "token/a", Data: good.Data},
+			{Name: "tenant/a/b", Data: good.Data},
+			{Name: "tenant/", Data: good.Data},
+			{Name: "tenant/b", Data: []byte(`{"format":2,"record":{}}`)},
+			{Name: "tenant/b", Data: []byte(`{`)},
+		} {
+			_, _, err := c.Import(t.Context(), []catalog.Exported{good, bad}, false)
+			wantKind(t, bad.Name, err, job.Invalid)
+		}
+		synctest.Wait()
+		if len(c.View().Tenants) != 0 {
+			t.Error("something was written beside what was refused")
+		}
+		if n, _, err := c.Import(t.Context(), []catalog.Exported{good}, false); n != 1 || err != nil {
+			t.Errorf("a good record: %d, %v", n, err)
+		}
+		changed := good
+		changed.Data = []byte(`{"format":1,"record":{"name":"a","id":"y"}}`)
+		if n, kept, err := c.Import(t.Context(), []catalog.Exported{changed}, false); n != 0 || kept != 1 || err != nil {
+			t.Errorf("a record that is there: %d, %d, %v", n, kept, err)
+		}
+		if n, _, err := c.Import(t.Context(), []catalog.Exported{changed}, true); n != 1 || err != nil {
+			t.Errorf("a record that is replaced: %d, %v", n, err)
+		}
+	})
+}
+
+// TestMemoryFile: a torn or damaged line costs itself only, and the file does not grow
+// without bound.
+func TestMemoryFile(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		docs := store(t)
+		folder := t.TempDir()
+		m := memory(t, folder)
+		c, stop := follow(t, docs, catalog.Options{Memory: m})
+		fill(t, c)
+		tenant := c.View().Tenants["acme"]
+		for range 3000 {
+			var err error
+			if tenant, err = c.UpdateTenant(t.Context(), tenant); err != nil {
+				t.Fatal(err)
+			}
+		}
+		stop()
+		_ = m.Close()
+		path := filepath.Join(folder, "records.jsonl")
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(string(data), "\n"); n > 1100 {
+			t.Errorf("the file of 12 records has %d lines", n)
+		}
+		if err := os.WriteFile(path, append(data, `{"name":"board/acme/b1","ver`...), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		wipe(t, docs, everything)
+		c, _ = follow(t, docs, catalog.Options{Memory: memory(t, folder)})
+		wantAll(t, "after a torn line", c)
+		if got := c.View().Tenants["acme"].Version; got != tenant.Version {
+			t.Errorf("the tenant has the version %d, want the last one, %d", got, tenant.Version)
+		}
+	})
+}
+
+// TestSilentStoreIsNoLoss: a store that does not answer is no doubt.
+func TestSilentStoreIsNoLoss(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		docs := store(t)
+		b := newBroken(docs)
+		c, _ := follow(t, b, catalog.Options{})
+		fill(t, c)
+		b.cut()
+		time.Sleep(10 * time.Minute)
+		if d := c.Doubt(); d != nil {
+			t.Errorf("a silent store: %v", d)
+		}
+		wantAll(t, "a silent store", c)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := c.Accept(ctx); err == nil {
+			t.Error("a silent store was accepted")
+		}
+	})
+}

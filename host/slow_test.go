@@ -1,0 +1,217 @@
+package host_test
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/boardd/boardd/host"
+	"github.com/boardd/boardd/host/config"
+	"github.com/boardd/boardd/host/tenant"
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/driver/memdriver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// tardy is a store whose watches of documents tell everything a while later.
+type tardy struct {
+	driver.Driver
+
+	by time.Duration
+}
+
+func (d *tardy) Documents() driver.Documents { return &tardyDocuments{d.Driver.Documents(), d.by} }
+
+type tardyDocuments struct {
+	driver.Documents
+
+	by time.Duration
+}
+
+func (d *tardyDocuments) Watch(ctx context.Context, space driver.Space) iter.Seq2[driver.DocumentChange, error] {
+	return func(yield func(driver.DocumentChange, error) bool) {
+		for change, err := range d.Documents.Watch(ctx, space) {
+			select {
+			case <-time.After(d.by):
+			case <-ctx.Done():
+			}
+			if !yield(change, err) {
+				return
+			}
+		}
+	}
+}
+
+// TestMadeElsewhereAMomentAgo: what one host has made, another one finds before its
+// watch tells it, and before that host has read its catalog nothing is not found.
+func TestMadeElsewhereAMomentAgo(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		drivers := oneStore(t, false)
+		first, _ := open(t, host.Config{Config: cataloged(""), Drivers: drivers})
+		program := drivers["memory"]
+		openStore := program.Open
+		program.Open = func(ctx context.Context, c driver.Config) (driver.Driver, error) {
+			d, err := openStore(ctx, c)
+			return &tardy{d, 300 * time.Millisecond}, err
+		}
+		h, err := host.Open(t.Context(), host.Config{Config: cataloged(""), Drivers: map[string]driver.Program{"memory": program}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = h.Close() }()
+		ctx := t.Context()
+		a, b := operator(t, first), operator(t, h)
+		if _, err := b.Board(ctx, "nosuch", "PostJobs"); !errors.Is(err, job.Unavailable) {
+			t.Errorf("before the catalog was read: %v", err)
+		}
+		time.Sleep(time.Minute)
+		if _, err := b.Board(ctx, "nosuch", "PostJobs"); !errors.Is(err, job.NotFound) {
+			t.Errorf("a board that there is not: %v", err)
+		}
+		for _, name := range []string{"one", "two"} {
+			made := config.NewBoard(name)
+			made.Backend = "store"
+			if _, err := a.CreateBoard(ctx, "", made); err != nil {
+				t.Fatal(err)
+			}
+			if name == "two" { // a change of what was made elsewhere
+				if err := b.DeleteBoard(ctx, "", name, 0, false); err != nil {
+					t.Errorf("deleting it on the other host: %v", err)
+				}
+				continue
+			}
+			if err := use(ctx, b, name); err != nil {
+				t.Errorf("using it on the other host: %v", err)
+			}
+		}
+		if _, err := a.CreateTenant(ctx, "acme", config.Limits{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := b.CreateToken(ctx, host.NewToken{Tenant: "acme", Name: "t", Roles: []string{"viewer"}}); err != nil {
+			t.Errorf("a token of a tenant that was made on the other host: %v", err)
+		}
+		if err := a.RevokeToken(ctx, "acme", "t"); err != nil {
+			t.Errorf("revoking it on the first host: %v", err)
+		}
+	})
+}
+
+// uncounted is a store that says nothing of how many jobs it has, once it was told so.
+type uncounted struct {
+	driver.Driver
+
+	silent *atomic.Bool
+}
+
+func (d *uncounted) Count(ctx context.Context, board string) (driver.Counts, error) {
+	if d.silent.Load() {
+		<-ctx.Done()
+		return driver.Counts{}, ctx.Err()
+	}
+	return d.Driver.Count(ctx, board)
+}
+
+// TestASilentStoreHoldsUpNoOther: posts on a board go on while the store of another board
+// of the tenant, whose limit they share, does not answer; and the limit holds.
+func TestASilentStoreHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var silent atomic.Bool
+		program := memdriver.Program()
+		openStore := program.Open
+		program.Open = func(ctx context.Context, c driver.Config) (driver.Driver, error) {
+			d, err := openStore(ctx, c)
+			return &uncounted{d, &silent}, err
+		}
+		c := oneBackend("", board("a", "store"), board("b", "other"))
+		c.Backends = append(c.Backends, config.Backend{Name: "other", Driver: "silent", Settings: []byte("{}")})
+		c.Limits = map[string]config.Limits{tenant.Default: {OpenJobs: 50, Claims: 50}}
+		_, s := open(t, host.Config{Config: c, Drivers: map[string]driver.Program{"memory": memdriver.Program(), "silent": program}})
+		a, b := ready(t, s, "a"), ready(t, s, "b")
+		ctx := t.Context()
+		for range 10 {
+			if results, err := b.Post(ctx, []job.Posting{{Name: "x"}}); err != nil || results[0].Err != nil {
+				t.Fatal(err, results)
+			}
+		}
+		time.Sleep(2 * time.Second)
+		silent.Store(true)
+		begun := time.Now()
+		taken := 0
+		for range 60 {
+			switch results, err := a.Post(ctx, []job.Posting{{Name: "x"}}); {
+			case err != nil:
+				t.Fatal(err)
+			case results[0].Err == nil:
+				taken++
+			case !errors.Is(results[0].Err, job.QuotaExceeded):
+				t.Fatal(results[0].Err)
+			}
+		}
+		if taken < 40 || taken > 41 { // one for the host, as the limits promise
+			t.Errorf("%d jobs were taken, want the 40 that were left of 50, and one at most", taken)
+		}
+		if waited := time.Since(begun); waited > time.Second { // of the bubble's clock
+			t.Errorf("60 posts waited %s for another board's store", waited)
+		}
+	})
+}
+
+// TestATokenDoesNotOutliveItsMaker: but for an operator who says so.
+func TestATokenDoesNotOutliveItsMaker(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h, _ := open(t, host.Config{Config: cataloged(""), Drivers: oneStore(t, false)})
+		ctx := t.Context()
+		op := operator(t, h)
+		soon := time.Now().Add(time.Hour).UTC().Truncate(time.Microsecond)
+		login := func(role tenant.Role) *host.Session {
+			t.Helper()
+			_, secret, err := op.CreateToken(ctx, host.NewToken{Name: "short-" + string(role), Roles: []string{string(role)}, Expires: soon})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, err := h.Login(ctx, secret)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		}
+		admin, shortOp := login(tenant.TenantAdmin), login(tenant.Operator)
+		for name, x := range map[string]struct {
+			by      *host.Session
+			asked   time.Time
+			outlive bool
+			want    time.Time
+			err     error
+		}{
+			"a-none":     {by: admin, want: soon},
+			"a-later":    {by: admin, asked: soon.Add(time.Microsecond), want: soon},
+			"a-sooner":   {by: admin, asked: soon.Add(-time.Minute), want: soon.Add(-time.Minute)},
+			"a-outlive":  {by: admin, outlive: true, err: job.PermissionDenied},
+			"o-none":     {by: shortOp, want: soon},
+			"o-outlive":  {by: shortOp, outlive: true},
+			"o-outlive2": {by: shortOp, outlive: true, asked: soon.Add(time.Hour), want: soon.Add(time.Hour)},
+			"r-none":     {by: op},
+			"r-later":    {by: op, asked: soon.Add(time.Hour), want: soon.Add(time.Hour)},
+		} {
+			made, secret, err := x.by.CreateToken(ctx, host.NewToken{Name: name, Roles: []string{"viewer"}, Expires: x.asked, Outlive: x.outlive})
+			if !errors.Is(err, x.err) || x.err == nil && (err != nil || !made.Expires.Equal(x.want)) {
+				t.Errorf("%s: it ends at %v, want %v (%v)", name, made.Expires, x.want, err)
+			}
+			if x.err == nil && x.want.Equal(soon) {
+				defer func() {
+					if _, err := h.Login(ctx, secret); !errors.Is(err, job.Unauthenticated) {
+						t.Errorf("%s: it lets somebody in after its maker has ended: %v", name, err)
+					}
+				}()
+			}
+		}
+		time.Sleep(time.Hour)
+	})
+}
