@@ -79,7 +79,7 @@ type Host struct {
 
 	engines    engines
 	recordings *recordings
-	simulating sync.Mutex // one at a time
+	simulating simulating
 	audit      *auditor
 	reloading  sync.Mutex
 	arranging  sync.Mutex // of who is let in and what is served, after a change

@@ -42,12 +42,12 @@ func (s *Session) Simulate(ctx context.Context, p Promotion, o replay.Options) (
 	if on.config.Record == 0 {
 		return nil, job.Errorf(job.Precondition, "the board %q records nothing that could be gone through: set record to how much of the past is to be kept, such as 24h", p.Board)
 	}
-	if !s.host.simulating.TryLock() {
-		return nil, job.Errorf(job.QuotaExceeded, "the server goes through another recording now: try again later")
-	}
-	defer s.host.simulating.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, MaxSimulation)
 	defer cancel()
+	if err := s.host.simulating.enter(ctx, t.Name, s.host.Settings().Server.WithDefaults().Simulations); err != nil {
+		return nil, err
+	}
+	defer s.host.simulating.leave(t.Name)
 	g := s.host.gauge(At{t.Name, p.Board})
 	g.patience = MaxSimulation // nobody waits for a claim
 	present, err := s.host.bindAll(ctx, on, g)

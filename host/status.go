@@ -173,7 +173,7 @@ func (g *Gauge) read(ctx context.Context, b *board.Board) {
 	}
 	m := b.Metrics()
 	g.Events = map[string]int64{
-		"policy_error": m.PolicyErrors.Load(), "posted": m.Posted.Load(), "posted_again": m.PostedAgain.Load(), "claimed": m.Claimed.Load(),
+		"policy_error": m.PolicyErrors.Load(), "unrecorded": m.Unrecorded.Load(), "posted": m.Posted.Load(), "posted_again": m.PostedAgain.Load(), "claimed": m.Claimed.Load(),
 		"claim_asked": m.Asked.Load(), "passed_over": m.Passed.Load(), "extended": m.Extended.Load(),
 		"consumed": m.Consumed.Load(), "canceled": m.Canceled.Load(), "operations": m.Operations.Load(), "log_entries": m.LogEntries.Load(),
 		"abandoned": m.Abandoned.Load(), "expired": m.Expired.Load(), "exhausted": m.Exhausted.Load(),

@@ -31,6 +31,7 @@ type Metrics struct {
 	Retried             atomic.Int64 // ops sent again to learn their outcome
 	PolicyErrors        atomic.Int64
 	Loads               atomic.Int64 // times the whole board was read
+	Unrecorded          atomic.Int64 // claims that a recording lacks, since nothing was known of the job any more
 	BadRecords          atomic.Int64 // records found unreadable
 	Watchers            atomic.Int64 // now
 	Overrun             atomic.Int64 // watchers that were too slow and had to resync

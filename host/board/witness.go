@@ -59,10 +59,12 @@ type witness struct {
 	asking map[job.ID]asker
 }
 
-// asker is whose claim of a job is under way, or was just made.
+// asker is whose claim of a job is under way, or was just made, and the job as it is
+// under that claim: by the time the store reports the claim, the job may be gone.
 type asker struct {
 	owner string
 	by    *Taker
+	job   policy.Job
 }
 
 // asks notes that jobs are about to be claimed.
@@ -73,13 +75,20 @@ func (w *witness) asks(c *claimer, entries []*index.Entry, chosen bool) {
 	if c.taker == nil {
 		c.taker = &Taker{Worker: c.told, Names: c.names, Filter: c.filter.text, Chosen: chosen}
 	}
+	jobs := make([]policy.Job, len(entries))
+	for i, e := range entries {
+		jobs[i] = c.recorded(c.rules, e) // its status is that of the claim already
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.asking == nil || len(w.asking) >= maxLeaving {
+	if w.asking == nil {
 		w.asking = map[job.ID]asker{}
 	}
-	for _, e := range entries {
-		w.asking[e.ID] = asker{c.owner, c.taker}
+	for i, e := range entries {
+		if len(w.asking) >= maxLeaving {
+			return // the store is silent; what it reports of these later is by nobody that is known
+		}
+		w.asking[e.ID] = asker{c.owner, c.taker, jobs[i]}
 	}
 }
 
@@ -97,16 +106,16 @@ func (w *witness) refused(ids []job.ID, r *driver.Result) {
 	}
 }
 
-// taker returns who claimed a job; nil if that was not through this host.
-func (w *witness) taker(id job.ID, owner string) *Taker {
+// took returns who claimed a job, and the job under that claim; false if that was not
+// through this host.
+func (w *witness) took(id job.ID, owner string) (a asker, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	a, ok := w.asking[id]
-	if !ok || a.owner != owner {
-		return nil
+	if a, ok = w.asking[id]; !ok || a.owner != owner {
+		return asker{}, false
 	}
 	delete(w.asking, id)
-	return a.by
+	return a, true
 }
 
 // restart says that the board is read anew.
@@ -150,17 +159,36 @@ func (b *Board) happening(set *ruleset, it *item) (Happening, bool) {
 	e := it.entry
 	if e == nil {
 		if it.record == nil || it.record.Posting.Name == "" {
-			return h, false
+			return b.vanished(h, it)
 		}
 		e = b.entryOf(it.record, it.at)
 	}
 	h.Job = b.recorded(set, e)
 	switch {
 	case e.Claim != nil:
-		h.What, h.By = Taken, b.witness.taker(e.ID, e.Claim.Owner)
+		h.What = Taken
+		if a, ok := b.witness.took(e.ID, e.Claim.Owner); ok {
+			h.By = a.by
+		}
 	case e.Held:
 		h.What = Gone
 	}
+	return h, true
+}
+
+// vanished tells of a change of a job that is gone by now, so that nothing is known of
+// it: of a claim that this host made it kept what there is to tell.
+func (b *Board) vanished(h Happening, it *item) (Happening, bool) {
+	if it.event != job.ClaimedEvent || it.record == nil || it.record.Holder == nil {
+		return h, false
+	}
+	h.What, h.Job.ID = Taken, it.id
+	a, ok := b.witness.took(it.id, it.record.Holder.Owner)
+	if !ok {
+		b.metrics.Unrecorded.Add(1)
+		return h, false
+	}
+	h.By, h.Job = a.by, a.job
 	return h, true
 }
 

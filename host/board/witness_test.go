@@ -1,13 +1,19 @@
 package board
 
 import (
+	"context"
 	"fmt"
+	"iter"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/policy"
 )
@@ -109,6 +115,69 @@ func TestRecorder(t *testing.T) {
 			t.Errorf("%d claims are waited for", len(b.witness.asking))
 		}
 	})
+}
+
+// A claim is told though the store reports it only after the job has ended, so that
+// the board knows nothing of it any more; one of which nothing is known is counted.
+func TestRecorderQuickJobs(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		var held atomic.Bool
+		open := make(chan struct{})
+		s := &spy{Driver: openStore(t), t: t}
+		s.watch = func(_ context.Context, _ driver.Position, next iter.Seq2[driver.Changes, error]) iter.Seq2[driver.Changes, error] {
+			return func(yield func(driver.Changes, error) bool) {
+				for c, err := range next {
+					if held.Load() {
+						<-open
+						c.List = sparse(c.List)
+					}
+					if !yield(c, err) {
+						return
+					}
+				}
+			}
+		}
+		r := &teller{}
+		b := start(t, s, Spec{Recorder: r})
+		const n = 20
+		postN(t, b, n)
+		r.since()
+		held.Store(true)
+		for i := range n {
+			c := claimOne(t, b, ClaimRequest{WorkerLabels: []job.Label{{Key: "n", Value: strconv.Itoa(i)}}})
+			if errs, err := b.Consume(t.Context(), []Ref{refOf(b, c)}); err != nil || errs[0] != nil {
+				t.Fatal(errs, err)
+			}
+		}
+		close(open)
+		r.since()
+		taken := map[string]int{}
+		for _, h := range r.jobs {
+			if h.What == Taken && h.By != nil && h.Job.Name != "" && h.Job.Attempt == 1 {
+				taken[h.By.Worker[0].Value]++
+			}
+		}
+		if len(taken) != n {
+			t.Errorf("%d of %d claims were told", len(taken), n)
+		}
+		if lost := b.metrics.Unrecorded.Load(); lost != 0 || len(b.witness.asking) != 0 {
+			t.Errorf("%d are lost, %d waited for", lost, len(b.witness.asking))
+		}
+	})
+}
+
+// sparse is changes as a store reports them that does not say again what never changes.
+func sparse(list []driver.Change) []driver.Change {
+	list = slices.Clone(list)
+	for i := range list {
+		if rec := list[i].Record; rec != nil {
+			bare := *rec
+			bare.Posting = driver.Posting{ID: rec.Posting.ID}
+			list[i].Record, list[i].Sparse = &bare, true
+		}
+	}
+	return list
 }
 
 // A recording begins with the line as it stands.
