@@ -106,9 +106,12 @@ func (l *language) build(ctx context.Context, dir, source string, env []string) 
 		return nil, err
 	}
 	if l.ending != ".go" {
-		if err := gather(dir, source, work); err != nil {
-			return nil, err
-		}
+		err = gather(dir, source, work)
+	} else {
+		source, err = goOverlay(ctx, dir, work, env)
+	}
+	if err != nil {
+		return nil, err
 	}
 	cmd := l.run(ctx, dir, source, work, out, env)
 	if cmd == nil || cmd.Err != nil {
@@ -147,8 +150,17 @@ func gather(dir, source, work string) error {
 	return nil
 }
 
-func goBuild(ctx context.Context, dir, source, _, out string, _ []string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-buildmode=c-shared", "-ldflags=-s", "-o", out, source)
+// goOverlay returns the flag with which the go command finds the SDK.
+func goOverlay(ctx context.Context, dir, work string, env []string) (string, error) {
+	files := overlay{}
+	if err := files.outside(ctx, dir, work, env); err != nil {
+		return "", err
+	}
+	return files.flag(work)
+}
+
+func goBuild(ctx context.Context, dir, overlaid, _, out string, _ []string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, "go", "build", overlaid, "-trimpath", "-buildvcs=false", "-buildmode=c-shared", "-ldflags=-s", "-o", out, ".") //nolint:gosec // paths of our own
 	cmd.Dir = dir
 	cmd.Env = []string{"GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0", "GOFLAGS="}
 	return cmd

@@ -3,7 +3,6 @@ package build
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -41,18 +40,20 @@ func Native(ctx context.Context, dir, work string, env []string) (path string, e
 	if err != nil {
 		return "", err
 	}
-	source, overlay := filepath.Join(work, "added.go"), filepath.Join(work, "overlay.json")
-	text, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(dir, addedName): source}})
+	source := filepath.Join(work, "added.go")
+	if err := os.WriteFile(source, []byte(added), 0o600); err != nil {
+		return "", err
+	}
+	files := overlay{filepath.Join(dir, addedName): source}
+	if err := files.outside(ctx, dir, work, env); err != nil {
+		return "", err
+	}
+	flag, err := files.flag(work)
 	if err != nil {
 		return "", err
 	}
-	for name, content := range map[string][]byte{source: []byte(added), overlay: text} {
-		if err := os.WriteFile(name, content, 0o600); err != nil {
-			return "", err
-		}
-	}
 	path = filepath.Join(work, "policy")
-	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-overlay", overlay, "-o", path, ".")
+	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", flag, "-o", path, ".") //nolint:gosec // paths of our own
 	if cmd.Err != nil {
 		return "", &Missing{Program: "go", Why: needs["go"]}
 	}
