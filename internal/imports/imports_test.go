@@ -95,7 +95,7 @@ func TestTable(t *testing.T) {
 			t.Errorf("%s: no reason is given", name)
 		}
 		for _, imported := range l.may {
-			if strings.HasPrefix(name, "sdk/") && !strings.HasPrefix(imported, "sdk/") {
+			if strings.HasPrefix(name, "sdk/") && !strings.HasPrefix(imported+"/", "sdk/") {
 				t.Errorf("%s may import %s, but sdk imports only sdk", name, imported)
 			}
 			if imported == "cmd/boardd" || strings.HasPrefix(imported, "plugins/") && name != "cmd/boardd" && !strings.HasPrefix(name, "plugins/") {
