@@ -16,13 +16,14 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/plugin"
 )
 
 // What a store's folder holds.
 const (
 	dataFile = "boards.db"
 	newFile  = "boards.db.new" // a store that is being made; never one that was used
-	lockFile = "boards.lock"   // locked while the store is open; says by which process
+	lockFile = "boards.lock"   // locked while the store is open; says by which server
 )
 
 // How long to wait for another process to let go of a store: a driver that was
@@ -123,8 +124,17 @@ func writePid(f *os.File) error {
 	if err := f.Truncate(0); err != nil {
 		return err
 	}
-	_, err := f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
+	_, err := f.WriteAt([]byte(strconv.Itoa(server())+"\n"), 0)
 	return err
+}
+
+// server is the process that people can stop: the one that started this process as its
+// driver, or this one.
+func server() int {
+	if os.Getenv(plugin.CookieName) == plugin.CookieValue {
+		return os.Getppid()
+	}
+	return os.Getpid()
 }
 
 func (f *folder) file() string { return filepath.Join(f.path, dataFile) }

@@ -1,0 +1,183 @@
+package embedded
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// atRest is a store that nobody has open, and what a host knows of it.
+type atRest struct {
+	folder     string
+	spec       driver.BoardSpec // with what the host remembers
+	generation uint64
+	content    map[string]driver.Record
+}
+
+// leave makes a store with a life behind it: it was closed once, and then worked on
+// until it was stopped, or killed.
+func leave(t *testing.T, killed bool) *atRest {
+	t.Helper()
+	path := t.TempDir()
+	s := openStore(t, path, options{})
+	status, err := s.OpenBoard(t.Context(), driver.BoardSpec{Name: "b"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &atRest{generation: status.Generation, spec: driver.BoardSpec{Name: "b", Memory: status.Memory}}
+	work := func(s *Store, from uint64) {
+		for n := from; n < from+60; n++ {
+			id := numberedID(n)
+			mustApply(t, s, postOf(id))
+			if n%3 == 0 {
+				r := mustApply(t, s, claimOf(id, id))[0]
+				a.spec.Seen = mustApply(t, s, consumeOf(id, r.Claims[0].Token))[0].Position
+			}
+		}
+		last := numberedID(from + 60)
+		a.spec.Seen = mustApply(t, s, postOf(last))[0].Position
+	}
+	work(s, 1)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = openStore(t, path, options{})
+	if _, err := s.OpenBoard(t.Context(), a.spec); err != nil {
+		t.Fatal(err)
+	}
+	work(s, 100)
+	a.content = everything(t, s)
+	a.folder = path
+	if killed {
+		a.folder = crashed(t, s)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// damage makes a copy of the folder with one damage in one of its files, and says
+// which.
+func (a *atRest) damage(t *testing.T, r *rand.Rand) (folder, what string) {
+	t.Helper()
+	folder = t.TempDir()
+	copyFiles(t, a.folder, folder)
+	files, err := filepath.Glob(filepath.Join(folder, "*"))
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	path := files[r.IntN(len(files))]
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	used := len(data)
+	for used > 0 && data[used-1] == 0 { // most of a journal is room that nobody has used yet
+		used--
+	}
+	if used == 0 {
+		used = len(data)
+	}
+	at := 0
+	if used > 0 {
+		at = r.IntN(used)
+		if r.IntN(2) == 0 {
+			at = max(0, used-1-r.IntN(min(used, 300))) // the last records
+		}
+	}
+	name := filepath.Base(path)
+	switch r.IntN(4) {
+	case 0:
+		what = fmt.Sprintf("%s: bit of byte %d of %d is flipped", name, at, len(data))
+		if len(data) > 0 {
+			data[at] ^= 1 << r.IntN(8)
+		}
+	case 1:
+		n := min(1+r.IntN(600), len(data)-at)
+		what = fmt.Sprintf("%s: %d bytes from %d of %d are zero", name, n, at, len(data))
+		clear(data[at : at+n])
+	case 2:
+		what = fmt.Sprintf("%s: cut off at %d of %d", name, at, len(data))
+		data = data[:at]
+	default:
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		return folder, name + ": deleted"
+	}
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return folder, what
+}
+
+func copyFiles(t *testing.T, from, to string) {
+	t.Helper()
+	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestDamagedAtRest damages every file of a store that was stopped or killed, 200
+// times. Each damage is refused, or harmless, or the board is served with the loss
+// reported and in another generation. Nothing is lost silently.
+func TestDamagedAtRest(t *testing.T) {
+	t.Parallel()
+	const damages = 100 // of each sort of end
+	for name, killed := range map[string]bool{"stopped": false, "killed": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := leave(t, killed)
+			r := rand.New(rand.NewPCG(16, 5))
+			outcomes := map[string]int{}
+			for range damages {
+				folder, what := a.damage(t, r)
+				outcomes[a.judge(t, folder, what)]++
+			}
+			t.Log(outcomes)
+			if outcomes["refused"] == 0 || outcomes["harmless"] == 0 || outcomes["reported"] == 0 {
+				t.Errorf("%v: want some of each", outcomes)
+			}
+		})
+	}
+}
+
+// judge opens a damaged store as a host would and says what came of it.
+func (a *atRest) judge(t *testing.T, folder, what string) string {
+	t.Helper()
+	s, err := open(t.Context(), folder, options{})
+	var status driver.BoardStatus
+	if err == nil {
+		defer func() { _ = s.Close() }()
+		status, err = s.OpenBoard(t.Context(), a.spec)
+	}
+	if err != nil {
+		if !errors.Is(err, job.Corrupt) && !errors.Is(err, job.Precondition) {
+			t.Errorf("%s: refused with %v: want Corrupt", what, err)
+		}
+		return "refused"
+	}
+	if status.Loss != "" {
+		if status.Generation <= a.generation {
+			t.Errorf("%s: the loss is reported (%s), and the generation is %d as before", what, status.Loss, status.Generation)
+		}
+		return "reported"
+	}
+	if len(badRecords(t, s)) > 0 {
+		return "reported"
+	}
+	got := everything(t, s)
+	if diff := cmp.Diff(a.content, got); diff != "" {
+		t.Errorf("%s: nothing is said, and the content is another one: %d records, want %d", what, len(got), len(a.content))
+	}
+	return "harmless"
+}
