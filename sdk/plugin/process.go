@@ -196,7 +196,7 @@ func prepare(c *Command) (*child, error) {
 		}
 		runChecked(kid.cmd, kid.binary)
 	}
-	if kid.sockets, err = socketDir(); err != nil {
+	if kid.sockets, kid.mine, err = socketDir(); err != nil {
 		kid.release()
 		return nil, err
 	}
@@ -228,27 +228,6 @@ func pinned(path, want string) (*os.File, error) {
 	return f, nil
 }
 
-// maxSocketDir leaves room for a socket's name: a path has at most 107 bytes.
-const maxSocketDir = 107 - len("/plugin") - len("4294967295")
-
-// socketDir makes a folder that only this user can enter. A long name of the
-// temporary folder does not fit into a socket's address.
-func socketDir() (string, error) {
-	var failures []error
-	for _, base := range []string{os.TempDir(), "/tmp", "/var/tmp"} {
-		dir, err := os.MkdirTemp(base, "boardd-")
-		if err != nil {
-			failures = append(failures, err)
-			continue
-		}
-		if len(dir) <= maxSocketDir {
-			return dir, nil
-		}
-		failures = append(failures, fmt.Errorf("the path %s is too long for a socket", dir), os.Remove(dir))
-	}
-	return "", fmt.Errorf("no folder for the driver's socket: %w", errors.Join(failures...))
-}
-
 // release frees what prepare made.
 func (c *child) release() {
 	if c.binary != nil {
@@ -256,5 +235,8 @@ func (c *child) release() {
 	}
 	if c.sockets != "" {
 		_ = os.RemoveAll(c.sockets)
+	}
+	if c.mine != nil {
+		_ = c.mine.Close()
 	}
 }

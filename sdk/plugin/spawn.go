@@ -26,6 +26,7 @@ type child struct {
 	cmd     *exec.Cmd
 	binary  *os.File // the checked program, where there is a pin
 	sockets string   // the folder for its socket
+	mine    *os.File // that folder, locked as long as this process lives
 	logger  *slog.Logger
 
 	stdout, stderr *io.PipeReader // what go-plugin reads

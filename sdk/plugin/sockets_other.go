@@ -1,0 +1,10 @@
+//go:build !unix
+
+package plugin
+
+import "os"
+
+const foldersLock = false
+
+// lockFolder opens a folder and locks nothing.
+func lockFolder(path string) (*os.File, error) { return os.Open(path) }
