@@ -5,11 +5,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/boardd/boardd/host/index"
+	"github.com/boardd/boardd/host/ranking"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/policy"
@@ -71,26 +71,7 @@ func (g *grouping) key(facts *facts, e *index.Entry) (key string, known bool) {
 	if g.fact >= len(values) {
 		return "", false
 	}
-	return factText(values[g.fact]), true
-}
-
-// factText is a fact as a key; an absent one is the empty key.
-func factText(f policy.Fact) string {
-	switch v := f.(type) {
-	case nil:
-		return ""
-	case string:
-		return v
-	case int64:
-		return strconv.FormatInt(v, 10)
-	case float64:
-		return strconv.FormatFloat(v, 'g', -1, 64)
-	case bool:
-		return strconv.FormatBool(v)
-	case time.Time:
-		return v.UTC().Format(time.RFC3339Nano)
-	}
-	return ""
+	return ranking.FactText(values[g.fact]), true
 }
 
 // ranking is how the index orders keys by these rules; nil: it does not.

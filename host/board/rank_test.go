@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/boardd/boardd/host/ranking"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/policy"
@@ -244,11 +245,11 @@ func TestFactText(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2030, 1, 2, 3, 4, 5, 6, time.FixedZone("", 3600))
 	for want, fact := range map[string]policy.Fact{"": nil, "x": "x", "-7": int64(-7), "0.5": 0.5, "true": true, "2030-01-02T02:04:05.000000006Z": at} {
-		if got := factText(fact); got != want {
+		if got := ranking.FactText(fact); got != want {
 			t.Errorf("%v is the key %q, want %q", fact, got, want)
 		}
 	}
-	if factText(struct{}{}) != "" {
+	if ranking.FactText(struct{}{}) != "" {
 		t.Error("a key of nothing")
 	}
 }

@@ -1,12 +1,12 @@
 package board
 
 import (
-	"math"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/boardd/boardd/host/index"
+	"github.com/boardd/boardd/host/ranking"
 	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/policy"
 )
@@ -39,20 +39,20 @@ func (s *served) write(keys []policy.Key) {
 	defer s.mu.Unlock()
 	s.fade(time.Now())
 	for i := range keys {
-		keys[i].Served = int64(math.Round(s.counts[keys[i].Key]))
+		keys[i].Served = ranking.Served(s.counts[keys[i].Key])
 	}
 }
 
 // fade brings the counts to the present minute, with the lock held.
 func (s *served) fade(now time.Time) {
-	minute := now.Unix() / 60
+	minute := ranking.Minute(now)
 	if s.counts == nil {
 		s.counts, s.minute = map[string]float64{}, minute
 	}
 	if minute <= s.minute {
 		return
 	}
-	faded := index.Faded(minute - s.minute)
+	faded := ranking.Faded(minute - s.minute)
 	s.minute = minute
 	for key := range s.counts {
 		if s.counts[key] *= faded; s.counts[key] < 0.5 {

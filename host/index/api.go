@@ -7,6 +7,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/boardd/boardd/host/ranking"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 )
@@ -74,40 +75,14 @@ type Claim struct {
 // changed.
 type Judge func(ctx context.Context, entries []*Entry, allowed []bool) error
 
-// Order sorts jobs: score (higher first), priority class, operation priority
-// (smaller first), then oldest by (createdAt, sequence, id). It survives
-// abandon and expiry, since none of these parts is changed by them.
-type Order struct {
-	Score             int64
-	Priority          job.Priority
-	OperationPriority int32
-	CreatedAt         int64 // unix microseconds
-	Sequence          uint64
-	ID                job.ID
-}
-
-// Less reports whether a comes before b.
-func (a Order) Less(b Order) bool {
-	switch {
-	case a.Score != b.Score:
-		return a.Score > b.Score
-	case a.Priority != b.Priority:
-		return a.Priority < b.Priority
-	case a.OperationPriority != b.OperationPriority:
-		return a.OperationPriority < b.OperationPriority
-	case a.CreatedAt != b.CreatedAt:
-		return a.CreatedAt < b.CreatedAt
-	case a.Sequence != b.Sequence:
-		return a.Sequence < b.Sequence
-	}
-	return string(a.ID[:]) < string(b.ID[:])
-}
+// Order is the place of a job among the others.
+type Order = ranking.Order
 
 // Order returns the entry's place.
 func (e *Entry) Order() Order {
 	return Order{
 		Score: e.Score, Priority: e.Priority, OperationPriority: e.OperationPriority,
-		CreatedAt: e.CreatedAt.UnixMicro(), Sequence: e.Sequence, ID: e.ID,
+		CreatedAt: ranking.Created(e.CreatedAt), Sequence: e.Sequence, ID: e.ID,
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/boardd/boardd/host/ranking"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/policy"
@@ -221,7 +222,7 @@ func TestIdleKeys(t *testing.T) {
 		if n := len(ix.keys.byKey); n != 10 || ix.keys.idle != 10 {
 			t.Fatalf("%d keys, %d idle: want 10", n, ix.keys.idle)
 		}
-		time.Sleep(2 * ServedHalfLife)
+		time.Sleep(2 * ranking.ServedHalfLife)
 		if err := ix.Rerank(t.Context()); err != nil {
 			t.Fatal(err)
 		}

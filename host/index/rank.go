@@ -2,10 +2,10 @@ package index
 
 import (
 	"context"
-	"math"
 	"slices"
 	"time"
 
+	"github.com/boardd/boardd/host/ranking"
 	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/policy"
 )
@@ -158,8 +158,8 @@ func (ix *Index) Rerank(ctx context.Context) error {
 		ix.mu.Unlock()
 		return nil
 	}
-	minute := time.Now().Unix() / 60
-	faded := Faded(minute - k.minute)
+	minute := ranking.Minute(time.Now())
+	faded := ranking.Faded(minute - k.minute)
 	k.minute = minute
 	end, serial := k.groups.end(), k.serial
 	ix.mu.Unlock()
@@ -191,12 +191,6 @@ func (ix *Index) Rerank(ctx context.Context) error {
 	return nil
 }
 
-// ServedHalfLife is the time in which half of what a key was served is forgotten.
-const ServedHalfLife = time.Hour
-
-// Faded returns which part is left after some minutes of what a key was served.
-func Faded(minutes int64) float64 { return math.Exp2(-float64(minutes) / ServedHalfLife.Minutes()) }
-
 // Served writes how many jobs of each key were claimed lately, where keys are made
 // of what By names; others stay as they are.
 func (ix *Index) Served(by string, all []policy.Key) {
@@ -205,7 +199,7 @@ func (ix *Index) Served(by string, all []policy.Key) {
 		if k := ix.keys; k != nil && k.by == by {
 			for i := range part {
 				if h, known := k.byKey[part[i].Key]; known {
-					part[i].Served = int64(math.Round(k.groups.at(h).served))
+					part[i].Served = ranking.Served(k.groups.at(h).served)
 				}
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/boardd/boardd/host/ranking"
 	"github.com/boardd/boardd/sdk/policy"
 )
 
@@ -87,7 +88,7 @@ const MaxIdleKeys = 100_000
 func newKeys(by string, since uint32) *keys {
 	return &keys{
 		by: by, since: since, asking: make(chan struct{}, 1), byKey: make(map[string]uint32),
-		minute: time.Now().Unix() / 60,
+		minute: ranking.Minute(time.Now()),
 	}
 }
 
@@ -113,7 +114,7 @@ func (k *keys) touch(h uint32, g *group) {
 func (g *group) running() uint32 { return g.claimed + g.reserved }
 
 // servedNow counts what is reserved as served, as it counts as running.
-func (g *group) servedNow() int64 { return int64(math.Round(g.served)) + int64(g.reserved) }
+func (g *group) servedNow() int64 { return ranking.Served(g.served) + int64(g.reserved) }
 
 // isRanked reports whether the group's ranks say what its counts are worth: all
 // that changed is how many of the waiting are running now.
@@ -125,7 +126,7 @@ func (g *group) isRanked() bool {
 // now returns what the group is worth by what is known of it.
 func (g *group) now() int64 {
 	switch n := int64(g.running()) - int64(g.base); {
-	case g.blocked != 0, g.Most > 0 && int64(g.running()) >= g.Most:
+	case g.blocked != 0, ranking.Full(policy.Rank{Most: g.Most}, int64(g.running())):
 		return full
 	case g.serial == 0, n >= rungs:
 		return unranked

@@ -4,7 +4,8 @@ import (
 	"container/heap"
 	"context"
 	"slices"
-	"strings"
+
+	"github.com/boardd/boardd/host/ranking"
 )
 
 // maxClasses is how many kinds of workers a replay knows the jobs of at a time; the
@@ -114,23 +115,15 @@ func (l *line) top() (entry, bool) {
 	return entry{}, false
 }
 
-// before is the order of a board: see index.Order.
-func (s *sim) before(a, b entry) bool {
-	if a.score != b.score {
-		return a.score > b.score
+// before is the order of a board.
+func (s *sim) before(a, b entry) bool { return s.orderOf(a).Less(s.orderOf(b)) }
+
+func (s *sim) orderOf(e entry) ranking.Order {
+	j := &s.as[e.as].order
+	return ranking.Order{
+		Score: e.score, Priority: j.Priority, OperationPriority: j.OperationPriority,
+		CreatedAt: ranking.Created(j.CreatedAt), Sequence: j.Sequence, ID: j.ID,
 	}
-	x, y := &s.as[a.as].order, &s.as[b.as].order
-	switch {
-	case x.Priority != y.Priority:
-		return x.Priority < y.Priority
-	case x.OperationPriority != y.OperationPriority:
-		return x.OperationPriority < y.OperationPriority
-	case !x.CreatedAt.Equal(y.CreatedAt):
-		return x.CreatedAt.Before(y.CreatedAt)
-	case x.Sequence != y.Sequence:
-		return x.Sequence < y.Sequence
-	}
-	return strings.Compare(string(x.ID[:]), string(y.ID[:])) < 0
 }
 
 // Len implements heap.Interface, as those that follow.

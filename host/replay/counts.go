@@ -2,13 +2,13 @@ package replay
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"math"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/boardd/boardd/host/ranking"
 	"github.com/boardd/boardd/sdk/policy"
 )
 
@@ -27,8 +27,8 @@ type counts struct {
 type tally struct {
 	policy.Key
 
-	served   float64 // as of at
-	at       int64
+	served   float64 // as of minute
+	minute   int64
 	rank     policy.Rank
 	stale    bool
 	earliest map[int32]int64 // of what waits: when it was created
@@ -60,7 +60,7 @@ func keyOf(by string, m *policy.Manifest, d *description) string {
 			return ""
 		}
 		if v, _ := d.Values(m.Facts[at : at+1]); v[0] != nil {
-			return fmt.Sprint(v[0])
+			return ranking.FactText(v[0])
 		}
 		return ""
 	}
@@ -90,7 +90,7 @@ func (c *counts) move(s *sim, n int32, from, to place) {
 	case taken:
 		k := &c.keys[c.of[n]]
 		k.Running++
-		k.served, k.at = k.fade(s.now)+1, s.now
+		k.served, k.minute = k.fade(s.now)+1, minuteOf(s.now)
 		k.stale = true
 	case away, waiting:
 	}
@@ -106,10 +106,10 @@ func (c *counts) key(name string) int32 {
 	return n
 }
 
-// fade returns what is left of the served: half of it each hour.
-func (k *tally) fade(now int64) float64 {
-	return k.served * math.Exp2(-float64(now-k.at)/float64(time.Hour))
-}
+// fade returns what is left of the served.
+func (k *tally) fade(now int64) float64 { return k.served * ranking.Faded(minuteOf(now)-k.minute) }
+
+func minuteOf(at int64) int64 { return ranking.Minute(time.Unix(0, at)) }
 
 // first returns the first job of the key that comes first.
 func (c *counts) first(ctx context.Context, s *sim, class *class) (int32, error) {
@@ -126,7 +126,7 @@ func (c *counts) first(ctx context.Context, s *sim, class *class) (int32, error)
 	best := int32(-1)
 	for _, k := range keys {
 		r := c.keys[k].rank
-		if r.Full {
+		if ranking.Full(r, c.keys[k].Running) {
 			continue
 		}
 		if best < 0 || r.Score > c.keys[best].rank.Score || r.Score == c.keys[best].rank.Score && s.before(heads[k], heads[best]) {
@@ -156,7 +156,7 @@ func (c *counts) refresh(ctx context.Context, s *sim, keys []int32) error {
 		for _, k := range part {
 			t := &c.keys[k]
 			shown := t.Key
-			shown.Served = int64(t.fade(s.now))
+			shown.Served = ranking.Served(t.fade(s.now))
 			oldest := int64(math.MaxInt64)
 			for _, at := range t.earliest {
 				oldest = min(oldest, at)
