@@ -46,32 +46,34 @@ board "loud" {
 }
 `
 
-// loudLimit is how many calls a second the loud tenant may make. It tries ten times
-// as many, from a hundred callers.
-const (
-	loudLimit = 200
-	shouters  = 100
-)
+// noise is what the loud tenant does.
+type noise struct {
+	limit   int  // calls a second that it may make
+	limited bool // it tries ten times as many, evenly, and not as many as it can
+	callers int
+	jobs    int // that it posts in one call
+}
+
+// loudLimit is how many calls a second the loud tenant may make in the first of these.
+const loudLimit = 200
 
 // BenchmarkNeighbour measures the 99th percentile of one tenant's calls while another
 // one asks for ten times its limit, as against while that one is still. The two are
 // measured in turns of two seconds, and of all turns the medians count: one stall of the
 // disk is more calls than a hundredth of a turn. With limit=none the other tenant has
-// none, and asks for as much as it can from a hundred callers.
+// none, and asks for as much as it can from a hundred callers; with posts=1000, from
+// sixteen who post a thousand jobs in each call.
 func BenchmarkNeighbour(b *testing.B) {
-	for _, limited := range []bool{true, false} {
-		name, limit := "limit=ten-times", loudLimit
-		if !limited {
-			name, limit = "limit=none", 1_000_000
-		}
-		b.Run(name, func(b *testing.B) { neighbour(b, limit, limited) })
-	}
+	const none = 1_000_000
+	b.Run("limit=ten-times", func(b *testing.B) { neighbour(b, noise{loudLimit, true, 100, 1}) })
+	b.Run("limit=none", func(b *testing.B) { neighbour(b, noise{none, false, 100, 1}) })
+	b.Run("posts=1000", func(b *testing.B) { neighbour(b, noise{none, false, 16, 1000}) })
 }
 
-func neighbour(b *testing.B, limit int, limited bool) {
+func neighbour(b *testing.B, n noise) {
 	b.Helper()
 	path := filepath.Join(b.TempDir(), "fair.hcl")
-	if err := os.WriteFile(path, fmt.Appendf(nil, fairConfig, limit), 0o600); err != nil {
+	if err := os.WriteFile(path, fmt.Appendf(nil, fairConfig, n.limit), 0o600); err != nil {
 		b.Fatal(err)
 	}
 	server := testserver.Start(b, program(b), "", "--config", path)
@@ -84,7 +86,7 @@ func neighbour(b *testing.B, limit int, limited bool) {
 		return c.Board(tenant)
 	}
 	quiet := board("quiet")
-	loud := make([]*client.Board, shouters) // each with a client of his own: one client's posts would share calls
+	loud := make([]*client.Board, n.callers) // each with a client of his own: one client's posts would share calls
 	for i := range loud {
 		loud[i] = board("loud")
 	}
@@ -95,8 +97,8 @@ func neighbour(b *testing.B, limit int, limited bool) {
 		alone = append(alone, p99(paced(b, quiet, turn)))
 		ctx, stop := context.WithCancel(b.Context())
 		var shouting sync.WaitGroup
-		for caller := range shouters {
-			shouting.Go(func() { shout(ctx, loud[caller], limited, caller, &calls, &refused) })
+		for caller := range n.callers {
+			shouting.Go(func() { n.shout(ctx, loud[caller], caller, &calls, &refused) })
 		}
 		beside = append(beside, p99(paced(b, quiet, turn)))
 		stop()
@@ -142,19 +144,23 @@ func paced(b *testing.B, board *client.Board, during time.Duration) []time.Durat
 
 // shout posts jobs: one of the callers who together try ten times the limit, evenly, or
 // who have none.
-func shout(ctx context.Context, board *client.Board, limited bool, caller int, calls, refused *atomic.Int64) {
-	const every = shouters * time.Second / (10 * loudLimit)
-	if limited {
-		time.Sleep(time.Duration(caller) * every / shouters)
+func (n noise) shout(ctx context.Context, board *client.Board, caller int, calls, refused *atomic.Int64) {
+	every := time.Duration(n.callers) * time.Second / time.Duration(10*n.limit)
+	if n.limited {
+		time.Sleep(time.Duration(caller) * every / time.Duration(n.callers))
+	}
+	jobs := make([]*client.NewJob, n.jobs)
+	for i := range jobs {
+		jobs[i] = newJob(1, "all")
 	}
 	for ctx.Err() == nil {
 		begun := time.Now()
-		_, err := board.Post(ctx, newJob(1, "all"))
+		_, err := board.Post(ctx, jobs...)
 		calls.Add(1)
 		if errors.Is(err, job.QuotaExceeded) || errors.Is(err, job.Unavailable) {
 			refused.Add(1)
 		}
-		if limited {
+		if n.limited {
 			time.Sleep(time.Until(begun.Add(every)))
 		}
 	}

@@ -89,29 +89,33 @@ oidc "corp" {
 
 // advice is what to do about each metric.
 var advice = map[string]string{
-	"boardd_board_ready":             "0 for a minute: the log says why the board does not open; `boardd doctor` looks into its store",
-	"boardd_boards":                  "over 1,000: the boards above that have no metrics of their own; spread the tenants over more servers",
-	"boardd_catalog_lost_records":    "over 0: [the catalog was lost](#when-the-catalog-is-lost); `boardd catalog status` says what of it",
-	"boardd_catalog_records":         "falls without a deletion: somebody accepted a loss (`boardd audit list`)",
-	"boardd_build_info":              "differs between servers for longer than an upgrade takes: one was forgotten",
-	"boardd_call_seconds":            "slower than usual with `code=\"ok\"`: compare with `boardd_driver_apply_seconds`; if that is not slower, it is the server: take a [profile](#profiles)",
-	"boardd_calls":                   "`queued` over 0 for long: the server has more calls than it can do; see `boardd_shed_calls_total`",
-	"boardd_driver_apply_seconds":    "slower: the store is (its disk, its network, its other users), or the machine has no processor time left",
-	"boardd_driver_restarts_total":   "grows: the driver dies or hangs; its last words are in the log",
-	"boardd_backend_full":            "1: jobs can be claimed and ended, not posted; give the store room: see `boardd doctor`",
-	"boardd_driver_running":          "0: the log says why the driver does not start; `boardd config check` looks at its settings",
-	"boardd_issuer_keys_age_seconds": "over 1,800: the provider cannot be reached, which the log explains; over 86,400 or -1: nobody is let in by its tokens",
-	"boardd_job_events_total":        "`unknown_outcome`: the store broke off under a change, see whether it is well; `bad_record`: `boardd doctor` names the record; `expired` grows: workers die, or leases are too short",
-	"boardd_jobs":                    "`trashed` grows: look at the reasons on the board's page or with `boardd job list --state trashed`; `ready` grows: more workers, or see why they may not have the jobs with `boardd job explain`",
-	"boardd_oldest_ready_seconds":    "grows: nobody claims that job; `boardd job explain` says why",
-	"boardd_policy_compilations":     "`queued` over 0 for long: tenants promote more than the server compiles; `server_limits` says how many at once",
-	"boardd_policy_memory_bytes":     "near its limit: see `boardd_policy_processes`",
-	"boardd_policy_processes":        "near its limit: boards ask more policies than the server may run; raise `server_limits`, or lower the tenants' `policy_processes`",
-	"boardd_policy_refused_total":    "grows: policies are denied processes or compilations; WhoAmI and the page of tenants show whose are many",
-	"boardd_refused_requests_total":  "`unauthenticated`: somebody guesses, or a worker has an old token (the log names the addresses); `permission_denied`: a token with too few roles, or a name that is missing in `hostnames`",
-	"boardd_shed_calls_total":        "grows: the server has more calls than it can do: limits for the tenant that makes them, or more servers",
-	"boardd_streams":                 "near 10,000: more servers, or fewer watchers; limit `watchers`",
-	"boardd_waiting_claims":          "0 while jobs are ready: there are no workers, or too few",
+	"boardd_backend_full":                "1: jobs can be claimed and ended, not posted; give the store room: see `boardd doctor`",
+	"boardd_board_ready":                 "0 for a minute: the log says why the board does not open; `boardd doctor` looks into its store",
+	"boardd_boards":                      "over 1,000: the boards above that have no metrics of their own; spread the tenants over more servers",
+	"boardd_build_info":                  "differs between servers for longer than an upgrade takes: one was forgotten",
+	"boardd_call_seconds":                "slower than usual with `code=\"ok\"`: compare with `boardd_driver_apply_seconds`; if that is not slower, it is the server: take a [profile](#profiles)",
+	"boardd_calls":                       "`queued` over 0 for long: the server has more calls than it can do; see `boardd_shed_calls_total`",
+	"boardd_catalog_lost_records":        "over 0: [the catalog was lost](#when-the-catalog-is-lost); `boardd catalog status` says what of it",
+	"boardd_catalog_records":             "falls without a deletion: somebody accepted a loss (`boardd audit list`)",
+	"boardd_driver_apply_seconds":        "slower: the store is (its disk, its network, its other users), or the machine has no processor time left",
+	"boardd_driver_restarts_total":       "grows: the driver dies or hangs; its last words are in the log",
+	"boardd_driver_running":              "0: the log says why the driver does not start; `boardd config check` looks at its settings",
+	"boardd_issuer_keys_age_seconds":     "over 1,800: the provider cannot be reached, which the log explains; over 86,400 or -1: nobody is let in by its tokens",
+	"boardd_job_events_total":            "`unknown_outcome`: the store broke off under a change, see whether it is well; `bad_record`: `boardd doctor` names the record; `expired` grows: workers die, or leases are too short",
+	"boardd_job_run_seconds":             "grows: the work takes longer; near the lease: claims will expire",
+	"boardd_job_wait_seconds":            "grows: more workers, or see with `boardd job explain` why they may not have the jobs",
+	"boardd_jobs":                        "`trashed` grows: look at the reasons on the board's page or with `boardd job list --state trashed`; `ready` grows: more workers, or see why they may not have the jobs with `boardd job explain`",
+	"boardd_oldest_ready_seconds":        "grows: nobody claims that job; `boardd job explain` says why",
+	"boardd_policy_compilations":         "`queued` over 0 for long: tenants promote more than the server compiles; `server_limits` says how many at once",
+	"boardd_policy_memory_bytes":         "near its limit: see `boardd_policy_processes`",
+	"boardd_policy_processes":            "near its limit: boards ask more policies than the server may run; raise `server_limits`, or lower the tenants' `policy_processes`",
+	"boardd_policy_refused_total":        "grows: policies are denied processes or compilations; WhoAmI and the page of tenants show whose are many",
+	"boardd_refused_requests_total":      "`unauthenticated`: somebody guesses, or a worker has an old token (the log names the addresses); `permission_denied`: a token with too few roles, or a name that is missing in `hostnames`",
+	"boardd_request_bytes":               "near 134,217,728 for long: large requests, or slow networks; limits for the tenant that sends them",
+	"boardd_request_bytes_refused_total": "grows: the same",
+	"boardd_shed_calls_total":            "grows: the server has more calls than it can do: limits for the tenant that makes them, or more servers",
+	"boardd_streams":                     "near 10,000: more servers, or fewer watchers; limit `watchers`",
+	"boardd_waiting_claims":              "0 while jobs are ready: there are no workers, or too few",
 }
 
 // metrics returns the table of what GET /metrics of a server that was used a
@@ -221,6 +225,15 @@ var limits = []struct {
 	{"board.MaxEntityMetadata", board.MaxEntityMetadata, "bytes of an entity's metadata"},
 	{"api.MaxProfile", api.MaxProfile, "for which a profile of the server may be taken"},
 	{"api.MaxRequest", api.MaxRequest, "bytes of a request, after decompression"},
+	{"boarddv1.DefaultMost", boarddv1.DefaultMost, "items of a list of a request, unless its `(most)` in [boardd.proto](../sdk/boardd/v1/boardd.proto) says otherwise; with more it is refused while it is read"},
+	{"boarddv1.MaxItems", boarddv1.MaxItems, "items in all lists of a request together"},
+	{"api.MaxBytes", api.MaxBytes, "bytes of requests that the server holds at once, what is unpacked included; others wait for five seconds at most"},
+	{"api.MaxTenantBytes", api.MaxTenantBytes, "of these, bytes of one tenant"},
+	{"api.MaxUncounted", api.MaxUncounted, "bytes of a request that is not counted among these"},
+	{"api.MaxWork", api.MaxWork, "items of calls (jobs, claims, uuids, 8 KiB of a request) that are worked on at once; calls with more wait for five seconds at most"},
+	{"api.MaxTenantWork", api.MaxTenantWork, "of these, items of one tenant"},
+	{"api.MaxLightWork", api.MaxLightWork, "items of a call that is not counted among these"},
+	{"api.MaxRefusalLines", api.MaxRefusalLines, "lines of the log about what one token, or one address without a token, was refused in ten seconds; the others are counted in one line"},
 	{"config.MaxFile", config.MaxFile, "bytes of a configuration file"},
 	{"config.MaxLeeway", config.MaxLeeway, "by which the clock of an identity provider may differ from the server's"},
 	{"config.DefaultMaxLifetime", config.DefaultMaxLifetime, "for which a token of an identity provider may be good from now on, unless `max_lifetime` says otherwise"},
@@ -596,7 +609,7 @@ func kind(f protoreflect.FieldDescriptor, comments map[string]string) string {
 
 var (
 	protoMessage = regexp.MustCompile(`^message (\w+) \{`)
-	protoField   = regexp.MustCompile(`^  (?:repeated |optional )?[\w.<>, ]+ (\w+) = \d+( \[\(json\) = true\])?;(?:\s*// (.*))?$`)
+	protoField   = regexp.MustCompile(`^  (?:repeated |optional )?[\w.<>, ]+ (\w+) = \d+(?: \[([^\]]*)\])?;(?:\s*// (.*))?$`)
 )
 
 // commentsOf returns what the schema says behind a field, by Message.field, and
@@ -611,7 +624,7 @@ func commentsOf(schema string) map[string]string {
 		}
 		if f := protoField.FindStringSubmatch(line); f != nil {
 			comments[message+"."+f[1]] = f[3]
-			if f[2] != "" {
+			if strings.Contains(f[2], "(json)") {
 				comments["json:"+message+"."+f[1]] = "yes"
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/boardd/boardd/host/board"
 	"github.com/boardd/boardd/host/catalog"
 	"github.com/boardd/boardd/host/config"
 	"github.com/boardd/boardd/host/memory"
@@ -30,7 +31,7 @@ type backend struct {
 	config  config.Backend
 	memory  *memory.Memory
 	logger  *slog.Logger
-	latency *Latency
+	latency *board.Histogram
 
 	tried   chan struct{} // closed after the first try to start the driver
 	started chan struct{} // closed when driver is there

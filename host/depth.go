@@ -28,7 +28,7 @@ func (h *Host) Depths() []Depth {
 		all = append(all, Depth{
 			Tenant: s.config.Tenant, Board: s.config.Name, Counts: counts,
 			Posted: m.Posted.Load(), Consumed: m.Consumed.Load(),
-			Lost: m.Expired.Load() + m.Abandoned.Load(), Trashed: m.Trashed.Load() + m.Exhausted.Load(),
+			Lost: m.Expired.Load() + m.Abandoned.Load(), Trashed: m.Trashed.Load(),
 		})
 	}
 	return all

@@ -86,7 +86,7 @@ func (r *remembering) OpenBoard(ctx context.Context, spec driver.BoardSpec) (dri
 func (r *remembering) Apply(ctx context.Context, board string, ops []driver.Op) []driver.Result {
 	begun := time.Now()
 	results := r.Driver.Apply(ctx, board, ops)
-	r.backend.latency.observe(time.Since(begun))
+	r.backend.latency.Observe(time.Since(begun))
 	last := latest(results)
 	a := r.backend.acknowledged(board)
 	a.mu.Lock()

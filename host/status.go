@@ -6,7 +6,6 @@ import (
 	"errors"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/boardd/boardd/host/board"
@@ -56,32 +55,9 @@ func (r *readiness) ask(ctx context.Context, backends []*backend) error {
 // isFull reports whether a store answers and is full.
 func isFull(err error) bool { return job.KindOf(err) == job.QuotaExceeded }
 
-// latencyBounds are the upper bounds of Latency's buckets, in seconds.
-var latencyBounds = [...]float64{0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10}
-
-// Latency counts how long something took.
-type Latency struct {
-	buckets [len(latencyBounds) + 1]atomic.Uint64
-	nanos   atomic.Int64
-}
-
-func newLatency() *Latency { return &Latency{} }
-
-func (l *Latency) observe(d time.Duration) {
-	i, _ := slices.BinarySearch(latencyBounds[:], d.Seconds())
-	l.buckets[i].Add(1)
-	l.nanos.Add(int64(d))
-}
-
-// Totals returns how many were counted, their sum in seconds, and how many took
-// at most so many seconds each.
-func (l *Latency) Totals() (count uint64, sum float64, atMost map[float64]uint64) {
-	atMost = make(map[float64]uint64, len(latencyBounds))
-	for i, bound := range latencyBounds {
-		count += l.buckets[i].Load()
-		atMost[bound] = count
-	}
-	return count + l.buckets[len(latencyBounds)].Load(), time.Duration(l.nanos.Load()).Seconds(), atMost
+// newLatency counts how long batches of changes take.
+func newLatency() *board.Histogram {
+	return board.NewHistogram(0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 }
 
 // BackendStatus is how a backend stands, for whoever runs the server.
@@ -89,9 +65,9 @@ type BackendStatus struct {
 	Name     string
 	Driver   string
 	Running  bool
-	Full     bool     // the store answered last that what makes a board larger is refused
-	Restarts int64    // of the driver's process
-	Apply    *Latency // of batches of changes
+	Full     bool             // the store answered last that what makes a board larger is refused
+	Restarts int64            // of the driver's process
+	Apply    *board.Histogram // of batches of changes
 }
 
 // Backends returns the backends that a board or the catalog needs, by name.
@@ -126,6 +102,7 @@ type Gauge struct {
 	Counts        *board.Counts    // nil if they cannot be had
 	Waiting       int64            // claim calls that wait now
 	Events        map[string]int64 // what this host did, by the name of the event
+	Waits, Runs   *board.Histogram // of the jobs; nil as long as the board is not open
 }
 
 // Gauges counts at most so many boards, by tenant and name, until ctx ends. If
@@ -172,6 +149,7 @@ func (g *Gauge) read(ctx context.Context, b *board.Board) {
 		}
 	}
 	m := b.Metrics()
+	g.Waits, g.Runs = m.Waits, m.Runs
 	g.Events = map[string]int64{
 		"policy_error": m.PolicyErrors.Load(), "unrecorded": m.Unrecorded.Load(), "posted": m.Posted.Load(), "posted_again": m.PostedAgain.Load(), "claimed": m.Claimed.Load(),
 		"claim_asked": m.Asked.Load(), "passed_over": m.Passed.Load(), "extended": m.Extended.Load(),

@@ -62,11 +62,18 @@ func (p *program) configCheck(paths []string) error {
 	for i, problem := range problems {
 		list[i] = finding{problem.Place.File, problem.Place.Line, problem.Place.Column, problem.Text}
 	}
+	var warnings []finding
+	if c != nil {
+		warnings = exposedFindings(c)
+	}
 	if p.output == "json" {
-		if err := json.NewEncoder(p.out).Encode(map[string][]finding{"findings": list}); err != nil {
+		if err := json.NewEncoder(p.out).Encode(map[string][]finding{"findings": list, "warnings": warnings}); err != nil {
 			return err
 		}
 	} else {
+		for _, w := range warnings {
+			fmt.Fprintf(p.out, "warning: %s: %s\n", printable(w.File), printable(w.Text))
+		}
 		for _, problem := range problems {
 			fmt.Fprintln(p.out, problem)
 		}
@@ -79,6 +86,15 @@ func (p *program) configCheck(paths []string) error {
 			plural(len(c.Boards), "board"), plural(len(c.Tenants), "tenant"), plural(len(c.Tokens), "token"))
 	}
 	return nil
+}
+
+// exposedFindings are what others than boardd's user can read or write.
+func exposedFindings(c *config.Config) []finding {
+	list := []finding{}
+	for _, e := range c.Exposed() {
+		list = append(list, finding{File: e.Path, Text: e.Problem + ": " + e.Mend})
+	}
+	return list
 }
 
 // plural counts things.

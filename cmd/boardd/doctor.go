@@ -71,6 +71,10 @@ func (p *program) doctor(ctx context.Context, source config.Source, only string)
 		boards++
 		return true
 	}
+	for _, e := range c.Exposed() {
+		notes++
+		p.showExamined(host.Finding{Finding: driver.Finding{Code: "exposed-file", Severity: driver.Note, Subject: e.Path, Problem: e.Problem, Mend: e.Mend}})
+	}
 	logger := slog.New(slog.NewTextHandler(p.err, &slog.HandlerOptions{Level: slog.LevelError + 1}))
 	err = host.Examine(ctx, host.Config{Config: *c, Builtin: commands, Version: thisBuild().Version, Logger: logger}, only == "", chosen, func(f host.Finding) {
 		if f.Severity == driver.Note {

@@ -119,8 +119,12 @@ func (p *program) advice(known *job.Error, err error) string {
 		return `; "boardd board list" shows yours`
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "; is a boardd running? --addr says where"
+	case errors.Is(err, client.ErrUntrusted) && p.caFile == "":
+		return "; --ca-file or BOARDD_CA_FILE names the certificates to trust"
+	case errors.Is(err, client.ErrUntrusted):
+		return "; " + p.caFile + " in --ca-file or BOARDD_CA_FILE has not signed it"
 	case errors.Is(err, http.ErrSchemeMismatch):
-		return "; it speaks no TLS: try --addr " + strings.ReplaceAll(strings.Join(p.addrs, ","), "https://", "http://")
+		return "; try --addr " + otherScheme(p.addrs)
 	}
 	return ""
 }
@@ -128,6 +132,19 @@ func (p *program) advice(known *job.Error, err error) string {
 // noBoard reports whether an error says that there is no such board.
 func noBoard(err *job.Error) bool {
 	return err.Kind == job.NotFound && err.Job == job.ID{} && strings.HasPrefix(err.Message, "there is no board")
+}
+
+// otherScheme writes addresses with TLS where they have none, and the other way round.
+func otherScheme(addrs []string) string {
+	other := make([]string, len(addrs))
+	for i, addr := range addrs {
+		if rest, ok := strings.CutPrefix(addr, "https://"); ok {
+			other[i] = "http://" + rest
+		} else {
+			other[i] = "https://" + strings.TrimPrefix(addr, "http://")
+		}
+	}
+	return strings.Join(other, ",")
 }
 
 // exitCode says what the error of a command means to a script.

@@ -10,6 +10,7 @@ import (
 	"text/tabwriter"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/term"
 	"google.golang.org/protobuf/proto"
@@ -51,13 +52,31 @@ func (p *program) showJSON(m proto.Message) error {
 	if err != nil {
 		return err
 	}
-	for i, c := range line {
-		if c == '\n' || c == '\r' { // between the parts of somebody's details, never inside a string
-			line[i] = ' '
+	_, err = p.out.Write(append(tameJSON(line), '\n'))
+	return err
+}
+
+// tameJSON writes JSON so that it is one line and that nothing in it steers a terminal.
+// What does stands within strings, where an escape means the same.
+func tameJSON(line []byte) []byte {
+	tame := make([]byte, 0, len(line)+1)
+	for _, r := range string(line) { // the server has seen to it that this is UTF-8
+		switch {
+		case r == '\n' || r == '\r': // between the parts of somebody's details, never inside a string
+			tame = append(tame, ' ')
+		case steers(r):
+			tame = fmt.Appendf(tame, "\\u%04x", r)
+		default:
+			tame = utf8.AppendRune(tame, r)
 		}
 	}
-	_, err = p.out.Write(append(line, '\n'))
-	return err
+	return tame
+}
+
+// steers reports whether a character does something to a terminal in place of being
+// shown: controls, of both tables, and what changes the direction or ends a line.
+func steers(r rune) bool {
+	return r != '\t' && unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || unicode.Is(unicode.Bidi_Control, r)
 }
 
 // table is text in columns.
@@ -112,7 +131,7 @@ func text(cell any) string {
 // printable keeps what others wrote from steering the terminal.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
+		if steers(r) || r == '\t' {
 			return '\uFFFD'
 		}
 		return r

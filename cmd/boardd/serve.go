@@ -76,6 +76,9 @@ func (p *program) serve(ctx context.Context, f *serveFlags) error {
 	if err != nil {
 		return err
 	}
+	for _, e := range c.Exposed() {
+		logger.Warn("others than boardd's user can get at a file", "path", e.Path, "problem", e.Problem, "mend", e.Mend)
+	}
 	// First of all, so that a port that is taken leaves nothing behind.
 	ports, err := api.Listen(c)
 	if err != nil {

@@ -356,7 +356,7 @@ func TestAuditOfAdminAndRefusals(t *testing.T) {
 	var text string
 	want := []string{
 		"CreateTenant//umbrella/operator/ok", "CreateToken/umbrella/ci/operator/ok", "ListBoards////unauthenticated",
-		"CreateTenant/umbrella/mine/ci/permission_denied", "PostJobs/default//poster/ok",
+		"CreateTenant/umbrella//ci/permission_denied", "PostJobs/default//poster/ok",
 	}
 	var got []string
 	eventually(t, "every call is in the audit log", func() bool {

@@ -59,9 +59,6 @@ func fromClaim(ctx context.Context, m *boarddv1.ClaimJobsRequest) (board.ClaimRe
 		Owner: m.GetOwner(), Max: int(m.GetMax()), Names: m.GetNames(), Filter: m.GetFilter(), NoExpiry: m.GetNoExpiry(),
 		WorkerLabels: fromLabels(m.GetWorkerLabels()), RequestID: m.GetRequestId(),
 	}
-	if err := checkBatch("uuids", len(m.GetUuids())); err != nil {
-		return request, err
-	}
 	if m.GetMax() < 0 || m.GetMax() > board.MaxBatch {
 		return request, invalid("max", "want 1 to %d, or 0 for 1, got %d", board.MaxBatch, m.GetMax())
 	}
@@ -117,9 +114,6 @@ func (s *service) ExtendClaims(ctx context.Context, r *connect.Request[boarddv1.
 func (s *service) refsOf(ctx context.Context, name, call string, claims []*boarddv1.Claim) (*board.Board, sifted[board.Ref], error) {
 	b, err := s.boardOf(ctx, name, call)
 	if err != nil {
-		return nil, sifted[board.Ref]{}, err
-	}
-	if err := checkBatch("claims", len(claims)); err != nil {
 		return nil, sifted[board.Ref]{}, err
 	}
 	return b, sift(claims, fromRef), nil

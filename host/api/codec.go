@@ -109,19 +109,35 @@ func (c codec) Unmarshal(data []byte, message any) error {
 	case len(data) > MaxRequest:
 		setMistake(m, "", tooLarge)
 	case c.IsBinary():
-		if !textsOf(m.ProtoReflect().Descriptor()).valid(data) || (boarddv1.Binary{}).Unmarshal(data, m) != nil {
-			setMistake(m, "", fmt.Sprintf("the request is not a %s in binary form", m.ProtoReflect().Descriptor().Name()))
+		if err := unmarshalBinary(data, m); err != nil {
+			setMistake(m, pathOf(err), err.Error())
 		}
 	default:
 		if err := wirejson.Unmarshal(data, m); err != nil {
-			path := ""
-			if wrong, ok := errors.AsType[*wirejson.Error](err); ok {
-				path = wrong.Path
-			}
-			setMistake(m, path, err.Error())
+			setMistake(m, pathOf(err), err.Error())
 		}
 	}
 	return nil
+}
+
+// unmarshalBinary reads a request in binary form.
+func unmarshalBinary(data []byte, m proto.Message) error {
+	err := rulesOf(m.ProtoReflect().Descriptor()).check(data)
+	if err == nil {
+		err = boarddv1.Binary{}.Unmarshal(data, m)
+	}
+	if err == nil || pathOf(err) != "" {
+		return err
+	}
+	return fmt.Errorf("the request is not a %s in binary form", m.ProtoReflect().Descriptor().Name())
+}
+
+// pathOf returns the field that an error of reading is about, or "".
+func pathOf(err error) string {
+	if wrong, ok := errors.AsType[*wirejson.Error](err); ok {
+		return wrong.Path
+	}
+	return ""
 }
 
 var tooLarge = fmt.Sprintf("the request has more than %d bytes after decompression, which is the most: send fewer jobs in one call", MaxRequest)

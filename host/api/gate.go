@@ -16,7 +16,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -45,30 +44,12 @@ type gate struct {
 	origins   *http.CrossOriginProtection
 	errors    *connect.ErrorWriter
 	draining  atomic.Bool
-	words     pace // of the log about refused requests
+	refusals  *refusalLog
 	seats     seats
+	bytes     budget // of requests, in memory
+	work      budget // of calls
 
 	readWithin time.Duration // for the body of a request
-}
-
-// maxPace is how many refused requests are logged as such in one second.
-const maxPace = 10
-
-// pace allows so many things in each second.
-type pace struct {
-	mu     sync.Mutex
-	second int64
-	count  int
-}
-
-func (p *pace) allow(now time.Time) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if s := now.Unix(); s != p.second {
-		p.second, p.count = s, 0
-	}
-	p.count++
-	return p.count <= maxPace
 }
 
 // admit is for every request.
@@ -185,10 +166,16 @@ func (g *gate) authenticate(next http.Handler) http.Handler {
 				return
 			}
 		}
+		call := path.Base(r.URL.Path)
+		if err := session.Check(call); err != nil { // before anything of the body is read
+			g.refuseRole(w, r, session, call, err)
+			return
+		}
 		if r.ContentLength > MaxRequest+16 && r.Header.Get("Content-Encoding") == "" {
 			g.refuse(w, r, http.StatusBadRequest, job.Errorf(job.Invalid, "%s", tooLarge))
 			return
 		}
+		r = r.WithContext(context.WithValue(r.Context(), sessionKey{}, session))
 		if err := session.Admit(); err != nil {
 			w.Header().Set("Retry-After", "1")
 			g.refuse(w, r, http.StatusTooManyRequests, err)
@@ -201,13 +188,50 @@ func (g *gate) authenticate(next http.Handler) http.Handler {
 			return
 		}
 		defer seat.leave()
+		portion, err := g.admitBody(r, session)
+		if err != nil {
+			w.Header().Set("Retry-After", "1")
+			g.refuse(w, r, http.StatusServiceUnavailable, err)
+			return
+		}
+		defer portion.shrink(0)
 		ctx, done := g.traced(r)
 		defer done()
-		ctx = context.WithValue(context.WithValue(ctx, sessionKey{}, session), seatKey{}, seat)
+		ctx = context.WithValue(context.WithValue(ctx, seatKey{}, seat), portionKey{}, portion)
 		ctx, release := session.Begin(ctx)
 		defer release()
 		next.ServeHTTP(w, r.WithContext(ctx))
 	})
+}
+
+// admitBody lets the body of a request in by its size, as it is read. A message in the
+// address is there already, and counts with what is unpacked from it.
+func (g *gate) admitBody(r *http.Request, session *host.Session) (*portion, error) {
+	p := &portion{budget: &g.bytes, tenant: session.Tenant()}
+	if r.Method == http.MethodPost {
+		g.counted(r, p)
+		return p, nil
+	}
+	if size := roomFor(int64(len(r.URL.RawQuery)), r.URL.Query().Get("compression") != ""); size > MaxUncounted {
+		return p, p.reserve(r.Context(), int(size))
+	}
+	return p, nil
+}
+
+// refuseRole answers somebody whose roles do not allow a call. Nobody has looked at
+// what else it asks for.
+func (g *gate) refuseRole(w http.ResponseWriter, r *http.Request, session *host.Session, call string, err error) {
+	ctx, done := g.traced(r)
+	defer done()
+	r = r.WithContext(context.WithValue(ctx, sessionKey{}, session))
+	record := audit.Record{Call: call, Remote: r.RemoteAddr, Request: w.Header().Get(requestHeader)}
+	code := callError(ctx, err).Code().String()
+	record.Result = code
+	if q, ok := ctx.Value(requestKey{}).(*request); ok {
+		q.code = code
+		g.metrics.call(call, code, time.Since(q.begun))
+	}
+	g.refuseRecorded(w, r, session, record, err)
 }
 
 // traced begins the span of a call, if anybody looks. What is refused before has
@@ -279,14 +303,26 @@ func (g *gate) refuseVisit(w http.ResponseWriter, r *http.Request, session *host
 
 // refuseCall answers somebody who may not have what is no call of a service.
 func (g *gate) refuseCall(w http.ResponseWriter, r *http.Request, session *host.Session, err error) {
-	record := audit.Record{
+	g.refuseRecorded(w, r, session, audit.Record{
 		Call: clip(r.URL.Path), Result: callError(r.Context(), err).Code().String(), Remote: r.RemoteAddr, Request: w.Header().Get(requestHeader),
+	}, err)
+}
+
+// refuseRecorded answers somebody whose session does not hold or allow something, and
+// puts that into the audit log.
+func (g *gate) refuseRecorded(w http.ResponseWriter, r *http.Request, session *host.Session, record audit.Record, err error) {
+	status := http.StatusForbidden
+	switch job.KindOf(err) {
+	case job.Unauthenticated:
+		status = http.StatusUnauthorized
+	case job.Unavailable:
+		status = http.StatusServiceUnavailable
 	}
 	session.Caller(&record)
 	if failed := g.host.Refused(record); failed != nil {
 		g.logger.Error("a refusal could not be put into the audit log", "error", failed)
 	}
-	g.refuse(w, r, http.StatusForbidden, err)
+	g.refuse(w, r.WithContext(context.WithValue(r.Context(), sessionKey{}, session)), status, err)
 }
 
 // bearer returns the secret of a request, or "".
@@ -307,12 +343,18 @@ func (g *gate) refuse(w http.ResponseWriter, r *http.Request, status int, err er
 	answer := callError(r.Context(), err)
 	code := answer.Code().String()
 	g.metrics.refused.WithLabelValues(code).Inc()
-	level := slog.LevelInfo
-	if !g.words.allow(time.Now()) {
-		level = slog.LevelDebug // strangers must not fill the log
+	attrs := []slog.Attr{
+		slog.String("path", clip(r.URL.Path)), slog.String("code", code), slog.Int("status", status), slog.String("remote", r.RemoteAddr),
+		slog.String("request", w.Header().Get(requestHeader)), slog.String("error", answer.Message()),
 	}
-	g.logger.Log(r.Context(), level, "refused", "path", clip(r.URL.Path), "status", status, "remote", r.RemoteAddr,
-		"request", w.Header().Get(requestHeader), "error", answer.Message())
+	caller := peerOf(r.RemoteAddr)
+	if session, ok := r.Context().Value(sessionKey{}).(*host.Session); ok {
+		who := session.WhoAmI()
+		attrs = append(attrs, slog.String("tenant", who.Tenant), slog.String("token", who.TokenName))
+		caller = callerOf(session)
+	}
+	g.refusals.log(r.Context(), caller, "refused", attrs...)
+	leaveBody(w, r)
 	contentType := r.Header.Get("Content-Type")
 	if strings.HasPrefix(contentType, "application/grpc") || strings.HasPrefix(contentType, "application/connect+") {
 		if g.errors.Write(w, r, answer) == nil {
@@ -320,6 +362,27 @@ func (g *gate) refuse(w http.ResponseWriter, r *http.Request, status int, err er
 		}
 	}
 	writeError(w, status, answer)
+}
+
+// What of a refused request is read all the same, so that the connection can be used
+// again, and for how long its client may take.
+const (
+	leftoverBytes  = 64 << 10
+	leftoverWithin = time.Second
+)
+
+// leaveBody sees to it that an answer is not held up by a body that nobody wants:
+// net/http would wait for as much as it may take.
+func leaveBody(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case r.ProtoMajor > 1 || r.ContentLength == 0: // streams end by themselves
+	case r.ContentLength < 0 || r.ContentLength > leftoverBytes:
+		w.Header().Set("Connection", "close")
+	default:
+		if controller, ok := r.Context().Value(controllerKey{}).(*http.ResponseController); ok {
+			_ = controller.SetReadDeadline(time.Now().Add(leftoverWithin)) // what takes none is not a network
+		}
+	}
 }
 
 // writeError answers with Connect's form of an error.

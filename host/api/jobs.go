@@ -17,9 +17,6 @@ func (s *service) PostJobs(ctx context.Context, r *connect.Request[boarddv1.Post
 	if err != nil {
 		return nil, err
 	}
-	if err := checkBatch("jobs", len(r.Msg.GetJobs())); err != nil {
-		return nil, err
-	}
 	postings := sift(r.Msg.GetJobs(), fromPosting)
 	posted, err := b.Post(ctx, postings.good)
 	if err != nil {
@@ -46,9 +43,6 @@ func jobResults[T any](s sifted[T], results []board.JobResult, form func(*boardd
 func (s *service) GetJobs(ctx context.Context, r *connect.Request[boarddv1.GetJobsRequest]) (*connect.Response[boarddv1.GetJobsResponse], error) {
 	b, err := s.boardOf(ctx, r.Msg.GetBoard(), "GetJobs")
 	if err != nil {
-		return nil, err
-	}
-	if err := checkBatch("uuids", len(r.Msg.GetUuids())); err != nil {
 		return nil, err
 	}
 	fields, err := selectFields(r.Msg.GetFields())

@@ -20,9 +20,6 @@ func (s *service) AppendLog(ctx context.Context, r *connect.Request[boarddv1.App
 		return nil, err
 	}
 	request := board.LogRequest{Ref: ref, Index: r.Msg.GetIndex(), RequestID: r.Msg.GetRequestId()}
-	if n := len(r.Msg.GetEntries()); n > board.MaxLogBatch {
-		return nil, invalid("entries", "want at most %d, got %d", board.MaxLogBatch, n)
-	}
 	for _, e := range r.Msg.GetEntries() {
 		request.Entries = append(request.Entries, job.LogEntry{Type: e.GetType(), Message: e.GetMessage()})
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/boardd/boardd/host"
+	"github.com/boardd/boardd/host/board"
 )
 
 // Bounds on what one scrape costs and shows. Boards over the limit are counted
@@ -32,7 +33,7 @@ func newMetrics(h *host.Host) *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
 		calls: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "boardd_call_seconds", Help: "How long calls took, waiting included.",
+			Name: "boardd_call_seconds", Help: "How long calls took, without the time in which they waited for jobs, events or the end of jobs.",
 			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
 		}, []string{"call", "code"}),
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -81,6 +82,33 @@ func (s *seats) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
+// budgets are what the gate shares out.
+type budgets struct{ bytes, work *budget }
+
+var (
+	descBytes   = newDesc("boardd_request_bytes", "Bytes of requests that are held in memory now; small requests are not counted.")
+	descNoBytes = newDesc("boardd_request_bytes_refused_total", "Requests that were refused because too many bytes of others were under way.")
+	descWork    = newDesc("boardd_work", "Items of calls that are worked on now; calls with few are not counted.")
+	descNoWork  = newDesc("boardd_work_refused_total", "Calls that were refused because too many items of others were worked on.")
+)
+
+// Describe names the metrics.
+func (*budgets) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{descBytes, descNoBytes, descWork, descNoWork} {
+		to <- d
+	}
+}
+
+// Collect reads them.
+func (b *budgets) Collect(to chan<- prometheus.Metric) {
+	bytes, noBytes := b.bytes.held()
+	work, noWork := b.work.held()
+	to <- prometheus.MustNewConstMetric(descBytes, prometheus.GaugeValue, float64(bytes))
+	to <- prometheus.MustNewConstMetric(descNoBytes, prometheus.CounterValue, float64(noBytes))
+	to <- prometheus.MustNewConstMetric(descWork, prometheus.GaugeValue, float64(work))
+	to <- prometheus.MustNewConstMetric(descNoWork, prometheus.CounterValue, float64(noWork))
+}
+
 // handler serves GET /metrics.
 func (m *metrics) handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 2, Timeout: 2 * scrapeWithin})
@@ -101,6 +129,8 @@ var (
 	descJobs     = newDesc("boardd_jobs", "Jobs on the board.", "tenant", "board", "state")
 	descOldest   = newDesc("boardd_oldest_ready_seconds", "How long the oldest job that could be claimed has waited.", "tenant", "board")
 	descEvents   = newDesc("boardd_job_events_total", "What this server did to jobs.", "tenant", "board", "event")
+	descWaits    = newDesc("boardd_job_wait_seconds", "How long jobs that were claimed here could have been, since they were posted, due, given back or last changed.", "tenant", "board")
+	descRuns     = newDesc("boardd_job_run_seconds", "How long jobs that ended or went to the trash here were claimed until then.", "tenant", "board")
 	descWaiting  = newDesc("boardd_waiting_claims", "Claim calls that wait for a job now.", "tenant", "board")
 	descApply    = newDesc("boardd_driver_apply_seconds", "How long the driver took for batches of changes.", "backend", "driver")
 	descRestarts = newDesc("boardd_driver_restarts_total", "How often the driver's process was started again.", "backend", "driver")
@@ -114,7 +144,7 @@ var (
 // Describe names the metrics.
 func (*boards) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		descBoards, descReady, descJobs, descOldest, descEvents, descWaiting, descApply, descRestarts, descRunning, descFull, descKeys, descCatalog, descLost,
+		descBoards, descReady, descJobs, descOldest, descEvents, descWaits, descRuns, descWaiting, descApply, descRestarts, descRunning, descFull, descKeys, descCatalog, descLost,
 	} {
 		to <- d
 	}
@@ -166,6 +196,12 @@ func collectBoard(to chan<- prometheus.Metric, g host.Gauge) {
 		gauge(descOldest, age)
 	}
 	gauge(descWaiting, float64(g.Waiting))
+	for desc, h := range map[*prometheus.Desc]*board.Histogram{descWaits: g.Waits, descRuns: g.Runs} {
+		if h != nil {
+			count, sum, atMost := h.Totals()
+			to <- prometheus.MustNewConstHistogram(desc, count, sum, atMost, g.Tenant, g.Board)
+		}
+	}
 	for event, n := range g.Events {
 		to <- prometheus.MustNewConstMetric(descEvents, prometheus.CounterValue, float64(n), g.Tenant, g.Board, event)
 	}

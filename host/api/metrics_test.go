@@ -112,13 +112,14 @@ func TestLogHoldsNoSecrets(t *testing.T) {
 	s.must(t, workerSecret, "ConsumeJobs", `{"board":"default","claims":[`+held.ref()+`]}`, nil)
 	s.call(t, "not-the-right-secret", "PostJobs", `{"board":"default"}`)
 	s.call(t, viewerSecret, "PostJobs", `{"board":"default","jobs":[{"details":{"password":"opensesame"}}]}`)
+	s.call(t, boundSecret, "PostJobs", `{"board":"default","jobs":[{"details":{"password":"opensesame"}}]}`)
 	text := log.String()
 	for _, secret := range []string{rootSecret, workerSecret, viewerSecret, "not-the-right-secret", "opensesame", held.Token} {
 		if strings.Contains(text, secret) {
 			t.Errorf("the log holds %q:\n%s", secret, text)
 		}
 	}
-	for _, want := range []string{"call=PostJobs", "code=permission_denied", "token=viewer", "tenant=default", "board=default", "request="} {
+	for _, want := range []string{"call=PostJobs", "code=permission_denied", "token=viewer", "token=bound", "tenant=default", "board=default", "request="} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the log has no %s:\n%s", want, text)
 		}

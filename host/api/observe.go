@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/boardd/boardd/host"
+	"github.com/boardd/boardd/host/board"
 	"github.com/boardd/boardd/host/trace"
 	"github.com/boardd/boardd/sdk/job"
 )
@@ -28,6 +29,9 @@ type observer struct {
 	host    *host.Host
 	tracer  *trace.Tracer   // nil: nobody looks
 	changes map[string]bool // the calls that change something
+
+	refusals *refusalLog
+	work     *budget
 }
 
 // callWithin is how long a call may take that brings no deadline of its own. It
@@ -55,9 +59,10 @@ func (o *observer) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 		begun := time.Now()
 		ctx, cancel := context.WithTimeout(ctx, callWithin)
 		defer cancel()
-		board := ""
+		name := ""
+		ctx, idle := board.WithIdle(ctx)
 		defer func() {
-			err = o.finish(ctx, r.Spec(), board, begun, err, recover())
+			err = o.finish(ctx, r.Spec(), name, begun, idle.Time(), err, recover())
 			if failed := o.audit(ctx, r, answer, err); failed != nil && err == nil {
 				answer, err = nil, callError(ctx, failed)
 			}
@@ -69,15 +74,19 @@ func (o *observer) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 		if err := mistake(message); err != nil {
 			return nil, err
 		}
+		shrinks(ctx, func() int { return proto.Size(message) })
 		if b, ok := message.(interface{ GetBoard() string }); ok {
-			board = b.GetBoard()
+			name = b.GetBoard()
 		}
 		if o.changes[callOf(r.Spec())] {
 			if err := o.host.CanRecord(); err != nil {
 				return nil, err
 			}
 		}
-		return o.within(ctx, r, board, next)
+		if err := works(ctx, o.work, itemsOf(message)); err != nil {
+			return nil, err
+		}
+		return o.within(ctx, r, name, next)
 	}
 }
 
@@ -105,18 +114,20 @@ func (o *observer) within(ctx context.Context, r connect.AnyRequest, board strin
 func (o *observer) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
 	return func(ctx context.Context, conn connect.StreamingHandlerConn) (err error) {
 		begun := time.Now()
-		c := &checkedConn{StreamingHandlerConn: conn}
+		c := &checkedConn{StreamingHandlerConn: conn, ctx: ctx}
 		c.begins = func() error { return o.auditVisit(ctx, conn.Spec(), c.board) }
 		open := o.streams.Add(1)
 		defer func() {
 			o.streams.Add(-1)
-			err = o.finish(ctx, conn.Spec(), c.board, begun, err, recover())
+			err = o.finish(ctx, conn.Spec(), c.board, begun, 0, err, recover())
 			_ = o.auditStream(ctx, conn.Spec(), c.board, err) // a refusal is an error already
 		}()
 		if open > maxStreamsOpen {
 			return job.Errorf(job.QuotaExceeded, "%d streams are open, which is the most that this server keeps: poll with ListEvents", maxStreamsOpen)
 		}
-		waits(ctx)
+		if err := waits(ctx); err != nil {
+			return err
+		}
 		return next(ctx, c)
 	}
 }
@@ -130,6 +141,7 @@ func (o *observer) WrapStreamingClient(next connect.StreamingClientFunc) connect
 type checkedConn struct {
 	connect.StreamingHandlerConn
 
+	ctx    context.Context //nolint:containedctx // the call's, for what Receive gives back of its room
 	board  string
 	begins func() error // called when the request was read
 }
@@ -146,14 +158,16 @@ func (c *checkedConn) Receive(message any) error {
 	if b, ok := message.(interface{ GetBoard() string }); ok {
 		c.board = b.GetBoard()
 	}
+	shrinks(c.ctx, func() int { return proto.Size(m) })
 	if err := mistake(m); err != nil {
 		return err
 	}
 	return c.begins()
 }
 
-// finish makes the error that the client sees, and notes the end of the call.
-func (o *observer) finish(ctx context.Context, spec connect.Spec, board string, begun time.Time, err error, panicked any) error {
+// finish makes the error that the client sees, and notes the end of the call, of which
+// it was idle for a part.
+func (o *observer) finish(ctx context.Context, spec connect.Spec, board string, begun time.Time, idle time.Duration, err error, panicked any) error {
 	var stack string
 	if panicked != nil {
 		if panicked == http.ErrAbortHandler { //nolint:errorlint // net/http compares it so too
@@ -182,7 +196,7 @@ func (o *observer) finish(ctx context.Context, spec connect.Spec, board string, 
 			}
 		}
 	}
-	o.metrics.call(call, code, took)
+	o.metrics.call(call, code, took-idle)
 	o.log(ctx, call, board, code, took, err, panicked, stack)
 	return answer
 }
@@ -193,7 +207,9 @@ func (o *observer) log(ctx context.Context, call, board, code string, took time.
 	case connect.CodeInternal.String(), connect.CodeUnknown.String(), connect.CodeDataLoss.String():
 		level = slog.LevelError
 	case connect.CodeUnauthenticated.String(), connect.CodePermissionDenied.String():
-		level = slog.LevelInfo
+		if s, ok := ctx.Value(sessionKey{}).(*host.Session); ok && o.refusals.allow(callerOf(s)) {
+			level = slog.LevelInfo
+		}
 	}
 	if !o.logger.Enabled(ctx, level) {
 		return

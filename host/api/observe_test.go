@@ -58,20 +58,6 @@ func TestEveryCallHasADeadline(t *testing.T) {
 	}
 }
 
-func TestPace(t *testing.T) {
-	t.Parallel()
-	var p pace
-	now, allowed := time.Unix(1000, 0), 0
-	for range 3 * maxPace {
-		if p.allow(now) {
-			allowed++
-		}
-	}
-	if allowed != maxPace || !p.allow(now.Add(time.Second)) {
-		t.Errorf("%d were allowed in one second", allowed)
-	}
-}
-
 func emptyHost(t *testing.T) *host.Host {
 	t.Helper()
 	h, err := host.Open(t.Context(), host.Config{})

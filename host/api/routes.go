@@ -25,9 +25,9 @@ import (
 
 // routes says what is served where.
 func (s *Server) routes(h *host.Host, pages Pages) {
-	o := &observer{logger: s.logger, metrics: s.registry, host: h, tracer: h.Tracer(), changes: changes()}
+	o := &observer{logger: s.logger, metrics: s.registry, host: h, tracer: h.Tracer(), changes: changes(), refusals: s.gate.refusals, work: &s.gate.work}
 	s.registry.watch(&o.streams)
-	s.registry.registry.MustRegister(&s.gate.seats)
+	s.registry.registry.MustRegister(&s.gate.seats, &budgets{&s.gate.bytes, &s.gate.work})
 	options := connect.WithHandlerOptions(
 		codecs(), compression(),
 		connect.WithReadMaxBytes(hardLimit),

@@ -4,8 +4,10 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -52,6 +54,8 @@ type seat struct {
 	given chan error // in a queue: what comes of it
 	taken bool       // otherwise it only waits, or has none yet
 	since time.Time
+
+	work atomic.Pointer[portion] // of a call with much of it
 
 	before, after *seat // among those that are taken
 }
@@ -207,17 +211,37 @@ func (s *seats) waits(t *seat) bool {
 	return true
 }
 
-// waiting frees the seat of a call that waits from now on.
-func (t *seat) waiting() {
+// waiting frees the seat of a call that waits from now on. Where as many wait as may,
+// it must not wait, and keeps its seat.
+func (t *seat) waiting() error {
+	t.idle()
 	t.seats.mu.Lock()
 	defer t.seats.mu.Unlock()
-	if t.seats.waits(t) {
-		t.seats.advance()
+	if !t.taken {
+		return nil // it has been found to wait already
+	}
+	if !t.seats.waits(t) {
+		return errCrowded
+	}
+	t.seats.advance()
+	return nil
+}
+
+// errCrowded ends calls that would wait where others do already. They would keep the
+// seats of those that don't wait.
+var errCrowded = error(job.Errorf(job.QuotaExceeded,
+	"%d calls of this tenant or %d of all wait already, for jobs, events or a slow store: ask again later, or without waiting", MaxLongCalls/2, MaxLongCalls))
+
+// idle gives back the call's part of the work.
+func (t *seat) idle() {
+	if p := t.work.Swap(nil); p != nil {
+		p.shrink(0)
 	}
 }
 
 // leave ends the call.
 func (t *seat) leave() {
+	t.idle()
 	t.seats.mu.Lock()
 	defer t.seats.mu.Unlock()
 	t.end()
@@ -279,15 +303,75 @@ func (s *seats) load() load {
 
 type seatKey struct{}
 
-// waits says of the call of this context that it only waits from now on.
-func waits(ctx context.Context) {
+// waits says of the call of this context that it only waits from now on. After an error
+// it must not.
+func waits(ctx context.Context) error {
 	if t, ok := ctx.Value(seatKey{}).(*seat); ok {
-		t.waiting()
+		return t.waiting()
+	}
+	return nil
+}
+
+// waitsSoon is waits for a call that may have something at once; after an error, the
+// context that it returns ends with it. stop must be called when the call ends.
+func waitsSoon(ctx context.Context) (_ context.Context, stop func()) {
+	waiting, cancel := context.WithCancelCause(ctx)
+	timer := time.AfterFunc(soonAfter, func() {
+		if err := waits(ctx); err != nil {
+			cancel(err)
+		}
+	})
+	return waiting, func() {
+		timer.Stop()
+		cancel(nil)
 	}
 }
 
-// waitsSoon is waits for a call that may have something at once. stop must be called
-// when the call ends.
-func waitsSoon(ctx context.Context) (stop func() bool) {
-	return time.AfterFunc(soonAfter, func() { waits(ctx) }).Stop
+// works waits until a call with so many items may go on.
+func works(ctx context.Context, work *budget, items int) error {
+	t, ok := ctx.Value(seatKey{}).(*seat)
+	if !ok {
+		return nil
+	}
+	if p, ok := ctx.Value(portionKey{}).(*portion); ok {
+		items += p.size / bytesOfWork
+	}
+	if items <= MaxLightWork {
+		return nil
+	}
+	p := &portion{budget: work, tenant: t.party.tenant}
+	if items = min(items, work.mostOfTenant); !p.try(items) {
+		if err := t.waiting(); err != nil {
+			return err
+		}
+		if err := p.reserve(ctx, items); err != nil {
+			return err
+		}
+	}
+	t.work.Store(p)
+	time.AfterFunc(workWithin, func() { p.shrink(0) })
+	return nil
+}
+
+// itemsOf returns how many items a request has, or asks for.
+func itemsOf(message any) int {
+	n := 0
+	switch m := message.(type) {
+	case interface{ GetJobs() []*boarddv1.NewJob }:
+		n = len(m.GetJobs())
+	case interface{ GetClaims() []*boarddv1.Claim }:
+		n = len(m.GetClaims())
+	case interface {
+		GetEntries() []*boarddv1.NewLogEntry
+	}:
+		n = len(m.GetEntries())
+	case interface{ GetMax() int32 }:
+		n = int(m.GetMax())
+	case interface{ GetPageSize() int32 }:
+		n = int(m.GetPageSize())
+	}
+	if m, ok := message.(interface{ GetUuids() []string }); ok {
+		n += len(m.GetUuids())
+	}
+	return n
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -97,20 +99,142 @@ func TestSlowCalls(t *testing.T) {
 		var waiting []*seat
 		for range MaxLongCalls / 2 {
 			one := sitting(t, s, "a", 1)
-			waits(context.WithValue(t.Context(), seatKey{}, one[0]))
+			if err := waits(context.WithValue(t.Context(), seatKey{}, one[0])); err != nil {
+				t.Fatal(err)
+			}
 			waiting = append(waiting, one...)
 		}
 		if waited := time.Since(begun); waited != 0 {
 			t.Errorf("waited %v for those who only wait", waited)
 		}
 		more := sitting(t, s, "a", 1)
-		more[0].waiting()
-		if !more[0].taken {
+		if err := more[0].waiting(); !errors.Is(err, job.QuotaExceeded) || !more[0].taken {
 			t.Errorf("one tenant has more than %d calls that only wait", MaxLongCalls/2)
 		}
 		leave(more)
 		leave(waiting)
 		idle(t, s)
+	})
+}
+
+// TestWaitingHoldsNoSeat: a tenant that has as many calls waiting as it may can make all
+// others all the same, whatever else it would like to wait for.
+func TestWaitingHoldsNoSeat(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, service := &seats{}, &service{stopping: make(chan struct{})}
+		ctx, cancel := context.WithCancel(t.Context())
+		var calls sync.WaitGroup
+		var refused atomic.Int64
+		poll := func(readOnly bool) {
+			calls.Go(func() {
+				got, err := s.take(ctx, "a")
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer got.leave()
+				err = service.waiting(context.WithValue(ctx, seatKey{}, got), time.Minute, func(ctx context.Context, wait time.Duration) error {
+					if wait == 0 {
+						return nil
+					}
+					<-ctx.Done()
+					return context.Cause(ctx)
+				}, readOnly)
+				if errors.Is(err, errCrowded) {
+					refused.Add(1)
+				}
+			})
+		}
+		for n := 0; n < MaxLongCalls/2; n += MaxTenantCalls {
+			for range min(MaxTenantCalls, MaxLongCalls/2-n) {
+				poll(true)
+			}
+			time.Sleep(soonAfter)
+			synctest.Wait()
+		}
+		if l := s.load(); l.waiting != MaxLongCalls/2 || l.working != 0 {
+			t.Fatalf("there are %+v", l)
+		}
+		for i := range MaxTenantCalls {
+			poll(i%2 == 0)
+		}
+		time.Sleep(soonAfter)
+		synctest.Wait()
+		if refused.Load() != MaxTenantCalls {
+			t.Errorf("%d of %d calls that can't wait were told", refused.Load(), MaxTenantCalls)
+		}
+		begun := time.Now()
+		leave(sitting(t, s, "a", MaxTenantCalls)) // its posts
+		if waited := time.Since(begun); waited != 0 {
+			t.Errorf("its other calls waited %v", waited)
+		}
+		cancel()
+		calls.Wait()
+		idle(t, s)
+	})
+}
+
+// TestMuchWorkWaits: a flood of large calls has a bounded part of them worked on at a
+// time, and waits without seats; another tenant's large call goes before it, and small
+// ones don't wait at all.
+func TestMuchWorkWaits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, work := &seats{}, &budget{most: MaxWork, mostOfTenant: MaxTenantWork}
+		var mu sync.Mutex
+		var order []string
+		var calls sync.WaitGroup
+		call := func(tenant string, items int) {
+			calls.Go(func() {
+				got, err := s.take(t.Context(), tenant)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer got.leave()
+				if err := works(context.WithValue(t.Context(), seatKey{}, got), work, items); err != nil {
+					t.Error(err)
+					return
+				}
+				time.Sleep(100 * time.Millisecond)
+				mu.Lock()
+				order = append(order, fmt.Sprint(tenant, items))
+				mu.Unlock()
+			})
+			synctest.Wait()
+		}
+		for range 16 {
+			call("flood", 1000)
+		}
+		call("other", 1000)
+		call("third", 1000)
+		call("flood", MaxLightWork)
+		if used, _ := work.held(); used != 2000 || s.load().working != 3 {
+			t.Errorf("%d items are worked on by %+v", used, s.load())
+		}
+		time.Sleep(100 * time.Millisecond)
+		synctest.Wait()
+		mu.Lock()
+		slices.Sort(order)
+		if got := fmt.Sprint(order); got != "[flood1000 flood8 other1000]" {
+			t.Errorf("first ended %s", got)
+		}
+		order = nil
+		mu.Unlock()
+		time.Sleep(100 * time.Millisecond)
+		synctest.Wait()
+		mu.Lock()
+		if !slices.Contains(order, "third1000") {
+			t.Errorf("then ended %s", order)
+		}
+		mu.Unlock()
+		calls.Wait()
+		if used, refused := work.held(); used != 0 || refused != 0 {
+			t.Errorf("left over: %d items, %d refused", used, refused)
+		}
+		idle(t, s)
+		time.Sleep(workWithin)
 	})
 }
 
@@ -234,7 +358,7 @@ func TestSeatsHammer(t *testing.T) {
 				}
 				if got, err := s.take(ctx, fmt.Sprint("t", i%5)); err == nil {
 					if n%3 == 0 {
-						go got.waiting()
+						go func() { _ = got.waiting() }()
 					}
 					if l := s.load(); l.working > MaxCalls {
 						t.Errorf("there are %+v", l)

@@ -45,14 +45,6 @@ func (s *service) boardOf(ctx context.Context, name, call string) (*board.Board,
 	return session.Board(ctx, name, call)
 }
 
-// checkBatch refuses lists that are too long.
-func checkBatch(path string, n int) error {
-	if n > board.MaxBatch {
-		return invalid(path, "want at most %d items in one call, got %d", board.MaxBatch, n)
-	}
-	return nil
-}
-
 // sifted is the items of a batch that could be read, and what was wrong with
 // the others.
 type sifted[T any] struct {
@@ -125,12 +117,16 @@ func (s *service) waiting(ctx context.Context, wait time.Duration, call func(con
 	if wait == 0 {
 		return call(ctx, 0)
 	}
-	defer waitsSoon(ctx)()
-	waitCtx, release := s.untilStop(ctx)
+	soon, stop := waitsSoon(ctx)
+	defer stop()
+	waitCtx, release := s.untilStop(soon)
 	defer release()
 	err := call(waitCtx, wait)
 	if ended, ok := errors.AsType[*host.Ended](context.Cause(ctx)); ok && readOnly {
 		return ended // not an empty answer, as if the time were over
+	}
+	if (err != nil || readOnly) && ctx.Err() == nil && errors.Is(context.Cause(waitCtx), errCrowded) {
+		return errCrowded // an empty answer would be asked for again at once
 	}
 	if err == nil || ctx.Err() != nil || !errors.Is(context.Cause(waitCtx), errStopping) {
 		return err

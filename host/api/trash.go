@@ -20,9 +20,6 @@ func (s *service) TrashJobs(ctx context.Context, r *connect.Request[boarddv1.Tra
 	if err := only("claims", "uuids", len(r.Msg.GetClaims()) > 0 && len(r.Msg.GetUuids()) > 0); err != nil {
 		return nil, err
 	}
-	if err := checkBatch("uuids", len(r.Msg.GetUuids())); err != nil {
-		return nil, err
-	}
 	ids := siftIDs(r.Msg.GetUuids())
 	errs, err := b.Trash(ctx, refs.good, ids.good, r.Msg.GetReason())
 	if err != nil {
@@ -38,9 +35,6 @@ func (s *service) TrashJobs(ctx context.Context, r *connect.Request[boarddv1.Tra
 func (s *service) idsOf(ctx context.Context, name, call string, uuids []string) (*board.Board, sifted[job.ID], error) {
 	b, err := s.boardOf(ctx, name, call)
 	if err != nil {
-		return nil, sifted[job.ID]{}, err
-	}
-	if err := checkBatch("uuids", len(uuids)); err != nil {
 		return nil, sifted[job.ID]{}, err
 	}
 	return b, siftIDs(uuids), nil

@@ -79,6 +79,7 @@ func New(d driver.Driver, spec Spec) *Board {
 		hub:  newHub(),
 	}
 	b.witness.recorder = spec.Recorder
+	b.metrics.Waits, b.metrics.Runs = newJobTimes(), newJobTimes()
 	b.order.board, b.order.wake = b, make(chan struct{}, 1)
 	b.SetRules(spec.Rules)
 	b.pause.changed = make(chan struct{})

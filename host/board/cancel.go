@@ -80,7 +80,6 @@ func (b *Board) Cancel(ctx context.Context, ids []job.ID, force bool) ([]Change,
 		}
 		return w.deny(i, "Job %s is no longer waiting in the queue", id)
 	}
-	w.done = func(_ int, _ *standing, r *driver.Result) { count(r, &b.metrics.Canceled) }
 	return w.run(ctx)
 }
 

@@ -32,7 +32,9 @@ func (c *claimer) stand(ctx context.Context) (ClaimResponse, error) {
 			err = c.line(ctx, waiting, class)
 		}
 		if ctx.Err() == nil && err != nil && len(c.claims) == 0 {
+			stop := idle(ctx)
 			_ = sleep.For(waiting, standRetry)
+			stop()
 		}
 	}
 	return c.response(), c.over(ctx, nil)
@@ -52,19 +54,25 @@ func (c *claimer) line(ctx, waiting context.Context, class *index.Class) error {
 		if paused {
 			signal = nil // it stays for when the pause ends, or goes to the next in line
 		}
+		awake := idle(ctx)
 		select {
 		case <-waiting.Done():
+			awake()
 			return errWaited
 		case <-stale:
+			awake()
 			return nil // for the same line under a new key
 		case <-moved:
-			stop()
+			awake()
 			moved = c.rules.moved.C()
 			stale, stop = c.fresh()
 		case <-c.rules.retired:
+			awake()
 			return nil // likewise
 		case <-changed:
+			awake()
 		case <-signal:
+			awake()
 			if ctx.Err() != nil {
 				w.Decline() // or nobody would hear of the job
 				return errWaited

@@ -27,7 +27,10 @@ func (b *Board) Get(ctx context.Context, ids []job.ID, o GetOptions) ([]JobResul
 		if err != nil || o.Wait <= 0 || len(open) == 0 {
 			return results, err
 		}
-		if err := b.index.Left(waiting, open); err != nil {
+		stop := idle(ctx)
+		err = b.index.Left(waiting, open)
+		stop()
+		if err != nil {
 			return nil, nil // the wait is over: an empty answer
 		}
 	}

@@ -178,6 +178,9 @@ func (c *claimer) learn(ctx context.Context, byID map[job.ID]*index.Entry, taken
 	c.claims, c.steps = slices.Grow(c.claims, len(r.Claims)), slices.Grow(c.steps, len(r.Claims))
 	for i := range r.Claims {
 		claimed := &r.Claims[i]
+		if !r.Repeated {
+			c.waited(byID[claimed.Job]) // before it becomes the claimed one
+		}
 		e := c.entryClaimed(byID[claimed.Job], claimed, r.Repeated)
 		if e == nil {
 			continue

@@ -193,6 +193,7 @@ func (it *item) holder() string {
 // waitChange blocks until there may be more in the ring, the time is up or ctx
 // ends.
 func waitChange(ctx context.Context, changed <-chan struct{}, timer <-chan time.Time) (late bool, err error) {
+	defer idle(ctx)()
 	select {
 	case <-changed:
 		return false, nil

@@ -2,7 +2,9 @@ package board
 
 import (
 	"sync/atomic"
+	"time"
 
+	"github.com/boardd/boardd/host/index"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 )
@@ -35,6 +37,9 @@ type Metrics struct {
 	BadRecords          atomic.Int64 // records found unreadable
 	Watchers            atomic.Int64 // now
 	Overrun             atomic.Int64 // watchers that were too slow and had to resync
+
+	Waits *Histogram // of claimed jobs, since they were posted, due, given back or last changed
+	Runs  *Histogram // of jobs that ended or went to the trash while they were claimed, since then
 }
 
 // Metrics returns the board's counters.
@@ -42,6 +47,39 @@ func (b *Board) Metrics() *Metrics { return &b.metrics }
 
 // Waiting returns how many claim calls wait for a job now.
 func (b *Board) Waiting() int64 { return b.waiters.Load() }
+
+// observe counts what an op did to a job, by what is told of it: whatever call or clock
+// it was for.
+func (b *Board) observe(s *standing, op *driver.Op) {
+	switch op.Event {
+	case job.TrashedEvent:
+		b.metrics.Trashed.Add(1)
+		if s != nil && s.ranOut {
+			b.metrics.Exhausted.Add(1)
+		}
+	case job.CanceledEvent:
+		b.metrics.Canceled.Add(1)
+	default:
+	}
+	ends := op.Kind == driver.Remove || op.Kind == driver.SetAside
+	if ends && s != nil && s.entry.Claim != nil && !s.status.present.begun.IsZero() {
+		b.metrics.Runs.Observe(time.Since(s.status.present.begun))
+	}
+}
+
+// waited counts how long a job could have been claimed before it was.
+func (b *Board) waited(before *index.Entry) {
+	if before == nil || before.Claim != nil {
+		return
+	}
+	ready := before.ModifiedAt
+	if before.NotBefore.After(ready) {
+		ready = before.NotBefore
+	}
+	if !ready.IsZero() {
+		b.metrics.Waits.Observe(time.Since(ready))
+	}
+}
 
 // count adds a change that was made now.
 func count(r *driver.Result, counter *atomic.Int64) {

@@ -130,7 +130,7 @@ func (b *Board) lose(op driver.Op, s *standing, after status, reason string, wai
 	// A job in the trash for this very reason was put there by an earlier try.
 	gone := s.state == job.Trashed && s.status.exhausted
 	if limit := b.limit(s.entry); gone || limit > 0 && after.attempt >= limit && isOpen(s.state) && !after.canceling() {
-		after.exhausted = true
+		after.exhausted, s.ranOut = true, true
 		op.Kind, op.Event = driver.SetAside, job.TrashedEvent
 	} else if wait > 0 {
 		op.Hold = &driver.Hold{For: wait}
@@ -194,7 +194,6 @@ func (b *Board) Trash(ctx context.Context, refs []Ref, ids []job.ID, reason stri
 		op.Version, op.Reason, op.Event = s.entry.Version, reason, job.TrashedEvent
 		return op, err
 	}
-	a.done = func(_ int, _ *standing, r *driver.Result) { count(r, &b.metrics.Trashed) }
 	return a.errs, a.run(ctx)
 }
 

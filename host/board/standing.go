@@ -16,6 +16,7 @@ type standing struct {
 	state   job.State
 	outcome job.Outcome // of a job that has ended
 	status  status
+	ranOut  bool // what is planned takes its last attempt
 }
 
 func (b *Board) standingOf(e *index.Entry) standing {
@@ -194,6 +195,9 @@ func (b *Board) learn(s *standing, op *driver.Op, r *driver.Result) *index.Entry
 	}
 	switch r.Kind {
 	case job.NoKind:
+		if !r.Repeated {
+			b.observe(s, op)
+		}
 	case job.NotFound:
 		b.missing(op.Job)
 		return nil

@@ -44,6 +44,8 @@ type Config struct {
 	Catalog  string            // the backend that keeps what is made through the API; empty: the embedded store in DataDir
 
 	places places
+
+	secretFiles []string // in which a secret stands as it is
 }
 
 // TLS names the files of the server's certificate.

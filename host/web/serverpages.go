@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/boardd/boardd/host"
+	"github.com/boardd/boardd/host/board"
 	"github.com/boardd/boardd/host/tenant"
 )
 
@@ -90,7 +91,7 @@ func (u *UI) backendsPage(w http.ResponseWriter, r *http.Request, v *visit) {
 	}
 	view := backendsView{page: u.page(v, "Backends"), Operator: v.has(tenant.Operator)}
 	view.Path, view.Poll = "/ui/backends", overviewPoll
-	latencies := map[string]*host.Latency{}
+	latencies := map[string]*board.Histogram{}
 	for _, b := range u.host.Backends() {
 		latencies[b.Name] = b.Apply
 	}

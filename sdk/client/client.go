@@ -127,7 +127,7 @@ func New(c Config) (*Client, error) {
 			return nil, err
 		}
 		client.idle = transport.CloseIdleConnections
-		servers.next = &http.Client{Transport: wholeRequests{transport}}
+		servers.next = &http.Client{Transport: schemes{wholeRequests{transport}}}
 	}
 	// Answers are small and the network is near: compressing them costs a third
 	// more processor time for each call.

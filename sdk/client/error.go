@@ -131,6 +131,9 @@ func callError(op string, err error) *job.Error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return gaveUp(op, err)
 	}
+	if never, ok := errors.AsType[*unmade](err); ok {
+		return never.told(op)
+	}
 	var answer *connect.Error
 	if !errors.As(err, &answer) {
 		return &job.Error{Op: op, Kind: job.Unavailable, Err: err}

@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"io"
 	"math/rand/v2"
@@ -85,6 +84,9 @@ func attemptCall[Req, Resp any](ctx context.Context, c *Client, wait time.Durati
 // dialing reports whether err stands for a connection that was never made, so
 // that the server can't have carried out anything.
 func dialing(err error) bool {
+	if _, ok := errors.AsType[*unmade](err); ok {
+		return true
+	}
 	var network *net.OpError
 	return errors.As(err, &network) && network.Op == "dial"
 }
@@ -92,7 +94,7 @@ func dialing(err error) bool {
 // repeatable says whether a failed attempt is worth another one: the server was
 // away, or its answer was lost or did not come in time.
 func repeatable(kind job.Kind, err error) bool {
-	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+	if _, ok := errors.AsType[*unmade](err); ok {
 		return false
 	}
 	return kind == job.Unavailable || kind == job.Interrupted || kind == job.OutcomeUnknown

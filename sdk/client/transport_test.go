@@ -1,13 +1,17 @@
 package client_test
 
 import (
+	"bufio"
 	"encoding/pem"
 	"errors"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -45,6 +49,67 @@ func TestTrust(t *testing.T) {
 	t.Cleanup(strict.Close)
 	if _, err := strict.Board("default").Count(t.Context()); !errors.Is(err, job.Unavailable) {
 		t.Errorf("%v, want UNAVAILABLE", err)
+	}
+}
+
+// A change that never got to a server is not one of unknown outcome, and what is wrong
+// with the address or the certificate is said.
+func TestWrongScheme(t *testing.T) {
+	t.Parallel()
+	mux := http.NewServeMux()
+	mux.Handle(boarddv1connect.NewBoardServiceHandler(newFake()))
+	secure, plain := httptest.NewTLSServer(mux), httptest.NewServer(mux)
+	t.Cleanup(secure.Close)
+	t.Cleanup(plain.Close)
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
+	for addr, want := range map[string]struct {
+		message string
+		is      error
+	}{
+		secure.URL: {"the certificate of " + secure.Listener.Addr().String() + " is not trusted: certificate signed by unknown authority", client.ErrUntrusted},
+		strings.Replace(secure.URL, "https:", "http:", 1): {"speaks TLS: want https:// in place of http://", http.ErrSchemeMismatch},
+		strings.Replace(plain.URL, "http:", "https:", 1):  {"speaks no TLS: want http:// in place of https://", http.ErrSchemeMismatch},
+	} {
+		c, err := client.New(client.Config{Addr: addr})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(c.Close)
+		_, err = c.Board("default").Post(t.Context(), &client.NewJob{Name: "a"})
+		if job.KindOf(err) != job.Unavailable || !errors.Is(err, want.is) || !strings.Contains(err.Error(), want.message) {
+			t.Errorf("%s: %v, want %s", addr, err, want.message)
+		}
+	}
+}
+
+// A refusal of a request that is no other server's is read as it is.
+func TestBadRequestsStay(t *testing.T) {
+	t.Parallel()
+	for _, body := range []string{"", "Client sent", "no such thing as this request is known to this old server here"} {
+		listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = listener.Close() })
+		go func() {
+			for {
+				conn, err := listener.Accept()
+				if err != nil {
+					return
+				}
+				_, _ = http.ReadRequest(bufio.NewReader(conn))
+				_, _ = io.WriteString(conn, "HTTP/1.0 400 Bad Request\r\n\r\n"+body)
+				_ = conn.Close()
+			}
+		}()
+		c, err := client.New(client.Config{Addr: "http://" + listener.Addr().String(), RetryFor: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(c.Close)
+		if _, err := c.Board("default").Count(t.Context()); err == nil || errors.Is(err, http.ErrSchemeMismatch) {
+			t.Errorf("%q: %v", body, err)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
 	"github.com/boardd/boardd/sdk/nearest"
 )
 
@@ -22,6 +23,7 @@ type decoder struct {
 	lenient bool
 	place   place
 	depth   int
+	items   int // so far, in all lists and maps
 }
 
 func (d *decoder) errorf(format string, args ...any) error {
@@ -193,6 +195,9 @@ func (d *decoder) list(f *field, list protoreflect.List) error {
 	d.pos++
 	d.space()
 	for i := 0; d.peek() != ']'; i++ {
+		if err := d.item(f, i); err != nil {
+			return err
+		}
 		if i > 0 {
 			if d.peek() != ',' {
 				return d.at(d.unexpected("',' or ']'"))
@@ -210,6 +215,21 @@ func (d *decoder) list(f *field, list protoreflect.List) error {
 	return nil
 }
 
+// item counts an item of a list or map that has so many already. Who reads an
+// answer trusts its server.
+func (d *decoder) item(f *field, has int) error {
+	if d.lenient {
+		return nil
+	}
+	if has >= f.most {
+		return d.errorf("want at most %d items", f.most)
+	}
+	if d.items++; d.items > boarddv1.MaxItems {
+		return d.errorf("want at most %d items in all lists of a request together", boarddv1.MaxItems)
+	}
+	return nil
+}
+
 func (d *decoder) element(f *field, list protoreflect.List) error {
 	if f.form >= messageForm {
 		return d.into(f, list.AppendMutable().Message())
@@ -224,6 +244,9 @@ func (d *decoder) element(f *field, list protoreflect.List) error {
 
 func (d *decoder) mapping(f *field, m protoreflect.Map) error {
 	return d.object(func(name []byte) error {
+		if err := d.item(f, m.Len()); err != nil {
+			return err
+		}
 		d.place = append(d.place, step{kind: inMap, name: string(name)})
 		key, err := d.mapKey(f.entries, name)
 		if err != nil {

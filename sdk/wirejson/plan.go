@@ -48,6 +48,7 @@ type field struct {
 	index    int    // in plan.fields
 	presence bool   // absent is not the same as zero
 	list     bool
+	most     int    // items of the list or map, in a request
 	entries  *field // of a map: its key
 	form     form
 	enum     *enum
@@ -114,7 +115,7 @@ func makePlan(desc protoreflect.MessageDescriptor, made map[protoreflect.Message
 func makeField(desc protoreflect.FieldDescriptor, made map[protoreflect.MessageDescriptor]*plan) (*field, error) {
 	f := &field{
 		desc: desc, name: desc.JSONName(), key: `"` + desc.JSONName() + `":`,
-		presence: desc.HasPresence(), list: desc.IsList(),
+		presence: desc.HasPresence(), list: desc.IsList(), most: boarddv1.Most(desc),
 	}
 	value := desc
 	if desc.IsMap() {

@@ -5,7 +5,8 @@
 // every field: zeros, false, empty lists and empty maps too; only absent
 // messages and absent optional fields are left out. A field that is marked
 // (boardd.v1.json) holds JSON itself, which is passed through byte for byte
-// once it is known to be well formed.
+// once it is known to be well formed. A list or map of a request has a limit
+// (boardd.v1.most), at which reading ends.
 package wirejson
 
 import (
@@ -62,12 +63,12 @@ func MarshalAppend(dst []byte, m proto.Message) ([]byte, error) {
 	return e.buf, nil
 }
 
-// Unmarshal reads text into m, which is emptied first. The error is an *Error
-// where the text is to blame.
+// Unmarshal reads the text of a request into m, which is emptied first. The error
+// is an *Error where the text is to blame.
 func Unmarshal(text []byte, m proto.Message) error { return unmarshal(text, m, false) }
 
 // UnmarshalLenient is Unmarshal for answers, perhaps of a newer server: unknown
-// fields and enum names are passed over.
+// fields and enum names are passed over, and lists may be of any length.
 func UnmarshalLenient(text []byte, m proto.Message) error { return unmarshal(text, m, true) }
 
 func unmarshal(text []byte, m proto.Message, lenient bool) error {

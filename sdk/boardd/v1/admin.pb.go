@@ -4574,10 +4574,10 @@ const file_boardd_v1_admin_proto_rawDesc = "" +
 	"\adeleted\x18\x06 \x01(\bR\adeleted\x1a9\n" +
 	"\vLimitsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xa8\x01\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xae\x01\n" +
 	"\x13CreateTenantRequest\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\x12B\n" +
-	"\x06limits\x18\x02 \x03(\v2*.boardd.v1.CreateTenantRequest.LimitsEntryR\x06limits\x1a9\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12H\n" +
+	"\x06limits\x18\x02 \x03(\v2*.boardd.v1.CreateTenantRequest.LimitsEntryB\x04\xb0\xae#@R\x06limits\x1a9\n" +
 	"\vLimitsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"A\n" +
@@ -4585,10 +4585,10 @@ const file_boardd_v1_admin_proto_rawDesc = "" +
 	"\x06tenant\x18\x01 \x01(\v2\x11.boardd.v1.TenantR\x06tenant\"\x14\n" +
 	"\x12ListTenantsRequest\"B\n" +
 	"\x13ListTenantsResponse\x12+\n" +
-	"\atenants\x18\x01 \x03(\v2\x11.boardd.v1.TenantR\atenants\"\xff\x01\n" +
+	"\atenants\x18\x01 \x03(\v2\x11.boardd.v1.TenantR\atenants\"\x85\x02\n" +
 	"\x13UpdateTenantRequest\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\x12B\n" +
-	"\x06limits\x18\x02 \x03(\v2*.boardd.v1.UpdateTenantRequest.LimitsEntryR\x06limits\x12\x18\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12H\n" +
+	"\x06limits\x18\x02 \x03(\v2*.boardd.v1.UpdateTenantRequest.LimitsEntryB\x04\xb0\xae#@R\x06limits\x12\x18\n" +
 	"\aversion\x18\x03 \x01(\x03R\aversion\x12;\n" +
 	"\vupdate_mask\x18\x04 \x01(\v2\x1a.google.protobuf.FieldMaskR\n" +
 	"updateMask\x1a9\n" +
@@ -4612,12 +4612,12 @@ const file_boardd_v1_admin_proto_rawDesc = "" +
 	"expires_at\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\texpiresAt\x129\n" +
 	"\n" +
 	"created_at\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\tcreatedAt\x12\x1a\n" +
-	"\bdeclared\x18\a \x01(\bR\bdeclared\"\xc3\x01\n" +
+	"\bdeclared\x18\a \x01(\bR\bdeclared\"\xcf\x01\n" +
 	"\x12CreateTokenRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x12\n" +
-	"\x04name\x18\x02 \x01(\tR\x04name\x12\x14\n" +
-	"\x05roles\x18\x03 \x03(\tR\x05roles\x12\x16\n" +
-	"\x06boards\x18\x04 \x03(\tR\x06boards\x129\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1a\n" +
+	"\x05roles\x18\x03 \x03(\tB\x04\xb0\xae# R\x05roles\x12\x1c\n" +
+	"\x06boards\x18\x04 \x03(\tB\x04\xb0\xae#dR\x06boards\x129\n" +
 	"\n" +
 	"expires_at\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\texpiresAt\x12\x18\n" +
 	"\aoutlive\x18\x06 \x01(\bR\aoutlive\"U\n" +
@@ -4631,7 +4631,7 @@ const file_boardd_v1_admin_proto_rawDesc = "" +
 	"\x12RevokeTokenRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\"\x15\n" +
-	"\x13RevokeTokenResponse\"\xb6\b\n" +
+	"\x13RevokeTokenResponse\"\xc2\b\n" +
 	"\rBoardSettings\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x18\n" +
@@ -4647,15 +4647,15 @@ const file_boardd_v1_admin_proto_rawDesc = "" +
 	"\fmax_attempts\x18\v \x01(\x05H\x01R\vmaxAttempts\x88\x01\x01\x123\n" +
 	"\abackoff\x18\f \x01(\v2\x19.google.protobuf.DurationR\abackoff\x12:\n" +
 	"\vmax_backoff\x18\r \x01(\v2\x19.google.protobuf.DurationR\n" +
-	"maxBackoff\x12<\n" +
-	"\x06limits\x18\x0e \x03(\v2$.boardd.v1.BoardSettings.LimitsEntryR\x06limits\x12\x1a\n" +
+	"maxBackoff\x12B\n" +
+	"\x06limits\x18\x0e \x03(\v2$.boardd.v1.BoardSettings.LimitsEntryB\x04\xb0\xae#@R\x06limits\x12\x1a\n" +
 	"\bdeclared\x18\x0f \x01(\bR\bdeclared\x12\x18\n" +
 	"\aversion\x18\x10 \x01(\x03R\aversion\x129\n" +
 	"\n" +
 	"created_at\x18\x11 \x01(\v2\x1a.google.protobuf.TimestampR\tcreatedAt\x123\n" +
 	"\ahistory\x18\x12 \x01(\v2\x19.google.protobuf.DurationR\ahistory\x12&\n" +
-	"\fhide_details\x18\x13 \x01(\bH\x02R\vhideDetails\x88\x01\x01\x127\n" +
-	"\veligibility\x18\x14 \x03(\v2\x15.boardd.v1.PolicyRuleR\veligibility\x121\n" +
+	"\fhide_details\x18\x13 \x01(\bH\x02R\vhideDetails\x88\x01\x01\x12=\n" +
+	"\veligibility\x18\x14 \x03(\v2\x15.boardd.v1.PolicyRuleB\x04\xb0\xae#\x10R\veligibility\x121\n" +
 	"\bordering\x18\x15 \x01(\v2\x15.boardd.v1.PolicyRuleR\bordering\x121\n" +
 	"\x06record\x18\x16 \x01(\v2\x19.google.protobuf.DurationR\x06record\x1a9\n" +
 	"\vLimitsEntry\x12\x10\n" +

@@ -28,7 +28,7 @@ func TestBinaryTextIsUTF8(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if textsOf(m.ProtoReflect().Descriptor()).valid(data) {
+		if rulesOf(m.ProtoReflect().Descriptor()).check(data) == nil {
 			t.Errorf("%s: text that is not UTF-8 was not noticed", name)
 		}
 	}
@@ -39,8 +39,8 @@ func TestBinaryTextIsUTF8(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !textsOf(right.ProtoReflect().Descriptor()).valid(data) {
-		t.Error("a right request was refused")
+	if err := rulesOf(right.ProtoReflect().Descriptor()).check(data); err != nil {
+		t.Errorf("a right request was refused: %v", err)
 	}
 }
 

@@ -1,0 +1,121 @@
+package api
+
+import (
+	"encoding/binary"
+	"io"
+	"net/http"
+	"strings"
+
+	"connectrpc.com/connect"
+
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// maxInflation is how many bytes one byte of gzip unpacks to at most.
+const maxInflation = 1032
+
+// A countedBody finds room for what it brings before it is read. How much that is
+// stands in the headers, or for gRPC and streams before each message.
+type countedBody struct {
+	io.ReadCloser
+
+	request    *http.Request
+	portion    *portion
+	failed     func(error) *connect.Error
+	enveloped  bool
+	compressed bool
+
+	begun  bool
+	prefix []byte // of the next message, as far as it was read
+	left   int64  // of this message
+	err    error
+}
+
+// counted puts a countedBody around the body of a request.
+func (g *gate) counted(r *http.Request, p *portion) {
+	base, _ := parseType(r.Header.Get("Content-Type"))
+	b := &countedBody{
+		ReadCloser: r.Body, request: r, portion: p, enveloped: isGRPC(base) || strings.HasPrefix(base, "application/connect+"),
+		failed: func(err error) *connect.Error {
+			answer := callError(r.Context(), err)
+			g.metrics.refused.WithLabelValues(answer.Code().String()).Inc()
+			return answer
+		},
+	}
+	encoding := "Content-Encoding"
+	if b.enveloped {
+		if encoding = "Connect-Content-Encoding"; isGRPC(base) {
+			encoding = "Grpc-Encoding"
+		}
+	}
+	name := r.Header.Get(encoding)
+	b.compressed = name != "" && name != "identity"
+	r.Body = b
+}
+
+// Read reads, when there is room.
+func (b *countedBody) Read(p []byte) (n int, err error) {
+	if b.err != nil {
+		return 0, b.err
+	}
+	if b.enveloped {
+		return b.readMessage(p)
+	}
+	if !b.begun {
+		b.begun = true
+		if b.err = b.reserve(b.request.ContentLength, b.compressed); b.err != nil {
+			return 0, b.err
+		}
+	}
+	return b.ReadCloser.Read(p)
+}
+
+// prefixBytes is the length of what stands before each message: a byte of flags, of
+// which the lowest says that the message is compressed, and how long it is.
+const prefixBytes = 5
+
+// readMessage reads a part of a prefix or of a message, and never of both.
+func (b *countedBody) readMessage(p []byte) (int, error) {
+	if b.left > 0 {
+		n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left)])
+		b.left -= int64(n)
+		return n, err
+	}
+	n, err := b.ReadCloser.Read(p[:min(len(p), prefixBytes-len(b.prefix))])
+	b.prefix = append(b.prefix, p[:n]...)
+	if len(b.prefix) < prefixBytes {
+		return n, err
+	}
+	b.left = int64(binary.BigEndian.Uint32(b.prefix[1:]))
+	compressed := b.prefix[0]&1 != 0 && b.compressed
+	b.prefix = b.prefix[:0]
+	if b.left > MaxRequest {
+		b.err = b.failed(job.Errorf(job.Invalid, "%s", tooLarge))
+	} else {
+		b.err = b.reserve(b.left, compressed)
+	}
+	return n, err // the next Read says what is wrong
+}
+
+// reserve finds room for a message of so many bytes; -1: nobody knows.
+func (b *countedBody) reserve(size int64, compressed bool) error {
+	if size = roomFor(size, compressed); size <= MaxUncounted {
+		return nil
+	}
+	if err := b.portion.reserve(b.request.Context(), int(size)); err != nil {
+		return b.failed(err)
+	}
+	return nil
+}
+
+// roomFor returns how many bytes a message of a size takes at most, with what is
+// unpacked from it.
+func roomFor(size int64, compressed bool) int64 {
+	if size < 0 || size > MaxRequest {
+		size = MaxRequest
+	}
+	if compressed {
+		size += min(MaxRequest, size*maxInflation)
+	}
+	return size
+}
