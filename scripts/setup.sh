@@ -8,6 +8,7 @@ set -euo pipefail
 needs='
 gcc                gcc --version
 protobuf-compiler  protoc --version
+libprotobuf-dev    test -e /usr/include/google/protobuf/timestamp.proto
 curl               curl --version
 procps             pgrep --version
 python3            /usr/bin/python3 --version
