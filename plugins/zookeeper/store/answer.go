@@ -186,7 +186,7 @@ func (a *answer) build(m *session.Multi, at layout) {
 func (a *answer) complete(ctx context.Context, b *board, claims []driver.Claimed) error {
 	b.mu.Lock()
 	acl := b.acl
-	b.past.answers[a.request] = b.instant().millis()
+	b.past.answered(a.request, b.instant().millis())
 	b.mu.Unlock()
 	grants := a.grants
 	for _, c := range claims {
@@ -236,18 +236,19 @@ func (b *board) surely(ctx context.Context, m *session.Multi) error {
 
 // oldAnswers returns those to forget. b.mu is held.
 func (b *board) oldAnswers(at instant) [][16]byte {
-	var list [][16]byte
-	for request, given := range b.past.answers {
-		if at.millis()-given >= at.window.Milliseconds() {
-			list = append(list, request)
-		}
+	p := &b.past
+	for len(p.given) > 0 && p.answers[p.given[0].request] != p.given[0].at {
+		p.given = p.given[1:] // it is forgotten, or was given again
 	}
-	// Of too many, any may go: they are of one window.
-	for request := range b.past.answers {
-		if int64(len(b.past.answers)-len(list)) <= b.spec.MaxTombstones {
+	var list [][16]byte
+	for _, g := range p.given {
+		many := int64(len(p.answers)-len(list)) > b.spec.MaxTombstones
+		if !many && at.millis()-g.at < at.window.Milliseconds() {
 			break
 		}
-		list = append(list, request)
+		if p.answers[g.request] == g.at {
+			list = append(list, g.request)
+		}
 	}
 	return list
 }
@@ -265,7 +266,7 @@ func (b *board) listAnswers(ctx context.Context) error {
 	for _, name := range folder.Names {
 		var request [16]byte
 		if n, err := hex.Decode(request[:], []byte(name[:min(len(name), 32)])); err == nil && n == len(request) {
-			b.past.answers[request] = now
+			b.past.answered(request, now)
 		}
 	}
 	return nil

@@ -93,7 +93,15 @@ func (b *board) configure(spec driver.BoardSpec, settings boardSettings) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	spec.Settings, spec.Memory = nil, nil
+	other := spec.Window != b.spec.Window
 	b.spec, b.settings = spec, settings
+	if other { // everything is remembered for another time
+		b.past.retention = newRetention()
+		at := b.instant()
+		for _, v := range b.jobs {
+			b.past.note(v, at)
+		}
+	}
 	b.wake()
 }
 

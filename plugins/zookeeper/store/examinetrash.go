@@ -99,7 +99,7 @@ func (x *examination) stranger(ctx context.Context, path string, siblings []layo
 	}
 	p, err := taskflow.DecodeZooKeeper(node.Data)
 	if err != nil {
-		return "it cannot be read as a job, and no board has it in its trash: " + err.Error(), nil
+		return "it cannot be read as a job, and no board has it in its trash: " + err.Error(), nil //nolint:nilerr // that it cannot be read is what is found
 	}
 	for _, at := range siblings {
 		record, err := x.client().Get(ctx, at.record(p.ID))

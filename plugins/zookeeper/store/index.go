@@ -42,9 +42,11 @@ func (b *board) put(v *view) {
 	}
 	if v.rec == nil && v.node == "" {
 		delete(b.jobs, v.id)
+		b.past.note(v, b.instant())
 		return
 	}
 	b.jobs[v.id] = v.thin()
+	b.past.note(b.jobs[v.id], b.instant())
 	b.holds.add(v)
 	if v.broken() {
 		b.past.broken = append(b.past.broken, v.id)

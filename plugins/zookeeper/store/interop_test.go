@@ -434,3 +434,24 @@ func TestEntityTerms(t *testing.T) {
 		t.Errorf("terms without an entity are left: %v, %v", left, err)
 	}
 }
+
+// TestTaskFlowExtendsNothing: on ZooKeeper a claim of TaskFlow's has no time that it
+// could extend or shorten, so that there is nothing to follow: it lasts as long as the
+// session.
+func TestTaskFlowExtendsNothing(t *testing.T) {
+	t.Parallel()
+	p := meet(t, "/taskflow/jobs")
+	id := parse(t, p.python.Post("a job", nil).UUID)
+	p.sees(id, job.Unclaimed, "TaskFlow posted")
+	p.class(p.python.Claim(id.String(), "conductor", 30), "TypeError", "claimed for a time")
+	if err := p.python.Claim(id.String(), "conductor", 0); err != nil {
+		t.Fatal(err)
+	}
+	p.sees(id, job.Claimed, "TaskFlow claimed")
+	for _, seconds := range []float64{60, 1} {
+		p.class(p.python.On("extend", testserver.Args{"uuid": id.String(), "expiry": seconds}, nil), "AttributeError", "extended")
+	}
+	if h := p.read(id).Holder; h == nil || !h.Foreign || !h.NoExpiry {
+		t.Errorf("TaskFlow's claim is held by %+v, want another program, without an expiry", h)
+	}
+}

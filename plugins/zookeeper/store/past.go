@@ -16,13 +16,28 @@ type past struct {
 	broken   []job.ID           // claims of theirs have ended that are still counted
 	vanished []job.ID           // their postings are gone, and their records do not say so
 	answers  map[[16]byte]int64 // answers to claims, by when they were given
+	given    []given            // the same, the oldest first; some are no longer true
 	next     time.Time          // when to look what is too old
 	counters time.Time          // when to look for counters that nobody needs
 	terms    time.Time          // when to look for entities whose time is over
+
+	retention
+}
+
+// A given is an answer to a claim.
+type given struct {
+	request [16]byte
+	at      int64
+}
+
+// answered notes an answer to a claim.
+func (p *past) answered(request [16]byte, at int64) {
+	p.answers[request] = at
+	p.given = append(p.given, given{request, at})
 }
 
 func newPast() past {
-	return past{answers: map[[16]byte]int64{}, counters: time.Now().Add(counterPause)}
+	return past{answers: map[[16]byte]int64{}, counters: time.Now().Add(counterPause), retention: newRetention()}
 }
 
 // trimPause is how often the past is gone through.
@@ -171,69 +186,6 @@ const forgetAtOnce = 32
 type stripping struct {
 	view        *view
 	final, mark bool // the final record; the tombstone
-}
-
-// tooMuch returns the jobs to forget and those of which a part has to make room.
-// b.mu is held.
-func (b *board) tooMuch(at instant) (forget []*view, strip []stripping) {
-	var stamps, finals []*view
-	var bytes int64
-	for _, v := range b.jobs {
-		switch {
-		case v.rec == nil || v.node != "":
-		case v.rec.place == purged && at.millis()-v.rec.changedAt >= at.window.Milliseconds():
-			forget = append(forget, v)
-		case v.rec.place == purged:
-			stamps = append(stamps, v)
-		case v.rec.place != ended:
-		case v.forgotten(at):
-			forget = append(forget, v)
-		default:
-			if v.rec.end.remembered(at) {
-				stamps = append(stamps, v)
-			}
-			if v.rec.end.final(at) {
-				finals = append(finals, v)
-				bytes += v.size
-			}
-		}
-	}
-	over := map[job.ID]*stripping{}
-	mark := func(v *view) *stripping {
-		if over[v.id] == nil {
-			over[v.id] = &stripping{view: v}
-		}
-		return over[v.id]
-	}
-	for _, v := range oldest(stamps, int64(len(stamps))-b.spec.MaxTombstones) {
-		mark(v).mark = true
-	}
-	slices.SortFunc(finals, byEnd)
-	for n, v := range finals {
-		left := int64(len(finals) - n)
-		if (b.spec.MaxFinals <= 0 || left <= b.spec.MaxFinals) && (b.spec.MaxFinalBytes <= 0 || bytes <= b.spec.MaxFinalBytes) {
-			break
-		}
-		mark(v).final = true
-		bytes -= v.size
-	}
-	for _, s := range over {
-		if s.view.rec.place == purged || (s.mark || !s.view.rec.end.remembered(at)) && (s.final || !s.view.rec.end.final(at)) {
-			forget = append(forget, s.view)
-		} else {
-			strip = append(strip, *s)
-		}
-	}
-	return forget, strip
-}
-
-// oldest returns the n oldest of list.
-func oldest(list []*view, n int64) []*view {
-	if n <= 0 {
-		return nil
-	}
-	slices.SortFunc(list, byEnd)
-	return list[:n]
 }
 
 func byEnd(a, b *view) int {

@@ -117,23 +117,10 @@ func (s *Store) Count(ctx context.Context, name string) (driver.Counts, error) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	at := b.instant()
-	c := driver.Counts{Open: b.tally.open, Claimed: b.tally.claimed, Trashed: b.tally.trashed, Bad: int64(len(b.bad))}
-	c.Tombstones, c.Limits = int64(len(b.past.answers))+b.tally.gone, maps.Clone(b.limits)
-	for _, v := range b.jobs {
-		if v.rec == nil || v.rec.place != ended || v.rec.end == nil {
-			continue
-		}
-		if !v.forgotten(at) {
-			c.Ended++
-		}
-		if v.rec.end.remembered(at) {
-			c.Tombstones++
-		}
-		if v.rec.end.final(at) {
-			c.Finals++
-			c.FinalBytes += v.size
-		}
-	}
-	return c, nil
+	r := &b.past.retention
+	r.refresh(b.jobs, b.instant())
+	return driver.Counts{
+		Open: b.tally.open, Claimed: b.tally.claimed, Trashed: b.tally.trashed, Bad: int64(len(b.bad)), Limits: maps.Clone(b.limits),
+		Ended: r.ended, Tombstones: int64(len(b.past.answers)) + r.marked + r.purged, Finals: r.records, FinalBytes: r.bytes,
+	}, nil
 }
