@@ -32,11 +32,13 @@ import (
 	"github.com/boardd/boardd/host/wasm/meter"
 	"github.com/boardd/boardd/host/wasm/module"
 	"github.com/boardd/boardd/internal/testserver"
+	"github.com/boardd/boardd/plugins/taskflow"
 	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/policy"
 	policyblock "github.com/boardd/boardd/sdk/policy/block"
+	"github.com/boardd/boardd/sdk/wirejson"
 )
 
 // commands returns the help of every command, as it prints itself.
@@ -186,6 +188,7 @@ var limits = []struct {
 	{"job.MaxOwner", job.MaxOwner, "bytes of an owner"},
 	{"job.MaxDetails", job.MaxDetails, "bytes of one job's details"},
 	{"job.MaxDetailsNest", job.MaxDetailsNest, "levels of nesting in details"},
+	{"driver.MaxBad", driver.MaxBad, "entries that cannot be read as jobs and are listed; more are counted"},
 	{"job.MaxLabels", job.MaxLabels, "labels of one job or worker"},
 	{"job.MaxLabelKey", job.MaxLabelKey, "bytes of a label's key"},
 	{"job.MaxLabelValue", job.MaxLabelValue, "bytes of a label's value"},
@@ -740,4 +743,18 @@ func mentions(rationale, path string) bool {
 
 func allowed(role tenant.Role, call string) bool {
 	return (&tenant.Principal{Tenant: tenant.Default, Roles: []tenant.Role{role}}).May(call, "default")
+}
+
+// TestNesting holds the API to what TaskFlow may have on a board: a posting is a map, and
+// its details, which lie in it, are shown however deep they are.
+func TestNesting(t *testing.T) {
+	t.Parallel()
+	if wirejson.MaxRawNesting != taskflow.MaxNesting-1 {
+		t.Errorf("the API shows %d levels of details, and a posting may have %d", wirejson.MaxRawNesting, taskflow.MaxNesting-1)
+	}
+	text := fmt.Sprintf("| %d | levels of maps and lists in a posting, which is the first; of its details the API shows all %d, and takes %d from a caller",
+		taskflow.MaxNesting, wirejson.MaxRawNesting, job.MaxDetailsNest)
+	if page := read(t, filepath.Join(testserver.Root(t), "docs", "taskflow.md")); !strings.Contains(page, text) {
+		t.Errorf("docs/taskflow.md does not say: %s", text)
+	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -147,6 +148,9 @@ func boardLines(b *client.BoardInfo) func(*table) {
 		t.line("durability", b.GetDurability())
 		t.line("generation", b.GetGeneration())
 		t.line("loss", b.GetLoss())
+		if n := b.GetCorrupt(); n > 0 {
+			t.line("corrupt", fmt.Sprintf("%d entries of the store cannot be read as jobs; boardd job list shows them", n))
+		}
 	}
 }
 

@@ -89,6 +89,7 @@ func (p *program) jobCountCommand() *cobra.Command {
 				t.line("claimed", counts.GetClaimed())
 				t.line("trashed", counts.GetTrashed())
 				t.line("complete", counts.GetComplete())
+				t.line("corrupt", counts.GetCorrupt())
 				if h := counts.GetHistory(); h != nil {
 					t.line("history", historyLine(h))
 				}

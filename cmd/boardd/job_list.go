@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -61,18 +63,24 @@ func (p *program) jobList(ctx context.Context, f *listFlags) error {
 		if f.limit > 0 {
 			o.PageSize = int32(min(1000, f.limit-len(answer.Jobs)))
 		}
-		jobs, next, err := board.ListPage(ctx, o, answer.NextPageToken)
+		page, err := board.ListAnswer(ctx, o, answer.NextPageToken)
 		if err != nil {
 			return err
 		}
-		answer.Jobs, answer.NextPageToken = append(answer.Jobs, jobs...), next
-		if next == "" || f.limit > 0 && len(answer.Jobs) >= f.limit {
+		answer.Jobs, answer.NextPageToken = append(answer.Jobs, page.GetJobs()...), page.GetNextPageToken()
+		answer.Corrupt = append(answer.Corrupt, page.GetCorrupt()...)
+		if answer.NextPageToken == "" || f.limit > 0 && len(answer.Jobs) >= f.limit {
 			break
 		}
 		o.Wait = 0
 	}
 	if err := p.show(answer, jobRows(answer.Jobs)); err != nil {
 		return err
+	}
+	if p.output != "json" {
+		for _, c := range answer.Corrupt {
+			p.complain(fmt.Sprintf("%s %s: %s", cmp.Or(c.GetUuid(), c.GetKey()), c.GetError().GetCode(), c.GetError().GetMessage()))
+		}
 	}
 	if f.wait.set != nil && len(answer.Jobs) == 0 {
 		return nothing("no job to list within %v", f.wait.value())

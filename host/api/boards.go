@@ -82,7 +82,15 @@ func (s *service) GetBoard(ctx context.Context, r *connect.Request[boarddv1.GetB
 	if err != nil {
 		return nil, err
 	}
-	return answer(&boarddv1.GetBoardResponse{Board: toBoard(described)})
+	response := &boarddv1.GetBoardResponse{Board: toBoard(described)}
+	if described.Status.Ready {
+		if b, err := session.Board(ctx, r.Msg.GetBoard(), "GetBoard"); err == nil {
+			if counts, err := b.Count(ctx); err == nil { // else it says how the board stands all the same
+				response.Board.Corrupt = counts.Corrupt
+			}
+		}
+	}
+	return answer(response)
 }
 
 // PauseBoard stops a board from granting claims.

@@ -56,7 +56,7 @@ func listBounded(ctx context.Context, list listFunc, request board.ListRequest) 
 		for _, j := range page.Jobs {
 			bytes += detailBytes(j)
 		}
-		all.Jobs, all.Next = append(all.Jobs, page.Jobs...), page.Next
+		all.Jobs, all.Next, all.Corrupt = append(all.Jobs, page.Jobs...), page.Next, append(all.Corrupt, page.Corrupt...)
 		if all.Next == "" || bytes >= maxPageBytes || len(all.Jobs) >= size || len(page.Jobs) < request.PageSize {
 			return all, nil
 		}

@@ -37,8 +37,10 @@ func itemCode(kind job.Kind) boarddv1.Code_Enum {
 	case job.NoKind, job.NotFound, job.AlreadyClaimed, job.NotClaimed, job.NotOwner, job.LeaseLost, job.NotEligible,
 		job.AlreadyExists, job.QuotaExceeded, job.Invalid, job.Unavailable, job.OutcomeUnknown:
 		return boarddv1.Code_Enum(kind) // the two count alike, and a test says so
-	case job.Precondition, job.Aborted, job.Unsupported, job.PermissionDenied, job.Unauthenticated, job.Corrupt:
+	case job.Precondition, job.Aborted, job.Unsupported, job.PermissionDenied, job.Unauthenticated:
 		return boarddv1.Code_INVALID
+	case job.Corrupt:
+		return boarddv1.Code_CORRUPT
 	case job.Interrupted, job.Internal:
 		return boarddv1.Code_OUTCOME_UNKNOWN
 	}
@@ -51,7 +53,11 @@ func itemError(err error) *boarddv1.Error {
 		return nil
 	}
 	kind := job.KindOf(err)
-	return describe(itemCode(kind), kind, err)
+	answer := describe(itemCode(kind), kind, err)
+	if e, ok := errors.AsType[*job.Error](err); ok && kind == job.Corrupt && e.Message != "" {
+		answer.Message = clean(e.Message) // it is about the caller's own board
+	}
+	return answer
 }
 
 func describe(code boarddv1.Code_Enum, kind job.Kind, err error) *boarddv1.Error {

@@ -92,7 +92,18 @@ func (s *service) ListJobs(ctx context.Context, r *connect.Request[boarddv1.List
 	for i, j := range page.Jobs {
 		response.Jobs[i] = fields.apply(toJob(j))
 	}
+	for _, c := range page.Corrupt {
+		response.Corrupt = append(response.Corrupt, toCorrupt(c))
+	}
 	return answer(response)
+}
+
+func toCorrupt(c board.CorruptJob) *boarddv1.CorruptJob {
+	answer := &boarddv1.CorruptJob{Key: clean(c.Key), Error: itemError(job.Errorf(job.Corrupt, "%s", c.Reason))}
+	if c.ID != (job.ID{}) {
+		answer.Uuid = c.ID.String()
+	}
+	return answer
 }
 
 func fromList(ctx context.Context, m *boarddv1.ListJobsRequest) (board.ListRequest, selection, error) {
@@ -133,7 +144,7 @@ func (s *service) CountJobs(ctx context.Context, r *connect.Request[boarddv1.Cou
 	}
 	response := &boarddv1.CountJobsResponse{
 		Ready: c.Ready, Delayed: c.Delayed, Unclaimed: c.Ready + c.Delayed, Claimed: c.Claimed,
-		Trashed: c.Trashed, Complete: c.Complete, OldestReadyAt: toTime(c.OldestReadyAt),
+		Trashed: c.Trashed, Complete: c.Complete, Corrupt: c.Corrupt, OldestReadyAt: toTime(c.OldestReadyAt),
 	}
 	if h := c.History; h != nil {
 		response.History = &boarddv1.HistoryCounts{Jobs: h.Jobs, Bytes: h.Bytes, MaxJobs: h.MaxJobs, MaxBytes: h.MaxBytes, Full: h.Full}

@@ -189,6 +189,7 @@ func collectBoard(to chan<- prometheus.Metric, g host.Gauge) {
 		gauge(descJobs, float64(c.Claimed), "claimed")
 		gauge(descJobs, float64(c.Trashed), "trashed")
 		gauge(descJobs, float64(c.Complete), "complete")
+		gauge(descJobs, float64(c.Corrupt), "corrupt")
 		age := 0.0
 		if !c.OldestReadyAt.IsZero() {
 			age = max(0, time.Since(c.OldestReadyAt).Seconds())

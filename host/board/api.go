@@ -97,14 +97,16 @@ type ListRequest struct {
 
 // ListPage is a page of jobs.
 type ListPage struct {
-	Jobs []*job.Job
-	Next string
+	Jobs    []*job.Job
+	Next    string
+	Corrupt []CorruptJob // with the first page of the open jobs, where no filter is asked for
 }
 
 // Counts says how many jobs a board has.
 type Counts struct {
 	Ready, Delayed, Claimed, Trashed, Complete int64
 	OldestReadyAt                              time.Time
+	Corrupt                                    int64 // what cannot be read as a job, as far as is known
 
 	History *HistoryCounts // nil: the board keeps none
 }

@@ -123,7 +123,7 @@ func itemError(id job.ID, r *driver.Result) error {
 	case job.Aborted:
 		e.Kind, e.Message = job.Unavailable, "others changed the job again and again meanwhile: nothing was changed"
 	case job.Corrupt:
-		e.Kind, e.Message = job.Unavailable, "the job's record in the store cannot be read: "+r.Message
+		return corrupt(id, r.Message)
 	case job.Precondition:
 		e.Kind = job.NotEligible
 	case job.Unsupported:

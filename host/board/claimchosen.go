@@ -142,7 +142,7 @@ func (c *claimer) eligible(ctx context.Context, id job.ID) (*index.Entry, error)
 		case records[0].State == job.Complete:
 			return nil, no(job.NotFound, "the job has ended: "+records[0].Outcome.String())
 		case !isOpen(records[0].State):
-			return nil, notFound(id)
+			return nil, absent(id, &records[0])
 		}
 		e = c.entryOf(&records[0], time.Now())
 	}

@@ -22,7 +22,7 @@ func (b *Board) Count(ctx context.Context) (Counts, error) {
 	c := b.index.Count()
 	return Counts{
 		Ready: c.Ready, Delayed: c.Delayed, Claimed: c.Claimed, OldestReadyAt: c.OldestReadyAt,
-		Trashed: stored.Trashed, Complete: stored.Ended, History: b.historyOf(opened, &stored),
+		Trashed: stored.Trashed, Complete: stored.Ended, Corrupt: stored.Bad, History: b.historyOf(opened, &stored),
 	}, nil
 }
 

@@ -65,7 +65,7 @@ func (b *Board) get(ctx context.Context, ids []job.ID, o GetOptions) ([]JobResul
 	for i := range records {
 		rec := &records[i]
 		if rec.State == job.Unknown {
-			results[i].Err = notFound(ids[i])
+			results[i].Err = absent(ids[i], rec)
 			continue
 		}
 		if isOpen(rec.State) {

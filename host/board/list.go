@@ -23,13 +23,18 @@ func (b *Board) List(ctx context.Context, req ListRequest) (ListPage, error) {
 	b.order.used()
 	waiting, cancel := waitUntil(ctx, req.Wait)
 	defer cancel()
+	if req.PageToken == "" && l.filter.text == "" && (l.states.has(job.Unclaimed) || l.states.has(job.Claimed)) {
+		if l.page.Corrupt, err = b.Corrupt(ctx); err != nil {
+			return ListPage{}, err
+		}
+	}
 	for {
 		changed := b.index.Changed()
 		at := l.at
 		if err := l.fill(ctx); err != nil {
 			return ListPage{}, err
 		}
-		if req.Wait <= 0 || len(l.page.Jobs) > 0 || l.page.Next != "" {
+		if req.Wait <= 0 || len(l.page.Jobs) > 0 || l.page.Next != "" || len(l.page.Corrupt) > 0 {
 			return l.page, nil
 		}
 		if late, err := waitChange(waiting, changed, nil); late || err != nil {

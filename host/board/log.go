@@ -205,7 +205,7 @@ func (b *Board) readLog(ctx context.Context, id job.ID) (entries []job.LogEntry,
 	}
 	rec := &records[0]
 	if rec.State == job.Unknown {
-		return nil, true, notFound(id)
+		return nil, true, absent(id, rec)
 	}
 	entries, err = logOf(rec.Attached)
 	if err != nil {

@@ -175,6 +175,9 @@ func (a *alteration) look(ctx context.Context, items []int, again bool) []*stand
 		standings[k] = nil
 		if rec.State == job.Unknown {
 			a.missing(ids[n])
+			if rec.Corrupt != "" {
+				a.errs[items[k]] = corrupt(ids[n], rec.Corrupt)
+			}
 			continue
 		}
 		store[k] = a.standingOf(a.entryOf(rec, now))

@@ -58,6 +58,7 @@ type boardView struct {
 	Tabs    []tab
 	Asked   asked
 	Jobs    []*job.Job
+	Corrupt []board.CorruptJob
 	Problem string // with the filter
 	Next    string // a link, or the page token of a secret filter
 	Words   []string
@@ -135,7 +136,7 @@ func (u *UI) showBoard(w http.ResponseWriter, r *http.Request, v *visit, a asked
 		u.fail(w, r, v, err)
 		return
 	}
-	view.Jobs, view.Words = list.Jobs, words(list.Jobs)
+	view.Jobs, view.Corrupt, view.Words = list.Jobs, list.Corrupt, words(list.Jobs)
 	if list.Next != "" {
 		view.Next = list.Next
 		if !a.Secret() {

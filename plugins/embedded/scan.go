@@ -66,6 +66,7 @@ func newScan(b *board, req driver.ScanRequest) (*scan, error) {
 		sc.sets = []ref{refTrash}
 	case driver.EndedJobs:
 		sc.sets = []ref{refTombstone, refFinal}
+	case driver.CorruptJobs: // nobody else writes to the store
 	default:
 		return nil, job.Errorf(job.Invalid, "there is no set %d", req.Set)
 	}

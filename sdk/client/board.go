@@ -125,11 +125,17 @@ func (b *Board) List(ctx context.Context, o ListOptions) iter.Seq2[*Job, error] 
 // ListPage returns one page of a listing and the token of the next one, which
 // is empty after the last. The first page has the empty token.
 func (b *Board) ListPage(ctx context.Context, o ListOptions, token string) ([]*Job, string, error) {
-	answer, err := call(ctx, b.client, "list", o.Wait, b.client.rpc.ListJobs, &boarddv1.ListJobsRequest{
+	answer, err := b.ListAnswer(ctx, o, token)
+	return answer.GetJobs(), answer.GetNextPageToken(), err
+}
+
+// ListAnswer is ListPage with all that the server says: also what another program put
+// among the jobs and nobody can read.
+func (b *Board) ListAnswer(ctx context.Context, o ListOptions, token string) (*boarddv1.ListJobsResponse, error) {
+	return call(ctx, b.client, "list", o.Wait, b.client.rpc.ListJobs, &boarddv1.ListJobsRequest{
 		Board: b.name, States: o.States, Filter: o.Filter, Fields: o.Fields,
 		PageSize: o.PageSize, PageToken: token, Wait: duration(o.Wait),
 	})
-	return answer.GetJobs(), answer.GetNextPageToken(), err
 }
 
 // Count returns how many jobs the board has.

@@ -49,6 +49,10 @@ type Record struct {
 	Outcome    job.Outcome // for Complete
 	Final      []byte      // for Complete, where a final record is kept
 	Attached   []Attachment
+
+	// Corrupt says, with the State Unknown, why what lies under the job's id cannot be
+	// read as a job; empty: nothing lies there.
+	Corrupt string
 }
 
 // Holder says who claims a job.
@@ -69,6 +73,7 @@ const (
 	OpenJobs    Set = iota // unclaimed and claimed, in any order
 	TrashedJobs            // by the time they were set aside
 	EndedJobs              // tombstones and final records, by the time they ended
+	CorruptJobs            // what lies among the open jobs and cannot be read: at most MaxBad of Page.Bad, as far as known, and no Records
 )
 
 // ScanRequest asks for a scan.
@@ -99,7 +104,11 @@ type Page struct {
 type BadRecord struct {
 	Key     string // where it lies, in the store's own words
 	Problem string // what is wrong with it
+	Job     job.ID // whose it is; zero: it cannot be told
 }
+
+// MaxBad is how many bad records a scan of CorruptJobs names.
+const MaxBad = 1000
 
 // Changes is a step of a Watch. Changes may be merged, but for each job the
 // last one shows its present state; one that comes twice is harmless; nothing

@@ -24,10 +24,11 @@ const (
 	// MaxNesting is how deep a message may be nested, in levels.
 	MaxNesting = 64
 
-	// MaxRawNesting is how deep the JSON of one marked field may be nested. It is
-	// more than any board takes, so that a job with such details fails alone
-	// and not the whole call.
-	MaxRawNesting = 256
+	// MaxRawNesting is how deep the JSON of one marked field may be nested: as deep as
+	// the details of a posting that TaskFlow can write, so that every one is shown. It
+	// is more than any board takes from a caller, so that a job with such details
+	// fails alone and not the whole call.
+	MaxRawNesting = 511
 )
 
 // Error says what is wrong with a JSON text and where.

@@ -51,7 +51,7 @@ var golden = []struct {
 	{"bytes", &boarddv1.Raw{Encoding: "msgpack", Data: []byte{0xff, 0xfe, 0}}, `{"encoding":"msgpack","data":"//4A"}`},
 	{
 		"64 bits", &boarddv1.CountJobsResponse{Ready: 1<<63 - 1, Delayed: -1},
-		`{"ready":"9223372036854775807","delayed":"-1","unclaimed":"0","claimed":"0","trashed":"0","complete":"0"}`,
+		`{"ready":"9223372036854775807","delayed":"-1","unclaimed":"0","claimed":"0","trashed":"0","complete":"0","corrupt":"0"}`,
 	},
 	{
 		"a map of numbers", &boarddv1.WhoAmIResponse{Roles: []string{"viewer"}, Limits: map[string]int64{"claims": 5, "boards": 0}},
@@ -119,7 +119,7 @@ func TestUnmarshalAccepts(t *testing.T) {
 		{"details with doubled names", `{"details":{"a":1,"a":2}}`, &boarddv1.NewJob{Details: []byte(`{"a":1,"a":2}`)}},
 		{"details with half a pair", `{"details":{"a":"\ud800"}}`, &boarddv1.NewJob{Details: []byte(`{"a":"\ud800"}`)}},
 		{"details that are no object", `{"details":[ 1e400 ]}`, &boarddv1.NewJob{Details: []byte(`[ 1e400 ]`)}},
-		{"deep details", `{"details":` + nested(256) + `}`, &boarddv1.NewJob{Details: []byte(nested(256))}},
+		{"deep details", `{"details":` + nested(wirejson.MaxRawNesting) + `}`, &boarddv1.NewJob{Details: []byte(nested(wirejson.MaxRawNesting))}},
 	} {
 		got := c.want.ProtoReflect().New().Interface()
 		if err := wirejson.Unmarshal([]byte(c.text), got); err != nil {
@@ -194,8 +194,8 @@ func TestUnmarshalRefuses(t *testing.T) {
 		{`{"jobs":[{"details":{"a":1]}]}`, `jobs[0].details: want ',' or '}', got ']'`},
 		{`{"jobs":[{"details":tru}]}`, `jobs[0].details: want a JSON value, got 't'`},
 		{`{"jobs":[{"details":{"a":"` + "\xc0\xaf" + `"}}]}`, `jobs[0].details: the text is not valid UTF-8`},
-		{`{"jobs":[{"details":` + nested(257) + `}]}`, `jobs[0].details: the JSON is nested deeper than 256 levels`},
-		{`{"jobs":[{"details":` + strings.Repeat("[", 100_000), `jobs[0].details: the JSON is nested deeper than 256 levels`},
+		{`{"jobs":[{"details":` + nested(wirejson.MaxRawNesting+1) + `}]}`, `jobs[0].details: the JSON is nested deeper than 511 levels`},
+		{`{"jobs":[{"details":` + strings.Repeat("[", 100_000), `jobs[0].details: the JSON is nested deeper than 511 levels`},
 		{`{"jobs":[{"detailsRaw":{"data":"a*b"}}]}`, `jobs[0].detailsRaw.data: want bytes in base64, got the text "a*b"`},
 		{`{"jobs":[{"detailsRaw":{"data":[1]}}]}`, `jobs[0].detailsRaw.data: want bytes in base64, got a list`},
 		{`{"jobs":[{"notBefore":"tomorrow"}]}`, `jobs[0].notBefore: want a time such as "2026-01-02T15:04:05Z", got the text "tomorrow"`},

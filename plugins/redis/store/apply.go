@@ -48,6 +48,13 @@ func (s *Store) Apply(ctx context.Context, name string, ops []driver.Op) []drive
 		part.add(i, raw, jobs)
 	}
 	b.applyPart(ctx, st, &part, ops, results)
+	for i := range results {
+		if results[i].Kind == job.NotFound && results[i].Record == nil {
+			if why := b.bad.problem(ops[i].Job); why != "" { // it lies under a name that TaskFlow would read
+				results[i].Kind, results[i].Message = job.Corrupt, why
+			}
+		}
+	}
 	return results
 }
 

@@ -2,46 +2,91 @@ package store
 
 import (
 	"context"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
+
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
 )
 
 // bad is what of a board's listings cannot be read, as far as this host knows: by
 // its last scan of all jobs, and by what it found since.
 type bad struct {
 	mu      sync.Mutex
-	jobs    map[string]struct{}
-	strange int64 // fields that are no uuids
+	jobs    map[string]string // why, by the fields that are uuids
+	strange map[string]string // the same of at most driver.MaxBad other fields,
+	others  int64             // of which there are so many
 }
+
+// An unreadField is a field that cannot be read as a job.
+type unreadField struct{ field, problem string }
 
 func (b *bad) count() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return int64(len(b.jobs)) + b.strange
+	return int64(len(b.jobs)) + b.others
+}
+
+// list returns what cannot be read, in the order of the fields.
+func (b *bad) list(listings string) []driver.BadRecord {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	all := maps.Clone(b.jobs)
+	if all == nil {
+		all = map[string]string{}
+	}
+	maps.Copy(all, b.strange)
+	fields := slices.SortedFunc(maps.Keys(all), strings.Compare)
+	var list []driver.BadRecord
+	for _, field := range fields[:min(len(fields), driver.MaxBad)] {
+		list = append(list, badRecord(listings, field, job.Errorf(job.Corrupt, "%s", all[field])))
+	}
+	return list
+}
+
+// problem says why a job cannot be read; "" if nothing is known that is in its way.
+func (b *bad) problem(id job.ID) string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if why := b.jobs[id.String()]; why != "" {
+		return why
+	}
+	for field, why := range b.strange {
+		if other, err := job.ParseID(field); err == nil && other == id {
+			return why
+		}
+	}
+	return ""
 }
 
 // replace forgets what was known in favour of what a scan has found.
-func (b *bad) replace(fields []string) {
+func (b *bad) replace(found []unreadField) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.jobs, b.strange = make(map[string]struct{}, len(fields)), 0
-	for _, field := range fields {
-		if _, ok := jobNamed(field); !ok {
-			b.strange++
-		} else {
-			b.jobs[field] = struct{}{}
+	b.jobs, b.strange, b.others = make(map[string]string, len(found)), map[string]string{}, 0
+	for _, u := range found {
+		if _, ok := jobNamed(u.field); ok {
+			b.jobs[u.field] = u.problem
+			continue
+		}
+		b.others++
+		if len(b.strange) < driver.MaxBad {
+			b.strange[u.field] = u.problem
 		}
 	}
 }
 
 // add reports whether that is news.
-func (b *bad) add(id string) bool {
+func (b *bad) add(id, problem string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	_, known := b.jobs[id]
 	if b.jobs == nil {
-		b.jobs = map[string]struct{}{}
+		b.jobs = map[string]string{}
 	}
-	b.jobs[id] = struct{}{}
+	b.jobs[id] = problem
 	return !known
 }
 
@@ -54,12 +99,23 @@ func (b *bad) remove(ids ...string) {
 	}
 }
 
-// foundStrange notes how many fields of the listings are no uuids, and reports
-// that there are more than before.
-func (b *board) foundStrange(n int64) {
+// notAUUID is what is wrong with a field of the listings that is not named as TaskFlow
+// names jobs.
+const notAUUID = "the field is no uuid in lower case"
+
+// foundStrange notes which fields of the listings are no uuids, the first of them by
+// name, and reports that there are more than before.
+func (b *board) foundStrange(fields []string, n int64) {
 	b.bad.mu.Lock()
-	before := b.bad.strange
-	b.bad.strange = n
+	before := b.bad.others
+	strange := map[string]string{}
+	for _, field := range fields {
+		strange[field] = notAUUID
+		if why := b.bad.strange[field]; why != "" {
+			strange[field] = why
+		}
+	}
+	b.bad.strange, b.bad.others = strange, n
 	b.bad.mu.Unlock()
 	if n > before {
 		b.store.logger.Warn("fields of the listings are no uuids in lower case; they are left alone", "board", b.name, "fields", n)
@@ -68,7 +124,7 @@ func (b *board) foundStrange(n int64) {
 
 // cannotRead notes that a posting on the board cannot be read.
 func (b *board) cannotRead(id string, problem error) {
-	if b.bad.add(id) {
+	if b.bad.add(id, problem.Error()) {
 		b.store.logger.Warn("a posting cannot be read; it is left alone and offered to nobody", "board", b.name, "job", id, "problem", problem)
 	}
 }

@@ -89,7 +89,7 @@ func (o *observer) named(ctx context.Context) error {
 }
 
 // read reads the jobs of some listings, and adds those that cannot be read to a list.
-func (o *observer) read(ctx context.Context, steps []listing, unreadable *[]string) (page driver.Page, err error) {
+func (o *observer) read(ctx context.Context, steps []listing, unreadable *[]unreadField) (page driver.Page, err error) {
 	for len(steps) > 0 {
 		n := firstPage(steps, sweepCount)
 		if err := o.board.showOpen(ctx, o.standing, 0, steps[:n], &page, unreadable); err != nil {
@@ -105,7 +105,7 @@ func (o *observer) pass(ctx context.Context) error {
 	begun, pace := time.Now(), pace{share: o.board.store.looking}
 	shown := o.board.takeShown()
 	seen := map[string]bool{}
-	var unreadable []string
+	var unreadable []unreadField
 	count := firstCount
 	for at := (place{start: o.tail.position}); ; {
 		asked := time.Now()

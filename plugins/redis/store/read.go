@@ -34,8 +34,13 @@ func (s *Store) Read(ctx context.Context, name string, ids []job.ID, parts drive
 		}
 		for i := range sights {
 			r, err := sights[i].record(at, parts)
-			if r == nil || err != nil { // a posting that cannot be read is no job
-				r = &driver.Record{}
+			switch {
+			case err != nil: // a posting that cannot be read is no job
+				r = &driver.Record{Corrupt: err.Error()}
+			case r == nil:
+				r = &driver.Record{Corrupt: b.bad.problem(ids[i])}
+			case r.State == job.Unknown:
+				r.Corrupt = b.bad.problem(ids[i])
 			}
 			r.Posting.ID = ids[i]
 			records = append(records, *r)

@@ -33,6 +33,10 @@ func (s *Store) Scan(ctx context.Context, name string, req driver.ScanRequest) i
 				err = b.scanOpen(ctx, st, req, yield)
 			case req.Set == driver.TrashedJobs && st.spec.Observe:
 				err = b.scanTrash(ctx, st, req, yield)
+			case req.Set == driver.CorruptJobs:
+				if !yield(driver.Page{Bad: b.bad.list(st.keys.listings)}, nil) {
+					err = errStopped
+				}
 			case req.Set == driver.TrashedJobs, req.Set == driver.EndedJobs:
 				err = b.scanOrdered(ctx, st, req, yield)
 			default:
@@ -126,10 +130,10 @@ type openScan struct {
 	standing *standing
 	req      driver.ScanRequest
 	at       place
-	left     int      // of req.Limit
-	count    int      // how many jobs the next step asks for
-	bad      []string // fields that cannot be read
-	calls    int64    // of the script, at the last step
+	left     int // of req.Limit
+	count    int // how many jobs the next step asks for
+	bad      []unreadField
+	calls    int64 // of the script, at the last step
 	yield    func(driver.Page, error) bool
 }
 
@@ -249,7 +253,7 @@ type listing struct {
 
 // showOpen puts jobs on the board into a page, and the fields of those that cannot
 // be read behind unreadable.
-func (b *board) showOpen(ctx context.Context, st *standing, parts driver.Parts, steps []listing, page *driver.Page, unreadable *[]string) error {
+func (b *board) showOpen(ctx context.Context, st *standing, parts driver.Parts, steps []listing, page *driver.Page, unreadable *[]unreadField) error {
 	sights, at, err := b.lookAtOpen(ctx, st, steps, parts)
 	if err == nil {
 		b.showSights(st, parts, &glimpse{listings: steps, sights: sights, at: at}, page, unreadable)
@@ -257,14 +261,14 @@ func (b *board) showOpen(ctx context.Context, st *standing, parts driver.Parts, 
 	return err
 }
 
-func (b *board) showSights(st *standing, parts driver.Parts, g *glimpse, page *driver.Page, unreadable *[]string) {
+func (b *board) showSights(st *standing, parts driver.Parts, g *glimpse, page *driver.Page, unreadable *[]unreadField) {
 	page.Records = slices.Grow(page.Records, len(g.sights))
 	for i := range g.sights {
 		s := &g.sights[i]
 		r, err := s.record(g.at, parts)
 		if err != nil {
 			page.Bad = append(page.Bad, badRecord(st.keys.listings, s.id, err))
-			*unreadable = append(*unreadable, s.id)
+			*unreadable = append(*unreadable, unreadField{s.id, err.Error()})
 			continue
 		}
 		if flagsOf(s.meta)&flagTrashed != 0 {
@@ -275,5 +279,9 @@ func (b *board) showSights(st *standing, parts driver.Parts, g *glimpse, page *d
 }
 
 func badRecord(key, field string, err error) driver.BadRecord {
-	return driver.BadRecord{Key: fmt.Sprintf("%s, field %q", key, field), Problem: err.Error()}
+	r := driver.BadRecord{Key: fmt.Sprintf("%s, field %q", key, field), Problem: err.Error()}
+	if id, err := job.ParseID(field); err == nil {
+		r.Job = id
+	}
+	return r
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 
+	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -75,7 +76,8 @@ func (s *sweep) vanished(ctx context.Context, missed []job.ID) (n int64, err err
 // strangers makes one hunt. At its end, which it reports, it knows how many fields of the
 // hash are no uuids.
 func (s *sweep) strangers(ctx context.Context, h *hunt) (whole bool, err error) {
-	strange := int64(0)
+	var strange []string
+	count := int64(0)
 	enough := func() bool { return h.wanted > 0 && h.found >= h.wanted }
 	whole, err = s.through(ctx, enough, func(ctx context.Context, cursor uint64) ([]string, uint64, error) {
 		names, next, err := s.names(ctx, h.key, cursor)
@@ -87,7 +89,9 @@ func (s *sweep) strangers(ctx context.Context, h *hunt) (whole bool, err error) 
 			if id, ok := jobNamed(name); ok {
 				ids = append(ids, id)
 			} else {
-				strange++
+				if count++; len(strange) < driver.MaxBad {
+					strange = append(strange, name)
+				}
 			}
 		}
 		found, err := s.unknown(ctx, h, ids)
@@ -95,10 +99,10 @@ func (s *sweep) strangers(ctx context.Context, h *hunt) (whole bool, err error) 
 		return found, next, err
 	})
 	if whole {
-		s.strange[h.key] = strange
+		s.strange[h.key] = count
 	}
 	if whole && !h.trashed {
-		s.board.foundStrange(strange)
+		s.board.foundStrange(strange, count)
 	}
 	return whole, err
 }

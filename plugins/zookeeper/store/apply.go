@@ -137,6 +137,9 @@ func (b *board) apply(ctx context.Context, op *driver.Op, begin func() bool) dri
 	if observe {
 		return driver.Result{Kind: job.Precondition, Message: "the board is only observed: nothing may be changed"}
 	}
+	if problem := b.unreadable(op.Job); problem != "" && op.Kind != driver.Claim {
+		return driver.Result{Kind: job.Corrupt, Message: problem}
+	}
 	switch op.Kind {
 	case driver.Post:
 		return b.post(ctx, op, begin)

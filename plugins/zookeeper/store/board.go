@@ -40,7 +40,7 @@ type board struct {
 
 	jobs  map[job.ID]*view
 	names map[string]job.ID // of the postings' nodes
-	bad   map[string]string // nodes that cannot be read, and why
+	bad   map[string]unread // nodes that cannot be read, and why
 	tally tally
 	past  past
 	holds holdQueue
@@ -82,7 +82,7 @@ func newBoard(s *Store, name string, at layout) *board {
 
 // clear forgets everything that was read.
 func (b *board) clear() {
-	b.jobs, b.names, b.bad = map[job.ID]*view{}, map[string]job.ID{}, map[string]string{}
+	b.jobs, b.names, b.bad = map[job.ID]*view{}, map[string]job.ID{}, map[string]unread{}
 	b.tally, b.past, b.holds, b.limits = tally{}, newPast(), nil, map[string]int64{}
 	b.folder, b.log = follower{dirty: true}, logFollower{follower: follower{dirty: true}, ahead: map[int32]uint64{}}
 	b.sweep, b.seen, b.loadedOnce = sweep{}, sightings{}, false

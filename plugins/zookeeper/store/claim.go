@@ -253,6 +253,9 @@ func (c *claiming) parts(ctx context.Context, claimed *driver.Claimed, v *view, 
 func (c *claiming) decide(candidate *driver.Candidate, v *view, at instant) (*change, *driver.Gone) {
 	if !v.onBoard() || v.state(at) == job.Unknown {
 		g := &driver.Gone{Job: candidate.Job, Kind: job.NotFound}
+		if problem := c.unreadable(candidate.Job); problem != "" {
+			g.Kind, g.Message = job.Corrupt, problem
+		}
 		if v.state(at) != job.Unknown {
 			g.Record = v.show(at, 0)
 		}

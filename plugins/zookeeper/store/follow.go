@@ -249,7 +249,7 @@ func (b *board) compare(folder session.Folder) []func(context.Context) error {
 		sequence, isLock, ok, err := taskflow.Child(name)
 		switch {
 		case err != nil:
-			b.bad[b.at.Job(name)] = err.Error()
+			b.bad[b.at.Job(name)] = unread{problem: err.Error()}
 		case ok && isLock:
 			nodes[taskflow.JobName(sequence)] = true
 		case ok:
@@ -262,7 +262,7 @@ func (b *board) compare(folder session.Folder) []func(context.Context) error {
 		id, known := b.names[name]
 		switch v := b.jobs[id]; {
 		case !listed[name]: // a lock without a job
-		case !known && b.bad[b.at.Job(name)] == "":
+		case !known && b.bad[b.at.Job(name)].problem == "":
 			work = append(work, func(ctx context.Context) error { return b.adopt(ctx, name) })
 		case !known || v == nil:
 		case locked != (v.lock != nil) && v.position() <= uint64(folder.Stat.Pzxid):
@@ -342,6 +342,6 @@ func (b *board) second(ctx context.Context, v, old *view) error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.bad[b.at.Job(v.node)] = "another posting has its uuid: " + b.at.Job(old.node)
+	b.bad[b.at.Job(v.node)] = unread{problem: "another posting has its uuid: " + b.at.Job(old.node)}
 	return nil
 }

@@ -252,7 +252,7 @@ func (b *board) fetchRecord(ctx context.Context, v, old *view) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if err != nil {
-		b.bad[path] = "boardd's record of the job: " + err.Error()
+		b.bad[path] = unread{v.id, "boardd's record of the job: " + err.Error()}
 		return nil
 	}
 	delete(b.bad, path)
@@ -281,8 +281,11 @@ func (b *board) fetchPosting(ctx context.Context, v *view, name string) (bool, e
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.reached(uint64(node.Stat.Czxid))
+	if err != nil && p.ID == (job.ID{}) {
+		p.ID = uuidIn(node.Data)
+	}
 	if err != nil {
-		b.bad[b.at.Job(name)] = err.Error()
+		b.bad[b.at.Job(name)] = unread{p.ID, err.Error()}
 		return false, nil
 	}
 	p.Details = nil

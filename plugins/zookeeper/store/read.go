@@ -54,6 +54,9 @@ func (b *board) readJob(ctx context.Context, id job.ID, parts driver.Parts) (*dr
 			continue
 		}
 		r := v.show(b.now(), parts)
+		if problem := b.unreadable(id); problem != "" {
+			return &driver.Record{Posting: driver.Posting{ID: id}, Corrupt: problem}, nil
+		}
 		if err = b.fill(ctx, r, v, parts); err == nil || !session.NoNode(err) {
 			return r, err
 		}

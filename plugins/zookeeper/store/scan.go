@@ -4,9 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"maps"
 	"slices"
-	"strings"
 
 	"github.com/boardd/boardd/plugins/zookeeper/session"
 	"github.com/boardd/boardd/sdk/driver"
@@ -73,7 +71,7 @@ func (s *Store) Scan(ctx context.Context, name string, req driver.ScanRequest) i
 // marks returns what a scan will go through, in order, and the position that its
 // first page was begun at.
 func (b *board) marks(req driver.ScanRequest) ([]mark, uint64, []driver.BadRecord, error) {
-	if req.Set > driver.EndedJobs {
+	if req.Set > driver.CorruptJobs {
 		return nil, 0, nil, job.Errorf(job.Invalid, "there is no set %d", req.Set)
 	}
 	b.mu.Lock()
@@ -91,7 +89,7 @@ func (b *board) marks(req driver.ScanRequest) ([]mark, uint64, []driver.BadRecor
 	newest := req.NewestFirst && req.Set != driver.OpenJobs
 	var marks []mark
 	for id, v := range b.jobs {
-		if setOf(v.state(at)) != req.Set || v.state(at) == job.Unknown {
+		if setOf(v.state(at)) != req.Set || v.state(at) == job.Unknown || b.bad[b.at.record(id)].problem != "" {
 			continue
 		}
 		m := mark{v.position(), id}
@@ -108,13 +106,7 @@ func (b *board) marks(req driver.ScanRequest) ([]mark, uint64, []driver.BadRecor
 		}
 		return a.compare(b)
 	})
-	var bad []driver.BadRecord
-	if req.Set == driver.OpenJobs {
-		for _, path := range slices.SortedFunc(maps.Keys(b.bad), strings.Compare) {
-			bad = append(bad, driver.BadRecord{Key: path, Problem: b.bad[path]})
-		}
-	}
-	return marks, start, bad, nil
+	return marks, start, b.badFor(req.Set), nil
 }
 
 func setOf(s job.State) driver.Set {

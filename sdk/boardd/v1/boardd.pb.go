@@ -2056,6 +2056,7 @@ type ListJobsResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Jobs          []*Job                 `protobuf:"bytes,1,rep,name=jobs,proto3" json:"jobs,omitempty"`
 	NextPageToken string                 `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	Corrupt       []*CorruptJob          `protobuf:"bytes,3,rep,name=corrupt,proto3" json:"corrupt,omitempty"` // on the first page of the open jobs without a filter
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2104,6 +2105,75 @@ func (x *ListJobsResponse) GetNextPageToken() string {
 	return ""
 }
 
+func (x *ListJobsResponse) GetCorrupt() []*CorruptJob {
+	if x != nil {
+		return x.Corrupt
+	}
+	return nil
+}
+
+// CorruptJob is what another program put among the jobs of a board and boardd can't
+// read. It is offered to nobody and left as it is.
+type CorruptJob struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Uuid          string                 `protobuf:"bytes,1,opt,name=uuid,proto3" json:"uuid,omitempty"`   // empty: it can't be told
+	Key           string                 `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`     // where it lies, in the store's own words
+	Error         *Error                 `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"` // CORRUPT, and why
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CorruptJob) Reset() {
+	*x = CorruptJob{}
+	mi := &file_boardd_v1_boardd_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CorruptJob) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CorruptJob) ProtoMessage() {}
+
+func (x *CorruptJob) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_boardd_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CorruptJob.ProtoReflect.Descriptor instead.
+func (*CorruptJob) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *CorruptJob) GetUuid() string {
+	if x != nil {
+		return x.Uuid
+	}
+	return ""
+}
+
+func (x *CorruptJob) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *CorruptJob) GetError() *Error {
+	if x != nil {
+		return x.Error
+	}
+	return nil
+}
+
 type CountJobsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Board         string                 `protobuf:"bytes,1,opt,name=board,proto3" json:"board,omitempty"`
@@ -2113,7 +2183,7 @@ type CountJobsRequest struct {
 
 func (x *CountJobsRequest) Reset() {
 	*x = CountJobsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[24]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2125,7 +2195,7 @@ func (x *CountJobsRequest) String() string {
 func (*CountJobsRequest) ProtoMessage() {}
 
 func (x *CountJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[24]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2138,7 +2208,7 @@ func (x *CountJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountJobsRequest.ProtoReflect.Descriptor instead.
 func (*CountJobsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{24}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *CountJobsRequest) GetBoard() string {
@@ -2157,14 +2227,15 @@ type CountJobsResponse struct {
 	Trashed       int64                  `protobuf:"varint,5,opt,name=trashed,proto3" json:"trashed,omitempty"`
 	Complete      int64                  `protobuf:"varint,6,opt,name=complete,proto3" json:"complete,omitempty"`
 	OldestReadyAt *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=oldest_ready_at,json=oldestReadyAt,proto3" json:"oldest_ready_at,omitempty"`
-	History       *HistoryCounts         `protobuf:"bytes,8,opt,name=history,proto3" json:"history,omitempty"` // absent: the board keeps no history
+	History       *HistoryCounts         `protobuf:"bytes,8,opt,name=history,proto3" json:"history,omitempty"`  // absent: the board keeps no history
+	Corrupt       int64                  `protobuf:"varint,9,opt,name=corrupt,proto3" json:"corrupt,omitempty"` // what can't be read as a job, and is counted nowhere else
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CountJobsResponse) Reset() {
 	*x = CountJobsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[25]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2176,7 +2247,7 @@ func (x *CountJobsResponse) String() string {
 func (*CountJobsResponse) ProtoMessage() {}
 
 func (x *CountJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[25]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2189,7 +2260,7 @@ func (x *CountJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountJobsResponse.ProtoReflect.Descriptor instead.
 func (*CountJobsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{25}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *CountJobsResponse) GetReady() int64 {
@@ -2248,6 +2319,13 @@ func (x *CountJobsResponse) GetHistory() *HistoryCounts {
 	return nil
 }
 
+func (x *CountJobsResponse) GetCorrupt() int64 {
+	if x != nil {
+		return x.Corrupt
+	}
+	return 0
+}
+
 // HistoryCounts says what is kept of ended jobs, and what may be at most.
 type HistoryCounts struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2262,7 +2340,7 @@ type HistoryCounts struct {
 
 func (x *HistoryCounts) Reset() {
 	*x = HistoryCounts{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[26]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2274,7 +2352,7 @@ func (x *HistoryCounts) String() string {
 func (*HistoryCounts) ProtoMessage() {}
 
 func (x *HistoryCounts) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[26]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2287,7 +2365,7 @@ func (x *HistoryCounts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HistoryCounts.ProtoReflect.Descriptor instead.
 func (*HistoryCounts) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{26}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *HistoryCounts) GetJobs() int64 {
@@ -2344,7 +2422,7 @@ type ClaimJobsRequest struct {
 
 func (x *ClaimJobsRequest) Reset() {
 	*x = ClaimJobsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[27]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2356,7 +2434,7 @@ func (x *ClaimJobsRequest) String() string {
 func (*ClaimJobsRequest) ProtoMessage() {}
 
 func (x *ClaimJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[27]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2369,7 +2447,7 @@ func (x *ClaimJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClaimJobsRequest.ProtoReflect.Descriptor instead.
 func (*ClaimJobsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{27}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ClaimJobsRequest) GetBoard() string {
@@ -2459,7 +2537,7 @@ type ClaimFailure struct {
 
 func (x *ClaimFailure) Reset() {
 	*x = ClaimFailure{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[28]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2471,7 +2549,7 @@ func (x *ClaimFailure) String() string {
 func (*ClaimFailure) ProtoMessage() {}
 
 func (x *ClaimFailure) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[28]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2484,7 +2562,7 @@ func (x *ClaimFailure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClaimFailure.ProtoReflect.Descriptor instead.
 func (*ClaimFailure) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{28}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ClaimFailure) GetUuid() string {
@@ -2511,7 +2589,7 @@ type ClaimJobsResponse struct {
 
 func (x *ClaimJobsResponse) Reset() {
 	*x = ClaimJobsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[29]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2523,7 +2601,7 @@ func (x *ClaimJobsResponse) String() string {
 func (*ClaimJobsResponse) ProtoMessage() {}
 
 func (x *ClaimJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[29]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2536,7 +2614,7 @@ func (x *ClaimJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClaimJobsResponse.ProtoReflect.Descriptor instead.
 func (*ClaimJobsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{29}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ClaimJobsResponse) GetClaims() []*Claim {
@@ -2564,7 +2642,7 @@ type ExtendClaimsRequest struct {
 
 func (x *ExtendClaimsRequest) Reset() {
 	*x = ExtendClaimsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[30]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2576,7 +2654,7 @@ func (x *ExtendClaimsRequest) String() string {
 func (*ExtendClaimsRequest) ProtoMessage() {}
 
 func (x *ExtendClaimsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[30]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2589,7 +2667,7 @@ func (x *ExtendClaimsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExtendClaimsRequest.ProtoReflect.Descriptor instead.
 func (*ExtendClaimsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{30}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ExtendClaimsRequest) GetBoard() string {
@@ -2625,7 +2703,7 @@ type ExtendResult struct {
 
 func (x *ExtendResult) Reset() {
 	*x = ExtendResult{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[31]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2637,7 +2715,7 @@ func (x *ExtendResult) String() string {
 func (*ExtendResult) ProtoMessage() {}
 
 func (x *ExtendResult) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[31]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2650,7 +2728,7 @@ func (x *ExtendResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExtendResult.ProtoReflect.Descriptor instead.
 func (*ExtendResult) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{31}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ExtendResult) GetLease() *durationpb.Duration {
@@ -2690,7 +2768,7 @@ type ExtendClaimsResponse struct {
 
 func (x *ExtendClaimsResponse) Reset() {
 	*x = ExtendClaimsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[32]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2702,7 +2780,7 @@ func (x *ExtendClaimsResponse) String() string {
 func (*ExtendClaimsResponse) ProtoMessage() {}
 
 func (x *ExtendClaimsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[32]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2715,7 +2793,7 @@ func (x *ExtendClaimsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExtendClaimsResponse.ProtoReflect.Descriptor instead.
 func (*ExtendClaimsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{32}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ExtendClaimsResponse) GetResults() []*ExtendResult {
@@ -2736,7 +2814,7 @@ type ConsumeJobsRequest struct {
 
 func (x *ConsumeJobsRequest) Reset() {
 	*x = ConsumeJobsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[33]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2748,7 +2826,7 @@ func (x *ConsumeJobsRequest) String() string {
 func (*ConsumeJobsRequest) ProtoMessage() {}
 
 func (x *ConsumeJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[33]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2761,7 +2839,7 @@ func (x *ConsumeJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsumeJobsRequest.ProtoReflect.Descriptor instead.
 func (*ConsumeJobsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{33}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ConsumeJobsRequest) GetBoard() string {
@@ -2794,7 +2872,7 @@ type ConsumeJobsResponse struct {
 
 func (x *ConsumeJobsResponse) Reset() {
 	*x = ConsumeJobsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[34]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2806,7 +2884,7 @@ func (x *ConsumeJobsResponse) String() string {
 func (*ConsumeJobsResponse) ProtoMessage() {}
 
 func (x *ConsumeJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[34]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2819,7 +2897,7 @@ func (x *ConsumeJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsumeJobsResponse.ProtoReflect.Descriptor instead.
 func (*ConsumeJobsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{34}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ConsumeJobsResponse) GetResults() []*Result {
@@ -2842,7 +2920,7 @@ type AbandonJobsRequest struct {
 
 func (x *AbandonJobsRequest) Reset() {
 	*x = AbandonJobsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[35]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2854,7 +2932,7 @@ func (x *AbandonJobsRequest) String() string {
 func (*AbandonJobsRequest) ProtoMessage() {}
 
 func (x *AbandonJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[35]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2867,7 +2945,7 @@ func (x *AbandonJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AbandonJobsRequest.ProtoReflect.Descriptor instead.
 func (*AbandonJobsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{35}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *AbandonJobsRequest) GetBoard() string {
@@ -2914,7 +2992,7 @@ type AbandonJobsResponse struct {
 
 func (x *AbandonJobsResponse) Reset() {
 	*x = AbandonJobsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[36]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2926,7 +3004,7 @@ func (x *AbandonJobsResponse) String() string {
 func (*AbandonJobsResponse) ProtoMessage() {}
 
 func (x *AbandonJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[36]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2939,7 +3017,7 @@ func (x *AbandonJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AbandonJobsResponse.ProtoReflect.Descriptor instead.
 func (*AbandonJobsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{36}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *AbandonJobsResponse) GetResults() []*Result {
@@ -2961,7 +3039,7 @@ type TrashJobsRequest struct {
 
 func (x *TrashJobsRequest) Reset() {
 	*x = TrashJobsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[37]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2973,7 +3051,7 @@ func (x *TrashJobsRequest) String() string {
 func (*TrashJobsRequest) ProtoMessage() {}
 
 func (x *TrashJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[37]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2986,7 +3064,7 @@ func (x *TrashJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrashJobsRequest.ProtoReflect.Descriptor instead.
 func (*TrashJobsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{37}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *TrashJobsRequest) GetBoard() string {
@@ -3026,7 +3104,7 @@ type TrashJobsResponse struct {
 
 func (x *TrashJobsResponse) Reset() {
 	*x = TrashJobsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[38]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3038,7 +3116,7 @@ func (x *TrashJobsResponse) String() string {
 func (*TrashJobsResponse) ProtoMessage() {}
 
 func (x *TrashJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[38]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3051,7 +3129,7 @@ func (x *TrashJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrashJobsResponse.ProtoReflect.Descriptor instead.
 func (*TrashJobsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{38}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *TrashJobsResponse) GetResults() []*Result {
@@ -3071,7 +3149,7 @@ type RestoreJobsRequest struct {
 
 func (x *RestoreJobsRequest) Reset() {
 	*x = RestoreJobsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[39]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3083,7 +3161,7 @@ func (x *RestoreJobsRequest) String() string {
 func (*RestoreJobsRequest) ProtoMessage() {}
 
 func (x *RestoreJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[39]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3096,7 +3174,7 @@ func (x *RestoreJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreJobsRequest.ProtoReflect.Descriptor instead.
 func (*RestoreJobsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{39}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *RestoreJobsRequest) GetBoard() string {
@@ -3122,7 +3200,7 @@ type RestoreJobsResponse struct {
 
 func (x *RestoreJobsResponse) Reset() {
 	*x = RestoreJobsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[40]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3134,7 +3212,7 @@ func (x *RestoreJobsResponse) String() string {
 func (*RestoreJobsResponse) ProtoMessage() {}
 
 func (x *RestoreJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[40]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3147,7 +3225,7 @@ func (x *RestoreJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreJobsResponse.ProtoReflect.Descriptor instead.
 func (*RestoreJobsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{40}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *RestoreJobsResponse) GetResults() []*Result {
@@ -3167,7 +3245,7 @@ type PurgeJobsRequest struct {
 
 func (x *PurgeJobsRequest) Reset() {
 	*x = PurgeJobsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[41]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3179,7 +3257,7 @@ func (x *PurgeJobsRequest) String() string {
 func (*PurgeJobsRequest) ProtoMessage() {}
 
 func (x *PurgeJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[41]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3192,7 +3270,7 @@ func (x *PurgeJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeJobsRequest.ProtoReflect.Descriptor instead.
 func (*PurgeJobsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{41}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *PurgeJobsRequest) GetBoard() string {
@@ -3218,7 +3296,7 @@ type PurgeJobsResponse struct {
 
 func (x *PurgeJobsResponse) Reset() {
 	*x = PurgeJobsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[42]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3230,7 +3308,7 @@ func (x *PurgeJobsResponse) String() string {
 func (*PurgeJobsResponse) ProtoMessage() {}
 
 func (x *PurgeJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[42]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3243,7 +3321,7 @@ func (x *PurgeJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeJobsResponse.ProtoReflect.Descriptor instead.
 func (*PurgeJobsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{42}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *PurgeJobsResponse) GetResults() []*Result {
@@ -3265,7 +3343,7 @@ type ReleaseJobsRequest struct {
 
 func (x *ReleaseJobsRequest) Reset() {
 	*x = ReleaseJobsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[43]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3277,7 +3355,7 @@ func (x *ReleaseJobsRequest) String() string {
 func (*ReleaseJobsRequest) ProtoMessage() {}
 
 func (x *ReleaseJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[43]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3290,7 +3368,7 @@ func (x *ReleaseJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseJobsRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseJobsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{43}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ReleaseJobsRequest) GetBoard() string {
@@ -3330,7 +3408,7 @@ type ReleaseJobsResponse struct {
 
 func (x *ReleaseJobsResponse) Reset() {
 	*x = ReleaseJobsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[44]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3342,7 +3420,7 @@ func (x *ReleaseJobsResponse) String() string {
 func (*ReleaseJobsResponse) ProtoMessage() {}
 
 func (x *ReleaseJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[44]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3355,7 +3433,7 @@ func (x *ReleaseJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseJobsResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseJobsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{44}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ReleaseJobsResponse) GetResults() []*Result {
@@ -3379,7 +3457,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[45]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3391,7 +3469,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[45]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3404,7 +3482,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{45}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Event) GetType() EventType_Enum {
@@ -3460,7 +3538,7 @@ type WatchBoardRequest struct {
 
 func (x *WatchBoardRequest) Reset() {
 	*x = WatchBoardRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[46]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3472,7 +3550,7 @@ func (x *WatchBoardRequest) String() string {
 func (*WatchBoardRequest) ProtoMessage() {}
 
 func (x *WatchBoardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[46]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3485,7 +3563,7 @@ func (x *WatchBoardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchBoardRequest.ProtoReflect.Descriptor instead.
 func (*WatchBoardRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{46}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *WatchBoardRequest) GetBoard() string {
@@ -3521,7 +3599,7 @@ type ListEventsRequest struct {
 
 func (x *ListEventsRequest) Reset() {
 	*x = ListEventsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[47]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3533,7 +3611,7 @@ func (x *ListEventsRequest) String() string {
 func (*ListEventsRequest) ProtoMessage() {}
 
 func (x *ListEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[47]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3546,7 +3624,7 @@ func (x *ListEventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEventsRequest.ProtoReflect.Descriptor instead.
 func (*ListEventsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{47}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ListEventsRequest) GetBoard() string {
@@ -3587,7 +3665,7 @@ type ListEventsResponse struct {
 
 func (x *ListEventsResponse) Reset() {
 	*x = ListEventsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[48]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3599,7 +3677,7 @@ func (x *ListEventsResponse) String() string {
 func (*ListEventsResponse) ProtoMessage() {}
 
 func (x *ListEventsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[48]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3612,7 +3690,7 @@ func (x *ListEventsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEventsResponse.ProtoReflect.Descriptor instead.
 func (*ListEventsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{48}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ListEventsResponse) GetEvents() []*Event {
@@ -3641,7 +3719,7 @@ type ExplainJobRequest struct {
 
 func (x *ExplainJobRequest) Reset() {
 	*x = ExplainJobRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[49]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3653,7 +3731,7 @@ func (x *ExplainJobRequest) String() string {
 func (*ExplainJobRequest) ProtoMessage() {}
 
 func (x *ExplainJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[49]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3666,7 +3744,7 @@ func (x *ExplainJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainJobRequest.ProtoReflect.Descriptor instead.
 func (*ExplainJobRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{49}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ExplainJobRequest) GetBoard() string {
@@ -3711,7 +3789,7 @@ type ExplainJobResponse struct {
 
 func (x *ExplainJobResponse) Reset() {
 	*x = ExplainJobResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[50]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3723,7 +3801,7 @@ func (x *ExplainJobResponse) String() string {
 func (*ExplainJobResponse) ProtoMessage() {}
 
 func (x *ExplainJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[50]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3736,7 +3814,7 @@ func (x *ExplainJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainJobResponse.ProtoReflect.Descriptor instead.
 func (*ExplainJobResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{50}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *ExplainJobResponse) GetState() State_Enum {
@@ -3793,7 +3871,7 @@ type StartOperationRequest struct {
 
 func (x *StartOperationRequest) Reset() {
 	*x = StartOperationRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[51]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3805,7 +3883,7 @@ func (x *StartOperationRequest) String() string {
 func (*StartOperationRequest) ProtoMessage() {}
 
 func (x *StartOperationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[51]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3818,7 +3896,7 @@ func (x *StartOperationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartOperationRequest.ProtoReflect.Descriptor instead.
 func (*StartOperationRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{51}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *StartOperationRequest) GetBoard() string {
@@ -3860,7 +3938,7 @@ type StartOperationResponse struct {
 
 func (x *StartOperationResponse) Reset() {
 	*x = StartOperationResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[52]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3872,7 +3950,7 @@ func (x *StartOperationResponse) String() string {
 func (*StartOperationResponse) ProtoMessage() {}
 
 func (x *StartOperationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[52]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3885,7 +3963,7 @@ func (x *StartOperationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartOperationResponse.ProtoReflect.Descriptor instead.
 func (*StartOperationResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{52}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *StartOperationResponse) GetStatus() OperationStatus_Enum {
@@ -3922,7 +4000,7 @@ type FinishOperationRequest struct {
 
 func (x *FinishOperationRequest) Reset() {
 	*x = FinishOperationRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[53]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3934,7 +4012,7 @@ func (x *FinishOperationRequest) String() string {
 func (*FinishOperationRequest) ProtoMessage() {}
 
 func (x *FinishOperationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[53]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3947,7 +4025,7 @@ func (x *FinishOperationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FinishOperationRequest.ProtoReflect.Descriptor instead.
 func (*FinishOperationRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{53}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *FinishOperationRequest) GetBoard() string {
@@ -3996,7 +4074,7 @@ type FinishOperationResponse struct {
 
 func (x *FinishOperationResponse) Reset() {
 	*x = FinishOperationResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[54]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4008,7 +4086,7 @@ func (x *FinishOperationResponse) String() string {
 func (*FinishOperationResponse) ProtoMessage() {}
 
 func (x *FinishOperationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[54]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4021,7 +4099,7 @@ func (x *FinishOperationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FinishOperationResponse.ProtoReflect.Descriptor instead.
 func (*FinishOperationResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{54}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *FinishOperationResponse) GetStatus() OperationStatus_Enum {
@@ -4058,7 +4136,7 @@ type LogEntry struct {
 
 func (x *LogEntry) Reset() {
 	*x = LogEntry{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[55]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4070,7 +4148,7 @@ func (x *LogEntry) String() string {
 func (*LogEntry) ProtoMessage() {}
 
 func (x *LogEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[55]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4083,7 +4161,7 @@ func (x *LogEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogEntry.ProtoReflect.Descriptor instead.
 func (*LogEntry) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{55}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *LogEntry) GetSerial() int64 {
@@ -4131,7 +4209,7 @@ type NewLogEntry struct {
 
 func (x *NewLogEntry) Reset() {
 	*x = NewLogEntry{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[56]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4143,7 +4221,7 @@ func (x *NewLogEntry) String() string {
 func (*NewLogEntry) ProtoMessage() {}
 
 func (x *NewLogEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[56]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4156,7 +4234,7 @@ func (x *NewLogEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NewLogEntry.ProtoReflect.Descriptor instead.
 func (*NewLogEntry) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{56}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *NewLogEntry) GetType() string {
@@ -4186,7 +4264,7 @@ type AppendLogRequest struct {
 
 func (x *AppendLogRequest) Reset() {
 	*x = AppendLogRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[57]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4198,7 +4276,7 @@ func (x *AppendLogRequest) String() string {
 func (*AppendLogRequest) ProtoMessage() {}
 
 func (x *AppendLogRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[57]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4211,7 +4289,7 @@ func (x *AppendLogRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AppendLogRequest.ProtoReflect.Descriptor instead.
 func (*AppendLogRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{57}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *AppendLogRequest) GetBoard() string {
@@ -4259,7 +4337,7 @@ type AppendLogResponse struct {
 
 func (x *AppendLogResponse) Reset() {
 	*x = AppendLogResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[58]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4271,7 +4349,7 @@ func (x *AppendLogResponse) String() string {
 func (*AppendLogResponse) ProtoMessage() {}
 
 func (x *AppendLogResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[58]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4284,7 +4362,7 @@ func (x *AppendLogResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AppendLogResponse.ProtoReflect.Descriptor instead.
 func (*AppendLogResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{58}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *AppendLogResponse) GetLastSerial() int64 {
@@ -4313,7 +4391,7 @@ type GetLogRequest struct {
 
 func (x *GetLogRequest) Reset() {
 	*x = GetLogRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[59]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4325,7 +4403,7 @@ func (x *GetLogRequest) String() string {
 func (*GetLogRequest) ProtoMessage() {}
 
 func (x *GetLogRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[59]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4338,7 +4416,7 @@ func (x *GetLogRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetLogRequest.ProtoReflect.Descriptor instead.
 func (*GetLogRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{59}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *GetLogRequest) GetBoard() string {
@@ -4382,7 +4460,7 @@ type ReadLogRequest struct {
 
 func (x *ReadLogRequest) Reset() {
 	*x = ReadLogRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[60]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4394,7 +4472,7 @@ func (x *ReadLogRequest) String() string {
 func (*ReadLogRequest) ProtoMessage() {}
 
 func (x *ReadLogRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[60]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4407,7 +4485,7 @@ func (x *ReadLogRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadLogRequest.ProtoReflect.Descriptor instead.
 func (*ReadLogRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{60}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *ReadLogRequest) GetBoard() string {
@@ -4456,7 +4534,7 @@ type ReadLogResponse struct {
 
 func (x *ReadLogResponse) Reset() {
 	*x = ReadLogResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[61]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4468,7 +4546,7 @@ func (x *ReadLogResponse) String() string {
 func (*ReadLogResponse) ProtoMessage() {}
 
 func (x *ReadLogResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[61]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4481,7 +4559,7 @@ func (x *ReadLogResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadLogResponse.ProtoReflect.Descriptor instead.
 func (*ReadLogResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{61}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *ReadLogResponse) GetEntries() []*LogEntry {
@@ -4516,7 +4594,7 @@ type CancelJobsRequest struct {
 
 func (x *CancelJobsRequest) Reset() {
 	*x = CancelJobsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[62]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4528,7 +4606,7 @@ func (x *CancelJobsRequest) String() string {
 func (*CancelJobsRequest) ProtoMessage() {}
 
 func (x *CancelJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[62]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4541,7 +4619,7 @@ func (x *CancelJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelJobsRequest.ProtoReflect.Descriptor instead.
 func (*CancelJobsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{62}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *CancelJobsRequest) GetBoard() string {
@@ -4576,7 +4654,7 @@ type CancelResult struct {
 
 func (x *CancelResult) Reset() {
 	*x = CancelResult{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[63]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4588,7 +4666,7 @@ func (x *CancelResult) String() string {
 func (*CancelResult) ProtoMessage() {}
 
 func (x *CancelResult) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[63]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4601,7 +4679,7 @@ func (x *CancelResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelResult.ProtoReflect.Descriptor instead.
 func (*CancelResult) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{63}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *CancelResult) GetCanceled() bool {
@@ -4634,7 +4712,7 @@ type CancelJobsResponse struct {
 
 func (x *CancelJobsResponse) Reset() {
 	*x = CancelJobsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[64]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4646,7 +4724,7 @@ func (x *CancelJobsResponse) String() string {
 func (*CancelJobsResponse) ProtoMessage() {}
 
 func (x *CancelJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[64]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4659,7 +4737,7 @@ func (x *CancelJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelJobsResponse.ProtoReflect.Descriptor instead.
 func (*CancelJobsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{64}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *CancelJobsResponse) GetResults() []*CancelResult {
@@ -4681,7 +4759,7 @@ type ChangePriorityRequest struct {
 
 func (x *ChangePriorityRequest) Reset() {
 	*x = ChangePriorityRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[65]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4693,7 +4771,7 @@ func (x *ChangePriorityRequest) String() string {
 func (*ChangePriorityRequest) ProtoMessage() {}
 
 func (x *ChangePriorityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[65]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4706,7 +4784,7 @@ func (x *ChangePriorityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangePriorityRequest.ProtoReflect.Descriptor instead.
 func (*ChangePriorityRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{65}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *ChangePriorityRequest) GetBoard() string {
@@ -4748,7 +4826,7 @@ type PriorityResult struct {
 
 func (x *PriorityResult) Reset() {
 	*x = PriorityResult{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[66]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4760,7 +4838,7 @@ func (x *PriorityResult) String() string {
 func (*PriorityResult) ProtoMessage() {}
 
 func (x *PriorityResult) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[66]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4773,7 +4851,7 @@ func (x *PriorityResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PriorityResult.ProtoReflect.Descriptor instead.
 func (*PriorityResult) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{66}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *PriorityResult) GetChanged() bool {
@@ -4806,7 +4884,7 @@ type ChangePriorityResponse struct {
 
 func (x *ChangePriorityResponse) Reset() {
 	*x = ChangePriorityResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[67]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4818,7 +4896,7 @@ func (x *ChangePriorityResponse) String() string {
 func (*ChangePriorityResponse) ProtoMessage() {}
 
 func (x *ChangePriorityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[67]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4831,7 +4909,7 @@ func (x *ChangePriorityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangePriorityResponse.ProtoReflect.Descriptor instead.
 func (*ChangePriorityResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{67}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *ChangePriorityResponse) GetResults() []*PriorityResult {
@@ -4851,7 +4929,7 @@ type ArchiveJobsRequest struct {
 
 func (x *ArchiveJobsRequest) Reset() {
 	*x = ArchiveJobsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[68]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4863,7 +4941,7 @@ func (x *ArchiveJobsRequest) String() string {
 func (*ArchiveJobsRequest) ProtoMessage() {}
 
 func (x *ArchiveJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[68]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4876,7 +4954,7 @@ func (x *ArchiveJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArchiveJobsRequest.ProtoReflect.Descriptor instead.
 func (*ArchiveJobsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{68}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *ArchiveJobsRequest) GetBoard() string {
@@ -4902,7 +4980,7 @@ type ArchiveJobsResponse struct {
 
 func (x *ArchiveJobsResponse) Reset() {
 	*x = ArchiveJobsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[69]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4914,7 +4992,7 @@ func (x *ArchiveJobsResponse) String() string {
 func (*ArchiveJobsResponse) ProtoMessage() {}
 
 func (x *ArchiveJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[69]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4927,7 +5005,7 @@ func (x *ArchiveJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArchiveJobsResponse.ProtoReflect.Descriptor instead.
 func (*ArchiveJobsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{69}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *ArchiveJobsResponse) GetResults() []*Result {
@@ -4949,7 +5027,7 @@ type BookRecord struct {
 
 func (x *BookRecord) Reset() {
 	*x = BookRecord{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[70]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4961,7 +5039,7 @@ func (x *BookRecord) String() string {
 func (*BookRecord) ProtoMessage() {}
 
 func (x *BookRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[70]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4974,7 +5052,7 @@ func (x *BookRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BookRecord.ProtoReflect.Descriptor instead.
 func (*BookRecord) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{70}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *BookRecord) GetUuid() string {
@@ -5009,7 +5087,7 @@ type PutBookRequest struct {
 
 func (x *PutBookRequest) Reset() {
 	*x = PutBookRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[71]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5021,7 +5099,7 @@ func (x *PutBookRequest) String() string {
 func (*PutBookRequest) ProtoMessage() {}
 
 func (x *PutBookRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[71]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5034,7 +5112,7 @@ func (x *PutBookRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutBookRequest.ProtoReflect.Descriptor instead.
 func (*PutBookRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{71}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *PutBookRequest) GetBoard() string {
@@ -5067,7 +5145,7 @@ type PutBookResponse struct {
 
 func (x *PutBookResponse) Reset() {
 	*x = PutBookResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[72]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5079,7 +5157,7 @@ func (x *PutBookResponse) String() string {
 func (*PutBookResponse) ProtoMessage() {}
 
 func (x *PutBookResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[72]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5092,7 +5170,7 @@ func (x *PutBookResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutBookResponse.ProtoReflect.Descriptor instead.
 func (*PutBookResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{72}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *PutBookResponse) GetVersion() int64 {
@@ -5112,7 +5190,7 @@ type GetBookRequest struct {
 
 func (x *GetBookRequest) Reset() {
 	*x = GetBookRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[73]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5124,7 +5202,7 @@ func (x *GetBookRequest) String() string {
 func (*GetBookRequest) ProtoMessage() {}
 
 func (x *GetBookRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[73]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5137,7 +5215,7 @@ func (x *GetBookRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBookRequest.ProtoReflect.Descriptor instead.
 func (*GetBookRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{73}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *GetBookRequest) GetBoard() string {
@@ -5165,7 +5243,7 @@ type GetBookResponse struct {
 
 func (x *GetBookResponse) Reset() {
 	*x = GetBookResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[74]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5177,7 +5255,7 @@ func (x *GetBookResponse) String() string {
 func (*GetBookResponse) ProtoMessage() {}
 
 func (x *GetBookResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[74]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5190,7 +5268,7 @@ func (x *GetBookResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBookResponse.ProtoReflect.Descriptor instead.
 func (*GetBookResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{74}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *GetBookResponse) GetBook() *BookRecord {
@@ -5227,7 +5305,7 @@ type Entity struct {
 
 func (x *Entity) Reset() {
 	*x = Entity{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[75]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5239,7 +5317,7 @@ func (x *Entity) String() string {
 func (*Entity) ProtoMessage() {}
 
 func (x *Entity) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[75]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5252,7 +5330,7 @@ func (x *Entity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Entity.ProtoReflect.Descriptor instead.
 func (*Entity) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{75}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *Entity) GetKind() string {
@@ -5301,7 +5379,7 @@ type RegisterEntityRequest struct {
 
 func (x *RegisterEntityRequest) Reset() {
 	*x = RegisterEntityRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[76]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5313,7 +5391,7 @@ func (x *RegisterEntityRequest) String() string {
 func (*RegisterEntityRequest) ProtoMessage() {}
 
 func (x *RegisterEntityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[76]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5326,7 +5404,7 @@ func (x *RegisterEntityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterEntityRequest.ProtoReflect.Descriptor instead.
 func (*RegisterEntityRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{76}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *RegisterEntityRequest) GetBoard() string {
@@ -5359,7 +5437,7 @@ type RegisterEntityResponse struct {
 
 func (x *RegisterEntityResponse) Reset() {
 	*x = RegisterEntityResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[77]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5371,7 +5449,7 @@ func (x *RegisterEntityResponse) String() string {
 func (*RegisterEntityResponse) ProtoMessage() {}
 
 func (x *RegisterEntityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[77]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5384,7 +5462,7 @@ func (x *RegisterEntityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterEntityResponse.ProtoReflect.Descriptor instead.
 func (*RegisterEntityResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{77}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *RegisterEntityResponse) GetEntity() *Entity {
@@ -5403,7 +5481,7 @@ type ListEntitiesRequest struct {
 
 func (x *ListEntitiesRequest) Reset() {
 	*x = ListEntitiesRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[78]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5415,7 +5493,7 @@ func (x *ListEntitiesRequest) String() string {
 func (*ListEntitiesRequest) ProtoMessage() {}
 
 func (x *ListEntitiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[78]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5428,7 +5506,7 @@ func (x *ListEntitiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEntitiesRequest.ProtoReflect.Descriptor instead.
 func (*ListEntitiesRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{78}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *ListEntitiesRequest) GetBoard() string {
@@ -5447,7 +5525,7 @@ type ListEntitiesResponse struct {
 
 func (x *ListEntitiesResponse) Reset() {
 	*x = ListEntitiesResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[79]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5459,7 +5537,7 @@ func (x *ListEntitiesResponse) String() string {
 func (*ListEntitiesResponse) ProtoMessage() {}
 
 func (x *ListEntitiesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[79]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5472,7 +5550,7 @@ func (x *ListEntitiesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEntitiesResponse.ProtoReflect.Descriptor instead.
 func (*ListEntitiesResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{79}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *ListEntitiesResponse) GetEntities() []*Entity {
@@ -5496,7 +5574,7 @@ type PolicyRule struct {
 
 func (x *PolicyRule) Reset() {
 	*x = PolicyRule{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[80]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5508,7 +5586,7 @@ func (x *PolicyRule) String() string {
 func (*PolicyRule) ProtoMessage() {}
 
 func (x *PolicyRule) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[80]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5521,7 +5599,7 @@ func (x *PolicyRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyRule.ProtoReflect.Descriptor instead.
 func (*PolicyRule) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{80}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *PolicyRule) GetPolicy() string {
@@ -5582,6 +5660,7 @@ type Board struct {
 	EffectiveWindow   *durationpb.Duration   `protobuf:"bytes,19,opt,name=effective_window,json=effectiveWindow,proto3" json:"effective_window,omitempty"`
 	Loss              string                 `protobuf:"bytes,20,opt,name=loss,proto3" json:"loss,omitempty"` // what is known of acknowledged changes that the store lost, until somebody acknowledges it
 	PauseReason       string                 `protobuf:"bytes,30,opt,name=pause_reason,json=pauseReason,proto3" json:"pause_reason,omitempty"`
+	Corrupt           int64                  `protobuf:"varint,45,opt,name=corrupt,proto3" json:"corrupt,omitempty"`        // what can't be read as a job, as far as is known
 	Record            *durationpb.Duration   `protobuf:"bytes,31,opt,name=record,proto3" json:"record,omitempty"`           // how much of the past is recorded
 	Eligibility       []*PolicyRule          `protobuf:"bytes,32,rep,name=eligibility,proto3" json:"eligibility,omitempty"` // what says who may have a job, promoted policies too
 	Ordering          *PolicyRule            `protobuf:"bytes,33,opt,name=ordering,proto3" json:"ordering,omitempty"`       // what says which job is first; absent: the board's own order
@@ -5593,7 +5672,7 @@ type Board struct {
 
 func (x *Board) Reset() {
 	*x = Board{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[81]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5605,7 +5684,7 @@ func (x *Board) String() string {
 func (*Board) ProtoMessage() {}
 
 func (x *Board) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[81]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5618,7 +5697,7 @@ func (x *Board) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Board.ProtoReflect.Descriptor instead.
 func (*Board) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{81}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *Board) GetName() string {
@@ -5768,6 +5847,13 @@ func (x *Board) GetPauseReason() string {
 	return ""
 }
 
+func (x *Board) GetCorrupt() int64 {
+	if x != nil {
+		return x.Corrupt
+	}
+	return 0
+}
+
 func (x *Board) GetRecord() *durationpb.Duration {
 	if x != nil {
 		return x.Record
@@ -5811,7 +5897,7 @@ type ListBoardsRequest struct {
 
 func (x *ListBoardsRequest) Reset() {
 	*x = ListBoardsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[82]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5823,7 +5909,7 @@ func (x *ListBoardsRequest) String() string {
 func (*ListBoardsRequest) ProtoMessage() {}
 
 func (x *ListBoardsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[82]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5836,7 +5922,7 @@ func (x *ListBoardsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBoardsRequest.ProtoReflect.Descriptor instead.
 func (*ListBoardsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{82}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{83}
 }
 
 type ListBoardsResponse struct {
@@ -5848,7 +5934,7 @@ type ListBoardsResponse struct {
 
 func (x *ListBoardsResponse) Reset() {
 	*x = ListBoardsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[83]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5860,7 +5946,7 @@ func (x *ListBoardsResponse) String() string {
 func (*ListBoardsResponse) ProtoMessage() {}
 
 func (x *ListBoardsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[83]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5873,7 +5959,7 @@ func (x *ListBoardsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBoardsResponse.ProtoReflect.Descriptor instead.
 func (*ListBoardsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{83}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *ListBoardsResponse) GetBoards() []*Board {
@@ -5892,7 +5978,7 @@ type GetBoardRequest struct {
 
 func (x *GetBoardRequest) Reset() {
 	*x = GetBoardRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[84]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5904,7 +5990,7 @@ func (x *GetBoardRequest) String() string {
 func (*GetBoardRequest) ProtoMessage() {}
 
 func (x *GetBoardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[84]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5917,7 +6003,7 @@ func (x *GetBoardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBoardRequest.ProtoReflect.Descriptor instead.
 func (*GetBoardRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{84}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *GetBoardRequest) GetBoard() string {
@@ -5936,7 +6022,7 @@ type GetBoardResponse struct {
 
 func (x *GetBoardResponse) Reset() {
 	*x = GetBoardResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[85]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5948,7 +6034,7 @@ func (x *GetBoardResponse) String() string {
 func (*GetBoardResponse) ProtoMessage() {}
 
 func (x *GetBoardResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[85]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5961,7 +6047,7 @@ func (x *GetBoardResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBoardResponse.ProtoReflect.Descriptor instead.
 func (*GetBoardResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{85}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *GetBoardResponse) GetBoard() *Board {
@@ -5981,7 +6067,7 @@ type AcknowledgeLossRequest struct {
 
 func (x *AcknowledgeLossRequest) Reset() {
 	*x = AcknowledgeLossRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[86]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5993,7 +6079,7 @@ func (x *AcknowledgeLossRequest) String() string {
 func (*AcknowledgeLossRequest) ProtoMessage() {}
 
 func (x *AcknowledgeLossRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[86]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6006,7 +6092,7 @@ func (x *AcknowledgeLossRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeLossRequest.ProtoReflect.Descriptor instead.
 func (*AcknowledgeLossRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{86}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *AcknowledgeLossRequest) GetBoard() string {
@@ -6032,7 +6118,7 @@ type AcknowledgeLossResponse struct {
 
 func (x *AcknowledgeLossResponse) Reset() {
 	*x = AcknowledgeLossResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[87]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6044,7 +6130,7 @@ func (x *AcknowledgeLossResponse) String() string {
 func (*AcknowledgeLossResponse) ProtoMessage() {}
 
 func (x *AcknowledgeLossResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[87]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6057,7 +6143,7 @@ func (x *AcknowledgeLossResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeLossResponse.ProtoReflect.Descriptor instead.
 func (*AcknowledgeLossResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{87}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *AcknowledgeLossResponse) GetBoard() *Board {
@@ -6077,7 +6163,7 @@ type PauseBoardRequest struct {
 
 func (x *PauseBoardRequest) Reset() {
 	*x = PauseBoardRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[88]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6089,7 +6175,7 @@ func (x *PauseBoardRequest) String() string {
 func (*PauseBoardRequest) ProtoMessage() {}
 
 func (x *PauseBoardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[88]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6102,7 +6188,7 @@ func (x *PauseBoardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseBoardRequest.ProtoReflect.Descriptor instead.
 func (*PauseBoardRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{88}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *PauseBoardRequest) GetBoard() string {
@@ -6128,7 +6214,7 @@ type PauseBoardResponse struct {
 
 func (x *PauseBoardResponse) Reset() {
 	*x = PauseBoardResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[89]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6140,7 +6226,7 @@ func (x *PauseBoardResponse) String() string {
 func (*PauseBoardResponse) ProtoMessage() {}
 
 func (x *PauseBoardResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[89]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6153,7 +6239,7 @@ func (x *PauseBoardResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseBoardResponse.ProtoReflect.Descriptor instead.
 func (*PauseBoardResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{89}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *PauseBoardResponse) GetBoard() *Board {
@@ -6172,7 +6258,7 @@ type ResumeBoardRequest struct {
 
 func (x *ResumeBoardRequest) Reset() {
 	*x = ResumeBoardRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[90]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6184,7 +6270,7 @@ func (x *ResumeBoardRequest) String() string {
 func (*ResumeBoardRequest) ProtoMessage() {}
 
 func (x *ResumeBoardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[90]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6197,7 +6283,7 @@ func (x *ResumeBoardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeBoardRequest.ProtoReflect.Descriptor instead.
 func (*ResumeBoardRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{90}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *ResumeBoardRequest) GetBoard() string {
@@ -6216,7 +6302,7 @@ type ResumeBoardResponse struct {
 
 func (x *ResumeBoardResponse) Reset() {
 	*x = ResumeBoardResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[91]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6228,7 +6314,7 @@ func (x *ResumeBoardResponse) String() string {
 func (*ResumeBoardResponse) ProtoMessage() {}
 
 func (x *ResumeBoardResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[91]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6241,7 +6327,7 @@ func (x *ResumeBoardResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeBoardResponse.ProtoReflect.Descriptor instead.
 func (*ResumeBoardResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{91}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *ResumeBoardResponse) GetBoard() *Board {
@@ -6259,7 +6345,7 @@ type WhoAmIRequest struct {
 
 func (x *WhoAmIRequest) Reset() {
 	*x = WhoAmIRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[92]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6271,7 +6357,7 @@ func (x *WhoAmIRequest) String() string {
 func (*WhoAmIRequest) ProtoMessage() {}
 
 func (x *WhoAmIRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[92]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6284,7 +6370,7 @@ func (x *WhoAmIRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoAmIRequest.ProtoReflect.Descriptor instead.
 func (*WhoAmIRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{92}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{93}
 }
 
 type WhoAmIResponse struct {
@@ -6301,7 +6387,7 @@ type WhoAmIResponse struct {
 
 func (x *WhoAmIResponse) Reset() {
 	*x = WhoAmIResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[93]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6313,7 +6399,7 @@ func (x *WhoAmIResponse) String() string {
 func (*WhoAmIResponse) ProtoMessage() {}
 
 func (x *WhoAmIResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[93]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6326,7 +6412,7 @@ func (x *WhoAmIResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoAmIResponse.ProtoReflect.Descriptor instead.
 func (*WhoAmIResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{93}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *WhoAmIResponse) GetTenant() string {
@@ -6644,12 +6730,18 @@ const file_boardd_v1_boardd_proto_rawDesc = "" +
 	"\tpage_size\x18\x05 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
 	"page_token\x18\x06 \x01(\tR\tpageToken\x12-\n" +
-	"\x04wait\x18\a \x01(\v2\x19.google.protobuf.DurationR\x04wait\"^\n" +
+	"\x04wait\x18\a \x01(\v2\x19.google.protobuf.DurationR\x04wait\"\x8f\x01\n" +
 	"\x10ListJobsResponse\x12\"\n" +
 	"\x04jobs\x18\x01 \x03(\v2\x0e.boardd.v1.JobR\x04jobs\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"(\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12/\n" +
+	"\acorrupt\x18\x03 \x03(\v2\x15.boardd.v1.CorruptJobR\acorrupt\"Z\n" +
+	"\n" +
+	"CorruptJob\x12\x12\n" +
+	"\x04uuid\x18\x01 \x01(\tR\x04uuid\x12\x10\n" +
+	"\x03key\x18\x02 \x01(\tR\x03key\x12&\n" +
+	"\x05error\x18\x03 \x01(\v2\x10.boardd.v1.ErrorR\x05error\"(\n" +
 	"\x10CountJobsRequest\x12\x14\n" +
-	"\x05board\x18\x01 \x01(\tR\x05board\"\xa9\x02\n" +
+	"\x05board\x18\x01 \x01(\tR\x05board\"\xc3\x02\n" +
 	"\x11CountJobsResponse\x12\x14\n" +
 	"\x05ready\x18\x01 \x01(\x03R\x05ready\x12\x18\n" +
 	"\adelayed\x18\x02 \x01(\x03R\adelayed\x12\x1c\n" +
@@ -6658,7 +6750,8 @@ const file_boardd_v1_boardd_proto_rawDesc = "" +
 	"\atrashed\x18\x05 \x01(\x03R\atrashed\x12\x1a\n" +
 	"\bcomplete\x18\x06 \x01(\x03R\bcomplete\x12B\n" +
 	"\x0foldest_ready_at\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\roldestReadyAt\x122\n" +
-	"\ahistory\x18\b \x01(\v2\x18.boardd.v1.HistoryCountsR\ahistory\"\x85\x01\n" +
+	"\ahistory\x18\b \x01(\v2\x18.boardd.v1.HistoryCountsR\ahistory\x12\x18\n" +
+	"\acorrupt\x18\t \x01(\x03R\acorrupt\"\x85\x01\n" +
 	"\rHistoryCounts\x12\x12\n" +
 	"\x04jobs\x18\x01 \x01(\x03R\x04jobs\x12\x14\n" +
 	"\x05bytes\x18\x02 \x01(\x03R\x05bytes\x12\x19\n" +
@@ -6901,7 +6994,7 @@ const file_boardd_v1_boardd_proto_rawDesc = "" +
 	"\x06params\x18\x02 \x01(\fB\x04\xa0\xae#\x01R\x06params\x12\x19\n" +
 	"\bon_error\x18\x03 \x01(\tR\aonError\x12\x16\n" +
 	"\x06digest\x18\x04 \x01(\tR\x06digest\x12\x1a\n" +
-	"\bpromoted\x18\x05 \x01(\bR\bpromoted\"\xd7\b\n" +
+	"\bpromoted\x18\x05 \x01(\bR\bpromoted\"\xf1\b\n" +
 	"\x05Board\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\abackend\x18\x02 \x01(\tR\abackend\x12\x16\n" +
@@ -6929,7 +7022,8 @@ const file_boardd_v1_boardd_proto_rawDesc = "" +
 	"\aproblem\x18\x12 \x01(\tR\aproblem\x12D\n" +
 	"\x10effective_window\x18\x13 \x01(\v2\x19.google.protobuf.DurationR\x0feffectiveWindow\x12\x12\n" +
 	"\x04loss\x18\x14 \x01(\tR\x04loss\x12!\n" +
-	"\fpause_reason\x18\x1e \x01(\tR\vpauseReason\x121\n" +
+	"\fpause_reason\x18\x1e \x01(\tR\vpauseReason\x12\x18\n" +
+	"\acorrupt\x18- \x01(\x03R\acorrupt\x121\n" +
 	"\x06record\x18\x1f \x01(\v2\x19.google.protobuf.DurationR\x06record\x127\n" +
 	"\veligibility\x18  \x03(\v2\x15.boardd.v1.PolicyRuleR\veligibility\x121\n" +
 	"\bordering\x18! \x01(\v2\x15.boardd.v1.PolicyRuleR\bordering\x124\n" +
@@ -7033,7 +7127,7 @@ func file_boardd_v1_boardd_proto_rawDescGZIP() []byte {
 }
 
 var file_boardd_v1_boardd_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
-var file_boardd_v1_boardd_proto_msgTypes = make([]protoimpl.MessageInfo, 101)
+var file_boardd_v1_boardd_proto_msgTypes = make([]protoimpl.MessageInfo, 102)
 var file_boardd_v1_boardd_proto_goTypes = []any{
 	(State_Enum)(0),                   // 0: boardd.v1.State.Enum
 	(Outcome_Enum)(0),                 // 1: boardd.v1.Outcome.Enum
@@ -7065,124 +7159,125 @@ var file_boardd_v1_boardd_proto_goTypes = []any{
 	(*GetJobsResponse)(nil),           // 27: boardd.v1.GetJobsResponse
 	(*ListJobsRequest)(nil),           // 28: boardd.v1.ListJobsRequest
 	(*ListJobsResponse)(nil),          // 29: boardd.v1.ListJobsResponse
-	(*CountJobsRequest)(nil),          // 30: boardd.v1.CountJobsRequest
-	(*CountJobsResponse)(nil),         // 31: boardd.v1.CountJobsResponse
-	(*HistoryCounts)(nil),             // 32: boardd.v1.HistoryCounts
-	(*ClaimJobsRequest)(nil),          // 33: boardd.v1.ClaimJobsRequest
-	(*ClaimFailure)(nil),              // 34: boardd.v1.ClaimFailure
-	(*ClaimJobsResponse)(nil),         // 35: boardd.v1.ClaimJobsResponse
-	(*ExtendClaimsRequest)(nil),       // 36: boardd.v1.ExtendClaimsRequest
-	(*ExtendResult)(nil),              // 37: boardd.v1.ExtendResult
-	(*ExtendClaimsResponse)(nil),      // 38: boardd.v1.ExtendClaimsResponse
-	(*ConsumeJobsRequest)(nil),        // 39: boardd.v1.ConsumeJobsRequest
-	(*ConsumeJobsResponse)(nil),       // 40: boardd.v1.ConsumeJobsResponse
-	(*AbandonJobsRequest)(nil),        // 41: boardd.v1.AbandonJobsRequest
-	(*AbandonJobsResponse)(nil),       // 42: boardd.v1.AbandonJobsResponse
-	(*TrashJobsRequest)(nil),          // 43: boardd.v1.TrashJobsRequest
-	(*TrashJobsResponse)(nil),         // 44: boardd.v1.TrashJobsResponse
-	(*RestoreJobsRequest)(nil),        // 45: boardd.v1.RestoreJobsRequest
-	(*RestoreJobsResponse)(nil),       // 46: boardd.v1.RestoreJobsResponse
-	(*PurgeJobsRequest)(nil),          // 47: boardd.v1.PurgeJobsRequest
-	(*PurgeJobsResponse)(nil),         // 48: boardd.v1.PurgeJobsResponse
-	(*ReleaseJobsRequest)(nil),        // 49: boardd.v1.ReleaseJobsRequest
-	(*ReleaseJobsResponse)(nil),       // 50: boardd.v1.ReleaseJobsResponse
-	(*Event)(nil),                     // 51: boardd.v1.Event
-	(*WatchBoardRequest)(nil),         // 52: boardd.v1.WatchBoardRequest
-	(*ListEventsRequest)(nil),         // 53: boardd.v1.ListEventsRequest
-	(*ListEventsResponse)(nil),        // 54: boardd.v1.ListEventsResponse
-	(*ExplainJobRequest)(nil),         // 55: boardd.v1.ExplainJobRequest
-	(*ExplainJobResponse)(nil),        // 56: boardd.v1.ExplainJobResponse
-	(*StartOperationRequest)(nil),     // 57: boardd.v1.StartOperationRequest
-	(*StartOperationResponse)(nil),    // 58: boardd.v1.StartOperationResponse
-	(*FinishOperationRequest)(nil),    // 59: boardd.v1.FinishOperationRequest
-	(*FinishOperationResponse)(nil),   // 60: boardd.v1.FinishOperationResponse
-	(*LogEntry)(nil),                  // 61: boardd.v1.LogEntry
-	(*NewLogEntry)(nil),               // 62: boardd.v1.NewLogEntry
-	(*AppendLogRequest)(nil),          // 63: boardd.v1.AppendLogRequest
-	(*AppendLogResponse)(nil),         // 64: boardd.v1.AppendLogResponse
-	(*GetLogRequest)(nil),             // 65: boardd.v1.GetLogRequest
-	(*ReadLogRequest)(nil),            // 66: boardd.v1.ReadLogRequest
-	(*ReadLogResponse)(nil),           // 67: boardd.v1.ReadLogResponse
-	(*CancelJobsRequest)(nil),         // 68: boardd.v1.CancelJobsRequest
-	(*CancelResult)(nil),              // 69: boardd.v1.CancelResult
-	(*CancelJobsResponse)(nil),        // 70: boardd.v1.CancelJobsResponse
-	(*ChangePriorityRequest)(nil),     // 71: boardd.v1.ChangePriorityRequest
-	(*PriorityResult)(nil),            // 72: boardd.v1.PriorityResult
-	(*ChangePriorityResponse)(nil),    // 73: boardd.v1.ChangePriorityResponse
-	(*ArchiveJobsRequest)(nil),        // 74: boardd.v1.ArchiveJobsRequest
-	(*ArchiveJobsResponse)(nil),       // 75: boardd.v1.ArchiveJobsResponse
-	(*BookRecord)(nil),                // 76: boardd.v1.BookRecord
-	(*PutBookRequest)(nil),            // 77: boardd.v1.PutBookRequest
-	(*PutBookResponse)(nil),           // 78: boardd.v1.PutBookResponse
-	(*GetBookRequest)(nil),            // 79: boardd.v1.GetBookRequest
-	(*GetBookResponse)(nil),           // 80: boardd.v1.GetBookResponse
-	(*Entity)(nil),                    // 81: boardd.v1.Entity
-	(*RegisterEntityRequest)(nil),     // 82: boardd.v1.RegisterEntityRequest
-	(*RegisterEntityResponse)(nil),    // 83: boardd.v1.RegisterEntityResponse
-	(*ListEntitiesRequest)(nil),       // 84: boardd.v1.ListEntitiesRequest
-	(*ListEntitiesResponse)(nil),      // 85: boardd.v1.ListEntitiesResponse
-	(*PolicyRule)(nil),                // 86: boardd.v1.PolicyRule
-	(*Board)(nil),                     // 87: boardd.v1.Board
-	(*ListBoardsRequest)(nil),         // 88: boardd.v1.ListBoardsRequest
-	(*ListBoardsResponse)(nil),        // 89: boardd.v1.ListBoardsResponse
-	(*GetBoardRequest)(nil),           // 90: boardd.v1.GetBoardRequest
-	(*GetBoardResponse)(nil),          // 91: boardd.v1.GetBoardResponse
-	(*AcknowledgeLossRequest)(nil),    // 92: boardd.v1.AcknowledgeLossRequest
-	(*AcknowledgeLossResponse)(nil),   // 93: boardd.v1.AcknowledgeLossResponse
-	(*PauseBoardRequest)(nil),         // 94: boardd.v1.PauseBoardRequest
-	(*PauseBoardResponse)(nil),        // 95: boardd.v1.PauseBoardResponse
-	(*ResumeBoardRequest)(nil),        // 96: boardd.v1.ResumeBoardRequest
-	(*ResumeBoardResponse)(nil),       // 97: boardd.v1.ResumeBoardResponse
-	(*WhoAmIRequest)(nil),             // 98: boardd.v1.WhoAmIRequest
-	(*WhoAmIResponse)(nil),            // 99: boardd.v1.WhoAmIResponse
-	nil,                               // 100: boardd.v1.Job.LabelsEntry
-	nil,                               // 101: boardd.v1.NewJob.LabelsEntry
-	nil,                               // 102: boardd.v1.ClaimJobsRequest.WorkerLabelsEntry
-	nil,                               // 103: boardd.v1.ExplainJobRequest.WorkerLabelsEntry
-	nil,                               // 104: boardd.v1.Board.LimitsEntry
-	nil,                               // 105: boardd.v1.WhoAmIResponse.LimitsEntry
-	nil,                               // 106: boardd.v1.WhoAmIResponse.UseEntry
-	(*timestamppb.Timestamp)(nil),     // 107: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),       // 108: google.protobuf.Duration
-	(*descriptorpb.FieldOptions)(nil), // 109: google.protobuf.FieldOptions
+	(*CorruptJob)(nil),                // 30: boardd.v1.CorruptJob
+	(*CountJobsRequest)(nil),          // 31: boardd.v1.CountJobsRequest
+	(*CountJobsResponse)(nil),         // 32: boardd.v1.CountJobsResponse
+	(*HistoryCounts)(nil),             // 33: boardd.v1.HistoryCounts
+	(*ClaimJobsRequest)(nil),          // 34: boardd.v1.ClaimJobsRequest
+	(*ClaimFailure)(nil),              // 35: boardd.v1.ClaimFailure
+	(*ClaimJobsResponse)(nil),         // 36: boardd.v1.ClaimJobsResponse
+	(*ExtendClaimsRequest)(nil),       // 37: boardd.v1.ExtendClaimsRequest
+	(*ExtendResult)(nil),              // 38: boardd.v1.ExtendResult
+	(*ExtendClaimsResponse)(nil),      // 39: boardd.v1.ExtendClaimsResponse
+	(*ConsumeJobsRequest)(nil),        // 40: boardd.v1.ConsumeJobsRequest
+	(*ConsumeJobsResponse)(nil),       // 41: boardd.v1.ConsumeJobsResponse
+	(*AbandonJobsRequest)(nil),        // 42: boardd.v1.AbandonJobsRequest
+	(*AbandonJobsResponse)(nil),       // 43: boardd.v1.AbandonJobsResponse
+	(*TrashJobsRequest)(nil),          // 44: boardd.v1.TrashJobsRequest
+	(*TrashJobsResponse)(nil),         // 45: boardd.v1.TrashJobsResponse
+	(*RestoreJobsRequest)(nil),        // 46: boardd.v1.RestoreJobsRequest
+	(*RestoreJobsResponse)(nil),       // 47: boardd.v1.RestoreJobsResponse
+	(*PurgeJobsRequest)(nil),          // 48: boardd.v1.PurgeJobsRequest
+	(*PurgeJobsResponse)(nil),         // 49: boardd.v1.PurgeJobsResponse
+	(*ReleaseJobsRequest)(nil),        // 50: boardd.v1.ReleaseJobsRequest
+	(*ReleaseJobsResponse)(nil),       // 51: boardd.v1.ReleaseJobsResponse
+	(*Event)(nil),                     // 52: boardd.v1.Event
+	(*WatchBoardRequest)(nil),         // 53: boardd.v1.WatchBoardRequest
+	(*ListEventsRequest)(nil),         // 54: boardd.v1.ListEventsRequest
+	(*ListEventsResponse)(nil),        // 55: boardd.v1.ListEventsResponse
+	(*ExplainJobRequest)(nil),         // 56: boardd.v1.ExplainJobRequest
+	(*ExplainJobResponse)(nil),        // 57: boardd.v1.ExplainJobResponse
+	(*StartOperationRequest)(nil),     // 58: boardd.v1.StartOperationRequest
+	(*StartOperationResponse)(nil),    // 59: boardd.v1.StartOperationResponse
+	(*FinishOperationRequest)(nil),    // 60: boardd.v1.FinishOperationRequest
+	(*FinishOperationResponse)(nil),   // 61: boardd.v1.FinishOperationResponse
+	(*LogEntry)(nil),                  // 62: boardd.v1.LogEntry
+	(*NewLogEntry)(nil),               // 63: boardd.v1.NewLogEntry
+	(*AppendLogRequest)(nil),          // 64: boardd.v1.AppendLogRequest
+	(*AppendLogResponse)(nil),         // 65: boardd.v1.AppendLogResponse
+	(*GetLogRequest)(nil),             // 66: boardd.v1.GetLogRequest
+	(*ReadLogRequest)(nil),            // 67: boardd.v1.ReadLogRequest
+	(*ReadLogResponse)(nil),           // 68: boardd.v1.ReadLogResponse
+	(*CancelJobsRequest)(nil),         // 69: boardd.v1.CancelJobsRequest
+	(*CancelResult)(nil),              // 70: boardd.v1.CancelResult
+	(*CancelJobsResponse)(nil),        // 71: boardd.v1.CancelJobsResponse
+	(*ChangePriorityRequest)(nil),     // 72: boardd.v1.ChangePriorityRequest
+	(*PriorityResult)(nil),            // 73: boardd.v1.PriorityResult
+	(*ChangePriorityResponse)(nil),    // 74: boardd.v1.ChangePriorityResponse
+	(*ArchiveJobsRequest)(nil),        // 75: boardd.v1.ArchiveJobsRequest
+	(*ArchiveJobsResponse)(nil),       // 76: boardd.v1.ArchiveJobsResponse
+	(*BookRecord)(nil),                // 77: boardd.v1.BookRecord
+	(*PutBookRequest)(nil),            // 78: boardd.v1.PutBookRequest
+	(*PutBookResponse)(nil),           // 79: boardd.v1.PutBookResponse
+	(*GetBookRequest)(nil),            // 80: boardd.v1.GetBookRequest
+	(*GetBookResponse)(nil),           // 81: boardd.v1.GetBookResponse
+	(*Entity)(nil),                    // 82: boardd.v1.Entity
+	(*RegisterEntityRequest)(nil),     // 83: boardd.v1.RegisterEntityRequest
+	(*RegisterEntityResponse)(nil),    // 84: boardd.v1.RegisterEntityResponse
+	(*ListEntitiesRequest)(nil),       // 85: boardd.v1.ListEntitiesRequest
+	(*ListEntitiesResponse)(nil),      // 86: boardd.v1.ListEntitiesResponse
+	(*PolicyRule)(nil),                // 87: boardd.v1.PolicyRule
+	(*Board)(nil),                     // 88: boardd.v1.Board
+	(*ListBoardsRequest)(nil),         // 89: boardd.v1.ListBoardsRequest
+	(*ListBoardsResponse)(nil),        // 90: boardd.v1.ListBoardsResponse
+	(*GetBoardRequest)(nil),           // 91: boardd.v1.GetBoardRequest
+	(*GetBoardResponse)(nil),          // 92: boardd.v1.GetBoardResponse
+	(*AcknowledgeLossRequest)(nil),    // 93: boardd.v1.AcknowledgeLossRequest
+	(*AcknowledgeLossResponse)(nil),   // 94: boardd.v1.AcknowledgeLossResponse
+	(*PauseBoardRequest)(nil),         // 95: boardd.v1.PauseBoardRequest
+	(*PauseBoardResponse)(nil),        // 96: boardd.v1.PauseBoardResponse
+	(*ResumeBoardRequest)(nil),        // 97: boardd.v1.ResumeBoardRequest
+	(*ResumeBoardResponse)(nil),       // 98: boardd.v1.ResumeBoardResponse
+	(*WhoAmIRequest)(nil),             // 99: boardd.v1.WhoAmIRequest
+	(*WhoAmIResponse)(nil),            // 100: boardd.v1.WhoAmIResponse
+	nil,                               // 101: boardd.v1.Job.LabelsEntry
+	nil,                               // 102: boardd.v1.NewJob.LabelsEntry
+	nil,                               // 103: boardd.v1.ClaimJobsRequest.WorkerLabelsEntry
+	nil,                               // 104: boardd.v1.ExplainJobRequest.WorkerLabelsEntry
+	nil,                               // 105: boardd.v1.Board.LimitsEntry
+	nil,                               // 106: boardd.v1.WhoAmIResponse.LimitsEntry
+	nil,                               // 107: boardd.v1.WhoAmIResponse.UseEntry
+	(*timestamppb.Timestamp)(nil),     // 108: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),       // 109: google.protobuf.Duration
+	(*descriptorpb.FieldOptions)(nil), // 110: google.protobuf.FieldOptions
 }
 var file_boardd_v1_boardd_proto_depIdxs = []int32{
 	5,   // 0: boardd.v1.Operation.status:type_name -> boardd.v1.OperationStatus.Enum
-	107, // 1: boardd.v1.Operation.started_at:type_name -> google.protobuf.Timestamp
-	107, // 2: boardd.v1.Operation.executed_at:type_name -> google.protobuf.Timestamp
-	107, // 3: boardd.v1.Operation.ended_at:type_name -> google.protobuf.Timestamp
+	108, // 1: boardd.v1.Operation.started_at:type_name -> google.protobuf.Timestamp
+	108, // 2: boardd.v1.Operation.executed_at:type_name -> google.protobuf.Timestamp
+	108, // 3: boardd.v1.Operation.ended_at:type_name -> google.protobuf.Timestamp
 	5,   // 4: boardd.v1.Prerequisite.statuses:type_name -> boardd.v1.OperationStatus.Enum
 	0,   // 5: boardd.v1.Job.state:type_name -> boardd.v1.State.Enum
 	1,   // 6: boardd.v1.Job.outcome:type_name -> boardd.v1.Outcome.Enum
 	2,   // 7: boardd.v1.Job.priority:type_name -> boardd.v1.Priority.Enum
 	13,  // 8: boardd.v1.Job.details_raw:type_name -> boardd.v1.Raw
-	100, // 9: boardd.v1.Job.labels:type_name -> boardd.v1.Job.LabelsEntry
+	101, // 9: boardd.v1.Job.labels:type_name -> boardd.v1.Job.LabelsEntry
 	12,  // 10: boardd.v1.Job.book:type_name -> boardd.v1.Book
-	107, // 11: boardd.v1.Job.created_at:type_name -> google.protobuf.Timestamp
-	107, // 12: boardd.v1.Job.modified_at:type_name -> google.protobuf.Timestamp
-	107, // 13: boardd.v1.Job.lease_expires_at:type_name -> google.protobuf.Timestamp
-	107, // 14: boardd.v1.Job.not_before:type_name -> google.protobuf.Timestamp
+	108, // 11: boardd.v1.Job.created_at:type_name -> google.protobuf.Timestamp
+	108, // 12: boardd.v1.Job.modified_at:type_name -> google.protobuf.Timestamp
+	108, // 13: boardd.v1.Job.lease_expires_at:type_name -> google.protobuf.Timestamp
+	108, // 14: boardd.v1.Job.not_before:type_name -> google.protobuf.Timestamp
 	15,  // 15: boardd.v1.Job.after:type_name -> boardd.v1.Prerequisite
 	14,  // 16: boardd.v1.Job.operations:type_name -> boardd.v1.Operation
 	5,   // 17: boardd.v1.Job.operation_status:type_name -> boardd.v1.OperationStatus.Enum
-	107, // 18: boardd.v1.Job.received_at:type_name -> google.protobuf.Timestamp
-	107, // 19: boardd.v1.Job.started_at:type_name -> google.protobuf.Timestamp
-	107, // 20: boardd.v1.Job.ended_at:type_name -> google.protobuf.Timestamp
-	107, // 21: boardd.v1.Job.claimed_at:type_name -> google.protobuf.Timestamp
+	108, // 18: boardd.v1.Job.received_at:type_name -> google.protobuf.Timestamp
+	108, // 19: boardd.v1.Job.started_at:type_name -> google.protobuf.Timestamp
+	108, // 20: boardd.v1.Job.ended_at:type_name -> google.protobuf.Timestamp
+	108, // 21: boardd.v1.Job.claimed_at:type_name -> google.protobuf.Timestamp
 	17,  // 22: boardd.v1.Job.attempts:type_name -> boardd.v1.Attempt
-	108, // 23: boardd.v1.Job.claim_lease:type_name -> google.protobuf.Duration
-	107, // 24: boardd.v1.Attempt.begun_at:type_name -> google.protobuf.Timestamp
-	107, // 25: boardd.v1.Attempt.ended_at:type_name -> google.protobuf.Timestamp
-	108, // 26: boardd.v1.Attempt.lease:type_name -> google.protobuf.Duration
-	108, // 27: boardd.v1.Claim.lease:type_name -> google.protobuf.Duration
-	107, // 28: boardd.v1.Claim.lease_expires_at:type_name -> google.protobuf.Timestamp
+	109, // 23: boardd.v1.Job.claim_lease:type_name -> google.protobuf.Duration
+	108, // 24: boardd.v1.Attempt.begun_at:type_name -> google.protobuf.Timestamp
+	108, // 25: boardd.v1.Attempt.ended_at:type_name -> google.protobuf.Timestamp
+	109, // 26: boardd.v1.Attempt.lease:type_name -> google.protobuf.Duration
+	109, // 27: boardd.v1.Claim.lease:type_name -> google.protobuf.Duration
+	108, // 28: boardd.v1.Claim.lease_expires_at:type_name -> google.protobuf.Timestamp
 	16,  // 29: boardd.v1.Claim.job:type_name -> boardd.v1.Job
 	3,   // 30: boardd.v1.Error.code:type_name -> boardd.v1.Code.Enum
 	13,  // 31: boardd.v1.NewJob.details_raw:type_name -> boardd.v1.Raw
 	2,   // 32: boardd.v1.NewJob.priority:type_name -> boardd.v1.Priority.Enum
-	101, // 33: boardd.v1.NewJob.labels:type_name -> boardd.v1.NewJob.LabelsEntry
+	102, // 33: boardd.v1.NewJob.labels:type_name -> boardd.v1.NewJob.LabelsEntry
 	12,  // 34: boardd.v1.NewJob.book:type_name -> boardd.v1.Book
-	107, // 35: boardd.v1.NewJob.not_before:type_name -> google.protobuf.Timestamp
+	108, // 35: boardd.v1.NewJob.not_before:type_name -> google.protobuf.Timestamp
 	20,  // 36: boardd.v1.NewJob.operations:type_name -> boardd.v1.NewOperation
 	15,  // 37: boardd.v1.NewJob.after:type_name -> boardd.v1.Prerequisite
 	16,  // 38: boardd.v1.JobResult.job:type_name -> boardd.v1.Job
@@ -7190,162 +7285,164 @@ var file_boardd_v1_boardd_proto_depIdxs = []int32{
 	19,  // 40: boardd.v1.Result.error:type_name -> boardd.v1.Error
 	21,  // 41: boardd.v1.PostJobsRequest.jobs:type_name -> boardd.v1.NewJob
 	22,  // 42: boardd.v1.PostJobsResponse.results:type_name -> boardd.v1.JobResult
-	108, // 43: boardd.v1.GetJobsRequest.wait:type_name -> google.protobuf.Duration
+	109, // 43: boardd.v1.GetJobsRequest.wait:type_name -> google.protobuf.Duration
 	22,  // 44: boardd.v1.GetJobsResponse.results:type_name -> boardd.v1.JobResult
 	0,   // 45: boardd.v1.ListJobsRequest.states:type_name -> boardd.v1.State.Enum
-	108, // 46: boardd.v1.ListJobsRequest.wait:type_name -> google.protobuf.Duration
+	109, // 46: boardd.v1.ListJobsRequest.wait:type_name -> google.protobuf.Duration
 	16,  // 47: boardd.v1.ListJobsResponse.jobs:type_name -> boardd.v1.Job
-	107, // 48: boardd.v1.CountJobsResponse.oldest_ready_at:type_name -> google.protobuf.Timestamp
-	32,  // 49: boardd.v1.CountJobsResponse.history:type_name -> boardd.v1.HistoryCounts
-	108, // 50: boardd.v1.ClaimJobsRequest.lease:type_name -> google.protobuf.Duration
-	102, // 51: boardd.v1.ClaimJobsRequest.worker_labels:type_name -> boardd.v1.ClaimJobsRequest.WorkerLabelsEntry
-	108, // 52: boardd.v1.ClaimJobsRequest.wait:type_name -> google.protobuf.Duration
-	19,  // 53: boardd.v1.ClaimFailure.error:type_name -> boardd.v1.Error
-	18,  // 54: boardd.v1.ClaimJobsResponse.claims:type_name -> boardd.v1.Claim
-	34,  // 55: boardd.v1.ClaimJobsResponse.failures:type_name -> boardd.v1.ClaimFailure
-	18,  // 56: boardd.v1.ExtendClaimsRequest.claims:type_name -> boardd.v1.Claim
-	108, // 57: boardd.v1.ExtendClaimsRequest.lease:type_name -> google.protobuf.Duration
-	108, // 58: boardd.v1.ExtendResult.lease:type_name -> google.protobuf.Duration
-	107, // 59: boardd.v1.ExtendResult.lease_expires_at:type_name -> google.protobuf.Timestamp
-	19,  // 60: boardd.v1.ExtendResult.error:type_name -> boardd.v1.Error
-	37,  // 61: boardd.v1.ExtendClaimsResponse.results:type_name -> boardd.v1.ExtendResult
-	18,  // 62: boardd.v1.ConsumeJobsRequest.claims:type_name -> boardd.v1.Claim
-	1,   // 63: boardd.v1.ConsumeJobsRequest.outcome:type_name -> boardd.v1.Outcome.Enum
-	23,  // 64: boardd.v1.ConsumeJobsResponse.results:type_name -> boardd.v1.Result
-	18,  // 65: boardd.v1.AbandonJobsRequest.claims:type_name -> boardd.v1.Claim
-	108, // 66: boardd.v1.AbandonJobsRequest.retry_after:type_name -> google.protobuf.Duration
-	23,  // 67: boardd.v1.AbandonJobsResponse.results:type_name -> boardd.v1.Result
-	18,  // 68: boardd.v1.TrashJobsRequest.claims:type_name -> boardd.v1.Claim
-	23,  // 69: boardd.v1.TrashJobsResponse.results:type_name -> boardd.v1.Result
-	23,  // 70: boardd.v1.RestoreJobsResponse.results:type_name -> boardd.v1.Result
-	23,  // 71: boardd.v1.PurgeJobsResponse.results:type_name -> boardd.v1.Result
-	23,  // 72: boardd.v1.ReleaseJobsResponse.results:type_name -> boardd.v1.Result
-	4,   // 73: boardd.v1.Event.type:type_name -> boardd.v1.EventType.Enum
-	16,  // 74: boardd.v1.Event.job:type_name -> boardd.v1.Job
-	107, // 75: boardd.v1.Event.at:type_name -> google.protobuf.Timestamp
-	108, // 76: boardd.v1.ListEventsRequest.wait:type_name -> google.protobuf.Duration
-	51,  // 77: boardd.v1.ListEventsResponse.events:type_name -> boardd.v1.Event
-	103, // 78: boardd.v1.ExplainJobRequest.worker_labels:type_name -> boardd.v1.ExplainJobRequest.WorkerLabelsEntry
-	0,   // 79: boardd.v1.ExplainJobResponse.state:type_name -> boardd.v1.State.Enum
-	18,  // 80: boardd.v1.StartOperationRequest.claim:type_name -> boardd.v1.Claim
-	5,   // 81: boardd.v1.StartOperationRequest.status:type_name -> boardd.v1.OperationStatus.Enum
-	5,   // 82: boardd.v1.StartOperationResponse.status:type_name -> boardd.v1.OperationStatus.Enum
-	5,   // 83: boardd.v1.StartOperationResponse.operation_status:type_name -> boardd.v1.OperationStatus.Enum
-	18,  // 84: boardd.v1.FinishOperationRequest.claim:type_name -> boardd.v1.Claim
-	5,   // 85: boardd.v1.FinishOperationRequest.status:type_name -> boardd.v1.OperationStatus.Enum
-	5,   // 86: boardd.v1.FinishOperationResponse.status:type_name -> boardd.v1.OperationStatus.Enum
-	5,   // 87: boardd.v1.FinishOperationResponse.operation_status:type_name -> boardd.v1.OperationStatus.Enum
-	107, // 88: boardd.v1.LogEntry.at:type_name -> google.protobuf.Timestamp
-	18,  // 89: boardd.v1.AppendLogRequest.claim:type_name -> boardd.v1.Claim
-	62,  // 90: boardd.v1.AppendLogRequest.entries:type_name -> boardd.v1.NewLogEntry
-	108, // 91: boardd.v1.ReadLogRequest.wait:type_name -> google.protobuf.Duration
-	61,  // 92: boardd.v1.ReadLogResponse.entries:type_name -> boardd.v1.LogEntry
-	19,  // 93: boardd.v1.CancelResult.error:type_name -> boardd.v1.Error
-	69,  // 94: boardd.v1.CancelJobsResponse.results:type_name -> boardd.v1.CancelResult
-	2,   // 95: boardd.v1.ChangePriorityRequest.priority:type_name -> boardd.v1.Priority.Enum
-	19,  // 96: boardd.v1.PriorityResult.error:type_name -> boardd.v1.Error
-	72,  // 97: boardd.v1.ChangePriorityResponse.results:type_name -> boardd.v1.PriorityResult
-	23,  // 98: boardd.v1.ArchiveJobsResponse.results:type_name -> boardd.v1.Result
-	76,  // 99: boardd.v1.PutBookRequest.book:type_name -> boardd.v1.BookRecord
-	76,  // 100: boardd.v1.GetBookResponse.book:type_name -> boardd.v1.BookRecord
-	107, // 101: boardd.v1.Entity.seen_at:type_name -> google.protobuf.Timestamp
-	107, // 102: boardd.v1.Entity.expires_at:type_name -> google.protobuf.Timestamp
-	81,  // 103: boardd.v1.RegisterEntityRequest.entity:type_name -> boardd.v1.Entity
-	108, // 104: boardd.v1.RegisterEntityRequest.ttl:type_name -> google.protobuf.Duration
-	81,  // 105: boardd.v1.RegisterEntityResponse.entity:type_name -> boardd.v1.Entity
-	81,  // 106: boardd.v1.ListEntitiesResponse.entities:type_name -> boardd.v1.Entity
-	108, // 107: boardd.v1.Board.lease:type_name -> google.protobuf.Duration
-	108, // 108: boardd.v1.Board.max_lease:type_name -> google.protobuf.Duration
-	108, // 109: boardd.v1.Board.idempotency_window:type_name -> google.protobuf.Duration
-	108, // 110: boardd.v1.Board.history:type_name -> google.protobuf.Duration
-	108, // 111: boardd.v1.Board.backoff:type_name -> google.protobuf.Duration
-	108, // 112: boardd.v1.Board.max_backoff:type_name -> google.protobuf.Duration
-	108, // 113: boardd.v1.Board.effective_window:type_name -> google.protobuf.Duration
-	108, // 114: boardd.v1.Board.record:type_name -> google.protobuf.Duration
-	86,  // 115: boardd.v1.Board.eligibility:type_name -> boardd.v1.PolicyRule
-	86,  // 116: boardd.v1.Board.ordering:type_name -> boardd.v1.PolicyRule
-	104, // 117: boardd.v1.Board.limits:type_name -> boardd.v1.Board.LimitsEntry
-	87,  // 118: boardd.v1.ListBoardsResponse.boards:type_name -> boardd.v1.Board
-	87,  // 119: boardd.v1.GetBoardResponse.board:type_name -> boardd.v1.Board
-	87,  // 120: boardd.v1.AcknowledgeLossResponse.board:type_name -> boardd.v1.Board
-	87,  // 121: boardd.v1.PauseBoardResponse.board:type_name -> boardd.v1.Board
-	87,  // 122: boardd.v1.ResumeBoardResponse.board:type_name -> boardd.v1.Board
-	105, // 123: boardd.v1.WhoAmIResponse.limits:type_name -> boardd.v1.WhoAmIResponse.LimitsEntry
-	106, // 124: boardd.v1.WhoAmIResponse.use:type_name -> boardd.v1.WhoAmIResponse.UseEntry
-	109, // 125: boardd.v1.json:extendee -> google.protobuf.FieldOptions
-	109, // 126: boardd.v1.only:extendee -> google.protobuf.FieldOptions
-	109, // 127: boardd.v1.most:extendee -> google.protobuf.FieldOptions
-	24,  // 128: boardd.v1.BoardService.PostJobs:input_type -> boardd.v1.PostJobsRequest
-	26,  // 129: boardd.v1.BoardService.GetJobs:input_type -> boardd.v1.GetJobsRequest
-	28,  // 130: boardd.v1.BoardService.ListJobs:input_type -> boardd.v1.ListJobsRequest
-	30,  // 131: boardd.v1.BoardService.CountJobs:input_type -> boardd.v1.CountJobsRequest
-	33,  // 132: boardd.v1.BoardService.ClaimJobs:input_type -> boardd.v1.ClaimJobsRequest
-	36,  // 133: boardd.v1.BoardService.ExtendClaims:input_type -> boardd.v1.ExtendClaimsRequest
-	39,  // 134: boardd.v1.BoardService.ConsumeJobs:input_type -> boardd.v1.ConsumeJobsRequest
-	41,  // 135: boardd.v1.BoardService.AbandonJobs:input_type -> boardd.v1.AbandonJobsRequest
-	43,  // 136: boardd.v1.BoardService.TrashJobs:input_type -> boardd.v1.TrashJobsRequest
-	45,  // 137: boardd.v1.BoardService.RestoreJobs:input_type -> boardd.v1.RestoreJobsRequest
-	47,  // 138: boardd.v1.BoardService.PurgeJobs:input_type -> boardd.v1.PurgeJobsRequest
-	49,  // 139: boardd.v1.BoardService.ReleaseJobs:input_type -> boardd.v1.ReleaseJobsRequest
-	52,  // 140: boardd.v1.BoardService.WatchBoard:input_type -> boardd.v1.WatchBoardRequest
-	53,  // 141: boardd.v1.BoardService.ListEvents:input_type -> boardd.v1.ListEventsRequest
-	55,  // 142: boardd.v1.BoardService.ExplainJob:input_type -> boardd.v1.ExplainJobRequest
-	57,  // 143: boardd.v1.BoardService.StartOperation:input_type -> boardd.v1.StartOperationRequest
-	59,  // 144: boardd.v1.BoardService.FinishOperation:input_type -> boardd.v1.FinishOperationRequest
-	63,  // 145: boardd.v1.BoardService.AppendLog:input_type -> boardd.v1.AppendLogRequest
-	65,  // 146: boardd.v1.BoardService.GetLog:input_type -> boardd.v1.GetLogRequest
-	66,  // 147: boardd.v1.BoardService.ReadLog:input_type -> boardd.v1.ReadLogRequest
-	68,  // 148: boardd.v1.BoardService.CancelJobs:input_type -> boardd.v1.CancelJobsRequest
-	71,  // 149: boardd.v1.BoardService.ChangePriority:input_type -> boardd.v1.ChangePriorityRequest
-	74,  // 150: boardd.v1.BoardService.ArchiveJobs:input_type -> boardd.v1.ArchiveJobsRequest
-	77,  // 151: boardd.v1.BoardService.PutBook:input_type -> boardd.v1.PutBookRequest
-	79,  // 152: boardd.v1.BoardService.GetBook:input_type -> boardd.v1.GetBookRequest
-	82,  // 153: boardd.v1.BoardService.RegisterEntity:input_type -> boardd.v1.RegisterEntityRequest
-	84,  // 154: boardd.v1.BoardService.ListEntities:input_type -> boardd.v1.ListEntitiesRequest
-	88,  // 155: boardd.v1.BoardService.ListBoards:input_type -> boardd.v1.ListBoardsRequest
-	90,  // 156: boardd.v1.BoardService.GetBoard:input_type -> boardd.v1.GetBoardRequest
-	94,  // 157: boardd.v1.BoardService.PauseBoard:input_type -> boardd.v1.PauseBoardRequest
-	96,  // 158: boardd.v1.BoardService.ResumeBoard:input_type -> boardd.v1.ResumeBoardRequest
-	92,  // 159: boardd.v1.BoardService.AcknowledgeLoss:input_type -> boardd.v1.AcknowledgeLossRequest
-	98,  // 160: boardd.v1.BoardService.WhoAmI:input_type -> boardd.v1.WhoAmIRequest
-	25,  // 161: boardd.v1.BoardService.PostJobs:output_type -> boardd.v1.PostJobsResponse
-	27,  // 162: boardd.v1.BoardService.GetJobs:output_type -> boardd.v1.GetJobsResponse
-	29,  // 163: boardd.v1.BoardService.ListJobs:output_type -> boardd.v1.ListJobsResponse
-	31,  // 164: boardd.v1.BoardService.CountJobs:output_type -> boardd.v1.CountJobsResponse
-	35,  // 165: boardd.v1.BoardService.ClaimJobs:output_type -> boardd.v1.ClaimJobsResponse
-	38,  // 166: boardd.v1.BoardService.ExtendClaims:output_type -> boardd.v1.ExtendClaimsResponse
-	40,  // 167: boardd.v1.BoardService.ConsumeJobs:output_type -> boardd.v1.ConsumeJobsResponse
-	42,  // 168: boardd.v1.BoardService.AbandonJobs:output_type -> boardd.v1.AbandonJobsResponse
-	44,  // 169: boardd.v1.BoardService.TrashJobs:output_type -> boardd.v1.TrashJobsResponse
-	46,  // 170: boardd.v1.BoardService.RestoreJobs:output_type -> boardd.v1.RestoreJobsResponse
-	48,  // 171: boardd.v1.BoardService.PurgeJobs:output_type -> boardd.v1.PurgeJobsResponse
-	50,  // 172: boardd.v1.BoardService.ReleaseJobs:output_type -> boardd.v1.ReleaseJobsResponse
-	51,  // 173: boardd.v1.BoardService.WatchBoard:output_type -> boardd.v1.Event
-	54,  // 174: boardd.v1.BoardService.ListEvents:output_type -> boardd.v1.ListEventsResponse
-	56,  // 175: boardd.v1.BoardService.ExplainJob:output_type -> boardd.v1.ExplainJobResponse
-	58,  // 176: boardd.v1.BoardService.StartOperation:output_type -> boardd.v1.StartOperationResponse
-	60,  // 177: boardd.v1.BoardService.FinishOperation:output_type -> boardd.v1.FinishOperationResponse
-	64,  // 178: boardd.v1.BoardService.AppendLog:output_type -> boardd.v1.AppendLogResponse
-	61,  // 179: boardd.v1.BoardService.GetLog:output_type -> boardd.v1.LogEntry
-	67,  // 180: boardd.v1.BoardService.ReadLog:output_type -> boardd.v1.ReadLogResponse
-	70,  // 181: boardd.v1.BoardService.CancelJobs:output_type -> boardd.v1.CancelJobsResponse
-	73,  // 182: boardd.v1.BoardService.ChangePriority:output_type -> boardd.v1.ChangePriorityResponse
-	75,  // 183: boardd.v1.BoardService.ArchiveJobs:output_type -> boardd.v1.ArchiveJobsResponse
-	78,  // 184: boardd.v1.BoardService.PutBook:output_type -> boardd.v1.PutBookResponse
-	80,  // 185: boardd.v1.BoardService.GetBook:output_type -> boardd.v1.GetBookResponse
-	83,  // 186: boardd.v1.BoardService.RegisterEntity:output_type -> boardd.v1.RegisterEntityResponse
-	85,  // 187: boardd.v1.BoardService.ListEntities:output_type -> boardd.v1.ListEntitiesResponse
-	89,  // 188: boardd.v1.BoardService.ListBoards:output_type -> boardd.v1.ListBoardsResponse
-	91,  // 189: boardd.v1.BoardService.GetBoard:output_type -> boardd.v1.GetBoardResponse
-	95,  // 190: boardd.v1.BoardService.PauseBoard:output_type -> boardd.v1.PauseBoardResponse
-	97,  // 191: boardd.v1.BoardService.ResumeBoard:output_type -> boardd.v1.ResumeBoardResponse
-	93,  // 192: boardd.v1.BoardService.AcknowledgeLoss:output_type -> boardd.v1.AcknowledgeLossResponse
-	99,  // 193: boardd.v1.BoardService.WhoAmI:output_type -> boardd.v1.WhoAmIResponse
-	161, // [161:194] is the sub-list for method output_type
-	128, // [128:161] is the sub-list for method input_type
-	128, // [128:128] is the sub-list for extension type_name
-	125, // [125:128] is the sub-list for extension extendee
-	0,   // [0:125] is the sub-list for field type_name
+	30,  // 48: boardd.v1.ListJobsResponse.corrupt:type_name -> boardd.v1.CorruptJob
+	19,  // 49: boardd.v1.CorruptJob.error:type_name -> boardd.v1.Error
+	108, // 50: boardd.v1.CountJobsResponse.oldest_ready_at:type_name -> google.protobuf.Timestamp
+	33,  // 51: boardd.v1.CountJobsResponse.history:type_name -> boardd.v1.HistoryCounts
+	109, // 52: boardd.v1.ClaimJobsRequest.lease:type_name -> google.protobuf.Duration
+	103, // 53: boardd.v1.ClaimJobsRequest.worker_labels:type_name -> boardd.v1.ClaimJobsRequest.WorkerLabelsEntry
+	109, // 54: boardd.v1.ClaimJobsRequest.wait:type_name -> google.protobuf.Duration
+	19,  // 55: boardd.v1.ClaimFailure.error:type_name -> boardd.v1.Error
+	18,  // 56: boardd.v1.ClaimJobsResponse.claims:type_name -> boardd.v1.Claim
+	35,  // 57: boardd.v1.ClaimJobsResponse.failures:type_name -> boardd.v1.ClaimFailure
+	18,  // 58: boardd.v1.ExtendClaimsRequest.claims:type_name -> boardd.v1.Claim
+	109, // 59: boardd.v1.ExtendClaimsRequest.lease:type_name -> google.protobuf.Duration
+	109, // 60: boardd.v1.ExtendResult.lease:type_name -> google.protobuf.Duration
+	108, // 61: boardd.v1.ExtendResult.lease_expires_at:type_name -> google.protobuf.Timestamp
+	19,  // 62: boardd.v1.ExtendResult.error:type_name -> boardd.v1.Error
+	38,  // 63: boardd.v1.ExtendClaimsResponse.results:type_name -> boardd.v1.ExtendResult
+	18,  // 64: boardd.v1.ConsumeJobsRequest.claims:type_name -> boardd.v1.Claim
+	1,   // 65: boardd.v1.ConsumeJobsRequest.outcome:type_name -> boardd.v1.Outcome.Enum
+	23,  // 66: boardd.v1.ConsumeJobsResponse.results:type_name -> boardd.v1.Result
+	18,  // 67: boardd.v1.AbandonJobsRequest.claims:type_name -> boardd.v1.Claim
+	109, // 68: boardd.v1.AbandonJobsRequest.retry_after:type_name -> google.protobuf.Duration
+	23,  // 69: boardd.v1.AbandonJobsResponse.results:type_name -> boardd.v1.Result
+	18,  // 70: boardd.v1.TrashJobsRequest.claims:type_name -> boardd.v1.Claim
+	23,  // 71: boardd.v1.TrashJobsResponse.results:type_name -> boardd.v1.Result
+	23,  // 72: boardd.v1.RestoreJobsResponse.results:type_name -> boardd.v1.Result
+	23,  // 73: boardd.v1.PurgeJobsResponse.results:type_name -> boardd.v1.Result
+	23,  // 74: boardd.v1.ReleaseJobsResponse.results:type_name -> boardd.v1.Result
+	4,   // 75: boardd.v1.Event.type:type_name -> boardd.v1.EventType.Enum
+	16,  // 76: boardd.v1.Event.job:type_name -> boardd.v1.Job
+	108, // 77: boardd.v1.Event.at:type_name -> google.protobuf.Timestamp
+	109, // 78: boardd.v1.ListEventsRequest.wait:type_name -> google.protobuf.Duration
+	52,  // 79: boardd.v1.ListEventsResponse.events:type_name -> boardd.v1.Event
+	104, // 80: boardd.v1.ExplainJobRequest.worker_labels:type_name -> boardd.v1.ExplainJobRequest.WorkerLabelsEntry
+	0,   // 81: boardd.v1.ExplainJobResponse.state:type_name -> boardd.v1.State.Enum
+	18,  // 82: boardd.v1.StartOperationRequest.claim:type_name -> boardd.v1.Claim
+	5,   // 83: boardd.v1.StartOperationRequest.status:type_name -> boardd.v1.OperationStatus.Enum
+	5,   // 84: boardd.v1.StartOperationResponse.status:type_name -> boardd.v1.OperationStatus.Enum
+	5,   // 85: boardd.v1.StartOperationResponse.operation_status:type_name -> boardd.v1.OperationStatus.Enum
+	18,  // 86: boardd.v1.FinishOperationRequest.claim:type_name -> boardd.v1.Claim
+	5,   // 87: boardd.v1.FinishOperationRequest.status:type_name -> boardd.v1.OperationStatus.Enum
+	5,   // 88: boardd.v1.FinishOperationResponse.status:type_name -> boardd.v1.OperationStatus.Enum
+	5,   // 89: boardd.v1.FinishOperationResponse.operation_status:type_name -> boardd.v1.OperationStatus.Enum
+	108, // 90: boardd.v1.LogEntry.at:type_name -> google.protobuf.Timestamp
+	18,  // 91: boardd.v1.AppendLogRequest.claim:type_name -> boardd.v1.Claim
+	63,  // 92: boardd.v1.AppendLogRequest.entries:type_name -> boardd.v1.NewLogEntry
+	109, // 93: boardd.v1.ReadLogRequest.wait:type_name -> google.protobuf.Duration
+	62,  // 94: boardd.v1.ReadLogResponse.entries:type_name -> boardd.v1.LogEntry
+	19,  // 95: boardd.v1.CancelResult.error:type_name -> boardd.v1.Error
+	70,  // 96: boardd.v1.CancelJobsResponse.results:type_name -> boardd.v1.CancelResult
+	2,   // 97: boardd.v1.ChangePriorityRequest.priority:type_name -> boardd.v1.Priority.Enum
+	19,  // 98: boardd.v1.PriorityResult.error:type_name -> boardd.v1.Error
+	73,  // 99: boardd.v1.ChangePriorityResponse.results:type_name -> boardd.v1.PriorityResult
+	23,  // 100: boardd.v1.ArchiveJobsResponse.results:type_name -> boardd.v1.Result
+	77,  // 101: boardd.v1.PutBookRequest.book:type_name -> boardd.v1.BookRecord
+	77,  // 102: boardd.v1.GetBookResponse.book:type_name -> boardd.v1.BookRecord
+	108, // 103: boardd.v1.Entity.seen_at:type_name -> google.protobuf.Timestamp
+	108, // 104: boardd.v1.Entity.expires_at:type_name -> google.protobuf.Timestamp
+	82,  // 105: boardd.v1.RegisterEntityRequest.entity:type_name -> boardd.v1.Entity
+	109, // 106: boardd.v1.RegisterEntityRequest.ttl:type_name -> google.protobuf.Duration
+	82,  // 107: boardd.v1.RegisterEntityResponse.entity:type_name -> boardd.v1.Entity
+	82,  // 108: boardd.v1.ListEntitiesResponse.entities:type_name -> boardd.v1.Entity
+	109, // 109: boardd.v1.Board.lease:type_name -> google.protobuf.Duration
+	109, // 110: boardd.v1.Board.max_lease:type_name -> google.protobuf.Duration
+	109, // 111: boardd.v1.Board.idempotency_window:type_name -> google.protobuf.Duration
+	109, // 112: boardd.v1.Board.history:type_name -> google.protobuf.Duration
+	109, // 113: boardd.v1.Board.backoff:type_name -> google.protobuf.Duration
+	109, // 114: boardd.v1.Board.max_backoff:type_name -> google.protobuf.Duration
+	109, // 115: boardd.v1.Board.effective_window:type_name -> google.protobuf.Duration
+	109, // 116: boardd.v1.Board.record:type_name -> google.protobuf.Duration
+	87,  // 117: boardd.v1.Board.eligibility:type_name -> boardd.v1.PolicyRule
+	87,  // 118: boardd.v1.Board.ordering:type_name -> boardd.v1.PolicyRule
+	105, // 119: boardd.v1.Board.limits:type_name -> boardd.v1.Board.LimitsEntry
+	88,  // 120: boardd.v1.ListBoardsResponse.boards:type_name -> boardd.v1.Board
+	88,  // 121: boardd.v1.GetBoardResponse.board:type_name -> boardd.v1.Board
+	88,  // 122: boardd.v1.AcknowledgeLossResponse.board:type_name -> boardd.v1.Board
+	88,  // 123: boardd.v1.PauseBoardResponse.board:type_name -> boardd.v1.Board
+	88,  // 124: boardd.v1.ResumeBoardResponse.board:type_name -> boardd.v1.Board
+	106, // 125: boardd.v1.WhoAmIResponse.limits:type_name -> boardd.v1.WhoAmIResponse.LimitsEntry
+	107, // 126: boardd.v1.WhoAmIResponse.use:type_name -> boardd.v1.WhoAmIResponse.UseEntry
+	110, // 127: boardd.v1.json:extendee -> google.protobuf.FieldOptions
+	110, // 128: boardd.v1.only:extendee -> google.protobuf.FieldOptions
+	110, // 129: boardd.v1.most:extendee -> google.protobuf.FieldOptions
+	24,  // 130: boardd.v1.BoardService.PostJobs:input_type -> boardd.v1.PostJobsRequest
+	26,  // 131: boardd.v1.BoardService.GetJobs:input_type -> boardd.v1.GetJobsRequest
+	28,  // 132: boardd.v1.BoardService.ListJobs:input_type -> boardd.v1.ListJobsRequest
+	31,  // 133: boardd.v1.BoardService.CountJobs:input_type -> boardd.v1.CountJobsRequest
+	34,  // 134: boardd.v1.BoardService.ClaimJobs:input_type -> boardd.v1.ClaimJobsRequest
+	37,  // 135: boardd.v1.BoardService.ExtendClaims:input_type -> boardd.v1.ExtendClaimsRequest
+	40,  // 136: boardd.v1.BoardService.ConsumeJobs:input_type -> boardd.v1.ConsumeJobsRequest
+	42,  // 137: boardd.v1.BoardService.AbandonJobs:input_type -> boardd.v1.AbandonJobsRequest
+	44,  // 138: boardd.v1.BoardService.TrashJobs:input_type -> boardd.v1.TrashJobsRequest
+	46,  // 139: boardd.v1.BoardService.RestoreJobs:input_type -> boardd.v1.RestoreJobsRequest
+	48,  // 140: boardd.v1.BoardService.PurgeJobs:input_type -> boardd.v1.PurgeJobsRequest
+	50,  // 141: boardd.v1.BoardService.ReleaseJobs:input_type -> boardd.v1.ReleaseJobsRequest
+	53,  // 142: boardd.v1.BoardService.WatchBoard:input_type -> boardd.v1.WatchBoardRequest
+	54,  // 143: boardd.v1.BoardService.ListEvents:input_type -> boardd.v1.ListEventsRequest
+	56,  // 144: boardd.v1.BoardService.ExplainJob:input_type -> boardd.v1.ExplainJobRequest
+	58,  // 145: boardd.v1.BoardService.StartOperation:input_type -> boardd.v1.StartOperationRequest
+	60,  // 146: boardd.v1.BoardService.FinishOperation:input_type -> boardd.v1.FinishOperationRequest
+	64,  // 147: boardd.v1.BoardService.AppendLog:input_type -> boardd.v1.AppendLogRequest
+	66,  // 148: boardd.v1.BoardService.GetLog:input_type -> boardd.v1.GetLogRequest
+	67,  // 149: boardd.v1.BoardService.ReadLog:input_type -> boardd.v1.ReadLogRequest
+	69,  // 150: boardd.v1.BoardService.CancelJobs:input_type -> boardd.v1.CancelJobsRequest
+	72,  // 151: boardd.v1.BoardService.ChangePriority:input_type -> boardd.v1.ChangePriorityRequest
+	75,  // 152: boardd.v1.BoardService.ArchiveJobs:input_type -> boardd.v1.ArchiveJobsRequest
+	78,  // 153: boardd.v1.BoardService.PutBook:input_type -> boardd.v1.PutBookRequest
+	80,  // 154: boardd.v1.BoardService.GetBook:input_type -> boardd.v1.GetBookRequest
+	83,  // 155: boardd.v1.BoardService.RegisterEntity:input_type -> boardd.v1.RegisterEntityRequest
+	85,  // 156: boardd.v1.BoardService.ListEntities:input_type -> boardd.v1.ListEntitiesRequest
+	89,  // 157: boardd.v1.BoardService.ListBoards:input_type -> boardd.v1.ListBoardsRequest
+	91,  // 158: boardd.v1.BoardService.GetBoard:input_type -> boardd.v1.GetBoardRequest
+	95,  // 159: boardd.v1.BoardService.PauseBoard:input_type -> boardd.v1.PauseBoardRequest
+	97,  // 160: boardd.v1.BoardService.ResumeBoard:input_type -> boardd.v1.ResumeBoardRequest
+	93,  // 161: boardd.v1.BoardService.AcknowledgeLoss:input_type -> boardd.v1.AcknowledgeLossRequest
+	99,  // 162: boardd.v1.BoardService.WhoAmI:input_type -> boardd.v1.WhoAmIRequest
+	25,  // 163: boardd.v1.BoardService.PostJobs:output_type -> boardd.v1.PostJobsResponse
+	27,  // 164: boardd.v1.BoardService.GetJobs:output_type -> boardd.v1.GetJobsResponse
+	29,  // 165: boardd.v1.BoardService.ListJobs:output_type -> boardd.v1.ListJobsResponse
+	32,  // 166: boardd.v1.BoardService.CountJobs:output_type -> boardd.v1.CountJobsResponse
+	36,  // 167: boardd.v1.BoardService.ClaimJobs:output_type -> boardd.v1.ClaimJobsResponse
+	39,  // 168: boardd.v1.BoardService.ExtendClaims:output_type -> boardd.v1.ExtendClaimsResponse
+	41,  // 169: boardd.v1.BoardService.ConsumeJobs:output_type -> boardd.v1.ConsumeJobsResponse
+	43,  // 170: boardd.v1.BoardService.AbandonJobs:output_type -> boardd.v1.AbandonJobsResponse
+	45,  // 171: boardd.v1.BoardService.TrashJobs:output_type -> boardd.v1.TrashJobsResponse
+	47,  // 172: boardd.v1.BoardService.RestoreJobs:output_type -> boardd.v1.RestoreJobsResponse
+	49,  // 173: boardd.v1.BoardService.PurgeJobs:output_type -> boardd.v1.PurgeJobsResponse
+	51,  // 174: boardd.v1.BoardService.ReleaseJobs:output_type -> boardd.v1.ReleaseJobsResponse
+	52,  // 175: boardd.v1.BoardService.WatchBoard:output_type -> boardd.v1.Event
+	55,  // 176: boardd.v1.BoardService.ListEvents:output_type -> boardd.v1.ListEventsResponse
+	57,  // 177: boardd.v1.BoardService.ExplainJob:output_type -> boardd.v1.ExplainJobResponse
+	59,  // 178: boardd.v1.BoardService.StartOperation:output_type -> boardd.v1.StartOperationResponse
+	61,  // 179: boardd.v1.BoardService.FinishOperation:output_type -> boardd.v1.FinishOperationResponse
+	65,  // 180: boardd.v1.BoardService.AppendLog:output_type -> boardd.v1.AppendLogResponse
+	62,  // 181: boardd.v1.BoardService.GetLog:output_type -> boardd.v1.LogEntry
+	68,  // 182: boardd.v1.BoardService.ReadLog:output_type -> boardd.v1.ReadLogResponse
+	71,  // 183: boardd.v1.BoardService.CancelJobs:output_type -> boardd.v1.CancelJobsResponse
+	74,  // 184: boardd.v1.BoardService.ChangePriority:output_type -> boardd.v1.ChangePriorityResponse
+	76,  // 185: boardd.v1.BoardService.ArchiveJobs:output_type -> boardd.v1.ArchiveJobsResponse
+	79,  // 186: boardd.v1.BoardService.PutBook:output_type -> boardd.v1.PutBookResponse
+	81,  // 187: boardd.v1.BoardService.GetBook:output_type -> boardd.v1.GetBookResponse
+	84,  // 188: boardd.v1.BoardService.RegisterEntity:output_type -> boardd.v1.RegisterEntityResponse
+	86,  // 189: boardd.v1.BoardService.ListEntities:output_type -> boardd.v1.ListEntitiesResponse
+	90,  // 190: boardd.v1.BoardService.ListBoards:output_type -> boardd.v1.ListBoardsResponse
+	92,  // 191: boardd.v1.BoardService.GetBoard:output_type -> boardd.v1.GetBoardResponse
+	96,  // 192: boardd.v1.BoardService.PauseBoard:output_type -> boardd.v1.PauseBoardResponse
+	98,  // 193: boardd.v1.BoardService.ResumeBoard:output_type -> boardd.v1.ResumeBoardResponse
+	94,  // 194: boardd.v1.BoardService.AcknowledgeLoss:output_type -> boardd.v1.AcknowledgeLossResponse
+	100, // 195: boardd.v1.BoardService.WhoAmI:output_type -> boardd.v1.WhoAmIResponse
+	163, // [163:196] is the sub-list for method output_type
+	130, // [130:163] is the sub-list for method input_type
+	130, // [130:130] is the sub-list for extension type_name
+	127, // [127:130] is the sub-list for extension extendee
+	0,   // [0:127] is the sub-list for field type_name
 }
 
 func init() { file_boardd_v1_boardd_proto_init() }
@@ -7355,16 +7452,16 @@ func file_boardd_v1_boardd_proto_init() {
 	}
 	file_boardd_v1_boardd_proto_msgTypes[10].OneofWrappers = []any{}
 	file_boardd_v1_boardd_proto_msgTypes[15].OneofWrappers = []any{}
-	file_boardd_v1_boardd_proto_msgTypes[50].OneofWrappers = []any{}
-	file_boardd_v1_boardd_proto_msgTypes[65].OneofWrappers = []any{}
-	file_boardd_v1_boardd_proto_msgTypes[71].OneofWrappers = []any{}
+	file_boardd_v1_boardd_proto_msgTypes[51].OneofWrappers = []any{}
+	file_boardd_v1_boardd_proto_msgTypes[66].OneofWrappers = []any{}
+	file_boardd_v1_boardd_proto_msgTypes[72].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_boardd_v1_boardd_proto_rawDesc), len(file_boardd_v1_boardd_proto_rawDesc)),
 			NumEnums:      6,
-			NumMessages:   101,
+			NumMessages:   102,
 			NumExtensions: 3,
 			NumServices:   1,
 		},

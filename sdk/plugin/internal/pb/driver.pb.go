@@ -616,6 +616,7 @@ const (
 	Set_SET_OPEN    Set = 0 // unclaimed and claimed, in any order
 	Set_SET_TRASHED Set = 1 // by the time they were set aside
 	Set_SET_ENDED   Set = 2 // tombstones and final records, by the time they ended
+	Set_SET_CORRUPT Set = 3 // what lies among the open jobs and cannot be read: pages of bad alone, at most 1,000
 )
 
 // Enum value maps for Set.
@@ -624,11 +625,13 @@ var (
 		0: "SET_OPEN",
 		1: "SET_TRASHED",
 		2: "SET_ENDED",
+		3: "SET_CORRUPT",
 	}
 	Set_value = map[string]int32{
 		"SET_OPEN":    0,
 		"SET_TRASHED": 1,
 		"SET_ENDED":   2,
+		"SET_CORRUPT": 3,
 	}
 )
 
@@ -2818,6 +2821,7 @@ type Record struct {
 	Outcome    Outcome                `protobuf:"varint,11,opt,name=outcome,proto3,enum=boardd.driver.v1.Outcome" json:"outcome,omitempty"` // for complete
 	Final      []byte                 `protobuf:"bytes,12,opt,name=final,proto3,oneof" json:"final,omitempty"`                              // for complete, where a final record is kept
 	Attached   []*Attachment          `protobuf:"bytes,13,rep,name=attached,proto3" json:"attached,omitempty"`
+	Corrupt    string                 `protobuf:"bytes,15,opt,name=corrupt,proto3" json:"corrupt,omitempty"` // of an unknown job: why what lies under its id cannot be read; empty: nothing lies there
 	// The record goes on: the next one in the same list (of records or of claims,
 	// in this message or the next) has nothing but more of attached.
 	More          bool `protobuf:"varint,14,opt,name=more,proto3" json:"more,omitempty"`
@@ -2944,6 +2948,13 @@ func (x *Record) GetAttached() []*Attachment {
 		return x.Attached
 	}
 	return nil
+}
+
+func (x *Record) GetCorrupt() string {
+	if x != nil {
+		return x.Corrupt
+	}
+	return ""
 }
 
 func (x *Record) GetMore() bool {
@@ -3310,6 +3321,7 @@ type BadRecord struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`         // where it lies, in the store's own words
 	Problem       string                 `protobuf:"bytes,2,opt,name=problem,proto3" json:"problem,omitempty"` // what is wrong with it
+	Job           []byte                 `protobuf:"bytes,3,opt,name=job,proto3" json:"job,omitempty"`         // whose it is; empty: it cannot be told
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3356,6 +3368,13 @@ func (x *BadRecord) GetProblem() string {
 		return x.Problem
 	}
 	return ""
+}
+
+func (x *BadRecord) GetJob() []byte {
+	if x != nil {
+		return x.Job
+	}
+	return nil
 }
 
 type WatchRequest struct {
@@ -4828,7 +4847,7 @@ const file_driver_proto_rawDesc = "" +
 	" \x01(\x10R\tcreatedAt\x12\x1a\n" +
 	"\bsequence\x18\v \x01(\x04R\bsequenceB\n" +
 	"\n" +
-	"\b_details\"\x93\x04\n" +
+	"\b_details\"\xad\x04\n" +
 	"\x06Record\x123\n" +
 	"\aposting\x18\x01 \x01(\v2\x19.boardd.driver.v1.PostingR\aposting\x12-\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x17.boardd.driver.v1.StateR\x05state\x12\x1b\n" +
@@ -4845,7 +4864,8 @@ const file_driver_proto_rawDesc = "" +
 	" \x01(\x10R\aendedAt\x123\n" +
 	"\aoutcome\x18\v \x01(\x0e2\x19.boardd.driver.v1.OutcomeR\aoutcome\x12\x19\n" +
 	"\x05final\x18\f \x01(\fH\x01R\x05final\x88\x01\x01\x128\n" +
-	"\battached\x18\r \x03(\v2\x1c.boardd.driver.v1.AttachmentR\battached\x12\x12\n" +
+	"\battached\x18\r \x03(\v2\x1c.boardd.driver.v1.AttachmentR\battached\x12\x18\n" +
+	"\acorrupt\x18\x0f \x01(\tR\acorrupt\x12\x12\n" +
 	"\x04more\x18\x0e \x01(\bR\x04moreB\t\n" +
 	"\a_statusB\b\n" +
 	"\x06_final\"\x95\x01\n" +
@@ -4874,10 +4894,11 @@ const file_driver_proto_rawDesc = "" +
 	"\x03bad\x18\x02 \x03(\v2\x1b.boardd.driver.v1.BadRecordR\x03bad\x12\x12\n" +
 	"\x04next\x18\x03 \x01(\tR\x04next\x12\x1a\n" +
 	"\bposition\x18\x04 \x01(\x04R\bposition\x12\x12\n" +
-	"\x04more\x18\x05 \x01(\bR\x04more\"7\n" +
+	"\x04more\x18\x05 \x01(\bR\x04more\"I\n" +
 	"\tBadRecord\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x18\n" +
-	"\aproblem\x18\x02 \x01(\tR\aproblem\":\n" +
+	"\aproblem\x18\x02 \x01(\tR\aproblem\x12\x10\n" +
+	"\x03job\x18\x03 \x01(\fR\x03job\":\n" +
 	"\fWatchRequest\x12\x14\n" +
 	"\x05board\x18\x01 \x01(\tR\x05board\x12\x14\n" +
 	"\x05after\x18\x02 \x01(\x04R\x05after\"\x7f\n" +
@@ -5040,11 +5061,12 @@ const file_driver_proto_rawDesc = "" +
 	"\fPART_DETAILS\x10\x01\x12\x11\n" +
 	"\rPART_ATTACHED\x10\x02\x12\x0e\n" +
 	"\n" +
-	"PART_FINAL\x10\x04*3\n" +
+	"PART_FINAL\x10\x04*D\n" +
 	"\x03Set\x12\f\n" +
 	"\bSET_OPEN\x10\x00\x12\x0f\n" +
 	"\vSET_TRASHED\x10\x01\x12\r\n" +
-	"\tSET_ENDED\x10\x02*\\\n" +
+	"\tSET_ENDED\x10\x02\x12\x0f\n" +
+	"\vSET_CORRUPT\x10\x03*\\\n" +
 	"\bSeverity\x12\x11\n" +
 	"\rSEVERITY_NONE\x10\x00\x12\x11\n" +
 	"\rSEVERITY_NOTE\x10\x01\x12\x14\n" +

@@ -44,7 +44,7 @@ func RecordTo(rec *driver.Record) *pb.Record {
 	m := &pb.Record{
 		Posting: postingTo(&rec.Posting), State: pb.State(rec.State), Status: rec.Status, Version: rec.Version,
 		Position: uint64(rec.Position), NotBefore: Nanos(rec.NotBefore), Held: rec.Held, ModifiedAt: Nanos(rec.ModifiedAt),
-		EndedAt: Nanos(rec.EndedAt), Outcome: pb.Outcome(rec.Outcome), Final: rec.Final, Attached: attachmentsTo(rec.Attached),
+		EndedAt: Nanos(rec.EndedAt), Outcome: pb.Outcome(rec.Outcome), Final: rec.Final, Attached: attachmentsTo(rec.Attached), Corrupt: rec.Corrupt,
 	}
 	if h := rec.Holder; h != nil {
 		m.Holder = &pb.Holder{
@@ -68,7 +68,7 @@ func (r *reader) record(m *pb.Record) driver.Record {
 		State:   r.state(int32(m.State)),
 		Status:  slices.Clip(m.Status), Version: m.Version, Position: driver.Position(m.Position), NotBefore: Time(m.NotBefore),
 		Held: m.Held, ModifiedAt: Time(m.ModifiedAt), EndedAt: Time(m.EndedAt), Outcome: r.outcome(int32(m.Outcome)),
-		Final: slices.Clip(m.Final), Attached: attachmentsFrom(m.Attached),
+		Final: slices.Clip(m.Final), Attached: attachmentsFrom(m.Attached), Corrupt: m.Corrupt,
 	}
 	if h := m.Holder; h != nil {
 		rec.Holder = &driver.Holder{
@@ -92,7 +92,7 @@ func recordSize(rec *driver.Record) int {
 		return 0
 	}
 	n := 256 + len(rec.Posting.Name) + len(rec.Posting.Details) + len(rec.Posting.Extra) + len(rec.Posting.Book.Name) +
-		len(rec.Posting.Book.UUID) + len(rec.Status) + len(rec.Final)
+		len(rec.Posting.Book.UUID) + len(rec.Status) + len(rec.Final) + len(rec.Corrupt)
 	if rec.Holder != nil {
 		n += len(rec.Holder.Owner) + 64
 	}

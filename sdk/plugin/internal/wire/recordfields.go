@@ -25,6 +25,7 @@ const (
 	recordFinal      = 12<<3 | inBytes
 	recordAttached   = 13<<3 | inBytes
 	recordMore       = 14<<3 | inVarint
+	recordCorrupt    = 15<<3 | inBytes
 
 	postingID        = 1<<3 | inBytes
 	postingName      = 2<<3 | inBytes
@@ -79,6 +80,7 @@ func (w *writer) record(rec *driver.Record) {
 		w.flag(attachmentRemove, a.Delete)
 		w.close(at)
 	}
+	w.text(recordCorrupt, rec.Corrupt)
 }
 
 func (w *writer) posting(p *driver.Posting) {
@@ -171,6 +173,8 @@ func (r *reader) readRecord(rec *driver.Record, message []byte) (more bool) {
 			rec.Attached = append(rec.Attached, r.readAttachment(f.bytes))
 		case recordMore:
 			more = f.value != 0
+		case recordCorrupt:
+			rec.Corrupt = f.text()
 		}
 	}
 	r.whole(&f)

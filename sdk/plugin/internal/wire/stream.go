@@ -15,7 +15,11 @@ func SendRecords(records []driver.Record, send func(*pb.Records) error) error {
 func SendPage(page *driver.Page, send func(*pb.Page) error) error {
 	out := &pb.Page{Next: page.Next, Position: uint64(page.Position)}
 	for _, b := range page.Bad {
-		out.Bad = append(out.Bad, &pb.BadRecord{Key: b.Key, Problem: b.Problem})
+		bad := &pb.BadRecord{Key: b.Key, Problem: b.Problem}
+		if b.Job != (job.ID{}) {
+			bad.Job = b.Job[:]
+		}
+		out.Bad = append(out.Bad, bad)
 	}
 	return paged(page.Records, func(list []*pb.Record, last bool) error {
 		if !last {
@@ -55,7 +59,11 @@ func AddPage(page *driver.Page, j *Joiner, m *pb.Page) error {
 		}
 	}
 	for _, b := range m.Bad {
-		page.Bad = append(page.Bad, driver.BadRecord{Key: b.Key, Problem: b.Problem})
+		bad := driver.BadRecord{Key: b.Key, Problem: b.Problem}
+		if len(b.Job) == len(bad.Job) {
+			bad.Job = job.ID(b.Job)
+		}
+		page.Bad = append(page.Bad, bad)
 	}
 	page.Next, page.Position = m.Next, driver.Position(m.Position)
 	if m.More {
@@ -75,7 +83,7 @@ func ScanTo(board string, s driver.ScanRequest) *pb.ScanRequest {
 func ScanFrom(m *pb.ScanRequest) (driver.ScanRequest, error) {
 	var r reader
 	s := driver.ScanRequest{
-		Set:   driver.Set(r.enum(int32(m.Set), int(driver.EndedJobs), "a set")),
+		Set:   driver.Set(r.enum(int32(m.Set), int(driver.CorruptJobs), "a set")),
 		Parts: r.parts(m.Parts), After: m.After, NewestFirst: m.NewestFirst, Limit: int(r.amount(m.Limit, "a limit")),
 	}
 	return s, r.err
