@@ -112,6 +112,8 @@ var advice = map[string]string{
 	"boardd_policy_memory_bytes":         "near its limit: see `boardd_policy_processes`",
 	"boardd_policy_processes":            "near its limit: boards ask more policies than the server may run; raise `server_limits`, or lower the tenants' `policy_processes`",
 	"boardd_policy_refused_total":        "grows: policies are denied processes or compilations; WhoAmI and the page of tenants show whose are many",
+	"boardd_work":                        "near 2,048 for long: the server has more work than it can do, as with `boardd_calls`",
+	"boardd_work_refused_total":          "grows: the same; smaller calls, or more servers",
 	"boardd_refused_requests_total":      "`unauthenticated`: somebody guesses, or a worker has an old token (the log names the addresses); `permission_denied`: a token with too few roles, or a name that is missing in `hostnames`",
 	"boardd_request_bytes":               "near 134,217,728 for long: large requests, or slow networks; limits for the tenant that sends them",
 	"boardd_request_bytes_refused_total": "grows: the same",
