@@ -181,8 +181,8 @@ func TestPolicyStorage(t *testing.T) {
 	t.Parallel()
 	b := config.NewBoard("builds")
 	b.Backend = "store"
-	c, dir := cataloged(t.TempDir(), b), ""
-	dir = filepath.Join(c.DataDir, "policies", "foreign")
+	c := cataloged(t.TempDir(), b)
+	dir := filepath.Join(c.DataDir, "policies", "foreign")
 	size := int64(len(allowing(t, 0)))
 	c.Limits = map[string]config.Limits{"default": {Policies: 2, PolicyBytes: 3 * size}}
 	child, _ := countedChild(t)
@@ -257,7 +257,7 @@ func TestModulesThatDoNotStart(t *testing.T) {
 		p := host.Promotion{Board: "builds", Name: c.name}
 		refused := func(call string, err error) {
 			t.Helper()
-			if e, ok := err.(*job.Error); !ok || job.KindOf(err) != job.Invalid || !strings.Contains(e.Message, c.want) { //nolint:errorlint // its message is the caller's
+			if e, ok := err.(*job.Error); !ok || job.KindOf(err) != job.Invalid || !strings.Contains(e.Message, c.want) {
 				t.Errorf("%s %s: %v: %v, want %q", call, c.name, job.KindOf(err), err, c.want)
 			}
 		}

@@ -89,7 +89,7 @@ func TestFlushedCatalog(t *testing.T) {
 		defer answer.Body.Close()
 		text := make([]byte, 100)
 		n, _ := answer.Body.Read(text)
-		if answer.StatusCode != 200 || !strings.Contains(string(text[:n]), "the catalog is in doubt") {
+		if answer.StatusCode != http.StatusOK || !strings.Contains(string(text[:n]), "the catalog is in doubt") {
 			t.Errorf("/readyz: %d %s", answer.StatusCode, text[:n])
 		}
 		done(s, "", "job", "post", "second", "--token", worker)

@@ -54,8 +54,16 @@ func (p *placed) saysCorrupt(more ...string) {
 	p.until("both are counted", "b", holds(`"corrupt":"2"`), "job", "count", "-o", "json")
 	for _, uuid := range append([]string{unreadUUID}, more...) {
 		for _, args := range [][]string{
-			{"job", "get", uuid}, {"job", "claim", uuid, "--owner", "w"}, {"job", "cancel", uuid}, {"job", "purge", uuid}, {"job", "restore", uuid},
-			{"job", "release", uuid, "--reason", "test"}, {"job", "trash", uuid}, {"job", "priority", uuid, "5"}, {"job", "explain", uuid}, {"job", "log", uuid},
+			{"job", "get", uuid},
+			{"job", "claim", uuid, "--owner", "w"},
+			{"job", "cancel", uuid},
+			{"job", "purge", uuid},
+			{"job", "restore", uuid},
+			{"job", "release", uuid, "--reason", "test"},
+			{"job", "trash", uuid},
+			{"job", "priority", uuid, "5"},
+			{"job", "explain", uuid},
+			{"job", "log", uuid},
 		} {
 			if out, err := p.run("b", args...); err == nil || !strings.Contains(out, "CORRUPT") {
 				p.Errorf("boardd %v: %v\n%s", args, err, out)

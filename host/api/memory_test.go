@@ -25,7 +25,7 @@ import (
 
 // mostMemory is what no request takes more of: eight times the largest body, and no
 // more than 64 MB.
-const mostMemory = uint64(min(8*api.MaxRequest, 64_000_000))
+const mostMemory uint64 = min(8*api.MaxRequest, 64_000_000)
 
 // worst is a request that is made to take memory.
 type worst struct {

@@ -3,6 +3,7 @@ package api
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -49,7 +50,7 @@ func listsOf(d protoreflect.MessageDescriptor, way []protoreflect.FieldDescripto
 			found = append(found, listIn{append([]protoreflect.FieldDescriptor(nil), way...), f})
 		}
 		if f.Kind() == protoreflect.MessageKind && !f.IsMap() && f.Message().FullName().Parent() != "google.protobuf" {
-			found = append(found, listsOf(f.Message(), append(way[:len(way):len(way)], f))...)
+			found = append(found, listsOf(f.Message(), append(slices.Clip(way), f))...)
 		}
 	}
 	return found

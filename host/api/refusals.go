@@ -39,7 +39,7 @@ func (f *refusalLog) log(ctx context.Context, caller, text string, attrs ...slog
 	if !f.allow(caller) {
 		level = slog.LevelDebug
 	}
-	f.logger.LogAttrs(ctx, level, text, attrs...)
+	f.logger.LogAttrs(ctx, level, text, attrs...) //nolint:sloglint // the text is a constant of each caller
 }
 
 // allow counts a refusal, and reports whether it is written.

@@ -73,7 +73,7 @@ func newKey(path string) (*Key, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer os.Remove(file.Name())
+	defer func() { _ = os.Remove(file.Name()) }() // it has another name by then, or is of no use
 	err = pem.Encode(file, &pem.Block{Type: "PRIVATE KEY", Bytes: data})
 	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
 		return nil, err

@@ -106,8 +106,6 @@ func decode(doc driver.Document, record any) error {
 }
 
 // The names of documents. Names of tenants and of what they have hold no slash.
-const policyPrefix = "policy/"
-
 func tenantKey(name string) string         { return "tenant/" + name }
 func tokenKey(tenant, name string) string  { return "token/" + tenant + "/" + name }
 func boardKey(tenant, name string) string  { return "board/" + tenant + "/" + name }

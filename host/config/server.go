@@ -23,8 +23,10 @@ func (l ServerLimits) WithDefaults() ServerLimits {
 		field *int64
 		value int64
 	}{
-		{&l.PolicyProcesses, DefaultServerPolicyProcesses}, {&l.PolicyMemory, DefaultServerPolicyMemory},
-		{&l.Compilations, DefaultCompilations}, {&l.Simulations, DefaultSimulations},
+		{&l.PolicyProcesses, DefaultServerPolicyProcesses},
+		{&l.PolicyMemory, DefaultServerPolicyMemory},
+		{&l.Compilations, DefaultCompilations},
+		{&l.Simulations, DefaultSimulations},
 	} {
 		if *d.field == 0 {
 			*d.field = d.value

@@ -43,8 +43,13 @@ func TestOrder(t *testing.T) {
 		return ranking.Created(time.Unix(0, 0).Add(time.Duration(seconds * float64(time.Second))))
 	}
 	list := []ranking.Order{ // as they come
-		{Score: 2, Priority: 4}, {Score: 1, Priority: 1, OperationPriority: 9}, {Priority: 2}, {Priority: 3, OperationPriority: -1},
-		{Priority: 3, CreatedAt: at(1)}, {Priority: 3, CreatedAt: at(1), Sequence: 1}, {Priority: 3, CreatedAt: at(1), Sequence: 1, ID: [16]byte{1}},
+		{Score: 2, Priority: 4},
+		{Score: 1, Priority: 1, OperationPriority: 9},
+		{Priority: 2},
+		{Priority: 3, OperationPriority: -1},
+		{Priority: 3, CreatedAt: at(1)},
+		{Priority: 3, CreatedAt: at(1), Sequence: 1},
+		{Priority: 3, CreatedAt: at(1), Sequence: 1, ID: [16]byte{1}},
 	}
 	for i, a := range list {
 		for j, b := range list {

@@ -124,17 +124,8 @@ func writePid(f *os.File) error {
 	if err := f.Truncate(0); err != nil {
 		return err
 	}
-	_, err := f.WriteAt([]byte(strconv.Itoa(server())+"\n"), 0)
+	_, err := f.WriteAt([]byte(strconv.Itoa(plugin.Server())+"\n"), 0)
 	return err
-}
-
-// server is the process that people can stop: the one that started this process as its
-// driver, or this one.
-func server() int {
-	if os.Getenv(plugin.CookieName) == plugin.CookieValue {
-		return os.Getppid()
-	}
-	return os.Getpid()
 }
 
 func (f *folder) file() string { return filepath.Join(f.path, dataFile) }

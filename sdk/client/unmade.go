@@ -56,7 +56,7 @@ func (s schemes) RoundTrip(r *http.Request) (*http.Response, error) {
 			io.Reader
 			io.Closer
 		}{io.MultiReader(bytes.NewReader(head[:n]), answer.Body), answer.Body}
-		return answer, nil
+		return answer, nil //nolint:nilerr // whoever reads the body meets the error
 	}
 	_ = answer.Body.Close() // there is no more to it
 	return nil, &unmade{r.URL.Host + " speaks TLS: want https:// in place of http://", http.ErrSchemeMismatch}

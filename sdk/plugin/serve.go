@@ -17,6 +17,15 @@ import (
 	"github.com/boardd/boardd/sdk/plugin/internal/pb"
 )
 
+// Server returns the process that people can stop to stop this one: the server that
+// started it as a driver, or itself where nobody did.
+func Server() int {
+	if os.Getenv(CookieName) == CookieValue {
+		return os.Getppid()
+	}
+	return os.Getpid()
+}
+
 // Serve is the whole main of a driver: it answers the host that started this
 // process until the host ends it or is gone, closes the driver, and returns.
 // Without a host it says so and ends the process with status 1.

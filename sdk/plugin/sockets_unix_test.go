@@ -14,11 +14,11 @@ import (
 // that hold nothing but sockets. Others stay.
 func TestSweepSockets(t *testing.T) {
 	t.Parallel()
-	base, err := os.MkdirTemp("", "sweep") // a short name, for the socket
+	base, err := os.MkdirTemp("", "sweep") //nolint:usetesting // a socket's name is short, and that of t.TempDir has the test's
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer os.RemoveAll(base)
+	t.Cleanup(func() { _ = os.RemoveAll(base) })
 	old := time.Now().Add(-2 * staleAfter)
 	folder := func(name string) string {
 		path := filepath.Join(base, name)
