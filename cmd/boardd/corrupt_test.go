@@ -3,12 +3,11 @@ package main
 import (
 	"io"
 	"net/http"
+	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/go-zookeeper/zk"
-
+	"github.com/boardd/boardd/internal/testneed"
 	"github.com/boardd/boardd/internal/testserver"
 )
 
@@ -35,18 +34,33 @@ func TestCorruptIsSaid(t *testing.T) {
 		z := testserver.ZooKeeper(t, testserver.ZooKeeperOptions{Fast: true})
 		p := placeBoards(t, "zookeeper", z.Servers()[0], [4]string{"b", "path", "/p/jobs", "serve"})
 		p.done("b", "job", "post", "good")
-		c, _, err := zk.Connect(z.Servers(), 10*time.Second, zk.WithLogInfo(false))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.Close()
-		for node, data := range map[string]string{"job0000000098": `{"uuid": "` + unreadUUID + `", "name": 5, "details": {}}`, "job0000000099": "garbage"} {
-			if _, err := c.Create("/p/jobs/"+node, []byte(data), 0, zk.WorldACL(zk.PermAll)); err != nil {
-				t.Fatal(err)
-			}
-		}
+		createNodes(t, strings.Join(z.Servers(), ","),
+			"/p/jobs/job0000000098", `{"uuid": "`+unreadUUID+`", "name": 5, "details": {}}`, "/p/jobs/job0000000099", "garbage")
 		p.saysCorrupt()
 	})
+}
+
+// createNodes creates nodes in ZooKeeper, of the given paths and data, as any program
+// of Python's would.
+func createNodes(t *testing.T, servers string, nodes ...string) {
+	t.Helper()
+	const python = "/usr/bin/python3"
+	if err := exec.CommandContext(t.Context(), python, "-I", "-c", "import kazoo").Run(); err != nil {
+		testneed.Skip(t, python+" has no kazoo")
+	}
+	const program = `
+import sys
+from kazoo.client import KazooClient
+client = KazooClient(hosts=sys.argv[1])
+client.start(timeout=120)
+for path, data in zip(sys.argv[2::2], sys.argv[3::2]):
+    client.create(path, data.encode())
+client.stop()
+`
+	command := exec.CommandContext(t.Context(), python, append([]string{"-I", "-c", program, servers}, nodes...)...)
+	if out, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
 }
 
 func (p *placed) saysCorrupt(more ...string) {

@@ -19,6 +19,9 @@ func TestSignedTokens(t *testing.T) {
 	p.Set(k)
 	path := filepath.Join(t.TempDir(), "boardd.hcl")
 	text := fmt.Sprintf(`
+audit {
+  calls = "all"
+}
 oidc "corp" {
   issuer       = %q
   audiences    = ["boardd"]

@@ -27,7 +27,7 @@ var refusedCalls = []struct {
 	{"PostJobs", `{"board":"default","jobs":[{"details":{"a":NaN}}]}`, "invalid_argument", `jobs[0].details: want a JSON value, got 'N' (at character 44)`},
 	{"PostJobs", `{"board":"default"} x`, "invalid_argument", `want the end of the text after the object, got 'x' (at character 21)`},
 	{"PostJobs", `{"board":"default","jobs":[{"name":"` + "\xff" + `"}]}`, "invalid_argument", `jobs[0].name: the text is not valid UTF-8 (at character 37)`},
-	{"PostJobs", `{"board":"default","jobs":[{"details":` + strings.Repeat("[", 100_000) + `}]}`, "invalid_argument", `jobs[0].details: the JSON is nested deeper than 256 levels (at character 295)`},
+	{"PostJobs", `{"board":"default","jobs":[{"details":` + strings.Repeat("[", 100_000) + `}]}`, "invalid_argument", `jobs[0].details: the JSON is nested deeper than 511 levels (at character 550)`},
 	{"PostJobs", `{"board":"nowhere"}`, "not_found", `there is no board "nowhere"`},
 	{"PostJobs", `{"board":"defualt"}`, "not_found", `there is no board "defualt" (did you mean "default"?)`},
 	{"PostJobs", `{"jobs":[]}`, "invalid_argument", `board: the name of a board is missing`},

@@ -79,7 +79,7 @@ var packages = map[string]line{
 	"plugins/zookeeper/...":         {may: []string{"sdk/driver", "sdk/driver/logbook", "sdk/job", "sdk/plugin", "sdk/sleep", "plugins/taskflow", "plugins/zookeeper/..."}, why: "a driver like anybody's"},
 	"cmd/boardd":                    {may: []string{"host", "host/api", "host/audit", "host/board", "host/config", "host/recording", "host/replay", "host/supervisor", "host/wasm", "host/wasm/module", "host/web", "plugins/embedded", "sdk/..."}, tests: []string{"host/identity/identitytest"}, why: "puts the parts together; everything else is unaware of it"},
 	"bench/...":                     {may: []string{"internal/testneed", "internal/testserver", "sdk/..."}, tests: []string{"plugins/embedded"}, why: "measures from outside, and the built-in store by itself"},
-	"docs":                          {tests: []string{"host", "host/api", "host/audit", "host/board", "host/catalog", "host/config", "host/identity", "host/recording", "host/replay", "host/tenant", "host/wasm/...", "sdk/boardd/...", "sdk/driver", "sdk/job", "sdk/policy/..."}, why: "holds the pages against the code, so its tests look everywhere"},
+	"docs":                          {tests: []string{"host", "host/api", "host/audit", "host/board", "host/catalog", "host/config", "host/identity", "host/recording", "host/replay", "host/tenant", "host/wasm/...", "plugins/taskflow", "sdk/boardd/...", "sdk/driver", "sdk/job", "sdk/policy/...", "sdk/wirejson"}, why: "holds the pages against the code, so its tests look everywhere"},
 	"clients/python":                {why: "runs the Python client's own tests"},
 	"internal/imports":              {why: "parses sources"},
 	"internal/testneed":             {why: "for tests"},
