@@ -404,8 +404,7 @@ func TestEntityTerms(t *testing.T) {
 	if err := p.driver.Close(); err != nil {
 		t.Fatal(err)
 	}
-	p.driver = openWith(t, settingsOf(p.z.Servers(), nil))
-	p.open()
+	p.desk = sit(t, openWith(t, settingsOf(p.z.Servers(), nil)), "/p/jobs", nil) // the one before goes on looking
 	beside := sit(t, p.driver, "/p/beside", nil)
 	for _, board := range []string{p.name, beside.name} {
 		if got := names(board); got != long+" "+short {
