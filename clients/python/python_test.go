@@ -20,9 +20,10 @@ import (
 const python = "/usr/bin/python3"
 
 // needs is what the tests import, and the Debian package that has it. The tests
-// of TaskFlow's that are borrowed import redis, though nothing here speaks to it.
+// of TaskFlow's that are borrowed import redis, and those that compare with its
+// jobboards kazoo as well, though nothing here speaks to either.
 var needs = map[string]string{
-	"taskflow": "python3-taskflow", "redis": "python3-redis", "testtools": "python3-testtools",
+	"taskflow": "python3-taskflow", "redis": "python3-redis", "kazoo": "python3-kazoo", "testtools": "python3-testtools",
 	"oslotest": "python3-oslotest", "testscenarios": "python3-testscenarios", "pip": "python3-pip",
 	"setuptools": "python3-setuptools", "wheel": "python3-wheel",
 }

@@ -17,13 +17,14 @@ from boardd_taskflow import failures
 from boardd_taskflow import holder
 from boardd_taskflow import job as boardd_job
 from boardd_taskflow import listing
+from boardd_taskflow import names
 from boardd_taskflow import options
 from boardd_taskflow import watcher
 
 LOG = logging.getLogger(__name__)
 
 
-class BoarddJobBoard(base.NotifyingJobBoard):
+class BoarddJobBoard(names.BoardNames, base.NotifyingJobBoard):
     """A jobboard that is kept by a boardd server.
 
     The server says who has a job, for how long, and which is next; see
@@ -35,9 +36,21 @@ class BoarddJobBoard(base.NotifyingJobBoard):
     All methods may be called by several threads at once.
     """
 
-    def __init__(self, name, conf, persistence=None):
+    def __init__(self, name, conf, client=None, persistence=None,
+                 emit_notifications=True):
+        """Makes a jobboard that is not connected yet.
+
+        :param client: what a program has to speak to a store with; nothing
+                       is done with it
+        :param persistence: where logbooks are loaded from
+        :param emit_notifications: whether listeners hear anything
+        """
         super(BoarddJobBoard, self).__init__(name, conf)
         self._options = options.Options(conf)
+        if client is not None:
+            LOG.warning("Jobboard '%s' has its own connection to boardd, and"
+                        " leaves the given client %r alone", name, client)
+        self._emit_notifications = bool(emit_notifications)
         # Where logbooks are loaded from: a posting has only their names.
         self._persistence = persistence
         self._lock = threading.RLock()  # of connecting and closing
@@ -53,8 +66,12 @@ class BoarddJobBoard(base.NotifyingJobBoard):
     def connected(self):
         return self._client is not None
 
-    def connect(self):
-        """Asks the server whether the board is there and may be used."""
+    def connect(self, timeout=None):
+        """Asks the server whether the board is there and may be used.
+
+        :param timeout: seconds to try for; the option ``timeout`` if absent
+        """
+        within = None if timeout is None else float(timeout)
         with self._lock:
             self.close()
             what = ("Can not connect to board '%s' of boardd"
@@ -65,7 +82,7 @@ class BoarddJobBoard(base.NotifyingJobBoard):
                 except (OSError, ValueError):  # a file of the configuration
                     exc.raise_with_cause(exc.JobFailure, what)
                 try:
-                    shown = client.call('GetBoard')['board']
+                    shown = client.call('GetBoard', within=within)['board']
                 except BaseException:
                     client.close()
                     raise
@@ -74,7 +91,7 @@ class BoarddJobBoard(base.NotifyingJobBoard):
                             self._options.board_name, shown.get('problem'))
             self._client = client
             self._holder.start(client, shown.get('fencing') == 'owner')
-            if self.notifier.wants_events():
+            if self._emit_notifications and self.notifier.wants_events():
                 self._watcher.start(client)
 
     def close(self):
@@ -141,7 +158,17 @@ class BoarddJobBoard(base.NotifyingJobBoard):
         return listing.JobIterator(self, LOG, only_unclaimed=only_unclaimed,
                                    ensure_fresh=ensure_fresh)
 
-    def wait(self, timeout=None):
+    def wait(self, timeout=None, initial_delay=0.005, max_delay=1.0,
+             sleep_func=time.sleep):
+        """Waits until there are jobs; returns an iterator of them.
+
+        The server tells as soon as it is so. Nothing is asked again and again,
+        and the delays are not used.
+        """
+        if initial_delay > max_delay:
+            raise ValueError("Initial delay %s must be less than or equal"
+                             " to the provided max delay %s"
+                             % (initial_delay, max_delay))
         began = time.monotonic()
         end = None if timeout is None else began + timeout
         while True:
@@ -301,15 +328,16 @@ class BoarddJobBoard(base.NotifyingJobBoard):
 
     def _watch(self):
         with self._lock:
-            if self._client is not None:
+            if self._client is not None and self._emit_notifications:
                 self._watcher.start(self._client)
 
     def _notify(self, event, details):
         self.notifier.notify(event, details)
 
     def _on_lost(self, claim):
-        self.notifier.notify(watcher.CLAIM_LOST, {'uuid': claim.uuid,
-                                                  'owner': claim.owner})
+        if self._emit_notifications:
+            self.notifier.notify(watcher.CLAIM_LOST, {'uuid': claim.uuid,
+                                                      'owner': claim.owner})
 
 
 def _wait(end):

@@ -10,6 +10,7 @@ from taskflow.jobs import base
 from taskflow import states
 
 from boardd_taskflow import details as job_details
+from boardd_taskflow import names
 
 
 class UnknownExpire(enum.IntEnum):
@@ -60,22 +61,25 @@ class Standing(object):
 
 
 @functools.total_ordering
-class BoarddJob(base.Job):
+class BoarddJob(names.JobNames, base.Job):
     """A job on a board of boardd.
 
     Jobs of one board sort in the order in which they are to be claimed: higher
     priorities first, and among equals the oldest.
     """
 
-    def __init__(self, board, posting, backend=None, book=None, details=None,
-                 outline=False):
+    def __init__(self, board, posting=None, backend=None, book=None,
+                 details=None, outline=False, **taskflows):
         """Takes a job as the server shows it.
 
         :param details: what to have instead of the posting's details
         :param outline: whether the posting comes without its details, which
                         are fetched then when somebody wants them
         :raises ValueError: if its details can not be read
+        :raises TypeError: for what TaskFlow's own jobs are made of
         """
+        if taskflows or not isinstance(posting, dict):
+            raise TypeError(names.MADE_BY_BOARD)
         super(BoarddJob, self).__init__(
             board, posting.get('name', ''), uuid=posting['uuid'],
             details=details, backend=backend, book=book,

@@ -65,6 +65,18 @@ def _board_name(value):
     return _text(value)
 
 
+def _namespace(value):
+    _text(value)
+    return value  # text or bytes, as TaskFlow has it
+
+
+def _path(value):
+    parts = _text(value).split('/')
+    if parts[0] or not all(p not in ('', '.', '..') for p in parts[1:]):
+        raise ValueError("want an absolute path, such as /jobs")
+    return _text(value)
+
+
 def _labels(value):
     if isinstance(value, str):
         pairs = [p.partition('=') for p in value.split(',')]
@@ -98,6 +110,9 @@ OPTIONS = {
     'token': (_text, None),
     'token_file': (_text, None),
     'board_name': (_board_name, 'default'),
+    # What the names of keys and paths begin with, see boardd_taskflow.names.
+    'namespace': (_namespace, None),
+    'path': (_path, None),
     # For how long, in seconds.
     'timeout': (_seconds, 30.0),
     'connect_timeout': (_seconds, 10.0),
@@ -135,6 +150,12 @@ class Options(object):
             setattr(self, name, value)
         _exclude(conf, 'token', 'token_file')
         _exclude(conf, 'address', 'host')
+        for name in ('namespace', 'path'):
+            # In TaskFlow's configurations it says which board.
+            if conf.get(name) is not None and conf.get('board_name') is None:
+                raise ValueError("boardd jobboard: %s = %r names no board: say"
+                                 " which with board_name"
+                                 % (name, conf[name]))
         if self.key_file and not self.cert_file:
             raise ValueError("boardd jobboard: key_file without cert_file")
         self.addresses = [self._address(a) for a in self._given(conf)]

@@ -179,7 +179,7 @@ class SettingsTest(base.TestCase):
 
     def test_wrong_settings(self):
         for more, word in (({'token_fil': 'x'}, "did you mean 'token_file'"),
-                           ({'namespace': 'x'}, 'namespace'),
+                           ({'name_space': 'x'}, "did you mean 'namespace'"),
                            ({'timeout': 'soon'}, 'timeout'),
                            ({'timeout': 0}, 'timeout'),
                            ({'lease': 0.5}, 'lease'),
