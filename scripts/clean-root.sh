@@ -10,8 +10,8 @@
 # run in place of "make test" in the clone, for example: make build. It needs root,
 # debootstrap, about 10 GB and a network (a mirror of Debian, and Go's modules).
 # DEBIAN_MIRROR and DEBIAN_SUITE choose others than deb.debian.org and bookworm;
-# GOPROXY, GOSUMDB, http_proxy, https_proxy and no_proxy are passed on. Go is copied
-# from this machine.
+# GOPROXY, GOSUMDB, http_proxy, https_proxy and no_proxy are passed on. Go and the
+# certificates that this machine trusts (a proxy may have one of its own) are copied.
 set -euo pipefail
 
 say() { echo "clean-root: $*" >&2; }
@@ -58,12 +58,15 @@ say "copying $(go version)"
 mkdir -p "$root/usr/local/go"
 cp -a "$(go env GOROOT)/." "$root/usr/local/go/"
 
+certificates=/etc/ssl/clean-root.crt
+cp -L "${SSL_CERT_FILE:-/etc/ssl/certs/ca-certificates.crt}" "$root$certificates"
+
 say "cloning $head"
 git clone --quiet --no-local --no-hardlinks "$source" "$root/root/boardd"
 git -C "$root/root/boardd" checkout --quiet --detach "$head"
 
 # Nothing of this machine's environment but what reaches the network.
-passed=()
+passed=("SSL_CERT_FILE=$certificates" "CURL_CA_BUNDLE=$certificates" "NODE_EXTRA_CA_CERTS=$certificates")
 for name in GOPROXY GOSUMDB GONOSUMDB http_proxy https_proxy no_proxy; do
   value=${!name:-}
   case $name in GO*) value=${value:-$(go env "$name")} ;; esac
