@@ -66,6 +66,7 @@ func (b *Board) ConsumeAs(ctx context.Context, refs []Ref, outcome job.Outcome) 
 		b.consume(&op, s, outcome)
 		return op, proofs[i].check(a.ids[i], s)
 	}
+	a.repeats = func(int, *standing) []endingOp { return consumptions() }
 	a.done = func(_ int, _ *standing, r *driver.Result) { count(r, &b.metrics.Consumed) }
 	return a.errs, a.run(ctx)
 }

@@ -20,7 +20,7 @@ func TestStatusRoundTrip(t *testing.T) {
 	tests := []status{
 		{},
 		{attempt: 7, last: "why", reasons: []string{"one", "two"}, startedAt: time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC)},
-		{hasPriority: true, priority: job.VeryHigh, operationPriority: -3, exhausted: true, cancel: true},
+		{hasPriority: true, priority: job.VeryHigh, operationPriority: -3, exhausted: true, ranOutBy: 1 << 63, cancel: true},
 		{hasPriority: true, priority: job.VeryLow},
 		{
 			operations: operations{

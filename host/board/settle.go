@@ -91,11 +91,12 @@ func (b *Board) Abandon(ctx context.Context, refs []Ref, o AbandonOptions) ([]er
 		return nil, err
 	}
 	a.plan = func(i int, s *standing) (driver.Op, error) {
-		if s == nil {
-			return driver.Op{}, notFound(a.ids[i])
+		if s == nil { // it may be a repetition, which the store recognises
+			return proofs[i].op(driver.Release), nil
 		}
 		return b.abandonOp(&proofs[i], s, &o), proofs[i].check(a.ids[i], s)
 	}
+	a.repeats = func(i int, s *standing) []endingOp { return b.abandonments(&proofs[i], s) }
 	a.done = func(_ int, _ *standing, r *driver.Result) { count(r, &b.metrics.Abandoned) }
 	return a.errs, a.run(ctx)
 }
@@ -127,10 +128,13 @@ func (b *Board) abandonOp(p *proof, s *standing, o *AbandonOptions) driver.Op {
 // after a wait, or into the trash if its attempts are used up.
 func (b *Board) lose(op driver.Op, s *standing, after status, reason string, wait time.Duration) driver.Op {
 	op.Version, op.Reason = s.entry.Version, reason
-	// A job in the trash for this very reason was put there by an earlier try.
-	gone := s.state == job.Trashed && s.status.exhausted
-	if limit := b.limit(s.entry); gone || limit > 0 && after.attempt >= limit && isOpen(s.state) && !after.canceling() {
+	// A job whose attempts ran out with this very claim was set aside by an earlier try.
+	gone := s.ranOutBy(op.Token)
+	if limit := b.limit(s.entry); gone || limit > 0 && after.attempt >= limit && s.heldBy(&op) && !after.canceling() {
 		after.exhausted, s.ranOut = true, true
+		if s.entry.Claim != nil {
+			after.ranOutBy = s.entry.Claim.Token.Epoch
+		}
 		op.Kind, op.Event = driver.SetAside, job.TrashedEvent
 	} else if wait > 0 {
 		op.Hold = &driver.Hold{For: wait}
@@ -173,10 +177,13 @@ func (b *Board) Trash(ctx context.Context, refs []Ref, ids []job.ID, reason stri
 	a.enough = func(i int, s *standing) bool { return s != nil && (i >= len(refs) || proofs[i].known(s)) }
 	reason = cleanReason(reason)
 	a.plan = func(i int, s *standing) (driver.Op, error) {
+		if s == nil && i < len(refs) { // it may be a repetition, which the store recognises
+			return proofs[i].op(driver.SetAside), nil
+		}
 		if s == nil {
 			return driver.Op{}, notFound(a.ids[i])
 		}
-		if i < len(refs) && s.state == job.Trashed && s.status.exhausted {
+		if i < len(refs) && s.ranOutBy(proofs[i].token) {
 			// To the store it would look like a repetition of this call.
 			return driver.Op{}, &job.Error{Job: a.ids[i], Kind: job.LeaseLost, Message: "the claim has ended: its job ran out of attempts"}
 		}

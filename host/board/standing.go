@@ -61,6 +61,9 @@ type alteration struct {
 	// enough says whether what the index knows, s (nil: nothing), is enough for
 	// plan; otherwise the store is asked first.
 	enough func(i int, s *standing) bool
+	// repeats says which other endings an earlier try of the call may have been.
+	// It may be nil: none.
+	repeats func(i int, s *standing) []endingOp
 	// done is told of each answer. It may be nil.
 	done func(i int, s *standing, r *driver.Result)
 }
@@ -127,6 +130,9 @@ func (a *alteration) round(ctx context.Context, items []int, again bool, news []
 	}
 	var anew []int
 	results := a.send(ctx, a.opened, ops)
+	if a.repeats != nil {
+		a.recognise(ctx, a.opened, ops, results, func(n int) []endingOp { return a.repeats(items[of[n]], standings[of[n]]) })
+	}
 	for n := range results {
 		k := of[n]
 		i, r := items[k], &results[n]

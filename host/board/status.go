@@ -26,6 +26,7 @@ type status struct {
 	last      string
 	startedAt time.Time // of the first claim
 	exhausted bool      // it went to the trash because its attempts ran out
+	ranOutBy  uint64    // the epoch of the claim with which they ran out the last time; 0: never, or not known
 	cancel    bool      // its worker is asked to stop
 
 	hasPriority       bool
@@ -65,6 +66,7 @@ const (
 	statusAttemptOf           = 17 // of the reason before it
 	statusPresent             = 18
 	statusRestored            = 24
+	statusRanOutBy            = 25
 )
 
 // readStatus decodes a status record. One that cannot be read gives the zero
@@ -92,7 +94,7 @@ func readStatus(record []byte) (status, error) {
 			}
 			return err
 		case statusAttempt, statusStarted, statusExhausted, statusCancel, statusPriority, statusOperationPriority,
-			statusResultBytes, statusMet, statusAwaited, statusRestored:
+			statusResultBytes, statusMet, statusAwaited, statusRestored, statusRanOutBy:
 			n, err := readNumber(data)
 			if err != nil {
 				return err
@@ -121,6 +123,9 @@ func (s *status) setNumber(tag uint64, n int64) error {
 		return nil
 	case statusExhausted:
 		s.exhausted = n != 0
+		return nil
+	case statusRanOutBy:
+		s.ranOutBy = uint64(n)
 		return nil
 	case statusCancel:
 		s.cancel = n != 0
@@ -179,6 +184,7 @@ func (s *status) encode() []byte {
 	}
 	b = appendTime(b, statusStarted, s.startedAt)
 	b = appendNumber(b, statusExhausted, flag(s.exhausted))
+	b = appendNumber(b, statusRanOutBy, int64(s.ranOutBy))
 	b = appendNumber(b, statusCancel, flag(s.cancel))
 	if s.hasPriority {
 		b = appendField(b, statusPriority, []byte{byte(s.priority<<1) ^ byte(s.priority>>7)}) // a varint of one byte

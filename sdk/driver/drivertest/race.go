@@ -13,6 +13,7 @@ var raceChecks = []check{
 	{name: "race/disjoint", run: raceDisjoint},
 	{name: "race/endings", run: raceEndings},
 	{name: "race/posts", run: racePosts},
+	{name: "race/releases-repeated", run: raceReleasesRepeated},
 }
 
 const racers = 64
@@ -150,5 +151,56 @@ func racePosts(e *env) {
 	})
 	if first.Load() != 1 || again.Load() == 0 {
 		e.Errorf("of %d posts of one uuid %d were the first and %d Repeated: want 1, and more than 0", racers, first.Load(), again.Load())
+	}
+}
+
+// raceReleasesRepeated has workers give back what they claimed, and say so again at
+// once, while others already claim the same jobs.
+func raceReleasesRepeated(e *env) {
+	const jobs, workers, rounds = 4, 16, 12
+	list := e.posts(jobs)
+	ids := make([]job.ID, len(list))
+	for i, p := range list {
+		ids[i] = p.ID
+	}
+	together(workers, func(worker int) {
+		for range rounds {
+			op := claimOp("worker "+itoa(uint64(worker)), long, ids...)
+			op.Claim.Count = 2
+			r := e.do(op)
+			if r.Kind != job.NoKind && r.Kind != job.Unavailable { // it may give up where others change the jobs all the time
+				e.Errorf("a claim among others: got %v", outcome(&r))
+			}
+			var given []driver.Op
+			for _, c := range r.Claims {
+				given = append(given, byToken(driver.Release, c))
+			}
+			if len(given) == 0 {
+				continue // all jobs are under way
+			}
+			firsts := e.apply(given...)
+			for i := range firsts {
+				for firsts[i].Kind == job.Unavailable {
+					firsts[i] = e.do(given[i])
+				}
+			}
+			var group sync.WaitGroup
+			for range 2 {
+				group.Go(func() {
+					for i, again := range e.apply(given...) {
+						first := &firsts[i]
+						told := again.Kind == job.NoKind && again.Repeated && again.Position == first.Position && again.Version == first.Version
+						if !told && again.Kind != job.Unavailable {
+							e.Errorf("a release that was acknowledged (%v, position %d), and again at once: got %v, position %d; want it Repeated",
+								outcome(first), first.Position, outcome(&again), again.Position)
+						}
+					}
+				})
+			}
+			group.Wait()
+		}
+	})
+	for _, id := range ids {
+		e.state(id, job.Unclaimed, "given back by everybody")
 	}
 }

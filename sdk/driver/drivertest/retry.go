@@ -61,6 +61,7 @@ var transitions = []transition{
 	{"update-at-version", versioned(free(driver.Update, driver.Whatever)), claimConsume},
 	{"release-by-token", claimThen(driver.Release, driver.HeldByToken), claimAgain},
 	{"release-by-token-then-consumed", claimThen(driver.Release, driver.HeldByToken), claimConsume},
+	{"release-by-token-then-purged", claimThen(driver.Release, driver.HeldByToken), func(e *env, id job.ID) { consumeIt(e, id); purgeIt(e, id) }},
 	{"release-by-token-at-version", versioned(claimThen(driver.Release, driver.HeldByToken)), updateIt},
 	{"release-by-owner", claimThen(driver.Release, driver.HeldByOwner), claimAgain},
 	{"release-by-person", claimThen(driver.Release, driver.Held), claimAgain},

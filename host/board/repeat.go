@@ -1,0 +1,107 @@
+package board
+
+import (
+	"context"
+	"slices"
+
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// What an ending does depends on the job as it stands: to abandon its last attempt
+// sets it aside, and to abandon one that is to be canceled ends it. So a call that
+// comes again, when the job has changed since, may plan another op than the one that
+// it made the first time, and the store recognises only the very same op by its
+// token. An op that the store refuses is therefore followed by the others that the
+// same call may have been: by a token whose claim has ended none of them can do
+// anything but be recognised.
+
+// endingOp is one of the ops that a call may have made.
+type endingOp struct {
+	kind    driver.OpKind
+	outcome job.Outcome // for driver.Remove
+}
+
+func endingOf(op *driver.Op) endingOp {
+	e := endingOp{kind: op.Kind}
+	if op.Kind == driver.Remove {
+		e.outcome = job.Consumed
+		if op.Ending != nil {
+			e.outcome = op.Ending.Outcome
+		}
+	}
+	return e
+}
+
+// abandonments are the endings that an abandon by a token may have been. That it set
+// the job aside is left out where the attempts of the job cannot have run out: then
+// the token did so with Trash, which is another call.
+func (b *Board) abandonments(p *proof, s *standing) []endingOp {
+	list := []endingOp{{kind: driver.Release}, {driver.Remove, job.Canceled}}
+	ranOut := b.spec.Retry.MaxAttempts > 0
+	if s != nil && (isOpen(s.state) || s.state == job.Trashed || s.status.ranOutBy != 0) {
+		ranOut = s.status.ranOutBy != 0 || s.ranOutBy(p.token)
+	}
+	if ranOut {
+		list = append(list, endingOp{kind: driver.SetAside})
+	}
+	return list
+}
+
+// consumptions are the endings that a consumption may have been.
+func consumptions() []endingOp {
+	return []endingOp{{driver.Remove, job.Consumed}, {driver.Remove, job.Canceled}, {driver.Remove, job.Failed}}
+}
+
+// ranOutBy reports whether the job went to the trash, the last time that its attempts
+// ran out, with the claim of this token.
+func (s *standing) ranOutBy(t job.Token) bool {
+	if s.status.ranOutBy == 0 { // not known: nobody else had it since
+		return s.state == job.Trashed && s.status.exhausted
+	}
+	return t.Epoch != 0 && s.status.ranOutBy == t.Epoch
+}
+
+// heldBy reports whether the claim that op would end stands, as far as is known.
+func (s *standing) heldBy(op *driver.Op) bool {
+	claim := s.entry.Claim
+	return s.state == job.Claimed && claim != nil && (!op.Must.ByToken() || claim.Token == op.Token)
+}
+
+// recognise asks whether refused ops are repetitions of endings that were planned in
+// another way the first time, and replaces those that are, with their results. which
+// says for an op what its call may have been.
+func (b *Board) recognise(ctx context.Context, opened *driver.BoardStatus, ops []driver.Op, results []driver.Result, which func(n int) []endingOp) {
+	for k := 0; ; k++ { // a batch names no job twice
+		var again []driver.Op
+		var of []int
+		for n := range ops {
+			op, kind := &ops[n], results[n].Kind
+			if op.Must != driver.HeldByToken || kind != job.LeaseLost && kind != job.NotFound {
+				continue
+			}
+			planned := endingOf(op)
+			others := slices.DeleteFunc(which(n), func(e endingOp) bool { return e == planned })
+			if k < len(others) {
+				again, of = append(again, others[k].by(op)), append(of, n)
+			}
+		}
+		if len(again) == 0 {
+			return
+		}
+		for i, r := range b.send(ctx, opened, again) {
+			if r.Kind == job.NoKind {
+				ops[of[i]], results[of[i]] = again[i], r
+			}
+		}
+	}
+}
+
+// by makes an op of the ending that is recognised by the token of another one.
+func (e endingOp) by(op *driver.Op) driver.Op {
+	other := driver.Op{Kind: e.kind, Job: op.Job, Request: op.Request, Must: op.Must, Token: op.Token}
+	if e.kind == driver.Remove {
+		other.Ending = &driver.Ending{Outcome: e.outcome}
+	}
+	return other
+}
