@@ -288,6 +288,8 @@ var limits = []struct {
 	{"api.MaxLongCalls", api.MaxLongCalls, "calls that only wait, for jobs, events or a slow store; half of them one tenant's"},
 	{"host.MaxImport", host.MaxImport, "records of the catalog in one call of ImportCatalog"},
 	{"config.MaxDrainDelay", config.MaxDrainDelay, "the longest `drain_delay`"},
+	{"host.MaxStart", host.MaxStart, "that a server which starts waits for its boards before it says that it is ready all the same"},
+	{"host.FailedAfter", host.FailedAfter, "for which a backend may fail before a server is not ready"},
 	{"catalog.MaxSilence", catalog.MaxSilence, "without an answer of the catalog's store, after which its tokens are refused"},
 	{"tenant.MinSecret", tenant.MinSecret, "characters of a secret, at least"},
 	{"tenant.MaxSecret", tenant.MaxSecret, "characters of a secret, at most"},

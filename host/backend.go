@@ -48,6 +48,7 @@ type backend struct {
 	running atomic.Pointer[running]
 	problem atomic.Pointer[string] // why it does not run
 	full    atomic.Bool            // when the store was last asked for its health
+	ailment ailment                // what that said
 
 	boards    sync.Map  // of *acknowledged, by their keys
 	forgetful sync.Once // of saying that nothing can be remembered
@@ -123,8 +124,15 @@ func (b *backend) close() error {
 	return nil
 }
 
-// health asks the store. QuotaExceeded says that it answers and is full.
+// health asks the store and keeps what it says. QuotaExceeded says that it answers and
+// is full.
 func (b *backend) health(ctx context.Context) error {
+	err := b.ask(ctx)
+	b.ailment.hear(err)
+	return err
+}
+
+func (b *backend) ask(ctx context.Context) error {
 	r := b.running.Load()
 	if r == nil {
 		problem := "it has not started yet"

@@ -103,25 +103,25 @@ func (e *examination) folder() string {
 func (e *examination) open(ctx context.Context, look func(driver.Driver, driver.Info)) {
 	command, err := e.command()
 	if err != nil {
-		e.backendFinding("driver-missing", err)
+		e.down("driver-missing", err)
 		return
 	}
 	process, err := plugin.Start(ctx, command)
 	if err != nil {
-		e.backendFinding("driver-does-not-start", err)
+		e.down("driver-does-not-start", err)
 		return
 	}
 	defer process.Kill()
 	info := process.Info()
 	if err := settingsError(&e.host.config.Config, "backend", e.backend.Name, info.Config.Check(e.backend.Settings)); err != nil {
-		e.backendFinding("wrong-settings", err)
+		e.down("wrong-settings", err)
 		return
 	}
 	opening, cancel := context.WithTimeout(ctx, examinePatience)
 	defer cancel()
 	d, err := process.Open(opening, driver.Config{Settings: e.backend.Settings, DataDir: existing(e.folder()), Logger: e.host.logger})
 	if err != nil {
-		e.backendFinding("store-does-not-open", err)
+		e.down("store-does-not-open", err)
 		return
 	}
 	defer func() { _ = d.Close() }()
@@ -160,6 +160,15 @@ func (e *examination) backendFinding(code string, err error) {
 	e.found(Finding{Backend: e.backend.Name, Finding: driver.Finding{
 		Code: code, Severity: driver.Problem, Subject: "backend " + e.backend.Name, Problem: plain(err),
 	}})
+}
+
+// down tells that nobody can use the backend, and what its servers say of that.
+func (e *examination) down(code string, err error) {
+	f := driver.Finding{Code: code, Severity: driver.Problem, Subject: "backend " + e.backend.Name, Problem: plain(err) + "; a server is not ready without it"}
+	if e.backend.Optional {
+		f.Severity, f.Problem = driver.Warning, plain(err)+"; a server is ready all the same (required = false), and does not serve its boards"
+	}
+	e.found(Finding{Backend: e.backend.Name, Finding: f})
 }
 
 // board looks at one board.

@@ -108,7 +108,7 @@ func Open(ctx context.Context, c Config) (*Host, error) {
 	}
 	h := &Host{
 		config: c, id: id, logger: c.Logger, access: tenant.NewAccess(tokens), line: newLine(), shelf: newShelf(),
-		lookups: make(chan struct{}, lookupsAtOnce), recordings: newRecordings(c.Config.DataDir, c.Logger),
+		ready: newReadiness(), lookups: make(chan struct{}, lookupsAtOnce), recordings: newRecordings(c.Config.DataDir, c.Logger),
 	}
 	h.settings.Store(&c.Config)
 	if err := h.checkBoards(); err != nil {
@@ -142,6 +142,7 @@ func Open(ctx context.Context, c Config) (*Host, error) {
 	h.audit.begin(h)
 	h.arrange()
 	h.shelf.leaving.Go(h.sweepRecordings)
+	h.shelf.leaving.Go(func() { h.watchHealth(h.running) })
 	h.patience(ctx)
 	return h, nil
 }
@@ -200,7 +201,7 @@ func (h *Host) Close() error {
 // Tracer returns what traces calls; nil: nothing does.
 func (h *Host) Tracer() *trace.Tracer { return h.tracer }
 
-// Drain makes Ready say no from now on, so that nobody sends new callers. What
+// Drain makes Readiness say no from now on, so that nobody sends new callers. What
 // runs goes on.
 func (h *Host) Drain() { h.draining.Store(true) }
 
@@ -210,18 +211,7 @@ func (h *Host) Version() string { return h.config.Version }
 // Settings returns the present configuration. It is not changed.
 func (h *Host) Settings() *config.Config { return h.settings.Load() }
 
-// Ready returns nil when every backend that a board needs answers. The error
-// says which does not and is not for strangers. A store that is full answers; see
-// Full.
-func (h *Host) Ready(ctx context.Context) error {
-	if h.draining.Load() {
-		return job.Errorf(job.Unavailable, "the server is shutting down")
-	}
-	return h.ready.ask(ctx, h.shelf.allBackends())
-}
-
-// Full reports whether a store was full when it was last asked for its health, as
-// Ready does: jobs can be claimed and ended, and none can be posted there.
+// Full reports whether a store was full when it was last asked for its health: jobs can be claimed and ended, and none can be posted there.
 func (h *Host) Full() bool {
 	return slices.ContainsFunc(h.Backends(), func(b BackendStatus) bool { return b.Full })
 }

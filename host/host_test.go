@@ -154,7 +154,7 @@ func TestOneBadBackendStopsNoOther(t *testing.T) {
 			t.Errorf("board %s: %+v", served.Config.Name, served.Status)
 		}
 	}
-	if err := h.Ready(ctx); err == nil || !strings.Contains(err.Error(), "unknown") || !strings.Contains(err.Error(), "down") || strings.Contains(err.Error(), "good") {
+	if err := h.Readiness().Err; err == nil || !strings.Contains(err.Error(), "unknown") || !strings.Contains(err.Error(), "down") || strings.Contains(err.Error(), "good") {
 		t.Errorf("Ready: %v", err)
 	}
 	for _, want := range []string{`there is no driver \"memroy\" (did you mean \"memory\"?)`, "nobody listens at 10.1.2.3", "again_in="} {
@@ -331,8 +331,8 @@ func TestDriverInAProcessOfItsOwn(t *testing.T) {
 	if err := use(ctx, s, "a"); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.Ready(ctx); err != nil {
-		t.Errorf("Ready: %v", err)
+	if err := h.Started(ctx); err != nil {
+		t.Errorf("Started: %v", err)
 	}
 	all := h.Backends()
 	count, sum, _ := all[0].Apply.Totals()
@@ -364,11 +364,11 @@ func TestDrain(t *testing.T) {
 	t.Parallel()
 	h, s := open(t, host.Config{Config: oneBackend("", board("a", "store")), Drivers: spying(func(driver.BoardSpec) driver.BoardStatus { return driver.BoardStatus{} })})
 	ctx := within(t)
-	if err := h.Ready(ctx); err != nil {
+	if err := h.Started(ctx); err != nil {
 		t.Errorf("before: %v", err)
 	}
 	h.Drain()
-	if err := h.Ready(ctx); !errors.Is(err, job.Unavailable) {
+	if err := h.Readiness().Err; !errors.Is(err, job.Unavailable) {
 		t.Errorf("after: %v", err)
 	}
 	if err := use(ctx, s, "a"); err != nil {

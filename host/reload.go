@@ -145,7 +145,7 @@ func compare[T any](kind string, a, b []T, name func(T) string, same func(T, T) 
 }
 
 func sameBackend(a, b config.Backend) bool {
-	return a.Name == b.Name && a.Driver == b.Driver && bytes.Equal(a.Settings, b.Settings) && slices.Equal(a.Tenants, b.Tenants)
+	return a.Name == b.Name && a.Driver == b.Driver && bytes.Equal(a.Settings, b.Settings) && slices.Equal(a.Tenants, b.Tenants) && a.Optional == b.Optional
 }
 
 // replaceBackends has other drivers started for the backends whose settings or

@@ -36,6 +36,7 @@ type served struct {
 	board   atomic.Pointer[board.Board]
 	ruling  atomic.Pointer[ruling] // what the board asks
 	problem atomic.Pointer[string] // why there is none
+	refused atomic.Bool            // and that does not lie in whether its store answers
 	turn    turn
 
 	running context.Context //nolint:containedctx // ends, with the reason that callers are told, when the board is taken away
@@ -203,6 +204,7 @@ func (s *served) fail(err error, more ...any) {
 	}
 	s.logger.With(more...).Error("the board is not served", "error", text)
 	s.problem.Store(&text)
+	s.refused.Store(!away(err))
 	s.once.Do(func() { close(s.tried) })
 }
 

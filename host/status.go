@@ -3,57 +3,11 @@ package host
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/boardd/boardd/host/board"
-	"github.com/boardd/boardd/sdk/job"
 )
-
-// How long an answer of Ready is good for, and how long a store may take. The
-// first keeps strangers from asking the stores as often as they like.
-const (
-	readyFor     = time.Second
-	healthWithin = 2 * time.Second
-)
-
-// readiness remembers the last answer for a while.
-type readiness struct {
-	mu    sync.Mutex
-	asked time.Time
-	err   error
-}
-
-func (r *readiness) ask(ctx context.Context, backends []*backend) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !r.asked.IsZero() && time.Since(r.asked) < readyFor {
-		return r.err
-	}
-	// The answer is for others too, so that one who goes away must not spoil it.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), healthWithin)
-	defer cancel()
-	var wg sync.WaitGroup
-	var mu sync.Mutex
-	var failures []error
-	for _, b := range backends {
-		wg.Go(func() {
-			if err := b.health(ctx); err != nil && !isFull(err) {
-				mu.Lock()
-				defer mu.Unlock()
-				failures = append(failures, err)
-			}
-		})
-	}
-	wg.Wait()
-	r.asked, r.err = time.Now(), errors.Join(failures...)
-	return r.err
-}
-
-// isFull reports whether a store answers and is full.
-func isFull(err error) bool { return job.KindOf(err) == job.QuotaExceeded }
 
 // newLatency counts how long batches of changes take.
 func newLatency() *board.Histogram {

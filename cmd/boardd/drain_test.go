@@ -54,7 +54,7 @@ func TestDrain(t *testing.T) {
 	}
 	testserver.Eventually(t, "it says that it ends", func() bool {
 		code, text := get(s, "/readyz")
-		return code == http.StatusServiceUnavailable && text == "not ready\n"
+		return code == http.StatusServiceUnavailable && text == "not ready\nthe server is shutting down\n"
 	})
 	if code, text := get(s, "/healthz"); code != http.StatusOK {
 		t.Errorf("/healthz while it drains: %d %s", code, text)

@@ -158,7 +158,9 @@ func (p *program) serveHost(ctx context.Context, h *host.Host, c *config.Config,
 	}
 	if c.Dev {
 		p.greet(address, c.DataDir)
-		if err := h.Ready(ctx); err != nil {
+		waiting, cancel := context.WithTimeout(ctx, greetWithin)
+		defer cancel()
+		if err := h.Started(waiting); err != nil {
 			fmt.Fprintf(p.out, "But the board is not ready, and is tried again until it is: %v\n\n", err)
 		}
 	}
@@ -262,6 +264,9 @@ func writeReady(path, address string) error {
 	}
 	return err
 }
+
+// greetWithin is how long a person is kept waiting for a board that does not open.
+const greetWithin = 5 * time.Second
 
 // greet says what a person can do now.
 func (p *program) greet(address, data string) {

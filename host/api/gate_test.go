@@ -97,6 +97,7 @@ func TestTenantsAreKeptApart(t *testing.T) {
 func TestPages(t *testing.T) {
 	t.Parallel()
 	s := serve(t)
+	s.ready(t)
 	for _, c := range []struct {
 		method, path, secret string
 		status               int

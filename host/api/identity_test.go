@@ -133,6 +133,7 @@ func TestTenantsOfSignedTokens(t *testing.T) {
 	s, p, k := identified(t, func(c *config.Config) {
 		c.Issuers[0].Tenant, c.Issuers[0].TenantClaim = "", "org"
 	}, quiet())
+	s.ready(t)
 	secret := k.Sign(t, p.Claims(map[string]any{"roles": "tenant-admin", "org": "umbrella"}))
 	absent := s.call(t, secret, "ListBoards", `{}`)
 	if absent.status != http.StatusUnauthorized {

@@ -154,7 +154,6 @@ func (*boards) Describe(to chan<- *prometheus.Desc) {
 func (b *boards) Collect(to chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeWithin)
 	defer cancel()
-	_ = b.host.Ready(ctx) // asks how full the stores are, if nobody has just done so
 	for _, s := range b.host.Backends() {
 		count, sum, atMost := s.Apply.Totals()
 		to <- prometheus.MustNewConstHistogram(descApply, count, sum, atMost, s.Name, s.Driver)

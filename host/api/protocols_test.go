@@ -205,6 +205,7 @@ func receive(t *testing.T, seen <-chan string, uuid string) bool {
 func TestReflectionAndHealthNeedNoToken(t *testing.T) {
 	t.Parallel()
 	s := serve(t)
+	s.ready(t)
 	two := cleartext2(t)
 	stream := grpcreflect.NewClient(two, s.url, connect.WithGRPC()).NewStream(t.Context())
 	names, err := stream.ListServices()

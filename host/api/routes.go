@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"connectrpc.com/connect"
 	"connectrpc.com/grpchealth"
@@ -198,22 +197,21 @@ func isGRPC(base string) bool {
 // healthz says that the process is alive.
 func (s *Server) healthz(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok\n") }
 
-// readyz says whether every backend answers, and whether one is full. It names none:
-// the log does.
-func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
-	if err := s.gate.host.Ready(r.Context()); err != nil {
-		s.logger.Info("not ready", "error", err)
-		plain(w, http.StatusServiceUnavailable, "not ready\n")
-		return
+// readyz says whether the server is to be sent callers, and what else there is to say of
+// that. The reasons are in the log, once as long as they stay the same.
+func (s *Server) readyz(w http.ResponseWriter, _ *http.Request) {
+	status, text, reason := http.StatusOK, "ready\n", ""
+	r := s.gate.host.Readiness()
+	if r.Err != nil {
+		status, text, reason = http.StatusServiceUnavailable, "not ready\n", r.Err.Error()
 	}
-	text := "ready\n"
-	if s.gate.host.Full() { // it goes on being ready: jobs are to be claimed and ended here
-		text += "a store is full: no job can be posted there\n"
+	if before := s.unready.Swap(&reason); reason != "" && (before == nil || *before != reason) {
+		s.logger.Info("not ready", "error", r.Err)
 	}
-	if s.gate.host.Doubt() != nil { // likewise: it serves what it remembers
-		text += "the catalog is in doubt: nothing in it can be changed\n"
+	for _, line := range r.Lines {
+		text += line + "\n"
 	}
-	plain(w, http.StatusOK, text)
+	plain(w, status, text)
 }
 
 func schema(text string) http.HandlerFunc {
@@ -276,13 +274,11 @@ type checker struct {
 }
 
 // Check says whether the server, or a service of it, can serve.
-func (c *checker) Check(ctx context.Context, r *grpchealth.CheckRequest) (*grpchealth.CheckResponse, error) {
+func (c *checker) Check(_ context.Context, r *grpchealth.CheckRequest) (*grpchealth.CheckResponse, error) {
 	if !slices.Contains([]string{"", boarddv1connect.BoardServiceName, boarddv1connect.AdminServiceName}, r.Service) {
 		return nil, connect.NewError(connect.CodeNotFound, job.Errorf(job.NotFound, "there is no service %q", clip(r.Service)))
 	}
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	if c.host.Ready(ctx) != nil {
+	if c.host.Readiness().Err != nil {
 		return &grpchealth.CheckResponse{Status: grpchealth.StatusNotServing}, nil
 	}
 	return &grpchealth.CheckResponse{Status: grpchealth.StatusServing}, nil

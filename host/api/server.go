@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"connectrpc.com/connect"
@@ -59,6 +60,7 @@ type Server struct {
 	stopping chan struct{} // closed when Run stops
 	mux      *http.ServeMux
 	registry *metrics
+	unready  atomic.Pointer[string] // why the server was last not ready, as it was logged
 }
 
 // NewServer listens on the addresses of the configuration, if it was not given

@@ -88,6 +88,12 @@ func serveWith(t testing.TB, c config.Config, logger *slog.Logger) *server {
 	return serveOn(t, c, logger, memdriver.Program())
 }
 
+// ready waits until the server's start is over.
+func (s *server) ready(t *testing.T) {
+	t.Helper()
+	waitFor(t, func() bool { return s.do(t, http.MethodGet, "/readyz", "", "").status == http.StatusOK })
+}
+
 // serveOn is serveWith on another driver "memory".
 func serveOn(t testing.TB, c config.Config, logger *slog.Logger, memory driver.Program) *server {
 	t.Helper()

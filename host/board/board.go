@@ -108,6 +108,18 @@ func (b *Board) Ready(ctx context.Context) error {
 	return err
 }
 
+// Refused reports whether the board is not open for a reason that lies in what its
+// driver found, or said, and not in whether its store can be reached.
+func (b *Board) Refused() bool {
+	b.gate.mu.Lock()
+	defer b.gate.mu.Unlock()
+	switch job.KindOf(b.gate.cause) {
+	case job.Unavailable, job.Interrupted, job.OutcomeUnknown:
+		return false
+	}
+	return b.gate.cause != nil && b.gate.opened.Load() == nil
+}
+
 // patience is how long a call waits for a board that is not ready: a driver
 // that was restarted is back by then.
 const patience = 2 * time.Second
@@ -137,6 +149,7 @@ type gate struct {
 	mu      sync.Mutex
 	last    driver.BoardStatus
 	problem string
+	cause   error         // of the last session's end; nil once it is open
 	changed chan struct{} // closed when it opens
 }
 
@@ -153,7 +166,7 @@ func (g *gate) look() (last driver.BoardStatus, ready bool, problem string) {
 func (g *gate) open(status driver.BoardStatus) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.last, g.problem = status, ""
+	g.last, g.problem, g.cause = status, "", nil
 	if g.opened.Swap(&status) == nil {
 		close(g.changed)
 	}
@@ -166,6 +179,13 @@ func (g *gate) shut(problem string) {
 	if g.opened.Swap(nil) != nil {
 		g.changed = make(chan struct{})
 	}
+}
+
+// broke takes why the last session ended.
+func (g *gate) broke(err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.cause = err
 }
 
 // wait blocks until the gate is open, ctx ends or the time is up (nil: never).

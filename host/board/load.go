@@ -34,6 +34,7 @@ func (b *Board) Run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			break
 		}
+		b.gate.broke(err)
 		if time.Since(began) > time.Minute {
 			wait.wait, trouble = 0, complaint{} // it was well for a while
 		}

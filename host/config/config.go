@@ -61,6 +61,7 @@ type Backend struct {
 	Driver   string
 	Settings []byte   // a JSON object for the driver, not yet checked against its schema
 	Tenants  []string // those that may use it; empty: every board of the configuration
+	Optional bool     // a server is ready without it
 }
 
 // EveryTenant stands for all tenants in Backend.Tenants.

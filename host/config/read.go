@@ -157,6 +157,7 @@ func (l *loader) backend(s *section) {
 		}
 	}
 	b.Settings = s.object("config", fileSettings[b.Driver]...)
+	b.Optional = !s.truth("required") && s.has("required")
 	b.Tenants, ok = s.texts("tenants")
 	if ok && len(b.Tenants) == 0 {
 		s.wrong("tenants", "the list is empty; leave it out for every board of the configuration")

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/boardd/boardd/host"
+	"github.com/boardd/boardd/internal/testserver"
+)
+
+const readyToken = "not-very-secret-1234567890"
+
+// readyz asks a server whether it is ready.
+func readyz(t *testing.T, s *testserver.Server) (status int, text string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.Addr+"/readyz", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return 0, err.Error() // it does not listen yet
+	}
+	defer answer.Body.Close()
+	body, _ := io.ReadAll(answer.Body) // what did not come is missed by whoever reads it
+	return answer.StatusCode, string(body)
+}
+
+// shut returns the boards that a server has and that are not open.
+func shut(t *testing.T, s *testserver.Server) (list []string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.Addr+"/boardd.v1.BoardService/ListBoards", strings.NewReader("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+readyToken)
+	r.Header.Set("Content-Type", "application/json")
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	var got struct {
+		Boards []struct {
+			Name  string
+			Ready bool
+		}
+	}
+	if err := json.NewDecoder(answer.Body).Decode(&got); err != nil || len(got.Boards) == 0 {
+		t.Fatalf("ListBoards: %d boards, %v", len(got.Boards), err)
+	}
+	for _, b := range got.Boards {
+		if !b.Ready {
+			list = append(list, b.Name)
+		}
+	}
+	return list
+}
+
+func writeConfig(t *testing.T, text string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "boardd.hcl")
+	text = "token \"root\" {\n  roles = [\"operator\", \"viewer\"]\n  secret = \"" + readyToken + "\"\n}\n" + text
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// TestReadyOnceBoardsAreOpen starts a server with many boards: the first time that it says
+// that it is ready, all are open.
+func TestReadyOnceBoardsAreOpen(t *testing.T) {
+	t.Parallel()
+	var text strings.Builder
+	text.WriteString("backend \"main\" {\n  driver = \"embedded\"\n}\n")
+	for i := range 200 {
+		fmt.Fprintf(&text, "board \"board-%d\" {\n  backend = \"main\"\n}\n", i)
+	}
+	s := testserver.Start(t, testserver.Build(t, "./cmd/boardd"), "", "--config", writeConfig(t, text.String()))
+	for range 3 {
+		if list := shut(t, s); len(list) > 0 {
+			t.Errorf("the server is ready, and %d boards are not open", len(list))
+		}
+		s.Kill()
+		s.Restart()
+	}
+}
+
+const twoStores = `
+backend "main" {
+  driver = "redis"
+  config = { address = %q }
+}
+backend "spare" {
+  driver   = "redis"
+  config   = { address = %q }
+  required = false
+}
+board "jobs" {
+  backend = "main"
+}
+board "more" {
+  backend = "spare"
+}
+`
+
+// TestReadyAsStoresGoAndCome takes the stores away from a server that runs, and from one
+// that starts.
+func TestReadyAsStoresGoAndCome(t *testing.T) {
+	t.Parallel()
+	main, spare := testserver.StartRedis(t, testserver.RedisOptions{}), testserver.StartRedis(t, testserver.RedisOptions{})
+	program, file := withDriver(t, "redis"), writeConfig(t, fmt.Sprintf(twoStores, main.Addr, spare.Addr))
+	s := testserver.Start(t, program, "", "--config", file)
+	says := func(status int, line string) {
+		t.Helper()
+		testserver.Eventually(t, fmt.Sprintf("/readyz says %d and %q", status, line), func() bool {
+			got, text := readyz(t, s)
+			return got == status && strings.Contains(text, line)
+		})
+	}
+	says(http.StatusOK, "ready\n")
+	if list := shut(t, s); len(list) > 0 {
+		t.Errorf("the server is ready, and %v are not open", list)
+	}
+	spare.Kill()
+	says(http.StatusOK, "the backend spare does not answer: its boards are not served\n")
+	gone := time.Now()
+	main.Kill()
+	says(http.StatusServiceUnavailable, "the backend main does not answer\n")
+	if took := time.Since(gone); took < host.FailedAfter {
+		t.Errorf("a store was away for %v, and the server is not ready", took)
+	}
+	if _, text := readyz(t, s); strings.Contains(text, main.Addr) {
+		t.Errorf("/readyz tells strangers where the store is:\n%s", text)
+	}
+	doctor := exec.CommandContext(t.Context(), program, "doctor", "--config", file, "--data", s.Data, "-o", "json")
+	out, err := doctor.Output()
+	for _, want := range []string{"; a server is not ready without it", "; a server is ready all the same (required = false)"} {
+		if err == nil || !strings.Contains(string(out), want) {
+			t.Errorf("doctor does not say %q: %v\n%s", want, err, out)
+		}
+	}
+	main.Restart()
+	says(http.StatusOK, "ready\n")
+
+	main.Kill()
+	s.Stop()
+	s.Launch()
+	says(http.StatusServiceUnavailable, "the server starts: 0 of 1 boards are open\n")
+	main.Restart()
+	says(http.StatusOK, "the backend spare does not answer")
+	if list := shut(t, s); fmt.Sprint(list) != "[more]" {
+		t.Errorf("not open: %v", list)
+	}
+	spare.Restart()
+	testserver.Eventually(t, "both stores are there", func() bool {
+		_, text := readyz(t, s)
+		return text == "ready\n"
+	})
+}
