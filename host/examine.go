@@ -81,6 +81,13 @@ func (e *examination) run(ctx context.Context, boards []config.Board) {
 		return
 	}
 	e.open(ctx, func(d driver.Driver, info driver.Info) {
+		asking, cancel := context.WithTimeout(ctx, examinePatience)
+		err := d.Health(asking)
+		cancel()
+		if err != nil && !isFull(err) {
+			e.down("store-does-not-answer", err)
+			return
+		}
 		if e.whole {
 			e.versions(ctx, d, info)
 		}
