@@ -286,6 +286,7 @@ var limits = []struct {
 	{"api.MaxTenantCalls", api.MaxTenantCalls, "of these, calls of one tenant"},
 	{"api.MaxQueued", api.MaxQueued, "calls that wait in the queues; then the longest queue loses its last one"},
 	{"api.MaxLongCalls", api.MaxLongCalls, "calls that only wait, for jobs, events or a slow store; half of them one tenant's"},
+	{"board.GatherFor", board.GatherFor, "that an event waits until those who stream a board's events are told of it together, at most; a few are told at once"},
 	{"host.MaxImport", host.MaxImport, "records of the catalog in one call of ImportCatalog"},
 	{"config.MaxDrainDelay", config.MaxDrainDelay, "the longest `drain_delay`"},
 	{"host.MaxStart", host.MaxStart, "that a server which starts waits for its boards before it says that it is ready all the same"},

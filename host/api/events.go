@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"errors"
-	"net/http"
 	"time"
 
 	"connectrpc.com/connect"
@@ -13,7 +12,7 @@ import (
 	"github.com/boardd/boardd/sdk/job"
 )
 
-// sendWithin is how long a watcher may take for one event.
+// sendWithin is how long a watcher may take for what it is told of at a time.
 const sendWithin = 30 * time.Second
 
 // maxCursor is the size of the longest cursor that is looked at, in bytes.
@@ -35,26 +34,22 @@ func (s *service) WatchBoard(ctx context.Context, r *connect.Request[boarddv1.Wa
 	}
 	ctx, release := s.untilStop(ctx)
 	defer release()
-	controller, _ := ctx.Value(controllerKey{}).(*http.ResponseController)
 	if err := stream.Send(nil); err != nil { // the headers, so that the client knows that it watches
 		return &job.Error{Kind: job.Interrupted, Err: err}
 	}
-	events := b.Watch(ctx, r.Msg.GetFrom())
-	if owner := r.Msg.GetOwner(); owner != "" {
-		events = b.WatchOwner(ctx, owner, r.Msg.GetFrom())
+	frames, err := newFrames(ctx)
+	if err != nil {
+		return err
 	}
-	for event, err := range events {
+	for events, err := range b.WatchTogether(ctx, r.Msg.GetOwner(), r.Msg.GetFrom()) {
 		if err != nil {
 			if cause := context.Cause(ctx); errors.Is(cause, errStopping) {
 				return cause
 			}
 			return err
 		}
-		if controller != nil {
-			_ = controller.SetWriteDeadline(time.Now().Add(sendWithin)) // without one a slow watcher is only slower to be noticed
-		}
-		if err := stream.Send(toEvent(event)); err != nil {
-			return &job.Error{Kind: job.Interrupted, Err: err}
+		if err := frames.send(events); err != nil {
+			return err
 		}
 	}
 	return context.Cause(ctx)

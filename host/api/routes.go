@@ -30,7 +30,7 @@ func (s *Server) routes(h *host.Host, pages Pages) {
 	options := connect.WithHandlerOptions(
 		codecs(), compression(),
 		connect.WithReadMaxBytes(hardLimit),
-		connect.WithCompressMinBytes(1<<10),
+		connect.WithCompressMinBytes(compressFrom),
 		connect.WithInterceptors(o),
 	)
 	s.mux = http.NewServeMux()
@@ -115,6 +115,9 @@ func (g *gate) calls(prefix string, methods protoreflect.MethodDescriptors, next
 		}
 		if base, _ := parseType(contentType); !m.stream && !isGRPC(base) { // gRPC writes an answer in parts
 			w = &wholeAnswer{ResponseWriter: w}
+		}
+		if m.stream {
+			r = r.WithContext(context.WithValue(r.Context(), streamKey{}, w))
 		}
 		next.ServeHTTP(w, r)
 	})

@@ -24,6 +24,7 @@ type item struct {
 	owner    string
 	record   *driver.Record // as the change had it; without more of the posting than its id if there is an entry
 	entry    *index.Entry   // of a sparse record: the job after the change, or as it last was on the board
+	told     *Told          // what all who read it share; nil: nobody has read it, or it is long past
 }
 
 // hub keeps the last events of the board for all watchers together: each reads
@@ -37,6 +38,7 @@ type hub struct {
 	floor      driver.Position // everything after it, up to reported, is in the ring from first on
 	reported   driver.Position
 	changed    chan struct{} // closed at the next publish; nil if nobody waits
+	round      round         // for those who are told of events together
 
 	listeners map[string]map[*listener]struct{} // by the owner whose events they want
 }
@@ -52,6 +54,7 @@ func (h *hub) restart(generation uint64, position driver.Position) {
 	clear(h.ring)
 	h.loseAll()
 	h.announce()
+	h.callAll()
 }
 
 // publish adds items in the order of their positions.
@@ -68,12 +71,16 @@ func (h *hub) publish(items []item, reported driver.Position) {
 			h.first++
 		}
 		h.ring[at] = it
+		if h.next >= sharedEvents {
+			h.ring[(h.next-sharedEvents)%ringSize].told = nil
+		}
 		h.next++
 		h.hand(&h.ring[at])
 	}
 	h.reported = max(h.reported, reported)
 	if len(items) > 0 {
 		h.announce()
+		h.gather()
 	}
 }
 
@@ -100,18 +107,25 @@ type reading struct {
 	changed <-chan struct{} // closed when there is more; nil unless items is empty
 }
 
-// read returns up to most items after a cursor.
-func (h *hub) read(after cursor, most int) reading {
+// read returns up to most items after a cursor. With gathered it gives only those that
+// everybody is told of by now.
+func (h *hub) read(after cursor, most int, gathered bool) reading {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if after.generation != h.generation || after.position < h.floor {
 		return reading{at: cursor{h.generation, h.reported}, lost: true}
 	}
-	r := reading{at: after}
-	for n := h.search(after.position); n < h.next; n++ {
+	r, end := reading{at: after}, h.next
+	if gathered {
+		end = h.round.end
+	}
+	for n := h.search(after.position); n < end; n++ {
 		it := &h.ring[n%ringSize]
 		if len(r.items) >= most && it.position != r.items[len(r.items)-1].position {
 			break // several changes of other programs may have one position
+		}
+		if it.told == nil && n+sharedEvents >= h.next {
+			it.told = &Told{}
 		}
 		r.items = append(r.items, *it)
 	}
@@ -119,7 +133,13 @@ func (h *hub) read(after cursor, most int) reading {
 		r.at.position = r.items[len(r.items)-1].position
 		return r
 	}
-	r.at.position = max(after.position, h.reported)
+	if end == h.next {
+		r.at.position = max(after.position, h.reported)
+	}
+	if gathered {
+		r.changed = h.round.bell()
+		return r
+	}
 	if h.changed == nil {
 		h.changed = make(chan struct{})
 	}

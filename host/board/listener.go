@@ -55,6 +55,9 @@ func (h *hub) hand(it *item) {
 		return
 	}
 	for l := range h.listeners[it.holder()] {
+		if it.told == nil {
+			it.told = &Told{}
+		}
 		l.hear(it)
 	}
 }

@@ -43,32 +43,64 @@ func parseCursor(text string) (cursor, error) {
 // with. A cursor that is too old gives one Resync event, from whose cursor the
 // stream goes on; a still board gives a Heartbeat every 15 s.
 func (b *Board) Watch(ctx context.Context, from string) iter.Seq2[job.Event, error] {
+	return oneByOne(b.watch(ctx, from, false))
+}
+
+// WatchTogether is Watch, or with an owner WatchOwner, for one of many: who watches the
+// whole board is told of events when all others are, which may be GatherFor after they
+// happened; and all share what is made of them.
+func (b *Board) WatchTogether(ctx context.Context, owner, from string) iter.Seq2[[]*Told, error] {
+	if owner != "" {
+		return b.watchOwner(ctx, owner, from)
+	}
+	return b.watch(ctx, from, true)
+}
+
+// oneByOne gives the events of a watch one after the other.
+func oneByOne(watch iter.Seq2[[]*Told, error]) iter.Seq2[job.Event, error] {
 	return func(yield func(job.Event, error) bool) {
+		for list, err := range watch {
+			if err != nil {
+				yield(job.Event{}, err)
+				return
+			}
+			for _, t := range list {
+				if !yield(t.event, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (b *Board) watch(ctx context.Context, from string, together bool) iter.Seq2[[]*Told, error] {
+	return func(yield func([]*Told, error) bool) {
 		at, err := b.start(ctx, from)
 		if err != nil {
-			yield(job.Event{}, err)
+			yield(nil, err)
 			return
 		}
 		b.metrics.Watchers.Add(1)
 		defer b.metrics.Watchers.Add(-1)
-		if from == "" && !yield(heartbeatAt(at), nil) {
+		if together {
+			defer b.hub.enter()()
+		}
+		if from == "" && !yield([]*Told{heartbeatAt(at)}, nil) {
 			return
 		}
 		timer := time.NewTimer(heartbeat)
 		defer timer.Stop()
 		for ctx.Err() == nil {
-			events, next, changed, err := b.eventsAfter(ctx, at, ringSize/4)
+			events, next, changed, err := b.eventsAfter(ctx, at, ringSize/4, together)
 			if err != nil {
-				yield(job.Event{}, err)
+				yield(nil, err)
 				return
 			}
 			at = next
-			for i := range events {
-				if !yield(events[i], nil) {
+			if len(events) > 0 {
+				if !yield(events, nil) {
 					return
 				}
-			}
-			if len(events) > 0 {
 				timer.Reset(heartbeat)
 				continue
 			}
@@ -78,7 +110,7 @@ func (b *Board) Watch(ctx context.Context, from string) iter.Seq2[job.Event, err
 			}
 			if late {
 				timer.Reset(heartbeat)
-				if !yield(heartbeatAt(at), nil) {
+				if !yield([]*Told{heartbeatAt(at)}, nil) {
 					return
 				}
 			}
@@ -91,32 +123,38 @@ func (b *Board) Watch(ctx context.Context, from string) iter.Seq2[job.Event, err
 // that every worker may have one. A cursor that is older than what this host has
 // at hand gives a Resync event.
 func (b *Board) WatchOwner(ctx context.Context, owner, from string) iter.Seq2[job.Event, error] {
-	return func(yield func(job.Event, error) bool) {
+	return oneByOne(b.watchOwner(ctx, owner, from))
+}
+
+func (b *Board) watchOwner(ctx context.Context, owner, from string) iter.Seq2[[]*Told, error] {
+	return func(yield func([]*Told, error) bool) {
 		at, err := b.start(ctx, from)
 		if err != nil {
-			yield(job.Event{}, err)
+			yield(nil, err)
 			return
 		}
 		b.metrics.Watchers.Add(1)
 		defer b.metrics.Watchers.Add(-1)
 		l := b.hub.listen(owner, at)
 		defer b.hub.leave(l)
-		if from == "" && !yield(heartbeatAt(at), nil) {
+		if from == "" && !yield([]*Told{heartbeatAt(at)}, nil) {
 			return
 		}
 		timer := time.NewTimer(heartbeat)
 		defer timer.Stop()
 		for late := false; ctx.Err() == nil; {
 			items, at, lost := b.hub.take(l)
-			if lost && !yield(b.resync(at), nil) {
-				return
+			var events []*Told
+			if lost {
+				events = append(events, b.resync(at))
 			}
 			for i := range items {
-				if !yield(b.eventOf(&items[i], at.generation), nil) {
-					return
-				}
+				events = append(events, b.told(&items[i], at.generation))
 			}
-			if late && len(items) == 0 && !lost && !yield(heartbeatAt(at), nil) {
+			if late && len(events) == 0 {
+				events = append(events, heartbeatAt(at))
+			}
+			if len(events) > 0 && !yield(events, nil) {
 				return
 			}
 			if late, err = waitChange(ctx, l.wake, timer.C); err != nil {
@@ -127,13 +165,13 @@ func (b *Board) WatchOwner(ctx context.Context, owner, from string) iter.Seq2[jo
 	}
 }
 
-func (b *Board) resync(at cursor) job.Event {
+func (b *Board) resync(at cursor) *Told {
 	b.metrics.Overrun.Add(1)
-	return job.Event{Type: job.Resync, At: time.Now().UTC(), Cursor: at.String()}
+	return toldOf(job.Event{Type: job.Resync, At: time.Now().UTC(), Cursor: at.String()})
 }
 
-func heartbeatAt(at cursor) job.Event {
-	return job.Event{Type: job.Heartbeat, At: time.Now().UTC(), Cursor: at.String()}
+func heartbeatAt(at cursor) *Told {
+	return toldOf(job.Event{Type: job.Heartbeat, At: time.Now().UTC(), Cursor: at.String()})
 }
 
 // Events returns up to most events after a cursor (0: 100) and the cursor to go
@@ -153,12 +191,16 @@ func (b *Board) Events(ctx context.Context, from string, most int, wait time.Dur
 		return nil, "", err
 	}
 	for {
-		events, next, changed, err := b.eventsAfter(ctx, at, most)
+		told, next, changed, err := b.eventsAfter(ctx, at, most, false)
 		if err != nil {
 			return nil, "", err
 		}
 		at = next
-		if len(events) > 0 || wait <= 0 {
+		if len(told) > 0 || wait <= 0 {
+			var events []job.Event
+			for _, t := range told {
+				events = append(events, t.event)
+			}
 			return events, at.String(), nil
 		}
 		if _, err := waitChange(waiting, changed, nil); err != nil {
@@ -181,23 +223,23 @@ func (b *Board) start(ctx context.Context, from string) (cursor, error) {
 // eventsAfter returns events after a cursor and where to go on: from the hub's
 // ring, or where the cursor is older than that, from the driver. With no events
 // it returns what to wait for.
-func (b *Board) eventsAfter(ctx context.Context, at cursor, most int) ([]job.Event, cursor, <-chan struct{}, error) {
-	r := b.hub.read(at, most)
+func (b *Board) eventsAfter(ctx context.Context, at cursor, most int, together bool) ([]*Told, cursor, <-chan struct{}, error) {
+	r := b.hub.read(at, most, together)
 	if r.lost && at.generation == r.at.generation {
 		events, next, err := b.catchUp(ctx, at, r.at)
 		if err != nil || len(events) > 0 {
 			return events, next, nil, err
 		}
 		if next.position > at.position { // nothing happened in between
-			r = b.hub.read(next, most)
+			r = b.hub.read(next, most, together)
 		}
 	}
 	if r.lost {
-		return []job.Event{b.resync(r.at)}, r.at, nil, nil
+		return []*Told{b.resync(r.at)}, r.at, nil, nil
 	}
-	events := make([]job.Event, len(r.items))
+	events := make([]*Told, len(r.items))
 	for i := range r.items {
-		events[i] = b.eventOf(&r.items[i], r.at.generation)
+		events[i] = b.told(&r.items[i], r.at.generation)
 	}
 	return events, r.at, r.changed, nil
 }
@@ -205,10 +247,10 @@ func (b *Board) eventsAfter(ctx context.Context, at cursor, most int) ([]job.Eve
 // catchUp asks the driver for what happened between two cursors, up to about
 // ringSize events, and returns them with the cursor to go on from. If that is
 // the one that it began with, the driver does not know any more.
-func (b *Board) catchUp(ctx context.Context, from, to cursor) ([]job.Event, cursor, error) {
+func (b *Board) catchUp(ctx context.Context, from, to cursor) ([]*Told, cursor, error) {
 	ctx, cancel := context.WithTimeout(ctx, catchUpTime)
 	defer cancel()
-	var events []job.Event
+	var events []*Told
 	next := from
 	for changes, err := range b.driver.Watch(ctx, b.spec.Key, from.position) {
 		if err != nil && ctx.Err() == nil {
@@ -221,7 +263,7 @@ func (b *Board) catchUp(ctx context.Context, from, to cursor) ([]job.Event, curs
 		for i := range changes.List {
 			c := &changes.List[i]
 			if c.Position > before { // several may have one position
-				events = append(events, b.eventOf(b.itemOf(c), from.generation))
+				events = append(events, b.told(b.itemOf(c), from.generation))
 			}
 			next.position = max(next.position, c.Position)
 		}

@@ -259,7 +259,7 @@ func TestEventsOfOnePosition(t *testing.T) {
 	var at cursor
 	var pages []int
 	for {
-		r := h.read(at, 2)
+		r := h.read(at, 2, false)
 		if len(r.items) == 0 {
 			break
 		}
