@@ -20,6 +20,7 @@ func (b *Board) Run(ctx context.Context) error {
 	var group sync.WaitGroup
 	defer group.Wait()
 	defer cancel() // before the wait
+	defer b.order.close()
 	group.Go(func() { b.expireForever(ctx) })
 	group.Go(func() { b.followSettings(ctx) })
 	group.Go(func() { b.releaseForever(ctx) })

@@ -23,6 +23,9 @@ type order struct {
 	again atomic.Int64  // unix nanoseconds at which what failed is tried again; 0: nothing failed
 	tries atomic.Uint64 // how often that was
 
+	open  context.Context //nolint:containedctx // the board's: the ranker is asked for all who claim
+	close func()
+
 	fallen atomic.Pointer[ruleset] // whose ranker failed and is not asked for a while
 
 	mu      sync.Mutex

@@ -84,7 +84,8 @@ func (o *order) ranking(set *ruleset) *index.Ranking {
 	}}
 }
 
-// rankTime bounds what ranking one batch of keys may take.
+// rankTime bounds what ranking one batch of keys may take. It is for all who claim: each
+// of them waits as long as its own context lasts.
 const rankTime = 10 * time.Second
 
 // rank is the index's question for ranks. When the policy fails, all keys are ranked
@@ -94,13 +95,13 @@ func (o *order) rank(set *ruleset, keys []policy.Key, ranks []policy.Rank) error
 	if !set.current() {
 		return job.Errorf(job.Interrupted, "the board is ordered by other rules")
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), rankTime)
+	ctx, cancel := context.WithTimeout(o.open, rankTime)
 	defer cancel()
 	if o.fallen.Load() == set {
 		return o.standIn(ctx, set, keys, ranks)
 	}
 	err := set.ordering.rank(ctx, keys, ranks)
-	if err == nil || !set.current() {
+	if err == nil || !set.current() || o.open.Err() != nil {
 		return err
 	}
 	o.failed(set, "keys", len(keys), err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -328,6 +329,88 @@ func TestRankingFails(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestRankerHangs: while a policy gives no answer, a claim waits as long as its caller
+// does, posts and the claims of other boards don't wait, and those who stay get what the
+// policy said before. A board that is closed calls the policy off.
+func TestRankerHangs(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		p := &hangingRanker{ranker: fair()}
+		b := start(t, openStore(t), Spec{Rules: Rules{Ordering: &Rule{Policy: p}}})
+		post(t, b, teams("aab")...)
+		synctest.Wait()
+		wantNames(t, b, 1, "a")
+		p.hangs.Store(true)
+		began := time.Now()
+		post(t, b, teams("c")...)
+		if took := time.Since(began); took != 0 {
+			t.Errorf("posting took %v", took)
+		}
+		waiting := make(chan []job.Claim, 1)
+		go func() {
+			response, err := b.Claim(t.Context(), ClaimRequest{Owner: "who stays", Max: 3})
+			if err != nil {
+				t.Error(err)
+			}
+			waiting <- response.Claims
+		}()
+		for range 3 {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			response, err := b.Claim(ctx, ClaimRequest{Owner: "who goes"})
+			cancel()
+			if len(response.Claims) != 0 || err == nil {
+				t.Errorf("claimed %v, %v", response.Claims, err)
+			}
+		}
+		if took := time.Since(began); took != 3*time.Second {
+			t.Errorf("three callers with a second each waited %v", took)
+		}
+		if claims := <-waiting; len(claims) != 3 || time.Since(began) != rankTime {
+			t.Errorf("who stayed has %d after %v", len(claims), time.Since(began))
+		}
+		if n := p.calls.Load(); n != 1 {
+			t.Errorf("the policy was asked %d times", n)
+		}
+	})
+	bubble(t, func(t *testing.T) {
+		p := &hangingRanker{ranker: fair()}
+		p.hangs.Store(true)
+		b := New(openStore(t), Spec{Name: "closed", Rules: Rules{Ordering: &Rule{Policy: p}}, Logger: slog.New(slog.DiscardHandler)})
+		open, end := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- b.Run(open) }()
+		post(t, b, teams("a")...)
+		began := time.Now()
+		go end()
+		_, _ = b.Claim(t.Context(), ClaimRequest{Owner: "w"})
+		if err := <-ended; err != nil || time.Since(began) != 0 {
+			t.Errorf("closed after %v: %v", time.Since(began), err)
+		}
+		synctest.Wait()
+		if n, called := p.calls.Load(), p.calledOff.Load(); n != called || time.Since(began) != 0 {
+			t.Errorf("the policy was asked %d times and called off %d times, after %v", n, called, time.Since(began))
+		}
+	})
+}
+
+// hangingRanker gives no answer, as a module that goes round in circles.
+type hangingRanker struct {
+	*ranker
+
+	hangs            atomic.Bool
+	calls, calledOff atomic.Int64
+}
+
+func (r *hangingRanker) RankKeys(ctx context.Context, keys *policy.Keys, ranks []policy.Rank) error {
+	if !r.hangs.Load() {
+		return r.ranker.RankKeys(ctx, keys, ranks)
+	}
+	r.calls.Add(1)
+	<-ctx.Done()
+	r.calledOff.Add(1)
+	return ctx.Err()
 }
 
 // uncounting is a driver whose store does not count.

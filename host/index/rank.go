@@ -17,34 +17,37 @@ func (ix *Index) ranksDue() bool {
 	return k != nil && len(k.touched) > 0 && (ix.crowd.stats.Waiters > 0 || len(k.touched) >= keyBatch)
 }
 
+// newsPatience is how long those who bring news wait until it is ranked. Then they go on,
+// and it is ranked when the ranker answers.
+const newsPatience = 100 * time.Millisecond
+
 // rankNews is for after the news have been settled.
 func (ix *Index) rankNews() {
 	ix.mu.Lock()
-	due := ix.ranksDue()
+	k, due := ix.keys, ix.ranksDue()
 	ix.mu.Unlock()
-	for due {
-		ix.mu.Lock()
-		k := ix.keys
-		ix.mu.Unlock()
-		if k == nil {
-			return
-		}
-		k.again.Store(true) // before it looks whether somebody asks, who would otherwise miss it
-		select {
-		case k.asking <- struct{}{}:
-		default:
-			return // who asks goes on
-		}
-		k.again.Store(false)
-		ix.askTouched(k)
-		<-k.asking
-		due = k.again.Load()
+	if !due {
+		return
+	}
+	k.again.Store(true) // before it looks whether somebody asks, who would otherwise miss it
+	select {
+	case k.asking <- struct{}{}:
+	default:
+		return // who asks goes on
+	}
+	done := ix.ask(k)
+	timer := time.NewTimer(newsPatience)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
 	}
 }
 
 // rankTouched has every group ranked whose counts had changed when it was called.
-// Asking is done by one caller at a time, for the others as well; the end of ctx
-// ends the waiting for another one.
+// Asking is done by one caller at a time, for the others as well. The end of ctx ends
+// the waiting, for another one as for the ranker, which is not told: its answer is for
+// all.
 func (ix *Index) rankTouched(ctx context.Context) {
 	ix.mu.Lock()
 	k := ix.keys
@@ -53,16 +56,34 @@ func (ix *Index) rankTouched(ctx context.Context) {
 		return
 	}
 	ix.mu.Unlock()
+	if ctx.Err() != nil {
+		return
+	}
 	select {
 	case k.asking <- struct{}{}:
 	case <-ctx.Done():
 		return
 	}
-	ix.askTouched(k)
-	<-k.asking
-	if k.again.Swap(false) {
-		ix.rankNews()
+	select {
+	case <-ix.ask(k):
+	case <-ctx.Done():
 	}
+}
+
+// ask ranks what has changed, and what changes meanwhile, on behalf of one who has
+// k.asking, which it gives back. The channel is closed when what had changed is ranked.
+func (ix *Index) ask(k *keys) <-chan struct{} {
+	done := make(chan struct{})
+	go func() {
+		k.again.Store(false)
+		ix.askTouched(k)
+		<-k.asking
+		close(done)
+		if k.again.Swap(false) {
+			ix.rankNews()
+		}
+	}()
+	return done
 }
 
 // askTouched ranks what had changed when it was called. Its caller is the one who
@@ -169,7 +190,11 @@ func (ix *Index) Rerank(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		k.asking <- struct{}{}
+		select {
+		case k.asking <- struct{}{}:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 		ix.mu.Lock()
 		if ix.keys != k {
 			ix.mu.Unlock()

@@ -91,4 +91,75 @@ func TestRankerHangs(t *testing.T) {
 	})
 }
 
+// TestAskerLeaves: who has the ranker asked goes when his context ends. The ranker goes on
+// for the others, and its answer counts.
+func TestAskerLeaves(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var hangs atomic.Bool
+		var calls atomic.Int64
+		gate := make(chan struct{})
+		ix := keyed(t, 20, func(keys []policy.Key, ranks []policy.Rank) error {
+			calls.Add(1)
+			if hangs.Load() {
+				<-gate
+			}
+			return ranks0(keys, ranks)
+		})
+		ix.Take(t.Context(), ix.everyone, 20)
+		hangs.Store(true)
+		calls.Store(0)
+		begun := time.Now()
+		ix.Put(entry(21)) // nobody waits for a job: whoever claims next has it ranked
+		for i := range 3 {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			if got := ix.Take(ctx, ix.everyone, 1); len(got) != 0 {
+				t.Errorf("taker %d took %v", i, numbers(got))
+			}
+			cancel()
+		}
+		if took := time.Since(begun); took != 3*time.Second || calls.Load() != 1 {
+			t.Errorf("three takers with a second each took %v, in %d calls", took, calls.Load())
+		}
+		w := ix.Waiter(ix.everyone)
+		ix.Put(entry(22)) // somebody waits: who brings it has it ranked, or leaves that to who asks
+		w.Close()
+		if took := time.Since(begun); took != 3*time.Second {
+			t.Errorf("news waited until %v", took)
+		}
+		hangs.Store(false)
+		close(gate)
+		synctest.Wait()
+		if got := numbers(ix.Take(t.Context(), ix.everyone, 5)); !slices.Equal(got, []int{21, 22}) {
+			t.Errorf("took %v", got)
+		}
+	})
+}
+
+// TestNewsOfAHangingRanker: who brings a job that somebody waits for doesn't wait for the
+// ranker, and the one who waits hears of it when the ranker has answered.
+func TestNewsOfAHangingRanker(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		gate := make(chan struct{})
+		ix := keyed(t, 0, func(keys []policy.Key, ranks []policy.Rank) error {
+			<-gate
+			return ranks0(keys, ranks)
+		})
+		w := ix.Waiter(ix.everyone)
+		defer w.Close()
+		begun := time.Now()
+		ix.Put(entry(1))
+		ix.Put(entry(2))
+		if took := time.Since(begun); took != newsPatience {
+			t.Errorf("news took %v", took)
+		}
+		close(gate)
+		<-w.C
+		if got := numbers(ix.Take(t.Context(), ix.everyone, 5)); !slices.Equal(got, []int{1, 2}) {
+			t.Errorf("took %v", got)
+		}
+	})
+}
+
 func ranks0(keys []policy.Key, into []policy.Rank) error { return ranks(leastFirst)(keys, into) }
