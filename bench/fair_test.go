@@ -62,53 +62,81 @@ const loudLimit = 200
 // measured in turns of two seconds, and of all turns the medians count: one stall of the
 // disk is more calls than a hundredth of a turn. With limit=none the other tenant has
 // none, and asks for as much as it can from a hundred callers; with posts=1000, from
-// sixteen who post a thousand jobs in each call.
+// sixteen who post a thousand jobs in each call. With compiles it promotes policies, and
+// has its board ask them in the shadow, without pause, each of them compiled anew.
 func BenchmarkNeighbour(b *testing.B) {
 	const none = 1_000_000
 	b.Run("limit=ten-times", func(b *testing.B) { neighbour(b, noise{loudLimit, true, 100, 1}) })
 	b.Run("limit=none", func(b *testing.B) { neighbour(b, noise{none, false, 100, 1}) })
 	b.Run("posts=1000", func(b *testing.B) { neighbour(b, noise{none, false, 16, 1000}) })
+	b.Run("compiles", compiles)
 }
 
 func neighbour(b *testing.B, n noise) {
 	b.Helper()
+	of := neighbours(b, n.limit)
+	quiet := of("quiet").Board("quiet")
+	loud := make([]*client.Board, n.callers) // each with a client of his own: one client's posts would share calls
+	for i := range loud {
+		loud[i] = of("loud").Board("loud")
+	}
+	var calls, refused atomic.Int64
+	byTurns(b, quiet, func(ctx context.Context) {
+		var shouting sync.WaitGroup
+		for caller := range n.callers {
+			shouting.Go(func() { n.shout(ctx, loud[caller], caller, &calls, &refused) })
+		}
+		shouting.Wait()
+	})
+	b.ReportMetric(float64(calls.Load())/(turn.Seconds()*float64(b.N)), "loud-calls/s")
+	b.ReportMetric(float64(refused.Load())/float64(max(1, calls.Load())), "loud-refused")
+}
+
+func compiles(b *testing.B) {
+	of := neighbours(b, 1_000_000)
+	loud := newCompiling(b, of("loud").Admin())
+	byTurns(b, of("quiet").Board("quiet"), func(ctx context.Context) { loud.run(ctx, b) })
+	b.ReportMetric(float64(loud.versions.Load())/(turn.Seconds()*float64(b.N)), "loud-versions/s")
+	b.ReportMetric(float64(loud.refused.Load())/float64(max(1, loud.versions.Load())), "loud-refused")
+}
+
+// neighbours starts a server with two tenants and returns what makes clients of them.
+func neighbours(b *testing.B, limit int) func(tenant string) *client.Client {
+	b.Helper()
 	path := filepath.Join(b.TempDir(), "fair.hcl")
-	if err := os.WriteFile(path, fmt.Appendf(nil, fairConfig, n.limit), 0o600); err != nil {
+	if err := os.WriteFile(path, fmt.Appendf(nil, fairConfig, limit), 0o600); err != nil {
 		b.Fatal(err)
 	}
 	server := testserver.Start(b, program(b), "", "--config", path)
-	board := func(tenant string) *client.Board {
+	return func(tenant string) *client.Client {
 		c, err := client.New(client.Config{Addr: server.Addr, Token: "the-secret-of-the-" + tenant + "-one", RetryFor: -1})
 		if err != nil {
 			b.Fatal(err)
 		}
 		b.Cleanup(c.Close)
-		return c.Board(tenant)
+		return c
 	}
-	quiet := board("quiet")
-	loud := make([]*client.Board, n.callers) // each with a client of his own: one client's posts would share calls
-	for i := range loud {
-		loud[i] = board("loud")
-	}
+}
+
+// turn is for how long one tenant is measured at a time.
+const turn = 2 * time.Second
+
+// byTurns measures one tenant alone and beside the noise of another, by turns.
+func byTurns(b *testing.B, quiet *client.Board, noise func(ctx context.Context)) {
+	b.Helper()
 	var alone, beside []float64 // a turn's each
-	var calls, refused atomic.Int64
-	const turn = 2 * time.Second
 	for b.Loop() {
 		alone = append(alone, p99(paced(b, quiet, turn)))
 		ctx, stop := context.WithCancel(b.Context())
-		var shouting sync.WaitGroup
-		for caller := range n.callers {
-			shouting.Go(func() { n.shout(ctx, loud[caller], caller, &calls, &refused) })
-		}
+		var loud sync.WaitGroup
+		loud.Go(func() { noise(ctx) })
 		beside = append(beside, p99(paced(b, quiet, turn)))
 		stop()
-		shouting.Wait()
+		loud.Wait()
 	}
 	b.ReportMetric(middle(alone), "p99-ms-alone")
 	b.ReportMetric(middle(beside), "p99-ms-beside")
 	b.ReportMetric(middle(beside)/middle(alone), "p99-ratio")
-	b.ReportMetric(float64(calls.Load())/(turn.Seconds()*float64(b.N)), "loud-calls/s")
-	b.ReportMetric(float64(refused.Load())/float64(max(1, calls.Load())), "loud-refused")
 	b.ReportMetric(0, "ns/op")
 }
 
