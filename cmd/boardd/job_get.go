@@ -18,7 +18,8 @@ const longestWait = 60 * time.Second
 
 func (p *program) jobGetCommand() *cobra.Command {
 	var fields []string
-	c := p.command("get UUID...", "Show jobs", "A job that ended is shown as long as the board remembers it.",
+	var log bool
+	c := p.command("get UUID...", "Show jobs", "A job that ended is shown as long as the board remembers it. With --log what is kept of its log is\nshown as well, as boardd job log does.",
 		"boardd job get 5f3b0c5e-8a55-4b3e-9d0e-2f6f4f1c7a11 --fields name,details",
 		func(ctx context.Context, args []string) error {
 			if err := uuids(args, true); err != nil {
@@ -29,11 +30,29 @@ func (p *program) jobGetCommand() *cobra.Command {
 				return err
 			}
 			defer done()
+			if log {
+				fields = withLog(fields)
+			}
 			jobs, err := board.Get(ctx, client.GetOptions{Fields: fields}, args...)
 			return p.showJobs(jobs, err)
 		})
 	c.Flags().StringSliceVar(&fields, "fields", nil, "show only these fields")
+	c.Flags().BoolVar(&log, "log", false, "show the log as well")
 	return c
+}
+
+// withLog adds the log to the fields that are wanted, of which none means all.
+func withLog(fields []string) []string {
+	if len(fields) > 0 {
+		return append(fields, "log")
+	}
+	all := (*boarddv1.Job)(nil).ProtoReflect().Descriptor().Fields()
+	for i := range all.Len() {
+		if name := all.Get(i).JSONName(); name != "givenFields" {
+			fields = append(fields, name)
+		}
+	}
+	return fields
 }
 
 // showJobs shows what a reading call returned: one job with everything, several
@@ -59,6 +78,9 @@ func (p *program) showJobs(jobs []*client.Job, err error) error {
 			}
 		default:
 			jobRows(jobs)(t)
+		}
+		for _, j := range jobs {
+			logRows(j, len(jobs) > 1)(t)
 		}
 	})
 	if err != nil {

@@ -193,6 +193,23 @@ func (p *program) logLine(e *client.LogEntry) error {
 	return err
 }
 
+// logRows shows the log that came with a job, below its uuid where there are
+// several.
+func logRows(j *client.Job, several bool) func(*table) {
+	return func(t *table) {
+		if len(j.GetLog()) == 0 {
+			return
+		}
+		t.buffer.WriteByte('\n')
+		if several {
+			t.line("log of", j.GetUuid())
+		}
+		for _, e := range j.GetLog() {
+			t.row(e.GetAt(), e.GetIndex(), e.GetType(), e.GetMessage())
+		}
+	}
+}
+
 // missing makes the error of a job that is not there one that says only that.
 func (p *program) missing(err error) error {
 	if job.KindOf(err) != job.NotFound {

@@ -34,7 +34,7 @@ func changes() map[string]bool {
 // asks for all calls; and TrashJobs, where it names claims.
 var work = map[string]bool{
 	"PostJobs": true, "ClaimJobs": true, "ExtendClaims": true, "ConsumeJobs": true, "AbandonJobs": true, "StartOperation": true,
-	"FinishOperation": true, "AppendLog": true, "RegisterEntity": true, "PutBook": true,
+	"FinishOperation": true, "MarkOperations": true, "AppendLog": true, "RegisterEntity": true, "PutBook": true,
 }
 
 // isWork reports whether a call is one of them.

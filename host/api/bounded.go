@@ -34,6 +34,9 @@ func detailBytes(j *job.Job) int {
 	for i := range j.Operations {
 		size += len(j.Operations[i].Input) + len(j.Operations[i].Result)
 	}
+	for i := range j.Log {
+		size += len(j.Log[i].Message) + len(j.Log[i].Type)
+	}
 	return size
 }
 
@@ -66,7 +69,7 @@ func listBounded(ctx context.Context, list listFunc, request board.ListRequest) 
 
 // getBounded is Get that reads no more details than an answer should have.
 func getBounded(ctx context.Context, get getFunc, ids []job.ID, o board.GetOptions) ([]board.JobResult, error) {
-	if !o.Details && !o.Operations || len(ids) <= firstChunk {
+	if !o.Details && !o.Operations && !o.Log || len(ids) <= firstChunk {
 		return get(ctx, ids, o)
 	}
 	if o.Wait > 0 {
@@ -82,7 +85,7 @@ func getBounded(ctx context.Context, get getFunc, ids []job.ID, o board.GetOptio
 			all = append(all, board.JobResult{Err: err})
 			continue
 		}
-		read, err := get(ctx, ids[len(all):min(len(ids), len(all)+chunk)], board.GetOptions{Details: o.Details, Operations: o.Operations})
+		read, err := get(ctx, ids[len(all):min(len(ids), len(all)+chunk)], board.GetOptions{Details: o.Details, Operations: o.Operations, Log: o.Log})
 		if err != nil {
 			return nil, err
 		}

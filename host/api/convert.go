@@ -50,6 +50,7 @@ func toJob(j *job.Job) *boarddv1.Job {
 
 		OperationStatus:   toOperationStatus(j.OperationStatus),
 		OperationPriority: j.OperationPriority,
+		LogSerial:         j.LogSerial,
 	}
 	answer.ClaimedAt, answer.ClaimLease = at(j.ClaimedAt), toDuration(j.ClaimLease)
 	answer.Labels = toLabels(j.Labels)
@@ -76,6 +77,9 @@ func detailsOf(j *job.Job) ([]byte, *job.Raw) {
 // addRare adds what most jobs that are posted and claimed have nothing of.
 func addRare(answer *boarddv1.Job, j *job.Job) {
 	answer.Operations, answer.After, answer.Attempts = toOperations(j.Operations), toAfter(j.After), toAttempts(j.Attempts)
+	for i := range j.Log {
+		answer.Log = append(answer.Log, toLogEntry(&j.Log[i]))
+	}
 	for _, reason := range j.Reasons {
 		answer.Reasons = append(answer.Reasons, clean(reason))
 	}
@@ -86,7 +90,7 @@ func addRare(answer *boarddv1.Job, j *job.Job) {
 
 // hasRare reports whether addRare has anything to add.
 func hasRare(j *job.Job) bool {
-	return len(j.Operations)+len(j.After)+len(j.Attempts)+len(j.Reasons) > 0 || j.Book != (job.Book{})
+	return len(j.Operations)+len(j.After)+len(j.Attempts)+len(j.Reasons)+len(j.Log) > 0 || j.Book != (job.Book{})
 }
 
 func toAttempts(list []job.Attempt) (attempts []*boarddv1.Attempt) {

@@ -56,6 +56,9 @@ func (s selection) details() bool {
 // operations reports whether the operations are among the fields.
 func (s selection) operations() bool { return len(s) == 0 || slices.Contains(s, "operations") }
 
+// log reports whether the log is among the fields, which has to be asked for.
+func (s selection) log() bool { return slices.Contains(s, "log") }
+
 // apply empties the fields that were not asked for, and says which were.
 func (s selection) apply(j *boarddv1.Job) *boarddv1.Job {
 	if len(s) == 0 || j == nil {

@@ -39,6 +39,7 @@ const (
 	jobEndedAt           = 25
 	jobClaimedAt         = 28
 	jobClaimLease        = 30
+	jobLogSerial         = 31
 
 	labelKey   = 1
 	labelValue = 2
@@ -80,6 +81,7 @@ func (w *protowriter) job(j *job.Job) {
 	w.text(jobLastReason, clean(j.LastReason))
 	w.number(jobOperationStatus, int64(toOperationStatus(j.OperationStatus)))
 	w.number(jobOperationPriority, int64(j.OperationPriority))
+	w.number(jobLogSerial, j.LogSerial)
 	if hasRare(j) {
 		var rare boarddv1.Job
 		addRare(&rare, j)

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"connectrpc.com/connect"
@@ -56,7 +57,9 @@ func (s *service) GetJobs(ctx context.Context, r *connect.Request[boarddv1.GetJo
 	ids := siftIDs(r.Msg.GetUuids())
 	var got []board.JobResult
 	err = s.waiting(ctx, wait, func(ctx context.Context, wait time.Duration) (err error) {
-		got, err = getBounded(ctx, b.Get, ids.good, board.GetOptions{Details: fields.details(), Operations: fields.operations(), Wait: wait})
+		got, err = getBounded(ctx, b.Get, ids.good, board.GetOptions{
+			Details: fields.details(), Operations: fields.operations(), Log: fields.log(), Wait: wait,
+		})
 		return err
 	}, true)
 	if err != nil {
@@ -126,6 +129,9 @@ func fromList(ctx context.Context, m *boarddv1.ListJobsRequest) (board.ListReque
 	fields, err := selectFields(m.GetFields())
 	if err != nil {
 		return request, nil, err
+	}
+	if i := slices.Index(fields, "log"); i >= 0 {
+		return request, nil, invalid(index("fields", i), "a list has no logs: want GetJobs, which shows the log of each job that it names")
 	}
 	request.Details, request.Operations = fields.details(), fields.operations()
 	request.Wait, err = waitOf(ctx, m.GetWait())

@@ -57,6 +57,23 @@ func (s *service) FinishOperation(ctx context.Context, r *connect.Request[boardd
 	})
 }
 
+// MarkOperations gives all unfinished operations one status and one result.
+func (s *service) MarkOperations(ctx context.Context, r *connect.Request[boarddv1.MarkOperationsRequest]) (*connect.Response[boarddv1.MarkOperationsResponse], error) {
+	b, ref, err := s.refOf(ctx, r.Msg.GetBoard(), "MarkOperations", r.Msg.GetClaim())
+	if err != nil {
+		return nil, err
+	}
+	result, err := b.MarkOperations(ctx, board.MarkRequest{
+		Ref: ref, Status: job.OperationStatus(r.Msg.GetStatus()), Result: r.Msg.GetResult(), //nolint:gosec // the board refuses what is none
+	})
+	if err != nil {
+		return nil, err
+	}
+	return answer(&boarddv1.MarkOperationsResponse{
+		Marked: int32(result.Marked), OperationStatus: toOperationStatus(result.JobStatus), CancelRequested: result.CancelRequested, //nolint:gosec // at most job.MaxOperations
+	})
+}
+
 // CancelJobs ends jobs that have not begun, and asks workers to stop.
 func (s *service) CancelJobs(ctx context.Context, r *connect.Request[boarddv1.CancelJobsRequest]) (*connect.Response[boarddv1.CancelJobsResponse], error) {
 	b, ids, err := s.idsOf(ctx, r.Msg.GetBoard(), "CancelJobs", r.Msg.GetUuids())

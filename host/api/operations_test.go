@@ -3,6 +3,7 @@ package api_test
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -82,6 +83,7 @@ func TestLifeOfOperations(t *testing.T) {
 	for call, path := range map[string]string{
 		"StartOperation":  `{"board":"default","index":0,"status":"RUNNING"}`,
 		"FinishOperation": `{"board":"default","claim":{"uuid":"x"},"index":0,"status":"SUCCESS"}`,
+		"MarkOperations":  `{"board":"default","claim":` + ref + `,"status":"RUNNING"}`,
 		"AppendLog":       `{"board":"default","claim":{"uuid":"` + uuid + `","token":"nonsense"}}`,
 	} {
 		if r := s.call(t, workerSecret, call, path); r.status == 200 {
@@ -90,6 +92,13 @@ func TestLifeOfOperations(t *testing.T) {
 		if r := s.call(t, viewerSecret, call, path); r.status != 403 {
 			t.Errorf("%s by a viewer: %d", call, r.status)
 		}
+	}
+	if got := call("MarkOperations", `,"status":"ERROR","result":"lost"`); got != `{"marked":1,"operationStatus":"ERROR","cancelRequested":false}` {
+		t.Error(got)
+	}
+	s.must(t, viewerSecret, "GetJobs", `{"board":"default","uuids":["`+uuid+`"]}`, &posted)
+	if ops := posted.Results[0].Job.Operations; ops[0].Status != "SUCCESS" || ops[1].Status != "ERROR" || string(ops[1].Result) != `"lost"` {
+		t.Errorf("marked: %+v", ops)
 	}
 	stale := strings.Replace(ref, `"owner":"w"`, `"owner":"x"`, 1)
 	if r := s.call(t, workerSecret, "StartOperation", `{"board":"default","claim":`+stale+`,"index":1,"status":"RUNNING"}`); !strings.Contains(r.body, "failed_precondition") {
@@ -129,6 +138,33 @@ func TestReadLog(t *testing.T) {
 	}
 	if code, _ := s.call(t, viewerSecret, "ReadLog", `{"board":"default","uuid":"00000000-0000-4000-8000-000000000001"}`).failure(); code != "not_found" {
 		t.Errorf("an unknown job: %s", code)
+	}
+}
+
+// TestLogOfJobs: every job tells the serial of its last entry, and GetJobs has the
+// log for who asks.
+func TestLogOfJobs(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	jobs := post(t, s, "a", "b")
+	ref := claim(t, s, `{"board":"default","owner":"w","uuids":["`+jobs[0].UUID+`"]}`)[0].ref()
+	s.must(t, workerSecret, "AppendLog", `{"board":"default","claim":`+ref+`,"entries":[{"type":"out","message":"one"},{"message":"two"}]}`, nil)
+	uuids := `"board":"default","uuids":["` + jobs[0].UUID + `","` + jobs[1].UUID + `"]`
+	got := s.must(t, viewerSecret, "GetJobs", `{`+uuids+`,"fields":["name","logSerial","log"]}`, nil)
+	want := regexp.MustCompile(`^\{"results":\[\{"job":\{"name":"a","logSerial":"2","log":\[` +
+		`\{"serial":"1","index":0,"at":"20[^"]*Z","type":"out","message":"one"\},\{"serial":"2","index":0,"at":"20[^"]*Z","type":"","message":"two"\}` +
+		`\]\}\},\{"job":\{"name":"b","logSerial":"0","log":\[\]\}\}\]\}$`)
+	if !want.MatchString(got) {
+		t.Errorf("with logs: %s", got)
+	}
+	for call, body := range map[string]string{"GetJobs": `{` + uuids + `}`, "ListJobs": `{"board":"default"}`} {
+		if got := s.must(t, viewerSecret, call, body, nil); strings.Contains(got, `"log":`) || !strings.Contains(got, `"logSerial":"2"`) || !strings.Contains(got, `"logSerial":"0"`) {
+			t.Errorf("%s without logs: %s", call, got)
+		}
+	}
+	r := s.call(t, viewerSecret, "ListJobs", `{"board":"default","fields":["uuid","log"]}`)
+	if code, _ := r.failure(); code != "invalid_argument" || !strings.Contains(r.body, `fields[1]: a list has no logs`) {
+		t.Errorf("a list with logs: %s", r.body)
 	}
 }
 

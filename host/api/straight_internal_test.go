@@ -134,7 +134,7 @@ func fillField(t *testing.T, v reflect.Value) {
 		v.SetString("größer")
 	case reflect.Bool:
 		v.SetBool(true)
-	case reflect.Int8, reflect.Int32, reflect.Int:
+	case reflect.Int8, reflect.Int32, reflect.Int64, reflect.Int:
 		v.SetInt(1)
 	case reflect.Uint8, reflect.Uint64:
 		v.SetUint(1)

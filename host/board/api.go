@@ -81,6 +81,7 @@ type JobResult struct {
 type GetOptions struct {
 	Details    bool
 	Operations bool          // with their results
+	Log        bool          // what is kept of it
 	Wait       time.Duration // answer when every named job is COMPLETE or TRASHED
 }
 
@@ -211,6 +212,7 @@ type Status struct {
 //	Archive(ctx, []job.ID) ([]error, error)
 //	StartOperation(ctx, OperationRequest) (OperationResult, error)
 //	FinishOperation(ctx, OperationRequest) (OperationResult, error)
+//	MarkOperations(ctx, MarkRequest) (MarkResult, error)
 //	AppendLog(ctx, LogRequest) (LogResult, error)
 //	FollowLog(ctx, job.ID, newerThan int64, follow bool) iter.Seq2[job.LogEntry, error]
 //	ReadLog(ctx, job.ID, newerThan int64, max int, wait time.Duration) (LogPage, error)

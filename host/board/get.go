@@ -54,8 +54,8 @@ func (b *Board) get(ctx context.Context, ids []job.ID, o GetOptions) ([]JobResul
 	if err != nil {
 		return nil, nil, err
 	}
-	if o.Operations {
-		if err := b.addResults(ctx, records); err != nil {
+	if o.Operations || o.Log {
+		if err := b.addAttached(ctx, records, o); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -75,17 +75,21 @@ func (b *Board) get(ctx context.Context, ids []job.ID, o GetOptions) ([]JobResul
 		if o.Operations {
 			showOperations(results[i].Job, rec, rec.Status)
 		}
+		if o.Log {
+			results[i].Err = b.showLog(results[i].Job, rec.Attached)
+		}
 	}
 	return results, open, nil
 }
 
-// addResults reads the attached records of those jobs whose operations have
-// results.
-func (b *Board) addResults(ctx context.Context, records []driver.Record) error {
+// addAttached reads the attached records of those jobs that have what is wanted:
+// results of operations, or a log.
+func (b *Board) addAttached(ctx context.Context, records []driver.Record, o GetOptions) error {
 	var of []int
 	var ids []job.ID
 	for i := range records {
-		if s, err := readStatus(records[i].Status); err == nil && s.resultBytes > 0 {
+		s, err := readStatus(records[i].Status)
+		if err == nil && (o.Operations && s.resultBytes > 0 || o.Log && s.log.last > 0) {
 			of, ids = append(of, i), append(ids, records[i].Posting.ID)
 		}
 	}

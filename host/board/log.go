@@ -210,9 +210,27 @@ func (b *Board) readLog(ctx context.Context, id job.ID) (entries []job.LogEntry,
 	entries, err = logOf(rec.Attached)
 	if err != nil {
 		b.unreadable(id, "log", err)
-		return nil, !isOpen(rec.State), &job.Error{Job: id, Kind: job.Corrupt, Message: "the job's log in the store cannot be read"}
+		return nil, !isOpen(rec.State), unreadableLog(id)
 	}
 	return entries, !isOpen(rec.State), nil
+}
+
+// showLog shows the log of a job among its attached records.
+func (b *Board) showLog(j *job.Job, attached []driver.Attachment) error {
+	entries, err := logOf(attached)
+	if err != nil {
+		b.unreadable(j.ID, "log", err)
+		return unreadableLog(j.ID)
+	}
+	if j.Log = entriesAfter(entries, 0); len(j.Log) > 0 {
+		// An append may have come after the job was read.
+		j.LogSerial = max(j.LogSerial, j.Log[len(j.Log)-1].Serial)
+	}
+	return nil
+}
+
+func unreadableLog(id job.ID) error {
+	return &job.Error{Job: id, Kind: job.Corrupt, Message: "the job's log in the store cannot be read"}
 }
 
 // logOf decodes the chunks among attached records, in the order of their serials.

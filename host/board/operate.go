@@ -130,23 +130,35 @@ var errUnchanged = errors.New("nothing is to be changed")
 // operate changes the operations of a claimed job. Change gets a copy of its
 // status that it may change.
 func (b *Board) operate(ctx context.Context, req *OperationRequest, change func(s *standing, after *status) ([]driver.Attachment, error)) (OperationResult, error) {
-	a, proof, err := b.alterClaim(ctx, req.Ref)
+	var result OperationResult
+	i := int(req.Index)
+	err := b.changeOperations(ctx, req.Ref, func(s *standing, after *status) ([]driver.Attachment, string, error) {
+		attach, err := change(s, after)
+		if err == nil || errors.Is(err, errUnchanged) {
+			result = OperationResult{after.operations.at(i), after.operations.status(), after.canceling()}
+		}
+		return attach, fmt.Sprintf("operation %d is %s", i, result.Status), err
+	})
 	if err != nil {
 		return OperationResult{}, err
 	}
-	var result OperationResult
-	i := int(req.Index)
+	return result, nil
+}
+
+// changeOperations changes operations of a claimed job. Change gets a copy of its
+// status that it may change, and returns what its watchers are told.
+func (b *Board) changeOperations(ctx context.Context, ref Ref, change func(s *standing, after *status) ([]driver.Attachment, string, error)) error {
+	a, proof, err := b.alterClaim(ctx, ref)
+	if err != nil {
+		return err
+	}
 	a.plan = func(_ int, s *standing) (driver.Op, error) {
 		if err := b.refusal(a.ids[0], proof, s); err != nil {
 			return driver.Op{}, err
 		}
 		after := s.status
 		after.operations = s.status.operations.own()
-		attach, err := change(s, &after)
-		if err != nil && !errors.Is(err, errUnchanged) {
-			return driver.Op{}, err
-		}
-		result = OperationResult{after.operations.at(i), after.operations.status(), after.canceling()}
+		attach, reason, err := change(s, &after)
 		if err != nil {
 			return driver.Op{}, err
 		}
@@ -154,15 +166,11 @@ func (b *Board) operate(ctx context.Context, req *OperationRequest, change func(
 		record := after.encode()
 		op := proof.op(driver.Update)
 		op.Version, op.Status, op.Attach = s.entry.Version, &record, attach
-		op.Event, op.Reason = job.OperationEvent, fmt.Sprintf("operation %d is %s", i, result.Status)
+		op.Event, op.Reason = job.OperationEvent, reason
 		return op, nil
 	}
 	a.done = func(_ int, _ *standing, r *driver.Result) { count(r, &b.metrics.Operations) }
-	err = a.runOne(ctx)
-	if err != nil {
-		return OperationResult{}, err
-	}
-	return result, nil
+	return a.runOne(ctx)
 }
 
 // alterClaim begins an alteration of one claimed job.

@@ -73,6 +73,7 @@ func showStatus(j *job.Job, record []byte) status {
 	}
 	j.Attempt, j.LastReason, j.Reasons, j.StartedAt = s.attempt, s.last, s.reasons, shown(s.startedAt)
 	j.OperationStatus, j.OperationPriority = s.operations.status(), s.operationPriority
+	j.LogSerial = s.log.last
 	if s.hasPriority {
 		j.Priority = s.priority
 	}

@@ -100,6 +100,7 @@ var calls = map[string][]Role{
 
 	"StartOperation":  {Worker, TenantAdmin, Operator},
 	"FinishOperation": {Worker, TenantAdmin, Operator},
+	"MarkOperations":  {Worker, TenantAdmin, Operator},
 	"AppendLog":       {Worker, TenantAdmin, Operator},
 
 	"RestoreJobs": {TenantAdmin, Operator},

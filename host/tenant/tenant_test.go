@@ -38,6 +38,7 @@ var want = map[string]string{
 	"PutBook":         "- p - - t o - -",
 	"StartOperation":  "- - w - t o - -",
 	"FinishOperation": "- - w - t o - -",
+	"MarkOperations":  "- - w - t o - -",
 	"AppendLog":       "- - w - t o - -",
 	"ArchiveJobs":     "- - - - t o - -",
 

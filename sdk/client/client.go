@@ -52,6 +52,8 @@ type (
 	OperationStarted = boarddv1.StartOperationResponse
 	// OperationFinished says how a job stands of which an operation was finished.
 	OperationFinished = boarddv1.FinishOperationResponse
+	// OperationsMarked says how a job stands whose unfinished operations were marked.
+	OperationsMarked = boarddv1.MarkOperationsResponse
 	// LogEntry is an entry of a job's log.
 	LogEntry = boarddv1.LogEntry
 	// BookRecord is a logbook with its content.

@@ -23,6 +23,14 @@ func (b *Board) FinishOperation(ctx context.Context, c *Claim, index int32, stat
 		&boarddv1.FinishOperationRequest{Board: b.name, Claim: proof(c), Index: index, Status: status, Result: result})
 }
 
+// MarkOperations gives all operations of a claimed job that are not finished one
+// status and one result: SUCCESS, ERROR or CANCELED, or, without a result, QUEUED
+// or CANCELING. result is JSON, and may be empty.
+func (b *Board) MarkOperations(ctx context.Context, c *Claim, status boarddv1.OperationStatus_Enum, result []byte) (*OperationsMarked, error) {
+	return call(ctx, b.client, "mark operations", 0, b.client.rpc.MarkOperations,
+		&boarddv1.MarkOperationsRequest{Board: b.name, Claim: proof(c), Status: status, Result: result})
+}
+
 // Operate runs do on each operation of a claimed job that is not finished, in
 // order, and reports to the board how it goes: RUNNING before, SUCCESS with the
 // result after. It returns the first error, without another operation begun:

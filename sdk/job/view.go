@@ -39,6 +39,9 @@ type Job struct {
 	OperationStatus   OperationStatus
 	OperationPriority int32          // of the most urgent operation that is not finished
 	After             []Prerequisite // what it waits for, or waited
+
+	LogSerial int64      // of the last entry of its log; 0: there is none
+	Log       []LogEntry // what is kept of it; nil where it was not asked for
 }
 
 // Attempt is a claim that ended without the job being done. Its times are by the

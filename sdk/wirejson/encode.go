@@ -29,7 +29,7 @@ func (e *encoder) message(p *plan, m protoreflect.Message) error {
 		given = m.Get(p.only.desc).List()
 	}
 	for _, f := range p.fields {
-		if f.presence && !m.Has(f.desc) || !isGiven(given, f.name) {
+		if f.presence && !m.Has(f.desc) || !isGiven(given, f.name) || f.asked && !m.Has(f.desc) && (given == nil || given.Len() == 0) {
 			continue
 		}
 		if !first {

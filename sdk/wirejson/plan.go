@@ -48,6 +48,7 @@ type field struct {
 	index    int    // in plan.fields
 	presence bool   // absent is not the same as zero
 	list     bool
+	asked    bool   // the list is left out where it is empty and nobody asked for it
 	most     int    // items of the list or map, in a request
 	entries  *field // of a map: its key
 	form     form
@@ -117,6 +118,7 @@ func makeField(desc protoreflect.FieldDescriptor, made map[protoreflect.MessageD
 		desc: desc, name: desc.JSONName(), key: `"` + desc.JSONName() + `":`,
 		presence: desc.HasPresence(), list: desc.IsList(), most: boarddv1.Most(desc),
 	}
+	f.asked, _ = proto.GetExtension(desc.Options(), boarddv1.E_Asked).(bool)
 	value := desc
 	if desc.IsMap() {
 		key, err := makeField(desc.MapKey(), made)

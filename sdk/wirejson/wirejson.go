@@ -3,7 +3,8 @@
 // It is proto3 JSON with rules of its own. An unknown field or enum name is an
 // error that names its place and the nearest right name. What is written has
 // every field: zeros, false, empty lists and empty maps too; only absent
-// messages and absent optional fields are left out. A field that is marked
+// messages and absent optional fields are left out, and empty lists that are read
+// only for who asks (boardd.v1.asked). A field that is marked
 // (boardd.v1.json) holds JSON itself, which is passed through byte for byte
 // once it is known to be well formed. A list or map of a request has a limit
 // (boardd.v1.most), at which reading ends.

@@ -323,6 +323,24 @@ func TestOnlyGivenFields(t *testing.T) {
 	if want := `{"results":[{"job":{"name":"n","attempt":0}}]}`; err != nil || string(got) != want {
 		t.Errorf("got %s, %v; want %s", got, err, want)
 	}
+	// The log is there where it was asked for, or where there is one.
+	for want, j := range map[string]*boarddv1.Job{
+		`{"log":[]}`:                  {GivenFields: []string{"log"}},
+		`{"name":"","logSerial":"0"}`: {GivenFields: []string{"name", "logSerial"}},
+		`{"uuid":"","log":[{"serial":"1","index":0,"type":"","message":""}]}`: {
+			GivenFields: []string{"uuid", "log"}, Log: []*boarddv1.LogEntry{{Serial: 1}},
+		},
+	} {
+		if got, err := wirejson.Marshal(j); err != nil || string(got) != want {
+			t.Errorf("got %s, %v; want %s", got, err, want)
+		}
+	}
+	if got, err := wirejson.Marshal(&boarddv1.Job{}); err != nil || strings.Contains(string(got), `"log":`) || !strings.Contains(string(got), `"operations":[]`) {
+		t.Errorf("got %s, %v; want no log that nobody asked for", got, err)
+	}
+	if got, err := wirejson.Marshal(&boarddv1.Job{Log: []*boarddv1.LogEntry{{Serial: 1}}}); err != nil || !strings.Contains(string(got), `"log":[{"serial":"1"`) {
+		t.Errorf("got %s, %v; want the log that there is", got, err)
+	}
 	if err := wirejson.Unmarshal([]byte(`{"uuid":"u","givenFields":["uuid"]}`), &boarddv1.Job{}); err == nil {
 		t.Error("a field that JSON does not have was read")
 	}

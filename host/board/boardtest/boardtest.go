@@ -39,6 +39,7 @@ func Run(t *testing.T, h Harness) {
 		run  func(*testing.T, *suite)
 	}{
 		{"operations", operationsInOrder},
+		{"mark", mark},
 		{"fencing", fencing},
 		{"resume", resume},
 		{"errors", failing},

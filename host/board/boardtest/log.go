@@ -33,6 +33,32 @@ func (h *host) log(id job.ID, newerThan int64) []job.LogEntry {
 	return entries
 }
 
+// logShown: a job tells the serial of its last entry in every reading, and its log
+// where that is asked for.
+func (h *host) logShown(id job.ID) {
+	h.Helper()
+	bare := h.post(job.Posting{Name: "bare"}).ID
+	got, err := h.Get(h.within(), []job.ID{id, bare, {99}}, board.GetOptions{Log: true})
+	h.kind(err, job.NoKind)
+	if j := got[0].Job; j == nil || j.LogSerial != 4 || len(j.Log) != 4 || j.Log[3].Serial != 4 || j.Log[2].Index != 1 || j.Log[1].Message != "two" {
+		h.Errorf("with its log: %+v", got[0])
+	}
+	if j := got[1].Job; j == nil || j.LogSerial != 0 || len(j.Log) != 0 {
+		h.Errorf("without one: %+v", got[1])
+	}
+	h.kind(got[2].Err, job.NotFound)
+	if j := h.get(id); j.LogSerial != 4 || j.Log != nil {
+		h.Errorf("nobody asked: %+v", j)
+	}
+	page, err := h.List(h.within(), board.ListRequest{})
+	h.kind(err, job.NoKind)
+	for _, j := range page.Jobs {
+		if want := map[job.ID]int64{id: 4}[j.ID]; j.LogSerial != want {
+			h.Errorf("listed: job %s has the serial %d, want %d", j.ID, j.LogSerial, want)
+		}
+	}
+}
+
 // logging: serials grow through the whole job, across operations, claims and
 // hosts.
 func logging(_ *testing.T, s *suite) {
@@ -56,6 +82,7 @@ func logging(_ *testing.T, s *suite) {
 			s.Errorf("last serial %d, want 4", got.Last)
 		}
 	}
+	h.logShown(id)
 	h.stop()
 	h = s.start(board.Spec{History: time.Hour})
 	if got := h.say(r, 1, "five"); got != 5 {

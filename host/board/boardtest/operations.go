@@ -83,6 +83,10 @@ func fencing(_ *testing.T, s *suite) {
 			_, err := h.FinishOperation(s.within(), board.OperationRequest{Ref: r, Status: job.OpSuccess})
 			return err
 		},
+		"mark": func(r board.Ref) error {
+			_, err := h.MarkOperations(s.within(), board.MarkRequest{Ref: r, Status: job.OpError})
+			return err
+		},
 		"log": func(r board.Ref) error {
 			_, err := h.AppendLog(s.within(), board.LogRequest{Ref: r, Entries: []job.LogEntry{{Message: "x"}}})
 			return err

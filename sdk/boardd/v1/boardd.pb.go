@@ -3,8 +3,9 @@
 //
 // JSON is proto3 JSON with these rules: an unknown field or enum name in a
 // request is an error; answers write zeros, false and empty lists and leave out
-// only absent messages and optional fields; a field marked (json) is JSON itself
-// and is passed through unchanged.
+// only absent messages and optional fields, and lists that are read only for who
+// asks for them (asked); a field marked (json) is JSON itself and is passed through
+// unchanged.
 //
 // A list or map of a request has at most 1,000 items, or as many as its (most)
 // says, and all of a request's lists together at most 65,536. A request with more
@@ -964,6 +965,8 @@ type Job struct {
 	ClaimedAt         *timestamppb.Timestamp `protobuf:"bytes,28,opt,name=claimed_at,json=claimedAt,proto3" json:"claimed_at,omitempty"`       // of the claim that stands, or by which the job ended; absent where it is not known
 	Attempts          []*Attempt             `protobuf:"bytes,29,rep,name=attempts,proto3" json:"attempts,omitempty"`                          // the lost and abandoned claims, oldest first, the last 20
 	ClaimLease        *durationpb.Duration   `protobuf:"bytes,30,opt,name=claim_lease,json=claimLease,proto3" json:"claim_lease,omitempty"`    // that was granted at first to the claim that stands, or by which the job ended; absent: it does not expire, or it is not known
+	LogSerial         int64                  `protobuf:"varint,31,opt,name=log_serial,json=logSerial,proto3" json:"log_serial,omitempty"`      // of the last entry of the log; 0: there is none
+	Log               []*LogEntry            `protobuf:"bytes,32,rep,name=log,proto3" json:"log,omitempty"`                                    // what is kept of the log; only by GetJobs, where its fields name it
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -1204,6 +1207,20 @@ func (x *Job) GetAttempts() []*Attempt {
 func (x *Job) GetClaimLease() *durationpb.Duration {
 	if x != nil {
 		return x.ClaimLease
+	}
+	return nil
+}
+
+func (x *Job) GetLogSerial() int64 {
+	if x != nil {
+		return x.LogSerial
+	}
+	return 0
+}
+
+func (x *Job) GetLog() []*LogEntry {
+	if x != nil {
+		return x.Log
 	}
 	return nil
 }
@@ -4123,6 +4140,135 @@ func (x *FinishOperationResponse) GetCancelRequested() bool {
 	return false
 }
 
+// MarkOperations gives all operations that are not finished one status and one result.
+type MarkOperationsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Board         string                 `protobuf:"bytes,1,opt,name=board,proto3" json:"board,omitempty"`
+	Claim         *Claim                 `protobuf:"bytes,2,opt,name=claim,proto3" json:"claim,omitempty"`
+	Status        OperationStatus_Enum   `protobuf:"varint,3,opt,name=status,proto3,enum=boardd.v1.OperationStatus_Enum" json:"status,omitempty"` // SUCCESS, ERROR or CANCELED; or QUEUED or CANCELING, without a result
+	Result        []byte                 `protobuf:"bytes,4,opt,name=result,proto3" json:"result,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MarkOperationsRequest) Reset() {
+	*x = MarkOperationsRequest{}
+	mi := &file_boardd_v1_boardd_proto_msgTypes[56]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MarkOperationsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MarkOperationsRequest) ProtoMessage() {}
+
+func (x *MarkOperationsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_boardd_proto_msgTypes[56]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MarkOperationsRequest.ProtoReflect.Descriptor instead.
+func (*MarkOperationsRequest) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{56}
+}
+
+func (x *MarkOperationsRequest) GetBoard() string {
+	if x != nil {
+		return x.Board
+	}
+	return ""
+}
+
+func (x *MarkOperationsRequest) GetClaim() *Claim {
+	if x != nil {
+		return x.Claim
+	}
+	return nil
+}
+
+func (x *MarkOperationsRequest) GetStatus() OperationStatus_Enum {
+	if x != nil {
+		return x.Status
+	}
+	return OperationStatus_NONE
+}
+
+func (x *MarkOperationsRequest) GetResult() []byte {
+	if x != nil {
+		return x.Result
+	}
+	return nil
+}
+
+type MarkOperationsResponse struct {
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	Marked          int32                  `protobuf:"varint,1,opt,name=marked,proto3" json:"marked,omitempty"`                                                                              // how many; 0: all were finished, or stood so, before
+	OperationStatus OperationStatus_Enum   `protobuf:"varint,2,opt,name=operation_status,json=operationStatus,proto3,enum=boardd.v1.OperationStatus_Enum" json:"operation_status,omitempty"` // of the whole job
+	CancelRequested bool                   `protobuf:"varint,3,opt,name=cancel_requested,json=cancelRequested,proto3" json:"cancel_requested,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *MarkOperationsResponse) Reset() {
+	*x = MarkOperationsResponse{}
+	mi := &file_boardd_v1_boardd_proto_msgTypes[57]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MarkOperationsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MarkOperationsResponse) ProtoMessage() {}
+
+func (x *MarkOperationsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_boardd_proto_msgTypes[57]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MarkOperationsResponse.ProtoReflect.Descriptor instead.
+func (*MarkOperationsResponse) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{57}
+}
+
+func (x *MarkOperationsResponse) GetMarked() int32 {
+	if x != nil {
+		return x.Marked
+	}
+	return 0
+}
+
+func (x *MarkOperationsResponse) GetOperationStatus() OperationStatus_Enum {
+	if x != nil {
+		return x.OperationStatus
+	}
+	return OperationStatus_NONE
+}
+
+func (x *MarkOperationsResponse) GetCancelRequested() bool {
+	if x != nil {
+		return x.CancelRequested
+	}
+	return false
+}
+
 type LogEntry struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Serial        int64                  `protobuf:"varint,1,opt,name=serial,proto3" json:"serial,omitempty"` // the first of a job is 1
@@ -4136,7 +4282,7 @@ type LogEntry struct {
 
 func (x *LogEntry) Reset() {
 	*x = LogEntry{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[56]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4148,7 +4294,7 @@ func (x *LogEntry) String() string {
 func (*LogEntry) ProtoMessage() {}
 
 func (x *LogEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[56]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4161,7 +4307,7 @@ func (x *LogEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogEntry.ProtoReflect.Descriptor instead.
 func (*LogEntry) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{56}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *LogEntry) GetSerial() int64 {
@@ -4209,7 +4355,7 @@ type NewLogEntry struct {
 
 func (x *NewLogEntry) Reset() {
 	*x = NewLogEntry{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[57]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4221,7 +4367,7 @@ func (x *NewLogEntry) String() string {
 func (*NewLogEntry) ProtoMessage() {}
 
 func (x *NewLogEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[57]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4234,7 +4380,7 @@ func (x *NewLogEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NewLogEntry.ProtoReflect.Descriptor instead.
 func (*NewLogEntry) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{57}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *NewLogEntry) GetType() string {
@@ -4264,7 +4410,7 @@ type AppendLogRequest struct {
 
 func (x *AppendLogRequest) Reset() {
 	*x = AppendLogRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[58]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4276,7 +4422,7 @@ func (x *AppendLogRequest) String() string {
 func (*AppendLogRequest) ProtoMessage() {}
 
 func (x *AppendLogRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[58]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4289,7 +4435,7 @@ func (x *AppendLogRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AppendLogRequest.ProtoReflect.Descriptor instead.
 func (*AppendLogRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{58}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *AppendLogRequest) GetBoard() string {
@@ -4337,7 +4483,7 @@ type AppendLogResponse struct {
 
 func (x *AppendLogResponse) Reset() {
 	*x = AppendLogResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[59]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4349,7 +4495,7 @@ func (x *AppendLogResponse) String() string {
 func (*AppendLogResponse) ProtoMessage() {}
 
 func (x *AppendLogResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[59]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4362,7 +4508,7 @@ func (x *AppendLogResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AppendLogResponse.ProtoReflect.Descriptor instead.
 func (*AppendLogResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{59}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *AppendLogResponse) GetLastSerial() int64 {
@@ -4391,7 +4537,7 @@ type GetLogRequest struct {
 
 func (x *GetLogRequest) Reset() {
 	*x = GetLogRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[60]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4403,7 +4549,7 @@ func (x *GetLogRequest) String() string {
 func (*GetLogRequest) ProtoMessage() {}
 
 func (x *GetLogRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[60]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4416,7 +4562,7 @@ func (x *GetLogRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetLogRequest.ProtoReflect.Descriptor instead.
 func (*GetLogRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{60}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *GetLogRequest) GetBoard() string {
@@ -4460,7 +4606,7 @@ type ReadLogRequest struct {
 
 func (x *ReadLogRequest) Reset() {
 	*x = ReadLogRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[61]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4472,7 +4618,7 @@ func (x *ReadLogRequest) String() string {
 func (*ReadLogRequest) ProtoMessage() {}
 
 func (x *ReadLogRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[61]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4485,7 +4631,7 @@ func (x *ReadLogRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadLogRequest.ProtoReflect.Descriptor instead.
 func (*ReadLogRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{61}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *ReadLogRequest) GetBoard() string {
@@ -4534,7 +4680,7 @@ type ReadLogResponse struct {
 
 func (x *ReadLogResponse) Reset() {
 	*x = ReadLogResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[62]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4546,7 +4692,7 @@ func (x *ReadLogResponse) String() string {
 func (*ReadLogResponse) ProtoMessage() {}
 
 func (x *ReadLogResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[62]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4559,7 +4705,7 @@ func (x *ReadLogResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadLogResponse.ProtoReflect.Descriptor instead.
 func (*ReadLogResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{62}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *ReadLogResponse) GetEntries() []*LogEntry {
@@ -4594,7 +4740,7 @@ type CancelJobsRequest struct {
 
 func (x *CancelJobsRequest) Reset() {
 	*x = CancelJobsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[63]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4606,7 +4752,7 @@ func (x *CancelJobsRequest) String() string {
 func (*CancelJobsRequest) ProtoMessage() {}
 
 func (x *CancelJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[63]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4619,7 +4765,7 @@ func (x *CancelJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelJobsRequest.ProtoReflect.Descriptor instead.
 func (*CancelJobsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{63}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *CancelJobsRequest) GetBoard() string {
@@ -4654,7 +4800,7 @@ type CancelResult struct {
 
 func (x *CancelResult) Reset() {
 	*x = CancelResult{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[64]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4666,7 +4812,7 @@ func (x *CancelResult) String() string {
 func (*CancelResult) ProtoMessage() {}
 
 func (x *CancelResult) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[64]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4679,7 +4825,7 @@ func (x *CancelResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelResult.ProtoReflect.Descriptor instead.
 func (*CancelResult) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{64}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *CancelResult) GetCanceled() bool {
@@ -4712,7 +4858,7 @@ type CancelJobsResponse struct {
 
 func (x *CancelJobsResponse) Reset() {
 	*x = CancelJobsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[65]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4724,7 +4870,7 @@ func (x *CancelJobsResponse) String() string {
 func (*CancelJobsResponse) ProtoMessage() {}
 
 func (x *CancelJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[65]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4737,7 +4883,7 @@ func (x *CancelJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelJobsResponse.ProtoReflect.Descriptor instead.
 func (*CancelJobsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{65}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *CancelJobsResponse) GetResults() []*CancelResult {
@@ -4759,7 +4905,7 @@ type ChangePriorityRequest struct {
 
 func (x *ChangePriorityRequest) Reset() {
 	*x = ChangePriorityRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[66]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4771,7 +4917,7 @@ func (x *ChangePriorityRequest) String() string {
 func (*ChangePriorityRequest) ProtoMessage() {}
 
 func (x *ChangePriorityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[66]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4784,7 +4930,7 @@ func (x *ChangePriorityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangePriorityRequest.ProtoReflect.Descriptor instead.
 func (*ChangePriorityRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{66}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *ChangePriorityRequest) GetBoard() string {
@@ -4826,7 +4972,7 @@ type PriorityResult struct {
 
 func (x *PriorityResult) Reset() {
 	*x = PriorityResult{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[67]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4838,7 +4984,7 @@ func (x *PriorityResult) String() string {
 func (*PriorityResult) ProtoMessage() {}
 
 func (x *PriorityResult) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[67]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4851,7 +4997,7 @@ func (x *PriorityResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PriorityResult.ProtoReflect.Descriptor instead.
 func (*PriorityResult) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{67}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *PriorityResult) GetChanged() bool {
@@ -4884,7 +5030,7 @@ type ChangePriorityResponse struct {
 
 func (x *ChangePriorityResponse) Reset() {
 	*x = ChangePriorityResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[68]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4896,7 +5042,7 @@ func (x *ChangePriorityResponse) String() string {
 func (*ChangePriorityResponse) ProtoMessage() {}
 
 func (x *ChangePriorityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[68]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4909,7 +5055,7 @@ func (x *ChangePriorityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangePriorityResponse.ProtoReflect.Descriptor instead.
 func (*ChangePriorityResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{68}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *ChangePriorityResponse) GetResults() []*PriorityResult {
@@ -4929,7 +5075,7 @@ type ArchiveJobsRequest struct {
 
 func (x *ArchiveJobsRequest) Reset() {
 	*x = ArchiveJobsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[69]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4941,7 +5087,7 @@ func (x *ArchiveJobsRequest) String() string {
 func (*ArchiveJobsRequest) ProtoMessage() {}
 
 func (x *ArchiveJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[69]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4954,7 +5100,7 @@ func (x *ArchiveJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArchiveJobsRequest.ProtoReflect.Descriptor instead.
 func (*ArchiveJobsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{69}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *ArchiveJobsRequest) GetBoard() string {
@@ -4980,7 +5126,7 @@ type ArchiveJobsResponse struct {
 
 func (x *ArchiveJobsResponse) Reset() {
 	*x = ArchiveJobsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[70]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4992,7 +5138,7 @@ func (x *ArchiveJobsResponse) String() string {
 func (*ArchiveJobsResponse) ProtoMessage() {}
 
 func (x *ArchiveJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[70]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5005,7 +5151,7 @@ func (x *ArchiveJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArchiveJobsResponse.ProtoReflect.Descriptor instead.
 func (*ArchiveJobsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{70}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *ArchiveJobsResponse) GetResults() []*Result {
@@ -5027,7 +5173,7 @@ type BookRecord struct {
 
 func (x *BookRecord) Reset() {
 	*x = BookRecord{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[71]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5039,7 +5185,7 @@ func (x *BookRecord) String() string {
 func (*BookRecord) ProtoMessage() {}
 
 func (x *BookRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[71]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5052,7 +5198,7 @@ func (x *BookRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BookRecord.ProtoReflect.Descriptor instead.
 func (*BookRecord) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{71}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *BookRecord) GetUuid() string {
@@ -5087,7 +5233,7 @@ type PutBookRequest struct {
 
 func (x *PutBookRequest) Reset() {
 	*x = PutBookRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[72]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5099,7 +5245,7 @@ func (x *PutBookRequest) String() string {
 func (*PutBookRequest) ProtoMessage() {}
 
 func (x *PutBookRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[72]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5112,7 +5258,7 @@ func (x *PutBookRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutBookRequest.ProtoReflect.Descriptor instead.
 func (*PutBookRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{72}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *PutBookRequest) GetBoard() string {
@@ -5145,7 +5291,7 @@ type PutBookResponse struct {
 
 func (x *PutBookResponse) Reset() {
 	*x = PutBookResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[73]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5157,7 +5303,7 @@ func (x *PutBookResponse) String() string {
 func (*PutBookResponse) ProtoMessage() {}
 
 func (x *PutBookResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[73]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5170,7 +5316,7 @@ func (x *PutBookResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutBookResponse.ProtoReflect.Descriptor instead.
 func (*PutBookResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{73}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *PutBookResponse) GetVersion() int64 {
@@ -5190,7 +5336,7 @@ type GetBookRequest struct {
 
 func (x *GetBookRequest) Reset() {
 	*x = GetBookRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[74]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5202,7 +5348,7 @@ func (x *GetBookRequest) String() string {
 func (*GetBookRequest) ProtoMessage() {}
 
 func (x *GetBookRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[74]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5215,7 +5361,7 @@ func (x *GetBookRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBookRequest.ProtoReflect.Descriptor instead.
 func (*GetBookRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{74}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *GetBookRequest) GetBoard() string {
@@ -5243,7 +5389,7 @@ type GetBookResponse struct {
 
 func (x *GetBookResponse) Reset() {
 	*x = GetBookResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[75]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5255,7 +5401,7 @@ func (x *GetBookResponse) String() string {
 func (*GetBookResponse) ProtoMessage() {}
 
 func (x *GetBookResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[75]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5268,7 +5414,7 @@ func (x *GetBookResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBookResponse.ProtoReflect.Descriptor instead.
 func (*GetBookResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{75}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *GetBookResponse) GetBook() *BookRecord {
@@ -5305,7 +5451,7 @@ type Entity struct {
 
 func (x *Entity) Reset() {
 	*x = Entity{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[76]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5317,7 +5463,7 @@ func (x *Entity) String() string {
 func (*Entity) ProtoMessage() {}
 
 func (x *Entity) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[76]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5330,7 +5476,7 @@ func (x *Entity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Entity.ProtoReflect.Descriptor instead.
 func (*Entity) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{76}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *Entity) GetKind() string {
@@ -5379,7 +5525,7 @@ type RegisterEntityRequest struct {
 
 func (x *RegisterEntityRequest) Reset() {
 	*x = RegisterEntityRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[77]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5391,7 +5537,7 @@ func (x *RegisterEntityRequest) String() string {
 func (*RegisterEntityRequest) ProtoMessage() {}
 
 func (x *RegisterEntityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[77]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5404,7 +5550,7 @@ func (x *RegisterEntityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterEntityRequest.ProtoReflect.Descriptor instead.
 func (*RegisterEntityRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{77}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *RegisterEntityRequest) GetBoard() string {
@@ -5437,7 +5583,7 @@ type RegisterEntityResponse struct {
 
 func (x *RegisterEntityResponse) Reset() {
 	*x = RegisterEntityResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[78]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5449,7 +5595,7 @@ func (x *RegisterEntityResponse) String() string {
 func (*RegisterEntityResponse) ProtoMessage() {}
 
 func (x *RegisterEntityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[78]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5462,7 +5608,7 @@ func (x *RegisterEntityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterEntityResponse.ProtoReflect.Descriptor instead.
 func (*RegisterEntityResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{78}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *RegisterEntityResponse) GetEntity() *Entity {
@@ -5481,7 +5627,7 @@ type ListEntitiesRequest struct {
 
 func (x *ListEntitiesRequest) Reset() {
 	*x = ListEntitiesRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[79]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5493,7 +5639,7 @@ func (x *ListEntitiesRequest) String() string {
 func (*ListEntitiesRequest) ProtoMessage() {}
 
 func (x *ListEntitiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[79]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5506,7 +5652,7 @@ func (x *ListEntitiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEntitiesRequest.ProtoReflect.Descriptor instead.
 func (*ListEntitiesRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{79}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *ListEntitiesRequest) GetBoard() string {
@@ -5525,7 +5671,7 @@ type ListEntitiesResponse struct {
 
 func (x *ListEntitiesResponse) Reset() {
 	*x = ListEntitiesResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[80]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5537,7 +5683,7 @@ func (x *ListEntitiesResponse) String() string {
 func (*ListEntitiesResponse) ProtoMessage() {}
 
 func (x *ListEntitiesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[80]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5550,7 +5696,7 @@ func (x *ListEntitiesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEntitiesResponse.ProtoReflect.Descriptor instead.
 func (*ListEntitiesResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{80}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *ListEntitiesResponse) GetEntities() []*Entity {
@@ -5574,7 +5720,7 @@ type PolicyRule struct {
 
 func (x *PolicyRule) Reset() {
 	*x = PolicyRule{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[81]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5586,7 +5732,7 @@ func (x *PolicyRule) String() string {
 func (*PolicyRule) ProtoMessage() {}
 
 func (x *PolicyRule) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[81]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5599,7 +5745,7 @@ func (x *PolicyRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyRule.ProtoReflect.Descriptor instead.
 func (*PolicyRule) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{81}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *PolicyRule) GetPolicy() string {
@@ -5672,7 +5818,7 @@ type Board struct {
 
 func (x *Board) Reset() {
 	*x = Board{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[82]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5684,7 +5830,7 @@ func (x *Board) String() string {
 func (*Board) ProtoMessage() {}
 
 func (x *Board) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[82]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5697,7 +5843,7 @@ func (x *Board) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Board.ProtoReflect.Descriptor instead.
 func (*Board) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{82}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *Board) GetName() string {
@@ -5897,7 +6043,7 @@ type ListBoardsRequest struct {
 
 func (x *ListBoardsRequest) Reset() {
 	*x = ListBoardsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[83]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5909,7 +6055,7 @@ func (x *ListBoardsRequest) String() string {
 func (*ListBoardsRequest) ProtoMessage() {}
 
 func (x *ListBoardsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[83]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5922,7 +6068,7 @@ func (x *ListBoardsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBoardsRequest.ProtoReflect.Descriptor instead.
 func (*ListBoardsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{83}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{85}
 }
 
 type ListBoardsResponse struct {
@@ -5934,7 +6080,7 @@ type ListBoardsResponse struct {
 
 func (x *ListBoardsResponse) Reset() {
 	*x = ListBoardsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[84]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5946,7 +6092,7 @@ func (x *ListBoardsResponse) String() string {
 func (*ListBoardsResponse) ProtoMessage() {}
 
 func (x *ListBoardsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[84]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5959,7 +6105,7 @@ func (x *ListBoardsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBoardsResponse.ProtoReflect.Descriptor instead.
 func (*ListBoardsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{84}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *ListBoardsResponse) GetBoards() []*Board {
@@ -5978,7 +6124,7 @@ type GetBoardRequest struct {
 
 func (x *GetBoardRequest) Reset() {
 	*x = GetBoardRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[85]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5990,7 +6136,7 @@ func (x *GetBoardRequest) String() string {
 func (*GetBoardRequest) ProtoMessage() {}
 
 func (x *GetBoardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[85]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6003,7 +6149,7 @@ func (x *GetBoardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBoardRequest.ProtoReflect.Descriptor instead.
 func (*GetBoardRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{85}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *GetBoardRequest) GetBoard() string {
@@ -6022,7 +6168,7 @@ type GetBoardResponse struct {
 
 func (x *GetBoardResponse) Reset() {
 	*x = GetBoardResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[86]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6034,7 +6180,7 @@ func (x *GetBoardResponse) String() string {
 func (*GetBoardResponse) ProtoMessage() {}
 
 func (x *GetBoardResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[86]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6047,7 +6193,7 @@ func (x *GetBoardResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBoardResponse.ProtoReflect.Descriptor instead.
 func (*GetBoardResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{86}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *GetBoardResponse) GetBoard() *Board {
@@ -6067,7 +6213,7 @@ type AcknowledgeLossRequest struct {
 
 func (x *AcknowledgeLossRequest) Reset() {
 	*x = AcknowledgeLossRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[87]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6079,7 +6225,7 @@ func (x *AcknowledgeLossRequest) String() string {
 func (*AcknowledgeLossRequest) ProtoMessage() {}
 
 func (x *AcknowledgeLossRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[87]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6092,7 +6238,7 @@ func (x *AcknowledgeLossRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeLossRequest.ProtoReflect.Descriptor instead.
 func (*AcknowledgeLossRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{87}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *AcknowledgeLossRequest) GetBoard() string {
@@ -6118,7 +6264,7 @@ type AcknowledgeLossResponse struct {
 
 func (x *AcknowledgeLossResponse) Reset() {
 	*x = AcknowledgeLossResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[88]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6130,7 +6276,7 @@ func (x *AcknowledgeLossResponse) String() string {
 func (*AcknowledgeLossResponse) ProtoMessage() {}
 
 func (x *AcknowledgeLossResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[88]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6143,7 +6289,7 @@ func (x *AcknowledgeLossResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeLossResponse.ProtoReflect.Descriptor instead.
 func (*AcknowledgeLossResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{88}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *AcknowledgeLossResponse) GetBoard() *Board {
@@ -6163,7 +6309,7 @@ type PauseBoardRequest struct {
 
 func (x *PauseBoardRequest) Reset() {
 	*x = PauseBoardRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[89]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6175,7 +6321,7 @@ func (x *PauseBoardRequest) String() string {
 func (*PauseBoardRequest) ProtoMessage() {}
 
 func (x *PauseBoardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[89]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6188,7 +6334,7 @@ func (x *PauseBoardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseBoardRequest.ProtoReflect.Descriptor instead.
 func (*PauseBoardRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{89}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *PauseBoardRequest) GetBoard() string {
@@ -6214,7 +6360,7 @@ type PauseBoardResponse struct {
 
 func (x *PauseBoardResponse) Reset() {
 	*x = PauseBoardResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[90]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6226,7 +6372,7 @@ func (x *PauseBoardResponse) String() string {
 func (*PauseBoardResponse) ProtoMessage() {}
 
 func (x *PauseBoardResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[90]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6239,7 +6385,7 @@ func (x *PauseBoardResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseBoardResponse.ProtoReflect.Descriptor instead.
 func (*PauseBoardResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{90}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *PauseBoardResponse) GetBoard() *Board {
@@ -6258,7 +6404,7 @@ type ResumeBoardRequest struct {
 
 func (x *ResumeBoardRequest) Reset() {
 	*x = ResumeBoardRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[91]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6270,7 +6416,7 @@ func (x *ResumeBoardRequest) String() string {
 func (*ResumeBoardRequest) ProtoMessage() {}
 
 func (x *ResumeBoardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[91]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6283,7 +6429,7 @@ func (x *ResumeBoardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeBoardRequest.ProtoReflect.Descriptor instead.
 func (*ResumeBoardRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{91}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *ResumeBoardRequest) GetBoard() string {
@@ -6302,7 +6448,7 @@ type ResumeBoardResponse struct {
 
 func (x *ResumeBoardResponse) Reset() {
 	*x = ResumeBoardResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[92]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6314,7 +6460,7 @@ func (x *ResumeBoardResponse) String() string {
 func (*ResumeBoardResponse) ProtoMessage() {}
 
 func (x *ResumeBoardResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[92]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6327,7 +6473,7 @@ func (x *ResumeBoardResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeBoardResponse.ProtoReflect.Descriptor instead.
 func (*ResumeBoardResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{92}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *ResumeBoardResponse) GetBoard() *Board {
@@ -6345,7 +6491,7 @@ type WhoAmIRequest struct {
 
 func (x *WhoAmIRequest) Reset() {
 	*x = WhoAmIRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[93]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6357,7 +6503,7 @@ func (x *WhoAmIRequest) String() string {
 func (*WhoAmIRequest) ProtoMessage() {}
 
 func (x *WhoAmIRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[93]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6370,7 +6516,7 @@ func (x *WhoAmIRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoAmIRequest.ProtoReflect.Descriptor instead.
 func (*WhoAmIRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{93}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{95}
 }
 
 type WhoAmIResponse struct {
@@ -6387,7 +6533,7 @@ type WhoAmIResponse struct {
 
 func (x *WhoAmIResponse) Reset() {
 	*x = WhoAmIResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[94]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6399,7 +6545,7 @@ func (x *WhoAmIResponse) String() string {
 func (*WhoAmIResponse) ProtoMessage() {}
 
 func (x *WhoAmIResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[94]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6412,7 +6558,7 @@ func (x *WhoAmIResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoAmIResponse.ProtoReflect.Descriptor instead.
 func (*WhoAmIResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{94}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *WhoAmIResponse) GetTenant() string {
@@ -6476,6 +6622,14 @@ var file_boardd_v1_boardd_proto_extTypes = []protoimpl.ExtensionInfo{
 	},
 	{
 		ExtendedType:  (*descriptorpb.FieldOptions)(nil),
+		ExtensionType: (*bool)(nil),
+		Field:         72423,
+		Name:          "boardd.v1.asked",
+		Tag:           "varint,72423,opt,name=asked",
+		Filename:      "boardd/v1/boardd.proto",
+	},
+	{
+		ExtendedType:  (*descriptorpb.FieldOptions)(nil),
 		ExtensionType: (*int32)(nil),
 		Field:         72422,
 		Name:          "boardd.v1.most",
@@ -6495,11 +6649,16 @@ var (
 	//
 	// optional bool only = 72421;
 	E_Only = &file_boardd_v1_boardd_proto_extTypes[1]
+	// The list is read only for who names it among the fields that are wanted; else
+	// the JSON form leaves it out where it is empty, since that would say too much.
+	//
+	// optional bool asked = 72423;
+	E_Asked = &file_boardd_v1_boardd_proto_extTypes[2]
 	// How many items the list or map has at most in a request. Within an item of a
 	// batch it is more than any board takes, so that such an item fails alone.
 	//
 	// optional int32 most = 72422;
-	E_Most = &file_boardd_v1_boardd_proto_extTypes[2]
+	E_Most = &file_boardd_v1_boardd_proto_extTypes[3]
 )
 
 var File_boardd_v1_boardd_proto protoreflect.FileDescriptor
@@ -6606,7 +6765,7 @@ const file_boardd_v1_boardd_proto_rawDesc = "" +
 	"\bended_at\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\aendedAt\"e\n" +
 	"\fPrerequisite\x12\x12\n" +
 	"\x04uuid\x18\x01 \x01(\tR\x04uuid\x12A\n" +
-	"\bstatuses\x18\x02 \x03(\x0e2\x1f.boardd.v1.OperationStatus.EnumB\x04\xb0\xae#\x10R\bstatuses\"\xd4\v\n" +
+	"\bstatuses\x18\x02 \x03(\x0e2\x1f.boardd.v1.OperationStatus.EnumB\x04\xb0\xae#\x10R\bstatuses\"\xa0\f\n" +
 	"\x03Job\x12\x12\n" +
 	"\x04uuid\x18\x01 \x01(\tR\x04uuid\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12+\n" +
@@ -6649,7 +6808,10 @@ const file_boardd_v1_boardd_proto_rawDesc = "" +
 	"claimed_at\x18\x1c \x01(\v2\x1a.google.protobuf.TimestampR\tclaimedAt\x12.\n" +
 	"\battempts\x18\x1d \x03(\v2\x12.boardd.v1.AttemptR\battempts\x12:\n" +
 	"\vclaim_lease\x18\x1e \x01(\v2\x19.google.protobuf.DurationR\n" +
-	"claimLease\x1a9\n" +
+	"claimLease\x12\x1d\n" +
+	"\n" +
+	"log_serial\x18\x1f \x01(\x03R\tlogSerial\x12+\n" +
+	"\x03log\x18  \x03(\v2\x13.boardd.v1.LogEntryB\x04\xb8\xae#\x01R\x03log\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\n" +
@@ -6885,6 +7047,15 @@ const file_boardd_v1_boardd_proto_rawDesc = "" +
 	"\x17FinishOperationResponse\x127\n" +
 	"\x06status\x18\x01 \x01(\x0e2\x1f.boardd.v1.OperationStatus.EnumR\x06status\x12J\n" +
 	"\x10operation_status\x18\x02 \x01(\x0e2\x1f.boardd.v1.OperationStatus.EnumR\x0foperationStatus\x12)\n" +
+	"\x10cancel_requested\x18\x03 \x01(\bR\x0fcancelRequested\"\xac\x01\n" +
+	"\x15MarkOperationsRequest\x12\x14\n" +
+	"\x05board\x18\x01 \x01(\tR\x05board\x12&\n" +
+	"\x05claim\x18\x02 \x01(\v2\x10.boardd.v1.ClaimR\x05claim\x127\n" +
+	"\x06status\x18\x03 \x01(\x0e2\x1f.boardd.v1.OperationStatus.EnumR\x06status\x12\x1c\n" +
+	"\x06result\x18\x04 \x01(\fB\x04\xa0\xae#\x01R\x06result\"\xa7\x01\n" +
+	"\x16MarkOperationsResponse\x12\x16\n" +
+	"\x06marked\x18\x01 \x01(\x05R\x06marked\x12J\n" +
+	"\x10operation_status\x18\x02 \x01(\x0e2\x1f.boardd.v1.OperationStatus.EnumR\x0foperationStatus\x12)\n" +
 	"\x10cancel_requested\x18\x03 \x01(\bR\x0fcancelRequested\"\x92\x01\n" +
 	"\bLogEntry\x12\x16\n" +
 	"\x06serial\x18\x01 \x01(\x03R\x06serial\x12\x14\n" +
@@ -7069,7 +7240,7 @@ const file_boardd_v1_boardd_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\x1a6\n" +
 	"\bUseEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x012\xe4\x13\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x012\xbb\x14\n" +
 	"\fBoardService\x12C\n" +
 	"\bPostJobs\x12\x1a.boardd.v1.PostJobsRequest\x1a\x1b.boardd.v1.PostJobsResponse\x12E\n" +
 	"\aGetJobs\x12\x19.boardd.v1.GetJobsRequest\x1a\x1a.boardd.v1.GetJobsResponse\"\x03\x90\x02\x01\x12H\n" +
@@ -7090,7 +7261,8 @@ const file_boardd_v1_boardd_proto_rawDesc = "" +
 	"\n" +
 	"ExplainJob\x12\x1c.boardd.v1.ExplainJobRequest\x1a\x1d.boardd.v1.ExplainJobResponse\"\x03\x90\x02\x01\x12U\n" +
 	"\x0eStartOperation\x12 .boardd.v1.StartOperationRequest\x1a!.boardd.v1.StartOperationResponse\x12X\n" +
-	"\x0fFinishOperation\x12!.boardd.v1.FinishOperationRequest\x1a\".boardd.v1.FinishOperationResponse\x12F\n" +
+	"\x0fFinishOperation\x12!.boardd.v1.FinishOperationRequest\x1a\".boardd.v1.FinishOperationResponse\x12U\n" +
+	"\x0eMarkOperations\x12 .boardd.v1.MarkOperationsRequest\x1a!.boardd.v1.MarkOperationsResponse\x12F\n" +
 	"\tAppendLog\x12\x1b.boardd.v1.AppendLogRequest\x1a\x1c.boardd.v1.AppendLogResponse\x129\n" +
 	"\x06GetLog\x12\x18.boardd.v1.GetLogRequest\x1a\x13.boardd.v1.LogEntry0\x01\x12E\n" +
 	"\aReadLog\x12\x19.boardd.v1.ReadLogRequest\x1a\x1a.boardd.v1.ReadLogResponse\"\x03\x90\x02\x01\x12I\n" +
@@ -7111,7 +7283,8 @@ const file_boardd_v1_boardd_proto_rawDesc = "" +
 	"\x0fAcknowledgeLoss\x12!.boardd.v1.AcknowledgeLossRequest\x1a\".boardd.v1.AcknowledgeLossResponse\x12B\n" +
 	"\x06WhoAmI\x12\x18.boardd.v1.WhoAmIRequest\x1a\x19.boardd.v1.WhoAmIResponse\"\x03\x90\x02\x01:6\n" +
 	"\x04json\x12\x1d.google.protobuf.FieldOptions\x18\xe4\xb5\x04 \x01(\bR\x04json\x88\x01\x01:6\n" +
-	"\x04only\x12\x1d.google.protobuf.FieldOptions\x18\xe5\xb5\x04 \x01(\bR\x04only\x88\x01\x01:6\n" +
+	"\x04only\x12\x1d.google.protobuf.FieldOptions\x18\xe5\xb5\x04 \x01(\bR\x04only\x88\x01\x01:8\n" +
+	"\x05asked\x12\x1d.google.protobuf.FieldOptions\x18\xe7\xb5\x04 \x01(\bR\x05asked\x88\x01\x01:6\n" +
 	"\x04most\x12\x1d.google.protobuf.FieldOptions\x18\xe6\xb5\x04 \x01(\x05R\x04most\x88\x01\x01B1Z/github.com/boardd/boardd/sdk/boardd/v1;boarddv1b\x06proto3"
 
 var (
@@ -7127,7 +7300,7 @@ func file_boardd_v1_boardd_proto_rawDescGZIP() []byte {
 }
 
 var file_boardd_v1_boardd_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
-var file_boardd_v1_boardd_proto_msgTypes = make([]protoimpl.MessageInfo, 102)
+var file_boardd_v1_boardd_proto_msgTypes = make([]protoimpl.MessageInfo, 104)
 var file_boardd_v1_boardd_proto_goTypes = []any{
 	(State_Enum)(0),                   // 0: boardd.v1.State.Enum
 	(Outcome_Enum)(0),                 // 1: boardd.v1.Outcome.Enum
@@ -7191,258 +7364,267 @@ var file_boardd_v1_boardd_proto_goTypes = []any{
 	(*StartOperationResponse)(nil),    // 59: boardd.v1.StartOperationResponse
 	(*FinishOperationRequest)(nil),    // 60: boardd.v1.FinishOperationRequest
 	(*FinishOperationResponse)(nil),   // 61: boardd.v1.FinishOperationResponse
-	(*LogEntry)(nil),                  // 62: boardd.v1.LogEntry
-	(*NewLogEntry)(nil),               // 63: boardd.v1.NewLogEntry
-	(*AppendLogRequest)(nil),          // 64: boardd.v1.AppendLogRequest
-	(*AppendLogResponse)(nil),         // 65: boardd.v1.AppendLogResponse
-	(*GetLogRequest)(nil),             // 66: boardd.v1.GetLogRequest
-	(*ReadLogRequest)(nil),            // 67: boardd.v1.ReadLogRequest
-	(*ReadLogResponse)(nil),           // 68: boardd.v1.ReadLogResponse
-	(*CancelJobsRequest)(nil),         // 69: boardd.v1.CancelJobsRequest
-	(*CancelResult)(nil),              // 70: boardd.v1.CancelResult
-	(*CancelJobsResponse)(nil),        // 71: boardd.v1.CancelJobsResponse
-	(*ChangePriorityRequest)(nil),     // 72: boardd.v1.ChangePriorityRequest
-	(*PriorityResult)(nil),            // 73: boardd.v1.PriorityResult
-	(*ChangePriorityResponse)(nil),    // 74: boardd.v1.ChangePriorityResponse
-	(*ArchiveJobsRequest)(nil),        // 75: boardd.v1.ArchiveJobsRequest
-	(*ArchiveJobsResponse)(nil),       // 76: boardd.v1.ArchiveJobsResponse
-	(*BookRecord)(nil),                // 77: boardd.v1.BookRecord
-	(*PutBookRequest)(nil),            // 78: boardd.v1.PutBookRequest
-	(*PutBookResponse)(nil),           // 79: boardd.v1.PutBookResponse
-	(*GetBookRequest)(nil),            // 80: boardd.v1.GetBookRequest
-	(*GetBookResponse)(nil),           // 81: boardd.v1.GetBookResponse
-	(*Entity)(nil),                    // 82: boardd.v1.Entity
-	(*RegisterEntityRequest)(nil),     // 83: boardd.v1.RegisterEntityRequest
-	(*RegisterEntityResponse)(nil),    // 84: boardd.v1.RegisterEntityResponse
-	(*ListEntitiesRequest)(nil),       // 85: boardd.v1.ListEntitiesRequest
-	(*ListEntitiesResponse)(nil),      // 86: boardd.v1.ListEntitiesResponse
-	(*PolicyRule)(nil),                // 87: boardd.v1.PolicyRule
-	(*Board)(nil),                     // 88: boardd.v1.Board
-	(*ListBoardsRequest)(nil),         // 89: boardd.v1.ListBoardsRequest
-	(*ListBoardsResponse)(nil),        // 90: boardd.v1.ListBoardsResponse
-	(*GetBoardRequest)(nil),           // 91: boardd.v1.GetBoardRequest
-	(*GetBoardResponse)(nil),          // 92: boardd.v1.GetBoardResponse
-	(*AcknowledgeLossRequest)(nil),    // 93: boardd.v1.AcknowledgeLossRequest
-	(*AcknowledgeLossResponse)(nil),   // 94: boardd.v1.AcknowledgeLossResponse
-	(*PauseBoardRequest)(nil),         // 95: boardd.v1.PauseBoardRequest
-	(*PauseBoardResponse)(nil),        // 96: boardd.v1.PauseBoardResponse
-	(*ResumeBoardRequest)(nil),        // 97: boardd.v1.ResumeBoardRequest
-	(*ResumeBoardResponse)(nil),       // 98: boardd.v1.ResumeBoardResponse
-	(*WhoAmIRequest)(nil),             // 99: boardd.v1.WhoAmIRequest
-	(*WhoAmIResponse)(nil),            // 100: boardd.v1.WhoAmIResponse
-	nil,                               // 101: boardd.v1.Job.LabelsEntry
-	nil,                               // 102: boardd.v1.NewJob.LabelsEntry
-	nil,                               // 103: boardd.v1.ClaimJobsRequest.WorkerLabelsEntry
-	nil,                               // 104: boardd.v1.ExplainJobRequest.WorkerLabelsEntry
-	nil,                               // 105: boardd.v1.Board.LimitsEntry
-	nil,                               // 106: boardd.v1.WhoAmIResponse.LimitsEntry
-	nil,                               // 107: boardd.v1.WhoAmIResponse.UseEntry
-	(*timestamppb.Timestamp)(nil),     // 108: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),       // 109: google.protobuf.Duration
-	(*descriptorpb.FieldOptions)(nil), // 110: google.protobuf.FieldOptions
+	(*MarkOperationsRequest)(nil),     // 62: boardd.v1.MarkOperationsRequest
+	(*MarkOperationsResponse)(nil),    // 63: boardd.v1.MarkOperationsResponse
+	(*LogEntry)(nil),                  // 64: boardd.v1.LogEntry
+	(*NewLogEntry)(nil),               // 65: boardd.v1.NewLogEntry
+	(*AppendLogRequest)(nil),          // 66: boardd.v1.AppendLogRequest
+	(*AppendLogResponse)(nil),         // 67: boardd.v1.AppendLogResponse
+	(*GetLogRequest)(nil),             // 68: boardd.v1.GetLogRequest
+	(*ReadLogRequest)(nil),            // 69: boardd.v1.ReadLogRequest
+	(*ReadLogResponse)(nil),           // 70: boardd.v1.ReadLogResponse
+	(*CancelJobsRequest)(nil),         // 71: boardd.v1.CancelJobsRequest
+	(*CancelResult)(nil),              // 72: boardd.v1.CancelResult
+	(*CancelJobsResponse)(nil),        // 73: boardd.v1.CancelJobsResponse
+	(*ChangePriorityRequest)(nil),     // 74: boardd.v1.ChangePriorityRequest
+	(*PriorityResult)(nil),            // 75: boardd.v1.PriorityResult
+	(*ChangePriorityResponse)(nil),    // 76: boardd.v1.ChangePriorityResponse
+	(*ArchiveJobsRequest)(nil),        // 77: boardd.v1.ArchiveJobsRequest
+	(*ArchiveJobsResponse)(nil),       // 78: boardd.v1.ArchiveJobsResponse
+	(*BookRecord)(nil),                // 79: boardd.v1.BookRecord
+	(*PutBookRequest)(nil),            // 80: boardd.v1.PutBookRequest
+	(*PutBookResponse)(nil),           // 81: boardd.v1.PutBookResponse
+	(*GetBookRequest)(nil),            // 82: boardd.v1.GetBookRequest
+	(*GetBookResponse)(nil),           // 83: boardd.v1.GetBookResponse
+	(*Entity)(nil),                    // 84: boardd.v1.Entity
+	(*RegisterEntityRequest)(nil),     // 85: boardd.v1.RegisterEntityRequest
+	(*RegisterEntityResponse)(nil),    // 86: boardd.v1.RegisterEntityResponse
+	(*ListEntitiesRequest)(nil),       // 87: boardd.v1.ListEntitiesRequest
+	(*ListEntitiesResponse)(nil),      // 88: boardd.v1.ListEntitiesResponse
+	(*PolicyRule)(nil),                // 89: boardd.v1.PolicyRule
+	(*Board)(nil),                     // 90: boardd.v1.Board
+	(*ListBoardsRequest)(nil),         // 91: boardd.v1.ListBoardsRequest
+	(*ListBoardsResponse)(nil),        // 92: boardd.v1.ListBoardsResponse
+	(*GetBoardRequest)(nil),           // 93: boardd.v1.GetBoardRequest
+	(*GetBoardResponse)(nil),          // 94: boardd.v1.GetBoardResponse
+	(*AcknowledgeLossRequest)(nil),    // 95: boardd.v1.AcknowledgeLossRequest
+	(*AcknowledgeLossResponse)(nil),   // 96: boardd.v1.AcknowledgeLossResponse
+	(*PauseBoardRequest)(nil),         // 97: boardd.v1.PauseBoardRequest
+	(*PauseBoardResponse)(nil),        // 98: boardd.v1.PauseBoardResponse
+	(*ResumeBoardRequest)(nil),        // 99: boardd.v1.ResumeBoardRequest
+	(*ResumeBoardResponse)(nil),       // 100: boardd.v1.ResumeBoardResponse
+	(*WhoAmIRequest)(nil),             // 101: boardd.v1.WhoAmIRequest
+	(*WhoAmIResponse)(nil),            // 102: boardd.v1.WhoAmIResponse
+	nil,                               // 103: boardd.v1.Job.LabelsEntry
+	nil,                               // 104: boardd.v1.NewJob.LabelsEntry
+	nil,                               // 105: boardd.v1.ClaimJobsRequest.WorkerLabelsEntry
+	nil,                               // 106: boardd.v1.ExplainJobRequest.WorkerLabelsEntry
+	nil,                               // 107: boardd.v1.Board.LimitsEntry
+	nil,                               // 108: boardd.v1.WhoAmIResponse.LimitsEntry
+	nil,                               // 109: boardd.v1.WhoAmIResponse.UseEntry
+	(*timestamppb.Timestamp)(nil),     // 110: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),       // 111: google.protobuf.Duration
+	(*descriptorpb.FieldOptions)(nil), // 112: google.protobuf.FieldOptions
 }
 var file_boardd_v1_boardd_proto_depIdxs = []int32{
 	5,   // 0: boardd.v1.Operation.status:type_name -> boardd.v1.OperationStatus.Enum
-	108, // 1: boardd.v1.Operation.started_at:type_name -> google.protobuf.Timestamp
-	108, // 2: boardd.v1.Operation.executed_at:type_name -> google.protobuf.Timestamp
-	108, // 3: boardd.v1.Operation.ended_at:type_name -> google.protobuf.Timestamp
+	110, // 1: boardd.v1.Operation.started_at:type_name -> google.protobuf.Timestamp
+	110, // 2: boardd.v1.Operation.executed_at:type_name -> google.protobuf.Timestamp
+	110, // 3: boardd.v1.Operation.ended_at:type_name -> google.protobuf.Timestamp
 	5,   // 4: boardd.v1.Prerequisite.statuses:type_name -> boardd.v1.OperationStatus.Enum
 	0,   // 5: boardd.v1.Job.state:type_name -> boardd.v1.State.Enum
 	1,   // 6: boardd.v1.Job.outcome:type_name -> boardd.v1.Outcome.Enum
 	2,   // 7: boardd.v1.Job.priority:type_name -> boardd.v1.Priority.Enum
 	13,  // 8: boardd.v1.Job.details_raw:type_name -> boardd.v1.Raw
-	101, // 9: boardd.v1.Job.labels:type_name -> boardd.v1.Job.LabelsEntry
+	103, // 9: boardd.v1.Job.labels:type_name -> boardd.v1.Job.LabelsEntry
 	12,  // 10: boardd.v1.Job.book:type_name -> boardd.v1.Book
-	108, // 11: boardd.v1.Job.created_at:type_name -> google.protobuf.Timestamp
-	108, // 12: boardd.v1.Job.modified_at:type_name -> google.protobuf.Timestamp
-	108, // 13: boardd.v1.Job.lease_expires_at:type_name -> google.protobuf.Timestamp
-	108, // 14: boardd.v1.Job.not_before:type_name -> google.protobuf.Timestamp
+	110, // 11: boardd.v1.Job.created_at:type_name -> google.protobuf.Timestamp
+	110, // 12: boardd.v1.Job.modified_at:type_name -> google.protobuf.Timestamp
+	110, // 13: boardd.v1.Job.lease_expires_at:type_name -> google.protobuf.Timestamp
+	110, // 14: boardd.v1.Job.not_before:type_name -> google.protobuf.Timestamp
 	15,  // 15: boardd.v1.Job.after:type_name -> boardd.v1.Prerequisite
 	14,  // 16: boardd.v1.Job.operations:type_name -> boardd.v1.Operation
 	5,   // 17: boardd.v1.Job.operation_status:type_name -> boardd.v1.OperationStatus.Enum
-	108, // 18: boardd.v1.Job.received_at:type_name -> google.protobuf.Timestamp
-	108, // 19: boardd.v1.Job.started_at:type_name -> google.protobuf.Timestamp
-	108, // 20: boardd.v1.Job.ended_at:type_name -> google.protobuf.Timestamp
-	108, // 21: boardd.v1.Job.claimed_at:type_name -> google.protobuf.Timestamp
+	110, // 18: boardd.v1.Job.received_at:type_name -> google.protobuf.Timestamp
+	110, // 19: boardd.v1.Job.started_at:type_name -> google.protobuf.Timestamp
+	110, // 20: boardd.v1.Job.ended_at:type_name -> google.protobuf.Timestamp
+	110, // 21: boardd.v1.Job.claimed_at:type_name -> google.protobuf.Timestamp
 	17,  // 22: boardd.v1.Job.attempts:type_name -> boardd.v1.Attempt
-	109, // 23: boardd.v1.Job.claim_lease:type_name -> google.protobuf.Duration
-	108, // 24: boardd.v1.Attempt.begun_at:type_name -> google.protobuf.Timestamp
-	108, // 25: boardd.v1.Attempt.ended_at:type_name -> google.protobuf.Timestamp
-	109, // 26: boardd.v1.Attempt.lease:type_name -> google.protobuf.Duration
-	109, // 27: boardd.v1.Claim.lease:type_name -> google.protobuf.Duration
-	108, // 28: boardd.v1.Claim.lease_expires_at:type_name -> google.protobuf.Timestamp
-	16,  // 29: boardd.v1.Claim.job:type_name -> boardd.v1.Job
-	3,   // 30: boardd.v1.Error.code:type_name -> boardd.v1.Code.Enum
-	13,  // 31: boardd.v1.NewJob.details_raw:type_name -> boardd.v1.Raw
-	2,   // 32: boardd.v1.NewJob.priority:type_name -> boardd.v1.Priority.Enum
-	102, // 33: boardd.v1.NewJob.labels:type_name -> boardd.v1.NewJob.LabelsEntry
-	12,  // 34: boardd.v1.NewJob.book:type_name -> boardd.v1.Book
-	108, // 35: boardd.v1.NewJob.not_before:type_name -> google.protobuf.Timestamp
-	20,  // 36: boardd.v1.NewJob.operations:type_name -> boardd.v1.NewOperation
-	15,  // 37: boardd.v1.NewJob.after:type_name -> boardd.v1.Prerequisite
-	16,  // 38: boardd.v1.JobResult.job:type_name -> boardd.v1.Job
-	19,  // 39: boardd.v1.JobResult.error:type_name -> boardd.v1.Error
-	19,  // 40: boardd.v1.Result.error:type_name -> boardd.v1.Error
-	21,  // 41: boardd.v1.PostJobsRequest.jobs:type_name -> boardd.v1.NewJob
-	22,  // 42: boardd.v1.PostJobsResponse.results:type_name -> boardd.v1.JobResult
-	109, // 43: boardd.v1.GetJobsRequest.wait:type_name -> google.protobuf.Duration
-	22,  // 44: boardd.v1.GetJobsResponse.results:type_name -> boardd.v1.JobResult
-	0,   // 45: boardd.v1.ListJobsRequest.states:type_name -> boardd.v1.State.Enum
-	109, // 46: boardd.v1.ListJobsRequest.wait:type_name -> google.protobuf.Duration
-	16,  // 47: boardd.v1.ListJobsResponse.jobs:type_name -> boardd.v1.Job
-	30,  // 48: boardd.v1.ListJobsResponse.corrupt:type_name -> boardd.v1.CorruptJob
-	19,  // 49: boardd.v1.CorruptJob.error:type_name -> boardd.v1.Error
-	108, // 50: boardd.v1.CountJobsResponse.oldest_ready_at:type_name -> google.protobuf.Timestamp
-	33,  // 51: boardd.v1.CountJobsResponse.history:type_name -> boardd.v1.HistoryCounts
-	109, // 52: boardd.v1.ClaimJobsRequest.lease:type_name -> google.protobuf.Duration
-	103, // 53: boardd.v1.ClaimJobsRequest.worker_labels:type_name -> boardd.v1.ClaimJobsRequest.WorkerLabelsEntry
-	109, // 54: boardd.v1.ClaimJobsRequest.wait:type_name -> google.protobuf.Duration
-	19,  // 55: boardd.v1.ClaimFailure.error:type_name -> boardd.v1.Error
-	18,  // 56: boardd.v1.ClaimJobsResponse.claims:type_name -> boardd.v1.Claim
-	35,  // 57: boardd.v1.ClaimJobsResponse.failures:type_name -> boardd.v1.ClaimFailure
-	18,  // 58: boardd.v1.ExtendClaimsRequest.claims:type_name -> boardd.v1.Claim
-	109, // 59: boardd.v1.ExtendClaimsRequest.lease:type_name -> google.protobuf.Duration
-	109, // 60: boardd.v1.ExtendResult.lease:type_name -> google.protobuf.Duration
-	108, // 61: boardd.v1.ExtendResult.lease_expires_at:type_name -> google.protobuf.Timestamp
-	19,  // 62: boardd.v1.ExtendResult.error:type_name -> boardd.v1.Error
-	38,  // 63: boardd.v1.ExtendClaimsResponse.results:type_name -> boardd.v1.ExtendResult
-	18,  // 64: boardd.v1.ConsumeJobsRequest.claims:type_name -> boardd.v1.Claim
-	1,   // 65: boardd.v1.ConsumeJobsRequest.outcome:type_name -> boardd.v1.Outcome.Enum
-	23,  // 66: boardd.v1.ConsumeJobsResponse.results:type_name -> boardd.v1.Result
-	18,  // 67: boardd.v1.AbandonJobsRequest.claims:type_name -> boardd.v1.Claim
-	109, // 68: boardd.v1.AbandonJobsRequest.retry_after:type_name -> google.protobuf.Duration
-	23,  // 69: boardd.v1.AbandonJobsResponse.results:type_name -> boardd.v1.Result
-	18,  // 70: boardd.v1.TrashJobsRequest.claims:type_name -> boardd.v1.Claim
-	23,  // 71: boardd.v1.TrashJobsResponse.results:type_name -> boardd.v1.Result
-	23,  // 72: boardd.v1.RestoreJobsResponse.results:type_name -> boardd.v1.Result
-	23,  // 73: boardd.v1.PurgeJobsResponse.results:type_name -> boardd.v1.Result
-	23,  // 74: boardd.v1.ReleaseJobsResponse.results:type_name -> boardd.v1.Result
-	4,   // 75: boardd.v1.Event.type:type_name -> boardd.v1.EventType.Enum
-	16,  // 76: boardd.v1.Event.job:type_name -> boardd.v1.Job
-	108, // 77: boardd.v1.Event.at:type_name -> google.protobuf.Timestamp
-	109, // 78: boardd.v1.ListEventsRequest.wait:type_name -> google.protobuf.Duration
-	52,  // 79: boardd.v1.ListEventsResponse.events:type_name -> boardd.v1.Event
-	104, // 80: boardd.v1.ExplainJobRequest.worker_labels:type_name -> boardd.v1.ExplainJobRequest.WorkerLabelsEntry
-	0,   // 81: boardd.v1.ExplainJobResponse.state:type_name -> boardd.v1.State.Enum
-	18,  // 82: boardd.v1.StartOperationRequest.claim:type_name -> boardd.v1.Claim
-	5,   // 83: boardd.v1.StartOperationRequest.status:type_name -> boardd.v1.OperationStatus.Enum
-	5,   // 84: boardd.v1.StartOperationResponse.status:type_name -> boardd.v1.OperationStatus.Enum
-	5,   // 85: boardd.v1.StartOperationResponse.operation_status:type_name -> boardd.v1.OperationStatus.Enum
-	18,  // 86: boardd.v1.FinishOperationRequest.claim:type_name -> boardd.v1.Claim
-	5,   // 87: boardd.v1.FinishOperationRequest.status:type_name -> boardd.v1.OperationStatus.Enum
-	5,   // 88: boardd.v1.FinishOperationResponse.status:type_name -> boardd.v1.OperationStatus.Enum
-	5,   // 89: boardd.v1.FinishOperationResponse.operation_status:type_name -> boardd.v1.OperationStatus.Enum
-	108, // 90: boardd.v1.LogEntry.at:type_name -> google.protobuf.Timestamp
-	18,  // 91: boardd.v1.AppendLogRequest.claim:type_name -> boardd.v1.Claim
-	63,  // 92: boardd.v1.AppendLogRequest.entries:type_name -> boardd.v1.NewLogEntry
-	109, // 93: boardd.v1.ReadLogRequest.wait:type_name -> google.protobuf.Duration
-	62,  // 94: boardd.v1.ReadLogResponse.entries:type_name -> boardd.v1.LogEntry
-	19,  // 95: boardd.v1.CancelResult.error:type_name -> boardd.v1.Error
-	70,  // 96: boardd.v1.CancelJobsResponse.results:type_name -> boardd.v1.CancelResult
-	2,   // 97: boardd.v1.ChangePriorityRequest.priority:type_name -> boardd.v1.Priority.Enum
-	19,  // 98: boardd.v1.PriorityResult.error:type_name -> boardd.v1.Error
-	73,  // 99: boardd.v1.ChangePriorityResponse.results:type_name -> boardd.v1.PriorityResult
-	23,  // 100: boardd.v1.ArchiveJobsResponse.results:type_name -> boardd.v1.Result
-	77,  // 101: boardd.v1.PutBookRequest.book:type_name -> boardd.v1.BookRecord
-	77,  // 102: boardd.v1.GetBookResponse.book:type_name -> boardd.v1.BookRecord
-	108, // 103: boardd.v1.Entity.seen_at:type_name -> google.protobuf.Timestamp
-	108, // 104: boardd.v1.Entity.expires_at:type_name -> google.protobuf.Timestamp
-	82,  // 105: boardd.v1.RegisterEntityRequest.entity:type_name -> boardd.v1.Entity
-	109, // 106: boardd.v1.RegisterEntityRequest.ttl:type_name -> google.protobuf.Duration
-	82,  // 107: boardd.v1.RegisterEntityResponse.entity:type_name -> boardd.v1.Entity
-	82,  // 108: boardd.v1.ListEntitiesResponse.entities:type_name -> boardd.v1.Entity
-	109, // 109: boardd.v1.Board.lease:type_name -> google.protobuf.Duration
-	109, // 110: boardd.v1.Board.max_lease:type_name -> google.protobuf.Duration
-	109, // 111: boardd.v1.Board.idempotency_window:type_name -> google.protobuf.Duration
-	109, // 112: boardd.v1.Board.history:type_name -> google.protobuf.Duration
-	109, // 113: boardd.v1.Board.backoff:type_name -> google.protobuf.Duration
-	109, // 114: boardd.v1.Board.max_backoff:type_name -> google.protobuf.Duration
-	109, // 115: boardd.v1.Board.effective_window:type_name -> google.protobuf.Duration
-	109, // 116: boardd.v1.Board.record:type_name -> google.protobuf.Duration
-	87,  // 117: boardd.v1.Board.eligibility:type_name -> boardd.v1.PolicyRule
-	87,  // 118: boardd.v1.Board.ordering:type_name -> boardd.v1.PolicyRule
-	105, // 119: boardd.v1.Board.limits:type_name -> boardd.v1.Board.LimitsEntry
-	88,  // 120: boardd.v1.ListBoardsResponse.boards:type_name -> boardd.v1.Board
-	88,  // 121: boardd.v1.GetBoardResponse.board:type_name -> boardd.v1.Board
-	88,  // 122: boardd.v1.AcknowledgeLossResponse.board:type_name -> boardd.v1.Board
-	88,  // 123: boardd.v1.PauseBoardResponse.board:type_name -> boardd.v1.Board
-	88,  // 124: boardd.v1.ResumeBoardResponse.board:type_name -> boardd.v1.Board
-	106, // 125: boardd.v1.WhoAmIResponse.limits:type_name -> boardd.v1.WhoAmIResponse.LimitsEntry
-	107, // 126: boardd.v1.WhoAmIResponse.use:type_name -> boardd.v1.WhoAmIResponse.UseEntry
-	110, // 127: boardd.v1.json:extendee -> google.protobuf.FieldOptions
-	110, // 128: boardd.v1.only:extendee -> google.protobuf.FieldOptions
-	110, // 129: boardd.v1.most:extendee -> google.protobuf.FieldOptions
-	24,  // 130: boardd.v1.BoardService.PostJobs:input_type -> boardd.v1.PostJobsRequest
-	26,  // 131: boardd.v1.BoardService.GetJobs:input_type -> boardd.v1.GetJobsRequest
-	28,  // 132: boardd.v1.BoardService.ListJobs:input_type -> boardd.v1.ListJobsRequest
-	31,  // 133: boardd.v1.BoardService.CountJobs:input_type -> boardd.v1.CountJobsRequest
-	34,  // 134: boardd.v1.BoardService.ClaimJobs:input_type -> boardd.v1.ClaimJobsRequest
-	37,  // 135: boardd.v1.BoardService.ExtendClaims:input_type -> boardd.v1.ExtendClaimsRequest
-	40,  // 136: boardd.v1.BoardService.ConsumeJobs:input_type -> boardd.v1.ConsumeJobsRequest
-	42,  // 137: boardd.v1.BoardService.AbandonJobs:input_type -> boardd.v1.AbandonJobsRequest
-	44,  // 138: boardd.v1.BoardService.TrashJobs:input_type -> boardd.v1.TrashJobsRequest
-	46,  // 139: boardd.v1.BoardService.RestoreJobs:input_type -> boardd.v1.RestoreJobsRequest
-	48,  // 140: boardd.v1.BoardService.PurgeJobs:input_type -> boardd.v1.PurgeJobsRequest
-	50,  // 141: boardd.v1.BoardService.ReleaseJobs:input_type -> boardd.v1.ReleaseJobsRequest
-	53,  // 142: boardd.v1.BoardService.WatchBoard:input_type -> boardd.v1.WatchBoardRequest
-	54,  // 143: boardd.v1.BoardService.ListEvents:input_type -> boardd.v1.ListEventsRequest
-	56,  // 144: boardd.v1.BoardService.ExplainJob:input_type -> boardd.v1.ExplainJobRequest
-	58,  // 145: boardd.v1.BoardService.StartOperation:input_type -> boardd.v1.StartOperationRequest
-	60,  // 146: boardd.v1.BoardService.FinishOperation:input_type -> boardd.v1.FinishOperationRequest
-	64,  // 147: boardd.v1.BoardService.AppendLog:input_type -> boardd.v1.AppendLogRequest
-	66,  // 148: boardd.v1.BoardService.GetLog:input_type -> boardd.v1.GetLogRequest
-	67,  // 149: boardd.v1.BoardService.ReadLog:input_type -> boardd.v1.ReadLogRequest
-	69,  // 150: boardd.v1.BoardService.CancelJobs:input_type -> boardd.v1.CancelJobsRequest
-	72,  // 151: boardd.v1.BoardService.ChangePriority:input_type -> boardd.v1.ChangePriorityRequest
-	75,  // 152: boardd.v1.BoardService.ArchiveJobs:input_type -> boardd.v1.ArchiveJobsRequest
-	78,  // 153: boardd.v1.BoardService.PutBook:input_type -> boardd.v1.PutBookRequest
-	80,  // 154: boardd.v1.BoardService.GetBook:input_type -> boardd.v1.GetBookRequest
-	83,  // 155: boardd.v1.BoardService.RegisterEntity:input_type -> boardd.v1.RegisterEntityRequest
-	85,  // 156: boardd.v1.BoardService.ListEntities:input_type -> boardd.v1.ListEntitiesRequest
-	89,  // 157: boardd.v1.BoardService.ListBoards:input_type -> boardd.v1.ListBoardsRequest
-	91,  // 158: boardd.v1.BoardService.GetBoard:input_type -> boardd.v1.GetBoardRequest
-	95,  // 159: boardd.v1.BoardService.PauseBoard:input_type -> boardd.v1.PauseBoardRequest
-	97,  // 160: boardd.v1.BoardService.ResumeBoard:input_type -> boardd.v1.ResumeBoardRequest
-	93,  // 161: boardd.v1.BoardService.AcknowledgeLoss:input_type -> boardd.v1.AcknowledgeLossRequest
-	99,  // 162: boardd.v1.BoardService.WhoAmI:input_type -> boardd.v1.WhoAmIRequest
-	25,  // 163: boardd.v1.BoardService.PostJobs:output_type -> boardd.v1.PostJobsResponse
-	27,  // 164: boardd.v1.BoardService.GetJobs:output_type -> boardd.v1.GetJobsResponse
-	29,  // 165: boardd.v1.BoardService.ListJobs:output_type -> boardd.v1.ListJobsResponse
-	32,  // 166: boardd.v1.BoardService.CountJobs:output_type -> boardd.v1.CountJobsResponse
-	36,  // 167: boardd.v1.BoardService.ClaimJobs:output_type -> boardd.v1.ClaimJobsResponse
-	39,  // 168: boardd.v1.BoardService.ExtendClaims:output_type -> boardd.v1.ExtendClaimsResponse
-	41,  // 169: boardd.v1.BoardService.ConsumeJobs:output_type -> boardd.v1.ConsumeJobsResponse
-	43,  // 170: boardd.v1.BoardService.AbandonJobs:output_type -> boardd.v1.AbandonJobsResponse
-	45,  // 171: boardd.v1.BoardService.TrashJobs:output_type -> boardd.v1.TrashJobsResponse
-	47,  // 172: boardd.v1.BoardService.RestoreJobs:output_type -> boardd.v1.RestoreJobsResponse
-	49,  // 173: boardd.v1.BoardService.PurgeJobs:output_type -> boardd.v1.PurgeJobsResponse
-	51,  // 174: boardd.v1.BoardService.ReleaseJobs:output_type -> boardd.v1.ReleaseJobsResponse
-	52,  // 175: boardd.v1.BoardService.WatchBoard:output_type -> boardd.v1.Event
-	55,  // 176: boardd.v1.BoardService.ListEvents:output_type -> boardd.v1.ListEventsResponse
-	57,  // 177: boardd.v1.BoardService.ExplainJob:output_type -> boardd.v1.ExplainJobResponse
-	59,  // 178: boardd.v1.BoardService.StartOperation:output_type -> boardd.v1.StartOperationResponse
-	61,  // 179: boardd.v1.BoardService.FinishOperation:output_type -> boardd.v1.FinishOperationResponse
-	65,  // 180: boardd.v1.BoardService.AppendLog:output_type -> boardd.v1.AppendLogResponse
-	62,  // 181: boardd.v1.BoardService.GetLog:output_type -> boardd.v1.LogEntry
-	68,  // 182: boardd.v1.BoardService.ReadLog:output_type -> boardd.v1.ReadLogResponse
-	71,  // 183: boardd.v1.BoardService.CancelJobs:output_type -> boardd.v1.CancelJobsResponse
-	74,  // 184: boardd.v1.BoardService.ChangePriority:output_type -> boardd.v1.ChangePriorityResponse
-	76,  // 185: boardd.v1.BoardService.ArchiveJobs:output_type -> boardd.v1.ArchiveJobsResponse
-	79,  // 186: boardd.v1.BoardService.PutBook:output_type -> boardd.v1.PutBookResponse
-	81,  // 187: boardd.v1.BoardService.GetBook:output_type -> boardd.v1.GetBookResponse
-	84,  // 188: boardd.v1.BoardService.RegisterEntity:output_type -> boardd.v1.RegisterEntityResponse
-	86,  // 189: boardd.v1.BoardService.ListEntities:output_type -> boardd.v1.ListEntitiesResponse
-	90,  // 190: boardd.v1.BoardService.ListBoards:output_type -> boardd.v1.ListBoardsResponse
-	92,  // 191: boardd.v1.BoardService.GetBoard:output_type -> boardd.v1.GetBoardResponse
-	96,  // 192: boardd.v1.BoardService.PauseBoard:output_type -> boardd.v1.PauseBoardResponse
-	98,  // 193: boardd.v1.BoardService.ResumeBoard:output_type -> boardd.v1.ResumeBoardResponse
-	94,  // 194: boardd.v1.BoardService.AcknowledgeLoss:output_type -> boardd.v1.AcknowledgeLossResponse
-	100, // 195: boardd.v1.BoardService.WhoAmI:output_type -> boardd.v1.WhoAmIResponse
-	163, // [163:196] is the sub-list for method output_type
-	130, // [130:163] is the sub-list for method input_type
-	130, // [130:130] is the sub-list for extension type_name
-	127, // [127:130] is the sub-list for extension extendee
-	0,   // [0:127] is the sub-list for field type_name
+	111, // 23: boardd.v1.Job.claim_lease:type_name -> google.protobuf.Duration
+	64,  // 24: boardd.v1.Job.log:type_name -> boardd.v1.LogEntry
+	110, // 25: boardd.v1.Attempt.begun_at:type_name -> google.protobuf.Timestamp
+	110, // 26: boardd.v1.Attempt.ended_at:type_name -> google.protobuf.Timestamp
+	111, // 27: boardd.v1.Attempt.lease:type_name -> google.protobuf.Duration
+	111, // 28: boardd.v1.Claim.lease:type_name -> google.protobuf.Duration
+	110, // 29: boardd.v1.Claim.lease_expires_at:type_name -> google.protobuf.Timestamp
+	16,  // 30: boardd.v1.Claim.job:type_name -> boardd.v1.Job
+	3,   // 31: boardd.v1.Error.code:type_name -> boardd.v1.Code.Enum
+	13,  // 32: boardd.v1.NewJob.details_raw:type_name -> boardd.v1.Raw
+	2,   // 33: boardd.v1.NewJob.priority:type_name -> boardd.v1.Priority.Enum
+	104, // 34: boardd.v1.NewJob.labels:type_name -> boardd.v1.NewJob.LabelsEntry
+	12,  // 35: boardd.v1.NewJob.book:type_name -> boardd.v1.Book
+	110, // 36: boardd.v1.NewJob.not_before:type_name -> google.protobuf.Timestamp
+	20,  // 37: boardd.v1.NewJob.operations:type_name -> boardd.v1.NewOperation
+	15,  // 38: boardd.v1.NewJob.after:type_name -> boardd.v1.Prerequisite
+	16,  // 39: boardd.v1.JobResult.job:type_name -> boardd.v1.Job
+	19,  // 40: boardd.v1.JobResult.error:type_name -> boardd.v1.Error
+	19,  // 41: boardd.v1.Result.error:type_name -> boardd.v1.Error
+	21,  // 42: boardd.v1.PostJobsRequest.jobs:type_name -> boardd.v1.NewJob
+	22,  // 43: boardd.v1.PostJobsResponse.results:type_name -> boardd.v1.JobResult
+	111, // 44: boardd.v1.GetJobsRequest.wait:type_name -> google.protobuf.Duration
+	22,  // 45: boardd.v1.GetJobsResponse.results:type_name -> boardd.v1.JobResult
+	0,   // 46: boardd.v1.ListJobsRequest.states:type_name -> boardd.v1.State.Enum
+	111, // 47: boardd.v1.ListJobsRequest.wait:type_name -> google.protobuf.Duration
+	16,  // 48: boardd.v1.ListJobsResponse.jobs:type_name -> boardd.v1.Job
+	30,  // 49: boardd.v1.ListJobsResponse.corrupt:type_name -> boardd.v1.CorruptJob
+	19,  // 50: boardd.v1.CorruptJob.error:type_name -> boardd.v1.Error
+	110, // 51: boardd.v1.CountJobsResponse.oldest_ready_at:type_name -> google.protobuf.Timestamp
+	33,  // 52: boardd.v1.CountJobsResponse.history:type_name -> boardd.v1.HistoryCounts
+	111, // 53: boardd.v1.ClaimJobsRequest.lease:type_name -> google.protobuf.Duration
+	105, // 54: boardd.v1.ClaimJobsRequest.worker_labels:type_name -> boardd.v1.ClaimJobsRequest.WorkerLabelsEntry
+	111, // 55: boardd.v1.ClaimJobsRequest.wait:type_name -> google.protobuf.Duration
+	19,  // 56: boardd.v1.ClaimFailure.error:type_name -> boardd.v1.Error
+	18,  // 57: boardd.v1.ClaimJobsResponse.claims:type_name -> boardd.v1.Claim
+	35,  // 58: boardd.v1.ClaimJobsResponse.failures:type_name -> boardd.v1.ClaimFailure
+	18,  // 59: boardd.v1.ExtendClaimsRequest.claims:type_name -> boardd.v1.Claim
+	111, // 60: boardd.v1.ExtendClaimsRequest.lease:type_name -> google.protobuf.Duration
+	111, // 61: boardd.v1.ExtendResult.lease:type_name -> google.protobuf.Duration
+	110, // 62: boardd.v1.ExtendResult.lease_expires_at:type_name -> google.protobuf.Timestamp
+	19,  // 63: boardd.v1.ExtendResult.error:type_name -> boardd.v1.Error
+	38,  // 64: boardd.v1.ExtendClaimsResponse.results:type_name -> boardd.v1.ExtendResult
+	18,  // 65: boardd.v1.ConsumeJobsRequest.claims:type_name -> boardd.v1.Claim
+	1,   // 66: boardd.v1.ConsumeJobsRequest.outcome:type_name -> boardd.v1.Outcome.Enum
+	23,  // 67: boardd.v1.ConsumeJobsResponse.results:type_name -> boardd.v1.Result
+	18,  // 68: boardd.v1.AbandonJobsRequest.claims:type_name -> boardd.v1.Claim
+	111, // 69: boardd.v1.AbandonJobsRequest.retry_after:type_name -> google.protobuf.Duration
+	23,  // 70: boardd.v1.AbandonJobsResponse.results:type_name -> boardd.v1.Result
+	18,  // 71: boardd.v1.TrashJobsRequest.claims:type_name -> boardd.v1.Claim
+	23,  // 72: boardd.v1.TrashJobsResponse.results:type_name -> boardd.v1.Result
+	23,  // 73: boardd.v1.RestoreJobsResponse.results:type_name -> boardd.v1.Result
+	23,  // 74: boardd.v1.PurgeJobsResponse.results:type_name -> boardd.v1.Result
+	23,  // 75: boardd.v1.ReleaseJobsResponse.results:type_name -> boardd.v1.Result
+	4,   // 76: boardd.v1.Event.type:type_name -> boardd.v1.EventType.Enum
+	16,  // 77: boardd.v1.Event.job:type_name -> boardd.v1.Job
+	110, // 78: boardd.v1.Event.at:type_name -> google.protobuf.Timestamp
+	111, // 79: boardd.v1.ListEventsRequest.wait:type_name -> google.protobuf.Duration
+	52,  // 80: boardd.v1.ListEventsResponse.events:type_name -> boardd.v1.Event
+	106, // 81: boardd.v1.ExplainJobRequest.worker_labels:type_name -> boardd.v1.ExplainJobRequest.WorkerLabelsEntry
+	0,   // 82: boardd.v1.ExplainJobResponse.state:type_name -> boardd.v1.State.Enum
+	18,  // 83: boardd.v1.StartOperationRequest.claim:type_name -> boardd.v1.Claim
+	5,   // 84: boardd.v1.StartOperationRequest.status:type_name -> boardd.v1.OperationStatus.Enum
+	5,   // 85: boardd.v1.StartOperationResponse.status:type_name -> boardd.v1.OperationStatus.Enum
+	5,   // 86: boardd.v1.StartOperationResponse.operation_status:type_name -> boardd.v1.OperationStatus.Enum
+	18,  // 87: boardd.v1.FinishOperationRequest.claim:type_name -> boardd.v1.Claim
+	5,   // 88: boardd.v1.FinishOperationRequest.status:type_name -> boardd.v1.OperationStatus.Enum
+	5,   // 89: boardd.v1.FinishOperationResponse.status:type_name -> boardd.v1.OperationStatus.Enum
+	5,   // 90: boardd.v1.FinishOperationResponse.operation_status:type_name -> boardd.v1.OperationStatus.Enum
+	18,  // 91: boardd.v1.MarkOperationsRequest.claim:type_name -> boardd.v1.Claim
+	5,   // 92: boardd.v1.MarkOperationsRequest.status:type_name -> boardd.v1.OperationStatus.Enum
+	5,   // 93: boardd.v1.MarkOperationsResponse.operation_status:type_name -> boardd.v1.OperationStatus.Enum
+	110, // 94: boardd.v1.LogEntry.at:type_name -> google.protobuf.Timestamp
+	18,  // 95: boardd.v1.AppendLogRequest.claim:type_name -> boardd.v1.Claim
+	65,  // 96: boardd.v1.AppendLogRequest.entries:type_name -> boardd.v1.NewLogEntry
+	111, // 97: boardd.v1.ReadLogRequest.wait:type_name -> google.protobuf.Duration
+	64,  // 98: boardd.v1.ReadLogResponse.entries:type_name -> boardd.v1.LogEntry
+	19,  // 99: boardd.v1.CancelResult.error:type_name -> boardd.v1.Error
+	72,  // 100: boardd.v1.CancelJobsResponse.results:type_name -> boardd.v1.CancelResult
+	2,   // 101: boardd.v1.ChangePriorityRequest.priority:type_name -> boardd.v1.Priority.Enum
+	19,  // 102: boardd.v1.PriorityResult.error:type_name -> boardd.v1.Error
+	75,  // 103: boardd.v1.ChangePriorityResponse.results:type_name -> boardd.v1.PriorityResult
+	23,  // 104: boardd.v1.ArchiveJobsResponse.results:type_name -> boardd.v1.Result
+	79,  // 105: boardd.v1.PutBookRequest.book:type_name -> boardd.v1.BookRecord
+	79,  // 106: boardd.v1.GetBookResponse.book:type_name -> boardd.v1.BookRecord
+	110, // 107: boardd.v1.Entity.seen_at:type_name -> google.protobuf.Timestamp
+	110, // 108: boardd.v1.Entity.expires_at:type_name -> google.protobuf.Timestamp
+	84,  // 109: boardd.v1.RegisterEntityRequest.entity:type_name -> boardd.v1.Entity
+	111, // 110: boardd.v1.RegisterEntityRequest.ttl:type_name -> google.protobuf.Duration
+	84,  // 111: boardd.v1.RegisterEntityResponse.entity:type_name -> boardd.v1.Entity
+	84,  // 112: boardd.v1.ListEntitiesResponse.entities:type_name -> boardd.v1.Entity
+	111, // 113: boardd.v1.Board.lease:type_name -> google.protobuf.Duration
+	111, // 114: boardd.v1.Board.max_lease:type_name -> google.protobuf.Duration
+	111, // 115: boardd.v1.Board.idempotency_window:type_name -> google.protobuf.Duration
+	111, // 116: boardd.v1.Board.history:type_name -> google.protobuf.Duration
+	111, // 117: boardd.v1.Board.backoff:type_name -> google.protobuf.Duration
+	111, // 118: boardd.v1.Board.max_backoff:type_name -> google.protobuf.Duration
+	111, // 119: boardd.v1.Board.effective_window:type_name -> google.protobuf.Duration
+	111, // 120: boardd.v1.Board.record:type_name -> google.protobuf.Duration
+	89,  // 121: boardd.v1.Board.eligibility:type_name -> boardd.v1.PolicyRule
+	89,  // 122: boardd.v1.Board.ordering:type_name -> boardd.v1.PolicyRule
+	107, // 123: boardd.v1.Board.limits:type_name -> boardd.v1.Board.LimitsEntry
+	90,  // 124: boardd.v1.ListBoardsResponse.boards:type_name -> boardd.v1.Board
+	90,  // 125: boardd.v1.GetBoardResponse.board:type_name -> boardd.v1.Board
+	90,  // 126: boardd.v1.AcknowledgeLossResponse.board:type_name -> boardd.v1.Board
+	90,  // 127: boardd.v1.PauseBoardResponse.board:type_name -> boardd.v1.Board
+	90,  // 128: boardd.v1.ResumeBoardResponse.board:type_name -> boardd.v1.Board
+	108, // 129: boardd.v1.WhoAmIResponse.limits:type_name -> boardd.v1.WhoAmIResponse.LimitsEntry
+	109, // 130: boardd.v1.WhoAmIResponse.use:type_name -> boardd.v1.WhoAmIResponse.UseEntry
+	112, // 131: boardd.v1.json:extendee -> google.protobuf.FieldOptions
+	112, // 132: boardd.v1.only:extendee -> google.protobuf.FieldOptions
+	112, // 133: boardd.v1.asked:extendee -> google.protobuf.FieldOptions
+	112, // 134: boardd.v1.most:extendee -> google.protobuf.FieldOptions
+	24,  // 135: boardd.v1.BoardService.PostJobs:input_type -> boardd.v1.PostJobsRequest
+	26,  // 136: boardd.v1.BoardService.GetJobs:input_type -> boardd.v1.GetJobsRequest
+	28,  // 137: boardd.v1.BoardService.ListJobs:input_type -> boardd.v1.ListJobsRequest
+	31,  // 138: boardd.v1.BoardService.CountJobs:input_type -> boardd.v1.CountJobsRequest
+	34,  // 139: boardd.v1.BoardService.ClaimJobs:input_type -> boardd.v1.ClaimJobsRequest
+	37,  // 140: boardd.v1.BoardService.ExtendClaims:input_type -> boardd.v1.ExtendClaimsRequest
+	40,  // 141: boardd.v1.BoardService.ConsumeJobs:input_type -> boardd.v1.ConsumeJobsRequest
+	42,  // 142: boardd.v1.BoardService.AbandonJobs:input_type -> boardd.v1.AbandonJobsRequest
+	44,  // 143: boardd.v1.BoardService.TrashJobs:input_type -> boardd.v1.TrashJobsRequest
+	46,  // 144: boardd.v1.BoardService.RestoreJobs:input_type -> boardd.v1.RestoreJobsRequest
+	48,  // 145: boardd.v1.BoardService.PurgeJobs:input_type -> boardd.v1.PurgeJobsRequest
+	50,  // 146: boardd.v1.BoardService.ReleaseJobs:input_type -> boardd.v1.ReleaseJobsRequest
+	53,  // 147: boardd.v1.BoardService.WatchBoard:input_type -> boardd.v1.WatchBoardRequest
+	54,  // 148: boardd.v1.BoardService.ListEvents:input_type -> boardd.v1.ListEventsRequest
+	56,  // 149: boardd.v1.BoardService.ExplainJob:input_type -> boardd.v1.ExplainJobRequest
+	58,  // 150: boardd.v1.BoardService.StartOperation:input_type -> boardd.v1.StartOperationRequest
+	60,  // 151: boardd.v1.BoardService.FinishOperation:input_type -> boardd.v1.FinishOperationRequest
+	62,  // 152: boardd.v1.BoardService.MarkOperations:input_type -> boardd.v1.MarkOperationsRequest
+	66,  // 153: boardd.v1.BoardService.AppendLog:input_type -> boardd.v1.AppendLogRequest
+	68,  // 154: boardd.v1.BoardService.GetLog:input_type -> boardd.v1.GetLogRequest
+	69,  // 155: boardd.v1.BoardService.ReadLog:input_type -> boardd.v1.ReadLogRequest
+	71,  // 156: boardd.v1.BoardService.CancelJobs:input_type -> boardd.v1.CancelJobsRequest
+	74,  // 157: boardd.v1.BoardService.ChangePriority:input_type -> boardd.v1.ChangePriorityRequest
+	77,  // 158: boardd.v1.BoardService.ArchiveJobs:input_type -> boardd.v1.ArchiveJobsRequest
+	80,  // 159: boardd.v1.BoardService.PutBook:input_type -> boardd.v1.PutBookRequest
+	82,  // 160: boardd.v1.BoardService.GetBook:input_type -> boardd.v1.GetBookRequest
+	85,  // 161: boardd.v1.BoardService.RegisterEntity:input_type -> boardd.v1.RegisterEntityRequest
+	87,  // 162: boardd.v1.BoardService.ListEntities:input_type -> boardd.v1.ListEntitiesRequest
+	91,  // 163: boardd.v1.BoardService.ListBoards:input_type -> boardd.v1.ListBoardsRequest
+	93,  // 164: boardd.v1.BoardService.GetBoard:input_type -> boardd.v1.GetBoardRequest
+	97,  // 165: boardd.v1.BoardService.PauseBoard:input_type -> boardd.v1.PauseBoardRequest
+	99,  // 166: boardd.v1.BoardService.ResumeBoard:input_type -> boardd.v1.ResumeBoardRequest
+	95,  // 167: boardd.v1.BoardService.AcknowledgeLoss:input_type -> boardd.v1.AcknowledgeLossRequest
+	101, // 168: boardd.v1.BoardService.WhoAmI:input_type -> boardd.v1.WhoAmIRequest
+	25,  // 169: boardd.v1.BoardService.PostJobs:output_type -> boardd.v1.PostJobsResponse
+	27,  // 170: boardd.v1.BoardService.GetJobs:output_type -> boardd.v1.GetJobsResponse
+	29,  // 171: boardd.v1.BoardService.ListJobs:output_type -> boardd.v1.ListJobsResponse
+	32,  // 172: boardd.v1.BoardService.CountJobs:output_type -> boardd.v1.CountJobsResponse
+	36,  // 173: boardd.v1.BoardService.ClaimJobs:output_type -> boardd.v1.ClaimJobsResponse
+	39,  // 174: boardd.v1.BoardService.ExtendClaims:output_type -> boardd.v1.ExtendClaimsResponse
+	41,  // 175: boardd.v1.BoardService.ConsumeJobs:output_type -> boardd.v1.ConsumeJobsResponse
+	43,  // 176: boardd.v1.BoardService.AbandonJobs:output_type -> boardd.v1.AbandonJobsResponse
+	45,  // 177: boardd.v1.BoardService.TrashJobs:output_type -> boardd.v1.TrashJobsResponse
+	47,  // 178: boardd.v1.BoardService.RestoreJobs:output_type -> boardd.v1.RestoreJobsResponse
+	49,  // 179: boardd.v1.BoardService.PurgeJobs:output_type -> boardd.v1.PurgeJobsResponse
+	51,  // 180: boardd.v1.BoardService.ReleaseJobs:output_type -> boardd.v1.ReleaseJobsResponse
+	52,  // 181: boardd.v1.BoardService.WatchBoard:output_type -> boardd.v1.Event
+	55,  // 182: boardd.v1.BoardService.ListEvents:output_type -> boardd.v1.ListEventsResponse
+	57,  // 183: boardd.v1.BoardService.ExplainJob:output_type -> boardd.v1.ExplainJobResponse
+	59,  // 184: boardd.v1.BoardService.StartOperation:output_type -> boardd.v1.StartOperationResponse
+	61,  // 185: boardd.v1.BoardService.FinishOperation:output_type -> boardd.v1.FinishOperationResponse
+	63,  // 186: boardd.v1.BoardService.MarkOperations:output_type -> boardd.v1.MarkOperationsResponse
+	67,  // 187: boardd.v1.BoardService.AppendLog:output_type -> boardd.v1.AppendLogResponse
+	64,  // 188: boardd.v1.BoardService.GetLog:output_type -> boardd.v1.LogEntry
+	70,  // 189: boardd.v1.BoardService.ReadLog:output_type -> boardd.v1.ReadLogResponse
+	73,  // 190: boardd.v1.BoardService.CancelJobs:output_type -> boardd.v1.CancelJobsResponse
+	76,  // 191: boardd.v1.BoardService.ChangePriority:output_type -> boardd.v1.ChangePriorityResponse
+	78,  // 192: boardd.v1.BoardService.ArchiveJobs:output_type -> boardd.v1.ArchiveJobsResponse
+	81,  // 193: boardd.v1.BoardService.PutBook:output_type -> boardd.v1.PutBookResponse
+	83,  // 194: boardd.v1.BoardService.GetBook:output_type -> boardd.v1.GetBookResponse
+	86,  // 195: boardd.v1.BoardService.RegisterEntity:output_type -> boardd.v1.RegisterEntityResponse
+	88,  // 196: boardd.v1.BoardService.ListEntities:output_type -> boardd.v1.ListEntitiesResponse
+	92,  // 197: boardd.v1.BoardService.ListBoards:output_type -> boardd.v1.ListBoardsResponse
+	94,  // 198: boardd.v1.BoardService.GetBoard:output_type -> boardd.v1.GetBoardResponse
+	98,  // 199: boardd.v1.BoardService.PauseBoard:output_type -> boardd.v1.PauseBoardResponse
+	100, // 200: boardd.v1.BoardService.ResumeBoard:output_type -> boardd.v1.ResumeBoardResponse
+	96,  // 201: boardd.v1.BoardService.AcknowledgeLoss:output_type -> boardd.v1.AcknowledgeLossResponse
+	102, // 202: boardd.v1.BoardService.WhoAmI:output_type -> boardd.v1.WhoAmIResponse
+	169, // [169:203] is the sub-list for method output_type
+	135, // [135:169] is the sub-list for method input_type
+	135, // [135:135] is the sub-list for extension type_name
+	131, // [131:135] is the sub-list for extension extendee
+	0,   // [0:131] is the sub-list for field type_name
 }
 
 func init() { file_boardd_v1_boardd_proto_init() }
@@ -7453,16 +7635,16 @@ func file_boardd_v1_boardd_proto_init() {
 	file_boardd_v1_boardd_proto_msgTypes[10].OneofWrappers = []any{}
 	file_boardd_v1_boardd_proto_msgTypes[15].OneofWrappers = []any{}
 	file_boardd_v1_boardd_proto_msgTypes[51].OneofWrappers = []any{}
-	file_boardd_v1_boardd_proto_msgTypes[66].OneofWrappers = []any{}
-	file_boardd_v1_boardd_proto_msgTypes[72].OneofWrappers = []any{}
+	file_boardd_v1_boardd_proto_msgTypes[68].OneofWrappers = []any{}
+	file_boardd_v1_boardd_proto_msgTypes[74].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_boardd_v1_boardd_proto_rawDesc), len(file_boardd_v1_boardd_proto_rawDesc)),
 			NumEnums:      6,
-			NumMessages:   102,
-			NumExtensions: 3,
+			NumMessages:   104,
+			NumExtensions: 4,
 			NumServices:   1,
 		},
 		GoTypes:           file_boardd_v1_boardd_proto_goTypes,

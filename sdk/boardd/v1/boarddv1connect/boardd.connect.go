@@ -3,8 +3,9 @@
 //
 // JSON is proto3 JSON with these rules: an unknown field or enum name in a
 // request is an error; answers write zeros, false and empty lists and leave out
-// only absent messages and optional fields; a field marked (json) is JSON itself
-// and is passed through unchanged.
+// only absent messages and optional fields, and lists that are read only for who
+// asks for them (asked); a field marked (json) is JSON itself and is passed through
+// unchanged.
 //
 // A list or map of a request has at most 1,000 items, or as many as its (most)
 // says, and all of a request's lists together at most 65,536. A request with more
@@ -86,6 +87,9 @@ const (
 	// BoardServiceFinishOperationProcedure is the fully-qualified name of the BoardService's
 	// FinishOperation RPC.
 	BoardServiceFinishOperationProcedure = "/boardd.v1.BoardService/FinishOperation"
+	// BoardServiceMarkOperationsProcedure is the fully-qualified name of the BoardService's
+	// MarkOperations RPC.
+	BoardServiceMarkOperationsProcedure = "/boardd.v1.BoardService/MarkOperations"
 	// BoardServiceAppendLogProcedure is the fully-qualified name of the BoardService's AppendLog RPC.
 	BoardServiceAppendLogProcedure = "/boardd.v1.BoardService/AppendLog"
 	// BoardServiceGetLogProcedure is the fully-qualified name of the BoardService's GetLog RPC.
@@ -145,6 +149,7 @@ type BoardServiceClient interface {
 	ExplainJob(context.Context, *connect.Request[v1.ExplainJobRequest]) (*connect.Response[v1.ExplainJobResponse], error)
 	StartOperation(context.Context, *connect.Request[v1.StartOperationRequest]) (*connect.Response[v1.StartOperationResponse], error)
 	FinishOperation(context.Context, *connect.Request[v1.FinishOperationRequest]) (*connect.Response[v1.FinishOperationResponse], error)
+	MarkOperations(context.Context, *connect.Request[v1.MarkOperationsRequest]) (*connect.Response[v1.MarkOperationsResponse], error)
 	AppendLog(context.Context, *connect.Request[v1.AppendLogRequest]) (*connect.Response[v1.AppendLogResponse], error)
 	GetLog(context.Context, *connect.Request[v1.GetLogRequest]) (*connect.ServerStreamForClient[v1.LogEntry], error)
 	ReadLog(context.Context, *connect.Request[v1.ReadLogRequest]) (*connect.Response[v1.ReadLogResponse], error)
@@ -281,6 +286,12 @@ func NewBoardServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			connect.WithSchema(boardServiceMethods.ByName("FinishOperation")),
 			connect.WithClientOptions(opts...),
 		),
+		markOperations: connect.NewClient[v1.MarkOperationsRequest, v1.MarkOperationsResponse](
+			httpClient,
+			baseURL+BoardServiceMarkOperationsProcedure,
+			connect.WithSchema(boardServiceMethods.ByName("MarkOperations")),
+			connect.WithClientOptions(opts...),
+		),
 		appendLog: connect.NewClient[v1.AppendLogRequest, v1.AppendLogResponse](
 			httpClient,
 			baseURL+BoardServiceAppendLogProcedure,
@@ -405,6 +416,7 @@ type boardServiceClient struct {
 	explainJob      *connect.Client[v1.ExplainJobRequest, v1.ExplainJobResponse]
 	startOperation  *connect.Client[v1.StartOperationRequest, v1.StartOperationResponse]
 	finishOperation *connect.Client[v1.FinishOperationRequest, v1.FinishOperationResponse]
+	markOperations  *connect.Client[v1.MarkOperationsRequest, v1.MarkOperationsResponse]
 	appendLog       *connect.Client[v1.AppendLogRequest, v1.AppendLogResponse]
 	getLog          *connect.Client[v1.GetLogRequest, v1.LogEntry]
 	readLog         *connect.Client[v1.ReadLogRequest, v1.ReadLogResponse]
@@ -508,6 +520,11 @@ func (c *boardServiceClient) FinishOperation(ctx context.Context, req *connect.R
 	return c.finishOperation.CallUnary(ctx, req)
 }
 
+// MarkOperations calls boardd.v1.BoardService.MarkOperations.
+func (c *boardServiceClient) MarkOperations(ctx context.Context, req *connect.Request[v1.MarkOperationsRequest]) (*connect.Response[v1.MarkOperationsResponse], error) {
+	return c.markOperations.CallUnary(ctx, req)
+}
+
 // AppendLog calls boardd.v1.BoardService.AppendLog.
 func (c *boardServiceClient) AppendLog(ctx context.Context, req *connect.Request[v1.AppendLogRequest]) (*connect.Response[v1.AppendLogResponse], error) {
 	return c.appendLog.CallUnary(ctx, req)
@@ -607,6 +624,7 @@ type BoardServiceHandler interface {
 	ExplainJob(context.Context, *connect.Request[v1.ExplainJobRequest]) (*connect.Response[v1.ExplainJobResponse], error)
 	StartOperation(context.Context, *connect.Request[v1.StartOperationRequest]) (*connect.Response[v1.StartOperationResponse], error)
 	FinishOperation(context.Context, *connect.Request[v1.FinishOperationRequest]) (*connect.Response[v1.FinishOperationResponse], error)
+	MarkOperations(context.Context, *connect.Request[v1.MarkOperationsRequest]) (*connect.Response[v1.MarkOperationsResponse], error)
 	AppendLog(context.Context, *connect.Request[v1.AppendLogRequest]) (*connect.Response[v1.AppendLogResponse], error)
 	GetLog(context.Context, *connect.Request[v1.GetLogRequest], *connect.ServerStream[v1.LogEntry]) error
 	ReadLog(context.Context, *connect.Request[v1.ReadLogRequest]) (*connect.Response[v1.ReadLogResponse], error)
@@ -737,6 +755,12 @@ func NewBoardServiceHandler(svc BoardServiceHandler, opts ...connect.HandlerOpti
 		BoardServiceFinishOperationProcedure,
 		svc.FinishOperation,
 		connect.WithSchema(boardServiceMethods.ByName("FinishOperation")),
+		connect.WithHandlerOptions(opts...),
+	)
+	boardServiceMarkOperationsHandler := connect.NewUnaryHandler(
+		BoardServiceMarkOperationsProcedure,
+		svc.MarkOperations,
+		connect.WithSchema(boardServiceMethods.ByName("MarkOperations")),
 		connect.WithHandlerOptions(opts...),
 	)
 	boardServiceAppendLogHandler := connect.NewUnaryHandler(
@@ -877,6 +901,8 @@ func NewBoardServiceHandler(svc BoardServiceHandler, opts ...connect.HandlerOpti
 			boardServiceStartOperationHandler.ServeHTTP(w, r)
 		case BoardServiceFinishOperationProcedure:
 			boardServiceFinishOperationHandler.ServeHTTP(w, r)
+		case BoardServiceMarkOperationsProcedure:
+			boardServiceMarkOperationsHandler.ServeHTTP(w, r)
 		case BoardServiceAppendLogProcedure:
 			boardServiceAppendLogHandler.ServeHTTP(w, r)
 		case BoardServiceGetLogProcedure:
@@ -984,6 +1010,10 @@ func (UnimplementedBoardServiceHandler) StartOperation(context.Context, *connect
 
 func (UnimplementedBoardServiceHandler) FinishOperation(context.Context, *connect.Request[v1.FinishOperationRequest]) (*connect.Response[v1.FinishOperationResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("boardd.v1.BoardService.FinishOperation is not implemented"))
+}
+
+func (UnimplementedBoardServiceHandler) MarkOperations(context.Context, *connect.Request[v1.MarkOperationsRequest]) (*connect.Response[v1.MarkOperationsResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("boardd.v1.BoardService.MarkOperations is not implemented"))
 }
 
 func (UnimplementedBoardServiceHandler) AppendLog(context.Context, *connect.Request[v1.AppendLogRequest]) (*connect.Response[v1.AppendLogResponse], error) {
