@@ -20,7 +20,11 @@ type atRest struct {
 	spec       driver.BoardSpec // with what the host remembers
 	generation uint64
 	content    map[string]driver.Record
+	documents  map[driver.Space][]driver.Document
 }
+
+// Documents of the store's own, and of the board.
+var restSpaces = []driver.Space{{Name: "books"}, {Board: "b", Name: "notes"}}
 
 // leave makes a store with a life behind it: it was closed once, and then worked on
 // until it was stopped, or killed.
@@ -37,6 +41,7 @@ func leave(t *testing.T, killed bool) *atRest {
 		for n := from; n < from+60; n++ {
 			id := numberedID(n)
 			mustApply(t, s, postOf(id))
+			a.write(t, s, n)
 			if n%3 == 0 {
 				r := mustApply(t, s, claimOf(id, id))[0]
 				a.spec.Seen = mustApply(t, s, consumeOf(id, r.Claims[0].Token))[0].Position
@@ -44,6 +49,7 @@ func leave(t *testing.T, killed bool) *atRest {
 		}
 		last := numberedID(from + 60)
 		a.spec.Seen = mustApply(t, s, postOf(last))[0].Position
+		a.write(t, s, from+60) // the last that was acknowledged is a document
 	}
 	work(s, 1)
 	if err := s.Close(); err != nil {
@@ -55,6 +61,9 @@ func leave(t *testing.T, killed bool) *atRest {
 	}
 	work(s, 100)
 	a.content = everything(t, s)
+	if a.documents, err = documentsOf(t, s); err != nil {
+		t.Fatal(err)
+	}
 	a.folder = path
 	if killed {
 		a.folder = crashed(t, s)
@@ -63,6 +72,44 @@ func leave(t *testing.T, killed bool) *atRest {
 		t.Fatal(err)
 	}
 	return a
+}
+
+// write changes documents: one that is there, a new one, and one that goes.
+func (a *atRest) write(t *testing.T, s *Store, n uint64) {
+	t.Helper()
+	for _, space := range restSpaces {
+		put := func(name string) {
+			old, _ := s.Documents().Get(t.Context(), space, name) // none has version 0
+			doc := driver.Document{Name: name, Data: fmt.Append(nil, "document ", n)}
+			if _, err := s.Documents().Put(t.Context(), space, doc, old.Version); err != nil {
+				t.Fatal(err)
+			}
+		}
+		put("the one")
+		if put(fmt.Sprint("no ", n)); n%4 != 0 {
+			continue
+		}
+		doc, err := s.Documents().Get(t.Context(), space, fmt.Sprint("no ", n))
+		if err == nil {
+			err = s.Documents().Delete(t.Context(), space, doc.Name, doc.Version)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func documentsOf(t *testing.T, s *Store) (map[driver.Space][]driver.Document, error) {
+	t.Helper()
+	all := map[driver.Space][]driver.Document{}
+	for _, space := range restSpaces {
+		list, err := s.Documents().List(t.Context(), space, "", 0)
+		if err != nil {
+			return nil, err
+		}
+		all[space] = list
+	}
+	return all, nil
 }
 
 // damage makes a copy of the folder with one damage in one of its files, and says
@@ -129,7 +176,8 @@ func copyFiles(t *testing.T, from, to string) {
 
 // TestDamagedAtRest damages every file of a store that was stopped or killed, 200
 // times. Each damage is refused, or harmless, or the board is served with the loss
-// reported and in another generation. Nothing is lost silently.
+// reported and in another generation. No job and no document is lost silently, neither
+// before a host that remembers the board nor before one that remembers nothing.
 func TestDamagedAtRest(t *testing.T) {
 	t.Parallel()
 	const damages = 100 // of each sort of end
@@ -141,7 +189,13 @@ func TestDamagedAtRest(t *testing.T) {
 			outcomes := map[string]int{}
 			for range damages {
 				folder, what := a.damage(t, r)
-				outcomes[a.judge(t, folder, what)]++
+				forgetful := t.TempDir()
+				copyFiles(t, folder, forgetful)
+				outcome := a.judge(t, folder, what, a.spec)
+				outcomes[outcome]++
+				if outcome == "reported" && a.judge(t, forgetful, what, driver.BoardSpec{Name: "b"}) == "harmless" {
+					t.Errorf("%s: a host that remembers the board is told of a loss, and one that does not is not", what)
+				}
 			}
 			t.Log(outcomes)
 			if outcomes["refused"] == 0 || outcomes["harmless"] == 0 || outcomes["reported"] == 0 {
@@ -152,13 +206,13 @@ func TestDamagedAtRest(t *testing.T) {
 }
 
 // judge opens a damaged store as a host would and says what came of it.
-func (a *atRest) judge(t *testing.T, folder, what string) string {
+func (a *atRest) judge(t *testing.T, folder, what string, spec driver.BoardSpec) string {
 	t.Helper()
 	s, err := open(t.Context(), folder, options{})
 	var status driver.BoardStatus
 	if err == nil {
 		defer func() { _ = s.Close() }()
-		status, err = s.OpenBoard(t.Context(), a.spec)
+		status, err = s.OpenBoard(t.Context(), spec)
 	}
 	if err != nil {
 		if !errors.Is(err, job.Corrupt) && !errors.Is(err, job.Precondition) {
@@ -178,6 +232,16 @@ func (a *atRest) judge(t *testing.T, folder, what string) string {
 	got := everything(t, s)
 	if diff := cmp.Diff(a.content, got); diff != "" {
 		t.Errorf("%s: nothing is said, and the content is another one: %d records, want %d", what, len(got), len(a.content))
+	}
+	documents, err := documentsOf(t, s)
+	if errors.Is(err, job.Corrupt) {
+		return "refused"
+	}
+	if err != nil {
+		t.Errorf("%s: %v", what, err)
+	}
+	if diff := cmp.Diff(a.documents, documents); diff != "" {
+		t.Errorf("%s: nothing is said, and the documents are others: -want +got\n%s", what, diff)
 	}
 	return "harmless"
 }

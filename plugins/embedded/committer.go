@@ -251,6 +251,9 @@ func (c *committer) transact(live []*work) error {
 		s.documents.sweep(t)
 		s.saveBoot(t)
 	}
+	if len(t.edited) > 0 {
+		t.versions = t.documentTable().sequence()
+	}
 	if err := t.close(); err != nil {
 		return err
 	}
@@ -273,6 +276,11 @@ func (c *committer) seal(t *txn) error {
 		s.gate.RUnlock()
 		return err
 	}
+	for _, v := range t.boards {
+		s.marker.last.raise(v.state.position, v.state.generation, 0)
+	}
+	s.marker.last.raise(0, 0, t.versions)
+	s.marker.write(tail{c.journal.epoch, c.journal.number})
 	seen := c.draft.Copy()
 	s.gate.Lock()
 	defer s.gate.Unlock()

@@ -109,7 +109,7 @@ func (s *Store) place(ctx context.Context, name string) (*board, error) {
 // Then all tokens and positions of before end.
 func (b *board) compare(ctx context.Context, spec *driver.BoardSpec) (string, error) {
 	if len(spec.Memory) == 0 {
-		return "", nil
+		return b.untold(ctx)
 	}
 	m, err := decodeMemory(spec.Memory)
 	if err != nil {
@@ -129,11 +129,35 @@ func (b *board) compare(ctx context.Context, spec *driver.BoardSpec) (string, er
 	case m.store != s.id && m.position > 0:
 		loss = "this is another store than the one that was seen before"
 	case m.store == s.id && m.generation < state.generation:
-		return fmt.Sprintf("the board lost changes before, and is in generation %d since, after generation %d", state.generation, m.generation), nil
+		text := fmt.Sprintf("the board lost changes before, and is in generation %d since, after generation %d", state.generation, m.generation)
+		if s.lost.generation > m.generation {
+			text += ": " + s.lost.String()
+		}
+		return text, nil
 	default:
 		return "", nil
 	}
 	return loss, b.raise(ctx, m)
+}
+
+// untold is what is to be said of the board to a host that remembers nothing of it: the
+// loss that the store found in itself. Of a board that is not there only the process
+// that found the loss can tell: it was lost, or it is new.
+func (b *board) untold(ctx context.Context) (string, error) {
+	s := b.store
+	s.gate.RLock()
+	exists, state := b.exists, b.state
+	s.gate.RUnlock()
+	switch {
+	case s.lost.generation == 0:
+		return "", nil
+	case exists && state.generation == s.lost.generation:
+		return s.lost.String(), nil
+	case !exists && s.lost.found:
+		return "the board is not in the store, and may have been: " + s.lost.String(),
+			b.raise(ctx, memory{position: state.position, generation: state.generation})
+	}
+	return "", nil
 }
 
 // raise begins a new generation of the board, behind everything that was ever
@@ -206,6 +230,8 @@ func (b *board) drop() error {
 	f := floor{position: max(s.floor.position, b.state.position), generation: max(s.floor.generation, b.state.generation)}
 	var edited []edit
 	existed := false
+	// What was dropped stays dropped: the head of before is an earlier state.
+	next := reached{epoch: s.reached.epoch + 1, whole: true}
 	err := s.update(func(tx *bbolt.Tx) (wrote bool, err error) {
 		if existed = tx.Bucket(b.bucketName()) != nil; existed {
 			body := binary.AppendUvarint(binary.AppendUvarint(nil, f.position), f.generation)
@@ -217,10 +243,18 @@ func (b *board) drop() error {
 			}
 		}
 		edited, err = dropDocuments(tx, b.name)
-		return existed || len(edited) > 0, err
+		if err != nil || !existed && len(edited) == 0 {
+			return false, err
+		}
+		return true, putHead(tx.Bucket(storeBucket), journalKey, next.append(nil))
 	})
 	if err != nil {
 		return err
+	}
+	if existed || len(edited) > 0 {
+		s.reached = next
+		s.marker.last.raise(f.position, f.generation, 0)
+		s.marker.write(tail{epoch: next.epoch})
 	}
 	s.gate.Lock()
 	defer s.gate.Unlock()

@@ -6,10 +6,11 @@ import (
 	"github.com/boardd/boardd/sdk/job"
 )
 
-// replay writes what the journal holds over the file into the file.
-func (s *Store) replay(j *journal) error {
+// replay writes what the journal holds over the file into the file, and returns how
+// far the store goes with it.
+func (s *Store) replay(j *journal) (has tail, err error) {
 	if s.reached.whole {
-		return nil
+		return tail{s.reached.epoch, wholeEpoch}, nil
 	}
 	corrupt := func(epoch uint64, err error) error {
 		return &job.Error{Kind: job.Corrupt, Err: err, Message: fmt.Sprintf(
@@ -22,25 +23,27 @@ func (s *Store) replay(j *journal) error {
 		err = fmt.Errorf("it has no epoch %d", last)
 	}
 	if err != nil {
-		return corrupt(last, err)
+		return has, corrupt(last, err)
 	}
+	has = tail{last, first.records}
 	next, err := j.read(last+1, s.into(l))
 	if err == nil && next.records > 0 && next.before != first.records {
-		return corrupt(last, fmt.Errorf("epoch %d had %d records, and %d are left", last, next.before, first.records))
+		return has, corrupt(last, fmt.Errorf("epoch %d had %d records, and %d are left", last, next.before, first.records))
 	}
 	if err != nil {
-		return corrupt(last+1, err)
+		return has, corrupt(last+1, err)
 	}
 	if next.records > 0 {
 		last++
+		has = tail{last, next.records}
 	}
 	if first.torn || next.torn {
 		s.logger.Warn("the last change in the journal is not whole: it was cut off while it was written, or the disk lost something", "path", j.path(last))
 	}
 	if err := s.checkpoint(l, reached{epoch: last, whole: true}); err != nil {
-		return unavailable(fmt.Errorf("%s: what the journal holds cannot be written to it: %w", s.folder.file(), err))
+		return has, unavailable(fmt.Errorf("%s: what the journal holds cannot be written to it: %w", s.folder.file(), err))
 	}
-	return nil
+	return has, nil
 }
 
 // into puts the entries of records into a layer.

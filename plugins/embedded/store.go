@@ -70,6 +70,8 @@ type Store struct {
 	// Of whoever writes to the file: the committer, or the checkpoint that it began.
 	reached reached
 	format  uint64
+	lost    lost // the last loss that was found; set when the store is opened
+	marker  *marker
 
 	mu      sync.Mutex
 	boards  map[string]*board
@@ -94,7 +96,7 @@ func open(ctx context.Context, path string, o options) (*Store, error) {
 		if s.db != nil {
 			err = errors.Join(err, s.db.Close())
 		}
-		return nil, errors.Join(err, f.close())
+		return nil, errors.Join(err, s.marker.close(), f.close())
 	}
 	s.committer = newCommitter(s, newJournal(f.path, s.id, o.disk))
 	go s.committer.run()
@@ -137,7 +139,16 @@ func (s *Store) start(d disk) (err error) {
 	if err := s.db.View(s.readHead); err != nil {
 		return err
 	}
-	if err := s.replay(newJournal(s.folder.path, s.id, d)); err != nil {
+	var was mark
+	var marked bool
+	if s.marker, was, marked, err = openMarker(s.folder.path, s.logger); err != nil {
+		return err
+	}
+	has, err := s.replay(newJournal(s.folder.path, s.id, d))
+	if err != nil {
+		return err
+	}
+	if err := s.audit(was, marked, has); err != nil {
 		return err
 	}
 	if s.format == formatSlim { // before the journal has records that an older program would misread
@@ -288,7 +299,7 @@ func (s *Store) Close() error {
 	close(s.closing)
 	s.mu.Unlock()
 	s.committer.close()
-	closing := s.committer.journal.close()
+	closing := errors.Join(s.committer.journal.close(), s.marker.close())
 	if s.dead.Load() {
 		return s.folder.close() // bbolt may be left in the middle of a transaction
 	}

@@ -16,6 +16,7 @@ type txn struct {
 
 	documents *table
 	edited    []edit  // documents that were changed
+	versions  uint64  // the last version of a document, if one was changed
 	found     subject // of the latest lookup; kept here, since it is large
 	wrote     bool
 }
