@@ -13,8 +13,21 @@ protoc -I sdk \
   --plugin=protoc-gen-go-vtproto="$(plugin protoc-gen-go-vtproto)" \
   --go_out=sdk --go_opt=paths=source_relative \
   --connect-go_out=sdk --connect-go_opt=paths=source_relative \
-  --go-vtproto_out=sdk --go-vtproto_opt=paths=source_relative,features=marshal+unmarshal+unmarshal_unsafe+size \
   boardd/v1/boardd.proto boardd/v1/admin.proto
+
+# What is sent for each job has codecs without reflection; all else has the standard
+# runtime's. A request to post or claim is read with copies, since the board keeps
+# parts of it for long; what lives as long as its call is read without.
+protoc -I sdk \
+  --plugin=protoc-gen-go-vtproto="$(plugin protoc-gen-go-vtproto)" \
+  --go-vtproto_out=sdk --go-vtproto_opt=paths=source_relative,features=marshal+unmarshal+unmarshal_unsafe+size \
+  boardd/v1/boardd.proto
+go run ./internal/prune \
+  -safe PostJobsRequest,ClaimJobsRequest,GetJobsRequest \
+  -shared ExtendClaimsRequest,ConsumeJobsRequest,AbandonJobsRequest,TrashJobsRequest \
+  -shared PostJobsResponse,ClaimJobsResponse,ExtendClaimsResponse,ConsumeJobsResponse,AbandonJobsResponse,TrashJobsResponse \
+  -shared GetJobsResponse,ListJobsResponse,ListEventsResponse,Event \
+  sdk/boardd/v1/boardd.pb.go sdk/boardd/v1/boardd_vtproto.pb.go
 
 if [ -f sdk/plugin/driver.proto ]; then
   protoc -I sdk/plugin \
@@ -25,6 +38,10 @@ if [ -f sdk/plugin/driver.proto ]; then
     --go-grpc_out=sdk/plugin/internal/pb --go-grpc_opt=paths=source_relative \
     --go-vtproto_out=sdk/plugin/internal/pb --go-vtproto_opt=paths=source_relative,features=marshal+unmarshal+size \
     driver.proto
+  # Results are read by sdk/plugin/internal/wire in one pass. Statuses, findings and documents quote
+  # what lies in a store, which may be no UTF-8, and the standard runtime refuses that.
+  go run ./internal/prune -safe Batch,ReadRequest,Records,ScanRequest,Page,Changes,BoardSpec,BoardStatus,Findings,Documents,DocumentChanges -written BatchResult \
+    sdk/plugin/internal/pb/driver.pb.go sdk/plugin/internal/pb/driver_vtproto.pb.go
 fi
 
 find sdk -name '*.pb.go' -exec sed -i -E '/^\/\/ +(- )?protoc +v[0-9]/d; /^\/\/ 	protoc /d' {} +

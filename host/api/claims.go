@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"connectrpc.com/connect"
@@ -142,7 +143,8 @@ func (s *service) AbandonJobs(ctx context.Context, r *connect.Request[boarddv1.A
 	if err != nil {
 		return nil, err
 	}
-	options := board.AbandonOptions{Reason: r.Msg.GetReason(), RefundAttempt: r.Msg.GetRefundAttempt()}
+	// The reason outlives the request, whose memory its texts share.
+	options := board.AbandonOptions{Reason: strings.Clone(r.Msg.GetReason()), RefundAttempt: r.Msg.GetRefundAttempt()}
 	if r.Msg.RetryAfter != nil {
 		after, err := fromDuration("retryAfter", r.Msg.GetRetryAfter(), 0)
 		if err != nil {

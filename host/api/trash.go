@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"strings"
 
 	"connectrpc.com/connect"
 
@@ -21,7 +22,8 @@ func (s *service) TrashJobs(ctx context.Context, r *connect.Request[boarddv1.Tra
 		return nil, err
 	}
 	ids := siftIDs(r.Msg.GetUuids())
-	errs, err := b.Trash(ctx, refs.good, ids.good, r.Msg.GetReason())
+	// The reason outlives the request, whose memory its texts share.
+	errs, err := b.Trash(ctx, refs.good, ids.good, strings.Clone(r.Msg.GetReason()))
 	if err != nil {
 		return nil, err
 	}

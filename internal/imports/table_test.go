@@ -82,6 +82,7 @@ var packages = map[string]line{
 	"docs":                          {tests: []string{"host", "host/api", "host/audit", "host/board", "host/catalog", "host/config", "host/identity", "host/recording", "host/replay", "host/tenant", "host/wasm/...", "plugins/taskflow", "sdk/boardd/...", "sdk/driver", "sdk/job", "sdk/policy/...", "sdk/wirejson"}, why: "holds the pages against the code, so its tests look everywhere"},
 	"clients/python":                {why: "runs the Python client's own tests"},
 	"internal/imports":              {why: "parses sources"},
+	"internal/prune":                {why: "cuts generated code, and knows none of it"},
 	"internal/testneed":             {why: "for tests"},
 	"internal/testserver":           {may: []string{"internal/testneed", "sdk/client"}, why: "for tests: starts the real program"},
 	"examples/...":                  {may: []string{"sdk/..."}, why: "what a user would write: only what users may import"},

@@ -133,7 +133,7 @@ func New(c Config) (*Client, error) {
 	}
 	// Answers are small and the network is near: compressing them costs a third
 	// more processor time for each call.
-	options := connect.WithClientOptions(connect.WithAcceptCompression("gzip", nil, nil), connect.WithCodec(boarddv1.Answers{}))
+	options := connect.WithClientOptions(connect.WithAcceptCompression("gzip", nil, nil), connect.WithCodec(boarddv1.Binary{}))
 	client.rpc = boarddv1connect.NewBoardServiceClient(servers, servers.base(), options)
 	client.admin = boarddv1connect.NewAdminServiceClient(servers, servers.base(), options)
 	return client, nil

@@ -7,20 +7,28 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Binary is the codec "proto" for Connect with generated code in place of
-// reflection, which takes about half the time. It is wire compatible.
+// Binary is the codec "proto" for Connect. Messages that are sent for each job have
+// generated code in place of reflection, which takes about half the time; all others
+// go through the standard runtime. What travels is the same.
 //
-// It reads text without asking whether it is UTF-8: it is for clients, which
-// trust their server. A server looks for text that is none before it reads with it.
+// What a client reads is made of parts of one piece of memory, and so of one
+// allocation: who keeps a text of an answer keeps the whole answer.
+//
+// The generated code reads text without asking whether it is UTF-8: it is for clients,
+// which trust their server. A server looks for text that is none before it reads with it.
 type Binary struct{}
 
-// vtMessage is what generated messages of this package have.
-type vtMessage interface {
+// writer is what messages have that are sent for each job. One of the two readers
+// below comes with it, by whether parts of the message outlive its call.
+type writer interface {
 	SizeVT() int
-	MarshalVT() ([]byte, error)
 	MarshalToSizedBufferVT(data []byte) (int, error)
-	UnmarshalVT(data []byte) error
 }
+
+type copyingReader interface{ UnmarshalVT(data []byte) error }
+
+// What a sharing reader has read is made of parts of data.
+type sharingReader interface{ UnmarshalVTUnsafe(data []byte) error }
 
 // Name returns the name by which a content type asks for the codec.
 func (Binary) Name() string { return "proto" }
@@ -34,7 +42,7 @@ func (b Binary) Marshal(message any) ([]byte, error) { return b.MarshalAppend(ni
 // MarshalAppend appends a message to dst.
 func (Binary) MarshalAppend(dst []byte, message any) ([]byte, error) {
 	switch m := message.(type) {
-	case vtMessage:
+	case writer:
 		size, before := m.SizeVT(), len(dst)
 		if cap(dst)-before < size {
 			dst = append(make([]byte, 0, before+size), dst...)
@@ -42,7 +50,7 @@ func (Binary) MarshalAppend(dst []byte, message any) ([]byte, error) {
 		dst = dst[:before+size]
 		n, err := m.MarshalToSizedBufferVT(dst[before:])
 		return dst[:before+n], err
-	case proto.Message: // of another package, such as the health service's
+	case proto.Message:
 		return proto.MarshalOptions{}.MarshalAppend(dst, m)
 	}
 	return dst, fmt.Errorf("%T is not a protobuf message", message)
@@ -58,31 +66,17 @@ func (Binary) MarshalStable(message any) ([]byte, error) {
 
 // Unmarshal reads a message, replacing what it held.
 func (Binary) Unmarshal(data []byte, message any) error {
-	switch m := message.(type) {
-	case vtMessage:
-		if r, ok := message.(proto.Message); ok {
-			proto.Reset(r)
-		}
-		return m.UnmarshalVT(data)
-	case proto.Message:
-		return proto.Unmarshal(data, m)
-	}
-	return fmt.Errorf("%T is not a protobuf message", message)
-}
-
-// Answers is Binary for clients that read much: all texts and values of a message
-// are parts of one piece of memory, and so of one allocation. Who keeps one of
-// them keeps the whole message.
-type Answers struct{ Binary }
-
-// Unmarshal reads a message, replacing what it held.
-func (a Answers) Unmarshal(data []byte, message any) error {
-	m, ok := message.(interface{ UnmarshalVTUnsafe(data []byte) error })
+	into, ok := message.(proto.Message)
 	if !ok {
-		return a.Binary.Unmarshal(data, message)
+		return fmt.Errorf("%T is not a protobuf message", message)
 	}
-	if r, ok := message.(proto.Message); ok {
-		proto.Reset(r)
+	switch m := message.(type) {
+	case copyingReader:
+		proto.Reset(into)
+		return m.UnmarshalVT(data)
+	case sharingReader:
+		proto.Reset(into)
+		return m.UnmarshalVTUnsafe(bytes.Clone(data)) // the caller's memory is used again
 	}
-	return m.UnmarshalVTUnsafe(bytes.Clone(data)) // the caller's memory is used again
+	return proto.Unmarshal(data, into)
 }

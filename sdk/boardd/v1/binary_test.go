@@ -23,7 +23,7 @@ func answer() *ClaimJobsResponse {
 // TestBinaryIsProtobuf writes with each codec what the other reads.
 func TestBinaryIsProtobuf(t *testing.T) {
 	t.Parallel()
-	for _, m := range []proto.Message{answer(), &ClaimJobsResponse{}, &NewJob{Details: []byte{}}} {
+	for _, m := range []proto.Message{answer(), &ClaimJobsResponse{}, &PostJobsRequest{Jobs: []*NewJob{{Details: []byte{}}}}, &NewJob{Details: []byte{}}, &WhoAmIResponse{}} {
 		ours, err := Binary{}.MarshalAppend([]byte("before"), m)
 		if err != nil {
 			t.Fatal(err)
@@ -46,13 +46,9 @@ func TestBinaryIsProtobuf(t *testing.T) {
 		if err := (Binary{}).Unmarshal(theirs, into); err != nil || !proto.Equal(into, m) {
 			t.Fatalf("we read %v, %v; want %v", into, err, m)
 		}
-		shared := m.ProtoReflect().New().Interface()
-		if err := (Answers{}).Unmarshal(theirs, shared); err != nil || !proto.Equal(shared, m) {
-			t.Fatalf("a client reads %v, %v; want %v", shared, err, m)
-		}
 		clear(theirs) // it is Connect's, and used again
-		if !proto.Equal(shared, m) {
-			t.Fatal("what a client has read changes with the memory that it was read from")
+		if !proto.Equal(into, m) {
+			t.Fatal("what was read changes with the memory that it was read from")
 		}
 	}
 }

@@ -90,19 +90,37 @@ func random[T any](seed uint64) T {
 	return v
 }
 
-// message is what generated messages can do.
-type message interface {
-	MarshalVT() ([]byte, error)
-	UnmarshalVT(b []byte) error
+// encode writes with generated code what has some, as the two sides do.
+func encode(t testing.TB, m proto.Message) []byte {
+	t.Helper()
+	if w, ok := m.(interface {
+		SizeVT() int
+		MarshalToSizedBufferVT(b []byte) (int, error)
+	}); ok {
+		b := make([]byte, w.SizeVT())
+		if n, err := w.MarshalToSizedBufferVT(b); err != nil || n != len(b) {
+			t.Fatalf("%T: wrote %d of %d bytes, %v", m, n, len(b), err)
+		}
+		return b
+	}
+	b, err := proto.Marshal(m)
+	if err != nil {
+		t.Fatalf("%T: %v", m, err)
+	}
+	return b
 }
 
-func travel[M message](t *testing.T, from, to M) M {
-	t.Helper()
-	b, err := from.MarshalVT()
-	if err != nil {
-		t.Fatal(err)
+// decode reads with generated code what has some.
+func decode(b []byte, m proto.Message) error {
+	if r, ok := m.(interface{ UnmarshalVT(b []byte) error }); ok {
+		return r.UnmarshalVT(b)
 	}
-	if err := to.UnmarshalVT(b); err != nil {
+	return proto.Unmarshal(b, m)
+}
+
+func travel[M proto.Message](t *testing.T, from, to M) M {
+	t.Helper()
+	if err := decode(encode(t, from), to); err != nil {
 		t.Fatal(err)
 	}
 	return to
@@ -166,11 +184,7 @@ func convertResult(t *testing.T, seed uint64) {
 // pieceOf is a result as it comes in an answer.
 func pieceOf(t *testing.T, m *pb.Result) Piece {
 	t.Helper()
-	b, err := (&pb.BatchResult{Seq: 3, Results: []*pb.Result{{Tag: m.Tag + 1}, m}}).MarshalVT()
-	if err != nil {
-		t.Fatal(err)
-	}
-	answer, err := ReadAnswer(b)
+	answer, err := ReadAnswer(encode(t, &pb.BatchResult{Seq: 3, Results: []*pb.Result{{Tag: m.Tag + 1}, m}}))
 	if err != nil || answer.Seq != 3 || len(answer.Pieces) != 2 || answer.Pieces[0].Tag != m.Tag+1 || answer.Pieces[1].Tag != m.Tag {
 		t.Fatalf("the answer is %+v, %v", answer, err)
 	}
@@ -215,7 +229,7 @@ func convertChanges(t *testing.T, seed uint64) {
 		if _, err := AddChanges(&straight, b); err != nil {
 			return err
 		}
-		return message.UnmarshalVT(b)
+		return decode(b, message)
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -223,10 +237,7 @@ func convertChanges(t *testing.T, seed uint64) {
 	read, err = changesOf(message)
 	same(t, changes, read, err)
 	same(t, changes, straight, nil)
-	b, err := messageOf(&changes).MarshalVT()
-	if err == nil {
-		_, err = AddChanges(&written, b)
-	}
+	_, err = AddChanges(&written, encode(t, messageOf(&changes)))
 	same(t, changes, written, err)
 }
 
@@ -389,15 +400,11 @@ func FuzzDecode(f *testing.F) {
 	ResultTo(res, 1, &someResult)
 	res.Claims = append(res.Claims, Claims(someResult.Claims, PageSize)[0]...)
 	someChanges := random[driver.Changes](2)
-	for _, m := range []message{op, &pb.BatchResult{Results: []*pb.Result{res}}, &pb.Record{}, &pb.Page{More: true}, messageOf(&someChanges)} {
-		b, err := m.MarshalVT()
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(b)
+	for _, m := range []proto.Message{op, &pb.BatchResult{Results: []*pb.Result{res}}, &pb.Record{}, &pb.Page{More: true}, messageOf(&someChanges)} {
+		f.Add(encode(f, m))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if m := new(pb.Op); m.UnmarshalVT(b) == nil {
+		if m := new(pb.Op); decode(b, m) == nil {
 			_, _ = OpFrom(m)
 		}
 		if answer, err := ReadAnswer(b); err == nil {
@@ -405,14 +412,14 @@ func FuzzDecode(f *testing.F) {
 				_, _ = new(ResultJoiner).Add(p)
 			}
 		}
-		if m := new(pb.Page); m.UnmarshalVT(b) == nil {
+		if m := new(pb.Page); decode(b, m) == nil {
 			_ = AddPage(new(driver.Page), new(Joiner), m)
 		}
 		readStraight(t, b)
-		if m := new(pb.InfoResponse); m.UnmarshalVT(b) == nil {
+		if m := new(pb.InfoResponse); decode(b, m) == nil {
 			_, _ = InfoFrom(m)
 		}
-		if m := new(pb.BoardStatus); m.UnmarshalVT(b) == nil {
+		if m := new(pb.BoardStatus); decode(b, m) == nil {
 			_, _ = StatusFrom(m)
 		}
 	})
