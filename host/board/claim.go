@@ -74,7 +74,8 @@ type claimer struct {
 	request  [16]byte
 	asked    bool // an op with this request was sent
 
-	taker   *Taker // for the recording, if there is one
+	taker   *Taker    // for the recording, if there is one
+	decided time.Time // likewise: when the jobs were chosen
 	claims  []job.Claim
 	steps   []Steps   // of the claims' jobs
 	resumed []int     // of them those that have results of earlier claims
@@ -132,7 +133,7 @@ func (b *Board) requestOf(owner, id string) [16]byte {
 
 // best claims the best jobs, and waits for one if there is none.
 func (c *claimer) best(ctx context.Context) (ClaimResponse, error) {
-	c.order.used()
+	c.order.fresh(ctx)
 	if paused, _ := c.pause.state(); !paused {
 		class, err := c.classNow(ctx)
 		if err == nil {
@@ -161,13 +162,21 @@ func (c *claimer) best(ctx context.Context) (ClaimResponse, error) {
 }
 
 // classNow returns the class that the caller is of now. What was taken out under
-// another one may be had again.
-func (c *claimer) classNow(ctx context.Context) (*index.Class, error) {
-	if now := c.class(); now != c.key {
-		c.release()
-		c.key = now
+// another one may be had again. While the jobs are judged, a policy by time may say of
+// some until when its verdict stands, and that may be over by now.
+func (c *claimer) classNow(ctx context.Context) (class *index.Class, err error) {
+	for now := c.class(); ; {
+		if now != c.key {
+			c.release()
+			c.key = now
+		}
+		if class, err = c.classBy(ctx, now); err != nil || now.At == 0 {
+			return class, err
+		}
+		if now = c.class(); now == c.key {
+			return class, nil
+		}
 	}
-	return c.classBy(ctx, c.key)
 }
 
 // over decides what becomes of an error: nothing, where there is something to
@@ -204,6 +213,7 @@ func (c *claimer) grab(ctx context.Context, class *index.Class) error {
 		if most := c.opened.Capabilities.MaxCandidates; most > 0 {
 			want = min(want, most)
 		}
+		c.decided = time.Now()
 		entries := c.index.Take(ctx, class, want)
 		if len(entries) == 0 {
 			return nil

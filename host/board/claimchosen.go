@@ -75,6 +75,7 @@ func (c *claimer) choose(ctx context.Context, ids []job.ID, errs []error, items 
 		if e, errs[i] = c.eligible(ctx, ids[i]); errs[i] != nil {
 			continue
 		}
+		c.decided = time.Now()
 		done, full := c.index.Reserve(ctx, ids[i]) // so that it counts for those after it
 		if full {
 			errs[i] = c.rules.fullError(e)

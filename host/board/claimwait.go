@@ -77,6 +77,8 @@ func (c *claimer) line(ctx, waiting context.Context, class *index.Class) error {
 				w.Decline() // or nobody would hear of the job
 				return errWaited
 			}
+			c.order.fresh(ctx)
+			c.decided = time.Now()
 			entries := c.index.Take(ctx, class, c.most)
 			if len(entries) == 0 {
 				continue

@@ -27,9 +27,11 @@ type order struct {
 	close func()
 
 	fallen atomic.Pointer[ruleset] // whose ranker failed and is not asked for a while
+	void   atomic.Bool             // what it said of keys counts no more
 
-	mu      sync.Mutex
-	waiting []chan struct{} // closed when the board was gone through
+	mu       sync.Mutex
+	waiting  []chan struct{} // closed when the board was gone through
+	catching []chan struct{} // closed when it was looked whether it has to be
 
 	comparing sync.WaitGroup // of what Run began and has to see ended
 }
@@ -82,6 +84,38 @@ func (o *order) used() {
 	}
 }
 
+// A claim waits for the order where the time has changed it, so that it goes by what
+// policies say now: on a board with at most promptJobs open jobs, and for at most
+// promptTime. Those that do not, go by what was said before.
+const (
+	promptJobs = policy.MaxBatch
+	promptTime = 100 * time.Millisecond
+)
+
+// fresh is used for a claim.
+func (o *order) fresh(ctx context.Context) {
+	o.used()
+	next := o.next.Load()
+	if next == 0 || time.Now().UnixNano() < next {
+		return
+	}
+	if n := o.board.index.Count(); n.Ready+n.Delayed+n.Claimed > promptJobs {
+		return
+	}
+	done := make(chan struct{})
+	o.mu.Lock()
+	o.catching = append(o.catching, done)
+	o.mu.Unlock()
+	o.signal()
+	limit := time.NewTimer(promptTime)
+	defer limit.Stop()
+	select {
+	case <-done:
+	case <-limit.C:
+	case <-ctx.Done():
+	}
+}
+
 // awaited says that somebody waits from now on.
 func (o *order) awaited() {
 	if o.next.Load() != 0 || o.fades.Load() != 0 || o.board.rules.Load().shadow.due() != 0 {
@@ -126,6 +160,15 @@ func (o *order) pause(now time.Time) time.Duration {
 
 // pass gives every job the place that it should have now.
 func (o *order) pass(ctx context.Context) {
+	o.mu.Lock()
+	catching := o.catching
+	o.catching = nil
+	o.mu.Unlock()
+	defer func() {
+		for _, done := range catching {
+			close(done)
+		}
+	}()
 	now := time.Now()
 	set := o.board.rules.Load()
 	fades := o.fades.Load()
@@ -144,8 +187,10 @@ func (o *order) pass(ctx context.Context) {
 		o.schedule(set, now)
 		stale = true
 	}
-	if stale {
+	if void := o.void.Swap(false); stale {
 		o.board.index.Stale()
+	} else if void {
+		o.board.index.StaleRanks()
 	}
 	o.mu.Lock()
 	waiting := o.waiting

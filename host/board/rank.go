@@ -106,6 +106,7 @@ func (o *order) rank(set *ruleset, keys []policy.Key, ranks []policy.Rank) error
 	}
 	o.failed(set, "keys", len(keys), err)
 	o.fallen.Store(set)
+	o.void.Store(true)
 	o.fades.Store(time.Now().UnixNano())
 	o.signal()
 	return o.standIn(ctx, set, keys, ranks)

@@ -11,51 +11,54 @@ import (
 	"github.com/boardd/boardd/sdk/policy"
 )
 
-// served is how many jobs of each key were claimed lately, faded as the index fades
-// what it counts.
+// served is how many jobs of each key were claimed lately.
 type served struct {
 	mu     sync.Mutex
-	minute int64 // since 1970, to which counts are faded
-	counts map[string]float64
+	minute int64 // since 1970, as of which those are forgotten that count nothing any more
+	counts map[string]*ranking.Served
 }
 
 // count counts one claim.
-func (s *served) count(key string, now time.Time) {
+func (s *served) count(key string, at time.Time) {
+	minute := ranking.Minute(at)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.fade(now)
-	if _, known := s.counts[key]; !known {
+	s.tidy(minute)
+	one := s.counts[key]
+	if one == nil {
 		if len(s.counts) >= index.MaxIdleKeys {
 			return
 		}
-		key = strings.Clone(key) // not the message that it came in
+		one = &ranking.Served{}
+		s.counts[strings.Clone(key)] = one // not the message that it came in
 	}
-	s.counts[key]++
+	one.Add(minute)
 }
 
 // write writes the counts of keys.
 func (s *served) write(keys []policy.Key) {
+	minute := ranking.Minute(time.Now())
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.fade(time.Now())
+	s.tidy(minute)
 	for i := range keys {
-		keys[i].Served = ranking.Served(s.counts[keys[i].Key])
+		if one := s.counts[keys[i].Key]; one != nil {
+			keys[i].Served = one.At(minute)
+		}
 	}
 }
 
-// fade brings the counts to the present minute, with the lock held.
-func (s *served) fade(now time.Time) {
-	minute := ranking.Minute(now)
+// tidy forgets keys, with the lock held.
+func (s *served) tidy(minute int64) {
 	if s.counts == nil {
-		s.counts, s.minute = map[string]float64{}, minute
+		s.counts = map[string]*ranking.Served{}
 	}
 	if minute <= s.minute {
 		return
 	}
-	faded := ranking.Faded(minute - s.minute)
 	s.minute = minute
-	for key := range s.counts {
-		if s.counts[key] *= faded; s.counts[key] < 0.5 {
+	for key, one := range s.counts {
+		if one.At(minute) == 0 {
 			delete(s.counts, key)
 		}
 	}

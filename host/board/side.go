@@ -1,12 +1,14 @@
 package board
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
 	"time"
 
 	"github.com/boardd/boardd/host/index"
+	"github.com/boardd/boardd/host/ranking"
 	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/policy"
 )
@@ -178,16 +180,8 @@ func (s *side) rank(ctx context.Context, stocks []*stock) error {
 // ones by which has the first job.
 func (s *side) compare(a, b *stock) int {
 	switch {
-	case a.full() != b.full():
-		if b.full() {
-			return -1
-		}
-		return 1
-	case a.rank.Score != b.rank.Score:
-		if a.rank.Score > b.rank.Score {
-			return -1
-		}
-		return 1
+	case a.worth() != b.worth():
+		return cmp.Compare(b.worth(), a.worth())
 	case a == b, len(a.first) == 0, len(b.first) == 0:
 		return len(a.first) - len(b.first)
 	}
@@ -203,9 +197,9 @@ func (s *side) before(a, b *contender) int {
 }
 
 // full reports whether nothing of the stock may be given now.
-func (st *stock) full() bool {
-	return st.rank.Full || st.rank.Most > 0 && st.key.Running >= st.rank.Most
-}
+func (st *stock) full() bool { return st.worth() == ranking.FullKey }
+
+func (st *stock) worth() int64 { return ranking.Worth(st.rank, st.key.Running) }
 
 // give has the first job run.
 func (st *stock) give() *contender {

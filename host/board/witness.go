@@ -40,6 +40,10 @@ type Happening struct {
 	Job   policy.Job
 	Specs []policy.FactSpec // what the job's facts are, of all policies that the board asks; shared
 	By    *Taker            // of Taken; nil: somebody whom this host does not know
+
+	// Decided is when this host chose the job for the claim, by its own clock. Of Taken;
+	// zero: another one did.
+	Decided time.Time
 }
 
 // Taker is who claimed, as far as it counts for what he may have.
@@ -62,9 +66,10 @@ type witness struct {
 // asker is whose claim of a job is under way, or was just made, and the job as it is
 // under that claim: by the time the store reports the claim, the job may be gone.
 type asker struct {
-	owner string
-	by    *Taker
-	job   policy.Job
+	owner   string
+	by      *Taker
+	decided time.Time
+	job     policy.Job
 }
 
 // asks notes that jobs are about to be claimed.
@@ -88,7 +93,7 @@ func (w *witness) asks(c *claimer, entries []*index.Entry, chosen bool) {
 		if len(w.asking) >= maxLeaving {
 			return // the store is silent; what it reports of these later is by nobody that is known
 		}
-		w.asking[e.ID] = asker{c.owner, c.taker, jobs[i]}
+		w.asking[e.ID] = asker{c.owner, c.taker, c.decided, jobs[i]}
 	}
 }
 
@@ -147,10 +152,8 @@ func (b *Board) tell(items []item) {
 // happening says what one change means for the line of jobs; false: nothing.
 func (b *Board) happening(set *ruleset, it *item) (Happening, bool) {
 	h := Happening{At: it.at, Specs: set.facts.specs}
-	switch it.event {
-	case job.Extended, job.OperationEvent:
+	if it.event == job.Extended {
 		return h, false
-	default:
 	}
 	if r := it.record; r != nil && !isOpen(r.State) {
 		h.What, h.Job.ID = Gone, it.id
@@ -163,12 +166,15 @@ func (b *Board) happening(set *ruleset, it *item) (Happening, bool) {
 		}
 		e = b.entryOf(it.record, it.at)
 	}
+	if it.event == job.OperationEvent && e.Claim != nil {
+		return h, false // what it does with the job is told when it gives it back
+	}
 	h.Job = b.recorded(set, e)
 	switch {
 	case e.Claim != nil:
 		h.What = Taken
 		if a, ok := b.witness.took(e.ID, e.Claim.Owner); ok {
-			h.By = a.by
+			h.By, h.Decided = a.by, a.decided
 		}
 	case e.Held:
 		h.What = Gone
@@ -188,7 +194,7 @@ func (b *Board) vanished(h Happening, it *item) (Happening, bool) {
 		b.metrics.Unrecorded.Add(1)
 		return h, false
 	}
-	h.By, h.Job = a.by, a.job
+	h.By, h.Decided, h.Job = a.by, a.decided, a.job
 	return h, true
 }
 

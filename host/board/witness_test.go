@@ -85,9 +85,22 @@ func TestRecorder(t *testing.T) {
 		if len(first.Job.Facts) != 1 || first.Job.Facts[0] != int64(7) || len(first.Job.Labels) != 1 || first.Specs[0].Path != "/size" || first.At.IsZero() {
 			t.Errorf("of the first job it was told %+v", first)
 		}
+		if _, err := b.SetPriority(t.Context(), []job.ID{jobs[1].ID}, job.High); err != nil {
+			t.Fatal(err)
+		}
+		want("stands b")
+		if p := r.jobs[len(r.jobs)-1].Job.Priority; p != job.High {
+			t.Errorf("its priority is %s", p)
+		}
 		c := claimOne(t, b, ClaimRequest{Names: []string{"b"}, Filter: "attempt < 5", WorkerLabels: []job.Label{{Key: "gpu", Value: "yes"}}})
 		want(`taken b by [{gpu yes}] [b] attempt < "5" false`)
+		if at := r.jobs[len(r.jobs)-1].Decided; !at.Equal(time.Now()) {
+			t.Errorf("it was decided at %s", at)
+		}
 		if _, err := b.Extend(t.Context(), []Ref{refOf(b, c)}, 0); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.SetPriority(t.Context(), []job.ID{jobs[1].ID}, job.Low); err != nil { // of who has it, nothing is told
 			t.Fatal(err)
 		}
 		want("")

@@ -108,7 +108,7 @@ func (ix *Index) gather(c *Class, b *batch) (progress, bool) {
 		return true
 	})
 	if last != nil {
-		c.begun, c.reached = true, last.order()
+		c.begun, c.reached = true, last.Order
 	}
 	if !more && len(b.refs) == 0 {
 		c.state = built
@@ -126,7 +126,7 @@ func (ix *Index) after(set *ordered, from progress, visit func(h uint32, r *row)
 	ix.rows.at(pivot).move(from.reached)
 	set.from(pivot, func(h uint32) bool {
 		r := ix.rows.at(h)
-		if r.order() == from.reached {
+		if r.Order == from.reached {
 			return true
 		}
 		return visit(h, r)
@@ -136,7 +136,7 @@ func (ix *Index) after(set *ordered, from progress, visit func(h uint32, r *row)
 // reachedBy reports whether the class has to judge a row that became ready: if
 // not, whoever builds it will come by.
 func (c *Class) reachedBy(r *row) bool {
-	return c.state == built || c.begun && !c.reached.Less(r.order())
+	return c.state == built || c.begun && !c.reached.Less(r.Order)
 }
 
 // publish writes the verdicts of a batch down, as far as they are not void by

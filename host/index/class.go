@@ -100,13 +100,13 @@ func (c *Class) leave(ix *Index, h uint32, r *row) {
 func (c *Class) before(ix *Index) func(a, b uint32) bool {
 	rows := &ix.rows
 	if !c.own {
-		return func(a, b uint32) bool { return rows.at(a).before(rows.at(b)) }
+		return func(a, b uint32) bool { return rows.at(a).Before(&rows.at(b).Order) }
 	}
 	return func(a, b uint32) bool {
 		if x, y := c.score(a), c.score(b); x != y {
 			return x > y
 		}
-		return rows.at(a).before(rows.at(b))
+		return rows.at(a).Before(&rows.at(b).Order)
 	}
 }
 

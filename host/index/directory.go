@@ -58,7 +58,7 @@ func (d *directory) find(id job.ID) (p *part, i int, h uint32) {
 		return p, 0, 0
 	}
 	for i = p.home(hash); p.slots[i].row != 0; i = p.next(i) {
-		if s := p.slots[i]; s.hash == hash && d.rows.at(s.row).id == id {
+		if s := p.slots[i]; s.hash == hash && d.rows.at(s.row).ID == id {
 			return p, i, s.row
 		}
 	}

@@ -27,7 +27,7 @@ func TestDirectory(t *testing.T) {
 			rows.drop(h)
 		case !known && round <= 40_000:
 			h := rows.take()
-			rows.at(h).id = id
+			rows.at(h).ID = id
 			d.add(id, h)
 			want[id] = h
 		case !known:

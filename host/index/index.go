@@ -147,7 +147,7 @@ func (ix *Index) replace(h uint32, e *Entry, s *scoring) bool {
 	}
 	before := ix.claimOf(r)
 	ix.withdraw(h, r)
-	if o := e.Order(); o != r.order() {
+	if o := e.Order(); o != r.Order {
 		ix.all.drop(h)
 		r.move(o)
 		ix.all.add(h)
@@ -272,7 +272,7 @@ func (ix *Index) removeAt(id job.ID, position driver.Position) bool {
 }
 
 func (ix *Index) remove(h uint32, r *row) {
-	id := r.id
+	id := r.ID
 	group := ix.groupOf(r)
 	ix.withdraw(h, r)
 	ix.tell(group)

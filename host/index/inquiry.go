@@ -1,10 +1,10 @@
 package index
 
 import (
-	"math"
 	"sync"
 	"time"
 
+	"github.com/boardd/boardd/host/ranking"
 	"github.com/boardd/boardd/sdk/policy"
 )
 
@@ -19,9 +19,8 @@ type inquiry struct {
 
 // asked is a group as it was when the ranker was asked.
 type asked struct {
-	group            uint32
-	running, waiting uint32
-	served           int64
+	group  uint32
+	counts ranking.Counts
 }
 
 var inquiries = sync.Pool{New: func() any { return new(inquiry) }}
@@ -33,17 +32,10 @@ func (q *inquiry) reset(k *keys) {
 }
 
 // add asks what a group is worth now, and after each of the next claims.
-func (q *inquiry) add(h uint32, g *group, oldest time.Time) {
-	a := asked{h, g.running(), g.waiting, g.servedNow()}
-	q.groups = append(q.groups, a)
-	for n := range int64(rungs) {
-		key := policy.Key{
-			Key: g.Key, Running: int64(a.running) + n, Waiting: max(int64(a.waiting)-n, 0), Served: a.served + n, Oldest: oldest,
-		}
-		if key.Waiting == 0 {
-			key.Oldest = time.Time{}
-		}
-		q.keys = append(q.keys, key)
+func (q *inquiry) add(h uint32, g *group, counts ranking.Counts, oldest time.Time) {
+	q.groups = append(q.groups, asked{h, counts})
+	q.keys = ranking.Ask(q.keys, g.Key, counts, oldest)
+	for range ranking.Rungs {
 		q.ranks = append(q.ranks, policy.Rank{})
 	}
 }
@@ -61,63 +53,37 @@ func (ix *Index) inquire(k *keys, q *inquiry) {
 	}
 	for i, a := range q.groups {
 		g := k.groups.peek(a.group)
-		if g == nil || g.rows == 0 || g.Key != q.keys[i*rungs].Key {
+		if g == nil || g.rows == 0 || g.Key != q.keys[i*ranking.Rungs].Key {
 			continue
 		}
 		if err != nil {
-			g.keepRank()
+			g.ranked.Keep(a.counts, q.serial)
 		} else {
-			g.setRanks(q.ranks[i*rungs:][:rungs])
+			g.rank(q.ranks[i*ranking.Rungs:][:ranking.Rungs], a.counts, q.serial)
 		}
-		g.base, g.baseWaiting, g.baseServed, g.serial = a.running, a.waiting, a.served, q.serial
 		ix.tell(a.group)
 	}
 }
 
-func (g *group) setRanks(ranks []policy.Rank) {
-	if most := ranks[0].Most; most != g.Most {
-		g.Group = &Group{Key: g.Key, Most: most}
-	}
-	for i, r := range ranks {
-		if g.ranks[i] = min(max(r.Score, full+1), unranked-1); r.Full {
-			g.ranks[i] = full
-		}
+func (g *group) rank(ranks []policy.Rank, counts ranking.Counts, serial uint32) {
+	if g.ranked.Rank(ranks, counts, serial); g.ranked.Most != g.Most {
+		g.Group = &Group{Key: g.Key, Most: g.ranked.Most}
 	}
 }
-
-// keepRank has a group come where it came before, for as long as the ranker does
-// not answer.
-func (g *group) keepRank() {
-	if g.serial == 0 {
-		return // 0 each
-	}
-	last := g.ranks[min(max(int64(g.running())-int64(g.base), 0), rungs-1)]
-	for i := range g.ranks {
-		g.ranks[i] = last
-	}
-}
-
-// ageRanks bounds the kinds of jobs of one key that oldestOf looks at.
-const ageRanks = 8
 
 // oldestOf returns when the oldest ready job of a group was created. As in
-// oldestReady, only the first job of each rank is looked at; with more than
-// ageRanks ranks, only those.
+// oldestReady, only the first of those that are alike is looked at; with more than
+// ranking.AgeRanks kinds, only those.
 func (ix *Index) oldestOf(h uint32, g *group) time.Time {
 	l := ix.everyone.lanes
 	if g.waiting == 0 || l == nil || int(h) >= len(l.at) || l.at[h] == 0 {
 		return time.Time{}
 	}
 	at := l.heap[l.at[h]-1].head
-	oldest := ix.rows.at(at).created
-	for range min(ageRanks, int(g.waiting)) - 1 {
-		o := ix.rows.at(at).order()
-		o.CreatedAt, o.Sequence = math.MaxInt64, math.MaxUint64
-		for i := range o.ID {
-			o.ID[i] = 0xff
-		}
+	oldest := ix.rows.at(at).CreatedAt
+	for range min(ranking.AgeRanks, int(g.waiting)) - 1 {
 		p := ix.rows.at(pivot)
-		p.move(o)
+		p.move(ix.rows.at(at).LastAlike())
 		p.group = h
 		at = 0
 		l.set.from(pivot, func(next uint32) bool {
@@ -129,7 +95,7 @@ func (ix *Index) oldestOf(h uint32, g *group) time.Time {
 		if at == 0 {
 			break
 		}
-		oldest = min(oldest, ix.rows.at(at).created)
+		oldest = min(oldest, ix.rows.at(at).CreatedAt)
 	}
 	return time.UnixMicro(oldest).UTC()
 }

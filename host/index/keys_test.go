@@ -232,7 +232,7 @@ func TestIdleKeys(t *testing.T) {
 		k := ix.keys
 		for n := range MaxIdleKeys + 2 {
 			h := k.join(strconv.Itoa(n))
-			k.groups.at(h).served = 1
+			k.groups.at(h).served.Add(k.minute)
 			k.leave(h)
 		}
 		if n := len(k.byKey); n != MaxIdleKeys || k.idle != MaxIdleKeys {
@@ -455,7 +455,7 @@ func BenchmarkKeyClaim(b *testing.B) {
 				asked := 0
 				rank := ix.keys.rank
 				ix.keys.rank = func(keys []policy.Key, ranks []policy.Rank) error {
-					asked += len(keys) / rungs
+					asked += len(keys) / ranking.Rungs
 					return rank(keys, ranks)
 				}
 				claims(b, ix, ix.everyone, backlog, posted)

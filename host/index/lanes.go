@@ -8,6 +8,7 @@ type lanes struct {
 	heap  []spot
 	at    []uint32 // by group, its place in the heap plus one; 0: nothing of it is here
 	first func(a, b uint32) bool
+	swept uint32 // the last ranking by which every group here was ranked
 }
 
 // A spot is a group of which something is here.
@@ -36,7 +37,11 @@ func (l *lanes) add(h, group uint32) {
 	i := int(l.at[group]) - 1
 	switch {
 	case i < 0:
-		l.heap = append(l.heap, spot{l.ix.keys.groups.at(group).worth, group, h})
+		g := l.ix.keys.groups.at(group)
+		if g.ranked.Serial != l.swept {
+			l.swept = 0
+		}
+		l.heap = append(l.heap, spot{g.worth, group, h})
 		l.up(len(l.heap) - 1)
 	case l.first(h, l.heap[i].head):
 		l.heap[i].head = h

@@ -37,7 +37,7 @@ func (ix *Index) check(t testing.TB) {
 		for _, l := range r.labels {
 			labels[l]++
 		}
-		if known, _ := ix.ids.get(r.id); known != h || !ix.all.has(h) {
+		if known, _ := ix.ids.get(r.ID); known != h || !ix.all.has(h) {
 			t.Fatalf("row %d: lost", h)
 		}
 		if ix.ready.has(h) != (r.place == ready) {
@@ -126,7 +126,7 @@ func (m *model) put(e *Entry) bool {
 		return false
 	}
 	if m.ranking != nil && e.Claim != nil && (i < 0 || m.jobs[i].Claim == nil) {
-		m.ranking.served[e.key()]++
+		m.ranking.claimed(e.key())
 	}
 	if i >= 0 {
 		m.jobs = slices.Delete(m.jobs, i, i+1)

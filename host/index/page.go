@@ -58,7 +58,7 @@ func (ix *Index) pagePart(req PageRequest, from progress, visits int, part []*En
 			return false
 		}
 		visits--
-		next = progress{true, r.order()}
+		next = progress{true, r.Order}
 		if r.place == claimed && req.Claimed || r.place != claimed && req.Unclaimed {
 			part = append(part, ix.snapshot(r))
 		}
@@ -96,20 +96,16 @@ const ageGroups = 1024
 func (ix *Index) oldestReady() int64 {
 	oldest := int64(math.MaxInt64)
 	for h := range ix.reserved {
-		oldest = min(oldest, ix.rows.at(h).created)
+		oldest = min(oldest, ix.rows.at(h).CreatedAt)
 	}
 	h, ok := ix.ready.min()
 	for range ageGroups {
 		if !ok {
 			break
 		}
-		o := ix.rows.at(h).order()
-		oldest = min(oldest, o.CreatedAt)
-		o.CreatedAt, o.Sequence = math.MaxInt64, math.MaxUint64
-		for i := range o.ID {
-			o.ID[i] = 0xff
-		}
-		ix.rows.at(pivot).move(o)
+		r := ix.rows.at(h)
+		oldest = min(oldest, r.CreatedAt)
+		ix.rows.at(pivot).move(r.LastAlike())
 		ok = false
 		ix.ready.from(pivot, func(next uint32) bool {
 			h, ok = next, true

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/boardd/boardd/host/ranking"
 	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/policy"
 )
@@ -110,13 +109,13 @@ func (ix *Index) gatherTouched(k *keys, q *inquiry) {
 		g.isTouched = false
 		switch {
 		case g.rows == 0:
-			if k.idle > MaxIdleKeys || g.served < 0.5 {
+			if k.idle > MaxIdleKeys || g.served.At(k.minute) == 0 {
 				k.forget(h, g)
 			}
-		case g.isRanked() && g.serial == k.serial:
+		case g.ranked.Serial == k.serial && !g.ranked.Look(g.counts(k.minute)):
 			ix.revalue(h, g)
 		default:
-			q.add(h, g, ix.oldestOf(h, g))
+			q.add(h, g, g.counts(k.minute), ix.oldestOf(h, g))
 		}
 	}
 	if k.touched = k.touched[:copy(k.touched, k.touched[n:])]; cap(k.touched) > 4*keyBatch && len(k.touched) == 0 {
@@ -169,9 +168,8 @@ func (ix *Index) wakeGroup(h uint32) {
 	}
 }
 
-// Rerank has every key ranked anew, in steps between which others go on, and
-// fades what they were served by the time that has passed. It returns early when
-// ctx ends.
+// Rerank has every key ranked by what there is of it now, in steps between which
+// others go on: those that are not. It returns early when ctx ends.
 func (ix *Index) Rerank(ctx context.Context) error {
 	ix.mu.Lock()
 	k := ix.keys
@@ -179,9 +177,7 @@ func (ix *Index) Rerank(ctx context.Context) error {
 		ix.mu.Unlock()
 		return nil
 	}
-	minute := ranking.Minute(time.Now())
-	faded := ranking.Faded(minute - k.minute)
-	k.minute = minute
+	k.advance(time.Now())
 	end, serial := k.groups.end(), k.serial
 	ix.mu.Unlock()
 	q := inquiries.Get().(*inquiry)
@@ -202,7 +198,7 @@ func (ix *Index) Rerank(ctx context.Context) error {
 			return nil
 		}
 		q.reset(k)
-		from = ix.gatherGroups(k, q, from, faded)
+		from = ix.gatherGroups(k, q, from)
 		ix.mu.Unlock()
 		ix.inquire(k, q)
 		<-k.asking
@@ -224,7 +220,7 @@ func (ix *Index) Served(by string, all []policy.Key) {
 		if k := ix.keys; k != nil && k.by == by {
 			for i := range part {
 				if h, known := k.byKey[part[i].Key]; known {
-					part[i].Served = ranking.Served(k.groups.at(h).served)
+					part[i].Served = k.groups.at(h).served.At(k.minute)
 				}
 			}
 		}
@@ -232,16 +228,17 @@ func (ix *Index) Served(by string, all []policy.Key) {
 	}
 }
 
-func (ix *Index) gatherGroups(k *keys, q *inquiry, from uint32, faded float64) (next uint32) {
+func (ix *Index) gatherGroups(k *keys, q *inquiry, from uint32) (next uint32) {
 	for end := min(k.groups.end(), from+slice); from < end && len(q.groups) < keyBatch; from++ {
 		g := k.groups.peek(from)
 		if g == nil || g.Group == nil {
 			continue
 		}
-		if g.served *= faded; g.rows > 0 {
-			q.add(from, g, ix.oldestOf(from, g))
-		} else if g.served < 0.5 {
+		switch {
+		case g.rows == 0 && g.served.At(k.minute) == 0:
 			k.forget(from, g)
+		case g.rows > 0 && (g.ranked.Serial != k.serial || g.ranked.Look(g.counts(k.minute))):
+			q.add(from, g, g.counts(k.minute), ix.oldestOf(from, g))
 		}
 	}
 	return from
@@ -290,7 +287,7 @@ func (ix *Index) unblock(now time.Time) {
 		g.blocked = 0
 		if g.rows > 0 {
 			ix.revalue(h, g)
-		} else if g.served < 0.5 {
+		} else if g.served.At(k.minute) == 0 {
 			k.forget(h, g)
 		}
 	}

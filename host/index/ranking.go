@@ -1,7 +1,6 @@
 package index
 
 import (
-	"math"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -27,17 +26,11 @@ type Ranking struct {
 // as if every rank were 0.
 type Ranker func(keys []policy.Key, ranks []policy.Rank) error
 
-// rungs is for how many claims in advance a key is ranked, so that the policy is
-// not asked between two claims of one call.
-const rungs = 4
-
-// keyBatch is how many keys a ranker is asked about at a time.
-const keyBatch = policy.MaxBatch / rungs
-
-// What a group is worth where that is no score.
+// What a group is worth where that is no score, and how many are ranked at a time.
 const (
-	full     int64 = math.MinInt64 // nothing of it may be taken
-	unranked int64 = math.MaxInt64 // nobody knows: the ranker has to be asked first
+	full     = ranking.FullKey
+	unranked = ranking.Unranked
+	keyBatch = ranking.KeyBatch
 )
 
 // keys is the groups of an index that has a ranking.
@@ -45,7 +38,7 @@ type keys struct {
 	by     string
 	since  uint32 // a row that was scored before this scoring is in no group
 	rank   Ranker
-	serial uint32        // of the ranking; what an older one said is no reason to take a job
+	serial uint32        // of the ranking; what an older one said is no reason to take a job. Each minute has another one
 	asking chan struct{} // held by who asks the ranker
 	again  atomic.Bool   // something changed while somebody asked
 
@@ -54,7 +47,7 @@ type keys struct {
 	touched []uint32 // groups whose ranks are not those of their counts, each once
 	blocked []uint32 // groups that the store says are full, each once
 	idle    int      // groups without jobs
-	minute  int64    // since 1970, to which what was served is faded
+	minute  int64    // since 1970, as of which keys are told what they were served
 
 	swept   uint32 // the last ranking by which every group was ranked
 	counted bool   // every claimed job is in its group
@@ -68,15 +61,11 @@ type group struct {
 	waiting  uint32 // of those, ready
 	claimed  uint32
 	reserved uint32
-	served   float64 // claims, faded to the minute
+	served   ranking.Served
 
-	ranks       [rungs]int64 // what it is worth with so many more running than at base
-	base        uint32       // running, when it was ranked
-	baseWaiting uint32
-	baseServed  int64
-	serial      uint32
-	isTouched   bool
-	blocked     int64 // unix nanoseconds until when the store is believed; 0: it is not full there
+	ranked    ranking.Ranked
+	isTouched bool
+	blocked   int64 // unix nanoseconds until when the store is believed; 0: it is not full there
 
 	worth int64
 }
@@ -97,9 +86,10 @@ func (ix *Index) tell(h uint32) {
 	if h == 0 {
 		return
 	}
-	g := ix.keys.groups.at(h)
-	if !g.isRanked() {
-		ix.keys.touch(h, g)
+	k := ix.keys
+	g := k.groups.at(h)
+	if g.ranked.Look(g.counts(k.minute)) {
+		k.touch(h, g)
 	}
 	ix.revalue(h, g)
 }
@@ -113,25 +103,26 @@ func (k *keys) touch(h uint32, g *group) {
 
 func (g *group) running() uint32 { return g.claimed + g.reserved }
 
-// servedNow counts what is reserved as served, as it counts as running.
-func (g *group) servedNow() int64 { return ranking.Served(g.served) + int64(g.reserved) }
-
-// isRanked reports whether the group's ranks say what its counts are worth: all
-// that changed is how many of the waiting are running now.
-func (g *group) isRanked() bool {
-	n := int64(g.running()) - int64(g.base)
-	return g.serial != 0 && n >= 0 && n < rungs && int64(g.baseWaiting)-int64(g.waiting) == n && g.servedNow()-g.baseServed == n
+// counts are what there is of the group. What is reserved counts as running, and so
+// as served.
+func (g *group) counts(minute int64) ranking.Counts {
+	return ranking.Counts{Running: int64(g.running()), Waiting: int64(g.waiting), Served: g.served.At(minute) + int64(g.reserved)}
 }
 
 // now returns what the group is worth by what is known of it.
 func (g *group) now() int64 {
-	switch n := int64(g.running()) - int64(g.base); {
-	case g.blocked != 0, ranking.Full(policy.Rank{Most: g.Most}, int64(g.running())):
+	if g.blocked != 0 {
 		return full
-	case g.serial == 0, n >= rungs:
-		return unranked
-	default:
-		return g.ranks[max(n, 0)]
+	}
+	return g.ranked.Worth(int64(g.running()))
+}
+
+// advance has the keys be ranked anew in another minute: what they were served has
+// faded.
+func (k *keys) advance(now time.Time) {
+	if minute := ranking.Minute(now); minute > k.minute {
+		k.minute = minute
+		k.serial++
 	}
 }
 
@@ -186,7 +177,7 @@ func (k *keys) leave(h uint32) {
 		return
 	}
 	k.idle++
-	if k.idle > MaxIdleKeys || g.served < 0.5 {
+	if k.idle > MaxIdleKeys || g.served.At(k.minute) == 0 {
 		k.forget(h, g)
 	}
 }
@@ -240,6 +231,10 @@ func (ix *Index) served(r *row, before *Claim) {
 	now := ix.claimOf(r)
 	if h := ix.groupOf(r); h != 0 && now != nil &&
 		(before == nil || before.Token != now.Token || before.Owner != now.Owner || !before.Since.Equal(now.Since)) {
-		ix.keys.groups.at(h).served++
+		minute := ix.keys.minute
+		if !now.Since.IsZero() {
+			minute = ranking.Minute(now.Since)
+		}
+		ix.keys.groups.at(h).served.Add(minute)
 	}
 }

@@ -5,10 +5,10 @@ import (
 	"slices"
 	"strconv"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/boardd/boardd/host/ranking"
 	"github.com/boardd/boardd/sdk/policy"
 )
 
@@ -16,8 +16,16 @@ import (
 type modelRanking struct {
 	by     int // of so many keys
 	rank   func(policy.Key) policy.Rank
-	served map[string]float64
-	minute int64
+	served map[string]*ranking.Served
+	ix     *Index
+}
+
+// claimed counts a claim.
+func (r *modelRanking) claimed(key string) {
+	if r.served[key] == nil {
+		r.served[key] = &ranking.Served{}
+	}
+	r.served[key].Add(r.ix.keys.minute)
 }
 
 func (r *modelRanking) score(entries []*Entry) {
@@ -43,7 +51,10 @@ func (r *modelRanking) ranking() *Ranking {
 func (m *model) best(free []*Entry) (best *Entry) {
 	top := int64(0)
 	for _, e := range free {
-		key := policy.Key{Key: e.key(), Served: int64(math.Round(m.ranking.served[e.key()]))}
+		key := policy.Key{Key: e.key()}
+		if s := m.ranking.served[e.key()]; s != nil {
+			key.Served = s.At(m.ranking.ix.keys.minute)
+		}
 		for _, other := range m.jobs {
 			switch {
 			case other.key() != e.key():
@@ -95,19 +106,17 @@ func (tr *trial) rank() {
 		}
 		tr.ix.SetScorer(tr.m.score, nil)
 	} else {
-		r := &modelRanking{by: 2 + tr.rnd.IntN(2), rank: modelRanks[name], served: map[string]float64{}, minute: time.Now().Unix() / 60}
+		r := &modelRanking{by: 2 + tr.rnd.IntN(2), rank: modelRanks[name], served: map[string]*ranking.Served{}, ix: tr.ix}
 		tr.m.ranking, tr.m.score = r, r.score
 		tr.ix.SetScorer(r.score, r.ranking())
 		if before != nil && before.by == r.by {
-			for key, n := range before.served {
-				r.served[key] = n * math.Exp2(-float64(r.minute-before.minute)/60)
-			}
+			r.served = before.served
 		}
 	}
 	for _, e := range tr.m.jobs {
 		tr.m.score([]*Entry{e})
 		if r := tr.m.ranking; r != nil && e.Claim != nil && (before == nil || before.by != r.by) {
-			r.served[e.key()]++
+			r.claimed(e.key())
 		}
 	}
 	slices.SortFunc(tr.m.jobs, func(a, b *Entry) int {
@@ -166,7 +175,7 @@ func (ix *Index) checkKeys(t testing.TB) {
 		if g.Key != key || g.rows != w.rows || g.waiting != w.waiting || g.reserved != w.reserved || g.claimed != w.claimed || g.worth != g.now() {
 			t.Fatalf("group %q: %+v, want %+v", key, *g, *w)
 		}
-		if g.rows > 0 && !g.isTouched && !g.isRanked() {
+		if g.rows > 0 && !g.isTouched && g.ranked.Look(g.counts(k.minute)) && g.ranked.Serial == k.serial {
 			t.Fatalf("group %q: its ranks are old and nobody knows: %+v", key, *g)
 		}
 		delete(want, at)

@@ -26,15 +26,7 @@ const inlineLabels = 4
 // cost the garbage collector nothing. What decides the order comes first, close
 // together: comparing rows is mostly waiting for memory.
 type row struct {
-	score             int64
-	created           int64 // unix microseconds, as modified
-	operationPriority int32
-	priority          job.Priority
-	place             place
-	flags             uint8
-	nlabels           uint8 // of those in labels
-	sequence          uint64
-	id                job.ID
+	Order
 
 	judged  uint64 // one bit per class slot: its judge has seen this version
 	allowed uint64 // of those, who may have it
@@ -53,6 +45,9 @@ type row struct {
 	attempt     int32
 	scored      uint32 // number of the scoring that its score is of
 	group       uint32 // of its key; see groupOf
+	place       place
+	flags       uint8
+	nlabels     uint8 // of those in labels
 }
 
 // The flags of a row.
@@ -68,35 +63,8 @@ type rare struct {
 	claim         *Claim      // replaced, never changed
 }
 
-// before is Order.Less on rows.
-func (r *row) before(s *row) bool {
-	switch {
-	case r.score != s.score:
-		return r.score > s.score
-	case r.priority != s.priority:
-		return r.priority < s.priority
-	case r.operationPriority != s.operationPriority:
-		return r.operationPriority < s.operationPriority
-	case r.created != s.created:
-		return r.created < s.created
-	case r.sequence != s.sequence:
-		return r.sequence < s.sequence
-	}
-	return string(r.id[:]) < string(s.id[:])
-}
-
-func (r *row) order() Order {
-	return Order{
-		Score: r.score, Priority: r.priority, OperationPriority: r.operationPriority,
-		CreatedAt: r.created, Sequence: r.sequence, ID: r.id,
-	}
-}
-
 // move gives the row another place in the order; it must be in no ordered set.
-func (r *row) move(o Order) {
-	r.score, r.priority, r.operationPriority = o.Score, o.Priority, o.OperationPriority
-	r.created, r.sequence, r.id = o.CreatedAt, o.Sequence, o.ID
-}
+func (r *row) move(o Order) { r.Order = o }
 
 // fill writes what the entry says into the row, but for its order.
 func (ix *Index) fill(r *row, e *Entry) {
@@ -191,10 +159,10 @@ func (ix *Index) empty(r *row) {
 // returns the longer list.
 func (ix *Index) show(r *row, e *Entry, labels []job.Label) []job.Label {
 	*e = Entry{
-		ID: r.id, Name: ix.names.value(r.name), Priority: r.priority,
-		OperationPriority: r.operationPriority, Score: r.score,
-		CreatedAt: time.UnixMicro(r.created).UTC(), ModifiedAt: time.UnixMicro(r.modified).UTC(),
-		Sequence: r.sequence, MaxAttempts: r.maxAttempts, Attempt: r.attempt,
+		ID: r.ID, Name: ix.names.value(r.name), Priority: r.Priority,
+		OperationPriority: r.OperationPriority, Score: r.Score,
+		CreatedAt: time.UnixMicro(r.CreatedAt).UTC(), ModifiedAt: time.UnixMicro(r.modified).UTC(),
+		Sequence: r.Sequence, MaxAttempts: r.maxAttempts, Attempt: r.attempt,
 		Version: r.version, Position: r.position, Held: r.flags&heldBack != 0,
 	}
 	if r.notBefore != 0 {

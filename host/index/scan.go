@@ -77,6 +77,7 @@ func (ix *Index) takeBest(ctx context.Context, c *Class, finds []find, n int) (t
 	if c.own {
 		slices.SortStableFunc(finds, func(a, b find) int { return cmp.Compare(b.score, a.score) })
 	}
+	ix.advance()
 	for range takeRounds {
 		ix.regroupClaimed()
 		ix.rankTouched(ctx)
@@ -123,7 +124,7 @@ func (ix *Index) bestOf(finds []find) (best find, ok bool) {
 		}
 		g := k.groups.at(h)
 		switch {
-		case g.worth == unranked || g.serial != k.serial:
+		case g.worth == unranked || g.ranked.Serial != k.serial:
 			k.touch(h, g)
 			first = f
 		case g.worth > worth: // so it is not full
@@ -146,7 +147,7 @@ func (ix *Index) gatherAll(from progress, b *batch) (progress, bool) {
 			return false
 		}
 		b.add(ix, h, r)
-		from = progress{true, r.order()}
+		from = progress{true, r.Order}
 		return true
 	})
 	return from, more

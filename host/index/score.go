@@ -54,12 +54,26 @@ func (ix *Index) setKeys(k *keys) {
 	}
 }
 
-// Stale says that no score holds any more, though the scorer is the same.
+// Stale says that no score holds any more, nor what keys are worth, though the scorer
+// is the same.
 func (ix *Index) Stale() {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
 	if ix.scoring != nil {
 		ix.scoring = &scoring{serial: ix.scoring.serial + 1, score: ix.scoring.score}
+	}
+	if ix.keys != nil {
+		ix.keys.serial++
+	}
+}
+
+// StaleRanks says that what keys are worth holds no more, though the ranker is the
+// same.
+func (ix *Index) StaleRanks() {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	if ix.keys != nil {
+		ix.keys.serial++
 	}
 }
 
@@ -97,7 +111,7 @@ func (ix *Index) keepScore(e *Entry, s *scoring) bool {
 		return false
 	}
 	r := ix.rows.at(h)
-	e.Score = r.score
+	e.Score = r.Score
 	if g := ix.groupOf(r); g != 0 {
 		e.Group = ix.keys.groups.at(g).Group
 	}
@@ -107,7 +121,7 @@ func (ix *Index) keepScore(e *Entry, s *scoring) bool {
 	case e.Claim != nil:
 		return true
 	}
-	return r.place != claimed && e.Priority == r.priority && e.OperationPriority == r.operationPriority &&
+	return r.place != claimed && e.Priority == r.Priority && e.OperationPriority == r.OperationPriority &&
 		e.Attempt == r.attempt && e.MaxAttempts == r.maxAttempts && nanos(e.NotBefore) == r.notBefore
 }
 
@@ -193,10 +207,10 @@ func (ix *Index) moveScored(s *scoring, b *batch, from, to int) bool {
 	for i := from; i < to; i++ {
 		ref, e := b.refs[i], b.entries[i]
 		r := ix.rows.peek(ref.row)
-		if r == nil || r.id != e.ID || r.place == vacant || r.scored == s.serial {
+		if r == nil || r.ID != e.ID || r.place == vacant || r.scored == s.serial {
 			continue
 		}
-		moved = r.score != e.Score || moved
+		moved = r.Score != e.Score || moved
 		ix.reorder(ref.row, r, e, s)
 	}
 	if moved {
@@ -214,7 +228,7 @@ func (ix *Index) moveScored(s *scoring, b *batch, from, to int) bool {
 func (ix *Index) reorder(h uint32, r *row, e *Entry, s *scoring) {
 	group := ix.groupOf(r)
 	same := ix.keys == nil || group != 0 && ix.keys.groups.at(group).Key == e.key()
-	if r.score == e.Score && same {
+	if r.Score == e.Score && same {
 		r.scored = s.serial
 		return
 	}
@@ -222,9 +236,9 @@ func (ix *Index) reorder(h uint32, r *row, e *Entry, s *scoring) {
 	if shown {
 		ix.hide(h, r)
 	}
-	if r.score != e.Score {
+	if r.Score != e.Score {
 		ix.all.drop(h)
-		r.score = e.Score
+		r.Score = e.Score
 		ix.all.add(h)
 	}
 	ix.count(r, r.place, -1)

@@ -54,7 +54,7 @@ func (s *Sync) End(position driver.Position) int {
 			if r == nil || r.place == vacant || r.seen == s.number || (!s.reset && r.position > position) {
 				continue
 			}
-			id := r.id
+			id := r.ID
 			ix.remove(h, r)
 			ix.removed.add(id, position)
 			gone++

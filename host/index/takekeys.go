@@ -2,6 +2,7 @@ package index
 
 import (
 	"context"
+	"time"
 
 	"github.com/boardd/boardd/sdk/job"
 )
@@ -26,6 +27,7 @@ type taking struct {
 // is worth.
 func (ix *Index) takeByKeys(ctx context.Context, class *Class, n int) []*Entry {
 	t := taking{n: n}
+	ix.advance()
 	for range takeRounds {
 		ix.regroupClaimed()
 		ix.rankTouched(ctx)
@@ -53,6 +55,17 @@ func (ix *Index) takeByKeys(ctx context.Context, class *Class, n int) []*Entry {
 	return t.entries
 }
 
+// advance has the keys be ranked as of now: which one comes first depends on nothing
+// but the counts and the minute in which somebody takes.
+func (ix *Index) advance() {
+	now := time.Now()
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	if ix.keys != nil {
+		ix.keys.advance(now)
+	}
+}
+
 // takeRanked takes what it can without asking the ranker. It reports whether that
 // is all there is.
 func (ix *Index) takeRanked(c *Class, t *taking) bool {
@@ -63,13 +76,16 @@ func (ix *Index) takeRanked(c *Class, t *taking) bool {
 	for len(t.entries) < t.n {
 		best, ok := l.top()
 		switch {
-		case !ok || best.worth == full && k.swept == k.serial:
+		case !ok:
 			return true
-		case best.worth != unranked && best.worth != full && k.groups.at(best.group).serial == k.serial:
+		case best.worth != unranked && (k.swept == k.serial || l.swept == k.serial):
 		case t.swaps >= swapRounds && l.bestOf(t.ranked, &best):
 		case k.touchUnranked(l, t):
 			return false
-		default:
+		case len(l.heap) <= touchVisits:
+			l.swept = k.serial
+		}
+		if best.worth == full {
 			return true
 		}
 		t.entries = append(t.entries, ix.reserve(best.head))
@@ -77,13 +93,16 @@ func (ix *Index) takeRanked(c *Class, t *taking) bool {
 	return true
 }
 
+// touchVisits is how many groups are looked at for some that are to be ranked.
+const touchVisits = 8 * keyBatch
+
 // touchUnranked has the best of those groups ranked that the present ranker said
 // nothing of. It reports whether it found any.
 func (k *keys) touchUnranked(l *lanes, t *taking) bool {
 	n := 0
-	for i := 0; i < len(l.heap) && n < keyBatch && i < 8*keyBatch; i++ {
+	for i := 0; i < len(l.heap) && n < keyBatch && i < touchVisits; i++ {
 		s := l.heap[i]
-		if g := k.groups.at(s.group); s.worth == unranked || g.serial != k.serial {
+		if g := k.groups.at(s.group); s.worth == unranked || g.ranked.Serial != k.serial {
 			k.touch(s.group, g)
 			t.ranked = append(t.ranked, s.group)
 			n++
@@ -100,7 +119,7 @@ func (k *keys) touchUnranked(l *lanes, t *taking) bool {
 func (l *lanes) bestOf(groups []uint32, best *spot) (ok bool) {
 	k := l.ix.keys
 	for _, g := range groups {
-		if int(g) >= len(l.at) || l.at[g] == 0 || k.groups.at(g).serial != k.serial {
+		if int(g) >= len(l.at) || l.at[g] == 0 || k.groups.at(g).ranked.Serial != k.serial {
 			continue
 		}
 		if s := l.heap[l.at[g]-1]; s.worth != full && s.worth != unranked && (!ok || l.before(s, *best)) {
@@ -130,6 +149,7 @@ func (ix *Index) pass(class *Class, taken int) {
 // did, and whether its key is full, so that nobody may have it now. Without a
 // Ranking it does nothing.
 func (ix *Index) Reserve(ctx context.Context, id job.ID) (done, isFull bool) {
+	ix.advance()
 	for range takeRounds {
 		ix.regroupClaimed()
 		ix.rankTouched(ctx)
@@ -150,7 +170,7 @@ func (ix *Index) Reserve(ctx context.Context, id job.ID) (done, isFull bool) {
 			continue
 		}
 		g := k.groups.at(at)
-		if g.worth == unranked || g.serial != k.serial {
+		if g.worth == unranked || g.ranked.Serial != k.serial {
 			k.touch(at, g)
 			ix.mu.Unlock()
 			continue

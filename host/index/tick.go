@@ -52,7 +52,7 @@ func (ix *Index) tickLeases(now time.Time, lapses []Lapse, more bool) ([]Lapse, 
 		}
 		ix.leases.drop(a.row)
 		r := ix.rows.at(a.row)
-		lapses = append(lapses, Lapse{ID: r.id, Claim: *ix.rares.at(r.rare).claim})
+		lapses = append(lapses, Lapse{ID: r.ID, Claim: *ix.rares.at(r.rare).claim})
 	}
 	return lapses, true
 }

@@ -14,14 +14,48 @@ const ServedHalfLife = time.Hour
 // Minute is the minute of a time, by which what keys were served fades.
 func Minute(at time.Time) int64 { return at.Unix() / 60 }
 
-// Faded returns which part is left after some minutes of what a key was served.
-func Faded(minutes int64) float64 { return math.Exp2(-float64(minutes) / ServedHalfLife.Minutes()) }
+// Served counts the claims on a key, which fade with ServedHalfLife. Less than half
+// of one is nothing, so that it makes no difference when a key is forgotten. Zero is
+// none.
+type Served struct {
+	claims float64 // as of the minute
+	minute int64
+}
 
-// Served is what a key was served as a policy is shown it.
-func Served(served float64) int64 { return int64(math.Round(served)) }
+// Add counts a claim of a minute.
+func (s *Served) Add(minute int64) {
+	if minute < s.minute {
+		s.claims += faded(s.minute - minute)
+		return
+	}
+	s.claims, s.minute = s.at(minute)+1, minute
+}
 
-// Full reports whether nothing of a key may be claimed while so many of it run.
-func Full(r policy.Rank, running int64) bool { return r.Full || r.Most > 0 && running >= r.Most }
+// At is the count as a policy is shown it in a minute: not of one before the last
+// claim.
+func (s *Served) At(minute int64) int64 { return int64(math.Round(s.at(minute))) }
+
+func (s *Served) at(minute int64) float64 {
+	n := s.claims
+	if minute > s.minute {
+		n *= faded(minute - s.minute)
+	}
+	if n < 0.5 {
+		return 0
+	}
+	return n
+}
+
+// faded is which part is left after some minutes.
+func faded(minutes int64) float64 { return math.Exp2(-float64(minutes) / ServedHalfLife.Minutes()) }
+
+// Counts are how many jobs of a key there are.
+type Counts struct{ Running, Waiting, Served int64 }
+
+// after returns the counts after some more claims.
+func (c Counts) after(claims int64) Counts {
+	return Counts{c.Running + claims, max(c.Waiting-claims, 0), c.Served + claims}
+}
 
 // FactText is a fact as a key; an absent one is the empty key.
 func FactText(f policy.Fact) string {

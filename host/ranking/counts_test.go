@@ -1,6 +1,7 @@
 package ranking_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -10,22 +11,20 @@ import (
 
 func TestCounts(t *testing.T) {
 	t.Parallel()
-	if got := ranking.Served(10 * ranking.Faded(60)); got != 5 {
-		t.Errorf("%d of 10 are left after an hour", got)
+	var served ranking.Served
+	for range 10 {
+		served.Add(100)
 	}
-	if got := ranking.Served(1.6); got != 2 {
-		t.Errorf("1.6 are shown as %d", got)
+	if got := []int64{served.At(99), served.At(100), served.At(160), served.At(100 + 5*60)}; !slices.Equal(got, []int64{10, 10, 5, 0}) {
+		t.Errorf("of ten claims in the minute 100 are left %v", got)
 	}
-	for _, c := range []struct {
-		rank    policy.Rank
-		running int64
-		want    bool
-	}{
-		{policy.Rank{}, 9, false}, {policy.Rank{Full: true}, 0, true}, {policy.Rank{Most: 2}, 1, false}, {policy.Rank{Most: 2}, 2, true},
-	} {
-		if got := ranking.Full(c.rank, c.running); got != c.want {
-			t.Errorf("%+v with %d running: %t", c.rank, c.running, got)
-		}
+	served.Add(40)
+	if got := served.At(100); got != 11 { // the half of it
+		t.Errorf("with one of the hour before: %d", got)
+	}
+	served.Add(100 + 10*60) // what was before is less than half of one
+	if got := served.At(100 + 10*60); got != 1 {
+		t.Errorf("after many half-lives: %d", got)
 	}
 	at := time.Date(2026, 1, 2, 3, 4, 5, 600, time.FixedZone("", 3600))
 	for want, fact := range map[string]policy.Fact{

@@ -20,8 +20,9 @@ import (
 	"github.com/boardd/boardd/sdk/policy"
 )
 
-// Format is the number of the format that this package writes and reads.
-const Format = 1
+// Format is the number of the format that this package writes. It reads those before
+// it, too: the first one does not say when claims were decided.
+const Format = 2
 
 // What a line says, as its field "event".
 const (
@@ -46,6 +47,10 @@ type Line struct {
 	UUID string `json:"uuid,omitempty"` // of Gone
 	Job  *Job   `json:"job,omitempty"`  // of Open, Post and Claim
 	By   *Taker `json:"by,omitempty"`   // of Claim; nil: nothing is known of who claimed
+
+	// Of Claim: when the board chose the job for this claim, by its own clock. Zero: at
+	// the time of the line, as far as is known.
+	Decided time.Time `json:"decided,omitzero"`
 }
 
 // Job is what a recording has of a job: of its details only the facts that a
@@ -83,7 +88,9 @@ func lineOf(h *board.Happening, open bool) Line {
 		l.Event, l.UUID = Gone, h.Job.ID.String()
 		return l
 	case board.Taken:
-		l.Event = Claim
+		if l.Event = Claim; !h.Decided.IsZero() && !h.Decided.Equal(h.At) {
+			l.Decided = h.Decided.UTC()
+		}
 		if by := h.By; by != nil {
 			l.By = &Taker{Worker: labelsOf(by.Worker), Names: by.Names, Filter: by.Filter, Chosen: by.Chosen}
 		}
@@ -145,8 +152,8 @@ func (l *Line) check() error {
 	switch {
 	case l.At.IsZero():
 		return fmt.Errorf("at: it is missing; want a time such as 2026-01-31T09:00:00Z")
-	case l.Event == Begin && l.Format != Format:
-		return fmt.Errorf("format: %d: this boardd knows %d", l.Format, Format)
+	case l.Event == Begin && (l.Format < 1 || l.Format > Format):
+		return fmt.Errorf("format: %d: this boardd knows 1 to %d", l.Format, Format)
 	case l.Event == Gone && l.UUID == "":
 		return fmt.Errorf("uuid: it is missing")
 	case needsJob && l.Job == nil:

@@ -94,7 +94,9 @@ func TestWhatIsTold(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "b")
 	_, source, stop := started(t, recording.Options{Folder: dir, Board: "a/b", Keep: time.Hour}, open{stands(1), stands(2)})
 	by := &board.Taker{Worker: []job.Label{{Key: "gpu", Value: "yes"}}, Names: []string{"job-1"}, Filter: "attempt < 3", Chosen: true}
-	source.Tell([]board.Happening{stands(3), taken(1, by), taken(2, nil), gone(1)})
+	claim := taken(1, by)
+	claim.Decided = claim.At.Add(-time.Second)
+	source.Tell([]board.Happening{stands(3), claim, taken(2, nil), gone(1)})
 	stop()
 	list := lines(t, dir)
 	if got := events(list); got != "begin gap open open post claim claim gone" {
@@ -114,6 +116,9 @@ func TestWhatIsTold(t *testing.T) {
 	}
 	if diff := cmp.Diff(&recording.Taker{Worker: map[string]string{"gpu": "yes"}, Names: []string{"job-1"}, Filter: "attempt < 3", Chosen: true}, list[5].By); diff != "" {
 		t.Error(diff)
+	}
+	if !list[5].Decided.Equal(claim.Decided) || !list[6].Decided.IsZero() {
+		t.Errorf("decided at %s and %s", list[5].Decided, list[6].Decided)
 	}
 	if list[6].By != nil || list[7].UUID != idOf(1).String() {
 		t.Errorf("%+v, %+v", list[6], list[7])
@@ -265,7 +270,7 @@ func TestRead(t *testing.T) {
 		{"wrong uuid", strings.Replace(good, "5f3b0c5e", "zzz", 1) + "\n", ":1: uuid:"},
 		{"wrong priority", strings.Replace(good, `"name"`, `"priority":"URGENT","name"`, 1) + "\n", `:1: priority: "URGENT": want VERY_HIGH`},
 		{"unknown field", strings.Replace(good, `"name"`, `"details":{},"name"`, 1) + "\n", `unknown field "details"`},
-		{"another format", `{"at":"2026-01-31T12:00:00Z","event":"begin","format":2}` + "\n", ":1: format: 2: this boardd knows 1"},
+		{"another format", `{"at":"2026-01-31T12:00:00Z","event":"begin","format":3}` + "\n", ":1: format: 3: this boardd knows 1 to 2"},
 		{"a long line", `{"at":"` + strings.Repeat("x", recording.MaxLine) + "\n", "the line is longer than"},
 	} {
 		path := filepath.Join(t.TempDir(), "r.jsonl")

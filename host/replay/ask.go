@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/boardd/boardd/host/board"
+	"github.com/boardd/boardd/host/ranking"
 	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/policy"
 )
@@ -17,24 +18,36 @@ type rule struct {
 	manifest policy.Manifest
 	missing  []bool // of its facts: nobody recorded it of some job
 	tape     *tape
+	clock    *ranking.Clock // nil: it does not look at the time
+	shown    time.Time      // what the clock showed last
 }
 
 func newRule(r *board.Rule, t *tape) *rule {
 	m := r.Policy.Manifest()
-	return &rule{Rule: *r, manifest: m, missing: make([]bool, len(m.Facts)), tape: t}
+	made := &rule{Rule: *r, manifest: m, missing: make([]bool, len(m.Facts)), tape: t}
+	if m.ByTime {
+		made.clock = ranking.NewClock(m.Tick, nil)
+	}
+	return made
+}
+
+// look has a policy by time see it. It reports whether that is another one for it.
+func (r *rule) look(now int64) bool {
+	if r.clock == nil {
+		return false
+	}
+	at := r.clock.At(time.Unix(0, now).UTC())
+	if at.Equal(r.shown) {
+		return false
+	}
+	r.shown = at
+	return true
 }
 
 // batch is what a policy is shown of jobs.
 func (s *sim) batch(r *rule, worker []job.Label, which []int32) *policy.Batch {
 	m := &r.manifest
-	batch := &policy.Batch{Jobs: make([]policy.Job, len(which))}
-	if m.ByTime {
-		tick := m.Tick
-		if tick <= 0 {
-			tick = policy.DefaultTick
-		}
-		batch.Now = time.Unix(0, s.now).UTC().Truncate(tick)
-	}
+	batch := &policy.Batch{Now: r.shown, Jobs: make([]policy.Job, len(which))}
 	if m.ByWorker {
 		batch.Worker = shown(worker, m.WorkerLabels)
 	}
@@ -69,25 +82,40 @@ func shown(labels []job.Label, patterns []string) (kept []job.Label) {
 func (s *sim) score(ctx context.Context) error {
 	list := s.unscored
 	s.unscored = nil
-	if s.ordering == nil || !s.ordering.manifest.Ordering {
-		return nil
-	}
 	list = slices.DeleteFunc(list, func(n int32) bool { return s.jobs[n].place != open })
 	slices.Sort(list)
-	for part := range slices.Chunk(slices.Compact(list), policy.MaxBatch) {
-		scores := make([]int64, len(part))
-		switch err := s.ordering.Policy.Score(ctx, s.batch(s.ordering, nil, part), scores); {
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		case err != nil:
-			s.errors++ // they have the board's own order
-			continue
+	list = slices.Compact(list)
+	if s.ordering != nil && s.ordering.manifest.Ordering {
+		for part := range slices.Chunk(list, policy.MaxBatch) {
+			scores, err := s.scores(ctx, nil, part)
+			if err != nil {
+				return err
+			}
+			for i := range scores {
+				s.jobs[part[i]].score = scores[i]
+			}
 		}
-		for i, n := range part {
-			s.jobs[n].score = scores[i]
+	}
+	if s.counts != nil {
+		for _, n := range list {
+			s.counts.enter(s, n)
 		}
 	}
 	return nil
+}
+
+// scores asks the order about at most a batch of jobs, for a worker with these labels
+// or for nobody in particular; none: it failed.
+func (s *sim) scores(ctx context.Context, worker []job.Label, list []int32) ([]int64, error) {
+	scores := make([]int64, len(list))
+	switch err := s.ordering.Policy.Score(ctx, s.batch(s.ordering, worker, list), scores); {
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case err != nil:
+		s.errors++ // they keep the order that they have
+		return nil, nil
+	}
+	return scores, nil
 }
 
 // allowed keeps those of the jobs that somebody may have.
@@ -109,6 +137,9 @@ func (s *sim) allowed(ctx context.Context, w *taker, list []int32) ([]int32, err
 				continue
 			}
 			for i, v := range verdicts {
+				if r.clock != nil {
+					r.clock.Until(r.shown, v.Until)
+				}
 				if v.Decision == policy.Allow {
 					kept = append(kept, part[i])
 				}

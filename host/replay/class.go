@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/boardd/boardd/host/ranking"
+	"github.com/boardd/boardd/sdk/policy"
 )
 
 // maxClasses is how many kinds of workers a replay knows the jobs of at a time; the
@@ -16,7 +17,8 @@ const maxClasses = 64
 // jobs that they may have, in order.
 type class struct {
 	who    *taker
-	judged int // of the arrivals
+	own    bool // its order is another one than that of others
+	judged int  // of the arrivals
 	lines  map[int32]*line
 	used   int64
 }
@@ -38,6 +40,9 @@ func (s *sim) class(n int32) *class {
 		delete(s.classes, oldest)
 	}
 	c := &class{who: &s.takers[n], judged: -1, lines: map[int32]*line{}, used: s.uses}
+	if r := s.ordering; r != nil && r.manifest.Ordering && r.manifest.ByWorker {
+		c.own = len(shown(c.who.worker, r.manifest.WorkerLabels)) > 0
+	}
 	s.classes[n] = c
 	return c
 }
@@ -60,20 +65,41 @@ func (s *sim) judge(ctx context.Context, c *class) error {
 	}
 	c.judged = len(s.arrivals)
 	list, err := s.allowed(ctx, c.who, list)
-	for _, n := range list {
-		key := int32(0)
-		if s.counts != nil {
-			key = s.counts.of[n]
-		}
-		l := c.lines[key]
-		if l == nil {
-			l = &line{sim: s}
-			c.lines[key] = l
-		}
-		j := &s.jobs[n]
-		heap.Push(l, entry{arrival{n, j.stamp}, j.score, j.as})
+	if err != nil {
+		return err
 	}
-	return err
+	for part := range slices.Chunk(list, policy.MaxBatch) {
+		var own []int64
+		if c.own {
+			if own, err = s.scores(ctx, c.who.worker, part); err != nil {
+				return err
+			}
+		}
+		for i, n := range part {
+			e := entry{arrival: arrival{n, s.jobs[n].stamp}, order: s.orderOf(n)}
+			if c.own {
+				if e.own = e.order.Score; own != nil {
+					e.own = own[i]
+				}
+			}
+			c.enter(s, e)
+		}
+	}
+	return nil
+}
+
+// enter puts a job into its line.
+func (c *class) enter(s *sim, e entry) {
+	key := int32(0)
+	if s.counts != nil {
+		key = s.counts.of[e.arrival.job]
+	}
+	l := c.lines[key]
+	if l == nil {
+		l = &line{sim: s}
+		c.lines[key] = l
+	}
+	heap.Push(l, e)
 }
 
 // first returns the first job of a class; -1: there is none.
@@ -99,8 +125,8 @@ type line struct {
 // entry is a job with what decided its place when it came.
 type entry struct {
 	arrival arrival
-	score   int64
-	as      int32
+	own     int64 // its score for this class, which counts first
+	order   ranking.Order
 }
 
 // top returns the first job that still stands there.
@@ -115,20 +141,25 @@ func (l *line) top() (entry, bool) {
 	return entry{}, false
 }
 
-// before is the order of a board.
-func (s *sim) before(a, b entry) bool { return s.orderOf(a).Less(s.orderOf(b)) }
+// before is the order of a board, for one class of workers.
+func (a *entry) before(b *entry) bool {
+	if a.own != b.own {
+		return a.own > b.own
+	}
+	return a.order.Before(&b.order)
+}
 
-func (s *sim) orderOf(e entry) ranking.Order {
-	j := &s.as[e.as].order
+func (s *sim) orderOf(n int32) ranking.Order {
+	j := &s.as[s.jobs[n].as].order
 	return ranking.Order{
-		Score: e.score, Priority: j.Priority, OperationPriority: j.OperationPriority,
+		Score: s.jobs[n].score, Priority: j.Priority, OperationPriority: j.OperationPriority,
 		CreatedAt: ranking.Created(j.CreatedAt), Sequence: j.Sequence, ID: j.ID,
 	}
 }
 
 // Len implements heap.Interface, as those that follow.
 func (l *line) Len() int           { return len(l.list) }
-func (l *line) Less(a, b int) bool { return l.sim.before(l.list[a], l.list[b]) }
+func (l *line) Less(a, b int) bool { return l.list[a].before(&l.list[b]) }
 func (l *line) Swap(a, b int)      { l.list[a], l.list[b] = l.list[b], l.list[a] }
 
 // Push implements heap.Interface.

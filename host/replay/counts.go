@@ -3,35 +3,40 @@ package replay
 import (
 	"context"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/tidwall/btree"
 
 	"github.com/boardd/boardd/host/ranking"
 	"github.com/boardd/boardd/sdk/policy"
 )
 
 // counts keep how many jobs of each key are running and waiting, for an order that
-// goes by that.
+// goes by that. What a key is worth is found out as a board does: when somebody
+// claims, for what changed since, and anew in each minute.
 type counts struct {
-	rule   *rule
-	ranker policy.Ranker
-	of     []int32 // key of each job
-	names  map[string]int32
-	keys   []tally
-	asked  int64 // second as of which all ranks were made
+	rule    *rule
+	ranker  policy.Ranker
+	of      []int32 // key of each job
+	names   map[string]int32
+	keys    []tally
+	touched []int32 // those that are to be ranked, each once
+	minute  int64   // since 1970, as of which keys are told what they were served
+	serial  uint32  // of what is known of the keys; what has an older one is void
 }
 
 // tally is one key.
 type tally struct {
-	policy.Key
-
-	served   float64 // as of minute
-	minute   int64
-	rank     policy.Rank
-	stale    bool
-	earliest map[int32]int64 // of what waits: when it was created
+	name             string
+	jobs             int // that are somewhere
+	running, waiting int64
+	served           ranking.Served
+	ranked           ranking.Ranked
+	isTouched        bool
+	open             *btree.BTreeG[ranking.Order] // what waits
+	places           map[int32]ranking.Order      // of the jobs there
 }
 
 // newCounts returns nil for an order that goes by no counts.
@@ -40,7 +45,7 @@ func newCounts(r *rule) *counts {
 	if !ok || r.manifest.Counts == "" {
 		return nil
 	}
-	return &counts{rule: r, ranker: ranker, of: make([]int32, r.tape.jobs), names: map[string]int32{}}
+	return &counts{rule: r, ranker: ranker, of: make([]int32, r.tape.jobs), names: map[string]int32{}, serial: 1}
 }
 
 // keyOf returns what a policy, or a report, groups a job by.
@@ -69,31 +74,55 @@ func keyOf(by string, m *policy.Manifest, d *description) string {
 
 // move counts a job at another place.
 func (c *counts) move(s *sim, n int32, from, to place) {
+	if from == away {
+		c.of[n] = c.key(keyOf(c.rule.manifest.Counts, &c.rule.manifest, &s.as[s.jobs[n].as]))
+	}
+	if from == to && from == away {
+		return
+	}
+	k := &c.keys[c.of[n]]
+	if from == away {
+		k.jobs++
+	}
 	if from == open {
-		k := &c.keys[c.of[n]]
-		k.Waiting--
-		delete(k.earliest, n)
-		k.stale = true
+		k.waiting--
+		if o, ok := k.places[n]; ok {
+			k.open.Delete(o)
+			delete(k.places, n)
+		}
 	}
 	if from == taken {
-		k := &c.keys[c.of[n]]
-		k.Running--
-		k.stale = true
+		k.running--
 	}
 	switch to {
 	case open:
-		c.of[n] = c.key(keyOf(c.rule.manifest.Counts, &c.rule.manifest, &s.as[s.jobs[n].as]))
-		k := &c.keys[c.of[n]]
-		k.Waiting++
-		k.earliest[n] = s.as[s.jobs[n].as].order.CreatedAt.UnixNano()
-		k.stale = true
+		k.waiting++
 	case taken:
-		k := &c.keys[c.of[n]]
-		k.Running++
-		k.served, k.minute = k.fade(s.now)+1, minuteOf(s.now)
-		k.stale = true
-	case away, waiting:
+		k.running++
+		k.served.Add(minuteOf(s.now))
+	case away:
+		k.jobs--
+	case waiting:
 	}
+	c.tell(c.of[n])
+}
+
+// tell looks whether a key is to be ranked.
+func (c *counts) tell(at int32) {
+	if k := &c.keys[at]; k.ranked.Look(k.counts(c.minute)) && !k.isTouched {
+		k.isTouched = true
+		c.touched = append(c.touched, at)
+	}
+}
+
+// enter has an open job, whose score is known by now, have its place.
+func (c *counts) enter(s *sim, n int32) {
+	k := &c.keys[c.of[n]]
+	if o, ok := k.places[n]; ok {
+		k.open.Delete(o)
+	}
+	k.places[n] = s.orderOf(n)
+	k.open.Set(k.places[n])
 }
 
 func (c *counts) key(name string) int32 {
@@ -101,13 +130,38 @@ func (c *counts) key(name string) int32 {
 	if !ok {
 		n = int32(len(c.keys))
 		c.names[name] = n
-		c.keys = append(c.keys, tally{Key: policy.Key{Key: name}, earliest: map[int32]int64{}, stale: true})
+		open := btree.NewBTreeGOptions(ranking.Order.Less, btree.Options{NoLocks: true})
+		c.keys = append(c.keys, tally{name: name, open: open, places: map[int32]ranking.Order{}})
 	}
 	return n
 }
 
-// fade returns what is left of the served.
-func (k *tally) fade(now int64) float64 { return k.served * ranking.Faded(minuteOf(now)-k.minute) }
+func (k *tally) counts(minute int64) ranking.Counts {
+	return ranking.Counts{Running: k.running, Waiting: k.waiting, Served: k.served.At(minute)}
+}
+
+// oldest returns when the oldest of the waiting was created, as far as a board knows.
+func (k *tally) oldest() time.Time {
+	at, ok := k.open.Min()
+	if !ok {
+		return time.Time{}
+	}
+	oldest := at.CreatedAt
+	for range ranking.AgeRanks - 1 {
+		ok = false
+		k.open.Ascend(at.LastAlike(), func(next ranking.Order) bool {
+			at, ok = next, true
+			return false
+		})
+		if !ok {
+			break
+		}
+		oldest = min(oldest, at.CreatedAt)
+	}
+	return time.UnixMicro(oldest).UTC()
+}
+
+func comes(a, b entry) bool { return a.before(&b) }
 
 func minuteOf(at int64) int64 { return ranking.Minute(time.Unix(0, at)) }
 
@@ -120,17 +174,14 @@ func (c *counts) first(ctx context.Context, s *sim, class *class) (int32, error)
 			keys, heads[k] = append(keys, k), e
 		}
 	}
-	if err := c.refresh(ctx, s, keys); err != nil {
+	if err := c.rank(ctx, s, keys); err != nil {
 		return -1, err
 	}
-	best := int32(-1)
+	best, top := int32(-1), ranking.FullKey
 	for _, k := range keys {
-		r := c.keys[k].rank
-		if ranking.Full(r, c.keys[k].Running) {
-			continue
-		}
-		if best < 0 || r.Score > c.keys[best].rank.Score || r.Score == c.keys[best].rank.Score && s.before(heads[k], heads[best]) {
-			best = k
+		worth := c.keys[k].ranked.Worth(c.keys[k].running)
+		if worth > top || worth == top && best >= 0 && comes(heads[k], heads[best]) {
+			best, top = k, worth
 		}
 	}
 	if best < 0 {
@@ -139,43 +190,54 @@ func (c *counts) first(ctx context.Context, s *sim, class *class) (int32, error)
 	return heads[best].arrival.job, nil
 }
 
-// refresh ranks keys whose counts changed, and all of them where time has passed.
-func (c *counts) refresh(ctx context.Context, s *sim, keys []int32) error {
-	if second := s.now / int64(time.Second); second != c.asked {
-		c.asked = second
-		for i := range c.keys {
-			c.keys[i].stale = true
+// rank has the policy asked about all keys whose counts changed, and about those of
+// some that it said nothing of in this minute.
+func (c *counts) rank(ctx context.Context, s *sim, keys []int32) error {
+	if minute := minuteOf(s.decided); minute > c.minute {
+		c.minute = minute
+		c.serial++
+	}
+	due := func(at int32) bool {
+		k := &c.keys[at]
+		return k.jobs > 0 && (k.ranked.Serial != c.serial || k.ranked.Look(k.counts(c.minute)))
+	}
+	touched := c.touched
+	c.touched = nil
+	for _, k := range touched {
+		c.keys[k].isTouched = false
+	}
+	list := slices.Concat(touched, keys)
+	slices.Sort(list)
+	list = slices.DeleteFunc(slices.Compact(list), func(at int32) bool { return !due(at) })
+	for part := range slices.Chunk(list, ranking.KeyBatch) {
+		if err := c.ask(ctx, s, part); err != nil {
+			return err
 		}
 	}
-	keys = slices.DeleteFunc(slices.Clone(keys), func(k int32) bool { return !c.keys[k].stale })
-	for part := range slices.Chunk(keys, policy.MaxBatch) {
-		ask := &policy.Keys{}
-		if c.rule.manifest.ByTime {
-			ask.Now = s.batch(c.rule, nil, nil).Now
-		}
-		for _, k := range part {
-			t := &c.keys[k]
-			shown := t.Key
-			shown.Served = ranking.Served(t.fade(s.now))
-			oldest := int64(math.MaxInt64)
-			for _, at := range t.earliest {
-				oldest = min(oldest, at)
-			}
-			if len(t.earliest) > 0 {
-				shown.Oldest = time.Unix(0, oldest).UTC()
-			}
-			ask.Keys = append(ask.Keys, shown)
-		}
-		ranks := make([]policy.Rank, len(part))
-		if err := c.ranker.RankKeys(ctx, ask, ranks); err != nil {
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
-			s.errors++
-			clear(ranks)
-		}
-		for i, k := range part {
-			c.keys[k].rank, c.keys[k].stale = ranks[i], false
+	return nil
+}
+
+// ask asks the policy about at most ranking.KeyBatch keys.
+func (c *counts) ask(ctx context.Context, s *sim, list []int32) error {
+	ask := &policy.Keys{Now: c.rule.shown}
+	for _, at := range list {
+		k := &c.keys[at]
+		ask.Keys = ranking.Ask(ask.Keys, k.name, k.counts(c.minute), k.oldest())
+	}
+	ranks := make([]policy.Rank, len(ask.Keys))
+	err := c.ranker.RankKeys(ctx, ask, ranks)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err != nil {
+		s.errors++
+	}
+	for i, at := range list {
+		k := &c.keys[at]
+		if counts := k.counts(c.minute); err != nil {
+			k.ranked.Keep(counts, c.serial)
+		} else {
+			k.ranked.Rank(ranks[i*ranking.Rungs:], counts, c.serial)
 		}
 	}
 	return nil

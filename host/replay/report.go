@@ -50,6 +50,7 @@ type Report struct {
 	Keys         []Key
 	Starved      []Starved // by the candidate, the longest wait first
 	Missing      []string  // facts that a policy reads and that were not recorded of some job
+	Inexact      []string  // what is not known, so that the present side may not be what happened
 }
 
 // Side is what one set of policies made of the recording, or of one group of its
@@ -112,6 +113,7 @@ func Run(ctx context.Context, lines iter.Seq2[recording.Line, error], present, c
 	}
 	g.finish()
 	r.Missing = missing(sides)
+	r.Inexact = sides[0].inexact()
 	return r, nil
 }
 
@@ -173,6 +175,19 @@ func (r *Report) compare(sides [2]*sim) {
 			r.LargestShift = max(r.LargestShift, after-before)
 		}
 	}
+}
+
+// inexact says what is not known, apart from gaps and from what is missing, of how the
+// board decided.
+func (s *sim) inexact() (list []string) {
+	byTime := slices.ContainsFunc(s.all(), func(r *rule) bool { return r.manifest.ByTime })
+	if n := s.timeless; n > 0 && (byTime || s.counts != nil) {
+		list = append(list, fmt.Sprintf("%d claims were recorded by an earlier version, which did not say when they were decided: they count as decided when they were granted", n))
+	}
+	if s.coarse {
+		list = append(list, fmt.Sprintf("policies by time see it in coarser steps: about %d times they would be asked about a job on account of the time alone", maxSpent))
+	}
+	return list
 }
 
 // missing names the facts that were not recorded.

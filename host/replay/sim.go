@@ -1,14 +1,12 @@
 package replay
 
 import (
-	"cmp"
 	"container/heap"
 	"context"
 	"slices"
-	"time"
 
 	"github.com/boardd/boardd/host/board"
-	"github.com/boardd/boardd/sdk/policy"
+	"github.com/boardd/boardd/host/ranking"
 )
 
 // sim goes through a tape with one set of policies.
@@ -17,9 +15,10 @@ type sim struct {
 
 	eligibility []*rule
 	ordering    *rule
-	tick        time.Duration // of the policies by time; 0: there are none
 	now         int64
-	seen        int64 // the tick as of which the policies saw the time
+	decided     int64 // when the board decided on the present claim
+	spent       int64 // jobs that policies by time were asked about on account of the time
+	coarse      bool  // they were not each time
 
 	jobs     []standing
 	slotJobs []int32
@@ -65,9 +64,9 @@ type arrival struct {
 	stamp uint32
 }
 
-// maxTicks is how often the policies by time are asked anew in one replay at the
-// most: a longer recording is seen in coarser steps.
-const maxTicks = 500
+// maxSpent is about how many jobs are shown to policies by time anew because the time
+// is another one: where there would be more, it moves for them in coarser steps.
+const maxSpent = 64_000_000
 
 func newSim(t *tape, rules board.Rules) *sim {
 	s := &sim{
@@ -80,17 +79,6 @@ func newSim(t *tape, rules board.Rules) *sim {
 	if rules.Ordering != nil {
 		s.ordering = newRule(rules.Ordering, t)
 		s.counts = newCounts(s.ordering)
-	}
-	for _, r := range s.all() {
-		if r.manifest.ByTime {
-			tick := cmp.Or(r.manifest.Tick, policy.DefaultTick)
-			if s.tick == 0 || tick < s.tick {
-				s.tick = tick
-			}
-		}
-	}
-	if s.tick > 0 {
-		s.tick = max(s.tick, time.Duration(t.to-t.from)/maxTicks)
 	}
 	return s
 }
@@ -154,16 +142,15 @@ func (s *sim) end(e *event) {
 	if n < 0 {
 		return
 	}
-	s.move(n, away)
-	if e.kind == returns {
-		s.returned(n, e.as)
+	if e.kind == ends {
+		s.move(n, away)
+		return
 	}
-}
-
-// returned puts a job back, after the wait that the recorded one had to have.
-func (s *sim) returned(n, like int32) {
 	j := &s.jobs[n]
-	if was := &s.as[like].order; was.NotBefore.UnixNano() > s.now {
+	j.attempt -= e.refund
+	if was := &s.as[e.as].order; n == e.job {
+		j.as = e.as
+	} else if was.NotBefore.UnixNano() > s.now { // the wait that the recorded one had to have
 		again := *s.as[j.as].Job
 		again.NotBefore = was.NotBefore
 		s.as = append(s.as, s.as[j.as])
@@ -222,16 +209,27 @@ func (s *sim) due() {
 	}
 }
 
-// look has the policies see the time, if it is another one for them.
-func (s *sim) look() {
-	if s.tick == 0 || s.now/int64(s.tick) == s.seen {
-		return
+// look has the policies see the time, if it is another one for them. It reports
+// whether it is.
+func (s *sim) look() bool {
+	if span := s.to - s.from; span > 0 && float64(s.spent) > maxSpent*(float64(s.now-s.from)/float64(span)+0.01) {
+		s.coarse = true
+		return false
 	}
-	s.seen = s.now / int64(s.tick)
+	judged, ordered := false, s.ordering != nil && s.ordering.look(s.decided)
+	for _, r := range s.eligibility {
+		judged = r.look(s.decided) || judged
+	}
+	if !judged && !ordered {
+		return false
+	}
 	clear(s.classes)
 	s.arrivals = s.arrivals[:0]
-	if s.ordering == nil || !s.ordering.manifest.ByTime {
-		return
+	if !ordered {
+		return true
+	}
+	if s.counts != nil {
+		s.counts.serial++
 	}
 	s.unscored = s.unscored[:0]
 	for n := range s.jobs {
@@ -239,29 +237,17 @@ func (s *sim) look() {
 			s.unscored = append(s.unscored, int32(n))
 		}
 	}
+	s.spent += int64(len(s.unscored))
+	return true
 }
 
 // claim takes the first job that somebody may have.
 func (s *sim) claim(ctx context.Context, e *event) error {
+	s.decided = e.decided
 	s.due()
-	s.look()
-	if err := s.score(ctx); err != nil {
+	n, err := s.choose(ctx, e)
+	if err != nil {
 		return err
-	}
-	n := int32(-1)
-	if e.taker < 0 {
-		if s.jobs[e.job].place == open {
-			n = e.job
-		}
-	} else {
-		c := s.class(e.taker)
-		if err := s.judge(ctx, c); err != nil {
-			return err
-		}
-		var err error
-		if n, err = s.first(ctx, c); err != nil {
-			return err
-		}
 	}
 	s.slotJobs[e.slot] = n
 	s.served[e.slot] = served{job: n}
@@ -271,6 +257,42 @@ func (s *sim) claim(ctx context.Context, e *event) error {
 		s.jobs[n].attempt++
 	}
 	return nil
+}
+
+// choose returns the job for a claim; -1: there is none.
+func (s *sim) choose(ctx context.Context, e *event) (int32, error) {
+	if e.taker < 0 {
+		return s.given(ctx, e)
+	}
+	for range ranking.MaxEdges {
+		s.look()
+		if err := s.score(ctx); err != nil {
+			return -1, err
+		}
+		c := s.class(e.taker)
+		if err := s.judge(ctx, c); err != nil {
+			return -1, err
+		}
+		if !s.look() { // until a policy by time says of nothing that it is over by now
+			return s.first(ctx, c)
+		}
+	}
+	return -1, nil
+}
+
+// given returns the recorded job, if it stands open.
+func (s *sim) given(ctx context.Context, e *event) (int32, error) {
+	if s.jobs[e.job].place != open {
+		return -1, nil
+	}
+	if s.counts == nil || e.strange {
+		return e.job, nil
+	}
+	s.look()
+	if err := s.score(ctx); err != nil {
+		return -1, err
+	}
+	return e.job, s.counts.rank(ctx, s, []int32{s.counts.of[e.job]})
 }
 
 // timers are jobs that wait for their time, the next one first.

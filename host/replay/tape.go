@@ -46,6 +46,10 @@ type event struct {
 	as    int32 // description
 	slot  int32
 	taker int32
+
+	decided int64 // of claims: when the board chose the job
+	strange bool  // likewise: nothing is known of who claimed
+	refund  int32 // of returns: attempts that do not count after all
 }
 
 // description is a job as it stood at a time.
@@ -67,6 +71,8 @@ type tape struct {
 	gaps     int
 	from, to int64
 	segments int
+	format   int // of the segment; 0: it has none
+	timeless int // claims of which it is not known when they were decided
 	skipped  int // claims by nobody that is known, or in a way that can't be asked again
 
 	// While it is read:
@@ -79,8 +85,9 @@ type tape struct {
 
 // state is how a job stands in the recording.
 type state struct {
-	as   int32 // -1: it does not stand open
-	slot int32 // -1: nobody has it; -2: somebody had it before the beginning
+	as      int32 // -1: it does not stand open
+	slot    int32 // -1: nobody has it; -2: somebody had it before the beginning
+	attempt int32 // under the claim
 }
 
 // after is what is known at a gap.
@@ -93,6 +100,7 @@ type after struct {
 type taker struct {
 	worker  []job.Label
 	names   []string
+	filter  string
 	matches func(*policy.Job) bool
 }
 
@@ -145,6 +153,7 @@ func (t *tape) line(l *recording.Line) error {
 	switch l.Event {
 	case recording.Begin:
 		t.segments++
+		t.format = l.Format
 		t.after = nil
 		if t.segments == 1 {
 			t.after = &after{seen: map[int32]bool{}}
@@ -233,11 +242,11 @@ func (t *tape) over(at int64) {
 func (t *tape) posts(j *recording.Job, at int64) {
 	n, _ := t.number(j.UUID)
 	s := &t.states[n]
-	as, slot := t.describe(n, j), s.slot
+	as, slot, attempt := t.describe(n, j), s.slot, s.attempt
 	*s = state{as: as, slot: -1}
 	e := event{kind: puts, at: at, job: n, as: as}
 	if slot >= 0 {
-		e.kind, e.slot = returns, slot
+		e.kind, e.slot, e.refund = returns, slot, max(0, attempt-j.Attempt)
 	}
 	t.add(e)
 }
@@ -282,8 +291,14 @@ func (t *tape) claim(l *recording.Line, at int64) error {
 	if who < 0 {
 		t.skipped++
 	}
-	t.add(event{kind: claims, at: at, job: n, slot: int32(t.slots), taker: who})
-	*s = state{as: -1, slot: int32(t.slots)}
+	e := event{kind: claims, at: at, job: n, slot: int32(t.slots), taker: who, decided: at, strange: l.By == nil}
+	if !l.Decided.IsZero() {
+		e.decided = l.Decided.UnixNano()
+	} else if t.format == 1 && who >= 0 {
+		t.timeless++
+	}
+	t.add(e)
+	*s = state{as: -1, slot: int32(t.slots), attempt: l.Job.Attempt}
 	t.slots++
 	return nil
 }
@@ -299,7 +314,7 @@ func (t *tape) taker(by *recording.Taker) (int32, error) {
 		return n, nil
 	}
 	n := int32(-1)
-	made := taker{worker: recording.Labels(by.Worker), names: by.Names}
+	made := taker{worker: recording.Labels(by.Worker), names: by.Names, filter: by.Filter}
 	var err error
 	if by.Filter != "" {
 		if made.matches, err = board.Matcher(by.Filter); err != nil {
