@@ -32,6 +32,7 @@ import (
 	"github.com/boardd/boardd/host/wasm/meter"
 	"github.com/boardd/boardd/host/wasm/module"
 	"github.com/boardd/boardd/internal/testserver"
+	"github.com/boardd/boardd/plugins/embedded"
 	"github.com/boardd/boardd/plugins/taskflow"
 	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
 	"github.com/boardd/boardd/sdk/driver"
@@ -93,12 +94,14 @@ oidc "corp" {
 var advice = map[string]string{
 	"boardd_backend_full":                "1: jobs can be claimed and ended, not posted; give the store room: see `boardd doctor`",
 	"boardd_board_ready":                 "0 for a minute: the log says why the board does not open; `boardd doctor` looks into its store",
-	"boardd_boards":                      "over 1,000: the boards above that have no metrics of their own; spread the tenants over more servers",
+	"boardd_boards":                      "over `metrics_boards`: the others are summed up for each tenant, as the board `_other`",
 	"boardd_build_info":                  "differs between servers for longer than an upgrade takes: one was forgotten",
 	"boardd_call_seconds":                "slower than usual with `code=\"ok\"`: compare with `boardd_driver_apply_seconds`; if that is not slower, it is the server: take a [profile](#profiles)",
 	"boardd_calls":                       "`queued` over 0 for long: the server has more calls than it can do; see `boardd_shed_calls_total`",
 	"boardd_catalog_lost_records":        "over 0: [the catalog was lost](#when-the-catalog-is-lost); `boardd catalog status` says what of it",
 	"boardd_catalog_records":             "falls without a deletion: somebody accepted a loss (`boardd audit list`)",
+	"boardd_disk_bytes":                  "compare with `boardd_disk_free_bytes`",
+	"boardd_disk_free_bytes":             "below `disk_low`: make room; below 16 MiB the embedded store takes no more posts ([a full disk](#when-something-is-wrong))",
 	"boardd_driver_apply_seconds":        "slower: the store is (its disk, its network, its other users), or the machine has no processor time left",
 	"boardd_driver_restarts_total":       "grows: the driver dies or hangs; its last words are in the log",
 	"boardd_driver_running":              "0: the log says why the driver does not start; `boardd config check` looks at its settings",
@@ -288,6 +291,8 @@ var limits = []struct {
 	{"api.MaxLongCalls", api.MaxLongCalls, "calls that only wait, for jobs, events or a slow store; half of them one tenant's"},
 	{"board.GatherFor", board.GatherFor, "that an event waits until those who stream a board's events are told of it together, at most; a few are told at once"},
 	{"host.MaxImport", host.MaxImport, "records of the catalog in one call of ImportCatalog"},
+	{"embedded.DiskReserve", embedded.DiskReserve, "bytes of a disk (or an eighth of it) below which the embedded store takes no more posts and logs"},
+	{"config.MaxMetricsBoards", config.MaxMetricsBoards, "the largest `metrics_boards`"},
 	{"config.MaxDrainDelay", config.MaxDrainDelay, "the longest `drain_delay`"},
 	{"host.MaxStart", host.MaxStart, "that a server which starts waits for its boards before it says that it is ready all the same"},
 	{"host.FailedAfter", host.FailedAfter, "for which a backend may fail before a server is not ready"},

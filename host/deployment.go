@@ -22,8 +22,7 @@ import (
 const (
 	tokenSoon       = 14 * 24 * time.Hour
 	certificateSoon = 30 * 24 * time.Hour
-	littleSpace     = 0.1     // of the disk
-	leastSpace      = 1 << 30 // bytes
+	littleSpace     = 0.1 // of the disk
 )
 
 // deployment looks at what is around the boards: tokens, certificates, the audit log,
@@ -196,13 +195,10 @@ func (d *deployment) audit() {
 
 // disk looks at how much room there is.
 func (d *deployment) disk() {
-	folder := existing(d.host.Settings().DataDir)
-	if folder == "" {
-		return
-	}
-	free, all, ok := spaceIn(folder)
-	if ok && (free < leastSpace || float64(free) < littleSpace*float64(all)) {
-		d.tell("disk-nearly-full", driver.Warning, folder, "%d MiB of %d MiB are free", free>>20, all>>20)
+	for _, disk := range d.host.Disks() {
+		if disk.Low || float64(disk.Free) < littleSpace*float64(disk.Size) {
+			d.tell("disk-nearly-full", driver.Warning, disk.Path, "%d MiB of %d MiB are free", disk.Free>>20, disk.Size>>20)
+		}
 	}
 }
 

@@ -73,8 +73,11 @@ type Host struct {
 	lookups  chan struct{} // holds one for each look into the catalog's store
 	ready    readiness
 	draining atomic.Bool
+	lowDisk  atomic.Bool     // some disk has little room left
+	lowDisks map[string]bool // which; watchHealth's
 	meters   meters
 	tallies  tallies
+	gauges   gauges
 	hosts    atomic.Int64 // that share the catalog; 0: not known
 
 	engines    engines
@@ -108,7 +111,7 @@ func Open(ctx context.Context, c Config) (*Host, error) {
 	}
 	h := &Host{
 		config: c, id: id, logger: c.Logger, access: tenant.NewAccess(tokens), line: newLine(), shelf: newShelf(),
-		ready: newReadiness(), lookups: make(chan struct{}, lookupsAtOnce), recordings: newRecordings(c.Config.DataDir, c.Logger),
+		ready: newReadiness(), lowDisks: map[string]bool{}, lookups: make(chan struct{}, lookupsAtOnce), recordings: newRecordings(c.Config.DataDir, c.Logger),
 	}
 	h.settings.Store(&c.Config)
 	if err := h.checkBoards(); err != nil {

@@ -87,6 +87,9 @@ func (h *Host) Readiness() Readiness {
 	if h.Full() { // it goes on being ready: jobs are to be claimed and ended here
 		r.Lines = append(r.Lines, "a store is full: no job can be posted there")
 	}
+	if h.lowDisk.Load() {
+		r.Lines = append(r.Lines, "a disk has little room left")
+	}
 	if h.Doubt() != nil { // likewise: it serves what it remembers
 		r.Lines = append(r.Lines, "the catalog is in doubt: nothing in it can be changed")
 	}
@@ -176,6 +179,7 @@ func (h *Host) watchHealth(ctx context.Context) {
 	for h.starting() != "" && sleep.For(ctx, startEvery) == nil { // failures during the start are its boards'
 	}
 	for ctx.Err() == nil {
+		h.watchDisks()
 		h.askHealth(ctx)
 		_ = sleep.For(ctx, healthEvery) // its end is the loop's
 	}

@@ -15,12 +15,8 @@ import (
 	"github.com/boardd/boardd/host/board"
 )
 
-// Bounds on what one scrape costs and shows. Boards over the limit are counted
-// in boardd_boards and shown nowhere else.
-const (
-	maxBoardsShown = 1000
-	scrapeWithin   = 5 * time.Second
-)
+// scrapeWithin bounds what one scrape costs.
+const scrapeWithin = 5 * time.Second
 
 // metrics is what the server tells of itself, in a registry of its own.
 type metrics struct {
@@ -136,6 +132,8 @@ var (
 	descRestarts = newDesc("boardd_driver_restarts_total", "How often the driver's process was started again.", "backend", "driver")
 	descRunning  = newDesc("boardd_driver_running", "1 if the driver was started.", "backend", "driver")
 	descFull     = newDesc("boardd_backend_full", "1 if the store has no room left, so that posts are refused.", "backend", "driver")
+	descFree     = newDesc("boardd_disk_free_bytes", "Room on the disk of the data folder, and of each embedded store's.", "path")
+	descSize     = newDesc("boardd_disk_bytes", "How large these disks are.", "path")
 	descCatalog  = newDesc("boardd_catalog_records", "Records of the catalog that this server knows.")
 	descLost     = newDesc("boardd_catalog_lost_records", "Of those: that the store has lost without their having been deleted. Above 0 nothing in the catalog can be changed.")
 	descKeys     = newDesc("boardd_issuer_keys_age_seconds", "How long ago an identity provider last gave its keys; -1: not yet.", "issuer")
@@ -144,7 +142,7 @@ var (
 // Describe names the metrics.
 func (*boards) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		descBoards, descReady, descJobs, descOldest, descEvents, descWaits, descRuns, descWaiting, descApply, descRestarts, descRunning, descFull, descKeys, descCatalog, descLost,
+		descBoards, descReady, descJobs, descOldest, descEvents, descWaits, descRuns, descWaiting, descApply, descRestarts, descRunning, descFull, descFree, descSize, descKeys, descCatalog, descLost,
 	} {
 		to <- d
 	}
@@ -161,6 +159,10 @@ func (b *boards) Collect(to chan<- prometheus.Metric) {
 		to <- prometheus.MustNewConstMetric(descRunning, prometheus.GaugeValue, truth(s.Running), s.Name, s.Driver)
 		to <- prometheus.MustNewConstMetric(descFull, prometheus.GaugeValue, truth(s.Full), s.Name, s.Driver)
 	}
+	for _, d := range b.host.Disks() {
+		to <- prometheus.MustNewConstMetric(descFree, prometheus.GaugeValue, float64(d.Free), d.Path)
+		to <- prometheus.MustNewConstMetric(descSize, prometheus.GaugeValue, float64(d.Size), d.Path)
+	}
 	for name, age := range b.host.IssuerKeys() {
 		seconds := age.Seconds()
 		if age < 0 {
@@ -172,7 +174,7 @@ func (b *boards) Collect(to chan<- prometheus.Metric) {
 	to <- prometheus.MustNewConstMetric(descCatalog, prometheus.GaugeValue, float64(known))
 	to <- prometheus.MustNewConstMetric(descLost, prometheus.GaugeValue, float64(lost))
 	to <- prometheus.MustNewConstMetric(descBoards, prometheus.GaugeValue, float64(b.host.Serves()))
-	for _, g := range b.host.Gauges(ctx, maxBoardsShown) {
+	for _, g := range b.host.Gauges(ctx, b.host.Settings().NamedBoards()) {
 		collectBoard(to, g)
 	}
 }
@@ -203,6 +205,9 @@ func collectBoard(to chan<- prometheus.Metric, g host.Gauge) {
 		}
 	}
 	for event, n := range g.Events {
+		if n == 0 && g.Board == host.OtherBoards { // there may be as many of these as there are tenants
+			continue
+		}
 		to <- prometheus.MustNewConstMetric(descEvents, prometheus.CounterValue, float64(n), g.Tenant, g.Board, event)
 	}
 }

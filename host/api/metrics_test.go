@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -54,22 +56,38 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// TestMetricsAreBounded: boards above a limit have none of their own, and what
-// strangers send makes none.
+// TestMetricsAreBounded: boards above a limit have none of their own but are in a sum, and
+// what strangers send makes none.
 func TestMetricsAreBounded(t *testing.T) {
 	t.Parallel()
 	c := settings()
 	const boards = 1005
 	for i := len(c.Boards); i < boards; i++ {
-		c.Boards = append(c.Boards, boardOf("acme", fmt.Sprintf("many-%d", i)))
+		c.Boards = append(c.Boards, boardOf("default", fmt.Sprintf("many-%d", i)))
 	}
 	s := serveWith(t, c, quiet())
 	count := func() (series int, text string) {
 		text = s.do(t, http.MethodGet, "/metrics", metricsSecret, "").body
 		return strings.Count(text, "\nboardd_board_ready{"), text
 	}
-	if n, text := count(); n != 1000 || !strings.Contains(text, "\nboardd_boards 1005\n") {
-		t.Errorf("%d of %d boards have metrics", n, boards)
+	s.ready(t)
+	for i := 10; i < boards; i++ { // named and not
+		s.must(t, rootSecret, "PostJobs", fmt.Sprintf(`{"board":"many-%d","jobs":[{"name":"a"}]}`, i), nil)
+	}
+	for range 2 { // nothing is counted twice
+		n, text := count()
+		if n < 100 || n > 102 || !strings.Contains(text, "\nboardd_boards 1005\n") {
+			t.Errorf("%d of %d boards have metrics", n, boards)
+		}
+		if got := sumOf(t, text, `boardd_job_events_total`, `event="posted",tenant="default"`); got != boards-10 {
+			t.Errorf("%v jobs were posted by the metrics, want %d", got, boards-10)
+		}
+		if got := sumOf(t, text, `boardd_jobs`, `state="ready",tenant="default"`); got != boards-10 {
+			t.Errorf("%v jobs are ready by the metrics, want %d", got, boards-10)
+		}
+		if len(text) > 700_000 {
+			t.Errorf("the metrics of %d boards have %d bytes", boards, len(text))
+		}
 	}
 	for i := range 50 {
 		s.call(t, rootSecret, fmt.Sprintf("Call%d", i), `{}`)
@@ -82,6 +100,40 @@ func TestMetricsAreBounded(t *testing.T) {
 			t.Errorf("the metrics hold %s, which somebody made up", word)
 		}
 	}
+}
+
+// sumOf sums up the series of a metric with some labels.
+func sumOf(t *testing.T, text, metric, labels string) (sum float64) {
+	t.Helper()
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, metric+"{") && strings.Contains(line, labels) {
+			_, value, _ := strings.Cut(line, "} ")
+			n, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sum += n
+		}
+	}
+	return sum
+}
+
+// BenchmarkMetrics reads the metrics of a server with 1,000 boards.
+func BenchmarkMetrics(b *testing.B) {
+	c := settings()
+	for i := len(c.Boards); i < 1000; i++ {
+		c.Boards = append(c.Boards, boardOf("acme", fmt.Sprintf("many-%d", i)))
+	}
+	s := serveWith(b, c, quiet())
+	r := httptest.NewRequestWithContext(b.Context(), http.MethodGet, s.url+"/metrics", http.NoBody)
+	r.Header.Set("Authorization", "Bearer "+metricsSecret)
+	size := 0
+	for b.Loop() {
+		w := httptest.NewRecorder()
+		s.api.Handler().ServeHTTP(w, r)
+		size = w.Body.Len()
+	}
+	b.ReportMetric(float64(size), "B/answer")
 }
 
 // memory is a writer that may be read.

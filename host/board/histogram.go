@@ -37,6 +37,20 @@ func (h *Histogram) Totals() (count uint64, sum float64, atMost map[float64]uint
 	return count + h.buckets[len(h.bounds)].Load(), time.Duration(h.nanos.Load()).Seconds(), atMost
 }
 
+// Empty returns a Histogram with the same buckets and nothing in them.
+func (h *Histogram) Empty() *Histogram { return NewHistogram(h.bounds...) }
+
+// Advance adds what from has counted since last was as from, and makes last as from. All
+// have the same buckets.
+func (h *Histogram) Advance(from, last *Histogram) {
+	for i := range from.buckets {
+		n := from.buckets[i].Load()
+		h.buckets[i].Add(n - last.buckets[i].Swap(n))
+	}
+	nanos := from.nanos.Load()
+	h.nanos.Add(nanos - last.nanos.Swap(nanos))
+}
+
 // newJobTimes returns a histogram of what jobs do: from quick ones to those of a day.
 func newJobTimes() *Histogram {
 	return NewHistogram(.01, .1, 1, 5, 30, 120, 600, 3600, 6*3600, 24*3600)

@@ -34,6 +34,10 @@ type Config struct {
 	// serves on, before it takes no new calls.
 	DrainDelay time.Duration
 
+	MetricsBoards int64 // boards that metrics name; 0: DefaultMetricsBoards
+
+	DiskLow int64 // bytes of a disk below which there is little room left; 0: DefaultDiskLow
+
 	Tokens   []tenant.Token // of every tenant
 	Issuers  []Issuer       // of every tenant
 	Tenants  []string       // every tenant, tenant.Default always among them
@@ -116,6 +120,31 @@ const (
 	DefaultDrainDelay = 5 * time.Second
 	MaxDrainDelay     = 10 * time.Minute
 )
+
+// How many boards metrics name.
+const (
+	DefaultMetricsBoards = 100
+	MaxMetricsBoards     = 10_000
+)
+
+// NamedBoards returns how many boards metrics name.
+func (c *Config) NamedBoards() int {
+	if c.MetricsBoards <= 0 {
+		return DefaultMetricsBoards
+	}
+	return int(c.MetricsBoards)
+}
+
+// DefaultDiskLow is how many bytes of a disk are little.
+const DefaultDiskLow = 1 << 30
+
+// LowDisk returns how many free bytes of a disk are little.
+func (c *Config) LowDisk() uint64 {
+	if c.DiskLow <= 0 {
+		return DefaultDiskLow
+	}
+	return uint64(c.DiskLow)
+}
 
 // Dev is the configuration of a server to try things with: loopback only, one
 // token with every role whose secret everybody knows, one board that survives a

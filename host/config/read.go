@@ -42,6 +42,12 @@ func (l *loader) root(s *section) {
 	if d, ok := s.duration("drain_delay", 0, MaxDrainDelay); ok && l.first(s, "drain_delay") {
 		c.DrainDelay = d
 	}
+	if n, ok := s.number("metrics_boards", 1, MaxMetricsBoards); ok && l.first(s, "metrics_boards") {
+		c.MetricsBoards = n
+	}
+	if n, ok := s.bytes("disk_low"); ok && l.first(s, "disk_low") {
+		c.DiskLow = n
+	}
 	if list, ok := s.texts("hostnames"); ok && l.first(s, "hostnames") {
 		c.Hostnames = list
 	}

@@ -85,8 +85,52 @@ func (s *Store) applyPart(ctx context.Context, b *board, ops []driver.Op, volume
 			results[i] = v.apply(&ops[i])
 		}
 	})
+	if isNoRoom(err) {
+		return s.shrink(ctx, b, ops)
+	}
 	if err != nil {
 		return failAll(results, err)
+	}
+	return results
+}
+
+// shrink answers ops that found no room on the disk together. Those that make no board
+// larger may find it by themselves.
+func (s *Store) shrink(ctx context.Context, b *board, ops []driver.Op) []driver.Result {
+	results := failAll(make([]driver.Result, len(ops)), errNoRoom)
+	var rest []driver.Op
+	var at []int
+	for i := range ops {
+		if !grows(&ops[i], 0) {
+			rest, at = append(rest, ops[i]), append(at, i)
+		}
+	}
+	if len(rest) == 0 {
+		return results
+	}
+	again := make([]driver.Result, len(rest))
+	err := s.committer.do(ctx, len(rest), 0, func(t *txn) {
+		if b.dropped.Load() {
+			failAll(again, notOpen(b.name))
+			return
+		}
+		v := t.board(b)
+		for i := range rest {
+			if err := checkOp(&rest[i], capabilities()); err != nil {
+				again[i] = driver.Failed(err)
+				continue
+			}
+			again[i] = v.apply(&rest[i])
+		}
+	})
+	if isNoRoom(err) {
+		err = &job.Error{Kind: job.Unavailable, Message: noRoomYet, Err: err}
+	}
+	if err != nil {
+		failAll(again, err)
+	}
+	for i, n := range at {
+		results[n] = again[i]
 	}
 	return results
 }
@@ -121,6 +165,9 @@ func (v *boardTx) change(op *driver.Op, s *subject) driver.Result {
 	}
 	if refused := v.needs(op, s); refused != nil {
 		return *refused
+	}
+	if grows(op, len(s.job.status)) && v.crowded() {
+		return driver.Failed(errNoRoom)
 	}
 	switch op.Kind {
 	case driver.Extend:

@@ -182,6 +182,7 @@ func (c *checkpointer) write(l *layer, r reached) (err error) {
 	}()
 	if err := s.checkpoint(l, r); err != nil {
 		if errors.Is(err, errFull) {
+			s.fullness.note(s.clock.boot())
 			s.logger.Warn("the disk has no room for what the journal holds; it is tried again", "path", s.folder.path, "error", err)
 			return err
 		}

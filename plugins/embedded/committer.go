@@ -221,8 +221,11 @@ func (c *committer) guarded(step func() error) (fatal bool, err error) {
 	case err == nil:
 		return false, nil
 	case errors.Is(err, errFull):
-		c.store.logger.Warn("the store takes no change now", "path", c.store.folder.path, "error", err)
-		return false, &job.Error{Kind: job.Unavailable, Message: "the disk has no room for this change", Err: err}
+		if !c.store.fullness.fresh(c.store.clock.boot()) {
+			c.store.logger.Warn("the disk has no room for a change", "path", c.store.folder.path, "error", err)
+		}
+		c.store.fullness.note(c.store.clock.boot())
+		return false, &job.Error{Kind: job.QuotaExceeded, Message: noRoomYet, Err: err}
 	}
 	return true, c.fatal(err)
 }
@@ -267,6 +270,10 @@ func (c *committer) transact(live []*work) error {
 func (c *committer) seal(t *txn) error {
 	s := c.store
 	err := c.begin()
+	c.journal.spare = 0
+	if t.grew {
+		c.journal.spare = journalSpare
+	}
 	if err == nil {
 		err = c.journal.append(c.record.b)
 	}

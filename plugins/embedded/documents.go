@@ -121,6 +121,8 @@ func (d *documents) Put(ctx context.Context, space driver.Space, doc driver.Docu
 			refused = err
 		case present.Version != ifVersion:
 			refused = otherVersion(doc.Name, present.Version, ifVersion)
+		case len(doc.Data) > max(maxFullDocument, len(present.Data)) && t.crowded():
+			refused = errNoRoom
 		default:
 			version = t.putDocument(space, &doc)
 		}

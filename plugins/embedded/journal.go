@@ -44,6 +44,8 @@ type journal struct {
 	epoch  uint64 // that is written
 	number uint64 // of its next record
 	at     int64  // where that goes
+
+	spare int64 // that is to be left in the file behind the next record
 }
 
 // disk is the two calls that make a record durable. Tests make them fail.
@@ -133,8 +135,8 @@ func (j *journal) append(record []byte) error {
 	// A record that tells of a larger file has to lie in the smaller one, so that a
 	// file that is cut off at its old size is found out.
 	const notice = recordHead
-	if j.at+int64(len(record))+notice > j.sizes[n] {
-		if err := j.grow(j.at + int64(len(record)) + 2*notice); err != nil {
+	if j.at+int64(len(record))+notice+j.spare > j.sizes[n] {
+		if err := j.grow(j.at + int64(len(record)) + 2*notice + j.spare); err != nil {
 			return err
 		}
 		if j.number > 0 {

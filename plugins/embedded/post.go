@@ -16,6 +16,9 @@ func (v *boardTx) post(op *driver.Op, s *subject) driver.Result {
 	if key, over := v.overLimit(op.Limits); over {
 		return driver.Result{Kind: job.QuotaExceeded, Message: key}
 	}
+	if v.crowded() {
+		return driver.Failed(errNoRoom)
+	}
 	v.state.sequence++
 	j := &s.job
 	*j = jobRecord{

@@ -65,6 +65,7 @@ type Store struct {
 	documents *documents
 	floor     floor // written under the gate
 	dead      atomic.Bool
+	fullness  fullness
 	closing   chan struct{}
 
 	// Of whoever writes to the file: the committer, or the checkpoint that it began.
@@ -268,7 +269,8 @@ func (s *Store) board(name string) (*board, error) {
 // Documents returns the small records.
 func (s *Store) Documents() driver.Documents { return s.documents }
 
-// Health says whether the store still takes changes.
+// Health says whether the store still takes changes. QuotaExceeded: only those that
+// make no board larger.
 func (s *Store) Health(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return &job.Error{Kind: job.Interrupted, Err: err}
@@ -283,6 +285,9 @@ func (s *Store) Health(ctx context.Context) error {
 	}
 	if _, err := os.Stat(s.folder.file()); err != nil {
 		return unavailable(err)
+	}
+	if s.full() {
+		return errNoRoom
 	}
 	return nil
 }

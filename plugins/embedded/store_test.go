@@ -139,7 +139,7 @@ func TestCheckpointError(t *testing.T) {
 			for ; refused.Kind == job.NoKind && posted < 1000; posted++ {
 				refused = s.Apply(t.Context(), "b", []driver.Op{postOf(numberedID(posted + 1))})[0]
 			}
-			if refused.Kind != job.Unavailable || (code.Load() == 1) != test.fatal {
+			if refused.Kind != job.Unavailable && refused.Kind != job.QuotaExceeded || (code.Load() == 1) != test.fatal {
 				t.Fatalf("after %d jobs: %v %s, exit code %d", posted, refused.Kind, refused.Message, code.Load())
 			}
 			if test.fatal {

@@ -19,6 +19,9 @@ type txn struct {
 	versions  uint64  // the last version of a document, if one was changed
 	found     subject // of the latest lookup; kept here, since it is large
 	wrote     bool
+
+	looked, noRoom bool // see crowded
+	grew           bool // something made a board larger
 }
 
 // board returns the transaction's view of a board.

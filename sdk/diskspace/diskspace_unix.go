@@ -1,12 +1,13 @@
 //go:build linux || darwin
 
-package host
+// Package diskspace says how much room a disk has.
+package diskspace
 
 import "syscall"
 
-// spaceIn returns how many bytes of the disk of a folder are free for boardd's user,
+// In returns how many bytes of the disk of a folder are free for the process's user,
 // and how many there are.
-func spaceIn(folder string) (free, all uint64, ok bool) {
+func In(folder string) (free, all uint64, ok bool) {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(folder, &s); err != nil {
 		return 0, 0, false

@@ -1,0 +1,224 @@
+package host
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/boardd/boardd/host/board"
+)
+
+// OtherBoards stands for the boards of a tenant that have no metrics of their own, where
+// metrics name a board. No board can have this name.
+const OtherBoards = "_other"
+
+// How the boards are read: so many at a time, and what those without metrics of their own
+// hold not more often than that.
+const (
+	gaugesAtOnce = 16
+	otherFor     = 10 * time.Second
+)
+
+// Gauge is a board with its contents, or all of a tenant's that are not named, for
+// whoever runs the server.
+type Gauge struct {
+	Tenant, Board string
+	Ready         bool             // of several: all are
+	Counts        *board.Counts    // nil if they cannot be had
+	Waiting       int64            // claim calls that wait now
+	Events        map[string]int64 // what this host did, by the name of the event
+	Waits, Runs   *board.Histogram // of the jobs; nil as long as the board is not open
+}
+
+// gauges decides which boards have metrics of their own, and sums up the others. A board
+// that has them keeps them as long as it is there, and one that has none gets none: a
+// counter would fall, or rise by what happened long ago.
+type gauges struct {
+	mu     sync.Mutex
+	boards map[At]*gauged
+	others map[string]*Gauge // by tenant, with what was counted on boards that are gone as well
+}
+
+// gauged is what was last read of a board.
+type gauged struct {
+	named       bool
+	board       *board.Board // of which the rest was read
+	read        time.Time
+	gauge       Gauge
+	events      map[string]int64 // that are in the sum
+	waits, runs *board.Histogram // likewise
+}
+
+// Gauges counts the boards, by tenant and name, until ctx ends. So many are named, of each
+// tenant as many as of the others, as far as it has them; all other boards of a tenant are
+// one Gauge.
+func (h *Host) Gauges(ctx context.Context, named int) []Gauge {
+	g := &h.gauges
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	all := h.shelf.allBoards()
+	g.place(all, named)
+	var reading sync.WaitGroup
+	places := make(chan struct{}, gaugesAtOnce)
+	for _, s := range all {
+		r := g.boards[At{s.config.Tenant, s.config.Name}]
+		b := s.board.Load()
+		if b == r.board && !r.named && time.Since(r.read) < otherFor {
+			continue
+		}
+		places <- struct{}{}
+		reading.Go(func() {
+			defer func() { <-places }()
+			r.look(ctx, s, b)
+		})
+	}
+	reading.Wait()
+	return g.list()
+}
+
+// place decides which of the boards that are new have metrics of their own, and forgets
+// those that are gone.
+func (g *gauges) place(all []*served, named int) {
+	if g.boards == nil {
+		g.boards, g.others = map[At]*gauged{}, map[string]*Gauge{}
+	}
+	there, fresh := make(map[At]bool, len(all)), []*served{}
+	for _, s := range all {
+		at := At{s.config.Tenant, s.config.Name}
+		there[at] = true
+		switch r := g.boards[at]; {
+		case r == nil:
+			fresh = append(fresh, s)
+		case r.named:
+			named--
+		}
+	}
+	maps.DeleteFunc(g.boards, func(at At, _ *gauged) bool { return !there[at] })
+	for _, s := range fresh {
+		g.boards[At{s.config.Tenant, s.config.Name}] = &gauged{}
+	}
+	for _, s := range inTurns(fresh, max(0, named)) {
+		g.boards[At{s.config.Tenant, s.config.Name}].named = true
+	}
+}
+
+// look reads a board.
+func (r *gauged) look(ctx context.Context, s *served, b *board.Board) {
+	if b != r.board {
+		r.board, r.events, r.waits, r.runs = b, nil, nil, nil
+	}
+	r.gauge, r.read = Gauge{Tenant: s.config.Tenant, Board: s.config.Name}, time.Now()
+	if b != nil {
+		r.gauge.read(ctx, b)
+	}
+}
+
+// list returns what was read, by tenant and name.
+func (g *gauges) list() []Gauge {
+	var list []Gauge
+	for _, other := range g.others {
+		other.Ready, other.Counts, other.Waiting = true, &board.Counts{}, 0
+	}
+	for _, r := range g.boards {
+		if r.named {
+			list = append(list, r.gauge)
+			continue
+		}
+		other := g.others[r.gauge.Tenant]
+		if other == nil {
+			other = &Gauge{Tenant: r.gauge.Tenant, Board: OtherBoards, Ready: true, Counts: &board.Counts{}, Events: map[string]int64{}}
+			g.others[r.gauge.Tenant] = other
+		}
+		r.addTo(other)
+	}
+	tenants := map[string]bool{}
+	for at := range g.boards {
+		tenants[at.Tenant] = true
+	}
+	maps.DeleteFunc(g.others, func(tenant string, _ *Gauge) bool { return !tenants[tenant] })
+	for _, other := range g.others {
+		sum := *other
+		sum.Events = maps.Clone(other.Events)
+		list = append(list, sum)
+	}
+	slices.SortFunc(list, func(a, b Gauge) int { return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Board, b.Board)) })
+	return list
+}
+
+// addTo adds a board to the sum of those that are not named.
+func (r *gauged) addTo(sum *Gauge) {
+	sum.Ready = sum.Ready && r.gauge.Ready
+	sum.Waiting += r.gauge.Waiting
+	if c := r.gauge.Counts; c != nil {
+		s := sum.Counts
+		s.Ready, s.Delayed, s.Claimed = s.Ready+c.Ready, s.Delayed+c.Delayed, s.Claimed+c.Claimed
+		s.Trashed, s.Complete, s.Corrupt = s.Trashed+c.Trashed, s.Complete+c.Complete, s.Corrupt+c.Corrupt
+		if !c.OldestReadyAt.IsZero() && (s.OldestReadyAt.IsZero() || c.OldestReadyAt.Before(s.OldestReadyAt)) {
+			s.OldestReadyAt = c.OldestReadyAt
+		}
+	}
+	for event, n := range r.gauge.Events {
+		sum.Events[event] += n - r.events[event]
+	}
+	r.events = r.gauge.Events
+	advance(&sum.Waits, r.gauge.Waits, &r.waits)
+	advance(&sum.Runs, r.gauge.Runs, &r.runs)
+}
+
+// advance adds to a sum what from has counted since it was last as it is noted.
+func advance(sum **board.Histogram, from *board.Histogram, last **board.Histogram) {
+	if from == nil {
+		return
+	}
+	if *sum == nil {
+		*sum = from.Empty()
+	}
+	if *last == nil {
+		*last = from.Empty()
+	}
+	(*sum).Advance(from, *last)
+}
+
+// inTurns returns at most so many boards, sorted by tenant and name: the first of
+// each tenant, then the second of each, and so on.
+func inTurns(all []*served, most int) []*served {
+	byName := func(a, b *served) int {
+		return cmp.Or(cmp.Compare(a.config.Tenant, b.config.Tenant), cmp.Compare(a.config.Name, b.config.Name))
+	}
+	slices.SortFunc(all, byName)
+	if len(all) <= most {
+		return all
+	}
+	turn, taken := make(map[*served]int, len(all)), map[string]int{}
+	for _, s := range all {
+		turn[s] = taken[s.config.Tenant]
+		taken[s.config.Tenant]++
+	}
+	slices.SortStableFunc(all, func(a, b *served) int { return cmp.Compare(turn[a], turn[b]) })
+	all = all[:most]
+	slices.SortFunc(all, byName)
+	return all
+}
+
+// read reads an open board.
+func (g *Gauge) read(ctx context.Context, b *board.Board) {
+	g.Ready, g.Waiting = b.Status().Ready, b.Waiting()
+	if g.Ready && ctx.Err() == nil {
+		if counts, err := b.Count(ctx); err == nil {
+			g.Counts = &counts
+		}
+	}
+	m := b.Metrics()
+	g.Waits, g.Runs = m.Waits, m.Runs
+	g.Events = map[string]int64{
+		"policy_error": m.PolicyErrors.Load(), "unrecorded": m.Unrecorded.Load(), "posted": m.Posted.Load(), "posted_again": m.PostedAgain.Load(), "claimed": m.Claimed.Load(),
+		"claim_asked": m.Asked.Load(), "passed_over": m.Passed.Load(), "extended": m.Extended.Load(),
+		"consumed": m.Consumed.Load(), "canceled": m.Canceled.Load(), "operations": m.Operations.Load(), "log_entries": m.LogEntries.Load(),
+		"abandoned": m.Abandoned.Load(), "expired": m.Expired.Load(), "exhausted": m.Exhausted.Load(),
+		"trashed": m.Trashed.Load(), "restored": m.Restored.Load(), "purged": m.Purged.Load(), "released": m.Released.Load(),
+		"stale_token": m.StaleTokens.Load(), "unknown_outcome": m.Unknown.Load(), "bad_record": m.BadRecords.Load(),
+	}
+}

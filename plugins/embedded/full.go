@@ -1,0 +1,87 @@
+package embedded
+
+import (
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/boardd/boardd/sdk/diskspace"
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// DiskReserve is how many bytes of the disk are left to changes that make no board
+// larger, or an eighth of the disk if that is less: posts, logs and larger documents
+// are refused while less is free.
+const DiskReserve = 16 << 20
+
+// What a change may add to a board on a full disk: to a job's status, and in a document,
+// which are as large as what servers and workers say of themselves.
+const (
+	maxFullGrowth   = 256
+	maxFullDocument = 1 << 10
+)
+
+// journalSpare is how much of the journal's file is left to such changes where it
+// cannot be made longer.
+const journalSpare = 256 << 10
+
+// fullFor is how long a store is full after a write that found no room.
+const fullFor = time.Second
+
+const (
+	noRoom    = "the disk has no room left for more jobs, logs or documents: claims and endings go on and make room"
+	noRoomYet = "the disk has no room for this change, which was not made: free some of it"
+)
+
+var errNoRoom = &job.Error{Kind: job.QuotaExceeded, Message: noRoom}
+
+// fullness is when a write last found no room, on the clock that nobody can set.
+type fullness struct{ at atomic.Int64 }
+
+// note takes that a write found no room.
+func (f *fullness) note(now time.Duration) { f.at.Store(max(1, int64(now))) }
+
+// fresh reports whether that was a moment ago.
+func (f *fullness) fresh(now time.Duration) bool {
+	at := f.at.Load()
+	return at != 0 && now-time.Duration(at) < fullFor
+}
+
+// full reports whether what makes a board larger is refused.
+func (s *Store) full() bool {
+	if s.fullness.fresh(s.clock.boot()) {
+		return true
+	}
+	free, all, ok := diskspace.In(s.folder.path)
+	return ok && free < min(DiskReserve, all/8)
+}
+
+// crowded is Store.full, once a transaction.
+func (t *txn) crowded() bool {
+	if !t.looked {
+		t.looked, t.noRoom = true, t.store.full()
+	}
+	t.grew = t.grew || !t.noRoom
+	return t.noRoom
+}
+
+// grows reports whether an op makes a board larger.
+func grows(op *driver.Op, status int) bool {
+	switch op.Kind {
+	case driver.Post:
+		return true
+	case driver.Update:
+		for i := range op.Attach {
+			if !op.Attach[i].Delete {
+				return true
+			}
+		}
+		return op.Status != nil && len(*op.Status) > status+maxFullGrowth
+	default:
+		return false
+	}
+}
+
+// isNoRoom reports whether a commit found no room and changed nothing.
+func isNoRoom(err error) bool { return errors.Is(err, errFull) }
