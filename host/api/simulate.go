@@ -38,7 +38,7 @@ func SimulationMessage(s *host.Simulation) *boarddv1.SimulatePolicyResponse {
 	response := &boarddv1.SimulatePolicyResponse{
 		From: toTime(s.From), Until: toTime(s.Until), Gaps: int64(s.Gaps), Jobs: int64(s.Jobs), Claims: int64(s.Claims), Unasked: int64(s.Unasked),
 		AsRecorded: int64(s.AsRecorded), Differ: int64(s.Differ), Earlier: int64(s.Earlier), Later: int64(s.Later), LargestShift: int64(s.LargestShift),
-		By: s.By, StarvedAfter: toDuration(s.StarvedAfter), Missing: s.Missing,
+		By: s.By, StarvedAfter: toDuration(s.StarvedAfter), Missing: s.NotRecorded(),
 		Present: toSide(&s.Report.Present), Candidate: toSide(&s.Report.Candidate),
 	}
 	response.Present.Policies, response.Candidate.Policies = s.Present, s.Candidate

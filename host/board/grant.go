@@ -199,7 +199,7 @@ func (c *claimer) learn(ctx context.Context, byID map[job.ID]*index.Entry, taken
 			back = append(back, id)
 		}
 	}
-	c.witness.refused(taken, r)
+	c.witness.answered(taken, r)
 	if r.Repeated && len(r.Claims) > 0 {
 		c.ended = true
 	}

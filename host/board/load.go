@@ -218,7 +218,7 @@ func (f *follower) load(ctx context.Context, into *index.Sync, position driver.P
 	f.metrics.Loads.Add(1)
 	f.position = position
 	f.leaving.clear()
-	f.witness.restart()
+	f.restartRecording(position)
 	f.hub.restart(f.status.Generation, position)
 	ctx, cancel := context.WithCancel(ctx)
 	var group sync.WaitGroup

@@ -31,6 +31,7 @@ const (
 	Stands Happened = iota // it stands open: it was posted, given back, or changed
 	Taken                  // it was claimed
 	Gone                   // it left the line: it ended, was set aside, or is held back
+	Lost                   // it was claimed, and nothing is known of it any more
 )
 
 // Happening is a change of one job.
@@ -70,6 +71,7 @@ type asker struct {
 	by      *Taker
 	decided time.Time
 	job     policy.Job
+	granted driver.Position // of the claim; 0: it is under way
 }
 
 // asks notes that jobs are about to be claimed.
@@ -93,20 +95,24 @@ func (w *witness) asks(c *claimer, entries []*index.Entry, chosen bool) {
 		if len(w.asking) >= maxLeaving {
 			return // the store is silent; what it reports of these later is by nobody that is known
 		}
-		w.asking[e.ID] = asker{c.owner, c.taker, c.decided, jobs[i]}
+		w.asking[e.ID] = asker{owner: c.owner, by: c.taker, decided: c.decided, job: jobs[i]}
 	}
 }
 
-// refused notes which jobs were not claimed after all.
-func (w *witness) refused(ids []job.ID, r *driver.Result) {
+// answered notes which jobs were claimed and which were not.
+func (w *witness) answered(ids []job.ID, r *driver.Result) {
 	if w.recorder == nil {
 		return
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, id := range ids {
-		if !slices.ContainsFunc(r.Claims, func(c driver.Claimed) bool { return c.Job == id }) {
+		at := slices.IndexFunc(r.Claims, func(c driver.Claimed) bool { return c.Job == id })
+		if at < 0 {
 			delete(w.asking, id)
+		} else if a, ok := w.asking[id]; ok {
+			a.granted = r.Claims[at].Position
+			w.asking[id] = a
 		}
 	}
 }
@@ -123,15 +129,28 @@ func (w *witness) took(id job.ID, owner string) (a asker, ok bool) {
 	return a, true
 }
 
-// restart says that the board is read anew.
-func (w *witness) restart() {
+// restart says that the board is read anew as of a position: of the claims before it
+// that were not told yet, the store says nothing any more.
+func (b *Board) restartRecording(position driver.Position) {
+	w := &b.witness
 	if w.recorder == nil {
 		return
 	}
-	w.mu.Lock()
-	w.asking = nil
-	w.mu.Unlock()
 	w.recorder.Restart()
+	var list []Happening
+	w.mu.Lock()
+	for id, a := range w.asking {
+		if a.granted != 0 && a.granted <= position {
+			delete(w.asking, id)
+			list = append(list, Happening{What: Lost, At: a.decided, Job: policy.Job{ID: id}})
+		}
+	}
+	w.mu.Unlock()
+	slices.SortFunc(list, func(x, y Happening) int { return x.At.Compare(y.At) })
+	b.metrics.Unrecorded.Add(int64(len(list)))
+	if len(list) > 0 {
+		w.recorder.Tell(list)
+	}
 }
 
 // tell tells what the store reported.
@@ -192,7 +211,8 @@ func (b *Board) vanished(h Happening, it *item) (Happening, bool) {
 	a, ok := b.witness.took(it.id, it.record.Holder.Owner)
 	if !ok {
 		b.metrics.Unrecorded.Add(1)
-		return h, false
+		h.What = Lost
+		return h, true
 	}
 	h.By, h.Decided, h.Job = a.by, a.decided, a.job
 	return h, true

@@ -180,6 +180,53 @@ func TestRecorderQuickJobs(t *testing.T) {
 	})
 }
 
+// Of claims through another host, of jobs that are gone before this one hears of them,
+// it tells that there were some.
+func TestRecorderLoses(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		var held atomic.Bool
+		open := make(chan struct{})
+		s := &spy{Driver: openStore(t), t: t}
+		s.watch = func(_ context.Context, _ driver.Position, next iter.Seq2[driver.Changes, error]) iter.Seq2[driver.Changes, error] {
+			return func(yield func(driver.Changes, error) bool) {
+				for c, err := range next {
+					if held.Load() {
+						<-open
+						c.List = sparse(c.List)
+					}
+					if !yield(c, err) {
+						return
+					}
+				}
+			}
+		}
+		r := &teller{}
+		b, other := start(t, s, Spec{Recorder: r}), start(t, s.Driver, Spec{})
+		r.since()
+		held.Store(true)
+		const n = 5
+		postN(t, other, n)
+		for range n {
+			c := claimOne(t, other, ClaimRequest{})
+			if errs, err := other.Consume(t.Context(), []Ref{refOf(other, c)}); err != nil || errs[0] != nil {
+				t.Fatal(errs, err)
+			}
+		}
+		close(open)
+		r.since()
+		lost := 0
+		for _, h := range r.jobs {
+			if h.What == Lost && !h.At.IsZero() {
+				lost++
+			}
+		}
+		if got := b.metrics.Unrecorded.Load(); lost != n || got != n {
+			t.Errorf("%d are told as lost, %d counted, want %d", lost, got, n)
+		}
+	})
+}
+
 // sparse is changes as a store reports them that does not say again what never changes.
 func sparse(list []driver.Change) []driver.Change {
 	list = slices.Clone(list)

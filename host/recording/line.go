@@ -32,6 +32,7 @@ const (
 	Claim = "claim" // a job was claimed
 	Gone  = "gone"  // a job left the line
 	Gap   = "gap"   // what follows does not follow on what stands before
+	Lost  = "lost"  // jobs were claimed of which nothing is known
 )
 
 // Line is one line of a recording.
@@ -51,6 +52,11 @@ type Line struct {
 	// Of Claim: when the board chose the job for this claim, by its own clock. Zero: at
 	// the time of the line, as far as is known.
 	Decided time.Time `json:"decided,omitzero"`
+
+	// Of Lost: how many claims are not recorded. They were made between Since and the
+	// time of the line.
+	Claims int64     `json:"claims,omitempty"`
+	Since  time.Time `json:"since,omitzero"`
 }
 
 // Job is what a recording has of a job: of its details only the facts that a
@@ -84,6 +90,9 @@ func factName(s policy.FactSpec) string { return string(s.Type) + ":" + s.Path }
 func lineOf(h *board.Happening, open bool) Line {
 	l := Line{At: h.At.UTC()}
 	switch h.What {
+	case board.Lost:
+		l.Event, l.Claims, l.Since = Lost, 1, l.At
+		return l
 	case board.Gone:
 		l.Event, l.UUID = Gone, h.Job.ID.String()
 		return l
@@ -164,10 +173,12 @@ func (l *Line) check() error {
 	case l.Event == Gone:
 		_, err := job.ParseID(l.UUID)
 		return err
-	case l.Event == Begin || l.Event == Gap:
+	case l.Claims < 0:
+		return fmt.Errorf("claims: %d: want 0 or more", l.Claims)
+	case l.Event == Begin || l.Event == Gap || l.Event == Lost:
 		return nil
 	}
-	return fmt.Errorf("event: %.40q: want one of %s", l.Event, strings.Join([]string{Begin, Open, Post, Claim, Gone, Gap}, ", "))
+	return fmt.Errorf("event: %.40q: want one of %s", l.Event, strings.Join([]string{Begin, Open, Post, Claim, Gone, Lost, Gap}, ", "))
 }
 
 // read returns the job as policies have it, without its facts.

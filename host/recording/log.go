@@ -44,6 +44,7 @@ type Log struct {
 	source  *source // the one that is listened to
 	queue   []board.Happening
 	gap     bool // something was not told before what is in the queue
+	missed  missed
 	wake    chan struct{}
 	flushes []chan struct{} // closed when what was told so far is written
 
@@ -98,6 +99,42 @@ func (l *Log) Run(ctx context.Context) {
 	l.end()
 }
 
+// missed is how many claims a gap has, and when they were.
+type missed struct {
+	claims       int64
+	since, until time.Time
+}
+
+func (m *missed) add(other missed) {
+	if other.claims == 0 {
+		return
+	}
+	if m.claims += other.claims; m.since.IsZero() || other.since.Before(m.since) {
+		m.since = other.since
+	}
+	if other.until.After(m.until) {
+		m.until = other.until
+	}
+}
+
+// drop leaves out what happened, with the lock held: what follows is behind a gap.
+func (l *Log) drop(list []board.Happening) {
+	l.gap = true
+	for i := range list {
+		h := &list[i]
+		if h.What != board.Taken && h.What != board.Lost {
+			continue
+		}
+		m := &l.missed
+		if m.claims++; m.since.IsZero() || h.At.Before(m.since) {
+			m.since = h.At
+		}
+		if h.At.After(m.until) {
+			m.until = h.At
+		}
+	}
+}
+
 // tidyEvery is how often it is looked for what is too old, where nothing happens.
 const tidyEvery = time.Minute
 
@@ -133,9 +170,10 @@ func (l *Log) keep() time.Duration {
 // write writes what is in the queue. After an error what follows is a gap.
 func (l *Log) write() (err error) {
 	l.mu.Lock()
-	queue, gap, s, flushes := l.queue, l.gap, l.source, l.flushes
-	l.queue, l.gap, l.flushes = nil, false, nil
+	queue, gap, missing, s, flushes := l.queue, l.gap, l.missed, l.source, l.flushes
+	l.queue, l.gap, l.missed, l.flushes = nil, false, missed{}, nil
 	l.mu.Unlock()
+	written := 0
 	defer func() {
 		for _, done := range flushes {
 			close(done)
@@ -143,30 +181,34 @@ func (l *Log) write() (err error) {
 		if err != nil {
 			l.end()
 			l.mu.Lock()
-			l.gap = true
-			l.mu.Unlock()
+			defer l.mu.Unlock()
+			l.drop(queue[written:])
+			l.missed.add(missing)
 		}
 	}()
 	if len(queue) == 0 {
 		l.mu.Lock()
 		l.gap = l.gap || gap
+		l.missed.add(missing)
 		l.mu.Unlock()
 		return nil
 	}
 	if l.file == nil || gap || l.size >= l.options.Segment || time.Since(l.born) >= l.keep()/parts {
-		if err := l.begin(s, gap); err != nil {
+		if err := l.begin(s, gap, missing); err != nil {
 			return err
 		}
+		missing = missed{}
 	}
 	for i := range queue {
 		if l.size >= l.options.Segment {
-			if err := l.begin(s, false); err != nil {
+			if err := l.begin(s, false, missed{}); err != nil {
 				return err
 			}
 		}
 		if err := l.put(lineOf(&queue[i], false)); err != nil {
 			return err
 		}
+		written++
 	}
 	return l.out.Flush()
 }

@@ -244,14 +244,19 @@ func TestTooFast(t *testing.T) {
 	for i := range list {
 		list[i] = gone(i)
 	}
+	list[3], list[5] = taken(3, nil), taken(5, nil)
 	source.Tell(list)
-	source.Tell(list[:1])
+	source.Tell([]board.Happening{taken(9, nil)})
 	source.Tell([]board.Happening{stands(7)})
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
 	l.Run(ctx)
-	if got := events(lines(t, dir)); got != "begin gap post" {
-		t.Errorf("it has %s", got)
+	got := lines(t, dir)
+	if events(got) != "begin gap lost post" {
+		t.Fatalf("it has %s", events(got))
+	}
+	if l := got[2]; l.Claims != 3 || !l.Since.Equal(taken(3, nil).At) || !l.At.Equal(taken(9, nil).At) {
+		t.Errorf("what was lost: %+v", l)
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 
 // begin begins a segment: with what is open, and a gap where it does not follow on
 // the one before.
-func (l *Log) begin(s *source, gap bool) error {
+func (l *Log) begin(s *source, gap bool, missing missed) error {
 	l.end()
 	if err := os.MkdirAll(l.options.Folder, 0o700); err != nil {
 		return err
@@ -41,11 +41,11 @@ func (l *Log) begin(s *source, gap bool) error {
 	}
 	l.next++
 	l.out, l.size, l.born = bufio.NewWriterSize(l.file, 64<<10), 0, time.Now()
-	return l.stand(s, gap)
+	return l.stand(s, gap, missing)
 }
 
 // stand writes what is open.
-func (l *Log) stand(s *source, gap bool) error {
+func (l *Log) stand(s *source, gap bool, missing missed) error {
 	l.mu.Lock()
 	b := s.board
 	l.mu.Unlock()
@@ -60,6 +60,11 @@ func (l *Log) stand(s *source, gap bool) error {
 	if gap {
 		if err := l.put(Line{At: head.At, Event: Gap}); err != nil {
 			return err
+		}
+		if n := missing.claims; n > 0 {
+			if err := l.put(Line{At: missing.until.UTC(), Event: Lost, Claims: n, Since: missing.since.UTC()}); err != nil {
+				return err
+			}
 		}
 	}
 	for i := range list {

@@ -23,7 +23,9 @@ func (l *Log) Source() (board.Recorder, func(Standing)) {
 	s := &source{log: l}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.source, l.gap, l.queue = s, true, nil
+	l.source = s
+	l.drop(l.queue)
+	l.queue = nil
 	return s, func(b Standing) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -37,7 +39,7 @@ func (s *source) Restart() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.source == s {
-		l.gap = true
+		l.drop(l.queue)
 		l.queue = nil
 	}
 }
@@ -51,7 +53,9 @@ func (s *source) Tell(list []board.Happening) {
 	case l.source != s:
 		return
 	case len(l.queue)+len(list) > MaxQueued:
-		l.gap, l.queue = true, nil
+		l.drop(l.queue)
+		l.drop(list)
+		l.queue = nil
 	default:
 		l.queue = append(l.queue, list...)
 	}

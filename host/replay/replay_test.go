@@ -282,6 +282,72 @@ func TestGaps(t *testing.T) {
 	}
 }
 
+// Claims that the recording lacks are in the report.
+func TestLost(t *testing.T) {
+	t.Parallel()
+	lines := func(yield func(recording.Line, error) bool) {
+		for l, err := range script(t, "0 begin\n1 post a\n2 claim a by\n") {
+			if !yield(l, err) {
+				return
+			}
+		}
+		for n := range replay.MaxLost + 2 {
+			l := recording.Line{At: at(float64(10 + n)), Event: recording.Lost, Claims: 3, Since: at(float64(9 + n))}
+			if !yield(l, nil) {
+				return
+			}
+		}
+	}
+	r, err := replay.Run(t.Context(), lines, board.Rules{}, board.Rules{}, replay.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(r.Lost); n != replay.MaxLost || r.Lost[0] != (replay.Lost{From: at(9), Until: at(10), Claims: 3}) ||
+		r.Lost[n-1] != (replay.Lost{From: at(28), Until: at(31), Claims: 9}) {
+		t.Errorf("%+v", r.Lost)
+	}
+	if said := r.NotRecorded(); said[0] != "3 claims from 2026-01-31T12:00:09Z to 2026-01-31T12:00:10Z" {
+		t.Errorf("it says %q", said)
+	}
+}
+
+// Claims that came faster than they could be written are told by the report on what
+// was written.
+func TestLostByTheLog(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	l := recording.New(recording.Options{Folder: dir, Board: "a/b", Keep: time.Hour})
+	source, take := l.Source()
+	take(nobody{})
+	claim := func(n int) board.Happening {
+		return board.Happening{What: board.Taken, At: at(float64(n)), Job: policy.Job{ID: idOf(fmt.Sprint(n)), Name: "a"}}
+	}
+	many := make([]board.Happening, recording.MaxQueued)
+	for i := range many {
+		many[i] = board.Happening{What: board.Gone, At: at(1), Job: policy.Job{ID: idOf("gone")}}
+	}
+	many[0], many[1] = claim(1), claim(2)
+	source.Tell(many)
+	source.Tell([]board.Happening{claim(3)}) // one too many: all of it is lost
+	source.Tell([]board.Happening{claim(4), {What: board.Lost, At: at(5)}})
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	l.Run(ctx)
+	r, err := replay.Run(t.Context(), recording.Read(dir), board.Rules{}, board.Rules{}, replay.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []replay.Lost{{From: at(1), Until: at(3), Claims: 3}, {From: at(5), Until: at(5), Claims: 1}}
+	if diff := cmp.Diff(want, r.Lost); diff != "" || r.Claims != 1 || len(r.NotRecorded()) != 2 {
+		t.Errorf("%+v: %s", r, diff)
+	}
+}
+
+// nobody is a board without jobs.
+type nobody struct{}
+
+func (nobody) Standing(int) ([]board.Happening, int64) { return nil, 0 }
+
 // Nothing before the beginning counts, but what stands open then does.
 func TestFrom(t *testing.T) {
 	t.Parallel()

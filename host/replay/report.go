@@ -19,6 +19,7 @@ import (
 const (
 	MaxKeys    = 100 // groups of jobs with most jobs; those of all others are one
 	MaxStarved = 20  // jobs that waited longest
+	MaxLost    = 20  // spans of time in which claims were not recorded; later ones lengthen the last
 )
 
 // Others is the key that stands for all groups beyond MaxKeys.
@@ -50,7 +51,24 @@ type Report struct {
 	Keys         []Key
 	Starved      []Starved // by the candidate, the longest wait first
 	Missing      []string  // facts that a policy reads and that were not recorded of some job
+	Lost         []Lost    // claims that were not recorded, and when they were
 	Inexact      []string  // what is not known, so that the present side may not be what happened
+}
+
+// Lost is claims that were made on the board and that the recording lacks.
+type Lost struct {
+	From, Until time.Time
+	Claims      int64
+}
+
+// NotRecorded says in sentences what the recording lacks: claims, facts, and what it
+// would take to say exactly what happened.
+func (r *Report) NotRecorded() []string {
+	list := slices.Clone(r.Missing)
+	for _, l := range r.Lost {
+		list = append(list, fmt.Sprintf("%d claims from %s to %s", l.Claims, l.From.Format(time.RFC3339), l.Until.Format(time.RFC3339)))
+	}
+	return append(list, r.Inexact...)
 }
 
 // Side is what one set of policies made of the recording, or of one group of its
@@ -113,6 +131,7 @@ func Run(ctx context.Context, lines iter.Seq2[recording.Line, error], present, c
 	}
 	g.finish()
 	r.Missing = missing(sides)
+	r.Lost = t.lost
 	r.Inexact = sides[0].inexact()
 	return r, nil
 }

@@ -81,6 +81,7 @@ type tape struct {
 	known   map[string]int32 // takers
 	early   int64            // nothing before it is gone through
 	after   *after           // a gap, until the jobs that stand open behind it were read
+	lost    []Lost           // claims that were not recorded
 }
 
 // state is how a job stands in the recording.
@@ -147,6 +148,10 @@ func (t *tape) line(l *recording.Line) error {
 		t.from = at
 		t.standing()
 	}
+	if l.Event == recording.Lost {
+		t.misses(l)
+		return nil
+	}
 	if l.Event != recording.Open && l.Event != recording.Gap && l.Event != recording.Begin {
 		t.over(at)
 	}
@@ -175,6 +180,27 @@ func (t *tape) line(l *recording.Line) error {
 		}
 	}
 	return nil
+}
+
+// misses notes claims of which nothing is known.
+func (t *tape) misses(l *recording.Line) {
+	if l.At.UnixNano() < t.early {
+		return
+	}
+	since := l.At
+	if !l.Since.IsZero() {
+		since = l.Since
+	}
+	one := Lost{From: since.UTC(), Until: l.At.UTC(), Claims: max(l.Claims, 1)}
+	if n := len(t.lost); n == MaxLost {
+		last := &t.lost[n-1]
+		last.Claims += one.Claims
+		if one.Until.After(last.Until) {
+			last.Until = one.Until
+		}
+		return
+	}
+	t.lost = append(t.lost, one)
 }
 
 // standing makes of what stands open when the replay begins its beginning.

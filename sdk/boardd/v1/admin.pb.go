@@ -2073,7 +2073,7 @@ type SimulatePolicyResponse struct {
 	Candidate     *SimulatedSide         `protobuf:"bytes,15,opt,name=candidate,proto3" json:"candidate,omitempty"` // with the policy
 	Keys          []*SimulatedKey        `protobuf:"bytes,16,rep,name=keys,proto3" json:"keys,omitempty"`           // those with most jobs first; "(others)" are the rest
 	Starved       []*StarvedJob          `protobuf:"bytes,17,rep,name=starved,proto3" json:"starved,omitempty"`     // with the policy, the longest wait first
-	Missing       []string               `protobuf:"bytes,18,rep,name=missing,proto3" json:"missing,omitempty"`     // facts that policies read and that were not recorded of some job: they counted as absent
+	Missing       []string               `protobuf:"bytes,18,rep,name=missing,proto3" json:"missing,omitempty"`     // what was not recorded, in words: facts that policies read (they counted as absent), claims, and what it takes to say exactly what happened
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
