@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -44,7 +45,7 @@ func (c *compiling) version() []byte {
 	number := binary.BigEndian.AppendUint64(nil, uint64(c.versions.Add(1)))
 	section := append([]byte{7}, "version"...)
 	section = append(section, number...)
-	return append(append(c.module[:len(c.module):len(c.module)], 0, byte(len(section))), section...)
+	return append(append(slices.Clip(c.module), 0, byte(len(section))), section...)
 }
 
 // run goes on until ctx ends: one promotes and one has the board ask in the shadow.
