@@ -257,6 +257,7 @@ var limits = []struct {
 	{"recording.MaxLine", recording.MaxLine, "bytes of a line of a recording that is read"},
 	{"replay.MaxEvents", replay.MaxEvents, "changes that a simulation goes through"},
 	{"replay.MaxKeys", replay.MaxKeys, "keys of its report; those with fewer jobs are one"},
+	{"replay.MaxLost", replay.MaxLost, "spans of time in its report in which claims were not recorded; later ones lengthen the last"},
 	{"replay.MaxStarved", replay.MaxStarved, "jobs that its report names because they starve"},
 	{"host.MaxSimulation", host.MaxSimulation, "the longest that a simulation may take"},
 	{"config.MaxWindow", config.MaxWindow, "the longest `idempotency_window` and `history`"},
