@@ -83,7 +83,7 @@ func (h *Host) prepare(ctx context.Context, b *config.Board) error {
 }
 
 func storedBoard(b catalog.Board) BoardRecord {
-	return BoardRecord{Board: b.Board, Version: b.Version, Made: b.Made}
+	return BoardRecord{Board: b.Board, Version: b.Shown(), Made: b.Made}
 }
 
 // declaredBoards returns a tenant's boards in the configuration.
@@ -149,7 +149,7 @@ func (s *Session) boardForChange(ctx context.Context, call, of, name string, ver
 	if !ok || !view.Belongs(t.Name, b.Owner, t.Declared) {
 		return none, nil, noBoard(tenant.Clip(name))
 	}
-	return b, c, checkVersion(version, b.Version)
+	return b, c, checkVersion(version, b.Shown())
 }
 
 // UpdateBoard gives a board the settings that change makes of those it has, and

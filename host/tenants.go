@@ -183,7 +183,7 @@ func (s *Session) stored(ctx context.Context, call, name string, version uint64)
 	if err != nil {
 		return none, nil, err
 	}
-	return t.Tenant, c, checkVersion(version, t.Version)
+	return t.Tenant, c, checkVersion(version, t.Shown())
 }
 
 // UpdateTenant gives a tenant the limits that change makes of those it has, and

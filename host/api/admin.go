@@ -46,7 +46,7 @@ func fromVersion(path string, v int64) (uint64, error) {
 
 func toTenant(t host.Tenant) *boarddv1.Tenant {
 	return &boarddv1.Tenant{
-		Name: t.Name, Limits: toLimits(t.Limits), Declared: t.Declared, Version: toInt64(t.Version),
+		Name: t.Name, Limits: toLimits(t.Limits), Declared: t.Declared, Version: toInt64(t.Shown()),
 		CreatedAt: toTime(t.Made), Deleted: !t.Deleted.IsZero(),
 	}
 }

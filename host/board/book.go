@@ -2,6 +2,8 @@ package board
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 
@@ -32,6 +34,29 @@ type Books interface {
 type bookRecord struct {
 	Name    string `json:"name"`
 	Content string `json:"content"`
+
+	// Revision is the version that callers see. That of the document is counted over all
+	// documents of the store, and would tell how much others do there. A new book begins
+	// at a random one. 0: it was written before there were any, and has the document's.
+	Revision uint64 `json:"revision,omitempty"`
+}
+
+// version is what callers see as the version of a book that lies in doc.
+func (r *bookRecord) version(doc *driver.Document) uint64 {
+	if r.Revision == 0 {
+		return doc.Version
+	}
+	return r.Revision
+}
+
+// follow gives the record the revision behind another one's.
+func (r *bookRecord) follow(before uint64) {
+	const most = 1 << 53 // beyond which a reader of JSON may not know whole numbers
+	if r.Revision = before + 1; before == 0 || r.Revision >= most {
+		var random [8]byte
+		_, _ = rand.Read(random[:]) // never fails
+		r.Revision = 1 + binary.BigEndian.Uint64(random[:])>>12
+	}
 }
 
 // PutBook writes a book if its version is ifVersion (0: there is none; nil:
@@ -46,19 +71,42 @@ func (b *Board) PutBook(ctx context.Context, book Book, ifVersion *uint64) (uint
 	if err := b.checkElsewhere(ctx, book.UUID); err != nil {
 		return 0, err
 	}
-	data, err := json.Marshal(bookRecord{book.Name, string(book.Content)})
+	for try := 0; ; try++ {
+		version, err := b.tryBook(ctx, &book, ifVersion)
+		switch {
+		case !errors.Is(err, job.Aborted):
+			return version, err
+		case ifVersion == nil && try < tries:
+			continue
+		}
+		return 0, &job.Error{Op: "put book", Kind: job.Aborted, Message: "version: the book has another version by now: read it again", Err: err}
+	}
+}
+
+// tryBook is PutBook over the book as it stands now.
+func (b *Board) tryBook(ctx context.Context, book *Book, ifVersion *uint64) (uint64, error) {
+	docs, space := b.driver.Documents(), driver.Space{Board: b.spec.Key, Name: driver.BookSpace}
+	old, err := docs.Get(ctx, space, book.UUID)
+	if err != nil && !errors.Is(err, job.NotFound) {
+		return 0, err
+	}
+	var present uint64
+	if err == nil {
+		var r bookRecord
+		_ = json.Unmarshal(old.Data, &r) // one that cannot be read has the document's version
+		present = r.version(&old)
+	}
+	if ifVersion != nil && *ifVersion != present {
+		return 0, job.Aborted
+	}
+	next := bookRecord{Name: book.Name, Content: string(book.Content)}
+	next.follow(present)
+	data, err := json.Marshal(next)
 	if err != nil {
 		return 0, &job.Error{Op: "put book", Kind: job.Internal, Err: err}
 	}
-	doc := driver.Document{Name: book.UUID, Data: data}
-	if ifVersion == nil {
-		return b.putDocument(ctx, driver.BookSpace, doc)
-	}
-	version, err := b.driver.Documents().Put(ctx, driver.Space{Board: b.spec.Key, Name: driver.BookSpace}, doc, *ifVersion)
-	if errors.Is(err, job.Aborted) {
-		return 0, &job.Error{Op: "put book", Kind: job.Aborted, Message: "version: the book has another version by now: read it again", Err: err}
-	}
-	return version, err
+	_, err = docs.Put(ctx, space, driver.Document{Name: book.UUID, Data: data}, old.Version)
+	return next.Revision, err
 }
 
 // checkElsewhere refuses a book that is kept elsewhere: one of the same uuid here
@@ -115,5 +163,5 @@ func (b *Board) Book(ctx context.Context, uuid string) (Book, error) {
 	if err := json.Unmarshal(doc.Data, &r); err != nil {
 		return Book{}, &job.Error{Op: "get book", Kind: job.Corrupt, Message: "the book's record in the store cannot be read", Err: err}
 	}
-	return Book{UUID: uuid, Name: r.Name, Content: []byte(r.Content), Version: doc.Version, Source: ownBooks}, nil
+	return Book{UUID: uuid, Name: r.Name, Content: []byte(r.Content), Version: r.version(&doc), Source: ownBooks}, nil
 }
