@@ -69,12 +69,8 @@ func TestPolicyInGo(t *testing.T) {
 // that it is built for.
 func TestPolicyThatDiffers(t *testing.T) {
 	t.Parallel()
-	template := goTemplate(t)
-	dir, err := os.MkdirTemp(filepath.Dir(template), "differs-") //nolint:usetesting // within the module that it imports
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	testneed.Program(t, "go")
+	dir := t.TempDir()
 	write(t, filepath.Join(dir, "manifest.json"), `{"name": "differs", "version": "1", "abi": 1, "kinds": ["ordering"]}`)
 	write(t, filepath.Join(dir, "differs.go"), `package main
 
