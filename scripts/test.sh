@@ -4,10 +4,11 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-go test -race -shuffle=on ./...
+# Ten minutes a package, the default, are not enough beside other work on two cores.
+go test -race -shuffle=on -timeout 40m ./...
 
 while read -r mod; do
   dir=$(dirname "$mod")
   echo "in $dir:"
-  (cd "$dir" && go test -race -shuffle=on ./...)
+  (cd "$dir" && go test -race -shuffle=on -timeout 40m ./...)
 done < <(find examples -name go.mod -not -path '*/testdata/*' 2>/dev/null | sort)
