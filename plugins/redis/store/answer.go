@@ -52,7 +52,7 @@ func (u *unpacker) record(id job.ID, at scene, parts driver.Parts) *driver.Recor
 	if u.u8() == 0 {
 		return nil
 	}
-	s := sight{id: id.String(), state: job.State(u.u8()), left: milliseconds(u.u64())}
+	s := storedJob{id: id.String(), state: job.State(u.u8()), left: milliseconds(u.u64())}
 	s.posting, s.meta = u.blob(), u.blob()
 	s.owner, s.modified = u.short16(), u.short16()
 	s.past, s.final = u.blob(), u.blob()

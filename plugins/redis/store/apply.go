@@ -26,7 +26,7 @@ func (s *Store) Apply(ctx context.Context, name string, ops []driver.Op) []drive
 	if err != nil {
 		return failAll(results, err)
 	}
-	st := b.standing.Load()
+	st := b.opening.Load()
 	if st.spec.Observe {
 		return failAll(results, observed(name))
 	}
@@ -88,7 +88,7 @@ func (p *batch) add(i int, raw []byte, jobs int) {
 	p.jobs += jobs
 }
 
-func (b *board) applyPart(ctx context.Context, st *standing, part *batch, ops []driver.Op, results []driver.Result) {
+func (b *board) applyPart(ctx context.Context, st *opening, part *batch, ops []driver.Op, results []driver.Result) {
 	if len(part.index) == 0 {
 		return
 	}
@@ -110,7 +110,7 @@ func (b *board) applyPart(ctx context.Context, st *standing, part *batch, ops []
 
 // script runs the script on packed ops and returns its answers, one for each.
 // Its outcome is waited for even if ctx ends: only so is it known.
-func (b *board) script(ctx context.Context, st *standing, ops []any) ([]string, scene, error) {
+func (b *board) script(ctx context.Context, st *opening, ops []any) ([]string, scene, error) {
 	if err := ended(ctx); err != nil {
 		return nil, scene{}, err
 	}
@@ -131,7 +131,7 @@ func (b *board) script(ctx context.Context, st *standing, ops []any) ([]string, 
 	return b.readReply(st, reply, len(ops))
 }
 
-func (b *board) readReply(st *standing, reply []any, n int) ([]string, scene, error) {
+func (b *board) readReply(st *opening, reply []any, n int) ([]string, scene, error) {
 	unreadable := job.Errorf(job.OutcomeUnknown, "the script's answer cannot be read")
 	if len(reply) == 3 {
 		st.expire()

@@ -24,7 +24,7 @@ var (
 // nothing into a transaction, not even reads, so that there a script sends them. On an
 // observed board, where no script may run, they are sent one after the other: a job that
 // changes meanwhile is looked at again, since its keys changed.
-func (b *board) atOnce(ctx context.Context, st *standing, reads func(redis.Pipeliner) error) error {
+func (b *board) atOnce(ctx context.Context, st *opening, reads func(redis.Pipeliner) error) error {
 	client := b.store.client
 	_, err := client.TxPipelined(ctx, reads)
 	if reply, ok := errors.AsType[redis.Error](err); !ok || !isFull(err) && !strings.HasPrefix(reply.Error(), "EXECABORT") {

@@ -131,19 +131,19 @@ func (b *board) cannotRead(id string, problem error) {
 
 // readNew reads the postings of jobs that a search has just found, so that the
 // first op on one need not wait for it, and reports what cannot be read.
-func (s *sweep) readNew(ctx context.Context, settled, answers []string) error {
+func (s *sweep) readNew(ctx context.Context, reconciled, answers []string) error {
 	var ids, others []string
 	for n, answer := range answers {
 		if id, _ := unreadIn(answer); id != "" {
 			ids = append(ids, id)
 		} else {
-			others = append(others, settled[n])
+			others = append(others, reconciled[n])
 		}
 	}
 	s.board.bad.remove(others...)
 	for len(ids) > 0 {
 		n := min(maxScriptOps/2, len(ids)) // each may be on the board and in the trash
-		found, err := s.board.verdicts(ctx, s.standing, ids[:n])
+		found, err := s.board.verdicts(ctx, s.opening, ids[:n])
 		if err != nil {
 			return err
 		}
@@ -154,7 +154,7 @@ func (s *sweep) readNew(ctx context.Context, settled, answers []string) error {
 				s.board.cannotRead(found[i].id, problem)
 			}
 		}
-		if _, _, err := s.board.script(ctx, s.standing, ops); err != nil {
+		if _, _, err := s.board.script(ctx, s.opening, ops); err != nil {
 			return err
 		}
 		ids = ids[n:]

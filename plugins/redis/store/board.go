@@ -27,14 +27,14 @@ var boardSchema = driver.Schema{Fields: []driver.Field{
 	{Name: "events", Type: driver.Integer, Doc: "how many changes are remembered for watchers; absent: 100000"},
 }}
 
-// A board is an open board. What changes with each opening is in its standing.
+// A board is an open board. What changes when it is opened again is in its opening.
 type board struct {
 	store   *Store
 	name    string
 	dropped chan struct{} // closed when the board is no more
 
-	standing atomic.Pointer[standing]
-	bad      bad // postings that cannot be read, as far as known
+	opening atomic.Pointer[opening]
+	bad     bad // postings that cannot be read, as far as known
 
 	mu    sync.Mutex
 	known mark            // the last change that this host has seen
@@ -47,8 +47,8 @@ type board struct {
 	virtual atomic.Uint64 // changes of an observed board that only this host counts
 }
 
-// A standing is how a board was opened.
-type standing struct {
+// An opening is how a board was opened.
+type opening struct {
 	spec         driver.BoardSpec
 	keys         keys
 	scriptKeys   []string
@@ -129,7 +129,7 @@ func (s *Store) OpenBoard(ctx context.Context, spec driver.BoardSpec) (driver.Bo
 	}
 	s.meet(ctx)
 	b := s.boardNamed(spec.Name)
-	st := &standing{
+	st := &opening{
 		spec: spec, keys: k, scriptKeys: k.script(), capabilities: capabilities(), events: events,
 		stale: make(chan struct{}), once: &sync.Once{},
 	}
@@ -158,7 +158,7 @@ func (s *Store) OpenBoard(ctx context.Context, spec driver.BoardSpec) (driver.Bo
 		return driver.BoardStatus{}, job.Errorf(job.Unavailable, "board %q is being opened by another call", spec.Name)
 	}
 	s.boards[spec.Name] = b
-	if old := b.standing.Swap(st); old != nil && old.generation != st.generation {
+	if old := b.opening.Swap(st); old != nil && old.generation != st.generation {
 		old.expire()
 	}
 	return status, nil
@@ -175,9 +175,9 @@ func (s *Store) boardNamed(name string) *board {
 }
 
 // expire says that the board has to be opened again before it is used.
-func (st *standing) expire() { st.once.Do(func() { close(st.stale) }) }
+func (st *opening) expire() { st.once.Do(func() { close(st.stale) }) }
 
-func (st *standing) expired() bool {
+func (st *opening) expired() bool {
 	select {
 	case <-st.stale:
 		return true
@@ -191,7 +191,7 @@ func lookAgain(name string) error {
 }
 
 // numbers is what the script is told of the board.
-func (b *board) numbers(st *standing) []byte {
+func (b *board) numbers(st *opening) []byte {
 	known := b.lastSeen().position
 	p := packer{make([]byte, 0, 56)}
 	p.u64(st.generation)

@@ -36,7 +36,7 @@ func (s *sweep) claims(ctx context.Context) (err error) {
 	}
 	clear(s.owned)
 	_, err = s.through(ctx, nil, func(ctx context.Context, cursor uint64) ([]string, uint64, error) {
-		fields, next, err := s.fields(ctx, s.standing.keys.jobs, cursor)
+		fields, next, err := s.fields(ctx, s.opening.keys.jobs, cursor)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -55,7 +55,7 @@ func (s *sweep) claimed(ctx context.Context, fields []string) ([]string, error) 
 		switch flags := flagsOf(fields[i+1]); {
 		case flags&flagTrashed != 0:
 		case flags&(flagClaim|flagForeign|flagHeld|flagDelayed) == 0:
-			free, owners = append(free, fields[i]), append(owners, s.standing.keys.owner(fields[i]))
+			free, owners = append(free, fields[i]), append(owners, s.opening.keys.owner(fields[i]))
 		default:
 			taken = append(taken, fields[i])
 		}
@@ -77,7 +77,7 @@ func (s *sweep) claimed(ctx context.Context, fields []string) ([]string, error) 
 // owners looks for claims among the keys of the database, and for the end of
 // those that were known before.
 func (s *sweep) owners(ctx context.Context) error {
-	k, before := &s.standing.keys, s.owned
+	k, before := &s.opening.keys, s.owned
 	s.owned = map[string]bool{}
 	_, err := s.through(ctx, nil, func(ctx context.Context, cursor uint64) ([]string, uint64, error) {
 		var scan *redis.ScanCmd

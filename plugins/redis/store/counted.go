@@ -8,36 +8,36 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A tally is what tells that other programs posted or ended jobs.
-type tally struct {
-	open, posts, settled int64 // by our own records; posts are boardd's, settled those that were found
-	listed, sequence     int64 // by TaskFlow's
-	trashed, known       int64
+// A foreignCount is what tells that other programs posted or ended jobs.
+type foreignCount struct {
+	open, posts, reconciled int64 // by our own records; posts are boardd's, reconciled (the field "settled") those that were found
+	listed, sequence        int64 // by TaskFlow's
+	trashed, known          int64
 }
 
-// unsettled is how many posts of other programs our records have never had: nobody has
+// unreconciled is how many posts of other programs our records have never had: nobody has
 // found them yet, or they ended before anybody could.
-func (t *tally) unsettled() int64 { return t.sequence - t.posts - t.settled }
+func (t *foreignCount) unreconciled() int64 { return t.sequence - t.posts - t.reconciled }
 
 // surplus is how many more jobs TaskFlow has, and how many more posts it has counted.
-func (t *tally) surplus() [2]int64 { return [2]int64{t.listed - t.open, t.unsettled()} }
+func (t *foreignCount) surplus() [2]int64 { return [2]int64{t.listed - t.open, t.unreconciled()} }
 
-func (s *sweep) count(ctx context.Context) (tally, error) {
-	k := &s.standing.keys
+func (s *sweep) count(ctx context.Context) (foreignCount, error) {
+	k := &s.opening.keys
 	var head *redis.SliceCmd
 	var sequence *redis.StringCmd
 	var listed, trashed, known *redis.IntCmd
 	s.pace.busy += tripCost
-	err := s.board.atOnce(ctx, s.standing, func(p redis.Pipeliner) error {
+	err := s.board.atOnce(ctx, s.opening, func(p redis.Pipeliner) error {
 		head, sequence = p.HMGet(ctx, k.head, "open", "posts", "settled"), p.Get(ctx, k.sequence)
 		listed, trashed, known = p.HLen(ctx, k.listings), p.HLen(ctx, k.trash), p.ZCard(ctx, k.trashBy)
 		return nil
 	})
 	if err != nil && !errors.Is(err, redis.Nil) {
-		return tally{}, readFailed(ctx, err)
+		return foreignCount{}, readFailed(ctx, err)
 	}
-	t := tally{
-		open: parseInt(string(value(head, 0))), posts: parseInt(string(value(head, 1))), settled: parseInt(string(value(head, 2))),
+	t := foreignCount{
+		open: parseInt(string(value(head, 0))), posts: parseInt(string(value(head, 1))), reconciled: parseInt(string(value(head, 2))),
 		listed: listed.Val(), trashed: trashed.Val(), known: known.Val(),
 	}
 	t.sequence, _ = sequence.Int64() // absent: nobody has posted
@@ -46,15 +46,15 @@ func (s *sweep) count(ctx context.Context) (tally, error) {
 }
 
 // strangeListed is how many fields of the board are no jobs.
-func (s *sweep) strangeListed() int64 { return s.strange[s.standing.keys.listings] }
+func (s *sweep) strangeListed() int64 { return s.strange[s.opening.keys.listings] }
 
 // more is how many more jobs TaskFlow has on the board than our records.
-func (s *sweep) more(t *tally) int64 { return t.listed - t.open - s.strangeListed() }
+func (s *sweep) more(t *foreignCount) int64 { return t.listed - t.open - s.strangeListed() }
 
 // findCounted looks for jobs that other programs posted or ended, as far as the numbers
 // tell that there are any; with news only if they tell something else than they did
 // after the last such search. There is haste: somebody may wait for them.
-func (s *sweep) findCounted(ctx context.Context, news bool) (t tally, err error) {
+func (s *sweep) findCounted(ctx context.Context, news bool) (t foreignCount, err error) {
 	if t, err = s.count(ctx); err == nil {
 		err = s.fewKeys(ctx, t.listed)
 	}
@@ -93,21 +93,21 @@ func (s *sweep) findCounted(ctx context.Context, news bool) (t tally, err error)
 }
 
 // unseen is how many posts of other programs are still to be found.
-func (s *sweep) unseen(t *tally) int64 {
-	s.gone = min(s.gone, t.unsettled()) // a job put there by hand is settled, and was never counted
-	return t.unsettled() - s.gone
+func (s *sweep) unseen(t *foreignCount) int64 {
+	s.gone = min(s.gone, t.unreconciled()) // a job put there by hand is reconciled, and was never counted
+	return t.unreconciled() - s.gone
 }
 
 // sawAll notes that a search has gone through the whole board: of what was posted before
 // it, what has not been found since is gone.
-func (s *sweep) sawAll(before, after *tally) {
-	s.gone = max(s.gone, before.unsettled()-(after.settled-before.settled))
+func (s *sweep) sawAll(before, after *foreignCount) {
+	s.gone = max(s.gone, before.unreconciled()-(after.reconciled-before.reconciled))
 }
 
 // findHidden looks for what a survey should have found and did not, given how many more
-// jobs there should have been: one that we were acquainted with ended, and came back as
-// another program's post, or one ended that we were not acquainted with.
-func (s *sweep) findHidden(ctx context.Context, t tally, missing int64) (tally, error) {
+// jobs there should have been: one that we knew ended, and came back as
+// another program's post, or one ended that we did not know.
+func (s *sweep) findHidden(ctx context.Context, t foreignCount, missing int64) (foreignCount, error) {
 	var err error
 	switch more := s.more(&t); {
 	case more > 0 && missing > 0:
@@ -126,5 +126,5 @@ func (s *sweep) findHidden(ctx context.Context, t tally, missing int64) (tally, 
 // slim reports whether going through the postings is no more than going through our
 // records: they are small, or need not come along.
 func (s *sweep) slim() bool {
-	return !s.board.store.valued.Load() || s.counts[s.standing.keys.listings] == sweepCount
+	return !s.board.store.valued.Load() || s.counts[s.opening.keys.listings] == sweepCount
 }

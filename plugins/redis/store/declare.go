@@ -17,7 +17,7 @@ import (
 // it may clean up. Redis asks only for those keys that say in which slot of a
 // cluster it runs; a proxy may want all of them. Which jobs a call comes upon that
 // no op names, it is asked before.
-func (b *board) declared(ctx context.Context, st *standing, ops []any) ([]string, string, error) {
+func (b *board) declared(ctx context.Context, st *opening, ops []any) ([]string, string, error) {
 	if !b.store.declare {
 		return st.scriptKeys, "*", nil
 	}
@@ -48,7 +48,7 @@ func (b *board) declared(ctx context.Context, st *standing, ops []any) ([]string
 
 // droppable returns the final records that a call of the script may want to clean
 // up: the oldest ones, and those whose time has come.
-func (b *board) droppable(ctx context.Context, st *standing, n int) ([]string, error) {
+func (b *board) droppable(ctx context.Context, st *opening, n int) ([]string, error) {
 	var oldest, due *redis.StringSliceCmd
 	_, err := b.store.client.Pipelined(ctx, func(p redis.Pipeliner) error {
 		oldest = p.ZRange(ctx, st.keys.finalsBy, 0, int64(n-1))
@@ -65,7 +65,7 @@ func (b *board) droppable(ctx context.Context, st *standing, n int) ([]string, e
 
 // answeredBefore returns the jobs of answers to claims that are remembered, and
 // that the script gives again if it is asked again.
-func (b *board) answeredBefore(ctx context.Context, st *standing, stamps []string) ([]string, error) {
+func (b *board) answeredBefore(ctx context.Context, st *opening, stamps []string) ([]string, error) {
 	if len(stamps) == 0 {
 		return nil, nil
 	}

@@ -28,31 +28,31 @@ func (s *Store) Documents() driver.Documents { return s.documents() }
 
 func (s *Store) documents() documents { return documents{s} }
 
-// A shelf is the keys of one space. They have a hash tag, so that Redis Cluster
+// A documentKeys is the keys of one space. They have a hash tag, so that Redis Cluster
 // keeps them together.
-type shelf struct {
+type documentKeys struct {
 	space                      driver.Space
 	data, names, changed, gone string
 	spaces                     string
 }
 
-func shelfOf(space driver.Space) shelf {
+func documentKeysOf(space driver.Space) documentKeys {
 	board := spacesOf(space.Board)
 	base := board + space.Name + ":"
-	return shelf{space: space, data: base + "data", names: base + "names", changed: base + "changed", gone: base + "gone", spaces: board}
+	return documentKeys{space: space, data: base + "data", names: base + "names", changed: base + "changed", gone: base + "gone", spaces: board}
 }
 
 // spacesOf is the set of a board's spaces, and how all their keys begin.
 func spacesOf(board string) string { return "boardd:{doc:" + board + "}:" }
 
-func (f *shelf) keys() []string { return []string{f.data, f.names, f.changed, f.gone, f.spaces} }
+func (f *documentKeys) keys() []string { return []string{f.data, f.names, f.changed, f.gone, f.spaces} }
 
 // Get returns a document.
 func (d documents) Get(ctx context.Context, space driver.Space, name string) (driver.Document, error) {
 	if err := checkDocument(ctx, space, name); err != nil {
 		return driver.Document{}, err
 	}
-	f := shelfOf(space)
+	f := documentKeysOf(space)
 	list, err := d.fetch(ctx, &f, []string{name})
 	if err != nil {
 		return driver.Document{}, err
@@ -64,7 +64,7 @@ func (d documents) Get(ctx context.Context, space driver.Space, name string) (dr
 }
 
 // fetch returns those of the named documents that are there.
-func (d documents) fetch(ctx context.Context, f *shelf, names []string) ([]driver.Document, error) {
+func (d documents) fetch(ctx context.Context, f *documentKeys, names []string) ([]driver.Document, error) {
 	var values *redis.SliceCmd
 	var now *redis.TimeCmd
 	_, err := d.client.Pipelined(ctx, func(p redis.Pipeliner) error {
@@ -98,13 +98,13 @@ func (d documents) fetch(ctx context.Context, f *shelf, names []string) ([]drive
 
 // reap takes a document away that has expired; if that fails, somebody else
 // will.
-func (d documents) reap(ctx context.Context, f *shelf, name string, version uint64) {
+func (d documents) reap(ctx context.Context, f *documentKeys, name string, version uint64) {
 	if err := d.change(ctx, f, "reap", name, version).Err(); err != nil {
 		d.logger.Debug("a document that expired is still there", "document", name, "error", err)
 	}
 }
 
-func (d documents) change(ctx context.Context, f *shelf, what, name string, version uint64, more ...any) *redis.Cmd {
+func (d documents) change(ctx context.Context, f *documentKeys, what, name string, version uint64, more ...any) *redis.Cmd {
 	args := append([]any{documentsWake, f.space.Name, what, name, version}, more...)
 	return documentsScript.run(context.WithoutCancel(ctx), d.client, f.keys(), args...)
 }
@@ -117,7 +117,7 @@ func (d documents) Put(ctx context.Context, space driver.Space, doc driver.Docum
 	if len(doc.Data) > driver.MaxDocument {
 		return 0, job.Errorf(job.Invalid, "document %q has %d bytes: want at most %d", doc.Name, len(doc.Data), driver.MaxDocument)
 	}
-	f := shelfOf(space)
+	f := documentKeysOf(space)
 	var expires uint64
 	if !doc.Expires.IsZero() {
 		expires = uint64(max(doc.Expires.UnixMicro(), 1))
@@ -131,7 +131,7 @@ func (d documents) Delete(ctx context.Context, space driver.Space, name string, 
 	if err := d.checkChange(ctx, space, name); err != nil {
 		return err
 	}
-	f := shelfOf(space)
+	f := documentKeysOf(space)
 	_, err := d.answer(d.change(ctx, &f, "delete", name, ifVersion), name, ifVersion)
 	return err
 }
@@ -163,7 +163,7 @@ func (d documents) List(ctx context.Context, space driver.Space, after string, l
 	if err := checkSpace(ctx, space); err != nil {
 		return nil, err
 	}
-	f := shelfOf(space)
+	f := documentKeysOf(space)
 	var list []driver.Document
 	for {
 		by := &redis.ZRangeBy{Min: "-", Max: "+", Count: listAtOnce}
@@ -206,7 +206,7 @@ func (d documents) drop(ctx context.Context, board string) error {
 	}
 	keys := []string{all}
 	for _, name := range spaces {
-		f := shelfOf(driver.Space{Board: board, Name: name})
+		f := documentKeysOf(driver.Space{Board: board, Name: name})
 		keys = append(keys, f.data, f.names, f.changed, f.gone)
 	}
 	if err := d.client.Unlink(ctx, keys...).Err(); err != nil {
@@ -223,7 +223,7 @@ func (s *Store) observes(board string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b := s.boards[board]
-	return b != nil && b.standing.Load().spec.Observe
+	return b != nil && b.opening.Load().spec.Observe
 }
 
 func (d documents) checkChange(ctx context.Context, space driver.Space, name string) error {
@@ -254,7 +254,7 @@ func noDocument(name string) error { return job.Errorf(job.NotFound, "there is n
 
 // spaceVersion returns the version of a space, and the one up to which
 // deletions are forgotten.
-func (d documents) spaceVersion(ctx context.Context, f *shelf) (version, floor uint64, err error) {
+func (d documents) spaceVersion(ctx context.Context, f *documentKeys) (version, floor uint64, err error) {
 	raw, err := d.client.HGet(ctx, f.data, "").Bytes()
 	if errors.Is(err, redis.Nil) {
 		return 0, 0, nil

@@ -21,7 +21,7 @@ func (d documents) Watch(ctx context.Context, space driver.Space) iter.Seq2[driv
 		err := checkSpace(ctx, space)
 		if err == nil {
 			w := &documentWatch{
-				documents: d, shelf: shelfOf(space), known: map[string]driver.Document{},
+				documents: d, documentKeys: documentKeysOf(space), known: map[string]driver.Document{},
 				yield: func(c driver.DocumentChange) bool { return yield(c, nil) },
 			}
 			err = w.run(ctx)
@@ -37,10 +37,10 @@ func (d documents) Watch(ctx context.Context, space driver.Space) iter.Seq2[driv
 type documentWatch struct {
 	documents
 
-	shelf   shelf
-	known   map[string]driver.Document
-	version uint64 // of the space, up to which everything was told
-	yield   func(driver.DocumentChange) bool
+	documentKeys documentKeys
+	known        map[string]driver.Document
+	version      uint64 // of the space, up to which everything was told
+	yield        func(driver.DocumentChange) bool
 }
 
 func (w *documentWatch) run(ctx context.Context) error {
@@ -56,7 +56,7 @@ func (w *documentWatch) run(ctx context.Context) error {
 		if err := w.wait(ctx, woken); err != nil {
 			return err
 		}
-		version, floor, err := w.spaceVersion(ctx, &w.shelf)
+		version, floor, err := w.spaceVersion(ctx, &w.documentKeys)
 		switch {
 		case err != nil:
 		case version < w.version || floor > w.version:
@@ -95,13 +95,13 @@ func (w *documentWatch) wait(ctx context.Context, woken <-chan struct{}) error {
 
 // all tells everything that differs from what was told.
 func (w *documentWatch) all(ctx context.Context) error {
-	version, _, err := w.spaceVersion(ctx, &w.shelf)
+	version, _, err := w.spaceVersion(ctx, &w.documentKeys)
 	if err != nil {
 		return err
 	}
 	there := map[string]bool{}
 	for after := ""; ; {
-		list, err := w.List(ctx, w.shelf.space, after, listAtOnce)
+		list, err := w.List(ctx, w.documentKeys.space, after, listAtOnce)
 		if err != nil {
 			return err
 		}
@@ -132,7 +132,7 @@ func (w *documentWatch) changes(ctx context.Context, version uint64) error {
 	by := &redis.ZRangeBy{Min: "(" + strconv.FormatUint(w.version, 10), Max: "+inf"}
 	var changed, gone *redis.StringSliceCmd
 	_, err := w.client.Pipelined(ctx, func(p redis.Pipeliner) error {
-		changed, gone = p.ZRangeByScore(ctx, w.shelf.changed, by), p.ZRangeByScore(ctx, w.shelf.gone, by)
+		changed, gone = p.ZRangeByScore(ctx, w.documentKeys.changed, by), p.ZRangeByScore(ctx, w.documentKeys.gone, by)
 		return nil
 	})
 	if err != nil {
@@ -140,7 +140,7 @@ func (w *documentWatch) changes(ctx context.Context, version uint64) error {
 	}
 	for names := changed.Val(); len(names) > 0; {
 		n := min(listAtOnce, len(names))
-		list, err := w.fetch(ctx, &w.shelf, names[:n])
+		list, err := w.fetch(ctx, &w.documentKeys, names[:n])
 		if err != nil {
 			return err
 		}
@@ -193,7 +193,7 @@ func (w *documentWatch) expired(ctx context.Context) error {
 	if len(due) == 0 {
 		return nil
 	}
-	list, err := w.fetch(ctx, &w.shelf, due)
+	list, err := w.fetch(ctx, &w.documentKeys, due)
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ func (s *Store) DropBoard(ctx context.Context, name string) error {
 	delete(s.boards, name)
 	s.mu.Unlock()
 	if b != nil {
-		if b.standing.Load().spec.Observe {
+		if b.opening.Load().spec.Observe {
 			s.mu.Lock()
 			s.boards[name] = b
 			s.mu.Unlock()

@@ -104,7 +104,7 @@ func (e *event) ontoBoard() bool {
 
 // complete fetches the postings that were too large for the stream, or cannot be read. A
 // job that is not there any more has a later change that says so.
-func (b *board) complete(ctx context.Context, st *standing, events []event, list []driver.Change) error {
+func (b *board) complete(ctx context.Context, st *opening, events []event, list []driver.Change) error {
 	for i := range list {
 		c := &list[i]
 		if !c.Sparse || !events[i].ontoBoard() {

@@ -26,7 +26,7 @@ func (s *Store) Examine(ctx context.Context, name string) iter.Seq2[driver.Findi
 	return func(yield func(driver.Finding, error) bool) {
 		b, err := s.board(name)
 		if err == nil {
-			x := &examination{board: b, standing: b.standing.Load(), yield: func(f driver.Finding) bool { return yield(f, nil) }}
+			x := &examination{board: b, opening: b.opening.Load(), yield: func(f driver.Finding) bool { return yield(f, nil) }}
 			err = x.run(ctx)
 		}
 		if err != nil && err != errStopped { //nolint:errorlint // it is never wrapped
@@ -36,9 +36,9 @@ func (s *Store) Examine(ctx context.Context, name string) iter.Seq2[driver.Findi
 }
 
 type examination struct {
-	board    *board
-	standing *standing
-	yield    func(driver.Finding) bool
+	board   *board
+	opening *opening
+	yield   func(driver.Finding) bool
 }
 
 func (x *examination) run(ctx context.Context) error {
@@ -115,7 +115,7 @@ func (x *examination) clock(ctx context.Context) error {
 			return err
 		}
 	}
-	last, err := client.XRevRangeN(ctx, x.standing.keys.events, "+", "-", 1).Result()
+	last, err := client.XRevRangeN(ctx, x.opening.keys.events, "+", "-", 1).Result()
 	if err != nil {
 		return readFailed(ctx, err)
 	}
@@ -157,7 +157,7 @@ func (x *examination) claims(ctx context.Context) error {
 
 // leaked looks for keys of jobs that are not on the board any more.
 func (x *examination) leaked(ctx context.Context) error {
-	k := &x.standing.keys
+	k := &x.opening.keys
 	var scanner redis.Cmdable = x.board.store.client
 	if cluster, ok := x.board.store.client.(*redis.ClusterClient); ok {
 		node, err := cluster.MasterForKey(ctx, k.head)
@@ -210,7 +210,7 @@ func (x *examination) findLeaked(name string) error {
 
 // isLeaked reports whether a key belongs to a job that is not on the board.
 func (x *examination) isLeaked(ctx context.Context, name string) (bool, error) {
-	k := &x.standing.keys
+	k := &x.opening.keys
 	id, suffix, ok := strings.Cut(strings.TrimPrefix(name, k.prefix), ".")
 	if !ok || suffix != "owned" && suffix != "last_modified" {
 		return false, nil

@@ -208,7 +208,7 @@ func TestClaimEndedByPython(t *testing.T) {
 			if c.state == job.Complete {
 				want = job.NotFound
 			}
-			if kind == driver.Update { // half of them are settled by a read's view first
+			if kind == driver.Update { // half of them are reconciled by a read's view first
 				b.read(claim.Job)
 			}
 			r := b.do(tokenOp(kind, claim))
@@ -457,7 +457,7 @@ func TestBadPostings(t *testing.T) {
 	p.ok(p.client.HSet(t.Context(), listings, "no uuid", "x", "0b1d2c3d-0000-4000-8000-000000000001", "not msgpack", "0b1d2c3d-0000-4000-8000-000000000002", "\x80"))
 	b := newBench(t, server, nil)
 	b.watch()
-	b.eventually("the search settles the rest", func() bool {
+	b.eventually("the search reconciles the rest", func() bool {
 		n, err := p.client.HGet(t.Context(), p.namespace+"boardd:head", "open").Int()
 		return err == nil && n == 3
 	})

@@ -42,7 +42,7 @@ func newDrain(t *testing.T, seed uint64) *drain {
 	if d.board, err = d.store.board("b"); err != nil {
 		t.Fatal(err)
 	}
-	d.keys = &d.board.standing.Load().keys
+	d.keys = &d.board.opening.Load().keys
 	return d
 }
 
@@ -124,15 +124,15 @@ func (d *drain) held(kind driver.OpKind, id job.ID) driver.Op {
 	return driver.Op{Kind: kind, Job: id, Must: driver.HeldByToken, Token: d.tokens[id], Event: job.OperationEvent}
 }
 
-// settle has our records follow what other programs did.
-func (d *drain) settle(ids []job.ID) {
+// reconcile has our records follow what other programs did.
+func (d *drain) reconcile(ids []job.ID) {
 	d.Helper()
 	var ops []any
 	for _, id := range ids {
-		ops = append(ops, settleOp(id.String()))
+		ops = append(ops, reconcileOp(id.String()))
 	}
-	if _, _, err := d.board.script(d.Context(), d.board.standing.Load(), ops); err != nil {
-		d.Fatalf("settle: %v", err)
+	if _, _, err := d.board.script(d.Context(), d.board.opening.Load(), ops); err != nil {
+		d.Fatalf("reconcile: %v", err)
 	}
 }
 
@@ -297,7 +297,7 @@ func TestFullPrograms(t *testing.T) {
 			ids := cast(9)
 			for range 250 {
 				d.step(ids)
-				d.settle(ids)
+				d.reconcile(ids)
 				if !audit(t.Context(), t, d.client, d.keys, 0) {
 					t.Fatalf("the last steps were:\n  %s", strings.Join(d.script[max(0, len(d.script)-12):], "\n  "))
 				}

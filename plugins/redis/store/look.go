@@ -23,7 +23,7 @@ var raiseScript = newScript(raiseLua)
 
 // look compares how the board stands with what this host remembers of it, from
 // before it was started and since.
-func (b *board) look(ctx context.Context, st *standing, status *driver.BoardStatus) error {
+func (b *board) look(ctx context.Context, st *opening, status *driver.BoardStatus) error {
 	remembered, err := decodeMemory(st.spec.Memory)
 	if err != nil {
 		return err
@@ -32,7 +32,7 @@ func (b *board) look(ctx context.Context, st *standing, status *driver.BoardStat
 		remembered.last = mark{position: seen}
 	}
 	told := remembered.generation
-	if old := b.standing.Load(); old != nil && old.keys.prefix == st.keys.prefix {
+	if old := b.opening.Load(); old != nil && old.keys.prefix == st.keys.prefix {
 		if last := b.lastSeen(); old.generation >= remembered.generation && last.position >= remembered.last.position {
 			remembered = memory{id: old.id, generation: old.generation, last: last}
 		}
@@ -82,7 +82,7 @@ func raisedSince(before, now uint64) string {
 
 // loss says what was lost since this host last saw the board; "" if nothing
 // was, as far as can be told.
-func (b *board) loss(ctx context.Context, st *standing, h *head, m *memory) (string, error) {
+func (b *board) loss(ctx context.Context, st *opening, h *head, m *memory) (string, error) {
 	switch {
 	case m.generation == 0:
 		return "", nil
@@ -104,7 +104,7 @@ func (b *board) loss(ctx context.Context, st *standing, h *head, m *memory) (str
 
 // rewritten finds out whether the last change that this host saw is another one
 // now: Redis went back, and others have made changes since.
-func (b *board) rewritten(ctx context.Context, st *standing, m *memory) (string, error) {
+func (b *board) rewritten(ctx context.Context, st *opening, m *memory) (string, error) {
 	at := strconv.FormatUint(m.last.position, 10) + "-0"
 	entries, err := b.store.client.XRange(ctx, st.keys.events, at, at).Result()
 	if err != nil {
@@ -122,7 +122,7 @@ func (b *board) rewritten(ctx context.Context, st *standing, m *memory) (string,
 
 // raise begins a new generation, in which no token of before is valid, beyond
 // every position that this host has seen.
-func (b *board) raise(ctx context.Context, st *standing, h head, m *memory) (head, error) {
+func (b *board) raise(ctx context.Context, st *opening, h head, m *memory) (head, error) {
 	next := max(h.generation, m.generation) + 1
 	if st.spec.Observe {
 		h.generation = next // for this host alone: it may write nothing
@@ -149,7 +149,7 @@ var noteLua string
 var noteScript = newScript(noteLua)
 
 // note has a board's head say on which server this host has looked at it.
-func (b *board) note(ctx context.Context, st *standing, h *head) error {
+func (b *board) note(ctx context.Context, st *opening, h *head) error {
 	if st.spec.Observe || h.id == "" || h.run == "" || h.run == h.server {
 		return nil
 	}

@@ -109,7 +109,7 @@ func (f *field) trackers() (n int) {
 func (f *field) tracking() *notices {
 	f.Helper()
 	n := newNotices()
-	f.store.track(f.Context(), &f.board.standing.Load().keys, n)
+	f.store.track(f.Context(), &f.board.opening.Load().keys, n)
 	f.Cleanup(func() { n.stop() })
 	if !n.on() || f.trackers() != 1 {
 		f.Fatalf("%d connections have keys tracked: %v", f.trackers(), n.on())
@@ -123,7 +123,7 @@ func (f *field) tracking() *notices {
 func TestTracking(t *testing.T) {
 	t.Parallel()
 	f := newField(t, `{}`)
-	k := &f.board.standing.Load().keys
+	k := &f.board.opening.Load().keys
 	n := f.tracking()
 	waits := func(id job.ID) bool {
 		n.mu.Lock()
@@ -167,7 +167,7 @@ func TestTracking(t *testing.T) {
 
 func (f *field) claim(id job.ID) {
 	f.Helper()
-	k := &f.board.standing.Load().keys
+	k := &f.board.opening.Load().keys
 	if err := f.client.Set(f.Context(), k.owner(id.String()), "py", 0).Err(); err != nil {
 		f.Fatal(err)
 	}
@@ -181,7 +181,7 @@ func TestTrackedClaim(t *testing.T) {
 	f.sweep.notices = f.tracking()
 	f.claim(numbered(3))
 	testserver.Eventually(t, "the claim is in our records", func() bool {
-		f.sweep.settleNotices(t.Context())
+		f.sweep.reconcileNotices(t.Context())
 		raw, err := f.client.HGet(t.Context(), "b:boardd:jobs", numbered(3).String()).Result()
 		if err != nil {
 			t.Fatal(err)
@@ -201,7 +201,7 @@ func TestTwoListen(t *testing.T) {
 	t.Parallel()
 	f := newField(t, `{}`)
 	f.server.Command("CONFIG", "SET", "notify-keyspace-events", "KA")
-	k := &f.board.standing.Load().keys
+	k := &f.board.opening.Load().keys
 	one, other := f.store.listen(t.Context(), k), f.store.listen(t.Context(), k)
 	defer other.stop()
 	one.stop()
@@ -252,7 +252,7 @@ func TestTrackedWhenSlow(t *testing.T) {
 	f.sweep.notices.without.Store(true)
 	took(time.Hour, 0)
 	f.server.Command("CONFIG", "SET", "notify-keyspace-events", "KA")
-	f.sweep.notices = f.store.listen(t.Context(), &f.board.standing.Load().keys)
+	f.sweep.notices = f.store.listen(t.Context(), &f.board.opening.Load().keys)
 	t.Cleanup(func() { f.sweep.notices.stop() })
 	for _, d := range []time.Duration{time.Hour, 0} {
 		f.sweep.took = d

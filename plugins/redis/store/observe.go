@@ -14,7 +14,7 @@ import (
 // other programs did can't be put into our own records: this host compares what
 // it sees with what it saw. Hosts that serve the board leave their changes in
 // its stream.
-func (b *board) observe(ctx context.Context, st *standing, after driver.Position, yield func(driver.Changes) bool) error {
+func (b *board) observe(ctx context.Context, st *opening, after driver.Position, yield func(driver.Changes) bool) error {
 	woken, stop := b.store.wakes.watch(st.keys.wake)
 	defer stop()
 	o := b.newObserver(ctx, st, after, woken, yield)
@@ -33,18 +33,18 @@ func (b *board) observe(ctx context.Context, st *standing, after driver.Position
 
 // An observer compares the jobs of a board with what a watcher was told.
 type observer struct {
-	board    *board
-	standing *standing
-	tail     *tail
-	woken    <-chan struct{} // something came into the stream
-	notices  *notices
-	told     map[string]uint64    // a digest of each job on the board
-	ends     map[string]time.Time // of the leases among them, as told of
-	next     time.Time            // when all jobs are looked at again
-	yield    func(driver.Changes) bool
+	board   *board
+	opening *opening
+	tail    *tail
+	woken   <-chan struct{} // something came into the stream
+	notices *notices
+	told    map[string]uint64    // a digest of each job on the board
+	ends    map[string]time.Time // of the leases among them, as told of
+	next    time.Time            // when all jobs are looked at again
+	yield   func(driver.Changes) bool
 }
 
-func (b *board) newObserver(ctx context.Context, st *standing, after driver.Position, woken <-chan struct{}, yield func(driver.Changes) bool) *observer {
+func (b *board) newObserver(ctx context.Context, st *opening, after driver.Position, woken <-chan struct{}, yield func(driver.Changes) bool) *observer {
 	shifted := func(c driver.Changes) bool {
 		for i := range c.List {
 			c.List[i].Position = driver.Position(b.shift(uint64(c.List[i].Position)))
@@ -53,7 +53,7 @@ func (b *board) newObserver(ctx context.Context, st *standing, after driver.Posi
 		return yield(c)
 	}
 	return &observer{
-		board: b, standing: st, tail: &tail{board: b, standing: st, position: b.unshift(uint64(after)), yield: shifted},
+		board: b, opening: st, tail: &tail{board: b, opening: st, position: b.unshift(uint64(after)), yield: shifted},
 		woken: woken, notices: b.store.listen(ctx, &st.keys), told: map[string]uint64{}, ends: map[string]time.Time{}, yield: yield,
 	}
 }
@@ -73,7 +73,7 @@ func (o *observer) rest(ctx context.Context, d time.Duration) error {
 		if err != nil || left <= 0 {
 			return err
 		}
-		if err := o.board.wait(ctx, o.standing, o.woken, min(left, patience)); err != nil {
+		if err := o.board.wait(ctx, o.opening, o.woken, min(left, patience)); err != nil {
 			return err
 		}
 	}
@@ -92,7 +92,7 @@ func (o *observer) named(ctx context.Context) error {
 func (o *observer) read(ctx context.Context, steps []listing, unreadable *[]unreadField) (page driver.Page, err error) {
 	for len(steps) > 0 {
 		n := firstPage(steps, sweepCount)
-		if err := o.board.showOpen(ctx, o.standing, 0, steps[:n], &page, unreadable); err != nil {
+		if err := o.board.showOpen(ctx, o.opening, 0, steps[:n], &page, unreadable); err != nil {
 			return page, err
 		}
 		steps = steps[n:]
@@ -102,14 +102,14 @@ func (o *observer) read(ctx context.Context, steps []listing, unreadable *[]unre
 
 // pass goes through the board once.
 func (o *observer) pass(ctx context.Context) error {
-	begun, pace := time.Now(), pace{share: o.board.store.looking}
+	begun, pace := time.Now(), pace{budget: o.board.store.looking}
 	shown := o.board.takeShown()
 	seen := map[string]bool{}
 	var unreadable []unreadField
 	count := firstCount
 	for at := (place{start: o.tail.position}); ; {
 		asked := time.Now()
-		steps, cursor, err := o.board.listings(ctx, o.standing, at, count)
+		steps, cursor, err := o.board.listings(ctx, o.opening, at, count)
 		if err != nil {
 			return err
 		}
@@ -218,13 +218,13 @@ func (o *observer) missed(shown, seen map[string]bool) []string {
 func (o *observer) look(ctx context.Context, ids []string) error {
 	for len(ids) > 0 {
 		n := min(readAtOnce, len(ids))
-		sights, at, err := o.board.lookAt(ctx, o.standing, ids[:n], nil, 0)
+		stored, at, err := o.board.lookAt(ctx, o.opening, ids[:n], nil, 0)
 		if err != nil {
 			return err
 		}
 		var changes []driver.Change
-		for i := range sights {
-			r, err := sights[i].record(at, 0)
+		for i := range stored {
+			r, err := stored[i].record(at, 0)
 			if err == nil && r == nil {
 				r = &driver.Record{State: job.Complete, Outcome: job.Consumed, EndedAt: at.now, ModifiedAt: at.now, Version: 1}
 				r.Posting.ID, _ = job.ParseID(ids[i])

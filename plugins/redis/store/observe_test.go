@@ -24,7 +24,7 @@ func TestObserverHears(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	st := b.standing.Load()
+	st := b.opening.Load()
 	woken, stop := s.store.wakes.watch(st.keys.wake)
 	defer stop()
 	last := map[job.ID]driver.Change{}

@@ -40,7 +40,7 @@ func parseAside(text string) (aside, error) {
 // scanTrash is the scan of an observed board's trash. The order of the trash is
 // kept by hosts that may write it down, and there may be none, so the whole trash
 // is looked at and put into order here.
-func (b *board) scanTrash(ctx context.Context, st *standing, req driver.ScanRequest, yield func(driver.Page, error) bool) error {
+func (b *board) scanTrash(ctx context.Context, st *opening, req driver.ScanRequest, yield func(driver.Page, error) bool) error {
 	list, err := b.trashed(ctx, st)
 	if err != nil {
 		return err
@@ -83,7 +83,7 @@ func (b *board) scanTrash(ctx context.Context, st *standing, req driver.ScanRequ
 
 // trashed goes through the trash, as slowly as a search does, and returns it in
 // order. What cannot be read comes first.
-func (b *board) trashed(ctx context.Context, st *standing) ([]aside, error) {
+func (b *board) trashed(ctx context.Context, st *opening) ([]aside, error) {
 	var list []aside
 	for cursor := uint64(0); ; {
 		ids, next, err := b.trashNames(ctx, st, cursor)
@@ -91,13 +91,13 @@ func (b *board) trashed(ctx context.Context, st *standing) ([]aside, error) {
 			return nil, readFailed(ctx, err)
 		}
 		for ids := range slices.Chunk(ids, readAtOnce) {
-			sights, at, err := b.lookAt(ctx, st, ids, nil, 0)
+			stored, at, err := b.lookAt(ctx, st, ids, nil, 0)
 			if err != nil {
 				return nil, err
 			}
-			for i := range sights {
+			for i := range stored {
 				a := aside{id: ids[i]}
-				if r, err := sights[i].record(at, 0); err == nil && r != nil {
+				if r, err := stored[i].record(at, 0); err == nil && r != nil {
 					a.at = r.EndedAt.UnixMicro()
 				}
 				list = append(list, a)
@@ -115,7 +115,7 @@ func (b *board) trashed(ctx context.Context, st *standing) ([]aside, error) {
 }
 
 // trashNames makes a step of the scan of the trash.
-func (b *board) trashNames(ctx context.Context, st *standing, cursor uint64) ([]string, uint64, error) {
+func (b *board) trashNames(ctx context.Context, st *opening, cursor uint64) ([]string, uint64, error) {
 	client := b.store.client
 	ids, next, ok, err := b.store.names(ctx, st.keys.trash, cursor, scanCount, func(queue func(redis.Pipeliner)) error {
 		_, err := client.Pipelined(ctx, func(p redis.Pipeliner) error { queue(p); return nil })
@@ -128,7 +128,7 @@ func (b *board) trashNames(ctx context.Context, st *standing, cursor uint64) ([]
 	return namesOf(fields), next, err
 }
 
-func (b *board) showTrash(ctx context.Context, st *standing, parts driver.Parts, list []aside) (driver.Page, error) {
+func (b *board) showTrash(ctx context.Context, st *opening, parts driver.Parts, list []aside) (driver.Page, error) {
 	var page driver.Page
 	if len(list) == 0 {
 		return page, ended(ctx)
@@ -137,12 +137,12 @@ func (b *board) showTrash(ctx context.Context, st *standing, parts driver.Parts,
 	for i := range list {
 		ids[i] = list[i].id
 	}
-	sights, at, err := b.lookAt(ctx, st, ids, nil, parts)
+	stored, at, err := b.lookAt(ctx, st, ids, nil, parts)
 	if err != nil {
 		return page, err
 	}
-	for i := range sights {
-		r, err := sights[i].record(at, parts)
+	for i := range stored {
+		r, err := stored[i].record(at, parts)
 		switch {
 		case err != nil:
 			page.Bad = append(page.Bad, badRecord(st.keys.trash, ids[i], err))

@@ -12,7 +12,7 @@ import (
 
 // scanOrdered goes through a set that is kept in the order of its changes. A
 // page's Next is the position of its last job.
-func (b *board) scanOrdered(ctx context.Context, st *standing, req driver.ScanRequest, yield func(driver.Page, error) bool) error {
+func (b *board) scanOrdered(ctx context.Context, st *opening, req driver.ScanRequest, yield func(driver.Page, error) bool) error {
 	key := st.keys.trashBy
 	if req.Set == driver.EndedJobs {
 		key = st.keys.endedBy
@@ -59,7 +59,7 @@ func (b *board) ordered(ctx context.Context, key string, by *redis.ZRangeBy, new
 	return b.store.client.ZRangeByScoreWithScores(ctx, key, by).Result()
 }
 
-func (b *board) showOrdered(ctx context.Context, st *standing, req driver.ScanRequest, members []redis.Z, count int64, left *int) (driver.Page, error) {
+func (b *board) showOrdered(ctx context.Context, st *opening, req driver.ScanRequest, members []redis.Z, count int64, left *int) (driver.Page, error) {
 	var page driver.Page
 	if len(members) == 0 {
 		return page, ended(ctx)
@@ -68,7 +68,7 @@ func (b *board) showOrdered(ctx context.Context, st *standing, req driver.ScanRe
 	for i, m := range members {
 		ids[i], _ = m.Member.(string)
 	}
-	sights, at, err := b.lookAt(ctx, st, ids, nil, req.Parts)
+	stored, at, err := b.lookAt(ctx, st, ids, nil, req.Parts)
 	if err != nil {
 		return page, err
 	}
@@ -76,8 +76,8 @@ func (b *board) showOrdered(ctx context.Context, st *standing, req driver.ScanRe
 	if req.Set == driver.EndedJobs {
 		want, key = job.Complete, st.keys.finals
 	}
-	for i := range sights {
-		r, err := sights[i].record(at, req.Parts)
+	for i := range stored {
+		r, err := stored[i].record(at, req.Parts)
 		switch {
 		case err != nil:
 			page.Bad = append(page.Bad, badRecord(key, ids[i], err))
@@ -87,7 +87,7 @@ func (b *board) showOrdered(ctx context.Context, st *standing, req driver.ScanRe
 		}
 		page.Records = append(page.Records, *r)
 		if *left--; req.Limit > 0 && *left == 0 {
-			if i < len(sights)-1 || int64(len(members)) == count {
+			if i < len(stored)-1 || int64(len(members)) == count {
 				page.Next = strconv.FormatFloat(members[i].Score, 'f', 0, 64)
 			}
 			break

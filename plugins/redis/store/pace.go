@@ -30,7 +30,7 @@ const (
 // rest after each. Redis tells by its own clock, so that neither the network nor
 // what else Redis has to do is taken for cost.
 type pace struct {
-	share  *share
+	budget *searchBudget
 	busy   time.Duration
 	looked int
 	hurry  bool // what the numbers tell of is searched for: the credit may be used
@@ -65,5 +65,5 @@ func restFor(busy time.Duration) time.Duration { return busy * 100 / MaxSweepPer
 func (p *pace) rest() time.Duration {
 	due := max(restFor(p.busy), time.Duration(p.looked)*time.Second/SweepRate)
 	p.busy, p.looked = 0, 0
-	return p.share.take(min(due, longRest), p.hurry)
+	return p.budget.take(min(due, longRest), p.hurry)
 }

@@ -27,7 +27,7 @@ func TestPace(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				begun := time.Now()
-				p := pace{share: newShare()}
+				p := pace{budget: newSearchBudget()}
 				for range c.steps {
 					time.Sleep(c.took)
 					p.busy, p.looked = p.busy+c.busy, p.looked+c.looked
@@ -58,7 +58,7 @@ func TestHurry(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				p := pace{share: newShare()}
+				p := pace{budget: newSearchBudget()}
 				time.Sleep(c.idle)
 				p.rest()
 				p.hurry = true
@@ -75,9 +75,9 @@ func TestHurry(t *testing.T) {
 	}
 }
 
-// TestShare checks that searches which share a part of Redis keep to it together, also
+// TestSearchBudget checks that searches which share a part of Redis keep to it together, also
 // where other servers have theirs.
-func TestShare(t *testing.T) {
+func TestSearchBudget(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		searches, servers int
@@ -92,13 +92,13 @@ func TestShare(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				s := newShare()
+				s := newSearchBudget()
 				s.among(c.servers)
 				begun := time.Now()
 				var all sync.WaitGroup
 				for range c.searches {
 					all.Go(func() {
-						p := pace{share: s}
+						p := pace{budget: s}
 						for range 10 {
 							p.busy += time.Millisecond
 							time.Sleep(p.rest())
@@ -129,7 +129,7 @@ func TestIdle(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				s := sweep{pace: &pace{share: newShare(), busy: c.busy}, next: time.Now().Add(c.next)}
+				s := sweep{pace: &pace{budget: newSearchBudget(), busy: c.busy}, next: time.Now().Add(c.next)}
 				if got := s.idle(); got != c.want {
 					t.Errorf("it waits %v, want %v", got, c.want)
 				}

@@ -53,7 +53,7 @@ func Open(_ context.Context, c driver.Config) (driver.Driver, error) {
 	self := random16()
 	s := &Store{
 		logger: c.Logger, boards: map[string]*board{}, closing: make(chan struct{}), runs: map[string]bool{},
-		self: hex.EncodeToString(self[:]), share: newShare(), looking: newShare(),
+		self: hex.EncodeToString(self[:]), budget: newSearchBudget(), looking: newSearchBudget(),
 	}
 	if s.logger == nil {
 		s.logger = slog.New(slog.DiscardHandler)
@@ -97,9 +97,9 @@ type Store struct {
 	declare bool // every key of a script is named
 	logger  *slog.Logger
 	wakes   *wakes
-	self    string // what tells this driver from other servers'
-	share   *share // of what searches may cost Redis
-	looking *share // of what looking at observed boards may, which is measured by the time that it takes
+	self    string        // what tells this driver from other servers'
+	budget  *searchBudget // of what searches may cost Redis
+	looking *searchBudget // of what looking at observed boards may, which is measured by the time that it takes
 	closing chan struct{}
 	work    sync.WaitGroup // goroutines of the boards
 

@@ -24,16 +24,16 @@ func (s *Store) Read(ctx context.Context, name string, ids []job.ID, parts drive
 	if err != nil {
 		return nil, err
 	}
-	st := b.standing.Load()
+	st := b.opening.Load()
 	records := make([]driver.Record, 0, len(ids))
 	for len(ids) > 0 {
 		n := min(readAtOnce, len(ids))
-		sights, at, err := b.lookAt(ctx, st, texts(ids[:n]), nil, parts)
+		stored, at, err := b.lookAt(ctx, st, texts(ids[:n]), nil, parts)
 		if err != nil {
 			return nil, err
 		}
-		for i := range sights {
-			r, err := sights[i].record(at, parts)
+		for i := range stored {
+			r, err := stored[i].record(at, parts)
 			switch {
 			case err != nil: // a posting that cannot be read is no job
 				r = &driver.Record{Corrupt: err.Error()}
@@ -61,7 +61,7 @@ type reading struct {
 
 // lookAt looks at jobs in one moment. open has their postings if it is known that
 // they were on the board a moment ago.
-func (b *board) lookAt(ctx context.Context, st *standing, ids []string, open [][]byte, parts driver.Parts) ([]sight, scene, error) {
+func (b *board) lookAt(ctx context.Context, st *opening, ids []string, open [][]byte, parts driver.Parts) ([]storedJob, scene, error) {
 	k := &st.keys
 	var r reading
 	err := b.atOnce(ctx, st, func(p redis.Pipeliner) error {
@@ -87,17 +87,17 @@ func (b *board) lookAt(ctx context.Context, st *standing, ids []string, open [][
 		return nil, scene{}, err
 	}
 	at := scene{now: r.time.Val(), generation: st.generation, window: st.spec.Window}
-	sights := make([]sight, len(ids))
+	stored := make([]storedJob, len(ids))
 	for i, id := range ids {
-		sights[i] = r.sight(i, id, open)
+		stored[i] = r.storedJob(i, id, open)
 	}
-	return sights, at, nil
+	return stored, at, nil
 }
 
 // lookAtOpen looks at jobs that were on the board a moment ago. Most of a large
 // board nobody has, so when a claim was last modified is asked of the others
 // only, together with all else once more.
-func (b *board) lookAtOpen(ctx context.Context, st *standing, list []listing, parts driver.Parts) ([]sight, scene, error) {
+func (b *board) lookAtOpen(ctx context.Context, st *opening, list []listing, parts driver.Parts) ([]storedJob, scene, error) {
 	if len(list) == 0 {
 		return nil, scene{}, nil
 	}
@@ -121,26 +121,26 @@ func (b *board) lookAtOpen(ctx context.Context, st *standing, list []listing, pa
 		return nil, scene{}, readFailed(ctx, err)
 	}
 	at := scene{now: r.time.Val(), generation: st.generation, window: st.spec.Window}
-	sights := make([]sight, len(ids))
+	stored := make([]storedJob, len(ids))
 	var taken []int
 	for i, id := range ids {
-		s := sight{id: id, state: job.Unclaimed, posting: open[i], meta: value(r.jobs, i), owner: value(r.owners, i)}
-		sights[i] = s
+		s := storedJob{id: id, state: job.Unclaimed, posting: open[i], meta: value(r.jobs, i), owner: value(r.owners, i)}
+		stored[i] = s
 		if s.owner != nil && string(s.owner) != holder || flagsOf(s.meta)&(flagClaim|flagForeign) != 0 {
 			taken = append(taken, i)
 		}
 	}
 	if len(taken) == 0 {
-		return sights, at, nil
+		return stored, at, nil
 	}
 	for n, i := range taken {
 		ids[n], open[n] = ids[i], open[i] // n is at most i
 	}
 	again, at, err := b.lookAt(ctx, st, ids[:len(taken)], open[:len(taken)], parts)
 	for n := range again {
-		sights[taken[n]] = again[n]
+		stored[taken[n]] = again[n]
 	}
-	return sights, at, err
+	return stored, at, err
 }
 
 // leases asks how long the owners' keys last, of those jobs that have one: most
@@ -190,8 +190,8 @@ func leftOf(said time.Duration) time.Duration {
 	}
 }
 
-func (r *reading) sight(i int, id string, open [][]byte) sight {
-	s := sight{
+func (r *reading) storedJob(i int, id string, open [][]byte) storedJob {
+	s := storedJob{
 		id: id, meta: value(r.jobs, i), owner: value(r.owners, i), modified: value(r.modified, i), left: r.left[i],
 	}
 	if r.attached != nil {
@@ -237,7 +237,7 @@ func (s *Store) Count(ctx context.Context, name string) (driver.Counts, error) {
 	if err != nil {
 		return driver.Counts{}, err
 	}
-	st := b.standing.Load()
+	st := b.opening.Load()
 	if !st.spec.Observe && !st.expired() { // what is too old goes first
 		if _, _, err := b.script(ctx, st, nil); err != nil {
 			return driver.Counts{}, err

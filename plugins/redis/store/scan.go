@@ -27,7 +27,7 @@ func (s *Store) Scan(ctx context.Context, name string, req driver.ScanRequest) i
 			err = ended(ctx)
 		}
 		if err == nil {
-			st := b.standing.Load()
+			st := b.opening.Load()
 			switch {
 			case req.Set == driver.OpenJobs:
 				err = b.scanOpen(ctx, st, req, yield)
@@ -78,7 +78,7 @@ func notAPlace(text string) error {
 	return job.Errorf(job.Invalid, "%q is not where a page of this driver ended", text)
 }
 
-func (b *board) scanOpen(ctx context.Context, st *standing, req driver.ScanRequest, yield func(driver.Page, error) bool) error {
+func (b *board) scanOpen(ctx context.Context, st *opening, req driver.ScanRequest, yield func(driver.Page, error) bool) error {
 	var at place
 	if req.After != "" {
 		var err error
@@ -92,7 +92,7 @@ func (b *board) scanOpen(ctx context.Context, st *standing, req driver.ScanReque
 		}
 		at.start = b.shift(h.position)
 	}
-	o := &openScan{board: b, standing: st, req: req, at: at, left: req.Limit, count: scanCount, yield: yield}
+	o := &openScan{board: b, opening: st, req: req, at: at, left: req.Limit, count: scanCount, yield: yield}
 	if req.Limit <= 0 {
 		err := o.stream(ctx)
 		if err == nil && req.After == "" {
@@ -126,22 +126,22 @@ func (o *openScan) pace(ctx context.Context, took time.Duration) (called bool, e
 
 // An openScan is a scan of open jobs at work.
 type openScan struct {
-	board    *board
-	standing *standing
-	req      driver.ScanRequest
-	at       place
-	left     int // of req.Limit
-	count    int // how many jobs the next step asks for
-	bad      []unreadField
-	calls    int64 // of the script, at the last step
-	yield    func(driver.Page, error) bool
+	board   *board
+	opening *opening
+	req     driver.ScanRequest
+	at      place
+	left    int // of req.Limit
+	count   int // how many jobs the next step asks for
+	bad     []unreadField
+	calls   int64 // of the script, at the last step
+	yield   func(driver.Page, error) bool
 }
 
 // step makes one step of Redis's scan for a scan with a limit, and pages of what
 // it finds. It reports whether the scan goes on.
 func (o *openScan) step(ctx context.Context) (bool, error) {
 	o.count = min(o.count, max(o.left/4, 1))
-	steps, cursor, err := o.board.listings(ctx, o.standing, o.at, o.count)
+	steps, cursor, err := o.board.listings(ctx, o.opening, o.at, o.count)
 	if err != nil {
 		return false, err
 	}
@@ -161,7 +161,7 @@ func (o *openScan) step(ctx context.Context) (bool, error) {
 		n := min(firstPage(steps, readAtOnce), o.left)
 		page := driver.Page{Position: driver.Position(o.at.start)}
 		if n > 0 {
-			if err := o.board.showOpen(ctx, o.standing, o.req.Parts, steps[:n], &page, &o.bad); err != nil {
+			if err := o.board.showOpen(ctx, o.opening, o.req.Parts, steps[:n], &page, &o.bad); err != nil {
 				return false, err
 			}
 		}
@@ -204,7 +204,7 @@ func (o *openScan) show(page *driver.Page, more bool) (bool, error) {
 	if more {
 		page.Next = o.at.String()
 	}
-	if o.standing.spec.Observe {
+	if o.opening.spec.Observe {
 		o.board.show(page.Records)
 	}
 	if len(page.Records)+len(page.Bad) > 0 || !more || full {
@@ -230,7 +230,7 @@ func firstPage(steps []listing, most int) int {
 
 // listings makes a step of Redis's scan, and returns what it found in the order
 // of the uuids, and Redis's next cursor.
-func (b *board) listings(ctx context.Context, st *standing, at place, count int) ([]listing, uint64, error) {
+func (b *board) listings(ctx context.Context, st *opening, at place, count int) ([]listing, uint64, error) {
 	fields, cursor, err := b.store.client.HScan(ctx, st.keys.listings, at.cursor, "", int64(count)).Result()
 	if err != nil {
 		return nil, 0, readFailed(ctx, err)
@@ -253,18 +253,18 @@ type listing struct {
 
 // showOpen puts jobs on the board into a page, and the fields of those that cannot
 // be read behind unreadable.
-func (b *board) showOpen(ctx context.Context, st *standing, parts driver.Parts, steps []listing, page *driver.Page, unreadable *[]unreadField) error {
-	sights, at, err := b.lookAtOpen(ctx, st, steps, parts)
+func (b *board) showOpen(ctx context.Context, st *opening, parts driver.Parts, steps []listing, page *driver.Page, unreadable *[]unreadField) error {
+	stored, at, err := b.lookAtOpen(ctx, st, steps, parts)
 	if err == nil {
-		b.showSights(st, parts, &glimpse{listings: steps, sights: sights, at: at}, page, unreadable)
+		b.showStored(st, parts, &rawPage{listings: steps, stored: stored, at: at}, page, unreadable)
 	}
 	return err
 }
 
-func (b *board) showSights(st *standing, parts driver.Parts, g *glimpse, page *driver.Page, unreadable *[]unreadField) {
-	page.Records = slices.Grow(page.Records, len(g.sights))
-	for i := range g.sights {
-		s := &g.sights[i]
+func (b *board) showStored(st *opening, parts driver.Parts, g *rawPage, page *driver.Page, unreadable *[]unreadField) {
+	page.Records = slices.Grow(page.Records, len(g.stored))
+	for i := range g.stored {
+		s := &g.stored[i]
 		r, err := s.record(g.at, parts)
 		if err != nil {
 			page.Bad = append(page.Bad, badRecord(st.keys.listings, s.id, err))

@@ -29,8 +29,8 @@ var (
 	jobLua string
 	//go:embed lua/past.lua
 	pastLua string
-	//go:embed lua/settle.lua
-	settleLua string
+	//go:embed lua/reconcile.lua
+	reconcileLua string
 	//go:embed lua/answer.lua
 	answerLua string
 	//go:embed lua/change.lua
@@ -55,11 +55,11 @@ func newScript(parts ...string) *script {
 	return &script{text: text, sha: hex.EncodeToString(sum[:])}
 }
 
-var applyScript = newScript(boardLua, memoryLua, limitsLua, jobLua, pastLua, settleLua, answerLua, changeLua, postLua, claimLua, runLua)
+var applyScript = newScript(boardLua, memoryLua, limitsLua, jobLua, pastLua, reconcileLua, answerLua, changeLua, postLua, claimLua, runLua)
 
-// opSettle is an op of the script alone: it puts into our records what other
+// opReconcile is an op of the script alone: it puts into our records what other
 // programs did to a job.
-const opSettle = 100
+const opReconcile = 100
 
 // opVerdict is likewise one of the script alone: it says what a host found when
 // it read the posting of another program.
@@ -96,7 +96,7 @@ func constants() string {
 	numbers := map[string]int{
 		"POST": int(driver.Post), "CLAIM_OP": int(driver.Claim), "EXTEND": int(driver.Extend), "UPDATE": int(driver.Update),
 		"RELEASE": int(driver.Release), "REMOVE": int(driver.Remove), "SET_ASIDE": int(driver.SetAside),
-		"RESTORE": int(driver.Restore), "PURGE": int(driver.Purge), "SETTLE": opSettle, "VERDICT": opVerdict,
+		"RESTORE": int(driver.Restore), "PURGE": int(driver.Purge), "SETTLE": opReconcile, "VERDICT": opVerdict,
 		"HELD_BY_TOKEN": int(driver.HeldByToken), "HELD_BY_OWNER": int(driver.HeldByOwner), "LAPSED": int(driver.Lapsed),
 		"HELD": int(driver.Held), "FREE": int(driver.Free),
 		"NOT_FOUND": int(job.NotFound), "ALREADY_CLAIMED": int(job.AlreadyClaimed), "NOT_CLAIMED": int(job.NotClaimed),

@@ -17,17 +17,17 @@ const (
 )
 
 // A search goes through something that Redis has, step by step. Whatever it
-// finds is looked at again by the script that settles it, so nothing here need
+// finds is looked at again by the script that reconciles it, so nothing here need
 // be seen in one moment.
 type search func(ctx context.Context, cursor uint64) (found []string, next uint64, err error)
 
-// through searches to the end, which it reports, or until enough is found, and settles
+// through searches to the end, which it reports, or until enough is found, and reconciles
 // what is found on the way. Without enough it goes on to the end.
 func (s *sweep) through(ctx context.Context, enough func() bool, step search) (whole bool, err error) {
 	for cursor := uint64(0); ; {
 		found, next, err := step(ctx, cursor)
 		if err == nil {
-			err = s.settle(ctx, found)
+			err = s.reconcile(ctx, found)
 		}
 		if err == nil {
 			err = s.rest(ctx, s.pace.rest())
@@ -54,14 +54,14 @@ func (s *sweep) jobs(ctx context.Context, wanted int64) error {
 	n := int64(0)
 	enough := func() bool { return wanted > 0 && n >= wanted }
 	_, err := s.through(ctx, enough, func(ctx context.Context, cursor uint64) ([]string, uint64, error) {
-		fields, next, err := s.fields(ctx, s.standing.keys.jobs, cursor)
+		fields, next, err := s.fields(ctx, s.opening.keys.jobs, cursor)
 		if err != nil {
 			return nil, 0, err
 		}
 		listed := make([]*redis.BoolCmd, 0, len(fields)/2)
-		_, err = s.pace.timed(ctx, s.board, s.standing.keys.listings, func(p redis.Pipeliner) {
+		_, err = s.pace.timed(ctx, s.board, s.opening.keys.listings, func(p redis.Pipeliner) {
 			for i := 0; i < len(fields); i += 2 {
-				listed = append(listed, p.HExists(ctx, s.standing.keys.listings, fields[i]))
+				listed = append(listed, p.HExists(ctx, s.opening.keys.listings, fields[i]))
 			}
 		})
 		if err != nil {
@@ -96,7 +96,7 @@ func (s *sweep) named(ctx context.Context, ids []string) ([]string, error) {
 // present returns those jobs that are on the board where our records have them elsewhere,
 // or the other way round, and those that both have there.
 func (s *sweep) present(ctx context.Context, ids []string) (found, open []string, err error) {
-	k := &s.standing.keys
+	k := &s.opening.keys
 	var records *redis.SliceCmd
 	listed := make([]*redis.BoolCmd, len(ids))
 	_, err = s.pace.timed(ctx, s.board, k.jobs, func(p redis.Pipeliner) {
@@ -127,7 +127,7 @@ func (s *sweep) differing(ctx context.Context, ids []string) ([]string, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	k := &s.standing.keys
+	k := &s.opening.keys
 	owners, modified := make([]string, len(ids)), make([]string, len(ids))
 	for i, id := range ids {
 		owners[i], modified[i] = k.owner(id), k.modified(id)
@@ -144,14 +144,14 @@ func (s *sweep) differing(ctx context.Context, ids []string) ([]string, error) {
 		return nil, err
 	}
 	s.pace.looked += len(ids)
-	at := scene{now: now, generation: s.standing.generation}
+	at := scene{now: now, generation: s.opening.generation}
 	var found []string
 	for i, id := range ids {
-		one := sight{id: id, meta: value(r.jobs, i), owner: value(r.owners, i), modified: value(r.modified, i), left: leftOf(lasting[i].Val())}
+		one := storedJob{id: id, meta: value(r.jobs, i), owner: value(r.owners, i), modified: value(r.modified, i), left: leftOf(lasting[i].Val())}
 		if one.owner != nil || flagsOf(one.meta)&(flagClaim|flagForeign) != 0 {
 			s.owned[id] = true
 		}
-		if one.meta != nil && flagsOf(one.meta)&flagTrashed == 0 && !one.settled(at) {
+		if one.meta != nil && flagsOf(one.meta)&flagTrashed == 0 && !one.reconciled(at) {
 			found = append(found, id)
 		}
 	}
@@ -186,7 +186,7 @@ func (s *sweep) records(ctx context.Context, ids []string) ([][]byte, error) {
 		return nil, nil
 	}
 	var values *redis.SliceCmd
-	_, err := s.pace.timed(ctx, s.board, s.standing.keys.jobs, func(p redis.Pipeliner) { values = p.HMGet(ctx, s.standing.keys.jobs, ids...) })
+	_, err := s.pace.timed(ctx, s.board, s.opening.keys.jobs, func(p redis.Pipeliner) { values = p.HMGet(ctx, s.opening.keys.jobs, ids...) })
 	if err != nil {
 		return nil, err
 	}

@@ -36,7 +36,7 @@ var errTaken = errors.New("another server searches the board")
 
 // searchInTurn searches the board as long as this host watches it, whenever no other
 // server does.
-func (b *board) searchInTurn(ctx context.Context, st *standing) {
+func (b *board) searchInTurn(ctx context.Context, st *opening) {
 	logged := false
 	for !b.over(st) {
 		err := b.searchNow(ctx, st, &logged)
@@ -46,14 +46,14 @@ func (b *board) searchInTurn(ctx context.Context, st *standing) {
 		if err != nil && !errors.Is(err, errTaken) {
 			b.searchFails(err, &logged)
 		}
-		if sleep.For(ctx, max(searcherTime, b.store.share.take(restFor(tripCost), false))) != nil {
+		if sleep.For(ctx, max(searcherTime, b.store.budget.take(restFor(tripCost), false))) != nil {
 			return
 		}
 	}
 }
 
 // over reports whether nothing is to be searched for any more in a board as it was opened.
-func (b *board) over(st *standing) bool {
+func (b *board) over(st *opening) bool {
 	select {
 	case <-b.store.closing:
 		return true
@@ -75,7 +75,7 @@ func (b *board) searchFails(err error, logged *bool) {
 }
 
 // searchNow searches until it is over, or somebody else's turn.
-func (b *board) searchNow(ctx context.Context, st *standing, logged *bool) error {
+func (b *board) searchNow(ctx context.Context, st *opening, logged *bool) error {
 	s := newSweep(b, st)
 	if err := s.keepOn(ctx); err != nil {
 		return err
@@ -119,7 +119,7 @@ func (s *sweep) keepOn(ctx context.Context) error {
 	}
 	s.pace.busy += tripCost
 	store := s.board.store
-	mine, err := searcherScript.run(ctx, store.client, []string{s.standing.keys.searcher}, store.self, searcherLease.Milliseconds()).Bool()
+	mine, err := searcherScript.run(ctx, store.client, []string{s.opening.keys.searcher}, store.self, searcherLease.Milliseconds()).Bool()
 	if err != nil {
 		if time.Since(s.kept) < searcherLease { // what was said last still holds
 			return nil
@@ -139,7 +139,7 @@ func (s *sweep) handOver(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), searcherLease)
 	defer cancel()
 	store := s.board.store
-	if err := searcherScript.run(ctx, store.client, []string{s.standing.keys.searcher}, store.self, 0).Err(); err != nil {
+	if err := searcherScript.run(ctx, store.client, []string{s.opening.keys.searcher}, store.self, 0).Err(); err != nil {
 		store.logger.Debug("another server searches a little later", "board", s.board.name, "error", err)
 	}
 }
@@ -147,7 +147,7 @@ func (s *sweep) handOver(ctx context.Context) {
 // countSearchers says that this server searches, and learns among how many the share is
 // to be divided.
 func (s *Store) countSearchers(ctx context.Context) {
-	if !s.share.uncounted(searcherTime) {
+	if !s.budget.uncounted(searcherTime) {
 		return
 	}
 	n, err := searchersScript.run(ctx, s.client, []string{searchers}, s.self, searcherLease.Milliseconds()).Int()
@@ -155,5 +155,5 @@ func (s *Store) countSearchers(ctx context.Context) {
 		s.logger.Debug("the servers that search are not counted", "error", err)
 		return
 	}
-	s.share.among(n)
+	s.budget.among(n)
 }

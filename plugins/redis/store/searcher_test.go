@@ -102,9 +102,9 @@ func (s *server) counted(bad int64) func() bool {
 }
 
 func (s *server) among() int {
-	s.store.share.mu.Lock()
-	defer s.store.share.mu.Unlock()
-	return s.store.share.servers
+	s.store.budget.mu.Lock()
+	defer s.store.budget.mu.Unlock()
+	return s.store.budget.servers
 }
 
 // TestOneSearches has two servers watch a board. One searches it, both see what another
@@ -165,9 +165,9 @@ func TestLongRest(t *testing.T) {
 	}
 }
 
-// TestShareAmongServers checks that servers which search different boards of one Redis
+// TestBudgetAmongServers checks that servers which search different boards of one Redis
 // count each other, as long as they are there.
-func TestShareAmongServers(t *testing.T) {
+func TestBudgetAmongServers(t *testing.T) {
 	t.Parallel()
 	f := newPlain(t)
 	first, second := watching(t, f.server.Addr, "a", "b"), watching(t, f.server.Addr, "c")

@@ -74,7 +74,7 @@ func (s *Store) greet(ctx context.Context, c *redis.Conn) error {
 	}
 	s.logger.Warn("this is another Redis server, or it was restarted; every board is looked at again", "run_id", run)
 	for _, b := range s.boards {
-		if st := b.standing.Load(); st != nil {
+		if st := b.opening.Load(); st != nil {
 			st.expire()
 		}
 	}

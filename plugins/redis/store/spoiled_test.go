@@ -97,13 +97,13 @@ func (d *drain) spoiling(name string, id job.ID, spoil func(context.Context) fun
 		op := c.op()
 		mend := spoil(ctx)
 		r := d.do(op)[0]
-		_, _, _ = d.board.script(ctx, d.board.standing.Load(), []any{settleOp(id.String()), settleOp(other.String())}) // fails, or not
+		_, _, _ = d.board.script(ctx, d.board.opening.Load(), []any{reconcileOp(id.String()), reconcileOp(other.String())}) // fails, or not
 		mend()
 		// Without what TaskFlow's keys say of a claim, it is none.
 		if ended := strings.HasPrefix(name, id.String()) && r.Kind == job.LeaseLost; r.Kind != job.NoKind && r.Kind != job.Corrupt && !ended {
 			d.Errorf("%s with %s spoiled: %v, %s, want CORRUPT", c.what, name, r.Kind, r.Message)
 		}
-		d.settle([]job.ID{id, other})
+		d.reconcile([]job.ID{id, other})
 		if !audit(ctx, d.T, d.client, d.keys, 0) {
 			d.Errorf("that was %s with %s spoiled, which was answered %v, %s", c.what, name, r.Kind, r.Message)
 			return
@@ -144,7 +144,7 @@ func TestDocumentKeysOfAnotherType(t *testing.T) {
 	t.Parallel()
 	d := newDrain(t, 1)
 	docs, space := d.store.Documents(), driver.Space{Board: "b", Name: "s"}
-	f := shelfOf(space)
+	f := documentKeysOf(space)
 	for _, key := range f.keys() {
 		version, err := docs.Put(t.Context(), space, driver.Document{Name: "old", Data: []byte("x")}, 0)
 		if err != nil {

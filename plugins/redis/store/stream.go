@@ -12,10 +12,10 @@ import (
 // changes to be made: Redis does nothing else for as long.
 const streamMost = 500
 
-// A glimpse is a page of a stream before it is taken apart.
-type glimpse struct {
+// A rawPage is a page of a stream before it is taken apart.
+type rawPage struct {
 	listings []listing
-	sights   []sight
+	stored   []storedJob
 	at       scene
 	next     place
 	more     bool
@@ -26,20 +26,20 @@ type glimpse struct {
 // page while the last one is taken apart and shown.
 func (o *openScan) stream(ctx context.Context) error {
 	reading, stop := context.WithCancel(ctx)
-	glimpses := make(chan glimpse, 1)
+	pages := make(chan rawPage, 1)
 	var reader sync.WaitGroup
 	reader.Go(func() {
-		defer close(glimpses)
-		o.read(reading, glimpses)
+		defer close(pages)
+		o.read(reading, pages)
 	})
 	defer reader.Wait()
 	defer stop()
-	for g := range glimpses {
+	for g := range pages {
 		if g.err != nil {
 			return g.err
 		}
 		page := driver.Page{Position: driver.Position(o.at.start)}
-		o.board.showSights(o.standing, o.req.Parts, &g, &page, &o.bad)
+		o.board.showStored(o.opening, o.req.Parts, &g, &page, &o.bad)
 		o.at = g.next
 		if more, err := o.show(&page, g.more); !more || err != nil {
 			return err
@@ -49,8 +49,8 @@ func (o *openScan) stream(ctx context.Context) error {
 }
 
 // read looks at one page after another. It says itself why it ends early.
-func (o *openScan) read(ctx context.Context, to chan<- glimpse) {
-	send := func(g glimpse) bool {
+func (o *openScan) read(ctx context.Context, to chan<- rawPage) {
+	send := func(g rawPage) bool {
 		select {
 		case to <- g:
 			return g.err == nil
@@ -61,15 +61,15 @@ func (o *openScan) read(ctx context.Context, to chan<- glimpse) {
 	at := o.at
 	for most, more := scanCount, true; more; {
 		begun := time.Now()
-		steps, cursor, err := o.board.listings(ctx, o.standing, at, o.count)
+		steps, cursor, err := o.board.listings(ctx, o.opening, at, o.count)
 		if err != nil {
-			send(glimpse{err: err})
+			send(rawPage{err: err})
 			return
 		}
 		o.adapt(steps, most)
 		for first := true; first || len(steps) > 0; first = false {
-			g := glimpse{listings: steps[:firstPage(steps, most)]}
-			g.sights, g.at, g.err = o.board.lookAtOpen(ctx, o.standing, g.listings, o.req.Parts)
+			g := rawPage{listings: steps[:firstPage(steps, most)]}
+			g.stored, g.at, g.err = o.board.lookAtOpen(ctx, o.opening, g.listings, o.req.Parts)
 			if steps = steps[len(g.listings):]; len(steps) > 0 {
 				at.after = g.listings[len(g.listings)-1].id
 			} else {
@@ -83,7 +83,7 @@ func (o *openScan) read(ctx context.Context, to chan<- glimpse) {
 		}
 		called, err := o.pace(ctx, time.Since(begun))
 		if err != nil {
-			send(glimpse{err: err})
+			send(rawPage{err: err})
 			return
 		}
 		if most = min(2*most, streamMost); called {

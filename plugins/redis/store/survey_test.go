@@ -62,10 +62,10 @@ func newField(t *testing.T, details string) *field {
 		ops = append(ops, posting(n, details))
 	}
 	f.apply(ops...)
-	f.sweep = newSweep(f.board, f.board.standing.Load())
-	tally, err := f.sweep.count(t.Context())
+	f.sweep = newSweep(f.board, f.board.opening.Load())
+	counted, err := f.sweep.count(t.Context())
 	if err == nil {
-		err = f.sweep.findAll(t.Context(), tally)
+		err = f.sweep.findAll(t.Context(), counted)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -209,10 +209,10 @@ func TestSurveyAsksLittle(t *testing.T) {
 	f.agrees()
 }
 
-// TestSettledElsewhere checks that a post which an op has met first, or another search, is
+// TestReconciledElsewhere checks that a post which an op has met first, or another search, is
 // not searched for; and that posts which ended before anybody saw them are searched for
 // once.
-func TestSettledElsewhere(t *testing.T) {
+func TestReconciledElsewhere(t *testing.T) {
 	t.Parallel()
 	f := newField(t, `{}`)
 	scans := func() int {
@@ -241,14 +241,14 @@ func TestSettledElsewhere(t *testing.T) {
 	f.agrees()
 }
 
-// TestAcquainted checks what is kept of searches that overlap, and over the point where
+// TestKnownJobs checks what is kept of searches that overlap, and over the point where
 // their numbers begin anew.
-func TestAcquainted(t *testing.T) {
+func TestKnownJobs(t *testing.T) {
 	t.Parallel()
 	for name, first := range map[string]uint32{"the first": 0, "numbers that begin anew": 1<<32 - 2} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			a := newAcquainted()
+			a := newKnownJobs()
 			a.search = first
 			missed := func(search uint32, want ...job.ID) {
 				t.Helper()
@@ -280,10 +280,10 @@ func TestAcquainted(t *testing.T) {
 	}
 }
 
-// TestAcquaintedShrinks checks that the memory of a board that was large is given back.
-func TestAcquaintedShrinks(t *testing.T) {
+// TestKnownJobsShrinks checks that the memory of a board that was large is given back.
+func TestKnownJobsShrinks(t *testing.T) {
 	t.Parallel()
-	a := newAcquainted()
+	a := newKnownJobs()
 	for n := range 1000 {
 		a.add(numbered(n))
 	}
@@ -295,10 +295,10 @@ func TestAcquaintedShrinks(t *testing.T) {
 	}
 }
 
-// TestAcquaintedByStream checks what the board's own changes tell a search.
-func TestAcquaintedByStream(t *testing.T) {
+// TestKnownJobsByStream checks what the board's own changes tell a search.
+func TestKnownJobsByStream(t *testing.T) {
 	t.Parallel()
-	a := newAcquainted()
+	a := newKnownJobs()
 	a.follow([]event{
 		{id: numbered(1), state: job.Unclaimed},
 		{id: numbered(2), state: job.Claimed},

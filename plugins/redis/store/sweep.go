@@ -20,32 +20,32 @@ const (
 
 // A sweep searches one board.
 type sweep struct {
-	board      *board
-	standing   *standing
-	strange    map[string]int64 // fields of listings and trash that are no uuids, by key
-	notices    *notices
-	acquainted *acquainted
-	pace       *pace
-	counts     map[string]int  // by hash, how many jobs the next step asks for
-	owned      map[string]bool // jobs that have an owner, or had one when they were last looked at
-	few        bool            // the database has few keys for so many jobs
-	least      time.Duration   // how long a search for claims takes in any case
-	gone       int64           // posts of other programs that ended before anybody saw them
-	sequence   int64           // TaskFlow's number of posts, as last seen
-	noticed    time.Time       // when the jobs that notifications named were last looked at
-	counted    time.Time       // when the numbers of jobs and posts were last looked at
-	surplus    [2]int64        // as it was after the last such search
-	claiming   bool            // claims are searched for
-	lately     time.Time       // when that last ended
-	took       time.Duration   // and how long it took
-	next       time.Time       // when all claims are to be looked at again
-	whole      time.Time       // when everything is
-	kept       time.Time       // when this server last said that it searches
+	board    *board
+	opening  *opening
+	strange  map[string]int64 // fields of listings and trash that are no uuids, by key
+	notices  *notices
+	known    *knownJobs
+	pace     *pace
+	counts   map[string]int  // by hash, how many jobs the next step asks for
+	owned    map[string]bool // jobs that have an owner, or had one when they were last looked at
+	few      bool            // the database has few keys for so many jobs
+	least    time.Duration   // how long a search for claims takes in any case
+	gone     int64           // posts of other programs that ended before anybody saw them
+	sequence int64           // TaskFlow's number of posts, as last seen
+	noticed  time.Time       // when the jobs that notifications named were last looked at
+	counted  time.Time       // when the numbers of jobs and posts were last looked at
+	surplus  [2]int64        // as it was after the last such search
+	claiming bool            // claims are searched for
+	lately   time.Time       // when that last ended
+	took     time.Duration   // and how long it took
+	next     time.Time       // when all claims are to be looked at again
+	whole    time.Time       // when everything is
+	kept     time.Time       // when this server last said that it searches
 }
 
 // startSweep begins to search, if nobody has yet; what it returns takes that
 // back.
-func (b *board) startSweep(st *standing) func() {
+func (b *board) startSweep(st *opening) func() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.watch++
@@ -74,10 +74,10 @@ func (b *board) startSweep(st *standing) func() {
 	}
 }
 
-func newSweep(b *board, st *standing) *sweep {
+func newSweep(b *board, st *opening) *sweep {
 	return &sweep{
-		board: b, standing: st, strange: map[string]int64{}, owned: map[string]bool{}, counts: map[string]int{},
-		pace: &pace{share: b.store.share}, acquainted: newAcquainted(), notices: newNotices(),
+		board: b, opening: st, strange: map[string]int64{}, owned: map[string]bool{}, counts: map[string]int{},
+		pace: &pace{budget: b.store.budget}, known: newKnownJobs(), notices: newNotices(),
 	}
 }
 
@@ -93,7 +93,7 @@ func (s *sweep) round(ctx context.Context) error {
 	case now.After(s.next):
 		err = s.claims(ctx)
 	}
-	if err == nil && t.trashed != t.known+s.strange[s.standing.keys.trash] {
+	if err == nil && t.trashed != t.known+s.strange[s.opening.keys.trash] {
 		err = s.trash(ctx)
 	}
 	return err
@@ -103,7 +103,7 @@ func (s *sweep) round(ctx context.Context) error {
 // through the jobs, and has keys tracked where that will take long. A user who may not
 // ask goes through the jobs.
 func (s *sweep) fewKeys(ctx context.Context, jobs int64) error {
-	node, err := s.board.store.nodeOf(ctx, s.standing.keys.jobs)
+	node, err := s.board.store.nodeOf(ctx, s.opening.keys.jobs)
 	if err != nil {
 		return readFailed(ctx, err)
 	}
@@ -120,9 +120,9 @@ func (s *sweep) fewKeys(ctx context.Context, jobs int64) error {
 }
 
 // findAll looks for jobs that other programs posted or ended, whatever the numbers say.
-func (s *sweep) findAll(ctx context.Context, t tally) error {
+func (s *sweep) findAll(ctx context.Context, t foreignCount) error {
 	begun := time.Now()
-	search := s.acquainted.begin()
+	search := s.known.begin()
 	if err := s.listings(ctx, 0); err != nil {
 		return err
 	}
@@ -134,29 +134,29 @@ func (s *sweep) findAll(ctx context.Context, t tally) error {
 	if err := s.jobs(ctx, 0); err != nil {
 		return err
 	}
-	s.acquainted.keep(search)
+	s.known.keep(search)
 	s.whole = time.Now().Add(max(wholeTime, wholeRest*time.Since(begun)))
 	return nil
 }
 
-// settle has our own records follow what other programs did to jobs, and
+// reconcile has our own records follow what other programs did to jobs, and
 // watchers told of it.
-func (s *sweep) settle(ctx context.Context, ids []string) error {
+func (s *sweep) reconcile(ctx context.Context, ids []string) error {
 	for len(ids) > 0 {
 		n := min(maxScriptOps, len(ids))
 		var ops []any
-		var settled []string
+		var reconciled []string
 		for _, id := range ids[:n] {
 			if _, err := job.ParseID(id); err == nil {
-				ops, settled = append(ops, settleOp(id)), append(settled, id)
+				ops, reconciled = append(ops, reconcileOp(id)), append(reconciled, id)
 				s.owned[id] = true
 			}
 		}
-		answers, _, err := s.board.script(ctx, s.standing, ops)
+		answers, _, err := s.board.script(ctx, s.opening, ops)
 		if err != nil {
 			return err
 		}
-		if err := s.readNew(ctx, settled, answers); err != nil {
+		if err := s.readNew(ctx, reconciled, answers); err != nil {
 			return err
 		}
 		ids = ids[n:]
@@ -164,8 +164,8 @@ func (s *sweep) settle(ctx context.Context, ids []string) error {
 	return nil
 }
 
-// settleOp packs the op of the script that settles one job.
-func settleOp(id string) []byte { return bareOp(opSettle, id, "") }
+// reconcileOp packs the op of the script that reconciles one job.
+func reconcileOp(id string) []byte { return bareOp(opReconcile, id, "") }
 
 // idle returns how long to wait for the next round.
 func (s *sweep) idle() time.Duration {
@@ -182,7 +182,7 @@ func (s *sweep) rest(ctx context.Context, d time.Duration) error {
 		}
 		if now := time.Now(); now.Sub(s.noticed) >= noticeTime {
 			s.noticed = now
-			s.settleNotices(ctx)
+			s.reconcileNotices(ctx)
 		}
 		left := time.Until(end)
 		if left <= 0 {
@@ -194,7 +194,7 @@ func (s *sweep) rest(ctx context.Context, d time.Duration) error {
 	}
 }
 
-func (s *sweep) settleNotices(ctx context.Context) {
+func (s *sweep) reconcileNotices(ctx context.Context) {
 	ids, more := s.notices.take()
 	if more {
 		s.next = time.Time{}
@@ -204,7 +204,7 @@ func (s *sweep) settleNotices(ctx context.Context) {
 	}
 	found, err := s.named(ctx, ids)
 	if err == nil {
-		err = s.settle(ctx, found)
+		err = s.reconcile(ctx, found)
 	}
 	if err != nil {
 		s.board.store.logger.Debug("jobs that changed cannot be looked at", "board", s.board.name, "error", err)

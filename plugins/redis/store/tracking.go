@@ -21,7 +21,7 @@ func (s *sweep) adjust(ctx context.Context) {
 	switch n, took := s.notices, max(s.took, s.least); {
 	case n.without.Load():
 	case !n.on() && took > slowTime && time.Since(n.failed) > sweepRest:
-		s.board.store.track(ctx, &s.standing.keys, n)
+		s.board.store.track(ctx, &s.opening.keys, n)
 	case n.on() && took < slowTime/trackLess:
 		n.enabled.Store(false)
 		n.stop()

@@ -40,7 +40,7 @@ func unreadIn(answer string) (id string, begun bool) {
 
 // decide reads the postings that ops wait for, and sends those ops again with
 // what it found. A claim finds what it claimed the first time by its nonces.
-func (b *board) decide(ctx context.Context, st *standing, waiting []undecided, ops []driver.Op, results []driver.Result) {
+func (b *board) decide(ctx context.Context, st *opening, waiting []undecided, ops []driver.Op, results []driver.Result) {
 	var told []any // verdicts of before that count for one call only
 	for range verdictRounds {
 		if len(waiting) == 0 {
@@ -78,7 +78,7 @@ func (w *undecided) failed(err error) driver.Result {
 
 // sendAgain sends ops behind the verdicts that they wait for, and returns the
 // answers to the ops. What cannot be read is told again each time.
-func (b *board) sendAgain(ctx context.Context, st *standing, waiting []undecided, told *[]any) ([]string, scene, error) {
+func (b *board) sendAgain(ctx context.Context, st *opening, waiting []undecided, told *[]any) ([]string, scene, error) {
 	var ids []string
 	for i := range waiting {
 		raw, _ := waiting[i].raw.([]byte)
@@ -117,7 +117,7 @@ type verdict struct {
 	problem error // nil: TaskFlow can read it
 }
 
-func (b *board) verdicts(ctx context.Context, st *standing, ids []string) ([]verdict, error) {
+func (b *board) verdicts(ctx context.Context, st *opening, ids []string) ([]verdict, error) {
 	var list []verdict
 	for len(ids) > 0 {
 		n := min(verdictsAtOnce, len(ids))

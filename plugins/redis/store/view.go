@@ -9,9 +9,9 @@ import (
 	"github.com/boardd/boardd/sdk/job"
 )
 
-// A sight is what lies in Redis of one job at one moment. What is not there is
+// A storedJob is what lies in Redis of one job at one moment. What is not there is
 // nil.
-type sight struct {
+type storedJob struct {
 	id       string
 	state    job.State // Unclaimed: on the board, claimed or not
 	posting  []byte
@@ -24,7 +24,7 @@ type sight struct {
 	attached []driver.Attachment
 }
 
-// scene is what a sight is looked at with.
+// scene is what a stored job is looked at with.
 type scene struct {
 	now        time.Time
 	generation uint64
@@ -34,7 +34,7 @@ type scene struct {
 // record shows a job as it stands, also where other programs did something that
 // our own records do not say yet. nil: nothing is known of it. An error is a
 // posting that cannot be read.
-func (s *sight) record(at scene, parts driver.Parts) (*driver.Record, error) {
+func (s *storedJob) record(at scene, parts driver.Parts) (*driver.Record, error) {
 	switch s.state {
 	case job.Unclaimed:
 		return s.onBoard(at, parts)
@@ -44,7 +44,7 @@ func (s *sight) record(at scene, parts driver.Parts) (*driver.Record, error) {
 	return s.complete(at, parts)
 }
 
-func (s *sight) open(parts driver.Parts) (*driver.Record, meta, error) {
+func (s *storedJob) open(parts driver.Parts) (*driver.Record, meta, error) {
 	posting, err := decodePosting(s.id, s.posting, parts)
 	if err != nil {
 		return nil, meta{}, err
@@ -66,7 +66,7 @@ func (s *sight) open(parts driver.Parts) (*driver.Record, meta, error) {
 	return r, m, nil
 }
 
-func (s *sight) inTrash(parts driver.Parts) (*driver.Record, error) {
+func (s *storedJob) inTrash(parts driver.Parts) (*driver.Record, error) {
 	r, m, err := s.open(parts)
 	if err != nil {
 		return nil, err
@@ -81,7 +81,7 @@ func (s *sight) inTrash(parts driver.Parts) (*driver.Record, error) {
 	return r, nil
 }
 
-func (s *sight) onBoard(at scene, parts driver.Parts) (*driver.Record, error) {
+func (s *storedJob) onBoard(at scene, parts driver.Parts) (*driver.Record, error) {
 	r, m, err := s.open(parts)
 	if err != nil {
 		return nil, err
@@ -98,7 +98,7 @@ func (s *sight) onBoard(at scene, parts driver.Parts) (*driver.Record, error) {
 }
 
 // holder returns who has the job, and whether our own record says the same.
-func (s *sight) holder(m *meta, at scene) (*driver.Holder, bool) {
+func (s *storedJob) holder(m *meta, at scene) (*driver.Holder, bool) {
 	key := string(s.owner)
 	if m.claim && s.ours(m, at) {
 		h := &driver.Holder{Owner: m.owner, Token: m.token, Since: m.since, NoExpiry: m.noExpiry}
@@ -126,9 +126,9 @@ func (s *sight) holder(m *meta, at scene) (*driver.Holder, bool) {
 	return h, known
 }
 
-// settled reports whether our own record of a job on the board says all that
-// TaskFlow's keys say, so that the script has nothing to settle.
-func (s *sight) settled(at scene) bool {
+// reconciled reports whether our own record of a job on the board says all that
+// TaskFlow's keys say, so that the script has nothing to reconcile.
+func (s *storedJob) reconciled(at scene) bool {
 	m, ok := decodeMeta(s.meta)
 	if !ok {
 		return false
@@ -139,8 +139,8 @@ func (s *sight) settled(at scene) bool {
 }
 
 // leaseMoved reports whether another program moved the end of a claim's lease, as
-// lua/settle.lua finds out.
-func (m *meta) leaseMoved(s *sight, at scene) bool {
+// lua/reconcile.lua finds out.
+func (m *meta) leaseMoved(s *storedJob, at scene) bool {
 	if !m.claim && !m.foreign || string(s.owner) != m.owner || s.left == 0 {
 		return false // nobody holds it, or the lease has just run out
 	}
@@ -150,14 +150,14 @@ func (m *meta) leaseMoved(s *sight, at scene) bool {
 	return at.now.Add(s.left).Sub(m.deadline).Abs() > leaseTolerance
 }
 
-// ours reports whether the claim of the meta still stands, as lua/settle.lua
+// ours reports whether the claim of the meta still stands, as lua/reconcile.lua
 // does.
-func (s *sight) ours(m *meta, at scene) bool {
+func (s *storedJob) ours(m *meta, at scene) bool {
 	return bytes.HasSuffix(s.modified, m.token.Nonce[:]) && m.token.Generation == at.generation &&
 		(s.owner == nil || string(s.owner) == m.owner || string(s.owner) == holder)
 }
 
-func (s *sight) complete(at scene, parts driver.Parts) (*driver.Record, error) {
+func (s *storedJob) complete(at scene, parts driver.Parts) (*driver.Record, error) {
 	p, ok := decodePast(s.past)
 	if !ok {
 		return nil, nil

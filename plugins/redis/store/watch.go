@@ -36,20 +36,20 @@ func (s *Store) Watch(ctx context.Context, name string, after driver.Position) i
 // A tail is where a watch has got to.
 type tail struct {
 	board    *board
-	standing *standing
+	opening  *opening
 	position uint64
 	yield    func(driver.Changes) bool
 }
 
 func (b *board) follow(ctx context.Context, after driver.Position, yield func(driver.Changes) bool) error {
-	st := b.standing.Load()
+	st := b.opening.Load()
 	if st.spec.Observe {
 		return b.observe(ctx, st, after, yield)
 	}
 	woken, stop := b.store.wakes.watch(st.keys.wake)
 	defer stop()
 	defer b.startSweep(st)()
-	t := &tail{board: b, standing: st, position: uint64(after), yield: yield}
+	t := &tail{board: b, opening: st, position: uint64(after), yield: yield}
 	for {
 		if err := t.catchUp(ctx); err != nil {
 			return err
@@ -61,7 +61,7 @@ func (b *board) follow(ctx context.Context, after driver.Position, yield func(dr
 }
 
 // wait returns nil when it is time to look again.
-func (b *board) wait(ctx context.Context, st *standing, woken <-chan struct{}, d time.Duration) error {
+func (b *board) wait(ctx context.Context, st *opening, woken <-chan struct{}, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -89,19 +89,19 @@ func (t *tail) catchUp(ctx context.Context) error {
 
 // step reports what came since, and whether there may be more.
 func (t *tail) step(ctx context.Context) (bool, error) {
-	b, k := t.board, &t.standing.keys
+	b, k := t.board, &t.opening.keys
 	h, err := b.readHead(ctx, k)
 	if err != nil {
 		return false, err
 	}
-	if h.generation != t.standing.generation {
-		t.standing.expire()
+	if h.generation != t.opening.generation {
+		t.opening.expire()
 		return false, lookAgain(b.name)
 	}
 	if h.position == t.position {
 		return false, nil
 	}
-	if h.position < t.position || h.position-t.position > t.standing.events {
+	if h.position < t.position || h.position-t.position > t.opening.events {
 		return false, t.resync(h.position)
 	}
 	from := strconv.FormatUint(t.position+1, 10) + "-0"
@@ -144,11 +144,11 @@ func (t *tail) report(ctx context.Context, e *entry) error {
 	for i := range events {
 		list[i] = events[i].change()
 	}
-	if err := t.board.complete(ctx, t.standing, events, list); err != nil {
+	if err := t.board.complete(ctx, t.opening, events, list); err != nil {
 		return err
 	}
 	if s := t.board.searching.Load(); s != nil {
-		s.acquainted.follow(events)
+		s.known.follow(events)
 		s.notices.follow(events)
 	}
 	t.position = e.last

@@ -220,14 +220,14 @@ end
 local function apply(o)
   local j
   if byToken(o) then
-    j = settle(o.id)
+    j = reconcile(o.id)
     -- A claim that stands was not ended by this op before.
     local again = not (j and j.claim and j.token == o.token) and repeated(o)
     if again then return again end
   else
     local again = repeated(o)
     if again then return again end
-    j = settle(o.id)
+    j = reconcile(o.id)
   end
   if o.kind ~= RESTORE and o.kind ~= PURGE then
     local refused = permit(o, j)

@@ -1,6 +1,6 @@
 -- take claims one candidate, and returns the job, or why not: kind, message, job.
 local function take(o, c)
-  local j = settle(c.id)
+  local j = reconcile(c.id)
   if not j or j.trashed then return NOT_FOUND, '', j end
   if j.live and sub(j.token, 17) == c.nonce then return nil, nil, j end -- by an earlier try of this op
   if j.live or j.foreign then return ALREADY_CLAIMED, '', j end
@@ -49,7 +49,7 @@ local function answerAgain(o, raw)
       out[#out + 1] = '\000'
     else
       local id = sub(one, 1, 36)
-      local known, j = pcall(settle, id)
+      local known, j = pcall(reconcile, id)
       out[#out + 1] = not known and '\000' or j and standing(j, o.parts) or found(id)
     end
   end

@@ -1,7 +1,7 @@
 -- post puts a job on the board: the posting is head, the time, tail, and the
 -- sequence number, which only the store knows.
 local function post(o)
-  local j = settle(o.id)
+  local j = reconcile(o.id)
   local raw = not j and call('HGET', ENDED, o.id)
   local e = raw and parseEnded(raw)
   if j or e and visible(e) then

@@ -55,7 +55,7 @@ local function run(raw)
   if o.kind == CLAIM_OP then return claim(o) end
   if o.kind == POST then return post(o) end
   if o.kind == SETTLE then
-    local j = settle(o.id)
+    local j = reconcile(o.id)
     if j and not j.trashed then lease(j) end
     if j and j.unread then return result(UNREAD, 0, 0, 0, 0, 0, 0, 0, o.id, '') end
     return result(0, 0, position, 0, now, 0, 0, 0, '', '')

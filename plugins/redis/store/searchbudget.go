@@ -14,9 +14,9 @@ const (
 	maxCredit = 40 * time.Second
 )
 
-// A share is how much of Redis's core all searches of this server may use together. The
+// A searchBudget is how much of Redis's core all searches of this server may use together. The
 // servers that search in one Redis have equal parts of it.
-type share struct {
+type searchBudget struct {
 	mu      sync.Mutex
 	paid    time.Time     // when all rests that are due for what was done will have been taken
 	credit  time.Duration // of rest
@@ -24,11 +24,11 @@ type share struct {
 	counted time.Time     // when that was
 }
 
-func newShare() *share { return &share{paid: time.Now(), servers: 1} }
+func newSearchBudget() *searchBudget { return &searchBudget{paid: time.Now(), servers: 1} }
 
 // take returns how long who has done something is to rest for it, given how long that
 // would be if nobody else searched; in haste it may use the credit.
-func (s *share) take(rest time.Duration, haste bool) time.Duration {
+func (s *searchBudget) take(rest time.Duration, haste bool) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
@@ -46,7 +46,7 @@ func (s *share) take(rest time.Duration, haste bool) time.Duration {
 }
 
 // uncounted reports whether the servers are to be counted again. Who asks does so.
-func (s *share) uncounted(after time.Duration) bool {
+func (s *searchBudget) uncounted(after time.Duration) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if time.Since(s.counted) < after {
@@ -57,7 +57,7 @@ func (s *share) uncounted(after time.Duration) bool {
 }
 
 // among divides the share among so many servers.
-func (s *share) among(servers int) {
+func (s *searchBudget) among(servers int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.servers = max(servers, 1)

@@ -7,21 +7,21 @@ import (
 	"github.com/boardd/boardd/sdk/job"
 )
 
-// acquainted are the jobs on a board of which our records are known to be there, so that
+// knownJobs are the jobs on a board of which our records are known to be there, so that
 // a search that meets them in TaskFlow's hash need not ask. It may be behind, and then
 // hides a job that came back, or lacks one: so nobody relies on it where the numbers say
 // that something was not found. A job takes about 42 bytes.
-type acquainted struct {
+type knownJobs struct {
 	mu     sync.Mutex
 	jobs   map[job.ID]uint32 // the last search that met it
 	search uint32            // the last search
 	most   int               // of jobs, since the map was made
 }
 
-func newAcquainted() *acquainted { return &acquainted{jobs: map[job.ID]uint32{}} }
+func newKnownJobs() *knownJobs { return &knownJobs{jobs: map[job.ID]uint32{}} }
 
 // begin returns the number of a new search.
-func (a *acquainted) begin() uint32 {
+func (a *knownJobs) begin() uint32 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.search++
@@ -29,7 +29,7 @@ func (a *acquainted) begin() uint32 {
 }
 
 // met reports for each job whether it is known, and notes that a search met those that are.
-func (a *acquainted) met(ids []job.ID, search uint32) []bool {
+func (a *knownJobs) met(ids []job.ID, search uint32) []bool {
 	list := make([]bool, len(ids))
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -47,7 +47,7 @@ func (a *acquainted) met(ids []job.ID, search uint32) []bool {
 func earlier(one, other uint32) bool { return int32(one-other) < 0 }
 
 // add notes jobs that our records have on the board now.
-func (a *acquainted) add(ids ...job.ID) {
+func (a *knownJobs) add(ids ...job.ID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, id := range ids {
@@ -57,7 +57,7 @@ func (a *acquainted) add(ids ...job.ID) {
 }
 
 // forget drops jobs that are not on the board any more.
-func (a *acquainted) forget(ids ...job.ID) {
+func (a *knownJobs) forget(ids ...job.ID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, id := range ids {
@@ -67,7 +67,7 @@ func (a *acquainted) forget(ids ...job.ID) {
 
 // missed returns the jobs that a search did not meet which went through the whole board,
 // nor a later one, and which were known before it began.
-func (a *acquainted) missed(search uint32) []job.ID {
+func (a *knownJobs) missed(search uint32) []job.ID {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	var list []job.ID
@@ -81,7 +81,7 @@ func (a *acquainted) missed(search uint32) []job.ID {
 
 // keep drops what missed would return. A map keeps the memory of the most that it had,
 // so one that has become much smaller is made anew.
-func (a *acquainted) keep(search uint32) {
+func (a *knownJobs) keep(search uint32) {
 	a.forget(a.missed(search)...)
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -94,7 +94,7 @@ func (a *acquainted) keep(search uint32) {
 }
 
 // follow notes what the board's stream says of jobs.
-func (a *acquainted) follow(events []event) {
+func (a *knownJobs) follow(events []event) {
 	for i := range events {
 		switch events[i].state {
 		case job.Unclaimed, job.Claimed:

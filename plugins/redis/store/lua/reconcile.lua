@@ -1,7 +1,7 @@
--- settle returns the job as it stands, or nil, after it has put into boardd's
+-- reconcile returns the job as it stands, or nil, after it has put into boardd's
 -- own records what other programs did to it since.
 
--- gone settles a job that is not on the board.
+-- gone reconciles a job that is not on the board.
 local function gone(j, new)
   local id = j.id
   if call('HEXISTS', TRASH, id) == 0 then
@@ -51,7 +51,7 @@ local function ours(j)
   return j.live or not j.key or j.key == HOLDER
 end
 
--- claims settles who holds a job on the board, and returns what is new of it.
+-- claims reconciles who holds a job on the board, and returns what is new of it.
 local function claims(j)
   local why
   if j.claim and not ours(j) then
@@ -81,7 +81,7 @@ local function claims(j)
   return why
 end
 
-local function settle(id)
+local function reconcile(id)
   local raw = call('HGET', JOBS, id)
   local j, new = fresh(id), not raw
   if raw and not pcall(parse, j, raw) then error({err = 'CORRUPT what boardd keeps of the job cannot be read'}) end
@@ -135,7 +135,7 @@ end
 local unreadable = {}
 
 local function verdict(o)
-  local j = settle(o.id)
+  local j = reconcile(o.id)
   if not j or not j.unread then return end
   local posting = call('HGET', j.trashed and TRASH or LISTINGS, o.id)
   if not posting or redis.sha1hex(posting) ~= sub(o.reason, 1, 40) then return end

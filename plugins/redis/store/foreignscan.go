@@ -7,12 +7,12 @@ import (
 	"github.com/boardd/boardd/sdk/job"
 )
 
-// A hunt is a search through one of TaskFlow's hashes for jobs of which our records say
+// A foreignScan is a search through one of TaskFlow's hashes for jobs of which our records say
 // something else.
-type hunt struct {
+type foreignScan struct {
 	key      string
 	trashed  bool   // the hash is the trash
-	trusting bool   // jobs that we are acquainted with are not asked for
+	trusting bool   // jobs that we know are not asked for
 	search   uint32 // its number
 	wanted   int64  // how many are enough; 0: it goes to the end
 	found    int64
@@ -21,30 +21,30 @@ type hunt struct {
 // listings looks for jobs on the board that our records do not know: for all, or until
 // so many are found.
 func (s *sweep) listings(ctx context.Context, wanted int64) error {
-	_, err := s.strangers(ctx, &hunt{key: s.standing.keys.listings, search: s.acquainted.begin(), wanted: wanted})
+	_, err := s.findForeign(ctx, &foreignScan{key: s.opening.keys.listings, search: s.known.begin(), wanted: wanted})
 	return err
 }
 
 // trash looks for jobs in the trash that our records do not know there.
 func (s *sweep) trash(ctx context.Context) error {
-	_, err := s.strangers(ctx, &hunt{key: s.standing.keys.trash, trashed: true})
+	_, err := s.findForeign(ctx, &foreignScan{key: s.opening.keys.trash, trashed: true})
 	return err
 }
 
 // survey looks for jobs that other programs posted, until so many are found, and goes on
-// to the end where so many ended: those are among the ones that we are acquainted with and
+// to the end where so many ended: those are among the ones that we know and
 // it did not meet. It returns how many more jobs it found than had ended, and whether it
 // came to the end.
 func (s *sweep) survey(ctx context.Context, posted, ended int64) (more int64, whole bool, err error) {
-	h := &hunt{key: s.standing.keys.listings, trusting: true, search: s.acquainted.begin(), wanted: posted}
+	h := &foreignScan{key: s.opening.keys.listings, trusting: true, search: s.known.begin(), wanted: posted}
 	if ended > 0 {
 		h.wanted = 0
 	}
-	whole, err = s.strangers(ctx, h)
+	whole, err = s.findForeign(ctx, h)
 	if err != nil || !whole {
 		return h.found, whole, err
 	}
-	gone, err := s.vanished(ctx, s.acquainted.missed(h.search))
+	gone, err := s.vanished(ctx, s.known.missed(h.search))
 	return h.found - gone, true, err
 }
 
@@ -61,10 +61,10 @@ func (s *sweep) vanished(ctx context.Context, missed []job.ID) (n int64, err err
 			return nil, 0, err
 		}
 		missed = missed[len(ids):]
-		s.acquainted.forget(ids...)
+		s.known.forget(ids...)
 		for _, id := range open { // it came back since
 			if id, err := job.ParseID(id); err == nil {
-				s.acquainted.add(id)
+				s.known.add(id)
 			}
 		}
 		n += int64(len(found))
@@ -73,9 +73,9 @@ func (s *sweep) vanished(ctx context.Context, missed []job.ID) (n int64, err err
 	return n, err
 }
 
-// strangers makes one hunt. At its end, which it reports, it knows how many fields of the
+// findForeign makes one foreignScan. At its end, which it reports, it knows how many fields of the
 // hash are no uuids.
-func (s *sweep) strangers(ctx context.Context, h *hunt) (whole bool, err error) {
+func (s *sweep) findForeign(ctx context.Context, h *foreignScan) (whole bool, err error) {
 	var strange []string
 	count := int64(0)
 	enough := func() bool { return h.wanted > 0 && h.found >= h.wanted }
@@ -108,10 +108,10 @@ func (s *sweep) strangers(ctx context.Context, h *hunt) (whole bool, err error) 
 }
 
 // unknown returns those jobs of a hash of which our records say something else.
-func (s *sweep) unknown(ctx context.Context, h *hunt, ids []job.ID) ([]string, error) {
+func (s *sweep) unknown(ctx context.Context, h *foreignScan, ids []job.ID) ([]string, error) {
 	if h.trusting {
 		var left []job.ID
-		for i, known := range s.acquainted.met(ids, h.search) {
+		for i, known := range s.known.met(ids, h.search) {
 			if !known {
 				left = append(left, ids[i])
 			}
@@ -130,7 +130,7 @@ func (s *sweep) unknown(ctx context.Context, h *hunt, ids []job.ID) ([]string, e
 		}
 	}
 	if !h.trashed {
-		s.acquainted.add(known...)
+		s.known.add(known...)
 	}
 	return found, err
 }
