@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -145,4 +146,41 @@ func TestZooKeeperDriverKilled(t *testing.T) {
 	if state, err := b.python.State(id); err != nil || state != "COMPLETE" {
 		t.Errorf("to TaskFlow a consumed job is %s (%v)", state, err)
 	}
+}
+
+// TestEntitiesOfTaskFlow: a conductor that TaskFlow registered is listed and taken away
+// like one of boardd's own, and may come again.
+func TestEntitiesOfTaskFlow(t *testing.T) {
+	t.Parallel()
+	b := serveZooKeeper(t)
+	register := func() {
+		t.Helper()
+		if err := b.python.On("register", testserver.Args{"name": "py@host:1", "metadata": map[string]any{"pid": 1}}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	listed := func(want ...string) {
+		t.Helper()
+		var got []string
+		for line := range strings.Lines(b.run("entity", "list", "--kind", "conductor")) {
+			if fields := strings.Fields(line); fields[0] == "conductor" {
+				got = append(got, fields[1])
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	register()
+	b.run("entity", "register", "conductor", "go@host:2", "--ttl", "1h")
+	listed("go@host:2", "py@host:1")
+	b.run("entity", "remove", "conductor", "py@host:1")
+	b.run("entity", "remove", "conductor", "go@host:2")
+	listed()
+	out, err := b.command("entity", "remove", "conductor", "py@host:1").CombinedOutput()
+	if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) || exit.ExitCode() != exitNothing {
+		t.Errorf("removed twice: %v, %s", err, out)
+	}
+	register() // where the node had stayed, TaskFlow would have made none
+	listed("py@host:1")
 }

@@ -296,6 +296,17 @@ func TestBoardsAndEntities(t *testing.T) {
 	if len(entities.Entities) != 1 || entities.Entities[0].Name != "w" {
 		t.Errorf("entities: %+v", entities)
 	}
+	removal := `{"board":"default","kind":"worker","name":"w"}`
+	if r := s.call(t, viewerSecret, "RemoveEntity", removal); r.status != 403 {
+		t.Errorf("removed by a viewer: %s", r.body)
+	}
+	s.must(t, workerSecret, "RemoveEntity", removal, nil)
+	if r := s.call(t, workerSecret, "RemoveEntity", removal); r.status != 404 || !strings.Contains(r.body, "there is no entity") {
+		t.Errorf("removed twice: %s", r.body)
+	}
+	if s.must(t, viewerSecret, "ListEntities", `{"board":"default"}`, &entities); len(entities.Entities) != 0 {
+		t.Errorf("after the removal: %+v", entities)
+	}
 	var who struct {
 		Tenant, TokenName string
 		Roles             []string

@@ -31,6 +31,18 @@ func (s *service) RegisterEntity(ctx context.Context, r *connect.Request[boarddv
 	return answer(&boarddv1.RegisterEntityResponse{Entity: toEntity(entity)})
 }
 
+// RemoveEntity takes an entity away before its time.
+func (s *service) RemoveEntity(ctx context.Context, r *connect.Request[boarddv1.RemoveEntityRequest]) (*connect.Response[boarddv1.RemoveEntityResponse], error) {
+	b, err := s.boardOf(ctx, r.Msg.GetBoard(), "RemoveEntity")
+	if err != nil {
+		return nil, err
+	}
+	if err := b.RemoveEntity(ctx, r.Msg.GetKind(), r.Msg.GetName()); err != nil {
+		return nil, err
+	}
+	return answer(&boarddv1.RemoveEntityResponse{})
+}
+
 // ListEntities gives those who work on a board.
 func (s *service) ListEntities(ctx context.Context, r *connect.Request[boarddv1.ListEntitiesRequest]) (*connect.Response[boarddv1.ListEntitiesResponse], error) {
 	b, err := s.boardOf(ctx, r.Msg.GetBoard(), "ListEntities")

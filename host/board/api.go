@@ -226,6 +226,7 @@ type Status struct {
 //	SetRules(Rules) <-chan struct{};  Shadow() *ShadowReport
 //	Standing(most int) (list []Happening, more int64)
 //	RegisterEntity(ctx, Entity, ttl time.Duration) (Entity, error)
+//	RemoveEntity(ctx, kind, name string) error
 //	Entities(ctx) ([]Entity, error)
 //	Pause(ctx, reason string) error;  Resume(ctx) error
 //	Status() Status;  Spec() Spec

@@ -84,6 +84,15 @@ func TestEntities(t *testing.T) {
 		if err != nil || len(list) != 2 || list[0].Name != "a" || string(list[0].Metadata) != `{"host":"i"}` || list[1].Name != "b" {
 			t.Fatalf("%+v %v", list, err)
 		}
+		if err := b.RemoveEntity(t.Context(), "conductor", "a"); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.RemoveEntity(t.Context(), "conductor", "a"); !errors.Is(err, job.NotFound) {
+			t.Errorf("removed again: got %v, want NOT_FOUND", err)
+		}
+		if list, err := b.Entities(t.Context()); err != nil || len(list) != 1 || list[0].Name != "b" {
+			t.Fatalf("after a removal: %+v %v", list, err)
+		}
 		time.Sleep(time.Minute)
 		if list, err := b.Entities(t.Context()); err != nil || len(list) != 0 {
 			t.Fatalf("%+v %v", list, err)

@@ -97,6 +97,7 @@ var calls = map[string][]Role{
 	"AbandonJobs":    {Worker, TenantAdmin, Operator},
 	"TrashJobs":      {Worker, TenantAdmin, Operator},
 	"RegisterEntity": {Worker, TenantAdmin, Operator},
+	"RemoveEntity":   {Worker, TenantAdmin, Operator},
 
 	"StartOperation":  {Worker, TenantAdmin, Operator},
 	"FinishOperation": {Worker, TenantAdmin, Operator},

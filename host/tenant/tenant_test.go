@@ -59,6 +59,7 @@ var want = map[string]string{
 	"AbandonJobs":    "- - w - t o - -",
 	"TrashJobs":      "- - w - t o - -",
 	"RegisterEntity": "- - w - t o - -",
+	"RemoveEntity":   "- - w - t o - -",
 	"RestoreJobs":    "- - - - t o - -",
 	"PurgeJobs":      "- - - - t o - -",
 	"ReleaseJobs":    "- - - - t o - -",

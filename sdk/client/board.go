@@ -157,6 +157,12 @@ func (b *Board) RegisterEntity(ctx context.Context, e *Entity, ttl time.Duration
 	return answer.GetEntity(), err
 }
 
+// RemoveEntity takes an entity away before its time.
+func (b *Board) RemoveEntity(ctx context.Context, kind, name string) error {
+	_, err := call(ctx, b.client, "remove entity", 0, b.client.rpc.RemoveEntity, &boarddv1.RemoveEntityRequest{Board: b.name, Kind: kind, Name: name})
+	return err
+}
+
 // Entities lists who works on the board.
 func (b *Board) Entities(ctx context.Context) ([]*Entity, error) {
 	answer, err := call(ctx, b.client, "list entities", 0, b.client.rpc.ListEntities, &boarddv1.ListEntitiesRequest{Board: b.name})

@@ -5618,6 +5618,103 @@ func (x *RegisterEntityResponse) GetEntity() *Entity {
 	return nil
 }
 
+// RemoveEntity takes an entity away before its time, whoever registered it.
+type RemoveEntityRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Board         string                 `protobuf:"bytes,1,opt,name=board,proto3" json:"board,omitempty"`
+	Kind          string                 `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
+	Name          string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveEntityRequest) Reset() {
+	*x = RemoveEntityRequest{}
+	mi := &file_boardd_v1_boardd_proto_msgTypes[81]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveEntityRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveEntityRequest) ProtoMessage() {}
+
+func (x *RemoveEntityRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_boardd_proto_msgTypes[81]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveEntityRequest.ProtoReflect.Descriptor instead.
+func (*RemoveEntityRequest) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{81}
+}
+
+func (x *RemoveEntityRequest) GetBoard() string {
+	if x != nil {
+		return x.Board
+	}
+	return ""
+}
+
+func (x *RemoveEntityRequest) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *RemoveEntityRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type RemoveEntityResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveEntityResponse) Reset() {
+	*x = RemoveEntityResponse{}
+	mi := &file_boardd_v1_boardd_proto_msgTypes[82]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveEntityResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveEntityResponse) ProtoMessage() {}
+
+func (x *RemoveEntityResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_boardd_proto_msgTypes[82]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveEntityResponse.ProtoReflect.Descriptor instead.
+func (*RemoveEntityResponse) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{82}
+}
+
 type ListEntitiesRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Board         string                 `protobuf:"bytes,1,opt,name=board,proto3" json:"board,omitempty"`
@@ -5627,7 +5724,7 @@ type ListEntitiesRequest struct {
 
 func (x *ListEntitiesRequest) Reset() {
 	*x = ListEntitiesRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[81]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5639,7 +5736,7 @@ func (x *ListEntitiesRequest) String() string {
 func (*ListEntitiesRequest) ProtoMessage() {}
 
 func (x *ListEntitiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[81]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5652,7 +5749,7 @@ func (x *ListEntitiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEntitiesRequest.ProtoReflect.Descriptor instead.
 func (*ListEntitiesRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{81}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *ListEntitiesRequest) GetBoard() string {
@@ -5671,7 +5768,7 @@ type ListEntitiesResponse struct {
 
 func (x *ListEntitiesResponse) Reset() {
 	*x = ListEntitiesResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[82]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5683,7 +5780,7 @@ func (x *ListEntitiesResponse) String() string {
 func (*ListEntitiesResponse) ProtoMessage() {}
 
 func (x *ListEntitiesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[82]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5696,7 +5793,7 @@ func (x *ListEntitiesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEntitiesResponse.ProtoReflect.Descriptor instead.
 func (*ListEntitiesResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{82}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *ListEntitiesResponse) GetEntities() []*Entity {
@@ -5720,7 +5817,7 @@ type PolicyRule struct {
 
 func (x *PolicyRule) Reset() {
 	*x = PolicyRule{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[83]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5732,7 +5829,7 @@ func (x *PolicyRule) String() string {
 func (*PolicyRule) ProtoMessage() {}
 
 func (x *PolicyRule) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[83]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5745,7 +5842,7 @@ func (x *PolicyRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyRule.ProtoReflect.Descriptor instead.
 func (*PolicyRule) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{83}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *PolicyRule) GetPolicy() string {
@@ -5818,7 +5915,7 @@ type Board struct {
 
 func (x *Board) Reset() {
 	*x = Board{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[84]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5830,7 +5927,7 @@ func (x *Board) String() string {
 func (*Board) ProtoMessage() {}
 
 func (x *Board) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[84]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5843,7 +5940,7 @@ func (x *Board) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Board.ProtoReflect.Descriptor instead.
 func (*Board) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{84}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *Board) GetName() string {
@@ -6043,7 +6140,7 @@ type ListBoardsRequest struct {
 
 func (x *ListBoardsRequest) Reset() {
 	*x = ListBoardsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[85]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6055,7 +6152,7 @@ func (x *ListBoardsRequest) String() string {
 func (*ListBoardsRequest) ProtoMessage() {}
 
 func (x *ListBoardsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[85]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6068,7 +6165,7 @@ func (x *ListBoardsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBoardsRequest.ProtoReflect.Descriptor instead.
 func (*ListBoardsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{85}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{87}
 }
 
 type ListBoardsResponse struct {
@@ -6080,7 +6177,7 @@ type ListBoardsResponse struct {
 
 func (x *ListBoardsResponse) Reset() {
 	*x = ListBoardsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[86]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6092,7 +6189,7 @@ func (x *ListBoardsResponse) String() string {
 func (*ListBoardsResponse) ProtoMessage() {}
 
 func (x *ListBoardsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[86]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6105,7 +6202,7 @@ func (x *ListBoardsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBoardsResponse.ProtoReflect.Descriptor instead.
 func (*ListBoardsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{86}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *ListBoardsResponse) GetBoards() []*Board {
@@ -6124,7 +6221,7 @@ type GetBoardRequest struct {
 
 func (x *GetBoardRequest) Reset() {
 	*x = GetBoardRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[87]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6136,7 +6233,7 @@ func (x *GetBoardRequest) String() string {
 func (*GetBoardRequest) ProtoMessage() {}
 
 func (x *GetBoardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[87]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6149,7 +6246,7 @@ func (x *GetBoardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBoardRequest.ProtoReflect.Descriptor instead.
 func (*GetBoardRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{87}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *GetBoardRequest) GetBoard() string {
@@ -6168,7 +6265,7 @@ type GetBoardResponse struct {
 
 func (x *GetBoardResponse) Reset() {
 	*x = GetBoardResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[88]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6180,7 +6277,7 @@ func (x *GetBoardResponse) String() string {
 func (*GetBoardResponse) ProtoMessage() {}
 
 func (x *GetBoardResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[88]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6193,7 +6290,7 @@ func (x *GetBoardResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBoardResponse.ProtoReflect.Descriptor instead.
 func (*GetBoardResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{88}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *GetBoardResponse) GetBoard() *Board {
@@ -6213,7 +6310,7 @@ type AcknowledgeLossRequest struct {
 
 func (x *AcknowledgeLossRequest) Reset() {
 	*x = AcknowledgeLossRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[89]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6225,7 +6322,7 @@ func (x *AcknowledgeLossRequest) String() string {
 func (*AcknowledgeLossRequest) ProtoMessage() {}
 
 func (x *AcknowledgeLossRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[89]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6238,7 +6335,7 @@ func (x *AcknowledgeLossRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeLossRequest.ProtoReflect.Descriptor instead.
 func (*AcknowledgeLossRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{89}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *AcknowledgeLossRequest) GetBoard() string {
@@ -6264,7 +6361,7 @@ type AcknowledgeLossResponse struct {
 
 func (x *AcknowledgeLossResponse) Reset() {
 	*x = AcknowledgeLossResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[90]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6276,7 +6373,7 @@ func (x *AcknowledgeLossResponse) String() string {
 func (*AcknowledgeLossResponse) ProtoMessage() {}
 
 func (x *AcknowledgeLossResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[90]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6289,7 +6386,7 @@ func (x *AcknowledgeLossResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeLossResponse.ProtoReflect.Descriptor instead.
 func (*AcknowledgeLossResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{90}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *AcknowledgeLossResponse) GetBoard() *Board {
@@ -6309,7 +6406,7 @@ type PauseBoardRequest struct {
 
 func (x *PauseBoardRequest) Reset() {
 	*x = PauseBoardRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[91]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6321,7 +6418,7 @@ func (x *PauseBoardRequest) String() string {
 func (*PauseBoardRequest) ProtoMessage() {}
 
 func (x *PauseBoardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[91]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6334,7 +6431,7 @@ func (x *PauseBoardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseBoardRequest.ProtoReflect.Descriptor instead.
 func (*PauseBoardRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{91}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *PauseBoardRequest) GetBoard() string {
@@ -6360,7 +6457,7 @@ type PauseBoardResponse struct {
 
 func (x *PauseBoardResponse) Reset() {
 	*x = PauseBoardResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[92]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6372,7 +6469,7 @@ func (x *PauseBoardResponse) String() string {
 func (*PauseBoardResponse) ProtoMessage() {}
 
 func (x *PauseBoardResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[92]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6385,7 +6482,7 @@ func (x *PauseBoardResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseBoardResponse.ProtoReflect.Descriptor instead.
 func (*PauseBoardResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{92}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *PauseBoardResponse) GetBoard() *Board {
@@ -6404,7 +6501,7 @@ type ResumeBoardRequest struct {
 
 func (x *ResumeBoardRequest) Reset() {
 	*x = ResumeBoardRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[93]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6416,7 +6513,7 @@ func (x *ResumeBoardRequest) String() string {
 func (*ResumeBoardRequest) ProtoMessage() {}
 
 func (x *ResumeBoardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[93]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6429,7 +6526,7 @@ func (x *ResumeBoardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeBoardRequest.ProtoReflect.Descriptor instead.
 func (*ResumeBoardRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{93}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *ResumeBoardRequest) GetBoard() string {
@@ -6448,7 +6545,7 @@ type ResumeBoardResponse struct {
 
 func (x *ResumeBoardResponse) Reset() {
 	*x = ResumeBoardResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[94]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6460,7 +6557,7 @@ func (x *ResumeBoardResponse) String() string {
 func (*ResumeBoardResponse) ProtoMessage() {}
 
 func (x *ResumeBoardResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[94]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6473,7 +6570,7 @@ func (x *ResumeBoardResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeBoardResponse.ProtoReflect.Descriptor instead.
 func (*ResumeBoardResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{94}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *ResumeBoardResponse) GetBoard() *Board {
@@ -6491,7 +6588,7 @@ type WhoAmIRequest struct {
 
 func (x *WhoAmIRequest) Reset() {
 	*x = WhoAmIRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[95]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6503,7 +6600,7 @@ func (x *WhoAmIRequest) String() string {
 func (*WhoAmIRequest) ProtoMessage() {}
 
 func (x *WhoAmIRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[95]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6516,7 +6613,7 @@ func (x *WhoAmIRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoAmIRequest.ProtoReflect.Descriptor instead.
 func (*WhoAmIRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{95}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{97}
 }
 
 type WhoAmIResponse struct {
@@ -6533,7 +6630,7 @@ type WhoAmIResponse struct {
 
 func (x *WhoAmIResponse) Reset() {
 	*x = WhoAmIResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[96]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6545,7 +6642,7 @@ func (x *WhoAmIResponse) String() string {
 func (*WhoAmIResponse) ProtoMessage() {}
 
 func (x *WhoAmIResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[96]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6558,7 +6655,7 @@ func (x *WhoAmIResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoAmIResponse.ProtoReflect.Descriptor instead.
 func (*WhoAmIResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{96}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *WhoAmIResponse) GetTenant() string {
@@ -7154,7 +7251,12 @@ const file_boardd_v1_boardd_proto_rawDesc = "" +
 	"\x06entity\x18\x02 \x01(\v2\x11.boardd.v1.EntityR\x06entity\x12+\n" +
 	"\x03ttl\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x03ttl\"C\n" +
 	"\x16RegisterEntityResponse\x12)\n" +
-	"\x06entity\x18\x01 \x01(\v2\x11.boardd.v1.EntityR\x06entity\"+\n" +
+	"\x06entity\x18\x01 \x01(\v2\x11.boardd.v1.EntityR\x06entity\"S\n" +
+	"\x13RemoveEntityRequest\x12\x14\n" +
+	"\x05board\x18\x01 \x01(\tR\x05board\x12\x12\n" +
+	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x12\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\"\x16\n" +
+	"\x14RemoveEntityResponse\"+\n" +
 	"\x13ListEntitiesRequest\x12\x14\n" +
 	"\x05board\x18\x01 \x01(\tR\x05board\"E\n" +
 	"\x14ListEntitiesResponse\x12-\n" +
@@ -7240,7 +7342,7 @@ const file_boardd_v1_boardd_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\x1a6\n" +
 	"\bUseEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x012\xbb\x14\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x012\x8c\x15\n" +
 	"\fBoardService\x12C\n" +
 	"\bPostJobs\x12\x1a.boardd.v1.PostJobsRequest\x1a\x1b.boardd.v1.PostJobsResponse\x12E\n" +
 	"\aGetJobs\x12\x19.boardd.v1.GetJobsRequest\x1a\x1a.boardd.v1.GetJobsResponse\"\x03\x90\x02\x01\x12H\n" +
@@ -7272,7 +7374,8 @@ const file_boardd_v1_boardd_proto_rawDesc = "" +
 	"\vArchiveJobs\x12\x1d.boardd.v1.ArchiveJobsRequest\x1a\x1e.boardd.v1.ArchiveJobsResponse\x12@\n" +
 	"\aPutBook\x12\x19.boardd.v1.PutBookRequest\x1a\x1a.boardd.v1.PutBookResponse\x12E\n" +
 	"\aGetBook\x12\x19.boardd.v1.GetBookRequest\x1a\x1a.boardd.v1.GetBookResponse\"\x03\x90\x02\x01\x12U\n" +
-	"\x0eRegisterEntity\x12 .boardd.v1.RegisterEntityRequest\x1a!.boardd.v1.RegisterEntityResponse\x12T\n" +
+	"\x0eRegisterEntity\x12 .boardd.v1.RegisterEntityRequest\x1a!.boardd.v1.RegisterEntityResponse\x12O\n" +
+	"\fRemoveEntity\x12\x1e.boardd.v1.RemoveEntityRequest\x1a\x1f.boardd.v1.RemoveEntityResponse\x12T\n" +
 	"\fListEntities\x12\x1e.boardd.v1.ListEntitiesRequest\x1a\x1f.boardd.v1.ListEntitiesResponse\"\x03\x90\x02\x01\x12N\n" +
 	"\n" +
 	"ListBoards\x12\x1c.boardd.v1.ListBoardsRequest\x1a\x1d.boardd.v1.ListBoardsResponse\"\x03\x90\x02\x01\x12H\n" +
@@ -7300,7 +7403,7 @@ func file_boardd_v1_boardd_proto_rawDescGZIP() []byte {
 }
 
 var file_boardd_v1_boardd_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
-var file_boardd_v1_boardd_proto_msgTypes = make([]protoimpl.MessageInfo, 104)
+var file_boardd_v1_boardd_proto_msgTypes = make([]protoimpl.MessageInfo, 106)
 var file_boardd_v1_boardd_proto_goTypes = []any{
 	(State_Enum)(0),                   // 0: boardd.v1.State.Enum
 	(Outcome_Enum)(0),                 // 1: boardd.v1.Outcome.Enum
@@ -7389,71 +7492,73 @@ var file_boardd_v1_boardd_proto_goTypes = []any{
 	(*Entity)(nil),                    // 84: boardd.v1.Entity
 	(*RegisterEntityRequest)(nil),     // 85: boardd.v1.RegisterEntityRequest
 	(*RegisterEntityResponse)(nil),    // 86: boardd.v1.RegisterEntityResponse
-	(*ListEntitiesRequest)(nil),       // 87: boardd.v1.ListEntitiesRequest
-	(*ListEntitiesResponse)(nil),      // 88: boardd.v1.ListEntitiesResponse
-	(*PolicyRule)(nil),                // 89: boardd.v1.PolicyRule
-	(*Board)(nil),                     // 90: boardd.v1.Board
-	(*ListBoardsRequest)(nil),         // 91: boardd.v1.ListBoardsRequest
-	(*ListBoardsResponse)(nil),        // 92: boardd.v1.ListBoardsResponse
-	(*GetBoardRequest)(nil),           // 93: boardd.v1.GetBoardRequest
-	(*GetBoardResponse)(nil),          // 94: boardd.v1.GetBoardResponse
-	(*AcknowledgeLossRequest)(nil),    // 95: boardd.v1.AcknowledgeLossRequest
-	(*AcknowledgeLossResponse)(nil),   // 96: boardd.v1.AcknowledgeLossResponse
-	(*PauseBoardRequest)(nil),         // 97: boardd.v1.PauseBoardRequest
-	(*PauseBoardResponse)(nil),        // 98: boardd.v1.PauseBoardResponse
-	(*ResumeBoardRequest)(nil),        // 99: boardd.v1.ResumeBoardRequest
-	(*ResumeBoardResponse)(nil),       // 100: boardd.v1.ResumeBoardResponse
-	(*WhoAmIRequest)(nil),             // 101: boardd.v1.WhoAmIRequest
-	(*WhoAmIResponse)(nil),            // 102: boardd.v1.WhoAmIResponse
-	nil,                               // 103: boardd.v1.Job.LabelsEntry
-	nil,                               // 104: boardd.v1.NewJob.LabelsEntry
-	nil,                               // 105: boardd.v1.ClaimJobsRequest.WorkerLabelsEntry
-	nil,                               // 106: boardd.v1.ExplainJobRequest.WorkerLabelsEntry
-	nil,                               // 107: boardd.v1.Board.LimitsEntry
-	nil,                               // 108: boardd.v1.WhoAmIResponse.LimitsEntry
-	nil,                               // 109: boardd.v1.WhoAmIResponse.UseEntry
-	(*timestamppb.Timestamp)(nil),     // 110: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),       // 111: google.protobuf.Duration
-	(*descriptorpb.FieldOptions)(nil), // 112: google.protobuf.FieldOptions
+	(*RemoveEntityRequest)(nil),       // 87: boardd.v1.RemoveEntityRequest
+	(*RemoveEntityResponse)(nil),      // 88: boardd.v1.RemoveEntityResponse
+	(*ListEntitiesRequest)(nil),       // 89: boardd.v1.ListEntitiesRequest
+	(*ListEntitiesResponse)(nil),      // 90: boardd.v1.ListEntitiesResponse
+	(*PolicyRule)(nil),                // 91: boardd.v1.PolicyRule
+	(*Board)(nil),                     // 92: boardd.v1.Board
+	(*ListBoardsRequest)(nil),         // 93: boardd.v1.ListBoardsRequest
+	(*ListBoardsResponse)(nil),        // 94: boardd.v1.ListBoardsResponse
+	(*GetBoardRequest)(nil),           // 95: boardd.v1.GetBoardRequest
+	(*GetBoardResponse)(nil),          // 96: boardd.v1.GetBoardResponse
+	(*AcknowledgeLossRequest)(nil),    // 97: boardd.v1.AcknowledgeLossRequest
+	(*AcknowledgeLossResponse)(nil),   // 98: boardd.v1.AcknowledgeLossResponse
+	(*PauseBoardRequest)(nil),         // 99: boardd.v1.PauseBoardRequest
+	(*PauseBoardResponse)(nil),        // 100: boardd.v1.PauseBoardResponse
+	(*ResumeBoardRequest)(nil),        // 101: boardd.v1.ResumeBoardRequest
+	(*ResumeBoardResponse)(nil),       // 102: boardd.v1.ResumeBoardResponse
+	(*WhoAmIRequest)(nil),             // 103: boardd.v1.WhoAmIRequest
+	(*WhoAmIResponse)(nil),            // 104: boardd.v1.WhoAmIResponse
+	nil,                               // 105: boardd.v1.Job.LabelsEntry
+	nil,                               // 106: boardd.v1.NewJob.LabelsEntry
+	nil,                               // 107: boardd.v1.ClaimJobsRequest.WorkerLabelsEntry
+	nil,                               // 108: boardd.v1.ExplainJobRequest.WorkerLabelsEntry
+	nil,                               // 109: boardd.v1.Board.LimitsEntry
+	nil,                               // 110: boardd.v1.WhoAmIResponse.LimitsEntry
+	nil,                               // 111: boardd.v1.WhoAmIResponse.UseEntry
+	(*timestamppb.Timestamp)(nil),     // 112: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),       // 113: google.protobuf.Duration
+	(*descriptorpb.FieldOptions)(nil), // 114: google.protobuf.FieldOptions
 }
 var file_boardd_v1_boardd_proto_depIdxs = []int32{
 	5,   // 0: boardd.v1.Operation.status:type_name -> boardd.v1.OperationStatus.Enum
-	110, // 1: boardd.v1.Operation.started_at:type_name -> google.protobuf.Timestamp
-	110, // 2: boardd.v1.Operation.executed_at:type_name -> google.protobuf.Timestamp
-	110, // 3: boardd.v1.Operation.ended_at:type_name -> google.protobuf.Timestamp
+	112, // 1: boardd.v1.Operation.started_at:type_name -> google.protobuf.Timestamp
+	112, // 2: boardd.v1.Operation.executed_at:type_name -> google.protobuf.Timestamp
+	112, // 3: boardd.v1.Operation.ended_at:type_name -> google.protobuf.Timestamp
 	5,   // 4: boardd.v1.Prerequisite.statuses:type_name -> boardd.v1.OperationStatus.Enum
 	0,   // 5: boardd.v1.Job.state:type_name -> boardd.v1.State.Enum
 	1,   // 6: boardd.v1.Job.outcome:type_name -> boardd.v1.Outcome.Enum
 	2,   // 7: boardd.v1.Job.priority:type_name -> boardd.v1.Priority.Enum
 	13,  // 8: boardd.v1.Job.details_raw:type_name -> boardd.v1.Raw
-	103, // 9: boardd.v1.Job.labels:type_name -> boardd.v1.Job.LabelsEntry
+	105, // 9: boardd.v1.Job.labels:type_name -> boardd.v1.Job.LabelsEntry
 	12,  // 10: boardd.v1.Job.book:type_name -> boardd.v1.Book
-	110, // 11: boardd.v1.Job.created_at:type_name -> google.protobuf.Timestamp
-	110, // 12: boardd.v1.Job.modified_at:type_name -> google.protobuf.Timestamp
-	110, // 13: boardd.v1.Job.lease_expires_at:type_name -> google.protobuf.Timestamp
-	110, // 14: boardd.v1.Job.not_before:type_name -> google.protobuf.Timestamp
+	112, // 11: boardd.v1.Job.created_at:type_name -> google.protobuf.Timestamp
+	112, // 12: boardd.v1.Job.modified_at:type_name -> google.protobuf.Timestamp
+	112, // 13: boardd.v1.Job.lease_expires_at:type_name -> google.protobuf.Timestamp
+	112, // 14: boardd.v1.Job.not_before:type_name -> google.protobuf.Timestamp
 	15,  // 15: boardd.v1.Job.after:type_name -> boardd.v1.Prerequisite
 	14,  // 16: boardd.v1.Job.operations:type_name -> boardd.v1.Operation
 	5,   // 17: boardd.v1.Job.operation_status:type_name -> boardd.v1.OperationStatus.Enum
-	110, // 18: boardd.v1.Job.received_at:type_name -> google.protobuf.Timestamp
-	110, // 19: boardd.v1.Job.started_at:type_name -> google.protobuf.Timestamp
-	110, // 20: boardd.v1.Job.ended_at:type_name -> google.protobuf.Timestamp
-	110, // 21: boardd.v1.Job.claimed_at:type_name -> google.protobuf.Timestamp
+	112, // 18: boardd.v1.Job.received_at:type_name -> google.protobuf.Timestamp
+	112, // 19: boardd.v1.Job.started_at:type_name -> google.protobuf.Timestamp
+	112, // 20: boardd.v1.Job.ended_at:type_name -> google.protobuf.Timestamp
+	112, // 21: boardd.v1.Job.claimed_at:type_name -> google.protobuf.Timestamp
 	17,  // 22: boardd.v1.Job.attempts:type_name -> boardd.v1.Attempt
-	111, // 23: boardd.v1.Job.claim_lease:type_name -> google.protobuf.Duration
+	113, // 23: boardd.v1.Job.claim_lease:type_name -> google.protobuf.Duration
 	64,  // 24: boardd.v1.Job.log:type_name -> boardd.v1.LogEntry
-	110, // 25: boardd.v1.Attempt.begun_at:type_name -> google.protobuf.Timestamp
-	110, // 26: boardd.v1.Attempt.ended_at:type_name -> google.protobuf.Timestamp
-	111, // 27: boardd.v1.Attempt.lease:type_name -> google.protobuf.Duration
-	111, // 28: boardd.v1.Claim.lease:type_name -> google.protobuf.Duration
-	110, // 29: boardd.v1.Claim.lease_expires_at:type_name -> google.protobuf.Timestamp
+	112, // 25: boardd.v1.Attempt.begun_at:type_name -> google.protobuf.Timestamp
+	112, // 26: boardd.v1.Attempt.ended_at:type_name -> google.protobuf.Timestamp
+	113, // 27: boardd.v1.Attempt.lease:type_name -> google.protobuf.Duration
+	113, // 28: boardd.v1.Claim.lease:type_name -> google.protobuf.Duration
+	112, // 29: boardd.v1.Claim.lease_expires_at:type_name -> google.protobuf.Timestamp
 	16,  // 30: boardd.v1.Claim.job:type_name -> boardd.v1.Job
 	3,   // 31: boardd.v1.Error.code:type_name -> boardd.v1.Code.Enum
 	13,  // 32: boardd.v1.NewJob.details_raw:type_name -> boardd.v1.Raw
 	2,   // 33: boardd.v1.NewJob.priority:type_name -> boardd.v1.Priority.Enum
-	104, // 34: boardd.v1.NewJob.labels:type_name -> boardd.v1.NewJob.LabelsEntry
+	106, // 34: boardd.v1.NewJob.labels:type_name -> boardd.v1.NewJob.LabelsEntry
 	12,  // 35: boardd.v1.NewJob.book:type_name -> boardd.v1.Book
-	110, // 36: boardd.v1.NewJob.not_before:type_name -> google.protobuf.Timestamp
+	112, // 36: boardd.v1.NewJob.not_before:type_name -> google.protobuf.Timestamp
 	20,  // 37: boardd.v1.NewJob.operations:type_name -> boardd.v1.NewOperation
 	15,  // 38: boardd.v1.NewJob.after:type_name -> boardd.v1.Prerequisite
 	16,  // 39: boardd.v1.JobResult.job:type_name -> boardd.v1.Job
@@ -7461,32 +7566,32 @@ var file_boardd_v1_boardd_proto_depIdxs = []int32{
 	19,  // 41: boardd.v1.Result.error:type_name -> boardd.v1.Error
 	21,  // 42: boardd.v1.PostJobsRequest.jobs:type_name -> boardd.v1.NewJob
 	22,  // 43: boardd.v1.PostJobsResponse.results:type_name -> boardd.v1.JobResult
-	111, // 44: boardd.v1.GetJobsRequest.wait:type_name -> google.protobuf.Duration
+	113, // 44: boardd.v1.GetJobsRequest.wait:type_name -> google.protobuf.Duration
 	22,  // 45: boardd.v1.GetJobsResponse.results:type_name -> boardd.v1.JobResult
 	0,   // 46: boardd.v1.ListJobsRequest.states:type_name -> boardd.v1.State.Enum
-	111, // 47: boardd.v1.ListJobsRequest.wait:type_name -> google.protobuf.Duration
+	113, // 47: boardd.v1.ListJobsRequest.wait:type_name -> google.protobuf.Duration
 	16,  // 48: boardd.v1.ListJobsResponse.jobs:type_name -> boardd.v1.Job
 	30,  // 49: boardd.v1.ListJobsResponse.corrupt:type_name -> boardd.v1.CorruptJob
 	19,  // 50: boardd.v1.CorruptJob.error:type_name -> boardd.v1.Error
-	110, // 51: boardd.v1.CountJobsResponse.oldest_ready_at:type_name -> google.protobuf.Timestamp
+	112, // 51: boardd.v1.CountJobsResponse.oldest_ready_at:type_name -> google.protobuf.Timestamp
 	33,  // 52: boardd.v1.CountJobsResponse.history:type_name -> boardd.v1.HistoryCounts
-	111, // 53: boardd.v1.ClaimJobsRequest.lease:type_name -> google.protobuf.Duration
-	105, // 54: boardd.v1.ClaimJobsRequest.worker_labels:type_name -> boardd.v1.ClaimJobsRequest.WorkerLabelsEntry
-	111, // 55: boardd.v1.ClaimJobsRequest.wait:type_name -> google.protobuf.Duration
+	113, // 53: boardd.v1.ClaimJobsRequest.lease:type_name -> google.protobuf.Duration
+	107, // 54: boardd.v1.ClaimJobsRequest.worker_labels:type_name -> boardd.v1.ClaimJobsRequest.WorkerLabelsEntry
+	113, // 55: boardd.v1.ClaimJobsRequest.wait:type_name -> google.protobuf.Duration
 	19,  // 56: boardd.v1.ClaimFailure.error:type_name -> boardd.v1.Error
 	18,  // 57: boardd.v1.ClaimJobsResponse.claims:type_name -> boardd.v1.Claim
 	35,  // 58: boardd.v1.ClaimJobsResponse.failures:type_name -> boardd.v1.ClaimFailure
 	18,  // 59: boardd.v1.ExtendClaimsRequest.claims:type_name -> boardd.v1.Claim
-	111, // 60: boardd.v1.ExtendClaimsRequest.lease:type_name -> google.protobuf.Duration
-	111, // 61: boardd.v1.ExtendResult.lease:type_name -> google.protobuf.Duration
-	110, // 62: boardd.v1.ExtendResult.lease_expires_at:type_name -> google.protobuf.Timestamp
+	113, // 60: boardd.v1.ExtendClaimsRequest.lease:type_name -> google.protobuf.Duration
+	113, // 61: boardd.v1.ExtendResult.lease:type_name -> google.protobuf.Duration
+	112, // 62: boardd.v1.ExtendResult.lease_expires_at:type_name -> google.protobuf.Timestamp
 	19,  // 63: boardd.v1.ExtendResult.error:type_name -> boardd.v1.Error
 	38,  // 64: boardd.v1.ExtendClaimsResponse.results:type_name -> boardd.v1.ExtendResult
 	18,  // 65: boardd.v1.ConsumeJobsRequest.claims:type_name -> boardd.v1.Claim
 	1,   // 66: boardd.v1.ConsumeJobsRequest.outcome:type_name -> boardd.v1.Outcome.Enum
 	23,  // 67: boardd.v1.ConsumeJobsResponse.results:type_name -> boardd.v1.Result
 	18,  // 68: boardd.v1.AbandonJobsRequest.claims:type_name -> boardd.v1.Claim
-	111, // 69: boardd.v1.AbandonJobsRequest.retry_after:type_name -> google.protobuf.Duration
+	113, // 69: boardd.v1.AbandonJobsRequest.retry_after:type_name -> google.protobuf.Duration
 	23,  // 70: boardd.v1.AbandonJobsResponse.results:type_name -> boardd.v1.Result
 	18,  // 71: boardd.v1.TrashJobsRequest.claims:type_name -> boardd.v1.Claim
 	23,  // 72: boardd.v1.TrashJobsResponse.results:type_name -> boardd.v1.Result
@@ -7495,10 +7600,10 @@ var file_boardd_v1_boardd_proto_depIdxs = []int32{
 	23,  // 75: boardd.v1.ReleaseJobsResponse.results:type_name -> boardd.v1.Result
 	4,   // 76: boardd.v1.Event.type:type_name -> boardd.v1.EventType.Enum
 	16,  // 77: boardd.v1.Event.job:type_name -> boardd.v1.Job
-	110, // 78: boardd.v1.Event.at:type_name -> google.protobuf.Timestamp
-	111, // 79: boardd.v1.ListEventsRequest.wait:type_name -> google.protobuf.Duration
+	112, // 78: boardd.v1.Event.at:type_name -> google.protobuf.Timestamp
+	113, // 79: boardd.v1.ListEventsRequest.wait:type_name -> google.protobuf.Duration
 	52,  // 80: boardd.v1.ListEventsResponse.events:type_name -> boardd.v1.Event
-	106, // 81: boardd.v1.ExplainJobRequest.worker_labels:type_name -> boardd.v1.ExplainJobRequest.WorkerLabelsEntry
+	108, // 81: boardd.v1.ExplainJobRequest.worker_labels:type_name -> boardd.v1.ExplainJobRequest.WorkerLabelsEntry
 	0,   // 82: boardd.v1.ExplainJobResponse.state:type_name -> boardd.v1.State.Enum
 	18,  // 83: boardd.v1.StartOperationRequest.claim:type_name -> boardd.v1.Claim
 	5,   // 84: boardd.v1.StartOperationRequest.status:type_name -> boardd.v1.OperationStatus.Enum
@@ -7511,10 +7616,10 @@ var file_boardd_v1_boardd_proto_depIdxs = []int32{
 	18,  // 91: boardd.v1.MarkOperationsRequest.claim:type_name -> boardd.v1.Claim
 	5,   // 92: boardd.v1.MarkOperationsRequest.status:type_name -> boardd.v1.OperationStatus.Enum
 	5,   // 93: boardd.v1.MarkOperationsResponse.operation_status:type_name -> boardd.v1.OperationStatus.Enum
-	110, // 94: boardd.v1.LogEntry.at:type_name -> google.protobuf.Timestamp
+	112, // 94: boardd.v1.LogEntry.at:type_name -> google.protobuf.Timestamp
 	18,  // 95: boardd.v1.AppendLogRequest.claim:type_name -> boardd.v1.Claim
 	65,  // 96: boardd.v1.AppendLogRequest.entries:type_name -> boardd.v1.NewLogEntry
-	111, // 97: boardd.v1.ReadLogRequest.wait:type_name -> google.protobuf.Duration
+	113, // 97: boardd.v1.ReadLogRequest.wait:type_name -> google.protobuf.Duration
 	64,  // 98: boardd.v1.ReadLogResponse.entries:type_name -> boardd.v1.LogEntry
 	19,  // 99: boardd.v1.CancelResult.error:type_name -> boardd.v1.Error
 	72,  // 100: boardd.v1.CancelJobsResponse.results:type_name -> boardd.v1.CancelResult
@@ -7524,34 +7629,34 @@ var file_boardd_v1_boardd_proto_depIdxs = []int32{
 	23,  // 104: boardd.v1.ArchiveJobsResponse.results:type_name -> boardd.v1.Result
 	79,  // 105: boardd.v1.PutBookRequest.book:type_name -> boardd.v1.BookRecord
 	79,  // 106: boardd.v1.GetBookResponse.book:type_name -> boardd.v1.BookRecord
-	110, // 107: boardd.v1.Entity.seen_at:type_name -> google.protobuf.Timestamp
-	110, // 108: boardd.v1.Entity.expires_at:type_name -> google.protobuf.Timestamp
+	112, // 107: boardd.v1.Entity.seen_at:type_name -> google.protobuf.Timestamp
+	112, // 108: boardd.v1.Entity.expires_at:type_name -> google.protobuf.Timestamp
 	84,  // 109: boardd.v1.RegisterEntityRequest.entity:type_name -> boardd.v1.Entity
-	111, // 110: boardd.v1.RegisterEntityRequest.ttl:type_name -> google.protobuf.Duration
+	113, // 110: boardd.v1.RegisterEntityRequest.ttl:type_name -> google.protobuf.Duration
 	84,  // 111: boardd.v1.RegisterEntityResponse.entity:type_name -> boardd.v1.Entity
 	84,  // 112: boardd.v1.ListEntitiesResponse.entities:type_name -> boardd.v1.Entity
-	111, // 113: boardd.v1.Board.lease:type_name -> google.protobuf.Duration
-	111, // 114: boardd.v1.Board.max_lease:type_name -> google.protobuf.Duration
-	111, // 115: boardd.v1.Board.idempotency_window:type_name -> google.protobuf.Duration
-	111, // 116: boardd.v1.Board.history:type_name -> google.protobuf.Duration
-	111, // 117: boardd.v1.Board.backoff:type_name -> google.protobuf.Duration
-	111, // 118: boardd.v1.Board.max_backoff:type_name -> google.protobuf.Duration
-	111, // 119: boardd.v1.Board.effective_window:type_name -> google.protobuf.Duration
-	111, // 120: boardd.v1.Board.record:type_name -> google.protobuf.Duration
-	89,  // 121: boardd.v1.Board.eligibility:type_name -> boardd.v1.PolicyRule
-	89,  // 122: boardd.v1.Board.ordering:type_name -> boardd.v1.PolicyRule
-	107, // 123: boardd.v1.Board.limits:type_name -> boardd.v1.Board.LimitsEntry
-	90,  // 124: boardd.v1.ListBoardsResponse.boards:type_name -> boardd.v1.Board
-	90,  // 125: boardd.v1.GetBoardResponse.board:type_name -> boardd.v1.Board
-	90,  // 126: boardd.v1.AcknowledgeLossResponse.board:type_name -> boardd.v1.Board
-	90,  // 127: boardd.v1.PauseBoardResponse.board:type_name -> boardd.v1.Board
-	90,  // 128: boardd.v1.ResumeBoardResponse.board:type_name -> boardd.v1.Board
-	108, // 129: boardd.v1.WhoAmIResponse.limits:type_name -> boardd.v1.WhoAmIResponse.LimitsEntry
-	109, // 130: boardd.v1.WhoAmIResponse.use:type_name -> boardd.v1.WhoAmIResponse.UseEntry
-	112, // 131: boardd.v1.json:extendee -> google.protobuf.FieldOptions
-	112, // 132: boardd.v1.only:extendee -> google.protobuf.FieldOptions
-	112, // 133: boardd.v1.asked:extendee -> google.protobuf.FieldOptions
-	112, // 134: boardd.v1.most:extendee -> google.protobuf.FieldOptions
+	113, // 113: boardd.v1.Board.lease:type_name -> google.protobuf.Duration
+	113, // 114: boardd.v1.Board.max_lease:type_name -> google.protobuf.Duration
+	113, // 115: boardd.v1.Board.idempotency_window:type_name -> google.protobuf.Duration
+	113, // 116: boardd.v1.Board.history:type_name -> google.protobuf.Duration
+	113, // 117: boardd.v1.Board.backoff:type_name -> google.protobuf.Duration
+	113, // 118: boardd.v1.Board.max_backoff:type_name -> google.protobuf.Duration
+	113, // 119: boardd.v1.Board.effective_window:type_name -> google.protobuf.Duration
+	113, // 120: boardd.v1.Board.record:type_name -> google.protobuf.Duration
+	91,  // 121: boardd.v1.Board.eligibility:type_name -> boardd.v1.PolicyRule
+	91,  // 122: boardd.v1.Board.ordering:type_name -> boardd.v1.PolicyRule
+	109, // 123: boardd.v1.Board.limits:type_name -> boardd.v1.Board.LimitsEntry
+	92,  // 124: boardd.v1.ListBoardsResponse.boards:type_name -> boardd.v1.Board
+	92,  // 125: boardd.v1.GetBoardResponse.board:type_name -> boardd.v1.Board
+	92,  // 126: boardd.v1.AcknowledgeLossResponse.board:type_name -> boardd.v1.Board
+	92,  // 127: boardd.v1.PauseBoardResponse.board:type_name -> boardd.v1.Board
+	92,  // 128: boardd.v1.ResumeBoardResponse.board:type_name -> boardd.v1.Board
+	110, // 129: boardd.v1.WhoAmIResponse.limits:type_name -> boardd.v1.WhoAmIResponse.LimitsEntry
+	111, // 130: boardd.v1.WhoAmIResponse.use:type_name -> boardd.v1.WhoAmIResponse.UseEntry
+	114, // 131: boardd.v1.json:extendee -> google.protobuf.FieldOptions
+	114, // 132: boardd.v1.only:extendee -> google.protobuf.FieldOptions
+	114, // 133: boardd.v1.asked:extendee -> google.protobuf.FieldOptions
+	114, // 134: boardd.v1.most:extendee -> google.protobuf.FieldOptions
 	24,  // 135: boardd.v1.BoardService.PostJobs:input_type -> boardd.v1.PostJobsRequest
 	26,  // 136: boardd.v1.BoardService.GetJobs:input_type -> boardd.v1.GetJobsRequest
 	28,  // 137: boardd.v1.BoardService.ListJobs:input_type -> boardd.v1.ListJobsRequest
@@ -7579,49 +7684,51 @@ var file_boardd_v1_boardd_proto_depIdxs = []int32{
 	80,  // 159: boardd.v1.BoardService.PutBook:input_type -> boardd.v1.PutBookRequest
 	82,  // 160: boardd.v1.BoardService.GetBook:input_type -> boardd.v1.GetBookRequest
 	85,  // 161: boardd.v1.BoardService.RegisterEntity:input_type -> boardd.v1.RegisterEntityRequest
-	87,  // 162: boardd.v1.BoardService.ListEntities:input_type -> boardd.v1.ListEntitiesRequest
-	91,  // 163: boardd.v1.BoardService.ListBoards:input_type -> boardd.v1.ListBoardsRequest
-	93,  // 164: boardd.v1.BoardService.GetBoard:input_type -> boardd.v1.GetBoardRequest
-	97,  // 165: boardd.v1.BoardService.PauseBoard:input_type -> boardd.v1.PauseBoardRequest
-	99,  // 166: boardd.v1.BoardService.ResumeBoard:input_type -> boardd.v1.ResumeBoardRequest
-	95,  // 167: boardd.v1.BoardService.AcknowledgeLoss:input_type -> boardd.v1.AcknowledgeLossRequest
-	101, // 168: boardd.v1.BoardService.WhoAmI:input_type -> boardd.v1.WhoAmIRequest
-	25,  // 169: boardd.v1.BoardService.PostJobs:output_type -> boardd.v1.PostJobsResponse
-	27,  // 170: boardd.v1.BoardService.GetJobs:output_type -> boardd.v1.GetJobsResponse
-	29,  // 171: boardd.v1.BoardService.ListJobs:output_type -> boardd.v1.ListJobsResponse
-	32,  // 172: boardd.v1.BoardService.CountJobs:output_type -> boardd.v1.CountJobsResponse
-	36,  // 173: boardd.v1.BoardService.ClaimJobs:output_type -> boardd.v1.ClaimJobsResponse
-	39,  // 174: boardd.v1.BoardService.ExtendClaims:output_type -> boardd.v1.ExtendClaimsResponse
-	41,  // 175: boardd.v1.BoardService.ConsumeJobs:output_type -> boardd.v1.ConsumeJobsResponse
-	43,  // 176: boardd.v1.BoardService.AbandonJobs:output_type -> boardd.v1.AbandonJobsResponse
-	45,  // 177: boardd.v1.BoardService.TrashJobs:output_type -> boardd.v1.TrashJobsResponse
-	47,  // 178: boardd.v1.BoardService.RestoreJobs:output_type -> boardd.v1.RestoreJobsResponse
-	49,  // 179: boardd.v1.BoardService.PurgeJobs:output_type -> boardd.v1.PurgeJobsResponse
-	51,  // 180: boardd.v1.BoardService.ReleaseJobs:output_type -> boardd.v1.ReleaseJobsResponse
-	52,  // 181: boardd.v1.BoardService.WatchBoard:output_type -> boardd.v1.Event
-	55,  // 182: boardd.v1.BoardService.ListEvents:output_type -> boardd.v1.ListEventsResponse
-	57,  // 183: boardd.v1.BoardService.ExplainJob:output_type -> boardd.v1.ExplainJobResponse
-	59,  // 184: boardd.v1.BoardService.StartOperation:output_type -> boardd.v1.StartOperationResponse
-	61,  // 185: boardd.v1.BoardService.FinishOperation:output_type -> boardd.v1.FinishOperationResponse
-	63,  // 186: boardd.v1.BoardService.MarkOperations:output_type -> boardd.v1.MarkOperationsResponse
-	67,  // 187: boardd.v1.BoardService.AppendLog:output_type -> boardd.v1.AppendLogResponse
-	64,  // 188: boardd.v1.BoardService.GetLog:output_type -> boardd.v1.LogEntry
-	70,  // 189: boardd.v1.BoardService.ReadLog:output_type -> boardd.v1.ReadLogResponse
-	73,  // 190: boardd.v1.BoardService.CancelJobs:output_type -> boardd.v1.CancelJobsResponse
-	76,  // 191: boardd.v1.BoardService.ChangePriority:output_type -> boardd.v1.ChangePriorityResponse
-	78,  // 192: boardd.v1.BoardService.ArchiveJobs:output_type -> boardd.v1.ArchiveJobsResponse
-	81,  // 193: boardd.v1.BoardService.PutBook:output_type -> boardd.v1.PutBookResponse
-	83,  // 194: boardd.v1.BoardService.GetBook:output_type -> boardd.v1.GetBookResponse
-	86,  // 195: boardd.v1.BoardService.RegisterEntity:output_type -> boardd.v1.RegisterEntityResponse
-	88,  // 196: boardd.v1.BoardService.ListEntities:output_type -> boardd.v1.ListEntitiesResponse
-	92,  // 197: boardd.v1.BoardService.ListBoards:output_type -> boardd.v1.ListBoardsResponse
-	94,  // 198: boardd.v1.BoardService.GetBoard:output_type -> boardd.v1.GetBoardResponse
-	98,  // 199: boardd.v1.BoardService.PauseBoard:output_type -> boardd.v1.PauseBoardResponse
-	100, // 200: boardd.v1.BoardService.ResumeBoard:output_type -> boardd.v1.ResumeBoardResponse
-	96,  // 201: boardd.v1.BoardService.AcknowledgeLoss:output_type -> boardd.v1.AcknowledgeLossResponse
-	102, // 202: boardd.v1.BoardService.WhoAmI:output_type -> boardd.v1.WhoAmIResponse
-	169, // [169:203] is the sub-list for method output_type
-	135, // [135:169] is the sub-list for method input_type
+	87,  // 162: boardd.v1.BoardService.RemoveEntity:input_type -> boardd.v1.RemoveEntityRequest
+	89,  // 163: boardd.v1.BoardService.ListEntities:input_type -> boardd.v1.ListEntitiesRequest
+	93,  // 164: boardd.v1.BoardService.ListBoards:input_type -> boardd.v1.ListBoardsRequest
+	95,  // 165: boardd.v1.BoardService.GetBoard:input_type -> boardd.v1.GetBoardRequest
+	99,  // 166: boardd.v1.BoardService.PauseBoard:input_type -> boardd.v1.PauseBoardRequest
+	101, // 167: boardd.v1.BoardService.ResumeBoard:input_type -> boardd.v1.ResumeBoardRequest
+	97,  // 168: boardd.v1.BoardService.AcknowledgeLoss:input_type -> boardd.v1.AcknowledgeLossRequest
+	103, // 169: boardd.v1.BoardService.WhoAmI:input_type -> boardd.v1.WhoAmIRequest
+	25,  // 170: boardd.v1.BoardService.PostJobs:output_type -> boardd.v1.PostJobsResponse
+	27,  // 171: boardd.v1.BoardService.GetJobs:output_type -> boardd.v1.GetJobsResponse
+	29,  // 172: boardd.v1.BoardService.ListJobs:output_type -> boardd.v1.ListJobsResponse
+	32,  // 173: boardd.v1.BoardService.CountJobs:output_type -> boardd.v1.CountJobsResponse
+	36,  // 174: boardd.v1.BoardService.ClaimJobs:output_type -> boardd.v1.ClaimJobsResponse
+	39,  // 175: boardd.v1.BoardService.ExtendClaims:output_type -> boardd.v1.ExtendClaimsResponse
+	41,  // 176: boardd.v1.BoardService.ConsumeJobs:output_type -> boardd.v1.ConsumeJobsResponse
+	43,  // 177: boardd.v1.BoardService.AbandonJobs:output_type -> boardd.v1.AbandonJobsResponse
+	45,  // 178: boardd.v1.BoardService.TrashJobs:output_type -> boardd.v1.TrashJobsResponse
+	47,  // 179: boardd.v1.BoardService.RestoreJobs:output_type -> boardd.v1.RestoreJobsResponse
+	49,  // 180: boardd.v1.BoardService.PurgeJobs:output_type -> boardd.v1.PurgeJobsResponse
+	51,  // 181: boardd.v1.BoardService.ReleaseJobs:output_type -> boardd.v1.ReleaseJobsResponse
+	52,  // 182: boardd.v1.BoardService.WatchBoard:output_type -> boardd.v1.Event
+	55,  // 183: boardd.v1.BoardService.ListEvents:output_type -> boardd.v1.ListEventsResponse
+	57,  // 184: boardd.v1.BoardService.ExplainJob:output_type -> boardd.v1.ExplainJobResponse
+	59,  // 185: boardd.v1.BoardService.StartOperation:output_type -> boardd.v1.StartOperationResponse
+	61,  // 186: boardd.v1.BoardService.FinishOperation:output_type -> boardd.v1.FinishOperationResponse
+	63,  // 187: boardd.v1.BoardService.MarkOperations:output_type -> boardd.v1.MarkOperationsResponse
+	67,  // 188: boardd.v1.BoardService.AppendLog:output_type -> boardd.v1.AppendLogResponse
+	64,  // 189: boardd.v1.BoardService.GetLog:output_type -> boardd.v1.LogEntry
+	70,  // 190: boardd.v1.BoardService.ReadLog:output_type -> boardd.v1.ReadLogResponse
+	73,  // 191: boardd.v1.BoardService.CancelJobs:output_type -> boardd.v1.CancelJobsResponse
+	76,  // 192: boardd.v1.BoardService.ChangePriority:output_type -> boardd.v1.ChangePriorityResponse
+	78,  // 193: boardd.v1.BoardService.ArchiveJobs:output_type -> boardd.v1.ArchiveJobsResponse
+	81,  // 194: boardd.v1.BoardService.PutBook:output_type -> boardd.v1.PutBookResponse
+	83,  // 195: boardd.v1.BoardService.GetBook:output_type -> boardd.v1.GetBookResponse
+	86,  // 196: boardd.v1.BoardService.RegisterEntity:output_type -> boardd.v1.RegisterEntityResponse
+	88,  // 197: boardd.v1.BoardService.RemoveEntity:output_type -> boardd.v1.RemoveEntityResponse
+	90,  // 198: boardd.v1.BoardService.ListEntities:output_type -> boardd.v1.ListEntitiesResponse
+	94,  // 199: boardd.v1.BoardService.ListBoards:output_type -> boardd.v1.ListBoardsResponse
+	96,  // 200: boardd.v1.BoardService.GetBoard:output_type -> boardd.v1.GetBoardResponse
+	100, // 201: boardd.v1.BoardService.PauseBoard:output_type -> boardd.v1.PauseBoardResponse
+	102, // 202: boardd.v1.BoardService.ResumeBoard:output_type -> boardd.v1.ResumeBoardResponse
+	98,  // 203: boardd.v1.BoardService.AcknowledgeLoss:output_type -> boardd.v1.AcknowledgeLossResponse
+	104, // 204: boardd.v1.BoardService.WhoAmI:output_type -> boardd.v1.WhoAmIResponse
+	170, // [170:205] is the sub-list for method output_type
+	135, // [135:170] is the sub-list for method input_type
 	135, // [135:135] is the sub-list for extension type_name
 	131, // [131:135] is the sub-list for extension extendee
 	0,   // [0:131] is the sub-list for field type_name
@@ -7643,7 +7750,7 @@ func file_boardd_v1_boardd_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_boardd_v1_boardd_proto_rawDesc), len(file_boardd_v1_boardd_proto_rawDesc)),
 			NumEnums:      6,
-			NumMessages:   104,
+			NumMessages:   106,
 			NumExtensions: 4,
 			NumServices:   1,
 		},

@@ -111,6 +111,9 @@ const (
 	// BoardServiceRegisterEntityProcedure is the fully-qualified name of the BoardService's
 	// RegisterEntity RPC.
 	BoardServiceRegisterEntityProcedure = "/boardd.v1.BoardService/RegisterEntity"
+	// BoardServiceRemoveEntityProcedure is the fully-qualified name of the BoardService's RemoveEntity
+	// RPC.
+	BoardServiceRemoveEntityProcedure = "/boardd.v1.BoardService/RemoveEntity"
 	// BoardServiceListEntitiesProcedure is the fully-qualified name of the BoardService's ListEntities
 	// RPC.
 	BoardServiceListEntitiesProcedure = "/boardd.v1.BoardService/ListEntities"
@@ -159,6 +162,7 @@ type BoardServiceClient interface {
 	PutBook(context.Context, *connect.Request[v1.PutBookRequest]) (*connect.Response[v1.PutBookResponse], error)
 	GetBook(context.Context, *connect.Request[v1.GetBookRequest]) (*connect.Response[v1.GetBookResponse], error)
 	RegisterEntity(context.Context, *connect.Request[v1.RegisterEntityRequest]) (*connect.Response[v1.RegisterEntityResponse], error)
+	RemoveEntity(context.Context, *connect.Request[v1.RemoveEntityRequest]) (*connect.Response[v1.RemoveEntityResponse], error)
 	ListEntities(context.Context, *connect.Request[v1.ListEntitiesRequest]) (*connect.Response[v1.ListEntitiesResponse], error)
 	ListBoards(context.Context, *connect.Request[v1.ListBoardsRequest]) (*connect.Response[v1.ListBoardsResponse], error)
 	GetBoard(context.Context, *connect.Request[v1.GetBoardRequest]) (*connect.Response[v1.GetBoardResponse], error)
@@ -348,6 +352,12 @@ func NewBoardServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			connect.WithSchema(boardServiceMethods.ByName("RegisterEntity")),
 			connect.WithClientOptions(opts...),
 		),
+		removeEntity: connect.NewClient[v1.RemoveEntityRequest, v1.RemoveEntityResponse](
+			httpClient,
+			baseURL+BoardServiceRemoveEntityProcedure,
+			connect.WithSchema(boardServiceMethods.ByName("RemoveEntity")),
+			connect.WithClientOptions(opts...),
+		),
 		listEntities: connect.NewClient[v1.ListEntitiesRequest, v1.ListEntitiesResponse](
 			httpClient,
 			baseURL+BoardServiceListEntitiesProcedure,
@@ -426,6 +436,7 @@ type boardServiceClient struct {
 	putBook         *connect.Client[v1.PutBookRequest, v1.PutBookResponse]
 	getBook         *connect.Client[v1.GetBookRequest, v1.GetBookResponse]
 	registerEntity  *connect.Client[v1.RegisterEntityRequest, v1.RegisterEntityResponse]
+	removeEntity    *connect.Client[v1.RemoveEntityRequest, v1.RemoveEntityResponse]
 	listEntities    *connect.Client[v1.ListEntitiesRequest, v1.ListEntitiesResponse]
 	listBoards      *connect.Client[v1.ListBoardsRequest, v1.ListBoardsResponse]
 	getBoard        *connect.Client[v1.GetBoardRequest, v1.GetBoardResponse]
@@ -570,6 +581,11 @@ func (c *boardServiceClient) RegisterEntity(ctx context.Context, req *connect.Re
 	return c.registerEntity.CallUnary(ctx, req)
 }
 
+// RemoveEntity calls boardd.v1.BoardService.RemoveEntity.
+func (c *boardServiceClient) RemoveEntity(ctx context.Context, req *connect.Request[v1.RemoveEntityRequest]) (*connect.Response[v1.RemoveEntityResponse], error) {
+	return c.removeEntity.CallUnary(ctx, req)
+}
+
 // ListEntities calls boardd.v1.BoardService.ListEntities.
 func (c *boardServiceClient) ListEntities(ctx context.Context, req *connect.Request[v1.ListEntitiesRequest]) (*connect.Response[v1.ListEntitiesResponse], error) {
 	return c.listEntities.CallUnary(ctx, req)
@@ -634,6 +650,7 @@ type BoardServiceHandler interface {
 	PutBook(context.Context, *connect.Request[v1.PutBookRequest]) (*connect.Response[v1.PutBookResponse], error)
 	GetBook(context.Context, *connect.Request[v1.GetBookRequest]) (*connect.Response[v1.GetBookResponse], error)
 	RegisterEntity(context.Context, *connect.Request[v1.RegisterEntityRequest]) (*connect.Response[v1.RegisterEntityResponse], error)
+	RemoveEntity(context.Context, *connect.Request[v1.RemoveEntityRequest]) (*connect.Response[v1.RemoveEntityResponse], error)
 	ListEntities(context.Context, *connect.Request[v1.ListEntitiesRequest]) (*connect.Response[v1.ListEntitiesResponse], error)
 	ListBoards(context.Context, *connect.Request[v1.ListBoardsRequest]) (*connect.Response[v1.ListBoardsResponse], error)
 	GetBoard(context.Context, *connect.Request[v1.GetBoardRequest]) (*connect.Response[v1.GetBoardResponse], error)
@@ -819,6 +836,12 @@ func NewBoardServiceHandler(svc BoardServiceHandler, opts ...connect.HandlerOpti
 		connect.WithSchema(boardServiceMethods.ByName("RegisterEntity")),
 		connect.WithHandlerOptions(opts...),
 	)
+	boardServiceRemoveEntityHandler := connect.NewUnaryHandler(
+		BoardServiceRemoveEntityProcedure,
+		svc.RemoveEntity,
+		connect.WithSchema(boardServiceMethods.ByName("RemoveEntity")),
+		connect.WithHandlerOptions(opts...),
+	)
 	boardServiceListEntitiesHandler := connect.NewUnaryHandler(
 		BoardServiceListEntitiesProcedure,
 		svc.ListEntities,
@@ -921,6 +944,8 @@ func NewBoardServiceHandler(svc BoardServiceHandler, opts ...connect.HandlerOpti
 			boardServiceGetBookHandler.ServeHTTP(w, r)
 		case BoardServiceRegisterEntityProcedure:
 			boardServiceRegisterEntityHandler.ServeHTTP(w, r)
+		case BoardServiceRemoveEntityProcedure:
+			boardServiceRemoveEntityHandler.ServeHTTP(w, r)
 		case BoardServiceListEntitiesProcedure:
 			boardServiceListEntitiesHandler.ServeHTTP(w, r)
 		case BoardServiceListBoardsProcedure:
@@ -1050,6 +1075,10 @@ func (UnimplementedBoardServiceHandler) GetBook(context.Context, *connect.Reques
 
 func (UnimplementedBoardServiceHandler) RegisterEntity(context.Context, *connect.Request[v1.RegisterEntityRequest]) (*connect.Response[v1.RegisterEntityResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("boardd.v1.BoardService.RegisterEntity is not implemented"))
+}
+
+func (UnimplementedBoardServiceHandler) RemoveEntity(context.Context, *connect.Request[v1.RemoveEntityRequest]) (*connect.Response[v1.RemoveEntityResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("boardd.v1.BoardService.RemoveEntity is not implemented"))
 }
 
 func (UnimplementedBoardServiceHandler) ListEntities(context.Context, *connect.Request[v1.ListEntitiesRequest]) (*connect.Response[v1.ListEntitiesResponse], error) {
