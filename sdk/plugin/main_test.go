@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -40,6 +41,18 @@ func play(act string) {
 			return open(ctx, c)
 		}
 		Serve(program)
+	case "parent":
+		child := exec.Command("sleep", "3600")
+		child.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		if err := child.Start(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		if err := os.WriteFile(os.Getenv(childFile), []byte(strconv.Itoa(child.Process.Pid)), 0o600); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		Serve(storeProgram())
 	case "dies":
 		s := newStore(driver.Config{})
 		s.apply = func(context.Context, string, []driver.Op) []driver.Result {
@@ -98,6 +111,9 @@ func tell(l *slog.Logger) {
 		l.Error("sh", "error", err)
 	}
 }
+
+// childFile names the file in which the act "parent" writes the process that it started.
+const childFile = "BOARDD_TEST_CHILD_FILE"
 
 func command(t testing.TB, act string) Command {
 	t.Helper()

@@ -170,7 +170,7 @@ func (p *Process) begin(ctx context.Context) error {
 // prepare makes everything that a process needs, and checks the program.
 func prepare(c *Command) (*child, error) {
 	kid := &child{
-		name: c.Name, logger: orDiscard(c.Logger).With("plugin", c.Name), began: make(chan struct{}), exited: make(chan struct{}),
+		name: c.Name, mark: mark(), logger: orDiscard(c.Logger).With("plugin", c.Name), began: make(chan struct{}), exited: make(chan struct{}), swept: make(chan struct{}),
 		cmd: &exec.Cmd{Path: c.Path, Args: append([]string{c.Path}, c.Args...), Dir: c.Dir},
 	}
 	kid.relay = newLogRelay(kid.logger)
@@ -189,6 +189,9 @@ func prepare(c *Command) (*child, error) {
 		}
 	}
 	kid.cmd.Env = append(append(kid.cmd.Env, LogLevelName+"="+levelName(kid.logger)), c.Env...)
+	if kid.mark != "" {
+		kid.cmd.Env = append(kid.cmd.Env, kid.mark)
+	}
 	isolate(kid.cmd)
 	if c.SHA256 != "" {
 		if kid.binary, err = pinned(c.Path, c.SHA256); err != nil {

@@ -143,7 +143,7 @@ func (p *Process) end() {
 		}
 		if p.child.started() {
 			_ = p.child.Kill(context.Background())
-			<-p.child.exited
+			<-p.child.swept
 		}
 		p.mu.Lock()
 		r := p.driver

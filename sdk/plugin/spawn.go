@@ -24,6 +24,7 @@ import (
 type child struct {
 	name    string
 	cmd     *exec.Cmd
+	mark    string   // by which what it starts is found
 	binary  *os.File // the checked program, where there is a pin
 	sockets string   // the folder for its socket
 	mine    *os.File // that folder, locked as long as this process lives
@@ -31,6 +32,7 @@ type child struct {
 
 	stdout, stderr *io.PipeReader // what go-plugin reads
 	began, exited  chan struct{}
+	swept          chan struct{} // closed after exited, when nothing that it started is left
 	relay          *logRelay
 	readers        sync.WaitGroup
 
@@ -86,6 +88,8 @@ func (c *child) live(started chan<- error) {
 	c.state = c.cmd.ProcessState
 	c.mu.Unlock()
 	close(c.exited)
+	killMarked(c.mark)
+	close(c.swept)
 }
 
 // outputGrace is how long output is read after the process ended: a grandchild
