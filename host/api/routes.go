@@ -282,7 +282,7 @@ func (c *checker) Check(_ context.Context, r *grpchealth.CheckRequest) (*grpchea
 		return nil, connect.NewError(connect.CodeNotFound, job.Errorf(job.NotFound, "there is no service %q", clip(r.Service)))
 	}
 	if c.host.Readiness().Err != nil {
-		return &grpchealth.CheckResponse{Status: grpchealth.StatusNotServing}, nil
+		return &grpchealth.CheckResponse{Status: grpchealth.StatusNotServing}, nil //nolint:nilerr // why it is not ready is told by /readyz
 	}
 	return &grpchealth.CheckResponse{Status: grpchealth.StatusServing}, nil
 }

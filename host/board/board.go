@@ -81,8 +81,7 @@ func New(d driver.Driver, spec Spec) *Board {
 	b.witness.recorder = spec.Recorder
 	b.metrics.Waits, b.metrics.Runs = newJobTimes(), newJobTimes()
 	b.order.board, b.order.wake = b, make(chan struct{}, 1)
-	open, end := context.WithCancel(context.Background())
-	b.order.open, b.order.close = open, end
+	b.order.open, b.order.close = context.WithCancel(context.Background()) //nolint:fatcontext // it is the board's own, made once
 	b.SetRules(spec.Rules)
 	b.pause.changed = make(chan struct{})
 	b.waiting.wake = make(chan struct{}, 1)

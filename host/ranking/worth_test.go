@@ -38,8 +38,10 @@ func TestRanked(t *testing.T) {
 	at := time.Unix(60, 0)
 	keys := ranking.Ask(nil, "k", base, at)
 	want := []policy.Key{
-		{Key: "k", Running: 2, Waiting: 3, Served: 5, Oldest: at}, {Key: "k", Running: 3, Waiting: 2, Served: 6, Oldest: at},
-		{Key: "k", Running: 4, Waiting: 1, Served: 7, Oldest: at}, {Key: "k", Running: 5, Served: 8},
+		{Key: "k", Running: 2, Waiting: 3, Served: 5, Oldest: at},
+		{Key: "k", Running: 3, Waiting: 2, Served: 6, Oldest: at},
+		{Key: "k", Running: 4, Waiting: 1, Served: 7, Oldest: at},
+		{Key: "k", Running: 5, Served: 8},
 	}
 	if !slices.Equal(keys, want) {
 		t.Fatalf("asked %+v", keys)

@@ -248,8 +248,20 @@ func (d *day) spend(steps int) []replay.Grant {
 		often int
 		act   func()
 	}{
-		{30, d.post}, {30, d.claim}, {5, d.claimLater}, {3, d.claimChosen}, {22, d.finish}, {8, d.abandon}, {6, d.extend}, {3, d.release},
-		{3, d.forget}, {5, d.prioritize}, {2, d.trash}, {2, d.restore}, {1, d.cancel}, {2, d.nap},
+		{30, d.post},
+		{30, d.claim},
+		{5, d.claimLater},
+		{3, d.claimChosen},
+		{22, d.finish},
+		{8, d.abandon},
+		{6, d.extend},
+		{3, d.release},
+		{3, d.forget},
+		{5, d.prioritize},
+		{2, d.trash},
+		{2, d.restore},
+		{1, d.cancel},
+		{2, d.nap},
 	}
 	sum := 0
 	for _, a := range acts {

@@ -13,13 +13,13 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"flag"
 	"fmt"
 	"go/ast"
 	"go/format"
 	"go/parser"
 	"go/token"
-	"log"
 	"os"
 	"slices"
 	"strconv"
@@ -27,31 +27,34 @@ import (
 )
 
 func main() {
-	log.SetFlags(0)
-	log.SetPrefix("prune: ")
 	var want lists
 	flag.Func("safe", "`messages` that are read by UnmarshalVT, comma-separated; may be repeated", into(&want.safe))
 	flag.Func("shared", "`messages` that are read by UnmarshalVTUnsafe, likewise", into(&want.shared))
 	flag.Func("written", "`messages` that generated code only writes", into(&want.written))
 	flag.Parse()
-	if flag.NArg() != 2 {
-		log.Fatal("want two files: x.pb.go x_vtproto.pb.go")
+	if err := run(flag.Args(), want); err != nil {
+		fmt.Fprintln(os.Stderr, "prune:", err)
+		os.Exit(1)
 	}
-	types, err := os.ReadFile(flag.Arg(0))
-	if err != nil {
-		log.Fatal(err)
+}
+
+func run(files []string, want lists) error {
+	if len(files) != 2 {
+		return errors.New("want two files: x.pb.go x_vtproto.pb.go")
 	}
-	codecs, err := os.ReadFile(flag.Arg(1))
+	types, err := os.ReadFile(files[0])
 	if err != nil {
-		log.Fatal(err)
+		return err
+	}
+	codecs, err := os.ReadFile(files[1])
+	if err != nil {
+		return err
 	}
 	out, err := prune(types, codecs, want)
 	if err != nil {
-		log.Fatalf("%s: %v", flag.Arg(1), err)
+		return fmt.Errorf("%s: %w", files[1], err)
 	}
-	if err := os.WriteFile(flag.Arg(1), out, 0o644); err != nil { //nolint:gosec // source code, for all to read
-		log.Fatal(err)
-	}
+	return os.WriteFile(files[1], out, 0o644) //nolint:gosec // source code, for all to read
 }
 
 // lists are the messages whose codecs stay.

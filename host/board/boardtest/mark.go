@@ -77,9 +77,14 @@ func (h *host) markCanceling(p job.Posting) {
 func (h *host) markWrong(p job.Posting) {
 	r := h.claim(h.post(p).ID)
 	for _, wrong := range []board.MarkRequest{
-		{Status: job.OpRunning}, {Status: job.OpWaiting}, {Status: job.NoOperation}, {Status: 99},
-		{Status: job.OpQueued, Result: []byte(`1`)}, {Status: job.OpCanceling, Result: []byte(`1`)},
-		{Status: job.OpError, Result: []byte(`{`)}, {Status: job.OpError, Result: []byte(`"` + strings.Repeat("x", job.MaxResult) + `"`)},
+		{Status: job.OpRunning},
+		{Status: job.OpWaiting},
+		{Status: job.NoOperation},
+		{Status: 99},
+		{Status: job.OpQueued, Result: []byte(`1`)},
+		{Status: job.OpCanceling, Result: []byte(`1`)},
+		{Status: job.OpError, Result: []byte(`{`)},
+		{Status: job.OpError, Result: []byte(`"` + strings.Repeat("x", job.MaxResult) + `"`)},
 	} {
 		wrong.Ref = r
 		_, err := h.MarkOperations(h.within(), wrong)
