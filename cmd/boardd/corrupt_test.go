@@ -1,8 +1,7 @@
 package main
 
 import (
-	"io"
-	"net/http"
+	"fmt"
 	"os/exec"
 	"strings"
 	"testing"
@@ -40,14 +39,69 @@ func TestCorruptIsSaid(t *testing.T) {
 	})
 }
 
+// oddPostings are jobs that TaskFlow lists and that boardd cannot take, by the field of
+// the hash: what is odd of the posting, in Python, and what boardd says of it.
+var oddPostings = []struct{ field, odd, reason string }{
+	{"10000000-0000-4000-8000-000000000001", "sequence='7', priority='VERY_HIGH'", "sequence: it is text: want a whole number of 0 or more"},
+	{"10000000-0000-4000-8000-000000000002", "sequence=7.5", "sequence: it is a float: want a whole number of 0 or more"},
+	{"10000000-0000-4000-8000-000000000003", "sequence=-7", "sequence: it is a number below 0: want a whole number of 0 or more"},
+	{"10000000-0000-4000-8000-000000000004", "name=5", "name: it is a number: want text"},
+	{"1A000000-0000-4000-8000-000000000005", "sequence=8", "is no uuid in lower case"},
+}
+
+// TestTaskFlowListsBoarddLists has postings on Redis of which TaskFlow reads what boardd
+// cannot: whatever TaskFlow lists, boardd lists, and says why it takes it for no job.
+func TestTaskFlowListsBoarddLists(t *testing.T) {
+	t.Parallel()
+	redis := testserver.StartRedis(t, testserver.RedisOptions{})
+	p := placeBoards(t, "redis", redis.Addr, [4]string{"b", "namespace", "octavia", "serve"})
+	p.done("b", "job", "post", "good")
+	const python = "/usr/bin/python3"
+	if err := exec.CommandContext(t.Context(), python, "-I", "-c", "import taskflow, redis").Run(); err != nil {
+		testneed.Skip(t, python+" has no taskflow and redis")
+	}
+	const program = `
+import sys
+from oslo_utils import timeutils
+from taskflow.jobs import backends, base
+board = backends.fetch("b", {"board": "redis", "host": "127.0.0.1", "port": int(sys.argv[1]), "namespace": "octavia"})
+board.connect()
+for field, odd in zip(sys.argv[2::2], sys.argv[3::2]):
+    posting = base.format_posting(field, "odd", created_on=timeutils.utcnow(), priority=base.JobPriority.NORMAL)
+    posting.update({"sequence": 6}, **eval("dict(" + odd + ")"))
+    board._client.hset(board.listings_key, field, board._dumps(posting))
+print(*[job.key.decode() for job in board.iterjobs()])
+`
+	args := []string{"-I", "-c", program, portOf(redis.Addr)}
+	for _, o := range oddPostings {
+		args = append(args, o.field, o.odd)
+	}
+	listed, err := exec.CommandContext(t.Context(), python, args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, listed)
+	}
+	p.until("all are counted", "b", holds(fmt.Sprintf(`"corrupt":"%d"`, len(oddPostings))), "job", "count", "-o", "json")
+	plain, full := p.done("b", "job", "list"), p.done("b", "job", "list", "-o", "json")
+	for _, o := range oddPostings {
+		if !strings.Contains(string(listed), o.field) {
+			t.Errorf("TaskFlow does not list %s (%s):\n%s", o.field, o.odd, listed)
+		}
+		for _, out := range []string{plain, full} {
+			if !strings.Contains(strings.ToLower(out), strings.ToLower(o.field)+" ") && out == plain ||
+				!strings.Contains(out, o.field) && out == full || !strings.Contains(out, o.reason) || !strings.Contains(out, "CORRUPT") {
+				t.Errorf("the list lacks %s (%s) with %q:\n%s", o.field, o.odd, o.reason, out)
+			}
+		}
+		if out, err := p.run("b", "job", "get", strings.ToLower(o.field)); err == nil || !strings.Contains(out, "CORRUPT") || !strings.Contains(out, o.reason) {
+			t.Errorf("boardd job get %s (%s), which wants %q: %v\n%s", o.field, o.odd, o.reason, err, out)
+		}
+	}
+}
+
 // createNodes creates nodes in ZooKeeper, of the given paths and data, as any program
 // of Python's would.
 func createNodes(t *testing.T, servers string, nodes ...string) {
 	t.Helper()
-	const python = "/usr/bin/python3"
-	if err := exec.CommandContext(t.Context(), python, "-I", "-c", "import kazoo").Run(); err != nil {
-		testneed.Skip(t, python+" has no kazoo")
-	}
 	const program = `
 import sys
 from kazoo.client import KazooClient
@@ -57,7 +111,17 @@ for path, data in zip(sys.argv[2::2], sys.argv[3::2]):
     client.create(path, data.encode())
 client.stop()
 `
-	command := exec.CommandContext(t.Context(), python, append([]string{"-I", "-c", program, servers}, nodes...)...)
+	withKazoo(t, program, append([]string{servers}, nodes...)...)
+}
+
+// withKazoo runs a program of Python that has the client of TaskFlow.
+func withKazoo(t *testing.T, program string, args ...string) {
+	t.Helper()
+	const python = "/usr/bin/python3"
+	if err := exec.CommandContext(t.Context(), python, "-I", "-c", "import kazoo").Run(); err != nil {
+		testneed.Skip(t, python+" has no kazoo")
+	}
+	command := exec.CommandContext(t.Context(), python, append([]string{"-I", "-c", program}, args...)...)
 	if out, err := command.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -95,17 +159,7 @@ func (p *placed) saysCorrupt(more ...string) {
 	if out, err := p.run("b", "job", "claim", "--owner", "w", "--max", "5"); err != nil || !strings.Contains(out, "good") || strings.Contains(out, unreadUUID) {
 		p.Errorf("what can be read is not claimed alone: %v\n%s", err, out)
 	}
-	r, err := http.NewRequestWithContext(p.Context(), http.MethodGet, p.server.Addr+"/metrics", http.NoBody)
-	if err != nil {
-		p.Fatal(err)
-	}
-	r.Header.Set("Authorization", "Bearer not-very-secret-1234567890")
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		p.Fatal(err)
-	}
-	defer func() { _ = answer.Body.Close() }() // it was read
-	if body, _ := io.ReadAll(answer.Body); !strings.Contains(string(body), `boardd_jobs{board="b",state="corrupt",tenant="default"} 2`) {
+	if !strings.Contains(metricsOf(p.T, p.server.Addr, "not-very-secret-1234567890"), `boardd_jobs{board="b",state="corrupt",tenant="default"} 2`) {
 		p.Error("the metrics do not count them")
 	}
 }

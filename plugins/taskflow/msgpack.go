@@ -27,7 +27,7 @@ const (
 	kindExt
 )
 
-var kindNames = [...]string{"nil", "a truth value", "a number", "a number", "a float", "text", "bytes", "a list", "a map", "an extension"}
+var kindNames = [...]string{"nil", "a truth value", "a number below 0", "a number", "a float", "text", "bytes", "a list", "a map", "an extension"}
 
 func (k kind) String() string { return kindNames[k] }
 
