@@ -94,6 +94,7 @@ oidc "corp" {
 var advice = map[string]string{
 	"boardd_backend_full":                "1: jobs can be claimed and ended, not posted; give the store room: see `boardd doctor`",
 	"boardd_board_ready":                 "0 for a minute: the log says why the board does not open; `boardd doctor` looks into its store",
+	"boardd_board_unacknowledged_loss":   "1: see the loss with `boardd board get`, put right what it says, and then `boardd board acknowledge-loss`",
 	"boardd_boards":                      "over `metrics_boards`: the others are summed up for each tenant, as the board `_other`",
 	"boardd_build_info":                  "differs between servers for longer than an upgrade takes: one was forgotten",
 	"boardd_call_seconds":                "slower than usual with `code=\"ok\"`: compare with `boardd_driver_apply_seconds`; if that is not slower, it is the server: take a [profile](#profiles)",

@@ -27,6 +27,7 @@ const (
 type Gauge struct {
 	Tenant, Board string
 	Ready         bool             // of several: all are
+	Loss          bool             // of acknowledged changes, which nobody has acknowledged yet; of several: one has it
 	Counts        *board.Counts    // nil if they cannot be had
 	Waiting       int64            // claim calls that wait now
 	Events        map[string]int64 // what this host did, by the name of the event
@@ -120,7 +121,7 @@ func (r *gauged) look(ctx context.Context, s *served, b *board.Board) {
 func (g *gauges) list() []Gauge {
 	var list []Gauge
 	for _, other := range g.others {
-		other.Ready, other.Counts, other.Waiting = true, &board.Counts{}, 0
+		other.Ready, other.Loss, other.Counts, other.Waiting = true, false, &board.Counts{}, 0
 	}
 	for _, r := range g.boards {
 		if r.named {
@@ -150,7 +151,7 @@ func (g *gauges) list() []Gauge {
 
 // addTo adds a board to the sum of those that are not named.
 func (r *gauged) addTo(sum *Gauge) {
-	sum.Ready = sum.Ready && r.gauge.Ready
+	sum.Ready, sum.Loss = sum.Ready && r.gauge.Ready, sum.Loss || r.gauge.Loss
 	sum.Waiting += r.gauge.Waiting
 	if c := r.gauge.Counts; c != nil {
 		s := sum.Counts
@@ -205,7 +206,8 @@ func inTurns(all []*served, most int) []*served {
 
 // read reads an open board.
 func (g *Gauge) read(ctx context.Context, b *board.Board) {
-	g.Ready, g.Waiting = b.Status().Ready, b.Waiting()
+	status := b.Status()
+	g.Ready, g.Loss, g.Waiting = status.Ready, status.Loss != "", b.Waiting()
 	if g.Ready && ctx.Err() == nil {
 		if counts, err := b.Count(ctx); err == nil {
 			g.Counts = &counts

@@ -210,7 +210,16 @@ func (b *putBack) goBack(how string) {
 	if b.board().Loss == "" {
 		b.Errorf("the loss is forgotten after restarts; the log:\n%s", b.server.Log())
 	}
+	gauge := func(value string) bool {
+		return strings.Contains(metricsOf(b.T, b.server.Addr, "not-very-secret-1234567890"), `boardd_board_unacknowledged_loss{board="default",tenant="default"} `+value)
+	}
+	if !gauge("1") {
+		b.Error("the metric of a loss that nobody acknowledged is not 1")
+	}
 	b.run(nil, "board", "acknowledge-loss", "default")
+	if !gauge("0") {
+		b.Error("the metric of an acknowledged loss is not 0")
+	}
 	b.server.Stop()
 	b.server.Restart()
 	if info := b.board(); info.Loss != "" || info.Generation != "2" {

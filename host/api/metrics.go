@@ -122,6 +122,7 @@ func newDesc(name, help string, labels ...string) *prometheus.Desc {
 var (
 	descBoards   = newDesc("boardd_boards", "Boards that are served.")
 	descReady    = newDesc("boardd_board_ready", "1 if the board can serve.", "tenant", "board")
+	descLoss     = newDesc("boardd_board_unacknowledged_loss", "1 if the store has lost changes of the board that it had acknowledged, and nobody has said that he knows.", "tenant", "board")
 	descJobs     = newDesc("boardd_jobs", "Jobs on the board.", "tenant", "board", "state")
 	descOldest   = newDesc("boardd_oldest_ready_seconds", "How long the oldest job that could be claimed has waited.", "tenant", "board")
 	descEvents   = newDesc("boardd_job_events_total", "What this server did to jobs.", "tenant", "board", "event")
@@ -142,7 +143,7 @@ var (
 // Describe names the metrics.
 func (*boards) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		descBoards, descReady, descJobs, descOldest, descEvents, descWaits, descRuns, descWaiting, descApply, descRestarts, descRunning, descFull, descFree, descSize, descKeys, descCatalog, descLost,
+		descBoards, descReady, descLoss, descJobs, descOldest, descEvents, descWaits, descRuns, descWaiting, descApply, descRestarts, descRunning, descFull, descFree, descSize, descKeys, descCatalog, descLost,
 	} {
 		to <- d
 	}
@@ -184,6 +185,7 @@ func collectBoard(to chan<- prometheus.Metric, g host.Gauge) {
 		to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, append([]string{g.Tenant, g.Board}, labels...)...)
 	}
 	gauge(descReady, truth(g.Ready))
+	gauge(descLoss, truth(g.Loss))
 	if c := g.Counts; c != nil {
 		gauge(descJobs, float64(c.Ready), "ready")
 		gauge(descJobs, float64(c.Delayed), "delayed")

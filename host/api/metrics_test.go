@@ -39,6 +39,7 @@ func TestMetrics(t *testing.T) {
 			`boardd_job_events_total{board="default",event="expired",tenant="default"} 0`,
 			`boardd_oldest_ready_seconds{board="default",tenant="default"} `,
 			`boardd_board_ready{board="secrets",tenant="acme"} 1`,
+			`boardd_board_unacknowledged_loss{board="secrets",tenant="acme"} 0`,
 			`boardd_call_seconds_count{call="PostJobs",code="ok"} 1`,
 			`boardd_call_seconds_count{call="CountJobs",code="not_found"} 1`,
 			`boardd_refused_requests_total{code="unauthenticated"} 1`,

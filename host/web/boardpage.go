@@ -69,7 +69,7 @@ type boardView struct {
 
 // may says which changes the visitor's roles allow on a board.
 type may struct {
-	Post, Trash, Restore, Purge, Release, Cancel, Pause bool
+	Post, Trash, Restore, Purge, Release, Cancel, Pause, AcknowledgeLoss bool
 }
 
 func (u *UI) may(v *visit, name string) may {
@@ -77,6 +77,7 @@ func (u *UI) may(v *visit, name string) may {
 	return may{
 		Post: allowed("PostJobs"), Trash: allowed("TrashJobs"), Restore: allowed("RestoreJobs"),
 		Purge: allowed("PurgeJobs"), Release: allowed("ReleaseJobs"), Cancel: allowed("CancelJobs"), Pause: allowed("PauseBoard"),
+		AcknowledgeLoss: allowed("AcknowledgeLoss"),
 	}
 }
 

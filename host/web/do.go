@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 
 	"github.com/boardd/boardd/host"
 	"github.com/boardd/boardd/host/board"
@@ -167,14 +168,15 @@ func chosenIDs(texts []string) ([]job.ID, error) {
 }
 
 func (u *UI) pause(w http.ResponseWriter, r *http.Request, v *visit) {
-	u.setPause(w, r, v, "PauseBoard", func(b *board.Board) error { return b.Pause(r.Context(), r.PostForm.Get("reason")) })
+	u.changeBoard(w, r, v, "PauseBoard", func(b *board.Board) error { return b.Pause(r.Context(), r.PostForm.Get("reason")) })
 }
 
 func (u *UI) resume(w http.ResponseWriter, r *http.Request, v *visit) {
-	u.setPause(w, r, v, "ResumeBoard", func(b *board.Board) error { return b.Resume(r.Context()) })
+	u.changeBoard(w, r, v, "ResumeBoard", func(b *board.Board) error { return b.Resume(r.Context()) })
 }
 
-func (u *UI) setPause(w http.ResponseWriter, r *http.Request, v *visit, call string, change func(*board.Board) error) {
+// changeBoard makes a change to a board and shows the board.
+func (u *UI) changeBoard(w http.ResponseWriter, r *http.Request, v *visit, call string, change func(*board.Board) error) {
 	name := r.PathValue("board")
 	b, err := v.session.Board(r.Context(), name, call)
 	if err == nil {
@@ -185,4 +187,26 @@ func (u *UI) setPause(w http.ResponseWriter, r *http.Request, v *visit, call str
 		return
 	}
 	http.Redirect(w, r, "/ui/boards/"+url.PathEscape(name), http.StatusSeeOther)
+}
+
+// acknowledgeLoss asks, and then has a board show those losses no more that stood on the
+// page: a later one has a higher generation.
+func (u *UI) acknowledgeLoss(w http.ResponseWriter, r *http.Request, v *visit) {
+	const call = "AcknowledgeLoss"
+	name := r.PathValue("board")
+	generation, err := strconv.ParseUint(r.PostForm.Get("generation"), 10, 64)
+	if err != nil {
+		u.fail(w, r, v, job.Errorf(job.Invalid, "generation: want a whole number, got %.40q", r.PostForm.Get("generation")))
+		return
+	}
+	if !meant(r) && v.session.May(call, name) {
+		back := "/ui/boards/" + url.PathEscape(name)
+		u.ask(w, r, question{
+			page: u.page(v, "Acknowledge the loss of "+name), Verb: "Acknowledge the loss", Action: back + "/loss", Back: back,
+			Asks:   "Was what the loss says put right, or can it be left? Nobody is shown it from then on.",
+			Fields: []field{{"generation", strconv.FormatUint(generation, 10)}},
+		})
+		return
+	}
+	u.changeBoard(w, r, v, call, func(b *board.Board) error { return b.AcknowledgeLoss(r.Context(), generation) })
 }

@@ -47,6 +47,7 @@ func New(h *host.Host, c Config) *UI {
 	u.change("/ui/boards/{board}/do", u.do)
 	u.change("/ui/boards/{board}/pause", u.pause)
 	u.change("/ui/boards/{board}/resume", u.resume)
+	u.change("/ui/boards/{board}/loss", u.acknowledgeLoss)
 	u.get("/ui/boards/{board}/workers", u.workersPage)
 	u.get("/ui/boards/{board}/jobs/{uuid}", u.jobPage)
 	u.get("/ui/boards/{board}/jobs/{uuid}/details", u.detailsPage)

@@ -264,17 +264,18 @@ func TestRefusedChanges(t *testing.T) {
 		form url.Values
 		want int
 	}{
-		"a viewer":            {viewer, "/ui/boards/jobs/do", form(), http.StatusForbidden},
-		"a viewer who pauses": {viewer, "/ui/boards/jobs/pause", form(), http.StatusForbidden},
-		"another's form":      {admin, "/ui/boards/jobs/do", form("form", viewer.form), http.StatusForbidden},
-		"no form":             {admin, "/ui/boards/jobs/do", form("form", ""), http.StatusForbidden},
-		"no action":           {admin, "/ui/boards/jobs/do", form("action", ""), http.StatusBadRequest},
-		"another action":      {admin, "/ui/boards/jobs/do", form("action", "explode"), http.StatusBadRequest},
-		"no job":              {admin, "/ui/boards/jobs/do", url.Values{"action": {"trash"}}, http.StatusBadRequest},
-		"no uuid":             {admin, "/ui/boards/jobs/do", form("uuid", "nonsense"), http.StatusBadRequest},
-		"too many":            {admin, "/ui/boards/jobs/do", url.Values{"action": {"trash"}, "uuid": make([]string, board.MaxBatch+1)}, http.StatusBadRequest},
-		"too large":           {admin, "/ui/boards/jobs/do", form("reason", strings.Repeat("x", 300<<10)), http.StatusBadRequest},
-		"no board":            {admin, "/ui/boards/absent/do", form(), http.StatusNotFound},
+		"a viewer":                         {viewer, "/ui/boards/jobs/do", form(), http.StatusForbidden},
+		"a viewer who pauses":              {viewer, "/ui/boards/jobs/pause", form(), http.StatusForbidden},
+		"a viewer who acknowledges a loss": {viewer, "/ui/boards/jobs/loss", form("generation", "1"), http.StatusForbidden},
+		"another's form":                   {admin, "/ui/boards/jobs/do", form("form", viewer.form), http.StatusForbidden},
+		"no form":                          {admin, "/ui/boards/jobs/do", form("form", ""), http.StatusForbidden},
+		"no action":                        {admin, "/ui/boards/jobs/do", form("action", ""), http.StatusBadRequest},
+		"another action":                   {admin, "/ui/boards/jobs/do", form("action", "explode"), http.StatusBadRequest},
+		"no job":                           {admin, "/ui/boards/jobs/do", url.Values{"action": {"trash"}}, http.StatusBadRequest},
+		"no uuid":                          {admin, "/ui/boards/jobs/do", form("uuid", "nonsense"), http.StatusBadRequest},
+		"too many":                         {admin, "/ui/boards/jobs/do", url.Values{"action": {"trash"}, "uuid": make([]string, board.MaxBatch+1)}, http.StatusBadRequest},
+		"too large":                        {admin, "/ui/boards/jobs/do", form("reason", strings.Repeat("x", 300<<10)), http.StatusBadRequest},
+		"no board":                         {admin, "/ui/boards/absent/do", form(), http.StatusNotFound},
 	} {
 		if status, text := test.by.post(test.path, test.form); status != test.want {
 			t.Errorf("%s: %d, want %d:\n%s", name, status, test.want, text)
