@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -23,6 +24,7 @@ import (
 	"github.com/boardd/boardd/policies"
 	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/shorten"
+	"github.com/boardd/boardd/sdk/tempfolder"
 )
 
 // engines run policies: those that the configuration names in this process, those
@@ -30,9 +32,18 @@ import (
 type engines struct {
 	own      *wasm.Engine
 	foreign  *wasm.Engine
-	folder   string   // made for compiled code where the host has no data folder; empty: none
-	accounts sync.Map // *wasm.Account of those whose modules foreign runs, by tenant
+	folder   *tempfolder.Folder // for compiled code where the host has no data folder; nil: none
+	accounts sync.Map           // *wasm.Account of those whose modules foreign runs, by tenant
 }
+
+// policyFolders hold compiled policies by who runs them.
+var policyFolders = tempfolder.Kind{
+	Prefix: "boardd-policies-",
+	Ours:   func(f fs.DirEntry) bool { return f.IsDir() && slices.Contains(policyParts, f.Name()) },
+}
+
+// policyParts are the folders for compiled policies of the two engines.
+var policyParts = []string{"own", "foreign"}
 
 // policyFolder is where compiled policies are kept, within the data folder.
 const policyFolder = "policies"
@@ -41,12 +52,12 @@ func (h *Host) openEngines(ctx context.Context) (err error) {
 	e := &h.engines
 	folder := filepath.Join(h.Settings().DataDir, policyFolder)
 	if h.Settings().DataDir == "" {
-		if folder, err = os.MkdirTemp("", "boardd-policies-"); err != nil {
+		if e.folder, err = policyFolders.Make(""); err != nil {
 			return err
 		}
-		e.folder = folder
+		folder = e.folder.Path
 	}
-	for _, part := range []string{"own", "foreign"} {
+	for _, part := range policyParts {
 		if err := os.MkdirAll(filepath.Join(folder, part), 0o700); err != nil {
 			return err
 		}
@@ -87,8 +98,8 @@ func (e *engines) close() error {
 			failures = append(failures, engine.Close())
 		}
 	}
-	if e.folder != "" {
-		failures = append(failures, os.RemoveAll(e.folder))
+	if e.folder != nil {
+		failures = append(failures, e.folder.Close())
 	}
 	return errors.Join(failures...)
 }

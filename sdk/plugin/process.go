@@ -95,10 +95,10 @@ func Start(ctx context.Context, c Command) (*Process, error) {
 		HandshakeConfig:  handshake(),
 		VersionedPlugins: map[int]goplugin.PluginSet{Protocol: {pluginName: &grpcPlugin{}}},
 		RunnerFunc: func(_ hclog.Logger, spec *exec.Cmd, _ string) (runner.Runner, error) {
-			kid.cmd.Env = append(append(kid.cmd.Env, spec.Env...), goplugin.EnvUnixSocketDir+"="+kid.sockets)
+			kid.cmd.Env = append(append(kid.cmd.Env, spec.Env...), goplugin.EnvUnixSocketDir+"="+kid.sockets.Path)
 			return kid, nil
 		},
-		UnixSocketConfig: &goplugin.UnixSocketConfig{TempDir: kid.sockets},
+		UnixSocketConfig: &goplugin.UnixSocketConfig{TempDir: kid.sockets.Path},
 		AllowedProtocols: []goplugin.Protocol{goplugin.ProtocolGRPC},
 		SkipHostEnv:      true,
 		StartTimeout:     c.Timeout,
@@ -199,7 +199,7 @@ func prepare(c *Command) (*child, error) {
 		}
 		runChecked(kid.cmd, kid.binary)
 	}
-	if kid.sockets, kid.mine, err = socketDir(); err != nil {
+	if kid.sockets, err = socketDir(); err != nil {
 		kid.release()
 		return nil, err
 	}
@@ -236,10 +236,7 @@ func (c *child) release() {
 	if c.binary != nil {
 		_ = c.binary.Close()
 	}
-	if c.sockets != "" {
-		_ = os.RemoveAll(c.sockets)
-	}
-	if c.mine != nil {
-		_ = c.mine.Close()
+	if c.sockets != nil {
+		_ = c.sockets.Close()
 	}
 }

@@ -206,7 +206,7 @@ func TestKillHung(t *testing.T) {
 	if got := p.Ending().Error(); !strings.Contains(got, "killed") {
 		t.Errorf("the process ended with %q, want killed", got)
 	}
-	if _, err := os.Stat(p.child.sockets); !os.IsNotExist(err) {
+	if _, err := os.Stat(p.child.sockets.Path); !os.IsNotExist(err) {
 		t.Errorf("the folder for sockets is still there: %v", err)
 	}
 }

@@ -16,6 +16,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/boardd/boardd/sdk/tempfolder"
 )
 
 // A child is a driver's process as go-plugin sees it (runner.Runner). It reads
@@ -24,10 +26,9 @@ import (
 type child struct {
 	name    string
 	cmd     *exec.Cmd
-	mark    string   // by which what it starts is found
-	binary  *os.File // the checked program, where there is a pin
-	sockets string   // the folder for its socket
-	mine    *os.File // that folder, locked as long as this process lives
+	mark    string             // by which what it starts is found
+	binary  *os.File           // the checked program, where there is a pin
+	sockets *tempfolder.Folder // for its socket
 	logger  *slog.Logger
 
 	stdout, stderr *io.PipeReader // what go-plugin reads
@@ -116,7 +117,7 @@ func (c *child) readStdout(from *os.File, to *io.PipeWriter) {
 	c.mu.Lock()
 	c.printed.add(line)
 	if err == nil {
-		err = checkHandshake(string(line), c.sockets)
+		err = checkHandshake(string(line), c.sockets.Path)
 	} else if !errors.Is(err, bufio.ErrBufferFull) {
 		err = nil // it ended; how is said elsewhere
 	} else {

@@ -1,8 +1,9 @@
 //go:build unix
 
-package plugin
+package tempfolder
 
 import (
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -10,10 +11,12 @@ import (
 	"time"
 )
 
-// Folders that killed processes left are taken away: those that nobody has locked and
-// that hold nothing but sockets. Others stay.
-func TestSweepSockets(t *testing.T) {
+// Folders that killed processes left are removed by the next one that makes one of their
+// kind: those that nobody has locked and that hold nothing that is not of that kind.
+// Others stay.
+func TestSweep(t *testing.T) {
 	t.Parallel()
+	sockets := Kind{Prefix: "of-sockets-", Ours: func(e fs.DirEntry) bool { return e.Type() == fs.ModeSocket }}
 	base, err := os.MkdirTemp("", "sweep") //nolint:usetesting // a socket's name is short, and that of t.TempDir has the test's
 	if err != nil {
 		t.Fatal(err)
@@ -27,7 +30,7 @@ func TestSweepSockets(t *testing.T) {
 		}
 		return path
 	}
-	left, used, fresh, foreign, data := folder(socketPrefix+"1"), folder(socketPrefix+"2"), folder(socketPrefix+"3"), folder("boardd-dev-4"), folder(socketPrefix+"5")
+	left, fresh, foreign, data := folder(sockets.Prefix+"a1"), folder(sockets.Prefix+"a3"), folder("boardd-dev-4"), folder(sockets.Prefix+"a5")
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", filepath.Join(left, "plugin1"))
 	if err != nil {
 		t.Fatal(err)
@@ -36,20 +39,30 @@ func TestSweepSockets(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(data, "boards.db"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	lock, err := lockFolder(used)
+	used, err := sockets.Make(base)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer lock.Close()
-	for _, path := range []string{left, used, foreign, data} {
+	for _, path := range []string{left, used.Path, foreign, data} {
 		if err := os.Chtimes(path, old, old); err != nil {
 			t.Fatal(err)
 		}
 	}
-	sweepSockets(base, time.Now().Add(-staleAfter))
-	for path, stays := range map[string]bool{left: false, used: true, fresh: true, foreign: true, data: true} {
+	next, err := sockets.Make(base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, stays := range map[string]bool{left: false, used.Path: true, next.Path: true, fresh: true, foreign: true, data: true} {
 		if _, err := os.Stat(path); (err == nil) != stays {
 			t.Errorf("%s: %v; want it to stay: %v", filepath.Base(path), err, stays)
+		}
+	}
+	for _, f := range []*Folder{used, next} {
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Stat(f.Path); !os.IsNotExist(err) {
+			t.Errorf("a folder that was closed: %v", err)
 		}
 	}
 }
