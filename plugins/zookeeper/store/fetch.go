@@ -100,16 +100,12 @@ func (b *board) refresh(ctx context.Context, id job.ID, how search) (*view, erro
 			continue
 		}
 		if !searched && (v.adrift() || how == anywhere && v.node == "" && v.rec == nil) {
-			searched = true
-			found, err := b.find(ctx, v, old)
+			again, err := b.seek(ctx, v, old)
 			if err != nil {
 				return nil, err
 			}
-			if found {
+			if searched = !again; again {
 				continue
-			}
-			if v.adrift() { // the list is newer than the record, and does not have it
-				v.lastCzxid = v.rec.placed
 			}
 		}
 		if v.adrift() {
@@ -128,6 +124,21 @@ func (b *board) refresh(ctx context.Context, id job.ID, how search) (*view, erro
 		return b.learn(old, v), nil
 	}
 	return nil, job.Errorf(job.Unavailable, "job %v changes all the time: it could not be read", id)
+}
+
+// seek looks for the posting of a job that is not where it was, and notes in v if it is
+// gone. It reports whether the job has to be read again.
+func (b *board) seek(ctx context.Context, v, old *view) (again bool, err error) {
+	if found, err := b.find(ctx, v, old); err != nil || found || !v.adrift() {
+		return found, err
+	}
+	// The list is newer than the record and does not have the posting. Either another
+	// program took it away, or another host did, and wrote that into the record.
+	same, err := b.sameRecord(ctx, v)
+	if same {
+		v.lastCzxid = v.rec.placed
+	}
+	return !same, err
 }
 
 // readNodes reads the three nodes of a job. The record is looked at twice: every
@@ -152,6 +163,11 @@ func (b *board) readNodes(ctx context.Context, v, old *view) (same bool, err err
 			return false, err
 		}
 	}
+	return b.sameRecord(ctx, v)
+}
+
+// sameRecord reports whether a job's record is still what v has.
+func (b *board) sameRecord(ctx context.Context, v *view) (bool, error) {
 	stat, err := b.client().Exists(ctx, b.at.record(v.id))
 	if err != nil {
 		return false, err

@@ -302,7 +302,9 @@ func (b *board) adopt(ctx context.Context, name string) error {
 	twice := old != nil && old.node != "" && old.node != name
 	b.mu.Unlock()
 	if twice {
-		return b.second(ctx, v, old)
+		if instead, err := b.second(ctx, v, old); err != nil || !instead {
+			return err
+		}
 	}
 	if old != nil {
 		posting := *v
@@ -324,24 +326,34 @@ func (b *board) adopt(ctx context.Context, name string) error {
 	return nil
 }
 
-// second looks at a posting whose uuid another one has. If that is gone by now,
-// this one is the job; else it is in the way of nothing and left as it is.
-func (b *board) second(ctx context.Context, v, old *view) error {
+// second looks at a posting whose uuid another one has that is known here. It reports
+// whether this one has taken its place: a job that was set aside and restored has
+// another posting, and so has one that was posted again. A job whose postings both are
+// there is the one that was known, and the second posting is in the way of nothing and
+// left as it is.
+func (b *board) second(ctx context.Context, v, old *view) (instead bool, err error) {
 	stat, err := b.client().Exists(ctx, b.at.Job(old.node))
 	if err != nil {
-		return err
+		return false, err
 	}
-	if stat == nil {
-		if _, err := b.refresh(ctx, v.id, never); err != nil {
-			return err
-		}
+	if stat != nil {
 		b.mu.Lock()
-		b.folder.dirty = true // the next list finds it again
-		b.mu.Unlock()
-		return nil
+		defer b.mu.Unlock()
+		b.bad[b.at.Job(v.node)] = unread{problem: "another posting has its uuid: " + b.at.Job(old.node)}
+		return false, nil
+	}
+	now := &view{id: v.id}
+	if err := b.fetchRecord(ctx, now, old); err != nil {
+		return false, err
+	}
+	if now.rec != nil && now.rec.place == onBoard && now.rec.placed == v.czxid {
+		return true, nil
+	}
+	if _, err := b.refresh(ctx, v.id, never); err != nil { // the record is about the one that is gone
+		return false, err
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.bad[b.at.Job(v.node)] = unread{problem: "another posting has its uuid: " + b.at.Job(old.node)}
-	return nil
+	b.folder.dirty = true // the next list finds it again
+	return false, nil
 }
