@@ -18,6 +18,7 @@ var hostsChecks = []check{
 	{name: "hosts/holds", run: ofCrowd((*crowd).holds)},
 	{name: "hosts/watchers", run: ofCrowd((*crowd).watchers)},
 	{name: "hosts/snapshot", run: ofCrowd(func(c *crowd) { c.hosts[len(c.hosts)-1].snapshot(c.hosts...) })},
+	{name: "hosts/moved", run: ofCrowd((*crowd).moved)},
 	{name: "hosts/race", run: ofCrowd((*crowd).race)},
 	{name: "hosts/tokens", run: ofCrowd((*crowd).tokens)},
 	{name: "hosts/limits", run: ofCrowd((*crowd).limits)},

@@ -1,7 +1,10 @@
 package drivertest
 
 import (
+	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -163,6 +166,7 @@ func (e *env) snapshot(by ...*env) {
 			view[r.Posting.ID] = standing{r.State, r.Version, r.Position}
 		}
 	}
+	scanned := maps.Clone(view)
 	f := e.follow(start)
 	writers.Wait()
 	f.until(e, e.must(postOp(posting("the last one"))).Position)
@@ -175,11 +179,36 @@ func (e *env) snapshot(by ...*env) {
 		for _, id := range list {
 			now, known := e.readParts(id, 0), view[id]
 			if open(now.State) != open(known.state) || open(now.State) && (now.State != known.state || now.Version != known.version) {
-				e.Errorf("a job is %v at version %d, and who scanned and watched thinks %v at %d",
-					now.State, now.Version, known.state, known.version)
+				e.Errorf("a job is %v at version %d, and who scanned and watched thinks %v at %d: a scan from position %d showed it %s; changes: %s",
+					now.State, now.Version, known.state, known.version, start, scanned[id], told(f.seen(id)))
 			}
 		}
 	}
+}
+
+// String is for the message of a check that fails.
+func (s standing) String() string {
+	if s == (standing{}) {
+		return "not at all"
+	}
+	return fmt.Sprintf("as %v at version %d and position %d", s.state, s.version, s.position)
+}
+
+// told says what a watcher was told of one job.
+func told(list []driver.Change) string {
+	var text []string
+	for i := range list {
+		c := &list[i]
+		line := fmt.Sprintf("%v at %d without a record", c.Event, c.Position)
+		if c.Record != nil {
+			line = fmt.Sprintf("%v at %d with %v", c.Event, c.Position, standing{c.Record.State, c.Record.Version, c.Record.Position})
+		}
+		text = append(text, line)
+	}
+	if text == nil {
+		return "none"
+	}
+	return strings.Join(text, ", ")
 }
 
 func open(s job.State) bool { return s == job.Unclaimed || s == job.Claimed }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 
 	"github.com/boardd/boardd/sdk/driver"
@@ -159,18 +160,19 @@ func (w *witness) compare(e *env, done map[deed]bool) {
 	if w.wrong != "" {
 		e.Errorf("%s: %s", w.name, w.wrong)
 	}
-	told := make(map[deed]bool, len(w.list))
+	known := make(map[deed]bool, len(w.list))
 	for i := range w.list {
 		d := deed{w.list[i].Event, w.list[i].Job, w.list[i].Position}
-		if told[d] = true; !done[d] {
-			e.Errorf("%s was told of %v at position %d, which nobody did", w.name, d.event, d.position)
+		if known[d] = true; !done[d] {
+			e.Errorf("%s was told of %v at position %d, which nobody did: of that job it was told %s; done and acknowledged: %s",
+				w.name, d.event, d.position, toldOf(w.list, d.job), acknowledged(done, d.job))
 			return
 		}
 	}
 	missed := 0
 	var first deed
 	for d := range done {
-		if !told[d] {
+		if !known[d] {
 			if missed++; missed == 1 || d.position < first.position {
 				first = d
 			}
@@ -179,4 +181,29 @@ func (w *witness) compare(e *env, done map[deed]bool) {
 	if missed > 0 {
 		e.Errorf("%s was not told of %d of %d changes; the first was %v at position %d", w.name, missed, len(done), first.event, first.position)
 	}
+}
+
+// toldOf says what a witness was told of one job.
+func toldOf(list []driver.Change, id job.ID) string {
+	var of []driver.Change
+	for i := range list {
+		if list[i].Job == id {
+			of = append(of, list[i])
+		}
+	}
+	return told(of)
+}
+
+// acknowledged says what was done to one job.
+func acknowledged(done map[deed]bool, id job.ID) string {
+	var list []string
+	for d := range done {
+		if d.job == id {
+			list = append(list, fmt.Sprintf("%v at %d", d.event, d.position))
+		}
+	}
+	if list == nil {
+		return "nothing"
+	}
+	return strings.Join(list, ", ")
 }

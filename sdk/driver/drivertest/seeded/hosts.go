@@ -27,6 +27,10 @@ func hostBugs() []Bug {
 			Name: "foretold-number", Doc: "foretells the number of a job, and puts its hold on whichever job gets it",
 			Check: "hosts/holds", Hosts: true, Open: sharing(func(s *shared) driver.Driver { return &foretelling{shared: s, turn: newTurn()} }),
 		},
+		{
+			Name: "buries-restored", Doc: "takes a job that another host has put back onto the board for one that has ended",
+			Check: "hosts/moved", Hosts: true, Open: sharing(func(s *shared) driver.Driver { return &burying{shared: s} }),
+		},
 	}
 }
 
@@ -38,6 +42,7 @@ type shared struct {
 	last    uint64                       // that the sequence gave
 	numbers map[string][]driver.Position // by board: what the sequence gave for each position of the store
 	posted  []job.ID                     // by their numbers
+	came    map[job.ID]int               // how often each came onto the board
 }
 
 // sharing makes Open of what goes wrong with one of several drivers on one store.
