@@ -55,6 +55,9 @@ func (a *attempt) run(ctx context.Context, decide decision, reply reply) driver.
 			}
 		}
 		v := a.view
+		if a.wrote(v) {
+			return reply(v, written{zxid: v.rec.position, at: v.rec.changedAt})
+		}
 		ch, r, err := decide(v, b.now())
 		if err == nil && r != nil {
 			if r.Repeated || a.fresh || r.Kind == job.Invalid {
@@ -74,41 +77,36 @@ func (a *attempt) run(ctx context.Context, decide decision, reply reply) driver.
 				return reply(next, w)
 			}
 		}
-		if next, err := a.reconsider(ctx, v, ch, err); err != nil {
+		if err := a.reconsider(ctx, v, err); err != nil {
 			return a.failed(err)
-		} else if next != nil {
-			return reply(next, written{zxid: next.rec.position, at: next.rec.changedAt})
 		}
 	}
 	return a.failed(job.Errorf(job.Unavailable, "others change job %v all the time", a.id))
 }
 
-// reconsider looks at what became of a change that failed with failure. It returns the
-// job as the change left it if the change was made all the same, and nothing if it may
-// be tried again.
-func (a *attempt) reconsider(ctx context.Context, v *view, ch *change, failure error) (*view, error) {
+// reconsider looks at what became of a change that failed with failure. It returns nil
+// if the change may be tried again, should it not have been made.
+func (a *attempt) reconsider(ctx context.Context, v *view, failure error) error {
 	b := a.board
 	switch {
 	case session.Conflict(failure):
 		if err := b.checkRoot(ctx); err != nil {
-			return nil, err
+			return err
 		}
 		if err := b.ready(ctx); err != nil { // of a new generation it is read anew first
-			return nil, err
+			return err
 		}
 		a.view, a.fresh = nil, false
 	case job.KindOf(failure) == job.OutcomeUnknown && ctx.Err() == nil:
 		a.doubt = true
-		if next := a.resolve(ctx, v, ch); next != nil {
-			return next, nil
-		}
-		if !a.known && (a.view == nil || a.view.recZxid != v.recZxid) {
-			return nil, failure // it was changed since, and by whom it was before nobody can say
+		a.look(ctx)
+		if !a.known && !a.wrote(a.view) && (a.view == nil || a.view.recZxid != v.recZxid) {
+			return failure // it was changed since, and by whom it was before nobody can say
 		}
 	default:
-		return nil, failure
+		return failure
 	}
-	return nil, nil
+	return nil
 }
 
 // read reads the job as it stands.
@@ -128,27 +126,21 @@ func (a *attempt) failed(err error) driver.Result {
 	return driver.Failed(err)
 }
 
-// resolve finds out whether a change was made whose answer was lost, and returns
-// the job if it was. If it cannot be found out the attempt is read anew.
-func (a *attempt) resolve(ctx context.Context, v *view, ch *change) *view {
-	b := a.board
+// look reads the job after a change whose answer was lost. If it cannot be read now it is
+// read before the next try.
+func (a *attempt) look(ctx context.Context) {
 	a.view, a.fresh = nil, false
-	if err := b.client().Ready(ctx); err != nil {
-		return nil
+	if err := a.board.client().Ready(ctx); err != nil {
+		return
 	}
 	if err := a.read(ctx); err != nil {
 		a.view = nil
-		return nil
 	}
-	now := a.view
-	if now.rec == nil || now.rec.mark != ch.rec.mark || now.recZxid <= v.recZxid {
-		return nil
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if !ch.silent {
-		b.emit(ch.event, now, b.instant(), now.rec.position, now.rec.changedAt, ch.reason, ch.who)
-		b.advance()
-	}
-	return now
+}
+
+// wrote reports whether a change of this attempt whose answer was lost was made: then the
+// job's record has its mark. Watchers are told of the change by the log, or where it has
+// no line by whoever read the record first.
+func (a *attempt) wrote(v *view) bool {
+	return a.doubt && v != nil && v.rec != nil && v.rec.mark == a.mark
 }
