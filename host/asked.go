@@ -43,7 +43,7 @@ func (s *Session) Asked(of, name string) (Asked, error) {
 	if err != nil {
 		return Asked{}, err
 	}
-	on := s.host.shelf.board(t.Name, name)
+	on := s.host.registry.board(t.Name, name)
 	if on == nil {
 		return Asked{}, noBoard(tenant.Clip(name))
 	}
@@ -74,8 +74,8 @@ func (s *Session) Asked(of, name string) (Asked, error) {
 
 // bounds returns the policies that the board asks, as far as they are made. While
 // others are being made in their place there are none.
-func (s *served) bounds() (declared, given []*bound) {
-	r := s.ruling.Load()
+func (s *hosted) bounds() (declared, given []*bound) {
+	r := s.inForce.Load()
 	if r == nil || !r.mu.TryLock() {
 		return nil, nil
 	}

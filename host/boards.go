@@ -40,7 +40,7 @@ func (s *Session) CreateBoard(ctx context.Context, of string, b config.Board) (B
 	if err := s.settleRules(ctx, t, &b); err != nil {
 		return BoardRecord{}, err
 	}
-	if t.Limits.Boards > 0 && int64(len(s.host.shelf.names(t.Name))) >= t.Limits.Boards {
+	if t.Limits.Boards > 0 && int64(len(s.host.registry.names(t.Name))) >= t.Limits.Boards {
 		return BoardRecord{}, catalog.TooManyBoards(t.Name, int(t.Limits.Boards))
 	}
 	if err := s.host.prepare(ctx, &b); err != nil {
@@ -250,8 +250,8 @@ func (h *Host) purgeBoard(ctx context.Context, b config.Board) error {
 	if err != nil {
 		return err
 	}
-	if served := h.shelf.board(b.Tenant, b.Name); served != nil { // of a tenant that is just being deleted
-		h.shelf.drop(served)
+	if served := h.registry.board(b.Tenant, b.Name); served != nil { // of a tenant that is just being deleted
+		h.registry.drop(served)
 		served.stop(&Ended{noBoard(b.Name)})
 		<-served.done
 	}

@@ -19,9 +19,9 @@ import (
 // this name.
 const catalogBackend = "_catalog"
 
-// kept is the host's catalog on its backend. A nil one is that of a host that
+// catalogHandle is the host's catalog on its backend. A nil one is that of a host that
 // keeps none.
-type kept struct {
+type catalogHandle struct {
 	backend *backend
 	running sync.WaitGroup
 
@@ -39,7 +39,7 @@ func (h *Host) openCatalog() {
 		}
 		name = catalogBackend
 	}
-	k := &kept{backend: h.backend(name), ready: make(chan struct{})}
+	k := &catalogHandle{backend: h.backend(name), ready: make(chan struct{})}
 	h.catalog = k
 	k.running.Go(func() { k.run(h) })
 }
@@ -51,7 +51,7 @@ func (h *Host) hasEmbedded() bool {
 }
 
 // run follows the catalog as soon as its backend runs.
-func (k *kept) run(h *Host) {
+func (k *catalogHandle) run(h *Host) {
 	select {
 	case <-k.backend.started:
 	case <-h.running.Done():
@@ -81,14 +81,14 @@ func (k *kept) run(h *Host) {
 }
 
 // wait waits until nothing runs any more, after the host's end.
-func (k *kept) wait() {
+func (k *catalogHandle) wait() {
 	if k != nil {
 		k.running.Wait()
 	}
 }
 
 // open returns the catalog, or nil while there is none.
-func (k *kept) open() *catalog.Catalog {
+func (k *catalogHandle) open() *catalog.Catalog {
 	if k == nil {
 		return nil
 	}
@@ -100,7 +100,7 @@ func (k *kept) open() *catalog.Catalog {
 var nothing = catalog.New(nil, catalog.Options{}).View()
 
 // view returns what the catalog says.
-func (k *kept) view() *catalog.View {
+func (k *catalogHandle) view() *catalog.View {
 	if c := k.open(); c != nil {
 		return c.View()
 	}
@@ -108,7 +108,7 @@ func (k *kept) view() *catalog.View {
 }
 
 // unread reports whether there is a catalog that was never read.
-func (k *kept) unread() bool {
+func (k *catalogHandle) unread() bool {
 	if k == nil {
 		return false
 	}
@@ -125,7 +125,7 @@ func (k *kept) unread() bool {
 }
 
 // current returns nil if what the catalog says of tokens holds.
-func (k *kept) current() error {
+func (k *catalogHandle) current() error {
 	c := k.open()
 	if c == nil {
 		return job.Errorf(job.Unavailable, "the server has not read its catalog of tokens yet: try again in a moment")
@@ -134,7 +134,7 @@ func (k *kept) current() error {
 }
 
 // forChange returns the catalog for a change, when it is there.
-func (k *kept) forChange(ctx context.Context) (*catalog.Catalog, error) {
+func (k *catalogHandle) forChange(ctx context.Context) (*catalog.Catalog, error) {
 	if k == nil {
 		return nil, job.Errorf(job.Precondition, "this server keeps no catalog: set data_dir, or catalog { backend = ... }, in its configuration")
 	}
@@ -206,7 +206,7 @@ func (h *Host) admit() {
 
 // occupy makes the place in the store where the board's jobs lie this board's,
 // or returns why it is not. An observed board writes nothing there.
-func (s *served) occupy(ctx context.Context, h *Host) error {
+func (s *hosted) occupy(ctx context.Context, h *Host) error {
 	if s.config.Observe {
 		return nil
 	}
@@ -244,7 +244,7 @@ func (b *backend) placesIn(docs driver.Documents) *catalog.Places {
 }
 
 // leave says that the host no longer serves the board.
-func (s *served) leave(h *Host) {
+func (s *hosted) leave(h *Host) {
 	if s.config.Observe || s.next.Load() != nil || h.running.Err() != nil {
 		return // or the backend's presence ends as a whole
 	}

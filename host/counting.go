@@ -21,15 +21,15 @@ const (
 type counting struct {
 	mu     sync.Mutex
 	counts driver.Counts
-	asked  time.Time // when the store was asked for counts
-	flight *flight   // nil: it is not asked now
-	begun  uint64    // questions that were begun
-	last   uint64    // number of the last one that was answered
-	late   bool      // it did not answer the last time, or not in time
+	asked  time.Time     // when the store was asked for counts
+	flight *pendingCount // nil: it is not asked now
+	begun  uint64        // questions that were begun
+	last   uint64        // number of the last one that was answered
+	late   bool          // it did not answer the last time, or not in time
 }
 
-// flight is one question to the store.
-type flight struct {
+// pendingCount is one question to the store.
+type pendingCount struct {
 	number uint64
 	begun  time.Time
 	done   chan struct{}
@@ -84,12 +84,12 @@ func (c *counting) read(ctx context.Context, notOlder, patience time.Duration, a
 }
 
 // begin asks the store, unless it is being asked. The caller has mu.
-func (c *counting) begin(ask func() (driver.Counts, error), run func(func())) *flight {
+func (c *counting) begin(ask func() (driver.Counts, error), run func(func())) *pendingCount {
 	if c.flight != nil {
 		return c.flight
 	}
 	c.begun++
-	f := &flight{number: c.begun, begun: time.Now(), done: make(chan struct{})}
+	f := &pendingCount{number: c.begun, begun: time.Now(), done: make(chan struct{})}
 	c.flight = f
 	run(func() {
 		counts, err := ask()
@@ -110,11 +110,11 @@ func (m *metered) count(ctx context.Context, notOlder, patience time.Duration) d
 		defer cancel()
 		return m.Driver.Count(ctx, m.served.key())
 	}
-	return m.counted.read(ctx, notOlder, patience, ask, m.host.shelf.leaving.Go)
+	return m.counted.read(ctx, notOlder, patience, ask, m.host.registry.leaving.Go)
 }
 
 // countAll adds up what boards have. All of them are asked at once.
-func countAll(ctx context.Context, boards []*served, notOlder time.Duration) driver.Counts {
+func countAll(ctx context.Context, boards []*hosted, notOlder time.Duration) driver.Counts {
 	all := make([]driver.Counts, len(boards))
 	var asking sync.WaitGroup
 	for i, b := range boards {

@@ -17,16 +17,16 @@ import (
 
 // rule has a board ask what it was given through the API besides what the
 // configuration has for it, now and after each change, until the board ends.
-func (s *served) rule(h *Host, b *board.Board, r *ruling) {
+func (s *hosted) rule(h *Host, b *board.Board, r *policyInForce) {
 	r.board = b
-	s.ruling.Store(r)
+	s.inForce.Store(r)
 	s.deploy(h, b, r)
 }
 
 // await waits for the catalog, which says what the board was given, for a while.
 // Where it cannot be read, the board goes on without granting claims: whoever a
 // policy keeps away is not let in by a restart.
-func (k *kept) await(ctx context.Context) {
+func (k *catalogHandle) await(ctx context.Context) {
 	if k == nil {
 		return
 	}
@@ -44,14 +44,14 @@ func (k *kept) await(ctx context.Context) {
 }
 
 // outdated reports whether a board was given other policies than it asks.
-func (s *served) outdated(h *Host) bool {
-	r := s.ruling.Load()
+func (s *hosted) outdated(h *Host) bool {
+	r := s.inForce.Load()
 	return r != nil && r.version.Load() != h.deployment(s.config).Version
 }
 
 // redeploy looks whether a board was given other policies.
-func (s *served) redeploy(h *Host) {
-	if r := s.ruling.Load(); r != nil {
+func (s *hosted) redeploy(h *Host) {
+	if r := s.inForce.Load(); r != nil {
 		s.deploy(h, r.board, r)
 	}
 }
@@ -59,7 +59,7 @@ func (s *served) redeploy(h *Host) {
 // deploy makes the policies that a board was given, and has it ask them: those that it
 // asks already stay as they are. One that cannot be made denies everything, or orders
 // nothing, until it can.
-func (s *served) deploy(h *Host, b *board.Board, r *ruling) {
+func (s *hosted) deploy(h *Host, b *board.Board, r *policyInForce) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if h.catalog.unread() {
@@ -99,11 +99,11 @@ func (s *served) deploy(h *Host, b *board.Board, r *ruling) {
 
 // retirePolicies ends policies that a board does not ask any more. Calls that began
 // before may still ask them; nothing of them runs when none does.
-func (h *Host) retirePolicies(s *served, old promoted) {
+func (h *Host) retirePolicies(s *hosted, old promoted) {
 	for _, p := range old {
 		p.leave()
 	}
-	h.shelf.leaving.Go(func() {
+	h.registry.leaving.Go(func() {
 		_ = sleep.For(h.running, retireAfter)
 		for _, p := range old {
 			if err := p.end(); err != nil {
@@ -124,7 +124,7 @@ func (h *Host) deployment(c config.Board) catalog.Deployment {
 }
 
 // give adds one policy to a board's rules.
-func (h *Host) give(s *served, r *ruling, old promoted, rules *board.Rules, d *catalog.Deployed) {
+func (h *Host) give(s *hosted, r *policyInForce, old promoted, rules *board.Rules, d *catalog.Deployed) {
 	made := h.bindRelease(s, r, old, &d.Releases[0])
 	if d.Eligibility {
 		if made == nil {
@@ -152,7 +152,7 @@ const bindTime = time.Minute
 
 // bindRelease makes a policy of a version in the catalog, or takes it from those that
 // the board asked before; nil if it cannot, which is logged.
-func (h *Host) bindRelease(s *served, r *ruling, old promoted, release *catalog.Release) *board.Rule {
+func (h *Host) bindRelease(s *hosted, r *policyInForce, old promoted, release *catalog.Release) *board.Rule {
 	key := keyOf(release)
 	if b := old[key]; b != nil {
 		delete(old, key)

@@ -15,7 +15,7 @@ type Depth struct {
 // store, in no order.
 func (h *Host) Depths() []Depth {
 	var all []Depth
-	for _, s := range h.shelf.allBoards() {
+	for _, s := range h.registry.allBoards() {
 		b := s.board.Load()
 		if b == nil {
 			continue

@@ -117,11 +117,11 @@ func (s *Session) ImportCatalog(ctx context.Context, list []catalog.Exported, re
 // resettle takes the places of all boards again, after a store has lost something: what
 // says whose they are may be gone too.
 func (h *Host) resettle() {
-	for _, b := range h.shelf.allBoards() {
+	for _, b := range h.registry.allBoards() {
 		if b.board.Load() == nil {
 			continue // it takes its place when it is opened
 		}
-		h.shelf.leaving.Go(func() {
+		h.registry.leaving.Go(func() {
 			ctx, cancel := context.WithTimeout(b.running, openingTime)
 			defer cancel()
 			if err := b.occupy(ctx, h); err != nil && b.running.Err() == nil {

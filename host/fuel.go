@@ -16,9 +16,9 @@ const fuelName = "policy_fuel_per_second"
 // denies, or leaves the order as it is.
 const fuelPatience = time.Second
 
-// tank counts the fuel that modules use. What a call takes is known when it has
+// fuelBucket counts the fuel that modules use. What a call takes is known when it has
 // ended, so it may take more than there is; later ones wait for that.
-type tank struct {
+type fuelBucket struct {
 	total atomic.Int64
 
 	mu   sync.Mutex
@@ -27,20 +27,20 @@ type tank struct {
 }
 
 // lack returns for how long there is no fuel, if there is so much in a second.
-func (t *tank) lack(perSecond float64, now time.Time) time.Duration {
+func (t *fuelBucket) lack(perSecond float64, now time.Time) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.drain(perSecond, now)
 	return time.Duration(max(0, t.used-perSecond) / perSecond * float64(time.Second))
 }
 
-func (t *tank) drain(perSecond float64, now time.Time) {
+func (t *fuelBucket) drain(perSecond float64, now time.Time) {
 	if elapsed := now.Sub(t.at).Seconds(); elapsed > 0 {
 		t.used, t.at = max(0, t.used-elapsed*perSecond), now
 	}
 }
 
-func (t *tank) take(fuel int64, perSecond float64, now time.Time) {
+func (t *fuelBucket) take(fuel int64, perSecond float64, now time.Time) {
 	t.total.Add(fuel)
 	if perSecond <= 0 {
 		return
@@ -63,8 +63,8 @@ func (h *Host) gauge(at At) *gauge { return &gauge{host: h, at: at, patience: fu
 
 // each calls do for what is charged and the rate that it has on this host, 0 where
 // there is no limit.
-func (g *gauge) each(do func(t *tank, perSecond float64, limit int64, whose string) error) error {
-	if b := g.host.shelf.board(g.at.Tenant, g.at.Board); b != nil {
+func (g *gauge) each(do func(t *fuelBucket, perSecond float64, limit int64, whose string) error) error {
+	if b := g.host.registry.board(g.at.Tenant, g.at.Board); b != nil {
 		limit := b.limits.Load().PolicyFuelPerSecond
 		if err := do(&b.meter.fuel, g.rate(limit), limit, "board"); err != nil {
 			return err
@@ -83,7 +83,7 @@ func (g *gauge) rate(limit int64) float64 {
 
 // Wait waits until there is fuel.
 func (g *gauge) Wait(ctx context.Context) error {
-	return g.each(func(t *tank, perSecond float64, limit int64, whose string) error {
+	return g.each(func(t *fuelBucket, perSecond float64, limit int64, whose string) error {
 		if perSecond == 0 {
 			return nil
 		}
@@ -102,7 +102,7 @@ func (g *gauge) Wait(ctx context.Context) error {
 
 // Spend notes what was used.
 func (g *gauge) Spend(fuel int64) {
-	_ = g.each(func(t *tank, perSecond float64, _ int64, _ string) error {
+	_ = g.each(func(t *fuelBucket, perSecond float64, _ int64, _ string) error {
 		t.take(fuel, perSecond, time.Now())
 		return nil
 	})

@@ -15,7 +15,7 @@ import (
 func TestFuel(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h := &Host{shelf: newShelf()}
+		h := &Host{registry: newRegistry()}
 		h.settings.Store(&config.Config{Tenants: []string{"default"}, Limits: map[string]config.Limits{"default": {PolicyFuelPerSecond: 1000}}})
 		g := h.gauge(At{"default", "b"})
 		wait := func() (time.Duration, error) {

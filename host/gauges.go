@@ -60,7 +60,7 @@ func (h *Host) Gauges(ctx context.Context, named int) []Gauge {
 	g := &h.gauges
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	all := h.shelf.allBoards()
+	all := h.registry.allBoards()
 	g.place(all, named)
 	var reading sync.WaitGroup
 	places := make(chan struct{}, gaugesAtOnce)
@@ -82,11 +82,11 @@ func (h *Host) Gauges(ctx context.Context, named int) []Gauge {
 
 // place decides which of the boards that are new have metrics of their own, and forgets
 // those that are gone.
-func (g *gauges) place(all []*served, named int) {
+func (g *gauges) place(all []*hosted, named int) {
 	if g.boards == nil {
 		g.boards, g.others = map[At]*gauged{}, map[string]*Gauge{}
 	}
-	there, fresh := make(map[At]bool, len(all)), []*served{}
+	there, fresh := make(map[At]bool, len(all)), []*hosted{}
 	for _, s := range all {
 		at := At{s.config.Tenant, s.config.Name}
 		there[at] = true
@@ -107,7 +107,7 @@ func (g *gauges) place(all []*served, named int) {
 }
 
 // look reads a board.
-func (r *gauged) look(ctx context.Context, s *served, b *board.Board) {
+func (r *gauged) look(ctx context.Context, s *hosted, b *board.Board) {
 	if b != r.board {
 		r.board, r.events, r.waits, r.runs = b, nil, nil, nil
 	}
@@ -185,20 +185,20 @@ func advance(sum **board.Histogram, from *board.Histogram, last **board.Histogra
 
 // inTurns returns at most so many boards, sorted by tenant and name: the first of
 // each tenant, then the second of each, and so on.
-func inTurns(all []*served, most int) []*served {
-	byName := func(a, b *served) int {
+func inTurns(all []*hosted, most int) []*hosted {
+	byName := func(a, b *hosted) int {
 		return cmp.Or(cmp.Compare(a.config.Tenant, b.config.Tenant), cmp.Compare(a.config.Name, b.config.Name))
 	}
 	slices.SortFunc(all, byName)
 	if len(all) <= most {
 		return all
 	}
-	turn, taken := make(map[*served]int, len(all)), map[string]int{}
+	turn, taken := make(map[*hosted]int, len(all)), map[string]int{}
 	for _, s := range all {
 		turn[s] = taken[s.config.Tenant]
 		taken[s.config.Tenant]++
 	}
-	slices.SortStableFunc(all, func(a, b *served) int { return cmp.Compare(turn[a], turn[b]) })
+	slices.SortStableFunc(all, func(a, b *hosted) int { return cmp.Compare(turn[a], turn[b]) })
 	all = all[:most]
 	slices.SortFunc(all, byName)
 	return all

@@ -67,9 +67,9 @@ type Host struct {
 	issuers  *identity.Issuers
 	tracer   *trace.Tracer  // nil: nothing is traced
 	memory   *memory.Memory // what the host must know of its stores even if they forgot it
-	catalog  *kept          // nil: the host keeps none
-	shelf    *shelf
-	line     *line
+	catalog  *catalogHandle // nil: the host keeps none
+	registry *registry
+	opening  *openLimiter
 	lookups  chan struct{} // holds one for each look into the catalog's store
 	ready    readiness
 	draining atomic.Bool
@@ -110,7 +110,7 @@ func Open(ctx context.Context, c Config) (*Host, error) {
 		return nil, err
 	}
 	h := &Host{
-		config: c, id: id, logger: c.Logger, access: tenant.NewAccess(tokens), line: newLine(), shelf: newShelf(),
+		config: c, id: id, logger: c.Logger, access: tenant.NewAccess(tokens), opening: newOpenLimiter(), registry: newRegistry(),
 		ready: newReadiness(), lowDisks: map[string]bool{}, lookups: make(chan struct{}, lookupsAtOnce), recordings: newRecordings(c.Config.DataDir, c.Logger),
 	}
 	h.settings.Store(&c.Config)
@@ -144,8 +144,8 @@ func Open(ctx context.Context, c Config) (*Host, error) {
 	h.openCatalog()
 	h.audit.begin(h)
 	h.arrange()
-	h.shelf.leaving.Go(h.sweepRecordings)
-	h.shelf.leaving.Go(func() { h.watchHealth(h.running) })
+	h.registry.leaving.Go(h.sweepRecordings)
+	h.registry.leaving.Go(func() { h.watchHealth(h.running) })
 	h.patience(ctx)
 	return h, nil
 }
@@ -180,7 +180,7 @@ func tenantOf(b config.Board) string {
 func (h *Host) patience(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	for _, b := range h.shelf.allBackends() {
+	for _, b := range h.registry.allBackends() {
 		select {
 		case <-b.tried:
 		case <-ctx.Done():
@@ -196,9 +196,9 @@ func (h *Host) Close() error {
 	h.stop()
 	h.catalog.wait() // first, since what it says may start boards
 	h.issuers.Close()
-	h.shelf.stopBoards()
+	h.registry.stopBoards()
 	h.recordings.close()
-	return errors.Join(h.audit.close(h), h.shelf.closeBackends(), h.engines.close(), h.memory.Close())
+	return errors.Join(h.audit.close(h), h.registry.closeBackends(), h.engines.close(), h.memory.Close())
 }
 
 // Tracer returns what traces calls; nil: nothing does.

@@ -17,9 +17,9 @@ const (
 
 // look returns a board that is served, or nil if there is none. Before the catalog was
 // read nobody knows whether there is one.
-func (h *Host) look(ctx context.Context, at At) (*served, error) {
-	unread := h.catalog.unread() // before the shelf is looked at, which is filled before the catalog counts as read
-	if found := h.shelf.board(at.Tenant, at.Board); found != nil {
+func (h *Host) look(ctx context.Context, at At) (*hosted, error) {
+	unread := h.catalog.unread() // before the registry is looked at, which is filled before the catalog counts as read
+	if found := h.registry.board(at.Tenant, at.Board); found != nil {
 		return found, nil
 	}
 	if unread {
@@ -28,7 +28,7 @@ func (h *Host) look(ctx context.Context, at At) (*served, error) {
 	if err := h.lookup(ctx, catalog.Key("board", at.Tenant, at.Board)); err != nil {
 		return nil, err
 	}
-	return h.shelf.board(at.Tenant, at.Board), nil
+	return h.registry.board(at.Tenant, at.Board), nil
 }
 
 var errUnread = error(job.Errorf(job.Unavailable, "the server has not read its catalog of boards yet: try again in a moment"))

@@ -32,7 +32,7 @@ type metered struct {
 	driver.Driver
 
 	host   *Host
-	served *served
+	served *hosted
 
 	mu      sync.Mutex
 	limits  bool // the store counts by itself
@@ -96,11 +96,11 @@ func (m *metered) uncounted() driver.Counts {
 }
 
 // othersUse returns what the tenant's other boards have, where it has a limit.
-func (h *Host) othersUse(ctx context.Context, board *served, limits config.Limits) driver.Counts {
+func (h *Host) othersUse(ctx context.Context, board *hosted, limits config.Limits) driver.Counts {
 	if limits.OpenJobs == 0 && limits.Claims == 0 && limits.DetailBytes == 0 {
 		return driver.Counts{Limits: map[string]int64{}}
 	}
-	others := slices.DeleteFunc(h.shelf.of(board.config.Tenant), func(b *served) bool { return b.config.Name == board.config.Name })
+	others := slices.DeleteFunc(h.registry.of(board.config.Tenant), func(b *hosted) bool { return b.config.Name == board.config.Name })
 	return countAll(ctx, others, countsFor)
 }
 

@@ -6,24 +6,24 @@ import (
 	"sync"
 )
 
-// line lets boards be opened a few at a time, in the order in which they came,
+// openLimiter lets boards be opened a few at a time, in the order in which they came,
 // but for those that somebody asked for.
-type line struct {
+type openLimiter struct {
 	mu      sync.Mutex
 	free    int
-	waiting []*turn
+	waiting []*openSlot
 }
 
-// turn is a place in the line.
-type turn struct {
+// openSlot is a place in the line.
+type openSlot struct {
 	called chan struct{} // closed when it is its turn
 	asked  bool          // somebody waits for it
 }
 
-func newLine() *line { return &line{free: openingAtOnce} }
+func newOpenLimiter() *openLimiter { return &openLimiter{free: openingAtOnce} }
 
 // enter waits for the turn. After nil, leave must be called.
-func (l *line) enter(ctx context.Context, t *turn) error {
+func (l *openLimiter) enter(ctx context.Context, t *openSlot) error {
 	l.mu.Lock()
 	if err := ctx.Err(); err != nil {
 		l.mu.Unlock()
@@ -53,7 +53,7 @@ func (l *line) enter(ctx context.Context, t *turn) error {
 
 // quit takes a turn out of the line. One that was called at the same moment lets the
 // next one go.
-func (l *line) quit(t *turn) {
+func (l *openLimiter) quit(t *openSlot) {
 	l.mu.Lock()
 	i := slices.Index(l.waiting, t)
 	if i >= 0 {
@@ -66,7 +66,7 @@ func (l *line) quit(t *turn) {
 }
 
 // leave lets the next one go.
-func (l *line) leave() {
+func (l *openLimiter) leave() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.waiting) == 0 {
@@ -78,7 +78,7 @@ func (l *line) leave() {
 }
 
 // first moves a turn to the front, whether it waits already or not.
-func (l *line) first(t *turn) {
+func (l *openLimiter) first(t *openSlot) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if t.asked {

@@ -10,16 +10,16 @@ import (
 func TestLine(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := newLine()
+		l := newOpenLimiter()
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		for range openingAtOnce {
-			if err := l.enter(ctx, &turn{}); err != nil {
+			if err := l.enter(ctx, &openSlot{}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		var order []int
-		turns := make([]turn, 5)
+		turns := make([]openSlot, 5)
 		l.first(&turns[4]) // asked for before it stands in the line
 		for i := range turns {
 			go func() {
@@ -40,7 +40,7 @@ func TestLine(t *testing.T) {
 		}
 		cancel()
 		synctest.Wait()
-		if err := l.enter(ctx, &turn{}); !errors.Is(err, context.Canceled) {
+		if err := l.enter(ctx, &openSlot{}); !errors.Is(err, context.Canceled) {
 			t.Errorf("entered after the end: %v", err)
 		}
 	})
@@ -51,16 +51,16 @@ func TestLine(t *testing.T) {
 func TestLineLosesNoSlot(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := newLine()
+		l := newOpenLimiter()
 		gone, cancel := context.WithCancel(t.Context())
 		cancel()
 		for range 2 * openingAtOnce {
-			if l.enter(gone, &turn{}) == nil {
+			if l.enter(gone, &openSlot{}) == nil {
 				t.Fatal("a board that is gone was let in")
 			}
 		}
 		for range openingAtOnce {
-			if err := l.enter(t.Context(), &turn{}); err != nil {
+			if err := l.enter(t.Context(), &openSlot{}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -69,7 +69,7 @@ func TestLineLosesNoSlot(t *testing.T) {
 			left := make(chan struct{})
 			go func() {
 				defer close(left)
-				if l.enter(ctx, &turn{}) == nil {
+				if l.enter(ctx, &openSlot{}) == nil {
 					l.leave()
 				}
 			}()
@@ -80,7 +80,7 @@ func TestLineLosesNoSlot(t *testing.T) {
 			} else {
 				go cancel()
 				l.leave()
-				if err := l.enter(t.Context(), &turn{}); err != nil {
+				if err := l.enter(t.Context(), &openSlot{}); err != nil {
 					t.Error(err)
 				}
 			}
@@ -95,7 +95,7 @@ func TestLineLosesNoSlot(t *testing.T) {
 		entered := 0
 		go func() {
 			for range openingAtOnce {
-				if l.enter(ctx, &turn{}) == nil {
+				if l.enter(ctx, &openSlot{}) == nil {
 					entered++
 				}
 			}

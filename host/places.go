@@ -51,7 +51,7 @@ func (h *Host) placeInfo(on *backend, use catalog.Use, hosts []catalog.Host) Pla
 			info.Servers = append(info.Servers, other.ID)
 		}
 	}
-	if b := h.shelf.board(use.Tenant, use.Board); b != nil && b.config.Backend == on.config.Name && !b.config.Observe &&
+	if b := h.registry.board(use.Tenant, use.Board); b != nil && b.config.Backend == on.config.Name && !b.config.Observe &&
 		catalog.LocationOf(b.config.Settings, b.key()).String() == use.Location && !slices.Contains(info.Servers, h.id) {
 		info.Servers = append(info.Servers, h.id) // which may have its store alone, and tell nobody
 	}

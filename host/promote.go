@@ -206,7 +206,7 @@ func (s *Session) Shadow(ctx context.Context, p Promotion, stop bool) (*board.Sh
 	return on.shadowReport(), nil
 }
 
-func (s *served) shadowReport() *board.ShadowReport {
+func (s *hosted) shadowReport() *board.ShadowReport {
 	if b := s.board.Load(); b != nil {
 		if r := b.Shadow(); r != nil {
 			return r
@@ -216,7 +216,7 @@ func (s *served) shadowReport() *board.ShadowReport {
 }
 
 // deploying begins a call that changes what a board asks.
-func (s *Session) deploying(ctx context.Context, call string, p Promotion) (Tenant, *catalog.Catalog, *served, error) {
+func (s *Session) deploying(ctx context.Context, call string, p Promotion) (Tenant, *catalog.Catalog, *hosted, error) {
 	t, c, err := s.changing(ctx, call, p.Tenant, p.Board)
 	if err != nil {
 		return t, nil, nil, err
@@ -228,14 +228,14 @@ func (s *Session) deploying(ctx context.Context, call string, p Promotion) (Tena
 	if on == nil {
 		return t, nil, nil, noBoard(p.Board)
 	}
-	if _, err := on.wait(ctx, s.host.line); err != nil {
+	if _, err := on.wait(ctx, s.host.opening); err != nil {
 		return t, nil, nil, err
 	}
 	return t, c, on, nil
 }
 
 // change writes what a board was given, and has this host act on it.
-func (s *Session) change(ctx context.Context, c *catalog.Catalog, t Tenant, on *served, change func(*catalog.Deployment) error) (catalog.Deployment, error) {
+func (s *Session) change(ctx context.Context, c *catalog.Catalog, t Tenant, on *hosted, change func(*catalog.Deployment) error) (catalog.Deployment, error) {
 	stale := func(d catalog.Deployment) bool { return !c.View().Belongs(t.Name, d.Owner, t.Declared) }
 	d, err := c.ChangeDeployment(ctx, catalog.Deployment{Tenant: t.Name, Board: on.config.Name, Owner: t.ID}, stale, change)
 	if err == nil {

@@ -11,16 +11,16 @@ import (
 	"github.com/boardd/boardd/sdk/sleep"
 )
 
-// bucket lets through so many things a second, and as many at once after a still
-// second. The zero bucket is full.
-type bucket struct {
+// tokenBucket lets through so many things a second, and as many at once after a still
+// second. The zero tokenBucket is full.
+type tokenBucket struct {
 	mu   sync.Mutex
 	used float64 // of one second's worth
 	at   time.Time
 }
 
 // take takes n out of the bucket, if there are as many in it.
-func (b *bucket) take(n, perSecond float64, now time.Time) bool {
+func (b *tokenBucket) take(n, perSecond float64, now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if elapsed := now.Sub(b.at).Seconds(); elapsed > 0 {
@@ -35,8 +35,8 @@ func (b *bucket) take(n, perSecond float64, now time.Time) bool {
 
 // meter counts what a tenant, or a board, uses on this host.
 type meter struct {
-	requests, posts bucket
-	fuel            tank
+	requests, posts tokenBucket
+	fuel            fuelBucket
 	watchers        atomic.Int64
 	putting         sync.Mutex // held while a policy of the tenant is put: what it may put depends on what it has
 }
@@ -56,7 +56,7 @@ func (m *meters) of(tenant string) *meter {
 func (h *Host) share(limit int64) float64 { return float64(limit) / float64(max(1, h.hosts.Load())) }
 
 // rate refuses what is more than a tenant, or a board, may do in a second.
-func (h *Host) rate(b *bucket, n int, limit int64, name, whose string) error {
+func (h *Host) rate(b *tokenBucket, n int, limit int64, name, whose string) error {
 	if limit == 0 || b.take(float64(n), h.share(limit), time.Now()) {
 		return nil
 	}
@@ -103,7 +103,7 @@ func (s *Session) Admit() error {
 var watching = map[string]bool{"WatchBoard": true, "ListEvents": true, "GetLog": true, "ReadLog": true}
 
 // meter counts a call on a board, and refuses it where there were too many.
-func (s *Session) meter(b *served, call string) error {
+func (s *Session) meter(b *hosted, call string) error {
 	limits := *b.limits.Load()
 	if err := s.host.rate(&b.meter.requests, 1, limits.RequestsPerSecond, "requests_per_second", "board"); err != nil {
 		return err

@@ -72,7 +72,7 @@ func (h *Host) Readiness() Readiness {
 		no(waiting, job.Errorf(job.Unavailable, "%s", waiting))
 		failures = append(failures, h.stuck()...)
 	}
-	for _, b := range h.shelf.allBackends() {
+	for _, b := range h.registry.allBackends() {
 		since, err := b.ailment.look()
 		switch {
 		case err == nil:
@@ -116,7 +116,7 @@ func (h *Host) required(b *backend) bool {
 
 // stuck returns why backends do not start.
 func (h *Host) stuck() (failures []error) {
-	for _, b := range h.shelf.allBackends() {
+	for _, b := range h.registry.allBackends() {
 		if p := b.problem.Load(); p != nil && b.running.Load() == nil {
 			failures = append(failures, job.Errorf(job.Unavailable, "backend %s: %s", b.config.Name, *p))
 		}
@@ -146,7 +146,7 @@ func (h *Host) unopened() string {
 		return "the server starts: its catalog has not been read yet"
 	}
 	all, open := 0, 0
-	for _, s := range h.shelf.allBoards() {
+	for _, s := range h.registry.allBoards() {
 		if s = s.latest(); !h.required(s.backend) {
 			continue
 		}
@@ -166,7 +166,7 @@ func (h *Host) unreadCatalog() bool { return h.catalog.unread() && h.required(h.
 
 // settled reports whether the board is open, or cannot be opened for a reason that
 // lies in the board and not in whether its store answers.
-func (s *served) settled() bool {
+func (s *hosted) settled() bool {
 	if s.running.Err() != nil || s.refused.Load() {
 		return true
 	}
@@ -190,7 +190,7 @@ func (h *Host) askHealth(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, healthWithin)
 	defer cancel()
 	var asking sync.WaitGroup
-	for _, b := range h.shelf.allBackends() {
+	for _, b := range h.registry.allBackends() {
 		select {
 		case <-b.tried:
 			asking.Go(func() { _ = b.health(ctx) }) // it keeps the answer

@@ -13,52 +13,52 @@ import (
 	"github.com/boardd/boardd/host/config"
 )
 
-// shelf is what a host serves now: boards, and the backends that they need.
-type shelf struct {
+// registry is what a host serves now: boards, and the backends that they need.
+type registry struct {
 	mu       sync.RWMutex
 	backends map[string]*backend
-	boards   map[string]map[string]*served // by tenant and name
+	boards   map[string]map[string]*hosted // by tenant and name
 	leaving  sync.WaitGroup                // of boards that were taken away
 	retired  sync.Map                      // of those, the *served that calls may go on at for a while
 }
 
-func newShelf() *shelf {
-	return &shelf{backends: map[string]*backend{}, boards: map[string]map[string]*served{}}
+func newRegistry() *registry {
+	return &registry{backends: map[string]*backend{}, boards: map[string]map[string]*hosted{}}
 }
 
 // board returns a board, or nil.
-func (s *shelf) board(tenant, name string) *served {
+func (s *registry) board(tenant, name string) *hosted {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.boards[tenant][name]
 }
 
 // names returns the names of a tenant's boards, sorted.
-func (s *shelf) names(tenant string) []string {
+func (s *registry) names(tenant string) []string {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return slices.Sorted(maps.Keys(s.boards[tenant]))
 }
 
 // of returns a tenant's boards.
-func (s *shelf) of(tenant string) []*served {
+func (s *registry) of(tenant string) []*hosted {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return slices.Collect(maps.Values(s.boards[tenant]))
 }
 
-func (s *shelf) put(b *served) {
+func (s *registry) put(b *hosted) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	tenant := b.config.Tenant
 	if s.boards[tenant] == nil {
-		s.boards[tenant] = map[string]*served{}
+		s.boards[tenant] = map[string]*hosted{}
 	}
 	s.boards[tenant][b.config.Name] = b
 }
 
 // replace puts a board in the place of another one that is still there.
-func (s *shelf) replace(old, b *served) bool {
+func (s *registry) replace(old, b *hosted) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	boards := s.boards[old.config.Tenant]
@@ -69,8 +69,8 @@ func (s *shelf) replace(old, b *served) bool {
 	return true
 }
 
-// drop takes a board off the shelf. It goes on until it is stopped.
-func (s *shelf) drop(b *served) {
+// drop takes a board out of the registry. It goes on until it is stopped.
+func (s *registry) drop(b *hosted) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	boards := s.boards[b.config.Tenant]
@@ -83,10 +83,10 @@ func (s *shelf) drop(b *served) {
 }
 
 // allBoards returns every board, in no order.
-func (s *shelf) allBoards() []*served {
+func (s *registry) allBoards() []*hosted {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	var all []*served
+	var all []*hosted
 	for _, boards := range s.boards {
 		all = slices.AppendSeq(all, maps.Values(boards))
 	}
@@ -94,14 +94,14 @@ func (s *shelf) allBoards() []*served {
 }
 
 // allBackends returns every backend that was started, by name.
-func (s *shelf) allBackends() []*backend {
+func (s *registry) allBackends() []*backend {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return slices.SortedFunc(maps.Values(s.backends), func(a, b *backend) int { return cmp.Compare(a.config.Name, b.config.Name) })
 }
 
 // stopBoards ends every board and waits for them.
-func (s *shelf) stopBoards() {
+func (s *registry) stopBoards() {
 	for _, b := range s.allBoards() {
 		b.stop(errStopped)
 	}
@@ -109,7 +109,7 @@ func (s *shelf) stopBoards() {
 }
 
 // closeBackends closes every backend.
-func (s *shelf) closeBackends() error {
+func (s *registry) closeBackends() error {
 	var failures []error
 	for _, b := range s.allBackends() {
 		if err := b.close(); err != nil {
@@ -134,9 +134,9 @@ func (h *Host) backendConfig(name string) (config.Backend, bool) {
 // backend returns a backend, and starts it if nobody needed it before. One that
 // the configuration does not have never starts.
 func (h *Host) backend(name string) *backend {
-	h.shelf.mu.Lock()
-	defer h.shelf.mu.Unlock()
-	if b := h.shelf.backends[name]; b != nil {
+	h.registry.mu.Lock()
+	defer h.registry.mu.Unlock()
+	if b := h.registry.backends[name]; b != nil {
 		return b
 	}
 	c, ok := h.backendConfig(name)
@@ -149,7 +149,7 @@ func (h *Host) backend(name string) *backend {
 		return b
 	}
 	b := newBackend(c, h.memory, h.logger)
-	h.shelf.backends[name] = b
+	h.registry.backends[name] = b
 	b.wg.Go(func() { b.run(h.running, h) })
 	return b
 }
@@ -215,17 +215,17 @@ func (h *Host) arrange() {
 	defer h.arranging.Unlock()
 	h.admit()
 	desired := h.desired()
-	for _, b := range h.shelf.allBoards() {
+	for _, b := range h.registry.allBoards() {
 		want, ok := desired[At{b.config.Tenant, b.config.Name}]
 		switch present := b.latest(); {
 		case !ok:
-			h.shelf.drop(b)
+			h.registry.drop(b)
 			b.stop(&Ended{noBoard(b.config.Name)})
 			h.recordings.forget(At{b.config.Tenant, b.config.Name}) // another board of the name is not to have it
 		case sameBoard(present.config, want):
 			present.limits.Store(&want.Limits)
 			if present.outdated(h) {
-				h.shelf.leaving.Go(func() { present.redeploy(h) }) // compiling takes its time
+				h.registry.leaving.Go(func() { present.redeploy(h) }) // compiling takes its time
 			}
 		default:
 			h.renew(b, want)
@@ -234,7 +234,7 @@ func (h *Host) arrange() {
 	}
 	for _, c := range desired {
 		b := h.newServed(c)
-		h.shelf.put(b)
+		h.registry.put(b)
 		h.serve(b)
 	}
 }
@@ -251,8 +251,8 @@ func sameBoard(a, b config.Board) bool {
 }
 
 // serve runs a board until it is stopped or the host is closed.
-func (h *Host) serve(b *served) {
-	h.shelf.leaving.Go(func() {
+func (h *Host) serve(b *hosted) {
+	h.registry.leaving.Go(func() {
 		defer close(b.done)
 		b.run(b.running, h)
 	})
@@ -261,19 +261,19 @@ func (h *Host) serve(b *served) {
 // renew lets a board with new settings take the place of one that is served. The
 // old one takes calls until the new one can, and then ends those that are left
 // after a while.
-func (h *Host) renew(old *served, c config.Board) {
+func (h *Host) renew(old *hosted, c config.Board) {
 	next := h.newServed(c)
 	last := old.latest()
 	old.next.Store(next)
 	last.next.Store(next)
 	h.serve(next)
-	h.shelf.leaving.Go(func() {
+	h.registry.leaving.Go(func() {
 		next.opened(old.running)
-		if !h.shelf.replace(old, next) && !h.shelf.replace(last, next) {
+		if !h.registry.replace(old, next) && !h.registry.replace(last, next) {
 			next.stop(&Ended{noBoard(c.Name)}) // it was taken away meanwhile
 		}
-		h.shelf.retired.Store(last, true)
+		h.registry.retired.Store(last, true)
 		last.retire(h.running)
-		h.shelf.retired.Delete(last)
+		h.registry.retired.Delete(last)
 	})
 }

@@ -157,14 +157,14 @@ func (h *Host) replaceBackends(present, next *config.Config) []string {
 	for _, old := range present.Backends {
 		i := slices.IndexFunc(next.Backends, func(c config.Backend) bool { return c.Name == old.Name })
 		same := i >= 0 && old.Driver == next.Backends[i].Driver && bytes.Equal(old.Settings, next.Backends[i].Settings)
-		h.shelf.mu.Lock()
-		b := h.shelf.backends[old.Name]
+		h.registry.mu.Lock()
+		b := h.registry.backends[old.Name]
 		if b == nil || old.Name == present.Catalog || same && !b.outdated() {
-			h.shelf.mu.Unlock()
+			h.registry.mu.Unlock()
 			continue
 		}
-		delete(h.shelf.backends, old.Name)
-		h.shelf.mu.Unlock()
+		delete(h.registry.backends, old.Name)
+		h.registry.mu.Unlock()
 		if same {
 			changes = append(changes, fmt.Sprintf("backend %s: its driver's program was replaced", old.Name))
 		}
@@ -179,8 +179,8 @@ const drainFor = time.Second
 // move puts the boards on a backend onto the one that has its name now, and ends
 // the old one once its calls have ended.
 func (h *Host) move(b *backend, desired map[At]config.Board) {
-	var old []*served
-	for _, s := range h.shelf.allBoards() {
+	var old []*hosted
+	for _, s := range h.registry.allBoards() {
 		if s.backend != b {
 			continue
 		}
@@ -188,16 +188,16 @@ func (h *Host) move(b *backend, desired map[At]config.Board) {
 		if c, ok := desired[At{s.config.Tenant, s.config.Name}]; ok {
 			next := h.newServed(c)
 			s.next.Store(next)
-			h.shelf.replace(s, next)
+			h.registry.replace(s, next)
 			h.serve(next)
 		} else {
-			h.shelf.drop(s)
+			h.registry.drop(s)
 		}
 	}
-	h.shelf.leaving.Go(func() {
+	h.registry.leaving.Go(func() {
 		_ = sleep.For(h.running, drainFor)
-		for s := range h.shelf.retired.Range { // what waits there would never hear of a job again
-			if s := s.(*served); s.backend == b {
+		for s := range h.registry.retired.Range { // what waits there would never hear of a job again
+			if s := s.(*hosted); s.backend == b {
 				old = append(old, s)
 			}
 		}

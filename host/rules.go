@@ -230,8 +230,8 @@ type promoted map[string]*bound
 
 func keyOf(r *catalog.Release) string { return r.Name + "\x00" + r.Digest + "\x00" + string(r.Params) }
 
-// ruling is the policies that one board asks now.
-type ruling struct {
+// policyInForce is the policies that one board asks now.
+type policyInForce struct {
 	board *board.Board
 
 	mu       sync.Mutex
@@ -245,8 +245,8 @@ type ruling struct {
 
 // bindBoard makes the policies that the configuration has for a board. The error
 // names the place in the user's files.
-func (h *Host) bindBoard(ctx context.Context, c *config.Config, b config.Board) (_ *ruling, err error) {
-	r, g := &ruling{}, h.gauge(At{tenantOf(b), b.Name})
+func (h *Host) bindBoard(ctx context.Context, c *config.Config, b config.Board) (_ *policyInForce, err error) {
+	r, g := &policyInForce{}, h.gauge(At{tenantOf(b), b.Name})
 	defer func() {
 		if err != nil {
 			_ = r.end()
@@ -279,7 +279,7 @@ func (h *Host) bindBoard(ctx context.Context, c *config.Config, b config.Board) 
 	return r, nil
 }
 
-func (r *ruling) end() error {
+func (r *policyInForce) end() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.ended = true

@@ -22,8 +22,8 @@ const (
 	openingTime   = 10 * time.Second
 )
 
-// served is one board that is served, with one set of settings.
-type served struct {
+// hosted is one board that is hosted, with one set of settings.
+type hosted struct {
 	config  config.Board
 	backend *backend
 	logger  *slog.Logger
@@ -34,20 +34,20 @@ type served struct {
 	tried   chan struct{} // closed when there is a board, or a problem
 	once    sync.Once
 	board   atomic.Pointer[board.Board]
-	ruling  atomic.Pointer[ruling] // what the board asks
-	problem atomic.Pointer[string] // why there is none
-	refused atomic.Bool            // and that does not lie in whether its store answers
-	turn    turn
+	inForce atomic.Pointer[policyInForce] // what the board asks
+	problem atomic.Pointer[string]        // why there is none
+	refused atomic.Bool                   // and that does not lie in whether its store answers
+	turn    openSlot
 
 	running context.Context //nolint:containedctx // ends, with the reason that callers are told, when the board is taken away
 	stop    context.CancelCauseFunc
 	done    chan struct{}          // closed when the board has ended
-	next    atomic.Pointer[served] // what takes its place as soon as it is open
+	next    atomic.Pointer[hosted] // what takes its place as soon as it is open
 }
 
-func (h *Host) newServed(c config.Board) *served {
+func (h *Host) newServed(c config.Board) *hosted {
 	b := h.backend(c.Backend)
-	s := &served{
+	s := &hosted{
 		config: c, backend: b, logger: h.logger.With("tenant", c.Tenant, "board", c.Name),
 		tried: make(chan struct{}), done: make(chan struct{}),
 	}
@@ -57,7 +57,7 @@ func (h *Host) newServed(c config.Board) *served {
 }
 
 // latest is the board itself, or what is to take its place.
-func (s *served) latest() *served {
+func (s *hosted) latest() *hosted {
 	for next := s.next.Load(); next != nil; next = s.next.Load() {
 		s = next
 	}
@@ -65,7 +65,7 @@ func (s *served) latest() *served {
 }
 
 // opened waits until the board can serve, for a while.
-func (s *served) opened(ctx context.Context) {
+func (s *hosted) opened(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, openingTime)
 	defer cancel()
 	select {
@@ -82,7 +82,7 @@ func (s *served) opened(ctx context.Context) {
 const retireAfter = board.MaxWait + 5*time.Second
 
 // retire ends the board once nobody can be left who minds.
-func (s *served) retire(ctx context.Context) {
+func (s *hosted) retire(ctx context.Context) {
 	_ = sleep.For(ctx, retireAfter)
 	s.stop(&Ended{job.Errorf(job.Unavailable, "the settings of the board %s were changed: ask again", s.config.Name)})
 }
@@ -100,7 +100,7 @@ func (e *Ended) Unwrap() error { return e.Err }
 var errStopped = &Ended{job.Errorf(job.Unavailable, "the server is shutting down: ask again")}
 
 // run opens the board when it is its turn, and keeps it open.
-func (s *served) run(ctx context.Context, h *Host) {
+func (s *hosted) run(ctx context.Context, h *Host) {
 	select {
 	case <-s.backend.started:
 	case <-ctx.Done():
@@ -115,7 +115,7 @@ func (s *served) run(ctx context.Context, h *Host) {
 	for pause := firstPause; ctx.Err() == nil; pause = min(2*pause, maxPause) {
 		err := s.occupy(ctx, h) // outside the line, so that many boards can do so together
 		if err == nil {
-			if h.line.enter(ctx, &s.turn) != nil {
+			if h.opening.enter(ctx, &s.turn) != nil {
 				return
 			}
 			err = s.serve(ctx, h, r)
@@ -132,11 +132,11 @@ func (s *served) run(ctx context.Context, h *Host) {
 
 // serve runs the board until ctx ends or the board gives up. It gives the turn
 // back as soon as the board is open.
-func (s *served) serve(ctx context.Context, h *Host, r *running) error {
+func (s *hosted) serve(ctx context.Context, h *Host, r *running) error {
 	h.catalog.await(ctx)
 	rules, err := h.bindBoard(ctx, h.Settings(), s.config)
 	if err != nil {
-		h.line.leave()
+		h.opening.leave()
 		return err
 	}
 	defer func() { _ = rules.end() }() // after the board, which asks them
@@ -155,7 +155,7 @@ func (s *served) serve(ctx context.Context, h *Host, r *running) error {
 	s.once.Do(func() { close(s.tried) })
 	var opening sync.WaitGroup
 	opening.Go(func() {
-		defer h.line.leave()
+		defer h.opening.leave()
 		ctx, cancel := context.WithTimeout(ctx, openingTime)
 		defer cancel()
 		if err := b.Ready(ctx); err != nil && ctx.Err() == nil {
@@ -168,7 +168,7 @@ func (s *served) serve(ctx context.Context, h *Host, r *running) error {
 
 // recorder returns what records the board, if its settings say so, what takes the
 // board as soon as there is one, and what ends it.
-func (s *served) recorder(h *Host) (r board.Recorder, take func(recording.Standing), stop func()) {
+func (s *hosted) recorder(h *Host) (r board.Recorder, take func(recording.Standing), stop func()) {
 	at := At{s.config.Tenant, s.config.Name}
 	if s.config.Record <= 0 {
 		h.recordings.forget(at)
@@ -183,9 +183,9 @@ func (s *served) recorder(h *Host) (r board.Recorder, take func(recording.Standi
 }
 
 // key is the board's name as its driver gets it.
-func (s *served) key() string { return s.config.Tenant + "/" + s.config.Name }
+func (s *hosted) key() string { return s.config.Tenant + "/" + s.config.Name }
 
-func (s *served) spec() board.Spec {
+func (s *hosted) spec() board.Spec {
 	c := s.config
 	return board.Spec{
 		Name: c.Name, Key: s.key(), Settings: c.Settings,
@@ -197,7 +197,7 @@ func (s *served) spec() board.Spec {
 }
 
 // fail logs and keeps why the board is not served; more goes into the log.
-func (s *served) fail(err error, more ...any) {
+func (s *hosted) fail(err error, more ...any) {
 	text := "it ended by itself"
 	if err != nil {
 		text = err.Error()
@@ -210,7 +210,7 @@ func (s *served) fail(err error, more ...any) {
 
 // wait returns the board as soon as there is one, which may itself still be
 // opening. It moves the board to the front of the line.
-func (s *served) wait(ctx context.Context, l *line) (*board.Board, error) {
+func (s *hosted) wait(ctx context.Context, l *openLimiter) (*board.Board, error) {
 	if b := s.board.Load(); b != nil {
 		return b, nil
 	}
@@ -235,7 +235,7 @@ func (s *served) wait(ctx context.Context, l *line) (*board.Board, error) {
 
 // trouble says in a way that is fit for clients why there is no board yet; the
 // log says more.
-func (s *served) trouble() string {
+func (s *hosted) trouble() string {
 	switch {
 	case s.problem.Load() != nil:
 		return "it could not be opened; the server's log says why"
@@ -255,7 +255,7 @@ type Served struct {
 	Promoted []catalog.Deployed // policies that the board asks besides those of its settings
 }
 
-func (s *served) describe() Served {
+func (s *hosted) describe() Served {
 	d := Served{Config: s.config, Limits: *s.limits.Load(), Driver: s.backend.config.Driver}
 	if b := s.board.Load(); b != nil {
 		d.Status = b.Status()

@@ -157,7 +157,7 @@ func (s *Session) Board(ctx context.Context, name, call string) (*board.Board, e
 		return nil, err
 	}
 	s.until(found.running)
-	return found.wait(ctx, s.host.line)
+	return found.wait(ctx, s.host.opening)
 }
 
 // Describe returns how a board stands, even one that cannot be served. The call
@@ -170,7 +170,7 @@ func (s *Session) Describe(ctx context.Context, name, call string) (Served, erro
 	return s.describe(found), nil
 }
 
-func (s *Session) describe(b *served) Served {
+func (s *Session) describe(b *hosted) Served {
 	d := b.describe()
 	view := s.host.catalog.view()
 	if kept, ok := view.Boards[catalog.At{Tenant: d.Config.Tenant, Name: d.Config.Name}]; ok && s.host.shows(d.Config, kept) {
@@ -184,7 +184,7 @@ func (s *Session) describe(b *served) Served {
 // that name or not.
 func (s *Session) May(call, board string) bool { return s.check(call, board) == nil }
 
-func (s *Session) find(ctx context.Context, name, call string) (*served, error) {
+func (s *Session) find(ctx context.Context, name, call string) (*hosted, error) {
 	if err := s.check(call, name); err != nil {
 		return nil, err
 	}
@@ -210,7 +210,7 @@ func noBoard(name string) error { return job.Errorf(job.NotFound, "there is no b
 
 // names returns the boards that the session may see, sorted.
 func (s *Session) names() []string {
-	names := s.host.shelf.names(s.principal.Tenant)
+	names := s.host.registry.names(s.principal.Tenant)
 	return slices.DeleteFunc(names, func(n string) bool { return !s.principal.Sees(n) })
 }
 
@@ -224,7 +224,7 @@ func (h *Host) shows(b config.Board, kept catalog.Board) bool {
 func (s *Session) Boards() []Served {
 	var all []Served
 	for _, name := range s.names() {
-		if b := s.host.shelf.board(s.principal.Tenant, name); b != nil {
+		if b := s.host.registry.board(s.principal.Tenant, name); b != nil {
 			all = append(all, s.describe(b))
 		}
 	}

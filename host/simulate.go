@@ -75,7 +75,7 @@ func (s *Session) Simulate(ctx context.Context, p Promotion, o replay.Options) (
 }
 
 // bindAll makes every policy that a board asks anew, apart from the shadow.
-func (h *Host) bindAll(ctx context.Context, on *served, g *gauge) (*ruling, error) {
+func (h *Host) bindAll(ctx context.Context, on *hosted, g *gauge) (*policyInForce, error) {
 	r, err := h.bindBoard(ctx, h.Settings(), on.config)
 	if err != nil {
 		return nil, err

@@ -25,7 +25,7 @@ type BackendStatus struct {
 
 // Backends returns the backends that a board or the catalog needs, by name.
 func (h *Host) Backends() []BackendStatus {
-	backends := h.shelf.allBackends()
+	backends := h.registry.allBackends()
 	all := make([]BackendStatus, 0, len(backends))
 	for _, b := range backends {
 		status := BackendStatus{Name: b.config.Name, Driver: b.config.Driver, Apply: b.latency, Full: b.full.Load()}
@@ -46,4 +46,4 @@ func (h *Host) Backends() []BackendStatus {
 func (h *Host) IssuerKeys() map[string]time.Duration { return h.issuers.Ages() }
 
 // Serves returns how many boards there are.
-func (h *Host) Serves() int { return len(h.shelf.allBoards()) }
+func (h *Host) Serves() int { return len(h.registry.allBoards()) }

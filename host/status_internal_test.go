@@ -11,10 +11,10 @@ import (
 // A tenant with many boards does not hide those of others.
 func TestBoardsInTurns(t *testing.T) {
 	t.Parallel()
-	boards := func(counts map[string]int) (all []*served) {
+	boards := func(counts map[string]int) (all []*hosted) {
 		for tenant, n := range counts {
 			for i := range n {
-				all = append(all, &served{config: config.Board{Tenant: tenant, Name: fmt.Sprint("b", i)}})
+				all = append(all, &hosted{config: config.Board{Tenant: tenant, Name: fmt.Sprint("b", i)}})
 			}
 		}
 		return all

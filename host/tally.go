@@ -85,7 +85,7 @@ func (t *tallies) of(tenant string) *tally {
 
 // countTenant returns what a tenant has on all its boards.
 func (h *Host) countTenant(ctx context.Context, tenant string) driver.Counts {
-	return countAll(ctx, h.shelf.of(tenant), 0)
+	return countAll(ctx, h.registry.of(tenant), 0)
 }
 
 // share is what one Apply has of a limit. A nil one is not bounded.
@@ -135,7 +135,7 @@ func (b *bounded) share(ctx context.Context, key string, n, ofBoard, ofTenant in
 	if n > 0 && ofBoard > 0 && !b.itself {
 		from(&b.tally, ofBoard, "board", func(ctx context.Context) driver.Counts { return b.count(ctx, 0, 0) })
 	}
-	if n > 0 && ofTenant > 0 && (!b.itself || len(b.host.shelf.names(tenant)) > 1) {
+	if n > 0 && ofTenant > 0 && (!b.itself || len(b.host.registry.names(tenant)) > 1) {
 		from(b.host.tallies.of(tenant), ofTenant, "tenant", func(ctx context.Context) driver.Counts { return b.host.countTenant(ctx, tenant) })
 	}
 	if len(s.taken) > 0 {

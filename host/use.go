@@ -19,7 +19,7 @@ func (s *Session) TenantUse(ctx context.Context, of string) (map[string]int64, e
 // use counts what a tenant uses.
 func (h *Host) use(ctx context.Context, tenant string) map[string]int64 {
 	use := map[string]int64{
-		"boards": int64(len(h.shelf.names(tenant))), keyOpenJobs: 0, keyClaims: 0, keyDetailBytes: 0,
+		"boards": int64(len(h.registry.names(tenant))), keyOpenJobs: 0, keyClaims: 0, keyDetailBytes: 0,
 		"watchers": h.meters.of(tenant).watchers.Load(), "policy_fuel": h.meters.of(tenant).fuel.total.Load(),
 	}
 	view, size := h.catalog.view(), int64(0)
@@ -29,7 +29,7 @@ func (h *Host) use(ctx context.Context, tenant string) map[string]int64 {
 	use["policies"], use["policy_bytes"] = int64(len(catalog.Of(view.Policies, tenant))), size
 	policies := h.account(tenant).Usage()
 	use["policy_processes"], use["policy_memory"] = policies.Processes, policies.Memory
-	for _, b := range h.shelf.of(tenant) {
+	for _, b := range h.registry.of(tenant) {
 		if m, open := b.metered.Load(), b.board.Load(); m != nil && open != nil && open.Status().Ready {
 			counts := m.count(ctx, countsFor, countPatience)
 			use[keyOpenJobs] += counts.Open

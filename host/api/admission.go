@@ -24,10 +24,10 @@ const (
 	soonAfter = 20 * time.Millisecond  // likewise a call that asks to wait, whether others do or not
 )
 
-// seats let calls in a bounded number at a time. The next one is of the tenant that
+// admission lets calls in, a bounded number at a time. The next one is of the tenant that
 // has the fewest seats, so that nobody who asks for much keeps others waiting. The
 // zero value has every seat free.
-type seats struct {
+type admission struct {
 	mu      sync.Mutex
 	taken   int
 	long    int
@@ -49,7 +49,7 @@ type party struct {
 
 // seat is a call's.
 type seat struct {
-	seats *seats
+	seats *admission
 	party *party
 	given chan error // in a queue: what comes of it
 	taken bool       // otherwise it only waits, or has none yet
@@ -61,7 +61,7 @@ type seat struct {
 }
 
 // take waits for a seat. leave must be called where there is no error.
-func (s *seats) take(ctx context.Context, tenant string) (*seat, error) {
+func (s *admission) take(ctx context.Context, tenant string) (*seat, error) {
 	s.mu.Lock()
 	p := s.tenants[tenant]
 	if p == nil {
@@ -123,7 +123,7 @@ var errBusy = error(job.Errorf(job.Unavailable, "the server has more calls than 
 
 // queue puts a call into its tenant's queue. Where all are full, the last one of
 // the longest is refused.
-func (s *seats) queue(t *seat) error {
+func (s *admission) queue(t *seat) error {
 	if s.queued >= MaxQueued {
 		longest := t.party
 		for _, p := range s.tenants {
@@ -149,7 +149,7 @@ func (s *seats) queue(t *seat) error {
 }
 
 // sit gives a call a seat that is free.
-func (s *seats) sit(t *seat) {
+func (s *admission) sit(t *seat) {
 	t.taken, t.since = true, time.Now()
 	s.taken++
 	t.party.taken++
@@ -162,7 +162,7 @@ func (s *seats) sit(t *seat) {
 }
 
 // stand frees a call's seat.
-func (s *seats) stand(t *seat) {
+func (s *admission) stand(t *seat) {
 	t.taken = false
 	s.taken--
 	t.party.taken--
@@ -181,7 +181,7 @@ func (s *seats) stand(t *seat) {
 
 // advance gives the seats that are free to those who wait: to the tenants with the
 // fewest first.
-func (s *seats) advance() {
+func (s *admission) advance() {
 	for s.taken < MaxCalls && s.queued > 0 {
 		var next *party
 		for _, p := range s.tenants {
@@ -201,7 +201,7 @@ func (s *seats) advance() {
 }
 
 // waits makes a call one that only waits, if there is room for it.
-func (s *seats) waits(t *seat) bool {
+func (s *admission) waits(t *seat) bool {
 	if !t.taken || s.long >= MaxLongCalls || t.party.long >= MaxLongCalls/2 {
 		return false
 	}
@@ -261,7 +261,7 @@ func (t *seat) end() {
 }
 
 // forget drops a tenant without calls.
-func (s *seats) forget(p *party) {
+func (s *admission) forget(p *party) {
 	if p.taken == 0 && p.long == 0 && len(p.queue) == 0 {
 		delete(s.tenants, p.tenant)
 	}
@@ -269,13 +269,13 @@ func (s *seats) forget(p *party) {
 
 // watch sees to it that calls which take long keep nobody waiting, as long as
 // somebody waits.
-func (s *seats) watch() {
+func (s *admission) watch() {
 	if s.sweeping == nil {
 		s.sweeping = time.AfterFunc(longAfter, s.sweep)
 	}
 }
 
-func (s *seats) sweep() {
+func (s *admission) sweep() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for t := s.oldest; t != nil && time.Since(t.since) >= longAfter; {
@@ -295,7 +295,7 @@ type load struct {
 	full, late               int64
 }
 
-func (s *seats) load() load {
+func (s *admission) load() load {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return load{s.taken, s.long, s.queued, s.full, s.late}

@@ -15,7 +15,7 @@ import (
 )
 
 // sitting takes n seats for a tenant, at once.
-func sitting(t *testing.T, s *seats, tenant string, n int) []*seat {
+func sitting(t *testing.T, s *admission, tenant string, n int) []*seat {
 	t.Helper()
 	list := make([]*seat, n)
 	for i := range list {
@@ -34,7 +34,7 @@ func leave(list []*seat) {
 }
 
 // idle fails unless nobody has or wants a seat.
-func idle(t *testing.T, s *seats) {
+func idle(t *testing.T, s *admission) {
 	t.Helper()
 	if l := s.load(); l.working+l.waiting+l.queued != 0 || len(s.tenants) != 0 || s.oldest != nil || s.newest != nil {
 		t.Errorf("left over: %+v, %d tenants", l, len(s.tenants))
@@ -45,7 +45,7 @@ func idle(t *testing.T, s *seats) {
 func TestSeatsAtTheirEdges(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &seats{}
+		s := &admission{}
 		own := sitting(t, s, "a", MaxTenantCalls)
 		rest := sitting(t, s, "b", MaxCalls-MaxTenantCalls) // at once, whatever a does
 		var order []string
@@ -82,7 +82,7 @@ func TestSeatsAtTheirEdges(t *testing.T) {
 func TestSlowCalls(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &seats{}
+		s := &admission{}
 		slow := append(sitting(t, s, "a", MaxTenantCalls), sitting(t, s, "b", MaxCalls-MaxTenantCalls)...)
 		begun := time.Now()
 		leave(sitting(t, s, "c", 1))
@@ -122,7 +122,7 @@ func TestSlowCalls(t *testing.T) {
 func TestWaitingHoldsNoSeat(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s, service := &seats{}, &service{stopping: make(chan struct{})}
+		s, service := &admission{}, &service{stopping: make(chan struct{})}
 		ctx, cancel := context.WithCancel(t.Context())
 		var calls sync.WaitGroup
 		var refused atomic.Int64
@@ -181,7 +181,7 @@ func TestWaitingHoldsNoSeat(t *testing.T) {
 func TestMuchWorkWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s, work := &seats{}, &budget{most: MaxWork, mostOfTenant: MaxTenantWork}
+		s, work := &admission{}, &budget{most: MaxWork, mostOfTenant: MaxTenantWork}
 		var mu sync.Mutex
 		var order []string
 		var calls sync.WaitGroup
@@ -243,7 +243,7 @@ func TestMuchWorkWaits(t *testing.T) {
 func TestShedding(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &seats{}
+		s := &admission{}
 		held := sitting(t, s, "a", MaxTenantCalls)
 		s.mu.Lock()
 		for range MaxLongCalls / 2 {
@@ -320,7 +320,7 @@ func TestShedding(t *testing.T) {
 func TestSeatGivenUpLate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &seats{}
+		s := &admission{}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		for range 50 { // of the seat and the end of ctx, now one is seen first and now the other
@@ -347,7 +347,7 @@ func TestSeatGivenUpLate(t *testing.T) {
 // TestSeatsHammer takes and leaves seats in every way at once.
 func TestSeatsHammer(t *testing.T) {
 	t.Parallel()
-	s := &seats{}
+	s := &admission{}
 	var calls sync.WaitGroup
 	for i := range 600 {
 		calls.Go(func() {
@@ -374,7 +374,7 @@ func TestSeatsHammer(t *testing.T) {
 }
 
 func BenchmarkSeats(b *testing.B) {
-	s := &seats{}
+	s := &admission{}
 	for b.Loop() {
 		got, err := s.take(b.Context(), "a")
 		if err != nil {

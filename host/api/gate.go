@@ -45,7 +45,7 @@ type gate struct {
 	errors    *connect.ErrorWriter
 	draining  atomic.Bool
 	refusals  *refusalLog
-	seats     seats
+	seats     admission
 	bytes     budget // of requests, in memory
 	work      budget // of calls
 

@@ -62,13 +62,13 @@ var (
 )
 
 // Describe names the metrics.
-func (s *seats) Describe(to chan<- *prometheus.Desc) {
+func (s *admission) Describe(to chan<- *prometheus.Desc) {
 	to <- descCalls
 	to <- descShed
 }
 
 // Collect reads them.
-func (s *seats) Collect(to chan<- prometheus.Metric) {
+func (s *admission) Collect(to chan<- prometheus.Metric) {
 	l := s.load()
 	for state, n := range map[string]int{"working": l.working, "waiting": l.waiting, "queued": l.queued} {
 		to <- prometheus.MustNewConstMetric(descCalls, prometheus.GaugeValue, float64(n), state)

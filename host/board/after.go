@@ -48,7 +48,7 @@ func (b *Board) release(ctx context.Context, ids []job.ID) (left []job.ID) {
 	if b.spec.Observe {
 		return nil
 	}
-	opened, err := b.gate.wait(ctx, nil)
+	opened, err := b.readiness.wait(ctx, nil)
 	if err != nil {
 		return ids
 	}
@@ -58,8 +58,8 @@ func (b *Board) release(ctx context.Context, ids []job.ID) (left []job.ID) {
 		return ids
 	}
 	a := &alteration{Board: b, opened: opened, ids: entries, errs: make([]error, len(entries))}
-	a.enough = func(_ int, s *standing) bool { return s != nil }
-	a.plan = func(i int, s *standing) (driver.Op, error) {
+	a.enough = func(_ int, s *currentJob) bool { return s != nil }
+	a.plan = func(i int, s *currentJob) (driver.Op, error) {
 		if s == nil || !isOpen(s.state) || !s.entry.Held {
 			return driver.Op{}, errUnchanged // another host was first, or somebody canceled it
 		}
@@ -87,7 +87,7 @@ type prospect struct {
 	notBefore time.Time
 }
 
-func (b *Board) releaseOp(s *standing, p *prospect) driver.Op {
+func (b *Board) releaseOp(s *currentJob, p *prospect) driver.Op {
 	after := s.status
 	if p.failed != "" {
 		after.lost(p.failed, nil)

@@ -36,7 +36,7 @@ func caughtUp(b *testing.B, board *Board) bool {
 	if err != nil {
 		b.Fatal(err)
 	}
-	_, ready, _ := board.gate.look()
+	_, ready, _ := board.readiness.look()
 	return ready && board.hub.now().position >= status.Position
 }
 

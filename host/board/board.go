@@ -22,25 +22,25 @@ type Board struct {
 	log    *slog.Logger
 	seed   [32]byte // of the digests that must differ from board to board
 
-	index    *index.Index
-	ruling   sync.Mutex // of who sets the rules
-	rules    atomic.Pointer[ruleset]
-	order    order
-	flight   *flight
-	requests *flight // of claim calls that named themselves
-	random   entropy
-	gate     *gate
-	hub      *hub
-	pause    pause
-	losses   losses
-	leaving  leaving
-	tally    tally
-	logs     logs
-	waiting  dependents
-	metrics  Metrics
-	rivals   rivals
-	waiters  atomic.Int64
-	witness  witness
+	index      *index.Index
+	ruling     sync.Mutex // of who sets the rules
+	rules      atomic.Pointer[ruleset]
+	order      order
+	flight     *inFlight
+	requests   *inFlight // of claim calls that named themselves
+	random     entropy
+	readiness  *readiness
+	hub        *hub
+	pause      pause
+	losses     losses
+	leaving    leaving
+	tally      tally
+	logs       logs
+	waiting    dependents
+	metrics    Metrics
+	contention contention
+	waiters    atomic.Int64
+	tap        recorderTap
 }
 
 // New returns a board that Run makes ready. The driver must outlive it.
@@ -74,11 +74,11 @@ func New(d driver.Driver, spec Spec) *Board {
 		driver: d, spec: spec, log: spec.Logger.With("board", spec.Key),
 		seed:   sha256.Sum256([]byte("boardd board " + spec.Key)),
 		index:  index.New(),
-		flight: newFlight(), requests: newFlight(),
-		gate: newGate(),
-		hub:  newHub(),
+		flight: newInFlight(), requests: newInFlight(),
+		readiness: newReadiness(),
+		hub:       newHub(),
 	}
-	b.witness.recorder = spec.Recorder
+	b.tap.recorder = spec.Recorder
 	b.metrics.Waits, b.metrics.Runs = newJobTimes(), newJobTimes()
 	b.order.board, b.order.wake = b, make(chan struct{}, 1)
 	b.order.open, b.order.close = context.WithCancel(context.Background()) //nolint:fatcontext // it is the board's own, made once
@@ -93,7 +93,7 @@ func (b *Board) Spec() Spec { return b.spec }
 
 // Status says how the board stands. It asks nobody.
 func (b *Board) Status() Status {
-	opened, ready, problem := b.gate.look()
+	opened, ready, problem := b.readiness.look()
 	paused, why := b.pause.look()
 	return Status{
 		Ready: ready, Problem: problem, Paused: paused, Why: why,
@@ -105,20 +105,20 @@ func (b *Board) Status() Status {
 // Ready blocks until the board can serve; when ctx ends first, it is
 // Unavailable with the reason.
 func (b *Board) Ready(ctx context.Context) error {
-	_, err := b.gate.wait(ctx, nil)
+	_, err := b.readiness.wait(ctx, nil)
 	return err
 }
 
 // Refused reports whether the board is not open for a reason that lies in what its
 // driver found, or said, and not in whether its store can be reached.
 func (b *Board) Refused() bool {
-	b.gate.mu.Lock()
-	defer b.gate.mu.Unlock()
-	switch job.KindOf(b.gate.cause) {
+	b.readiness.mu.Lock()
+	defer b.readiness.mu.Unlock()
+	switch job.KindOf(b.readiness.cause) {
 	case job.Unavailable, job.Interrupted, job.OutcomeUnknown:
 		return false
 	}
-	return b.gate.cause != nil && b.gate.opened.Load() == nil
+	return b.readiness.cause != nil && b.readiness.opened.Load() == nil
 }
 
 // patience is how long a call waits for a board that is not ready: a driver
@@ -127,12 +127,12 @@ const patience = 2 * time.Second
 
 // serving returns how the driver opened the board, or why it is not open.
 func (b *Board) serving(ctx context.Context) (*driver.BoardStatus, error) {
-	if opened := b.gate.opened.Load(); opened != nil {
+	if opened := b.readiness.opened.Load(); opened != nil {
 		return opened, nil
 	}
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
-	return b.gate.wait(ctx, timer.C)
+	return b.readiness.wait(ctx, timer.C)
 }
 
 // changing is serving for calls that write.
@@ -143,8 +143,8 @@ func (b *Board) changing(ctx context.Context) (*driver.BoardStatus, error) {
 	return b.serving(ctx)
 }
 
-// gate says whether the board can serve.
-type gate struct {
+// readiness says whether the board can serve.
+type readiness struct {
 	opened atomic.Pointer[driver.BoardStatus] // nil while it cannot
 
 	mu      sync.Mutex
@@ -154,17 +154,17 @@ type gate struct {
 	changed chan struct{} // closed when it opens
 }
 
-func newGate() *gate {
-	return &gate{problem: "the board is being loaded", changed: make(chan struct{})}
+func newReadiness() *readiness {
+	return &readiness{problem: "the board is being loaded", changed: make(chan struct{})}
 }
 
-func (g *gate) look() (last driver.BoardStatus, ready bool, problem string) {
+func (g *readiness) look() (last driver.BoardStatus, ready bool, problem string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.last, g.opened.Load() != nil, g.problem
 }
 
-func (g *gate) open(status driver.BoardStatus) {
+func (g *readiness) open(status driver.BoardStatus) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.last, g.problem, g.cause = status, "", nil
@@ -173,7 +173,7 @@ func (g *gate) open(status driver.BoardStatus) {
 	}
 }
 
-func (g *gate) shut(problem string) {
+func (g *readiness) shut(problem string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.problem = problem
@@ -183,14 +183,14 @@ func (g *gate) shut(problem string) {
 }
 
 // broke takes why the last session ended.
-func (g *gate) broke(err error) {
+func (g *readiness) broke(err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.cause = err
 }
 
 // wait blocks until the gate is open, ctx ends or the time is up (nil: never).
-func (g *gate) wait(ctx context.Context, late <-chan time.Time) (*driver.BoardStatus, error) {
+func (g *readiness) wait(ctx context.Context, late <-chan time.Time) (*driver.BoardStatus, error) {
 	for {
 		g.mu.Lock()
 		opened, changed := g.opened.Load(), g.changed

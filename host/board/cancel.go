@@ -62,7 +62,7 @@ func (b *Board) Cancel(ctx context.Context, ids []job.ID, force bool) ([]Change,
 	if err != nil {
 		return nil, err
 	}
-	w.plan = func(i int, s *standing) (driver.Op, error) {
+	w.plan = func(i int, s *currentJob) (driver.Op, error) {
 		id := w.ids[i]
 		switch {
 		case s == nil:
@@ -85,7 +85,7 @@ func (b *Board) Cancel(ctx context.Context, ids []job.ID, force bool) ([]Change,
 
 // stageOf is the status by which a job is canceled. A job without operations
 // runs as soon as somebody claims it.
-func stageOf(s *standing) job.OperationStatus {
+func stageOf(s *currentJob) job.OperationStatus {
 	if stage := s.status.operations.status(); stage != job.NoOperation {
 		return stage
 	}
@@ -98,7 +98,7 @@ func stageOf(s *standing) job.OperationStatus {
 	return job.OpQueued
 }
 
-func askToStop(s *standing) driver.Op {
+func askToStop(s *currentJob) driver.Op {
 	after := s.status
 	o := after.operations.own()
 	o.mark(job.OpCanceling, noResult, time.Now())
@@ -112,7 +112,7 @@ func askToStop(s *standing) driver.Op {
 }
 
 // cancelOp makes of op the end of a job that was canceled.
-func (b *Board) cancelOp(op driver.Op, s *standing, after status, reason string) driver.Op {
+func (b *Board) cancelOp(op driver.Op, s *currentJob, after status, reason string) driver.Op {
 	now := time.Now()
 	o := after.operations.own()
 	o.settle(job.Canceled, now)
@@ -132,7 +132,7 @@ func (b *Board) SetOperationPriority(ctx context.Context, ids []job.ID, to int32
 	if to < job.MinOperationPriority || to > job.MaxOperationPriority {
 		return nil, job.Errorf(job.Invalid, "operationPriority: want %d to %d, got %d", job.MinOperationPriority, job.MaxOperationPriority, to)
 	}
-	return b.setPriority(ctx, ids, func(w *wishes, i int, s *standing, after *status) error {
+	return b.setPriority(ctx, ids, func(w *wishes, i int, s *currentJob, after *status) error {
 		o := after.operations.own()
 		if !o.reprioritize(to) {
 			_, err := w.deny(i, "Job %s had no pending operations", w.ids[i])
@@ -149,19 +149,19 @@ func (b *Board) SetPriority(ctx context.Context, ids []job.ID, to job.Priority) 
 	if to < job.VeryHigh || to > job.VeryLow {
 		return nil, job.Errorf(job.Invalid, "priority: want VERY_HIGH, HIGH, NORMAL, LOW or VERY_LOW")
 	}
-	return b.setPriority(ctx, ids, func(w *wishes, i int, s *standing, after *status) error {
+	return b.setPriority(ctx, ids, func(w *wishes, i int, s *currentJob, after *status) error {
 		after.hasPriority, after.priority = true, to
 		w.grant(i, "Priority of job %s has been changed to %s", w.ids[i], to)
 		return nil
 	})
 }
 
-func (b *Board) setPriority(ctx context.Context, ids []job.ID, set func(w *wishes, i int, s *standing, after *status) error) ([]Change, error) {
+func (b *Board) setPriority(ctx context.Context, ids []job.ID, set func(w *wishes, i int, s *currentJob, after *status) error) ([]Change, error) {
 	w, err := b.wishes(ctx, ids)
 	if err != nil {
 		return nil, err
 	}
-	w.plan = func(i int, s *standing) (driver.Op, error) {
+	w.plan = func(i int, s *currentJob) (driver.Op, error) {
 		if s == nil {
 			return driver.Op{}, notFound(w.ids[i])
 		}

@@ -62,7 +62,7 @@ func (c *claimer) withResults(ctx context.Context, response ClaimResponse) Claim
 
 // claimer is one call of Claim.
 type claimer struct {
-	*wish
+	*selector
 	opened   *driver.BoardStatus
 	owner    string
 	most     int
@@ -87,7 +87,7 @@ type claimer struct {
 }
 
 func (b *Board) claimer(ctx context.Context, req *ClaimRequest) (*claimer, error) {
-	w, err := b.wishOf(req.Names, req.Filter, req.WorkerLabels)
+	w, err := b.selectorOf(req.Names, req.Filter, req.WorkerLabels)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func (b *Board) claimer(ctx context.Context, req *ClaimRequest) (*claimer, error
 	if err := checkText("owner", req.Owner, job.MaxOwner); err != nil {
 		return nil, err
 	}
-	c := &claimer{wish: w, owner: req.Owner, most: max(req.Max, 1), noExpiry: req.NoExpiry, wait: req.Wait}
+	c := &claimer{selector: w, owner: req.Owner, most: max(req.Max, 1), noExpiry: req.NoExpiry, wait: req.Wait}
 	switch {
 	case req.Max < 0 || req.Max > MaxBatch:
 		return nil, job.Errorf(job.Invalid, "max: want 1 to %d, got %d", MaxBatch, req.Max)
@@ -200,7 +200,7 @@ func (c *claimer) response() ClaimResponse { return ClaimResponse{Claims: c.clai
 
 // grab claims from what the index offers until it has enough or nothing is left.
 func (c *claimer) grab(ctx context.Context, class *index.Class) error {
-	spare := c.rivals.spare()
+	spare := c.contention.spare()
 	for round := 0; len(c.claims) < c.most && !c.ended && round < maxRounds; round++ {
 		if err := context.Cause(ctx); err != nil {
 			return err
@@ -222,9 +222,9 @@ func (c *claimer) grab(ctx context.Context, class *index.Class) error {
 		if err := c.send(ctx, entries, min(need, len(entries))); err != nil {
 			return err
 		}
-		c.rivals.met(c.passed - passed)
+		c.contention.met(c.passed - passed)
 		if c.passed > passed { // other hosts are at this head of the line, too
-			spare = max(c.rivals.spare(), min(need, maxSpare))
+			spare = max(c.contention.spare(), min(need, maxSpare))
 		}
 	}
 	return nil
@@ -266,8 +266,8 @@ func (c *claimer) giveBack(ctx context.Context) {
 	for i := range claims {
 		a.ids[i] = claims[i].ID
 	}
-	a.enough = func(_ int, s *standing) bool { return s != nil }
-	a.plan = func(i int, s *standing) (driver.Op, error) {
+	a.enough = func(_ int, s *currentJob) bool { return s != nil }
+	a.plan = func(i int, s *currentJob) (driver.Op, error) {
 		if s == nil {
 			return driver.Op{}, notFound(a.ids[i])
 		}

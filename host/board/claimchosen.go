@@ -93,7 +93,7 @@ func (c *claimer) choose(ctx context.Context, ids []job.ID, errs []error, items 
 		return nil, nil
 	}
 	op := c.op(entries, len(entries))
-	c.witness.asks(c, entries, true)
+	c.tap.asks(c, entries, true)
 	r := c.ask(ctx, &op)
 	c.learn(ctx, byID, taken, &r)
 	if r.Kind != job.NoKind {

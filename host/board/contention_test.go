@@ -4,7 +4,7 @@ import "testing"
 
 func TestRivals(t *testing.T) {
 	t.Parallel()
-	var r rivals
+	var r contention
 	steps := []struct{ gone, times, want int }{
 		{0, 5, 0}, // alone
 		{1, 1, 1}, // the first loss

@@ -10,8 +10,8 @@ import (
 	"github.com/boardd/boardd/sdk/job"
 )
 
-// standing is a job as the board knows it when it is about to change it.
-type standing struct {
+// currentJob is a job as the board knows it when it is about to change it.
+type currentJob struct {
 	entry   *index.Entry // as it stands or, in the trash, stood
 	state   job.State
 	outcome job.Outcome // of a job that has ended
@@ -19,8 +19,8 @@ type standing struct {
 	ranOut  bool // what is planned takes its last attempt
 }
 
-func (b *Board) standingOf(e *index.Entry) standing {
-	s := standing{entry: e, state: job.Unclaimed}
+func (b *Board) standingOf(e *index.Entry) currentJob {
+	s := currentJob{entry: e, state: job.Unclaimed}
 	if e.Claim != nil {
 		s.state = job.Claimed
 	}
@@ -57,15 +57,15 @@ type alteration struct {
 
 	// plan makes the op for an item. Without a standing the job is not known. An
 	// error is the item's, and nothing is sent.
-	plan func(i int, s *standing) (driver.Op, error)
+	plan func(i int, s *currentJob) (driver.Op, error)
 	// enough says whether what the index knows, s (nil: nothing), is enough for
 	// plan; otherwise the store is asked first.
-	enough func(i int, s *standing) bool
+	enough func(i int, s *currentJob) bool
 	// repeats says which other endings an earlier try of the call may have been.
 	// It may be nil: none.
-	repeats func(i int, s *standing) []endingOp
+	repeats func(i int, s *currentJob) []endingOp
 	// done is told of each answer. It may be nil.
-	done func(i int, s *standing, r *driver.Result)
+	done func(i int, s *currentJob, r *driver.Result)
 }
 
 // tries bounds how often an op is planned anew because the job changed.
@@ -151,8 +151,8 @@ func (a *alteration) round(ctx context.Context, items []int, again bool, news []
 
 // look returns what is known of each item's job: from the index where that is
 // enough, else from the store.
-func (a *alteration) look(ctx context.Context, items []int, again bool) []*standing {
-	standings, store := make([]*standing, len(items)), make([]standing, len(items))
+func (a *alteration) look(ctx context.Context, items []int, again bool) []*currentJob {
+	standings, store := make([]*currentJob, len(items)), make([]currentJob, len(items))
 	var ids []job.ID
 	var of []int
 	for k, i := range items {
@@ -194,7 +194,7 @@ func (a *alteration) look(ctx context.Context, items []int, again bool) []*stand
 }
 
 // learn tells the index what came of an op, or returns the entry to put there.
-func (b *Board) learn(s *standing, op *driver.Op, r *driver.Result) *index.Entry {
+func (b *Board) learn(s *currentJob, op *driver.Op, r *driver.Result) *index.Entry {
 	if r.Kind == job.LeaseLost {
 		b.metrics.StaleTokens.Add(1)
 	}

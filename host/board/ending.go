@@ -14,7 +14,7 @@ const prerequisiteKeep = 30 * 24 * time.Hour
 
 // ending says what a job leaves behind: with a history all of it, else how it
 // ended.
-func (b *Board) ending(outcome job.Outcome, s *standing) *driver.Ending {
+func (b *Board) ending(outcome job.Outcome, s *currentJob) *driver.Ending {
 	e := &driver.Ending{Outcome: outcome}
 	if b.spec.History > 0 {
 		e.Keep, e.KeepPosting, e.KeepAttached = b.spec.History, true, true
@@ -60,19 +60,19 @@ func (b *Board) ConsumeAs(ctx context.Context, refs []Ref, outcome job.Outcome) 
 	if err != nil {
 		return nil, err
 	}
-	a.plan = func(i int, s *standing) (driver.Op, error) {
+	a.plan = func(i int, s *currentJob) (driver.Op, error) {
 		op := proofs[i].op(driver.Remove)
 		op.Event = job.ConsumedEvent
 		b.consume(&op, s, outcome)
 		return op, proofs[i].check(a.ids[i], s)
 	}
-	a.repeats = func(int, *standing) []endingOp { return consumptions() }
-	a.done = func(_ int, _ *standing, r *driver.Result) { count(r, &b.metrics.Consumed) }
+	a.repeats = func(int, *currentJob) []endingOp { return consumptions() }
+	a.done = func(_ int, _ *currentJob, r *driver.Result) { count(r, &b.metrics.Consumed) }
 	return a.errs, a.run(ctx)
 }
 
 // consume fills in how the job ends.
-func (b *Board) consume(op *driver.Op, s *standing, outcome job.Outcome) {
+func (b *Board) consume(op *driver.Op, s *currentJob, outcome job.Outcome) {
 	ended := outcome
 	switch {
 	case s == nil:
@@ -99,7 +99,7 @@ func (b *Board) consume(op *driver.Op, s *standing, outcome job.Outcome) {
 // giveUp makes of op, a Release, what becomes of a job whose claim ends without
 // it being done: it goes back onto the board, or has ended if it was to be
 // canceled.
-func (b *Board) giveUp(op driver.Op, s *standing, after status) driver.Op {
+func (b *Board) giveUp(op driver.Op, s *currentJob, after status) driver.Op {
 	// One that was canceled on this way before is canceled again, to be recognised.
 	if after.canceling() && isOpen(s.state) || s.state == job.Complete && s.outcome == job.Canceled {
 		return b.cancelOp(op, s, after, "canceled by request")
@@ -117,14 +117,14 @@ func (b *Board) Archive(ctx context.Context, ids []job.ID) ([]error, error) {
 	errs := make([]error, len(ids))
 	// Off the trash and held, so that nobody claims them, and then off the board.
 	// A job that is left between the two is archived by the next try.
-	for _, step := range []func(s *standing) (driver.Op, error){b.unarchiveOp, b.archiveOp} {
+	for _, step := range []func(s *currentJob) (driver.Op, error){b.unarchiveOp, b.archiveOp} {
 		a, err := b.alterIDs(ctx, ids)
 		if err != nil {
 			return nil, err
 		}
 		a.errs = errs
-		a.enough = func(int, *standing) bool { return false }
-		a.plan = func(i int, s *standing) (driver.Op, error) {
+		a.enough = func(int, *currentJob) bool { return false }
+		a.plan = func(i int, s *currentJob) (driver.Op, error) {
 			if s == nil {
 				return driver.Op{}, notFound(a.ids[i])
 			}
@@ -144,7 +144,7 @@ func (b *Board) Archive(ctx context.Context, ids []job.ID) ([]error, error) {
 
 const archiving = "archived"
 
-func (b *Board) unarchiveOp(s *standing) (driver.Op, error) {
+func (b *Board) unarchiveOp(s *currentJob) (driver.Op, error) {
 	switch {
 	case s.state == job.Complete, isOpen(s.state) && s.entry.Held && s.status.last == archiving:
 		return driver.Op{}, errUnchanged
@@ -160,7 +160,7 @@ func (b *Board) unarchiveOp(s *standing) (driver.Op, error) {
 	}, nil
 }
 
-func (b *Board) archiveOp(s *standing) (driver.Op, error) {
+func (b *Board) archiveOp(s *currentJob) (driver.Op, error) {
 	if !isOpen(s.state) || !s.entry.Held {
 		return driver.Op{}, errUnchanged
 	}

@@ -41,7 +41,7 @@ func (b *Board) expireForever(ctx context.Context) {
 // store decides; what it refuses because of time is looked at again when it
 // says.
 func (b *Board) expire(ctx context.Context, lapses []index.Lapse) {
-	opened := b.gate.opened.Load()
+	opened := b.readiness.opened.Load()
 	if opened == nil || b.spec.Observe {
 		if !b.spec.Observe {
 			b.lookAgain(lapses)
@@ -67,14 +67,14 @@ func (b *Board) expirePart(ctx context.Context, opened *driver.BoardStatus, laps
 	for i := range lapses {
 		a.ids[i] = lapses[i].ID
 	}
-	a.enough = func(_ int, s *standing) bool { return s != nil }
-	a.plan = func(i int, s *standing) (driver.Op, error) {
+	a.enough = func(_ int, s *currentJob) bool { return s != nil }
+	a.plan = func(i int, s *currentJob) (driver.Op, error) {
 		if s == nil || s.entry.Claim == nil || s.entry.Claim.Token != lapses[i].Claim.Token {
 			return driver.Op{}, notFound(a.ids[i]) // it ended in another way
 		}
 		return b.expireOp(s), nil
 	}
-	a.done = func(i int, _ *standing, r *driver.Result) {
+	a.done = func(i int, _ *currentJob, r *driver.Result) {
 		count(r, &b.metrics.Expired)
 		switch r.Kind {
 		case job.Precondition:
@@ -100,7 +100,7 @@ func (b *Board) expirePart(ctx context.Context, opened *driver.BoardStatus, laps
 	}
 }
 
-func (b *Board) expireOp(s *standing) driver.Op {
+func (b *Board) expireOp(s *currentJob) driver.Op {
 	after, reason := s.status, "the lease of "+s.entry.Claim.Owner+" ran out"
 	if s.entry.Claim.Foreign {
 		after.attempt++ // nobody counted it when it was claimed

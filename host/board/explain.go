@@ -18,7 +18,7 @@ func (b *Board) Explain(ctx context.Context, id job.ID, owner string, worker []j
 	if _, err := b.serving(ctx); err != nil {
 		return Explanation{}, err
 	}
-	w, err := b.wishOf(nil, "", worker)
+	w, err := b.selectorOf(nil, "", worker)
 	if err != nil {
 		return Explanation{}, err
 	}
@@ -64,7 +64,7 @@ func (b *Board) Explain(ctx context.Context, id job.ID, owner string, worker []j
 
 // inItsWords lets the policy that orders the board say how it came to a job's
 // score, if it can.
-func (w *wish) inItsWords(ctx context.Context, e *index.Entry) string {
+func (w *selector) inItsWords(ctx context.Context, e *index.Entry) string {
 	a := w.rules.ordering
 	if a == nil || !a.manifest.Explains {
 		return ""

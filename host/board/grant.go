@@ -36,7 +36,7 @@ func (c *claimer) send(ctx context.Context, entries []*index.Entry, count int) e
 			return
 		}
 		op := c.op(chosen, count)
-		c.witness.asks(c, chosen, false)
+		c.tap.asks(c, chosen, false)
 		c.metrics.Asked.Add(1)
 		r = c.ask(ctx, &op)
 		back = c.learn(ctx, byID, taken, &r)
@@ -140,7 +140,7 @@ func (c *claimer) op(entries []*index.Entry, count int) driver.Op {
 }
 
 // claimed is the status record of a job that is claimed once more.
-func (s *standing) claimed(now time.Time, lease time.Duration) []byte {
+func (s *currentJob) claimed(now time.Time, lease time.Duration) []byte {
 	after := s.status
 	after.attempt++
 	after.exhausted, after.cancel = false, false
@@ -199,7 +199,7 @@ func (c *claimer) learn(ctx context.Context, byID map[job.ID]*index.Entry, taken
 			back = append(back, id)
 		}
 	}
-	c.witness.answered(taken, r)
+	c.tap.answered(taken, r)
 	if r.Repeated && len(r.Claims) > 0 {
 		c.ended = true
 	}

@@ -8,12 +8,12 @@ import (
 	"github.com/boardd/boardd/sdk/job"
 )
 
-// flight knows which jobs have an operation under way, so that no job ever has
+// inFlight knows which jobs have an operation under way, so that no job ever has
 // two: a driver may run what it is given in any order and side by side.
 //
 // It also knows how far back answers that are still under way may reach, see
 // horizon.
-type flight struct {
+type inFlight struct {
 	mu     sync.Mutex
 	busy   map[job.ID]struct{}
 	waited map[job.ID]chan struct{} // of those, the ones that somebody waits for; closed when the job is free
@@ -26,13 +26,13 @@ type flight struct {
 	youngMark  driver.Position
 }
 
-func newFlight() *flight {
-	return &flight{busy: map[job.ID]struct{}{}, waited: map[job.ID]chan struct{}{}}
+func newInFlight() *inFlight {
+	return &inFlight{busy: map[job.ID]struct{}{}, waited: map[job.ID]chan struct{}{}}
 }
 
 // lock waits until none of the jobs has an operation under way, and takes them
 // all. The ids are distinct. What it returns is for unlock.
-func (f *flight) lock(ctx context.Context, ids []job.ID) (stay, error) {
+func (f *inFlight) lock(ctx context.Context, ids []job.ID) (stay, error) {
 	for {
 		wait, s := f.take(ids)
 		if wait == nil {
@@ -50,7 +50,7 @@ func (f *flight) lock(ctx context.Context, ids []job.ID) (stay, error) {
 }
 
 // take takes all of the jobs, or returns what to wait for.
-func (f *flight) take(ids []job.ID) (wait <-chan struct{}, s stay) {
+func (f *inFlight) take(ids []job.ID) (wait <-chan struct{}, s stay) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, id := range ids {
@@ -72,7 +72,7 @@ func (f *flight) take(ids []job.ID) (wait <-chan struct{}, s stay) {
 
 // try takes those of the jobs that are free and returns them in front, the
 // others behind.
-func (f *flight) try(ids []job.ID) (taken, others []job.ID, s stay) {
+func (f *inFlight) try(ids []job.ID) (taken, others []job.ID, s stay) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	n := 0
@@ -87,7 +87,7 @@ func (f *flight) try(ids []job.ID) (taken, others []job.ID, s stay) {
 	return ids[:n], ids[n:], f.enter()
 }
 
-func (f *flight) unlock(ids []job.ID, s stay) {
+func (f *inFlight) unlock(ids []job.ID, s stay) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, id := range ids {
@@ -106,24 +106,24 @@ func (f *flight) unlock(ids []job.ID, s stay) {
 type stay struct{ generation uint64 }
 
 // read is for calls that change nothing but whose answers go into the index.
-func (f *flight) read() stay {
+func (f *inFlight) read() stay {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.enter()
 }
 
-func (f *flight) done(s stay) {
+func (f *inFlight) done(s stay) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.leave(s)
 }
 
-func (f *flight) enter() stay {
+func (f *inFlight) enter() stay {
 	f.young++
 	return stay{f.generation}
 }
 
-func (f *flight) leave(s stay) {
+func (f *inFlight) leave(s stay) {
 	if s.generation == f.generation {
 		f.young--
 	} else {
@@ -134,7 +134,7 @@ func (f *flight) leave(s stay) {
 // horizon is told that everything up to reported is known, and returns the
 // position up to which no answer can still come that was true only before it:
 // each call under way began after the changes up to there had been reported.
-func (f *flight) horizon(reported driver.Position) driver.Position {
+func (f *inFlight) horizon(reported driver.Position) driver.Position {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.old == 0 {

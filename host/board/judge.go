@@ -13,7 +13,7 @@ import (
 )
 
 // judge is the index's question which jobs the class may have.
-func (w *wish) judge(ctx context.Context, entries []*index.Entry, allowed []bool) error {
+func (w *selector) judge(ctx context.Context, entries []*index.Entry, allowed []bool) error {
 	var left []int
 	for i, e := range entries {
 		if w.named(e.Name) && (len(w.filter.terms) == 0 || w.filter.matches(subjectOf(e))) {
@@ -55,7 +55,7 @@ func subjectOf(e *index.Entry) *subject {
 }
 
 // judgeDetails keeps those of the entries whose details match.
-func (w *wish) judgeDetails(ctx context.Context, entries []*index.Entry, left []int) ([]int, error) {
+func (w *selector) judgeDetails(ctx context.Context, entries []*index.Entry, left []int) ([]int, error) {
 	if !w.filter.needsDetails() || len(left) == 0 {
 		return left, nil
 	}
@@ -94,7 +94,7 @@ func (b *Board) eachDetails(ctx context.Context, ids []job.ID, show func(i int, 
 }
 
 // ask keeps those of the entries that a policy allows.
-func (w *wish) ask(ctx context.Context, a *asked, entries []*index.Entry, left []int) ([]int, error) {
+func (w *selector) ask(ctx context.Context, a *asked, entries []*index.Entry, left []int) ([]int, error) {
 	kept := left[:0]
 	for from := 0; from < len(left); from += policy.MaxBatch {
 		part := left[from:min(from+policy.MaxBatch, len(left))]
@@ -120,7 +120,7 @@ func (w *wish) ask(ctx context.Context, a *asked, entries []*index.Entry, left [
 }
 
 // verdicts asks one policy about at most a batch of jobs.
-func (w *wish) verdicts(ctx context.Context, a *asked, entries []*index.Entry, which []int) ([]policy.Verdict, error) {
+func (w *selector) verdicts(ctx context.Context, a *asked, entries []*index.Entry, which []int) ([]policy.Verdict, error) {
 	if len(a.facts) > 0 {
 		if err := w.need(ctx, w.rules.facts, entries, which); err != nil {
 			return nil, err
@@ -179,7 +179,7 @@ func onlyLabels(labels []job.Label, keys []string) []job.Label {
 
 // objection says why one job is not for this worker: nil if it is. It asks the
 // policies anew.
-func (w *wish) objection(ctx context.Context, e *index.Entry) (*objection, error) {
+func (w *selector) objection(ctx context.Context, e *index.Entry) (*objection, error) {
 	if !w.named(e.Name) {
 		return &objection{verdict: "NOT_ELIGIBLE", reason: "its name is none of those asked for: " + cut(strings.Join(w.names, ", "), 200)}, nil
 	}
@@ -202,7 +202,7 @@ func (w *wish) objection(ctx context.Context, e *index.Entry) (*objection, error
 }
 
 // objectionOf asks one policy about one job.
-func (w *wish) objectionOf(ctx context.Context, a *asked, e *index.Entry) *objection {
+func (w *selector) objectionOf(ctx context.Context, a *asked, e *index.Entry) *objection {
 	verdicts, err := w.verdicts(ctx, a, []*index.Entry{e}, []int{0})
 	switch {
 	case err != nil && a.Lenient:

@@ -35,10 +35,10 @@ func (b *Board) Extend(ctx context.Context, refs []Ref, lease time.Duration) ([]
 		return nil, err
 	}
 	results := make([]ExtendResult, len(refs))
-	a.enough = func(i int, s *standing) bool {
+	a.enough = func(i int, s *currentJob) bool {
 		return s != nil && s.entry.Claim != nil && proofs[i].known(s) // to know whether it expires at all
 	}
-	a.plan = func(i int, s *standing) (driver.Op, error) {
+	a.plan = func(i int, s *currentJob) (driver.Op, error) {
 		op := proofs[i].op(driver.Extend)
 		op.Lease, op.Event = granted, job.Extended
 		if lease == 0 && s != nil && s.entry.Claim != nil && s.entry.Claim.NoExpiry {
@@ -46,7 +46,7 @@ func (b *Board) Extend(ctx context.Context, refs []Ref, lease time.Duration) ([]
 		}
 		return op, proofs[i].check(a.ids[i], s)
 	}
-	a.done = func(i int, s *standing, r *driver.Result) {
+	a.done = func(i int, s *currentJob, r *driver.Result) {
 		count(r, &b.metrics.Extended)
 		if r.Kind != job.NoKind {
 			return

@@ -35,7 +35,7 @@ func (b *Board) Run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			break
 		}
-		b.gate.broke(err)
+		b.readiness.broke(err)
 		if time.Since(began) > time.Minute {
 			wait.wait, trouble = 0, complaint{} // it was well for a while
 		}
@@ -46,7 +46,7 @@ func (b *Board) Run(ctx context.Context) error {
 			break
 		}
 	}
-	b.gate.shut("the board is closed")
+	b.readiness.shut("the board is closed")
 	return nil
 }
 
@@ -113,7 +113,7 @@ func (f *follower) isLoaded() bool {
 func (f *follower) session(ctx context.Context, wait *backoff) error {
 	before := f.status.Generation
 	if err := f.open(ctx); err != nil {
-		f.gate.shut(reason(err))
+		f.readiness.shut(reason(err))
 		return err
 	}
 	ctx, end := context.WithCancelCause(ctx)
@@ -122,12 +122,12 @@ func (f *follower) session(ctx context.Context, wait *backoff) error {
 	defer func() { stop() }()
 	switch {
 	case before != f.status.Generation:
-		f.gate.shut("the board is being loaded")
+		f.readiness.shut("the board is being loaded")
 		stop = f.load(ctx, f.index.Reset(), f.status.Position, end)
 	case !f.isLoaded():
 		stop = f.load(ctx, f.index.Sync(), f.status.Position, end)
 	default:
-		f.gate.open(f.status)
+		f.readiness.open(f.status)
 	}
 	for changes, err := range f.driver.Watch(ctx, f.spec.Key, f.position) {
 		if err != nil {
@@ -202,10 +202,10 @@ func (f *follower) refresh(ctx context.Context) error {
 	}
 	if f.status.Generation != before {
 		f.status.Generation = before // for the next session to see
-		f.gate.shut("the board is being loaded")
+		f.readiness.shut("the board is being loaded")
 		return job.Errorf(job.Unavailable, "the board has a new generation")
 	}
-	f.gate.open(f.status)
+	f.readiness.open(f.status)
 	return nil
 }
 
@@ -232,7 +232,7 @@ func (f *follower) load(ctx context.Context, into *index.Sync, position driver.P
 		default:
 			into.End(at)
 			f.setLoaded(true)
-			f.gate.open(status)
+			f.readiness.open(status)
 			f.waiting.all()
 			f.logs.lost()
 		}

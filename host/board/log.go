@@ -45,7 +45,7 @@ func (b *Board) AppendLog(ctx context.Context, req LogRequest) (LogResult, error
 	}
 	p := &appender{Board: b, req: &req, request: requestDigest(req.RequestID)}
 	var result LogResult
-	a.plan = func(_ int, s *standing) (driver.Op, error) {
+	a.plan = func(_ int, s *currentJob) (driver.Op, error) {
 		if err := b.refusal(a.ids[0], proof, s); err != nil {
 			return driver.Op{}, err
 		}
@@ -55,7 +55,7 @@ func (b *Board) AppendLog(ctx context.Context, req LogRequest) (LogResult, error
 		}
 		return p.op(ctx, proof, s)
 	}
-	a.done = func(_ int, _ *standing, r *driver.Result) {
+	a.done = func(_ int, _ *currentJob, r *driver.Result) {
 		if r.Kind == job.NoKind {
 			result.Last = p.last
 			b.logs.appended(req.Ref.ID, p.entries, p.tail)
@@ -115,7 +115,7 @@ type appender struct {
 }
 
 // op makes the op that appends the entries.
-func (p *appender) op(ctx context.Context, proof *proof, s *standing) (driver.Op, error) {
+func (p *appender) op(ctx context.Context, proof *proof, s *currentJob) (driver.Op, error) {
 	if most := max(s.status.operations.len(), 1); p.req.Index < 0 || int(p.req.Index) >= most {
 		return driver.Op{}, job.Errorf(job.Invalid, "index: want 0 to %d, got %d", most-1, p.req.Index)
 	}
@@ -156,7 +156,7 @@ func (p *appender) op(ctx context.Context, proof *proof, s *standing) (driver.Op
 // begin says where the entries go: behind the last chunk, where it is at hand,
 // else into a new one. Where there are too many chunks, all of them are read to be
 // put together, and come back as old entries.
-func (p *appender) begin(ctx context.Context, s *standing) (old []job.LogEntry, start logTail, deleted []logChunk, err error) {
+func (p *appender) begin(ctx context.Context, s *currentJob) (old []job.LogEntry, start logTail, deleted []logChunk, err error) {
 	log := &s.status.log
 	if tail, ok := p.logs.tail(p.req.Ref.ID, log); ok {
 		return nil, tail, nil, nil

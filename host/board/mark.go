@@ -30,7 +30,7 @@ func (b *Board) MarkOperations(ctx context.Context, req MarkRequest) (MarkResult
 		return MarkResult{}, err
 	}
 	var result MarkResult
-	err := b.changeOperations(ctx, req.Ref, func(_ *standing, after *status) ([]driver.Attachment, string, error) {
+	err := b.changeOperations(ctx, req.Ref, func(_ *currentJob, after *status) ([]driver.Attachment, string, error) {
 		attach, marked, err := b.mark(after, &req)
 		if err != nil {
 			return nil, "", err

@@ -50,7 +50,7 @@ func (b *Board) Waiting() int64 { return b.waiters.Load() }
 
 // observe counts what an op did to a job, by what is told of it: whatever call or clock
 // it was for.
-func (b *Board) observe(s *standing, op *driver.Op) {
+func (b *Board) observe(s *currentJob, op *driver.Op) {
 	switch op.Event {
 	case job.TrashedEvent:
 		b.metrics.Trashed.Add(1)

@@ -31,7 +31,7 @@ type OperationResult struct {
 // StartOperation makes an operation wait or run. The ones before it have to be
 // finished. One that is to be canceled is left alone, and the result says so.
 func (b *Board) StartOperation(ctx context.Context, req OperationRequest) (OperationResult, error) {
-	return b.operate(ctx, &req, func(s *standing, after *status) ([]driver.Attachment, error) {
+	return b.operate(ctx, &req, func(s *currentJob, after *status) ([]driver.Attachment, error) {
 		now := time.Now()
 		changed, err := after.operations.start(int(req.Index), req.Status, now)
 		switch {
@@ -57,7 +57,7 @@ func (b *Board) FinishOperation(ctx context.Context, req OperationRequest) (Oper
 		return OperationResult{}, job.Errorf(job.Invalid, "status: want SUCCESS, ERROR or CANCELED, got %s", req.Status)
 	}
 	i := int(req.Index)
-	return b.operate(ctx, &req, func(s *standing, after *status) ([]driver.Attachment, error) {
+	return b.operate(ctx, &req, func(s *currentJob, after *status) ([]driver.Attachment, error) {
 		o := &after.operations
 		if i >= 0 && i < o.len() && o.at(i) == req.Status && b.sameResult(ctx, s, i, req.Result) {
 			return nil, errUnchanged
@@ -78,7 +78,7 @@ func (b *Board) keepResult(after *status, i int, result []byte) (at int, attach 
 	if len(result) == 0 {
 		return noResult, nil, nil
 	}
-	if opened := b.gate.opened.Load(); opened == nil || !opened.Capabilities.Attachments {
+	if opened := b.readiness.opened.Load(); opened == nil || !opened.Capabilities.Attachments {
 		return 0, nil, job.Errorf(job.Unsupported, "the store behind this board keeps no results of operations")
 	}
 	if after.resultBytes+int64(len(result)) > job.MaxResults {
@@ -93,7 +93,7 @@ const resultPrefix = "result/"
 func resultName(i int) string { return resultPrefix + strconv.Itoa(i) }
 
 // sameResult reports whether a finished operation has this result.
-func (b *Board) sameResult(ctx context.Context, s *standing, i int, result []byte) bool {
+func (b *Board) sameResult(ctx context.Context, s *currentJob, i int, result []byte) bool {
 	switch at := s.status.operations.resultOf(i); at {
 	case noResult:
 		return len(result) == 0
@@ -129,10 +129,10 @@ var errUnchanged = errors.New("nothing is to be changed")
 
 // operate changes the operations of a claimed job. Change gets a copy of its
 // status that it may change.
-func (b *Board) operate(ctx context.Context, req *OperationRequest, change func(s *standing, after *status) ([]driver.Attachment, error)) (OperationResult, error) {
+func (b *Board) operate(ctx context.Context, req *OperationRequest, change func(s *currentJob, after *status) ([]driver.Attachment, error)) (OperationResult, error) {
 	var result OperationResult
 	i := int(req.Index)
-	err := b.changeOperations(ctx, req.Ref, func(s *standing, after *status) ([]driver.Attachment, string, error) {
+	err := b.changeOperations(ctx, req.Ref, func(s *currentJob, after *status) ([]driver.Attachment, string, error) {
 		attach, err := change(s, after)
 		if err == nil || errors.Is(err, errUnchanged) {
 			result = OperationResult{after.operations.at(i), after.operations.status(), after.canceling()}
@@ -147,12 +147,12 @@ func (b *Board) operate(ctx context.Context, req *OperationRequest, change func(
 
 // changeOperations changes operations of a claimed job. Change gets a copy of its
 // status that it may change, and returns what its watchers are told.
-func (b *Board) changeOperations(ctx context.Context, ref Ref, change func(s *standing, after *status) ([]driver.Attachment, string, error)) error {
+func (b *Board) changeOperations(ctx context.Context, ref Ref, change func(s *currentJob, after *status) ([]driver.Attachment, string, error)) error {
 	a, proof, err := b.alterClaim(ctx, ref)
 	if err != nil {
 		return err
 	}
-	a.plan = func(_ int, s *standing) (driver.Op, error) {
+	a.plan = func(_ int, s *currentJob) (driver.Op, error) {
 		if err := b.refusal(a.ids[0], proof, s); err != nil {
 			return driver.Op{}, err
 		}
@@ -169,7 +169,7 @@ func (b *Board) changeOperations(ctx context.Context, ref Ref, change func(s *st
 		op.Event, op.Reason = job.OperationEvent, reason
 		return op, nil
 	}
-	a.done = func(_ int, _ *standing, r *driver.Result) { count(r, &b.metrics.Operations) }
+	a.done = func(_ int, _ *currentJob, r *driver.Result) { count(r, &b.metrics.Operations) }
 	return a.runOne(ctx)
 }
 
@@ -179,12 +179,12 @@ func (b *Board) alterClaim(ctx context.Context, ref Ref) (*alteration, *proof, e
 	if err != nil {
 		return nil, nil, err
 	}
-	a.enough = func(_ int, s *standing) bool { return proofs[0].holds(s) }
+	a.enough = func(_ int, s *currentJob) bool { return proofs[0].holds(s) }
 	return a, &proofs[0], a.errs[0]
 }
 
 // holds reports whether the standing shows this very claim.
-func (p *proof) holds(s *standing) bool {
+func (p *proof) holds(s *currentJob) bool {
 	if s == nil || s.state != job.Claimed || s.entry.Claim == nil {
 		return false
 	}
@@ -196,7 +196,7 @@ func (p *proof) holds(s *standing) bool {
 
 // refusal says what is the matter with a claim that the standing, fresh from the
 // store, does not show.
-func (b *Board) refusal(id job.ID, p *proof, s *standing) error {
+func (b *Board) refusal(id job.ID, p *proof, s *currentJob) error {
 	if p.holds(s) {
 		return p.check(id, s)
 	}

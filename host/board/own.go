@@ -8,15 +8,17 @@ import (
 )
 
 // classOf returns the worker class, judged.
-func (w *wish) classOf(ctx context.Context) (*index.Class, error) { return w.classBy(ctx, w.class()) }
+func (w *selector) classOf(ctx context.Context) (*index.Class, error) {
+	return w.classBy(ctx, w.class())
+}
 
-func (w *wish) classBy(ctx context.Context, key index.Key) (*index.Class, error) {
+func (w *selector) classBy(ctx context.Context, key index.Key) (*index.Class, error) {
 	return w.index.ClassOf(ctx, key, w.judge, w.own)
 }
 
 // scoreOwn writes the scores that jobs have for this worker. Where the policy
 // fails they keep those of the board's order until it is tried again.
-func (w *wish) scoreOwn(ctx context.Context, entries []*index.Entry, left []int) {
+func (w *selector) scoreOwn(ctx context.Context, entries []*index.Entry, left []int) {
 	if !w.own || len(left) == 0 || !w.rules.current() {
 		return
 	}

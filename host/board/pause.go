@@ -145,7 +145,7 @@ func (b *Board) learnPause(doc driver.Document) {
 func (b *Board) followSettings(ctx context.Context) {
 	var wait backoff
 	for {
-		if _, err := b.gate.wait(ctx, nil); err != nil {
+		if _, err := b.readiness.wait(ctx, nil); err != nil {
 			return
 		}
 		space := driver.Space{Board: b.spec.Key, Name: driver.SettingSpace}

@@ -53,8 +53,8 @@ func (p *poster) await(ctx context.Context, level []int) {
 		}
 	}
 	a := &alteration{Board: p.Board, opened: p.opened, ids: ids, errs: make([]error, len(ids))}
-	a.enough = func(_ int, s *standing) bool { return s != nil }
-	a.plan = func(_ int, s *standing) (driver.Op, error) {
+	a.enough = func(_ int, s *currentJob) bool { return s != nil }
+	a.plan = func(_ int, s *currentJob) (driver.Op, error) {
 		if s == nil || !isOpen(s.state) || len(s.entry.Status) > 0 {
 			return driver.Op{}, errUnchanged
 		}

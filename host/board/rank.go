@@ -182,7 +182,7 @@ func (s *ruleset) fullError(e *index.Entry) error {
 }
 
 // standing says where a job stands in an order by counts.
-func (w *wish) standing(ctx context.Context, id job.ID, x *Explanation) {
+func (w *selector) standing(ctx context.Context, id job.ID, x *Explanation) {
 	class, err := w.classOf(ctx)
 	if err != nil {
 		return

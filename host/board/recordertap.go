@@ -55,9 +55,9 @@ type Taker struct {
 	Chosen bool // he named the job
 }
 
-// witness tells a recorder what the board is told by its store, and by whom the
+// recorderTap tells a recorder what the board is told by its store, and by whom the
 // claims were that this host made: the store does not know that.
-type witness struct {
+type recorderTap struct {
 	recorder Recorder // nil: nobody wants to know
 
 	mu     sync.Mutex
@@ -75,7 +75,7 @@ type asker struct {
 }
 
 // asks notes that jobs are about to be claimed.
-func (w *witness) asks(c *claimer, entries []*index.Entry, chosen bool) {
+func (w *recorderTap) asks(c *claimer, entries []*index.Entry, chosen bool) {
 	if w.recorder == nil {
 		return
 	}
@@ -100,7 +100,7 @@ func (w *witness) asks(c *claimer, entries []*index.Entry, chosen bool) {
 }
 
 // answered notes which jobs were claimed and which were not.
-func (w *witness) answered(ids []job.ID, r *driver.Result) {
+func (w *recorderTap) answered(ids []job.ID, r *driver.Result) {
 	if w.recorder == nil {
 		return
 	}
@@ -119,7 +119,7 @@ func (w *witness) answered(ids []job.ID, r *driver.Result) {
 
 // took returns who claimed a job, and the job under that claim; false if that was not
 // through this host.
-func (w *witness) took(id job.ID, owner string) (a asker, ok bool) {
+func (w *recorderTap) took(id job.ID, owner string) (a asker, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if a, ok = w.asking[id]; !ok || a.owner != owner {
@@ -132,7 +132,7 @@ func (w *witness) took(id job.ID, owner string) (a asker, ok bool) {
 // restart says that the board is read anew as of a position: of the claims before it
 // that were not told yet, the store says nothing any more.
 func (b *Board) restartRecording(position driver.Position) {
-	w := &b.witness
+	w := &b.tap
 	if w.recorder == nil {
 		return
 	}
@@ -155,7 +155,7 @@ func (b *Board) restartRecording(position driver.Position) {
 
 // tell tells what the store reported.
 func (b *Board) tell(items []item) {
-	if b.witness.recorder == nil || len(items) == 0 {
+	if b.tap.recorder == nil || len(items) == 0 {
 		return
 	}
 	set := b.rules.Load()
@@ -165,7 +165,7 @@ func (b *Board) tell(items []item) {
 			list = append(list, h)
 		}
 	}
-	b.witness.recorder.Tell(list)
+	b.tap.recorder.Tell(list)
 }
 
 // happening says what one change means for the line of jobs; false: nothing.
@@ -192,7 +192,7 @@ func (b *Board) happening(set *ruleset, it *item) (Happening, bool) {
 	switch {
 	case e.Claim != nil:
 		h.What = Taken
-		if a, ok := b.witness.took(e.ID, e.Claim.Owner); ok {
+		if a, ok := b.tap.took(e.ID, e.Claim.Owner); ok {
 			h.By, h.Decided = a.by, a.decided
 		}
 	case e.Held:
@@ -208,7 +208,7 @@ func (b *Board) vanished(h Happening, it *item) (Happening, bool) {
 		return h, false
 	}
 	h.What, h.Job.ID = Taken, it.id
-	a, ok := b.witness.took(it.id, it.record.Holder.Owner)
+	a, ok := b.tap.took(it.id, it.record.Holder.Owner)
 	if !ok {
 		b.metrics.Unrecorded.Add(1)
 		h.What = Lost

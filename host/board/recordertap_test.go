@@ -124,8 +124,8 @@ func TestRecorder(t *testing.T) {
 			t.Fatal(errs, err)
 		}
 		want("gone")
-		if len(b.witness.asking) != 0 {
-			t.Errorf("%d claims are waited for", len(b.witness.asking))
+		if len(b.tap.asking) != 0 {
+			t.Errorf("%d claims are waited for", len(b.tap.asking))
 		}
 	})
 }
@@ -174,8 +174,8 @@ func TestRecorderQuickJobs(t *testing.T) {
 		if len(taken) != n {
 			t.Errorf("%d of %d claims were told", len(taken), n)
 		}
-		if lost := b.metrics.Unrecorded.Load(); lost != 0 || len(b.witness.asking) != 0 {
-			t.Errorf("%d are lost, %d waited for", lost, len(b.witness.asking))
+		if lost := b.metrics.Unrecorded.Load(); lost != 0 || len(b.tap.asking) != 0 {
+			t.Errorf("%d are lost, %d waited for", lost, len(b.tap.asking))
 		}
 	})
 }

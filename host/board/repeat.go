@@ -36,7 +36,7 @@ func endingOf(op *driver.Op) endingOp {
 // abandonments are the endings that an abandon by a token may have been. That it set
 // the job aside is left out where the attempts of the job cannot have run out: then
 // the token did so with Trash, which is another call.
-func (b *Board) abandonments(p *proof, s *standing) []endingOp {
+func (b *Board) abandonments(p *proof, s *currentJob) []endingOp {
 	list := []endingOp{{kind: driver.Release}, {driver.Remove, job.Canceled}}
 	ranOut := b.spec.Retry.MaxAttempts > 0
 	if s != nil && (isOpen(s.state) || s.state == job.Trashed || s.status.ranOutBy != 0) {
@@ -55,7 +55,7 @@ func consumptions() []endingOp {
 
 // ranOutBy reports whether the job went to the trash, the last time that its attempts
 // ran out, with the claim of this token.
-func (s *standing) ranOutBy(t job.Token) bool {
+func (s *currentJob) ranOutBy(t job.Token) bool {
 	if s.status.ranOutBy == 0 { // not known: nobody else had it since
 		return s.state == job.Trashed && s.status.exhausted
 	}
@@ -63,7 +63,7 @@ func (s *standing) ranOutBy(t job.Token) bool {
 }
 
 // heldBy reports whether the claim that op would end stands, as far as is known.
-func (s *standing) heldBy(op *driver.Op) bool {
+func (s *currentJob) heldBy(op *driver.Op) bool {
 	claim := s.entry.Claim
 	return s.state == job.Claimed && claim != nil && (!op.Must.ByToken() || claim.Token == op.Token)
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/boardd/boardd/sdk/policy"
 )
 
-// wish is what a claim call wants: which jobs, by whom.
-type wish struct {
+// selector is what a claim call wants: which jobs, by whom.
+type selector struct {
 	*Board
 	rules  *ruleset
 	names  []string // sorted; none: any
@@ -22,8 +22,8 @@ type wish struct {
 	own    bool        // the jobs are in another order for this worker than for others
 }
 
-// wishOf checks the parts of a request that select jobs.
-func (b *Board) wishOf(names []string, filterText string, worker []job.Label) (*wish, error) {
+// selectorOf checks the parts of a request that select jobs.
+func (b *Board) selectorOf(names []string, filterText string, worker []job.Label) (*selector, error) {
 	if len(names) > MaxClaimNames {
 		return nil, job.Errorf(job.Invalid, "names: %d are too many: want at most %d", len(names), MaxClaimNames)
 	}
@@ -40,7 +40,7 @@ func (b *Board) wishOf(names []string, filterText string, worker []job.Label) (*
 	if err != nil {
 		return nil, err
 	}
-	w := &wish{Board: b, rules: b.rules.Load(), filter: f, told: worker}
+	w := &selector{Board: b, rules: b.rules.Load(), filter: f, told: worker}
 	if len(names) > 0 {
 		w.names = slices.Compact(slices.Sorted(slices.Values(names)))
 	}
@@ -49,7 +49,7 @@ func (b *Board) wishOf(names []string, filterText string, worker []job.Label) (*
 }
 
 // rule has the wish be judged by a board's present rules.
-func (w *wish) rule(rules *ruleset) {
+func (w *selector) rule(rules *ruleset) {
 	w.rules, w.worker, w.own = rules, nil, false
 	for _, l := range w.told {
 		own := rules.ownOrder() && policy.Sees(rules.ordering.manifest.WorkerLabels, l.Key)
@@ -67,13 +67,13 @@ func (s *ruleset) labelCounts(key string) bool {
 }
 
 // any reports whether every job suits.
-func (w *wish) any() bool {
+func (w *selector) any() bool {
 	s := w.rules.shadow
 	return !w.own && len(w.names) == 0 && len(w.filter.terms) == 0 && len(w.rules.eligibility) == 0 && (s == nil || !s.manifest.Eligibility)
 }
 
 // class returns the key of the worker class: empty if every job suits.
-func (w *wish) class() index.Key {
+func (w *selector) class() index.Key {
 	if w.any() {
 		return index.Key{}
 	}
@@ -108,7 +108,7 @@ func (w *wish) class() index.Key {
 }
 
 // byTick returns the policies whose answers on a class stand for a tick.
-func (w *wish) byTick() (list []*asked) {
+func (w *selector) byTick() (list []*asked) {
 	for _, a := range w.rules.eligibility {
 		if a.manifest.ByTime {
 			list = append(list, a)
@@ -126,7 +126,7 @@ func (s *ruleset) byTime() bool {
 }
 
 // fresh returns when the class's key has to be made anew; never is nil.
-func (w *wish) fresh() (<-chan time.Time, func() bool) {
+func (w *selector) fresh() (<-chan time.Time, func() bool) {
 	now := time.Now()
 	var next time.Duration
 	for _, a := range w.byTick() {
@@ -142,7 +142,7 @@ func (w *wish) fresh() (<-chan time.Time, func() bool) {
 	return timer.C, timer.Stop
 }
 
-func (w *wish) named(name string) bool {
+func (w *selector) named(name string) bool {
 	if len(w.names) == 0 {
 		return true
 	}

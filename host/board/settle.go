@@ -35,13 +35,13 @@ func (b *Board) proofOf(r *Ref) (proof, error) {
 }
 
 // known reports whether the standing shows by itself whose claim the token is.
-func (p *proof) known(s *standing) bool {
+func (p *proof) known(s *currentJob) bool {
 	return p.must != driver.HeldByToken || p.owner == "" || s != nil && s.entry.Claim != nil && s.entry.Claim.Token == p.token
 }
 
 // check refuses a token that comes with the name of somebody else than its
 // owner. Whether it is still good is for the store to say.
-func (p *proof) check(id job.ID, s *standing) error {
+func (p *proof) check(id job.ID, s *currentJob) error {
 	if p.must != driver.HeldByToken || p.owner == "" || s == nil || s.entry.Claim == nil || s.entry.Claim.Token != p.token {
 		return nil
 	}
@@ -75,7 +75,7 @@ func (b *Board) alterClaims(ctx context.Context, refs []Ref) (*alteration, []pro
 		a.ids[i] = refs[i].ID
 		proofs[i], a.errs[i] = b.proofOf(&refs[i])
 	}
-	a.enough = func(i int, s *standing) bool { return s != nil && proofs[i].known(s) }
+	a.enough = func(i int, s *currentJob) bool { return s != nil && proofs[i].known(s) }
 	return a, proofs, nil
 }
 
@@ -90,18 +90,18 @@ func (b *Board) Abandon(ctx context.Context, refs []Ref, o AbandonOptions) ([]er
 	if err != nil {
 		return nil, err
 	}
-	a.plan = func(i int, s *standing) (driver.Op, error) {
+	a.plan = func(i int, s *currentJob) (driver.Op, error) {
 		if s == nil { // it may be a repetition, which the store recognises
 			return proofs[i].op(driver.Release), nil
 		}
 		return b.abandonOp(&proofs[i], s, &o), proofs[i].check(a.ids[i], s)
 	}
-	a.repeats = func(i int, s *standing) []endingOp { return b.abandonments(&proofs[i], s) }
-	a.done = func(_ int, _ *standing, r *driver.Result) { count(r, &b.metrics.Abandoned) }
+	a.repeats = func(i int, s *currentJob) []endingOp { return b.abandonments(&proofs[i], s) }
+	a.done = func(_ int, _ *currentJob, r *driver.Result) { count(r, &b.metrics.Abandoned) }
 	return a.errs, a.run(ctx)
 }
 
-func (b *Board) abandonOp(p *proof, s *standing, o *AbandonOptions) driver.Op {
+func (b *Board) abandonOp(p *proof, s *currentJob, o *AbandonOptions) driver.Op {
 	reason := cleanReason(o.Reason)
 	if reason == "" {
 		reason = "abandoned"
@@ -126,7 +126,7 @@ func (b *Board) abandonOp(p *proof, s *standing, o *AbandonOptions) driver.Op {
 
 // lose makes of op the end of a claim whose job is not done: back on the board
 // after a wait, or into the trash if its attempts are used up.
-func (b *Board) lose(op driver.Op, s *standing, after status, reason string, wait time.Duration) driver.Op {
+func (b *Board) lose(op driver.Op, s *currentJob, after status, reason string, wait time.Duration) driver.Op {
 	op.Version, op.Reason = s.entry.Version, reason
 	// A job whose attempts ran out with this very claim was set aside by an earlier try.
 	gone := s.ranOutBy(op.Token)
@@ -174,9 +174,9 @@ func (b *Board) Trash(ctx context.Context, refs []Ref, ids []job.ID, reason stri
 	}
 	a.ids = append(a.ids, ids...)
 	a.errs = append(a.errs, make([]error, len(ids))...)
-	a.enough = func(i int, s *standing) bool { return s != nil && (i >= len(refs) || proofs[i].known(s)) }
+	a.enough = func(i int, s *currentJob) bool { return s != nil && (i >= len(refs) || proofs[i].known(s)) }
 	reason = cleanReason(reason)
-	a.plan = func(i int, s *standing) (driver.Op, error) {
+	a.plan = func(i int, s *currentJob) (driver.Op, error) {
 		if s == nil && i < len(refs) { // it may be a repetition, which the store recognises
 			return proofs[i].op(driver.SetAside), nil
 		}
@@ -214,7 +214,7 @@ func (b *Board) alterIDs(ctx context.Context, ids []job.ID) (*alteration, error)
 		return nil, job.Errorf(job.Invalid, "uuids: %d are too many: want at most %d", len(ids), MaxBatch)
 	}
 	a := &alteration{Board: b, opened: opened, ids: ids, errs: make([]error, len(ids))}
-	a.enough = func(_ int, s *standing) bool { return s != nil }
+	a.enough = func(_ int, s *currentJob) bool { return s != nil }
 	return a, nil
 }
 
@@ -226,8 +226,8 @@ func (b *Board) Restore(ctx context.Context, ids []job.ID) ([]error, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.enough = func(int, *standing) bool { return false }
-	a.plan = func(i int, s *standing) (driver.Op, error) {
+	a.enough = func(int, *currentJob) bool { return false }
+	a.plan = func(i int, s *currentJob) (driver.Op, error) {
 		switch {
 		case s == nil || s.state == job.Complete:
 			return driver.Op{}, notFound(a.ids[i])
@@ -248,7 +248,7 @@ func (b *Board) Restore(ctx context.Context, ids []job.ID) ([]error, error) {
 			Kind: driver.Restore, Version: s.entry.Version, Status: &record, Hold: hold, Event: job.Restored,
 		}, nil
 	}
-	a.done = func(i int, _ *standing, r *driver.Result) {
+	a.done = func(i int, _ *currentJob, r *driver.Result) {
 		count(r, &b.metrics.Restored)
 		if cameBack(r) {
 			a.errs[i] = onBoard(a.ids[i], job.AlreadyExists)
@@ -263,8 +263,8 @@ func (b *Board) Purge(ctx context.Context, ids []job.ID) ([]error, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.enough = func(int, *standing) bool { return false }
-	a.plan = func(i int, s *standing) (driver.Op, error) {
+	a.enough = func(int, *currentJob) bool { return false }
+	a.plan = func(i int, s *currentJob) (driver.Op, error) {
 		switch {
 		case s == nil:
 			return driver.Op{}, notFound(a.ids[i])
@@ -273,7 +273,7 @@ func (b *Board) Purge(ctx context.Context, ids []job.ID) ([]error, error) {
 		}
 		return driver.Op{Kind: driver.Purge, Event: job.PurgedEvent}, nil
 	}
-	a.done = func(i int, _ *standing, r *driver.Result) {
+	a.done = func(i int, _ *currentJob, r *driver.Result) {
 		count(r, &b.metrics.Purged)
 		if cameBack(r) {
 			a.errs[i] = onBoard(a.ids[i], job.NotEligible)
@@ -295,7 +295,7 @@ func (b *Board) Release(ctx context.Context, ids []job.ID, expectOwner, reason s
 	if reason == "" {
 		reason = "released"
 	}
-	a.plan = func(i int, s *standing) (driver.Op, error) {
+	a.plan = func(i int, s *currentJob) (driver.Op, error) {
 		if s == nil || !isOpen(s.state) {
 			return driver.Op{}, notFound(a.ids[i])
 		}
@@ -306,7 +306,7 @@ func (b *Board) Release(ctx context.Context, ids []job.ID, expectOwner, reason s
 			Reason: reason, Event: job.Abandoned,
 		}, s, after), nil
 	}
-	a.done = func(_ int, _ *standing, r *driver.Result) { count(r, &b.metrics.Released) }
+	a.done = func(_ int, _ *currentJob, r *driver.Result) { count(r, &b.metrics.Released) }
 	return a.errs, a.run(ctx)
 }
 

@@ -85,7 +85,7 @@ func (s *shadow) example(d Disagreement) {
 
 // shadowVerdicts asks the shadow about jobs on which verdicts were given; nil: all
 // were allowed.
-func (w *wish) shadowVerdicts(ctx context.Context, entries []*index.Entry, which []int, active []policy.Verdict) {
+func (w *selector) shadowVerdicts(ctx context.Context, entries []*index.Entry, which []int, active []policy.Verdict) {
 	s := w.rules.shadow
 	for from := 0; from < len(which); from += policy.MaxBatch {
 		to := min(from+policy.MaxBatch, len(which))

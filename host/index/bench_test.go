@@ -150,7 +150,7 @@ func BenchmarkFirstClaimOfClass1e6(b *testing.B) {
 				b.StopTimer()
 				ix.Return(taken[0].ID)
 				ix.mu.Lock()
-				ix.crowd.evict(class)
+				ix.classes.evict(class)
 				ix.mu.Unlock()
 				b.StartTimer()
 			}

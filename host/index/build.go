@@ -70,7 +70,7 @@ func (ix *Index) wipe(c *Class) bool {
 		return true
 	}
 	c.state = building
-	ix.crowd.active |= bit
+	ix.classes.active |= bit
 	return false
 }
 
@@ -155,7 +155,7 @@ func (ix *Index) publishPart(c *Class, b *batch, from, to int) {
 		return
 	}
 	bit := uint64(1) << c.slot
-	ix.crowd.stats.Judged += int64(to - from)
+	ix.classes.stats.Judged += int64(to - from)
 	for i := from; i < to; i++ {
 		ref := b.refs[i]
 		r := ix.row(ref)

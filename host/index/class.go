@@ -32,12 +32,12 @@ const (
 // usable after its place was given to another one, at the cost of a scan for
 // each Take.
 type Class struct {
-	key   Key
-	judge Judge
-	slot  int
-	state classState
-	ready *ordered // the ready jobs that it may have
-	lanes *lanes   // the same by key; nil while there is none of them that has one
+	key       Key
+	judge     Judge
+	slot      int
+	state     classState
+	ready     *ordered   // the ready jobs that it may have
+	keyQueues *keyQueues // the same by key; nil while there is none of them that has one
 
 	own    bool      // it has an order of its own
 	scores [][]int64 // that its judge gave, by row, in parts as the slab's chunks; nil: 0 each
@@ -82,17 +82,17 @@ func (c *Class) awaited() bool { return c.idlers.Len()+c.told.Len() > 0 }
 func (c *Class) enter(ix *Index, h uint32, r *row) {
 	c.ready.add(h)
 	if g := ix.groupOf(r); g != 0 {
-		if c.lanes == nil {
-			c.lanes = newLanes(ix, c.before(ix))
+		if c.keyQueues == nil {
+			c.keyQueues = newLanes(ix, c.before(ix))
 		}
-		c.lanes.add(h, g)
+		c.keyQueues.add(h, g)
 	}
 }
 
 func (c *Class) leave(ix *Index, h uint32, r *row) {
 	c.ready.drop(h)
 	if g := ix.groupOf(r); g != 0 {
-		c.lanes.drop(h, g)
+		c.keyQueues.drop(h, g)
 	}
 }
 
@@ -156,8 +156,8 @@ func (ix *Index) ClassOf(ctx context.Context, key Key, judge Judge, own bool) (*
 		return ix.everyone, nil
 	}
 	ix.mu.Lock()
-	c := ix.crowd.find(key, judge, own, time.Now(), ix.rows.end())
-	ticket, done := ix.docket.ticket(), c.state == built
+	c := ix.classes.find(key, judge, own, time.Now(), ix.rows.end())
+	ticket, done := ix.pending.ticket(), c.state == built
 	ix.mu.Unlock()
 	if done && ticket == 0 {
 		return c, nil

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// crowd is the classes of an index.
-type crowd struct {
+// classTable is the classes of an index.
+type classTable struct {
 	byKey  map[string]*Class
 	slots  [MaxClasses]*Class
 	dirty  uint64 // slots that had an owner before
@@ -26,13 +26,13 @@ type Stats struct {
 	Judged   int64 // verdicts asked for
 }
 
-func (c *crowd) init() {
+func (c *classTable) init() {
 	c.byKey = make(map[string]*Class)
 	c.over = make(map[string]*Class)
 }
 
 // of goes through the classes whose bits are set, as far as they are true.
-func (c *crowd) of(mask uint64) iter.Seq[*Class] {
+func (c *classTable) of(mask uint64) iter.Seq[*Class] {
 	return func(yield func(*Class) bool) {
 		for m := mask & c.active; m != 0; m &= m - 1 {
 			if !yield(c.slots[bits.TrailingZeros64(m)]) {
@@ -46,12 +46,12 @@ func (c *crowd) of(mask uint64) iter.Seq[*Class] {
 func (ix *Index) Stats() Stats {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
-	s := ix.crowd.stats
-	s.Classes = len(ix.crowd.byKey)
+	s := ix.classes.stats
+	s.Classes = len(ix.classes.byKey)
 	return s
 }
 
-func (c *crowd) find(key Key, judge Judge, own bool, now time.Time, rows uint32) *Class {
+func (c *classTable) find(key Key, judge Judge, own bool, now time.Time, rows uint32) *Class {
 	class := c.byKey[key.Name]
 	if class == nil {
 		slot := noSlot
@@ -78,7 +78,7 @@ func (c *crowd) find(key Key, judge Judge, own bool, now time.Time, rows uint32)
 }
 
 // settle gives the class a slot.
-func (c *crowd) settle(class *Class, slot int, rows uint32) {
+func (c *classTable) settle(class *Class, slot int, rows uint32) {
 	bit := uint64(1) << slot
 	class.slot, class.state = slot, building
 	if c.dirty&bit != 0 {
@@ -95,7 +95,7 @@ func (c *crowd) settle(class *Class, slot int, rows uint32) {
 // supersede takes their places from the classes that a later one of their series comes
 // after, as far as nobody needs them. It reports whether none of the series is later
 // still: what that one has is not to be judged again for an earlier time.
-func (c *crowd) supersede(key Key) bool {
+func (c *classTable) supersede(key Key) bool {
 	if key.Series == "" {
 		return true
 	}
@@ -120,7 +120,7 @@ func (c *crowd) supersede(key Key) bool {
 
 // room returns a free slot, or that of the class that was used least recently,
 // if it is idle.
-func (c *crowd) room(now time.Time) int {
+func (c *classTable) room(now time.Time) int {
 	oldest := -1
 	for slot, class := range c.slots {
 		switch {
@@ -140,17 +140,17 @@ func (c *crowd) room(now time.Time) int {
 
 // evict takes a class's slot away. Its bits in the rows stay, and are not true
 // any more.
-func (c *crowd) evict(class *Class) {
+func (c *classTable) evict(class *Class) {
 	delete(c.byKey, class.key.Name)
 	c.slots[class.slot] = nil
 	c.active &^= 1 << class.slot
 	class.slot, class.ready, class.begun, class.gone = noSlot, nil, false, true
-	class.lanes, class.scores = nil, nil
+	class.keyQueues, class.scores = nil, nil
 }
 
 // keepOver remembers a class over the limit, so that those who wait for the
 // same key stand in one line.
-func (c *crowd) keepOver(class *Class) {
+func (c *classTable) keepOver(class *Class) {
 	if len(c.over) >= 4*MaxClasses {
 		for key, old := range c.over {
 			if !old.awaited() {
@@ -164,7 +164,7 @@ func (c *crowd) keepOver(class *Class) {
 }
 
 // current returns the class that has the key of c now.
-func (c *crowd) current(class *Class) *Class {
+func (c *classTable) current(class *Class) *Class {
 	if !class.gone {
 		return class
 	}

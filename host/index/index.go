@@ -48,8 +48,8 @@ type Index struct {
 	keys    *keys    // nil: the order does not depend on counts
 
 	everyone *Class // of the empty key
-	crowd    crowd
-	docket   docket
+	classes  classTable
+	pending  pendingVerdicts
 
 	changed    chan struct{} // made when somebody asks for it
 	departures map[job.ID][]*departure
@@ -74,8 +74,8 @@ func New() *Index {
 	ix.everyone = newClass(Key{}, nil, false)
 	ix.all, ix.ready = orderedBy(ix.everyone.before(ix)), orderedBy(ix.everyone.before(ix))
 	ix.everyone.slot, ix.everyone.state, ix.everyone.ready = everySlot, built, ix.ready
-	ix.crowd.init()
-	ix.docket.init()
+	ix.classes.init()
+	ix.pending.init()
 	return ix
 }
 
@@ -99,7 +99,7 @@ func (ix *Index) PutAll(entries []*Entry) int {
 					news++
 				}
 			}
-			ticket = ix.docket.ticket()
+			ticket = ix.pending.ticket()
 			due = ix.ranksDue()
 			ix.mu.Unlock()
 		}
@@ -215,15 +215,15 @@ func (ix *Index) offer(h uint32, r *row) {
 	r.flags &^= woke
 	ix.expose(h, r)
 	ix.wake(h, r)
-	if ix.crowd.active&^r.judged != 0 {
-		ix.docket.queue(h, r.turn)
+	if ix.classes.active&^r.judged != 0 {
+		ix.pending.queue(h, r.turn)
 	}
 }
 
 // expose puts a row into every set of claimable ones that it belongs in.
 func (ix *Index) expose(h uint32, r *row) {
 	ix.everyone.enter(ix, h, r)
-	for c := range ix.crowd.of(r.allowed) {
+	for c := range ix.classes.of(r.allowed) {
 		c.enter(ix, h, r)
 	}
 }
@@ -231,7 +231,7 @@ func (ix *Index) expose(h uint32, r *row) {
 // hide takes a row out of every set of claimable ones.
 func (ix *Index) hide(h uint32, r *row) {
 	ix.everyone.leave(ix, h, r)
-	for c := range ix.crowd.of(r.allowed) {
+	for c := range ix.classes.of(r.allowed) {
 		c.leave(ix, h, r)
 	}
 }

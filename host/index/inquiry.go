@@ -75,7 +75,7 @@ func (g *group) rank(ranks []policy.Rank, counts ranking.Counts, serial uint32) 
 // oldestReady, only the first of those that are alike is looked at; with more than
 // ranking.AgeRanks kinds, only those.
 func (ix *Index) oldestOf(h uint32, g *group) time.Time {
-	l := ix.everyone.lanes
+	l := ix.everyone.keyQueues
 	if g.waiting == 0 || l == nil || int(h) >= len(l.at) || l.at[h] == 0 {
 		return time.Time{}
 	}

@@ -1,8 +1,8 @@
 package index
 
-// lanes is what a class may have, by key: a line for each key, and the keys by
+// keyQueues is what a class may have, by key: a line for each key, and the keys by
 // what they are worth.
-type lanes struct {
+type keyQueues struct {
 	ix    *Index
 	set   *ordered // by group, then as the class orders
 	heap  []spot
@@ -18,9 +18,9 @@ type spot struct {
 	head  uint32 // the row that is first of it
 }
 
-func newLanes(ix *Index, before func(a, b uint32) bool) *lanes {
+func newLanes(ix *Index, before func(a, b uint32) bool) *keyQueues {
 	group := func(h uint32) uint32 { return ix.rows.at(h).group }
-	return &lanes{ix: ix, first: before, set: orderedBy(func(a, b uint32) bool {
+	return &keyQueues{ix: ix, first: before, set: orderedBy(func(a, b uint32) bool {
 		if g, h := group(a), group(b); g != h {
 			return g < h
 		}
@@ -29,7 +29,7 @@ func newLanes(ix *Index, before func(a, b uint32) bool) *lanes {
 }
 
 // add puts a row in whose group is known.
-func (l *lanes) add(h, group uint32) {
+func (l *keyQueues) add(h, group uint32) {
 	l.set.add(h)
 	if int(group) >= len(l.at) {
 		l.at = append(l.at, make([]uint32, int(group)+1-len(l.at))...)
@@ -49,7 +49,7 @@ func (l *lanes) add(h, group uint32) {
 	}
 }
 
-func (l *lanes) drop(h, group uint32) {
+func (l *keyQueues) drop(h, group uint32) {
 	l.set.drop(h)
 	i := int(l.at[group]) - 1
 	if l.heap[i].head != h {
@@ -71,7 +71,7 @@ func (l *lanes) drop(h, group uint32) {
 }
 
 // take takes a group out of the heap.
-func (l *lanes) take(i int) {
+func (l *keyQueues) take(i int) {
 	l.at[l.heap[i].group] = 0
 	last := len(l.heap) - 1
 	moved := l.heap[last]
@@ -89,7 +89,7 @@ func (l *lanes) take(i int) {
 }
 
 // revalue moves a group, if it is here, to where it belongs.
-func (l *lanes) revalue(group uint32, worth int64) {
+func (l *keyQueues) revalue(group uint32, worth int64) {
 	if int(group) >= len(l.at) || l.at[group] == 0 {
 		return
 	}
@@ -101,7 +101,7 @@ func (l *lanes) revalue(group uint32, worth int64) {
 }
 
 // top returns the group to take from, if there is any.
-func (l *lanes) top() (spot, bool) {
+func (l *keyQueues) top() (spot, bool) {
 	if len(l.heap) == 0 {
 		return spot{}, false
 	}
@@ -109,19 +109,19 @@ func (l *lanes) top() (spot, bool) {
 }
 
 // before orders groups by worth; equal ones by which has the first row.
-func (l *lanes) before(a, b spot) bool {
+func (l *keyQueues) before(a, b spot) bool {
 	if a.worth != b.worth {
 		return a.worth > b.worth
 	}
 	return l.first(a.head, b.head)
 }
 
-func (l *lanes) put(i int, s spot) {
+func (l *keyQueues) put(i int, s spot) {
 	l.heap[i] = s
 	l.at[s.group] = uint32(i + 1)
 }
 
-func (l *lanes) up(i int) {
+func (l *keyQueues) up(i int) {
 	s := l.heap[i]
 	for i > 0 {
 		parent := (i - 1) / 2
@@ -134,7 +134,7 @@ func (l *lanes) up(i int) {
 	l.put(i, s)
 }
 
-func (l *lanes) down(i int) bool {
+func (l *keyQueues) down(i int) bool {
 	s, start := l.heap[i], i
 	for {
 		child := 2*i + 1

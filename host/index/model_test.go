@@ -53,7 +53,7 @@ func (ix *Index) check(t testing.TB) {
 				t.Fatalf("row %d: another one is at its place in the heap", h)
 			}
 		}
-		for c := range ix.crowd.of(ix.crowd.active) {
+		for c := range ix.classes.of(ix.classes.active) {
 			bit := uint64(1) << c.slot
 			if want := r.place == ready && r.allowed&bit != 0; c.ready != nil && c.ready.has(h) != want {
 				t.Fatalf("row %d: class %q: in its set %v, want %v", h, c.key, !want, want)
@@ -88,7 +88,7 @@ func (ix *Index) check(t testing.TB) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Fatalf("sizes (ids, all, ready, reserved, claimed, timers, names, labels, rows):\n%s", diff)
 	}
-	for c := range ix.crowd.of(ix.crowd.active) {
+	for c := range ix.classes.of(ix.classes.active) {
 		for h := range members(c.ready) {
 			if ix.rows.at(h).place != ready {
 				t.Fatalf("class %q offers row %d, which is not ready", c.key, h)

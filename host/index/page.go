@@ -77,7 +77,7 @@ func (ix *Index) Rank(id job.ID, class *Class) (int64, bool) {
 	if !ok {
 		return 0, false
 	}
-	c, r := ix.crowd.current(class), ix.rows.at(h)
+	c, r := ix.classes.current(class), ix.rows.at(h)
 	switch {
 	case c.ready == nil, r.place != ready && r.place != reserved:
 		return 0, false

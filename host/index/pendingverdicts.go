@@ -59,23 +59,23 @@ func (b *batch) judge(ctx context.Context, judge Judge) error {
 	return judge(ctx, b.entries, b.allowed[:len(b.refs)])
 }
 
-// docket is the jobs that became ready and lack the verdict of some class.
-type docket struct {
+// pendingVerdicts is the jobs that became ready and lack the verdict of some class.
+type pendingVerdicts struct {
 	turn    chan struct{} // held by whoever has them judged
 	refs    []ref
 	queued  uint64 // how many ever came in
 	settled uint64 // how many of them are done
 }
 
-func (d *docket) init() { d.turn = make(chan struct{}, 1) }
+func (d *pendingVerdicts) init() { d.turn = make(chan struct{}, 1) }
 
-func (d *docket) queue(h, turn uint32) {
+func (d *pendingVerdicts) queue(h, turn uint32) {
 	d.refs = append(d.refs, ref{h, turn})
 	d.queued++
 }
 
 // ticket names everything that is in the docket now; 0 if that is nothing.
-func (d *docket) ticket() uint64 {
+func (d *pendingVerdicts) ticket() uint64 {
 	if d.settled == d.queued {
 		return 0
 	}
@@ -88,15 +88,15 @@ func (d *docket) ticket() uint64 {
 func (ix *Index) settle(ctx context.Context, ticket uint64) error {
 	for ticket > 0 {
 		ix.mu.Lock()
-		done := ix.docket.settled >= ticket
+		done := ix.pending.settled >= ticket
 		ix.mu.Unlock()
 		if done {
 			return nil
 		}
 		select {
-		case ix.docket.turn <- struct{}{}:
+		case ix.pending.turn <- struct{}{}:
 			ix.settlePart(context.WithoutCancel(ctx))
-			<-ix.docket.turn
+			<-ix.pending.turn
 		case <-ctx.Done():
 			return &job.Error{Op: "worker class", Kind: job.Interrupted, Err: ctx.Err()}
 		}
@@ -111,18 +111,18 @@ func (ix *Index) settlePart(ctx context.Context) {
 	defer batches.Put(b)
 	b.reset()
 	ix.mu.Lock()
-	n := min(len(ix.docket.refs), slice)
-	for _, ref := range ix.docket.refs[:n] {
+	n := min(len(ix.pending.refs), slice)
+	for _, ref := range ix.pending.refs[:n] {
 		if r := ix.row(ref); r != nil && r.place == ready {
 			b.add(ix, ref.row, r)
 		}
 	}
-	ix.docket.refs = ix.docket.refs[n:]
-	if len(ix.docket.refs) == 0 {
-		ix.docket.refs = nil
+	ix.pending.refs = ix.pending.refs[n:]
+	if len(ix.pending.refs) == 0 {
+		ix.pending.refs = nil
 	}
-	var hearings []hearing
-	for c := range ix.crowd.of(ix.crowd.active) {
+	var hearings []classBatch
+	for c := range ix.classes.of(ix.classes.active) {
 		if h := ix.hear(c, b); len(h.rows) > 0 {
 			hearings = append(hearings, h)
 		}
@@ -132,18 +132,18 @@ func (ix *Index) settlePart(ctx context.Context) {
 		ix.judgeHearing(ctx, h, b)
 	}
 	ix.mu.Lock()
-	ix.docket.settled += uint64(n)
+	ix.pending.settled += uint64(n)
 	ix.mu.Unlock()
 }
 
-// A hearing is the part of a batch that one class has to see.
-type hearing struct {
+// A classBatch is the part of a batch that one class has to see.
+type classBatch struct {
 	class *Class
 	rows  []int
 }
 
-func (ix *Index) hear(c *Class, b *batch) hearing {
-	h := hearing{class: c}
+func (ix *Index) hear(c *Class, b *batch) classBatch {
+	h := classBatch{class: c}
 	for i, ref := range b.refs {
 		r := ix.rows.at(ref.row)
 		if r.judged&(1<<c.slot) == 0 && c.reachedBy(r) {
@@ -153,7 +153,7 @@ func (ix *Index) hear(c *Class, b *batch) hearing {
 	return h
 }
 
-func (ix *Index) judgeHearing(ctx context.Context, h hearing, all *batch) {
+func (ix *Index) judgeHearing(ctx context.Context, h classBatch, all *batch) {
 	b := &batch{allowed: make([]bool, len(h.rows))}
 	for _, i := range h.rows {
 		b.refs = append(b.refs, all.refs[i])

@@ -13,7 +13,7 @@ import (
 // for it, or if it has become much. Else the next claim does.
 func (ix *Index) ranksDue() bool {
 	k := ix.keys
-	return k != nil && len(k.touched) > 0 && (ix.crowd.stats.Waiters > 0 || len(k.touched) >= keyBatch)
+	return k != nil && len(k.touched) > 0 && (ix.classes.stats.Waiters > 0 || len(k.touched) >= keyBatch)
 }
 
 // newsPatience is how long those who bring news wait until it is ranked. Then they go on,
@@ -129,12 +129,12 @@ func (ix *Index) revalue(h uint32, g *group) {
 	if g.worth = g.now(); g.worth == before {
 		return
 	}
-	if l := ix.everyone.lanes; l != nil {
+	if l := ix.everyone.keyQueues; l != nil {
 		l.revalue(h, g.worth)
 	}
-	for c := range ix.crowd.of(ix.crowd.active) {
-		if c.lanes != nil {
-			c.lanes.revalue(h, g.worth)
+	for c := range ix.classes.of(ix.classes.active) {
+		if c.keyQueues != nil {
+			c.keyQueues.revalue(h, g.worth)
 		}
 	}
 	if before == full {
@@ -144,11 +144,11 @@ func (ix *Index) revalue(h uint32, g *group) {
 
 // wakeGroup tells one waiter of each class that a group is not full any more.
 func (ix *Index) wakeGroup(h uint32) {
-	if ix.crowd.stats.Waiters == 0 {
+	if ix.classes.stats.Waiters == 0 {
 		return
 	}
 	tell := func(c *Class) {
-		l := c.lanes
+		l := c.keyQueues
 		if l == nil || int(h) >= len(l.at) || l.at[h] == 0 || !c.awaited() {
 			return
 		}
@@ -158,10 +158,10 @@ func (ix *Index) wakeGroup(h uint32) {
 		ix.wakeOne(c, head, r)
 	}
 	tell(ix.everyone)
-	for c := range ix.crowd.of(ix.crowd.active) {
+	for c := range ix.classes.of(ix.classes.active) {
 		tell(c)
 	}
-	for _, c := range ix.crowd.over {
+	for _, c := range ix.classes.over {
 		if w := c.next(); w != nil {
 			w.signal(ref{})
 		}

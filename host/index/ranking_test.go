@@ -133,7 +133,7 @@ func (tr *trial) rank() {
 	}
 }
 
-// checkKeys proves that the groups agree with the rows, and lanes with both.
+// checkKeys proves that the groups agree with the rows, and keyQueues with both.
 func (ix *Index) checkKeys(t testing.TB) {
 	t.Helper()
 	k := ix.keys
@@ -184,7 +184,7 @@ func (ix *Index) checkKeys(t testing.TB) {
 		t.Fatalf("%d groups are not known by their keys; %d are idle, want %d", len(want), k.idle, idle)
 	}
 	ix.everyone.checkLanes(t, ix)
-	for c := range ix.crowd.of(ix.crowd.active) {
+	for c := range ix.classes.of(ix.classes.active) {
 		c.checkLanes(t, ix)
 	}
 }
@@ -204,19 +204,19 @@ func (c *Class) checkLanes(t testing.TB, ix *Index) {
 			return true
 		})
 	}
-	if c.lanes == nil {
+	if c.keyQueues == nil {
 		if len(want) > 0 {
-			t.Fatalf("class %q has no lanes", c.key)
+			t.Fatalf("class %q has no keyQueues", c.key)
 		}
 		return
 	}
-	if diff := cmp.Diff(want, members(c.lanes.set)); diff != "" {
-		t.Fatalf("class %q: lanes: %s", c.key, diff)
+	if diff := cmp.Diff(want, members(c.keyQueues.set)); diff != "" {
+		t.Fatalf("class %q: keyQueues: %s", c.key, diff)
 	}
 	got := map[uint32]uint32{}
-	for i, s := range c.lanes.heap {
+	for i, s := range c.keyQueues.heap {
 		got[s.group] = s.head
-		if int(c.lanes.at[s.group]) != i+1 || s.worth != ix.keys.groups.at(s.group).worth || i > 0 && c.lanes.before(s, c.lanes.heap[(i-1)/2]) {
+		if int(c.keyQueues.at[s.group]) != i+1 || s.worth != ix.keys.groups.at(s.group).worth || i > 0 && c.keyQueues.before(s, c.keyQueues.heap[(i-1)/2]) {
 			t.Fatalf("class %q: spot %d of the heap is wrong", c.key, i)
 		}
 	}

@@ -43,7 +43,7 @@ func (ix *Index) takeByScan(ctx context.Context, c *Class, n int) []*Entry {
 			}
 		}
 		ix.mu.Lock()
-		ix.crowd.stats.Judged += int64(len(b.refs))
+		ix.classes.stats.Judged += int64(len(b.refs))
 		if !choose {
 			taken = ix.takeFinds(finds, n, taken)
 			finds = finds[:0]
@@ -56,7 +56,7 @@ func (ix *Index) takeByScan(ctx context.Context, c *Class, n int) []*Entry {
 	ix.mu.Lock()
 	c.used = time.Now()
 	c.stirred = true
-	ix.crowd.stats.Overflow++
+	ix.classes.stats.Overflow++
 	ix.mu.Unlock()
 	return taken
 }

@@ -46,10 +46,10 @@ func (ix *Index) setKeys(k *keys) {
 		return
 	}
 	ix.keys = k
-	ix.everyone.lanes = nil
-	for _, c := range ix.crowd.slots {
+	ix.everyone.keyQueues = nil
+	for _, c := range ix.classes.slots {
 		if c != nil {
-			c.lanes = nil
+			c.keyQueues = nil
 		}
 	}
 }
@@ -216,7 +216,7 @@ func (ix *Index) moveScored(s *scoring, b *batch, from, to int) bool {
 	if moved {
 		ix.announce()
 	}
-	ticket := ix.docket.ticket()
+	ticket := ix.pending.ticket()
 	ix.mu.Unlock()
 	_ = ix.settle(context.Background(), ticket) // an error is the end of the context
 	return true
@@ -256,8 +256,8 @@ func (ix *Index) reorder(h uint32, r *row, e *Entry, s *scoring) {
 		r.flags &^= woke // who was told of it may have found nothing, since it was in no group
 		ix.wake(h, r)
 	}
-	if ix.crowd.active&^r.judged != 0 {
-		ix.docket.queue(h, r.turn)
+	if ix.classes.active&^r.judged != 0 {
+		ix.pending.queue(h, r.turn)
 	}
 }
 

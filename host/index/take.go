@@ -13,7 +13,7 @@ import (
 // wait for the ranker, and then it returns what it has.
 func (ix *Index) Take(ctx context.Context, class *Class, n int) []*Entry {
 	ix.mu.Lock()
-	c := ix.crowd.current(class)
+	c := ix.classes.current(class)
 	switch {
 	case c.slot == noSlot:
 		ix.mu.Unlock()
@@ -70,7 +70,7 @@ func (ix *Index) Return(ids ...job.ID) {
 			ix.tell(ix.groupOf(r))
 		}
 	}
-	ticket := ix.docket.ticket()
+	ticket := ix.pending.ticket()
 	ix.mu.Unlock()
 	_ = ix.settle(context.Background(), ticket) // an error is the end of the context
 	ix.rankNews()

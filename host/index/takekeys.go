@@ -35,7 +35,7 @@ func (ix *Index) takeByKeys(ctx context.Context, class *Class, n int) []*Entry {
 			break
 		}
 		ix.mu.Lock()
-		c, k := ix.crowd.current(class), ix.keys
+		c, k := ix.classes.current(class), ix.keys
 		if c.slot == noSlot || k == nil {
 			ix.mu.Unlock()
 			return append(t.entries, ix.Take(ctx, class, n-len(t.entries))...)
@@ -69,7 +69,7 @@ func (ix *Index) advance() {
 // takeRanked takes what it can without asking the ranker. It reports whether that
 // is all there is.
 func (ix *Index) takeRanked(c *Class, t *taking) bool {
-	k, l := ix.keys, c.lanes
+	k, l := ix.keys, c.keyQueues
 	if l == nil {
 		return true
 	}
@@ -98,7 +98,7 @@ const touchVisits = 8 * keyBatch
 
 // touchUnranked has the best of those groups ranked that the present ranker said
 // nothing of. It reports whether it found any.
-func (k *keys) touchUnranked(l *lanes, t *taking) bool {
+func (k *keys) touchUnranked(l *keyQueues, t *taking) bool {
 	n := 0
 	for i := 0; i < len(l.heap) && n < keyBatch && i < touchVisits; i++ {
 		s := l.heap[i]
@@ -116,7 +116,7 @@ func (k *keys) touchUnranked(l *lanes, t *taking) bool {
 
 // bestOf finds the best of some groups, among those that the present ranker lets
 // have more.
-func (l *lanes) bestOf(groups []uint32, best *spot) (ok bool) {
+func (l *keyQueues) bestOf(groups []uint32, best *spot) (ok bool) {
 	k := l.ix.keys
 	for _, g := range groups {
 		if int(g) >= len(l.at) || l.at[g] == 0 || k.groups.at(g).ranked.Serial != k.serial {
@@ -134,11 +134,11 @@ func (l *lanes) bestOf(groups []uint32, best *spot) (ok bool) {
 func (ix *Index) pass(class *Class, taken int) {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
-	c := ix.crowd.current(class)
-	if taken == 0 || !c.awaited() || c.lanes == nil {
+	c := ix.classes.current(class)
+	if taken == 0 || !c.awaited() || c.keyQueues == nil {
 		return
 	}
-	if best, ok := c.lanes.top(); ok && best.worth != full {
+	if best, ok := c.keyQueues.top(); ok && best.worth != full {
 		r := ix.rows.at(best.head)
 		r.flags &^= woke
 		ix.wakeOne(c, best.head, r)
@@ -205,15 +205,15 @@ func (ix *Index) Standing(ctx context.Context, id job.ID, class *Class) (Standin
 	if !known || ix.keys == nil {
 		return Standing{}, false
 	}
-	c, r := ix.crowd.current(class), ix.rows.at(row)
+	c, r := ix.classes.current(class), ix.rows.at(row)
 	h := ix.groupOf(r)
-	if c.lanes == nil || h == 0 || r.place != ready || int(h) >= len(c.lanes.at) || c.lanes.at[h] == 0 {
+	if c.keyQueues == nil || h == 0 || r.place != ready || int(h) >= len(c.keyQueues.at) || c.keyQueues.at[h] == 0 {
 		return Standing{}, false
 	}
 	if c.slot != everySlot && r.allowed&(1<<c.slot) == 0 {
 		return Standing{}, false
 	}
-	g, l := ix.keys.groups.at(h), c.lanes
+	g, l := ix.keys.groups.at(h), c.keyQueues
 	own := l.heap[l.at[h]-1]
 	s := Standing{
 		Key: g.Key, Running: int64(g.running()), Waiting: int64(g.waiting), Most: g.Most, Full: g.worth == full,

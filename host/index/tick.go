@@ -16,7 +16,7 @@ func (ix *Index) Tick(now time.Time) []Lapse {
 		more = ix.tickDelays(now)
 		ix.unblock(now)
 		lapses, more = ix.tickLeases(now, lapses, more)
-		ticket := ix.docket.ticket()
+		ticket := ix.pending.ticket()
 		ix.mu.Unlock()
 		_ = ix.settle(context.Background(), ticket) // an error is the end of the context
 		ix.rankNews()
@@ -63,7 +63,7 @@ func (ix *Index) failed(now time.Time) []*Class {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
 	var due []*Class
-	for c := range ix.crowd.of(ix.crowd.active) {
+	for c := range ix.classes.of(ix.classes.active) {
 		if c.state == building && c.awaited() && !c.retryAt.After(now) {
 			c.retryAt = now.Add(retry)
 			due = append(due, c)
@@ -112,7 +112,7 @@ func (ix *Index) Next() (time.Time, bool) {
 			earlier(time.Unix(0, k.groups.at(h).blocked))
 		}
 	}
-	for c := range ix.crowd.of(ix.crowd.active) {
+	for c := range ix.classes.of(ix.classes.active) {
 		if c.state == building && c.awaited() {
 			earlier(c.retryAt)
 		}

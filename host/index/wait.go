@@ -30,12 +30,12 @@ type Waiter struct {
 func (ix *Index) Waiter(class *Class) *Waiter {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
-	c := ix.crowd.current(class)
+	c := ix.classes.current(class)
 	w := &Waiter{ix: ix, class: c, c: make(chan struct{}, 1)}
 	w.C = w.c
-	ix.crowd.ticket++
-	w.ticket = ix.crowd.ticket
-	ix.crowd.stats.Waiters++
+	ix.classes.ticket++
+	w.ticket = ix.classes.ticket
+	ix.classes.stats.Waiters++
 	w.stand(c.idlers)
 	set := c.ready
 	if set == nil {
@@ -92,7 +92,7 @@ func (w *Waiter) leave(signaled bool) {
 	}
 	w.in.Remove(w.spot)
 	w.spot = nil
-	ix.crowd.stats.Waiters--
+	ix.classes.stats.Waiters--
 	select {
 	case <-w.c:
 		signaled = true
@@ -129,14 +129,14 @@ func (c *Class) next() *Waiter {
 // wake tells one waiter of a job that became ready, of those whose class may
 // have it, and one of each class that nobody knows it of.
 func (ix *Index) wake(h uint32, r *row) {
-	if ix.crowd.stats.Waiters == 0 {
+	if ix.classes.stats.Waiters == 0 {
 		return
 	}
 	if g := ix.groupOf(r); g != 0 && ix.keys.groups.at(g).worth == full {
 		return // until it is not
 	}
 	about := ref{h, r.turn}
-	for _, c := range ix.crowd.over {
+	for _, c := range ix.classes.over {
 		if w := c.next(); w != nil {
 			w.signal(about)
 		}
@@ -145,7 +145,7 @@ func (ix *Index) wake(h uint32, r *row) {
 		return
 	}
 	first := ix.everyone.next()
-	for c := range ix.crowd.of(r.allowed) {
+	for c := range ix.classes.of(r.allowed) {
 		if w := c.next(); w != nil && (first == nil || w.ticket < first.ticket) {
 			first = w
 		}

@@ -17,12 +17,12 @@ type rule struct {
 
 	manifest policy.Manifest
 	missing  []bool // of its facts: nobody recorded it of some job
-	tape     *tape
+	tape     *eventLog
 	clock    *ranking.Clock // nil: it does not look at the time
 	shown    time.Time      // what the clock showed last
 }
 
-func newRule(r *board.Rule, t *tape) *rule {
+func newRule(r *board.Rule, t *eventLog) *rule {
 	m := r.Policy.Manifest()
 	made := &rule{Rule: *r, manifest: m, missing: make([]bool, len(m.Facts)), tape: t}
 	if m.ByTime {

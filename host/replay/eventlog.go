@@ -60,8 +60,8 @@ type description struct {
 	number int32      // of the job
 }
 
-// tape is a recording, read.
-type tape struct {
+// eventLog is a recording, read.
+type eventLog struct {
 	events   []event
 	begins   []int32 // descriptions of the jobs that stand open at first
 	as       []description
@@ -106,8 +106,8 @@ type taker struct {
 }
 
 // read reads a recording from a time on.
-func read(lines iter.Seq2[recording.Line, error], from time.Time) (*tape, error) {
-	t := &tape{numbers: map[string]int32{}, known: map[string]int32{}}
+func read(lines iter.Seq2[recording.Line, error], from time.Time) (*eventLog, error) {
+	t := &eventLog{numbers: map[string]int32{}, known: map[string]int32{}}
 	if !from.IsZero() {
 		t.early = from.UnixNano()
 	}
@@ -130,7 +130,7 @@ func read(lines iter.Seq2[recording.Line, error], from time.Time) (*tape, error)
 }
 
 // add adds an event, unless it is before what is gone through.
-func (t *tape) add(e event) {
+func (t *eventLog) add(e event) {
 	if e.at < t.early {
 		return
 	}
@@ -142,7 +142,7 @@ func (t *tape) add(e event) {
 	t.events = append(t.events, e)
 }
 
-func (t *tape) line(l *recording.Line) error {
+func (t *eventLog) line(l *recording.Line) error {
 	at := l.At.UnixNano()
 	if at >= t.early && t.early != 0 && t.from == 0 {
 		t.from = at
@@ -183,7 +183,7 @@ func (t *tape) line(l *recording.Line) error {
 }
 
 // misses notes claims of which nothing is known.
-func (t *tape) misses(l *recording.Line) {
+func (t *eventLog) misses(l *recording.Line) {
 	if l.At.UnixNano() < t.early {
 		return
 	}
@@ -204,7 +204,7 @@ func (t *tape) misses(l *recording.Line) {
 }
 
 // standing makes of what stands open when the replay begins its beginning.
-func (t *tape) standing() {
+func (t *eventLog) standing() {
 	for i := range t.states {
 		s := &t.states[i]
 		if s.slot >= 0 {
@@ -217,7 +217,7 @@ func (t *tape) standing() {
 }
 
 // number returns a job's number, a new one if it is not known.
-func (t *tape) number(uuid string) (n int32, known bool) {
+func (t *eventLog) number(uuid string) (n int32, known bool) {
 	if n, known = t.numbers[uuid]; known {
 		return n, true
 	}
@@ -229,14 +229,14 @@ func (t *tape) number(uuid string) (n int32, known bool) {
 }
 
 // describe keeps how a job stands.
-func (t *tape) describe(n int32, j *recording.Job) int32 {
+func (t *eventLog) describe(n int32, j *recording.Job) int32 {
 	t.as = append(t.as, description{Job: j, order: j.Read(), number: n})
 	return int32(len(t.as) - 1)
 }
 
 // opens reads what stands open where a segment begins. It is news only at the
 // beginning and behind a gap.
-func (t *tape) opens(j *recording.Job, at int64) {
+func (t *eventLog) opens(j *recording.Job, at int64) {
 	n, known := t.number(j.UUID)
 	if t.after != nil {
 		t.after.seen[n] = true
@@ -252,7 +252,7 @@ func (t *tape) opens(j *recording.Job, at int64) {
 }
 
 // over ends the jobs that stood open before a gap and not behind it.
-func (t *tape) over(at int64) {
+func (t *eventLog) over(at int64) {
 	a := t.after
 	t.after = nil
 	if a == nil || !a.all {
@@ -265,7 +265,7 @@ func (t *tape) over(at int64) {
 	}
 }
 
-func (t *tape) posts(j *recording.Job, at int64) {
+func (t *eventLog) posts(j *recording.Job, at int64) {
 	n, _ := t.number(j.UUID)
 	s := &t.states[n]
 	as, slot, attempt := t.describe(n, j), s.slot, s.attempt
@@ -277,7 +277,7 @@ func (t *tape) posts(j *recording.Job, at int64) {
 	t.add(e)
 }
 
-func (t *tape) gone(n int32, at int64) {
+func (t *eventLog) gone(n int32, at int64) {
 	s := &t.states[n]
 	switch {
 	case s.slot >= 0:
@@ -288,7 +288,7 @@ func (t *tape) gone(n int32, at int64) {
 	*s = state{as: -1, slot: -1}
 }
 
-func (t *tape) claim(l *recording.Line, at int64) error {
+func (t *eventLog) claim(l *recording.Line, at int64) error {
 	n, known := t.number(l.Job.UUID)
 	s := &t.states[n]
 	if s.slot != -1 {
@@ -331,7 +331,7 @@ func (t *tape) claim(l *recording.Line, at int64) error {
 
 // taker returns the number of who claims; -1 where the job that he took is all that
 // can be said: then he takes it.
-func (t *tape) taker(by *recording.Taker) (int32, error) {
+func (t *eventLog) taker(by *recording.Taker) (int32, error) {
 	if by == nil || by.Chosen {
 		return -1, nil
 	}

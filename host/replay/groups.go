@@ -27,7 +27,7 @@ type group struct {
 }
 
 func newGroups(r *Report, sides [2]*sim, by string, m *policy.Manifest) *groups {
-	g := &groups{report: r, sides: sides, of: make([]int32, sides[0].tape.jobs), names: map[string]int32{}}
+	g := &groups{report: r, sides: sides, of: make([]int32, sides[0].eventLog.jobs), names: map[string]int32{}}
 	first := make([]int32, len(g.of)) // description of each job
 	for i := range first {
 		first[i] = -1

@@ -137,7 +137,7 @@ func Run(ctx context.Context, lines iter.Seq2[recording.Line, error], present, c
 }
 
 // clone is the tape for one more side: a side may add descriptions.
-func (t *tape) clone() *tape {
+func (t *eventLog) clone() *eventLog {
 	c := *t
 	return &c
 }

@@ -11,7 +11,7 @@ import (
 
 // sim goes through a tape with one set of policies.
 type sim struct {
-	*tape
+	*eventLog
 
 	eligibility []*rule
 	ordering    *rule
@@ -68,9 +68,9 @@ type arrival struct {
 // is another one: where there would be more, it moves for them in coarser steps.
 const maxSpent = 64_000_000
 
-func newSim(t *tape, rules board.Rules) *sim {
+func newSim(t *eventLog, rules board.Rules) *sim {
 	s := &sim{
-		tape: t, jobs: make([]standing, t.jobs), slotJobs: make([]int32, t.slots), classes: map[int32]*class{},
+		eventLog: t, jobs: make([]standing, t.jobs), slotJobs: make([]int32, t.slots), classes: map[int32]*class{},
 		served: make([]served, t.slots),
 	}
 	for i := range rules.Eligibility {
