@@ -39,8 +39,8 @@ func (r *reached) decode(body []byte) error {
 	return in.done()
 }
 
-// checkpoint writes a layer into the file, and how far the file goes with it.
-func (s *Store) checkpoint(l *layer, r reached) error {
+// checkpoint writes a memtable into the file, and how far the file goes with it.
+func (s *Store) checkpoint(l *memtable, r reached) error {
 	err := s.update(func(tx *bbolt.Tx) (bool, error) {
 		head := tx.Bucket(storeBucket)
 		if s.format != formatVersion {
@@ -51,7 +51,7 @@ func (s *Store) checkpoint(l *layer, r reached) error {
 		if err := putHead(head, journalKey, r.append(nil)); err != nil {
 			return false, err
 		}
-		return true, s.writeLayer(tx, l)
+		return true, s.writeMemtable(tx, l)
 	})
 	if err == nil {
 		s.reached, s.format = r, formatVersion
@@ -103,8 +103,8 @@ func isFull(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG)
 }
 
-// writeLayer puts a layer into a transaction of the file.
-func (s *Store) writeLayer(tx *bbolt.Tx, l *layer) (err error) {
+// writeMemtable puts a memtable into a transaction of the file.
+func (s *Store) writeMemtable(tx *bbolt.Tx, l *memtable) (err error) {
 	var at tableID
 	var bucket *bbolt.Bucket
 	l.Scan(func(c cell) bool {
@@ -165,7 +165,7 @@ type checkpointer struct {
 const retryPause = time.Second
 
 // start writes the frozen layer; the caller waits for done before the next.
-func (c *checkpointer) start(l *layer, r reached) {
+func (c *checkpointer) start(l *memtable, r reached) {
 	c.busy = true
 	go func() {
 		debug.SetPanicOnFault(true)
@@ -173,7 +173,7 @@ func (c *checkpointer) start(l *layer, r reached) {
 	}()
 }
 
-func (c *checkpointer) write(l *layer, r reached) (err error) {
+func (c *checkpointer) write(l *memtable, r reached) (err error) {
 	s := c.store
 	defer func() {
 		if p := recover(); p != nil {

@@ -54,7 +54,7 @@ type committer struct {
 
 	journal     *journal
 	begun       bool // the journal has what the file has not
-	draft       *layer
+	draft       *memtable
 	checkpoints checkpointer
 	arena       arena
 	record      recordWriter
@@ -130,7 +130,7 @@ func (c *committer) run() {
 		ended := c.closed && len(c.queue) == 0
 		c.mu.Unlock()
 		if ended {
-			if fatal, err := c.guarded(c.settle); err != nil && !fatal {
+			if fatal, err := c.guarded(c.flush); err != nil && !fatal {
 				c.store.logger.Warn("the journal is kept: the next start writes it to the file", "path", c.store.folder.path, "error", err)
 			}
 			return
@@ -190,7 +190,7 @@ func (c *committer) commit(group []*work) bool {
 	}
 	fatal, err := c.guarded(func() error {
 		if live[0].alone != nil {
-			return errors.Join(c.settle(), live[0].alone())
+			return errors.Join(c.flush(), live[0].alone())
 		}
 		return c.transact(live)
 	})
@@ -233,7 +233,7 @@ func (c *committer) guarded(step func() error) (fatal bool, err error) {
 // transact is one transaction.
 func (c *committer) transact(live []*work) error {
 	s := c.store
-	if err := c.turn(); err != nil {
+	if err := c.rotate(); err != nil {
 		return err
 	}
 	s.gate.RLock()
@@ -241,8 +241,8 @@ func (c *committer) transact(live []*work) error {
 	s.gate.RUnlock()
 	c.record.reset()
 	t := &txn{
-		moment: moment{store: s, over: overlay{recent: c.draft, frozen: frozen}},
-		at:     s.instant(), arena: &c.arena, record: &c.record, boards: map[*board]*boardTx{},
+		snapshot: snapshot{store: s, over: overlay{recent: c.draft, frozen: frozen}},
+		at:       s.instant(), arena: &c.arena, record: &c.record, boards: map[*board]*boardTx{},
 	}
 	for _, w := range live {
 		w.do(t)

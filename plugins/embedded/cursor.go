@@ -6,7 +6,7 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// A cursor goes through a table: through the file and the layers over it, of
+// A cursor goes through a table: through the file and the memtables over it, of
 // which the newest that knows a key is right. It is moved by first, seek and
 // then next, or by last, before and then prev. What changes in the table while
 // it stands is seen after the next first, seek, last or before.
@@ -19,15 +19,15 @@ type cursor struct {
 	back       bool
 }
 
-// layerSide is one layer as the cursor sees it.
+// layerSide is one memtable as the cursor sees it.
 type layerSide struct {
-	layer *layer // nil: there is none
-	next  cell   // without a key: there is no further one
+	memtable *memtable // nil: there is none
+	next     cell      // without a key: there is no further one
 }
 
 func (t *table) cursor() *cursor {
 	c := &cursor{table: t}
-	c.over[0].layer, c.over[1].layer = t.in.over.recent, t.in.over.frozen
+	c.over[0].memtable, c.over[1].memtable = t.in.over.recent, t.in.over.frozen
 	if b := t.below(); b != nil {
 		c.below = b.Cursor()
 	}
@@ -143,11 +143,11 @@ func (c *cursor) pass(key []byte) {
 // after, behind it.
 func (s *layerSide) ascend(p tableID, from []byte, after bool) {
 	s.next = cell{}
-	if s.layer == nil {
+	if s.memtable == nil {
 		return
 	}
 	pivot := append(append(make([]byte, 0, len(p)+len(from)), p[:]...), from...)
-	s.layer.Ascend(cell{key: pivot}, func(c cell) bool {
+	s.memtable.Ascend(cell{key: pivot}, func(c cell) bool {
 		if after && bytes.Equal(c.key, pivot) {
 			return true
 		}
@@ -162,14 +162,14 @@ func (s *layerSide) ascend(p tableID, from []byte, after bool) {
 // behind all.
 func (s *layerSide) descend(p tableID, end []byte) {
 	s.next = cell{}
-	if s.layer == nil {
+	if s.memtable == nil {
 		return
 	}
 	pivot := append(append(make([]byte, 0, len(p)+len(end)), p[:]...), end...)
 	if end == nil {
 		pivot = keyAfter(p)
 	}
-	s.layer.Descend(cell{key: pivot}, func(c cell) bool {
+	s.memtable.Descend(cell{key: pivot}, func(c cell) bool {
 		if bytes.Equal(c.key, pivot) {
 			return true
 		}

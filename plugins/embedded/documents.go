@@ -88,7 +88,7 @@ func (d *documents) Get(ctx context.Context, space driver.Space, name string) (d
 	}
 	var doc driver.Document
 	var ok bool
-	err := d.store.read(nil, func(m *moment) (err error) {
+	err := d.store.read(nil, func(m *snapshot) (err error) {
 		doc, ok, err = findDocument(m.table(nil, inDocuments), space, name, d.store.clock.wall())
 		return err
 	})
@@ -165,14 +165,14 @@ func (d *documents) List(ctx context.Context, space driver.Space, after string, 
 		return nil, err
 	}
 	var list []driver.Document
-	err := d.store.read(nil, func(m *moment) (err error) {
+	err := d.store.read(nil, func(m *snapshot) (err error) {
 		list, err = listDocuments(m, space, after, limit, d.store.clock.wall())
 		return err
 	})
 	return list, err
 }
 
-func listDocuments(m *moment, space driver.Space, after string, limit int, now time.Time) ([]driver.Document, error) {
+func listDocuments(m *snapshot, space driver.Space, after string, limit int, now time.Time) ([]driver.Document, error) {
 	prefix := spacePrefix(space)
 	from := prefix
 	if after != "" {

@@ -73,7 +73,7 @@ func (d *documents) begin(w *documentWatch) ([]driver.DocumentChange, error) {
 	d.watchers[w] = struct{}{}
 	d.store.gate.Unlock()
 	var list []driver.Document
-	err := d.store.read(nil, func(m *moment) (err error) {
+	err := d.store.read(nil, func(m *snapshot) (err error) {
 		list, err = listDocuments(m, w.space, "", 0, d.store.clock.wall())
 		return err
 	})
@@ -124,7 +124,7 @@ func (d *documents) look(w *documentWatch) ([]driver.DocumentChange, error) {
 		clear(w.dirty)
 	}
 	var changes []driver.DocumentChange
-	err := d.store.read(prime, func(m *moment) error {
+	err := d.store.read(prime, func(m *snapshot) error {
 		now := d.store.clock.wall()
 		for name, at := range w.sent {
 			if !at.IsZero() && !now.Before(at) {

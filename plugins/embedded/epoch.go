@@ -2,10 +2,10 @@ package embedded
 
 import "errors"
 
-// turn begins a new epoch when the present one is long enough, and has the old
+// rotate begins a new epoch when the present one is long enough, and has the old
 // one written to the file. Only the committer calls it. Its error means that
 // nothing more can be taken now.
-func (c *committer) turn() error {
+func (c *committer) rotate() error {
 	s := c.store
 	_ = c.checkpoints.collect(false) // a full disk is seen below
 	size := s.keep.journalBytes
@@ -34,7 +34,7 @@ func (c *committer) turn() error {
 		return err
 	}
 	s.gate.Lock()
-	s.over = overlay{recent: newLayer(), frozen: s.over.recent}
+	s.over = overlay{recent: newMemtable(), frozen: s.over.recent}
 	s.gate.Unlock()
 	c.draft = s.over.recent.Copy()
 	c.checkpoints.start(s.over.frozen, reached{epoch: c.journal.epoch - 1, salt: c.journal.salt})
@@ -51,16 +51,16 @@ func (c *committer) begin() error {
 	if err := c.journal.begin(s.reached.epoch+1, 0); err != nil {
 		return err
 	}
-	if err := s.checkpoint(newLayer(), reached{epoch: s.reached.epoch, salt: c.journal.salt}); err != nil {
+	if err := s.checkpoint(newMemtable(), reached{epoch: s.reached.epoch, salt: c.journal.salt}); err != nil {
 		return err
 	}
 	c.begun = true
 	return nil
 }
 
-// settle writes everything to the file, so that the journal is not needed any
+// flush writes everything to the file, so that the journal is not needed any
 // more.
-func (c *committer) settle() error {
+func (c *committer) flush() error {
 	s := c.store
 	if err := c.checkpoints.collect(true); err != nil && !errors.Is(err, errFull) {
 		return err
@@ -78,7 +78,7 @@ func (c *committer) settle() error {
 	}
 	c.begun = false
 	s.gate.Lock()
-	s.over = overlay{recent: newLayer()}
+	s.over = overlay{recent: newMemtable()}
 	s.gate.Unlock()
 	c.draft = s.over.recent.Copy()
 	return nil

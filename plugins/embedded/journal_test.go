@@ -352,7 +352,7 @@ func TestOlderFormat(t *testing.T) {
 	}
 }
 
-// TestCursor compares a cursor over a file and two layers with a sorted list, in
+// TestCursor compares a cursor over a file and two memtables with a sorted list, in
 // both directions, after random changes in each.
 func TestCursor(t *testing.T) {
 	t.Parallel()
@@ -362,8 +362,8 @@ func TestCursor(t *testing.T) {
 		b := &board{name: fmt.Sprint("cursor", round)}
 		b.number = s.numberOf(b.name)
 		want := map[uint64]bool{}
-		layers := [3]*layer{newLayer(), newLayer(), newLayer()}
-		for i, l := range layers {
+		memtables := [3]*memtable{newMemtable(), newMemtable(), newMemtable()}
+		for i, l := range memtables {
 			for range rand.IntN(20) {
 				n, gone := rand.Uint64N(30), i > 0 && rand.IntN(3) == 0
 				id := newTableID(b.number, inTrash)
@@ -371,11 +371,11 @@ func TestCursor(t *testing.T) {
 				want[n] = !gone
 			}
 		}
-		if err := s.checkpoint(layers[0], s.reached); err != nil {
+		if err := s.checkpoint(memtables[0], s.reached); err != nil {
 			t.Fatal(err)
 		}
 		maps.DeleteFunc(want, func(_ uint64, there bool) bool { return !there })
-		m := &moment{store: s, over: overlay{recent: layers[2], frozen: layers[1]}}
+		m := &snapshot{store: s, over: overlay{recent: memtables[2], frozen: memtables[1]}}
 		checkCursor(t, m.table(b, inTrash), slices.Sorted(maps.Keys(want)))
 		if err := m.close(); err != nil {
 			t.Fatal(err)

@@ -19,7 +19,7 @@ func (b *board) load(ctx context.Context) error {
 	b.refs, b.answers, b.limits = map[job.ID]ref{}, map[[16]byte]uint64{}, map[string]int64{}
 	b.counts, b.bad, b.exists = counts{}, nil, false
 	var f floor // of that moment: another board may be dropped meanwhile
-	err := s.read(func() { f = s.floor }, func(m *moment) error { return b.loadState(m, f) })
+	err := s.read(func() { f = s.floor }, func(m *snapshot) error { return b.loadState(m, f) })
 	b.generation.Store(b.state.generation)
 	if err != nil || !b.exists {
 		return err
@@ -46,7 +46,7 @@ func (b *board) load(ctx context.Context) error {
 	return nil
 }
 
-func (b *board) loadState(m *moment, f floor) error {
+func (b *board) loadState(m *snapshot, f floor) error {
 	b.state = boardState{position: f.position, generation: max(1, f.generation), forgotten: f.position}
 	value := m.table(b, inRoot).get(stateKey)
 	jobs := m.table(b, inJobs).below()
@@ -77,7 +77,7 @@ func (b *board) loadTable(ctx context.Context, n int, record func(key, value []b
 		if err := ctx.Err(); err != nil {
 			return &job.Error{Kind: job.Interrupted, Err: err}
 		}
-		err := b.store.read(nil, func(m *moment) error {
+		err := b.store.read(nil, func(m *snapshot) error {
 			more = false
 			cursor := m.table(b, n).cursor()
 			seen := 0

@@ -23,37 +23,37 @@ func (p tableID) board() uint32 { return binary.BigEndian.Uint32(p[:]) }
 
 func (p tableID) bucket() int { return int(p[4]) }
 
-// A cell is what a layer says of one key: its value, or that it was taken away.
+// A cell is what a memtable says of one key: its value, or that it was taken away.
 // It never changes, and neither do its bytes.
 type cell struct {
 	key   []byte // with the place in front
 	value []byte
 	gone  bool
-	fresh bool // nothing below this layer has the key: what is taken away leaves no trace
+	fresh bool // nothing below this memtable has the key: what is taken away leaves no trace
 }
 
 func (c *cell) place() tableID { return tableID(c.key) }
 
 func (c *cell) name() []byte { return c.key[len(tableID{}):] }
 
-// A layer is changes that are in the journal and not yet in the file. A copy
+// A memtable is changes that are in the journal and not yet in the file. A copy
 // costs nothing and never changes.
-type layer = btree.BTreeG[cell]
+type memtable = btree.BTreeG[cell]
 
-func newLayer() *layer {
+func newMemtable() *memtable {
 	return btree.NewBTreeGOptions(func(a, b cell) bool { return bytes.Compare(a.key, b.key) < 0 },
 		btree.Options{NoLocks: true, Degree: 16})
 }
 
 // overlay is what lies over the file, newest first.
 type overlay struct {
-	recent *layer
-	frozen *layer // being written to the file; nil where nothing is
+	recent *memtable
+	frozen *memtable // being written to the file; nil where nothing is
 }
 
-// A moment is the store as it was at one time. It must be short: it keeps old
+// A snapshot is the store as it was at one time. It must be short: it keeps old
 // pages of the file from being used again.
-type moment struct {
+type snapshot struct {
 	store *Store
 	over  overlay
 	tx    *bbolt.Tx // nil until somebody asks for the file
@@ -65,7 +65,7 @@ type moment struct {
 
 // file returns the transaction that reads the file. A file whose head cannot be
 // read any more is a panic, as a page is.
-func (m *moment) file() *bbolt.Tx {
+func (m *snapshot) file() *bbolt.Tx {
 	if m.tx == nil {
 		tx, err := m.store.db.Begin(false)
 		if err != nil {
@@ -76,7 +76,7 @@ func (m *moment) file() *bbolt.Tx {
 	return m.tx
 }
 
-func (m *moment) close() error {
+func (m *snapshot) close() error {
 	if m.tx == nil {
 		return nil
 	}
@@ -84,14 +84,14 @@ func (m *moment) close() error {
 }
 
 // full puts the place in front of a key. The next call uses the same bytes.
-func (m *moment) full(p tableID, key []byte) []byte {
+func (m *snapshot) full(p tableID, key []byte) []byte {
 	m.probe = append(append(m.probe[:0], p[:]...), key...)
 	return m.probe
 }
 
 // A table is one of the store's sorted maps at one moment.
 type table struct {
-	in     *moment
+	in     *snapshot
 	place  tableID
 	board  *board // nil for the store's own
 	looked bool
@@ -99,7 +99,7 @@ type table struct {
 }
 
 // table returns a bucket of a board, or, where b is nil, of the store.
-func (m *moment) table(b *board, bucket int) *table {
+func (m *snapshot) table(b *board, bucket int) *table {
 	t := &table{in: m, board: b, place: newTableID(0, bucket)}
 	if b != nil {
 		t.place = newTableID(b.number, bucket)

@@ -24,7 +24,7 @@ func (b *board) instant() instant {
 	return at
 }
 
-func (b *board) view(m *moment, parts driver.Parts) *view {
+func (b *board) view(m *snapshot, parts driver.Parts) *view {
 	var tables [inRoot]*table
 	return &view{board: b, at: b.instant(), parts: parts, table: func(n int) *table {
 		if tables[n] == nil {
@@ -133,7 +133,7 @@ func (s *Store) Read(ctx context.Context, name string, ids []job.ID, parts drive
 		}
 	}
 	records := make([]driver.Record, len(ids))
-	err = s.read(prime, func(m *moment) error {
+	err = s.read(prime, func(m *snapshot) error {
 		v := b.view(m, parts)
 		for i, id := range ids {
 			rec, err := v.record(refs[i])

@@ -17,7 +17,7 @@ func (s *Store) replay(j *journal) (has tail, err error) {
 			"%s does not hold what %s needs: put back all files of the folder from one backup", j.path(epoch), s.folder.file())}
 	}
 	j.salt = s.reached.salt
-	l, last := newLayer(), s.reached.epoch+1
+	l, last := newMemtable(), s.reached.epoch+1
 	first, err := j.read(last, s.into(l))
 	if err == nil && first.records == 0 {
 		err = fmt.Errorf("it has no epoch %d", last)
@@ -46,8 +46,8 @@ func (s *Store) replay(j *journal) (has tail, err error) {
 	return has, nil
 }
 
-// into puts the entries of records into a layer.
-func (s *Store) into(l *layer) func(body []byte) error {
+// into puts the entries of records into a memtable.
+func (s *Store) into(l *memtable) func(body []byte) error {
 	return func(body []byte) error {
 		return eachEntry(body, func(e *recordEntry) error {
 			p := newTableID(0, e.bucket)

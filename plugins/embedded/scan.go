@@ -97,7 +97,7 @@ func (sc *scan) page(ctx context.Context) (driver.Page, error) {
 		want = min(want, sc.limit)
 	}
 	var page driver.Page
-	err := b.store.read(prime, func(at *moment) error {
+	err := b.store.read(prime, func(at *snapshot) error {
 		page = driver.Page{Records: make([]driver.Record, 0, want), Position: driver.Position(sc.start)}
 		v := b.view(at, sc.req.Parts)
 		m := sc.merge(v)

@@ -60,7 +60,7 @@ type Store struct {
 	// under it, and so sees the file, what lies over it and the memory of one moment,
 	// and nothing that could still be lost.
 	gate      sync.RWMutex
-	over      overlay // written under the gate, its layers never change
+	over      overlay // written under the gate, its memtables never change
 	committer *committer
 	documents *documents
 	floor     floor // written under the gate
@@ -89,7 +89,7 @@ func open(ctx context.Context, path string, o options) (*Store, error) {
 	s := &Store{
 		folder: f, logger: o.logger, clock: o.clock, exit: o.exit, commit: o.commit, keep: o.limits,
 		boards: map[string]*board{}, numbers: map[string]uint32{}, names: []string{""}, closing: make(chan struct{}),
-		over:       overlay{recent: newLayer()},
+		over:       overlay{recent: newMemtable()},
 		openedWall: o.clock.wall(), openedBoot: o.clock.boot(),
 	}
 	s.documents = newDocuments(s)
@@ -153,7 +153,7 @@ func (s *Store) start(d disk) (err error) {
 		return err
 	}
 	if s.format == formatSlim { // before the journal has records that an older program would misread
-		if err := s.checkpoint(newLayer(), s.reached); err != nil {
+		if err := s.checkpoint(newMemtable(), s.reached); err != nil {
 			return unavailable(fmt.Errorf("%s: %w", s.folder.file(), err))
 		}
 	}
@@ -204,7 +204,7 @@ func (s *Store) gone() error {
 // read runs fn in a transaction that sees one moment, together with what prime
 // takes from memory. Both must be short: they keep old pages from being used
 // again, and prime keeps everybody out.
-func (s *Store) read(prime func(), fn func(*moment) error) (err error) {
+func (s *Store) read(prime func(), fn func(*snapshot) error) (err error) {
 	// A page of the map that cannot be read is a panic here, and not the end of
 	// the process without a word.
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
@@ -225,7 +225,7 @@ func (s *Store) read(prime func(), fn func(*moment) error) (err error) {
 
 // begin begins a read under the gate. Where the head of the file cannot be
 // read, bbolt is left with its locks held, and nothing can go on.
-func (s *Store) begin(prime func()) (m *moment, err error) {
+func (s *Store) begin(prime func()) (m *snapshot, err error) {
 	s.gate.RLock()
 	defer s.gate.RUnlock()
 	if s.dead.Load() { // since a commit that this call waited for
@@ -243,7 +243,7 @@ func (s *Store) begin(prime func()) (m *moment, err error) {
 	if prime != nil {
 		prime()
 	}
-	return &moment{store: s, over: s.over, tx: tx}, nil
+	return &snapshot{store: s, over: s.over, tx: tx}, nil
 }
 
 // fatal ends the process, and where a test keeps it alive the store is dead.

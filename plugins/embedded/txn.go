@@ -7,7 +7,7 @@ import "encoding/binary"
 // a record of the journal. What it changes in memory beside that is kept aside in
 // each board's boardTx. All of it becomes visible when the record is on the disk.
 type txn struct {
-	moment
+	snapshot
 
 	at     instant
 	arena  *arena
@@ -85,7 +85,7 @@ func (t *txn) key(in *table, key []byte) []byte {
 // nextSequence gives out a number of the table that it never gave out before.
 func (t *txn) nextSequence(in *table) uint64 {
 	n := in.sequence() + 1
-	counters := &table{in: &t.moment, board: in.board, place: newTableID(in.place.board(), inSequences), looked: true}
+	counters := &table{in: &t.snapshot, board: in.board, place: newTableID(in.place.board(), inSequences), looked: true}
 	t.set(counters, []byte{in.place[4]}, binary.BigEndian.AppendUint64(nil, n), false)
 	return n
 }

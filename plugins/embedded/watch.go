@@ -126,7 +126,7 @@ func (w *watch) fromFile(now uint64) (driver.Changes, error) {
 	var list []driver.Change
 	reached, whole := w.at, true
 	at := w.board.instant()
-	err := w.board.store.read(func() { now = w.board.state.position }, func(m *moment) error {
+	err := w.board.store.read(func() { now = w.board.state.position }, func(m *snapshot) error {
 		cursor := m.table(w.board, inChanges).cursor()
 		for key, value := cursor.seek(uintKey(w.at + 1)); key != nil && len(list) < watchChanges; key, value = cursor.next() {
 			e := entry{value: value}
