@@ -125,7 +125,7 @@ func directCycle(ctx context.Context, d driver.Driver, batch int) error {
 	}
 	removes := make([]driver.Op, len(answer.Claims))
 	for i, c := range answer.Claims {
-		removes[i] = driver.Op{Kind: driver.Remove, Job: c.Job, Must: driver.HeldByToken, Token: c.Token, Event: job.ConsumedEvent}
+		removes[i] = driver.Op{Kind: driver.Remove, Job: c.Job, Precondition: driver.HeldByToken, Token: c.Token, Event: job.ConsumedEvent}
 	}
 	for i, r := range d.Apply(ctx, "default", removes) {
 		if err := r.Err(&removes[i]); err != nil {

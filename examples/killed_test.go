@@ -34,7 +34,7 @@ func killed(t *testing.T, path string) {
 		if err != nil || status.Loss != "" || status.Generation != 1 || status.Durability != driver.Durable {
 			t.Fatalf("opened: %+v, %v; want a durable board of generation 1 and no loss", status, err)
 		}
-		spec.Memory = status.Memory
+		spec.Witness = status.Witness
 		return d, p, status
 	}
 

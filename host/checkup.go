@@ -124,10 +124,10 @@ func (x *checkup) claim(r *driver.Record) {
 			Problem: fmt.Sprintf("%q holds it%s without an expiry: if that worker is gone, it is never claimed again", h.Owner, since(h)),
 			Mend:    release,
 		})
-	case h.Left <= 0:
+	case h.Remaining <= 0:
 		x.tell(driver.Finding{
 			Code: "lease-ran-out", Severity: driver.Note, Subject: r.Posting.ID.String(),
-			Problem: fmt.Sprintf("the lease of %q ran out %v ago, and nobody has taken the job since", h.Owner, (-h.Left).Round(time.Second)),
+			Problem: fmt.Sprintf("the lease of %q ran out %v ago, and nobody has taken the job since", h.Owner, (-h.Remaining).Round(time.Second)),
 		})
 	}
 }

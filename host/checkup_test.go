@@ -63,14 +63,14 @@ func TestCheckup(t *testing.T) {
 	}{
 		"healthy": {store: ill{page: driver.Page{Records: []driver.Record{
 			{Posting: driver.Posting{ID: job.ID{1}}, State: job.Unclaimed, Version: 1},
-			held(2, driver.Holder{Owner: "w", Left: time.Second}),
+			held(2, driver.Holder{Owner: "w", Remaining: time.Second}),
 		}}}},
 		"in memory":     {status: driver.BoardStatus{Durability: driver.Volatile}, want: []string{"warning memory-only x1"}},
 		"lost":          {status: driver.BoardStatus{Loss: "ten jobs"}, want: []string{"problem lost-changes x1"}},
 		"at 90 %":       {status: full(100), store: ill{counts: driver.Counts{Open: 90}}},
 		"above 90 %":    {status: full(100), store: ill{counts: driver.Counts{Open: 91}}, want: []string{"warning nearly-full x1"}},
 		"no expiry":     {store: ill{page: driver.Page{Records: []driver.Record{held(1, driver.Holder{Owner: "w", Foreign: true, NoExpiry: true})}}}, want: []string{"warning claim-without-expiry x1"}},
-		"lapsed":        {store: ill{page: driver.Page{Records: []driver.Record{held(1, driver.Holder{Owner: "w", Left: -time.Minute})}}}, want: []string{"note lease-ran-out x1"}},
+		"lapsed":        {store: ill{page: driver.Page{Records: []driver.Record{held(1, driver.Holder{Owner: "w", Remaining: -time.Minute})}}}, want: []string{"note lease-ran-out x1"}},
 		"many":          {store: ill{page: atLimit}, want: []string{"problem bad-posting x100"}},
 		"too many":      {store: ill{page: crowd}, want: []string{"note bad-posting x1", "problem bad-posting x100"}},
 		"driver's own":  {store: ill{own: []driver.Finding{{Code: "leak", Severity: driver.Warning}}}, want: []string{"warning leak x1"}},

@@ -194,7 +194,7 @@ func (e *examination) board(ctx context.Context, d driver.Driver, info driver.In
 	defer cancel()
 	status, err := d.OpenBoard(opening, driver.BoardSpec{
 		Name: key, Settings: b.Settings, Window: b.IdempotencyWindow, Observe: true,
-		Memory: known.memory, Seen: known.position,
+		Witness: known.memory, Seen: known.position,
 	})
 	if err != nil {
 		found(driver.Finding{Code: "board-does-not-open", Severity: driver.Problem, Subject: "board " + b.Name, Problem: plain(err)})

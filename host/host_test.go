@@ -224,10 +224,10 @@ type spy struct {
 
 func (s *spy) OpenBoard(ctx context.Context, spec driver.BoardSpec) (driver.BoardStatus, error) {
 	changed := s.open(spec)
-	spec.Memory = nil // what the spy gave out would be strange to the driver
+	spec.Witness = nil // what the spy gave out would be strange to the driver
 	status, err := s.Driver.OpenBoard(ctx, spec)
-	if changed.Memory != nil {
-		status.Memory = changed.Memory
+	if changed.Witness != nil {
+		status.Witness = changed.Witness
 	}
 	return status, err
 }
@@ -257,8 +257,8 @@ func TestMemoryOutlivesTheHost(t *testing.T) {
 	drivers := spying(func(spec driver.BoardSpec) driver.BoardStatus {
 		mu.Lock()
 		defer mu.Unlock()
-		seen = append(seen, spec.Name+"="+string(spec.Memory))
-		return driver.BoardStatus{Memory: fmt.Appendf(nil, "%s was opened %d times", spec.Name, len(seen))}
+		seen = append(seen, spec.Name+"="+string(spec.Witness))
+		return driver.BoardStatus{Witness: fmt.Appendf(nil, "%s was opened %d times", spec.Name, len(seen))}
 	})
 	for range 2 {
 		h, err := host.Open(t.Context(), host.Config{Config: oneBackend(dir, board("a", "store")), Drivers: drivers, Logger: slog.New(slog.DiscardHandler)})

@@ -224,8 +224,8 @@ func (b *bounded) said(op *driver.Op, r driver.Result) driver.Result {
 	if op.Kind != driver.Claim || r.Kind != job.NoKind {
 		return r
 	}
-	for i := range r.Gone {
-		gone := &r.Gone[i]
+	for i := range r.Skipped {
+		gone := &r.Skipped[i]
 		if gone.Kind != job.QuotaExceeded || b.allowance.said[gone.Message] == 0 {
 			continue
 		}

@@ -45,7 +45,7 @@ func (b *backend) recall(spec *driver.BoardSpec) {
 	a := b.acknowledged(spec.Name)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	spec.Memory, spec.Seen = a.known.memory, a.known.position
+	spec.Witness, spec.Seen = a.known.memory, a.known.position
 }
 
 // remember keeps what is known of a board. What cannot be kept does not stop the
@@ -73,11 +73,11 @@ func (r *remembering) OpenBoard(ctx context.Context, spec driver.BoardSpec) (dri
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if status.Loss != "" {
-		a.known.position, a.before = status.Position, spec.Memory
+		a.known.position, a.before = status.Position, spec.Witness
 	} else {
 		a.known.position, a.before = max(a.known.position, status.Position), nil
 	}
-	a.known.memory = status.Memory
+	a.known.memory = status.Witness
 	r.backend.remember(spec.Name, a)
 	return status, nil
 }

@@ -274,7 +274,7 @@ func (c *claimer) giveBack(ctx context.Context) {
 		after := s.status
 		after.attempt = max(after.attempt-1, 0)
 		return c.giveUp(driver.Op{
-			Kind: driver.Release, Must: driver.HeldByToken, Token: claims[i].Token, Version: s.entry.Version,
+			Kind: driver.Release, Precondition: driver.HeldByToken, Token: claims[i].Token, Version: s.entry.Version,
 			Reason: "whoever claimed it had gone", Event: job.Abandoned,
 		}, s, after), nil
 	}

@@ -110,8 +110,8 @@ func (c *claimer) choose(ctx context.Context, ids []job.ID, errs []error, items 
 // passedOver says what was the matter with those that the store did not claim, and
 // returns the items whose jobs had changed meanwhile.
 func (c *claimer) passedOver(r *driver.Result, errs []error, of map[job.ID]int, byID map[job.ID]*index.Entry) (again []int) {
-	for i := range r.Gone {
-		gone := &r.Gone[i]
+	for i := range r.Skipped {
+		gone := &r.Skipped[i]
 		at, ok := of[gone.Job]
 		if !ok {
 			continue

@@ -214,7 +214,7 @@ func (b *Board) learn(s *currentJob, op *driver.Op, r *driver.Result) *index.Ent
 		return nil
 	}
 	switch op.Kind {
-	case driver.Remove, driver.SetAside, driver.Purge:
+	case driver.Remove, driver.Trash, driver.Purge:
 		if b.index.Remove(op.Job, r.Position) && s != nil {
 			b.leaving.put(s.entry)
 		}

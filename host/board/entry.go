@@ -76,7 +76,7 @@ func (b *Board) renew(e *index.Entry, rec *driver.Record, own job.Priority, now 
 			Owner: strings.Clone(h.Owner), Token: h.Token, Foreign: h.Foreign, NoExpiry: h.NoExpiry, Since: h.Since,
 		}
 		if !h.NoExpiry {
-			e.Claim.Ends = now.Add(h.Left)
+			e.Claim.Ends = now.Add(h.Remaining)
 		}
 	}
 }

@@ -78,7 +78,7 @@ func (b *Board) expirePart(ctx context.Context, opened *driver.BoardStatus, laps
 		count(r, &b.metrics.Expired)
 		switch r.Kind {
 		case job.Precondition:
-			b.index.Again(a.ids[i], time.Now().Add(max(r.Left, time.Millisecond)))
+			b.index.Again(a.ids[i], time.Now().Add(max(r.Remaining, time.Millisecond)))
 		case job.Unavailable, job.OutcomeUnknown, job.Interrupted, job.Internal, job.Corrupt:
 			b.index.Again(a.ids[i], time.Now().Add(expiryRetry))
 		case job.LeaseLost, job.NotFound:
@@ -105,7 +105,7 @@ func (b *Board) expireOp(s *currentJob) driver.Op {
 	if s.entry.Claim.Foreign {
 		after.attempt++ // nobody counted it when it was claimed
 	}
-	op := b.lose(driver.Op{Kind: driver.Release, Must: driver.Lapsed, Token: s.entry.Claim.Token},
+	op := b.lose(driver.Op{Kind: driver.Release, Precondition: driver.Lapsed, Token: s.entry.Claim.Token},
 		s, after, reason, b.backoff(max(after.attempt, 1)))
 	if op.Kind == driver.Release {
 		op.Event = job.Expired
@@ -141,7 +141,7 @@ func (b *Board) resolve(ctx context.Context, records []driver.Record, parts driv
 	var lapses []index.Lapse
 	for i := range records {
 		h := records[i].Holder
-		if records[i].State != job.Claimed || h == nil || h.NoExpiry || h.Left > 0 {
+		if records[i].State != job.Claimed || h == nil || h.NoExpiry || h.Remaining > 0 {
 			continue
 		}
 		b.absorb(&records[i])

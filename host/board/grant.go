@@ -191,7 +191,7 @@ func (c *claimer) learn(ctx context.Context, byID map[job.ID]*index.Entry, taken
 		}
 		c.keep(e, claimed)
 	}
-	back, unclear := c.passOver(r.Gone, left)
+	back, unclear := c.passOver(r.Skipped, left)
 	c.index.PutAll(news)
 	c.reread(context.WithoutCancel(ctx), unclear...)
 	for _, id := range taken {
@@ -212,7 +212,7 @@ func (c *claimer) learn(ctx context.Context, byID map[job.ID]*index.Entry, taken
 // passOver corrects what the index knows of candidates that the store did not
 // claim, and takes them out of left. It returns those whose reservations are to
 // be given back, and those of which the store did not say how they stand.
-func (c *claimer) passOver(list []driver.Gone, left map[job.ID]struct{}) (back, unclear []job.ID) {
+func (c *claimer) passOver(list []driver.Skipped, left map[job.ID]struct{}) (back, unclear []job.ID) {
 	for i := range list {
 		gone := &list[i]
 		if _, ok := left[gone.Job]; !ok {

@@ -404,8 +404,8 @@ func TestLinearizableFindsBugs(t *testing.T) {
 	}
 	bugs := map[string]applyHook{
 		"a stale token ends a claim": change(func(op *driver.Op) {
-			if op.Must == driver.HeldByToken {
-				op.Must, op.Token, op.Version = driver.Held, job.Token{}, 0
+			if op.Precondition == driver.HeldByToken {
+				op.Precondition, op.Token, op.Version = driver.Held, job.Token{}, 0
 			}
 		}),
 		"claims expire early": change(func(op *driver.Op) {
@@ -414,7 +414,7 @@ func TestLinearizableFindsBugs(t *testing.T) {
 			}
 		}),
 		"an acknowledged ending did not happen": func(ctx context.Context, ops []driver.Op, next func(context.Context, []driver.Op) []driver.Result) []driver.Result {
-			if ops[0].Kind == driver.SetAside && len(ops) == 1 {
+			if ops[0].Kind == driver.Trash && len(ops) == 1 {
 				return []driver.Result{{Position: 1}}
 			}
 			return next(ctx, ops)

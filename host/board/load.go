@@ -165,7 +165,7 @@ func (f *follower) ask(ctx context.Context) error {
 	status, err := f.driver.OpenBoard(ctx, driver.BoardSpec{
 		Name: f.spec.Key, Settings: f.spec.Settings, Window: f.spec.Window,
 		MaxTombstones: driver.DefaultMaxTombstones, MaxFinals: f.spec.HistoryEntries, MaxFinalBytes: f.spec.HistoryBytes,
-		Observe: f.spec.Observe, Memory: f.status.Memory,
+		Observe: f.spec.Observe, Witness: f.status.Witness,
 	})
 	if err != nil {
 		return err

@@ -61,7 +61,7 @@ func (b *Board) observe(s *currentJob, op *driver.Op) {
 		b.metrics.Canceled.Add(1)
 	default:
 	}
-	ends := op.Kind == driver.Remove || op.Kind == driver.SetAside
+	ends := op.Kind == driver.Remove || op.Kind == driver.Trash
 	if ends && s != nil && s.entry.Claim != nil && !s.status.present.begun.IsZero() {
 		b.metrics.Runs.Observe(time.Since(s.status.present.begun))
 	}

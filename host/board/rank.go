@@ -156,7 +156,7 @@ func (c *claimer) limits(e *index.Entry) []driver.Limit {
 }
 
 // overKey reports whether the store passed over a candidate because of its key.
-func overKey(gone *driver.Gone) bool {
+func overKey(gone *driver.Skipped) bool {
 	return gone.Kind == job.QuotaExceeded && strings.HasPrefix(gone.Message, limitPrefix)
 }
 

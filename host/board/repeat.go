@@ -43,7 +43,7 @@ func (b *Board) abandonments(p *proof, s *currentJob) []endingOp {
 		ranOut = s.status.ranOutBy != 0 || s.ranOutBy(p.token)
 	}
 	if ranOut {
-		list = append(list, endingOp{kind: driver.SetAside})
+		list = append(list, endingOp{kind: driver.Trash})
 	}
 	return list
 }
@@ -65,7 +65,7 @@ func (s *currentJob) ranOutBy(t job.Token) bool {
 // heldBy reports whether the claim that op would end stands, as far as is known.
 func (s *currentJob) heldBy(op *driver.Op) bool {
 	claim := s.entry.Claim
-	return s.state == job.Claimed && claim != nil && (!op.Must.ByToken() || claim.Token == op.Token)
+	return s.state == job.Claimed && claim != nil && (!op.Precondition.ByToken() || claim.Token == op.Token)
 }
 
 // recognise asks whether refused ops are repetitions of endings that were planned in
@@ -77,7 +77,7 @@ func (b *Board) recognise(ctx context.Context, opened *driver.BoardStatus, ops [
 		var of []int
 		for n := range ops {
 			op, kind := &ops[n], results[n].Kind
-			if op.Must != driver.HeldByToken || kind != job.LeaseLost && kind != job.NotFound {
+			if op.Precondition != driver.HeldByToken || kind != job.LeaseLost && kind != job.NotFound {
 				continue
 			}
 			planned := endingOf(op)
@@ -99,7 +99,7 @@ func (b *Board) recognise(ctx context.Context, opened *driver.BoardStatus, ops [
 
 // by makes an op of the ending that is recognised by the token of another one.
 func (e endingOp) by(op *driver.Op) driver.Op {
-	other := driver.Op{Kind: e.kind, Job: op.Job, Request: op.Request, Must: op.Must, Token: op.Token}
+	other := driver.Op{Kind: e.kind, Job: op.Job, Request: op.Request, Precondition: op.Precondition, Token: op.Token}
 	if e.kind == driver.Remove {
 		other.Ending = &driver.Ending{Outcome: e.outcome}
 	}

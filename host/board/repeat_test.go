@@ -63,7 +63,7 @@ func recordOf(t *testing.T, b *Board, id job.ID) driver.Record {
 		t.Fatal(err)
 	}
 	if h := records[0].Holder; h != nil {
-		h.Left = 0
+		h.Remaining = 0
 	}
 	return records[0]
 }

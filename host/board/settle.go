@@ -11,7 +11,7 @@ import (
 
 // proof is how a call shows that it may end a claim.
 type proof struct {
-	must  driver.Must
+	must  driver.Precondition
 	token job.Token
 	owner string // what the caller says; not empty only if it has to match
 }
@@ -53,7 +53,7 @@ func (p *proof) check(id job.ID, s *currentJob) error {
 
 // op begins an op that needs the claim.
 func (p *proof) op(kind driver.OpKind) driver.Op {
-	op := driver.Op{Kind: kind, Must: p.must, Token: p.token}
+	op := driver.Op{Kind: kind, Precondition: p.must, Token: p.token}
 	if p.must == driver.HeldByOwner {
 		op.Owner = p.owner
 	}
@@ -135,11 +135,11 @@ func (b *Board) lose(op driver.Op, s *currentJob, after status, reason string, w
 		if s.entry.Claim != nil {
 			after.ranOutBy = s.entry.Claim.Token.Epoch
 		}
-		op.Kind, op.Event = driver.SetAside, job.TrashedEvent
+		op.Kind, op.Event = driver.Trash, job.TrashedEvent
 	} else if wait > 0 {
 		op.Hold = &driver.Hold{For: wait}
 	}
-	if op.Kind == driver.SetAside {
+	if op.Kind == driver.Trash {
 		after.lost(reason, s.entry)
 		b.setAside(&op, after)
 		return op
@@ -178,7 +178,7 @@ func (b *Board) Trash(ctx context.Context, refs []Ref, ids []job.ID, reason stri
 	reason = cleanReason(reason)
 	a.plan = func(i int, s *currentJob) (driver.Op, error) {
 		if s == nil && i < len(refs) { // it may be a repetition, which the store recognises
-			return proofs[i].op(driver.SetAside), nil
+			return proofs[i].op(driver.Trash), nil
 		}
 		if s == nil {
 			return driver.Op{}, notFound(a.ids[i])
@@ -189,10 +189,10 @@ func (b *Board) Trash(ctx context.Context, refs []Ref, ids []job.ID, reason stri
 		}
 		after := s.status
 		after.exhausted = false
-		op := driver.Op{Kind: driver.SetAside, Must: driver.Free}
+		op := driver.Op{Kind: driver.Trash, Precondition: driver.Free}
 		var err error
 		if i < len(refs) {
-			op, err = proofs[i].op(driver.SetAside), proofs[i].check(a.ids[i], s)
+			op, err = proofs[i].op(driver.Trash), proofs[i].check(a.ids[i], s)
 			after.lost(reason, s.entry)
 		} else if reason != "" {
 			after.last = cut(reason, maxReasonKept)
@@ -302,7 +302,7 @@ func (b *Board) Release(ctx context.Context, ids []job.ID, expectOwner, reason s
 		after := s.status
 		after.lost(reason, s.entry)
 		return b.giveUp(driver.Op{
-			Kind: driver.Release, Must: driver.Held, Owner: expectOwner, Version: s.entry.Version,
+			Kind: driver.Release, Precondition: driver.Held, Owner: expectOwner, Version: s.entry.Version,
 			Reason: reason, Event: job.Abandoned,
 		}, s, after), nil
 	}

@@ -130,7 +130,7 @@ func TestForeignClaim(t *testing.T) {
 		rec := &driver.Record{
 			Posting: driver.Posting{ID: job.ID{5}, Name: "theirs", CreatedAt: time.Now(), Sequence: 1},
 			State:   job.Claimed, Version: 3, Position: 100,
-			Holder: &driver.Holder{Owner: "conductor", Foreign: true, Left: time.Hour},
+			Holder: &driver.Holder{Owner: "conductor", Foreign: true, Remaining: time.Hour},
 		}
 		changes <- driver.Change{Event: job.ForeignChange, Job: job.ID{5}, Position: 100, Owner: "conductor", Record: rec}
 		synctest.Wait()

@@ -232,7 +232,7 @@ func (s *Supervisor) openOn(ctx context.Context, in *incarnation, spec driver.Bo
 }
 
 func (s *Supervisor) remember(spec driver.BoardSpec, status driver.BoardStatus) {
-	spec.Memory = status.Memory
+	spec.Witness = status.Witness
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.boards[spec.Name] = spec
@@ -244,7 +244,7 @@ func repeatable(op *driver.Op) bool {
 	switch {
 	case op.Kind == driver.Claim && op.Claim != nil:
 		return !slices.ContainsFunc(op.Claim.Candidates, func(c driver.Candidate) bool { return c.Nonce == [16]byte{} })
-	case op.Must == driver.HeldByToken || op.Must == driver.Lapsed:
+	case op.Precondition == driver.HeldByToken || op.Precondition == driver.Lapsed:
 		// An update leaves the claim as it is, so only the version could tell that
 		// it was made, and would tell it as a refusal.
 		return op.Kind != driver.Update || op.Version == 0 || op.Request != [16]byte{}

@@ -52,9 +52,9 @@ func cycle(ctx context.Context, d driver.Driver, board string) error {
 	}}
 	r := d.Apply(ctx, board, []driver.Op{claim})[0]
 	if r.Kind != job.NoKind || len(r.Claims) != 1 {
-		return fmt.Errorf("claim: %v %s: %d claims, gone %v", r.Kind, r.Message, len(r.Claims), r.Gone)
+		return fmt.Errorf("claim: %v %s: %d claims, gone %v", r.Kind, r.Message, len(r.Claims), r.Skipped)
 	}
-	consume := driver.Op{Kind: driver.Remove, Job: id, Request: random(), Must: driver.HeldByToken, Token: r.Claims[0].Token, Event: job.ConsumedEvent}
+	consume := driver.Op{Kind: driver.Remove, Job: id, Request: random(), Precondition: driver.HeldByToken, Token: r.Claims[0].Token, Event: job.ConsumedEvent}
 	for range 2 { // the second is a client's retry
 		if r := d.Apply(ctx, board, []driver.Op{consume})[0]; r.Kind != job.NoKind {
 			return fmt.Errorf("consume: %w", r.Err(&consume))
@@ -285,9 +285,9 @@ func TestRepeatable(t *testing.T) {
 		"post without a request":          {driver.Op{Kind: driver.Post}, false},
 		"claim":                           {claim(random(), random()), true},
 		"claim without a nonce":           {claim(random(), [16]byte{}), false},
-		"consume":                         {driver.Op{Kind: driver.Remove, Must: driver.HeldByToken, Token: token}, true},
-		"update by token":                 {driver.Op{Kind: driver.Update, Must: driver.HeldByToken, Token: token}, true},
-		"update by token and version":     {driver.Op{Kind: driver.Update, Must: driver.HeldByToken, Token: token, Version: 3}, false},
+		"consume":                         {driver.Op{Kind: driver.Remove, Precondition: driver.HeldByToken, Token: token}, true},
+		"update by token":                 {driver.Op{Kind: driver.Update, Precondition: driver.HeldByToken, Token: token}, true},
+		"update by token and version":     {driver.Op{Kind: driver.Update, Precondition: driver.HeldByToken, Token: token, Version: 3}, false},
 		"update with version and request": {driver.Op{Kind: driver.Update, Version: 3, Request: random()}, true},
 	} {
 		if got := repeatable(&test.op); got != test.want {

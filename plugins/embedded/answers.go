@@ -15,7 +15,7 @@ import (
 type answer struct {
 	key       [16]byte // see traceOf
 	kind      driver.OpKind
-	must      driver.Must
+	must      driver.Precondition
 	outcome   job.Outcome // for Remove
 	job       job.ID      // zero for a claim
 	request   [16]byte
@@ -67,7 +67,7 @@ func (a *answer) size() int { return 160 + 96*len(a.claims) }
 func (a *answer) decode(body []byte) error {
 	r := reader{b: body}
 	*a = answer{
-		key: r.array16(), kind: driver.OpKind(r.byte()), must: driver.Must(r.byte()), outcome: job.Outcome(r.byte()),
+		key: r.array16(), kind: driver.OpKind(r.byte()), must: driver.Precondition(r.byte()), outcome: job.Outcome(r.byte()),
 		job: r.array16(), request: r.array16(), token: readToken(&r),
 		position: r.uvarint(), version: r.uvarint(), at: r.int64(), notBefore: r.int64(),
 	}
@@ -97,7 +97,7 @@ func (a *answer) madeBy(op *driver.Op) bool {
 		return false
 	}
 	if endsByToken(op) {
-		return a.token == op.Token && a.must == op.Must
+		return a.token == op.Token && a.must == op.Precondition
 	}
 	return a.request == op.Request && a.token.IsZero()
 }

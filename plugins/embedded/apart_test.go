@@ -80,7 +80,7 @@ func TestLargeExtra(t *testing.T) {
 	}
 	check("claimed")
 	for i := range ops {
-		mustApply(t, s, driver.Op{Kind: driver.SetAside, Job: ops[i].Job, Must: driver.Whatever, Event: job.TrashedEvent})
+		mustApply(t, s, driver.Op{Kind: driver.Trash, Job: ops[i].Job, Precondition: driver.Whatever, Event: job.TrashedEvent})
 	}
 	check("in the trash")
 	for i := range ops {
@@ -88,7 +88,7 @@ func TestLargeExtra(t *testing.T) {
 	}
 	check("restored")
 	for i := range ops {
-		mustApply(t, s, driver.Op{Kind: driver.Remove, Job: ops[i].Job, Must: driver.Whatever, Event: job.ConsumedEvent, Ending: &driver.Ending{
+		mustApply(t, s, driver.Op{Kind: driver.Remove, Job: ops[i].Job, Precondition: driver.Whatever, Event: job.ConsumedEvent, Ending: &driver.Ending{
 			Outcome: job.Consumed, Keep: time.Hour, KeepPosting: true,
 		}})
 	}
@@ -125,7 +125,7 @@ func TestExtraLost(t *testing.T) {
 	if _, err := s.Read(t.Context(), "b", []job.ID{bad.Job}, 0); !errors.Is(err, job.Corrupt) || !strings.Contains(err.Error(), "its details, 257 bytes") {
 		t.Errorf("the job is read: %v", err)
 	}
-	if r := s.Apply(t.Context(), "b", []driver.Op{claimOf(bad.Job, [16]byte{1})})[0]; len(r.Gone) != 1 || r.Gone[0].Kind != job.Corrupt {
+	if r := s.Apply(t.Context(), "b", []driver.Op{claimOf(bad.Job, [16]byte{1})})[0]; len(r.Skipped) != 1 || r.Skipped[0].Kind != job.Corrupt {
 		t.Errorf("the job is claimed: %+v", r)
 	}
 	sameParts(t, s, &good, "beside it")

@@ -178,7 +178,7 @@ func (v *boardTx) change(op *driver.Op, s *subject) driver.Result {
 		return v.release(op, s)
 	case driver.Remove:
 		return v.end(op, s)
-	case driver.SetAside:
+	case driver.Trash:
 		return v.setAside(op, s)
 	case driver.Restore:
 		return v.restore(op, s)

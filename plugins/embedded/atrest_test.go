@@ -36,7 +36,7 @@ func leave(t *testing.T, killed bool) *atRest {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &atRest{generation: status.Generation, spec: driver.BoardSpec{Name: "b", Memory: status.Memory}}
+	a := &atRest{generation: status.Generation, spec: driver.BoardSpec{Name: "b", Witness: status.Witness}}
 	work := func(s *Store, from uint64) {
 		for n := from; n < from+60; n++ {
 			id := numberedID(n)

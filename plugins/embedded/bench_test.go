@@ -56,7 +56,7 @@ func claimOf(id job.ID, nonce [16]byte) driver.Op {
 }
 
 func consumeOf(id job.ID, token job.Token) driver.Op {
-	return driver.Op{Kind: driver.Remove, Job: id, Must: driver.HeldByToken, Token: token, Event: job.ConsumedEvent}
+	return driver.Op{Kind: driver.Remove, Job: id, Precondition: driver.HeldByToken, Token: token, Event: job.ConsumedEvent}
 }
 
 // fill posts n jobs.

@@ -38,11 +38,11 @@ func (v *boardTx) claim(op *driver.Op) driver.Result {
 func (v *boardTx) candidate(op *driver.Op, c *driver.Candidate, result *driver.Result) {
 	s, err := v.lookup(c.Job)
 	if err != nil {
-		result.Gone = append(result.Gone, driver.Gone{Job: c.Job, Kind: job.Corrupt, Message: err.Error()})
+		result.Skipped = append(result.Skipped, driver.Skipped{Job: c.Job, Kind: job.Corrupt, Message: err.Error()})
 		return
 	}
 	if gone := v.passOver(c, s); gone != nil {
-		result.Gone = append(result.Gone, *gone)
+		result.Skipped = append(result.Skipped, *gone)
 		return
 	}
 	if j := &s.job; !byEarlierTry(j, c, v.at) {
@@ -58,10 +58,10 @@ func byEarlierTry(j *jobRecord, c *driver.Candidate, at instant) bool {
 }
 
 // passOver says why a candidate cannot be claimed, or returns nil.
-func (v *boardTx) passOver(c *driver.Candidate, s *subject) *driver.Gone {
+func (v *boardTx) passOver(c *driver.Candidate, s *subject) *driver.Skipped {
 	j := &s.job
-	gone := func(kind job.Kind, message string) *driver.Gone {
-		g := &driver.Gone{Job: c.Job, Kind: kind, Message: message}
+	gone := func(kind job.Kind, message string) *driver.Skipped {
+		g := &driver.Skipped{Job: c.Job, Kind: kind, Message: message}
 		g.Record = s.public(v.at)
 		return g
 	}

@@ -88,7 +88,7 @@ func (c *comparison) reopen() {
 	if status.Loss != "" {
 		c.t.Fatalf("a loss is reported where there is none: %s", status.Loss)
 	}
-	c.spec.Memory = nil // the model has another
+	c.spec.Witness = nil // the model has another
 }
 
 // openStore opens a store that logs to the test.
@@ -184,7 +184,7 @@ func (c *comparison) op() driver.Op {
 			}
 		}
 	case 8:
-		op.Kind = []driver.OpKind{driver.SetAside, driver.Restore, driver.Purge}[c.random.IntN(3)]
+		op.Kind = []driver.OpKind{driver.Trash, driver.Restore, driver.Purge}[c.random.IntN(3)]
 	}
 	c.conditions(&op)
 	return op
@@ -193,9 +193,9 @@ func (c *comparison) op() driver.Op {
 // conditions adds what most ops may carry.
 func (c *comparison) conditions(op *driver.Op) {
 	if op.Kind != driver.Post && op.Kind < driver.Restore {
-		op.Must = driver.Must(c.random.IntN(int(driver.Free) + 1))
+		op.Precondition = driver.Precondition(c.random.IntN(int(driver.Free) + 1))
 		if c.random.IntN(2) == 0 {
-			op.Must = driver.HeldByToken
+			op.Precondition = driver.HeldByToken
 		}
 		op.Owner = []string{"", "anna", "berta"}[c.random.IntN(3)]
 		for range 5 {
@@ -274,7 +274,7 @@ func sameResult() cmp.Option {
 	return cmp.Options{
 		cmpopts.IgnoreFields(driver.Result{}, "Message", "At", "Left"),
 		cmpopts.IgnoreFields(driver.Claimed{}, "At", "Token"),
-		cmpopts.IgnoreFields(driver.Gone{}, "Message"),
+		cmpopts.IgnoreFields(driver.Skipped{}, "Message"),
 		cmpopts.IgnoreFields(driver.Holder{}, "Left", "Since"),
 		cmp.Comparer(func(a, b job.Token) bool { return a.IsZero() == b.IsZero() && a.Nonce == b.Nonce }),
 		cmp.Comparer(func(a, b time.Time) bool { return a.IsZero() == b.IsZero() }),

@@ -118,7 +118,7 @@ func workOnce(ctx context.Context, s *Store, say func(string, job.ID)) bool {
 	op := consumeOf(id, r.Claims[0].Token)
 	what := "consume"
 	if rand.IntN(3) == 0 {
-		op.Kind, what = driver.SetAside, "trash"
+		op.Kind, what = driver.Trash, "trash"
 	}
 	say(what+"?", id)
 	if r := s.Apply(ctx, "b", []driver.Op{op})[0]; r.Kind != job.NoKind {

@@ -42,7 +42,7 @@ func sample(t *testing.T) (file []byte, content map[string]driver.Record) {
 		end := consumeOf(id, r.Claims[0].Token)
 		switch n % 4 {
 		case 1:
-			end.Kind = driver.SetAside
+			end.Kind = driver.Trash
 		case 2:
 			end.Ending = &driver.Ending{Outcome: job.Failed, Keep: time.Hour, Data: []byte("final"), KeepPosting: true, KeepAttached: true}
 		case 3:
@@ -78,7 +78,7 @@ func mustApply(t testing.TB, s *Store, ops ...driver.Op) []driver.Result {
 	results := s.Apply(t.Context(), "b", ops)
 	for i, r := range results {
 		if r.Kind != job.NoKind || ops[i].Kind == driver.Claim && len(r.Claims) == 0 {
-			t.Fatalf("op %d of kind %d: %v %s %+v", i, ops[i].Kind, r.Kind, r.Message, r.Gone)
+			t.Fatalf("op %d of kind %d: %v %s %+v", i, ops[i].Kind, r.Kind, r.Message, r.Skipped)
 		}
 	}
 	return results
@@ -96,7 +96,7 @@ func everything(t *testing.T, s *Store) map[string]driver.Record {
 			}
 			for _, r := range page.Records {
 				if r.Holder != nil {
-					r.Holder.Left = 0
+					r.Holder.Remaining = 0
 				}
 				all[fmt.Sprint(set, r.Posting.ID)] = r
 			}
@@ -406,7 +406,7 @@ func TestBadRecord(t *testing.T) {
 	if r[0].Kind != job.Corrupt {
 		t.Errorf("posting it again gives %v, want CORRUPT", r[0].Kind)
 	}
-	if len(r[1].Gone) != 1 || r[1].Gone[0].Kind != job.Corrupt {
+	if len(r[1].Skipped) != 1 || r[1].Skipped[0].Kind != job.Corrupt {
 		t.Errorf("claiming it gives %+v, want it gone as CORRUPT", r[1])
 	}
 	if len(r[2].Claims) != 1 {

@@ -17,9 +17,9 @@ type endedRecord struct {
 	version  uint64
 	at       int64
 	outcome  job.Outcome
-	must     driver.Must // of the op that ended it
-	token    job.Token   // likewise; zero if it went by no token
-	request  [16]byte    // likewise
+	must     driver.Precondition // of the op that ended it
+	token    job.Token           // likewise; zero if it went by no token
+	request  [16]byte            // likewise
 	position uint64
 
 	final        bool // there is a final record, until keepUntil
@@ -92,7 +92,7 @@ func (e *endedRecord) decode(body []byte) error {
 	e.position = r.uvarint()
 	e.at = r.int64()
 	e.outcome = job.Outcome(r.byte())
-	e.must = driver.Must(r.byte())
+	e.must = driver.Precondition(r.byte())
 	e.request = r.array16()
 	if flags&endedByToken != 0 {
 		e.token = readToken(&r)

@@ -87,9 +87,9 @@ func (v *boardTx) end(op *driver.Op, s *subject) driver.Result {
 func (v *boardTx) endedOf(op *driver.Op, j *jobRecord) *endedRecord {
 	e := &endedRecord{
 		posting: j.posting, version: j.version, at: v.at.wall.UnixNano(), outcome: outcomeOf(op.Ending),
-		must: op.Must, request: op.Request, position: j.position, status: j.status,
+		must: op.Precondition, request: op.Request, position: j.position, status: j.status,
 	}
-	if op.Must.ByToken() {
+	if op.Precondition.ByToken() {
 		e.token = op.Token
 	}
 	if op.Ending == nil || op.Ending.Keep <= 0 {

@@ -53,7 +53,7 @@ func TestLossIsTold(t *testing.T) {
 		if again.Generation != 2 || !strings.Contains(again.Loss, "acknowledged") {
 			t.Errorf("a host that remembers nothing: generation %d, loss %q; want the same again", again.Generation, again.Loss)
 		}
-		knows, err := s.OpenBoard(t.Context(), driver.BoardSpec{Name: "b", Memory: status.Memory})
+		knows, err := s.OpenBoard(t.Context(), driver.BoardSpec{Name: "b", Witness: status.Witness})
 		if err != nil || knows.Loss != "" || knows.Generation != 2 {
 			t.Errorf("a host that was told: %+v, %v", knows, err)
 		}

@@ -31,7 +31,7 @@ func traceOf(op *driver.Op) (key [16]byte, ok bool) {
 
 // endsByToken reports whether the op ends a claim and is recognised by its
 // token.
-func endsByToken(op *driver.Op) bool { return op.Must.ByToken() && op.Kind != driver.Update }
+func endsByToken(op *driver.Op) bool { return op.Precondition.ByToken() && op.Kind != driver.Update }
 
 // mix makes one key of two. What is found under it says for itself whether it
 // is meant.
@@ -66,7 +66,7 @@ func (e *endedRecord) madeBy(op *driver.Op) bool {
 		return false
 	}
 	if endsByToken(op) {
-		return e.token == op.Token && e.must == op.Must
+		return e.token == op.Token && e.must == op.Precondition
 	}
 	return e.request == op.Request && e.token.IsZero()
 }
@@ -77,7 +77,7 @@ func (v *boardTx) must(op *driver.Op, s *subject) *driver.Result {
 	held := s.open() && j.claimed
 	running := held && !j.holder.lapsed(v.at)
 	refusal := func(r driver.Result) *driver.Result { return &r }
-	switch op.Must {
+	switch op.Precondition {
 	case driver.HeldByToken, driver.Lapsed:
 		return v.mustToken(op, s)
 	case driver.Whatever:
@@ -92,9 +92,9 @@ func (v *boardTx) must(op *driver.Op, s *subject) *driver.Result {
 	switch {
 	case !s.live():
 		return refusal(v.refuse(s, job.NotFound, "no such job"))
-	case op.Must == driver.HeldByOwner && !running, !held:
+	case op.Precondition == driver.HeldByOwner && !running, !held:
 		return refusal(v.refuse(s, job.NotClaimed, "nobody holds the job"))
-	case (op.Must == driver.HeldByOwner || op.Owner != "") && string(j.holder.owner) != op.Owner:
+	case (op.Precondition == driver.HeldByOwner || op.Owner != "") && string(j.holder.owner) != op.Owner:
 		return refusal(v.refuse(s, job.NotOwner, "the job is claimed by %q, not by %q", j.holder.owner, op.Owner))
 	}
 	return nil
@@ -106,13 +106,13 @@ func (v *boardTx) mustToken(op *driver.Op, s *subject) *driver.Result {
 	if j := &s.job; s.open() && j.claimed && j.holder.token == op.Token {
 		lapsed := j.holder.lapsed(v.at)
 		switch {
-		case lapsed == (op.Must == driver.Lapsed):
+		case lapsed == (op.Precondition == driver.Lapsed):
 			return nil
 		case lapsed:
 			return refusal(v.refuse(s, job.LeaseLost, "the lease has run out"))
 		}
 		r := v.refuse(s, job.Precondition, "the lease has not run out")
-		r.Left = j.holder.left(v.at)
+		r.Remaining = j.holder.left(v.at)
 		return refusal(r)
 	}
 	if s.gone() && s.ended.token == op.Token {
@@ -131,7 +131,7 @@ func (v *boardTx) leave(op *driver.Op, r *driver.Result) {
 		return
 	}
 	a := answer{
-		key: key, kind: op.Kind, must: op.Must, job: op.Job, request: op.Request, position: uint64(r.Position), version: r.Version,
+		key: key, kind: op.Kind, must: op.Precondition, job: op.Job, request: op.Request, position: uint64(r.Position), version: r.Version,
 		at: v.at.wall.UnixNano(), notBefore: nanos(r.NotBefore),
 	}
 	if endsByToken(op) {

@@ -161,7 +161,7 @@ func (j *jobRecord) public(at instant) *driver.Record {
 		rec.State = job.Claimed
 		rec.Holder = &driver.Holder{
 			Owner: string(j.holder.owner), Token: j.holder.token, NoExpiry: j.holder.lease == 0 && !j.holder.lapsed(at),
-			Left: j.holder.left(at), Since: timeOf(j.holder.since),
+			Remaining: j.holder.left(at), Since: timeOf(j.holder.since),
 		}
 	}
 	return rec

@@ -108,10 +108,10 @@ func (s *Store) place(ctx context.Context, name string) (*board, error) {
 // compare looks for a loss: the host knows of a change that the store does not.
 // Then all tokens and positions of before end.
 func (b *board) compare(ctx context.Context, spec *driver.BoardSpec) (string, error) {
-	if len(spec.Memory) == 0 {
+	if len(spec.Witness) == 0 {
 		return b.untold(ctx)
 	}
-	m, err := decodeMemory(spec.Memory)
+	m, err := decodeMemory(spec.Witness)
 	if err != nil {
 		return "", job.Errorf(job.Invalid, "board %q: what the host remembers of it cannot be read: %v", b.name, err)
 	}
@@ -198,7 +198,7 @@ func (b *board) status(loss string) driver.BoardStatus {
 	m := memory{store: s.id, position: b.state.position, generation: b.state.generation}
 	return driver.BoardStatus{
 		Generation: b.state.generation, Position: driver.Position(b.state.position), Durability: driver.Durable,
-		Capabilities: capabilities(), Window: b.reach(s.clock.wall()), Memory: m.encode(), Loss: loss,
+		Capabilities: capabilities(), Window: b.reach(s.clock.wall()), Witness: m.encode(), Loss: loss,
 	}
 }
 

@@ -266,7 +266,7 @@ func leftOf(t *testing.T, s *Store, id job.ID) time.Duration {
 	if err != nil || records[0].Holder == nil {
 		t.Fatalf("%+v, %v: want a holder", records, err)
 	}
-	return records[0].Holder.Left
+	return records[0].Holder.Remaining
 }
 
 func TestLeaseTime(t *testing.T) {
@@ -357,7 +357,7 @@ func TestRollback(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, status := openBoard(t, path, options{}, driver.BoardSpec{Memory: first.Memory})
+	s, status := openBoard(t, path, options{}, driver.BoardSpec{Witness: first.Witness})
 	if status.Loss != "" || status.Generation != 1 {
 		t.Errorf("nothing was lost, and the status is %+v", status)
 	}
@@ -369,7 +369,7 @@ func TestRollback(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(path, dataFile), backup, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s, after := openBoard(t, path, options{}, driver.BoardSpec{Memory: status.Memory})
+	s, after := openBoard(t, path, options{}, driver.BoardSpec{Witness: status.Witness})
 	if after.Loss == "" || after.Generation != 2 || after.Position <= status.Position {
 		t.Errorf("put back to an earlier time, the status is %+v: want a loss, generation 2 and a position above %d", after, status.Position)
 	}
@@ -386,10 +386,10 @@ func TestRollback(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, again := openBoard(t, path, options{}, driver.BoardSpec{Memory: after.Memory}); again.Loss != "" || again.Generation != 2 {
+	if _, again := openBoard(t, path, options{}, driver.BoardSpec{Witness: after.Witness}); again.Loss != "" || again.Generation != 2 {
 		t.Errorf("opened again, the status is %+v: want generation 2 to stay and no loss", again)
 	}
-	if _, other := openBoard(t, t.TempDir(), options{}, driver.BoardSpec{Memory: after.Memory}); other.Loss == "" || other.Generation != 3 {
+	if _, other := openBoard(t, t.TempDir(), options{}, driver.BoardSpec{Witness: after.Witness}); other.Loss == "" || other.Generation != 3 {
 		t.Errorf("in another store the status is %+v: want a loss and generation 3", other)
 	}
 }
@@ -406,7 +406,7 @@ func TestObserve(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, status := openBoard(t, path, options{}, driver.BoardSpec{Observe: true, Memory: memory{position: 99, generation: 4}.encode()})
+	s, status := openBoard(t, path, options{}, driver.BoardSpec{Observe: true, Witness: memory{position: 99, generation: 4}.encode()})
 	if status.Loss == "" || status.Generation != 5 {
 		t.Errorf("the status is %+v: want a loss and generation 5", status)
 	}

@@ -93,7 +93,7 @@ func live(ctx context.Context, t *testing.T, s *Store, board string, worker uint
 		apply(post)
 		r := apply(claimOf(id, id))
 		if len(r.Claims) != 1 {
-			t.Errorf("no claim: %+v", r.Gone)
+			t.Errorf("no claim: %+v", r.Skipped)
 			return
 		}
 		end := consumeOf(id, r.Claims[0].Token)
@@ -101,7 +101,7 @@ func live(ctx context.Context, t *testing.T, s *Store, board string, worker uint
 		case 0:
 			end.Kind = driver.Release
 		case 1:
-			end.Kind = driver.SetAside
+			end.Kind = driver.Trash
 		case 2:
 			end.Ending = &driver.Ending{Outcome: job.Consumed, Keep: 1 << 40, Data: []byte("x"), KeepPosting: true, KeepAttached: true}
 		}

@@ -53,11 +53,11 @@ func cycle(b *testing.B, d driver.Driver, board string, n int) {
 	apply(posts)
 	for i, r := range apply(claims) {
 		if len(r.Claims) != 1 {
-			b.Errorf("a free job was passed over: %+v", r.Gone)
+			b.Errorf("a free job was passed over: %+v", r.Skipped)
 			return
 		}
 		ends[i] = driver.Op{
-			Kind: driver.Remove, Job: posts[i].Job, Request: fresh(), Must: driver.HeldByToken, Token: r.Claims[0].Token, Event: job.ConsumedEvent,
+			Kind: driver.Remove, Job: posts[i].Job, Request: fresh(), Precondition: driver.HeldByToken, Token: r.Claims[0].Token, Event: job.ConsumedEvent,
 		}
 	}
 	apply(ends)

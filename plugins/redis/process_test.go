@@ -92,7 +92,7 @@ func TestKilledDriver(t *testing.T) {
 		if err != nil || status.Loss != "" {
 			t.Fatalf("OpenBoard: loss %q, %v", status.Loss, err)
 		}
-		spec.Memory, kill = status.Memory, p.Kill
+		spec.Witness, kill = status.Witness, p.Kill
 	}
 	begin()
 	acknowledged := map[job.ID]bool{}

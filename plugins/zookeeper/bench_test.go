@@ -171,7 +171,7 @@ func apply(b *testing.B, d driver.Driver, board string, ops ...driver.Op) []driv
 	results := d.Apply(b.Context(), board, ops)
 	for i := range results {
 		if err := results[i].Err(&ops[i]); err != nil || ops[i].Kind == driver.Claim && len(results[i].Claims) != 1 {
-			fail(b, "op %d: %v, %+v", ops[i].Kind, err, results[i].Gone)
+			fail(b, "op %d: %v, %+v", ops[i].Kind, err, results[i].Skipped)
 			runtime.Goexit() // whoever has called cannot go on
 		}
 	}
@@ -207,5 +207,5 @@ func cycle(b *testing.B, d driver.Driver, board string) {
 }
 
 func removeOp(c driver.Claimed) driver.Op {
-	return driver.Op{Kind: driver.Remove, Job: c.Job, Must: driver.HeldByToken, Token: c.Token, Event: job.ConsumedEvent}
+	return driver.Op{Kind: driver.Remove, Job: c.Job, Precondition: driver.HeldByToken, Token: c.Token, Event: job.ConsumedEvent}
 }

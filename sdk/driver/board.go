@@ -15,13 +15,13 @@ type BoardSpec struct {
 	MaxFinalBytes int64         // likewise, in bytes of everything kept with them; 0: no limit
 	Observe       bool          // write nothing to the store, of any kind: every change is Precondition
 
-	// Memory is what the host remembers of this board: BoardStatus.Memory of the
+	// Witness is what the host remembers of this board: BoardStatus.Witness of the
 	// last time, nil if it never saw the board. A driver finds out with it
 	// whether the store was rolled back meanwhile: if it is of another store, of a
 	// later state than the store's, or of a lower generation than the board has
 	// now, BoardStatus.Loss says so. The last of these means that a loss was found
 	// whose report did not reach this host.
-	Memory []byte
+	Witness []byte
 
 	// Seen is the highest Position of a Result that this host was given for the
 	// board, 0 if there was none. The host writes it down before it tells anybody
@@ -57,7 +57,7 @@ type BoardStatus struct {
 	Capabilities Capabilities
 	Window       time.Duration // how far back tombstones really go
 	MaxFinals    int64         // how many final records are really kept at most; 0: as many as was asked
-	Memory       []byte        // what the host should remember; see BoardSpec.Memory
+	Witness      []byte        // what the host should remember; see BoardSpec.Memory
 	Loss         string        // not empty: acknowledged changes were lost, or nobody can tell whether, and what is known of it
 }
 

@@ -17,13 +17,13 @@ func (op *Op) Check(c Capabilities) error {
 	switch {
 	case op.Kind < Post || op.Kind > Purge:
 		return job.Errorf(job.Invalid, "there is no op of kind %d: want %d to %d", op.Kind, Post, Purge)
-	case op.Must > Free:
-		return job.Errorf(job.Invalid, "there is no precondition %d: want at most %d", op.Must, Free)
+	case op.Precondition > Free:
+		return job.Errorf(job.Invalid, "there is no precondition %d: want at most %d", op.Precondition, Free)
 	case op.Kind != Post && op.Kind != Claim && op.Job == (job.ID{}):
 		return job.Errorf(job.Invalid, "the op names no job: want a uuid that is not all zeros")
-	case op.Must.ByToken() && op.Token.IsZero():
+	case op.Precondition.ByToken() && op.Token.IsZero():
 		return job.Errorf(job.Invalid, "the op has no token: want that of the claim")
-	case op.Must == HeldByOwner && op.Owner == "":
+	case op.Precondition == HeldByOwner && op.Owner == "":
 		return job.Errorf(job.Invalid, "the op has no owner: want that of the claim")
 	case len(op.Reason) > job.MaxReason:
 		return tooLarge("the reason", len(op.Reason), job.MaxReason)
@@ -41,7 +41,7 @@ func (op *Op) Check(c Capabilities) error {
 }
 
 // ByToken reports whether the precondition names a claim by its token.
-func (m Must) ByToken() bool { return m == HeldByToken || m == Lapsed }
+func (m Precondition) ByToken() bool { return m == HeldByToken || m == Lapsed }
 
 func (op *Op) checkKind(c Capabilities) error {
 	switch op.Kind {
@@ -52,12 +52,12 @@ func (op *Op) checkKind(c Capabilities) error {
 	case Extend:
 		return op.checkExtend()
 	case Restore, Purge:
-		if op.Must != Whatever {
-			return job.Errorf(job.Invalid, "the job is off the board, where nobody claims it: want no precondition on a claim, got %d", op.Must)
+		if op.Precondition != Whatever {
+			return job.Errorf(job.Invalid, "the job is off the board, where nobody claims it: want no precondition on a claim, got %d", op.Precondition)
 		}
 	case Remove:
 		return op.Ending.check(c)
-	case Update, Release, SetAside:
+	case Update, Release, Trash:
 	}
 	return nil
 }
@@ -113,8 +113,8 @@ func (op *Op) checkClaim(c Capabilities) error {
 
 func (op *Op) checkExtend() error {
 	switch {
-	case op.Must != HeldByToken && op.Must != HeldByOwner:
-		return job.Errorf(job.Invalid, "a lease is extended with precondition %d: want the claim's token or owner", op.Must)
+	case op.Precondition != HeldByToken && op.Precondition != HeldByOwner:
+		return job.Errorf(job.Invalid, "a lease is extended with precondition %d: want the claim's token or owner", op.Precondition)
 	case op.Status != nil || op.Attach != nil || op.Hold != nil:
 		return job.Errorf(job.Invalid, "an extension changes the lease only: want no status, attached record or hold")
 	case op.Lease < job.MinLease && !op.NoExpiry:

@@ -38,7 +38,7 @@ func update(change func(*driver.Op)) driver.Op {
 }
 
 func extend(change func(*driver.Op)) driver.Op {
-	op := driver.Op{Kind: driver.Extend, Job: one, Must: driver.HeldByToken, Token: job.Token{Nonce: [16]byte{1}}, Lease: job.MinLease}
+	op := driver.Op{Kind: driver.Extend, Job: one, Precondition: driver.HeldByToken, Token: job.Token{Nonce: [16]byte{1}}, Lease: job.MinLease}
 	change(&op)
 	return op
 }
@@ -70,12 +70,12 @@ func TestOpCheckTakes(t *testing.T) {
 		"a claim of nothing":      claim(func(c *driver.ClaimSpec) { c.Candidates = nil }),
 		"a claim without lease":   claim(func(c *driver.ClaimSpec) { c.Lease, c.NoExpiry = 0, true }),
 		"an extension":            extend(func(*driver.Op) {}),
-		"an extension by owner":   extend(func(op *driver.Op) { op.Must, op.Owner, op.Token = driver.HeldByOwner, "w", job.Token{} }),
+		"an extension by owner":   extend(func(op *driver.Op) { op.Precondition, op.Owner, op.Token = driver.HeldByOwner, "w", job.Token{} }),
 		"an extension for good":   extend(func(op *driver.Op) { op.Lease, op.NoExpiry = 0, true }),
 		"an update of nothing":    update(func(*driver.Op) {}),
 		"a status of full size":   update(func(op *driver.Op) { op.Status = status(20) }),
 		"a reason of full size":   update(func(op *driver.Op) { op.Reason = strings.Repeat("r", job.MaxReason) }),
-		"held by whomever":        update(func(op *driver.Op) { op.Must = driver.Held }),
+		"held by whomever":        update(func(op *driver.Op) { op.Precondition = driver.Held }),
 		"a long name":             attach(driver.Attachment{Name: strings.Repeat("a", 128)}),
 		"every sort of character": attach(driver.Attachment{Name: "az/09._-"}),
 		"no hold":                 hold(driver.Hold{}),
@@ -85,7 +85,7 @@ func TestOpCheckTakes(t *testing.T) {
 		"a removal":               {Kind: driver.Remove, Job: one},
 		"a cancellation":          end(driver.Ending{Outcome: job.Canceled, Keep: time.Hour, Data: make([]byte, 20)}),
 		"a release":               {Kind: driver.Release, Job: one},
-		"a setting aside":         {Kind: driver.SetAside, Job: one},
+		"a setting aside":         {Kind: driver.Trash, Job: one},
 		"a restoration":           {Kind: driver.Restore, Job: one},
 		"a purge":                 {Kind: driver.Purge, Job: one},
 	} {
@@ -104,11 +104,11 @@ func TestOpCheckRefuses(t *testing.T) {
 	}{
 		{"no kind", driver.Op{Job: one}, "no op of kind 0: want 1 to 9"},
 		{"an unknown kind", driver.Op{Kind: driver.Purge + 1, Job: one}, "no op of kind 10"},
-		{"an unknown precondition", update(func(op *driver.Op) { op.Must = driver.Free + 1 }), "no precondition 6: want at most 5"},
+		{"an unknown precondition", update(func(op *driver.Op) { op.Precondition = driver.Free + 1 }), "no precondition 6: want at most 5"},
 		{"no job", driver.Op{Kind: driver.Update}, "the op names no job"},
-		{"no token", update(func(op *driver.Op) { op.Must = driver.HeldByToken }), "the op has no token"},
-		{"no token of a lapsed claim", update(func(op *driver.Op) { op.Must = driver.Lapsed }), "the op has no token"},
-		{"no owner", update(func(op *driver.Op) { op.Must = driver.HeldByOwner }), "the op has no owner"},
+		{"no token", update(func(op *driver.Op) { op.Precondition = driver.HeldByToken }), "the op has no token"},
+		{"no token of a lapsed claim", update(func(op *driver.Op) { op.Precondition = driver.Lapsed }), "the op has no token"},
+		{"no owner", update(func(op *driver.Op) { op.Precondition = driver.HeldByOwner }), "the op has no owner"},
 		{"a long reason", update(func(op *driver.Op) { op.Reason = strings.Repeat("r", job.MaxReason+1) }), "4097 bytes of the reason: want at most 4096"},
 		{"a large status", update(func(op *driver.Op) { op.Status = status(21) }), "21 bytes of the status record: want at most 20"},
 
@@ -133,8 +133,8 @@ func TestOpCheckRefuses(t *testing.T) {
 		{"a candidate's limit", claim(func(c *driver.ClaimSpec) { c.Candidates[0].Limits = []driver.Limit{{}} }), `limit ""`},
 		{"a short lease", claim(func(c *driver.ClaimSpec) { c.Lease-- }), "the claim's lease is"},
 
-		{"an extension by nobody", extend(func(op *driver.Op) { op.Must = driver.Whatever }), "want the claim's token or owner"},
-		{"an extension of what lapsed", extend(func(op *driver.Op) { op.Must = driver.Lapsed }), "want the claim's token or owner"},
+		{"an extension by nobody", extend(func(op *driver.Op) { op.Precondition = driver.Whatever }), "want the claim's token or owner"},
+		{"an extension of what lapsed", extend(func(op *driver.Op) { op.Precondition = driver.Lapsed }), "want the claim's token or owner"},
 		{"an extension with a status", extend(func(op *driver.Op) { op.Status = status(0) }), "changes the lease only"},
 		{"an extension with a record", extend(func(op *driver.Op) { op.Attach = []driver.Attachment{{Name: "a"}} }), "changes the lease only"},
 		{"an extension with a hold", extend(func(op *driver.Op) { op.Hold = &driver.Hold{} }), "changes the lease only"},
@@ -154,8 +154,8 @@ func TestOpCheckRefuses(t *testing.T) {
 		{"no outcome", end(driver.Ending{}), "a job cannot end as"},
 		{"a record kept for less than nothing", end(driver.Ending{Outcome: job.Consumed, Keep: -1}), "is to be kept for -1ns"},
 		{"a large final record", end(driver.Ending{Outcome: job.Failed, Data: make([]byte, 21)}), "21 bytes of the final record"},
-		{"a restoration of a claim", driver.Op{Kind: driver.Restore, Job: one, Must: driver.Free}, "want no precondition"},
-		{"a purge of a claim", driver.Op{Kind: driver.Purge, Job: one, Must: driver.Held}, "want no precondition"},
+		{"a restoration of a claim", driver.Op{Kind: driver.Restore, Job: one, Precondition: driver.Free}, "want no precondition"},
+		{"a purge of a claim", driver.Op{Kind: driver.Purge, Job: one, Precondition: driver.Held}, "want no precondition"},
 	} {
 		wantInvalid(t, tc.name, tc.op.Check(small()), tc.want)
 	}

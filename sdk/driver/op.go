@@ -11,7 +11,7 @@ import (
 // A job that is not where the op needs it (in the trash instead of on the
 // board, or the other way round) is NotFound, and Result.Record shows where it
 // stands. Conditions are looked at in this order: that the op was done before,
-// Must, where the job stands, Version, limits.
+// Precondition, where the job stands, Version, limits.
 type OpKind uint8
 
 // The transitions. Each names the state that it needs and the one that it
@@ -20,7 +20,7 @@ const (
 	// Post puts Op.Posting on the board. It needs that no open or trashed job
 	// and no tombstone or final record has its ID. Where one has: with an equal
 	// Posting.Digest the op is done and Repeated, and Result.Record shows what
-	// stands; with another digest it is AlreadyExists. Must and Version are not
+	// stands; with another digest it is AlreadyExists. Precondition and Version are not
 	// looked at.
 	Post OpKind = iota + 1
 
@@ -29,7 +29,7 @@ const (
 
 	// Extend sets the lease of a claim anew, counted from now on the store's
 	// clock: Op.Lease, or none with Op.NoExpiry. It does not raise the version.
-	// Its Must is HeldByToken or HeldByOwner, and it changes nothing else:
+	// Its Precondition is HeldByToken or HeldByOwner, and it changes nothing else:
 	// anything else is Invalid.
 	Extend
 
@@ -38,41 +38,41 @@ const (
 	Update
 
 	// Release ends the claim and leaves the job unclaimed (abandon, expiry,
-	// release by a person). It needs a claim, whatever Must is: NotClaimed.
+	// release by a person). It needs a claim, whatever Precondition is: NotClaimed.
 	Release
 
 	// Remove ends the claim, if there is one, and takes the job off the board
 	// for good (consume, cancel). Op.Ending says what is left.
 	Remove
 
-	// SetAside ends the claim, if there is one, and puts the job in the trash
+	// Trash ends the claim, if there is one, and puts the job in the trash
 	// with everything that belongs to it. Limits of its post are no longer
 	// counted; Restore counts them again, even above their Max.
-	SetAside
+	Trash
 
 	// Restore puts a trashed job back on the board, unclaimed, in the place that
-	// its posting and status give it. Its hold stays, if Op.Hold is nil. Must is
+	// its posting and status give it. Its hold stays, if Op.Hold is nil. Precondition is
 	// Whatever.
 	Restore
 
 	// Purge takes a trashed job, or an ended one with its final record and its
 	// tombstone, away for good: Read says Unknown, no scan shows it, posting the
 	// uuid again is allowed. What is left answers the retry of the purge and of
-	// the ops before it. Must is Whatever.
+	// the ops before it. Precondition is Whatever.
 	Purge
 )
 
-// Must says what has to be true of a job's claim for an op to be done.
-type Must uint8
+// Precondition says what has to be true of a job's claim for an op to be done.
+type Precondition uint8
 
 // The preconditions on a claim.
 const (
 	// Whatever asks nothing.
-	Whatever Must = iota
+	Whatever Precondition = iota
 
 	// HeldByToken needs that the job is claimed with exactly Op.Token and that
 	// the lease has not run out on the store's clock. Otherwise:
-	//   - this very ending (Kind, Must and Outcome) was made by this token
+	//   - this very ending (Kind, Precondition and Outcome) was made by this token
 	//     before, however the job stands now: done and Repeated
 	//   - the job is on the board or in the trash, or this token took it off the
 	//     board in another way: LeaseLost, with the present owner if there is one
@@ -87,7 +87,7 @@ const (
 
 	// Lapsed needs that the job is claimed with exactly Op.Token and that its
 	// lease has run out on the store's clock. Not yet: Precondition, and
-	// Result.Left says how long (0: the claim has no lease). Otherwise as
+	// Result.Remaining says how long (0: the claim has no lease). Otherwise as
 	// HeldByToken.
 	Lapsed
 
@@ -105,7 +105,7 @@ const (
 // change nothing.
 //
 // An op may come twice, when its answer was lost. Post is recognised by its
-// digest; a Claim by its nonces; Release, Remove and SetAside by their token
+// digest; a Claim by its nonces; Release, Remove and Trash by their token
 // where they need one; Extend not at all, since it does no harm twice; every
 // other op by Request: repeated with the same Request within the board's
 // window, it is done and Repeated, even if the job was changed since. Position,
@@ -120,10 +120,10 @@ type Op struct {
 	Job     job.ID   // for all but Claim
 	Request [16]byte // random, made by the host; a retry carries the same
 
-	Must    Must
-	Token   job.Token // for HeldByToken and Lapsed
-	Owner   string    // for HeldByOwner and Held
-	Version uint64    // if not 0, the job's version must be this, else Aborted
+	Precondition Precondition
+	Token        job.Token // for HeldByToken and Lapsed
+	Owner        string    // for HeldByOwner and Held
+	Version      uint64    // if not 0, the job's version must be this, else Aborted
 
 	Posting  *Posting      // for Post
 	Claim    *ClaimSpec    // for Claim
@@ -144,7 +144,7 @@ type Op struct {
 // claims those that are still free, until it has Count; so several hosts can
 // share one head of the line. It says what was the matter with each that it
 // passed over. A claim that gets nothing is done all the same: NoKind, without
-// Claims. It names no job twice. Must, Version, Status, Attach and Hold of its
+// Claims. It names no job twice. Precondition, Version, Status, Attach and Hold of its
 // Op are not looked at.
 type ClaimSpec struct {
 	Candidates []Candidate
@@ -219,11 +219,11 @@ type Ending struct {
 type Result struct {
 	// Kind is job.NoKind when the op was done, now or before (Repeated). It is
 	// OutcomeUnknown when nobody knows. Every other kind says not applied.
-	Kind     job.Kind
-	Message  string
-	Owner    string        // who holds the job, where that is the reason
-	Left     time.Duration // for Lapsed refused: the rest of the lease
-	Repeated bool
+	Kind      job.Kind
+	Message   string
+	Owner     string        // who holds the job, where that is the reason
+	Remaining time.Duration // for Lapsed refused: the rest of the lease
+	Repeated  bool
 
 	Position  Position      // of this change
 	Version   uint64        // of the job, after it
@@ -235,8 +235,8 @@ type Result struct {
 	// where an op was refused because of the job's state or version.
 	Record *Record
 
-	Claims []Claimed // for Claim, in the order of the candidates
-	Gone   []Gone    // for Claim: candidates passed over, in order
+	Claims  []Claimed // for Claim, in the order of the candidates
+	Skipped []Skipped // for Claim: candidates passed over, in order
 }
 
 // Claimed is one claim that was made.
@@ -250,11 +250,11 @@ type Claimed struct {
 	Record   *Record // with the parts asked for, where any were
 }
 
-// Gone says why a candidate was not claimed: NotFound (not on the board, so also
+// Skipped says why a candidate was not claimed: NotFound (not on the board, so also
 // in the trash), AlreadyClaimed (with the owner), Aborted (another version),
 // NotEligible (held back), QuotaExceeded (Message is the limit's key) or
 // Corrupt; the first of these that is the case.
-type Gone struct {
+type Skipped struct {
 	Job     job.ID
 	Kind    job.Kind
 	Owner   string

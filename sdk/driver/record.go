@@ -57,12 +57,12 @@ type Record struct {
 
 // Holder says who claims a job.
 type Holder struct {
-	Owner    string
-	Token    job.Token     // zero: claimed by another program (Foreign)
-	Foreign  bool          // claimed by a program that is not boardd
-	NoExpiry bool          // the claim has no lease
-	Left     time.Duration // of the lease when the record was read; at most 0: it ran out
-	Since    time.Time     // when the claim was made, where known
+	Owner     string
+	Token     job.Token     // zero: claimed by another program (Foreign)
+	Foreign   bool          // claimed by a program that is not boardd
+	NoExpiry  bool          // the claim has no lease
+	Remaining time.Duration // of the lease when the record was read; at most 0: it ran out
+	Since     time.Time     // when the claim was made, where known
 }
 
 // Set names the jobs that a scan goes through.

@@ -52,7 +52,7 @@ func work(b *testing.B, callers int, do func(context.Context, *driver.Op)) {
 		go func() {
 			defer func() { done <- struct{}{} }()
 			op := driver.Op{
-				Kind: driver.Extend, Job: id(c), Must: driver.HeldByToken, Lease: 30 * time.Second,
+				Kind: driver.Extend, Job: id(c), Precondition: driver.HeldByToken, Lease: 30 * time.Second,
 				Token: job.Token{Generation: 1, Epoch: uint64(c), Nonce: [16]byte{1}},
 			}
 			for range ops {

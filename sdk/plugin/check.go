@@ -14,7 +14,7 @@ func checkResult(op *driver.Op, r *driver.Result) error {
 		return fmt.Errorf("the record of job %s stands in the answer for job %s", r.Record.Posting.ID, op.Job)
 	}
 	if op.Kind != driver.Claim || op.Claim == nil {
-		if len(r.Claims) > 0 || len(r.Gone) > 0 {
+		if len(r.Claims) > 0 || len(r.Skipped) > 0 {
 			return fmt.Errorf("there are claims in the answer to another op")
 		}
 		return nil
@@ -23,7 +23,7 @@ func checkResult(op *driver.Op, r *driver.Result) error {
 }
 
 func checkClaims(c *driver.ClaimSpec, r *driver.Result) error {
-	if len(r.Claims) == 0 && len(r.Gone) == 0 {
+	if len(r.Claims) == 0 && len(r.Skipped) == 0 {
 		return nil
 	}
 	// A remembered answer may name candidates of an earlier try.
@@ -35,7 +35,7 @@ func checkClaims(c *driver.ClaimSpec, r *driver.Result) error {
 	for i := range c.Candidates {
 		nonces[c.Candidates[i].Job] = c.Candidates[i].Nonce
 	}
-	seen := make(map[job.ID]struct{}, len(r.Claims)+len(r.Gone))
+	seen := make(map[job.ID]struct{}, len(r.Claims)+len(r.Skipped))
 	for i := range r.Claims {
 		got := &r.Claims[i]
 		nonce, asked := nonces[got.Job]
@@ -54,8 +54,8 @@ func checkClaims(c *driver.ClaimSpec, r *driver.Result) error {
 		}
 		seen[got.Job] = struct{}{}
 	}
-	for i := range r.Gone {
-		got := &r.Gone[i]
+	for i := range r.Skipped {
+		got := &r.Skipped[i]
 		if err := once(seen, got.Job); err != nil {
 			return err
 		}

@@ -52,7 +52,7 @@ func (s *store) OpenBoard(_ context.Context, spec driver.BoardSpec) (driver.Boar
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.open[spec.Name] = spec
-	return driver.BoardStatus{Generation: 1, Durability: driver.Volatile, Capabilities: s.caps, Window: spec.Window, Memory: []byte("m")}, nil
+	return driver.BoardStatus{Generation: 1, Durability: driver.Volatile, Capabilities: s.caps, Window: spec.Window, Witness: []byte("m")}, nil
 }
 
 func (s *store) DropBoard(_ context.Context, board string) error {

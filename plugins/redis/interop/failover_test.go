@@ -81,7 +81,7 @@ func TestFailoverThatForgets(t *testing.T) {
 	if again.Generation <= token.Generation {
 		t.Errorf("the new token's generation is %d, the old one's %d", again.Generation, token.Generation)
 	}
-	b.want(job.NoKind, "the new token", driver.Op{Kind: driver.Remove, Job: id, Must: driver.HeldByToken, Token: again})
+	b.want(job.NoKind, "the new token", driver.Op{Kind: driver.Remove, Job: id, Precondition: driver.HeldByToken, Token: again})
 }
 
 // TestFailoverUnderLoad kills the master while jobs are posted and consumed:

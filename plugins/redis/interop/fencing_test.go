@@ -50,9 +50,9 @@ func TestSameNameEndsOurToken(t *testing.T) {
 		token := b.claim(id, owner, tc.lease)
 		tc.python(id.String())
 		b.want(tc.kind, tc.name+": extend", b.extend(id, token, time.Minute))
-		b.want(tc.kind, tc.name+": consume", driver.Op{Kind: driver.Remove, Job: id, Must: driver.HeldByToken, Token: token})
-		b.want(tc.kind, tc.name+": abandon", driver.Op{Kind: driver.Release, Job: id, Must: driver.HeldByToken, Token: token})
-		b.want(tc.kind, tc.name+": set aside", driver.Op{Kind: driver.SetAside, Job: id, Must: driver.HeldByToken, Token: token})
+		b.want(tc.kind, tc.name+": consume", driver.Op{Kind: driver.Remove, Job: id, Precondition: driver.HeldByToken, Token: token})
+		b.want(tc.kind, tc.name+": abandon", driver.Op{Kind: driver.Release, Job: id, Precondition: driver.HeldByToken, Token: token})
+		b.want(tc.kind, tc.name+": set aside", driver.Op{Kind: driver.Trash, Job: id, Precondition: driver.HeldByToken, Token: token})
 	}
 }
 
@@ -67,7 +67,7 @@ func TestAnotherNameLeavesOurToken(t *testing.T) {
 		b.raises("JobFailure", end, b.python.End(end, id.String(), "them"))
 	}
 	b.want(job.NoKind, "extend", b.extend(id, token, time.Minute))
-	b.want(job.NoKind, "consume", driver.Op{Kind: driver.Remove, Job: id, Must: driver.HeldByToken, Token: token})
+	b.want(job.NoKind, "consume", driver.Op{Kind: driver.Remove, Job: id, Precondition: driver.HeldByToken, Token: token})
 }
 
 // TestExtendByTaskFlow: extend_expiry is a bare PEXPIRE, by whomever and without
@@ -79,27 +79,27 @@ func TestExtendByTaskFlow(t *testing.T) {
 	token := b.claim(id, "us", time.Minute)
 	var extended bool
 	b.ok(b.python.On("extend", testserver.Args{"uuid": id.String(), "expiry": 3600}, &extended))
-	if left := b.read(id).Holder.Left; !extended || left < 30*time.Minute || left > time.Hour {
+	if left := b.read(id).Holder.Remaining; !extended || left < 30*time.Minute || left > time.Hour {
 		t.Errorf("extended: %v, and %v are left", extended, left)
 	}
 	b.want(job.NoKind, "extend", b.extend(id, token, time.Minute))
-	if left := b.read(id).Holder.Left; left > time.Minute {
+	if left := b.read(id).Holder.Remaining; left > time.Minute {
 		t.Errorf("%v are left after our own extension", left)
 	}
 	b.ok(b.python.On("extend", testserver.Args{"uuid": id.String(), "expiry": 1}, &extended))
 	testserver.Eventually(t, "the lease has run out", func() bool {
 		holder := b.read(id).Holder
-		return holder == nil || holder.Left <= 0
+		return holder == nil || holder.Remaining <= 0
 	})
 	b.want(job.LeaseLost, "extend after the end", b.extend(id, token, time.Minute))
 
 	forever := b.post("b", nil)
 	token = b.claim(forever, "us", 0)
 	b.ok(b.python.On("extend", testserver.Args{"uuid": forever.String(), "expiry": 3600}, &extended))
-	if holder := b.read(forever).Holder; holder.NoExpiry || holder.Left < 30*time.Minute {
+	if holder := b.read(forever).Holder; holder.NoExpiry || holder.Remaining < 30*time.Minute {
 		t.Errorf("a claim without a lease is %+v after TaskFlow gave it one", holder)
 	}
-	b.want(job.NoKind, "consume", driver.Op{Kind: driver.Remove, Job: forever, Must: driver.HeldByToken, Token: token})
+	b.want(job.NoKind, "consume", driver.Op{Kind: driver.Remove, Job: forever, Precondition: driver.HeldByToken, Token: token})
 }
 
 // TestTaskFlowSeesOurLease: what TaskFlow asks of a claim that we made.

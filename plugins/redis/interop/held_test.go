@@ -45,7 +45,7 @@ func TestHeldJobsAreNotForTaskFlow(t *testing.T) {
 		if rec.State != job.Unclaimed || rec.Holder != nil || rec.Held != hold.Always || rec.NotBefore.IsZero() == !hold.Always {
 			t.Errorf("%s: read as %+v", name, rec)
 		}
-		if r := b.tryClaim(id, "us", time.Minute); len(r.Gone) != 1 || r.Gone[0].Kind != job.NotEligible {
+		if r := b.tryClaim(id, "us", time.Minute); len(r.Skipped) != 1 || r.Skipped[0].Kind != job.NotEligible {
 			t.Errorf("%s: our claim: %+v", name, r)
 		}
 		b.done(driver.Op{Kind: driver.Update, Job: id, Hold: &driver.Hold{}})
@@ -71,7 +71,7 @@ func TestHoldAfterAClaim(t *testing.T) {
 	b := share(t, true)
 	id := b.post("later", nil)
 	token := b.claim(id, "us", time.Minute)
-	b.done(driver.Op{Kind: driver.Release, Job: id, Must: driver.HeldByToken, Token: token, Hold: &driver.Hold{For: time.Hour}})
+	b.done(driver.Op{Kind: driver.Release, Job: id, Precondition: driver.HeldByToken, Token: token, Hold: &driver.Hold{For: time.Hour}})
 	b.raises("UnclaimableJob", "held", b.python.Claim(id.String(), "conductor", 0))
 	b.done(driver.Op{Kind: driver.Update, Job: id, Hold: &driver.Hold{}})
 	b.ok(b.python.Claim(id.String(), "conductor", 0))

@@ -22,7 +22,7 @@ func (b *both) heard(what string, changes <-chan driver.Change, id job.ID, event
 			if c.Record != nil {
 				h = c.Record.Holder
 			}
-			if c.Job == id && c.Event == event && h != nil && (h.NoExpiry && most == 0 || !h.NoExpiry && h.Left > least && h.Left <= most) {
+			if c.Job == id && c.Event == event && h != nil && (h.NoExpiry && most == 0 || !h.NoExpiry && h.Remaining > least && h.Remaining <= most) {
 				return c
 			}
 		case <-deadline:
@@ -77,7 +77,7 @@ func TestExtensionsAreSeen(t *testing.T) {
 				extend(1800)
 				b.heard("half an hour", changes, id, job.ForeignChange, 0, 30*time.Minute)
 				if ours {
-					b.done(driver.Op{Kind: driver.Remove, Job: id, Must: driver.HeldByToken, Token: token})
+					b.done(driver.Op{Kind: driver.Remove, Job: id, Precondition: driver.HeldByToken, Token: token})
 				}
 			}
 		})

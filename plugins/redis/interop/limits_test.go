@@ -86,7 +86,7 @@ func TestLimitsOverHosts(t *testing.T) {
 		t.Fatalf("%d claims were granted under a limit of %d", len(claims), mostClaims)
 	}
 	for i, c := range claims { // each through the other host than the one before
-		list[i%2].done(driver.Op{Kind: driver.Remove, Job: c.Job, Must: driver.HeldByToken, Token: c.Token})
+		list[i%2].done(driver.Op{Kind: driver.Remove, Job: c.Job, Precondition: driver.HeldByToken, Token: c.Token})
 	}
 	for i, b := range list {
 		counts, err := b.d.Count(t.Context(), "b")

@@ -86,7 +86,7 @@ func TestTrashBothWays(t *testing.T) {
 		t.Error("there were no details")
 	}
 	id := b.post("to be purged", nil)
-	b.want(job.NoKind, "set aside", driver.Op{Kind: driver.SetAside, Job: id, Must: driver.Free})
+	b.want(job.NoKind, "set aside", driver.Op{Kind: driver.Trash, Job: id, Precondition: driver.Free})
 	b.want(job.NoKind, "purge", driver.Op{Kind: driver.Purge, Job: id})
 	if got := b.server.Command("HEXISTS", namespace+":trash", id.String()); got != ":0" {
 		t.Errorf("purged, and in TaskFlow's trash: %s", got)

@@ -67,11 +67,11 @@ func (b *both) goes(p pair) {
 	token := b.claims(p, id, owner)
 	b.states(what+": claimed", id, job.Claimed, "CLAIMED", owner)
 	b.raises("UnclaimableJob", what, b.python.Claim(id.String(), "another", 0))
-	if r := b.tryClaim(id, "another", time.Minute); len(r.Claims) != 0 || len(r.Gone) != 1 || r.Gone[0].Kind != job.AlreadyClaimed || r.Gone[0].Owner != owner {
+	if r := b.tryClaim(id, "another", time.Minute); len(r.Claims) != 0 || len(r.Skipped) != 1 || r.Skipped[0].Kind != job.AlreadyClaimed || r.Skipped[0].Owner != owner {
 		b.Errorf("%s: claimed twice: %+v", what, r)
 	}
 	b.raises("JobFailure", what, b.python.End(p.end, id.String(), "another"))
-	b.want(job.NotOwner, what, driver.Op{Kind: driver.Release, Job: id, Must: driver.HeldByOwner, Owner: "another"})
+	b.want(job.NotOwner, what, driver.Op{Kind: driver.Release, Job: id, Precondition: driver.HeldByOwner, Owner: "another"})
 	b.ends(p, id, owner, token)
 	switch p.end {
 	case "abandon":
@@ -124,9 +124,9 @@ func (b *both) ends(p pair, id job.ID, owner string, token job.Token) {
 		b.ok(b.python.End(p.end, id.String(), owner))
 		return
 	}
-	op := driver.Op{Job: id, Must: driver.HeldByOwner, Owner: owner}
+	op := driver.Op{Job: id, Precondition: driver.HeldByOwner, Owner: owner}
 	if token != (job.Token{}) {
-		op.Must, op.Token, op.Owner = driver.HeldByToken, token, ""
+		op.Precondition, op.Token, op.Owner = driver.HeldByToken, token, ""
 	}
 	switch p.end {
 	case "consume":
@@ -134,7 +134,7 @@ func (b *both) ends(p pair, id job.ID, owner string, token job.Token) {
 	case "abandon":
 		op.Kind = driver.Release
 	case "trash":
-		op.Kind = driver.SetAside
+		op.Kind = driver.Trash
 	}
 	b.want(job.NoKind, p.String(), op)
 }

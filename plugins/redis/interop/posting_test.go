@@ -81,10 +81,10 @@ func TestPoison(t *testing.T) {
 		if list, err := b.d.Read(b.Context(), "b", []job.ID{id}, driver.Details); err == nil && list[0].State != job.Unknown {
 			t.Errorf("%s: it is read as %+v", what, list[0])
 		}
-		if r := b.tryClaim(id, "us", time.Minute); r.Kind != job.NoKind || len(r.Claims) != 0 || len(r.Gone) != 1 || r.Gone[0].Kind != job.Corrupt {
+		if r := b.tryClaim(id, "us", time.Minute); r.Kind != job.NoKind || len(r.Claims) != 0 || len(r.Skipped) != 1 || r.Skipped[0].Kind != job.Corrupt {
 			t.Errorf("%s: a claim that names it is answered %+v, want it passed over as CORRUPT", what, r)
 		}
-		b.want(job.Corrupt, what, driver.Op{Kind: driver.SetAside, Job: id})
+		b.want(job.Corrupt, what, driver.Op{Kind: driver.Trash, Job: id})
 		if b.server.Command("EXISTS", namespace+":"+field+".owned") != ":0" {
 			t.Errorf("%s: it has an owner", what)
 		}
@@ -93,7 +93,7 @@ func TestPoison(t *testing.T) {
 		}
 	}
 	token := b.claim(good, "us", 0)
-	b.want(job.NoKind, "the good one", driver.Op{Kind: driver.Remove, Job: good, Must: driver.HeldByToken, Token: token})
+	b.want(job.NoKind, "the good one", driver.Op{Kind: driver.Remove, Job: good, Precondition: driver.HeldByToken, Token: token})
 	for range poison { // TaskFlow deletes one with each listing, and raises
 		if _, err := b.python.List(false); err == nil {
 			t.Error("TaskFlow can read what it could not before")

@@ -105,7 +105,7 @@ func (b *both) claim(id job.ID, owner string, lease time.Duration) job.Token {
 	b.Helper()
 	r := b.tryClaim(id, owner, lease)
 	if len(r.Claims) != 1 {
-		b.Fatalf("the claim of %v: %v %s, gone %+v", id, r.Kind, r.Message, r.Gone)
+		b.Fatalf("the claim of %v: %v %s, gone %+v", id, r.Kind, r.Message, r.Skipped)
 	}
 	return r.Claims[0].Token
 }
@@ -118,7 +118,7 @@ func (b *both) tryClaim(id job.ID, owner string, lease time.Duration) driver.Res
 }
 
 func (b *both) extend(id job.ID, token job.Token, lease time.Duration) driver.Op {
-	return driver.Op{Kind: driver.Extend, Job: id, Must: driver.HeldByToken, Token: token, Lease: lease}
+	return driver.Op{Kind: driver.Extend, Job: id, Precondition: driver.HeldByToken, Token: token, Lease: lease}
 }
 
 func (b *both) read(id job.ID) driver.Record {

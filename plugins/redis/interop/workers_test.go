@@ -186,7 +186,7 @@ func TestAsOctaviaDoes(t *testing.T) {
 	testserver.Eventually(t, "the conductor has its job", func() bool { return b.read(theirs).State == job.Claimed })
 	begun := time.Now()
 	for rec := b.read(theirs); rec.State == job.Claimed; rec = b.read(theirs) {
-		if h := rec.Holder; h.Owner != name || !h.Foreign || h.NoExpiry || h.Left > expiry*time.Second || time.Since(begun) > time.Minute {
+		if h := rec.Holder; h.Owner != name || !h.Foreign || h.NoExpiry || h.Remaining > expiry*time.Second || time.Since(begun) > time.Minute {
 			t.Fatalf("held as %+v after %v", h, time.Since(begun))
 		}
 		if r := b.tryClaim(theirs, "our worker", time.Minute); len(r.Claims) != 0 {
@@ -194,7 +194,7 @@ func TestAsOctaviaDoes(t *testing.T) {
 		}
 		time.Sleep(100 * time.Millisecond) // the work goes on
 	}
-	b.want(job.NoKind, "ours", driver.Op{Kind: driver.Remove, Job: ours, Must: driver.HeldByToken, Token: token})
+	b.want(job.NoKind, "ours", driver.Op{Kind: driver.Remove, Job: ours, Precondition: driver.HeldByToken, Token: token})
 
 	var waited [][2]any
 	b.ok(waiting(&waited))

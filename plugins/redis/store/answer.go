@@ -15,7 +15,7 @@ func decodeResult(raw string, op *driver.Op, at scene) driver.Result {
 	kind := u.u8()
 	r := driver.Result{Kind: job.Kind(kind), Repeated: u.u8() == 1, Position: driver.Position(u.u64()), Version: u.u64()}
 	r.At, r.NotBefore = u.time(), u.time()
-	r.Left, r.Lease = milliseconds(u.u64()), milliseconds(u.u64())
+	r.Remaining, r.Lease = milliseconds(u.u64()), milliseconds(u.u64())
 	r.Message, r.Owner = u.text(), u.text()
 	if kind == trouble {
 		return driver.Failed(troubled(r.Message))
@@ -25,7 +25,7 @@ func decodeResult(raw string, op *driver.Op, at scene) driver.Result {
 		r.At = r.Record.Posting.CreatedAt
 	}
 	r.Claims = u.claims(op, at)
-	r.Gone = u.gone(at)
+	r.Skipped = u.gone(at)
 	if u.short {
 		return driver.Failed(job.Errorf(job.OutcomeUnknown, "the script's answer cannot be read"))
 	}
@@ -118,12 +118,12 @@ func (u *unpacker) claims(op *driver.Op, at scene) []driver.Claimed {
 }
 
 // gone reads the candidates that were passed over.
-func (u *unpacker) gone(at scene) []driver.Gone {
+func (u *unpacker) gone(at scene) []driver.Skipped {
 	n := u.u16()
 	if n == 0 || n > len(u.b) {
 		return nil
 	}
-	list := make([]driver.Gone, n)
+	list := make([]driver.Skipped, n)
 	for i := range list {
 		g := &list[i]
 		g.Job = u.id()

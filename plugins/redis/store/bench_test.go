@@ -80,7 +80,7 @@ func live(b *testing.B, d driver.Driver, board string, claims []driver.Claimed, 
 	begun := time.Now()
 	for i := range done {
 		running.Go(func() {
-			op := driver.Op{Kind: driver.Extend, Job: claims[i].Job, Must: driver.HeldByToken, Token: claims[i].Token, Lease: time.Hour}
+			op := driver.Op{Kind: driver.Extend, Job: claims[i].Job, Precondition: driver.HeldByToken, Token: claims[i].Token, Lease: time.Hour}
 			for {
 				select {
 				case <-stop:

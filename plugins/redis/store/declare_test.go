@@ -74,7 +74,7 @@ func lifeOfJobs(b *bench) {
 	attach := func(id job.ID) {
 		b.must(driver.Op{Kind: driver.Update, Job: id, Attach: []driver.Attachment{{Name: "a", Data: []byte("x")}}, Hold: &driver.Hold{}})
 	}
-	for _, kind := range []driver.OpKind{driver.Extend, driver.Update, driver.Release, driver.SetAside, driver.Remove} {
+	for _, kind := range []driver.OpKind{driver.Extend, driver.Update, driver.Release, driver.Trash, driver.Remove} {
 		id := b.post("job")
 		attach(id)
 		limited := driver.Candidate{Job: id, Nonce: [16]byte{1}, Limits: []driver.Limit{{Key: "l", Max: 100}}}
@@ -82,7 +82,7 @@ func lifeOfJobs(b *bench) {
 			Owner: "w", Lease: time.Hour, Count: 1, Parts: driver.Attached, Candidates: []driver.Candidate{{Job: job.ID{9}, Nonce: [16]byte{2}}, limited},
 		}})
 		if len(r.Claims) != 1 {
-			b.Fatalf("not claimed: %+v", r.Gone)
+			b.Fatalf("not claimed: %+v", r.Skipped)
 		}
 		end := tokenOp(kind, r.Claims[0])
 		if kind == driver.Remove {

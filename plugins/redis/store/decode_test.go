@@ -95,8 +95,8 @@ func FuzzDecodeResult(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw string) {
 		op := driver.Op{Kind: driver.Claim, Claim: &driver.ClaimSpec{}}
 		r := decodeResult(raw, &op, scene{})
-		if len(r.Claims) > len(raw) || len(r.Gone) > len(raw) {
-			t.Errorf("%d bytes are %d claims and %d others", len(raw), len(r.Claims), len(r.Gone))
+		if len(r.Claims) > len(raw) || len(r.Skipped) > len(raw) {
+			t.Errorf("%d bytes are %d claims and %d others", len(raw), len(r.Claims), len(r.Skipped))
 		}
 		if p, err := parsePlace(raw); err == nil && fmt.Sprint(p) == "" {
 			t.Errorf("%q is a place without a text", raw)

@@ -87,7 +87,7 @@ func (e *event) change() driver.Change {
 		r.State = job.Claimed
 		r.Holder = &driver.Holder{Owner: m.owner, Token: m.token, Foreign: m.foreign, NoExpiry: m.noExpiry, Since: m.since}
 		if !m.noExpiry {
-			r.Holder.Left = m.deadline.Sub(e.at)
+			r.Holder.Remaining = m.deadline.Sub(e.at)
 		}
 	}
 	if posting, err := decodePosting(e.id.String(), e.posting, 0); err == nil {

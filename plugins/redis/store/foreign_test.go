@@ -163,7 +163,7 @@ func (b *bench) claim(id job.ID, owner string) driver.Claimed {
 	b.Helper()
 	r := b.tryClaim(id, owner, time.Minute)
 	if len(r.Claims) != 1 {
-		b.Fatalf("not claimed: %+v", r.Gone)
+		b.Fatalf("not claimed: %+v", r.Skipped)
 	}
 	return r.Claims[0]
 }
@@ -178,7 +178,7 @@ func (b *bench) read(id job.ID) driver.Record {
 }
 
 func tokenOp(kind driver.OpKind, c driver.Claimed) driver.Op {
-	return driver.Op{Kind: kind, Job: c.Job, Must: driver.HeldByToken, Token: c.Token, Lease: time.Minute}
+	return driver.Op{Kind: kind, Job: c.Job, Precondition: driver.HeldByToken, Token: c.Token, Lease: time.Minute}
 }
 
 // TestClaimEndedByPython has TaskFlow do everything that it can do to a claim of
@@ -201,7 +201,7 @@ func TestClaimEndedByPython(t *testing.T) {
 		"consumes it under our name":             {func(id job.ID) { p.consume(id) }, "", job.Complete},
 		"trashes it under our name":              {func(id job.ID) { p.trash(id) }, "", job.Trashed},
 	} {
-		for _, kind := range []driver.OpKind{driver.Extend, driver.Update, driver.Release, driver.Remove, driver.SetAside} {
+		for _, kind := range []driver.OpKind{driver.Extend, driver.Update, driver.Release, driver.Remove, driver.Trash} {
 			claim := b.claim(b.post("job"), "w")
 			c.does(claim.Job)
 			want := job.LeaseLost
@@ -232,7 +232,7 @@ func TestPythonExtends(t *testing.T) {
 	p := newPython(t, server, "octavia_jobboard")
 	c := b.claim(b.post("job"), "w")
 	p.ok(p.client.PExpire(t.Context(), p.key(c.Job, "owned"), time.Hour))
-	if h := b.read(c.Job).Holder; h == nil || h.Left < 30*time.Minute || h.Token != c.Token {
+	if h := b.read(c.Job).Holder; h == nil || h.Remaining < 30*time.Minute || h.Token != c.Token {
 		t.Errorf("Python extended the lease to an hour, and the holder is %+v", h)
 	}
 	b.must(tokenOp(driver.Update, c))
@@ -241,7 +241,7 @@ func TestPythonExtends(t *testing.T) {
 		t.Errorf("Python ended the lease, and the token got %v", r.Kind)
 	}
 	lapsed := tokenOp(driver.Release, c)
-	lapsed.Must = driver.Lapsed
+	lapsed.Precondition = driver.Lapsed
 	b.must(lapsed)
 }
 

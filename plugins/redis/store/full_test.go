@@ -121,7 +121,7 @@ func (d *drain) claiming(lease time.Duration, ids ...job.ID) driver.Op {
 }
 
 func (d *drain) held(kind driver.OpKind, id job.ID) driver.Op {
-	return driver.Op{Kind: kind, Job: id, Must: driver.HeldByToken, Token: d.tokens[id], Event: job.OperationEvent}
+	return driver.Op{Kind: kind, Job: id, Precondition: driver.HeldByToken, Token: d.tokens[id], Event: job.OperationEvent}
 }
 
 // reconcile has our records follow what other programs did.
@@ -164,7 +164,7 @@ func TestFullIsDrained(t *testing.T) {
 		t.Error("a post that was acknowledged before is not answered as one")
 	}
 	if r := d.must(d.claiming(time.Minute, ids[:6]...)); len(r.Claims) != 6 {
-		t.Fatalf("%d claims, want 6: %+v", len(r.Claims), r.Gone)
+		t.Fatalf("%d claims, want 6: %+v", len(r.Claims), r.Skipped)
 	}
 	log := d.held(driver.Update, ids[0])
 	log.Attach = []driver.Attachment{{Name: "log/1", Data: []byte("a line")}}
@@ -181,15 +181,15 @@ func TestFullIsDrained(t *testing.T) {
 	d.must(extend)
 	d.must(d.held(driver.Remove, ids[0]))
 	d.must(d.held(driver.Release, ids[1]))
-	d.must(d.held(driver.SetAside, ids[2]))
-	d.must(driver.Op{Kind: driver.Release, Job: ids[3], Must: driver.Held, Event: job.OperationEvent})
+	d.must(d.held(driver.Trash, ids[2]))
+	d.must(driver.Op{Kind: driver.Release, Job: ids[3], Precondition: driver.Held, Event: job.OperationEvent})
 	d.must(driver.Op{Kind: driver.Purge, Job: ids[2], Event: job.PurgedEvent})
 	kept := d.held(driver.Remove, ids[4])
 	kept.Ending = &driver.Ending{Outcome: job.Consumed, Keep: time.Hour, KeepPosting: true, Data: []byte("x")}
 	d.must(kept)
-	d.must(d.held(driver.SetAside, ids[5]))
+	d.must(d.held(driver.Trash, ids[5]))
 	d.must(driver.Op{Kind: driver.Restore, Job: ids[5], Event: job.Restored})
-	d.must(driver.Op{Kind: driver.Remove, Job: ids[6], Must: driver.Free, Event: job.OperationEvent})
+	d.must(driver.Op{Kind: driver.Remove, Job: ids[6], Precondition: driver.Free, Event: job.OperationEvent})
 	records, err := d.store.Read(t.Context(), "b", ids, driver.Details|driver.Attached)
 	if err != nil || records[7].State != job.Unclaimed || records[0].State != job.Complete {
 		t.Errorf("Read: %+v, %v", records, err)
@@ -345,7 +345,7 @@ func (d *drain) batch(ids []job.ID) {
 // op is any op on one job.
 func (d *drain) op(id job.ID) driver.Op {
 	kinds := []driver.OpKind{
-		driver.Post, driver.Post, driver.Update, driver.Release, driver.Remove, driver.SetAside, driver.Restore, driver.Purge, driver.Extend,
+		driver.Post, driver.Post, driver.Update, driver.Release, driver.Remove, driver.Trash, driver.Restore, driver.Purge, driver.Extend,
 	}
 	op := driver.Op{Kind: kinds[d.random.IntN(len(kinds))], Job: id, Event: job.OperationEvent}
 	if op.Kind == driver.Post {
@@ -363,7 +363,7 @@ func (d *drain) op(id job.ID) driver.Op {
 			}
 			op = d.held(op.Kind, id)
 		case d.random.IntN(2) == 0:
-			op.Must = driver.Held
+			op.Precondition = driver.Held
 		}
 	}
 	if op.Kind == driver.Extend {

@@ -24,7 +24,7 @@ var raiseScript = newScript(raiseLua)
 // look compares how the board stands with what this host remembers of it, from
 // before it was started and since.
 func (b *board) look(ctx context.Context, st *opening, status *driver.BoardStatus) error {
-	remembered, err := decodeMemory(st.spec.Memory)
+	remembered, err := decodeMemory(st.spec.Witness)
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (b *board) look(ctx context.Context, st *opening, status *driver.BoardStatu
 	if kept.id == "" {
 		kept.id = nobody
 	}
-	status.Memory = kept.encode()
+	status.Witness = kept.encode()
 	return nil
 }
 

@@ -171,7 +171,7 @@ func (o *observer) moved(id string, r *driver.Record, anew bool) time.Duration {
 		delete(o.ends, id)
 		return 0
 	}
-	end := time.Now().Add(r.Holder.Left)
+	end := time.Now().Add(r.Holder.Remaining)
 	before, known := o.ends[id]
 	if d := end.Sub(before); !known || anew || d.Abs() > observedTolerance {
 		o.ends[id] = end

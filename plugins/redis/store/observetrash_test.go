@@ -50,7 +50,7 @@ func TestObserveTrash(t *testing.T) {
 	}
 	b := newBench(t, server, nil)
 	ours := b.post("ours")
-	b.must(driver.Op{Kind: driver.SetAside, Job: ours})
+	b.must(driver.Op{Kind: driver.Trash, Job: ours})
 	last := p.post("d")
 	p.trash(last)
 	want = append(want, ours, last)

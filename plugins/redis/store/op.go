@@ -122,7 +122,7 @@ func (p *packer) head(op *driver.Op, id job.ID) {
 	p.u8(byte(op.Kind))
 	p.raw(id.String())
 	p.b = append(p.b, op.Request[:]...)
-	p.u8(byte(op.Must))
+	p.u8(byte(op.Precondition))
 	p.u64(op.Version)
 	p.u8(byte(op.Event))
 	sort, at := holdOf(op.Hold)
@@ -130,7 +130,7 @@ func (p *packer) head(op *driver.Op, id job.ID) {
 	p.u64(at)
 	p.flag(op.Status != nil)
 	p.u16(len(op.Attach))
-	if op.Must.ByToken() {
+	if op.Precondition.ByToken() {
 		p.text(string(packToken(op.Token)))
 	} else {
 		p.text("")

@@ -55,7 +55,7 @@ func TestRollbackOneHost(t *testing.T) {
 	kept := b.claim(b.post("kept"), "w")
 	save()
 	lost := b.claim(b.post("lost"), "w")
-	memory := b.open.Memory
+	memory := b.open.Witness
 	restart()
 	b.refusedUntilOpened(tokenOp(driver.Extend, kept))
 	b.reopen()
@@ -77,7 +77,7 @@ func TestRollbackOneHost(t *testing.T) {
 		t.Errorf("a loss is reported twice: %s", b.open.Loss)
 	}
 	// The host itself was restarted, and has kept its memory of before.
-	later := newBench(t, server, func(s *driver.BoardSpec) { s.Memory = memory })
+	later := newBench(t, server, func(s *driver.BoardSpec) { s.Witness = memory })
 	if later.open.Loss == "" {
 		t.Errorf("a host with a memory from before the rollback was told nothing")
 	}
@@ -92,16 +92,16 @@ func TestRollbackMemory(t *testing.T) {
 	save()
 	b.post("lost")
 	b.reopen()
-	memory := b.open.Memory
+	memory := b.open.Witness
 	if err := b.d.Close(); err != nil {
 		t.Fatalf("Close: %v", err)
 	}
 	restart()
-	next := newBench(t, server, func(s *driver.BoardSpec) { s.Memory = memory })
+	next := newBench(t, server, func(s *driver.BoardSpec) { s.Witness = memory })
 	if next.open.Loss == "" || next.open.Generation != 2 {
 		t.Errorf("opened with the memory of before: generation %d, loss %q", next.open.Generation, next.open.Loss)
 	}
-	if _, err := next.d.OpenBoard(t.Context(), driver.BoardSpec{Name: "b", Memory: []byte("nonsense")}); job.KindOf(err) != job.Invalid {
+	if _, err := next.d.OpenBoard(t.Context(), driver.BoardSpec{Name: "b", Witness: []byte("nonsense")}); job.KindOf(err) != job.Invalid {
 		t.Errorf("a memory that is none: %v", err)
 	}
 	// Nobody who remembers is left: it can't be told.
@@ -218,7 +218,7 @@ func (w *worker) work(n int, seed byte) {
 		spec := &driver.ClaimSpec{Owner: "w", Lease: time.Hour, Count: 1, Candidates: []driver.Candidate{{Job: p.ID, Nonce: nonce}}}
 		r := w.sure(driver.Op{Kind: driver.Claim, Claim: spec, Request: nonce})
 		if len(r.Claims) != 1 {
-			w.Errorf("claim: %v %+v", r.Kind, r.Gone)
+			w.Errorf("claim: %v %+v", r.Kind, r.Skipped)
 			continue
 		}
 		end := tokenOp(driver.Remove, r.Claims[0])

@@ -95,7 +95,7 @@ const (
 func constants() string {
 	numbers := map[string]int{
 		"POST": int(driver.Post), "CLAIM_OP": int(driver.Claim), "EXTEND": int(driver.Extend), "UPDATE": int(driver.Update),
-		"RELEASE": int(driver.Release), "REMOVE": int(driver.Remove), "SET_ASIDE": int(driver.SetAside),
+		"RELEASE": int(driver.Release), "REMOVE": int(driver.Remove), "SET_ASIDE": int(driver.Trash),
 		"RESTORE": int(driver.Restore), "PURGE": int(driver.Purge), "SETTLE": opReconcile, "VERDICT": opVerdict,
 		"HELD_BY_TOKEN": int(driver.HeldByToken), "HELD_BY_OWNER": int(driver.HeldByOwner), "LAPSED": int(driver.Lapsed),
 		"HELD": int(driver.Held), "FREE": int(driver.Free),

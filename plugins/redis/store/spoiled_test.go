@@ -60,7 +60,7 @@ func (d *drain) spoiling(name string, id job.ID, spoil func(context.Context) fun
 	ctx := d.Context()
 	other := numbered(2)
 	claimed := func() { d.must(d.posting(id)); d.must(d.claiming(time.Hour, id)) }
-	trashed := func() { claimed(); d.must(d.held(driver.SetAside, id)) }
+	trashed := func() { claimed(); d.must(d.held(driver.Trash, id)) }
 	attached := func(op driver.Op) driver.Op {
 		op.Attach = []driver.Attachment{{Name: "a", Data: []byte("data")}}
 		return op
@@ -82,7 +82,7 @@ func (d *drain) spoiling(name string, id job.ID, spoil func(context.Context) fun
 		{"a release", claimed, func() driver.Op { return attached(d.held(driver.Release, id)) }},
 		{"an ending", claimed, func() driver.Op { return d.held(driver.Remove, id) }},
 		{"an ending with a record", claimed, ending},
-		{"setting aside", claimed, func() driver.Op { return d.held(driver.SetAside, id) }},
+		{"setting aside", claimed, func() driver.Op { return d.held(driver.Trash, id) }},
 		{"restoring", trashed, func() driver.Op { return driver.Op{Kind: driver.Restore, Job: id, Event: job.Restored} }},
 		{"purging", trashed, func() driver.Op { return driver.Op{Kind: driver.Purge, Job: id, Event: job.PurgedEvent} }},
 		{"purging what ended", func() { claimed(); d.must(ending()) }, func() driver.Op { return driver.Op{Kind: driver.Purge, Job: id, Event: job.PurgedEvent} }},
@@ -114,7 +114,7 @@ func (d *drain) spoiling(name string, id job.ID, spoil func(context.Context) fun
 		if op.Claim != nil { // who was claimed in spite of the other is claimed by the nonce
 			r = d.do(op)[0]
 			if r.Kind != job.NoKind || len(r.Claims) == 0 {
-				d.Errorf("%s, %s being mended: %v, %s, %+v", c.what, name, r.Kind, r.Message, r.Gone)
+				d.Errorf("%s, %s being mended: %v, %s, %+v", c.what, name, r.Kind, r.Message, r.Skipped)
 			}
 			continue
 		}

@@ -29,14 +29,14 @@ func TestPoisonNamed(t *testing.T) {
 	for name, op := range map[string]driver.Op{
 		"update":    {Kind: driver.Update, Job: poison, Hold: &driver.Hold{Always: true}},
 		"remove":    {Kind: driver.Remove, Job: poison},
-		"set aside": {Kind: driver.SetAside, Job: poison},
+		"set aside": {Kind: driver.Trash, Job: poison},
 	} {
 		if r := b.do(op); r.Kind != job.Corrupt || r.Message == "" {
 			t.Errorf("%s: %v, %q; want CORRUPT and what is wrong", name, r.Kind, r.Message)
 		}
 	}
 	for name, id := range map[string]job.ID{"another program's": p.post("good"), "our own": b.post("good")} {
-		if r := b.tryClaim(poison, "w", time.Hour); len(r.Claims) != 0 || len(r.Gone) != 1 || r.Gone[0].Kind != job.Corrupt || r.Gone[0].Message == "" {
+		if r := b.tryClaim(poison, "w", time.Hour); len(r.Claims) != 0 || len(r.Skipped) != 1 || r.Skipped[0].Kind != job.Corrupt || r.Skipped[0].Message == "" {
 			t.Errorf("the claim of a posting that cannot be read: %+v", r)
 		}
 		c := b.claim(id, "w")
@@ -46,7 +46,7 @@ func TestPoisonNamed(t *testing.T) {
 		}
 	}
 	p.claim(poison, "py", 0)
-	if r := b.do(driver.Op{Kind: driver.Release, Job: poison, Must: driver.Held}); r.Kind != job.Corrupt {
+	if r := b.do(driver.Op{Kind: driver.Release, Job: poison, Precondition: driver.Held}); r.Kind != job.Corrupt {
 		t.Errorf("the release of another program's claim: %v, want CORRUPT", r.Kind)
 	}
 	p.trash(poison)
@@ -85,8 +85,8 @@ func TestClaimAmongUnread(t *testing.T) {
 	}
 	op := driver.Op{Kind: driver.Claim, Claim: spec, Request: [16]byte{7}}
 	r := b.must(op)
-	if len(r.Claims) != 40 || len(r.Gone) != 19 { // the last candidate is not asked for
-		t.Fatalf("%d claims and %d passed over, want 40 and 19", len(r.Claims), len(r.Gone))
+	if len(r.Claims) != 40 || len(r.Skipped) != 19 { // the last candidate is not asked for
+		t.Fatalf("%d claims and %d passed over, want 40 and 19", len(r.Claims), len(r.Skipped))
 	}
 	at := 0
 	for _, c := range r.Claims {
@@ -98,7 +98,7 @@ func TestClaimAmongUnread(t *testing.T) {
 		}
 		at++
 	}
-	for _, gone := range r.Gone {
+	for _, gone := range r.Skipped {
 		if !bad[gone.Job] || gone.Kind != job.Corrupt {
 			t.Errorf("%v was passed over as %v", gone.Job, gone.Kind)
 		}

@@ -106,9 +106,9 @@ func (s *storedJob) holder(m *meta, at scene) (*driver.Holder, bool) {
 		case key == m.owner && s.left < 0:
 			h.NoExpiry = true
 		case key == m.owner && s.left > 0:
-			h.NoExpiry, h.Left = false, s.left
+			h.NoExpiry, h.Remaining = false, s.left
 		default: // it ran out
-			h.NoExpiry, h.Left = false, min(m.deadline.Sub(at.now), 0)
+			h.NoExpiry, h.Remaining = false, min(m.deadline.Sub(at.now), 0)
 		}
 		return h, true
 	}
@@ -117,7 +117,7 @@ func (s *storedJob) holder(m *meta, at scene) (*driver.Holder, bool) {
 	}
 	h := &driver.Holder{Owner: key, Foreign: true, NoExpiry: s.left < 0}
 	if !h.NoExpiry {
-		h.Left = max(s.left, time.Millisecond)
+		h.Remaining = max(s.left, time.Millisecond)
 	}
 	known := m.foreign && m.owner == key && bytes.Equal(m.extra, s.modified)
 	if known {

@@ -164,7 +164,7 @@ func (b *board) apply(ctx context.Context, op *driver.Op, begin func() bool) dri
 // supply reads what an op moves and the view does not hold: the posting's bytes.
 func (b *board) supply(ctx context.Context, op *driver.Op, v *view, ch *change) error {
 	switch {
-	case op.Kind == driver.SetAside:
+	case op.Kind == driver.Trash:
 		node, err := b.client().Get(ctx, b.at.Job(v.node))
 		if err != nil {
 			return err

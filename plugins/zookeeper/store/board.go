@@ -92,7 +92,7 @@ func (b *board) clear() {
 func (b *board) configure(spec driver.BoardSpec, settings boardSettings) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	spec.Settings, spec.Memory = nil, nil
+	spec.Settings, spec.Witness = nil, nil
 	other := spec.Window != b.spec.Window
 	b.spec, b.settings = spec, settings
 	if other { // everything is remembered for another time

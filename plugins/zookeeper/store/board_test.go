@@ -76,7 +76,7 @@ func (k *desk) open() {
 	if err != nil {
 		k.Fatal(err)
 	}
-	k.status, k.spec.Memory = status, status.Memory
+	k.status, k.spec.Witness = status, status.Witness
 }
 
 // watch gathers changes until the test ends.
@@ -193,13 +193,13 @@ func (k *desk) claim(id job.ID, owner string, lease time.Duration) driver.Claime
 	k.Helper()
 	r := k.must(claimOp(id, owner, lease))
 	if len(r.Claims) != 1 {
-		k.Fatalf("job %v is not claimed: %+v", id, r.Gone)
+		k.Fatalf("job %v is not claimed: %+v", id, r.Skipped)
 	}
 	return r.Claims[0]
 }
 
 func byToken(kind driver.OpKind, c driver.Claimed, event job.EventType) driver.Op {
-	return driver.Op{Kind: kind, Job: c.Job, Must: driver.HeldByToken, Token: c.Token, Lease: time.Minute, Event: event}
+	return driver.Op{Kind: kind, Job: c.Job, Precondition: driver.HeldByToken, Token: c.Token, Lease: time.Minute, Event: event}
 }
 
 func (k *desk) read(id job.ID) driver.Record {

@@ -19,7 +19,7 @@ type claiming struct {
 // An outcome is what became of one candidate: claimed, passed over, or failed.
 type outcome struct {
 	claimed *driver.Claimed
-	gone    *driver.Gone
+	gone    *driver.Skipped
 	failed  *driver.Result
 }
 
@@ -74,7 +74,7 @@ func (h *harvest) gather(list []outcome) (failed *driver.Result) {
 		case o.claimed != nil:
 			h.Claims = append(h.Claims, *o.claimed)
 		default:
-			h.Gone = append(h.Gone, *o.gone)
+			h.Skipped = append(h.Skipped, *o.gone)
 		}
 	}
 	return failed
@@ -191,8 +191,8 @@ func (c *claiming) one(ctx context.Context, candidate *driver.Candidate) outcome
 }
 
 // noRoom says that a candidate's limit has no room.
-func (c *claiming) noRoom(candidate *driver.Candidate, key string) *driver.Gone {
-	g := &driver.Gone{Job: candidate.Job, Kind: job.QuotaExceeded, Message: key}
+func (c *claiming) noRoom(candidate *driver.Candidate, key string) *driver.Skipped {
+	g := &driver.Skipped{Job: candidate.Job, Kind: job.QuotaExceeded, Message: key}
 	if v := c.known(candidate.Job); v != nil {
 		g.Record = v.show(c.now(), 0)
 	}
@@ -250,9 +250,9 @@ func (c *claiming) parts(ctx context.Context, claimed *driver.Claimed, v *view, 
 
 // decide returns the change that claims a candidate; or why it is passed over;
 // or neither, if it is claimed by an earlier try of the same op.
-func (c *claiming) decide(candidate *driver.Candidate, v *view, at instant) (*change, *driver.Gone) {
+func (c *claiming) decide(candidate *driver.Candidate, v *view, at instant) (*change, *driver.Skipped) {
 	if !v.onBoard() || v.state(at) == job.Unknown {
-		g := &driver.Gone{Job: candidate.Job, Kind: job.NotFound}
+		g := &driver.Skipped{Job: candidate.Job, Kind: job.NotFound}
 		if problem := c.unreadable(candidate.Job); problem != "" {
 			g.Kind, g.Message = job.Corrupt, problem
 		}
@@ -261,7 +261,7 @@ func (c *claiming) decide(candidate *driver.Candidate, v *view, at instant) (*ch
 		}
 		return nil, g
 	}
-	gone := &driver.Gone{Job: candidate.Job, Record: v.show(at, 0)}
+	gone := &driver.Skipped{Job: candidate.Job, Record: v.show(at, 0)}
 	held := v.claim()
 	switch {
 	case v.live(at) && held != nil && held.token.Nonce == candidate.Nonce:

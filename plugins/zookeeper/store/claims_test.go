@@ -61,7 +61,7 @@ func TestLeaseAge(t *testing.T) {
 	newcomer := sit(t, openWith(t, settingsOf(z.Servers(), nil)), "/taskflow/jobs", nil)
 	for who, k := range map[string]*desk{"a host that was not told of the extension": b, "a host that was away": newcomer} {
 		passed := time.Since(after)
-		left := k.read(id).Holder.Left
+		left := k.read(id).Holder.Remaining
 		if most := lease - passed + late; left > most {
 			t.Errorf("%s: %v of the lease are left, want at most %v", who, left, most)
 		}

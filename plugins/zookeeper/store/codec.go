@@ -295,7 +295,7 @@ func (d *reader) ending() *ending {
 
 func (d *reader) stamp() (s stamp) {
 	d.raw(s.key[:])
-	s.kind, s.must, s.outcome = driver.OpKind(d.byte()), driver.Must(d.byte()), job.Outcome(d.byte())
+	s.kind, s.must, s.outcome = driver.OpKind(d.byte()), driver.Precondition(d.byte()), job.Outcome(d.byte())
 	s.token, s.version, s.position = d.token(), d.uint(), d.uint()
 	s.at, s.notBefore = d.int(), d.int()
 	return s

@@ -81,7 +81,7 @@ func (c *crowd) pick() (job.ID, bool) {
 }
 
 func (k *desk) meddle(ids *crowd, stop <-chan struct{}) {
-	kinds := []driver.OpKind{driver.Update, driver.Release, driver.Remove, driver.SetAside, driver.Restore}
+	kinds := []driver.OpKind{driver.Update, driver.Release, driver.Remove, driver.Trash, driver.Restore}
 	for {
 		select {
 		case <-stop:
@@ -105,7 +105,7 @@ func (k *desk) meddle(ids *crowd, stop <-chan struct{}) {
 		if rand.IntN(2) == 0 {
 			op = claimOp(id, "host", time.Minute)
 		} else if op.Kind == driver.Release {
-			op.Must = driver.Held
+			op.Precondition = driver.Held
 		}
 		k.driver.Apply(k.Context(), k.name, []driver.Op{op})
 	}

@@ -22,7 +22,7 @@ func (v *view) refuse(at instant, kind job.Kind, message string) *driver.Result 
 func (b *board) permit(op *driver.Op, v *view, at instant) *driver.Result {
 	state := v.state(at)
 	if state == job.Unknown || state == job.Complete {
-		if v.rec != nil && v.rec.end != nil && op.Must.ByToken() && state == job.Complete && v.rec.end.token == op.Token {
+		if v.rec != nil && v.rec.end != nil && op.Precondition.ByToken() && state == job.Complete && v.rec.end.token == op.Token {
 			return v.refuse(at, job.LeaseLost, "the claim of this token ended the job in another way")
 		}
 		return v.refuse(at, job.NotFound, "there is no such job on the board")
@@ -41,10 +41,10 @@ func (b *board) permit(op *driver.Op, v *view, at instant) *driver.Result {
 	return nil
 }
 
-// permitClaim looks at op.Must alone.
+// permitClaim looks at op.Precondition alone.
 func (b *board) permitClaim(op *driver.Op, v *view, at instant) *driver.Result {
 	c, live := v.claim(), v.live(at)
-	switch op.Must {
+	switch op.Precondition {
 	case driver.HeldByToken:
 		if c == nil || !live || c.token != op.Token {
 			return v.refuse(at, job.LeaseLost, "the claim of this token has ended")
@@ -55,7 +55,7 @@ func (b *board) permitClaim(op *driver.Op, v *view, at instant) *driver.Result {
 		}
 		return b.permitLapsed(v, at)
 	case driver.HeldByOwner, driver.Held:
-		if !v.held() || op.Must == driver.HeldByOwner && !live {
+		if !v.held() || op.Precondition == driver.HeldByOwner && !live {
 			return v.refuse(at, job.NotClaimed, "nobody holds the job")
 		}
 		if op.Owner != "" && op.Owner != v.owner() {
@@ -81,7 +81,7 @@ func (b *board) permitLapsed(v *view, at instant) *driver.Result {
 	if v.live(at) {
 		r := early()
 		if !c.noExpiry {
-			r.Left = v.left(at)
+			r.Remaining = v.left(at)
 		}
 		return r
 	}
@@ -91,7 +91,7 @@ func (b *board) permitLapsed(v *view, at instant) *driver.Result {
 	late := b.hosts.grace(v.id.String())
 	if rest := v.left(at) + late; rest > 0 {
 		r := early()
-		r.Left = min(rest, c.lease)
+		r.Remaining = min(rest, c.lease)
 		return r
 	}
 	return nil
@@ -102,7 +102,7 @@ func (b *board) permitLapsed(v *view, at instant) *driver.Result {
 // told, and it is by far the most frequent case.
 func (b *board) extendedSince(ctx context.Context, op *driver.Op) *driver.Result {
 	v := b.known(op.Job)
-	if op.Must != driver.Lapsed || v == nil || v.claim() == nil || v.claim().token != op.Token || b.hosts.alone() {
+	if op.Precondition != driver.Lapsed || v == nil || v.claim() == nil || v.claim().token != op.Token || b.hosts.alone() {
 		return nil
 	}
 	at := b.now()
@@ -144,7 +144,7 @@ func (b *board) decide(op *driver.Op, v *view, at instant) (*change, *driver.Res
 	switch op.Kind {
 	case driver.Remove:
 		b.decideRemove(op, v, ch, at)
-	case driver.SetAside:
+	case driver.Trash:
 		v.carry(ch.rec)
 		ch.takeNode, ch.lock, ch.rec.claim = true, takeLock, nil
 		ch.rec.place, ch.rec.end = inTrash, nil
@@ -222,7 +222,7 @@ func (b *board) decideRemove(op *driver.Op, v *view, ch *change, at instant) {
 	ch.takeNode, ch.lock, r.claim = true, takeLock, nil
 	r.place, r.holdAlways, r.holdUntil, r.limits = ended, false, 0, nil
 	r.end = &ending{outcome: outcomeOf(op), stamped: true}
-	if op.Must.ByToken() {
+	if op.Precondition.ByToken() {
 		r.end.token = op.Token
 	}
 	e := op.Ending

@@ -22,7 +22,7 @@ func (k *desk) life() {
 	k.Helper()
 	id := k.post("a job", `{}`, nil)
 	c := k.claim(id, "worker", time.Minute)
-	k.must(byToken(driver.SetAside, c, job.TrashedEvent))
+	k.must(byToken(driver.Trash, c, job.TrashedEvent))
 	k.must(driver.Op{Kind: driver.Restore, Job: id})
 	k.must(byToken(driver.Remove, k.claim(id, "worker", time.Minute), job.ConsumedEvent))
 	k.state(id, job.Complete, "consumed")

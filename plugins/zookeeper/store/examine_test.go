@@ -19,8 +19,8 @@ func TestExamine(t *testing.T) {
 	}
 	sibling := sit(t, p.driver, "/p/b", nil)
 	first, second, third := p.post("first", `{}`, nil), sibling.post("second", `{}`, nil), p.post("third", `{}`, nil)
-	p.must(driver.Op{Kind: driver.SetAside, Job: first})
-	sibling.must(driver.Op{Kind: driver.SetAside, Job: second})
+	p.must(driver.Op{Kind: driver.Trash, Job: first})
+	sibling.must(driver.Op{Kind: driver.Trash, Job: second})
 	p.raw("/p/a/job0000000099.lock", `{"owner": "nobody"}`)
 	p.raw("/p/a/job0000000001.lock", `{}`)
 	p.until("the lock without an owner is known", func() bool { return p.read(third).Holder != nil })

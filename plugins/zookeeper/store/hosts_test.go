@@ -82,13 +82,13 @@ func TestHostsExpiry(t *testing.T) {
 	id := a.post("a job", `{}`, nil)
 	c := a.claim(id, "worker", 2*time.Second)
 	b.sees(id, job.Claimed, "the other host claimed")
-	lapsed := driver.Op{Kind: driver.Release, Job: id, Must: driver.Lapsed, Token: c.Token, Event: job.Expired}
+	lapsed := driver.Op{Kind: driver.Release, Job: id, Precondition: driver.Lapsed, Token: c.Token, Event: job.Expired}
 	for range 3 { // extended all the time, of which b is not told
 		extend := byToken(driver.Extend, c, job.Extended)
 		extend.Lease = 2 * time.Second
 		a.must(extend)
-		if r := b.do(lapsed); r.Kind != job.Precondition || r.Left <= 0 {
-			t.Errorf("released as lapsed, while it is extended: %v with %v left", r.Kind, r.Left)
+		if r := b.do(lapsed); r.Kind != job.Precondition || r.Remaining <= 0 {
+			t.Errorf("released as lapsed, while it is extended: %v with %v left", r.Kind, r.Remaining)
 		}
 		time.Sleep(time.Second)
 	}
@@ -131,17 +131,17 @@ func TestRollback(t *testing.T) {
 	c := a.claim(id, "worker", time.Minute)
 	other := sit(t, openWith(t, settingsOf(z.Servers(), nil)), "/taskflow/jobs", nil)
 	a.open()
-	later := append([]byte(nil), a.status.Memory...)
+	later := append([]byte(nil), a.status.Witness...)
 	position := binary.BigEndian.Uint64(later[24:])
 	binary.BigEndian.PutUint64(later[24:], position+1000)
-	a.spec.Memory = later
+	a.spec.Witness = later
 	generation := a.status.Generation
 	a.open()
 	if a.status.Loss == "" || a.status.Generation != generation+1 {
 		t.Errorf("a store that was put back: loss %q, generation %d; want some, %d", a.status.Loss, a.status.Generation, generation+1)
 	}
 	a.kind(byToken(driver.Remove, c, 0), job.LeaseLost, "a token of before the loss")
-	lapsed := driver.Op{Kind: driver.Release, Job: id, Must: driver.Lapsed, Token: c.Token}
+	lapsed := driver.Op{Kind: driver.Release, Job: id, Precondition: driver.Lapsed, Token: c.Token}
 	a.must(lapsed)
 	next := a.claim(id, "worker", time.Minute)
 	if next.Token.Generation != generation+1 {

@@ -93,7 +93,7 @@ func TestRememberedHalf(t *testing.T) {
 			t.Errorf("more=%v: the retry tells of %d claims, repeated %v, want the three that were made", more, len(r.Claims), r.Repeated)
 		}
 		for _, claimed := range r.Claims {
-			next.one(t, driver.Op{Kind: driver.Remove, Job: claimed.Job, Must: driver.HeldByToken, Token: claimed.Token})
+			next.one(t, driver.Op{Kind: driver.Remove, Job: claimed.Job, Precondition: driver.HeldByToken, Token: claimed.Token})
 		}
 	}
 }
@@ -115,9 +115,9 @@ func TestLogBeginsAnew(t *testing.T) {
 			Count: 1, Owner: "w", Lease: time.Minute, Candidates: []driver.Candidate{{Job: id, Nonce: [16]byte{1}}},
 		}})
 		if len(r.Claims) != 1 {
-			t.Fatalf("the other host's job is passed over: %+v", r.Gone)
+			t.Fatalf("the other host's job is passed over: %+v", r.Skipped)
 		}
-		second.one(t, driver.Op{Kind: driver.Remove, Job: id, Must: driver.HeldByToken, Token: r.Claims[0].Token})
+		second.one(t, driver.Op{Kind: driver.Remove, Job: id, Precondition: driver.HeldByToken, Token: r.Claims[0].Token})
 	}
 	last := first.post(t)
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
@@ -177,7 +177,7 @@ func TestClaimStandsWhileBoardIsReadAnew(t *testing.T) {
 		t.Fatalf("the root was read: %v", err)
 	}
 	r := b.claim(t.Context(), claim(2), func() bool { return true })
-	if len(r.Gone) != 1 || r.Gone[0].Kind != job.AlreadyClaimed {
+	if len(r.Skipped) != 1 || r.Skipped[0].Kind != job.AlreadyClaimed {
 		t.Errorf("a claim on a claimed job: %+v, want that it is claimed already", r)
 	}
 }
@@ -222,7 +222,7 @@ func TestFinalReadByMany(t *testing.T) {
 	z := testserver.ZooKeeper(t, testserver.ZooKeeperOptions{Fast: true})
 	s, _ := inside(t, z, Options{})
 	id := s.post(t)
-	s.one(t, driver.Op{Kind: driver.Remove, Job: id, Must: driver.Whatever, Ending: &driver.Ending{Outcome: job.Consumed, Keep: time.Hour, Data: []byte("final")}})
+	s.one(t, driver.Op{Kind: driver.Remove, Job: id, Precondition: driver.Whatever, Ending: &driver.Ending{Outcome: job.Consumed, Keep: time.Hour, Data: []byte("final")}})
 	var group sync.WaitGroup
 	for range 16 {
 		group.Go(func() {
@@ -257,7 +257,7 @@ func TestClaimOfNewsWhileReadAnew(t *testing.T) {
 		}})
 		group.Wait()
 		if len(r.Claims) != 1 {
-			t.Fatalf("job %d is passed over: %+v", n, r.Gone)
+			t.Fatalf("job %d is passed over: %+v", n, r.Skipped)
 		}
 	}
 }

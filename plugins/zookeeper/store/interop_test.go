@@ -104,10 +104,10 @@ func (p *pair) finish(id job.ID, claimed driver.Claimed, claimer, finisher, how,
 		}
 		return
 	}
-	kind := map[string]driver.OpKind{"consume": driver.Remove, "abandon": driver.Release, "trash": driver.SetAside}[how]
-	op := driver.Op{Kind: kind, Job: id, Must: driver.HeldByOwner, Owner: "worker"}
+	kind := map[string]driver.OpKind{"consume": driver.Remove, "abandon": driver.Release, "trash": driver.Trash}[how]
+	op := driver.Op{Kind: kind, Job: id, Precondition: driver.HeldByOwner, Owner: "worker"}
 	if claimer == "boardd" {
-		op.Must, op.Token = driver.HeldByToken, claimed.Token
+		op.Precondition, op.Token = driver.HeldByToken, claimed.Token
 	}
 	p.must(op)
 }
@@ -168,7 +168,7 @@ func TestInteropSameOwner(t *testing.T) {
 		}
 	}
 	// At once: nothing has told this host yet.
-	for _, kind := range []driver.OpKind{driver.Extend, driver.Update, driver.Release, driver.Remove, driver.SetAside} {
+	for _, kind := range []driver.OpKind{driver.Extend, driver.Update, driver.Release, driver.Remove, driver.Trash} {
 		p.kind(byToken(kind, c, job.OperationEvent), job.LeaseLost, "TaskFlow has the job under the same name")
 	}
 	r := p.state(id, job.Claimed, "by TaskFlow")
@@ -242,7 +242,7 @@ func TestInteropValues(t *testing.T) {
 		return bad == 2
 	})
 	c := p.claim(id, "worker", time.Minute)
-	p.must(byToken(driver.SetAside, c, job.TrashedEvent))
+	p.must(byToken(driver.Trash, c, job.TrashedEvent))
 	var paths struct{ Trash string }
 	if err := p.python.On("paths", nil, &paths); err != nil {
 		t.Fatal(err)
@@ -269,8 +269,8 @@ func TestInteropTrash(t *testing.T) {
 	p := meet(t, "/p/a")
 	sibling := sit(t, p.driver, "/p/b", nil)
 	first, second := p.post("first", `{"of": "a"}`, nil), sibling.post("second", `{"of": "b"}`, nil)
-	p.must(driver.Op{Kind: driver.SetAside, Job: first})
-	sibling.must(driver.Op{Kind: driver.SetAside, Job: second})
+	p.must(driver.Op{Kind: driver.Trash, Job: first})
+	sibling.must(driver.Op{Kind: driver.Trash, Job: second})
 	for k, id := range map[*desk]job.ID{p.desk: first, sibling: second} {
 		k.state(id, job.Trashed, "both trashed")
 		k.must(driver.Op{Kind: driver.Restore, Job: id})

@@ -94,7 +94,7 @@ func claimed(b *testing.B, d driver.Driver, n int, lease time.Duration) []driver
 		d.Apply(b.Context(), "b", posts)
 		for _, r := range d.Apply(b.Context(), "b", claims) {
 			if len(r.Claims) != 1 {
-				b.Fatalf("a claim: %v (%s), %+v", r.Kind, r.Message, r.Gone)
+				b.Fatalf("a claim: %v (%s), %+v", r.Kind, r.Message, r.Skipped)
 			}
 			tokens = append(tokens, r.Claims[0])
 		}
@@ -109,7 +109,7 @@ func lapse(b *testing.B, d driver.Driver, tokens []driver.Claimed, due []time.Ti
 	var at []int
 	for i := range tokens {
 		if now := time.Now(); now.After(due[i]) && len(ops) < 128 {
-			ops = append(ops, driver.Op{Kind: driver.Release, Job: tokens[i].Job, Must: driver.Lapsed, Token: tokens[i].Token, Request: random16()})
+			ops = append(ops, driver.Op{Kind: driver.Release, Job: tokens[i].Job, Precondition: driver.Lapsed, Token: tokens[i].Token, Request: random16()})
 			at = append(at, i)
 		}
 	}
@@ -117,7 +117,7 @@ func lapse(b *testing.B, d driver.Driver, tokens []driver.Claimed, due []time.Ti
 		if r.Kind != job.Precondition {
 			b.Fatalf("a claim that is extended was ended: %v (%s)", r.Kind, r.Message)
 		}
-		due[at[i]] = time.Now().Add(r.Left)
+		due[at[i]] = time.Now().Add(r.Remaining)
 	}
 }
 

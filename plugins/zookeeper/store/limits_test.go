@@ -55,8 +55,8 @@ func TestLimitsHosts(t *testing.T) {
 				mu.Lock()
 				defer mu.Unlock()
 				claims = append(claims, r.Claims...)
-				if len(r.Claims) == 0 && (len(r.Gone) != 1 || r.Gone[0].Kind != job.QuotaExceeded || r.Gone[0].Message != "claims") {
-					t.Errorf("a claim got %v (%s), passed over %+v", r.Kind, r.Message, r.Gone)
+				if len(r.Claims) == 0 && (len(r.Skipped) != 1 || r.Skipped[0].Kind != job.QuotaExceeded || r.Skipped[0].Message != "claims") {
+					t.Errorf("a claim got %v (%s), passed over %+v", r.Kind, r.Message, r.Skipped)
 				}
 			})
 		}
@@ -93,7 +93,7 @@ func TestLimitsStranger(t *testing.T) {
 	p.until("the claim is counted no longer", func() bool { return p.stands("claims") == 0 })
 	other := p.post("another", `{}`, nil)
 	if r := p.must(limitedClaim(other, "claims", 1)); len(r.Claims) != 1 {
-		t.Errorf("there is room, and the claim is passed over: %+v", r.Gone)
+		t.Errorf("there is room, and the claim is passed over: %+v", r.Skipped)
 	}
 	// It consumes the job that counts.
 	if err := p.python.Claim(id.String(), "py", 0); err != nil {

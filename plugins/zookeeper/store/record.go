@@ -89,7 +89,7 @@ type ending struct {
 type stamp struct {
 	key       [16]byte // the token's nonce, or the request
 	kind      driver.OpKind
-	must      driver.Must
+	must      driver.Precondition
 	outcome   job.Outcome
 	token     job.Token // of an ending by token
 	version   uint64    // (stat)

@@ -24,8 +24,8 @@ func TestRestoredWhileLookingAway(t *testing.T) {
 		off  driver.OpKind
 		on   driver.Op
 	}{
-		{"restored", driver.SetAside, driver.Op{Kind: driver.Restore, Job: id}},
-		{"posted anew", driver.SetAside, driver.Op{Kind: driver.Post, Job: id, Posting: p}},
+		{"restored", driver.Trash, driver.Op{Kind: driver.Restore, Job: id}},
+		{"posted anew", driver.Trash, driver.Op{Kind: driver.Post, Job: id, Posting: p}},
 	} {
 		testserver.Eventually(t, "the second host knows the job", func() bool {
 			v := b.known(id)

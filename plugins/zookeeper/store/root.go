@@ -188,7 +188,7 @@ func (b *board) status() driver.BoardStatus {
 	}
 	return driver.BoardStatus{
 		Generation: b.root.generation, Position: driver.Position(b.events.told), Durability: durability,
-		Capabilities: b.capabilities(), Window: b.spec.Window, MaxFinals: b.spec.MaxFinals, Memory: b.root.memory(b.horizon),
+		Capabilities: b.capabilities(), Window: b.spec.Window, MaxFinals: b.spec.MaxFinals, Witness: b.root.memory(b.horizon),
 	}
 }
 

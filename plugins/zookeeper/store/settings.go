@@ -170,7 +170,7 @@ func readBoardSettings(spec *driver.BoardSpec, root string) (boardSettings, layo
 	if spec.Name == "" || len(spec.Name) > driver.MaxBoardName {
 		return b, layout{}, job.Errorf(job.Invalid, "the board's name has %d bytes: want 1 to %d", len(spec.Name), driver.MaxBoardName)
 	}
-	if n := len(spec.Memory); n != 0 && n != memorySize {
+	if n := len(spec.Witness); n != 0 && n != memorySize {
 		return b, layout{}, job.Errorf(job.Invalid, "the board's memory has %d bytes: want the %d that this driver gave", n, memorySize)
 	}
 	if len(spec.Settings) > 0 {

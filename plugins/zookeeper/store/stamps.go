@@ -5,7 +5,7 @@ import (
 	"github.com/boardd/boardd/sdk/job"
 )
 
-func endsByToken(op *driver.Op) bool { return op.Must.ByToken() && op.Kind != driver.Update }
+func endsByToken(op *driver.Op) bool { return op.Precondition.ByToken() && op.Kind != driver.Update }
 
 // keyOf returns what an op is recognised by; false: by nothing.
 func keyOf(op *driver.Op) ([16]byte, bool) {
@@ -40,7 +40,7 @@ func (v *view) repeat(op *driver.Op, at instant) (driver.Result, bool) {
 		switch {
 		case s.key != key || s.kind != op.Kind || s.outcome != outcomeOf(op):
 		case at.millis()-s.at >= at.window.Milliseconds():
-		case endsByToken(op) && (s.token != op.Token || s.must != op.Must):
+		case endsByToken(op) && (s.token != op.Token || s.must != op.Precondition):
 		default:
 			return driver.Result{
 				Repeated: true, Position: driver.Position(s.position), Version: s.version,
@@ -70,7 +70,7 @@ func (r *record) remember(op *driver.Op, at instant) {
 	if !ok {
 		return
 	}
-	s := stamp{key: key, kind: op.Kind, must: op.Must, outcome: outcomeOf(op)}
+	s := stamp{key: key, kind: op.Kind, must: op.Precondition, outcome: outcomeOf(op)}
 	if endsByToken(op) {
 		s.token = op.Token
 	}

@@ -74,7 +74,7 @@ func (s *Store) OpenBoard(ctx context.Context, spec driver.BoardSpec) (driver.Bo
 		b.configure(spec, settings)
 	}
 	s.mu.Unlock()
-	return b.open(ctx, spec.Memory, uint64(spec.Seen))
+	return b.open(ctx, spec.Witness, uint64(spec.Seen))
 }
 
 // board returns an open board.

@@ -54,7 +54,7 @@ func (k *desk) toil(stop <-chan struct{}) []deed {
 		claim.Request, claim.Claim.Remember = random16(), n%2 == 0
 		r := k.persist(&claim)
 		if r.Kind != job.NoKind || len(r.Claims) != 1 {
-			k.Errorf("nobody else wants the job, and a claim got %v (%s), passed over %+v", r.Kind, r.Message, r.Gone)
+			k.Errorf("nobody else wants the job, and a claim got %v (%s), passed over %+v", r.Kind, r.Message, r.Skipped)
 			deeds = append(deeds, d)
 			continue
 		}

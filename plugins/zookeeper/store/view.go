@@ -268,7 +268,7 @@ func (v *view) holder(at instant) *driver.Holder {
 			h.NoExpiry = false // the board has lost changes since, and this claim with them
 		}
 		if !h.NoExpiry {
-			h.Left = v.left(at)
+			h.Remaining = v.left(at)
 		}
 		return h
 	}

@@ -24,7 +24,7 @@ func batchGoesOn(e *env) {
 		case 0:
 			op.Job = newID() // not known
 		case 1:
-			op.Must, op.Token = driver.HeldByToken, job.Token{Generation: 1, Epoch: 1, Nonce: random16()}
+			op.Precondition, op.Token = driver.HeldByToken, job.Token{Generation: 1, Epoch: 1, Nonce: random16()}
 		}
 		op.Request = random16()
 		ops = append(ops, op)
@@ -49,12 +49,12 @@ func batchMixed(e *env) {
 	for i := range held {
 		held[i] = e.claim(jobs[i].ID, "w")
 	}
-	e.must(plain(driver.SetAside, jobs[4].ID))
-	e.must(plain(driver.SetAside, jobs[5].ID))
+	e.must(plain(driver.Trash, jobs[4].ID))
+	e.must(plain(driver.Trash, jobs[5].ID))
 	fresh := posting("fresh")
 	ops := []driver.Op{
 		postOp(fresh), byToken(driver.Extend, held[0]), byToken(driver.Release, held[1]), byToken(driver.Remove, held[2]),
-		byToken(driver.SetAside, held[3]), plain(driver.Restore, jobs[4].ID), plain(driver.Purge, jobs[5].ID),
+		byToken(driver.Trash, held[3]), plain(driver.Restore, jobs[4].ID), plain(driver.Purge, jobs[5].ID),
 		claimOp("w", long, jobs[6].ID), plain(driver.Update, jobs[7].ID), plain(driver.Update, newID()),
 	}
 	for i := range ops {

@@ -106,7 +106,7 @@ func failure(ops []driver.Op, results []driver.Result) error {
 			return err
 		}
 		if ops[i].Kind == driver.Claim && len(results[i].Claims) == 0 {
-			return job.Errorf(job.Internal, "a free job was passed over: %s", goneKinds(results[i].Gone))
+			return job.Errorf(job.Internal, "a free job was passed over: %s", goneKinds(results[i].Skipped))
 		}
 	}
 	return nil

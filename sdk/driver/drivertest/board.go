@@ -51,7 +51,7 @@ func boardAgain(e *env) {
 	p := e.post()
 	c := e.claim(p.ID, "w")
 	spec := e.suite.spec(e.name)
-	spec.Memory, spec.Window = e.status.Memory, 2*time.Hour
+	spec.Witness, spec.Window = e.status.Witness, 2*time.Hour
 	status, err := e.driver.OpenBoard(e.Context(), spec)
 	if err != nil {
 		e.Fatalf("OpenBoard again: %v", err)
@@ -66,7 +66,7 @@ func boardAgain(e *env) {
 
 func boardDrop(e *env) {
 	p := e.post()
-	e.must(plain(driver.SetAside, e.post().ID))
+	e.must(plain(driver.Trash, e.post().ID))
 	e.must(plain(driver.Remove, e.post().ID))
 	e.put(e.shelf(), "a", "b", 0)
 	for range 2 { // a board that does not exist is dropped already
@@ -117,7 +117,7 @@ func boardObserve(e *env) {
 	p := e.post()
 	c := e.claim(p.ID, "w")
 	aside := e.post()
-	e.must(plain(driver.SetAside, aside.ID))
+	e.must(plain(driver.Trash, aside.ID))
 	v := e.put(e.shelf(), "a", "b", 0)
 	before, beforeAside := e.read(p.ID), e.read(aside.ID)
 	spec := e.suite.spec(e.name)
@@ -127,7 +127,7 @@ func boardObserve(e *env) {
 	}
 	ops := []driver.Op{
 		postOp(posting("not here")), claimOp("w", long, p.ID), plain(driver.Restore, aside.ID), plain(driver.Purge, aside.ID),
-		plain(driver.Update, p.ID), plain(driver.Remove, p.ID), plain(driver.SetAside, p.ID),
+		plain(driver.Update, p.ID), plain(driver.Remove, p.ID), plain(driver.Trash, p.ID),
 	}
 	for _, kind := range tokenOps {
 		ops = append(ops, byToken(kind, c))

@@ -36,7 +36,7 @@ func claimStands(e *env) {
 	}
 	rec := e.state(p.ID, job.Claimed, "after its claim")
 	h := rec.Holder
-	if h.Owner != "worker one" || h.Token != c.Token || h.Foreign || h.NoExpiry || h.Left <= 0 || h.Left > long {
+	if h.Owner != "worker one" || h.Token != c.Token || h.Foreign || h.NoExpiry || h.Remaining <= 0 || h.Remaining > long {
 		e.Errorf("the holder is %+v: want worker one with token %+v and at most %v left", *h, c.Token, long)
 	}
 	if rec.Version != c.Version || rec.Position != c.Position {
@@ -72,8 +72,8 @@ func claimOrder(e *env) {
 			e.Errorf("claim %d is of job %v, want %v: the candidates are in order", i, r.Claims[i].Job, want[i])
 		}
 	}
-	if len(r.Gone) != 1 || r.Gone[0].Job != held.Job || r.Gone[0].Kind != job.AlreadyClaimed {
-		e.Errorf("passed over: %+v; want only the one that is taken", r.Gone)
+	if len(r.Skipped) != 1 || r.Skipped[0].Job != held.Job || r.Skipped[0].Kind != job.AlreadyClaimed {
+		e.Errorf("passed over: %+v; want only the one that is taken", r.Skipped)
 	}
 	for _, id := range ids[4:] {
 		e.state(id, job.Unclaimed, "more candidates than asked for")
@@ -90,7 +90,7 @@ func claimOrder(e *env) {
 func claimPassedOver(e *env) {
 	free, taken, trashed, done, held := e.post(), e.post(), e.post(), e.post(), e.post()
 	e.claim(taken.ID, "another")
-	e.must(plain(driver.SetAside, trashed.ID))
+	e.must(plain(driver.Trash, trashed.ID))
 	e.must(plain(driver.Remove, done.ID))
 	update := plain(driver.Update, held.ID)
 	update.Hold = &driver.Hold{Always: true}
@@ -101,19 +101,19 @@ func claimPassedOver(e *env) {
 	if len(r.Claims) != 1 || r.Claims[0].Job != free.ID {
 		e.Errorf("claimed %+v: want the free job only", r.Claims)
 	}
-	want := []driver.Gone{
+	want := []driver.Skipped{
 		{Job: unknown, Kind: job.NotFound},
 		{Job: taken.ID, Kind: job.AlreadyClaimed},
 		{Job: trashed.ID, Kind: job.NotFound},
 		{Job: done.ID, Kind: job.NotFound},
 		{Job: held.ID, Kind: job.NotEligible},
 	}
-	if len(r.Gone) != len(want) {
-		e.Fatalf("passed over %d candidates (%s), want %d", len(r.Gone), goneKinds(r.Gone), len(want))
+	if len(r.Skipped) != len(want) {
+		e.Fatalf("passed over %d candidates (%s), want %d", len(r.Skipped), goneKinds(r.Skipped), len(want))
 	}
 	for i, w := range want {
-		if r.Gone[i].Job != w.Job || r.Gone[i].Kind != w.Kind {
-			e.Errorf("passed over: candidate %d as %v, want %v", i, r.Gone[i].Kind, w.Kind)
+		if r.Skipped[i].Job != w.Job || r.Skipped[i].Kind != w.Kind {
+			e.Errorf("passed over: candidate %d as %v, want %v", i, r.Skipped[i].Kind, w.Kind)
 		}
 	}
 	e.state(unknown, job.Unknown, "a candidate that is not known")
@@ -138,7 +138,7 @@ func claimVersion(e *env) {
 	e.state(p.ID, job.Unclaimed, "not claimed")
 	op.Claim.Candidates[0].Version = present
 	if r := e.must(op); len(r.Claims) != 1 {
-		e.Errorf("with the present version the job was passed over: %s", goneKinds(r.Gone))
+		e.Errorf("with the present version the job was passed over: %s", goneKinds(r.Skipped))
 	}
 }
 
@@ -195,7 +195,7 @@ func claimParts(e *env) {
 		op.Claim.Parts = parts
 		r := e.must(op)
 		if len(r.Claims) != 1 {
-			e.Fatalf("a free job was passed over: %s", goneKinds(r.Gone))
+			e.Fatalf("a free job was passed over: %s", goneKinds(r.Skipped))
 		}
 		rec := r.Claims[0].Record
 		if parts == 0 {
@@ -227,13 +227,13 @@ func claimNoExpiry(e *env) {
 		e.Errorf("claimed without expiry: the holder is %+v", *rec.Holder)
 	}
 	lapsed := byToken(driver.Release, r.Claims[0])
-	lapsed.Must = driver.Lapsed
+	lapsed.Precondition = driver.Lapsed
 	e.refused(lapsed, job.Precondition, "the claim never runs out")
 	extend := byToken(driver.Extend, r.Claims[0])
 	if r := e.must(extend); r.Lease <= 0 || r.Lease > long {
 		e.Errorf("extended to %v: the lease granted is %v", long, r.Lease)
 	}
-	if rec := e.read(p.ID); rec.Holder == nil || rec.Holder.NoExpiry || rec.Holder.Left <= 0 {
+	if rec := e.read(p.ID); rec.Holder == nil || rec.Holder.NoExpiry || rec.Holder.Remaining <= 0 {
 		e.Errorf("extended by a lease: the holder is %+v", rec.Holder)
 	}
 }

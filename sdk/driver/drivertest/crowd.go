@@ -211,7 +211,7 @@ func (c *crowd) lives(host, round int) {
 	claim := func(id job.ID) (driver.Claimed, bool) {
 		r := c.must(host, claimOp("host "+itoa(uint64(host)), long, id))[0]
 		if len(r.Claims) != 1 {
-			c.Errorf("a job that was just posted, and that nobody else wants, could not be claimed: passed over as %s", goneKinds(r.Gone))
+			c.Errorf("a job that was just posted, and that nobody else wants, could not be claimed: passed over as %s", goneKinds(r.Skipped))
 			return driver.Claimed{}, false
 		}
 		return r.Claims[0], true
@@ -228,7 +228,7 @@ func (c *crowd) lives(host, round int) {
 	case 0:
 		c.must(host, cancel(held.ID), cancel(second.ID))
 	case 1:
-		c.must(host, plain(driver.SetAside, second.ID))
+		c.must(host, plain(driver.Trash, second.ID))
 		c.must(host, plain(driver.Purge, second.ID))
 	case 2:
 		if claimed, ok := claim(second.ID); ok {
@@ -293,10 +293,10 @@ func (c *crowd) free() {
 		switch {
 		case held && len(r.Claims) != 0:
 			c.Errorf("a job that is held could be claimed")
-		case held && (len(r.Gone) != 1 || r.Gone[0].Kind != job.NotEligible):
-			c.Errorf("a claim of a job that is held: passed over as %s, want NOT_ELIGIBLE", goneKinds(r.Gone))
+		case held && (len(r.Skipped) != 1 || r.Skipped[0].Kind != job.NotEligible):
+			c.Errorf("a claim of a job that is held: passed over as %s, want NOT_ELIGIBLE", goneKinds(r.Skipped))
 		case !held && len(r.Claims) != 1:
-			c.Errorf("a job that nobody touched could not be claimed: passed over as %s", goneKinds(r.Gone))
+			c.Errorf("a job that nobody touched could not be claimed: passed over as %s", goneKinds(r.Skipped))
 		}
 	}
 }

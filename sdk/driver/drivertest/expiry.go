@@ -28,12 +28,12 @@ func expiryToken(e *env) {
 		before := e.read(claims[i].Job)
 		e.refused(byToken(kind, claims[i]), job.LeaseLost, "its lease ran out")
 		e.unchanged(&before, "an op after the lease ran out")
-		if before.Holder != nil && before.Holder.Left > 0 {
-			e.Errorf("the lease ran out, and has %v left", before.Holder.Left)
+		if before.Holder != nil && before.Holder.Remaining > 0 {
+			e.Errorf("the lease ran out, and has %v left", before.Holder.Remaining)
 		}
 	}
 	byOwner := plain(driver.Remove, claims[0].Job)
-	byOwner.Must, byOwner.Owner = driver.HeldByOwner, "w"
+	byOwner.Precondition, byOwner.Owner = driver.HeldByOwner, "w"
 	e.refused(byOwner, job.NotClaimed, "its lease ran out")
 }
 
@@ -44,9 +44,9 @@ func expiryNotBefore(e *env) {
 	begun := time.Now()
 	c := e.claimFor(id, "w", lease)
 	lapsed := byToken(driver.Release, c)
-	lapsed.Must = driver.Lapsed
-	aside := byToken(driver.SetAside, c)
-	aside.Must = driver.Lapsed
+	lapsed.Precondition = driver.Lapsed
+	aside := byToken(driver.Trash, c)
+	aside.Precondition = driver.Lapsed
 	early := func(r driver.Result) bool { return r.Kind == job.Precondition }
 	for time.Since(begun) < lease-lease/4 {
 		ops := []driver.Result{e.do(lapsed), e.do(aside)}
@@ -63,8 +63,8 @@ func expiryNotBefore(e *env) {
 				time.Since(begun), lease, outcome(&ops[0]), outcome(&ops[1]), len(taken.Claims))
 			return
 		}
-		if ops[0].Left <= 0 || ops[0].Left > lease {
-			e.Errorf("the rest of the lease is %v, says the refusal: want more than 0 and at most %v", ops[0].Left, lease)
+		if ops[0].Remaining <= 0 || ops[0].Remaining > lease {
+			e.Errorf("the rest of the lease is %v, says the refusal: want more than 0 and at most %v", ops[0].Remaining, lease)
 		}
 		e.wait(lease / 8)
 	}
@@ -79,20 +79,20 @@ func expiryLapsed(e *env) {
 	}
 	e.lapse()
 	want := []job.State{job.Unclaimed, job.Complete, job.Trashed, job.Claimed}
-	for i, kind := range []driver.OpKind{driver.Release, driver.Remove, driver.SetAside, driver.Update} {
+	for i, kind := range []driver.OpKind{driver.Release, driver.Remove, driver.Trash, driver.Update} {
 		op := byToken(kind, claims[i])
-		op.Must, op.Event, op.Request = driver.Lapsed, job.Expired, random16()
+		op.Precondition, op.Event, op.Request = driver.Lapsed, job.Expired, random16()
 		first := e.must(op)
 		e.again(op, &first, "the same again")
 		e.state(list[i].ID, want[i], "after its lapsed claim was ended")
 	}
 	// The worker that comes late learns that it lost its lease.
 	e.refused(byToken(driver.Release, claims[0]), job.LeaseLost, "its lapsed claim was released by somebody else")
-	e.refused(byToken(driver.SetAside, claims[2]), job.LeaseLost, "its lapsed claim was ended by somebody else")
+	e.refused(byToken(driver.Trash, claims[2]), job.LeaseLost, "its lapsed claim was ended by somebody else")
 	e.refused(byToken(driver.Remove, claims[0]), job.LeaseLost, "its lapsed claim was released by somebody else")
 	e.claim(list[0].ID, "another")
-	again := byToken(driver.SetAside, claims[0])
-	again.Must = driver.Lapsed
+	again := byToken(driver.Trash, claims[0])
+	again.Precondition = driver.Lapsed
 	e.refused(again, job.LeaseLost, "the lapsed claim has ended, and the job is another's")
 	e.state(list[0].ID, job.Claimed, "by another")
 }
@@ -110,7 +110,7 @@ func expiryClaimedAgain(e *env) {
 	op.Claim.Candidates[0].Version = version
 	r := e.must(op)
 	if len(r.Claims) != 1 {
-		e.Fatalf("a job whose claim has lapsed was passed over: %s", goneKinds(r.Gone))
+		e.Fatalf("a job whose claim has lapsed was passed over: %s", goneKinds(r.Skipped))
 	}
 	if now := r.Claims[0].Token; now.Generation == old.Token.Generation && now.Epoch <= old.Token.Epoch {
 		e.Errorf("the next claim has epoch %d, the lapsed one had %d: want it to grow", now.Epoch, old.Token.Epoch)
@@ -121,7 +121,7 @@ func expiryClaimedAgain(e *env) {
 		}
 	}
 	lapsed := byToken(driver.Release, old)
-	lapsed.Must = driver.Lapsed
+	lapsed.Precondition = driver.Lapsed
 	e.refused(lapsed, job.LeaseLost, "another has the job")
 	e.must(byToken(driver.Remove, r.Claims[0]))
 }
@@ -146,7 +146,7 @@ func expiryExtended(e *env) {
 		}
 		granted = begun
 		e.wait(lease/2 + lease/8)
-		if rec := e.read(c.Job); time.Since(begun) < lease && (rec.Holder == nil || rec.Holder.Left <= 0) {
+		if rec := e.read(c.Job); time.Since(begun) < lease && (rec.Holder == nil || rec.Holder.Remaining <= 0) {
 			e.Errorf("a lease extended in time ran out: %+v", rec.Holder)
 		}
 	}

@@ -92,8 +92,8 @@ func (c *crowd) race() {
 			switch {
 			case len(r.Claims) == 1:
 				winners[i] = &r.Claims[0]
-			case len(r.Gone) != 1 || r.Gone[0].Kind != job.AlreadyClaimed:
-				c.Errorf("a claim that lost against another host's: passed over as %s, want ALREADY_CLAIMED", goneKinds(r.Gone))
+			case len(r.Skipped) != 1 || r.Skipped[0].Kind != job.AlreadyClaimed:
+				c.Errorf("a claim that lost against another host's: passed over as %s, want ALREADY_CLAIMED", goneKinds(r.Skipped))
 			}
 		})
 		var winner *driver.Claimed
@@ -115,7 +115,7 @@ func (c *crowd) race() {
 
 // end ends a claim in three ways at once, each on another host.
 func (c *crowd) end(claimed *driver.Claimed) {
-	kinds := []driver.OpKind{driver.Release, driver.Remove, driver.SetAside}
+	kinds := []driver.OpKind{driver.Release, driver.Remove, driver.Trash}
 	var done [3]atomic.Int64
 	together(12, func(i int) {
 		switch r := c.apply(i, byToken(kinds[i%3], *claimed))[0]; r.Kind {
@@ -210,7 +210,7 @@ func (c *crowd) expiry() {
 	before := time.Now()
 	c.must(1, extend)
 	lapsed := byToken(driver.Release, claimed)
-	lapsed.Must, lapsed.Event = driver.Lapsed, job.Expired
+	lapsed.Precondition, lapsed.Event = driver.Lapsed, job.Expired
 	n := 1
 	c.eventually("a claim that another host has extended lapses", func() bool {
 		n++

@@ -23,18 +23,18 @@ func (p *play) invent() twin[driver.Op] {
 		return p.inventClaim()
 	}
 	kinds := []driver.OpKind{
-		driver.Extend, driver.Update, driver.Update, driver.Release, driver.Release, driver.Remove, driver.SetAside, driver.Restore, driver.Purge,
+		driver.Extend, driver.Update, driver.Update, driver.Release, driver.Release, driver.Remove, driver.Trash, driver.Restore, driver.Purge,
 	}
 	op := plain(kinds[p.choose(len(kinds))], c.posting.ID)
 	if op.Kind == driver.Extend {
 		op.Lease = p.lease()
 	}
 	if op.Kind != driver.Restore && op.Kind != driver.Purge {
-		musts := []driver.Must{driver.HeldByToken, driver.HeldByToken, driver.HeldByOwner, driver.Lapsed, driver.Held, driver.Free, driver.Whatever}
-		op.Must = musts[p.choose(len(musts))]
+		musts := []driver.Precondition{driver.HeldByToken, driver.HeldByToken, driver.HeldByOwner, driver.Lapsed, driver.Held, driver.Free, driver.Whatever}
+		op.Precondition = musts[p.choose(len(musts))]
 	}
 	op.Owner = p.owner()
-	if op.Must == driver.Held && p.choose(2) == 0 {
+	if op.Precondition == driver.Held && p.choose(2) == 0 {
 		op.Owner = ""
 	}
 	if op.Kind != driver.Extend {
@@ -77,7 +77,7 @@ func (p *play) decorate(op *driver.Op) {
 // address gives each side its own token and version.
 func (p *play) address(c *character, op driver.Op) twin[driver.Op] {
 	ops := twin[driver.Op]{op, op}
-	if needsToken := op.Must == driver.HeldByToken || op.Must == driver.Lapsed; needsToken {
+	if needsToken := op.Precondition == driver.HeldByToken || op.Precondition == driver.Lapsed; needsToken {
 		t := twin[job.Token]{subject: job.Token{Generation: 1, Epoch: 1, Nonce: random16()}}
 		t.model = t.subject
 		if n := len(c.tokens); n > 0 {

@@ -32,7 +32,7 @@ func largeDetails(e *env) {
 	rec := e.read(p.ID)
 	e.samePosting(&rec.Posting, p, true)
 	c := e.claim(p.ID, "w")
-	e.must(byToken(driver.SetAside, c))
+	e.must(byToken(driver.Trash, c))
 	rec = e.state(p.ID, job.Trashed, "set aside")
 	e.samePosting(&rec.Posting, p, true)
 	over := posting("too large")
@@ -103,8 +103,8 @@ func largeCandidates(e *env) {
 	e.state(ids[most-1], job.Unclaimed, "refused")
 	op.Claim.Candidates, op.Request = op.Claim.Candidates[:most], [16]byte{}
 	r := e.must(op)
-	if len(r.Claims) != 1 || r.Claims[0].Job != ids[most-1] || len(r.Gone) != most-1 {
-		e.Errorf("of %d candidates the last was on the board: got %d claims and %d passed over", most, len(r.Claims), len(r.Gone))
+	if len(r.Claims) != 1 || r.Claims[0].Job != ids[most-1] || len(r.Skipped) != most-1 {
+		e.Errorf("of %d candidates the last was on the board: got %d claims and %d passed over", most, len(r.Claims), len(r.Skipped))
 	}
 }
 

@@ -27,10 +27,10 @@ func leaseExtend(e *env) {
 			r.Version, r.Position, before.Version, before.Position)
 	}
 	rec := e.state(p.ID, job.Claimed, "extended")
-	if rec.Version != before.Version || rec.Holder.Token != c.Token || rec.Holder.Left <= time.Minute {
+	if rec.Version != before.Version || rec.Holder.Token != c.Token || rec.Holder.Remaining <= time.Minute {
 		e.Errorf("extended: the job is at version %d with holder %+v", rec.Version, *rec.Holder)
 	}
-	byOwner := driver.Op{Kind: driver.Extend, Job: p.ID, Must: driver.HeldByOwner, Owner: "w", NoExpiry: true, Event: job.Extended}
+	byOwner := driver.Op{Kind: driver.Extend, Job: p.ID, Precondition: driver.HeldByOwner, Owner: "w", NoExpiry: true, Event: job.Extended}
 	if r := e.must(byOwner); r.Lease != 0 {
 		e.Errorf("extended without expiry: the lease granted is %v, want 0", r.Lease)
 	}
@@ -51,15 +51,15 @@ func leaseNeedsToken(e *env) {
 		}
 	}
 	rec := e.state(p.ID, job.Claimed, "after extensions that were refused")
-	if rec.Holder.Left > time.Minute {
-		e.Errorf("an extension with a wrong token was refused, and the lease has %v left", rec.Holder.Left)
+	if rec.Holder.Remaining > time.Minute {
+		e.Errorf("an extension with a wrong token was refused, and the lease has %v left", rec.Holder.Remaining)
 	}
-	op := driver.Op{Kind: driver.Extend, Job: p.ID, Must: driver.HeldByOwner, Owner: "another", Lease: long}
+	op := driver.Op{Kind: driver.Extend, Job: p.ID, Precondition: driver.HeldByOwner, Owner: "another", Lease: long}
 	if r := e.refused(op, job.NotOwner, "another owner"); r.Owner != "w" {
 		e.Errorf("NotOwner names %q, want w", r.Owner)
 	}
-	for _, must := range []driver.Must{driver.Whatever, driver.Held, driver.Free} {
-		op := driver.Op{Kind: driver.Extend, Job: p.ID, Must: must, Lease: long}
+	for _, must := range []driver.Precondition{driver.Whatever, driver.Held, driver.Free} {
+		op := driver.Op{Kind: driver.Extend, Job: p.ID, Precondition: must, Lease: long}
 		e.refused(op, job.Invalid, "an extension needs a token or an owner")
 	}
 }

@@ -51,7 +51,7 @@ func limitsPosts(e *env) {
 	}
 	e.state(third.Posting.ID, job.Unknown, "over the limit")
 	e.stands("jobs", 2, "a post that was refused by another limit")
-	e.must(plain(driver.SetAside, second.Posting.ID))
+	e.must(plain(driver.Trash, second.Posting.ID))
 	e.stands("bytes", 40, "a job was set aside")
 	third.Request = [16]byte{}
 	e.must(third)
@@ -60,7 +60,7 @@ func limitsPosts(e *env) {
 	e.must(plain(driver.Remove, second.Posting.ID))
 	e.must(byToken(driver.Remove, e.claim(first.Posting.ID, "w")))
 	e.stands("bytes", 1, "jobs were removed")
-	e.must(plain(driver.SetAside, third.Posting.ID))
+	e.must(plain(driver.Trash, third.Posting.ID))
 	e.must(plain(driver.Purge, third.Posting.ID))
 	e.stands("bytes", 0, "everything is gone")
 	e.stands("jobs", 0, "everything is gone")
@@ -81,8 +81,8 @@ func limitsClaims(e *env) {
 	list := e.posts(5)
 	op := limitedClaim(2, list[0].ID, list[1].ID, list[2].ID)
 	r := e.must(op)
-	if len(r.Claims) != 2 || len(r.Gone) != 1 || r.Gone[0].Kind != job.QuotaExceeded || r.Gone[0].Message != "claims" {
-		e.Fatalf("three candidates under a limit of two: got %d claims, passed over %+v", len(r.Claims), r.Gone)
+	if len(r.Claims) != 2 || len(r.Skipped) != 1 || r.Skipped[0].Kind != job.QuotaExceeded || r.Skipped[0].Message != "claims" {
+		e.Fatalf("three candidates under a limit of two: got %d claims, passed over %+v", len(r.Claims), r.Skipped)
 	}
 	e.state(list[2].ID, job.Unclaimed, "over the limit")
 	again := e.do(op)
@@ -90,7 +90,7 @@ func limitsClaims(e *env) {
 		e.Errorf("the claim again: got %d claims, want the same two", len(again.Claims))
 	}
 	e.stands("claims", 2, "two claims, made twice")
-	for i, kind := range []driver.OpKind{driver.Release, driver.SetAside} {
+	for i, kind := range []driver.OpKind{driver.Release, driver.Trash} {
 		e.must(byToken(driver.Extend, r.Claims[i]))
 		e.must(byToken(kind, r.Claims[i]))
 		e.stands("claims", int64(1-i), describe(&driver.Op{Kind: kind}))
@@ -116,7 +116,7 @@ func limitsLapsed(e *env) {
 	e.taken(limitedClaim(1, list[1].ID), job.QuotaExceeded, "a lapsed claim counts")
 	r := e.must(limitedClaim(1, list[0].ID))
 	if len(r.Claims) != 1 {
-		e.Fatalf("a claim that takes the place of a lapsed one: passed over as %s", goneKinds(r.Gone))
+		e.Fatalf("a claim that takes the place of a lapsed one: passed over as %s", goneKinds(r.Skipped))
 	}
 	e.stands("claims", 1, "a claim took the place of a lapsed one")
 	e.must(byToken(driver.Release, r.Claims[0]))

@@ -15,7 +15,7 @@ var lossChecks = []check{
 func (e *env) reopen(memory []byte, seen driver.Position) driver.BoardStatus {
 	e.Helper()
 	spec := e.suite.spec(e.name)
-	spec.Memory, spec.Seen = memory, seen
+	spec.Witness, spec.Seen = memory, seen
 	status, err := e.driver.OpenBoard(e.Context(), spec)
 	if err != nil {
 		e.Fatalf("OpenBoard again: %v", err)
@@ -33,7 +33,7 @@ func (e *env) last() driver.Position {
 			last = max(last, c.Position)
 		}
 	}
-	for _, kind := range []driver.OpKind{driver.Extend, driver.Release, driver.SetAside, driver.Remove} {
+	for _, kind := range []driver.OpKind{driver.Extend, driver.Release, driver.Trash, driver.Remove} {
 		p := posting("counted")
 		note(e.must(postOp(p)))
 		claim := claimOp("w", long, p.ID)
@@ -44,7 +44,7 @@ func (e *env) last() driver.Position {
 			op.Lease = long
 		}
 		note(e.must(op))
-		if kind == driver.SetAside {
+		if kind == driver.Trash {
 			note(e.must(plain(driver.Purge, p.ID)))
 		}
 	}
@@ -54,13 +54,13 @@ func (e *env) last() driver.Position {
 // lossNone checks that a board that has everything that was seen of it reports no
 // loss, whatever the last change was.
 func lossNone(e *env) {
-	memory, generation := e.status.Memory, e.status.Generation
+	memory, generation := e.status.Witness, e.status.Generation
 	for range 3 {
 		status := e.reopen(memory, e.last())
 		if status.Loss != "" || status.Generation != generation {
 			e.Fatalf("nothing was lost: loss %q, generation %d; want none and %d", status.Loss, status.Generation, generation)
 		}
-		memory = status.Memory
+		memory = status.Witness
 	}
 }
 
@@ -69,12 +69,12 @@ func lossNone(e *env) {
 func lossSeen(e *env) {
 	p := e.post()
 	c := e.claim(p.ID, "w")
-	status := e.reopen(e.status.Memory, max(c.Position, e.status.Position)+1000)
+	status := e.reopen(e.status.Witness, max(c.Position, e.status.Position)+1000)
 	if status.Loss == "" || status.Generation <= e.status.Generation {
 		e.Errorf("a thousand changes that were seen are not there: loss %q, generation %d; want one, and more than %d", status.Loss, status.Generation, e.status.Generation)
 	}
 	e.refused(byToken(driver.Remove, c), job.LeaseLost, "its claim is of an earlier generation")
-	again := e.reopen(status.Memory, 0)
+	again := e.reopen(status.Witness, 0)
 	if again.Loss != "" || again.Generation != status.Generation {
 		e.Errorf("after a loss was reported: loss %q, generation %d; want none and %d", again.Loss, again.Generation, status.Generation)
 	}
@@ -84,8 +84,8 @@ func lossSeen(e *env) {
 // again.
 func lossToldAgain(e *env) {
 	c := e.claim(e.post().ID, "w")
-	status := e.reopen(e.status.Memory, max(c.Position, e.status.Position)+1000)
-	again := e.reopen(e.status.Memory, 0)
+	status := e.reopen(e.status.Witness, max(c.Position, e.status.Position)+1000)
+	again := e.reopen(e.status.Witness, 0)
 	if again.Loss == "" || again.Generation != status.Generation {
 		e.Errorf("the host remembers generation %d, and the board has %d: loss %q, generation %d; want one, and %d",
 			e.status.Generation, status.Generation, again.Loss, again.Generation, status.Generation)

@@ -28,14 +28,14 @@ var columns = []struct {
 		e.claim(c.Job, "them")
 	}},
 	{"lapsed", nil},
-	{"trashed", func(e *env, c driver.Claimed) { e.must(plain(driver.SetAside, c.Job)) }},
+	{"trashed", func(e *env, c driver.Claimed) { e.must(plain(driver.Trash, c.Job)) }},
 	{"consumed", func(e *env, c driver.Claimed) { e.must(byToken(driver.Remove, c)) }},
 	{"consumed-by-them", func(e *env, c driver.Claimed) {
 		e.broken(c)
 		e.must(byToken(driver.Remove, e.claim(c.Job, "them")))
 	}},
 	{"purged", func(e *env, c driver.Claimed) {
-		e.must(plain(driver.SetAside, c.Job))
+		e.must(plain(driver.Trash, c.Job))
 		e.must(plain(driver.Purge, c.Job))
 	}},
 }
@@ -44,7 +44,7 @@ var columns = []struct {
 func (e *env) broken(c driver.Claimed) {
 	e.Helper()
 	op := plain(driver.Release, c.Job)
-	op.Must = driver.Held
+	op.Precondition = driver.Held
 	e.must(op)
 }
 
@@ -78,12 +78,12 @@ Remove HeldByOwner    none    free      free  ok    other  free   free    none  
 Remove Lapsed         none    lost      lost  early lost   ok     lost    lost     none      none
 Remove Held           none    free      free  ok    other  ok     free    none     none      none
 Remove Free           none    ok        ok    taken taken  ok     none    none     none      none
-SetAside Whatever     none    ok        ok    ok    ok     ok     none    none     none      none
-SetAside HeldByToken  none    lost      lost  ok    lost   lost   lost    lost     none      none
-SetAside HeldByOwner  none    free      free  ok    other  free   free    none     none      none
-SetAside Lapsed       none    lost      lost  early lost   ok     lost    lost     none      none
-SetAside Held         none    free      free  ok    other  ok     free    none     none      none
-SetAside Free         none    ok        ok    taken taken  ok     none    none     none      none
+Trash Whatever     none    ok        ok    ok    ok     ok     none    none     none      none
+Trash HeldByToken  none    lost      lost  ok    lost   lost   lost    lost     none      none
+Trash HeldByOwner  none    free      free  ok    other  free   free    none     none      none
+Trash Lapsed       none    lost      lost  early lost   ok     lost    lost     none      none
+Trash Held         none    free      free  ok    other  ok     free    none     none      none
+Trash Free         none    ok        ok    taken taken  ok     none    none     none      none
 Restore Whatever      none    none      none  none  none   none   ok      none     none      none
 Restore HeldByToken   inv     inv       inv   inv   inv    inv    inv     inv      inv       inv
 Restore Held          inv     inv       inv   inv   inv    inv    inv     inv      inv       inv
@@ -102,7 +102,7 @@ var words = map[string]job.Kind{
 // A row is one op of the matrix; want has a word for each column.
 type row struct {
 	kind  driver.OpKind
-	must  driver.Must
+	must  driver.Precondition
 	other bool // a posting with another digest
 	want  []string
 }
@@ -122,7 +122,7 @@ func table(text string) []row {
 		}
 		for n, name := range mustNames {
 			if fields[1] == name {
-				r.must = driver.Must(n)
+				r.must = driver.Precondition(n)
 			}
 		}
 		r.other = fields[1] == "other"
@@ -185,7 +185,7 @@ func (c *cell) op() driver.Op {
 		return claimOp("me too", long, c.posting.ID)
 	}
 	op := plain(c.row.kind, c.posting.ID)
-	op.Must, op.Token, op.Owner = c.row.must, c.mine.Token, "me"
+	op.Precondition, op.Token, op.Owner = c.row.must, c.mine.Token, "me"
 	if op.Kind == driver.Extend {
 		op.Lease = long
 	}
@@ -202,8 +202,8 @@ func (e *env) cell(c *cell, word string) {
 	op := c.op()
 	r := e.do(op)
 	kind, record := r.Kind, r.Record
-	if op.Kind == driver.Claim && kind == job.NoKind && len(r.Gone) == 1 {
-		kind, record = r.Gone[0].Kind, r.Gone[0].Record
+	if op.Kind == driver.Claim && kind == job.NoKind && len(r.Skipped) == 1 {
+		kind, record = r.Skipped[0].Kind, r.Skipped[0].Record
 	}
 	if kind != want || kind == job.NoKind && r.Repeated != (word == "same") {
 		e.Errorf("%s: got %v, want %v (%s)", describe(&op), outcome(&driver.Result{Kind: kind, Repeated: r.Repeated, Message: r.Message}), want, word)
@@ -220,7 +220,7 @@ func (e *env) cell(c *cell, word string) {
 	if kind == job.NotOwner && r.Owner != "them" {
 		e.Errorf("%s: NotOwner names %q, want them", describe(&op), r.Owner)
 	}
-	if word == "early" && (r.Left <= 0 || r.Left > long) {
-		e.Errorf("%s: came %v before its time, says the result: want more than 0 and at most %v", describe(&op), r.Left, long)
+	if word == "early" && (r.Remaining <= 0 || r.Remaining > long) {
+		e.Errorf("%s: came %v before its time, says the result: want more than 0 and at most %v", describe(&op), r.Remaining, long)
 	}
 }

@@ -14,11 +14,11 @@ func (c *crowd) moved() {
 		move func(h *env, p *driver.Posting)
 	}{
 		{"set aside and restored", func(h *env, p *driver.Posting) {
-			h.must(plain(driver.SetAside, p.ID))
+			h.must(plain(driver.Trash, p.ID))
 			h.must(plain(driver.Restore, p.ID))
 		}},
 		{"set aside, purged and posted again", func(h *env, p *driver.Posting) {
-			h.must(plain(driver.SetAside, p.ID))
+			h.must(plain(driver.Trash, p.ID))
 			h.must(plain(driver.Purge, p.ID))
 			h.must(postOp(p))
 		}},

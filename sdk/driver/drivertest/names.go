@@ -50,7 +50,7 @@ func namesOfOwners(e *env) {
 			e.Errorf("AlreadyClaimed names %q, want %q", gone.Owner, owner)
 		}
 		op := plain(driver.Update, p.ID)
-		op.Must, op.Owner = driver.HeldByOwner, owner+" "
+		op.Precondition, op.Owner = driver.HeldByOwner, owner+" "
 		if len(owner) < job.MaxOwner {
 			e.refused(op, job.NotOwner, "an owner with one space more")
 		}

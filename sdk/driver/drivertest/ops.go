@@ -94,7 +94,7 @@ func (e *env) claimFor(id job.ID, owner string, lease time.Duration) driver.Clai
 	op := claimOp(owner, lease, id)
 	r := e.must(op)
 	if len(r.Claims) != 1 {
-		e.Fatalf("Claim of a free job: got %d claims, passed over: %s", len(r.Claims), goneKinds(r.Gone))
+		e.Fatalf("Claim of a free job: got %d claims, passed over: %s", len(r.Claims), goneKinds(r.Skipped))
 	}
 	c := r.Claims[0]
 	if c.Job != id || c.Token.Nonce != op.Claim.Candidates[0].Nonce || c.Token.Epoch == 0 || c.Token.Generation == 0 {
@@ -104,21 +104,21 @@ func (e *env) claimFor(id job.ID, owner string, lease time.Duration) driver.Clai
 }
 
 // taken tries to claim a job that is not free.
-func (e *env) taken(op driver.Op, kind job.Kind, why string) driver.Gone {
+func (e *env) taken(op driver.Op, kind job.Kind, why string) driver.Skipped {
 	e.Helper()
 	r := e.do(op)
-	if r.Kind != job.NoKind || len(r.Claims) != 0 || len(r.Gone) != 1 {
+	if r.Kind != job.NoKind || len(r.Claims) != 0 || len(r.Skipped) != 1 {
 		e.Errorf("Claim: %s: got %v with %d claims and %d passed over: want it done, without a claim, and %v",
-			why, outcome(&r), len(r.Claims), len(r.Gone), kind)
-		return driver.Gone{}
+			why, outcome(&r), len(r.Claims), len(r.Skipped), kind)
+		return driver.Skipped{}
 	}
-	if r.Gone[0].Kind != kind {
-		e.Errorf("Claim: %s: the job was passed over as %v (%s), want %v", why, r.Gone[0].Kind, r.Gone[0].Message, kind)
+	if r.Skipped[0].Kind != kind {
+		e.Errorf("Claim: %s: the job was passed over as %v (%s), want %v", why, r.Skipped[0].Kind, r.Skipped[0].Message, kind)
 	}
-	return r.Gone[0]
+	return r.Skipped[0]
 }
 
-func goneKinds(list []driver.Gone) string {
+func goneKinds(list []driver.Skipped) string {
 	var names []string
 	for _, g := range list {
 		names = append(names, g.Kind.String())
@@ -127,12 +127,12 @@ func goneKinds(list []driver.Gone) string {
 }
 
 func byToken(kind driver.OpKind, c driver.Claimed) driver.Op {
-	return driver.Op{Kind: kind, Job: c.Job, Must: driver.HeldByToken, Token: c.Token, Lease: long, Event: eventOf[kind]}
+	return driver.Op{Kind: kind, Job: c.Job, Precondition: driver.HeldByToken, Token: c.Token, Lease: long, Event: eventOf[kind]}
 }
 
 var eventOf = map[driver.OpKind]job.EventType{
 	driver.Post: job.Posted, driver.Claim: job.ClaimedEvent, driver.Extend: job.Extended, driver.Update: job.OperationEvent,
-	driver.Release: job.Abandoned, driver.Remove: job.ConsumedEvent, driver.SetAside: job.TrashedEvent,
+	driver.Release: job.Abandoned, driver.Remove: job.ConsumedEvent, driver.Trash: job.TrashedEvent,
 	driver.Restore: job.Restored, driver.Purge: job.PurgedEvent,
 }
 
@@ -153,7 +153,7 @@ func outcome(r *driver.Result) string {
 	return r.Kind.String() + " (" + r.Message + ")"
 }
 
-var opNames = [...]string{"no op", "Post", "Claim", "Extend", "Update", "Release", "Remove", "SetAside", "Restore", "Purge"}
+var opNames = [...]string{"no op", "Post", "Claim", "Extend", "Update", "Release", "Remove", "Trash", "Restore", "Purge"}
 
 var mustNames = [...]string{"Whatever", "HeldByToken", "HeldByOwner", "Lapsed", "Held", "Free"}
 
@@ -162,8 +162,8 @@ func describe(op *driver.Op) string {
 	if int(op.Kind) < len(opNames) {
 		name = opNames[op.Kind]
 	}
-	if op.Must != driver.Whatever && int(op.Must) < len(mustNames) {
-		name += "/" + mustNames[op.Must]
+	if op.Precondition != driver.Whatever && int(op.Precondition) < len(mustNames) {
+		name += "/" + mustNames[op.Precondition]
 	}
 	return name
 }

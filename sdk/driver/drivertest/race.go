@@ -47,8 +47,8 @@ func raceOneWinner(e *env) {
 				e.Errorf("two of %d claims got the same job: epochs %d and %d", racers, winner.Token.Epoch, r.Claims[0].Token.Epoch)
 			case len(r.Claims) == 1:
 				winner = &r.Claims[0]
-			case len(r.Gone) != 1 || r.Gone[0].Kind != job.AlreadyClaimed:
-				e.Errorf("a claim that lost: passed over as %s, want ALREADY_CLAIMED", goneKinds(r.Gone))
+			case len(r.Skipped) != 1 || r.Skipped[0].Kind != job.AlreadyClaimed:
+				e.Errorf("a claim that lost: passed over as %s, want ALREADY_CLAIMED", goneKinds(r.Skipped))
 			}
 		}
 		if winner == nil {
@@ -104,7 +104,7 @@ func raceEndings(e *env) {
 	for range 8 {
 		p := e.post()
 		c := e.claim(p.ID, "w")
-		kinds := []driver.OpKind{driver.Release, driver.Remove, driver.SetAside}
+		kinds := []driver.OpKind{driver.Release, driver.Remove, driver.Trash}
 		var done [3]atomic.Int64
 		together(24, func(i int) {
 			r := e.do(byToken(kinds[i%3], c))

@@ -100,7 +100,7 @@ func (p *play) step() string {
 	}
 	subject := p.apply(ops.subject)[0]
 	model := p.model.Apply(p.Context(), p.name, []driver.Op{ops.model})[0]
-	p.script = append(p.script, p.tell(&ops.subject)+": "+outcome(&model)+" "+goneKinds(model.Gone))
+	p.script = append(p.script, p.tell(&ops.subject)+": "+outcome(&model)+" "+goneKinds(model.Skipped))
 	if trouble := p.compareResults(&ops.subject, &subject, &model); trouble != "" {
 		return trouble
 	}
@@ -161,17 +161,17 @@ func (p *play) compareResults(op *driver.Op, subject, model *driver.Result) stri
 		return fmt.Sprintf("%s: got %v, want %v", p.tell(op), outcome(subject), outcome(model))
 	case (model.Kind == job.NotOwner || model.Kind == job.AlreadyClaimed) && subject.Owner != model.Owner:
 		return fmt.Sprintf("%s: names owner %q, want %q", p.tell(op), subject.Owner, model.Owner)
-	case len(subject.Claims) != len(model.Claims) || len(subject.Gone) != len(model.Gone):
+	case len(subject.Claims) != len(model.Claims) || len(subject.Skipped) != len(model.Skipped):
 		return fmt.Sprintf("%s: got %d claims and passed over %s, want %d and %s",
-			p.tell(op), len(subject.Claims), goneKinds(subject.Gone), len(model.Claims), goneKinds(model.Gone))
+			p.tell(op), len(subject.Claims), goneKinds(subject.Skipped), len(model.Claims), goneKinds(model.Skipped))
 	}
 	for i, want := range model.Claims {
 		if got := subject.Claims[i]; got.Job != want.Job || got.Token.Nonce != want.Token.Nonce {
 			return fmt.Sprintf("%s: claim %d is of job %v, want %v, with the same nonce", p.tell(op), i, got.Job, want.Job)
 		}
 	}
-	for i, want := range model.Gone {
-		if got := subject.Gone[i]; got.Job != want.Job || got.Kind != want.Kind || got.Owner != want.Owner && want.Kind == job.AlreadyClaimed {
+	for i, want := range model.Skipped {
+		if got := subject.Skipped[i]; got.Job != want.Job || got.Kind != want.Kind || got.Owner != want.Owner && want.Kind == job.AlreadyClaimed {
 			return fmt.Sprintf("%s: candidate %d was passed over as %v (%q), want %v (%q)", p.tell(op), i, got.Kind, got.Owner, want.Kind, want.Owner)
 		}
 	}

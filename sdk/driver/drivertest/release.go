@@ -36,7 +36,7 @@ func releaseGivesBack(e *env) {
 func releaseByOwner(e *env) {
 	p := e.post()
 	op := plain(driver.Release, p.ID)
-	op.Must, op.Owner = driver.HeldByOwner, "w"
+	op.Precondition, op.Owner = driver.HeldByOwner, "w"
 	e.refused(op, job.NotClaimed, "nobody holds the job")
 	e.claim(p.ID, "another")
 	if r := e.refused(op, job.NotOwner, "another holds the job"); r.Owner != "another" {
@@ -51,7 +51,7 @@ func releaseByPerson(e *env) {
 	p := e.post()
 	c := e.claim(p.ID, "w")
 	op := plain(driver.Release, p.ID)
-	op.Must, op.Owner = driver.Held, "somebody"
+	op.Precondition, op.Owner = driver.Held, "somebody"
 	if r := e.refused(op, job.NotOwner, "it is held by another than expected"); r.Owner != "w" {
 		e.Errorf("NotOwner names %q, want w", r.Owner)
 	}
@@ -92,7 +92,7 @@ func updateChanges(e *env) {
 func updateVersion(e *env) {
 	p := e.post()
 	version := e.readParts(p.ID, 0).Version
-	for _, kind := range []driver.OpKind{driver.Update, driver.Remove, driver.SetAside} {
+	for _, kind := range []driver.OpKind{driver.Update, driver.Remove, driver.Trash} {
 		op := plain(kind, p.ID)
 		op.Version = version + 1
 		if r := e.refused(op, job.Aborted, "another version"); r.Record == nil || r.Record.Version != version {
@@ -104,7 +104,7 @@ func updateVersion(e *env) {
 	r := e.must(op)
 	op.Request = [16]byte{}
 	e.refused(op, job.Aborted, "the version of before")
-	aside := plain(driver.SetAside, p.ID)
+	aside := plain(driver.Trash, p.ID)
 	aside.Version = r.Version
 	r = e.must(aside)
 	restore := plain(driver.Restore, p.ID)

@@ -28,7 +28,7 @@ func removeConsumes(e *env) {
 		e.Errorf("consumed: position %d and version %d, the op said %d and %d", rec.Position, rec.Version, r.Position, r.Version)
 	}
 	e.taken(claimOp("w", long, p.ID), job.NotFound, "it was consumed")
-	for _, kind := range []driver.OpKind{driver.Extend, driver.Update, driver.Release, driver.SetAside} {
+	for _, kind := range []driver.OpKind{driver.Extend, driver.Update, driver.Release, driver.Trash} {
 		e.refused(byToken(kind, c), job.LeaseLost, "this token consumed the job")
 	}
 	e.state(p.ID, job.Complete, "consumed")

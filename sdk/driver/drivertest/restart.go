@@ -34,7 +34,7 @@ func restarted(run func(e *env, restart func())) func(*env) {
 		start := func() {
 			r.driver = reopen()
 			spec := r.suite.spec(r.name)
-			spec.Memory = memory
+			spec.Witness = memory
 			status, err := r.driver.OpenBoard(r.Context(), spec)
 			if err != nil {
 				r.Fatalf("OpenBoard: %v", err)
@@ -42,7 +42,7 @@ func restarted(run func(e *env, restart func())) func(*env) {
 			if status.Loss != "" {
 				r.Errorf("the store was closed in order, and says that it lost something: %s", status.Loss)
 			}
-			r.status, memory = status, status.Memory
+			r.status, memory = status, status.Witness
 		}
 		start()
 		e.Cleanup(func() {
@@ -74,7 +74,7 @@ func (e *env) scatter() []*driver.Posting {
 			op.Ending = &driver.Ending{Outcome: job.Consumed, Keep: time.Hour, Data: []byte("final"), KeepPosting: true}
 			e.must(op)
 		case 2:
-			e.must(byToken(driver.SetAside, c))
+			e.must(byToken(driver.Trash, c))
 		}
 	}
 	held := plain(driver.Update, list[39].ID)
@@ -169,12 +169,12 @@ func restartLeases(e *env, restart func()) {
 	restart()
 	e.taken(claimOp("another", long, lasting.Job), job.AlreadyClaimed, "its lease still runs after a restart")
 	e.taken(claimOp("another", long, list[2].ID), job.NotEligible, "it is held after a restart")
-	if rec := e.read(lasting.Job); rec.Holder == nil || rec.Holder.Left <= 0 || rec.Holder.Left > long {
+	if rec := e.read(lasting.Job); rec.Holder == nil || rec.Holder.Remaining <= 0 || rec.Holder.Remaining > long {
 		e.Errorf("after a restart the holder is %+v, want at most %v left", rec.Holder, long)
 	}
 	e.eventually("a lease of a second runs out after a restart", func() bool {
 		op := byToken(driver.Release, brief)
-		op.Must = driver.Lapsed
+		op.Precondition = driver.Lapsed
 		return e.do(op).Kind == job.NoKind
 	})
 }

@@ -12,19 +12,19 @@ type transition struct {
 	later   func(e *env, id job.ID)          // what happens to the job after it
 }
 
-func claimThen(kind driver.OpKind, must driver.Must) func(e *env) (job.ID, driver.Op) {
+func claimThen(kind driver.OpKind, must driver.Precondition) func(e *env) (job.ID, driver.Op) {
 	return func(e *env) (job.ID, driver.Op) {
 		p := e.post()
 		op := byToken(kind, e.claim(p.ID, "w"))
-		op.Must, op.Owner = must, "w"
+		op.Precondition, op.Owner = must, "w"
 		return p.ID, op
 	}
 }
 
-func free(kind driver.OpKind, must driver.Must) func(e *env) (job.ID, driver.Op) {
+func free(kind driver.OpKind, must driver.Precondition) func(e *env) (job.ID, driver.Op) {
 	return func(e *env) (job.ID, driver.Op) {
 		op := plain(kind, e.post().ID)
-		op.Must = must
+		op.Precondition = must
 		return op.Job, op
 	}
 }
@@ -32,7 +32,7 @@ func free(kind driver.OpKind, must driver.Must) func(e *env) (job.ID, driver.Op)
 func inTrash(kind driver.OpKind) func(e *env) (job.ID, driver.Op) {
 	return func(e *env) (job.ID, driver.Op) {
 		p := e.post()
-		e.must(plain(driver.SetAside, p.ID))
+		e.must(plain(driver.Trash, p.ID))
 		return p.ID, plain(kind, p.ID)
 	}
 }
@@ -69,10 +69,10 @@ var transitions = []transition{
 	{"remove-by-owner", claimThen(driver.Remove, driver.HeldByOwner), purgeIt},
 	{"remove-by-person", claimThen(driver.Remove, driver.Held), purgeIt},
 	{"remove-free", versioned(free(driver.Remove, driver.Free)), purgeIt},
-	{"aside-by-token", claimThen(driver.SetAside, driver.HeldByToken), restoreTake},
-	{"aside-by-token-then-purged", claimThen(driver.SetAside, driver.HeldByToken), purgeIt},
-	{"aside-by-owner", claimThen(driver.SetAside, driver.HeldByOwner), restoreIt},
-	{"aside-free", free(driver.SetAside, driver.Free), restoreTake},
+	{"aside-by-token", claimThen(driver.Trash, driver.HeldByToken), restoreTake},
+	{"aside-by-token-then-purged", claimThen(driver.Trash, driver.HeldByToken), purgeIt},
+	{"aside-by-owner", claimThen(driver.Trash, driver.HeldByOwner), restoreIt},
+	{"aside-free", free(driver.Trash, driver.Free), restoreTake},
 	{"restore", versioned(inTrash(driver.Restore)), claimAgain},
 	{"purge", versioned(inTrash(driver.Purge)), nil},
 }

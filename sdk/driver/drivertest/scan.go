@@ -117,11 +117,11 @@ func scanCursor(e *env) {
 func scanSets(e *env) {
 	list := e.posts(12)
 	c := e.claim(list[0].ID, "w")
-	e.must(byToken(driver.SetAside, c))
-	e.must(plain(driver.SetAside, list[1].ID))
+	e.must(byToken(driver.Trash, c))
+	e.must(plain(driver.Trash, list[1].ID))
 	e.must(byToken(driver.Remove, e.claim(list[2].ID, "w")))
 	e.must(plain(driver.Remove, list[3].ID))
-	e.must(plain(driver.SetAside, list[4].ID))
+	e.must(plain(driver.Trash, list[4].ID))
 	e.must(plain(driver.Purge, list[4].ID))
 	e.claim(list[5].ID, "w")
 	kept := plain(driver.Remove, list[6].ID)
@@ -152,7 +152,7 @@ func scanSets(e *env) {
 func scanOrder(e *env) {
 	list := e.posts(40)
 	for i, p := range list {
-		kind := driver.SetAside
+		kind := driver.Trash
 		if i%2 == 0 {
 			kind = driver.Remove
 		}

@@ -14,7 +14,7 @@ var tokenChecks = []check{
 }
 
 // tokenOps are the ops that a holder makes.
-var tokenOps = []driver.OpKind{driver.Extend, driver.Update, driver.Release, driver.Remove, driver.SetAside}
+var tokenOps = []driver.OpKind{driver.Extend, driver.Update, driver.Release, driver.Remove, driver.Trash}
 
 // wrongTokens are tokens that differ from t in one part.
 func wrongTokens(t job.Token) map[string]job.Token {
@@ -48,13 +48,13 @@ func tokensGrow(e *env) {
 			e.must(byToken(driver.Release, c))
 		case 1:
 			op := plain(driver.Release, p.ID)
-			op.Must = driver.Held
+			op.Precondition = driver.Held
 			e.must(op)
 		case 2:
-			e.must(byToken(driver.SetAside, c))
+			e.must(byToken(driver.Trash, c))
 			e.must(plain(driver.Restore, p.ID))
 		case 3: // the job comes back with the same uuid
-			e.must(byToken(driver.SetAside, c))
+			e.must(byToken(driver.Trash, c))
 			e.must(plain(driver.Purge, p.ID))
 			e.must(postOp(p))
 		}
@@ -88,7 +88,7 @@ func tokensSameOwner(e *env) {
 		p := e.post()
 		old := e.claim(p.ID, "w")
 		release := plain(driver.Release, p.ID)
-		release.Must = driver.Held
+		release.Precondition = driver.Held
 		e.must(release)
 		e.claim(p.ID, "w")
 		before := e.read(p.ID)

@@ -26,7 +26,7 @@ func trashKeepsEverything(e *env) {
 	e.must(post)
 	sequence := e.readParts(p.ID, 0).Posting.Sequence
 	c := e.claim(p.ID, "w")
-	op := byToken(driver.SetAside, c)
+	op := byToken(driver.Trash, c)
 	after := []byte("given up")
 	op.Status = &after
 	e.must(op)
@@ -60,8 +60,8 @@ func trashByPerson(e *env) {
 	free, taken := e.post(), e.post()
 	e.claim(taken.ID, "w")
 	op := func(id job.ID) driver.Op {
-		op := plain(driver.SetAside, id)
-		op.Must = driver.Free
+		op := plain(driver.Trash, id)
+		op.Precondition = driver.Free
 		return op
 	}
 	e.must(op(free.ID))
@@ -82,11 +82,11 @@ func trashPurge(e *env) {
 	}
 	e.refused(plain(driver.Restore, p.ID), job.NotFound, "it is on the board")
 	c := e.claim(p.ID, "w")
-	aside := e.must(byToken(driver.SetAside, c))
+	aside := e.must(byToken(driver.Trash, c))
 	e.must(plain(driver.Purge, p.ID))
 	e.state(p.ID, job.Unknown, "purged")
 	e.refused(plain(driver.Restore, p.ID), job.NotFound, "it was purged")
-	e.again(byToken(driver.SetAside, c), &aside, "the ending by this token, of a job that was purged since")
+	e.again(byToken(driver.Trash, c), &aside, "the ending by this token, of a job that was purged since")
 	e.refused(byToken(driver.Extend, c), job.NotFound, "it was purged")
 	e.must(postOp(p))
 	rec := e.state(p.ID, job.Unclaimed, "posted again")
@@ -96,12 +96,12 @@ func trashPurge(e *env) {
 
 func trashKeepsHold(e *env) {
 	p := e.post()
-	aside := plain(driver.SetAside, p.ID)
+	aside := plain(driver.Trash, p.ID)
 	aside.Hold = &driver.Hold{For: time.Hour}
 	e.must(aside)
 	e.must(plain(driver.Restore, p.ID))
 	e.taken(claimOp("w", long, p.ID), job.NotEligible, "it was set aside with a hold of an hour")
-	e.must(plain(driver.SetAside, p.ID))
+	e.must(plain(driver.Trash, p.ID))
 	restore := plain(driver.Restore, p.ID)
 	restore.Hold = &driver.Hold{}
 	e.must(restore)

@@ -39,9 +39,9 @@ func watchEveryChange(e *env) {
 		{byToken(driver.Extend, c), job.Claimed, "w"},
 		{byToken(driver.Update, c), job.Claimed, "w"},
 		{release, job.Unclaimed, "w"},
-		{plain(driver.SetAside, p.ID), job.Trashed, ""},
+		{plain(driver.Trash, p.ID), job.Trashed, ""},
 		{plain(driver.Restore, p.ID), job.Unclaimed, ""},
-		{plain(driver.SetAside, p.ID), job.Trashed, ""},
+		{plain(driver.Trash, p.ID), job.Trashed, ""},
 		{plain(driver.Purge, p.ID), job.Unknown, ""},
 	}
 	want := []driver.Change{
@@ -226,7 +226,7 @@ func (e *env) write(n, seed int) []job.ID {
 		}
 		r := e.do(claimOp("w", long, p.ID))
 		if len(r.Claims) != 1 {
-			e.Errorf("a fresh job could not be claimed: %v, %s", outcome(&r), goneKinds(r.Gone))
+			e.Errorf("a fresh job could not be claimed: %v, %s", outcome(&r), goneKinds(r.Skipped))
 			continue
 		}
 		switch how {
@@ -235,7 +235,7 @@ func (e *env) write(n, seed int) []job.ID {
 		case 2:
 			e.do(byToken(driver.Remove, r.Claims[0]))
 		case 3:
-			e.do(byToken(driver.SetAside, r.Claims[0]))
+			e.do(byToken(driver.Trash, r.Claims[0]))
 			e.do(plain(driver.Restore, p.ID))
 		}
 	}

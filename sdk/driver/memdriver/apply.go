@@ -53,7 +53,7 @@ func (b *board) change(op *driver.Op, now time.Time) driver.Result {
 		return b.extend(op, e, now)
 	case driver.Remove:
 		return b.remove(op, e, now)
-	case driver.SetAside:
+	case driver.Trash:
 		return b.setAside(op, e, now)
 	case driver.Release:
 		return b.release(op, e, now)
@@ -74,7 +74,7 @@ func (b *board) refuse(op *driver.Op, now time.Time, kind job.Kind, message stri
 // trashed, or nil.
 func (b *board) permit(op *driver.Op, e *entry, now time.Time) *driver.Result {
 	if e == nil {
-		if p := b.ended[op.Job]; p != nil && op.Must.ByToken() && p.token == op.Token {
+		if p := b.ended[op.Job]; p != nil && op.Precondition.ByToken() && p.token == op.Token {
 			return b.refuse(op, now, job.LeaseLost, "the claim of this token ended the job in another way")
 		}
 		return b.refuse(op, now, job.NotFound, "there is no such job on the board")
@@ -93,10 +93,10 @@ func (b *board) permit(op *driver.Op, e *entry, now time.Time) *driver.Result {
 	return nil
 }
 
-// permitClaim looks at op.Must alone.
+// permitClaim looks at op.Precondition alone.
 func (b *board) permitClaim(op *driver.Op, e *entry, now time.Time) *driver.Result {
 	h, live := e.holder, e.live(now)
-	switch op.Must {
+	switch op.Precondition {
 	case driver.HeldByToken:
 		if live == nil || live.token != op.Token {
 			return b.refuse(op, now, job.LeaseLost, "the claim of this token has ended")
@@ -107,11 +107,11 @@ func (b *board) permitClaim(op *driver.Op, e *entry, now time.Time) *driver.Resu
 		}
 		if live != nil {
 			r := b.refuse(op, now, job.Precondition, "the lease has not run out")
-			r.Left = r.Record.Holder.Left
+			r.Remaining = r.Record.Holder.Remaining
 			return r
 		}
 	case driver.HeldByOwner, driver.Held:
-		if h == nil || op.Must == driver.HeldByOwner && live == nil {
+		if h == nil || op.Precondition == driver.HeldByOwner && live == nil {
 			return b.refuse(op, now, job.NotClaimed, "nobody holds the job")
 		}
 		if op.Owner != "" && op.Owner != h.owner {

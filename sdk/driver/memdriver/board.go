@@ -74,16 +74,16 @@ func (b *board) open(spec driver.BoardSpec, events int, id [8]byte) driver.Board
 	status := driver.BoardStatus{
 		Position: b.position, Durability: driver.Volatile, Capabilities: b.capabilities, Window: spec.Window,
 	}
-	switch before := generationOf(spec.Memory); {
-	case before != 0 && before < b.generation && [8]byte(spec.Memory) == id: // whatever else it says is from before
+	switch before := generationOf(spec.Witness); {
+	case before != 0 && before < b.generation && [8]byte(spec.Witness) == id: // whatever else it says is from before
 		status.Loss = fmt.Sprintf("the board lost changes before, and is in generation %d since, after generation %d", b.generation, before)
 	case b.lost(&spec, id):
 		b.begin(max(b.generation, before) + 1)
 		status.Loss = "the store is gone or was put back to an earlier state: what was done on this board since is lost"
 	}
 	status.Generation = b.generation
-	status.Memory = binary.BigEndian.AppendUint64(id[:], b.generation)
-	status.Memory = binary.BigEndian.AppendUint64(status.Memory, uint64(b.position))
+	status.Witness = binary.BigEndian.AppendUint64(id[:], b.generation)
+	status.Witness = binary.BigEndian.AppendUint64(status.Witness, uint64(b.position))
 	b.forget(time.Now())
 	return status
 }
@@ -95,8 +95,8 @@ const memorySize = 24
 // lost reports whether what the host remembers is of another store, or of a later
 // state.
 func (b *board) lost(spec *driver.BoardSpec, id [8]byte) bool {
-	return spec.Seen > b.position || len(spec.Memory) == memorySize &&
-		([8]byte(spec.Memory) != id || binary.BigEndian.Uint64(spec.Memory[16:]) > uint64(b.position) || generationOf(spec.Memory) > b.generation)
+	return spec.Seen > b.position || len(spec.Witness) == memorySize &&
+		([8]byte(spec.Witness) != id || binary.BigEndian.Uint64(spec.Witness[16:]) > uint64(b.position) || generationOf(spec.Witness) > b.generation)
 }
 
 // generationOf returns the generation that a host remembers, or 0.
@@ -149,7 +149,7 @@ func (e *entry) view(now time.Time, parts driver.Parts) *driver.Record {
 		r.State = job.Claimed
 		r.Holder = &driver.Holder{Owner: h.owner, Token: h.token, NoExpiry: h.noExpiry, Since: h.since}
 		if !h.noExpiry {
-			r.Holder.Left = h.ends.Sub(now)
+			r.Holder.Remaining = h.ends.Sub(now)
 		}
 	}
 	return &r

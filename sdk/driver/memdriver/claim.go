@@ -23,7 +23,7 @@ func (b *board) claim(op *driver.Op, now time.Time) driver.Result {
 		}
 		c := &spec.Candidates[i]
 		if gone := b.take(op, c, now); gone != nil {
-			r.Gone = append(r.Gone, *gone)
+			r.Skipped = append(r.Skipped, *gone)
 			continue
 		}
 		e := b.jobs[c.Job]
@@ -46,12 +46,12 @@ func (b *board) claim(op *driver.Op, now time.Time) driver.Result {
 }
 
 // take claims one candidate, or says why not.
-func (b *board) take(op *driver.Op, c *driver.Candidate, now time.Time) *driver.Gone {
+func (b *board) take(op *driver.Op, c *driver.Candidate, now time.Time) *driver.Skipped {
 	e := b.jobs[c.Job]
 	if e == nil || e.record.State == job.Trashed {
-		return &driver.Gone{Job: c.Job, Kind: job.NotFound, Record: b.find(c.Job, now, 0)}
+		return &driver.Skipped{Job: c.Job, Kind: job.NotFound, Record: b.find(c.Job, now, 0)}
 	}
-	gone := &driver.Gone{Job: c.Job, Record: e.view(now, 0)}
+	gone := &driver.Skipped{Job: c.Job, Record: e.view(now, 0)}
 	if h := e.live(now); h != nil {
 		if h.token.Nonce == c.Nonce {
 			return nil // by an earlier try of this op

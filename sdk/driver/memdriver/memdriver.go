@@ -66,7 +66,7 @@ func (s *store) OpenBoard(ctx context.Context, spec driver.BoardSpec) (driver.Bo
 	if spec.Name == "" || len(spec.Name) > driver.MaxBoardName {
 		return driver.BoardStatus{}, job.Errorf(job.Invalid, "the board's name has %d bytes: want 1 to %d", len(spec.Name), driver.MaxBoardName)
 	}
-	if n := len(spec.Memory); n != 0 && n != memorySize {
+	if n := len(spec.Witness); n != 0 && n != memorySize {
 		return driver.BoardStatus{}, job.Errorf(job.Invalid, "the board's memory has %d bytes: want the %d that this driver gave", n, memorySize)
 	}
 	s.mu.Lock()

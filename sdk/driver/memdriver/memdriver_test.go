@@ -23,7 +23,7 @@ func TestLostStore(t *testing.T) {
 	if status.Loss != "" || status.Generation != 1 {
 		t.Fatalf("a new board has generation %d and loss %q, want 1 and none", status.Generation, status.Loss)
 	}
-	spec.Memory = status.Memory
+	spec.Witness = status.Witness
 	again, err := first.OpenBoard(ctx, spec)
 	if err != nil || again.Loss != "" || again.Generation != 1 {
 		t.Fatalf("opened again: %+v, %v; want nothing lost", again, err)
@@ -55,9 +55,9 @@ func TestLifeOfAJob(t *testing.T) {
 		Candidates: []driver.Candidate{{Job: id, Nonce: [16]byte{1}}}, Count: 1, Owner: "w", Lease: time.Minute,
 	}})
 	if len(r.Claims) != 1 {
-		t.Fatalf("claims: %+v, gone: %+v", r.Claims, r.Gone)
+		t.Fatalf("claims: %+v, gone: %+v", r.Claims, r.Skipped)
 	}
-	end := driver.Op{Kind: driver.Remove, Job: id, Must: driver.HeldByToken, Token: r.Claims[0].Token}
+	end := driver.Op{Kind: driver.Remove, Job: id, Precondition: driver.HeldByToken, Token: r.Claims[0].Token}
 	apply(end)
 	if r := apply(end); !r.Repeated {
 		t.Errorf("the same ending again is not Repeated: %+v", r)

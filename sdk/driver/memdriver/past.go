@@ -16,7 +16,7 @@ import (
 type stamp struct {
 	key     stampKey
 	kind    driver.OpKind
-	must    driver.Must
+	must    driver.Precondition
 	outcome job.Outcome
 	token   job.Token
 	result  driver.Result
@@ -70,7 +70,7 @@ func keyOf(op *driver.Op) (stampKey, bool) {
 	return stampKey{op.Job, op.Request}, op.Request != [16]byte{}
 }
 
-func endsByToken(op *driver.Op) bool { return op.Must.ByToken() && op.Kind != driver.Update }
+func endsByToken(op *driver.Op) bool { return op.Precondition.ByToken() && op.Kind != driver.Update }
 
 // repeat answers an op that was done before.
 func (m *memory) repeat(op *driver.Op) (driver.Result, bool) {
@@ -79,7 +79,7 @@ func (m *memory) repeat(op *driver.Op) (driver.Result, bool) {
 	if !ok || s == nil || s.kind != op.Kind || s.outcome != outcomeOf(op) {
 		return driver.Result{}, false
 	}
-	if endsByToken(op) && (s.token != op.Token || s.must != op.Must) {
+	if endsByToken(op) && (s.token != op.Token || s.must != op.Precondition) {
 		return driver.Result{}, false
 	}
 	r := s.result
@@ -104,7 +104,7 @@ func (b *board) remember(op *driver.Op, r *driver.Result, ended *past) {
 	if !ok && ended == nil {
 		return
 	}
-	s := &stamp{key: key, kind: op.Kind, must: op.Must, outcome: outcomeOf(op), result: *r, at: time.Now(), job: ended}
+	s := &stamp{key: key, kind: op.Kind, must: op.Precondition, outcome: outcomeOf(op), result: *r, at: time.Now(), job: ended}
 	if endsByToken(op) {
 		s.token = op.Token
 	}
@@ -202,7 +202,7 @@ func (b *board) remove(op *driver.Op, e *entry, now time.Time) driver.Result {
 	r := b.changed(op, e, now, owner)
 	p := &past{record: e.record, tombstone: true}
 	p.record.NotBefore, p.record.Held = time.Time{}, false
-	if op.Must.ByToken() {
+	if op.Precondition.ByToken() {
 		p.token = op.Token
 	}
 	b.ended[op.Job] = p

@@ -111,7 +111,7 @@ type savedStamp struct {
 	Job     job.ID
 	Stamp   [16]byte
 	Kind    driver.OpKind
-	Must    driver.Must
+	Must    driver.Precondition
 	Outcome job.Outcome
 	Token   job.Token
 	Result  driver.Result

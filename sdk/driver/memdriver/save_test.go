@@ -98,7 +98,7 @@ func TestRolledBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	spec.Memory = status.Memory
+	spec.Witness = status.Witness
 	restored := open(t)
 	if err := memdriver.Load(restored, strings.NewReader(backup)); err != nil {
 		t.Fatal(err)

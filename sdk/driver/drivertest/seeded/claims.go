@@ -55,7 +55,7 @@ func ignoresVersion(ctx context.Context, d driver.Driver, board string, op drive
 
 func claimsHeld(ctx context.Context, d driver.Driver, board string, op driver.Op) driver.Result {
 	r := one(ctx, d, board, op)
-	for _, g := range r.Gone {
+	for _, g := range r.Skipped {
 		if g.Kind == job.NotEligible {
 			one(ctx, d, board, driver.Op{Kind: driver.Update, Job: g.Job, Hold: &driver.Hold{}})
 			return one(ctx, d, board, op)
@@ -77,9 +77,9 @@ func twoWinners(ctx context.Context, d driver.Driver, board string, op driver.Op
 	defer timer.Stop()
 	<-timer.C
 	r := one(ctx, d, board, op)
-	for _, g := range r.Gone {
+	for _, g := range r.Skipped {
 		if g.Kind == job.AlreadyClaimed && free[g.Job] {
-			one(ctx, d, board, driver.Op{Kind: driver.Release, Job: g.Job, Must: driver.Held})
+			one(ctx, d, board, driver.Op{Kind: driver.Release, Job: g.Job, Precondition: driver.Held})
 			return one(ctx, d, board, op)
 		}
 	}
@@ -104,13 +104,13 @@ func nonceClaimsAnew(ctx context.Context, d driver.Driver, board string, op driv
 			h := read(ctx, d, board, candidate.Job).Holder
 			mine := h != nil && h.Token.Nonce == candidate.Nonce
 			if mine {
-				r.Gone = append(r.Gone, driver.Gone{Job: candidate.Job, Kind: job.AlreadyClaimed, Owner: h.Owner})
+				r.Skipped = append(r.Skipped, driver.Skipped{Job: candidate.Job, Kind: job.AlreadyClaimed, Owner: h.Owner})
 			}
 			return mine
 		})
 	})
 	done := one(ctx, d, board, op)
-	done.Gone = append(r.Gone, done.Gone...)
+	done.Skipped = append(r.Skipped, done.Skipped...)
 	return done
 }
 

@@ -163,7 +163,7 @@ func noTombstone(d driver.Driver) driver.Driver {
 }
 
 func forgetsRelease(ctx context.Context, d driver.Driver, board string, op driver.Op) driver.Result {
-	if op.Kind == driver.Release && op.Must == driver.HeldByToken {
+	if op.Kind == driver.Release && op.Precondition == driver.HeldByToken {
 		if h := read(ctx, d, board, op.Job).Holder; h != nil && h.Token != op.Token {
 			return driver.Result{Kind: job.LeaseLost, Owner: h.Owner, Message: "somebody else holds the job"}
 		}

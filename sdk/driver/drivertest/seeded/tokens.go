@@ -49,7 +49,7 @@ func reusesEpochs(d driver.Driver) driver.Driver {
 }
 
 func staleToken(ctx context.Context, d driver.Driver, board string, op driver.Op) driver.Result {
-	if op.Must == driver.HeldByToken {
+	if op.Precondition == driver.HeldByToken {
 		if h := read(ctx, d, board, op.Job).Holder; h != nil {
 			op.Token = h.Token
 		}
@@ -64,7 +64,7 @@ func sameOwner(d driver.Driver) driver.Driver {
 		mu.Lock()
 		owner := owners[op.Token.Nonce]
 		mu.Unlock()
-		if op.Must == driver.HeldByToken {
+		if op.Precondition == driver.HeldByToken {
 			if h := read(ctx, d, board, op.Job).Holder; h != nil && h.Owner == owner {
 				op.Token = h.Token
 			}
@@ -106,8 +106,8 @@ func trimsOwners(ctx context.Context, d driver.Driver, board string, op driver.O
 
 func acceptsLapsed(ctx context.Context, d driver.Driver, board string, op driver.Op) driver.Result {
 	r := one(ctx, d, board, op)
-	if r.Kind == job.LeaseLost && op.Must == driver.HeldByToken && op.Kind != driver.Extend {
-		op.Must = driver.Lapsed
+	if r.Kind == job.LeaseLost && op.Precondition == driver.HeldByToken && op.Kind != driver.Extend {
+		op.Precondition = driver.Lapsed
 		return one(ctx, d, board, op)
 	}
 	return r
@@ -130,8 +130,8 @@ func neverExpires(ctx context.Context, d driver.Driver, board string, op driver.
 
 func expiresEarly(ctx context.Context, d driver.Driver, board string, op driver.Op) driver.Result {
 	r := one(ctx, d, board, op)
-	if r.Kind == job.Precondition && op.Must == driver.Lapsed && op.Kind == driver.Release {
-		op.Must = driver.HeldByToken
+	if r.Kind == job.Precondition && op.Precondition == driver.Lapsed && op.Kind == driver.Release {
+		op.Precondition = driver.HeldByToken
 		return one(ctx, d, board, op)
 	}
 	return r

@@ -75,7 +75,7 @@ func (r *reader) fields(list []*pb.Field, depth int) []driver.Field {
 func SpecTo(s driver.BoardSpec) *pb.BoardSpec {
 	return &pb.BoardSpec{
 		Name: s.Name, Settings: s.Settings, Window: int64(s.Window), MaxTombstones: s.MaxTombstones,
-		MaxFinals: s.MaxFinals, MaxFinalBytes: s.MaxFinalBytes, Observe: s.Observe, Memory: s.Memory, Seen: uint64(s.Seen),
+		MaxFinals: s.MaxFinals, MaxFinalBytes: s.MaxFinalBytes, Observe: s.Observe, Memory: s.Witness, Seen: uint64(s.Seen),
 	}
 }
 
@@ -85,7 +85,7 @@ func SpecFrom(m *pb.BoardSpec) (driver.BoardSpec, error) {
 	spec := driver.BoardSpec{
 		Name: m.Name, Settings: m.Settings, Window: time.Duration(r.amount(m.Window, "window")),
 		MaxTombstones: r.amount(m.MaxTombstones, "max_tombstones"), MaxFinals: r.amount(m.MaxFinals, "max_finals"),
-		MaxFinalBytes: r.amount(m.MaxFinalBytes, "max_final_bytes"), Observe: m.Observe, Memory: m.Memory, Seen: driver.Position(m.Seen),
+		MaxFinalBytes: r.amount(m.MaxFinalBytes, "max_final_bytes"), Observe: m.Observe, Witness: m.Memory, Seen: driver.Position(m.Seen),
 	}
 	return spec, r.err
 }
@@ -95,7 +95,7 @@ func StatusTo(s driver.BoardStatus) *pb.BoardStatus {
 	c := s.Capabilities
 	return &pb.BoardStatus{
 		Generation: s.Generation, Position: uint64(s.Position), Durability: string(s.Durability), Window: int64(s.Window),
-		MaxFinals: s.MaxFinals, Memory: s.Memory, Loss: s.Loss, Capabilities: &pb.Capabilities{
+		MaxFinals: s.MaxFinals, Memory: s.Witness, Loss: s.Loss, Capabilities: &pb.Capabilities{
 			Encodings: c.Encodings, MaxDetails: int64(c.MaxDetails), MaxRecord: int64(c.MaxRecord), MaxBatch: int64(c.MaxBatch),
 			InFlight: int64(c.InFlight), MaxCandidates: int64(c.MaxCandidates), MaxJobs: c.MaxJobs, Limits: c.Limits,
 			Attachments: c.Attachments, Shared: c.Shared, ByteExact: c.ByteExact,
@@ -108,7 +108,7 @@ func StatusFrom(m *pb.BoardStatus) (driver.BoardStatus, error) {
 	var r reader
 	s := driver.BoardStatus{
 		Generation: m.Generation, Position: driver.Position(m.Position), Durability: driver.Durability(m.Durability),
-		Window: time.Duration(r.amount(m.Window, "window")), Memory: m.Memory, Loss: m.Loss,
+		Window: time.Duration(r.amount(m.Window, "window")), Witness: m.Memory, Loss: m.Loss,
 		MaxFinals: r.amount(m.MaxFinals, "max_finals"),
 	}
 	if s.Generation == 0 {

@@ -16,7 +16,7 @@ func OpTo(m *pb.Op, tag uint32, op *driver.Op) {
 	m.Kind = pb.OpKind(op.Kind)
 	m.Job = idBytes(&op.Job)
 	m.Request = nonceBytes(&op.Request)
-	m.Must = pb.Must(op.Must)
+	m.Must = pb.Must(op.Precondition)
 	m.Token = tokenBytes(op.Token)
 	m.Owner = op.Owner
 	m.Version = op.Version
@@ -48,20 +48,20 @@ func OpTo(m *pb.Op, tag uint32, op *driver.Op) {
 func OpFrom(m *pb.Op) (driver.Op, error) {
 	var r reader
 	op := driver.Op{
-		Kind:     driver.OpKind(r.enum(int32(m.Kind), int(driver.Purge), "the kind of an op")),
-		Job:      r.bytes16(m.Job, "a job's id"),
-		Request:  r.bytes16(m.Request, "a request's id"),
-		Must:     driver.Must(r.enum(int32(m.Must), int(driver.Free), "must")),
-		Token:    r.token(m.Token),
-		Owner:    m.Owner,
-		Version:  m.Version,
-		Lease:    time.Duration(r.amount(m.Lease, "a lease")),
-		NoExpiry: m.NoExpiry,
-		Status:   optional(m.Status),
-		Attach:   attachmentsFrom(m.Attach),
-		Limits:   limitsFrom(m.Limits),
-		Event:    r.event(int32(m.Event)),
-		Reason:   m.Reason,
+		Kind:         driver.OpKind(r.enum(int32(m.Kind), int(driver.Purge), "the kind of an op")),
+		Job:          r.bytes16(m.Job, "a job's id"),
+		Request:      r.bytes16(m.Request, "a request's id"),
+		Precondition: driver.Precondition(r.enum(int32(m.Must), int(driver.Free), "must")),
+		Token:        r.token(m.Token),
+		Owner:        m.Owner,
+		Version:      m.Version,
+		Lease:        time.Duration(r.amount(m.Lease, "a lease")),
+		NoExpiry:     m.NoExpiry,
+		Status:       optional(m.Status),
+		Attach:       attachmentsFrom(m.Attach),
+		Limits:       limitsFrom(m.Limits),
+		Event:        r.event(int32(m.Event)),
+		Reason:       m.Reason,
 	}
 	if m.Posting != nil {
 		p := r.posting(m.Posting)

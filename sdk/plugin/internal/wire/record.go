@@ -49,7 +49,7 @@ func RecordTo(rec *driver.Record) *pb.Record {
 	if h := rec.Holder; h != nil {
 		m.Holder = &pb.Holder{
 			Owner: h.Owner, Token: tokenBytes(h.Token), Foreign: h.Foreign, NoExpiry: h.NoExpiry,
-			Left: int64(h.Left), Since: Nanos(h.Since),
+			Left: int64(h.Remaining), Since: Nanos(h.Since),
 		}
 	}
 	return m
@@ -73,7 +73,7 @@ func (r *reader) record(m *pb.Record) driver.Record {
 	if h := m.Holder; h != nil {
 		rec.Holder = &driver.Holder{
 			Owner: h.Owner, Token: r.token(h.Token), Foreign: h.Foreign, NoExpiry: h.NoExpiry,
-			Left: time.Duration(h.Left), Since: Time(h.Since),
+			Remaining: time.Duration(h.Left), Since: Time(h.Since),
 		}
 	}
 	return rec

@@ -106,7 +106,7 @@ func (w *writer) holder(h *driver.Holder) {
 	}
 	w.flag(holderForeign, h.Foreign)
 	w.flag(holderNoExpiry, h.NoExpiry)
-	w.number(holderLeft, protowire.EncodeZigZag(int64(h.Left)))
+	w.number(holderLeft, protowire.EncodeZigZag(int64(h.Remaining)))
 	w.time(holderSince, h.Since)
 }
 
@@ -225,7 +225,7 @@ func (r *reader) readHolder(h *driver.Holder, message []byte) {
 		case holderNoExpiry:
 			h.NoExpiry = f.value != 0
 		case holderLeft:
-			h.Left = time.Duration(protowire.DecodeZigZag(f.value))
+			h.Remaining = time.Duration(protowire.DecodeZigZag(f.value))
 		case holderSince:
 			h.Since = Time(int64(f.value))
 		}

@@ -11,7 +11,7 @@ func ResultTo(m *pb.Result, tag uint32, res *driver.Result) {
 	m.Kind = pb.Kind(res.Kind)
 	m.Message = res.Message
 	m.Owner = res.Owner
-	m.Left = int64(res.Left)
+	m.Left = int64(res.Remaining)
 	m.Repeated = res.Repeated
 	m.Position = uint64(res.Position)
 	m.Version = res.Version
@@ -19,7 +19,7 @@ func ResultTo(m *pb.Result, tag uint32, res *driver.Result) {
 	m.NotBefore = Nanos(res.NotBefore)
 	m.Lease = int64(res.Lease)
 	m.Record = recordOrNil(res.Record)
-	m.Gone = goneTo(res.Gone)
+	m.Gone = goneTo(res.Skipped)
 }
 
 // Claims returns the claims of a result as lists, each for one message of at most
@@ -64,7 +64,7 @@ func claimedPieces(c *driver.Claimed, size int) []*pb.Claimed {
 	return pieces
 }
 
-func goneTo(list []driver.Gone) []*pb.Gone {
+func goneTo(list []driver.Skipped) []*pb.Gone {
 	if len(list) == 0 {
 		return nil
 	}

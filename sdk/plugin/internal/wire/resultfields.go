@@ -81,7 +81,7 @@ func ReadAnswer(message []byte) (a Answer, err error) {
 // A ResultJoiner puts one result together that may come in pieces.
 type ResultJoiner struct {
 	claims []driver.Claimed
-	gone   []driver.Gone
+	gone   []driver.Skipped
 	record bool // the last claim's record goes on
 	size   int
 	Done   bool // nothing more is to come
@@ -106,7 +106,7 @@ func (j *ResultJoiner) Add(p Piece) (driver.Result, error) {
 		case resultOwner:
 			res.Owner = f.text()
 		case resultLeft:
-			res.Left = time.Duration(r.amount(int64(f.value), "the rest of a lease"))
+			res.Remaining = time.Duration(r.amount(int64(f.value), "the rest of a lease"))
 		case resultRepeated:
 			res.Repeated = f.value != 0
 		case resultPosition:
@@ -137,7 +137,7 @@ func (j *ResultJoiner) Add(p Piece) (driver.Result, error) {
 	if j.record {
 		r.fail("the record of a claim goes on, but nothing follows")
 	}
-	res.Claims, res.Gone = j.claims, j.gone
+	res.Claims, res.Skipped = j.claims, j.gone
 	return res, r.err
 }
 
@@ -186,7 +186,7 @@ func (r *reader) readClaimed(room *recordRoom, message []byte) (c driver.Claimed
 	return c, more
 }
 
-func (r *reader) readGone(room *recordRoom, message []byte) (g driver.Gone) {
+func (r *reader) readGone(room *recordRoom, message []byte) (g driver.Skipped) {
 	f := fields{rest: message}
 	for f.next() {
 		switch f.tag {

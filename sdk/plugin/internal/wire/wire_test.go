@@ -32,7 +32,7 @@ func fill(r *rand.Rand, v reflect.Value) {
 	case job.Kind:
 		v.SetUint(uint64([]job.Kind{job.NoKind, job.LeaseLost, job.OutcomeUnknown, job.Internal}[r.IntN(4)]))
 		return
-	case job.State, job.Outcome, job.EventType, driver.Must, driver.Set, driver.Parts:
+	case job.State, job.Outcome, job.EventType, driver.Precondition, driver.Set, driver.Parts:
 		v.SetUint(r.Uint64N(4))
 		return
 	case driver.OpKind:
