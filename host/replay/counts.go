@@ -25,6 +25,7 @@ type counts struct {
 	touched []int32 // those that are to be ranked, each once
 	minute  int64   // since 1970, as of which keys are told what they were served
 	serial  uint32  // of what is known of the keys; what has an older one is void
+	crowded int     // claims of classes with more than rankedKeys keys
 }
 
 // tally is one key.
@@ -38,6 +39,9 @@ type tally struct {
 	open             *btree.BTreeG[ranking.Order] // what waits
 	places           map[int32]ranking.Order      // of the jobs there
 }
+
+// rankedKeys is how many keys of a class a board ranks anew at most before it takes one.
+const rankedKeys = 1024
 
 // newCounts returns nil for an order that goes by no counts.
 func newCounts(r *rule) *counts {
@@ -173,6 +177,9 @@ func (c *counts) first(ctx context.Context, s *sim, class *class) (int32, error)
 		if e, ok := class.lines[k].top(); ok {
 			keys, heads[k] = append(keys, k), e
 		}
+	}
+	if len(keys) > rankedKeys {
+		c.crowded++
 	}
 	if err := c.rank(ctx, s, keys); err != nil {
 		return -1, err

@@ -73,12 +73,15 @@ type eventLog struct {
 	segments int
 	format   int // of the segment; 0: it has none
 	timeless int // claims of which it is not known when they were decided
+	claimed  int // jobs that were claimed when it begins, as far as their ends tell
+	swapped  int // claims that were decided before, or at the time of, one that was granted earlier
 	skipped  int // claims by nobody that is known, or in a way that can't be asked again
 
 	// While it is read:
 	numbers map[string]int32 // jobs by uuid
 	states  []state
 	known   map[string]int32 // takers
+	last    event            // of the claims, the one that was decided last
 	early   int64            // nothing before it is gone through
 	after   *after           // a gap, until the jobs that stand open behind it were read
 	lost    []Lost           // claims that were not recorded
@@ -177,6 +180,8 @@ func (t *eventLog) line(l *recording.Line) error {
 	case recording.Gone:
 		if n, ok := t.numbers[l.UUID]; ok {
 			t.gone(n, at)
+		} else if t.gaps == 0 && at >= t.early {
+			t.claimed++
 		}
 	}
 	return nil
@@ -209,6 +214,9 @@ func (t *eventLog) standing() {
 		s := &t.states[i]
 		if s.slot >= 0 {
 			s.slot = -2
+		}
+		if s.slot == -2 {
+			t.claimed++
 		}
 		if s.as >= 0 {
 			t.begins = append(t.begins, s.as)
@@ -266,7 +274,10 @@ func (t *eventLog) over(at int64) {
 }
 
 func (t *eventLog) posts(j *recording.Job, at int64) {
-	n, _ := t.number(j.UUID)
+	n, known := t.number(j.UUID)
+	if !known && j.Attempt > 0 && t.gaps == 0 && at >= t.early {
+		t.claimed++
+	}
 	s := &t.states[n]
 	as, slot, attempt := t.describe(n, j), s.slot, s.attempt
 	*s = state{as: as, slot: -1}
@@ -322,6 +333,14 @@ func (t *eventLog) claim(l *recording.Line, at int64) error {
 		e.decided = l.Decided.UnixNano()
 	} else if t.format == 1 && who >= 0 {
 		t.timeless++
+	}
+	if who >= 0 {
+		if before := t.last; before.decided > e.decided || before.decided == e.decided && before.taker != who {
+			t.swapped++
+		}
+		if t.last.decided <= e.decided {
+			t.last = e
+		}
 	}
 	t.add(e)
 	*s = state{as: -1, slot: int32(t.slots), attempt: l.Job.Attempt}

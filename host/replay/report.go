@@ -203,6 +203,15 @@ func (s *sim) inexact() (list []string) {
 	if n := s.timeless; n > 0 && (byTime || s.counts != nil) {
 		list = append(list, fmt.Sprintf("%d claims were recorded by an earlier version, which did not say when they were decided: they count as decided when they were granted", n))
 	}
+	if s.swapped > 0 {
+		list = append(list, fmt.Sprintf("%d claims were decided at the same time as others: they are gone through in the order in which the store granted them", s.swapped))
+	}
+	if s.counts != nil && s.claimed > 0 {
+		list = append(list, fmt.Sprintf("%d jobs were claimed before: how many of each key were, and what keys had been served by then, is not known", s.claimed))
+	}
+	if s.counts != nil && s.counts.crowded > 0 {
+		list = append(list, fmt.Sprintf("%d claims had jobs of more than %d keys to choose from, of which the board does not rank all anew before each claim", s.counts.crowded, rankedKeys))
+	}
 	if s.coarse {
 		list = append(list, fmt.Sprintf("policies by time see it in coarser steps: about %d times they would be asked about a job on account of the time alone", maxSpent))
 	}
