@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/boardd/boardd/host/durable"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -31,7 +32,7 @@ func hostID(dataDir string) (string, error) {
 	case !errors.Is(err, fs.ErrNotExist):
 		return "", err
 	}
-	return made, writeFile(path, []byte(made+"\n"))
+	return made, durable.WriteFile(path, []byte(made+"\n"))
 }
 
 // hostIDFile is in the data folder.

@@ -9,12 +9,12 @@ import (
 	"encoding/hex"
 	"encoding/pem"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
+	"github.com/boardd/boardd/host/durable"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -65,26 +65,14 @@ func newKey(path string) (*Key, error) {
 	if err != nil {
 		return nil, err
 	}
-	folder := filepath.Dir(path)
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return nil, err
+	err = durable.NewFile(path, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: data}))
+	if errors.Is(err, fs.ErrExist) { // another server was quicker
+		return OpenKey(path)
 	}
-	file, err := os.CreateTemp(folder, ".audit-key-*") // 0600
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = os.Remove(file.Name()) }() // it has another name by then, or is of no use
-	err = pem.Encode(file, &pem.Block{Type: "PRIVATE KEY", Bytes: data})
-	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
-		return nil, err
-	}
-	if err := os.Link(file.Name(), path); err != nil {
-		if errors.Is(err, fs.ErrExist) { // another server was quicker
-			return OpenKey(path)
-		}
-		return nil, err
-	}
-	return &Key{private}, syncFolder(folder)
+	return &Key{private}, nil
 }
 
 // ReadPublic returns the public half of the key in a file.
@@ -160,11 +148,3 @@ func (p Public) check(r *Record) verdict {
 
 // KeyFile is where a server has its key that was told no other place.
 func KeyFile(dataDir string) string { return filepath.Join(dataDir, "keys", "audit.pem") }
-
-func syncFolder(path string) error {
-	folder, err := os.Open(path)
-	if err != nil {
-		return fmt.Errorf("it cannot be made durable: %w", err)
-	}
-	return errors.Join(folder.Sync(), folder.Close())
-}

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/boardd/boardd/host/durable"
 	"github.com/boardd/boardd/host/filelock"
 	"github.com/boardd/boardd/sdk/job"
 )
@@ -287,7 +288,7 @@ func (l *Log) room() error {
 		}
 	}
 	l.file, l.size, l.since, l.begun = file, 0, time.Now(), true
-	return syncFolder(l.Folder)
+	return durable.SyncFolder(l.Folder)
 }
 
 // segmentsKept is in how many files the records are at least that are kept for a

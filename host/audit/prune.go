@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/boardd/boardd/host/durable"
 )
 
 // prune removes the oldest files, where they are over what is kept. The log says so
@@ -92,5 +94,5 @@ func (l *Log) remove(names []string) error {
 		}
 	}
 	l.Logger.Info("old records of the audit log were pruned", "up_to", before.Sequence)
-	return syncFolder(l.Folder)
+	return durable.SyncFolder(l.Folder)
 }

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/boardd/boardd/host/durable"
 	"github.com/boardd/boardd/sdk/driver"
 )
 
@@ -219,7 +220,7 @@ func (m *Memory) rewrite() error {
 		_ = m.file.Close() // nobody reads it any more
 	}
 	m.file, m.lines, m.dirty = file, len(m.docs)+len(m.gone)+1, false
-	return nil
+	return durable.SyncFolder(m.folder) // or what is added to the file would be lost with its name
 }
 
 // sync puts what was written on the disk.

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/boardd/boardd/host/durable"
 	"github.com/boardd/boardd/host/filelock"
 )
 
@@ -131,7 +132,7 @@ func (m *Memory) exchange(file *os.File, at, size int64) error {
 		err = syncData(file)
 	}
 	if err == nil {
-		err = syncFolder(m.folder)
+		err = durable.SyncFolder(m.folder)
 	}
 	if old != nil {
 		err = errors.Join(err, old.Close())
@@ -142,13 +143,4 @@ func (m *Memory) exchange(file *os.File, at, size int64) error {
 		m.mu.Unlock()
 	}
 	return err
-}
-
-// syncFolder makes a rename within the folder durable.
-func syncFolder(path string) error {
-	folder, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(folder.Sync(), folder.Close())
 }
