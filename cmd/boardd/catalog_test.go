@@ -19,21 +19,49 @@ token "root" {
 }
 catalog { backend = "shared" }
 backend "shared" {
-  driver = "redis"
-  config = { address = %q }
+  driver = %q
+  config = { %s }
 }
 backend "own" { driver = "embedded" }
 `
 
-// TestFlushedCatalog empties the Redis of the catalog under two servers and stops one of
+// TestFlushedCatalog empties the store of the catalog under two servers and stops one of
 // them: the boards go on, nothing can be changed, everything says so, and what one of
 // them exports brings all of it back to both.
 func TestFlushedCatalog(t *testing.T) {
 	t.Parallel()
-	program := withDriver(t, "redis")
-	redis := testserver.StartRedis(t, testserver.RedisOptions{})
+	t.Run("redis", func(t *testing.T) {
+		t.Parallel()
+		redis := testserver.StartRedis(t, testserver.RedisOptions{})
+		flushCatalog(t, "redis", fmt.Sprintf("address = %q", redis.Addr), func() { redis.Command("FLUSHALL") })
+	})
+	t.Run("zookeeper", func(t *testing.T) {
+		t.Parallel()
+		z := testserver.ZooKeeper(t, testserver.ZooKeeperOptions{Fast: true})
+		flushCatalog(t, "zookeeper", fmt.Sprintf("servers = [%q]", z.Servers()[0]), func() { removeNodes(t, z.Servers()[0]) })
+	})
+}
+
+// removeNodes removes all nodes of a ZooKeeper but its own.
+func removeNodes(t *testing.T, servers string) {
+	t.Helper()
+	const program = `
+import sys
+from kazoo.client import KazooClient
+client = KazooClient(hosts=sys.argv[1])
+client.start(timeout=120)
+for name in client.get_children("/"):
+    if name != "zookeeper":
+        client.delete("/" + name, recursive=True)
+client.stop()
+`
+	withKazoo(t, program, servers)
+}
+
+func flushCatalog(t *testing.T, driver, setting string, flush func()) {
+	program := withDriver(t, driver)
 	config := filepath.Join(t.TempDir(), "boards.hcl")
-	if err := os.WriteFile(config, fmt.Appendf(nil, flushedConfig, redis.Addr), 0o600); err != nil {
+	if err := os.WriteFile(config, fmt.Appendf(nil, flushedConfig, driver, setting), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	folder := t.TempDir()
@@ -75,7 +103,7 @@ func TestFlushedCatalog(t *testing.T) {
 		t.Fatalf("nothing is recorded: %v", err)
 	}
 
-	redis.Command("FLUSHALL")
+	flush()
 	inDoubt := func(s *testserver.Server, lost string) {
 		t.Helper()
 		testserver.Eventually(t, "the loss is noticed", func() bool {
@@ -125,7 +153,7 @@ func TestFlushedCatalog(t *testing.T) {
 	done(b, "", "board", "create", "more", "--backend", "own")
 	wants(done(a, "", "audit", "list"), "ImportCatalog", "ExportCatalog")
 
-	redis.Command("FLUSHALL")
+	flush()
 	inDoubt(b, "3")
 	done(b, "", "catalog", "accept")
 	for _, s := range []*testserver.Server{a, b} {

@@ -13,7 +13,7 @@ import (
 )
 
 // TestLossOnThePage has a store come back without what it had acknowledged: the board's
-// page says so until an administrator acknowledges it there, and a viewer has no button.
+// page says so until an administrator acknowledges it there.
 func TestLossOnThePage(t *testing.T) {
 	t.Parallel()
 	program := testserver.Build(t, "./cmd/boardd")

@@ -85,7 +85,7 @@ func (d *documents) write(ctx context.Context, space driver.Space, doc *driver.D
 		before := d.client().Multi(acl)
 		before.Create(path, first.encode(), session.Persistent)
 		if _, err := before.Do(ctx); err != nil {
-			return 0, changedMeanwhile(doc.Name, err)
+			return 0, d.unwritten(space, doc.Name, err)
 		}
 		f.there, f.version, f.head = true, 0, first
 	}
@@ -103,12 +103,19 @@ func (d *documents) write(ctx context.Context, space driver.Space, doc *driver.D
 	f.head.drop(m, path)
 	done, err := m.Do(ctx)
 	if err != nil {
-		if session.NoNode(err) {
-			d.made.Delete(d.folder(space))
-		}
-		return 0, changedMeanwhile(doc.Name, err)
+		return 0, d.unwritten(space, doc.Name, err)
 	}
 	return uint64(done[at].Stat.Mzxid), nil
+}
+
+// unwritten says why a transaction did not write a document. Where a node is missing,
+// somebody else has removed the folder or the document, and Put looks again.
+func (d *documents) unwritten(space driver.Space, name string, err error) error {
+	if session.NoNode(err) {
+		d.made.Delete(d.folder(space))
+		return errUnmade
+	}
+	return changedMeanwhile(name, err)
 }
 
 // cut writes the pieces of a large document.
