@@ -272,10 +272,10 @@ func (c *comparison) apply(step int, ops []driver.Op) {
 // and the numbers in a token.
 func sameResult() cmp.Option {
 	return cmp.Options{
-		cmpopts.IgnoreFields(driver.Result{}, "Message", "At", "Left"),
+		cmpopts.IgnoreFields(driver.Result{}, "Message", "At", "Remaining"),
 		cmpopts.IgnoreFields(driver.Claimed{}, "At", "Token"),
 		cmpopts.IgnoreFields(driver.Skipped{}, "Message"),
-		cmpopts.IgnoreFields(driver.Holder{}, "Left", "Since"),
+		cmpopts.IgnoreFields(driver.Holder{}, "Remaining", "Since"),
 		cmp.Comparer(func(a, b job.Token) bool { return a.IsZero() == b.IsZero() && a.Nonce == b.Nonce }),
 		cmp.Comparer(func(a, b time.Time) bool { return a.IsZero() == b.IsZero() }),
 		cmp.Comparer(func(a, b time.Duration) bool { return (a - b).Abs() < time.Minute }),
