@@ -84,7 +84,7 @@ func ExampleWorker() {
 	if err := w.Run(ctx); err != nil {
 		log.Fatal(err)
 	}
-	// Output:
+	// Unordered output:
 	// resizing /a.png
 	// CONSUMED <nil>
 	// TRASHED trash: no path
