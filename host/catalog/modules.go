@@ -41,7 +41,7 @@ func (c *Catalog) keepModules(ctx context.Context) {
 	if folder == "" {
 		return
 	}
-	digests := c.moduleDigests()
+	digests := c.View().Digests()
 	have, _ := os.ReadDir(folder) // none, before the first
 	for _, file := range have {
 		if !digests[file.Name()] {

@@ -32,7 +32,7 @@ const (
 // server has.
 func (c *Catalog) Export(ctx context.Context, after string) (page []Exported, next string, missing []string, err error) {
 	_, docs := c.memory.records()
-	digests := c.moduleDigests()
+	digests := c.View().Digests()
 	names := make([]string, 0, len(docs)+len(digests))
 	for name := range docs {
 		names = append(names, name)
@@ -70,29 +70,6 @@ func upper(names []string, after string) int {
 		i++
 	}
 	return i
-}
-
-// moduleDigests returns the modules that records name.
-func (c *Catalog) moduleDigests() map[string]bool {
-	digests := map[string]bool{}
-	name := func(list []string) {
-		for _, digest := range list {
-			digests[digest] = true
-		}
-	}
-	v := c.View()
-	for _, p := range v.Policies {
-		for _, version := range p.Versions {
-			digests[version.Digest] = true
-		}
-	}
-	for _, d := range v.Deployments {
-		name(d.modules())
-	}
-	for _, b := range v.Boards {
-		name(b.modules())
-	}
-	return digests
 }
 
 // Import writes records into the store. Those that are there stay as they are, unless
