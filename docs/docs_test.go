@@ -20,12 +20,14 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -89,7 +91,7 @@ func blocks(t *testing.T, path string) []block {
 
 func TestBlocks(t *testing.T) {
 	t.Parallel()
-	known := []string{"sh", "text", "hcl", "json", "go", "shell", "txt"}
+	known := []string{"sh", "text", "hcl", "json", "go", "sql", "shell", "txt"}
 	examples := examples(t)
 	for _, page := range pages(t) {
 		for _, b := range blocks(t, page) {
@@ -99,18 +101,18 @@ func TestBlocks(t *testing.T) {
 				t.Errorf("%s: the language of a block is one of %v, got %q", at, known, b.language)
 			case b.language == "json" && !json.Valid([]byte(b.body)):
 				t.Errorf("%s: this is not JSON", at)
-			case b.language == "go" && !strings.Contains(examples, squeeze(b.body)):
-				t.Errorf("%s: these lines stand in no example of sdk, so nothing says that they work", at)
+			case (b.language == "go" || b.language == "sql") && !strings.Contains(examples, squeeze(b.body)):
+				t.Errorf("%s: these lines stand in no tested example, so nothing says that they work", at)
 			}
 		}
 	}
 }
 
-// examples returns the text of all tested Go examples.
+// examples returns the text of all tested examples.
 func examples(t *testing.T) string {
 	t.Helper()
 	var all strings.Builder
-	for _, pattern := range []string{"sdk/*/example_test.go", "examples/*/*.go"} {
+	for _, pattern := range []string{"sdk/*/example_test.go", "examples/*/*.go", "examples/*/*.sql"} {
 		found, err := filepath.Glob(filepath.Join(testserver.Root(t), filepath.FromSlash(pattern)))
 		if err != nil {
 			t.Fatal(err)
@@ -191,4 +193,53 @@ func generated(t *testing.T, page, name, want string) {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// maxColumns is how wide a line of prose may be, so that it can be read in a terminal and
+// a change shows which sentence it changed.
+const maxColumns = 120
+
+// TestColumns looks at every page of the project. Tables, code, generated parts and what
+// cannot be broken may be wider.
+func TestColumns(t *testing.T) {
+	t.Parallel()
+	for _, page := range allPages(t) {
+		code, generated := false, false
+		for n, line := range strings.Split(read(t, page), "\n") {
+			trimmed := strings.TrimSpace(line)
+			switch {
+			case strings.HasPrefix(trimmed, "```"):
+				code = !code
+			case strings.HasPrefix(trimmed, "<!-- generated"):
+				generated = true
+			case strings.HasPrefix(trimmed, "<!-- end"):
+				generated = false
+			case code || generated || strings.HasPrefix(trimmed, "|") || !strings.Contains(trimmed, " "):
+			case utf8.RuneCountInString(line) > maxColumns:
+				t.Errorf("%s:%d: the line has %d columns: want at most %d", page, n+1, utf8.RuneCountInString(line), maxColumns)
+			}
+		}
+	}
+}
+
+// allPages returns every page that belongs to the project, wherever it lies.
+func allPages(t *testing.T) []string {
+	t.Helper()
+	var list []string
+	root := testserver.Root(t)
+	err := filepath.WalkDir(root, func(path string, f fs.DirEntry, err error) error {
+		switch name := f.Name(); {
+		case err != nil:
+			return err
+		case f.IsDir() && path != root && (strings.HasPrefix(name, ".") || name == "node_modules" || name == "testdata"):
+			return fs.SkipDir
+		case strings.HasSuffix(name, ".md"):
+			list = append(list, path)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
 }

@@ -19,11 +19,15 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/boardd/boardd/host"
+	"github.com/boardd/boardd/host/admin"
 	"github.com/boardd/boardd/host/api"
 	"github.com/boardd/boardd/host/audit"
+	"github.com/boardd/boardd/host/auditor"
 	"github.com/boardd/boardd/host/board"
+	"github.com/boardd/boardd/host/board/filter"
 	"github.com/boardd/boardd/host/catalog"
 	"github.com/boardd/boardd/host/config"
+	"github.com/boardd/boardd/host/doctor"
 	"github.com/boardd/boardd/host/identity"
 	"github.com/boardd/boardd/host/recording"
 	"github.com/boardd/boardd/host/replay"
@@ -226,7 +230,7 @@ var limits = []struct {
 	{"board.MaxWait", board.MaxWait, "the longest `wait`; a longer one is cut"},
 	{"board.MaxWaiters", board.MaxWaiters, "calls that wait on one board at once"},
 	{"board.MaxRequestID", board.MaxRequestID, "bytes of a `requestId`"},
-	{"board.MaxFilter", board.MaxFilter, "bytes of a filter"},
+	{"filter.Max", filter.Max, "bytes of a filter"},
 	{"board.MaxClaimBytes", board.MaxClaimBytes, "bytes of details in the answer to one claim call, beyond the first 32 jobs; then it gives fewer jobs than asked for"},
 	{"board.MaxClaimNames", board.MaxClaimNames, "names of one claim call"},
 	{"board.MinEntityTTL", board.MinEntityTTL, "the shortest time that an entity is listed without a new word from it"},
@@ -260,17 +264,17 @@ var limits = []struct {
 	{"replay.MaxKeys", replay.MaxKeys, "keys of its report; those with fewer jobs are one"},
 	{"replay.MaxLost", replay.MaxLost, "spans of time in its report in which claims were not recorded; later ones lengthen the last"},
 	{"replay.MaxStarved", replay.MaxStarved, "jobs that its report names because they starve"},
-	{"host.MaxSimulation", host.MaxSimulation, "the longest that a simulation may take"},
+	{"admin.MaxSimulation", admin.MaxSimulation, "the longest that a simulation may take"},
 	{"config.MaxWindow", config.MaxWindow, "the longest `idempotency_window` and `history`"},
 	{"driver.DefaultMaxTombstones", driver.DefaultMaxTombstones, "finished jobs that a board remembers; the oldest are forgotten first"},
 	{"driver.MaxBoardName", driver.MaxBoardName, "bytes of a board's name as a driver gets it: tenant, slash, board"},
 	{"driver.MaxDocument", driver.MaxDocument, "bytes of a document that a driver keeps"},
 	{"config.MaxLimit", int64(config.MaxLimit), "the largest limit that can be set"},
 	{"tenant.MaxNameLength", tenant.MaxNameLength, "bytes of the name of a tenant, token, board, backend or policy"},
-	{"host.MaxTokens", host.MaxTokens, "tokens of one tenant in the catalog"},
-	{"host.MaxTokenBoards", host.MaxTokenBoards, "boards that a token made through the API is bound to"},
-	{"host.MaxAuditPage", host.MaxAuditPage, "records of one answer of `GetAudit`"},
-	{"host.MaxFindings", host.MaxFindings, "findings of one sort that `boardd doctor` shows of one board"},
+	{"admin.MaxTokens", admin.MaxTokens, "tokens of one tenant in the catalog"},
+	{"admin.MaxTokenBoards", admin.MaxTokenBoards, "boards that a token made through the API is bound to"},
+	{"auditor.MaxPage", auditor.MaxPage, "records of one answer of `GetAudit`"},
+	{"doctor.MaxFindings", doctor.MaxFindings, "findings of one sort that `boardd doctor` shows of one board"},
 	{"audit.MaxSegment", audit.MaxSegment, "bytes of one file of the audit log, after which another is begun"},
 	{"catalog.MaxModule", catalog.MaxModule, "bytes of a policy's module"},
 	{"config.DefaultPolicies", config.DefaultPolicies, "policies of a tenant, unless its limits say otherwise"},
@@ -283,7 +287,7 @@ var limits = []struct {
 	{"catalog.MaxPolicyVersions", catalog.MaxPolicyVersions, "versions of a policy that are kept; the oldest go first"},
 	{"catalog.MaxPromotions", catalog.MaxPromotions, "versions of a policy that a board remembers to have asked; the oldest go first"},
 	{"config.MaxRules", config.MaxRules, "policies that decide who may have a board's jobs: of the configuration, and as many that were promoted"},
-	{"host.MinDigest", host.MinDigest, "digits by which a version of a policy is named, at least"},
+	{"admin.MinDigest", admin.MinDigest, "digits by which a version of a policy is named, at least"},
 	{"board.MaxShadowLine", board.MaxShadowLine, "of the next jobs that are compared with those of a policy in the shadow, where one of the two orders depends on counts"},
 	{"board.MaxShadowKeys", board.MaxShadowKeys, "keys that are looked at for that"},
 	{"board.MaxDisagreements", board.MaxDisagreements, "jobs that the report of a policy in the shadow names"},
@@ -292,7 +296,7 @@ var limits = []struct {
 	{"api.MaxQueued", api.MaxQueued, "calls that wait in the queues; then the longest queue loses its last one"},
 	{"api.MaxLongCalls", api.MaxLongCalls, "calls that only wait, for jobs, events or a slow store; half of them one tenant's"},
 	{"board.GatherFor", board.GatherFor, "that an event waits until those who stream a board's events are told of it together, at most; a few are told at once"},
-	{"host.MaxImport", host.MaxImport, "records of the catalog in one call of ImportCatalog"},
+	{"admin.MaxImport", admin.MaxImport, "records of the catalog in one call of ImportCatalog"},
 	{"embedded.DiskReserve", embedded.DiskReserve, "bytes of a disk (or an eighth of it) below which the embedded store takes no more posts and logs"},
 	{"config.MaxMetricsBoards", config.MaxMetricsBoards, "the largest `metrics_boards`"},
 	{"config.MaxDrainDelay", config.MaxDrainDelay, "the longest `drain_delay`"},

@@ -41,7 +41,7 @@ func TestDrivers(t *testing.T) {
 			t.Error("the boardd under test is another one at the end")
 		}
 	})
-	for name, install := range map[string]func(t *testing.T, path string){"files": buildFiles, "sqlite-py": copySQLite} {
+	for name, install := range map[string]func(t *testing.T, path string){"sqlite": buildSQL, "sqlite-py": copySQLite} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
@@ -129,12 +129,12 @@ func digest(t *testing.T, path string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// buildFiles builds driver-go in its own module. Its sources were read by
+// buildSQL builds driver-sql in its own module. Its sources were read by
 // testserver.Build.
-func buildFiles(t *testing.T, path string) {
+func buildSQL(t *testing.T, path string) {
 	t.Helper()
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", path, ".")
-	build.Dir = "driver-go"
+	build.Dir = "driver-sql"
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
@@ -142,13 +142,29 @@ func buildFiles(t *testing.T, path string) {
 
 const python = "/usr/bin/python3"
 
+// copySQLite makes of driver-python what its README says.
 func copySQLite(t *testing.T, path string) {
+	t.Helper()
+	copyPython(t, "driver-python/sqlite-py", path)
+	testneed.Program(t, "protoc")
+	if err := exec.CommandContext(t.Context(), python, "-c", "import google.protobuf").Run(); err != nil {
+		testneed.Skip(t, python+" has no protobuf (Debian: python3-protobuf)")
+	}
+	sources(t, "../sdk/plugin/driver.proto") // which protoc reads: the test cache has to know
+	stubs := exec.CommandContext(t.Context(), "protoc", "-I", "../sdk/plugin", "--python_out="+filepath.Dir(path), "driver.proto")
+	if out, err := stubs.CombinedOutput(); err != nil {
+		t.Fatalf("protoc: %v\n%s", err, out)
+	}
+}
+
+// copyPython copies a driver in Python, where there is what runs it.
+func copyPython(t *testing.T, from, path string) {
 	t.Helper()
 	testneed.Program(t, python)
 	if err := exec.CommandContext(t.Context(), python, "-c", "import grpc").Run(); err != nil {
 		testneed.Skip(t, python+" has no grpc (Debian: python3-grpcio)")
 	}
-	script, err := os.ReadFile("driver-python/sqlite-py")
+	script, err := os.ReadFile(from)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,31 +173,14 @@ func copySQLite(t *testing.T, path string) {
 	}
 }
 
-// TestOnlySDK checks that driver-go imports of this project only what is for
+// TestOnlySDK checks that driver-sql imports of this project only what is for
 // everybody.
 func TestOnlySDK(t *testing.T) {
 	t.Parallel()
-	for _, text := range sources(t, "driver-go/*.go") {
+	for _, text := range sources(t, "driver-sql/*.go") {
 		for _, path := range regexp.MustCompile(`"(github\.com/[^"]+)"`).FindAllStringSubmatch(text, -1) {
 			if !strings.HasPrefix(path[1], "github.com/boardd/boardd/sdk/") {
-				t.Errorf("driver-go imports %s, want only packages of sdk", path[1])
-			}
-		}
-	}
-}
-
-// TestTutorial checks that the code in driver-go's README is the code beside it.
-func TestTutorial(t *testing.T) {
-	t.Parallel()
-	all := strings.Join(sources(t, "driver-go/*.go"), "\n")
-	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(sources(t, "driver-go/README.md")[0], -1)
-	if len(blocks) == 0 {
-		t.Error("there is no code in driver-go/README.md")
-	}
-	for _, block := range blocks {
-		for part := range strings.SplitSeq(block[1], "\n...\n") {
-			if !strings.Contains(all, strings.TrimSuffix(part, "\n")) {
-				t.Errorf("this code in driver-go/README.md is not in its sources:\n%s", part)
+				t.Errorf("driver-sql imports %s, want only packages of sdk", path[1])
 			}
 		}
 	}

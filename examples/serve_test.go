@@ -109,10 +109,14 @@ func (b *worked) eventually(what string, done func() bool) {
 }
 
 // retry repeats what may be repeated while a driver is away.
-func (b *worked) retry(what string, do func() error) bool {
+// done lists the errors by which a repetition says that an earlier try has done it.
+func (b *worked) retry(what string, do func() error, done ...job.Kind) bool {
 	b.Helper()
-	for deadline := time.Now().Add(time.Minute); ; {
+	for tries, deadline := 0, time.Now().Add(time.Minute); ; tries++ {
 		err := do()
+		if tries > 0 && slices.Contains(done, job.KindOf(err)) {
+			return true
+		}
 		switch job.KindOf(err) {
 		case job.NoKind:
 			return true
@@ -233,7 +237,7 @@ func (b *worked) work(ctx context.Context, owner string) {
 		}
 		if b.firstOfTen(c) {
 			b.retry("trash", func() error { return b.Trash(ctx, "to see", c) })
-			b.retry("restore", func() error { return b.Restore(ctx, c.GetUuid()) })
+			b.retry("restore", func() error { return b.Restore(ctx, c.GetUuid()) }, job.AlreadyExists, job.NotFound) // another one may have consumed it by now
 			continue
 		}
 		if b.retry("consume", func() error { return b.Consume(ctx, c) }) {

@@ -6,11 +6,11 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/boardd/boardd/host/acknowledged"
 	"github.com/boardd/boardd/host/board"
 	"github.com/boardd/boardd/host/catalog"
 	"github.com/boardd/boardd/host/config"
@@ -20,7 +20,7 @@ import (
 	"github.com/boardd/boardd/sdk/sleep"
 )
 
-// Between two tries to start a driver.
+// The first and the longest pause between two tries to start a driver.
 const (
 	firstPause = 100 * time.Millisecond
 	maxPause   = 30 * time.Second
@@ -29,29 +29,26 @@ const (
 // backend is one store and the driver that reaches it.
 type backend struct {
 	config  config.Backend
-	memory  *memory.Memory
+	known   *acknowledged.Backend
 	logger  *slog.Logger
 	latency *board.Histogram
 
 	tried   chan struct{} // closed after the first try to start the driver
-	started chan struct{} // closed when driver is there
+	started chan struct{} // closed when running is set
 	wg      sync.WaitGroup
 
 	processes sync.WaitGroup // of supervisors, which end with close
 	program   atomic.Pointer[program]
 	ending    context.Context //nolint:containedctx // ended by close, not by a caller
 	end       context.CancelFunc
-	line      sync.Mutex // of what follows
+	line      sync.Mutex // guards presence and places
 	presence  *catalog.Presence
 	places    *catalog.Places
 
 	running atomic.Pointer[running]
 	problem atomic.Pointer[string] // why it does not run
-	full    atomic.Bool            // when the store was last asked for its health
-	ailment ailment                // what that said
-
-	boards    sync.Map  // of *acknowledged, by their keys
-	forgetful sync.Once // of saying that nothing can be remembered
+	full    atomic.Bool            // the store was full when last asked for its health
+	ailment ailment                // what its last answers said
 }
 
 // running is a driver that was started.
@@ -63,9 +60,10 @@ type running struct {
 
 func newBackend(c config.Backend, m *memory.Memory, logger *slog.Logger) *backend {
 	b := &backend{
-		config: c, memory: m, logger: logger.With("backend", c.Name), latency: newLatency(),
+		config: c, logger: logger.With("backend", c.Name), latency: newLatency(),
 		tried: make(chan struct{}), started: make(chan struct{}),
 	}
+	b.known = acknowledged.Of(c.Name, m, b.logger)
 	b.ending, b.end = context.WithCancel(context.Background())
 	return b
 }
@@ -82,7 +80,7 @@ func (b *backend) run(ctx context.Context, h *Host) {
 				_ = r.driver.Close()
 				break // the settings do not become better by themselves
 			}
-			r.driver = &remembering{Driver: h.tracer.Driver(r.driver, b.config.Name, b.config.Driver), backend: b}
+			r.driver = b.known.Through(h.tracer.Driver(r.driver, b.config.Name, b.config.Driver), b.latency.Observe)
 			b.running.Store(r)
 			b.problem.Store(nil)
 			close(b.started)
@@ -100,7 +98,7 @@ func (b *backend) run(ctx context.Context, h *Host) {
 
 // check compares the backend's settings with the driver's schema.
 func (b *backend) check(h *Host, info driver.Info) error {
-	return settingsError(h.Settings(), "backend", b.config.Name, info.Config.Check(b.config.Settings))
+	return h.Settings().SettingsError("backend", b.config.Name, info.Config.Check(b.config.Settings))
 }
 
 // fail logs and keeps why the driver does not start; more goes into the log.
@@ -128,7 +126,7 @@ func (b *backend) close() error {
 // is full.
 func (b *backend) health(ctx context.Context) error {
 	err := b.ask(ctx)
-	b.ailment.hear(err)
+	b.ailment.answered(err)
 	return err
 }
 
@@ -182,19 +180,28 @@ func (b *backend) outdated() bool {
 	return err == nil && !info.ModTime().Equal(p.written)
 }
 
-// settingsError makes one error of what is wrong with settings, with the places
-// in the user's files.
-func settingsError(c *config.Config, kind, name string, problems []*driver.SettingError) error {
-	if len(problems) == 0 {
-		return nil
+// runningBackend returns a backend as soon as it runs.
+func (h *Host) runningBackend(ctx context.Context, name string) (*backend, *running, error) {
+	b := h.backend(name)
+	ctx, cancel := context.WithTimeout(ctx, openingTime)
+	defer cancel()
+	select {
+	case <-b.tried:
+	case <-ctx.Done():
 	}
-	lines := make([]string, len(problems))
-	for i, p := range problems {
-		path := append([]string{"config"}, p.Path...)
-		lines[i] = kind + " " + name + ": " + strings.Join(path, ".") + ": " + p.Problem
-		if at := c.Locate(kind, name, path...); at != "" {
-			lines[i] = at + ": " + lines[i]
-		}
+	r := b.running.Load()
+	if r == nil {
+		return nil, nil, job.Errorf(job.Unavailable, "the driver of the backend %s does not run; the server's log says why", name)
 	}
-	return job.Errorf(job.Invalid, "%s", strings.Join(lines, "\n"))
+	return b, r, nil
+}
+
+// BackendProblem says what is the matter with a backend that was started.
+func (h *Host) BackendProblem(ctx context.Context, name string, started bool) error {
+	if !started {
+		return nil // no board needs it yet
+	}
+	ctx, cancel := context.WithTimeout(ctx, healthWithin)
+	defer cancel()
+	return h.backend(name).health(ctx)
 }

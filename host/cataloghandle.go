@@ -2,22 +2,16 @@ package host
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
-	"slices"
 	"sync"
+	"time"
 
+	"github.com/boardd/boardd/host/acknowledged"
 	"github.com/boardd/boardd/host/catalog"
-	"github.com/boardd/boardd/host/config"
+	"github.com/boardd/boardd/host/directory"
 	"github.com/boardd/boardd/host/tenant"
-	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/sleep"
 )
-
-// catalogBackend is the embedded store in the data folder that keeps the catalog
-// where the configuration names no other. No backend of a configuration can have
-// this name.
-const catalogBackend = "_catalog"
 
 // catalogHandle is the host's catalog on its backend. A nil one is that of a host that
 // keeps none.
@@ -26,7 +20,7 @@ type catalogHandle struct {
 	running sync.WaitGroup
 
 	mu      sync.Mutex
-	ready   chan struct{} // closed when there is a catalog
+	ready   chan struct{} // closed when there is a catalog; may be waited for without mu
 	catalog *catalog.Catalog
 }
 
@@ -37,7 +31,7 @@ func (h *Host) openCatalog() {
 		if h.Settings().DataDir == "" || !h.hasEmbedded() {
 			return
 		}
-		name = catalogBackend
+		name = directory.CatalogBackend
 	}
 	k := &catalogHandle{backend: h.backend(name), ready: make(chan struct{})}
 	h.catalog = k
@@ -57,7 +51,7 @@ func (k *catalogHandle) run(h *Host) {
 	case <-h.running.Done():
 		return
 	}
-	memory, err := catalog.OpenMemory(catalogMemory(h.Settings().DataDir), h.logger)
+	memory, err := catalog.OpenMemory(acknowledged.CatalogFolder(h.Settings().DataDir), h.logger)
 	if err != nil {
 		h.logger.Error("what was known of the catalog cannot be read: its loss would not be noticed", "error", err)
 		memory, _ = catalog.OpenMemory("", h.logger) // which cannot fail
@@ -157,42 +151,49 @@ func (k *catalogHandle) forChange(ctx context.Context) (*catalog.Catalog, error)
 	}
 }
 
-// tenantNames returns the tenants of the configuration.
-func (h *Host) tenantNames() []string {
-	names := h.Settings().Tenants
-	if !slices.Contains(names, tenant.Default) {
-		names = append(slices.Clone(names), tenant.Default)
+// await waits for the catalog, which says what a board was given, for a while.
+// Where it cannot be read, the board goes on without granting claims: whoever a
+// policy keeps away is not let in by a restart.
+func (k *catalogHandle) await(ctx context.Context) {
+	if k == nil {
+		return
 	}
-	for _, b := range h.Settings().Boards {
-		if of := tenantOf(b); !slices.Contains(names, of) {
-			names = append(slices.Clone(names), of)
+	ctx, cancel := context.WithTimeout(ctx, openingTime)
+	defer cancel()
+	select {
+	case <-k.ready:
+	case <-ctx.Done():
+		return
+	}
+	select {
+	case <-k.open().Synced():
+	case <-ctx.Done():
+	}
+}
+
+// countHosts tells the quotas, again and again, how many hosts share the limits on rates.
+func (h *Host) countHosts(ctx context.Context) {
+	for {
+		if c := h.catalog.open(); c != nil {
+			b := h.catalog.backend
+			if p := b.present(h, b.running.Load().driver.Documents()); p != nil {
+				if hosts, err := p.Hosts(ctx); err == nil {
+					h.quotas.SetHosts(len(hosts))
+				}
+			}
+		}
+		if sleep.For(ctx, countHostsEvery) != nil {
+			return
 		}
 	}
-	return names
 }
+
+const countHostsEvery = 5 * time.Second
 
 // admit lets in the tokens of the configuration and those of the catalog that
 // belong to a tenant that there is.
 func (h *Host) admit() {
-	tokens := slices.Clone(h.Settings().Tokens)
-	names, digests := map[[2]string]bool{}, map[tenant.Digest]bool{}
-	for _, t := range tokens {
-		if t.Tenant == "" {
-			t.Tenant = tenant.Default
-		}
-		names[[2]string{t.Tenant, t.Name}], digests[t.Digest] = true, true
-	}
-	view := h.catalog.view()
-	for _, t := range view.Tokens {
-		access, ok := t.Access()
-		name := [2]string{t.Tenant, t.Name}
-		if !ok || names[name] || digests[access.Digest] || !view.Belongs(t.Tenant, t.Owner, h.declares(t.Tenant)) {
-			continue
-		}
-		names[name], digests[access.Digest] = true, true
-		tokens = append(tokens, access)
-	}
-	registry, err := tenant.NewRegistry(tokens)
+	registry, err := tenant.NewRegistry(h.Directory().Credentials())
 	if err != nil { // both sources were checked before
 		h.logger.Error("the tokens were not changed", "error", err)
 		return
@@ -204,102 +205,113 @@ func (h *Host) admit() {
 	h.issuers.Recheck()
 }
 
-// occupy makes the place in the store where the board's jobs lie this board's,
-// or returns why it is not. An observed board writes nothing there.
-func (s *hosted) occupy(ctx context.Context, h *Host) error {
-	if s.config.Observe {
-		return nil
-	}
-	docs := s.backend.running.Load().driver.Documents()
-	return s.backend.place(ctx, h, docs, s.config)
+// Catalog returns the catalog for a change, as soon as it is there.
+func (h *Host) Catalog(ctx context.Context) (*catalog.Catalog, error) {
+	return h.catalog.forChange(ctx)
 }
 
-// place occupies a board's place on the backend.
-func (b *backend) place(ctx context.Context, h *Host, docs driver.Documents, c config.Board) error {
-	key := c.Tenant + "/" + c.Name
-	place := catalog.LocationOf(c.Settings, key)
-	use := catalog.Use{Tenant: c.Tenant, Board: c.Name, Settings: effective(c)}
-	var others map[string]map[string]string
-	if p := b.present(h, docs); p != nil {
-		var err error
-		if others, err = p.Serve(ctx, place, use.Settings); err != nil {
-			return err
+// tenantID returns the id that tells a tenant from an earlier one of its name; "" for a
+// tenant of the configuration. The error says why nobody is let in for the tenant.
+func (h *Host) tenantID(name string) (string, error) {
+	t, err := h.Directory().Tenant(name)
+	switch {
+	case err != nil && h.catalog.unread():
+		return "", h.catalog.current()
+	case err != nil:
+		return "", err
+	case !t.Deleted.IsZero():
+		return "", tenant.NoTenant(name)
+	}
+	return t.ID, nil
+}
+
+// Doubt returns how the store's catalog contradicts what this host remembers of it, or
+// nil.
+func (h *Host) Doubt() *catalog.Doubt {
+	if c := h.catalog.open(); c != nil {
+		return c.Doubt()
+	}
+	return nil
+}
+
+// CatalogRecords returns how many records of the catalog this host knows, and how many
+// of them the store has lost.
+func (h *Host) CatalogRecords() (known, lost int) {
+	c := h.catalog.open()
+	if c == nil {
+		return 0, 0
+	}
+	known, _ = c.Records()
+	switch d := c.Doubt(); {
+	case d == nil:
+	case d.Foreign:
+		lost = known
+	default:
+		lost = d.Missing + d.Older + d.Returned
+	}
+	return known, lost
+}
+
+// resettle takes the places of all boards again, after a store has lost something: what
+// says whose they are may be gone too.
+func (h *Host) resettle() {
+	for _, b := range h.registry.allBoards() {
+		if b.board.Load() == nil {
+			continue // it takes its place when it is opened
 		}
-	}
-	err := b.placesIn(docs).Occupy(ctx, place, use, others)
-	if p := b.present(h, docs); err != nil && p != nil {
-		_ = p.Leave(ctx, place) // or it is only believed for a while that this host serves the board
-	}
-	return err
-}
-
-// placesIn returns what says which board lies where on the backend's store.
-func (b *backend) placesIn(docs driver.Documents) *catalog.Places {
-	b.line.Lock()
-	defer b.line.Unlock()
-	if b.places == nil {
-		b.places = catalog.NewPlaces(docs, b.config.Name)
-	}
-	return b.places
-}
-
-// leave says that the host no longer serves the board.
-func (s *hosted) leave(h *Host) {
-	if s.config.Observe || s.next.Load() != nil || h.running.Err() != nil {
-		return // or the backend's presence ends as a whole
-	}
-	docs := s.backend.running.Load().driver.Documents()
-	if p := s.backend.present(h, docs); p != nil {
-		ctx, cancel := context.WithTimeout(h.running, openingTime)
-		defer cancel()
-		_ = p.Leave(ctx, catalog.LocationOf(s.config.Settings, s.key())) // else it is believed for a while
-	}
-}
-
-// present returns this host's presence on the backend's store, nil for a store
-// that has one host only.
-func (b *backend) present(h *Host, docs driver.Documents) *catalog.Presence {
-	if b.config.Driver == "embedded" {
-		return nil
-	}
-	b.line.Lock()
-	defer b.line.Unlock()
-	if b.presence == nil {
-		b.presence = catalog.NewPresence(docs, catalog.Host{ID: h.id, Version: h.Version()}, b.logger)
-		b.wg.Go(func() {
-			ctx, cancel := context.WithCancel(h.running)
+		h.registry.leaving.Go(func() {
+			ctx, cancel := context.WithTimeout(b.running, openingTime)
 			defer cancel()
-			stop := context.AfterFunc(b.ending, cancel)
-			defer stop()
-			b.presence.Run(ctx)
+			if err := b.occupy(ctx, h); err != nil && b.running.Err() == nil {
+				b.logger.Warn("the board's place in the store could not be taken again", "error", err)
+			}
 		})
 	}
-	return b.presence
 }
 
-// effective returns the settings that every host must have alike which serves a
-// board, in words.
-func effective(c config.Board) map[string]string {
-	fencing := "token"
-	if c.FenceByOwner {
-		fencing = "owner"
+// What is not in this host's view of the catalog may have been made on another one a
+// moment ago: then the store is asked.
+const (
+	lookupsAtOnce = 16
+	lookupWithin  = 2 * time.Second
+)
+
+// Look returns a board that is served, or nil if there is none. Before the catalog was
+// read, it is Unavailable for a board that is not served yet.
+func (h *Host) Look(ctx context.Context, at catalog.At) (*Hosted, error) {
+	unread := h.catalog.unread() // before the registry is looked at, which is filled before the catalog counts as read
+	if found := h.registry.board(at.Tenant, at.Name); found != nil {
+		return found, nil
 	}
-	settings := map[string]string{
-		"fencing": fencing, "lease": c.Lease.String(), "max_lease": c.MaxLease.String(),
-		"allow_no_expiry": fmt.Sprint(c.AllowNoExpiry), "idempotency_window": c.IdempotencyWindow.String(), "history": c.History.String(),
-		"max_attempts": fmt.Sprint(c.Retry.MaxAttempts), "backoff": c.Retry.Backoff.String(), "max_backoff": c.Retry.MaxBackoff.String(),
+	if unread {
+		return nil, errUnread
 	}
-	if c.Ordering != nil || len(c.Eligibility) > 0 {
-		settings["policies"] = ruleText(c)
+	if err := h.Lookup(ctx, catalog.Key("board", at.Tenant, at.Name)); err != nil {
+		return nil, err
 	}
-	return settings
+	return h.registry.board(at.Tenant, at.Name), nil
 }
 
-// ruleText names the policies of the configuration, with their parameters.
-func ruleText(c config.Board) string {
-	text, _ := json.Marshal(struct { // it has no value that could fail
-		Eligibility []config.Rule `json:"eligibility,omitempty"`
-		Ordering    *config.Rule  `json:"ordering,omitempty"`
-	}{c.Eligibility, c.Ordering})
-	return string(text)
+var errUnread = error(job.Errorf(job.Unavailable, "the server has not read its catalog of boards yet: try again in a moment"))
+
+// Lookup asks the store whether it has a record that this host has not seen yet, and
+// waits until this host has seen it.
+func (h *Host) Lookup(ctx context.Context, key string) error {
+	c := h.catalog.open()
+	if c == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookupWithin)
+	defer cancel()
+	select {
+	case h.lookups <- struct{}{}:
+		defer func() { <-h.lookups }()
+	case <-ctx.Done():
+		return errUnread
+	}
+	if err := c.Refresh(ctx, key); err != nil {
+		h.logger.Debug("the catalog could not be asked for a record", "record", key, "error", err)
+		return &job.Error{Kind: job.Unavailable, Message: "the catalog's store does not answer, and this server does not know of it: try again in a moment", Err: err}
+	}
+	return nil
 }

@@ -19,33 +19,37 @@ type Disk struct {
 
 // Disks returns the disks of the data folder and of each embedded store, by their
 // folders. Where the system cannot tell, there are none.
-func (h *Host) Disks() []Disk {
-	c := h.Settings()
+func (h *Host) Disks() []Disk { return Disks(h.Settings()) }
+
+// Disks returns the disks on which a server of a configuration keeps files.
+func Disks(c *config.Config) []Disk {
 	var disks []Disk
 	for _, path := range diskFolders(c) {
-		if free, all, ok := diskspace.In(path); ok {
+		if free, all, ok := diskspace.In(path); ok { // not of a folder that is not there yet
 			disks = append(disks, Disk{Path: path, Free: free, Size: all, Low: free < c.LowDisk()})
 		}
 	}
 	return disks
 }
 
-// diskFolders returns the folders in which a server keeps files, those that are there.
+// diskFolders returns the folders in which a server keeps files.
 func diskFolders(c *config.Config) []string {
-	folders := []string{existing(c.DataDir)}
+	var folders []string
+	if c.DataDir != "" {
+		folders = append(folders, c.DataDir)
+	}
 	for _, b := range c.Backends {
-		if b.Driver != embeddedDriver {
+		if b.Driver != config.Embedded {
 			continue
 		}
 		var settings struct{ Path string }
 		_ = json.Unmarshal(b.Settings, &settings) // the driver says what is wrong with them
-		if settings.Path == "" && c.DataDir == "" {
-			continue
+		if settings.Path != "" || c.DataDir != "" {
+			folders = append(folders, cmp.Or(settings.Path, filepath.Join(c.DataDir, "backends", b.Name)))
 		}
-		folders = append(folders, existing(cmp.Or(settings.Path, filepath.Join(c.DataDir, "backends", b.Name))))
 	}
 	slices.Sort(folders)
-	return slices.DeleteFunc(slices.Compact(folders), func(path string) bool { return path == "" })
+	return slices.Compact(folders)
 }
 
 // watchDisks notes which disks have little room left, and logs what has changed.

@@ -9,21 +9,23 @@ import (
 	"time"
 
 	"github.com/boardd/boardd/host/board"
+	"github.com/boardd/boardd/host/catalog"
+	"github.com/boardd/boardd/host/directory"
 )
 
 // OtherBoards stands for the boards of a tenant that have no metrics of their own, where
 // metrics name a board. No board can have this name.
 const OtherBoards = "_other"
 
-// How the boards are read: so many at a time, and what those without metrics of their own
-// hold not more often than that.
+// gaugesAtOnce is how many boards are read at a time. A board without metrics of its own is
+// read at most every otherFor.
 const (
 	gaugesAtOnce = 16
 	otherFor     = 10 * time.Second
 )
 
-// Gauge is a board with its contents, or all of a tenant's that are not named, for
-// whoever runs the server.
+// Gauge is what metrics show of one board, or the sum of all boards of a tenant that have
+// no metrics of their own. It is for whoever runs the server.
 type Gauge struct {
 	Tenant, Board string
 	Ready         bool             // of several: all are
@@ -38,8 +40,8 @@ type Gauge struct {
 // that has them keeps them as long as it is there, and one that has none gets none: a
 // counter would fall, or rise by what happened long ago.
 type gauges struct {
-	mu     sync.Mutex
-	boards map[At]*gauged
+	mu     sync.Mutex // held while the boards are read, which asks their stores
+	boards map[catalog.At]*gauged
 	others map[string]*Gauge // by tenant, with what was counted on boards that are gone as well
 }
 
@@ -49,13 +51,13 @@ type gauged struct {
 	board       *board.Board // of which the rest was read
 	read        time.Time
 	gauge       Gauge
-	events      map[string]int64 // that are in the sum
+	events      map[string]int64 // what the tenant's sum has of them already
 	waits, runs *board.Histogram // likewise
 }
 
-// Gauges counts the boards, by tenant and name, until ctx ends. So many are named, of each
-// tenant as many as of the others, as far as it has them; all other boards of a tenant are
-// one Gauge.
+// Gauges returns one Gauge for each of at most named boards, shared out evenly among the
+// tenants, and one for all other boards of each tenant, by tenant and name. Boards that
+// were not read when ctx ends have no Counts.
 func (h *Host) Gauges(ctx context.Context, named int) []Gauge {
 	g := &h.gauges
 	g.mu.Lock()
@@ -65,7 +67,7 @@ func (h *Host) Gauges(ctx context.Context, named int) []Gauge {
 	var reading sync.WaitGroup
 	places := make(chan struct{}, gaugesAtOnce)
 	for _, s := range all {
-		r := g.boards[At{s.config.Tenant, s.config.Name}]
+		r := g.boards[directory.At(s.config)]
 		b := s.board.Load()
 		if b == r.board && !r.named && time.Since(r.read) < otherFor {
 			continue
@@ -81,14 +83,14 @@ func (h *Host) Gauges(ctx context.Context, named int) []Gauge {
 }
 
 // place decides which of the boards that are new have metrics of their own, and forgets
-// those that are gone.
-func (g *gauges) place(all []*hosted, named int) {
+// those that are gone. The caller holds g.mu.
+func (g *gauges) place(all []*Hosted, named int) {
 	if g.boards == nil {
-		g.boards, g.others = map[At]*gauged{}, map[string]*Gauge{}
+		g.boards, g.others = map[catalog.At]*gauged{}, map[string]*Gauge{}
 	}
-	there, fresh := make(map[At]bool, len(all)), []*hosted{}
+	there, fresh := make(map[catalog.At]bool, len(all)), []*Hosted{}
 	for _, s := range all {
-		at := At{s.config.Tenant, s.config.Name}
+		at := directory.At(s.config)
 		there[at] = true
 		switch r := g.boards[at]; {
 		case r == nil:
@@ -97,17 +99,17 @@ func (g *gauges) place(all []*hosted, named int) {
 			named--
 		}
 	}
-	maps.DeleteFunc(g.boards, func(at At, _ *gauged) bool { return !there[at] })
+	maps.DeleteFunc(g.boards, func(at catalog.At, _ *gauged) bool { return !there[at] })
 	for _, s := range fresh {
-		g.boards[At{s.config.Tenant, s.config.Name}] = &gauged{}
+		g.boards[directory.At(s.config)] = &gauged{}
 	}
 	for _, s := range inTurns(fresh, max(0, named)) {
-		g.boards[At{s.config.Tenant, s.config.Name}].named = true
+		g.boards[directory.At(s.config)].named = true
 	}
 }
 
 // look reads a board.
-func (r *gauged) look(ctx context.Context, s *hosted, b *board.Board) {
+func (r *gauged) look(ctx context.Context, s *Hosted, b *board.Board) {
 	if b != r.board {
 		r.board, r.events, r.waits, r.runs = b, nil, nil, nil
 	}
@@ -117,7 +119,7 @@ func (r *gauged) look(ctx context.Context, s *hosted, b *board.Board) {
 	}
 }
 
-// list returns what was read, by tenant and name.
+// list returns what was read, by tenant and name. The caller holds g.mu.
 func (g *gauges) list() []Gauge {
 	var list []Gauge
 	for _, other := range g.others {
@@ -169,7 +171,8 @@ func (r *gauged) addTo(sum *Gauge) {
 	advance(&sum.Runs, r.gauge.Runs, &r.runs)
 }
 
-// advance adds to a sum what from has counted since it was last as it is noted.
+// advance adds to sum what from has counted since the call before. last holds what from
+// had counted then.
 func advance(sum **board.Histogram, from *board.Histogram, last **board.Histogram) {
 	if from == nil {
 		return
@@ -185,20 +188,20 @@ func advance(sum **board.Histogram, from *board.Histogram, last **board.Histogra
 
 // inTurns returns at most so many boards, sorted by tenant and name: the first of
 // each tenant, then the second of each, and so on.
-func inTurns(all []*hosted, most int) []*hosted {
-	byName := func(a, b *hosted) int {
+func inTurns(all []*Hosted, most int) []*Hosted {
+	byName := func(a, b *Hosted) int {
 		return cmp.Or(cmp.Compare(a.config.Tenant, b.config.Tenant), cmp.Compare(a.config.Name, b.config.Name))
 	}
 	slices.SortFunc(all, byName)
 	if len(all) <= most {
 		return all
 	}
-	turn, taken := make(map[*hosted]int, len(all)), map[string]int{}
+	turn, taken := make(map[*Hosted]int, len(all)), map[string]int{}
 	for _, s := range all {
 		turn[s] = taken[s.config.Tenant]
 		taken[s.config.Tenant]++
 	}
-	slices.SortStableFunc(all, func(a, b *hosted) int { return cmp.Compare(turn[a], turn[b]) })
+	slices.SortStableFunc(all, func(a, b *Hosted) int { return cmp.Compare(turn[a], turn[b]) })
 	all = all[:most]
 	slices.SortFunc(all, byName)
 	return all

@@ -12,6 +12,7 @@ import (
 
 	"github.com/boardd/boardd/host"
 	"github.com/boardd/boardd/host/audit"
+	"github.com/boardd/boardd/host/auditor"
 	"github.com/boardd/boardd/host/config"
 )
 
@@ -35,7 +36,7 @@ func TestLogsVouchForOneAnother(t *testing.T) {
 		if _, err := operator(t, h).CreateTenant(within(t), fmt.Sprint("t", tenant), config.Limits{}); err != nil {
 			t.Fatal(err)
 		}
-		if err := h.Record(audit.Record{Call: "CreateTenant", Result: "ok"}, false); err != nil {
+		if err := h.Auditor().Record(audit.Record{Call: "CreateTenant", Result: "ok"}, false); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -91,7 +92,7 @@ func TestLogsVouchForOneAnother(t *testing.T) {
 // pageOf returns a host's whole log.
 func pageOf(t *testing.T, h *host.Host) []audit.Record {
 	t.Helper()
-	page, err := operator(t, h).Audit(within(t), host.AuditQuery{All: true, Max: host.MaxAuditPage})
+	page, err := operator(t, h).Audit(within(t), auditor.Query{All: true, Max: auditor.MaxPage})
 	if err != nil {
 		t.Fatal(err)
 	}

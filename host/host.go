@@ -1,24 +1,55 @@
 // Package host is the whole board server without a network: it starts the
 // drivers, opens the boards, knows who may do what, and hands out boards to
 // those who may use them.
+//
+// Locks, in the orders in which they are taken where several are held:
+//
+//	Host.reloading, Host.arranging, registry.mu, catalogHandle.mu
+//	Host.arranging, recordings.mu
+//	gauges.mu, registry.mu
+//
+// Host.arranging also comes before the locks of tenant.Access and identity.Issuers, and
+// gauges.mu before those of the boards. backend.line, openLimiter.mu and ailment.mu are
+// held alone.
+//
+// Some are held for long. Host.reloading is held while the configuration is read and its
+// policies are compiled. gauges.mu is held while the stores of all boards are asked for
+// their counts. recordings.mu is held until a recording that ends is on the disk, and
+// while one is deleted; arrange and its callers, a change of the catalog among them,
+// wait for that with Host.arranging held. The others are held while memory is read or
+// written. No file, store or policy is asked with registry.mu or catalogHandle.mu held:
+// every call takes these two.
 package host
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
+	"io/fs"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/boardd/boardd/host/acknowledged"
+	"github.com/boardd/boardd/host/auditor"
+	"github.com/boardd/boardd/host/binding"
+	"github.com/boardd/boardd/host/catalog"
 	"github.com/boardd/boardd/host/config"
+	"github.com/boardd/boardd/host/directory"
 	"github.com/boardd/boardd/host/identity"
 	"github.com/boardd/boardd/host/memory"
+	"github.com/boardd/boardd/host/quota"
 	"github.com/boardd/boardd/host/tenant"
 	"github.com/boardd/boardd/host/trace"
 	"github.com/boardd/boardd/host/wasm"
 	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/durable"
 	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/plugin"
 )
@@ -75,17 +106,14 @@ type Host struct {
 	draining atomic.Bool
 	lowDisk  atomic.Bool     // some disk has little room left
 	lowDisks map[string]bool // which; watchHealth's
-	meters   meters
-	tallies  tallies
+	quotas   *quota.Quotas
 	gauges   gauges
-	hosts    atomic.Int64 // that share the catalog; 0: not known
 
-	engines    engines
+	policies   *binding.Engines
 	recordings *recordings
-	simulating simulating
-	audit      *auditor
+	auditor    *auditor.Auditor
 	reloading  sync.Mutex
-	arranging  sync.Mutex // of who is let in and what is served, after a change
+	arranging  sync.Mutex // held while a change of who is let in and what is served is carried out
 
 	running context.Context //nolint:containedctx // of everything that the host started; Close ends it
 	stop    context.CancelFunc
@@ -114,6 +142,10 @@ func Open(ctx context.Context, c Config) (*Host, error) {
 		ready: newReadiness(), lowDisks: map[string]bool{}, lookups: make(chan struct{}, lookupsAtOnce), recordings: newRecordings(c.Config.DataDir, c.Logger),
 	}
 	h.settings.Store(&c.Config)
+	h.quotas = &quota.Quotas{
+		Limits: func(of string) config.Limits { return h.Directory().Limits(of) },
+		Boards: h.registry.quotas, Board: h.registry.quota, Go: h.registry.leaving.Go,
+	}
 	if err := h.checkBoards(); err != nil {
 		return nil, err
 	}
@@ -123,26 +155,31 @@ func Open(ctx context.Context, c Config) (*Host, error) {
 	if h.tracer, err = trace.New(context.WithoutCancel(ctx), c.Config.Tracing, c.Version, id, c.Logger); err != nil {
 		return nil, err
 	}
-	if h.memory, err = openMemory(c.Config.DataDir, c.Logger); err != nil {
+	if h.memory, err = memory.Open(acknowledged.Folder(c.Config.DataDir), c.Logger); err != nil {
 		h.tracer.Close()
 		return nil, err
 	}
 	h.running, h.stop = context.WithCancel(context.WithoutCancel(ctx))
-	err = h.openEngines(h.running)
+	h.policies, err = binding.Open(h.running, binding.Options{
+		DataDir: c.Config.DataDir, Child: c.PolicyChild, Logger: c.Logger, Tracer: h.tracer, Quotas: h.quotas,
+		Settings: h.Settings, Catalog: func() *catalog.Catalog { return h.catalog.open() },
+	})
 	if err == nil {
-		err = h.checkPolicies(ctx, h.Settings())
+		err = h.policies.Check(ctx, h.Settings())
 	}
 	if err == nil {
-		err = h.openAudit()
+		h.auditor, err = auditor.Open(auditor.Options{
+			Config: h.Settings(), Host: id, Logger: c.Logger, Catalog: func() *catalog.Catalog { return h.catalog.open() },
+		})
 	}
 	if err != nil {
 		h.stop()
 		h.tracer.Close()
-		return nil, errors.Join(err, h.engines.close(), h.memory.Close())
+		return nil, errors.Join(err, h.policies.Close(), h.memory.Close())
 	}
 	h.issuers = identity.Open(identity.Options{Tenant: h.tenantID, Logger: c.Logger})
 	h.openCatalog()
-	h.audit.begin(h)
+	h.auditor.Begin(h.running)
 	h.arrange()
 	h.registry.leaving.Go(h.sweepRecordings)
 	h.registry.leaving.Go(func() { h.watchHealth(h.running) })
@@ -152,28 +189,18 @@ func Open(ctx context.Context, c Config) (*Host, error) {
 
 // checkBoards finds what is wrong with the boards of the configuration.
 func (h *Host) checkBoards() error {
-	seen := map[At]bool{}
+	seen := map[catalog.At]bool{}
 	for _, b := range h.Settings().Boards {
-		at := At{Tenant: tenantOf(b), Board: b.Name}
-		if _, ok := h.backendConfig(b.Backend); !ok {
+		at := directory.At(b)
+		if _, ok := h.Directory().Backend(b.Backend); !ok {
 			return job.Errorf(job.Invalid, "board %q: there is no backend %q", b.Name, b.Backend)
 		}
 		if seen[at] {
-			return job.Errorf(job.Invalid, "tenant %q has two boards named %q", at.Tenant, at.Board)
+			return job.Errorf(job.Invalid, "tenant %q has two boards named %q", at.Tenant, at.Name)
 		}
 		seen[at] = true
 	}
 	return nil
-}
-
-// At names a board.
-type At struct{ Tenant, Board string }
-
-func tenantOf(b config.Board) string {
-	if b.Tenant == "" {
-		return tenant.Default
-	}
-	return b.Tenant
 }
 
 // patience waits until each driver was started or has failed to, for a while.
@@ -198,11 +225,26 @@ func (h *Host) Close() error {
 	h.issuers.Close()
 	h.registry.stopBoards()
 	h.recordings.close()
-	return errors.Join(h.audit.close(h), h.registry.closeBackends(), h.engines.close(), h.memory.Close())
+	return errors.Join(h.auditor.Close(), h.registry.closeBackends(), h.policies.Close(), h.memory.Close())
 }
+
+// Auditor returns what keeps the audit log.
+func (h *Host) Auditor() *auditor.Auditor { return h.auditor }
+
+// Logger returns what the host writes its log with.
+func (h *Host) Logger() *slog.Logger { return h.logger }
+
+// Quotas returns what keeps tenants and boards within their limits.
+func (h *Host) Quotas() *quota.Quotas { return h.quotas }
+
+// Policies returns what makes policies.
+func (h *Host) Policies() *binding.Engines { return h.policies }
 
 // Tracer returns what traces calls; nil: nothing does.
 func (h *Host) Tracer() *trace.Tracer { return h.tracer }
+
+// PolicyUse is what the modules use that tenants brought.
+func (h *Host) PolicyUse() wasm.Usage { return h.policies.Use() }
 
 // Drain makes Readiness say no from now on, so that nobody sends new callers. What
 // runs goes on.
@@ -214,7 +256,38 @@ func (h *Host) Version() string { return h.config.Version }
 // Settings returns the present configuration. It is not changed.
 func (h *Host) Settings() *config.Config { return h.settings.Load() }
 
-// Full reports whether a store was full when it was last asked for its health: jobs can be claimed and ended, and none can be posted there.
+// Full reports whether a store was full when it was last asked for its health: jobs
+// there can be claimed and ended, and none can be posted.
 func (h *Host) Full() bool {
 	return slices.ContainsFunc(h.Backends(), func(b BackendStatus) bool { return b.Full })
+}
+
+// hostID returns what this host is called among those of a store: what lies in
+// its data folder, or, without one, a new name each time.
+func hostID(dataDir string) (string, error) {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails
+	made := hex.EncodeToString(b[:])
+	if dataDir == "" {
+		return made, nil
+	}
+	path := filepath.Join(dataDir, IDFile)
+	data, err := os.ReadFile(path)
+	switch id := strings.TrimSpace(string(data)); {
+	case err == nil && isID(id):
+		return id, nil
+	case err == nil:
+		return "", job.Errorf(job.Invalid, "%s: this is not the name of a host: want 16 hexadecimal digits; take the file away for a new one", path)
+	case !errors.Is(err, fs.ErrNotExist):
+		return "", err
+	}
+	return made, durable.WriteFile(path, []byte(made+"\n"))
+}
+
+// IDFile is the file in the data folder that has the host's id.
+const IDFile = "host-id"
+
+func isID(s string) bool {
+	raw, err := hex.DecodeString(s)
+	return err == nil && len(raw) == 8
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/boardd/boardd/host"
+	"github.com/boardd/boardd/host/admin"
 	"github.com/boardd/boardd/host/config"
 	"github.com/boardd/boardd/host/tenant"
 	"github.com/boardd/boardd/host/wasm"
@@ -73,8 +74,17 @@ func board(name, backend string) config.Board {
 	}
 }
 
+// login returns the session of whoever has a secret.
+func login(ctx context.Context, h *host.Host, secret string) (*admin.Session, error) {
+	s, err := h.Login(ctx, secret)
+	if err != nil {
+		return nil, err
+	}
+	return admin.Of(h, s), nil
+}
+
 // open opens a host and logs in.
-func open(t *testing.T, c host.Config) (*host.Host, *host.Session) {
+func open(t *testing.T, c host.Config) (*host.Host, *admin.Session) {
 	t.Helper()
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -88,7 +98,7 @@ func open(t *testing.T, c host.Config) (*host.Host, *host.Session) {
 			t.Errorf("Close: %v", err)
 		}
 	})
-	s, err := h.Login(t.Context(), secret)
+	s, err := login(t.Context(), h, secret)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +106,7 @@ func open(t *testing.T, c host.Config) (*host.Host, *host.Session) {
 }
 
 // use posts, claims and consumes a job.
-func use(ctx context.Context, s *host.Session, name string) error {
+func use(ctx context.Context, s *admin.Session, name string) error {
 	b, err := s.Board(ctx, name, "PostJobs")
 	if err != nil {
 		return err
@@ -265,7 +275,7 @@ func TestMemoryOutlivesTheHost(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := h.Login(t.Context(), secret)
+		s, err := login(t.Context(), h, secret)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/boardd/boardd/host"
+	"github.com/boardd/boardd/host/admin"
+	"github.com/boardd/boardd/host/auditor"
 	"github.com/boardd/boardd/host/config"
 	"github.com/boardd/boardd/host/tenant"
 	"github.com/boardd/boardd/sdk/driver"
@@ -29,9 +31,9 @@ func cataloged(dataDir string, boards ...config.Board) config.Config {
 	return c
 }
 
-func operator(t *testing.T, h *host.Host) *host.Session {
+func operator(t *testing.T, h *host.Host) *admin.Session {
 	t.Helper()
-	s, err := h.Login(t.Context(), operatorSecret)
+	s, err := login(t.Context(), h, operatorSecret)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,13 +60,13 @@ func TestHostsShareACatalog(t *testing.T) {
 	if _, err := op.CreateTenant(ctx, "acme", config.Limits{Boards: 3}); err != nil {
 		t.Fatal(err)
 	}
-	_, secret, err := op.CreateToken(ctx, host.NewToken{Tenant: "acme", Name: "admin", Roles: []string{"tenant-admin"}})
+	_, secret, err := op.CreateToken(ctx, admin.NewToken{Tenant: "acme", Name: "admin", Roles: []string{"tenant-admin"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var s *host.Session
+	var s *admin.Session
 	eventually(t, "the token lets in on the other host", func() bool {
-		s, err = second.Login(ctx, secret)
+		s, err = login(ctx, second, secret)
 		return err == nil
 	})
 	b := config.NewBoard("builds")
@@ -75,7 +77,7 @@ func TestHostsShareACatalog(t *testing.T) {
 	if err := use(ctx, s, "builds"); err != nil {
 		t.Errorf("on the host that made the board: %v", err)
 	}
-	other, err := first.Login(ctx, secret)
+	other, err := login(ctx, first, secret)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +162,7 @@ func TestOnePlaceOneBoard(t *testing.T) {
 	if _, err := op.CreateBoard(within(t), "acme", b); !errors.Is(err, job.Precondition) || !strings.Contains(err.Error(), "default/a") {
 		t.Errorf("an operator is told %v", err)
 	}
-	_, secret, err := op.CreateToken(within(t), host.NewToken{Tenant: "acme", Name: "admin", Roles: []string{"tenant-admin"}})
+	_, secret, err := op.CreateToken(within(t), admin.NewToken{Tenant: "acme", Name: "admin", Roles: []string{"tenant-admin"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,17 +170,17 @@ func TestOnePlaceOneBoard(t *testing.T) {
 	if _, err := op.CreateBoard(within(t), "", b); err != nil {
 		t.Fatal(err)
 	}
-	admin, err := h.Login(t.Context(), secret)
+	ofTenant, err := login(t.Context(), h, secret)
 	if err != nil {
 		t.Fatal(err)
 	}
 	b = config.NewBoard("e")
 	b.Backend = "store"
-	if _, err := admin.CreateBoard(within(t), "", b); !errors.Is(err, job.Precondition) || strings.Contains(err.Error(), "default") {
+	if _, err := ofTenant.CreateBoard(within(t), "", b); !errors.Is(err, job.Precondition) || strings.Contains(err.Error(), "default") {
 		t.Errorf("a tenant is told %v", err)
 	}
 	b.Name = "f"
-	made, err := admin.CreateBoard(within(t), "", b)
+	made, err := ofTenant.CreateBoard(within(t), "", b)
 	if err != nil || string(made.Settings) != `{"namespace":"boardd:{acme/f}"}` {
 		t.Errorf("the board's place is %s, %v", made.Settings, err)
 	}
@@ -267,14 +269,14 @@ func TestDidIsInTheAuditLog(t *testing.T) {
 	t.Parallel()
 	h, s := open(t, host.Config{Config: cataloged(t.TempDir(), board("a", "store")), Drivers: oneStore(t, false)})
 	denied := job.Errorf(job.PermissionDenied, "no")
-	trashed := host.Deed{Call: "TrashJobs", Board: "a", Remote: "1.2.3.4:5", Items: 7, Failed: 2}
-	paused := host.Deed{Call: "PauseBoard", Board: "a", Remote: "1.2.3.4:5"}
-	for _, err := range []error{s.Did(trashed, nil), s.Did(paused, denied), h.RefusedLogin("SignIn", "1.2.3.4:5", job.Unauthenticated)} {
+	trashed := admin.Deed{Call: "TrashJobs", Board: "a", Remote: "1.2.3.4:5", Items: 7, Failed: 2}
+	paused := admin.Deed{Call: "PauseBoard", Board: "a", Remote: "1.2.3.4:5"}
+	for _, err := range []error{s.Did(trashed, nil), s.Did(paused, denied), h.Auditor().RefusedLogin("SignIn", "1.2.3.4:5", job.Unauthenticated)} {
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	page, err := operator(t, h).Audit(within(t), host.AuditQuery{All: true})
+	page, err := operator(t, h).Audit(within(t), auditor.Query{All: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -289,7 +291,7 @@ func TestDidIsInTheAuditLog(t *testing.T) {
 	if r := page.Records[0]; r.Items != 7 || r.Failed != 2 {
 		t.Errorf("%+v", r)
 	}
-	if own, err := s.Audit(within(t), host.AuditQuery{}); err != nil || len(own.Records) != 2 {
+	if own, err := s.Audit(within(t), auditor.Query{}); err != nil || len(own.Records) != 2 {
 		t.Errorf("the tenant sees %d records (%v), want its two", len(own.Records), err)
 	}
 }
@@ -300,16 +302,16 @@ func TestRefusalsDoNotFillTheDisk(t *testing.T) {
 	h, _ := open(t, host.Config{Config: cataloged(t.TempDir(), board("a", "store")), Drivers: oneStore(t, false)})
 	const many = 3000
 	for range many {
-		if err := h.RefusedLogin("SignIn", "1.2.3.4:5", job.Unauthenticated); err != nil {
+		if err := h.Auditor().RefusedLogin("SignIn", "1.2.3.4:5", job.Unauthenticated); err != nil {
 			t.Fatal(err)
 		}
 	}
 	op := operator(t, h)
 	eventually(t, "all refusals are counted", func() bool {
-		if err := h.RefusedLogin("Last", "1.2.3.4:5", job.Unauthenticated); err != nil {
+		if err := h.Auditor().RefusedLogin("Last", "1.2.3.4:5", job.Unauthenticated); err != nil {
 			t.Fatal(err)
 		}
-		page, err := op.Audit(within(t), host.AuditQuery{All: true, Max: host.MaxAuditPage})
+		page, err := op.Audit(within(t), auditor.Query{All: true, Max: auditor.MaxPage})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -357,7 +359,7 @@ func TestReplacedProgram(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	session, err := h.Login(t.Context(), secret)
+	session, err := login(t.Context(), h, secret)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -421,7 +423,7 @@ func TestChangeAfterTheCaller(t *testing.T) {
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	for i := range 50 { // which of the two is seen first is chance
-		if _, _, err := op.CreateToken(gone, host.NewToken{Name: fmt.Sprint("t", i), Roles: []string{"viewer"}}); err == nil {
+		if _, _, err := op.CreateToken(gone, admin.NewToken{Name: fmt.Sprint("t", i), Roles: []string{"viewer"}}); err == nil {
 			t.Fatal("a token was made for a caller who has gone")
 		}
 	}
@@ -433,11 +435,11 @@ func TestTokensAtTheirEdges(t *testing.T) {
 	t.Parallel()
 	h, _ := open(t, host.Config{Config: cataloged(""), Drivers: oneStore(t, false)})
 	op, ctx := operator(t, h), t.Context()
-	boards := make([]string, host.MaxTokenBoards+1)
+	boards := make([]string, admin.MaxTokenBoards+1)
 	for i := range boards {
 		boards[i] = fmt.Sprint("b", i)
 	}
-	n := host.NewToken{Name: "t", Roles: []string{"viewer"}, Boards: boards}
+	n := admin.NewToken{Name: "t", Roles: []string{"viewer"}, Boards: boards}
 	if _, _, err := op.CreateToken(ctx, n); !errors.Is(err, job.Invalid) {
 		t.Errorf("bound to %d boards: %v", len(n.Boards), err)
 	}
@@ -446,7 +448,7 @@ func TestTokensAtTheirEdges(t *testing.T) {
 		t.Errorf("bound to %d boards: %v", len(n.Boards), err)
 	}
 	n.Boards = nil
-	for i := 1; i < host.MaxTokens; i++ {
+	for i := 1; i < admin.MaxTokens; i++ {
 		n.Name = fmt.Sprint("t", i)
 		if _, _, err := op.CreateToken(ctx, n); err != nil {
 			t.Fatalf("token %d: %v", i+1, err)
@@ -454,21 +456,21 @@ func TestTokensAtTheirEdges(t *testing.T) {
 	}
 	n.Name = "more"
 	if _, _, err := op.CreateToken(ctx, n); !errors.Is(err, job.QuotaExceeded) {
-		t.Errorf("one more than %d: %v", host.MaxTokens, err)
+		t.Errorf("one more than %d: %v", admin.MaxTokens, err)
 	}
-	if list, err := op.Tokens(""); err != nil || len(list) != host.MaxTokens+2 { // with those of the configuration
+	if list, err := op.Tokens(""); err != nil || len(list) != admin.MaxTokens+2 { // with those of the configuration
 		t.Errorf("%d tokens are listed (%v)", len(list), err)
 	}
 }
 
 func TestParseLimits(t *testing.T) {
 	t.Parallel()
-	l, err := host.ParseLimits(map[string]int64{"boards": 3, "detail_bytes": 1 << 30})
+	l, err := admin.ParseLimits(map[string]int64{"boards": 3, "detail_bytes": 1 << 30})
 	if err != nil || l.Boards != 3 || l.DetailBytes != 1<<30 {
 		t.Errorf("got %+v, %v", l, err)
 	}
 	for _, wrong := range []map[string]int64{{"boards": 0}, {"bords": 1}, {"": 1}} {
-		if _, err := host.ParseLimits(wrong); !errors.Is(err, job.Invalid) {
+		if _, err := admin.ParseLimits(wrong); !errors.Is(err, job.Invalid) {
 			t.Errorf("%v: %v", wrong, err)
 		}
 	}

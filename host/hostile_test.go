@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/boardd/boardd/host"
+	"github.com/boardd/boardd/host/admin"
 	hostboard "github.com/boardd/boardd/host/board"
 	"github.com/boardd/boardd/host/config"
 	"github.com/boardd/boardd/host/wasm"
@@ -85,7 +86,7 @@ func TestHostilePoliciesHurtNobodyElse(t *testing.T) {
 		if _, err := s.PutPolicy(within(t), "", name, hostile(t, attack)); err != nil {
 			t.Fatal(name, err)
 		}
-		p := host.Promotion{Board: "attacked", Name: name}
+		p := admin.Promotion{Board: "attacked", Name: name}
 		if _, err := s.Promote(within(t), p); err != nil {
 			t.Fatal(name, err)
 		}

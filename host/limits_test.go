@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/boardd/boardd/host"
+	"github.com/boardd/boardd/host/admin"
 	hostboard "github.com/boardd/boardd/host/board"
 	"github.com/boardd/boardd/host/config"
 	"github.com/boardd/boardd/host/tenant"
@@ -45,7 +46,7 @@ func oneStore(t *testing.T, noLimits bool) map[string]driver.Program {
 	return map[string]driver.Program{"memory": program}
 }
 
-func ready(t *testing.T, s *host.Session, name string) *hostboard.Board {
+func ready(t *testing.T, s *admin.Session, name string) *hostboard.Board {
 	t.Helper()
 	b, err := s.Board(within(t), name, "PostJobs")
 	if err == nil {
@@ -250,7 +251,7 @@ func TestWatchers(t *testing.T) {
 	t.Parallel()
 	server, _ := open(t, host.Config{Config: limited(config.Limits{Watchers: 2}, config.Limits{Watchers: 1}), Drivers: oneStore(t, false)})
 	watch := func(name string) (func(), error) {
-		h, err := server.Login(t.Context(), secret)
+		h, err := login(t.Context(), server, secret)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,15 +6,15 @@ import (
 	"sync"
 )
 
-// openLimiter lets boards be opened a few at a time, in the order in which they came,
-// but for those that somebody asked for.
+// openLimiter lets boards be opened a few at a time, in the order in which they came.
+// Boards that a call waits for go first.
 type openLimiter struct {
 	mu      sync.Mutex
 	free    int
 	waiting []*openSlot
 }
 
-// openSlot is a place in the line.
+// openSlot is a board's place in the limiter's queue.
 type openSlot struct {
 	called chan struct{} // closed when it is its turn
 	asked  bool          // somebody waits for it
@@ -51,8 +51,8 @@ func (l *openLimiter) enter(ctx context.Context, t *openSlot) error {
 	}
 }
 
-// quit takes a turn out of the line. One that was called at the same moment lets the
-// next one go.
+// quit takes t out of the queue. If it was called at the same moment, its turn goes to
+// the next one.
 func (l *openLimiter) quit(t *openSlot) {
 	l.mu.Lock()
 	i := slices.Index(l.waiting, t)

@@ -1,9 +1,12 @@
 package host
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"fmt"
 	"slices"
-	"strings"
+	"time"
 
 	"github.com/boardd/boardd/host/catalog"
 	"github.com/boardd/boardd/host/config"
@@ -19,12 +22,9 @@ type PlaceInfo struct {
 	Servers       []string // that live and say that they serve the board there
 }
 
-// ListPlaces returns which board lies where on a backend.
-func (s *Session) ListPlaces(ctx context.Context, backend string) ([]PlaceInfo, error) {
-	if err := s.principal.Check("ListPlaces", ""); err != nil {
-		return nil, err
-	}
-	on, docs, err := s.host.storeOf(ctx, backend)
+// Places returns which board lies where on a backend.
+func (h *Host) Places(ctx context.Context, backend string) ([]PlaceInfo, error) {
+	on, docs, err := h.storeOf(ctx, backend)
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +38,7 @@ func (s *Session) ListPlaces(ctx context.Context, backend string) ([]PlaceInfo, 
 	}
 	list := make([]PlaceInfo, len(uses))
 	for i, use := range uses {
-		list[i] = s.host.placeInfo(on, use, hosts)
+		list[i] = h.placeInfo(on, use, hosts)
 	}
 	return list, nil
 }
@@ -58,36 +58,13 @@ func (h *Host) placeInfo(on *backend, use catalog.Use, hosts []catalog.Host) Pla
 	return info
 }
 
-// ReleasePlace frees a place in a backend's store, which another board may have
-// then. What lies there is left as it is. A place whose board is served there is only
-// freed by force: two boards would have its jobs.
-func (s *Session) ReleasePlace(ctx context.Context, backend, location string, force bool) (PlaceInfo, error) {
-	if err := s.principal.Check("ReleasePlace", ""); err != nil {
-		return PlaceInfo{}, err
-	}
-	list, err := s.ListPlaces(ctx, backend)
+// Vacate frees a place in a backend's store. What lies there is left as it is.
+func (h *Host) Vacate(ctx context.Context, backend string, place PlaceInfo) error {
+	on, docs, err := h.storeOf(ctx, backend)
 	if err != nil {
-		return PlaceInfo{}, err
+		return err
 	}
-	location = strings.TrimSpace(location)
-	n := slices.IndexFunc(list, func(p PlaceInfo) bool { return p.Location == location })
-	if n < 0 {
-		return PlaceInfo{}, job.Errorf(job.NotFound, "no board has the place %q on the backend %s: boardd backend places %s lists those that are taken", tenant.Clip(location), backend, backend)
-	}
-	place := list[n]
-	if len(place.Servers) > 0 && !force {
-		return PlaceInfo{}, job.Errorf(job.Precondition, "the board %s/%s is served at %s by %s: stop serving it there first, or release the place with force",
-			place.Tenant, place.Board, place.Location, strings.Join(place.Servers, ", "))
-	}
-	on, docs, err := s.host.storeOf(ctx, backend)
-	if err != nil {
-		return PlaceInfo{}, err
-	}
-	if err := on.placesIn(docs).Vacate(ctx, catalog.LocationNamed(place.Location), place.Tenant, place.Board); err != nil {
-		return PlaceInfo{}, err
-	}
-	s.host.logger.Info("a place in a store was freed", "backend", backend, "place", place.Location, "tenant", place.Tenant, "board", place.Board, "force", force)
-	return place, nil
+	return on.placesIn(docs).Vacate(ctx, catalog.LocationNamed(place.Location), place.Tenant, place.Board)
 }
 
 // storeOf returns a backend of the configuration that runs, and its documents.
@@ -100,4 +77,166 @@ func (h *Host) storeOf(ctx context.Context, name string) (*backend, driver.Docum
 		return nil, nil, err
 	}
 	return on, r.driver.Documents(), nil
+}
+
+// Prepare asks the backend's driver whether it takes the board's settings, makes
+// them where they are missing, and occupies the place.
+func (h *Host) Prepare(ctx context.Context, b *config.Board) error {
+	on, r, err := h.runningBackend(ctx, b.Backend)
+	if err != nil {
+		return err
+	}
+	if !b.Given() {
+		if b.Settings, err = catalog.MakeSettings(r.info.Board, on.config.Settings, b.Tenant, b.Name); err != nil {
+			return err
+		}
+	}
+	if problems := r.info.Board.Check(b.Settings); len(problems) > 0 {
+		return job.Errorf(job.Invalid, "board.config.%v", problems[0])
+	}
+	compact := &bytes.Buffer{}
+	if err := json.Compact(compact, b.Settings); err != nil {
+		return job.Errorf(job.Invalid, "board.config: %v", err)
+	}
+	b.Settings = compact.Bytes()
+	if b.Observe {
+		return nil
+	}
+	return on.place(ctx, h, r.driver.Documents(), *b)
+}
+
+// purgeAfter is how long other hosts may take to see that a board is gone, before
+// its jobs are.
+const purgeAfter = time.Second
+
+// Purge takes away what a board has in its store, once it is served no more.
+func (h *Host) Purge(ctx context.Context, b config.Board) error {
+	if b.Observe {
+		return nil
+	}
+	on, r, err := h.runningBackend(ctx, b.Backend)
+	if err != nil {
+		return err
+	}
+	if served := h.registry.board(b.Tenant, b.Name); served != nil { // of a tenant that is just being deleted
+		h.registry.drop(served)
+		served.stop(&Ended{NoBoard(b.Name)})
+		<-served.done
+	}
+	if on.present(h, r.driver.Documents()) != nil {
+		select {
+		case <-time.After(purgeAfter):
+		case <-ctx.Done():
+			return &job.Error{Kind: job.Interrupted, Err: ctx.Err()}
+		}
+	}
+	key := b.Tenant + "/" + b.Name
+	spec := driver.BoardSpec{Name: key, Settings: b.Settings, Window: b.IdempotencyWindow}
+	if _, err := r.driver.OpenBoard(ctx, spec); err != nil { // a driver that was restarted may not know it
+		return err
+	}
+	if err := r.driver.DropBoard(ctx, key); err != nil {
+		return err
+	}
+	return on.placesIn(r.driver.Documents()).Vacate(ctx, catalog.LocationOf(b.Settings, key), b.Tenant, b.Name)
+}
+
+// occupy registers the place in the store where the board's jobs lie as this board's,
+// or returns why it cannot. An observed board writes nothing there.
+func (s *Hosted) occupy(ctx context.Context, h *Host) error {
+	if s.config.Observe {
+		return nil
+	}
+	docs := s.backend.running.Load().driver.Documents()
+	return s.backend.place(ctx, h, docs, s.config)
+}
+
+// place occupies a board's place on the backend.
+func (b *backend) place(ctx context.Context, h *Host, docs driver.Documents, c config.Board) error {
+	key := c.Tenant + "/" + c.Name
+	place := catalog.LocationOf(c.Settings, key)
+	use := catalog.Use{Tenant: c.Tenant, Board: c.Name, Settings: effective(c)}
+	var others map[string]map[string]string
+	if p := b.present(h, docs); p != nil {
+		var err error
+		if others, err = p.Serve(ctx, place, use.Settings); err != nil {
+			return err
+		}
+	}
+	err := b.placesIn(docs).Occupy(ctx, place, use, others)
+	if p := b.present(h, docs); err != nil && p != nil {
+		_ = p.Leave(ctx, place) // or it is only believed for a while that this host serves the board
+	}
+	return err
+}
+
+// placesIn returns what says which board lies where on the backend's store.
+func (b *backend) placesIn(docs driver.Documents) *catalog.Places {
+	b.line.Lock()
+	defer b.line.Unlock()
+	if b.places == nil {
+		b.places = catalog.NewPlaces(docs, b.config.Name)
+	}
+	return b.places
+}
+
+// leave says that the host no longer serves the board.
+func (s *Hosted) leave(h *Host) {
+	if s.config.Observe || s.next.Load() != nil || h.running.Err() != nil {
+		return // or the backend's presence ends as a whole
+	}
+	docs := s.backend.running.Load().driver.Documents()
+	if p := s.backend.present(h, docs); p != nil {
+		ctx, cancel := context.WithTimeout(h.running, openingTime)
+		defer cancel()
+		_ = p.Leave(ctx, catalog.LocationOf(s.config.Settings, s.key())) // else it is believed for a while
+	}
+}
+
+// present returns this host's presence on the backend's store, nil for a store
+// that has one host only.
+func (b *backend) present(h *Host, docs driver.Documents) *catalog.Presence {
+	if b.config.Driver == "embedded" {
+		return nil
+	}
+	b.line.Lock()
+	defer b.line.Unlock()
+	if b.presence == nil {
+		b.presence = catalog.NewPresence(docs, catalog.Host{ID: h.id, Version: h.Version()}, b.logger)
+		b.wg.Go(func() {
+			ctx, cancel := context.WithCancel(h.running)
+			defer cancel()
+			stop := context.AfterFunc(b.ending, cancel)
+			defer stop()
+			b.presence.Run(ctx)
+		})
+	}
+	return b.presence
+}
+
+// effective returns, as text, the settings that must be the same on all hosts that serve
+// a board.
+func effective(c config.Board) map[string]string {
+	fencing := "token"
+	if c.FenceByOwner {
+		fencing = "owner"
+	}
+	settings := map[string]string{
+		"fencing": fencing, "lease": c.Lease.String(), "max_lease": c.MaxLease.String(),
+		"allow_no_expiry": fmt.Sprint(c.AllowNoExpiry), "idempotency_window": c.IdempotencyWindow.String(), "history": c.History.String(),
+		"max_attempts": fmt.Sprint(c.Retry.MaxAttempts), "backoff": c.Retry.Backoff.String(), "max_backoff": c.Retry.MaxBackoff.String(),
+	}
+	if c.Ordering != nil || len(c.Eligibility) > 0 {
+		settings["policies"] = ruleText(c)
+	}
+	return settings
+}
+
+// ruleText names the policies of the configuration, with their parameters.
+func ruleText(c config.Board) string {
+	text, _ := json.Marshal(struct { // it has no value that could fail
+		Eligibility []config.Rule `json:"eligibility,omitempty"`
+		Ordering    *config.Rule  `json:"ordering,omitempty"`
+	}{c.Eligibility, c.Ordering})
+	return string(text)
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/boardd/boardd/host"
+	"github.com/boardd/boardd/host/admin"
 	hostboard "github.com/boardd/boardd/host/board"
 	"github.com/boardd/boardd/host/config"
 	"github.com/boardd/boardd/host/replay"
@@ -119,7 +120,7 @@ func TestPolicyProcesses(t *testing.T) {
 	})
 	for range rounds {
 		for n := range names {
-			p := host.Promotion{Board: "builds", Name: fmt.Sprint("p", n)}
+			p := admin.Promotion{Board: "builds", Name: fmt.Sprint("p", n)}
 			if _, err := s.Promote(ctx, p); err != nil {
 				t.Fatal(err)
 			}
@@ -139,7 +140,7 @@ func TestPolicyProcesses(t *testing.T) {
 	if n := count(); n > most {
 		t.Errorf("%d processes of 2 policies", n)
 	}
-	d := host.Promotion{Board: "builds"}
+	d := admin.Promotion{Board: "builds"}
 	for n := range names {
 		for d.Name = fmt.Sprint("p", n); ; {
 			if _, err := s.Rollback(ctx, d); job.KindOf(err) == job.NotFound {
@@ -170,7 +171,7 @@ func TestPolicyLimits(t *testing.T) {
 	if _, err := s.PutPolicy(t.Context(), "", "p", allowing(t, 1)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Promote(t.Context(), host.Promotion{Board: "builds", Name: "p"}); job.KindOf(err) != job.QuotaExceeded || !strings.Contains(err.Error(), "1 MiB of memory are the most for the tenant's policies") {
+	if _, err := s.Promote(t.Context(), admin.Promotion{Board: "builds", Name: "p"}); job.KindOf(err) != job.QuotaExceeded || !strings.Contains(err.Error(), "1 MiB of memory are the most for the tenant's policies") {
 		t.Error(err)
 	}
 }
@@ -209,7 +210,7 @@ func TestPolicyStorage(t *testing.T) {
 	}
 	refused("a third policy", put("c", 0), "policies")
 	refused("a fourth module", put("a", 3), "policy_bytes")
-	p := host.Promotion{Board: "builds", Name: "b"}
+	p := admin.Promotion{Board: "builds", Name: "b"}
 	if _, err := s.Promote(ctx, p); err != nil {
 		t.Fatal(err)
 	}
@@ -254,7 +255,7 @@ func TestModulesThatDoNotStart(t *testing.T) {
 		if _, err := s.PutPolicy(ctx, "", c.name, assembled(t, i, `"eligibility"`, c.text)); err != nil {
 			t.Fatal(err)
 		}
-		p := host.Promotion{Board: "builds", Name: c.name}
+		p := admin.Promotion{Board: "builds", Name: c.name}
 		refused := func(call string, err error) {
 			t.Helper()
 			if e, ok := err.(*job.Error); !ok || job.KindOf(err) != job.Invalid || !strings.Contains(e.Message, c.want) {

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/boardd/boardd/host"
+	"github.com/boardd/boardd/host/admin"
 	hostboard "github.com/boardd/boardd/host/board"
 	"github.com/boardd/boardd/host/config"
 	"github.com/boardd/boardd/host/wasm"
@@ -69,7 +70,7 @@ func TestPromote(t *testing.T) {
 	ctx := within(t)
 	s := operator(t, first)
 	here, there := boardOf(t, first), boardOf(t, second)
-	p := host.Promotion{Board: "builds", Name: "gpu"}
+	p := admin.Promotion{Board: "builds", Name: "gpu"}
 	if _, err := s.Promote(ctx, p); job.KindOf(err) != job.NotFound {
 		t.Fatalf("a policy that is not there: %v", err)
 	}
@@ -138,21 +139,21 @@ func TestPromotionsThatAreRefused(t *testing.T) {
 	if _, err := s.PutPolicy(ctx, "", "broken", b[:len(b)/2]); job.KindOf(err) != job.Invalid {
 		t.Errorf("half a module: %v", err)
 	}
-	if _, err := s.Promote(ctx, host.Promotion{Board: "builds", Name: "gpu"}); err != nil {
+	if _, err := s.Promote(ctx, admin.Promotion{Board: "builds", Name: "gpu"}); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
-		p    host.Promotion
+		p    admin.Promotion
 		kind job.Kind
 		want string
 	}{
-		{host.Promotion{Board: "builds", Name: "other"}, job.Precondition, `ordered by the policy "gpu" already`},
-		{host.Promotion{Board: "builds", Name: "gpu", Digest: "1234567"}, job.Invalid, "want at least 8 digits"},
-		{host.Promotion{Board: "builds", Name: "gpu", Digest: "12345678"}, job.NotFound, "no version"},
-		{host.Promotion{Board: "builds", Name: "gpu", Params: json.RawMessage(`{"golden":1}`)}, job.Invalid, `did you mean "gold"?`},
-		{host.Promotion{Board: "builds", Name: "gpu", OnError: "ignore"}, job.Invalid, "want one of deny, allow, last, builtin"},
-		{host.Promotion{Board: "builds", Name: "gup"}, job.NotFound, `there is no policy "gup" (did you mean "gpu"?): put it first`},
-		{host.Promotion{Board: "nowhere", Name: "gpu"}, job.NotFound, "nowhere"},
+		{admin.Promotion{Board: "builds", Name: "other"}, job.Precondition, `ordered by the policy "gpu" already`},
+		{admin.Promotion{Board: "builds", Name: "gpu", Digest: "1234567"}, job.Invalid, "want at least 8 digits"},
+		{admin.Promotion{Board: "builds", Name: "gpu", Digest: "12345678"}, job.NotFound, "no version"},
+		{admin.Promotion{Board: "builds", Name: "gpu", Params: json.RawMessage(`{"golden":1}`)}, job.Invalid, `did you mean "gold"?`},
+		{admin.Promotion{Board: "builds", Name: "gpu", OnError: "ignore"}, job.Invalid, "want one of deny, allow, last, builtin"},
+		{admin.Promotion{Board: "builds", Name: "gup"}, job.NotFound, `there is no policy "gup" (did you mean "gpu"?): put it first`},
+		{admin.Promotion{Board: "nowhere", Name: "gpu"}, job.NotFound, "nowhere"},
 	} {
 		if _, err := s.Promote(ctx, c.p); job.KindOf(err) != c.kind || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: %v, want %v with %q", c.p, err, c.kind, c.want)
@@ -189,7 +190,7 @@ func TestPromoteUnderLoad(t *testing.T) {
 	changes := 0
 	changing.Go(func() {
 		for ctx.Err() == nil {
-			p := host.Promotion{Board: "builds", Name: "gpu"}
+			p := admin.Promotion{Board: "builds", Name: "gpu"}
 			_, err := s.Promote(ctx, p)
 			if err == nil {
 				_, err = s.Rollback(ctx, p)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/boardd/boardd/host"
+	"github.com/boardd/boardd/host/admin"
 	hostboard "github.com/boardd/boardd/host/board"
 	"github.com/boardd/boardd/host/config"
 	"github.com/boardd/boardd/host/wasm"
@@ -184,7 +185,7 @@ func TestPromotedRanking(t *testing.T) {
 	if _, err := s.PutPolicy(within(t), "", "least", module); err != nil {
 		t.Fatal(err)
 	}
-	p := host.Promotion{Board: "builds", Name: "least"}
+	p := admin.Promotion{Board: "builds", Name: "least"}
 	// Of a, of which two run, and b it would give b, b, a, b, and hold back the rest.
 	testserver.Eventually(t, "the shadow was compared", func() bool {
 		if _, err := on.List(within(t), hostboard.ListRequest{}); err != nil { // so that the board is in use

@@ -110,7 +110,7 @@ func (h *Host) Started(ctx context.Context) error {
 // required reports whether a server without the backend is of no use. One that is
 // not in the configuration any more is not waited for.
 func (h *Host) required(b *backend) bool {
-	c, ok := h.backendConfig(b.config.Name)
+	c, ok := h.Directory().Backend(b.config.Name)
 	return ok && !c.Optional
 }
 
@@ -151,7 +151,7 @@ func (h *Host) unopened() string {
 			continue
 		}
 		all++
-		if s.settled() {
+		if s.decided() {
 			open++
 		}
 	}
@@ -164,9 +164,9 @@ func (h *Host) unopened() string {
 // unreadCatalog reports whether the catalog is to be waited for.
 func (h *Host) unreadCatalog() bool { return h.catalog.unread() && h.required(h.catalog.backend) }
 
-// settled reports whether the board is open, or cannot be opened for a reason that
+// decided reports whether the board is open, or cannot be opened for a reason that
 // lies in the board and not in whether its store answers.
-func (s *hosted) settled() bool {
+func (s *Hosted) decided() bool {
 	if s.running.Err() != nil || s.refused.Load() {
 		return true
 	}
@@ -207,8 +207,8 @@ type ailment struct {
 	err   error
 }
 
-// hear takes an answer of the store.
-func (a *ailment) hear(err error) {
+// answered takes an answer of the store.
+func (a *ailment) answered(err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch {

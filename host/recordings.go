@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/boardd/boardd/host/catalog"
 	"github.com/boardd/boardd/host/config"
 	"github.com/boardd/boardd/host/recording"
 	"github.com/boardd/boardd/sdk/sleep"
@@ -20,9 +21,9 @@ type recordings struct {
 	folder string // empty: nothing can be recorded
 	logger *slog.Logger
 
-	mu    sync.Mutex
-	logs  map[At]*recorded
-	going sync.WaitGroup
+	mu    sync.Mutex // held until a log that ends is on the disk, and while one is deleted
+	logs  map[catalog.At]*recorded
+	going sync.WaitGroup // not guarded by mu
 }
 
 // recorded is the recording of one board. A board with new settings writes into
@@ -30,7 +31,7 @@ type recordings struct {
 type recorded struct {
 	*recording.Log
 
-	users int
+	users int // guarded by recordings.mu
 	stop  context.CancelFunc
 	done  chan struct{}
 }
@@ -39,7 +40,7 @@ type recorded struct {
 const recordingFolder = "recordings"
 
 func newRecordings(dataDir string, logger *slog.Logger) *recordings {
-	r := &recordings{logger: logger, logs: map[At]*recorded{}}
+	r := &recordings{logger: logger, logs: map[catalog.At]*recorded{}}
 	if dataDir != "" {
 		r.folder = filepath.Join(dataDir, recordingFolder)
 	}
@@ -47,13 +48,13 @@ func newRecordings(dataDir string, logger *slog.Logger) *recordings {
 }
 
 // of returns where a board's recording is kept.
-func (r *recordings) of(at At) string { return filepath.Join(r.folder, at.Tenant, at.Board) }
+func (r *recordings) of(at catalog.At) string { return filepath.Join(r.folder, at.Tenant, at.Name) }
 
 // open returns the log of a board, and what gives it up again. It is nil where
 // there is no folder for it.
-func (r *recordings) open(at At, keep time.Duration) (_ *recording.Log, release func()) {
+func (r *recordings) open(at catalog.At, keep time.Duration) (_ *recording.Log, release func()) {
 	if r.folder == "" {
-		r.logger.Error("what happens on the board is not recorded: the server has no data_dir", "tenant", at.Tenant, "board", at.Board)
+		r.logger.Error("what happens on the board is not recorded: the server has no data_dir", "tenant", at.Tenant, "board", at.Name)
 		return nil, func() {}
 	}
 	r.mu.Lock()
@@ -62,7 +63,7 @@ func (r *recordings) open(at At, keep time.Duration) (_ *recording.Log, release 
 	if l == nil {
 		ctx, stop := context.WithCancel(context.Background())
 		l = &recorded{
-			Log:  recording.New(recording.Options{Folder: r.of(at), Board: at.Tenant + "/" + at.Board, Logger: r.logger}),
+			Log:  recording.New(recording.Options{Folder: r.of(at), Board: at.Tenant + "/" + at.Name, Logger: r.logger}),
 			stop: stop, done: make(chan struct{}),
 		}
 		r.logs[at] = l
@@ -85,7 +86,7 @@ func (r *recordings) open(at At, keep time.Duration) (_ *recording.Log, release 
 }
 
 // flush waits a moment until what a board told so far is written.
-func (r *recordings) flush(ctx context.Context, at At) {
+func (r *recordings) flush(ctx context.Context, at catalog.At) {
 	r.mu.Lock()
 	l := r.logs[at]
 	r.mu.Unlock()
@@ -97,7 +98,7 @@ func (r *recordings) flush(ctx context.Context, at At) {
 }
 
 // forget ends a board's recording and takes it away.
-func (r *recordings) forget(at At) {
+func (r *recordings) forget(at catalog.At) {
 	if r.folder == "" {
 		return
 	}
@@ -109,12 +110,22 @@ func (r *recordings) forget(at At) {
 		delete(r.logs, at)
 	}
 	if err := os.RemoveAll(r.of(at)); err != nil {
-		r.logger.Error("the recording of a board could not be taken away", "tenant", at.Tenant, "board", at.Board, "error", err)
+		r.logger.Error("the recording of a board could not be taken away", "tenant", at.Tenant, "board", at.Name, "error", err)
 		return
 	}
 	if err := os.Remove(filepath.Dir(r.of(at))); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrExist) {
 		return // the tenant has others
 	}
+}
+
+// ForgetRecording takes away what was recorded of a board.
+func (h *Host) ForgetRecording(at catalog.At) { h.recordings.forget(at) }
+
+// Recording returns the folder of what was recorded of a board, after what was told so
+// far is written.
+func (h *Host) Recording(ctx context.Context, at catalog.At) string {
+	h.recordings.flush(ctx, at)
+	return h.recordings.of(at)
 }
 
 // sweepRecordings takes away what is left of boards that there are no more, as soon
@@ -138,10 +149,10 @@ func (h *Host) sweepRecordings() {
 	func() {
 		h.arranging.Lock()
 		defer h.arranging.Unlock()
-		h.recordings.sweep(h.desired())
+		h.recordings.sweep(h.Directory().Boards())
 	}()
 	for h.running.Err() == nil {
-		h.pruneModules()
+		h.PruneModules()
 		_ = sleep.For(h.running, pruneEvery)
 	}
 }
@@ -149,24 +160,23 @@ func (h *Host) sweepRecordings() {
 // pruneEvery is how often compiled modules are looked for that nobody has any more.
 const pruneEvery = 10 * time.Minute
 
-// pruneModules takes away what was compiled of modules that nothing names any more.
-func (h *Host) pruneModules() {
+// PruneModules takes away what was compiled of modules that nothing names any more.
+func (h *Host) PruneModules() {
 	if h.catalog == nil || h.catalog.unread() {
 		return
 	}
-	digests := h.catalog.view().Digests()
-	if err := h.engines.foreign.Prune(func(digest string) bool { return digests[digest] }); err != nil {
+	if err := h.policies.Prune(h.catalog.view().Digests()); err != nil {
 		h.logger.Warn("compiled policies could not be taken away", "error", err)
 	}
 }
 
-func (r *recordings) sweep(boards map[At]config.Board) {
+func (r *recordings) sweep(boards map[catalog.At]config.Board) {
 	if r.folder == "" {
 		return
 	}
 	found, _ := filepath.Glob(filepath.Join(r.folder, "*", "*")) // the pattern is a good one
 	for _, path := range found {
-		at := At{filepath.Base(filepath.Dir(path)), filepath.Base(path)}
+		at := catalog.At{Tenant: filepath.Base(filepath.Dir(path)), Name: filepath.Base(path)}
 		if _, ok := boards[at]; !ok {
 			r.forget(at)
 		}

@@ -3,6 +3,7 @@ package host
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -11,26 +12,35 @@ import (
 
 	"github.com/boardd/boardd/host/catalog"
 	"github.com/boardd/boardd/host/config"
+	"github.com/boardd/boardd/host/directory"
+	"github.com/boardd/boardd/host/quota"
 )
 
 // registry is what a host serves now: boards, and the backends that they need.
 type registry struct {
 	mu       sync.RWMutex
 	backends map[string]*backend
-	boards   map[string]map[string]*hosted // by tenant and name
+	boards   map[string]map[string]*Hosted // by tenant and name
 	leaving  sync.WaitGroup                // of boards that were taken away
-	retired  sync.Map                      // of those, the *served that calls may go on at for a while
+	retired  sync.Map                      // of those, each *Hosted that calls may still be on
 }
 
 func newRegistry() *registry {
-	return &registry{backends: map[string]*backend{}, boards: map[string]map[string]*hosted{}}
+	return &registry{backends: map[string]*backend{}, boards: map[string]map[string]*Hosted{}}
 }
 
 // board returns a board, or nil.
-func (s *registry) board(tenant, name string) *hosted {
+func (s *registry) board(tenant, name string) *Hosted {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.boards[tenant][name]
+}
+
+// started returns a backend that somebody needed, or nil.
+func (s *registry) started(name string) *backend {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.backends[name]
 }
 
 // names returns the names of a tenant's boards, sorted.
@@ -40,25 +50,37 @@ func (s *registry) names(tenant string) []string {
 	return slices.Sorted(maps.Keys(s.boards[tenant]))
 }
 
-// of returns a tenant's boards.
-func (s *registry) of(tenant string) []*hosted {
+// quotas returns what a tenant's boards use.
+func (s *registry) quotas(tenant string) []*quota.Board {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return slices.Collect(maps.Values(s.boards[tenant]))
+	list := make([]*quota.Board, 0, len(s.boards[tenant]))
+	for _, b := range s.boards[tenant] {
+		list = append(list, b.quota)
+	}
+	return list
 }
 
-func (s *registry) put(b *hosted) {
+// quota returns what a board uses, or nil.
+func (s *registry) quota(tenant, name string) *quota.Board {
+	if b := s.board(tenant, name); b != nil {
+		return b.quota
+	}
+	return nil
+}
+
+func (s *registry) put(b *Hosted) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	tenant := b.config.Tenant
 	if s.boards[tenant] == nil {
-		s.boards[tenant] = map[string]*hosted{}
+		s.boards[tenant] = map[string]*Hosted{}
 	}
 	s.boards[tenant][b.config.Name] = b
 }
 
 // replace puts a board in the place of another one that is still there.
-func (s *registry) replace(old, b *hosted) bool {
+func (s *registry) replace(old, b *Hosted) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	boards := s.boards[old.config.Tenant]
@@ -70,7 +92,7 @@ func (s *registry) replace(old, b *hosted) bool {
 }
 
 // drop takes a board out of the registry. It goes on until it is stopped.
-func (s *registry) drop(b *hosted) {
+func (s *registry) drop(b *Hosted) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	boards := s.boards[b.config.Tenant]
@@ -83,10 +105,10 @@ func (s *registry) drop(b *hosted) {
 }
 
 // allBoards returns every board, in no order.
-func (s *registry) allBoards() []*hosted {
+func (s *registry) allBoards() []*Hosted {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	var all []*hosted
+	var all []*Hosted
 	for _, boards := range s.boards {
 		all = slices.AppendSeq(all, maps.Values(boards))
 	}
@@ -119,16 +141,9 @@ func (s *registry) closeBackends() error {
 	return errors.Join(failures...)
 }
 
-// backendConfig returns what the configuration says of a backend.
-func (h *Host) backendConfig(name string) (config.Backend, bool) {
-	settings := h.Settings()
-	if i := slices.IndexFunc(settings.Backends, func(c config.Backend) bool { return c.Name == name }); i >= 0 {
-		return settings.Backends[i], true
-	}
-	if name == catalogBackend {
-		return config.Backend{Name: catalogBackend, Driver: "embedded", Settings: []byte("{}")}, true
-	}
-	return config.Backend{}, false
+// Directory returns what there is now, by the configuration and the catalog.
+func (h *Host) Directory() directory.Directory {
+	return directory.Directory{Settings: h.Settings(), View: h.catalog.view()}
 }
 
 // backend returns a backend, and starts it if nobody needed it before. One that
@@ -139,7 +154,7 @@ func (h *Host) backend(name string) *backend {
 	if b := h.registry.backends[name]; b != nil {
 		return b
 	}
-	c, ok := h.backendConfig(name)
+	c, ok := h.Directory().Backend(name)
 	if !ok {
 		c.Name = name
 		b := newBackend(c, h.memory, h.logger)
@@ -154,83 +169,44 @@ func (h *Host) backend(name string) *backend {
 	return b
 }
 
-// desired returns the boards that are to be served: those of the configuration,
-// and those of the catalog that belong to a tenant that there is.
-func (h *Host) desired() map[At]config.Board { return h.desiredBy(h.catalog.view()) }
+// BoardNames returns the boards of a tenant that are served, by name.
+func (h *Host) BoardNames(of string) []string { return h.registry.names(of) }
 
-// desiredBy is desired with what a catalog says.
-func (h *Host) desiredBy(view *catalog.View) map[At]config.Board {
-	boards := map[At]config.Board{}
-	for _, b := range h.Settings().Boards {
-		b.Tenant = tenantOf(b)
-		boards[At{b.Tenant, b.Name}] = b
-	}
-	for _, b := range view.Boards {
-		at := At{b.Tenant, b.Name}
-		if _, declared := boards[at]; declared || !view.Belongs(b.Tenant, b.Owner, h.declares(b.Tenant)) {
-			continue
-		}
-		if b.Placed || h.grants(b.Backend, b.Tenant) {
-			boards[at] = h.withModules(b.Board)
-		}
-	}
-	return boards
+// Hosted returns a board that is served, or nil.
+func (h *Host) Hosted(at catalog.At) *Hosted { return h.registry.board(at.Tenant, at.Name) }
+
+// Await waits until a board can be called.
+func (h *Host) Await(ctx context.Context, on *Hosted) error {
+	_, err := on.wait(ctx, h.opening)
+	return err
 }
 
-// withModules notes which files a board's policies of the configuration are, so
-// that another file is another rule.
-func (h *Host) withModules(b config.Board) config.Board {
-	name := func(r config.Rule) config.Rule {
-		for _, p := range h.Settings().Policies {
-			if p.Name == r.Policy && r.Module == "" {
-				r.Module = p.Digest()
-			}
-		}
-		return r
-	}
-	b.Eligibility = slices.Clone(b.Eligibility)
-	for i := range b.Eligibility {
-		b.Eligibility[i] = name(b.Eligibility[i])
-	}
-	if b.Ordering != nil {
-		r := name(*b.Ordering)
-		b.Ordering = &r
-	}
-	return b
-}
+// Redeploy has a board ask what the catalog has for it now.
+func (h *Host) Redeploy(on *Hosted) { on.redeploy(h) }
 
-// grants reports whether a backend is open to boards that a tenant makes.
-func (h *Host) grants(backend, tenant string) bool {
-	c, ok := h.backendConfig(backend)
-	return ok && c.Grants(tenant)
-}
-
-// declares reports whether the configuration has a tenant.
-func (h *Host) declares(tenant string) bool { return slices.Contains(h.tenantNames(), tenant) }
-
-// arrange makes what is served be what is desired, and lets in whoever is to be
-// let in. It waits for no board to open and for none to end.
+// arrange begins and ends boards, and replaces the tokens that are let in, so that they
+// are those of the Directory. It waits for no board to open and for none to end.
 func (h *Host) arrange() {
 	h.arranging.Lock()
 	defer h.arranging.Unlock()
 	h.admit()
-	desired := h.desired()
+	desired := h.Directory().Boards()
 	for _, b := range h.registry.allBoards() {
-		want, ok := desired[At{b.config.Tenant, b.config.Name}]
+		want, ok := desired[directory.At(b.config)]
 		switch present := b.latest(); {
 		case !ok:
 			h.registry.drop(b)
-			b.stop(&Ended{noBoard(b.config.Name)})
-			h.recordings.forget(At{b.config.Tenant, b.config.Name}) // another board of the name is not to have it
+			b.stop(&Ended{NoBoard(b.config.Name)})
+			h.recordings.forget(directory.At(b.config)) // another board of the name is not to have it
 		case sameBoard(present.config, want):
-			present.limits.Store(&want.Limits)
+			present.quota.SetLimits(want.Limits)
 			if present.outdated(h) {
 				h.registry.leaving.Go(func() { present.redeploy(h) }) // compiling takes its time
 			}
 		default:
 			h.renew(b, want)
 		}
-		delete(desired, At{b.config.Tenant, b.config.Name})
+		delete(desired, directory.At(b.config))
 	}
 	for _, c := range desired {
 		b := h.newServed(c)
@@ -251,7 +227,7 @@ func sameBoard(a, b config.Board) bool {
 }
 
 // serve runs a board until it is stopped or the host is closed.
-func (h *Host) serve(b *hosted) {
+func (h *Host) serve(b *Hosted) {
 	h.registry.leaving.Go(func() {
 		defer close(b.done)
 		b.run(b.running, h)
@@ -261,7 +237,7 @@ func (h *Host) serve(b *hosted) {
 // renew lets a board with new settings take the place of one that is served. The
 // old one takes calls until the new one can, and then ends those that are left
 // after a while.
-func (h *Host) renew(old *hosted, c config.Board) {
+func (h *Host) renew(old *Hosted, c config.Board) {
 	next := h.newServed(c)
 	last := old.latest()
 	old.next.Store(next)
@@ -270,7 +246,7 @@ func (h *Host) renew(old *hosted, c config.Board) {
 	h.registry.leaving.Go(func() {
 		next.opened(old.running)
 		if !h.registry.replace(old, next) && !h.registry.replace(last, next) {
-			next.stop(&Ended{noBoard(c.Name)}) // it was taken away meanwhile
+			next.stop(&Ended{NoBoard(c.Name)}) // it was taken away meanwhile
 		}
 		h.registry.retired.Store(last, true)
 		last.retire(h.running)

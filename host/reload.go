@@ -11,26 +11,20 @@ import (
 	"time"
 
 	"github.com/boardd/boardd/host/config"
+	"github.com/boardd/boardd/host/directory"
 	"github.com/boardd/boardd/host/identity"
 	"github.com/boardd/boardd/host/tenant"
 	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/sleep"
 )
 
-// Reload reads the configuration anew and puts it in place of the present one.
-// What is wrong with it is in the error, and then nothing was changed.
-func (s *Session) Reload(ctx context.Context) ([]string, error) {
-	if err := s.principal.Check("ReloadConfig", ""); err != nil {
-		return nil, err
-	}
-	if s.host.config.Load == nil {
+// Reload reads the configuration anew, puts it in place of the present one, and returns
+// what changed, in words for people. If it returns an error, which says what is wrong
+// with the new configuration, nothing was changed. One Reload runs at a time.
+func (h *Host) Reload(ctx context.Context) ([]string, error) {
+	if h.config.Load == nil {
 		return nil, job.Errorf(job.Unsupported, "this server was not started from files")
 	}
-	return s.host.Reload(ctx)
-}
-
-// Reload is Session.Reload for the server itself. One runs at a time.
-func (h *Host) Reload(ctx context.Context) ([]string, error) {
 	h.reloading.Lock()
 	defer h.reloading.Unlock()
 	next, err := h.config.Load()
@@ -47,7 +41,7 @@ func (h *Host) Reload(ctx context.Context) ([]string, error) {
 	if err := identity.Check(next.Issuers); err != nil {
 		return nil, err
 	}
-	if err := h.checkPolicies(ctx, next); err != nil {
+	if err := h.policies.Check(ctx, next); err != nil {
 		return nil, err
 	}
 	if h.config.Swap != nil {
@@ -63,7 +57,7 @@ func (h *Host) Reload(ctx context.Context) ([]string, error) {
 	return changes, nil
 }
 
-// fixed refuses a configuration that only a server which begins can take.
+// fixed refuses a configuration that changes what stays the same while a server runs.
 func fixed(a, b *config.Config) error {
 	for _, s := range []struct{ name, is, want string }{
 		{"listen", a.Listen, b.Listen},
@@ -120,7 +114,7 @@ func differences(a, b *config.Config) []string {
 		func(i config.Issuer) string { return i.Name }, func(x, y config.Issuer) bool { return reflect.DeepEqual(x, y) })...)
 	changes = append(changes, compare("backend", a.Backends, b.Backends, func(c config.Backend) string { return c.Name }, sameBackend)...)
 	return append(changes, compare("board", a.Boards, b.Boards,
-		func(c config.Board) string { return tenantOf(c) + "/" + c.Name },
+		func(c config.Board) string { return directory.TenantOf(c) + "/" + c.Name },
 		func(x, y config.Board) bool { return sameBoard(x, y) && x.Limits == y.Limits })...)
 }
 
@@ -153,22 +147,20 @@ func sameBackend(a, b config.Backend) bool {
 // ones may end first. It returns what was replaced because of its program.
 func (h *Host) replaceBackends(present, next *config.Config) []string {
 	changes := []string{}
-	desired := h.desired()
 	for _, old := range present.Backends {
 		i := slices.IndexFunc(next.Backends, func(c config.Backend) bool { return c.Name == old.Name })
 		same := i >= 0 && old.Driver == next.Backends[i].Driver && bytes.Equal(old.Settings, next.Backends[i].Settings)
-		h.registry.mu.Lock()
-		b := h.registry.backends[old.Name]
+		b := h.registry.started(old.Name)
 		if b == nil || old.Name == present.Catalog || same && !b.outdated() {
-			h.registry.mu.Unlock()
 			continue
 		}
-		delete(h.registry.backends, old.Name)
+		h.registry.mu.Lock()
+		delete(h.registry.backends, old.Name) // only a reload does, and there is one at a time
 		h.registry.mu.Unlock()
 		if same {
 			changes = append(changes, fmt.Sprintf("backend %s: its driver's program was replaced", old.Name))
 		}
-		h.move(b, desired)
+		h.move(b)
 	}
 	return changes
 }
@@ -178,14 +170,16 @@ const drainFor = time.Second
 
 // move puts the boards on a backend onto the one that has its name now, and ends
 // the old one once its calls have ended.
-func (h *Host) move(b *backend, desired map[At]config.Board) {
-	var old []*hosted
+func (h *Host) move(b *backend) {
+	var old []*Hosted
+	h.arranging.Lock()
+	desired := h.Directory().Boards()
 	for _, s := range h.registry.allBoards() {
 		if s.backend != b {
 			continue
 		}
 		old = append(old, s)
-		if c, ok := desired[At{s.config.Tenant, s.config.Name}]; ok {
+		if c, ok := desired[directory.At(s.config)]; ok {
 			next := h.newServed(c)
 			s.next.Store(next)
 			h.registry.replace(s, next)
@@ -194,10 +188,11 @@ func (h *Host) move(b *backend, desired map[At]config.Board) {
 			h.registry.drop(s)
 		}
 	}
+	h.arranging.Unlock()
 	h.registry.leaving.Go(func() {
 		_ = sleep.For(h.running, drainFor)
 		for s := range h.registry.retired.Range { // what waits there would never hear of a job again
-			if s := s.(*hosted); s.backend == b {
+			if s := s.(*Hosted); s.backend == b {
 				old = append(old, s)
 			}
 		}

@@ -7,9 +7,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/boardd/boardd/host/binding"
 	"github.com/boardd/boardd/host/board"
 	"github.com/boardd/boardd/host/catalog"
 	"github.com/boardd/boardd/host/config"
+	"github.com/boardd/boardd/host/directory"
+	"github.com/boardd/boardd/host/quota"
 	"github.com/boardd/boardd/host/recording"
 	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/sleep"
@@ -22,42 +25,46 @@ const (
 	openingTime   = 10 * time.Second
 )
 
-// hosted is one board that is hosted, with one set of settings.
-type hosted struct {
+// Hosted is one board that the host serves, with one set of settings.
+type Hosted struct {
 	config  config.Board
 	backend *backend
 	logger  *slog.Logger
-	limits  atomic.Pointer[config.Limits] // the present ones, in place of config's
-	meter   meter
-	metered atomic.Pointer[metered] // nil before the board is opened
+	quota   *quota.Board
 
 	tried   chan struct{} // closed when there is a board, or a problem
 	once    sync.Once
 	board   atomic.Pointer[board.Board]
-	inForce atomic.Pointer[policyInForce] // what the board asks
-	problem atomic.Pointer[string]        // why there is none
-	refused atomic.Bool                   // and that does not lie in whether its store answers
+	inForce atomic.Pointer[binding.InForce] // what the board asks
+	problem atomic.Pointer[string]          // why there is no board
+	refused atomic.Bool                     // the problem is not that its store cannot be reached
 	turn    openSlot
 
 	running context.Context //nolint:containedctx // ends, with the reason that callers are told, when the board is taken away
 	stop    context.CancelCauseFunc
 	done    chan struct{}          // closed when the board has ended
-	next    atomic.Pointer[hosted] // what takes its place as soon as it is open
+	next    atomic.Pointer[Hosted] // what takes its place as soon as it is open
 }
 
-func (h *Host) newServed(c config.Board) *hosted {
+func (h *Host) newServed(c config.Board) *Hosted {
 	b := h.backend(c.Backend)
-	s := &hosted{
+	s := &Hosted{
 		config: c, backend: b, logger: h.logger.With("tenant", c.Tenant, "board", c.Name),
 		tried: make(chan struct{}), done: make(chan struct{}),
 	}
-	s.limits.Store(&c.Limits)
 	s.running, s.stop = context.WithCancelCause(h.running)
+	s.quota = h.quotas.NewBoard(quota.Spec{
+		Tenant: c.Tenant, Name: c.Name, Limits: c.Limits, Running: s.running,
+		Ready: func() bool { b := s.board.Load(); return b != nil && b.Status().Ready },
+	})
 	return s
 }
 
+// Config returns the board's settings.
+func (s *Hosted) Config() config.Board { return s.config }
+
 // latest is the board itself, or what is to take its place.
-func (s *hosted) latest() *hosted {
+func (s *Hosted) latest() *Hosted {
 	for next := s.next.Load(); next != nil; next = s.next.Load() {
 		s = next
 	}
@@ -65,7 +72,7 @@ func (s *hosted) latest() *hosted {
 }
 
 // opened waits until the board can serve, for a while.
-func (s *hosted) opened(ctx context.Context) {
+func (s *Hosted) opened(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, openingTime)
 	defer cancel()
 	select {
@@ -78,12 +85,10 @@ func (s *hosted) opened(ctx context.Context) {
 	}
 }
 
-// retireAfter is how long calls on a board with old settings may go on.
-const retireAfter = board.MaxWait + 5*time.Second
-
-// retire ends the board once nobody can be left who minds.
-func (s *hosted) retire(ctx context.Context) {
-	_ = sleep.For(ctx, retireAfter)
+// retire ends a board that another one has replaced, after binding.RetireAfter. Calls that
+// are still under way then are told to ask again.
+func (s *Hosted) retire(ctx context.Context) {
+	_ = sleep.For(ctx, binding.RetireAfter)
 	s.stop(&Ended{job.Errorf(job.Unavailable, "the settings of the board %s were changed: ask again", s.config.Name)})
 }
 
@@ -100,20 +105,20 @@ func (e *Ended) Unwrap() error { return e.Err }
 var errStopped = &Ended{job.Errorf(job.Unavailable, "the server is shutting down: ask again")}
 
 // run opens the board when it is its turn, and keeps it open.
-func (s *hosted) run(ctx context.Context, h *Host) {
+func (s *Hosted) run(ctx context.Context, h *Host) {
 	select {
 	case <-s.backend.started:
 	case <-ctx.Done():
 		return
 	}
 	r := s.backend.running.Load()
-	if err := settingsError(h.Settings(), "board", s.key(), r.info.Board.Check(s.config.Settings)); err != nil {
+	if err := h.Settings().SettingsError("board", s.key(), r.info.Board.Check(s.config.Settings)); err != nil {
 		s.fail(err)
 		return
 	}
 	defer s.leave(h)
 	for pause := firstPause; ctx.Err() == nil; pause = min(2*pause, maxPause) {
-		err := s.occupy(ctx, h) // outside the line, so that many boards can do so together
+		err := s.occupy(ctx, h) // without a turn, so that many boards do so at once
 		if err == nil {
 			if h.opening.enter(ctx, &s.turn) != nil {
 				return
@@ -132,24 +137,24 @@ func (s *hosted) run(ctx context.Context, h *Host) {
 
 // serve runs the board until ctx ends or the board gives up. It gives the turn
 // back as soon as the board is open.
-func (s *hosted) serve(ctx context.Context, h *Host, r *running) error {
+func (s *Hosted) serve(ctx context.Context, h *Host, r *running) error {
 	h.catalog.await(ctx)
-	rules, err := h.bindBoard(ctx, h.Settings(), s.config)
+	rules, err := h.policies.Board(ctx, h.Settings(), s.config)
 	if err != nil {
 		h.opening.leave()
 		return err
 	}
-	defer func() { _ = rules.end() }() // after the board, which asks them
-	m := &metered{Driver: r.driver, host: h, served: s}
-	s.metered.Store(m)
+	defer func() { _ = rules.Close() }() // after the board, which asks them
 	spec := s.spec()
-	spec.Rules, spec.Books = rules.rules, h.booksOf(s.config)
+	spec.Rules, spec.Books = rules.Rules(), h.booksOf(s.config)
 	recorder, record, stop := s.recorder(h)
 	defer stop() // after the board, too
 	spec.Recorder = recorder
-	b := board.New(m, spec)
+	b := board.New(s.quota.Through(r.driver), spec)
 	record(b)
-	s.rule(h, b, rules) // before anybody can ask the board
+	rules.Serve(binding.Serving{Board: b, Logger: s.logger, Running: h.running, Go: h.registry.leaving.Go})
+	s.inForce.Store(rules)
+	s.redeploy(h) // before anybody can ask the board
 	s.board.Store(b)
 	s.problem.Store(nil)
 	s.once.Do(func() { close(s.tried) })
@@ -168,8 +173,8 @@ func (s *hosted) serve(ctx context.Context, h *Host, r *running) error {
 
 // recorder returns what records the board, if its settings say so, what takes the
 // board as soon as there is one, and what ends it.
-func (s *hosted) recorder(h *Host) (r board.Recorder, take func(recording.Standing), stop func()) {
-	at := At{s.config.Tenant, s.config.Name}
+func (s *Hosted) recorder(h *Host) (r board.Recorder, take func(recording.Standing), stop func()) {
+	at := directory.At(s.config)
 	if s.config.Record <= 0 {
 		h.recordings.forget(at)
 		return nil, func(recording.Standing) {}, func() {}
@@ -182,10 +187,28 @@ func (s *hosted) recorder(h *Host) (r board.Recorder, take func(recording.Standi
 	return r, take, stop
 }
 
-// key is the board's name as its driver gets it.
-func (s *hosted) key() string { return s.config.Tenant + "/" + s.config.Name }
+// outdated reports whether a board was given other policies than it asks.
+func (s *Hosted) outdated(h *Host) bool {
+	r := s.inForce.Load()
+	return r != nil && r.Outdated(h.Directory().Deployment(s.config))
+}
 
-func (s *hosted) spec() board.Spec {
+// redeploy has the board ask the policies that it was given through the API, besides
+// those of the configuration.
+func (s *Hosted) redeploy(h *Host) {
+	switch r := s.inForce.Load(); {
+	case r == nil:
+	case h.catalog.unread():
+		r.Unread()
+	default:
+		r.Deploy(h.Directory().Deployment(s.config))
+	}
+}
+
+// key is the board's name as its driver gets it.
+func (s *Hosted) key() string { return s.config.Tenant + "/" + s.config.Name }
+
+func (s *Hosted) spec() board.Spec {
 	c := s.config
 	return board.Spec{
 		Name: c.Name, Key: s.key(), Settings: c.Settings,
@@ -197,7 +220,7 @@ func (s *hosted) spec() board.Spec {
 }
 
 // fail logs and keeps why the board is not served; more goes into the log.
-func (s *hosted) fail(err error, more ...any) {
+func (s *Hosted) fail(err error, more ...any) {
 	text := "it ended by itself"
 	if err != nil {
 		text = err.Error()
@@ -209,8 +232,8 @@ func (s *hosted) fail(err error, more ...any) {
 }
 
 // wait returns the board as soon as there is one, which may itself still be
-// opening. It moves the board to the front of the line.
-func (s *hosted) wait(ctx context.Context, l *openLimiter) (*board.Board, error) {
+// opening. It moves the board to the front of the limiter's queue.
+func (s *Hosted) wait(ctx context.Context, l *openLimiter) (*board.Board, error) {
 	if b := s.board.Load(); b != nil {
 		return b, nil
 	}
@@ -235,7 +258,7 @@ func (s *hosted) wait(ctx context.Context, l *openLimiter) (*board.Board, error)
 
 // trouble says in a way that is fit for clients why there is no board yet; the
 // log says more.
-func (s *hosted) trouble() string {
+func (s *Hosted) trouble() string {
 	switch {
 	case s.problem.Load() != nil:
 		return "it could not be opened; the server's log says why"
@@ -255,8 +278,8 @@ type Served struct {
 	Promoted []catalog.Deployed // policies that the board asks besides those of its settings
 }
 
-func (s *hosted) describe() Served {
-	d := Served{Config: s.config, Limits: *s.limits.Load(), Driver: s.backend.config.Driver}
+func (s *Hosted) describe() Served {
+	d := Served{Config: s.config, Limits: s.quota.Limits(), Driver: s.backend.config.Driver}
 	if b := s.board.Load(); b != nil {
 		d.Status = b.Status()
 	}
@@ -264,4 +287,22 @@ func (s *hosted) describe() Served {
 		d.Status.Problem = s.trouble()
 	}
 	return d
+}
+
+// ShadowReport returns what came of a policy in the shadow so far.
+func (s *Hosted) ShadowReport() *board.ShadowReport {
+	if b := s.board.Load(); b != nil {
+		if r := b.Shadow(); r != nil {
+			return r
+		}
+	}
+	return &board.ShadowReport{}
+}
+
+// Bounds returns the policies that the board asks, as far as they are made.
+func (s *Hosted) Bounds() (declared, given []*binding.Bound) {
+	if r := s.inForce.Load(); r != nil {
+		return r.Bounds()
+	}
+	return nil, nil
 }

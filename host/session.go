@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/boardd/boardd/host/audit"
 	"github.com/boardd/boardd/host/board"
 	"github.com/boardd/boardd/host/catalog"
 	"github.com/boardd/boardd/host/config"
@@ -27,9 +29,9 @@ type Session struct {
 }
 
 // Login returns the session of whoever has the secret, or Unauthenticated. It is
-// Unavailable for a token that only the catalog could tell, when that has not
-// answered for too long, and for one of an identity provider whose keys cannot be
-// had.
+// Unavailable for a token that only the catalog may know, while the catalog was not
+// read or has not answered for too long, and for a token of an identity provider
+// whose keys cannot be had.
 func (h *Host) Login(ctx context.Context, secret string) (*Session, error) {
 	principal, err := h.access.Authenticate(secret)
 	if err != nil && identity.IsToken(secret) && h.issuers.Trusts() {
@@ -46,8 +48,11 @@ func (h *Host) Login(ctx context.Context, secret string) (*Session, error) {
 	return h.session(principal)
 }
 
-// LoginCertificate returns the session of whoever has a certificate with one of
-// these names, of which the caller knows that it is to be trusted.
+// Principal returns who the caller is.
+func (s *Session) Principal() *tenant.Principal { return s.principal }
+
+// LoginCertificate returns the session for a client certificate with one of these
+// names. The caller must have verified the certificate.
 func (h *Host) LoginCertificate(_ context.Context, names []string) (*Session, error) {
 	principal, err := h.access.Recognize(names)
 	if err != nil {
@@ -72,7 +77,7 @@ func (s *Session) Visit(name string) error {
 	if err != nil {
 		return err
 	}
-	if t, err := s.host.known(name); err != nil {
+	if t, err := s.host.Directory().Tenant(name); err != nil {
 		return err
 	} else if !t.Deleted.IsZero() {
 		return tenant.NoTenant(name)
@@ -86,7 +91,7 @@ func (s *Session) Visits() bool { return s.principal.Visits() }
 
 // Begin returns the context of a call: it ends, with an Ended as its cause, when
 // the token or a board that the call asked for is taken away. release must be
-// called when the call has ended. A session is for one call then.
+// called when the call has ended. After Begin, a session is for one call.
 func (s *Session) Begin(ctx context.Context) (_ context.Context, release func()) {
 	ctx, s.cancel = context.WithCancelCause(ctx)
 	s.until(s.principal.Life())
@@ -116,8 +121,8 @@ func (s *Session) until(life context.Context) {
 	}))
 }
 
-// Holds returns nil as long as the token lets somebody in. A session that outlives
-// one call may have to ask; every method asks by itself.
+// Holds returns nil as long as the session's token is valid. Every method checks it by
+// itself; a session that outlives one call may have to check it in between.
 func (s *Session) Holds() error {
 	p := s.principal
 	switch life := p.Life(); {
@@ -160,6 +165,30 @@ func (s *Session) Board(ctx context.Context, name, call string) (*board.Board, e
 	return found.wait(ctx, s.host.opening)
 }
 
+// watching are the calls that look at a board for a long time.
+var watching = map[string]bool{"WatchBoard": true, "ListEvents": true, "GetLog": true, "ReadLog": true}
+
+// meter counts a call on a board, and refuses it where there were too many.
+func (s *Session) meter(b *Hosted, call string) error {
+	if err := b.quota.Admit(); err != nil {
+		return err
+	}
+	if !watching[call] || s.cancel == nil {
+		return nil
+	}
+	release, err := b.quota.Watch()
+	if err == nil {
+		s.release = append(s.release, release)
+	}
+	return err
+}
+
+// Tenant returns the name of the session's tenant.
+func (s *Session) Tenant() string { return s.principal.Tenant }
+
+// Admit counts a call, and refuses it where the tenant made too many.
+func (s *Session) Admit() error { return s.host.quotas.Admit(s.principal.Tenant) }
+
 // Describe returns how a board stands, even one that cannot be served. The call
 // is checked as in Board.
 func (s *Session) Describe(ctx context.Context, name, call string) (Served, error) {
@@ -170,13 +199,13 @@ func (s *Session) Describe(ctx context.Context, name, call string) (Served, erro
 	return s.describe(found), nil
 }
 
-func (s *Session) describe(b *hosted) Served {
+func (s *Session) describe(b *Hosted) Served {
 	d := b.describe()
 	view := s.host.catalog.view()
 	if kept, ok := view.Boards[catalog.At{Tenant: d.Config.Tenant, Name: d.Config.Name}]; ok && s.host.shows(d.Config, kept) {
 		d.Config, d.Limits = kept.Board, kept.Limits // what was changed a moment ago is shown while the board is opened anew
 	}
-	d.Promoted = s.host.deployment(b.config).Policies
+	d.Promoted = s.host.Directory().Deployment(b.config).Policies
 	return d
 }
 
@@ -184,14 +213,14 @@ func (s *Session) describe(b *hosted) Served {
 // that name or not.
 func (s *Session) May(call, board string) bool { return s.check(call, board) == nil }
 
-func (s *Session) find(ctx context.Context, name, call string) (*hosted, error) {
+func (s *Session) find(ctx context.Context, name, call string) (*Hosted, error) {
 	if err := s.check(call, name); err != nil {
 		return nil, err
 	}
 	if name == "" {
 		return nil, job.Errorf(job.Invalid, "board: the name of a board is missing")
 	}
-	found, err := s.host.look(ctx, At{s.principal.Tenant, name})
+	found, err := s.host.Look(ctx, catalog.At{Tenant: s.principal.Tenant, Name: name})
 	if err != nil {
 		return nil, err
 	}
@@ -205,8 +234,8 @@ func (s *Session) find(ctx context.Context, name, call string) (*hosted, error) 
 	return found, nil
 }
 
-// noBoard is the error of a board that there is no more.
-func noBoard(name string) error { return job.Errorf(job.NotFound, "there is no board %q", name) }
+// NoBoard is the error of a board that there is no more.
+func NoBoard(name string) error { return job.Errorf(job.NotFound, "there is no board %q", name) }
 
 // names returns the boards that the session may see, sorted.
 func (s *Session) names() []string {
@@ -216,8 +245,8 @@ func (s *Session) names() []string {
 
 // shows reports whether a board that is served is the one that the catalog keeps.
 func (h *Host) shows(b config.Board, kept catalog.Board) bool {
-	declared := slices.ContainsFunc(h.declaredBoards(b.Tenant), func(d config.Board) bool { return d.Name == b.Name })
-	return !declared && h.catalog.view().Belongs(b.Tenant, kept.Owner, h.declares(b.Tenant))
+	d := h.Directory()
+	return !d.DeclaresBoard(b.Tenant, b.Name) && d.View.Belongs(b.Tenant, kept.Owner, d.Declares(b.Tenant))
 }
 
 // Boards returns the boards that the session may see, by name.
@@ -247,3 +276,39 @@ func (s *Session) WhoAmI() Identity {
 
 // clip shortens a stranger's text for a message.
 func clip(s string) string { return shorten.Text(s) }
+
+// Caller fills in the caller of an audit record. What a caller tried with another
+// tenant, without being an operator, is recorded for the caller's own tenant, with the
+// other one in Name: the other tenant must not learn of the caller.
+func (s *Session) Caller(r *audit.Record) {
+	r.Caller, r.CallerTenant = s.principal.TokenName, s.principal.Home()
+	if s.principal.Visits() {
+		r.Tenant = s.principal.Tenant
+		return
+	}
+	if r.Tenant != "" && r.Tenant != r.CallerTenant && !s.principal.Has(tenant.Operator) {
+		r.Name, r.Tenant = strings.TrimSpace(r.Name+" of tenant "+r.Tenant), ""
+	}
+	if r.Tenant == "" {
+		r.Tenant = r.CallerTenant
+	}
+}
+
+// Unless returns why the caller may not make a call, and otherwise err: what is
+// wrong with a request is told to nobody who may not make it.
+func (s *Session) Unless(call string, err error) error {
+	if denied := s.principal.Check(call, ""); denied != nil {
+		return denied
+	}
+	return err
+}
+
+// Limits returns what the session's tenant may use, and what it uses now, as far
+// as that is counted.
+func (s *Session) Limits(ctx context.Context) (limits config.Limits, use map[string]int64) {
+	t, err := s.host.Directory().Tenant(s.principal.Tenant)
+	if err != nil {
+		return config.Limits{}, nil
+	}
+	return t.Limits.WithDefaults(), s.host.Use(ctx, s.principal.Tenant)
+}

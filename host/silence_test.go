@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/boardd/boardd/host"
+	"github.com/boardd/boardd/host/admin"
 	"github.com/boardd/boardd/host/catalog"
 	"github.com/boardd/boardd/host/config"
 	"github.com/boardd/boardd/sdk/driver"
@@ -107,7 +108,7 @@ func TestNoAnswerFromTheCatalog(t *testing.T) {
 		var secrets [2]string
 		for i, name := range []string{"kept", "revoked"} {
 			var err error
-			if _, secrets[i], err = op.CreateToken(ctx, host.NewToken{Tenant: "acme", Name: name, Roles: []string{"worker"}}); err != nil {
+			if _, secrets[i], err = op.CreateToken(ctx, admin.NewToken{Tenant: "acme", Name: name, Roles: []string{"worker"}}); err != nil {
 				t.Fatal(err)
 			}
 		}

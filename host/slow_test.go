@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/boardd/boardd/host"
+	"github.com/boardd/boardd/host/admin"
 	"github.com/boardd/boardd/host/config"
 	"github.com/boardd/boardd/host/tenant"
 	"github.com/boardd/boardd/sdk/driver"
@@ -92,7 +93,7 @@ func TestMadeElsewhereAMomentAgo(t *testing.T) {
 		if _, err := a.CreateTenant(ctx, "acme", config.Limits{}); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := b.CreateToken(ctx, host.NewToken{Tenant: "acme", Name: "t", Roles: []string{"viewer"}}); err != nil {
+		if _, _, err := b.CreateToken(ctx, admin.NewToken{Tenant: "acme", Name: "t", Roles: []string{"viewer"}}); err != nil {
 			t.Errorf("a token of a tenant that was made on the other host: %v", err)
 		}
 		if err := a.RevokeToken(ctx, "acme", "t"); err != nil {
@@ -170,37 +171,37 @@ func TestATokenDoesNotOutliveItsMaker(t *testing.T) {
 		ctx := t.Context()
 		op := operator(t, h)
 		soon := time.Now().Add(time.Hour).UTC().Truncate(time.Microsecond)
-		login := func(role tenant.Role) *host.Session {
+		sessionOf := func(role tenant.Role) *admin.Session {
 			t.Helper()
-			_, secret, err := op.CreateToken(ctx, host.NewToken{Name: "short-" + string(role), Roles: []string{string(role)}, Expires: soon})
+			_, secret, err := op.CreateToken(ctx, admin.NewToken{Name: "short-" + string(role), Roles: []string{string(role)}, Expires: soon})
 			if err != nil {
 				t.Fatal(err)
 			}
-			s, err := h.Login(ctx, secret)
+			s, err := login(ctx, h, secret)
 			if err != nil {
 				t.Fatal(err)
 			}
 			return s
 		}
-		admin, shortOp := login(tenant.TenantAdmin), login(tenant.Operator)
+		ofTenant, shortOp := sessionOf(tenant.TenantAdmin), sessionOf(tenant.Operator)
 		for name, x := range map[string]struct {
-			by      *host.Session
+			by      *admin.Session
 			asked   time.Time
 			outlive bool
 			want    time.Time
 			err     error
 		}{
-			"a-none":     {by: admin, want: soon},
-			"a-later":    {by: admin, asked: soon.Add(time.Microsecond), want: soon},
-			"a-sooner":   {by: admin, asked: soon.Add(-time.Minute), want: soon.Add(-time.Minute)},
-			"a-outlive":  {by: admin, outlive: true, err: job.PermissionDenied},
+			"a-none":     {by: ofTenant, want: soon},
+			"a-later":    {by: ofTenant, asked: soon.Add(time.Microsecond), want: soon},
+			"a-sooner":   {by: ofTenant, asked: soon.Add(-time.Minute), want: soon.Add(-time.Minute)},
+			"a-outlive":  {by: ofTenant, outlive: true, err: job.PermissionDenied},
 			"o-none":     {by: shortOp, want: soon},
 			"o-outlive":  {by: shortOp, outlive: true},
 			"o-outlive2": {by: shortOp, outlive: true, asked: soon.Add(time.Hour), want: soon.Add(time.Hour)},
 			"r-none":     {by: op},
 			"r-later":    {by: op, asked: soon.Add(time.Hour), want: soon.Add(time.Hour)},
 		} {
-			made, secret, err := x.by.CreateToken(ctx, host.NewToken{Name: name, Roles: []string{"viewer"}, Expires: x.asked, Outlive: x.outlive})
+			made, secret, err := x.by.CreateToken(ctx, admin.NewToken{Name: name, Roles: []string{"viewer"}, Expires: x.asked, Outlive: x.outlive})
 			if !errors.Is(err, x.err) || x.err == nil && (err != nil || !made.Expires.Equal(x.want)) {
 				t.Errorf("%s: it ends at %v, want %v (%v)", name, made.Expires, x.want, err)
 			}

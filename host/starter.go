@@ -2,11 +2,13 @@ package host
 
 import (
 	"context"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/boardd/boardd/host/config"
 	"github.com/boardd/boardd/host/supervisor"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
@@ -20,34 +22,40 @@ func (h *Host) starter(b *backend) (func(context.Context) (*running, error), err
 	if program, ok := h.config.Drivers[name]; ok {
 		return func(ctx context.Context) (*running, error) { return h.inProcess(ctx, b, program) }, nil
 	}
-	if command, ok := h.config.Builtin[name]; ok {
-		return func(ctx context.Context) (*running, error) { return h.supervised(ctx, b, command) }, nil
+	command, found, err := h.config.Program(h.Settings(), b.config, b.logger)
+	if err != nil {
+		return nil, err
 	}
-	for _, found := range h.programs() {
-		if found.Name == name && found.Skipped == "" {
-			if found.Warning != "" {
-				b.logger.Warn("the driver's program is not safe", "path", found.Path, "warning", found.Warning)
-			}
-			return func(ctx context.Context) (*running, error) {
-				b.startedFrom(found.Path)
-				return h.supervised(ctx, b, plugin.Command{Path: found.Path})
-			}, nil
+	if found != nil && found.Warning != "" {
+		b.logger.Warn("the driver's program is not safe", "path", found.Path, "warning", found.Warning)
+	}
+	return func(ctx context.Context) (*running, error) {
+		if found != nil {
+			b.startedFrom(found.Path)
 		}
-	}
-	return nil, h.noDriver(b)
+		return h.supervised(ctx, b, command)
+	}, nil
 }
 
-// programs returns what lies in the plugin folder.
-func (h *Host) programs() []supervisor.Found {
-	folder := h.Settings().PluginDir
-	if folder == "" {
-		return nil
+// Program returns how the driver of a backend is started: as a program that boardd
+// brings along, or as one of the plugin folder, which is then returned too.
+func (c *Config) Program(settings *config.Config, b config.Backend, logger *slog.Logger) (plugin.Command, *supervisor.Found, error) {
+	if command, ok := c.Builtin[b.Driver]; ok {
+		return command, nil, nil
 	}
-	found, err := supervisor.Find(folder)
-	if err != nil {
-		h.logger.Error("the plugin folder cannot be read", "plugin_dir", folder, "error", err)
+	var programs []supervisor.Found
+	if settings.PluginDir != "" {
+		var err error
+		if programs, err = supervisor.Find(settings.PluginDir); err != nil {
+			logger.Error("the plugin folder cannot be read", "plugin_dir", settings.PluginDir, "error", err)
+		}
 	}
-	return found
+	for i := range programs {
+		if found := &programs[i]; found.Name == b.Driver && found.Skipped == "" {
+			return plugin.Command{Path: found.Path}, found, nil
+		}
+	}
+	return plugin.Command{}, nil, c.noDriver(settings, b, programs)
 }
 
 // firstStart is how long a driver may take for its store to be opened the first
@@ -76,7 +84,7 @@ func (h *Host) supervised(ctx context.Context, b *backend, command plugin.Comman
 	}
 	s := supervisor.New(supervisor.Spec{
 		Name: b.config.Name, Command: command, Settings: b.config.Settings, DataDir: folder, Logger: h.logger,
-		Recall: b.recall,
+		Recall: b.known.Recall,
 	})
 	// It ends with Close, after the boards, and not with ctx.
 	b.processes.Go(func() {
@@ -109,23 +117,22 @@ func (h *Host) inProcess(ctx context.Context, b *backend, program driver.Program
 	return &running{driver: d, info: program.Info}, nil
 }
 
-func (h *Host) noDriver(b *backend) error {
-	c := h.Settings()
-	names := slices.Concat(slices.Collect(maps.Keys(h.config.Drivers)), slices.Collect(maps.Keys(h.config.Builtin)))
-	for _, found := range h.programs() {
+func (c *Config) noDriver(settings *config.Config, b config.Backend, programs []supervisor.Found) error {
+	names := slices.Concat(slices.Collect(maps.Keys(c.Drivers)), slices.Collect(maps.Keys(c.Builtin)))
+	for _, found := range programs {
 		if found.Skipped == "" {
 			names = append(names, found.Name)
 		}
 	}
 	slices.Sort(names)
-	at := c.Locate("backend", b.config.Name, "driver")
+	at := settings.Locate("backend", b.Name, "driver")
 	if at != "" {
 		at += ": "
 	}
 	where := "no plugin_dir is set"
-	if c.PluginDir != "" {
-		where = "in plugin_dir " + c.PluginDir
+	if settings.PluginDir != "" {
+		where = "in plugin_dir " + settings.PluginDir
 	}
 	return job.Errorf(job.Invalid, "%sbackend %s: there is no driver %q%s; there are [%s], %s",
-		at, b.config.Name, b.config.Driver, nearest.Hint(b.config.Driver, names), strings.Join(slices.Compact(names), ", "), where)
+		at, b.Name, b.Driver, nearest.Hint(b.Driver, names), strings.Join(slices.Compact(names), ", "), where)
 }

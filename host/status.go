@@ -2,10 +2,12 @@ package host
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"time"
 
 	"github.com/boardd/boardd/host/board"
+	"github.com/boardd/boardd/host/catalog"
 )
 
 // newLatency counts how long batches of changes take.
@@ -47,3 +49,47 @@ func (h *Host) IssuerKeys() map[string]time.Duration { return h.issuers.Ages() }
 
 // Serves returns how many boards there are.
 func (h *Host) Serves() int { return len(h.registry.allBoards()) }
+
+// Use counts what a tenant uses.
+func (h *Host) Use(ctx context.Context, tenant string) map[string]int64 {
+	use := h.quotas.Use(ctx, tenant)
+	use["boards"] = int64(len(h.registry.names(tenant)))
+	view, size := h.catalog.view(), int64(0)
+	for _, n := range view.Named(tenant) {
+		size += n
+	}
+	use["policies"], use["policy_bytes"] = int64(len(catalog.Of(view.Policies, tenant))), size
+	policies := h.policies.TenantUse(tenant)
+	use["policy_processes"], use["policy_memory"] = policies.Processes, policies.Memory
+	return use
+}
+
+// Depth is how full a board is, and what this host did on it since it started.
+type Depth struct {
+	Tenant, Board                   string
+	Counts                          board.Counts // without Trashed and Complete
+	Posted, Consumed, Lost, Trashed int64        // Lost: claims that expired or were abandoned
+}
+
+// Depths returns what is known of each board that is open, without asking a
+// store, in no order.
+func (h *Host) Depths() []Depth {
+	var all []Depth
+	for _, s := range h.registry.allBoards() {
+		b := s.board.Load()
+		if b == nil {
+			continue
+		}
+		counts, ok := b.Depth()
+		if !ok {
+			continue
+		}
+		m := b.Metrics()
+		all = append(all, Depth{
+			Tenant: s.config.Tenant, Board: s.config.Name, Counts: counts,
+			Posted: m.Posted.Load(), Consumed: m.Consumed.Load(),
+			Lost: m.Expired.Load() + m.Abandoned.Load(), Trashed: m.Trashed.Load(),
+		})
+	}
+	return all
+}

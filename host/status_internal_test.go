@@ -11,10 +11,10 @@ import (
 // A tenant with many boards does not hide those of others.
 func TestBoardsInTurns(t *testing.T) {
 	t.Parallel()
-	boards := func(counts map[string]int) (all []*hosted) {
+	boards := func(counts map[string]int) (all []*Hosted) {
 		for tenant, n := range counts {
 			for i := range n {
-				all = append(all, &hosted{config: config.Board{Tenant: tenant, Name: fmt.Sprint("b", i)}})
+				all = append(all, &Hosted{config: config.Board{Tenant: tenant, Name: fmt.Sprint("b", i)}})
 			}
 		}
 		return all

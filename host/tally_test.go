@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/boardd/boardd/host"
+	"github.com/boardd/boardd/host/admin"
 	hostboard "github.com/boardd/boardd/host/board"
 	"github.com/boardd/boardd/host/config"
 	"github.com/boardd/boardd/host/tenant"
@@ -99,7 +100,7 @@ func TestRatesAreDivided(t *testing.T) {
 }
 
 // admitted asks so often at once, and returns how often it was let.
-func admitted(s *host.Session, n int) int {
+func admitted(s *admin.Session, n int) int {
 	let := 0
 	for range n {
 		if s.Admit() == nil {

@@ -23,11 +23,14 @@ protoc -I sdk \
   --go-vtproto_out=sdk --go-vtproto_opt=paths=source_relative,features=marshal+unmarshal+unmarshal_unsafe+size \
   boardd/v1/boardd.proto
 go run ./internal/prune \
-  -safe PostJobsRequest,ClaimJobsRequest,GetJobsRequest \
+  -safe PostJobsRequest,ClaimJobsRequest,WorkRequest,GetJobsRequest \
   -shared ExtendClaimsRequest,ConsumeJobsRequest,AbandonJobsRequest,TrashJobsRequest \
-  -shared PostJobsResponse,ClaimJobsResponse,ExtendClaimsResponse,ConsumeJobsResponse,AbandonJobsResponse,TrashJobsResponse \
+  -shared PostJobsResponse,ClaimJobsResponse,WorkResponse,ExtendClaimsResponse,ConsumeJobsResponse,AbandonJobsResponse,TrashJobsResponse \
   -shared GetJobsResponse,ListJobsResponse,ListEventsResponse,Event \
   sdk/boardd/v1/boardd.pb.go sdk/boardd/v1/boardd_vtproto.pb.go
+# The entries of maps are read without a look at how a field is encoded, and a number
+# would be taken for a text's length. All of these maps are of texts.
+sed -i -E 's/^(\t+(\} else )?if fieldNum == [12]) \{$/\1 \&\& wire\&7 == 2 {/' sdk/boardd/v1/boardd_vtproto.pb.go
 
 if [ -f sdk/plugin/driver.proto ]; then
   protoc -I sdk/plugin \

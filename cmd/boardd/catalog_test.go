@@ -12,19 +12,6 @@ import (
 	"github.com/boardd/boardd/internal/testserver"
 )
 
-const flushedConfig = `
-token "root" {
-  roles  = ["operator"]
-  secret = "not-very-secret-1234567890"
-}
-catalog { backend = "shared" }
-backend "shared" {
-  driver = %q
-  config = { %s }
-}
-backend "own" { driver = "embedded" }
-`
-
 // TestFlushedCatalog empties the store of the catalog under two servers and stops one of
 // them: the boards go on, nothing can be changed, everything says so, and what one of
 // them exports brings all of it back to both.
@@ -48,11 +35,15 @@ func removeNodes(t *testing.T, servers string) {
 	const program = `
 import sys
 from kazoo.client import KazooClient
+from kazoo.exceptions import NotEmptyError
 client = KazooClient(hosts=sys.argv[1])
 client.start(timeout=120)
 for name in client.get_children("/"):
-    if name != "zookeeper":
-        client.delete("/" + name, recursive=True)
+    while name != "zookeeper" and client.exists("/" + name):
+        try:
+            client.delete("/" + name, recursive=True)
+        except NotEmptyError:
+            pass # a server that runs wrote something meanwhile
 client.stop()
 `
 	withKazoo(t, program, servers)
@@ -60,17 +51,13 @@ client.stop()
 
 func flushCatalog(t *testing.T, driver, setting string, flush func()) {
 	program := withDriver(t, driver)
-	config := filepath.Join(t.TempDir(), "boards.hcl")
-	if err := os.WriteFile(config, fmt.Appendf(nil, flushedConfig, driver, setting), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	config := testserver.CatalogConfig(t, driver, setting, `backend "own" { driver = "embedded" }`)
 	folder := t.TempDir()
 	a := testserver.Start(t, program, folder, "--config", config)
 	b := testserver.Start(t, program, t.TempDir(), "--config", config)
-	secret := "not-very-secret-1234567890"
 	run := func(s *testserver.Server, in string, args ...string) (string, error) {
 		c := exec.CommandContext(t.Context(), program, args...)
-		c.Env = append(os.Environ(), "BOARDD_ADDR="+s.Addr, "BOARDD_TOKEN="+secret, "BOARDD_BOARD=jobs")
+		c.Env = append(os.Environ(), "BOARDD_ADDR="+s.Addr, "BOARDD_TOKEN="+testserver.RootSecret, "BOARDD_BOARD=jobs")
 		c.Stdin = strings.NewReader(in)
 		out, err := c.CombinedOutput()
 		return string(out), err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/boardd/boardd/host"
 	"github.com/boardd/boardd/host/config"
+	"github.com/boardd/boardd/host/doctor"
 	"github.com/boardd/boardd/sdk/driver"
 )
 
@@ -73,10 +74,10 @@ func (p *program) doctor(ctx context.Context, source config.Source, only string)
 	}
 	for _, e := range c.Exposed() {
 		notes++
-		p.showExamined(host.Finding{Finding: driver.Finding{Code: "exposed-file", Severity: driver.Note, Subject: e.Path, Problem: e.Problem, Mend: e.Mend}})
+		p.showExamined(doctor.Finding{Finding: driver.Finding{Code: "exposed-file", Severity: driver.Note, Subject: e.Path, Problem: e.Problem, Mend: e.Mend}})
 	}
 	logger := slog.New(slog.NewTextHandler(p.err, &slog.HandlerOptions{Level: slog.LevelError + 1}))
-	err = host.Examine(ctx, host.Config{Config: *c, Builtin: commands, Version: thisBuild().Version, Logger: logger}, only == "", chosen, func(f host.Finding) {
+	err = doctor.Examine(ctx, host.Config{Config: *c, Builtin: commands, Version: thisBuild().Version, Logger: logger}, only == "", chosen, func(f doctor.Finding) {
 		if f.Severity == driver.Note {
 			notes++
 		} else {
@@ -98,7 +99,7 @@ func (p *program) doctor(ctx context.Context, source config.Source, only string)
 	return nil
 }
 
-func (p *program) showExamined(f host.Finding) {
+func (p *program) showExamined(f doctor.Finding) {
 	if p.output == "json" {
 		line := examined{f.Severity.String(), f.Code, f.Tenant, f.Board, f.Backend, f.Subject, f.Problem, f.Mend}
 		if err := json.NewEncoder(p.out).Encode(line); err != nil {

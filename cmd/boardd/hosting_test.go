@@ -118,13 +118,8 @@ func TestADayOfHosting(t *testing.T) {
 	t.Parallel()
 	redis := testserver.StartRedis(t, testserver.RedisOptions{AppendOnly: true})
 	zoo := testserver.ZooKeeper(t, testserver.ZooKeeperOptions{Fast: true})
-	plugins := t.TempDir()
-	for _, name := range []string{"redis", "zookeeper"} {
-		if err := os.Rename(testserver.Build(t, "./plugins/"+name), filepath.Join(plugins, name)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	program := testserver.Build(t, "./cmd/boardd")
+	program := testserver.BuildWith(t, []string{"redis", "zookeeper"})
+	plugins := filepath.Join(filepath.Dir(program), pluginFolder)
 	first := testserver.Start(t, program, "", "--config", hostingConfig(t, plugins, redis.Addr, zoo.Servers()[0], true))
 	second := testserver.Start(t, program, "", "--config", hostingConfig(t, plugins, redis.Addr, zoo.Servers()[0], false))
 	h := &hosting{t: t, program: program, addr: first.Addr, root: "the-operators-own-secret"}

@@ -40,6 +40,7 @@ func (p *program) jobClaimCommand() *cobra.Command {
 	flags.StringArrayVar(&f.labels, "worker-label", nil, "KEY=VALUE that describes the worker to the board's policies; may be repeated")
 	flags.StringVar(&f.o.RequestID, "request-id", "", "the same one again answers the same claims")
 	c.MarkFlagsMutuallyExclusive("lease", "no-expiry")
+	c.ValidArgsFunction = p.completeJobs(0, "UNCLAIMED")
 	return c
 }
 

@@ -250,5 +250,6 @@ func (p *program) jobTrashCommand() *cobra.Command {
 		})
 	f.add(c)
 	c.Flags().StringVar(&reason, "reason", "", "why, for people")
+	c.ValidArgsFunction = p.completeJobs(0, "UNCLAIMED", "CLAIMED")
 	return c
 }

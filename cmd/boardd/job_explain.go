@@ -47,5 +47,6 @@ func (p *program) jobExplainCommand() *cobra.Command {
 		})
 	c.Flags().StringVar(&owner, "owner", "", "the worker's name")
 	c.Flags().StringArrayVar(&pairs, "worker-label", nil, "KEY=VALUE of the worker; may be repeated")
+	c.ValidArgsFunction = p.completeJobs(1, allStates...)
 	return c
 }

@@ -38,6 +38,7 @@ func (p *program) jobGetCommand() *cobra.Command {
 		})
 	c.Flags().StringSliceVar(&fields, "fields", nil, "show only these fields")
 	c.Flags().BoolVar(&log, "log", false, "show the log as well")
+	c.ValidArgsFunction = p.completeJobs(0, allStates...)
 	return c
 }
 
@@ -131,6 +132,7 @@ func (p *program) jobWaitCommand() *cobra.Command {
 			return p.jobWait(ctx, args, &timeout)
 		})
 	c.Flags().Var(&timeout, "timeout", "how long to wait (default: for ever)")
+	c.ValidArgsFunction = p.completeJobs(0, "UNCLAIMED", "CLAIMED")
 	return c
 }
 

@@ -10,22 +10,20 @@ import (
 	"github.com/boardd/boardd/sdk/client"
 )
 
-// byUUID makes a command that needs nothing but uuids.
-func (p *program) byUUID(use, short, long, example string,
-	do func(ctx context.Context, b *client.Board, uuids []string) (proto.Message, func(*table), error),
-) *cobra.Command {
-	return p.command(use+" UUID...", short, long, example, func(ctx context.Context, args []string) error {
-		if err := uuids(args, true); err != nil {
-			return err
-		}
-		return p.end(ctx, func(ctx context.Context, b *client.Board) (proto.Message, func(*table), error) {
-			return do(ctx, b, args)
-		})
+// onJobs makes a command that needs nothing but to know which jobs. Where they are picked
+// by a filter alone, those in one of the usual states are.
+func (p *program) onJobs(use string, usual []string, short, long, example string, do someJobs) *cobra.Command {
+	f := &picked{what: use, usual: usual}
+	c := p.command(use+" [UUID...]", short, long+pickedText, example, func(ctx context.Context, args []string) error {
+		return p.each(ctx, f, args, do)
 	})
+	f.add(c)
+	c.ValidArgsFunction = p.completeJobs(0, usual...)
+	return c
 }
 
 func (p *program) jobRestoreCommand() *cobra.Command {
-	return p.byUUID("restore", "Put jobs from the trash back onto the board", "Their attempts count from the beginning.",
+	return p.onJobs("restore", []string{"TRASHED"}, "Put jobs from the trash back onto the board", "Their attempts count from the beginning.",
 		"boardd job restore 5f3b0c5e-8a55-4b3e-9d0e-2f6f4f1c7a11",
 		func(ctx context.Context, b *client.Board, uuids []string) (proto.Message, func(*table), error) {
 			err := b.Restore(ctx, uuids...)
@@ -34,7 +32,7 @@ func (p *program) jobRestoreCommand() *cobra.Command {
 }
 
 func (p *program) jobPurgeCommand() *cobra.Command {
-	return p.byUUID("purge", "Remove jobs for good", "Nothing brings them back.",
+	return p.onJobs("purge", []string{"TRASHED"}, "Remove jobs for good", "Nothing brings them back.",
 		"boardd job purge 5f3b0c5e-8a55-4b3e-9d0e-2f6f4f1c7a11",
 		func(ctx context.Context, b *client.Board, uuids []string) (proto.Message, func(*table), error) {
 			err := b.Purge(ctx, uuids...)
@@ -44,7 +42,7 @@ func (p *program) jobPurgeCommand() *cobra.Command {
 
 func (p *program) jobReleaseCommand() *cobra.Command {
 	var owner, reason string
-	c := p.byUUID("release", "Break the claims on jobs without their tokens",
+	c := p.onJobs("release", []string{"CLAIMED"}, "Break the claims on jobs without their tokens",
 		"For a person to free a job whose worker is gone for good. The worker's token is worth\nnothing from then on.",
 		"boardd job release 5f3b0c5e-8a55-4b3e-9d0e-2f6f4f1c7a11 --reason 'the machine burned'",
 		func(ctx context.Context, b *client.Board, uuids []string) (proto.Message, func(*table), error) {

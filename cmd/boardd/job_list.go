@@ -18,6 +18,7 @@ type listFlags struct {
 	fields []string
 	limit  int
 	wait   duration
+	order  ordered
 }
 
 func (p *program) jobListCommand() *cobra.Command {
@@ -35,11 +36,12 @@ func (p *program) jobListCommand() *cobra.Command {
 		})
 	flags := c.Flags()
 	flags.StringSliceVar(&f.states, "state", nil, "UNCLAIMED, CLAIMED, COMPLETE or TRASHED; may be repeated")
-	_ = c.RegisterFlagCompletionFunc("state", cobra.FixedCompletions([]string{"UNCLAIMED", "CLAIMED", "COMPLETE", "TRASHED"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = c.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(allStates, cobra.ShellCompDirectiveNoFileComp))
 	flags.StringVar(&f.filter, "filter", "", "only jobs that it fits")
 	flags.StringSliceVar(&f.fields, "fields", nil, "show only these fields")
 	flags.IntVar(&f.limit, "limit", 100, "how many jobs at most; 0: all of them")
 	flags.Var(&f.wait, "wait", "how long to wait until there is a job to list (at most 60s)")
+	f.order.add(c)
 	return c
 }
 
@@ -51,28 +53,27 @@ func (p *program) jobList(ctx context.Context, f *listFlags) error {
 	if err != nil {
 		return err
 	}
+	sorted, err := f.order.given()
+	if err != nil {
+		return err
+	}
 	board, done, err := p.onBoard()
 	if err != nil {
 		return err
 	}
 	defer done()
-	o := client.ListOptions{States: chosen, Filter: f.filter, Fields: f.fields, Wait: f.wait.value()}
-	answer := &boarddv1.ListJobsResponse{}
-	for {
-		o.PageSize = 1000
-		if f.limit > 0 {
-			o.PageSize = int32(min(1000, f.limit-len(answer.Jobs)))
-		}
-		page, err := board.ListAnswer(ctx, o, answer.NextPageToken)
-		if err != nil {
-			return err
-		}
-		answer.Jobs, answer.NextPageToken = append(answer.Jobs, page.GetJobs()...), page.GetNextPageToken()
-		answer.Corrupt = append(answer.Corrupt, page.GetCorrupt()...)
-		if answer.NextPageToken == "" || f.limit > 0 && len(answer.Jobs) >= f.limit {
-			break
-		}
-		o.Wait = 0
+	most := f.limit
+	if sorted {
+		most = 0
+	}
+	o := client.ListOptions{States: chosen, Filter: f.filter, Fields: f.order.fields(f.fields), Wait: f.wait.value()}
+	answer, more, err := readList(ctx, board, o, most)
+	if err != nil {
+		return err
+	}
+	f.order.apply(answer.Jobs)
+	if f.limit > 0 && len(answer.Jobs) > f.limit {
+		answer.Jobs, more = answer.Jobs[:f.limit], true
 	}
 	if err := p.show(answer, jobRows(answer.Jobs)); err != nil {
 		return err
@@ -85,8 +86,29 @@ func (p *program) jobList(ctx context.Context, f *listFlags) error {
 	if f.wait.set != nil && len(answer.Jobs) == 0 {
 		return nothing("no job to list within %v", f.wait.value())
 	}
-	if answer.NextPageToken != "" && p.output != "json" {
+	if more && p.output != "json" {
 		p.complain("there are more: --limit says how many are listed")
 	}
 	return nil
+}
+
+// readList reads up to most jobs, 0 for all, and says whether there are more.
+func readList(ctx context.Context, b *client.Board, o client.ListOptions, most int) (answer *boarddv1.ListJobsResponse, more bool, err error) {
+	answer = &boarddv1.ListJobsResponse{}
+	for {
+		o.PageSize = 1000
+		if most > 0 {
+			o.PageSize = int32(min(1000, most-len(answer.Jobs)))
+		}
+		page, err := b.ListAnswer(ctx, o, answer.NextPageToken)
+		if err != nil {
+			return nil, false, err
+		}
+		answer.Jobs, answer.NextPageToken = append(answer.Jobs, page.GetJobs()...), page.GetNextPageToken()
+		answer.Corrupt = append(answer.Corrupt, page.GetCorrupt()...)
+		if answer.NextPageToken == "" || most > 0 && len(answer.Jobs) >= most {
+			return answer, answer.NextPageToken != "", nil
+		}
+		o.Wait = 0
+	}
 }

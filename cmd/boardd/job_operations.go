@@ -17,7 +17,7 @@ import (
 
 func (p *program) jobCancelCommand() *cobra.Command {
 	var force bool
-	c := p.byUUID("cancel", "Cancel jobs",
+	c := p.onJobs("cancel", []string{"UNCLAIMED", "CLAIMED"}, "Cancel jobs",
 		"A job of which nothing has begun ends at once. The worker of one that waits is asked to stop,\n"+
 			"with --force also that of one that runs. It ends with 1 when a job was not canceled.",
 		"boardd job cancel 5f3b0c5e-8a55-4b3e-9d0e-2f6f4f1c7a11",
@@ -46,23 +46,20 @@ func anyRuns(ctx context.Context, b *client.Board, uuids []string) bool {
 }
 
 func (p *program) jobPriorityCommand() *cobra.Command {
-	return p.command("priority UUID... PRIORITY", "Change the place of jobs in the line",
+	f := &picked{what: "change the priority of", usual: []string{"UNCLAIMED", "CLAIMED"}}
+	c := p.command("priority [UUID...] PRIORITY", "Change the place of jobs in the line",
 		"A number from -20 (first) to 19 is the priority of those operations that have not begun to run.\n"+
-			"VERY_HIGH, HIGH, NORMAL, LOW and VERY_LOW are the class of the job itself, which counts first.",
+			"VERY_HIGH, HIGH, NORMAL, LOW and VERY_LOW are the class of the job itself, which counts first."+pickedText,
 		"boardd job priority 5f3b0c5e-8a55-4b3e-9d0e-2f6f4f1c7a11 -5",
 		func(ctx context.Context, args []string) error {
-			if len(args) < 2 {
-				return usagef("want uuids and then a priority: a number from %d to %d, or a class such as HIGH", job.MinOperationPriority, job.MaxOperationPriority)
+			if len(args) == 0 {
+				return usagef("want a priority behind the uuids: a number from %d to %d, or a class such as HIGH", job.MinOperationPriority, job.MaxOperationPriority)
 			}
-			list, to := args[:len(args)-1], args[len(args)-1]
-			if err := uuids(list, true); err != nil {
-				return err
-			}
-			set, err := priorityChange(to)
+			set, err := priorityChange(args[len(args)-1])
 			if err != nil {
 				return err
 			}
-			return p.end(ctx, func(ctx context.Context, b *client.Board) (proto.Message, func(*table), error) {
+			return p.each(ctx, f, args[:len(args)-1], func(ctx context.Context, b *client.Board, list []string) (proto.Message, func(*table), error) {
 				changes, err := set(ctx, b, list)
 				answer := &boarddv1.ChangePriorityResponse{}
 				for i, err := range client.Each(err, len(changes)) {
@@ -73,6 +70,9 @@ func (p *program) jobPriorityCommand() *cobra.Command {
 				return answer, changeRows(changes, err), unchanged(changes, err, "changed")
 			})
 		})
+	f.add(c)
+	c.ValidArgsFunction = p.completeJobs(0, f.usual...)
+	return c
 }
 
 // priorityChange reads a priority of one of the two sorts.
@@ -142,7 +142,7 @@ type notChanged struct{ error }
 func (e notChanged) Unwrap() error { return e.error }
 
 func (p *program) jobArchiveCommand() *cobra.Command {
-	return p.byUUID("archive", "End jobs in the trash as failed",
+	return p.onJobs("archive", []string{"TRASHED"}, "End jobs in the trash as failed",
 		"For jobs in the trash that nobody will restore. They are kept as long as the board keeps ended\njobs; boardd job purge removes them at once.",
 		"boardd job archive 5f3b0c5e-8a55-4b3e-9d0e-2f6f4f1c7a11",
 		func(ctx context.Context, b *client.Board, uuids []string) (proto.Message, func(*table), error) {
@@ -182,6 +182,7 @@ func (p *program) jobLogCommand() *cobra.Command {
 		})
 	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the job ends")
 	c.Flags().Int64Var(&newerThan, "newer-than", 0, "only entries after this serial (default: all)")
+	c.ValidArgsFunction = p.completeJobs(1, allStates...)
 	return c
 }
 

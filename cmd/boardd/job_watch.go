@@ -37,6 +37,7 @@ func (p *program) jobWatchCommand() *cobra.Command {
 		})
 	c.Flags().StringVar(&from, "from", "", "the cursor of an earlier event (default: from now on)")
 	c.Flags().IntVar(&most, "max", 0, "return after this many events (default: never)")
+	c.ValidArgsFunction = p.completeJobs(1, "UNCLAIMED", "CLAIMED")
 	return c
 }
 

@@ -138,9 +138,9 @@ func printable(s string) string {
 	}, s)
 }
 
-// terminal reports whether w is one.
-func terminal(w io.Writer) bool {
-	file, ok := w.(*os.File)
+// terminal reports whether what a program reads or writes is one.
+func terminal(stream any) bool {
+	file, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 

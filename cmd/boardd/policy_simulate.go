@@ -9,7 +9,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/boardd/boardd/host"
+	"github.com/boardd/boardd/host/admin"
 	"github.com/boardd/boardd/host/api"
 	"github.com/boardd/boardd/host/board"
 	"github.com/boardd/boardd/host/recording"
@@ -136,7 +136,7 @@ func (p *program) compareHere(ctx context.Context, f *simulating, o replay.Optio
 	if err != nil {
 		return findings("%v", err)
 	}
-	s := &host.Simulation{Report: *report, Present: title(present), Candidate: title(candidate)}
+	s := &admin.Simulation{Report: *report, Present: title(present), Candidate: title(candidate)}
 	message := api.SimulationMessage(s)
 	return p.show(message, func(t *table) { simulationReport(t, message) })
 }

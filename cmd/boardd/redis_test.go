@@ -17,16 +17,7 @@ import (
 // program.
 func withDriver(t *testing.T, name string) string {
 	t.Helper()
-	program := testserver.Build(t, "./cmd/boardd")
-	driver := testserver.Build(t, "./plugins/"+name)
-	folder := filepath.Join(filepath.Dir(program), pluginFolder)
-	if err := os.Mkdir(folder, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(driver, filepath.Join(folder, name)); err != nil {
-		t.Fatal(err)
-	}
-	return program
+	return testserver.BuildWith(t, []string{name})
 }
 
 const redisConfig = `

@@ -8,8 +8,11 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/boardd/boardd/host"
+	"github.com/boardd/boardd/host/admin"
 	"github.com/boardd/boardd/host/audit"
+	"github.com/boardd/boardd/host/auditor"
 	"github.com/boardd/boardd/host/config"
+	"github.com/boardd/boardd/host/directory"
 	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
 	"github.com/boardd/boardd/sdk/boardd/v1/boarddv1connect"
 )
@@ -18,6 +21,15 @@ import (
 // the caller's session.
 type adminService struct {
 	host *host.Host
+}
+
+// session returns the caller's.
+func (a *adminService) session(ctx context.Context) (*admin.Session, error) {
+	s, err := sessionOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return admin.Of(a.host, s), nil
 }
 
 var _ boarddv1connect.AdminServiceHandler = (*adminService)(nil)
@@ -44,7 +56,7 @@ func fromVersion(path string, v int64) (uint64, error) {
 	return uint64(v), nil
 }
 
-func toTenant(t host.Tenant) *boarddv1.Tenant {
+func toTenant(t directory.Tenant) *boarddv1.Tenant {
 	return &boarddv1.Tenant{
 		Name: t.Name, Limits: toLimits(t.Limits), Declared: t.Declared, Version: toInt64(t.Shown()),
 		CreatedAt: toTime(t.Made), Deleted: !t.Deleted.IsZero(),
@@ -52,12 +64,12 @@ func toTenant(t host.Tenant) *boarddv1.Tenant {
 }
 
 // CreateTenant makes a tenant.
-func (*adminService) CreateTenant(ctx context.Context, r *connect.Request[boarddv1.CreateTenantRequest]) (*connect.Response[boarddv1.CreateTenantResponse], error) {
-	session, err := sessionOf(ctx)
+func (a *adminService) CreateTenant(ctx context.Context, r *connect.Request[boarddv1.CreateTenantRequest]) (*connect.Response[boarddv1.CreateTenantResponse], error) {
+	session, err := a.session(ctx)
 	if err != nil {
 		return nil, err
 	}
-	limits, err := host.ParseLimits(r.Msg.GetLimits())
+	limits, err := admin.ParseLimits(r.Msg.GetLimits())
 	if err != nil {
 		return nil, session.Unless("CreateTenant", err)
 	}
@@ -69,8 +81,8 @@ func (*adminService) CreateTenant(ctx context.Context, r *connect.Request[boardd
 }
 
 // ListTenants gives the tenants that the caller may know of.
-func (*adminService) ListTenants(ctx context.Context, _ *connect.Request[boarddv1.ListTenantsRequest]) (*connect.Response[boarddv1.ListTenantsResponse], error) {
-	session, err := sessionOf(ctx)
+func (a *adminService) ListTenants(ctx context.Context, _ *connect.Request[boarddv1.ListTenantsRequest]) (*connect.Response[boarddv1.ListTenantsResponse], error) {
+	session, err := a.session(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -86,8 +98,8 @@ func (*adminService) ListTenants(ctx context.Context, _ *connect.Request[boarddv
 }
 
 // UpdateTenant changes those limits of a tenant that the request names.
-func (*adminService) UpdateTenant(ctx context.Context, r *connect.Request[boarddv1.UpdateTenantRequest]) (*connect.Response[boarddv1.UpdateTenantResponse], error) {
-	session, err := sessionOf(ctx)
+func (a *adminService) UpdateTenant(ctx context.Context, r *connect.Request[boarddv1.UpdateTenantRequest]) (*connect.Response[boarddv1.UpdateTenantResponse], error) {
+	session, err := a.session(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -110,8 +122,8 @@ func (*adminService) UpdateTenant(ctx context.Context, r *connect.Request[boardd
 }
 
 // DeleteTenant ends a tenant.
-func (*adminService) DeleteTenant(ctx context.Context, r *connect.Request[boarddv1.DeleteTenantRequest]) (*connect.Response[boarddv1.DeleteTenantResponse], error) {
-	session, err := sessionOf(ctx)
+func (a *adminService) DeleteTenant(ctx context.Context, r *connect.Request[boarddv1.DeleteTenantRequest]) (*connect.Response[boarddv1.DeleteTenantResponse], error) {
+	session, err := a.session(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -126,8 +138,8 @@ func (*adminService) DeleteTenant(ctx context.Context, r *connect.Request[boardd
 }
 
 // ListBackends gives the stores on which a tenant may have boards.
-func (*adminService) ListBackends(ctx context.Context, r *connect.Request[boarddv1.ListBackendsRequest]) (*connect.Response[boarddv1.ListBackendsResponse], error) {
-	session, err := sessionOf(ctx)
+func (a *adminService) ListBackends(ctx context.Context, r *connect.Request[boarddv1.ListBackendsRequest]) (*connect.Response[boarddv1.ListBackendsResponse], error) {
+	session, err := a.session(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -145,8 +157,8 @@ func (*adminService) ListBackends(ctx context.Context, r *connect.Request[boardd
 }
 
 // ListPlaces gives which board lies where in a backend's store.
-func (*adminService) ListPlaces(ctx context.Context, r *connect.Request[boarddv1.ListPlacesRequest]) (*connect.Response[boarddv1.ListPlacesResponse], error) {
-	session, err := sessionOf(ctx)
+func (a *adminService) ListPlaces(ctx context.Context, r *connect.Request[boarddv1.ListPlacesRequest]) (*connect.Response[boarddv1.ListPlacesResponse], error) {
+	session, err := a.session(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -162,8 +174,8 @@ func (*adminService) ListPlaces(ctx context.Context, r *connect.Request[boarddv1
 }
 
 // ReleasePlace frees a place in a backend's store.
-func (*adminService) ReleasePlace(ctx context.Context, r *connect.Request[boarddv1.ReleasePlaceRequest]) (*connect.Response[boarddv1.ReleasePlaceResponse], error) {
-	session, err := sessionOf(ctx)
+func (a *adminService) ReleasePlace(ctx context.Context, r *connect.Request[boarddv1.ReleasePlaceRequest]) (*connect.Response[boarddv1.ReleasePlaceResponse], error) {
+	session, err := a.session(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -179,8 +191,8 @@ func toPlace(p *host.PlaceInfo) *boarddv1.Place {
 }
 
 // ReloadConfig reads the configuration anew.
-func (*adminService) ReloadConfig(ctx context.Context, _ *connect.Request[boarddv1.ReloadConfigRequest]) (*connect.Response[boarddv1.ReloadConfigResponse], error) {
-	session, err := sessionOf(ctx)
+func (a *adminService) ReloadConfig(ctx context.Context, _ *connect.Request[boarddv1.ReloadConfigRequest]) (*connect.Response[boarddv1.ReloadConfigResponse], error) {
+	session, err := a.session(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -192,12 +204,12 @@ func (*adminService) ReloadConfig(ctx context.Context, _ *connect.Request[boardd
 }
 
 // GetAudit gives records of the audit log.
-func (*adminService) GetAudit(ctx context.Context, r *connect.Request[boarddv1.GetAuditRequest]) (*connect.Response[boarddv1.GetAuditResponse], error) {
-	session, err := sessionOf(ctx)
+func (a *adminService) GetAudit(ctx context.Context, r *connect.Request[boarddv1.GetAuditRequest]) (*connect.Response[boarddv1.GetAuditResponse], error) {
+	session, err := a.session(ctx)
 	if err != nil {
 		return nil, err
 	}
-	q := host.AuditQuery{Tenant: r.Msg.GetTenant(), All: r.Msg.GetAll(), Max: int(r.Msg.GetMax())}
+	q := auditor.Query{Tenant: r.Msg.GetTenant(), All: r.Msg.GetAll(), Max: int(r.Msg.GetMax())}
 	if q.After, err = fromVersion("after", r.Msg.GetAfter()); err != nil {
 		return nil, session.Unless("GetAudit", err)
 	}

@@ -306,9 +306,10 @@ func TestRevocationEndsWhatGoesOn(t *testing.T) {
 	s := serveWith(t, hosted(t), quiet())
 	worker := newToken(t, s, "acme", "w", "worker")
 	waiting := s.during(t, worker, "ClaimJobs", `{"board":"default","owner":"w","wait":"50s"}`)
+	working := s.during(t, worker, "Work", `{"board":"default","owner":"w","wait":"50s"}`)
 	watching := s.during(t, worker, "ListEvents", `{"board":"default","wait":"50s"}`)
 	s.mustAdmin(t, acmeSecret, "RevokeToken", `{"name":"w"}`, &struct{}{})
-	for what, ended := range map[string]func() (int, string){"a claim": waiting, "a watcher": watching} {
+	for what, ended := range map[string]func() (int, string){"a claim": waiting, "a worker": working, "a watcher": watching} {
 		if status, answer := ended(); status != http.StatusUnauthorized {
 			t.Errorf("%s: %d %s", what, status, answer)
 		}

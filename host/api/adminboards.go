@@ -10,8 +10,8 @@ import (
 )
 
 // CreateBoard makes a board.
-func (*adminService) CreateBoard(ctx context.Context, r *connect.Request[boarddv1.CreateBoardRequest]) (*connect.Response[boarddv1.CreateBoardResponse], error) {
-	session, err := sessionOf(ctx)
+func (a *adminService) CreateBoard(ctx context.Context, r *connect.Request[boarddv1.CreateBoardRequest]) (*connect.Response[boarddv1.CreateBoardResponse], error) {
+	session, err := a.session(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -35,8 +35,8 @@ func tenantOf(given string, b *boarddv1.BoardSettings) string {
 }
 
 // UpdateBoard changes those settings of a board that the request names.
-func (*adminService) UpdateBoard(ctx context.Context, r *connect.Request[boarddv1.UpdateBoardRequest]) (*connect.Response[boarddv1.UpdateBoardResponse], error) {
-	session, err := sessionOf(ctx)
+func (a *adminService) UpdateBoard(ctx context.Context, r *connect.Request[boarddv1.UpdateBoardRequest]) (*connect.Response[boarddv1.UpdateBoardResponse], error) {
+	session, err := a.session(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -62,8 +62,8 @@ func (*adminService) UpdateBoard(ctx context.Context, r *connect.Request[boarddv
 }
 
 // DeleteBoard serves a board no more.
-func (*adminService) DeleteBoard(ctx context.Context, r *connect.Request[boarddv1.DeleteBoardRequest]) (*connect.Response[boarddv1.DeleteBoardResponse], error) {
-	session, err := sessionOf(ctx)
+func (a *adminService) DeleteBoard(ctx context.Context, r *connect.Request[boarddv1.DeleteBoardRequest]) (*connect.Response[boarddv1.DeleteBoardResponse], error) {
+	session, err := a.session(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -78,8 +78,8 @@ func (*adminService) DeleteBoard(ctx context.Context, r *connect.Request[boarddv
 }
 
 // ListTenantBoards gives a tenant's boards and their settings.
-func (*adminService) ListTenantBoards(ctx context.Context, r *connect.Request[boarddv1.ListTenantBoardsRequest]) (*connect.Response[boarddv1.ListTenantBoardsResponse], error) {
-	session, err := sessionOf(ctx)
+func (a *adminService) ListTenantBoards(ctx context.Context, r *connect.Request[boarddv1.ListTenantBoardsRequest]) (*connect.Response[boarddv1.ListTenantBoardsResponse], error) {
+	session, err := a.session(ctx)
 	if err != nil {
 		return nil, err
 	}

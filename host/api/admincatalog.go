@@ -10,8 +10,8 @@ import (
 )
 
 // GetCatalog says what is known of the catalog, and whether the store has it still.
-func (*adminService) GetCatalog(ctx context.Context, _ *connect.Request[boarddv1.GetCatalogRequest]) (*connect.Response[boarddv1.GetCatalogResponse], error) {
-	session, err := sessionOf(ctx)
+func (a *adminService) GetCatalog(ctx context.Context, _ *connect.Request[boarddv1.GetCatalogRequest]) (*connect.Response[boarddv1.GetCatalogResponse], error) {
+	session, err := a.session(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -30,8 +30,8 @@ func (*adminService) GetCatalog(ctx context.Context, _ *connect.Request[boarddv1
 }
 
 // AcceptCatalog makes what the store has now the catalog.
-func (*adminService) AcceptCatalog(ctx context.Context, _ *connect.Request[boarddv1.AcceptCatalogRequest]) (*connect.Response[boarddv1.AcceptCatalogResponse], error) {
-	session, err := sessionOf(ctx)
+func (a *adminService) AcceptCatalog(ctx context.Context, _ *connect.Request[boarddv1.AcceptCatalogRequest]) (*connect.Response[boarddv1.AcceptCatalogResponse], error) {
+	session, err := a.session(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -43,8 +43,8 @@ func (*adminService) AcceptCatalog(ctx context.Context, _ *connect.Request[board
 }
 
 // ExportCatalog gives a page of the catalog's records.
-func (*adminService) ExportCatalog(ctx context.Context, r *connect.Request[boarddv1.ExportCatalogRequest]) (*connect.Response[boarddv1.ExportCatalogResponse], error) {
-	session, err := sessionOf(ctx)
+func (a *adminService) ExportCatalog(ctx context.Context, r *connect.Request[boarddv1.ExportCatalogRequest]) (*connect.Response[boarddv1.ExportCatalogResponse], error) {
+	session, err := a.session(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -60,8 +60,8 @@ func (*adminService) ExportCatalog(ctx context.Context, r *connect.Request[board
 }
 
 // ImportCatalog writes records into the catalog's store.
-func (*adminService) ImportCatalog(ctx context.Context, r *connect.Request[boarddv1.ImportCatalogRequest]) (*connect.Response[boarddv1.ImportCatalogResponse], error) {
-	session, err := sessionOf(ctx)
+func (a *adminService) ImportCatalog(ctx context.Context, r *connect.Request[boarddv1.ImportCatalogRequest]) (*connect.Response[boarddv1.ImportCatalogResponse], error) {
+	session, err := a.session(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -5,7 +5,7 @@ import (
 
 	"connectrpc.com/connect"
 
-	"github.com/boardd/boardd/host"
+	"github.com/boardd/boardd/host/admin"
 	"github.com/boardd/boardd/host/catalog"
 	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
 )
@@ -24,8 +24,8 @@ func toPolicy(p catalog.Policy) *boarddv1.Policy {
 }
 
 // PutPolicy keeps a module as the newest version of a policy.
-func (*adminService) PutPolicy(ctx context.Context, r *connect.Request[boarddv1.PutPolicyRequest]) (*connect.Response[boarddv1.PutPolicyResponse], error) {
-	session, err := sessionOf(ctx)
+func (a *adminService) PutPolicy(ctx context.Context, r *connect.Request[boarddv1.PutPolicyRequest]) (*connect.Response[boarddv1.PutPolicyResponse], error) {
+	session, err := a.session(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -37,8 +37,8 @@ func (*adminService) PutPolicy(ctx context.Context, r *connect.Request[boarddv1.
 }
 
 // ListPolicies gives a tenant's policies.
-func (*adminService) ListPolicies(ctx context.Context, r *connect.Request[boarddv1.ListPoliciesRequest]) (*connect.Response[boarddv1.ListPoliciesResponse], error) {
-	session, err := sessionOf(ctx)
+func (a *adminService) ListPolicies(ctx context.Context, r *connect.Request[boarddv1.ListPoliciesRequest]) (*connect.Response[boarddv1.ListPoliciesResponse], error) {
+	session, err := a.session(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -54,8 +54,8 @@ func (*adminService) ListPolicies(ctx context.Context, r *connect.Request[boardd
 }
 
 // DeletePolicy takes a policy away.
-func (*adminService) DeletePolicy(ctx context.Context, r *connect.Request[boarddv1.DeletePolicyRequest]) (*connect.Response[boarddv1.DeletePolicyResponse], error) {
-	session, err := sessionOf(ctx)
+func (a *adminService) DeletePolicy(ctx context.Context, r *connect.Request[boarddv1.DeletePolicyRequest]) (*connect.Response[boarddv1.DeletePolicyResponse], error) {
+	session, err := a.session(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -66,8 +66,8 @@ func (*adminService) DeletePolicy(ctx context.Context, r *connect.Request[boardd
 }
 
 // ShadowPolicy asks a policy beside the others and tells how they disagree.
-func (*adminService) ShadowPolicy(ctx context.Context, r *connect.Request[boarddv1.ShadowPolicyRequest]) (*connect.Response[boarddv1.ShadowPolicyResponse], error) {
-	session, p, err := promoting(ctx, "ShadowPolicy", r.Msg, r.Msg.GetParams())
+func (a *adminService) ShadowPolicy(ctx context.Context, r *connect.Request[boarddv1.ShadowPolicyRequest]) (*connect.Response[boarddv1.ShadowPolicyResponse], error) {
+	session, p, err := a.promoting(ctx, "ShadowPolicy", r.Msg, r.Msg.GetParams())
 	if err != nil {
 		return nil, err
 	}
@@ -94,12 +94,12 @@ type promotionRequest interface {
 }
 
 // promoting returns who makes a call, and what they want of which board.
-func promoting(ctx context.Context, call string, r promotionRequest, params []byte) (session *host.Session, p host.Promotion, err error) {
-	if session, err = sessionOf(ctx); err != nil {
+func (a *adminService) promoting(ctx context.Context, call string, r promotionRequest, params []byte) (session *admin.Session, p admin.Promotion, err error) {
+	if session, err = a.session(ctx); err != nil {
 		return nil, p, err
 	}
-	p = host.Promotion{Tenant: r.GetTenant(), Board: r.GetBoard(), Name: r.GetName(), Digest: r.GetDigest()}
-	if p.Params, err = host.ParseParams(params); err != nil {
+	p = admin.Promotion{Tenant: r.GetTenant(), Board: r.GetBoard(), Name: r.GetName(), Digest: r.GetDigest()}
+	if p.Params, err = admin.ParseParams(params); err != nil {
 		err = session.Unless(call, err)
 	}
 	return session, p, err
@@ -120,8 +120,8 @@ func toBoardPolicies(d catalog.Deployment) []*boarddv1.BoardPolicy {
 }
 
 // PromotePolicy has a board ask a version of a policy.
-func (*adminService) PromotePolicy(ctx context.Context, r *connect.Request[boarddv1.PromotePolicyRequest]) (*connect.Response[boarddv1.PromotePolicyResponse], error) {
-	session, p, err := promoting(ctx, "PromotePolicy", r.Msg, r.Msg.GetParams())
+func (a *adminService) PromotePolicy(ctx context.Context, r *connect.Request[boarddv1.PromotePolicyRequest]) (*connect.Response[boarddv1.PromotePolicyResponse], error) {
+	session, p, err := a.promoting(ctx, "PromotePolicy", r.Msg, r.Msg.GetParams())
 	if err != nil {
 		return nil, err
 	}
@@ -134,8 +134,8 @@ func (*adminService) PromotePolicy(ctx context.Context, r *connect.Request[board
 }
 
 // RollbackPolicy has a board ask the version before, or none.
-func (*adminService) RollbackPolicy(ctx context.Context, r *connect.Request[boarddv1.RollbackPolicyRequest]) (*connect.Response[boarddv1.RollbackPolicyResponse], error) {
-	session, p, err := promoting(ctx, "RollbackPolicy", r.Msg, nil)
+func (a *adminService) RollbackPolicy(ctx context.Context, r *connect.Request[boarddv1.RollbackPolicyRequest]) (*connect.Response[boarddv1.RollbackPolicyResponse], error) {
+	session, p, err := a.promoting(ctx, "RollbackPolicy", r.Msg, nil)
 	if err != nil {
 		return nil, err
 	}

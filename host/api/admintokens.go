@@ -5,11 +5,12 @@ import (
 
 	"connectrpc.com/connect"
 
-	"github.com/boardd/boardd/host"
+	"github.com/boardd/boardd/host/admin"
+	"github.com/boardd/boardd/host/directory"
 	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
 )
 
-func toToken(t host.Token) *boarddv1.Token {
+func toToken(t directory.Token) *boarddv1.Token {
 	answer := &boarddv1.Token{
 		Tenant: t.Tenant, Name: t.Name, Boards: t.Boards, Declared: t.Declared,
 		ExpiresAt: toTime(t.Expires), CreatedAt: toTime(t.Made),
@@ -21,12 +22,12 @@ func toToken(t host.Token) *boarddv1.Token {
 }
 
 // CreateToken makes a token, whose secret is in this answer and nowhere else.
-func (*adminService) CreateToken(ctx context.Context, r *connect.Request[boarddv1.CreateTokenRequest]) (*connect.Response[boarddv1.CreateTokenResponse], error) {
-	session, err := sessionOf(ctx)
+func (a *adminService) CreateToken(ctx context.Context, r *connect.Request[boarddv1.CreateTokenRequest]) (*connect.Response[boarddv1.CreateTokenResponse], error) {
+	session, err := a.session(ctx)
 	if err != nil {
 		return nil, err
 	}
-	n := host.NewToken{Tenant: r.Msg.GetTenant(), Name: r.Msg.GetName(), Roles: r.Msg.GetRoles(), Boards: r.Msg.GetBoards(), Outlive: r.Msg.GetOutlive()}
+	n := admin.NewToken{Tenant: r.Msg.GetTenant(), Name: r.Msg.GetName(), Roles: r.Msg.GetRoles(), Boards: r.Msg.GetBoards(), Outlive: r.Msg.GetOutlive()}
 	if n.Expires, err = fromTime("expiresAt", r.Msg.GetExpiresAt(), r.Msg.ExpiresAt != nil); err != nil {
 		return nil, session.Unless("CreateToken", err)
 	}
@@ -38,8 +39,8 @@ func (*adminService) CreateToken(ctx context.Context, r *connect.Request[boarddv
 }
 
 // ListTokens gives a tenant's tokens, without their secrets.
-func (*adminService) ListTokens(ctx context.Context, r *connect.Request[boarddv1.ListTokensRequest]) (*connect.Response[boarddv1.ListTokensResponse], error) {
-	session, err := sessionOf(ctx)
+func (a *adminService) ListTokens(ctx context.Context, r *connect.Request[boarddv1.ListTokensRequest]) (*connect.Response[boarddv1.ListTokensResponse], error) {
+	session, err := a.session(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -55,8 +56,8 @@ func (*adminService) ListTokens(ctx context.Context, r *connect.Request[boarddv1
 }
 
 // RevokeToken ends a token, and what goes on in its name.
-func (*adminService) RevokeToken(ctx context.Context, r *connect.Request[boarddv1.RevokeTokenRequest]) (*connect.Response[boarddv1.RevokeTokenResponse], error) {
-	session, err := sessionOf(ctx)
+func (a *adminService) RevokeToken(ctx context.Context, r *connect.Request[boarddv1.RevokeTokenRequest]) (*connect.Response[boarddv1.RevokeTokenResponse], error) {
+	session, err := a.session(ctx)
 	if err != nil {
 		return nil, err
 	}

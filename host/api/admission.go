@@ -24,9 +24,9 @@ const (
 	soonAfter = 20 * time.Millisecond  // likewise a call that asks to wait, whether others do or not
 )
 
-// admission lets calls in, a bounded number at a time. The next one is of the tenant that
-// has the fewest seats, so that nobody who asks for much keeps others waiting. The
-// zero value has every seat free.
+// admission lets calls in, a bounded number at a time. A free seat goes to the waiting
+// tenant that has the fewest seats, so that a tenant with many calls does not keep
+// others waiting. The zero value has every seat free.
 type admission struct {
 	mu      sync.Mutex
 	taken   int
@@ -40,14 +40,14 @@ type admission struct {
 	full, late int64 // calls that were refused: the queue was full, or they waited too long
 }
 
-// party is the calls of one tenant.
+// party is the calls of one tenant. It is guarded by admission.mu.
 type party struct {
 	tenant      string
 	taken, long int
 	queue       []*seat // oldest first
 }
 
-// seat is a call's.
+// seat is a call's. What changes of it, but for work, is guarded by admission.mu.
 type seat struct {
 	seats *admission
 	party *party
@@ -60,8 +60,8 @@ type seat struct {
 	before, after *seat // among those that are taken
 }
 
-// take waits for a seat. leave must be called where there is no error.
-func (s *admission) take(ctx context.Context, tenant string) (*seat, error) {
+// admit waits for a seat. leave must be called where there is no error.
+func (s *admission) admit(ctx context.Context, tenant string) (*seat, error) {
 	s.mu.Lock()
 	p := s.tenants[tenant]
 	if p == nil {
@@ -122,7 +122,7 @@ func (t *seat) wait(ctx context.Context) error {
 var errBusy = error(job.Errorf(job.Unavailable, "the server has more calls than it can answer in time; nothing was changed: ask again"))
 
 // queue puts a call into its tenant's queue. Where all are full, the last one of
-// the longest is refused.
+// the longest is refused. The caller holds s.mu.
 func (s *admission) queue(t *seat) error {
 	if s.queued >= MaxQueued {
 		longest := t.party
@@ -148,7 +148,7 @@ func (s *admission) queue(t *seat) error {
 	return nil
 }
 
-// sit gives a call a seat that is free.
+// sit gives a call a seat that is free. The caller holds s.mu.
 func (s *admission) sit(t *seat) {
 	t.taken, t.since = true, time.Now()
 	s.taken++
@@ -161,7 +161,7 @@ func (s *admission) sit(t *seat) {
 	s.newest = t
 }
 
-// stand frees a call's seat.
+// stand frees a call's seat. The caller holds s.mu.
 func (s *admission) stand(t *seat) {
 	t.taken = false
 	s.taken--
@@ -180,7 +180,7 @@ func (s *admission) stand(t *seat) {
 }
 
 // advance gives the seats that are free to those who wait: to the tenants with the
-// fewest first.
+// fewest first. The caller holds s.mu.
 func (s *admission) advance() {
 	for s.taken < MaxCalls && s.queued > 0 {
 		var next *party
@@ -200,7 +200,8 @@ func (s *admission) advance() {
 	}
 }
 
-// waits makes a call one that only waits, if there is room for it.
+// waits makes a call one that only waits, if there is room for it. The caller holds
+// s.mu.
 func (s *admission) waits(t *seat) bool {
 	if !t.taken || s.long >= MaxLongCalls || t.party.long >= MaxLongCalls/2 {
 		return false
@@ -247,7 +248,7 @@ func (t *seat) leave() {
 	t.end()
 }
 
-// end is leave for a caller that has the lock.
+// end is leave for a caller that holds admission.mu.
 func (t *seat) end() {
 	s := t.seats
 	if t.taken {
@@ -260,7 +261,7 @@ func (t *seat) end() {
 	s.forget(t.party)
 }
 
-// forget drops a tenant without calls.
+// forget drops a tenant without calls. The caller holds s.mu.
 func (s *admission) forget(p *party) {
 	if p.taken == 0 && p.long == 0 && len(p.queue) == 0 {
 		delete(s.tenants, p.tenant)
@@ -268,7 +269,7 @@ func (s *admission) forget(p *party) {
 }
 
 // watch sees to it that calls which take long keep nobody waiting, as long as
-// somebody waits.
+// somebody waits. The caller holds s.mu.
 func (s *admission) watch() {
 	if s.sweeping == nil {
 		s.sweeping = time.AfterFunc(longAfter, s.sweep)
@@ -365,6 +366,8 @@ func itemsOf(message any) int {
 		GetEntries() []*boarddv1.NewLogEntry
 	}:
 		n = len(m.GetEntries())
+	case *boarddv1.WorkRequest:
+		return len(m.GetEndings()) + len(m.GetExtend()) + int(m.GetMax()) + int(m.GetAhead())
 	case interface{ GetMax() int32 }:
 		n = int(m.GetMax())
 	case interface{ GetPageSize() int32 }:

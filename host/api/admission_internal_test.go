@@ -20,7 +20,7 @@ func sitting(t *testing.T, s *admission, tenant string, n int) []*seat {
 	list := make([]*seat, n)
 	for i := range list {
 		var err error
-		if list[i], err = s.take(t.Context(), tenant); err != nil {
+		if list[i], err = s.admit(t.Context(), tenant); err != nil {
 			t.Fatalf("seat %d of %d for %s: %v", i+1, n, tenant, err)
 		}
 	}
@@ -52,7 +52,7 @@ func TestSeatsAtTheirEdges(t *testing.T) {
 		var calls sync.WaitGroup
 		ask := func(tenant string) {
 			calls.Go(func() {
-				got, err := s.take(t.Context(), tenant)
+				got, err := s.admit(t.Context(), tenant)
 				if err != nil {
 					t.Errorf("%s: %v", tenant, err)
 					return
@@ -128,7 +128,7 @@ func TestWaitingHoldsNoSeat(t *testing.T) {
 		var refused atomic.Int64
 		poll := func(readOnly bool) {
 			calls.Go(func() {
-				got, err := s.take(ctx, "a")
+				got, err := s.admit(ctx, "a")
 				if err != nil {
 					t.Error(err)
 					return
@@ -187,7 +187,7 @@ func TestMuchWorkWaits(t *testing.T) {
 		var calls sync.WaitGroup
 		call := func(tenant string, items int) {
 			calls.Go(func() {
-				got, err := s.take(t.Context(), tenant)
+				got, err := s.admit(t.Context(), tenant)
 				if err != nil {
 					t.Error(err)
 					return
@@ -257,7 +257,7 @@ func TestShedding(t *testing.T) {
 		ask := func(ctx context.Context, tenant string, n int) {
 			for range n {
 				calls.Go(func() {
-					got, err := s.take(ctx, tenant)
+					got, err := s.admit(ctx, tenant)
 					if err == nil {
 						got.leave()
 						return
@@ -356,7 +356,7 @@ func TestSeatsHammer(t *testing.T) {
 				if n%7 == 0 {
 					go cancel()
 				}
-				if got, err := s.take(ctx, fmt.Sprint("t", i%5)); err == nil {
+				if got, err := s.admit(ctx, fmt.Sprint("t", i%5)); err == nil {
 					if n%3 == 0 {
 						go func() { _ = got.waiting() }()
 					}
@@ -376,7 +376,7 @@ func TestSeatsHammer(t *testing.T) {
 func BenchmarkSeats(b *testing.B) {
 	s := &admission{}
 	for b.Loop() {
-		got, err := s.take(b.Context(), "a")
+		got, err := s.admit(b.Context(), "a")
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -33,7 +33,7 @@ func changes() map[string]bool {
 // there are jobs, so that they are in the audit log only where the configuration
 // asks for all calls; and TrashJobs, where it names claims.
 var work = map[string]bool{
-	"PostJobs": true, "ClaimJobs": true, "ExtendClaims": true, "ConsumeJobs": true, "AbandonJobs": true, "StartOperation": true,
+	"PostJobs": true, "ClaimJobs": true, "Work": true, "ExtendClaims": true, "ConsumeJobs": true, "AbandonJobs": true, "StartOperation": true,
 	"FinishOperation": true, "MarkOperations": true, "AppendLog": true, "RegisterEntity": true, "PutBook": true,
 }
 
@@ -48,7 +48,7 @@ func callOf(spec connect.Spec) string {
 	return spec.Procedure[strings.LastIndexByte(spec.Procedure, '/')+1:]
 }
 
-// refusals are the codes that say that somebody asked for what he may not have.
+// refusals are the codes of calls that the caller was not permitted to make.
 var refusals = map[connect.Code]bool{connect.CodePermissionDenied: true, connect.CodeUnauthenticated: true}
 
 // visits reports whether a call looks at a tenant's boards by its name, which is
@@ -78,17 +78,22 @@ func (o *observer) audit(ctx context.Context, r connect.AnyRequest, answer conne
 	describeRequest(&record, r.Any())
 	signRecord(ctx, &record)
 	if refused {
-		return o.host.Refused(record)
+		return o.host.Auditor().Refused(record)
 	}
 	if answer != nil && err == nil {
 		record.Failed = failures(answer.Any())
-		if claims, ok := answer.Any().(*boarddv1.ClaimJobsResponse); ok {
-			if record.Items = int64(len(claims.GetClaims())); record.Items+record.Failed == 0 {
-				return nil // somebody asked, and there was nothing
-			}
+		asks := false
+		switch m := answer.Any().(type) {
+		case *boarddv1.ClaimJobsResponse:
+			asks, record.Items = true, int64(len(m.GetClaims()))
+		case *boarddv1.WorkResponse:
+			asks, record.Items = true, record.Items+int64(len(m.GetClaims()))
+		}
+		if asks && record.Items+record.Failed == 0 {
+			return nil // somebody asked, and there was nothing
 		}
 	}
-	return o.host.Record(record, !looks && strings.HasPrefix(r.Spec().Procedure, "/"+boarddv1connect.BoardServiceName+"/"))
+	return o.host.Auditor().Record(record, !looks && strings.HasPrefix(r.Spec().Procedure, "/"+boarddv1connect.BoardServiceName+"/"))
 }
 
 // auditStream is audit for a call with a stream of answers that was refused.
@@ -99,7 +104,7 @@ func (o *observer) auditStream(ctx context.Context, spec connect.Spec, board str
 	record := recordOf(ctx, callOf(spec), err)
 	record.Board = board
 	signRecord(ctx, &record)
-	return o.host.Refused(record)
+	return o.host.Auditor().Refused(record)
 }
 
 // auditVisit records a stream that looks at another tenant's board, as it begins:
@@ -111,7 +116,7 @@ func (o *observer) auditVisit(ctx context.Context, spec connect.Spec, board stri
 	record := recordOf(ctx, callOf(spec), nil)
 	record.Board = board
 	signRecord(ctx, &record)
-	return o.host.Record(record, false)
+	return o.host.Auditor().Record(record, false)
 }
 
 func recordOf(ctx context.Context, call string, err error) audit.Record {
@@ -154,6 +159,8 @@ func describeRequest(record *audit.Record, message any) {
 		record.Items = int64(len(m.GetJobs()))
 	case interface{ GetClaims() []*boarddv1.Claim }:
 		record.Items = int64(len(m.GetClaims()))
+	case *boarddv1.WorkRequest:
+		record.Items = int64(len(m.GetEndings()) + len(m.GetExtend()))
 	}
 	if m, ok := message.(interface{ GetUuids() []string }); ok {
 		record.Items += int64(len(m.GetUuids()))
@@ -173,6 +180,8 @@ func failures(message any) int64 {
 		GetResults() []*boarddv1.ExtendResult
 	}:
 		n = failed(m.GetResults())
+	case *boarddv1.WorkResponse:
+		n = failed(m.GetEnded()) + failed(m.GetExtended())
 	case *boarddv1.ClaimJobsResponse:
 		n = len(m.GetFailures())
 	}

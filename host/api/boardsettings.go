@@ -6,13 +6,14 @@ import (
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"github.com/boardd/boardd/host"
+	"github.com/boardd/boardd/host/admin"
 	"github.com/boardd/boardd/host/config"
+	"github.com/boardd/boardd/host/directory"
 	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
 	"github.com/boardd/boardd/sdk/nearest"
 )
 
-func toBoardSettings(b host.BoardRecord) *boarddv1.BoardSettings {
+func toBoardSettings(b directory.Board) *boarddv1.BoardSettings {
 	answer := &boarddv1.BoardSettings{
 		Tenant: b.Tenant, Name: b.Name, Backend: b.Backend, Config: b.Settings, Mode: "serve", Fencing: "token",
 		Lease: toDuration(b.Lease), MaxLease: toDuration(b.MaxLease), AllowNoExpiry: &b.AllowNoExpiry,
@@ -157,7 +158,7 @@ func readOrdering(s *boarddv1.BoardSettings, b *config.Board) error {
 // readRule reads a policy of a board's settings. The host checks whether there is
 // such a one.
 func readRule(path string, r *boarddv1.PolicyRule) (config.Rule, error) {
-	params, err := host.ParseParams(r.GetParams())
+	params, err := admin.ParseParams(r.GetParams())
 	if err != nil {
 		err = invalid(path+".params", "want a JSON object")
 	}

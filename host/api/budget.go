@@ -51,12 +51,12 @@ type portion struct {
 	given  chan struct{} // closed when there is room
 }
 
-// fits reports whether there is so much more for a tenant.
+// fits reports whether there is so much more for a tenant. The caller holds n.mu.
 func (n *budget) fits(tenant string, size int) bool {
 	return n.used+size <= n.most && n.tenants[tenant]+size <= n.mostOfTenant
 }
 
-// add changes what a tenant has.
+// add changes what a tenant has. The caller holds n.mu.
 func (n *budget) add(tenant string, size int) {
 	if n.tenants == nil {
 		n.tenants = map[string]int{}
@@ -146,7 +146,7 @@ func (p *portion) shrink(size int) {
 }
 
 // advance gives what is free to those in line: the first of the tenant that has least,
-// of those that fit.
+// of those that fit. The caller holds n.mu.
 func (n *budget) advance() {
 	for {
 		var next *portion

@@ -10,6 +10,7 @@ import (
 
 	"github.com/boardd/boardd/host"
 	"github.com/boardd/boardd/host/board"
+	"github.com/boardd/boardd/host/board/filter"
 	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
 	"github.com/boardd/boardd/sdk/job"
 )
@@ -72,8 +73,8 @@ func fromClaim(ctx context.Context, m *boarddv1.ClaimJobsRequest) (board.ClaimRe
 	if len(m.GetRequestId()) > board.MaxRequestID {
 		return request, invalid("requestId", "want at most %d bytes, got %d", board.MaxRequestID, len(m.GetRequestId()))
 	}
-	if len(m.GetFilter()) > board.MaxFilter {
-		return request, invalid("filter", "want at most %d bytes, got %d", board.MaxFilter, len(m.GetFilter()))
+	if len(m.GetFilter()) > filter.Max {
+		return request, invalid("filter", "want at most %d bytes, got %d", filter.Max, len(m.GetFilter()))
 	}
 	var err error
 	if request.Lease, err = fromDuration("lease", m.GetLease(), job.MinLease); err != nil {

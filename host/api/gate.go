@@ -84,10 +84,10 @@ func (g *gate) admit(next http.Handler) http.Handler {
 	})
 }
 
-// bodyLimit is how much of a body is read. A unary request of Connect is cut off
-// after the first byte that is too many, so that our codec sees that it is. The
-// other protocols say in advance how large a message is, and a body that goes on
-// after that is of no use.
+// bodyLimit returns how many bytes of a body are read. A unary request of Connect is cut
+// off after the first byte that is too many, so that our codec sees that it is too large.
+// The other protocols say in advance how large a message is, and nothing after that is
+// needed.
 func bodyLimit(r *http.Request) int64 {
 	switch base, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); strings.TrimSpace(base) {
 	case "application/json", "application/proto":
@@ -181,7 +181,7 @@ func (g *gate) authenticate(next http.Handler) http.Handler {
 			g.refuse(w, r, http.StatusTooManyRequests, err)
 			return
 		}
-		seat, err := g.seats.take(r.Context(), session.Tenant())
+		seat, err := g.seats.admit(r.Context(), session.Tenant())
 		if err != nil {
 			w.Header().Set("Retry-After", "1")
 			g.refuse(w, r, http.StatusServiceUnavailable, err)
@@ -271,7 +271,7 @@ func (g *gate) refuseLogin(w http.ResponseWriter, r *http.Request, err error) {
 		status = http.StatusUnauthorized
 		w.Header().Set("WWW-Authenticate", `Bearer realm="boardd"`)
 	}
-	if failed := g.host.Refused(audit.Record{
+	if failed := g.host.Auditor().Refused(audit.Record{
 		Call: path.Base(r.URL.Path), Result: callError(r.Context(), err).Code().String(), Remote: r.RemoteAddr, Request: w.Header().Get(requestHeader),
 	}); failed != nil {
 		g.logger.Error("a refusal could not be put into the audit log", "error", failed)
@@ -295,7 +295,7 @@ func (g *gate) refuseVisit(w http.ResponseWriter, r *http.Request, session *host
 		Remote: r.RemoteAddr, Request: w.Header().Get(requestHeader),
 	}
 	session.Caller(&record)
-	if failed := g.host.Refused(record); failed != nil {
+	if failed := g.host.Auditor().Refused(record); failed != nil {
 		g.logger.Error("a refusal could not be put into the audit log", "error", failed)
 	}
 	g.refuse(w, r, status, err)
@@ -308,8 +308,8 @@ func (g *gate) refuseCall(w http.ResponseWriter, r *http.Request, session *host.
 	}, err)
 }
 
-// refuseRecorded answers somebody whose session does not hold or allow something, and
-// puts that into the audit log.
+// refuseRecorded answers a caller whose session has ended or does not permit the call,
+// and puts that into the audit log.
 func (g *gate) refuseRecorded(w http.ResponseWriter, r *http.Request, session *host.Session, record audit.Record, err error) {
 	status := http.StatusForbidden
 	switch job.KindOf(err) {
@@ -319,7 +319,7 @@ func (g *gate) refuseRecorded(w http.ResponseWriter, r *http.Request, session *h
 		status = http.StatusServiceUnavailable
 	}
 	session.Caller(&record)
-	if failed := g.host.Refused(record); failed != nil {
+	if failed := g.host.Auditor().Refused(record); failed != nil {
 		g.logger.Error("a refusal could not be put into the audit log", "error", failed)
 	}
 	g.refuse(w, r.WithContext(context.WithValue(r.Context(), sessionKey{}, session)), status, err)

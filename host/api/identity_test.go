@@ -111,6 +111,7 @@ func TestSignedTokenEndsUnderACall(t *testing.T) {
 	s.must(t, secret, "WhoAmI", `{}`, nil)
 	for what, ended := range map[string]func() (int, string){
 		"a claim":   s.during(t, secret, "ClaimJobs", `{"board":"default","owner":"w","wait":"50s"}`),
+		"a worker":  s.during(t, secret, "Work", `{"board":"default","owner":"w","max":1,"wait":"50s"}`),
 		"a watcher": s.during(t, secret, "ListEvents", `{"board":"default","wait":"50s"}`),
 	} {
 		if status, answer := ended(); status != http.StatusUnauthorized || !strings.Contains(answer, "expired") {

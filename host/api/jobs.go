@@ -8,6 +8,7 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/boardd/boardd/host/board"
+	"github.com/boardd/boardd/host/board/filter"
 	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
 	"github.com/boardd/boardd/sdk/job"
 )
@@ -114,8 +115,8 @@ func fromList(ctx context.Context, m *boarddv1.ListJobsRequest) (board.ListReque
 	if m.GetPageSize() < 0 || m.GetPageSize() > board.MaxPage {
 		return request, nil, invalid("pageSize", "want 1 to %d, or 0 for %d, got %d", board.MaxPage, board.DefaultPage, m.GetPageSize())
 	}
-	if len(m.GetFilter()) > board.MaxFilter {
-		return request, nil, invalid("filter", "want at most %d bytes, got %d", board.MaxFilter, len(m.GetFilter()))
+	if len(m.GetFilter()) > filter.Max {
+		return request, nil, invalid("filter", "want at most %d bytes, got %d", filter.Max, len(m.GetFilter()))
 	}
 	for i, state := range m.GetStates() {
 		if state <= boarddv1.State_UNKNOWN || state > boarddv1.State_TRASHED {

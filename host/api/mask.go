@@ -6,7 +6,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
-	"github.com/boardd/boardd/host"
+	"github.com/boardd/boardd/host/admin"
 	"github.com/boardd/boardd/host/config"
 	"github.com/boardd/boardd/sdk/nearest"
 )
@@ -44,11 +44,11 @@ func (m mask) has(field string, given bool) bool {
 // limits changes those limits that are named.
 func (m mask) limits(given map[string]int64, l *config.Limits) error {
 	if len(m.paths) == 0 {
-		return host.ChangeLimits(l, given)
+		return admin.ChangeLimits(l, given)
 	}
 	if m.has(limitsField, false) {
 		var err error
-		*l, err = host.ParseLimits(given)
+		*l, err = admin.ParseLimits(given)
 		return err
 	}
 	some := map[string]int64{}
@@ -57,5 +57,5 @@ func (m mask) limits(given map[string]int64, l *config.Limits) error {
 			some[name] = given[name]
 		}
 	}
-	return host.ChangeLimits(l, some)
+	return admin.ChangeLimits(l, some)
 }

@@ -79,7 +79,7 @@ func (o *observer) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 			name = b.GetBoard()
 		}
 		if o.changes[callOf(r.Spec())] {
-			if err := o.host.CanRecord(); err != nil {
+			if err := o.host.Auditor().CanRecord(); err != nil {
 				return nil, err
 			}
 		}

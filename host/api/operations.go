@@ -92,7 +92,7 @@ func (s *service) CancelJobs(ctx context.Context, r *connect.Request[boarddv1.Ca
 	return answer(&boarddv1.CancelJobsResponse{Results: merge(ids, results, failed)})
 }
 
-// ChangePriority changes the place of jobs in the line.
+// ChangePriority changes the priority of jobs or of their operations.
 func (s *service) ChangePriority(ctx context.Context, r *connect.Request[boarddv1.ChangePriorityRequest]) (*connect.Response[boarddv1.ChangePriorityResponse], error) {
 	b, ids, err := s.idsOf(ctx, r.Msg.GetBoard(), "ChangePriority", r.Msg.GetUuids())
 	if err != nil {

@@ -23,7 +23,7 @@ const profilePath = "/debug/pprof/"
 // what changes anything.
 type profiles struct {
 	gate *gate
-	busy sync.Mutex // of what takes its time
+	busy sync.Mutex // held while a profile is taken; it guards no field
 }
 
 // ServeHTTP answers one request.

@@ -1,5 +1,11 @@
 // Package api carries a Host to the network: Connect, gRPC and gRPC-Web on one
 // listener, with everything that stands between a stranger and a board.
+//
+// Locks. admission.mu, budget.mu, refusalLog.mu and certificates.mu are each held alone,
+// while memory is read or written: a call gives its part of a budget back before it takes
+// admission.mu, a log line is written and files are read without a lock. profiles.busy is
+// held for as long as a profile is taken, and nobody waits for it: who finds it taken is
+// refused.
 package api
 
 import (

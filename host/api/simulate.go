@@ -6,14 +6,14 @@ import (
 
 	"connectrpc.com/connect"
 
-	"github.com/boardd/boardd/host"
+	"github.com/boardd/boardd/host/admin"
 	"github.com/boardd/boardd/host/replay"
 	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
 )
 
 // SimulatePolicy goes through a board's recording with a policy.
-func (*adminService) SimulatePolicy(ctx context.Context, r *connect.Request[boarddv1.SimulatePolicyRequest]) (*connect.Response[boarddv1.SimulatePolicyResponse], error) {
-	session, p, err := promoting(ctx, "SimulatePolicy", r.Msg, r.Msg.GetParams())
+func (a *adminService) SimulatePolicy(ctx context.Context, r *connect.Request[boarddv1.SimulatePolicyRequest]) (*connect.Response[boarddv1.SimulatePolicyResponse], error) {
+	session, p, err := a.promoting(ctx, "SimulatePolicy", r.Msg, r.Msg.GetParams())
 	if err != nil {
 		return nil, err
 	}
@@ -34,7 +34,7 @@ func (*adminService) SimulatePolicy(ctx context.Context, r *connect.Request[boar
 
 // SimulationMessage is a simulation as the API has it: boardd policy simulate shows
 // one that it made itself in the same way.
-func SimulationMessage(s *host.Simulation) *boarddv1.SimulatePolicyResponse {
+func SimulationMessage(s *admin.Simulation) *boarddv1.SimulatePolicyResponse {
 	response := &boarddv1.SimulatePolicyResponse{
 		From: toTime(s.From), Until: toTime(s.Until), Gaps: int64(s.Gaps), Jobs: int64(s.Jobs), Claims: int64(s.Claims), Unasked: int64(s.Unasked),
 		AsRecorded: int64(s.AsRecorded), Differ: int64(s.Differ), Earlier: int64(s.Earlier), Later: int64(s.Later), LargestShift: int64(s.LargestShift),

@@ -67,7 +67,7 @@ func (s *straight) claims(b *board.Board, claims []job.Claim, steps []board.Step
 		answers[i] = &m.claim
 		m.claim = boarddv1.Claim{
 			Uuid: c.ID.String(), Owner: clean(c.Owner), Token: b.FormatToken(c.ID, c.Token),
-			Generation: toInt64(c.Token.Generation), Epoch: toInt64(c.Token.Epoch), Attempt: c.Attempt,
+			Generation: toInt64(c.Token.Generation), Epoch: toInt64(c.Token.Epoch), Attempt: c.Attempt, Ahead: c.Ahead,
 		}
 		if c.Lease != 0 {
 			m.claim.Lease = &m.lease

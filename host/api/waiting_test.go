@@ -23,6 +23,7 @@ var waitingCalls = map[string]string{
 	"GetJobs":    `{"board":"default","uuids":["JOB"],"wait":"60s"}`,
 	"ListJobs":   `{"board":"default","states":["UNCLAIMED"],"filter":"name = \"nobody posts it\"","wait":"60s"}`,
 	"ClaimJobs":  `{"board":"default","owner":"waits","names":["nobody posts it"],"wait":"60s"}`,
+	"Work":       `{"board":"default","owner":"waits","names":["nobody posts it"],"max":1,"wait":"60s"}`,
 	"ListEvents": `{"board":"default","from":"FROM","wait":"60s"}`,
 	"ReadLog":    `{"board":"default","uuid":"JOB","wait":"60s"}`,
 	"WatchBoard": `{"board":"default","from":"FROM"}`,

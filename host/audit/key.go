@@ -14,7 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/boardd/boardd/host/durable"
+	"github.com/boardd/boardd/sdk/durable"
 	"github.com/boardd/boardd/sdk/job"
 )
 

@@ -9,8 +9,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/boardd/boardd/host/durable"
 	"github.com/boardd/boardd/host/filelock"
+	"github.com/boardd/boardd/sdk/durable"
+	"github.com/boardd/boardd/sdk/failpoint"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -255,7 +256,11 @@ func (l *Log) commit(list []entry) error {
 	if err := l.room(); err != nil {
 		return err
 	}
-	if _, err := l.file.Write(text); err != nil {
+	err := failpoint.Fail("audit/before-write")
+	if err == nil {
+		_, err = l.file.Write(text)
+	}
+	if err != nil {
 		if back := l.file.Truncate(l.size); back != nil {
 			broken := errors.Join(err, back)
 			l.failed.Store(&broken)
@@ -263,11 +268,15 @@ func (l *Log) commit(list []entry) error {
 		l.Logger.Error("the audit log cannot be written", "error", err)
 		return err
 	}
-	if err := l.file.Sync(); err != nil {
+	if err = failpoint.Fail("audit/before-sync"); err == nil {
+		err = l.file.Sync()
+	}
+	if err != nil {
 		l.failed.Store(&err)
 		l.Logger.Error("the audit log cannot be made durable", "error", err)
 		return err
 	}
+	failpoint.Hit("audit/after-sync")
 	l.chain, l.size = chain, l.size+int64(len(text))
 	return nil
 }
@@ -282,6 +291,7 @@ func (l *Log) room() error {
 	if err != nil {
 		return err
 	}
+	failpoint.Hit("audit/segment-begun")
 	if l.file != nil {
 		if err := l.file.Close(); err != nil {
 			return errors.Join(err, file.Close())

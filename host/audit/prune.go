@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/boardd/boardd/host/durable"
+	"github.com/boardd/boardd/sdk/durable"
 )
 
 // prune removes the oldest files, where they are over what is kept. The log says so

@@ -8,19 +8,20 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/boardd/boardd/host/board/record"
 	"github.com/boardd/boardd/host/index"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/sleep"
 )
 
-// goneTime is for how long a job has to look done, on a shared board, before that
-// is believed: of one that another program took off the board, a store may take a
-// moment to find that it lies in the trash.
+// goneTime is how long a job on a shared board has to look done before it counts as
+// done: when another program takes a job off the board, a store may need a moment to
+// find it in the trash.
 const goneTime = 3 * time.Second
 
-// releaseForever lets jobs go whose prerequisites have ended, and cancels those
-// whose prerequisites ended otherwise than they were to.
+// releaseForever ends the hold of jobs whose prerequisites have ended, and cancels
+// jobs whose prerequisites ended with another status than required, until ctx ends.
 func (b *Board) releaseForever(ctx context.Context) {
 	for {
 		select {
@@ -40,7 +41,8 @@ func (b *Board) releaseForever(ctx context.Context) {
 	}
 }
 
-// releaseRetry is when jobs are looked at again after the store failed.
+// releaseRetry is how long to wait before jobs are looked at again after the store
+// failed.
 const releaseRetry = time.Second
 
 // release looks at jobs that wait, and returns those that could not be looked at.
@@ -57,7 +59,7 @@ func (b *Board) release(ctx context.Context, ids []job.ID) (left []job.ID) {
 		b.log.Warn("jobs that wait for others could not be looked at", "jobs", len(ids), "error", err)
 		return ids
 	}
-	a := &alteration{Board: b, opened: opened, ids: entries, errs: make([]error, len(entries))}
+	a := &alteration{board: b, opened: opened, ids: entries, errs: make([]error, len(entries))}
 	a.enough = func(_ int, s *currentJob) bool { return s != nil }
 	a.plan = func(i int, s *currentJob) (driver.Op, error) {
 		if s == nil || !isOpen(s.state) || !s.entry.Held {
@@ -90,13 +92,13 @@ type prospect struct {
 func (b *Board) releaseOp(s *currentJob, p *prospect) driver.Op {
 	after := s.status
 	if p.failed != "" {
-		after.lost(p.failed, nil)
+		after.Lose(p.failed, attemptOf(&after, nil))
 		return b.cancelOp(driver.Op{}, s, after, p.failed)
 	}
-	after.met = true
-	record := after.encode()
+	after.Met = true
+	encoded := after.Encode()
 	op := driver.Op{
-		Kind: driver.Update, Version: s.entry.Version, Status: &record, Hold: &driver.Hold{},
+		Kind: driver.Update, Version: s.entry.Version, Status: &encoded, Hold: &driver.Hold{},
 		Event: job.OperationEvent, Reason: "every job that it waited for has ended",
 	}
 	if p.notBefore.After(time.Now()) {
@@ -171,8 +173,9 @@ func meets(rec *driver.Record, p *job.Prerequisite, shared bool) (met bool, fail
 	return false, fmt.Sprintf("job %s, which it waited for, ended with %s", p.ID, ended)
 }
 
-// endedAs returns the status that a job ended with, NoOperation if it has not or
-// nobody knows. Where other programs work as well, a job that is gone was done.
+// endedAs returns the status that a job ended with; NoOperation if it has not ended
+// or nothing is known of it. On a shared board, one that other programs use too, a
+// job that is gone counts as done.
 func endedAs(rec *driver.Record, shared bool) job.OperationStatus {
 	switch rec.State {
 	case job.Trashed:
@@ -200,15 +203,15 @@ type waiting struct {
 	notBefore time.Time // as posted: not before this either
 }
 
-func waitingOf(record []byte) (w waiting) {
-	_ = eachField(record, func(tag uint64, data, _ []byte) error { // it never leaves this process
+func waitingOf(encoded []byte) (w waiting) {
+	_ = record.EachField(encoded, func(tag uint64, data, _ []byte) error { // it never leaves this process
 		switch tag {
 		case entryAfter:
-			if p, err := readPrerequisite(data); err == nil {
+			if p, err := record.ReadPrerequisite(data); err == nil {
 				w.after = append(w.after, p)
 			}
 		case entryNotBefore:
-			if n, err := readNumber(data); err == nil {
+			if n, err := record.ReadNumber(data); err == nil {
 				w.notBefore = time.UnixMicro(n).UTC()
 			}
 		}
@@ -220,29 +223,6 @@ func waitingOf(record []byte) (w waiting) {
 // waits reports whether a job was posted to wait for others.
 func (b *Board) waits(e *index.Entry) bool {
 	return len(e.Extra) > 0 && len(waitingOf(e.Extra).after) > 0
-}
-
-// A prerequisite is written as the job's id and a byte for each status.
-func appendPrerequisite(dst []byte, p *job.Prerequisite) []byte {
-	dst = append(dst, p.ID[:]...)
-	for _, s := range p.Statuses {
-		dst = append(dst, byte(s))
-	}
-	return dst
-}
-
-func readPrerequisite(data []byte) (job.Prerequisite, error) {
-	if len(data) < 16 || len(data) > 16+3 {
-		return job.Prerequisite{}, errRecord
-	}
-	p := job.Prerequisite{ID: job.ID(data[:16])}
-	for _, s := range data[16:] {
-		if !job.OperationStatus(s).Finished() {
-			return job.Prerequisite{}, errRecord
-		}
-		p.Statuses = append(p.Statuses, job.OperationStatus(s))
-	}
-	return p, nil
 }
 
 // checkAfter reports what is wrong with what a posting waits for, and returns it

@@ -1,5 +1,22 @@
 // Package board gives every store the same behaviour: leases, tokens, attempts,
 // order, waiting, watching, trash. It is written once, above the driver contract.
+//
+// Locks. Three mutexes are held while something is asked or made that takes its time,
+// and whoever waits for one of them waits as long, whatever becomes of their context:
+//   - tally.mu, while the store counts the jobs;
+//   - feed.reading, while the store is asked for a log. It comes before feed.mu and
+//     inFlight.mu;
+//   - Board.ruling, while SetRules makes a ruleset and gives it to the index. It comes
+//     before order.mu and the index's lock. No policy and no store is asked meanwhile.
+//
+// Told.mu is held while an event is written in a form of the network. Every other mutex
+// is held while memory is read or written, never while a store, a policy, a Recorder or
+// the index is called. Two of these are held together in one order only: logs.mu, then
+// feed.mu. hub.mu guards the round and the listeners too.
+//
+// What an inFlight hands out is no mutex but stays taken while the store is asked. A
+// call takes its entry of Board.requests first and jobs of Board.flight after it, all of
+// a round at once or none: so no two calls wait for each other.
 package board
 
 import (
@@ -25,12 +42,12 @@ type Spec struct {
 	Window        time.Duration // idempotency window; driver.DefaultWindow
 	History       time.Duration // how long ended jobs are kept with all that belongs to them; 0: not at all
 
-	HistoryEntries int64 // at most so many of them; DefaultMaxHistoryEntries
-	HistoryBytes   int64 // and so much; DefaultMaxHistoryBytes
+	HistoryEntries int64 // at most so many ended jobs; DefaultMaxHistoryEntries
+	HistoryBytes   int64 // at most so many bytes of them; DefaultMaxHistoryBytes
 
 	Retry Retry
-	Rules Rules // at first; see SetRules
-	Books Books // that are kept elsewhere, and only read; nil: none
+	Rules Rules // the first ones; see SetRules
+	Books Books // books that another program keeps and the board only reads; nil: none
 
 	Recorder Recorder // nil: nothing is recorded
 
@@ -59,7 +76,6 @@ const (
 	MaxWait       = 60 * time.Second // a longer wait is cut
 	MaxWaiters    = 10_000           // calls that wait on one board
 	MaxRequestID  = 256              // bytes
-	MaxFilter     = 4 << 10          // bytes
 	MaxClaimBytes = 16 << 20         // details that one claim call answers, beyond the first 32 jobs; then it gives fewer jobs than asked for
 	MaxClaimNames = 256              // names of one claim call
 )
@@ -116,7 +132,7 @@ type Counts struct {
 type HistoryCounts struct {
 	Jobs, Bytes       int64
 	MaxJobs, MaxBytes int64
-	Full              bool // the next one takes the place of the oldest, before its time
+	Full              bool // the next job that ends replaces the oldest one, before History is over
 }
 
 // ClaimRequest asks for claims.
@@ -135,8 +151,8 @@ type ClaimRequest struct {
 
 // ClaimResponse is what a claim call gives.
 type ClaimResponse struct {
-	Claims   []job.Claim // whose jobs are without their operations:
-	Steps    []Steps     // those of each claim's job
+	Claims   []job.Claim // their jobs have no Operations: see Steps
+	Steps    []Steps     // the operations of each claim's job, in the order of Claims
 	Failures []ClaimFailure
 }
 
@@ -159,12 +175,13 @@ type AbandonOptions struct {
 	Reason        string
 	RetryAfter    *time.Duration // nil: the board's back-off
 	RefundAttempt bool
+	Begun         bool // of a claim that was given ahead: its handler had started
 }
 
 // Explanation says why a job is not (yet) claimed.
 type Explanation struct {
 	State    job.State
-	Position int64 // -1: it has no place in the line
+	Position int64 // -1: it has no place in the claim order
 	Verdict  string
 	Reason   string
 	Score    *int64
@@ -184,11 +201,11 @@ type Status struct {
 	Ready      bool
 	Problem    string // why it is not ready
 	Paused     bool
-	Why        string // it is paused
+	Why        string // the reason of the pause
 	Generation uint64
 	Durability driver.Durability
 	Window     time.Duration
-	Loss       string // of acknowledged changes, until somebody acknowledges it
+	Loss       string // of acknowledged changes, while nobody has acknowledged it; "": none
 }
 
 // The board's methods, in one place for its users (see the files beside):

@@ -6,16 +6,18 @@ import (
 
 	"github.com/boardd/boardd/host/index"
 	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/failpoint"
 	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/sleep"
 )
 
-// untold is for how long outcomes are asked for where a call has no deadline.
+// untold bounds how long the board asks again for an outcome that the store did not
+// tell. The end of the call's context may end that sooner.
 const untold = 30 * time.Second
 
-// send has the driver apply ops on jobs that the caller holds in the flight. It
-// repeats those whose outcome the store did not tell until ctx ends: every op
-// is recognised when it comes twice.
+// send has the driver apply ops on jobs whose in-flight locks (b.flight) the caller
+// holds. It sends ops whose outcome the store did not tell again, until it is known,
+// ctx ends or untold is over: a store recognises an op that comes twice.
 func (b *Board) send(ctx context.Context, opened *driver.BoardStatus, ops []driver.Op) []driver.Result {
 	results := b.applyAll(ctx, opened, ops)
 	var unknown []int
@@ -69,8 +71,15 @@ func (b *Board) applyAll(ctx context.Context, opened *driver.BoardStatus, ops []
 	return results
 }
 
+// applyBatch hands one batch to b.driver. That is not the store's driver itself: the
+// host has wrapped it. From the outside in, quota refuses ops that exceed the
+// tenant's limits, acknowledged remembers what the store acknowledged (to notice a
+// restored store later), trace measures the call, and the supervisor passes it to the
+// driver's process. See host/served.go and host/backend.go.
 func (b *Board) applyBatch(ctx context.Context, ops []driver.Op) []driver.Result {
+	failpoint.Hit("board/before-apply")
 	results := b.driver.Apply(ctx, b.spec.Key, ops)
+	failpoint.Hit("board/before-memory")
 	if len(results) == len(ops) {
 		return results
 	}
@@ -135,10 +144,11 @@ func itemError(id job.ID, r *driver.Result) error {
 	return e
 }
 
-// rounds goes through the items of a call so that no round has a job twice, and
-// the rounds of one job are in the order of its items. While do runs, no other
-// call changes the round's jobs. The entries that it returns are put into the
-// index afterwards, so that whoever is woken by them finds the jobs free.
+// rounds calls do for the items of a call in rounds: no round has a job twice, and
+// items of the same job keep their order. While do runs, the in-flight locks of the
+// round's jobs are held, so that no other call changes them. The entries that do
+// returns are put into the index after the locks are released: a claim call that
+// they wake finds the jobs free.
 func (b *Board) rounds(ctx context.Context, ids []job.ID, do func(items []int) []*index.Entry) error {
 	left := make([]int, len(ids))
 	for i := range left {
@@ -163,6 +173,7 @@ func (b *Board) rounds(ctx context.Context, ids []job.ID, do func(items []int) [
 			defer b.flight.unlock(round, s)
 			return do(items)
 		}())
+		failpoint.Hit("board/before-answer")
 		left = later
 	}
 	return nil

@@ -17,17 +17,17 @@ import (
 // goroutines at once; those that serve clients wait a moment for Run to have
 // the board ready.
 type Board struct {
-	driver driver.Driver
+	driver driver.Driver // as the host wraps it, see applyBatch
 	spec   Spec
 	log    *slog.Logger
-	seed   [32]byte // of the digests that must differ from board to board
+	seed   [32]byte // begins the digests that must differ from board to board
 
 	index      *index.Index
-	ruling     sync.Mutex // of who sets the rules
+	ruling     sync.Mutex // held by SetRules
 	rules      atomic.Pointer[ruleset]
 	order      order
 	flight     *inFlight
-	requests   *inFlight // of claim calls that named themselves
+	requests   *inFlight // claim calls with a request id that are under way
 	random     entropy
 	readiness  *readiness
 	hub        *hub
@@ -40,6 +40,7 @@ type Board struct {
 	metrics    Metrics
 	contention contention
 	waiters    atomic.Int64
+	hands      hands
 	tap        recorderTap
 }
 
@@ -91,7 +92,7 @@ func New(d driver.Driver, spec Spec) *Board {
 // Spec returns what the board was made with, defaults filled in.
 func (b *Board) Spec() Spec { return b.spec }
 
-// Status says how the board stands. It asks nobody.
+// Status says how the board stands, without asking the store.
 func (b *Board) Status() Status {
 	opened, ready, problem := b.readiness.look()
 	paused, why := b.pause.look()
@@ -109,8 +110,8 @@ func (b *Board) Ready(ctx context.Context) error {
 	return err
 }
 
-// Refused reports whether the board is not open for a reason that lies in what its
-// driver found, or said, and not in whether its store can be reached.
+// Refused reports whether the board is not open because its driver refused to open
+// it, and not because its store cannot be reached.
 func (b *Board) Refused() bool {
 	b.readiness.mu.Lock()
 	defer b.readiness.mu.Unlock()
@@ -145,7 +146,7 @@ func (b *Board) changing(ctx context.Context) (*driver.BoardStatus, error) {
 
 // readiness says whether the board can serve.
 type readiness struct {
-	opened atomic.Pointer[driver.BoardStatus] // nil while it cannot
+	opened atomic.Pointer[driver.BoardStatus] // nil while it cannot; written under mu
 
 	mu      sync.Mutex
 	last    driver.BoardStatus
@@ -182,14 +183,14 @@ func (g *readiness) shut(problem string) {
 	}
 }
 
-// broke takes why the last session ended.
+// broke notes why the last session ended.
 func (g *readiness) broke(err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.cause = err
 }
 
-// wait blocks until the gate is open, ctx ends or the time is up (nil: never).
+// wait blocks until the board can serve, ctx ends or late fires (nil: never).
 func (g *readiness) wait(ctx context.Context, late <-chan time.Time) (*driver.BoardStatus, error) {
 	for {
 		g.mu.Lock()

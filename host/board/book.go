@@ -7,8 +7,10 @@ import (
 	"encoding/json"
 	"errors"
 
+	"github.com/boardd/boardd/host/board/jsontext"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/shorten"
 )
 
 // Book is a logbook: what a job's Book points to, with what is written in it.
@@ -22,7 +24,7 @@ type Book struct {
 // ownBooks is the Source of books that are kept as the board's own documents.
 const ownBooks = "boardd"
 
-// Books is where books are kept by somebody else. They have no versions.
+// Books reads books that another program keeps. Such books have no versions.
 type Books interface {
 	// Book returns a book, or NotFound. The uuid is text of at most
 	// job.MaxBookName bytes.
@@ -35,9 +37,10 @@ type bookRecord struct {
 	Name    string `json:"name"`
 	Content string `json:"content"`
 
-	// Revision is the version that callers see. That of the document is counted over all
-	// documents of the store, and would tell how much others do there. A new book begins
-	// at a random one. 0: it was written before there were any, and has the document's.
+	// Revision is the version that callers see. The document's own version counts the
+	// changes of all documents of the store, and would show a caller how much others write.
+	// A new book begins at a random revision. 0: the book was written before there were
+	// revisions, and its version is the document's.
 	Revision uint64 `json:"revision,omitempty"`
 }
 
@@ -49,9 +52,10 @@ func (r *bookRecord) version(doc *driver.Document) uint64 {
 	return r.Revision
 }
 
-// follow gives the record the revision behind another one's.
+// follow gives the record the revision after before; a random one if before is 0
+// or that would be too large.
 func (r *bookRecord) follow(before uint64) {
-	const most = 1 << 53 // beyond which a reader of JSON may not know whole numbers
+	const most = 1 << 53 // above it, JSON readers that use float64 lose whole numbers
 	if r.Revision = before + 1; before == 0 || r.Revision >= most {
 		var random [8]byte
 		_, _ = rand.Read(random[:]) // never fails
@@ -59,8 +63,8 @@ func (r *bookRecord) follow(before uint64) {
 	}
 }
 
-// PutBook writes a book if its version is ifVersion (0: there is none; nil:
-// whatever stands there), else it is Aborted. It returns the new version.
+// PutBook writes a book if its present version is ifVersion (0: there is no such
+// book yet; nil: any version), else the error is Aborted. It returns the new version.
 func (b *Board) PutBook(ctx context.Context, book Book, ifVersion *uint64) (uint64, error) {
 	if err := checkBook(&book); err != nil {
 		return 0, err
@@ -120,7 +124,7 @@ func (b *Board) checkElsewhere(ctx context.Context, uuid string) error {
 	case errors.Is(err, job.NotFound):
 		return nil
 	case err == nil:
-		return job.Errorf(job.Precondition, "the book %q is kept in %s, and is written there", cut(uuid, 64), book.Source)
+		return job.Errorf(job.Precondition, "the book %q is kept in %s, and is written there", shorten.To(uuid, 64), book.Source)
 	}
 	return err
 }
@@ -138,7 +142,7 @@ func checkBook(book *Book) error {
 	if len(book.Content) == 0 {
 		book.Content = []byte("null")
 	}
-	return checkValue("book.content", book.Content, job.MaxBook)
+	return jsontext.CheckValue("book.content", book.Content, job.MaxBook)
 }
 
 // Book returns a book, or NotFound.
@@ -154,7 +158,7 @@ func (b *Board) Book(ctx context.Context, uuid string) (Book, error) {
 		return b.spec.Books.Book(ctx, uuid)
 	}
 	if errors.Is(err, job.NotFound) {
-		return Book{}, job.Errorf(job.NotFound, "there is no book %q on this board", cut(uuid, 64))
+		return Book{}, job.Errorf(job.NotFound, "there is no book %q on this board", shorten.To(uuid, 64))
 	}
 	if err != nil {
 		return Book{}, err

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/boardd/boardd/host/board/record"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/shorten"
 )
 
-// Change says what became of a wish to change one job: whether it changed, and in
-// words for people what was done or why not.
+// Change is the outcome of a request to change one job: whether the job changed, and
+// in words for people what was done or why not.
 type Change struct {
 	Changed bool
 	Message string
@@ -55,13 +57,16 @@ func (w *wishes) run(ctx context.Context) ([]Change, error) {
 	return w.changes, nil
 }
 
-// Cancel ends jobs of which nothing has begun, and asks the workers of those
-// that wait to stop, with force also of those that run.
+// Cancel ends jobs of which nothing has begun. Of jobs whose operation waits, it asks
+// the worker to stop; with force, of jobs that run as well.
 func (b *Board) Cancel(ctx context.Context, ids []job.ID, force bool) ([]Change, error) {
 	w, err := b.wishes(ctx, ids)
 	if err != nil {
 		return nil, err
 	}
+	// Only a job that looks as if it could be canceled at once needs no look at the store:
+	// it is asked with the job's version anyway. A no is for good.
+	w.enough = func(_ int, s *currentJob) bool { return s != nil && isOpen(s.state) && stageOf(s) == job.OpQueued }
 	w.plan = func(i int, s *currentJob) (driver.Op, error) {
 		id := w.ids[i]
 		switch {
@@ -83,14 +88,14 @@ func (b *Board) Cancel(ctx context.Context, ids []job.ID, force bool) ([]Change,
 	return w.run(ctx)
 }
 
-// stageOf is the status by which a job is canceled. A job without operations
-// runs as soon as somebody claims it.
+// stageOf returns the status that decides how a job is canceled: that of its
+// operations. A job without operations runs as soon as it is claimed.
 func stageOf(s *currentJob) job.OperationStatus {
-	if stage := s.status.operations.status(); stage != job.NoOperation {
+	if stage := s.status.Operations.Status(); stage != job.NoOperation {
 		return stage
 	}
 	switch {
-	case s.status.cancel:
+	case s.status.Cancel:
 		return job.OpCanceling
 	case s.state == job.Claimed:
 		return job.OpRunning
@@ -100,27 +105,27 @@ func stageOf(s *currentJob) job.OperationStatus {
 
 func askToStop(s *currentJob) driver.Op {
 	after := s.status
-	o := after.operations.own()
-	o.mark(job.OpCanceling, noResult, time.Now())
-	after.setOperations(o)
-	after.cancel = true
-	record := after.encode()
+	o := after.Operations.Own()
+	o.Mark(job.OpCanceling, record.NoResult, time.Now())
+	after.SetOperations(o)
+	after.Cancel = true
+	encoded := after.Encode()
 	return driver.Op{
-		Kind: driver.Update, Version: s.entry.Version, Status: &record,
+		Kind: driver.Update, Version: s.entry.Version, Status: &encoded,
 		Event: job.OperationEvent, Reason: "the worker is asked to stop",
 	}
 }
 
 // cancelOp makes of op the end of a job that was canceled.
-func (b *Board) cancelOp(op driver.Op, s *currentJob, after status, reason string) driver.Op {
+func (b *Board) cancelOp(op driver.Op, s *currentJob, after record.Status, reason string) driver.Op {
 	now := time.Now()
-	o := after.operations.own()
-	o.settle(job.Canceled, now)
-	after.setOperations(o)
-	after.cancel = false
-	after.last = cut(reason, maxReasonKept)
-	record := after.encode()
-	op.Kind, op.Version, op.Status, op.Hold = driver.Remove, s.entry.Version, &record, nil
+	o := after.Operations.Own()
+	o.Conclude(job.Canceled, now)
+	after.SetOperations(o)
+	after.Cancel = false
+	after.Last = shorten.To(reason, record.MaxReasonKept)
+	encoded := after.Encode()
+	op.Kind, op.Version, op.Status, op.Hold = driver.Remove, s.entry.Version, &encoded, nil
 	op.Ending = b.ending(job.Canceled, s)
 	op.Event, op.Reason = job.CanceledEvent, reason
 	return op
@@ -132,52 +137,55 @@ func (b *Board) SetOperationPriority(ctx context.Context, ids []job.ID, to int32
 	if to < job.MinOperationPriority || to > job.MaxOperationPriority {
 		return nil, job.Errorf(job.Invalid, "operationPriority: want %d to %d, got %d", job.MinOperationPriority, job.MaxOperationPriority, to)
 	}
-	return b.setPriority(ctx, ids, func(w *wishes, i int, s *currentJob, after *status) error {
-		o := after.operations.own()
-		if !o.reprioritize(to) {
+	return b.setPriority(ctx, ids, func(w *wishes, i int, s *currentJob, after *record.Status) error {
+		o := after.Operations.Own()
+		if !o.Reprioritize(to) {
 			_, err := w.deny(i, "Job %s had no pending operations", w.ids[i])
 			return err
 		}
-		after.setOperations(o)
+		after.SetOperations(o)
 		w.grant(i, "Priorities of pending operations for job %s have been changed to %d", w.ids[i], to)
 		return nil
 	})
 }
 
-// SetPriority changes the class of jobs. What was posted stays as it is.
+// SetPriority changes the priority of jobs. The posting in the store keeps its own.
 func (b *Board) SetPriority(ctx context.Context, ids []job.ID, to job.Priority) ([]Change, error) {
 	if to < job.VeryHigh || to > job.VeryLow {
 		return nil, job.Errorf(job.Invalid, "priority: want VERY_HIGH, HIGH, NORMAL, LOW or VERY_LOW")
 	}
-	return b.setPriority(ctx, ids, func(w *wishes, i int, s *currentJob, after *status) error {
-		after.hasPriority, after.priority = true, to
+	return b.setPriority(ctx, ids, func(w *wishes, i int, s *currentJob, after *record.Status) error {
+		after.HasPriority, after.Priority = true, to
 		w.grant(i, "Priority of job %s has been changed to %s", w.ids[i], to)
 		return nil
 	})
 }
 
-func (b *Board) setPriority(ctx context.Context, ids []job.ID, set func(w *wishes, i int, s *currentJob, after *status) error) ([]Change, error) {
+func (b *Board) setPriority(ctx context.Context, ids []job.ID, set func(w *wishes, i int, s *currentJob, after *record.Status) error) ([]Change, error) {
 	w, err := b.wishes(ctx, ids)
 	if err != nil {
 		return nil, err
+	}
+	w.enough = func(_ int, s *currentJob) bool { // as in Cancel
+		return s != nil && isOpen(s.state) && !s.status.Operations.Status().Finished() && !s.status.Canceling()
 	}
 	w.plan = func(i int, s *currentJob) (driver.Op, error) {
 		if s == nil {
 			return driver.Op{}, notFound(w.ids[i])
 		}
-		switch stage := s.status.operations.status(); {
+		switch stage := s.status.Operations.Status(); {
 		case !isOpen(s.state), stage.Finished():
 			return w.deny(i, "Job %s is finished", w.ids[i])
-		case s.status.canceling():
+		case s.status.Canceling():
 			return w.deny(i, "Job %s is cancelling", w.ids[i])
 		}
 		after := s.status
 		if err := set(w, i, s, &after); err != nil {
 			return driver.Op{}, err
 		}
-		record := after.encode()
+		encoded := after.Encode()
 		return driver.Op{
-			Kind: driver.Update, Version: s.entry.Version, Status: &record, Event: job.OperationEvent, Reason: w.changes[i].Message,
+			Kind: driver.Update, Version: s.entry.Version, Status: &encoded, Event: job.OperationEvent, Reason: w.changes[i].Message,
 		}, nil
 	}
 	return w.run(ctx)

@@ -13,8 +13,8 @@ import (
 )
 
 // Claim gives the caller jobs: those that it names, or the best that the board
-// lets it have. With a wait it stays in line until there is one; when the wait
-// is over the answer is empty. A caller that has gone is given nothing.
+// lets it have. With a wait it waits until there is one; when the wait is over,
+// the answer is empty. A caller whose context has ended is given nothing.
 func (b *Board) Claim(ctx context.Context, req ClaimRequest) (ClaimResponse, error) {
 	c, err := b.claimer(ctx, &req)
 	if err != nil {
@@ -49,9 +49,9 @@ func (c *claimer) withResults(ctx context.Context, response ClaimResponse) Claim
 	for n, i := range c.resumed {
 		ids[n] = response.Claims[i].ID
 	}
-	attached, err := c.readAttached(ctx, ids)
+	attached, err := c.board.readAttached(ctx, ids)
 	if err != nil {
-		c.log.WarnContext(ctx, "claims were given without the results of earlier ones", "claims", len(ids), "error", err)
+		c.board.log.WarnContext(ctx, "claims were given without the results of earlier ones", "claims", len(ids), "error", err)
 		return response
 	}
 	for n, i := range c.resumed {
@@ -66,24 +66,27 @@ type claimer struct {
 	opened   *driver.BoardStatus
 	owner    string
 	most     int
+	begins   int // of these, how many begin at once; the others are given ahead
 	lease    time.Duration
 	noExpiry bool
 	wait     time.Duration
+	news     bool // the wait ends with news of claims in hand
 
 	remember bool
 	request  [16]byte
 	asked    bool // an op with this request was sent
 
 	taker   *Taker    // for the recording, if there is one
-	decided time.Time // likewise: when the jobs were chosen
+	decided time.Time // for the recording: when the jobs were chosen
 	claims  []job.Claim
-	steps   []Steps   // of the claims' jobs
-	resumed []int     // of them those that have results of earlier claims
-	bytes   int       // of their details
-	passed  int       // candidates that the store passed over
-	late    []job.ID  // reserved, though by now the policies deny them
-	key     index.Key // of the class that they were taken as
-	ended   bool      // the store gave an earlier answer to this request: nothing is added
+	steps   []Steps           // of the claims' jobs
+	stands  []driver.Position // as of which each of the claims stands
+	resumed []int             // indexes of the claims whose jobs have results of earlier claims
+	bytes   int               // of the claimed jobs' details and operations
+	passed  int               // candidates that the store passed over
+	late    []job.ID          // reserved, though by now the policies deny them or this call had them
+	key     index.Key         // of the worker class under which the jobs in late were taken
+	ended   bool              // nothing is added: the store gave an earlier answer to this request, or does not close it
 }
 
 func (b *Board) claimer(ctx context.Context, req *ClaimRequest) (*claimer, error) {
@@ -97,7 +100,7 @@ func (b *Board) claimer(ctx context.Context, req *ClaimRequest) (*claimer, error
 	if err := checkText("owner", req.Owner, job.MaxOwner); err != nil {
 		return nil, err
 	}
-	c := &claimer{selector: w, owner: req.Owner, most: max(req.Max, 1), noExpiry: req.NoExpiry, wait: req.Wait}
+	c := &claimer{selector: w, owner: req.Owner, most: max(req.Max, 1), begins: max(req.Max, 1), noExpiry: req.NoExpiry, wait: req.Wait}
 	switch {
 	case req.Max < 0 || req.Max > MaxBatch:
 		return nil, job.Errorf(job.Invalid, "max: want 1 to %d, got %d", MaxBatch, req.Max)
@@ -133,37 +136,44 @@ func (b *Board) requestOf(owner, id string) [16]byte {
 
 // best claims the best jobs, and waits for one if there is none.
 func (c *claimer) best(ctx context.Context) (ClaimResponse, error) {
-	c.order.fresh(ctx)
-	if paused, _ := c.pause.state(); !paused {
+	if err := c.atOnce(ctx); err != nil || len(c.claims) > 0 || c.wait <= 0 {
+		return c.response(), err
+	}
+	return c.stand(ctx)
+}
+
+// atOnce claims the best jobs that there are.
+func (c *claimer) atOnce(ctx context.Context) error {
+	c.board.order.fresh(ctx)
+	if paused, _ := c.board.pause.state(); !paused {
 		class, err := c.classNow(ctx)
 		if err == nil {
 			err = c.grab(ctx, class)
 		}
-		for err == nil && len(c.claims) == 0 && !c.ended && !c.rules.current() { // or it would be told of nothing though there is something
-			c.rule(c.Board.rules.Load())
+		// Nothing was claimed, and the board's rules were replaced meanwhile. A class of
+		// replaced rules is not judged any more, so that the index offers it nothing. Only
+		// a try under the rules in force says that there is no job. An error, or an earlier
+		// answer to this request (ended), stands as it is.
+		for err == nil && len(c.claims) == 0 && !c.ended && !c.rules.current() {
+			c.rule(c.board.rules.Load())
 			if class, err = c.classNow(ctx); err == nil {
 				err = c.grab(ctx, class)
 			}
 		}
 		if err := c.over(ctx, err); err != nil || len(c.claims) > 0 {
-			return c.response(), err
+			return err
 		}
 	}
 	if c.remember && !c.asked {
-		err := c.send(ctx, nil, 0) // only for the answer that an earlier try was given
-		if err := c.over(ctx, err); err != nil || len(c.claims) > 0 {
-			return c.response(), err
-		}
+		return c.over(ctx, c.send(ctx, nil, 0)) // only for the answer that an earlier try was given
 	}
-	if c.wait <= 0 {
-		return c.response(), nil
-	}
-	return c.stand(ctx)
+	return nil
 }
 
-// classNow returns the class that the caller is of now. What was taken out under
-// another one may be had again. While the jobs are judged, a policy by time may say of
-// some until when its verdict stands, and that may be over by now.
+// classNow returns the caller's worker class of now. If its key is another one than
+// before, the jobs in late are given back: the new class may be allowed to have them.
+// The key is made again after the class was judged, since a policy by time may have
+// said until when its verdicts stand, and that may be over by now.
 func (c *claimer) classNow(ctx context.Context) (class *index.Class, err error) {
 	for now := c.class(); ; {
 		if now != c.key {
@@ -179,9 +189,9 @@ func (c *claimer) classNow(ctx context.Context) (class *index.Class, err error) 
 	}
 }
 
-// over decides what becomes of an error: nothing, where there is something to
-// answer with or the policies failed, which denies. It gives everything back if
-// the caller has gone.
+// over turns an error into that of the call. If the caller's context has ended, the
+// claims are given back and the call is Interrupted. An error of the store is the
+// call's. An error of a policy is dropped: a policy that fails denies.
 func (c *claimer) over(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		c.giveBack(ctx)
@@ -193,14 +203,14 @@ func (c *claimer) over(ctx context.Context, err error) error {
 	return nil
 }
 
-// errStore marks errors of the store as against those of a judge.
+// errStore marks errors of the store, to tell them from those of policies.
 var errStore = errors.New("the store did not grant the claim")
 
 func (c *claimer) response() ClaimResponse { return ClaimResponse{Claims: c.claims, Steps: c.steps} }
 
 // grab claims from what the index offers until it has enough or nothing is left.
 func (c *claimer) grab(ctx context.Context, class *index.Class) error {
-	spare := c.contention.spare()
+	spare := c.board.contention.spare()
 	for round := 0; len(c.claims) < c.most && !c.ended && round < maxRounds; round++ {
 		if err := context.Cause(ctx); err != nil {
 			return err
@@ -214,7 +224,7 @@ func (c *claimer) grab(ctx context.Context, class *index.Class) error {
 			want = min(want, most)
 		}
 		c.decided = time.Now()
-		entries := c.index.Take(ctx, class, want)
+		entries := c.board.index.Take(ctx, class, want)
 		if len(entries) == 0 {
 			return nil
 		}
@@ -222,9 +232,9 @@ func (c *claimer) grab(ctx context.Context, class *index.Class) error {
 		if err := c.send(ctx, entries, min(need, len(entries))); err != nil {
 			return err
 		}
-		c.contention.met(c.passed - passed)
-		if c.passed > passed { // other hosts are at this head of the line, too
-			spare = max(c.contention.spare(), min(need, maxSpare))
+		c.board.contention.met(c.passed - passed)
+		if c.passed > passed { // other hosts claim from the head of the order, too
+			spare = max(c.board.contention.spare(), min(need, maxSpare))
 		}
 	}
 	return nil
@@ -251,9 +261,9 @@ const (
 	maxSpare  = 8
 )
 
-// giveBack ends the claims that were made for a caller that is not there any
-// more, as if they had not been. One that named its request may come again and
-// is then given the same.
+// giveBack ends the claims that were made for a caller that has gone, and refunds
+// their attempts. Those of a call with a request id stand: the caller may send the
+// call again, and is then given the same ones.
 func (c *claimer) giveBack(ctx context.Context) {
 	if len(c.claims) == 0 || c.remember {
 		return
@@ -261,8 +271,8 @@ func (c *claimer) giveBack(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterwards)
 	defer cancel()
 	claims := c.claims
-	c.claims, c.steps, c.resumed = nil, nil, nil
-	a := &alteration{Board: c.Board, opened: c.opened, ids: make([]job.ID, len(claims)), errs: make([]error, len(claims))}
+	c.claims, c.steps, c.stands, c.resumed = nil, nil, nil, nil
+	a := &alteration{board: c.board, opened: c.opened, ids: make([]job.ID, len(claims)), errs: make([]error, len(claims))}
 	for i := range claims {
 		a.ids[i] = claims[i].ID
 	}
@@ -272,13 +282,13 @@ func (c *claimer) giveBack(ctx context.Context) {
 			return driver.Op{}, notFound(a.ids[i])
 		}
 		after := s.status
-		after.attempt = max(after.attempt-1, 0)
-		return c.giveUp(driver.Op{
+		after.Attempt, after.Ahead = max(after.Attempt-1, 0), 0
+		return c.board.giveUp(driver.Op{
 			Kind: driver.Release, Precondition: driver.HeldByToken, Token: claims[i].Token, Version: s.entry.Version,
 			Reason: "whoever claimed it had gone", Event: job.Abandoned,
 		}, s, after), nil
 	}
 	if err := a.run(ctx); err != nil {
-		c.log.WarnContext(ctx, "claims of a caller that had gone stand until their leases run out", "claims", len(claims), "error", err)
+		c.board.log.WarnContext(ctx, "claims of a caller that had gone stand until their leases run out", "claims", len(claims), "error", err)
 	}
 }

@@ -384,3 +384,30 @@ func TestWaiterThatHasGone(t *testing.T) {
 		}
 	})
 }
+
+// A job that another server puts into the trash while a claim of it is on its way is in
+// the trash, and not gone.
+func TestClaimOfTrashedMeanwhile(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		d := openStore(t)
+		there := start(t, d, Spec{})
+		id := post(t, there, job.Posting{Name: "n"})[0].ID
+		here := start(t, &spy{Driver: d, t: t, apply: func(ctx context.Context, ops []driver.Op, next func(context.Context, []driver.Op) []driver.Result) []driver.Result {
+			if ops[0].Kind == driver.Claim {
+				c, err := there.Claim(ctx, ClaimRequest{Owner: "other", IDs: []job.ID{id}, Lease: time.Minute})
+				if err == nil && len(c.Claims) == 1 {
+					err = one(there.Trash(ctx, []Ref{{ID: id, Token: there.FormatToken(id, c.Claims[0].Token)}}, nil, ""))
+				}
+				if err != nil {
+					t.Errorf("the other server: %+v, %v", c, err)
+				}
+			}
+			return next(ctx, ops)
+		}}, Spec{})
+		r, err := here.Claim(t.Context(), ClaimRequest{Owner: "w", IDs: []job.ID{id}, Lease: time.Minute})
+		if err != nil || len(r.Failures) != 1 || !errors.Is(r.Failures[0].Err, job.NotEligible) {
+			t.Errorf("the claim: %+v, %v; want it NOT_ELIGIBLE", r, err)
+		}
+	})
+}

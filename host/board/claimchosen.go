@@ -10,15 +10,16 @@ import (
 	"github.com/boardd/boardd/sdk/job"
 )
 
-// chosen claims the named jobs and says of each other one why not.
+// chosen claims the jobs that the call named, and says why for each that it could not
+// claim.
 func (c *claimer) chosen(ctx context.Context, ids []job.ID) (ClaimResponse, error) {
-	c.most = len(ids)
+	c.most, c.begins = len(ids), len(ids)
 	if err := c.refresh(ctx, ids); err != nil {
 		return ClaimResponse{}, err
 	}
 	errs := make([]error, len(ids))
 	var failed error
-	err := c.rounds(ctx, ids, func(items []int) []*index.Entry {
+	err := c.board.rounds(ctx, ids, func(items []int) []*index.Entry {
 		for try := 0; len(items) > 0 && try < tries && failed == nil && !c.ended; try++ {
 			items, failed = c.choose(ctx, ids, errs, items)
 		}
@@ -43,24 +44,24 @@ func (c *claimer) chosen(ctx context.Context, ids []job.ID) (ClaimResponse, erro
 	return response, nil
 }
 
-// refresh asks the store how the jobs stand, and ends claims on them whose
-// lease ran out.
+// refresh reads from the store how the jobs stand, brings the index up to date, and
+// ends claims on the jobs whose lease ran out.
 func (c *claimer) refresh(ctx context.Context, ids []job.ID) error {
-	s := c.flight.read()
-	records, err := c.read(ctx, ids, 0)
+	s := c.board.flight.read()
+	records, err := c.board.read(ctx, ids, 0)
 	if err != nil {
-		c.flight.done(s)
+		c.board.flight.done(s)
 		return err
 	}
 	for i := range records {
 		if records[i].State == job.Unknown {
-			c.missing(ids[i])
+			c.board.missing(ids[i])
 			continue
 		}
-		c.absorb(&records[i])
+		c.board.absorb(&records[i])
 	}
-	c.flight.done(s)
-	return c.resolve(ctx, records, 0)
+	c.board.flight.done(s)
+	return c.board.resolve(ctx, records, 0)
 }
 
 // choose sends one claim for those of the items that may be claimed, and returns
@@ -69,14 +70,15 @@ func (c *claimer) choose(ctx context.Context, ids []job.ID, errs []error, items 
 	byID, of := make(map[job.ID]*index.Entry, len(items)), make(map[job.ID]int, len(items))
 	var entries []*index.Entry
 	var taken, held []job.ID
-	defer func() { c.index.Return(held...) }() // those that were not claimed
+	// A claim that was granted has ended its reservation already.
+	defer func() { c.board.index.Return(held...) }()
 	for _, i := range items {
 		var e *index.Entry
 		if e, errs[i] = c.eligible(ctx, ids[i]); errs[i] != nil {
 			continue
 		}
 		c.decided = time.Now()
-		done, full := c.index.Reserve(ctx, ids[i]) // so that it counts for those after it
+		done, full := c.board.index.Reserve(ctx, ids[i]) // it counts as running for later items
 		if full {
 			errs[i] = c.rules.fullError(e)
 			continue
@@ -93,9 +95,11 @@ func (c *claimer) choose(ctx context.Context, ids []job.ID, errs []error, items 
 		return nil, nil
 	}
 	op := c.op(entries, len(entries))
-	c.tap.asks(c, entries, true)
-	r := c.ask(ctx, &op)
-	c.learn(ctx, byID, taken, &r)
+	c.board.tap.asks(c, entries, true)
+	r := c.askStore(ctx, &op)
+	// The list that it returns is not needed: the jobs that this call reserved are in
+	// held, which the defer gives back. Others in the list may be reserved by another call.
+	c.learnSkipped(ctx, byID, taken, &r)
 	if r.Kind != job.NoKind {
 		return nil, &job.Error{Op: "claim", Kind: callKind(r.Kind), Message: r.Message, Owner: r.Owner, Err: errStore}
 	}
@@ -107,8 +111,8 @@ func (c *claimer) choose(ctx context.Context, ids []job.ID, errs []error, items 
 	return c.passedOver(&r, errs, of, byID), nil
 }
 
-// passedOver says what was the matter with those that the store did not claim, and
-// returns the items whose jobs had changed meanwhile.
+// passedOver sets the errors of the items that the store did not claim, and returns
+// the items whose jobs had changed meanwhile.
 func (c *claimer) passedOver(r *driver.Result, errs []error, of map[job.ID]int, byID map[job.ID]*index.Entry) (again []int) {
 	for i := range r.Skipped {
 		gone := &r.Skipped[i]
@@ -123,34 +127,43 @@ func (c *claimer) passedOver(r *driver.Result, errs []error, of map[job.ID]int, 
 			errs[at] = c.rules.fullError(byID[gone.Job])
 			continue
 		}
+		if gone.Kind == job.NotFound && gone.Record != nil && gone.Record.State == job.Trashed {
+			errs[at] = inTrash(gone.Job)
+			continue
+		}
 		errs[at] = itemError(gone.Job, &driver.Result{Kind: gone.Kind, Message: gone.Message, Owner: gone.Owner})
 	}
 	return again
+}
+
+// inTrash is the error of a claim of a job that may come back.
+func inTrash(id job.ID) error {
+	return &job.Error{Job: id, Kind: job.NotEligible, Message: "the job is in the trash: restore it first"}
 }
 
 // eligible returns what is known of a job that this caller may claim now, or why
 // it may not.
 func (c *claimer) eligible(ctx context.Context, id job.ID) (*index.Entry, error) {
 	no := func(kind job.Kind, message string) error { return &job.Error{Job: id, Kind: kind, Message: message} }
-	e, open := c.index.Get(id)
+	e, open := c.board.index.Get(id)
 	if !open {
-		records, err := c.read(ctx, []job.ID{id}, 0)
+		records, err := c.board.read(ctx, []job.ID{id}, 0)
 		switch {
 		case err != nil:
 			return nil, no(job.Unavailable, "the store cannot be asked for the job: "+err.Error())
 		case records[0].State == job.Trashed:
-			return nil, no(job.NotEligible, "the job is in the trash: restore it first")
+			return nil, inTrash(id)
 		case records[0].State == job.Complete:
 			return nil, no(job.NotFound, "the job has ended: "+records[0].Outcome.String())
 		case !isOpen(records[0].State):
 			return nil, absent(id, &records[0])
 		}
-		e = c.entryOf(&records[0], time.Now())
+		e = c.board.entryOf(&records[0], time.Now())
 	}
 	if e.Claim != nil {
 		return nil, &job.Error{Job: id, Kind: job.AlreadyClaimed, Owner: e.Claim.Owner, Message: "the job is claimed by " + e.Claim.Owner}
 	}
-	if paused, why := c.pause.look(); paused {
+	if paused, why := c.board.pause.look(); paused {
 		return nil, no(job.NotEligible, pauseText(why))
 	}
 	if e.Held {

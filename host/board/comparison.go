@@ -20,7 +20,7 @@ const MaxShadowLine = 100
 // are made of the same counts, so that claims that go on make no difference between
 // them. It works in small pieces and rests after each.
 type comparison struct {
-	*Board
+	board *Board
 	set   *ruleset
 	now   time.Time // what policies by time are shown
 	sides [2]*side  // of what decides and of the shadow
@@ -51,9 +51,10 @@ func (s *shadow) due() int64 {
 	return s.next.Load()
 }
 
-// follow has the shadow stand beside the order of a board.
+// follow prepares the comparison of the shadow's order with the board's: line by line
+// if keys decide in one of them.
 func (s *shadow) follow(set *ruleset) {
-	s.grouping = groupingOf(s.asked)
+	s.grouping = groupingOf(s.boundPolicy)
 	if s.lines = s.grouping != nil || set.grouping != nil && s.manifest.Ordering; s.lines {
 		s.next.Store(1) // at once
 	}
@@ -72,15 +73,16 @@ func (b *Board) compareLines(ctx context.Context, set *ruleset) {
 }
 
 func newComparison(b *Board, set *ruleset) *comparison {
-	c := &comparison{Board: b, set: set, now: time.Now(), piece: time.Now()}
+	c := &comparison{board: b, set: set, now: time.Now(), piece: time.Now()}
 	active, shadow := newSide(0, c), newSide(1, c)
 	if g := set.grouping; g != nil {
-		active.ask = set.ordering.rankAt // it is not to suffer, whatever comes of this
+		// Not by evaluate: a failure here must not open the breaker of the policy in force.
+		active.ask = set.ordering.rankAt
 		active.served = func(keys []policy.Key) { b.index.Served(g.by, keys) }
 	}
 	if g := set.shadow.grouping; g != nil {
 		shadow.ask = func(ctx context.Context, now time.Time, keys []policy.Key, ranks []policy.Rank) error {
-			return set.shadow.ask(ctx, func() error { return set.shadow.rankAt(ctx, now, keys, ranks) })
+			return set.shadow.evaluate(ctx, func() error { return set.shadow.rankAt(ctx, now, keys, ranks) })
 		}
 		if shadow.served = set.shadow.served.write; set.grouping != nil && set.grouping.by == g.by {
 			shadow.served = active.servedAs // whose line is made first
@@ -114,7 +116,7 @@ func (c *comparison) lines(ctx context.Context) (active, shadow []*contender, ok
 func (c *comparison) walk(ctx context.Context) error {
 	request := index.PageRequest{Unclaimed: true, Claimed: true, Limit: policy.MaxBatch, Visit: policy.MaxBatch}
 	for {
-		page := c.index.Page(request)
+		page := c.board.index.Page(request)
 		if err := c.count(ctx, page.Entries); err != nil {
 			return err
 		}
@@ -139,7 +141,7 @@ func (c *comparison) count(ctx context.Context, entries []*index.Entry) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, scoreTime)
 	defer cancel()
-	if err := c.scoreWith(ctx, c.set, c.set.shadow.asked, nil, entries); err != nil {
+	if err := c.board.scoreWith(ctx, c.set, c.set.shadow.boundPolicy, nil, entries); err != nil {
 		return err
 	}
 	for i, e := range entries {
@@ -213,6 +215,7 @@ func (s *shadow) countLines(active, shadow []*contender) {
 	}
 }
 
+// countPair counts whether two jobs come in another order. The caller holds s.mu.
 func (s *shadow) countPair(x, y *contender) {
 	was, is := x.places[0]-y.places[0], x.places[1]-y.places[1]
 	if was == 0 || is == 0 {
@@ -228,7 +231,7 @@ func (s *shadow) countPair(x, y *contender) {
 	s.example(Disagreement{Job: x.id, Active: "after " + y.id.String(), Shadow: "before " + y.id.String()})
 }
 
-// countFull compares verdicts: a job whose key is full is denied.
+// countFull compares verdicts: a job whose key is full is denied. The caller holds s.mu.
 func (s *shadow) countFull(x *contender) {
 	s.report.Judged++
 	switch {

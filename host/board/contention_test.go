@@ -8,11 +8,11 @@ func TestRivals(t *testing.T) {
 	steps := []struct{ gone, times, want int }{
 		{0, 5, 0}, // alone
 		{1, 1, 1}, // the first loss
-		{0, rivalParts - 1, 1},
+		{0, contentionParts - 1, 1},
 		{0, 1, 0}, // none for a while
 		{3, 1, 3},
 		{100, 1, maxSpare},
-		{0, rivalParts, maxSpare - 1},
+		{0, contentionParts, maxSpare - 1},
 	}
 	for i, s := range steps {
 		for range s.times {

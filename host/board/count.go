@@ -47,12 +47,12 @@ func (b *Board) historyOf(opened *driver.BoardStatus, stored *driver.Counts) *Hi
 // tally keeps the store's last count: counting may cost a store much, so that
 // it is asked at most twice a second in the long run.
 type tally struct {
-	mu     sync.Mutex
+	mu     sync.Mutex // held while the store counts
 	counts driver.Counts
-	spent  float64 // askings that were not yet made up for
+	spent  float64 // how often the store was asked of late; falls by tallyRate each second
 	at     time.Time
 
-	full atomic.Bool // the history, when it was last looked at
+	full atomic.Bool // not guarded by mu: the history, when it was last looked at
 }
 
 const (
@@ -80,4 +80,14 @@ func (b *Board) stored(ctx context.Context) (driver.Counts, error) {
 	}
 	t.counts, t.at, t.spent = counts, now, t.spent+1
 	return counts, nil
+}
+
+// Depth is Count as far as it is known without asking the store: Trashed and
+// Complete are 0. Before the board has been read, ok is false.
+func (b *Board) Depth() (c Counts, ok bool) {
+	if b.readiness.opened.Load() == nil {
+		return Counts{}, false
+	}
+	n := b.index.Count()
+	return Counts{Ready: n.Ready, Delayed: n.Delayed, Claimed: n.Claimed, OldestReadyAt: n.OldestReadyAt}, true
 }

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"time"
 
+	"github.com/boardd/boardd/host/board/record"
 	"github.com/boardd/boardd/host/index"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/shorten"
 )
 
 // currentJob is a job as the board knows it when it is about to change it.
@@ -15,17 +17,17 @@ type currentJob struct {
 	entry   *index.Entry // as it stands or, in the trash, stood
 	state   job.State
 	outcome job.Outcome // of a job that has ended
-	status  status
-	ranOut  bool // what is planned takes its last attempt
+	status  record.Status
+	ranOut  bool // the planned op trashes it because its attempts ran out
 }
 
-func (b *Board) standingOf(e *index.Entry) currentJob {
+func (b *Board) currentOf(e *index.Entry) currentJob {
 	s := currentJob{entry: e, state: job.Unclaimed}
 	if e.Claim != nil {
 		s.state = job.Claimed
 	}
 	if len(e.Status) > 0 {
-		s.status, _ = readStatus(e.Status) // one that cannot be read counts as empty, and was reported when it came
+		s.status, _ = record.ReadStatus(e.Status) // one that cannot be read counts as empty, and was reported when it came
 	}
 	return s
 }
@@ -47,16 +49,16 @@ func (b *Board) backoff(attempt int32) time.Duration {
 	return min(wait, b.spec.Retry.MaxBackoff)
 }
 
-// alteration changes jobs one op each. It sees to the index, and to changes by
-// others that came in between.
+// alteration changes jobs, with one op each. It keeps the index up to date, and plans
+// an op anew where another caller changed the job in between.
 type alteration struct {
-	*Board
+	board  *Board
 	opened *driver.BoardStatus
 	ids    []job.ID
 	errs   []error // one per item; those that are set before are left alone
 
-	// plan makes the op for an item. Without a standing the job is not known. An
-	// error is the item's, and nothing is sent.
+	// plan makes the op for an item; s is nil if the job is not known. An error
+	// becomes the item's, and nothing is sent for it.
 	plan func(i int, s *currentJob) (driver.Op, error)
 	// enough says whether what the index knows, s (nil: nothing), is enough for
 	// plan; otherwise the store is asked first.
@@ -79,7 +81,7 @@ func (a *alteration) run(ctx context.Context) error {
 			ids, of = append(ids, id), append(of, i)
 		}
 	}
-	return a.rounds(ctx, ids, func(items []int) (news []*index.Entry) {
+	return a.board.rounds(ctx, ids, func(items []int) (news []*index.Entry) {
 		todo := make([]int, len(items))
 		for i, at := range items {
 			todo[i] = of[at]
@@ -103,25 +105,25 @@ func (a *alteration) runOne(ctx context.Context) error {
 	return a.errs[0]
 }
 
-// round sends one op for each item and returns those that must be planned anew,
-// and adds to what is news to the index.
+// round sends one op for each item. It returns the items that must be planned anew,
+// and news with the entries added that are to be put into the index.
 func (a *alteration) round(ctx context.Context, items []int, again bool, news []*index.Entry) ([]int, []*index.Entry) {
 	for _, i := range items {
 		a.errs[i] = nil // of the round before
 	}
-	standings := a.look(ctx, items, again)
+	present := a.look(ctx, items, again)
 	ops, of := make([]driver.Op, 0, len(items)), make([]int, 0, len(items))
 	for k, i := range items {
 		if a.errs[i] != nil {
 			continue
 		}
-		op, err := a.plan(i, standings[k])
+		op, err := a.plan(i, present[k])
 		if a.errs[i] = err; err != nil {
 			continue
 		}
 		op.Job = a.ids[i]
 		if op.Request == ([16]byte{}) {
-			op.Request = a.random.next()
+			op.Request = a.board.random.next()
 		}
 		ops, of = append(ops, op), append(of, k)
 	}
@@ -129,68 +131,74 @@ func (a *alteration) round(ctx context.Context, items []int, again bool, news []
 		return nil, news
 	}
 	var anew []int
-	results := a.send(ctx, a.opened, ops)
+	results := a.board.send(ctx, a.opened, ops)
 	if a.repeats != nil {
-		a.recognise(ctx, a.opened, ops, results, func(n int) []endingOp { return a.repeats(items[of[n]], standings[of[n]]) })
+		a.board.recognise(ctx, a.opened, ops, results, func(n int) []endingOp { return a.repeats(items[of[n]], present[of[n]]) })
 	}
 	for n := range results {
 		k := of[n]
 		i, r := items[k], &results[n]
 		a.errs[i] = itemError(a.ids[i], r)
-		if e := a.learn(standings[k], &ops[n], r); e != nil {
+		if e := a.board.learn(present[k], &ops[n], r); e != nil {
 			news = append(news, e)
 		}
-		if r.Kind == job.Aborted {
+		if r.Kind == job.Aborted || setAside(&ops[n], r) {
 			anew = append(anew, i)
 		} else if a.done != nil {
-			a.done(i, standings[k], r)
+			a.done(i, present[k], r)
 		}
 	}
 	return anew, news
 }
 
+// setAside reports whether an op that was made for a job as it stood on the board was
+// refused since the job had gone into the trash meanwhile: it is not unknown.
+func setAside(op *driver.Op, r *driver.Result) bool {
+	return r.Kind == job.NotFound && op.Version != 0 && r.Record != nil && r.Record.State == job.Trashed
+}
+
 // look returns what is known of each item's job: from the index where that is
 // enough, else from the store.
 func (a *alteration) look(ctx context.Context, items []int, again bool) []*currentJob {
-	standings, store := make([]*currentJob, len(items)), make([]currentJob, len(items))
+	present, store := make([]*currentJob, len(items)), make([]currentJob, len(items))
 	var ids []job.ID
 	var of []int
 	for k, i := range items {
-		if e, ok := a.index.Get(a.ids[i]); ok {
-			store[k] = a.standingOf(e)
-			standings[k] = &store[k]
+		if e, ok := a.board.index.Get(a.ids[i]); ok {
+			store[k] = a.board.currentOf(e)
+			present[k] = &store[k]
 		}
-		if again || !a.enough(i, standings[k]) {
+		if again || !a.enough(i, present[k]) {
 			ids, of = append(ids, a.ids[i]), append(of, k)
 		}
 	}
 	if len(ids) == 0 {
-		return standings
+		return present
 	}
-	records, err := a.read(ctx, ids, 0)
+	records, err := a.board.read(ctx, ids, 0)
 	if err != nil {
 		for _, k := range of {
 			a.errs[items[k]] = &job.Error{Job: a.ids[items[k]], Kind: job.Unavailable, Message: "the store cannot be asked how the job stands: nothing was changed", Err: err}
 		}
-		return standings
+		return present
 	}
 	now := time.Now()
 	for n := range records {
 		rec, k := &records[n], of[n]
-		a.absorb(rec)
-		standings[k] = nil
+		a.board.absorb(rec)
+		present[k] = nil
 		if rec.State == job.Unknown {
-			a.missing(ids[n])
+			a.board.missing(ids[n])
 			if rec.Corrupt != "" {
 				a.errs[items[k]] = corrupt(ids[n], rec.Corrupt)
 			}
 			continue
 		}
-		store[k] = a.standingOf(a.entryOf(rec, now))
+		store[k] = a.board.currentOf(a.board.entryOf(rec, now))
 		store[k].state, store[k].outcome = rec.State, rec.Outcome
-		standings[k] = &store[k]
+		present[k] = &store[k]
 	}
-	return standings
+	return present
 }
 
 // learn tells the index what came of an op, or returns the entry to put there.
@@ -223,7 +231,7 @@ func (b *Board) learn(s *currentJob, op *driver.Op, r *driver.Result) *index.Ent
 		if s != nil && s.entry.Claim != nil && s.entry.Claim.Token == op.Token {
 			claim := *s.entry.Claim
 			claim.NoExpiry, claim.Ends = op.NoExpiry, time.Now().Add(r.Lease)
-			b.index.Touch(op.Job, r.Position, claim)
+			b.index.Touch(op.Job, r.Position, r.Version, claim)
 		}
 		return nil
 	case driver.Release, driver.Restore, driver.Update:
@@ -254,4 +262,16 @@ func (b *Board) after(e *index.Entry, op *driver.Op, r *driver.Result) *index.En
 		e.Claim = nil
 	}
 	return e
+}
+
+// attemptOf returns the record of an entry's present claim as if the claim ended now.
+func attemptOf(s *record.Status, e *index.Entry) record.Attempt {
+	if e == nil || e.Claim == nil {
+		return record.Attempt{}
+	}
+	a := record.Attempt{Owner: shorten.To(e.Claim.Owner, job.MaxOwner), Ended: time.Now().UTC()}
+	if !e.Claim.Foreign { // else s.Present is of an earlier claim
+		a.Begun, a.Lease = s.Present.Begun, s.Present.Lease
+	}
+	return a
 }

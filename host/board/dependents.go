@@ -14,11 +14,11 @@ type dependents struct {
 	on   map[job.ID][]job.ID            // for which jobs one waits
 	due  map[job.ID]struct{}            // who is to be looked at
 	gone map[job.ID]time.Time           // since when a prerequisite looks done, on shared boards
-	wake chan struct{}                  // one element: due is not empty
+	wake chan struct{}                  // one element: due is not empty; read without mu
 }
 
-// isGone reports whether a job has looked done for a while; there says that it
-// does not now.
+// isGone reports whether a job has looked done in every call for at least goneTime.
+// there says that it does not look done now.
 func (d *dependents) isGone(id job.ID, there bool, now time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -106,6 +106,7 @@ func (d *dependents) again(ids []job.ID) {
 	}
 }
 
+// look has a job looked at. The caller holds d.mu.
 func (d *dependents) look(id job.ID) {
 	if d.due == nil {
 		d.due = make(map[job.ID]struct{})

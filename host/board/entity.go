@@ -8,11 +8,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/boardd/boardd/host/board/jsontext"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 )
 
-// Limits on who says that it works here.
+// Limits on registered entities.
 const (
 	MinEntityTTL      = time.Second
 	MaxEntityTTL      = 24 * time.Hour
@@ -30,7 +31,7 @@ type entityRecord struct {
 	SeenAt   time.Time       `json:"seenAt,omitzero"`
 }
 
-// RegisterEntity notes that somebody works here, for a time (0: a minute).
+// RegisterEntity registers an entity, or renews it, for ttl (0: DefaultEntityTTL).
 func (b *Board) RegisterEntity(ctx context.Context, e Entity, ttl time.Duration) (Entity, error) {
 	if err := checkEntity(&e); err != nil {
 		return Entity{}, err
@@ -73,7 +74,7 @@ func checkEntity(e *Entity) error {
 		return job.Errorf(job.Invalid, "entity.metadata: %d bytes are too many: want at most %d", len(e.Metadata), MaxEntityMetadata)
 	}
 	if len(e.Metadata) > 0 {
-		if err := checkDetails(e.Metadata); err != nil {
+		if err := jsontext.Check(e.Metadata); err != nil {
 			return job.Errorf(job.Invalid, "entity.metadata: %s", strings.TrimPrefix(err.Error(), "details: "))
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/boardd/boardd/host/board/record"
 	"github.com/boardd/boardd/host/index"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
@@ -25,7 +26,7 @@ const (
 // entryOf makes what the index is told of a job out of a record that is not
 // sparse.
 func (b *Board) entryOf(rec *driver.Record, now time.Time) *index.Entry {
-	ext, err := readExtra(rec.Posting.Extra)
+	ext, err := record.ReadExtra(rec.Posting.Extra)
 	if err != nil {
 		b.unreadable(rec.Posting.ID, "posting", err)
 	}
@@ -33,35 +34,35 @@ func (b *Board) entryOf(rec *driver.Record, now time.Time) *index.Entry {
 }
 
 // entryWith is entryOf where it is known what the posting's Extra says.
-func (b *Board) entryWith(rec *driver.Record, ext *extra, now time.Time) *index.Entry {
+func (b *Board) entryWith(rec *driver.Record, ext *record.Extra, now time.Time) *index.Entry {
 	p := &rec.Posting
 	e := &index.Entry{
 		ID: p.ID, Name: p.Name, Priority: p.Priority,
-		Labels: ext.labels, MaxAttempts: ext.maxAttempts,
+		Labels: ext.Labels, MaxAttempts: ext.MaxAttempts,
 		CreatedAt: p.CreatedAt, Sequence: p.Sequence,
 	}
 	if p.Book != (job.Book{}) {
-		e.Extra = appendText(appendText([]byte{recordVersion}, entryBookUUID, p.Book.UUID), entryBookName, p.Book.Name)
+		e.Extra = record.AppendText(record.AppendText([]byte{record.Version}, entryBookUUID, p.Book.UUID), entryBookName, p.Book.Name)
 	}
-	if len(ext.after) > 0 {
+	if len(ext.After) > 0 {
 		if len(e.Extra) == 0 {
-			e.Extra = []byte{recordVersion}
+			e.Extra = []byte{record.Version}
 		}
-		for i := range ext.after {
-			e.Extra = appendField(e.Extra, entryAfter, appendPrerequisite(nil, &ext.after[i]))
+		for i := range ext.After {
+			e.Extra = record.AppendField(e.Extra, entryAfter, record.AppendPrerequisite(nil, &ext.After[i]))
 		}
-		e.Extra = appendTime(e.Extra, entryNotBefore, ext.notBefore)
+		e.Extra = record.AppendTime(e.Extra, entryNotBefore, ext.NotBefore)
 	}
 	b.renew(e, rec, p.Priority, now)
-	if e.Held && len(ext.after) > 0 && isOpen(rec.State) {
-		b.waiting.add(p.ID, ext.after)
+	if e.Held && len(ext.After) > 0 && isOpen(rec.State) {
+		b.waiting.add(p.ID, ext.After)
 	}
 	return e
 }
 
-// renew writes into an entry what changes during a job's life. Own is the
-// posting's priority. The index keeps it, so that it must not hold on to the
-// message that the record came with.
+// renew writes into an entry what changes during a job's life. own is the posting's
+// priority. The index keeps the entry, so bytes and texts are cloned: they must not
+// keep the message in memory that the record came in.
 func (b *Board) renew(e *index.Entry, rec *driver.Record, own job.Priority, now time.Time) {
 	b.setStatus(e, bytes.Clone(rec.Status), own)
 	e.ModifiedAt = rec.ModifiedAt
@@ -83,29 +84,29 @@ func (b *Board) renew(e *index.Entry, rec *driver.Record, own job.Priority, now 
 
 // setStatus sets what an entry shows of a status record. The posting's own
 // priority counts where the record names none.
-func (b *Board) setStatus(e *index.Entry, record []byte, own job.Priority) {
-	e.Status, e.Attempt, e.OperationPriority, e.Priority = record, 0, 0, own
-	if len(record) == 0 {
+func (b *Board) setStatus(e *index.Entry, encoded []byte, own job.Priority) {
+	e.Status, e.Attempt, e.OperationPriority, e.Priority = encoded, 0, 0, own
+	if len(encoded) == 0 {
 		return
 	}
-	s, err := readStatus(record)
+	s, err := record.ReadStatus(encoded)
 	if err != nil {
 		b.unreadable(e.ID, "status", err)
 		return
 	}
-	e.Attempt, e.OperationPriority = s.attempt, s.operationPriority
-	if s.hasPriority && s.priority != own {
+	e.Attempt, e.OperationPriority = s.Attempt, s.OperationPriority
+	if s.HasPriority && s.Priority != own {
 		if len(e.Extra) == 0 {
-			e.Extra = []byte{recordVersion}
+			e.Extra = []byte{record.Version}
 		}
-		e.Priority, e.Extra = s.priority, appendField(slices.Clip(e.Extra), entryPriority, []byte{byte(own)})
+		e.Priority, e.Extra = s.Priority, record.AppendField(slices.Clip(e.Extra), entryPriority, []byte{byte(own)})
 	}
 }
 
 // ownPriority returns the priority of an entry's posting.
 func ownPriority(e *index.Entry) job.Priority {
 	own := e.Priority
-	_ = eachField(e.Extra, func(tag uint64, data, _ []byte) error { // it never leaves this process
+	_ = record.EachField(e.Extra, func(tag uint64, data, _ []byte) error { // it never leaves this process
 		if tag == entryPriority && len(data) == 1 {
 			own = job.Priority(data[0])
 		}
@@ -119,8 +120,7 @@ func (b *Board) unreadable(id job.ID, what string, err error) {
 	b.log.Warn("a record cannot be read and counts as empty", "job", id.String(), "record", what, "error", err)
 }
 
-// absorb tells the index how jobs stand, from records without gaps (not
-// sparse). It returns how many were news.
+// absorb tells the index how jobs stand, from records without gaps (not sparse).
 func (b *Board) absorb(records ...*driver.Record) {
 	now := time.Now()
 	var open []*index.Entry
@@ -158,8 +158,8 @@ func (b *Board) missing(id job.ID) {
 	}
 }
 
-// leaving keeps what is known of jobs that this host took off the board, until
-// the watch reports it: that change says only which job it was.
+// leaving keeps the entries of jobs that this host took off the board until the watch
+// reports that they left: the reported change has only the job's id.
 type leaving struct {
 	mu   sync.Mutex
 	jobs map[job.ID]*index.Entry
@@ -180,7 +180,7 @@ func (l *leaving) put(e *index.Entry) {
 	}
 }
 
-func (l *leaving) take(id job.ID) *index.Entry {
+func (l *leaving) remove(id job.ID) *index.Entry {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e := l.jobs[id]

@@ -9,8 +9,8 @@ import (
 	"github.com/boardd/boardd/sdk/job"
 )
 
-// expiryRetry is when a claim is looked at again whose end the store could not
-// confirm.
+// expiryRetry is how long to wait before a claim whose end the store could not
+// confirm is looked at again.
 const expiryRetry = time.Second
 
 // expireForever makes jobs ready whose time has come and ends claims whose
@@ -63,7 +63,7 @@ func (b *Board) lookAgain(lapses []index.Lapse) {
 }
 
 func (b *Board) expirePart(ctx context.Context, opened *driver.BoardStatus, lapses []index.Lapse) {
-	a := &alteration{Board: b, opened: opened, ids: make([]job.ID, len(lapses)), errs: make([]error, len(lapses))}
+	a := &alteration{board: b, opened: opened, ids: make([]job.ID, len(lapses)), errs: make([]error, len(lapses))}
 	for i := range lapses {
 		a.ids[i] = lapses[i].ID
 	}
@@ -103,10 +103,13 @@ func (b *Board) expirePart(ctx context.Context, opened *driver.BoardStatus, laps
 func (b *Board) expireOp(s *currentJob) driver.Op {
 	after, reason := s.status, "the lease of "+s.entry.Claim.Owner+" ran out"
 	if s.entry.Claim.Foreign {
-		after.attempt++ // nobody counted it when it was claimed
+		after.Attempt++ // nobody counted it when it was claimed
 	}
-	op := b.lose(driver.Op{Kind: driver.Release, Precondition: driver.Lapsed, Token: s.entry.Claim.Token},
-		s, after, reason, b.backoff(max(after.attempt, 1)))
+	wait := time.Duration(0)
+	if s.entry.Claim.Foreign || !after.LoseUnbegun() {
+		wait = b.backoff(max(after.Attempt, 1))
+	}
+	op := b.lose(driver.Op{Kind: driver.Release, Precondition: driver.Lapsed, Token: s.entry.Claim.Token}, s, after, reason, wait)
 	if op.Kind == driver.Release {
 		op.Event = job.Expired
 	}
@@ -134,7 +137,7 @@ func (b *Board) reread(ctx context.Context, ids ...job.ID) {
 }
 
 // resolve ends claims among the records whose lease ran out, and reads those
-// again. It reports whether there were any.
+// again.
 func (b *Board) resolve(ctx context.Context, records []driver.Record, parts driver.Parts) error {
 	var ids []job.ID
 	var at []int

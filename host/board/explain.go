@@ -56,7 +56,7 @@ func (b *Board) Explain(ctx context.Context, id job.ID, owner string, worker []j
 			}
 		}
 		if w.rules.grouping != nil {
-			w.standing(ctx, id, &x)
+			w.explainPlace(ctx, id, &x)
 		}
 	}
 	return x, nil
@@ -73,12 +73,12 @@ func (w *selector) inItsWords(ctx context.Context, e *index.Entry) string {
 	if !ok {
 		return ""
 	}
-	if err := w.need(ctx, w.rules.facts, []*index.Entry{e}, []int{0}); err != nil {
+	if err := w.board.need(ctx, w.rules.facts, []*index.Entry{e}, []int{0}); err != nil {
 		return ""
 	}
 	batch := a.batch(w.rules.facts, w.worker, []*index.Entry{e}, []int{0})
 	var text string
-	err := a.ask(ctx, func() (err error) {
+	err := a.evaluate(ctx, func() (err error) {
 		text, err = explainer.Explain(ctx, batch)
 		return err
 	})
@@ -88,8 +88,8 @@ func (w *selector) inItsWords(ctx context.Context, e *index.Entry) string {
 	return text
 }
 
-// explain says what has nothing to do with the worker. The entry is nil if
-// that is all there is to say.
+// explain gives the part that does not depend on the worker's labels. If that part
+// decides, the entry is nil; else it is the one that the policies are to judge.
 func (b *Board) explain(j *job.Job, owner string) (Explanation, *index.Entry) {
 	x := Explanation{State: j.State, Position: -1}
 	switch j.State {

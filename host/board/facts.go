@@ -23,7 +23,7 @@ type facts struct {
 // sweepFacts is the size from which on it pays to look for jobs that left.
 const sweepFacts = 1 << 14
 
-func newFacts(all []*asked) *facts {
+func newFacts(all []*boundPolicy) *facts {
 	f := &facts{known: map[job.ID][]policy.Fact{}, sweep: sweepFacts}
 	for _, a := range all {
 		for _, spec := range a.manifest.Facts {
@@ -72,7 +72,8 @@ func (f *facts) get(id job.ID) ([]policy.Fact, bool) {
 	return values, ok
 }
 
-// need has the facts of these jobs known, if the store can be read.
+// need reads the details of those of these jobs whose facts are not known, and keeps
+// their facts.
 func (b *Board) need(ctx context.Context, f *facts, entries []*index.Entry, which []int) error {
 	if !f.wanted() {
 		return nil
@@ -90,7 +91,7 @@ func (b *Board) need(ctx context.Context, f *facts, entries []*index.Entry, whic
 	return err
 }
 
-// sweepFacts throws out what is known of jobs that left without a word.
+// sweepFacts drops the facts of jobs that are not in the index any more.
 func (b *Board) sweepFacts(f *facts) {
 	f.mu.Lock()
 	if len(f.known) < f.sweep {
@@ -115,7 +116,7 @@ func (b *Board) sweepFacts(f *facts) {
 }
 
 // pick returns the facts of a job in the order in which one policy names them.
-func (f *facts) pick(a *asked, id job.ID) []policy.Fact {
+func (f *facts) pick(a *boundPolicy, id job.ID) []policy.Fact {
 	if len(a.facts) == 0 {
 		return nil
 	}

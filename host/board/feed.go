@@ -10,23 +10,24 @@ import (
 	"github.com/boardd/boardd/sdk/job"
 )
 
-// feed is a log that somebody follows, once for all of them.
+// feed is the log of one job that calls follow, shared by all of them.
 type feed struct {
 	id        job.ID
 	followers int // guarded by logs.mu
 
 	reading sync.Mutex // held while the store is asked, by one for all
-	asked   time.Time  // when that was; guarded by reading
+	asked   time.Time  // when that was last; guarded by reading
 
 	mu      sync.Mutex
 	entries []job.LogEntry // what is kept; only appended to, so that followers share it
 	ended   bool
 	stale   bool          // there may be more in the store
-	told    int64         // the last entry that is said to be there; unknown: not said
-	pokes   int           // how often it was said so
+	told    int64         // serial of the last entry as reported since the last read; or unknown
+	pokes   int           // how often told was reported
 	news    chan struct{} // closed when something changed
 }
 
+// last returns the serial of the last entry that is kept. The caller holds f.mu.
 func (f *feed) last() int64 {
 	if n := len(f.entries); n > 0 {
 		return f.entries[n-1].Serial
@@ -37,8 +38,8 @@ func (f *feed) last() int64 {
 // unknown is a serial that no entry has.
 const unknown = math.MaxInt64
 
-// push adds entries that were appended here, if they follow on those before. Word of
-// them may have come from the store already: then nothing is missing any more.
+// push adds entries that this host appended, if they follow on the last one. The store
+// may have reported them already (see poke); then the feed is not stale any more.
 func (f *feed) push(entries []job.LogEntry) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -52,6 +53,7 @@ func (f *feed) push(entries []job.LogEntry) {
 	f.tell()
 }
 
+// keep appends entries, and drops old ones over the bound. The caller holds f.mu.
 func (f *feed) keep(entries []job.LogEntry) {
 	f.entries = append(f.entries, entries...)
 	if over := len(f.entries) - 2*job.MaxLogEntries; over > 0 {
@@ -59,6 +61,7 @@ func (f *feed) keep(entries []job.LogEntry) {
 	}
 }
 
+// tell wakes the followers. The caller holds f.mu.
 func (f *feed) tell() {
 	close(f.news)
 	f.news = make(chan struct{})
@@ -96,8 +99,7 @@ func (b *Board) logAfter(ctx context.Context, f *feed, serial int64) ([]job.LogE
 	}
 }
 
-// feedPause is between two times that the store is asked for a log that another
-// host appends to.
+// feedPause is the least time between two reads of a log that another host appends to.
 const feedPause = 50 * time.Millisecond
 
 // followTries is how often a follower asks again, a little later each time, after

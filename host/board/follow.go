@@ -24,20 +24,20 @@ func (f *follower) follow(ctx context.Context, changes *driver.Changes) {
 	for i := range list {
 		c := &list[i]
 		items[i] = item{event: c.Event, id: c.Job, position: c.Position, at: c.At, reason: c.Reason, owner: c.Owner, record: c.Record}
-		f.logs.changed(c)
+		f.board.logs.changed(c)
 		if c.Record != nil && !isOpen(c.Record.State) {
-			f.waiting.ended(c.Job)
+			f.board.waiting.ended(c.Job)
 		}
 		whole := c.Record != nil && !c.Sparse
-		known := c.Record != nil && f.index.Known(c.Job, c.Position) // most changes: this host made them, or has seen a later one
+		known := c.Record != nil && f.board.index.Known(c.Job, c.Position) // most changes: this host made them, or has seen a later one
 		if whole && known {
 			if !isOpen(c.Record.State) {
-				f.leaving.take(c.Job)
+				f.board.leaving.remove(c.Job)
 			}
 			continue
 		}
 		if !whole && len(news) > 0 {
-			f.index.PutAll(news) // what was said of the job before must be known by now
+			f.board.index.PutAll(news) // what was said of the job before must be known by now
 			news = news[:0]
 		}
 		e, open := f.entryAfter(c, now)
@@ -49,16 +49,17 @@ func (f *follower) follow(ctx context.Context, changes *driver.Changes) {
 		case open && e != nil:
 			news = append(news, e)
 		case !open:
-			f.index.PutAll(news)
+			f.board.index.PutAll(news)
 			news = news[:0]
-			f.index.Remove(c.Job, c.Position)
+			f.board.index.Remove(c.Job, c.Position)
 		}
 	}
-	f.index.PutAll(news)
-	f.hub.publish(items, changes.Position)
-	f.tell(items)
-	f.shadowServed(items)
-	f.index.Forget(f.flight.horizon(changes.Position))
+	f.board.index.PutAll(news)
+	f.board.hub.publish(items, changes.Position)
+	f.board.tell(items)
+	f.board.hands.heard(items)
+	f.board.shadowServed(items)
+	f.board.index.Forget(f.board.flight.horizon(changes.Position))
 }
 
 func byPosition(a, b driver.Change) int {
@@ -90,7 +91,7 @@ func (f *follower) fill(ctx context.Context, list []driver.Change) {
 		case c.Record == nil:
 			ids = append(ids, c.Job)
 		default:
-			if _, ok := told[c.Job]; ok || f.index.Known(c.Job, 0) {
+			if _, ok := told[c.Job]; ok || f.board.index.Known(c.Job, 0) {
 				continue
 			}
 			ids = append(ids, c.Job)
@@ -99,18 +100,18 @@ func (f *follower) fill(ctx context.Context, list []driver.Change) {
 	if len(ids) == 0 {
 		return
 	}
-	s := f.flight.read()
-	defer f.flight.done(s)
-	records, err := f.read(ctx, ids, 0)
+	s := f.board.flight.read()
+	defer f.board.flight.done(s)
+	records, err := f.board.read(ctx, ids, 0)
 	if err != nil {
-		f.log.Warn("jobs that changed cannot be read", "jobs", len(ids), "error", err)
+		f.board.log.Warn("jobs that changed cannot be read", "jobs", len(ids), "error", err)
 		return
 	}
 	for i := range records {
 		if records[i].State == job.Unknown {
-			f.missing(ids[i])
+			f.board.missing(ids[i])
 		}
-		f.absorb(&records[i])
+		f.board.absorb(&records[i])
 	}
 }
 
@@ -121,16 +122,16 @@ func isOpen(s job.State) bool { return s == job.Unclaimed || s == job.Claimed }
 func (f *follower) entryAfter(c *driver.Change, now time.Time) (*index.Entry, bool) {
 	rec := c.Record
 	if rec != nil && !c.Sparse {
-		e := f.entryOf(rec, now)
+		e := f.board.entryOf(rec, now)
 		e.Position = max(e.Position, c.Position)
 		if !isOpen(rec.State) {
-			f.leaving.take(c.Job)
+			f.board.leaving.remove(c.Job)
 		}
 		return e, isOpen(rec.State)
 	}
-	e, known := f.index.Get(c.Job)
+	e, known := f.board.index.Get(c.Job)
 	if rec != nil && !isOpen(rec.State) {
-		if left := f.leaving.take(c.Job); !known {
+		if left := f.board.leaving.remove(c.Job); !known {
 			e = left
 		}
 		return e, false
@@ -141,7 +142,7 @@ func (f *follower) entryAfter(c *driver.Change, now time.Time) (*index.Entry, bo
 	if rec == nil {
 		return e, true
 	}
-	f.renew(e, rec, ownPriority(e), now) // even if the index has newer news: the event is about this change
+	f.board.renew(e, rec, ownPriority(e), now) // even if the index has newer news: the event is about this change
 	e.Position = max(rec.Position, c.Position)
 	return e, true
 }

@@ -5,14 +5,15 @@ import (
 	"slices"
 	"time"
 
+	"github.com/boardd/boardd/host/board/record"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 )
 
 // Get returns jobs as they stand in the store, in the order asked for. One that
-// ended is Complete, without details unless the board keeps a history. With a wait it answers when
-// every job that is known has ended or is in the trash; when the wait is over
-// first, there are no results.
+// ended is Complete, without details unless the board keeps a history. With a wait
+// it answers when every job that is known has ended or is in the trash; when the
+// wait is over first, there are no results.
 func (b *Board) Get(ctx context.Context, ids []job.ID, o GetOptions) ([]JobResult, error) {
 	if len(ids) > MaxBatch {
 		return nil, job.Errorf(job.Invalid, "uuids: %d are too many: want at most %d", len(ids), MaxBatch)
@@ -88,8 +89,8 @@ func (b *Board) addAttached(ctx context.Context, records []driver.Record, o GetO
 	var of []int
 	var ids []job.ID
 	for i := range records {
-		s, err := readStatus(records[i].Status)
-		if err == nil && (o.Operations && s.resultBytes > 0 || o.Log && s.log.last > 0) {
+		s, err := record.ReadStatus(records[i].Status)
+		if err == nil && (o.Operations && s.ResultBytes > 0 || o.Log && s.Log.Last > 0) {
 			of, ids = append(of, i), append(ids, records[i].Posting.ID)
 		}
 	}
@@ -130,4 +131,51 @@ func (b *Board) notice(ids []job.ID, records []driver.Record) {
 			b.absorb(&records[i])
 		}
 	}
+}
+
+// CorruptJob is something among a board's jobs in the store that boardd cannot read as a
+// job. Another program put it there.
+type CorruptJob struct {
+	ID     job.ID // zero: it cannot be told
+	Key    string // where it lies, in the store's own words
+	Reason string
+}
+
+// corrupt says of a job that the store has something under its uuid that cannot be
+// read as one.
+func corrupt(id job.ID, reason string) error {
+	return &job.Error{Job: id, Kind: job.Corrupt, Message: "what the store has of the job cannot be read: " + reason}
+}
+
+// absent says why a record shows no job.
+func absent(id job.ID, rec *driver.Record) error {
+	if rec.Corrupt != "" {
+		return corrupt(id, rec.Corrupt)
+	}
+	return notFound(id)
+}
+
+// Corrupt returns what lies among the open jobs and cannot be read, as far as is known,
+// at most driver.MaxBad of it.
+func (b *Board) Corrupt(ctx context.Context) ([]CorruptJob, error) {
+	stored, err := b.stored(ctx)
+	if err != nil || stored.Bad == 0 {
+		return nil, err
+	}
+	var list []CorruptJob
+	for page, err := range b.driver.Scan(ctx, b.spec.Key, driver.ScanRequest{Set: driver.CorruptJobs}) {
+		if job.KindOf(err) == job.Invalid || job.KindOf(err) == job.Unsupported {
+			break // the driver names them only among others
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, bad := range page.Bad {
+			if len(list) == driver.MaxBad {
+				return list, nil
+			}
+			list = append(list, CorruptJob{ID: bad.Job, Key: bad.Key, Reason: bad.Problem})
+		}
+	}
+	return list, nil
 }

@@ -3,12 +3,14 @@ package board
 import (
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -212,4 +214,56 @@ func hammer(ctx context.Context, t *testing.T, b *Board, w int) {
 			t.Error(err)
 		}
 	}
+}
+
+// Cancel and the like are asked with the version that the host knows. Of a job that another
+// host set aside since, the answer is that it waits no longer, and not that there is none.
+func TestChangeOfAJobThatWasSetAside(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*Board, context.Context, []job.ID) ([]Change, error){
+		"cancel":   func(b *Board, ctx context.Context, ids []job.ID) ([]Change, error) { return b.Cancel(ctx, ids, false) },
+		"priority": func(b *Board, ctx context.Context, ids []job.ID) ([]Change, error) { return b.SetPriority(ctx, ids, 1) },
+	} {
+		bubble(t, func(t *testing.T) {
+			d := openStore(t)
+			a := start(t, d, Spec{})
+			jobs := postN(t, a, 1)
+			behind := start(t, deaf(t, d), Spec{})
+			errs, err := a.Trash(t.Context(), nil, []job.ID{jobs[0].ID}, "no good")
+			if err != nil || errs[0] != nil {
+				t.Fatal(errs, err)
+			}
+			changes, err := change(behind, t.Context(), []job.ID{jobs[0].ID})
+			if err != nil || changes[0].Changed || changes[0].Err != nil {
+				t.Errorf("%s of a job in the trash: %+v, %v; want no, in words", name, changes, err)
+			}
+		})
+	}
+}
+
+// What a host has not heard of yet is no reason to refuse: another one gave the job back.
+func TestCancelByAHostThatIsBehind(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		d := openStore(t)
+		a := start(t, d, Spec{})
+		jobs := postN(t, a, 1)
+		claimed := claimOne(t, a, ClaimRequest{})
+		behind := start(t, deaf(t, d), Spec{})
+		wantKind(t, one(a.Abandon(t.Context(), []Ref{refOf(a, claimed)}, AbandonOptions{})), job.NoKind)
+		changes, err := behind.Cancel(t.Context(), []job.ID{jobs[0].ID}, false)
+		if err != nil || !changes[0].Changed {
+			t.Errorf("the job is free, and canceling it is answered with %+v, %v", changes, err)
+		}
+	})
+}
+
+// deaf is a driver through which a host hears of no change that others make.
+func deaf(t *testing.T, d driver.Driver) *spy {
+	return &spy{Driver: d, t: t, watch: func(ctx context.Context, _ driver.Position, _ iter.Seq2[driver.Changes, error]) iter.Seq2[driver.Changes, error] {
+		return func(yield func(driver.Changes, error) bool) {
+			<-ctx.Done()
+			yield(driver.Changes{}, ctx.Err())
+		}
+	}}
 }

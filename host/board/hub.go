@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/boardd/boardd/host/board/record"
 	"github.com/boardd/boardd/host/index"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
@@ -84,6 +85,7 @@ func (h *hub) publish(items []item, reported driver.Position) {
 	}
 }
 
+// announce wakes those who wait for more. The caller holds h.mu.
 func (h *hub) announce() {
 	if h.changed != nil {
 		close(h.changed)
@@ -147,7 +149,7 @@ func (h *hub) read(after cursor, most int, gathered bool) reading {
 	return r
 }
 
-// search returns the number of the first item after a position.
+// search returns the number of the first item after a position. The caller holds h.mu.
 func (h *hub) search(after driver.Position) uint64 {
 	low, high := h.first, h.next
 	for low < high {
@@ -171,12 +173,12 @@ func (b *Board) eventOf(it *item, generation uint64) job.Event {
 		j = jobOf(b.entryOf(r, it.at))
 	}
 	if r != nil && !isOpen(r.State) {
-		j.State, j.Outcome, j.EndedAt = r.State, r.Outcome, shown(r.EndedAt)
+		j.State, j.Outcome, j.EndedAt = r.State, r.Outcome, record.Shown(r.EndedAt)
 		j.Owner, j.LeaseExpiresAt, j.NotBefore, j.Held = "", time.Time{}, time.Time{}, false
 		showStatus(j, r.Status)
 	}
-	if j.Owner == "" && it.owner != "" {
-		j.Owner = it.owner // who held it
+	if it.owner != "" && (j.Owner == "" || it.event == job.ClaimedEvent) {
+		j.Owner = it.owner // who held it, or claimed it then: a store may show a later record
 	}
 	return job.Event{
 		Type: it.event, Job: j, At: it.at, Reason: it.reason,
@@ -186,15 +188,15 @@ func (b *Board) eventOf(it *item, generation uint64) job.Event {
 
 // cancelRequested reports whether the job's worker was asked to stop.
 func (it *item) cancelRequested() bool {
-	var record []byte
+	var encoded []byte
 	switch {
 	case it.record != nil && isOpen(it.record.State):
-		record = it.record.Status
+		encoded = it.record.Status
 	case it.record == nil && it.entry != nil:
-		record = it.entry.Status
+		encoded = it.entry.Status
 	}
-	s, err := readStatus(record)
-	return err == nil && s.canceling()
+	s, err := record.ReadStatus(encoded)
+	return err == nil && s.Canceling()
 }
 
 // holder is who holds the job, or held it until the event.

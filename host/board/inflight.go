@@ -31,10 +31,10 @@ func newInFlight() *inFlight {
 }
 
 // lock waits until none of the jobs has an operation under way, and takes them
-// all. The ids are distinct. What it returns is for unlock.
+// all. The ids are distinct. The caller has to call unlock with the stay returned.
 func (f *inFlight) lock(ctx context.Context, ids []job.ID) (stay, error) {
 	for {
-		wait, s := f.take(ids)
+		wait, s := f.tryLock(ids)
 		if wait == nil {
 			return s, nil
 		}
@@ -49,8 +49,8 @@ func (f *inFlight) lock(ctx context.Context, ids []job.ID) (stay, error) {
 	}
 }
 
-// take takes all of the jobs, or returns what to wait for.
-func (f *inFlight) take(ids []job.ID) (wait <-chan struct{}, s stay) {
+// tryLock takes all of the jobs, or returns what to wait for.
+func (f *inFlight) tryLock(ids []job.ID) (wait <-chan struct{}, s stay) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, id := range ids {
@@ -70,8 +70,8 @@ func (f *inFlight) take(ids []job.ID) (wait <-chan struct{}, s stay) {
 	return nil, f.enter()
 }
 
-// try takes those of the jobs that are free and returns them in front, the
-// others behind.
+// try takes those of the jobs that are free, and returns them and the others. It
+// reorders ids. The caller has to call unlock with taken and the stay.
 func (f *inFlight) try(ids []job.ID) (taken, others []job.ID, s stay) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -105,7 +105,8 @@ func (f *inFlight) unlock(ids []job.ID, s stay) {
 // stay marks when a call began.
 type stay struct{ generation uint64 }
 
-// read is for calls that change nothing but whose answers go into the index.
+// read enters a call that changes nothing but whose answer goes into the index. The
+// caller has to call done with the stay returned.
 func (f *inFlight) read() stay {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -118,11 +119,13 @@ func (f *inFlight) done(s stay) {
 	f.leave(s)
 }
 
+// enter counts a call that begins. The caller holds f.mu.
 func (f *inFlight) enter() stay {
 	f.young++
 	return stay{f.generation}
 }
 
+// leave counts a call that ends. The caller holds f.mu.
 func (f *inFlight) leave(s stay) {
 	if s.generation == f.generation {
 		f.young--
@@ -131,9 +134,9 @@ func (f *inFlight) leave(s stay) {
 	}
 }
 
-// horizon is told that everything up to reported is known, and returns the
-// position up to which no answer can still come that was true only before it:
-// each call under way began after the changes up to there had been reported.
+// horizon takes the position up to which all changes have been reported, and returns
+// one such that each call under way began when the changes up to it had been reported
+// already. So no answer still to come can be older than that.
 func (f *inFlight) horizon(reported driver.Position) driver.Position {
 	f.mu.Lock()
 	defer f.mu.Unlock()

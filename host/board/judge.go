@@ -6,17 +6,19 @@ import (
 	"strings"
 	"time"
 
+	"github.com/boardd/boardd/host/board/filter"
 	"github.com/boardd/boardd/host/index"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/policy"
+	"github.com/boardd/boardd/sdk/shorten"
 )
 
-// judge is the index's question which jobs the class may have.
+// judge is what the index calls to learn which of the jobs the class may have.
 func (w *selector) judge(ctx context.Context, entries []*index.Entry, allowed []bool) error {
 	var left []int
 	for i, e := range entries {
-		if w.named(e.Name) && (len(w.filter.terms) == 0 || w.filter.matches(subjectOf(e))) {
+		if w.named(e.Name) && (w.filter.Empty() || w.filter.Matches(subjectOf(e))) {
 			left = append(left, i)
 		}
 	}
@@ -31,8 +33,8 @@ func (w *selector) judge(ctx context.Context, entries []*index.Entry, allowed []
 		if !w.rules.current() {
 			return nil // nobody is of this class any more
 		}
-		if left, err = w.ask(ctx, a, entries, left); err != nil {
-			w.log.WarnContext(ctx, "an eligibility policy failed: it denies what it was asked about", "policy", a.name(), "error", err)
+		if left, err = w.evaluate(ctx, a, entries, left); err != nil {
+			w.board.log.WarnContext(ctx, "an eligibility policy failed: it denies what it was asked about", "policy", a.name(), "error", err)
 			return err
 		}
 	}
@@ -46,17 +48,17 @@ func (w *selector) judge(ctx context.Context, entries []*index.Entry, allowed []
 	return nil
 }
 
-func subjectOf(e *index.Entry) *subject {
-	s := &subject{name: e.Name, priority: e.Priority, attempt: e.Attempt, createdAt: e.CreatedAt, labels: e.Labels}
+func subjectOf(e *index.Entry) *filter.Subject {
+	s := &filter.Subject{Name: e.Name, Priority: e.Priority, Attempt: e.Attempt, CreatedAt: e.CreatedAt, Labels: e.Labels}
 	if e.Claim != nil {
-		s.owner = e.Claim.Owner
+		s.Owner = e.Claim.Owner
 	}
 	return s
 }
 
 // judgeDetails keeps those of the entries whose details match.
 func (w *selector) judgeDetails(ctx context.Context, entries []*index.Entry, left []int) ([]int, error) {
-	if !w.filter.needsDetails() || len(left) == 0 {
+	if !w.filter.NeedsDetails() || len(left) == 0 {
 		return left, nil
 	}
 	ids := make([]job.ID, len(left))
@@ -64,8 +66,8 @@ func (w *selector) judgeDetails(ctx context.Context, entries []*index.Entry, lef
 		ids[i] = entries[at].ID
 	}
 	kept := left[:0]
-	err := w.eachDetails(ctx, ids, func(i int, details []byte) {
-		if w.filter.matchesDetails(details) {
+	err := w.board.eachDetails(ctx, ids, func(i int, details []byte) {
+		if w.filter.MatchesDetails(details) {
 			kept = append(kept, left[i])
 		}
 	})
@@ -93,15 +95,15 @@ func (b *Board) eachDetails(ctx context.Context, ids []job.ID, show func(i int, 
 	return nil
 }
 
-// ask keeps those of the entries that a policy allows.
-func (w *selector) ask(ctx context.Context, a *asked, entries []*index.Entry, left []int) ([]int, error) {
+// evaluate keeps those of the entries that a policy allows.
+func (w *selector) evaluate(ctx context.Context, a *boundPolicy, entries []*index.Entry, left []int) ([]int, error) {
 	kept := left[:0]
 	for from := 0; from < len(left); from += policy.MaxBatch {
 		part := left[from:min(from+policy.MaxBatch, len(left))]
 		verdicts, err := w.verdicts(ctx, a, entries, part)
 		switch {
 		case err != nil && a.Lenient && ctx.Err() == nil:
-			w.log.WarnContext(ctx, "an eligibility policy failed: it allows what it was asked about", "policy", a.name(), "error", err)
+			w.board.log.WarnContext(ctx, "an eligibility policy failed: it allows what it was asked about", "policy", a.name(), "error", err)
 			kept = append(kept, part...)
 			continue
 		case err != nil:
@@ -120,15 +122,15 @@ func (w *selector) ask(ctx context.Context, a *asked, entries []*index.Entry, le
 }
 
 // verdicts asks one policy about at most a batch of jobs.
-func (w *selector) verdicts(ctx context.Context, a *asked, entries []*index.Entry, which []int) ([]policy.Verdict, error) {
+func (w *selector) verdicts(ctx context.Context, a *boundPolicy, entries []*index.Entry, which []int) ([]policy.Verdict, error) {
 	if len(a.facts) > 0 {
-		if err := w.need(ctx, w.rules.facts, entries, which); err != nil {
+		if err := w.board.need(ctx, w.rules.facts, entries, which); err != nil {
 			return nil, err
 		}
 	}
 	batch := a.batch(w.rules.facts, w.worker, entries, which)
 	verdicts := make([]policy.Verdict, len(which))
-	err := a.ask(ctx, func() error { return a.Policy.Eligible(ctx, batch, verdicts) })
+	err := a.evaluate(ctx, func() error { return a.Policy.Eligible(ctx, batch, verdicts) })
 	if err == nil && a.manifest.ByTime {
 		for i := range verdicts {
 			a.clock.Until(batch.Now, verdicts[i].Until)
@@ -138,7 +140,7 @@ func (w *selector) verdicts(ctx context.Context, a *asked, entries []*index.Entr
 }
 
 // batch is what a policy is shown: nothing that its manifest does not name.
-func (a *asked) batch(f *facts, worker []job.Label, entries []*index.Entry, which []int) *policy.Batch {
+func (a *boundPolicy) batch(f *facts, worker []job.Label, entries []*index.Entry, which []int) *policy.Batch {
 	m := &a.manifest
 	batch := &policy.Batch{Jobs: make([]policy.Job, 0, len(which))}
 	if m.ByTime {
@@ -181,9 +183,9 @@ func onlyLabels(labels []job.Label, keys []string) []job.Label {
 // policies anew.
 func (w *selector) objection(ctx context.Context, e *index.Entry) (*objection, error) {
 	if !w.named(e.Name) {
-		return &objection{verdict: "NOT_ELIGIBLE", reason: "its name is none of those asked for: " + cut(strings.Join(w.names, ", "), 200)}, nil
+		return &objection{verdict: "NOT_ELIGIBLE", reason: "its name is none of those asked for: " + shorten.To(strings.Join(w.names, ", "), 200)}, nil
 	}
-	if !w.filter.matches(subjectOf(e)) {
+	if !w.filter.Matches(subjectOf(e)) {
 		return &objection{verdict: "NOT_ELIGIBLE", reason: "the filter does not match it"}, nil
 	}
 	left, err := w.judgeDetails(ctx, []*index.Entry{e}, []int{0})
@@ -202,7 +204,7 @@ func (w *selector) objection(ctx context.Context, e *index.Entry) (*objection, e
 }
 
 // objectionOf asks one policy about one job.
-func (w *selector) objectionOf(ctx context.Context, a *asked, e *index.Entry) *objection {
+func (w *selector) objectionOf(ctx context.Context, a *boundPolicy, e *index.Entry) *objection {
 	verdicts, err := w.verdicts(ctx, a, []*index.Entry{e}, []int{0})
 	switch {
 	case err != nil && a.Lenient:
@@ -219,14 +221,14 @@ func (w *selector) objectionOf(ctx context.Context, a *asked, e *index.Entry) *o
 type objection struct{ verdict, policy, reason string }
 
 // title is the policy's name with its version.
-func (a *asked) title() string {
+func (a *boundPolicy) title() string {
 	if a.manifest.Version == "" {
 		return a.name()
 	}
 	return a.name() + " " + a.manifest.Version
 }
 
-func (a *asked) reason(v policy.Verdict) string {
+func (a *boundPolicy) reason(v policy.Verdict) string {
 	text := "denied by the policy " + a.name()
 	if v.Decision == policy.Defer {
 		text = "deferred by the policy " + a.name()

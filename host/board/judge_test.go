@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/boardd/boardd/host/board/filter"
 	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/policy"
 )
@@ -33,12 +34,12 @@ func (z *zones) Eligible(_ context.Context, batch *policy.Batch, verdicts []poli
 	if z.fail {
 		return errors.New("broken")
 	}
-	mine, _ := label(batch.Worker, "zone")
+	mine, _ := filter.Label(batch.Worker, "zone")
 	for i := range batch.Jobs {
 		if len(batch.Jobs[i].Labels) > 1 || len(batch.Jobs) > policy.MaxBatch {
 			return errors.New("was shown more than it asked for")
 		}
-		if its, ok := label(batch.Jobs[i].Labels, "zone"); ok && its == mine {
+		if its, ok := filter.Label(batch.Jobs[i].Labels, "zone"); ok && its == mine {
 			verdicts[i].Decision = policy.Allow
 		}
 	}

@@ -90,7 +90,7 @@ func TestTickTurnsWithinACall(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := &claimer{selector: w, owner: "w", most: 1, lease: time.Minute, wait: 10 * time.Second, opened: status}
+		c := &claimer{selector: w, owner: "w", most: 1, begins: 1, lease: time.Minute, wait: 10 * time.Second, opened: status}
 		defer c.release()
 		class, err := c.classNow(t.Context()) // as the even tick has it
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/boardd/boardd/host/board/filter"
 	"github.com/boardd/boardd/host/index"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
@@ -23,7 +24,7 @@ func (b *Board) List(ctx context.Context, req ListRequest) (ListPage, error) {
 	b.order.used()
 	waiting, cancel := waitUntil(ctx, req.Wait)
 	defer cancel()
-	if req.PageToken == "" && l.filter.text == "" && (l.states.has(job.Unclaimed) || l.states.has(job.Claimed)) {
+	if req.PageToken == "" && l.filter.Text == "" && (l.states.has(job.Unclaimed) || l.states.has(job.Claimed)) {
 		if l.page.Corrupt, err = b.Corrupt(ctx); err != nil {
 			return ListPage{}, err
 		}
@@ -54,8 +55,8 @@ const (
 
 // lister is one call of List.
 type lister struct {
-	*Board
-	filter     filter
+	board      *Board
+	filter     filter.Filter
 	states     stateSet
 	size       int
 	details    bool
@@ -70,7 +71,7 @@ type stateSet uint8
 func (s stateSet) has(state job.State) bool { return s&(1<<state) != 0 }
 
 func (b *Board) lister(req *ListRequest) (*lister, error) {
-	l := &lister{Board: b, size: req.PageSize, details: req.Details, operations: req.Operations}
+	l := &lister{board: b, size: req.PageSize, details: req.Details, operations: req.Operations}
 	switch {
 	case req.PageSize < 0 || req.PageSize > MaxPage:
 		return nil, job.Errorf(job.Invalid, "pageSize: want 1 to %d, got %d", MaxPage, req.PageSize)
@@ -78,7 +79,7 @@ func (b *Board) lister(req *ListRequest) (*lister, error) {
 		l.size = DefaultPage
 	}
 	var err error
-	if l.filter, err = parseFilter(req.Filter); err != nil {
+	if l.filter, err = filter.Parse(req.Filter); err != nil {
 		return nil, err
 	}
 	states := req.States
@@ -91,7 +92,7 @@ func (b *Board) lister(req *ListRequest) (*lister, error) {
 		}
 		l.states |= 1 << s
 	}
-	if l.at, err = b.parsePageToken(req.PageToken, l.states, l.filter.text); err != nil {
+	if l.at, err = b.parsePageToken(req.PageToken, l.states, l.filter.Text); err != nil {
 		return nil, err
 	}
 	return l, nil
@@ -122,7 +123,7 @@ func (l *lister) fill(ctx context.Context) error {
 	}
 	l.page.Next = ""
 	if l.at.part < partEnd && !l.nothingBehind() {
-		l.page.Next = l.at.encode(l.states, l.filter.text)
+		l.page.Next = l.at.encode(l.states, l.filter.Text)
 	}
 	return nil
 }
@@ -152,10 +153,10 @@ func (l *lister) open(ctx context.Context) error {
 		l.nextPart()
 		return nil
 	}
-	if len(l.filter.terms) > 0 {
-		req.Match = func(e *index.Entry) bool { return l.filter.matches(subjectOf(e)) }
+	if !l.filter.Empty() {
+		req.Match = func(e *index.Entry) bool { return l.filter.Matches(subjectOf(e)) }
 	}
-	page := l.index.Page(req)
+	page := l.board.index.Page(req)
 	jobs := make([]*job.Job, len(page.Entries))
 	for i, e := range page.Entries {
 		jobs[i] = jobOf(e)
@@ -173,7 +174,7 @@ func (l *lister) open(ctx context.Context) error {
 
 // add takes jobs into the page that have no details yet.
 func (l *lister) add(ctx context.Context, jobs []*job.Job) error {
-	if !l.details && !l.operations && !l.filter.needsDetails() {
+	if !l.details && !l.operations && !l.filter.NeedsDetails() {
 		l.page.Jobs = append(l.page.Jobs, jobs...)
 		return nil
 	}
@@ -184,10 +185,10 @@ func (l *lister) add(ctx context.Context, jobs []*job.Job) error {
 			ids[i] = j.ID
 		}
 		var parts driver.Parts
-		if l.details || l.filter.needsDetails() {
+		if l.details || l.filter.NeedsDetails() {
 			parts = driver.Details
 		}
-		records, err := l.read(ctx, ids, parts)
+		records, err := l.board.read(ctx, ids, parts)
 		if err != nil {
 			return err
 		}
@@ -199,7 +200,7 @@ func (l *lister) add(ctx context.Context, jobs []*job.Job) error {
 				showOperations(j, &records[i], records[i].Status)
 			}
 			showDetails(j, &records[i].Posting)
-			if !l.filter.matchesDetails(j.Details) {
+			if !l.filter.MatchesDetails(j.Details) {
 				continue
 			}
 			if !l.details {
@@ -218,11 +219,11 @@ func (l *lister) scan(ctx context.Context, set driver.Set, state job.State) erro
 		return nil
 	}
 	req := driver.ScanRequest{Set: set, After: l.at.scan, Limit: l.size - len(l.page.Jobs), Parts: driver.FinalData}
-	if l.details || l.filter.needsDetails() {
+	if l.details || l.filter.NeedsDetails() {
 		req.Parts |= driver.Details
 	}
 	now, next := time.Now(), ""
-	for page, err := range l.driver.Scan(ctx, l.spec.Key, req) {
+	for page, err := range l.board.driver.Scan(ctx, l.board.spec.Key, req) {
 		if err != nil {
 			return err
 		}
@@ -242,10 +243,10 @@ func (l *lister) scan(ctx context.Context, set driver.Set, state job.State) erro
 }
 
 func (l *lister) addRecord(rec *driver.Record, now time.Time) {
-	j := l.jobOfRecord(rec, now)
-	if len(l.filter.terms) > 0 {
-		s := subject{name: j.Name, owner: j.Owner, priority: j.Priority, attempt: j.Attempt, createdAt: j.CreatedAt, labels: j.Labels}
-		if !l.filter.matches(&s) || !l.filter.matchesDetails(j.Details) {
+	j := l.board.jobOfRecord(rec, now)
+	if !l.filter.Empty() {
+		s := filter.Subject{Name: j.Name, Owner: j.Owner, Priority: j.Priority, Attempt: j.Attempt, CreatedAt: j.CreatedAt, Labels: j.Labels}
+		if !l.filter.Matches(&s) || !l.filter.MatchesDetails(j.Details) {
 			return
 		}
 	}

@@ -1,8 +1,8 @@
 package board
 
-// listener is somebody who wants to hear only of one owner's jobs. What concerns
-// them is handed to them as it is published, so that a board with many workers
-// wakes none of them for the others' jobs.
+// listener is a watcher of one owner's jobs only. Their events are handed to it as
+// they are published, so that a board with many workers wakes none of them for the
+// others' jobs.
 type listener struct {
 	owner string
 	wake  chan struct{} // takes one element without waiting: there is something to take
@@ -15,8 +15,8 @@ type listener struct {
 // maxHeard is how many events a listener may fall behind.
 const maxHeard = 256
 
-// listen begins to keep events for an owner, those after the cursor that are at
-// hand first. It is for leave.
+// listen begins to keep events for an owner, beginning with those after the cursor
+// that are in the ring. The caller has to call leave.
 func (h *hub) listen(owner string, after cursor) *listener {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -71,9 +71,9 @@ func (h *hub) loseAll() {
 	}
 }
 
-// take returns what was kept for a listener, the present, and whether something
+// drain returns what was kept for a listener, the present, and whether something
 // was not kept, before all of it.
-func (h *hub) take(l *listener) (items []item, at cursor, lost bool) {
+func (h *hub) drain(l *listener) (items []item, at cursor, lost bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	items, lost = l.items, l.lost
@@ -81,6 +81,7 @@ func (h *hub) take(l *listener) (items []item, at cursor, lost bool) {
 	return items, cursor{h.generation, h.reported}, lost
 }
 
+// hear keeps an item. The caller holds hub.mu.
 func (l *listener) hear(it *item) {
 	if len(l.items) == maxHeard {
 		l.lose()
@@ -89,6 +90,7 @@ func (l *listener) hear(it *item) {
 	l.ring()
 }
 
+// lose drops what was kept, and notes that. The caller holds hub.mu.
 func (l *listener) lose() {
 	l.items, l.lost = nil, true
 	l.ring()

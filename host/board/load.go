@@ -26,7 +26,7 @@ func (b *Board) Run(ctx context.Context) error {
 	group.Go(func() { b.releaseForever(ctx) })
 	group.Go(func() { b.order.run(ctx) })
 
-	f := follower{Board: b}
+	f := follower{board: b}
 	var wait backoff
 	var trouble complaint
 	for ctx.Err() == nil {
@@ -50,15 +50,15 @@ func (b *Board) Run(ctx context.Context) error {
 	return nil
 }
 
-// complaint is a trouble that lasts. It is told again when it is another one, or
-// after a pause that grows: the log is not to be filled with what it says already.
+// complaint is a problem that lasts. It is logged when its text changes, and again
+// after pauses that grow, so that the log does not fill with repetitions.
 type complaint struct {
 	text string
 	next time.Time
 	wait time.Duration
 }
 
-// due reports whether text is to be told now.
+// due reports whether text is to be logged now.
 func (c *complaint) due(text string, now time.Time) bool {
 	if text == c.text && now.Before(c.next) {
 		return false
@@ -71,7 +71,7 @@ func (c *complaint) due(text string, now time.Time) bool {
 	return true
 }
 
-// Between two times that the same trouble is told.
+// The first and the longest pause before the same problem is logged again.
 const (
 	complaintFirst = 30 * time.Second
 	complaintMost  = time.Hour
@@ -86,7 +86,7 @@ func reason(err error) string {
 
 // follower is what Run knows from one session with the driver to the next.
 type follower struct {
-	*Board
+	board    *Board
 	status   driver.BoardStatus
 	asked    time.Time       // when the driver said so
 	position driver.Position // up to which everything was followed
@@ -113,7 +113,7 @@ func (f *follower) isLoaded() bool {
 func (f *follower) session(ctx context.Context, wait *backoff) error {
 	before := f.status.Generation
 	if err := f.open(ctx); err != nil {
-		f.readiness.shut(reason(err))
+		f.board.readiness.shut(reason(err))
 		return err
 	}
 	ctx, end := context.WithCancelCause(ctx)
@@ -122,14 +122,14 @@ func (f *follower) session(ctx context.Context, wait *backoff) error {
 	defer func() { stop() }()
 	switch {
 	case before != f.status.Generation:
-		f.readiness.shut("the board is being loaded")
-		stop = f.load(ctx, f.index.Reset(), f.status.Position, end)
+		f.board.readiness.shut("the board is being loaded")
+		stop = f.load(ctx, f.board.index.Reset(), f.status.Position, end)
 	case !f.isLoaded():
-		stop = f.load(ctx, f.index.Sync(), f.status.Position, end)
+		stop = f.load(ctx, f.board.index.Sync(), f.status.Position, end)
 	default:
-		f.readiness.open(f.status)
+		f.board.readiness.open(f.status)
 	}
-	for changes, err := range f.driver.Watch(ctx, f.spec.Key, f.position) {
+	for changes, err := range f.board.driver.Watch(ctx, f.board.spec.Key, f.position) {
 		if err != nil {
 			if cause := context.Cause(ctx); cause != nil {
 				return cause // the load failed
@@ -137,9 +137,9 @@ func (f *follower) session(ctx context.Context, wait *backoff) error {
 			return err
 		}
 		if changes.Resync {
-			f.log.Info("the board reads everything again: its place in the changes is not known any more")
+			f.board.log.Info("the board reads everything again: its place in the changes is not known any more")
 			stop()
-			stop = f.load(ctx, f.index.Sync(), changes.Position, end)
+			stop = f.load(ctx, f.board.index.Sync(), changes.Position, end)
 		}
 		f.follow(ctx, &changes)
 		f.position = max(f.position, changes.Position)
@@ -157,37 +157,37 @@ func (f *follower) open(ctx context.Context) error {
 	if err := f.ask(ctx); err != nil {
 		return err
 	}
-	return f.readSettings(ctx)
+	return f.board.readSettings(ctx)
 }
 
 // ask has the driver open the board and say how it stands.
 func (f *follower) ask(ctx context.Context) error {
-	status, err := f.driver.OpenBoard(ctx, driver.BoardSpec{
-		Name: f.spec.Key, Settings: f.spec.Settings, Window: f.spec.Window,
-		MaxTombstones: driver.DefaultMaxTombstones, MaxFinals: f.spec.HistoryEntries, MaxFinalBytes: f.spec.HistoryBytes,
-		Observe: f.spec.Observe, Witness: f.status.Witness,
+	status, err := f.board.driver.OpenBoard(ctx, driver.BoardSpec{
+		Name: f.board.spec.Key, Settings: f.board.spec.Settings, Window: f.board.spec.Window,
+		MaxTombstones: driver.DefaultMaxTombstones, MaxFinals: f.board.spec.HistoryEntries, MaxFinalBytes: f.board.spec.HistoryBytes,
+		Observe: f.board.spec.Observe, Witness: f.status.Witness,
 	})
 	if err != nil {
 		return err
 	}
 	f.status, f.asked = status, time.Now()
 	if status.Loss != "" {
-		f.log.Error("the store has lost, or may have lost, changes that it had acknowledged", "loss", status.Loss, "generation", status.Generation)
+		f.board.log.Error("the store has lost, or may have lost, changes that it had acknowledged", "loss", status.Loss, "generation", status.Generation)
 		f.unwritten = &loss{Generation: status.Generation, At: f.asked.UTC(), Text: cleanReason(status.Loss)}
 	}
 	if f.unwritten == nil {
 		return nil
 	}
-	if err := f.reportLoss(ctx, *f.unwritten); err != nil {
+	if err := f.board.reportLoss(ctx, *f.unwritten); err != nil {
 		return err
 	}
 	f.unwritten = nil
 	return nil
 }
 
-// refreshTime is how often a board that changes is opened again, so that what
-// the host remembers of it is hardly older: a store that was put back is found
-// out only as far as the host remembers.
+// refreshTime is how often a board that changes is opened again, so that the status
+// that the host remembers of it is about as recent: a store that was restored from a
+// backup is noticed by comparing it with what the host remembers.
 const refreshTime = time.Minute
 
 // refresh opens the board again when it is time to. A generation that is new
@@ -202,24 +202,24 @@ func (f *follower) refresh(ctx context.Context) error {
 	}
 	if f.status.Generation != before {
 		f.status.Generation = before // for the next session to see
-		f.readiness.shut("the board is being loaded")
+		f.board.readiness.shut("the board is being loaded")
 		return job.Errorf(job.Unavailable, "the board has a new generation")
 	}
-	f.readiness.open(f.status)
+	f.board.readiness.open(f.status)
 	return nil
 }
 
 // load begins to read the open jobs into the index, beside the watch that goes
-// on from the position, and opens the gate when it is done: a board that is
-// busy changes more while it is read than a store may remember. An error goes
-// to failed. What it returns ends the load and waits for it.
+// on from the position, and lets the board serve when it is done. The watch goes on
+// meanwhile because a busy board may change more during the read than its store
+// remembers. An error goes to failed. stop ends the load and waits for it.
 func (f *follower) load(ctx context.Context, into *index.Sync, position driver.Position, failed func(error)) (stop func()) {
 	f.setLoaded(false)
-	f.metrics.Loads.Add(1)
+	f.board.metrics.Loads.Add(1)
 	f.position = position
-	f.leaving.clear()
-	f.restartRecording(position)
-	f.hub.restart(f.status.Generation, position)
+	f.board.leaving.clear()
+	f.board.restartRecording(position)
+	f.board.hub.restart(f.status.Generation, position)
 	ctx, cancel := context.WithCancel(ctx)
 	var group sync.WaitGroup
 	status := f.status
@@ -232,9 +232,10 @@ func (f *follower) load(ctx context.Context, into *index.Sync, position driver.P
 		default:
 			into.End(at)
 			f.setLoaded(true)
-			f.readiness.open(status)
-			f.waiting.all()
-			f.logs.lost()
+			f.board.readiness.open(status)
+			f.board.waiting.all()
+			f.board.logs.lost()
+			f.board.compareHands()
 		}
 	})
 	return func() {
@@ -247,7 +248,7 @@ func (f *follower) load(ctx context.Context, into *index.Sync, position driver.P
 // they are all.
 func (f *follower) scan(ctx context.Context, position driver.Position) (driver.Position, error) {
 	first := true
-	for page, err := range f.driver.Scan(ctx, f.spec.Key, driver.ScanRequest{Set: driver.OpenJobs, Parts: f.factParts()}) {
+	for page, err := range f.board.driver.Scan(ctx, f.board.spec.Key, driver.ScanRequest{Set: driver.OpenJobs, Parts: f.board.factParts()}) {
 		if err != nil {
 			return 0, err
 		}
@@ -255,17 +256,17 @@ func (f *follower) scan(ctx context.Context, position driver.Position) (driver.P
 			position, first = page.Position, false
 		}
 		for _, bad := range page.Bad {
-			f.metrics.BadRecords.Add(1)
-			f.log.Warn("something in the store cannot be read as a job; it is left as it is", "key", bad.Key, "problem", bad.Problem)
+			f.board.metrics.BadRecords.Add(1)
+			f.board.log.Warn("something in the store cannot be read as a job; it is left as it is", "key", bad.Key, "problem", bad.Problem)
 		}
 		records := make([]*driver.Record, 0, len(page.Records))
 		for i := range page.Records {
 			if isOpen(page.Records[i].State) {
-				f.learnFacts(&page.Records[i].Posting)
+				f.board.learnFacts(&page.Records[i].Posting)
 				records = append(records, &page.Records[i])
 			}
 		}
-		f.absorb(records...)
+		f.board.absorb(records...)
 	}
 	return position, ctx.Err()
 }

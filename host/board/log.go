@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/boardd/boardd/host/board/record"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 )
@@ -21,7 +22,7 @@ type LogRequest struct {
 	Ref       Ref
 	Index     int32          // of the operation that they are about; 0 for a job without
 	Entries   []job.LogEntry // of which only Type and Message count
-	RequestID string         // the last one again adds nothing
+	RequestID string         // a call that repeats the last one adds nothing; "": never a repetition
 }
 
 // LogResult is what appending gave.
@@ -43,14 +44,14 @@ func (b *Board) AppendLog(ctx context.Context, req LogRequest) (LogResult, error
 	if !a.opened.Capabilities.Attachments {
 		return LogResult{}, job.Errorf(job.Unsupported, "the store behind this board keeps no logs")
 	}
-	p := &appender{Board: b, req: &req, request: requestDigest(req.RequestID)}
+	p := &appender{board: b, req: &req, request: requestDigest(req.RequestID)}
 	var result LogResult
 	a.plan = func(_ int, s *currentJob) (driver.Op, error) {
 		if err := b.refusal(a.ids[0], proof, s); err != nil {
 			return driver.Op{}, err
 		}
-		result = LogResult{Last: s.status.log.last, CancelRequested: s.status.canceling()}
-		if p.request != 0 && p.request == s.status.log.request || len(req.Entries) == 0 {
+		result = LogResult{Last: s.status.Log.Last, CancelRequested: s.status.Canceling()}
+		if p.request != 0 && p.request == s.status.Log.Request || len(req.Entries) == 0 {
 			return driver.Op{}, errUnchanged
 		}
 		return p.op(ctx, proof, s)
@@ -105,50 +106,50 @@ func requestDigest(id string) uint64 {
 
 // appender is one call of AppendLog.
 type appender struct {
-	*Board
+	board   *Board
 	req     *LogRequest
 	request uint64
 
 	entries []job.LogEntry // as they were sent
-	tail    logTail        // after them
+	tail    record.Tail    // after them
 	last    int64
 }
 
 // op makes the op that appends the entries.
 func (p *appender) op(ctx context.Context, proof *proof, s *currentJob) (driver.Op, error) {
-	if most := max(s.status.operations.len(), 1); p.req.Index < 0 || int(p.req.Index) >= most {
+	if most := max(s.status.Operations.Len(), 1); p.req.Index < 0 || int(p.req.Index) >= most {
 		return driver.Op{}, job.Errorf(job.Invalid, "index: want 0 to %d, got %d", most-1, p.req.Index)
 	}
-	log := &s.status.log
+	log := &s.status.Log
 	now := time.Now().UTC().Truncate(time.Microsecond)
 	p.entries = slices.Clone(p.req.Entries)
 	for i := range p.entries {
 		e := &p.entries[i]
-		e.Serial, e.Index, e.At = log.last+int64(i)+1, p.req.Index, now
+		e.Serial, e.Index, e.At = log.Last+int64(i)+1, p.req.Index, now
 	}
 	old, start, deleted, err := p.begin(ctx, s)
 	if err != nil {
 		return driver.Op{}, err
 	}
-	chunks, contents := chunked(start, slices.Concat(old, p.entries))
+	chunks, contents := record.Chunked(start, slices.Concat(old, p.entries))
 	after := s.status
-	after.log = logState{last: log.last + int64(len(p.entries)), request: p.request}
+	after.Log = record.Log{Last: log.Last + int64(len(p.entries)), Request: p.request}
 	if len(deleted) == 0 {
-		kept := log.chunks
-		if start.data != nil {
+		kept := log.Chunks
+		if start.Data != nil {
 			kept = kept[:len(kept)-1] // it is written anew
 		}
-		after.log.chunks = slices.Concat(kept, chunks)
+		after.Log.Chunks = slices.Concat(kept, chunks)
 	} else {
-		after.log.chunks = chunks
+		after.Log.Chunks = chunks
 	}
-	attach := p.attach(chunks, contents, deleted, &after.log)
+	attach := p.attach(chunks, contents, deleted, &after.Log)
 	last := len(chunks) - 1
-	p.tail = logTail{first: chunks[last].first, last: after.log.last, data: contents[last]}
-	p.last = after.log.last
-	record := after.encode()
+	p.tail = record.Tail{First: chunks[last].First, Last: after.Log.Last, Data: contents[last]}
+	p.last = after.Log.Last
+	encoded := after.Encode()
 	op := proof.op(driver.Update)
-	op.Version, op.Status, op.Attach = s.entry.Version, &record, attach
+	op.Version, op.Status, op.Attach = s.entry.Version, &encoded, attach
 	op.Event, op.Reason = job.OperationEvent, fmt.Sprintf("log of operation %d up to %d", p.req.Index, p.last)
 	return op, nil
 }
@@ -156,21 +157,21 @@ func (p *appender) op(ctx context.Context, proof *proof, s *currentJob) (driver.
 // begin says where the entries go: behind the last chunk, where it is at hand,
 // else into a new one. Where there are too many chunks, all of them are read to be
 // put together, and come back as old entries.
-func (p *appender) begin(ctx context.Context, s *currentJob) (old []job.LogEntry, start logTail, deleted []logChunk, err error) {
-	log := &s.status.log
-	if tail, ok := p.logs.tail(p.req.Ref.ID, log); ok {
+func (p *appender) begin(ctx context.Context, s *currentJob) (old []job.LogEntry, start record.Tail, deleted []record.Chunk, err error) {
+	log := &s.status.Log
+	if tail, ok := p.board.logs.tail(p.req.Ref.ID, log); ok {
 		return nil, tail, nil, nil
 	}
-	if len(log.chunks) < maxLogChunks {
-		return nil, logTail{}, nil, nil
+	if len(log.Chunks) < record.MaxChunks {
+		return nil, record.Tail{}, nil, nil
 	}
-	old, _, err = p.readLog(ctx, p.req.Ref.ID)
-	return old, logTail{}, log.chunks, err
+	old, _, err = p.board.readLog(ctx, p.req.Ref.ID)
+	return old, record.Tail{}, log.Chunks, err
 }
 
 // attach makes the attached records that change.
-func (p *appender) attach(chunks []logChunk, contents [][]byte, deleted []logChunk, log *logState) []driver.Attachment {
-	for _, c := range log.trim() {
+func (p *appender) attach(chunks []record.Chunk, contents [][]byte, deleted []record.Chunk, log *record.Log) []driver.Attachment {
+	for _, c := range log.Trim() {
 		at := slices.Index(chunks, c)
 		if at < 0 {
 			deleted = append(slices.Clip(deleted), c)
@@ -182,12 +183,12 @@ func (p *appender) attach(chunks []logChunk, contents [][]byte, deleted []logChu
 	written := make(map[string]bool, len(chunks))
 	for i, c := range chunks {
 		if contents[i] != nil {
-			written[c.name()] = true
-			attach = append(attach, driver.Attachment{Name: c.name(), Data: contents[i]})
+			written[c.Name()] = true
+			attach = append(attach, driver.Attachment{Name: c.Name(), Data: contents[i]})
 		}
 	}
 	for _, c := range deleted {
-		if name := c.name(); !written[name] {
+		if name := c.Name(); !written[name] {
 			attach = append(attach, driver.Attachment{Name: name, Delete: true})
 		}
 	}
@@ -237,15 +238,15 @@ func unreadableLog(id job.ID) error {
 func logOf(list []driver.Attachment) ([]job.LogEntry, error) {
 	var entries []job.LogEntry
 	for i := range list {
-		text, ok := strings.CutPrefix(list[i].Name, logPrefix)
+		text, ok := strings.CutPrefix(list[i].Name, record.LogPrefix)
 		if !ok {
 			continue
 		}
 		var first int64
 		if _, err := fmt.Sscanf(text, "%d", &first); err != nil || first < 1 {
-			return nil, errRecord
+			return nil, record.ErrRecord
 		}
-		part, err := readChunk(list[i].Data, first)
+		part, err := record.ReadChunk(list[i].Data, first)
 		if err != nil {
 			return nil, err
 		}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/boardd/boardd/host/board/record"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/sleep"
@@ -18,36 +19,36 @@ import (
 type logs struct {
 	mu    sync.Mutex
 	tails map[job.ID]*list.Element // of *heldTail
-	order list.List                // least used first
+	order list.List                // least recently appended to first
 	feeds map[job.ID]*feed
 }
 
-// maxTails bounds how many last chunks are kept. A log whose last chunk is not
-// begins another one.
+// maxTails bounds how many last chunks are kept. An append to a log whose last chunk
+// is not kept begins a new chunk.
 const maxTails = 2048
 
 type heldTail struct {
 	id job.ID
-	logTail
+	record.Tail
 }
 
 // tail returns the last chunk of a log, if it is at hand and has room.
-func (l *logs) tail(id job.ID, state *logState) (logTail, bool) {
+func (l *logs) tail(id job.ID, state *record.Log) (record.Tail, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e, ok := l.tails[id]
-	if !ok || len(state.chunks) == 0 {
-		return logTail{}, false
+	if !ok || len(state.Chunks) == 0 {
+		return record.Tail{}, false
 	}
-	t, c := e.Value.(*heldTail), state.chunks[len(state.chunks)-1]
-	if t.first != c.first || t.last != state.last || len(t.data) != c.size || c.size >= logChunkSize {
-		return logTail{}, false
+	t, c := e.Value.(*heldTail), state.Chunks[len(state.Chunks)-1]
+	if t.First != c.First || t.Last != state.Last || len(t.Data) != c.Size || c.Size >= record.ChunkSize {
+		return record.Tail{}, false
 	}
-	return t.logTail, true
+	return t.Tail, true
 }
 
 // appended takes note of entries that the store took.
-func (l *logs) appended(id job.ID, entries []job.LogEntry, tail logTail) {
+func (l *logs) appended(id job.ID, entries []job.LogEntry, tail record.Tail) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.tails == nil {
@@ -83,8 +84,8 @@ func (l *logs) changed(c *driver.Change) {
 	}
 	last := int64(unknown)
 	if c.Record != nil && isOpen(c.Record.State) {
-		if s, err := readStatus(c.Record.Status); err == nil {
-			last = s.log.last
+		if s, err := record.ReadStatus(c.Record.Status); err == nil {
+			last = s.Log.Last
 		}
 	}
 	f.poke(last)
@@ -99,7 +100,7 @@ func (l *logs) lost() {
 	}
 }
 
-// follow returns the feed of a job's log. It is for unfollow.
+// follow returns the feed of a job's log. The caller has to call unfollow with it.
 func (l *logs) follow(id job.ID) *feed {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -172,8 +173,8 @@ type LogPage struct {
 	Ended   bool  // the job has ended, or is in the trash: nothing comes after Last for now
 }
 
-// ReadLog returns up to most entries after a serial (0: MaxLogBatch). It waits
-// for the first one as long as it may; then the answer is empty.
+// ReadLog returns up to most entries (0: MaxLogBatch) after the serial newerThan. If
+// there is none yet, it waits for one; when the wait is over, the page is empty.
 func (b *Board) ReadLog(ctx context.Context, id job.ID, newerThan int64, most int, wait time.Duration) (LogPage, error) {
 	if most < 0 || most > MaxLogBatch {
 		return LogPage{}, job.Errorf(job.Invalid, "max: want 1 to %d, or 0 for %d, got %d", MaxLogBatch, MaxLogBatch, most)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/boardd/boardd/host/board/jsontext"
+	"github.com/boardd/boardd/host/board/record"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 )
@@ -30,12 +32,12 @@ func (b *Board) MarkOperations(ctx context.Context, req MarkRequest) (MarkResult
 		return MarkResult{}, err
 	}
 	var result MarkResult
-	err := b.changeOperations(ctx, req.Ref, func(_ *currentJob, after *status) ([]driver.Attachment, string, error) {
+	err := b.changeOperations(ctx, req.Ref, func(_ *currentJob, after *record.Status) ([]driver.Attachment, string, error) {
 		attach, marked, err := b.mark(after, &req)
 		if err != nil {
 			return nil, "", err
 		}
-		result = MarkResult{marked, after.operations.status(), after.canceling()}
+		result = MarkResult{marked, after.Operations.Status(), after.Canceling()}
 		if marked == 0 {
 			return nil, "", errUnchanged
 		}
@@ -50,7 +52,7 @@ func (b *Board) MarkOperations(ctx context.Context, req MarkRequest) (MarkResult
 func checkMark(req *MarkRequest) error {
 	switch {
 	case req.Status.Finished():
-		return checkValue("result", req.Result, job.MaxResult)
+		return jsontext.CheckValue("result", req.Result, job.MaxResult)
 	case req.Status != job.OpQueued && req.Status != job.OpCanceling:
 		return job.Errorf(job.Invalid, "status: want QUEUED, CANCELING, SUCCESS, ERROR or CANCELED, got %s", req.Status)
 	case len(req.Result) > 0:
@@ -61,44 +63,34 @@ func checkMark(req *MarkRequest) error {
 
 // mark changes the operations and makes the attached record of their result, which
 // is kept once for all of them.
-func (b *Board) mark(after *status, req *MarkRequest) (attach []driver.Attachment, marked int, err error) {
-	o := &after.operations
-	if o.len() == 0 {
+func (b *Board) mark(after *record.Status, req *MarkRequest) (attach []driver.Attachment, marked int, err error) {
+	o := &after.Operations
+	if o.Len() == 0 {
 		return nil, 0, job.Errorf(job.Invalid, "the job has no operations")
 	}
-	marked = o.unlike(req.Status)
+	marked = o.Unlike(req.Status)
 	if marked == 0 {
 		return nil, 0, nil
 	}
 	now := time.Now()
 	switch req.Status {
 	case job.OpQueued:
-		if after.canceling() {
+		if after.Canceling() {
 			return nil, 0, job.Errorf(job.Precondition, "the job is to be canceled: what is CANCELING is not queued again")
 		}
-		o.requeue()
+		o.Requeue()
 	case job.OpCanceling:
-		o.mark(req.Status, noResult, now)
-		after.cancel = true
+		o.Mark(req.Status, record.NoResult, now)
+		after.Cancel = true
 	default:
 		var at int
-		if at, attach, err = b.keepResult(after, o.unfinished(), req.Result); err != nil {
+		if at, attach, err = b.keepResult(after, o.Unfinished(), req.Result); err != nil {
 			return nil, 0, err
 		}
-		if at == noResult && req.Status == job.OpCanceled {
-			at = canceledResult
+		if at == record.NoResult && req.Status == job.OpCanceled {
+			at = record.CanceledResult
 		}
-		o.mark(req.Status, at, now)
+		o.Mark(req.Status, at, now)
 	}
 	return attach, marked, nil
-}
-
-// unlike counts the operations that are not finished and stand otherwise.
-func (o *operations) unlike(to job.OperationStatus) (n int) {
-	for i := range o.statuses {
-		if at := o.at(i); !at.Finished() && at != to {
-			n++
-		}
-	}
-	return n
 }

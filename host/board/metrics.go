@@ -1,6 +1,7 @@
 package board
 
 import (
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -14,7 +15,7 @@ import (
 type Metrics struct {
 	Posted, PostedAgain atomic.Int64 // accepted; and of repeated posts, those that stood already
 	Claimed             atomic.Int64
-	Asked               atomic.Int64 // claim operations that the store was given; where there are no rivals, one for each call
+	Asked               atomic.Int64 // claim operations that the store was given; one for each call if no other host claims
 	Passed              atomic.Int64 // candidates that were gone when the store was asked
 	Extended            atomic.Int64
 	Consumed            atomic.Int64
@@ -48,8 +49,8 @@ func (b *Board) Metrics() *Metrics { return &b.metrics }
 // Waiting returns how many claim calls wait for a job now.
 func (b *Board) Waiting() int64 { return b.waiters.Load() }
 
-// observe counts what an op did to a job, by what is told of it: whatever call or clock
-// it was for.
+// observe counts what an op did to a job by the op's event, whichever call or timer
+// sent it.
 func (b *Board) observe(s *currentJob, op *driver.Op) {
 	switch op.Event {
 	case job.TrashedEvent:
@@ -62,8 +63,8 @@ func (b *Board) observe(s *currentJob, op *driver.Op) {
 	default:
 	}
 	ends := op.Kind == driver.Remove || op.Kind == driver.Trash
-	if ends && s != nil && s.entry.Claim != nil && !s.status.present.begun.IsZero() {
-		b.metrics.Runs.Observe(time.Since(s.status.present.begun))
+	if ends && s != nil && s.entry.Claim != nil && !s.status.Present.Begun.IsZero() {
+		b.metrics.Runs.Observe(time.Since(s.status.Present.Begun))
 	}
 }
 
@@ -86,4 +87,54 @@ func count(r *driver.Result, counter *atomic.Int64) {
 	if r.Kind == job.NoKind && !r.Repeated {
 		counter.Add(1)
 	}
+}
+
+// Histogram counts how long something took, in buckets.
+type Histogram struct {
+	bounds  []float64 // upper, in seconds
+	buckets []atomic.Uint64
+	nanos   atomic.Int64
+}
+
+// NewHistogram returns one with these upper bounds of its buckets, in seconds.
+func NewHistogram(bounds ...float64) *Histogram {
+	return &Histogram{bounds: bounds, buckets: make([]atomic.Uint64, len(bounds)+1)}
+}
+
+// Observe counts one that took so long.
+func (h *Histogram) Observe(d time.Duration) {
+	d = max(d, 0) // clocks may differ
+	i, _ := slices.BinarySearch(h.bounds, d.Seconds())
+	h.buckets[i].Add(1)
+	h.nanos.Add(int64(d))
+}
+
+// Totals returns how many were counted, their sum in seconds, and for each upper bound
+// in seconds how many took at most that long.
+func (h *Histogram) Totals() (count uint64, sum float64, atMost map[float64]uint64) {
+	atMost = make(map[float64]uint64, len(h.bounds))
+	for i, bound := range h.bounds {
+		count += h.buckets[i].Load()
+		atMost[bound] = count
+	}
+	return count + h.buckets[len(h.bounds)].Load(), time.Duration(h.nanos.Load()).Seconds(), atMost
+}
+
+// Empty returns a Histogram with the same buckets and nothing in them.
+func (h *Histogram) Empty() *Histogram { return NewHistogram(h.bounds...) }
+
+// Advance adds to h what from has counted since the Advance before, and makes last equal
+// to from. last holds what from had counted then. All have the same buckets.
+func (h *Histogram) Advance(from, last *Histogram) {
+	for i := range from.buckets {
+		n := from.buckets[i].Load()
+		h.buckets[i].Add(n - last.buckets[i].Swap(n))
+	}
+	nanos := from.nanos.Load()
+	h.nanos.Add(nanos - last.nanos.Swap(nanos))
+}
+
+// newJobTimes returns a histogram of what jobs do: from quick ones to those of a day.
+func newJobTimes() *Histogram {
+	return NewHistogram(.01, .1, 1, 5, 30, 120, 600, 3600, 6*3600, 24*3600)
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/boardd/boardd/host/board/jsontext"
+	"github.com/boardd/boardd/host/board/record"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 )
@@ -31,16 +33,16 @@ type OperationResult struct {
 // StartOperation makes an operation wait or run. The ones before it have to be
 // finished. One that is to be canceled is left alone, and the result says so.
 func (b *Board) StartOperation(ctx context.Context, req OperationRequest) (OperationResult, error) {
-	return b.operate(ctx, &req, func(s *currentJob, after *status) ([]driver.Attachment, error) {
+	return b.operate(ctx, &req, func(s *currentJob, after *record.Status) ([]driver.Attachment, error) {
 		now := time.Now()
-		changed, err := after.operations.start(int(req.Index), req.Status, now)
+		changed, err := after.Operations.Start(int(req.Index), req.Status, now)
 		switch {
 		case err != nil:
 			return nil, err
 		case !changed:
 			return nil, errUnchanged
-		case after.startedAt.IsZero():
-			after.startedAt = now.UTC()
+		case after.StartedAt.IsZero():
+			after.StartedAt = now.UTC()
 		}
 		return nil, nil
 	})
@@ -50,41 +52,41 @@ func (b *Board) StartOperation(ctx context.Context, req OperationRequest) (Opera
 // those behind it. Repeated with the same status and result it answers as it
 // first did.
 func (b *Board) FinishOperation(ctx context.Context, req OperationRequest) (OperationResult, error) {
-	if err := checkValue("result", req.Result, job.MaxResult); err != nil {
+	if err := jsontext.CheckValue("result", req.Result, job.MaxResult); err != nil {
 		return OperationResult{}, err
 	}
 	if !req.Status.Finished() {
 		return OperationResult{}, job.Errorf(job.Invalid, "status: want SUCCESS, ERROR or CANCELED, got %s", req.Status)
 	}
 	i := int(req.Index)
-	return b.operate(ctx, &req, func(s *currentJob, after *status) ([]driver.Attachment, error) {
-		o := &after.operations
-		if i >= 0 && i < o.len() && o.at(i) == req.Status && b.sameResult(ctx, s, i, req.Result) {
+	return b.operate(ctx, &req, func(s *currentJob, after *record.Status) ([]driver.Attachment, error) {
+		o := &after.Operations
+		if i >= 0 && i < o.Len() && o.At(i) == req.Status && b.sameResult(ctx, s, i, req.Result) {
 			return nil, errUnchanged
 		}
 		at, attach, err := b.keepResult(after, i, req.Result)
 		if err != nil {
 			return nil, err
 		}
-		if at == noResult && req.Status == job.OpCanceled {
-			at = canceledResult
+		if at == record.NoResult && req.Status == job.OpCanceled {
+			at = record.CanceledResult
 		}
-		return attach, o.finish(i, req.Status, at, time.Now())
+		return attach, o.Finish(i, req.Status, at, time.Now())
 	})
 }
 
 // keepResult makes the attached record of a result and says where it is.
-func (b *Board) keepResult(after *status, i int, result []byte) (at int, attach []driver.Attachment, err error) {
+func (b *Board) keepResult(after *record.Status, i int, result []byte) (at int, attach []driver.Attachment, err error) {
 	if len(result) == 0 {
-		return noResult, nil, nil
+		return record.NoResult, nil, nil
 	}
 	if opened := b.readiness.opened.Load(); opened == nil || !opened.Capabilities.Attachments {
 		return 0, nil, job.Errorf(job.Unsupported, "the store behind this board keeps no results of operations")
 	}
-	if after.resultBytes+int64(len(result)) > job.MaxResults {
+	if after.ResultBytes+int64(len(result)) > job.MaxResults {
 		return 0, nil, job.Errorf(job.QuotaExceeded, "result: with it the results of the job have more than %d bytes, which is the most", job.MaxResults)
 	}
-	after.resultBytes += int64(len(result))
+	after.ResultBytes += int64(len(result))
 	return i + 1, []driver.Attachment{{Name: resultName(i), Data: result}}, nil
 }
 
@@ -94,11 +96,11 @@ func resultName(i int) string { return resultPrefix + strconv.Itoa(i) }
 
 // sameResult reports whether a finished operation has this result.
 func (b *Board) sameResult(ctx context.Context, s *currentJob, i int, result []byte) bool {
-	switch at := s.status.operations.resultOf(i); at {
-	case noResult:
+	switch at := s.status.Operations.ResultOf(i); at {
+	case record.NoResult:
 		return len(result) == 0
-	case canceledResult:
-		return len(result) == 0 || string(result) == canceledText
+	case record.CanceledResult:
+		return len(result) == 0 || string(result) == record.CanceledText
 	default:
 		records, err := b.read(ctx, []job.ID{s.entry.ID}, driver.Attached)
 		return err == nil && bytes.Equal(results(records[0].Attached)[at-1], result)
@@ -129,13 +131,13 @@ var errUnchanged = errors.New("nothing is to be changed")
 
 // operate changes the operations of a claimed job. Change gets a copy of its
 // status that it may change.
-func (b *Board) operate(ctx context.Context, req *OperationRequest, change func(s *currentJob, after *status) ([]driver.Attachment, error)) (OperationResult, error) {
+func (b *Board) operate(ctx context.Context, req *OperationRequest, change func(s *currentJob, after *record.Status) ([]driver.Attachment, error)) (OperationResult, error) {
 	var result OperationResult
 	i := int(req.Index)
-	err := b.changeOperations(ctx, req.Ref, func(s *currentJob, after *status) ([]driver.Attachment, string, error) {
+	err := b.changeOperations(ctx, req.Ref, func(s *currentJob, after *record.Status) ([]driver.Attachment, string, error) {
 		attach, err := change(s, after)
 		if err == nil || errors.Is(err, errUnchanged) {
-			result = OperationResult{after.operations.at(i), after.operations.status(), after.canceling()}
+			result = OperationResult{after.Operations.At(i), after.Operations.Status(), after.Canceling()}
 		}
 		return attach, fmt.Sprintf("operation %d is %s", i, result.Status), err
 	})
@@ -147,7 +149,7 @@ func (b *Board) operate(ctx context.Context, req *OperationRequest, change func(
 
 // changeOperations changes operations of a claimed job. Change gets a copy of its
 // status that it may change, and returns what its watchers are told.
-func (b *Board) changeOperations(ctx context.Context, ref Ref, change func(s *currentJob, after *status) ([]driver.Attachment, string, error)) error {
+func (b *Board) changeOperations(ctx context.Context, ref Ref, change func(s *currentJob, after *record.Status) ([]driver.Attachment, string, error)) error {
 	a, proof, err := b.alterClaim(ctx, ref)
 	if err != nil {
 		return err
@@ -157,15 +159,15 @@ func (b *Board) changeOperations(ctx context.Context, ref Ref, change func(s *cu
 			return driver.Op{}, err
 		}
 		after := s.status
-		after.operations = s.status.operations.own()
+		after.Operations = s.status.Operations.Own()
 		attach, reason, err := change(s, &after)
 		if err != nil {
 			return driver.Op{}, err
 		}
-		after.operationPriority = after.operations.priority()
-		record := after.encode()
+		after.OperationPriority = after.Operations.Priority()
+		encoded := after.Encode()
 		op := proof.op(driver.Update)
-		op.Version, op.Status, op.Attach = s.entry.Version, &record, attach
+		op.Version, op.Status, op.Attach = s.entry.Version, &encoded, attach
 		op.Event, op.Reason = job.OperationEvent, reason
 		return op, nil
 	}
@@ -183,7 +185,7 @@ func (b *Board) alterClaim(ctx context.Context, ref Ref) (*alteration, *proof, e
 	return a, &proofs[0], a.errs[0]
 }
 
-// holds reports whether the standing shows this very claim.
+// holds reports whether s shows that the claim of the proof stands.
 func (p *proof) holds(s *currentJob) bool {
 	if s == nil || s.state != job.Claimed || s.entry.Claim == nil {
 		return false
@@ -194,8 +196,8 @@ func (p *proof) holds(s *currentJob) bool {
 	return s.entry.Claim.Owner == p.owner
 }
 
-// refusal says what is the matter with a claim that the standing, fresh from the
-// store, does not show.
+// refusal says why the claim of a proof may not be used; nil if s shows that it
+// stands. An s that does not show it has to be fresh from the store.
 func (b *Board) refusal(id job.ID, p *proof, s *currentJob) error {
 	if p.holds(s) {
 		return p.check(id, s)
@@ -216,26 +218,4 @@ func (b *Board) refusal(id job.ID, p *proof, s *currentJob) error {
 		e.Kind, e.Message = job.NotClaimed, "nobody holds the job"
 	}
 	return e
-}
-
-// checkValue reports what is wrong with a JSON value of a caller. None is right.
-func checkValue(what string, text []byte, most int) error {
-	if len(text) == 0 {
-		return nil
-	}
-	if len(text) > most {
-		return job.Errorf(job.Invalid, "%s: %d bytes are too many: want at most %d", what, len(text), most)
-	}
-	c := checker{text: text}
-	c.space()
-	if c.value(1) {
-		c.space()
-		if c.at < len(text) {
-			c.fail("nothing may follow the value")
-		}
-	}
-	if c.problem != "" {
-		return job.Errorf(job.Invalid, "%s: at byte %d: %s", what, c.at, c.problem)
-	}
-	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/boardd/boardd/host/board/record"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -68,7 +69,7 @@ func TestLogIsPutTogether(t *testing.T) {
 	b := start(t, openStore(t), Spec{})
 	id := postN(t, b, 1)[0].ID
 	ref := refOf(b, claimOne(t, b, ClaimRequest{}))
-	const n = maxLogChunks + 10
+	const n = record.MaxChunks + 10
 	for range n {
 		b.logs.mu.Lock()
 		b.logs.tails = nil // as on a host that has just started
@@ -79,9 +80,9 @@ func TestLogIsPutTogether(t *testing.T) {
 		}
 	}
 	e, _ := b.index.Get(id)
-	s, err := readStatus(e.Status)
-	if err != nil || len(s.log.chunks) > 20 {
-		t.Fatalf("%d chunks, %v", len(s.log.chunks), err)
+	s, err := record.ReadStatus(e.Status)
+	if err != nil || len(s.Log.Chunks) > 20 {
+		t.Fatalf("%d chunks, %v", len(s.Log.Chunks), err)
 	}
 	entries, _, err := b.readLog(t.Context(), id)
 	if err != nil || len(entries) != n || entries[n-1].Serial != n {
@@ -94,9 +95,9 @@ func TestLogTailsAreBounded(t *testing.T) {
 	t.Parallel()
 	var l logs
 	for i := range maxTails + 5 {
-		l.appended(job.ID{byte(i), byte(i >> 8), 1}, nil, logTail{first: 1, last: 1, data: []byte("x")})
+		l.appended(job.ID{byte(i), byte(i >> 8), 1}, nil, record.Tail{First: 1, Last: 1, Data: []byte("x")})
 	}
-	state := &logState{last: 1, chunks: []logChunk{{1, 1}}}
+	state := &record.Log{Last: 1, Chunks: []record.Chunk{{First: 1, Size: 1}}}
 	if _, ok := l.tail(job.ID{0, 0, 1}, state); ok || len(l.tails) != maxTails {
 		t.Errorf("%d are kept, want %d", len(l.tails), maxTails)
 	}

@@ -27,7 +27,7 @@ type order struct {
 	close func()
 
 	fallen atomic.Pointer[ruleset] // whose ranker failed and is not asked for a while
-	void   atomic.Bool             // what it said of keys counts no more
+	void   atomic.Bool             // the ranks that it gave do not count any more
 
 	mu       sync.Mutex
 	waiting  []chan struct{} // closed when the board was gone through
@@ -36,7 +36,7 @@ type order struct {
 	comparing sync.WaitGroup // of what Run began and has to see ended
 }
 
-// follow orders by other rules.
+// follow orders by other rules. The channel is closed when the board was gone through.
 func (o *order) follow(set *ruleset) <-chan struct{} {
 	done := make(chan struct{})
 	o.again.Store(0)
@@ -69,7 +69,8 @@ func (o *order) schedule(set *ruleset, now time.Time) {
 	o.next.Store(set.ordering.clock.Next(now).UnixNano())
 }
 
-// fadeTime is how finely what keys were served fades.
+// fadeTime is how often keys are ranked anew because the counts of what they were served
+// fade with time.
 const fadeTime = time.Minute
 
 // used says that somebody looks at the order: only then it is worth keeping up
@@ -86,13 +87,13 @@ func (o *order) used() {
 
 // A claim waits for the order where the time has changed it, so that it goes by what
 // policies say now: on a board with at most promptJobs open jobs, and for at most
-// promptTime. Those that do not, go by what was said before.
+// promptTime. Else it goes by the order as it was.
 const (
 	promptJobs = policy.MaxBatch
 	promptTime = 100 * time.Millisecond
 )
 
-// fresh is used for a claim.
+// fresh brings the order up to date before a claim, within the bounds above.
 func (o *order) fresh(ctx context.Context) {
 	o.used()
 	next := o.next.Load()
@@ -116,7 +117,7 @@ func (o *order) fresh(ctx context.Context) {
 	}
 }
 
-// awaited says that somebody waits from now on.
+// awaited says that a claim call begins to wait.
 func (o *order) awaited() {
 	if o.next.Load() != 0 || o.fades.Load() != 0 || o.board.rules.Load().shadow.due() != 0 {
 		o.signal()
@@ -216,7 +217,7 @@ func (o *order) pass(ctx context.Context) {
 	}
 }
 
-// score is the index's question for scores.
+// score is what the index calls for scores.
 func (o *order) score(set *ruleset, entries []*index.Entry) {
 	ctx, cancel := context.WithTimeout(context.Background(), scoreTime)
 	defer cancel()
@@ -253,8 +254,9 @@ func (o *order) scorePart(ctx context.Context, set *ruleset, entries []*index.En
 // their details included.
 const scoreTime = 30 * time.Second
 
-// fail orders jobs whose policy failed: as they are, new ones by what was good
-// before, and by the board's own order where nothing was.
+// fail orders jobs whose ordering policy failed. If it is lenient, they have the
+// board's own order. Else the policy that was good before scores them; where there is
+// none, or it fails too, known jobs keep their scores and new ones have 0.
 func (o *order) fail(set *ruleset, entries []*index.Entry, err error) {
 	o.failed(set, "jobs", len(entries), err)
 	if set.ordering.Lenient {
@@ -282,7 +284,7 @@ func (o *order) failed(set *ruleset, what string, n int, err error) {
 
 // scoreWith asks one policy, for a worker with these labels. Where it fails, no
 // score is changed.
-func (b *Board) scoreWith(ctx context.Context, set *ruleset, a *asked, worker []job.Label, entries []*index.Entry) error {
+func (b *Board) scoreWith(ctx context.Context, set *ruleset, a *boundPolicy, worker []job.Label, entries []*index.Entry) error {
 	which := make([]int, len(entries))
 	for i := range which {
 		which[i] = i
@@ -297,7 +299,7 @@ func (b *Board) scoreWith(ctx context.Context, set *ruleset, a *asked, worker []
 	}
 	batch := a.batch(set.facts, worker, entries, which)
 	scores := make([]int64, len(entries))
-	if err := a.ask(ctx, func() error { return a.Policy.Score(ctx, batch, scores) }); err != nil {
+	if err := a.evaluate(ctx, func() error { return a.Policy.Score(ctx, batch, scores) }); err != nil {
 		return err
 	}
 	for i, e := range entries {

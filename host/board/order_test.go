@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/boardd/boardd/host/board/filter"
 	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/policy"
 )
@@ -40,7 +41,7 @@ func (p *byLabel) Score(_ context.Context, batch *policy.Batch, scores []int64) 
 		return errors.New("broken")
 	}
 	for i := range batch.Jobs {
-		text, _ := label(batch.Jobs[i].Labels, p.label)
+		text, _ := filter.Label(batch.Jobs[i].Labels, p.label)
 		n, _ := strconv.ParseInt(text, 10, 64)
 		scores[i] = n * p.sign
 		if len(batch.Jobs[i].Facts) > 0 {

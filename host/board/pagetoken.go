@@ -26,9 +26,9 @@ const pageTokenVersion = 2
 
 var pageEncoding = base64.RawURLEncoding.Strict()
 
-func (t *pageToken) encode(states stateSet, filter string) string {
+func (t *pageToken) encode(states stateSet, encoded string) string {
 	b := append(make([]byte, 0, 96), pageTokenVersion)
-	sum := listingDigest(states, filter)
+	sum := listingDigest(states, encoded)
 	b = append(b, sum[:]...)
 	b = append(b, byte(t.part)) //nolint:gosec // one of four
 	if t.part != partOpen {
@@ -48,8 +48,8 @@ func (t *pageToken) encode(states stateSet, filter string) string {
 }
 
 // listingDigest tells listings apart.
-func listingDigest(states stateSet, filter string) [8]byte {
-	sum := sha256.Sum256(append([]byte{byte(states)}, filter...))
+func listingDigest(states stateSet, encoded string) [8]byte {
+	sum := sha256.Sum256(append([]byte{byte(states)}, encoded...))
 	return [8]byte(sum[:8])
 }
 
@@ -58,7 +58,7 @@ func orderDigest(order string) [8]byte {
 	return [8]byte(sum[:8])
 }
 
-func (b *Board) parsePageToken(text string, states stateSet, filter string) (pageToken, error) {
+func (b *Board) parsePageToken(text string, states stateSet, encoded string) (pageToken, error) {
 	order := b.rules.Load().orderID()
 	if text == "" {
 		return pageToken{order: order}, nil
@@ -68,7 +68,7 @@ func (b *Board) parsePageToken(text string, states stateSet, filter string) (pag
 	if err != nil || len(raw) < 10 || raw[0] != pageTokenVersion {
 		return pageToken{}, wrong
 	}
-	if sum := listingDigest(states, filter); !bytes.Equal(raw[1:9], sum[:]) {
+	if sum := listingDigest(states, encoded); !bytes.Equal(raw[1:9], sum[:]) {
 		return pageToken{}, job.Errorf(job.Invalid, "pageToken: the states and the filter must stay the same from page to page")
 	}
 	t := pageToken{part: int(raw[9]), order: order}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/boardd/boardd/host/board/record"
 	"github.com/boardd/boardd/host/index"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
@@ -26,9 +27,9 @@ func (b *Board) Post(ctx context.Context, postings []job.Posting) ([]JobResult, 
 	}
 	results := make([]JobResult, len(postings))
 	p := poster{
-		Board: b, opened: opened, results: results, room: b.room(opened), now: time.Now(),
+		board: b, opened: opened, results: results, room: b.room(opened), now: time.Now(),
 		ids: make([]job.ID, 0, len(postings)), ops: make([]driver.Op, 0, len(postings)),
-		extras: make([]extra, 0, len(postings)), of: make([]int, 0, len(postings)),
+		extras: make([]record.Extra, 0, len(postings)), of: make([]int, 0, len(postings)),
 	}
 	for i := range postings {
 		if err := p.prepare(ctx, i, &postings[i]); err != nil {
@@ -67,14 +68,14 @@ func (b *Board) stands(ctx context.Context, id job.ID) bool {
 // poster is one call of Post. Of ids, ops, extras and of, each item is one posting that
 // passed; of is its place in the results.
 type poster struct {
-	*Board
+	board   *Board
 	opened  *driver.BoardStatus
 	results []JobResult
 	now     time.Time
 	room    int64 // for so many jobs
 	ids     []job.ID
 	ops     []driver.Op
-	extras  []extra
+	extras  []record.Extra
 	of      []int
 
 	someWait bool           // for other jobs
@@ -93,22 +94,22 @@ func (p *poster) prepare(ctx context.Context, i int, posting *job.Posting) error
 	if err := checkOperations(posting.Operations); err != nil {
 		return err
 	}
-	ext := extra{
-		labels: labels, maxAttempts: posting.MaxAttempts, notBefore: posting.NotBefore,
-		after: after, operations: posting.Operations,
+	ext := record.Extra{
+		Labels: labels, MaxAttempts: posting.MaxAttempts, NotBefore: posting.NotBefore,
+		After: after, Operations: posting.Operations,
 	}
 	dp := stored(posting, &ext)
 	if most := p.opened.Capabilities.MaxRecord; most > 0 && len(dp.Extra) > most {
 		return job.Errorf(job.Invalid, "labels, operations and after: %d bytes are more than this store keeps: want at most %d", len(dp.Extra), most)
 	}
-	if int64(len(p.ids)) >= p.room && !p.stands(ctx, dp.ID) {
+	if int64(len(p.ids)) >= p.room && !p.board.stands(ctx, dp.ID) {
 		return job.Errorf(job.QuotaExceeded, "this store keeps at most %d open jobs on a board", p.opened.Capabilities.MaxJobs)
 	}
 	dp.Digest = digest(dp)
 	if dp.ID == (job.ID{}) {
-		dp.ID = p.random.newID(p.now)
+		dp.ID = p.board.random.newID(p.now)
 	}
-	op := driver.Op{Kind: driver.Post, Job: dp.ID, Request: p.random.next(), Posting: dp, Event: job.Posted}
+	op := driver.Op{Kind: driver.Post, Job: dp.ID, Request: p.board.random.next(), Posting: dp, Event: job.Posted}
 	if posting.NotBefore.After(p.now) {
 		op.Hold = &driver.Hold{Until: posting.NotBefore}
 	}
@@ -116,10 +117,10 @@ func (p *poster) prepare(ctx context.Context, i int, posting *job.Posting) error
 		op.Hold, p.someWait = &driver.Hold{Always: true}, true
 	}
 	if len(posting.Operations) > 0 {
-		s := status{operations: newOperations(posting.Operations)}
-		s.operationPriority = s.operations.priority()
-		record := s.encode()
-		op.Status = &record
+		s := record.Status{Operations: record.NewOperations(posting.Operations)}
+		s.OperationPriority = s.Operations.Priority()
+		encoded := s.Encode()
+		op.Status = &encoded
 	}
 	p.ids, p.ops, p.of = append(p.ids, dp.ID), append(p.ops, op), append(p.of, i)
 	p.extras = append(p.extras, ext)
@@ -127,10 +128,10 @@ func (p *poster) prepare(ctx context.Context, i int, posting *job.Posting) error
 }
 
 // stored is the posting as a driver keeps it, but for its digest.
-func stored(posting *job.Posting, ext *extra) *driver.Posting {
+func stored(posting *job.Posting, ext *record.Extra) *driver.Posting {
 	dp := &driver.Posting{
 		ID: posting.ID, Name: posting.Name, Priority: posting.Priority, Book: posting.Book,
-		Encoding: job.JSON, Details: posting.Details, Extra: ext.encode(),
+		Encoding: job.JSON, Details: posting.Details, Extra: ext.Encode(),
 	}
 	switch {
 	case posting.Raw != nil:
@@ -175,16 +176,16 @@ func (p *poster) post(ctx context.Context, items []int) []*index.Entry {
 	}
 	news := make([]*index.Entry, 0, len(items))
 	now := time.Now()
-	for i, r := range p.send(ctx, p.opened, ops) {
+	for i, r := range p.board.send(ctx, p.opened, ops) {
 		op, result := &ops[i], &p.results[p.of[items[i]]]
 		if r.Kind != job.NoKind {
 			result.Err = itemError(op.Job, &r)
 			continue
 		}
 		if r.Repeated {
-			p.metrics.PostedAgain.Add(1)
+			p.board.metrics.PostedAgain.Add(1)
 		} else {
-			p.metrics.Posted.Add(1)
+			p.board.metrics.Posted.Add(1)
 		}
 		rec := r.Record
 		if rec == nil {
@@ -192,14 +193,14 @@ func (p *poster) post(ctx context.Context, items []int) []*index.Entry {
 			continue
 		}
 		if !isOpen(rec.State) {
-			result.Job = p.jobOfRecord(rec, now)
+			result.Job = p.board.jobOfRecord(rec, now)
 			continue
 		}
-		e := p.entryWith(rec, &p.extras[items[i]], now) // an equal posting has equal extras
+		e := p.board.entryWith(rec, &p.extras[items[i]], now) // an equal posting has equal extras
 		if e.Position == 0 {
 			e.Position = r.Position
 		}
-		p.learnFacts(op.Posting)
+		p.board.learnFacts(op.Posting)
 		news = append(news, e)
 		result.Job = jobOf(e)
 		showDetails(result.Job, op.Posting)

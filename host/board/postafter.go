@@ -3,17 +3,18 @@ package board
 import (
 	"context"
 
+	"github.com/boardd/boardd/host/board/record"
 	"github.com/boardd/boardd/host/index"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 )
 
-// postAll posts what passed: a job that waits for another one of the same call
-// after that one.
+// postAll posts the items that passed the checks. A job that waits for another job of
+// the same call is posted after that one.
 func (p *poster) postAll(ctx context.Context) error {
 	post := func(items []int) []*index.Entry { return p.post(ctx, items) }
 	if !p.someWait {
-		return p.rounds(ctx, p.ids, post)
+		return p.board.rounds(ctx, p.ids, post)
 	}
 	levels, err := p.levels(ctx)
 	if err != nil {
@@ -26,7 +27,7 @@ func (p *poster) postAll(ctx context.Context) error {
 		for i, item := range level {
 			ids[i] = p.ids[item]
 		}
-		err := p.rounds(ctx, ids, func(items []int) []*index.Entry {
+		err := p.board.rounds(ctx, ids, func(items []int) []*index.Entry {
 			those := make([]int, len(items))
 			for i, at := range items {
 				those[i] = level[at]
@@ -40,34 +41,34 @@ func (p *poster) postAll(ctx context.Context) error {
 	return nil
 }
 
-// await marks what the items wait for, where other programs work as well: of a
-// job that has no record of ours, a store may not know how they ended it.
+// await gives the jobs that the items wait for a status record, on a board that other
+// programs use too: of a job without one, a store may not know how they ended it.
 func (p *poster) await(ctx context.Context, level []int) {
 	if !p.opened.Capabilities.Shared {
 		return
 	}
 	var ids []job.ID
 	for _, item := range level {
-		for _, a := range p.extras[item].after {
+		for _, a := range p.extras[item].After {
 			ids = append(ids, a.ID)
 		}
 	}
-	a := &alteration{Board: p.Board, opened: p.opened, ids: ids, errs: make([]error, len(ids))}
+	a := &alteration{board: p.board, opened: p.opened, ids: ids, errs: make([]error, len(ids))}
 	a.enough = func(_ int, s *currentJob) bool { return s != nil }
 	a.plan = func(_ int, s *currentJob) (driver.Op, error) {
 		if s == nil || !isOpen(s.state) || len(s.entry.Status) > 0 {
 			return driver.Op{}, errUnchanged
 		}
 		after := s.status
-		after.awaited = true
-		record := after.encode()
+		after.Awaited = true
+		encoded := after.Encode()
 		return driver.Op{
-			Kind: driver.Update, Version: s.entry.Version, Status: &record,
+			Kind: driver.Update, Version: s.entry.Version, Status: &encoded,
 			Event: job.OperationEvent, Reason: "another job waits for this one",
 		}, nil
 	}
 	if err := a.run(ctx); err != nil {
-		p.log.WarnContext(ctx, "jobs that others wait for could not be marked", "jobs", len(ids), "error", err)
+		p.board.log.WarnContext(ctx, "jobs that others wait for could not be marked", "jobs", len(ids), "error", err)
 	}
 }
 
@@ -76,7 +77,7 @@ func (p *poster) ready(level []int) []int {
 	kept := level[:0:0]
 next:
 	for _, item := range level {
-		for i, a := range p.extras[item].after {
+		for i, a := range p.extras[item].After {
 			at, ok := p.byID[a.ID]
 			if ok && p.results[p.of[at]].Err != nil {
 				p.refuse(item, "after[%d].uuid: job %s was not posted", i, a.ID)
@@ -133,7 +134,7 @@ func (p *poster) depth(item int, depth []int) int {
 	}
 	depth[item] = -1
 	deepest := 0
-	for i, a := range p.extras[item].after {
+	for i, a := range p.extras[item].After {
 		other, ok := p.byID[a.ID]
 		if !ok {
 			continue
@@ -164,20 +165,20 @@ func (p *poster) checkKnown(ctx context.Context) error {
 		}
 	}
 	for item := range p.ids {
-		if len(p.extras[item].after) == 0 {
+		if len(p.extras[item].After) == 0 {
 			continue
 		}
 		ask(p.ids[item])
-		for _, a := range p.extras[item].after {
+		for _, a := range p.extras[item].After {
 			ask(a.ID)
 		}
 	}
-	records, err := p.read(ctx, ids, 0)
+	records, err := p.board.read(ctx, ids, 0)
 	if err != nil {
 		return err
 	}
 	for item := range p.ids {
-		after := p.extras[item].after
+		after := p.extras[item].After
 		if len(after) == 0 || records[of[p.ids[item]]].State != job.Unknown {
 			continue
 		}
@@ -186,10 +187,10 @@ func (p *poster) checkKnown(ctx context.Context) error {
 	return nil
 }
 
-func (p *poster) checkPrerequisites(item int, record func(job.ID) *driver.Record) {
-	after, met := p.extras[item].after, true
+func (p *poster) checkPrerequisites(item int, found func(job.ID) *driver.Record) {
+	after, met := p.extras[item].After, true
 	for i := range after {
-		rec := record(after[i].ID)
+		rec := found(after[i].ID)
 		if _, posted := p.byID[after[i].ID]; rec.State == job.Unknown {
 			if !posted {
 				p.refuse(item, "after[%d].uuid: there is no job %s on this board", i, after[i].ID)
@@ -206,11 +207,11 @@ func (p *poster) checkPrerequisites(item int, record func(job.ID) *driver.Record
 	}
 	op := &p.ops[item]
 	op.Hold = nil
-	if until := p.extras[item].notBefore; until.After(p.now) {
+	if until := p.extras[item].NotBefore; until.After(p.now) {
 		op.Hold = &driver.Hold{Until: until}
 	}
-	s := status{operations: newOperations(p.extras[item].operations), met: true}
-	s.operationPriority = s.operations.priority()
-	encoded := s.encode()
+	s := record.Status{Operations: record.NewOperations(p.extras[item].Operations), Met: true}
+	s.OperationPriority = s.Operations.Priority()
+	encoded := s.Encode()
 	op.Status = &encoded
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/boardd/boardd/host/board/jsontext"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 )
@@ -59,7 +60,7 @@ func checkOperations(list []job.NewOperation) error {
 		if op.Priority < job.MinOperationPriority || op.Priority > job.MaxOperationPriority {
 			return job.Errorf(job.Invalid, "%s.priority: want %d to %d, got %d", at, job.MinOperationPriority, job.MaxOperationPriority, op.Priority)
 		}
-		if err := checkValue(at+".input", op.Input, job.MaxOperationInput); err != nil {
+		if err := jsontext.CheckValue(at+".input", op.Input, job.MaxOperationInput); err != nil {
 			return err
 		}
 		size += len(op.Name) + len(op.Input)
@@ -139,7 +140,7 @@ func checkContent(p *job.Posting, caps *driver.Capabilities) error {
 	}
 	switch {
 	case encoding == job.JSON && (p.Raw != nil || data != nil):
-		return checkDetails(data)
+		return jsontext.Check(data)
 	case encoding == job.Msgpack && !isMsgpackMap(data):
 		return job.Errorf(job.Invalid, "detailsRaw: want a msgpack map")
 	}

@@ -13,19 +13,20 @@ import (
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/policy"
+	"github.com/boardd/boardd/sdk/shorten"
 )
 
-// grouping is by what a policy with counts groups jobs.
+// grouping says by which property of a job a policy with counts groups jobs.
 type grouping struct {
-	policy *asked
+	policy *boundPolicy
 	kind   string // "name", "label" or "fact"
 	label  string
 	fact   int    // index into the manifest's facts
-	by     string // the same where jobs are grouped alike
+	by     string // names the property; equal where jobs are grouped alike
 }
 
 // groupingOf returns nil for a policy without counts.
-func groupingOf(a *asked) *grouping {
+func groupingOf(a *boundPolicy) *grouping {
 	if a == nil || a.manifest.Counts == "" {
 		return nil
 	}
@@ -44,8 +45,8 @@ func groupingOf(a *asked) *grouping {
 	return g
 }
 
-// of returns the group of a job whose facts are known; of another one that which
-// it was in.
+// of returns the group of a job. If the fact that it depends on is not known, that is
+// the group that the job was in.
 func (g *grouping) of(set *ruleset, e *index.Entry) *index.Group {
 	key, known := g.key(set.facts, e)
 	if !known || e.Group != nil && e.Group.Key == key {
@@ -88,7 +89,7 @@ func (o *order) ranking(set *ruleset) *index.Ranking {
 // of them waits as long as its own context lasts.
 const rankTime = 10 * time.Second
 
-// rank is the index's question for ranks. When the policy fails, all keys are ranked
+// rank is what the index calls for ranks. When the policy fails, all keys are ranked
 // by what stands in for it until it is tried again: ranks of two policies cannot be
 // compared.
 func (o *order) rank(set *ruleset, keys []policy.Key, ranks []policy.Rank) error {
@@ -112,8 +113,9 @@ func (o *order) rank(set *ruleset, keys []policy.Key, ranks []policy.Rank) error
 	return o.standIn(ctx, set, keys, ranks)
 }
 
-// standIn ranks keys in place of a policy that failed: not at all, by the version
-// that was good before, or by what it said last, which an error stands for.
+// standIn ranks keys in place of a policy that failed: all alike if it is lenient, else
+// by the version that was good before. Where there is none, it returns an error, and
+// the keys keep the ranks that they had last.
 func (o *order) standIn(ctx context.Context, set *ruleset, keys []policy.Key, ranks []policy.Rank) error {
 	switch {
 	case set.ordering.Lenient:
@@ -125,12 +127,12 @@ func (o *order) standIn(ctx context.Context, set *ruleset, keys []policy.Key, ra
 	return job.Errorf(job.Unavailable, "the policy %s failed", set.ordering.name())
 }
 
-func (a *asked) rank(ctx context.Context, keys []policy.Key, ranks []policy.Rank) error {
-	return a.ask(ctx, func() error { return a.rankAt(ctx, time.Now(), keys, ranks) })
+func (a *boundPolicy) rank(ctx context.Context, keys []policy.Key, ranks []policy.Rank) error {
+	return a.evaluate(ctx, func() error { return a.rankAt(ctx, time.Now(), keys, ranks) })
 }
 
-// rankAt asks the policy at most a batch of keys, whether it fails often or not.
-func (a *asked) rankAt(ctx context.Context, now time.Time, keys []policy.Key, ranks []policy.Rank) error {
+// rankAt asks the policy about at most a batch of keys, even while its breaker is open.
+func (a *boundPolicy) rankAt(ctx context.Context, now time.Time, keys []policy.Key, ranks []policy.Rank) error {
 	ranker, ok := a.Policy.(policy.Ranker)
 	if !ok {
 		return job.Errorf(job.Unsupported, "the policy %s declares counts, and ranks nothing", a.name())
@@ -163,13 +165,13 @@ func overKey(gone *driver.Skipped) bool {
 // fullText says that nothing of a key may be claimed now.
 func (s *ruleset) fullText(key string) string {
 	if s.ordering == nil { // other rules took the place of these meanwhile
-		return fmt.Sprintf("no more jobs of the key %q may run now", cut(key, 100))
+		return fmt.Sprintf("no more jobs of the key %q may run now", shorten.To(key, 100))
 	}
 	return s.ordering.fullText(key)
 }
 
-func (a *asked) fullText(key string) string {
-	return fmt.Sprintf("the policy %s lets no more jobs of the key %q run now", a.name(), cut(key, 100))
+func (a *boundPolicy) fullText(key string) string {
+	return fmt.Sprintf("the policy %s lets no more jobs of the key %q run now", a.name(), shorten.To(key, 100))
 }
 
 // fullError refuses a chosen job whose key is full.
@@ -181,20 +183,20 @@ func (s *ruleset) fullError(e *index.Entry) error {
 	return &job.Error{Job: e.ID, Kind: job.NotEligible, Message: s.fullText(key)}
 }
 
-// standing says where a job stands in an order by counts.
-func (w *selector) standing(ctx context.Context, id job.ID, x *Explanation) {
+// explainPlace says where a job stands in an order by counts.
+func (w *selector) explainPlace(ctx context.Context, id job.ID, x *Explanation) {
 	class, err := w.classOf(ctx)
 	if err != nil {
 		return
 	}
-	s, ok := w.index.Standing(ctx, id, class)
+	s, ok := w.board.index.Standing(ctx, id, class)
 	if !ok {
 		return
 	}
 	score := s.Rank
 	x.Score = &score
 	x.Position = s.Ahead
-	running := fmt.Sprintf("%d of the key %q are running", s.Running, cut(s.Key, 100))
+	running := fmt.Sprintf("%d of the key %q are running", s.Running, shorten.To(s.Key, 100))
 	if s.Most > 0 {
 		running += fmt.Sprintf(", of at most %d", s.Most)
 	}

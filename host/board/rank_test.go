@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/boardd/boardd/host/board/filter"
 	"github.com/boardd/boardd/host/ranking"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
@@ -521,9 +522,9 @@ func (p *byZone) Score(_ context.Context, batch *policy.Batch, scores []int64) e
 	if p.fail.Load() {
 		return errors.New("broken")
 	}
-	mine, _ := label(batch.Worker, "zone")
+	mine, _ := filter.Label(batch.Worker, "zone")
 	for i, j := range batch.Jobs {
-		if zone, _ := label(j.Labels, "zone"); zone == mine {
+		if zone, _ := filter.Label(j.Labels, "zone"); zone == mine {
 			scores[i] = 1
 		}
 	}

@@ -1,201 +1,46 @@
 package board
 
 import (
-	"bytes"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/boardd/boardd/host/board/record"
 	"github.com/boardd/boardd/host/index"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 )
 
-func TestStatusRoundTrip(t *testing.T) {
-	t.Parallel()
-	at := time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC)
-	tests := []status{
-		{},
-		{attempt: 7, last: "why", reasons: []string{"one", "two"}, startedAt: time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC)},
-		{hasPriority: true, priority: job.VeryHigh, operationPriority: -3, exhausted: true, ranOutBy: 1 << 63, cancel: true},
-		{hasPriority: true, priority: job.VeryLow},
-		{
-			operations: operations{
-				statuses: []byte{6, 4, 1}, priorities: []byte{0, 0xec, 19},
-				times: []opTimes{{1e15, 1e15 + 1, 1e15 + 5}, {1e15 + 6, 0, 0}, {}}, results: []uint16{1, canceledResult, 0},
-			},
-			resultBytes: 7, met: true, awaited: true,
-			log: logState{last: 10, request: 1 << 63, chunks: []logChunk{{2, 700}, {5, 8192}, {10, 1}}},
-		},
-		{
-			reasons: []string{"of an older version", "two", "three"}, attempts: []attempt{{}, {owner: "w", begun: at, ended: at.Add(time.Hour), lease: 30 * time.Second}},
-			last: "three", present: attempt{begun: at.Add(time.Minute), lease: job.MaxLease},
-		},
-	}
-	for _, want := range tests {
-		got, err := readStatus(want.encode())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(want, got, statusParts); diff != "" {
-			t.Fatal(diff)
-		}
-	}
-}
-
-var statusParts = cmp.AllowUnexported(status{}, attempt{}, operations{}, opTimes{}, logState{}, logChunk{})
-
 // What a newer version wrote survives being rewritten by this one.
-func TestStatusKeepsUnknownFields(t *testing.T) {
-	t.Parallel()
-	old := status{attempt: 1}
-	record := appendField(appendField(old.encode(), 900, []byte("from the future")), 901, nil)
-	s, err := readStatus(record)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.attempt++
-	again := s.encode()
-	if !bytes.Contains(again, []byte("from the future")) {
-		t.Fatalf("%q lost the field", again)
-	}
-	if s, err = readStatus(again); err != nil || s.attempt != 2 {
-		t.Fatal(s, err)
-	}
-}
 
 func TestStatusReasons(t *testing.T) {
 	t.Parallel()
-	var s status
+	var s record.Status
 	e := &index.Entry{Claim: &index.Claim{Owner: "w"}}
-	for range maxReasons + 5 {
-		s.present.lease = time.Second
-		s.lost(strings.Repeat("é", maxReasonKept), e)
+	for range record.MaxReasons + 5 {
+		s.Present.Lease = time.Second
+		s.Lose(strings.Repeat("é", record.MaxReasonKept), attemptOf(&s, e))
 	}
-	s.lost("nobody's", nil)
-	e.Claim.Foreign, s.present.lease = true, time.Second
-	s.lost("the last one", e)
-	got, err := readStatus(s.encode())
+	s.Lose("nobody's", attemptOf(&s, nil))
+	e.Claim.Foreign, s.Present.Lease = true, time.Second
+	s.Lose("the last one", attemptOf(&s, e))
+	got, err := record.ReadStatus(s.Encode())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := len(got.attempts); n != maxReasons || got.attempts[0].owner != "w" || got.attempts[0].lease != time.Second || got.attempts[0].ended.IsZero() ||
-		got.attempts[n-2] != (attempt{}) || got.attempts[n-1].owner != "w" || got.attempts[n-1].lease != 0 || got.present != (attempt{}) {
-		t.Fatalf("the attempts are %+v", got.attempts)
+	if n := len(got.Attempts); n != record.MaxReasons || got.Attempts[0].Owner != "w" || got.Attempts[0].Lease != time.Second || got.Attempts[0].Ended.IsZero() ||
+		got.Attempts[n-2] != (record.Attempt{}) || got.Attempts[n-1].Owner != "w" || got.Attempts[n-1].Lease != 0 || got.Present != (record.Attempt{}) {
+		t.Fatalf("the attempts are %+v", got.Attempts)
 	}
-	if len(got.reasons) != maxReasons || len(got.reasons[0]) != maxReasonKept || got.last != "the last one" {
-		t.Fatalf("%d reasons, the first of %d bytes, last %q", len(got.reasons), len(got.reasons[0]), got.last)
+	if len(got.Reasons) != record.MaxReasons || len(got.Reasons[0]) != record.MaxReasonKept || got.Last != "the last one" {
+		t.Fatalf("%d reasons, the first of %d bytes, last %q", len(got.Reasons), len(got.Reasons[0]), got.Last)
 	}
-}
-
-func FuzzStatus(f *testing.F) {
-	s := status{attempt: 3, reasons: []string{"x"}, last: "x", hasPriority: true, priority: job.Low}
-	f.Add(s.encode())
-	s.attempts, s.present = []attempt{{owner: "w", begun: time.UnixMicro(5)}}, attempt{lease: time.Second}
-	f.Add(s.encode())
-	f.Add([]byte{1, 1, 1})
-	f.Add([]byte{1, statusStarted, 1, 0})
-	f.Add([]byte{2})
-	f.Fuzz(func(t *testing.T, record []byte) {
-		first, err := readStatus(record)
-		if err != nil {
-			if !cmp.Equal(first, status{}, statusParts) {
-				t.Fatal("an unreadable record says something")
-			}
-			return
-		}
-		again := first.encode()
-		second, err := readStatus(again)
-		if err != nil {
-			t.Fatal(err)
-		}
-		// What says nothing is left out, so that the records are compared, not what they were read into.
-		if diff := cmp.Diff(again, second.encode()); diff != "" {
-			t.Fatal(diff)
-		}
-	})
-}
-
-func FuzzLogChunk(f *testing.F) {
-	e := job.LogEntry{Index: 3, At: time.UnixMicro(7).UTC(), Type: "out", Message: "hello"}
-	f.Add(appendEntry(appendEntry(nil, &e), &job.LogEntry{At: time.UnixMicro(0)}))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		first, err := readChunk(data, 5)
-		if err != nil {
-			return
-		}
-		var again []byte
-		for i := range first {
-			again = appendEntry(again, &first[i])
-		}
-		second, err := readChunk(again, 5)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(first, second); diff != "" {
-			t.Fatal(diff)
-		}
-	})
-}
-
-func FuzzOperation(f *testing.F) {
-	f.Add(appendOperation([]byte{recordVersion}, &job.NewOperation{Name: "fetch", Input: []byte("{}"), Priority: -20}))
-	f.Fuzz(func(t *testing.T, record []byte) {
-		var list []postedOperation
-		err := eachField(record, func(tag uint64, data, _ []byte) error {
-			op, err := readOperation(data)
-			if tag == extraOperation && err == nil {
-				list = append(list, op)
-			}
-			return err
-		})
-		if err != nil {
-			return
-		}
-		var again []postedOperation
-		for i := range list {
-			op := job.NewOperation{Name: string(list[i].name), Input: list[i].input, Priority: list[i].priority}
-			_ = eachField(appendOperation([]byte{recordVersion}, &op), func(_ uint64, data, _ []byte) error {
-				op, err := readOperation(data)
-				if err != nil {
-					t.Fatal(err)
-				}
-				again = append(again, op)
-				return nil
-			})
-		}
-		if diff := cmp.Diff(list, again, cmp.AllowUnexported(postedOperation{}), cmpopts.EquateEmpty()); diff != "" {
-			t.Fatal(diff)
-		}
-	})
-}
-
-func FuzzExtra(f *testing.F) {
-	e := extra{
-		labels: []job.Label{{Key: "a", Value: "b"}}, maxAttempts: 3, notBefore: time.UnixMicro(5).UTC(),
-		after: []job.Prerequisite{{ID: job.ID{1}, Statuses: []job.OperationStatus{job.OpError}}, {ID: job.ID{2}}},
-	}
-	f.Add(e.encode())
-	f.Add([]byte{1, extraNotBefore, 1, 0}) // the first moment of 1970
-	f.Fuzz(func(t *testing.T, record []byte) {
-		first, err := readExtra(record)
-		if err != nil {
-			return
-		}
-		second, err := readExtra(first.encode())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(first, second, cmp.AllowUnexported(extra{})); diff != "" {
-			t.Fatal(diff)
-		}
-	})
 }
 
 // A status or posting that cannot be read hides no job.
+
 func TestCorruptRecordsHideNoJob(t *testing.T) {
 	t.Parallel()
 	d := openStore(t)

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/boardd/boardd/host/board/filter"
 	"github.com/boardd/boardd/host/index"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
@@ -30,7 +31,7 @@ type Happened uint8
 const (
 	Stands Happened = iota // it stands open: it was posted, given back, or changed
 	Taken                  // it was claimed
-	Gone                   // it left the line: it ended, was set aside, or is held back
+	Gone                   // it cannot be claimed now: it ended, was set aside, or is held back
 	Lost                   // it was claimed, and nothing is known of it any more
 )
 
@@ -43,20 +44,20 @@ type Happening struct {
 	By    *Taker            // of Taken; nil: somebody whom this host does not know
 
 	// Decided is when this host chose the job for the claim, by its own clock. Of Taken;
-	// zero: another one did.
+	// zero: another host chose it.
 	Decided time.Time
 }
 
-// Taker is who claimed, as far as it counts for what he may have.
+// Taker is a claim call, as far as it counts for which jobs the call may have.
 type Taker struct {
 	Worker []job.Label // sorted by key
-	Names  []string    // the only ones that he wanted, sorted; none: any
+	Names  []string    // the job names that it asked for, sorted; none: any
 	Filter string
-	Chosen bool // he named the job
+	Chosen bool // it named the job's uuid
 }
 
-// recorderTap tells a recorder what the board is told by its store, and by whom the
-// claims were that this host made: the store does not know that.
+// recorderTap tells a recorder what the store reports to the board, and which call made
+// each claim of this host, since the store does not know that.
 type recorderTap struct {
 	recorder Recorder // nil: nobody wants to know
 
@@ -80,11 +81,11 @@ func (w *recorderTap) asks(c *claimer, entries []*index.Entry, chosen bool) {
 		return
 	}
 	if c.taker == nil {
-		c.taker = &Taker{Worker: c.told, Names: c.names, Filter: c.filter.text, Chosen: chosen}
+		c.taker = &Taker{Worker: c.told, Names: c.names, Filter: c.filter.Text, Chosen: chosen}
 	}
 	jobs := make([]policy.Job, len(entries))
 	for i, e := range entries {
-		jobs[i] = c.recorded(c.rules, e) // its status is that of the claim already
+		jobs[i] = c.board.recorded(c.rules, e) // its status is that of the claim already
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -129,8 +130,9 @@ func (w *recorderTap) took(id job.ID, owner string) (a asker, ok bool) {
 	return a, true
 }
 
-// restart says that the board is read anew as of a position: of the claims before it
-// that were not told yet, the store says nothing any more.
+// restartRecording tells the recorder that the board is read anew as of a position. The
+// store will not report the claims before it any more; those of this host that were not
+// told yet are told as Lost.
 func (b *Board) restartRecording(position driver.Position) {
 	w := &b.tap
 	if w.recorder == nil {
@@ -168,7 +170,7 @@ func (b *Board) tell(items []item) {
 	b.tap.recorder.Tell(list)
 }
 
-// happening says what one change means for the line of jobs; false: nothing.
+// happening says what one change means for the order of claims; false: nothing.
 func (b *Board) happening(set *ruleset, it *item) (Happening, bool) {
 	h := Happening{At: it.at, Specs: set.facts.specs}
 	if it.event == job.Extended {
@@ -201,8 +203,8 @@ func (b *Board) happening(set *ruleset, it *item) (Happening, bool) {
 	return h, true
 }
 
-// vanished tells of a change of a job that is gone by now, so that nothing is known of
-// it: of a claim that this host made it kept what there is to tell.
+// vanished tells of a change of a job of which nothing is known any more. Only a claim
+// matters: if this host made it, the tap has the job; else it is told as Lost.
 func (b *Board) vanished(h Happening, it *item) (Happening, bool) {
 	if it.event != job.ClaimedEvent || it.record == nil || it.record.Holder == nil {
 		return h, false
@@ -232,7 +234,7 @@ func (b *Board) recorded(set *ruleset, e *index.Entry) policy.Job {
 	return j
 }
 
-// Standing returns the first jobs of the line as a Recorder would be told of them,
+// Standing returns the first jobs in claim order as a Recorder would be told of them,
 // and how many more there are.
 func (b *Board) Standing(most int) (list []Happening, more int64) {
 	set, now := b.rules.Load(), time.Now().UTC()
@@ -257,11 +259,11 @@ func (b *Board) Standing(most int) (list []Happening, more int64) {
 // Matcher reads a filter as claims have it, and returns what says whether a job
 // matches. It is nil for a filter that looks at details.
 func Matcher(text string) (func(*policy.Job) bool, error) {
-	f, err := parseFilter(text)
-	if err != nil || f.needsDetails() {
+	f, err := filter.Parse(text)
+	if err != nil || f.NeedsDetails() {
 		return nil, err
 	}
 	return func(j *policy.Job) bool {
-		return f.matches(&subject{name: j.Name, priority: j.Priority, attempt: j.Attempt, createdAt: j.CreatedAt, labels: j.Labels})
+		return f.Matches(&filter.Subject{Name: j.Name, Priority: j.Priority, Attempt: j.Attempt, CreatedAt: j.CreatedAt, Labels: j.Labels})
 	}, nil
 }

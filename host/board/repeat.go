@@ -39,8 +39,8 @@ func endingOf(op *driver.Op) endingOp {
 func (b *Board) abandonments(p *proof, s *currentJob) []endingOp {
 	list := []endingOp{{kind: driver.Release}, {driver.Remove, job.Canceled}}
 	ranOut := b.spec.Retry.MaxAttempts > 0
-	if s != nil && (isOpen(s.state) || s.state == job.Trashed || s.status.ranOutBy != 0) {
-		ranOut = s.status.ranOutBy != 0 || s.ranOutBy(p.token)
+	if s != nil && (isOpen(s.state) || s.state == job.Trashed || s.status.RanOutBy != 0) {
+		ranOut = s.status.RanOutBy != 0 || s.ranOutBy(p.token)
 	}
 	if ranOut {
 		list = append(list, endingOp{kind: driver.Trash})
@@ -56,10 +56,10 @@ func consumptions() []endingOp {
 // ranOutBy reports whether the job went to the trash, the last time that its attempts
 // ran out, with the claim of this token.
 func (s *currentJob) ranOutBy(t job.Token) bool {
-	if s.status.ranOutBy == 0 { // not known: nobody else had it since
-		return s.state == job.Trashed && s.status.exhausted
+	if s.status.RanOutBy == 0 { // not known: nobody else had it since
+		return s.state == job.Trashed && s.status.Exhausted
 	}
-	return t.Epoch != 0 && s.status.ranOutBy == t.Epoch
+	return t.Epoch != 0 && s.status.RanOutBy == t.Epoch
 }
 
 // heldBy reports whether the claim that op would end stands, as far as is known.

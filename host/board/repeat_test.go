@@ -1,9 +1,11 @@
 package board
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -170,4 +172,140 @@ func TestAbandonsRepeatedAmongOthers(t *testing.T) {
 		})
 	}
 	group.Wait()
+}
+
+// A repeated request is answered with what it was given at first. That such a claim has
+// lapsed meanwhile, and the job is free again, takes it from nobody.
+func TestRepeatedClaimThatLapsed(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		b := start(t, openStore(t), Spec{})
+		postN(t, b, 1)
+		first := claimOne(t, b, ClaimRequest{Lease: time.Second, RequestID: "once"})
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		again := claimOne(t, b, ClaimRequest{Lease: time.Second, RequestID: "once"})
+		if again.Token != first.Token {
+			t.Fatalf("the repeated request was given %v, and first %v", again.Token, first.Token)
+		}
+		if claims := claim(t, b, ClaimRequest{Lease: time.Second}); len(claims) != 1 {
+			t.Fatalf("the job is free, and %d claims were given", len(claims))
+		}
+	})
+}
+
+// TestClaimTriedTwiceAtOnce has a request be tried again while its first try still waits:
+// the first one, too, is answered with what the second one claimed, and claims nothing
+// that nobody would be told of.
+func TestClaimTriedTwiceAtOnce(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		store := openStore(t)
+		a, b := start(t, store, Spec{}), start(t, store, Spec{})
+		ask := func(at *Board, name string) []job.Claim {
+			r, err := at.Claim(t.Context(), ClaimRequest{Owner: "worker", Names: []string{name}, Wait: time.Minute, RequestID: "once"})
+			if err != nil {
+				t.Error(err)
+			}
+			return r.Claims
+		}
+		first := make(chan []job.Claim)
+		go func() { first <- ask(a, "for the first") }()
+		synctest.Wait()
+		post(t, b, job.Posting{Name: "for the second"})
+		second := ask(b, "for the second")
+		post(t, b, job.Posting{Name: "for the first"})
+		if got := <-first; len(got) != 1 || len(second) != 1 || got[0].Token != second[0].Token {
+			t.Errorf("the first try was answered with %v, and the second one with %v: want the same claim", got, second)
+		}
+		if n := len(claim(t, b, ClaimRequest{})); n != 1 {
+			t.Errorf("%d jobs are left to be claimed, want one", n)
+		}
+	})
+}
+
+// TestClaimOfManyRounds has a request that claims in several rounds be tried again after
+// the first of them: no try is told of fewer jobs than were claimed in its name.
+func TestClaimOfManyRounds(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		store := openStore(t)
+		a, b := start(t, store, Spec{}), start(t, store, Spec{})
+		postN(t, a, 4*firstRound)
+		synctest.Wait()
+		request := ClaimRequest{Owner: "worker", Max: 4 * firstRound, RequestID: "once"}
+		counts := make(chan int)
+		for _, at := range []*Board{a, b, a, b} {
+			go func() {
+				r, err := at.Claim(t.Context(), request)
+				if err != nil {
+					t.Error(err)
+				}
+				counts <- len(r.Claims)
+			}()
+		}
+		first := <-counts
+		for range 3 {
+			if n := <-counts; n != first {
+				t.Errorf("of four tries one was told of %d jobs, and another of %d", first, n)
+			}
+		}
+		if n := len(claim(t, b, request)); n != first {
+			t.Errorf("tried again, it is told of %d jobs, want %d", n, first)
+		}
+	})
+}
+
+// TestReleasedBetweenRounds has an operator break a claim while the call that got it goes
+// on to claim more: its answer has that job once, and the job is there for the next call.
+func TestReleasedBetweenRounds(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		var broken job.ID
+		s := &spy{Driver: openStore(t), t: t}
+		s.apply = func(ctx context.Context, ops []driver.Op, next func(context.Context, []driver.Op) []driver.Result) []driver.Result {
+			results := next(ctx, ops)
+			if ops[0].Kind == driver.Claim && broken == (job.ID{}) {
+				broken = results[0].Claims[0].Job
+				next(ctx, []driver.Op{{Kind: driver.Release, Job: broken, Precondition: driver.Held, Event: job.Abandoned}})
+				time.Sleep(time.Second) // the board is told
+			}
+			return results
+		}
+		b := start(t, s, Spec{})
+		postN(t, b, firstRound+1)
+		synctest.Wait()
+		seen := map[job.ID]int{}
+		for _, c := range claim(t, b, ClaimRequest{Max: 2 * firstRound}) {
+			seen[c.ID]++
+		}
+		if len(seen) != firstRound+1 || seen[broken] != 1 {
+			t.Errorf("the answer has %d jobs, and %d times the one whose claim was broken; want %d, and once", len(seen), seen[broken], firstRound+1)
+		}
+		if again := claimOne(t, b, ClaimRequest{}); again.ID != broken {
+			t.Errorf("the next call got %v, want the job whose claim was broken", again.ID)
+		}
+	})
+}
+
+// TestClaimWithoutClosing has a driver that adds to an answer also after it was given
+// again: a request is served in one round then, so that no try can be told of a part.
+func TestClaimWithoutClosing(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		s := &spy{Driver: openStore(t), t: t}
+		s.open = func(_ driver.BoardSpec, status driver.BoardStatus) (driver.BoardStatus, error) {
+			status.Capabilities.AnswersClose = false
+			return status, nil
+		}
+		b := start(t, s, Spec{})
+		postN(t, b, 3*firstRound)
+		synctest.Wait()
+		if n := len(claim(t, b, ClaimRequest{Max: 2 * firstRound, RequestID: "once"})); n != firstRound {
+			t.Errorf("a request got %d jobs, want the %d of one round", n, firstRound)
+		}
+		if n := len(claim(t, b, ClaimRequest{Max: 2 * firstRound})); n != 2*firstRound {
+			t.Errorf("a call without a request id got %d jobs, want %d", n, 2*firstRound)
+		}
+	})
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/boardd/boardd/host/ranking"
 	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/policy"
+	"github.com/boardd/boardd/sdk/shorten"
 )
 
 // Rules are the policies that a board asks.
@@ -46,9 +47,9 @@ func (r *Rule) name() string {
 // ruleset is the rules of a board from one change of them to the next.
 type ruleset struct {
 	serial      uint64 // of this process: what is remembered of one ruleset says nothing about the next
-	eligibility []*asked
-	ordering    *asked
-	before      *asked
+	eligibility []*boundPolicy
+	ordering    *boundPolicy
+	before      *boundPolicy
 	grouping    *grouping // nil: the order does not depend on counts
 	shadow      *shadow
 	facts       *facts
@@ -85,12 +86,12 @@ func (b *Board) SetRules(rules Rules) <-chan struct{} {
 
 func (b *Board) newRuleset(rules Rules) *ruleset {
 	set := &ruleset{retired: make(chan struct{})}
-	var all []*asked
-	with := func(r *Rule) *asked {
+	var all []*boundPolicy
+	with := func(r *Rule) *boundPolicy {
 		if r == nil {
 			return nil
 		}
-		a := &asked{Rule: *r, manifest: r.Policy.Manifest(), metrics: &b.metrics}
+		a := &boundPolicy{Rule: *r, manifest: r.Policy.Manifest(), metrics: &b.metrics}
 		a.clock = ranking.NewClock(a.manifest.Tick, &set.moved)
 		all = append(all, a)
 		return a
@@ -100,7 +101,7 @@ func (b *Board) newRuleset(rules Rules) *ruleset {
 	}
 	set.ordering, set.before = with(rules.Ordering), with(rules.Before)
 	if a := with(rules.Shadow); a != nil {
-		set.shadow = &shadow{asked: a}
+		set.shadow = &shadow{boundPolicy: a}
 	}
 	set.facts = newFacts(all)
 	set.grouping = groupingOf(set.ordering)
@@ -144,8 +145,8 @@ func (s *ruleset) orderID() string {
 	return s.ordering.name() + "\x00" + s.ordering.ID
 }
 
-// asked is a policy with what is known of how well it works.
-type asked struct {
+// boundPolicy is a policy with what is known of how well it works.
+type boundPolicy struct {
 	Rule
 
 	manifest policy.Manifest
@@ -155,8 +156,8 @@ type asked struct {
 	clock    *ranking.Clock // how it sees the time
 }
 
-// ask calls a policy, unless it failed too often lately.
-func (a *asked) ask(ctx context.Context, call func() error) error {
+// evaluate calls a policy, unless it failed too often lately.
+func (a *boundPolicy) evaluate(ctx context.Context, call func() error) error {
 	if until := a.breaker.open(time.Now()); !until.IsZero() {
 		a.metrics.PolicyErrors.Add(1)
 		return job.Errorf(job.Unavailable, "the policy %s failed again and again and is not asked before %s; last: %s",
@@ -225,7 +226,7 @@ func (b *breaker) well() {
 func (b *breaker) fault(now time.Time, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.text = cut(err.Error(), 256)
+	b.text = shorten.To(err.Error(), 256)
 	if !b.open(now).IsZero() {
 		return // it was asked before the others failed
 	}

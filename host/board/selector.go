@@ -1,11 +1,13 @@
 package board
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"slices"
 	"time"
 
+	"github.com/boardd/boardd/host/board/filter"
 	"github.com/boardd/boardd/host/index"
 	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/policy"
@@ -13,10 +15,10 @@ import (
 
 // selector is what a claim call wants: which jobs, by whom.
 type selector struct {
-	*Board
+	board  *Board
 	rules  *ruleset
 	names  []string // sorted; none: any
-	filter filter
+	filter filter.Filter
 	told   []job.Label // all labels of the worker, sorted by key
 	worker []job.Label // only those that the policies name
 	own    bool        // the jobs are in another order for this worker than for others
@@ -32,7 +34,7 @@ func (b *Board) selectorOf(names []string, filterText string, worker []job.Label
 			return nil, err
 		}
 	}
-	f, err := parseFilter(filterText)
+	f, err := filter.Parse(filterText)
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +42,7 @@ func (b *Board) selectorOf(names []string, filterText string, worker []job.Label
 	if err != nil {
 		return nil, err
 	}
-	w := &selector{Board: b, rules: b.rules.Load(), filter: f, told: worker}
+	w := &selector{board: b, rules: b.rules.Load(), filter: f, told: worker}
 	if len(names) > 0 {
 		w.names = slices.Compact(slices.Sorted(slices.Values(names)))
 	}
@@ -48,7 +50,7 @@ func (b *Board) selectorOf(names []string, filterText string, worker []job.Label
 	return w, nil
 }
 
-// rule has the wish be judged by a board's present rules.
+// rule has the selector judge by these rules from now on.
 func (w *selector) rule(rules *ruleset) {
 	w.rules, w.worker, w.own = rules, nil, false
 	for _, l := range w.told {
@@ -62,14 +64,14 @@ func (w *selector) rule(rules *ruleset) {
 
 // labelCounts reports whether a policy looks at this label of a worker.
 func (s *ruleset) labelCounts(key string) bool {
-	counts := func(a *asked) bool { return a.manifest.ByWorker && policy.Sees(a.manifest.WorkerLabels, key) }
-	return slices.ContainsFunc(s.eligibility, counts) || s.shadow != nil && counts(s.shadow.asked)
+	counts := func(a *boundPolicy) bool { return a.manifest.ByWorker && policy.Sees(a.manifest.WorkerLabels, key) }
+	return slices.ContainsFunc(s.eligibility, counts) || s.shadow != nil && counts(s.shadow.boundPolicy)
 }
 
 // any reports whether every job suits.
 func (w *selector) any() bool {
 	s := w.rules.shadow
-	return !w.own && len(w.names) == 0 && len(w.filter.terms) == 0 && len(w.rules.eligibility) == 0 && (s == nil || !s.manifest.Eligibility)
+	return !w.own && len(w.names) == 0 && w.filter.Empty() && len(w.rules.eligibility) == 0 && (s == nil || !s.manifest.Eligibility)
 }
 
 // class returns the key of the worker class: empty if every job suits.
@@ -86,7 +88,7 @@ func (w *selector) class() index.Key {
 	for _, n := range w.names {
 		text(n)
 	}
-	text(w.filter.text)
+	text(w.filter.Text)
 	for _, l := range w.worker {
 		text(l.Key)
 		text(l.Value)
@@ -100,7 +102,7 @@ func (w *selector) class() index.Key {
 		b = binary.AppendVarint(b, at)
 	}
 	if w.own {
-		b = binary.AppendUvarint(b, w.order.tries.Load()) // or a class would keep what a policy that failed did not say
+		b = binary.AppendUvarint(b, w.board.order.tries.Load()) // or a class would keep what a policy that failed did not say
 	}
 	sum := sha256.Sum256(b)
 	key.Name = string(sum[:16])
@@ -108,7 +110,7 @@ func (w *selector) class() index.Key {
 }
 
 // byTick returns the policies whose answers on a class stand for a tick.
-func (w *selector) byTick() (list []*asked) {
+func (w *selector) byTick() (list []*boundPolicy) {
 	for _, a := range w.rules.eligibility {
 		if a.manifest.ByTime {
 			list = append(list, a)
@@ -122,10 +124,11 @@ func (w *selector) byTick() (list []*asked) {
 
 // byTime reports whether a policy looks at the time.
 func (s *ruleset) byTime() bool {
-	return slices.ContainsFunc(s.eligibility, func(a *asked) bool { return a.manifest.ByTime })
+	return slices.ContainsFunc(s.eligibility, func(a *boundPolicy) bool { return a.manifest.ByTime })
 }
 
-// fresh returns when the class's key has to be made anew; never is nil.
+// fresh returns a channel that fires when the class's key has to be made anew (nil:
+// never), and what stops its timer.
 func (w *selector) fresh() (<-chan time.Time, func() bool) {
 	now := time.Now()
 	var next time.Duration
@@ -148,4 +151,31 @@ func (w *selector) named(name string) bool {
 	}
 	_, found := slices.BinarySearch(w.names, name)
 	return found
+}
+
+// classOf returns the worker class, judged.
+func (w *selector) classOf(ctx context.Context) (*index.Class, error) {
+	return w.classBy(ctx, w.class())
+}
+
+func (w *selector) classBy(ctx context.Context, key index.Key) (*index.Class, error) {
+	return w.board.index.ClassOf(ctx, key, w.judge, w.own)
+}
+
+// scoreOwn writes the scores that jobs have for this worker. Where the policy
+// fails they keep those of the board's order until it is tried again.
+func (w *selector) scoreOwn(ctx context.Context, entries []*index.Entry, left []int) {
+	if !w.own || len(left) == 0 || !w.rules.current() {
+		return
+	}
+	mine := make([]*index.Entry, len(left))
+	for i, at := range left {
+		mine[i] = entries[at]
+	}
+	for from := 0; from < len(mine); from += policy.MaxBatch {
+		part := mine[from:min(from+policy.MaxBatch, len(mine))]
+		if err := w.board.scoreWith(ctx, w.rules, w.rules.ordering, w.worker, part); err != nil && ctx.Err() == nil {
+			w.board.order.failed(w.rules, "jobs", len(part), err)
+		}
+	}
 }

@@ -14,7 +14,7 @@ import (
 // served is how many jobs of each key were claimed lately.
 type served struct {
 	mu     sync.Mutex
-	minute int64 // since 1970, as of which those are forgotten that count nothing any more
+	minute int64 // since 1970; keys that counted nothing any more then were forgotten
 	counts map[string]*ranking.Served
 }
 
@@ -48,7 +48,7 @@ func (s *served) write(keys []policy.Key) {
 	}
 }
 
-// tidy forgets keys, with the lock held.
+// tidy forgets keys. The caller holds s.mu.
 func (s *served) tidy(minute int64) {
 	if s.counts == nil {
 		s.counts = map[string]*ranking.Served{}

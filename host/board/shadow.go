@@ -13,13 +13,14 @@ import (
 
 // shadow is a policy that is asked beside the others, to see what it would do.
 type shadow struct {
-	*asked
+	*boundPolicy
 
 	mu     sync.Mutex
 	report ShadowReport
 	last   *index.Entry // the job that was scored last, with the score that counts
 	lastBy index.Order  // and its place if the shadow's score counted
 
+	// Not guarded by mu.
 	lines    bool         // its order is compared line by line, since keys decide in one of them
 	grouping *grouping    // nil: its order does not depend on counts
 	next     atomic.Int64 // unix nanoseconds from which on lines are compared again; 0: not now
@@ -65,7 +66,7 @@ func (b *Board) Shadow() *ShadowReport {
 }
 
 // replaces reports whether the shadow is a version of a policy that is asked.
-func (s *shadow) replaces(a *asked) bool {
+func (s *shadow) replaces(a *boundPolicy) bool {
 	return s != nil && s.manifest.Eligibility && s.name() == a.name()
 }
 
@@ -75,7 +76,7 @@ func (s *shadow) failed() {
 	s.report.Errors++
 }
 
-// example keeps one disagreement, with the lock held.
+// example keeps one disagreement. The caller holds s.mu.
 func (s *shadow) example(d Disagreement) {
 	known := func(x Disagreement) bool { return x.Job == d.Job }
 	if len(s.report.Examples) < MaxDisagreements && !slices.ContainsFunc(s.report.Examples, known) {
@@ -89,7 +90,7 @@ func (w *selector) shadowVerdicts(ctx context.Context, entries []*index.Entry, w
 	s := w.rules.shadow
 	for from := 0; from < len(which); from += policy.MaxBatch {
 		to := min(from+policy.MaxBatch, len(which))
-		verdicts, err := w.verdicts(ctx, s.asked, entries, which[from:to])
+		verdicts, err := w.verdicts(ctx, s.boundPolicy, entries, which[from:to])
 		if err != nil {
 			s.failed()
 			continue
@@ -130,7 +131,7 @@ func (b *Board) shadowScores(ctx context.Context, set *ruleset, entries []*index
 		c := *e
 		mine[i] = &c
 	}
-	if err := b.scoreWith(ctx, set, s.asked, nil, mine); err != nil {
+	if err := b.scoreWith(ctx, set, s.boundPolicy, nil, mine); err != nil {
 		s.failed()
 		return
 	}

@@ -147,3 +147,32 @@ func TestForeignClaim(t *testing.T) {
 		}
 	})
 }
+
+// A store that is behind shows a claim with the job as it is by now. The event is about
+// the claim that was made then.
+func TestClaimShownLate(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		b := start(t, &spy{Driver: openStore(t), t: t, watch: func(ctx context.Context, _ driver.Position, _ iter.Seq2[driver.Changes, error]) iter.Seq2[driver.Changes, error] {
+			return func(yield func(driver.Changes, error) bool) {
+				rec := &driver.Record{
+					Posting: driver.Posting{ID: job.ID{5}, Name: "j", CreatedAt: time.Now(), Sequence: 1},
+					State:   job.Claimed, Version: 3, Position: 100,
+					Holder: &driver.Holder{Owner: "second", Remaining: time.Hour},
+				}
+				list := []driver.Change{
+					{Event: job.ClaimedEvent, Job: job.ID{5}, Position: 98, Owner: "first", Record: rec},
+					{Event: job.ClaimedEvent, Job: job.ID{5}, Position: 100, Owner: "second", Record: rec},
+				}
+				if yield(driver.Changes{List: list, Position: 100}, nil) {
+					<-ctx.Done()
+				}
+			}
+		}}, Spec{})
+		synctest.Wait()
+		events, _, err := b.Events(t.Context(), "1.1", 10, 0)
+		if err != nil || len(events) != 2 || events[0].Job.Owner != "first" || events[1].Job.Owner != "second" {
+			t.Fatalf("%+v, %v", events, err)
+		}
+	})
+}

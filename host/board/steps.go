@@ -3,6 +3,7 @@ package board
 import (
 	"time"
 
+	"github.com/boardd/boardd/host/board/record"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 )
@@ -12,7 +13,7 @@ import (
 // the job. The zero value has none.
 type Steps struct {
 	posted  []byte // the extra record
-	now     operations
+	now     record.Operations
 	results map[int][]byte // by the operation that they were given for
 }
 
@@ -29,12 +30,12 @@ type Step struct {
 
 // stepsOf returns the operations of a job whose status is known, as far as the record
 // has what belongs to them.
-func stepsOf(rec *driver.Record, s *status) Steps {
-	return Steps{posted: rec.Posting.Extra, now: s.operations, results: results(rec.Attached)}
+func stepsOf(rec *driver.Record, s *record.Status) Steps {
+	return Steps{posted: rec.Posting.Extra, now: s.Operations, results: results(rec.Attached)}
 }
 
 // Len returns how many there are.
-func (o *Steps) Len() int { return o.now.len() }
+func (o *Steps) Len() int { return o.now.Len() }
 
 // Size returns about how many bytes their names, inputs and results have.
 func (o *Steps) Size() int {
@@ -49,34 +50,34 @@ func (o *Steps) Size() int {
 func (o *Steps) Each(fn func(*Step)) {
 	n := 0
 	var step Step
-	show := func(posted postedOperation) {
+	show := func(posted record.PostedOperation) {
 		step = Step{
-			Index: int32(n), Name: posted.name, Input: posted.input, Priority: o.now.priorityOf(n), Status: o.now.at(n), //nolint:gosec // an index
+			Index: int32(n), Name: posted.Name, Input: posted.Input, Priority: o.now.PriorityOf(n), Status: o.now.At(n), //nolint:gosec // an index
 		}
-		t := o.now.timesOf(n)
-		step.StartedAt, step.ExecutedAt, step.EndedAt = t.started, t.executed, t.ended
-		switch at := o.now.resultOf(n); at {
-		case noResult:
-		case canceledResult:
-			step.Result = []byte(canceledText)
+		t := o.now.TimesOf(n)
+		step.StartedAt, step.ExecutedAt, step.EndedAt = t.Started, t.Executed, t.Ended
+		switch at := o.now.ResultOf(n); at {
+		case record.NoResult:
+		case record.CanceledResult:
+			step.Result = []byte(record.CanceledText)
 		default:
 			step.Result = o.results[at-1]
 		}
 		n++
 		fn(&step)
 	}
-	_ = eachField(o.posted, func(tag uint64, data, _ []byte) error { // one that cannot be read was reported when it came
-		if tag != extraOperation || n == o.Len() {
+	_ = record.EachField(o.posted, func(tag uint64, data, _ []byte) error { // one that cannot be read was reported when it came
+		if tag != record.ExtraOperation || n == o.Len() {
 			return nil
 		}
-		posted, err := readOperation(data)
+		posted, err := record.ReadOperation(data)
 		if err == nil {
 			show(posted)
 		}
 		return err
 	})
 	for n < o.Len() {
-		show(postedOperation{}) // how they stand is known all the same
+		show(record.PostedOperation{}) // how they stand is known all the same
 	}
 }
 

@@ -37,7 +37,7 @@ type round struct {
 	called    chan struct{} // closed at the next time; nil if nobody waits
 }
 
-// bell is what a stream waits for.
+// bell is what a stream waits for. The caller holds hub.mu.
 func (r *round) bell() <-chan struct{} {
 	if r.called == nil {
 		r.called = make(chan struct{})
@@ -87,10 +87,10 @@ func (h *hub) callAll() {
 }
 
 // sharedEvents is for how many of its last events the hub keeps what those who watch
-// share. Who is further behind makes it for himself.
+// share. For a watcher that is further behind it is made anew.
 const sharedEvents = ringSize / 4
 
-// Told is an event as those who watch a board are told of it. What it is in a form of the
+// Told is an event that all who watch a board share. Each of its encodings for the
 // network is made once for all of them.
 type Told struct {
 	once  sync.Once
@@ -100,14 +100,14 @@ type Told struct {
 	forms [ToldForms][]byte
 }
 
-// ToldForms is in how many forms an event can be kept.
+// ToldForms is how many encodings of an event can be kept.
 const ToldForms = 4
 
 // Event returns the event, which nobody may change.
 func (t *Told) Event() job.Event { return t.event }
 
-// Form returns the event in a form, which is below ToldForms, as write made it for the
-// first who asked. Nobody may change it.
+// Form returns the event's encoding number form, which is below ToldForms. write makes it
+// for the first caller; all get the same bytes, which nobody may change.
 func (t *Told) Form(form int, write func(job.Event) ([]byte, error)) ([]byte, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -131,7 +131,7 @@ func (b *Board) told(it *item, generation uint64) *Told {
 	return t
 }
 
-// toldOf is of an event that nobody shares.
+// toldOf wraps an event that is not shared.
 func toldOf(event job.Event) *Told {
 	t := &Told{event: event}
 	t.once.Do(func() {})

@@ -3,6 +3,7 @@ package board
 import (
 	"time"
 
+	"github.com/boardd/boardd/host/board/record"
 	"github.com/boardd/boardd/host/index"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
@@ -16,25 +17,25 @@ func jobOf(e *index.Entry) *job.Job {
 
 // jobAndStatus is jobOf with what the entry's status record says; nothing if it cannot
 // be read.
-func jobAndStatus(e *index.Entry) (*job.Job, status) {
+func jobAndStatus(e *index.Entry) (*job.Job, record.Status) {
 	j := &job.Job{
 		ID: e.ID, Name: e.Name, State: job.Unclaimed, Priority: e.Priority,
-		Labels: e.Labels, Sequence: e.Sequence, CreatedAt: shown(e.CreatedAt), ModifiedAt: shown(e.ModifiedAt),
+		Labels: e.Labels, Sequence: e.Sequence, CreatedAt: record.Shown(e.CreatedAt), ModifiedAt: record.Shown(e.ModifiedAt),
 		Attempt: e.Attempt, MaxAttempts: e.MaxAttempts, Held: e.Held,
 	}
 	if c := e.Claim; c != nil {
 		j.State, j.Owner = job.Claimed, c.Owner
 		if !c.NoExpiry && !c.Ends.IsZero() {
-			j.LeaseExpiresAt = shown(c.Ends)
+			j.LeaseExpiresAt = record.Shown(c.Ends)
 		}
 	} else {
-		j.NotBefore = shown(e.NotBefore)
+		j.NotBefore = record.Shown(e.NotBefore)
 	}
 	if len(e.Extra) > 0 {
 		j.Book = bookOf(e.Extra)
 		w := waitingOf(e.Extra)
 		if j.After = w.after; e.Held && len(w.after) > 0 {
-			j.NotBefore = shown(w.notBefore)
+			j.NotBefore = record.Shown(w.notBefore)
 		}
 	}
 	s := showStatus(j, e.Status)
@@ -44,12 +45,8 @@ func jobAndStatus(e *index.Entry) (*job.Job, status) {
 	return j, s
 }
 
-// shown is a time as people see it: in microseconds, which is as exact as the
-// index knows it, so that one job has one time in every answer.
-func shown(t time.Time) time.Time { return t.Round(0).UTC().Truncate(time.Microsecond) }
-
-func bookOf(record []byte) (book job.Book) {
-	_ = eachField(record, func(tag uint64, data, _ []byte) error { // it never leaves this process
+func bookOf(encoded []byte) (book job.Book) {
+	_ = record.EachField(encoded, func(tag uint64, data, _ []byte) error { // it never leaves this process
 		switch tag {
 		case entryBookUUID:
 			book.UUID = string(data)
@@ -63,28 +60,28 @@ func bookOf(record []byte) (book job.Book) {
 
 // showStatus shows what a status record says of the past, and returns it. One that
 // cannot be read says nothing.
-func showStatus(j *job.Job, record []byte) status {
-	if len(record) == 0 {
-		return status{}
+func showStatus(j *job.Job, encoded []byte) record.Status {
+	if len(encoded) == 0 {
+		return record.Status{}
 	}
-	s, err := readStatus(record)
+	s, err := record.ReadStatus(encoded)
 	if err != nil {
-		return status{}
+		return record.Status{}
 	}
-	j.Attempt, j.LastReason, j.Reasons, j.StartedAt = s.attempt, s.last, s.reasons, shown(s.startedAt)
-	j.OperationStatus, j.OperationPriority = s.operations.status(), s.operationPriority
-	j.LogSerial = s.log.last
-	if s.hasPriority {
-		j.Priority = s.priority
+	j.Attempt, j.LastReason, j.Reasons, j.StartedAt = s.Attempt, s.Last, s.Reasons, record.Shown(s.StartedAt)
+	j.OperationStatus, j.OperationPriority = s.Operations.Status(), s.OperationPriority
+	j.LogSerial = s.Log.Last
+	if s.HasPriority {
+		j.Priority = s.Priority
 	}
-	showAttempts(j, &s)
+	record.ShowAttempts(j, &s)
 	return s
 }
 
 // showOperations shows the operations of a job, as far as the record has what
 // belongs to them.
 func showOperations(j *job.Job, rec *driver.Record, status []byte) {
-	if s, err := readStatus(status); err == nil {
+	if s, err := record.ReadStatus(status); err == nil {
 		steps := stepsOf(rec, &s)
 		j.Operations = steps.List()
 	}
@@ -94,7 +91,7 @@ func showOperations(j *job.Job, rec *driver.Record, status []byte) {
 // them.
 func (b *Board) jobOfRecord(rec *driver.Record, now time.Time) *job.Job {
 	j := jobOf(b.entryOf(rec, now))
-	j.State, j.Outcome, j.EndedAt = rec.State, rec.Outcome, shown(rec.EndedAt)
+	j.State, j.Outcome, j.EndedAt = rec.State, rec.Outcome, record.Shown(rec.EndedAt)
 	if len(rec.Final) > 0 {
 		j.Owner = ownerOfFinal(rec.Final)
 	}

@@ -10,9 +10,10 @@ import (
 
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/shorten"
 )
 
-// heartbeat is after how much stillness a watcher is told that all is well.
+// heartbeat is how long a board has to be still before its watchers get a Heartbeat.
 const heartbeat = 15 * time.Second
 
 // cursor is a place in a board's history that means the same on every host.
@@ -32,7 +33,7 @@ func parseCursor(text string) (cursor, error) {
 	position, err2 := strconv.ParseUint(right, 10, 64)
 	c := cursor{generation, driver.Position(position)}
 	if !ok || err1 != nil || err2 != nil || c.String() != text {
-		return cursor{}, job.Errorf(job.Invalid, "from: %q is not a cursor of this board: want one that an event carried", cut(text, 64))
+		return cursor{}, job.Errorf(job.Invalid, "from: %q is not a cursor of this board: want one that an event carried", shorten.To(text, 64))
 	}
 	return c, nil
 }
@@ -46,9 +47,9 @@ func (b *Board) Watch(ctx context.Context, from string) iter.Seq2[job.Event, err
 	return oneByOne(b.watch(ctx, from, false))
 }
 
-// WatchTogether is Watch, or with an owner WatchOwner, for one of many: who watches the
-// whole board is told of events when all others are, which may be GatherFor after they
-// happened; and all share what is made of them.
+// WatchTogether is Watch, or with an owner WatchOwner, for a board that many watch. Those
+// who watch the whole board get an event at the same time, which may be GatherFor after it
+// happened, and all share its encodings.
 func (b *Board) WatchTogether(ctx context.Context, owner, from string) iter.Seq2[[]*Told, error] {
 	if owner != "" {
 		return b.watchOwner(ctx, owner, from)
@@ -119,9 +120,9 @@ func (b *Board) watch(ctx context.Context, from string, together bool) iter.Seq2
 }
 
 // WatchOwner is Watch for the events of those jobs only that an owner holds, or
-// held until then. It costs the board nothing where nobody else's jobs change, so
-// that every worker may have one. A cursor that is older than what this host has
-// at hand gives a Resync event.
+// held until then. Changes of other owners' jobs cost it nothing, so that every
+// worker may have one. A cursor that is older than what this host has at hand gives
+// a Resync event.
 func (b *Board) WatchOwner(ctx context.Context, owner, from string) iter.Seq2[job.Event, error] {
 	return oneByOne(b.watchOwner(ctx, owner, from))
 }
@@ -143,7 +144,7 @@ func (b *Board) watchOwner(ctx context.Context, owner, from string) iter.Seq2[[]
 		timer := time.NewTimer(heartbeat)
 		defer timer.Stop()
 		for late := false; ctx.Err() == nil; {
-			items, at, lost := b.hub.take(l)
+			items, at, lost := b.hub.drain(l)
 			var events []*Told
 			if lost {
 				events = append(events, b.resync(at))
@@ -174,9 +175,9 @@ func heartbeatAt(at cursor) *Told {
 	return toldOf(job.Event{Type: job.Heartbeat, At: time.Now().UTC(), Cursor: at.String()})
 }
 
-// Events returns up to most events after a cursor (0: 100) and the cursor to go
-// on from. It waits for the first one as long as it may; then the answer is
-// empty.
+// Events returns up to most events (0: 100) after the cursor from, and the cursor to
+// go on from. If there is none yet, it waits for one; when the wait is over, there
+// are no events.
 func (b *Board) Events(ctx context.Context, from string, most int, wait time.Duration) ([]job.Event, string, error) {
 	if most < 0 || most > MaxBatch {
 		return nil, "", job.Errorf(job.Invalid, "max: want 1 to %d, got %d", MaxBatch, most)
@@ -245,8 +246,8 @@ func (b *Board) eventsAfter(ctx context.Context, at cursor, most int, together b
 }
 
 // catchUp asks the driver for what happened between two cursors, up to about
-// ringSize events, and returns them with the cursor to go on from. If that is
-// the one that it began with, the driver does not know any more.
+// ringSize events, and returns them with the cursor to go on from. If that equals
+// from, the driver does not remember that far back.
 func (b *Board) catchUp(ctx context.Context, from, to cursor) ([]*Told, cursor, error) {
 	ctx, cancel := context.WithTimeout(ctx, catchUpTime)
 	defer cancel()

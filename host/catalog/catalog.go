@@ -5,6 +5,13 @@
 //
 // The catalog is a store with types. Who may change what, and how it goes
 // together with what the configuration declares, is decided above it.
+//
+// Locks. Presence.mu is held while the store is asked, so that one writes at a time what
+// this host says of itself; whoever waits for it waits as long, whatever becomes of their
+// context. Memory.mu is held while the file of the memory is written, synced or written
+// anew. Catalog.mu and rounds.mu are held while memory is read or written. No two of them
+// are held together. A turn of Presence's rounds comes before Presence.mu. Options.Changed
+// is called with no lock of this package held.
 package catalog
 
 import (
@@ -35,7 +42,7 @@ const (
 	settleTime  = 2 * time.Second // how long a change waits to be seen by its own host
 )
 
-// Options are optional.
+// Options are for New. The zero value of each is its default.
 type Options struct {
 	Logger *slog.Logger // nil: slog.Default()
 	Memory *Memory      // nil: nothing is remembered beyond this Catalog
@@ -52,7 +59,8 @@ type Catalog struct {
 	logger  *slog.Logger
 	changed func(*View)
 	memory  *Memory
-	found   map[string]driver.Document // what the store has; belongs to follow
+	found   map[string]driver.Document // what the store has; only follow uses it
+	awaited map[string]uint64          // see lacking; only follow uses it
 	doubt   atomic.Pointer[Doubt]      // nil: the store has what is remembered
 
 	fresh atomic.Bool
@@ -65,8 +73,8 @@ type Catalog struct {
 	news    chan struct{}       // closed at the next change of the view
 	revoked map[string]struct{} // IDs of tokens that were seen to be taken away; they never come back
 	order   []string            // of revoked, oldest first
-	synced  chan struct{}       // closed when there is a view for the first time
-	once    sync.Once
+	synced  chan struct{}       // closed when there is a first view; read without mu
+	once    sync.Once           // of closing synced
 }
 
 // New returns a catalog that Run fills.
@@ -110,7 +118,7 @@ func (c *Catalog) Current() error {
 	return nil
 }
 
-func (c *Catalog) hear() { c.heard.Store(int64(time.Since(c.begun))) }
+func (c *Catalog) answered() { c.heard.Store(int64(time.Since(c.begun))) }
 
 // publish makes a view the present one.
 func (c *Catalog) publish(v *View) {
@@ -128,9 +136,9 @@ func (c *Catalog) publish(v *View) {
 // maxRevoked is how many revoked tokens are remembered by their IDs.
 const maxRevoked = 100_000
 
-// bury remembers which tokens went away, and takes those out of the new view
-// that went away before: a store that fell back to an older state must not bring
-// them back to life.
+// bury remembers the tokens that were removed between two views, and takes out of the new
+// view those that were removed earlier: a store that fell back to an older state must not
+// make them valid again.
 func (c *Catalog) bury(old, v *View) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -154,9 +162,9 @@ func (c *Catalog) bury(old, v *View) {
 	}
 }
 
-// settle waits until the view shows that a change was made, or for a while: the
+// awaitView waits until the view shows that a change was made, at most settleTime. The
 // change stands in any case.
-func (c *Catalog) settle(ctx context.Context, done func(*View) bool) {
+func (c *Catalog) awaitView(ctx context.Context, done func(*View) bool) {
 	timer := time.NewTimer(settleTime)
 	defer timer.Stop()
 	for {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/failpoint"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -23,11 +24,13 @@ func (c *Catalog) write(ctx context.Context, key string, record any, ifVersion u
 	if err != nil {
 		return 0, err
 	}
+	failpoint.Hit("catalog/before-put")
 	version, err := c.docs.Put(ctx, driver.Space{Name: space}, driver.Document{Name: key, Data: data}, ifVersion)
+	failpoint.Hit("catalog/after-put")
 	if err != nil {
 		return 0, changeError(err, key, ifVersion)
 	}
-	c.settle(ctx, func(v *View) bool { return v.versions[key] >= version })
+	c.awaitView(ctx, func(v *View) bool { return v.versions[key] >= version })
 	return version, nil
 }
 
@@ -40,10 +43,12 @@ func (c *Catalog) remove(ctx context.Context, key string, ifVersion uint64) erro
 	if err := c.noteDeletion(ctx, key, ifVersion); err != nil {
 		return err
 	}
+	failpoint.Hit("catalog/before-delete")
 	if err := c.docs.Delete(ctx, driver.Space{Name: space}, key, ifVersion); err != nil {
 		return changeError(err, key, ifVersion)
 	}
-	c.settle(ctx, func(v *View) bool { return v.versions[key] != ifVersion })
+	failpoint.Hit("catalog/after-delete")
+	c.awaitView(ctx, func(v *View) bool { return v.versions[key] != ifVersion })
 	return nil
 }
 
@@ -103,9 +108,9 @@ func (c *Catalog) RemoveToken(ctx context.Context, t Token) error {
 	return c.remove(ctx, tokenKey(t.Tenant, t.Name), t.Version)
 }
 
-// CreateBoard keeps a board. At most so many boards of the tenant are kept, over
-// all hosts (0: any number): of several that are made at once at the limit, none
-// may remain.
+// CreateBoard writes a new board. All hosts together keep at most most boards of the
+// tenant (0: any number). Of several that are made at once at the limit, all may be
+// refused.
 func (c *Catalog) CreateBoard(ctx context.Context, b Board, most int) (Board, error) {
 	b.ID, b.Made = newID(), now()
 	var err error

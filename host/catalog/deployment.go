@@ -49,9 +49,9 @@ type Release struct {
 func deploymentKey(tenant, board string) string { return "deployment/" + tenant + "/" + board }
 
 // ChangeDeployment changes what a board was given, keeps the modules that it names
-// from then on, and takes away what nothing names any more. The change is made anew if
-// somebody else was faster; its error ends that. What an earlier tenant left, as
-// stale says, counts for nothing.
+// from then on, and removes those that nothing names any more. change is called again if
+// another change was written first; its error ends that. A deployment that was left by an
+// earlier tenant, as stale says, counts as empty.
 func (c *Catalog) ChangeDeployment(ctx context.Context, d Deployment, stale func(Deployment) bool, change func(*Deployment) error) (Deployment, error) {
 	key := deploymentKey(d.Tenant, d.Board)
 	var err error

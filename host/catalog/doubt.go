@@ -12,9 +12,9 @@ import (
 	"github.com/boardd/boardd/sdk/job"
 )
 
-// Doubt says that the store has another catalog than is remembered, and nobody has
-// said why. Until an operator does, what is remembered is served and nothing of it
-// can be changed.
+// Doubt says how the catalog in the store contradicts the one that this host remembers.
+// Until an operator decides which one holds, the remembered one is served and nothing in
+// it can be changed.
 type Doubt struct {
 	Since    time.Time
 	Foreign  bool     // the store has a catalog of another origin, or an older state of this one
@@ -50,8 +50,8 @@ func (d *Doubt) refusal() error {
 	return job.Errorf(job.Precondition, "the catalog lost what nobody deleted, and nothing in it is changed until an operator says what holds (boardd catalog status)")
 }
 
-// fewMissing is up to how many missing records the store is asked for the reason, one
-// by one. More than that are not deleted at the same moment.
+// fewMissing bounds for how many missing records the store is asked, one by one, whether
+// they were deleted. More than that are hardly deleted at the same moment.
 const fewMissing = 32
 
 // verdict is what came of a comparison.
@@ -80,7 +80,7 @@ func compare(found map[string]driver.Document, m *Memory, explain func(name stri
 			d.Foreign = true
 			return verdict{doubt: d, docs: known}
 		}
-		before = Identity{} // what was empty is not missed
+		before = Identity{} // an empty catalog cannot be missed
 	}
 	for name, doc := range found {
 		if !isRecord(name) {
@@ -147,7 +147,7 @@ func identityIn(found map[string]driver.Document) (i Identity) {
 	return i
 }
 
-// Doubt returns what the matter is with the store's catalog, or nil.
+// Doubt returns how the store's catalog contradicts what is remembered, or nil.
 func (c *Catalog) Doubt() *Doubt { return c.doubt.Load() }
 
 // Fresh reports whether nothing said, when the catalog was read first, that there had
@@ -160,8 +160,13 @@ func (c *Catalog) Records() (int, Identity) {
 	return len(docs), id
 }
 
-// judge compares all that there is, publishes what holds and remembers it.
-func (c *Catalog) judge(ctx context.Context) {
+// judge compares all that there is, publishes what holds and remembers it. While the
+// watch has yet to tell what an operator accepted, everything stays as it is.
+func (c *Catalog) judge(ctx context.Context) error {
+	var err error
+	if c.awaited, err = c.lacking(ctx); len(c.awaited) > 0 || err != nil {
+		return err
+	}
 	v := compare(c.found, c.memory, func(name string) (driver.Document, bool) {
 		asking, cancel := context.WithTimeout(ctx, probeWithin)
 		defer cancel()
@@ -181,6 +186,31 @@ func (c *Catalog) judge(ctx context.Context) {
 		view.versions[name] = doc.Version
 	}
 	c.publish(view)
+	return nil
+}
+
+// lacking returns which records, at which versions, the watch has yet to tell before an
+// operator's acceptance of the store's catalog can be judged. Watches tell each document's
+// changes in order, but not those of different documents: the acceptance may come before a
+// record that was written earlier, and without that record its token would count as revoked.
+func (c *Catalog) lacking(ctx context.Context) (map[string]uint64, error) {
+	before, _ := c.memory.records()
+	if id := identityIn(c.found); !id.follows(&before) {
+		return nil, nil
+	}
+	asking, cancel := context.WithTimeout(ctx, probeWithin)
+	defer cancel()
+	list, err := c.docs.List(asking, driver.Space{Name: space}, "", 0)
+	if err != nil {
+		return nil, err
+	}
+	lacking := map[string]uint64{}
+	for _, doc := range list {
+		if isRecord(doc.Name) && c.found[doc.Name].Version < doc.Version {
+			lacking[doc.Name] = doc.Version
+		}
+	}
+	return lacking, nil
 }
 
 // remember keeps what came of a comparison, as far as there is no doubt about it.
@@ -219,7 +249,7 @@ func (c *Catalog) tell(d *Doubt) {
 }
 
 // step takes one change over.
-func (c *Catalog) step(ctx context.Context, change driver.DocumentChange) {
+func (c *Catalog) step(ctx context.Context, change driver.DocumentChange) error {
 	name := change.Document.Name
 	before, present := c.found[name]
 	if change.Deleted {
@@ -227,12 +257,20 @@ func (c *Catalog) step(ctx context.Context, change driver.DocumentChange) {
 	} else {
 		c.found[name] = change.Document
 	}
+	if len(c.awaited) > 0 && name != identityKey {
+		if change.Deleted || change.Document.Version >= c.awaited[name] {
+			delete(c.awaited, name)
+		}
+		if len(c.awaited) > 0 {
+			return nil
+		}
+		return c.judge(ctx)
+	}
 	if c.another(change, before, present) {
-		return
+		return nil
 	}
 	if !c.plain(change, before, present) {
-		c.judge(ctx)
-		return
+		return c.judge(ctx)
 	}
 	v := c.View().clone()
 	v.drop(name)
@@ -247,6 +285,7 @@ func (c *Catalog) step(ctx context.Context, change driver.DocumentChange) {
 		c.memory.keep(change.Document)
 	}
 	c.publish(v)
+	return nil
 }
 
 // another counts one more record that is gone, while there is doubt already: what is

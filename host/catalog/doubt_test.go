@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
 	"strings"
@@ -202,6 +203,76 @@ func TestALossIsResolved(t *testing.T) {
 			})
 		})
 	}
+}
+
+// unordered is documents whose watch tells of the catalog's identity before the records
+// that were written earlier, as one may that looks for changes by name.
+type unordered struct{ driver.Documents }
+
+func (u unordered) Watch(ctx context.Context, in driver.Space) iter.Seq2[driver.DocumentChange, error] {
+	return func(yield func(driver.DocumentChange, error) bool) {
+		var held []driver.DocumentChange
+		identified := false
+		for change, err := range u.Documents.Watch(ctx, in) {
+			if !identified && !change.Deleted && err == nil && strings.HasPrefix(change.Document.Name, "token/") {
+				held = append(held, change)
+				continue
+			}
+			if !yield(change, err) {
+				return
+			}
+			if change.Document.Name != "_identity" {
+				continue
+			}
+			if identified = !change.Deleted; !identified {
+				continue
+			}
+			for _, late := range held {
+				if !yield(late, nil) {
+					return
+				}
+			}
+			held = nil
+		}
+	}
+}
+
+// TestAcceptanceBeforeTheRecords: a token that was put back is valid too for a server that
+// hears of the acceptance before it hears of the token.
+func TestAcceptanceBeforeTheRecords(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		docs := store(t)
+		a, _ := follow(t, docs, catalog.Options{Memory: memory(t, t.TempDir())})
+		b, _ := follow(t, unordered{docs}, catalog.Options{Memory: memory(t, t.TempDir())})
+		fill(t, a)
+		for _, name := range []string{"t0", "t1"} {
+			if _, err := a.CreateToken(t.Context(), catalog.Token{Tenant: "acme", Name: name, Digest: digest(name)}, never); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(3 * time.Second)
+		if n := len(b.View().Tokens); n != 2 {
+			t.Fatalf("%d tokens are known, want 2", n)
+		}
+		all := export(t, a)
+		wipe(t, docs, everything)
+		synctest.Wait()
+		if b.Doubt() == nil {
+			t.Error("the loss was not noticed")
+		}
+		if _, _, err := a.Import(t.Context(), all, false); err != nil {
+			t.Fatal(err)
+		}
+		if err := a.Accept(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		wantAll(t, "after the import", b)
+		if n := len(b.View().Tokens); n != 2 || b.Doubt() != nil {
+			t.Errorf("after the import %d tokens are valid, want 2; in doubt: %v", n, b.Doubt())
+		}
+	})
 }
 
 // TestDeletedIsNoLoss: what others delete while a server is away, or at the same

@@ -50,15 +50,19 @@ func (c *Catalog) follow(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		c.hear()
+		c.answered()
 		switch {
 		case change.Synced:
 			synced = true
 			c.found = found
-			c.judge(ctx)
+			if err := c.judge(ctx); err != nil {
+				return err
+			}
 			c.named(ctx)
 		case synced:
-			c.step(ctx, change)
+			if err := c.step(ctx, change); err != nil {
+				return err
+			}
 		case change.Deleted:
 			delete(found, change.Document.Name)
 		default:
@@ -85,7 +89,7 @@ func (c *Catalog) probe(ctx context.Context) {
 		if err == nil || job.KindOf(err) == job.NotFound {
 			select {
 			case <-c.synced: // before that there is nothing that could be current
-				c.hear()
+				c.answered()
 				c.named(ctx)
 			default:
 			}
@@ -118,7 +122,7 @@ func (c *Catalog) Refresh(ctx context.Context, key string) error {
 	if err != nil {
 		return ignore(err, job.NotFound)
 	}
-	c.settle(ctx, func(v *View) bool { return v.versions[key] >= doc.Version })
+	c.awaitView(ctx, func(v *View) bool { return v.versions[key] >= doc.Version })
 	return nil
 }
 

@@ -113,18 +113,29 @@ func (l Location) Overlaps(o Location) bool {
 	return g.other(l, &Use{Board: "one"}) != nil
 }
 
+// defaultRoot is where paths are made on a backend that names no root.
+const defaultRoot = "/boardd"
+
 // MakeSettings returns the settings of a board whose place nobody chose, made
 // from its tenant's name and its own, so that no two boards share one. The
 // namespace is a hash tag of Redis; the path ends in a part that occurs in no
-// name, since TaskFlow replaces that part wherever it stands.
-func MakeSettings(schema driver.Schema, tenant, board string) ([]byte, error) {
+// name, since TaskFlow replaces that part wherever it stands. It lies below the root
+// that the backend's settings name, as what else a deployment keeps in that store:
+// several deployments in one store have a root each.
+func MakeSettings(schema driver.Schema, backend []byte, tenant, board string) ([]byte, error) {
+	on := struct{ Root string }{defaultRoot}
+	if len(backend) > 0 {
+		if err := json.Unmarshal(backend, &on); err != nil {
+			return nil, err
+		}
+	}
 	made := map[string]string{}
 	for _, f := range schema.Fields {
 		switch {
 		case f.Name == namespaceSetting && f.Type == driver.String:
 			made[f.Name] = "boardd:{" + tenant + "/" + board + "}"
 		case f.Name == pathSetting && f.Type == driver.String:
-			made[f.Name] = "/boardd/" + tenant + "/" + board + "/Jobs"
+			made[f.Name] = on.Root + "/" + tenant + "/" + board + "/Jobs"
 		}
 	}
 	return json.Marshal(made)

@@ -83,7 +83,7 @@ func TestMadePlacesNeverOverlap(t *testing.T) {
 		seen := map[string]catalog.Location{}
 		for _, owner := range names {
 			for _, board := range names {
-				settings, err := catalog.MakeSettings(s, owner, board)
+				settings, err := catalog.MakeSettings(s, nil, owner, board)
 				if err != nil || len(s.Check(settings)) > 0 {
 					t.Fatalf("%s: %v", settings, err)
 				}
@@ -97,8 +97,25 @@ func TestMadePlacesNeverOverlap(t *testing.T) {
 			}
 		}
 	}
-	if settings, err := catalog.MakeSettings(driver.Schema{}, "a", "b"); string(settings) != "{}" || err != nil {
+	if settings, err := catalog.MakeSettings(driver.Schema{}, nil, "a", "b"); string(settings) != "{}" || err != nil {
 		t.Errorf("a driver without such settings: %s, %v", settings, err)
+	}
+}
+
+// TestMadePlacesLieBelowTheRoot makes the place of one board on backends with and
+// without a root, as two deployments do that share a ZooKeeper.
+func TestMadePlacesLieBelowTheRoot(t *testing.T) {
+	t.Parallel()
+	paths := driver.Schema{Fields: []driver.Field{{Name: "path", Type: driver.String}}}
+	for backend, want := range map[string]string{
+		"":                       `{"path":"/boardd/acme/a/Jobs"}`,
+		`{"servers":["x:1"]}`:    `{"path":"/boardd/acme/a/Jobs"}`,
+		`{"root":"/staging"}`:    `{"path":"/staging/acme/a/Jobs"}`,
+		`{"root":"/apps/board"}`: `{"path":"/apps/board/acme/a/Jobs"}`,
+	} {
+		if got, err := catalog.MakeSettings(paths, []byte(backend), "acme", "a"); string(got) != want || err != nil {
+			t.Errorf("%s: %s, %v; want %s", backend, got, err, want)
+		}
 	}
 }
 

@@ -13,8 +13,9 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/boardd/boardd/host/durable"
 	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/durable"
+	"github.com/boardd/boardd/sdk/failpoint"
 )
 
 // Memory is what a server remembers of its catalog, in a file of changes that is
@@ -25,7 +26,7 @@ type Memory struct {
 	folder string // empty: in this process only
 	logger *slog.Logger
 
-	mu       sync.Mutex
+	mu       sync.Mutex // held while the file is written and synced
 	identity Identity
 	docs     map[string]driver.Document // records, by name
 	gone     map[string]uint64          // records that were deleted on purpose, with their last versions
@@ -159,7 +160,7 @@ func (m *Memory) replace(i Identity, docs map[string]driver.Document) {
 }
 
 // write takes a change over and appends it to the file. Without the file only a later
-// loss would go unseen, so that nothing else ends with it.
+// loss would go unseen, so that nothing else ends with it. The caller holds m.mu.
 func (m *Memory) write(n note) {
 	m.apply(&n)
 	for name := range m.gone {
@@ -178,6 +179,9 @@ func (m *Memory) write(n note) {
 	}
 	line, err := json.Marshal(n)
 	if err == nil {
+		err = failpoint.Fail("catalog/memory/before-write")
+	}
+	if err == nil {
 		_, err = m.file.Write(append(line, '\n'))
 	}
 	m.dirty = true
@@ -190,7 +194,8 @@ func (m *Memory) complain(err error) {
 	}
 }
 
-// rewrite writes the file anew: after a crash there is the old one or the new one.
+// rewrite writes the file anew: after a crash there is the old one or the new one. The
+// caller holds m.mu, or nobody else has m yet.
 func (m *Memory) rewrite() error {
 	path := filepath.Join(m.folder, memoryFile)
 	file, err := os.CreateTemp(m.folder, ".new-*")

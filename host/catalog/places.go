@@ -44,7 +44,7 @@ func NewPlaces(docs driver.Documents, backend string) *Places {
 	return p
 }
 
-// claimed is a location that somebody wants for a board.
+// claimed is a location that a call of Occupy asks for.
 type claimed struct {
 	location Location
 	use      Use
@@ -88,7 +88,8 @@ func (p *Places) occupy(ctx context.Context, list []*claimed) {
 	fail(list, job.Errorf(job.Aborted, "the place of the board is changed all the time"))
 }
 
-// attempt returns those that somebody else was in the way of, to be tried again.
+// attempt is one try of a round. It returns those items whose documents another host
+// changed meanwhile, to be tried again.
 func (p *Places) attempt(ctx context.Context, list []*claimed) (again []*claimed) {
 	present, err := p.read(ctx, list)
 	if err != nil {
@@ -152,8 +153,8 @@ func (p *Places) read(ctx context.Context, list []*claimed) (map[string]driver.D
 	return present, nil
 }
 
-// refuse looks through all places for those that overlap with one of the list, whose
-// own don't count. Of two in the list that overlap the first one is let.
+// refuse fails the items whose location overlaps with a place of another board. Of two
+// items that overlap with each other, the first one passes.
 func (p *Places) refuse(ctx context.Context, list []*claimed) {
 	if len(list) == 0 {
 		return
@@ -247,9 +248,9 @@ func (p *Places) Vacate(ctx context.Context, l Location, tenant, board string) e
 	return ignore(p.docs.Delete(ctx, driver.Space{Name: locationSpace}, l.key(), doc.Version), job.NotFound)
 }
 
-// ground is places by the areas that they are made of, so that one that overlaps is
-// found without a look at all others. Boards may share an area with each other, and
-// none with a board whose own it is.
+// ground holds places by the areas that they are made of, so that a place that overlaps
+// is found without a look at all others. Boards may share an area with each other, but
+// not with a board that has it as its own.
 type ground struct{ own, shared layer }
 
 func newGround() *ground { return &ground{newLayer(), newLayer()} }
@@ -279,8 +280,8 @@ func (g *ground) other(l Location, use *Use) *Use {
 	return nil
 }
 
-// layer is boards by the areas that they have, and by those around these. Two boards
-// of each area are enough to find another one than a given one.
+// layer holds boards by the areas that they have, and by the areas around these. It keeps
+// two boards of each area, which are enough to find one other than a given board.
 type layer struct{ at, below map[string][]Use }
 
 func newLayer() layer { return layer{map[string][]Use{}, map[string][]Use{}} }
@@ -318,8 +319,8 @@ func (y layer) other(area string, use *Use) *Use {
 	return nil
 }
 
-// occupied says to an operator whose a place is, and how it is freed. It is not for
-// tenants.
+// occupied is the error that says which board has a place, and how to free it. It is for
+// operators; a tenant must not see it.
 func (p *Places) occupied(l Location, by Use) error {
 	return job.Errorf(job.Precondition, "the place %s in the store overlaps with %s of the board %s/%s: one place belongs to one board; "+
 		"boardd backend places %s lists them, and once nobody serves that board, boardd backend release %s '%s' frees its place",

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 
 	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/failpoint"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -34,14 +35,15 @@ func (c *Catalog) PutPolicy(ctx context.Context, p Policy, module []byte, by str
 	if err := c.putModule(ctx, digest, module); err != nil {
 		return p, err
 	}
+	failpoint.Hit("catalog/policy/module-written")
 	p, dropped, err := c.putVersion(ctx, p, PolicyVersion{Digest: digest, Size: len(module), Made: now(), By: by}, stale)
 	if err != nil {
 		c.sweep(ctx, []string{digest})
 		return p, err
 	}
 	c.sweep(ctx, dropped)
-	// Once more, now that the policy names it: whoever takes unused modules away
-	// looked before, and finds another version, or looks after and finds the use.
+	// Once more, now that the policy names it: a removal of unused modules that looked
+	// before finds another version of the document, and one that looks later finds the use.
 	return p, c.putModule(ctx, digest, module)
 }
 

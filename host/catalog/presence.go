@@ -15,7 +15,7 @@ import (
 	"github.com/boardd/boardd/sdk/sleep"
 )
 
-// hostSpace is where the hosts of a store say that they live.
+// hostSpace is where the hosts of a store register that they run.
 const hostSpace = "hosts"
 
 // A host says every renewEvery that it lives, and counts as gone presentFor after
@@ -44,9 +44,9 @@ type Presence struct {
 	docs   driver.Documents
 	logger *slog.Logger
 
-	mu     sync.Mutex // of a write, and of self
+	mu     sync.Mutex // guards self, and is held while that is written to the store
 	self   Host
-	rounds *rounds[*word]
+	rounds *rounds[*word] // not guarded by mu
 }
 
 // word is what a host says of one board.
@@ -69,7 +69,9 @@ func NewPresence(docs driver.Documents, self Host, logger *slog.Logger) *Presenc
 // Run keeps saying that the host lives, until ctx ends, and then that it is gone.
 func (p *Presence) Run(ctx context.Context) {
 	for {
-		if err := p.say(ctx, nil); err != nil && ctx.Err() == nil {
+		saying, cancel := context.WithTimeout(ctx, presentFor)
+		err := p.say(saying, nil)
+		if cancel(); err != nil && ctx.Err() == nil {
 			p.logger.Warn("other hosts cannot be told that this one lives", "error", err)
 		}
 		if sleep.For(ctx, renewEvery) != nil {
@@ -110,9 +112,9 @@ func (p *Presence) say(ctx context.Context, change func(*Host)) error {
 	return err
 }
 
-// Serve says how this host serves the board at a location, and returns how the
-// other hosts do that serve it. What is said of many boards at once is written and
-// read once.
+// Serve registers how this host serves the board at a location, and returns how the
+// other hosts that serve it do. Calls for many boards at the same time are written and
+// read together.
 func (p *Presence) Serve(ctx context.Context, l Location, settings map[string]string) (map[string]map[string]string, error) {
 	w := &word{key: l.key(), settings: settings}
 	if err := p.rounds.join(ctx, w); err != nil {

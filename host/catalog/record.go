@@ -2,7 +2,10 @@ package catalog
 
 import (
 	"bytes"
+	"crypto/hmac"
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -123,4 +126,27 @@ func newID() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails
 	return hex.EncodeToString(b[:])
+}
+
+// The store counts the versions of all documents together, so that its numbers would show
+// a tenant how much others change. People are shown other numbers, made of a record's
+// version and of its random ID, which nobody is shown. They differ where the versions
+// differ, and are the same on every host.
+
+// shownBits is how large they are: every JSON reader takes them for whole numbers.
+const shownBits = 53
+
+// Shown is the version of the tenant as people see it.
+func (t *Tenant) Shown() uint64 { return shown(t.ID, t.Version) }
+
+// Shown is the version of the board as people see it.
+func (b *Board) Shown() uint64 { return shown(b.ID, b.Version) }
+
+func shown(id string, version uint64) uint64 {
+	if version == 0 {
+		return 0 // there is none
+	}
+	mac := hmac.New(sha256.New, []byte(id))
+	mac.Write(binary.BigEndian.AppendUint64([]byte("version"), version))
+	return max(1, binary.BigEndian.Uint64(mac.Sum(nil))>>(64-shownBits))
 }

@@ -11,9 +11,9 @@ import (
 // gatherFor is how long a round waits for others that ask at the same time.
 const gatherFor = 5 * time.Millisecond
 
-// rounds carries out what many ask for at the same time together: whatever was asked
-// for while a round went on is the next one. So a thousand boards that are opened at
-// once cost a few rounds and not a thousand.
+// rounds batches what many callers ask for at the same time: all that is asked for while
+// one round goes on is the next round. So a thousand boards that are opened at once cost
+// a few rounds and not a thousand.
 type rounds[T any] struct {
 	do   func(ctx context.Context, items []T) // what comes of each stands in the item
 	turn chan struct{}                        // holds one as long as a round goes on

@@ -115,7 +115,7 @@ func (e *Exported) check() error {
 	return nil
 }
 
-// bring writes one record.
+// bring writes one record of an import.
 func (c *Catalog) bring(ctx context.Context, e Exported, replace bool) (written bool, err error) {
 	in, name := driver.Space{Name: space}, e.Name
 	if digest, ok := strings.CutPrefix(e.Name, modulePrefix); ok {
@@ -137,8 +137,8 @@ func (c *Catalog) bring(ctx context.Context, e Exported, replace bool) (written 
 	return false, err
 }
 
-// Accept says in an operator's name that what the store has now is the catalog. Every
-// server takes that over: what it remembers besides is forgotten.
+// Accept makes what the store has now the catalog, on an operator's decision. Every server
+// takes that over, and forgets what else it remembered.
 func (c *Catalog) Accept(ctx context.Context) error {
 	before, _ := c.memory.records()
 	doc, err := c.docs.Get(ctx, driver.Space{Name: space}, identityKey)
@@ -168,6 +168,6 @@ func (c *Catalog) Accept(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.settle(ctx, func(v *View) bool { return v.versions[identityKey] >= version && c.Doubt() == nil })
+	c.awaitView(ctx, func(v *View) bool { return v.versions[identityKey] >= version && c.Doubt() == nil })
 	return nil
 }

@@ -6,10 +6,14 @@
 package config
 
 import (
+	"bytes"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/boardd/boardd/host/tenant"
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
 )
 
 // DefaultListen is where a server listens that is not told otherwise.
@@ -160,4 +164,30 @@ func Dev(dataDir string) *Config {
 	board.Backend = DevBackend
 	c.Boards = []Board{board}
 	return c
+}
+
+// SettingsError makes one error of what is wrong with the settings of a backend or a
+// board, by its kind and name, with the places in the user's files; nil if nothing is.
+func (c *Config) SettingsError(kind, name string, problems []*driver.SettingError) error {
+	if len(problems) == 0 {
+		return nil
+	}
+	lines := make([]string, len(problems))
+	for i, p := range problems {
+		path := append([]string{"config"}, p.Path...)
+		lines[i] = kind + " " + name + ": " + strings.Join(path, ".") + ": " + p.Problem
+		if at := c.Locate(kind, name, path...); at != "" {
+			lines[i] = at + ": " + lines[i]
+		}
+	}
+	return job.Errorf(job.Invalid, "%s", strings.Join(lines, "\n"))
+}
+
+// Embedded is the driver that keeps its store in the host's own folder.
+const Embedded = "embedded"
+
+// Given reports whether the settings for the driver say anything.
+func (b *Board) Given() bool {
+	text := bytes.TrimSpace(b.Settings)
+	return len(text) > 0 && !bytes.Equal(text, []byte("{}"))
 }

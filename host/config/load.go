@@ -1,6 +1,7 @@
 package config
 
 import (
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -198,4 +199,17 @@ func tooDeep(path string, data []byte) (Place, string) {
 		}
 	}
 	return Place{}, ""
+}
+
+// Roots reads a file of certificates that vouch for others.
+func Roots(path string) (*x509.CertPool, error) {
+	pem, err := readFile(path)
+	if err != nil {
+		return nil, err
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("%s has no certificate", path)
+	}
+	return roots, nil
 }

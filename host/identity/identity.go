@@ -2,6 +2,12 @@
 // identity providers: OpenID Connect issuers that the configuration names. It
 // keeps the issuers' public keys, checks what they signed, and makes of its
 // claims who somebody is here.
+//
+// Locks, in the order in which they are taken where several are held: Issuers.replacing,
+// keySet.mu. Issuers.mu is held alone. None is held while an issuer is asked for its keys;
+// Issuers.replacing is held while the files of CA certificates of new issuers are read.
+// keySet.mu is held while Options.Tenant is asked, which must not wait for a store nor
+// call the Issuers.
 package identity
 
 import (
@@ -43,7 +49,7 @@ type Issuers struct {
 	options Options
 	running *running
 
-	replacing sync.Mutex
+	replacing sync.Mutex // one Replace at a time
 	now       atomic.Pointer[table]
 
 	mu    sync.Mutex

@@ -48,7 +48,7 @@ type keySet struct {
 	ended    error
 }
 
-// key is one public key, and what goes on in its name.
+// key is one public key, and what goes on in its name. The keySet's mu guards lives.
 type key struct {
 	jose.JSONWebKey
 
@@ -92,7 +92,7 @@ func (s *keySet) find(ctx context.Context, id string) ([]*key, error) {
 }
 
 // matching returns the keys of an id. For a token that names none it is the first
-// few: strangers must not have all of them tried.
+// few: strangers must not have all of them tried. The caller holds s.mu.
 func (s *keySet) matching(id string) []*key {
 	if id == "" {
 		return s.keys[:min(len(s.keys), maxTried)]
@@ -119,7 +119,7 @@ func (s *keySet) refresh() {
 }
 
 // begin asks the issuer for its keys, unless it is too early, and returns what is
-// closed afterwards.
+// closed afterwards; nil: it is too early. The caller holds s.mu.
 func (s *keySet) begin() chan struct{} {
 	if s.fetching != nil {
 		return s.fetching
@@ -137,15 +137,15 @@ func (s *keySet) begin() chan struct{} {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.fetching = nil
-		s.take(keys, err)
+		s.replace(keys, err)
 		close(done)
 	})
 	return done
 }
 
-// take takes over what the issuer answered. What goes on in the name of keys that
-// it no longer has ends.
-func (s *keySet) take(list []jose.JSONWebKey, err error) {
+// replace takes over what the issuer answered. What goes on in the name of keys that
+// it no longer has ends. The caller holds s.mu.
+func (s *keySet) replace(list []jose.JSONWebKey, err error) {
 	var keys []*key
 	if err == nil {
 		keys, err = usable(list)
@@ -233,6 +233,7 @@ func (s *keySet) lifeOf(k *key, of, id string) (*life, error) {
 	return l, nil
 }
 
+// end ends what goes on in the name of the key. The caller holds the keySet's mu.
 func (k *key) end(cause error) {
 	for _, l := range k.lives {
 		l.end(cause)
@@ -261,6 +262,7 @@ func (s *keySet) end(cause error) {
 	s.drop(cause)
 }
 
+// drop forgets all keys, and ends what goes on in their names. The caller holds s.mu.
 func (s *keySet) drop(cause error) {
 	for _, k := range s.keys {
 		k.end(cause)

@@ -1,6 +1,12 @@
 // Package index keeps the open jobs of one board in claim order, in memory, fed
 // by what the board's driver says. It finds; the store decides: what it offers
 // is a hint until a claim was granted.
+//
+// Locks. Index.mu guards everything, for a bounded number of entries at a time, and is
+// never held while a judge, a scorer, a ranker or the Match of a page is called. Whoever
+// asks a judge has the turn of the class, or that of the pending verdicts; whoever asks
+// the ranker has keys.asking. Index.mu is taken and let go with one of these turns held,
+// and none of them is waited for with Index.mu held.
 package index
 
 import (
@@ -17,7 +23,7 @@ import (
 type Entry struct {
 	ID                job.ID
 	Name              string
-	Priority          job.Priority // the class that counts, a changed one included
+	Priority          job.Priority // the present one, which may have been changed since the posting
 	Held              bool
 	OperationPriority int32
 	Score             int64 // of the board's ordering policies; higher first, 0 without
@@ -37,13 +43,13 @@ type Entry struct {
 
 	Claim *Claim // nil: unclaimed
 
-	// Amends says that this is an entry that the index gave out, with what an op has
-	// changed of it. If the index has heard meanwhile that the job is gone, it is no
-	// news, however long ago that was.
+	// Amends says that this is an entry that the index gave out, with what an op changed.
+	// If the job is not in the index any more, the entry is dropped as no news, even if the
+	// removal is not remembered any more.
 	Amends bool
 }
 
-// A Group is the jobs that a Ranking takes together: those with one key. It is
+// A Group names the jobs that a Ranking ranks together: those with one key. It is
 // shared, and never changed.
 type Group struct {
 	Key  string
@@ -119,4 +125,17 @@ type Page struct {
 type Lapse struct {
 	ID    job.ID
 	Claim Claim
+}
+
+// Known reports whether a Put or Remove of the job with this position would change
+// nothing, so that the caller need not prepare an entry.
+func (ix *Index) Known(id job.ID, position driver.Position) bool {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	h, known := ix.ids.get(id)
+	if !known {
+		return ix.removed.knows(id, position)
+	}
+	r := ix.rows.at(h)
+	return position <= r.position && (ix.sync == nil || !ix.sync.reset || r.seen == ix.syncs)
 }

@@ -42,7 +42,7 @@ func (ix *Index) build(ctx context.Context, c *Class) error {
 	}
 }
 
-// built lets the next one go on with the class, if there is anything left to do.
+// built lets the next caller go on with building the class, if anything is left to do.
 func (ix *Index) built(c *Class) {
 	ix.mu.Lock()
 	c.used = time.Now() // it may have taken longer than a class may be idle
@@ -58,19 +58,17 @@ func (ix *Index) wipe(c *Class) bool {
 	if c.state != clearing || c.slot < 0 {
 		return false
 	}
-	bit := uint64(1) << c.slot
 	end := min(c.clear+8*slice, c.clearEnd)
 	for ; c.clear < end; c.clear++ {
 		if r := ix.rows.peek(c.clear); r != nil {
-			r.judged &^= bit
-			r.allowed &^= bit
+			r.verdicts.forget(c.slot)
 		}
 	}
 	if c.clear < c.clearEnd {
 		return true
 	}
 	c.state = building
-	ix.classes.active |= bit
+	ix.classes.active |= 1 << c.slot
 	return false
 }
 
@@ -87,7 +85,7 @@ func (ix *Index) gather(c *Class, b *batch) (progress, bool) {
 	defer ix.mu.Unlock()
 	from := progress{c.begun, c.reached}
 	b.reset()
-	if c.slot < 0 { // its place went to another one before it was its turn
+	if c.slot < 0 { // another class got its slot before this caller had its turn
 		return from, true
 	}
 	if c.ready == nil {
@@ -102,7 +100,7 @@ func (ix *Index) gather(c *Class, b *batch) (progress, bool) {
 		}
 		visited++
 		last = r
-		if r.judged&(1<<c.slot) == 0 {
+		if !r.verdicts.has(c.slot) {
 			b.add(ix, h, r)
 		}
 		return true
@@ -154,19 +152,17 @@ func (ix *Index) publishPart(c *Class, b *batch, from, to int) {
 	if c.slot < 0 || c.state == clearing {
 		return
 	}
-	bit := uint64(1) << c.slot
 	ix.classes.stats.Judged += int64(to - from)
 	for i := from; i < to; i++ {
 		ref := b.refs[i]
 		r := ix.row(ref)
-		if r == nil || r.judged&bit != 0 {
+		if r == nil || r.verdicts.has(c.slot) {
 			continue
 		}
-		r.judged |= bit
+		r.verdicts.keep(c.slot, b.allowed[i])
 		if !b.allowed[i] {
 			continue
 		}
-		r.allowed |= bit
 		c.setScore(ref.row, b.entries[i].Score)
 		if r.place == ready {
 			c.enter(ix, ref.row, r)

@@ -9,9 +9,9 @@ import (
 // MaxClasses is how many worker classes an index remembers verdicts for.
 const MaxClasses = 64
 
-// idle is for how long a class stays after its last use although another one
-// wants its place. Without it, one class more than there are places would have
-// all of them built again and again.
+// idle is how long after its last use a class keeps its slot although another class
+// needs one. Without it, one class more than there are slots would have all of them
+// built again and again.
 const idle = 30 * time.Second
 
 // Slots of classes that have no bit in the rows' masks.
@@ -29,7 +29,7 @@ const (
 )
 
 // A Class stands for all workers that the board's rules treat alike. It stays
-// usable after its place was given to another one, at the cost of a scan for
+// usable after its slot was given to another class, at the cost of a scan for
 // each Take.
 type Class struct {
 	key       Key
@@ -37,7 +37,7 @@ type Class struct {
 	slot      int
 	state     classState
 	ready     *ordered   // the ready jobs that it may have
-	keyQueues *keyQueues // the same by key; nil while there is none of them that has one
+	keyQueues *keyQueues // the same jobs by key; nil while none of them has a key
 
 	own    bool      // it has an order of its own
 	scores [][]int64 // that its judge gave, by row, in parts as the slab's chunks; nil: 0 each
@@ -46,7 +46,7 @@ type Class struct {
 	clear    uint32        // rows before this one are clean of the slot's last owner
 	clearEnd uint32
 	begun    bool  // reached is set
-	reached  Order // everything ready up to here was judged, or is in the docket
+	reached  Order // everything ready up to here was judged, or is among the pending verdicts
 	retryAt  time.Time
 
 	used    time.Time
@@ -83,7 +83,7 @@ func (c *Class) enter(ix *Index, h uint32, r *row) {
 	c.ready.add(h)
 	if g := ix.groupOf(r); g != 0 {
 		if c.keyQueues == nil {
-			c.keyQueues = newLanes(ix, c.before(ix))
+			c.keyQueues = newKeyQueues(ix, c.before(ix))
 		}
 		c.keyQueues.add(h, g)
 	}
@@ -96,7 +96,7 @@ func (c *Class) leave(ix *Index, h uint32, r *row) {
 	}
 }
 
-// before is how the class orders jobs, but for what they are worth by their keys.
+// before returns the order of jobs for the class, without regard to their keys.
 func (c *Class) before(ix *Index) func(a, b uint32) bool {
 	rows := &ix.rows
 	if !c.own {
@@ -137,8 +137,8 @@ func (c *Class) setScore(h uint32, score int64) {
 // off the lock, in the goroutine of the first caller; others wait for it. The
 // empty key is the class of workers whom every job suits; its judge is not
 // called. A class that is known keeps its first judge, so whatever the judge
-// depends on has to be part of the key. Jobs that were put before this call have a verdict when it returns.
-// An error is that of the judge, or the end of ctx.
+// depends on has to be part of the key. Jobs that were put before this call have a
+// verdict when it returns. An error is that of the judge, or the end of ctx.
 func (ix *Index) Class(ctx context.Context, key string, judge Judge) (*Class, error) {
 	return ix.ClassOf(ctx, Key{Name: key}, judge, false)
 }
@@ -166,7 +166,7 @@ func (ix *Index) ClassOf(ctx context.Context, key Key, judge Judge, own bool) (*
 		if err := ix.build(ctx, c); err != nil {
 			return nil, err
 		}
-		if err := ix.settle(ctx, ticket); err != nil {
+		if err := ix.awaitVerdicts(ctx, ticket); err != nil {
 			return nil, err
 		}
 		ix.mu.Lock()

@@ -71,14 +71,14 @@ func (c *classTable) find(key Key, judge Judge, own bool, now time.Time, rows ui
 		if class == nil {
 			class = newClass(key, judge, own)
 		}
-		c.settle(class, slot, rows)
+		c.occupy(class, slot, rows)
 	}
 	class.used = now
 	return class
 }
 
-// settle gives the class a slot.
-func (c *classTable) settle(class *Class, slot int, rows uint32) {
+// occupy gives the class a slot.
+func (c *classTable) occupy(class *Class, slot int, rows uint32) {
 	bit := uint64(1) << slot
 	class.slot, class.state = slot, building
 	if c.dirty&bit != 0 {
@@ -92,9 +92,9 @@ func (c *classTable) settle(class *Class, slot int, rows uint32) {
 	c.stats.Builds++
 }
 
-// supersede takes their places from the classes that a later one of their series comes
-// after, as far as nobody needs them. It reports whether none of the series is later
-// still: what that one has is not to be judged again for an earlier time.
+// supersede evicts the classes of the key's series that are of an earlier time, unless
+// somebody waits for them or builds them. It reports whether the key is the latest of its
+// series: no slot goes to the class of an earlier time.
 func (c *classTable) supersede(key Key) bool {
 	if key.Series == "" {
 		return true
@@ -148,8 +148,8 @@ func (c *classTable) evict(class *Class) {
 	class.keyQueues, class.scores = nil, nil
 }
 
-// keepOver remembers a class over the limit, so that those who wait for the
-// same key stand in one line.
+// keepOver remembers a class over the limit, so that all who wait under the same key
+// wait in one queue.
 func (c *classTable) keepOver(class *Class) {
 	if len(c.over) >= 4*MaxClasses {
 		for key, old := range c.over {

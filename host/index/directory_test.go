@@ -26,7 +26,7 @@ func TestDirectory(t *testing.T) {
 			delete(want, id)
 			rows.drop(h)
 		case !known && round <= 40_000:
-			h := rows.take()
+			h := rows.alloc()
 			rows.at(h).ID = id
 			d.add(id, h)
 			want[id] = h

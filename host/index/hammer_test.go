@@ -68,7 +68,7 @@ func (s *siege) work(t *testing.T, rnd *rand.Rand) bool {
 		held.Claim = &Claim{Owner: "w", Ends: time.Now().Add(time.Duration(rnd.IntN(3)) * time.Millisecond)}
 		s.ix.Put(&held)
 		if how == 1 {
-			s.ix.Touch(e.ID, s.next(), Claim{Owner: "w", Ends: time.Now().Add(time.Hour)})
+			s.ix.Touch(e.ID, s.next(), held.Version, Claim{Owner: "w", Ends: time.Now().Add(time.Hour)})
 		}
 		if how < 3 {
 			back := held

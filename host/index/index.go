@@ -14,7 +14,7 @@ import (
 // slice is how many entries a judge sees at once.
 const slice = 1024
 
-// burst is how many entries are written before the lock is let go.
+// burst is how many entries are written before the lock is released for others.
 const burst = 256
 
 // Index keeps the open jobs of one board. All its methods may be called from
@@ -23,7 +23,7 @@ const burst = 256
 type Index struct {
 	start time.Time // of the clock that leases count on
 
-	mu     sync.Mutex
+	mu     sync.Mutex // guards what follows
 	rows   slab[row]
 	rares  slab[rare]
 	names  *intern[string]
@@ -70,7 +70,8 @@ func New() *Index {
 	}
 	ix.rows.extend() // so that the pivot has its place
 	ix.ids.init(&ix.rows)
-	ix.delays.rows, ix.leases.rows = &ix.rows, &ix.rows
+	ix.delays.init(&ix.rows)
+	ix.leases.init(&ix.rows)
 	ix.everyone = newClass(Key{}, nil, false)
 	ix.all, ix.ready = orderedBy(ix.everyone.before(ix)), orderedBy(ix.everyone.before(ix))
 	ix.everyone.slot, ix.everyone.state, ix.everyone.ready = everySlot, built, ix.ready
@@ -103,7 +104,7 @@ func (ix *Index) PutAll(entries []*Entry) int {
 			due = ix.ranksDue()
 			ix.mu.Unlock()
 		}
-		_ = ix.settle(context.Background(), ticket) // an error is the end of the context
+		_ = ix.awaitVerdicts(context.Background(), ticket) // an error is the end of the context
 		if due {
 			ix.rankNews()
 		}
@@ -117,7 +118,7 @@ func (ix *Index) put(e *Entry, s *scoring, now time.Time) bool {
 		if e.Amends || ix.removed.knows(e.ID, e.Position) {
 			return false
 		}
-		h = ix.rows.take()
+		h = ix.rows.alloc()
 		r := ix.rows.at(h)
 		r.turn = ix.nextTurn()
 		r.move(e.Order())
@@ -131,7 +132,7 @@ func (ix *Index) put(e *Entry, s *scoring, now time.Time) bool {
 	}
 	r := ix.rows.at(h)
 	r.seen = ix.syncs
-	ix.settleDown(h, r, now)
+	ix.fileRow(h, r, now)
 	ix.tell(ix.groupOf(r))
 	ix.announce()
 	return true
@@ -147,13 +148,14 @@ func (ix *Index) replace(h uint32, e *Entry, s *scoring) bool {
 	}
 	before := ix.claimOf(r)
 	ix.withdraw(h, r)
+	another := !r.isOf(e)
 	if o := e.Order(); o != r.Order {
 		ix.all.drop(h)
 		r.move(o)
 		ix.all.add(h)
 	}
-	if e.Version != r.version || e.Attempt != r.attempt || unseen {
-		r.judged, r.allowed, r.turn = 0, 0, ix.nextTurn()
+	if e.Version != r.version || e.Attempt != r.attempt || another || unseen {
+		r.verdicts, r.turn = verdictCache{}, ix.nextTurn()
 	}
 	ix.fill(r, e)
 	ix.regroup(r, e.key(), s)
@@ -166,8 +168,8 @@ func (ix *Index) nextTurn() uint32 {
 	return ix.turn
 }
 
-// settleDown gives a row that has no place the one that it belongs in.
-func (ix *Index) settleDown(h uint32, r *row, now time.Time) {
+// fileRow gives a row that has no place the one that it belongs in.
+func (ix *Index) fileRow(h uint32, r *row, now time.Time) {
 	if r.rare != 0 {
 		if c := ix.rares.at(r.rare).claim; c != nil {
 			ix.become(r, claimed)
@@ -215,7 +217,7 @@ func (ix *Index) offer(h uint32, r *row) {
 	r.flags &^= woke
 	ix.expose(h, r)
 	ix.wake(h, r)
-	if ix.classes.active&^r.judged != 0 {
+	if r.verdicts.lacks(ix.classes.active) {
 		ix.pending.queue(h, r.turn)
 	}
 }
@@ -223,7 +225,7 @@ func (ix *Index) offer(h uint32, r *row) {
 // expose puts a row into every set of claimable ones that it belongs in.
 func (ix *Index) expose(h uint32, r *row) {
 	ix.everyone.enter(ix, h, r)
-	for c := range ix.classes.of(r.allowed) {
+	for c := range ix.classes.of(r.verdicts.allowed) {
 		c.enter(ix, h, r)
 	}
 }
@@ -231,7 +233,7 @@ func (ix *Index) expose(h uint32, r *row) {
 // hide takes a row out of every set of claimable ones.
 func (ix *Index) hide(h uint32, r *row) {
 	ix.everyone.leave(ix, h, r)
-	for c := range ix.classes.of(r.allowed) {
+	for c := range ix.classes.of(r.verdicts.allowed) {
 		c.leave(ix, h, r)
 	}
 }
@@ -286,10 +288,11 @@ func (ix *Index) remove(h uint32, r *row) {
 	ix.depart(id)
 }
 
-// Touch tells of an extension: the claim as it is now, at the same version. It
-// returns false if the position is not newer than what is known or the job is
-// not known as claimed.
-func (ix *Index) Touch(id job.ID, position driver.Position, claim Claim) bool {
+// Touch tells of an extension: the claim as it is now, at the version that the job had
+// before it. It returns false, and changes nothing, if the position is not newer than
+// what is known, or if the job is not known as claimed or not at that version: then
+// news of a change before the extension are still to come, and must be news.
+func (ix *Index) Touch(id job.ID, position driver.Position, version uint64, claim Claim) bool {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
 	h, known := ix.ids.get(id)
@@ -297,7 +300,7 @@ func (ix *Index) Touch(id job.ID, position driver.Position, claim Claim) bool {
 		return false
 	}
 	r := ix.rows.at(h)
-	if r.place != claimed || position <= r.position {
+	if r.place != claimed || position <= r.position || version != r.version {
 		return false
 	}
 	r.position, r.seen = position, ix.syncs

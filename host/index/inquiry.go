@@ -8,7 +8,7 @@ import (
 	"github.com/boardd/boardd/sdk/policy"
 )
 
-// inquiry is what a ranker is asked at a time. It is used again.
+// inquiry is one question to the ranker. Inquiries are pooled.
 type inquiry struct {
 	groups []asked
 	keys   []policy.Key
@@ -79,7 +79,7 @@ func (ix *Index) oldestOf(h uint32, g *group) time.Time {
 	if g.waiting == 0 || l == nil || int(h) >= len(l.at) || l.at[h] == 0 {
 		return time.Time{}
 	}
-	at := l.heap[l.at[h]-1].head
+	at := l.heap.items[l.at[h]-1].head
 	oldest := ix.rows.at(at).CreatedAt
 	for range min(ranking.AgeRanks, int(g.waiting)) - 1 {
 		p := ix.rows.at(pivot)

@@ -26,7 +26,7 @@ func (n *intern[T]) acquire(value T) uint32 {
 	h, ok := n.handles[value]
 	if !ok {
 		value = n.clone(value)
-		h = n.values.take()
+		h = n.values.alloc()
 		n.values.at(h).value = value
 		n.handles[value] = h
 	}

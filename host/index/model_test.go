@@ -45,20 +45,19 @@ func (ix *Index) check(t testing.TB) {
 		}
 		if r.timer != 0 {
 			timed++
-			heap := ix.delays
+			timers := ix.delays
 			if r.place == claimed {
-				heap = ix.leases
+				timers = ix.leases
 			}
-			if heap.items[r.timer-1].row != h {
+			if timers.heap.items[r.timer-1].row != h {
 				t.Fatalf("row %d: another one is at its place in the heap", h)
 			}
 		}
 		for c := range ix.classes.of(ix.classes.active) {
-			bit := uint64(1) << c.slot
-			if want := r.place == ready && r.allowed&bit != 0; c.ready != nil && c.ready.has(h) != want {
+			if want := r.place == ready && r.verdicts.allows(c.slot); c.ready != nil && c.ready.has(h) != want {
 				t.Fatalf("row %d: class %q: in its set %v, want %v", h, c.key, !want, want)
 			}
-			if c.state == built && r.place == ready && r.judged&bit == 0 {
+			if c.state == built && r.place == ready && !r.verdicts.has(c.slot) {
 				t.Fatalf("row %d: class %q has no verdict", h, c.key)
 			}
 		}
@@ -78,7 +77,7 @@ func (ix *Index) check(t testing.TB) {
 	ix.checkKeys(t)
 	got := []int{
 		ix.ids.len, ix.all.len(), ix.ready.len(), len(ix.reserved), int(ix.claimed),
-		len(ix.delays.items) + len(ix.leases.items), len(ix.names.handles), len(ix.labels.handles),
+		len(ix.delays.heap.items) + len(ix.leases.heap.items), len(ix.names.handles), len(ix.labels.handles),
 		rows,
 	}
 	want := []int{

@@ -2,8 +2,8 @@ package index
 
 import "github.com/tidwall/btree"
 
-// pivot is the handle of a row that is no job: a place in the order to search
-// from. See Index.seek.
+// pivot is the handle of a row that is no job: a place in the order to search from. See
+// Index.after.
 const pivot = 0
 
 // An ordered is a set of rows in claim order. A row's order must not change

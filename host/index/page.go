@@ -9,7 +9,7 @@ import (
 // defaultVisit is PageRequest.Visit where it is 0.
 const defaultVisit = 4096
 
-// pageSlice is how many entries a page looks at before it lets the lock go.
+// pageSlice is how many entries a page looks at before it releases the lock for others.
 const pageSlice = 256
 
 // Page returns a part of the open jobs in claim order. Match is called off the
@@ -81,7 +81,7 @@ func (ix *Index) Rank(id job.ID, class *Class) (int64, bool) {
 	switch {
 	case c.ready == nil, r.place != ready && r.place != reserved:
 		return 0, false
-	case c.slot != everySlot && r.allowed&(1<<c.slot) == 0:
+	case c.slot != everySlot && !r.verdicts.allows(c.slot):
 		return 0, false
 	}
 	return int64(c.ready.before(h)), true

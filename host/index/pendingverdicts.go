@@ -20,7 +20,8 @@ func (ix *Index) row(of ref) *row {
 	return nil
 }
 
-// A batch is what a judge is shown at a time. Its entries are used again.
+// A batch is the entries that a judge is shown at a time. Batches are pooled, so the
+// entries are only lent.
 type batch struct {
 	refs    []ref
 	entries []*Entry
@@ -74,7 +75,7 @@ func (d *pendingVerdicts) queue(h, turn uint32) {
 	d.queued++
 }
 
-// ticket names everything that is in the docket now; 0 if that is nothing.
+// ticket names everything that is pending now; 0 if that is nothing.
 func (d *pendingVerdicts) ticket() uint64 {
 	if d.settled == d.queued {
 		return 0
@@ -82,10 +83,10 @@ func (d *pendingVerdicts) ticket() uint64 {
 	return d.queued
 }
 
-// settle returns when the first so many of the docket have been judged. Judging
-// is done by one caller at a time, for the others as well. A judge that fails
-// leaves its class to be built again.
-func (ix *Index) settle(ctx context.Context, ticket uint64) error {
+// awaitVerdicts returns when everything that a ticket names has been judged; the lock
+// must not be held. One caller judges at a time, for the others as well. A judge that
+// fails leaves its class to be built again.
+func (ix *Index) awaitVerdicts(ctx context.Context, ticket uint64) error {
 	for ticket > 0 {
 		ix.mu.Lock()
 		done := ix.pending.settled >= ticket
@@ -95,7 +96,7 @@ func (ix *Index) settle(ctx context.Context, ticket uint64) error {
 		}
 		select {
 		case ix.pending.turn <- struct{}{}:
-			ix.settlePart(context.WithoutCancel(ctx))
+			ix.judgeBatch(context.WithoutCancel(ctx))
 			<-ix.pending.turn
 		case <-ctx.Done():
 			return &job.Error{Op: "worker class", Kind: job.Interrupted, Err: ctx.Err()}
@@ -104,9 +105,9 @@ func (ix *Index) settle(ctx context.Context, ticket uint64) error {
 	return nil
 }
 
-// settlePart judges up to one batch, for each class those jobs that it has not
+// judgeBatch judges up to one batch, for each class those jobs that it has not
 // seen.
-func (ix *Index) settlePart(ctx context.Context) {
+func (ix *Index) judgeBatch(ctx context.Context) {
 	b := batches.Get().(*batch)
 	defer batches.Put(b)
 	b.reset()
@@ -121,15 +122,15 @@ func (ix *Index) settlePart(ctx context.Context) {
 	if len(ix.pending.refs) == 0 {
 		ix.pending.refs = nil
 	}
-	var hearings []classBatch
+	var ofClasses []classBatch
 	for c := range ix.classes.of(ix.classes.active) {
-		if h := ix.hear(c, b); len(h.rows) > 0 {
-			hearings = append(hearings, h)
+		if h := ix.partOf(b, c); len(h.rows) > 0 {
+			ofClasses = append(ofClasses, h)
 		}
 	}
 	ix.mu.Unlock()
-	for _, h := range hearings {
-		ix.judgeHearing(ctx, h, b)
+	for _, h := range ofClasses {
+		ix.judgePart(ctx, h, b)
 	}
 	ix.mu.Lock()
 	ix.pending.settled += uint64(n)
@@ -142,18 +143,19 @@ type classBatch struct {
 	rows  []int
 }
 
-func (ix *Index) hear(c *Class, b *batch) classBatch {
+// partOf returns what of a batch a class has no verdict on. The caller holds ix.mu.
+func (ix *Index) partOf(b *batch, c *Class) classBatch {
 	h := classBatch{class: c}
 	for i, ref := range b.refs {
 		r := ix.rows.at(ref.row)
-		if r.judged&(1<<c.slot) == 0 && c.reachedBy(r) {
+		if !r.verdicts.has(c.slot) && c.reachedBy(r) {
 			h.rows = append(h.rows, i)
 		}
 	}
 	return h
 }
 
-func (ix *Index) judgeHearing(ctx context.Context, h classBatch, all *batch) {
+func (ix *Index) judgePart(ctx context.Context, h classBatch, all *batch) {
 	b := &batch{allowed: make([]bool, len(h.rows))}
 	for _, i := range h.rows {
 		b.refs = append(b.refs, all.refs[i])

@@ -9,18 +9,19 @@ import (
 	"github.com/boardd/boardd/sdk/policy"
 )
 
-// ranksDue reports whether what changed is to be ranked at once: if somebody waits
-// for it, or if it has become much. Else the next claim does.
+// ranksDue reports whether the groups that changed are to be ranked at once: if somebody
+// waits for jobs, or if they are many. Otherwise the next claim has them ranked.
 func (ix *Index) ranksDue() bool {
 	k := ix.keys
 	return k != nil && len(k.touched) > 0 && (ix.classes.stats.Waiters > 0 || len(k.touched) >= keyBatch)
 }
 
-// newsPatience is how long those who bring news wait until it is ranked. Then they go on,
-// and it is ranked when the ranker answers.
+// newsPatience is how long a caller that brings news waits for the ranker. Then the
+// caller goes on, and the ranks are written when the ranker answers.
 const newsPatience = 100 * time.Millisecond
 
-// rankNews is for after the news have been settled.
+// rankNews has the groups that changed ranked, if that is due. It is called after news
+// were put into the index and judged, without the lock.
 func (ix *Index) rankNews() {
 	ix.mu.Lock()
 	k, due := ix.keys, ix.ranksDue()
@@ -28,11 +29,11 @@ func (ix *Index) rankNews() {
 	if !due {
 		return
 	}
-	k.again.Store(true) // before it looks whether somebody asks, who would otherwise miss it
+	k.again.Store(true) // before the select: whoever asks now looks at it when done
 	select {
 	case k.asking <- struct{}{}:
 	default:
-		return // who asks goes on
+		return // whoever asks goes on with it
 	}
 	done := ix.ask(k)
 	timer := time.NewTimer(newsPatience)
@@ -43,10 +44,9 @@ func (ix *Index) rankNews() {
 	}
 }
 
-// rankTouched has every group ranked whose counts had changed when it was called.
-// Asking is done by one caller at a time, for the others as well. The end of ctx ends
-// the waiting, for another one as for the ranker, which is not told: its answer is for
-// all.
+// rankTouched has every group ranked whose counts had changed when it was called. One
+// caller asks the ranker at a time, for the others as well. The end of ctx ends the wait
+// for another caller and for the ranker; the ranker goes on, since its answer is for all.
 func (ix *Index) rankTouched(ctx context.Context) {
 	ix.mu.Lock()
 	k := ix.keys
@@ -69,8 +69,8 @@ func (ix *Index) rankTouched(ctx context.Context) {
 	}
 }
 
-// ask ranks what has changed, and what changes meanwhile, on behalf of one who has
-// k.asking, which it gives back. The channel is closed when what had changed is ranked.
+// ask ranks what has changed, and what changes meanwhile. The caller holds k.asking,
+// which ask gives back. The channel is closed when what had changed is ranked.
 func (ix *Index) ask(k *keys) <-chan struct{} {
 	done := make(chan struct{})
 	go func() {
@@ -85,8 +85,7 @@ func (ix *Index) ask(k *keys) <-chan struct{} {
 	return done
 }
 
-// askTouched ranks what had changed when it was called. Its caller is the one who
-// asks.
+// askTouched ranks what had changed when it was called. The caller holds k.asking.
 func (ix *Index) askTouched(k *keys) {
 	q := inquiries.Get().(*inquiry)
 	defer inquiries.Put(q)
@@ -152,7 +151,7 @@ func (ix *Index) wakeGroup(h uint32) {
 		if l == nil || int(h) >= len(l.at) || l.at[h] == 0 || !c.awaited() {
 			return
 		}
-		head := l.heap[l.at[h]-1].head
+		head := l.heap.items[l.at[h]-1].head
 		r := ix.rows.at(head)
 		r.flags &^= woke
 		ix.wakeOne(c, head, r)
@@ -168,8 +167,8 @@ func (ix *Index) wakeGroup(h uint32) {
 	}
 }
 
-// Rerank has every key ranked by what there is of it now, in steps between which
-// others go on: those that are not. It returns early when ctx ends.
+// Rerank has the ranker asked about every key whose rank is not of its present counts,
+// in small steps between which others use the index. It returns early when ctx ends.
 func (ix *Index) Rerank(ctx context.Context) error {
 	ix.mu.Lock()
 	k := ix.keys
@@ -244,9 +243,8 @@ func (ix *Index) gatherGroups(k *keys, q *inquiry, from uint32) (next uint32) {
 	return from
 }
 
-// Refused says that the store lets no more jobs of a job's key be claimed, though
-// the index does not know why. It is believed for a second, or until news say
-// otherwise.
+// Refused says that the store refused a claim because the job's key is full, which the
+// index did not know. The key counts as full for a second, whatever news come meanwhile.
 func (ix *Index) Refused(id job.ID) {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
@@ -268,7 +266,7 @@ func (ix *Index) Refused(id job.ID) {
 	ix.hurry(true)
 }
 
-// believed is for how long the store is believed that a key is full.
+// believed is how long a key counts as full after the store said so.
 const believed = time.Second
 
 // unblock tries the keys again whose time has come.

@@ -26,7 +26,8 @@ type Ranking struct {
 // as if every rank were 0.
 type Ranker func(keys []policy.Key, ranks []policy.Rank) error
 
-// What a group is worth where that is no score, and how many are ranked at a time.
+// Two values of a group's worth that are no scores, and how many groups are ranked at a
+// time.
 const (
 	full     = ranking.FullKey
 	unranked = ranking.Unranked
@@ -38,7 +39,7 @@ type keys struct {
 	by     string
 	since  uint32 // a row that was scored before this scoring is in no group
 	rank   Ranker
-	serial uint32        // of the ranking; what an older one said is no reason to take a job. Each minute has another one
+	serial uint32        // of the ranking: ranks of an older one do not count. It grows each minute
 	asking chan struct{} // held by who asks the ranker
 	again  atomic.Bool   // something changed while somebody asked
 
@@ -56,7 +57,7 @@ type keys struct {
 
 // A group is the open jobs with one key, and what is remembered of it.
 type group struct {
-	*Group          // what is shown of it; replaced, never changed
+	*Group          // as entries show it; replaced, never changed
 	rows     uint32 // open jobs
 	waiting  uint32 // of those, ready
 	claimed  uint32
@@ -70,8 +71,8 @@ type group struct {
 	worth int64
 }
 
-// MaxIdleKeys is how many keys without open jobs a board remembers, so that who
-// was served lately is known when it comes again.
+// MaxIdleKeys is how many keys without open jobs a board remembers, so that it knows
+// how much they were served lately when jobs of them come again.
 const MaxIdleKeys = 100_000
 
 func newKeys(by string, since uint32) *keys {
@@ -81,7 +82,8 @@ func newKeys(by string, since uint32) *keys {
 	}
 }
 
-// tell looks what counts that changed make of a group's place among the others.
+// tell has a group whose counts changed take its new place among the others, and be
+// ranked again if its ranks do not tell what that is.
 func (ix *Index) tell(h uint32) {
 	if h == 0 {
 		return
@@ -117,8 +119,8 @@ func (g *group) now() int64 {
 	return g.ranked.Worth(int64(g.running()))
 }
 
-// advance has the keys be ranked anew in another minute: what they were served has
-// faded.
+// advance makes all ranks stale when another minute has begun, since the counts of what
+// keys were served have faded.
 func (k *keys) advance(now time.Time) {
 	if minute := ranking.Minute(now); minute > k.minute {
 		k.minute = minute
@@ -155,8 +157,8 @@ func (ix *Index) regroup(r *row, key string, by *scoring) {
 func (k *keys) join(key string) uint32 {
 	h, known := k.byKey[key]
 	if !known {
-		h = k.groups.take()
-		key = strings.Clone(key) // not the message that it came in
+		h = k.groups.alloc()
+		key = strings.Clone(key) // so that the message that it came in can be freed
 		*k.groups.at(h) = group{Group: &Group{Key: key}, worth: unranked}
 		k.byKey[key] = h
 		k.idle++

@@ -214,9 +214,9 @@ func (c *Class) checkLanes(t testing.TB, ix *Index) {
 		t.Fatalf("class %q: keyQueues: %s", c.key, diff)
 	}
 	got := map[uint32]uint32{}
-	for i, s := range c.keyQueues.heap {
+	for i, s := range c.keyQueues.heap.items {
 		got[s.group] = s.head
-		if int(c.keyQueues.at[s.group]) != i+1 || s.worth != ix.keys.groups.at(s.group).worth || i > 0 && c.keyQueues.before(s, c.keyQueues.heap[(i-1)/2]) {
+		if int(c.keyQueues.at[s.group]) != i+1 || s.worth != ix.keys.groups.at(s.group).worth || i > 0 && c.keyQueues.before(s, c.keyQueues.heap.items[(i-1)/2]) {
 			t.Fatalf("class %q: spot %d of the heap is wrong", c.key, i)
 		}
 	}

@@ -28,12 +28,11 @@ const inlineLabels = 4
 type row struct {
 	Order
 
-	judged  uint64 // one bit per class slot: its judge has seen this version
-	allowed uint64 // of those, who may have it
-	turn    uint32 // of the verdicts; changes when they are void, see ref
-	timer   uint32 // place in its heap, plus one; 0: none
-	seen    uint32 // number of the last sync that saw it
-	rare    uint32 // 0: none
+	verdicts verdictCache
+	turn     uint32 // of the verdicts; changes when they are void, see ref
+	timer    uint32 // place in its heap, plus one; 0: none
+	seen     uint32 // number of the last sync that saw it
+	rare     uint32 // 0: none
 
 	version     uint64
 	position    driver.Position
@@ -62,6 +61,11 @@ type rare struct {
 	labels        []job.Label // all of them, if they are too many for the row
 	claim         *Claim      // replaced, never changed
 }
+
+// isOf reports whether an entry is of the posting that the row is of. A uuid can be
+// posted again when its job is gone, with anything else, and the versions of that job
+// may begin anew.
+func (r *row) isOf(e *Entry) bool { return e.Sequence == r.Sequence }
 
 // move gives the row another place in the order; it must be in no ordered set.
 func (r *row) move(o Order) { r.Order = o }
@@ -130,7 +134,7 @@ func (ix *Index) fillRare(r *row, e *Entry) {
 		return
 	}
 	if old == 0 {
-		old = ix.rares.take()
+		old = ix.rares.alloc()
 	}
 	x := rare{status: e.Status, extra: e.Extra}
 	if many {

@@ -14,6 +14,48 @@ import (
 	"github.com/boardd/boardd/sdk/job"
 )
 
+// TestPostedAgain checks that a job whose uuid is posted again, with another posting, is
+// judged and scored anew, although its end was not heard of yet and its version is that
+// of the one before.
+func TestPostedAgain(t *testing.T) {
+	t.Parallel()
+	ix := New()
+	ix.SetScorer(func(entries []*Entry) {
+		for _, e := range entries {
+			e.Score = int64(len(e.Labels[0].Value))
+		}
+	}, nil)
+	judge := func(_ context.Context, entries []*Entry, allowed []bool) error {
+		for i, e := range entries {
+			allowed[i] = e.Labels[0].Value == "gpu"
+		}
+		return nil
+	}
+	posted := func(sequence uint64, label string) {
+		e := entry(1)
+		e.Sequence, e.Position, e.Version = sequence, driver.Position(sequence), 1
+		e.Labels = []job.Label{{Key: "needs", Value: label}}
+		if !ix.Put(e) {
+			t.Fatalf("the posting %d is no news", sequence)
+		}
+	}
+	class, err := ix.Class(t.Context(), "gpu", judge)
+	if err != nil {
+		t.Fatal(err)
+	}
+	posted(1, "nothing")
+	posted(5, "gpu")
+	taken := ix.Take(t.Context(), class, 1)
+	if len(taken) != 1 || taken[0].Score != 3 {
+		t.Fatalf("a job that is allowed now is not offered: %+v", taken)
+	}
+	posted(9, "nothing")
+	if taken := ix.Take(t.Context(), class, 1); len(taken) > 0 {
+		t.Errorf("a job that is not allowed any more is offered: %+v", taken[0])
+	}
+	ix.check(t)
+}
+
 // TestNews has one rule about what is news in each case.
 func TestNews(t *testing.T) {
 	t.Parallel()
@@ -26,8 +68,13 @@ func TestNews(t *testing.T) {
 	forget := func(position int) func(*Index) bool {
 		return func(ix *Index) bool { ix.Forget(driver.Position(position)); return true }
 	}
+	touched := func(n, position int, version uint64) func(*Index) bool {
+		return func(ix *Index) bool {
+			return ix.Touch(id(n), driver.Position(position), version, Claim{Owner: "w"})
+		}
+	}
 	touch := func(n, position int) func(*Index) bool {
-		return func(ix *Index) bool { return ix.Touch(id(n), driver.Position(position), Claim{Owner: "w"}) }
+		return func(ix *Index) bool { return ix.Touch(id(n), driver.Position(position), 2, Claim{Owner: "w"}) }
 	}
 	claim := func(n, position int) func(*Index) bool {
 		return func(ix *Index) bool { return ix.Put(claimedBy(entry(n), position, "w", time.Hour)) }
@@ -47,6 +94,7 @@ func TestNews(t *testing.T) {
 		"touch of nobody":            {{touch(1, 5), false}},
 		"touch of an unclaimed one":  {{put(1, 5), true}, {touch(1, 6), false}},
 		"touch":                      {{claim(1, 5), true}, {touch(1, 5), false}, {touch(1, 6), true}, {claim(1, 6), false}},
+		"touch before older news":    {{touched(1, 5, 3), false}, {claim(1, 5), true}, {touched(1, 8, 3), false}, {claim(1, 6), true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -61,7 +61,7 @@ func (ix *Index) takeByScan(ctx context.Context, c *Class, n int) []*Entry {
 	return taken
 }
 
-// takeFinds takes what is still there, in order.
+// takeFinds takes those finds that are still ready, in order. ix.mu is held.
 func (ix *Index) takeFinds(finds []find, n int, taken []*Entry) []*Entry {
 	for _, f := range finds {
 		if r := ix.row(f.ref); len(taken) < n && r != nil && r.place == ready {

@@ -21,9 +21,9 @@ func (s *scoring) number() uint32 {
 	return s.serial
 }
 
-// SetScorer has the scores of all jobs made by a scorer from now on, and keys
-// ranked where there is a ranking. A job that is put is scored before it has a
-// place; the others keep theirs until Rescore comes by, and Rerank for the keys.
+// SetScorer has jobs scored by a scorer from now on, and keys ranked where there is a
+// ranking. A job that is put is scored before it gets its place. The other jobs keep
+// their places until Rescore is called, and the keys their ranks until Rerank is.
 func (ix *Index) SetScorer(score Scorer, ranking *Ranking) {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
@@ -54,8 +54,8 @@ func (ix *Index) setKeys(k *keys) {
 	}
 }
 
-// Stale says that no score holds any more, nor what keys are worth, though the scorer
-// is the same.
+// Stale says that no score and no rank of a key holds any more, though scorer and ranker
+// are the same.
 func (ix *Index) Stale() {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
@@ -67,8 +67,7 @@ func (ix *Index) Stale() {
 	}
 }
 
-// StaleRanks says that what keys are worth holds no more, though the ranker is the
-// same.
+// StaleRanks says that no rank of a key holds any more, though the ranker is the same.
 func (ix *Index) StaleRanks() {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
@@ -112,6 +111,10 @@ func (ix *Index) keepScore(e *Entry, s *scoring) bool {
 	}
 	r := ix.rows.at(h)
 	e.Score = r.Score
+	if !r.isOf(e) {
+		e.Score = 0
+		return false
+	}
 	if g := ix.groupOf(r); g != 0 {
 		e.Group = ix.keys.groups.at(g).Group
 	}
@@ -125,8 +128,8 @@ func (ix *Index) keepScore(e *Entry, s *scoring) bool {
 		e.Attempt == r.attempt && e.MaxAttempts == r.maxAttempts && nanos(e.NotBefore) == r.notBefore
 }
 
-// Rescore brings every job to where the present scorer wants it, in small steps
-// between which others go on. It returns early when ctx ends or the scorer is
+// Rescore has every job scored by the present scorer and moves it to its new place, in
+// small steps between which others use the index. It returns early when ctx ends or the scorer is
 // replaced.
 func (ix *Index) Rescore(ctx context.Context) error {
 	ix.mu.Lock()
@@ -218,7 +221,7 @@ func (ix *Index) moveScored(s *scoring, b *batch, from, to int) bool {
 	}
 	ticket := ix.pending.ticket()
 	ix.mu.Unlock()
-	_ = ix.settle(context.Background(), ticket) // an error is the end of the context
+	_ = ix.awaitVerdicts(context.Background(), ticket) // an error is the end of the context
 	return true
 }
 
@@ -256,7 +259,7 @@ func (ix *Index) reorder(h uint32, r *row, e *Entry, s *scoring) {
 		r.flags &^= woke // who was told of it may have found nothing, since it was in no group
 		ix.wake(h, r)
 	}
-	if ix.classes.active&^r.judged != 0 {
+	if r.verdicts.lacks(ix.classes.active) {
 		ix.pending.queue(h, r.turn)
 	}
 }

@@ -4,7 +4,7 @@ import "math/bits"
 
 // A slab keeps values of one type in chunks that never move, and names each by
 // a handle of four bytes. Handle 0 is never given out. A chunk that became
-// empty is let go, so that a board that was large once costs nothing later.
+// empty is freed, so that a board that was large once costs nothing later.
 type slab[T any] struct {
 	chunks []*chunk[T] // nil: let go
 	open   []uint32    // chunks with room
@@ -38,8 +38,8 @@ func (s *slab[T]) peek(h uint32) *T {
 // end is above every handle.
 func (s *slab[T]) end() uint32 { return uint32(len(s.chunks)) << slabBits }
 
-// take returns the handle of a zero value.
-func (s *slab[T]) take() uint32 {
+// alloc returns the handle of a zero value.
+func (s *slab[T]) alloc() uint32 {
 	if len(s.open) == 0 {
 		s.extend()
 	}

@@ -14,7 +14,7 @@ func TestSlab(t *testing.T) {
 	for round := range 100_000 {
 		// It grows to many chunks, and shrinks to nothing.
 		if grow := round < 50_000; len(handles) == 0 || (rnd.IntN(3) > 0) == grow {
-			h := s.take()
+			h := s.alloc()
 			if _, ok := want[h]; ok || h == 0 || *s.at(h) != 0 {
 				t.Fatalf("handle %d: given out twice, or not empty", h)
 			}

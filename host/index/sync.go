@@ -12,7 +12,8 @@ type Sync struct {
 }
 
 // Sync begins a snapshot: from now on every job that is put, or touched, counts
-// as seen. Another one that was not ended is abandoned.
+// as seen. A Sync that was begun before and not ended is given up: its End does
+// nothing.
 func (ix *Index) Sync() *Sync { return ix.begin(false) }
 
 // Reset is Sync for a store whose positions may have gone back: the first news

@@ -39,7 +39,8 @@ func (ix *Index) Take(ctx context.Context, class *Class, n int) []*Entry {
 	return taken
 }
 
-// usedAt spares the class of everyone, which nobody can push out, the clock.
+// usedAt returns when c was used. It does not read the clock for the class of everyone,
+// which is never evicted.
 func (ix *Index) usedAt(c *Class) time.Time {
 	if c.slot == everySlot {
 		return c.used
@@ -72,6 +73,6 @@ func (ix *Index) Return(ids ...job.ID) {
 	}
 	ticket := ix.pending.ticket()
 	ix.mu.Unlock()
-	_ = ix.settle(context.Background(), ticket) // an error is the end of the context
+	_ = ix.awaitVerdicts(context.Background(), ticket) // an error is the end of the context
 	ix.rankNews()
 }

@@ -10,15 +10,15 @@ import (
 // takeRounds bounds how often one take has keys ranked.
 const takeRounds = 1 << 10
 
-// swapRounds is how often one take has keys ranked by a ranking that has not gone
-// through all of them, before it is content with the best that it knows of.
+// swapRounds is how often one take has keys ranked anew while a new ranking has not gone
+// through all keys yet. Then it takes from the best of those ranked so far.
 const swapRounds = 4
 
 // taking is one take by keys.
 type taking struct {
 	n       int
 	entries []*Entry
-	swaps   int      // rounds on account of a new ranking
+	swaps   int      // rounds that a new ranking made necessary
 	ranked  []uint32 // groups that were ranked in them
 }
 
@@ -55,8 +55,8 @@ func (ix *Index) takeByKeys(ctx context.Context, class *Class, n int) []*Entry {
 	return t.entries
 }
 
-// advance has the keys be ranked as of now: which one comes first depends on nothing
-// but the counts and the minute in which somebody takes.
+// advance makes ranks of an earlier minute stale, so that which key comes first depends
+// only on the counts and on the minute of the take.
 func (ix *Index) advance() {
 	now := time.Now()
 	ix.mu.Lock()
@@ -82,7 +82,7 @@ func (ix *Index) takeRanked(c *Class, t *taking) bool {
 		case t.swaps >= swapRounds && l.bestOf(t.ranked, &best):
 		case k.touchUnranked(l, t):
 			return false
-		case len(l.heap) <= touchVisits:
+		case len(l.heap.items) <= touchVisits:
 			l.swept = k.serial
 		}
 		if best.worth == full {
@@ -93,15 +93,15 @@ func (ix *Index) takeRanked(c *Class, t *taking) bool {
 	return true
 }
 
-// touchVisits is how many groups are looked at for some that are to be ranked.
+// touchVisits bounds how many groups touchUnranked looks at.
 const touchVisits = 8 * keyBatch
 
 // touchUnranked has the best of those groups ranked that the present ranker said
 // nothing of. It reports whether it found any.
 func (k *keys) touchUnranked(l *keyQueues, t *taking) bool {
 	n := 0
-	for i := 0; i < len(l.heap) && n < keyBatch && i < touchVisits; i++ {
-		s := l.heap[i]
+	for i := 0; i < len(l.heap.items) && n < keyBatch && i < touchVisits; i++ {
+		s := l.heap.items[i]
 		if g := k.groups.at(s.group); s.worth == unranked || g.ranked.Serial != k.serial {
 			k.touch(s.group, g)
 			t.ranked = append(t.ranked, s.group)
@@ -122,15 +122,15 @@ func (l *keyQueues) bestOf(groups []uint32, best *spot) (ok bool) {
 		if int(g) >= len(l.at) || l.at[g] == 0 || k.groups.at(g).ranked.Serial != k.serial {
 			continue
 		}
-		if s := l.heap[l.at[g]-1]; s.worth != full && s.worth != unranked && (!ok || l.before(s, *best)) {
+		if s := l.heap.items[l.at[g]-1]; s.worth != full && s.worth != unranked && (!ok || l.before(s, *best)) {
 			*best, ok = s, true
 		}
 	}
 	return ok
 }
 
-// pass tells the next in line of a class if there is more to take: when a key that
-// was full is not any more, only one of them is told of it.
+// pass signals the next waiter of a class if there is more to take: when a key is not
+// full any more, only one waiter is told of it.
 func (ix *Index) pass(class *Class, taken int) {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
@@ -145,9 +145,9 @@ func (ix *Index) pass(class *Class, taken int) {
 	}
 }
 
-// Reserve takes a certain job, so that it counts as running. It reports whether it
-// did, and whether its key is full, so that nobody may have it now. Without a
-// Ranking it does nothing.
+// Reserve reserves one job, so that it counts as running. done reports whether it did,
+// and isFull whether the job's key is full, so that nobody may claim it now. The caller
+// has to Return it, unless it is put or removed. Without a Ranking Reserve does nothing.
 func (ix *Index) Reserve(ctx context.Context, id job.ID) (done, isFull bool) {
 	ix.advance()
 	for range takeRounds {
@@ -192,7 +192,7 @@ type Standing struct {
 	Rank             int64
 	Most             int64 // how many may run, as far as the ranker says; 0: it does not
 	Full             bool  // nothing of its key may be claimed now
-	Keys             int64 // how many keys come first
+	Keys             int64 // how many keys come before its own
 	Ahead            int64 // jobs of its own key before it
 }
 
@@ -210,11 +210,11 @@ func (ix *Index) Standing(ctx context.Context, id job.ID, class *Class) (Standin
 	if c.keyQueues == nil || h == 0 || r.place != ready || int(h) >= len(c.keyQueues.at) || c.keyQueues.at[h] == 0 {
 		return Standing{}, false
 	}
-	if c.slot != everySlot && r.allowed&(1<<c.slot) == 0 {
+	if c.slot != everySlot && !r.verdicts.allows(c.slot) {
 		return Standing{}, false
 	}
 	g, l := ix.keys.groups.at(h), c.keyQueues
-	own := l.heap[l.at[h]-1]
+	own := l.heap.items[l.at[h]-1]
 	s := Standing{
 		Key: g.Key, Running: int64(g.running()), Waiting: int64(g.waiting), Most: g.Most, Full: g.worth == full,
 		Ahead: int64(l.set.before(row) - l.set.before(own.head)),
@@ -222,7 +222,7 @@ func (ix *Index) Standing(ctx context.Context, id job.ID, class *Class) (Standin
 	if g.worth != full && g.worth != unranked {
 		s.Rank = g.worth
 	}
-	for _, other := range l.heap {
+	for _, other := range l.heap.items {
 		if l.before(other, own) {
 			s.Keys++
 		}

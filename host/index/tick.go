@@ -18,7 +18,7 @@ func (ix *Index) Tick(now time.Time) []Lapse {
 		lapses, more = ix.tickLeases(now, lapses, more)
 		ticket := ix.pending.ticket()
 		ix.mu.Unlock()
-		_ = ix.settle(context.Background(), ticket) // an error is the end of the context
+		_ = ix.awaitVerdicts(context.Background(), ticket) // an error is the end of the context
 		ix.rankNews()
 	}
 	for _, c := range ix.failed(now) {

@@ -8,11 +8,11 @@ import (
 	"github.com/boardd/boardd/sdk/job"
 )
 
-// A Waiter stands in line for jobs of its class.
+// A Waiter waits in a queue for jobs of its class.
 type Waiter struct {
 	// C gets a signal when a job of the class became ready, or was when the
-	// Waiter was made. One job gives one signal, to who waits longest, so a
-	// signal means: Take now. The Waiter keeps its place in the line, and gets
+	// Waiter was made. One job gives one signal, to whoever waits longest, so a
+	// signal means: Take now. The Waiter keeps its place in the queue, and gets
 	// another signal only after a Take that gave less than was asked for.
 	C <-chan struct{}
 
@@ -25,7 +25,7 @@ type Waiter struct {
 	about  ref // the job of the last signal
 }
 
-// Waiter puts the caller in line. It must be closed: best as soon as a Take
+// Waiter puts the caller into the queue of a class. It must be closed: best as soon as a Take
 // gave something, before the store is asked, so that the next job wakes another.
 func (ix *Index) Waiter(class *Class) *Waiter {
 	ix.mu.Lock()
@@ -39,7 +39,7 @@ func (ix *Index) Waiter(class *Class) *Waiter {
 	w.stand(c.idlers)
 	set := c.ready
 	if set == nil {
-		set = ix.ready // who knows which of them
+		set = ix.ready // which of them the class may have is not known
 	}
 	if h, ok := set.min(); ok {
 		w.signal(ref{h, ix.rows.at(h).turn})
@@ -75,12 +75,12 @@ func (w *Waiter) signal(about ref) {
 	}
 }
 
-// Close leaves the line. A signal that was not received goes to the next one
-// whom the job suits. Closing twice is harmless.
+// Close leaves the queue. A signal that was not received goes to the next waiter whose
+// class may have the job. Closing twice is harmless.
 func (w *Waiter) Close() { w.leave(false) }
 
-// Decline is Close for somebody who received a signal and will take nothing: it goes
-// to the next one, as if it had not been received.
+// Decline is Close for a caller that received a signal and takes nothing: the signal goes
+// to the next waiter, as if it had not been received.
 func (w *Waiter) Decline() { w.leave(true) }
 
 func (w *Waiter) leave(signaled bool) {
@@ -107,7 +107,7 @@ func (w *Waiter) leave(signaled bool) {
 	}
 }
 
-// next returns who waits longest and has no signal, or nil.
+// next returns the waiter that waits longest and has no signal, or nil.
 func (c *Class) next() *Waiter {
 	if c.stirred {
 		c.stirred = false
@@ -126,8 +126,8 @@ func (c *Class) next() *Waiter {
 	return nil
 }
 
-// wake tells one waiter of a job that became ready, of those whose class may
-// have it, and one of each class that nobody knows it of.
+// wake signals a job that became ready to the longest waiter among the classes that may
+// have it, and to one waiter of each class over the limit, whose verdicts are not known.
 func (ix *Index) wake(h uint32, r *row) {
 	if ix.classes.stats.Waiters == 0 {
 		return
@@ -145,7 +145,7 @@ func (ix *Index) wake(h uint32, r *row) {
 		return
 	}
 	first := ix.everyone.next()
-	for c := range ix.classes.of(r.allowed) {
+	for c := range ix.classes.of(r.verdicts.allowed) {
 		if w := c.next(); w != nil && (first == nil || w.ticket < first.ticket) {
 			first = w
 		}
@@ -185,7 +185,7 @@ func (ix *Index) announce() {
 	}
 }
 
-// A departure is somebody who waits until some jobs are gone.
+// A departure is a call of Left that waits until some jobs are gone.
 type departure struct {
 	left int
 	gone chan struct{}

@@ -148,7 +148,7 @@ func TestTick(t *testing.T) {
 		forever := claimedBy(entry(4), 9, "w", time.Second)
 		forever.Claim.NoExpiry = true
 		ix.Put(forever)
-		ix.Touch(id(3), 10, Claim{Owner: "w", Ends: start.Add(7 * time.Second)})
+		ix.Touch(id(3), 10, 2, Claim{Owner: "w", Ends: start.Add(7 * time.Second)})
 		ix.check(t)
 
 		time.Sleep(7*time.Second - 1)

@@ -29,6 +29,7 @@ import (
 	"time"
 
 	"github.com/boardd/boardd/host/filelock"
+	"github.com/boardd/boardd/sdk/failpoint"
 )
 
 // Limits of a memory.
@@ -212,7 +213,11 @@ func (m *Memory) append(key string) error {
 	if m.file == nil {
 		return nil
 	}
-	if _, err := m.file.WriteAt(m.text, m.at); err != nil {
+	err := failpoint.Fail("memory/before-write")
+	if err == nil {
+		_, err = m.file.WriteAt(m.text, m.at)
+	}
+	if err != nil {
 		m.late = true // what the file has there is not known
 		return fmt.Errorf("what is to be remembered could not be written: %w", err)
 	}
@@ -238,7 +243,7 @@ func (m *Memory) Close() error {
 		if m.lock == nil {
 			return
 		}
-		err = errors.Join(m.settle(), m.file.Close(), m.lock.Close())
+		err = errors.Join(m.flush(), m.file.Close(), m.lock.Close())
 	})
 	return err
 }

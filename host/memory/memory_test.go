@@ -124,7 +124,7 @@ func TestWrittenAnew(t *testing.T) {
 					t.Error(err)
 				}
 				if n%50 == 49 {
-					if err := m.settle(); err != nil {
+					if err := m.flush(); err != nil {
 						t.Error(err)
 					}
 				}
@@ -172,7 +172,7 @@ func TestHandedOver(t *testing.T) {
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := second.settle(); err != nil { // or its own goroutine has
+	if err := second.flush(); err != nil { // or its own goroutine has
 		t.Fatal(err)
 	}
 	want := map[string]string{"a": "3", "b": "2"}
@@ -204,7 +204,7 @@ func TestWriteFails(t *testing.T) {
 	if got := m.Get("a"); string(got) != "2" {
 		t.Errorf("got %q", got)
 	}
-	if err := m.settle(); err != nil {
+	if err := m.flush(); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(map[string]string{"a": "2"}, remembered(t, folder)); diff != "" {

@@ -8,8 +8,9 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/boardd/boardd/host/durable"
 	"github.com/boardd/boardd/host/filelock"
+	"github.com/boardd/boardd/sdk/durable"
+	"github.com/boardd/boardd/sdk/failpoint"
 )
 
 // run brings what was put to the disk, until the memory is closed.
@@ -29,7 +30,7 @@ func (m *Memory) run() {
 			return
 		case <-timer.C:
 		}
-		err := m.settle()
+		err := m.flush()
 		if err != nil {
 			m.wake() // it is tried again
 		}
@@ -40,8 +41,8 @@ func (m *Memory) run() {
 	}
 }
 
-// settle brings everything to the disk.
-func (m *Memory) settle() error {
+// flush brings everything to the disk.
+func (m *Memory) flush() error {
 	m.settling.Lock()
 	defer m.settling.Unlock()
 	m.mu.Lock()
@@ -56,7 +57,10 @@ func (m *Memory) settle() error {
 	case !dirty:
 		return nil
 	}
-	err := syncData(file)
+	err := failpoint.Fail("memory/before-sync")
+	if err == nil {
+		err = syncData(file)
+	}
 	if err != nil { // the kernel may have forgotten what it could not write
 		m.mu.Lock()
 		m.late = true
@@ -117,7 +121,9 @@ func (m *Memory) exchange(file *os.File, at, size int64) error {
 		at += int64(len(record))
 	}
 	if err == nil {
+		failpoint.Hit("memory/before-rename")
 		err = os.Rename(file.Name(), filepath.Join(m.folder, logFile))
+		failpoint.Hit("memory/after-rename")
 	}
 	if err != nil {
 		m.late = true

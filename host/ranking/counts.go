@@ -31,8 +31,8 @@ func (s *Served) Add(minute int64) {
 	s.claims, s.minute = s.at(minute)+1, minute
 }
 
-// At is the count as a policy is shown it in a minute: not of one before the last
-// claim.
+// At returns the count as a policy is shown it in a minute, which must not be before that
+// of the last claim.
 func (s *Served) At(minute int64) int64 { return int64(math.Round(s.at(minute))) }
 
 func (s *Served) at(minute int64) float64 {

@@ -7,14 +7,14 @@ import (
 	"github.com/boardd/boardd/sdk/policy"
 )
 
-// Rungs is for how many claims in advance a key is ranked, so that the policy is not
-// asked between two claims of one call.
+// Rungs is for how many counts a key is ranked at once: the present one and those after
+// each of the next claims, so that the policy is not asked between claims of one call.
 const Rungs = 4
 
 // KeyBatch is how many keys a policy is asked about at a time.
 const KeyBatch = policy.MaxBatch / Rungs
 
-// What a key is worth where that is no score.
+// Two values of a key's worth that are no scores.
 const (
 	FullKey  int64 = math.MinInt64 // nothing of it may be claimed
 	Unranked int64 = math.MaxInt64 // nobody knows: the policy has to be asked first
@@ -28,9 +28,9 @@ func Worth(r policy.Rank, running int64) int64 {
 	return min(max(r.Score, FullKey+1), Unranked-1)
 }
 
-// Ask adds to the keys that a policy is asked about what there is of one key, and
-// what there is after each of the next claims. The oldest one stays as it is: which
-// job each claim takes is not known.
+// Ask appends Rungs questions about one key to keys: with its present counts, and with
+// those after each of the next claims. Oldest is the same in all of them, since it is not
+// known which job each claim takes.
 func Ask(keys []policy.Key, key string, c Counts, oldest time.Time) []policy.Key {
 	for n := range int64(Rungs) {
 		after := c.after(n)
@@ -51,14 +51,14 @@ type Ranked struct {
 
 	worth [Rungs]int64 // with so many claims more than the base
 	base  Counts
-	moved bool // the counts were others meanwhile than claims make of the base
+	moved bool // the counts have changed otherwise than claims change the base
 }
 
 // Rank writes down what a policy said of the keys that Ask made.
 func (r *Ranked) Rank(ranks []policy.Rank, base Counts, serial uint32) {
 	r.Most = ranks[0].Most
 	for i, rank := range ranks[:Rungs] {
-		rank.Most = 0 // it is looked at with what is running then
+		rank.Most = 0 // Ranked.Worth compares it with what is running then
 		r.worth[i] = Worth(rank, 0)
 	}
 	r.base, r.Serial, r.moved = base, serial, false

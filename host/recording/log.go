@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/boardd/boardd/host/board"
+	"github.com/boardd/boardd/sdk/failpoint"
 )
 
 // Bounds of a recording.
@@ -210,5 +211,10 @@ func (l *Log) write() (err error) {
 		}
 		written++
 	}
-	return l.out.Flush()
+	if err := failpoint.Fail("recording/before-flush"); err != nil {
+		return err
+	}
+	err = l.out.Flush()
+	failpoint.Hit("recording/after-flush")
+	return err
 }

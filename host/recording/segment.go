@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/boardd/boardd/host/board"
+	"github.com/boardd/boardd/sdk/failpoint"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -39,6 +40,7 @@ func (l *Log) begin(s *source, gap bool, missing missed) error {
 		l.file = nil // not a nil pointer of a file
 		return err
 	}
+	failpoint.Hit("recording/segment-begun")
 	l.next++
 	l.out, l.size, l.born = bufio.NewWriterSize(l.file, 64<<10), 0, time.Now()
 	return l.stand(s, gap, missing)

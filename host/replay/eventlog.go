@@ -149,7 +149,7 @@ func (t *eventLog) line(l *recording.Line) error {
 	at := l.At.UnixNano()
 	if at >= t.early && t.early != 0 && t.from == 0 {
 		t.from = at
-		t.standing()
+		t.openAtBegin()
 	}
 	if l.Event == recording.Lost {
 		t.misses(l)
@@ -208,8 +208,8 @@ func (t *eventLog) misses(l *recording.Line) {
 	t.lost = append(t.lost, one)
 }
 
-// standing makes of what stands open when the replay begins its beginning.
-func (t *eventLog) standing() {
+// openAtBegin makes of what stands open when the replay begins its beginning.
+func (t *eventLog) openAtBegin() {
 	for i := range t.states {
 		s := &t.states[i]
 		if s.slot >= 0 {

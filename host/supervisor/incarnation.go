@@ -22,7 +22,7 @@ type incarnation struct {
 
 // A closedBoard could not be opened again yet.
 type closedBoard struct {
-	mu     sync.Mutex
+	mu     sync.Mutex // held while the driver opens the board
 	opened bool
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/failpoint"
 	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/plugin"
 	"github.com/boardd/boardd/sdk/sleep"
@@ -74,15 +75,18 @@ func (s *Supervisor) crashed(err error) time.Duration {
 
 // live is the life of one process. The error says how it ended.
 func (s *Supervisor) live(ctx context.Context) error {
+	failpoint.Hit("supervisor/before-start")
 	p, err := plugin.Start(ctx, s.spec.Command)
 	if err != nil {
 		return err
 	}
 	defer s.bury(p)
+	failpoint.Hit("supervisor/handshaken")
 	in, err := s.open(ctx, p)
 	if err != nil {
 		return err
 	}
+	failpoint.Hit("supervisor/opened")
 	s.reopen(ctx, in)
 	s.publish(in)
 	defer s.current.CompareAndSwap(in, nil)

@@ -2,6 +2,16 @@
 // driver.Driver, one that outlives its process: it starts the program, configures
 // it, opens its boards again after a restart, kills it when it hangs, and repeats
 // what a dying process left without an answer.
+//
+// Locks, in the orders in which they are taken where several are held:
+//
+//	Supervisor.telling, Supervisor.mu
+//	closedBoard.mu, Supervisor.mu
+//
+// Supervisor.telling is held while Spec.Changed is called, which therefore must not call
+// the Supervisor back. closedBoard.mu is held while the driver opens the board, so that
+// all calls on that board wait for the first one. Supervisor.mu is held while memory is
+// read or written. The driver is never asked with telling or Supervisor.mu held.
 package supervisor
 
 import (
@@ -94,7 +104,7 @@ type Supervisor struct {
 	boards  map[string]driver.BoardSpec
 	crashes []time.Time // in the last Period
 
-	telling sync.Mutex // one call of Changed at a time
+	telling sync.Mutex // one call of Changed at a time; it guards no field
 }
 
 var _ driver.Driver = (*Supervisor)(nil)

@@ -103,7 +103,7 @@ func (p *Principal) May(call, board string) bool { return p.Check(call, board) =
 // Check is May with the reason: PermissionDenied, naming the roles that would
 // do. It does not depend on whether the board exists.
 func (p *Principal) Check(call, board string) error {
-	allowed := calls[call]
+	allowed := permissions[call]
 	if p.home != "" && !slices.Contains(allowed, Viewer) {
 		return job.Errorf(job.PermissionDenied, "token %q only looks at the boards of the tenant %q: it may not call %s there", p.TokenName, p.Tenant, call)
 	}
@@ -145,7 +145,7 @@ func NoTenant(name string) error {
 	return job.Errorf(job.NotFound, "there is no tenant %q", Clip(name))
 }
 
-// MayGrant returns nil if the principal may give a token these roles and boards:
+// MayGrant returns nil if the principal may give a token these roles:
 // nobody hands out more than he has, and only operators stand above tenants.
 func (p *Principal) MayGrant(roles []Role) error {
 	for _, role := range roles {

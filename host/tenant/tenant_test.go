@@ -54,6 +54,7 @@ var want = map[string]string{
 	"GetBoard":       "v p w a t o - s",
 	"PostJobs":       "- p - - t o - -",
 	"ClaimJobs":      "- - w - t o - -",
+	"Work":           "- - w - t o - -",
 	"ExtendClaims":   "- - w - t o - -",
 	"ConsumeJobs":    "- - w - t o - -",
 	"AbandonJobs":    "- - w - t o - -",

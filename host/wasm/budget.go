@@ -90,7 +90,7 @@ type budget struct {
 	used    Allowance
 	pools   map[*pool]struct{}
 	refused int64
-	waiting atomic.Int64
+	waiting atomic.Int64  // not guarded by mu
 	change  chan struct{} // closed, and made anew, when something may have become free and somebody waits
 }
 
@@ -147,6 +147,7 @@ func (b *budget) reserve(p *pool) (victim runner, lack string) {
 	return nil, ""
 }
 
+// allowance returns the bounds of all processes. The caller holds b.mu.
 func (b *budget) allowance() Allowance {
 	if b.limit == nil {
 		return DefaultOfEngine
@@ -165,6 +166,7 @@ func (a Allowance) lack(limit, cost Allowance) string {
 	return ""
 }
 
+// charge counts what an account uses. The caller holds b.mu.
 func (b *budget) charge(a *Account, cost Allowance) {
 	b.used.Processes += cost.Processes
 	b.used.Memory += cost.Memory
@@ -183,7 +185,8 @@ func (b *budget) release(p *pool) {
 }
 
 // idlest takes the process that was not used for longest out of its pool: one of
-// an account, or any. It is nil if all are in use.
+// an account, or any. It is nil if all are in use. The caller holds b.mu; the locks of
+// the pools are taken after it, one at a time.
 func (b *budget) idlest(of *Account) runner {
 	var oldest *pool
 	var since time.Time

@@ -12,6 +12,16 @@
 // Close policies and modules before the engine. With Config.Child, modules are
 // compiled and run in processes of their own: that is for modules of strangers,
 // since a fault of the compiler then costs a worker and not the server.
+//
+// Locks, in the order in which they are taken where several are held: budget.mu, pool.mu,
+// Engine.mu. pool.starting comes before pool.mu, and turns.mu is held alone.
+//
+// budget.mu is held while Config.Allowance and an account's limit are asked, which must not
+// wait nor call the engine. Engine.mu is held while Prune deletes the code of a module,
+// and while a module is closed that nobody uses any more. pool.starting is held while an
+// instance is made in this process, which runs the module's own start. No other lock is
+// held while a module runs or is compiled, and none while a process is started, asked or
+// ended.
 package wasm
 
 import (
@@ -123,7 +133,8 @@ type Engine struct {
 	closed   bool
 }
 
-// loading is a module that is loaded, or being loaded.
+// loading is a module that is loaded, or being loaded. module and err are read after
+// ready; users is guarded by Engine.mu.
 type loading struct {
 	ready  chan struct{} // closed when module or err is there
 	module *Module

@@ -26,10 +26,10 @@ type pool struct {
 	seats   chan struct{} // one entry for each seat that is borrowed
 	used    atomic.Int64
 
-	starting sync.Mutex // held while the first runner starts: it gives all others their state
+	starting sync.Mutex // held while an instance is made in this process
 
 	mu       sync.Mutex
-	state    *state // nil until then
+	state    *state // that the first instance gives all others; nil until then
 	idle     []idleRunner
 	timer    *time.Timer
 	closed   bool
@@ -59,7 +59,7 @@ func (p *pool) borrow(ctx context.Context) (*seat, error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	r, err := p.take(ctx)
+	r, err := p.acquire(ctx)
 	if err != nil {
 		<-p.seats
 		return nil, err
@@ -67,9 +67,9 @@ func (p *pool) borrow(ctx context.Context) (*seat, error) {
 	return &seat{pool: p, runner: r}, nil
 }
 
-// take returns the runner that was used last, or a new one. Where there may be no
+// acquire returns the runner that was used last, or a new one. Where there may be no
 // new one now, it waits for a while.
-func (p *pool) take(ctx context.Context) (runner, error) {
+func (p *pool) acquire(ctx context.Context) (runner, error) {
 	if p.engine.config.Child == nil {
 		if r, err := p.reuse(); r != nil || err != nil {
 			return r, err
@@ -230,8 +230,8 @@ func (p *pool) tidy() {
 	p.end(old)
 }
 
-// cut takes the first idle runners out, with the lock held. They count as borrowed
-// until they are ended.
+// cut takes the first idle runners out. They count as borrowed until they are ended.
+// The caller holds p.mu.
 func (p *pool) cut(n int) []idleRunner {
 	old := slices.Clone(p.idle[:n])
 	p.idle = slices.Delete(p.idle, 0, n)
@@ -300,7 +300,8 @@ func (p *pool) Close() error {
 	return nil
 }
 
-// finish gives the image and the module up when the last instance is closed.
+// finish gives the image and the module up when the last instance is closed. The caller
+// holds p.mu; Engine.mu is taken after it.
 func (p *pool) finish() {
 	if !p.closed || p.out > 0 || p.finished {
 		return

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/boardd/boardd/host"
+	"github.com/boardd/boardd/host/admin"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -23,7 +23,7 @@ func (v version) Value() string { return v.Policy + "/" + v.Digest }
 type boardPoliciesView struct {
 	page
 	Board    string
-	Asked    host.Asked
+	Asked    admin.Asked
 	Failures int64     // of all its policies together, on this host since it opened the board
 	Versions []version // of the tenant's policies
 	Change   bool      // the visitor may
@@ -61,14 +61,14 @@ type policyChange struct {
 	Verb string
 	Asks string // empty: it decides nothing, and is done without asking
 	call string
-	do   func(r *http.Request, s *host.Session, p host.Promotion) error
+	do   func(r *http.Request, s *admin.Session, p admin.Promotion) error
 }
 
 var policyChanges = []policyChange{
 	{
 		Name: "promote", Verb: "Promote", call: "PromotePolicy",
 		Asks: "Have the board ask this policy from now on? It decides about the next claim. Nothing restarts, and it can be rolled back.",
-		do: func(r *http.Request, s *host.Session, p host.Promotion) error {
+		do: func(r *http.Request, s *admin.Session, p admin.Promotion) error {
 			_, err := s.Promote(r.Context(), p)
 			return err
 		},
@@ -76,21 +76,21 @@ var policyChanges = []policyChange{
 	{
 		Name: "rollback", Verb: "Roll back", call: "RollbackPolicy",
 		Asks: "Have the board ask the version before this one, or not to ask this policy at all if there was none?",
-		do: func(r *http.Request, s *host.Session, p host.Promotion) error {
+		do: func(r *http.Request, s *admin.Session, p admin.Promotion) error {
 			_, err := s.Rollback(r.Context(), p)
 			return err
 		},
 	},
 	{
 		Name: "shadow", Verb: "Run in the shadow", call: "ShadowPolicy",
-		do: func(r *http.Request, s *host.Session, p host.Promotion) error {
+		do: func(r *http.Request, s *admin.Session, p admin.Promotion) error {
 			_, err := s.Shadow(r.Context(), p, false)
 			return err
 		},
 	},
 	{
 		Name: "stop", Verb: "Stop", call: "ShadowPolicy",
-		do: func(r *http.Request, s *host.Session, p host.Promotion) error {
+		do: func(r *http.Request, s *admin.Session, p admin.Promotion) error {
 			_, err := s.Shadow(r.Context(), p, true)
 			return err
 		},
@@ -124,7 +124,7 @@ func (u *UI) changePolicies(w http.ResponseWriter, r *http.Request, v *visit) {
 		return
 	}
 	err = change.do(r, v.session, p)
-	if err = errors.Join(err, v.session.Did(host.Deed{Call: change.call, Board: name, Name: p.Name, Remote: r.RemoteAddr}, err)); err != nil {
+	if err = errors.Join(err, v.session.Did(admin.Deed{Call: change.call, Board: name, Name: p.Name, Remote: r.RemoteAddr}, err)); err != nil {
 		u.fail(w, r, v, err)
 		return
 	}
@@ -132,12 +132,12 @@ func (u *UI) changePolicies(w http.ResponseWriter, r *http.Request, v *visit) {
 }
 
 // promotionOf reads what a form says of a policy.
-func promotionOf(form url.Values) (p host.Promotion, err error) {
+func promotionOf(form url.Values) (p admin.Promotion, err error) {
 	p.Name, p.Digest, _ = strings.Cut(form.Get("policy"), "/")
 	if p.Name == "" {
 		return p, job.Errorf(job.Invalid, "no policy was chosen")
 	}
 	p.OnError = form.Get("on_error")
-	p.Params, err = host.ParseParams([]byte(strings.TrimSpace(form.Get("params"))))
+	p.Params, err = admin.ParseParams([]byte(strings.TrimSpace(form.Get("params"))))
 	return p, err
 }

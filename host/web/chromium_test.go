@@ -20,22 +20,38 @@ const patience = 60 * time.Second
 // step is one thing that a person does with a browser, or waits for.
 type step = chromedp.Action[chromedp.Void]
 
-// chromium starts a browser for the test and returns a tab of it.
+// chromium starts a browser for the test and returns a tab of it. Its helper processes
+// fail to start now and then on a machine on which many others do, which is none of the
+// pages' faults: so it is tried again.
 func chromium(t *testing.T) context.Context {
 	t.Helper()
 	program := testneed.Program(t, "chromium")
+	const tries = 3
+	for try := 1; ; try++ {
+		tab, stop, err := startChromium(t, program)
+		if err == nil {
+			t.Cleanup(stop)
+			return tab
+		}
+		stop()
+		if try == tries {
+			t.Fatalf("the browser does not start, %d times: %v", tries, err)
+		}
+		t.Logf("the browser does not start: %v", err)
+		time.Sleep(time.Second)
+	}
+}
+
+// startChromium starts a browser, which stop ends.
+func startChromium(t *testing.T, program string) (tab context.Context, stop func(), err error) {
+	t.Helper()
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.UserDataDir(t.TempDir()),
 		chromedp.Flag("disable-gpu", true), chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-dev-shm-usage", true),
 		chromedp.WSURLReadTimeout(patience))
-	browser, stop := chromedp.NewExecAllocator(t.Context(), options...)
-	t.Cleanup(stop)
+	browser, stopBrowser := chromedp.NewExecAllocator(t.Context(), options...)
 	tab, closeTab := chromedp.NewContext(browser)
-	t.Cleanup(closeTab)
-	if err := chromedp.Do(tab); err != nil {
-		t.Fatalf("the browser does not start: %v", err)
-	}
-	return tab
+	return tab, func() { closeTab(); stopBrowser() }, chromedp.Do(tab)
 }
 
 func run(tab context.Context, t *testing.T, what string, steps ...step) {

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/boardd/boardd/host"
+	"github.com/boardd/boardd/host/admin"
 	"github.com/boardd/boardd/host/board"
 	"github.com/boardd/boardd/sdk/job"
 )
@@ -100,7 +100,7 @@ func (u *UI) do(w http.ResponseWriter, r *http.Request, v *visit) {
 		u.fail(w, r, v, err)
 		return
 	}
-	deed := host.Deed{Call: actions[i].call, Board: name, Remote: r.RemoteAddr, Items: len(ids)}
+	deed := admin.Deed{Call: actions[i].call, Board: name, Remote: r.RemoteAddr, Items: len(ids)}
 	b, err := v.session.Board(r.Context(), name, actions[i].call)
 	if err != nil {
 		u.fail(w, r, v, errors.Join(err, v.session.Did(deed, err)))
@@ -182,7 +182,7 @@ func (u *UI) changeBoard(w http.ResponseWriter, r *http.Request, v *visit, call 
 	if err == nil {
 		err = change(b)
 	}
-	if err = errors.Join(err, v.session.Did(host.Deed{Call: call, Board: name, Remote: r.RemoteAddr}, err)); err != nil {
+	if err = errors.Join(err, v.session.Did(admin.Deed{Call: call, Board: name, Remote: r.RemoteAddr}, err)); err != nil {
 		u.fail(w, r, v, err)
 		return
 	}

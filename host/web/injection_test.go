@@ -12,7 +12,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"github.com/boardd/boardd/host"
+	"github.com/boardd/boardd/host/admin"
 	"github.com/boardd/boardd/host/board"
 	"github.com/boardd/boardd/host/config"
 	"github.com/boardd/boardd/sdk/job"
@@ -205,16 +205,17 @@ func (s *site) infest(t *testing.T, payloads []string) []job.ID {
 func (s *site) names(t *testing.T, payloads []string) {
 	t.Helper()
 	ctx := t.Context()
-	session, err := s.host.Login(ctx, operatorSecret)
+	login, err := s.host.Login(ctx, operatorSecret)
 	if err != nil {
 		t.Fatal(err)
 	}
+	session := admin.Of(s.host, login)
 	for _, p := range payloads {
 		for what, call := range map[string]func() error{
 			"policy": func() error { _, err := session.PutPolicy(ctx, "", p, nil); return err },
 			"tenant": func() error { _, err := session.CreateTenant(ctx, p, config.Limits{}); return err },
 			"token": func() error {
-				_, _, err := session.CreateToken(ctx, host.NewToken{Name: p, Roles: []string{"viewer"}})
+				_, _, err := session.CreateToken(ctx, admin.NewToken{Name: p, Roles: []string{"viewer"}})
 				return err
 			},
 			"board": func() error {

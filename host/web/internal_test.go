@@ -122,9 +122,9 @@ func TestSamples(t *testing.T) {
 		return host.Depth{Tenant: "t", Board: "b", Counts: board.Counts{Ready: ready}, Consumed: consumed}
 	}
 	for n := range int64(sampleKept + 5) {
-		s.take([]host.Depth{depth(n, 10*n)})
+		s.add([]host.Depth{depth(n, 10*n)})
 	}
-	s.take([]host.Depth{depth(7, 3)})
+	s.add([]host.Depth{depth(7, 3)})
 	g := s.of("t", "b")
 	if len(g.Waiting) != sampleKept || g.Waiting[sampleKept-1] != 7 || g.Consumed[sampleKept-2] != 10 || g.Consumed[sampleKept-1] != 0 {
 		t.Errorf("after an hour the graphs are %v", g)
@@ -133,7 +133,7 @@ func TestSamples(t *testing.T) {
 	if strings.Count(picture[strings.Index(picture, "points="):], ",") != sampleKept || !strings.Contains(picture, "now 7, at most 64") || strings.Contains(picture, "<jobs>") {
 		t.Errorf("the picture is %s", picture)
 	}
-	if s.take(nil); s.of("t", "b").Waiting != nil {
+	if s.add(nil); s.of("t", "b").Waiting != nil {
 		t.Error("a board that is gone has graphs")
 	}
 }

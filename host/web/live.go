@@ -35,7 +35,7 @@ type lives struct {
 	pages   int
 	over    bool // nobody begins to look any more
 
-	following sync.WaitGroup
+	following sync.WaitGroup // added to under mu, and only before over: Wait may miss none
 }
 
 // live is one board that is looked at.

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/boardd/boardd/host"
+	"github.com/boardd/boardd/host/admin"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -51,7 +51,7 @@ var functions = template.FuncMap{
 	"ms":    func(d time.Duration) string { return fmt.Sprintf("%.1f ms", d.Seconds()*1000) },
 	"size":  size,
 	"said":  said,
-	"code":  func(digest string) string { return digest[:min(len(digest), host.MinDigest)] },
+	"code":  func(digest string) string { return digest[:min(len(digest), admin.MinDigest)] },
 	"lower": strings.ToLower,
 	"spark": spark,
 
@@ -140,7 +140,7 @@ func (u *UI) page(v *visit, title string) page {
 // link leads to a page.
 type link struct{ Path, Name string }
 
-// nav is the pages besides the boards that the visitor's roles let him see.
+// nav returns the pages besides the boards that the visitor's roles permit.
 func (v *visit) nav() []link {
 	var list []link
 	for _, l := range []struct {
@@ -193,7 +193,7 @@ func (u *UI) fail(w http.ResponseWriter, r *http.Request, v *visit, err error) {
 	}
 	status := http.StatusInternalServerError
 	if v != nil && r.Method == http.MethodGet && job.KindOf(err) == job.PermissionDenied {
-		err = errors.Join(err, v.session.Did(host.Deed{Call: r.Pattern, Board: r.PathValue("board"), Remote: r.RemoteAddr}, err))
+		err = errors.Join(err, v.session.Did(admin.Deed{Call: r.Pattern, Board: r.PathValue("board"), Remote: r.RemoteAddr}, err))
 	}
 	switch job.KindOf(err) {
 	case job.NotFound:

@@ -6,7 +6,7 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/boardd/boardd/host"
+	"github.com/boardd/boardd/host/admin"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -49,7 +49,7 @@ func (u *UI) policiesPage(w http.ResponseWriter, r *http.Request, v *visit) {
 	view := policiesView{page: u.page(v, "Policies"), Change: v.session.MayAdminister("DeletePolicy", "")}
 	view.Path = "/ui/policies"
 	uses := map[string][]policyUse{} // by version.Value
-	note := func(board string, p *host.AskedPolicy, shadow bool) {
+	note := func(board string, p *admin.AskedPolicy, shadow bool) {
 		key := version{Policy: p.Name, Digest: p.Digest}.Value()
 		uses[key] = append(uses[key], policyUse{Board: board, Shadow: shadow})
 	}
@@ -110,7 +110,7 @@ func (u *UI) remove(w http.ResponseWriter, r *http.Request, v *visit, x removal)
 		return
 	}
 	err := x.do()
-	if err = errors.Join(err, v.session.Did(host.Deed{Call: x.call, Tenant: x.tenant, Name: x.name, Remote: r.RemoteAddr}, err)); err != nil {
+	if err = errors.Join(err, v.session.Did(admin.Deed{Call: x.call, Tenant: x.tenant, Name: x.name, Remote: r.RemoteAddr}, err)); err != nil {
 		u.fail(w, r, v, err)
 		return
 	}

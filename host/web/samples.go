@@ -39,14 +39,14 @@ func newSamples() *samples { return &samples{byBoard: map[[2]string]*history{}} 
 
 func (s *samples) run(ctx context.Context, h *host.Host) error {
 	for ctx.Err() == nil {
-		s.take(h.Depths())
+		s.add(h.Depths())
 		_ = sleep.For(ctx, samplePace) // until ctx ends at the latest
 	}
 	return nil
 }
 
-// take adds a point to every board's history. Boards that are gone are forgotten.
-func (s *samples) take(depths []host.Depth) {
+// add adds a point to every board's history. Boards that are gone are forgotten.
+func (s *samples) add(depths []host.Depth) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	old := s.byBoard

@@ -8,14 +8,16 @@ import (
 	"strings"
 	"time"
 
-	"github.com/boardd/boardd/host"
+	"github.com/boardd/boardd/host/admin"
+	"github.com/boardd/boardd/host/auditor"
 	"github.com/boardd/boardd/host/board"
+	"github.com/boardd/boardd/host/directory"
 	"github.com/boardd/boardd/host/tenant"
 )
 
 // tenantCard is a tenant with what it may use and what it uses now.
 type tenantCard struct {
-	host.Tenant
+	directory.Tenant
 
 	Use []usage
 }
@@ -28,9 +30,9 @@ type usage struct {
 	Limit int64 // 0: none
 }
 
-// Near reports whether little is left.
-// Low and High are above which a use is shown as much, and as too near to the
-// limit: the bar and the number say the same.
+// Low is the use above which it is shown as high, and High the one above which it is
+// shown as too near to the limit. High agrees with Near, so that the bar and the number
+// say the same.
 func (u usage) Low() float64 { return u.High() * 5 / 6 }
 
 // High is where Near begins.
@@ -75,7 +77,7 @@ type backendsView struct {
 
 // backendCard is a backend, and how its changes go.
 type backendCard struct {
-	host.BackendInfo
+	admin.BackendInfo
 
 	Changes uint64
 	Each    time.Duration // that a batch of changes takes on average
@@ -157,7 +159,7 @@ func (u *UI) auditPage(w http.ResponseWriter, r *http.Request, v *visit) {
 	view := auditView{page: u.page(v, "Audit log"), Of: q.Get("tenant"), Operator: v.has(tenant.Operator), All: q.Has("all"), Routine: q.Has("routine"), About: q.Get("about")}
 	view.Path = "/ui/audit"
 	before, _ := strconv.ParseUint(q.Get("before"), 10, 64) // what is no number shows the last records
-	records, next, err := v.session.RecentAudit(r.Context(), host.AuditQuery{Tenant: view.Of, All: view.All, Max: auditRecords, Routine: view.Routine, About: view.About}, before)
+	records, next, err := v.session.RecentAudit(r.Context(), auditor.Query{Tenant: view.Of, All: view.All, Max: auditRecords, Routine: view.Routine, About: view.About}, before)
 	if err != nil {
 		u.fail(w, r, v, err)
 		return

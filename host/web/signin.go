@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+
+	"github.com/boardd/boardd/host/admin"
 )
 
 // signinPath is where a request without a visit is sent; whoever signs in there
@@ -48,7 +50,7 @@ func (u *UI) signin(w http.ResponseWriter, r *http.Request) {
 		err = session.Check("ListBoards")
 	}
 	if err != nil {
-		err = errors.Join(err, u.host.RefusedLogin("SignIn", r.RemoteAddr, err))
+		err = errors.Join(err, u.host.Auditor().RefusedLogin("SignIn", r.RemoteAddr, err))
 		view := signinView{page: u.page(nil, "Sign in"), To: to, Problem: plain(err)}
 		u.show(w, r, http.StatusForbidden, "signin", view)
 		return
@@ -56,7 +58,7 @@ func (u *UI) signin(w http.ResponseWriter, r *http.Request) {
 	if old := u.visits.of(r); old != nil {
 		u.visits.end(old)
 	}
-	setCookie(w, r, u.visits.begin(session).id)
+	setCookie(w, r, u.visits.begin(admin.Of(u.host, session)).id)
 	http.Redirect(w, r, to, http.StatusSeeOther)
 }
 

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/boardd/boardd/host"
+	"github.com/boardd/boardd/host/admin"
 	"github.com/boardd/boardd/host/board"
 	"github.com/boardd/boardd/host/config"
 	"github.com/boardd/boardd/host/tenant"
@@ -261,25 +262,26 @@ func template(t testing.TB, reasons ...string) []byte {
 // push gives the server a policy of tenant acme, as its author.
 func (s *site) push(t testing.TB, name string, reasons ...string) {
 	t.Helper()
-	session, err := s.host.Login(t.Context(), authorSecret)
-	if err == nil {
-		_, err = session.PutPolicy(t.Context(), "", name, template(t, reasons...))
-	}
+	login, err := s.host.Login(t.Context(), authorSecret)
 	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := admin.Of(s.host, login).PutPolicy(t.Context(), "", name, template(t, reasons...)); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // decide has the board "jobs" ask one policy, with parameters, and another one in
 // its shadow. It returns the session of their author.
-func (s *site) decide(t testing.TB, active, params, shadow string) *host.Session {
+func (s *site) decide(t testing.TB, active, params, shadow string) *admin.Session {
 	t.Helper()
-	session, err := s.host.Login(t.Context(), authorSecret)
-	if err == nil {
-		_, err = session.Promote(t.Context(), host.Promotion{Board: "jobs", Name: active, Params: []byte(params)})
+	login, err := s.host.Login(t.Context(), authorSecret)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if err == nil {
-		_, err = session.Shadow(t.Context(), host.Promotion{Board: "jobs", Name: shadow}, false)
+	session := admin.Of(s.host, login)
+	if _, err = session.Promote(t.Context(), admin.Promotion{Board: "jobs", Name: active, Params: []byte(params)}); err == nil {
+		_, err = session.Shadow(t.Context(), admin.Promotion{Board: "jobs", Name: shadow}, false)
 	}
 	if err != nil {
 		t.Fatal(err)

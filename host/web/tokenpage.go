@@ -7,7 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/boardd/boardd/host"
+	"github.com/boardd/boardd/host/admin"
+	"github.com/boardd/boardd/host/directory"
 	"github.com/boardd/boardd/host/tenant"
 	"github.com/boardd/boardd/sdk/job"
 )
@@ -20,7 +21,7 @@ const defaultLifetime = 90
 type tokensView struct {
 	page
 	Of        string // the tenant, where it is not the visitor's own
-	Tokens    []host.Token
+	Tokens    []directory.Token
 	Roles     []tenant.Role // that the visitor may give
 	Lifetimes []int
 	Lifetime  int // the one that is proposed
@@ -41,14 +42,14 @@ func (u *UI) tokensPage(w http.ResponseWriter, r *http.Request, v *visit) {
 
 type madeView struct {
 	page
-	Made   host.Token // not Token: that is the visitor's own
+	Made   directory.Token // not Token: that is the visitor's own
 	Secret string
 	Back   string
 }
 
 // createToken makes a token and shows its secret, which nobody sees again.
 func (u *UI) createToken(w http.ResponseWriter, r *http.Request, v *visit) {
-	n := host.NewToken{
+	n := admin.NewToken{
 		Tenant: r.PostForm.Get("tenant"), Name: strings.TrimSpace(r.PostForm.Get("name")), Roles: r.PostForm["role"],
 		Boards: strings.FieldsFunc(r.PostForm.Get("boards"), func(c rune) bool { return c == ',' || c == ' ' }),
 	}
@@ -61,7 +62,7 @@ func (u *UI) createToken(w http.ResponseWriter, r *http.Request, v *visit) {
 		n.Expires = time.Now().AddDate(0, 0, days).UTC().Truncate(time.Second)
 	}
 	made, secret, err := v.session.CreateToken(r.Context(), n)
-	if err = errors.Join(err, v.session.Did(host.Deed{Call: "CreateToken", Tenant: n.Tenant, Name: n.Name, Remote: r.RemoteAddr}, err)); err != nil {
+	if err = errors.Join(err, v.session.Did(admin.Deed{Call: "CreateToken", Tenant: n.Tenant, Name: n.Name, Remote: r.RemoteAddr}, err)); err != nil {
 		u.fail(w, r, v, err)
 		return
 	}

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/boardd/boardd/host"
+	"github.com/boardd/boardd/host/admin"
 	"github.com/boardd/boardd/host/tenant"
 )
 
@@ -25,7 +25,7 @@ const (
 type visit struct {
 	id      string
 	form    string // what every form of this visit carries
-	session *host.Session
+	session *admin.Session
 	begun   time.Time
 	used    time.Time // guarded by visits.mu
 }
@@ -52,7 +52,7 @@ type visits struct {
 func newVisits(now func() time.Time) *visits { return &visits{now: now, byID: map[string]*visit{}} }
 
 // begin signs somebody in.
-func (s *visits) begin(session *host.Session) *visit {
+func (s *visits) begin(session *admin.Session) *visit {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
@@ -64,7 +64,8 @@ func (s *visits) begin(session *host.Session) *visit {
 	return v
 }
 
-// makeRoom forgets visits that are over, or else the one that was idle longest.
+// makeRoom forgets visits that are over, or else the one that was idle longest. The
+// caller holds s.mu.
 func (s *visits) makeRoom(now time.Time) {
 	var idlest *visit
 	for id, v := range s.byID {
@@ -79,6 +80,7 @@ func (s *visits) makeRoom(now time.Time) {
 	}
 }
 
+// over reports whether a visit has ended. The caller holds visits.mu.
 func (v *visit) over(now time.Time) bool {
 	return now.Sub(v.used) >= idleTime || now.Sub(v.begun) >= totalTime || v.session != nil && v.session.Holds() != nil
 }

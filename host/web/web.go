@@ -2,6 +2,10 @@
 // JavaScript, kept up to date by a small script where there is some. It reaches
 // boards through a host.Session as the API does, with the rights of whoever
 // signed in, and with no others.
+//
+// Locks. visits.mu, lives.mu and samples.mu are each held alone, while memory is read or
+// written. visits.mu is also held while a session is asked whether it holds, which
+// takes a lock of the host and asks no store. None is held while a board is asked.
 package web
 
 import (
@@ -134,11 +138,11 @@ func (u *UI) post(path string, change signedIn) {
 	})
 }
 
-// change is post for what belongs into the audit log: without that, nothing is
-// changed.
+// change is post for changes that belong into the audit log: if the log cannot be
+// written, nothing is changed.
 func (u *UI) change(path string, change signedIn) {
 	u.post(path, func(w http.ResponseWriter, r *http.Request, v *visit) {
-		if err := u.host.CanRecord(); err != nil {
+		if err := u.host.Auditor().CanRecord(); err != nil {
 			u.fail(w, r, v, err)
 			return
 		}

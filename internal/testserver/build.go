@@ -3,11 +3,13 @@
 package testserver
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -28,20 +30,70 @@ func Root(t testing.TB) string {
 	}
 }
 
-// Build builds the program of a package, such as "./cmd/boardd", and returns its
-// path. It reads the module's sources itself, since the cache of test results
-// does not see what the compiler reads in a process of its own.
-func Build(t testing.TB, pkg string) string {
+// Build builds the program of a package, such as "./cmd/boardd", with the given build
+// tags, and returns the path of a copy in a folder of its own. It reads the module's
+// sources itself, since the cache of test results does not see what the compiler reads in
+// a process of its own.
+//
+// What was built stays in .tools/programs, for the next test, whose process may be
+// another: then the compiler only looks whether it is still right, and links nothing. It
+// is built as `go build ./...` builds, so that what that has compiled is used.
+func Build(t testing.TB, pkg string, tags ...string) string {
 	t.Helper()
 	root := Root(t)
 	readSources(t, root)
+	kept := filepath.Join(root, ".tools", "programs", strings.Join(append([]string{"tags"}, tags...), "-"), filepath.FromSlash(pkg))
+	if err := os.MkdirAll(filepath.Dir(kept), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	defer locked(t, kept+".lock")()
+	run := func(name string, args ...string) {
+		t.Helper()
+		c := exec.CommandContext(t.Context(), name, args...)
+		c.Dir = root
+		if out, err := c.CombinedOutput(); err != nil {
+			t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+		}
+	}
+	run("go", "build", "-tags", strings.Join(tags, ","), "-o", kept, pkg)
 	program := filepath.Join(t.TempDir(), filepath.Base(pkg))
-	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", program, pkg)
-	build.Dir = root
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("go build %s: %v\n%s", pkg, err, out)
+	run("cp", kept, program) // a process of its own: nothing that this one starts meanwhile has the copy open, and forbids to run it
+	return program
+}
+
+// BuildWith builds boardd with drivers of plugins/ in the folder beside it, where it
+// finds them, and returns the program.
+func BuildWith(t testing.TB, drivers []string, tags ...string) string {
+	t.Helper()
+	program := Build(t, "./cmd/boardd", tags...)
+	folder := filepath.Join(filepath.Dir(program), "plugins")
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range drivers {
+		if err := os.Rename(Build(t, "./plugins/"+name, tags...), filepath.Join(folder, name)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return program
+}
+
+// locked waits until no other process holds the lock of a file, and holds it until the
+// caller calls what it returns.
+func locked(t testing.TB, path string) (unlock func()) {
+	t.Helper()
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = syscall.EINTR
+	for errors.Is(err, syscall.EINTR) {
+		err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func() { _ = file.Close() } // which ends the lock
 }
 
 func readSources(t testing.TB, root string) {

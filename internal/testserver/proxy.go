@@ -5,10 +5,11 @@ import (
 	"net"
 	"sync"
 	"testing"
+	"time"
 )
 
-// A Proxy stands between a client and a server, and can be cut, or keep connections
-// through which nothing comes any more.
+// A Proxy stands between a client and a server, and can be cut, be slow, or keep
+// connections through which nothing comes any more.
 type Proxy struct {
 	listener net.Listener
 	to       string
@@ -17,6 +18,7 @@ type Proxy struct {
 	cut   bool
 	deaf  bool
 	mute  bool
+	delay time.Duration
 	conns map[net.Conn]bool
 	group sync.WaitGroup
 }
@@ -75,8 +77,9 @@ func (p *Proxy) pass(to, from net.Conn, silent *bool) {
 	for {
 		n, err := from.Read(buffer)
 		p.mu.Lock()
-		lost := p.deaf || silent != nil && *silent
+		lost, delay := p.deaf || silent != nil && *silent, p.delay
 		p.mu.Unlock()
+		time.Sleep(delay) // what comes after it waits too
 		if n > 0 && !lost {
 			if _, err := to.Write(buffer[:n]); err != nil {
 				return
@@ -111,4 +114,11 @@ func (p *Proxy) SetMute(mute bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.mute = mute
+}
+
+// SetDelay has what comes wait for so long, in either direction.
+func (p *Proxy) SetDelay(delay time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.delay = delay
 }

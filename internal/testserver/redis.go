@@ -138,3 +138,9 @@ func (r *Redis) Command(words ...string) string {
 	}
 	return answer
 }
+
+// Tell is Command of a server that may not answer: then it is empty.
+func (r *Redis) Tell(words ...string) string {
+	answer, _ := talk(r.Addr, r.security, strings.Join(words, " ")) // no answer is one, too
+	return answer
+}

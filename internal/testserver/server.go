@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -21,6 +22,9 @@ import (
 type Server struct {
 	Addr string // http://127.0.0.1:PORT
 	Data string // its data folder
+
+	// Env is added to the environment of the test when the server starts.
+	Env []string
 
 	t       testing.TB
 	program string
@@ -35,6 +39,14 @@ type Server struct {
 // ends. Data is a new folder unless the caller sets one with dir.
 func Start(t testing.TB, program, dir string, args ...string) *Server {
 	t.Helper()
+	s := New(t, program, dir, args...)
+	s.Restart()
+	return s
+}
+
+// New is Start for a server that the caller starts.
+func New(t testing.TB, program, dir string, args ...string) *Server {
+	t.Helper()
 	if dir == "" {
 		dir = t.TempDir()
 	}
@@ -43,9 +55,11 @@ func Start(t testing.TB, program, dir string, args ...string) *Server {
 	}
 	s := &Server{Addr: "http://" + freeAddr(t), Data: dir, t: t, program: program, args: args, log: filepath.Join(t.TempDir(), "server.log")}
 	t.Cleanup(s.Stop)
-	s.Restart()
 	return s
 }
+
+// givenAddrs are the addresses that freeAddr has given: whoever got one may not listen yet.
+var givenAddrs sync.Map
 
 // freeAddr returns an address that nobody listens at. Its port is below those that
 // systems give to outgoing connections: one of them would be taken while a server
@@ -59,7 +73,9 @@ func freeAddr(t testing.TB) string {
 			continue // somebody listens there
 		}
 		_ = listener.Close() // nobody has connected
-		return addr
+		if _, given := givenAddrs.LoadOrStore(addr, true); !given {
+			return addr
+		}
 	}
 	t.Fatal("there is no free port")
 	return ""
@@ -95,6 +111,7 @@ func (s *Server) Launch() {
 	s.process = exec.Command(s.program, args...) //nolint:noctx // it outlives single steps of the test
 	s.process.Stdout, s.process.Stderr = log, log
 	s.process.Env = append([]string{"BOARDD_DRAIN_DELAY=0s"}, os.Environ()...) // nobody sends it callers who would have to hear that it ends
+	s.process.Env = append(s.process.Env, s.Env...)
 	if err := s.process.Start(); err != nil {
 		s.t.Fatal(err)
 	}
@@ -125,6 +142,19 @@ func (s *Server) Log() string {
 	text, _ := os.ReadFile(s.log)
 	return string(text)
 }
+
+// Running reports whether the server's process has not ended.
+func (s *Server) Running() bool {
+	select {
+	case <-s.ended:
+		return false
+	default:
+		return true
+	}
+}
+
+// Ended is closed when the process that was launched last has ended.
+func (s *Server) Ended() <-chan struct{} { return s.ended }
 
 // PID returns the server's process.
 func (s *Server) PID() int { return s.process.Process.Pid }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/driver/transition"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -13,7 +14,7 @@ import (
 // could be recognised. It is found by the op's request, or, where a token ended
 // a claim, by the token's nonce.
 type answer struct {
-	key       [16]byte // see traceOf
+	key       [16]byte // mixed of a transition.Key
 	kind      driver.OpKind
 	must      driver.Precondition
 	outcome   job.Outcome // for Remove
@@ -21,11 +22,17 @@ type answer struct {
 	request   [16]byte
 	token     job.Token // that ended the claim, for an op that goes by it
 	position  uint64    // of the change; of the last one, for claims
-	version   uint64
+	version   uint64    // for claims answerGiven, or 0
 	at        int64
 	notBefore int64
 	claims    []claimed
 }
+
+// answerGiven is the version of an answer with claims that was given again.
+const answerGiven = 1
+
+// given reports whether an answer with claims was given again.
+func (a *answer) given() bool { return a.version == answerGiven }
 
 // claimed is one claim as it was granted.
 type claimed struct {
@@ -91,22 +98,27 @@ func (a *answer) open(key, value []byte) error {
 	return a.decode(body)
 }
 
-// madeBy reports whether the answer was given to this very op.
-func (a *answer) madeBy(op *driver.Op) bool {
-	if a.kind != op.Kind || a.job != op.Job || op.Kind == driver.Remove && a.outcome != outcomeOf(op.Ending) {
-		return false
+// answerOf is how a stamp is kept.
+func answerOf(s *transition.Stamp) *answer {
+	return &answer{
+		key: mix(s.Key), kind: s.Kind, must: s.Precondition, outcome: s.Outcome, job: s.Key.Job, request: s.Key.Random, token: s.Token,
+		position: uint64(s.Position), version: s.Version, at: nanos(s.At), notBefore: nanos(s.NotBefore),
 	}
-	if endsByToken(op) {
-		return a.token == op.Token && a.must == op.Precondition
-	}
-	return a.request == op.Request && a.token.IsZero()
 }
 
-// result repeats the answer.
-func (a *answer) result() driver.Result {
-	return driver.Result{
-		Repeated: true, Position: driver.Position(a.position), Version: a.version, At: timeOf(a.at),
-		NotBefore: timeOf(a.notBefore),
+// stamp returns the stamp under a key; zero if the answer is for another key with the
+// same mix.
+func (a *answer) stamp(key transition.Key) transition.Stamp {
+	random := a.request
+	if !a.token.IsZero() {
+		random = a.token.Nonce
+	}
+	if a.job != key.Job || random != key.Random {
+		return transition.Stamp{}
+	}
+	return transition.Stamp{
+		Key: key, Kind: a.kind, Precondition: a.must, Outcome: a.outcome, Token: a.token,
+		Version: a.version, Position: driver.Position(a.position), At: timeOf(a.at), NotBefore: timeOf(a.notBefore),
 	}
 }
 

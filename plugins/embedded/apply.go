@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/driver/transition"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -12,7 +13,7 @@ import (
 func (s *Store) Apply(ctx context.Context, name string, ops []driver.Op) []driver.Result {
 	b, err := s.board(name)
 	if err == nil && b.spec.Load().Observe {
-		err = job.Errorf(job.Precondition, "board %q is observed only: this host changes nothing on it", name)
+		err = &job.Error{Kind: job.Precondition, Message: transition.Observed}
 	}
 	if err != nil {
 		return failAll(make([]driver.Result, len(ops)), err)
@@ -94,8 +95,8 @@ func (s *Store) applyPart(ctx context.Context, b *board, ops []driver.Op, volume
 	return results
 }
 
-// shrink answers ops that found no room on the disk together. Those that make no board
-// larger may find it by themselves.
+// shrink answers ops for which together the disk had no room. It tries again with only
+// those that make no board larger.
 func (s *Store) shrink(ctx context.Context, b *board, ops []driver.Op) []driver.Result {
 	results := failAll(make([]driver.Result, len(ops)), errNoRoom)
 	var rest []driver.Op
@@ -141,65 +142,97 @@ func (v *boardTx) apply(op *driver.Op) driver.Result {
 	if op.Kind == driver.Claim {
 		return v.claim(op)
 	}
-	id := op.Job
-	if op.Kind == driver.Post {
-		id = op.Posting.ID
-	}
-	s, err := v.lookup(id)
-	switch {
-	case err != nil:
+	s, err := v.lookup(transition.JobOf(op))
+	if err != nil {
 		return driver.Failed(&job.Error{Kind: job.Corrupt, Message: "the job's record cannot be read", Err: err})
-	case op.Kind == driver.Post:
-		return v.post(op, s)
 	}
-	return v.change(op, s)
-}
-
-// change carries out an op on a job that is there, or was.
-func (v *boardTx) change(op *driver.Op, s *subject) driver.Result {
-	if repeated := v.repeated(op, s); repeated != nil {
-		return *repeated
+	f := v.facts(s, op.Owner)
+	f.Stamp = v.stamp(op, s)
+	plan, r := transition.Decide(op, &f)
+	if plan.Do == 0 {
+		return r
 	}
-	if refused := v.must(op, s); refused != nil {
-		return *refused
-	}
-	if refused := v.needs(op, s); refused != nil {
-		return *refused
+	if key := v.full(&plan, &s.job); key != "" {
+		return driver.Result{Kind: job.QuotaExceeded, Message: key}
 	}
 	if grows(op, len(s.job.status)) && v.crowded() {
 		return driver.Failed(errNoRoom)
 	}
-	switch op.Kind {
-	case driver.Extend:
-		return v.extend(op, s)
-	case driver.Update:
-		return v.update(op, s)
-	case driver.Release:
-		return v.release(op, s)
+	switch plan.Do {
+	case driver.Post:
+		return v.post(op, &plan, s)
+	case driver.Purge:
+		return v.purge(op, &plan, s)
+	}
+	return v.change(op, &plan, s)
+}
+
+// change carries out a plan for a job that is on the board or in the trash.
+func (v *boardTx) change(op *driver.Op, plan *transition.Plan, s *subject) driver.Result {
+	j := &s.job
+	owner := j.holder.owner
+	result := v.step(plan, j)
+	v.leave(plan)
+	n := v.note(op, owner)
+	switch plan.Do {
 	case driver.Remove:
-		return v.end(op, s)
+		v.end(op, plan, j, n)
+		return result
 	case driver.Trash:
-		return v.setAside(op, s)
+		v.setAside(j, n)
+		return result
 	case driver.Restore:
-		return v.restore(op, s)
-	default:
-		return v.purge(op, s)
+		v.restore(s, n)
+		return result
+	}
+	v.log.job(n, j, false)
+	v.save(j)
+	return result
+}
+
+// step changes in a job's record what a plan may change of any job.
+func (v *boardTx) step(plan *transition.Plan, j *jobRecord) driver.Result {
+	if plan.EndsClaim {
+		v.endClaim(j)
+	}
+	j.position, j.modified = v.next(), v.at.wall.UnixNano()
+	result := transition.Finish(plan, plan.Version, driver.Position(j.position), j.position, timeOf(j.modified))
+	j.version = plan.Version
+	j.held, j.notBefore = plan.Held, nanos(plan.NotBefore)
+	if plan.Status != nil {
+		j.status = *plan.Status
+	}
+	v.attach(&j.posting, plan.Attach)
+	if plan.Do == driver.Claim || plan.Do == driver.Extend {
+		v.hold(plan, j)
+	}
+	if plan.Counts != 0 {
+		v.count(j.limits, plan.Counts)
+	}
+	return result
+}
+
+// leave keeps the stamp of an op. That of an ending lies in what is left of the job.
+func (v *boardTx) leave(plan *transition.Plan) {
+	if plan.Stamp.Kind != 0 && plan.Do != driver.Remove {
+		v.remember(answerOf(&plan.Stamp))
 	}
 }
 
 // subject is the job that an op is about, as the transaction sees it.
 type subject struct {
+	tx    *boardTx
 	at    ref
 	job   jobRecord   // on the board or in the trash
 	ended endedRecord // otherwise, where something is left
 	bare  bool        // of ended, only the tombstone is still to be seen
 }
 
-// public shows the job, or nil if there is none.
-func (s *subject) public(at instant) *driver.Record {
+// Show shows the job, or nil if there is none.
+func (s *subject) Show() *driver.Record {
 	switch {
 	case s.live():
-		return s.job.public(at)
+		return s.job.public(s.tx.at)
 	case s.bare:
 		stone := s.ended.stripped()
 		return stone.public(0)
@@ -222,7 +255,7 @@ func (s *subject) gone() bool { return s.at.set() == refTombstone || s.at.set() 
 // until the next lookup.
 func (v *boardTx) lookup(id job.ID) (*subject, error) {
 	s := &v.found
-	*s = subject{at: v.ref(id)}
+	*s = subject{tx: v, at: v.ref(id)}
 	switch {
 	case s.live():
 		if err := v.load(s.at, &s.job); err != nil {
@@ -247,11 +280,6 @@ func (v *boardTx) stands(e *endedRecord) bool { return v.board.stands(e, v.at) }
 
 func (b *board) stands(e *endedRecord, at instant) bool {
 	return b.remembers(e.at, at.steady) || e.keeps(at)
-}
-
-// done answers an op that was carried out.
-func (v *boardTx) done(j *jobRecord) driver.Result {
-	return driver.Result{Position: driver.Position(j.position), Version: j.version, At: timeOf(v.at.wall.UnixNano())}
 }
 
 // note is what a change says beside the job.

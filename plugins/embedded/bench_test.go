@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/boardd/boardd/plugins/embedded/wal"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 )
@@ -24,9 +25,9 @@ func benchStore(b *testing.B, path string) *Store {
 	b.Helper()
 	s := openStore(b, path, options{
 		logger: slog.New(slog.DiscardHandler),
-		disk: disk{sync: func(f *os.File) error {
+		disk: wal.Disk{Sync: func(f *os.File) error {
 			syncs.Add(1)
-			return syncData(f)
+			return wal.SyncData(f)
 		}},
 	})
 	if _, err := s.OpenBoard(b.Context(), driver.BoardSpec{Name: "b"}); err != nil {
@@ -130,7 +131,7 @@ func BenchmarkReplay(b *testing.B) {
 	s := benchStore(b, b.TempDir())
 	fill(b, s, 10_000)
 	defer s.Close()
-	for n := uint64(0); s.committer.journal.at < 15<<20; n++ { // an epoch is 16 MiB
+	for n := uint64(0); s.committer.journal.At < 15<<20; n++ { // an epoch is 16 MiB
 		mustApply(b, s, postsOf(n*100, 100)...)
 	}
 	for b.Loop() {

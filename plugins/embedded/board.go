@@ -16,7 +16,7 @@ var (
 	jobsBucket      = []byte("jobs")       // by sequence: jobRecord
 	detailsBucket   = []byte("details")    // by sequence: bytes as posted
 	attachedBucket  = []byte("attached")   // by sequence and name: bytes
-	trashBucket     = []byte("trash")      // by position of the setting aside: jobRecord
+	trashBucket     = []byte("trash")      // by position of the trashing: jobRecord
 	tombstoneBucket = []byte("tombstones") // by position of the ending: endedRecord
 	finalBucket     = []byte("finals")     // likewise, those with a final record
 	expiryBucket    = []byte("expiry")     // by end and position of a final record: nothing
@@ -101,7 +101,7 @@ type board struct {
 	name   string
 	number uint32 // in this process, see tableID
 
-	opening sync.Mutex // one OpenBoard at a time
+	opening sync.Mutex // one OpenBoard or DropBoard at a time; it guards no field
 	ready   atomic.Bool
 	dropped atomic.Bool
 	spec    atomic.Pointer[driver.BoardSpec]
@@ -112,7 +112,7 @@ type board struct {
 	state   boardState
 	counts  counts
 	refs    map[job.ID]ref
-	answers map[[16]byte]uint64 // number of each remembered answer, by what traceOf says
+	answers map[[16]byte]uint64 // number of each remembered answer, by its mixed transition.Key
 	limits  map[string]int64
 	bad     []driver.BadRecord
 

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"github.com/boardd/boardd/sdk/driver/transition"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -20,6 +21,7 @@ type boardTx struct {
 	refs    map[job.ID]ref // a zero ref: taken away
 	answers map[[16]byte]uint64
 	limits  map[string]int64 // differences
+	moves   transition.Moves // see full; kept for its room
 	log     changeLog
 	touched bool // the state is to be written
 	lifted  bool // the position moved without a change
@@ -167,7 +169,7 @@ func (v *boardTx) stored(r ref) (key, value []byte, err error) {
 	return key, value, nil
 }
 
-// damaged says of which record err is; no err is no error.
+// damaged adds to err which record it is about; nil stays nil.
 func damaged(r ref, err error) error {
 	if err == nil {
 		return nil

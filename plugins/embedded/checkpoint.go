@@ -7,10 +7,12 @@ import (
 	"io/fs"
 	"runtime/debug"
 	"strings"
-	"syscall"
 	"time"
 
 	"go.etcd.io/bbolt"
+
+	"github.com/boardd/boardd/plugins/embedded/wal"
+	"github.com/boardd/boardd/sdk/failpoint"
 )
 
 type commitFunc func(*bbolt.Tx) error
@@ -53,6 +55,7 @@ func (s *Store) checkpoint(l *memtable, r reached) error {
 		}
 		return true, s.writeMemtable(tx, l)
 	})
+	failpoint.Hit("embedded/checkpoint/after-commit")
 	if err == nil {
 		s.reached, s.format = r, formatVersion
 	}
@@ -60,7 +63,7 @@ func (s *Store) checkpoint(l *memtable, r reached) error {
 }
 
 // update makes one transaction of the file. Only one goroutine may be in it at a
-// time, and it is the only one that writes to the file. An error that is errFull
+// time, and it is the only one that writes to the file. An error that isNoRoom reports
 // leaves everything as it was.
 func (s *Store) update(fn func(*bbolt.Tx) (wrote bool, err error)) error {
 	tx, err := s.db.Begin(true)
@@ -71,9 +74,10 @@ func (s *Store) update(fn func(*bbolt.Tx) (wrote bool, err error)) error {
 	if wrote, err := fn(tx); err != nil || !wrote {
 		return errors.Join(err, tx.Rollback())
 	}
+	failpoint.Hit("embedded/checkpoint/before-commit")
 	if err := s.commit(tx); err != nil {
 		if s.undone(err, before) {
-			return fmt.Errorf("%w: %w", errFull, err)
+			return fmt.Errorf("%w: %w", wal.ErrFull, err)
 		}
 		return err
 	}
@@ -87,7 +91,7 @@ func (s *Store) undone(err error, before int) bool {
 	var path *fs.PathError
 	switch {
 	case strings.HasPrefix(err.Error(), "file resize error"): // bbolt keeps no more than the text
-	case errors.As(err, &path) && path.Op == "write" && isFull(err):
+	case errors.As(err, &path) && path.Op == "write" && wal.IsFull(err):
 	default:
 		return false
 	}
@@ -97,10 +101,6 @@ func (s *Store) undone(err error, before int) bool {
 	}
 	now := tx.ID()
 	return tx.Rollback() == nil && now == before
-}
-
-func isFull(err error) bool {
-	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG)
 }
 
 // writeMemtable puts a memtable into a transaction of the file.
@@ -164,7 +164,8 @@ type checkpointer struct {
 // retryPause is the time between two tries to write to a full disk.
 const retryPause = time.Second
 
-// start writes the frozen layer; the caller waits for done before the next.
+// start begins to write the frozen memtable; collect must have returned its answer before
+// the next start.
 func (c *checkpointer) start(l *memtable, r reached) {
 	c.busy = true
 	go func() {
@@ -181,7 +182,7 @@ func (c *checkpointer) write(l *memtable, r reached) (err error) {
 		}
 	}()
 	if err := s.checkpoint(l, r); err != nil {
-		if errors.Is(err, errFull) {
+		if errors.Is(err, wal.ErrFull) {
 			s.fullness.note(s.clock.boot())
 			s.logger.Warn("the disk has no room for what the journal holds; it is tried again", "path", s.folder.path, "error", err)
 			return err

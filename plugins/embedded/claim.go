@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/driver/transition"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -14,7 +15,7 @@ func (v *boardTx) claim(op *driver.Op) driver.Result {
 	if spec.Remember {
 		a, ok := v.recall(op.Request)
 		switch {
-		case ok && a.kind == driver.Claim && !spec.More:
+		case ok && a.kind == driver.Claim && (!spec.More || a.given()):
 			return v.repeatClaims(op, &a)
 		case ok && a.kind == driver.Claim:
 			before = a
@@ -41,78 +42,46 @@ func (v *boardTx) candidate(op *driver.Op, c *driver.Candidate, result *driver.R
 		result.Skipped = append(result.Skipped, driver.Skipped{Job: c.Job, Kind: job.Corrupt, Message: err.Error()})
 		return
 	}
-	if gone := v.passOver(c, s); gone != nil {
-		result.Skipped = append(result.Skipped, *gone)
+	f := v.facts(s, "")
+	plan, skipped := transition.Candidate(op, c, &f)
+	if plan.Do != 0 {
+		if key := v.full(&plan, &s.job); key != "" {
+			skipped = f.PassOver(c, job.QuotaExceeded, key)
+		} else {
+			v.grant(op, &plan, &s.job)
+		}
+	}
+	if skipped.Kind != job.NoKind {
+		result.Skipped = append(result.Skipped, skipped)
 		return
 	}
-	if j := &s.job; !byEarlierTry(j, c, v.at) {
-		v.grant(op, c, j)
+	claimed := plan.Claimed()
+	if op.Claim.Parts != 0 {
+		claimed.Record = v.show(c.Job, op.Claim.Parts)
 	}
-	result.Claims = append(result.Claims, v.granted(&s.job, op.Claim.Parts))
-}
-
-// byEarlierTry reports whether the candidate was claimed by an earlier try of
-// the same op, whose answer was lost.
-func byEarlierTry(j *jobRecord, c *driver.Candidate, at instant) bool {
-	return j.claimed && j.holder.token.Nonce == c.Nonce && !j.holder.lapsed(at)
-}
-
-// passOver says why a candidate cannot be claimed, or returns nil.
-func (v *boardTx) passOver(c *driver.Candidate, s *subject) *driver.Skipped {
-	j := &s.job
-	gone := func(kind job.Kind, message string) *driver.Skipped {
-		g := &driver.Skipped{Job: c.Job, Kind: kind, Message: message}
-		g.Record = s.public(v.at)
-		return g
-	}
-	switch {
-	case !s.open():
-		return gone(job.NotFound, "the job is not on the board")
-	case byEarlierTry(j, c, v.at):
-		return nil
-	case j.claimed && !j.holder.lapsed(v.at):
-		g := gone(job.AlreadyClaimed, "")
-		g.Owner = string(j.holder.owner)
-		return g
-	case c.Version != 0 && c.Version != j.version:
-		return gone(job.Aborted, "the job's version is another one")
-	case j.held, j.notBefore != noTime && j.notBefore > v.at.wall.UnixNano():
-		return gone(job.NotEligible, "the job is held back")
-	}
-	if j.claimed { // the lapsed claim makes room
-		v.count(j.holder.limits, -1)
-		defer v.count(j.holder.limits, 1)
-	}
-	if key, over := v.overLimit(c.Limits); over {
-		return gone(job.QuotaExceeded, key)
-	}
-	return nil
+	result.Claims = append(result.Claims, claimed)
 }
 
 // grant writes the claim.
-func (v *boardTx) grant(op *driver.Op, c *driver.Candidate, j *jobRecord) {
-	spec := op.Claim
-	v.endClaim(j)
-	j.version++
-	j.position = v.next()
-	j.modified = v.at.wall.UnixNano()
-	j.claimed = true
-	j.holder = holder{
-		owner:  []byte(spec.Owner),
-		token:  job.Token{Generation: v.state.generation, Epoch: j.position, Nonce: c.Nonce},
-		since:  j.modified,
-		limits: appendLimits(make([]byte, 0, limitsSize(c.Limits)), c.Limits),
-	}
-	if !spec.NoExpiry {
-		j.holder.start(v.at, spec.Lease)
-	}
-	if c.Status != nil {
-		j.status = *c.Status
-	}
-	v.counts.claimed++
-	v.count(j.holder.limits, 1)
+func (v *boardTx) grant(op *driver.Op, plan *transition.Plan, j *jobRecord) {
+	v.step(plan, j)
 	v.log.job(v.note(op, j.holder.owner), j, false)
 	v.save(j)
+}
+
+// hold writes who holds the job, or the new lease of who does.
+func (v *boardTx) hold(plan *transition.Plan, j *jobRecord) {
+	if plan.Do == driver.Claim {
+		limits := appendLimits(make([]byte, 0, limitsSize(plan.Within)), plan.Within)
+		j.claimed = true
+		j.holder = holder{owner: []byte(plan.Holder.Owner), token: plan.Holder.Token, since: j.modified, limits: limits}
+		v.counts.claimed++
+		v.count(limits, 1)
+	}
+	j.holder.lease = 0
+	if !plan.Holder.NoExpiry {
+		j.holder.start(v.at, plan.Holder.Remaining)
+	}
 }
 
 // endClaim takes the claim off a job that is about to be saved or taken away.
@@ -123,18 +92,6 @@ func (v *boardTx) endClaim(j *jobRecord) {
 	v.counts.claimed--
 	v.count(j.holder.limits, -1)
 	j.claimed, j.holder = false, holder{}
-}
-
-// granted shows a claim to the claimant.
-func (v *boardTx) granted(j *jobRecord, parts driver.Parts) driver.Claimed {
-	c := driver.Claimed{
-		Job: j.id, Token: j.holder.token, Lease: max(0, j.holder.left(v.at)), Version: j.version,
-		Position: driver.Position(j.position), At: timeOf(j.holder.since),
-	}
-	if parts != 0 {
-		c.Record = v.show(j.id, parts)
-	}
-	return c
 }
 
 // show reads a job with the parts asked for. It is nil where it cannot be read:
@@ -166,9 +123,13 @@ func (v *boardTx) rememberClaims(op *driver.Op, before *answer, r *driver.Result
 	v.remember(&a)
 }
 
-// repeatClaims gives a remembered answer again.
+// repeatClaims gives a remembered answer again. Then it takes no more claims.
 func (v *boardTx) repeatClaims(op *driver.Op, a *answer) driver.Result {
-	result := a.result()
+	if !a.given() {
+		a.version = answerGiven
+		v.remember(a)
+	}
+	result := driver.Result{Repeated: true, Position: driver.Position(a.position), At: timeOf(a.at)}
 	for i := range a.claims {
 		was := &a.claims[i]
 		c := driver.Claimed{

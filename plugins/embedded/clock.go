@@ -45,10 +45,8 @@ func (h *holder) left(at instant) time.Duration {
 	return h.deadline - at.boot
 }
 
-// lapsed reports whether the lease ran out.
-func (h *holder) lapsed(at instant) bool {
-	return h.token.Generation != at.generation || h.lease != 0 && h.left(at) <= 0
-}
+// endless reports whether the claim has no lease.
+func (h *holder) endless(at instant) bool { return h.lease == 0 && h.token.Generation == at.generation }
 
 // start counts a lease from at.
 func (h *holder) start(at instant, lease time.Duration) {

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/boardd/boardd/plugins/embedded/wal"
+	"github.com/boardd/boardd/sdk/failpoint"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -45,14 +47,15 @@ const (
 type committer struct {
 	store *Store
 
-	mu      sync.Mutex
+	mu      sync.Mutex // guards queue and closed
 	queue   []*work
 	closed  bool
 	arrived atomic.Int64 // how much work ever came
 	wake    chan struct{}
 	ended   chan struct{}
 
-	journal     *journal
+	// Of the goroutine that runs the committer.
+	journal     *wal.Log
 	begun       bool // the journal has what the file has not
 	draft       *memtable
 	checkpoints checkpointer
@@ -60,7 +63,7 @@ type committer struct {
 	record      recordWriter
 }
 
-func newCommitter(s *Store, j *journal) *committer {
+func newCommitter(s *Store, j *wal.Log) *committer {
 	return &committer{
 		store: s, wake: make(chan struct{}, 1), ended: make(chan struct{}), journal: j, draft: s.over.recent.Copy(),
 		checkpoints: checkpointer{store: s, done: make(chan error, 1)},
@@ -194,6 +197,7 @@ func (c *committer) commit(group []*work) bool {
 		}
 		return c.transact(live)
 	})
+	failpoint.Hit("embedded/commit/before-answer")
 	for _, w := range live {
 		w.err = err
 		close(w.done)
@@ -220,7 +224,7 @@ func (c *committer) guarded(step func() error) (fatal bool, err error) {
 	switch {
 	case err == nil:
 		return false, nil
-	case errors.Is(err, errFull):
+	case errors.Is(err, wal.ErrFull):
 		if !c.store.fullness.fresh(c.store.clock.boot()) {
 			c.store.logger.Warn("the disk has no room for a change", "path", c.store.folder.path, "error", err)
 		}
@@ -270,12 +274,12 @@ func (c *committer) transact(live []*work) error {
 func (c *committer) seal(t *txn) error {
 	s := c.store
 	err := c.begin()
-	c.journal.spare = 0
+	c.journal.Spare = 0
 	if t.grew {
-		c.journal.spare = journalSpare
+		c.journal.Spare = journalSpare
 	}
 	if err == nil {
-		err = c.journal.append(c.record.b)
+		err = c.journal.Append(c.record.b)
 	}
 	if err != nil {
 		s.gate.RLock()
@@ -283,11 +287,12 @@ func (c *committer) seal(t *txn) error {
 		s.gate.RUnlock()
 		return err
 	}
+	failpoint.Hit("embedded/commit/before-memory")
 	for _, v := range t.boards {
 		s.marker.last.raise(v.state.position, v.state.generation, 0)
 	}
 	s.marker.last.raise(0, 0, t.versions)
-	s.marker.write(tail{c.journal.epoch, c.journal.number})
+	s.marker.write(tail{c.journal.Epoch, c.journal.Number})
 	seen := c.draft.Copy()
 	s.gate.Lock()
 	defer s.gate.Unlock()

@@ -10,6 +10,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/driver/document"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -93,7 +94,7 @@ func (d *documents) Get(ctx context.Context, space driver.Space, name string) (d
 		return err
 	})
 	if err == nil && !ok {
-		err = noDocument(name)
+		err = document.NotThere(name)
 	}
 	if err != nil {
 		return driver.Document{}, err
@@ -106,21 +107,19 @@ func (d *documents) Put(ctx context.Context, space driver.Space, doc driver.Docu
 	if err := d.checkChange(ctx, space, doc.Name); err != nil {
 		return 0, err
 	}
-	if len(doc.Data) > driver.MaxDocument {
-		return 0, job.Errorf(job.Invalid, "document %q has %d bytes, at most %d", doc.Name, len(doc.Data), driver.MaxDocument)
+	if err := document.Fits(&doc); err != nil {
+		return 0, err
 	}
 	var version uint64
 	var refused error
 	err := d.store.committer.do(ctx, 1, len(doc.Data), func(t *txn) {
-		present, ok, err := findDocument(t.documentTable(), space, doc.Name, t.at.wall)
-		if !ok {
-			present.Version = 0
+		present, err := t.presentDocument(space, doc.Name)
+		if err == nil {
+			err = document.Put(&doc, present.Version, ifVersion)
 		}
 		switch {
 		case err != nil:
 			refused = err
-		case present.Version != ifVersion:
-			refused = otherVersion(doc.Name, present.Version, ifVersion)
 		case len(doc.Data) > max(maxFullDocument, len(present.Data)) && t.crowded():
 			refused = errNoRoom
 		default:
@@ -140,15 +139,11 @@ func (d *documents) Delete(ctx context.Context, space driver.Space, name string,
 	}
 	var refused error
 	err := d.store.committer.do(ctx, 1, 0, func(t *txn) {
-		present, ok, err := findDocument(t.documentTable(), space, name, t.at.wall)
-		switch {
-		case err != nil:
-			refused = err
-		case !ok:
-			refused = noDocument(name)
-		case present.Version != ifVersion:
-			refused = otherVersion(name, present.Version, ifVersion)
-		default:
+		present, err := t.presentDocument(space, name)
+		if err == nil {
+			err = document.Delete(name, present.Version, ifVersion)
+		}
+		if refused = err; err == nil {
 			t.edited = append(t.edited, edit{space, name})
 			t.remove(t.documentTable(), documentKey(space, name))
 		}
@@ -194,6 +189,15 @@ func listDocuments(m *snapshot, space driver.Space, after string, limit int, now
 		}
 	}
 	return list, nil
+}
+
+// presentDocument reads a document; one that is not there has version 0.
+func (t *txn) presentDocument(space driver.Space, name string) (driver.Document, error) {
+	doc, ok, err := findDocument(t.documentTable(), space, name, t.at.wall)
+	if !ok {
+		doc = driver.Document{}
+	}
+	return doc, err
 }
 
 // documentTable returns the table of all documents.
@@ -273,7 +277,7 @@ func (d *documents) checkChange(ctx context.Context, space driver.Space, name st
 		return nil
 	}
 	if spec := b.spec.Load(); spec != nil && spec.Observe {
-		return job.Errorf(job.Precondition, "board %q is observed only: this host changes nothing on it", space.Board)
+		return document.Observed(space.Board)
 	}
 	return nil
 }
@@ -294,10 +298,4 @@ func checkDocument(ctx context.Context, space driver.Space, name string) error {
 		return &job.Error{Kind: job.Interrupted, Err: err}
 	}
 	return nil
-}
-
-func noDocument(name string) error { return job.Errorf(job.NotFound, "there is no document %q", name) }
-
-func otherVersion(name string, present, want uint64) error {
-	return job.Errorf(job.Aborted, "document %q has version %d, not %d: read it again", name, present, want)
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/driver/transition"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -127,9 +128,16 @@ func (e *endedRecord) stripped() endedRecord {
 // be behind.
 func (e *endedRecord) keeps(at instant) bool { return e.final && e.keepUntil > at.steady.UnixNano() }
 
-// answer is what the retry of the ending is answered.
-func (e *endedRecord) answer() *driver.Result {
-	return &driver.Result{Repeated: true, Position: driver.Position(e.position), Version: e.version, At: timeOf(e.at)}
+// stamp is that of the op which ended the job.
+func (e *endedRecord) stamp() transition.Stamp {
+	random := e.request
+	if !e.token.IsZero() {
+		random = e.token.Nonce
+	}
+	return transition.Stamp{
+		Key: transition.Key{Job: e.id, Random: random}, Kind: driver.Remove, Precondition: e.must, Outcome: e.outcome, Token: e.token,
+		Version: e.version, Position: driver.Position(e.position), At: timeOf(e.at),
+	}
 }
 
 // public copies the record for the caller. What is kept beside it is added by

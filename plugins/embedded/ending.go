@@ -2,75 +2,13 @@ package embedded
 
 import (
 	"github.com/boardd/boardd/sdk/driver"
-	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/driver/transition"
 )
 
-// extend counts the lease of a claim anew.
-func (v *boardTx) extend(op *driver.Op, s *subject) driver.Result {
-	j := &s.job
-	j.position = v.next()
-	j.modified = v.at.wall.UnixNano()
-	j.holder.lease = 0
-	if !op.NoExpiry {
-		j.holder.start(v.at, op.Lease)
-	}
-	result := v.done(j)
-	result.Lease = j.holder.lease
-	v.log.job(v.note(op, j.holder.owner), j, false)
-	v.save(j)
-	return result
-}
-
-// update changes status, attached records and hold.
-func (v *boardTx) update(op *driver.Op, s *subject) driver.Result {
-	j := &s.job
-	result := v.step(op, j)
-	v.log.job(v.note(op, j.holder.owner), j, false)
-	v.save(j)
-	v.leave(op, &result)
-	return result
-}
-
-// step raises the job's version and carries out what an op may change beside
-// the claim.
-func (v *boardTx) step(op *driver.Op, j *jobRecord) driver.Result {
-	j.version++
-	j.position = v.next()
-	j.modified = v.at.wall.UnixNano()
-	result := v.done(j)
-	v.amend(op, j, &result)
-	v.attach(&j.posting, op.Attach)
-	return result
-}
-
-// release ends the claim and leaves the job on the board.
-func (v *boardTx) release(op *driver.Op, s *subject) driver.Result {
-	j := &s.job
-	owner := j.holder.owner
-	result := v.step(op, j)
-	v.endClaim(j)
-	v.log.job(v.note(op, owner), j, false)
-	v.save(j)
-	v.leave(op, &result)
-	return result
-}
-
-func outcomeOf(e *driver.Ending) job.Outcome {
-	if e == nil || e.Outcome == job.NoOutcome {
-		return job.Consumed
-	}
-	return e.Outcome
-}
-
 // end takes the job off the board for good.
-func (v *boardTx) end(op *driver.Op, s *subject) driver.Result {
-	j := &s.job
-	owner := j.holder.owner
-	result := v.step(op, j)
-	v.endClaim(j)
-	v.count(j.limits, -1)
+func (v *boardTx) end(op *driver.Op, plan *transition.Plan, j *jobRecord, n note) {
 	v.counts.open--
-	e := v.endedOf(op, j)
+	e := v.endedOf(op, plan, j)
 	v.delete(inJobs, uintKey(j.sequence))
 	if !e.keepPosting {
 		v.dropDetails(&j.posting)
@@ -78,27 +16,24 @@ func (v *boardTx) end(op *driver.Op, s *subject) driver.Result {
 	if !e.keepAttached {
 		v.dropAttached(&j.posting)
 	}
-	v.log.ended(v.note(op, owner), e, j.position)
+	v.log.ended(n, e, j.position)
 	v.keepEnded(e)
-	return result
 }
 
 // endedOf makes what an ending leaves behind.
-func (v *boardTx) endedOf(op *driver.Op, j *jobRecord) *endedRecord {
+func (v *boardTx) endedOf(op *driver.Op, plan *transition.Plan, j *jobRecord) *endedRecord {
+	left := &plan.Ending
 	e := &endedRecord{
-		posting: j.posting, version: j.version, at: v.at.wall.UnixNano(), outcome: outcomeOf(op.Ending),
-		must: op.Precondition, request: op.Request, position: j.position, status: j.status,
+		posting: j.posting, version: j.version, at: j.modified, outcome: left.Outcome,
+		must: op.Precondition, token: plan.EndedBy, request: op.Request, position: j.position, status: j.status,
 	}
-	if op.Precondition.ByToken() {
-		e.token = op.Token
-	}
-	if op.Ending == nil || op.Ending.Keep <= 0 {
+	if left.Keep == 0 {
 		stone := e.stripped()
 		return &stone
 	}
-	e.final, e.data = true, op.Ending.Data
-	e.keepUntil = nanos(v.at.steady.Add(op.Ending.Keep))
-	e.keepPosting, e.keepAttached = op.Ending.KeepPosting, op.Ending.KeepAttached
+	e.final, e.data = true, left.Data
+	e.keepUntil = nanos(v.at.steady.Add(left.Keep))
+	e.keepPosting, e.keepAttached = left.KeepPosting, left.KeepAttached
 	e.size = int64(len(e.data) + len(e.status))
 	if !e.keepPosting {
 		e.posting = e.stripped().posting

@@ -3,6 +3,8 @@ package embedded
 import (
 	"encoding/binary"
 	"fmt"
+
+	"github.com/boardd/boardd/plugins/embedded/wal"
 )
 
 // The body of a journal's record is a list of entries. Each begins with what it
@@ -26,7 +28,7 @@ func (w *recordWriter) reset() {
 	if cap(w.b) > maxVolume/4 {
 		w.b = nil
 	}
-	w.b = append(w.b[:0], make([]byte, recordHead)...)
+	w.b = append(w.b[:0], make([]byte, wal.Head)...)
 	w.board, w.any = nil, false
 }
 

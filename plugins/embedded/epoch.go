@@ -1,6 +1,11 @@
 package embedded
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/boardd/boardd/plugins/embedded/wal"
+	"github.com/boardd/boardd/sdk/failpoint"
+)
 
 // rotate begins a new epoch when the present one is long enough, and has the old
 // one written to the file. Only the committer calls it. Its error means that
@@ -9,35 +14,36 @@ func (c *committer) rotate() error {
 	s := c.store
 	_ = c.checkpoints.collect(false) // a full disk is seen below
 	size := s.keep.journalBytes
-	if !c.begun || c.journal.at < size {
+	if !c.begun || c.journal.At < size {
 		return nil
 	}
-	if c.checkpoints.busy && c.journal.at < 4*size {
+	if c.checkpoints.busy && c.journal.At < 4*size {
 		return nil
 	}
-	if err := c.checkpoints.collect(true); err != nil && !errors.Is(err, errFull) {
+	if err := c.checkpoints.collect(true); err != nil && !errors.Is(err, wal.ErrFull) {
 		return err
 	}
 	if s.over.frozen != nil { // only this goroutine sets it; the disk was full
 		if s.clock.boot()-c.checkpoints.failed > retryPause {
-			c.checkpoints.start(s.over.frozen, reached{epoch: c.journal.epoch - 1, salt: c.journal.salt})
+			c.checkpoints.start(s.over.frozen, reached{epoch: c.journal.Epoch - 1, salt: c.journal.Salt})
 		}
-		if c.journal.at < 4*size {
+		if c.journal.At < 4*size {
 			return nil
 		}
-		return errFull
+		return wal.ErrFull
 	}
-	if err := c.journal.begin(c.journal.epoch+1, c.journal.number); err != nil {
-		if errors.Is(err, errFull) && c.journal.at < 4*size {
+	if err := c.journal.Begin(c.journal.Epoch+1, c.journal.Number); err != nil {
+		if errors.Is(err, wal.ErrFull) && c.journal.At < 4*size {
 			return nil
 		}
 		return err
 	}
+	failpoint.Hit("embedded/rotate/begun")
 	s.gate.Lock()
 	s.over = overlay{recent: newMemtable(), frozen: s.over.recent}
 	s.gate.Unlock()
 	c.draft = s.over.recent.Copy()
-	c.checkpoints.start(s.over.frozen, reached{epoch: c.journal.epoch - 1, salt: c.journal.salt})
+	c.checkpoints.start(s.over.frozen, reached{epoch: c.journal.Epoch - 1, salt: c.journal.Salt})
 	return nil
 }
 
@@ -47,11 +53,11 @@ func (c *committer) begin() error {
 		return nil
 	}
 	s := c.store
-	c.journal.renew()
-	if err := c.journal.begin(s.reached.epoch+1, 0); err != nil {
+	c.journal.Renew()
+	if err := c.journal.Begin(s.reached.epoch+1, 0); err != nil {
 		return err
 	}
-	if err := s.checkpoint(newMemtable(), reached{epoch: s.reached.epoch, salt: c.journal.salt}); err != nil {
+	if err := s.checkpoint(newMemtable(), reached{epoch: s.reached.epoch, salt: c.journal.Salt}); err != nil {
 		return err
 	}
 	c.begun = true
@@ -62,18 +68,18 @@ func (c *committer) begin() error {
 // more.
 func (c *committer) flush() error {
 	s := c.store
-	if err := c.checkpoints.collect(true); err != nil && !errors.Is(err, errFull) {
+	if err := c.checkpoints.collect(true); err != nil && !errors.Is(err, wal.ErrFull) {
 		return err
 	}
 	if frozen := s.over.frozen; frozen != nil {
-		if err := c.checkpoints.write(frozen, reached{epoch: c.journal.epoch - 1, salt: c.journal.salt}); err != nil {
+		if err := c.checkpoints.write(frozen, reached{epoch: c.journal.Epoch - 1, salt: c.journal.Salt}); err != nil {
 			return err
 		}
 	}
 	if !c.begun {
 		return nil
 	}
-	if err := s.checkpoint(s.over.recent, reached{epoch: c.journal.epoch, whole: true}); err != nil {
+	if err := s.checkpoint(s.over.recent, reached{epoch: c.journal.Epoch, whole: true}); err != nil {
 		return err
 	}
 	c.begun = false

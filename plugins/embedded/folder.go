@@ -9,12 +9,13 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"time"
 
 	"go.etcd.io/bbolt"
 
+	"github.com/boardd/boardd/sdk/durable"
+	"github.com/boardd/boardd/sdk/failpoint"
 	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/plugin"
 )
@@ -81,7 +82,7 @@ func makeFolder(path string) error {
 		return err
 	}
 	for _, parent := range above {
-		if err := syncFolder(parent); err != nil {
+		if err := durable.SyncFolder(parent); err != nil {
 			return err
 		}
 	}
@@ -159,10 +160,11 @@ func (f *folder) prepare(logger *slog.Logger) error {
 	if err := create(fresh); err != nil {
 		return unavailable(fmt.Errorf("a new store cannot be made: %w", err))
 	}
+	failpoint.Hit("embedded/folder/before-rename")
 	if err := os.Rename(fresh, f.file()); err != nil {
 		return unavailable(err)
 	}
-	if err := syncFolder(f.path); err != nil {
+	if err := durable.SyncFolder(f.path); err != nil {
 		return unavailable(err)
 	}
 	return nil
@@ -178,18 +180,6 @@ func create(path string) error {
 		return errors.Join(err, db.Close())
 	}
 	return db.Close()
-}
-
-// syncFolder waits until the names in a folder are on the disk.
-func syncFolder(path string) error {
-	if runtime.GOOS == "windows" { // which has no such call
-		return nil
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
 }
 
 // unavailable says that err kept the store from being used, and changed nothing.

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/boardd/boardd/plugins/embedded/wal"
 	"github.com/boardd/boardd/sdk/diskspace"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
@@ -36,7 +37,7 @@ const (
 
 var errNoRoom = &job.Error{Kind: job.QuotaExceeded, Message: noRoom}
 
-// fullness is when a write last found no room, on the clock that nobody can set.
+// fullness is when a write last found no room, on the boot clock.
 type fullness struct{ at atomic.Int64 }
 
 // note takes that a write found no room.
@@ -84,4 +85,4 @@ func grows(op *driver.Op, status int) bool {
 }
 
 // isNoRoom reports whether a commit found no room and changed nothing.
-func isNoRoom(err error) bool { return errors.Is(err, errFull) }
+func isNoRoom(err error) bool { return errors.Is(err, wal.ErrFull) }

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/driver/transition"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -89,7 +90,7 @@ func FuzzAnswer(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if a, err := decodeAnswer(b); err == nil {
 			again(t, &a, func(a *answer) []byte { return a.append(nil) }, decodeAnswer)
-			a.result()
+			a.stamp(transition.Key{})
 		}
 	})
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/boardd/boardd/sdk/job"
 )
 
-// formatVersion says how this program writes a store. It also reads formatSlim, which
-// had every extra in its job's record, and makes the newer format of it when it is
-// opened; and formatWithout, which had no journal either, and makes it with the first
-// change.
+// formatVersion is the format that this program writes. It also reads two older ones:
+// formatSlim, which had every extra in its job's record, and is converted when the store
+// is opened; and formatWithout, which had no journal either, and is converted with the
+// first change.
 const (
 	formatVersion = 3
 	formatSlim    = 2

@@ -2,7 +2,6 @@ package embedded
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
@@ -16,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.etcd.io/bbolt"
 
+	"github.com/boardd/boardd/plugins/embedded/wal"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 )
@@ -25,7 +25,7 @@ import (
 func crashed(t testing.TB, s *Store) string {
 	t.Helper()
 	path := t.TempDir()
-	for _, name := range append([]string{dataFile, markFile}, journalFiles[:]...) {
+	for _, name := range append([]string{dataFile, markFile}, wal.Files[:]...) {
 		b, err := os.ReadFile(filepath.Join(s.folder.path, name))
 		if errors.Is(err, os.ErrNotExist) {
 			continue
@@ -145,10 +145,10 @@ func TestJournalDamage(t *testing.T) {
 // damage does one harm to one of the journals of a folder, and says which.
 func damage(t *testing.T, path string, n int) string {
 	t.Helper()
-	name := filepath.Join(path, journalFiles[rand.IntN(2)])
+	name := filepath.Join(path, wal.Files[rand.IntN(2)])
 	file, err := os.ReadFile(name)
 	if errors.Is(err, os.ErrNotExist) {
-		name = filepath.Join(path, journalFiles[1]) // the first epoch is in it
+		name = filepath.Join(path, wal.Files[1]) // the first epoch is in it
 		file, err = os.ReadFile(name)
 	}
 	if err != nil {
@@ -189,14 +189,14 @@ func TestJournalCutAtItsOldSize(t *testing.T) {
 		mustApply(t, s, op)
 	}
 	path := crashed(t, s)
-	name := filepath.Join(path, journalFiles[1])
+	name := filepath.Join(path, wal.Files[1])
 	info, err := os.Stat(name)
-	if err != nil || info.Size() < 2*journalUnit {
+	if err != nil || info.Size() < 2*wal.Unit {
 		t.Fatalf("the journal did not grow: %v, %v", info, err)
 	}
-	for size := int64(journalUnit); size < info.Size(); size += journalUnit {
+	for size := int64(wal.Unit); size < info.Size(); size += wal.Unit {
 		cut := t.TempDir()
-		if err := errors.Join(os.CopyFS(cut, os.DirFS(path)), os.Truncate(filepath.Join(cut, journalFiles[1]), size)); err != nil {
+		if err := errors.Join(os.CopyFS(cut, os.DirFS(path)), os.Truncate(filepath.Join(cut, wal.Files[1]), size)); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := openCopy(t, cut); !errors.Is(err, job.Corrupt) || !strings.Contains(err.Error(), "cut off") {
@@ -213,7 +213,7 @@ func TestUnfinishedRecord(t *testing.T) {
 	stop := false
 	s, _ = openBoard(t, t.TempDir(), options{
 		exit: func(int) {},
-		disk: disk{write: func(f *os.File, b []byte, at int64) error {
+		disk: wal.Disk{Write: func(f *os.File, b []byte, at int64) error {
 			if stop && len(b) > 100 {
 				b = b[:len(b)/2]
 			}
@@ -253,15 +253,15 @@ func TestJournalOfAnother(t *testing.T) {
 	t.Parallel()
 	path, _, _ := unclosed(t, 0)
 	other, _, _ := unclosed(t, 0)
-	if err := os.Remove(filepath.Join(path, journalFiles[1])); err != nil {
+	if err := os.Remove(filepath.Join(path, wal.Files[1])); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := openCopy(t, path); !errors.Is(err, job.Corrupt) || !strings.Contains(err.Error(), "from one backup") {
 		t.Errorf("without its journal: %v; want Corrupt and what to do", err)
 	}
-	b, err := os.ReadFile(filepath.Join(other, journalFiles[1]))
+	b, err := os.ReadFile(filepath.Join(other, wal.Files[1]))
 	if err == nil {
-		err = os.WriteFile(filepath.Join(path, journalFiles[1]), b, 0o600)
+		err = os.WriteFile(filepath.Join(path, wal.Files[1]), b, 0o600)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -274,7 +274,7 @@ func TestJournalOfAnother(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := everything(t, s)
-	if err := errors.Join(s.Close(), os.Remove(filepath.Join(other, journalFiles[1]))); err != nil {
+	if err := errors.Join(s.Close(), os.Remove(filepath.Join(other, wal.Files[1]))); err != nil {
 		t.Fatal(err)
 	}
 	if s, err = openCopy(t, other); err != nil {
@@ -431,7 +431,7 @@ func FuzzEntries(f *testing.F) {
 	w.put(b, uintKey(1), []byte("value"))
 	w.remove(b, uintKey(2))
 	w.put(&table{place: newTableID(0, inDocuments)}, []byte("k"), nil)
-	f.Add(w.b[recordHead:])
+	f.Add(w.b[wal.Head:])
 	f.Fuzz(func(t *testing.T, body []byte) {
 		_ = eachEntry(body, func(e *recordEntry) error {
 			if len(e.key) == 0 || !isBucket(e.board, e.bucket) {
@@ -439,43 +439,5 @@ func FuzzEntries(f *testing.F) {
 			}
 			return nil
 		})
-	})
-}
-
-// FuzzJournalFile reads files whose beginning is a sound chain of three records.
-func FuzzJournalFile(f *testing.F) {
-	path := f.TempDir()
-	j := newJournal(path, [16]byte{1}, disk{}.filled())
-	if err := j.begin(1, 0); err != nil {
-		f.Fatal(err)
-	}
-	for range 2 {
-		if err := j.append(append(make([]byte, recordHead), entryBoard, 0)); err != nil {
-			f.Fatal(err)
-		}
-	}
-	file, err := os.ReadFile(j.path(1))
-	if err := errors.Join(err, j.close()); err != nil {
-		f.Fatal(err)
-	}
-	file = file[:j.at+64]
-	f.Add(0, []byte{}, len(file))
-	f.Add(8, binary.LittleEndian.AppendUint64(nil, 2), len(file))
-	f.Add(100, []byte{0xff}, 90)
-	f.Fuzz(func(t *testing.T, at int, change []byte, size int) {
-		b := bytes.Clone(file)
-		if at < 0 || at > len(b) || size < 0 || size > len(b) {
-			return
-		}
-		copy(b[at:], change)
-		path := t.TempDir()
-		j := newJournal(path, [16]byte{1}, disk{}.filled())
-		if err := os.WriteFile(j.path(1), b[:size], 0o600); err != nil {
-			t.Fatal(err)
-		}
-		c, err := j.read(1, func([]byte) error { return nil })
-		if err == nil && c.records > 3 {
-			t.Errorf("%d records of 3", c.records)
-		}
 	})
 }

@@ -44,8 +44,8 @@ func (l *lost) String() string {
 	return fmt.Sprintf("%s (found %s); documents, as books of tenants and pauses, may be older too", l.text, timeOf(l.at).UTC().Format(time.RFC3339))
 }
 
-// loss says what of the store's past is missing in it: it has come as far as has, and
-// the mark says was. "" if nothing is.
+// loss says what the store has lost, by comparing the end of its records, has, with the
+// mark, was; "": nothing.
 func (s *Store) loss(was mark, has tail) string {
 	switch {
 	case was.store != s.id:
@@ -133,8 +133,8 @@ func (s *Store) lift(tx *bbolt.Tx, found *lost, next reached) error {
 	})
 }
 
-// eachState shows the state of each board that can be read. Of the others nothing is
-// served.
+// eachState calls visit with the state of each board that can be read. The other boards
+// are not served.
 func eachState(tx *bbolt.Tx, visit func(root *bbolt.Bucket, state *boardState) error) error {
 	var names [][]byte
 	cursor := tx.Cursor()

@@ -11,6 +11,8 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+
+	"github.com/boardd/boardd/sdk/durable"
 )
 
 // The mark says, beside the records that it is about, how far the store had come when
@@ -116,7 +118,7 @@ func openMarker(folder string, logger *slog.Logger) (k *marker, was mark, ok boo
 	if err == nil || errors.Is(err, io.EOF) {
 		err = nil
 		if errors.Is(missing, fs.ErrNotExist) {
-			err = syncFolder(folder)
+			err = durable.SyncFolder(folder)
 		}
 	}
 	if err != nil {

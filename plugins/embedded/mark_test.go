@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/boardd/boardd/plugins/embedded/wal"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 )
@@ -18,9 +19,9 @@ func lessOne(t *testing.T) (folder string) {
 	s, _ := openBoard(t, t.TempDir(), options{}, driver.BoardSpec{})
 	mustApply(t, s, postOf(numberedID(1)), postOf(numberedID(2)))
 	mustApply(t, s, postOf(numberedID(3)))
-	at := s.committer.journal.at
+	at := s.committer.journal.At
 	folder = crashed(t, s)
-	name := filepath.Join(folder, journalFiles[s.committer.journal.epoch%2])
+	name := filepath.Join(folder, wal.Files[s.committer.journal.Epoch%2])
 	b, err := os.ReadFile(name)
 	if err == nil {
 		clear(b[at-40 : at])

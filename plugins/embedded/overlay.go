@@ -131,7 +131,7 @@ func (t *table) below() *bbolt.Bucket {
 	return t.bucket
 }
 
-// get returns a value, or nil. It stays valid until the moment is closed.
+// get returns a value, or nil. It stays valid until the snapshot is closed.
 func (t *table) get(key []byte) []byte {
 	over := &t.in.over
 	at := cell{key: t.in.full(t.place, key)}

@@ -4,91 +4,32 @@ import (
 	"encoding/binary"
 
 	"github.com/boardd/boardd/sdk/driver"
-	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/driver/transition"
 )
 
 // post puts a job on the board.
-func (v *boardTx) post(op *driver.Op, s *subject) driver.Result {
-	p := op.Posting
-	if s.live() || s.gone() {
-		return v.posted(op, s)
-	}
-	if key, over := v.overLimit(op.Limits); over {
-		return driver.Result{Kind: job.QuotaExceeded, Message: key}
-	}
-	if v.crowded() {
-		return driver.Failed(errNoRoom)
-	}
+func (v *boardTx) post(op *driver.Op, plan *transition.Plan, s *subject) driver.Result {
+	p, j := op.Posting, &s.job
 	v.state.sequence++
-	j := &s.job
 	*j = jobRecord{
 		posting: posting{
 			id: p.ID, digest: p.Digest, created: v.at.wall.UnixNano(), sequence: v.state.sequence,
 			priority: p.Priority, encoding: p.Encoding, name: []byte(p.Name), bookID: []byte(p.Book.UUID),
 			bookName: []byte(p.Book.Name), extra: p.Extra, details: uint64(len(p.Details)),
 		},
-		version: 1, position: v.next(), modified: v.at.wall.UnixNano(), notBefore: noTime, aside: noTime,
-		limits: appendLimits(make([]byte, 0, limitsSize(op.Limits)), op.Limits),
+		aside: noTime, limits: appendLimits(make([]byte, 0, limitsSize(op.Limits)), op.Limits),
 	}
 	if len(p.Extra) > maxSlim {
 		j.apart = uint64(len(p.Extra))
 	}
-	result := v.done(j)
-	v.amend(op, j, &result)
+	result := v.step(plan, j)
 	v.putDetails(&j.posting, p.Details)
-	v.attach(&j.posting, op.Attach)
 	v.insert(inJobs, kindJob, uintKey(j.sequence), j.size(), j.append)
 	v.setRef(p.ID, newRef(refOpen, j.sequence))
 	v.counts.open++
-	v.count(j.limits, 1)
 	v.log.job(v.note(op, nil), j, true)
 	result.Record = j.public(v.at)
 	return result
-}
-
-// posted answers a post whose uuid is in use.
-func (v *boardTx) posted(op *driver.Op, s *subject) driver.Result {
-	now := s.public(v.at)
-	if now.Posting.Digest != op.Posting.Digest {
-		return driver.Result{Kind: job.AlreadyExists, Message: "another posting has this uuid", Record: now}
-	}
-	return driver.Result{Repeated: true, Position: now.Position, Version: now.Version, At: now.Posting.CreatedAt, Record: now}
-}
-
-// amend changes of a job what an op may change beside its claim: the status and
-// the hold.
-func (v *boardTx) amend(op *driver.Op, j *jobRecord, r *driver.Result) {
-	if op.Status != nil {
-		j.status = *op.Status
-	}
-	if op.Hold == nil {
-		return
-	}
-	j.held, j.notBefore = op.Hold.Always, noTime
-	switch {
-	case op.Hold.Always:
-	case op.Hold.For > 0:
-		j.notBefore = nanos(v.at.wall.Add(op.Hold.For))
-	case !op.Hold.Until.IsZero():
-		j.notBefore = nanos(op.Hold.Until)
-	}
-	r.NotBefore = timeOf(j.notBefore)
-}
-
-// overLimit returns the first key that the limits would raise too high.
-func (v *boardTx) overLimit(limits []driver.Limit) (string, bool) {
-	for i, l := range limits {
-		sum := v.limit(l.Key) + weight(l)
-		for _, before := range limits[:i] { // a key may come twice
-			if before.Key == l.Key {
-				sum += weight(before)
-			}
-		}
-		if sum > l.Max {
-			return l.Key, true
-		}
-	}
-	return "", false
 }
 
 // putDetails keeps details apart from the job's record, and a large extra with them.

@@ -1,6 +1,17 @@
 // Package embedded is the driver that boardd has built in: boards in one file
 // of the local disk, for one process at a time. Every change is on the disk
 // before it is acknowledged; changes that arrive together share the cost.
+//
+// Locks, in the order in which they are taken where several are held: board.opening,
+// Store.gate, Store.mu. committer.mu is held alone.
+//
+// board.opening is held by OpenBoard and DropBoard while the board is read and the
+// committer is waited for, so that whoever opens or drops the same board waits as long.
+// The committer never takes it. The gate is locked for writing (closed) only to exchange
+// what is in memory, after the journal or the file was written. It is held for reading
+// while memory is looked at and while a transaction of the file begins, and it must not
+// be taken inside such a transaction, nor in prime, which runs with it held. Store.mu and
+// committer.mu are held while memory is read or written.
 package embedded
 
 import (
@@ -8,6 +19,7 @@ import (
 	"encoding/json"
 	"log/slog"
 
+	"github.com/boardd/boardd/plugins/embedded/wal"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 )
@@ -58,7 +70,7 @@ type options struct {
 	logger *slog.Logger
 	clock  clock
 	exit   func(code int) // ends the process; tests watch instead
-	disk   disk           // makes a record of the journal durable; tests make it fail
+	disk   wal.Disk       // makes a record of the journal durable; tests make it fail
 	commit commitFunc     // makes a transaction of the file durable; likewise
 	limits storageLimits  // how much of the past is kept
 }

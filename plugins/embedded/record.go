@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/driver/transition"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -62,7 +63,7 @@ type jobRecord struct {
 	notBefore int64 // noTime: at once
 	held      bool
 	trashed   bool
-	aside     int64 // when it was set aside; noTime unless trashed
+	aside     int64 // when it was trashed; noTime unless it is
 	status    []byte
 	limits    []byte // what the post counts against
 
@@ -160,7 +161,7 @@ func (j *jobRecord) public(at instant) *driver.Record {
 	if j.claimed {
 		rec.State = job.Claimed
 		rec.Holder = &driver.Holder{
-			Owner: string(j.holder.owner), Token: j.holder.token, NoExpiry: j.holder.lease == 0 && !j.holder.lapsed(at),
+			Owner: string(j.holder.owner), Token: j.holder.token, NoExpiry: j.holder.endless(at),
 			Remaining: j.holder.left(at), Since: timeOf(j.holder.since),
 		}
 	}
@@ -169,18 +170,11 @@ func (j *jobRecord) public(at instant) *driver.Record {
 
 // appendLimits writes what a post or a claim counts against.
 func appendLimits(b []byte, limits []driver.Limit) []byte {
-	for _, l := range limits {
-		b = appendBytes(b, l.Key)
-		b = binary.AppendVarint(b, weight(l))
+	for i := range limits {
+		b = appendBytes(b, limits[i].Key)
+		b = binary.AppendVarint(b, transition.Weight(&limits[i]))
 	}
 	return b
-}
-
-func weight(l driver.Limit) int64 {
-	if l.Weight == 0 {
-		return 1
-	}
-	return l.Weight
 }
 
 func limitsSize(limits []driver.Limit) int {

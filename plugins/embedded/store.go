@@ -14,6 +14,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
+	"github.com/boardd/boardd/plugins/embedded/wal"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 )
@@ -99,7 +100,7 @@ func open(ctx context.Context, path string, o options) (*Store, error) {
 		}
 		return nil, errors.Join(err, s.marker.close(), f.close())
 	}
-	s.committer = newCommitter(s, newJournal(f.path, s.id, o.disk))
+	s.committer = newCommitter(s, wal.New(f.path, s.id, o.disk))
 	go s.committer.run()
 	return s, nil
 }
@@ -117,14 +118,13 @@ func (o options) filled() options {
 	if o.commit == nil {
 		o.commit = (*bbolt.Tx).Commit
 	}
-	o.disk = o.disk.filled()
 	o.limits = o.limits.filled()
 	return o
 }
 
 // start opens the file, which is looked through first, and puts into it what the
 // journal has over it.
-func (s *Store) start(d disk) (err error) {
+func (s *Store) start(d wal.Disk) (err error) {
 	if err := s.folder.prepare(s.logger); err != nil {
 		return err
 	}
@@ -145,7 +145,7 @@ func (s *Store) start(d disk) (err error) {
 	if s.marker, was, marked, err = openMarker(s.folder.path, s.logger); err != nil {
 		return err
 	}
-	has, err := s.replay(newJournal(s.folder.path, s.id, d))
+	has, err := s.replay(wal.New(s.folder.path, s.id, d))
 	if err != nil {
 		return err
 	}
@@ -167,6 +167,7 @@ func (s *Store) numberOf(board string) uint32 {
 	return s.numberLocked(board)
 }
 
+// numberLocked is numberOf for a caller that holds s.mu.
 func (s *Store) numberLocked(board string) uint32 {
 	n := s.numbers[board]
 	if n == 0 {
@@ -304,7 +305,7 @@ func (s *Store) Close() error {
 	close(s.closing)
 	s.mu.Unlock()
 	s.committer.close()
-	closing := errors.Join(s.committer.journal.close(), s.marker.close())
+	closing := errors.Join(s.committer.journal.Close(), s.marker.close())
 	if s.dead.Load() {
 		return s.folder.close() // bbolt may be left in the middle of a transaction
 	}

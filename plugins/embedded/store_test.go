@@ -14,6 +14,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
+	"github.com/boardd/boardd/plugins/embedded/wal"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 )
@@ -40,23 +41,23 @@ func TestCommitError(t *testing.T) {
 		fail func(fail *atomic.Bool, o *options)
 	}{
 		{"sync", func(fail *atomic.Bool, o *options) {
-			o.disk.sync = func(f *os.File) error {
+			o.disk.Sync = func(f *os.File) error {
 				if fail.Load() {
 					return syscall.EIO
 				}
-				return syncData(f)
+				return wal.SyncData(f)
 			}
 		}},
 		{"full after all", func(fail *atomic.Bool, o *options) {
-			o.disk.sync = func(f *os.File) error {
+			o.disk.Sync = func(f *os.File) error {
 				if fail.Load() {
 					return &os.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC}
 				}
-				return syncData(f)
+				return wal.SyncData(f)
 			}
 		}},
 		{"write", func(fail *atomic.Bool, o *options) {
-			o.disk.write = func(f *os.File, b []byte, at int64) error {
+			o.disk.Write = func(f *os.File, b []byte, at int64) error {
 				if fail.Load() {
 					return syscall.EIO
 				}
@@ -180,9 +181,9 @@ func TestNothingSeenTooEarly(t *testing.T) {
 	}
 	s, _ = openBoard(t, t.TempDir(), options{
 		exit: func(int) {},
-		disk: disk{sync: func(f *os.File) error {
+		disk: wal.Disk{Sync: func(f *os.File) error {
 			if !fail.Load() {
-				return syncData(f)
+				return wal.SyncData(f)
 			}
 			seen <- look()
 			return syscall.EIO

@@ -98,7 +98,7 @@ func (t *txn) publish() {
 	t.store.documents.publish(t.edited)
 }
 
-// unload takes a dropped board out of memory. Who still has it in hand finds out.
+// unload takes a dropped board out of memory. dropped tells those that still use it.
 func (s *Store) unload(b *board) {
 	b.dropped.Store(true)
 	b.ready.Store(false)

@@ -7,8 +7,8 @@ import (
 )
 
 // Admin makes the calls of boardd.v1.AdminService. Each takes and returns the
-// messages of the API. A call that changes something is made once: whoever
-// repeats one whose outcome is unknown may find his own change there already.
+// messages of the API. A call that changes something is made once and not retried:
+// when its outcome is unknown, the change may have been made.
 type Admin struct {
 	client *Client // for calls that change nothing
 	once   *Client // for the others
@@ -82,7 +82,7 @@ func (a *Admin) ListBoards(ctx context.Context, tenant string) ([]*boarddv1.Boar
 
 // PutPolicy keeps a module as the newest version of a policy.
 func (a *Admin) PutPolicy(ctx context.Context, r *boarddv1.PutPolicyRequest) (*boarddv1.PutPolicyResponse, error) {
-	return call(ctx, a.client, "put policy", 0, a.client.admin.PutPolicy, r) // twice is once: a module is named by its digest
+	return call(ctx, a.client, "put policy", 0, a.client.admin.PutPolicy, r) // safe to retry: a module is named by its digest
 }
 
 // ListPolicies lists a tenant's policies.
@@ -102,7 +102,7 @@ func (a *Admin) RollbackPolicy(ctx context.Context, r *boarddv1.RollbackPolicyRe
 	return call(ctx, a.once, "roll back policy", 0, a.once.admin.RollbackPolicy, r)
 }
 
-// SimulatePolicy goes through a board's recording with a policy and without.
+// SimulatePolicy replays a board's recording with a policy and without.
 func (a *Admin) SimulatePolicy(ctx context.Context, r *boarddv1.SimulatePolicyRequest) (*boarddv1.SimulatePolicyResponse, error) {
 	return call(ctx, a.client, "simulate policy", 0, a.client.admin.SimulatePolicy, r)
 }

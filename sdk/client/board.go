@@ -15,14 +15,14 @@ import (
 // A Board is one board of a server. It may be used from many goroutines at once.
 //
 // A call on several items does what it can: its error is a [Failures] where
-// some items failed, and its other results stand in the request's order with
-// nil for the failed ones.
+// some items failed, and its results are in the request's order with nil for the
+// failed ones.
 //
-// Posts, claims and ends of single jobs that many goroutines ask for at once share
-// calls: as long as fewer than two calls of a kind are under way on a board, the next
-// one goes at once, and what comes meanwhile goes together. It costs the client and
-// the server a fraction of as many calls, and changes nothing else: each caller gets
-// its own result and its own error, and may give up by itself.
+// When many goroutines post, claim or end single jobs at once, they share calls: a call
+// is sent at once while fewer than two of its kind are under way on the board, and those
+// that come meanwhile are sent together. That costs the client and the server a fraction
+// of as many calls, and changes nothing else: each caller gets its own result and its own
+// error, and may give up without affecting the others.
 type Board struct {
 	client *Client
 	name   string
@@ -52,9 +52,12 @@ func (b *Board) Post(ctx context.Context, jobs ...*NewJob) ([]*Job, error) {
 
 // post makes one call.
 func (b *Board) post(ctx context.Context, jobs []*NewJob) ([]*Job, error) {
-	answer, err := call(ctx, b.client, "post", 0, b.client.rpc.PostJobs, &boarddv1.PostJobsRequest{Board: b.name, Jobs: jobs})
+	answer, unsure, err := tried(ctx, b.client, "post", 0, b.client.rpc.PostJobs, &boarddv1.PostJobsRequest{Board: b.name, Jobs: jobs})
 	if err != nil {
 		return nil, err
+	}
+	for _, r := range answer.GetResults() {
+		r.Error = refusedLater(r.GetError(), unsure)
 	}
 	return b.jobs("post", answer.GetResults(), len(jobs), func(i int) string { return jobs[i].Uuid })
 }
@@ -129,8 +132,8 @@ func (b *Board) ListPage(ctx context.Context, o ListOptions, token string) ([]*J
 	return answer.GetJobs(), answer.GetNextPageToken(), err
 }
 
-// ListAnswer is ListPage with all that the server says: also what another program put
-// among the jobs and nobody can read.
+// ListAnswer is ListPage with the server's whole answer, which also names records that
+// another program put among the jobs and that cannot be read.
 func (b *Board) ListAnswer(ctx context.Context, o ListOptions, token string) (*boarddv1.ListJobsResponse, error) {
 	return call(ctx, b.client, "list", o.Wait, b.client.rpc.ListJobs, &boarddv1.ListJobsRequest{
 		Board: b.name, States: o.States, Filter: o.Filter, Fields: o.Fields,

@@ -99,7 +99,7 @@ func (b *Board) claim(ctx context.Context, request *boarddv1.ClaimJobsRequest) (
 // Extend makes the leases of claims begin anew, with the given length; 0: as
 // long as before. A new lease counts from before the call was sent.
 func (b *Board) Extend(ctx context.Context, lease time.Duration, claims ...*Claim) ([]*Extension, error) {
-	answer, err := call(ctx, b.client, "extend", 0, b.client.rpc.ExtendClaims,
+	answer, unsure, err := tried(ctx, b.client, "extend", 0, b.client.rpc.ExtendClaims,
 		&boarddv1.ExtendClaimsRequest{Board: b.name, Claims: proofs(claims), Lease: duration(lease)})
 	if err != nil {
 		return nil, err
@@ -110,6 +110,7 @@ func (b *Board) Extend(ctx context.Context, lease time.Duration, claims ...*Clai
 	}
 	extensions := make([]*Extension, len(results))
 	for i, r := range results {
+		r.Error = refusedLater(r.GetError(), unsure)
 		if r.GetError() == nil {
 			extensions[i] = r
 		}
@@ -131,8 +132,8 @@ func (b *Board) Consume(ctx context.Context, claims ...*Claim) error {
 
 // consume makes one call.
 func (b *Board) consume(ctx context.Context, proofs []*Claim) ([]struct{}, error) {
-	answer, err := call(ctx, b.client, "consume", 0, b.client.rpc.ConsumeJobs, &boarddv1.ConsumeJobsRequest{Board: b.name, Claims: proofs})
-	return nil, claimResults("consume", proofs, answer.GetResults(), err)
+	answer, unsure, err := tried(ctx, b.client, "consume", 0, b.client.rpc.ConsumeJobs, &boarddv1.ConsumeJobsRequest{Board: b.name, Claims: proofs})
+	return nil, claimResults("consume", proofs, answer.GetResults(), unsure, err)
 }
 
 // AbandonOptions says why claims are given up and when the jobs may be claimed
@@ -151,44 +152,44 @@ func (b *Board) Abandon(ctx context.Context, o AbandonOptions, claims ...*Claim)
 	if o.RetryAfter != nil {
 		request.RetryAfter = durationpb.New(*o.RetryAfter)
 	}
-	answer, err := call(ctx, b.client, "abandon", 0, b.client.rpc.AbandonJobs, request)
-	return claimResults("abandon", claims, answer.GetResults(), err)
+	answer, unsure, err := tried(ctx, b.client, "abandon", 0, b.client.rpc.AbandonJobs, request)
+	return claimResults("abandon", claims, answer.GetResults(), unsure, err)
 }
 
 // Trash sets claimed jobs aside for a person to look at.
 func (b *Board) Trash(ctx context.Context, reason string, claims ...*Claim) error {
-	answer, err := call(ctx, b.client, "trash", 0, b.client.rpc.TrashJobs,
+	answer, unsure, err := tried(ctx, b.client, "trash", 0, b.client.rpc.TrashJobs,
 		&boarddv1.TrashJobsRequest{Board: b.name, Claims: proofs(claims), Reason: reason})
-	return claimResults("trash", claims, answer.GetResults(), err)
+	return claimResults("trash", claims, answer.GetResults(), unsure, err)
 }
 
 // TrashUnclaimed sets jobs aside that nobody has claimed.
 func (b *Board) TrashUnclaimed(ctx context.Context, reason string, uuids ...string) error {
-	answer, err := call(ctx, b.client, "trash", 0, b.client.rpc.TrashJobs,
+	answer, unsure, err := tried(ctx, b.client, "trash", 0, b.client.rpc.TrashJobs,
 		&boarddv1.TrashJobsRequest{Board: b.name, Uuids: uuids, Reason: reason})
-	return uuidResults("trash", uuids, answer.GetResults(), err)
+	return uuidResults("trash", uuids, answer.GetResults(), unsure, err)
 }
 
 // Restore puts jobs from the trash back onto the board.
 func (b *Board) Restore(ctx context.Context, uuids ...string) error {
-	answer, err := call(ctx, b.client, "restore", 0, b.client.rpc.RestoreJobs,
+	answer, unsure, err := tried(ctx, b.client, "restore", 0, b.client.rpc.RestoreJobs,
 		&boarddv1.RestoreJobsRequest{Board: b.name, Uuids: uuids})
-	return uuidResults("restore", uuids, answer.GetResults(), err)
+	return uuidResults("restore", uuids, answer.GetResults(), unsure, err)
 }
 
 // Purge removes jobs for good.
 func (b *Board) Purge(ctx context.Context, uuids ...string) error {
-	answer, err := call(ctx, b.client, "purge", 0, b.client.rpc.PurgeJobs,
+	answer, unsure, err := tried(ctx, b.client, "purge", 0, b.client.rpc.PurgeJobs,
 		&boarddv1.PurgeJobsRequest{Board: b.name, Uuids: uuids})
-	return uuidResults("purge", uuids, answer.GetResults(), err)
+	return uuidResults("purge", uuids, answer.GetResults(), unsure, err)
 }
 
 // Release breaks the claims on jobs without their tokens. Where expectOwner is
 // not empty, only a claim of that owner is broken.
 func (b *Board) Release(ctx context.Context, expectOwner, reason string, uuids ...string) error {
-	answer, err := call(ctx, b.client, "release", 0, b.client.rpc.ReleaseJobs,
+	answer, unsure, err := tried(ctx, b.client, "release", 0, b.client.rpc.ReleaseJobs,
 		&boarddv1.ReleaseJobsRequest{Board: b.name, Uuids: uuids, ExpectOwner: expectOwner, Reason: reason})
-	return uuidResults("release", uuids, answer.GetResults(), err)
+	return uuidResults("release", uuids, answer.GetResults(), unsure, err)
 }
 
 // NewUUID returns a random uuid (RFC 4122, version 4).
@@ -210,11 +211,23 @@ func proofs(claims []*Claim) []*Claim {
 	return stripped
 }
 
-func claimResults(op string, claims []*Claim, results []*boarddv1.Result, err error) error {
+// claimResults are the errors of a call that ends claims, which a server knows again by
+// their tokens.
+func claimResults(op string, claims []*Claim, results []*boarddv1.Result, unsure bool, err error) error {
+	for _, r := range results {
+		r.Error = refusedLater(r.GetError(), unsure)
+	}
 	return plainResults(op, len(claims), func(i int) string { return claims[i].GetUuid() }, results, err)
 }
 
-func uuidResults(op string, uuids []string, results []*boarddv1.Result, err error) error {
+// uuidResults are the errors of a call that names jobs and nothing by which a server would
+// know it again.
+func uuidResults(op string, uuids []string, results []*boarddv1.Result, unsure bool, err error) error {
+	if err == nil && unsure {
+		for _, r := range results {
+			r.Error = afterLost(r.GetError())
+		}
+	}
 	return plainResults(op, len(uuids), func(i int) string { return uuids[i] }, results, err)
 }
 
@@ -226,6 +239,30 @@ func plainResults(op string, n int, uuid func(i int) string, results []*boarddv1
 		return err
 	}
 	return failures(op, n, func(i int) (string, *boarddv1.Error) { return uuid(i), results[i].GetError() })
+}
+
+// afterLost is what an item's error is worth after a try whose answer was lost: that may
+// have made the change, and be the reason for the error.
+func afterLost(e *boarddv1.Error) *boarddv1.Error {
+	if e == nil {
+		return nil
+	}
+	return &boarddv1.Error{
+		Code: boarddv1.Code_OUTCOME_UNKNOWN, Owner: e.GetOwner(),
+		Message: "the answer to an earlier try was lost, which may have done it; to the next one the server said " + e.GetCode().String() + ": " + e.GetMessage(),
+	}
+}
+
+// refusedLater is an item's error of a call that names its changes, where unsure says that
+// the answer to an earlier try was lost. That a later one could not be served does not say
+// what became of that one, which may still be on its way.
+func refusedLater(e *boarddv1.Error, unsure bool) *boarddv1.Error {
+	switch {
+	case !unsure:
+	case e.GetCode() == boarddv1.Code_UNAVAILABLE, e.GetCode() == boarddv1.Code_QUOTA_EXCEEDED:
+		return afterLost(e)
+	}
+	return e
 }
 
 // checkCount guards against a server that answers fewer items than were asked.

@@ -8,6 +8,11 @@
 // Messages are the ones of package boarddv1, under shorter names here. Every
 // error is or wraps a [job.Error], so that errors.Is(err, job.LeaseLost) works
 // for whole calls and for single items.
+//
+// Locks. held.mu, gatherer.mu, LogWriter.mu and credentials.mu are each held alone, while
+// memory is read or written; the contexts of handlers and calls are canceled under the
+// first two. None is held while the server is asked, a file is read, or a function of the
+// program that uses this package is called, which may therefore call the package again.
 package client
 
 import (

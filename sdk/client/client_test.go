@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
+	"github.com/boardd/boardd/sdk/boardd/v1/boarddv1connect"
 	"github.com/boardd/boardd/sdk/client"
 	"github.com/boardd/boardd/sdk/job"
 )
@@ -399,5 +400,84 @@ func post(tb testing.TB, board *client.Board, names ...string) {
 	}
 	if _, err := board.Post(tb.Context(), postings...); err != nil {
 		tb.Fatal(err)
+	}
+}
+
+// forgetful does what it is told once, and refuses it then.
+type forgetful struct {
+	*fakeBoard
+	done bool
+}
+
+func (f *forgetful) once(err *boarddv1.Error) *boarddv1.Error {
+	if !f.done {
+		f.done = true
+		return nil
+	}
+	return err
+}
+
+func (f *forgetful) PurgeJobs(context.Context, *connect.Request[boarddv1.PurgeJobsRequest]) (*connect.Response[boarddv1.PurgeJobsResponse], error) {
+	gone := f.once(&boarddv1.Error{Code: boarddv1.Code_NOT_FOUND, Message: "no such job"})
+	return connect.NewResponse(&boarddv1.PurgeJobsResponse{Results: []*boarddv1.Result{{Error: gone}}}), nil
+}
+
+func (f *forgetful) CancelJobs(context.Context, *connect.Request[boarddv1.CancelJobsRequest]) (*connect.Response[boarddv1.CancelJobsResponse], error) {
+	canceled := f.once(&boarddv1.Error{}) == nil
+	return connect.NewResponse(&boarddv1.CancelJobsResponse{Results: []*boarddv1.CancelResult{{Canceled: canceled, Message: "it waits no longer"}}}), nil
+}
+
+func (f *forgetful) PostJobs(context.Context, *connect.Request[boarddv1.PostJobsRequest]) (*connect.Response[boarddv1.PostJobsResponse], error) {
+	later := f.once(&boarddv1.Error{Code: boarddv1.Code_UNAVAILABLE, Message: "nothing was changed"})
+	return connect.NewResponse(&boarddv1.PostJobsResponse{Results: []*boarddv1.JobResult{{Error: later}}}), nil
+}
+
+func (f *forgetful) ConsumeJobs(context.Context, *connect.Request[boarddv1.ConsumeJobsRequest]) (*connect.Response[boarddv1.ConsumeJobsResponse], error) {
+	later := f.once(&boarddv1.Error{Code: boarddv1.Code_UNAVAILABLE, Message: "nothing was changed"})
+	return connect.NewResponse(&boarddv1.ConsumeJobsResponse{Results: []*boarddv1.Result{{Error: later}}}), nil
+}
+
+func (f *forgetful) ExtendClaims(context.Context, *connect.Request[boarddv1.ExtendClaimsRequest]) (*connect.Response[boarddv1.ExtendClaimsResponse], error) {
+	later := f.once(&boarddv1.Error{Code: boarddv1.Code_UNAVAILABLE, Message: "nothing was changed"})
+	return connect.NewResponse(&boarddv1.ExtendClaimsResponse{Results: []*boarddv1.ExtendResult{{Error: later}}}), nil
+}
+
+func (f *forgetful) PauseBoard(context.Context, *connect.Request[boarddv1.PauseBoardRequest]) (*connect.Response[boarddv1.PauseBoardResponse], error) {
+	if f.once(&boarddv1.Error{}) == nil {
+		return connect.NewResponse(&boarddv1.PauseBoardResponse{}), nil
+	}
+	return nil, connect.NewError(connect.CodeResourceExhausted, errors.New("too many calls"))
+}
+
+// What a server does not recognise when it comes again is refused because it was done, and
+// what it does recognise may not be served when it comes again. A call that was tried twice does not say then that nothing was changed.
+func TestRefusedSinceItWasDone(t *testing.T) {
+	t.Parallel()
+	id := "6a0de329-b8ac-49b2-8df7-028258cd8a78"
+	for name, do := range map[string]func(*client.Board) error{
+		"purge":   func(b *client.Board) error { return b.Purge(t.Context(), id) },
+		"post":    func(b *client.Board) error { _, err := b.Post(t.Context(), &client.NewJob{}); return err },
+		"consume": func(b *client.Board) error { return b.Consume(t.Context(), &client.Claim{Uuid: id}) },
+		"extend": func(b *client.Board) error {
+			_, err := b.Extend(t.Context(), 0, &client.Claim{Uuid: id})
+			return err
+		},
+		"cancel": func(b *client.Board) error {
+			_, err := b.Cancel(t.Context(), false, id)
+			return err
+		},
+		"pause": func(b *client.Board) error {
+			_, err := b.Pause(t.Context(), "")
+			return err
+		},
+	} {
+		_, handler := boarddv1connect.NewBoardServiceHandler(&forgetful{fakeBoard: newFake()})
+		c, err := client.New(client.Config{HTTPClient: &lossy{inner: inProcess{handler}, lost: 1, err: errors.New("connection reset")}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := do(c.Board("default")); !errors.Is(err, job.OutcomeUnknown) {
+			t.Errorf("%s: %v, want OUTCOME_UNKNOWN", name, err)
+		}
 	}
 }

@@ -26,6 +26,7 @@ import (
 // fakeBoard is a board in memory that behaves as the API says, as far as the
 // tests of the client need it. It counts time with the clock of the test.
 type fakeBoard struct {
+	modern bool // it knows Work
 	boarddv1connect.UnimplementedBoardServiceHandler
 
 	lease   time.Duration // granted where none is asked for
@@ -49,13 +50,14 @@ type fakeBoard struct {
 	watches  []string // cursors asked for
 	entities []*boarddv1.RegisterEntityRequest
 
-	events chan *boarddv1.Event // of the stream of a worker
-	over   chan struct{}        // closed when the test ends; its streams end then
+	notices chan *boarddv1.WorkNotice
+	events  chan *boarddv1.Event // of the stream of a worker
+	over    chan struct{}        // closed when the test ends; its streams end then
 }
 
 func newFake() *fakeBoard {
 	return &fakeBoard{
-		lease: 30 * time.Second, tokens: map[string]string{}, ends: map[string]string{},
+		modern: modern, lease: 30 * time.Second, tokens: map[string]string{}, ends: map[string]string{},
 		claims: map[string][]*boarddv1.Claim{}, calls: map[string]int{}, changed: make(chan struct{}),
 	}
 }
@@ -448,4 +450,112 @@ func (f *fakeBoard) tell(ctx context.Context, r *connect.Request[boarddv1.WatchB
 			}
 		}
 	}
+}
+
+// Work does in one call what the others do, where the fake is modern; else it is not known.
+func (f *fakeBoard) Work(ctx context.Context, r *connect.Request[boarddv1.WorkRequest]) (*connect.Response[boarddv1.WorkResponse], error) {
+	f.mu.Lock()
+	modern := f.modern
+	f.mu.Unlock()
+	if !modern {
+		return f.UnimplementedBoardServiceHandler.Work(ctx, r)
+	}
+	q := r.Msg
+	answer := &boarddv1.WorkResponse{}
+	if len(q.Extend) > 0 {
+		claims := make([]*boarddv1.Claim, len(q.Extend))
+		for i, e := range q.Extend {
+			claims[i] = &boarddv1.Claim{Uuid: e.Uuid, Token: e.Token}
+		}
+		extended, err := f.ExtendClaims(ctx, with(r, &boarddv1.ExtendClaimsRequest{Claims: claims}))
+		if err != nil {
+			return nil, err
+		}
+		for i, x := range extended.Msg.Results {
+			answer.Extended = append(answer.Extended, &boarddv1.WorkExtended{
+				Uuid: claims[i].Uuid, Token: claims[i].Token, Lease: x.Lease, CancelRequested: x.CancelRequested, Error: x.Error,
+			})
+		}
+	}
+	for _, e := range q.Endings {
+		results, err := f.endOne(ctx, r, e)
+		if err != nil {
+			return nil, err
+		}
+		answer.Ended = append(answer.Ended, &boarddv1.WorkEnded{Uuid: e.Uuid, Token: e.Token, Error: results[0].Error})
+	}
+	wait := q.Wait
+	if len(q.Endings)+len(q.Extend) > 0 {
+		wait = nil
+	}
+	if q.Max == 0 {
+		if wait != nil {
+			return f.tellNotices(ctx, r, answer)
+		}
+		return connect.NewResponse(answer), nil
+	}
+	given, err := f.ClaimJobs(ctx, with(r, &boarddv1.ClaimJobsRequest{Owner: q.Owner, Max: q.Max + q.Ahead, Lease: q.Lease, Wait: wait, RequestId: q.RequestId}))
+	if err != nil {
+		return nil, err
+	}
+	for i, c := range given.Msg.Claims {
+		c.Ahead = i >= int(q.Max)
+	}
+	answer.Claims = given.Msg.Claims
+	return connect.NewResponse(answer), nil
+}
+
+// with is another request by the same caller.
+func with[A, B any](r *connect.Request[A], message *B) *connect.Request[B] {
+	q := connect.NewRequest(message)
+	q.Header().Set("Authorization", r.Header().Get("Authorization"))
+	return q
+}
+
+func (f *fakeBoard) endOne(ctx context.Context, r *connect.Request[boarddv1.WorkRequest], e *boarddv1.WorkEnding) ([]*boarddv1.Result, error) {
+	claims := []*boarddv1.Claim{{Uuid: e.Uuid, Token: e.Token}}
+	switch e.How {
+	case boarddv1.How_ABANDON:
+		a, err := f.AbandonJobs(ctx, with(r, &boarddv1.AbandonJobsRequest{Claims: claims, Reason: e.Reason, RetryAfter: e.RetryAfter, RefundAttempt: e.RefundAttempt}))
+		if err != nil {
+			return nil, err
+		}
+		return a.Msg.Results, nil
+	case boarddv1.How_TRASH:
+		a, err := f.TrashJobs(ctx, with(r, &boarddv1.TrashJobsRequest{Claims: claims, Reason: e.Reason}))
+		if err != nil {
+			return nil, err
+		}
+		return a.Msg.Results, nil
+	}
+	outcome := boarddv1.Outcome_NONE
+	if e.How == boarddv1.How_CANCEL {
+		outcome = boarddv1.Outcome_CANCELED
+	}
+	a, err := f.ConsumeJobs(ctx, with(r, &boarddv1.ConsumeJobsRequest{Claims: claims, Outcome: outcome}))
+	if err != nil {
+		return nil, err
+	}
+	return a.Msg.Results, nil
+}
+
+// tellNotices waits for the notices that the test says; a nil one cuts the connection.
+func (f *fakeBoard) tellNotices(ctx context.Context, r *connect.Request[boarddv1.WorkRequest], answer *boarddv1.WorkResponse) (*connect.Response[boarddv1.WorkResponse], error) {
+	if err := f.begin("notices", r.Header()); err != nil {
+		return nil, err
+	}
+	f.mu.Unlock()
+	timer := time.NewTimer(r.Msg.Wait.AsDuration())
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case n := <-f.notices:
+		if n == nil {
+			return nil, connect.NewError(connect.CodeUnavailable, errors.New("cut"))
+		}
+		answer.Notices = append(answer.Notices, n)
+	case <-timer.C:
+	}
+	return connect.NewResponse(answer), nil
 }

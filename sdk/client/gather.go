@@ -13,11 +13,11 @@ import (
 	"github.com/boardd/boardd/sdk/job"
 )
 
-// Of calls on one job each that many goroutines make at once, a Client makes fewer:
-// calls of one kind on one board go at once while fewer than maxUnderway are under
-// way, and those that come meanwhile share the next one. Nobody waits for more to
-// come, so a lone caller waits for nobody, and where the calls under way hang those who
-// wait go by themselves.
+// A Client joins calls on one job each that many goroutines make at once. Calls of one
+// kind on one board are sent at once while fewer than maxUnderway are under way, and
+// those that come meanwhile share the next one. No timer gathers callers, so a lone call
+// is never delayed. If the calls under way hang for maxQueued, those that wait are sent
+// by themselves.
 const (
 	maxUnderway  = 2           // calls of one kind on one board
 	maxItemBytes = 16 << 10    // of a posting that shares a call; larger ones go by themselves
@@ -27,7 +27,7 @@ const (
 // batchSize is how many jobs share one call at most.
 const batchSize = 256
 
-// gathered is what goroutines ask of boards at once, one job each.
+// gathered has a gatherer for each kind of call that is shared.
 type gathered struct {
 	posts  gatherer[*NewJob, *Job]
 	claims gatherer[*boarddv1.ClaimJobsRequest, *Claim]
@@ -85,7 +85,8 @@ type outcome[Out any] struct {
 	err    error
 }
 
-// flight is a shared call. It ends early when nobody waits for it any more.
+// flight is a shared call. It ends early when nobody waits for it any more. The
+// gatherer's mu guards it.
 type flight struct {
 	left   int
 	cancel context.CancelFunc
@@ -194,7 +195,7 @@ func (g *gatherer[In, Out]) next(l *line[In, Out]) {
 	}()
 }
 
-// rest reports whether nobody waits. The line has one call less then.
+// rest reports whether nobody waits. If so, it counts one call less under way.
 func (g *gatherer[In, Out]) rest(l *line[In, Out]) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

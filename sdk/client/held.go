@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -21,7 +22,7 @@ var (
 // held is the claims that a worker has in hand. It extends their leases and ends
 // the contexts of those that it can't be sure of any longer.
 type held struct {
-	board *Board
+	send  func(ctx context.Context, lease time.Duration, entries []*entry) ([]*Extension, error)
 	lease time.Duration // asked for; 0: the board's
 	log   *slog.Logger
 	wake  chan struct{} // a claim was added
@@ -45,6 +46,8 @@ type entry struct {
 	ended bool      // the job is to be canceled, and the handler knows
 	heard time.Time // something that may have ended the claim; zero: the server was asked since
 	done  bool      // the handler has returned
+	begun bool      // it has started
+	said  bool      // and the server knows
 }
 
 // fate is what is known of a claim.
@@ -56,9 +59,9 @@ const (
 	gone         // the server said so
 )
 
-func newHeld(board *Board, lease time.Duration, log *slog.Logger) *held {
+func newHeld(lease time.Duration, log *slog.Logger) *held {
 	return &held{
-		board: board, lease: lease, log: log,
+		lease: lease, log: log,
 		wake: make(chan struct{}, 1), claims: make(map[*entry]struct{}), changed: make(chan struct{}),
 	}
 }
@@ -103,6 +106,57 @@ func (h *held) remove(e *entry) {
 	h.changed = make(chan struct{})
 }
 
+// begin notes that the handler of a claim starts. If the claim was given ahead, that is
+// soon told to the server: until it knows, the attempt does not count.
+func (h *held) begin(e *entry) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	e.begun = true
+	if e.claim.GetAhead() {
+		time.AfterFunc(tellBegun, func() {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			h.ask(e)
+		})
+	}
+}
+
+// tellBegun is after how long the server is told that a handler has started. Most have
+// ended by then, which tells it as well.
+const tellBegun = time.Second
+
+// untold reports whether the server does not know that a claim has begun.
+func (h *held) untold(e *entry) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return e.claim.GetAhead() && e.begun && !e.said
+}
+
+// toldBegun notes that the server knows.
+func (h *held) toldBegun(e *entry) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	e.said = true
+}
+
+// notice takes note of what the server says of a claim in hand.
+func (h *held) notice(n *WorkNotice) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for e := range h.claims {
+		known := e.claim.GetToken() == n.GetToken()
+		switch {
+		case e.done || e.claim.GetUuid() != n.GetUuid() || !known && n.GetToken() != "":
+		case known && n.GetWhat() == boarddv1.What_CANCEL:
+			h.end(e)
+		case known && n.GetWhat() == boarddv1.What_LOST:
+			h.lose(e, gone, "the claim ended: "+n.GetReason())
+		default:
+			h.ask(e) // a hint: the extension decides
+		}
+	}
+}
+
 // count returns how many claims are in hand, and a channel that is closed when
 // one of them leaves.
 func (h *held) count() (int, <-chan struct{}) {
@@ -135,7 +189,7 @@ func (h *held) expire(e *entry) {
 	h.lose(e, doubted, "the lease could not be extended in time")
 }
 
-// lose ends a claim that is not ours any longer, or may not be. mu is held.
+// lose ends a claim that is not ours any longer, or may not be. The caller holds h.mu.
 func (h *held) lose(e *entry, f fate, why string) {
 	if e.fate != inHand {
 		return
@@ -190,9 +244,9 @@ func (h *held) keep(ctx context.Context) {
 	}
 }
 
-// wait reports whether it is time to extend: after so long, if there is something
-// to wait for at all. What is due is not waited for, or news without end would
-// put it off for good.
+// wait reports whether it is time to extend: after next, if waiting says that there is a
+// lease to extend. If one is due already it returns at once: endless wake-ups would
+// otherwise put it off for good.
 func (h *held) wait(ctx context.Context, next time.Duration, waiting bool) bool {
 	if waiting && next <= 0 {
 		return true
@@ -237,14 +291,10 @@ func (h *held) extend(ctx context.Context) bool {
 	entries, within := h.due()
 	ok := true
 	for batch := range slices.Chunk(entries, batchSize) {
-		claims := make([]*Claim, len(batch))
-		for i, e := range batch {
-			claims[i] = e.claim
-		}
 		// A call that hangs must leave time for another one.
 		limited, cancel := context.WithTimeout(ctx, within)
 		sent := time.Now()
-		extensions, err := h.board.Extend(limited, h.lease, claims...)
+		extensions, err := h.send(limited, h.lease, batch)
 		cancel()
 		if extensions == nil {
 			if ctx.Err() == nil && forGood(err) {
@@ -275,9 +325,8 @@ func forGood(err error) bool {
 	return false
 }
 
-// refuse ends the contexts of all handlers: the server lets the worker do nothing
-// with its claims any longer, so that they are good for nothing although their
-// leases last.
+// refuse ends the contexts of all handlers: the server no longer accepts anything from
+// the worker, so its claims are useless although their leases last.
 func (h *held) refuse(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

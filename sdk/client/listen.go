@@ -71,7 +71,7 @@ func (h *held) checkAll() {
 }
 
 // ask has a claim extended at once. One whose handler has returned is being ended
-// by the worker itself. mu is held.
+// by the worker itself. The caller holds h.mu.
 func (h *held) ask(e *entry) {
 	if e.done || e.ended || e.lease <= 0 {
 		return
@@ -83,7 +83,7 @@ func (h *held) ask(e *entry) {
 	}
 }
 
-// end tells a handler that its job is to be canceled. mu is held.
+// end tells a handler that its job is to be canceled. The caller holds h.mu.
 func (h *held) end(e *entry) {
 	e.ended = true
 	e.cancel(ErrCancelRequested)

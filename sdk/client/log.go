@@ -168,7 +168,7 @@ func (l *logLines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// end queues the line.
+// end queues the line. The caller holds the writer's mu.
 func (l *logLines) end() {
 	text := l.line
 	if len(text) > MaxLogLine {
@@ -189,7 +189,7 @@ func (l *logLines) end() {
 	}
 }
 
-// mark queues an entry for lines that were left out. mu is held.
+// mark queues an entry for lines that were left out. The caller holds w.mu.
 func (w *LogWriter) mark() {
 	if w.left == 0 {
 		return

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -105,7 +106,7 @@ type Change struct {
 // Cancel ends jobs of which nothing has begun, and asks the workers of those that
 // wait to stop; with force also of those that run.
 func (b *Board) Cancel(ctx context.Context, force bool, uuids ...string) ([]Change, error) {
-	answer, err := call(ctx, b.client, "cancel", 0, b.client.rpc.CancelJobs,
+	answer, unsure, err := tried(ctx, b.client, "cancel", 0, b.client.rpc.CancelJobs,
 		&boarddv1.CancelJobsRequest{Board: b.name, Uuids: uuids, Force: force})
 	if err != nil {
 		return nil, err
@@ -116,6 +117,9 @@ func (b *Board) Cancel(ctx context.Context, force bool, uuids ...string) ([]Chan
 	}
 	changes := make([]Change, len(results))
 	for i, r := range results {
+		if unsure && !r.GetCanceled() {
+			r.Error = afterLost(cmp.Or(r.GetError(), &boarddv1.Error{Code: boarddv1.Code_FAILED_PRECONDITION, Message: r.GetMessage()}))
+		}
 		changes[i] = Change{r.GetCanceled(), r.GetMessage()}
 	}
 	return changes, failures("cancel", len(uuids), func(i int) (string, *boarddv1.Error) { return uuids[i], results[i].GetError() })
@@ -151,15 +155,15 @@ func (b *Board) setPriority(ctx context.Context, uuids []string, request *boardd
 // Archive takes jobs out of the trash: they have failed, and stay as long as the
 // board keeps ended jobs.
 func (b *Board) Archive(ctx context.Context, uuids ...string) error {
-	answer, err := call(ctx, b.client, "archive", 0, b.client.rpc.ArchiveJobs, &boarddv1.ArchiveJobsRequest{Board: b.name, Uuids: uuids})
-	return uuidResults("archive", uuids, answer.GetResults(), err)
+	answer, unsure, err := tried(ctx, b.client, "archive", 0, b.client.rpc.ArchiveJobs, &boarddv1.ArchiveJobsRequest{Board: b.name, Uuids: uuids})
+	return uuidResults("archive", uuids, answer.GetResults(), unsure, err)
 }
 
 // ConsumeAs ends claimed jobs with an outcome of the worker's.
 func (b *Board) ConsumeAs(ctx context.Context, outcome boarddv1.Outcome_Enum, claims ...*Claim) error {
-	answer, err := call(ctx, b.client, "consume", 0, b.client.rpc.ConsumeJobs,
+	answer, unsure, err := tried(ctx, b.client, "consume", 0, b.client.rpc.ConsumeJobs,
 		&boarddv1.ConsumeJobsRequest{Board: b.name, Claims: proofs(claims), Outcome: outcome})
-	return claimResults("consume", claims, answer.GetResults(), err)
+	return claimResults("consume", claims, answer.GetResults(), unsure, err)
 }
 
 // PutBook writes a logbook and returns its new version. version is the one that

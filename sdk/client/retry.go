@@ -23,16 +23,23 @@ type method[Req, Resp any] func(context.Context, *connect.Request[Req]) (*connec
 // by it: by a uuid, a claim's token or a request id. wait is what the request asks
 // the server to wait for.
 func call[Req, Resp any](ctx context.Context, c *Client, op string, wait time.Duration, do method[Req, Resp], request *Req) (*Resp, error) {
+	answer, _, err := tried(ctx, c, op, wait, do, request)
+	return answer, err
+}
+
+// tried is call, and says whether the answer to an earlier try was lost, which may have
+// made the change.
+func tried[Req, Resp any](ctx context.Context, c *Client, op string, wait time.Duration, do method[Req, Resp], request *Req) (resp *Resp, unsure bool, err error) {
 	deadline := time.Now().Add(c.retryFor + wait)
-	reloaded, unsure := false, false
+	reloaded := false
 	for attempt := 0; ; attempt++ {
 		answer, changes, err := attemptCall(ctx, c, wait, do, request)
 		if err == nil {
-			return answer.Msg, nil
+			return answer.Msg, unsure, nil
 		}
 		failed := callError(op, err)
 		if ctx.Err() != nil {
-			return nil, gaveUp(op, ctx.Err())
+			return nil, unsure, gaveUp(op, ctx.Err())
 		}
 		if failed.Kind == job.Interrupted && !connect.IsWireError(err) {
 			failed = &job.Error{Op: op, Kind: job.Unavailable, Message: "the server did not answer in time", Err: err}
@@ -49,12 +56,25 @@ func call[Req, Resp any](ctx context.Context, c *Client, op string, wait time.Du
 		}
 		pause := c.pause(attempt, err)
 		if !repeatable(failed.Kind, err) || time.Now().Add(pause).After(deadline) {
-			return nil, failed
+			return nil, unsure, inDoubt(failed, unsure)
 		}
 		if err := sleep.For(ctx, pause); err != nil {
-			return nil, failed
+			return nil, unsure, inDoubt(failed, unsure)
 		}
 	}
+}
+
+// inDoubt is the error of a call of which an earlier try may have made the change: that a
+// later one was refused says nothing of it.
+func inDoubt(failed *job.Error, unsure bool) *job.Error {
+	switch failed.Kind {
+	case job.OutcomeUnknown, job.Interrupted, job.Internal:
+		return failed
+	}
+	if !unsure {
+		return failed
+	}
+	return &job.Error{Op: failed.Op, Kind: job.OutcomeUnknown, Message: "the answer to an earlier try was lost, which may have done it; a later one was refused", Err: failed}
 }
 
 // pause is how long to wait after a failed attempt, from 0: not at all as long as

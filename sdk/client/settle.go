@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/protobuf/types/known/durationpb"
+
 	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
 	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/sleep"
@@ -59,34 +61,68 @@ type Report struct {
 	Err    error         // what the handler returned, or why the claim was lost
 }
 
-// settle ends a claim by what the handler returned.
-func (r *run) settle(ctx context.Context, e *entry, err error) Report {
+// conclude ends a claim by what the handler returned.
+func (r *run) conclude(ctx context.Context, e *entry, err error) Report {
+	report, ending := r.ending(e, err)
+	if ending == nil {
+		r.letGo(ctx, e, err)
+		return report
+	}
+	return settled(report, err, r.insist(ctx, e, func(ctx context.Context) error { return r.endDirectly(ctx, e.claim, ending) }))
+}
+
+// ending says how a claim ends by what the handler returned; it is nil for a claim that
+// was lost.
+func (r *run) ending(e *entry, err error) (Report, *WorkEnding) {
 	report := Report{Claim: e.claim, Err: err}
-	var end func(context.Context) error
+	ending := &WorkEnding{Uuid: e.claim.GetUuid(), Token: e.claim.GetToken(), How: boarddv1.How_CONSUME}
 	switch {
 	case err == nil:
 		// Worth a try even where the lease seemed lost: only the token decides.
 		report.Ending = Consumed
-		end = func(ctx context.Context) error { return r.Board.Consume(ctx, e.claim) }
 	case r.held.fateOf(e) != inHand:
 		report.Ending = Lost
-		r.letGo(ctx, e, err)
-		return report
+		return report, nil
 	case errors.Is(err, ErrCancelRequested), r.held.isCanceled(e):
-		report.Ending = Canceled
-		end = func(ctx context.Context) error { return r.Board.ConsumeAs(ctx, boarddv1.Outcome_CANCELED, e.claim) }
+		report.Ending, ending.How = Canceled, boarddv1.How_CANCEL
 	case errors.Is(err, ErrTrash):
-		report.Ending = Trashed
-		end = func(ctx context.Context) error { return r.Board.Trash(ctx, reason(err), e.claim) }
+		report.Ending, ending.How, ending.Reason = Trashed, boarddv1.How_TRASH, reason(err)
 	default:
-		report.Ending = Abandoned
 		o := r.abandonment(e, err)
-		end = func(ctx context.Context) error { return r.Board.Abandon(ctx, o, e.claim) }
+		report.Ending, ending.How, ending.Reason = Abandoned, boarddv1.How_ABANDON, o.Reason
+		ending.RefundAttempt = o.RefundAttempt
+		if o.RetryAfter != nil {
+			ending.RetryAfter = durationpb.New(*o.RetryAfter)
+		}
 	}
-	if failed := r.insist(ctx, e, end); failed != nil {
+	return report, ending
+}
+
+// settled is the report of a claim that was to be ended.
+func settled(report Report, err, failed error) Report {
+	if failed != nil {
 		report.Ending, report.Err = Lost, errors.Join(err, failed)
 	}
 	return report
+}
+
+// endDirectly ends a claim by a call of its own.
+func (r *run) endDirectly(ctx context.Context, c *Claim, ending *WorkEnding) error {
+	switch ending.GetHow() {
+	case boarddv1.How_CONSUME:
+		return r.Board.Consume(ctx, c)
+	case boarddv1.How_CANCEL:
+		return r.Board.ConsumeAs(ctx, boarddv1.Outcome_CANCELED, c)
+	case boarddv1.How_TRASH:
+		return r.Board.Trash(ctx, ending.GetReason(), c)
+	default:
+		o := AbandonOptions{Reason: ending.GetReason(), RefundAttempt: ending.GetRefundAttempt()}
+		if ending.RetryAfter != nil {
+			after := ending.GetRetryAfter().AsDuration()
+			o.RetryAfter = &after
+		}
+		return r.Board.Abandon(ctx, o, c)
+	}
 }
 
 // letGo gives back a claim that this machine could not keep up, though the

@@ -42,9 +42,9 @@ func newTransport(c Config) (*http.Transport, error) {
 // maxWhole is how large a request may be, in bytes, to be copied.
 const maxWhole = 256 << 10
 
-// wholeRequests sends a request's head and body in one write. Of a body that is of
-// none of its own types the transport believes that it may have to be waited for, and
-// sends the head before it: two packets, for each of which the server wakes up.
+// wholeRequests sends a request's head and body in one write. If the body is none of
+// net/http's own types, the transport expects that reading it may block, and sends the
+// head first: two packets, for each of which the server wakes up.
 type wholeRequests struct{ next http.RoundTripper }
 
 // RoundTrip sends r with a copy of its body.

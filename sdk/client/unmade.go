@@ -15,8 +15,8 @@ import (
 // see Config.CAFile.
 var ErrUntrusted = errors.New("the certificate is not trusted")
 
-// unmade is the error of a request that never got to a server, so that nothing of it was
-// carried out, and that will get no further the next time.
+// unmade is the error of a request that never reached a server, so that nothing of it was
+// carried out, and that would fail in the same way if it were retried.
 type unmade struct {
 	message string
 	err     error
@@ -33,7 +33,7 @@ func (e *unmade) told(op string) *job.Error {
 	return &job.Error{Op: op, Kind: job.Unavailable, Message: e.message, Err: e.err}
 }
 
-// wrongDoor is what Go's servers answer who speaks no TLS to them.
+// wrongDoor is what a Go server with TLS answers to a request without TLS.
 const wrongDoor = "Client sent an HTTP request to an HTTPS server."
 
 // schemes tells apart from other failures those of a wrong scheme or an untrusted

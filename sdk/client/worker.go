@@ -9,6 +9,7 @@ import (
 	"os"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/boardd/boardd/sdk/job"
@@ -49,7 +50,15 @@ type Worker struct {
 	Labels      map[string]string // describe the worker to the board's policies
 	Concurrency int               // handlers at the same time; 0: 1
 	Lease       time.Duration     // 0: the board's
-	Version     string            // shown to people; empty: that of the program's main module
+	// Ahead is how many claims it may have whose handlers have not begun, so that short jobs
+	// need no trip to the server each. 0: as many as pay by what is measured, at most 256,
+	// and none where a handler takes longer than a few trips; negative: none. With none, jobs
+	// begin exactly in the board's order; otherwise one that comes first may begin after as
+	// many as this worker has ahead. Claims ahead are given back when the worker stops, or
+	// when another one has nothing to do, and use up no attempt.
+	Ahead int
+
+	Version string // shown to people; empty: that of the program's main module
 
 	MaxJobs    int  // Run returns after this many jobs; 0: no limit
 	UntilEmpty bool // Run returns when there is nothing to claim and nothing in hand
@@ -90,11 +99,21 @@ func (w *Worker) Run(ctx context.Context) error {
 	// Handlers outlive ctx: they are ended by their own causes.
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var keeping sync.WaitGroup
+	trips := r.newTrips(background)
+	r.held.send = trips.extend
+	keeping.Go(func() { trips.fly(ctx) })
 	keeping.Go(func() { r.held.keep(background) })
-	keeping.Go(func() { r.listen(background) })
 	keeping.Go(func() { r.show(background) })
 
-	err := r.claimUntil(ctx, background)
+	end := <-trips.over
+	err := end.err
+	if job.KindOf(err) == job.Unsupported {
+		// A server of an older version, which does not know Work.
+		r.old.Store(true)
+		keeping.Go(func() { r.listen(background) })
+		err = r.claimUntil(ctx, background, end.started)
+	}
+	err = unlessDone(ctx, err)
 	if ctx.Err() != nil {
 		r.held.stopAll()
 	}
@@ -112,6 +131,7 @@ type run struct {
 	free     chan struct{} // one element for each handler that may start
 	handlers sync.WaitGroup
 	held     *held
+	old      atomic.Bool   // the server does not know Work
 	lease    time.Duration // asked for or the board's; 0: not known, or none
 	backsOff bool          // the board has a back-off of its own
 }
@@ -129,7 +149,7 @@ func (w *Worker) prepare() *run {
 	for range n {
 		r.free <- struct{}{}
 	}
-	r.held = newHeld(w.Board, w.Lease, r.log)
+	r.held = newHeld(w.Lease, r.log)
 	return r
 }
 
@@ -169,8 +189,8 @@ func (r *run) pause(ctx context.Context, what string, failed int, err error) err
 
 // claimUntil claims jobs and starts their handlers until there is a reason to
 // stop. It does not wait for the handlers.
-func (r *run) claimUntil(ctx, background context.Context) error {
-	failed, started := 0, 0
+func (r *run) claimUntil(ctx, background context.Context, started int) error {
+	failed := 0
 	for r.MaxJobs == 0 || started < r.MaxJobs {
 		slots := r.take(ctx, r.MaxJobs-started)
 		if slots == 0 {
@@ -275,7 +295,7 @@ func (r *run) start(background context.Context, c *Claim, sent time.Time) {
 		began := time.Now()
 		err := r.handle(ctx, c)
 		r.held.finished(entry)
-		ending := r.settle(background, entry, err)
+		ending := r.conclude(background, entry, err)
 		r.held.remove(entry)
 		r.giveBack(1)
 		ending.Took = time.Since(began)

@@ -2,32 +2,32 @@ package driver
 
 import "time"
 
-// BoardSpec says how a board is to be kept. Window and MaxTombstones bound
-// everything that is remembered for retries, of which each thing is a
-// tombstone: endings, ops by their Request, answers to claims.
+// BoardSpec says how a board is to be kept. Window and MaxTombstones bound what
+// the store remembers for retries: endings, ops by their Request, and answers to
+// claims. Each of these counts as one tombstone.
 type BoardSpec struct {
 	Name     string // the host's name for it; any text up to 200 bytes
 	Settings []byte // a JSON object that passed Info.Board
 
 	Window        time.Duration // how long tombstones and remembered answers are kept
 	MaxTombstones int64         // at most so many; the oldest go first. 0: the default
-	MaxFinals     int64         // final records, likewise; 0: no limit. A job's tombstone outlives its record
+	MaxFinals     int64         // final records, likewise; 0: no limit. The tombstone of a dropped one stays
 	MaxFinalBytes int64         // likewise, in bytes of everything kept with them; 0: no limit
-	Observe       bool          // write nothing to the store, of any kind: every change is Precondition
+	Observe       bool          // write nothing to the store, documents included: every change is Precondition
 
-	// Witness is what the host remembers of this board: BoardStatus.Witness of the
-	// last time, nil if it never saw the board. A driver finds out with it
-	// whether the store was rolled back meanwhile: if it is of another store, of a
-	// later state than the store's, or of a lower generation than the board has
-	// now, BoardStatus.Loss says so. The last of these means that a loss was found
-	// whose report did not reach this host.
+	// Witness is the BoardStatus.Witness that this host was given last, nil if it
+	// never saw the board. With it a driver finds out whether the store was rolled
+	// back. BoardStatus.Loss reports a loss if the witness is from another store,
+	// from a later state than the store's, or from a lower generation than the
+	// board has now. A lower generation means that a loss was found before, and
+	// its report did not reach this host.
 	Witness []byte
 
 	// Seen is the highest Position of a Result that this host was given for the
-	// board, 0 if there was none. The host writes it down before it tells anybody
-	// of the result, so it is newer than Memory most of the time. A store whose
-	// board has not come as far has lost what it acknowledged, and is dealt with as
-	// if Memory had said so.
+	// board, 0 if there was none. The host writes it down before it passes the
+	// result on, so it is usually newer than Witness. If the board's position is
+	// lower, the store lost changes that it had acknowledged, and Loss says so as
+	// for Witness.
 	Seen Position
 }
 
@@ -57,12 +57,12 @@ type BoardStatus struct {
 	Capabilities Capabilities
 	Window       time.Duration // how far back tombstones really go
 	MaxFinals    int64         // how many final records are really kept at most; 0: as many as was asked
-	Witness      []byte        // what the host should remember; see BoardSpec.Memory
-	Loss         string        // not empty: acknowledged changes were lost, or nobody can tell whether, and what is known of it
+	Witness      []byte        // what the host should remember; see BoardSpec.Witness
+	Loss         string        // not empty: acknowledged changes were or may have been lost; it says what is known
 }
 
-// Capabilities says what a store can do on one board, so that the host fills in
-// what is missing or refuses clearly.
+// Capabilities says what a store can do on one board. What is missing the host
+// does itself, or refuses with a clear message.
 type Capabilities struct {
 	Encodings     []string // "json", "msgpack": what Posting.Details may be
 	MaxDetails    int      // bytes of details
@@ -70,17 +70,19 @@ type Capabilities struct {
 	MaxBatch      int      // ops that one Apply should carry
 	InFlight      int      // batches that should be under way at once
 	MaxCandidates int      // candidates of one claim
-	MaxJobs       int64    // open jobs; 0: no limit but the machine's
+	MaxJobs       int64    // open jobs; 0: bounded only by the machine
 	Limits        bool     // Op.Limits and Candidate.Limits are checked in the same step
 	Attachments   bool     // attached records are kept
 	Shared        bool     // other programs write to this board
 	ByteExact     bool     // details come back byte for byte
+	AnswersClose  bool     // an answer to a claim that was given again takes no more (ClaimSpec.More)
 }
 
-// CapabilityAll is what a store that can do everything declares.
+// CapabilityAll returns the capabilities of a store without restrictions.
 func CapabilityAll() Capabilities {
 	return Capabilities{
 		Encodings: []string{"json", "msgpack"}, MaxDetails: 4 << 20, MaxRecord: 1 << 20,
 		MaxBatch: 128, InFlight: 2, MaxCandidates: 256, Limits: true, Attachments: true, ByteExact: true,
+		AnswersClose: true,
 	}
 }

@@ -10,9 +10,9 @@ import (
 // maxAttachmentName is the longest name of an attached record, in bytes.
 const maxAttachmentName = 128
 
-// Check refuses, as Invalid, an op that no state of a board with these
-// capabilities could make right. A driver calls it before it looks at the
-// store, and adds what its store alone cannot take.
+// Check refuses, as Invalid, an op that is wrong in any state of a board with
+// these capabilities. A driver calls it before it looks at the store, and then
+// refuses what only its own store cannot take.
 func (op *Op) Check(c Capabilities) error {
 	switch {
 	case op.Kind < Post || op.Kind > Purge:
@@ -183,7 +183,7 @@ func checkLimits(list []Limit, c Capabilities) error {
 	return nil
 }
 
-// Check refuses, as Invalid, a space whose name no store takes.
+// Check refuses, as Invalid, a space with a malformed name.
 func (s Space) Check() error {
 	if s.Name == "" || strings.ContainsFunc(s.Name, notInSpace) {
 		return job.Errorf(job.Invalid, "the space is named %.140q: want a name of [a-z0-9._-]", s.Name)
@@ -191,8 +191,8 @@ func (s Space) Check() error {
 	return nil
 }
 
-// CheckDocument refuses, as Invalid, a space or a document's name that no store
-// takes.
+// CheckDocument refuses, as Invalid, a malformed space name or an empty document
+// name.
 func CheckDocument(space Space, name string) error {
 	if err := space.Check(); err != nil {
 		return err

@@ -45,8 +45,8 @@ func (d *Document) Expired(now time.Time) bool {
 	return !d.Expires.IsZero() && !now.Before(d.Expires)
 }
 
-// MaxDocument is the size that every store takes, in bytes; one that cannot
-// hold as much in one piece cuts it up and writes the head last.
+// MaxDocument is the largest document, in bytes; every store takes it. A store
+// that cannot hold as much in one record splits it, and writes the head last.
 const MaxDocument = 8 << 20
 
 // Documents keeps documents. Every change is a compare-and-set. A document that
@@ -68,13 +68,13 @@ type Documents interface {
 	// in the order of their names as bytes. A limit of 0 is none.
 	List(ctx context.Context, space Space, after string, limit int) ([]Document, error)
 
-	// Watch streams first what there is and then, each time at once, what
-	// changes, until ctx ends (then its last word is Interrupted) or the store
-	// is lost.
+	// Watch streams first what there is, and then each change at once. It ends
+	// with an error: Interrupted when ctx ends, another when the store is lost.
 	Watch(ctx context.Context, space Space) iter.Seq2[DocumentChange, error]
 }
 
-// DocumentChange is a step of a watch. Changes of one document may be merged.
+// DocumentChange is a step of a watch. Changes of one document come in their order, and may
+// be merged; those of different documents come in any order.
 type DocumentChange struct {
 	Document Document
 	Deleted  bool

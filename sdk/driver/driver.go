@@ -3,8 +3,8 @@
 // what changed; it never interprets a job beyond what its store needs. Leases,
 // attempts, order, policies and tenants are decided above it.
 //
-// What a driver must do is said here; package drivertest is the last word on
-// whether it does.
+// This package says what a driver must do; package drivertest tests whether it
+// does.
 package driver
 
 import (
@@ -69,11 +69,11 @@ type Driver interface {
 	// store may, and each op is atomic all the same: of many claims of one job at
 	// once exactly one is granted.
 	//
-	// The end of ctx may cut an op short only before it was begun (Interrupted)
-	// or with its outcome declared unknown.
+	// When ctx ends, an op that was not begun is Interrupted. One that was begun is
+	// finished, or answered OutcomeUnknown.
 	//
-	// What exceeds BoardStatus.Capabilities or makes no sense on any board is
-	// Invalid, with a message that says what would be right. Op.Check finds it.
+	// An op that exceeds BoardStatus.Capabilities or makes no sense on any board
+	// is Invalid, with a message that says what would be right. Op.Check finds it.
 	Apply(ctx context.Context, board string, ops []Op) []Result
 
 	// Read returns the named jobs as they stand, in the order asked for, with
@@ -87,9 +87,8 @@ type Driver interface {
 	// ends it too. There is at least one page, or an error.
 	Scan(ctx context.Context, board string, req ScanRequest) iter.Seq2[Page, error]
 
-	// Watch streams what changed after a position, and goes on until ctx ends
-	// (then its last word is Interrupted), the board is dropped, or the store is
-	// lost. See Changes.
+	// Watch streams what changed after a position until ctx ends (its last error is
+	// then Interrupted), the board is dropped, or the store is lost. See Changes.
 	Watch(ctx context.Context, board string, after Position) iter.Seq2[Changes, error]
 
 	// Count returns how many records of each sort a board has. It must not cost
@@ -115,8 +114,8 @@ type Driver interface {
 // the board.
 type Position uint64
 
-// Each makes an Apply out of a function for one op, for a driver whose store
-// has no better way to take a batch.
+// Each implements Apply by calling one for each op in turn, for a driver whose
+// store cannot take a batch.
 func Each(ctx context.Context, ops []Op, one func(context.Context, *Op) Result) []Result {
 	results := make([]Result, len(ops))
 	for i := range ops {

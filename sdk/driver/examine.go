@@ -5,9 +5,9 @@ import (
 	"iter"
 )
 
-// An Examiner is a Driver that can say what is wrong with a board in its store:
-// what only it can see, beyond the jobs and bad records that Scan shows. It is
-// what `boardd doctor` asks. A driver need not be one.
+// An Examiner is a Driver that can find what is wrong with a board in its store,
+// beyond the jobs and bad records that Scan shows. `boardd doctor` calls it. A
+// driver need not implement it.
 type Examiner interface {
 	// Examine looks at a board, which is open, and yields what it finds, in any
 	// order. It changes nothing. It may read the board once from end to end, at a
@@ -31,7 +31,7 @@ type Severity uint8
 
 // The severities.
 const (
-	Note    Severity = iota + 1 // as it may be; worth knowing
+	Note    Severity = iota + 1 // nothing is wrong; worth knowing
 	Warning                     // something may go wrong
 	Problem                     // something is wrong: jobs are stuck, hidden or in danger
 )

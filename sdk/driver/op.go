@@ -19,9 +19,9 @@ type OpKind uint8
 const (
 	// Post puts Op.Posting on the board. It needs that no open or trashed job
 	// and no tombstone or final record has its ID. Where one has: with an equal
-	// Posting.Digest the op is done and Repeated, and Result.Record shows what
-	// stands; with another digest it is AlreadyExists. Precondition and Version are not
-	// looked at.
+	// Posting.Digest the op is done and Repeated, and Result.Record shows that
+	// job; with another digest it is AlreadyExists. Precondition and Version are
+	// ignored.
 	Post OpKind = iota + 1
 
 	// Claim gives Op.Claim.Owner up to Count of the candidates, see ClaimSpec.
@@ -29,8 +29,8 @@ const (
 
 	// Extend sets the lease of a claim anew, counted from now on the store's
 	// clock: Op.Lease, or none with Op.NoExpiry. It does not raise the version.
-	// Its Precondition is HeldByToken or HeldByOwner, and it changes nothing else:
-	// anything else is Invalid.
+	// Invalid with another Precondition than HeldByToken or HeldByOwner, and with
+	// a status, an attached record or a hold.
 	Extend
 
 	// Update changes status, attached records and hold of a job on the board,
@@ -38,7 +38,8 @@ const (
 	Update
 
 	// Release ends the claim and leaves the job unclaimed (abandon, expiry,
-	// release by a person). It needs a claim, whatever Precondition is: NotClaimed.
+	// release by a person). Without a claim it is NotClaimed, whatever Precondition
+	// is.
 	Release
 
 	// Remove ends the claim, if there is one, and takes the job off the board
@@ -51,14 +52,14 @@ const (
 	Trash
 
 	// Restore puts a trashed job back on the board, unclaimed, in the place that
-	// its posting and status give it. Its hold stays, if Op.Hold is nil. Precondition is
-	// Whatever.
+	// its posting and status give it. Its hold stays, if Op.Hold is nil.
+	// Precondition must be Whatever.
 	Restore
 
 	// Purge takes a trashed job, or an ended one with its final record and its
 	// tombstone, away for good: Read says Unknown, no scan shows it, posting the
-	// uuid again is allowed. What is left answers the retry of the purge and of
-	// the ops before it. Precondition is Whatever.
+	// uuid again is allowed. Retries of the purge and of the ops before it are
+	// still answered. Precondition must be Whatever.
 	Purge
 )
 
@@ -72,8 +73,8 @@ const (
 
 	// HeldByToken needs that the job is claimed with exactly Op.Token and that
 	// the lease has not run out on the store's clock. Otherwise:
-	//   - this very ending (Kind, Precondition and Outcome) was made by this token
-	//     before, however the job stands now: done and Repeated
+	//   - this token made the same ending (Kind, Precondition and Outcome) before:
+	//     done and Repeated, whatever became of the job since
 	//   - the job is on the board or in the trash, or this token took it off the
 	//     board in another way: LeaseLost, with the present owner if there is one
 	//   - the job is not known, or was ended by somebody else: NotFound
@@ -105,16 +106,16 @@ const (
 // change nothing.
 //
 // An op may come twice, when its answer was lost. Post is recognised by its
-// digest; a Claim by its nonces; Release, Remove and Trash by their token
-// where they need one; Extend not at all, since it does no harm twice; every
-// other op by Request: repeated with the same Request within the board's
-// window, it is done and Repeated, even if the job was changed since. Position,
-// Version and At of a Repeated result are those of the change that was made,
-// but for a Post, which shows the job as it stands. An op with a zero Request
-// is not recognised by it.
+// digest; a Claim by its nonces; Release, Remove and Trash by their token if
+// their Precondition names one; Extend not at all, since it does no harm twice.
+// Every other op is recognised by Request, if that is not zero: repeated with the
+// same Request within the board's window, it is done and Repeated, even if the
+// job was changed since. Position, Version and At of a Repeated result are those
+// of the change that was made; those of a Post are the job's present ones.
 //
 // A driver copies what it keeps of an op: the caller uses its buffers again
-// when Apply has returned. What a driver returns, nobody writes to.
+// when Apply has returned. Nobody writes to what a driver returns, so it may
+// share memory with what the driver keeps.
 type Op struct {
 	Kind    OpKind
 	Job     job.ID   // for all but Claim
@@ -141,11 +142,11 @@ type Op struct {
 }
 
 // ClaimSpec asks for claims. The store goes through Candidates in order and
-// claims those that are still free, until it has Count; so several hosts can
-// share one head of the line. It says what was the matter with each that it
-// passed over. A claim that gets nothing is done all the same: NoKind, without
-// Claims. It names no job twice. Precondition, Version, Status, Attach and Hold of its
-// Op are not looked at.
+// claims those that are still free, until it has Count, so that several hosts may
+// name the same candidates. Result.Skipped says why each of the others was passed
+// over. A claim that gets nothing is done all the same: NoKind, without Claims.
+// No job is named twice. Precondition, Version, Status, Attach and Hold of the Op
+// are ignored.
 type ClaimSpec struct {
 	Candidates []Candidate
 	Count      int
@@ -154,21 +155,24 @@ type ClaimSpec struct {
 	NoExpiry   bool
 	Parts      Parts // of the claimed jobs, to be returned with the claims
 
-	// Remember keeps the answer under Op.Request for the board's window. When
-	// it is set and an answer is kept already: with More not set, that answer is
-	// given again, Repeated, and nothing is claimed; with More set, the new
-	// claims are added to it, and only they are returned. An answer without
-	// claims is not kept. Of an answer that is given again, Claims are as first
-	// granted, whatever became of them, and Records as the jobs stand now.
+	// Remember keeps the answer under Op.Request for the board's window, unless it
+	// has no claims. If an answer is kept already and More is not set, that answer
+	// is given again, Repeated, and nothing is claimed: its Claims are as first
+	// granted, whatever became of them, and their Records show the jobs as they are
+	// now. With More, which is set by who got the claims of the kept answer, the new
+	// claims are added to it, and only they are returned. An answer that was given
+	// again takes no more, so that of several tries at the same time all tell the same:
+	// More is given it once more as well, Repeated. A driver that does so says it with
+	// Capabilities.AnswersClose; of another one nothing is asked with More.
 	Remember bool
 	More     bool
 }
 
 // Candidate is a job that a claim may take. It is free when it is on the board,
 // not held back, and unclaimed or lapsed, and when Version is its version. A
-// candidate that is claimed with this very Nonce, and not lapsed, was claimed by
-// an earlier try of this op, and counts as claimed: with the same token, and a
-// Lease that is what is left of it.
+// candidate that is claimed with this Nonce, and not lapsed, was claimed by an
+// earlier try of this op, and counts as claimed: with the same token, and with
+// the rest of its lease as Lease.
 type Candidate struct {
 	Job     job.ID
 	Version uint64 // 0: any
@@ -177,26 +181,27 @@ type Candidate struct {
 	Limits  []Limit // counted while the claim stands
 }
 
-// Limit is a counter that a post or a claim raises while it stands, and must
-// not raise above Max; one that would is QuotaExceeded with the key as the
-// message. A claim stands until an op ends it or another one takes the job, a
-// lapsed one included. Only for stores with Capabilities.Limits.
+// Limit is a counter that a post raises while its job is on the board, and a
+// claim while it stands. An op that would raise it above Max is QuotaExceeded,
+// with the key as the message. A claim stands, even when its lease has run out,
+// until an op ends it or another claim takes the job. Only for stores with
+// Capabilities.Limits.
 type Limit struct {
 	Key    string
 	Weight int64 // what is added; 0 counts as 1
 	Max    int64
 }
 
-// Hold says when a job may next be claimed. The zero Hold is at once. Exactly
-// one field is set otherwise.
+// Hold says when a job may next be claimed. The zero Hold means at once; any
+// other has exactly one field set.
 type Hold struct {
 	Until  time.Time     // not before this time
 	For    time.Duration // not before this long from now, on the store's clock
 	Always bool          // not before an Update takes the hold away
 }
 
-// Attachment is a named record that lives and dies with a job. Names are made
-// of [a-z0-9/._-], at most 128 bytes, and sort as bytes.
+// Attachment is a named record that is kept with a job and removed with it. Names
+// are made of [a-z0-9/._-], at most 128 bytes, and sort as bytes.
 type Attachment struct {
 	Name   string
 	Data   []byte
@@ -217,8 +222,9 @@ type Ending struct {
 
 // Result answers one Op.
 type Result struct {
-	// Kind is job.NoKind when the op was done, now or before (Repeated). It is
-	// OutcomeUnknown when nobody knows. Every other kind says not applied.
+	// Kind is job.NoKind when the op was done, now or before (Repeated), and
+	// OutcomeUnknown when the driver cannot tell. With every other kind nothing was
+	// changed.
 	Kind      job.Kind
 	Message   string
 	Owner     string        // who holds the job, where that is the reason
@@ -228,7 +234,7 @@ type Result struct {
 	Position  Position      // of this change
 	Version   uint64        // of the job, after it
 	At        time.Time     // on the store's wall clock
-	NotBefore time.Time     // after it, where Op.Hold was not nil
+	NotBefore time.Time     // of the job after it, if Op.Hold was not nil and the job is still there
 	Lease     time.Duration // granted, for Extend
 
 	// Record shows the job as it stands, without details: after a Post, and
@@ -250,10 +256,10 @@ type Claimed struct {
 	Record   *Record // with the parts asked for, where any were
 }
 
-// Skipped says why a candidate was not claimed: NotFound (not on the board, so also
-// in the trash), AlreadyClaimed (with the owner), Aborted (another version),
-// NotEligible (held back), QuotaExceeded (Message is the limit's key) or
-// Corrupt; the first of these that is the case.
+// Skipped says why a candidate was not claimed: NotFound (not on the board; a job
+// in the trash is not), AlreadyClaimed (with the owner), Aborted (another
+// version), NotEligible (held back), QuotaExceeded (Message is the limit's key)
+// or Corrupt. If several apply, the first in this order is given.
 type Skipped struct {
 	Job     job.ID
 	Kind    job.Kind

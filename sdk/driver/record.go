@@ -50,8 +50,8 @@ type Record struct {
 	Final      []byte      // for Complete, where a final record is kept
 	Attached   []Attachment
 
-	// Corrupt says, with the State Unknown, why what lies under the job's id cannot be
-	// read as a job; empty: nothing lies there.
+	// Corrupt says, where State is Unknown, why the record under the job's id cannot
+	// be read as a job; empty: there is no such record.
 	Corrupt string
 }
 
@@ -71,9 +71,12 @@ type Set uint8
 // The sets.
 const (
 	OpenJobs    Set = iota // unclaimed and claimed, in any order
-	TrashedJobs            // by the time they were set aside
+	TrashedJobs            // by the time they were trashed
 	EndedJobs              // tombstones and final records, by the time they ended
-	CorruptJobs            // what lies among the open jobs and cannot be read: at most MaxBad of Page.Bad, as far as known, and no Records
+
+	// CorruptJobs are the records among the open jobs that cannot be read, as far as
+	// known: at most MaxBad in Page.Bad, and no Records.
+	CorruptJobs
 )
 
 // ScanRequest asks for a scan.
@@ -110,24 +113,25 @@ type BadRecord struct {
 // MaxBad is how many bad records a scan of CorruptJobs names.
 const MaxBad = 1000
 
-// Changes is a step of a Watch. Changes may be merged, but for each job the
-// last one shows its present state; one that comes twice is harmless; nothing
-// that was acknowledged after the watch's position stays unseen. Changes that
-// this contract's ops made are each reported; an Extend by another host need
-// not be.
+// Changes is a step of a Watch. Nothing that was acknowledged after the watch's
+// position is left out: every change that an op of this contract made is reported,
+// except that an Extend by another host need not be. Changes by other programs may
+// be merged. For each job the last change shows its present state. A change may
+// come twice; that does no harm.
 //
 // Changes come in the order of their positions, which is the order in which the
 // store committed them, in a step and from step to step. A change is reported
-// only once no other can get a position before it: so a watcher may go on from
-// the position of each change, on any host, and misses nothing. A number that is
-// given out before the commit, as by a sequence, is no position.
+// only when no later one can get a position before it: so a watcher may go on
+// from the position of each change, on any host, and misses nothing. A number that
+// is given out before the commit, such as that of an SQL sequence, cannot be the
+// position.
 type Changes struct {
 	List     []Change
 	Position Position // everything up to here has been reported
 
 	// Resync says that the changes after the asked position are no longer known,
-	// or that the board never was there: the watcher must scan again. The stream
-	// goes on from Position.
+	// or that the board has never come that far: the watcher must scan again. The
+	// stream goes on from Position.
 	Resync bool
 }
 
@@ -140,10 +144,10 @@ type Change struct {
 	Reason   string
 	Owner    string // who held or holds the job, where that is known
 
-	// Record shows the job after the change, without details. It is always set
-	// for a job that came onto the board (posted, restored, foreign); for others
-	// Posting may be left out but for its ID, since the watcher has it already,
-	// and a watcher that has not may Read it.
+	// Record shows the job after the change, without details. It is always set,
+	// with the whole posting, for a job that came onto the board (posted, restored,
+	// foreign). For others it may be Sparse, since the watcher has the posting
+	// already; a watcher that has not may Read it.
 	Record *Record
 	Sparse bool // Record.Posting has only its ID
 }
@@ -158,5 +162,5 @@ type Counts struct {
 	Finals     int64            // final records, likewise
 	FinalBytes int64            // and everything kept with them
 	Bad        int64            // records that cannot be read, as far as known
-	Limits     map[string]int64 // what each limit's key stands at, where that is kept
+	Limits     map[string]int64 // the count of each limit's key, where that is kept
 }

@@ -165,8 +165,8 @@ func (f Field) problemOfText(value any) string {
 	return fmt.Sprintf("want one of %s, got %q%s", strings.Join(f.Values, ", "), text, nearest.Hint(text, f.Values))
 }
 
-// want names what would be right, and what was given if it is of the right type
-// at least.
+// want says what would be right. If the given value has the right type and is no
+// secret, it is quoted.
 func (f Field) want(what, given string, typed bool) string {
 	if !typed || f.Secret {
 		return "want " + what

@@ -83,6 +83,7 @@ type Claim struct {
 	Lease          time.Duration // granted; 0: the claim does not expire
 	LeaseExpiresAt time.Time
 	Attempt        int32
+	Ahead          bool // given before its worker could begin; until it has, its end uses up no attempt
 	Job            *Job
 }
 

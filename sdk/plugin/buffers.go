@@ -10,7 +10,7 @@ import (
 // clearing of 1 MiB; a message is written over all of its length.
 var buffers = bufferPool{}
 
-// The sizes of pooled buffers, as powers of two. A larger one is the collector's.
+// The sizes of pooled buffers, as powers of two. Larger ones are not pooled.
 const (
 	minBuffer = 10
 	maxBuffer = 22
@@ -20,7 +20,7 @@ type bufferPool struct {
 	pools [maxBuffer + 1]sync.Pool // of *[]byte
 }
 
-// Get returns a buffer of a length, with anything in it.
+// Get returns a buffer of a length. Its content is undefined.
 func (p *bufferPool) Get(length int) *[]byte {
 	size := max(bits.Len(uint(max(length, 1)-1)), minBuffer) //nolint:gosec // not negative
 	if size > maxBuffer {

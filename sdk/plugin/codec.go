@@ -43,9 +43,8 @@ func (codec) Marshal(v any) (mem.BufferSlice, error) {
 	return nil, fmt.Errorf("%T is not a protobuf message", v)
 }
 
-// Unmarshal fills v, which is a new message. What is read out of a frame shares a
-// buffer of its own, which lives as long as any field of it does: whoever keeps one
-// for long keeps a copy.
+// Unmarshal fills v, which is a new message. All fields that are read out of a frame
+// share one buffer, which lives as long as any of them: copy a field that is kept for long.
 func (codec) Unmarshal(data mem.BufferSlice, v any) error {
 	if m, ok := v.(*frame); ok {
 		m.bytes = data.Materialize()

@@ -3,9 +3,11 @@ package plugin
 import (
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/boardd/boardd/sdk/driver/drivertest"
 	"github.com/boardd/boardd/sdk/plugin/internal/pb"
 )
 
@@ -30,6 +32,12 @@ func TestDocs(t *testing.T) {
 	for _, word := range words {
 		if !strings.Contains(text, word) {
 			t.Errorf("the document does not say %s", word)
+		}
+	}
+	for _, only := range regexp.MustCompile(`--only ([a-z/-]+)`).FindAllStringSubmatch(text, -1) {
+		known := func(name string) bool { return name == only[1] || strings.HasPrefix(name, only[1]+"/") }
+		if !slices.ContainsFunc(drivertest.Names(), known) {
+			t.Errorf("the document names checks %q, and there are none", only[1])
 		}
 	}
 	lines := regexp.MustCompile(`(?m)^    (\d.*)$`).FindAllStringSubmatch(text, -1)
@@ -64,6 +72,41 @@ func TestHandshakes(t *testing.T) {
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: the error is %v, want %q", line, err, want)
 		}
+	}
+}
+
+// TestProtocolVersions checks what a driver of another protocol is told, by hosts
+// that accept one version or several.
+func TestProtocolVersions(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		offered  string
+		accepted []int
+		want     []string
+	}{
+		{"1", []int{1}, nil},
+		{"1", []int{1, 2}, nil},
+		{"2", []int{1, 2}, nil},
+		{"3", []int{1, 2}, []string{`version "3"`, "speaks 1 2:", "a newer boardd"}},
+		{"1", []int{2, 3}, []string{`version "1"`, "speaks 2 3:", "a newer release of the driver"}},
+		{"0", []int{1}, []string{`version "0"`, "speaks 1:", "a newer release of the driver"}},
+		{"one", []int{1}, []string{`version "one"`, "speaks 1:", "one of these numbers"}},
+	} {
+		err := checkProtocol(test.offered, test.accepted)
+		if (err == nil) != (test.want == nil) {
+			t.Errorf("%q, where %v are accepted: %v", test.offered, test.accepted, err)
+		}
+		for _, want := range test.want {
+			if err != nil && !strings.Contains(err.Error(), want) {
+				t.Errorf("%q, where %v are accepted: %v; want %q in it", test.offered, test.accepted, err, want)
+			}
+		}
+	}
+	if !slices.Contains(accepted, 1) {
+		t.Errorf("the host accepts %v: want 1 among them, which programs of others speak", accepted)
+	}
+	if !slices.Contains(accepted, Protocol) || !slices.IsSorted(accepted) {
+		t.Errorf("the host accepts %v: want %d, which this SDK speaks, among them, and the lowest first", accepted, Protocol)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/failpoint"
 	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/plugin/internal/wire"
 )
@@ -41,7 +42,8 @@ type link interface {
 	close()
 }
 
-// A lane is one board's way into batches.
+// A lane is the queue of one board's ops, and what of it is in flight. Its fields are
+// guarded by executor.mu.
 type lane struct {
 	board    string
 	window   int // batches that may be in flight
@@ -64,7 +66,7 @@ type item struct {
 	parts wire.ResultJoiner // only used by the goroutine that receives
 }
 
-// A flight is a batch that was sent.
+// A flight is a batch that was sent. It is guarded by executor.mu.
 type flight struct {
 	items    []*item // by tag - 1
 	groups   []*group
@@ -72,7 +74,7 @@ type flight struct {
 	deadline time.Time
 }
 
-// A group is a board's share of a flight.
+// A group is a board's share of a flight. It is guarded by executor.mu.
 type group struct {
 	lane  *lane
 	items []*item
@@ -134,6 +136,7 @@ func (e *executor) drop(board string) {
 	}
 }
 
+// lane returns a board's lane, which it makes if there is none. The caller holds e.mu.
 func (e *executor) lane(board string) *lane {
 	l := e.lanes[board]
 	if l == nil {
@@ -226,15 +229,17 @@ func (e *executor) run() {
 			if batch == nil {
 				break
 			}
+			failpoint.Hit("plugin/host/before-send")
 			if err := e.link.send(seq, batch); err != nil {
 				break // whoever receives learns why
 			}
+			failpoint.Hit("plugin/host/after-send")
 		}
 	}
 }
 
-// abandon gives up a call whose context ended: what was not sent is interrupted,
-// of what was nobody knows.
+// abandon gives up a call whose context ended. Ops that were not sent are Interrupted;
+// those that were sent are OutcomeUnknown.
 func (e *executor) abandon(ctx context.Context, c *pendingCall, items []item) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -254,7 +259,7 @@ func (e *executor) abandon(ctx context.Context, c *pendingCall, items []item) {
 	}
 }
 
-// verify makes sure of what the driver said, in the caller's own time.
+// verify checks the driver's answers on the caller's goroutine, not on the receiving one.
 func (e *executor) verify(ops []driver.Op, results []driver.Result) {
 	for i := range ops {
 		if err := checkResult(&ops[i], &results[i]); err != nil {

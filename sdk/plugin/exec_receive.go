@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/failpoint"
 	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/plugin/internal/wire"
 )
@@ -33,6 +34,7 @@ func (e *executor) deliver(m *wire.Answer) error {
 			return fmt.Errorf("result %d: %w", m.Pieces[i].Tag, err)
 		}
 	}
+	failpoint.Hit("plugin/host/before-deliver")
 	e.settle(m.Seq, f, items, results)
 	return nil
 }
@@ -65,7 +67,7 @@ func (e *executor) find(m *wire.Answer) (*flight, []*item, error) {
 	return f, items, nil
 }
 
-// settle hands finished results to their callers and lets the next ops go.
+// settle hands results to their callers and makes lanes with room ready to send.
 func (e *executor) settle(seq uint64, f *flight, items []*item, results []driver.Result) {
 	e.mu.Lock()
 	sends := false
@@ -131,8 +133,8 @@ func (e *executor) complete(seq uint64) error {
 	return nil
 }
 
-// fail ends the executor: what was sent has an unknown outcome, what was not is
-// not applied.
+// fail ends the executor: ops that were sent are OutcomeUnknown, the others were not
+// applied.
 func (e *executor) fail(message string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

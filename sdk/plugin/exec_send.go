@@ -26,7 +26,7 @@ const (
 	tagSize = 3 // an op's tag on the wire: tags of a batch need at most two bytes
 )
 
-// opsTogether is how many bytes ops are encoded into that share a piece of memory.
+// opsTogether is the size of the buffers into which small ops are encoded together, in bytes.
 const opsTogether = 16 << 10
 
 // maxOp leaves room for what is around an op in a batch.
@@ -74,7 +74,7 @@ func encode(c *pendingCall, ops []driver.Op) []item {
 	return items
 }
 
-// take makes the next batch out of what may be sent; nil if there is nothing.
+// take makes the next batch of the ops that may be sent; nil if there are none.
 func (e *executor) take() (uint64, *frame) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -100,7 +100,7 @@ func (e *executor) take() (uint64, *frame) {
 			bytes -= g.size
 		}
 		if g != nil || full {
-			e.offer(l) // a lane whose ops all wait for others is offered when those land
+			e.offer(l) // a lane whose ops all wait for others is offered when those are answered
 		}
 	}
 	if len(f.items) == 0 {
@@ -118,10 +118,10 @@ func (e *executor) take() (uint64, *frame) {
 // maxPassed bounds how many waiting ops of a lane are looked at for one batch.
 const maxPassed = 1024
 
-// take returns up to room ops of up to so many bytes, or one larger op if it is
-// the first of its batch. An op for a job that another one is in flight for is
-// passed over, and so is what comes after it for the same jobs. Full says that an
-// op was left because of the bytes.
+// take returns up to room ops of together up to bytes bytes, or one larger op if first
+// says that the batch is empty. An op is passed over if another op for its job is in
+// flight, and so are later ops for the same jobs. full says that an op was left because
+// of bytes. The caller has executor.mu.
 func (l *lane) take(room, bytes int, first bool) (g *group, full bool) {
 	g = &group{lane: l}
 	var passed []*item
@@ -191,7 +191,8 @@ func (it *item) unmark(set map[job.ID]struct{}) {
 	}
 }
 
-// timeout is what the most patient caller of a flight allows.
+// timeout returns the time that the most patient caller of a flight allows, at most
+// execTimeout.
 func (f *flight) timeout() time.Duration {
 	now := time.Now()
 	longest := time.Millisecond

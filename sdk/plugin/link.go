@@ -26,8 +26,8 @@ type streamLink struct {
 	loop   sync.WaitGroup
 }
 
-// newStreamLink begins the stream, which lasts until close; to begin it takes no
-// longer than opening allows.
+// newStreamLink begins the stream, which lasts until close. opening bounds only the
+// beginning.
 func newStreamLink(opening context.Context, e *executor, client pb.DriverClient) (*streamLink, error) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(opening))
 	stop := context.AfterFunc(opening, cancel)
@@ -44,7 +44,7 @@ func newStreamLink(opening context.Context, e *executor, client pb.DriverClient)
 	return l, nil
 }
 
-// send leaves the reason of a failure to receive: the stream tells it there.
+// send returns an error without the reason of a failure, which receive gets.
 func (l *streamLink) send(_ uint64, f *frame) error { return l.stream.SendMsg(f) }
 
 func (l *streamLink) close() {

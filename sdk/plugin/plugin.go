@@ -5,6 +5,14 @@
 // The protocol is gRPC on a unix socket with the handshake of
 // github.com/hashicorp/go-plugin; driver.proto and docs/writing-a-driver.md
 // describe it for other languages.
+//
+// Locks. In a driver's process these are server.mu and outbox.mu, in the host's
+// executor.mu, Process.mu and child.mu. Each is held alone, while memory is read or
+// written (Process.mu also while one line is logged), and never while a message is sent
+// or waited for, the driver is called, or a process is started or ended. ExecBatch has a
+// mutex of its own for the answer that it gathers. The output of a process is logged with
+// logRelay.mu held, lineLog.mu before it: there the log may keep the process waiting, and
+// nobody else.
 package plugin
 
 import (
@@ -21,13 +29,18 @@ import (
 // driver can tell that it was started by a host and not by a person; this is no
 // secret. A driver answers with one line on standard output.
 const (
-	// Protocol is the version of driver.proto. Fields and calls may be added to
-	// it; a change that an older side would misread gets a new version.
+	// Protocol is the version of driver.proto that Serve speaks. Fields and calls
+	// may be added to it; a change that an older side would misread gets a new
+	// version, and hosts go on accepting the old one.
 	Protocol = 1
 
 	CookieName  = "BOARDD_DRIVER"
 	CookieValue = "c0b5a9f4d1e74c6aa0f3b1b92a8b6d1f"
 )
+
+// accepted are the versions of the protocol that a host takes, lowest first. It
+// offers them in PLUGIN_PROTOCOL_VERSIONS, and the driver chooses one.
+var accepted = []int{Protocol}
 
 // Variables that a host sets for a driver beside the cookie.
 const (
@@ -56,6 +69,15 @@ const pluginName = "driver"
 
 func handshake() goplugin.HandshakeConfig {
 	return goplugin.HandshakeConfig{ProtocolVersion: Protocol, MagicCookieKey: CookieName, MagicCookieValue: CookieValue}
+}
+
+// plugins is the one plugin, once for each of these versions of the protocol.
+func plugins(versions []int, p *grpcPlugin) map[int]goplugin.PluginSet {
+	sets := make(map[int]goplugin.PluginSet, len(versions))
+	for _, version := range versions {
+		sets[version] = goplugin.PluginSet{pluginName: p}
+	}
+	return sets
 }
 
 // serverOptions are those of every server, in a process of its own or not.

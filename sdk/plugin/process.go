@@ -24,6 +24,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/failpoint"
 	"github.com/boardd/boardd/sdk/plugin/internal/pb"
 )
 
@@ -93,7 +94,7 @@ func Start(ctx context.Context, c Command) (*Process, error) {
 	}
 	p.client = goplugin.NewClient(&goplugin.ClientConfig{
 		HandshakeConfig:  handshake(),
-		VersionedPlugins: map[int]goplugin.PluginSet{Protocol: {pluginName: &grpcPlugin{}}},
+		VersionedPlugins: plugins(accepted, &grpcPlugin{}),
 		RunnerFunc: func(_ hclog.Logger, spec *exec.Cmd, _ string) (runner.Runner, error) {
 			kid.cmd.Env = append(append(kid.cmd.Env, spec.Env...), goplugin.EnvUnixSocketDir+"="+kid.sockets.Path)
 			return kid, nil
@@ -116,7 +117,8 @@ func Start(ctx context.Context, c Command) (*Process, error) {
 	return p, nil
 }
 
-// why waits a moment for a process that is ending, since how it ended says more.
+// why returns the error of a failed start. It waits a moment for a process that is
+// ending, since how it ended says more than err.
 func (p *Process) why(ctx context.Context, err error, timeout time.Duration) error {
 	if cause := context.Cause(ctx); cause != nil {
 		p.child.blame(cause)
@@ -189,6 +191,7 @@ func prepare(c *Command) (*child, error) {
 		}
 	}
 	kid.cmd.Env = append(append(kid.cmd.Env, LogLevelName+"="+levelName(kid.logger)), c.Env...)
+	kid.cmd.Env = append(kid.cmd.Env, failpoint.Environment()...)
 	if kid.mark != "" {
 		kid.cmd.Env = append(kid.cmd.Env, kid.mark)
 	}

@@ -17,8 +17,8 @@ func (p *Process) Info() driver.Info { return p.info }
 // PID is the process's number.
 func (p *Process) PID() int { return p.child.cmd.Process.Pid }
 
-// Open configures the program and gives its driver; once for each process.
-// Closing the driver ends the process.
+// Open configures the program and returns its driver. It may be called once for each
+// process. Closing the driver ends the process.
 func (p *Process) Open(ctx context.Context, c driver.Config) (driver.Driver, error) {
 	if err := configure(ctx, p.cold, c); err != nil {
 		return nil, err
@@ -65,9 +65,8 @@ func (p *Process) Ending() error {
 	return fmt.Errorf("driver %s ended (%s); its standard error ends with %q", p.name, p.child.state, text)
 }
 
-// Faulty is closed when the driver has broken the contract: it answered what
-// cannot be right, or did not answer in its time. Nothing that it says is to be
-// trusted any more; it should be killed.
+// Faulty is closed when the driver has broken the contract: an answer cannot be right,
+// or did not come in time. Its answers can no longer be trusted; it should be killed.
 func (p *Process) Faulty() <-chan struct{} { return p.faulty }
 
 // Fault says what was wrong; nil if nothing was.

@@ -56,7 +56,7 @@ func TestStartErrors(t *testing.T) {
 	}{
 		{"garbage", []string{"driver garbage: ", "no handshake", `it printed "starting up ?[31m..."`}},
 		{"endless", []string{"driver endless: ", "longer than 4096 bytes"}},
-		{"version", []string{"driver version: ", `version "99"`, "this host speaks 1"}},
+		{"version", []string{"driver version: ", `version "99"`, "this host speaks 1", "use a newer boardd, or an older release of the driver"}},
 		{"elsewhere", []string{"/tmp/somebody-elses.sock", "is not in the folder"}},
 		{"exit", []string{"driver exit: ", "exit status 3", "no such library"}},
 		{"hang", []string{"driver hang: ", "did not say its handshake within 500ms"}},
@@ -155,7 +155,7 @@ func TestEnvironment(t *testing.T) {
 	<-p.Exited()
 	text := log.String()
 	for _, want := range []string{
-		"stdin is /dev/null", "an attribute", "count=3", "level=WARN", "plugin=tell", "printed by fmt", "printed by another program", "group is its own",
+		"stdin is /dev/null", "an attribute", "count=3", "level=WARN", "plugin=tell", "printed by fmt", "printed by another program", "group is its own", `variable="PLUGIN_PROTOCOL_VERSIONS=1"`,
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the log has no %q", want)

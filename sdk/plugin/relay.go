@@ -116,6 +116,7 @@ func (l *logRelay) flush() {
 	l.tell()
 }
 
+// tell says how many lines were left out. The caller holds l.mu.
 func (l *logRelay) tell() {
 	if l.dropped > 0 {
 		l.out.Warn("the driver wrote too much; lines of its log were left out", "lines", l.dropped)
@@ -123,7 +124,7 @@ func (l *logRelay) tell() {
 	}
 }
 
-// plain guesses the level of a line that is not hclog's.
+// plain guesses the level of a line that is not hclog's. The caller holds l.mu.
 func (l *logRelay) plain(now time.Time, line string) slog.Record {
 	level := slog.LevelDebug
 	if strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") || strings.HasPrefix(line, "Traceback ") {

@@ -17,8 +17,8 @@ import (
 	"github.com/boardd/boardd/sdk/plugin/internal/pb"
 )
 
-// Server returns the process that people can stop to stop this one: the server that
-// started it as a driver, or itself where nobody did.
+// Server returns the id of the process that a person has to stop to end this one: the
+// server that started it as a driver, or this process itself if none did.
 func Server() int {
 	if os.Getenv(CookieName) == CookieValue {
 		return os.Getppid()
@@ -50,12 +50,10 @@ func Serve(program driver.Program) {
 	go obeyTerm(s)
 	os.Stdout = stdout // the handshake is printed there, and nothing else
 	goplugin.Serve(&goplugin.ServeConfig{
-		HandshakeConfig: handshake(),
-		VersionedPlugins: map[int]goplugin.PluginSet{
-			Protocol: {pluginName: &grpcPlugin{server: s}},
-		},
-		GRPCServer: s.grpc,
-		Logger:     hclog.New(&hclog.LoggerOptions{Level: hclog.Warn, Output: os.Stderr, JSONFormat: true}),
+		HandshakeConfig:  handshake(),
+		VersionedPlugins: plugins([]int{Protocol}, &grpcPlugin{server: s}),
+		GRPCServer:       s.grpc,
+		Logger:           hclog.New(&hclog.LoggerOptions{Level: hclog.Warn, Output: os.Stderr, JSONFormat: true}),
 	})
 	finish(s)
 }
@@ -84,7 +82,7 @@ func finish(s *server) {
 	}
 }
 
-// obeyTerm lets a person end the driver as any other program.
+// obeyTerm closes the driver and ends the process on SIGTERM.
 func obeyTerm(s *server) {
 	terms := make(chan os.Signal, 1)
 	signal.Notify(terms, syscall.SIGTERM)

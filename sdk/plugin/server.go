@@ -21,9 +21,9 @@ type server struct {
 	pb.UnimplementedDriverServer
 	program  driver.Program
 	logger   *slog.Logger
-	draining chan struct{} // closed when no new call is taken
-	drained  chan struct{} // closed when the driver is closed
-	calls    sync.WaitGroup
+	draining chan struct{}  // closed when no new call is taken
+	drained  chan struct{}  // closed when the driver is closed
+	calls    sync.WaitGroup // added to under mu, and only before closing: Wait may miss none
 	begun    sync.Once
 	first    func() // is run before the first answer; nil: nothing
 
@@ -31,7 +31,7 @@ type server struct {
 	opening  bool
 	driver   driver.Driver // nil before Configure
 	closing  bool
-	closeErr error // valid after drained
+	closeErr error // not guarded by mu: read after drained
 }
 
 func newServer(program driver.Program, logger *slog.Logger) *server {
@@ -94,7 +94,7 @@ func (s *server) Configure(ctx context.Context, req *pb.ConfigureRequest) (*pb.C
 	return nil, errors.Join(job.Errorf(job.Unavailable, "the driver is draining"), d.Close())
 }
 
-// open lets a panic free the way for another try.
+// open opens the driver. A panic becomes an error, so that Configure can be tried again.
 func (s *server) open(ctx context.Context, c driver.Config) (d driver.Driver, err error) {
 	defer s.guard("Open", &err)
 	return s.program.Open(ctx, c)

@@ -159,7 +159,8 @@ func streamed[T any](ctx context.Context, s *server, open func(context.Context, 
 	return ending(ctx, nil)
 }
 
-// ending prefers to say that the driver is draining.
+// ending returns the error with which a stream ended; that the driver is draining comes
+// first.
 func ending(ctx context.Context, err error) error {
 	if errors.Is(context.Cause(ctx), errDraining) {
 		return errDraining

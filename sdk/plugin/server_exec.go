@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/failpoint"
 	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/plugin/internal/pb"
 	"github.com/boardd/boardd/sdk/plugin/internal/wire"
@@ -104,7 +105,9 @@ func (s *server) apply(ctx context.Context, d driver.Driver, board string, ops [
 			results = allFailed(len(ops), job.Errorf(job.OutcomeUnknown, "the driver panicked in Apply: %v", p))
 		}
 	}()
+	failpoint.Hit("plugin/driver/before-apply")
 	results = d.Apply(ctx, board, ops)
+	failpoint.Hit("plugin/driver/before-answer")
 	if len(results) != len(ops) {
 		s.logger.Error("the driver answered with a wrong number of results", "ops", len(ops), "results", len(results))
 		return allFailed(len(ops), job.Errorf(job.OutcomeUnknown, "the driver gave %d results for %d ops", len(results), len(ops)))

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -274,8 +275,8 @@ func checkHandshake(line, sockets string) error {
 	if parts[0] != "1" {
 		return fmt.Errorf("it has version %q of go-plugin's handshake, want 1", tame(parts[0], 32))
 	}
-	if version, err := strconv.Atoi(parts[1]); err != nil || version != Protocol {
-		return fmt.Errorf("it speaks version %q of the driver protocol, and this host speaks %d: use a driver for this host", tame(parts[1], 32), Protocol)
+	if err := checkProtocol(parts[1], accepted); err != nil {
+		return err
 	}
 	if parts[2] != "unix" || parts[4] != "grpc" {
 		return fmt.Errorf("its handshake has %q and %q: %s", tame(parts[2], 32), tame(parts[4], 32), want)
@@ -284,4 +285,23 @@ func checkHandshake(line, sockets string) error {
 		return fmt.Errorf("its socket %q is not in the folder that it was given, %s", tame(parts[3], 256), sockets)
 	}
 	return nil
+}
+
+// checkProtocol refuses a version of the protocol that is none of those accepted,
+// and says which side is the older one.
+func checkProtocol(offered string, accepted []int) error {
+	version, err := strconv.Atoi(offered)
+	if err == nil && slices.Contains(accepted, version) {
+		return nil
+	}
+	accepts := strings.Trim(fmt.Sprint(accepted), "[]")
+	advice := "the second field of a handshake is one of these numbers"
+	switch {
+	case err != nil:
+	case version > accepted[len(accepted)-1]:
+		advice = "use a newer boardd, or an older release of the driver"
+	default:
+		advice = "use a newer release of the driver, or build it with the SDK of this boardd"
+	}
+	return fmt.Errorf("it speaks version %q of the driver protocol, and this host speaks %s: %s", tame(offered, 32), accepts, advice)
 }

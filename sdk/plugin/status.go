@@ -63,7 +63,7 @@ func failure(err error) (error, metadata.MD) { //nolint:revive,staticcheck // th
 	return status.Error(code, tame(message, maxErrorText)), metadata.Pairs(kindTrailer, kind.String())
 }
 
-// A call is what an error has to be known about to be judged.
+// A call describes a call to a driver, as far as the meaning of its error depends on it.
 type call struct {
 	op      string
 	changes bool // the driver may have changed something
@@ -101,8 +101,8 @@ func (c call) failed(ctx context.Context, err error, trailer metadata.MD) *job.E
 	return e
 }
 
-// tame makes a stranger's text fit to be shown: one line of valid UTF-8 without
-// control characters, at most limit bytes.
+// tame makes untrusted text fit to be shown: one line of valid UTF-8 without control
+// characters, at most limit bytes.
 func tame(s string, limit int) string {
 	if short := shorten.To(s, limit); short != s {
 		s = short + "…"

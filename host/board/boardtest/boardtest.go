@@ -60,6 +60,9 @@ func Run(t *testing.T, h Harness) {
 		{"restart", restart},
 		{"books", books},
 		{"limit-hosts", limitOnHosts},
+		{"work", workInOneCall},
+		{"work-notices", workNotices},
+		{"work-ahead", workAhead},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

@@ -44,14 +44,7 @@ type program struct {
 
 func serve(t *testing.T, server *testserver.Redis) *program {
 	t.Helper()
-	path := testserver.Build(t, "./cmd/boardd")
-	plugin, folder := testserver.Build(t, "./plugins/redis"), filepath.Join(filepath.Dir(path), "plugins")
-	if err := os.Mkdir(folder, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(plugin, filepath.Join(folder, "redis")); err != nil {
-		t.Fatal(err)
-	}
+	path := testserver.BuildWith(t, []string{"redis"})
 	config := filepath.Join(t.TempDir(), "boards.hcl")
 	if err := os.WriteFile(config, fmt.Appendf(nil, boards, secret, server.Addr, namespace), 0o600); err != nil {
 		t.Fatal(err)

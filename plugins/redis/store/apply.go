@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/failpoint"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -109,7 +110,7 @@ func (b *board) applyPart(ctx context.Context, st *opening, part *batch, ops []d
 }
 
 // script runs the script on packed ops and returns its answers, one for each.
-// Its outcome is waited for even if ctx ends: only so is it known.
+// It waits for the outcome even if ctx ends, since otherwise the outcome is unknown.
 func (b *board) script(ctx context.Context, st *opening, ops []any) ([]string, scene, error) {
 	if err := ended(ctx); err != nil {
 		return nil, scene{}, err
@@ -124,7 +125,9 @@ func (b *board) script(ctx context.Context, st *opening, ops []any) ([]string, s
 	args := make([]any, 0, 6+len(ops))
 	args = append(args, st.keys.prefix, b.numbers(st), st.keys.wake, newBoardID(), st.server, mayDrop)
 	b.store.calls.Add(1)
+	failpoint.Hit("redis/apply/before-script")
 	reply, err := applyScript.run(context.WithoutCancel(ctx), b.store.client, keys, append(args, ops...)...).Slice()
+	failpoint.Hit("redis/apply/after-script")
 	if err != nil {
 		return nil, scene{}, changeFailed(err)
 	}

@@ -46,7 +46,7 @@ func (b *bad) list(listings string) []driver.BadRecord {
 	return list
 }
 
-// problem says why a job cannot be read; "" if nothing is known that is in its way.
+// problem returns why a job cannot be read; "" if no reason is known.
 func (b *bad) problem(id job.ID) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -78,7 +78,7 @@ func (b *bad) replace(found []unreadField) {
 	}
 }
 
-// add reports whether that is news.
+// add notes why a job cannot be read, and reports whether that was not known before.
 func (b *bad) add(id, problem string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -40,8 +40,9 @@ type board struct {
 	known mark            // the last change that this host has seen
 	watch int             // how many watch it
 	sweep func()          // ends the search for other programs' changes; nil: nobody watches
-	shown map[string]bool // jobs that scans of an observed board have shown
+	shown map[job.ID]bool // jobs that scans of an observed board have shown
 
+	// Not guarded by mu.
 	searching atomic.Pointer[sweep] // nil: nobody searches for other programs' changes
 
 	virtual atomic.Uint64 // changes of an observed board that only this host counts

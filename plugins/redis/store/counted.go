@@ -51,9 +51,9 @@ func (s *sweep) strangeListed() int64 { return s.strange[s.opening.keys.listings
 // more is how many more jobs TaskFlow has on the board than our records.
 func (s *sweep) more(t *foreignCount) int64 { return t.listed - t.open - s.strangeListed() }
 
-// findCounted looks for jobs that other programs posted or ended, as far as the numbers
-// tell that there are any; with news only if they tell something else than they did
-// after the last such search. There is haste: somebody may wait for them.
+// findCounted looks for jobs that other programs posted or ended, if the counts show that
+// there are any; with news, only if the counts have changed since the last such search. It
+// searches in haste (see searchBudget), since somebody may be waiting for these jobs.
 func (s *sweep) findCounted(ctx context.Context, news bool) (t foreignCount, err error) {
 	if t, err = s.count(ctx); err == nil {
 		err = s.fewKeys(ctx, t.listed)

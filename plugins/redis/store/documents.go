@@ -9,6 +9,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/driver/document"
+	"github.com/boardd/boardd/sdk/failpoint"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -58,7 +60,7 @@ func (d documents) Get(ctx context.Context, space driver.Space, name string) (dr
 		return driver.Document{}, err
 	}
 	if len(list) == 0 {
-		return driver.Document{}, noDocument(name)
+		return driver.Document{}, document.NotThere(name)
 	}
 	return list[0], nil
 }
@@ -106,7 +108,10 @@ func (d documents) reap(ctx context.Context, f *documentKeys, name string, versi
 
 func (d documents) change(ctx context.Context, f *documentKeys, what, name string, version uint64, more ...any) *redis.Cmd {
 	args := append([]any{documentsWake, f.space.Name, what, name, version}, more...)
-	return documentsScript.run(context.WithoutCancel(ctx), d.client, f.keys(), args...)
+	failpoint.Hit("redis/documents/before-script")
+	cmd := documentsScript.run(context.WithoutCancel(ctx), d.client, f.keys(), args...)
+	failpoint.Hit("redis/documents/after-script")
+	return cmd
 }
 
 // Put writes a document at a version.
@@ -114,8 +119,8 @@ func (d documents) Put(ctx context.Context, space driver.Space, doc driver.Docum
 	if err := d.checkChange(ctx, space, doc.Name); err != nil {
 		return 0, err
 	}
-	if len(doc.Data) > driver.MaxDocument {
-		return 0, job.Errorf(job.Invalid, "document %q has %d bytes: want at most %d", doc.Name, len(doc.Data), driver.MaxDocument)
+	if err := document.Fits(&doc); err != nil {
+		return 0, err
 	}
 	f := documentKeysOf(space)
 	var expires uint64
@@ -147,9 +152,9 @@ func (d documents) answer(cmd *redis.Cmd, name string, ifVersion uint64) (uint64
 	}
 	switch version := uint64(reply[1]); reply[0] {
 	case 0:
-		return 0, job.Errorf(job.Aborted, "document %q has version %d, not %d: read it again", name, version, ifVersion)
+		return 0, document.OtherVersion(name, version, ifVersion)
 	case 2:
-		return 0, noDocument(name)
+		return 0, document.NotThere(name)
 	default:
 		return version, nil
 	}
@@ -249,8 +254,6 @@ func checkDocument(ctx context.Context, space driver.Space, name string) error {
 	}
 	return ended(ctx)
 }
-
-func noDocument(name string) error { return job.Errorf(job.NotFound, "there is no document %q", name) }
 
 // spaceVersion returns the version of a space, and the one up to which
 // deletions are forgotten.

@@ -2,84 +2,72 @@ package store
 
 import (
 	"context"
-	"errors"
 	"iter"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/driver/document"
 )
 
 // documentsTime is how often a watcher of documents looks though nobody woke it.
 const documentsTime = 2 * time.Second
 
+// documentsRest is how long a watcher rests at least before it looks again whether a
+// document has expired: Redis's clock says so, and this machine's may be ahead.
+const documentsRest = 20 * time.Millisecond
+
 // Watch streams the documents of a space, and what changes.
 func (d documents) Watch(ctx context.Context, space driver.Space) iter.Seq2[driver.DocumentChange, error] {
 	return func(yield func(driver.DocumentChange, error) bool) {
-		err := checkSpace(ctx, space)
-		if err == nil {
-			w := &documentWatch{
-				documents: d, documentKeys: documentKeysOf(space), known: map[string]driver.Document{},
-				yield: func(c driver.DocumentChange) bool { return yield(c, nil) },
-			}
-			err = w.run(ctx)
-		}
-		if err != nil && !errors.Is(err, errStopped) {
-			yield(driver.DocumentChange{}, err)
-		}
+		woken, stop := d.wakes.watch(documentsWake)
+		defer stop()
+		w := &documentWatch{documents: d, documentKeys: documentKeysOf(space)}
+		document.Watch(
+			func(t *document.Told) error { return w.look(ctx, t) },
+			func(until time.Time) error { return w.wait(ctx, woken, until) },
+		)(yield)
 	}
 }
 
-// A documentWatch is one watcher and what it was told. Of the documents that it
-// knows it keeps versions and expiries, not the data.
+// A documentWatch is one watcher.
 type documentWatch struct {
 	documents
 
 	documentKeys documentKeys
-	known        map[string]driver.Document
-	version      uint64 // of the space, up to which everything was told
-	yield        func(driver.DocumentChange) bool
+	begun        bool
+	version      uint64 // of the space, up to which everything was looked at
 }
 
-func (w *documentWatch) run(ctx context.Context) error {
-	woken, stop := w.wakes.watch(documentsWake)
-	defer stop()
-	if err := w.all(ctx); err != nil {
+// look looks at what changed, or at everything.
+func (w *documentWatch) look(ctx context.Context, t *document.Told) error {
+	if err := checkSpace(ctx, w.documentKeys.space); err != nil {
 		return err
 	}
-	if !w.yield(driver.DocumentChange{Synced: true}) {
-		return errStopped
+	version, floor, err := w.spaceVersion(ctx, &w.documentKeys)
+	switch {
+	case err != nil:
+		return err
+	case !w.begun, version < w.version, floor > w.version: // dropped, or more was deleted than is remembered
+		err = w.all(ctx, t)
+	case version > w.version:
+		err = w.changes(ctx, t)
 	}
-	for {
-		if err := w.wait(ctx, woken); err != nil {
-			return err
-		}
-		version, floor, err := w.spaceVersion(ctx, &w.documentKeys)
-		switch {
-		case err != nil:
-		case version < w.version || floor > w.version:
-			err = w.all(ctx) // dropped, or more was deleted than is remembered
-		case version > w.version:
-			err = w.changes(ctx, version)
-		}
-		if err == nil {
-			err = w.expired(ctx)
-		}
-		if err != nil {
-			return err
-		}
+	if err != nil {
+		return err
 	}
+	w.begun, w.version = true, version
+	return w.named(ctx, t, t.Due(time.Now()))
 }
 
 // wait returns nil when it is time to look.
-func (w *documentWatch) wait(ctx context.Context, woken <-chan struct{}) error {
+func (w *documentWatch) wait(ctx context.Context, woken <-chan struct{}, until time.Time) error {
 	d := documentsTime
-	for _, doc := range w.known {
-		if !doc.Expires.IsZero() {
-			d = min(d, max(time.Until(doc.Expires), 20*time.Millisecond))
-		}
+	if !until.IsZero() {
+		d = min(d, max(time.Until(until), documentsRest))
 	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -93,12 +81,8 @@ func (w *documentWatch) wait(ctx context.Context, woken <-chan struct{}) error {
 	return ended(ctx)
 }
 
-// all tells everything that differs from what was told.
-func (w *documentWatch) all(ctx context.Context) error {
-	version, _, err := w.spaceVersion(ctx, &w.documentKeys)
-	if err != nil {
-		return err
-	}
+// all looks at everything, a part at a time.
+func (w *documentWatch) all(ctx context.Context, t *document.Told) error {
 	there := map[string]bool{}
 	for after := ""; ; {
 		list, err := w.List(ctx, w.documentKeys.space, after, listAtOnce)
@@ -106,29 +90,21 @@ func (w *documentWatch) all(ctx context.Context) error {
 			return err
 		}
 		for _, doc := range list {
-			there[doc.Name] = true
-			if err := w.tell(doc); err != nil {
-				return err
-			}
-			after = doc.Name
+			there[doc.Name], after = true, doc.Name
+			t.Is(doc)
 		}
 		if len(list) < listAtOnce {
-			break
+			t.Only(there)
+			return nil
+		}
+		if !t.Tell() {
+			return errStopped
 		}
 	}
-	for name := range w.known {
-		if !there[name] {
-			if err := w.tellGone(name); err != nil {
-				return err
-			}
-		}
-	}
-	w.version = version
-	return nil
 }
 
-// changes tells what changed up to a version.
-func (w *documentWatch) changes(ctx context.Context, version uint64) error {
+// changes looks at what changed since.
+func (w *documentWatch) changes(ctx context.Context, t *document.Told) error {
 	by := &redis.ZRangeBy{Min: "(" + strconv.FormatUint(w.version, 10), Max: "+inf"}
 	var changed, gone *redis.StringSliceCmd
 	_, err := w.client.Pipelined(ctx, func(p redis.Pipeliner) error {
@@ -138,77 +114,29 @@ func (w *documentWatch) changes(ctx context.Context, version uint64) error {
 	if err != nil {
 		return readFailed(ctx, err)
 	}
-	for names := changed.Val(); len(names) > 0; {
-		n := min(listAtOnce, len(names))
-		list, err := w.fetch(ctx, &w.documentKeys, names[:n])
+	for _, name := range gone.Val() {
+		t.Gone(name)
+	}
+	return w.named(ctx, t, changed.Val())
+}
+
+// named looks at some documents, a part at a time.
+func (w *documentWatch) named(ctx context.Context, t *document.Told, names []string) error {
+	for part := range slices.Chunk(names, listAtOnce) {
+		list, err := w.fetch(ctx, &w.documentKeys, part)
 		if err != nil {
 			return err
 		}
-		for _, doc := range list {
-			if err := w.tell(doc); err != nil {
-				return err
+		for _, name := range part {
+			i := slices.IndexFunc(list, func(doc driver.Document) bool { return doc.Name == name })
+			if i < 0 {
+				t.Gone(name)
+				continue
 			}
+			t.Is(list[i])
 		}
-		names = names[n:]
-	}
-	for _, name := range gone.Val() {
-		if err := w.tellGone(name); err != nil {
-			return err
-		}
-	}
-	w.version = version
-	return nil
-}
-
-func (w *documentWatch) tell(doc driver.Document) error {
-	if w.known[doc.Name].Version == doc.Version {
-		return nil
-	}
-	if !w.yield(driver.DocumentChange{Document: doc}) {
-		return errStopped
-	}
-	w.known[doc.Name] = driver.Document{Version: doc.Version, Expires: doc.Expires}
-	return nil
-}
-
-func (w *documentWatch) tellGone(name string) error {
-	if _, ok := w.known[name]; !ok {
-		return nil
-	}
-	delete(w.known, name)
-	if !w.yield(driver.DocumentChange{Document: driver.Document{Name: name}, Deleted: true}) {
-		return errStopped
-	}
-	return nil
-}
-
-// expired tells which documents are past their time on Redis's clock.
-func (w *documentWatch) expired(ctx context.Context) error {
-	var due []string
-	for name, doc := range w.known {
-		if !doc.Expires.IsZero() && time.Until(doc.Expires) <= 0 {
-			due = append(due, name)
-		}
-	}
-	if len(due) == 0 {
-		return nil
-	}
-	list, err := w.fetch(ctx, &w.documentKeys, due)
-	if err != nil {
-		return err
-	}
-	there := map[string]bool{}
-	for _, doc := range list {
-		there[doc.Name] = true
-		if err := w.tell(doc); err != nil {
-			return err
-		}
-	}
-	for _, name := range due {
-		if !there[name] {
-			if err := w.tellGone(name); err != nil {
-				return err
-			}
+		if !t.Tell() {
+			return errStopped
 		}
 	}
 	return nil

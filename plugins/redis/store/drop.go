@@ -3,6 +3,9 @@ package store
 import (
 	"context"
 	"strconv"
+	"strings"
+
+	"github.com/boardd/boardd/sdk/failpoint"
 )
 
 // registry is the hash that says which prefix each board's keys have.
@@ -17,6 +20,7 @@ func (s *Store) register(ctx context.Context, name, prefix string) error {
 	if err := s.client.HSet(ctx, registry, name, prefix).Err(); err != nil {
 		return changeFailed(err)
 	}
+	failpoint.Hit("redis/board/registered")
 	return nil
 }
 
@@ -49,6 +53,7 @@ func (s *Store) DropBoard(ctx context.Context, name string) error {
 	if err := s.documents().drop(ctx, name); err != nil {
 		return err
 	}
+	failpoint.Hit("redis/drop/before-unregister")
 	if err := s.client.HDel(ctx, registry, name).Err(); err != nil {
 		return changeFailed(err)
 	}
@@ -87,6 +92,29 @@ func (s *Store) clear(ctx context.Context, k *keys) error {
 		return err
 	}
 	if err := s.client.Unlink(ctx, k.ours()...).Err(); err != nil {
+		return changeFailed(err)
+	}
+	return s.clearSequence(ctx, k)
+}
+
+// madeNamespace begins the namespaces that a host makes for boards whose place nobody
+// chose.
+const madeNamespace = "boardd:{"
+
+// clearSequence removes TaskFlow's counter of posts where nobody else can need it: in a
+// namespace that was made for this board, and has no job of another program.
+func (s *Store) clearSequence(ctx context.Context, k *keys) error {
+	if !strings.HasPrefix(k.prefix, madeNamespace) {
+		return nil
+	}
+	left, err := s.client.Exists(ctx, k.listings, k.trash).Result()
+	if err != nil {
+		return readFailed(ctx, err)
+	}
+	if left > 0 {
+		return nil
+	}
+	if err := s.client.Unlink(ctx, k.sequence).Err(); err != nil {
 		return changeFailed(err)
 	}
 	return nil

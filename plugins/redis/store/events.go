@@ -64,7 +64,7 @@ func decodeEntry(m *redis.XMessage) (entry, error) {
 	return e, nil
 }
 
-// change shows an event as the contract has it.
+// change returns the event as a driver.Change.
 func (e *event) change() driver.Change {
 	c := driver.Change{Event: e.kind, Job: e.id, Position: driver.Position(e.position), At: e.at, Reason: e.reason, Owner: e.owner}
 	r := &driver.Record{

@@ -54,7 +54,7 @@ func (s *Store) usage(ctx context.Context) (all []usage, err error) {
 			return nil
 		})
 		if err == nil {
-			s.mu.Lock()
+			s.mu.Lock() // the masters of a cluster are asked side by side
 			defer s.mu.Unlock()
 			all = append(all, parseUsage(info.Val()))
 		}

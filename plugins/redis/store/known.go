@@ -7,10 +7,10 @@ import (
 	"github.com/boardd/boardd/sdk/job"
 )
 
-// knownJobs are the jobs on a board of which our records are known to be there, so that
-// a search that meets them in TaskFlow's hash need not ask. It may be behind, and then
-// hides a job that came back, or lacks one: so nobody relies on it where the numbers say
-// that something was not found. A job takes about 42 bytes.
+// knownJobs is the set of the jobs on a board that our records are known to have, so that
+// a search that meets one in TaskFlow's hash need not read its record. The set may be out
+// of date: it may have a job that ended and came back, or lack one. So it is not used when
+// the counts say that a search missed something. A job takes about 42 bytes.
 type knownJobs struct {
 	mu     sync.Mutex
 	jobs   map[job.ID]uint32 // the last search that met it
@@ -65,8 +65,8 @@ func (a *knownJobs) forget(ids ...job.ID) {
 	}
 }
 
-// missed returns the jobs that a search did not meet which went through the whole board,
-// nor a later one, and which were known before it began.
+// missed returns the jobs that were known before a search of the whole board began, and
+// that neither it nor a later search met.
 func (a *knownJobs) missed(search uint32) []job.ID {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -2,11 +2,10 @@ package store
 
 import (
 	"context"
-	"fmt"
-	"hash/fnv"
 	"time"
 
 	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/driver/poll"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -38,9 +37,8 @@ type observer struct {
 	tail    *tail
 	woken   <-chan struct{} // something came into the stream
 	notices *notices
-	told    map[string]uint64    // a digest of each job on the board
-	ends    map[string]time.Time // of the leases among them, as told of
-	next    time.Time            // when all jobs are looked at again
+	jobs    poll.Jobs // what the watcher was told
+	next    time.Time // when all jobs are looked at again
 	yield   func(driver.Changes) bool
 }
 
@@ -54,7 +52,7 @@ func (b *board) newObserver(ctx context.Context, st *opening, after driver.Posit
 	}
 	return &observer{
 		board: b, opening: st, tail: &tail{board: b, opening: st, position: b.unshift(uint64(after)), yield: shifted},
-		woken: woken, notices: b.store.listen(ctx, &st.keys), told: map[string]uint64{}, ends: map[string]time.Time{}, yield: yield,
+		woken: woken, notices: b.store.listen(ctx, &st.keys), yield: yield,
 	}
 }
 
@@ -104,7 +102,7 @@ func (o *observer) read(ctx context.Context, steps []listing, unreadable *[]unre
 func (o *observer) pass(ctx context.Context) error {
 	begun, pace := time.Now(), pace{budget: o.board.store.looking}
 	shown := o.board.takeShown()
-	seen := map[string]bool{}
+	seen := map[job.ID]bool{}
 	var unreadable []unreadField
 	count := firstCount
 	for at := (place{start: o.tail.position}); ; {
@@ -124,11 +122,8 @@ func (o *observer) pass(ctx context.Context) error {
 		var changes []driver.Change
 		for i := range page.Records {
 			r := &page.Records[i]
-			id := r.Posting.ID.String()
-			seen[id] = true
-			if event := o.differs(id, r); event != job.NoEvent {
-				changes = append(changes, o.changed(event, r))
-			}
+			seen[r.Posting.ID] = true
+			changes = o.news(changes, r)
 		}
 		if err := o.tell(changes); err != nil {
 			return err
@@ -142,75 +137,11 @@ func (o *observer) pass(ctx context.Context) error {
 	}
 	o.board.bad.replace(unreadable)
 	o.next = begun.Add(sweepTime)
-	return o.look(ctx, o.missed(shown, seen))
-}
-
-// differs says what to tell watchers of a job on the board, if it is another one than they
-// were told of, as they will be: that its lease was extended, where nothing else changed.
-func (o *observer) differs(id string, r *driver.Record) job.EventType {
-	before, digest := o.told[id], fingerprint(r)
-	o.told[id] = digest
-	moved := o.moved(id, r, before != digest)
-	switch {
-	case before != digest || moved < 0:
-		return job.ForeignChange
-	case moved > 0:
-		return job.Extended
+	var missing []string
+	for _, id := range o.jobs.Missing(shown, seen) {
+		missing = append(missing, id.String())
 	}
-	return job.NoEvent
-}
-
-// observedTolerance is by how much the end of a lease may seem to have moved: it is
-// reckoned by this machine's clock, some time after Redis was asked.
-const observedTolerance = 500 * time.Millisecond
-
-// moved returns by how much the end of a lease moved since watchers were told of it, and
-// notes that they are.
-func (o *observer) moved(id string, r *driver.Record, anew bool) time.Duration {
-	if r.Holder == nil || r.Holder.NoExpiry {
-		delete(o.ends, id)
-		return 0
-	}
-	end := time.Now().Add(r.Holder.Remaining)
-	before, known := o.ends[id]
-	if d := end.Sub(before); !known || anew || d.Abs() > observedTolerance {
-		o.ends[id] = end
-		if known {
-			return d
-		}
-	}
-	return 0
-}
-
-// news says what to tell watchers of a job, and notes that they are told: of an ending, if
-// they were told of the job.
-func (o *observer) news(id string, r *driver.Record) job.EventType {
-	if r.State == job.Unclaimed || r.State == job.Claimed {
-		return o.differs(id, r)
-	}
-	_, told := o.told[id]
-	delete(o.told, id)
-	delete(o.ends, id)
-	if !told {
-		return job.NoEvent
-	}
-	return job.ForeignChange
-}
-
-// missed are the jobs that were told of or shown and are not among those seen.
-func (o *observer) missed(shown, seen map[string]bool) []string {
-	for id := range shown {
-		if _, told := o.told[id]; !told {
-			o.told[id] = 0
-		}
-	}
-	var gone []string
-	for id := range o.told {
-		if !seen[id] {
-			gone = append(gone, id)
-		}
-	}
-	return gone
+	return o.look(ctx, missing)
 }
 
 // look looks at some jobs, and tells of those that differ from what was told, or are not
@@ -232,9 +163,7 @@ func (o *observer) look(ctx context.Context, ids []string) error {
 			if err != nil {
 				continue // what cannot be read is told of elsewhere
 			}
-			if event := o.news(ids[i], r); event != job.NoEvent {
-				changes = append(changes, o.changed(event, r))
-			}
+			changes = o.news(changes, r)
 		}
 		if err := o.tell(changes); err != nil {
 			return err
@@ -244,9 +173,13 @@ func (o *observer) look(ctx context.Context, ids []string) error {
 	return nil
 }
 
-// changed makes a change of what was seen. It has a position that only this host
-// counts.
-func (o *observer) changed(event job.EventType, r *driver.Record) driver.Change {
+// news adds what to tell of a job as it was seen, if that is news. It has a position that
+// only this host counts.
+func (o *observer) news(changes []driver.Change, r *driver.Record) []driver.Change {
+	event := o.jobs.News(r, time.Now())
+	if event == job.NoEvent {
+		return changes
+	}
 	c := driver.Change{
 		Event: event, Job: r.Posting.ID, Position: driver.Position(o.tail.position + o.board.virtual.Add(1)),
 		At: r.ModifiedAt, Record: r,
@@ -254,7 +187,7 @@ func (o *observer) changed(event job.EventType, r *driver.Record) driver.Change 
 	if r.Holder != nil {
 		c.Owner = r.Holder.Owner
 	}
-	return c
+	return append(changes, c)
 }
 
 func (o *observer) tell(changes []driver.Change) error {
@@ -264,37 +197,23 @@ func (o *observer) tell(changes []driver.Change) error {
 	return nil
 }
 
-// fingerprint is a digest of what watchers see of a job.
-func fingerprint(r *driver.Record) uint64 {
-	h := fnv.New64a()
-	fmt.Fprint(h, r.Version, r.Held, r.NotBefore, r.Posting.Sequence)
-	if r.Holder != nil {
-		fmt.Fprintf(h, "%q %v", r.Holder.Owner, r.Holder.NoExpiry)
-	}
-	h.Write(r.Status)
-	return h.Sum64() | 1
-}
-
 // show remembers which jobs an observed board's scans have shown, so that their
 // end is not missed.
 func (b *board) show(records []driver.Record) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.shown == nil {
-		b.shown = map[string]bool{}
+		b.shown = map[job.ID]bool{}
 	}
 	for i := range records {
-		b.shown[records[i].Posting.ID.String()] = true
+		b.shown[records[i].Posting.ID] = true
 	}
 }
 
-func (b *board) takeShown() map[string]bool {
+func (b *board) takeShown() map[job.ID]bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	shown := b.shown
 	b.shown = nil
-	if shown == nil {
-		shown = map[string]bool{}
-	}
 	return shown
 }

@@ -37,9 +37,9 @@ func parseAside(text string) (aside, error) {
 	return aside{n, id}, nil
 }
 
-// scanTrash is the scan of an observed board's trash. The order of the trash is
-// kept by hosts that may write it down, and there may be none, so the whole trash
-// is looked at and put into order here.
+// scanTrash is the scan of an observed board's trash. Only hosts that serve the board
+// store the order of the trash, and there may be none, so the whole trash is read and
+// sorted here.
 func (b *board) scanTrash(ctx context.Context, st *opening, req driver.ScanRequest, yield func(driver.Page, error) bool) error {
 	list, err := b.trashed(ctx, st)
 	if err != nil {

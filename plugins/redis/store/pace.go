@@ -44,7 +44,7 @@ func (p *pace) timed(ctx context.Context, b *board, key string, queue func(redis
 		return time.Time{}, readFailed(ctx, err)
 	}
 	var before, after *redis.TimeCmd
-	// No transaction: in one, newer servers' clock stands still.
+	// No transaction: in one, the clock of newer servers does not advance.
 	_, err = node.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 		before = pipe.Time(ctx)
 		queue(pipe)

@@ -2,6 +2,15 @@
 // the same time, jobboards of OpenStack TaskFlow. Every transition is one step of
 // a Lua script; TaskFlow's keys and bytes are its own, and what boardd adds lies
 // in keys beside them. See docs/redis.md.
+//
+// Locks. Store.mu, board.mu, bad.mu, knownJobs.mu, notices.mu and searchBudget.mu are
+// each held alone, while memory is read or written. None of them may be held while Redis
+// is asked: a call may make a new connection, and greet takes Store.mu before that is
+// used.
+//
+// wakes.mu is held while Redis is told what to listen to, which may make a connection,
+// so that Store.mu is taken after it and never before. Meanwhile no watcher is woken. What
+// watchPattern calls is called without it.
 package store
 
 import (
@@ -105,10 +114,11 @@ type Store struct {
 
 	mu     sync.Mutex
 	boards map[string]*board
-	runs   map[string]bool // by run id, the server that was met last; of a cluster, all that were
+	runs   map[string]bool // by run id, the server that was met last; of a cluster, all of them
 	met    bool            // the servers of a cluster were greeted, all at once
 	done   bool
 
+	// Not guarded by mu.
 	calls  atomic.Int64 // of the script
 	valued atomic.Bool  // the server cannot scan a hash without its values
 }

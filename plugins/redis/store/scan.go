@@ -113,8 +113,9 @@ func (b *board) scanOpen(ctx context.Context, st *opening, req driver.ScanReques
 	return nil
 }
 
-// pace leaves the store to who is waiting for it: half of the time, if there are
-// changes to be made. It reports whether there were any.
+// pace rests as long as the last step took if this server called the script since the
+// step before, so that a scan leaves half of the time to changes. It reports whether
+// there were such calls.
 func (o *openScan) pace(ctx context.Context, took time.Duration) (called bool, err error) {
 	calls := o.board.store.calls.Load()
 	called, o.calls = calls != o.calls, calls

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// A search for what is known to be there may take three times its share, out of what the
-// searches before it left: as much as they would have had in maxCredit. So much brings one
-// post on a board of a million jobs to light in time, also where Redis sends the postings
-// along.
+// A search for something that is known to be there may use three times its share, taken
+// from what earlier searches left unused: at most their share of maxCredit. That is enough
+// to find one post on a board of a million jobs in time, even where Redis sends the
+// postings along.
 const (
 	hurry     = 3
 	maxCredit = 40 * time.Second

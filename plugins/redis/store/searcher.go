@@ -9,8 +9,9 @@ import (
 	"github.com/boardd/boardd/sdk/sleep"
 )
 
-// Of all servers that watch a board one searches it for what other programs did: what it
-// finds, it puts into our records, and the others learn of it from the board's stream.
+// Of all servers that watch a board, one searches it for changes by other programs. It
+// reconciles our records with what it finds, and the others learn of that from the board's
+// stream.
 const (
 	searcherLease = 3 * time.Second  // another one takes over from a server that is gone
 	searcherTime  = time.Second      // a server says so often that it goes on

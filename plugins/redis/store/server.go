@@ -28,9 +28,9 @@ func (s *Store) durability(ctx context.Context) (driver.Durability, error) {
 	return driver.Delayed, nil // also where Redis does not let this user ask
 }
 
-// meet greets every server of a cluster before the first board is opened: one
-// that is met later is a new one then. A server that does not answer now is met
-// when it does, and boards are looked at again for nothing.
+// meet greets every server of a cluster before the first board is opened, since a
+// server that is met later counts as restarted. One that does not answer now is met
+// when it does; boards are then opened again without need.
 func (s *Store) meet(ctx context.Context) {
 	cluster, ok := s.client.(*redis.ClusterClient)
 	if !ok {

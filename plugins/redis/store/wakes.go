@@ -17,7 +17,7 @@ type wakes struct {
 	stop  context.CancelFunc
 	done  sync.WaitGroup
 
-	mu       sync.Mutex
+	mu       sync.Mutex // held while Redis is told what to listen to
 	pubsub   *redis.PubSub
 	channels map[string]map[chan struct{}]bool
 	patterns map[string]map[*listener]bool
@@ -85,13 +85,15 @@ func (w *wakes) watchPattern(pattern string, told func(channel, message string))
 }
 
 // say changes what the connection listens to. It is told again with each new
-// connection, so that an error now is none: watchers look by themselves as well.
+// connection, so that an error now is none: watchers look by themselves as well. The
+// caller holds w.mu.
 func (w *wakes) say(what func(context.Context, ...string) error, channel string) {
 	if err := what(w.ctx, channel); err != nil {
 		w.store.logger.Debug("Redis is not listened to", "channel", channel, "error", err)
 	}
 }
 
+// connect makes the connection, unless there is one. The caller holds w.mu.
 func (w *wakes) connect() {
 	if w.pubsub != nil {
 		return

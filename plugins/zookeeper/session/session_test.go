@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -118,8 +119,8 @@ func TestNewSession(t *testing.T) {
 	}
 }
 
-// TestWatchesOutliveConnections cuts the connection again and again under load: what
-// was changed meanwhile is told to who watches it, although others' answers come first.
+// TestWatchesOutliveConnections cuts the connection again and again under load: what was
+// changed meanwhile is told to who watches it, and before any answer shows it.
 func TestWatchesOutliveConnections(t *testing.T) {
 	t.Parallel()
 	z := testserver.ZooKeeper(t, testserver.ZooKeeperOptions{Fast: true})
@@ -132,19 +133,34 @@ func TestWatchesOutliveConnections(t *testing.T) {
 	if err := other.EnsurePath(ctx, "/watched", session.World()); err != nil {
 		t.Fatal(err)
 	}
+	type watch struct {
+		version int32
+		told    <-chan session.Event
+	}
+	var watched atomic.Pointer[watch]
 	for range 32 {
 		load.Go(func() {
 			for ctx.Err() == nil {
-				_, _ = c.Get(ctx, "/watched")
+				w := watched.Load()
+				node, err := c.Get(ctx, "/watched")
+				if err != nil || w == nil || node.Stat.Version <= w.version {
+					continue
+				}
+				select {
+				case <-w.told:
+				default:
+					t.Errorf("an answer shows version %d, and the watch since version %d has told nothing", node.Stat.Version, w.version)
+				}
 			}
 		})
 	}
 	before, _ := c.Epoch()
 	for round := range 3 {
-		_, told, err := c.GetWatched(ctx, "/watched")
+		node, told, err := c.GetWatched(ctx, "/watched")
 		if err != nil {
 			t.Fatal(err)
 		}
+		watched.Store(&watch{node.Stat.Version, told})
 		proxy.Sever(true)
 		m := other.Multi(session.World())
 		m.Set("/watched", []byte{byte(round)}, -1)

@@ -109,8 +109,14 @@ func (b *board) explain(ctx context.Context) error {
 
 // advance moves on the positions up to which everything is known, and tells watchers.
 // A watch that has not fired says that its folder is as it was up to the last change
-// that this session has seen: ZooKeeper tells of it first. b.mu is held.
+// that this session has seen: ZooKeeper tells of it first. Another session has seen
+// more, and the watches tell nothing of it. b.mu is held.
 func (b *board) advance() {
+	select {
+	case <-b.lost:
+		return // the board is read anew
+	default:
+	}
 	b.poll(&b.folder)
 	b.poll(&b.log.follower)
 	if !b.folder.dirty && !b.folder.busy {

@@ -9,15 +9,23 @@ import (
 
 	"github.com/boardd/boardd/plugins/zookeeper/session"
 	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/failpoint"
 	"github.com/boardd/boardd/sdk/job"
 )
 
 // An answer is what a claim gave, kept under its request. The transaction of the
 // first claim makes it; further claims of the op are added before it is
 // acknowledged.
+//
+// Several tries of one request may be at work at the same time, by hosts that know
+// nothing of each other. So each claim after the first checks the version of the
+// answer's node, and whoever gives the answer again marks the node as given first. From
+// then on nothing can be claimed in its name, and all tries tell the same.
 type answer struct {
 	request [16]byte
 	there   bool
+	version int32 // of the node, if it is there
+	given   bool  // it was given again: nothing is added
 	at      int64 // when it was first given
 	grants  []grant
 
@@ -64,9 +72,13 @@ func (a *answer) encode() []byte {
 		w.uint(g.zxid)
 		w.int(g.at)
 	}
-	if len(a.planned) > 0 {
-		w.uint(uint64(len(a.planned)))
-		for _, p := range a.planned {
+	list := a.planned
+	if a.given { // as a plan for no job, which programs that know no mark look for in vain
+		list = append(slices.Clip(list), planned{})
+	}
+	if len(list) > 0 {
+		w.uint(uint64(len(list)))
+		for _, p := range list {
 			w.raw(p.id[:])
 			w.raw(p.nonce[:])
 		}
@@ -99,6 +111,10 @@ func decodeAnswer(data []byte, zxid uint64, at int64) (answer, error) {
 			var p planned
 			d.raw(p.id[:])
 			d.raw(p.nonce[:])
+			if p == (planned{}) {
+				a.given = true
+				continue
+			}
 			a.planned = append(a.planned, p)
 		}
 	}
@@ -116,6 +132,7 @@ func (g *grant) claimed() driver.Claimed {
 
 // load reads the answer, if there is one that is not too old.
 func (a *answer) load(ctx context.Context, b *board) error {
+	*a = answer{request: a.request}
 	node, err := b.client().Get(ctx, b.at.answer(a.request))
 	if session.NoNode(err) {
 		return nil
@@ -130,15 +147,49 @@ func (a *answer) load(ctx context.Context, b *board) error {
 	if at := b.now(); at.millis()-kept.at >= at.window.Milliseconds() {
 		return b.forgetAnswer(ctx, a.request)
 	}
-	a.there, a.at, a.grants = true, kept.at, kept.grants
-	return a.carriedOut(ctx, b, kept.planned)
+	kept.request, kept.there, kept.version = a.request, true, node.Stat.Version
+	*a = kept
+	return nil
+}
+
+// give reads the answer to give it again, after which nothing can be added to it. Only
+// what was claimed before the mark can be there after it, so that is looked for last.
+func (a *answer) give(ctx context.Context, b *board) error {
+	for {
+		if err := a.load(ctx, b); err != nil || !a.there {
+			return err
+		}
+		if a.given {
+			return a.carriedOut(ctx, b)
+		}
+		a.given = true
+		if _, err := a.set(ctx, b); err != nil {
+			return err
+		}
+	}
+}
+
+// set writes the answer, if its node is as it was read. Where it is not, and where
+// ZooKeeper's answer was lost, it is not done: the caller reads how the node is now.
+func (a *answer) set(ctx context.Context, b *board) (done bool, err error) {
+	m := b.client().Multi(nil)
+	m.Set(b.at.answer(a.request), a.encode(), a.version)
+	_, err = m.Do(ctx)
+	switch {
+	case err == nil:
+		a.version++
+		return true, nil
+	case session.Conflict(err), session.Lost(err) && ctx.Err() == nil && b.client().Ready(ctx) == nil:
+		return false, nil
+	}
+	return false, err
 }
 
 // carriedOut adds the claims that were planned, made and not added.
-func (a *answer) carriedOut(ctx context.Context, b *board, list []planned) error {
-	found := make([]*grant, len(list))
+func (a *answer) carriedOut(ctx context.Context, b *board) error {
+	found := make([]*grant, len(a.planned))
 	var work []func(context.Context) error
-	for i, p := range list {
+	for i, p := range a.planned {
 		work = append(work, func(ctx context.Context) error {
 			v, err := b.steady(ctx, p.id, recorded)
 			if err != nil {
@@ -165,11 +216,25 @@ func (a *answer) has(nonce [16]byte) bool {
 	return slices.ContainsFunc(a.grants, func(g grant) bool { return g.token.Nonce == nonce })
 }
 
-// prepare writes down what an op plans that adds to an answer.
-func (a *answer) prepare(ctx context.Context, b *board) error {
-	m := b.client().Multi(nil)
-	m.Set(b.at.answer(a.request), a.encode(), -1)
-	return b.surely(ctx, m)
+// prepare reads the answer that an op adds to, if there is one, and writes down what it
+// plans to claim. If the answer was given again it changes nothing.
+func (a *answer) prepare(ctx context.Context, b *board, list []driver.Candidate) error {
+	for {
+		if err := a.load(ctx, b); err != nil || !a.there || a.given {
+			return err
+		}
+		before := a.planned
+		if err := a.carriedOut(ctx, b); err != nil {
+			return err
+		}
+		a.plan(list)
+		if slices.Equal(a.planned, before) { // an earlier try has written it
+			return nil
+		}
+		if done, err := a.set(ctx, b); done || err != nil {
+			return err
+		}
+	}
 }
 
 // first makes the first claim the answer.
@@ -177,44 +242,57 @@ func (a *answer) first(candidate *driver.Candidate, c *claim) {
 	a.grants = []grant{{id: candidate.Job, token: c.token, lease: c.lease}}
 }
 
-// build adds the making of the answer to the transaction of its first claim.
+// build adds to the transaction of a claim what belongs to the answer: of the first one
+// that it is made, of the others that nobody has given it again.
 func (a *answer) build(m *session.Multi, at layout) {
+	if a.there {
+		m.Check(at.answer(a.request), a.version)
+		return
+	}
 	m.Create(at.answer(a.request), a.encode(), session.Persistent)
 }
 
-// complete adds claims that are not in the answer yet.
+// add adds claims, and reports whether one was not in the answer.
+func (a *answer) add(claims []driver.Claimed) (added bool) {
+	for _, c := range claims {
+		g := grant{c.Job, c.Token, c.Lease, c.Version, uint64(c.Position), millis(c.At)}
+		if i := slices.IndexFunc(a.grants, func(g grant) bool { return g.token.Nonce == c.Token.Nonce }); i >= 0 {
+			a.grants[i] = g
+			continue
+		}
+		a.grants, added = append(a.grants, g), true
+	}
+	if added {
+		a.planned = nil
+	}
+	if a.at == 0 {
+		a.at = millis(claims[0].At)
+	}
+	return added
+}
+
+// complete adds claims that are not in the answer yet. If the answer was given again
+// meanwhile it has all that were made, and stays.
 func (a *answer) complete(ctx context.Context, b *board, claims []driver.Claimed) error {
 	b.mu.Lock()
 	acl := b.acl
 	b.past.answered(a.request, b.instant().millis())
 	b.mu.Unlock()
-	grants := a.grants
-	for _, c := range claims {
-		known := false
-		for i := range grants {
-			if grants[i].token.Nonce == c.Token.Nonce {
-				grants[i] = grant{c.Job, c.Token, c.Lease, c.Version, uint64(c.Position), millis(c.At)}
-				known = true
-			}
+	for a.add(claims) || !a.there {
+		failpoint.Hit("zookeeper/answer/before-multi")
+		if !a.there {
+			m := b.client().Multi(acl)
+			m.Create(b.at.answer(a.request), a.encode(), session.Persistent)
+			return b.surely(ctx, m)
 		}
-		if !known {
-			grants = append(grants, grant{c.Job, c.Token, c.Lease, c.Version, uint64(c.Position), millis(c.At)})
+		if done, err := a.set(ctx, b); done || err != nil {
+			return err
+		}
+		if err := a.load(ctx, b); err != nil || a.given {
+			return err
 		}
 	}
-	if a.there && len(grants) == len(a.grants) {
-		return nil
-	}
-	a.grants, a.planned = grants, nil
-	if a.at == 0 {
-		a.at = millis(claims[0].At)
-	}
-	m := b.client().Multi(acl)
-	if a.there {
-		m.Set(b.at.answer(a.request), a.encode(), -1)
-	} else {
-		m.Create(b.at.answer(a.request), a.encode(), session.Persistent)
-	}
-	return b.surely(ctx, m)
+	return nil
 }
 
 // surely makes a change that may be made twice, until somebody says that it was. What it

@@ -11,6 +11,7 @@ import (
 	"github.com/boardd/boardd/plugins/taskflow"
 	"github.com/boardd/boardd/plugins/zookeeper/session"
 	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/driver/transition"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -135,7 +136,7 @@ func (b *board) apply(ctx context.Context, op *driver.Op, begin func() bool) dri
 		return driver.Failed(err)
 	}
 	if observe {
-		return driver.Result{Kind: job.Precondition, Message: "the board is only observed: nothing may be changed"}
+		return driver.Result{Kind: job.Precondition, Message: transition.Observed}
 	}
 	if problem := b.unreadable(op.Job); problem != "" && op.Kind != driver.Claim {
 		return driver.Result{Kind: job.Corrupt, Message: problem}
@@ -150,15 +151,40 @@ func (b *board) apply(ctx context.Context, op *driver.Op, begin func() bool) dri
 		return *r
 	}
 	a := newAttempt(b, op.Job, begin)
-	_, stamped := keyOf(op)
+	_, stamped := transition.KeyOf(op)
 	a.known, a.search = stamped || op.Kind == driver.Extend, anywhere
+	var plan transition.Plan
+	var missed uint64 // the record whose posting was not there
 	return a.run(ctx, func(v *view, at instant) (*change, *driver.Result, error) {
-		ch, r := b.decide(op, v, at)
+		ch, r := b.planned(op, &plan, v, at, a.fresh)
 		if ch == nil {
 			return nil, r, nil
 		}
-		return ch, nil, b.supply(ctx, op, v, ch)
-	}, func(v *view, w written) driver.Result { return answerTo(op, v, w) })
+		err := b.supply(ctx, op, v, ch)
+		if job.KindOf(err) == job.Corrupt && missed != v.recZxid {
+			missed = v.recZxid
+			return nil, nil, nil // another host may have taken it since: the record says so, or stands as it was
+		}
+		return ch, nil, err
+	}, func(v *view, w written) driver.Result { return w.finish(&plan, v) })
+}
+
+// planned returns the change that an op asks for, or the answer to it; or neither, if it
+// has to be asked again of a job that was read since.
+func (b *board) planned(op *driver.Op, plan *transition.Plan, v *view, at instant, fresh bool) (*change, *driver.Result) {
+	var r driver.Result
+	switch *plan, r = b.decide(op, v, at, fresh); {
+	case plan.Reread:
+		return nil, nil
+	case plan.Do == 0:
+		return nil, &r
+	case plan.Do == driver.Post && b.full():
+		if !fresh {
+			return nil, nil
+		}
+		return nil, &driver.Result{Kind: job.QuotaExceeded, Message: "max_jobs"}
+	}
+	return b.changeOf(op, plan, v, at)
 }
 
 // supply reads what an op moves and the view does not hold: the posting's bytes.
@@ -209,16 +235,13 @@ func (b *board) findTrash(ctx context.Context, v *view, ch *change) error {
 	return err
 }
 
-func answerTo(op *driver.Op, v *view, w written) driver.Result {
-	r := driver.Result{Position: driver.Position(w.zxid), Version: v.version(), At: atMillis(w.at)}
-	if op.Kind == driver.Purge {
-		r.Version = w.zxid
+// finish answers an op whose plan was written. Times are kept in milliseconds.
+func (w *written) finish(plan *transition.Plan, v *view) driver.Result {
+	version := v.version()
+	if plan.Do == driver.Purge {
+		version = w.zxid
 	}
-	if op.Hold != nil {
-		r.NotBefore = atMillis(v.rec.holdUntil)
-	}
-	if op.Kind == driver.Extend && !op.NoExpiry {
-		r.Lease = op.Lease
-	}
+	r := transition.Finish(plan, version, driver.Position(w.zxid), w.zxid, atMillis(w.at))
+	r.NotBefore = atMillis(millis(r.NotBefore))
 	return r
 }

@@ -59,14 +59,13 @@ func (a *attempt) run(ctx context.Context, decide decision, reply reply) driver.
 			return reply(v, written{zxid: v.rec.position, at: v.rec.changedAt})
 		}
 		ch, r, err := decide(v, b.now())
-		if err == nil && r != nil {
-			if r.Repeated || a.fresh || r.Kind == job.Invalid {
-				return *r
-			}
+		switch {
+		case err == nil && r != nil:
+			return *r
+		case err == nil && ch == nil:
 			a.view = nil
 			continue
-		}
-		if err == nil {
+		case err == nil:
 			if !a.begin() {
 				return driver.Result{Kind: job.Interrupted, Message: "the op was not begun in time"}
 			}

@@ -8,6 +8,7 @@ import (
 	"github.com/boardd/boardd/internal/testserver"
 	"github.com/boardd/boardd/plugins/zookeeper/session"
 	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/driver/transition"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -19,22 +20,9 @@ func TestAnswerLost(t *testing.T) {
 	z := testserver.ZooKeeper(t, testserver.ZooKeeperOptions{Fast: true})
 	s, b := inside(t, z, Options{})
 	id := s.post(t)
-	begun := b.now() // of its generation
 	a := newAttempt(b, id, func() bool { return true })
 	a.known, a.search, a.doubt = true, anywhere, true
-	ch, refused := b.decide(&driver.Op{Kind: driver.Update, Job: id, Event: job.OperationEvent, Request: [16]byte{1}}, b.known(id), begun)
-	if refused != nil {
-		t.Fatalf("an update of a job that is there: %+v", refused)
-	}
-	ch.rec.mark = a.mark
-	ch.rec.changed()
-	b.mu.Lock()
-	root, acl, v := b.root, b.acl, b.jobs[id]
-	b.mu.Unlock()
-	_, w, err := b.transact(t.Context(), v, ch, root, acl, func(*session.Multi) {})
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, _, w := unanswered(t, b, id, a.mark)
 	testserver.Eventually(t, "watchers are told", func() bool {
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -57,6 +45,27 @@ func TestAnswerLost(t *testing.T) {
 	if told := toldOf(b, id); !slices.Equal(told, []driver.Position{driver.Position(w.zxid)}) {
 		t.Errorf("watchers are told of the change at %v, want once at %d", told, w.zxid)
 	}
+}
+
+// unanswered makes an update of a job whose answer the board does not get.
+func unanswered(t *testing.T, b *board, id job.ID, mark [16]byte) (*view, *change, written) {
+	t.Helper()
+	op := driver.Op{Kind: driver.Update, Job: id, Event: job.OperationEvent, Request: [16]byte{1}}
+	var plan transition.Plan
+	ch, refused := b.planned(&op, &plan, b.known(id), b.now(), true)
+	if refused != nil {
+		t.Fatalf("an update of a job that is there: %+v", refused)
+	}
+	ch.rec.mark = mark
+	ch.rec.changed()
+	b.mu.Lock()
+	root, acl, v := b.root, b.acl, b.jobs[id]
+	b.mu.Unlock()
+	next, w, err := b.transact(t.Context(), v, ch, root, acl, func(*session.Multi) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return next, ch, w
 }
 
 // toldOf returns the positions at which watchers were told, or will be, that a job was

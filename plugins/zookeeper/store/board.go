@@ -45,7 +45,8 @@ type board struct {
 	past  past
 	holds holdQueue
 
-	horizon uint64 // the latest change that is known of
+	horizon uint64          // the latest change that is known of
+	lost    <-chan struct{} // closed when the session is lost whose watches the followers have
 	folder  follower
 	log     logFollower
 	silence silence
@@ -195,6 +196,7 @@ func (b *board) capabilities() driver.Capabilities {
 	return driver.Capabilities{
 		Encodings: []string{job.JSON.String()}, MaxDetails: MaxDetails, MaxRecord: MaxRecord, MaxBatch: 128, InFlight: 8,
 		MaxCandidates: 256, MaxJobs: b.settings.MaxJobs, Limits: true, Attachments: true, Shared: true, ByteExact: true,
+		AnswersClose: true,
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/boardd/boardd/plugins/zookeeper/session"
 	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/driver/transition"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -31,8 +32,11 @@ func (b *board) claim(ctx context.Context, op *driver.Op, begin func() bool) dri
 	if spec.Remember {
 		c.answer = &answer{request: op.Request}
 		if spec.More {
-			if err := c.addTo(ctx); err != nil {
+			if err := c.answer.prepare(ctx, b, spec.Candidates); err != nil {
 				return driver.Failed(err)
+			}
+			if c.answer.given {
+				return c.givenAgain(ctx)
 			}
 		}
 	}
@@ -80,16 +84,6 @@ func (h *harvest) gather(list []outcome) (failed *driver.Result) {
 	return failed
 }
 
-// addTo loads the answer that the op adds to, if there is one, and writes down
-// what it is going to claim.
-func (c *claiming) addTo(ctx context.Context) error {
-	if err := c.answer.load(ctx, c.board); err != nil || !c.answer.there {
-		return err
-	}
-	c.answer.plan(c.op.Claim.Candidates)
-	return c.answer.prepare(ctx, c.board)
-}
-
 // finish keeps the answer and dates it.
 func (c *claiming) finish(ctx context.Context, r driver.Result) driver.Result {
 	if c.answer != nil && len(r.Claims) == 0 && !c.op.Claim.More {
@@ -103,6 +97,9 @@ func (c *claiming) finish(ctx context.Context, r driver.Result) driver.Result {
 	if c.answer != nil && len(r.Claims) > 0 {
 		if err := c.answer.complete(ctx, c.board, r.Claims); err != nil {
 			return driver.Failed(&job.Error{Kind: job.OutcomeUnknown, Message: "jobs were claimed, and the answer could not be kept", Err: err})
+		}
+		if c.answer.given {
+			return c.givenAgain(ctx)
 		}
 	}
 	at := c.now()
@@ -141,47 +138,66 @@ func (c *claiming) one(ctx context.Context, candidate *driver.Candidate) outcome
 	details := c.readAhead(ctx, candidate.Job)
 	var o outcome
 	var got *view
+	var plan transition.Plan
 	a := newAttempt(c.board, candidate.Job, c.begin)
 	a.known, a.search = true, anywhere
-	make1 := c.answer != nil && !c.answer.there
+	opens := c.answer != nil && !c.answer.there // the claim makes the answer's node
+	tries := 0
 	r := a.run(ctx, func(v *view, at instant) (*change, *driver.Result, error) {
-		ch, gone := c.decide(candidate, v, at)
-		if make1 && (a.fresh || ch == nil && gone == nil) {
+		if tries++; tries > 1 && c.answer != nil && !opens { // refused, perhaps since the answer was given again
+			if given, err := c.given(ctx); err != nil || given != nil {
+				return nil, given, err
+			}
+		}
+		f := v.facts(at, a.fresh)
+		var gone driver.Skipped
+		plan, gone = transition.Candidate(c.op, candidate, &f)
+		claimed := plan.Do == 0 && !plan.Reread && gone.Kind == job.NoKind // by an earlier try
+		if opens && (a.fresh || claimed) {
 			// The first try was refused, perhaps since there is an answer already.
 			if again, err := c.again(ctx); err != nil || again != nil {
 				return nil, again, err
 			}
 		}
 		switch {
-		case gone != nil:
-			o.gone = gone
-			return nil, &driver.Result{Kind: gone.Kind}, nil
-		case ch == nil: // it was claimed by an earlier try
+		case plan.Reread:
+			return nil, nil, nil
+		case claimed:
 			got = v
-			return nil, &driver.Result{Repeated: true}, nil
+			return nil, &driver.Result{}, nil
+		case plan.Do == 0:
+			if problem := c.unreadable(candidate.Job); problem != "" && gone.Kind == job.NotFound {
+				gone.Kind, gone.Message = job.Corrupt, problem
+			}
+			o.gone = &gone
+			return nil, &driver.Result{Kind: gone.Kind}, nil
 		}
-		if make1 {
+		ch, refused := c.changeOf(c.op, &plan, v, at)
+		if refused == nil {
 			ch.answer = c.answer
+		}
+		if opens && refused == nil {
 			ch.answer.first(candidate, ch.rec.claim)
 		}
-		return ch, nil, nil
-	}, func(v *view, _ written) driver.Result {
+		return ch, refused, nil
+	}, func(v *view, w written) driver.Result {
 		got = v
-		if make1 {
+		w.finish(&plan, v)
+		if opens {
 			c.answer.there = true
 		}
 		return driver.Result{}
 	})
 	switch {
-	case r.Repeated && r.Claims != nil:
+	case r.Repeated:
 		return outcome{failed: &r}
 	case r.Kind == job.NoKind:
-		o.gone, o.claimed = nil, c.granted(got)
-		if err := c.parts(ctx, o.claimed, got, details); err != nil {
+		granted := plan.Claimed()
+		if err := c.parts(ctx, &granted, got, details); err != nil {
 			failed := driver.Failed(&job.Error{Kind: job.OutcomeUnknown, Message: "the job was claimed, and cannot be read", Err: err})
 			return outcome{failed: &failed}
 		}
-		return o
+		return outcome{claimed: &granted}
 	case o.gone != nil && r.Kind == o.gone.Kind:
 		return o
 	case r.Kind == job.QuotaExceeded:
@@ -195,18 +211,6 @@ func (c *claiming) noRoom(candidate *driver.Candidate, key string) *driver.Skipp
 	g := &driver.Skipped{Job: candidate.Job, Kind: job.QuotaExceeded, Message: key}
 	if v := c.known(candidate.Job); v != nil {
 		g.Record = v.show(c.now(), 0)
-	}
-	return g
-}
-
-// granted returns the claim that stands on a job.
-func (c *claiming) granted(v *view) *driver.Claimed {
-	held := v.claim()
-	g := &driver.Claimed{
-		Job: v.id, Token: held.token, Version: v.version(), Position: driver.Position(v.rec.position), At: atMillis(v.rec.changedAt),
-	}
-	if !held.noExpiry {
-		g.Lease = v.left(c.now())
 	}
 	return g
 }
@@ -248,59 +252,37 @@ func (c *claiming) parts(ctx context.Context, claimed *driver.Claimed, v *view, 
 	return c.fill(ctx, r, v, parts)
 }
 
-// decide returns the change that claims a candidate; or why it is passed over;
-// or neither, if it is claimed by an earlier try of the same op.
-func (c *claiming) decide(candidate *driver.Candidate, v *view, at instant) (*change, *driver.Skipped) {
-	if !v.onBoard() || v.state(at) == job.Unknown {
-		g := &driver.Skipped{Job: candidate.Job, Kind: job.NotFound}
-		if problem := c.unreadable(candidate.Job); problem != "" {
-			g.Kind, g.Message = job.Corrupt, problem
-		}
-		if v.state(at) != job.Unknown {
-			g.Record = v.show(at, 0)
-		}
-		return nil, g
+// given returns the answer if another try of this op was given it, or nil.
+func (c *claiming) given(ctx context.Context) (*driver.Result, error) {
+	kept := &answer{request: c.op.Request}
+	if err := kept.load(ctx, c.board); err != nil {
+		return nil, err
 	}
-	gone := &driver.Skipped{Job: candidate.Job, Record: v.show(at, 0)}
-	held := v.claim()
-	switch {
-	case v.live(at) && held != nil && held.token.Nonce == candidate.Nonce:
+	if !kept.there { // it is gone with the board, or with the window
+		return &driver.Result{Kind: job.Aborted, Message: "what was kept of the claim is gone"}, nil
+	}
+	if !kept.given {
 		return nil, nil
-	case v.live(at):
-		gone.Kind, gone.Owner = job.AlreadyClaimed, v.owner()
-		return nil, gone
-	case candidate.Version != 0 && candidate.Version != v.version():
-		gone.Kind = job.Aborted
-		return nil, gone
-	case v.waits(at):
-		gone.Kind = job.NotEligible
-		return nil, gone
 	}
-	spec := c.op.Claim
-	c.mu.Lock()
-	short := c.settings.Claims == claimsSession
-	c.mu.Unlock()
-	ch := &change{
-		rec: v.rec.clone(), lock: putLock, owner: spec.Owner, short: short, within: candidate.Limits,
-		event: c.op.Event, reason: c.op.Reason, who: spec.Owner, changed: true,
+	return c.again(ctx)
+}
+
+// givenAgain is the result of an op that adds to an answer which was given again.
+func (c *claiming) givenAgain(ctx context.Context) driver.Result {
+	r, err := c.again(ctx)
+	if err == nil && r == nil {
+		err = job.Errorf(job.OutcomeUnknown, "what was kept of the claim is gone")
 	}
-	ch.rec.claim = &claim{
-		owner: spec.Owner, token: job.Token{Generation: at.generation, Nonce: candidate.Nonce},
-		lease: spec.Lease, noExpiry: spec.NoExpiry, session: short, limits: sharesOf(candidate.Limits),
+	if err != nil {
+		return driver.Failed(err)
 	}
-	if spec.NoExpiry {
-		ch.rec.claim.lease = 0
-	}
-	if candidate.Status != nil {
-		ch.rec.status = *candidate.Status
-	}
-	return ch, nil
+	return *r
 }
 
 // again returns the answer that an earlier try of this op was given, or nil.
 func (c *claiming) again(ctx context.Context) (*driver.Result, error) {
 	kept := &answer{request: c.op.Request}
-	if err := kept.load(ctx, c.board); err != nil || !kept.there {
+	if err := kept.give(ctx, c.board); err != nil || !kept.there {
 		return nil, err
 	}
 	r := &driver.Result{Repeated: true, At: atMillis(kept.at), Claims: []driver.Claimed{}}

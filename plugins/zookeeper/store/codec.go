@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/driver/transition"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -179,11 +180,11 @@ func (w *writer) stamp(s *stamp) {
 	w.int(s.notBefore)
 }
 
-func (w *writer) shares(list []share) {
+func (w *writer) shares(list transition.Moves) {
 	w.uint(uint64(len(list)))
 	for _, s := range list {
-		w.bytes([]byte(s.key))
-		w.int(s.n)
+		w.bytes([]byte(s.Key))
+		w.int(s.By)
 	}
 }
 
@@ -301,9 +302,9 @@ func (d *reader) stamp() (s stamp) {
 	return s
 }
 
-func (d *reader) shares() (list []share) {
+func (d *reader) shares() (list transition.Moves) {
 	for range d.count() {
-		list = append(list, share{string(d.bytes()), d.int()})
+		list = append(list, transition.Move{Key: string(d.bytes()), By: d.int()})
 	}
 	return list
 }

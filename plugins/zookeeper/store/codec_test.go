@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/driver/transition"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -18,18 +19,18 @@ func fullRecord() *record {
 		place: onBoard, posted: true, version: 1 << 33, position: 1<<33 + 1, changedAt: 1_795_228_212_798,
 		digest: [16]byte{9}, extra: []byte("extra"), created: 5, order: 6, status: []byte{}, attached: []string{"a", "log/1"},
 		holdAlways: true, holdUntil: 77, lock: 3, placed: 12, node: "job0000000001",
-		claim: &claim{owner: "w", token: token, lease: time.Minute, session: true, since: 4, limits: []share{{"claims", 2}}},
+		claim: &claim{owner: "w", token: token, lease: time.Minute, session: true, since: 4, limits: transition.Moves{{Key: "claims", By: 2}}},
 		name:  "name", priority: job.VeryLow, book: job.Book{UUID: "u", Name: "n"}, trash: "/t/.trash/job0000000001",
 		end: &ending{outcome: job.Failed, at: 8, token: token, stamped: true, until: 99, data: []byte("final"), details: []byte("{}"), kept: true},
 		stamps: []stamp{
 			{key: [16]byte{4}, kind: driver.Release, must: driver.HeldByToken, token: token, version: 1, position: 2, at: 3, notBefore: 4},
 			{key: [16]byte{5}, kind: driver.Remove, outcome: job.Consumed},
 		},
-		mark: [16]byte{7}, limits: []share{{"jobs", 1}, {"bytes", 1 << 40}},
+		mark: [16]byte{7}, limits: transition.Moves{{Key: "jobs", By: 1}, {Key: "bytes", By: 1 << 40}},
 	}
 }
 
-var allowed = cmp.AllowUnexported(record{}, claim{}, share{}, planned{}, ending{}, stamp{}, entry{}, answer{}, grant{}, head{}, root{})
+var allowed = cmp.AllowUnexported(record{}, claim{}, planned{}, ending{}, stamp{}, entry{}, answer{}, grant{}, head{}, root{})
 
 func TestRecord(t *testing.T) {
 	t.Parallel()

@@ -8,6 +8,7 @@ import (
 	"github.com/boardd/boardd/plugins/taskflow"
 	"github.com/boardd/boardd/plugins/zookeeper/session"
 	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/failpoint"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -54,7 +55,8 @@ const (
 type written struct {
 	zxid     uint64
 	at       int64
-	number   int32 // of the log's line
+	series   uint32 // of the log,
+	number   int32  // and the number of the line in it
 	name     string
 	children int32 // nodes that came to TaskFlow's folder, and that went
 }
@@ -115,14 +117,16 @@ func (b *board) transact(ctx context.Context, v *view, ch *change, root root, ac
 		return nil, written{}, err
 	}
 	before := time.Now()
+	failpoint.Hit("zookeeper/commit/before-multi")
 	done, err := t.multi.Do(ctx)
+	failpoint.Hit("zookeeper/commit/after-multi")
 	if err != nil {
 		return nil, written{}, err
 	}
 	after := time.Now()
 	w := t.read(done)
 	b.store.clock.heard(w.zxid, w.at, before, after)
-	return t.view2(w, after), w, nil
+	return t.viewAfter(w, after), w, nil
 }
 
 // settle takes note of a change of our own. b.mu is held.
@@ -131,11 +135,13 @@ func (b *board) settle(next *view, ch *change, w written) {
 	if now := b.jobs[next.id]; now == nil || now.recZxid <= next.recZxid {
 		b.put(next)
 	}
-	found := !ch.quiet && b.log.has(w.number) // its entry was faster than its answer
+	// Its entry may have been faster than its answer. One in a log of before was read
+	// with the board.
+	found := !ch.quiet && (w.series != b.root.log || b.log.has(w.number))
 	if !ch.silent && !found {
 		b.emit(ch.event, next, b.instant(), w.zxid, w.at, ch.reason, ch.who)
 	}
-	if !ch.quiet {
+	if !ch.quiet && !found {
 		b.log.know(w.number, w.zxid)
 	}
 	b.folder.moved(w.zxid, w.children)
@@ -276,7 +282,7 @@ func (t *transaction) buildAttached() {
 // read takes from ZooKeeper's answer what is needed.
 func (t *transaction) read(done []session.Done) written {
 	stat := done[t.set].Stat
-	w := written{zxid: uint64(stat.Mzxid), at: stat.Mtime, children: t.children}
+	w := written{zxid: uint64(stat.Mzxid), at: stat.Mtime, series: t.series, children: t.children}
 	if t.log >= 0 {
 		w.number, _ = logNumber(base(done[t.log].Path))
 	}
@@ -288,8 +294,8 @@ func (t *transaction) read(done []session.Done) written {
 
 func base(path string) string { return path[lastSlash(path)+1:] }
 
-// view2 returns the job as it is after the transaction.
-func (t *transaction) view2(w written, now time.Time) *view {
+// viewAfter returns the job as it is after the transaction.
+func (t *transaction) viewAfter(w written, now time.Time) *view {
 	v, ch := *t.view, t.change
 	rec := *ch.rec
 	rec.stamps = slices.Clone(ch.rec.stamps)

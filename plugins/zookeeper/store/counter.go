@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/boardd/boardd/plugins/zookeeper/session"
+	"github.com/boardd/boardd/sdk/driver/transition"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -35,15 +36,15 @@ const keepCounters = 4096
 
 // take waits for the turn of each counter, in the order of the keys, so that two
 // changes do not wait for each other.
-func (c *counters) take(ctx context.Context, moves []share) ([]*counter, error) {
+func (c *counters) take(ctx context.Context, moves transition.Moves) ([]*counter, error) {
 	taken := make([]*counter, 0, len(moves))
 	for _, s := range moves {
 		c.mu.Lock()
-		one := c.list[s.key]
+		one := c.list[s.Key]
 		if one == nil {
 			one = &counter{turn: make(chan struct{}, 1)}
 			one.turn <- struct{}{}
-			c.list[s.key] = one
+			c.list[s.Key] = one
 		}
 		one.users++
 		c.mu.Unlock()
@@ -51,7 +52,7 @@ func (c *counters) take(ctx context.Context, moves []share) ([]*counter, error) 
 		case <-one.turn:
 			taken = append(taken, one)
 		case <-ctx.Done():
-			c.leave(s.key, one)
+			c.leave(s.Key, one)
 			c.give(taken, moves)
 			return nil, &job.Error{Kind: job.Interrupted, Err: ctx.Err()}
 		}
@@ -59,10 +60,10 @@ func (c *counters) take(ctx context.Context, moves []share) ([]*counter, error) 
 	return taken, nil
 }
 
-func (c *counters) give(taken []*counter, moves []share) {
+func (c *counters) give(taken []*counter, moves transition.Moves) {
 	for i, one := range taken {
 		one.turn <- struct{}{}
-		c.leave(moves[i].key, one)
+		c.leave(moves[i].Key, one)
 	}
 }
 
@@ -115,7 +116,7 @@ func (b *board) readCounter(ctx context.Context, key string, c *counter) error {
 
 // reread reads counters whatever is known of them, and says whether one is
 // another.
-func (b *board) reread(ctx context.Context, moves []share, taken []*counter) (bool, error) {
+func (b *board) reread(ctx context.Context, moves transition.Moves, taken []*counter) (bool, error) {
 	if err := b.client().Sync(ctx, b.at.Board); err != nil {
 		return false, err
 	}
@@ -123,7 +124,7 @@ func (b *board) reread(ctx context.Context, moves []share, taken []*counter) (bo
 	for i, c := range taken {
 		there, version := c.there, c.version
 		c.known = false
-		if err := b.readCounter(ctx, moves[i].key, c); err != nil {
+		if err := b.readCounter(ctx, moves[i].Key, c); err != nil {
 			return false, err
 		}
 		changed = changed || there != c.there || version != c.version
@@ -134,7 +135,7 @@ func (b *board) reread(ctx context.Context, moves []share, taken []*counter) (bo
 // count makes a change that moves counters, which do carries out, with what it
 // calls add for. One that was refused since another host has moved a counter is
 // tried with what that stands at now.
-func (b *board) count(ctx context.Context, ch *change, moves []share, do func(add func(*session.Multi)) error) error {
+func (b *board) count(ctx context.Context, ch *change, moves transition.Moves, do func(add func(*session.Multi)) error) error {
 	taken, err := b.counters.take(ctx, moves)
 	if err != nil {
 		return err
@@ -142,7 +143,7 @@ func (b *board) count(ctx context.Context, ch *change, moves []share, do func(ad
 	defer b.counters.give(taken, moves)
 	for {
 		for i, c := range taken {
-			if err := b.readCounter(ctx, moves[i].key, c); err != nil {
+			if err := b.readCounter(ctx, moves[i].Key, c); err != nil {
 				return err
 			}
 		}
@@ -158,7 +159,7 @@ func (b *board) count(ctx context.Context, ch *change, moves []share, do func(ad
 		switch {
 		case err == nil:
 			for i, c := range taken {
-				c.moved(moves[i].n)
+				c.moved(moves[i].By)
 			}
 			return nil
 		case !session.Conflict(err):
@@ -175,13 +176,13 @@ func (b *board) count(ctx context.Context, ch *change, moves []share, do func(ad
 
 // addCounters adds the moves to a transaction. A counter that may not be above
 // its limit is checked even where it is not moved.
-func (b *board) addCounters(m *session.Multi, moves []share, taken []*counter) {
+func (b *board) addCounters(m *session.Multi, moves transition.Moves, taken []*counter) {
 	for i, c := range taken {
-		path, data := b.at.limit(moves[i].key), binary.AppendVarint(nil, max(c.value+moves[i].n, 0))
+		path, data := b.at.limit(moves[i].Key), binary.AppendVarint(nil, max(c.value+moves[i].By, 0))
 		switch {
 		case !c.there:
 			m.Create(path, data, session.Persistent)
-		case moves[i].n == 0:
+		case moves[i].By == 0:
 			m.Check(path, c.version)
 		default:
 			m.Set(path, data, c.version)

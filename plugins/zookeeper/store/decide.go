@@ -4,97 +4,44 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/driver/transition"
 	"github.com/boardd/boardd/sdk/job"
 )
 
-// refuse makes the answer to an op that the job's state does not allow.
-func (v *view) refuse(at instant, kind job.Kind, message string) *driver.Result {
-	r := &driver.Result{Kind: kind, Message: message, Owner: v.owner()}
-	if v.state(at) != job.Unknown {
-		r.Record = v.show(at, 0)
+// facts are what is known of a job when an op comes. fresh says that the job was read
+// since.
+func (v *view) facts(at instant, fresh bool) transition.Facts {
+	f := transition.FactsOf(v.show(at, 0), at.wall)
+	f.Generation, f.Leaseless, f.Cached = at.generation, true, !fresh
+	if v.rec != nil && v.rec.end != nil {
+		f.EndedBy = v.rec.end.token
 	}
-	return r
+	return f
 }
 
-// permit returns nil if the op's conditions hold.
-func (b *board) permit(op *driver.Op, v *view, at instant) *driver.Result {
-	state := v.state(at)
-	if state == job.Unknown || state == job.Complete {
-		if v.rec != nil && v.rec.end != nil && op.Precondition.ByToken() && state == job.Complete && v.rec.end.token == op.Token {
-			return v.refuse(at, job.LeaseLost, "the claim of this token ended the job in another way")
-		}
-		return v.refuse(at, job.NotFound, "there is no such job on the board")
+// decide asks what an op on one job does, or why it is refused.
+func (b *board) decide(op *driver.Op, v *view, at instant, fresh bool) (transition.Plan, driver.Result) {
+	f := v.facts(at, fresh)
+	f.Stamp = v.stamp(op, at)
+	if rest := b.early(v, at); op.Precondition == driver.Lapsed && rest > 0 {
+		f.Holder.Remaining = rest
 	}
-	if refused := b.permitClaim(op, v, at); refused != nil {
-		return refused
-	}
-	switch {
-	case state == job.Trashed:
-		return v.refuse(at, job.NotFound, "the job is in the trash, not on the board")
-	case op.Version != 0 && op.Version != v.version():
-		return v.refuse(at, job.Aborted, "the job was changed meanwhile")
-	case op.Kind == driver.Release && !v.held():
-		return v.refuse(at, job.NotClaimed, "nobody holds the job")
-	}
-	return nil
+	return transition.Decide(op, &f)
 }
 
-// permitClaim looks at op.Precondition alone.
-func (b *board) permitClaim(op *driver.Op, v *view, at instant) *driver.Result {
-	c, live := v.claim(), v.live(at)
-	switch op.Precondition {
-	case driver.HeldByToken:
-		if c == nil || !live || c.token != op.Token {
-			return v.refuse(at, job.LeaseLost, "the claim of this token has ended")
-		}
-	case driver.Lapsed:
-		if c == nil || c.token != op.Token {
-			return v.refuse(at, job.LeaseLost, "the claim of this token has ended")
-		}
-		return b.permitLapsed(v, at)
-	case driver.HeldByOwner, driver.Held:
-		if !v.held() || op.Precondition == driver.HeldByOwner && !live {
-			return v.refuse(at, job.NotClaimed, "nobody holds the job")
-		}
-		if op.Owner != "" && op.Owner != v.owner() {
-			return v.refuse(at, job.NotOwner, "somebody else holds the job")
-		}
-	case driver.Free:
-		if live {
-			return v.refuse(at, job.AlreadyClaimed, "somebody holds the job")
-		}
-	case driver.Whatever:
-	}
-	return nil
-}
-
-// permitLapsed asks whether the lease of v's claim has run out. Of several hosts
-// that have waited for it, one ends the claim, and each other one a little later
-// than the one before: so they do not all ask ZooKeeper about it at once.
-func (b *board) permitLapsed(v *view, at instant) *driver.Result {
+// early returns how long it is until this host may end the claim of v because its lease
+// ran out. Of several hosts that have waited for it, one ends the claim, and each other
+// one a little later than the one before: so they do not all ask ZooKeeper about it at
+// once.
+func (b *board) early(v *view, at instant) time.Duration {
 	c := v.claim()
-	early := func() *driver.Result {
-		return v.refuse(at, job.Precondition, "the lease has not run out")
+	if c == nil || v.live(at) || b.hosts.alone() || c.token.Generation != at.generation {
+		return v.left(at)
 	}
-	if v.live(at) {
-		r := early()
-		if !c.noExpiry {
-			r.Remaining = v.left(at)
-		}
-		return r
-	}
-	if b.hosts.alone() || c.token.Generation != at.generation {
-		return nil
-	}
-	late := b.hosts.grace(v.id.String())
-	if rest := v.left(at) + late; rest > 0 {
-		r := early()
-		r.Remaining = min(rest, c.lease)
-		return r
-	}
-	return nil
+	return min(v.left(at)+b.hosts.grace(v.id.String()), c.lease)
 }
 
 // extendedSince looks once at the record of a claim whose lease seems to have run
@@ -106,11 +53,11 @@ func (b *board) extendedSince(ctx context.Context, op *driver.Op) *driver.Result
 		return nil
 	}
 	at := b.now()
-	switch r := b.permitLapsed(v, at); {
+	switch early := b.early(v, at) > 0; {
 	case v.live(at) && v.left(at) > v.claim().lease/100:
 		return nil // it is early, which is found out like anything else
-	case r != nil:
-		return r // in a moment, or another host goes first
+	case early: // in a moment, or another host goes first
+		return b.refused(op, v, at)
 	}
 	next := *v
 	if err := b.fetchRecord(ctx, &next, v); err != nil || next.rec == nil || next.recZxid == v.recZxid {
@@ -119,45 +66,85 @@ func (b *board) extendedSince(ctx context.Context, op *driver.Op) *driver.Result
 	if c := next.claim(); c == nil || c.token != op.Token {
 		return nil
 	}
-	return b.permitLapsed(b.learn(v, &next), b.now())
+	return b.refused(op, b.learn(v, &next), b.now())
 }
 
-// decide returns the change that an op asks for, or the answer to it.
-func (b *board) decide(op *driver.Op, v *view, at instant) (*change, *driver.Result) {
-	if r, ok := v.repeat(op, at); ok {
-		return nil, &r
+// refused returns a refusal if the lease has not run out, else nil.
+func (b *board) refused(op *driver.Op, v *view, at instant) *driver.Result {
+	if _, r := b.decide(op, v, at, true); r.Kind == job.Precondition {
+		return &r
 	}
-	switch op.Kind {
-	case driver.Restore, driver.Purge:
-		return b.decideOff(op, v, at)
+	return nil
+}
+
+// changeOf returns the change that a plan asks for; or, of more attached records than a
+// job may have, why it is refused. Op says what watchers are told.
+func (b *board) changeOf(op *driver.Op, plan *transition.Plan, v *view, at instant) (*change, *driver.Result) {
+	ch := &change{rec: v.rec.clone(), within: plan.Within, event: op.Event, reason: op.Reason, who: v.owner(), changed: true}
+	if plan.Do == driver.Post {
+		ch.begin(op, v)
 	}
-	if refused := b.permit(op, v, at); refused != nil {
-		return nil, refused
-	}
-	ch := &change{rec: v.rec.clone(), event: op.Event, reason: op.Reason, who: v.owner(), changed: true}
-	if op.Kind == driver.Extend {
-		return b.decideExtend(op, v, ch)
-	}
-	if r := ch.write(op, at); r != nil {
+	if r := ch.write(plan); r != nil {
 		return nil, r
 	}
-	switch op.Kind {
+	if plan.State != job.Claimed {
+		ch.rec.claim = nil // also one that ended without a word, see broken
+	}
+	switch plan.Do {
+	case driver.Claim:
+		b.grant(plan, ch)
+	case driver.Extend:
+		c := ch.rec.claim
+		c.lease, c.noExpiry = plan.Holder.Remaining, plan.Holder.NoExpiry
+		ch.changed, ch.quiet = false, true
+		ch.rec.position, ch.rec.changedAt = 0, 0 // it is no change of the version
 	case driver.Remove:
-		b.decideRemove(op, v, ch, at)
+		ch.end(plan, v, at)
 	case driver.Trash:
 		v.carry(ch.rec)
-		ch.takeNode, ch.lock, ch.rec.claim = true, takeLock, nil
+		ch.takeNode, ch.lock = true, takeLock
 		ch.rec.place, ch.rec.end = inTrash, nil
-	case driver.Release:
-		ch.rec.claim = nil
+	case driver.Restore:
+		ch.outTrash, ch.rec.trash = v.rec.trash, ""
+		ch.rec.place, ch.rec.end = onBoard, nil
 		ch.holdOrFree(at)
-	default: // Update
+	case driver.Purge:
+		ch.outTrash = v.rec.trash
+		ch.dropAttached(v)
+		ch.rec = &record{place: purged, stamps: ch.rec.stamps}
+	case driver.Update:
 		if !v.held() {
 			ch.holdOrFree(at)
 		}
+	default: // Post, Release
+		ch.holdOrFree(at)
 	}
-	ch.rec.remember(op, at)
+	ch.rec.remember(&plan.Stamp, at)
 	return ch, nil
+}
+
+// begin makes the record of a job that is posted.
+func (ch *change) begin(op *driver.Op, v *view) {
+	ch.rec = &record{posted: true, digest: op.Posting.Digest, extra: op.Posting.Extra, limits: transition.Moves(nil).Limits(op.Limits, 1)}
+	if v.rec != nil {
+		ch.drop = v.rec.attached
+		if v.rec.place == purged {
+			ch.rec.stamps = v.rec.stamps
+		}
+	}
+}
+
+// grant writes the claim, and the lock by which TaskFlow knows it.
+func (b *board) grant(plan *transition.Plan, ch *change) {
+	b.mu.Lock()
+	ch.short = b.settings.Claims == claimsSession
+	b.mu.Unlock()
+	h := &plan.Holder
+	ch.lock, ch.owner, ch.who = putLock, h.Owner, h.Owner
+	ch.rec.claim = &claim{
+		owner: h.Owner, token: h.Token, lease: h.Remaining, noExpiry: h.NoExpiry, session: ch.short,
+		limits: transition.Moves(nil).Limits(plan.Within, 1),
+	}
 }
 
 // holdOrFree plans the lock of a job that nobody holds.
@@ -169,14 +156,14 @@ func (ch *change) holdOrFree(at instant) {
 	ch.lock = takeLock
 }
 
-// write changes what an op may change of any job.
-func (ch *change) write(op *driver.Op, at instant) *driver.Result {
+// write changes what a plan may change of any job.
+func (ch *change) write(plan *transition.Plan) *driver.Result {
 	r := ch.rec
-	if op.Status != nil {
-		r.status = *op.Status
+	if plan.Status != nil {
+		r.status = *plan.Status
 	}
 	names := slices.Clone(r.attached)
-	for _, a := range op.Attach {
+	for _, a := range plan.Attach {
 		i, known := slices.BinarySearch(names, a.Name)
 		switch {
 		case a.Delete && known:
@@ -192,50 +179,26 @@ func (ch *change) write(op *driver.Op, at instant) *driver.Result {
 		return &driver.Result{Kind: job.Invalid, Message: fmt.Sprintf("the job would have %d attached records: want at most %d", len(names), MaxAttachments)}
 	}
 	r.attached = names
-	if h := op.Hold; h != nil {
-		r.holdAlways, r.holdUntil = h.Always, millis(h.Until)
-		if h.For > 0 {
-			r.holdUntil = at.wall.Add(h.For).UnixMilli()
-		}
-	}
+	r.holdAlways, r.holdUntil = plan.Held, millis(plan.NotBefore)
 	return nil
 }
 
-func (b *board) decideExtend(op *driver.Op, v *view, ch *change) (*change, *driver.Result) {
-	c := ch.rec.claim
-	if c == nil {
-		// Another program's claim has no lease, and is not ours to give one.
-		return nil, &driver.Result{Kind: job.Precondition, Message: "the claim was made by another program, and has no lease", Owner: v.owner()}
-	}
-	c.lease, c.noExpiry = op.Lease, op.NoExpiry
-	if op.NoExpiry {
-		c.lease = 0
-	}
-	ch.changed, ch.quiet = false, true
-	ch.rec.position, ch.rec.changedAt = 0, 0 // it is no change of the version
-	return ch, nil
-}
-
-func (b *board) decideRemove(op *driver.Op, v *view, ch *change, at instant) {
+// end takes the job off the board for good.
+func (ch *change) end(plan *transition.Plan, v *view, at instant) {
 	v.carry(ch.rec)
-	r := ch.rec
-	ch.takeNode, ch.lock, r.claim = true, takeLock, nil
-	r.place, r.holdAlways, r.holdUntil, r.limits = ended, false, 0, nil
-	r.end = &ending{outcome: outcomeOf(op), stamped: true}
-	if op.Precondition.ByToken() {
-		r.end.token = op.Token
-	}
-	e := op.Ending
-	keep := e != nil && e.Keep > 0
-	if keep {
+	r, e := ch.rec, &plan.Ending
+	ch.takeNode, ch.lock = true, takeLock
+	r.place, r.limits = ended, nil
+	r.end = &ending{outcome: e.Outcome, token: plan.EndedBy, stamped: true}
+	if e.Keep > 0 {
 		r.end.until, r.end.data, r.end.kept = at.wall.Add(e.Keep).UnixMilli(), e.Data, e.KeepPosting
 	} else {
 		r.status = nil
 	}
-	if !keep || !e.KeepPosting {
+	if !e.KeepPosting {
 		r.extra = nil
 	}
-	if !keep || !e.KeepAttached {
+	if !e.KeepAttached {
 		ch.dropAttached(v)
 	}
 }
@@ -246,33 +209,4 @@ func (ch *change) dropAttached(v *view) {
 	if v.rec != nil {
 		ch.drop = v.rec.attached
 	}
-}
-
-// decideOff decides ops on jobs that are off the board.
-func (b *board) decideOff(op *driver.Op, v *view, at instant) (*change, *driver.Result) {
-	state := v.state(at)
-	switch {
-	case op.Kind == driver.Restore && state != job.Trashed:
-		return nil, v.refuse(at, job.NotFound, "there is no such job in the trash")
-	case state != job.Trashed && state != job.Complete || v.rec == nil:
-		return nil, v.refuse(at, job.NotFound, "there is no such job in the trash or among the ended ones")
-	case op.Version != 0 && op.Version != v.version():
-		return nil, v.refuse(at, job.Aborted, "the job was changed meanwhile")
-	}
-	ch := &change{rec: v.rec.clone(), event: op.Event, reason: op.Reason, changed: true}
-	if r := ch.write(op, at); r != nil {
-		return nil, r
-	}
-	ch.outTrash = v.rec.trash
-	ch.rec.trash = ""
-	if op.Kind == driver.Restore {
-		ch.rec.place, ch.rec.end = onBoard, nil
-		ch.holdOrFree(at)
-	} else {
-		ch.dropAttached(v)
-		stamps := ch.rec.stamps
-		ch.rec = &record{place: purged, stamps: stamps}
-	}
-	ch.rec.remember(op, at)
-	return ch, nil
 }

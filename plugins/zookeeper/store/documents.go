@@ -5,10 +5,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/boardd/boardd/plugins/zookeeper/session"
 	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/driver/document"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -19,6 +21,8 @@ import (
 type documents struct {
 	store *Store
 	made  sync.Map // folders that are there
+
+	latest atomic.Int64 // that now has said, in Unix milliseconds
 }
 
 // MaxDocumentName is the longest name of a document, in bytes.
@@ -59,7 +63,7 @@ func (d *documents) checkChange(ctx context.Context, space driver.Space, name st
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.spec.Observe {
-		return job.Errorf(job.Precondition, "board %q is only observed: nothing may be changed", space.Board)
+		return document.Observed(space.Board)
 	}
 	return nil
 }
@@ -80,7 +84,7 @@ func (d *documents) Get(ctx context.Context, space driver.Space, name string) (d
 		return driver.Document{}, err
 	}
 	if !found.live {
-		return driver.Document{}, noDocument(name)
+		return driver.Document{}, document.NotThere(name)
 	}
 	return doc, nil
 }
@@ -91,6 +95,14 @@ type found struct {
 	live    bool // a document that has not expired
 	version int32
 	head    head
+}
+
+// present is the version of what was found, 0 if it has expired.
+func (f *found) present(doc *driver.Document) uint64 {
+	if !f.live {
+		return 0
+	}
+	return doc.Version
 }
 
 // get reads a document whole. One whose pieces are replaced while they are read
@@ -145,7 +157,18 @@ func (d *documents) join(ctx context.Context, path string, h *head) ([]byte, err
 	return slices.Concat(pieces...), nil
 }
 
-func (d *documents) now() time.Time { return d.store.clock.wall(time.Now()) }
+// now is the store's time as it is known here. It does not go back by as much as it may
+// be misjudged by, so that a document which has expired stays so; further back it goes if
+// somebody has set the clock.
+func (d *documents) now() time.Time {
+	now := d.store.clock.wall(time.Now()).UnixMilli()
+	latest := d.latest.Load()
+	if back := latest - now; back > 0 && back <= maxHearing.Milliseconds() {
+		return time.UnixMilli(latest)
+	}
+	d.latest.CompareAndSwap(latest, now) // or another one has said it at the same moment
+	return time.UnixMilli(now)
+}
 
 // List returns documents in the order of their names.
 func (d *documents) List(ctx context.Context, space driver.Space, after string, limit int) ([]driver.Document, error) {
@@ -235,14 +258,6 @@ func (d *documents) acl() []session.ACL {
 		return session.Creator()
 	}
 	return session.World()
-}
-
-func noDocument(name string) error {
-	return job.Errorf(job.NotFound, "there is no document %q", name)
-}
-
-func otherVersion(name string, present, want uint64) error {
-	return job.Errorf(job.Aborted, "document %q has version %d, not %d: read it again", name, present, want)
 }
 
 func changedMeanwhile(name string, err error) error {

@@ -7,6 +7,8 @@ import (
 
 	"github.com/boardd/boardd/plugins/zookeeper/session"
 	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/driver/document"
+	"github.com/boardd/boardd/sdk/failpoint"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -16,8 +18,8 @@ func (d *documents) Put(ctx context.Context, space driver.Space, doc driver.Docu
 	if err := d.checkChange(ctx, space, doc.Name); err != nil {
 		return 0, err
 	}
-	if len(doc.Data) > driver.MaxDocument {
-		return 0, job.Errorf(job.Invalid, "document %q has %d bytes: want at most %d", doc.Name, len(doc.Data), driver.MaxDocument)
+	if err := document.Fits(&doc); err != nil {
+		return 0, err
 	}
 	if kind, entity, ok := d.entity(space, doc.Name); ok {
 		return d.putEntity(ctx, space, kind, entity, doc, ifVersion)
@@ -42,11 +44,8 @@ func (d *documents) put(ctx context.Context, space driver.Space, doc *driver.Doc
 	if err != nil && job.KindOf(err) != job.Corrupt {
 		return 0, err
 	}
-	if present := old.Version; f.live && present != ifVersion || !f.live && ifVersion != 0 {
-		if !f.live {
-			present = 0
-		}
-		return 0, otherVersion(doc.Name, present, ifVersion)
+	if err := document.Put(doc, f.present(&old), ifVersion); err != nil {
+		return 0, err
 	}
 	if err := d.ensure(ctx, space); err != nil {
 		if ctx.Err() == nil && session.Lost(err) {
@@ -92,6 +91,9 @@ func (d *documents) write(ctx context.Context, space driver.Space, doc *driver.D
 	if err := d.cut(ctx, path, doc.Data, h); err != nil {
 		return 0, err
 	}
+	if h.pieces > 0 {
+		failpoint.Hit("zookeeper/document/pieces-written")
+	}
 	m.Set(d.folder(space), nil, -1)
 	var at int
 	if f.there {
@@ -101,7 +103,9 @@ func (d *documents) write(ctx context.Context, space driver.Space, doc *driver.D
 		at = m.Set(path, h.encode(), 0)
 	}
 	f.head.drop(m, path)
+	failpoint.Hit("zookeeper/document/before-multi")
 	done, err := m.Do(ctx)
+	failpoint.Hit("zookeeper/document/after-multi")
 	if err != nil {
 		return 0, d.unwritten(space, doc.Name, err)
 	}
@@ -153,13 +157,11 @@ func (d *documents) Delete(ctx context.Context, space driver.Space, name string,
 // remove is one try of Delete.
 func (d *documents) remove(ctx context.Context, space driver.Space, name string, ifVersion uint64) error {
 	doc, f, err := d.get(ctx, space, name)
-	switch {
-	case err != nil:
+	if err == nil {
+		err = document.Delete(name, f.present(&doc), ifVersion)
+	}
+	if err != nil {
 		return err
-	case !f.live:
-		return noDocument(name)
-	case doc.Version != ifVersion:
-		return otherVersion(name, doc.Version, ifVersion)
 	}
 	m := d.client().Multi(nil)
 	if kind, entity, ok := d.entity(space, name); ok {

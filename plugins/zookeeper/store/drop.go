@@ -7,6 +7,7 @@ import (
 
 	"github.com/boardd/boardd/plugins/zookeeper/session"
 	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/failpoint"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -84,6 +85,7 @@ func (b *board) dropNodes(ctx context.Context) error {
 	if err := b.store.deleteAll(ctx, paths); err != nil {
 		return err
 	}
+	failpoint.Hit("zookeeper/drop/jobs-deleted")
 	if err := b.store.dropTree(ctx, b.at.own); err != nil {
 		return err
 	}

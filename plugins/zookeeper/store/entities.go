@@ -6,6 +6,7 @@ import (
 
 	"github.com/boardd/boardd/plugins/zookeeper/session"
 	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/driver/document"
 )
 
 // The entities of an open board are TaskFlow's own: nodes in a folder for each kind.
@@ -54,11 +55,8 @@ func (d *documents) putEntity(ctx context.Context, space driver.Space, kind, ent
 	if err != nil {
 		return 0, err
 	}
-	if !f.live {
-		old.Version = 0
-	}
-	if old.Version != ifVersion {
-		return 0, otherVersion(doc.Name, old.Version, ifVersion)
+	if err := document.Put(&doc, f.present(&old), ifVersion); err != nil {
+		return 0, err
 	}
 	b, err := d.store.board(space.Board)
 	if err != nil {

@@ -61,7 +61,11 @@ func (e *events) tell(upTo uint64) {
 		}
 	}
 	e.waiting = slices.DeleteFunc(e.waiting, ready)
-	slices.SortStableFunc(list, func(a, b driver.Change) int { return cmp.Compare(a.Position, b.Position) })
+	// An extension that is found out late has no position of its own. It comes last: a
+	// watcher that goes on from its position would miss what came after it.
+	slices.SortStableFunc(list, func(a, b driver.Change) int {
+		return cmp.Or(cmp.Compare(a.Position, b.Position), cmp.Compare(lateness(a), lateness(b)))
+	})
 	for i := range list {
 		if i > 0 && sameChange(&list[i-1], &list[i]) {
 			continue // it was found in the log as well
@@ -69,6 +73,13 @@ func (e *events) tell(upTo uint64) {
 		e.add(list[i])
 	}
 	e.wake()
+}
+
+func lateness(c driver.Change) int {
+	if c.Event == job.Extended {
+		return 1
+	}
+	return 0
 }
 
 func sameChange(a, b *driver.Change) bool {

@@ -174,9 +174,9 @@ func (b *board) listFolder(ctx context.Context, known uint64) error {
 	return nil
 }
 
-func (b *board) listAnew(ctx context.Context) error {
+func (b *board) listAnew(ctx context.Context) (failed error) {
 	horizon := b.begin(&b.folder)
-	defer b.finished(&b.folder)
+	defer func() { b.finished(&b.folder, failed) }()
 	begun := time.Now()
 	folder, err := b.client().ListWatched(ctx, b.at.Board)
 	if session.NoNode(err) {
@@ -186,9 +186,6 @@ func (b *board) listAnew(ctx context.Context) error {
 		return nil
 	}
 	if err != nil {
-		b.mu.Lock()
-		b.folder.dirty = true
-		b.mu.Unlock()
 		return err
 	}
 	b.mu.Lock()
@@ -216,11 +213,12 @@ func (b *board) begin(f *follower) (horizon uint64) {
 	return b.horizon
 }
 
-// finished notes that what was new in a folder is known.
-func (b *board) finished(f *follower) {
+// finished notes that what was new in a folder is known, unless that failed.
+func (b *board) finished(f *follower, failed error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	f.busy = false
+	f.dirty = f.dirty || failed != nil
 	b.advance()
 }
 
@@ -266,12 +264,12 @@ func (b *board) compare(folder session.Folder) []func(context.Context) error {
 			work = append(work, func(ctx context.Context) error { return b.adopt(ctx, name) })
 		case !known || v == nil:
 		case locked != (v.lock != nil) && v.position() <= uint64(folder.Stat.Pzxid):
-			work = append(work, b.look1(id))
+			work = append(work, b.refreshLater(id))
 		}
 	}
 	for name, id := range b.names {
 		if v := b.jobs[id]; !listed[name] && v != nil && v.node == name && v.position() <= uint64(folder.Stat.Pzxid) {
-			work = append(work, b.look1(id))
+			work = append(work, b.refreshLater(id))
 		}
 	}
 	for path := range b.bad {
@@ -282,8 +280,8 @@ func (b *board) compare(folder session.Folder) []func(context.Context) error {
 	return work
 }
 
-// look1 returns the work of reading one job.
-func (b *board) look1(id job.ID) func(context.Context) error {
+// refreshLater returns the work of reading one job.
+func (b *board) refreshLater(id job.ID) func(context.Context) error {
 	return func(ctx context.Context) error {
 		_, err := b.refresh(ctx, id, never)
 		return err

@@ -187,3 +187,33 @@ func TestObserve(t *testing.T) {
 		t.Errorf("an observed board was written to: %v, %v", there, err)
 	}
 }
+
+// TestRestoredByBoth has two hosts put the same jobs back at once: one does, and the other
+// is told that there is no such job in the trash. Nothing is broken.
+func TestRestoredByBoth(t *testing.T) {
+	t.Parallel()
+	z := testserver.ZooKeeper(t, testserver.ZooKeeperOptions{Fast: true})
+	a := sit(t, openWith(t, settingsOf(z.Servers(), nil)), "/taskflow/jobs", nil)
+	b := sit(t, openWith(t, settingsOf(z.Servers(), nil)), "/taskflow/jobs", nil)
+	for range 100 {
+		id := a.post("wanted by two", `{}`, nil)
+		a.must(driver.Op{Kind: driver.Trash, Job: id, Event: job.TrashedEvent})
+		b.state(id, job.Trashed, "the other host put it into the trash")
+		var group sync.WaitGroup
+		var results [2]driver.Result
+		for n, k := range []*desk{a, b} {
+			group.Go(func() {
+				op := driver.Op{Kind: driver.Restore, Job: id, Event: job.Restored, Request: random16()}
+				results[n] = k.driver.Apply(t.Context(), k.name, []driver.Op{op})[0]
+			})
+		}
+		group.Wait()
+		one, other := results[0].Kind, results[1].Kind
+		if one != job.NoKind {
+			one, other = other, one
+		}
+		if one != job.NoKind || other != job.NotFound {
+			t.Fatalf("restored by two hosts at once: %v (%s) and %v (%s)", one, results[0].Message, other, results[1].Message)
+		}
+	}
+}

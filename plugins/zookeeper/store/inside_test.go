@@ -59,8 +59,8 @@ func (s *Store) post(t *testing.T, limits ...driver.Limit) job.ID {
 	return id
 }
 
-// TestRememberedHalf has a driver die between the claims of one op: the retry
-// finds all that were made.
+// TestRememberedHalf has a driver stop between the claims of one op: the retry
+// finds all that were made, and if the driver goes on after all, it claims no more.
 func TestRememberedHalf(t *testing.T) {
 	t.Parallel()
 	z := testserver.ZooKeeper(t, testserver.ZooKeeperOptions{Fast: true})
@@ -79,7 +79,7 @@ func TestRememberedHalf(t *testing.T) {
 			spec.Count, spec.Candidates = 1, spec.Candidates[:1]
 			first.Claim = &spec
 			s.one(t, first)
-			if err := c.addTo(t.Context()); err != nil {
+			if err := c.answer.prepare(t.Context(), b, op.Claim.Candidates); err != nil {
 				t.Fatal(err)
 			}
 		} else {
@@ -91,6 +91,9 @@ func TestRememberedHalf(t *testing.T) {
 		r := next.one(t, op)
 		if !r.Repeated || len(r.Claims) != 3 {
 			t.Errorf("more=%v: the retry tells of %d claims, repeated %v, want the three that were made", more, len(r.Claims), r.Repeated)
+		}
+		if late := c.some(t.Context(), op.Claim.Candidates[3:])[0]; late.failed == nil || !late.failed.Repeated || len(late.failed.Claims) != 3 {
+			t.Errorf("more=%v: a claim after the answer was given again: got %+v, want the answer", more, late)
 		}
 		for _, claimed := range r.Claims {
 			next.one(t, driver.Op{Kind: driver.Remove, Job: claimed.Job, Precondition: driver.HeldByToken, Token: claimed.Token})
@@ -294,4 +297,26 @@ func TestClock(t *testing.T) {
 	check(term<<1+1, 501_000, 80, 8.8, 9)
 	c.heard(term+40, 1_180_000, at(80), at(80.1)) // an answer of before
 	check(term<<1+1, 501_000, 80, 8.8, 9)
+}
+
+// TestDocumentsNow: how far the leader's clock is off is measured again and again, and a
+// little less exactly than before; what has expired must not be there again for that.
+func TestDocumentsNow(t *testing.T) {
+	t.Parallel()
+	s := &Store{}
+	d := &documents{store: s}
+	first := d.now()
+	s.clock.offset.Store(-maxHearing.Milliseconds() / 2)
+	if now := d.now(); now.Before(first) {
+		t.Errorf("it was %v, and is %v", first, now)
+	}
+	const hour = int64(time.Hour / time.Millisecond)
+	s.clock.offset.Store(-hour)
+	if now := d.now(); now.After(first.Add(-time.Minute)) {
+		t.Errorf("the clock was set back by an hour, and it is %v, after %v", now, first)
+	}
+	s.clock.offset.Store(hour)
+	if now := d.now(); now.Before(first.Add(time.Minute)) {
+		t.Errorf("the clock was set on by an hour, and it is %v, after %v", now, first)
+	}
 }

@@ -454,3 +454,23 @@ func TestTaskFlowExtendsNothing(t *testing.T) {
 		t.Errorf("TaskFlow's claim is held by %+v, want another program, without an expiry", h)
 	}
 }
+
+// TestHoldAfterAbandon: a claim that TaskFlow gave back stays ended when a hold puts
+// boardd's own lock on the job.
+func TestHoldAfterAbandon(t *testing.T) {
+	t.Parallel()
+	p := meet(t, "/taskflow/jobs")
+	id := p.post("a job", `{}`, nil)
+	c := p.claim(id, "worker", time.Hour)
+	if err := p.python.End("abandon", id.String(), "worker"); err != nil {
+		t.Fatal(err)
+	}
+	op := driver.Op{Kind: driver.Update, Job: id, Hold: &driver.Hold{Always: true}, Request: random16(), Event: job.OperationEvent}
+	if r := p.must(op); r.Repeated {
+		t.Fatalf("%+v", r)
+	}
+	if r := p.state(id, job.Unclaimed, "given back by TaskFlow, and held"); !r.Held || r.Holder != nil {
+		t.Errorf("held: %v, by %+v; want it held, and by nobody", r.Held, r.Holder)
+	}
+	p.kind(byToken(driver.Remove, c, job.ConsumedEvent), job.LeaseLost, "the token of the claim that ended")
+}

@@ -3,10 +3,10 @@ package store
 import (
 	"context"
 	"slices"
-	"strings"
 
 	"github.com/boardd/boardd/plugins/zookeeper/session"
 	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/driver/transition"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -14,30 +14,6 @@ import (
 // whatever ends one changes together with the job, by its version. So it says
 // what the records say, whoever dies when. What one job counts for stands in its
 // record.
-
-// A share is what one job, or its claim, counts for at a limit.
-type share struct {
-	key string
-	n   int64
-}
-
-// sharesOf returns what limits count, each key once, in the order of the keys.
-func sharesOf(limits []driver.Limit) []share {
-	var list []share
-	for _, l := range limits {
-		list = addShare(list, l.Key, max(l.Weight, 1)) // a weight of 0 counts as 1
-	}
-	return list
-}
-
-func addShare(list []share, key string, n int64) []share {
-	i, there := slices.BinarySearchFunc(list, key, func(s share, key string) int { return strings.Compare(s.key, key) })
-	if !there {
-		list = slices.Insert(list, i, share{key: key})
-	}
-	list[i].n += n
-	return list
-}
 
 // shares calls add for each share that counts as the record stands: those of the
 // posting while it is on the board, and those of the claim until it is written
@@ -47,38 +23,42 @@ func (r *record) shares(add func(key string, n int64)) {
 		return
 	}
 	for _, s := range r.limits {
-		add(s.key, s.n)
+		add(s.Key, s.By)
 	}
 	if r.claim != nil {
 		for _, s := range r.claim.limits {
-			add(s.key, s.n)
+			add(s.Key, s.By)
 		}
 	}
 }
 
 // moves returns by how much a change moves which counters; also those that it
 // does not move, and may not be above their limit.
-func (ch *change) moves(old *record) []share {
-	var list []share
-	old.shares(func(key string, n int64) { list = addShare(list, key, -n) })
-	ch.rec.shares(func(key string, n int64) { list = addShare(list, key, n) })
-	return slices.DeleteFunc(list, func(s share) bool { return s.n == 0 && !ch.bound(s.key) })
+func (ch *change) moves(old *record) transition.Moves {
+	var list transition.Moves
+	old.shares(func(key string, n int64) { list = list.Add(key, -n) })
+	ch.rec.shares(func(key string, n int64) { list = list.Add(key, n) })
+	return slices.DeleteFunc(list, func(m transition.Move) bool { return m.By == 0 && !ch.bound(m.Key) })
 }
 
 func (ch *change) bound(key string) bool {
 	return slices.ContainsFunc(ch.within, func(l driver.Limit) bool { return l.Key == key })
 }
 
-// exceeded returns an error that names a limit which the counters are above.
-func (ch *change) exceeded(counters []*counter, moves []share) error {
-	for _, l := range ch.within {
+// exceeded returns an error that names a limit which the counters would be above.
+func (ch *change) exceeded(counters []*counter, moves transition.Moves) error {
+	key := transition.Room(ch.within, moves, func(key string) int64 {
 		for i := range moves {
-			if moves[i].key == l.Key && counters[i].value+moves[i].n > l.Max {
-				return &job.Error{Kind: job.QuotaExceeded, Message: l.Key}
+			if moves[i].Key == key {
+				return counters[i].value
 			}
 		}
+		return 0
+	})
+	if key == "" {
+		return nil
 	}
-	return nil
+	return &job.Error{Kind: job.QuotaExceeded, Message: key}
 }
 
 // counted adds what a job counts for to what is known of the board, or with sign

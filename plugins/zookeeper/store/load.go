@@ -67,7 +67,7 @@ func (b *board) serve() error {
 		case <-ctx.Done():
 		}
 	}()
-	err := b.load(ctx)
+	err := b.load(ctx, lost)
 	if err == nil {
 		err = b.follow(ctx)
 	}
@@ -78,8 +78,8 @@ func (b *board) serve() error {
 }
 
 // load reads everything, and opens the board when no change up to what was read
-// is missing.
-func (b *board) load(ctx context.Context) error {
+// is missing. lost is closed when the session is lost that all of it is read in.
+func (b *board) load(ctx context.Context, lost <-chan struct{}) error {
 	if err := b.client().Sync(ctx, b.store.settings.root); err != nil {
 		return err
 	}
@@ -89,6 +89,7 @@ func (b *board) load(ctx context.Context) error {
 	b.mu.Lock()
 	old := b.jobs
 	b.clear()
+	b.lost = lost
 	b.mu.Unlock()
 	if err := b.join(ctx); err != nil {
 		return err

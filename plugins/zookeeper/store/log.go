@@ -140,9 +140,9 @@ func created(stat *session.Stat) int32 {
 }
 
 // listLog reads the entries that are new.
-func (b *board) listLog(ctx context.Context) error {
+func (b *board) listLog(ctx context.Context) (failed error) {
 	horizon := b.begin(&b.log.follower)
-	defer b.finished(&b.log.follower)
+	defer func() { b.finished(&b.log.follower, failed) }()
 	begun := time.Now()
 	folder, err := b.client().ListWatched(ctx, b.at.log(b.series()))
 	if session.NoNode(err) {

@@ -97,7 +97,10 @@ func (b *board) details(ctx context.Context, v *view) ([]byte, error) {
 	}
 	node, err := b.client().Get(ctx, path)
 	if session.NoNode(err) && v.node == "" {
-		return nil, nil // somebody has emptied TaskFlow's trash
+		record, lost := b.client().Exists(ctx, b.at.record(v.id))
+		if lost == nil && record != nil && uint64(record.Mzxid) == v.recZxid {
+			return nil, nil // somebody has emptied TaskFlow's trash
+		}
 	}
 	if err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/driver/transition"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -41,7 +42,7 @@ type record struct {
 	holdAlways bool
 	holdUntil  int64 // Unix milliseconds; 0: not held
 
-	limits []share // what the job counts for while it is on the board
+	limits transition.Moves // what the job counts for while it is on the board
 
 	claim *claim
 	lock  int32 // the version that the lock's node has, where this record put one there
@@ -68,7 +69,7 @@ type claim struct {
 	noExpiry bool
 	session  bool  // it lives as long as the driver's session
 	since    int64 // (stat)
-	limits   []share
+	limits   transition.Moves
 }
 
 // An ending is what is left of a job that ended.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/boardd/boardd/plugins/taskflow"
 	"github.com/boardd/boardd/plugins/zookeeper/session"
+	"github.com/boardd/boardd/sdk/failpoint"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -36,6 +37,7 @@ func (b *board) reserve(ctx context.Context, acl []session.ACL) (*reservation, e
 		at := m.Create(b.at.Board+"/"+reservedPrefix, nil, session.Ephemeral|session.Sequential)
 		sign := m.Set(b.at.hosts(), nil, -1) // for its stat
 		done, err := m.Do(ctx)
+		failpoint.Hit("zookeeper/reserve/after-multi")
 		switch {
 		case err == nil:
 			b.movedOne(done[sign].Stat)

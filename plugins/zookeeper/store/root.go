@@ -9,6 +9,7 @@ import (
 
 	"github.com/boardd/boardd/plugins/zookeeper/session"
 	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/failpoint"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -85,9 +86,11 @@ func (b *board) makeRoot(ctx context.Context, generation uint64) error {
 	for n := range shards {
 		m.Create(b.at.shard(n), nil, session.Persistent)
 	}
+	failpoint.Hit("zookeeper/board/before-multi")
 	if _, err := m.Do(ctx); err != nil && !session.Conflict(err) {
 		return err
 	}
+	failpoint.Hit("zookeeper/board/after-multi")
 	return nil
 }
 

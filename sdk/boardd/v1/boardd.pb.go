@@ -143,6 +143,165 @@ func (Outcome_Enum) EnumDescriptor() ([]byte, []int) {
 	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{1, 0}
 }
 
+type How_Enum int32
+
+const (
+	How_UNSPECIFIED How_Enum = 0
+	How_CONSUME     How_Enum = 1 // as ConsumeJobs does
+	How_ABANDON     How_Enum = 2 // as AbandonJobs does
+	How_TRASH       How_Enum = 3 // as TrashJobs does
+	How_CANCEL      How_Enum = 4 // as ConsumeJobs does with the outcome CANCELED
+)
+
+// Enum value maps for How_Enum.
+var (
+	How_Enum_name = map[int32]string{
+		0: "UNSPECIFIED",
+		1: "CONSUME",
+		2: "ABANDON",
+		3: "TRASH",
+		4: "CANCEL",
+	}
+	How_Enum_value = map[string]int32{
+		"UNSPECIFIED": 0,
+		"CONSUME":     1,
+		"ABANDON":     2,
+		"TRASH":       3,
+		"CANCEL":      4,
+	}
+)
+
+func (x How_Enum) Enum() *How_Enum {
+	p := new(How_Enum)
+	*p = x
+	return p
+}
+
+func (x How_Enum) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (How_Enum) Descriptor() protoreflect.EnumDescriptor {
+	return file_boardd_v1_boardd_proto_enumTypes[2].Descriptor()
+}
+
+func (How_Enum) Type() protoreflect.EnumType {
+	return &file_boardd_v1_boardd_proto_enumTypes[2]
+}
+
+func (x How_Enum) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use How_Enum.Descriptor instead.
+func (How_Enum) EnumDescriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{2, 0}
+}
+
+type What_Enum int32
+
+const (
+	What_UNSPECIFIED What_Enum = 0
+	What_LOST        What_Enum = 1 // it has ended, and its holder did not end it
+	What_CANCEL      What_Enum = 2 // its job is to be canceled
+	What_RECALL      What_Enum = 3 // another worker waits, and would begin at once: give it back if it has not begun
+)
+
+// Enum value maps for What_Enum.
+var (
+	What_Enum_name = map[int32]string{
+		0: "UNSPECIFIED",
+		1: "LOST",
+		2: "CANCEL",
+		3: "RECALL",
+	}
+	What_Enum_value = map[string]int32{
+		"UNSPECIFIED": 0,
+		"LOST":        1,
+		"CANCEL":      2,
+		"RECALL":      3,
+	}
+)
+
+func (x What_Enum) Enum() *What_Enum {
+	p := new(What_Enum)
+	*p = x
+	return p
+}
+
+func (x What_Enum) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (What_Enum) Descriptor() protoreflect.EnumDescriptor {
+	return file_boardd_v1_boardd_proto_enumTypes[3].Descriptor()
+}
+
+func (What_Enum) Type() protoreflect.EnumType {
+	return &file_boardd_v1_boardd_proto_enumTypes[3]
+}
+
+func (x What_Enum) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use What_Enum.Descriptor instead.
+func (What_Enum) EnumDescriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{3, 0}
+}
+
+type Idle_Enum int32
+
+const (
+	Idle_NONE   Idle_Enum = 0 // it gave some, or none was asked for
+	Idle_EMPTY  Idle_Enum = 1 // there is no job for this worker
+	Idle_PAUSED Idle_Enum = 2 // the board is paused
+	Idle_LIMIT  Idle_Enum = 3 // there are jobs, and as many run already as may
+)
+
+// Enum value maps for Idle_Enum.
+var (
+	Idle_Enum_name = map[int32]string{
+		0: "NONE",
+		1: "EMPTY",
+		2: "PAUSED",
+		3: "LIMIT",
+	}
+	Idle_Enum_value = map[string]int32{
+		"NONE":   0,
+		"EMPTY":  1,
+		"PAUSED": 2,
+		"LIMIT":  3,
+	}
+)
+
+func (x Idle_Enum) Enum() *Idle_Enum {
+	p := new(Idle_Enum)
+	*p = x
+	return p
+}
+
+func (x Idle_Enum) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Idle_Enum) Descriptor() protoreflect.EnumDescriptor {
+	return file_boardd_v1_boardd_proto_enumTypes[4].Descriptor()
+}
+
+func (Idle_Enum) Type() protoreflect.EnumType {
+	return &file_boardd_v1_boardd_proto_enumTypes[4]
+}
+
+func (x Idle_Enum) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Idle_Enum.Descriptor instead.
+func (Idle_Enum) EnumDescriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{4, 0}
+}
+
 type Priority_Enum int32
 
 const (
@@ -185,11 +344,11 @@ func (x Priority_Enum) String() string {
 }
 
 func (Priority_Enum) Descriptor() protoreflect.EnumDescriptor {
-	return file_boardd_v1_boardd_proto_enumTypes[2].Descriptor()
+	return file_boardd_v1_boardd_proto_enumTypes[5].Descriptor()
 }
 
 func (Priority_Enum) Type() protoreflect.EnumType {
-	return &file_boardd_v1_boardd_proto_enumTypes[2]
+	return &file_boardd_v1_boardd_proto_enumTypes[5]
 }
 
 func (x Priority_Enum) Number() protoreflect.EnumNumber {
@@ -198,7 +357,7 @@ func (x Priority_Enum) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Priority_Enum.Descriptor instead.
 func (Priority_Enum) EnumDescriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{2, 0}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{5, 0}
 }
 
 type Code_Enum int32
@@ -286,11 +445,11 @@ func (x Code_Enum) String() string {
 }
 
 func (Code_Enum) Descriptor() protoreflect.EnumDescriptor {
-	return file_boardd_v1_boardd_proto_enumTypes[3].Descriptor()
+	return file_boardd_v1_boardd_proto_enumTypes[6].Descriptor()
 }
 
 func (Code_Enum) Type() protoreflect.EnumType {
-	return &file_boardd_v1_boardd_proto_enumTypes[3]
+	return &file_boardd_v1_boardd_proto_enumTypes[6]
 }
 
 func (x Code_Enum) Number() protoreflect.EnumNumber {
@@ -299,7 +458,7 @@ func (x Code_Enum) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Code_Enum.Descriptor instead.
 func (Code_Enum) EnumDescriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{3, 0}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{6, 0}
 }
 
 type EventType_Enum int32
@@ -371,11 +530,11 @@ func (x EventType_Enum) String() string {
 }
 
 func (EventType_Enum) Descriptor() protoreflect.EnumDescriptor {
-	return file_boardd_v1_boardd_proto_enumTypes[4].Descriptor()
+	return file_boardd_v1_boardd_proto_enumTypes[7].Descriptor()
 }
 
 func (EventType_Enum) Type() protoreflect.EnumType {
-	return &file_boardd_v1_boardd_proto_enumTypes[4]
+	return &file_boardd_v1_boardd_proto_enumTypes[7]
 }
 
 func (x EventType_Enum) Number() protoreflect.EnumNumber {
@@ -384,7 +543,7 @@ func (x EventType_Enum) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use EventType_Enum.Descriptor instead.
 func (EventType_Enum) EnumDescriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{4, 0}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{7, 0}
 }
 
 type OperationStatus_Enum int32
@@ -435,11 +594,11 @@ func (x OperationStatus_Enum) String() string {
 }
 
 func (OperationStatus_Enum) Descriptor() protoreflect.EnumDescriptor {
-	return file_boardd_v1_boardd_proto_enumTypes[5].Descriptor()
+	return file_boardd_v1_boardd_proto_enumTypes[8].Descriptor()
 }
 
 func (OperationStatus_Enum) Type() protoreflect.EnumType {
-	return &file_boardd_v1_boardd_proto_enumTypes[5]
+	return &file_boardd_v1_boardd_proto_enumTypes[8]
 }
 
 func (x OperationStatus_Enum) Number() protoreflect.EnumNumber {
@@ -448,7 +607,7 @@ func (x OperationStatus_Enum) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use OperationStatus_Enum.Descriptor instead.
 func (OperationStatus_Enum) EnumDescriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{5, 0}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{8, 0}
 }
 
 type State struct {
@@ -523,6 +682,117 @@ func (*Outcome) Descriptor() ([]byte, []int) {
 	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{1}
 }
 
+// How a claim is ended by Work.
+type How struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *How) Reset() {
+	*x = How{}
+	mi := &file_boardd_v1_boardd_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *How) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*How) ProtoMessage() {}
+
+func (x *How) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_boardd_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use How.ProtoReflect.Descriptor instead.
+func (*How) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{2}
+}
+
+// What a worker is told of a claim in hand.
+type What struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *What) Reset() {
+	*x = What{}
+	mi := &file_boardd_v1_boardd_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *What) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*What) ProtoMessage() {}
+
+func (x *What) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_boardd_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use What.ProtoReflect.Descriptor instead.
+func (*What) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{3}
+}
+
+// Why Work gave no claim.
+type Idle struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Idle) Reset() {
+	*x = Idle{}
+	mi := &file_boardd_v1_boardd_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Idle) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Idle) ProtoMessage() {}
+
+func (x *Idle) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_boardd_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Idle.ProtoReflect.Descriptor instead.
+func (*Idle) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{4}
+}
+
 type Priority struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -531,7 +801,7 @@ type Priority struct {
 
 func (x *Priority) Reset() {
 	*x = Priority{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[2]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -543,7 +813,7 @@ func (x *Priority) String() string {
 func (*Priority) ProtoMessage() {}
 
 func (x *Priority) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[2]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -556,7 +826,7 @@ func (x *Priority) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Priority.ProtoReflect.Descriptor instead.
 func (*Priority) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{2}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{5}
 }
 
 type Code struct {
@@ -567,7 +837,7 @@ type Code struct {
 
 func (x *Code) Reset() {
 	*x = Code{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[3]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -579,7 +849,7 @@ func (x *Code) String() string {
 func (*Code) ProtoMessage() {}
 
 func (x *Code) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[3]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -592,7 +862,7 @@ func (x *Code) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Code.ProtoReflect.Descriptor instead.
 func (*Code) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{3}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{6}
 }
 
 type EventType struct {
@@ -603,7 +873,7 @@ type EventType struct {
 
 func (x *EventType) Reset() {
 	*x = EventType{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[4]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -615,7 +885,7 @@ func (x *EventType) String() string {
 func (*EventType) ProtoMessage() {}
 
 func (x *EventType) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[4]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -628,7 +898,7 @@ func (x *EventType) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EventType.ProtoReflect.Descriptor instead.
 func (*EventType) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{4}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{7}
 }
 
 type OperationStatus struct {
@@ -639,7 +909,7 @@ type OperationStatus struct {
 
 func (x *OperationStatus) Reset() {
 	*x = OperationStatus{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[5]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -651,7 +921,7 @@ func (x *OperationStatus) String() string {
 func (*OperationStatus) ProtoMessage() {}
 
 func (x *OperationStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[5]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -664,7 +934,7 @@ func (x *OperationStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OperationStatus.ProtoReflect.Descriptor instead.
 func (*OperationStatus) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{5}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{8}
 }
 
 type Book struct {
@@ -677,7 +947,7 @@ type Book struct {
 
 func (x *Book) Reset() {
 	*x = Book{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[6]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -689,7 +959,7 @@ func (x *Book) String() string {
 func (*Book) ProtoMessage() {}
 
 func (x *Book) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[6]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -702,7 +972,7 @@ func (x *Book) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Book.ProtoReflect.Descriptor instead.
 func (*Book) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{6}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Book) GetUuid() string {
@@ -730,7 +1000,7 @@ type Raw struct {
 
 func (x *Raw) Reset() {
 	*x = Raw{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[7]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -742,7 +1012,7 @@ func (x *Raw) String() string {
 func (*Raw) ProtoMessage() {}
 
 func (x *Raw) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[7]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -755,7 +1025,7 @@ func (x *Raw) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Raw.ProtoReflect.Descriptor instead.
 func (*Raw) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{7}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Raw) GetEncoding() string {
@@ -789,7 +1059,7 @@ type Operation struct {
 
 func (x *Operation) Reset() {
 	*x = Operation{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[8]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -801,7 +1071,7 @@ func (x *Operation) String() string {
 func (*Operation) ProtoMessage() {}
 
 func (x *Operation) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[8]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -814,7 +1084,7 @@ func (x *Operation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Operation.ProtoReflect.Descriptor instead.
 func (*Operation) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{8}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Operation) GetIndex() int32 {
@@ -891,7 +1161,7 @@ type Prerequisite struct {
 
 func (x *Prerequisite) Reset() {
 	*x = Prerequisite{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[9]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -903,7 +1173,7 @@ func (x *Prerequisite) String() string {
 func (*Prerequisite) ProtoMessage() {}
 
 func (x *Prerequisite) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[9]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -916,7 +1186,7 @@ func (x *Prerequisite) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Prerequisite.ProtoReflect.Descriptor instead.
 func (*Prerequisite) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{9}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Prerequisite) GetUuid() string {
@@ -973,7 +1243,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[10]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -985,7 +1255,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[10]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -998,7 +1268,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{10}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Job) GetUuid() string {
@@ -1240,7 +1510,7 @@ type Attempt struct {
 
 func (x *Attempt) Reset() {
 	*x = Attempt{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[11]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1252,7 +1522,7 @@ func (x *Attempt) String() string {
 func (*Attempt) ProtoMessage() {}
 
 func (x *Attempt) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[11]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1265,7 +1535,7 @@ func (x *Attempt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attempt.ProtoReflect.Descriptor instead.
 func (*Attempt) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{11}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Attempt) GetOwner() string {
@@ -1315,13 +1585,14 @@ type Claim struct {
 	LeaseExpiresAt *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=lease_expires_at,json=leaseExpiresAt,proto3" json:"lease_expires_at,omitempty"`
 	Attempt        int32                  `protobuf:"varint,8,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	Job            *Job                   `protobuf:"bytes,9,opt,name=job,proto3" json:"job,omitempty"`
+	Ahead          bool                   `protobuf:"varint,10,opt,name=ahead,proto3" json:"ahead,omitempty"` // Work gave it beyond max; until it has begun, its end uses up no attempt
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
 
 func (x *Claim) Reset() {
 	*x = Claim{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[12]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1333,7 +1604,7 @@ func (x *Claim) String() string {
 func (*Claim) ProtoMessage() {}
 
 func (x *Claim) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[12]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1346,7 +1617,7 @@ func (x *Claim) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Claim.ProtoReflect.Descriptor instead.
 func (*Claim) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{12}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Claim) GetUuid() string {
@@ -1412,6 +1683,13 @@ func (x *Claim) GetJob() *Job {
 	return nil
 }
 
+func (x *Claim) GetAhead() bool {
+	if x != nil {
+		return x.Ahead
+	}
+	return false
+}
+
 // Error is what was wrong with one item of a batch, or with a whole call.
 type Error struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1426,7 +1704,7 @@ type Error struct {
 
 func (x *Error) Reset() {
 	*x = Error{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[13]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1438,7 +1716,7 @@ func (x *Error) String() string {
 func (*Error) ProtoMessage() {}
 
 func (x *Error) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[13]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1451,7 +1729,7 @@ func (x *Error) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Error.ProtoReflect.Descriptor instead.
 func (*Error) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{13}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Error) GetCode() Code_Enum {
@@ -1500,7 +1778,7 @@ type NewOperation struct {
 
 func (x *NewOperation) Reset() {
 	*x = NewOperation{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[14]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1512,7 +1790,7 @@ func (x *NewOperation) String() string {
 func (*NewOperation) ProtoMessage() {}
 
 func (x *NewOperation) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[14]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1525,7 +1803,7 @@ func (x *NewOperation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NewOperation.ProtoReflect.Descriptor instead.
 func (*NewOperation) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{14}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *NewOperation) GetName() string {
@@ -1568,7 +1846,7 @@ type NewJob struct {
 
 func (x *NewJob) Reset() {
 	*x = NewJob{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[15]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1580,7 +1858,7 @@ func (x *NewJob) String() string {
 func (*NewJob) ProtoMessage() {}
 
 func (x *NewJob) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[15]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1593,7 +1871,7 @@ func (x *NewJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NewJob.ProtoReflect.Descriptor instead.
 func (*NewJob) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{15}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *NewJob) GetUuid() string {
@@ -1683,7 +1961,7 @@ type JobResult struct {
 
 func (x *JobResult) Reset() {
 	*x = JobResult{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[16]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1695,7 +1973,7 @@ func (x *JobResult) String() string {
 func (*JobResult) ProtoMessage() {}
 
 func (x *JobResult) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[16]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1708,7 +1986,7 @@ func (x *JobResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobResult.ProtoReflect.Descriptor instead.
 func (*JobResult) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{16}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *JobResult) GetJob() *Job {
@@ -1734,7 +2012,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[17]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1746,7 +2024,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[17]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1759,7 +2037,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{17}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Result) GetError() *Error {
@@ -1779,7 +2057,7 @@ type PostJobsRequest struct {
 
 func (x *PostJobsRequest) Reset() {
 	*x = PostJobsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[18]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1791,7 +2069,7 @@ func (x *PostJobsRequest) String() string {
 func (*PostJobsRequest) ProtoMessage() {}
 
 func (x *PostJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[18]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1804,7 +2082,7 @@ func (x *PostJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PostJobsRequest.ProtoReflect.Descriptor instead.
 func (*PostJobsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{18}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *PostJobsRequest) GetBoard() string {
@@ -1830,7 +2108,7 @@ type PostJobsResponse struct {
 
 func (x *PostJobsResponse) Reset() {
 	*x = PostJobsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[19]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1842,7 +2120,7 @@ func (x *PostJobsResponse) String() string {
 func (*PostJobsResponse) ProtoMessage() {}
 
 func (x *PostJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[19]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1855,7 +2133,7 @@ func (x *PostJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PostJobsResponse.ProtoReflect.Descriptor instead.
 func (*PostJobsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{19}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *PostJobsResponse) GetResults() []*JobResult {
@@ -1877,7 +2155,7 @@ type GetJobsRequest struct {
 
 func (x *GetJobsRequest) Reset() {
 	*x = GetJobsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[20]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1889,7 +2167,7 @@ func (x *GetJobsRequest) String() string {
 func (*GetJobsRequest) ProtoMessage() {}
 
 func (x *GetJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[20]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1902,7 +2180,7 @@ func (x *GetJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetJobsRequest.ProtoReflect.Descriptor instead.
 func (*GetJobsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{20}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *GetJobsRequest) GetBoard() string {
@@ -1942,7 +2220,7 @@ type GetJobsResponse struct {
 
 func (x *GetJobsResponse) Reset() {
 	*x = GetJobsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[21]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1954,7 +2232,7 @@ func (x *GetJobsResponse) String() string {
 func (*GetJobsResponse) ProtoMessage() {}
 
 func (x *GetJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[21]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1967,7 +2245,7 @@ func (x *GetJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetJobsResponse.ProtoReflect.Descriptor instead.
 func (*GetJobsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{21}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *GetJobsResponse) GetResults() []*JobResult {
@@ -1992,7 +2270,7 @@ type ListJobsRequest struct {
 
 func (x *ListJobsRequest) Reset() {
 	*x = ListJobsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[22]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2004,7 +2282,7 @@ func (x *ListJobsRequest) String() string {
 func (*ListJobsRequest) ProtoMessage() {}
 
 func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[22]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2017,7 +2295,7 @@ func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsRequest.ProtoReflect.Descriptor instead.
 func (*ListJobsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{22}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ListJobsRequest) GetBoard() string {
@@ -2080,7 +2358,7 @@ type ListJobsResponse struct {
 
 func (x *ListJobsResponse) Reset() {
 	*x = ListJobsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[23]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2092,7 +2370,7 @@ func (x *ListJobsResponse) String() string {
 func (*ListJobsResponse) ProtoMessage() {}
 
 func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[23]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2105,7 +2383,7 @@ func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsResponse.ProtoReflect.Descriptor instead.
 func (*ListJobsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{23}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ListJobsResponse) GetJobs() []*Job {
@@ -2142,7 +2420,7 @@ type CorruptJob struct {
 
 func (x *CorruptJob) Reset() {
 	*x = CorruptJob{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[24]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2154,7 +2432,7 @@ func (x *CorruptJob) String() string {
 func (*CorruptJob) ProtoMessage() {}
 
 func (x *CorruptJob) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[24]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2167,7 +2445,7 @@ func (x *CorruptJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CorruptJob.ProtoReflect.Descriptor instead.
 func (*CorruptJob) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{24}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *CorruptJob) GetUuid() string {
@@ -2200,7 +2478,7 @@ type CountJobsRequest struct {
 
 func (x *CountJobsRequest) Reset() {
 	*x = CountJobsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[25]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2212,7 +2490,7 @@ func (x *CountJobsRequest) String() string {
 func (*CountJobsRequest) ProtoMessage() {}
 
 func (x *CountJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[25]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2225,7 +2503,7 @@ func (x *CountJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountJobsRequest.ProtoReflect.Descriptor instead.
 func (*CountJobsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{25}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *CountJobsRequest) GetBoard() string {
@@ -2252,7 +2530,7 @@ type CountJobsResponse struct {
 
 func (x *CountJobsResponse) Reset() {
 	*x = CountJobsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[26]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2264,7 +2542,7 @@ func (x *CountJobsResponse) String() string {
 func (*CountJobsResponse) ProtoMessage() {}
 
 func (x *CountJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[26]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2277,7 +2555,7 @@ func (x *CountJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountJobsResponse.ProtoReflect.Descriptor instead.
 func (*CountJobsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{26}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *CountJobsResponse) GetReady() int64 {
@@ -2357,7 +2635,7 @@ type HistoryCounts struct {
 
 func (x *HistoryCounts) Reset() {
 	*x = HistoryCounts{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[27]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2369,7 +2647,7 @@ func (x *HistoryCounts) String() string {
 func (*HistoryCounts) ProtoMessage() {}
 
 func (x *HistoryCounts) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[27]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2382,7 +2660,7 @@ func (x *HistoryCounts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HistoryCounts.ProtoReflect.Descriptor instead.
 func (*HistoryCounts) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{27}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *HistoryCounts) GetJobs() int64 {
@@ -2439,7 +2717,7 @@ type ClaimJobsRequest struct {
 
 func (x *ClaimJobsRequest) Reset() {
 	*x = ClaimJobsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[28]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2451,7 +2729,7 @@ func (x *ClaimJobsRequest) String() string {
 func (*ClaimJobsRequest) ProtoMessage() {}
 
 func (x *ClaimJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[28]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2464,7 +2742,7 @@ func (x *ClaimJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClaimJobsRequest.ProtoReflect.Descriptor instead.
 func (*ClaimJobsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{28}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ClaimJobsRequest) GetBoard() string {
@@ -2554,7 +2832,7 @@ type ClaimFailure struct {
 
 func (x *ClaimFailure) Reset() {
 	*x = ClaimFailure{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[29]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2566,7 +2844,7 @@ func (x *ClaimFailure) String() string {
 func (*ClaimFailure) ProtoMessage() {}
 
 func (x *ClaimFailure) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[29]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2579,7 +2857,7 @@ func (x *ClaimFailure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClaimFailure.ProtoReflect.Descriptor instead.
 func (*ClaimFailure) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{29}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ClaimFailure) GetUuid() string {
@@ -2606,7 +2884,7 @@ type ClaimJobsResponse struct {
 
 func (x *ClaimJobsResponse) Reset() {
 	*x = ClaimJobsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[30]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2618,7 +2896,7 @@ func (x *ClaimJobsResponse) String() string {
 func (*ClaimJobsResponse) ProtoMessage() {}
 
 func (x *ClaimJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[30]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2631,7 +2909,7 @@ func (x *ClaimJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClaimJobsResponse.ProtoReflect.Descriptor instead.
 func (*ClaimJobsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{30}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ClaimJobsResponse) GetClaims() []*Claim {
@@ -2659,7 +2937,7 @@ type ExtendClaimsRequest struct {
 
 func (x *ExtendClaimsRequest) Reset() {
 	*x = ExtendClaimsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[31]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2671,7 +2949,7 @@ func (x *ExtendClaimsRequest) String() string {
 func (*ExtendClaimsRequest) ProtoMessage() {}
 
 func (x *ExtendClaimsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[31]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2684,7 +2962,7 @@ func (x *ExtendClaimsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExtendClaimsRequest.ProtoReflect.Descriptor instead.
 func (*ExtendClaimsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{31}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ExtendClaimsRequest) GetBoard() string {
@@ -2720,7 +2998,7 @@ type ExtendResult struct {
 
 func (x *ExtendResult) Reset() {
 	*x = ExtendResult{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[32]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2732,7 +3010,7 @@ func (x *ExtendResult) String() string {
 func (*ExtendResult) ProtoMessage() {}
 
 func (x *ExtendResult) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[32]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2745,7 +3023,7 @@ func (x *ExtendResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExtendResult.ProtoReflect.Descriptor instead.
 func (*ExtendResult) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{32}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ExtendResult) GetLease() *durationpb.Duration {
@@ -2785,7 +3063,7 @@ type ExtendClaimsResponse struct {
 
 func (x *ExtendClaimsResponse) Reset() {
 	*x = ExtendClaimsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[33]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2797,7 +3075,7 @@ func (x *ExtendClaimsResponse) String() string {
 func (*ExtendClaimsResponse) ProtoMessage() {}
 
 func (x *ExtendClaimsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[33]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2810,12 +3088,600 @@ func (x *ExtendClaimsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExtendClaimsResponse.ProtoReflect.Descriptor instead.
 func (*ExtendClaimsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{33}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ExtendClaimsResponse) GetResults() []*ExtendResult {
 	if x != nil {
 		return x.Results
+	}
+	return nil
+}
+
+type WorkEnding struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Uuid          string                 `protobuf:"bytes,1,opt,name=uuid,proto3" json:"uuid,omitempty"`
+	Token         string                 `protobuf:"bytes,2,opt,name=token,proto3" json:"token,omitempty"` // absent: where a board goes by the owner's name alone
+	How           How_Enum               `protobuf:"varint,3,opt,name=how,proto3,enum=boardd.v1.How_Enum" json:"how,omitempty"`
+	Reason        string                 `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`                                     // of ABANDON and TRASH
+	RetryAfter    *durationpb.Duration   `protobuf:"bytes,5,opt,name=retry_after,json=retryAfter,proto3" json:"retry_after,omitempty"`           // of ABANDON; absent: the board's back-off
+	RefundAttempt bool                   `protobuf:"varint,6,opt,name=refund_attempt,json=refundAttempt,proto3" json:"refund_attempt,omitempty"` // of ABANDON
+	Begun         bool                   `protobuf:"varint,7,opt,name=begun,proto3" json:"begun,omitempty"`                                      // of a claim that was given ahead: its handler had started
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WorkEnding) Reset() {
+	*x = WorkEnding{}
+	mi := &file_boardd_v1_boardd_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WorkEnding) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WorkEnding) ProtoMessage() {}
+
+func (x *WorkEnding) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_boardd_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WorkEnding.ProtoReflect.Descriptor instead.
+func (*WorkEnding) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *WorkEnding) GetUuid() string {
+	if x != nil {
+		return x.Uuid
+	}
+	return ""
+}
+
+func (x *WorkEnding) GetToken() string {
+	if x != nil {
+		return x.Token
+	}
+	return ""
+}
+
+func (x *WorkEnding) GetHow() How_Enum {
+	if x != nil {
+		return x.How
+	}
+	return How_UNSPECIFIED
+}
+
+func (x *WorkEnding) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *WorkEnding) GetRetryAfter() *durationpb.Duration {
+	if x != nil {
+		return x.RetryAfter
+	}
+	return nil
+}
+
+func (x *WorkEnding) GetRefundAttempt() bool {
+	if x != nil {
+		return x.RefundAttempt
+	}
+	return false
+}
+
+func (x *WorkEnding) GetBegun() bool {
+	if x != nil {
+		return x.Begun
+	}
+	return false
+}
+
+type WorkExtension struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Uuid          string                 `protobuf:"bytes,1,opt,name=uuid,proto3" json:"uuid,omitempty"`
+	Token         string                 `protobuf:"bytes,2,opt,name=token,proto3" json:"token,omitempty"`
+	Begun         bool                   `protobuf:"varint,3,opt,name=begun,proto3" json:"begun,omitempty"` // of a claim that was given ahead: its handler has started
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WorkExtension) Reset() {
+	*x = WorkExtension{}
+	mi := &file_boardd_v1_boardd_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WorkExtension) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WorkExtension) ProtoMessage() {}
+
+func (x *WorkExtension) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_boardd_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WorkExtension.ProtoReflect.Descriptor instead.
+func (*WorkExtension) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *WorkExtension) GetUuid() string {
+	if x != nil {
+		return x.Uuid
+	}
+	return ""
+}
+
+func (x *WorkExtension) GetToken() string {
+	if x != nil {
+		return x.Token
+	}
+	return ""
+}
+
+func (x *WorkExtension) GetBegun() bool {
+	if x != nil {
+		return x.Begun
+	}
+	return false
+}
+
+type WorkRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Board         string                 `protobuf:"bytes,1,opt,name=board,proto3" json:"board,omitempty"`
+	Owner         string                 `protobuf:"bytes,2,opt,name=owner,proto3" json:"owner,omitempty"`
+	Names         []string               `protobuf:"bytes,3,rep,name=names,proto3" json:"names,omitempty"`
+	Filter        string                 `protobuf:"bytes,4,opt,name=filter,proto3" json:"filter,omitempty"`
+	WorkerLabels  map[string]string      `protobuf:"bytes,5,rep,name=worker_labels,json=workerLabels,proto3" json:"worker_labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Lease         *durationpb.Duration   `protobuf:"bytes,6,opt,name=lease,proto3" json:"lease,omitempty"`                        // of new claims and of those extended
+	NoExpiry      bool                   `protobuf:"varint,7,opt,name=no_expiry,json=noExpiry,proto3" json:"no_expiry,omitempty"` // of new claims
+	RequestId     string                 `protobuf:"bytes,8,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	Endings       []*WorkEnding          `protobuf:"bytes,9,rep,name=endings,proto3" json:"endings,omitempty"`
+	Extend        []*WorkExtension       `protobuf:"bytes,10,rep,name=extend,proto3" json:"extend,omitempty"`
+	Max           int32                  `protobuf:"varint,11,opt,name=max,proto3" json:"max,omitempty"`     // claims wanted now; absent: none
+	Ahead         int32                  `protobuf:"varint,12,opt,name=ahead,proto3" json:"ahead,omitempty"` // claims wanted beyond these, to begin later
+	Wait          *durationpb.Duration   `protobuf:"bytes,13,opt,name=wait,proto3" json:"wait,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WorkRequest) Reset() {
+	*x = WorkRequest{}
+	mi := &file_boardd_v1_boardd_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WorkRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WorkRequest) ProtoMessage() {}
+
+func (x *WorkRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_boardd_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WorkRequest.ProtoReflect.Descriptor instead.
+func (*WorkRequest) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *WorkRequest) GetBoard() string {
+	if x != nil {
+		return x.Board
+	}
+	return ""
+}
+
+func (x *WorkRequest) GetOwner() string {
+	if x != nil {
+		return x.Owner
+	}
+	return ""
+}
+
+func (x *WorkRequest) GetNames() []string {
+	if x != nil {
+		return x.Names
+	}
+	return nil
+}
+
+func (x *WorkRequest) GetFilter() string {
+	if x != nil {
+		return x.Filter
+	}
+	return ""
+}
+
+func (x *WorkRequest) GetWorkerLabels() map[string]string {
+	if x != nil {
+		return x.WorkerLabels
+	}
+	return nil
+}
+
+func (x *WorkRequest) GetLease() *durationpb.Duration {
+	if x != nil {
+		return x.Lease
+	}
+	return nil
+}
+
+func (x *WorkRequest) GetNoExpiry() bool {
+	if x != nil {
+		return x.NoExpiry
+	}
+	return false
+}
+
+func (x *WorkRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+func (x *WorkRequest) GetEndings() []*WorkEnding {
+	if x != nil {
+		return x.Endings
+	}
+	return nil
+}
+
+func (x *WorkRequest) GetExtend() []*WorkExtension {
+	if x != nil {
+		return x.Extend
+	}
+	return nil
+}
+
+func (x *WorkRequest) GetMax() int32 {
+	if x != nil {
+		return x.Max
+	}
+	return 0
+}
+
+func (x *WorkRequest) GetAhead() int32 {
+	if x != nil {
+		return x.Ahead
+	}
+	return 0
+}
+
+func (x *WorkRequest) GetWait() *durationpb.Duration {
+	if x != nil {
+		return x.Wait
+	}
+	return nil
+}
+
+type WorkEnded struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Uuid          string                 `protobuf:"bytes,1,opt,name=uuid,proto3" json:"uuid,omitempty"`
+	Token         string                 `protobuf:"bytes,2,opt,name=token,proto3" json:"token,omitempty"`
+	Error         *Error                 `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WorkEnded) Reset() {
+	*x = WorkEnded{}
+	mi := &file_boardd_v1_boardd_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WorkEnded) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WorkEnded) ProtoMessage() {}
+
+func (x *WorkEnded) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_boardd_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WorkEnded.ProtoReflect.Descriptor instead.
+func (*WorkEnded) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *WorkEnded) GetUuid() string {
+	if x != nil {
+		return x.Uuid
+	}
+	return ""
+}
+
+func (x *WorkEnded) GetToken() string {
+	if x != nil {
+		return x.Token
+	}
+	return ""
+}
+
+func (x *WorkEnded) GetError() *Error {
+	if x != nil {
+		return x.Error
+	}
+	return nil
+}
+
+type WorkExtended struct {
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	Uuid            string                 `protobuf:"bytes,1,opt,name=uuid,proto3" json:"uuid,omitempty"`
+	Token           string                 `protobuf:"bytes,2,opt,name=token,proto3" json:"token,omitempty"`
+	LeaseExpiresAt  *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=lease_expires_at,json=leaseExpiresAt,proto3" json:"lease_expires_at,omitempty"`
+	CancelRequested bool                   `protobuf:"varint,4,opt,name=cancel_requested,json=cancelRequested,proto3" json:"cancel_requested,omitempty"`
+	Error           *Error                 `protobuf:"bytes,5,opt,name=error,proto3" json:"error,omitempty"`
+	Lease           *durationpb.Duration   `protobuf:"bytes,6,opt,name=lease,proto3" json:"lease,omitempty"` // absent: the claim does not expire
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *WorkExtended) Reset() {
+	*x = WorkExtended{}
+	mi := &file_boardd_v1_boardd_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WorkExtended) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WorkExtended) ProtoMessage() {}
+
+func (x *WorkExtended) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_boardd_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WorkExtended.ProtoReflect.Descriptor instead.
+func (*WorkExtended) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{41}
+}
+
+func (x *WorkExtended) GetUuid() string {
+	if x != nil {
+		return x.Uuid
+	}
+	return ""
+}
+
+func (x *WorkExtended) GetToken() string {
+	if x != nil {
+		return x.Token
+	}
+	return ""
+}
+
+func (x *WorkExtended) GetLeaseExpiresAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.LeaseExpiresAt
+	}
+	return nil
+}
+
+func (x *WorkExtended) GetCancelRequested() bool {
+	if x != nil {
+		return x.CancelRequested
+	}
+	return false
+}
+
+func (x *WorkExtended) GetError() *Error {
+	if x != nil {
+		return x.Error
+	}
+	return nil
+}
+
+func (x *WorkExtended) GetLease() *durationpb.Duration {
+	if x != nil {
+		return x.Lease
+	}
+	return nil
+}
+
+type WorkNotice struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Uuid          string                 `protobuf:"bytes,1,opt,name=uuid,proto3" json:"uuid,omitempty"`
+	Token         string                 `protobuf:"bytes,2,opt,name=token,proto3" json:"token,omitempty"` // absent: not known by this server
+	What          What_Enum              `protobuf:"varint,3,opt,name=what,proto3,enum=boardd.v1.What_Enum" json:"what,omitempty"`
+	Reason        string                 `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WorkNotice) Reset() {
+	*x = WorkNotice{}
+	mi := &file_boardd_v1_boardd_proto_msgTypes[42]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WorkNotice) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WorkNotice) ProtoMessage() {}
+
+func (x *WorkNotice) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_boardd_proto_msgTypes[42]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WorkNotice.ProtoReflect.Descriptor instead.
+func (*WorkNotice) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{42}
+}
+
+func (x *WorkNotice) GetUuid() string {
+	if x != nil {
+		return x.Uuid
+	}
+	return ""
+}
+
+func (x *WorkNotice) GetToken() string {
+	if x != nil {
+		return x.Token
+	}
+	return ""
+}
+
+func (x *WorkNotice) GetWhat() What_Enum {
+	if x != nil {
+		return x.What
+	}
+	return What_UNSPECIFIED
+}
+
+func (x *WorkNotice) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+type WorkResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Ended         []*WorkEnded           `protobuf:"bytes,1,rep,name=ended,proto3" json:"ended,omitempty"`       // in the order of endings
+	Extended      []*WorkExtended        `protobuf:"bytes,2,rep,name=extended,proto3" json:"extended,omitempty"` // in the order of extend
+	Claims        []*Claim               `protobuf:"bytes,3,rep,name=claims,proto3" json:"claims,omitempty"`
+	Notices       []*WorkNotice          `protobuf:"bytes,4,rep,name=notices,proto3" json:"notices,omitempty"`
+	Idle          Idle_Enum              `protobuf:"varint,5,opt,name=idle,proto3,enum=boardd.v1.Idle_Enum" json:"idle,omitempty"`
+	RetryAfter    *durationpb.Duration   `protobuf:"bytes,6,opt,name=retry_after,json=retryAfter,proto3" json:"retry_after,omitempty"` // with PAUSED and LIMIT: when to ask again
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WorkResponse) Reset() {
+	*x = WorkResponse{}
+	mi := &file_boardd_v1_boardd_proto_msgTypes[43]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WorkResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WorkResponse) ProtoMessage() {}
+
+func (x *WorkResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_boardd_proto_msgTypes[43]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WorkResponse.ProtoReflect.Descriptor instead.
+func (*WorkResponse) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{43}
+}
+
+func (x *WorkResponse) GetEnded() []*WorkEnded {
+	if x != nil {
+		return x.Ended
+	}
+	return nil
+}
+
+func (x *WorkResponse) GetExtended() []*WorkExtended {
+	if x != nil {
+		return x.Extended
+	}
+	return nil
+}
+
+func (x *WorkResponse) GetClaims() []*Claim {
+	if x != nil {
+		return x.Claims
+	}
+	return nil
+}
+
+func (x *WorkResponse) GetNotices() []*WorkNotice {
+	if x != nil {
+		return x.Notices
+	}
+	return nil
+}
+
+func (x *WorkResponse) GetIdle() Idle_Enum {
+	if x != nil {
+		return x.Idle
+	}
+	return Idle_NONE
+}
+
+func (x *WorkResponse) GetRetryAfter() *durationpb.Duration {
+	if x != nil {
+		return x.RetryAfter
 	}
 	return nil
 }
@@ -2831,7 +3697,7 @@ type ConsumeJobsRequest struct {
 
 func (x *ConsumeJobsRequest) Reset() {
 	*x = ConsumeJobsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[34]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2843,7 +3709,7 @@ func (x *ConsumeJobsRequest) String() string {
 func (*ConsumeJobsRequest) ProtoMessage() {}
 
 func (x *ConsumeJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[34]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2856,7 +3722,7 @@ func (x *ConsumeJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsumeJobsRequest.ProtoReflect.Descriptor instead.
 func (*ConsumeJobsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{34}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ConsumeJobsRequest) GetBoard() string {
@@ -2889,7 +3755,7 @@ type ConsumeJobsResponse struct {
 
 func (x *ConsumeJobsResponse) Reset() {
 	*x = ConsumeJobsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[35]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2901,7 +3767,7 @@ func (x *ConsumeJobsResponse) String() string {
 func (*ConsumeJobsResponse) ProtoMessage() {}
 
 func (x *ConsumeJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[35]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2914,7 +3780,7 @@ func (x *ConsumeJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsumeJobsResponse.ProtoReflect.Descriptor instead.
 func (*ConsumeJobsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{35}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ConsumeJobsResponse) GetResults() []*Result {
@@ -2937,7 +3803,7 @@ type AbandonJobsRequest struct {
 
 func (x *AbandonJobsRequest) Reset() {
 	*x = AbandonJobsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[36]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2949,7 +3815,7 @@ func (x *AbandonJobsRequest) String() string {
 func (*AbandonJobsRequest) ProtoMessage() {}
 
 func (x *AbandonJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[36]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2962,7 +3828,7 @@ func (x *AbandonJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AbandonJobsRequest.ProtoReflect.Descriptor instead.
 func (*AbandonJobsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{36}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *AbandonJobsRequest) GetBoard() string {
@@ -3009,7 +3875,7 @@ type AbandonJobsResponse struct {
 
 func (x *AbandonJobsResponse) Reset() {
 	*x = AbandonJobsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[37]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3021,7 +3887,7 @@ func (x *AbandonJobsResponse) String() string {
 func (*AbandonJobsResponse) ProtoMessage() {}
 
 func (x *AbandonJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[37]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3034,7 +3900,7 @@ func (x *AbandonJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AbandonJobsResponse.ProtoReflect.Descriptor instead.
 func (*AbandonJobsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{37}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *AbandonJobsResponse) GetResults() []*Result {
@@ -3056,7 +3922,7 @@ type TrashJobsRequest struct {
 
 func (x *TrashJobsRequest) Reset() {
 	*x = TrashJobsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[38]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3068,7 +3934,7 @@ func (x *TrashJobsRequest) String() string {
 func (*TrashJobsRequest) ProtoMessage() {}
 
 func (x *TrashJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[38]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3081,7 +3947,7 @@ func (x *TrashJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrashJobsRequest.ProtoReflect.Descriptor instead.
 func (*TrashJobsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{38}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *TrashJobsRequest) GetBoard() string {
@@ -3121,7 +3987,7 @@ type TrashJobsResponse struct {
 
 func (x *TrashJobsResponse) Reset() {
 	*x = TrashJobsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[39]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3133,7 +3999,7 @@ func (x *TrashJobsResponse) String() string {
 func (*TrashJobsResponse) ProtoMessage() {}
 
 func (x *TrashJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[39]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3146,7 +4012,7 @@ func (x *TrashJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrashJobsResponse.ProtoReflect.Descriptor instead.
 func (*TrashJobsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{39}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *TrashJobsResponse) GetResults() []*Result {
@@ -3166,7 +4032,7 @@ type RestoreJobsRequest struct {
 
 func (x *RestoreJobsRequest) Reset() {
 	*x = RestoreJobsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[40]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3178,7 +4044,7 @@ func (x *RestoreJobsRequest) String() string {
 func (*RestoreJobsRequest) ProtoMessage() {}
 
 func (x *RestoreJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[40]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3191,7 +4057,7 @@ func (x *RestoreJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreJobsRequest.ProtoReflect.Descriptor instead.
 func (*RestoreJobsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{40}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *RestoreJobsRequest) GetBoard() string {
@@ -3217,7 +4083,7 @@ type RestoreJobsResponse struct {
 
 func (x *RestoreJobsResponse) Reset() {
 	*x = RestoreJobsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[41]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3229,7 +4095,7 @@ func (x *RestoreJobsResponse) String() string {
 func (*RestoreJobsResponse) ProtoMessage() {}
 
 func (x *RestoreJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[41]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3242,7 +4108,7 @@ func (x *RestoreJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreJobsResponse.ProtoReflect.Descriptor instead.
 func (*RestoreJobsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{41}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *RestoreJobsResponse) GetResults() []*Result {
@@ -3262,7 +4128,7 @@ type PurgeJobsRequest struct {
 
 func (x *PurgeJobsRequest) Reset() {
 	*x = PurgeJobsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[42]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3274,7 +4140,7 @@ func (x *PurgeJobsRequest) String() string {
 func (*PurgeJobsRequest) ProtoMessage() {}
 
 func (x *PurgeJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[42]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3287,7 +4153,7 @@ func (x *PurgeJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeJobsRequest.ProtoReflect.Descriptor instead.
 func (*PurgeJobsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{42}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *PurgeJobsRequest) GetBoard() string {
@@ -3313,7 +4179,7 @@ type PurgeJobsResponse struct {
 
 func (x *PurgeJobsResponse) Reset() {
 	*x = PurgeJobsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[43]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3325,7 +4191,7 @@ func (x *PurgeJobsResponse) String() string {
 func (*PurgeJobsResponse) ProtoMessage() {}
 
 func (x *PurgeJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[43]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3338,7 +4204,7 @@ func (x *PurgeJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeJobsResponse.ProtoReflect.Descriptor instead.
 func (*PurgeJobsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{43}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *PurgeJobsResponse) GetResults() []*Result {
@@ -3360,7 +4226,7 @@ type ReleaseJobsRequest struct {
 
 func (x *ReleaseJobsRequest) Reset() {
 	*x = ReleaseJobsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[44]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3372,7 +4238,7 @@ func (x *ReleaseJobsRequest) String() string {
 func (*ReleaseJobsRequest) ProtoMessage() {}
 
 func (x *ReleaseJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[44]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3385,7 +4251,7 @@ func (x *ReleaseJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseJobsRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseJobsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{44}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *ReleaseJobsRequest) GetBoard() string {
@@ -3425,7 +4291,7 @@ type ReleaseJobsResponse struct {
 
 func (x *ReleaseJobsResponse) Reset() {
 	*x = ReleaseJobsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[45]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3437,7 +4303,7 @@ func (x *ReleaseJobsResponse) String() string {
 func (*ReleaseJobsResponse) ProtoMessage() {}
 
 func (x *ReleaseJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[45]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3450,7 +4316,7 @@ func (x *ReleaseJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseJobsResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseJobsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{45}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *ReleaseJobsResponse) GetResults() []*Result {
@@ -3474,7 +4340,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[46]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3486,7 +4352,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[46]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3499,7 +4365,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{46}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *Event) GetType() EventType_Enum {
@@ -3555,7 +4421,7 @@ type WatchBoardRequest struct {
 
 func (x *WatchBoardRequest) Reset() {
 	*x = WatchBoardRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[47]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3567,7 +4433,7 @@ func (x *WatchBoardRequest) String() string {
 func (*WatchBoardRequest) ProtoMessage() {}
 
 func (x *WatchBoardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[47]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3580,7 +4446,7 @@ func (x *WatchBoardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchBoardRequest.ProtoReflect.Descriptor instead.
 func (*WatchBoardRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{47}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *WatchBoardRequest) GetBoard() string {
@@ -3616,7 +4482,7 @@ type ListEventsRequest struct {
 
 func (x *ListEventsRequest) Reset() {
 	*x = ListEventsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[48]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3628,7 +4494,7 @@ func (x *ListEventsRequest) String() string {
 func (*ListEventsRequest) ProtoMessage() {}
 
 func (x *ListEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[48]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3641,7 +4507,7 @@ func (x *ListEventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEventsRequest.ProtoReflect.Descriptor instead.
 func (*ListEventsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{48}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *ListEventsRequest) GetBoard() string {
@@ -3682,7 +4548,7 @@ type ListEventsResponse struct {
 
 func (x *ListEventsResponse) Reset() {
 	*x = ListEventsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[49]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3694,7 +4560,7 @@ func (x *ListEventsResponse) String() string {
 func (*ListEventsResponse) ProtoMessage() {}
 
 func (x *ListEventsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[49]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3707,7 +4573,7 @@ func (x *ListEventsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEventsResponse.ProtoReflect.Descriptor instead.
 func (*ListEventsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{49}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *ListEventsResponse) GetEvents() []*Event {
@@ -3736,7 +4602,7 @@ type ExplainJobRequest struct {
 
 func (x *ExplainJobRequest) Reset() {
 	*x = ExplainJobRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[50]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3748,7 +4614,7 @@ func (x *ExplainJobRequest) String() string {
 func (*ExplainJobRequest) ProtoMessage() {}
 
 func (x *ExplainJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[50]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3761,7 +4627,7 @@ func (x *ExplainJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainJobRequest.ProtoReflect.Descriptor instead.
 func (*ExplainJobRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{50}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *ExplainJobRequest) GetBoard() string {
@@ -3806,7 +4672,7 @@ type ExplainJobResponse struct {
 
 func (x *ExplainJobResponse) Reset() {
 	*x = ExplainJobResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[51]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3818,7 +4684,7 @@ func (x *ExplainJobResponse) String() string {
 func (*ExplainJobResponse) ProtoMessage() {}
 
 func (x *ExplainJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[51]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3831,7 +4697,7 @@ func (x *ExplainJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainJobResponse.ProtoReflect.Descriptor instead.
 func (*ExplainJobResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{51}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *ExplainJobResponse) GetState() State_Enum {
@@ -3888,7 +4754,7 @@ type StartOperationRequest struct {
 
 func (x *StartOperationRequest) Reset() {
 	*x = StartOperationRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[52]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3900,7 +4766,7 @@ func (x *StartOperationRequest) String() string {
 func (*StartOperationRequest) ProtoMessage() {}
 
 func (x *StartOperationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[52]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3913,7 +4779,7 @@ func (x *StartOperationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartOperationRequest.ProtoReflect.Descriptor instead.
 func (*StartOperationRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{52}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *StartOperationRequest) GetBoard() string {
@@ -3955,7 +4821,7 @@ type StartOperationResponse struct {
 
 func (x *StartOperationResponse) Reset() {
 	*x = StartOperationResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[53]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3967,7 +4833,7 @@ func (x *StartOperationResponse) String() string {
 func (*StartOperationResponse) ProtoMessage() {}
 
 func (x *StartOperationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[53]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3980,7 +4846,7 @@ func (x *StartOperationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartOperationResponse.ProtoReflect.Descriptor instead.
 func (*StartOperationResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{53}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *StartOperationResponse) GetStatus() OperationStatus_Enum {
@@ -4017,7 +4883,7 @@ type FinishOperationRequest struct {
 
 func (x *FinishOperationRequest) Reset() {
 	*x = FinishOperationRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[54]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4029,7 +4895,7 @@ func (x *FinishOperationRequest) String() string {
 func (*FinishOperationRequest) ProtoMessage() {}
 
 func (x *FinishOperationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[54]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4042,7 +4908,7 @@ func (x *FinishOperationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FinishOperationRequest.ProtoReflect.Descriptor instead.
 func (*FinishOperationRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{54}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *FinishOperationRequest) GetBoard() string {
@@ -4091,7 +4957,7 @@ type FinishOperationResponse struct {
 
 func (x *FinishOperationResponse) Reset() {
 	*x = FinishOperationResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[55]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4103,7 +4969,7 @@ func (x *FinishOperationResponse) String() string {
 func (*FinishOperationResponse) ProtoMessage() {}
 
 func (x *FinishOperationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[55]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4116,7 +4982,7 @@ func (x *FinishOperationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FinishOperationResponse.ProtoReflect.Descriptor instead.
 func (*FinishOperationResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{55}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *FinishOperationResponse) GetStatus() OperationStatus_Enum {
@@ -4153,7 +5019,7 @@ type MarkOperationsRequest struct {
 
 func (x *MarkOperationsRequest) Reset() {
 	*x = MarkOperationsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[56]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4165,7 +5031,7 @@ func (x *MarkOperationsRequest) String() string {
 func (*MarkOperationsRequest) ProtoMessage() {}
 
 func (x *MarkOperationsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[56]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4178,7 +5044,7 @@ func (x *MarkOperationsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MarkOperationsRequest.ProtoReflect.Descriptor instead.
 func (*MarkOperationsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{56}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *MarkOperationsRequest) GetBoard() string {
@@ -4220,7 +5086,7 @@ type MarkOperationsResponse struct {
 
 func (x *MarkOperationsResponse) Reset() {
 	*x = MarkOperationsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[57]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4232,7 +5098,7 @@ func (x *MarkOperationsResponse) String() string {
 func (*MarkOperationsResponse) ProtoMessage() {}
 
 func (x *MarkOperationsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[57]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4245,7 +5111,7 @@ func (x *MarkOperationsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MarkOperationsResponse.ProtoReflect.Descriptor instead.
 func (*MarkOperationsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{57}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *MarkOperationsResponse) GetMarked() int32 {
@@ -4282,7 +5148,7 @@ type LogEntry struct {
 
 func (x *LogEntry) Reset() {
 	*x = LogEntry{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[58]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4294,7 +5160,7 @@ func (x *LogEntry) String() string {
 func (*LogEntry) ProtoMessage() {}
 
 func (x *LogEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[58]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4307,7 +5173,7 @@ func (x *LogEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogEntry.ProtoReflect.Descriptor instead.
 func (*LogEntry) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{58}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *LogEntry) GetSerial() int64 {
@@ -4355,7 +5221,7 @@ type NewLogEntry struct {
 
 func (x *NewLogEntry) Reset() {
 	*x = NewLogEntry{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[59]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4367,7 +5233,7 @@ func (x *NewLogEntry) String() string {
 func (*NewLogEntry) ProtoMessage() {}
 
 func (x *NewLogEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[59]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4380,7 +5246,7 @@ func (x *NewLogEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NewLogEntry.ProtoReflect.Descriptor instead.
 func (*NewLogEntry) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{59}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *NewLogEntry) GetType() string {
@@ -4410,7 +5276,7 @@ type AppendLogRequest struct {
 
 func (x *AppendLogRequest) Reset() {
 	*x = AppendLogRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[60]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4422,7 +5288,7 @@ func (x *AppendLogRequest) String() string {
 func (*AppendLogRequest) ProtoMessage() {}
 
 func (x *AppendLogRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[60]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4435,7 +5301,7 @@ func (x *AppendLogRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AppendLogRequest.ProtoReflect.Descriptor instead.
 func (*AppendLogRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{60}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *AppendLogRequest) GetBoard() string {
@@ -4483,7 +5349,7 @@ type AppendLogResponse struct {
 
 func (x *AppendLogResponse) Reset() {
 	*x = AppendLogResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[61]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4495,7 +5361,7 @@ func (x *AppendLogResponse) String() string {
 func (*AppendLogResponse) ProtoMessage() {}
 
 func (x *AppendLogResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[61]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4508,7 +5374,7 @@ func (x *AppendLogResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AppendLogResponse.ProtoReflect.Descriptor instead.
 func (*AppendLogResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{61}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *AppendLogResponse) GetLastSerial() int64 {
@@ -4537,7 +5403,7 @@ type GetLogRequest struct {
 
 func (x *GetLogRequest) Reset() {
 	*x = GetLogRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[62]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4549,7 +5415,7 @@ func (x *GetLogRequest) String() string {
 func (*GetLogRequest) ProtoMessage() {}
 
 func (x *GetLogRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[62]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4562,7 +5428,7 @@ func (x *GetLogRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetLogRequest.ProtoReflect.Descriptor instead.
 func (*GetLogRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{62}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *GetLogRequest) GetBoard() string {
@@ -4606,7 +5472,7 @@ type ReadLogRequest struct {
 
 func (x *ReadLogRequest) Reset() {
 	*x = ReadLogRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[63]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4618,7 +5484,7 @@ func (x *ReadLogRequest) String() string {
 func (*ReadLogRequest) ProtoMessage() {}
 
 func (x *ReadLogRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[63]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4631,7 +5497,7 @@ func (x *ReadLogRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadLogRequest.ProtoReflect.Descriptor instead.
 func (*ReadLogRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{63}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *ReadLogRequest) GetBoard() string {
@@ -4680,7 +5546,7 @@ type ReadLogResponse struct {
 
 func (x *ReadLogResponse) Reset() {
 	*x = ReadLogResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[64]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4692,7 +5558,7 @@ func (x *ReadLogResponse) String() string {
 func (*ReadLogResponse) ProtoMessage() {}
 
 func (x *ReadLogResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[64]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4705,7 +5571,7 @@ func (x *ReadLogResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadLogResponse.ProtoReflect.Descriptor instead.
 func (*ReadLogResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{64}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *ReadLogResponse) GetEntries() []*LogEntry {
@@ -4740,7 +5606,7 @@ type CancelJobsRequest struct {
 
 func (x *CancelJobsRequest) Reset() {
 	*x = CancelJobsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[65]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4752,7 +5618,7 @@ func (x *CancelJobsRequest) String() string {
 func (*CancelJobsRequest) ProtoMessage() {}
 
 func (x *CancelJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[65]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4765,7 +5631,7 @@ func (x *CancelJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelJobsRequest.ProtoReflect.Descriptor instead.
 func (*CancelJobsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{65}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *CancelJobsRequest) GetBoard() string {
@@ -4800,7 +5666,7 @@ type CancelResult struct {
 
 func (x *CancelResult) Reset() {
 	*x = CancelResult{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[66]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4812,7 +5678,7 @@ func (x *CancelResult) String() string {
 func (*CancelResult) ProtoMessage() {}
 
 func (x *CancelResult) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[66]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4825,7 +5691,7 @@ func (x *CancelResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelResult.ProtoReflect.Descriptor instead.
 func (*CancelResult) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{66}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *CancelResult) GetCanceled() bool {
@@ -4858,7 +5724,7 @@ type CancelJobsResponse struct {
 
 func (x *CancelJobsResponse) Reset() {
 	*x = CancelJobsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[67]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4870,7 +5736,7 @@ func (x *CancelJobsResponse) String() string {
 func (*CancelJobsResponse) ProtoMessage() {}
 
 func (x *CancelJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[67]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4883,7 +5749,7 @@ func (x *CancelJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelJobsResponse.ProtoReflect.Descriptor instead.
 func (*CancelJobsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{67}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *CancelJobsResponse) GetResults() []*CancelResult {
@@ -4905,7 +5771,7 @@ type ChangePriorityRequest struct {
 
 func (x *ChangePriorityRequest) Reset() {
 	*x = ChangePriorityRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[68]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4917,7 +5783,7 @@ func (x *ChangePriorityRequest) String() string {
 func (*ChangePriorityRequest) ProtoMessage() {}
 
 func (x *ChangePriorityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[68]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4930,7 +5796,7 @@ func (x *ChangePriorityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangePriorityRequest.ProtoReflect.Descriptor instead.
 func (*ChangePriorityRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{68}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *ChangePriorityRequest) GetBoard() string {
@@ -4972,7 +5838,7 @@ type PriorityResult struct {
 
 func (x *PriorityResult) Reset() {
 	*x = PriorityResult{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[69]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4984,7 +5850,7 @@ func (x *PriorityResult) String() string {
 func (*PriorityResult) ProtoMessage() {}
 
 func (x *PriorityResult) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[69]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4997,7 +5863,7 @@ func (x *PriorityResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PriorityResult.ProtoReflect.Descriptor instead.
 func (*PriorityResult) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{69}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *PriorityResult) GetChanged() bool {
@@ -5030,7 +5896,7 @@ type ChangePriorityResponse struct {
 
 func (x *ChangePriorityResponse) Reset() {
 	*x = ChangePriorityResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[70]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5042,7 +5908,7 @@ func (x *ChangePriorityResponse) String() string {
 func (*ChangePriorityResponse) ProtoMessage() {}
 
 func (x *ChangePriorityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[70]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5055,7 +5921,7 @@ func (x *ChangePriorityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangePriorityResponse.ProtoReflect.Descriptor instead.
 func (*ChangePriorityResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{70}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *ChangePriorityResponse) GetResults() []*PriorityResult {
@@ -5075,7 +5941,7 @@ type ArchiveJobsRequest struct {
 
 func (x *ArchiveJobsRequest) Reset() {
 	*x = ArchiveJobsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[71]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5087,7 +5953,7 @@ func (x *ArchiveJobsRequest) String() string {
 func (*ArchiveJobsRequest) ProtoMessage() {}
 
 func (x *ArchiveJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[71]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5100,7 +5966,7 @@ func (x *ArchiveJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArchiveJobsRequest.ProtoReflect.Descriptor instead.
 func (*ArchiveJobsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{71}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *ArchiveJobsRequest) GetBoard() string {
@@ -5126,7 +5992,7 @@ type ArchiveJobsResponse struct {
 
 func (x *ArchiveJobsResponse) Reset() {
 	*x = ArchiveJobsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[72]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5138,7 +6004,7 @@ func (x *ArchiveJobsResponse) String() string {
 func (*ArchiveJobsResponse) ProtoMessage() {}
 
 func (x *ArchiveJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[72]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5151,7 +6017,7 @@ func (x *ArchiveJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArchiveJobsResponse.ProtoReflect.Descriptor instead.
 func (*ArchiveJobsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{72}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *ArchiveJobsResponse) GetResults() []*Result {
@@ -5173,7 +6039,7 @@ type BookRecord struct {
 
 func (x *BookRecord) Reset() {
 	*x = BookRecord{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[73]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5185,7 +6051,7 @@ func (x *BookRecord) String() string {
 func (*BookRecord) ProtoMessage() {}
 
 func (x *BookRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[73]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5198,7 +6064,7 @@ func (x *BookRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BookRecord.ProtoReflect.Descriptor instead.
 func (*BookRecord) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{73}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *BookRecord) GetUuid() string {
@@ -5233,7 +6099,7 @@ type PutBookRequest struct {
 
 func (x *PutBookRequest) Reset() {
 	*x = PutBookRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[74]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5245,7 +6111,7 @@ func (x *PutBookRequest) String() string {
 func (*PutBookRequest) ProtoMessage() {}
 
 func (x *PutBookRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[74]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5258,7 +6124,7 @@ func (x *PutBookRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutBookRequest.ProtoReflect.Descriptor instead.
 func (*PutBookRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{74}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *PutBookRequest) GetBoard() string {
@@ -5291,7 +6157,7 @@ type PutBookResponse struct {
 
 func (x *PutBookResponse) Reset() {
 	*x = PutBookResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[75]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5303,7 +6169,7 @@ func (x *PutBookResponse) String() string {
 func (*PutBookResponse) ProtoMessage() {}
 
 func (x *PutBookResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[75]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5316,7 +6182,7 @@ func (x *PutBookResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutBookResponse.ProtoReflect.Descriptor instead.
 func (*PutBookResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{75}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *PutBookResponse) GetVersion() int64 {
@@ -5336,7 +6202,7 @@ type GetBookRequest struct {
 
 func (x *GetBookRequest) Reset() {
 	*x = GetBookRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[76]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5348,7 +6214,7 @@ func (x *GetBookRequest) String() string {
 func (*GetBookRequest) ProtoMessage() {}
 
 func (x *GetBookRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[76]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5361,7 +6227,7 @@ func (x *GetBookRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBookRequest.ProtoReflect.Descriptor instead.
 func (*GetBookRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{76}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *GetBookRequest) GetBoard() string {
@@ -5389,7 +6255,7 @@ type GetBookResponse struct {
 
 func (x *GetBookResponse) Reset() {
 	*x = GetBookResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[77]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5401,7 +6267,7 @@ func (x *GetBookResponse) String() string {
 func (*GetBookResponse) ProtoMessage() {}
 
 func (x *GetBookResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[77]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5414,7 +6280,7 @@ func (x *GetBookResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBookResponse.ProtoReflect.Descriptor instead.
 func (*GetBookResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{77}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *GetBookResponse) GetBook() *BookRecord {
@@ -5451,7 +6317,7 @@ type Entity struct {
 
 func (x *Entity) Reset() {
 	*x = Entity{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[78]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5463,7 +6329,7 @@ func (x *Entity) String() string {
 func (*Entity) ProtoMessage() {}
 
 func (x *Entity) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[78]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5476,7 +6342,7 @@ func (x *Entity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Entity.ProtoReflect.Descriptor instead.
 func (*Entity) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{78}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *Entity) GetKind() string {
@@ -5525,7 +6391,7 @@ type RegisterEntityRequest struct {
 
 func (x *RegisterEntityRequest) Reset() {
 	*x = RegisterEntityRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[79]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5537,7 +6403,7 @@ func (x *RegisterEntityRequest) String() string {
 func (*RegisterEntityRequest) ProtoMessage() {}
 
 func (x *RegisterEntityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[79]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5550,7 +6416,7 @@ func (x *RegisterEntityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterEntityRequest.ProtoReflect.Descriptor instead.
 func (*RegisterEntityRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{79}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *RegisterEntityRequest) GetBoard() string {
@@ -5583,7 +6449,7 @@ type RegisterEntityResponse struct {
 
 func (x *RegisterEntityResponse) Reset() {
 	*x = RegisterEntityResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[80]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5595,7 +6461,7 @@ func (x *RegisterEntityResponse) String() string {
 func (*RegisterEntityResponse) ProtoMessage() {}
 
 func (x *RegisterEntityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[80]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5608,7 +6474,7 @@ func (x *RegisterEntityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterEntityResponse.ProtoReflect.Descriptor instead.
 func (*RegisterEntityResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{80}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *RegisterEntityResponse) GetEntity() *Entity {
@@ -5630,7 +6496,7 @@ type RemoveEntityRequest struct {
 
 func (x *RemoveEntityRequest) Reset() {
 	*x = RemoveEntityRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[81]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5642,7 +6508,7 @@ func (x *RemoveEntityRequest) String() string {
 func (*RemoveEntityRequest) ProtoMessage() {}
 
 func (x *RemoveEntityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[81]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5655,7 +6521,7 @@ func (x *RemoveEntityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveEntityRequest.ProtoReflect.Descriptor instead.
 func (*RemoveEntityRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{81}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *RemoveEntityRequest) GetBoard() string {
@@ -5687,7 +6553,7 @@ type RemoveEntityResponse struct {
 
 func (x *RemoveEntityResponse) Reset() {
 	*x = RemoveEntityResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[82]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5699,7 +6565,7 @@ func (x *RemoveEntityResponse) String() string {
 func (*RemoveEntityResponse) ProtoMessage() {}
 
 func (x *RemoveEntityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[82]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5712,7 +6578,7 @@ func (x *RemoveEntityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveEntityResponse.ProtoReflect.Descriptor instead.
 func (*RemoveEntityResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{82}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{92}
 }
 
 type ListEntitiesRequest struct {
@@ -5724,7 +6590,7 @@ type ListEntitiesRequest struct {
 
 func (x *ListEntitiesRequest) Reset() {
 	*x = ListEntitiesRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[83]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5736,7 +6602,7 @@ func (x *ListEntitiesRequest) String() string {
 func (*ListEntitiesRequest) ProtoMessage() {}
 
 func (x *ListEntitiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[83]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5749,7 +6615,7 @@ func (x *ListEntitiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEntitiesRequest.ProtoReflect.Descriptor instead.
 func (*ListEntitiesRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{83}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *ListEntitiesRequest) GetBoard() string {
@@ -5768,7 +6634,7 @@ type ListEntitiesResponse struct {
 
 func (x *ListEntitiesResponse) Reset() {
 	*x = ListEntitiesResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[84]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5780,7 +6646,7 @@ func (x *ListEntitiesResponse) String() string {
 func (*ListEntitiesResponse) ProtoMessage() {}
 
 func (x *ListEntitiesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[84]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5793,7 +6659,7 @@ func (x *ListEntitiesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEntitiesResponse.ProtoReflect.Descriptor instead.
 func (*ListEntitiesResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{84}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *ListEntitiesResponse) GetEntities() []*Entity {
@@ -5817,7 +6683,7 @@ type PolicyRule struct {
 
 func (x *PolicyRule) Reset() {
 	*x = PolicyRule{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[85]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5829,7 +6695,7 @@ func (x *PolicyRule) String() string {
 func (*PolicyRule) ProtoMessage() {}
 
 func (x *PolicyRule) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[85]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5842,7 +6708,7 @@ func (x *PolicyRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyRule.ProtoReflect.Descriptor instead.
 func (*PolicyRule) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{85}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *PolicyRule) GetPolicy() string {
@@ -5915,7 +6781,7 @@ type Board struct {
 
 func (x *Board) Reset() {
 	*x = Board{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[86]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5927,7 +6793,7 @@ func (x *Board) String() string {
 func (*Board) ProtoMessage() {}
 
 func (x *Board) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[86]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5940,7 +6806,7 @@ func (x *Board) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Board.ProtoReflect.Descriptor instead.
 func (*Board) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{86}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *Board) GetName() string {
@@ -6140,7 +7006,7 @@ type ListBoardsRequest struct {
 
 func (x *ListBoardsRequest) Reset() {
 	*x = ListBoardsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[87]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6152,7 +7018,7 @@ func (x *ListBoardsRequest) String() string {
 func (*ListBoardsRequest) ProtoMessage() {}
 
 func (x *ListBoardsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[87]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6165,7 +7031,7 @@ func (x *ListBoardsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBoardsRequest.ProtoReflect.Descriptor instead.
 func (*ListBoardsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{87}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{97}
 }
 
 type ListBoardsResponse struct {
@@ -6177,7 +7043,7 @@ type ListBoardsResponse struct {
 
 func (x *ListBoardsResponse) Reset() {
 	*x = ListBoardsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[88]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6189,7 +7055,7 @@ func (x *ListBoardsResponse) String() string {
 func (*ListBoardsResponse) ProtoMessage() {}
 
 func (x *ListBoardsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[88]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6202,7 +7068,7 @@ func (x *ListBoardsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBoardsResponse.ProtoReflect.Descriptor instead.
 func (*ListBoardsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{88}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *ListBoardsResponse) GetBoards() []*Board {
@@ -6221,7 +7087,7 @@ type GetBoardRequest struct {
 
 func (x *GetBoardRequest) Reset() {
 	*x = GetBoardRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[89]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6233,7 +7099,7 @@ func (x *GetBoardRequest) String() string {
 func (*GetBoardRequest) ProtoMessage() {}
 
 func (x *GetBoardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[89]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6246,7 +7112,7 @@ func (x *GetBoardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBoardRequest.ProtoReflect.Descriptor instead.
 func (*GetBoardRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{89}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *GetBoardRequest) GetBoard() string {
@@ -6265,7 +7131,7 @@ type GetBoardResponse struct {
 
 func (x *GetBoardResponse) Reset() {
 	*x = GetBoardResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[90]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6277,7 +7143,7 @@ func (x *GetBoardResponse) String() string {
 func (*GetBoardResponse) ProtoMessage() {}
 
 func (x *GetBoardResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[90]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6290,7 +7156,7 @@ func (x *GetBoardResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBoardResponse.ProtoReflect.Descriptor instead.
 func (*GetBoardResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{90}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *GetBoardResponse) GetBoard() *Board {
@@ -6310,7 +7176,7 @@ type AcknowledgeLossRequest struct {
 
 func (x *AcknowledgeLossRequest) Reset() {
 	*x = AcknowledgeLossRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[91]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6322,7 +7188,7 @@ func (x *AcknowledgeLossRequest) String() string {
 func (*AcknowledgeLossRequest) ProtoMessage() {}
 
 func (x *AcknowledgeLossRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[91]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6335,7 +7201,7 @@ func (x *AcknowledgeLossRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeLossRequest.ProtoReflect.Descriptor instead.
 func (*AcknowledgeLossRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{91}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *AcknowledgeLossRequest) GetBoard() string {
@@ -6361,7 +7227,7 @@ type AcknowledgeLossResponse struct {
 
 func (x *AcknowledgeLossResponse) Reset() {
 	*x = AcknowledgeLossResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[92]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6373,7 +7239,7 @@ func (x *AcknowledgeLossResponse) String() string {
 func (*AcknowledgeLossResponse) ProtoMessage() {}
 
 func (x *AcknowledgeLossResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[92]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6386,7 +7252,7 @@ func (x *AcknowledgeLossResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeLossResponse.ProtoReflect.Descriptor instead.
 func (*AcknowledgeLossResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{92}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *AcknowledgeLossResponse) GetBoard() *Board {
@@ -6406,7 +7272,7 @@ type PauseBoardRequest struct {
 
 func (x *PauseBoardRequest) Reset() {
 	*x = PauseBoardRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[93]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6418,7 +7284,7 @@ func (x *PauseBoardRequest) String() string {
 func (*PauseBoardRequest) ProtoMessage() {}
 
 func (x *PauseBoardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[93]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6431,7 +7297,7 @@ func (x *PauseBoardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseBoardRequest.ProtoReflect.Descriptor instead.
 func (*PauseBoardRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{93}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *PauseBoardRequest) GetBoard() string {
@@ -6457,7 +7323,7 @@ type PauseBoardResponse struct {
 
 func (x *PauseBoardResponse) Reset() {
 	*x = PauseBoardResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[94]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6469,7 +7335,7 @@ func (x *PauseBoardResponse) String() string {
 func (*PauseBoardResponse) ProtoMessage() {}
 
 func (x *PauseBoardResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[94]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6482,7 +7348,7 @@ func (x *PauseBoardResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseBoardResponse.ProtoReflect.Descriptor instead.
 func (*PauseBoardResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{94}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *PauseBoardResponse) GetBoard() *Board {
@@ -6501,7 +7367,7 @@ type ResumeBoardRequest struct {
 
 func (x *ResumeBoardRequest) Reset() {
 	*x = ResumeBoardRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[95]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6513,7 +7379,7 @@ func (x *ResumeBoardRequest) String() string {
 func (*ResumeBoardRequest) ProtoMessage() {}
 
 func (x *ResumeBoardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[95]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6526,7 +7392,7 @@ func (x *ResumeBoardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeBoardRequest.ProtoReflect.Descriptor instead.
 func (*ResumeBoardRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{95}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{105}
 }
 
 func (x *ResumeBoardRequest) GetBoard() string {
@@ -6545,7 +7411,7 @@ type ResumeBoardResponse struct {
 
 func (x *ResumeBoardResponse) Reset() {
 	*x = ResumeBoardResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[96]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[106]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6557,7 +7423,7 @@ func (x *ResumeBoardResponse) String() string {
 func (*ResumeBoardResponse) ProtoMessage() {}
 
 func (x *ResumeBoardResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[96]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[106]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6570,7 +7436,7 @@ func (x *ResumeBoardResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeBoardResponse.ProtoReflect.Descriptor instead.
 func (*ResumeBoardResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{96}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{106}
 }
 
 func (x *ResumeBoardResponse) GetBoard() *Board {
@@ -6588,7 +7454,7 @@ type WhoAmIRequest struct {
 
 func (x *WhoAmIRequest) Reset() {
 	*x = WhoAmIRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[97]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[107]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6600,7 +7466,7 @@ func (x *WhoAmIRequest) String() string {
 func (*WhoAmIRequest) ProtoMessage() {}
 
 func (x *WhoAmIRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[97]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[107]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6613,7 +7479,7 @@ func (x *WhoAmIRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoAmIRequest.ProtoReflect.Descriptor instead.
 func (*WhoAmIRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{97}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{107}
 }
 
 type WhoAmIResponse struct {
@@ -6630,7 +7496,7 @@ type WhoAmIResponse struct {
 
 func (x *WhoAmIResponse) Reset() {
 	*x = WhoAmIResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[98]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[108]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6642,7 +7508,7 @@ func (x *WhoAmIResponse) String() string {
 func (*WhoAmIResponse) ProtoMessage() {}
 
 func (x *WhoAmIResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[98]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[108]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6655,7 +7521,7 @@ func (x *WhoAmIResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoAmIResponse.ProtoReflect.Descriptor instead.
 func (*WhoAmIResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{98}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{108}
 }
 
 func (x *WhoAmIResponse) GetTenant() string {
@@ -6776,7 +7642,30 @@ const file_boardd_v1_boardd_proto_rawDesc = "" +
 	"\bCONSUMED\x10\x01\x12\f\n" +
 	"\bCANCELED\x10\x02\x12\n" +
 	"\n" +
-	"\x06FAILED\x10\x03\"_\n" +
+	"\x06FAILED\x10\x03\"O\n" +
+	"\x03How\"H\n" +
+	"\x04Enum\x12\x0f\n" +
+	"\vUNSPECIFIED\x10\x00\x12\v\n" +
+	"\aCONSUME\x10\x01\x12\v\n" +
+	"\aABANDON\x10\x02\x12\t\n" +
+	"\x05TRASH\x10\x03\x12\n" +
+	"\n" +
+	"\x06CANCEL\x10\x04\"A\n" +
+	"\x04What\"9\n" +
+	"\x04Enum\x12\x0f\n" +
+	"\vUNSPECIFIED\x10\x00\x12\b\n" +
+	"\x04LOST\x10\x01\x12\n" +
+	"\n" +
+	"\x06CANCEL\x10\x02\x12\n" +
+	"\n" +
+	"\x06RECALL\x10\x03\":\n" +
+	"\x04Idle\"2\n" +
+	"\x04Enum\x12\b\n" +
+	"\x04NONE\x10\x00\x12\t\n" +
+	"\x05EMPTY\x10\x01\x12\n" +
+	"\n" +
+	"\x06PAUSED\x10\x02\x12\t\n" +
+	"\x05LIMIT\x10\x03\"_\n" +
 	"\bPriority\"S\n" +
 	"\x04Enum\x12\x0f\n" +
 	"\vUNSPECIFIED\x10\x00\x12\r\n" +
@@ -6919,7 +7808,7 @@ const file_boardd_v1_boardd_proto_rawDesc = "" +
 	"\bbegun_at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\abegunAt\x125\n" +
 	"\bended_at\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\aendedAt\x12/\n" +
 	"\x05lease\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x05lease\x12\x16\n" +
-	"\x06reason\x18\x05 \x01(\tR\x06reason\"\xb0\x02\n" +
+	"\x06reason\x18\x05 \x01(\tR\x06reason\"\xc6\x02\n" +
 	"\x05Claim\x12\x12\n" +
 	"\x04uuid\x18\x01 \x01(\tR\x04uuid\x12\x14\n" +
 	"\x05owner\x18\x02 \x01(\tR\x05owner\x12\x14\n" +
@@ -6931,7 +7820,9 @@ const file_boardd_v1_boardd_proto_rawDesc = "" +
 	"\x05lease\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\x05lease\x12D\n" +
 	"\x10lease_expires_at\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x0eleaseExpiresAt\x12\x18\n" +
 	"\aattempt\x18\b \x01(\x05R\aattempt\x12 \n" +
-	"\x03job\x18\t \x01(\v2\x0e.boardd.v1.JobR\x03job\"\x95\x01\n" +
+	"\x03job\x18\t \x01(\v2\x0e.boardd.v1.JobR\x03job\x12\x14\n" +
+	"\x05ahead\x18\n" +
+	" \x01(\bR\x05ahead\"\x95\x01\n" +
 	"\x05Error\x12(\n" +
 	"\x04code\x18\x01 \x01(\x0e2\x14.boardd.v1.Code.EnumR\x04code\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12\x14\n" +
@@ -7050,7 +7941,65 @@ const file_boardd_v1_boardd_proto_rawDesc = "" +
 	"\x10cancel_requested\x18\x03 \x01(\bR\x0fcancelRequested\x12&\n" +
 	"\x05error\x18\x04 \x01(\v2\x10.boardd.v1.ErrorR\x05error\"I\n" +
 	"\x14ExtendClaimsResponse\x121\n" +
-	"\aresults\x18\x01 \x03(\v2\x17.boardd.v1.ExtendResultR\aresults\"\x87\x01\n" +
+	"\aresults\x18\x01 \x03(\v2\x17.boardd.v1.ExtendResultR\aresults\"\xee\x01\n" +
+	"\n" +
+	"WorkEnding\x12\x12\n" +
+	"\x04uuid\x18\x01 \x01(\tR\x04uuid\x12\x14\n" +
+	"\x05token\x18\x02 \x01(\tR\x05token\x12%\n" +
+	"\x03how\x18\x03 \x01(\x0e2\x13.boardd.v1.How.EnumR\x03how\x12\x16\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\x12:\n" +
+	"\vretry_after\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\n" +
+	"retryAfter\x12%\n" +
+	"\x0erefund_attempt\x18\x06 \x01(\bR\rrefundAttempt\x12\x14\n" +
+	"\x05begun\x18\a \x01(\bR\x05begun\"O\n" +
+	"\rWorkExtension\x12\x12\n" +
+	"\x04uuid\x18\x01 \x01(\tR\x04uuid\x12\x14\n" +
+	"\x05token\x18\x02 \x01(\tR\x05token\x12\x14\n" +
+	"\x05begun\x18\x03 \x01(\bR\x05begun\"\xab\x04\n" +
+	"\vWorkRequest\x12\x14\n" +
+	"\x05board\x18\x01 \x01(\tR\x05board\x12\x14\n" +
+	"\x05owner\x18\x02 \x01(\tR\x05owner\x12\x1b\n" +
+	"\x05names\x18\x03 \x03(\tB\x05\xb0\xae#\x80\x02R\x05names\x12\x16\n" +
+	"\x06filter\x18\x04 \x01(\tR\x06filter\x12S\n" +
+	"\rworker_labels\x18\x05 \x03(\v2(.boardd.v1.WorkRequest.WorkerLabelsEntryB\x04\xb0\xae#@R\fworkerLabels\x12/\n" +
+	"\x05lease\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\x05lease\x12\x1b\n" +
+	"\tno_expiry\x18\a \x01(\bR\bnoExpiry\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\b \x01(\tR\trequestId\x12/\n" +
+	"\aendings\x18\t \x03(\v2\x15.boardd.v1.WorkEndingR\aendings\x120\n" +
+	"\x06extend\x18\n" +
+	" \x03(\v2\x18.boardd.v1.WorkExtensionR\x06extend\x12\x10\n" +
+	"\x03max\x18\v \x01(\x05R\x03max\x12\x14\n" +
+	"\x05ahead\x18\f \x01(\x05R\x05ahead\x12-\n" +
+	"\x04wait\x18\r \x01(\v2\x19.google.protobuf.DurationR\x04wait\x1a?\n" +
+	"\x11WorkerLabelsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"]\n" +
+	"\tWorkEnded\x12\x12\n" +
+	"\x04uuid\x18\x01 \x01(\tR\x04uuid\x12\x14\n" +
+	"\x05token\x18\x02 \x01(\tR\x05token\x12&\n" +
+	"\x05error\x18\x03 \x01(\v2\x10.boardd.v1.ErrorR\x05error\"\x82\x02\n" +
+	"\fWorkExtended\x12\x12\n" +
+	"\x04uuid\x18\x01 \x01(\tR\x04uuid\x12\x14\n" +
+	"\x05token\x18\x02 \x01(\tR\x05token\x12D\n" +
+	"\x10lease_expires_at\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x0eleaseExpiresAt\x12)\n" +
+	"\x10cancel_requested\x18\x04 \x01(\bR\x0fcancelRequested\x12&\n" +
+	"\x05error\x18\x05 \x01(\v2\x10.boardd.v1.ErrorR\x05error\x12/\n" +
+	"\x05lease\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\x05lease\"x\n" +
+	"\n" +
+	"WorkNotice\x12\x12\n" +
+	"\x04uuid\x18\x01 \x01(\tR\x04uuid\x12\x14\n" +
+	"\x05token\x18\x02 \x01(\tR\x05token\x12(\n" +
+	"\x04what\x18\x03 \x01(\x0e2\x14.boardd.v1.What.EnumR\x04what\x12\x16\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\"\xb0\x02\n" +
+	"\fWorkResponse\x12*\n" +
+	"\x05ended\x18\x01 \x03(\v2\x14.boardd.v1.WorkEndedR\x05ended\x123\n" +
+	"\bextended\x18\x02 \x03(\v2\x17.boardd.v1.WorkExtendedR\bextended\x12(\n" +
+	"\x06claims\x18\x03 \x03(\v2\x10.boardd.v1.ClaimR\x06claims\x12/\n" +
+	"\anotices\x18\x04 \x03(\v2\x15.boardd.v1.WorkNoticeR\anotices\x12(\n" +
+	"\x04idle\x18\x05 \x01(\x0e2\x14.boardd.v1.Idle.EnumR\x04idle\x12:\n" +
+	"\vretry_after\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\n" +
+	"retryAfter\"\x87\x01\n" +
 	"\x12ConsumeJobsRequest\x12\x14\n" +
 	"\x05board\x18\x01 \x01(\tR\x05board\x12(\n" +
 	"\x06claims\x18\x02 \x03(\v2\x10.boardd.v1.ClaimR\x06claims\x121\n" +
@@ -7342,13 +8291,14 @@ const file_boardd_v1_boardd_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\x1a6\n" +
 	"\bUseEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x012\x8c\x15\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x012\xc5\x15\n" +
 	"\fBoardService\x12C\n" +
 	"\bPostJobs\x12\x1a.boardd.v1.PostJobsRequest\x1a\x1b.boardd.v1.PostJobsResponse\x12E\n" +
 	"\aGetJobs\x12\x19.boardd.v1.GetJobsRequest\x1a\x1a.boardd.v1.GetJobsResponse\"\x03\x90\x02\x01\x12H\n" +
 	"\bListJobs\x12\x1a.boardd.v1.ListJobsRequest\x1a\x1b.boardd.v1.ListJobsResponse\"\x03\x90\x02\x01\x12K\n" +
 	"\tCountJobs\x12\x1b.boardd.v1.CountJobsRequest\x1a\x1c.boardd.v1.CountJobsResponse\"\x03\x90\x02\x01\x12F\n" +
-	"\tClaimJobs\x12\x1b.boardd.v1.ClaimJobsRequest\x1a\x1c.boardd.v1.ClaimJobsResponse\x12O\n" +
+	"\tClaimJobs\x12\x1b.boardd.v1.ClaimJobsRequest\x1a\x1c.boardd.v1.ClaimJobsResponse\x127\n" +
+	"\x04Work\x12\x16.boardd.v1.WorkRequest\x1a\x17.boardd.v1.WorkResponse\x12O\n" +
 	"\fExtendClaims\x12\x1e.boardd.v1.ExtendClaimsRequest\x1a\x1f.boardd.v1.ExtendClaimsResponse\x12L\n" +
 	"\vConsumeJobs\x12\x1d.boardd.v1.ConsumeJobsRequest\x1a\x1e.boardd.v1.ConsumeJobsResponse\x12L\n" +
 	"\vAbandonJobs\x12\x1d.boardd.v1.AbandonJobsRequest\x1a\x1e.boardd.v1.AbandonJobsResponse\x12F\n" +
@@ -7402,336 +8352,370 @@ func file_boardd_v1_boardd_proto_rawDescGZIP() []byte {
 	return file_boardd_v1_boardd_proto_rawDescData
 }
 
-var file_boardd_v1_boardd_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
-var file_boardd_v1_boardd_proto_msgTypes = make([]protoimpl.MessageInfo, 106)
+var file_boardd_v1_boardd_proto_enumTypes = make([]protoimpl.EnumInfo, 9)
+var file_boardd_v1_boardd_proto_msgTypes = make([]protoimpl.MessageInfo, 117)
 var file_boardd_v1_boardd_proto_goTypes = []any{
 	(State_Enum)(0),                   // 0: boardd.v1.State.Enum
 	(Outcome_Enum)(0),                 // 1: boardd.v1.Outcome.Enum
-	(Priority_Enum)(0),                // 2: boardd.v1.Priority.Enum
-	(Code_Enum)(0),                    // 3: boardd.v1.Code.Enum
-	(EventType_Enum)(0),               // 4: boardd.v1.EventType.Enum
-	(OperationStatus_Enum)(0),         // 5: boardd.v1.OperationStatus.Enum
-	(*State)(nil),                     // 6: boardd.v1.State
-	(*Outcome)(nil),                   // 7: boardd.v1.Outcome
-	(*Priority)(nil),                  // 8: boardd.v1.Priority
-	(*Code)(nil),                      // 9: boardd.v1.Code
-	(*EventType)(nil),                 // 10: boardd.v1.EventType
-	(*OperationStatus)(nil),           // 11: boardd.v1.OperationStatus
-	(*Book)(nil),                      // 12: boardd.v1.Book
-	(*Raw)(nil),                       // 13: boardd.v1.Raw
-	(*Operation)(nil),                 // 14: boardd.v1.Operation
-	(*Prerequisite)(nil),              // 15: boardd.v1.Prerequisite
-	(*Job)(nil),                       // 16: boardd.v1.Job
-	(*Attempt)(nil),                   // 17: boardd.v1.Attempt
-	(*Claim)(nil),                     // 18: boardd.v1.Claim
-	(*Error)(nil),                     // 19: boardd.v1.Error
-	(*NewOperation)(nil),              // 20: boardd.v1.NewOperation
-	(*NewJob)(nil),                    // 21: boardd.v1.NewJob
-	(*JobResult)(nil),                 // 22: boardd.v1.JobResult
-	(*Result)(nil),                    // 23: boardd.v1.Result
-	(*PostJobsRequest)(nil),           // 24: boardd.v1.PostJobsRequest
-	(*PostJobsResponse)(nil),          // 25: boardd.v1.PostJobsResponse
-	(*GetJobsRequest)(nil),            // 26: boardd.v1.GetJobsRequest
-	(*GetJobsResponse)(nil),           // 27: boardd.v1.GetJobsResponse
-	(*ListJobsRequest)(nil),           // 28: boardd.v1.ListJobsRequest
-	(*ListJobsResponse)(nil),          // 29: boardd.v1.ListJobsResponse
-	(*CorruptJob)(nil),                // 30: boardd.v1.CorruptJob
-	(*CountJobsRequest)(nil),          // 31: boardd.v1.CountJobsRequest
-	(*CountJobsResponse)(nil),         // 32: boardd.v1.CountJobsResponse
-	(*HistoryCounts)(nil),             // 33: boardd.v1.HistoryCounts
-	(*ClaimJobsRequest)(nil),          // 34: boardd.v1.ClaimJobsRequest
-	(*ClaimFailure)(nil),              // 35: boardd.v1.ClaimFailure
-	(*ClaimJobsResponse)(nil),         // 36: boardd.v1.ClaimJobsResponse
-	(*ExtendClaimsRequest)(nil),       // 37: boardd.v1.ExtendClaimsRequest
-	(*ExtendResult)(nil),              // 38: boardd.v1.ExtendResult
-	(*ExtendClaimsResponse)(nil),      // 39: boardd.v1.ExtendClaimsResponse
-	(*ConsumeJobsRequest)(nil),        // 40: boardd.v1.ConsumeJobsRequest
-	(*ConsumeJobsResponse)(nil),       // 41: boardd.v1.ConsumeJobsResponse
-	(*AbandonJobsRequest)(nil),        // 42: boardd.v1.AbandonJobsRequest
-	(*AbandonJobsResponse)(nil),       // 43: boardd.v1.AbandonJobsResponse
-	(*TrashJobsRequest)(nil),          // 44: boardd.v1.TrashJobsRequest
-	(*TrashJobsResponse)(nil),         // 45: boardd.v1.TrashJobsResponse
-	(*RestoreJobsRequest)(nil),        // 46: boardd.v1.RestoreJobsRequest
-	(*RestoreJobsResponse)(nil),       // 47: boardd.v1.RestoreJobsResponse
-	(*PurgeJobsRequest)(nil),          // 48: boardd.v1.PurgeJobsRequest
-	(*PurgeJobsResponse)(nil),         // 49: boardd.v1.PurgeJobsResponse
-	(*ReleaseJobsRequest)(nil),        // 50: boardd.v1.ReleaseJobsRequest
-	(*ReleaseJobsResponse)(nil),       // 51: boardd.v1.ReleaseJobsResponse
-	(*Event)(nil),                     // 52: boardd.v1.Event
-	(*WatchBoardRequest)(nil),         // 53: boardd.v1.WatchBoardRequest
-	(*ListEventsRequest)(nil),         // 54: boardd.v1.ListEventsRequest
-	(*ListEventsResponse)(nil),        // 55: boardd.v1.ListEventsResponse
-	(*ExplainJobRequest)(nil),         // 56: boardd.v1.ExplainJobRequest
-	(*ExplainJobResponse)(nil),        // 57: boardd.v1.ExplainJobResponse
-	(*StartOperationRequest)(nil),     // 58: boardd.v1.StartOperationRequest
-	(*StartOperationResponse)(nil),    // 59: boardd.v1.StartOperationResponse
-	(*FinishOperationRequest)(nil),    // 60: boardd.v1.FinishOperationRequest
-	(*FinishOperationResponse)(nil),   // 61: boardd.v1.FinishOperationResponse
-	(*MarkOperationsRequest)(nil),     // 62: boardd.v1.MarkOperationsRequest
-	(*MarkOperationsResponse)(nil),    // 63: boardd.v1.MarkOperationsResponse
-	(*LogEntry)(nil),                  // 64: boardd.v1.LogEntry
-	(*NewLogEntry)(nil),               // 65: boardd.v1.NewLogEntry
-	(*AppendLogRequest)(nil),          // 66: boardd.v1.AppendLogRequest
-	(*AppendLogResponse)(nil),         // 67: boardd.v1.AppendLogResponse
-	(*GetLogRequest)(nil),             // 68: boardd.v1.GetLogRequest
-	(*ReadLogRequest)(nil),            // 69: boardd.v1.ReadLogRequest
-	(*ReadLogResponse)(nil),           // 70: boardd.v1.ReadLogResponse
-	(*CancelJobsRequest)(nil),         // 71: boardd.v1.CancelJobsRequest
-	(*CancelResult)(nil),              // 72: boardd.v1.CancelResult
-	(*CancelJobsResponse)(nil),        // 73: boardd.v1.CancelJobsResponse
-	(*ChangePriorityRequest)(nil),     // 74: boardd.v1.ChangePriorityRequest
-	(*PriorityResult)(nil),            // 75: boardd.v1.PriorityResult
-	(*ChangePriorityResponse)(nil),    // 76: boardd.v1.ChangePriorityResponse
-	(*ArchiveJobsRequest)(nil),        // 77: boardd.v1.ArchiveJobsRequest
-	(*ArchiveJobsResponse)(nil),       // 78: boardd.v1.ArchiveJobsResponse
-	(*BookRecord)(nil),                // 79: boardd.v1.BookRecord
-	(*PutBookRequest)(nil),            // 80: boardd.v1.PutBookRequest
-	(*PutBookResponse)(nil),           // 81: boardd.v1.PutBookResponse
-	(*GetBookRequest)(nil),            // 82: boardd.v1.GetBookRequest
-	(*GetBookResponse)(nil),           // 83: boardd.v1.GetBookResponse
-	(*Entity)(nil),                    // 84: boardd.v1.Entity
-	(*RegisterEntityRequest)(nil),     // 85: boardd.v1.RegisterEntityRequest
-	(*RegisterEntityResponse)(nil),    // 86: boardd.v1.RegisterEntityResponse
-	(*RemoveEntityRequest)(nil),       // 87: boardd.v1.RemoveEntityRequest
-	(*RemoveEntityResponse)(nil),      // 88: boardd.v1.RemoveEntityResponse
-	(*ListEntitiesRequest)(nil),       // 89: boardd.v1.ListEntitiesRequest
-	(*ListEntitiesResponse)(nil),      // 90: boardd.v1.ListEntitiesResponse
-	(*PolicyRule)(nil),                // 91: boardd.v1.PolicyRule
-	(*Board)(nil),                     // 92: boardd.v1.Board
-	(*ListBoardsRequest)(nil),         // 93: boardd.v1.ListBoardsRequest
-	(*ListBoardsResponse)(nil),        // 94: boardd.v1.ListBoardsResponse
-	(*GetBoardRequest)(nil),           // 95: boardd.v1.GetBoardRequest
-	(*GetBoardResponse)(nil),          // 96: boardd.v1.GetBoardResponse
-	(*AcknowledgeLossRequest)(nil),    // 97: boardd.v1.AcknowledgeLossRequest
-	(*AcknowledgeLossResponse)(nil),   // 98: boardd.v1.AcknowledgeLossResponse
-	(*PauseBoardRequest)(nil),         // 99: boardd.v1.PauseBoardRequest
-	(*PauseBoardResponse)(nil),        // 100: boardd.v1.PauseBoardResponse
-	(*ResumeBoardRequest)(nil),        // 101: boardd.v1.ResumeBoardRequest
-	(*ResumeBoardResponse)(nil),       // 102: boardd.v1.ResumeBoardResponse
-	(*WhoAmIRequest)(nil),             // 103: boardd.v1.WhoAmIRequest
-	(*WhoAmIResponse)(nil),            // 104: boardd.v1.WhoAmIResponse
-	nil,                               // 105: boardd.v1.Job.LabelsEntry
-	nil,                               // 106: boardd.v1.NewJob.LabelsEntry
-	nil,                               // 107: boardd.v1.ClaimJobsRequest.WorkerLabelsEntry
-	nil,                               // 108: boardd.v1.ExplainJobRequest.WorkerLabelsEntry
-	nil,                               // 109: boardd.v1.Board.LimitsEntry
-	nil,                               // 110: boardd.v1.WhoAmIResponse.LimitsEntry
-	nil,                               // 111: boardd.v1.WhoAmIResponse.UseEntry
-	(*timestamppb.Timestamp)(nil),     // 112: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),       // 113: google.protobuf.Duration
-	(*descriptorpb.FieldOptions)(nil), // 114: google.protobuf.FieldOptions
+	(How_Enum)(0),                     // 2: boardd.v1.How.Enum
+	(What_Enum)(0),                    // 3: boardd.v1.What.Enum
+	(Idle_Enum)(0),                    // 4: boardd.v1.Idle.Enum
+	(Priority_Enum)(0),                // 5: boardd.v1.Priority.Enum
+	(Code_Enum)(0),                    // 6: boardd.v1.Code.Enum
+	(EventType_Enum)(0),               // 7: boardd.v1.EventType.Enum
+	(OperationStatus_Enum)(0),         // 8: boardd.v1.OperationStatus.Enum
+	(*State)(nil),                     // 9: boardd.v1.State
+	(*Outcome)(nil),                   // 10: boardd.v1.Outcome
+	(*How)(nil),                       // 11: boardd.v1.How
+	(*What)(nil),                      // 12: boardd.v1.What
+	(*Idle)(nil),                      // 13: boardd.v1.Idle
+	(*Priority)(nil),                  // 14: boardd.v1.Priority
+	(*Code)(nil),                      // 15: boardd.v1.Code
+	(*EventType)(nil),                 // 16: boardd.v1.EventType
+	(*OperationStatus)(nil),           // 17: boardd.v1.OperationStatus
+	(*Book)(nil),                      // 18: boardd.v1.Book
+	(*Raw)(nil),                       // 19: boardd.v1.Raw
+	(*Operation)(nil),                 // 20: boardd.v1.Operation
+	(*Prerequisite)(nil),              // 21: boardd.v1.Prerequisite
+	(*Job)(nil),                       // 22: boardd.v1.Job
+	(*Attempt)(nil),                   // 23: boardd.v1.Attempt
+	(*Claim)(nil),                     // 24: boardd.v1.Claim
+	(*Error)(nil),                     // 25: boardd.v1.Error
+	(*NewOperation)(nil),              // 26: boardd.v1.NewOperation
+	(*NewJob)(nil),                    // 27: boardd.v1.NewJob
+	(*JobResult)(nil),                 // 28: boardd.v1.JobResult
+	(*Result)(nil),                    // 29: boardd.v1.Result
+	(*PostJobsRequest)(nil),           // 30: boardd.v1.PostJobsRequest
+	(*PostJobsResponse)(nil),          // 31: boardd.v1.PostJobsResponse
+	(*GetJobsRequest)(nil),            // 32: boardd.v1.GetJobsRequest
+	(*GetJobsResponse)(nil),           // 33: boardd.v1.GetJobsResponse
+	(*ListJobsRequest)(nil),           // 34: boardd.v1.ListJobsRequest
+	(*ListJobsResponse)(nil),          // 35: boardd.v1.ListJobsResponse
+	(*CorruptJob)(nil),                // 36: boardd.v1.CorruptJob
+	(*CountJobsRequest)(nil),          // 37: boardd.v1.CountJobsRequest
+	(*CountJobsResponse)(nil),         // 38: boardd.v1.CountJobsResponse
+	(*HistoryCounts)(nil),             // 39: boardd.v1.HistoryCounts
+	(*ClaimJobsRequest)(nil),          // 40: boardd.v1.ClaimJobsRequest
+	(*ClaimFailure)(nil),              // 41: boardd.v1.ClaimFailure
+	(*ClaimJobsResponse)(nil),         // 42: boardd.v1.ClaimJobsResponse
+	(*ExtendClaimsRequest)(nil),       // 43: boardd.v1.ExtendClaimsRequest
+	(*ExtendResult)(nil),              // 44: boardd.v1.ExtendResult
+	(*ExtendClaimsResponse)(nil),      // 45: boardd.v1.ExtendClaimsResponse
+	(*WorkEnding)(nil),                // 46: boardd.v1.WorkEnding
+	(*WorkExtension)(nil),             // 47: boardd.v1.WorkExtension
+	(*WorkRequest)(nil),               // 48: boardd.v1.WorkRequest
+	(*WorkEnded)(nil),                 // 49: boardd.v1.WorkEnded
+	(*WorkExtended)(nil),              // 50: boardd.v1.WorkExtended
+	(*WorkNotice)(nil),                // 51: boardd.v1.WorkNotice
+	(*WorkResponse)(nil),              // 52: boardd.v1.WorkResponse
+	(*ConsumeJobsRequest)(nil),        // 53: boardd.v1.ConsumeJobsRequest
+	(*ConsumeJobsResponse)(nil),       // 54: boardd.v1.ConsumeJobsResponse
+	(*AbandonJobsRequest)(nil),        // 55: boardd.v1.AbandonJobsRequest
+	(*AbandonJobsResponse)(nil),       // 56: boardd.v1.AbandonJobsResponse
+	(*TrashJobsRequest)(nil),          // 57: boardd.v1.TrashJobsRequest
+	(*TrashJobsResponse)(nil),         // 58: boardd.v1.TrashJobsResponse
+	(*RestoreJobsRequest)(nil),        // 59: boardd.v1.RestoreJobsRequest
+	(*RestoreJobsResponse)(nil),       // 60: boardd.v1.RestoreJobsResponse
+	(*PurgeJobsRequest)(nil),          // 61: boardd.v1.PurgeJobsRequest
+	(*PurgeJobsResponse)(nil),         // 62: boardd.v1.PurgeJobsResponse
+	(*ReleaseJobsRequest)(nil),        // 63: boardd.v1.ReleaseJobsRequest
+	(*ReleaseJobsResponse)(nil),       // 64: boardd.v1.ReleaseJobsResponse
+	(*Event)(nil),                     // 65: boardd.v1.Event
+	(*WatchBoardRequest)(nil),         // 66: boardd.v1.WatchBoardRequest
+	(*ListEventsRequest)(nil),         // 67: boardd.v1.ListEventsRequest
+	(*ListEventsResponse)(nil),        // 68: boardd.v1.ListEventsResponse
+	(*ExplainJobRequest)(nil),         // 69: boardd.v1.ExplainJobRequest
+	(*ExplainJobResponse)(nil),        // 70: boardd.v1.ExplainJobResponse
+	(*StartOperationRequest)(nil),     // 71: boardd.v1.StartOperationRequest
+	(*StartOperationResponse)(nil),    // 72: boardd.v1.StartOperationResponse
+	(*FinishOperationRequest)(nil),    // 73: boardd.v1.FinishOperationRequest
+	(*FinishOperationResponse)(nil),   // 74: boardd.v1.FinishOperationResponse
+	(*MarkOperationsRequest)(nil),     // 75: boardd.v1.MarkOperationsRequest
+	(*MarkOperationsResponse)(nil),    // 76: boardd.v1.MarkOperationsResponse
+	(*LogEntry)(nil),                  // 77: boardd.v1.LogEntry
+	(*NewLogEntry)(nil),               // 78: boardd.v1.NewLogEntry
+	(*AppendLogRequest)(nil),          // 79: boardd.v1.AppendLogRequest
+	(*AppendLogResponse)(nil),         // 80: boardd.v1.AppendLogResponse
+	(*GetLogRequest)(nil),             // 81: boardd.v1.GetLogRequest
+	(*ReadLogRequest)(nil),            // 82: boardd.v1.ReadLogRequest
+	(*ReadLogResponse)(nil),           // 83: boardd.v1.ReadLogResponse
+	(*CancelJobsRequest)(nil),         // 84: boardd.v1.CancelJobsRequest
+	(*CancelResult)(nil),              // 85: boardd.v1.CancelResult
+	(*CancelJobsResponse)(nil),        // 86: boardd.v1.CancelJobsResponse
+	(*ChangePriorityRequest)(nil),     // 87: boardd.v1.ChangePriorityRequest
+	(*PriorityResult)(nil),            // 88: boardd.v1.PriorityResult
+	(*ChangePriorityResponse)(nil),    // 89: boardd.v1.ChangePriorityResponse
+	(*ArchiveJobsRequest)(nil),        // 90: boardd.v1.ArchiveJobsRequest
+	(*ArchiveJobsResponse)(nil),       // 91: boardd.v1.ArchiveJobsResponse
+	(*BookRecord)(nil),                // 92: boardd.v1.BookRecord
+	(*PutBookRequest)(nil),            // 93: boardd.v1.PutBookRequest
+	(*PutBookResponse)(nil),           // 94: boardd.v1.PutBookResponse
+	(*GetBookRequest)(nil),            // 95: boardd.v1.GetBookRequest
+	(*GetBookResponse)(nil),           // 96: boardd.v1.GetBookResponse
+	(*Entity)(nil),                    // 97: boardd.v1.Entity
+	(*RegisterEntityRequest)(nil),     // 98: boardd.v1.RegisterEntityRequest
+	(*RegisterEntityResponse)(nil),    // 99: boardd.v1.RegisterEntityResponse
+	(*RemoveEntityRequest)(nil),       // 100: boardd.v1.RemoveEntityRequest
+	(*RemoveEntityResponse)(nil),      // 101: boardd.v1.RemoveEntityResponse
+	(*ListEntitiesRequest)(nil),       // 102: boardd.v1.ListEntitiesRequest
+	(*ListEntitiesResponse)(nil),      // 103: boardd.v1.ListEntitiesResponse
+	(*PolicyRule)(nil),                // 104: boardd.v1.PolicyRule
+	(*Board)(nil),                     // 105: boardd.v1.Board
+	(*ListBoardsRequest)(nil),         // 106: boardd.v1.ListBoardsRequest
+	(*ListBoardsResponse)(nil),        // 107: boardd.v1.ListBoardsResponse
+	(*GetBoardRequest)(nil),           // 108: boardd.v1.GetBoardRequest
+	(*GetBoardResponse)(nil),          // 109: boardd.v1.GetBoardResponse
+	(*AcknowledgeLossRequest)(nil),    // 110: boardd.v1.AcknowledgeLossRequest
+	(*AcknowledgeLossResponse)(nil),   // 111: boardd.v1.AcknowledgeLossResponse
+	(*PauseBoardRequest)(nil),         // 112: boardd.v1.PauseBoardRequest
+	(*PauseBoardResponse)(nil),        // 113: boardd.v1.PauseBoardResponse
+	(*ResumeBoardRequest)(nil),        // 114: boardd.v1.ResumeBoardRequest
+	(*ResumeBoardResponse)(nil),       // 115: boardd.v1.ResumeBoardResponse
+	(*WhoAmIRequest)(nil),             // 116: boardd.v1.WhoAmIRequest
+	(*WhoAmIResponse)(nil),            // 117: boardd.v1.WhoAmIResponse
+	nil,                               // 118: boardd.v1.Job.LabelsEntry
+	nil,                               // 119: boardd.v1.NewJob.LabelsEntry
+	nil,                               // 120: boardd.v1.ClaimJobsRequest.WorkerLabelsEntry
+	nil,                               // 121: boardd.v1.WorkRequest.WorkerLabelsEntry
+	nil,                               // 122: boardd.v1.ExplainJobRequest.WorkerLabelsEntry
+	nil,                               // 123: boardd.v1.Board.LimitsEntry
+	nil,                               // 124: boardd.v1.WhoAmIResponse.LimitsEntry
+	nil,                               // 125: boardd.v1.WhoAmIResponse.UseEntry
+	(*timestamppb.Timestamp)(nil),     // 126: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),       // 127: google.protobuf.Duration
+	(*descriptorpb.FieldOptions)(nil), // 128: google.protobuf.FieldOptions
 }
 var file_boardd_v1_boardd_proto_depIdxs = []int32{
-	5,   // 0: boardd.v1.Operation.status:type_name -> boardd.v1.OperationStatus.Enum
-	112, // 1: boardd.v1.Operation.started_at:type_name -> google.protobuf.Timestamp
-	112, // 2: boardd.v1.Operation.executed_at:type_name -> google.protobuf.Timestamp
-	112, // 3: boardd.v1.Operation.ended_at:type_name -> google.protobuf.Timestamp
-	5,   // 4: boardd.v1.Prerequisite.statuses:type_name -> boardd.v1.OperationStatus.Enum
+	8,   // 0: boardd.v1.Operation.status:type_name -> boardd.v1.OperationStatus.Enum
+	126, // 1: boardd.v1.Operation.started_at:type_name -> google.protobuf.Timestamp
+	126, // 2: boardd.v1.Operation.executed_at:type_name -> google.protobuf.Timestamp
+	126, // 3: boardd.v1.Operation.ended_at:type_name -> google.protobuf.Timestamp
+	8,   // 4: boardd.v1.Prerequisite.statuses:type_name -> boardd.v1.OperationStatus.Enum
 	0,   // 5: boardd.v1.Job.state:type_name -> boardd.v1.State.Enum
 	1,   // 6: boardd.v1.Job.outcome:type_name -> boardd.v1.Outcome.Enum
-	2,   // 7: boardd.v1.Job.priority:type_name -> boardd.v1.Priority.Enum
-	13,  // 8: boardd.v1.Job.details_raw:type_name -> boardd.v1.Raw
-	105, // 9: boardd.v1.Job.labels:type_name -> boardd.v1.Job.LabelsEntry
-	12,  // 10: boardd.v1.Job.book:type_name -> boardd.v1.Book
-	112, // 11: boardd.v1.Job.created_at:type_name -> google.protobuf.Timestamp
-	112, // 12: boardd.v1.Job.modified_at:type_name -> google.protobuf.Timestamp
-	112, // 13: boardd.v1.Job.lease_expires_at:type_name -> google.protobuf.Timestamp
-	112, // 14: boardd.v1.Job.not_before:type_name -> google.protobuf.Timestamp
-	15,  // 15: boardd.v1.Job.after:type_name -> boardd.v1.Prerequisite
-	14,  // 16: boardd.v1.Job.operations:type_name -> boardd.v1.Operation
-	5,   // 17: boardd.v1.Job.operation_status:type_name -> boardd.v1.OperationStatus.Enum
-	112, // 18: boardd.v1.Job.received_at:type_name -> google.protobuf.Timestamp
-	112, // 19: boardd.v1.Job.started_at:type_name -> google.protobuf.Timestamp
-	112, // 20: boardd.v1.Job.ended_at:type_name -> google.protobuf.Timestamp
-	112, // 21: boardd.v1.Job.claimed_at:type_name -> google.protobuf.Timestamp
-	17,  // 22: boardd.v1.Job.attempts:type_name -> boardd.v1.Attempt
-	113, // 23: boardd.v1.Job.claim_lease:type_name -> google.protobuf.Duration
-	64,  // 24: boardd.v1.Job.log:type_name -> boardd.v1.LogEntry
-	112, // 25: boardd.v1.Attempt.begun_at:type_name -> google.protobuf.Timestamp
-	112, // 26: boardd.v1.Attempt.ended_at:type_name -> google.protobuf.Timestamp
-	113, // 27: boardd.v1.Attempt.lease:type_name -> google.protobuf.Duration
-	113, // 28: boardd.v1.Claim.lease:type_name -> google.protobuf.Duration
-	112, // 29: boardd.v1.Claim.lease_expires_at:type_name -> google.protobuf.Timestamp
-	16,  // 30: boardd.v1.Claim.job:type_name -> boardd.v1.Job
-	3,   // 31: boardd.v1.Error.code:type_name -> boardd.v1.Code.Enum
-	13,  // 32: boardd.v1.NewJob.details_raw:type_name -> boardd.v1.Raw
-	2,   // 33: boardd.v1.NewJob.priority:type_name -> boardd.v1.Priority.Enum
-	106, // 34: boardd.v1.NewJob.labels:type_name -> boardd.v1.NewJob.LabelsEntry
-	12,  // 35: boardd.v1.NewJob.book:type_name -> boardd.v1.Book
-	112, // 36: boardd.v1.NewJob.not_before:type_name -> google.protobuf.Timestamp
-	20,  // 37: boardd.v1.NewJob.operations:type_name -> boardd.v1.NewOperation
-	15,  // 38: boardd.v1.NewJob.after:type_name -> boardd.v1.Prerequisite
-	16,  // 39: boardd.v1.JobResult.job:type_name -> boardd.v1.Job
-	19,  // 40: boardd.v1.JobResult.error:type_name -> boardd.v1.Error
-	19,  // 41: boardd.v1.Result.error:type_name -> boardd.v1.Error
-	21,  // 42: boardd.v1.PostJobsRequest.jobs:type_name -> boardd.v1.NewJob
-	22,  // 43: boardd.v1.PostJobsResponse.results:type_name -> boardd.v1.JobResult
-	113, // 44: boardd.v1.GetJobsRequest.wait:type_name -> google.protobuf.Duration
-	22,  // 45: boardd.v1.GetJobsResponse.results:type_name -> boardd.v1.JobResult
+	5,   // 7: boardd.v1.Job.priority:type_name -> boardd.v1.Priority.Enum
+	19,  // 8: boardd.v1.Job.details_raw:type_name -> boardd.v1.Raw
+	118, // 9: boardd.v1.Job.labels:type_name -> boardd.v1.Job.LabelsEntry
+	18,  // 10: boardd.v1.Job.book:type_name -> boardd.v1.Book
+	126, // 11: boardd.v1.Job.created_at:type_name -> google.protobuf.Timestamp
+	126, // 12: boardd.v1.Job.modified_at:type_name -> google.protobuf.Timestamp
+	126, // 13: boardd.v1.Job.lease_expires_at:type_name -> google.protobuf.Timestamp
+	126, // 14: boardd.v1.Job.not_before:type_name -> google.protobuf.Timestamp
+	21,  // 15: boardd.v1.Job.after:type_name -> boardd.v1.Prerequisite
+	20,  // 16: boardd.v1.Job.operations:type_name -> boardd.v1.Operation
+	8,   // 17: boardd.v1.Job.operation_status:type_name -> boardd.v1.OperationStatus.Enum
+	126, // 18: boardd.v1.Job.received_at:type_name -> google.protobuf.Timestamp
+	126, // 19: boardd.v1.Job.started_at:type_name -> google.protobuf.Timestamp
+	126, // 20: boardd.v1.Job.ended_at:type_name -> google.protobuf.Timestamp
+	126, // 21: boardd.v1.Job.claimed_at:type_name -> google.protobuf.Timestamp
+	23,  // 22: boardd.v1.Job.attempts:type_name -> boardd.v1.Attempt
+	127, // 23: boardd.v1.Job.claim_lease:type_name -> google.protobuf.Duration
+	77,  // 24: boardd.v1.Job.log:type_name -> boardd.v1.LogEntry
+	126, // 25: boardd.v1.Attempt.begun_at:type_name -> google.protobuf.Timestamp
+	126, // 26: boardd.v1.Attempt.ended_at:type_name -> google.protobuf.Timestamp
+	127, // 27: boardd.v1.Attempt.lease:type_name -> google.protobuf.Duration
+	127, // 28: boardd.v1.Claim.lease:type_name -> google.protobuf.Duration
+	126, // 29: boardd.v1.Claim.lease_expires_at:type_name -> google.protobuf.Timestamp
+	22,  // 30: boardd.v1.Claim.job:type_name -> boardd.v1.Job
+	6,   // 31: boardd.v1.Error.code:type_name -> boardd.v1.Code.Enum
+	19,  // 32: boardd.v1.NewJob.details_raw:type_name -> boardd.v1.Raw
+	5,   // 33: boardd.v1.NewJob.priority:type_name -> boardd.v1.Priority.Enum
+	119, // 34: boardd.v1.NewJob.labels:type_name -> boardd.v1.NewJob.LabelsEntry
+	18,  // 35: boardd.v1.NewJob.book:type_name -> boardd.v1.Book
+	126, // 36: boardd.v1.NewJob.not_before:type_name -> google.protobuf.Timestamp
+	26,  // 37: boardd.v1.NewJob.operations:type_name -> boardd.v1.NewOperation
+	21,  // 38: boardd.v1.NewJob.after:type_name -> boardd.v1.Prerequisite
+	22,  // 39: boardd.v1.JobResult.job:type_name -> boardd.v1.Job
+	25,  // 40: boardd.v1.JobResult.error:type_name -> boardd.v1.Error
+	25,  // 41: boardd.v1.Result.error:type_name -> boardd.v1.Error
+	27,  // 42: boardd.v1.PostJobsRequest.jobs:type_name -> boardd.v1.NewJob
+	28,  // 43: boardd.v1.PostJobsResponse.results:type_name -> boardd.v1.JobResult
+	127, // 44: boardd.v1.GetJobsRequest.wait:type_name -> google.protobuf.Duration
+	28,  // 45: boardd.v1.GetJobsResponse.results:type_name -> boardd.v1.JobResult
 	0,   // 46: boardd.v1.ListJobsRequest.states:type_name -> boardd.v1.State.Enum
-	113, // 47: boardd.v1.ListJobsRequest.wait:type_name -> google.protobuf.Duration
-	16,  // 48: boardd.v1.ListJobsResponse.jobs:type_name -> boardd.v1.Job
-	30,  // 49: boardd.v1.ListJobsResponse.corrupt:type_name -> boardd.v1.CorruptJob
-	19,  // 50: boardd.v1.CorruptJob.error:type_name -> boardd.v1.Error
-	112, // 51: boardd.v1.CountJobsResponse.oldest_ready_at:type_name -> google.protobuf.Timestamp
-	33,  // 52: boardd.v1.CountJobsResponse.history:type_name -> boardd.v1.HistoryCounts
-	113, // 53: boardd.v1.ClaimJobsRequest.lease:type_name -> google.protobuf.Duration
-	107, // 54: boardd.v1.ClaimJobsRequest.worker_labels:type_name -> boardd.v1.ClaimJobsRequest.WorkerLabelsEntry
-	113, // 55: boardd.v1.ClaimJobsRequest.wait:type_name -> google.protobuf.Duration
-	19,  // 56: boardd.v1.ClaimFailure.error:type_name -> boardd.v1.Error
-	18,  // 57: boardd.v1.ClaimJobsResponse.claims:type_name -> boardd.v1.Claim
-	35,  // 58: boardd.v1.ClaimJobsResponse.failures:type_name -> boardd.v1.ClaimFailure
-	18,  // 59: boardd.v1.ExtendClaimsRequest.claims:type_name -> boardd.v1.Claim
-	113, // 60: boardd.v1.ExtendClaimsRequest.lease:type_name -> google.protobuf.Duration
-	113, // 61: boardd.v1.ExtendResult.lease:type_name -> google.protobuf.Duration
-	112, // 62: boardd.v1.ExtendResult.lease_expires_at:type_name -> google.protobuf.Timestamp
-	19,  // 63: boardd.v1.ExtendResult.error:type_name -> boardd.v1.Error
-	38,  // 64: boardd.v1.ExtendClaimsResponse.results:type_name -> boardd.v1.ExtendResult
-	18,  // 65: boardd.v1.ConsumeJobsRequest.claims:type_name -> boardd.v1.Claim
-	1,   // 66: boardd.v1.ConsumeJobsRequest.outcome:type_name -> boardd.v1.Outcome.Enum
-	23,  // 67: boardd.v1.ConsumeJobsResponse.results:type_name -> boardd.v1.Result
-	18,  // 68: boardd.v1.AbandonJobsRequest.claims:type_name -> boardd.v1.Claim
-	113, // 69: boardd.v1.AbandonJobsRequest.retry_after:type_name -> google.protobuf.Duration
-	23,  // 70: boardd.v1.AbandonJobsResponse.results:type_name -> boardd.v1.Result
-	18,  // 71: boardd.v1.TrashJobsRequest.claims:type_name -> boardd.v1.Claim
-	23,  // 72: boardd.v1.TrashJobsResponse.results:type_name -> boardd.v1.Result
-	23,  // 73: boardd.v1.RestoreJobsResponse.results:type_name -> boardd.v1.Result
-	23,  // 74: boardd.v1.PurgeJobsResponse.results:type_name -> boardd.v1.Result
-	23,  // 75: boardd.v1.ReleaseJobsResponse.results:type_name -> boardd.v1.Result
-	4,   // 76: boardd.v1.Event.type:type_name -> boardd.v1.EventType.Enum
-	16,  // 77: boardd.v1.Event.job:type_name -> boardd.v1.Job
-	112, // 78: boardd.v1.Event.at:type_name -> google.protobuf.Timestamp
-	113, // 79: boardd.v1.ListEventsRequest.wait:type_name -> google.protobuf.Duration
-	52,  // 80: boardd.v1.ListEventsResponse.events:type_name -> boardd.v1.Event
-	108, // 81: boardd.v1.ExplainJobRequest.worker_labels:type_name -> boardd.v1.ExplainJobRequest.WorkerLabelsEntry
-	0,   // 82: boardd.v1.ExplainJobResponse.state:type_name -> boardd.v1.State.Enum
-	18,  // 83: boardd.v1.StartOperationRequest.claim:type_name -> boardd.v1.Claim
-	5,   // 84: boardd.v1.StartOperationRequest.status:type_name -> boardd.v1.OperationStatus.Enum
-	5,   // 85: boardd.v1.StartOperationResponse.status:type_name -> boardd.v1.OperationStatus.Enum
-	5,   // 86: boardd.v1.StartOperationResponse.operation_status:type_name -> boardd.v1.OperationStatus.Enum
-	18,  // 87: boardd.v1.FinishOperationRequest.claim:type_name -> boardd.v1.Claim
-	5,   // 88: boardd.v1.FinishOperationRequest.status:type_name -> boardd.v1.OperationStatus.Enum
-	5,   // 89: boardd.v1.FinishOperationResponse.status:type_name -> boardd.v1.OperationStatus.Enum
-	5,   // 90: boardd.v1.FinishOperationResponse.operation_status:type_name -> boardd.v1.OperationStatus.Enum
-	18,  // 91: boardd.v1.MarkOperationsRequest.claim:type_name -> boardd.v1.Claim
-	5,   // 92: boardd.v1.MarkOperationsRequest.status:type_name -> boardd.v1.OperationStatus.Enum
-	5,   // 93: boardd.v1.MarkOperationsResponse.operation_status:type_name -> boardd.v1.OperationStatus.Enum
-	112, // 94: boardd.v1.LogEntry.at:type_name -> google.protobuf.Timestamp
-	18,  // 95: boardd.v1.AppendLogRequest.claim:type_name -> boardd.v1.Claim
-	65,  // 96: boardd.v1.AppendLogRequest.entries:type_name -> boardd.v1.NewLogEntry
-	113, // 97: boardd.v1.ReadLogRequest.wait:type_name -> google.protobuf.Duration
-	64,  // 98: boardd.v1.ReadLogResponse.entries:type_name -> boardd.v1.LogEntry
-	19,  // 99: boardd.v1.CancelResult.error:type_name -> boardd.v1.Error
-	72,  // 100: boardd.v1.CancelJobsResponse.results:type_name -> boardd.v1.CancelResult
-	2,   // 101: boardd.v1.ChangePriorityRequest.priority:type_name -> boardd.v1.Priority.Enum
-	19,  // 102: boardd.v1.PriorityResult.error:type_name -> boardd.v1.Error
-	75,  // 103: boardd.v1.ChangePriorityResponse.results:type_name -> boardd.v1.PriorityResult
-	23,  // 104: boardd.v1.ArchiveJobsResponse.results:type_name -> boardd.v1.Result
-	79,  // 105: boardd.v1.PutBookRequest.book:type_name -> boardd.v1.BookRecord
-	79,  // 106: boardd.v1.GetBookResponse.book:type_name -> boardd.v1.BookRecord
-	112, // 107: boardd.v1.Entity.seen_at:type_name -> google.protobuf.Timestamp
-	112, // 108: boardd.v1.Entity.expires_at:type_name -> google.protobuf.Timestamp
-	84,  // 109: boardd.v1.RegisterEntityRequest.entity:type_name -> boardd.v1.Entity
-	113, // 110: boardd.v1.RegisterEntityRequest.ttl:type_name -> google.protobuf.Duration
-	84,  // 111: boardd.v1.RegisterEntityResponse.entity:type_name -> boardd.v1.Entity
-	84,  // 112: boardd.v1.ListEntitiesResponse.entities:type_name -> boardd.v1.Entity
-	113, // 113: boardd.v1.Board.lease:type_name -> google.protobuf.Duration
-	113, // 114: boardd.v1.Board.max_lease:type_name -> google.protobuf.Duration
-	113, // 115: boardd.v1.Board.idempotency_window:type_name -> google.protobuf.Duration
-	113, // 116: boardd.v1.Board.history:type_name -> google.protobuf.Duration
-	113, // 117: boardd.v1.Board.backoff:type_name -> google.protobuf.Duration
-	113, // 118: boardd.v1.Board.max_backoff:type_name -> google.protobuf.Duration
-	113, // 119: boardd.v1.Board.effective_window:type_name -> google.protobuf.Duration
-	113, // 120: boardd.v1.Board.record:type_name -> google.protobuf.Duration
-	91,  // 121: boardd.v1.Board.eligibility:type_name -> boardd.v1.PolicyRule
-	91,  // 122: boardd.v1.Board.ordering:type_name -> boardd.v1.PolicyRule
-	109, // 123: boardd.v1.Board.limits:type_name -> boardd.v1.Board.LimitsEntry
-	92,  // 124: boardd.v1.ListBoardsResponse.boards:type_name -> boardd.v1.Board
-	92,  // 125: boardd.v1.GetBoardResponse.board:type_name -> boardd.v1.Board
-	92,  // 126: boardd.v1.AcknowledgeLossResponse.board:type_name -> boardd.v1.Board
-	92,  // 127: boardd.v1.PauseBoardResponse.board:type_name -> boardd.v1.Board
-	92,  // 128: boardd.v1.ResumeBoardResponse.board:type_name -> boardd.v1.Board
-	110, // 129: boardd.v1.WhoAmIResponse.limits:type_name -> boardd.v1.WhoAmIResponse.LimitsEntry
-	111, // 130: boardd.v1.WhoAmIResponse.use:type_name -> boardd.v1.WhoAmIResponse.UseEntry
-	114, // 131: boardd.v1.json:extendee -> google.protobuf.FieldOptions
-	114, // 132: boardd.v1.only:extendee -> google.protobuf.FieldOptions
-	114, // 133: boardd.v1.asked:extendee -> google.protobuf.FieldOptions
-	114, // 134: boardd.v1.most:extendee -> google.protobuf.FieldOptions
-	24,  // 135: boardd.v1.BoardService.PostJobs:input_type -> boardd.v1.PostJobsRequest
-	26,  // 136: boardd.v1.BoardService.GetJobs:input_type -> boardd.v1.GetJobsRequest
-	28,  // 137: boardd.v1.BoardService.ListJobs:input_type -> boardd.v1.ListJobsRequest
-	31,  // 138: boardd.v1.BoardService.CountJobs:input_type -> boardd.v1.CountJobsRequest
-	34,  // 139: boardd.v1.BoardService.ClaimJobs:input_type -> boardd.v1.ClaimJobsRequest
-	37,  // 140: boardd.v1.BoardService.ExtendClaims:input_type -> boardd.v1.ExtendClaimsRequest
-	40,  // 141: boardd.v1.BoardService.ConsumeJobs:input_type -> boardd.v1.ConsumeJobsRequest
-	42,  // 142: boardd.v1.BoardService.AbandonJobs:input_type -> boardd.v1.AbandonJobsRequest
-	44,  // 143: boardd.v1.BoardService.TrashJobs:input_type -> boardd.v1.TrashJobsRequest
-	46,  // 144: boardd.v1.BoardService.RestoreJobs:input_type -> boardd.v1.RestoreJobsRequest
-	48,  // 145: boardd.v1.BoardService.PurgeJobs:input_type -> boardd.v1.PurgeJobsRequest
-	50,  // 146: boardd.v1.BoardService.ReleaseJobs:input_type -> boardd.v1.ReleaseJobsRequest
-	53,  // 147: boardd.v1.BoardService.WatchBoard:input_type -> boardd.v1.WatchBoardRequest
-	54,  // 148: boardd.v1.BoardService.ListEvents:input_type -> boardd.v1.ListEventsRequest
-	56,  // 149: boardd.v1.BoardService.ExplainJob:input_type -> boardd.v1.ExplainJobRequest
-	58,  // 150: boardd.v1.BoardService.StartOperation:input_type -> boardd.v1.StartOperationRequest
-	60,  // 151: boardd.v1.BoardService.FinishOperation:input_type -> boardd.v1.FinishOperationRequest
-	62,  // 152: boardd.v1.BoardService.MarkOperations:input_type -> boardd.v1.MarkOperationsRequest
-	66,  // 153: boardd.v1.BoardService.AppendLog:input_type -> boardd.v1.AppendLogRequest
-	68,  // 154: boardd.v1.BoardService.GetLog:input_type -> boardd.v1.GetLogRequest
-	69,  // 155: boardd.v1.BoardService.ReadLog:input_type -> boardd.v1.ReadLogRequest
-	71,  // 156: boardd.v1.BoardService.CancelJobs:input_type -> boardd.v1.CancelJobsRequest
-	74,  // 157: boardd.v1.BoardService.ChangePriority:input_type -> boardd.v1.ChangePriorityRequest
-	77,  // 158: boardd.v1.BoardService.ArchiveJobs:input_type -> boardd.v1.ArchiveJobsRequest
-	80,  // 159: boardd.v1.BoardService.PutBook:input_type -> boardd.v1.PutBookRequest
-	82,  // 160: boardd.v1.BoardService.GetBook:input_type -> boardd.v1.GetBookRequest
-	85,  // 161: boardd.v1.BoardService.RegisterEntity:input_type -> boardd.v1.RegisterEntityRequest
-	87,  // 162: boardd.v1.BoardService.RemoveEntity:input_type -> boardd.v1.RemoveEntityRequest
-	89,  // 163: boardd.v1.BoardService.ListEntities:input_type -> boardd.v1.ListEntitiesRequest
-	93,  // 164: boardd.v1.BoardService.ListBoards:input_type -> boardd.v1.ListBoardsRequest
-	95,  // 165: boardd.v1.BoardService.GetBoard:input_type -> boardd.v1.GetBoardRequest
-	99,  // 166: boardd.v1.BoardService.PauseBoard:input_type -> boardd.v1.PauseBoardRequest
-	101, // 167: boardd.v1.BoardService.ResumeBoard:input_type -> boardd.v1.ResumeBoardRequest
-	97,  // 168: boardd.v1.BoardService.AcknowledgeLoss:input_type -> boardd.v1.AcknowledgeLossRequest
-	103, // 169: boardd.v1.BoardService.WhoAmI:input_type -> boardd.v1.WhoAmIRequest
-	25,  // 170: boardd.v1.BoardService.PostJobs:output_type -> boardd.v1.PostJobsResponse
-	27,  // 171: boardd.v1.BoardService.GetJobs:output_type -> boardd.v1.GetJobsResponse
-	29,  // 172: boardd.v1.BoardService.ListJobs:output_type -> boardd.v1.ListJobsResponse
-	32,  // 173: boardd.v1.BoardService.CountJobs:output_type -> boardd.v1.CountJobsResponse
-	36,  // 174: boardd.v1.BoardService.ClaimJobs:output_type -> boardd.v1.ClaimJobsResponse
-	39,  // 175: boardd.v1.BoardService.ExtendClaims:output_type -> boardd.v1.ExtendClaimsResponse
-	41,  // 176: boardd.v1.BoardService.ConsumeJobs:output_type -> boardd.v1.ConsumeJobsResponse
-	43,  // 177: boardd.v1.BoardService.AbandonJobs:output_type -> boardd.v1.AbandonJobsResponse
-	45,  // 178: boardd.v1.BoardService.TrashJobs:output_type -> boardd.v1.TrashJobsResponse
-	47,  // 179: boardd.v1.BoardService.RestoreJobs:output_type -> boardd.v1.RestoreJobsResponse
-	49,  // 180: boardd.v1.BoardService.PurgeJobs:output_type -> boardd.v1.PurgeJobsResponse
-	51,  // 181: boardd.v1.BoardService.ReleaseJobs:output_type -> boardd.v1.ReleaseJobsResponse
-	52,  // 182: boardd.v1.BoardService.WatchBoard:output_type -> boardd.v1.Event
-	55,  // 183: boardd.v1.BoardService.ListEvents:output_type -> boardd.v1.ListEventsResponse
-	57,  // 184: boardd.v1.BoardService.ExplainJob:output_type -> boardd.v1.ExplainJobResponse
-	59,  // 185: boardd.v1.BoardService.StartOperation:output_type -> boardd.v1.StartOperationResponse
-	61,  // 186: boardd.v1.BoardService.FinishOperation:output_type -> boardd.v1.FinishOperationResponse
-	63,  // 187: boardd.v1.BoardService.MarkOperations:output_type -> boardd.v1.MarkOperationsResponse
-	67,  // 188: boardd.v1.BoardService.AppendLog:output_type -> boardd.v1.AppendLogResponse
-	64,  // 189: boardd.v1.BoardService.GetLog:output_type -> boardd.v1.LogEntry
-	70,  // 190: boardd.v1.BoardService.ReadLog:output_type -> boardd.v1.ReadLogResponse
-	73,  // 191: boardd.v1.BoardService.CancelJobs:output_type -> boardd.v1.CancelJobsResponse
-	76,  // 192: boardd.v1.BoardService.ChangePriority:output_type -> boardd.v1.ChangePriorityResponse
-	78,  // 193: boardd.v1.BoardService.ArchiveJobs:output_type -> boardd.v1.ArchiveJobsResponse
-	81,  // 194: boardd.v1.BoardService.PutBook:output_type -> boardd.v1.PutBookResponse
-	83,  // 195: boardd.v1.BoardService.GetBook:output_type -> boardd.v1.GetBookResponse
-	86,  // 196: boardd.v1.BoardService.RegisterEntity:output_type -> boardd.v1.RegisterEntityResponse
-	88,  // 197: boardd.v1.BoardService.RemoveEntity:output_type -> boardd.v1.RemoveEntityResponse
-	90,  // 198: boardd.v1.BoardService.ListEntities:output_type -> boardd.v1.ListEntitiesResponse
-	94,  // 199: boardd.v1.BoardService.ListBoards:output_type -> boardd.v1.ListBoardsResponse
-	96,  // 200: boardd.v1.BoardService.GetBoard:output_type -> boardd.v1.GetBoardResponse
-	100, // 201: boardd.v1.BoardService.PauseBoard:output_type -> boardd.v1.PauseBoardResponse
-	102, // 202: boardd.v1.BoardService.ResumeBoard:output_type -> boardd.v1.ResumeBoardResponse
-	98,  // 203: boardd.v1.BoardService.AcknowledgeLoss:output_type -> boardd.v1.AcknowledgeLossResponse
-	104, // 204: boardd.v1.BoardService.WhoAmI:output_type -> boardd.v1.WhoAmIResponse
-	170, // [170:205] is the sub-list for method output_type
-	135, // [135:170] is the sub-list for method input_type
-	135, // [135:135] is the sub-list for extension type_name
-	131, // [131:135] is the sub-list for extension extendee
-	0,   // [0:131] is the sub-list for field type_name
+	127, // 47: boardd.v1.ListJobsRequest.wait:type_name -> google.protobuf.Duration
+	22,  // 48: boardd.v1.ListJobsResponse.jobs:type_name -> boardd.v1.Job
+	36,  // 49: boardd.v1.ListJobsResponse.corrupt:type_name -> boardd.v1.CorruptJob
+	25,  // 50: boardd.v1.CorruptJob.error:type_name -> boardd.v1.Error
+	126, // 51: boardd.v1.CountJobsResponse.oldest_ready_at:type_name -> google.protobuf.Timestamp
+	39,  // 52: boardd.v1.CountJobsResponse.history:type_name -> boardd.v1.HistoryCounts
+	127, // 53: boardd.v1.ClaimJobsRequest.lease:type_name -> google.protobuf.Duration
+	120, // 54: boardd.v1.ClaimJobsRequest.worker_labels:type_name -> boardd.v1.ClaimJobsRequest.WorkerLabelsEntry
+	127, // 55: boardd.v1.ClaimJobsRequest.wait:type_name -> google.protobuf.Duration
+	25,  // 56: boardd.v1.ClaimFailure.error:type_name -> boardd.v1.Error
+	24,  // 57: boardd.v1.ClaimJobsResponse.claims:type_name -> boardd.v1.Claim
+	41,  // 58: boardd.v1.ClaimJobsResponse.failures:type_name -> boardd.v1.ClaimFailure
+	24,  // 59: boardd.v1.ExtendClaimsRequest.claims:type_name -> boardd.v1.Claim
+	127, // 60: boardd.v1.ExtendClaimsRequest.lease:type_name -> google.protobuf.Duration
+	127, // 61: boardd.v1.ExtendResult.lease:type_name -> google.protobuf.Duration
+	126, // 62: boardd.v1.ExtendResult.lease_expires_at:type_name -> google.protobuf.Timestamp
+	25,  // 63: boardd.v1.ExtendResult.error:type_name -> boardd.v1.Error
+	44,  // 64: boardd.v1.ExtendClaimsResponse.results:type_name -> boardd.v1.ExtendResult
+	2,   // 65: boardd.v1.WorkEnding.how:type_name -> boardd.v1.How.Enum
+	127, // 66: boardd.v1.WorkEnding.retry_after:type_name -> google.protobuf.Duration
+	121, // 67: boardd.v1.WorkRequest.worker_labels:type_name -> boardd.v1.WorkRequest.WorkerLabelsEntry
+	127, // 68: boardd.v1.WorkRequest.lease:type_name -> google.protobuf.Duration
+	46,  // 69: boardd.v1.WorkRequest.endings:type_name -> boardd.v1.WorkEnding
+	47,  // 70: boardd.v1.WorkRequest.extend:type_name -> boardd.v1.WorkExtension
+	127, // 71: boardd.v1.WorkRequest.wait:type_name -> google.protobuf.Duration
+	25,  // 72: boardd.v1.WorkEnded.error:type_name -> boardd.v1.Error
+	126, // 73: boardd.v1.WorkExtended.lease_expires_at:type_name -> google.protobuf.Timestamp
+	25,  // 74: boardd.v1.WorkExtended.error:type_name -> boardd.v1.Error
+	127, // 75: boardd.v1.WorkExtended.lease:type_name -> google.protobuf.Duration
+	3,   // 76: boardd.v1.WorkNotice.what:type_name -> boardd.v1.What.Enum
+	49,  // 77: boardd.v1.WorkResponse.ended:type_name -> boardd.v1.WorkEnded
+	50,  // 78: boardd.v1.WorkResponse.extended:type_name -> boardd.v1.WorkExtended
+	24,  // 79: boardd.v1.WorkResponse.claims:type_name -> boardd.v1.Claim
+	51,  // 80: boardd.v1.WorkResponse.notices:type_name -> boardd.v1.WorkNotice
+	4,   // 81: boardd.v1.WorkResponse.idle:type_name -> boardd.v1.Idle.Enum
+	127, // 82: boardd.v1.WorkResponse.retry_after:type_name -> google.protobuf.Duration
+	24,  // 83: boardd.v1.ConsumeJobsRequest.claims:type_name -> boardd.v1.Claim
+	1,   // 84: boardd.v1.ConsumeJobsRequest.outcome:type_name -> boardd.v1.Outcome.Enum
+	29,  // 85: boardd.v1.ConsumeJobsResponse.results:type_name -> boardd.v1.Result
+	24,  // 86: boardd.v1.AbandonJobsRequest.claims:type_name -> boardd.v1.Claim
+	127, // 87: boardd.v1.AbandonJobsRequest.retry_after:type_name -> google.protobuf.Duration
+	29,  // 88: boardd.v1.AbandonJobsResponse.results:type_name -> boardd.v1.Result
+	24,  // 89: boardd.v1.TrashJobsRequest.claims:type_name -> boardd.v1.Claim
+	29,  // 90: boardd.v1.TrashJobsResponse.results:type_name -> boardd.v1.Result
+	29,  // 91: boardd.v1.RestoreJobsResponse.results:type_name -> boardd.v1.Result
+	29,  // 92: boardd.v1.PurgeJobsResponse.results:type_name -> boardd.v1.Result
+	29,  // 93: boardd.v1.ReleaseJobsResponse.results:type_name -> boardd.v1.Result
+	7,   // 94: boardd.v1.Event.type:type_name -> boardd.v1.EventType.Enum
+	22,  // 95: boardd.v1.Event.job:type_name -> boardd.v1.Job
+	126, // 96: boardd.v1.Event.at:type_name -> google.protobuf.Timestamp
+	127, // 97: boardd.v1.ListEventsRequest.wait:type_name -> google.protobuf.Duration
+	65,  // 98: boardd.v1.ListEventsResponse.events:type_name -> boardd.v1.Event
+	122, // 99: boardd.v1.ExplainJobRequest.worker_labels:type_name -> boardd.v1.ExplainJobRequest.WorkerLabelsEntry
+	0,   // 100: boardd.v1.ExplainJobResponse.state:type_name -> boardd.v1.State.Enum
+	24,  // 101: boardd.v1.StartOperationRequest.claim:type_name -> boardd.v1.Claim
+	8,   // 102: boardd.v1.StartOperationRequest.status:type_name -> boardd.v1.OperationStatus.Enum
+	8,   // 103: boardd.v1.StartOperationResponse.status:type_name -> boardd.v1.OperationStatus.Enum
+	8,   // 104: boardd.v1.StartOperationResponse.operation_status:type_name -> boardd.v1.OperationStatus.Enum
+	24,  // 105: boardd.v1.FinishOperationRequest.claim:type_name -> boardd.v1.Claim
+	8,   // 106: boardd.v1.FinishOperationRequest.status:type_name -> boardd.v1.OperationStatus.Enum
+	8,   // 107: boardd.v1.FinishOperationResponse.status:type_name -> boardd.v1.OperationStatus.Enum
+	8,   // 108: boardd.v1.FinishOperationResponse.operation_status:type_name -> boardd.v1.OperationStatus.Enum
+	24,  // 109: boardd.v1.MarkOperationsRequest.claim:type_name -> boardd.v1.Claim
+	8,   // 110: boardd.v1.MarkOperationsRequest.status:type_name -> boardd.v1.OperationStatus.Enum
+	8,   // 111: boardd.v1.MarkOperationsResponse.operation_status:type_name -> boardd.v1.OperationStatus.Enum
+	126, // 112: boardd.v1.LogEntry.at:type_name -> google.protobuf.Timestamp
+	24,  // 113: boardd.v1.AppendLogRequest.claim:type_name -> boardd.v1.Claim
+	78,  // 114: boardd.v1.AppendLogRequest.entries:type_name -> boardd.v1.NewLogEntry
+	127, // 115: boardd.v1.ReadLogRequest.wait:type_name -> google.protobuf.Duration
+	77,  // 116: boardd.v1.ReadLogResponse.entries:type_name -> boardd.v1.LogEntry
+	25,  // 117: boardd.v1.CancelResult.error:type_name -> boardd.v1.Error
+	85,  // 118: boardd.v1.CancelJobsResponse.results:type_name -> boardd.v1.CancelResult
+	5,   // 119: boardd.v1.ChangePriorityRequest.priority:type_name -> boardd.v1.Priority.Enum
+	25,  // 120: boardd.v1.PriorityResult.error:type_name -> boardd.v1.Error
+	88,  // 121: boardd.v1.ChangePriorityResponse.results:type_name -> boardd.v1.PriorityResult
+	29,  // 122: boardd.v1.ArchiveJobsResponse.results:type_name -> boardd.v1.Result
+	92,  // 123: boardd.v1.PutBookRequest.book:type_name -> boardd.v1.BookRecord
+	92,  // 124: boardd.v1.GetBookResponse.book:type_name -> boardd.v1.BookRecord
+	126, // 125: boardd.v1.Entity.seen_at:type_name -> google.protobuf.Timestamp
+	126, // 126: boardd.v1.Entity.expires_at:type_name -> google.protobuf.Timestamp
+	97,  // 127: boardd.v1.RegisterEntityRequest.entity:type_name -> boardd.v1.Entity
+	127, // 128: boardd.v1.RegisterEntityRequest.ttl:type_name -> google.protobuf.Duration
+	97,  // 129: boardd.v1.RegisterEntityResponse.entity:type_name -> boardd.v1.Entity
+	97,  // 130: boardd.v1.ListEntitiesResponse.entities:type_name -> boardd.v1.Entity
+	127, // 131: boardd.v1.Board.lease:type_name -> google.protobuf.Duration
+	127, // 132: boardd.v1.Board.max_lease:type_name -> google.protobuf.Duration
+	127, // 133: boardd.v1.Board.idempotency_window:type_name -> google.protobuf.Duration
+	127, // 134: boardd.v1.Board.history:type_name -> google.protobuf.Duration
+	127, // 135: boardd.v1.Board.backoff:type_name -> google.protobuf.Duration
+	127, // 136: boardd.v1.Board.max_backoff:type_name -> google.protobuf.Duration
+	127, // 137: boardd.v1.Board.effective_window:type_name -> google.protobuf.Duration
+	127, // 138: boardd.v1.Board.record:type_name -> google.protobuf.Duration
+	104, // 139: boardd.v1.Board.eligibility:type_name -> boardd.v1.PolicyRule
+	104, // 140: boardd.v1.Board.ordering:type_name -> boardd.v1.PolicyRule
+	123, // 141: boardd.v1.Board.limits:type_name -> boardd.v1.Board.LimitsEntry
+	105, // 142: boardd.v1.ListBoardsResponse.boards:type_name -> boardd.v1.Board
+	105, // 143: boardd.v1.GetBoardResponse.board:type_name -> boardd.v1.Board
+	105, // 144: boardd.v1.AcknowledgeLossResponse.board:type_name -> boardd.v1.Board
+	105, // 145: boardd.v1.PauseBoardResponse.board:type_name -> boardd.v1.Board
+	105, // 146: boardd.v1.ResumeBoardResponse.board:type_name -> boardd.v1.Board
+	124, // 147: boardd.v1.WhoAmIResponse.limits:type_name -> boardd.v1.WhoAmIResponse.LimitsEntry
+	125, // 148: boardd.v1.WhoAmIResponse.use:type_name -> boardd.v1.WhoAmIResponse.UseEntry
+	128, // 149: boardd.v1.json:extendee -> google.protobuf.FieldOptions
+	128, // 150: boardd.v1.only:extendee -> google.protobuf.FieldOptions
+	128, // 151: boardd.v1.asked:extendee -> google.protobuf.FieldOptions
+	128, // 152: boardd.v1.most:extendee -> google.protobuf.FieldOptions
+	30,  // 153: boardd.v1.BoardService.PostJobs:input_type -> boardd.v1.PostJobsRequest
+	32,  // 154: boardd.v1.BoardService.GetJobs:input_type -> boardd.v1.GetJobsRequest
+	34,  // 155: boardd.v1.BoardService.ListJobs:input_type -> boardd.v1.ListJobsRequest
+	37,  // 156: boardd.v1.BoardService.CountJobs:input_type -> boardd.v1.CountJobsRequest
+	40,  // 157: boardd.v1.BoardService.ClaimJobs:input_type -> boardd.v1.ClaimJobsRequest
+	48,  // 158: boardd.v1.BoardService.Work:input_type -> boardd.v1.WorkRequest
+	43,  // 159: boardd.v1.BoardService.ExtendClaims:input_type -> boardd.v1.ExtendClaimsRequest
+	53,  // 160: boardd.v1.BoardService.ConsumeJobs:input_type -> boardd.v1.ConsumeJobsRequest
+	55,  // 161: boardd.v1.BoardService.AbandonJobs:input_type -> boardd.v1.AbandonJobsRequest
+	57,  // 162: boardd.v1.BoardService.TrashJobs:input_type -> boardd.v1.TrashJobsRequest
+	59,  // 163: boardd.v1.BoardService.RestoreJobs:input_type -> boardd.v1.RestoreJobsRequest
+	61,  // 164: boardd.v1.BoardService.PurgeJobs:input_type -> boardd.v1.PurgeJobsRequest
+	63,  // 165: boardd.v1.BoardService.ReleaseJobs:input_type -> boardd.v1.ReleaseJobsRequest
+	66,  // 166: boardd.v1.BoardService.WatchBoard:input_type -> boardd.v1.WatchBoardRequest
+	67,  // 167: boardd.v1.BoardService.ListEvents:input_type -> boardd.v1.ListEventsRequest
+	69,  // 168: boardd.v1.BoardService.ExplainJob:input_type -> boardd.v1.ExplainJobRequest
+	71,  // 169: boardd.v1.BoardService.StartOperation:input_type -> boardd.v1.StartOperationRequest
+	73,  // 170: boardd.v1.BoardService.FinishOperation:input_type -> boardd.v1.FinishOperationRequest
+	75,  // 171: boardd.v1.BoardService.MarkOperations:input_type -> boardd.v1.MarkOperationsRequest
+	79,  // 172: boardd.v1.BoardService.AppendLog:input_type -> boardd.v1.AppendLogRequest
+	81,  // 173: boardd.v1.BoardService.GetLog:input_type -> boardd.v1.GetLogRequest
+	82,  // 174: boardd.v1.BoardService.ReadLog:input_type -> boardd.v1.ReadLogRequest
+	84,  // 175: boardd.v1.BoardService.CancelJobs:input_type -> boardd.v1.CancelJobsRequest
+	87,  // 176: boardd.v1.BoardService.ChangePriority:input_type -> boardd.v1.ChangePriorityRequest
+	90,  // 177: boardd.v1.BoardService.ArchiveJobs:input_type -> boardd.v1.ArchiveJobsRequest
+	93,  // 178: boardd.v1.BoardService.PutBook:input_type -> boardd.v1.PutBookRequest
+	95,  // 179: boardd.v1.BoardService.GetBook:input_type -> boardd.v1.GetBookRequest
+	98,  // 180: boardd.v1.BoardService.RegisterEntity:input_type -> boardd.v1.RegisterEntityRequest
+	100, // 181: boardd.v1.BoardService.RemoveEntity:input_type -> boardd.v1.RemoveEntityRequest
+	102, // 182: boardd.v1.BoardService.ListEntities:input_type -> boardd.v1.ListEntitiesRequest
+	106, // 183: boardd.v1.BoardService.ListBoards:input_type -> boardd.v1.ListBoardsRequest
+	108, // 184: boardd.v1.BoardService.GetBoard:input_type -> boardd.v1.GetBoardRequest
+	112, // 185: boardd.v1.BoardService.PauseBoard:input_type -> boardd.v1.PauseBoardRequest
+	114, // 186: boardd.v1.BoardService.ResumeBoard:input_type -> boardd.v1.ResumeBoardRequest
+	110, // 187: boardd.v1.BoardService.AcknowledgeLoss:input_type -> boardd.v1.AcknowledgeLossRequest
+	116, // 188: boardd.v1.BoardService.WhoAmI:input_type -> boardd.v1.WhoAmIRequest
+	31,  // 189: boardd.v1.BoardService.PostJobs:output_type -> boardd.v1.PostJobsResponse
+	33,  // 190: boardd.v1.BoardService.GetJobs:output_type -> boardd.v1.GetJobsResponse
+	35,  // 191: boardd.v1.BoardService.ListJobs:output_type -> boardd.v1.ListJobsResponse
+	38,  // 192: boardd.v1.BoardService.CountJobs:output_type -> boardd.v1.CountJobsResponse
+	42,  // 193: boardd.v1.BoardService.ClaimJobs:output_type -> boardd.v1.ClaimJobsResponse
+	52,  // 194: boardd.v1.BoardService.Work:output_type -> boardd.v1.WorkResponse
+	45,  // 195: boardd.v1.BoardService.ExtendClaims:output_type -> boardd.v1.ExtendClaimsResponse
+	54,  // 196: boardd.v1.BoardService.ConsumeJobs:output_type -> boardd.v1.ConsumeJobsResponse
+	56,  // 197: boardd.v1.BoardService.AbandonJobs:output_type -> boardd.v1.AbandonJobsResponse
+	58,  // 198: boardd.v1.BoardService.TrashJobs:output_type -> boardd.v1.TrashJobsResponse
+	60,  // 199: boardd.v1.BoardService.RestoreJobs:output_type -> boardd.v1.RestoreJobsResponse
+	62,  // 200: boardd.v1.BoardService.PurgeJobs:output_type -> boardd.v1.PurgeJobsResponse
+	64,  // 201: boardd.v1.BoardService.ReleaseJobs:output_type -> boardd.v1.ReleaseJobsResponse
+	65,  // 202: boardd.v1.BoardService.WatchBoard:output_type -> boardd.v1.Event
+	68,  // 203: boardd.v1.BoardService.ListEvents:output_type -> boardd.v1.ListEventsResponse
+	70,  // 204: boardd.v1.BoardService.ExplainJob:output_type -> boardd.v1.ExplainJobResponse
+	72,  // 205: boardd.v1.BoardService.StartOperation:output_type -> boardd.v1.StartOperationResponse
+	74,  // 206: boardd.v1.BoardService.FinishOperation:output_type -> boardd.v1.FinishOperationResponse
+	76,  // 207: boardd.v1.BoardService.MarkOperations:output_type -> boardd.v1.MarkOperationsResponse
+	80,  // 208: boardd.v1.BoardService.AppendLog:output_type -> boardd.v1.AppendLogResponse
+	77,  // 209: boardd.v1.BoardService.GetLog:output_type -> boardd.v1.LogEntry
+	83,  // 210: boardd.v1.BoardService.ReadLog:output_type -> boardd.v1.ReadLogResponse
+	86,  // 211: boardd.v1.BoardService.CancelJobs:output_type -> boardd.v1.CancelJobsResponse
+	89,  // 212: boardd.v1.BoardService.ChangePriority:output_type -> boardd.v1.ChangePriorityResponse
+	91,  // 213: boardd.v1.BoardService.ArchiveJobs:output_type -> boardd.v1.ArchiveJobsResponse
+	94,  // 214: boardd.v1.BoardService.PutBook:output_type -> boardd.v1.PutBookResponse
+	96,  // 215: boardd.v1.BoardService.GetBook:output_type -> boardd.v1.GetBookResponse
+	99,  // 216: boardd.v1.BoardService.RegisterEntity:output_type -> boardd.v1.RegisterEntityResponse
+	101, // 217: boardd.v1.BoardService.RemoveEntity:output_type -> boardd.v1.RemoveEntityResponse
+	103, // 218: boardd.v1.BoardService.ListEntities:output_type -> boardd.v1.ListEntitiesResponse
+	107, // 219: boardd.v1.BoardService.ListBoards:output_type -> boardd.v1.ListBoardsResponse
+	109, // 220: boardd.v1.BoardService.GetBoard:output_type -> boardd.v1.GetBoardResponse
+	113, // 221: boardd.v1.BoardService.PauseBoard:output_type -> boardd.v1.PauseBoardResponse
+	115, // 222: boardd.v1.BoardService.ResumeBoard:output_type -> boardd.v1.ResumeBoardResponse
+	111, // 223: boardd.v1.BoardService.AcknowledgeLoss:output_type -> boardd.v1.AcknowledgeLossResponse
+	117, // 224: boardd.v1.BoardService.WhoAmI:output_type -> boardd.v1.WhoAmIResponse
+	189, // [189:225] is the sub-list for method output_type
+	153, // [153:189] is the sub-list for method input_type
+	153, // [153:153] is the sub-list for extension type_name
+	149, // [149:153] is the sub-list for extension extendee
+	0,   // [0:149] is the sub-list for field type_name
 }
 
 func init() { file_boardd_v1_boardd_proto_init() }
@@ -7739,18 +8723,18 @@ func file_boardd_v1_boardd_proto_init() {
 	if File_boardd_v1_boardd_proto != nil {
 		return
 	}
-	file_boardd_v1_boardd_proto_msgTypes[10].OneofWrappers = []any{}
-	file_boardd_v1_boardd_proto_msgTypes[15].OneofWrappers = []any{}
-	file_boardd_v1_boardd_proto_msgTypes[51].OneofWrappers = []any{}
-	file_boardd_v1_boardd_proto_msgTypes[68].OneofWrappers = []any{}
-	file_boardd_v1_boardd_proto_msgTypes[74].OneofWrappers = []any{}
+	file_boardd_v1_boardd_proto_msgTypes[13].OneofWrappers = []any{}
+	file_boardd_v1_boardd_proto_msgTypes[18].OneofWrappers = []any{}
+	file_boardd_v1_boardd_proto_msgTypes[61].OneofWrappers = []any{}
+	file_boardd_v1_boardd_proto_msgTypes[78].OneofWrappers = []any{}
+	file_boardd_v1_boardd_proto_msgTypes[84].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_boardd_v1_boardd_proto_rawDesc), len(file_boardd_v1_boardd_proto_rawDesc)),
-			NumEnums:      6,
-			NumMessages:   106,
+			NumEnums:      9,
+			NumMessages:   117,
 			NumExtensions: 4,
 			NumServices:   1,
 		},

@@ -96,4 +96,12 @@ func claimRememberedMore(e *env) {
 	if !all.Repeated || !sameTokens(all.Claims, []driver.Claimed{first.Claims[0], second.Claims[0]}) {
 		e.Errorf("the request again after More: got %v with %d claims, want both", outcome(&all), len(all.Claims))
 	}
+	if !e.caps().AnswersClose {
+		e.Logf("the driver does not say that an answer which was given again takes no more claims")
+		return
+	}
+	late := ask(true, list[2].ID)
+	if !late.Repeated || !sameTokens(late.Claims, all.Claims) {
+		e.Errorf("More, after the answer was given again: got %v with %d claims, want the same answer once more", outcome(&late), len(late.Claims))
+	}
 }

@@ -1,6 +1,6 @@
-// Package drivertest says, by running it, whether a driver keeps the contract
-// of package driver. Run is for tests, Check for programs: neither needs
-// package testing to be linked in.
+// Package drivertest runs a driver and checks that it keeps the contract of
+// package driver. Run is for tests, Check for programs. The package does not
+// import package testing.
 //
 // A driver's own test is
 //

@@ -11,6 +11,7 @@ import (
 var trafficChecks = []check{
 	{name: "traffic/holds", run: func(e *env) { e.alone().holds() }},
 	{name: "traffic/watchers", run: func(e *env) { e.alone().watchers() }},
+	{name: "traffic/tries", run: func(e *env) { e.alone().tries() }},
 }
 
 // hostsChecks have several drivers on one store at once.
@@ -19,6 +20,7 @@ var hostsChecks = []check{
 	{name: "hosts/watchers", run: ofCrowd((*crowd).watchers)},
 	{name: "hosts/snapshot", run: ofCrowd(func(c *crowd) { c.hosts[len(c.hosts)-1].snapshot(c.hosts...) })},
 	{name: "hosts/moved", run: ofCrowd((*crowd).moved)},
+	{name: "hosts/tries", run: ofCrowd((*crowd).tries)},
 	{name: "hosts/race", run: ofCrowd((*crowd).race)},
 	{name: "hosts/tokens", run: ofCrowd((*crowd).tokens)},
 	{name: "hosts/limits", run: ofCrowd((*crowd).limits)},

@@ -61,7 +61,8 @@ func raceOneWinner(e *env) {
 	}
 }
 
-// raceDisjoint has hosts share one head of the line.
+// raceDisjoint checks that hosts that claim from the same candidates at once get different
+// jobs.
 func raceDisjoint(e *env) {
 	const hosts, each = 8, 8
 	list := e.posts(hosts * each)

@@ -20,7 +20,8 @@ const (
 )
 
 // randomPrograms runs random programs on the driver and on memdriver, and
-// compares what they say after each step.
+// compares what they say after each step. Each op is decided a third time by what the
+// driver says of the job before.
 func randomPrograms(e *env) {
 	seed := e.suite.harness.Seed
 	if seed == 0 {
@@ -57,6 +58,8 @@ type play struct {
 	cast   []*character
 	done   []twin[driver.Op] // for retries
 	script []string
+
+	problems []string // that Decided found
 }
 
 // program runs steps steps, and returns the first difference.
@@ -70,7 +73,9 @@ func (e *env) program(choose func(int) int, steps int) string {
 	if _, err := model.OpenBoard(e.Context(), driver.BoardSpec{Name: e.name}); err != nil {
 		e.Fatalf("memdriver: %v", err)
 	}
-	p := &play{env: e, choose: choose, model: model}
+	decided := *e
+	p := &play{env: &decided, choose: choose, model: model}
+	decided.driver = &Decided{Driver: e.driver, Report: func(problem string) { p.problems = append(p.problems, problem) }}
 	for range programJobs {
 		p.cast = append(p.cast, &character{posting: posting("job of a program")})
 	}
@@ -103,6 +108,9 @@ func (p *play) step() string {
 	p.script = append(p.script, p.tell(&ops.subject)+": "+outcome(&model)+" "+goneKinds(model.Skipped))
 	if trouble := p.compareResults(&ops.subject, &subject, &model); trouble != "" {
 		return trouble
+	}
+	if len(p.problems) > 0 {
+		return p.problems[0]
 	}
 	for i := range subject.Claims {
 		c := p.character(subject.Claims[i].Job)

@@ -5,8 +5,8 @@ import (
 	"github.com/boardd/boardd/sdk/job"
 )
 
-// A transition is an op whose answer may be lost.
-type transition struct {
+// A repeatable is an op whose answer may be lost.
+type repeatable struct {
 	name    string
 	prepare func(e *env) (job.ID, driver.Op) // where to, and the op
 	later   func(e *env, id job.ID)          // what happens to the job after it
@@ -54,7 +54,7 @@ func consumeIt(e *env, id job.ID)    { e.must(plain(driver.Remove, id)) }
 func restoreTake(e *env, id job.ID)  { restoreIt(e, id); claimAgain(e, id) }
 func claimConsume(e *env, id job.ID) { e.must(byToken(driver.Remove, e.claim(id, "another"))) }
 
-var transitions = []transition{
+var transitions = []repeatable{
 	{"update-by-token", claimThen(driver.Update, driver.HeldByToken), updateIt},
 	{"update-by-token-at-version", versioned(claimThen(driver.Update, driver.HeldByToken)), consumeIt},
 	{"update", free(driver.Update, driver.Whatever), claimAgain},
@@ -89,9 +89,9 @@ func retryChecks() []check {
 	return list
 }
 
-// check makes the transition, and repeats it at once and after the job was
+// check makes the repeatable, and repeats it at once and after the job was
 // changed by somebody else.
-func (t transition) check(e *env) {
+func (t repeatable) check(e *env) {
 	id, op := t.prepare(e)
 	op.Request = random16()
 	first := e.must(op)

@@ -64,8 +64,8 @@ func (w *witness) stream(ctx context.Context, h *env) {
 	}
 }
 
-// poll watches one step at a time, of which it takes a part, and goes on from there
-// on the next host.
+// poll watches for one step at a time, takes a part of its changes, and goes on from
+// there on the next host.
 func (w *witness) poll(ctx context.Context, hosts []*env, n int) {
 	random := rand.New(rand.NewPCG(rand.Uint64(), 0))
 	for ; ctx.Err() == nil; n++ {

@@ -1,22 +1,23 @@
 package memdriver
 
 import (
-	"encoding/binary"
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/driver/poll"
+	"github.com/boardd/boardd/sdk/driver/transition"
 	"github.com/boardd/boardd/sdk/job"
 )
 
-// A board is all that is kept for one board, under one mutex.
+// A board is all that is kept for one board.
 type board struct {
 	dropped chan struct{} // closed when the board is no more
 
 	capabilities driver.Capabilities
+	bell         poll.Bell // rings at each change
 
 	mu         sync.Mutex
 	spec       driver.BoardSpec
@@ -26,7 +27,7 @@ type board struct {
 	epoch      uint64
 
 	jobs   map[job.ID]*entry // open and trashed
-	ended  map[job.ID]*past  // of which Read says Complete
+	ended  map[job.ID]*past  // those that Read shows as Complete
 	limits map[string]int64
 	past   memory
 	events log
@@ -45,7 +46,6 @@ type entry struct {
 type holder struct {
 	owner    string
 	token    job.Token
-	lease    time.Duration
 	noExpiry bool
 	ends     time.Time // on the monotonic clock
 	since    time.Time
@@ -56,58 +56,33 @@ func newBoard() *board {
 	return &board{
 		dropped: make(chan struct{}), generation: 1, capabilities: driver.CapabilityAll(),
 		jobs: map[job.ID]*entry{}, ended: map[job.ID]*past{}, limits: map[string]int64{},
-		past: newMemory(), events: log{changed: make(chan struct{})},
+		past: newMemory(),
 	}
 }
 
 // open sets the board's settings. id is the store's.
-func (b *board) open(spec driver.BoardSpec, events int, id [8]byte) driver.BoardStatus {
+func (b *board) open(spec driver.BoardSpec, events int, id [8]byte) (driver.BoardStatus, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if spec.Window <= 0 {
-		spec.Window = driver.DefaultWindow
+	now := driver.Witness{Store: id, Generation: b.generation, Position: b.position}
+	generation, loss, err := now.Compare(&spec)
+	if err != nil {
+		return driver.BoardStatus{}, err
 	}
-	if spec.MaxTombstones <= 0 {
-		spec.MaxTombstones = driver.DefaultMaxTombstones
+	if generation != b.generation {
+		b.begin(generation)
+		now.Generation = generation
 	}
-	b.spec, b.events.max = spec, max(events, 1)
-	status := driver.BoardStatus{
-		Position: b.position, Durability: driver.Volatile, Capabilities: b.capabilities, Window: spec.Window,
-	}
-	switch before := generationOf(spec.Witness); {
-	case before != 0 && before < b.generation && [8]byte(spec.Witness) == id: // whatever else it says is from before
-		status.Loss = fmt.Sprintf("the board lost changes before, and is in generation %d since, after generation %d", b.generation, before)
-	case b.lost(&spec, id):
-		b.begin(max(b.generation, before) + 1)
-		status.Loss = "the store is gone or was put back to an earlier state: what was done on this board since is lost"
-	}
-	status.Generation = b.generation
-	status.Witness = binary.BigEndian.AppendUint64(id[:], b.generation)
-	status.Witness = binary.BigEndian.AppendUint64(status.Witness, uint64(b.position))
+	b.spec, b.events.max = spec.WithDefaults(), max(events, 1)
 	b.forget(time.Now())
-	return status
+	return driver.BoardStatus{
+		Generation: generation, Position: b.position, Durability: driver.Volatile, Capabilities: b.capabilities,
+		Window: b.spec.Window, Witness: now.Bytes(), Loss: loss,
+	}, nil
 }
 
-// memorySize is that of BoardStatus.Memory: the store's id, the generation and
-// the position.
-const memorySize = 24
-
-// lost reports whether what the host remembers is of another store, or of a later
-// state.
-func (b *board) lost(spec *driver.BoardSpec, id [8]byte) bool {
-	return spec.Seen > b.position || len(spec.Witness) == memorySize &&
-		([8]byte(spec.Witness) != id || binary.BigEndian.Uint64(spec.Witness[16:]) > uint64(b.position) || generationOf(spec.Witness) > b.generation)
-}
-
-// generationOf returns the generation that a host remembers, or 0.
-func generationOf(memory []byte) uint64 {
-	if len(memory) != memorySize {
-		return 0
-	}
-	return binary.BigEndian.Uint64(memory[8:])
-}
-
-// begin begins a new generation, in which no token of before is good.
+// begin begins a new generation and makes every claim of the old one lapse.
+// The caller holds b.mu.
 func (b *board) begin(generation uint64) {
 	b.generation = generation
 	for _, e := range b.jobs {
@@ -119,26 +94,24 @@ func (b *board) begin(generation uint64) {
 	}
 }
 
-// lapsed reports whether the lease has run out.
-func (h *holder) lapsed(now time.Time) bool { return !h.noExpiry && !now.Before(h.ends) }
+// newHolder begins a lease.
+func newHolder(h *driver.Holder, limits []driver.Limit, now time.Time) *holder {
+	return &holder{
+		owner: h.Owner, token: h.Token, noExpiry: h.NoExpiry, ends: now.Add(h.Remaining), since: h.Since, limits: limits,
+	}
+}
 
-// live returns who holds the job under a lease that still runs, or nil.
-func (e *entry) live(now time.Time) *holder {
-	if e.holder == nil || e.holder.lapsed(now) {
+// counts returns the limits that a claim counts; nil has none.
+func (h *holder) counts() []driver.Limit {
+	if h == nil {
 		return nil
 	}
-	return e.holder
+	return h.limits
 }
 
-// waits reports whether the job is held back.
-func (e *entry) waits(now time.Time) bool {
-	return e.record.Held || now.Before(e.record.NotBefore)
-}
-
-// view returns the job as it stands, as a record of the caller's own.
+// view returns a new record of the job's present state. Its slices are shared.
 func (e *entry) view(now time.Time, parts driver.Parts) *driver.Record {
 	r := e.record
-	r.NotBefore = r.NotBefore.Round(0)
 	if parts&driver.Details != 0 {
 		r.Posting.Details = e.details
 	}
@@ -179,7 +152,7 @@ func (b *board) read(ids []job.ID, parts driver.Parts) []driver.Record {
 	return records
 }
 
-// find returns whatever is known of a job, or nil.
+// find returns whatever is known of a job, or nil. The caller holds b.mu.
 func (b *board) find(id job.ID, now time.Time, parts driver.Parts) *driver.Record {
 	if e := b.jobs[id]; e != nil {
 		return e.view(now, parts)
@@ -209,31 +182,12 @@ func (b *board) count() driver.Counts {
 	return c
 }
 
-// full returns the key of the first limit that would be exceeded, or "".
-func (b *board) full(limits []driver.Limit) string {
-	sum := map[string]int64{}
-	for _, l := range limits {
-		sum[l.Key] += weight(l)
-		if b.limits[l.Key]+sum[l.Key] > l.Max {
-			return l.Key
+// raise moves the counters of limits. The caller holds b.mu.
+func (b *board) raise(moves transition.Moves) {
+	for _, m := range moves {
+		b.limits[m.Key] += m.By
+		if b.limits[m.Key] == 0 {
+			delete(b.limits, m.Key)
 		}
 	}
-	return ""
-}
-
-// raise counts limits, or with sign -1 takes them back.
-func (b *board) raise(limits []driver.Limit, sign int64) {
-	for _, l := range limits {
-		b.limits[l.Key] += sign * weight(l)
-		if b.limits[l.Key] == 0 {
-			delete(b.limits, l.Key)
-		}
-	}
-}
-
-func weight(l driver.Limit) int64 {
-	if l.Weight == 0 {
-		return 1
-	}
-	return l.Weight
 }

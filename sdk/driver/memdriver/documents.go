@@ -10,7 +10,8 @@ import (
 	"time"
 
 	"github.com/boardd/boardd/sdk/driver"
-	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/driver/document"
+	"github.com/boardd/boardd/sdk/driver/poll"
 )
 
 type place struct {
@@ -25,7 +26,7 @@ type documents struct {
 	mu      sync.Mutex
 	version uint64 // of the last change to any of them, so that no name sees one twice
 	docs    map[place]driver.Document
-	changed chan struct{} // closed at the next change
+	bell    poll.Bell // has a lock of its own
 }
 
 func (d *documents) Get(ctx context.Context, space driver.Space, name string) (driver.Document, error) {
@@ -36,12 +37,12 @@ func (d *documents) Get(ctx context.Context, space driver.Space, name string) (d
 	defer d.mu.Unlock()
 	doc, ok := d.get(place{space, name}, time.Now())
 	if !ok {
-		return driver.Document{}, noDocument(name)
+		return driver.Document{}, document.NotThere(name)
 	}
 	return doc, nil
 }
 
-// get returns a document that has not expired.
+// get returns a document that has not expired. The caller holds d.mu.
 func (d *documents) get(at place, now time.Time) (driver.Document, bool) {
 	doc, ok := d.docs[at]
 	if ok && doc.Expired(now) {
@@ -55,20 +56,20 @@ func (d *documents) Put(ctx context.Context, space driver.Space, doc driver.Docu
 	if err := d.checkChange(ctx, space, doc.Name); err != nil {
 		return 0, err
 	}
-	if len(doc.Data) > driver.MaxDocument {
-		return 0, job.Errorf(job.Invalid, "document %q has %d bytes: want at most %d", doc.Name, len(doc.Data), driver.MaxDocument)
+	if err := document.Fits(&doc); err != nil {
+		return 0, err
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	at := place{space, doc.Name}
 	present, _ := d.get(at, time.Now())
-	if present.Version != ifVersion {
-		return 0, otherVersion(doc.Name, present.Version, ifVersion)
+	if err := document.Put(&doc, present.Version, ifVersion); err != nil {
+		return 0, err
 	}
 	d.version++
 	doc.Version, doc.Data = d.version, bytes.Clone(doc.Data)
 	d.docs[at] = doc
-	d.wake()
+	d.bell.Ring()
 	return doc.Version, nil
 }
 
@@ -79,15 +80,12 @@ func (d *documents) Delete(ctx context.Context, space driver.Space, name string,
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	at := place{space, name}
-	present, ok := d.get(at, time.Now())
-	switch {
-	case !ok:
-		return noDocument(name)
-	case present.Version != ifVersion:
-		return otherVersion(name, present.Version, ifVersion)
+	present, _ := d.get(at, time.Now())
+	if err := document.Delete(name, present.Version, ifVersion); err != nil {
+		return err
 	}
 	delete(d.docs, at)
-	d.wake()
+	d.bell.Ring()
 	return nil
 }
 
@@ -95,7 +93,7 @@ func (d *documents) List(ctx context.Context, space driver.Space, after string, 
 	if err := checkSpace(ctx, space); err != nil {
 		return nil, err
 	}
-	list, _ := d.list(space)
+	list := d.list(space)
 	list = slices.DeleteFunc(list, func(doc driver.Document) bool { return doc.Name <= after })
 	if limit > 0 && len(list) > limit {
 		list = list[:limit]
@@ -103,8 +101,8 @@ func (d *documents) List(ctx context.Context, space driver.Space, after string, 
 	return list, nil
 }
 
-// list returns what a space holds, by name, and what is closed when that changes.
-func (d *documents) list(space driver.Space) ([]driver.Document, <-chan struct{}) {
+// list returns what a space holds, by name.
+func (d *documents) list(space driver.Space) []driver.Document {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := time.Now()
@@ -115,77 +113,16 @@ func (d *documents) list(space driver.Space) ([]driver.Document, <-chan struct{}
 		}
 	}
 	slices.SortFunc(list, func(a, b driver.Document) int { return strings.Compare(a.Name, b.Name) })
-	return list, d.changed
+	return list
 }
 
 func (d *documents) Watch(ctx context.Context, space driver.Space) iter.Seq2[driver.DocumentChange, error] {
-	return func(yield func(driver.DocumentChange, error) bool) {
-		err := checkSpace(ctx, space)
-		sent := map[string]uint64{}
-		for synced := false; err == nil; synced = true {
-			list, changed := d.list(space)
-			for _, change := range differences(sent, list) {
-				if !yield(change, nil) {
-					return
-				}
-			}
-			if !synced && !yield(driver.DocumentChange{Synced: true}, nil) {
-				return
-			}
-			err = d.wait(ctx, changed, list)
+	return poll.Documents(ctx, &d.bell, func(ctx context.Context, _ func(*driver.Document) bool) ([]driver.Document, error) {
+		if err := checkSpace(ctx, space); err != nil {
+			return nil, err
 		}
-		yield(driver.DocumentChange{}, err)
-	}
-}
-
-// differences returns what a watcher that has sent has still to send, and
-// notes it as sent.
-func differences(sent map[string]uint64, list []driver.Document) []driver.DocumentChange {
-	var changes []driver.DocumentChange
-	there := map[string]bool{}
-	for _, doc := range list {
-		there[doc.Name] = true
-		if sent[doc.Name] != doc.Version {
-			sent[doc.Name] = doc.Version
-			changes = append(changes, driver.DocumentChange{Document: doc})
-		}
-	}
-	for name := range sent {
-		if !there[name] {
-			delete(sent, name)
-			changes = append(changes, driver.DocumentChange{Document: driver.Document{Name: name}, Deleted: true})
-		}
-	}
-	return changes
-}
-
-// wait returns nil when something changed or one of the documents expires.
-func (d *documents) wait(ctx context.Context, changed <-chan struct{}, list []driver.Document) error {
-	var expiry <-chan time.Time
-	var first time.Time
-	for _, doc := range list {
-		if !doc.Expires.IsZero() && (first.IsZero() || doc.Expires.Before(first)) {
-			first = doc.Expires
-		}
-	}
-	if !first.IsZero() {
-		timer := time.NewTimer(time.Until(first))
-		defer timer.Stop()
-		expiry = timer.C
-	}
-	select {
-	case <-changed:
-	case <-expiry:
-	case <-ctx.Done():
-	case <-d.store.closed:
-		return job.Errorf(job.Unavailable, "the store was closed")
-	}
-	return ended(ctx)
-}
-
-func (d *documents) wake() {
-	close(d.changed)
-	d.changed = make(chan struct{})
+		return d.list(space), nil
+	})
 }
 
 // drop takes away every document of a board.
@@ -197,7 +134,7 @@ func (d *documents) drop(board string) {
 			delete(d.docs, at)
 		}
 	}
-	d.wake()
+	d.bell.Ring()
 }
 
 func (d *documents) checkChange(ctx context.Context, space driver.Space, name string) error {
@@ -213,7 +150,7 @@ func (d *documents) checkChange(ctx context.Context, space driver.Space, name st
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.spec.Observe {
-		return job.Errorf(job.Precondition, "board %q is only observed: nothing may be changed", space.Board)
+		return document.Observed(space.Board)
 	}
 	return nil
 }
@@ -230,12 +167,4 @@ func checkDocument(ctx context.Context, space driver.Space, name string) error {
 		return err
 	}
 	return ended(ctx)
-}
-
-func noDocument(name string) error {
-	return job.Errorf(job.NotFound, "there is no document %q", name)
-}
-
-func otherVersion(name string, present, want uint64) error {
-	return job.Errorf(job.Aborted, "document %q has version %d, not %d: read it again", name, present, want)
 }

@@ -1,6 +1,9 @@
 // Package memdriver is the reference driver: boards in memory, written to be
-// read. It does the whole of the driver contract in the plainest way, keeps
-// nothing when it is closed, and is what other drivers are compared with.
+// read. It implements the whole driver contract in the plainest way and keeps
+// nothing when it is closed. Other drivers are compared with it.
+//
+// Locks. store.mu, board.mu and documents.mu are held one at a time, and only while
+// memory is read or written. A bell may be rung with any of them held.
 package memdriver
 
 import (
@@ -35,20 +38,18 @@ func Program() driver.Program {
 // Open makes an empty store. It starts no goroutines, and all its times come
 // from package time, so that it works in a bubble of testing/synctest.
 func Open(context.Context, driver.Config) (driver.Driver, error) {
-	s := &store{boards: map[string]*board{}, closed: make(chan struct{})}
+	s := &store{boards: map[string]*board{}}
 	_, _ = rand.Read(s.id[:]) // never fails
-	s.documents = documents{store: s, docs: map[place]driver.Document{}, changed: make(chan struct{})}
+	s.documents = documents{store: s, docs: map[place]driver.Document{}}
 	return s, nil
 }
 
 type store struct {
 	id        [8]byte // tells this store from one that was lost
-	closed    chan struct{}
 	documents documents
 
 	mu     sync.Mutex
 	boards map[string]*board
-	loaded map[string]*board // by Load, and not opened yet; nil: none
 }
 
 func (s *store) OpenBoard(ctx context.Context, spec driver.BoardSpec) (driver.BoardStatus, error) {
@@ -63,20 +64,17 @@ func (s *store) OpenBoard(ctx context.Context, spec driver.BoardSpec) (driver.Bo
 			return driver.BoardStatus{}, job.Errorf(job.Invalid, "the settings of board %q cannot be read: %v", spec.Name, err)
 		}
 	}
-	if spec.Name == "" || len(spec.Name) > driver.MaxBoardName {
-		return driver.BoardStatus{}, job.Errorf(job.Invalid, "the board's name has %d bytes: want 1 to %d", len(spec.Name), driver.MaxBoardName)
-	}
-	if n := len(spec.Witness); n != 0 && n != memorySize {
-		return driver.BoardStatus{}, job.Errorf(job.Invalid, "the board's memory has %d bytes: want the %d that this driver gave", n, memorySize)
+	if err := spec.Check(); err != nil {
+		return driver.BoardStatus{}, err
 	}
 	s.mu.Lock()
 	b := s.boards[spec.Name]
 	if b == nil {
-		b = s.takeLoaded(spec.Name)
+		b = newBoard()
 		s.boards[spec.Name] = b
 	}
 	s.mu.Unlock()
-	return b.open(spec, settings.Events, s.id), nil
+	return b.open(spec, settings.Events, s.id)
 }
 
 func (s *store) DropBoard(ctx context.Context, name string) error {
@@ -86,10 +84,10 @@ func (s *store) DropBoard(ctx context.Context, name string) error {
 	s.mu.Lock()
 	b := s.boards[name]
 	delete(s.boards, name)
-	delete(s.loaded, name)
 	s.mu.Unlock()
 	if b != nil {
 		close(b.dropped)
+		b.bell.Ring()
 	}
 	s.documents.drop(name)
 	return nil
@@ -148,7 +146,12 @@ func (s *store) Health(ctx context.Context) error { return ended(ctx) }
 
 // Close ends the streams that are still open.
 func (s *store) Close() error {
-	close(s.closed)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, b := range s.boards {
+		b.bell.Close()
+	}
+	s.documents.bell.Close()
 	return nil
 }
 

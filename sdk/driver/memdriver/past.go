@@ -7,26 +7,18 @@ import (
 	"time"
 
 	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/driver/transition"
 	"github.com/boardd/boardd/sdk/job"
 )
 
-// A stamp remembers one op, so that its retry is answered in the same way: an
-// ending by the nonce of its token, everything else by Op.Request. It is a
+// A stamp remembers one op, so that its retry is answered in the same way. It is a
 // tombstone when it also stands for a job that ended.
 type stamp struct {
-	key     stampKey
-	kind    driver.OpKind
-	must    driver.Precondition
-	outcome job.Outcome
-	token   job.Token
-	result  driver.Result
-	at      time.Time
-	job     *past // the job that this op ended, if it did
-}
-
-type stampKey struct {
-	job   job.ID // zero for an answer to a claim
-	stamp [16]byte
+	transition.Stamp
+	claims []driver.Claimed // of the answer to a claim
+	given  bool             // it was given again: no more claims are added
+	at     time.Time
+	job    *past // the job that this op ended, if it did
 }
 
 // A past is what is left of a job that ended. It is there while its tombstone
@@ -45,71 +37,38 @@ type past struct {
 
 // A memory is the stamps of a board, oldest first.
 type memory struct {
-	stamps map[stampKey]*stamp
+	stamps map[transition.Key]*stamp
 	order  []*stamp
 	finals []*past // oldest first
 	bytes  int64   // of finals
 	next   time.Time
 }
 
-func newMemory() memory { return memory{stamps: map[stampKey]*stamp{}} }
+func newMemory() memory { return memory{stamps: map[transition.Key]*stamp{}} }
 
 func (m *memory) add(s *stamp) {
-	m.stamps[s.key] = s
+	m.stamps[s.Key] = s
 	m.order = append(m.order, s)
 }
 
-// keyOf returns what an op is recognised by; false: by nothing.
-func keyOf(op *driver.Op) (stampKey, bool) {
-	switch {
-	case op.Kind == driver.Extend:
-		return stampKey{}, false
-	case endsByToken(op):
-		return stampKey{op.Job, op.Token.Nonce}, true
+// stamp returns what is kept under a key.
+func (m *memory) stamp(key transition.Key) transition.Stamp {
+	if s := m.stamps[key]; s != nil {
+		return s.Stamp
 	}
-	return stampKey{op.Job, op.Request}, op.Request != [16]byte{}
+	return transition.Stamp{}
 }
 
-func endsByToken(op *driver.Op) bool { return op.Precondition.ByToken() && op.Kind != driver.Update }
-
-// repeat answers an op that was done before.
-func (m *memory) repeat(op *driver.Op) (driver.Result, bool) {
-	key, ok := keyOf(op)
-	s := m.stamps[key]
-	if !ok || s == nil || s.kind != op.Kind || s.outcome != outcomeOf(op) {
-		return driver.Result{}, false
+// remember keeps the stamp of what was done, and the tombstone of what ended.
+func (b *board) remember(plan *transition.Plan, now time.Time) {
+	s := &stamp{Stamp: plan.Stamp, at: now}
+	if plan.Do == driver.Remove {
+		s.Key.Job, s.job = plan.Job, b.ended[plan.Job]
 	}
-	if endsByToken(op) && (s.token != op.Token || s.must != op.Precondition) {
-		return driver.Result{}, false
+	if s.Kind != 0 || s.job != nil {
+		b.past.add(s)
+		b.forget(now)
 	}
-	r := s.result
-	r.Repeated = true
-	return r, true
-}
-
-// outcomeOf returns how the op ends the job.
-func outcomeOf(op *driver.Op) job.Outcome {
-	switch {
-	case op.Kind != driver.Remove:
-		return job.NoOutcome
-	case op.Ending == nil:
-		return job.Consumed
-	}
-	return op.Ending.Outcome
-}
-
-// remember keeps the answer to an op; ended is the job that it ended, or nil.
-func (b *board) remember(op *driver.Op, r *driver.Result, ended *past) {
-	key, ok := keyOf(op)
-	if !ok && ended == nil {
-		return
-	}
-	s := &stamp{key: key, kind: op.Kind, must: op.Precondition, outcome: outcomeOf(op), result: *r, at: time.Now(), job: ended}
-	if endsByToken(op) {
-		s.token = op.Token
-	}
-	b.past.add(s)
-	b.forget(s.at)
 }
 
 // forget drops what is older than the board remembers or more than it may.
@@ -118,8 +77,8 @@ func (b *board) forget(now time.Time) {
 	for len(m.order) > 0 && (now.Sub(m.order[0].at) >= b.spec.Window || int64(len(m.order)) > b.spec.MaxTombstones) {
 		s := m.order[0]
 		m.order = m.order[1:]
-		if m.stamps[s.key] == s {
-			delete(m.stamps, s.key)
+		if m.stamps[s.Key] == s {
+			delete(m.stamps, s.Key)
 		}
 		if s.job != nil {
 			s.job.tombstone = false
@@ -167,7 +126,7 @@ func (b *board) dropFinal(p *past) {
 	b.bury(p)
 }
 
-// bury takes a job that ended out of sight when nothing of it is left.
+// bury forgets a job that ended when neither tombstone nor final record is left.
 func (b *board) bury(p *past) {
 	if !p.tombstone && !p.final && b.ended[p.record.Posting.ID] == p {
 		delete(b.ended, p.record.Posting.ID)
@@ -193,40 +152,26 @@ func (p *past) view(parts driver.Parts) *driver.Record {
 	return &r
 }
 
-func (b *board) remove(op *driver.Op, e *entry, now time.Time) driver.Result {
-	owner := b.endClaim(e)
-	b.raise(e.limits, -1)
-	e.write(op, now)
-	delete(b.jobs, op.Job)
-	e.record.State, e.record.EndedAt, e.record.Outcome = job.Complete, now.Round(0), outcomeOf(op)
-	r := b.changed(op, e, now, owner)
-	p := &past{record: e.record, tombstone: true}
-	p.record.NotBefore, p.record.Held = time.Time{}, false
-	if op.Precondition.ByToken() {
-		p.token = op.Token
-	}
-	b.ended[op.Job] = p
-	if op.Ending != nil && op.Ending.Keep > 0 {
-		b.keep(p, e, op.Ending, now)
-	} else {
+// end takes a job off the board for good.
+func (b *board) end(plan *transition.Plan, e *entry, now time.Time) {
+	e.record.EndedAt, e.record.Outcome = plan.At, plan.Ending.Outcome
+	p := &past{record: e.record, tombstone: true, token: plan.EndedBy}
+	delete(b.jobs, plan.Job)
+	b.ended[plan.Job] = p
+	if plan.Ending.Keep == 0 {
 		p.record.Status, p.record.Posting = nil, bare(p.record.Posting)
+		return
 	}
-	b.remember(op, &r, p)
-	return r
-}
-
-// keep makes the final record of a job.
-func (b *board) keep(p *past, e *entry, ending *driver.Ending, now time.Time) {
-	p.final, p.until = true, now.Add(ending.Keep)
-	p.record.Final = bytes.Clone(ending.Data)
-	p.size = int64(len(ending.Data) + len(p.record.Status))
-	if ending.KeepPosting {
+	p.final, p.until = true, now.Add(plan.Ending.Keep)
+	p.record.Final = bytes.Clone(plan.Ending.Data)
+	p.size = int64(len(p.record.Final) + len(p.record.Status))
+	if plan.Ending.KeepPosting {
 		p.details = e.details
 		p.size += int64(len(p.details) + len(p.record.Posting.Extra))
 	} else {
 		p.record.Posting = bare(p.record.Posting)
 	}
-	if ending.KeepAttached {
+	if plan.Ending.KeepAttached {
 		p.attached = maps.Clone(e.attached)
 		for _, data := range p.attached {
 			p.size += int64(len(data))
@@ -240,51 +185,14 @@ func (b *board) keep(p *past, e *entry, ending *driver.Ending, now time.Time) {
 	}
 }
 
-func (b *board) setAside(op *driver.Op, e *entry, now time.Time) driver.Result {
-	owner := b.endClaim(e)
-	b.raise(e.limits, -1)
-	e.write(op, now)
-	e.record.State, e.record.EndedAt = job.Trashed, now.Round(0)
-	r := b.changed(op, e, now, owner)
-	b.remember(op, &r, nil)
-	return r
-}
-
-func (b *board) restore(op *driver.Op, now time.Time) driver.Result {
-	e := b.jobs[op.Job]
-	switch {
-	case e == nil || e.record.State != job.Trashed:
-		return *b.refuse(op, now, job.NotFound, "there is no such job in the trash")
-	case op.Version != 0 && op.Version != e.record.Version:
-		return *b.refuse(op, now, job.Aborted, "the job was changed meanwhile")
-	}
-	b.raise(e.limits, 1) // it was on the board before: no limit keeps it off
-	e.write(op, now)
-	e.record.State, e.record.EndedAt = job.Unclaimed, time.Time{}
-	r := b.changed(op, e, now, "")
-	b.remember(op, &r, nil)
-	return r
-}
-
-func (b *board) purge(op *driver.Op, now time.Time) driver.Result {
-	e, p := b.jobs[op.Job], b.ended[op.Job]
-	if e == nil && p != nil {
-		e = &entry{record: p.record}
-	}
-	switch {
-	case e == nil || e.record.State != job.Trashed && e.record.State != job.Complete:
-		return *b.refuse(op, now, job.NotFound, "there is no such job in the trash or among the ended ones")
-	case op.Version != 0 && op.Version != e.record.Version:
-		return *b.refuse(op, now, job.Aborted, "the job was changed meanwhile")
-	}
-	delete(b.jobs, op.Job)
-	delete(b.ended, op.Job)
+// purge removes everything of a job but its stamps.
+func (b *board) purge(plan *transition.Plan, e *entry) {
+	p := b.ended[plan.Job]
+	delete(b.jobs, plan.Job)
+	delete(b.ended, plan.Job)
 	if p != nil {
 		b.past.finals = slices.DeleteFunc(b.past.finals, func(f *past) bool { return f == p })
 		b.dropFinal(p)
 	}
-	e.record.State, e.record.Outcome, e.record.EndedAt = job.Unknown, job.Purged, now.Round(0)
-	r := b.changed(op, e, now, "")
-	b.remember(op, &r, nil)
-	return r
+	e.record.Outcome, e.record.EndedAt = job.Purged, plan.At
 }

@@ -6,14 +6,13 @@ import (
 	"slices"
 
 	"github.com/boardd/boardd/sdk/driver"
-	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/driver/poll"
 )
 
 // A log is the last changes of a board. Positions in it have no holes.
 type log struct {
-	max     int
-	list    []driver.Change
-	changed chan struct{} // closed at the next change
+	max  int
+	list []driver.Change
 }
 
 func (l *log) add(c driver.Change) {
@@ -21,8 +20,6 @@ func (l *log) add(c driver.Change) {
 		l.list = slices.Clone(l.list[len(l.list)-l.max:]) // watchers may still look at the old one
 	}
 	l.list = append(l.list, c)
-	close(l.changed)
-	l.changed = make(chan struct{})
 }
 
 // since returns the changes after a position; false: they are not known.
@@ -36,34 +33,17 @@ func (l *log) since(after, now driver.Position) ([]driver.Change, bool) {
 }
 
 func (s *store) Watch(ctx context.Context, name string, after driver.Position) iter.Seq2[driver.Changes, error] {
-	return func(yield func(driver.Changes, error) bool) {
-		b, err := s.board(name)
-		for err == nil {
-			b.mu.Lock()
-			list, known := b.events.since(after, b.position)
-			next := driver.Changes{List: list, Position: b.position, Resync: !known}
-			changed := b.events.changed
-			b.mu.Unlock()
-			after = next.Position
-			if (len(list) > 0 || !known) && !yield(next, nil) {
-				return
-			}
-			err = s.wait(ctx, name, b, changed)
+	b, err := s.board(name)
+	if err != nil {
+		return func(yield func(driver.Changes, error) bool) { yield(driver.Changes{}, err) }
+	}
+	return poll.Changes(ctx, &b.bell, after, func(ctx context.Context, after driver.Position) (driver.Changes, error) {
+		if _, err := s.board(name); err != nil { // dropped
+			return driver.Changes{}, err
 		}
-		yield(driver.Changes{}, err)
-	}
-}
-
-// wait returns nil when changed is closed.
-func (s *store) wait(ctx context.Context, name string, b *board, changed <-chan struct{}) error {
-	select {
-	case <-changed:
-		return ended(ctx)
-	case <-ctx.Done():
-		return ended(ctx)
-	case <-b.dropped:
-		return notOpen(name)
-	case <-s.closed:
-		return job.Errorf(job.Unavailable, "the store was closed")
-	}
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		list, known := b.events.since(after, b.position)
+		return driver.Changes{List: list, Position: b.position, Resync: !known}, ended(ctx)
+	})
 }

@@ -44,8 +44,8 @@ local function standing(j, parts, posting)
     #key, key, #lm, lm, 0, 0) .. attached
 end
 
--- What is shown with refusals has to have an end: a batch of them can do without
--- the last.
+-- How many bytes of records may still be shown with refusals, so that a batch of
+-- refusals is bounded: later ones come without.
 local room = 4194304
 local function shortened(record)
   room = room - #record

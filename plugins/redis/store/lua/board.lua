@@ -41,9 +41,9 @@ if not head[1] then -- a new board, or one whose head was taken away: its stream
 end
 local first = position + 1
 
--- A host that takes the board for another one than it is has to look again: the
--- generation was raised, or the store has forgotten what this host has seen, or
--- another host goes on with it on a server that this one has not looked at yet.
+-- A host whose knowledge of the board is out of date has to look again: the
+-- generation was raised, or the store has lost changes that this host has seen, or
+-- another host uses the board on a server that this one has not looked at yet.
 if tonumber(head[1] or 1) ~= generation or position < known 
   or (head[9] or '') ~= '' and SERVER ~= '' and head[9] ~= SERVER then
   return {'LOOK', tonumber(head[1] or 1), position}

@@ -151,7 +151,7 @@ change_[REMOVE] = function(o, j)
   local e = finish(j, o.event, o.reason, owner, o.outcome, token, o.keep)
   call('DEL', okey(j.id), mkey(j.id))
   call('HDEL', LISTINGS, j.id)
-  return done(o, e.version, notBefore(o, j), true)
+  return done(o, e.version, 0, true)
 end
 
 change_[SET_ASIDE] = function(o, j)

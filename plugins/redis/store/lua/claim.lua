@@ -1,11 +1,11 @@
 -- take claims one candidate, and returns the job, or why not: kind, message, job.
 local function take(o, c)
   local j = reconcile(c.id)
-  if not j or j.trashed then return NOT_FOUND, '', j end
+  if not j or j.trashed then return NOT_FOUND, 'there is no such job on the board', j end
   if j.live and sub(j.token, 17) == c.nonce then return nil, nil, j end -- by an earlier try of this op
-  if j.live or j.foreign then return ALREADY_CLAIMED, '', j end
-  if c.version ~= 0 and c.version ~= j.version then return ABORTED, '', j end
-  if waits(j) then return NOT_ELIGIBLE, '', j end
+  if j.live or j.foreign then return ALREADY_CLAIMED, 'somebody holds the job', j end
+  if c.version ~= 0 and c.version ~= j.version then return ABORTED, 'the job was changed meanwhile', j end
+  if waits(j) then return NOT_ELIGIBLE, 'the job is held back', j end
   local key = full(c.limits, j.claim and j.extra or '') -- a claim that lapsed counts no longer
   if key then return QUOTA_EXCEEDED, key, j end
   local why, text = mayUse(j)
@@ -36,10 +36,18 @@ local function grant(id, token, lease, version, p, at)
   return pack(GRANT, id, token, lease, version, p, at)
 end
 
--- answerAgain gives a remembered answer.
+local GIVEN = 128
+
+-- answerAgain gives a remembered answer, unless the op adds to it. From then on nothing is
+-- added: its op has GIVEN on top. A program that does not know that bit passes over it.
 local function answerAgain(o, raw)
-  local p, _, at, n, from = get('>I8BI8I2', raw)
+  local p, op, at, n, from = get('>I8BI8I2', raw)
   if at + window <= now then return nil end
+  if op < GIVEN then
+    if o.more then return nil end
+    sound('HLEN', STAMPS)
+    call('HSET', STAMPS, o.id .. o.request, pack('>I8BI8I2', p, op + GIVEN, at, n) .. sub(raw, from))
+  end
   local out = {pack('>I2', n)}
   for _ = 1, n do
     local one = sub(raw, from, from + GRANT_SIZE - 1)
@@ -76,7 +84,7 @@ local function rememberAnswer(o, claims)
 end
 
 local function claim(o)
-  if o.remember and not o.more then
+  if o.remember then
     local raw = call('HGET', STAMPS, o.id .. o.request)
     local again = raw and answerAgain(o, raw)
     if again then return again end
@@ -104,7 +112,7 @@ local function claim(o)
     else
       local lease = o.lease
       if not j.granted then lease = math.max(lasts(j.id), 0) end
-      local one = grant(j.id, j.token, lease, j.version, j.position, now)
+      local one = grant(j.id, j.token, lease, j.version, j.position, j.since)
       claims[#claims + 1] = one
       shapes[#shapes + 1] = one .. (o.parts == 0 and '\000' or standing(j, o.parts))
     end

@@ -1,9 +1,9 @@
 -- Limits. A job and a claim keep what they count as a string of keys with their
--- weights; LIMITS has what each key stands at. It is read once for each key, and
--- written at the end, so that to count can't fail in the middle of an op.
+-- weights; LIMITS has the count of each key. It is read once for each key, and
+-- written at the end, so that counting can't fail in the middle of an op.
 local stood, counts = {}, {}
 
--- countAt returns what a limit stands at. It fails where that is no number.
+-- countAt returns the count of a key. It fails where that is no number.
 local function countAt(key)
   if not counts[key] then
     local raw = call('HGET', LIMITS, key)
@@ -61,7 +61,7 @@ local function raise(limits, sign)
   end
 end
 
--- writeLimits is the end of it all.
+-- writeLimits writes the counts that changed, after all ops.
 local function writeLimits()
   local set, gone = {}, {}
   for key, n in pairs(counts) do

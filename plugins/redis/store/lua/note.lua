@@ -1,7 +1,7 @@
--- A host that has looked how a board stands notes on which server that was. Who
--- has looked at another one only is refused from then on. A board that is new
--- gets its head with its first change. The first write changes nothing, and lets
--- the other one through where Redis is full, see memory.lua.
+-- A host that has looked at a board notes on which server that was. From then on,
+-- hosts that have looked only at another server are refused. A new board gets its
+-- head with its first change. The first write changes nothing, and lets the other
+-- one through where Redis is full, see memory.lua.
 if redis.call('HEXISTS', KEYS[1], 'generation') == 1 then
   redis.call('HDEL', KEYS[1], '')
   redis.call('HSET', KEYS[1], 'server', ARGV[1])

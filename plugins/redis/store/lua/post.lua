@@ -7,7 +7,7 @@ local function post(o)
   if j or e and visible(e) then
     local stands = j or e
     local shape = found(o.id, j) .. pack('>I2I2', 0, 0)
-    if stands.digest ~= o.digest or o.digest == NONE then
+    if stands.digest ~= o.digest then
       return result(ALREADY_EXISTS, 0, 0, 0, 0, 0, 0, 0, 'another posting has this uuid', '', shape)
     end
     return result(0, 1, stands.position, stands.version, 0, 0, 0, 0, '', '', shape)

@@ -1,5 +1,5 @@
 -- A board that was found to have lost changes goes on in a new generation, far
--- beyond every position that any host has seen. Who comes second finds it done.
+-- beyond every position that any host has seen. A second host finds it done already.
 local call = redis.call
 local head = call('HMGET', KEYS[1], 'generation', 'position', 'id')
 local generation, position = tonumber(head[1] or 1), tonumber(head[2] or 0)

@@ -56,6 +56,8 @@ const (
 	BoardServiceCountJobsProcedure = "/boardd.v1.BoardService/CountJobs"
 	// BoardServiceClaimJobsProcedure is the fully-qualified name of the BoardService's ClaimJobs RPC.
 	BoardServiceClaimJobsProcedure = "/boardd.v1.BoardService/ClaimJobs"
+	// BoardServiceWorkProcedure is the fully-qualified name of the BoardService's Work RPC.
+	BoardServiceWorkProcedure = "/boardd.v1.BoardService/Work"
 	// BoardServiceExtendClaimsProcedure is the fully-qualified name of the BoardService's ExtendClaims
 	// RPC.
 	BoardServiceExtendClaimsProcedure = "/boardd.v1.BoardService/ExtendClaims"
@@ -140,6 +142,7 @@ type BoardServiceClient interface {
 	ListJobs(context.Context, *connect.Request[v1.ListJobsRequest]) (*connect.Response[v1.ListJobsResponse], error)
 	CountJobs(context.Context, *connect.Request[v1.CountJobsRequest]) (*connect.Response[v1.CountJobsResponse], error)
 	ClaimJobs(context.Context, *connect.Request[v1.ClaimJobsRequest]) (*connect.Response[v1.ClaimJobsResponse], error)
+	Work(context.Context, *connect.Request[v1.WorkRequest]) (*connect.Response[v1.WorkResponse], error)
 	ExtendClaims(context.Context, *connect.Request[v1.ExtendClaimsRequest]) (*connect.Response[v1.ExtendClaimsResponse], error)
 	ConsumeJobs(context.Context, *connect.Request[v1.ConsumeJobsRequest]) (*connect.Response[v1.ConsumeJobsResponse], error)
 	AbandonJobs(context.Context, *connect.Request[v1.AbandonJobsRequest]) (*connect.Response[v1.AbandonJobsResponse], error)
@@ -214,6 +217,12 @@ func NewBoardServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			httpClient,
 			baseURL+BoardServiceClaimJobsProcedure,
 			connect.WithSchema(boardServiceMethods.ByName("ClaimJobs")),
+			connect.WithClientOptions(opts...),
+		),
+		work: connect.NewClient[v1.WorkRequest, v1.WorkResponse](
+			httpClient,
+			baseURL+BoardServiceWorkProcedure,
+			connect.WithSchema(boardServiceMethods.ByName("Work")),
 			connect.WithClientOptions(opts...),
 		),
 		extendClaims: connect.NewClient[v1.ExtendClaimsRequest, v1.ExtendClaimsResponse](
@@ -414,6 +423,7 @@ type boardServiceClient struct {
 	listJobs        *connect.Client[v1.ListJobsRequest, v1.ListJobsResponse]
 	countJobs       *connect.Client[v1.CountJobsRequest, v1.CountJobsResponse]
 	claimJobs       *connect.Client[v1.ClaimJobsRequest, v1.ClaimJobsResponse]
+	work            *connect.Client[v1.WorkRequest, v1.WorkResponse]
 	extendClaims    *connect.Client[v1.ExtendClaimsRequest, v1.ExtendClaimsResponse]
 	consumeJobs     *connect.Client[v1.ConsumeJobsRequest, v1.ConsumeJobsResponse]
 	abandonJobs     *connect.Client[v1.AbandonJobsRequest, v1.AbandonJobsResponse]
@@ -469,6 +479,11 @@ func (c *boardServiceClient) CountJobs(ctx context.Context, req *connect.Request
 // ClaimJobs calls boardd.v1.BoardService.ClaimJobs.
 func (c *boardServiceClient) ClaimJobs(ctx context.Context, req *connect.Request[v1.ClaimJobsRequest]) (*connect.Response[v1.ClaimJobsResponse], error) {
 	return c.claimJobs.CallUnary(ctx, req)
+}
+
+// Work calls boardd.v1.BoardService.Work.
+func (c *boardServiceClient) Work(ctx context.Context, req *connect.Request[v1.WorkRequest]) (*connect.Response[v1.WorkResponse], error) {
+	return c.work.CallUnary(ctx, req)
 }
 
 // ExtendClaims calls boardd.v1.BoardService.ExtendClaims.
@@ -628,6 +643,7 @@ type BoardServiceHandler interface {
 	ListJobs(context.Context, *connect.Request[v1.ListJobsRequest]) (*connect.Response[v1.ListJobsResponse], error)
 	CountJobs(context.Context, *connect.Request[v1.CountJobsRequest]) (*connect.Response[v1.CountJobsResponse], error)
 	ClaimJobs(context.Context, *connect.Request[v1.ClaimJobsRequest]) (*connect.Response[v1.ClaimJobsResponse], error)
+	Work(context.Context, *connect.Request[v1.WorkRequest]) (*connect.Response[v1.WorkResponse], error)
 	ExtendClaims(context.Context, *connect.Request[v1.ExtendClaimsRequest]) (*connect.Response[v1.ExtendClaimsResponse], error)
 	ConsumeJobs(context.Context, *connect.Request[v1.ConsumeJobsRequest]) (*connect.Response[v1.ConsumeJobsResponse], error)
 	AbandonJobs(context.Context, *connect.Request[v1.AbandonJobsRequest]) (*connect.Response[v1.AbandonJobsResponse], error)
@@ -698,6 +714,12 @@ func NewBoardServiceHandler(svc BoardServiceHandler, opts ...connect.HandlerOpti
 		BoardServiceClaimJobsProcedure,
 		svc.ClaimJobs,
 		connect.WithSchema(boardServiceMethods.ByName("ClaimJobs")),
+		connect.WithHandlerOptions(opts...),
+	)
+	boardServiceWorkHandler := connect.NewUnaryHandler(
+		BoardServiceWorkProcedure,
+		svc.Work,
+		connect.WithSchema(boardServiceMethods.ByName("Work")),
 		connect.WithHandlerOptions(opts...),
 	)
 	boardServiceExtendClaimsHandler := connect.NewUnaryHandler(
@@ -900,6 +922,8 @@ func NewBoardServiceHandler(svc BoardServiceHandler, opts ...connect.HandlerOpti
 			boardServiceCountJobsHandler.ServeHTTP(w, r)
 		case BoardServiceClaimJobsProcedure:
 			boardServiceClaimJobsHandler.ServeHTTP(w, r)
+		case BoardServiceWorkProcedure:
+			boardServiceWorkHandler.ServeHTTP(w, r)
 		case BoardServiceExtendClaimsProcedure:
 			boardServiceExtendClaimsHandler.ServeHTTP(w, r)
 		case BoardServiceConsumeJobsProcedure:
@@ -987,6 +1011,10 @@ func (UnimplementedBoardServiceHandler) CountJobs(context.Context, *connect.Requ
 
 func (UnimplementedBoardServiceHandler) ClaimJobs(context.Context, *connect.Request[v1.ClaimJobsRequest]) (*connect.Response[v1.ClaimJobsResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("boardd.v1.BoardService.ClaimJobs is not implemented"))
+}
+
+func (UnimplementedBoardServiceHandler) Work(context.Context, *connect.Request[v1.WorkRequest]) (*connect.Response[v1.WorkResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("boardd.v1.BoardService.Work is not implemented"))
 }
 
 func (UnimplementedBoardServiceHandler) ExtendClaims(context.Context, *connect.Request[v1.ExtendClaimsRequest]) (*connect.Response[v1.ExtendClaimsResponse], error) {

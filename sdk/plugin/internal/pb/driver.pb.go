@@ -1347,6 +1347,7 @@ type Capabilities struct {
 	Attachments   bool                   `protobuf:"varint,9,opt,name=attachments,proto3" json:"attachments,omitempty"`                          // attached records are kept
 	Shared        bool                   `protobuf:"varint,10,opt,name=shared,proto3" json:"shared,omitempty"`                                   // other programs write to this board
 	ByteExact     bool                   `protobuf:"varint,11,opt,name=byte_exact,json=byteExact,proto3" json:"byte_exact,omitempty"`            // details come back byte for byte
+	AnswersClose  bool                   `protobuf:"varint,12,opt,name=answers_close,json=answersClose,proto3" json:"answers_close,omitempty"`   // an answer to a claim that was given again takes no more (ClaimSpec.more)
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1454,6 +1455,13 @@ func (x *Capabilities) GetShared() bool {
 func (x *Capabilities) GetByteExact() bool {
 	if x != nil {
 		return x.ByteExact
+	}
+	return false
+}
+
+func (x *Capabilities) GetAnswersClose() bool {
+	if x != nil {
+		return x.AnswersClose
 	}
 	return false
 }
@@ -1911,7 +1919,9 @@ type ClaimSpec struct {
 	Parts      uint32                 `protobuf:"varint,6,opt,name=parts,proto3" json:"parts,omitempty"` // of the claimed jobs, to be returned with the claims; bits: see Part
 	// Keep the answer under Op.request for the board's window. When remember is set
 	// and an answer is kept already: with more not set, that answer is given again,
-	// repeated, and nothing is claimed; with more set, the new claims are added to it.
+	// repeated, and nothing is claimed; with more set, the new claims are added to it,
+	// unless it was given again before: then it is given once more, repeated. A driver
+	// that does the last says answers_close; another one is not asked with more.
 	Remember      bool `protobuf:"varint,7,opt,name=remember,proto3" json:"remember,omitempty"`
 	More          bool `protobuf:"varint,8,opt,name=more,proto3" json:"more,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -4710,7 +4720,7 @@ const file_driver_proto_rawDesc = "" +
 	"\x04loss\x18\a \x01(\tR\x04loss\x12\x1d\n" +
 	"\n" +
 	"max_finals\x18\b \x01(\x03R\tmaxFinalsB\t\n" +
-	"\a_memory\"\xd9\x02\n" +
+	"\a_memory\"\xfe\x02\n" +
 	"\fCapabilities\x12\x1c\n" +
 	"\tencodings\x18\x01 \x03(\tR\tencodings\x12\x1f\n" +
 	"\vmax_details\x18\x02 \x01(\x03R\n" +
@@ -4726,7 +4736,8 @@ const file_driver_proto_rawDesc = "" +
 	"\x06shared\x18\n" +
 	" \x01(\bR\x06shared\x12\x1d\n" +
 	"\n" +
-	"byte_exact\x18\v \x01(\bR\tbyteExact\"(\n" +
+	"byte_exact\x18\v \x01(\bR\tbyteExact\x12#\n" +
+	"\ranswers_close\x18\f \x01(\bR\fanswersClose\"(\n" +
 	"\x10DropBoardRequest\x12\x14\n" +
 	"\x05board\x18\x01 \x01(\tR\x05board\"\x13\n" +
 	"\x11DropBoardResponse\"g\n" +

@@ -1,0 +1,98 @@
+package admin
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/boardd/boardd/host"
+	"github.com/boardd/boardd/host/tenant"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// BackendInfo is a backend as AdminService shows it.
+type BackendInfo struct {
+	Name, Driver string
+	Tenants      []string
+	Ready        bool
+	Problem      string
+	Restarts     int64
+}
+
+// ListBackends returns the backends on which a tenant may make boards; to an
+// operator, all of them.
+func (s *Session) ListBackends(ctx context.Context, of string) ([]BackendInfo, error) {
+	t, err := s.about("ListBackends", of, "")
+	if err != nil {
+		return nil, err
+	}
+	operator := s.principal.Has(tenant.Operator)
+	statuses := map[string]host.BackendStatus{}
+	for _, status := range s.host.Backends() {
+		statuses[status.Name] = status
+	}
+	list := []BackendInfo{}
+	for _, c := range s.host.Settings().Backends {
+		if !operator && !s.host.Directory().Grants(c.Name, t.Name) {
+			continue
+		}
+		info := BackendInfo{Name: c.Name, Driver: c.Driver}
+		status, started := statuses[c.Name]
+		info.Ready = started && status.Running
+		if operator {
+			info.Tenants, info.Restarts = c.Tenants, status.Restarts
+			problem := s.host.BackendProblem(ctx, c.Name, started)
+			info.Ready = info.Ready && (problem == nil || job.KindOf(problem) == job.QuotaExceeded)
+			if problem != nil {
+				info.Problem = problem.Error()
+			}
+		}
+		list = append(list, info)
+	}
+	return list, nil
+}
+
+// Reload reads the configuration anew and puts it in place of the present one. It
+// returns what changed. If it returns an error, nothing was changed.
+func (s *Session) Reload(ctx context.Context) ([]string, error) {
+	if err := s.principal.Check("ReloadConfig", ""); err != nil {
+		return nil, err
+	}
+	return s.host.Reload(ctx)
+}
+
+// ListPlaces returns which board lies where on a backend.
+func (s *Session) ListPlaces(ctx context.Context, backend string) ([]host.PlaceInfo, error) {
+	if err := s.principal.Check("ListPlaces", ""); err != nil {
+		return nil, err
+	}
+	return s.host.Places(ctx, backend)
+}
+
+// ReleasePlace frees a place in a backend's store, which another board may have
+// then. What lies there is left as it is. A place whose board is served there is only
+// freed by force: two boards would have its jobs.
+func (s *Session) ReleasePlace(ctx context.Context, backend, location string, force bool) (host.PlaceInfo, error) {
+	if err := s.principal.Check("ReleasePlace", ""); err != nil {
+		return host.PlaceInfo{}, err
+	}
+	list, err := s.ListPlaces(ctx, backend)
+	if err != nil {
+		return host.PlaceInfo{}, err
+	}
+	location = strings.TrimSpace(location)
+	n := slices.IndexFunc(list, func(p host.PlaceInfo) bool { return p.Location == location })
+	if n < 0 {
+		return host.PlaceInfo{}, job.Errorf(job.NotFound, "no board has the place %q on the backend %s: boardd backend places %s lists those that are taken", tenant.Clip(location), backend, backend)
+	}
+	place := list[n]
+	if len(place.Servers) > 0 && !force {
+		return host.PlaceInfo{}, job.Errorf(job.Precondition, "the board %s/%s is served at %s by %s: stop serving it there first, or release the place with force",
+			place.Tenant, place.Board, place.Location, strings.Join(place.Servers, ", "))
+	}
+	if err := s.host.Vacate(ctx, backend, place); err != nil {
+		return host.PlaceInfo{}, err
+	}
+	s.host.Logger().Info("a place in a store was freed", "backend", backend, "place", place.Location, "tenant", place.Tenant, "board", place.Board, "force", force)
+	return place, nil
+}

@@ -1,0 +1,174 @@
+package admin
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"reflect"
+	"slices"
+
+	"github.com/boardd/boardd/host"
+	"github.com/boardd/boardd/host/catalog"
+	"github.com/boardd/boardd/host/config"
+	"github.com/boardd/boardd/host/directory"
+	"github.com/boardd/boardd/host/tenant"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// CreateBoard makes a board. Without settings for the driver, these are made of
+// the tenant's and the board's name; only an operator chooses them.
+func (s *Session) CreateBoard(ctx context.Context, of string, b config.Board) (directory.Board, error) {
+	t, c, err := s.changing(ctx, "CreateBoard", of, b.Name)
+	if err != nil {
+		return directory.Board{}, err
+	}
+	b.Tenant = t.Name
+	placed := b.Given()
+	if err := s.checkNewBoard(t, b, placed); err != nil {
+		return directory.Board{}, err
+	}
+	if err := s.pinRules(ctx, t, &b); err != nil {
+		return directory.Board{}, err
+	}
+	if t.Limits.Boards > 0 && int64(len(s.host.BoardNames(t.Name))) >= t.Limits.Boards {
+		return directory.Board{}, catalog.TooManyBoards(t.Name, int(t.Limits.Boards))
+	}
+	if err := s.host.Prepare(ctx, &b); err != nil {
+		return directory.Board{}, s.placeError(b, err)
+	}
+	most := 0
+	if t.Limits.Boards > 0 { // those of the configuration take their part
+		most = max(1, int(t.Limits.Boards)-len(s.host.Directory().DeclaredBoards(t.Name)))
+	}
+	s.host.ForgetRecording(catalog.At{Tenant: t.Name, Name: b.Name}) // of an earlier one that was deleted while this host was away
+	record := catalog.Board{Board: b, Owner: t.ID, Placed: placed || s.principal.Has(tenant.Operator)}
+	made, err := c.CreateBoard(ctx, record, most)
+	return directory.ShownBoard(made), err
+}
+
+// TenantBoards returns a tenant's boards and their settings, by name. Only an
+// operator sees where they lie.
+func (s *Session) TenantBoards(of string) ([]directory.Board, error) {
+	t, err := s.about("ListTenantBoards", of, "")
+	if err != nil {
+		return nil, err
+	}
+	list := slices.DeleteFunc(s.host.Directory().TenantBoards(t.Name), func(b directory.Board) bool { return !s.principal.Sees(b.Name) })
+	for i := range list {
+		s.hide(&list[i])
+	}
+	return list, nil
+}
+
+// hide removes from a board what only an operator may see.
+func (s *Session) hide(b *directory.Board) {
+	if !s.principal.Has(tenant.Operator) {
+		b.Settings = nil
+	}
+}
+
+// boardForChange returns a board of the catalog for a change.
+func (s *Session) boardForChange(ctx context.Context, call, of, name string, version uint64) (catalog.Board, *catalog.Catalog, error) {
+	var none catalog.Board
+	t, c, err := s.changing(ctx, call, of, name)
+	if err != nil {
+		return none, nil, err
+	}
+	if s.host.Directory().DeclaresBoard(t.Name, name) {
+		return none, nil, declared("board", name)
+	}
+	if _, err := s.host.Look(ctx, catalog.At{Tenant: t.Name, Name: name}); err != nil { // it may have been made elsewhere a moment ago
+		return none, nil, err
+	}
+	view := c.View()
+	b, ok := view.Boards[catalog.At{Tenant: t.Name, Name: name}]
+	if !ok || !view.Belongs(t.Name, b.Owner, t.Declared) {
+		return none, nil, host.NoBoard(tenant.Clip(name))
+	}
+	return b, c, checkVersion(version, b.Shown())
+}
+
+// UpdateBoard gives a board the settings that change makes of those it has, and
+// returns both. Its backend and its place stay.
+func (s *Session) UpdateBoard(ctx context.Context, of, name string, version uint64, change func(*config.Board) error) (before, after directory.Board, err error) {
+	present, c, err := s.boardForChange(ctx, "UpdateBoard", of, name, version)
+	if err != nil {
+		return before, after, err
+	}
+	before = directory.ShownBoard(present)
+	present.Board, err = s.changedBoard(ctx, present.Board, change)
+	if err != nil {
+		return before, after, err
+	}
+	changed, err := c.UpdateBoard(ctx, present)
+	after = directory.ShownBoard(changed)
+	s.hide(&before)
+	s.hide(&after)
+	return before, after, err
+}
+
+// changedBoard returns what change makes of a board's settings, or why that can't
+// be.
+func (s *Session) changedBoard(ctx context.Context, present config.Board, change func(*config.Board) error) (config.Board, error) {
+	b := present
+	b.Eligibility = slices.Clone(present.Eligibility) // the catalog's are read by others
+	if present.Ordering != nil {
+		ordering := *present.Ordering
+		b.Ordering = &ordering
+	}
+	if err := change(&b); err != nil {
+		return b, err
+	}
+	if b.Backend != "" && b.Backend != present.Backend {
+		return b, job.Errorf(job.Invalid, "board.backend: the board is on %q and cannot move: make another board", present.Backend)
+	}
+	if b.Given() && !sameJSON(b.Settings, present.Settings) {
+		return b, job.Errorf(job.Invalid, "board.config: a board cannot move to another place: make another board")
+	}
+	if b.Observe != present.Observe {
+		return b, job.Errorf(job.Invalid, "board.mode: it cannot be changed: make another board")
+	}
+	b.Tenant, b.Backend, b.Settings = present.Tenant, present.Backend, present.Settings
+	if err := checkBoard(b); err != nil {
+		return b, err
+	}
+	if reflect.DeepEqual(b.Eligibility, present.Eligibility) && reflect.DeepEqual(b.Ordering, present.Ordering) {
+		return b, nil // they were settled when they were given
+	}
+	t, err := s.host.Directory().Tenant(present.Tenant)
+	if err != nil {
+		return b, err
+	}
+	return b, s.pinRules(ctx, t, &b)
+}
+
+func sameJSON(a, b []byte) bool {
+	var x, y any
+	if json.Unmarshal(a, &x) != nil || json.Unmarshal(b, &y) != nil {
+		return false
+	}
+	first, err1 := json.Marshal(x)
+	second, err2 := json.Marshal(y)
+	return err1 == nil && err2 == nil && bytes.Equal(first, second)
+}
+
+// DeleteBoard serves a board no more. With purge its jobs are taken away;
+// otherwise a board that is made again under the name has them.
+func (s *Session) DeleteBoard(ctx context.Context, of, name string, version uint64, purge bool) error {
+	b, c, err := s.boardForChange(ctx, "DeleteBoard", of, name, version)
+	if err != nil {
+		return err
+	}
+	if err := c.RemoveBoard(ctx, b); err != nil {
+		return err
+	}
+	if d, ok := c.View().Deployments[catalog.At{Tenant: b.Tenant, Name: b.Name}]; ok {
+		if err := c.RemoveDeployment(ctx, d); err != nil { // a later board of the name asks what it is given itself
+			return err
+		}
+	}
+	if !purge || b.Observe {
+		return nil
+	}
+	return s.host.Purge(ctx, b.Board)
+}

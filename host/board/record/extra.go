@@ -1,0 +1,121 @@
+package record
+
+import (
+	"encoding/binary"
+	"time"
+
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// Extra is what the board keeps of a posting besides what a driver knows of it,
+// as Posting.Extra carries it. It never changes.
+type Extra struct {
+	Labels      []job.Label // sorted by key
+	MaxAttempts int32
+	NotBefore   time.Time // as the poster gave it
+	After       []job.Prerequisite
+	Operations  []job.NewOperation // only to be written: ReadOperation reads them one by one
+}
+
+// The fields of an extra record. A number is never used for anything else.
+const (
+	extraLabel       = 1
+	extraMaxAttempts = 2
+	ExtraNotBefore   = 3
+	extraAfter       = 4 // one of the jobs that it waits for
+	ExtraOperation   = 5
+)
+
+// ReadExtra decodes an extra record.
+func ReadExtra(record []byte) (Extra, error) {
+	var e Extra
+	err := EachField(record, func(tag uint64, data, _ []byte) error {
+		switch tag {
+		case extraLabel:
+			size, n := binary.Uvarint(data)
+			if n <= 0 || size > uint64(len(data)-n) || len(e.Labels) >= job.MaxLabels {
+				return ErrRecord
+			}
+			key, value := data[n:n+int(size)], data[n+int(size):] //nolint:gosec // not more than len(data)
+			e.Labels = append(e.Labels, job.Label{Key: string(key), Value: string(value)})
+		case extraMaxAttempts:
+			n, err := ReadNumber(data)
+			if err != nil || n < 0 || n != int64(int32(n)) { //nolint:gosec // that is the question
+				return ErrRecord
+			}
+			e.MaxAttempts = int32(n)
+		case ExtraNotBefore:
+			n, err := ReadNumber(data)
+			if err != nil {
+				return err
+			}
+			e.NotBefore = time.UnixMicro(n).UTC()
+		case extraAfter:
+			p, err := ReadPrerequisite(data)
+			if err != nil || len(e.After) >= job.MaxAfter {
+				return ErrRecord
+			}
+			e.After = append(e.After, p)
+		}
+		return nil
+	})
+	if err != nil {
+		return Extra{}, err
+	}
+	return e, nil
+}
+
+// Encode writes the record: nil if there is nothing to say.
+func (e *Extra) Encode() []byte {
+	if len(e.Labels) == 0 && e.MaxAttempts == 0 && e.NotBefore.IsZero() && len(e.After) == 0 && len(e.Operations) == 0 {
+		return nil
+	}
+	size := 32
+	for _, l := range e.Labels {
+		size += len(l.Key) + len(l.Value) + 8
+	}
+	b := make([]byte, 1, size)
+	b[0] = Version
+	for _, l := range e.Labels {
+		var head [binary.MaxVarintLen64]byte
+		n := binary.PutUvarint(head[:], uint64(len(l.Key)))
+		b = binary.AppendUvarint(b, extraLabel)
+		b = binary.AppendUvarint(b, uint64(n+len(l.Key)+len(l.Value)))
+		b = append(b, head[:n]...)
+		b = append(b, l.Key...)
+		b = append(b, l.Value...)
+	}
+	b = appendNumber(b, extraMaxAttempts, int64(e.MaxAttempts))
+	b = AppendTime(b, ExtraNotBefore, e.NotBefore)
+	for i := range e.After {
+		b = AppendField(b, extraAfter, AppendPrerequisite(nil, &e.After[i]))
+	}
+	for i := range e.Operations {
+		b = AppendOperation(b, &e.Operations[i])
+	}
+	return b
+}
+
+// AppendPrerequisite writes a prerequisite: the job's id and a byte for each status.
+func AppendPrerequisite(dst []byte, p *job.Prerequisite) []byte {
+	dst = append(dst, p.ID[:]...)
+	for _, s := range p.Statuses {
+		dst = append(dst, byte(s))
+	}
+	return dst
+}
+
+// ReadPrerequisite decodes what AppendPrerequisite wrote.
+func ReadPrerequisite(data []byte) (job.Prerequisite, error) {
+	if len(data) < 16 || len(data) > 16+3 {
+		return job.Prerequisite{}, ErrRecord
+	}
+	p := job.Prerequisite{ID: job.ID(data[:16])}
+	for _, s := range data[16:] {
+		if !job.OperationStatus(s).Finished() {
+			return job.Prerequisite{}, ErrRecord
+		}
+		p.Statuses = append(p.Statuses, job.OperationStatus(s))
+	}
+	return p, nil
+}

@@ -1,0 +1,111 @@
+package directory
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/boardd/boardd/host/catalog"
+	"github.com/boardd/boardd/host/config"
+)
+
+// Board is a board of the configuration or of the catalog.
+type Board struct {
+	config.Board
+
+	Version  uint64 // of the catalog; 0 if the board is declared
+	Made     time.Time
+	Declared bool
+}
+
+// ShownBoard returns a board of the catalog as it is shown.
+func ShownBoard(b catalog.Board) Board {
+	return Board{Board: b.Board, Version: b.Shown(), Made: b.Made}
+}
+
+// DeclaredBoards returns a tenant's boards in the configuration.
+func (d Directory) DeclaredBoards(of string) []config.Board {
+	var list []config.Board
+	for _, b := range d.Settings.Boards {
+		if b.Tenant = TenantOf(b); b.Tenant == of {
+			list = append(list, b)
+		}
+	}
+	return list
+}
+
+// DeclaresBoard reports whether the configuration has a board.
+func (d Directory) DeclaresBoard(of, name string) bool {
+	return slices.ContainsFunc(d.Settings.Boards, func(b config.Board) bool { return b.Name == name && TenantOf(b) == of })
+}
+
+// StoredBoard returns a board of the catalog, if it counts.
+func (d Directory) StoredBoard(of, name string) (catalog.Board, bool) {
+	b, ok := d.View.Boards[catalog.At{Tenant: of, Name: name}]
+	return b, ok && d.belongs(of, b.Owner)
+}
+
+// TenantBoards returns a tenant's boards and their settings, by name.
+func (d Directory) TenantBoards(of string) []Board {
+	var list []Board
+	for _, b := range d.DeclaredBoards(of) {
+		list = append(list, Board{Board: b, Declared: true})
+	}
+	for _, b := range catalog.Of(d.View.Boards, of) {
+		if !d.DeclaresBoard(of, b.Name) && d.belongs(of, b.Owner) {
+			list = append(list, ShownBoard(b))
+		}
+	}
+	slices.SortFunc(list, func(a, b Board) int { return strings.Compare(a.Name, b.Name) })
+	return list
+}
+
+// Boards returns the boards that are to be served: those of the configuration, and
+// those of the catalog whose backend is open to their tenant.
+func (d Directory) Boards() map[catalog.At]config.Board {
+	boards := map[catalog.At]config.Board{}
+	for _, b := range d.Settings.Boards {
+		b.Tenant = TenantOf(b)
+		boards[At(b)] = b
+	}
+	for at, b := range d.View.Boards {
+		if _, declared := boards[at]; declared || !d.belongs(b.Tenant, b.Owner) {
+			continue
+		}
+		if b.Placed || d.Grants(b.Backend, b.Tenant) {
+			boards[at] = d.withModules(b.Board)
+		}
+	}
+	return boards
+}
+
+// withModules notes which files a board's policies of the configuration are, so
+// that another file is another rule.
+func (d Directory) withModules(b config.Board) config.Board {
+	name := func(r config.Rule) config.Rule {
+		for _, p := range d.Settings.Policies {
+			if p.Name == r.Policy && r.Module == "" {
+				r.Module = p.Digest()
+			}
+		}
+		return r
+	}
+	b.Eligibility = slices.Clone(b.Eligibility)
+	for i := range b.Eligibility {
+		b.Eligibility[i] = name(b.Eligibility[i])
+	}
+	if b.Ordering != nil {
+		r := name(*b.Ordering)
+		b.Ordering = &r
+	}
+	return b
+}
+
+// Deployment returns what a board was given through the API.
+func (d Directory) Deployment(b config.Board) catalog.Deployment {
+	found, ok := d.View.Deployments[At(b)]
+	if !ok || !d.belongs(found.Tenant, found.Owner) {
+		return catalog.Deployment{}
+	}
+	return found
+}

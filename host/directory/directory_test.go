@@ -1,0 +1,106 @@
+package directory_test
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/boardd/boardd/host/catalog"
+	"github.com/boardd/boardd/host/config"
+	"github.com/boardd/boardd/host/directory"
+	"github.com/boardd/boardd/host/tenant"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+func at(of, name string) catalog.At { return catalog.At{Tenant: of, Name: name} }
+
+// town is a configuration and a catalog that disagree wherever they can.
+func town() directory.Directory {
+	settings := &config.Config{
+		Tenants:  []string{"declared"},
+		Backends: []config.Backend{{Name: "open", Driver: "embedded", Tenants: []string{"*"}}, {Name: "shut", Driver: "embedded"}},
+		Boards:   []config.Board{{Name: "both", Backend: "shut"}, {Name: "b", Tenant: "implied", Backend: "shut"}},
+		Tokens:   []tenant.Token{{Name: "both", Roles: []tenant.Role{tenant.Worker}, Digest: tenant.DigestOf("config")}},
+	}
+	digest := func(n int) string { return strings.Repeat(string("0123456789abcdef"[n]), 64) }
+	view := &catalog.View{
+		Tenants: map[string]catalog.Tenant{
+			"made": {Name: "made", ID: "2"}, "gone": {Name: "gone", ID: "3", Deleted: time.Unix(1, 0)}, "declared": {Name: "declared", ID: "4"},
+		},
+		Tokens: map[catalog.At]catalog.Token{
+			at("default", "both"): {Tenant: "default", Name: "both", Digest: digest(1), Roles: []tenant.Role{tenant.Worker}},
+			at("made", "mine"):    {Tenant: "made", Name: "mine", Owner: "2", Digest: digest(2), Roles: []tenant.Role{tenant.Worker}},
+			at("made", "earlier"): {Tenant: "made", Name: "earlier", Owner: "1", Digest: digest(3), Roles: []tenant.Role{tenant.Worker}},
+			at("gone", "dead"):    {Tenant: "gone", Name: "dead", Owner: "3", Digest: digest(4), Roles: []tenant.Role{tenant.Worker}},
+			at("made", "garbage"): {Tenant: "made", Name: "garbage", Owner: "2", Digest: "x"},
+		},
+		Boards: map[catalog.At]catalog.Board{
+			at("default", "both"):  {Board: config.Board{Tenant: "default", Name: "both", Backend: "open"}},
+			at("made", "served"):   {Board: config.Board{Tenant: "made", Name: "served", Backend: "open"}, Owner: "2"},
+			at("made", "shut out"): {Board: config.Board{Tenant: "made", Name: "shut out", Backend: "shut"}, Owner: "2"},
+			at("made", "placed"):   {Board: config.Board{Tenant: "made", Name: "placed", Backend: "shut"}, Owner: "2", Placed: true},
+			at("made", "earlier"):  {Board: config.Board{Tenant: "made", Name: "earlier", Backend: "open"}, Owner: "1"},
+		},
+		Deployments: map[catalog.At]catalog.Deployment{
+			at("made", "served"): {Tenant: "made", Board: "served", Owner: "2", Version: 7},
+			at("made", "placed"): {Tenant: "made", Board: "placed", Owner: "1", Version: 8},
+		},
+	}
+	return directory.Directory{Settings: settings, View: view}
+}
+
+// TestDirectory asks everything of a configuration and a catalog that disagree.
+func TestDirectory(t *testing.T) {
+	t.Parallel()
+	d := town()
+	var tenants []string
+	for _, x := range d.Tenants() {
+		tenants = append(tenants, x.Name)
+	}
+	boards := slices.Collect(maps.Keys(d.Boards()))
+	slices.SortFunc(boards, func(a, b catalog.At) int { return strings.Compare(a.Tenant+"/"+a.Name, b.Tenant+"/"+b.Name) })
+	credentials := map[catalog.At]bool{}
+	for _, c := range d.Credentials() {
+		credentials[at(c.Tenant, c.Name)] = true
+	}
+	listed := func(of string) (names []string) {
+		for _, b := range d.TenantBoards(of) {
+			names = append(names, b.Name)
+		}
+		return names
+	}
+	known := func(of string) (names []string) {
+		for _, x := range d.Tokens(of) {
+			names = append(names, x.Name)
+		}
+		return names
+	}
+	for name, x := range map[string]struct{ got, want any }{
+		"tenants":        {tenants, []string{"declared", "default", "gone", "implied", "made"}},
+		"boards":         {boards, []catalog.At{at("default", "both"), at("implied", "b"), at("made", "placed"), at("made", "served")}},
+		"declared wins":  {d.Boards()[at("default", "both")].Backend, "shut"},
+		"credentials":    {credentials, map[catalog.At]bool{at("", "both"): true, at("made", "mine"): true}},
+		"listed":         {listed("made"), []string{"placed", "served", "shut out"}},
+		"listed, both":   {listed("default"), []string{"both"}},
+		"tokens":         {known("made"), []string{"garbage", "mine"}},
+		"tokens, both":   {known("default"), []string{"both"}},
+		"deployed":       {d.Deployment(config.Board{Tenant: "made", Name: "served"}).Version, uint64(7)},
+		"deployed early": {d.Deployment(config.Board{Tenant: "made", Name: "placed"}).Version, uint64(0)},
+		"no tenant":      {job.KindOf(second(d.Tenant("nobody"))), job.NotFound},
+	} {
+		if diff := cmp.Diff(x.want, x.got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	for _, name := range []string{"declared", "default", "implied", "made", "gone", "nobody"} {
+		if got := slices.Contains(d.Declared(), name); got != d.Declares(name) {
+			t.Errorf("Declares(%q) is %v, Declared has it: %v", name, d.Declares(name), got)
+		}
+	}
+}
+
+func second[A, B any](_ A, b B) B { return b }

@@ -1,0 +1,186 @@
+// Package quota keeps tenants and boards within their limits: how often they call and
+// post, how many jobs, claims and bytes they have, how many watch, and how much fuel
+// their policies use. A rate is divided among the hosts that share it. What a store can
+// count in the step that changes it, it counts; the rest is counted here, with an
+// overshoot that is bounded (see tally).
+//
+// Locks: a Board's counts are read with no lock held but the tally's that asks for
+// them; bucket.mu, counting.mu and metered.mu are held for arithmetic only, and none of
+// them while another one is taken.
+package quota
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/boardd/boardd/host/config"
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// Quotas are those of one host. Its fields are set before its methods are called.
+type Quotas struct {
+	// Limits returns what a tenant may have, defaults included.
+	Limits func(tenant string) config.Limits
+
+	// Boards returns the boards of a tenant that are hosted, and Board one of them, or
+	// nil.
+	Boards func(tenant string) []*Board
+	Board  func(tenant, name string) *Board
+
+	// Go runs what asks a store for counts; whoever closes the host waits for it.
+	Go func(func())
+
+	Simulations Simulations
+
+	hosts   atomic.Int64 // that share the rates; 0: not known
+	tenants sync.Map     // *Tenant by name
+}
+
+// meter counts what a tenant, or a board, uses on this host.
+type meter struct {
+	requests, posts bucket
+	fuel            bucket
+	burnt           atomic.Int64 // all the fuel that was used
+	watchers        atomic.Int64
+}
+
+// Tenant is what a tenant uses on this host.
+type Tenant struct {
+	// Putting is held while a policy of the tenant is put: what it may put depends on
+	// what it has.
+	Putting sync.Mutex
+
+	meter meter
+	tally tally
+}
+
+// Tenant returns what a tenant uses on this host, by the tenant's name.
+func (q *Quotas) Tenant(name string) *Tenant {
+	if found, ok := q.tenants.Load(name); ok {
+		return found.(*Tenant)
+	}
+	found, _ := q.tenants.LoadOrStore(name, &Tenant{})
+	return found.(*Tenant)
+}
+
+// SetHosts says how many hosts share the rates.
+func (q *Quotas) SetHosts(n int) { q.hosts.Store(int64(n)) }
+
+// share is this host's part of a rate that all hosts have together.
+func (q *Quotas) share(limit int64) float64 { return float64(limit) / float64(max(1, q.hosts.Load())) }
+
+// rate refuses what is more than a tenant, or a board, may do in a second.
+func (q *Quotas) rate(b *bucket, limit int64, name, whose string) error {
+	if limit == 0 || b.take(1, q.share(limit), time.Now()) {
+		return nil
+	}
+	return Over(name, limit, whose)
+}
+
+// Over is the error of what would be above a limit: QuotaExceeded.
+func Over(name string, limit int64, whose string) error {
+	return job.Errorf(job.QuotaExceeded, "the limit %s of the %s is reached: %d", name, whose, limit)
+}
+
+// Admit counts a call of a tenant, and refuses it where the tenant made too many.
+func (q *Quotas) Admit(tenant string) error {
+	limit := q.Limits(tenant).RequestsPerSecond
+	if limit == 0 {
+		return nil
+	}
+	return q.rate(&q.Tenant(tenant).meter.requests, limit, "requests_per_second", "tenant")
+}
+
+// Board is what a board uses on this host.
+type Board struct {
+	quotas *Quotas
+	spec   Spec
+	limits atomic.Pointer[config.Limits]
+	meter  meter
+	driver atomic.Pointer[metered] // nil before the board is opened
+}
+
+// Spec says which board it is.
+type Spec struct {
+	Tenant, Name string
+	Limits       config.Limits
+
+	// Running ends with the board: then no store is asked for its counts any more.
+	Running context.Context //nolint:containedctx // of the board, not of a call
+
+	// Ready reports whether the board is open.
+	Ready func() bool
+}
+
+// NewBoard begins to count for a board.
+func (q *Quotas) NewBoard(s Spec) *Board {
+	b := &Board{quotas: q, spec: s}
+	b.limits.Store(&s.Limits)
+	return b
+}
+
+// Limits returns what the board may have now.
+func (b *Board) Limits() config.Limits { return *b.limits.Load() }
+
+// SetLimits has other limits hold from now on.
+func (b *Board) SetLimits(l config.Limits) { b.limits.Store(&l) }
+
+// Through wraps d in a driver that refuses what would go above the limits.
+func (b *Board) Through(d driver.Driver) driver.Driver {
+	m := &metered{Driver: d, of: b}
+	b.driver.Store(m)
+	return m
+}
+
+// Admit counts a call on the board, and refuses it where there were too many.
+func (b *Board) Admit() error {
+	return b.quotas.rate(&b.meter.requests, b.Limits().RequestsPerSecond, "requests_per_second", "board")
+}
+
+// Watch counts a call that looks at the board for a long time, or refuses it. The caller
+// has to call release when the call has ended.
+func (b *Board) Watch() (release func() bool, err error) {
+	q := b.quotas
+	board, tenant := &b.meter.watchers, &q.Tenant(b.spec.Tenant).meter.watchers
+	enter := func(n *atomic.Int64, limit int64, whose string) error {
+		if now := n.Add(1); limit > 0 && now > limit {
+			n.Add(-1)
+			return Over("watchers", limit, whose)
+		}
+		return nil
+	}
+	if err := enter(board, b.Limits().Watchers, "board"); err != nil {
+		return nil, err
+	}
+	if err := enter(tenant, q.Limits(b.spec.Tenant).Watchers, "tenant"); err != nil {
+		board.Add(-1)
+		return nil, err
+	}
+	return func() bool {
+		board.Add(-1)
+		tenant.Add(-1)
+		return true
+	}, nil
+}
+
+// Use counts what a tenant uses now, by the names of its limits, as far as that is
+// counted on this host.
+func (q *Quotas) Use(ctx context.Context, tenant string) map[string]int64 {
+	m := &q.Tenant(tenant).meter
+	use := map[string]int64{
+		keyOpenJobs: 0, keyClaims: 0, keyDetailBytes: 0,
+		"watchers": m.watchers.Load(), "policy_fuel": m.burnt.Load(),
+	}
+	for _, b := range q.Boards(tenant) {
+		if d := b.driver.Load(); d != nil && b.spec.Ready() {
+			counts := d.count(ctx, countsFor, countPatience)
+			use[keyOpenJobs] += counts.Open
+			use[keyClaims] += counts.Claimed
+			use[keyDetailBytes] += counts.Limits[keyDetailBytes]
+		}
+	}
+	return use
+}
