@@ -1,201 +1,24 @@
 package board
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
-	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/anishathalye/porcupine"
-
+	"github.com/boardd/boardd/internal/faults/check"
+	"github.com/boardd/boardd/internal/faults/history"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/sleep"
 )
 
-// linInput is a call on one job, and linOutput what came of it. Times are those
-// of the test's clock; the order of calls and returns is counted apart, since
-// much happens in one instant of it.
-type linInput struct {
-	job       job.ID
-	op        string
-	token     string
-	lease     time.Duration
-	call, ret time.Duration
-}
-
-type linOutput struct {
-	kind  job.Kind
-	token string    // that a claim gave
-	state job.State // that a get showed
-}
-
-// linState is what the model knows of a job. ends lists which claims ended in
-// which way, so that a repeated ending is known.
-type linState struct {
-	phase    job.State // Unknown: never posted
-	token    string    // of the claim; "?" if nobody was told
-	earliest time.Duration
-	ends     string
-	doneBy   string
-}
-
-func (s linState) end(op, token string, phase job.State) linState {
-	s.ends += op + ":" + token + ";"
-	s.phase, s.token, s.earliest = phase, "", 0
-	if phase == job.Complete {
-		s.doneBy = token
-	}
-	return s
-}
-
-func (s linState) endedBy(op, token string) bool { return strings.Contains(s.ends, op+":"+token+";") }
-
-var endings = map[string]job.State{"consume": job.Complete, "abandon": job.Unclaimed, "trash": job.Trashed}
-
-// step returns the states that a call may leave behind, none if its answer was
-// impossible. A lease may run out at any moment from its end on.
-func step(s linState, in linInput, out linOutput) (next []any) {
-	from := []linState{s}
-	if s.phase == job.Claimed && in.ret >= s.earliest {
-		expired := s
-		expired.phase, expired.token, expired.earliest = job.Unclaimed, "", 0
-		from = append(from, expired)
-	}
-	for _, s := range from {
-		switch {
-		case out.kind == job.OutcomeUnknown || out.kind == job.Interrupted:
-			next = append(next, s)
-			if t, ok := effect(s, in, "?"); ok {
-				next = append(next, t)
-			}
-		case out.kind == job.Unavailable:
-			next = append(next, s)
-		case out.kind == job.NoKind && in.op == "get":
-			if s.phase == out.state {
-				next = append(next, s)
-			}
-		case out.kind == job.NoKind:
-			if t, ok := effect(s, in, out.token); ok {
-				next = append(next, t)
-			}
-		case refused(s, in, out.kind):
-			next = append(next, s)
-		}
-	}
-	return next
-}
-
-// effect returns the state after a call that was done, now or before.
-func effect(s linState, in linInput, token string) (linState, bool) {
-	held := s.phase == job.Claimed && s.token == in.token
-	switch in.op {
-	case "get":
-		return s, true
-	case "post":
-		if s.phase == job.Unknown {
-			s.phase = job.Unclaimed
-		}
-		return s, true
-	case "claim":
-		if s.phase != job.Unclaimed {
-			return s, false
-		}
-		s.phase, s.token, s.earliest = job.Claimed, token, in.call+in.lease*99/100
-		if token == "?" {
-			s.earliest = 0 // it may be given back at once
-		}
-		return s, true
-	case "extend":
-		s.earliest = in.call + in.lease*99/100 // anew: it may be sooner than before
-		return s, held
-	case "restore":
-		if s.phase != job.Trashed {
-			return s, false
-		}
-		s.phase = job.Unclaimed
-		return s, true
-	}
-	if s.endedBy(in.op, in.token) {
-		return s, true
-	}
-	return s.end(in.op, in.token, endings[in.op]), held
-}
-
-// refused reports whether a call could be answered so.
-func refused(s linState, in linInput, kind job.Kind) bool {
-	gone := s.phase == job.Unknown || s.phase == job.Complete
-	switch in.op {
-	case "get":
-		return kind == job.NotFound && s.phase == job.Unknown
-	case "claim":
-		return kind == job.AlreadyClaimed && s.phase == job.Claimed || kind == job.NotFound && gone || kind == job.NotEligible && s.phase == job.Trashed
-	case "restore":
-		return kind == job.AlreadyExists && (s.phase == job.Claimed || s.phase == job.Unclaimed) || kind == job.NotFound && gone
-	case "post":
-		return false
-	}
-	held := s.phase == job.Claimed && s.token == in.token
-	done := s.phase == job.Complete && s.doneBy == in.token
-	return kind == job.LeaseLost && !held && (!gone || done) && !s.endedBy(in.op, in.token) ||
-		kind == job.NotFound && gone && !done
-}
-
-func linModel() porcupine.Model {
-	m := porcupine.NondeterministicModel{
-		Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
-			byJob := make(map[job.ID][]porcupine.Operation)
-			for _, op := range history {
-				id := op.Input.(linInput).job
-				byJob[id] = append(byJob[id], op)
-			}
-			parts := make([][]porcupine.Operation, 0, len(byJob))
-			for _, part := range byJob {
-				parts = append(parts, part)
-			}
-			return parts
-		},
-		Init:              func() []any { return []any{linState{}} },
-		Step:              func(state, in, out any) []any { return step(state.(linState), in.(linInput), out.(linOutput)) },
-		DescribeOperation: func(in, out any) string { return fmt.Sprintf("%+v -> %+v", in, out) },
-	}
-	return m.ToModel()
-}
-
-// history collects what was called and answered.
-type history struct {
-	mu    sync.Mutex
-	ops   []porcupine.Operation
-	order atomic.Int64
-	began time.Time
-}
-
-func (h *history) record(client int, in linInput, call func() linOutput) linOutput {
-	at := h.order.Add(1)
-	in.call = time.Since(h.began)
-	out := call()
-	in.ret = time.Since(h.began)
-	end := h.order.Add(1)
-	if out.kind == job.OutcomeUnknown || out.kind == job.Interrupted {
-		end = 1 << 60 // it may take effect whenever it likes
-		in.ret = 1 << 60
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.ops = append(h.ops, porcupine.Operation{ClientId: client, Input: in, Call: at, Output: out, Return: end})
-	return out
-}
-
 // linWorker works on a few jobs with its own and with stale claims.
 type linWorker struct {
-	*history
+	*history.Recorder
 	client int
 	board  *Board
 	random *rand.Rand
@@ -204,83 +27,109 @@ type linWorker struct {
 
 const linJobs = 10
 
+// endings are the calls that Work does as well.
+var endings = map[history.Call]How{history.Consume: ToConsume, history.Abandon: ToAbandon, history.Trash: ToTrash}
+
 func (w *linWorker) run(t *testing.T, steps int) {
 	t.Helper()
 	for range steps {
 		time.Sleep(time.Duration(w.random.IntN(400)) * time.Millisecond)
 		id := job.ID{1, byte(w.random.IntN(linJobs))}
-		ops := []string{"post", "claim", "claim", "get", "restore", "extend", "consume", "abandon", "abandon", "trash"}
-		in := linInput{job: id, op: ops[w.random.IntN(len(ops))], lease: time.Duration(1000+w.random.IntN(1000)) * time.Millisecond}
-		switch in.op {
-		case "extend", "consume", "abandon", "trash":
+		calls := []history.Call{
+			history.Post, history.Claim, history.Claim, history.Get, history.Restore,
+			history.Extend, history.Consume, history.Abandon, history.Abandon, history.Trash,
+		}
+		op := history.Op{
+			Client: fmt.Sprint(w.client), Job: id.String(), Call: calls[w.random.IntN(len(calls))],
+			Lease: time.Duration(1000+w.random.IntN(1000)) * time.Millisecond,
+		}
+		switch op.Call {
+		case history.Extend, history.Consume, history.Abandon, history.Trash:
 			known := w.tokens[id]
 			if len(known) == 0 {
 				continue
 			}
-			in.token = known[len(known)-1]
+			op.Token = known[len(known)-1]
 			if w.random.IntN(4) == 0 {
-				in.token = known[w.random.IntN(len(known))]
+				op.Token = known[w.random.IntN(len(known))]
 			}
-			if in.op == "consume" && w.random.IntN(2) > 0 {
-				in.op = "abandon" // so that jobs live for a while
+			if op.Call == history.Consume && w.random.IntN(2) > 0 {
+				op.Call = history.Abandon // so that jobs live for a while
 			}
 		}
 		for range 1 + w.random.IntN(2) { // sometimes again
-			out := w.record(w.client, in, func() linOutput { return w.call(in) })
-			if out.token != "" {
-				w.tokens[id] = append(w.tokens[id], out.token)
+			from, op := w.Now(), op
+			err := w.call(id, &op)
+			if op.Kind = job.KindOf(err); op.Kind != job.NoKind {
+				op.Outcome = history.Refused
+			}
+			if op.Kind == job.OutcomeUnknown || op.Kind == job.Interrupted {
+				op.Outcome = history.Unknown
+			}
+			w.Add(from, op)
+			if op.Granted != "" {
+				w.tokens[id] = append(w.tokens[id], op.Granted)
 				break
 			}
 		}
 	}
 }
 
-func (w *linWorker) call(in linInput) linOutput {
+// call makes the call of an op and puts the answer into it.
+func (w *linWorker) call(id job.ID, op *history.Op) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 700*time.Millisecond)
 	defer cancel()
-	b, refs, ids := w.board, []Ref{{ID: in.job, Token: in.token}}, []job.ID{in.job}
-	zero := time.Duration(0)
-	switch in.op {
-	case "post":
-		r, err := b.Post(ctx, []job.Posting{{ID: in.job, Name: "n"}})
+	b, refs, ids := w.board, []Ref{{ID: id, Token: op.Token}}, []job.ID{id}
+	op.Outcome = history.Done
+	if how, ok := endings[op.Call]; ok && w.random.IntN(2) == 0 {
+		r, err := b.Work(ctx, WorkRequest{
+			Claims:  ClaimRequest{Owner: op.Client},
+			Endings: []WorkEnding{{Ref: refs[0], Ending: Ending{How: how, AbandonOptions: AbandonOptions{RetryAfter: new(time.Duration)}}}},
+		})
+		return one(r.Ended, err)
+	}
+	switch op.Call {
+	case history.Post:
+		r, err := b.Post(ctx, []job.Posting{{ID: id, Name: "n"}})
 		if err == nil {
 			err = r[0].Err
 		}
-		return linOutput{kind: job.KindOf(err)}
-	case "claim":
-		r, err := b.Claim(ctx, ClaimRequest{Owner: fmt.Sprint(w.client), IDs: ids, Lease: in.lease})
+		return err
+	case history.Claim:
+		r, err := b.Claim(ctx, ClaimRequest{Owner: op.Client, IDs: ids, Lease: op.Lease})
 		switch {
 		case err != nil && errors.Is(err, job.Unavailable):
-			return linOutput{kind: job.OutcomeUnknown} // a whole call says no more
+			return job.OutcomeUnknown // a whole call says no more
 		case err != nil:
-			return linOutput{kind: job.KindOf(err)}
+			return err
 		case len(r.Failures) > 0:
-			return linOutput{kind: job.KindOf(r.Failures[0].Err)}
+			return r.Failures[0].Err
 		}
-		return linOutput{token: b.FormatToken(in.job, r.Claims[0].Token)}
-	case "get":
+		op.Granted = b.FormatToken(id, r.Claims[0].Token)
+		return nil
+	case history.Get:
 		r, err := b.Get(ctx, ids, GetOptions{})
 		if err == nil {
 			err = r[0].Err
 		}
-		if err != nil {
-			return linOutput{kind: job.KindOf(err)}
+		if err == nil {
+			op.State = r[0].Job.State
 		}
-		return linOutput{state: r[0].Job.State}
-	case "restore":
-		return linOutput{kind: job.KindOf(one(b.Restore(ctx, ids)))}
-	case "extend":
-		r, err := b.Extend(ctx, refs, in.lease)
+		return err
+	case history.Restore:
+		return one(b.Restore(ctx, ids))
+	case history.Extend:
+		r, err := b.Extend(ctx, refs, op.Lease)
 		if err == nil {
 			err = r[0].Err
 		}
-		return linOutput{kind: job.KindOf(err)}
-	case "consume":
-		return linOutput{kind: job.KindOf(one(b.Consume(ctx, refs)))}
-	case "abandon":
-		return linOutput{kind: job.KindOf(one(b.Abandon(ctx, refs, AbandonOptions{RetryAfter: &zero})))}
+		return err
+	case history.Consume:
+		return one(b.Consume(ctx, refs))
+	case history.Abandon:
+		return one(b.Abandon(ctx, refs, AbandonOptions{RetryAfter: new(time.Duration)}))
 	}
-	return linOutput{kind: job.KindOf(one(b.Trash(ctx, refs, nil, "")))}
+	return one(b.Trash(ctx, refs, nil, ""))
 }
 
 type applyHook = func(ctx context.Context, ops []driver.Op, next func(context.Context, []driver.Op) []driver.Result) []driver.Result
@@ -320,49 +169,38 @@ func faulty(seed uint64) applyHook {
 	}
 }
 
-// runLinear makes a history on two hosts and reports whether the model allows
-// it.
-func runLinear(t *testing.T, seed uint64, hook applyHook) (result porcupine.CheckResult, h *history) {
+// runLinear makes a history on two hosts.
+func runLinear(t *testing.T, seed uint64, hook applyHook) (h *history.History) {
 	t.Helper()
-	h = &history{}
+	return runHosts(t, seed, 0, func(int) applyHook { return hook })
+}
+
+// runHosts is runLinear with a hook for each host, and with clients that begin so far
+// apart.
+func runHosts(t *testing.T, seed uint64, apart time.Duration, hook func(host int) applyHook) (h *history.History) {
+	t.Helper()
 	bubble(t, func(t *testing.T) {
-		h.began = time.Now()
+		recorder := history.NewRecorder("memory", seed)
 		d := openStore(t)
 		hosts := []*Board{
-			start(t, &spy{Driver: d, t: t, apply: hook}, Spec{}),
-			start(t, &spy{Driver: d, t: t, apply: hook}, Spec{}),
+			start(t, &spy{Driver: d, t: t, apply: hook(0)}, Spec{}),
+			start(t, &spy{Driver: d, t: t, apply: hook(1)}, Spec{}),
 		}
 		var group sync.WaitGroup
 		for i := range 6 {
 			w := &linWorker{
-				history: h, client: i, board: hosts[i%2], tokens: make(map[job.ID][]string),
+				Recorder: recorder, client: i, board: hosts[i%2], tokens: make(map[job.ID][]string),
 				random: rand.New(rand.NewPCG(seed, uint64(i))), //nolint:gosec // a test that can be repeated
 			}
-			group.Go(func() { w.run(t, 120) })
+			group.Go(func() {
+				time.Sleep(time.Duration(i) * apart)
+				w.run(t, 120)
+			})
 		}
 		group.Wait()
+		h = recorder.History()
 	})
-	return porcupine.CheckOperationsTimeout(linModel(), h.ops, time.Minute), h
-}
-
-// logIllegal shows the calls on each job whose history is not allowed, up to the
-// first one that cannot be.
-func logIllegal(t *testing.T, ops []porcupine.Operation) {
-	t.Helper()
-	m := linModel()
-	for _, part := range m.Partition(ops) {
-		if porcupine.CheckOperations(m, part) {
-			continue
-		}
-		slices.SortFunc(part, func(a, b porcupine.Operation) int { return cmp.Compare(a.Call, b.Call) })
-		n := 1
-		for n < len(part) && porcupine.CheckOperations(m, part[:n]) {
-			n++
-		}
-		for _, op := range part[:n] {
-			t.Logf("client %d, %d to %d: %s", op.ClientId, op.Call, op.Return, m.DescribeOperation(op.Input, op.Output))
-		}
-	}
+	return h
 }
 
 // Whatever is lost on the way, the calls on each job look as if they had come
@@ -372,13 +210,12 @@ func TestLinearizable(t *testing.T) {
 	t.Parallel()
 	kinds := make(map[string]int)
 	for seed := range uint64(6) {
-		result, h := runLinear(t, seed, faulty(seed))
-		if result != porcupine.Ok {
-			t.Errorf("seed %d: %v of %d calls", seed, result, len(h.ops))
-			logIllegal(t, h.ops)
+		h := runLinear(t, seed, faulty(seed))
+		for _, p := range check.Linear(h) {
+			t.Errorf("seed %d: %v", seed, p)
 		}
-		for _, op := range h.ops {
-			kinds[op.Input.(linInput).op+" "+op.Output.(linOutput).kind.String()]++
+		for _, op := range h.Ops {
+			kinds[string(op.Call)+" "+op.Kind.String()]++
 		}
 	}
 	for _, want := range []string{
@@ -424,7 +261,7 @@ func TestLinearizableFindsBugs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for seed := range uint64(10) {
-				if result, _ := runLinear(t, seed, bug); result == porcupine.Illegal {
+				if len(check.Linear(runLinear(t, seed, bug))) > 0 {
 					return
 				}
 			}

@@ -1,0 +1,197 @@
+package check
+
+import (
+	"strings"
+	"time"
+
+	"github.com/boardd/boardd/internal/faults/history"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// state is what the model knows of one job. ends lists which claims ended it in which
+// way, so that a repeated ending is known.
+type state struct {
+	phase    job.State // Unknown: never posted, or purged
+	posting  string
+	token    string        // of the claim; anyToken if nobody was told
+	owner    string        // of the claim
+	earliest time.Duration // when the lease may have run out
+	delayed  bool          // it may not be claimable for a while
+	ends     string
+	doneBy   string // the token that consumed it
+
+	// byHost says that each host tells by itself when a lease is over: until one of them
+	// has ended the claim in the store, one may refuse its token and another not.
+	byHost bool
+}
+
+// anyToken is the token of a claim whose client was not told.
+const anyToken = "?"
+
+func (s state) free() state {
+	s.phase, s.token, s.owner, s.earliest = job.Unclaimed, "", "", 0
+	return s
+}
+
+func (s state) off(phase job.State) state {
+	s = s.free()
+	s.phase, s.delayed = phase, false
+	return s
+}
+
+func (s state) endedBy(call history.Call, token string) bool {
+	return token != "" && strings.Contains(s.ends, string(call)+":"+token+";")
+}
+
+func (s state) holds(token string) bool { return s.phase == job.Claimed && s.token == token }
+
+func (s state) gone() bool { return s.phase == job.Unknown || s.phase == job.Complete }
+
+// next returns the states that a call may leave behind, none if its answer was
+// impossible. A lease may run out at any moment from its end on.
+func (s state) next(op history.Op) (all []any) {
+	from := []state{s}
+	if s.phase == job.Claimed && op.End >= s.earliest {
+		from = append(from, s.free())
+	}
+	if op.Call == history.Extend && op.Outcome == history.Refused && op.Retries && s.holds(op.Token) && op.End >= op.Begin+op.Lease*99/100 {
+		from = append(from, s.free()) // an earlier try gave it a lease that has run out meanwhile
+	}
+	if s.byHost && len(from) > 1 && op.Outcome == history.Refused && s.free().refuses(op) {
+		all = append(all, s)
+	}
+	for _, s := range from {
+		switch {
+		case op.Outcome == history.Unknown:
+			all = append(all, s)
+			if t, ok := s.after(op); ok && t != s {
+				all = append(all, t)
+			}
+		case op.Outcome == history.Refused:
+			if s.refuses(op) {
+				all = append(all, s)
+			}
+		case op.Call == history.Get:
+			if s.shows(op) {
+				all = append(all, s)
+			}
+		default:
+			if t, ok := s.after(op); ok {
+				all = append(all, t)
+			}
+		}
+	}
+	return all
+}
+
+func (s state) shows(op history.Op) bool {
+	return s.phase == op.State && (op.Shown == "" || s.posting == "" || op.Shown == s.posting) &&
+		(s.phase != job.Claimed || op.Holder == "" || s.owner == "" || s.owner == op.Holder)
+}
+
+// after returns the state after a call that was done, now or before, and whether it
+// can have been.
+func (s state) after(op history.Op) (state, bool) {
+	switch op.Call {
+	case history.Post:
+		if s.phase != job.Unknown {
+			return s, op.Posting == "" || s.posting == "" || s.posting == op.Posting
+		}
+		s.posting = op.Posting
+		return s.off(job.Unclaimed), true
+	case history.Claim:
+		return s.claimed(op)
+	case history.Extend:
+		ok := s.holds(op.Token)
+		s.earliest = op.Begin + op.Lease*99/100 // anew: it may be sooner than before
+		return s, ok
+	case history.Consume, history.Abandon, history.Trash:
+		return s.ended(op)
+	case history.Get:
+		return s, true
+	}
+	return s.byHand(op)
+}
+
+func (s state) claimed(op history.Op) (state, bool) {
+	if s.phase != job.Unclaimed {
+		return s, false
+	}
+	s.phase, s.token, s.owner, s.delayed = job.Claimed, op.Granted, op.Owner, false
+	s.earliest = op.Begin + op.Lease*99/100
+	if op.Outcome == history.Unknown {
+		s.token, s.earliest = anyToken, 0 // it may be given back at once
+	}
+	return s, true
+}
+
+// ended is the end of a claim by its token.
+func (s state) ended(op history.Op) (state, bool) {
+	if s.endedBy(op.Call, op.Token) {
+		return s, true
+	}
+	held := s.holds(op.Token)
+	s.ends += string(op.Call) + ":" + op.Token + ";"
+	switch op.Call {
+	case history.Consume:
+		s.doneBy = op.Token
+		return s.off(job.Complete), held
+	case history.Trash:
+		return s.off(job.Trashed), held
+	}
+	s = s.free()
+	s.delayed = op.Delay > 0
+	return s, held
+}
+
+// byHand is a change that needs no token.
+func (s state) byHand(op history.Op) (state, bool) {
+	switch op.Call {
+	case history.SetAside:
+		return s.off(job.Trashed), s.phase == job.Unclaimed
+	case history.Restore:
+		return s.off(job.Unclaimed), s.phase == job.Trashed
+	case history.Purge:
+		ok := s.phase == job.Trashed || s.phase == job.Complete
+		s = s.off(job.Unknown)
+		s.posting = ""
+		return s, ok
+	case history.Release:
+		return s.free(), s.phase == job.Claimed
+	case history.Cancel:
+		return s.off(job.Complete), s.phase == job.Unclaimed || s.phase == job.Claimed && op.Steps > 0 // none of which was begun
+	}
+	return s, false
+}
+
+// refuses reports whether a call can be answered with its error.
+func (s state) refuses(op history.Op) bool {
+	switch op.Kind {
+	case job.Unavailable, job.QuotaExceeded, job.Aborted, job.Precondition, job.Unauthenticated, job.PermissionDenied:
+		// Operations that were done stay done when the claim is given up, and are not canceled.
+		return op.Kind != job.Precondition || op.Call != history.Cancel || s.phase != job.Unclaimed || op.Steps > 0
+	}
+	onBoard := s.phase == job.Unclaimed || s.phase == job.Claimed
+	switch op.Call {
+	case history.Get:
+		return op.Kind == job.NotFound && s.phase == job.Unknown
+	case history.Post:
+		return op.Kind == job.AlreadyExists && s.phase != job.Unknown && (s.posting == "" || s.posting != op.Posting)
+	case history.Claim:
+		return op.Kind == job.AlreadyClaimed && s.phase == job.Claimed || op.Kind == job.NotFound && !onBoard ||
+			op.Kind == job.NotEligible && (s.phase == job.Trashed || s.delayed)
+	case history.Restore:
+		return op.Kind == job.AlreadyExists && onBoard || op.Kind == job.NotFound && s.gone()
+	case history.Purge:
+		return op.Kind == job.NotEligible && onBoard || op.Kind == job.NotFound && s.phase == job.Unknown
+	case history.SetAside:
+		return op.Kind == job.AlreadyClaimed && s.phase == job.Claimed || op.Kind == job.NotFound && !onBoard || op.Kind == job.NotEligible && s.phase == job.Trashed
+	case history.Release:
+		return op.Kind == job.NotClaimed && (s.phase == job.Unclaimed || s.phase == job.Trashed) || op.Kind == job.NotFound && !onBoard
+	case history.Cancel:
+		return op.Kind == job.NotFound && !onBoard
+	}
+	done := s.phase == job.Complete && s.doneBy == op.Token
+	return op.Kind == job.LeaseLost && !s.holds(op.Token) && (!s.gone() || done) && !s.endedBy(op.Call, op.Token) ||
+		op.Kind == job.NotFound && s.gone() && !done
+}

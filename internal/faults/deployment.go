@@ -1,0 +1,169 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/boardd/boardd/internal/faults/nemesis"
+	"github.com/boardd/boardd/internal/testserver"
+	"github.com/boardd/boardd/sdk/client"
+)
+
+// Programs builds boardd and the drivers that stand beside it, and returns the folder.
+func Programs(t testing.TB) string {
+	t.Helper()
+	return filepath.Dir(testserver.BuildWith(t, []string{Redis, ZooKeeper}))
+}
+
+// deployment is servers, their store and what is between them.
+type deployment struct {
+	nemesis.Deployment
+	addrs []string // of the doors
+}
+
+const configuration = `
+plugin_dir = %q
+token "root" {
+  roles  = ["operator"]
+  secret = %q
+}
+backend "main" {
+  driver = %q
+  config = { %s }
+}
+board %q {
+  backend = "main"
+  config  = { %s }
+%s}
+tenant %q {
+  limits { open_jobs = %d }
+  token "all" {
+    roles  = ["tenant-admin"]
+    secret = %q
+  }
+}
+board %q {
+  tenant  = %q
+  backend = "main"
+  config  = { %s }
+}
+`
+
+func deploy(t testing.TB, programs string, s Schedule) *deployment {
+	t.Helper()
+	d := &deployment{}
+	backend, place, others, limits := "", "", "", ""
+	switch s.Store {
+	case Redis:
+		backend, place, others = d.redis(t), `namespace = "faults"`, `namespace = "others"`
+	case ZooKeeper:
+		backend, place, others = d.zookeeper(t, s), `path = "/faults"`, `path = "/others"`
+	}
+	if s.Limit > 0 {
+		limits = fmt.Sprintf("  limits {\n    open_jobs = %d\n  }\n", s.Limit)
+	}
+	config := filepath.Join(t.TempDir(), "boardd.hcl")
+	text := fmt.Appendf(nil, configuration, filepath.Join(programs, "plugins"), secret, s.Store, backend, board, place, limits, otherTenant, otherLimit, otherSecret, otherBoard, otherTenant, others)
+	if err := os.WriteFile(config, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range s.Servers {
+		server := testserver.Start(t, filepath.Join(programs, "boardd"), "", "--config", config)
+		door := testserver.NewProxy(t, strings.TrimPrefix(server.Addr, "http://"))
+		d.Servers, d.Doors = append(d.Servers, server), append(d.Doors, door)
+		d.addrs = append(d.addrs, "http://"+door.Addr())
+	}
+	return d
+}
+
+func (d *deployment) redis(t testing.TB) string {
+	t.Helper()
+	r := testserver.StartRedis(t, testserver.RedisOptions{AppendOnly: true})
+	link := testserver.NewProxy(t, r.Addr)
+	d.Redis, d.Links, d.Store = r, []*testserver.Proxy{link}, []nemesis.Process{redisProcess{r}}
+	return fmt.Sprintf("address = %q", link.Addr())
+}
+
+type redisProcess struct{ *testserver.Redis }
+
+func (r redisProcess) Pause()  { _ = syscall.Kill(r.PID(), syscall.SIGSTOP) }
+func (r redisProcess) Resume() { _ = syscall.Kill(r.PID(), syscall.SIGCONT) }
+
+func (d *deployment) zookeeper(t testing.TB, s Schedule) string {
+	t.Helper()
+	z := testserver.ZooKeeper(t, testserver.ZooKeeperOptions{Members: s.Members})
+	var servers []string
+	for i, addr := range z.Servers() {
+		link := testserver.NewProxy(t, addr)
+		d.Links, d.Store = append(d.Links, link), append(d.Store, member{z, i})
+		servers = append(servers, fmt.Sprintf("%q", link.Addr()))
+	}
+	return fmt.Sprintf(`servers = [%s], session_timeout = "4s"`, strings.Join(servers, ", "))
+}
+
+// member is one server of a ZooKeeper ensemble.
+type member struct {
+	*testserver.ZooKeeperEnsemble
+	number int
+}
+
+func (m member) Kill()    { m.ZooKeeperEnsemble.Kill(m.number) }
+func (m member) Restart() { m.Start(m.number) }
+func (m member) Pause()   { m.ZooKeeperEnsemble.Pause(m.number) }
+func (m member) Resume()  { m.ZooKeeperEnsemble.Resume(m.number) }
+
+// connect returns the connection of the n-th client. All know every server; each begins
+// with another one. Every second one leaves it to the connection to try again.
+func (d *deployment) connect(t testing.TB, n int, token string) (connection *client.Client, retries bool) {
+	t.Helper()
+	addrs := make([]string, len(d.addrs))
+	for i := range addrs {
+		addrs[i] = d.addrs[(n+i)%len(addrs)]
+	}
+	c := client.Config{Addr: strings.Join(addrs, ","), Token: token, CallTimeout: time.Second, RetryFor: -1}
+	if retries = n%2 == 1; retries {
+		c.RetryFor = 3 * time.Second
+	}
+	return dial(t, c), retries
+}
+
+func dial(t testing.TB, c client.Config) *client.Client {
+	t.Helper()
+	connection, err := client.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(connection.Close)
+	return connection
+}
+
+// each returns a connection to each server, past its door.
+func (d *deployment) each(t testing.TB, token string) map[string]*client.Client {
+	t.Helper()
+	all := map[string]*client.Client{}
+	for i, s := range d.Servers {
+		all[fmt.Sprint("server ", i)] = dial(t, client.Config{Addr: s.Addr, Token: token})
+	}
+	return all
+}
+
+// under has the clients work while things are broken.
+func (d *deployment) under(t testing.TB, clients []func(context.Context), length time.Duration, breaks func()) {
+	t.Helper()
+	ctx, stop := context.WithTimeout(t.Context(), length)
+	defer stop()
+	var working sync.WaitGroup
+	for _, work := range clients {
+		working.Go(func() { work(ctx) })
+	}
+	breaks()
+	stop()
+	working.Wait()
+}

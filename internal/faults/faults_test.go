@@ -1,0 +1,71 @@
+package faults_test
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/boardd/boardd/internal/faults"
+	"github.com/boardd/boardd/internal/faults/history"
+	"github.com/boardd/boardd/internal/faults/workload"
+	"github.com/boardd/boardd/internal/testneed"
+)
+
+// together is how many schedules run at the same time: they mostly wait.
+const together = 4
+
+// schedules runs schedules by their names.
+func schedules(t *testing.T, all []faults.Schedule) {
+	t.Helper()
+	if len(all) == 0 {
+		return
+	}
+	programs := faults.Programs(t)
+	turns := make(chan struct{}, together)
+	var group sync.WaitGroup
+	for _, s := range all {
+		group.Go(func() {
+			turns <- struct{}{}
+			defer func() { <-turns }()
+			t.Run(fmt.Sprintf("%s-%d", s.Store, s.Seed), func(t *testing.T) {
+				h := faults.Run(t, programs, s, os.Getenv("BOARDD_TEST_FAULTS_FOLDER"))
+				if worked := slices.ContainsFunc(h.Ops, func(op history.Op) bool { return op.Client == workload.PythonName }); worked != s.Python {
+					t.Errorf("the client in Python has made calls: %v, want %v", worked, s.Python)
+				}
+				t.Logf("%+v: %d calls, %d faults: %s%s", s, len(h.Ops), len(h.Faults), workload.Totals(h), h.Reported)
+			})
+		})
+	}
+	group.Wait()
+}
+
+// TestSchedules runs a few schedules on each store; scripts/faults.sh runs more of them.
+func TestSchedules(t *testing.T) {
+	testneed.Program(t, "redis-server")
+	testneed.Program(t, "/usr/bin/python3")
+	var all []faults.Schedule
+	for _, store := range []string{faults.Embedded, faults.Redis, faults.ZooKeeper} {
+		for seed := range uint64(6) {
+			all = append(all, faults.Make(store, seed+1))
+		}
+	}
+	schedules(t, all)
+}
+
+// TestNamed runs the schedules that BOARDD_TEST_FAULTS names, such as "redis:17 embedded:3".
+func TestNamed(t *testing.T) {
+	var all []faults.Schedule
+	for one := range strings.FieldsSeq(os.Getenv("BOARDD_TEST_FAULTS")) {
+		store, number, _ := strings.Cut(one, ":")
+		seed, err := strconv.ParseUint(number, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, faults.Make(store, seed))
+	}
+	schedules(t, all)
+}

@@ -1,0 +1,174 @@
+// Package history holds what clients asked of a board and what they were told, with
+// the times of one clock that never goes back, so that a checker can say afterwards
+// whether the board kept its promises. A history is data: it is written as JSON when a
+// run fails, and can be checked again without any server.
+package history
+
+import (
+	"time"
+
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// Call names what a client asked for.
+type Call string
+
+// The calls.
+const (
+	Post     Call = "post"
+	Claim    Call = "claim"
+	Extend   Call = "extend"
+	Consume  Call = "consume"
+	Abandon  Call = "abandon"
+	Trash    Call = "trash"     // by the claim's token
+	SetAside Call = "set aside" // into the trash, by a person, of a job that nobody claims
+	Restore  Call = "restore"
+	Purge    Call = "purge"
+	Release  Call = "release" // by a person, without the token
+	Cancel   Call = "cancel"
+	Get      Call = "get"
+	Foreign  Call = "foreign" // of somebody on another tenant's board, about a job that was posted here
+)
+
+// Outcome says what a client knows of its call.
+type Outcome string
+
+// The outcomes.
+const (
+	Done    Outcome = "done"    // it was carried out, now or before
+	Refused Outcome = "refused" // a definite error: it changed nothing
+	Unknown Outcome = "unknown" // it may have taken effect, or may still do so
+)
+
+// Forever is the end of an op whose outcome nobody was told.
+const Forever = time.Duration(1 << 60)
+
+// Op is a call about one job. A call on several jobs is as many ops.
+type Op struct {
+	Client string `json:"client"`
+	Call   Call   `json:"call"`
+	Board  string `json:"board,omitempty"`
+
+	// Job is empty for a claim of the best job that got none, or whose client does not
+	// know what it got.
+	Job string `json:"job,omitempty"`
+
+	// From and To order the ends of all ops of a history, where the clock is too coarse.
+	// Both are 0 in a history that was written by other means: then the times do.
+	From  int64         `json:"from,omitempty"`
+	To    int64         `json:"to,omitempty"`
+	Begin time.Duration `json:"begin"` // since the history began
+	End   time.Duration `json:"end"`   // Forever where the outcome is unknown
+
+	// What was asked.
+	Token    string        `json:"token,omitempty"`   // of the claim that is spoken of
+	Owner    string        `json:"owner,omitempty"`   // who claims; no two calls have the same
+	Request  string        `json:"request,omitempty"` // names the call, so that it can be repeated
+	Lease    time.Duration `json:"lease,omitempty"`
+	Delay    time.Duration `json:"delay,omitempty"`    // until the abandoned job may be claimed
+	Posting  string        `json:"posting,omitempty"`  // what is posted, in short; equal for equal postings
+	Priority int32         `json:"priority,omitempty"` // of what is posted; 1 comes first
+	Best     bool          `json:"best,omitempty"`     // a claim of whatever comes first
+	Steps    int           `json:"steps,omitempty"`    // how many operations the job has
+
+	// What was answered.
+	Outcome    Outcome   `json:"outcome"`
+	Kind       job.Kind  `json:"kind,omitempty"` // of the error
+	Text       string    `json:"text,omitempty"` // of the error, for people
+	State      job.State `json:"state,omitempty"`
+	Granted    string    `json:"granted,omitempty"` // the token that a claim got
+	Generation int64     `json:"generation,omitempty"`
+	Epoch      int64     `json:"epoch,omitempty"`
+	Sequence   int64     `json:"sequence,omitempty"`
+	Shown      string    `json:"shown,omitempty"`  // the posting of a job that was shown
+	Holder     string    `json:"holder,omitempty"` // who claims a job that was shown
+	Owners     []string  `json:"owners,omitempty"` // who is said to have claimed it before
+
+	// Retries says that the client tries again by itself where an answer is lost, so that
+	// the call may have been carried out more than once.
+	Retries bool `json:"retries,omitempty"`
+
+	Final bool `json:"final,omitempty"` // made after everything had come to rest
+}
+
+// List is a listing of a board, in the order in which it came.
+type List struct {
+	Server string        `json:"server,omitempty"`
+	Board  string        `json:"board,omitempty"`
+	State  job.State     `json:"state"` // of the jobs that were asked for
+	Begin  time.Duration `json:"begin"`
+	End    time.Duration `json:"end"`
+	Jobs   []Listed      `json:"jobs"`
+	Final  bool          `json:"final,omitempty"` // made after everything had come to rest
+}
+
+// Listed is a job in a listing.
+type Listed struct {
+	Job      string `json:"job"`
+	Priority int32  `json:"priority"` // 1 comes first
+	Sequence int64  `json:"sequence"`
+	Holder   string `json:"holder,omitempty"`
+}
+
+// Count is how many jobs a board said that it has.
+type Count struct {
+	Server    string        `json:"server,omitempty"`
+	Board     string        `json:"board,omitempty"`
+	Begin     time.Duration `json:"begin"`
+	End       time.Duration `json:"end"`
+	Unclaimed int64         `json:"unclaimed"`
+	Claimed   int64         `json:"claimed"`
+	Trashed   int64         `json:"trashed"`
+	Complete  int64         `json:"complete"`
+	Final     bool          `json:"final,omitempty"`
+}
+
+// Watcher is somebody who watched a board, and everything that it was shown.
+type Watcher struct {
+	Name   string        `json:"name"`
+	Board  string        `json:"board,omitempty"`
+	Opened time.Duration `json:"opened"` // when it knew that nothing later would be left out; Forever: never
+	Closed time.Duration `json:"closed"` // until when it watched
+	Caught bool          `json:"caught"` // it went on until the board was at rest and had nothing more to show
+	Events []Event       `json:"events"`
+}
+
+// Event is one change as a watcher was shown it.
+type Event struct {
+	Type       job.EventType `json:"type"`
+	Job        string        `json:"job,omitempty"`
+	Owner      string        `json:"owner,omitempty"`
+	Generation uint64        `json:"generation"` // of its cursor
+	Position   uint64        `json:"position"`   // likewise
+	Seen       time.Duration `json:"seen"`
+}
+
+// Fault is what was broken on purpose, and when.
+type Fault struct {
+	Name  string        `json:"name"`
+	Begin time.Duration `json:"begin"`
+	End   time.Duration `json:"end"`
+}
+
+// History is one run.
+type History struct {
+	Store    string    `json:"store"`
+	Seed     uint64    `json:"seed"`
+	Faults   []Fault   `json:"faults,omitempty"`
+	Ops      []Op      `json:"ops"`
+	Lists    []List    `json:"lists,omitempty"`
+	Counts   []Count   `json:"counts,omitempty"`
+	Watchers []Watcher `json:"watchers,omitempty"`
+
+	// OpenJobs is the limit of a board's open jobs, by its name.
+	OpenJobs map[string]int `json:"openJobs,omitempty"`
+
+	// Shared is set where other programs wrote to the store as well. What they did is
+	// not among the ops.
+	Shared bool `json:"shared,omitempty"`
+
+	// PutBack is set where the store was put back to an earlier state. Reported says
+	// what the server then said of it; empty: nothing.
+	PutBack  bool   `json:"putBack,omitempty"`
+	Reported string `json:"reported,omitempty"`
+}

@@ -1,0 +1,189 @@
+// Package nemesis breaks a deployment of boardd on purpose and mends it again:
+// processes, the connections between them, and stores. What it breaks and for how long
+// is chosen by a seed.
+package nemesis
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/boardd/boardd/internal/faults/history"
+	"github.com/boardd/boardd/internal/testserver"
+	"github.com/boardd/boardd/sdk/sleep"
+)
+
+// Deployment is what can be broken. Its methods are called from the goroutine of a test.
+type Deployment struct {
+	Servers []*testserver.Server
+	Doors   []*testserver.Proxy // before each server
+	Links   []*testserver.Proxy // before each process of the store; none before a store that is a folder
+	Store   []Process           // none for a store that is a folder
+	Redis   *testserver.Redis   // nil: the store is another one
+}
+
+// Process is a process of a store.
+type Process interface {
+	Kill()    // with SIGKILL
+	Restart() // after Kill; it returns when the process serves
+	Pause()   // with SIGSTOP
+	Resume()
+}
+
+// Fault is something that breaks, and how it is mended.
+type Fault struct {
+	Name  string
+	On    any // what breaks; two faults of one thing do not come at once
+	Begin func()
+	End   func()
+}
+
+// Faults returns what can be done to a deployment.
+func Faults(d *Deployment, random *rand.Rand) []Fault {
+	var all []Fault
+	for i, s := range d.Servers {
+		all = append(all, serverFaults(s)...)
+		all = append(all, networkFaults("client", d.Doors[i], random)...)
+	}
+	for _, p := range d.Store {
+		all = append(all,
+			Fault{"store killed", p, p.Kill, p.Restart},
+			Fault{"store stopped", p, p.Pause, p.Resume})
+	}
+	for _, p := range d.Links {
+		all = append(all, networkFaults("store", p, random)...)
+	}
+	if d.Redis != nil {
+		all = append(all, redisFaults(d.Redis)...)
+	}
+	return all
+}
+
+func serverFaults(s *testserver.Server) []Fault {
+	launch := func() {
+		if !s.Running() {
+			s.Launch()
+		}
+	}
+	var stopped []int
+	return []Fault{
+		{"server killed", s, s.Kill, launch},
+		{"server ended", s, func() { signal(syscall.SIGTERM, s.PID()) }, func() { s.Kill(); launch() }}, // whether it was done or not
+		{"server stopped", s, func() { signal(syscall.SIGSTOP, s.PID()) }, func() { signal(syscall.SIGCONT, s.PID()) }},
+		{"driver killed", s, func() { signal(syscall.SIGKILL, s.Drivers()...) }, func() {}},
+		{"driver stopped", s, func() {
+			stopped = s.Drivers()
+			signal(syscall.SIGSTOP, stopped...)
+		}, func() { signal(syscall.SIGCONT, stopped...) }},
+	}
+}
+
+// signal is refused by a process that has ended.
+func signal(s syscall.Signal, pids ...int) {
+	for _, pid := range pids {
+		_ = syscall.Kill(pid, s)
+	}
+}
+
+// networkFaults are those of the connections through a proxy. Connections that have lost
+// bytes are of no use afterwards, so they are cut.
+func networkFaults(side string, p *testserver.Proxy, random *rand.Rand) []Fault {
+	reset := func() { p.Sever(false) }
+	return []Fault{
+		{side + " cut", p, func() { p.Sever(true) }, reset},
+		{side + " reset", p, reset, func() {}},
+		{side + " deaf", p, func() { p.SetDeaf(true) }, func() { p.SetDeaf(false); reset() }},
+		{side + " mute", p, func() { p.SetMute(true) }, func() { p.SetMute(false); reset() }},
+		{side + " slow", p, func() { p.SetDelay(time.Duration(20+random.IntN(300)) * time.Millisecond) }, func() { p.SetDelay(0) }},
+	}
+}
+
+// redisFaults are those that Redis itself can be told to have. It may be away when it is
+// told.
+func redisFaults(r *testserver.Redis) []Fault {
+	tell := func(words ...string) func() { return func() { r.Tell(words...) } }
+	return []Fault{
+		{"redis full", r, tell("CONFIG", "SET", "maxmemory", "1"), tell("CONFIG", "SET", "maxmemory", "0")},
+		{"redis read-only", r, tell("CONFIG", "SET", "min-replicas-to-write", "1"), tell("CONFIG", "SET", "min-replicas-to-write", "0")},
+		{"redis closes connections", r, tell("CLIENT", "KILL", "TYPE", "normal"), func() {}},
+		{"redis holds writes", r, tell("CLIENT", "PAUSE", "700", "WRITE"), func() {}},
+	}
+}
+
+// Nemesis breaks things.
+type Nemesis struct {
+	Deployment *Deployment
+	Recorder   *history.Recorder
+	Random     *rand.Rand
+
+	// Kinds are the beginnings of the names of the faults that are chosen from; absent:
+	// all.
+	Kinds []string
+}
+
+// Run breaks one thing after another, and sometimes two at once, until the time is over.
+// Everything is mended then.
+func (n *Nemesis) Run(ctx context.Context, length time.Duration) error {
+	ends := time.Now().Add(length)
+	faults := slices.DeleteFunc(Faults(n.Deployment, n.Random), func(f Fault) bool {
+		return len(n.Kinds) > 0 && !slices.ContainsFunc(n.Kinds, func(kind string) bool { return strings.HasPrefix(f.Name, kind) })
+	})
+	if len(faults) == 0 {
+		return sleep.For(ctx, length)
+	}
+	for time.Now().Before(ends) {
+		if err := sleep.For(ctx, n.between(100, 600)); err != nil {
+			return err
+		}
+		if err := n.strike(ctx, faults); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (n *Nemesis) between(least, most int) time.Duration {
+	return time.Duration(least+n.Random.IntN(most-least)) * time.Millisecond
+}
+
+// strike breaks one or two things for a while. What Redis is told to do comes first and
+// is taken back last: a Redis that stands still hears nothing.
+func (n *Nemesis) strike(ctx context.Context, faults []Fault) error {
+	chosen := []Fault{faults[n.Random.IntN(len(faults))]}
+	if n.Random.IntN(3) == 0 {
+		if other := faults[n.Random.IntN(len(faults))]; other.On != chosen[0].On {
+			chosen = append(chosen, other)
+		}
+	}
+	slices.SortStableFunc(chosen, func(a, b Fault) int { return told(a) - told(b) })
+	from := n.Recorder.Now()
+	for _, f := range chosen {
+		f.Begin()
+	}
+	err := sleep.For(ctx, n.between(200, 1800))
+	for _, f := range slices.Backward(chosen) {
+		f.End()
+		n.Recorder.AddFault(from, f.Name)
+	}
+	return err
+}
+
+func told(f Fault) int {
+	if strings.HasPrefix(f.Name, "redis") {
+		return 0
+	}
+	return 1
+}
+
+// Heal waits until everything serves again.
+func (n *Nemesis) Heal(ready func(what string, so func() bool)) {
+	for _, s := range n.Deployment.Servers {
+		if !s.Running() {
+			s.Launch()
+		}
+		ready("the server is ready", s.Ready)
+	}
+}

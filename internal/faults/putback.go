@@ -1,0 +1,69 @@
+package faults
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/boardd/boardd/internal/faults/history"
+)
+
+// kept is the folder of a store, and what to stop before it is touched.
+type kept struct {
+	folder string
+	stop   func()
+	start  func()
+}
+
+// keeps returns where the deployment's store keeps its data.
+func (d *deployment) keeps(store string) kept {
+	switch store {
+	case Redis:
+		return kept{d.Redis.Dir, d.Redis.Kill, d.Redis.Restart}
+	case ZooKeeper:
+		z, _ := d.Store[0].(member)
+		return kept{z.Dir(0), z.Kill, z.Restart}
+	}
+	server := d.Servers[0]
+	return kept{filepath.Join(server.Data, "backends", "main"), server.Kill, server.Launch}
+}
+
+// putBack copies the store's data after a third of the time, and puts the copy back after
+// another third, as somebody does who restores a backup.
+func (d *deployment) putBack(t testing.TB, recorder *history.Recorder, s Schedule) {
+	t.Helper()
+	k, copied := d.keeps(s.Store), filepath.Join(t.TempDir(), "copy")
+	wait := func() {
+		timer := time.NewTimer(s.Length / 3)
+		defer timer.Stop()
+		<-timer.C
+	}
+	exchange := func(from, to string) {
+		k.stop()
+		if err := os.RemoveAll(to); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+			t.Fatal(err)
+		}
+		k.start()
+	}
+	wait()
+	exchange(k.folder, copied)
+	wait()
+	from := recorder.Now()
+	exchange(copied, k.folder)
+	recorder.AddFault(from, "put back")
+	wait()
+}
+
+// reported is what the first server says of losses.
+func (d *deployment) reported(t testing.TB) string {
+	t.Helper()
+	info, err := d.each(t, secret)["server 0"].Board(board).Info(t.Context())
+	if err != nil {
+		t.Error(err)
+	}
+	return info.GetLoss()
+}

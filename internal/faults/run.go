@@ -1,0 +1,147 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/boardd/boardd/internal/faults/check"
+	"github.com/boardd/boardd/internal/faults/history"
+	"github.com/boardd/boardd/internal/faults/nemesis"
+	"github.com/boardd/boardd/internal/faults/workload"
+	"github.com/boardd/boardd/internal/testserver"
+	"github.com/boardd/boardd/sdk/client"
+)
+
+const (
+	secret = "not-very-secret-1234567890"
+	board  = "default"
+
+	// Another tenant, with one board. Its limit is the tenant's, and not the board's.
+	otherTenant = "acme"
+	otherBoard  = "others"
+	otherSecret = "not-very-secret-either-1234567890"
+	otherLimit  = 12
+
+	// python is Debian's own; what runs in it needs the standard library alone.
+	python = "/usr/bin/python3"
+
+	// patience is how long a healed deployment may take for anything.
+	patience = 30 * time.Second
+)
+
+// Run runs a schedule with the program and the drivers in a folder, see Programs. What
+// the history breaks is an error of the test, and the history is kept then, in the
+// folder keep or, without one, beside the system's temporary files.
+func Run(t testing.TB, programs string, s Schedule, keep string) *history.History {
+	t.Helper()
+	recorder := history.NewRecorder(s.Store, s.Seed)
+	d := deploy(t, programs, s)
+	load := workload.New(workload.Config{
+		Recorder: recorder, Board: board, Seed: s.Seed, Clients: s.Clients, Pause: s.Pause, Lease: s.Lease, Limited: s.Limit > 0,
+		Connect: func(n int) (*client.Client, bool) { return d.connect(t, n, secret) },
+	})
+	if s.Limit > 0 {
+		recorder.Change(func(h *history.History) { h.OpenJobs = map[string]int{board: s.Limit} })
+	}
+	n := &nemesis.Nemesis{
+		Deployment: &d.Deployment, Recorder: recorder, Kinds: s.Kinds,
+		Random: rand.New(rand.NewPCG(s.Seed, 0xfa117)), //nolint:gosec // a run that can be made again
+	}
+	loads := []beside{{load, load.Watch(t.Context()), secret}}
+	clients := []func(context.Context){load.Run}
+	if s.Python {
+		clients = append(clients, func(ctx context.Context) {
+			if err := load.RunPython(ctx, workload.Python{Program: python, Addrs: d.addrs, Token: secret}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	if s.Tenants {
+		other := d.others(t, s, recorder)
+		loads = append(loads, beside{other, other.Watch(t.Context()), otherSecret})
+		pryer, _ := d.connect(t, 0, otherSecret)
+		clients = append(clients, other.Run, func(ctx context.Context) { load.Pry(ctx, pryer, otherBoard) })
+	}
+	d.under(t, clients, s.Length, func() {
+		if s.PutBack {
+			d.putBack(t, recorder, s)
+		} else if err := n.Run(t.Context(), s.Length); err != nil {
+			t.Fatal(err)
+		}
+	})
+	n.Heal(func(what string, so func() bool) { testserver.Eventually(t, what, so) })
+	for _, l := range loads {
+		if err := l.load.Rest(t.Context(), d.each(t, l.token), l.watchers, patience); err != nil {
+			t.Errorf("%s, seed %d: nothing is broken any more, and the board %s does not answer: %v", s.Store, s.Seed, l.load.Board, err)
+		}
+	}
+	if s.PutBack {
+		lost := d.reported(t)
+		recorder.Change(func(h *history.History) { h.PutBack, h.Reported = true, lost })
+	}
+	h := recorder.History()
+	report(t, d, h, keep)
+	return h
+}
+
+// beside is one tenant's load.
+type beside struct {
+	load     *workload.Load
+	watchers *workload.Watchers
+	token    string
+}
+
+// others is the load of another tenant. Its limit counts as that of its only board, and is
+// exact where one server counts.
+func (d *deployment) others(t testing.TB, s Schedule, recorder *history.Recorder) *workload.Load {
+	t.Helper()
+	if s.Servers == 1 {
+		recorder.Change(func(h *history.History) {
+			if h.OpenJobs == nil {
+				h.OpenJobs = map[string]int{}
+			}
+			h.OpenJobs[otherBoard] = otherLimit
+		})
+	}
+	return workload.New(workload.Config{
+		Recorder: recorder, Board: otherBoard, Prefix: otherTenant + "'s ", Seed: s.Seed + 1<<40, Clients: 3, Pause: s.Pause, Lease: s.Lease, Limited: true,
+		Connect: func(n int) (*client.Client, bool) { return d.connect(t, n, otherSecret) },
+	})
+}
+
+// report says what a history breaks, and keeps what is needed to find out why.
+func report(t testing.TB, d *deployment, h *history.History, keep string) {
+	t.Helper()
+	problems := check.Run(h)
+	if len(problems) == 0 && !t.Failed() {
+		return
+	}
+	folder, err := os.MkdirTemp(keep, fmt.Sprintf("faults-%s-%d-", h.Store, h.Seed)) //nolint:usetesting // it outlives the test
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Write(filepath.Join(folder, "history.json")); err != nil {
+		t.Error(err)
+	}
+	for i, s := range d.Servers {
+		if err := os.WriteFile(filepath.Join(folder, fmt.Sprint("server-", i, ".log")), []byte(s.Log()), 0o600); err != nil {
+			t.Error(err)
+		}
+		if err := os.CopyFS(filepath.Join(folder, fmt.Sprint("data-", i)), os.DirFS(s.Data)); err != nil {
+			t.Log(err) // a file that went away meanwhile
+		}
+	}
+	for i, p := range problems {
+		if i == 10 {
+			t.Errorf("and %d more", len(problems)-i)
+			break
+		}
+		t.Errorf("%s, seed %d: %v", h.Store, h.Seed, p)
+	}
+	t.Logf("%s, seed %d: the history, the logs and the data are in %s", h.Store, h.Seed, folder)
+}

@@ -1,0 +1,77 @@
+// Package faults runs boardd as it is, in processes of its own and on real stores, under
+// clients and under faults, and has what the clients were told checked. What is done is
+// made from a seed; when it is done is up to the machine, so that the same seed need not
+// give the same history.
+package faults
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// The stores.
+const (
+	Embedded  = "embedded"
+	Redis     = "redis"
+	ZooKeeper = "zookeeper"
+)
+
+// Schedule is what one run does.
+type Schedule struct {
+	Store   string
+	Seed    uint64
+	Servers int           // on one store
+	Members int           // of a ZooKeeper ensemble
+	Clients int           // at the same time
+	Pause   time.Duration // of a client between two calls, on average
+	Lease   time.Duration // the longest
+	Limit   int           // of open jobs; 0: none
+	Length  time.Duration // of load and faults
+	Kinds   []string      // of faults, by the beginnings of their names; absent: all
+
+	// Python says that one more client is in Python, and speaks JSON over HTTP.
+	Python bool
+
+	// Tenants says that another tenant works beside the first one, on a board of its own
+	// and with a limit of its own.
+	Tenants bool
+
+	// PutBack says that the store is put back to an earlier state, and nothing else is
+	// broken. What was acknowledged is lost then, and has to be reported.
+	PutBack bool
+}
+
+// Make makes a schedule from a seed. Most have one sort of fault, so that it comes often;
+// some have all, and some none: those must be good too.
+func Make(store string, seed uint64) Schedule {
+	random := rand.New(rand.NewPCG(seed, 0x5c4ed)) //nolint:gosec // a run that can be made again
+	s := Schedule{
+		Store: store, Seed: seed, Servers: 1, Members: 1,
+		Clients: 4 + random.IntN(5),
+		Pause:   time.Duration(10+random.IntN(40)) * time.Millisecond,
+		Lease:   time.Duration(1+random.IntN(3)) * time.Second,
+		Length:  time.Duration(4+random.IntN(4)) * time.Second,
+	}
+	if store != Embedded {
+		s.Servers = 1 + random.IntN(3)
+	}
+	if store == ZooKeeper && seed%5 == 4 {
+		s.Members = 3
+	}
+	if random.IntN(4) == 0 {
+		s.Limit = 5 + random.IntN(15)
+	}
+	kinds := [][]string{nil, nil, {"server"}, {"driver"}, {"client"}, {"none"}}
+	if store != Embedded {
+		kinds = append(kinds, []string{"store"}, []string{"store killed"}, []string{"store cut", "store deaf", "store mute"}, []string{"server", "driver"})
+	}
+	if store == Redis {
+		kinds = append(kinds, []string{"redis"})
+	}
+	s.Kinds = kinds[random.IntN(len(kinds))]
+	if seed%8 == 7 && s.Members == 1 {
+		s.PutBack, s.Kinds = true, []string{"none"}
+	}
+	s.Python, s.Tenants = seed%2 == 1, seed%3 == 0 && !s.PutBack
+	return s
+}

@@ -1,0 +1,56 @@
+package seeded
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// driverBugs are wrong drivers that the conformance suite of drivers does not list.
+func driverBugs() []Bug {
+	return []Bug{
+		{Name: "consume-not-done", Where: Driver, Doc: "acknowledges every fourth removal and does not make it", Checker: "posts", open: on(driver.Remove, 4, notDone)},
+		{Name: "trash-not-done", Where: Driver, Doc: "acknowledges every third trashing and does not make it", Checker: "linear", open: on(driver.Trash, 3, notDone)},
+		{Name: "restore-not-done", Where: Driver, Doc: "acknowledges restoring and does not do it", Checker: "linear", open: on(driver.Restore, 1, notDone)},
+		{Name: "purge-not-done", Where: Driver, Doc: "acknowledges purging and does not do it", Checker: "linear", open: on(driver.Purge, 1, notDone)},
+		{Name: "extend-not-done", Where: Driver, Doc: "acknowledges an extension and does not make it", Checker: "linear", open: on(driver.Extend, 1, notExtended)},
+		{Name: "refused-and-done", Where: Driver, Doc: "says of every fifth post that the store is away, and makes it", Checker: "refusals", open: on(driver.Post, 5, doneAndRefused)},
+		{Name: "claimed-and-refused", Where: Driver, Doc: "says of every eighth claim that the store is away, and makes it", Checker: "linear", open: on(driver.Claim, 8, doneAndRefused)},
+		{Name: "short-lease", Where: Driver, Doc: "grants a lease and keeps half of it", Checker: "linear", open: on(driver.Claim, 1, shortLease)},
+	}
+}
+
+func notDone(ctx context.Context, d driver.Driver, board string, op driver.Op) driver.Result {
+	records, err := d.Read(ctx, board, []job.ID{op.Job}, 0)
+	if err != nil || len(records) != 1 || records[0].State == job.Unknown {
+		return d.Apply(ctx, board, []driver.Op{op})[0]
+	}
+	return driver.Result{Position: records[0].Position, Version: records[0].Version, At: time.Now()}
+}
+
+func notExtended(ctx context.Context, d driver.Driver, board string, op driver.Op) driver.Result {
+	r := notDone(ctx, d, board, op)
+	r.Lease = op.Lease
+	return r
+}
+
+func doneAndRefused(ctx context.Context, d driver.Driver, board string, op driver.Op) driver.Result {
+	d.Apply(ctx, board, []driver.Op{op})
+	return driver.Result{Kind: job.Unavailable, Message: "the store is away"}
+}
+
+func shortLease(ctx context.Context, d driver.Driver, board string, op driver.Op) driver.Result {
+	c := *op.Claim
+	granted := c.Lease
+	c.Lease /= 2
+	op.Claim = &c
+	r := d.Apply(ctx, board, []driver.Op{op})[0]
+	r.Claims = slices.Clone(r.Claims)
+	for i := range r.Claims {
+		r.Claims[i].Lease = granted
+	}
+	return r
+}

@@ -1,0 +1,161 @@
+package seeded
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/boardd/boardd/host"
+	"github.com/boardd/boardd/host/api"
+	"github.com/boardd/boardd/host/config"
+	"github.com/boardd/boardd/host/tenant"
+	"github.com/boardd/boardd/internal/faults/history"
+	"github.com/boardd/boardd/internal/faults/workload"
+	"github.com/boardd/boardd/sdk/client"
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/driver/memdriver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+const (
+	secret = "not-very-secret-1234567890"
+	board  = "default"
+
+	otherTenant = "acme"
+	otherBoard  = "others"
+	otherSecret = "not-very-secret-either-1234567890"
+
+	// patience is how long a board of a wrong server may take to come to rest.
+	patience = 3 * time.Second
+)
+
+// Run makes a short history on servers within this process, with a bug. The zero Bug is
+// none.
+func Run(t testing.TB, bug Bug, seed uint64) *history.History {
+	t.Helper()
+	recorder := history.NewRecorder("memory", seed)
+	if bug.Limit > 0 {
+		recorder.Change(func(h *history.History) { h.OpenJobs = map[string]int{board: bug.Limit} })
+	}
+	program := opened(bug.open, seed)
+	addrs := []string{serve(t, &bug, program)}
+	if bug.hosts {
+		addrs = append(addrs, serve(t, &bug, program))
+	}
+	dial := func(addr, secret string, seed uint64, wrong, lossy bool) *client.Client {
+		w := &wire{next: &http.Client{Transport: &http.Transport{}}, lossy: lossy, random: rand.New(rand.NewPCG(seed, 7))} //nolint:gosec // a run that can be made again
+		if wrong {
+			w.hooks = bug.hooks
+		}
+		c, err := client.New(client.Config{Addr: addr, Token: secret, HTTPClient: w, RetryFor: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(w.next.(*http.Client).CloseIdleConnections)
+		return c
+	}
+	load := workload.New(workload.Config{
+		Recorder: recorder, Board: board, Seed: seed, Clients: 6, Pause: 8 * time.Millisecond, Lease: 1800 * time.Millisecond, Limited: bug.Limit > 0,
+		Connect: func(n int) (*client.Client, bool) {
+			return dial(addrs[n%len(addrs)], secret, seed+uint64(n), true, true), false
+		},
+	})
+	watchers := load.Watch(t.Context())
+	ctx, stop := context.WithTimeout(t.Context(), 2*time.Second)
+	defer stop()
+	var others sync.WaitGroup
+	if bug.tenants {
+		stranger := dial(addrs[0], otherSecret, seed, true, false)
+		others.Go(func() { load.Pry(ctx, stranger, otherBoard) })
+	}
+	load.Run(ctx)
+	others.Wait()
+	readers := map[string]*client.Client{}
+	for i, addr := range addrs {
+		readers[fmt.Sprint("server ", i)] = dial(addr, secret, seed, bug.Where == Server, false)
+	}
+	if err := load.Rest(t.Context(), readers, watchers, patience); err != nil {
+		t.Logf("%s, seed %d: %v", bug.Name, seed, err)
+	}
+	return recorder.History()
+}
+
+// opened is the program of a driver whose store does not always answer.
+func opened(open func(context.Context, driver.Config) (driver.Driver, error), seed uint64) driver.Program {
+	program := memdriver.Program()
+	if open == nil {
+		open = program.Open
+	}
+	program.Open = func(ctx context.Context, c driver.Config) (driver.Driver, error) {
+		d, err := open(ctx, c)
+		return &hiccup{Driver: d, random: rand.New(rand.NewPCG(seed, 9))}, err //nolint:gosec // a run that can be made again
+	}
+	return program
+}
+
+// hiccup is a driver whose store does not always say what became of an op.
+type hiccup struct {
+	driver.Driver
+	mu     sync.Mutex
+	random *rand.Rand
+}
+
+// Apply loses answers.
+func (h *hiccup) Apply(ctx context.Context, board string, ops []driver.Op) []driver.Result {
+	h.mu.Lock()
+	roll := h.random.IntN(20)
+	h.mu.Unlock()
+	results := h.Driver.Apply(ctx, board, ops)
+	if roll == 0 {
+		for i := range results {
+			results[i] = driver.Result{Kind: job.OutcomeUnknown, Message: "the answer was lost"}
+		}
+	}
+	return results
+}
+
+// serve runs a server until the test is over, and returns its address.
+func serve(t testing.TB, bug *Bug, program driver.Program) string {
+	t.Helper()
+	quiet := slog.New(slog.DiscardHandler)
+	settings := config.Config{
+		Listen: "127.0.0.1:0", Tenants: []string{"default", otherTenant}, DataDir: t.TempDir(),
+		Tokens: []tenant.Token{
+			{Name: "root", Tenant: "default", Roles: []tenant.Role{tenant.TenantAdmin}, Digest: tenant.DigestOf(secret)},
+			{Name: "root", Tenant: otherTenant, Roles: []tenant.Role{tenant.TenantAdmin}, Digest: tenant.DigestOf(otherSecret)},
+		},
+		Backends: []config.Backend{{Name: "store", Driver: "memory", Settings: []byte("{}")}},
+		Boards: []config.Board{{
+			Name: board, Tenant: "default", Backend: "store", Lease: 30 * time.Second, MaxLease: time.Hour, IdempotencyWindow: time.Hour,
+		}, {
+			Name: otherBoard, Tenant: otherTenant, Backend: "store", Lease: 30 * time.Second, MaxLease: time.Hour, IdempotencyWindow: time.Hour,
+		}},
+	}
+	settings.Boards[0].Limits.OpenJobs = int64(bug.Limit)
+	h, err := host.Open(t.Context(), host.Config{Config: settings, Logger: quiet, Drivers: map[string]driver.Program{"memory": program}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := api.NewServer(h, api.Config{Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		if err := h.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return "http://" + s.Addr().String()
+}

@@ -1,0 +1,67 @@
+package workload
+
+import (
+	"context"
+	"fmt"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/boardd/boardd/internal/faults/history"
+	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
+	"github.com/boardd/boardd/sdk/client"
+)
+
+// postNew posts a new job, or several in one call.
+func (w *worker) postNew(ctx context.Context) {
+	jobs := make([]*client.NewJob, 1)
+	if w.random.IntN(3) == 0 {
+		jobs = make([]*client.NewJob, 2+w.random.IntN(3))
+	}
+	for i := range jobs {
+		jobs[i] = &client.NewJob{
+			Uuid: w.uuid(), Name: fmt.Sprint("job-", w.random.IntN(3)), Priority: boarddv1.Priority_Enum(1 + w.random.IntN(5)),
+			Details: fmt.Appendf(nil, `{"n":%d}`, w.random.IntN(1000)), Labels: map[string]string{"of": w.name},
+		}
+		for range max(0, w.random.IntN(6)-3) {
+			jobs[i].Operations = append(jobs[i].Operations, &client.NewOperation{Name: "step"})
+		}
+	}
+	w.learn(jobs...) // first, so that others come upon it while it is posted
+	w.post(ctx, jobs)
+}
+
+// postAgain posts what somebody has posted, as a client does that got no answer.
+func (w *worker) postAgain(ctx context.Context) {
+	for _, k := range w.some(w.random, 1) {
+		w.post(ctx, []*client.NewJob{proto.CloneOf(k.posting)})
+	}
+}
+
+// postOther posts something else under a uuid that is in use.
+func (w *worker) postOther(ctx context.Context) {
+	for _, k := range w.some(w.random, 1) {
+		other := proto.CloneOf(k.posting)
+		other.Details = []byte(`{"n":"another"}`)
+		w.post(ctx, []*client.NewJob{other})
+	}
+}
+
+func (w *worker) post(ctx context.Context, jobs []*client.NewJob) {
+	from := w.Recorder.Now()
+	posted, err := w.board.Post(ctx, jobs...)
+	ops := make([]history.Op, len(jobs))
+	for i, err := range client.Each(err, len(jobs)) {
+		ops[i] = history.Op{
+			Client: w.name, Call: history.Post, Board: w.Board, Job: jobs[i].GetUuid(), Posting: short(jobs[i].GetName(), jobs[i].GetDetails()),
+			Priority: int32(jobs[i].GetPriority()), Steps: len(jobs[i].GetOperations()), Retries: w.retries,
+		}
+		answer(&ops[i], err)
+		if err == nil && i < len(posted) {
+			ops[i].Sequence = posted[i].GetSequence()
+		}
+	}
+	w.Recorder.Add(from, ops...)
+}
+
+// short is what of a posting is compared.
+func short(name string, details []byte) string { return name + " " + string(details) }
