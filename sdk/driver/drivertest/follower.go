@@ -84,6 +84,25 @@ func (f *follower) until(e *env, p driver.Position) {
 	if f.backward {
 		e.Errorf("a watch's Position went back")
 	}
+	f.check(e)
+}
+
+// untilResync waits until the watcher is told to look at everything anew.
+func (f *follower) untilResync(e *env, what string) {
+	e.Helper()
+	e.eventually(what, func() bool {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return f.resyncs > 0
+	})
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.check(e)
+}
+
+// check says with what the watch ended, if it did. f.mu is held.
+func (f *follower) check(e *env) {
+	e.Helper()
 	if f.err != nil {
 		e.Errorf("the watch ended with: %v", f.err)
 	}
