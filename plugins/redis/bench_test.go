@@ -96,14 +96,7 @@ func openBoard(b *testing.B, d driver.Driver, name string) {
 // is processor time; "caller" is who makes the ops and looks at the answers.
 func BenchmarkProcess(b *testing.B) {
 	server := testserver.StartRedis(b, testserver.RedisOptions{})
-	settings, err := json.Marshal(map[string]string{"address": server.Addr})
-	if err != nil {
-		b.Fatal(err)
-	}
-	inside, err := store.Open(b.Context(), driver.Config{Settings: settings})
-	if err != nil {
-		b.Fatal(err)
-	}
+	inside := openStore(b, server)
 	outside, process := launch(b, server)
 	openBoard(b, inside, "inside")
 	openBoard(b, outside, "process")
@@ -172,8 +165,7 @@ func redisSeconds(b *testing.B, server *testserver.Redis) float64 {
 	return total
 }
 
-// watched follows a board until the benchmark ends, so that what other programs do to it is
-// searched for.
+// watched follows a board until the benchmark ends.
 func watched(b *testing.B, d driver.Driver, board string) {
 	b.Helper()
 	ctx, stop := context.WithCancel(b.Context())
@@ -192,60 +184,112 @@ func watched(b *testing.B, d driver.Driver, board string) {
 	<-ready
 }
 
-// BenchmarkTracking compares a board whose keys Redis names to boardd with one where it
-// does not, both followed by a watcher: transitions a second, in batches, and what each
-// costs Redis and this process in processor time. Both take turns, and the ratio is the
-// median of all rounds.
-func BenchmarkTracking(b *testing.B) {
-	for _, batch := range []int{1, 16, 128} {
-		b.Run("batch="+strconv.Itoa(batch), func(b *testing.B) { tracking(b, batch) })
-	}
-}
-
-func tracking(b *testing.B, batch int) {
+// openStore opens the engine in this process.
+func openStore(b *testing.B, server *testserver.Redis) driver.Driver {
 	b.Helper()
-	server := testserver.StartRedis(b, testserver.RedisOptions{})
 	settings, err := json.Marshal(map[string]string{"address": server.Addr})
 	if err != nil {
 		b.Fatal(err)
 	}
-	boards := map[string]driver.Driver{}
-	for _, name := range []string{"tracked", "plain"} {
-		if boards[name], err = store.Open(b.Context(), driver.Config{Settings: settings}); err != nil {
+	d, err := store.Open(b.Context(), driver.Config{Settings: settings})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return d
+}
+
+// redisCost returns what a transition costs Redis, in seconds of processor time.
+func redisCost(b *testing.B, server *testserver.Redis, d driver.Driver, board string, batch int) float64 {
+	b.Helper()
+	before, begun := redisSeconds(b, server), time.Now()
+	r := rate(b, d, board, batch, 500*time.Millisecond)
+	done := r * time.Since(begun).Seconds()
+	return (redisSeconds(b, server) - before) / done
+}
+
+// BenchmarkNotifications compares what a transition costs Redis with keyspace notifications
+// on and off, on a board that other programs write to as well and that is followed by a
+// watcher: both take turns, and the ratio is the median of all rounds.
+func BenchmarkNotifications(b *testing.B) {
+	for _, batch := range []int{1, 32, 128} {
+		b.Run("batch="+strconv.Itoa(batch), func(b *testing.B) {
+			server := testserver.StartRedis(b, testserver.RedisOptions{})
+			server.Command("CONFIG", "SET", "notify-keyspace-events", "Kg$x")
+			d := openStore(b, server)
+			b.Cleanup(func() { _ = d.Close() })
+			spec := driver.BoardSpec{Name: "b", Window: time.Second, Settings: []byte(`{"foreign":true}`)}
+			if _, err := d.OpenBoard(b.Context(), spec); err != nil {
+				b.Fatal(err)
+			}
+			watched(b, d, "b")
+			rate(b, d, "b", batch, 2*time.Second) // it is warm then, and the first search is over
+			measure := func(events string) float64 {
+				server.Command("CONFIG", "SET", "notify-keyspace-events", events)
+				return redisCost(b, server, d, "b", batch)
+			}
+			var off, ratios []float64
+			for b.Loop() {
+				for range 4 {
+					first, second := measure("Kg$x"), measure("")
+					third, fourth := measure(""), measure("Kg$x")
+					off, ratios = append(off, second, third), append(ratios, first/second, fourth/third)
+				}
+			}
+			b.ReportMetric(median(off)*1e6, "off-redis-us")
+			b.ReportMetric(median(ratios), "ratio")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+// BenchmarkManyBoards compares what a job's life costs Redis beside many other boards, which
+// are open and followed, with what it costs on a Redis of its own, by turns; and says what
+// part of a core the others keep Redis busy with at rest.
+func BenchmarkManyBoards(b *testing.B) {
+	for _, others := range []int{1_000, 5_000, 20_000} {
+		b.Run("others="+strconv.Itoa(others), func(b *testing.B) { manyBoards(b, others) })
+	}
+}
+
+func manyBoards(b *testing.B, others int) {
+	b.Helper()
+	servers := map[string]*testserver.Redis{}
+	drivers := map[string]driver.Driver{}
+	for _, name := range []string{"alone", "many"} {
+		servers[name] = testserver.StartRedis(b, testserver.RedisOptions{})
+		drivers[name] = openStore(b, servers[name])
+		openBoard(b, drivers[name], "b")
+		watched(b, drivers[name], "b")
+	}
+	for i := range others {
+		name := "other " + strconv.Itoa(i)
+		if _, err := drivers["many"].OpenBoard(b.Context(), driver.BoardSpec{Name: name}); err != nil {
 			b.Fatal(err)
 		}
-		openBoard(b, boards[name], name)
-		if name == "plain" {
-			server.Command("ACL", "SETUSER", "default", "-client|tracking")
-		}
-		watched(b, boards[name], name)
-		rate(b, boards[name], name, batch, 2*time.Second) // it is warm then, and the first search is over
+		cycle(b, drivers["many"], name, 1) // it has been used
+		watched(b, drivers["many"], name)
 	}
-	spent := map[string]*spending{"tracked": {}, "plain": {}}
-	measure := func(name string) float64 {
-		s := spent[name]
-		s.redis -= redisSeconds(b, server)
-		s.caller -= testserver.CPUOf(os.Getpid()).Seconds()
-		begun := time.Now()
-		r := rate(b, boards[name], name, batch, 500*time.Millisecond)
-		s.done += r * time.Since(begun).Seconds()
-		s.redis += redisSeconds(b, server)
-		s.caller += testserver.CPUOf(os.Getpid()).Seconds()
-		return r
-	}
-	var plain, ratios []float64
+	const rest = 90 * time.Second // what is looked at ever more rarely is at rest then
+	b.Logf("%d boards are open", others)
+	time.Sleep(rest)
+	before, begun := redisSeconds(b, servers["many"]), time.Now()
+	time.Sleep(rest)
+	idle := (redisSeconds(b, servers["many"]) - before) / time.Since(begun).Seconds()
+	const batch = 32
+	measure := func(name string) float64 { return 3 * redisCost(b, servers[name], drivers[name], "b", batch) }
+	measure("alone")
+	measure("many")
+	var alone, ratios []float64
 	for b.Loop() {
 		for range 4 {
-			first, second := measure("tracked"), measure("plain")
-			third, fourth := measure("plain"), measure("tracked")
-			plain, ratios = append(plain, second, third), append(ratios, first/second, fourth/third)
+			first, second := measure("many"), measure("alone")
+			third, fourth := measure("alone"), measure("many")
+			alone, ratios = append(alone, second, third), append(ratios, first/second, fourth/third)
 		}
 	}
-	b.ReportMetric(median(plain), "plain-ops/s")
+	b.ReportMetric(median(alone)*1e6, "alone-redis-us/job")
 	b.ReportMetric(median(ratios), "ratio")
-	for name, s := range spent {
-		b.ReportMetric(s.redis*1e6/s.done, name+"-redis-us")
-		b.ReportMetric(s.caller*1e6/s.done, name+"-caller-us")
-	}
+	b.ReportMetric(100*idle, "idle-%")
+	b.ReportMetric(float64(strings.Count(servers["many"].Command("CLIENT", "LIST"), " laddr=")-1), "connections")
 	b.ReportMetric(0, "ns/op")
 }

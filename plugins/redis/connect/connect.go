@@ -25,6 +25,11 @@ const (
 	answerTimeout = 10 * time.Second
 )
 
+// Connections is how many connections commands use at most at one server, whatever the
+// number of boards; one more is subscribed. Redis carries out one command at a time, so
+// that more would only wait there instead of here.
+const Connections = 6
+
 // A Greeting is called with each new connection before anything else uses it.
 // An error refuses the connection, and with it the call that asked for it.
 type Greeting func(ctx context.Context, c *redis.Conn) error
@@ -79,6 +84,7 @@ func (s *settings) master(secure *tls.Config, greet Greeting) (*redis.Client, er
 func (s *settings) single(o *redis.Options, secure *tls.Config, greet Greeting) *redis.Client {
 	o.Protocol, o.MaxRetries, o.DisableIdentity, o.OnConnect = 2, -1, true, greet
 	o.ContextTimeoutEnabled = true
+	o.PoolSize, o.PipelinePoolSize = cmp.Or(o.PoolSize, Connections), samePool
 	if o.ReadTimeout == 0 { // the url says nothing else
 		o.ReadTimeout = s.answerWithin()
 	}
@@ -94,6 +100,9 @@ func (s *settings) single(o *redis.Options, secure *tls.Config, greet Greeting) 
 	}
 	return redis.NewClient(o)
 }
+
+// samePool has go-redis keep no connections for pipelines alone.
+const samePool = -1
 
 // answerWithin is how long Redis may take to answer.
 func (s *settings) answerWithin() time.Duration { return cmp.Or(s.answer, answerTimeout) }
@@ -149,7 +158,7 @@ func (s *settings) failover(secure *tls.Config, greet Greeting) (*redis.Client, 
 	client := redis.NewFailoverClient(&redis.FailoverOptions{
 		MasterName: s.MasterName, SentinelAddrs: s.Sentinels, SentinelUsername: s.SentinelUsername, SentinelPassword: s.SentinelPassword,
 		Username: s.Username, Password: s.Password, DB: s.DB,
-		Protocol: 2, MaxRetries: -1, DisableIdentity: true, ContextTimeoutEnabled: true,
+		Protocol: 2, MaxRetries: -1, DisableIdentity: true, ContextTimeoutEnabled: true, PoolSize: Connections, PipelinePoolSize: samePool,
 		DialTimeout: s.connectWithin(), ReadTimeout: s.answerWithin(), WriteTimeout: s.answer,
 		OnConnect: greetMaster(greet),
 		// go-redis knows one dialer for both. Sentinels that are only discovered are
@@ -187,7 +196,7 @@ func greetMaster(greet Greeting) Greeting {
 func (s *settings) cluster(secure *tls.Config, greet Greeting) *redis.ClusterClient {
 	return redis.NewClusterClient(&redis.ClusterOptions{
 		Addrs: s.Cluster, Username: s.Username, Password: s.Password,
-		Protocol: 2, MaxRetries: -1, DisableIdentity: true, ContextTimeoutEnabled: true,
+		Protocol: 2, MaxRetries: -1, DisableIdentity: true, ContextTimeoutEnabled: true, PoolSize: Connections, PipelinePoolSize: samePool,
 		DialTimeout: s.connectWithin(), ReadTimeout: s.answerWithin(), WriteTimeout: s.answer,
 		OnConnect: greet,
 		Dialer: func(ctx context.Context, network, address string) (net.Conn, error) {

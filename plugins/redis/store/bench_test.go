@@ -112,7 +112,7 @@ func BenchmarkBoard(b *testing.B) {
 			server := testserver.StartRedis(b, testserver.RedisOptions{})
 			d := openAt(b, server.Addr)
 			b.Cleanup(func() { _ = d.Close() })
-			status, err := d.OpenBoard(b.Context(), driver.BoardSpec{Name: "b"})
+			status, err := d.OpenBoard(b.Context(), driver.BoardSpec{Name: "b", Settings: []byte(`{"foreign":true}`)})
 			if err != nil {
 				b.Fatal(err)
 			}

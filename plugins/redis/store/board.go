@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,6 +25,7 @@ const (
 var boardSchema = driver.Schema{Fields: []driver.Field{
 	{Name: "namespace", Type: driver.String, Doc: "TaskFlow's namespace; absent: the board's name. On Redis Cluster with a {hash tag}"},
 	{Name: "no_namespace", Type: driver.Boolean, Doc: "the keys have no namespace and no colon, as with TaskFlow's namespace None"},
+	{Name: "foreign", Type: driver.Boolean, Doc: "whether other programs than boardd write to the board; absent: true where a namespace is given or there is none"},
 	{Name: "events", Type: driver.Integer, Doc: "how many changes are remembered for watchers; absent: 100000"},
 }}
 
@@ -32,6 +34,7 @@ type board struct {
 	store   *Store
 	name    string
 	dropped chan struct{} // closed when the board is no more
+	others  *others
 
 	opening atomic.Pointer[opening]
 	bad     bad // postings that cannot be read, as far as known
@@ -55,6 +58,7 @@ type opening struct {
 	scriptKeys   []string
 	capabilities driver.Capabilities
 	events       uint64
+	foreign      bool   // other programs are said to write to it
 	id           string // of the board in this store
 	server       string // the run id of the server on which it was looked at; empty: not told
 	generation   uint64
@@ -78,38 +82,56 @@ type settings struct {
 	Namespace   *string `json:"namespace"`
 	NoNamespace bool    `json:"no_namespace"`
 	Events      uint64  `json:"events"`
+	Foreign     *bool   `json:"foreign"`
 }
 
-// readSettings returns how a board is to be kept.
-func (s *Store) readSettings(spec *driver.BoardSpec) (keys, uint64, error) {
+// foreign reports whether other programs write to the board: they may, unless the place is
+// one that boardd chose.
+func (set *settings) foreign() bool {
+	switch {
+	case set.Foreign != nil:
+		return *set.Foreign
+	case set.Namespace != nil:
+		return !strings.HasPrefix(*set.Namespace, madeNamespace)
+	default:
+		return set.NoNamespace
+	}
+}
+
+// readSettings returns how a board is to be kept, as its settings say.
+func (s *Store) readSettings(spec *driver.BoardSpec) (*opening, error) {
 	if spec.Name == "" || len(spec.Name) > driver.MaxBoardName {
-		return keys{}, 0, job.Errorf(job.Invalid, "the board's name has %d bytes: want 1 to %d", len(spec.Name), driver.MaxBoardName)
+		return nil, job.Errorf(job.Invalid, "the board's name has %d bytes: want 1 to %d", len(spec.Name), driver.MaxBoardName)
 	}
 	var set settings
 	if len(spec.Settings) > 0 {
 		if err := json.Unmarshal(spec.Settings, &set); err != nil {
-			return keys{}, 0, job.Errorf(job.Invalid, "the settings of board %q cannot be read: %v", spec.Name, err)
+			return nil, job.Errorf(job.Invalid, "the settings of board %q cannot be read: %v", spec.Name, err)
 		}
 	}
 	prefix := spec.Name + ":"
 	switch {
 	case set.NoNamespace && set.Namespace != nil:
-		return keys{}, 0, job.Errorf(job.Invalid, "namespace and no_namespace are both given: want one of them")
+		return nil, job.Errorf(job.Invalid, "namespace and no_namespace are both given: want one of them")
 	case set.NoNamespace:
 		prefix = ""
 	case set.Namespace != nil:
 		prefix = *set.Namespace + ":"
 	}
 	if _, cluster := s.client.(*redis.ClusterClient); cluster && !hashTag(prefix) {
-		return keys{}, 0, job.Errorf(job.Invalid, "the namespace %q has no hash tag, and Redis Cluster would scatter the board: want one such as {%s}", prefix, spec.Name)
+		return nil, job.Errorf(job.Invalid, "the namespace %q has no hash tag, and Redis Cluster would scatter the board: want one such as {%s}", prefix, spec.Name)
 	}
 	if set.Events > MaxEvents {
-		return keys{}, 0, job.Errorf(job.Invalid, "events is %d: want at most %d", set.Events, MaxEvents)
+		return nil, job.Errorf(job.Invalid, "events is %d: want at most %d", set.Events, MaxEvents)
 	}
 	if set.Events == 0 {
 		set.Events = DefaultEvents
 	}
-	return keysOf(prefix), set.Events, nil
+	k := keysOf(prefix)
+	return &opening{
+		keys: k, scriptKeys: k.script(), capabilities: capabilities(), events: set.Events, foreign: set.foreign(),
+		stale: make(chan struct{}), once: &sync.Once{},
+	}, nil
 }
 
 // OpenBoard looks how the board stands, and raises its generation if it has
@@ -118,7 +140,7 @@ func (s *Store) OpenBoard(ctx context.Context, spec driver.BoardSpec) (driver.Bo
 	if err := ended(ctx); err != nil {
 		return driver.BoardStatus{}, err
 	}
-	k, events, err := s.readSettings(&spec)
+	st, err := s.readSettings(&spec)
 	if err != nil {
 		return driver.BoardStatus{}, err
 	}
@@ -130,10 +152,7 @@ func (s *Store) OpenBoard(ctx context.Context, spec driver.BoardSpec) (driver.Bo
 	}
 	s.meet(ctx)
 	b := s.boardNamed(spec.Name)
-	st := &opening{
-		spec: spec, keys: k, scriptKeys: k.script(), capabilities: capabilities(), events: events,
-		stale: make(chan struct{}), once: &sync.Once{},
-	}
+	st.spec = spec
 	status := driver.BoardStatus{Capabilities: st.capabilities, Window: spec.Window}
 	err = b.look(ctx, st, &status)
 	if errors.Is(err, errRestarted) { // to look is what that asks for
@@ -146,7 +165,7 @@ func (s *Store) OpenBoard(ctx context.Context, spec driver.BoardSpec) (driver.Bo
 		return driver.BoardStatus{}, err
 	}
 	if !spec.Observe {
-		if err := s.register(ctx, spec.Name, k.prefix); err != nil {
+		if err := s.register(ctx, spec.Name, st.keys.prefix); err != nil {
 			return driver.BoardStatus{}, err
 		}
 	}
@@ -172,7 +191,7 @@ func (s *Store) boardNamed(name string) *board {
 	if b := s.boards[name]; b != nil {
 		return b
 	}
-	return &board{store: s, name: name, dropped: make(chan struct{})}
+	return &board{store: s, name: name, dropped: make(chan struct{}), others: newOthers()}
 }
 
 // expire says that the board has to be opened again before it is used.

@@ -19,16 +19,13 @@ func (s *sweep) claims(ctx context.Context) (err error) {
 	s.claiming, s.next = true, begun // who finds meanwhile that claims were missed, makes it zero
 	defer func() {
 		s.claiming, s.lately, s.took = false, time.Now(), time.Since(begun)
-		if err == nil {
-			s.adjust(ctx)
-		}
 		switch {
 		case err != nil || s.next.IsZero():
 			s.next = time.Time{}
 		case s.notices.on():
 			s.next = begun.Add(max(sweepRest, wholeRest*s.took))
 		default:
-			s.next = s.lately.Add(sweepTime)
+			s.next = begun.Add(sweepTime)
 		}
 	}()
 	if s.few {

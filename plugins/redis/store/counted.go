@@ -1,8 +1,10 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -22,27 +24,66 @@ func (t *foreignCount) unreconciled() int64 { return t.sequence - t.posts - t.re
 // surplus is how many more jobs TaskFlow has, and how many more posts it has counted.
 func (t *foreignCount) surplus() [2]int64 { return [2]int64{t.listed - t.open, t.unreconciled()} }
 
+// others reports whether other programs have posted or ended jobs that our records do not
+// have so, given how many posts of theirs there had been before.
+func (t *foreignCount) others(before int64) bool {
+	return t.listed != t.open || t.trashed != t.known || t.unreconciled() != before
+}
+
+// difference says what others tells by, for people.
+func (t *foreignCount) difference() string {
+	return fmt.Sprintf("%d jobs where boardd has %d, %d in the trash where it has %d, and %d posts that are not its own",
+		t.listed, t.open, t.trashed, t.known, t.unreconciled())
+}
+
+// countReads are the reads of a foreignCount, and of the board's last change.
+type countReads struct {
+	head                   *redis.SliceCmd
+	sequence               *redis.StringCmd
+	listed, trashed, known *redis.IntCmd
+}
+
+func readCounts(ctx context.Context, p redis.Pipeliner, k *keys) countReads {
+	return countReads{
+		head: p.HMGet(ctx, k.head, "open", "posts", "settled", "generation", "position"), sequence: p.Get(ctx, k.sequence),
+		listed: p.HLen(ctx, k.listings), trashed: p.HLen(ctx, k.trash), known: p.ZCard(ctx, k.trashBy),
+	}
+}
+
+// err returns why they could not be read.
+func (r *countReads) err() error {
+	if err := r.sequence.Err(); err != nil && !errors.Is(err, redis.Nil) { // absent: nobody has posted
+		return err
+	}
+	return cmp.Or(r.head.Err(), r.listed.Err(), r.trashed.Err(), r.known.Err())
+}
+
+func (r *countReads) count() foreignCount {
+	t := foreignCount{
+		open: parseInt(string(value(r.head, 0))), posts: parseInt(string(value(r.head, 1))), reconciled: parseInt(string(value(r.head, 2))),
+		listed: r.listed.Val(), trashed: r.trashed.Val(), known: r.known.Val(),
+	}
+	t.sequence, _ = r.sequence.Int64()
+	return t
+}
+
+// at is the board's generation and the position of its last change.
+func (r *countReads) at() [2]string {
+	return [2]string{string(value(r.head, 3)), string(value(r.head, 4))}
+}
+
 func (s *sweep) count(ctx context.Context) (foreignCount, error) {
-	k := &s.opening.keys
-	var head *redis.SliceCmd
-	var sequence *redis.StringCmd
-	var listed, trashed, known *redis.IntCmd
+	var reads countReads
 	s.pace.busy += tripCost
 	err := s.board.atOnce(ctx, s.opening, func(p redis.Pipeliner) error {
-		head, sequence = p.HMGet(ctx, k.head, "open", "posts", "settled"), p.Get(ctx, k.sequence)
-		listed, trashed, known = p.HLen(ctx, k.listings), p.HLen(ctx, k.trash), p.ZCard(ctx, k.trashBy)
+		reads = readCounts(ctx, p, &s.opening.keys)
 		return nil
 	})
 	if err != nil && !errors.Is(err, redis.Nil) {
 		return foreignCount{}, readFailed(ctx, err)
 	}
-	t := foreignCount{
-		open: parseInt(string(value(head, 0))), posts: parseInt(string(value(head, 1))), reconciled: parseInt(string(value(head, 2))),
-		listed: listed.Val(), trashed: trashed.Val(), known: known.Val(),
-	}
-	t.sequence, _ = sequence.Int64() // absent: nobody has posted
 	s.counted = time.Now()
-	return t, nil
+	return reads.count(), nil
 }
 
 // strangeListed is how many fields of the board are no jobs.

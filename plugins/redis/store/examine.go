@@ -61,7 +61,7 @@ func (x *examination) find(code string, severity driver.Severity, subject, probl
 func (x *examination) settings(ctx context.Context) error {
 	s := x.board.store
 	values := map[string]string{}
-	for _, name := range []string{"maxmemory", "maxmemory-policy", "notify-keyspace-events"} {
+	for _, name := range []string{"maxmemory", "maxmemory-policy"} {
 		v, err := s.client.ConfigGet(ctx, name).Result()
 		if err != nil {
 			return x.find("settings-unknown", driver.Note, "CONFIG GET "+name,
@@ -81,9 +81,13 @@ func (x *examination) settings(ctx context.Context) error {
 			return err
 		}
 	}
-	if !s.notifies(ctx) {
-		err := x.find("notifications-off", driver.Note, "notify-keyspace-events "+strconv.Quote(values["notify-keyspace-events"]),
-			"other programs' claims are found by searching only, which takes longer on a large board", "redis-cli CONFIG SET notify-keyspace-events Kg$x")
+	if err := x.others(); err != nil {
+		return err
+	}
+	if x.opening.foreign && !s.notifies(ctx) {
+		err := x.find("notifications-off", driver.Note, "notify-keyspace-events",
+			"other programs' claims are found by searching: within a second on a board of up to 40000 jobs. Redis would name them at once with "+
+				"Kg$x, and every change of a job would cost it more: docs/redis.md says how much", "")
 		if err != nil {
 			return err
 		}
@@ -99,6 +103,16 @@ func (x *examination) settings(ctx context.Context) error {
 		return x.find("not-durable", driver.Note, "appendfsync", "a crash of the machine loses the last moments", "redis-cli CONFIG SET appendfsync always")
 	}
 	return nil
+}
+
+// others looks whether other programs write to the board though none is said to.
+func (x *examination) others() error {
+	if x.opening.foreign || !x.board.others.write() {
+		return nil
+	}
+	return x.find("foreign-writers", driver.Warning, "foreign = false",
+		"other programs write to the board: it is searched for their changes all the same, since one was found",
+		"set foreign = true in the board's config")
 }
 
 // clock compares Redis's clock with this machine's and with the board's past.

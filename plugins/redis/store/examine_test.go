@@ -32,7 +32,7 @@ func TestExamine(t *testing.T) {
 		found[f.Code] = f.Subject
 	}
 	for code, subject := range map[string]string{
-		"eviction": "allkeys-lru", "notifications-off": "", "not-durable": "appendonly", "claim-without-expiry": stuck.String(),
+		"eviction": "allkeys-lru", "notifications-off": "notify-keyspace-events", "not-durable": "appendonly", "claim-without-expiry": stuck.String(),
 		"leaked-key": trashed.String(), "owner-without-job": gone.String(),
 	} {
 		if got, ok := found[code]; !ok || !strings.Contains(got, subject) {

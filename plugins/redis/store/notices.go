@@ -25,8 +25,6 @@ const (
 type notices struct {
 	enabled atomic.Bool
 	stop    func()
-	without atomic.Bool // tracking: the server refuses, or notifications are on
-	failed  time.Time   // when tracking last could not be begun
 
 	mu   sync.Mutex
 	ids  map[string]notice
@@ -43,11 +41,36 @@ func newNotices() *notices { return &notices{ids: map[string]notice{}, stop: fun
 
 func (n *notices) on() bool { return n.enabled.Load() }
 
+// begin notes that Redis names jobs from now on. It may have named some to nobody before,
+// so all of them are looked at.
+func (n *notices) begin() {
+	n.again()
+	n.enabled.Store(true)
+}
+
 // The ends of the keys that TaskFlow changes when a claim begins or ends.
 const (
 	ownedSuffix    = ".owned"
 	modifiedSuffix = ".last_modified"
 )
+
+// ownerOf takes the name of a key of a job apart: what the keys of its board begin with,
+// and the job.
+func ownerOf(key string) (prefix, id string, ok bool) {
+	name, ok := strings.CutSuffix(key, ownedSuffix)
+	if !ok {
+		name, ok = strings.CutSuffix(key, modifiedSuffix)
+	}
+	at := len(name) - idSize
+	if !ok || at < 0 {
+		return "", "", false
+	}
+	_, ok = jobNamed(name[at:])
+	return name[:at], name[at:], ok
+}
+
+// idSize is how long a uuid is, as text.
+const idSize = 36
 
 // listen has Redis name the jobs of one board whose claims change, if keyspace notifications
 // are on.
@@ -57,20 +80,7 @@ func (s *Store) listen(ctx context.Context, k *keys) *notices {
 	if !ok || !s.notifies(ctx) { // in a cluster each node tells only of its own keys
 		return n
 	}
-	n.without.Store(true)
-	n.enabled.Store(true)
-	space := "__keyspace@" + strconv.Itoa(single.Options().DB) + "__:"
-	var stops []func()
-	for _, suffix := range []string{ownedSuffix, modifiedSuffix} {
-		stops = append(stops, s.wakes.watchPattern(space+escape(k.prefix)+"*"+suffix, func(channel, _ string) {
-			n.add(k, strings.TrimPrefix(channel, space))
-		}))
-	}
-	n.stop = func() {
-		for _, stop := range stops {
-			stop()
-		}
-	}
+	n.stop = s.wakes.listen(strconv.Itoa(single.Options().DB), k.prefix, n)
 	return n
 }
 
@@ -99,31 +109,19 @@ func escape(text string) string {
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, "]", `\]`, "^", `\^`).Replace(text)
 }
 
-// add notes that keys of a board changed.
-func (n *notices) add(k *keys, names ...string) {
+// add notes that keys of a job changed.
+func (n *notices) add(id string) {
 	due := time.Now().Add(noticeTime)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for _, name := range names {
-		id, ok := strings.CutSuffix(name, ownedSuffix)
-		if !ok {
-			id, ok = strings.CutSuffix(name, modifiedSuffix)
-		}
-		if ok {
-			id, ok = strings.CutPrefix(id, k.prefix)
-		}
-		if _, waits := n.ids[id]; !ok || waits {
-			continue
-		}
-		if _, ok := jobNamed(id); !ok {
-			continue
-		}
-		if len(n.ids) >= noticesMost {
-			n.over = true
-			return
-		}
-		n.ids[id] = notice{due: due}
+	if _, waits := n.ids[id]; waits {
+		return
 	}
+	if len(n.ids) >= noticesMost {
+		n.over = true
+		return
+	}
+	n.ids[id] = notice{due: due}
 }
 
 // again has all jobs looked at, since Redis may have named some to nobody.

@@ -75,7 +75,7 @@ func Open(_ context.Context, c driver.Config) (driver.Driver, error) {
 		return nil, err
 	}
 	s.client, s.declare = client, declare
-	s.wakes = newWakes(s)
+	s.wakes, s.rounds = newWakes(s), newRounds(s)
 	return s, nil
 }
 
@@ -106,6 +106,7 @@ type Store struct {
 	declare bool // every key of a script is named
 	logger  *slog.Logger
 	wakes   *wakes
+	rounds  *rounds
 	self    string        // what tells this driver from other servers'
 	budget  *searchBudget // of what searches may cost Redis
 	looking *searchBudget // of what looking at observed boards may, which is measured by the time that it takes

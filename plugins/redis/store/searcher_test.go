@@ -11,6 +11,9 @@ import (
 	"github.com/boardd/boardd/sdk/job"
 )
 
+// written are the settings of a board that other programs write to.
+const written = `{"foreign":true}`
+
 // A server is one of several that watch boards in one Redis.
 type server struct {
 	*testing.T
@@ -18,7 +21,7 @@ type server struct {
 	store *Store
 
 	mu   sync.Mutex
-	seen map[job.ID]bool // of which a change of another program was told
+	seen map[job.ID]bool // of which a change was told: true, of another program
 }
 
 func openStore(t *testing.T, addr string) *Store {
@@ -34,13 +37,14 @@ func openStore(t *testing.T, addr string) *Store {
 	return d.(*Store)
 }
 
-func watching(t *testing.T, addr string, boards ...string) *server {
+// watching returns a server that watches boards with some settings.
+func watching(t *testing.T, addr, settings string, boards ...string) *server {
 	t.Helper()
 	s := &server{T: t, store: openStore(t, addr), seen: map[job.ID]bool{}}
 	var running sync.WaitGroup
 	t.Cleanup(func() { s.close(); running.Wait() })
 	for _, name := range boards {
-		if _, err := s.store.OpenBoard(t.Context(), driver.BoardSpec{Name: name}); err != nil {
+		if _, err := s.store.OpenBoard(t.Context(), driver.BoardSpec{Name: name, Settings: []byte(settings)}); err != nil {
 			t.Fatal(err)
 		}
 		follows := make(chan struct{})
@@ -70,9 +74,7 @@ func (s *server) tell(list []driver.Change) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range list {
-		if list[i].Event == job.ForeignChange {
-			s.seen[list[i].Job] = true
-		}
+		s.seen[list[i].Job] = s.seen[list[i].Job] || list[i].Event == job.ForeignChange
 	}
 }
 
@@ -81,6 +83,16 @@ func (s *server) saw(n int) func() bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		return s.seen[numbered(n)]
+	}
+}
+
+// told is saw for any change.
+func (s *server) told(n int) func() bool {
+	return func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		_, ok := s.seen[numbered(n)]
+		return ok
 	}
 }
 
@@ -112,9 +124,9 @@ func (s *server) among() int {
 func TestOneSearches(t *testing.T) {
 	t.Parallel()
 	f := newPlain(t)
-	first := watching(t, f.server.Addr, "b")
+	first := watching(t, f.server.Addr, written, "b")
 	testserver.Eventually(t, "the first one searches", first.searches)
-	second := watching(t, f.server.Addr, "b")
+	second := watching(t, f.server.Addr, written, "b")
 	for n := range 3 {
 		f.post(n)
 		testserver.Eventually(t, "the first one sees a post", first.saw(n))
@@ -138,7 +150,7 @@ func TestOneSearches(t *testing.T) {
 func TestSearcherIsGone(t *testing.T) {
 	t.Parallel()
 	f := newPlain(t)
-	s := watching(t, f.server.Addr, "b")
+	s := watching(t, f.server.Addr, written, "b")
 	testserver.Eventually(t, "it searches", s.searches)
 	if err := f.client.Set(t.Context(), "b:boardd:searcher", "another", time.Hour).Err(); err != nil {
 		t.Fatal(err)
@@ -170,7 +182,7 @@ func TestLongRest(t *testing.T) {
 func TestBudgetAmongServers(t *testing.T) {
 	t.Parallel()
 	f := newPlain(t)
-	first, second := watching(t, f.server.Addr, "a", "b"), watching(t, f.server.Addr, "c")
+	first, second := watching(t, f.server.Addr, written, "a", "b"), watching(t, f.server.Addr, written, "c")
 	for name, s := range map[string]*server{"first": first, "second": second} {
 		testserver.Eventually(t, "the "+name+" knows of both", func() bool { return s.among() == 2 })
 	}

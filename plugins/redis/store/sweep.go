@@ -10,12 +10,11 @@ import (
 
 // When other programs' changes are searched for while somebody watches a board.
 const (
-	lookTime  = 250 * time.Millisecond  // between two looks at the numbers of jobs and posts
-	sweepTime = 800 * time.Millisecond  // between two searches for claims, if the jobs are few
-	slowTime  = time.Second - sweepTime // for a search for claims: they are to be seen within a second
-	sweepRest = 10 * time.Second        // likewise, where Redis names the jobs whose claims change
-	wholeTime = time.Minute             // between two that do not rely on what is counted
-	wholeRest = 4                       // times what either of those took, if that is longer
+	lookTime  = 250 * time.Millisecond // between two looks at the numbers of jobs and posts
+	sweepTime = 800 * time.Millisecond // from one search for claims to the next, unless it takes longer
+	sweepRest = 10 * time.Second       // likewise, where Redis names the jobs whose claims change
+	wholeTime = time.Minute            // between two that do not rely on what is counted
+	wholeRest = 4                      // times what either of those took, if that is longer
 )
 
 // A sweep searches one board.
@@ -29,7 +28,6 @@ type sweep struct {
 	counts   map[string]int  // by hash, how many jobs the next step asks for
 	owned    map[string]bool // jobs that have an owner, or had one when they were last looked at
 	few      bool            // the database has few keys for so many jobs
-	least    time.Duration   // how long a search for claims takes in any case
 	gone     int64           // posts of other programs that ended before anybody saw them
 	sequence int64           // TaskFlow's number of posts, as last seen
 	noticed  time.Time       // when the jobs that notifications named were last looked at
@@ -50,12 +48,13 @@ func (b *board) startSweep(st *opening) func() {
 	defer b.mu.Unlock()
 	b.watch++
 	if b.watch == 1 {
+		b.store.rounds.join(b, st)
 		ctx, cancel := context.WithCancel(context.Background())
 		done := make(chan struct{})
 		b.sweep = func() { cancel(); <-done }
 		b.store.work.Go(func() {
 			defer close(done)
-			b.searchInTurn(ctx, st)
+			b.searchIfShared(ctx, st)
 		})
 	}
 	return func() {
@@ -66,6 +65,7 @@ func (b *board) startSweep(st *opening) func() {
 			stop = nil
 		} else {
 			b.sweep = nil
+			b.store.rounds.leave(b)
 		}
 		b.mu.Unlock()
 		if stop != nil {
@@ -100,8 +100,7 @@ func (s *sweep) round(ctx context.Context) error {
 }
 
 // fewKeys finds out whether it is less to go through the keys of the database than
-// through the jobs, and has keys tracked where that will take long. A user who may not
-// ask goes through the jobs.
+// through the jobs. A user who may not ask goes through the jobs.
 func (s *sweep) fewKeys(ctx context.Context, jobs int64) error {
 	node, err := s.board.store.nodeOf(ctx, s.opening.keys.jobs)
 	if err != nil {
@@ -109,13 +108,7 @@ func (s *sweep) fewKeys(ctx context.Context, jobs int64) error {
 	}
 	s.pace.busy += tripCost
 	n, err := node.DBSize(ctx).Result()
-	s.few, s.least = err == nil && n <= fewKeys*jobs, 0
-	if !s.few {
-		s.least = time.Duration(jobs) * time.Second / SweepRate
-	}
-	if s.least > slowTime {
-		s.adjust(ctx)
-	}
+	s.few = err == nil && n <= fewKeys*jobs
 	return ctx.Err()
 }
 

@@ -2,15 +2,16 @@ package store
 
 import (
 	"context"
-	"maps"
-	"slices"
+	"strings"
 	"sync"
 
 	"github.com/redis/go-redis/v9"
 )
 
-// wakes tells watchers that something was published on their channel. All share
-// one connection, which is made for the first of them.
+// wakes tells watchers that something was published on their channel, and boards which of
+// their jobs Redis has named. All share one connection, which is made for the first of
+// them, and two patterns, whatever the number of boards: Redis compares whatever is
+// published with every pattern that anybody has.
 type wakes struct {
 	store *Store
 	ctx   context.Context //nolint:containedctx // ends with the store, not with a call
@@ -19,19 +20,28 @@ type wakes struct {
 
 	mu       sync.Mutex // held while Redis is told what to listen to
 	pubsub   *redis.PubSub
-	channels map[string]map[chan struct{}]bool
-	patterns map[string]map[*listener]bool
+	channels map[string]*channel
+	space    string                       // begins the channels of notifications
+	notices  map[string]map[*notices]bool // of boards, by what their keys begin with
+	named    map[string]bool              // the patterns of notifications that Redis has taken
+}
+
+// A channel is one that somebody waits for.
+type channel struct {
+	woken map[chan struct{}]bool
+	heard bool // Redis has said that it tells of it
 }
 
 func newWakes(s *Store) *wakes {
-	w := &wakes{store: s, channels: map[string]map[chan struct{}]bool{}, patterns: map[string]map[*listener]bool{}}
+	w := &wakes{store: s, channels: map[string]*channel{}, notices: map[string]map[*notices]bool{}, named: map[string]bool{}}
 	w.ctx, w.stop = context.WithCancel(context.Background())
 	return w
 }
 
 // watch returns a channel on which something comes after each message, and what
-// ends that. Messages that come at once may be one.
-func (w *wakes) watch(channel string) (<-chan struct{}, func()) {
+// ends that. Messages that come at once may be one. Something comes as well whenever Redis
+// begins to tell of the channel, since what was published before that is lost.
+func (w *wakes) watch(name string) (<-chan struct{}, func()) {
 	woken := make(chan struct{}, 1)
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -39,57 +49,79 @@ func (w *wakes) watch(channel string) (<-chan struct{}, func()) {
 		return woken, func() {}
 	}
 	w.connect()
-	if w.channels[channel] == nil {
-		w.channels[channel] = map[chan struct{}]bool{}
-		w.say(w.pubsub.Subscribe, channel)
+	if w.channels[name] == nil {
+		w.channels[name] = &channel{woken: map[chan struct{}]bool{}}
+		w.say(w.pubsub.Subscribe, name)
 	}
-	w.channels[channel][woken] = true
+	w.channels[name].woken[woken] = true
 	return woken, func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		delete(w.channels[channel], woken)
-		if len(w.channels[channel]) == 0 && w.ctx.Err() == nil {
-			delete(w.channels, channel)
-			w.say(w.pubsub.Unsubscribe, channel)
+		c := w.channels[name]
+		delete(c.woken, woken)
+		if len(c.woken) == 0 && w.ctx.Err() == nil {
+			delete(w.channels, name)
+			w.say(w.pubsub.Unsubscribe, name)
 		}
 	}
 }
 
-// A listener is called for each message on the channels that a pattern names.
-type listener struct{ told func(channel, message string) }
+// hears reports whether Redis tells of a channel: a proxy may not, or an ACL.
+func (w *wakes) hears(name string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c := w.channels[name]
+	return c != nil && c.heard
+}
 
-// watchPattern has told called for each message on the channels that a pattern
-// names, until it is ended.
-func (w *wakes) watchPattern(pattern string, told func(channel, message string)) func() {
+// listen has the jobs of a board noted in n whenever Redis names one, until what it
+// returns is called. The notices are on as soon as Redis has taken the patterns.
+func (w *wakes) listen(db string, prefix string, n *notices) func() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.ctx.Err() != nil {
 		return func() {}
 	}
 	w.connect()
-	if w.patterns[pattern] == nil {
-		w.patterns[pattern] = map[*listener]bool{}
-		w.say(w.pubsub.PSubscribe, pattern)
+	if len(w.notices) == 0 {
+		w.space = "__keyspace@" + db + "__:"
+		w.say(w.pubsub.PSubscribe, w.patterns()...)
 	}
-	l := &listener{told}
-	w.patterns[pattern][l] = true
+	if w.notices[prefix] == nil {
+		w.notices[prefix] = map[*notices]bool{}
+	}
+	w.notices[prefix][n] = true
+	if w.namesAll() {
+		n.begin()
+	}
 	return func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		delete(w.patterns[pattern], l)
-		if len(w.patterns[pattern]) == 0 && w.ctx.Err() == nil {
-			delete(w.patterns, pattern)
-			w.say(w.pubsub.PUnsubscribe, pattern)
+		delete(w.notices[prefix], n)
+		if len(w.notices[prefix]) == 0 {
+			delete(w.notices, prefix)
+		}
+		if len(w.notices) == 0 && w.ctx.Err() == nil {
+			clear(w.named)
+			w.say(w.pubsub.PUnsubscribe, w.patterns()...)
 		}
 	}
 }
 
+// patterns are those of the notifications of all boards. w.mu is held.
+func (w *wakes) patterns() []string {
+	return []string{w.space + "*" + ownedSuffix, w.space + "*" + modifiedSuffix}
+}
+
+// namesAll reports whether Redis has taken all the patterns. w.mu is held.
+func (w *wakes) namesAll() bool { return len(w.named) == len(w.patterns()) }
+
 // say changes what the connection listens to. It is told again with each new
 // connection, so that an error now is none: watchers look by themselves as well. The
 // caller holds w.mu.
-func (w *wakes) say(what func(context.Context, ...string) error, channel string) {
-	if err := what(w.ctx, channel); err != nil {
-		w.store.logger.Debug("Redis is not listened to", "channel", channel, "error", err)
+func (w *wakes) say(what func(context.Context, ...string) error, channels ...string) {
+	if err := what(w.ctx, channels...); err != nil {
+		w.store.logger.Debug("Redis is not listened to", "channels", channels, "error", err)
 	}
 }
 
@@ -99,26 +131,79 @@ func (w *wakes) connect() {
 		return
 	}
 	w.pubsub = w.store.client.Subscribe(w.ctx)
-	messages := w.pubsub.Channel(redis.WithChannelSize(1024))
+	messages := w.pubsub.ChannelWithSubscriptions(redis.WithChannelSize(1024))
 	w.done.Go(func() {
 		for m := range messages {
-			w.tell(m)
+			switch m := m.(type) {
+			case *redis.Subscription:
+				w.begun(m)
+			case *redis.Message:
+				w.tell(m)
+			}
 		}
 	})
 }
 
-func (w *wakes) tell(m *redis.Message) {
+// begun notes that Redis tells of a channel or a pattern from now on: for the first time,
+// or over a new connection, before which something may have been told to nobody.
+func (w *wakes) begun(s *redis.Subscription) {
 	w.mu.Lock()
-	listeners := slices.Collect(maps.Keys(w.patterns[m.Pattern]))
-	for woken := range w.channels[m.Channel] {
+	defer w.mu.Unlock()
+	switch s.Kind {
+	case "subscribe":
+		if c := w.channels[s.Channel]; c != nil {
+			c.heard = true
+			c.wake()
+		}
+	case "psubscribe":
+		if len(w.notices) == 0 {
+			return // nobody listens any more
+		}
+		w.named[s.Channel] = true
+		for _, of := range w.notices {
+			for n := range of {
+				if w.namesAll() {
+					n.begin()
+				}
+			}
+		}
+	}
+}
+
+// wake has everybody who waits for a channel look.
+func (w *wakes) wake(name string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.wakeLocked(name)
+}
+
+func (w *wakes) wakeLocked(name string) {
+	if c := w.channels[name]; c != nil {
+		c.wake()
+	}
+}
+
+func (c *channel) wake() {
+	for woken := range c.woken {
 		select {
 		case woken <- struct{}{}:
 		default:
 		}
 	}
-	w.mu.Unlock()
-	for _, l := range listeners {
-		l.told(m.Channel, m.Payload)
+}
+
+func (w *wakes) tell(m *redis.Message) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if m.Pattern == "" {
+		w.wakeLocked(m.Channel)
+		return
+	}
+	key := strings.TrimPrefix(m.Channel, w.space)
+	if prefix, id, ok := ownerOf(key); ok {
+		for n := range w.notices[prefix] {
+			n.add(id)
+		}
 	}
 }
 

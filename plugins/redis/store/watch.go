@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"math/rand/v2"
 	"strconv"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/boardd/boardd/sdk/driver"
 )
@@ -13,9 +16,13 @@ import (
 // watchCount is how many entries of the stream are fetched at once.
 const watchCount = 64
 
-// watchTime is how often a watcher looks though nobody woke it: what is
-// published may get lost.
-const watchTime = time.Second
+// A watcher looks though nobody woke it: what is published may get lost. Where Redis says
+// that it tells of the board's changes, it looks rarely: when its connection is made anew,
+// and when a round finds that the board was changed, it is woken.
+const (
+	watchTime = time.Second
+	watchRest = 10 * time.Minute
+)
 
 // Watch streams what changed after a position.
 func (s *Store) Watch(ctx context.Context, name string, after driver.Position) iter.Seq2[driver.Changes, error] {
@@ -54,11 +61,26 @@ func (b *board) follow(ctx context.Context, after driver.Position, yield func(dr
 		if err := t.catchUp(ctx); err != nil {
 			return err
 		}
-		if err := b.wait(ctx, st, woken, watchTime); err != nil {
+		rest := watchTime
+		if b.store.tells(st.keys.wake) {
+			rest = watchRest
+		}
+		if err := b.wait(ctx, st, woken, spread(rest)); err != nil {
 			return err
 		}
 	}
 }
+
+// tells reports whether what is published on a channel comes here as long as the connection
+// lasts. In a cluster it comes by way of other servers, whose connections nobody here sees.
+func (s *Store) tells(channel string) bool {
+	_, cluster := s.client.(*redis.ClusterClient)
+	return !cluster && s.wakes.hears(channel)
+}
+
+// spread makes a time up to a quarter shorter, so that what began together does
+// not go on together.
+func spread(d time.Duration) time.Duration { return d - rand.N(d/4) }
 
 // wait returns nil when it is time to look again.
 func (b *board) wait(ctx context.Context, st *opening, woken <-chan struct{}, d time.Duration) error {
@@ -151,6 +173,7 @@ func (t *tail) report(ctx context.Context, e *entry) error {
 		s.known.follow(events)
 		s.notices.follow(events)
 	}
+	t.board.others.met(t.board, t.opening, events)
 	t.position = e.last
 	if n := len(e.events); n > 0 {
 		t.board.saw(mark{position: e.last, at: e.events[n-1].at})

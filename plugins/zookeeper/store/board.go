@@ -41,6 +41,7 @@ type board struct {
 	jobs  map[job.ID]*view
 	names map[string]job.ID // of the postings' nodes
 	bad   map[string]unread // nodes that cannot be read, and why
+	other job.ID            // of a board that boardd alone is said to write: a job that another program changed
 	tally tally
 	past  past
 	holds holdQueue

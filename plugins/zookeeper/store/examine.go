@@ -12,6 +12,7 @@ import (
 	"github.com/boardd/boardd/plugins/taskflow"
 	"github.com/boardd/boardd/plugins/zookeeper/session"
 	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
 )
 
 // What an examination calls large: parts of what there is room for.
@@ -44,7 +45,7 @@ type examination struct {
 }
 
 func (x *examination) run(ctx context.Context) error {
-	for _, step := range []func(context.Context) error{x.entries, x.locks, x.trash, x.unknown, x.words} {
+	for _, step := range []func(context.Context) error{x.entries, x.locks, x.trash, x.unknown, x.words, x.others} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -103,6 +104,29 @@ func (x *examination) entries(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// meetOthers says once that another program changes jobs of a board that boardd alone is
+// said to write. ZooKeeper tells of its changes all the same. b.mu is held.
+func (b *board) meetOthers(v *view) {
+	if *b.settings.Foreign || !b.loaded || b.other != (job.ID{}) {
+		return
+	}
+	b.other = v.id
+	b.store.log.Warn("other programs write to a board that boardd alone is said to write: say foreign = true in the board's config",
+		"board", b.name, "job", v.id)
+}
+
+// others looks whether other programs write to the board though none is said to.
+func (x *examination) others(context.Context) error {
+	x.mu.Lock()
+	other := x.other
+	x.mu.Unlock()
+	if other == (job.ID{}) {
+		return nil
+	}
+	return x.find("foreign-writers", driver.Warning, "foreign = false", fmt.Sprintf("other programs write to the board: job %v is one that they changed", other),
+		"set foreign = true in the board's config")
 }
 
 // locks looks at claims that nobody ends.

@@ -3,9 +3,11 @@ package store_test
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/boardd/boardd/internal/testserver"
 	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
 )
 
 // TestExamine has everything wrong at once that an examination finds.
@@ -37,6 +39,47 @@ func TestExamine(t *testing.T) {
 	}
 	for range p.driver.(driver.Examiner).Examine(t.Context(), p.name) { //nolint:forcetypeassert,errcheck // what it gives is not looked at
 		break
+	}
+}
+
+// TestOthersAreReported has two hosts of boardd work on a board that boardd alone is said to
+// write, and then a lock put there by another program.
+func TestOthersAreReported(t *testing.T) {
+	t.Parallel()
+	z := testserver.ZooKeeper(t, testserver.ZooKeeperOptions{Fast: true})
+	alone := map[string]any{"foreign": false}
+	a := sit(t, openWith(t, settingsOf(z.Servers(), nil)), "/p/a", alone)
+	b := sit(t, openWith(t, settingsOf(z.Servers(), nil)), "/p/a", alone)
+	a.watch()
+	b.watch()
+	hosts := []*desk{a, b}
+	for i := range 20 {
+		id := hosts[i%2].post("ours", `{}`, nil)
+		other := hosts[(i+1)%2]
+		other.sees(id, job.Unclaimed, "the other host posted")
+		claimed := other.claim(id, "w", time.Minute)
+		ends := []driver.OpKind{driver.Remove, driver.Release, driver.Trash}
+		other.must(driver.Op{Kind: ends[i%3], Job: id, Precondition: driver.HeldByToken, Token: claimed.Token})
+	}
+	for _, k := range hosts {
+		if codes := k.examine(); slices.Contains(codes, "foreign-writers") {
+			t.Errorf("boardd's own hosts are taken for other programs: %v", codes)
+		}
+	}
+	id := a.post("taken by another program", `{}`, nil)
+	python := &pair{desk: a, z: z}
+	c := python.connect()
+	defer c.Close()
+	names, _, err := c.Children("/p/a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	python.raw("/p/a/"+slices.Max(names)+".lock", `{"owner": "py"}`) // the last one posted
+	for _, k := range hosts {
+		k.sees(id, job.Claimed, "another program claimed")
+		if codes := k.examine(); !slices.Contains(codes, "foreign-writers") {
+			t.Errorf("another program's claim is not reported: %v", codes)
+		}
 	}
 }
 

@@ -124,6 +124,7 @@ func (b *board) learn(old, v *view) *view {
 
 // strange takes note of a change by another program. b.mu is held.
 func (b *board) strange(old, v *view, at instant) {
+	b.meetOthers(v)
 	owner := v.owner()
 	if old != nil {
 		v.foreign = max(b.horizon, old.position()+1, b.events.told+1)

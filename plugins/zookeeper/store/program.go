@@ -55,6 +55,7 @@ var backendSchema = driver.Schema{Fields: []driver.Field{
 var boardSchema = driver.Schema{Fields: []driver.Field{
 	{Name: "path", Type: driver.String, Doc: "TaskFlow's path of the board, such as /taskflow/jobs; absent: one of the board's own below root"},
 	{Name: "claims", Type: driver.String, Values: []string{claimsLease, claimsSession}, Doc: "whether a claim outlives the session of boardd's driver; absent: lease"},
+	{Name: "foreign", Type: driver.Boolean, Doc: "whether other programs than boardd write to the board; absent: true where a path is given that is not below root"},
 	{Name: "max_jobs", Type: driver.Integer, Doc: "more open jobs than this are refused; absent: 25000, at most 100000"},
 }}
 

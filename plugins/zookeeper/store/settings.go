@@ -163,6 +163,7 @@ type boardSettings struct {
 	Path    string `json:"path"`
 	Claims  string `json:"claims"`
 	MaxJobs int64  `json:"max_jobs"`
+	Foreign *bool  `json:"foreign"`
 }
 
 func readBoardSettings(spec *driver.BoardSpec, root string) (boardSettings, layout, error) {
@@ -183,6 +184,10 @@ func readBoardSettings(spec *driver.BoardSpec, root string) (boardSettings, layo
 		return b, layout{}, job.Errorf(job.Invalid, "claims: want %q or %q, got %q", claimsLease, claimsSession, b.Claims)
 	case b.MaxJobs < 1 || b.MaxJobs > MaxJobs:
 		return b, layout{}, job.Errorf(job.Invalid, "max_jobs: want 1 to %d, got %d", MaxJobs, b.MaxJobs)
+	}
+	if b.Foreign == nil { // others write where they were told to, unless boardd chose the place
+		others := b.Path != "" && !strings.HasPrefix(b.Path, root+"/")
+		b.Foreign = &others
 	}
 	if b.Path == "" {
 		b.Path = defaultPath(root, spec.Name)
