@@ -12,23 +12,34 @@ import (
 	"time"
 
 	"github.com/boardd/boardd/internal/faults/nemesis"
+	"github.com/boardd/boardd/internal/faults/teams"
+	"github.com/boardd/boardd/internal/faults/workload"
 	"github.com/boardd/boardd/internal/testserver"
 	"github.com/boardd/boardd/sdk/client"
 )
 
-// Programs builds boardd and the drivers that stand beside it, and returns the folder.
+// Programs builds boardd, the drivers that stand beside it and the policy of schedules,
+// and returns the folder.
 func Programs(t testing.TB) string {
 	t.Helper()
-	return filepath.Dir(testserver.BuildWith(t, []string{Redis, ZooKeeper}))
+	folder := filepath.Dir(testserver.BuildWith(t, []string{Redis, ZooKeeper}))
+	if err := os.WriteFile(filepath.Join(folder, policyFile), teams.Module(t), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return folder
 }
+
+const policyFile = "teams.wasm"
 
 // deployment is servers, their store and what is between them.
 type deployment struct {
 	nemesis.Deployment
 	addrs []string // of the doors
+	alone bool     // each client knows one server
 }
 
 const configuration = `
+%s
 plugin_dir = %q
 token "root" {
   roles  = ["operator"]
@@ -58,7 +69,7 @@ board %q {
 
 func deploy(t testing.TB, programs string, s Schedule) *deployment {
 	t.Helper()
-	d := &deployment{}
+	d := &deployment{alone: s.Policies}
 	backend, place, others, limits := "", "", "", ""
 	switch s.Store {
 	case Redis:
@@ -69,8 +80,12 @@ func deploy(t testing.TB, programs string, s Schedule) *deployment {
 	if s.Limit > 0 {
 		limits = fmt.Sprintf("  limits {\n    open_jobs = %d\n  }\n", s.Limit)
 	}
+	catalog := ""
+	if s.Policies {
+		catalog = `catalog { backend = "main" }`
+	}
 	config := filepath.Join(t.TempDir(), "boardd.hcl")
-	text := fmt.Appendf(nil, configuration, filepath.Join(programs, "plugins"), secret, s.Store, backend, board, place, limits, otherTenant, otherLimit, otherSecret, otherBoard, otherTenant, others)
+	text := fmt.Appendf(nil, configuration, catalog, filepath.Join(programs, "plugins"), secret, s.Store, backend, board, place, limits, otherTenant, otherLimit, otherSecret, otherBoard, otherTenant, others)
 	if err := os.WriteFile(config, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -119,13 +134,17 @@ func (m member) Restart() { m.Start(m.number) }
 func (m member) Pause()   { m.ZooKeeperEnsemble.Pause(m.number) }
 func (m member) Resume()  { m.ZooKeeperEnsemble.Resume(m.number) }
 
-// connect returns the connection of the n-th client. All know every server; each begins
-// with another one. Every second one leaves it to the connection to try again.
+// connect returns the connection of the n-th client. All know every server, or one alone
+// where it has to be known which one answers; each begins with another one. Every second
+// one leaves it to the connection to try again.
 func (d *deployment) connect(t testing.TB, n int, token string) (connection *client.Client, retries bool) {
 	t.Helper()
 	addrs := make([]string, len(d.addrs))
 	for i := range addrs {
 		addrs[i] = d.addrs[(n+i)%len(addrs)]
+	}
+	if d.alone {
+		addrs = addrs[:1]
 	}
 	c := client.Config{Addr: strings.Join(addrs, ","), Token: token, CallTimeout: time.Second, RetryFor: -1}
 	if retries = n%2 == 1; retries {
@@ -149,10 +168,22 @@ func (d *deployment) each(t testing.TB, token string) map[string]*client.Client 
 	t.Helper()
 	all := map[string]*client.Client{}
 	for i, s := range d.Servers {
-		all[fmt.Sprint("server ", i)] = dial(t, client.Config{Addr: s.Addr, Token: token})
+		all[serverName(i)] = dial(t, client.Config{Addr: s.Addr, Token: token})
 	}
 	return all
 }
+
+// doors returns a connection to each server through its door, for calls that may take
+// their time. None is tried again.
+func (d *deployment) doors(t testing.TB, token string) (all []workload.Server) {
+	t.Helper()
+	for i, addr := range d.addrs {
+		all = append(all, workload.Server{Name: serverName(i), Client: dial(t, client.Config{Addr: addr, Token: token, CallTimeout: 3 * time.Second, RetryFor: -1})})
+	}
+	return all
+}
+
+func serverName(n int) string { return fmt.Sprint("server ", n) }
 
 // under has the clients work while things are broken.
 func (d *deployment) under(t testing.TB, clients []func(context.Context), length time.Duration, breaks func()) {

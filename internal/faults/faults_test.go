@@ -36,6 +36,10 @@ func schedules(t *testing.T, all []faults.Schedule) {
 				if worked := slices.ContainsFunc(h.Ops, func(op history.Op) bool { return op.Client == workload.PythonName }); worked != s.Python {
 					t.Errorf("the client in Python has made calls: %v, want %v", worked, s.Python)
 				}
+				promoted := func(c history.PolicyCall) bool { return c.Call == history.Promote && c.Outcome == history.Done }
+				if s.Policies && !slices.ContainsFunc(h.Policies, promoted) {
+					t.Error("no policy was promoted")
+				}
 				t.Logf("%+v: %d calls, %d faults: %s%s", s, len(h.Ops), len(h.Faults), workload.Totals(h), h.Reported)
 			})
 		})

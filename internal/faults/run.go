@@ -41,10 +41,14 @@ func Run(t testing.TB, programs string, s Schedule, keep string) *history.Histor
 	t.Helper()
 	recorder := history.NewRecorder(s.Store, s.Seed)
 	d := deploy(t, programs, s)
-	load := workload.New(workload.Config{
+	config := workload.Config{
 		Recorder: recorder, Board: board, Seed: s.Seed, Clients: s.Clients, Pause: s.Pause, Lease: s.Lease, Limited: s.Limit > 0,
 		Connect: func(n int) (*client.Client, bool) { return d.connect(t, n, secret) },
-	})
+	}
+	if s.Policies {
+		config.Server = func(n int) string { return serverName(n % s.Servers) }
+	}
+	load := workload.New(config)
 	if s.Limit > 0 {
 		recorder.Change(func(h *history.History) { h.OpenJobs = map[string]int{board: s.Limit} })
 	}
@@ -55,11 +59,10 @@ func Run(t testing.TB, programs string, s Schedule, keep string) *history.Histor
 	loads := []beside{{load, load.Watch(t.Context()), secret}}
 	clients := []func(context.Context){load.Run}
 	if s.Python {
-		clients = append(clients, func(ctx context.Context) {
-			if err := load.RunPython(ctx, workload.Python{Program: python, Addrs: d.addrs, Token: secret}); err != nil {
-				t.Error(err)
-			}
-		})
+		clients = append(clients, func(ctx context.Context) { d.python(ctx, t, load) })
+	}
+	if s.Policies {
+		clients = append(clients, d.policies(t, programs, load)...)
 	}
 	if s.Tenants {
 		other := d.others(t, s, recorder)
@@ -87,6 +90,32 @@ func Run(t testing.TB, programs string, s Schedule, keep string) *history.Histor
 	h := recorder.History()
 	report(t, d, h, keep)
 	return h
+}
+
+// python has a client in Python work.
+func (d *deployment) python(ctx context.Context, t testing.TB, load *workload.Load) {
+	p := workload.Python{Program: python, Addrs: d.addrs, Token: secret}
+	if d.alone {
+		p.Addrs, p.Server = p.Addrs[:1], serverName(0)
+	}
+	if err := load.RunPython(ctx, p); err != nil {
+		t.Error(err)
+	}
+}
+
+// policies are those who change the policy of a load's board, and who ask each server for
+// it.
+func (d *deployment) policies(t testing.TB, programs string, load *workload.Load) (clients []func(context.Context)) {
+	t.Helper()
+	module, err := os.ReadFile(filepath.Join(programs, policyFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	servers := d.doors(t, secret)
+	for _, s := range servers {
+		clients = append(clients, func(ctx context.Context) { load.Probe(ctx, s) })
+	}
+	return append(clients, func(ctx context.Context) { load.Deploy(ctx, module, servers) })
 }
 
 // beside is one tenant's load.

@@ -36,6 +36,11 @@ type Schedule struct {
 	// and with a limit of its own.
 	Tenants bool
 
+	// Policies says that a policy of the first tenant's board is promoted, rolled back and
+	// taken away meanwhile. Each client asks one server alone then, so that it is known
+	// which one answered.
+	Policies bool
+
 	// PutBack says that the store is put back to an earlier state, and nothing else is
 	// broken. What was acknowledged is lost then, and has to be reported.
 	PutBack bool
@@ -73,5 +78,6 @@ func Make(store string, seed uint64) Schedule {
 		s.PutBack, s.Kinds = true, []string{"none"}
 	}
 	s.Python, s.Tenants = seed%2 == 1, seed%3 == 0 && !s.PutBack
+	s.Policies = seed%3 == 1 && !s.PutBack
 	return s
 }

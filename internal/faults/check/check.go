@@ -44,7 +44,8 @@ func All() []Checker {
 		{"watchers", "cursors grow, no watcher has a gap, and every acknowledged change is shown once", watchers},
 		{"repetitions", "a repeated request is answered as it first was", repetitions},
 		{"counts", "at rest, what is counted is what is listed, on every server", counts},
-		{"order", "at rest, jobs are listed and claimed by priority, then by age", order},
+		{"order", "at rest, jobs are listed and claimed by the policy in force, then by priority, then by age", order},
+		{"policies", "no claim is granted that every policy forbids which can have been in force, and none is refused that all of them allow", policies},
 		{"stuck", "at rest, every open job can be claimed and consumed", stuck},
 		{"limits", "a limit is never exceeded, and never refuses what is below it", limits},
 		{"apart", "what was posted to one tenant's board is shown on no other one, and nothing is done about it there", apart},
@@ -60,7 +61,7 @@ func Run(h *history.History) []Problem {
 	}
 	var all []Problem
 	once := *h
-	once.Ops = settled(h.Ops)
+	once.Ops = withJudged(h, settled(h.Ops))
 	for _, c := range All() {
 		judged := &once
 		if c.Name == "repetitions" {

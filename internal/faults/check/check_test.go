@@ -209,6 +209,9 @@ var bads = []struct {
 		h.Lists = append(h.Lists, history.List{Server: "s", Board: "other", State: job.Unclaimed, Jobs: []history.Listed{{Job: c, Priority: 3, Sequence: 3}}})
 	}},
 	{"apart", "was told at", more(call(2600, "x", history.Foreign, c, func(op *history.Op) { op.Board = "other" }))},
+	{"policies", "goes by rule 7", func(h *history.History) {
+		h.Policies = append(h.Policies, history.PolicyCall{Call: history.Explain, Server: "s", Outcome: history.Done, Shown: 7})
+	}},
 	{"linear", "impossible", change(2500, "w3", history.Claim, func(op *history.Op) { op.Begin, op.End = 1500*time.Millisecond, 1501*time.Millisecond })},
 	{"linear", "impossible", change(3001, "r", history.Get, shows(job.Unclaimed, ""))},
 	{"linear", "impossible", change(5, "w2", history.Claim, func(op *history.Op) { op.Kind = job.NotFound })},
@@ -353,6 +356,28 @@ func TestLeaseOverAtOneHost(t *testing.T) {
 		h.Ops[2].Begin, h.Ops[2].End = 500*time.Millisecond, 501*time.Millisecond
 		if len(check.Linear(h)) == 0 {
 			t.Errorf("%s: a token may be refused before its lease is over", store)
+		}
+	}
+}
+
+// A claim whose lease is over can be released by hand until somebody has ended it in the
+// store; one that was ended cannot.
+func TestReleasedAfterItsLease(t *testing.T) {
+	t.Parallel()
+	ops := []history.Op{
+		call(0, "p", history.Post, a, posting(1)),
+		call(1, "w", history.Claim, a, claim("w", "t1", 1)),
+		call(1500, "w", history.Consume, a, refused(job.LeaseLost, by("t1"))),
+		call(1510, "o", history.Release, a, nil),
+	}
+	if problems := check.Linear(&history.History{Ops: ops}); len(problems) > 0 {
+		t.Error(problems)
+	}
+	again := append(slices.Clip(ops), call(1520, "o", history.Release, a, nil))
+	abandoned := append(slices.Clip(ops[:2]), call(100, "w", history.Abandon, a, by("t1")), ops[3])
+	for _, wrong := range [][]history.Op{again, abandoned} {
+		if len(check.Linear(&history.History{Ops: wrong})) == 0 {
+			t.Error("nobody had what was released")
 		}
 	}
 }

@@ -17,6 +17,7 @@ type state struct {
 	owner    string        // of the claim
 	earliest time.Duration // when the lease may have run out
 	delayed  bool          // it may not be claimable for a while
+	lapsed   bool          // its claim's lease is over, and perhaps nobody has ended the claim in the store yet
 	ends     string
 	doneBy   string // the token that consumed it
 
@@ -29,7 +30,15 @@ type state struct {
 const anyToken = "?"
 
 func (s state) free() state {
-	s.phase, s.token, s.owner, s.earliest = job.Unclaimed, "", "", 0
+	s.phase, s.token, s.owner, s.earliest, s.lapsed = job.Unclaimed, "", "", 0, false
+	return s
+}
+
+// lapse is the end of a claim by its lease. By hand it can be released until somebody has
+// ended it in the store.
+func (s state) lapse() state {
+	s = s.free()
+	s.lapsed = true
 	return s
 }
 
@@ -52,10 +61,10 @@ func (s state) gone() bool { return s.phase == job.Unknown || s.phase == job.Com
 func (s state) next(op history.Op) (all []any) {
 	from := []state{s}
 	if s.phase == job.Claimed && op.End >= s.earliest {
-		from = append(from, s.free())
+		from = append(from, s.lapse())
 	}
 	if op.Call == history.Extend && op.Outcome == history.Refused && op.Retries && s.holds(op.Token) && op.End >= op.Begin+op.Lease*99/100 {
-		from = append(from, s.free()) // an earlier try gave it a lease that has run out meanwhile
+		from = append(from, s.lapse()) // an earlier try gave it a lease that has run out meanwhile
 	}
 	if s.byHost && len(from) > 1 && op.Outcome == history.Refused && s.free().refuses(op) {
 		all = append(all, s)
@@ -117,7 +126,7 @@ func (s state) claimed(op history.Op) (state, bool) {
 	if s.phase != job.Unclaimed {
 		return s, false
 	}
-	s.phase, s.token, s.owner, s.delayed = job.Claimed, op.Granted, op.Owner, false
+	s.phase, s.token, s.owner, s.delayed, s.lapsed = job.Claimed, op.Granted, op.Owner, false, false
 	s.earliest = op.Begin + op.Lease*99/100
 	if op.Outcome == history.Unknown {
 		s.token, s.earliest = anyToken, 0 // it may be given back at once
@@ -157,7 +166,7 @@ func (s state) byHand(op history.Op) (state, bool) {
 		s.posting = ""
 		return s, ok
 	case history.Release:
-		return s.free(), s.phase == job.Claimed
+		return s.free(), s.phase == job.Claimed || s.lapsed
 	case history.Cancel:
 		return s.off(job.Complete), s.phase == job.Unclaimed || s.phase == job.Claimed && op.Steps > 0 // none of which was begun
 	}
@@ -179,7 +188,7 @@ func (s state) refuses(op history.Op) bool {
 		return op.Kind == job.AlreadyExists && s.phase != job.Unknown && (s.posting == "" || s.posting != op.Posting)
 	case history.Claim:
 		return op.Kind == job.AlreadyClaimed && s.phase == job.Claimed || op.Kind == job.NotFound && !onBoard ||
-			op.Kind == job.NotEligible && (s.phase == job.Trashed || s.delayed)
+			op.Kind == job.NotEligible && (s.phase == job.Trashed || s.delayed || onBoard && op.Judged)
 	case history.Restore:
 		return op.Kind == job.AlreadyExists && onBoard || op.Kind == job.NotFound && s.gone()
 	case history.Purge:

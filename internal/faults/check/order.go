@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/boardd/boardd/internal/faults/history"
 	"github.com/boardd/boardd/sdk/job"
@@ -13,39 +14,96 @@ const Drainer = "drainer"
 // order looks at lists of a board at rest, at the jobs that a lone client then claims,
 // and at whether a job's number says when it was posted.
 func order(h *history.History) (problems []Problem) {
+	ranks := postings(h)
+	for _, board := range boardsOf(h) {
+		d, _ := follow(h, board)
+		rules, known := d.final()
+		if !known {
+			continue
+		}
+		var least []Problem
+		for i, rule := range rules { // one of them was in force
+			if found := orderedBy(h, board, sorting{rule, ranks}); i == 0 || len(found) < len(least) {
+				least = found
+			}
+		}
+		problems = append(problems, least...)
+	}
+	return append(problems, ages(h)...)
+}
+
+// boardsOf returns the boards that were listed.
+func boardsOf(h *history.History) (boards []string) {
+	for _, l := range h.Lists {
+		if !slices.Contains(boards, l.Board) {
+			boards = append(boards, l.Board)
+		}
+	}
+	return boards
+}
+
+// orderedBy finds what is not in the order that a board has at rest.
+func orderedBy(h *history.History, board string, s sorting) (problems []Problem) {
 	jobs := map[string]history.Listed{}
 	for _, l := range h.Lists {
-		if !l.Final || l.State != job.Unclaimed {
+		if !l.Final || l.State != job.Unclaimed || l.Board != board {
 			continue
 		}
 		for i, j := range l.Jobs {
 			jobs[j.Job] = j
-			if i > 0 && !first(l.Jobs[i-1], j) {
-				problems = append(problems, Problem{Job: j.Job, Text: fmt.Sprintf("%s lists it (priority %d, number %d) after %s (priority %d, number %d)",
-					l.Server, j.Priority, j.Sequence, l.Jobs[i-1].Job, l.Jobs[i-1].Priority, l.Jobs[i-1].Sequence)})
+			if i > 0 && !s.first(l.Jobs[i-1], j) {
+				problems = append(problems, Problem{Job: j.Job, Text: fmt.Sprintf("%s lists it (%s) after %s (%s)", l.Server, s.say(j), l.Jobs[i-1].Job, s.say(l.Jobs[i-1]))})
 			}
 		}
 	}
-	last := map[string]history.Listed{}
+	var last history.Listed
 	for _, op := range h.Ops {
-		if op.Client != Drainer || op.Call != history.Claim || op.Outcome != history.Done || op.Job == "" {
+		if op.Client != Drainer || op.Call != history.Claim || op.Outcome != history.Done || op.Job == "" || op.Board != board {
 			continue
 		}
 		j, known := jobs[op.Job]
 		if !known {
 			continue // it came after the list
 		}
-		if before, ok := last[op.Board]; ok && !first(before, j) {
-			problems = append(problems, Problem{Job: op.Job, Text: fmt.Sprintf("at rest it (priority %d, number %d) is claimed after %s (priority %d, number %d)",
-				j.Priority, j.Sequence, before.Job, before.Priority, before.Sequence)})
+		if last.Job != "" && !s.first(last, j) {
+			problems = append(problems, Problem{Job: op.Job, Text: fmt.Sprintf("at rest it (%s) is claimed after %s (%s)", s.say(j), last.Job, s.say(last))})
 		}
-		last[op.Board] = j
+		last = j
 	}
-	return append(problems, ages(h)...)
+	return problems
 }
 
-func first(a, b history.Listed) bool {
+// sorting is the order of a board's jobs.
+type sorting struct {
+	rule  history.Rule
+	posts map[string]history.Op
+}
+
+func (s sorting) first(a, b history.Listed) bool {
+	if x, y := s.rank(a), s.rank(b); x != y {
+		return x > y
+	}
 	return a.Priority < b.Priority || a.Priority == b.Priority && a.Sequence < b.Sequence
+}
+
+// rank is what the policy in force goes by: the highest comes first.
+func (s sorting) rank(j history.Listed) int {
+	switch rank := s.posts[j.Job].Rank; {
+	case s.rule.Serial == 0:
+		return 0
+	case s.rule.Reversed:
+		return -rank
+	default:
+		return rank
+	}
+}
+
+func (s sorting) say(j history.Listed) string {
+	text := fmt.Sprintf("priority %d, number %d", j.Priority, j.Sequence)
+	if s.rule.Serial != 0 {
+		text += fmt.Sprintf(", rank %d by rule %d", s.rank(j), s.rule.Serial)
+	}
+	return text
 }
 
 // ages finds two jobs of which the one that was posted first has the larger number.

@@ -48,6 +48,7 @@ type Op struct {
 	Client string `json:"client"`
 	Call   Call   `json:"call"`
 	Board  string `json:"board,omitempty"`
+	Server string `json:"server,omitempty"` // that was asked; empty: not known which
 
 	// Job is empty for a claim of the best job that got none, or whose client does not
 	// know what it got.
@@ -70,6 +71,8 @@ type Op struct {
 	Priority int32         `json:"priority,omitempty"` // of what is posted; 1 comes first
 	Best     bool          `json:"best,omitempty"`     // a claim of whatever comes first
 	Steps    int           `json:"steps,omitempty"`    // how many operations the job has
+	Team     string        `json:"team,omitempty"`     // of the worker that claims, or of the job that is posted
+	Rank     int           `json:"rank,omitempty"`     // of the job that is posted, by which policies order
 
 	// What was answered.
 	Outcome    Outcome   `json:"outcome"`
@@ -89,6 +92,9 @@ type Op struct {
 	Retries bool `json:"retries,omitempty"`
 
 	Final bool `json:"final,omitempty"` // made after everything had come to rest
+
+	// Judged is set by the checkers of a claim that a policy may have denied.
+	Judged bool `json:"-"`
 }
 
 // List is a listing of a board, in the order in which it came.
@@ -159,6 +165,10 @@ type History struct {
 	Lists    []List    `json:"lists,omitempty"`
 	Counts   []Count   `json:"counts,omitempty"`
 	Watchers []Watcher `json:"watchers,omitempty"`
+
+	// Policies are the calls about the policies of boards, those on each board by one
+	// client at a time.
+	Policies []PolicyCall `json:"policies,omitempty"`
 
 	// OpenJobs is the limit of a board's open jobs, by its name.
 	OpenJobs map[string]int `json:"openJobs,omitempty"`

@@ -15,6 +15,7 @@ import (
 	"github.com/boardd/boardd/host/config"
 	"github.com/boardd/boardd/host/tenant"
 	"github.com/boardd/boardd/internal/faults/history"
+	"github.com/boardd/boardd/internal/faults/teams"
 	"github.com/boardd/boardd/internal/faults/workload"
 	"github.com/boardd/boardd/sdk/client"
 	"github.com/boardd/boardd/sdk/driver"
@@ -35,13 +36,14 @@ const (
 )
 
 // Run makes a short history on servers within this process, with a bug. The zero Bug is
-// none.
+// none: policies change then, as for the bugs that are theirs.
 func Run(t testing.TB, bug Bug, seed uint64) *history.History {
 	t.Helper()
 	recorder := history.NewRecorder("memory", seed)
 	if bug.Limit > 0 {
 		recorder.Change(func(h *history.History) { h.OpenJobs = map[string]int{board: bug.Limit} })
 	}
+	bug.policies = bug.policies || bug.Name == ""
 	program := opened(bug.open, seed)
 	addrs := []string{serve(t, &bug, program)}
 	if bug.hosts {
@@ -60,6 +62,7 @@ func Run(t testing.TB, bug Bug, seed uint64) *history.History {
 		return c
 	}
 	load := workload.New(workload.Config{
+		Server:   func(n int) string { return serverName(n % len(addrs)) },
 		Recorder: recorder, Board: board, Seed: seed, Clients: 6, Pause: 8 * time.Millisecond, Lease: 1800 * time.Millisecond, Limited: bug.Limit > 0,
 		Connect: func(n int) (*client.Client, bool) {
 			return dial(addrs[n%len(addrs)], secret, seed+uint64(n), true, true), false
@@ -73,17 +76,25 @@ func Run(t testing.TB, bug Bug, seed uint64) *history.History {
 		stranger := dial(addrs[0], otherSecret, seed, true, false)
 		others.Go(func() { load.Pry(ctx, stranger, otherBoard) })
 	}
+	if bug.policies {
+		s := workload.Server{Name: serverName(0), Client: dial(addrs[0], secret, seed, true, false)}
+		module := teams.Module(t)
+		others.Go(func() { load.Deploy(ctx, module, []workload.Server{s}) })
+		others.Go(func() { load.Probe(ctx, s) })
+	}
 	load.Run(ctx)
 	others.Wait()
 	readers := map[string]*client.Client{}
 	for i, addr := range addrs {
-		readers[fmt.Sprint("server ", i)] = dial(addr, secret, seed, bug.Where == Server, false)
+		readers[serverName(i)] = dial(addr, secret, seed, bug.Where == Server, false)
 	}
 	if err := load.Rest(t.Context(), readers, watchers, patience); err != nil {
 		t.Logf("%s, seed %d: %v", bug.Name, seed, err)
 	}
 	return recorder.History()
 }
+
+func serverName(n int) string { return fmt.Sprint("server ", n) }
 
 // opened is the program of a driver whose store does not always answer.
 func opened(open func(context.Context, driver.Config) (driver.Driver, error), seed uint64) driver.Program {
@@ -135,6 +146,9 @@ func serve(t testing.TB, bug *Bug, program driver.Program) string {
 		}, {
 			Name: otherBoard, Tenant: otherTenant, Backend: "store", Lease: 30 * time.Second, MaxLease: time.Hour, IdempotencyWindow: time.Hour,
 		}},
+	}
+	if bug.policies {
+		settings.Catalog = "store"
 	}
 	settings.Boards[0].Limits.OpenJobs = int64(bug.Limit)
 	h, err := host.Open(t.Context(), host.Config{Config: settings, Logger: quiet, Drivers: map[string]driver.Program{"memory": program}})

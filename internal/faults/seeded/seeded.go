@@ -26,10 +26,11 @@ type Bug struct {
 	Checker string // the one that has to find it
 	Limit   int    // of open jobs, where the bug needs one
 
-	open    func(context.Context, driver.Config) (driver.Driver, error) // nil: a right driver
-	tenants bool                                                        // it shows only where two tenants are served
-	hosts   bool                                                        // it shows only where two hosts have one store
-	hooks   map[string]hook
+	open     func(context.Context, driver.Config) (driver.Driver, error) // nil: a right driver
+	tenants  bool                                                        // it shows only where two tenants are served
+	hosts    bool                                                        // it shows only where two hosts have one store
+	policies bool                                                        // it shows only where policies change
+	hooks    map[string]hook
 }
 
 // All returns every bug.

@@ -40,7 +40,7 @@ func every(n int64) func() bool {
 
 // serverBugs are wrong servers, seen from outside.
 func serverBugs() []Bug {
-	return append(append(append(wrongCalls(), wrongWork()...), wrongReads()...), wrongTenants()...)
+	return slices.Concat(wrongCalls(), wrongWork(), wrongReads(), wrongTenants(), wrongPolicies())
 }
 
 func wrongWork() []Bug {

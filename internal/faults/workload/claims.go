@@ -12,6 +12,7 @@ import (
 // asked is a call for claims that can be made again.
 type asked struct {
 	client string
+	server string // that is asked; empty: not known which
 	board  *client.Board
 	client.ClaimOptions
 }
@@ -19,7 +20,7 @@ type asked struct {
 // claimBest claims what comes first. Sometimes it waits for that, and sometimes it goes
 // before there is an answer.
 func (w *worker) claimBest(ctx context.Context) {
-	o := client.ClaimOptions{Owner: w.owner(), Max: 1 + w.random.Int32N(3), Lease: w.lease(), RequestID: w.uuid()}
+	o := client.ClaimOptions{Owner: w.owner(), Max: 1 + w.random.Int32N(3), Lease: w.lease(), RequestID: w.uuid(), Labels: w.labels()}
 	if w.random.IntN(4) == 0 {
 		o.Wait = time.Duration(w.random.IntN(500)) * time.Millisecond
 	}
@@ -28,17 +29,17 @@ func (w *worker) claimBest(ctx context.Context) {
 		defer cancel()
 		ctx = short
 	}
-	w.claim(ctx, &asked{w.name, w.board, o})
+	w.claim(ctx, &asked{w.name, w.server, w.board, o})
 }
 
 // claimChosen claims jobs by their names.
 func (w *worker) claimChosen(ctx context.Context) {
-	o := client.ClaimOptions{Owner: w.owner(), Lease: w.lease(), RequestID: w.uuid()}
+	o := client.ClaimOptions{Owner: w.owner(), Lease: w.lease(), RequestID: w.uuid(), Labels: w.labels()}
 	for _, k := range w.some(w.random, 1+w.random.IntN(2)) {
 		o.UUIDs = append(o.UUIDs, k.posting.GetUuid())
 	}
 	if len(o.UUIDs) > 0 {
-		w.claim(ctx, &asked{w.name, w.board, o})
+		w.claim(ctx, &asked{w.name, w.server, w.board, o})
 	}
 }
 
@@ -87,8 +88,8 @@ func (l *Load) ask(ctx context.Context, a *asked) (claims []*client.Claim, open 
 	claims, err := a.board.Claim(ctx, a.ClaimOptions)
 	asOp := func(id string) history.Op {
 		return history.Op{
-			Client: a.client, Call: history.Claim, Board: l.Board, Job: id, Owner: a.Owner, Request: a.RequestID,
-			Lease: a.Lease, Best: len(a.UUIDs) == 0,
+			Client: a.client, Call: history.Claim, Board: l.Board, Server: a.server, Job: id, Owner: a.Owner, Request: a.RequestID,
+			Lease: a.Lease, Best: len(a.UUIDs) == 0, Team: a.Labels[teamLabel],
 		}
 	}
 	var ops []history.Op

@@ -14,7 +14,8 @@ import (
 	"github.com/boardd/boardd/sdk/client"
 )
 
-// Config says what a load is made of. Every field but Prefix and Limited must be set.
+// Config says what a load is made of. Every field but Server, Prefix and
+// Limited must be set.
 type Config struct {
 	Recorder *history.Recorder
 	Board    string
@@ -26,6 +27,9 @@ type Config struct {
 	// Connect returns the connection of the n-th client, and whether it tries again by
 	// itself where an answer is lost.
 	Connect func(n int) (c *client.Client, retries bool)
+
+	// Server names the server that the n-th client asks, for those that ask one alone.
+	Server func(n int) string
 
 	// Prefix begins the clients' names, where several loads write one history.
 	Prefix string
@@ -42,6 +46,8 @@ type Load struct {
 	mu      sync.Mutex
 	jobs    []*known
 	pending []*asked // claims whose answer nobody has got yet
+
+	deployer *deployer // nil: the board's policies stay as they are
 }
 
 // known is a job that clients know of.
@@ -124,6 +130,8 @@ func (l *Load) anyClaim(random *rand.Rand) *client.Claim {
 type worker struct {
 	*Load
 	name    string
+	server  string // that it asks; empty: any
+	team    string
 	board   *client.Board
 	retries bool
 	random  *rand.Rand
@@ -134,10 +142,28 @@ type worker struct {
 func (l *Load) client(n int) *worker {
 	c, retries := l.Connect(n)
 	return &worker{
-		Load: l, name: fmt.Sprint(l.Prefix, "client ", n), board: c.Board(l.Board), retries: retries,
+		Load: l, name: fmt.Sprint(l.Prefix, "client ", n), server: l.serverOf(n), team: teams[n%len(teams)], board: c.Board(l.Board), retries: retries,
 		random: rand.New(rand.NewPCG(l.Seed, uint64(n))), //nolint:gosec // a run that can be made again
 	}
 }
+
+func (l *Load) serverOf(n int) string {
+	if l.Server == nil {
+		return ""
+	}
+	return l.Server(n)
+}
+
+// Labels of jobs, and of workers the first, by which policies decide.
+const (
+	teamLabel = "team"
+	rankLabel = "rank"
+	ranks     = 4
+)
+
+var teams = []string{"red", "green", "blue"}
+
+func (w *worker) labels() map[string]string { return map[string]string{teamLabel: w.team} }
 
 // step is something that a client does, and how often in comparison.
 type step struct {

@@ -3,6 +3,7 @@ package workload
 import (
 	"context"
 	"fmt"
+	"strconv"
 
 	"google.golang.org/protobuf/proto"
 
@@ -20,7 +21,8 @@ func (w *worker) postNew(ctx context.Context) {
 	for i := range jobs {
 		jobs[i] = &client.NewJob{
 			Uuid: w.uuid(), Name: fmt.Sprint("job-", w.random.IntN(3)), Priority: boarddv1.Priority_Enum(1 + w.random.IntN(5)),
-			Details: fmt.Appendf(nil, `{"n":%d}`, w.random.IntN(1000)), Labels: map[string]string{"of": w.name},
+			Details: fmt.Appendf(nil, `{"n":%d}`, w.random.IntN(1000)),
+			Labels:  map[string]string{"of": w.name, teamLabel: teams[w.random.IntN(len(teams))], rankLabel: fmt.Sprint(w.random.IntN(ranks))},
 		}
 		for range max(0, w.random.IntN(6)-3) {
 			jobs[i].Operations = append(jobs[i].Operations, &client.NewOperation{Name: "step"})
@@ -54,7 +56,9 @@ func (w *worker) post(ctx context.Context, jobs []*client.NewJob) {
 		ops[i] = history.Op{
 			Client: w.name, Call: history.Post, Board: w.Board, Job: jobs[i].GetUuid(), Posting: short(jobs[i].GetName(), jobs[i].GetDetails()),
 			Priority: int32(jobs[i].GetPriority()), Steps: len(jobs[i].GetOperations()), Retries: w.retries,
+			Team: jobs[i].GetLabels()[teamLabel],
 		}
+		ops[i].Rank, _ = strconv.Atoi(jobs[i].GetLabels()[rankLabel]) // a digit that was written here
 		answer(&ops[i], err)
 		if err == nil && i < len(posted) {
 			ops[i].Sequence = posted[i].GetSequence()

@@ -28,6 +28,7 @@ type Python struct {
 	Program string   // Python 3
 	Addrs   []string // http://HOST:PORT
 	Token   string
+	Server  string // the only one of Addrs, if there is only one
 }
 
 // pythonLine is what the client writes: before a call and after it.
@@ -62,7 +63,7 @@ func (l *Load) RunPython(ctx context.Context, p Python) error {
 	if err := command.Start(); err != nil {
 		return err
 	}
-	err = l.listen(ctx, input, output)
+	err = l.listen(ctx, p, input, output)
 	_ = input.Close()
 	if ended := command.Wait(); ended != nil || err != nil {
 		return fmt.Errorf("the client in Python: %w\n%s", errors.Join(err, ended), errs.String())
@@ -71,7 +72,7 @@ func (l *Load) RunPython(ctx context.Context, p Python) error {
 }
 
 // listen answers the client's lines until ctx ends, between two calls.
-func (l *Load) listen(ctx context.Context, input io.Writer, output io.Reader) error {
+func (l *Load) listen(ctx context.Context, p Python, input io.Writer, output io.Reader) error {
 	lines := bufio.NewScanner(output)
 	lines.Buffer(nil, 1<<20)
 	var from history.Mark
@@ -81,7 +82,7 @@ func (l *Load) listen(ctx context.Context, input io.Writer, output io.Reader) er
 			return fmt.Errorf("%q: %w", lines.Text(), err)
 		}
 		if line.Ops != nil {
-			l.heard(from, line.Ops)
+			l.heard(from, p, line.Ops)
 			continue
 		}
 		select {
@@ -108,9 +109,9 @@ func (l *Load) listen(ctx context.Context, input io.Writer, output io.Reader) er
 }
 
 // heard writes down what came of a call.
-func (l *Load) heard(from history.Mark, ops []history.Op) {
+func (l *Load) heard(from history.Mark, p Python, ops []history.Op) {
 	for i := range ops {
-		ops[i].Board = l.Board
+		ops[i].Board, ops[i].Server = l.Board, p.Server
 		if ops[i].Granted != "" {
 			l.given(&client.Claim{Uuid: ops[i].Job, Owner: ops[i].Owner, Token: ops[i].Granted, Generation: ops[i].Generation, Epoch: ops[i].Epoch})
 		}

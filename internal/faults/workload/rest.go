@@ -22,7 +22,7 @@ import (
 // the watchers end. What does not come within the patience stays as it is, for the
 // checkers to find; an error says that the servers cannot even be asked.
 func (l *Load) Rest(ctx context.Context, servers map[string]*client.Client, watchers *Watchers, patience time.Duration) error {
-	r := &resting{Load: l, patience: patience, servers: map[string]*client.Board{}}
+	r := &resting{Load: l, patience: patience, clients: servers, servers: map[string]*client.Board{}}
 	for name, c := range servers {
 		r.servers[name] = c.Board(l.Board)
 		r.names = append(r.names, name)
@@ -31,6 +31,11 @@ func (l *Load) Rest(ctx context.Context, servers map[string]*client.Client, watc
 	r.settle(ctx)
 	if err := r.calm(ctx); err != nil {
 		return err
+	}
+	if r.deployer != nil {
+		if err := r.deployed(ctx); err != nil {
+			return err
+		}
 	}
 	if err := r.readAll(ctx); err != nil {
 		return err
@@ -44,6 +49,7 @@ func (l *Load) Rest(ctx context.Context, servers map[string]*client.Client, watc
 type resting struct {
 	*Load
 	names    []string
+	clients  map[string]*client.Client
 	servers  map[string]*client.Board
 	patience time.Duration
 }
@@ -125,7 +131,10 @@ func (r *resting) readAll(ctx context.Context) error {
 func (r *resting) drain(ctx context.Context) error {
 	for n := 0; ; n++ {
 		board := r.first()
-		a := &asked{check.Drainer, board, client.ClaimOptions{Owner: fmt.Sprint(r.Prefix, "the drainer, call ", n), Lease: time.Minute, RequestID: client.NewUUID(), Max: 1}}
+		a := &asked{check.Drainer, r.names[0], board, client.ClaimOptions{
+			Owner: fmt.Sprint(r.Prefix, "the drainer, call ", n), Lease: time.Minute, RequestID: client.NewUUID(), Max: 1,
+			Labels: map[string]string{teamLabel: history.Everybody},
+		}}
 		var claims []*client.Claim
 		if err := r.until(ctx, func() (bool, error) {
 			var open bool
@@ -170,6 +179,9 @@ func Totals(h *history.History) string {
 			key = fmt.Sprint(op.Call, " ", op.Kind)
 		}
 		totals[key]++
+	}
+	for _, c := range h.Policies {
+		totals[fmt.Sprint(c.Call, " ", c.Outcome)]++
 	}
 	var text []string
 	for _, key := range slices.Sorted(maps.Keys(totals)) {

@@ -14,9 +14,9 @@ import (
 
 // together ends claims, each in its own way, and claims what comes first, in one call.
 func (w *worker) together(ctx context.Context) {
-	o := client.ClaimOptions{Owner: w.owner(), Max: w.random.Int32N(4), Lease: w.lease(), RequestID: w.uuid()}
+	o := client.ClaimOptions{Owner: w.owner(), Max: w.random.Int32N(4), Lease: w.lease(), RequestID: w.uuid(), Labels: w.labels()}
 	request := &client.WorkRequest{
-		Owner: o.Owner, Max: o.Max, Lease: durationpb.New(o.Lease), RequestId: o.RequestID,
+		Owner: o.Owner, Max: o.Max, Lease: durationpb.New(o.Lease), RequestId: o.RequestID, WorkerLabels: o.Labels,
 		Wait: durationpb.New(time.Duration(w.random.IntN(300)) * time.Millisecond),
 	}
 	var asked []history.Op
@@ -63,7 +63,8 @@ func (w *worker) workOnce(ctx context.Context, request *client.WorkRequest, aske
 // request id means the same to both calls that claim.
 func (w *worker) claimsOf(worked client.Worked, err error, o client.ClaimOptions) (ops []history.Op) {
 	asOp := history.Op{
-		Client: w.name, Call: history.Claim, Board: w.Board, Owner: o.Owner, Request: o.RequestID, Lease: o.Lease, Best: true,
+		Client: w.name, Call: history.Claim, Board: w.Board, Server: w.server, Owner: o.Owner, Request: o.RequestID, Lease: o.Lease, Best: true,
+		Team: o.Labels[teamLabel],
 	}
 	if err == nil {
 		for _, c := range worked.GetClaims() {
@@ -81,7 +82,7 @@ func (w *worker) claimsOf(worked client.Worked, err error, o client.ClaimOptions
 		if op.Outcome == history.Unknown || op.Kind == job.Unavailable {
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			w.pending = append(w.pending, &asked{w.name, w.board, o})
+			w.pending = append(w.pending, &asked{w.name, w.server, w.board, o})
 		}
 	}
 	return ops
