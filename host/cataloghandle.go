@@ -59,8 +59,8 @@ func (k *catalogHandle) run(h *Host) {
 	defer func() { _ = memory.Close() }() // what could not be written was logged
 	docs := k.backend.running.Load().driver.Documents()
 	doubted := false
-	c := catalog.New(docs, catalog.Options{Logger: k.backend.logger, Memory: memory, Changed: func(*catalog.View) {
-		h.arrange()
+	c := catalog.New(docs, catalog.Options{Logger: k.backend.logger, Memory: memory, Changed: func(names []string) {
+		h.arrange(names)
 		before := doubted
 		if doubted = h.Doubt() != nil; before && !doubted {
 			h.resettle()
@@ -201,6 +201,14 @@ func (h *Host) admit() {
 	h.access.Replace(registry)
 	if err := h.issuers.Replace(h.Settings().Issuers); err != nil { // it was checked before
 		h.logger.Error("the identity providers were not changed", "error", err)
+	}
+	h.issuers.Recheck()
+}
+
+// admitTenant does so for one tenant, of which something changed in the catalog.
+func (h *Host) admitTenant(of string) {
+	if err := h.access.Amend(of, h.Directory().CredentialsOf(of)); err != nil {
+		h.logger.Error("a token is not let in", "tenant", of, "error", err)
 	}
 	h.issuers.Recheck()
 }

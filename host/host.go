@@ -180,7 +180,7 @@ func Open(ctx context.Context, c Config) (*Host, error) {
 	h.issuers = identity.Open(identity.Options{Tenant: h.tenantID, Logger: c.Logger})
 	h.openCatalog()
 	h.auditor.Begin(h.running)
-	h.arrange()
+	h.arrange(nil)
 	h.registry.leaving.Go(h.sweepRecordings)
 	h.registry.leaving.Go(func() { h.watchHealth(h.running) })
 	h.patience(ctx)

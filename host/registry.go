@@ -185,33 +185,75 @@ func (h *Host) Await(ctx context.Context, on *Hosted) error {
 func (h *Host) Redeploy(on *Hosted) { on.redeploy(h) }
 
 // arrange begins and ends boards, and replaces the tokens that are let in, so that they
-// are those of the Directory. It waits for no board to open and for none to end.
-func (h *Host) arrange() {
+// are those of the Directory. It waits for no board to open and for none to end. Where only
+// some records of the catalog changed, it looks at what depends on those; nil: at everything.
+func (h *Host) arrange(records []string) {
 	h.arranging.Lock()
 	defer h.arranging.Unlock()
-	h.admit()
-	desired := h.Directory().Boards()
-	for _, b := range h.registry.allBoards() {
-		want, ok := desired[directory.At(b.config)]
-		switch present := b.latest(); {
-		case !ok:
-			h.registry.drop(b)
-			b.stop(&Ended{NoBoard(b.config.Name)})
-			h.recordings.forget(directory.At(b.config)) // another board of the name is not to have it
-		case sameBoard(present.config, want):
-			present.quota.SetLimits(want.Limits)
-			if present.outdated(h) {
-				h.registry.leaving.Go(func() { present.redeploy(h) }) // compiling takes its time
-			}
-		default:
-			h.renew(b, want)
+	if records == nil {
+		h.admit()
+		desired := h.Directory().Boards()
+		for _, b := range h.registry.allBoards() {
+			at := directory.At(b.config)
+			want, ok := desired[at]
+			h.arrangeBoard(b, want, ok)
+			delete(desired, at)
 		}
-		delete(desired, directory.At(b.config))
+		for _, want := range desired {
+			h.arrangeBoard(nil, want, true)
+		}
 	}
-	for _, c := range desired {
-		b := h.newServed(c)
-		h.registry.put(b)
-		h.serve(b)
+	for _, name := range records {
+		switch kind, of, board := catalog.SplitKey(name); kind {
+		case "tenant":
+			h.admitTenant(of)
+			h.arrangeBoardsOf(of)
+		case "token":
+			h.admitTenant(of)
+		case "board", "deployment":
+			want, ok := h.Directory().Board(catalog.At{Tenant: of, Name: board})
+			h.arrangeBoard(h.registry.board(of, board), want, ok)
+		}
+	}
+}
+
+// arrangeBoardsOf arranges all boards of a tenant.
+func (h *Host) arrangeBoardsOf(of string) {
+	d := h.Directory()
+	names := h.registry.names(of)
+	for _, b := range catalog.Of(d.View.Boards, of) {
+		names = append(names, b.Name)
+	}
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		want, ok := d.Board(catalog.At{Tenant: of, Name: name})
+		h.arrangeBoard(h.registry.board(of, name), want, ok)
+	}
+}
+
+// arrangeBoard begins, ends or renews one board: b is served now, unless it is nil, and want
+// is to be, if ok.
+func (h *Host) arrangeBoard(b *Hosted, want config.Board, ok bool) {
+	switch {
+	case b == nil && !ok:
+	case b == nil:
+		next := h.newServed(want)
+		h.registry.put(next)
+		h.serve(next)
+	case !ok:
+		h.registry.drop(b)
+		b.stop(&Ended{NoBoard(b.config.Name)})
+		h.recordings.forget(directory.At(b.config)) // another board of the name is not to have it
+	default:
+		present := b.latest()
+		if !sameBoard(present.config, want) {
+			h.renew(b, want)
+			return
+		}
+		present.quota.SetLimits(want.Limits)
+		if present.outdated(h) {
+			h.registry.leaving.Go(func() { present.redeploy(h) }) // compiling takes its time
+		}
 	}
 }
 

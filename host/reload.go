@@ -52,7 +52,7 @@ func (h *Host) Reload(ctx context.Context) ([]string, error) {
 	changes := differences(present, next)
 	h.settings.Store(next)
 	changes = append(changes, h.replaceBackends(present, next)...)
-	h.arrange()
+	h.arrange(nil)
 	h.logger.Info("the configuration was read anew", "changes", changes)
 	return changes, nil
 }

@@ -202,7 +202,7 @@ func (s *Session) Describe(ctx context.Context, name, call string) (Served, erro
 func (s *Session) describe(b *Hosted) Served {
 	d := b.describe()
 	view := s.host.catalog.view()
-	if kept, ok := view.Boards[catalog.At{Tenant: d.Config.Tenant, Name: d.Config.Name}]; ok && s.host.shows(d.Config, kept) {
+	if kept, ok := view.Boards.Get(catalog.At{Tenant: d.Config.Tenant, Name: d.Config.Name}); ok && s.host.shows(d.Config, kept) {
 		d.Config, d.Limits = kept.Board, kept.Limits // what was changed a moment ago is shown while the board is opened anew
 	}
 	d.Promoted = s.host.Directory().Deployment(b.config).Policies

@@ -81,7 +81,7 @@ func (s *Session) boardForChange(ctx context.Context, call, of, name string, ver
 		return none, nil, err
 	}
 	view := c.View()
-	b, ok := view.Boards[catalog.At{Tenant: t.Name, Name: name}]
+	b, ok := view.Boards.Get(catalog.At{Tenant: t.Name, Name: name})
 	if !ok || !view.Belongs(t.Name, b.Owner, t.Declared) {
 		return none, nil, host.NoBoard(tenant.Clip(name))
 	}
@@ -162,7 +162,7 @@ func (s *Session) DeleteBoard(ctx context.Context, of, name string, version uint
 	if err := c.RemoveBoard(ctx, b); err != nil {
 		return err
 	}
-	if d, ok := c.View().Deployments[catalog.At{Tenant: b.Tenant, Name: b.Name}]; ok {
+	if d, ok := c.View().Deployments.Get(catalog.At{Tenant: b.Tenant, Name: b.Name}); ok {
 		if err := c.RemoveDeployment(ctx, d); err != nil { // a later board of the name asks what it is given itself
 			return err
 		}

@@ -97,7 +97,7 @@ func (s *Session) DeletePolicy(ctx context.Context, of, name string) error {
 			return job.Errorf(job.Precondition, "the settings of the board %q name the policy %q: change them first (boardd board update)", b.Name, name)
 		}
 	}
-	p, ok := view.Policies[catalog.At{Tenant: t.Name, Name: name}]
+	p, ok := view.Policies.Get(catalog.At{Tenant: t.Name, Name: name})
 	if !ok || !view.Belongs(t.Name, p.Owner, t.Declared) {
 		return job.Errorf(job.NotFound, "%s", noPolicy(s.host.Directory(), t, name))
 	}

@@ -51,7 +51,7 @@ const MinDigest = 8
 // pick finds the version that a promotion names.
 func (s *Session) pick(t directory.Tenant, p Promotion) (catalog.Release, error) {
 	view := s.host.Directory().View
-	kept, ok := view.Policies[catalog.At{Tenant: t.Name, Name: p.Name}]
+	kept, ok := view.Policies.Get(catalog.At{Tenant: t.Name, Name: p.Name})
 	if !ok || !view.Belongs(t.Name, kept.Owner, t.Declared) || len(kept.Versions) == 0 {
 		return catalog.Release{}, job.Errorf(job.NotFound, "%s: put it first (boardd policy push)", noPolicy(s.host.Directory(), t, p.Name))
 	}

@@ -92,7 +92,7 @@ func (s *Session) CreateTenant(ctx context.Context, name string, limits config.L
 	if err != nil {
 		return directory.Tenant{}, err
 	}
-	if t, ok := c.View().Tenants[name]; ok && !t.Deleted.IsZero() {
+	if t, ok := c.View().Tenants.Get(name); ok && !t.Deleted.IsZero() {
 		return directory.Tenant{}, job.Errorf(job.AlreadyExists, "there was a tenant %q, and its jobs are kept: delete it with purge before the name is used again", name)
 	}
 	t, err := c.CreateTenant(ctx, catalog.Tenant{Name: name, Limits: limits})

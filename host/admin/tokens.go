@@ -144,13 +144,13 @@ func (s *Session) RevokeToken(ctx context.Context, of, name string) error {
 	if s.host.Directory().DeclaresToken(t.Name, name) {
 		return declared("token", name)
 	}
-	if _, ok := c.View().Tokens[catalog.At{Tenant: t.Name, Name: name}]; !ok {
+	if _, ok := c.View().Tokens.Get(catalog.At{Tenant: t.Name, Name: name}); !ok {
 		if err := s.host.Lookup(ctx, catalog.Key("token", t.Name, name)); err != nil {
 			return err
 		}
 	}
 	view := c.View()
-	stored, ok := view.Tokens[catalog.At{Tenant: t.Name, Name: name}]
+	stored, ok := view.Tokens.Get(catalog.At{Tenant: t.Name, Name: name})
 	if !ok || !view.Belongs(t.Name, stored.Owner, t.Declared) {
 		return job.Errorf(job.NotFound, "there is no token %q", tenant.Clip(name))
 	}

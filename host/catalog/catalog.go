@@ -47,9 +47,11 @@ type Options struct {
 	Logger *slog.Logger // nil: slog.Default()
 	Memory *Memory      // nil: nothing is remembered beyond this Catalog
 
-	// Changed is called with each new View, one call at a time, before a change
-	// that was made through this Catalog returns. It must not change the catalog.
-	Changed func(*View)
+	// Changed is called for each new View, one call at a time, before a change
+	// that was made through this Catalog returns. It must not change the catalog. The
+	// names (see SplitKey) are those of the records that are not as they were; nil: any
+	// may not be.
+	Changed func(names []string)
 }
 
 // Catalog follows one space of documents. Its methods may be called from many
@@ -57,7 +59,7 @@ type Options struct {
 type Catalog struct {
 	docs    driver.Documents
 	logger  *slog.Logger
-	changed func(*View)
+	changed func(names []string)
 	memory  *Memory
 	found   map[string]driver.Document // what the store has; only follow uses it
 	awaited map[string]uint64          // see lacking; only follow uses it
@@ -83,7 +85,7 @@ func New(docs driver.Documents, o Options) *Catalog {
 		o.Logger = slog.Default()
 	}
 	if o.Changed == nil {
-		o.Changed = func(*View) {}
+		o.Changed = func([]string) {}
 	}
 	if o.Memory == nil {
 		o.Memory, _ = OpenMemory("", o.Logger) // without a folder nothing can fail
@@ -120,11 +122,12 @@ func (c *Catalog) Current() error {
 
 func (c *Catalog) answered() { c.heard.Store(int64(time.Since(c.begun))) }
 
-// publish makes a view the present one.
-func (c *Catalog) publish(v *View) {
-	c.bury(c.view.Load(), v)
+// publish makes a view the present one. What changed is the names of the records in which it
+// differs from the last one, or nil if any may.
+func (c *Catalog) publish(v *View, changed ...string) {
+	c.bury(c.view.Load(), v, changed)
 	c.view.Store(v)
-	c.changed(v)
+	c.changed(changed)
 	c.told.Store(v)
 	c.mu.Lock()
 	close(c.news)
@@ -139,26 +142,41 @@ const maxRevoked = 100_000
 // bury remembers the tokens that were removed between two views, and takes out of the new
 // view those that were removed earlier: a store that fell back to an older state must not
 // make them valid again.
-func (c *Catalog) bury(old, v *View) {
+func (c *Catalog) bury(old, v *View, changed []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for at, t := range old.Tokens {
-		if now, ok := v.Tokens[at]; !ok || now.ID != t.ID {
-			if _, known := c.revoked[t.ID]; !known {
-				c.revoked[t.ID] = struct{}{}
-				c.order = append(c.order, t.ID)
-			}
+	if changed == nil {
+		for at := range old.Tokens.All() {
+			c.buryToken(old, v, at)
+		}
+		for at := range v.Tokens.clone().All() { // tokens are taken out of the other one
+			c.buryToken(old, v, at)
+		}
+	}
+	for _, key := range changed {
+		if kind, owner, name := SplitKey(key); kind == "token" {
+			c.buryToken(old, v, At{owner, name})
 		}
 	}
 	for len(c.order) > maxRevoked {
 		delete(c.revoked, c.order[0])
 		c.order = c.order[1:]
 	}
-	for at, t := range v.Tokens {
-		if _, dead := c.revoked[t.ID]; dead {
-			c.logger.Warn("the catalog brought back a token that was revoked; it stays revoked", "tenant", t.Tenant, "token", t.Name)
-			delete(v.Tokens, at)
+}
+
+// buryToken does so for one token. c.mu is held.
+func (c *Catalog) buryToken(old, v *View, at At) {
+	was, before := old.Tokens.Get(at)
+	is, now := v.Tokens.Get(at)
+	if before && (!now || is.ID != was.ID) {
+		if _, known := c.revoked[was.ID]; !known {
+			c.revoked[was.ID] = struct{}{}
+			c.order = append(c.order, was.ID)
 		}
+	}
+	if _, dead := c.revoked[is.ID]; now && dead {
+		c.logger.Warn("the catalog brought back a token that was revoked; it stays revoked", "tenant", is.Tenant, "token", is.Name)
+		v.Tokens.drop(at)
 	}
 }
 

@@ -84,15 +84,15 @@ func TestTwoHostsSeeEachOther(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := a.View().Tokens[catalog.At{Tenant: "acme", Name: "ci"}]; got.ID != token.ID || got.Version != token.Version {
+		if got := record(a.View().Tokens, catalog.At{Tenant: "acme", Name: "ci"}); got.ID != token.ID || got.Version != token.Version {
 			t.Errorf("the host that made the token sees %+v, want %+v", got, token)
 		}
 		synctest.Wait()
 		v := b.View()
-		if got := v.Tenants["acme"]; got.ID != made.ID || got.Limits.Boards != 3 || got.Version != made.Version {
+		if got := record(v.Tenants, "acme"); got.ID != made.ID || got.Limits.Boards != 3 || got.Version != made.Version {
 			t.Errorf("the other host sees the tenant %+v, want %+v", got, made)
 		}
-		if got := v.Tokens[catalog.At{Tenant: "acme", Name: "ci"}]; got.ID != token.ID {
+		if got := record(v.Tokens, catalog.At{Tenant: "acme", Name: "ci"}); got.ID != token.ID {
 			t.Errorf("the other host sees the token %+v, want %+v", got, token)
 		}
 		if err := b.RemoveToken(ctx, token); err != nil {
@@ -100,7 +100,7 @@ func TestTwoHostsSeeEachOther(t *testing.T) {
 		}
 		synctest.Wait()
 		for name, c := range map[string]*catalog.Catalog{"a": a, "b": b} {
-			if _, ok := c.View().Tokens[catalog.At{Tenant: "acme", Name: "ci"}]; ok {
+			if _, ok := c.View().Tokens.Get(catalog.At{Tenant: "acme", Name: "ci"}); ok {
 				t.Errorf("host %s sees the token after it was taken away", name)
 			}
 		}
@@ -123,7 +123,7 @@ func TestConcurrentAdminsLoseNothing(t *testing.T) {
 		for range 20 {
 			wg.Go(func() {
 				for {
-					present := c.View().Tenants["acme"]
+					present := record(c.View().Tenants, "acme")
 					if present.Version == 0 {
 						continue
 					}
@@ -145,7 +145,7 @@ func TestConcurrentAdminsLoseNothing(t *testing.T) {
 	}
 	wg.Wait()
 	fresh, _ := follow(t, docs, catalog.Options{})
-	if got := fresh.View().Tenants["acme"].Limits.OpenJobs; got != done.Load() || got != 40 {
+	if got := record(fresh.View().Tenants, "acme").Limits.OpenJobs; got != done.Load() || got != 40 {
 		t.Errorf("%d of %d changes are left", got, done.Load())
 	}
 	_, err = a.UpdateTenant(ctx, made)
@@ -298,10 +298,10 @@ func TestRevokedStaysRevoked(t *testing.T) {
 		b.cut()
 		b.repair(older)
 		time.Sleep(time.Minute)
-		if _, ok := c.View().Tokens[catalog.At{Tenant: "default", Name: "t0"}]; ok {
+		if _, ok := c.View().Tokens.Get(catalog.At{Tenant: "default", Name: "t0"}); ok {
 			t.Error("the store was set back, and a revoked token lives again")
 		}
-		if _, ok := c.View().Tokens[catalog.At{Tenant: "default", Name: "t1"}]; !ok {
+		if _, ok := c.View().Tokens.Get(catalog.At{Tenant: "default", Name: "t1"}); !ok {
 			t.Error("a token that was never revoked is gone")
 		}
 	})
@@ -322,8 +322,8 @@ func TestNewerFormatIsLeftAlone(t *testing.T) {
 			}
 		}
 		c, _ := follow(t, docs, catalog.Options{})
-		if got := c.View().Tenants; len(got) != 0 {
-			t.Errorf("documents that cannot be read count: %v", got)
+		if got := c.View().Tenants; got.Len() != 0 {
+			t.Errorf("documents that cannot be read count: %d", got.Len())
 		}
 		for _, name := range []string{"newer", "strange", "broken"} {
 			_, err := c.CreateTenant(t.Context(), catalog.Tenant{Name: name})
@@ -439,7 +439,7 @@ func TestModulesGo(t *testing.T) {
 	if n := kept(); n != catalog.MaxPolicyVersions {
 		t.Errorf("%d modules are kept after the board went", n)
 	}
-	if err := c.RemovePolicy(ctx, c.View().Policies[catalog.At{Tenant: "acme", Name: "p"}]); err != nil {
+	if err := c.RemovePolicy(ctx, record(c.View().Policies, catalog.At{Tenant: "acme", Name: "p"})); err != nil {
 		t.Fatal(err)
 	}
 	if n := kept(); n != 0 {
@@ -462,4 +462,10 @@ func TestHeads(t *testing.T) {
 	if got, ok, err := c.Head(ctx, "h"); !ok || err != nil || got.Sequence != 5 || got.Hash != "5" {
 		t.Errorf("got %+v, %v, %v", got, ok, err)
 	}
+}
+
+// record returns a record of a view, or an empty one.
+func record[K, T any](of catalog.Table[K, T], key K) T {
+	found, _ := of.Get(key)
+	return found
 }

@@ -30,7 +30,7 @@ func (c *Catalog) write(ctx context.Context, key string, record any, ifVersion u
 	if err != nil {
 		return 0, changeError(err, key, ifVersion)
 	}
-	c.awaitView(ctx, func(v *View) bool { return v.versions[key] >= version })
+	c.awaitView(ctx, func(v *View) bool { return v.version(key) >= version })
 	return version, nil
 }
 
@@ -48,13 +48,13 @@ func (c *Catalog) remove(ctx context.Context, key string, ifVersion uint64) erro
 		return changeError(err, key, ifVersion)
 	}
 	failpoint.Hit("catalog/after-delete")
-	c.awaitView(ctx, func(v *View) bool { return v.versions[key] != ifVersion })
+	c.awaitView(ctx, func(v *View) bool { return v.version(key) != ifVersion })
 	return nil
 }
 
 // changeError says what a store's refusal means to whoever asked for the change.
 func changeError(err error, key string, ifVersion uint64) error {
-	kind, owner, name := splitKey(key)
+	kind, owner, name := SplitKey(key)
 	if name == "" {
 		name = owner
 	}
@@ -95,7 +95,7 @@ func (c *Catalog) RemoveTenant(ctx context.Context, t Tenant) error {
 func (c *Catalog) CreateToken(ctx context.Context, t Token, stale func(Token) bool) (Token, error) {
 	t.ID, t.Made = newID(), now()
 	var before uint64
-	if old, ok := c.View().Tokens[At{t.Tenant, t.Name}]; ok && stale(old) {
+	if old, ok := c.View().Tokens.Get(At{t.Tenant, t.Name}); ok && stale(old) {
 		before = old.Version
 	}
 	var err error
@@ -147,7 +147,7 @@ func TooManyBoards(tenant string, most int) error {
 
 // UpdateBoard writes a board anew if it has b.Version.
 func (c *Catalog) UpdateBoard(ctx context.Context, b Board) (Board, error) {
-	before := c.View().Boards[At{b.Tenant, b.Name}]
+	before, _ := c.View().Boards.Get(At{b.Tenant, b.Name})
 	var err error
 	if b.Version, err = c.write(ctx, boardKey(b.Tenant, b.Name), b, b.Version); err != nil {
 		return b, err

@@ -183,7 +183,7 @@ func (c *Catalog) judge(ctx context.Context) error {
 		c.put(view, doc)
 	}
 	for name, doc := range c.found { // a change waits until its version is seen
-		view.versions[name] = doc.Version
+		view.versions.put(name, doc.Version)
 	}
 	c.publish(view)
 	return nil
@@ -284,7 +284,7 @@ func (c *Catalog) step(ctx context.Context, change driver.DocumentChange) error 
 	default:
 		c.memory.keep(change.Document)
 	}
-	c.publish(v)
+	c.publish(v, name)
 	return nil
 }
 
@@ -321,7 +321,7 @@ func (c *Catalog) plain(change driver.DocumentChange, before driver.Document, pr
 
 // named makes sure that the catalog has an identity, unless there is doubt.
 func (c *Catalog) named(ctx context.Context) {
-	if _, ok := c.View().versions[identityKey]; !ok && c.doubt.Load() == nil {
+	if _, ok := c.View().versions.Get(identityKey); !ok && c.doubt.Load() == nil {
 		before, _ := c.memory.records()
 		c.ensureIdentity(ctx, before)
 	}

@@ -72,8 +72,8 @@ func fill(t *testing.T, c *catalog.Catalog) catalog.Tenant {
 func wantAll(t *testing.T, what string, c *catalog.Catalog) {
 	t.Helper()
 	v := c.View()
-	if len(v.Tenants) != 1 || len(v.Boards) != 10 || len(v.Policies) != 1 {
-		t.Errorf("%s: %d tenants, %d boards, %d policies are served; want 1, 10 and 1", what, len(v.Tenants), len(v.Boards), len(v.Policies))
+	if v.Tenants.Len() != 1 || v.Boards.Len() != 10 || v.Policies.Len() != 1 {
+		t.Errorf("%s: %d tenants, %d boards, %d policies are served; want 1, 10 and 1", what, v.Tenants.Len(), v.Boards.Len(), v.Policies.Len())
 	}
 }
 
@@ -178,7 +178,7 @@ func TestALossIsResolved(t *testing.T) {
 					if d := c.Doubt(); d != nil {
 						t.Errorf("server %s is in doubt still: %v", name, d)
 					}
-					switch n := len(c.View().Boards); {
+					switch n := c.View().Boards.Len(); {
 					case accept && n != 0:
 						t.Errorf("server %s: %d boards after the loss was accepted", name, n)
 					case !accept:
@@ -191,10 +191,10 @@ func TestALossIsResolved(t *testing.T) {
 					}
 					return
 				}
-				if got := b.View().Tenants["acme"].ID; got != made.ID {
+				if got := record(b.View().Tenants, "acme").ID; got != made.ID {
 					t.Errorf("it is another tenant: %s, not %s", got, made.ID)
 				}
-				if _, err := b.UpdateTenant(t.Context(), b.View().Tenants["acme"]); err != nil {
+				if _, err := b.UpdateTenant(t.Context(), record(b.View().Tenants, "acme")); err != nil {
 					t.Errorf("a change afterwards: %v", err)
 				}
 				if data, err := b.Module(t.Context(), digest); err != nil || string(data) != "module" {
@@ -252,7 +252,7 @@ func TestAcceptanceBeforeTheRecords(t *testing.T) {
 			}
 		}
 		time.Sleep(3 * time.Second)
-		if n := len(b.View().Tokens); n != 2 {
+		if n := b.View().Tokens.Len(); n != 2 {
 			t.Fatalf("%d tokens are known, want 2", n)
 		}
 		all := export(t, a)
@@ -269,7 +269,7 @@ func TestAcceptanceBeforeTheRecords(t *testing.T) {
 		}
 		synctest.Wait()
 		wantAll(t, "after the import", b)
-		if n := len(b.View().Tokens); n != 2 || b.Doubt() != nil {
+		if n := b.View().Tokens.Len(); n != 2 || b.Doubt() != nil {
 			t.Errorf("after the import %d tokens are valid, want 2; in doubt: %v", n, b.Doubt())
 		}
 	})
@@ -289,22 +289,22 @@ func TestDeletedIsNoLoss(t *testing.T) {
 		synctest.Wait()
 		remove := func(names ...string) {
 			for _, name := range names {
-				if err := a.RemoveBoard(t.Context(), a.View().Boards[catalog.At{Tenant: "acme", Name: name}]); err != nil {
+				if err := a.RemoveBoard(t.Context(), record(a.View().Boards, catalog.At{Tenant: "acme", Name: name})); err != nil {
 					t.Fatal(err)
 				}
 			}
 		}
 		remove("b0", "b1")
 		synctest.Wait()
-		if d := b.Doubt(); d != nil || len(b.View().Boards) != 8 {
-			t.Errorf("with the server there: %v, %d boards", d, len(b.View().Boards))
+		if d := b.Doubt(); d != nil || b.View().Boards.Len() != 8 {
+			t.Errorf("with the server there: %v, %d boards", d, b.View().Boards.Len())
 		}
 		stop()
 		_ = m.Close()
 		remove("b2", "b3", "b4", "b5", "b6", "b7", "b8", "b9")
 		b, _ = follow(t, docs, catalog.Options{Memory: memory(t, folder)})
-		if d := b.Doubt(); d != nil || len(b.View().Boards) != 0 {
-			t.Errorf("with the server away: %v, %d boards", d, len(b.View().Boards))
+		if d := b.Doubt(); d != nil || b.View().Boards.Len() != 0 {
+			t.Errorf("with the server away: %v, %d boards", d, b.View().Boards.Len())
 		}
 	})
 }
@@ -327,13 +327,13 @@ func TestAnEarlierStateIsNotObeyed(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		tenant := c.View().Tenants["acme"]
+		tenant := record(c.View().Tenants, "acme")
 		for tenant.Limits.Boards = range int64(50) {
 			if tenant, err = c.UpdateTenant(t.Context(), tenant); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := c.RemoveBoard(t.Context(), c.View().Boards[catalog.At{Tenant: "acme", Name: "b4"}]); err != nil {
+		if err := c.RemoveBoard(t.Context(), record(c.View().Boards, catalog.At{Tenant: "acme", Name: "b4"})); err != nil {
 			t.Fatal(err)
 		}
 		b.cut()
@@ -343,11 +343,11 @@ func TestAnEarlierStateIsNotObeyed(t *testing.T) {
 		if d == nil || d.Older != 11 || d.Returned != 1 || d.Missing != 0 {
 			t.Fatalf("an earlier state, in which every version is lower: %+v", d)
 		}
-		if got := c.View().Tenants["acme"].Limits.Boards; got != 49 {
+		if got := record(c.View().Tenants, "acme").Limits.Boards; got != 49 {
 			t.Errorf("the tenant has the limit %d, which it had before", got)
 		}
-		if len(c.View().Boards) != 9 {
-			t.Errorf("%d boards, want the 9 that were not deleted", len(c.View().Boards))
+		if c.View().Boards.Len() != 9 {
+			t.Errorf("%d boards, want the 9 that were not deleted", c.View().Boards.Len())
 		}
 
 		stranger, stop := follow(t, other, catalog.Options{})
@@ -361,14 +361,14 @@ func TestAnEarlierStateIsNotObeyed(t *testing.T) {
 		if d := c.Doubt(); d == nil || !d.Foreign {
 			t.Fatalf("another catalog: %+v", d)
 		}
-		if _, ok := c.View().Tenants["other"]; ok || len(c.View().Boards) != 9 {
+		if _, ok := c.View().Tenants.Get("other"); ok || c.View().Boards.Len() != 9 {
 			t.Error("another catalog is obeyed")
 		}
 		if err := c.Accept(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		if _, ok := c.View().Tenants["other"]; !ok || len(c.View().Boards) != 0 || c.Doubt() != nil {
+		if _, ok := c.View().Tenants.Get("other"); !ok || c.View().Boards.Len() != 0 || c.Doubt() != nil {
 			t.Errorf("another catalog that was accepted is not obeyed: %+v", c.Doubt())
 		}
 	})
@@ -394,7 +394,7 @@ func TestImportRefuses(t *testing.T) {
 			wantKind(t, bad.Name, err, job.Invalid)
 		}
 		synctest.Wait()
-		if len(c.View().Tenants) != 0 {
+		if c.View().Tenants.Len() != 0 {
 			t.Error("something was written beside what was refused")
 		}
 		if n, _, err := c.Import(t.Context(), []catalog.Exported{good}, false); n != 1 || err != nil {
@@ -421,7 +421,7 @@ func TestMemoryFile(t *testing.T) {
 		m := memory(t, folder)
 		c, stop := follow(t, docs, catalog.Options{Memory: m})
 		fill(t, c)
-		tenant := c.View().Tenants["acme"]
+		tenant := record(c.View().Tenants, "acme")
 		for range 3000 {
 			var err error
 			if tenant, err = c.UpdateTenant(t.Context(), tenant); err != nil {
@@ -444,7 +444,7 @@ func TestMemoryFile(t *testing.T) {
 		wipe(t, docs, everything)
 		c, _ = follow(t, docs, catalog.Options{Memory: memory(t, folder)})
 		wantAll(t, "after a torn line", c)
-		if got := c.View().Tenants["acme"].Version; got != tenant.Version {
+		if got := record(c.View().Tenants, "acme").Version; got != tenant.Version {
 			t.Errorf("the tenant has the version %d, want the last one, %d", got, tenant.Version)
 		}
 	})

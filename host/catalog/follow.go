@@ -122,7 +122,7 @@ func (c *Catalog) Refresh(ctx context.Context, key string) error {
 	if err != nil {
 		return ignore(err, job.NotFound)
 	}
-	c.awaitView(ctx, func(v *View) bool { return v.versions[key] >= doc.Version })
+	c.awaitView(ctx, func(v *View) bool { return v.version(key) >= doc.Version })
 	return nil
 }
 

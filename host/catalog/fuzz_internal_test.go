@@ -17,17 +17,17 @@ func FuzzDocuments(f *testing.F) {
 	f.Fuzz(func(t *testing.T, name string, data []byte) {
 		v := newView()
 		err := v.put(driver.Document{Name: name, Data: data, Version: 1})
-		n := len(v.Tenants) + len(v.Tokens) + len(v.Boards) + len(v.Policies)
+		n := v.Tenants.Len() + v.Tokens.Len() + v.Boards.Len() + v.Policies.Len()
 		if err != nil && n != 0 {
 			t.Errorf("a document that cannot be read counts (%v)", err)
 		}
-		for _, token := range v.Tokens {
+		for _, token := range v.Tokens.All() {
 			if access, ok := token.Access(); ok && len(access.Digest) != 32 {
 				t.Errorf("%+v lets somebody in", access)
 			}
 		}
 		v.drop(name)
-		if n := len(v.Tenants) + len(v.Tokens) + len(v.Boards) + len(v.Policies) + len(v.versions); n != 0 {
+		if n := v.Tenants.Len() + v.Tokens.Len() + v.Boards.Len() + v.Policies.Len() + v.versions.Len(); n != 0 {
 			t.Errorf("%d things are left of a document that was taken away", n)
 		}
 	})

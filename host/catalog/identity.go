@@ -43,7 +43,7 @@ func deletedKey(key string) string { return deletedPrefix + key }
 
 // isRecord reports whether a document is one of the catalog's records.
 func isRecord(name string) bool {
-	kind, _, _ := splitKey(name)
+	kind, _, _ := SplitKey(name)
 	return slices.Contains(recordKinds, kind)
 }
 

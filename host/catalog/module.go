@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"maps"
 	"slices"
 
 	"github.com/boardd/boardd/host/config"
@@ -141,12 +140,12 @@ func (v *View) Named(tenant string) map[string]int64 {
 // With is the view as it would be if a policy had one version more.
 func (v *View) With(at At, digest string, size int) *View {
 	next := *v
-	next.Policies = maps.Clone(v.Policies)
-	p := next.Policies[at]
+	next.Policies = v.Policies.clone()
+	p, _ := next.Policies.Get(at)
 	p.Tenant, p.Name = at.Tenant, at.Name
 	p.Versions = append([]PolicyVersion{{Digest: digest, Size: size}}, p.Versions...)
 	p.Versions = p.Versions[:min(len(p.Versions), MaxPolicyVersions)]
-	next.Policies[at] = p
+	next.Policies.put(at, p)
 	return &next
 }
 
@@ -185,17 +184,17 @@ func (c *Catalog) sweepModule(ctx context.Context, digest string) error {
 
 // names reports whether any record names a module.
 func (v *View) names(digest string) bool {
-	for _, p := range v.Policies {
+	for _, p := range v.Policies.All() {
 		if p.has(digest) {
 			return true
 		}
 	}
-	for _, d := range v.Deployments {
+	for _, d := range v.Deployments.All() {
 		if slices.Contains(d.modules(), digest) {
 			return true
 		}
 	}
-	for _, b := range v.Boards {
+	for _, b := range v.Boards.All() {
 		if slices.Contains(b.modules(), digest) {
 			return true
 		}
@@ -211,15 +210,15 @@ func (v *View) Digests() map[string]bool {
 			all[digest] = true
 		}
 	}
-	for _, p := range v.Policies {
+	for _, p := range v.Policies.All() {
 		for _, version := range p.Versions {
 			all[version.Digest] = true
 		}
 	}
-	for _, d := range v.Deployments {
+	for _, d := range v.Deployments.All() {
 		add(d.modules())
 	}
-	for _, b := range v.Boards {
+	for _, b := range v.Boards.All() {
 		add(b.modules())
 	}
 	return all

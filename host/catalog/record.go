@@ -114,8 +114,8 @@ func tokenKey(tenant, name string) string  { return "token/" + tenant + "/" + na
 func boardKey(tenant, name string) string  { return "board/" + tenant + "/" + name }
 func policyKey(tenant, name string) string { return "policy/" + tenant + "/" + name }
 
-// splitKey takes a document's name apart; name is empty for a tenant.
-func splitKey(key string) (kind, tenant, name string) {
+// SplitKey takes a document's name apart; name is empty for a tenant.
+func SplitKey(key string) (kind, tenant, name string) {
 	parts := strings.SplitN(key, "/", 3)
 	parts = append(parts, "", "")
 	return parts[0], parts[1], parts[2]

@@ -105,7 +105,7 @@ func (e *Exported) check() error {
 	if !isRecord(e.Name) {
 		return job.Errorf(job.Invalid, "%q is not the name of a record of a catalog", e.Name)
 	}
-	kind, owner, name := splitKey(e.Name)
+	kind, owner, name := SplitKey(e.Name)
 	if owner == "" || (name == "") != (kind == "tenant") {
 		return job.Errorf(job.Invalid, "%q is not the name of a record of a catalog", e.Name)
 	}
@@ -168,6 +168,6 @@ func (c *Catalog) Accept(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.awaitView(ctx, func(v *View) bool { return v.versions[identityKey] >= version && c.Doubt() == nil })
+	c.awaitView(ctx, func(v *View) bool { return v.version(identityKey) >= version && c.Doubt() == nil })
 	return nil
 }

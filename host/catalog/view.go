@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"context"
 	"encoding/hex"
-	"maps"
 	"slices"
+	"strings"
 
 	"github.com/boardd/boardd/host/tenant"
 	"github.com/boardd/boardd/sdk/driver"
@@ -14,23 +14,52 @@ import (
 // At names something that belongs to a tenant.
 type At struct{ Tenant, Name string }
 
+func (a At) compare(b At) int {
+	return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Name, b.Name))
+}
+
+// version returns that of a document; 0: there is none.
+func (v *View) version(key string) uint64 {
+	version, _ := v.versions.Get(key)
+	return version
+}
+
 // View is what the catalog held at one moment. It is not changed.
 type View struct {
-	Tenants  map[string]Tenant
-	Tokens   map[At]Token
-	Boards   map[At]Board
-	Policies map[At]Policy
+	Tenants  Table[string, Tenant]
+	Tokens   Table[At, Token]
+	Boards   Table[At, Board]
+	Policies Table[At, Policy]
 
-	Deployments map[At]Deployment // by board
+	Deployments Table[At, Deployment] // by board
 
-	versions map[string]uint64 // of every document, readable or not
+	versions Table[string, uint64] // of every document, readable or not
 }
 
 func newView() *View {
 	return &View{
-		Tenants: map[string]Tenant{}, Tokens: map[At]Token{}, Boards: map[At]Board{}, Policies: map[At]Policy{},
-		Deployments: map[At]Deployment{}, versions: map[string]uint64{},
+		Tenants: newTable[string, Tenant](strings.Compare), Tokens: newTable[At, Token](At.compare), Boards: newTable[At, Board](At.compare),
+		Policies: newTable[At, Policy](At.compare), Deployments: newTable[At, Deployment](At.compare),
+		versions: newTable[string, uint64](strings.Compare),
 	}
+}
+
+// ViewOf returns a view of records that come from elsewhere than a store.
+func ViewOf(tenants []Tenant, tokens []Token, boards []Board, deployments []Deployment) *View {
+	v := newView()
+	for _, t := range tenants {
+		v.Tenants.put(t.Name, t)
+	}
+	for _, t := range tokens {
+		v.Tokens.put(At{t.Tenant, t.Name}, t)
+	}
+	for _, b := range boards {
+		v.Boards.put(At{b.Tenant, b.Name}, b)
+	}
+	for _, d := range deployments {
+		v.Deployments.put(At{d.Tenant, d.Board}, d)
+	}
+	return v
 }
 
 // ReadView reads what a catalog holds now, once. Documents that cannot be read are
@@ -51,47 +80,47 @@ func ReadView(ctx context.Context, docs driver.Documents, unreadable func(error)
 
 func (v *View) clone() *View {
 	return &View{
-		Tenants: maps.Clone(v.Tenants), Tokens: maps.Clone(v.Tokens), Boards: maps.Clone(v.Boards), Policies: maps.Clone(v.Policies),
-		Deployments: maps.Clone(v.Deployments), versions: maps.Clone(v.versions),
+		Tenants: v.Tenants.clone(), Tokens: v.Tokens.clone(), Boards: v.Boards.clone(), Policies: v.Policies.clone(),
+		Deployments: v.Deployments.clone(), versions: v.versions.clone(),
 	}
 }
 
 // drop takes out what a document said.
 func (v *View) drop(key string) {
-	kind, owner, name := splitKey(key)
+	kind, owner, name := SplitKey(key)
 	at := At{owner, name}
 	switch kind {
 	case "tenant":
-		delete(v.Tenants, owner)
+		v.Tenants.drop(owner)
 	case "token":
-		delete(v.Tokens, at)
+		v.Tokens.drop(at)
 	case "board":
-		delete(v.Boards, at)
+		v.Boards.drop(at)
 	case "policy":
-		delete(v.Policies, at)
+		v.Policies.drop(at)
 	case "deployment":
-		delete(v.Deployments, at)
+		v.Deployments.drop(at)
 	}
-	delete(v.versions, key)
+	v.versions.drop(key)
 }
 
 // put takes over what a document says.
 func (v *View) put(doc driver.Document) error {
-	kind, owner, name := splitKey(doc.Name)
+	kind, owner, name := SplitKey(doc.Name)
 	at := At{owner, name}
-	v.versions[doc.Name] = doc.Version
+	v.versions.put(doc.Name, doc.Version)
 	switch kind {
 	case "tenant":
-		return read(doc, func(t Tenant) { t.Version = doc.Version; v.Tenants[owner] = t })
+		return read(doc, func(t Tenant) { t.Version = doc.Version; v.Tenants.put(owner, t) })
 	case "token":
-		return read(doc, func(t Token) { t.Version = doc.Version; v.Tokens[at] = t })
+		return read(doc, func(t Token) { t.Version = doc.Version; v.Tokens.put(at, t) })
 	case "board":
-		return read(doc, func(b Board) { b.Version = doc.Version; v.Boards[at] = b })
+		return read(doc, func(b Board) { b.Version = doc.Version; v.Boards.put(at, b) })
 	case "policy":
-		return read(doc, func(p Policy) { p.Version = doc.Version; v.Policies[at] = p })
+		return read(doc, func(p Policy) { p.Version = doc.Version; v.Policies.put(at, p) })
 	}
 	if kind == "deployment" {
-		return read(doc, func(d Deployment) { d.Version = doc.Version; v.Deployments[at] = d })
+		return read(doc, func(d Deployment) { d.Version = doc.Version; v.Deployments.put(at, d) })
 	}
 	return nil // a newer boardd's
 }
@@ -112,7 +141,7 @@ func (v *View) Belongs(name, owner string, declared bool) bool {
 	if declared {
 		return owner == ""
 	}
-	t, ok := v.Tenants[name]
+	t, ok := v.Tenants.Get(name)
 	return ok && t.Deleted.IsZero() && t.ID == owner
 }
 
@@ -134,17 +163,12 @@ func unknownRole(r tenant.Role) bool {
 }
 
 // Of returns what belongs to one tenant, by name.
-func Of[T any](all map[At]T, owner string) []T {
-	var keys []At
-	for at := range all {
-		if at.Tenant == owner {
-			keys = append(keys, at)
+func Of[T any](all Table[At, T], owner string) (list []T) {
+	for at, record := range all.from(At{Tenant: owner}) {
+		if at.Tenant != owner {
+			break
 		}
-	}
-	slices.SortFunc(keys, func(a, b At) int { return cmp.Compare(a.Name, b.Name) })
-	list := make([]T, len(keys))
-	for i, at := range keys {
-		list[i] = all[at]
+		list = append(list, record)
 	}
 	return list
 }

@@ -41,7 +41,7 @@ func (d Directory) DeclaresBoard(of, name string) bool {
 
 // StoredBoard returns a board of the catalog, if it counts.
 func (d Directory) StoredBoard(of, name string) (catalog.Board, bool) {
-	b, ok := d.View.Boards[catalog.At{Tenant: of, Name: name}]
+	b, ok := d.View.Boards.Get(catalog.At{Tenant: of, Name: name})
 	return b, ok && d.belongs(of, b.Owner)
 }
 
@@ -68,15 +68,38 @@ func (d Directory) Boards() map[catalog.At]config.Board {
 		b.Tenant = TenantOf(b)
 		boards[At(b)] = b
 	}
-	for at, b := range d.View.Boards {
-		if _, declared := boards[at]; declared || !d.belongs(b.Tenant, b.Owner) {
+	for at, b := range d.View.Boards.All() {
+		if _, declared := boards[at]; declared {
 			continue
 		}
-		if b.Placed || d.Grants(b.Backend, b.Tenant) {
-			boards[at] = d.withModules(b.Board)
+		if served, ok := d.servedOfCatalog(b); ok {
+			boards[at] = served
 		}
 	}
 	return boards
+}
+
+// Board returns one of Boards, if it is among them.
+func (d Directory) Board(at catalog.At) (config.Board, bool) {
+	for _, b := range d.Settings.Boards {
+		if At(b) == at {
+			b.Tenant = at.Tenant
+			return b, true
+		}
+	}
+	b, ok := d.View.Boards.Get(at)
+	if !ok {
+		return config.Board{}, false
+	}
+	return d.servedOfCatalog(b)
+}
+
+// servedOfCatalog returns how a board of the catalog is to be served, if it is.
+func (d Directory) servedOfCatalog(b catalog.Board) (config.Board, bool) {
+	if !d.belongs(b.Tenant, b.Owner) || !b.Placed && !d.Grants(b.Backend, b.Tenant) {
+		return config.Board{}, false
+	}
+	return d.withModules(b.Board), true
 }
 
 // withModules notes which files a board's policies of the configuration are, so
@@ -103,7 +126,7 @@ func (d Directory) withModules(b config.Board) config.Board {
 
 // Deployment returns what a board was given through the API.
 func (d Directory) Deployment(b config.Board) catalog.Deployment {
-	found, ok := d.View.Deployments[At(b)]
+	found, ok := d.View.Deployments.Get(At(b))
 	if !ok || !d.belongs(found.Tenant, found.Owner) {
 		return catalog.Deployment{}
 	}

@@ -88,7 +88,7 @@ func (d Directory) Tenant(name string) (Tenant, error) {
 	if d.Declares(name) {
 		return Tenant{Tenant: catalog.Tenant{Name: name, Limits: d.Settings.Limits[name]}, Declared: true}, nil
 	}
-	if t, ok := d.View.Tenants[name]; ok {
+	if t, ok := d.View.Tenants.Get(name); ok {
 		return Tenant{Tenant: t}, nil
 	}
 	return Tenant{}, tenant.NoTenant(name)
@@ -97,7 +97,7 @@ func (d Directory) Tenant(name string) (Tenant, error) {
 // Tenants returns all tenants, by name.
 func (d Directory) Tenants() []Tenant {
 	names := slices.Clone(d.Declared())
-	for name := range d.View.Tenants {
+	for name := range d.View.Tenants.All() {
 		names = append(names, name)
 	}
 	slices.Sort(names)
@@ -115,7 +115,8 @@ func (d Directory) Limits(name string) config.Limits {
 	if d.Declares(name) {
 		return d.Settings.Limits[name].WithDefaults()
 	}
-	return d.View.Tenants[name].Limits.WithDefaults()
+	t, _ := d.View.Tenants.Get(name)
+	return t.Limits.WithDefaults()
 }
 
 // belongs reports whether a record of the catalog counts.
@@ -175,13 +176,31 @@ func (d Directory) Credentials() []tenant.Token {
 		}
 		names[catalog.At{Tenant: t.Tenant, Name: t.Name}], digests[t.Digest] = true, true
 	}
-	for at, t := range d.View.Tokens {
+	for at, t := range d.View.Tokens.All() {
 		access, ok := t.Access()
 		if !ok || names[at] || digests[access.Digest] || !d.belongs(t.Tenant, t.Owner) {
 			continue
 		}
 		names[at], digests[access.Digest] = true, true
 		tokens = append(tokens, access)
+	}
+	return tokens
+}
+
+// CredentialsOf returns those of one tenant.
+func (d Directory) CredentialsOf(of string) []tenant.Token {
+	var tokens []tenant.Token
+	names := map[string]bool{}
+	for _, t := range d.Settings.Tokens {
+		if t.Tenant == of || t.Tenant == "" && of == tenant.Default {
+			t.Tenant = of
+			tokens, names[t.Name] = append(tokens, t), true
+		}
+	}
+	for _, t := range catalog.Of(d.View.Tokens, of) {
+		if access, ok := t.Access(); ok && !names[t.Name] && d.belongs(of, t.Owner) {
+			tokens = append(tokens, access)
+		}
 	}
 	return tokens
 }

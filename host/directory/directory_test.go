@@ -2,6 +2,7 @@ package directory_test
 
 import (
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -27,30 +28,63 @@ func town() directory.Directory {
 		Tokens:   []tenant.Token{{Name: "both", Roles: []tenant.Role{tenant.Worker}, Digest: tenant.DigestOf("config")}},
 	}
 	digest := func(n int) string { return strings.Repeat(string("0123456789abcdef"[n]), 64) }
-	view := &catalog.View{
-		Tenants: map[string]catalog.Tenant{
-			"made": {Name: "made", ID: "2"}, "gone": {Name: "gone", ID: "3", Deleted: time.Unix(1, 0)}, "declared": {Name: "declared", ID: "4"},
+	view := catalog.ViewOf(
+		[]catalog.Tenant{
+			{Name: "made", ID: "2"}, {Name: "gone", ID: "3", Deleted: time.Unix(1, 0)}, {Name: "declared", ID: "4"},
 		},
-		Tokens: map[catalog.At]catalog.Token{
-			at("default", "both"): {Tenant: "default", Name: "both", Digest: digest(1), Roles: []tenant.Role{tenant.Worker}},
-			at("made", "mine"):    {Tenant: "made", Name: "mine", Owner: "2", Digest: digest(2), Roles: []tenant.Role{tenant.Worker}},
-			at("made", "earlier"): {Tenant: "made", Name: "earlier", Owner: "1", Digest: digest(3), Roles: []tenant.Role{tenant.Worker}},
-			at("gone", "dead"):    {Tenant: "gone", Name: "dead", Owner: "3", Digest: digest(4), Roles: []tenant.Role{tenant.Worker}},
-			at("made", "garbage"): {Tenant: "made", Name: "garbage", Owner: "2", Digest: "x"},
+		[]catalog.Token{
+			{Tenant: "default", Name: "both", Digest: digest(1), Roles: []tenant.Role{tenant.Worker}},
+			{Tenant: "made", Name: "mine", Owner: "2", Digest: digest(2), Roles: []tenant.Role{tenant.Worker}},
+			{Tenant: "made", Name: "earlier", Owner: "1", Digest: digest(3), Roles: []tenant.Role{tenant.Worker}},
+			{Tenant: "gone", Name: "dead", Owner: "3", Digest: digest(4), Roles: []tenant.Role{tenant.Worker}},
+			{Tenant: "made", Name: "garbage", Owner: "2", Digest: "x"},
 		},
-		Boards: map[catalog.At]catalog.Board{
-			at("default", "both"):  {Board: config.Board{Tenant: "default", Name: "both", Backend: "open"}},
-			at("made", "served"):   {Board: config.Board{Tenant: "made", Name: "served", Backend: "open"}, Owner: "2"},
-			at("made", "shut out"): {Board: config.Board{Tenant: "made", Name: "shut out", Backend: "shut"}, Owner: "2"},
-			at("made", "placed"):   {Board: config.Board{Tenant: "made", Name: "placed", Backend: "shut"}, Owner: "2", Placed: true},
-			at("made", "earlier"):  {Board: config.Board{Tenant: "made", Name: "earlier", Backend: "open"}, Owner: "1"},
+		[]catalog.Board{
+			{Board: config.Board{Tenant: "default", Name: "both", Backend: "open"}},
+			{Board: config.Board{Tenant: "made", Name: "served", Backend: "open"}, Owner: "2"},
+			{Board: config.Board{Tenant: "made", Name: "shut out", Backend: "shut"}, Owner: "2"},
+			{Board: config.Board{Tenant: "made", Name: "placed", Backend: "shut"}, Owner: "2", Placed: true},
+			{Board: config.Board{Tenant: "made", Name: "earlier", Backend: "open"}, Owner: "1"},
 		},
-		Deployments: map[catalog.At]catalog.Deployment{
-			at("made", "served"): {Tenant: "made", Board: "served", Owner: "2", Version: 7},
-			at("made", "placed"): {Tenant: "made", Board: "placed", Owner: "1", Version: 8},
+		[]catalog.Deployment{
+			{Tenant: "made", Board: "served", Owner: "2", Version: 7},
+			{Tenant: "made", Board: "placed", Owner: "1", Version: 8},
 		},
-	}
+	)
 	return directory.Directory{Settings: settings, View: view}
+}
+
+// TestPartsOfDirectory checks that what is said of one board or one tenant is what is said of
+// all of them.
+func TestPartsOfDirectory(t *testing.T) {
+	t.Parallel()
+	d := town()
+	all := d.Boards()
+	for _, of := range []string{"default", "declared", "implied", "made", "gone", "nobody"} {
+		for _, name := range []string{"both", "b", "served", "shut out", "placed", "earlier", "none"} {
+			want, wanted := all[at(of, name)]
+			got, ok := d.Board(at(of, name))
+			if ok != wanted || !reflect.DeepEqual(got, want) {
+				t.Errorf("board %s of %s: %+v, %v; among all boards it is %+v, %v", name, of, got, ok, want, wanted)
+			}
+		}
+		var want []tenant.Token
+		for _, token := range d.Credentials() {
+			if token.Tenant == "" {
+				token.Tenant = tenant.Default
+			}
+			if token.Tenant == of {
+				want = append(want, token)
+			}
+		}
+		byName := func(a, b tenant.Token) int { return strings.Compare(a.Name, b.Name) }
+		got := d.CredentialsOf(of)
+		slices.SortFunc(got, byName)
+		slices.SortFunc(want, byName)
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("tokens of %s: %+v; among all tokens they are %+v", of, got, want)
+		}
+	}
 }
 
 // TestDirectory asks everything of a configuration and a catalog that disagree.

@@ -98,7 +98,7 @@ func (d *deployment) run(_ context.Context, view *catalog.View) {
 // tokens looks for those that end soon.
 func (d *deployment) tokens(view *catalog.View) {
 	var soon []catalog.Token
-	for _, t := range view.Tokens {
+	for _, t := range view.Tokens.All() {
 		if !t.Expires.IsZero() && time.Until(t.Expires) < tokenSoon {
 			soon = append(soon, t)
 		}

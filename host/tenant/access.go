@@ -1,33 +1,28 @@
 package tenant
 
 import (
+	"slices"
 	"sync"
-	"sync/atomic"
 
 	"github.com/boardd/boardd/sdk/job"
 )
 
-// Access is the Registry that holds now. When it is replaced, whatever goes on
-// in the name of a token that the new one does not know, or knows otherwise,
-// ends.
+// Access is the Registry that holds now. When it changes, whatever goes on in the name of a
+// token that it does not know any more, or knows otherwise, ends.
 type Access struct {
-	mu  sync.Mutex // of Replace
-	now atomic.Pointer[Registry]
+	mu  sync.RWMutex
+	now *Registry
 }
 
-// NewAccess begins with a registry.
-func NewAccess(r *Registry) *Access {
-	a := &Access{}
-	a.now.Store(r)
-	return a
-}
+// NewAccess begins with a registry, which it takes over.
+func NewAccess(r *Registry) *Access { return &Access{now: r} }
 
 // takeOver keeps those entries that are the same in both, and returns whose time
 // is over.
 func takeOver[K comparable](old, r map[K]*entry) (ended []*Principal) {
 	for key, was := range old {
 		if is, ok := r[key]; ok && is.token.same(&was.token) {
-			r[key] = was
+			is.principal = was.principal
 			continue
 		}
 		ended = append(ended, was.principal)
@@ -36,22 +31,65 @@ func takeOver[K comparable](old, r map[K]*entry) (ended []*Principal) {
 }
 
 // Recognize is the present Registry's.
-func (a *Access) Recognize(names []string) (*Principal, error) { return a.now.Load().Recognize(names) }
+func (a *Access) Recognize(names []string) (*Principal, error) {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	return a.now.Recognize(names)
+}
 
 // Authenticate is the present Registry's.
 func (a *Access) Authenticate(secret string) (*Principal, error) {
-	return a.now.Load().Authenticate(secret)
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	return a.now.Authenticate(secret)
 }
 
 // Replace puts another registry in place of the present one. It takes r over:
 // tokens that are the same in both keep their principals.
 func (a *Access) Replace(r *Registry) {
 	a.mu.Lock()
-	defer a.mu.Unlock()
-	old := a.now.Load()
+	old := a.now
 	ended := append(takeOver(old.byDigest, r.byDigest), takeOver(old.byCertificate, r.byCertificate)...)
-	a.now.Store(r)
-	for _, p := range ended { // after the new one holds, so that nobody comes in again meanwhile
+	a.now = r
+	a.mu.Unlock()
+	end(ended)
+}
+
+// Amend makes these the tokens of one tenant, whose name they have; those of other tenants
+// stay. A token that NewRegistry would refuse is left out, and the first such error is
+// returned. It takes as long as the tenant has tokens.
+func (a *Access) Amend(of string, tokens []Token) error {
+	want := make(map[string]*Token, len(tokens))
+	for i := range tokens {
+		want[tokens[i].Name] = &tokens[i]
+	}
+	a.mu.Lock()
+	var ended []*Principal
+	for _, e := range slices.Clone(a.now.byTenant[of]) {
+		if t := want[e.token.Name]; t != nil && t.same(&e.token) {
+			delete(want, e.token.Name)
+			continue
+		}
+		a.now.drop(e)
+		ended = append(ended, e.principal)
+	}
+	var refused error
+	for i := range tokens {
+		if t := &tokens[i]; want[t.Name] == t {
+			if err := a.now.add(*t); err != nil && refused == nil {
+				refused = err
+			}
+		}
+	}
+	a.mu.Unlock()
+	end(ended)
+	return refused
+}
+
+// end ends what goes on for tokens that do not hold any more. It comes after what holds
+// now, so that nobody comes in again meanwhile.
+func end(list []*Principal) {
+	for _, p := range list {
 		p.end(job.Errorf(job.Unauthenticated, "the token %q was revoked or changed", p.TokenName))
 	}
 }

@@ -3,6 +3,9 @@ package tenant_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -145,5 +148,67 @@ func TestRecognize(t *testing.T) {
 	twice.Name = "twice"
 	if _, err := tenant.NewRegistry([]tenant.Token{machine, twice}); !errors.Is(err, job.Invalid) {
 		t.Errorf("two tokens for one certificate: %v", err)
+	}
+}
+
+// TestAmend changes the tokens of tenants at random, one tenant at a time, beside a registry
+// that is made anew each time: both let in the same, and the calls of the same tokens end.
+func TestAmend(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(rand.Uint64(), 3))
+	amended, replaced := tenant.NewAccess(registry(t)), tenant.NewAccess(registry(t))
+	of := map[string][]tenant.Token{}
+	secrets := map[string]bool{}
+	for range 300 {
+		name := fmt.Sprintf("tenant %d", random.IntN(4))
+		var tokens []tenant.Token
+		for i := range random.IntN(6) {
+			id := fmt.Sprint(random.IntN(3))
+			token := tenant.Token{Tenant: name, Name: fmt.Sprint(i), ID: id, Roles: []tenant.Role{tenant.Worker}}
+			if random.IntN(4) == 0 {
+				token.Roles[0] = tenant.Viewer
+			}
+			s := secret + name + fmt.Sprint(i) + id
+			token.Digest, secrets[s] = tenant.DigestOf(s), true
+			tokens = append(tokens, token)
+		}
+		of[name] = tokens
+		lives := map[string][2]*tenant.Principal{}
+		for s := range secrets {
+			p, err := amended.Authenticate(s)
+			q, otherErr := replaced.Authenticate(s)
+			if (err == nil) != (otherErr == nil) || err == nil && (p.Tenant != q.Tenant || p.TokenName != q.TokenName || !slices.Equal(p.Roles, q.Roles)) {
+				t.Fatalf("%q: %+v, %v; a registry made anew says %+v, %v", s, p, err, q, otherErr)
+			}
+			if err == nil {
+				lives[s] = [2]*tenant.Principal{p, q}
+			}
+		}
+		var all []tenant.Token
+		for _, list := range of {
+			all = append(all, list...)
+		}
+		if err := amended.Amend(name, tokens); err != nil {
+			t.Fatal(err)
+		}
+		replaced.Replace(registry(t, all...))
+		for s, p := range lives {
+			if (p[0].Life().Err() == nil) != (p[1].Life().Err() == nil) {
+				t.Fatalf("the calls of %q ended: %v; with a registry made anew: %v", s, p[0].Life().Err(), p[1].Life().Err())
+			}
+		}
+	}
+	// What a registry refuses is left out, and holds nobody else up.
+	same := tenant.DigestOf("the same secret of two tokens")
+	err := amended.Amend("tenant 0", []tenant.Token{
+		{Tenant: "tenant 0", Name: "a", Digest: same, Roles: []tenant.Role{tenant.Worker}},
+		{Tenant: "tenant 0", Name: "b", Digest: same, Roles: []tenant.Role{tenant.Worker}},
+		{Tenant: "tenant 0", Name: "c", Digest: tenant.DigestOf("another secret altogether"), Roles: []tenant.Role{tenant.Worker}},
+	})
+	if err == nil || !strings.Contains(err.Error(), "same secret") {
+		t.Errorf("two tokens with one secret: %v", err)
+	}
+	if p, err := amended.Authenticate("another secret altogether"); err != nil || p.TokenName != "c" {
+		t.Errorf("the token beside them: %v", err)
 	}
 }

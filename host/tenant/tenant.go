@@ -75,11 +75,12 @@ func (t *Token) same(o *Token) bool {
 		t.Expires.Equal(o.Expires) && slices.Equal(t.Roles, o.Roles) && slices.Equal(t.Boards, o.Boards)
 }
 
-// Registry knows every token. It never changes, so that any number of calls may
-// ask it at once; a new configuration gets a new one.
+// Registry knows every token. Any number of calls may ask it at once, as long as it is not
+// changed.
 type Registry struct {
 	byDigest      map[Digest]*entry
 	byCertificate map[string]*entry
+	byTenant      map[string][]*entry
 	nobody        entry
 }
 
@@ -92,41 +93,58 @@ type entry struct {
 // and two tokens with one secret are refused, as is a token without a secret or
 // with a role that does not exist.
 func NewRegistry(tokens []Token) (*Registry, error) {
-	r := &Registry{byDigest: make(map[Digest]*entry, len(tokens)), byCertificate: map[string]*entry{}}
-	names := make(map[[2]string]bool, len(tokens))
+	r := &Registry{byDigest: make(map[Digest]*entry, len(tokens)), byCertificate: map[string]*entry{}, byTenant: map[string][]*entry{}}
 	for _, t := range tokens {
 		if t.Tenant == "" {
 			t.Tenant = Default
 		}
-		for _, role := range t.Roles {
-			if _, err := ParseRole(string(role)); err != nil {
-				return nil, &job.Error{Kind: job.Invalid, Message: fmt.Sprintf("token %q", t.Name), Err: err}
-			}
-		}
-		name := [2]string{t.Tenant, t.Name}
-		other := r.byDigest[t.Digest]
-		switch {
-		case t.Digest == Digest{} && t.Certificate == "":
-			return nil, job.Errorf(job.Invalid, "token %q of tenant %q has no secret", t.Name, t.Tenant)
-		case t.Certificate != "" && r.byCertificate[t.Certificate] != nil:
-			return nil, job.Errorf(job.Invalid, "two tokens are for the certificate %q", t.Certificate)
-		case names[name]:
-			return nil, job.Errorf(job.Invalid, "tenant %q has two tokens named %q", t.Tenant, t.Name)
-		case other != nil:
-			return nil, job.Errorf(job.Invalid, "token %q of tenant %q has the same secret as token %q of tenant %q; every token needs one of its own",
-				t.Name, t.Tenant, other.token.Name, other.token.Tenant)
-		}
-		names[name] = true
-		t.Roles, t.Boards = slices.Clone(t.Roles), slices.Clone(t.Boards)
-		e := &entry{token: t, principal: newPrincipal(&t)}
-		if t.Digest != (Digest{}) {
-			r.byDigest[t.Digest] = e
-		}
-		if t.Certificate != "" {
-			r.byCertificate[t.Certificate] = e
+		if err := r.add(t); err != nil {
+			return nil, err
 		}
 	}
 	return r, nil
+}
+
+// add takes a token in, or refuses it.
+func (r *Registry) add(t Token) error {
+	for _, role := range t.Roles {
+		if _, err := ParseRole(string(role)); err != nil {
+			return &job.Error{Kind: job.Invalid, Message: fmt.Sprintf("token %q", t.Name), Err: err}
+		}
+	}
+	other := r.byDigest[t.Digest]
+	switch {
+	case t.Digest == Digest{} && t.Certificate == "":
+		return job.Errorf(job.Invalid, "token %q of tenant %q has no secret", t.Name, t.Tenant)
+	case t.Certificate != "" && r.byCertificate[t.Certificate] != nil:
+		return job.Errorf(job.Invalid, "two tokens are for the certificate %q", t.Certificate)
+	case slices.ContainsFunc(r.byTenant[t.Tenant], func(e *entry) bool { return e.token.Name == t.Name }):
+		return job.Errorf(job.Invalid, "tenant %q has two tokens named %q", t.Tenant, t.Name)
+	case other != nil:
+		return job.Errorf(job.Invalid, "token %q of tenant %q has the same secret as token %q of tenant %q; every token needs one of its own",
+			t.Name, t.Tenant, other.token.Name, other.token.Tenant)
+	}
+	t.Roles, t.Boards = slices.Clone(t.Roles), slices.Clone(t.Boards)
+	e := &entry{token: t, principal: newPrincipal(&t)}
+	if t.Digest != (Digest{}) {
+		r.byDigest[t.Digest] = e
+	}
+	if t.Certificate != "" {
+		r.byCertificate[t.Certificate] = e
+	}
+	r.byTenant[t.Tenant] = append(r.byTenant[t.Tenant], e)
+	return nil
+}
+
+// drop takes a token out.
+func (r *Registry) drop(e *entry) {
+	of := e.token.Tenant
+	delete(r.byDigest, e.token.Digest)
+	delete(r.byCertificate, e.token.Certificate)
+	r.byTenant[of] = slices.DeleteFunc(r.byTenant[of], func(o *entry) bool { return o == e })
+	if len(r.byTenant[of]) == 0 {
+		delete(r.byTenant, of)
+	}
 }
 
 // Authenticate returns whom a secret stands for. A secret that is not known is
