@@ -201,7 +201,7 @@ func (s *Hosted) redeploy(h *Host) {
 	case h.catalog.unread():
 		r.Unread()
 	default:
-		r.Deploy(h.Directory().Deployment(s.config))
+		r.Deploy(func() catalog.Deployment { return h.Directory().Deployment(s.config) })
 	}
 }
 

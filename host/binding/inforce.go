@@ -151,10 +151,12 @@ func (r *InForce) Unread() {
 
 // Deploy makes the policies that the board was given, and has it ask them: those that it
 // asks already stay as they are. One that cannot be made denies everything, or orders
-// nothing, until it can.
-func (r *InForce) Deploy(d catalog.Deployment) {
+// nothing, until it can. What the board was given is asked for when it is this call's turn:
+// a call that had to wait must not go back to what was so when it came.
+func (r *InForce) Deploy(given func() catalog.Deployment) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	d := given()
 	text, _ := json.Marshal(d) // it has no value that could fail
 	if r.state == string(text) || r.ended {
 		return
