@@ -141,7 +141,7 @@ func (ix *Index) put(e *Entry, s *scoring, now time.Time) bool {
 // replace writes news about a known job and leaves it in no place.
 func (ix *Index) replace(h uint32, e *Entry, s *scoring) bool {
 	r := ix.rows.at(h)
-	unseen := ix.sync != nil && ix.sync.reset && r.seen != ix.syncs
+	unseen := ix.sync != nil && r.seen != ix.syncs && (ix.sync.reset || ix.foreign(r))
 	r.seen = ix.syncs
 	if e.Position <= r.position && !unseen {
 		return false
@@ -161,6 +161,15 @@ func (ix *Index) replace(h uint32, e *Entry, s *scoring) bool {
 	ix.regroup(r, e.key(), s)
 	ix.served(r, before)
 	return true
+}
+
+// foreign reports whether another program has claimed a row's job.
+func (ix *Index) foreign(r *row) bool {
+	if r.rare == 0 {
+		return false
+	}
+	c := ix.rares.at(r.rare).claim
+	return c != nil && c.Foreign
 }
 
 func (ix *Index) nextTurn() uint32 {

@@ -12,7 +12,9 @@ type Sync struct {
 }
 
 // Sync begins a snapshot: from now on every job that is put, or touched, counts
-// as seen. A Sync that was begun before and not ended is given up: its End does
+// as seen. The first news of a job that another program claimed is taken as newer than
+// that claim: when its claim ended, a driver that was not running need not know, and then
+// the job has an earlier position. A Sync that was begun before and not ended is given up: its End does
 // nothing.
 func (ix *Index) Sync() *Sync { return ix.begin(false) }
 
