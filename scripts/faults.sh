@@ -4,6 +4,9 @@
 # and so is the history of each that failed.
 #
 #   scripts/faults.sh embedded|redis|zookeeper COUNT [FOLDER]
+#
+# BOARDD_TEST_TASKFLOW=1 has TaskFlow work beside the servers; BOARDD_TEST_BEFORE=COMMIT has
+# every second server be of that commit. Each needs a FOLDER of its own.
 set -euo pipefail
 store=${1:?embedded, redis or zookeeper}
 count=${2:?how many schedules}

@@ -3,6 +3,7 @@ package faults
 import (
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -29,6 +30,23 @@ func Programs(t testing.TB) string {
 	return folder
 }
 
+// Before builds boardd and the drivers of an earlier commit, and returns the folder.
+func Before(t testing.TB, commit string) string {
+	t.Helper()
+	built := testserver.BuildBefore(t, commit, "./cmd/boardd", "./plugins/"+Redis, "./plugins/"+ZooKeeper)
+	folder := t.TempDir()
+	plugins := filepath.Join(folder, "plugins")
+	if err := os.Mkdir(plugins, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for program, at := range map[string]string{"boardd": folder, Redis: plugins, ZooKeeper: plugins} {
+		if err := os.Symlink(filepath.Join(built, program), filepath.Join(at, program)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return folder
+}
+
 const policyFile = "teams.wasm"
 
 // deployment is servers, their store and what is between them.
@@ -36,6 +54,8 @@ type deployment struct {
 	nemesis.Deployment
 	addrs []string // of the doors
 	alone bool     // each client knows one server
+
+	taskflow map[string]any // TaskFlow's own configuration of the first tenant's board
 }
 
 const configuration = `
@@ -84,13 +104,20 @@ func deploy(t testing.TB, programs string, s Schedule) *deployment {
 	if s.Policies {
 		catalog = `catalog { backend = "main" }`
 	}
-	config := filepath.Join(t.TempDir(), "boardd.hcl")
-	text := fmt.Appendf(nil, configuration, catalog, filepath.Join(programs, "plugins"), secret, s.Store, backend, board, place, limits, otherTenant, otherLimit, otherSecret, otherBoard, otherTenant, others)
-	if err := os.WriteFile(config, text, 0o600); err != nil {
-		t.Fatal(err)
+	config := func(programs string) string {
+		path := filepath.Join(t.TempDir(), "boardd.hcl")
+		text := fmt.Appendf(nil, configuration, catalog, filepath.Join(programs, "plugins"), secret, s.Store, backend, board, place, limits, otherTenant, otherLimit, otherSecret, otherBoard, otherTenant, others)
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
 	}
-	for range s.Servers {
-		server := testserver.Start(t, filepath.Join(programs, "boardd"), "", "--config", config)
+	for i := range s.Servers {
+		folder := programs
+		if s.Before != "" && i%2 == int(s.Seed%2) {
+			folder = s.Before
+		}
+		server := testserver.Start(t, filepath.Join(folder, "boardd"), "", "--config", config(folder))
 		door := testserver.NewProxy(t, strings.TrimPrefix(server.Addr, "http://"))
 		d.Servers, d.Doors = append(d.Servers, server), append(d.Doors, door)
 		d.addrs = append(d.addrs, "http://"+door.Addr())
@@ -103,6 +130,8 @@ func (d *deployment) redis(t testing.TB) string {
 	r := testserver.StartRedis(t, testserver.RedisOptions{AppendOnly: true})
 	link := testserver.NewProxy(t, r.Addr)
 	d.Redis, d.Links, d.Store = r, []*testserver.Proxy{link}, []nemesis.Process{redisProcess{r}}
+	host, port, _ := net.SplitHostPort(link.Addr()) // a proxy's address has both
+	d.taskflow = map[string]any{"board": "redis", "host": host, "port": port, "namespace": "faults", "socket_timeout": 2, "socket_connect_timeout": 2}
 	return fmt.Sprintf("address = %q", link.Addr())
 }
 
@@ -114,12 +143,14 @@ func (r redisProcess) Resume() { _ = syscall.Kill(r.PID(), syscall.SIGCONT) }
 func (d *deployment) zookeeper(t testing.TB, s Schedule) string {
 	t.Helper()
 	z := testserver.ZooKeeper(t, testserver.ZooKeeperOptions{Members: s.Members})
-	var servers []string
+	var servers, hosts []string
 	for i, addr := range z.Servers() {
 		link := testserver.NewProxy(t, addr)
+		hosts = append(hosts, link.Addr())
 		d.Links, d.Store = append(d.Links, link), append(d.Store, member{z, i})
 		servers = append(servers, fmt.Sprintf("%q", link.Addr()))
 	}
+	d.taskflow = map[string]any{"board": "zookeeper", "hosts": strings.Join(hosts, ","), "path": "/faults"}
 	return fmt.Sprintf(`servers = [%s], session_timeout = "4s"`, strings.Join(servers, ", "))
 }
 

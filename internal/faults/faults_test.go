@@ -13,6 +13,7 @@ import (
 	"github.com/boardd/boardd/internal/faults/history"
 	"github.com/boardd/boardd/internal/faults/workload"
 	"github.com/boardd/boardd/internal/testneed"
+	"github.com/boardd/boardd/internal/testserver"
 )
 
 // together is how many schedules run at the same time: they mostly wait.
@@ -35,6 +36,10 @@ func schedules(t *testing.T, all []faults.Schedule) {
 				h := faults.Run(t, programs, s, os.Getenv("BOARDD_TEST_FAULTS_FOLDER"))
 				if worked := slices.ContainsFunc(h.Ops, func(op history.Op) bool { return op.Client == workload.PythonName }); worked != s.Python {
 					t.Errorf("the client in Python has made calls: %v, want %v", worked, s.Python)
+				}
+				theirs := func(op history.Op) bool { return op.Client == workload.TaskFlowName }
+				if slices.Equal(s.Kinds, []string{"none"}) && slices.ContainsFunc(h.Ops, theirs) != s.TaskFlow {
+					t.Errorf("TaskFlow has made calls: %v, want %v", !s.TaskFlow, s.TaskFlow)
 				}
 				promoted := func(c history.PolicyCall) bool { return c.Call == history.Promote && c.Outcome == history.Done }
 				if s.Policies && !slices.ContainsFunc(h.Policies, promoted) {
@@ -61,7 +66,17 @@ func TestSchedules(t *testing.T) {
 }
 
 // TestNamed runs the schedules that BOARDD_TEST_FAULTS names, such as "redis:17 embedded:3".
+// With BOARDD_TEST_BEFORE=COMMIT every second server on Redis and ZooKeeper is of that commit;
+// with BOARDD_TEST_TASKFLOW=1 TaskFlow works beside those on both.
 func TestNamed(t *testing.T) {
+	before := ""
+	if commit := os.Getenv("BOARDD_TEST_BEFORE"); commit != "" {
+		before = faults.Before(t, commit)
+	}
+	taskflow := os.Getenv("BOARDD_TEST_TASKFLOW") == "1"
+	if taskflow {
+		testserver.NeedTaskFlow(t)
+	}
 	var all []faults.Schedule
 	for one := range strings.FieldsSeq(os.Getenv("BOARDD_TEST_FAULTS")) {
 		store, number, _ := strings.Cut(one, ":")
@@ -69,7 +84,14 @@ func TestNamed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all = append(all, faults.Make(store, seed))
+		s := faults.Make(store, seed)
+		if before != "" && store != faults.Embedded {
+			s = s.Beside(before)
+		}
+		if taskflow {
+			s = s.WithTaskFlow()
+		}
+		all = append(all, s)
 	}
 	schedules(t, all)
 }

@@ -27,7 +27,7 @@ const (
 	otherSecret = "not-very-secret-either-1234567890"
 	otherLimit  = 12
 
-	// python is Debian's own; what runs in it needs the standard library alone.
+	// python is Debian's own, which has Debian's TaskFlow.
 	python = "/usr/bin/python3"
 
 	// patience is how long a healed deployment may take for anything.
@@ -60,6 +60,17 @@ func Run(t testing.TB, programs string, s Schedule, keep string) *history.Histor
 	clients := []func(context.Context){load.Run}
 	if s.Python {
 		clients = append(clients, func(ctx context.Context) { d.python(ctx, t, load) })
+	}
+	if s.TaskFlow {
+		taskflow, err := load.StartTaskFlow(python, d.taskflow)
+		if err != nil {
+			t.Fatal(err)
+		}
+		clients = append(clients, func(ctx context.Context) {
+			if err := taskflow.Run(ctx); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 	if s.Policies {
 		clients = append(clients, d.policies(t, programs, load)...)

@@ -41,6 +41,14 @@ type Schedule struct {
 	// which one answered.
 	Policies bool
 
+	// TaskFlow says that real TaskFlow posts, claims, consumes and abandons on the store of
+	// the first tenant's board, beside its servers. No limit binds it, so there is none.
+	TaskFlow bool
+
+	// Before is a folder with the programs of an earlier version, which every second server
+	// runs, with its drivers; empty: all servers are of this version.
+	Before string
+
 	// PutBack says that the store is put back to an earlier state, and nothing else is
 	// broken. What was acknowledged is lost then, and has to be reported.
 	PutBack bool
@@ -79,5 +87,21 @@ func Make(store string, seed uint64) Schedule {
 	}
 	s.Python, s.Tenants = seed%2 == 1, seed%3 == 0 && !s.PutBack
 	s.Policies = seed%3 == 1 && !s.PutBack
+	return s
+}
+
+// WithTaskFlow returns the schedule with real TaskFlow on the board's store, where that can be:
+// on Redis and ZooKeeper.
+func (s Schedule) WithTaskFlow() Schedule {
+	if s.Store != Embedded && !s.PutBack {
+		s.TaskFlow, s.Limit = true, 0
+	}
+	return s
+}
+
+// Beside returns the schedule with an earlier version's programs, see Before, on every second
+// server.
+func (s Schedule) Beside(before string) Schedule {
+	s.Before, s.Servers = before, max(s.Servers, 2)
 	return s
 }

@@ -51,12 +51,18 @@ type TaskFlowError struct {
 // Error returns the exception as Python prints it.
 func (e *TaskFlowError) Error() string { return e.Class + ": " + e.Text }
 
-// StartTaskFlow starts TaskFlow and stops it when the test ends.
-func StartTaskFlow(t testing.TB) *TaskFlow {
+// NeedTaskFlow skips a test where Debian's Python has no TaskFlow.
+func NeedTaskFlow(t testing.TB) {
 	t.Helper()
 	if err := exec.CommandContext(t.Context(), python, "-I", "-c", "import taskflow, redis, kazoo").Run(); err != nil {
 		testneed.Skip(t, python+" has no taskflow, redis and kazoo")
 	}
+}
+
+// StartTaskFlow starts TaskFlow and stops it when the test ends.
+func StartTaskFlow(t testing.TB) *TaskFlow {
+	t.Helper()
+	NeedTaskFlow(t)
 	dir := t.TempDir()
 	program, log := filepath.Join(dir, "runner.py"), filepath.Join(dir, "taskflow.log")
 	if err := os.WriteFile(program, []byte(taskflowProgram), 0o600); err != nil {

@@ -360,6 +360,24 @@ func TestLeaseOverAtOneHost(t *testing.T) {
 	}
 }
 
+// A post that is refused since the store is full is not refused for the board's limit.
+func TestStoreFull(t *testing.T) {
+	t.Parallel()
+	h := good()
+	h.OpenJobs = map[string]int{"": 100}
+	h.Ops = append(h.Ops, call(2600, "p", history.Post, "d", refused(job.QuotaExceeded, posting(0))))
+	find := func() bool {
+		return slices.ContainsFunc(check.Run(h), func(p check.Problem) bool { return p.Checker == "limits" })
+	}
+	if !find() {
+		t.Error("a post was refused for a limit that was not reached")
+	}
+	h.Ops[len(h.Ops)-1].Text = "Redis has no memory left (maxmemory)"
+	if find() {
+		t.Error("a store that is full has refused a post, and the limit is judged")
+	}
+}
+
 // A claim whose lease is over can be released by hand until somebody has ended it in the
 // store; one that was ended cannot.
 func TestReleasedAfterItsLease(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/boardd/boardd/internal/faults/history"
@@ -27,7 +28,7 @@ func limits(h *history.History) (problems []Problem) {
 			problems = append(problems, Problem{Text: fmt.Sprintf("board %s may have %d open jobs and surely had %d at %v", board, most, n, when)})
 		}
 		for _, op := range h.Ops {
-			if op.Board != board || op.Call != history.Post || op.Kind != job.QuotaExceeded {
+			if op.Board != board || op.Call != history.Post || op.Kind != job.QuotaExceeded || strings.Contains(op.Text, "memory") { // of a store that is full
 				continue
 			}
 			if n := overlapping(perhaps, op); n < most {

@@ -53,7 +53,11 @@ func describe(op history.Op) string {
 // agrees with their times. Of the calls on such a job it shows those up to the first
 // that is impossible.
 func Linear(h *history.History) (problems []Problem) {
+	foreign := touched(h)
 	for id, ops := range byJob(withLostClaims(h)) {
+		if foreign[id] {
+			ops = certain(ops)
+		}
 		calls := operations(once(withLostTries(h, ops)))
 		switch porcupine.CheckOperationsTimeout(model(h.Store), calls, patience) {
 		case porcupine.Ok:

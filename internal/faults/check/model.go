@@ -176,7 +176,7 @@ func (s state) byHand(op history.Op) (state, bool) {
 // refuses reports whether a call can be answered with its error.
 func (s state) refuses(op history.Op) bool {
 	switch op.Kind {
-	case job.Unavailable, job.QuotaExceeded, job.Aborted, job.Precondition, job.Unauthenticated, job.PermissionDenied:
+	case job.Unavailable, job.QuotaExceeded, job.Aborted, job.Precondition, job.Unauthenticated, job.PermissionDenied, job.Unsupported:
 		// Operations that were done stay done when the claim is given up, and are not canceled.
 		return op.Kind != job.Precondition || op.Call != history.Cancel || s.phase != job.Unclaimed || op.Steps > 0
 	}

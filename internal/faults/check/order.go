@@ -83,6 +83,9 @@ func (s sorting) first(a, b history.Listed) bool {
 	if x, y := s.rank(a), s.rank(b); x != y {
 		return x > y
 	}
+	if a.Priority == b.Priority && (s.posts[a.Job].Outside || s.posts[b.Job].Outside) {
+		return true // TaskFlow says by its own clock how old its jobs are
+	}
 	return a.Priority < b.Priority || a.Priority == b.Priority && a.Sequence < b.Sequence
 }
 

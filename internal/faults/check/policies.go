@@ -29,7 +29,7 @@ func policies(h *history.History) (problems []Problem) {
 	}
 	posted := postings(h)
 	for _, op := range h.Ops {
-		if d := boards[op.Board]; d != nil && op.Call == history.Claim && op.Job != "" {
+		if d := boards[op.Board]; d != nil && op.Call == history.Claim && op.Job != "" && !op.Outside {
 			problems = append(problems, judged(d, op, posted)...)
 		}
 	}

@@ -13,7 +13,9 @@ import (
 func posts(h *history.History) (problems []Problem) {
 	for id, ops := range byJob(h.Ops) {
 		posted, ok := find(ops, func(op history.Op) bool { return op.Call == history.Post && op.Outcome == history.Done })
-		_, purged := find(ops, func(op history.Op) bool { return op.Call == history.Purge && possible(op) })
+		_, purged := find(ops, func(op history.Op) bool {
+			return op.Call == history.Purge && possible(op) || op.Call == history.Consume && op.Outside && possible(op) // which may leave nothing
+		})
 		for _, op := range ops {
 			if op.Call != history.Get || !op.Final {
 				continue

@@ -21,7 +21,12 @@ func at(e history.Event) position { return position{e.Generation, e.Position} }
 // meanwhile, and beside what was acknowledged meanwhile.
 func watchers(h *history.History) (problems []Problem) {
 	boards := map[string][]history.Watcher{}
+	foreign := touched(h)
 	for _, w := range h.Watchers {
+		if h.Store == "zookeeper" && len(foreign) > 0 {
+			// What TaskFlow does there each server tells when it finds it, at a position of that time.
+			w.Events = slices.DeleteFunc(slices.Clone(w.Events), func(e history.Event) bool { return foreign[e.Job] })
+		}
 		problems = append(problems, monotone(w)...)
 		boards[w.Board] = append(boards[w.Board], w)
 	}
@@ -125,7 +130,7 @@ func shown(h *history.History, w history.Watcher) (problems []Problem) {
 	for id, ops := range byJob(h.Ops) {
 		for _, op := range ops {
 			event, ok := announced[op.Call]
-			if !ok || op.Outcome != history.Done || op.Begin <= w.Opened || op.Board != w.Board || repeats(ops, op) {
+			if !ok || op.Outside || op.Outcome != history.Done || op.Begin <= w.Opened || op.Board != w.Board || repeats(ops, op) {
 				continue
 			}
 			key := what{id, event, ""}

@@ -93,6 +93,9 @@ type Op struct {
 
 	Final bool `json:"final,omitempty"` // made after everything had come to rest
 
+	// Outside says that another program did it on the store itself, such as TaskFlow.
+	Outside bool `json:"outside,omitempty"`
+
 	// Judged is set by the checkers of a claim that a policy may have denied.
 	Judged bool `json:"-"`
 }

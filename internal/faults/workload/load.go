@@ -54,6 +54,7 @@ type Load struct {
 type known struct {
 	posting *client.NewJob
 	claims  []*client.Claim // that somebody was given, the last one at the end
+	outside bool            // TaskFlow posted it
 }
 
 // New makes a load. Nothing is asked before Run.

@@ -1,8 +1,11 @@
 package workload
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"google.golang.org/protobuf/proto"
@@ -34,18 +37,24 @@ func (w *worker) postNew(ctx context.Context) {
 
 // postAgain posts what somebody has posted, as a client does that got no answer.
 func (w *worker) postAgain(ctx context.Context) {
-	for _, k := range w.some(w.random, 1) {
+	for _, k := range w.own(1) {
 		w.post(ctx, []*client.NewJob{proto.CloneOf(k.posting)})
 	}
 }
 
 // postOther posts something else under a uuid that is in use.
 func (w *worker) postOther(ctx context.Context) {
-	for _, k := range w.some(w.random, 1) {
+	for _, k := range w.own(1) {
 		other := proto.CloneOf(k.posting)
 		other.Details = []byte(`{"n":"another"}`)
 		w.post(ctx, []*client.NewJob{other})
 	}
+}
+
+// own returns up to n of the last jobs without those that TaskFlow posted: of one that
+// TaskFlow consumed as well nothing is left, and its uuid may be posted again.
+func (w *worker) own(n int) []*known {
+	return slices.DeleteFunc(w.some(w.random, n), func(k *known) bool { return k.outside })
 }
 
 func (w *worker) post(ctx context.Context, jobs []*client.NewJob) {
@@ -67,5 +76,11 @@ func (w *worker) post(ctx context.Context, jobs []*client.NewJob) {
 	w.Recorder.Add(from, ops...)
 }
 
-// short is what of a posting is compared.
-func short(name string, details []byte) string { return name + " " + string(details) }
+// short is what of a posting is compared. JSON that TaskFlow wrote has spaces.
+func short(name string, details []byte) string {
+	var compact bytes.Buffer
+	if json.Compact(&compact, details) != nil {
+		return name + " " + string(details)
+	}
+	return name + " " + compact.String()
+}

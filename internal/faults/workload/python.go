@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/boardd/boardd/internal/faults/history"
 	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
@@ -48,41 +49,60 @@ type pythonJob struct {
 // alone, until ctx ends. Its calls begin when the load has written down that they do, and
 // have ended when the load reads what came of them.
 func (l *Load) RunPython(ctx context.Context, p Python) error {
-	command := exec.Command(p.Program, "-I", "-c", pythonProgram, strings.Join(p.Addrs, ","), p.Token, l.Board, PythonName, //nolint:noctx,gosec // it ends with its input, when its call is over
-		strconv.FormatUint(l.Seed, 10), fmt.Sprint(l.Pause.Seconds()), fmt.Sprint(l.Lease.Seconds()))
-	var errs strings.Builder
-	command.Stderr = &errs
-	input, err := command.StdinPipe()
+	s, err := p.start(pythonProgram, strings.Join(p.Addrs, ","), p.Token, l.Board, PythonName, strconv.FormatUint(l.Seed, 10), seconds(l.Pause), seconds(l.Lease))
 	if err != nil {
 		return err
 	}
-	output, err := command.StdoutPipe()
+	return s.end(l.listen(ctx, s))
+}
+
+func seconds(d time.Duration) string { return fmt.Sprint(d.Seconds()) }
+
+// speaker is a program that writes its calls down line by line.
+type speaker struct {
+	Python
+
+	command *exec.Cmd
+	input   io.WriteCloser
+	lines   *bufio.Scanner
+	errs    strings.Builder
+}
+
+func (p Python) start(program string, args ...string) (*speaker, error) {
+	s := &speaker{Python: p, command: exec.Command(p.Program, append([]string{"-I", "-c", program}, args...)...)} //nolint:noctx,gosec // it ends with its input, when its call is over
+	s.command.Stderr = &s.errs
+	var err error
+	if s.input, err = s.command.StdinPipe(); err != nil {
+		return nil, err
+	}
+	output, err := s.command.StdoutPipe()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := command.Start(); err != nil {
-		return err
-	}
-	err = l.listen(ctx, p, input, output)
-	_ = input.Close()
-	if ended := command.Wait(); ended != nil || err != nil {
-		return fmt.Errorf("the client in Python: %w\n%s", errors.Join(err, ended), errs.String())
+	s.lines = bufio.NewScanner(output)
+	s.lines.Buffer(nil, 1<<20)
+	return s, s.command.Start()
+}
+
+// end ends the program between two calls. err is what is wrong with what it wrote.
+func (s *speaker) end(err error) error {
+	_ = s.input.Close()
+	if ended := s.command.Wait(); ended != nil || err != nil {
+		return fmt.Errorf("a client in Python: %w\n%s", errors.Join(err, ended), s.errs.String())
 	}
 	return nil
 }
 
 // listen answers the client's lines until ctx ends, between two calls.
-func (l *Load) listen(ctx context.Context, p Python, input io.Writer, output io.Reader) error {
-	lines := bufio.NewScanner(output)
-	lines.Buffer(nil, 1<<20)
+func (l *Load) listen(ctx context.Context, s *speaker) error {
 	var from history.Mark
-	for lines.Scan() {
+	for s.lines.Scan() {
 		var line pythonLine
-		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
-			return fmt.Errorf("%q: %w", lines.Text(), err)
+		if err := json.Unmarshal(s.lines.Bytes(), &line); err != nil {
+			return fmt.Errorf("%q: %w", s.lines.Text(), err)
 		}
 		if line.Ops != nil {
-			l.heard(from, p, line.Ops)
+			l.heard(from, s.Python, line.Ops)
 			continue
 		}
 		select {
@@ -101,17 +121,21 @@ func (l *Load) listen(ctx context.Context, p Python, input io.Writer, output io.
 			return err
 		}
 		from = l.Recorder.Now()
-		if _, err := input.Write(append(others, '\n')); err != nil {
+		if _, err := s.input.Write(append(others, '\n')); err != nil {
 			return err
 		}
 	}
-	return lines.Err()
+	return s.lines.Err()
 }
 
 // heard writes down what came of a call.
 func (l *Load) heard(from history.Mark, p Python, ops []history.Op) {
 	for i := range ops {
 		ops[i].Board, ops[i].Server = l.Board, p.Server
+		if ops[i].Outside {
+			l.posted(ops[i])
+			continue
+		}
 		if ops[i].Granted != "" {
 			l.given(&client.Claim{Uuid: ops[i].Job, Owner: ops[i].Owner, Token: ops[i].Granted, Generation: ops[i].Generation, Epoch: ops[i].Epoch})
 		}
