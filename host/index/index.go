@@ -143,7 +143,8 @@ func (ix *Index) replace(h uint32, e *Entry, s *scoring) bool {
 	r := ix.rows.at(h)
 	unseen := ix.sync != nil && r.seen != ix.syncs && (ix.sync.reset || ix.foreign(r))
 	r.seen = ix.syncs
-	if e.Position <= r.position && !unseen {
+	news := e.Position > r.position || unseen || e.Position == r.position && ix.outlived(r, e)
+	if !news {
 		return false
 	}
 	before := ix.claimOf(r)
@@ -161,6 +162,18 @@ func (ix *Index) replace(h uint32, e *Entry, s *scoring) bool {
 	ix.regroup(r, e.key(), s)
 	ix.served(r, before)
 	return true
+}
+
+// outlived reports whether another program's lease on a row's job is over, and e has no
+// claim or another one of such a program. A lease may end without a change that has a
+// position.
+func (ix *Index) outlived(r *row, e *Entry) bool {
+	if !ix.foreign(r) {
+		return false
+	}
+	c := ix.rares.at(r.rare).claim
+	over := !c.NoExpiry && !c.Ends.IsZero() && !time.Now().Before(c.Ends)
+	return over && (e.Claim == nil || e.Claim.Foreign && e.Claim.Ends.After(c.Ends))
 }
 
 // foreign reports whether another program has claimed a row's job.

@@ -2,6 +2,7 @@ package index
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -39,5 +40,35 @@ func TestForeignClaimInSync(t *testing.T) {
 		if !ok || (e.Claim != nil) != c.claimed {
 			t.Errorf("%s: the job is claimed: %v, want %v", c.name, ok && e.Claim != nil, c.claimed)
 		}
+	}
+}
+
+// The lease of another program may end without a change: then the job is where it was, and
+// what the store says after the lease's end is taken. Before that, and of claims of ours, it
+// is old news.
+func TestForeignLeaseIsOver(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name    string
+		foreign bool
+		after   time.Duration
+		claimed bool
+	}{
+		{"theirs", true, time.Minute, false},
+		{"theirs, before its end", true, time.Minute - 1, true},
+		{"ours", false, time.Minute, true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ix := New()
+			held := claimedBy(entry(10), 20, "them", time.Minute)
+			held.Claim.Foreign = c.foreign
+			ix.Put(held)
+			time.Sleep(c.after)
+			ix.Put(at(entry(10), 20))
+			e, ok := ix.Get(id(10))
+			if !ok || (e.Claim != nil) != c.claimed {
+				t.Errorf("%s: the job is claimed: %v, want %v", c.name, ok && e.Claim != nil, c.claimed)
+			}
+		})
 	}
 }
