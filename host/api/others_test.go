@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/boardd/boardd/internal/testserver"
 )
 
 // busy does n times n things in another tenant, of every sort that the
@@ -44,6 +46,9 @@ func TestAnswersTellNothingOfOthers(t *testing.T) {
 		"GetBook": `{"board":"b","uuid":"plan"}`, "ListTenants": `{}`, "ListTokens": `{}`,
 		"ListEvents": `{"board":"b"}`,
 	}
+	testserver.Eventually(t, "the events have reached the tenant's own posts", func() bool {
+		return strings.Contains(reads["ListEvents"]("ListEvents", bodies["ListEvents"]), `"cursor":"1.2"`)
+	})
 	before := map[string]string{}
 	for call, read := range reads {
 		before[call] = read(call, bodies[call])

@@ -27,6 +27,8 @@ class WatchingTest(base.TestCase):
         board, other = self.open(), self.open()
         before = other.post('before')
         heard, others = self.listen(board), self.listen(other)
+        for got in (heard, others):  # or it may be over when they first look
+            self.eventually(lambda: got, "the job that is there")
         own = board.post('own', details={'b': b'raw'})
         foreign = other.post('foreign')
         for job, ending in ((before, 'consume'), (own, 'trash'),
@@ -72,6 +74,7 @@ class WatchingTest(base.TestCase):
         board = self.open()
         heard = self.listen(board)
         job = board.post('job')
+        self.eventually(lambda: heard, "the post")
         board.claim(job, 'me')
         board.trash(job, 'me')
         board._client.call('RestoreJobs', {'uuids': [job.uuid]})
