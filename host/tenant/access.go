@@ -1,7 +1,6 @@
 package tenant
 
 import (
-	"slices"
 	"sync"
 
 	"github.com/boardd/boardd/sdk/job"
@@ -65,7 +64,7 @@ func (a *Access) Amend(of string, tokens []Token) error {
 	}
 	a.mu.Lock()
 	var ended []*Principal
-	for _, e := range slices.Clone(a.now.byTenant[of]) {
+	for _, e := range a.now.byTenant[of] {
 		if t := want[e.token.Name]; t != nil && t.same(&e.token) {
 			delete(want, e.token.Name)
 			continue

@@ -80,7 +80,7 @@ func (t *Token) same(o *Token) bool {
 type Registry struct {
 	byDigest      map[Digest]*entry
 	byCertificate map[string]*entry
-	byTenant      map[string][]*entry
+	byTenant      map[string]map[string]*entry // and name
 	nobody        entry
 }
 
@@ -93,7 +93,7 @@ type entry struct {
 // and two tokens with one secret are refused, as is a token without a secret or
 // with a role that does not exist.
 func NewRegistry(tokens []Token) (*Registry, error) {
-	r := &Registry{byDigest: make(map[Digest]*entry, len(tokens)), byCertificate: map[string]*entry{}, byTenant: map[string][]*entry{}}
+	r := &Registry{byDigest: make(map[Digest]*entry, len(tokens)), byCertificate: map[string]*entry{}, byTenant: map[string]map[string]*entry{}}
 	for _, t := range tokens {
 		if t.Tenant == "" {
 			t.Tenant = Default
@@ -118,7 +118,7 @@ func (r *Registry) add(t Token) error {
 		return job.Errorf(job.Invalid, "token %q of tenant %q has no secret", t.Name, t.Tenant)
 	case t.Certificate != "" && r.byCertificate[t.Certificate] != nil:
 		return job.Errorf(job.Invalid, "two tokens are for the certificate %q", t.Certificate)
-	case slices.ContainsFunc(r.byTenant[t.Tenant], func(e *entry) bool { return e.token.Name == t.Name }):
+	case r.byTenant[t.Tenant][t.Name] != nil:
 		return job.Errorf(job.Invalid, "tenant %q has two tokens named %q", t.Tenant, t.Name)
 	case other != nil:
 		return job.Errorf(job.Invalid, "token %q of tenant %q has the same secret as token %q of tenant %q; every token needs one of its own",
@@ -132,7 +132,10 @@ func (r *Registry) add(t Token) error {
 	if t.Certificate != "" {
 		r.byCertificate[t.Certificate] = e
 	}
-	r.byTenant[t.Tenant] = append(r.byTenant[t.Tenant], e)
+	if r.byTenant[t.Tenant] == nil {
+		r.byTenant[t.Tenant] = map[string]*entry{}
+	}
+	r.byTenant[t.Tenant][t.Name] = e
 	return nil
 }
 
@@ -141,7 +144,7 @@ func (r *Registry) drop(e *entry) {
 	of := e.token.Tenant
 	delete(r.byDigest, e.token.Digest)
 	delete(r.byCertificate, e.token.Certificate)
-	r.byTenant[of] = slices.DeleteFunc(r.byTenant[of], func(o *entry) bool { return o == e })
+	delete(r.byTenant[of], e.token.Name)
 	if len(r.byTenant[of]) == 0 {
 		delete(r.byTenant, of)
 	}
