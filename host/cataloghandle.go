@@ -287,12 +287,12 @@ const (
 // Look returns a board that is served, or nil if there is none. Before the catalog was
 // read, it is Unavailable for a board that is not served yet.
 func (h *Host) Look(ctx context.Context, at catalog.At) (*Hosted, error) {
-	unread := h.catalog.unread() // before the registry is looked at, which is filled before the catalog counts as read
+	known := h.Known() // before the registry is looked at, which is filled before the catalog counts as read
 	if found := h.registry.board(at.Tenant, at.Name); found != nil {
 		return found, nil
 	}
-	if unread {
-		return nil, errUnread
+	if known != nil {
+		return nil, known
 	}
 	if err := h.Lookup(ctx, catalog.Key("board", at.Tenant, at.Name)); err != nil {
 		return nil, err
@@ -300,7 +300,16 @@ func (h *Host) Look(ctx context.Context, at catalog.At) (*Hosted, error) {
 	return h.registry.board(at.Tenant, at.Name), nil
 }
 
-var errUnread = error(job.Errorf(job.Unavailable, "the server has not read its catalog of boards yet: try again in a moment"))
+var errUnread = error(job.Errorf(job.Unavailable, "the server has not read its catalog yet: try again in a moment"))
+
+// Known returns nil once the catalog was read, or if the host keeps none. Until then a list
+// of what it keeps would be taken for the whole, and what is not found may well be there.
+func (h *Host) Known() error {
+	if h.catalog.unread() {
+		return errUnread
+	}
+	return nil
+}
 
 // Lookup asks the store whether it has a record that this host has not seen yet, and
 // waits until this host has seen it.

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -77,8 +78,9 @@ func (s *Session) Visit(name string) error {
 	if err != nil {
 		return err
 	}
+	known := s.host.Known() // before the directory is looked at
 	if t, err := s.host.Directory().Tenant(name); err != nil {
-		return err
+		return cmp.Or(known, err)
 	} else if !t.Deleted.IsZero() {
 		return tenant.NoTenant(name)
 	}
@@ -249,7 +251,11 @@ func (h *Host) shows(b config.Board, kept catalog.Board) bool {
 	return !d.DeclaresBoard(b.Tenant, b.Name) && d.View.Belongs(b.Tenant, kept.Owner, d.Declares(b.Tenant))
 }
 
-// Boards returns the boards that the session may see, by name.
+// Known is the host's.
+func (s *Session) Known() error { return s.host.Known() }
+
+// Boards returns the boards that the session may see, by name. Before the catalog was read
+// (see Known) they are those of the configuration.
 func (s *Session) Boards() []Served {
 	var all []Served
 	for _, name := range s.names() {

@@ -102,6 +102,49 @@ func TestMadeElsewhereAMomentAgo(t *testing.T) {
 	})
 }
 
+// TestListsBeforeTheCatalogWasRead: what lists the catalog is refused until it was read, for a
+// part of the list would be taken for the whole.
+func TestListsBeforeTheCatalogWasRead(t *testing.T) {
+	t.Parallel()
+	lists := map[string]func(*admin.Session) error{
+		"tenants":  func(s *admin.Session) error { _, err := s.Tenants(); return err },
+		"tokens":   func(s *admin.Session) error { _, err := s.Tokens(""); return err },
+		"boards":   func(s *admin.Session) error { _, err := s.TenantBoards(""); return err },
+		"policies": func(s *admin.Session) error { _, err := s.Policies(""); return err },
+		"asked":    func(s *admin.Session) error { _, err := s.Asked("", "declared"); return err },
+		"known":    func(s *admin.Session) error { return s.Known() }, // ListBoards asks it
+		"visit":    func(s *admin.Session) error { return s.Visit("acme") },
+	}
+	synctest.Test(t, func(t *testing.T) {
+		program := memdriver.Program()
+		openStore := program.Open
+		program.Open = func(ctx context.Context, c driver.Config) (driver.Driver, error) {
+			d, err := openStore(ctx, c)
+			return &tardy{d, 300 * time.Millisecond}, err
+		}
+		h, err := host.Open(t.Context(), host.Config{Config: cataloged("", board("declared", "store")), Drivers: map[string]driver.Program{"memory": program}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = h.Close() }()
+		for name, list := range lists {
+			if err := list(operator(t, h)); !errors.Is(err, job.Unavailable) {
+				t.Errorf("%s: %v before the catalog was read", name, err)
+			}
+		}
+		time.Sleep(time.Minute)
+		if _, err := operator(t, h).CreateTenant(t.Context(), "acme", config.Limits{}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		for name, list := range lists {
+			if err := list(operator(t, h)); err != nil {
+				t.Errorf("%s: %v once it was read", name, err)
+			}
+		}
+	})
+}
+
 // uncounted is a store that says nothing of how many jobs it has, once it was told so.
 type uncounted struct {
 	driver.Driver

@@ -40,7 +40,7 @@ type Asked struct {
 
 // Asked returns which policies a board asks. Who may list policies may see it.
 func (s *Session) Asked(of, name string) (Asked, error) {
-	t, err := s.about("ListPolicies", of, name)
+	t, err := s.listing("ListPolicies", of, name)
 	if err != nil {
 		return Asked{}, err
 	}

@@ -49,7 +49,7 @@ func (s *Session) CreateBoard(ctx context.Context, of string, b config.Board) (d
 // TenantBoards returns a tenant's boards and their settings, by name. Only an
 // operator sees where they lie.
 func (s *Session) TenantBoards(of string) ([]directory.Board, error) {
-	t, err := s.about("ListTenantBoards", of, "")
+	t, err := s.listing("ListTenantBoards", of, "")
 	if err != nil {
 		return nil, err
 	}

@@ -63,7 +63,7 @@ func (s *Session) roomForPolicy(t directory.Tenant, name string, b []byte) error
 
 // Policies returns a tenant's policies, by name.
 func (s *Session) Policies(of string) ([]catalog.Policy, error) {
-	t, err := s.about("ListPolicies", of, "")
+	t, err := s.listing("ListPolicies", of, "")
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -23,17 +24,31 @@ func declared(kind, name string) error {
 }
 
 // about checks a call of AdminService and returns the tenant that it is about,
-// which lives.
+// which lives. Before the catalog was read there may be more tenants than are found.
 func (s *Session) about(call, name, board string) (directory.Tenant, error) {
 	name, err := s.principal.CheckAdmin(call, name, board)
 	if err != nil {
 		return directory.Tenant{}, err
 	}
+	known := s.host.Known() // before the directory is looked at
 	t, err := s.host.Directory().Tenant(name)
-	if err == nil && !t.Deleted.IsZero() {
+	if err != nil {
+		return t, cmp.Or(known, err)
+	}
+	if !t.Deleted.IsZero() {
 		return directory.Tenant{}, job.Errorf(job.Precondition, "the tenant %q was deleted, and its jobs are kept until it is deleted with purge", name)
 	}
-	return t, err
+	return t, nil
+}
+
+// listing is about for a call that lists what the catalog keeps: none is answered before
+// that was read.
+func (s *Session) listing(call, name, board string) (directory.Tenant, error) {
+	t, err := s.about(call, name, board)
+	if err != nil {
+		return t, err
+	}
+	return t, s.host.Known()
 }
 
 // changing is about for a call that changes the catalog.
@@ -108,6 +123,9 @@ func named(field string, err error) error {
 func (s *Session) Tenants() ([]directory.Tenant, error) {
 	own, err := s.principal.CheckAdmin("ListTenants", "", "")
 	if err != nil {
+		return nil, err
+	}
+	if err := s.host.Known(); err != nil {
 		return nil, err
 	}
 	if s.principal.Has(tenant.Operator) {

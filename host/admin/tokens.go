@@ -128,7 +128,7 @@ func roleNames() []string {
 
 // Tokens returns a tenant's tokens, by name.
 func (s *Session) Tokens(of string) ([]directory.Token, error) {
-	t, err := s.about("ListTokens", of, "")
+	t, err := s.listing("ListTokens", of, "")
 	if err != nil {
 		return nil, err
 	}

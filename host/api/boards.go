@@ -65,6 +65,9 @@ func (s *service) ListBoards(ctx context.Context, _ *connect.Request[boarddv1.Li
 	if err := session.Check("ListBoards"); err != nil {
 		return nil, err
 	}
+	if err := session.Known(); err != nil {
+		return nil, err
+	}
 	response := &boarddv1.ListBoardsResponse{}
 	for _, b := range session.Boards() {
 		response.Boards = append(response.Boards, toBoard(b))
