@@ -76,6 +76,7 @@ type Capabilities struct {
 	Shared        bool     // other programs write to this board
 	ByteExact     bool     // details come back byte for byte
 	AnswersClose  bool     // an answer to a claim that was given again takes no more (ClaimSpec.More)
+	Timeouts      bool     // Candidate.Most and Op.Most are kept to
 }
 
 // CapabilityAll returns the capabilities of a store without restrictions.
@@ -83,6 +84,6 @@ func CapabilityAll() Capabilities {
 	return Capabilities{
 		Encodings: []string{"json", "msgpack"}, MaxDetails: 4 << 20, MaxRecord: 1 << 20,
 		MaxBatch: 128, InFlight: 2, MaxCandidates: 256, Limits: true, Attachments: true, ByteExact: true,
-		AnswersClose: true,
+		AnswersClose: true, Timeouts: true,
 	}
 }

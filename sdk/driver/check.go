@@ -3,6 +3,7 @@ package driver
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/boardd/boardd/sdk/job"
 )
@@ -50,7 +51,7 @@ func (op *Op) checkKind(c Capabilities) error {
 	case Claim:
 		return op.checkClaim(c)
 	case Extend:
-		return op.checkExtend()
+		return op.checkExtend(c)
 	case Restore, Purge:
 		if op.Precondition != Whatever {
 			return job.Errorf(job.Invalid, "the job is off the board, where nobody claims it: want no precondition on a claim, got %d", op.Precondition)
@@ -104,6 +105,9 @@ func (op *Op) checkClaim(c Capabilities) error {
 		if err := checkLimits(candidate.Limits, c); err != nil {
 			return err
 		}
+		if err := checkMost(candidate.Most, c); err != nil {
+			return err
+		}
 	}
 	if spec.Lease < job.MinLease && !spec.NoExpiry {
 		return job.Errorf(job.Invalid, "the claim's lease is %v: want at least %v, or no expiry", spec.Lease, job.MinLease)
@@ -111,7 +115,7 @@ func (op *Op) checkClaim(c Capabilities) error {
 	return nil
 }
 
-func (op *Op) checkExtend() error {
+func (op *Op) checkExtend(c Capabilities) error {
 	switch {
 	case op.Precondition != HeldByToken && op.Precondition != HeldByOwner:
 		return job.Errorf(job.Invalid, "a lease is extended with precondition %d: want the claim's token or owner", op.Precondition)
@@ -119,6 +123,17 @@ func (op *Op) checkExtend() error {
 		return job.Errorf(job.Invalid, "an extension changes the lease only: want no status, attached record or hold")
 	case op.Lease < job.MinLease && !op.NoExpiry:
 		return job.Errorf(job.Invalid, "the extension's lease is %v: want at least %v, or no expiry", op.Lease, job.MinLease)
+	}
+	return checkMost(op.Most, c)
+}
+
+// checkMost looks at how long a claim may stand.
+func checkMost(most time.Duration, c Capabilities) error {
+	switch {
+	case most != 0 && !c.Timeouts:
+		return job.Errorf(job.Invalid, "a claim is to stand for at most %v, which this store does not see to: want no bound", most)
+	case most < 0 || most > 0 && most < job.MinLease:
+		return job.Errorf(job.Invalid, "a claim is to stand for at most %v: want at least %v, or 0 for no bound", most, job.MinLease)
 	}
 	return nil
 }

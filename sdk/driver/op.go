@@ -130,6 +130,7 @@ type Op struct {
 	Claim    *ClaimSpec    // for Claim
 	Lease    time.Duration // for Extend
 	NoExpiry bool          // for Extend
+	Most     time.Duration // for Extend: as Candidate.Most, and counted from when the claim was made
 	Ending   *Ending       // for Remove; nil: Consumed, and a tombstone only
 
 	Status *[]byte      // if not nil, the new status record
@@ -179,6 +180,11 @@ type Candidate struct {
 	Nonce   [16]byte
 	Status  *[]byte // if not nil, the status record that the claim writes
 	Limits  []Limit // counted while the claim stands
+
+	// Most, if not 0, is how long the claim may stand: the lease is cut to it, and a claim
+	// without expiry gets it as its lease. Extensions name it again. It is at least
+	// job.MinLease, and only for stores with Capabilities.Timeouts.
+	Most time.Duration
 }
 
 // Limit is a counter that a post raises while its job is on the board, and a

@@ -54,6 +54,7 @@ func encodeOp(op *driver.Op, c driver.Capabilities) ([]byte, error) {
 		p.claim(op.Claim)
 	case driver.Extend:
 		p.lease(op.Lease, op.NoExpiry)
+		p.lease(op.Most, false)
 	case driver.Remove:
 		p.ending(op.Ending)
 	}
@@ -208,6 +209,7 @@ func (p *packer) claim(c *driver.ClaimSpec) {
 		p.raw(candidate.Job.String())
 		p.b = append(p.b, candidate.Nonce[:]...)
 		p.u64(candidate.Version)
+		p.lease(candidate.Most, false)
 		p.flag(candidate.Status != nil)
 		if candidate.Status != nil {
 			p.blob(*candidate.Status)
@@ -280,7 +282,7 @@ func jobsOf(raw []byte) []string {
 	var ids []string
 	for range u.u16() {
 		ids = append(ids, string(u.take(36)))
-		u.take(16 + 8 + 1)
+		u.take(16 + 8 + 8 + 1)
 		u.take(u.u32())
 		for range u.u16() {
 			u.take(u.u16())

@@ -27,7 +27,7 @@ func (p *play) invent() twin[driver.Op] {
 	}
 	op := plain(kinds[p.choose(len(kinds))], c.posting.ID)
 	if op.Kind == driver.Extend {
-		op.Lease = p.lease()
+		op.Lease, op.Most = p.lease(), p.most()
 	}
 	if op.Kind != driver.Restore && op.Kind != driver.Purge {
 		musts := []driver.Precondition{driver.HeldByToken, driver.HeldByToken, driver.HeldByOwner, driver.Lapsed, driver.Held, driver.Free, driver.Whatever}
@@ -51,6 +51,14 @@ func (p *play) lease() time.Duration {
 		return job.MinLease
 	}
 	return long
+}
+
+// most is how long a claim may stand: at all, or for less than a long lease.
+func (p *play) most() time.Duration {
+	if !p.caps().Timeouts || p.choose(4) > 0 {
+		return 0
+	}
+	return long / 2
 }
 
 // decorate adds what an op may change.
@@ -98,7 +106,7 @@ func (p *play) inventClaim() twin[driver.Op] {
 	first := p.choose(len(p.cast))
 	for i := range 1 + p.choose(len(p.cast)) {
 		c := p.cast[(first+i)%len(p.cast)]
-		candidate := driver.Candidate{Job: c.posting.ID, Nonce: random16()}
+		candidate := driver.Candidate{Job: c.posting.ID, Nonce: random16(), Most: p.most()}
 		if p.choose(4) == 0 {
 			status := []byte("claimed " + itoa(uint64(p.choose(100))))
 			candidate.Status = &status

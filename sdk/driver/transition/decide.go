@@ -180,7 +180,7 @@ func Candidate(op *driver.Op, c *driver.Candidate, f *Facts) (Plan, driver.Skipp
 		EndsClaim: f.claimed(), Within: c.Limits,
 		Holder: driver.Holder{Owner: op.Claim.Owner, Token: job.Token{Generation: f.Generation, Nonce: c.Nonce}},
 	}
-	plan.lease(op.Claim.Lease, op.Claim.NoExpiry)
+	plan.lease(op.Claim.Lease, op.Claim.NoExpiry, c.Most)
 	return plan, driver.Skipped{}
 }
 

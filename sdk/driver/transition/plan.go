@@ -59,7 +59,7 @@ func planOf(op *driver.Op, f *Facts) Plan {
 	case driver.Extend:
 		p.Version--
 		p.Holder = f.Holder
-		p.lease(op.Lease, op.NoExpiry)
+		p.lease(op.Lease, op.NoExpiry, f.rest(op.Most))
 	case driver.Release:
 		p.State, p.EndsClaim = job.Unclaimed, true
 	case driver.Remove:
@@ -96,12 +96,31 @@ func (p *Plan) hold(h *driver.Hold, f *Facts) {
 	p.asked = p.NotBefore
 }
 
-func (p *Plan) lease(lease time.Duration, none bool) {
-	p.Holder.Remaining, p.Holder.NoExpiry = lease, none
-	if none {
-		p.Holder.Remaining = 0
+// lease is the lease of a claim that may go on for rest; 0: as long as it wants.
+func (p *Plan) lease(lease time.Duration, none bool, rest time.Duration) {
+	switch {
+	case rest > 0 && (none || rest < lease):
+		p.Holder.Remaining, p.Holder.NoExpiry = rest, false
+	case none:
+		p.Holder.Remaining, p.Holder.NoExpiry = 0, true
+	default:
+		p.Holder.Remaining, p.Holder.NoExpiry = lease, false
 	}
 }
+
+// rest is how much longer a claim may stand that may do so for most in all; 0: for any
+// time. While the lease runs there is some left: it may be little where the wall clock,
+// on which it is known when a claim was made, has jumped.
+func (f *Facts) rest(most time.Duration) time.Duration {
+	if most == 0 {
+		return 0
+	}
+	gone := max(f.Now.Sub(f.Holder.Since), 0)
+	return max(most-gone, leastRest)
+}
+
+// leastRest is the shortest lease that a store is asked to write.
+const leastRest = time.Millisecond
 
 func (p *Plan) end(op *driver.Op) {
 	if op.Precondition.ByToken() {

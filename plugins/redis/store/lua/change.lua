@@ -108,11 +108,15 @@ end
 local change_ = {}
 
 change_[EXTEND] = function(o, j)
-  if o.lease > 0 then call('PEXPIRE', okey(j.id), num(o.lease)) else call('PERSIST', okey(j.id)) end
-  j.noexpiry, j.deadline = o.lease == 0, o.lease > 0 and now + o.lease * 1000 or 0
+  local lease = o.lease
+  if o.most > 0 then -- there is some left while the lease runs, or the clock has jumped
+    lease = shorter(lease, math.max(o.most - math.floor(math.max(now - j.since, 0) / 1000), 1))
+  end
+  if lease > 0 then call('PEXPIRE', okey(j.id), num(lease)) else call('PERSIST', okey(j.id)) end
+  j.noexpiry, j.deadline = lease == 0, lease > 0 and now + lease * 1000 or 0
   j.version = j.version - 1 -- change raises it again: an extension does not
   change(j, o.event, o.reason, j.by)
-  return result(0, 0, position, j.version, now, 0, 0, o.lease, '', '')
+  return result(0, 0, position, j.version, now, 0, 0, lease, '', '')
 end
 
 change_[UPDATE] = function(o, j)

@@ -14,14 +14,15 @@ local function take(o, c)
   if j.attached and o.parts ~= 0 then sound('HLEN', akey(j.id)) end
   unclaim(j)
   epoch, claimed = epoch + 1, claimed + 1
-  j.claim, j.live, j.noexpiry = true, true, o.lease == 0
+  j.lease = shorter(o.lease, c.most)
+  j.claim, j.live, j.noexpiry = true, true, j.lease == 0
   j.token = GENERATION .. pack('>I8', epoch) .. c.nonce
-  j.since, j.deadline, j.by = now, o.lease > 0 and now + o.lease * 1000 or 0, o.owner
+  j.since, j.deadline, j.by = now, j.lease > 0 and now + j.lease * 1000 or 0, o.owner
   j.extra = counted(c.limits)
   raise(j.extra, 1)
   if c.status then j.status = c.status end
-  if o.lease > 0 then
-    call('SET', okey(j.id), o.owner, 'PX', num(o.lease))
+  if j.lease > 0 then
+    call('SET', okey(j.id), o.owner, 'PX', num(j.lease))
   else
     call('SET', okey(j.id), o.owner)
   end
@@ -110,7 +111,7 @@ local function claim(o)
       local seen, shape = pcall(found, c.id, j)
       passed[#passed + 1] = pack('>c36BI2c0I2c0', c.id, kind, #owner, owner, #message, message) .. (seen and shape or '\000')
     else
-      local lease = o.lease
+      local lease = j.lease
       if not j.granted then lease = math.max(lasts(j.id), 0) end
       local one = grant(j.id, j.token, lease, j.version, j.position, j.since)
       claims[#claims + 1] = one

@@ -58,6 +58,12 @@ local function shown(id)
   return call('HGET', LISTINGS, id) or ''
 end
 
+-- shorter is a lease that may go on for rest; either is 0 where it has no end.
+local function shorter(lease, rest)
+  if rest > 0 and (lease == 0 or rest < lease) then return rest end
+  return lease
+end
+
 local function waits(j) return j.held or j.notbefore > now end
 
 -- unclaim takes the claim off a job, in what boardd keeps of it. What it counts

@@ -15,7 +15,7 @@ local function readClaim(o, raw, at)
   o.remember, o.more, o.candidates = remember_ == 1, more == 1, {}
   for _ = 1, n do
     local c, has = {}, nil
-    c.id, c.nonce, c.version, has, c.status, at = get('>c36c16I8BI4c0', raw, at)
+    c.id, c.nonce, c.version, c.most, has, c.status, at = get('>c36c16I8I8BI4c0', raw, at)
     if has == 0 then c.status = nil end
     c.limits, at = limitsAt(raw, at)
     o.candidates[#o.candidates + 1] = c
@@ -46,7 +46,7 @@ local function read(raw)
   if o.kind == CLAIM_OP then readClaim(o, raw, at)
   elseif o.kind == POST then readPost(o, raw, at)
   elseif o.kind == REMOVE then readRemove(o, raw, at)
-  elseif o.kind == EXTEND then o.lease = get('>I8', raw, at) end
+  elseif o.kind == EXTEND then o.lease, o.most = get('>I8I8', raw, at) end
   return o
 end
 

@@ -21,6 +21,8 @@ func tokenBugs() []Bug {
 		{Name: "accepts-lapsed", Doc: "accepts a token after its lease ran out", Check: "expiry/token", Open: eachOp(acceptsLapsed)},
 		{Name: "never-expires", Doc: "grants leases that never run out", Check: "expiry/claimed-again", Open: eachOp(neverExpires)},
 		{Name: "expires-early", Doc: "releases lapsed claims before their time", Check: "expiry/not-before", Open: eachOp(expiresEarly)},
+		{Name: "no-timeouts", Doc: "lets a claim stand for as long as its lease", Check: "timeout/claim", Open: eachOp(noTimeouts)},
+		{Name: "extends-timeouts", Doc: "extends a claim beyond its time", Check: "timeout/ends", Open: eachOp(extendsTimeouts)},
 		{Name: "refused-but-done", Doc: "writes the status of an update that it refuses", Check: "matrix/theirs", Open: eachOp(refusedButDone)},
 	}
 }
@@ -135,6 +137,23 @@ func expiresEarly(ctx context.Context, d driver.Driver, board string, op driver.
 		return one(ctx, d, board, op)
 	}
 	return r
+}
+
+func noTimeouts(ctx context.Context, d driver.Driver, board string, op driver.Op) driver.Result {
+	if op.Claim != nil {
+		spec := *op.Claim
+		spec.Candidates = slices.Clone(spec.Candidates)
+		for i := range spec.Candidates {
+			spec.Candidates[i].Most = 0
+		}
+		op.Claim = &spec
+	}
+	return one(ctx, d, board, op)
+}
+
+func extendsTimeouts(ctx context.Context, d driver.Driver, board string, op driver.Op) driver.Result {
+	op.Most = 0
+	return one(ctx, d, board, op)
 }
 
 func refusedButDone(ctx context.Context, d driver.Driver, board string, op driver.Op) driver.Result {

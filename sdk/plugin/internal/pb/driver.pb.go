@@ -1348,6 +1348,7 @@ type Capabilities struct {
 	Shared        bool                   `protobuf:"varint,10,opt,name=shared,proto3" json:"shared,omitempty"`                                   // other programs write to this board
 	ByteExact     bool                   `protobuf:"varint,11,opt,name=byte_exact,json=byteExact,proto3" json:"byte_exact,omitempty"`            // details come back byte for byte
 	AnswersClose  bool                   `protobuf:"varint,12,opt,name=answers_close,json=answersClose,proto3" json:"answers_close,omitempty"`   // an answer to a claim that was given again takes no more (ClaimSpec.more)
+	Timeouts      bool                   `protobuf:"varint,13,opt,name=timeouts,proto3" json:"timeouts,omitempty"`                               // Candidate.most and Op.most are kept to
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1462,6 +1463,13 @@ func (x *Capabilities) GetByteExact() bool {
 func (x *Capabilities) GetAnswersClose() bool {
 	if x != nil {
 		return x.AnswersClose
+	}
+	return false
+}
+
+func (x *Capabilities) GetTimeouts() bool {
+	if x != nil {
+		return x.Timeouts
 	}
 	return false
 }
@@ -1739,6 +1747,7 @@ type Op struct {
 	Limits        []*Limit               `protobuf:"bytes,17,rep,name=limits,proto3" json:"limits,omitempty"`                            // for post: counted while the job is on the board
 	Event         Event                  `protobuf:"varint,18,opt,name=event,proto3,enum=boardd.driver.v1.Event" json:"event,omitempty"` // what watchers are told; the driver only carries it
 	Reason        string                 `protobuf:"bytes,19,opt,name=reason,proto3" json:"reason,omitempty"`                            // likewise
+	Most          int64                  `protobuf:"varint,20,opt,name=most,proto3" json:"most,omitempty"`                               // for extend: as Candidate.most, and counted from when the claim was made
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1906,6 +1915,13 @@ func (x *Op) GetReason() string {
 	return ""
 }
 
+func (x *Op) GetMost() int64 {
+	if x != nil {
+		return x.Most
+	}
+	return 0
+}
+
 // ClaimSpec asks for claims. The store goes through candidates in order and
 // claims those that are still free, until it has count of them, and says what
 // was the matter with each that it passed over.
@@ -2019,12 +2035,16 @@ func (x *ClaimSpec) GetMore() bool {
 // candidate that is claimed with this very nonce was claimed by an earlier try
 // of this op, and counts as claimed.
 type Candidate struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Job           []byte                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
-	Version       uint64                 `protobuf:"varint,2,opt,name=version,proto3" json:"version,omitempty"`    // 0: any
-	Nonce         []byte                 `protobuf:"bytes,3,opt,name=nonce,proto3" json:"nonce,omitempty"`         // of the token that the claim gets
-	Status        []byte                 `protobuf:"bytes,4,opt,name=status,proto3,oneof" json:"status,omitempty"` // if there, the status record that the claim writes
-	Limits        []*Limit               `protobuf:"bytes,5,rep,name=limits,proto3" json:"limits,omitempty"`       // counted while the claim stands
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Job     []byte                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	Version uint64                 `protobuf:"varint,2,opt,name=version,proto3" json:"version,omitempty"`    // 0: any
+	Nonce   []byte                 `protobuf:"bytes,3,opt,name=nonce,proto3" json:"nonce,omitempty"`         // of the token that the claim gets
+	Status  []byte                 `protobuf:"bytes,4,opt,name=status,proto3,oneof" json:"status,omitempty"` // if there, the status record that the claim writes
+	Limits  []*Limit               `protobuf:"bytes,5,rep,name=limits,proto3" json:"limits,omitempty"`       // counted while the claim stands
+	// How long the claim may stand, unless it is 0: the lease is cut to it, and a claim
+	// without expiry gets it as its lease. Extensions name it again (Op.most). Only for a
+	// driver that says timeouts.
+	Most          int64 `protobuf:"varint,6,opt,name=most,proto3" json:"most,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2092,6 +2112,13 @@ func (x *Candidate) GetLimits() []*Limit {
 		return x.Limits
 	}
 	return nil
+}
+
+func (x *Candidate) GetMost() int64 {
+	if x != nil {
+		return x.Most
+	}
+	return 0
 }
 
 // Limit is a counter that a post or a claim raises while it stands, and must not
@@ -4720,7 +4747,7 @@ const file_driver_proto_rawDesc = "" +
 	"\x04loss\x18\a \x01(\tR\x04loss\x12\x1d\n" +
 	"\n" +
 	"max_finals\x18\b \x01(\x03R\tmaxFinalsB\t\n" +
-	"\a_memory\"\xfe\x02\n" +
+	"\a_memory\"\x9a\x03\n" +
 	"\fCapabilities\x12\x1c\n" +
 	"\tencodings\x18\x01 \x03(\tR\tencodings\x12\x1f\n" +
 	"\vmax_details\x18\x02 \x01(\x03R\n" +
@@ -4737,7 +4764,8 @@ const file_driver_proto_rawDesc = "" +
 	" \x01(\bR\x06shared\x12\x1d\n" +
 	"\n" +
 	"byte_exact\x18\v \x01(\bR\tbyteExact\x12#\n" +
-	"\ranswers_close\x18\f \x01(\bR\fanswersClose\"(\n" +
+	"\ranswers_close\x18\f \x01(\bR\fanswersClose\x12\x1a\n" +
+	"\btimeouts\x18\r \x01(\bR\btimeouts\"(\n" +
 	"\x10DropBoardRequest\x12\x14\n" +
 	"\x05board\x18\x01 \x01(\tR\x05board\"\x13\n" +
 	"\x11DropBoardResponse\"g\n" +
@@ -4750,7 +4778,7 @@ const file_driver_proto_rawDesc = "" +
 	"\x03ops\x18\x02 \x03(\v2\x14.boardd.driver.v1.OpR\x03ops\"S\n" +
 	"\vBatchResult\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x04R\x03seq\x122\n" +
-	"\aresults\x18\x02 \x03(\v2\x18.boardd.driver.v1.ResultR\aresults\"\xb1\x05\n" +
+	"\aresults\x18\x02 \x03(\v2\x18.boardd.driver.v1.ResultR\aresults\"\xc5\x05\n" +
 	"\x02Op\x12\x10\n" +
 	"\x03tag\x18\x01 \x01(\rR\x03tag\x12,\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x18.boardd.driver.v1.OpKindR\x04kind\x12\x10\n" +
@@ -4771,7 +4799,8 @@ const file_driver_proto_rawDesc = "" +
 	"\x04hold\x18\x10 \x01(\v2\x16.boardd.driver.v1.HoldR\x04hold\x12/\n" +
 	"\x06limits\x18\x11 \x03(\v2\x17.boardd.driver.v1.LimitR\x06limits\x12-\n" +
 	"\x05event\x18\x12 \x01(\x0e2\x17.boardd.driver.v1.EventR\x05event\x12\x16\n" +
-	"\x06reason\x18\x13 \x01(\tR\x06reasonB\t\n" +
+	"\x06reason\x18\x13 \x01(\tR\x06reason\x12\x12\n" +
+	"\x04most\x18\x14 \x01(\x03R\x04mostB\t\n" +
 	"\a_status\"\xed\x01\n" +
 	"\tClaimSpec\x12;\n" +
 	"\n" +
@@ -4783,13 +4812,14 @@ const file_driver_proto_rawDesc = "" +
 	"\tno_expiry\x18\x05 \x01(\bR\bnoExpiry\x12\x14\n" +
 	"\x05parts\x18\x06 \x01(\rR\x05parts\x12\x1a\n" +
 	"\bremember\x18\a \x01(\bR\bremember\x12\x12\n" +
-	"\x04more\x18\b \x01(\bR\x04more\"\xa6\x01\n" +
+	"\x04more\x18\b \x01(\bR\x04more\"\xba\x01\n" +
 	"\tCandidate\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\fR\x03job\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\x04R\aversion\x12\x14\n" +
 	"\x05nonce\x18\x03 \x01(\fR\x05nonce\x12\x1b\n" +
 	"\x06status\x18\x04 \x01(\fH\x00R\x06status\x88\x01\x01\x12/\n" +
-	"\x06limits\x18\x05 \x03(\v2\x17.boardd.driver.v1.LimitR\x06limitsB\t\n" +
+	"\x06limits\x18\x05 \x03(\v2\x17.boardd.driver.v1.LimitR\x06limits\x12\x12\n" +
+	"\x04most\x18\x06 \x01(\x03R\x04mostB\t\n" +
 	"\a_status\"C\n" +
 	"\x05Limit\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x16\n" +

@@ -168,6 +168,16 @@ func (m *Capabilities) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.Timeouts {
+		i--
+		if m.Timeouts {
+			dAtA[i] = 1
+		} else {
+			dAtA[i] = 0
+		}
+		i--
+		dAtA[i] = 0x68
+	}
 	if m.AnswersClose {
 		i--
 		if m.AnswersClose {
@@ -374,6 +384,13 @@ func (m *Op) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 	if m.unknownFields != nil {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
+	}
+	if m.Most != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Most))
+		i--
+		dAtA[i] = 0x1
+		i--
+		dAtA[i] = 0xa0
 	}
 	if len(m.Reason) > 0 {
 		i -= len(m.Reason)
@@ -622,6 +639,11 @@ func (m *Candidate) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 	if m.unknownFields != nil {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
+	}
+	if m.Most != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Most))
+		i--
+		dAtA[i] = 0x30
 	}
 	if len(m.Limits) > 0 {
 		for iNdEx := len(m.Limits) - 1; iNdEx >= 0; iNdEx-- {
@@ -2005,6 +2027,9 @@ func (m *Capabilities) SizeVT() (n int) {
 	if m.AnswersClose {
 		n += 2
 	}
+	if m.Timeouts {
+		n += 2
+	}
 	n += len(m.unknownFields)
 	return n
 }
@@ -2149,6 +2174,9 @@ func (m *Op) SizeVT() (n int) {
 	if l > 0 {
 		n += 2 + l + protohelpers.SizeOfVarint(uint64(l))
 	}
+	if m.Most != 0 {
+		n += 2 + protohelpers.SizeOfVarint(uint64(m.Most))
+	}
 	n += len(m.unknownFields)
 	return n
 }
@@ -2217,6 +2245,9 @@ func (m *Candidate) SizeVT() (n int) {
 			l = e.SizeVT()
 			n += 1 + l + protohelpers.SizeOfVarint(uint64(l))
 		}
+	}
+	if m.Most != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.Most))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -3687,6 +3718,26 @@ func (m *Capabilities) UnmarshalVT(dAtA []byte) error {
 				}
 			}
 			m.AnswersClose = bool(v != 0)
+		case 13:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Timeouts", wireType)
+			}
+			var v int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				v |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			m.Timeouts = bool(v != 0)
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])
@@ -4526,6 +4577,25 @@ func (m *Op) UnmarshalVT(dAtA []byte) error {
 			}
 			m.Reason = string(dAtA[iNdEx:postIndex])
 			iNdEx = postIndex
+		case 20:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Most", wireType)
+			}
+			m.Most = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Most |= int64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])
@@ -4966,6 +5036,25 @@ func (m *Candidate) UnmarshalVT(dAtA []byte) error {
 				return err
 			}
 			iNdEx = postIndex
+		case 6:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Most", wireType)
+			}
+			m.Most = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Most |= int64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])

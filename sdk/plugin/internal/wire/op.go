@@ -28,6 +28,7 @@ func OpTo(m *pb.Op, tag uint32, op *driver.Op) {
 	}
 	m.Lease = int64(op.Lease)
 	m.NoExpiry = op.NoExpiry
+	m.Most = int64(op.Most)
 	if e := op.Ending; e != nil {
 		m.Ending = &pb.Ending{
 			Outcome: pb.Outcome(e.Outcome), Keep: int64(e.Keep), Data: e.Data,
@@ -57,6 +58,7 @@ func OpFrom(m *pb.Op) (driver.Op, error) {
 		Version:      m.Version,
 		Lease:        time.Duration(r.amount(m.Lease, "a lease")),
 		NoExpiry:     m.NoExpiry,
+		Most:         time.Duration(r.amount(m.Most, "how long a claim may stand")),
 		Status:       optional(m.Status),
 		Attach:       attachmentsFrom(m.Attach),
 		Limits:       limitsFrom(m.Limits),
@@ -99,6 +101,7 @@ func claimTo(c *driver.ClaimSpec) *pb.ClaimSpec {
 		to.Nonce = nonceBytes(&from.Nonce)
 		to.Status = present(from.Status)
 		to.Limits = limitsTo(from.Limits)
+		to.Most = int64(from.Most)
 		m.Candidates[i] = to
 	}
 	return m
@@ -116,7 +119,7 @@ func (r *reader) claim(m *pb.ClaimSpec) *driver.ClaimSpec {
 	for i, from := range m.Candidates {
 		c.Candidates[i] = driver.Candidate{
 			Job: r.bytes16(from.Job, "a candidate's id"), Version: from.Version, Nonce: r.bytes16(from.Nonce, "a nonce"),
-			Status: optional(from.Status), Limits: limitsFrom(from.Limits),
+			Status: optional(from.Status), Limits: limitsFrom(from.Limits), Most: time.Duration(r.amount(from.Most, "how long a claim may stand")),
 		}
 	}
 	return c
