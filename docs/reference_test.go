@@ -225,6 +225,7 @@ var limits = []struct {
 	{"job.MinLease", job.MinLease, "the shortest lease"},
 	{"job.DefaultMaxBackoff", job.DefaultMaxBackoff, "the longest delay before another attempt, where a board sets no `max_backoff`"},
 	{"job.MaxLease", job.MaxLease, "the longest lease; `max_lease` lowers it for a board"},
+	{"job.MaxTimeout", job.MaxTimeout, "the longest timeout of a job"},
 	{"board.MaxBatch", board.MaxBatch, "items of one call"},
 	{"board.MaxPage", board.MaxPage, "jobs of one page of a listing"},
 	{"board.MaxWait", board.MaxWait, "the longest `wait`; a longer one is cut"},

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
@@ -93,6 +94,14 @@ func (d *duration) Set(s string) error {
 	}
 	d.set = &v
 	return nil
+}
+
+// proto returns the duration, or nil where it was not given.
+func (d *duration) proto() *durationpb.Duration {
+	if d.set == nil {
+		return nil
+	}
+	return durationpb.New(*d.set)
 }
 
 // value returns the duration, or 0 where it was not given.

@@ -69,6 +69,9 @@ func jobLines(j *client.Job) func(*table) {
 		} else {
 			t.line("attempt", j.GetAttempt())
 		}
+		if j.Timeout != nil {
+			t.row("timeout:", j.GetTimeout().AsDuration().String())
+		}
 		t.line("not before", j.GetNotBefore())
 		t.line("created", j.GetCreatedAt())
 		t.line("modified", j.GetModifiedAt())

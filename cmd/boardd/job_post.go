@@ -22,6 +22,7 @@ type postFlags struct {
 	uuid        string
 	notBefore   moment
 	maxAttempts int32
+	timeout     duration
 	operations  []string
 	after       []string
 	from        string
@@ -54,6 +55,7 @@ func (p *program) jobPostCommand() *cobra.Command {
 	flags.StringVar(&f.uuid, "uuid", "", "the job's uuid; posting it again adds nothing (default: a new one)")
 	flags.Var(&f.notBefore, "not-before", "when the job may be claimed first: a time, or a duration from now")
 	flags.Int32Var(&f.maxAttempts, "max-attempts", 0, "claims that may fail before the job goes to the trash (default: the board's)")
+	flags.Var(&f.timeout, "timeout", "for how long one worker may hold the job: then it ends as if its lease had (default: any time)")
 	flags.StringArrayVar(&f.operations, "operation", nil, "NAME or NAME=INPUT (JSON) of an operation; may be repeated")
 	flags.StringArrayVar(&f.after, "after", nil, "UUID or UUID=STATUS,... of a job that has to end first (default SUCCESS); may be repeated")
 	flags.StringVar(&f.from, "from", "", "file with a job on each line; - for standard input")
@@ -63,6 +65,7 @@ func (p *program) jobPostCommand() *cobra.Command {
 	c.MarkFlagsMutuallyExclusive("from", "priority")
 	c.MarkFlagsMutuallyExclusive("from", "not-before")
 	c.MarkFlagsMutuallyExclusive("from", "max-attempts")
+	c.MarkFlagsMutuallyExclusive("from", "timeout")
 	c.MarkFlagsMutuallyExclusive("from", "operation")
 	c.MarkFlagsMutuallyExclusive("from", "after")
 	return c
@@ -97,7 +100,7 @@ func (p *program) posting(f *postFlags, args []string) (*client.NewJob, error) {
 	if len(args) != 1 {
 		return nil, usagef("want one NAME, got %d: the job's details go into --details", len(args))
 	}
-	posting := &client.NewJob{Name: args[0], Uuid: f.uuid, NotBefore: f.notBefore.proto(), MaxAttempts: f.maxAttempts}
+	posting := &client.NewJob{Name: args[0], Uuid: f.uuid, NotBefore: f.notBefore.proto(), MaxAttempts: f.maxAttempts, Timeout: f.timeout.proto()}
 	if f.uuid != "" {
 		if err := uuids([]string{f.uuid}, true); err != nil {
 			return nil, err

@@ -23,6 +23,7 @@ type workerFlags struct {
 	worker    client.Worker
 	labels    []string
 	lease     duration
+	timeout   duration
 	grace     time.Duration
 	passToken bool
 	noLog     bool
@@ -53,10 +54,13 @@ A job that is made of operations has the command run once for each that is not f
 order, with BOARDD_JOB_OPERATION (its index) and BOARDD_JOB_OPERATION_NAME. Exit 65 ends the
 operation with ERROR, and those behind it; after any other failure the next worker begins
 with it.
-The command runs in a process group of its own. When the lease is lost, when the job is
-canceled, when the worker's token is revoked, and when the worker is stopped by SIGINT or SIGTERM, the group gets SIGTERM and after --grace (at the
-loss of a lease sooner) SIGKILL; a stopped worker claims no more and gives back what it
-had, with the attempt refunded. It ends with 0 after SIGTERM and with 130 after SIGINT.
+The command runs in a process group of its own. The group gets SIGTERM, and after --grace
+SIGKILL, when the lease is lost, when the job is canceled, when the job's timeout or
+--timeout is over, when the worker's token is revoked, and when the worker is stopped by
+SIGINT or SIGTERM; at the loss of a lease and at the end of a job's timeout SIGKILL comes
+sooner. A command that ran for too long gives its job back with the reason "timeout". A
+stopped worker claims no more and gives back what it had, with the attempt refunded. It
+ends with 0 after SIGTERM and with 130 after SIGINT.
 
 While it runs, the board lists it under its owner name among those who work there, with its
 labels, names, filter and concurrency, its host, process and version.`,
@@ -71,6 +75,7 @@ labels, names, filter and concurrency, its host, process and version.`,
 	flags.StringArrayVar(&f.labels, "worker-label", nil, "KEY=VALUE that describes the worker to the board's policies; may be repeated")
 	flags.IntVar(&f.worker.Concurrency, "concurrency", 1, "how many commands run at the same time")
 	flags.Var(&f.lease, "lease", "how long a claim holds between two extensions (default: the board's)")
+	flags.Var(&f.timeout, "timeout", "how long a command may run (default: as long as the job's timeout lets it)")
 	flags.DurationVar(&f.grace, "grace", 10*time.Second, "how long a command has after SIGTERM")
 	flags.BoolVar(&f.passToken, "pass-token", false, "give the command BOARDD_TOKEN, BOARDD_ADDR and BOARDD_BOARD, so that it can use boardd")
 	flags.BoolVar(&f.noLog, "no-log", false, "do not keep what the command writes in the job's log")
@@ -105,7 +110,7 @@ func (p *program) workerRun(ctx context.Context, f *workerFlags, args []string) 
 	tally := &tally{program: p, counts: map[client.Ending]int{}, line: terminal(p.err) && !terminal(p.out)}
 	w := &f.worker
 	w.Board, w.Lease, w.Handler, w.Report = c.Board(p.board), f.lease.value(), cmd.run, tally.report
-	w.Version = thisBuild().Version
+	w.Timeout, w.Version = f.timeout.value(), thisBuild().Version
 	w.Logger = slog.New(slog.NewTextHandler(p.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	if w.UntilEmpty || w.MaxJobs > 0 {
 		// Somebody waits for it to return: a server that is not there is no reason

@@ -155,6 +155,9 @@ func (c *jobCommand) stop(ctx context.Context, cmd *exec.Cmd, claim *client.Clai
 		// A tenth of the lease is what the worker keeps back for this.
 		grace = min(grace, lease/10)
 	}
+	if whole := claim.GetJob().GetTimeout().AsDuration(); whole > 0 && errors.Is(context.Cause(ctx), client.ErrTimeout) {
+		grace = min(grace, whole/16) // half of what the worker keeps back
+	}
 	terminateGroup(cmd.Process)
 	timer := time.NewTimer(grace)
 	defer timer.Stop()

@@ -86,11 +86,12 @@ func addRare(answer *boarddv1.Job, j *job.Job) {
 	if j.Book != (job.Book{}) {
 		answer.Book = &boarddv1.Book{Uuid: clean(j.Book.UUID), Name: clean(j.Book.Name)}
 	}
+	answer.Timeout = toDuration(j.Timeout)
 }
 
 // hasRare reports whether addRare has anything to add.
 func hasRare(j *job.Job) bool {
-	return len(j.Operations)+len(j.After)+len(j.Attempts)+len(j.Reasons)+len(j.Log) > 0 || j.Book != (job.Book{})
+	return len(j.Operations)+len(j.After)+len(j.Attempts)+len(j.Reasons)+len(j.Log) > 0 || j.Book != (job.Book{}) || j.Timeout != 0
 }
 
 func toAttempts(list []job.Attempt) (attempts []*boarddv1.Attempt) {
@@ -237,6 +238,9 @@ func fromPosting(n *boarddv1.NewJob) (job.Posting, error) {
 			return p, invalid("notBefore", "want a time from the year 1 to 9999")
 		}
 		p.NotBefore = n.GetNotBefore().AsTime()
+	}
+	if p.Timeout, err = fromDuration("timeout", n.GetTimeout(), job.MinLease); err != nil {
+		return p, err
 	}
 	if n.DetailsRaw != nil {
 		if n.Details != nil {

@@ -84,7 +84,7 @@ type claimer struct {
 	resumed []int             // indexes of the claims whose jobs have results of earlier claims
 	bytes   int               // of the claimed jobs' details and operations
 	passed  int               // candidates that the store passed over
-	late    []job.ID          // reserved, though by now the policies deny them or this call had them
+	late    []job.ID          // reserved, though by now the policies deny them, this call had them, or they have a timeout
 	key     index.Key         // of the worker class under which the jobs in late were taken
 	ended   bool              // nothing is added: the store gave an earlier answer to this request, or does not close it
 }

@@ -14,10 +14,10 @@ import (
 
 // send has the store claim up to count of the entries, which the index has
 // reserved for this call. It gives back the reservations of those not claimed, but
-// for those that notTwice and recheck took out.
+// for those that notTwice, recheck and untimed took out.
 func (c *claimer) send(ctx context.Context, entries []*index.Entry, count int) error {
 	if len(entries) > 0 {
-		if entries = c.recheck(ctx, c.notTwice(entries)); len(entries) == 0 {
+		if entries = c.untimed(c.recheck(ctx, c.notTwice(entries))); len(entries) == 0 {
 			return nil
 		}
 	}
@@ -98,7 +98,7 @@ func (c *claimer) recheck(ctx context.Context, entries []*index.Entry) (kept []*
 	return kept
 }
 
-// release gives back what notTwice and recheck took out.
+// release gives back what notTwice, recheck and untimed took out.
 func (c *claimer) release() {
 	if len(c.late) > 0 {
 		c.board.index.Return(c.late...)
@@ -148,7 +148,7 @@ func (c *claimer) op(entries []*index.Entry, count int) driver.Op {
 		records[i] = s.claimed(now, c.lease, c.most > c.begins && len(c.claims)+i >= c.begins)
 		c.board.setStatus(e, records[i], ownPriority(e)) // as it is once the claim is granted
 		candidates[i] = driver.Candidate{
-			Job: e.ID, Version: e.Version, Nonce: c.board.random.next(), Status: &records[i], Limits: c.limits(e),
+			Job: e.ID, Version: e.Version, Nonce: c.board.random.next(), Status: &records[i], Limits: c.limits(e), Most: timeoutOf(e),
 		}
 	}
 	op.Claim = &driver.ClaimSpec{
@@ -289,8 +289,8 @@ func (c *claimer) entryClaimed(e *index.Entry, claimed *driver.Claimed, repeated
 	if !claimed.At.IsZero() {
 		e.ModifiedAt = claimed.At
 	}
-	e.Claim = &index.Claim{Owner: c.owner, Token: claimed.Token, NoExpiry: c.noExpiry, Since: claimed.At}
-	if !c.noExpiry {
+	e.Claim = &index.Claim{Owner: c.owner, Token: claimed.Token, NoExpiry: c.noExpiry && claimed.Lease == 0, Since: claimed.At}
+	if !e.Claim.NoExpiry {
 		e.Claim.Ends = now.Add(claimed.Lease)
 	}
 	return e

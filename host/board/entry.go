@@ -21,6 +21,7 @@ const (
 	entryPriority  = 3 // the posting's, where the status record names another
 	entryAfter     = 4 // one of the jobs that it waits for
 	entryNotBefore = 5 // as posted, of a job that waits for others
+	entryTimeout   = 6 // in microseconds
 )
 
 // entryOf makes what the index is told of a job out of a record that is not
@@ -53,6 +54,7 @@ func (b *Board) entryWith(rec *driver.Record, ext *record.Extra, now time.Time) 
 		}
 		e.Extra = record.AppendTime(e.Extra, entryNotBefore, ext.NotBefore)
 	}
+	e.Extra = appendTimeout(e.Extra, ext.Timeout)
 	b.renew(e, rec, p.Priority, now)
 	if e.Held && len(ext.After) > 0 && isOpen(rec.State) {
 		b.waiting.add(p.ID, ext.After)

@@ -100,8 +100,14 @@ func (b *Board) expirePart(ctx context.Context, opened *driver.BoardStatus, laps
 	}
 }
 
+// TimeoutReason is why a claim ended that stood for as long as its job's timeout lets it.
+const TimeoutReason = "timeout"
+
 func (b *Board) expireOp(s *currentJob) driver.Op {
 	after, reason := s.status, "the lease of "+s.entry.Claim.Owner+" ran out"
+	if timedOut(s.entry) {
+		reason = TimeoutReason
+	}
 	if s.entry.Claim.Foreign {
 		after.Attempt++ // nobody counted it when it was claimed
 	}

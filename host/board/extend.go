@@ -51,6 +51,9 @@ func (b *Board) extend(ctx context.Context, refs []Ref, lease time.Duration, wor
 		if lease == 0 && s != nil && s.entry.Claim != nil && s.entry.Claim.NoExpiry {
 			op.Lease, op.NoExpiry = 0, true
 		}
+		if s != nil && s.entry.Claim != nil && !s.entry.Claim.Foreign {
+			op.Most = timeoutOf(s.entry)
+		}
 		return op, proofs[i].check(a.ids[i], s)
 	}
 	a.done = func(i int, s *currentJob, r *driver.Result) {

@@ -95,7 +95,7 @@ func (p *poster) prepare(ctx context.Context, i int, posting *job.Posting) error
 		return err
 	}
 	ext := record.Extra{
-		Labels: labels, MaxAttempts: posting.MaxAttempts, NotBefore: posting.NotBefore,
+		Labels: labels, MaxAttempts: posting.MaxAttempts, NotBefore: posting.NotBefore, Timeout: posting.Timeout,
 		After: after, Operations: posting.Operations,
 	}
 	dp := stored(posting, &ext)

@@ -37,6 +37,9 @@ func checkPosting(p *job.Posting, caps *driver.Capabilities, now time.Time) ([]j
 	if p.NotBefore.After(now.AddDate(0, 0, job.MaxNotBeforeDays)) {
 		return nil, job.Errorf(job.Invalid, "notBefore: want a time at most %d days ahead", job.MaxNotBeforeDays)
 	}
+	if err := checkTimeout(p, caps); err != nil {
+		return nil, err
+	}
 	if err := checkContent(p, caps); err != nil {
 		return nil, err
 	}

@@ -32,7 +32,7 @@ func jobAndStatus(e *index.Entry) (*job.Job, record.Status) {
 		j.NotBefore = record.Shown(e.NotBefore)
 	}
 	if len(e.Extra) > 0 {
-		j.Book = bookOf(e.Extra)
+		j.Book, j.Timeout = bookOf(e.Extra), timeoutOf(e)
 		w := waitingOf(e.Extra)
 		if j.After = w.after; e.Held && len(w.after) > 0 {
 			j.NotBefore = record.Shown(w.notBefore)

@@ -17,6 +17,7 @@ import (
 var (
 	ErrStopping        = errors.New("the worker stops")
 	ErrCancelRequested = errors.New("the job is to be canceled")
+	ErrTimeout         = errors.New("timeout")
 )
 
 // held is the claims that a worker has in hand. It extends their leases and ends
@@ -24,6 +25,7 @@ var (
 type held struct {
 	send  func(ctx context.Context, lease time.Duration, entries []*entry) ([]*Extension, error)
 	lease time.Duration // asked for; 0: the board's
+	most  time.Duration // for which the worker lets a handler run; 0: for any time
 	log   *slog.Logger
 	wake  chan struct{} // a claim was added
 
@@ -37,12 +39,14 @@ type entry struct {
 	claim  *Claim
 	cancel context.CancelCauseFunc
 	timer  *time.Timer // ends the handler's context; nil where there is no lease
+	limit  *time.Timer // likewise, when it has run for long enough; nil where it may run for any time
 
 	// Guarded by held.mu.
 	lease time.Duration // 0: the claim does not expire
 	since time.Time     // from when the lease counts
 	fate  fate
 	stop  bool      // the worker stops
+	late  bool      // the handler has run for as long as it may, and knows
 	ended bool      // the job is to be canceled, and the handler knows
 	heard time.Time // something that may have ended the claim; zero: the server was asked since
 	done  bool      // the handler has returned
@@ -59,9 +63,9 @@ const (
 	gone         // the server said so
 )
 
-func newHeld(lease time.Duration, log *slog.Logger) *held {
+func newHeld(lease, most time.Duration, log *slog.Logger) *held {
 	return &held{
-		lease: lease, log: log,
+		lease: lease, most: most, log: log,
 		wake: make(chan struct{}, 1), claims: make(map[*entry]struct{}), changed: make(chan struct{}),
 	}
 }
@@ -98,8 +102,10 @@ func (h *held) remove(e *entry) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.claims, e)
-	if e.timer != nil {
-		e.timer.Stop()
+	for _, timer := range []*time.Timer{e.timer, e.limit} {
+		if timer != nil {
+			timer.Stop()
+		}
 	}
 	e.cancel(nil)
 	close(h.changed)
@@ -112,6 +118,9 @@ func (h *held) begin(e *entry) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	e.begun = true
+	if left, ok := h.mayRun(e); ok {
+		e.limit = time.AfterFunc(left, func() { h.timeout(e) })
+	}
 	if e.claim.GetAhead() {
 		time.AfterFunc(tellBegun, func() {
 			h.mu.Lock()
@@ -119,6 +128,42 @@ func (h *held) begin(e *entry) {
 			h.ask(e)
 		})
 	}
+}
+
+// mayRun returns for how much longer a handler may run, or false: for any time. The job's
+// timeout counts from the claim; at its end the server takes the claim away, so that the
+// handler has to have stopped by then.
+func (h *held) mayRun(e *entry) (left time.Duration, ok bool) {
+	left, ok = h.most, h.most > 0
+	if whole := e.claim.GetJob().GetTimeout().AsDuration(); whole > 0 {
+		until := time.Until(e.since.Add(whole - min(whole/8, timeToStop)))
+		if !ok || until < left {
+			left, ok = until, true
+		}
+	}
+	return left, ok
+}
+
+// timeToStop is how long before the end of a job's timeout its handler is told to stop, or
+// an eighth of the timeout, if that is less: before a lease that is cut to the timeout counts
+// as lost, see trust.
+const timeToStop = 15 * time.Second
+
+// timeout tells a handler that it has run for as long as it may.
+func (h *held) timeout(e *entry) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if e.fate == inHand {
+		e.late = true
+		e.cancel(ErrTimeout)
+	}
+}
+
+// isLate reports whether the claim's handler was told that its time is over.
+func (h *held) isLate(e *entry) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return e.late
 }
 
 // tellBegun is after how long the server is told that a handler has started. Most have

@@ -85,7 +85,7 @@ func (r *run) ending(e *entry, err error) (Report, *WorkEnding) {
 		return report, nil
 	case errors.Is(err, ErrCancelRequested), r.held.isCanceled(e):
 		report.Ending, ending.How = Canceled, boarddv1.How_CANCEL
-	case errors.Is(err, ErrTrash):
+	case errors.Is(err, ErrTrash) && !r.held.isLate(e):
 		report.Ending, ending.How, ending.Reason = Trashed, boarddv1.How_TRASH, reason(err)
 	default:
 		o := r.abandonment(e, err)
@@ -146,6 +146,8 @@ func (r *run) abandonment(e *entry, err error) AbandonOptions {
 	case r.held.isStopping(e):
 		o.RefundAttempt, o.RetryAfter = true, new(time.Duration)
 		return o
+	case r.held.isLate(e):
+		o.Reason = ErrTimeout.Error() // as the server calls it
 	case errors.As(err, &after):
 		o.RefundAttempt, o.RetryAfter = true, &after.Delay
 		return o

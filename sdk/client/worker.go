@@ -27,9 +27,10 @@ type Worker struct {
 
 	// Handler works on one job. Its context ends before the claim's lease can run
 	// out, and at once when the claim was taken away or the worker's token was
-	// revoked, with a cause that is job.LeaseLost; when the job is to be canceled, with ErrCancelRequested; and
-	// when the worker stops, with ErrStopping. What it
-	// returns ends the claim:
+	// revoked, with a cause that is job.LeaseLost; when the job is to be canceled, with ErrCancelRequested; when
+	// it has run for as long as it may, with ErrTimeout (by the job's timeout up to 15 s before that is
+	// over, at most an eighth of it); and when the worker stops, with ErrStopping. What it returns ends the
+	// claim:
 	//
 	//   - nil: the job is consumed
 	//   - ErrCancelRequested, or any error when the context ended with it: the job
@@ -37,6 +38,8 @@ type Worker struct {
 	//   - an error that wraps ErrTrash: it is set aside for a person
 	//   - an error that wraps ErrRetry or a RetryAfter: it is given back and the
 	//     attempt is refunded
+	//   - any error when the context ended with ErrTimeout: it is given back with the reason
+	//     "timeout", and the attempt counts
 	//   - any other error: it is given back, to be tried again after the board's
 	//     back-off, or where the board sets none after 1 s, doubled for each
 	//     attempt up to 5 min
@@ -50,6 +53,7 @@ type Worker struct {
 	Labels      map[string]string // describe the worker to the board's policies
 	Concurrency int               // handlers at the same time; 0: 1
 	Lease       time.Duration     // 0: the board's
+	Timeout     time.Duration     // for which a handler may run; 0: as long as the job's timeout lets it
 	// Ahead is how many claims it may have whose handlers have not begun, so that short jobs
 	// need no trip to the server each. 0: as many as pay by what is measured, at most 256,
 	// and none where a handler takes longer than a few trips; negative: none. With none, jobs
@@ -149,7 +153,7 @@ func (w *Worker) prepare() *run {
 	for range n {
 		r.free <- struct{}{}
 	}
-	r.held = newHeld(w.Lease, r.log)
+	r.held = newHeld(w.Lease, w.Timeout, r.log)
 	return r
 }
 
@@ -291,6 +295,7 @@ func (r *run) start(background context.Context, c *Claim, sent time.Time) {
 		r.lease = lease
 	}
 	ctx, entry := r.held.add(background, c, sent)
+	r.held.begin(entry)
 	r.handlers.Go(func() {
 		began := time.Now()
 		err := r.handle(ctx, c)

@@ -34,6 +34,8 @@ func TestWorkerEndsClaims(t *testing.T) {
 		"failed":          {fails(errors.New("oops")), 0, "a abandoned: oops, after 1s"},
 		"board backs off": {fails(errors.New("oops")), time.Minute, "a abandoned: oops"},
 		"not UTF-8":       {fails(errors.New("a\xffb")), time.Minute, "a abandoned: ab"},
+		"ran for long":    {untilDone(errors.New("stopped")), 0, "a abandoned: timeout, after 1s"},
+		"ran, bad data":   {untilDone(client.ErrTrash), 0, "a abandoned: timeout, after 1s"},
 		"panic":           {func(context.Context, *client.Claim) error { panic("no") }, time.Minute, "a abandoned: the handler panicked: no"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -43,7 +45,7 @@ func TestWorkerEndsClaims(t *testing.T) {
 				fake.backoff = test.backoff
 				board := fake.board(t, client.Config{})
 				post(t, board, "a")
-				w := client.Worker{Board: board, Handler: test.handler, UntilEmpty: true}
+				w := client.Worker{Board: board, Handler: test.handler, UntilEmpty: true, Timeout: time.Hour}
 				if err := w.Run(t.Context()); err != nil {
 					t.Fatal(err)
 				}
@@ -52,6 +54,17 @@ func TestWorkerEndsClaims(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// untilDone is a handler that stops when it is told to, with an error.
+func untilDone(err error) func(context.Context, *client.Claim) error {
+	return func(ctx context.Context, _ *client.Claim) error {
+		<-ctx.Done()
+		if !errors.Is(context.Cause(ctx), client.ErrTimeout) {
+			return context.Cause(ctx)
+		}
+		return err
 	}
 }
 

@@ -137,6 +137,7 @@ const (
 	MinLease     = time.Second
 	DefaultLease = 30 * time.Second
 	MaxLease     = 24 * time.Hour
+	MaxTimeout   = 365 * 24 * time.Hour // of a job: for which one claim may stand
 )
 
 // DefaultMaxBackoff is the longest delay before another attempt where a board

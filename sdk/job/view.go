@@ -28,6 +28,7 @@ type Job struct {
 	LeaseExpiresAt time.Time     // zero if nobody claims it or the claim has no lease
 	Attempt        int32         // claims so far that count against MaxAttempts, this one included
 	MaxAttempts    int32         // 0: the board's
+	Timeout        time.Duration // for which one claim may stand; 0: for any time
 	NotBefore      time.Time     // zero: at once
 	Held           bool          // waits for something else than a time
 	LastReason     string        // why the last claim ended without the job being done
@@ -71,6 +72,7 @@ type Posting struct {
 	Book        Book
 	NotBefore   time.Time
 	MaxAttempts int32
+	Timeout     time.Duration // for which one claim may stand; 0: for any time
 	Operations  []NewOperation
 	After       []Prerequisite
 }

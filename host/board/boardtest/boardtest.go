@@ -63,6 +63,9 @@ func Run(t *testing.T, h Harness) {
 		{"work", workInOneCall},
 		{"work-notices", workNotices},
 		{"work-ahead", workAhead},
+		{"timeouts", timeouts},
+		{"timeouts-ahead", timeoutsAhead},
+		{"timeout-limits", timeoutLimits},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

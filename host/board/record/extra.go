@@ -14,6 +14,7 @@ type Extra struct {
 	MaxAttempts int32
 	NotBefore   time.Time // as the poster gave it
 	After       []job.Prerequisite
+	Timeout     time.Duration      // of one claim; in microseconds
 	Operations  []job.NewOperation // only to be written: ReadOperation reads them one by one
 }
 
@@ -24,6 +25,7 @@ const (
 	ExtraNotBefore   = 3
 	extraAfter       = 4 // one of the jobs that it waits for
 	ExtraOperation   = 5
+	extraTimeout     = 6
 )
 
 // ReadExtra decodes an extra record.
@@ -56,6 +58,12 @@ func ReadExtra(record []byte) (Extra, error) {
 				return ErrRecord
 			}
 			e.After = append(e.After, p)
+		case extraTimeout:
+			n, err := ReadNumber(data)
+			if err != nil || n < 0 || n > int64(job.MaxTimeout/time.Microsecond) {
+				return ErrRecord
+			}
+			e.Timeout = time.Duration(n) * time.Microsecond
 		}
 		return nil
 	})
@@ -67,7 +75,7 @@ func ReadExtra(record []byte) (Extra, error) {
 
 // Encode writes the record: nil if there is nothing to say.
 func (e *Extra) Encode() []byte {
-	if len(e.Labels) == 0 && e.MaxAttempts == 0 && e.NotBefore.IsZero() && len(e.After) == 0 && len(e.Operations) == 0 {
+	if len(e.Labels) == 0 && e.MaxAttempts == 0 && e.NotBefore.IsZero() && len(e.After) == 0 && e.Timeout == 0 && len(e.Operations) == 0 {
 		return nil
 	}
 	size := 32
@@ -87,6 +95,7 @@ func (e *Extra) Encode() []byte {
 	}
 	b = appendNumber(b, extraMaxAttempts, int64(e.MaxAttempts))
 	b = AppendTime(b, ExtraNotBefore, e.NotBefore)
+	b = appendNumber(b, extraTimeout, e.Timeout.Microseconds())
 	for i := range e.After {
 		b = AppendField(b, extraAfter, AppendPrerequisite(nil, &e.After[i]))
 	}

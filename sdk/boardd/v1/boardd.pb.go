@@ -1237,6 +1237,7 @@ type Job struct {
 	ClaimLease        *durationpb.Duration   `protobuf:"bytes,30,opt,name=claim_lease,json=claimLease,proto3" json:"claim_lease,omitempty"`    // that was granted at first to the claim that stands, or by which the job ended; absent: it does not expire, or it is not known
 	LogSerial         int64                  `protobuf:"varint,31,opt,name=log_serial,json=logSerial,proto3" json:"log_serial,omitempty"`      // of the last entry of the log; 0: there is none
 	Log               []*LogEntry            `protobuf:"bytes,32,rep,name=log,proto3" json:"log,omitempty"`                                    // what is kept of the log; only by GetJobs, where its fields name it
+	Timeout           *durationpb.Duration   `protobuf:"bytes,35,opt,name=timeout,proto3" json:"timeout,omitempty"`                            // for which one claim may stand; absent: for any time
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -1491,6 +1492,13 @@ func (x *Job) GetLogSerial() int64 {
 func (x *Job) GetLog() []*LogEntry {
 	if x != nil {
 		return x.Log
+	}
+	return nil
+}
+
+func (x *Job) GetTimeout() *durationpb.Duration {
+	if x != nil {
+		return x.Timeout
 	}
 	return nil
 }
@@ -1840,6 +1848,7 @@ type NewJob struct {
 	MaxAttempts   int32                  `protobuf:"varint,9,opt,name=max_attempts,json=maxAttempts,proto3" json:"max_attempts,omitempty"`
 	Operations    []*NewOperation        `protobuf:"bytes,10,rep,name=operations,proto3" json:"operations,omitempty"`
 	After         []*Prerequisite        `protobuf:"bytes,11,rep,name=after,proto3" json:"after,omitempty"`
+	Timeout       *durationpb.Duration   `protobuf:"bytes,14,opt,name=timeout,proto3" json:"timeout,omitempty"` // for which one claim may stand, at least 1s: then it ends as if it had lapsed, with the reason "timeout"
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1947,6 +1956,13 @@ func (x *NewJob) GetOperations() []*NewOperation {
 func (x *NewJob) GetAfter() []*Prerequisite {
 	if x != nil {
 		return x.After
+	}
+	return nil
+}
+
+func (x *NewJob) GetTimeout() *durationpb.Duration {
+	if x != nil {
+		return x.Timeout
 	}
 	return nil
 }
@@ -7751,7 +7767,7 @@ const file_boardd_v1_boardd_proto_rawDesc = "" +
 	"\bended_at\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\aendedAt\"e\n" +
 	"\fPrerequisite\x12\x12\n" +
 	"\x04uuid\x18\x01 \x01(\tR\x04uuid\x12A\n" +
-	"\bstatuses\x18\x02 \x03(\x0e2\x1f.boardd.v1.OperationStatus.EnumB\x04\xb0\xae#\x10R\bstatuses\"\xa0\f\n" +
+	"\bstatuses\x18\x02 \x03(\x0e2\x1f.boardd.v1.OperationStatus.EnumB\x04\xb0\xae#\x10R\bstatuses\"\xd5\f\n" +
 	"\x03Job\x12\x12\n" +
 	"\x04uuid\x18\x01 \x01(\tR\x04uuid\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12+\n" +
@@ -7797,7 +7813,8 @@ const file_boardd_v1_boardd_proto_rawDesc = "" +
 	"claimLease\x12\x1d\n" +
 	"\n" +
 	"log_serial\x18\x1f \x01(\x03R\tlogSerial\x12+\n" +
-	"\x03log\x18  \x03(\v2\x13.boardd.v1.LogEntryB\x04\xb8\xae#\x01R\x03log\x1a9\n" +
+	"\x03log\x18  \x03(\v2\x13.boardd.v1.LogEntryB\x04\xb8\xae#\x01R\x03log\x123\n" +
+	"\atimeout\x18# \x01(\v2\x19.google.protobuf.DurationR\atimeout\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\n" +
@@ -7832,7 +7849,7 @@ const file_boardd_v1_boardd_proto_rawDesc = "" +
 	"\fNewOperation\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
 	"\x05input\x18\x02 \x01(\fB\x04\xa0\xae#\x01R\x05input\x12\x1a\n" +
-	"\bpriority\x18\x03 \x01(\x05R\bpriority\"\xba\x04\n" +
+	"\bpriority\x18\x03 \x01(\x05R\bpriority\"\xef\x04\n" +
 	"\x06NewJob\x12\x12\n" +
 	"\x04uuid\x18\x01 \x01(\tR\x04uuid\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12#\n" +
@@ -7849,7 +7866,8 @@ const file_boardd_v1_boardd_proto_rawDesc = "" +
 	"operations\x18\n" +
 	" \x03(\v2\x17.boardd.v1.NewOperationB\x05\xb0\xae#\x80\x04R\n" +
 	"operations\x124\n" +
-	"\x05after\x18\v \x03(\v2\x17.boardd.v1.PrerequisiteB\x05\xb0\xae#\x80\x01R\x05after\x1a9\n" +
+	"\x05after\x18\v \x03(\v2\x17.boardd.v1.PrerequisiteB\x05\xb0\xae#\x80\x01R\x05after\x123\n" +
+	"\atimeout\x18\x0e \x01(\v2\x19.google.protobuf.DurationR\atimeout\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\n" +
@@ -8511,211 +8529,213 @@ var file_boardd_v1_boardd_proto_depIdxs = []int32{
 	23,  // 22: boardd.v1.Job.attempts:type_name -> boardd.v1.Attempt
 	127, // 23: boardd.v1.Job.claim_lease:type_name -> google.protobuf.Duration
 	77,  // 24: boardd.v1.Job.log:type_name -> boardd.v1.LogEntry
-	126, // 25: boardd.v1.Attempt.begun_at:type_name -> google.protobuf.Timestamp
-	126, // 26: boardd.v1.Attempt.ended_at:type_name -> google.protobuf.Timestamp
-	127, // 27: boardd.v1.Attempt.lease:type_name -> google.protobuf.Duration
-	127, // 28: boardd.v1.Claim.lease:type_name -> google.protobuf.Duration
-	126, // 29: boardd.v1.Claim.lease_expires_at:type_name -> google.protobuf.Timestamp
-	22,  // 30: boardd.v1.Claim.job:type_name -> boardd.v1.Job
-	6,   // 31: boardd.v1.Error.code:type_name -> boardd.v1.Code.Enum
-	19,  // 32: boardd.v1.NewJob.details_raw:type_name -> boardd.v1.Raw
-	5,   // 33: boardd.v1.NewJob.priority:type_name -> boardd.v1.Priority.Enum
-	119, // 34: boardd.v1.NewJob.labels:type_name -> boardd.v1.NewJob.LabelsEntry
-	18,  // 35: boardd.v1.NewJob.book:type_name -> boardd.v1.Book
-	126, // 36: boardd.v1.NewJob.not_before:type_name -> google.protobuf.Timestamp
-	26,  // 37: boardd.v1.NewJob.operations:type_name -> boardd.v1.NewOperation
-	21,  // 38: boardd.v1.NewJob.after:type_name -> boardd.v1.Prerequisite
-	22,  // 39: boardd.v1.JobResult.job:type_name -> boardd.v1.Job
-	25,  // 40: boardd.v1.JobResult.error:type_name -> boardd.v1.Error
-	25,  // 41: boardd.v1.Result.error:type_name -> boardd.v1.Error
-	27,  // 42: boardd.v1.PostJobsRequest.jobs:type_name -> boardd.v1.NewJob
-	28,  // 43: boardd.v1.PostJobsResponse.results:type_name -> boardd.v1.JobResult
-	127, // 44: boardd.v1.GetJobsRequest.wait:type_name -> google.protobuf.Duration
-	28,  // 45: boardd.v1.GetJobsResponse.results:type_name -> boardd.v1.JobResult
-	0,   // 46: boardd.v1.ListJobsRequest.states:type_name -> boardd.v1.State.Enum
-	127, // 47: boardd.v1.ListJobsRequest.wait:type_name -> google.protobuf.Duration
-	22,  // 48: boardd.v1.ListJobsResponse.jobs:type_name -> boardd.v1.Job
-	36,  // 49: boardd.v1.ListJobsResponse.corrupt:type_name -> boardd.v1.CorruptJob
-	25,  // 50: boardd.v1.CorruptJob.error:type_name -> boardd.v1.Error
-	126, // 51: boardd.v1.CountJobsResponse.oldest_ready_at:type_name -> google.protobuf.Timestamp
-	39,  // 52: boardd.v1.CountJobsResponse.history:type_name -> boardd.v1.HistoryCounts
-	127, // 53: boardd.v1.ClaimJobsRequest.lease:type_name -> google.protobuf.Duration
-	120, // 54: boardd.v1.ClaimJobsRequest.worker_labels:type_name -> boardd.v1.ClaimJobsRequest.WorkerLabelsEntry
-	127, // 55: boardd.v1.ClaimJobsRequest.wait:type_name -> google.protobuf.Duration
-	25,  // 56: boardd.v1.ClaimFailure.error:type_name -> boardd.v1.Error
-	24,  // 57: boardd.v1.ClaimJobsResponse.claims:type_name -> boardd.v1.Claim
-	41,  // 58: boardd.v1.ClaimJobsResponse.failures:type_name -> boardd.v1.ClaimFailure
-	24,  // 59: boardd.v1.ExtendClaimsRequest.claims:type_name -> boardd.v1.Claim
-	127, // 60: boardd.v1.ExtendClaimsRequest.lease:type_name -> google.protobuf.Duration
-	127, // 61: boardd.v1.ExtendResult.lease:type_name -> google.protobuf.Duration
-	126, // 62: boardd.v1.ExtendResult.lease_expires_at:type_name -> google.protobuf.Timestamp
-	25,  // 63: boardd.v1.ExtendResult.error:type_name -> boardd.v1.Error
-	44,  // 64: boardd.v1.ExtendClaimsResponse.results:type_name -> boardd.v1.ExtendResult
-	2,   // 65: boardd.v1.WorkEnding.how:type_name -> boardd.v1.How.Enum
-	127, // 66: boardd.v1.WorkEnding.retry_after:type_name -> google.protobuf.Duration
-	121, // 67: boardd.v1.WorkRequest.worker_labels:type_name -> boardd.v1.WorkRequest.WorkerLabelsEntry
-	127, // 68: boardd.v1.WorkRequest.lease:type_name -> google.protobuf.Duration
-	46,  // 69: boardd.v1.WorkRequest.endings:type_name -> boardd.v1.WorkEnding
-	47,  // 70: boardd.v1.WorkRequest.extend:type_name -> boardd.v1.WorkExtension
-	127, // 71: boardd.v1.WorkRequest.wait:type_name -> google.protobuf.Duration
-	25,  // 72: boardd.v1.WorkEnded.error:type_name -> boardd.v1.Error
-	126, // 73: boardd.v1.WorkExtended.lease_expires_at:type_name -> google.protobuf.Timestamp
-	25,  // 74: boardd.v1.WorkExtended.error:type_name -> boardd.v1.Error
-	127, // 75: boardd.v1.WorkExtended.lease:type_name -> google.protobuf.Duration
-	3,   // 76: boardd.v1.WorkNotice.what:type_name -> boardd.v1.What.Enum
-	49,  // 77: boardd.v1.WorkResponse.ended:type_name -> boardd.v1.WorkEnded
-	50,  // 78: boardd.v1.WorkResponse.extended:type_name -> boardd.v1.WorkExtended
-	24,  // 79: boardd.v1.WorkResponse.claims:type_name -> boardd.v1.Claim
-	51,  // 80: boardd.v1.WorkResponse.notices:type_name -> boardd.v1.WorkNotice
-	4,   // 81: boardd.v1.WorkResponse.idle:type_name -> boardd.v1.Idle.Enum
-	127, // 82: boardd.v1.WorkResponse.retry_after:type_name -> google.protobuf.Duration
-	24,  // 83: boardd.v1.ConsumeJobsRequest.claims:type_name -> boardd.v1.Claim
-	1,   // 84: boardd.v1.ConsumeJobsRequest.outcome:type_name -> boardd.v1.Outcome.Enum
-	29,  // 85: boardd.v1.ConsumeJobsResponse.results:type_name -> boardd.v1.Result
-	24,  // 86: boardd.v1.AbandonJobsRequest.claims:type_name -> boardd.v1.Claim
-	127, // 87: boardd.v1.AbandonJobsRequest.retry_after:type_name -> google.protobuf.Duration
-	29,  // 88: boardd.v1.AbandonJobsResponse.results:type_name -> boardd.v1.Result
-	24,  // 89: boardd.v1.TrashJobsRequest.claims:type_name -> boardd.v1.Claim
-	29,  // 90: boardd.v1.TrashJobsResponse.results:type_name -> boardd.v1.Result
-	29,  // 91: boardd.v1.RestoreJobsResponse.results:type_name -> boardd.v1.Result
-	29,  // 92: boardd.v1.PurgeJobsResponse.results:type_name -> boardd.v1.Result
-	29,  // 93: boardd.v1.ReleaseJobsResponse.results:type_name -> boardd.v1.Result
-	7,   // 94: boardd.v1.Event.type:type_name -> boardd.v1.EventType.Enum
-	22,  // 95: boardd.v1.Event.job:type_name -> boardd.v1.Job
-	126, // 96: boardd.v1.Event.at:type_name -> google.protobuf.Timestamp
-	127, // 97: boardd.v1.ListEventsRequest.wait:type_name -> google.protobuf.Duration
-	65,  // 98: boardd.v1.ListEventsResponse.events:type_name -> boardd.v1.Event
-	122, // 99: boardd.v1.ExplainJobRequest.worker_labels:type_name -> boardd.v1.ExplainJobRequest.WorkerLabelsEntry
-	0,   // 100: boardd.v1.ExplainJobResponse.state:type_name -> boardd.v1.State.Enum
-	24,  // 101: boardd.v1.StartOperationRequest.claim:type_name -> boardd.v1.Claim
-	8,   // 102: boardd.v1.StartOperationRequest.status:type_name -> boardd.v1.OperationStatus.Enum
-	8,   // 103: boardd.v1.StartOperationResponse.status:type_name -> boardd.v1.OperationStatus.Enum
-	8,   // 104: boardd.v1.StartOperationResponse.operation_status:type_name -> boardd.v1.OperationStatus.Enum
-	24,  // 105: boardd.v1.FinishOperationRequest.claim:type_name -> boardd.v1.Claim
-	8,   // 106: boardd.v1.FinishOperationRequest.status:type_name -> boardd.v1.OperationStatus.Enum
-	8,   // 107: boardd.v1.FinishOperationResponse.status:type_name -> boardd.v1.OperationStatus.Enum
-	8,   // 108: boardd.v1.FinishOperationResponse.operation_status:type_name -> boardd.v1.OperationStatus.Enum
-	24,  // 109: boardd.v1.MarkOperationsRequest.claim:type_name -> boardd.v1.Claim
-	8,   // 110: boardd.v1.MarkOperationsRequest.status:type_name -> boardd.v1.OperationStatus.Enum
-	8,   // 111: boardd.v1.MarkOperationsResponse.operation_status:type_name -> boardd.v1.OperationStatus.Enum
-	126, // 112: boardd.v1.LogEntry.at:type_name -> google.protobuf.Timestamp
-	24,  // 113: boardd.v1.AppendLogRequest.claim:type_name -> boardd.v1.Claim
-	78,  // 114: boardd.v1.AppendLogRequest.entries:type_name -> boardd.v1.NewLogEntry
-	127, // 115: boardd.v1.ReadLogRequest.wait:type_name -> google.protobuf.Duration
-	77,  // 116: boardd.v1.ReadLogResponse.entries:type_name -> boardd.v1.LogEntry
-	25,  // 117: boardd.v1.CancelResult.error:type_name -> boardd.v1.Error
-	85,  // 118: boardd.v1.CancelJobsResponse.results:type_name -> boardd.v1.CancelResult
-	5,   // 119: boardd.v1.ChangePriorityRequest.priority:type_name -> boardd.v1.Priority.Enum
-	25,  // 120: boardd.v1.PriorityResult.error:type_name -> boardd.v1.Error
-	88,  // 121: boardd.v1.ChangePriorityResponse.results:type_name -> boardd.v1.PriorityResult
-	29,  // 122: boardd.v1.ArchiveJobsResponse.results:type_name -> boardd.v1.Result
-	92,  // 123: boardd.v1.PutBookRequest.book:type_name -> boardd.v1.BookRecord
-	92,  // 124: boardd.v1.GetBookResponse.book:type_name -> boardd.v1.BookRecord
-	126, // 125: boardd.v1.Entity.seen_at:type_name -> google.protobuf.Timestamp
-	126, // 126: boardd.v1.Entity.expires_at:type_name -> google.protobuf.Timestamp
-	97,  // 127: boardd.v1.RegisterEntityRequest.entity:type_name -> boardd.v1.Entity
-	127, // 128: boardd.v1.RegisterEntityRequest.ttl:type_name -> google.protobuf.Duration
-	97,  // 129: boardd.v1.RegisterEntityResponse.entity:type_name -> boardd.v1.Entity
-	97,  // 130: boardd.v1.ListEntitiesResponse.entities:type_name -> boardd.v1.Entity
-	127, // 131: boardd.v1.Board.lease:type_name -> google.protobuf.Duration
-	127, // 132: boardd.v1.Board.max_lease:type_name -> google.protobuf.Duration
-	127, // 133: boardd.v1.Board.idempotency_window:type_name -> google.protobuf.Duration
-	127, // 134: boardd.v1.Board.history:type_name -> google.protobuf.Duration
-	127, // 135: boardd.v1.Board.backoff:type_name -> google.protobuf.Duration
-	127, // 136: boardd.v1.Board.max_backoff:type_name -> google.protobuf.Duration
-	127, // 137: boardd.v1.Board.effective_window:type_name -> google.protobuf.Duration
-	127, // 138: boardd.v1.Board.record:type_name -> google.protobuf.Duration
-	104, // 139: boardd.v1.Board.eligibility:type_name -> boardd.v1.PolicyRule
-	104, // 140: boardd.v1.Board.ordering:type_name -> boardd.v1.PolicyRule
-	123, // 141: boardd.v1.Board.limits:type_name -> boardd.v1.Board.LimitsEntry
-	105, // 142: boardd.v1.ListBoardsResponse.boards:type_name -> boardd.v1.Board
-	105, // 143: boardd.v1.GetBoardResponse.board:type_name -> boardd.v1.Board
-	105, // 144: boardd.v1.AcknowledgeLossResponse.board:type_name -> boardd.v1.Board
-	105, // 145: boardd.v1.PauseBoardResponse.board:type_name -> boardd.v1.Board
-	105, // 146: boardd.v1.ResumeBoardResponse.board:type_name -> boardd.v1.Board
-	124, // 147: boardd.v1.WhoAmIResponse.limits:type_name -> boardd.v1.WhoAmIResponse.LimitsEntry
-	125, // 148: boardd.v1.WhoAmIResponse.use:type_name -> boardd.v1.WhoAmIResponse.UseEntry
-	128, // 149: boardd.v1.json:extendee -> google.protobuf.FieldOptions
-	128, // 150: boardd.v1.only:extendee -> google.protobuf.FieldOptions
-	128, // 151: boardd.v1.asked:extendee -> google.protobuf.FieldOptions
-	128, // 152: boardd.v1.most:extendee -> google.protobuf.FieldOptions
-	30,  // 153: boardd.v1.BoardService.PostJobs:input_type -> boardd.v1.PostJobsRequest
-	32,  // 154: boardd.v1.BoardService.GetJobs:input_type -> boardd.v1.GetJobsRequest
-	34,  // 155: boardd.v1.BoardService.ListJobs:input_type -> boardd.v1.ListJobsRequest
-	37,  // 156: boardd.v1.BoardService.CountJobs:input_type -> boardd.v1.CountJobsRequest
-	40,  // 157: boardd.v1.BoardService.ClaimJobs:input_type -> boardd.v1.ClaimJobsRequest
-	48,  // 158: boardd.v1.BoardService.Work:input_type -> boardd.v1.WorkRequest
-	43,  // 159: boardd.v1.BoardService.ExtendClaims:input_type -> boardd.v1.ExtendClaimsRequest
-	53,  // 160: boardd.v1.BoardService.ConsumeJobs:input_type -> boardd.v1.ConsumeJobsRequest
-	55,  // 161: boardd.v1.BoardService.AbandonJobs:input_type -> boardd.v1.AbandonJobsRequest
-	57,  // 162: boardd.v1.BoardService.TrashJobs:input_type -> boardd.v1.TrashJobsRequest
-	59,  // 163: boardd.v1.BoardService.RestoreJobs:input_type -> boardd.v1.RestoreJobsRequest
-	61,  // 164: boardd.v1.BoardService.PurgeJobs:input_type -> boardd.v1.PurgeJobsRequest
-	63,  // 165: boardd.v1.BoardService.ReleaseJobs:input_type -> boardd.v1.ReleaseJobsRequest
-	66,  // 166: boardd.v1.BoardService.WatchBoard:input_type -> boardd.v1.WatchBoardRequest
-	67,  // 167: boardd.v1.BoardService.ListEvents:input_type -> boardd.v1.ListEventsRequest
-	69,  // 168: boardd.v1.BoardService.ExplainJob:input_type -> boardd.v1.ExplainJobRequest
-	71,  // 169: boardd.v1.BoardService.StartOperation:input_type -> boardd.v1.StartOperationRequest
-	73,  // 170: boardd.v1.BoardService.FinishOperation:input_type -> boardd.v1.FinishOperationRequest
-	75,  // 171: boardd.v1.BoardService.MarkOperations:input_type -> boardd.v1.MarkOperationsRequest
-	79,  // 172: boardd.v1.BoardService.AppendLog:input_type -> boardd.v1.AppendLogRequest
-	81,  // 173: boardd.v1.BoardService.GetLog:input_type -> boardd.v1.GetLogRequest
-	82,  // 174: boardd.v1.BoardService.ReadLog:input_type -> boardd.v1.ReadLogRequest
-	84,  // 175: boardd.v1.BoardService.CancelJobs:input_type -> boardd.v1.CancelJobsRequest
-	87,  // 176: boardd.v1.BoardService.ChangePriority:input_type -> boardd.v1.ChangePriorityRequest
-	90,  // 177: boardd.v1.BoardService.ArchiveJobs:input_type -> boardd.v1.ArchiveJobsRequest
-	93,  // 178: boardd.v1.BoardService.PutBook:input_type -> boardd.v1.PutBookRequest
-	95,  // 179: boardd.v1.BoardService.GetBook:input_type -> boardd.v1.GetBookRequest
-	98,  // 180: boardd.v1.BoardService.RegisterEntity:input_type -> boardd.v1.RegisterEntityRequest
-	100, // 181: boardd.v1.BoardService.RemoveEntity:input_type -> boardd.v1.RemoveEntityRequest
-	102, // 182: boardd.v1.BoardService.ListEntities:input_type -> boardd.v1.ListEntitiesRequest
-	106, // 183: boardd.v1.BoardService.ListBoards:input_type -> boardd.v1.ListBoardsRequest
-	108, // 184: boardd.v1.BoardService.GetBoard:input_type -> boardd.v1.GetBoardRequest
-	112, // 185: boardd.v1.BoardService.PauseBoard:input_type -> boardd.v1.PauseBoardRequest
-	114, // 186: boardd.v1.BoardService.ResumeBoard:input_type -> boardd.v1.ResumeBoardRequest
-	110, // 187: boardd.v1.BoardService.AcknowledgeLoss:input_type -> boardd.v1.AcknowledgeLossRequest
-	116, // 188: boardd.v1.BoardService.WhoAmI:input_type -> boardd.v1.WhoAmIRequest
-	31,  // 189: boardd.v1.BoardService.PostJobs:output_type -> boardd.v1.PostJobsResponse
-	33,  // 190: boardd.v1.BoardService.GetJobs:output_type -> boardd.v1.GetJobsResponse
-	35,  // 191: boardd.v1.BoardService.ListJobs:output_type -> boardd.v1.ListJobsResponse
-	38,  // 192: boardd.v1.BoardService.CountJobs:output_type -> boardd.v1.CountJobsResponse
-	42,  // 193: boardd.v1.BoardService.ClaimJobs:output_type -> boardd.v1.ClaimJobsResponse
-	52,  // 194: boardd.v1.BoardService.Work:output_type -> boardd.v1.WorkResponse
-	45,  // 195: boardd.v1.BoardService.ExtendClaims:output_type -> boardd.v1.ExtendClaimsResponse
-	54,  // 196: boardd.v1.BoardService.ConsumeJobs:output_type -> boardd.v1.ConsumeJobsResponse
-	56,  // 197: boardd.v1.BoardService.AbandonJobs:output_type -> boardd.v1.AbandonJobsResponse
-	58,  // 198: boardd.v1.BoardService.TrashJobs:output_type -> boardd.v1.TrashJobsResponse
-	60,  // 199: boardd.v1.BoardService.RestoreJobs:output_type -> boardd.v1.RestoreJobsResponse
-	62,  // 200: boardd.v1.BoardService.PurgeJobs:output_type -> boardd.v1.PurgeJobsResponse
-	64,  // 201: boardd.v1.BoardService.ReleaseJobs:output_type -> boardd.v1.ReleaseJobsResponse
-	65,  // 202: boardd.v1.BoardService.WatchBoard:output_type -> boardd.v1.Event
-	68,  // 203: boardd.v1.BoardService.ListEvents:output_type -> boardd.v1.ListEventsResponse
-	70,  // 204: boardd.v1.BoardService.ExplainJob:output_type -> boardd.v1.ExplainJobResponse
-	72,  // 205: boardd.v1.BoardService.StartOperation:output_type -> boardd.v1.StartOperationResponse
-	74,  // 206: boardd.v1.BoardService.FinishOperation:output_type -> boardd.v1.FinishOperationResponse
-	76,  // 207: boardd.v1.BoardService.MarkOperations:output_type -> boardd.v1.MarkOperationsResponse
-	80,  // 208: boardd.v1.BoardService.AppendLog:output_type -> boardd.v1.AppendLogResponse
-	77,  // 209: boardd.v1.BoardService.GetLog:output_type -> boardd.v1.LogEntry
-	83,  // 210: boardd.v1.BoardService.ReadLog:output_type -> boardd.v1.ReadLogResponse
-	86,  // 211: boardd.v1.BoardService.CancelJobs:output_type -> boardd.v1.CancelJobsResponse
-	89,  // 212: boardd.v1.BoardService.ChangePriority:output_type -> boardd.v1.ChangePriorityResponse
-	91,  // 213: boardd.v1.BoardService.ArchiveJobs:output_type -> boardd.v1.ArchiveJobsResponse
-	94,  // 214: boardd.v1.BoardService.PutBook:output_type -> boardd.v1.PutBookResponse
-	96,  // 215: boardd.v1.BoardService.GetBook:output_type -> boardd.v1.GetBookResponse
-	99,  // 216: boardd.v1.BoardService.RegisterEntity:output_type -> boardd.v1.RegisterEntityResponse
-	101, // 217: boardd.v1.BoardService.RemoveEntity:output_type -> boardd.v1.RemoveEntityResponse
-	103, // 218: boardd.v1.BoardService.ListEntities:output_type -> boardd.v1.ListEntitiesResponse
-	107, // 219: boardd.v1.BoardService.ListBoards:output_type -> boardd.v1.ListBoardsResponse
-	109, // 220: boardd.v1.BoardService.GetBoard:output_type -> boardd.v1.GetBoardResponse
-	113, // 221: boardd.v1.BoardService.PauseBoard:output_type -> boardd.v1.PauseBoardResponse
-	115, // 222: boardd.v1.BoardService.ResumeBoard:output_type -> boardd.v1.ResumeBoardResponse
-	111, // 223: boardd.v1.BoardService.AcknowledgeLoss:output_type -> boardd.v1.AcknowledgeLossResponse
-	117, // 224: boardd.v1.BoardService.WhoAmI:output_type -> boardd.v1.WhoAmIResponse
-	189, // [189:225] is the sub-list for method output_type
-	153, // [153:189] is the sub-list for method input_type
-	153, // [153:153] is the sub-list for extension type_name
-	149, // [149:153] is the sub-list for extension extendee
-	0,   // [0:149] is the sub-list for field type_name
+	127, // 25: boardd.v1.Job.timeout:type_name -> google.protobuf.Duration
+	126, // 26: boardd.v1.Attempt.begun_at:type_name -> google.protobuf.Timestamp
+	126, // 27: boardd.v1.Attempt.ended_at:type_name -> google.protobuf.Timestamp
+	127, // 28: boardd.v1.Attempt.lease:type_name -> google.protobuf.Duration
+	127, // 29: boardd.v1.Claim.lease:type_name -> google.protobuf.Duration
+	126, // 30: boardd.v1.Claim.lease_expires_at:type_name -> google.protobuf.Timestamp
+	22,  // 31: boardd.v1.Claim.job:type_name -> boardd.v1.Job
+	6,   // 32: boardd.v1.Error.code:type_name -> boardd.v1.Code.Enum
+	19,  // 33: boardd.v1.NewJob.details_raw:type_name -> boardd.v1.Raw
+	5,   // 34: boardd.v1.NewJob.priority:type_name -> boardd.v1.Priority.Enum
+	119, // 35: boardd.v1.NewJob.labels:type_name -> boardd.v1.NewJob.LabelsEntry
+	18,  // 36: boardd.v1.NewJob.book:type_name -> boardd.v1.Book
+	126, // 37: boardd.v1.NewJob.not_before:type_name -> google.protobuf.Timestamp
+	26,  // 38: boardd.v1.NewJob.operations:type_name -> boardd.v1.NewOperation
+	21,  // 39: boardd.v1.NewJob.after:type_name -> boardd.v1.Prerequisite
+	127, // 40: boardd.v1.NewJob.timeout:type_name -> google.protobuf.Duration
+	22,  // 41: boardd.v1.JobResult.job:type_name -> boardd.v1.Job
+	25,  // 42: boardd.v1.JobResult.error:type_name -> boardd.v1.Error
+	25,  // 43: boardd.v1.Result.error:type_name -> boardd.v1.Error
+	27,  // 44: boardd.v1.PostJobsRequest.jobs:type_name -> boardd.v1.NewJob
+	28,  // 45: boardd.v1.PostJobsResponse.results:type_name -> boardd.v1.JobResult
+	127, // 46: boardd.v1.GetJobsRequest.wait:type_name -> google.protobuf.Duration
+	28,  // 47: boardd.v1.GetJobsResponse.results:type_name -> boardd.v1.JobResult
+	0,   // 48: boardd.v1.ListJobsRequest.states:type_name -> boardd.v1.State.Enum
+	127, // 49: boardd.v1.ListJobsRequest.wait:type_name -> google.protobuf.Duration
+	22,  // 50: boardd.v1.ListJobsResponse.jobs:type_name -> boardd.v1.Job
+	36,  // 51: boardd.v1.ListJobsResponse.corrupt:type_name -> boardd.v1.CorruptJob
+	25,  // 52: boardd.v1.CorruptJob.error:type_name -> boardd.v1.Error
+	126, // 53: boardd.v1.CountJobsResponse.oldest_ready_at:type_name -> google.protobuf.Timestamp
+	39,  // 54: boardd.v1.CountJobsResponse.history:type_name -> boardd.v1.HistoryCounts
+	127, // 55: boardd.v1.ClaimJobsRequest.lease:type_name -> google.protobuf.Duration
+	120, // 56: boardd.v1.ClaimJobsRequest.worker_labels:type_name -> boardd.v1.ClaimJobsRequest.WorkerLabelsEntry
+	127, // 57: boardd.v1.ClaimJobsRequest.wait:type_name -> google.protobuf.Duration
+	25,  // 58: boardd.v1.ClaimFailure.error:type_name -> boardd.v1.Error
+	24,  // 59: boardd.v1.ClaimJobsResponse.claims:type_name -> boardd.v1.Claim
+	41,  // 60: boardd.v1.ClaimJobsResponse.failures:type_name -> boardd.v1.ClaimFailure
+	24,  // 61: boardd.v1.ExtendClaimsRequest.claims:type_name -> boardd.v1.Claim
+	127, // 62: boardd.v1.ExtendClaimsRequest.lease:type_name -> google.protobuf.Duration
+	127, // 63: boardd.v1.ExtendResult.lease:type_name -> google.protobuf.Duration
+	126, // 64: boardd.v1.ExtendResult.lease_expires_at:type_name -> google.protobuf.Timestamp
+	25,  // 65: boardd.v1.ExtendResult.error:type_name -> boardd.v1.Error
+	44,  // 66: boardd.v1.ExtendClaimsResponse.results:type_name -> boardd.v1.ExtendResult
+	2,   // 67: boardd.v1.WorkEnding.how:type_name -> boardd.v1.How.Enum
+	127, // 68: boardd.v1.WorkEnding.retry_after:type_name -> google.protobuf.Duration
+	121, // 69: boardd.v1.WorkRequest.worker_labels:type_name -> boardd.v1.WorkRequest.WorkerLabelsEntry
+	127, // 70: boardd.v1.WorkRequest.lease:type_name -> google.protobuf.Duration
+	46,  // 71: boardd.v1.WorkRequest.endings:type_name -> boardd.v1.WorkEnding
+	47,  // 72: boardd.v1.WorkRequest.extend:type_name -> boardd.v1.WorkExtension
+	127, // 73: boardd.v1.WorkRequest.wait:type_name -> google.protobuf.Duration
+	25,  // 74: boardd.v1.WorkEnded.error:type_name -> boardd.v1.Error
+	126, // 75: boardd.v1.WorkExtended.lease_expires_at:type_name -> google.protobuf.Timestamp
+	25,  // 76: boardd.v1.WorkExtended.error:type_name -> boardd.v1.Error
+	127, // 77: boardd.v1.WorkExtended.lease:type_name -> google.protobuf.Duration
+	3,   // 78: boardd.v1.WorkNotice.what:type_name -> boardd.v1.What.Enum
+	49,  // 79: boardd.v1.WorkResponse.ended:type_name -> boardd.v1.WorkEnded
+	50,  // 80: boardd.v1.WorkResponse.extended:type_name -> boardd.v1.WorkExtended
+	24,  // 81: boardd.v1.WorkResponse.claims:type_name -> boardd.v1.Claim
+	51,  // 82: boardd.v1.WorkResponse.notices:type_name -> boardd.v1.WorkNotice
+	4,   // 83: boardd.v1.WorkResponse.idle:type_name -> boardd.v1.Idle.Enum
+	127, // 84: boardd.v1.WorkResponse.retry_after:type_name -> google.protobuf.Duration
+	24,  // 85: boardd.v1.ConsumeJobsRequest.claims:type_name -> boardd.v1.Claim
+	1,   // 86: boardd.v1.ConsumeJobsRequest.outcome:type_name -> boardd.v1.Outcome.Enum
+	29,  // 87: boardd.v1.ConsumeJobsResponse.results:type_name -> boardd.v1.Result
+	24,  // 88: boardd.v1.AbandonJobsRequest.claims:type_name -> boardd.v1.Claim
+	127, // 89: boardd.v1.AbandonJobsRequest.retry_after:type_name -> google.protobuf.Duration
+	29,  // 90: boardd.v1.AbandonJobsResponse.results:type_name -> boardd.v1.Result
+	24,  // 91: boardd.v1.TrashJobsRequest.claims:type_name -> boardd.v1.Claim
+	29,  // 92: boardd.v1.TrashJobsResponse.results:type_name -> boardd.v1.Result
+	29,  // 93: boardd.v1.RestoreJobsResponse.results:type_name -> boardd.v1.Result
+	29,  // 94: boardd.v1.PurgeJobsResponse.results:type_name -> boardd.v1.Result
+	29,  // 95: boardd.v1.ReleaseJobsResponse.results:type_name -> boardd.v1.Result
+	7,   // 96: boardd.v1.Event.type:type_name -> boardd.v1.EventType.Enum
+	22,  // 97: boardd.v1.Event.job:type_name -> boardd.v1.Job
+	126, // 98: boardd.v1.Event.at:type_name -> google.protobuf.Timestamp
+	127, // 99: boardd.v1.ListEventsRequest.wait:type_name -> google.protobuf.Duration
+	65,  // 100: boardd.v1.ListEventsResponse.events:type_name -> boardd.v1.Event
+	122, // 101: boardd.v1.ExplainJobRequest.worker_labels:type_name -> boardd.v1.ExplainJobRequest.WorkerLabelsEntry
+	0,   // 102: boardd.v1.ExplainJobResponse.state:type_name -> boardd.v1.State.Enum
+	24,  // 103: boardd.v1.StartOperationRequest.claim:type_name -> boardd.v1.Claim
+	8,   // 104: boardd.v1.StartOperationRequest.status:type_name -> boardd.v1.OperationStatus.Enum
+	8,   // 105: boardd.v1.StartOperationResponse.status:type_name -> boardd.v1.OperationStatus.Enum
+	8,   // 106: boardd.v1.StartOperationResponse.operation_status:type_name -> boardd.v1.OperationStatus.Enum
+	24,  // 107: boardd.v1.FinishOperationRequest.claim:type_name -> boardd.v1.Claim
+	8,   // 108: boardd.v1.FinishOperationRequest.status:type_name -> boardd.v1.OperationStatus.Enum
+	8,   // 109: boardd.v1.FinishOperationResponse.status:type_name -> boardd.v1.OperationStatus.Enum
+	8,   // 110: boardd.v1.FinishOperationResponse.operation_status:type_name -> boardd.v1.OperationStatus.Enum
+	24,  // 111: boardd.v1.MarkOperationsRequest.claim:type_name -> boardd.v1.Claim
+	8,   // 112: boardd.v1.MarkOperationsRequest.status:type_name -> boardd.v1.OperationStatus.Enum
+	8,   // 113: boardd.v1.MarkOperationsResponse.operation_status:type_name -> boardd.v1.OperationStatus.Enum
+	126, // 114: boardd.v1.LogEntry.at:type_name -> google.protobuf.Timestamp
+	24,  // 115: boardd.v1.AppendLogRequest.claim:type_name -> boardd.v1.Claim
+	78,  // 116: boardd.v1.AppendLogRequest.entries:type_name -> boardd.v1.NewLogEntry
+	127, // 117: boardd.v1.ReadLogRequest.wait:type_name -> google.protobuf.Duration
+	77,  // 118: boardd.v1.ReadLogResponse.entries:type_name -> boardd.v1.LogEntry
+	25,  // 119: boardd.v1.CancelResult.error:type_name -> boardd.v1.Error
+	85,  // 120: boardd.v1.CancelJobsResponse.results:type_name -> boardd.v1.CancelResult
+	5,   // 121: boardd.v1.ChangePriorityRequest.priority:type_name -> boardd.v1.Priority.Enum
+	25,  // 122: boardd.v1.PriorityResult.error:type_name -> boardd.v1.Error
+	88,  // 123: boardd.v1.ChangePriorityResponse.results:type_name -> boardd.v1.PriorityResult
+	29,  // 124: boardd.v1.ArchiveJobsResponse.results:type_name -> boardd.v1.Result
+	92,  // 125: boardd.v1.PutBookRequest.book:type_name -> boardd.v1.BookRecord
+	92,  // 126: boardd.v1.GetBookResponse.book:type_name -> boardd.v1.BookRecord
+	126, // 127: boardd.v1.Entity.seen_at:type_name -> google.protobuf.Timestamp
+	126, // 128: boardd.v1.Entity.expires_at:type_name -> google.protobuf.Timestamp
+	97,  // 129: boardd.v1.RegisterEntityRequest.entity:type_name -> boardd.v1.Entity
+	127, // 130: boardd.v1.RegisterEntityRequest.ttl:type_name -> google.protobuf.Duration
+	97,  // 131: boardd.v1.RegisterEntityResponse.entity:type_name -> boardd.v1.Entity
+	97,  // 132: boardd.v1.ListEntitiesResponse.entities:type_name -> boardd.v1.Entity
+	127, // 133: boardd.v1.Board.lease:type_name -> google.protobuf.Duration
+	127, // 134: boardd.v1.Board.max_lease:type_name -> google.protobuf.Duration
+	127, // 135: boardd.v1.Board.idempotency_window:type_name -> google.protobuf.Duration
+	127, // 136: boardd.v1.Board.history:type_name -> google.protobuf.Duration
+	127, // 137: boardd.v1.Board.backoff:type_name -> google.protobuf.Duration
+	127, // 138: boardd.v1.Board.max_backoff:type_name -> google.protobuf.Duration
+	127, // 139: boardd.v1.Board.effective_window:type_name -> google.protobuf.Duration
+	127, // 140: boardd.v1.Board.record:type_name -> google.protobuf.Duration
+	104, // 141: boardd.v1.Board.eligibility:type_name -> boardd.v1.PolicyRule
+	104, // 142: boardd.v1.Board.ordering:type_name -> boardd.v1.PolicyRule
+	123, // 143: boardd.v1.Board.limits:type_name -> boardd.v1.Board.LimitsEntry
+	105, // 144: boardd.v1.ListBoardsResponse.boards:type_name -> boardd.v1.Board
+	105, // 145: boardd.v1.GetBoardResponse.board:type_name -> boardd.v1.Board
+	105, // 146: boardd.v1.AcknowledgeLossResponse.board:type_name -> boardd.v1.Board
+	105, // 147: boardd.v1.PauseBoardResponse.board:type_name -> boardd.v1.Board
+	105, // 148: boardd.v1.ResumeBoardResponse.board:type_name -> boardd.v1.Board
+	124, // 149: boardd.v1.WhoAmIResponse.limits:type_name -> boardd.v1.WhoAmIResponse.LimitsEntry
+	125, // 150: boardd.v1.WhoAmIResponse.use:type_name -> boardd.v1.WhoAmIResponse.UseEntry
+	128, // 151: boardd.v1.json:extendee -> google.protobuf.FieldOptions
+	128, // 152: boardd.v1.only:extendee -> google.protobuf.FieldOptions
+	128, // 153: boardd.v1.asked:extendee -> google.protobuf.FieldOptions
+	128, // 154: boardd.v1.most:extendee -> google.protobuf.FieldOptions
+	30,  // 155: boardd.v1.BoardService.PostJobs:input_type -> boardd.v1.PostJobsRequest
+	32,  // 156: boardd.v1.BoardService.GetJobs:input_type -> boardd.v1.GetJobsRequest
+	34,  // 157: boardd.v1.BoardService.ListJobs:input_type -> boardd.v1.ListJobsRequest
+	37,  // 158: boardd.v1.BoardService.CountJobs:input_type -> boardd.v1.CountJobsRequest
+	40,  // 159: boardd.v1.BoardService.ClaimJobs:input_type -> boardd.v1.ClaimJobsRequest
+	48,  // 160: boardd.v1.BoardService.Work:input_type -> boardd.v1.WorkRequest
+	43,  // 161: boardd.v1.BoardService.ExtendClaims:input_type -> boardd.v1.ExtendClaimsRequest
+	53,  // 162: boardd.v1.BoardService.ConsumeJobs:input_type -> boardd.v1.ConsumeJobsRequest
+	55,  // 163: boardd.v1.BoardService.AbandonJobs:input_type -> boardd.v1.AbandonJobsRequest
+	57,  // 164: boardd.v1.BoardService.TrashJobs:input_type -> boardd.v1.TrashJobsRequest
+	59,  // 165: boardd.v1.BoardService.RestoreJobs:input_type -> boardd.v1.RestoreJobsRequest
+	61,  // 166: boardd.v1.BoardService.PurgeJobs:input_type -> boardd.v1.PurgeJobsRequest
+	63,  // 167: boardd.v1.BoardService.ReleaseJobs:input_type -> boardd.v1.ReleaseJobsRequest
+	66,  // 168: boardd.v1.BoardService.WatchBoard:input_type -> boardd.v1.WatchBoardRequest
+	67,  // 169: boardd.v1.BoardService.ListEvents:input_type -> boardd.v1.ListEventsRequest
+	69,  // 170: boardd.v1.BoardService.ExplainJob:input_type -> boardd.v1.ExplainJobRequest
+	71,  // 171: boardd.v1.BoardService.StartOperation:input_type -> boardd.v1.StartOperationRequest
+	73,  // 172: boardd.v1.BoardService.FinishOperation:input_type -> boardd.v1.FinishOperationRequest
+	75,  // 173: boardd.v1.BoardService.MarkOperations:input_type -> boardd.v1.MarkOperationsRequest
+	79,  // 174: boardd.v1.BoardService.AppendLog:input_type -> boardd.v1.AppendLogRequest
+	81,  // 175: boardd.v1.BoardService.GetLog:input_type -> boardd.v1.GetLogRequest
+	82,  // 176: boardd.v1.BoardService.ReadLog:input_type -> boardd.v1.ReadLogRequest
+	84,  // 177: boardd.v1.BoardService.CancelJobs:input_type -> boardd.v1.CancelJobsRequest
+	87,  // 178: boardd.v1.BoardService.ChangePriority:input_type -> boardd.v1.ChangePriorityRequest
+	90,  // 179: boardd.v1.BoardService.ArchiveJobs:input_type -> boardd.v1.ArchiveJobsRequest
+	93,  // 180: boardd.v1.BoardService.PutBook:input_type -> boardd.v1.PutBookRequest
+	95,  // 181: boardd.v1.BoardService.GetBook:input_type -> boardd.v1.GetBookRequest
+	98,  // 182: boardd.v1.BoardService.RegisterEntity:input_type -> boardd.v1.RegisterEntityRequest
+	100, // 183: boardd.v1.BoardService.RemoveEntity:input_type -> boardd.v1.RemoveEntityRequest
+	102, // 184: boardd.v1.BoardService.ListEntities:input_type -> boardd.v1.ListEntitiesRequest
+	106, // 185: boardd.v1.BoardService.ListBoards:input_type -> boardd.v1.ListBoardsRequest
+	108, // 186: boardd.v1.BoardService.GetBoard:input_type -> boardd.v1.GetBoardRequest
+	112, // 187: boardd.v1.BoardService.PauseBoard:input_type -> boardd.v1.PauseBoardRequest
+	114, // 188: boardd.v1.BoardService.ResumeBoard:input_type -> boardd.v1.ResumeBoardRequest
+	110, // 189: boardd.v1.BoardService.AcknowledgeLoss:input_type -> boardd.v1.AcknowledgeLossRequest
+	116, // 190: boardd.v1.BoardService.WhoAmI:input_type -> boardd.v1.WhoAmIRequest
+	31,  // 191: boardd.v1.BoardService.PostJobs:output_type -> boardd.v1.PostJobsResponse
+	33,  // 192: boardd.v1.BoardService.GetJobs:output_type -> boardd.v1.GetJobsResponse
+	35,  // 193: boardd.v1.BoardService.ListJobs:output_type -> boardd.v1.ListJobsResponse
+	38,  // 194: boardd.v1.BoardService.CountJobs:output_type -> boardd.v1.CountJobsResponse
+	42,  // 195: boardd.v1.BoardService.ClaimJobs:output_type -> boardd.v1.ClaimJobsResponse
+	52,  // 196: boardd.v1.BoardService.Work:output_type -> boardd.v1.WorkResponse
+	45,  // 197: boardd.v1.BoardService.ExtendClaims:output_type -> boardd.v1.ExtendClaimsResponse
+	54,  // 198: boardd.v1.BoardService.ConsumeJobs:output_type -> boardd.v1.ConsumeJobsResponse
+	56,  // 199: boardd.v1.BoardService.AbandonJobs:output_type -> boardd.v1.AbandonJobsResponse
+	58,  // 200: boardd.v1.BoardService.TrashJobs:output_type -> boardd.v1.TrashJobsResponse
+	60,  // 201: boardd.v1.BoardService.RestoreJobs:output_type -> boardd.v1.RestoreJobsResponse
+	62,  // 202: boardd.v1.BoardService.PurgeJobs:output_type -> boardd.v1.PurgeJobsResponse
+	64,  // 203: boardd.v1.BoardService.ReleaseJobs:output_type -> boardd.v1.ReleaseJobsResponse
+	65,  // 204: boardd.v1.BoardService.WatchBoard:output_type -> boardd.v1.Event
+	68,  // 205: boardd.v1.BoardService.ListEvents:output_type -> boardd.v1.ListEventsResponse
+	70,  // 206: boardd.v1.BoardService.ExplainJob:output_type -> boardd.v1.ExplainJobResponse
+	72,  // 207: boardd.v1.BoardService.StartOperation:output_type -> boardd.v1.StartOperationResponse
+	74,  // 208: boardd.v1.BoardService.FinishOperation:output_type -> boardd.v1.FinishOperationResponse
+	76,  // 209: boardd.v1.BoardService.MarkOperations:output_type -> boardd.v1.MarkOperationsResponse
+	80,  // 210: boardd.v1.BoardService.AppendLog:output_type -> boardd.v1.AppendLogResponse
+	77,  // 211: boardd.v1.BoardService.GetLog:output_type -> boardd.v1.LogEntry
+	83,  // 212: boardd.v1.BoardService.ReadLog:output_type -> boardd.v1.ReadLogResponse
+	86,  // 213: boardd.v1.BoardService.CancelJobs:output_type -> boardd.v1.CancelJobsResponse
+	89,  // 214: boardd.v1.BoardService.ChangePriority:output_type -> boardd.v1.ChangePriorityResponse
+	91,  // 215: boardd.v1.BoardService.ArchiveJobs:output_type -> boardd.v1.ArchiveJobsResponse
+	94,  // 216: boardd.v1.BoardService.PutBook:output_type -> boardd.v1.PutBookResponse
+	96,  // 217: boardd.v1.BoardService.GetBook:output_type -> boardd.v1.GetBookResponse
+	99,  // 218: boardd.v1.BoardService.RegisterEntity:output_type -> boardd.v1.RegisterEntityResponse
+	101, // 219: boardd.v1.BoardService.RemoveEntity:output_type -> boardd.v1.RemoveEntityResponse
+	103, // 220: boardd.v1.BoardService.ListEntities:output_type -> boardd.v1.ListEntitiesResponse
+	107, // 221: boardd.v1.BoardService.ListBoards:output_type -> boardd.v1.ListBoardsResponse
+	109, // 222: boardd.v1.BoardService.GetBoard:output_type -> boardd.v1.GetBoardResponse
+	113, // 223: boardd.v1.BoardService.PauseBoard:output_type -> boardd.v1.PauseBoardResponse
+	115, // 224: boardd.v1.BoardService.ResumeBoard:output_type -> boardd.v1.ResumeBoardResponse
+	111, // 225: boardd.v1.BoardService.AcknowledgeLoss:output_type -> boardd.v1.AcknowledgeLossResponse
+	117, // 226: boardd.v1.BoardService.WhoAmI:output_type -> boardd.v1.WhoAmIResponse
+	191, // [191:227] is the sub-list for method output_type
+	155, // [155:191] is the sub-list for method input_type
+	155, // [155:155] is the sub-list for extension type_name
+	151, // [151:155] is the sub-list for extension extendee
+	0,   // [0:151] is the sub-list for field type_name
 }
 
 func init() { file_boardd_v1_boardd_proto_init() }
