@@ -40,6 +40,7 @@ wabt               wat2wasm --version
 binaryen           wasm-opt --version
 rustc              /usr/bin/rustc --version
 systemd            systemd-analyze --version
+prometheus         promtool --version
 libstd-rust-dev-wasm32  test -d /usr/lib/rustlib/wasm32-unknown-unknown
 '
 
