@@ -221,10 +221,11 @@ func (h *Host) Catalog(ctx context.Context) (*catalog.Catalog, error) {
 // tenantID returns the id that tells a tenant from an earlier one of its name; "" for a
 // tenant of the configuration. The error says why nobody is let in for the tenant.
 func (h *Host) tenantID(name string) (string, error) {
+	known := h.Known() // before the directory is looked at
 	t, err := h.Directory().Tenant(name)
 	switch {
-	case err != nil && h.catalog.unread():
-		return "", h.catalog.current()
+	case err != nil && known != nil:
+		return "", known
 	case err != nil:
 		return "", err
 	case !t.Deleted.IsZero():

@@ -34,6 +34,7 @@ type Session struct {
 // read or has not answered for too long, and for a token of an identity provider
 // whose keys cannot be had.
 func (h *Host) Login(ctx context.Context, secret string) (*Session, error) {
+	known := h.Known() // before the tokens are looked at, which are let in before the catalog counts as read
 	principal, err := h.access.Authenticate(secret)
 	if err != nil && identity.IsToken(secret) && h.issuers.Trusts() {
 		if principal, err = h.issuers.Authenticate(ctx, secret); err != nil {
@@ -41,8 +42,8 @@ func (h *Host) Login(ctx context.Context, secret string) (*Session, error) {
 		}
 	}
 	if err != nil {
-		if secret != "" && h.catalog.unread() {
-			return nil, h.catalog.current()
+		if secret != "" && known != nil {
+			return nil, known
 		}
 		return nil, err
 	}

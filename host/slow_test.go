@@ -145,6 +145,48 @@ func TestListsBeforeTheCatalogWasRead(t *testing.T) {
 	})
 }
 
+// TestLoginWhileTheCatalogIsRead: as long as a part of the catalog was told, and not all of
+// it, a token that is not known yet is neither let in nor refused for good.
+func TestLoginWhileTheCatalogIsRead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		drivers := oneStore(t, false)
+		first, _ := open(t, host.Config{Config: cataloged(""), Drivers: drivers})
+		ctx := t.Context()
+		if _, err := operator(t, first).CreateTenant(ctx, "acme", config.Limits{}); err != nil {
+			t.Fatal(err)
+		}
+		_, secret, err := operator(t, first).CreateToken(ctx, admin.NewToken{Tenant: "acme", Name: "t", Roles: []string{"viewer"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		const each = 300 * time.Millisecond
+		program := drivers["memory"]
+		openStore := program.Open
+		program.Open = func(ctx context.Context, c driver.Config) (driver.Driver, error) {
+			d, err := openStore(ctx, c)
+			return &tardy{d, each}, err
+		}
+		h, err := host.Open(ctx, host.Config{Config: cataloged(""), Drivers: map[string]driver.Program{"memory": program}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = h.Close() }()
+		for begun := time.Now(); time.Since(begun) < 2*each; time.Sleep(each / 3) { // before the first document, and with it
+			if s, err := h.Login(ctx, secret); s != nil || !errors.Is(err, job.Unavailable) {
+				t.Errorf("after %v: a session: %v, %v", time.Since(begun), s != nil, err)
+			}
+		}
+		time.Sleep(time.Minute)
+		if _, err := h.Login(ctx, secret); err != nil {
+			t.Errorf("once it was read: %v", err)
+		}
+		if s, err := h.Login(ctx, secret+"x"); s != nil || !errors.Is(err, job.Unauthenticated) {
+			t.Errorf("another secret: a session: %v, %v", s != nil, err)
+		}
+	})
+}
+
 // uncounted is a store that says nothing of how many jobs it has, once it was told so.
 type uncounted struct {
 	driver.Driver
