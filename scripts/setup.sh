@@ -41,6 +41,8 @@ binaryen           wasm-opt --version
 rustc              /usr/bin/rustc --version
 systemd            systemd-analyze --version
 prometheus         promtool --version
+nginx              test -x /usr/sbin/nginx
+haproxy            test -x /usr/sbin/haproxy
 libstd-rust-dev-wasm32  test -d /usr/lib/rustlib/wasm32-unknown-unknown
 '
 
