@@ -127,6 +127,9 @@ var advice = map[string]string{
 	"boardd_request_bytes_refused_total": "grows: the same",
 	"boardd_shed_calls_total":            "grows: the server has more calls than it can do: limits for the tenant that makes them, or more servers",
 	"boardd_streams":                     "near 10,000: more servers, or fewer watchers; limit `watchers`",
+	"boardd_worker_items":                "claims and endings near 1 a call while many jobs are ready: workers with more concurrency, or `ahead`, need fewer calls",
+	"boardd_worker_waits_total":          "`ended` grows quickly: a proxy or a client loses patience sooner than the calls ask for; see [behind a proxy](#behind-a-proxy)",
+	"boardd_workers_waiting":             "0 while jobs are rare: there are no workers; they wait in two calls at most, each",
 	"boardd_waiting_claims":              "0 while jobs are ready: there are no workers, or too few",
 }
 

@@ -23,6 +23,7 @@ type metrics struct {
 	registry *prometheus.Registry
 	calls    *prometheus.HistogramVec
 	refused  *prometheus.CounterVec
+	work     *workMetrics
 }
 
 func newMetrics(h *host.Host) *metrics {
@@ -35,13 +36,14 @@ func newMetrics(h *host.Host) *metrics {
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "boardd_refused_requests_total", Help: "Requests that were refused before they reached a call.",
 		}, []string{"code"}),
+		work: newWorkMetrics(),
 	}
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "boardd_build_info", Help: "Always 1; the labels say what runs.",
 		ConstLabels: prometheus.Labels{"version": h.Version(), "go": runtime.Version()},
 	})
 	build.Set(1)
-	m.registry.MustRegister(m.calls, m.refused, build, &boards{host: h}, &policyMetrics{host: h},
+	m.registry.MustRegister(m.calls, m.refused, m.work.waiting, m.work.waits, m.work.items, build, &boards{host: h}, &policyMetrics{host: h},
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }

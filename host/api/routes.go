@@ -34,7 +34,7 @@ func (s *Server) routes(h *host.Host, pages Pages) {
 		connect.WithInterceptors(o),
 	)
 	s.mux = http.NewServeMux()
-	path, handler := boarddv1connect.NewBoardServiceHandler(&service{host: h, stopping: s.stopping}, options)
+	path, handler := boarddv1connect.NewBoardServiceHandler(&service{host: h, stopping: s.stopping, metrics: s.registry.work}, options)
 	s.mux.Handle(path, s.gate.calls(path, boardMethods(), s.gate.authenticate(handler)))
 	path, handler = boarddv1connect.NewAdminServiceHandler(&adminService{host: h}, options)
 	s.mux.Handle(path, s.gate.calls(path, adminMethods(), s.gate.authenticate(handler)))

@@ -22,6 +22,7 @@ import (
 type service struct {
 	host     *host.Host
 	stopping <-chan struct{} // closed when calls that wait should end
+	metrics  *workMetrics
 }
 
 var _ boarddv1connect.BoardServiceHandler = (*service)(nil)

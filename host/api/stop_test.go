@@ -84,7 +84,7 @@ func TestStopReleasesThoseWhoWait(t *testing.T) {
 // waitFor polls until what is true or a while has passed.
 func waitFor(t *testing.T, what func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !what(); {
+	for deadline := time.Now().Add(2 * time.Minute); !what(); {
 		if time.Now().After(deadline) {
 			t.Fatal("waited in vain")
 		}

@@ -35,18 +35,11 @@ func (s *service) Work(ctx context.Context, r *connect.Request[boarddv1.WorkRequ
 	if len(r.Msg.GetEndings())+len(r.Msg.GetExtend()) > 0 {
 		wait = 0 // also where none of them can be read
 	}
-	var got board.WorkResponse
-	err = s.waiting(ctx, wait, func(ctx context.Context, wait time.Duration) (err error) {
-		request.Claims.Wait = wait
-		got, err = b.Work(ctx, request)
-		return err
-	}, false)
-	if ended, ok := errors.AsType[*host.Ended](context.Cause(ctx)); ok && err == nil && wait > 0 && len(got.Claims) == 0 {
-		err = ended // not an empty answer, as if the time were over
-	}
+	got, err := s.work(ctx, b, &request, wait)
 	if err != nil {
 		return nil, err
 	}
+	s.metrics.call(r.Msg, &got)
 	response := &boarddv1.WorkResponse{Idle: boarddv1.Idle_Enum(got.Idle), Notices: toNotices(b, got.Notices)}
 	response.Claims = newStraight(r.Header().Get("Content-Type"), len(got.Claims)).claims(b, got.Claims, got.Steps)
 	response.Ended = toEnded(r.Msg.GetEndings(), endings, got.Ended)
@@ -55,6 +48,23 @@ func (s *service) Work(ctx context.Context, r *connect.Request[boarddv1.WorkRequ
 		response.RetryAfter = toDuration(got.RetryAfter)
 	}
 	return answer(response)
+}
+
+// work makes the call, and waits if it may.
+func (s *service) work(ctx context.Context, b *board.Board, request *board.WorkRequest, wait time.Duration) (got board.WorkResponse, err error) {
+	if wait > 0 {
+		s.metrics.waiting.Inc()
+		defer func() { s.metrics.waited(&got, err) }()
+	}
+	err = s.waiting(ctx, wait, func(ctx context.Context, wait time.Duration) (err error) {
+		request.Claims.Wait = wait
+		got, err = b.Work(ctx, *request)
+		return err
+	}, false)
+	if ended, ok := errors.AsType[*host.Ended](context.Cause(ctx)); ok && err == nil && wait > 0 && len(got.Claims) == 0 {
+		err = ended // not an empty answer, as if the time were over
+	}
+	return got, err
 }
 
 func fromWork(ctx context.Context, m *boarddv1.WorkRequest) (board.WorkRequest, error) {

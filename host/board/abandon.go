@@ -106,7 +106,7 @@ func (b *Board) abandonOp(p *proof, s *currentJob, o *AbandonOptions) driver.Op 
 	if o.Begun {
 		after.Begin()
 	}
-	if !after.LoseUnbegun() {
+	if !s.loseUnbegun(&after) {
 		if o.RefundAttempt && after.Attempt > 0 {
 			after.Attempt--
 		}

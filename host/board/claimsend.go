@@ -203,7 +203,7 @@ func (c *claimer) learnSkipped(ctx context.Context, byID map[job.ID]*index.Entry
 	if r.Repeated { // the answer has those, too, that this call got before
 		c.claims, c.steps, c.stands, c.resumed, c.bytes = nil, nil, nil, nil, 0
 	}
-	news := make([]*index.Entry, 0, len(r.Claims))
+	news, before := make([]*index.Entry, 0, len(r.Claims)), len(c.claims)
 	c.claims, c.steps = slices.Grow(c.claims, len(r.Claims)), slices.Grow(c.steps, len(r.Claims))
 	for i := range r.Claims {
 		claimed := &r.Claims[i]
@@ -237,6 +237,11 @@ func (c *claimer) learnSkipped(ctx context.Context, byID map[job.ID]*index.Entry
 	}
 	if r.Kind == job.NoKind && !r.Repeated {
 		c.board.metrics.Claimed.Add(int64(len(r.Claims)))
+		for i := range c.claims[before:] {
+			if c.claims[before+i].Ahead {
+				c.board.metrics.Ahead.Add(1)
+			}
+		}
 	}
 	return append(back, unclear...)
 }

@@ -19,6 +19,8 @@ type currentJob struct {
 	outcome job.Outcome // of a job that has ended
 	status  record.Status
 	ranOut  bool // the planned op trashes it because its attempts ran out
+	unbegun bool // it gives back what was given ahead and has not begun
+	refunds bool // and its attempt is not used up
 }
 
 func (b *Board) currentOf(e *index.Entry) currentJob {
@@ -30,6 +32,14 @@ func (b *Board) currentOf(e *index.Entry) currentJob {
 		s.status, _ = record.ReadStatus(e.Status) // one that cannot be read counts as empty, and was reported when it came
 	}
 	return s
+}
+
+// loseUnbegun is LoseUnbegun of the status that the job is to have, and notes what came of
+// it for the metrics.
+func (s *currentJob) loseUnbegun(after *record.Status) bool {
+	s.unbegun = after.IsAhead()
+	s.refunds = after.LoseUnbegun()
+	return s.refunds
 }
 
 // limit returns after how many attempts the job goes to the trash; 0: never.

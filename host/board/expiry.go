@@ -112,7 +112,7 @@ func (b *Board) expireOp(s *currentJob) driver.Op {
 		after.Attempt++ // nobody counted it when it was claimed
 	}
 	wait := time.Duration(0)
-	if s.entry.Claim.Foreign || !after.LoseUnbegun() {
+	if s.entry.Claim.Foreign || !s.loseUnbegun(&after) {
 		wait = b.backoff(max(after.Attempt, 1))
 	}
 	op := b.lose(driver.Op{Kind: driver.Release, Precondition: driver.Lapsed, Token: s.entry.Claim.Token}, s, after, reason, wait)

@@ -16,6 +16,9 @@ type Metrics struct {
 	Posted, PostedAgain atomic.Int64 // accepted; and of repeated posts, those that stood already
 	Claimed             atomic.Int64
 	Asked               atomic.Int64 // claim operations that the store was given; one for each call if no other host claims
+	Ahead               atomic.Int64 // of the claimed ones: to begin later
+	Unbegun             atomic.Int64 // of these: given back or lapsed before they had begun
+	Refunded            atomic.Int64 // and of these: without using up an attempt
 	Passed              atomic.Int64 // candidates that were gone when the store was asked
 	Extended            atomic.Int64
 	Consumed            atomic.Int64
@@ -61,6 +64,12 @@ func (b *Board) observe(s *currentJob, op *driver.Op) {
 	case job.CanceledEvent:
 		b.metrics.Canceled.Add(1)
 	default:
+	}
+	if s != nil && s.unbegun {
+		b.metrics.Unbegun.Add(1)
+	}
+	if s != nil && s.refunds {
+		b.metrics.Refunded.Add(1)
 	}
 	ends := op.Kind == driver.Remove || op.Kind == driver.Trash
 	if ends && s != nil && s.entry.Claim != nil && !s.status.Present.Begun.IsZero() {
