@@ -294,7 +294,7 @@ func (b *Board) Release(ctx context.Context, ids []job.ID, expectOwner, reason s
 			return driver.Op{}, notFound(a.ids[i])
 		}
 		after := s.status
-		after.LoseUnbegun()
+		s.loseUnbegun(&after)
 		after.Lose(reason, attemptOf(&after, s.entry))
 		return b.giveUp(driver.Op{
 			Kind: driver.Release, Precondition: driver.Held, Owner: expectOwner, Version: s.entry.Version,
