@@ -97,14 +97,17 @@ func (s *server) ready(t *testing.T) {
 // serveOn is serveWith on another driver "memory".
 func serveOn(t testing.TB, c config.Config, logger *slog.Logger, memory driver.Program) *server {
 	t.Helper()
-	h, err := host.Open(t.Context(), host.Config{
-		Config: c, Version: "1.2.3", Logger: logger,
-		Drivers: map[string]driver.Program{"memory": memory},
-	})
+	return serveFrom(t, host.Config{Config: c, Version: "1.2.3", Logger: logger, Drivers: map[string]driver.Program{"memory": memory}})
+}
+
+// serveFrom is serveWith of a host that may do more.
+func serveFrom(t testing.TB, c host.Config) *server {
+	t.Helper()
+	h, err := host.Open(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := api.NewServer(h, api.Config{Logger: logger})
+	s, err := api.NewServer(h, api.Config{Logger: c.Logger})
 	if err != nil {
 		t.Fatal(err)
 	}
