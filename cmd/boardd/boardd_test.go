@@ -92,6 +92,8 @@ func TestWrongCommandLines(t *testing.T) {
 		"board pause a b":                              "want one board, got 2",
 		"bench --batch 0":                              "--batch from 1 to 1000",
 		"worker run":                                   "which command? Write it after --",
+		"worker run --ahead -1 -- sh":                  "--ahead must be 0 to 1000, got -1",
+		"worker run --ahead 1001 -- sh":                "--ahead must be 0 to 1000, got 1001",
 		"worker run -- boardd-no-such-program":         "the command cannot be run",
 		"worker run --concurrency 0 -- true":           "--concurrency must be at least 1",
 		"serve":                                        "what to serve?",

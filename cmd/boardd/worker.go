@@ -27,6 +27,8 @@ type workerFlags struct {
 	grace     time.Duration
 	passToken bool
 	noLog     bool
+	ahead     int
+	aheadSet  func() bool // --ahead was given
 }
 
 func (p *program) workerCommand() *cobra.Command {
@@ -62,6 +64,14 @@ sooner. A command that ran for too long gives its job back with the reason "time
 stopped worker claims no more and gives back what it had, with the attempt refunded. It
 ends with 0 after SIGTERM and with 130 after SIGINT.
 
+Commands that end quickly are given their jobs some at a time, so that they need no trip
+to the server each: where they take less than a few trips, it claims as many ahead as are
+worked off meanwhile. A job that comes first in the board's order may then begin after as
+many as are ahead. --ahead says how many at most, whatever the commands take, and with 0
+jobs begin in the board's order. What has not begun is given back when the worker stops or
+another one has nothing to do; if it is killed, with the end of the lease. It uses up no
+attempt.
+
 While it runs, the board lists it under its owner name among those who work there, with its
 labels, names, filter and concurrency, its host, process and version.`,
 		"boardd worker run --name resize --concurrency 4 -- ./resize.sh\n"+
@@ -74,6 +84,8 @@ labels, names, filter and concurrency, its host, process and version.`,
 	flags.StringVar(&f.worker.Filter, "filter", "", "only jobs that it fits, as in boardd job list")
 	flags.StringArrayVar(&f.labels, "worker-label", nil, "KEY=VALUE that describes the worker to the board's policies; may be repeated")
 	flags.IntVar(&f.worker.Concurrency, "concurrency", 1, "how many commands run at the same time")
+	flags.IntVar(&f.ahead, "ahead", 0, "how many jobs at most to claim before their commands can run; 0: none (default: as many as pay)")
+	f.aheadSet = func() bool { return flags.Changed("ahead") }
 	flags.Var(&f.lease, "lease", "how long a claim holds between two extensions (default: the board's)")
 	flags.Var(&f.timeout, "timeout", "how long a command may run (default: as long as the job's timeout lets it)")
 	flags.DurationVar(&f.grace, "grace", 10*time.Second, "how long a command has after SIGTERM")
@@ -94,6 +106,9 @@ func (p *program) workerRun(ctx context.Context, f *workerFlags, args []string) 
 	}
 	if f.worker.Concurrency < 1 || f.worker.MaxJobs < 0 || f.grace < 0 {
 		return usagef("--concurrency must be at least 1, --max-jobs and --grace not negative")
+	}
+	if f.worker.Ahead, err = f.claimsAhead(); err != nil {
+		return err
 	}
 	if f.worker.Labels, err = labels("worker-label", f.labels); err != nil {
 		return err
@@ -127,6 +142,22 @@ func (p *program) workerRun(ctx context.Context, f *workerFlags, args []string) 
 	}
 	return err
 }
+
+// claimsAhead is what --ahead means to a client.Worker.
+func (f *workerFlags) claimsAhead() (int, error) {
+	switch {
+	case !f.aheadSet():
+		return 0, nil
+	case f.ahead < 0 || f.ahead > mostAhead:
+		return 0, usagef("--ahead must be 0 to %d, got %d", mostAhead, f.ahead)
+	case f.ahead == 0:
+		return -1, nil
+	}
+	return f.ahead, nil
+}
+
+// mostAhead is how many claims one call gives.
+const mostAhead = 1000
 
 // tally tells people and programs how jobs ended.
 type tally struct {
