@@ -23,6 +23,7 @@ python3-wheel      /usr/bin/python3 -c "import wheel"
 redis-server       redis-server --version
 redis-sentinel     redis-sentinel --version
 python3-redis      /usr/bin/python3 -c "import redis"
+postgresql         ls /usr/lib/postgresql/*/bin/initdb
 default-jre-headless  java -version
 libzookeeper-java  test -e /usr/share/java/zookeeper.jar
 libdropwizard-metrics-java  test -e /usr/share/java/metrics-core.jar

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -23,6 +24,7 @@ type process struct {
 	env     []string // besides PATH
 	log     string   // what it prints
 	ready   func() error
+	owner   *syscall.Credential // whom it runs as; nil: this user
 
 	command *exec.Cmd
 	ended   chan struct{} // closed when command has ended; nil before the first
@@ -53,6 +55,7 @@ func (p *process) launch() error {
 	p.command.Env = append([]string{"PATH=" + os.Getenv("PATH")}, p.env...) // what the program needs to find others
 	p.command.Stdout, p.command.Stderr = log, log
 	dieWithParent(p.command)
+	as(p.command, p.owner)
 	if err := p.command.Start(); err != nil {
 		return err
 	}

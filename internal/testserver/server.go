@@ -161,18 +161,7 @@ func (s *Server) PID() int { return s.process.Process.Pid }
 
 // Drivers returns the processes of the server's drivers.
 func (s *Server) Drivers() []int {
-	var pids []int
-	entries, _ := os.ReadDir("/proc")
-	for _, entry := range entries {
-		pid, err := strconv.Atoi(entry.Name())
-		if err != nil {
-			continue
-		}
-		if fields := stat(pid); len(fields) > 1 && fields[1] == strconv.Itoa(s.PID()) {
-			pids = append(pids, pid)
-		}
-	}
-	return pids
+	return childrenOf(s.PID())
 }
 
 // Kill ends the server with SIGKILL and waits for its end.

@@ -1,0 +1,226 @@
+package testserver
+
+import (
+	"context"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/boardd/boardd/internal/testneed"
+)
+
+// PostgresOptions say what sort of PostgreSQL a test needs. The zero value is one that
+// flushes what it commits to the disk.
+type PostgresOptions struct {
+	Fast   bool     // no flushing: what is committed outlives the server's processes, but not the machine
+	Config []string // more settings, such as "max_connections=20"
+}
+
+// Postgres is a PostgreSQL of its own, with a superuser postgres who needs no password.
+type Postgres struct {
+	*process
+
+	Addr string // 127.0.0.1:PORT
+	Dir  string // where it keeps its files
+
+	programs string
+}
+
+// StartPostgres starts a PostgreSQL and stops it when the test ends. Kill and Restart it
+// as the test needs: its port and its files stay.
+func StartPostgres(t testing.TB, o PostgresOptions) *Postgres {
+	t.Helper()
+	p := &Postgres{programs: postgresPrograms(t), Dir: filepath.Join(folderForOthers(t), "data")}
+	owner := postgresOwner(t)
+	if owner != nil {
+		if err := os.Chown(filepath.Dir(p.Dir), int(owner.Uid), int(owner.Gid)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.fill(t, owner)
+	p.process = newProcess(t, "postgres", filepath.Join(p.programs, "postgres"), nil, p.answers)
+	p.owner = owner
+	startOn(t, p.process, func() {
+		p.Addr = freeAddr(t)
+		p.args = postgresArgs(p, &o)
+	})
+	return p
+}
+
+// fill makes the server's files. What initdb made stays in .tools/postgres, for the next
+// server: a copy is made in a tenth of the time.
+func (p *Postgres) fill(t testing.TB, owner *syscall.Credential) {
+	t.Helper()
+	kept := filepath.Join(Root(t), ".tools", "postgres", filepath.Base(filepath.Dir(p.programs)))
+	if err := os.MkdirAll(filepath.Dir(kept), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	run := func(owner *syscall.Credential, program string, args ...string) {
+		t.Helper()
+		c := exec.CommandContext(t.Context(), program, args...)
+		as(c, owner)
+		if out, err := c.CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s", program, err, out)
+		}
+	}
+	defer locked(t, kept+".lock")()
+	if _, err := os.Stat(kept); err == nil {
+		run(nil, "cp", "-a", kept, p.Dir)
+		return
+	}
+	run(owner, filepath.Join(p.programs, "initdb"), "-D", p.Dir, "-U", "postgres", "-E", "UTF8",
+		"--locale=C", "--auth=trust", "--no-sync", "--no-instructions")
+	_ = os.RemoveAll(kept + ".new") // of a test that was killed; cp would tell
+	run(nil, "cp", "-a", p.Dir, kept+".new")
+	if err := os.Rename(kept+".new", kept); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func postgresArgs(p *Postgres, o *PostgresOptions) []string {
+	lines := []string{
+		"listen_addresses=127.0.0.1", "port=" + port(p.Addr), "unix_socket_directories=", "max_connections=300",
+		"shared_buffers=32MB", "log_min_messages=warning", "log_checkpoints=off",
+	}
+	if o.Fast {
+		lines = append(lines, "fsync=off")
+	}
+	args := []string{"-D", p.Dir}
+	for _, line := range append(lines, o.Config...) {
+		args = append(args, "-c", line)
+	}
+	return args
+}
+
+// URL is where clients find a database; "postgres" is there from the start.
+func (p *Postgres) URL(database string) string {
+	return "postgres://postgres@" + p.Addr + "/" + database + "?sslmode=disable"
+}
+
+// SQL runs statements on a database as the superuser, and returns what they answer: a
+// line a row, with | between columns.
+func (p *Postgres) SQL(database, text string) string {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	psql := exec.CommandContext(ctx, filepath.Join(p.programs, "psql"), "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", p.URL(database), "-c", text)
+	out, err := psql.CombinedOutput()
+	if err != nil {
+		p.t.Fatalf("psql: %v\n%s", err, out)
+	}
+	return string(out)
+}
+
+// answers reports whether the server takes connections.
+func (p *Postgres) answers() error {
+	host, port, err := net.SplitHostPort(p.Addr)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	return exec.CommandContext(ctx, filepath.Join(p.programs, "pg_isready"), "-q", "-U", "postgres", "-h", host, "-p", port).Run() //nolint:gosec // the test's own
+}
+
+// Kill ends all processes of the server with SIGKILL, and waits for their end: while one
+// is there, the server cannot start again.
+func (p *Postgres) Kill() {
+	if p.ended == nil {
+		return
+	}
+	children := childrenOf(p.PID())
+	p.process.Kill()
+	for _, pid := range children {
+		_ = syscall.Kill(pid, syscall.SIGKILL) // they may have ended by themselves
+	}
+	Eventually(p.t, "PostgreSQL's processes have ended", func() bool {
+		return !slices.ContainsFunc(children, func(pid int) bool { return syscall.Kill(pid, 0) == nil })
+	})
+}
+
+// childrenOf returns the processes that a process has started.
+func childrenOf(parent int) (pids []int) {
+	entries, _ := os.ReadDir("/proc")
+	for _, entry := range entries {
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil {
+			continue
+		}
+		if fields := stat(pid); len(fields) > 1 && fields[1] == strconv.Itoa(parent) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// postgresPrograms returns the folder of PostgreSQL's programs, which Debian does not put
+// into PATH. Of several versions it is the newest.
+func postgresPrograms(t testing.TB) string {
+	t.Helper()
+	if path, err := exec.LookPath("initdb"); err == nil {
+		if path, err = filepath.EvalSymlinks(path); err == nil { // the others are beside the program itself
+			return filepath.Dir(path)
+		}
+	}
+	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
+	if len(found) == 0 {
+		testneed.Skip(t, "PostgreSQL's programs (initdb, postgres) are not installed")
+	}
+	newest := slices.MaxFunc(found, func(a, b string) int { return postgresVersion(a) - postgresVersion(b) })
+	return filepath.Dir(newest)
+}
+
+func postgresVersion(initdb string) int {
+	n, _ := strconv.Atoi(filepath.Base(filepath.Dir(filepath.Dir(initdb)))) // 0 is older than any
+	return n
+}
+
+// postgresOwner returns whom the server has to run as: it refuses to run as root.
+func postgresOwner(t testing.TB) *syscall.Credential {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	for _, name := range []string{"postgres", "nobody"} {
+		u, err := user.Lookup(name)
+		if err != nil {
+			continue
+		}
+		uid, _ := strconv.ParseUint(u.Uid, 10, 32) // on every system that has them they are numbers
+		gid, _ := strconv.ParseUint(u.Gid, 10, 32)
+		return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+	}
+	testneed.Skip(t, "PostgreSQL does not run as root, and there is no user postgres or nobody")
+	return nil
+}
+
+// folderForOthers makes a folder that another user can reach.
+func folderForOthers(t testing.TB) string {
+	t.Helper()
+	folder := t.TempDir()
+	for _, path := range []string{folder, filepath.Dir(folder)} {
+		if err := os.Chmod(path, 0o711); err != nil { //nolint:gosec // it holds nothing secret
+			t.Fatal(err)
+		}
+	}
+	return folder
+}
+
+// as has a program run as another user; nil: as this one.
+func as(command *exec.Cmd, owner *syscall.Credential) {
+	if owner == nil {
+		return
+	}
+	if command.SysProcAttr == nil {
+		command.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	command.SysProcAttr.Credential = owner
+	command.Dir = "/"
+}
