@@ -23,7 +23,7 @@ import (
 // TestProgram holds the pages against the real program.
 func TestProgram(t *testing.T) {
 	t.Parallel()
-	program := testserver.BuildWith(t, []string{"redis", "zookeeper"}) // the drivers that the pages configure
+	program := testserver.BuildWith(t, []string{"postgres", "redis", "zookeeper"}) // the drivers that the pages configure
 	t.Run("cli.md", func(t *testing.T) { generated(t, "cli.md", "commands", commands(t, program)) })
 	t.Run("metrics", func(t *testing.T) { generated(t, "operating.md", "metrics", metrics(t, program)) })
 	for _, page := range pages(t) {

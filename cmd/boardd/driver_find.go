@@ -13,7 +13,7 @@ import (
 )
 
 // shipped are the drivers that come with boardd as programs of their own.
-var shipped = []string{"redis", "zookeeper"}
+var shipped = []string{"postgres", "redis", "zookeeper"}
 
 // pluginFolder is the folder beside boardd's own program where the drivers that
 // come with it lie.

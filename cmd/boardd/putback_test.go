@@ -140,13 +140,34 @@ func onZooKeeper(t *testing.T, program string) *putBack {
 	return b
 }
 
+func onPostgres(t *testing.T, program string) *putBack {
+	b := &putBack{T: t, program: program}
+	p := testserver.StartPostgres(t, testserver.PostgresOptions{Fast: true})
+	b.start("postgres", fmt.Sprintf("url = %q", p.URL("postgres")), "")
+	kept := filepath.Join(t.TempDir(), "copy")
+	exchange := func(from, to string) {
+		p.Kill()
+		if err := os.RemoveAll(to); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := exec.CommandContext(t.Context(), "cp", "-a", from, to).CombinedOutput(); err != nil { // with whom its files belong to
+			t.Fatalf("%v: %s", err, out)
+		}
+		p.Restart()
+	}
+	b.save = func() { exchange(p.Dir, kept) }
+	b.restore = func() { exchange(kept, p.Dir) }
+	b.during = b.restore
+	return b
+}
+
 // A store that was put back to an earlier state is noticed, however boardd and the
 // store were stopped meanwhile, or not at all: the loss is shown, also after further
 // restarts, until somebody acknowledges it; the generation is another one; and a token
 // from before is good for nothing.
 func TestPutBack(t *testing.T) {
 	t.Parallel()
-	for name, on := range map[string]func(*testing.T, string) *putBack{"embedded": onEmbedded, "redis": onRedis, "zookeeper": onZooKeeper} {
+	for name, on := range map[string]func(*testing.T, string) *putBack{"embedded": onEmbedded, "postgres": onPostgres, "redis": onRedis, "zookeeper": onZooKeeper} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			program := ""

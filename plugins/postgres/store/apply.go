@@ -1,0 +1,242 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/driver/transition"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// Apply carries out a batch in one transaction, so that one commit serves all of it.
+// Each op is decided by itself, and one that is refused changes nothing; but if the
+// database fails, none of them is done.
+func (s *store) Apply(ctx context.Context, name string, ops []driver.Op) []driver.Result {
+	results := make([]driver.Result, len(ops))
+	var sound []driver.Op
+	var places []int
+	for i := range ops {
+		if err := ops[i].Check(driver.CapabilityAll()); err != nil {
+			results[i] = driver.Failed(err)
+			continue
+		}
+		sound, places = append(sound, ops[i]), append(places, i)
+	}
+	if len(sound) == 0 {
+		return results
+	}
+	answers, err := s.apply(ctx, name, sound)
+	for i, place := range places {
+		if err != nil {
+			results[place] = driver.Failed(err)
+		} else {
+			results[place] = answers[i]
+		}
+	}
+	return results
+}
+
+func (s *store) apply(ctx context.Context, name string, ops []driver.Op) ([]driver.Result, error) {
+	b, err := s.board(name)
+	if err != nil {
+		return nil, err
+	}
+	if b.Observe {
+		return nil, job.Errorf(job.Precondition, transition.Observed)
+	}
+	select {
+	case b.watch.turns <- struct{}{}:
+		defer func() { <-b.watch.turns }()
+	case <-ctx.Done():
+		return nil, interrupted(ctx)
+	}
+	t, err := s.enter(ctx, b, needsOf(ops))
+	if err != nil {
+		return nil, err
+	}
+	defer t.leave()
+	if err := t.readAgain(ops); err != nil {
+		return nil, failed(ctx, err)
+	}
+	t.buryPast()
+	results := make([]driver.Result, len(ops))
+	for i := range ops {
+		results[i] = t.apply(&ops[i])
+	}
+	queue := &pgx.Batch{}
+	t.queueWrites(queue)
+	t.queueWanted(queue)
+	if t.overfull() {
+		if err := send(ctx, t.conn, queue); err != nil {
+			return nil, failed(ctx, err)
+		}
+		queue = &pgx.Batch{}
+		if err := t.makeRoom(); err != nil {
+			return nil, failed(ctx, err)
+		}
+	}
+	return results, t.commit(queue)
+}
+
+// commit writes the board's row, commits, and tells whoever waits for changes.
+func (t *batch) commit(queue *pgx.Batch) error {
+	t.queueHead(queue)
+	if queue.Len() == 0 && !t.anchored {
+		return nil // nothing was changed: leave ends the transaction
+	}
+	err := t.store.commit(t.ctx, t.conn, queue)
+	if t.head.position != t.before.position { // even if nobody knows: a watcher sees what is there
+		t.board.watch.Ring()
+		t.news.add(t.board.id, false)
+	}
+	return err
+}
+
+// apply is where the state machine decides.
+func (t *batch) apply(op *driver.Op) driver.Result {
+	if op.Kind == driver.Claim {
+		return t.claim(op)
+	}
+	r := t.find(transition.JobOf(op))
+	if r != nil && r.damage != nil {
+		return driver.Failed(&job.Error{Kind: job.Corrupt, Message: "the job's row cannot be read", Err: r.damage})
+	}
+	f := t.facts(r)
+	if key, ok := transition.KeyOf(op); ok {
+		if k := t.kept[key]; k != nil {
+			f.Stamp = k.Stamp
+		}
+	}
+	plan, answer := transition.Decide(op, &f)
+	if plan.Do == 0 {
+		return answer // refused, or done before
+	}
+	if plan.Do == driver.Post {
+		r = posted(op)
+	}
+	answer, full := t.carryOut(op, &plan, r)
+	switch {
+	case full != "":
+		return driver.Result{Kind: job.QuotaExceeded, Message: full}
+	case plan.Do == driver.Post:
+		answer.Record = r.shown()
+	}
+	return answer
+}
+
+// find returns a job as it stands in this batch; nil: there is none.
+func (t *batch) find(id job.ID) *row {
+	if r := t.rows[id]; r != nil && !r.gone {
+		return r
+	}
+	return nil
+}
+
+// shown is a copy of the record, for an answer: a later op of the batch may change the
+// row.
+func (r *row) shown() *driver.Record {
+	record := r.Record
+	if r.Holder != nil {
+		h := *r.Holder
+		record.Holder = &h
+	}
+	return &record
+}
+
+// Show is the job for transition.Facts.
+func (r *row) Show() *driver.Record { return r.shown() }
+
+// facts are what the state machine has to know of a job; r is nil where there is none.
+func (t *batch) facts(r *row) transition.Facts {
+	if r == nil {
+		return transition.Facts{Now: t.head.now, Generation: t.head.generation}
+	}
+	f := transition.FactsOf(&r.Record, t.head.now)
+	f.Generation, f.EndedBy, f.Job = t.head.generation, r.endedBy, r
+	return f
+}
+
+// posted is the row of a new job. Its bytes are the driver's own: the op's buffers are
+// the caller's again when Apply has returned.
+func posted(op *driver.Op) *row {
+	r := &row{Record: driver.Record{Posting: *op.Posting}, limits: op.Limits}
+	r.Posting.Details, r.Posting.Extra = nil, bytes.Clone(op.Posting.Extra)
+	return r
+}
+
+// carryOut makes what was planned of the rows, or returns the key of a limit that keeps
+// it from being done. r shows the job after it.
+func (t *batch) carryOut(op *driver.Op, plan *transition.Plan, r *row) (answer driver.Result, full string) {
+	moves := plan.Moves(r.limits, r.claimLimits)
+	if full = transition.Room(plan.Within, moves, t.sum); full != "" {
+		return answer, full
+	}
+	for _, m := range moves {
+		t.moved[m.Key] += m.By
+	}
+	owner := r.owner()
+	if plan.Do != driver.Post {
+		t.count(r, -1)
+	}
+	position := t.next()
+	answer = transition.Finish(plan, plan.Version, position, uint64(position), t.head.now)
+	if plan.Do == driver.Post {
+		r.Posting.CreatedAt, r.Posting.Sequence = plan.At, uint64(position)
+		t.rows[plan.Job] = r
+	}
+	r.change(plan, t.head.now)
+	stamp := t.remember(plan)
+	t.touch(r)
+	switch plan.Do {
+	case driver.Purge:
+		r.Outcome, r.gone = job.Purged, true
+		t.wipe(r, true, true)
+	case driver.Remove:
+		t.attach(r, plan.Attach)
+		t.end(r, plan, stamp)
+		t.count(r, 1)
+	case driver.Post:
+		t.put(r, details, append([]byte{}, op.Posting.Details...))
+		t.attach(r, plan.Attach)
+		t.count(r, 1)
+	default:
+		t.attach(r, plan.Attach)
+		t.count(r, 1)
+	}
+	if len(t.changes.out) == 0 {
+		t.changes = *newWriter(1 << 10)
+	}
+	t.changes.change(op, r, owner)
+	return answer, ""
+}
+
+// change does to the row what a plan may do to any job.
+func (r *row) change(plan *transition.Plan, now time.Time) {
+	r.State, r.Version, r.Position, r.ModifiedAt = plan.State, plan.Version, plan.Position, plan.At
+	r.Held, r.NotBefore = plan.Held, plan.NotBefore
+	if plan.Status != nil {
+		r.Status = bytes.Clone(*plan.Status)
+	}
+	if plan.EndsClaim {
+		r.Holder, r.claimLimits, r.lease, r.ends = nil, nil, 0, 0
+	}
+	switch plan.Do {
+	case driver.Claim, driver.Extend:
+		h := plan.Holder
+		r.Holder, r.lease, r.ends = &h, int64(h.Remaining), 0
+		if r.lease > 0 {
+			r.ends = now.UnixNano() + r.lease
+		}
+		if plan.Do == driver.Claim {
+			r.claimLimits = plan.Within
+		}
+	case driver.Trash, driver.Remove:
+		r.EndedAt = plan.At
+	case driver.Restore:
+		r.EndedAt = time.Time{}
+	}
+}

@@ -1,0 +1,258 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"iter"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/driver/document"
+	"github.com/boardd/boardd/sdk/driver/poll"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// documents are the small versioned records. They need no open board. Each change is
+// one statement, which PostgreSQL commits by itself.
+type documents struct{ *store }
+
+// Documents returns the store's small versioned records.
+func (s *store) Documents() driver.Documents { return documents{s} }
+
+// clock is the server's time, as it is kept.
+const clock = `(extract(epoch FROM clock_timestamp()) * 1000000)::bigint * 1000`
+
+// thereNow are the documents of a space that have not expired.
+const thereNow = ` FROM {s}.documents WHERE board = $1 AND space = $2 AND (expires = 0 OR expires > ` + clock + `) `
+
+func (d documents) Get(ctx context.Context, space driver.Space, name string) (doc driver.Document, err error) {
+	if err := check(space, name); err != nil {
+		return doc, err
+	}
+	doc.Name = name
+	var expires int64
+	err = d.again(ctx, func() error {
+		return d.pool.QueryRow(ctx, d.sql(`SELECT version, expires, data`+thereNow+`AND name = $3`), []byte(space.Board), []byte(space.Name), []byte(name)).
+			Scan(&doc.Version, &expires, &doc.Data)
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return driver.Document{}, document.NotThere(name)
+	}
+	if err != nil {
+		return driver.Document{}, failed(ctx, err)
+	}
+	doc.Expires = fromNanos(expires)
+	return doc, nil
+}
+
+// maxName is the longest name of a document; the key of an index has to hold it.
+const maxName = 1500
+
+// check refuses a space or a name that cannot be kept.
+func check(space driver.Space, name string) error {
+	if n := len(space.Board) + len(space.Name) + len(name); n > maxName {
+		return job.Errorf(job.Invalid, "board, space and name of the document have %d bytes: want at most %d", n, maxName)
+	}
+	return driver.CheckDocument(space, name)
+}
+
+// again does what may be done twice once more, if the connection was dead.
+func (s *store) again(ctx context.Context, do func() error) error {
+	err := do()
+	if err != nil && lost(err) && !errors.Is(err, pgx.ErrNoRows) && ctx.Err() == nil {
+		s.pool.Reset()
+		err = do()
+	}
+	return err
+}
+
+// insertDocument puts a document where there is none, or one that has expired.
+const insertDocument = `INSERT INTO {s}.documents AS d (board, space, name, expires, data, version)
+	VALUES ($1, $2, $3, $4, $5, nextval('{s}.document_versions')) ON CONFLICT (board, space, name) DO UPDATE
+	SET version = nextval('{s}.document_versions'), expires = excluded.expires, data = excluded.data
+	WHERE d.expires <> 0 AND d.expires <= ` + clock + ` AND $6::bigint = 0 RETURNING version`
+
+// updateDocument puts a document over the one that has a version. The new version is
+// taken when the row is locked: so versions of a name only grow.
+const updateDocument = `UPDATE {s}.documents SET version = nextval('{s}.document_versions'), expires = $4, data = $5
+	WHERE board = $1 AND space = $2 AND name = $3 AND version = $6 AND (expires = 0 OR expires > ` + clock + `) RETURNING version`
+
+func (d documents) Put(ctx context.Context, space driver.Space, doc driver.Document, ifVersion uint64) (version uint64, err error) {
+	if err := errors.Join(check(space, doc.Name), document.Fits(&doc), d.observed(space)); err != nil {
+		return 0, err
+	}
+	text := updateDocument
+	if ifVersion == 0 {
+		text = insertDocument
+	}
+	args := []any{[]byte(space.Board), []byte(space.Name), []byte(doc.Name), nanos(doc.Expires), append([]byte{}, doc.Data...), int64(ifVersion)} //nolint:gosec // one that is higher is none that was given
+	err = d.change(ctx, text, args, &version)
+	if errors.Is(err, pgx.ErrNoRows) {
+		present, err := d.present(ctx, space, doc.Name)
+		if err == nil {
+			err = document.OtherVersion(doc.Name, present, ifVersion)
+		}
+		return 0, err
+	}
+	return version, err
+}
+
+// deleteDocument takes a number as well: others see by it that there is something to
+// look at.
+const deleteDocument = `WITH gone AS (
+	DELETE FROM {s}.documents WHERE board = $1 AND space = $2 AND name = $3 AND version = $4 AND (expires = 0 OR expires > ` + clock + `) RETURNING 1
+) SELECT nextval('{s}.document_versions') FROM gone`
+
+func (d documents) Delete(ctx context.Context, space driver.Space, name string, ifVersion uint64) error {
+	if err := errors.Join(check(space, name), d.observed(space)); err != nil {
+		return err
+	}
+	var version int64
+	err := d.change(ctx, deleteDocument, []any{[]byte(space.Board), []byte(space.Name), []byte(name), int64(ifVersion)}, &version) //nolint:gosec // likewise
+	if !errors.Is(err, pgx.ErrNoRows) {
+		return err
+	}
+	present, err := d.present(ctx, space, name)
+	switch {
+	case err != nil:
+		return err
+	case present == 0:
+		return document.NotThere(name)
+	}
+	return document.OtherVersion(name, present, ifVersion)
+}
+
+// observed refuses a change to the documents of a board that is only observed.
+func (d documents) observed(space driver.Space) error {
+	if b, err := d.board(space.Board); err == nil && b.Observe {
+		return document.Observed(space.Board)
+	}
+	return nil
+}
+
+// change runs a statement that changes a document, and reads its only row; none, as
+// pgx.ErrNoRows, is a condition that was not met.
+func (d documents) change(ctx context.Context, text string, args []any, row any) error {
+	conn, err := d.begin(ctx, func(queue *pgx.Batch) {
+		queue.Queue(beginWrite)
+		queue.Queue(local)
+	})
+	if err != nil {
+		return err
+	}
+	defer d.abandon(conn)
+	queue := &pgx.Batch{}
+	none := false
+	queue.Queue(d.sql(text), args...).QueryRow(func(r pgx.Row) error {
+		err := r.Scan(row)
+		if none = errors.Is(err, pgx.ErrNoRows); none {
+			return nil
+		}
+		return err
+	})
+	if err := d.commit(ctx, conn, queue); err != nil {
+		return err
+	}
+	if none {
+		return pgx.ErrNoRows
+	}
+	d.documents.Ring()
+	d.news.add(0, true)
+	return nil
+}
+
+// present returns the version of a document; 0: there is none.
+func (d documents) present(ctx context.Context, space driver.Space, name string) (version uint64, err error) {
+	err = d.pool.QueryRow(ctx, d.sql(`SELECT version`+thereNow+`AND name = $3`), []byte(space.Board), []byte(space.Name), []byte(name)).Scan(&version)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, failed(ctx, err)
+	}
+	return version, nil
+}
+
+func (d documents) List(ctx context.Context, space driver.Space, after string, limit int) ([]driver.Document, error) {
+	if err := space.Check(); err != nil {
+		return nil, err
+	}
+	var most *int // no limit
+	if limit > 0 {
+		most = &limit
+	}
+	return d.list(ctx, `SELECT name, version, expires, data`+thereNow+`AND name > $3 ORDER BY name LIMIT $4`,
+		[]byte(space.Board), []byte(space.Name), []byte(after), most)
+}
+
+// Watch compares what is there with what it has sent, whenever somebody has changed a
+// document.
+func (d documents) Watch(ctx context.Context, space driver.Space) iter.Seq2[driver.DocumentChange, error] {
+	return poll.Documents(ctx, &d.documents, func(ctx context.Context, fresh func(*driver.Document) bool) ([]driver.Document, error) {
+		if err := space.Check(); err != nil {
+			return nil, err
+		}
+		list, err := d.list(ctx, `SELECT name, version, expires, NULL::bytea`+thereNow, []byte(space.Board), []byte(space.Name))
+		if err != nil {
+			return nil, err
+		}
+		return d.withData(ctx, space, list, fresh)
+	})
+}
+
+// withData adds the data of documents that are fresh. One that was changed since the list
+// was read has what it is now, and one that is gone is left out.
+func (d documents) withData(ctx context.Context, space driver.Space, list []driver.Document, fresh func(*driver.Document) bool) ([]driver.Document, error) {
+	var names []string
+	for i := range list {
+		if fresh(&list[i]) {
+			names = append(names, list[i].Name)
+		}
+	}
+	if names == nil {
+		return list, nil
+	}
+	read, err := d.list(ctx, `SELECT name, version, expires, data`+thereNow+`AND name = ANY($3)`, []byte(space.Board), []byte(space.Name), texts(names))
+	if err != nil {
+		return nil, err
+	}
+	now := map[string]driver.Document{}
+	for _, doc := range read {
+		now[doc.Name] = doc
+	}
+	there := list[:0]
+	for _, doc := range list {
+		if fresh(&doc) {
+			var ok bool
+			if doc, ok = now[doc.Name]; !ok {
+				continue
+			}
+		}
+		there = append(there, doc)
+	}
+	return there, nil
+}
+
+// list runs a statement that reads documents.
+func (d documents) list(ctx context.Context, text string, args ...any) (list []driver.Document, err error) {
+	err = d.again(ctx, func() error {
+		rows, err := d.pool.Query(ctx, d.sql(text), args...)
+		if err != nil {
+			return err
+		}
+		var name, data []byte
+		var doc driver.Document
+		var expires int64
+		list = nil
+		_, err = pgx.ForEachRow(rows, []any{&name, &doc.Version, &expires, &data}, func() error {
+			list = append(list, driver.Document{Name: string(name), Version: doc.Version, Expires: fromNanos(expires), Data: append([]byte(nil), data...)})
+			return nil
+		})
+		return err
+	})
+	if err != nil {
+		return nil, failed(ctx, err)
+	}
+	return list, nil
+}

@@ -1,0 +1,99 @@
+package store
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/boardd/boardd/internal/testserver"
+	"github.com/boardd/boardd/sdk/driver"
+)
+
+// TestDeaf has two drivers that hear no notifications, as behind some pools of
+// connections: they find that out, and see each other's changes all the same.
+func TestDeaf(t *testing.T) {
+	t.Parallel()
+	p := testserver.StartPostgres(t, testserver.PostgresOptions{Fast: true})
+	p.SQL("postgres", `CREATE ROLE boardd LOGIN`)
+	p.SQL("postgres", `CREATE DATABASE boardd OWNER boardd`)
+	p.SQL("boardd", `REVOKE EXECUTE ON FUNCTION pg_catalog.pg_notify(text, text) FROM PUBLIC`)
+	stores := make([]*store, 2)
+	for i := range stores {
+		d, err := openWith(t.Context(), map[string]any{"url": strings.Replace(p.URL("boardd"), "postgres@", "boardd@", 1)})
+		s, ok := d.(*store)
+		if err != nil || !ok {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.Close() })
+		if _, err := s.OpenBoard(t.Context(), driver.BoardSpec{Name: "b"}); err != nil {
+			t.Fatal(err)
+		}
+		stores[i] = s
+	}
+	seen, told := make(chan driver.Position), make(chan string)
+	go func() {
+		for step, err := range stores[1].Watch(t.Context(), "b", 0) {
+			if err != nil {
+				return // the test is over
+			}
+			seen <- step.Position
+		}
+	}()
+	go func() {
+		for change, err := range stores[1].Documents().Watch(t.Context(), driver.Space{Name: "s"}) {
+			if err != nil {
+				return // likewise
+			}
+			if !change.Synced {
+				told <- change.Document.Name
+			}
+		}
+	}()
+	post := func() {
+		t.Helper()
+		r := stores[0].Apply(t.Context(), "b", postsOf(1))[0]
+		select {
+		case at := <-seen:
+			if at != r.Position {
+				t.Errorf("a post at position %d was seen at %d", r.Position, at)
+			}
+		case <-time.After(time.Minute):
+			t.Fatal("a post was not seen by the other driver")
+		}
+	}
+	post()
+	testserver.Eventually(t, "the driver finds that nothing is heard", stores[0].news.isDeaf)
+	post()
+	if _, err := stores[0].Documents().Put(t.Context(), driver.Space{Name: "s"}, driver.Document{Name: "d"}, 0); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case name := <-told:
+		if name != "d" {
+			t.Errorf("the other driver was told of document %q, want d", name)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("a document was not seen by the other driver")
+	}
+}
+
+// TestNewsFit: what does not fit into one notification is told by the next.
+func TestNewsFit(t *testing.T) {
+	t.Parallel()
+	n := news{wake: make(chan struct{}, 1), boards: map[int64]bool{}}
+	for id := range int64(3000) {
+		n.add(id+1e9, id == 7)
+	}
+	told := 0
+	for len(n.wake) > 0 {
+		<-n.wake
+		text := n.take()
+		if len(text) > 7999 {
+			t.Errorf("a notification has %d bytes: PostgreSQL takes 7999", len(text))
+		}
+		told += len(strings.Fields(text))
+	}
+	if told != 3001 || len(n.boards) != 0 {
+		t.Errorf("%d words were told of 3001, and %d boards are left", told, len(n.boards))
+	}
+}

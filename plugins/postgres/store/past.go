@@ -1,0 +1,278 @@
+package store
+
+import (
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/driver/transition"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// What is kept of an op that was done: a worker whose answer was lost is told of it when
+// it asks again, so it lives as long as the board's window.
+type kept struct {
+	Stamp  transition.Stamp
+	Claims []driver.Claimed // of a claim whose answer is to be remembered
+	Given  bool             // they were told again, and no more are added
+
+	stamp  int64 // its number: the position of the change
+	at     int64
+	stored bool
+	dirty  bool
+}
+
+// encode writes everything but what has a column.
+func (k *kept) encode() []byte {
+	s := &k.Stamp
+	w := newWriter(64 + 80*len(k.Claims))
+	w.flags(k.Given)
+	w.byte(byte(s.Kind))
+	w.byte(byte(s.Precondition))
+	w.byte(byte(s.Outcome))
+	w.token(s.Token)
+	w.uint(s.Version)
+	w.uint(uint64(s.Position))
+	w.time(s.At)
+	w.time(s.NotBefore)
+	w.uint(uint64(len(k.Claims)))
+	for i := range k.Claims {
+		c := &k.Claims[i]
+		w.raw(c.Job[:])
+		w.token(c.Token)
+		w.int(int64(c.Lease))
+		w.uint(c.Version)
+		w.uint(uint64(c.Position))
+		w.time(c.At)
+	}
+	return w.out
+}
+
+func (k *kept) decode(in []byte) error {
+	d, s := newReader(in), &k.Stamp
+	d.flags(&k.Given)
+	s.Kind, s.Precondition = driver.OpKind(d.upTo(byte(driver.Purge))), driver.Precondition(d.upTo(byte(driver.Free)))
+	s.Outcome = job.Outcome(d.upTo(byte(job.Purged)))
+	s.Token, s.Version, s.Position = d.token(), d.uint(), driver.Position(d.uint())
+	s.At, s.NotBefore = d.time(), d.time()
+	for range d.count() {
+		var c driver.Claimed
+		d.raw(c.Job[:])
+		c.Token, c.Lease, c.Version = d.token(), time.Duration(d.int()), d.uint()
+		c.Position, c.At = driver.Position(d.uint()), d.time()
+		k.Claims = append(k.Claims, c)
+	}
+	return d.end()
+}
+
+// queueKept asks what is kept under keys, and is not too old. The newest is last.
+func (t *batch) queueKept(queue *pgx.Batch, keys []transition.Key) {
+	if len(keys) == 0 {
+		return
+	}
+	jobs, randoms := make([]pgtype.UUID, len(keys)), make([]pgtype.UUID, len(keys))
+	for i := range keys {
+		jobs[i], randoms[i] = uuid(keys[i].Job), uuid(keys[i].Random)
+	}
+	queue.Queue(t.sql(`SELECT s.stamp, s.job, s.random, s.at, s.answer FROM unnest($2::uuid[], $3::uuid[]) k (job, random)
+		JOIN {s}.stamps s ON s.board = $1 AND s.job = k.job AND s.random = k.random ORDER BY s.stamp`), t.board.id, jobs, randoms).
+		Query(func(rows pgx.Rows) error {
+			for rows.Next() {
+				k := &kept{stored: true}
+				var id, random pgtype.UUID
+				var answer []byte
+				if err := rows.Scan(&k.stamp, &id, &random, &k.at, &answer); err != nil {
+					return err
+				}
+				if t.old(k.at) {
+					continue
+				}
+				if err := k.decode(answer); err != nil {
+					return &job.Error{Kind: job.Corrupt, Message: "what is kept of an op cannot be read", Err: err}
+				}
+				k.Stamp.Key = transition.Key{Job: job.ID(id.Bytes), Random: random.Bytes}
+				t.kept[k.Stamp.Key] = k
+			}
+			return rows.Err()
+		})
+}
+
+// old reports whether something is older than the board remembers.
+func (t *batch) old(at int64) bool {
+	return at <= t.head.now.Add(-t.board.Window).UnixNano()
+}
+
+// keep has something kept, or changed that is kept already.
+func (t *batch) keep(k *kept) {
+	t.kept[k.Stamp.Key] = k
+	if !k.dirty {
+		k.dirty = true
+		t.fresh = append(t.fresh, k)
+		if !k.stored {
+			t.head.stamps++
+		}
+	}
+}
+
+// remember keeps the stamp of an op. One that ended a job has a stamp even if nothing
+// recognises it again: it is the job's tombstone.
+func (t *batch) remember(plan *transition.Plan) int64 {
+	stamp := plan.Stamp
+	if stamp.Kind == 0 && plan.Do != driver.Remove {
+		return 0
+	}
+	stamp.Key.Job = plan.Job
+	k := &kept{Stamp: stamp, stamp: int64(plan.Position), at: t.head.now.UnixNano()} //nolint:gosec // of a bigint
+	t.keep(k)
+	return k.stamp
+}
+
+// end leaves of a job that ended what the op asked for: a tombstone, and with
+// Ending.Keep a final record.
+func (t *batch) end(r *row, plan *transition.Plan, stamp int64) {
+	e := &plan.Ending
+	r.Outcome, r.endedBy, r.tombstone = e.Outcome, plan.EndedBy, stamp
+	if !e.KeepPosting {
+		r.bare()
+	}
+	t.wipe(r, !e.KeepPosting, !e.KeepAttached)
+	r.limits = nil
+	if e.Keep <= 0 {
+		r.Status = nil
+		return
+	}
+	t.put(r, final, append([]byte{}, e.Data...))
+	r.size = int64(len(r.Status) + len(r.Posting.Extra))
+	for _, n := range r.sizes {
+		r.size += n
+	}
+	r.keepUntil = t.head.now.Add(e.Keep).UnixNano()
+}
+
+// buryPast takes away jobs that the batch has read, and whose time is over.
+func (t *batch) buryPast() {
+	for _, r := range t.rows {
+		if r.damage != nil || !r.past(t.head.now, t.board.Window) {
+			continue
+		}
+		t.count(r, -1)
+		r.gone = true
+		t.touch(r)
+		t.wipe(r, true, true)
+	}
+}
+
+// overfull reports whether more is kept than the board may keep.
+func (t *batch) overfull() bool {
+	return t.head.stamps > t.board.MaxTombstones || t.tooManyFinals()
+}
+
+func (t *batch) tooManyFinals() bool {
+	return t.board.MaxFinals > 0 && t.head.finals > t.board.MaxFinals || t.board.MaxFinalBytes > 0 && t.head.finalBytes > t.board.MaxFinalBytes
+}
+
+// makeRoom takes away what is more than the board may keep: the oldest first.
+func (t *batch) makeRoom() error {
+	for over := t.head.stamps - t.board.MaxTombstones; over > 0; over = t.head.stamps - t.board.MaxTombstones {
+		if n, err := t.forgetStamps(min(over, chunk), forever); n == 0 || err != nil {
+			return err
+		}
+	}
+	for t.tooManyFinals() {
+		n := int64(1) // one that is much larger than the others may do
+		if t.board.MaxFinals > 0 {
+			n = min(max(t.head.finals-t.board.MaxFinals, n), chunk)
+		}
+		if n, err := t.forgetFinals(`ORDER BY place LIMIT $2`, n); n == 0 || err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// chunk is how much is taken away at once.
+const chunk = 1000
+
+// forgetOld takes away what is older than the board remembers, and reports whether there
+// may be more.
+func (t *batch) forgetOld() (more bool, err error) {
+	stamps, err := t.forgetStamps(chunk, t.head.now.Add(-t.board.Window).UnixNano())
+	if err != nil {
+		return false, err
+	}
+	finals, err := t.forgetFinals(`AND keep_until <= $3 ORDER BY keep_until LIMIT $2`, chunk, t.head.now.UnixNano())
+	return stamps == chunk || finals == chunk, err
+}
+
+// forgetStamps takes away the oldest stamps, and with each the job that it is the
+// tombstone of, unless its final record is still there.
+func (t *batch) forgetStamps(most, before int64) (int, error) {
+	rows, err := t.conn.Query(t.ctx, t.sql(`SELECT stamp, at, job FROM {s}.stamps WHERE board = $1 AND stamp > $2 ORDER BY stamp LIMIT $3`),
+		t.board.id, t.head.stampsAfter, most)
+	if err != nil {
+		return 0, err
+	}
+	var stamps []int64
+	var jobs []pgtype.UUID
+	var stamp, at int64
+	var id pgtype.UUID
+	over := false
+	_, err = pgx.ForEachRow(rows, []any{&stamp, &at, &id}, func() error {
+		if over = over || at > before; !over {
+			stamps, jobs = append(stamps, stamp), append(jobs, id)
+		}
+		return nil
+	})
+	if err != nil || len(stamps) == 0 {
+		return 0, err
+	}
+	t.head.stamps -= int64(len(stamps))
+	t.head.stampsAfter = stamps[len(stamps)-1]
+	queue := &pgx.Batch{}
+	queue.Queue(t.sql(`DELETE FROM {s}.stamps WHERE board = $1 AND stamp = ANY($2)`), t.board.id, stamps)
+	queue.Queue(t.sql(`DELETE FROM {s}.jobs WHERE board = $1 AND job = ANY($2) AND tombstone = ANY($3) AND keep_until = 0`), t.board.id, jobs, stamps).
+		Exec(func(tag pgconn.CommandTag) error { t.head.ended -= tag.RowsAffected(); return nil })
+	queue.Queue(t.sql(`UPDATE {s}.jobs SET tombstone = 0 WHERE board = $1 AND job = ANY($2) AND tombstone = ANY($3)`), t.board.id, jobs, stamps)
+	return len(stamps), send(t.ctx, t.conn, queue)
+}
+
+// forgetFinals takes final records away, and with each the job if its tombstone has gone.
+func (t *batch) forgetFinals(which string, args ...any) (int, error) {
+	rows, err := t.conn.Query(t.ctx, t.sql(`SELECT `+rowColumns+` FROM {s}.jobs WHERE board = $1 AND keep_until > 0 `+which),
+		append([]any{t.board.id}, args...)...)
+	if err != nil {
+		return 0, err
+	}
+	var list []*row
+	for rows.Next() {
+		r, err := scanRow(rows, &t.head)
+		if err != nil {
+			rows.Close()
+			return 0, err
+		}
+		list = append(list, r)
+	}
+	if err := rows.Err(); err != nil || len(list) == 0 {
+		return 0, err
+	}
+	o := &batch{store: t.store, board: t.board, parts: map[job.ID]*partChanges{}}
+	for _, r := range list {
+		t.head.finals--
+		t.head.finalBytes -= r.size
+		o.wipe(r, true, true)
+		if r.tombstone == 0 || r.damage != nil {
+			r.gone = true
+			t.head.ended--
+		}
+		r.strip()
+		r.keepUntil, r.size = 0, 0
+		o.touch(r)
+	}
+	queue := &pgx.Batch{}
+	o.queueParts(queue)
+	o.queueJobs(queue)
+	return len(list), send(t.ctx, t.conn, queue)
+}

@@ -1,0 +1,94 @@
+package store
+
+import (
+	"cmp"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// The values of the setting migrate.
+const (
+	migrateAuto  = "auto"
+	migrateCheck = "check"
+)
+
+// Limits on settings.
+const (
+	defaultConnections = 16
+	minConnections     = 3 // a batch, a reader, and the one that listens
+	maxConnections     = 1000
+	maxSchemaName      = 63
+	defaultEvents      = 8192
+)
+
+// connectTimeout is for one address of a server.
+const connectTimeout = 5 * time.Second
+
+// settings are a backend's.
+type settings struct {
+	pool    *pgxpool.Config
+	schema  string
+	migrate string
+}
+
+func readSettings(raw []byte) (settings, error) {
+	in := struct {
+		URL            string `json:"url"`
+		Schema         string `json:"schema"`
+		MaxConnections int    `json:"max_connections"`
+		Migrate        string `json:"migrate"`
+	}{Schema: "boardd", MaxConnections: defaultConnections, Migrate: migrateAuto}
+	if err := json.Unmarshal([]byte(cmp.Or(string(raw), "{}")), &in); err != nil {
+		return settings{}, job.Errorf(job.Invalid, "the settings cannot be read: %v", err)
+	}
+	switch {
+	case in.Schema == "" || len(in.Schema) > maxSchemaName || strings.ContainsFunc(in.Schema, notInSchema) || in.Schema[0] <= '9':
+		return settings{}, job.Errorf(job.Invalid, "schema: want 1 to %d of [a-z0-9_], with no digit in front, got %q", maxSchemaName, in.Schema)
+	case strings.HasPrefix(in.Schema, "pg_"):
+		return settings{}, job.Errorf(job.Invalid, "schema: names that begin with pg_ are PostgreSQL's own, got %q", in.Schema)
+	case in.MaxConnections < minConnections || in.MaxConnections > maxConnections:
+		return settings{}, job.Errorf(job.Invalid, "max_connections: want %d to %d, got %d", minConnections, maxConnections, in.MaxConnections)
+	case in.Migrate != migrateAuto && in.Migrate != migrateCheck:
+		return settings{}, job.Errorf(job.Invalid, "migrate: want %q or %q, got %q", migrateAuto, migrateCheck, in.Migrate)
+	}
+	pool, err := pgxpool.ParseConfig(in.URL)
+	if err != nil { // the error hides the password
+		return settings{}, job.Errorf(job.Invalid, `url: want "postgres://USER@HOST/DATABASE" or libpq's "host=... dbname=...": %v`, err)
+	}
+	pool.MaxConns = int32(in.MaxConnections) - 1 //nolint:gosec // it is within bounds; one is for listening
+	pool.MinConns, pool.MaxConnIdleTime = 0, time.Minute
+	c := pool.ConnConfig
+	if c.ConnectTimeout == 0 {
+		c.ConnectTimeout = connectTimeout
+	}
+	if c.ValidateConnect == nil { // of several hosts the one that takes changes
+		c.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
+	}
+	if c.RuntimeParams["application_name"] == "" {
+		c.RuntimeParams["application_name"] = "boardd"
+	}
+	return settings{pool: pool, schema: in.Schema, migrate: in.Migrate}, nil
+}
+
+func notInSchema(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '_' }
+
+// readBoardSettings returns how many changes a board keeps for its watchers.
+func readBoardSettings(spec *driver.BoardSpec) (events int64, err error) {
+	in := struct {
+		Events int64 `json:"events"`
+	}{defaultEvents}
+	if err := json.Unmarshal([]byte(cmp.Or(string(spec.Settings), "{}")), &in); err != nil {
+		return 0, job.Errorf(job.Invalid, "the settings of board %q cannot be read: %v", spec.Name, err)
+	}
+	if in.Events < 1 {
+		return 0, job.Errorf(job.Invalid, "events: want at least 1, got %d", in.Events)
+	}
+	return in.Events, nil
+}

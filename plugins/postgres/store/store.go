@@ -1,0 +1,139 @@
+package store
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/driver/poll"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// A store is a schema in a database. Everything is decided in its transactions, and
+// nothing is remembered beside it but how boards were opened: so several processes may
+// have it open at once, and one that is killed leaves nothing half done.
+type store struct {
+	pool   *pgxpool.Pool
+	schema string
+	quoted string // the schema's name, as SQL has it
+	id     [8]byte
+	log    *slog.Logger
+
+	texts     sync.Map  // statements by what they are made of
+	documents poll.Bell // rings when a document was changed, here or elsewhere
+	news      news      // what other drivers are to be told
+
+	full atomic.Int64 // when the disk was full last, in nanoseconds since 1970; 0: it is not
+
+	mu     sync.Mutex
+	boards map[string]*board // those that are open here
+
+	end  context.CancelFunc
+	ends sync.WaitGroup
+}
+
+// open connects to the server, makes the tables where that is wanted, and begins to
+// listen for what others change.
+func open(ctx context.Context, c driver.Config) (*store, error) {
+	settings, err := readSettings(c.Settings)
+	if err != nil {
+		return nil, err
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	settings.pool.ConnConfig.OnNotice = noteWarning
+	pool, err := pgxpool.NewWithConfig(ctx, settings.pool)
+	if err != nil {
+		return nil, failed(ctx, err)
+	}
+	s := &store{
+		pool: pool, schema: settings.schema, quoted: pgx.Identifier{settings.schema}.Sanitize(),
+		log: c.Logger, boards: map[string]*board{}, news: news{wake: make(chan struct{}, 1), boards: map[int64]bool{}},
+	}
+	if err := s.prepare(ctx, settings.migrate); err != nil {
+		pool.Close()
+		return nil, err
+	}
+	var working context.Context
+	working, s.end = context.WithCancel(context.Background())
+	s.ends.Go(func() { s.listen(working, settings.pool.ConnConfig.Copy()) })
+	s.ends.Go(func() { s.announce(working) })
+	s.ends.Go(func() { s.followOthers(working) })
+	return s, nil
+}
+
+// sql returns a statement on the store's schema, which {s} stands for.
+func (s *store) sql(text string) string {
+	if made, ok := s.texts.Load(text); ok {
+		return made.(string) //nolint:forcetypeassert // there is nothing else in it
+	}
+	made := strings.ReplaceAll(text, "{s}", s.quoted)
+	s.texts.Store(text, made)
+	return made
+}
+
+// unsynced is under which a connection notes that a commit was not as safe as the
+// server is told to make it.
+const unsynced = "boardd-unsynced"
+
+// noteWarning notes the warning that a server gives when it stopped waiting for its
+// standbys, though the commit stands.
+func noteWarning(conn *pgconn.PgConn, n *pgconn.Notice) {
+	if n.SeverityUnlocalized == "WARNING" && (n.Code == "01000" || n.Code == "57P01") {
+		conn.CustomData()[unsynced] = true
+	}
+}
+
+// board returns a board that is open here.
+func (s *store) board(name string) (*board, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if b := s.boards[name]; b != nil {
+		return b, nil
+	}
+	return nil, notOpen(name)
+}
+
+// fullFor is how long a disk counts as full after it was.
+const fullFor = 5 * time.Second
+
+// Health asks for something that has to be read from the database.
+func (s *store) Health(ctx context.Context) error {
+	var standby bool
+	var off string
+	err := s.again(ctx, func() error {
+		return s.pool.QueryRow(ctx, s.sql(`SELECT pg_is_in_recovery(), current_setting('transaction_read_only') FROM {s}.store`)).Scan(&standby, &off)
+	})
+	switch {
+	case err != nil:
+		return failed(ctx, err)
+	case standby || off == "on":
+		return job.Errorf(job.Unavailable, "%s", meanings[readOnly])
+	case time.Since(time.Unix(0, s.full.Load())) < fullFor:
+		return job.Errorf(job.QuotaExceeded, noDisk)
+	}
+	return nil
+}
+
+// Close ends what the store has begun.
+func (s *store) Close() error {
+	s.end()
+	s.documents.Close()
+	s.mu.Lock()
+	for _, b := range s.boards {
+		b.watch.Close()
+	}
+	s.mu.Unlock()
+	s.ends.Wait()
+	s.pool.Close()
+	return nil
+}
