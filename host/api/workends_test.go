@@ -36,7 +36,7 @@ func TestWhatEndsAWait(t *testing.T) {
 		"a role that a reload takes away": {func(t *testing.T, s *server, next *config.Config) {
 			next.Tokens[len(next.Tokens)-1].Roles = []tenant.Role{tenant.Viewer}
 			s.mustAdmin(t, operatorSecret, "ReloadConfig", `{}`, &struct{}{})
-		}, "unauthenticated"},
+		}, "unavailable"}, // asked again, it is told which role is missing
 		"a token that a reload takes away": {func(t *testing.T, s *server, next *config.Config) {
 			next.Tokens = next.Tokens[:len(next.Tokens)-1]
 			s.mustAdmin(t, operatorSecret, "ReloadConfig", `{}`, &struct{}{})

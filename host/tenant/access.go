@@ -50,8 +50,9 @@ func (a *Access) Replace(r *Registry) {
 	old := a.now
 	ended := append(takeOver(old.byDigest, r.byDigest), takeOver(old.byCertificate, r.byCertificate)...)
 	a.now = r
+	changed := changedIn(r, ended)
 	a.mu.Unlock()
-	end(ended)
+	end(ended, changed)
 }
 
 // Amend makes these the tokens of one tenant, whose name they have; those of other tenants
@@ -80,15 +81,32 @@ func (a *Access) Amend(of string, tokens []Token) error {
 			}
 		}
 	}
+	changed := changedIn(a.now, ended)
 	a.mu.Unlock()
-	end(ended)
+	end(ended, changed)
 	return refused
 }
 
+// changedIn returns which of the principals whose time is over belong to a token of which a
+// registry has one of the same name and secret, with other rights.
+func changedIn(r *Registry, ended []*Principal) map[*Principal]bool {
+	changed := map[*Principal]bool{}
+	for _, p := range ended {
+		e := r.byTenant[p.Tenant][p.TokenName]
+		changed[p] = e != nil && e.token.ID == p.TokenID && e.token.Digest == p.digest && e.token.Certificate == p.certificate
+	}
+	return changed
+}
+
 // end ends what goes on for tokens that do not hold any more. It comes after what holds
-// now, so that nobody comes in again meanwhile.
-func end(list []*Principal) {
+// now, so that nobody comes in again meanwhile. Whoever has a token that was changed is to
+// ask again: it may still do what it did.
+func end(list []*Principal, changed map[*Principal]bool) {
 	for _, p := range list {
-		p.end(job.Errorf(job.Unauthenticated, "the token %q was revoked or changed", p.TokenName))
+		if changed[p] {
+			p.end(job.Errorf(job.Unavailable, "the token %q was changed: ask again", p.TokenName))
+			continue
+		}
+		p.end(job.Errorf(job.Unauthenticated, "the token %q was revoked", p.TokenName))
 	}
 }

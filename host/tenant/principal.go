@@ -27,6 +27,9 @@ type Principal struct {
 	// tenant's boards; empty: it doesn't.
 	home string
 
+	digest      Digest // of its secret
+	certificate string // that it is for
+
 	life context.Context         //nolint:containedctx // ends with the token; a shared one has no caller to hand it down
 	end  context.CancelCauseFunc // nil for a principal that was made without a registry
 }
@@ -35,6 +38,7 @@ func newPrincipal(t *Token) *Principal {
 	p := &Principal{
 		Tenant: t.Tenant, TokenName: t.Name, TokenID: t.ID,
 		Roles: slices.Clone(t.Roles), Boards: slices.Clone(t.Boards), Expires: t.Expires,
+		digest: t.Digest, certificate: t.Certificate,
 	}
 	p.life, p.end = context.WithCancelCause(context.Background())
 	return p
@@ -47,7 +51,8 @@ func (p Principal) Living(life context.Context) *Principal {
 	return &p
 }
 
-// Life ends, with the reason as its cause, when the token is revoked or changed.
+// Life ends, with the reason as its cause, when the token is revoked (Unauthenticated) or
+// changed (Unavailable: who asks again is let in with its present rights).
 // It does not end by itself when the token expires: see Expires.
 func (p *Principal) Life() context.Context {
 	if p.life == nil {
