@@ -18,13 +18,13 @@ func NewAccess(r *Registry) *Access { return &Access{now: r} }
 
 // takeOver keeps those entries that are the same in both, and returns whose time
 // is over.
-func takeOver[K comparable](old, r map[K]*entry) (ended []*Principal) {
+func takeOver[K comparable](old, r map[K]*entry) (ended []*entry) {
 	for key, was := range old {
 		if is, ok := r[key]; ok && is.token.same(&was.token) {
 			is.principal = was.principal
 			continue
 		}
-		ended = append(ended, was.principal)
+		ended = append(ended, was)
 	}
 	return ended
 }
@@ -50,9 +50,9 @@ func (a *Access) Replace(r *Registry) {
 	old := a.now
 	ended := append(takeOver(old.byDigest, r.byDigest), takeOver(old.byCertificate, r.byCertificate)...)
 	a.now = r
-	changed := changedIn(r, ended)
+	reasons := r.reasons(ended)
 	a.mu.Unlock()
-	end(ended, changed)
+	end(ended, reasons)
 }
 
 // Amend makes these the tokens of one tenant, whose name they have; those of other tenants
@@ -64,14 +64,14 @@ func (a *Access) Amend(of string, tokens []Token) error {
 		want[tokens[i].Name] = &tokens[i]
 	}
 	a.mu.Lock()
-	var ended []*Principal
+	var ended []*entry
 	for _, e := range a.now.byTenant[of] {
 		if t := want[e.token.Name]; t != nil && t.same(&e.token) {
 			delete(want, e.token.Name)
 			continue
 		}
 		a.now.drop(e)
-		ended = append(ended, e.principal)
+		ended = append(ended, e)
 	}
 	var refused error
 	for i := range tokens {
@@ -81,32 +81,31 @@ func (a *Access) Amend(of string, tokens []Token) error {
 			}
 		}
 	}
-	changed := changedIn(a.now, ended)
+	reasons := a.now.reasons(ended)
 	a.mu.Unlock()
-	end(ended, changed)
+	end(ended, reasons)
 	return refused
 }
 
-// changedIn returns which of the principals whose time is over belong to a token of which a
-// registry has one of the same name and secret, with other rights.
-func changedIn(r *Registry, ended []*Principal) map[*Principal]bool {
-	changed := map[*Principal]bool{}
-	for _, p := range ended {
-		e := r.byTenant[p.Tenant][p.TokenName]
-		changed[p] = e != nil && e.token.ID == p.TokenID && e.token.Digest == p.digest && e.token.Certificate == p.certificate
+// reasons returns why each entry's time is over. Whoever has a token that the registry still
+// knows by its name and secret, with other rights, is to ask again: it may still do what it did.
+func (r *Registry) reasons(ended []*entry) []error {
+	reasons := make([]error, len(ended))
+	for i, e := range ended {
+		t := &e.token
+		if is := r.byTenant[t.Tenant][t.Name]; is != nil && is.token.ID == t.ID && is.token.Digest == t.Digest && is.token.Certificate == t.Certificate {
+			reasons[i] = job.Errorf(job.Unavailable, "the token %q was changed: ask again", t.Name)
+		} else {
+			reasons[i] = job.Errorf(job.Unauthenticated, "the token %q was revoked", t.Name)
+		}
 	}
-	return changed
+	return reasons
 }
 
 // end ends what goes on for tokens that do not hold any more. It comes after what holds
-// now, so that nobody comes in again meanwhile. Whoever has a token that was changed is to
-// ask again: it may still do what it did.
-func end(list []*Principal, changed map[*Principal]bool) {
-	for _, p := range list {
-		if changed[p] {
-			p.end(job.Errorf(job.Unavailable, "the token %q was changed: ask again", p.TokenName))
-			continue
-		}
-		p.end(job.Errorf(job.Unauthenticated, "the token %q was revoked", p.TokenName))
+// now, so that nobody comes in again meanwhile.
+func end(ended []*entry, reasons []error) {
+	for i, e := range ended {
+		e.principal.end(reasons[i])
 	}
 }

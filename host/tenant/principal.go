@@ -27,9 +27,6 @@ type Principal struct {
 	// tenant's boards; empty: it doesn't.
 	home string
 
-	digest      Digest // of its secret
-	certificate string // that it is for
-
 	life context.Context         //nolint:containedctx // ends with the token; a shared one has no caller to hand it down
 	end  context.CancelCauseFunc // nil for a principal that was made without a registry
 }
@@ -38,7 +35,6 @@ func newPrincipal(t *Token) *Principal {
 	p := &Principal{
 		Tenant: t.Tenant, TokenName: t.Name, TokenID: t.ID,
 		Roles: slices.Clone(t.Roles), Boards: slices.Clone(t.Boards), Expires: t.Expires,
-		digest: t.Digest, certificate: t.Certificate,
 	}
 	p.life, p.end = context.WithCancelCause(context.Background())
 	return p
