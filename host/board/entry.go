@@ -46,20 +46,28 @@ func (b *Board) entryWith(rec *driver.Record, ext *record.Extra, now time.Time) 
 		e.Extra = record.AppendText(record.AppendText([]byte{record.Version}, entryBookUUID, p.Book.UUID), entryBookName, p.Book.Name)
 	}
 	if len(ext.After) > 0 {
-		if len(e.Extra) == 0 {
-			e.Extra = []byte{record.Version}
-		}
+		e.Extra = withVersion(e.Extra)
 		for i := range ext.After {
 			e.Extra = record.AppendField(e.Extra, entryAfter, record.AppendPrerequisite(nil, &ext.After[i]))
 		}
 		e.Extra = record.AppendTime(e.Extra, entryNotBefore, ext.NotBefore)
 	}
-	e.Extra = appendTimeout(e.Extra, ext.Timeout)
+	if ext.Timeout != 0 {
+		e.Extra = record.AppendNumber(withVersion(e.Extra), entryTimeout, ext.Timeout.Microseconds())
+	}
 	b.renew(e, rec, p.Priority, now)
 	if e.Held && len(ext.After) > 0 && isOpen(rec.State) {
 		b.waiting.add(p.ID, ext.After)
 	}
 	return e
+}
+
+// withVersion begins an Extra, if nothing did.
+func withVersion(extra []byte) []byte {
+	if len(extra) == 0 {
+		return []byte{record.Version}
+	}
+	return extra
 }
 
 // renew writes into an entry what changes during a job's life. own is the posting's
@@ -98,10 +106,7 @@ func (b *Board) setStatus(e *index.Entry, encoded []byte, own job.Priority) {
 	}
 	e.Attempt, e.OperationPriority = s.Attempt, s.OperationPriority
 	if s.HasPriority && s.Priority != own {
-		if len(e.Extra) == 0 {
-			e.Extra = []byte{record.Version}
-		}
-		e.Priority, e.Extra = s.Priority, record.AppendField(slices.Clip(e.Extra), entryPriority, []byte{byte(own)})
+		e.Priority, e.Extra = s.Priority, record.AppendField(slices.Clip(withVersion(e.Extra)), entryPriority, []byte{byte(own)})
 	}
 }
 

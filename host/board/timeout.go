@@ -1,7 +1,6 @@
 package board
 
 import (
-	"encoding/binary"
 	"time"
 
 	"github.com/boardd/boardd/host/board/record"
@@ -21,17 +20,6 @@ func checkTimeout(p *job.Posting, caps *driver.Capabilities) error {
 		return job.Errorf(job.Unsupported, "timeout: this board's driver does not see to timeouts")
 	}
 	return nil
-}
-
-// appendTimeout adds a timeout to an entry's Extra.
-func appendTimeout(extra []byte, timeout time.Duration) []byte {
-	if timeout == 0 {
-		return extra
-	}
-	if len(extra) == 0 {
-		extra = []byte{record.Version}
-	}
-	return record.AppendField(extra, entryTimeout, binary.AppendVarint(nil, timeout.Microseconds()))
 }
 
 // timeoutOf returns for how long one claim of a job may stand; 0: for any time.

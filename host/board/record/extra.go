@@ -93,9 +93,9 @@ func (e *Extra) Encode() []byte {
 		b = append(b, l.Key...)
 		b = append(b, l.Value...)
 	}
-	b = appendNumber(b, extraMaxAttempts, int64(e.MaxAttempts))
+	b = AppendNumber(b, extraMaxAttempts, int64(e.MaxAttempts))
 	b = AppendTime(b, ExtraNotBefore, e.NotBefore)
-	b = appendNumber(b, extraTimeout, e.Timeout.Microseconds())
+	b = AppendNumber(b, extraTimeout, e.Timeout.Microseconds())
 	for i := range e.After {
 		b = AppendField(b, extraAfter, AppendPrerequisite(nil, &e.After[i]))
 	}

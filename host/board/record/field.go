@@ -33,8 +33,8 @@ func AppendText(dst []byte, tag uint64, text string) []byte {
 	return append(dst, text...)
 }
 
-// appendNumber leaves a zero out.
-func appendNumber(dst []byte, tag uint64, n int64) []byte {
+// AppendNumber leaves a zero out.
+func AppendNumber(dst []byte, tag uint64, n int64) []byte {
 	if n == 0 {
 		return dst
 	}

@@ -181,7 +181,7 @@ func (s *Status) Encode() []byte {
 	}
 	b := make([]byte, 1, size)
 	b[0] = Version
-	b = appendNumber(b, statusAttempt, int64(s.Attempt))
+	b = AppendNumber(b, statusAttempt, int64(s.Attempt))
 	for i, r := range s.Reasons {
 		b = AppendText(b, statusReason, r)
 		if i < len(s.Attempts) {
@@ -193,20 +193,20 @@ func (s *Status) Encode() []byte {
 		b = AppendText(b, statusLast, s.Last)
 	}
 	b = AppendTime(b, StatusStarted, s.StartedAt)
-	b = appendNumber(b, statusExhausted, flag(s.Exhausted))
-	b = appendNumber(b, statusRanOutBy, int64(s.RanOutBy))
-	b = appendNumber(b, statusCancel, flag(s.Cancel))
+	b = AppendNumber(b, statusExhausted, flag(s.Exhausted))
+	b = AppendNumber(b, statusRanOutBy, int64(s.RanOutBy))
+	b = AppendNumber(b, statusCancel, flag(s.Cancel))
 	if s.HasPriority {
 		b = AppendField(b, statusPriority, []byte{byte(s.Priority<<1) ^ byte(s.Priority>>7)}) // a varint of one byte
 	}
-	b = appendNumber(b, statusOperationPriority, int64(s.OperationPriority))
+	b = AppendNumber(b, statusOperationPriority, int64(s.OperationPriority))
 	b = s.Operations.append(b)
-	b = appendNumber(b, statusResultBytes, s.ResultBytes)
+	b = AppendNumber(b, statusResultBytes, s.ResultBytes)
 	b = s.Log.append(b)
-	b = appendNumber(b, statusMet, flag(s.Met))
-	b = appendNumber(b, statusAwaited, flag(s.Awaited))
-	b = appendNumber(b, statusAhead, int64(s.Ahead))
-	b = appendNumber(b, statusUnbegun, int64(s.Unbegun))
+	b = AppendNumber(b, statusMet, flag(s.Met))
+	b = AppendNumber(b, statusAwaited, flag(s.Awaited))
+	b = AppendNumber(b, statusAhead, int64(s.Ahead))
+	b = AppendNumber(b, statusUnbegun, int64(s.Unbegun))
 	b = AppendTime(b, statusRestored, s.RestoredAt)
 	b = append(b, s.unknown...)
 	if len(b) == 1 {
