@@ -47,6 +47,16 @@ func (d *tardyDocuments) Watch(ctx context.Context, space driver.Space) iter.Seq
 	}
 }
 
+// telling serves a program's store, whose watches tell everything by so much later.
+func telling(program driver.Program, by time.Duration) map[string]driver.Program {
+	openStore := program.Open
+	program.Open = func(ctx context.Context, c driver.Config) (driver.Driver, error) {
+		d, err := openStore(ctx, c)
+		return &tardy{d, by}, err
+	}
+	return map[string]driver.Program{"memory": program}
+}
+
 // TestMadeElsewhereAMomentAgo: what one host has made, another one finds before its
 // watch tells it, and before that host has read its catalog nothing is not found.
 func TestMadeElsewhereAMomentAgo(t *testing.T) {
@@ -54,13 +64,8 @@ func TestMadeElsewhereAMomentAgo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		drivers := oneStore(t, false)
 		first, _ := open(t, host.Config{Config: cataloged(""), Drivers: drivers})
-		program := drivers["memory"]
-		openStore := program.Open
-		program.Open = func(ctx context.Context, c driver.Config) (driver.Driver, error) {
-			d, err := openStore(ctx, c)
-			return &tardy{d, 300 * time.Millisecond}, err
-		}
-		h, err := host.Open(t.Context(), host.Config{Config: cataloged(""), Drivers: map[string]driver.Program{"memory": program}})
+		late := telling(drivers["memory"], 300*time.Millisecond)
+		h, err := host.Open(t.Context(), host.Config{Config: cataloged(""), Drivers: late})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -116,13 +121,8 @@ func TestListsBeforeTheCatalogWasRead(t *testing.T) {
 		"visit":    func(s *admin.Session) error { return s.Visit("acme") },
 	}
 	synctest.Test(t, func(t *testing.T) {
-		program := memdriver.Program()
-		openStore := program.Open
-		program.Open = func(ctx context.Context, c driver.Config) (driver.Driver, error) {
-			d, err := openStore(ctx, c)
-			return &tardy{d, 300 * time.Millisecond}, err
-		}
-		h, err := host.Open(t.Context(), host.Config{Config: cataloged("", board("declared", "store")), Drivers: map[string]driver.Program{"memory": program}})
+		late := telling(memdriver.Program(), 300*time.Millisecond)
+		h, err := host.Open(t.Context(), host.Config{Config: cataloged("", board("declared", "store")), Drivers: late})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -161,13 +161,8 @@ func TestLoginWhileTheCatalogIsRead(t *testing.T) {
 			t.Fatal(err)
 		}
 		const each = 300 * time.Millisecond
-		program := drivers["memory"]
-		openStore := program.Open
-		program.Open = func(ctx context.Context, c driver.Config) (driver.Driver, error) {
-			d, err := openStore(ctx, c)
-			return &tardy{d, each}, err
-		}
-		h, err := host.Open(ctx, host.Config{Config: cataloged(""), Drivers: map[string]driver.Program{"memory": program}})
+		late := telling(drivers["memory"], each)
+		h, err := host.Open(ctx, host.Config{Config: cataloged(""), Drivers: late})
 		if err != nil {
 			t.Fatal(err)
 		}

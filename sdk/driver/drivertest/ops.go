@@ -91,7 +91,13 @@ func (e *env) claim(id job.ID, owner string) driver.Claimed {
 
 func (e *env) claimFor(id job.ID, owner string, lease time.Duration) driver.Claimed {
 	e.Helper()
-	op := claimOp(owner, lease, id)
+	return e.granted(claimOp(owner, lease, id))
+}
+
+// granted makes a claim of one free job.
+func (e *env) granted(op driver.Op) driver.Claimed {
+	e.Helper()
+	id := op.Claim.Candidates[0].Job
 	r := e.must(op)
 	if len(r.Claims) != 1 {
 		e.Fatalf("Claim of a free job: got %d claims, passed over: %s", len(r.Claims), goneKinds(r.Skipped))

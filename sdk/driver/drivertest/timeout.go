@@ -29,11 +29,7 @@ func (e *env) claimAtMost(id job.ID, lease, most time.Duration) driver.Claimed {
 	op := claimOp("w", lease, id)
 	op.Claim.NoExpiry = lease == 0
 	op.Claim.Candidates[0].Most = most
-	r := e.must(op)
-	if len(r.Claims) != 1 {
-		e.Fatalf("Claim of a free job: got %d claims, passed over: %s", len(r.Claims), goneKinds(r.Skipped))
-	}
-	return r.Claims[0]
+	return e.granted(op)
 }
 
 // leased checks that a lease was granted whole, and that the job shows it.
