@@ -159,13 +159,13 @@ func (b *backend) place(ctx context.Context, h *Host, docs driver.Documents, c c
 	var others map[string]map[string]string
 	if p := b.present(h, docs); p != nil {
 		var err error
-		if others, err = p.Serve(ctx, place, use.Settings); err != nil {
+		if others, err = p.Serve(ctx, place, use); err != nil {
 			return err
 		}
 	}
 	err := b.placesIn(docs).Occupy(ctx, place, use, others)
 	if p := b.present(h, docs); err != nil && p != nil {
-		_ = p.Leave(ctx, place) // or it is only believed for a while that this host serves the board
+		_ = p.Leave(ctx, place, use) // or it is only believed for a while that this host serves the board
 	}
 	return err
 }
@@ -189,7 +189,7 @@ func (s *Hosted) leave(h *Host) {
 	if p := s.backend.present(h, docs); p != nil {
 		ctx, cancel := context.WithTimeout(h.running, openingTime)
 		defer cancel()
-		_ = p.Leave(ctx, catalog.LocationOf(s.config.Settings, s.key())) // else it is believed for a while
+		_ = p.Leave(ctx, catalog.LocationOf(s.config.Settings, s.key()), catalog.Use{Tenant: s.config.Tenant, Board: s.config.Name}) // else it is believed for a while
 	}
 }
 

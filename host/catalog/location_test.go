@@ -172,6 +172,59 @@ func TestRaceForOverlappingPlaces(t *testing.T) {
 	}
 }
 
+// TestTwoBoardsOfOneHostAtOnePlace: a host that serves a board and tries another one at
+// the same place serves the first one only, and goes on to when it gives the other up.
+func TestTwoBoardsOfOneHostAtOnePlace(t *testing.T) {
+	t.Parallel()
+	docs := store(t)
+	place := at("namespace", "octavia")
+	here := func(board, lease string) catalog.Use {
+		u := use(board)
+		u.Location, u.Settings = place.String(), map[string]string{"lease": lease}
+		return u
+	}
+	has, wants := here("has", "30s"), here("wants", "60s")
+	a := catalog.NewPresence(docs, catalog.Host{ID: "a"}, quiet())
+	b := catalog.NewPresence(docs, catalog.Host{ID: "b"}, quiet())
+	check := func(when string, first, second bool) {
+		t.Helper()
+		hosts, err := catalog.Hosts(t.Context(), docs)
+		if err != nil || len(hosts) == 0 || hosts[0].Serves(has) != first || hosts[0].Serves(wants) != second {
+			t.Errorf("%s: %+v, %v; want %v and %v", when, hosts, err, first, second)
+		}
+	}
+	serve := func(p *catalog.Presence, u catalog.Use) map[string]map[string]string {
+		t.Helper()
+		others, err := p.Serve(t.Context(), place, u)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return others
+	}
+	leave := func(u catalog.Use) {
+		t.Helper()
+		if err := a.Leave(t.Context(), place, u); err != nil {
+			t.Fatal(err)
+		}
+	}
+	serve(a, wants)
+	check("only another board is tried", false, true)
+	leave(wants)
+	serve(a, has)
+	serve(a, wants)
+	check("another board is tried", true, true)
+	if others := serve(b, has); others["a"]["lease"] != "30s" {
+		t.Errorf("the others serve the board as %v", others)
+	}
+	leave(wants)
+	check("it is given up", true, false)
+	if others := serve(b, wants); len(others) != 0 {
+		t.Errorf("another board's settings count: %v", others)
+	}
+	leave(has)
+	check("both are", false, false)
+}
+
 // TestHostsAgreeOnSettings: a host that would serve a board otherwise than
 // another one does is refused, with both values, until the other has gone.
 func TestHostsAgreeOnSettings(t *testing.T) {
@@ -184,7 +237,7 @@ func TestHostsAgreeOnSettings(t *testing.T) {
 		serve := func(p *catalog.Presence, lease string) error {
 			u := use("octavia")
 			u.Settings = map[string]string{"fencing": "owner", "lease": lease}
-			others, err := p.Serve(ctx, place, u.Settings)
+			others, err := p.Serve(ctx, place, u)
 			if err != nil {
 				return err
 			}
@@ -202,7 +255,7 @@ func TestHostsAgreeOnSettings(t *testing.T) {
 		if want := "lease is 60s here and 45s there"; err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "host-a") {
 			t.Errorf("got %v, want %s", err, want)
 		}
-		if err := b.Leave(ctx, place); err != nil {
+		if err := b.Leave(ctx, place, use("octavia")); err != nil {
 			t.Fatal(err)
 		}
 		if err := serve(present("host-c"), "45s"); err != nil {

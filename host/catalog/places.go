@@ -26,6 +26,9 @@ type Use struct {
 	Settings map[string]string `json:"settings"` // those that every host must have alike, for people
 }
 
+// name is the board with its tenant.
+func (u *Use) name() string { return u.Tenant + "/" + u.Board }
+
 func (u *Use) same(o *Use) bool { return u.Tenant == o.Tenant && u.Board == o.Board }
 
 // Places is which board lies where on one store. Its methods may be called from many

@@ -31,12 +31,21 @@ type Host struct {
 	Version string                       `json:"version"`
 	Since   time.Time                    `json:"since"`
 	Boards  map[string]map[string]string `json:"boards,omitempty"` // how it serves boards, by their locations' keys
+	Names   map[string][]string          `json:"names,omitempty"`  // which boards these are; more than one while their place is at issue
 }
 
-// Serves reports whether the host says that it serves a board at its place.
+// Serves reports whether the host says that it serves a board at its place. One that
+// tries to serve another board there does not.
 func (h Host) Serves(use Use) bool {
-	_, ok := h.Boards[LocationNamed(use.Location).key()]
-	return ok
+	key := LocationNamed(use.Location).key()
+	_, ok := h.Boards[key]
+	return ok && h.names(key, use.name())
+}
+
+// names reports whether what the host says of a place is of a board. A host before
+// names were said may mean any.
+func (h Host) names(key, board string) bool {
+	return len(h.Names[key]) == 0 || slices.Contains(h.Names[key], board)
 }
 
 // Presence says in one store that this host lives, and knows who else does.
@@ -44,14 +53,16 @@ type Presence struct {
 	docs   driver.Documents
 	logger *slog.Logger
 
-	mu     sync.Mutex // guards self, and is held while that is written to the store
+	mu     sync.Mutex // guards self and said, and is held while they are written to the store
 	self   Host
-	rounds *rounds[*word] // not guarded by mu
+	said   map[string][]*word // of the boards that are served, by their locations' keys, the first one first
+	rounds *rounds[*word]     // not guarded by mu
 }
 
 // word is what a host says of one board.
 type word struct {
 	key      string            // of the board's location
+	board    string            // with its tenant
 	settings map[string]string // nil: it is served no more
 
 	others map[string]map[string]string // how the other hosts serve it that do
@@ -60,8 +71,8 @@ type word struct {
 
 // NewPresence returns a presence that Run keeps up.
 func NewPresence(docs driver.Documents, self Host, logger *slog.Logger) *Presence {
-	self.Since, self.Boards = now(), map[string]map[string]string{}
-	p := &Presence{docs: docs, logger: logger, self: self}
+	self.Since, self.Boards, self.Names = now(), map[string]map[string]string{}, map[string][]string{}
+	p := &Presence{docs: docs, logger: logger, self: self, said: map[string][]*word{}}
 	p.rounds = newRounds(p.round)
 	return p
 }
@@ -87,12 +98,12 @@ func (p *Presence) Run(ctx context.Context) {
 	}
 }
 
-// say writes what the host says of itself, after a change.
-func (p *Presence) say(ctx context.Context, change func(*Host)) error {
+// say writes what the host says of itself, with more words.
+func (p *Presence) say(ctx context.Context, words []*word) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if change != nil {
-		change(&p.self)
+	for _, w := range words {
+		p.add(w)
 	}
 	data, err := json.Marshal(p.self)
 	if err != nil {
@@ -112,11 +123,36 @@ func (p *Presence) say(ctx context.Context, change func(*Host)) error {
 	return err
 }
 
+// add puts a word in the place of what was said of the same board. It is called with mu
+// held.
+func (p *Presence) add(w *word) {
+	list := p.said[w.key]
+	switch n := slices.IndexFunc(list, func(o *word) bool { return o.board == w.board }); {
+	case n >= 0 && w.settings == nil:
+		list = slices.Delete(list, n, n+1)
+	case n >= 0:
+		list[n] = w
+	case w.settings != nil:
+		list = append(list, w)
+	}
+	if len(list) == 0 {
+		delete(p.said, w.key)
+		delete(p.self.Boards, w.key)
+		delete(p.self.Names, w.key)
+		return
+	}
+	names := make([]string, len(list))
+	for i, o := range list {
+		names[i] = o.board
+	}
+	p.said[w.key], p.self.Boards[w.key], p.self.Names[w.key] = list, list[0].settings, names
+}
+
 // Serve registers how this host serves the board at a location, and returns how the
 // other hosts that serve it do. Calls for many boards at the same time are written and
 // read together.
-func (p *Presence) Serve(ctx context.Context, l Location, settings map[string]string) (map[string]map[string]string, error) {
-	w := &word{key: l.key(), settings: settings}
+func (p *Presence) Serve(ctx context.Context, l Location, use Use) (map[string]map[string]string, error) {
+	w := &word{key: l.key(), board: use.name(), settings: use.Settings}
 	if err := p.rounds.join(ctx, w); err != nil {
 		return nil, err
 	}
@@ -124,8 +160,8 @@ func (p *Presence) Serve(ctx context.Context, l Location, settings map[string]st
 }
 
 // Leave says that this host serves the board at a location no more.
-func (p *Presence) Leave(ctx context.Context, l Location) error {
-	w := &word{key: l.key()}
+func (p *Presence) Leave(ctx context.Context, l Location, use Use) error {
+	w := &word{key: l.key(), board: use.name()}
 	if err := p.rounds.join(ctx, w); err != nil {
 		return err
 	}
@@ -135,24 +171,15 @@ func (p *Presence) Leave(ctx context.Context, l Location) error {
 // round says several words at once. What others say is read after that: of two hosts
 // that begin at the same moment, at least one sees the other.
 func (p *Presence) round(ctx context.Context, words []*word) {
-	serving := false
-	err := p.say(ctx, func(h *Host) {
-		for _, w := range words {
-			if w.settings == nil {
-				delete(h.Boards, w.key)
-				continue
-			}
-			h.Boards[w.key], serving = w.settings, true
-		}
-	})
+	err := p.say(ctx, words)
 	var all []Host
-	if err == nil && serving {
+	if err == nil && slices.ContainsFunc(words, func(w *word) bool { return w.settings != nil }) {
 		all, err = p.Hosts(ctx)
 	}
 	for _, w := range words {
 		w.err, w.others = err, map[string]map[string]string{}
 		for _, h := range all {
-			if theirs, ok := h.Boards[w.key]; ok && h.ID != p.self.ID {
+			if theirs, ok := h.Boards[w.key]; ok && h.ID != p.self.ID && h.names(w.key, w.board) {
 				w.others[h.ID] = theirs
 			}
 		}

@@ -22,7 +22,7 @@ func TestMixedVersions(t *testing.T) {
 	defer func() { _ = d.Close() }()
 	for id, version := range map[string]string{"same": "1.2.0", "newer": "1.3.0"} {
 		p := catalog.NewPresence(d.Documents(), catalog.Host{ID: id, Version: version}, slog.New(slog.DiscardHandler))
-		if _, err := p.Serve(t.Context(), catalog.LocationOf(nil, "t/b"), map[string]string{"lease": "30s"}); err != nil {
+		if _, err := p.Serve(t.Context(), catalog.LocationOf(nil, "t/b"), catalog.Use{Tenant: "default", Board: "b", Settings: map[string]string{"lease": "30s"}}); err != nil {
 			t.Fatal(err)
 		}
 	}
