@@ -1,6 +1,6 @@
 LINTER := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: help build run test lint generate format check bench bench-system screenshots clean
+.PHONY: help build run test lint generate format check bench bench-system screenshots release clean
 .DEFAULT_GOAL := help
 
 help: ## list these targets
@@ -41,5 +41,8 @@ bench-system: ## measure whole servers, as docs/benchmarks.md quotes (ten minute
 screenshots: ## take the pictures of docs/ anew (needs Chromium)
 	BOARDD_SCREENSHOTS=write go test ./host/web -run TestScreenshots -count=1
 
+release: ## put into dist/ what a release consists of, as VERSION=0.1.0
+	./scripts/release.sh "$(VERSION)"
+
 clean: ## remove what was built
-	rm -rf bin
+	rm -rf bin dist

@@ -10,6 +10,8 @@ gcc                gcc --version
 protobuf-compiler  protoc --version
 libprotobuf-dev    test -e /usr/include/google/protobuf/timestamp.proto
 curl               curl --version
+jq                 jq --version
+openssh-client     command -v ssh-keygen
 procps             pgrep --version
 python3            /usr/bin/python3 --version
 python3-grpcio     /usr/bin/python3 -c "import grpc"

@@ -39,7 +39,13 @@ func thisBuild() build {
 }
 
 // line is the build for people.
-func (b build) line() string { return fmt.Sprintf("boardd %s (%s, %s)", b.Version, b.Go, b.System) }
+func (b build) line() string {
+	commit := ""
+	if b.Commit != "" {
+		commit = "commit " + b.Commit + ", "
+	}
+	return fmt.Sprintf("boardd %s (%s%s, %s)", b.Version, commit, b.Go, b.System)
+}
 
 func (p *program) versionCommand() *cobra.Command {
 	return p.command("version", "Say which boardd this is", "", "boardd version -o json",

@@ -110,6 +110,7 @@ var packages = map[string]line{
 	"internal/faults/workload":      {may: []string{"internal/faults/check", "internal/faults/history", "sdk/boardd/v1", "sdk/client", "sdk/job", "sdk/sleep"}, why: "for tests: clients like anybody's"},
 	"internal/imports":              {why: "parses sources"},
 	"internal/prune":                {why: "cuts generated code, and knows none of it"},
+	"internal/release":              {tests: []string{"internal/testneed", "internal/testserver", "sdk/client"}, why: "makes a release as the script does, and looks at it from outside"},
 	"internal/simulation":           {why: "runs programs on worlds, and knows none of them"},
 	"internal/simulation/orders":    {may: []string{"host/index", "internal/simulation", "sdk/driver", "sdk/job", "sdk/policy"}, why: "for tests: feeds indexes, with no board around them"},
 	"internal/simulation/stores":    {may: []string{"internal/simulation", "sdk/driver", "sdk/driver/memdriver", "sdk/driver/transition", "sdk/job"}, why: "for tests: judges by the contract of drivers, in no process but its own"},
