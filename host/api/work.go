@@ -119,7 +119,7 @@ func fromEnding(owner string, m *boarddv1.WorkEnding) (board.WorkEnding, error) 
 	case boarddv1.How_ABANDON:
 		e.How = board.ToAbandon
 	case boarddv1.How_TRASH:
-		e.How = board.ToTrash
+		e.How, e.Reason = board.ToTrash, m.GetReason()
 	case boarddv1.How_CANCEL:
 		e.How, e.Outcome = board.ToConsume, job.Canceled
 	default:

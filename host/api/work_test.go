@@ -67,6 +67,13 @@ func TestWork(t *testing.T) {
 	if got, want := strings.Join(codes, " "), "OK INVALID OK OK INVALID OK"; got != want {
 		t.Errorf("the items end with %s, want %s", got, want)
 	}
+	var trash struct {
+		Jobs []struct{ LastReason string }
+	}
+	s.must(t, workerSecret, "ListJobs", `{"board":"default","states":["TRASHED"]}`, &trash)
+	if len(trash.Jobs) != 1 || trash.Jobs[0].LastReason != "bad" {
+		t.Errorf("the trash has %+v, want the one job with its reason", trash.Jobs)
+	}
 	if e := second.Extended[0]; e.UUID != first.Claims[2].UUID || e.Token != first.Claims[2].Token || e.LeaseExpiresAt == "" {
 		t.Errorf("%+v", e)
 	}
