@@ -104,7 +104,38 @@ assemblyscript() {
   npm install --silent --no-fund --no-audit --no-save --prefix .tools/assemblyscript "assemblyscript@$version" >/dev/null 2>&1 || echo "setup: could not install assemblyscript" >&2
 }
 
+# Node 20 or later, for the client in TypeScript; what Debian has may be older.
+node20() {
+  local version=22.23.3 machine
+  case $(uname -m) in x86_64) machine=x64 ;; aarch64) machine=arm64 ;; *) return 0 ;; esac
+  local major
+  major=$(node --version 2>/dev/null | sed 's/^v\([0-9]*\).*/\1/')
+  [ "${major:-0}" -lt 20 ] || return 0
+  ! grep -qs "\"version\": \"$version\"" ".tools/node/node_modules/node-linux-$machine/package.json" || return 0
+  echo "setup: installing node $version"
+  npm install --silent --no-fund --no-audit --no-save --prefix .tools/node "node-linux-$machine@$version" >/dev/null 2>&1 || echo "setup: could not install node" >&2
+}
+
+# What the client in TypeScript is built with, and what it needs.
+typescript() {
+  local folder=.tools/typescript
+  ! cmp -s clients/typescript/package-lock.json "$folder/package-lock.json" || return 0
+  echo "setup: installing the packages of clients/typescript"
+  rm -rf "$folder"
+  mkdir -p "$folder"
+  cp clients/typescript/package.json "$folder"
+  cp clients/typescript/package-lock.json "$folder/wanted.json"
+  # The lock gets its name last: the tests take its presence for that of everything in it.
+  if (cd "$folder" && cp wanted.json npm-shrinkwrap.json && npm ci --silent --no-fund --no-audit --ignore-scripts) >/dev/null 2>&1; then
+    mv "$folder/wanted.json" "$folder/package-lock.json"
+  else
+    echo "setup: could not install the packages of clients/typescript" >&2
+  fi
+}
+
 cd "$(dirname "$0")/.."
 debian
 axe
 assemblyscript
+node20
+typescript

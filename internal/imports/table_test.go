@@ -100,6 +100,7 @@ var packages = map[string]line{
 	"bench/...":                     {may: []string{"internal/testneed", "internal/testserver", "sdk/..."}, tests: []string{"plugins/embedded"}, why: "measures from outside, and the built-in store by itself"},
 	"docs":                          {tests: []string{"host", "host/admin", "host/auditor", "host/api", "host/audit", "host/board", "host/board/filter", "host/catalog", "host/config", "host/doctor", "host/identity", "host/recording", "host/replay", "host/tenant", "host/wasm/...", "plugins/embedded", "plugins/taskflow", "sdk/boardd/...", "sdk/driver", "sdk/job", "sdk/policy/...", "sdk/wirejson"}, why: "holds the pages against the code, so its tests look everywhere"},
 	"clients/python":                {why: "runs the Python client's own tests"},
+	"clients/typescript":            {why: "runs the TypeScript client's own tests"},
 	"internal/failpoints":           {tests: []string{"host/audit", "host/recording", "sdk/..."}, why: "parses sources; its tests crash the real program at each point"},
 	"internal/faults":               {may: []string{"internal/faults/...", "internal/testserver", "sdk/client", "sdk/job"}, tests: []string{"internal/testneed"}, why: "for tests: runs the real program, and looks at it from outside"},
 	"internal/faults/check":         {may: []string{"internal/faults/history", "sdk/job"}, why: "a history to what is wrong with it: it runs nothing and has never heard of a server"},

@@ -1,0 +1,180 @@
+import { readFileSync } from "node:fs";
+import * as http from "node:http";
+import * as https from "node:https";
+import type { DescMessage, DescMethodServerStreaming, DescMethodUnary, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
+import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
+import type { Transport } from "@connectrpc/connect";
+import { createConnectTransport } from "@connectrpc/connect-node";
+import { Board } from "./board.js";
+import { backoff, now, sleep } from "./clock.js";
+import { BoarddError, failureOf, type Failure } from "./error.js";
+
+/** Where a boardd listens that was told nothing else. */
+export const defaultAddr = "http://127.0.0.1:7422";
+
+/** How to reach a server. What is absent comes from the environment, as the command line takes it. */
+export interface ClientOptions {
+  /** http://HOST:PORT or https://...; several servers of the same boards with commas between them. Absent: BOARDD_ADDR, or defaultAddr. */
+  addr?: string;
+  /** Sent with every call. Absent: BOARDD_TOKEN, or no token. */
+  token?: string;
+  /** A file with the token, read again when the server refuses it. Absent: BOARDD_TOKEN_FILE, unless a token is given. */
+  tokenFile?: string;
+  /** Certificates to trust instead of the system's, and our own, as PEM. */
+  tls?: { ca?: string | Buffer; cert?: string | Buffer; key?: string | Buffer };
+  /** For how long one attempt of a call may take, beyond what the call asks the server to wait; 30,000. */
+  callTimeoutMs?: number;
+  /** For how long a call is repeated while the server is not reachable; 30,000. 0: a call is tried once. */
+  retryForMs?: number;
+}
+
+/** What a call may be given. */
+export interface CallOptions {
+  /** Ends the call; its error is INTERRUPTED then. */
+  signal?: AbortSignal | undefined;
+  /** For how long the request asks the server to wait. */
+  waitMs?: number | undefined;
+}
+
+/** What came of a call. */
+export interface Answer<T> {
+  message: T;
+  /** The answer to an earlier try was lost, which may have made the change. */
+  unsure: boolean;
+  /** How often it was tried. */
+  tries: number;
+}
+
+/** A Client calls a server with one token. Nothing is connected to before the first call. */
+export class Client {
+  private readonly transports: Transport[];
+  private readonly agent: { plain: http.Agent; tls: https.Agent };
+  private readonly tokenFile: string | undefined;
+  private readonly callTimeoutMs: number;
+  private readonly retryForMs: number;
+  private token: string;
+  private at = 0; // of the transports
+
+  constructor(options: ClientOptions = {}) {
+    const env = process.env;
+    const own = options.token !== undefined || options.tokenFile !== undefined;
+    this.tokenFile = own ? options.tokenFile : env["BOARDD_TOKEN"] ? undefined : env["BOARDD_TOKEN_FILE"];
+    this.token = options.token ?? (own ? "" : (env["BOARDD_TOKEN"] ?? ""));
+    if (this.tokenFile !== undefined && this.token === "") this.token = readFileSync(this.tokenFile, "utf8").trim();
+    this.callTimeoutMs = options.callTimeoutMs ?? 30_000;
+    this.retryForMs = options.retryForMs ?? 30_000;
+    this.agent = { plain: new http.Agent({ keepAlive: true }), tls: new https.Agent({ keepAlive: true, ...options.tls }) };
+    const addrs = (options.addr ?? (env["BOARDD_ADDR"] || defaultAddr)).split(",").map((addr) => addr.trim());
+    this.transports = addrs.map((addr) => this.transportTo(addr));
+  }
+
+  private transportTo(addr: string): Transport {
+    const url = URL.canParse(addr) ? new URL(addr) : undefined;
+    if (url === undefined || !["http:", "https:"].includes(url.protocol) || url.pathname !== "/" || url.search !== "") {
+      throw new BoarddError("INVALID", "new Client", `addr: want http://HOST:PORT or https://HOST:PORT, got ${JSON.stringify(addr)}`);
+    }
+    // Bytes, not JSON: in boardd's JSON details stand as they are, and the standard codec would take them for base64.
+    const agent = url.protocol === "https:" ? this.agent.tls : this.agent.plain;
+    return createConnectTransport({ httpVersion: "1.1", baseUrl: url.origin, useBinaryFormat: true, acceptCompression: [], nodeOptions: { agent } });
+  }
+
+  /** The board of a name. Nothing is asked of the server. */
+  board(name = process.env["BOARDD_BOARD"] || "default"): Board {
+    return new Board(this, name);
+  }
+
+  /** Closes the connections to the server. Calls that are under way fail. */
+  close(): void {
+    this.agent.plain.destroy();
+    this.agent.tls.destroy();
+  }
+
+  /**
+   * Makes any unary call of the API, such as BoardService.method.explainJob, and makes it again while the server is not
+   * reachable. That is safe as every change that a request asks for is named by it: by a uuid, a claim's token, or a
+   * request id.
+   */
+  async call<I extends DescMessage, O extends DescMessage>(method: DescMethodUnary<I, O>, request: MessageInitShape<I>, options: CallOptions = {}): Promise<Answer<MessageShape<O>>> {
+    const waitMs = options.waitMs ?? 0;
+    const until = now() + this.retryForMs + waitMs;
+    const changes = method.idempotency !== MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS;
+    let unsure = false;
+    let reloaded = false;
+    for (let tries = 1; ; tries++) {
+      const at = this.at;
+      let failure: Failure;
+      try {
+        options.signal?.throwIfAborted();
+        const answer = await this.transport(at).unary(method, options.signal, Math.ceil(this.callTimeoutMs + waitMs), this.headers(), request);
+        return { message: answer.message, unsure, tries };
+      } catch (reason) {
+        failure = failureOf(method.name, reason);
+        if (options.signal?.aborted) throw gaveUp(method.name, changes && (unsure || failure.sent), options.signal.reason);
+      }
+      unsure ||= changes && failure.sent && !failure.answered;
+      const { error } = failure;
+      if (error.kind === "UNAUTHENTICATED" && !reloaded) {
+        reloaded = true;
+        if (this.reload()) continue;
+      }
+      if (!failure.answered && this.at === at) this.at = (at + 1) % this.transports.length;
+      const another = tries % this.transports.length !== 0;
+      const pause = another ? 0 : Math.max(failure.pauseMs, backoff(Math.floor(tries / this.transports.length) - 1, 50, 2000));
+      const again = ["UNAVAILABLE", "INTERRUPTED", "OUTCOME_UNKNOWN"].includes(error.kind);
+      if (!again || now() + pause > until) throw inDoubt(error, unsure);
+      await sleep(pause, options.signal);
+    }
+  }
+
+  /** Makes a call that answers with a stream, once. Its errors are a BoarddError. */
+  async *stream<I extends DescMessage, O extends DescMessage>(method: DescMethodServerStreaming<I, O>, request: MessageInitShape<I>, signal?: AbortSignal): AsyncGenerator<MessageShape<O>, void, undefined> {
+    const at = this.at;
+    try {
+      const answer = await this.transport(at).stream(method, signal, undefined, this.headers(), once(request));
+      yield* answer.message;
+    } catch (reason) {
+      const { error, answered } = failureOf(method.name, reason);
+      if (signal?.aborted) throw gaveUp(method.name, false, signal.reason);
+      if (error.kind === "UNAUTHENTICATED" && this.reload()) throw new BoarddError("UNAVAILABLE", method.name, "the token's file has another token now", { cause: error });
+      if (!answered && this.at === at) this.at = (at + 1) % this.transports.length;
+      throw error;
+    }
+  }
+
+  private transport(at: number): Transport {
+    const transport = this.transports[at];
+    if (transport === undefined) throw new Error("there is no such address");
+    return transport;
+  }
+
+  private headers(): Record<string, string> {
+    return this.token === "" ? {} : { Authorization: `Bearer ${this.token}` };
+  }
+
+  /** Reads the token's file again, and reports whether it has another one. */
+  private reload(): boolean {
+    if (this.tokenFile === undefined) return false;
+    try {
+      const token = readFileSync(this.tokenFile, "utf8").trim();
+      const changed = token !== this.token;
+      this.token = token;
+      return changed;
+    } catch {
+      return false; // the old one may be good again
+    }
+  }
+}
+
+async function* once<T>(value: T): AsyncGenerator<T> {
+  yield value;
+}
+
+function gaveUp(op: string, unsure: boolean, cause: unknown): BoarddError {
+  return new BoarddError("INTERRUPTED", op, "gave up before the server answered", { changed: unsure ? "unknown" : "no", cause });
+}
+
+/** Of a call of which an earlier try may have made the change: that a later one was refused says nothing of it. */
+function inDoubt(error: BoarddError, unsure: boolean): BoarddError {
+  if (!unsure || error.changed === "unknown") return error;
+  return new BoarddError("OUTCOME_UNKNOWN", error.op, `the answer to a try was lost, which may have done it: ${error.message}`, { job: error.job, cause: error });
+}

@@ -1,0 +1,259 @@
+// Package typescript holds the TypeScript client, and here its tests: they are Node's own,
+// run against the package as npm packs it.
+package typescript_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/boardd/boardd/internal/testneed"
+	"github.com/boardd/boardd/internal/testserver"
+)
+
+// sources are what the package is built from, and what its tests are.
+var sources = []string{".gitignore", "package.json", "package-lock.json", "tsconfig.json", "README.md", "src/*.ts", "test/*"}
+
+// TestTypeScript builds and packs the package, installs what was packed, and runs the tests
+// on that.
+func TestTypeScript(t *testing.T) {
+	t.Parallel()
+	node, modules := needs(t)
+	program := testserver.Build(t, "./cmd/boardd")
+	work := t.TempDir()
+	folder := filepath.Join(work, "clients", "typescript")
+	for _, pattern := range sources {
+		copyFiles(t, pattern, folder)
+	}
+	proto := filepath.Join("..", "..", "sdk", "boardd", "v1", "boardd.proto")
+	copyFile(t, proto, filepath.Join(work, "sdk", "boardd", "v1", "boardd.proto"))
+	link(t, modules, filepath.Join(folder, "node_modules"))
+	environment := append(os.Environ(), "PATH="+filepath.Dir(node)+string(os.PathListSeparator)+os.Getenv("PATH"), "BOARDD_PROGRAM="+program)
+
+	run(t, folder, environment, "npm", "pack", "--silent")
+	site := install(t, folder, modules, work)
+	copyFile(t, filepath.Join("test", "tsconfig.json"), filepath.Join(site, "test", "tsconfig.json"))
+	copyFiles(t, "test/*.ts", site)
+	copyFile(t, "tsconfig.json", filepath.Join(site, "tsconfig.json"))
+	example := filepath.Join("..", "..", "examples", "web-typescript", "src", "main.ts")
+	copyFile(t, example, filepath.Join(site, "test", "web", "main.ts"))
+	write(t, filepath.Join(site, "test", "readme.ts"), readme(t))
+	write(t, filepath.Join(site, "package.json"), []byte(`{"type":"module"}`))
+	run(t, site, environment, "node", filepath.Join(modules, "typescript", "bin", "tsc"), "-p", "test")
+	suites, err := filepath.Glob(filepath.Join(site, "built", "*.test.js"))
+	if err != nil || len(suites) == 0 {
+		t.Fatalf("there are no tests in test/ (%v)", err)
+	}
+	for _, suite := range suites {
+		t.Run(strings.TrimSuffix(filepath.Base(suite), ".test.js"), func(t *testing.T) {
+			t.Parallel()
+			out := run(t, site, environment, "node", "--test", "--test-reporter=tap", "--test-timeout=120000", suite)
+			if !strings.Contains(out, "# fail 0\n") || strings.Contains(out, "# pass 0\n") || !strings.Contains(out, "# skipped 0\n") {
+				t.Fatalf("not every test was run:\n%s", out)
+			}
+		})
+	}
+}
+
+// needs returns a node that is new enough, and the folder with what package-lock.json names.
+func needs(t *testing.T) (node, modules string) {
+	t.Helper()
+	for _, program := range []string{"protoc", "npm"} {
+		if _, err := exec.LookPath(program); err != nil {
+			testneed.Skip(t, program+" is missing")
+		}
+	}
+	tools := filepath.Join(testserver.Root(t), ".tools")
+	installed, err := filepath.Glob(filepath.Join(tools, "node", "node_modules", "node-linux-*", "bin", "node"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, program := range append([]string{"node"}, installed...) {
+		if path, err := exec.LookPath(program); err == nil && major(t, path) >= 20 {
+			node = path
+			break
+		}
+	}
+	if node == "" {
+		testneed.Skip(t, "Node 20 or later is missing (scripts/setup.sh installs it)")
+	}
+	cache := filepath.Join(tools, "typescript")
+	have, err := os.ReadFile(filepath.Join(cache, "package-lock.json"))
+	want, lockErr := os.ReadFile("package-lock.json")
+	if lockErr != nil {
+		t.Fatal(lockErr)
+	}
+	if bytes.Contains(want, []byte(`"resolved"`)) {
+		t.Error("package-lock.json names the registry of the machine where it was made: make it with npm install --omit-lockfile-registry-resolved")
+	}
+	if err != nil || !bytes.Equal(have, want) {
+		testneed.Skip(t, "the packages of clients/typescript/package-lock.json are not in .tools/typescript (scripts/setup.sh installs them)")
+	}
+	return node, filepath.Join(cache, "node_modules")
+}
+
+func major(t *testing.T, node string) int {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), node, "--version").Output()
+	if err != nil {
+		return 0
+	}
+	first, _, _ := strings.Cut(strings.TrimPrefix(string(out), "v"), ".")
+	n, err := strconv.Atoi(first)
+	if err != nil {
+		t.Fatalf("%s says it is of version %q", node, out)
+	}
+	return n
+}
+
+// install unpacks what npm packed to where Node finds it, and looks at what it contains.
+func install(t *testing.T, folder, modules, work string) (site string) {
+	t.Helper()
+	packed, err := filepath.Glob(filepath.Join(folder, "*.tgz"))
+	if err != nil || len(packed) != 1 {
+		t.Fatalf("npm packed %v (%v), want one file", packed, err)
+	}
+	site = filepath.Join(work, "site")
+	names := unpack(t, packed[0], filepath.Join(site, "node_modules", "@boardd", "client"))
+	for _, want := range []string{"package.json", "README.md", "dist/index.js", "dist/index.d.ts", "dist/gen/boardd/v1/boardd_pb.js"} {
+		if !slices.Contains(names, want) {
+			t.Errorf("the package has no %s: %v", want, names)
+		}
+	}
+	for _, name := range names {
+		if first, _, _ := strings.Cut(name, "/"); !slices.Contains([]string{"package.json", "README.md", "dist", "src"}, first) {
+			t.Errorf("the package has %s, which nobody needs", name)
+		}
+	}
+	for _, name := range []string{"@bufbuild", "@connectrpc", "@types", "undici-types"} {
+		link(t, filepath.Join(modules, name), filepath.Join(site, "node_modules", name))
+	}
+	return site
+}
+
+// readme is the code of README.md as one module, to be compiled.
+func readme(t *testing.T) []byte {
+	t.Helper()
+	text, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := strings.Split(string(text), "```ts\n")
+	code := "import { BoardService } from \"@boardd/client\";\n" +
+		"declare const uuid: string, cursor: string, signal: AbortSignal;\n" +
+		"declare function resize(path: string, options: { signal: AbortSignal }): Promise<void>;\n"
+	for _, part := range parts[1:] {
+		block, _, closed := strings.Cut(part, "```")
+		if !closed {
+			t.Fatal("README.md has a block that does not end")
+		}
+		code += block
+	}
+	if len(parts) < 4 {
+		t.Fatalf("README.md has %d blocks of code, want at least 3", len(parts)-1)
+	}
+	return []byte(code)
+}
+
+func unpack(t *testing.T, archive, folder string) (names []string) {
+	t.Helper()
+	data, err := os.ReadFile(archive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for files := tar.NewReader(plain); ; {
+		header, err := files.Next()
+		if errors.Is(err, io.EOF) {
+			return names
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		name, ok := strings.CutPrefix(header.Name, "package/")
+		if !ok || !filepath.IsLocal(name) {
+			t.Fatalf("the package has a file %q", header.Name)
+		}
+		text, err := io.ReadAll(files)
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(folder, name), text)
+		names = append(names, name)
+	}
+}
+
+func run(t *testing.T, folder string, environment []string, name string, args ...string) string {
+	t.Helper()
+	program := name
+	for _, entry := range slices.Backward(environment) {
+		if path, ok := strings.CutPrefix(entry, "PATH="); ok {
+			for _, dir := range filepath.SplitList(path) {
+				if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+					program = filepath.Join(dir, name)
+					break
+				}
+			}
+			break
+		}
+	}
+	command := exec.CommandContext(t.Context(), program, args...)
+	command.Dir, command.Env = folder, environment
+	out, err := command.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+func copyFiles(t *testing.T, pattern, to string) {
+	t.Helper()
+	paths, err := filepath.Glob(pattern)
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("there is no %s (%v)", pattern, err)
+	}
+	for _, path := range paths {
+		copyFile(t, path, filepath.Join(to, path))
+	}
+}
+
+func copyFile(t *testing.T, from, to string) {
+	t.Helper()
+	text, err := os.ReadFile(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, to, text)
+}
+
+func write(t *testing.T, path string, text []byte) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func link(t *testing.T, from, to string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(to), 0o750); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(from, to); err != nil {
+		t.Fatal(err)
+	}
+}
