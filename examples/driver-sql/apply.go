@@ -58,9 +58,21 @@ func (t *tx) apply(op *driver.Op) driver.Result {
 		kept, _ := t.kept(key)
 		f.Stamp = kept.Stamp
 	}
+	if op.Replaces != nil {
+		if answer, done := t.replace(op, &f); !done {
+			return answer
+		}
+	}
 	plan, answer := transition.Decide(op, &f)
 	if plan.Do == 0 {
 		return answer // refused, or done before
+	}
+	if name, by, _ := transition.Taken(op, t.now, t); name != "" {
+		refused := driver.Result{Kind: job.AlreadyExists, Message: name, Taken: by}
+		if has := t.find(by); has != nil {
+			refused.Record = &has.Record
+		}
+		return refused
 	}
 	if plan.Do == driver.Post {
 		r = posted(op)
@@ -73,6 +85,22 @@ func (t *tx) apply(op *driver.Op) driver.Result {
 		answer.Record = &r.Record
 	}
 	return answer
+}
+
+// replace takes the job away that a post replaces, if both can be done; otherwise answer
+// says why not.
+func (t *tx) replace(op *driver.Op, posted *transition.Facts) (answer driver.Result, done bool) {
+	r := t.find(op.Replaces.Job)
+	other := transition.Replaced{Facts: t.facts(r)}
+	if r != nil {
+		other.Posting, other.Claim = r.Limits, r.ClaimLimits
+	}
+	sums := func(key string) int64 { return t.count("limit", key) }
+	if answer, done = transition.Replace(op, posted, &other, t.now, t, sums); !done {
+		return answer, false
+	}
+	t.apply(op.Replaces)
+	return answer, true
 }
 
 // facts are what the state machine has to know of a job; r is nil where there is none.
@@ -105,6 +133,7 @@ func (t *tx) carryOut(op *driver.Op, plan *transition.Plan, r *row) (answer driv
 		t.exec("INSERT INTO counts VALUES (?, 'limit', ?, ?) ON CONFLICT DO UPDATE SET n = n + excluded.n", t.board, m.Key, m.By)
 		t.exec("DELETE FROM counts WHERE board = ? AND what = 'limit' AND name = ? AND n = 0", t.board, m.Key)
 	}
+	t.take(op.Keys, plan.Job)
 	owner := r.owner()
 	t.position++
 	if plan.Do == driver.Claim {

@@ -103,6 +103,15 @@ CREATE TRIGGER IF NOT EXISTS stamp_out AFTER DELETE ON stamps BEGIN
   DELETE FROM jobs WHERE board = old.board AND job = old.job AND tombstone = old.stamp AND keep_until = 0;
 END;
 
+-- Names that at most one job has (driver.Key). Nothing is written here when a job ends.
+CREATE TABLE IF NOT EXISTS keys (
+  key   INTEGER PRIMARY KEY,
+  board INTEGER NOT NULL REFERENCES boards ON DELETE CASCADE,
+  name  TEXT NOT NULL,
+  entry TEXT NOT NULL,                       -- JSON: whose it is, and until when
+  UNIQUE (board, name)
+);
+
 -- AUTOINCREMENT never gives a number twice: so no version comes back, also not when a
 -- document is deleted and made anew.
 CREATE TABLE IF NOT EXISTS documents (

@@ -164,7 +164,7 @@ func TestFormatSlim(t *testing.T) {
 		t.Fatal(err)
 	}
 	s, _ = openBoard(t, path, options{}, driver.BoardSpec{})
-	if s.format != formatVersion {
+	if s.format != formatKeyless {
 		t.Errorf("it is of format %d once it was opened", s.format)
 	}
 	sameParts(t, s, &old, "of the older format")

@@ -53,6 +53,9 @@ func opVolume(op *driver.Op) int {
 	if op.Posting != nil {
 		n += len(op.Posting.Details) + len(op.Posting.Extra)
 	}
+	if op.Replaces != nil {
+		n += opVolume(op.Replaces)
+	}
 	if op.Ending != nil {
 		n += len(op.Ending.Data)
 	}
@@ -142,6 +145,11 @@ func (v *boardTx) apply(op *driver.Op) driver.Result {
 	if op.Kind == driver.Claim {
 		return v.claim(op)
 	}
+	if op.Replaces != nil {
+		if r, done := v.replace(op); !done {
+			return r
+		}
+	}
 	s, err := v.lookup(transition.JobOf(op))
 	if err != nil {
 		return driver.Failed(&job.Error{Kind: job.Corrupt, Message: "the job's record cannot be read", Err: err})
@@ -152,12 +160,18 @@ func (v *boardTx) apply(op *driver.Op) driver.Result {
 	if plan.Do == 0 {
 		return r
 	}
+	if len(op.Keys) > 0 {
+		if r, refused := v.taken(op); refused {
+			return r
+		}
+	}
 	if key := v.full(&plan, &s.job); key != "" {
 		return driver.Result{Kind: job.QuotaExceeded, Message: key}
 	}
 	if grows(op, len(s.job.status)) && v.crowded() {
 		return driver.Failed(errNoRoom)
 	}
+	v.take(op.Keys, plan.Job)
 	switch plan.Do {
 	case driver.Post:
 		return v.post(op, &plan, s)
@@ -165,6 +179,28 @@ func (v *boardTx) apply(op *driver.Op) driver.Result {
 		return v.purge(op, &plan, s)
 	}
 	return v.change(op, &plan, s)
+}
+
+// replace takes the job away that a post replaces, if both can be done; otherwise r says
+// why not.
+func (v *boardTx) replace(op *driver.Op) (r driver.Result, done bool) {
+	s, err := v.lookup(transition.JobOf(op))
+	if err != nil {
+		return driver.Failed(&job.Error{Kind: job.Corrupt, Message: "the job's record cannot be read", Err: err}), false
+	}
+	posted := v.facts(s, "")
+	posted.Stamp = v.stamp(op, s)
+	if plan, r := transition.Decide(op, &posted); plan.Do == 0 {
+		return r, false // which shows the job, and that is good until the next lookup
+	}
+	if s, err = v.lookup(op.Replaces.Job); err != nil {
+		return driver.Failed(&job.Error{Kind: job.Corrupt, Message: "the record of the job that is replaced cannot be read", Err: err}), false
+	}
+	other := transition.Replaced{Facts: v.facts(s, ""), Posting: limitsOf(s.job.limits), Claim: limitsOf(s.job.holder.limits)}
+	if r, done = transition.Replace(op, &posted, &other, v.at.steady, v, v.limit); !done {
+		return r, false
+	}
+	return r, v.apply(op.Replaces).Kind == job.NoKind
 }
 
 // change carries out a plan for a job that is on the board or in the trash.

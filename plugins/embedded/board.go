@@ -21,6 +21,7 @@ var (
 	finalBucket     = []byte("finals")     // likewise, those with a final record
 	expiryBucket    = []byte("expiry")     // by end and position of a final record: nothing
 	answerBucket    = []byte("answers")    // by number, as they were given: answer
+	keyBucket       = []byte("keys")       // by name: which job has it, see driver.Key
 	changeBucket    = []byte("changes")    // by position of the last change in it: one commit's changes
 	stateKey        = []byte("state")      // in the board's own bucket: boardState
 )
@@ -120,6 +121,7 @@ type board struct {
 
 	// What is below is the committer's own.
 	scratch      []byte // see changeLog
+	swept        []byte // the last key that was looked at, see take
 	oldestStone  int64  // when the oldest tombstone was made, at least
 	oldestAnswer int64  // likewise
 }

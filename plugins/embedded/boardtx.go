@@ -16,7 +16,7 @@ type boardTx struct {
 	at     instant // the transaction's, in the board's generation
 	state  boardState
 	counts counts
-	tables [inSequences]*table
+	tables [tableCount]*table
 
 	refs    map[job.ID]ref // a zero ref: taken away
 	answers map[[16]byte]uint64
@@ -27,7 +27,7 @@ type boardTx struct {
 	lifted  bool // the position moved without a change
 }
 
-// The tables of a board. All but the last two are buckets of their own.
+// The tables of a board. All but inRoot and inSequences are buckets of their own.
 const (
 	inJobs = iota
 	inDetails
@@ -40,10 +40,14 @@ const (
 	inChanges
 	inRoot      // the board's own bucket
 	inSequences // by table: the last number that it gave out, which the file keeps in the bucket
+	inKeys      // a bucket of its own again; the numbers are in the journal
+	tableCount
 )
 
-var bucketNames = [...][]byte{
-	jobsBucket, detailsBucket, attachedBucket, trashBucket, tombstoneBucket, finalBucket, expiryBucket, answerBucket, changeBucket,
+// bucketNames are those of the tables that are buckets; nil: the table is none.
+var bucketNames = [tableCount][]byte{
+	inJobs: jobsBucket, inDetails: detailsBucket, inAttached: attachedBucket, inTrash: trashBucket, inTombstones: tombstoneBucket,
+	inFinals: finalBucket, inExpiry: expiryBucket, inAnswers: answerBucket, inChanges: changeBucket, inKeys: keyBucket,
 }
 
 // appendFill is how full a page gets before a new one is begun, in buckets that

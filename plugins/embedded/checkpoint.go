@@ -43,10 +43,14 @@ func (r *reached) decode(body []byte) error {
 
 // checkpoint writes a memtable into the file, and how far the file goes with it.
 func (s *Store) checkpoint(l *memtable, r reached) error {
+	format := max(s.format, formatKeyless)
+	if hasKeys(l) {
+		format = formatVersion
+	}
 	err := s.update(func(tx *bbolt.Tx) (bool, error) {
 		head := tx.Bucket(storeBucket)
-		if s.format != formatVersion {
-			if err := putHead(head, formatKey, binary.AppendUvarint(nil, formatVersion)); err != nil {
+		if s.format != format {
+			if err := putHead(head, formatKey, binary.AppendUvarint(nil, format)); err != nil {
 				return false, err
 			}
 		}
@@ -57,9 +61,18 @@ func (s *Store) checkpoint(l *memtable, r reached) error {
 	})
 	failpoint.Hit("embedded/checkpoint/after-commit")
 	if err == nil {
-		s.reached, s.format = r, formatVersion
+		s.reached, s.format = r, format
 	}
 	return err
+}
+
+// hasKeys reports whether a memtable has anything of a table of keys.
+func hasKeys(l *memtable) (found bool) {
+	l.Scan(func(c cell) bool {
+		found = c.place().bucket() == inKeys
+		return !found
+	})
+	return found
 }
 
 // update makes one transaction of the file. Only one goroutine may be in it at a
@@ -134,7 +147,7 @@ func (s *Store) bucketFor(tx *bbolt.Tx, p tableID) (*bbolt.Bucket, error) {
 		return tx.Bucket(storeBuckets[min(n, len(storeBuckets)-1)]), nil
 	}
 	root, err := tx.CreateBucketIfNotExists(bucketNameOf(s.nameOf(p.board())))
-	if err != nil || n >= len(bucketNames) {
+	if err != nil || bucketNames[n] == nil {
 		return root, err
 	}
 	bucket, err := root.CreateBucketIfNotExists(bucketNames[n])

@@ -24,6 +24,7 @@ const (
 	kindDocument
 	kindBoot
 	kindFloor
+	kindKey
 )
 
 var (

@@ -101,7 +101,7 @@ func isBucket(board string, bucket int) bool {
 	if board == "" {
 		return bucket < len(storeBuckets) || bucket == inSequences
 	}
-	return bucket <= inSequences
+	return bucket < tableCount
 }
 
 // sequenceOf is the counter that a value in inSequences says.

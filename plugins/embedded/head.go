@@ -12,12 +12,14 @@ import (
 	"github.com/boardd/boardd/sdk/job"
 )
 
-// formatVersion is the format that this program writes. It also reads two older ones:
+// formatVersion is the newest format that this program writes, once a board has a key: who
+// does not know of those is not to open the store. Until then it is formatKeyless. It also reads two older ones:
 // formatSlim, which had every extra in its job's record, and is converted when the store
 // is opened; and formatWithout, which had no journal either, and is converted with the
 // first change.
 const (
-	formatVersion = 3
+	formatVersion = 4
+	formatKeyless = 3
 	formatSlim    = 2
 	formatWithout = 1
 )
@@ -61,7 +63,7 @@ func writeFormat(tx *bbolt.Tx) error {
 	if _, err := tx.CreateBucket(documentsBucket); err != nil {
 		return err
 	}
-	if err := putHead(head, formatKey, binary.AppendUvarint(nil, formatVersion)); err != nil {
+	if err := putHead(head, formatKey, binary.AppendUvarint(nil, formatKeyless)); err != nil {
 		return err
 	}
 	var id [16]byte

@@ -347,8 +347,8 @@ func TestOlderFormat(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if ids := scanIDs(t, s); len(ids) != 2 || s.format != formatVersion {
-		t.Errorf("%d jobs are there in format %d, want 2 in %d", len(ids), s.format, formatVersion)
+	if ids := scanIDs(t, s); len(ids) != 2 || s.format != formatKeyless {
+		t.Errorf("%d jobs are there in format %d, want 2 in %d", len(ids), s.format, formatKeyless)
 	}
 }
 

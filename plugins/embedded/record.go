@@ -177,6 +177,14 @@ func appendLimits(b []byte, limits []driver.Limit) []byte {
 	return b
 }
 
+// limitsOf reads limits, which were checked when their record was decoded.
+func limitsOf(b []byte) (list []driver.Limit) {
+	_ = eachLimit(b, func(key []byte, weight int64) {
+		list = append(list, driver.Limit{Key: string(key), Weight: weight})
+	})
+	return list
+}
+
 func limitsSize(limits []driver.Limit) int {
 	n := 0
 	for _, l := range limits {

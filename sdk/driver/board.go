@@ -77,6 +77,8 @@ type Capabilities struct {
 	ByteExact     bool     // details come back byte for byte
 	AnswersClose  bool     // an answer to a claim that was given again takes no more (ClaimSpec.More)
 	Timeouts      bool     // Candidate.Most and Op.Most are kept to
+	Keys          bool     // Op.Keys are taken in the same step
+	Replaces      bool     // so is Op.Replaces carried out
 }
 
 // CapabilityAll returns the capabilities of a store without restrictions.
@@ -84,6 +86,6 @@ func CapabilityAll() Capabilities {
 	return Capabilities{
 		Encodings: []string{"json", "msgpack"}, MaxDetails: 4 << 20, MaxRecord: 1 << 20,
 		MaxBatch: 128, InFlight: 2, MaxCandidates: 256, Limits: true, Attachments: true, ByteExact: true,
-		AnswersClose: true, Timeouts: true,
+		AnswersClose: true, Timeouts: true, Keys: true, Replaces: true,
 	}
 }

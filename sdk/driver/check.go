@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -53,6 +54,9 @@ func (op *Op) checkKind(c Capabilities) error {
 	case Extend:
 		return op.checkExtend(c)
 	case Restore, Purge:
+		if err := checkKeys(op.Keys, c); err != nil {
+			return err
+		}
 		if op.Precondition != Whatever {
 			return job.Errorf(job.Invalid, "the job is off the board, where nobody claims it: want no precondition on a claim, got %d", op.Precondition)
 		}
@@ -79,7 +83,52 @@ func (op *Op) checkPost(c Capabilities) error {
 	case len(p.Extra) > c.MaxRecord:
 		return tooLarge("the posting's extra fields", len(p.Extra), c.MaxRecord)
 	}
+	if err := checkKeys(op.Keys, c); err != nil {
+		return err
+	}
+	if err := op.checkReplaces(c); err != nil {
+		return err
+	}
 	return checkLimits(op.Limits, c)
+}
+
+func (op *Op) checkReplaces(c Capabilities) error {
+	other := op.Replaces
+	switch {
+	case other == nil:
+		return nil
+	case !c.Replaces:
+		return job.Errorf(job.Invalid, "jobs are not replaced here: want a post that replaces none")
+	case other.Kind != Remove || other.Precondition != Free:
+		return job.Errorf(job.Invalid, "the post replaces a job by an op of kind %d with precondition %d: want %d and %d", other.Kind, other.Precondition, Remove, Free)
+	case other.Replaces != nil:
+		return job.Errorf(job.Invalid, "the op that takes job %v away replaces one in turn: want one that replaces none", other.Job)
+	case other.Job == op.Posting.ID:
+		return job.Errorf(job.Invalid, "the posting replaces job %v, which is itself: want another one", other.Job)
+	}
+	return other.Check(c)
+}
+
+func checkKeys(keys []Key, c Capabilities) error {
+	if len(keys) > 0 && !c.Keys {
+		return job.Errorf(job.Invalid, "keys are not kept here: want none, got %d", len(keys))
+	}
+	if len(keys) > MaxKeys {
+		return job.Errorf(job.Invalid, "the op takes %d keys: want at most %d", len(keys), MaxKeys)
+	}
+	for i := range keys {
+		switch k := &keys[i]; {
+		case k.Name == "" || len(k.Name) > MaxKey:
+			return job.Errorf(job.Invalid, "a key has a name of %d bytes: want 1 to %d", len(k.Name), MaxKey)
+		case k.Number > math.MaxInt64:
+			return job.Errorf(job.Invalid, "the key %.80q has the number %d: want at most %d", k.Name, k.Number, int64(math.MaxInt64))
+		case k.For < 0:
+			return job.Errorf(job.Invalid, "the key %.80q is to be had for %v: want 0 or more", k.Name, k.For)
+		case slices.ContainsFunc(keys[:i], func(other Key) bool { return other.Name == k.Name }):
+			return job.Errorf(job.Invalid, "the op takes the key %.80q twice", k.Name)
+		}
+	}
+	return nil
 }
 
 func (op *Op) checkClaim(c Capabilities) error {

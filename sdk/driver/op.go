@@ -137,6 +137,13 @@ type Op struct {
 	Attach []Attachment // attached records to write or to take away
 	Hold   *Hold        // if not nil, when the job may next be claimed
 	Limits []Limit      // for Post: counted while the job is on the board
+	Keys   []Key        // for Post and Restore: taken in the same step, all or none
+
+	// Replaces, for Post, is the Remove of another job that nobody holds (Precondition Free),
+	// carried out just before and only together with the Post, to which that job's keys and
+	// its share of limits are free. If it would be refused the Post is, with its kind and
+	// Result.Taken. Only for stores with Capabilities.Replaces.
+	Replaces *Op
 
 	Event  job.EventType // what watchers are told; the driver only carries it
 	Reason string        // likewise; at most job.MaxReason bytes
@@ -198,6 +205,27 @@ type Limit struct {
 	Max    int64
 }
 
+// A Key is a name that at most one job of a board has. A Post or Restore that would take a
+// key which another job has is AlreadyExists, with Result.Taken; keys are looked at before
+// limits. A job has its key while it is on the board, if the key is Open, and until the end
+// of For, whatever became of it. The key of a job in the trash is free, but for the rest of
+// For. Only for stores with Capabilities.Keys.
+type Key struct {
+	Name string        // at most MaxKey bytes
+	Open bool          // while the job is on the board
+	For  time.Duration // from now, on the store's clock
+
+	// Number, if not 0, has to be above the number with which the key was last taken, by
+	// whichever job. The store keeps it as long as the board.
+	Number uint64
+}
+
+// Limits of keys.
+const (
+	MaxKey  = 512 // bytes of a name
+	MaxKeys = 4   // of one op
+)
+
 // Hold says when a job may next be claimed. The zero Hold means at once; any
 // other has exactly one field set.
 type Hold struct {
@@ -246,6 +274,11 @@ type Result struct {
 	// Record shows the job as it stands, without details: after a Post, and
 	// where an op was refused because of the job's state or version.
 	Record *Record
+
+	// Taken is another job that is the reason, shown as Record as far as it is known: with
+	// AlreadyExists it has the key that stands in Message; with any other kind it cannot be
+	// replaced. Zero: no other job is.
+	Taken job.ID
 
 	Claims  []Claimed // for Claim, in the order of the candidates
 	Skipped []Skipped // for Claim: candidates passed over, in order

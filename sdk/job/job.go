@@ -134,10 +134,13 @@ const (
 
 // Limits on leases. A board may lower MaxLease.
 const (
-	MinLease     = time.Second
-	DefaultLease = 30 * time.Second
-	MaxLease     = 24 * time.Hour
-	MaxTimeout   = 365 * 24 * time.Hour // of a job: for which one claim may stand
+	MinLease        = time.Second
+	DefaultLease    = 30 * time.Second
+	MaxLease        = 24 * time.Hour
+	MaxTimeout      = 365 * 24 * time.Hour // of a job: for which one claim may stand
+	MaxUniqueKey    = 255                  // bytes of a unique key
+	MaxUniqueWindow = 365 * 24 * time.Hour // for which a job has its unique key
+	MinUniqueWindow = time.Second
 )
 
 // DefaultMaxBackoff is the longest delay before another attempt where a board

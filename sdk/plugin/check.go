@@ -10,7 +10,14 @@ import (
 // checkResult says what is wrong with a driver's answer to op, as far as the op
 // itself tells.
 func checkResult(op *driver.Op, r *driver.Result) error {
-	if r.Record != nil && op.Kind != driver.Claim && r.Record.Posting.ID != op.Job {
+	if r.Taken != (job.ID{}) && (r.Kind == job.NoKind || len(op.Keys) == 0 && op.Replaces == nil) {
+		return fmt.Errorf("job %s is said to have a key that op %d does not want, or was given", r.Taken, op.Kind)
+	}
+	about := op.Job
+	if r.Taken != (job.ID{}) {
+		about = r.Taken
+	}
+	if r.Record != nil && op.Kind != driver.Claim && r.Record.Posting.ID != about {
 		return fmt.Errorf("the record of job %s stands in the answer for job %s", r.Record.Posting.ID, op.Job)
 	}
 	if op.Kind != driver.Claim || op.Claim == nil {

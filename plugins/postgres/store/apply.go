@@ -111,9 +111,17 @@ func (t *batch) apply(op *driver.Op) driver.Result {
 			f.Stamp = k.Stamp
 		}
 	}
+	if op.Replaces != nil {
+		if answer, done := t.replace(op, &f); !done {
+			return answer
+		}
+	}
 	plan, answer := transition.Decide(op, &f)
 	if plan.Do == 0 {
 		return answer // refused, or done before
+	}
+	if refused, taken := t.keyTaken(op); taken {
+		return refused
 	}
 	if plan.Do == driver.Post {
 		r = posted(op)
@@ -126,6 +134,24 @@ func (t *batch) apply(op *driver.Op) driver.Result {
 		answer.Record = r.shown()
 	}
 	return answer
+}
+
+// replace takes the job away that a post replaces, if both can be done; otherwise answer
+// says why not.
+func (t *batch) replace(op *driver.Op, posted *transition.Facts) (answer driver.Result, done bool) {
+	r := t.find(op.Replaces.Job)
+	if r != nil && r.damage != nil {
+		return driver.Failed(&job.Error{Kind: job.Corrupt, Message: "the row of the job that is replaced cannot be read", Err: r.damage}), false
+	}
+	other := transition.Replaced{Facts: t.facts(r)}
+	if r != nil {
+		other.Posting, other.Claim = r.limits, r.claimLimits
+	}
+	if answer, done = transition.Replace(op, posted, &other, t.head.now, t, t.sum); !done {
+		return answer, false
+	}
+	t.apply(op.Replaces)
+	return answer, true
 }
 
 // find returns a job as it stands in this batch; nil: there is none.
@@ -178,6 +204,7 @@ func (t *batch) carryOut(op *driver.Op, plan *transition.Plan, r *row) (answer d
 	for _, m := range moves {
 		t.moved[m.Key] += m.By
 	}
+	t.take(op.Keys, plan.Job)
 	owner := r.owner()
 	if plan.Do != driver.Post {
 		t.count(r, -1)

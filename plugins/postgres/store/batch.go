@@ -31,7 +31,8 @@ type batch struct {
 	rows    map[job.ID]*row
 	order   []*row // those that were changed
 	kept    map[transition.Key]*kept
-	fresh   []*kept          // those that were changed
+	fresh   []*kept // those that were changed
+	keys    map[string]*keyRow
 	sums    map[string]int64 // what limits count, of the keys that somebody asks for
 	moved   map[string]int64
 	parts   map[job.ID]*partChanges
@@ -48,7 +49,7 @@ func (s *store) enter(ctx context.Context, b *board, ask *needs) (*batch, error)
 	conn, err := s.begin(ctx, func(queue *pgx.Batch) {
 		t.rows, t.kept, t.sums = map[job.ID]*row{}, map[transition.Key]*kept{}, map[string]int64{}
 		t.moved, t.parts, t.wanted = map[string]int64{}, map[job.ID]*partChanges{}, map[driver.Parts]map[job.ID][]*driver.Record{}
-		t.numbers = t.numbers[:0]
+		t.keys, t.numbers = map[string]*keyRow{}, t.numbers[:0]
 		queue.Queue(beginWrite)
 		queue.Queue(local)
 		queue.Queue(s.sql(`SELECT 1 FROM {s}.boards WHERE board = $1 FOR NO KEY UPDATE`), b.id)
@@ -57,7 +58,8 @@ func (s *store) enter(ctx context.Context, b *board, ask *needs) (*batch, error)
 			queue.Queue(s.sql(`SELECT nextval('{s}.positions') FROM generate_series(1, $1::integer)`), ask.changes).Query(t.readNumbers)
 		}
 		t.queueRows(queue, ask.jobs)
-		t.queueKept(queue, ask.keys)
+		t.queueKept(queue, ask.stamps)
+		t.queueKeys(queue, ask.keys)
 		t.queueSums(queue, ask.limits)
 		t.queueSizes(queue, ask.ends)
 	})
@@ -107,7 +109,8 @@ func (t *batch) leave() { t.abandon(t.conn) }
 type needs struct {
 	jobs    []job.ID
 	ends    []job.ID         // of these, what their parts measure
-	keys    []transition.Key // of stamps
+	stamps  []transition.Key // of these
+	keys    []string
 	limits  []string
 	changes int // at most so many
 }
@@ -116,26 +119,35 @@ type needs struct {
 func needsOf(ops []driver.Op) *needs {
 	n := &needs{}
 	for i := range ops {
-		op := &ops[i]
-		if key, ok := transition.KeyOf(op); ok {
-			n.keys = append(n.keys, key)
-		}
-		n.limit(op.Limits)
-		if op.Kind != driver.Claim {
-			n.jobs = append(n.jobs, transition.JobOf(op))
-			if op.Ending != nil && op.Ending.Keep > 0 {
-				n.ends = append(n.ends, op.Job)
-			}
-			n.changes++
-			continue
-		}
-		for i := range op.Claim.Candidates {
-			n.jobs = append(n.jobs, op.Claim.Candidates[i].Job)
-			n.limit(op.Claim.Candidates[i].Limits)
-		}
-		n.changes += min(op.Claim.Count, len(op.Claim.Candidates))
+		n.of(&ops[i])
 	}
 	return n
+}
+
+func (n *needs) of(op *driver.Op) {
+	if key, ok := transition.KeyOf(op); ok {
+		n.stamps = append(n.stamps, key)
+	}
+	for i := range op.Keys {
+		n.keys = append(n.keys, op.Keys[i].Name)
+	}
+	n.limit(op.Limits)
+	if op.Kind != driver.Claim {
+		n.jobs = append(n.jobs, transition.JobOf(op))
+		if op.Ending != nil && op.Ending.Keep > 0 {
+			n.ends = append(n.ends, op.Job)
+		}
+		n.changes++
+		if op.Replaces != nil {
+			n.of(op.Replaces)
+		}
+		return
+	}
+	for i := range op.Claim.Candidates {
+		n.jobs = append(n.jobs, op.Claim.Candidates[i].Job)
+		n.limit(op.Claim.Candidates[i].Limits)
+	}
+	n.changes += min(op.Claim.Count, len(op.Claim.Candidates))
 }
 
 func (n *needs) limit(list []driver.Limit) {

@@ -27,6 +27,7 @@ type watch struct {
 	poll.Bell
 	turns    chan struct{} // as many batches may be under way, here
 	watchers atomic.Int64  // who watches the board, here
+	swept    atomic.Int64  // the last key that was looked at, see queueTakes
 }
 
 // inFlight is how many batches of one board are under way at once: one that has the
@@ -151,7 +152,7 @@ func (s *store) compare(b *board, h *head, status *driver.BoardStatus) (generati
 }
 
 // tables are those that have rows of a board by its number.
-var tables = []string{"batches", "jobs", "parts", "stamps", "changes", "limits", "boards"}
+var tables = []string{"batches", "jobs", "parts", "stamps", "changes", "limits", "keys", "boards"}
 
 // DropBoard takes away everything that belongs to a board.
 func (s *store) DropBoard(ctx context.Context, name string) error {

@@ -54,8 +54,8 @@ func TestMigrations(t *testing.T) {
 	if err := errors.Join(errs...); err != nil {
 		t.Errorf("eight drivers made the tables at once: %v", err)
 	}
-	if got := p.SQL("postgres", `SELECT (SELECT count(*) FROM jobs.store), (SELECT string_agg(version::text, ',') FROM jobs.migrations)`); got != "1|1\n" {
-		t.Errorf("stores and versions are %q, want one each", got)
+	if got := p.SQL("postgres", `SELECT (SELECT count(*) FROM jobs.store), (SELECT string_agg(version::text, ',') FROM jobs.migrations)`); got != "1|1,2\n" {
+		t.Errorf("stores and versions are %q, want one, and each", got)
 	}
 	at["migrate"] = "check"
 	d, err := openWith(t.Context(), at)
@@ -63,7 +63,7 @@ func TestMigrations(t *testing.T) {
 		t.Fatalf("with the tables there: %v", err)
 	}
 	_ = d.Close()
-	p.SQL("postgres", `INSERT INTO jobs.migrations (version) VALUES (3)`)
+	p.SQL("postgres", `INSERT INTO jobs.migrations (version) VALUES (4)`)
 	refused("upgrade boardd")
 	p.SQL("postgres", `CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0`)
 	at["url"] = p.URL("latin")

@@ -76,6 +76,7 @@ func (t *batch) wipe(r *row, wantDetails, wantOthers bool) {
 func (t *batch) queueWrites(queue *pgx.Batch) {
 	t.queueParts(queue)
 	t.queueJobs(queue)
+	t.queueTakes(queue)
 	t.queueStamps(queue)
 	t.queueMoves(queue)
 	if len(t.changes.out) > 0 {

@@ -20,7 +20,16 @@ func decodeResult(raw string, op *driver.Op, at scene) driver.Result {
 	if kind == trouble {
 		return driver.Failed(troubled(r.Message))
 	}
-	r.Record = u.record(subject(op), at, 0)
+	about := subject(op)
+	if kind == takenBy {
+		r.Kind = job.AlreadyExists
+		r.Taken, _ = job.ParseID(r.Owner) // the script wrote it
+		about, r.Owner = r.Taken, ""
+	}
+	if op.Replaces != nil && !ofPost(r.Kind) {
+		r.Taken, about = op.Replaces.Job, op.Replaces.Job
+	}
+	r.Record = u.record(about, at, 0)
 	if op.Kind == driver.Post && r.Repeated && r.Record != nil {
 		r.At = r.Record.Posting.CreatedAt
 	}
@@ -30,6 +39,12 @@ func decodeResult(raw string, op *driver.Op, at scene) driver.Result {
 		return driver.Failed(job.Errorf(job.OutcomeUnknown, "the script's answer cannot be read"))
 	}
 	return r
+}
+
+// ofPost reports whether an answer is about a Post itself, and not about the job that it
+// replaces.
+func ofPost(k job.Kind) bool {
+	return k == job.NoKind || k == job.AlreadyExists || k == job.QuotaExceeded
 }
 
 // troubled says what became of an op that failed in the middle of the script.

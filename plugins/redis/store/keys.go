@@ -29,6 +29,7 @@ type keys struct {
 	limits    string // hash: limit to what it stands at
 	trashBy   string // sorted set: trashed jobs, by position
 	events    string // stream: what changed
+	taken     string // hash: key to what is kept of it, see lua/keys.lua
 	searcher  string // which server searches the board for other programs' changes
 	wake      string // channel: the position, whenever something changed
 }
@@ -39,7 +40,7 @@ func keysOf(prefix string) keys {
 		prefix: prefix, listings: prefix + "listings", trash: prefix + "trash", sequence: prefix + "sequence",
 		head: ours("head"), jobs: ours("jobs"), stamps: ours("stamps"), order: ours("order"),
 		ended: ours("ended"), endedBy: ours("ended.by"), finals: ours("finals"), finalsBy: ours("finals.by"),
-		finalsDue: ours("finals.due"), limits: ours("limits"), trashBy: ours("trash.by"), events: ours("events"),
+		finalsDue: ours("finals.due"), limits: ours("limits"), trashBy: ours("trash.by"), events: ours("events"), taken: ours("keys"),
 		searcher: ours("searcher"), wake: ours("wake"),
 	}
 }
@@ -48,14 +49,14 @@ func keysOf(prefix string) keys {
 func (k *keys) script() []string {
 	return []string{
 		k.head, k.jobs, k.listings, k.trash, k.sequence, k.stamps, k.order, k.ended, k.endedBy,
-		k.finals, k.finalsBy, k.finalsDue, k.limits, k.trashBy, k.events,
+		k.finals, k.finalsBy, k.finalsDue, k.limits, k.trashBy, k.events, k.taken,
 	}
 }
 
 // ours returns every key that is only ours and not one job's.
 func (k *keys) ours() []string {
 	return []string{
-		k.head, k.jobs, k.stamps, k.order, k.ended, k.endedBy, k.finals, k.finalsBy, k.finalsDue, k.limits, k.trashBy, k.events, k.searcher,
+		k.head, k.jobs, k.stamps, k.order, k.ended, k.endedBy, k.finals, k.finalsBy, k.finalsDue, k.limits, k.trashBy, k.events, k.taken, k.searcher,
 	}
 }
 

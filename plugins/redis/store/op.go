@@ -57,6 +57,8 @@ func encodeOp(op *driver.Op, c driver.Capabilities) ([]byte, error) {
 		p.lease(op.Most, false)
 	case driver.Remove:
 		p.ending(op.Ending)
+	case driver.Restore:
+		p.keys(op.Keys)
 	}
 	return p.b, nil
 }
@@ -253,19 +255,40 @@ func (p *packer) post(op *driver.Op) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.flag(op.Replaces != nil)
+	if op.Replaces != nil {
+		p.raw(op.Replaces.Job.String())
+		other, err := encodeOp(op.Replaces, capabilities())
+		if err != nil {
+			return nil, err
+		}
+		p.blob(other)
+	}
 	p.b = append(p.b, op.Posting.Digest[:]...)
 	p.blob(head)
 	p.blob(tail)
 	p.blob(bare)
 	p.limits(op.Limits)
+	p.keys(op.Keys)
 	return p.b, nil
+}
+
+func (p *packer) keys(list []driver.Key) {
+	p.u8(byte(len(list)))
+	for i := range list {
+		k := &list[i]
+		p.text(k.Name)
+		p.flag(k.Open)
+		p.u64(uint64((k.For + time.Microsecond - 1) / time.Microsecond))
+		p.u64(k.Number)
+	}
 }
 
 // jobsOf returns the jobs that a packed op names.
 func jobsOf(raw []byte) []string {
 	u := unpacker{b: raw}
-	kind, id := u.u8(), string(u.take(36))
-	if driver.OpKind(kind) != driver.Claim {
+	kind, id := driver.OpKind(u.u8()), string(u.take(36))
+	if kind != driver.Claim && kind != driver.Post {
 		return []string{id}
 	}
 	u.take(16 + 1 + 8 + 1 + 1 + 8 + 1)
@@ -277,6 +300,12 @@ func jobsOf(raw []byte) []string {
 	for range attached {
 		u.take(int(u.u8()) + 1)
 		u.take(u.u32())
+	}
+	if kind == driver.Post {
+		if u.u8() == 0 {
+			return []string{id}
+		}
+		return []string{id, string(u.take(36))} // and the one that it replaces
 	}
 	u.take(2 + 8 + 1 + 1 + 1)
 	var ids []string

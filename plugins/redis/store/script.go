@@ -33,6 +33,8 @@ var (
 	reconcileLua string
 	//go:embed lua/answer.lua
 	answerLua string
+	//go:embed lua/keys.lua
+	keysLua string
 	//go:embed lua/change.lua
 	changeLua string
 	//go:embed lua/post.lua
@@ -55,7 +57,7 @@ func newScript(parts ...string) *script {
 	return &script{text: text, sha: hex.EncodeToString(sum[:])}
 }
 
-var applyScript = newScript(boardLua, memoryLua, limitsLua, jobLua, pastLua, reconcileLua, answerLua, changeLua, postLua, claimLua, runLua)
+var applyScript = newScript(boardLua, memoryLua, limitsLua, jobLua, pastLua, reconcileLua, answerLua, keysLua, changeLua, postLua, claimLua, runLua)
 
 // opReconcile is an op of the script alone: it puts into our records what other
 // programs did to a job.
@@ -71,6 +73,10 @@ const trouble = 255
 // unread is the kind of an op that met a posting which no host has read yet. Its
 // message names the job, and its position says how many claims were made.
 const unread = 254
+
+// takenBy is the kind of an op that would take a key which a job has, whose uuid stands in
+// place of the owner: job.AlreadyExists.
+const takenBy = 253
 
 // holder is the owner of a job that may not be claimed yet.
 const holder = "boardd:hold"
@@ -102,7 +108,7 @@ func constants() string {
 		"NOT_FOUND": int(job.NotFound), "ALREADY_CLAIMED": int(job.AlreadyClaimed), "NOT_CLAIMED": int(job.NotClaimed),
 		"NOT_OWNER": int(job.NotOwner), "LEASE_LOST": int(job.LeaseLost), "NOT_ELIGIBLE": int(job.NotEligible),
 		"ALREADY_EXISTS": int(job.AlreadyExists), "QUOTA_EXCEEDED": int(job.QuotaExceeded),
-		"PRECONDITION": int(job.Precondition), "ABORTED": int(job.Aborted), "TROUBLE": trouble, "CORRUPT": int(job.Corrupt), "UNREAD": unread,
+		"PRECONDITION": int(job.Precondition), "ABORTED": int(job.Aborted), "TROUBLE": trouble, "TAKEN_BY": takenBy, "CORRUPT": int(job.Corrupt), "UNREAD": unread,
 		"UNKNOWN": int(job.Unknown), "OPEN": int(job.Unclaimed), "COMPLETE": int(job.Complete), "TRASHED": int(job.Trashed),
 		"CONSUMED": int(job.Consumed), "PURGED": int(job.Purged), "FOREIGN": int(job.ForeignChange), "EXTENDED": int(job.Extended),
 		"LEASE_TOLERANCE": int(leaseTolerance / time.Microsecond), "GRANT_SIZE": grantSize, "PAST_SIZE": pastSize,

@@ -94,7 +94,7 @@ func copyOp(from *driver.Op) *driver.Op {
 		status := bytes.Clone(*op.Status)
 		op.Status = &status
 	}
-	op.Attach = slices.Clone(op.Attach)
+	op.Attach, op.Keys = slices.Clone(op.Attach), slices.Clone(op.Keys)
 	for i := range op.Attach {
 		op.Attach[i].Data = bytes.Clone(op.Attach[i].Data)
 	}

@@ -87,7 +87,10 @@ func (a *attempt) run(ctx context.Context, decide decision, reply reply) driver.
 // if the change may be tried again, should it not have been made.
 func (a *attempt) reconsider(ctx context.Context, v *view, failure error) error {
 	b := a.board
+	_, taken := errors.AsType[*takenError](failure)
 	switch {
+	case taken && !a.fresh: // the op may have been done before
+		a.view = nil
 	case session.Conflict(failure):
 		if err := b.checkRoot(ctx); err != nil {
 			return err
@@ -116,6 +119,13 @@ func (a *attempt) read(ctx context.Context) error {
 }
 
 func (a *attempt) failed(err error) driver.Result {
+	if taken, ok := errors.AsType[*takenError](err); ok && !a.doubt {
+		r := driver.Result{Kind: job.AlreadyExists, Message: taken.name, Taken: taken.by}
+		if v := a.board.known(taken.by); v != nil && !v.slim {
+			r.Record = v.show(a.board.now(), 0)
+		}
+		return r
+	}
 	if a.doubt && job.KindOf(err) != job.OutcomeUnknown {
 		return driver.Failed(&job.Error{Kind: job.OutcomeUnknown, Message: "the connection was lost while the change was made", Err: err})
 	}

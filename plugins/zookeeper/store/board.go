@@ -197,7 +197,7 @@ func (b *board) capabilities() driver.Capabilities {
 	return driver.Capabilities{
 		Encodings: []string{job.JSON.String()}, MaxDetails: MaxDetails, MaxRecord: MaxRecord, MaxBatch: 128, InFlight: 8,
 		MaxCandidates: 256, MaxJobs: b.settings.MaxJobs, Limits: true, Attachments: true, Shared: true, ByteExact: true,
-		AnswersClose: true, Timeouts: true,
+		AnswersClose: true, Timeouts: true, Keys: true,
 	}
 }
 

@@ -33,6 +33,7 @@ type change struct {
 	answer *answer // to keep with a claim
 
 	within []driver.Limit // that the counters may not be above
+	keys   []driver.Key   // that the job takes
 
 	event   job.EventType
 	reason  string
@@ -91,12 +92,15 @@ func (b *board) commit(ctx context.Context, v *view, ch *change) (*view, written
 		next, w, err = b.transact(ctx, v, ch, root, acl, add)
 		return err
 	}
-	var err error
-	if moves := ch.moves(v.rec); len(moves) > 0 {
-		err = b.count(ctx, ch, moves, do)
-	} else {
-		err = do(func(*session.Multi) {})
-	}
+	err := b.takeKeys(ctx, v.id, ch.keys, func(keys func(*session.Multi)) error {
+		moves := ch.moves(v.rec)
+		if len(moves) == 0 {
+			return do(keys)
+		}
+		return b.count(ctx, ch, moves, func(add func(*session.Multi)) error {
+			return do(func(m *session.Multi) { keys(m); add(m) })
+		})
+	})
 	if err != nil {
 		if r := ch.reserved; r != nil {
 			b.ops.Go(func() { b.cancel(r) })

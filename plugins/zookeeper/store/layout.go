@@ -38,6 +38,8 @@ func (l layout) answers() string          { return l.own + "/answers" }
 func (l layout) answer(r [16]byte) string { return fmt.Sprintf("%s/%x", l.answers(), r) }
 func (l layout) hosts() string            { return l.own + "/hosts" }
 func (l layout) limits() string           { return l.own + "/limits" }
+func (l layout) keys() string             { return l.own + "/keys" }
+func (l layout) key(name string) string   { return l.keys() + "/" + escape(name) }
 func (l layout) seen() string             { return l.own + "/seen" }
 func (l layout) limit(key string) string  { return l.limits() + "/" + escape(key) }
 func (l layout) attached(id job.ID, name string) string {

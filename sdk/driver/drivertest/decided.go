@@ -30,6 +30,7 @@ type Decided struct {
 	endedBy map[job.ID]job.Token
 	counts  map[job.ID]*counted
 	sums    map[string]int64
+	keys    map[string]transition.Entry
 }
 
 // A counted job is what its post and its claim count for.
@@ -41,6 +42,7 @@ func (d *Decided) Apply(ctx context.Context, board string, ops []driver.Op) []dr
 		d.stamps, d.answers = map[transition.Key]transition.Stamp{}, map[transition.Key][]driver.Claimed{}
 		d.given = map[transition.Key]bool{}
 		d.endedBy, d.counts, d.sums = map[job.ID]job.Token{}, map[job.ID]*counted{}, map[string]int64{}
+		d.keys = map[string]transition.Entry{}
 	}
 	return driver.Each(ctx, ops, func(ctx context.Context, op *driver.Op) driver.Result {
 		switch {
@@ -77,12 +79,17 @@ func (d *Decided) one(ctx context.Context, board string, op *driver.Op) driver.R
 		f.Stamp = d.stamps[key]
 	}
 	plan, want := transition.Decide(op, &f)
+	if plan.Do != 0 {
+		if name, by, _ := transition.Taken(op, f.Now, &having{d, board}); name != "" {
+			plan.Do, want = 0, driver.Result{Kind: job.AlreadyExists, Message: name, Taken: by}
+		}
+	}
 	n := d.counts[id]
 	if op.Kind == driver.Post {
 		n = &counted{posting: op.Limits}
 	}
 	moves := plan.Moves(n.posting, n.claim)
-	if key := transition.Room(plan.Within, moves, d.sum); key != "" {
+	if key := transition.Room(plan.Within, moves, d.sum); plan.Do != 0 && key != "" {
 		plan.Do, want = 0, driver.Result{Kind: job.QuotaExceeded, Message: key}
 	}
 	got := d.Driver.Apply(ctx, board, []driver.Op{*op})[0]
@@ -98,6 +105,9 @@ func (d *Decided) one(ctx context.Context, board string, op *driver.Op) driver.R
 	}
 	d.counts[id] = n
 	d.moved(&plan, moves)
+	for i := range op.Keys {
+		d.keys[op.Keys[i].Name] = transition.Take(&op.Keys[i], id, f.Now, d.keys[op.Keys[i].Name])
+	}
 	transition.Finish(&plan, got.Version, got.Position, 0, got.At)
 	plan.Stamp.NotBefore = got.NotBefore
 	if plan.Stamp.Kind != 0 {
@@ -111,6 +121,22 @@ func (d *Decided) one(ctx context.Context, board string, op *driver.Op) driver.R
 		d.report("%s of a job that was %s: %s", describe(op), stands(&f), trouble)
 	}
 	return got
+}
+
+// having says which jobs have keys: what was taken, and whether its job is on the board.
+type having struct {
+	*Decided
+	board string
+}
+
+// Entry is for transition.Kept. Only a driver's own error ends it.
+func (s *having) Entry(name string) (e transition.Entry, onBoard bool, err error) {
+	e, known := s.keys[name]
+	if !known {
+		return e, false, nil
+	}
+	f := s.facts(context.Background(), s.board, e.Job)
+	return e, f.State == job.Unclaimed || f.State == job.Claimed, nil
 }
 
 // moved takes note of what was counted.
@@ -132,7 +158,7 @@ func (d *Decided) sum(key string) int64 { return d.sums[key] }
 // compare says how an answer differs from the one that it should be.
 func (d *Decided) compare(op *driver.Op, plan *transition.Plan, f *transition.Facts, want, got *driver.Result) string {
 	switch {
-	case got.Kind != want.Kind || got.Repeated != want.Repeated:
+	case got.Kind != want.Kind || got.Repeated != want.Repeated || got.Taken != want.Taken:
 		return fmt.Sprintf("got %v, want %v (%s)", outcome(got), outcome(want), want.Message)
 	case plan.Do != 0 && plan.Do != driver.Extend && got.Version <= f.Version:
 		return fmt.Sprintf("went from version %d to %d", f.Version, got.Version)
@@ -150,7 +176,7 @@ func (d *Decided) compare(op *driver.Op, plan *transition.Plan, f *transition.Fa
 		return fmt.Sprintf("was granted %v, want %v", got.Lease, plan.Holder.Remaining)
 	case d.Strict && got.Message != want.Message:
 		return fmt.Sprintf("says %q, want %q", got.Message, want.Message)
-	case d.Strict && plan.Do == 0 && (got.Record == nil) != (want.Record == nil):
+	case d.Strict && plan.Do == 0 && want.Taken == (job.ID{}) && (got.Record == nil) != (want.Record == nil):
 		return fmt.Sprintf("shows %+v, want %+v", got.Record, want.Record)
 	}
 	return ""

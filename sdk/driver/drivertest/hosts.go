@@ -12,6 +12,7 @@ var trafficChecks = []check{
 	{name: "traffic/holds", run: func(e *env) { e.alone().holds() }},
 	{name: "traffic/watchers", run: func(e *env) { e.alone().watchers() }},
 	{name: "traffic/tries", run: func(e *env) { e.alone().tries() }},
+	{name: "traffic/keys", run: func(e *env) { e.alone().keyRace() }},
 }
 
 // hostsChecks have several drivers on one store at once.
@@ -21,6 +22,7 @@ var hostsChecks = []check{
 	{name: "hosts/snapshot", run: ofCrowd(func(c *crowd) { c.hosts[len(c.hosts)-1].snapshot(c.hosts...) })},
 	{name: "hosts/moved", run: ofCrowd((*crowd).moved)},
 	{name: "hosts/tries", run: ofCrowd((*crowd).tries)},
+	{name: "hosts/keys", run: ofCrowd((*crowd).keyRace)},
 	{name: "hosts/race", run: ofCrowd((*crowd).race)},
 	{name: "hosts/tokens", run: ofCrowd((*crowd).tokens)},
 	{name: "hosts/limits", run: ofCrowd((*crowd).limits)},

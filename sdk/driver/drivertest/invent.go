@@ -18,6 +18,7 @@ func (p *play) invent() twin[driver.Op] {
 			posting.Digest = digest(&posting)
 		}
 		op := postOp(&posting)
+		op.Keys = p.keys()
 		return twin[driver.Op]{op, op}
 	case 2, 3, 4:
 		return p.inventClaim()
@@ -40,6 +41,9 @@ func (p *play) invent() twin[driver.Op] {
 	if op.Kind != driver.Extend {
 		p.decorate(&op)
 	}
+	if op.Kind == driver.Restore {
+		op.Keys = p.keys()
+	}
 	return p.address(c, op)
 }
 
@@ -59,6 +63,20 @@ func (p *play) most() time.Duration {
 		return 0
 	}
 	return long / 2
+}
+
+// keys are what a job takes: few, so that jobs are in each other's way, and of this program
+// only, as others were played on the same board.
+func (p *play) keys() []driver.Key {
+	if !p.caps().Keys || p.choose(2) > 0 {
+		return nil
+	}
+	mine := p.cast[0].posting.ID.String()
+	keys := []driver.Key{{Name: mine + " " + itoa(uint64(p.choose(2))), Open: true}}
+	if p.choose(3) == 0 {
+		keys = append(keys, driver.Key{Name: mine + " tick", Number: uint64(1 + p.choose(20))})
+	}
+	return keys
 }
 
 // decorate adds what an op may change.

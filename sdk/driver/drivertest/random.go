@@ -165,7 +165,7 @@ func (p *play) tell(op *driver.Op) string {
 // compareResults says how the driver's answer differs from memdriver's.
 func (p *play) compareResults(op *driver.Op, subject, model *driver.Result) string {
 	switch {
-	case subject.Kind != model.Kind || subject.Repeated != model.Repeated:
+	case subject.Kind != model.Kind || subject.Repeated != model.Repeated || subject.Taken != model.Taken:
 		return fmt.Sprintf("%s: got %v, want %v", p.tell(op), outcome(subject), outcome(model))
 	case (model.Kind == job.NotOwner || model.Kind == job.AlreadyClaimed) && subject.Owner != model.Owner:
 		return fmt.Sprintf("%s: names owner %q, want %q", p.tell(op), subject.Owner, model.Owner)

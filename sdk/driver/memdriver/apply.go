@@ -33,9 +33,17 @@ func (b *board) apply(op *driver.Op) driver.Result {
 	if key, ok := transition.KeyOf(op); ok {
 		f.Stamp = b.past.stamp(key)
 	}
+	if op.Replaces != nil {
+		if r, done := b.replace(op, &f, now); !done {
+			return r
+		}
+	}
 	plan, r := transition.Decide(op, &f)
 	if plan.Do == 0 {
 		return r
+	}
+	if name, by, _ := transition.Taken(op, now, b); name != "" {
+		return driver.Result{Kind: job.AlreadyExists, Message: name, Taken: by, Record: b.find(by, now, 0)}
 	}
 	e := b.subject(op)
 	r, full := b.carryOut(op, &plan, e, now)
@@ -46,6 +54,23 @@ func (b *board) apply(op *driver.Op) driver.Result {
 		r.Record = e.view(now, 0)
 	}
 	return r
+}
+
+// replace takes the job away that a post replaces, if both can be done; otherwise r says
+// why not.
+func (b *board) replace(op *driver.Op, posted *transition.Facts, now time.Time) (r driver.Result, done bool) {
+	id := op.Replaces.Job
+	other := transition.Replaced{Facts: b.facts(id, now)}
+	e := b.jobs[id]
+	if e != nil {
+		other.Posting, other.Claim = e.limits, e.holder.counts()
+	}
+	if r, done = transition.Replace(op, posted, &other, now, b, func(key string) int64 { return b.limits[key] }); !done {
+		return r, false
+	}
+	plan, _ := transition.Decide(op.Replaces, &other.Facts)
+	b.carryOut(op.Replaces, &plan, e, now)
+	return r, true
 }
 
 // facts is what is known of a job.
@@ -80,6 +105,7 @@ func (b *board) carryOut(op *driver.Op, plan *transition.Plan, e *entry, now tim
 		return r, full
 	}
 	b.raise(moves)
+	b.take(op.Keys, plan.Job, now)
 	b.position++
 	if plan.Do == driver.Claim {
 		b.epoch++

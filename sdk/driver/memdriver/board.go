@@ -29,6 +29,7 @@ type board struct {
 	jobs   map[job.ID]*entry // open and trashed
 	ended  map[job.ID]*past  // those that Read shows as Complete
 	limits map[string]int64
+	keys   map[string]transition.Entry
 	past   memory
 	events log
 }
@@ -55,7 +56,7 @@ type holder struct {
 func newBoard() *board {
 	return &board{
 		dropped: make(chan struct{}), generation: 1, capabilities: driver.CapabilityAll(),
-		jobs: map[job.ID]*entry{}, ended: map[job.ID]*past{}, limits: map[string]int64{},
+		jobs: map[job.ID]*entry{}, ended: map[job.ID]*past{}, limits: map[string]int64{}, keys: map[string]transition.Entry{},
 		past: newMemory(),
 	}
 }

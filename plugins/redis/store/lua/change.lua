@@ -178,9 +178,13 @@ end
 change_[RESTORE] = function(o, j)
   if not j or not j.trashed then return refuse(NOT_FOUND, o.id, j, 'there is no such job in the trash') end
   if o.version ~= 0 and o.version ~= j.version then return refuse(ABORTED, o.id, j, 'the job was changed meanwhile') end
+  local name, by = key_.taken(o)
+  if name then return key_.refuse(name, by) end
   writable(o, j)
   countable(j.limits)
   sound('ZCARD', TRASHBY)
+  if #o.keys > 0 then sound('HLEN', TAKEN) end
+  key_.take(o)
   raise(j.limits, 1) -- it was on the board before: no limit keeps it off
   write(o, j)
   call('HSET', LISTINGS, j.id, call('HGET', TRASH, j.id))

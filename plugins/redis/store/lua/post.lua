@@ -12,21 +12,33 @@ local function post(o)
     end
     return result(0, 1, stands.position, stands.version, 0, 0, 0, 0, '', '', shape)
   end
-  local key = full(o.limits, '')
+  local name, by = key_.taken(o)
+  if name then return key_.refuse(name, by) end
+  local other = o.replaces and reconcile(o.replaces.id)
+  if o.replaces then
+    local refused = permit(o.replaces, other)
+    if refused then return refused end
+    local why, text = mayUse(other)
+    if why then return refuse(why, other.id, other, text) end
+  end
+  local key = full(o.limits, other and other.limits or '')
   if key then return result(QUOTA_EXCEEDED, 0, 0, 0, 0, 0, 0, 0, key, '') end
   if nomemory then return result(QUOTA_EXCEEDED, 0, 0, 0, 0, 0, 0, 0, NO_MEMORY, '') end
   if e then wipeable(o.id) end
   writable(o, nil)
+  if #o.keys > 0 then sound('HLEN', TAKEN) end
   -- The first write, which fails where another program wrote no number.
   local number = redis.pcall('INCRBY', SEQUENCE, 1)
   if type(number) == 'table' then
     local text = failure(number)
     error({err = (string.find(text, '^ERR ') and 'CORRUPT the sequence: ' or '') .. text})
   end
+  if other then apply(o.replaces) end -- nothing refuses it now; what fails does so before it writes
   if e then wipe(o.id) end
   j = fresh(o.id)
   j.digest, j.limits = o.digest, counted(o.limits)
   raise(j.limits, 1)
+  key_.take(o)
   local sequence, begins = cmsgpack.pack(number), o.head .. datetime()
   call('HSET', LISTINGS, o.id, begins .. o.tail .. sequence)
   open, posts = open + 1, posts + 1

@@ -22,9 +22,27 @@ local function readClaim(o, raw, at)
   end
 end
 
-local function readPost(o, raw, at)
+local function readKeys(o, raw, at)
+  local n
+  n, at = get('>B', raw, at)
+  o.keys = {}
+  for _ = 1, n do
+    local k = {}
+    k.name, k.open, k.lasts, k.number, at = get('>I2c0BI8I8', raw, at)
+    o.keys[#o.keys + 1] = k
+  end
+end
+
+local function readPost(o, raw, at, read)
+  local replaces, _, other
+  replaces, at = get('>B', raw, at)
+  if replaces == 1 then
+    _, other, at = get('>c36I4c0', raw, at)
+    o.replaces = read(other)
+  end
   o.digest, o.head, o.tail, o.bare, at = get('>c16I4c0I4c0I4c0', raw, at)
-  o.limits = limitsAt(raw, at)
+  o.limits, at = limitsAt(raw, at)
+  readKeys(o, raw, at)
 end
 
 local function readRemove(o, raw, at)
@@ -33,7 +51,8 @@ local function readRemove(o, raw, at)
   if keep > 0 then o.keep = {keep = keep, flags = flags, data = data} end
 end
 
-local function read(raw)
+local read
+function read(raw)
   local o, at, has, n = {outcome = 0, attach = {}}, nil, nil, nil
   o.kind, o.id, o.request, o.must, o.version, o.event, o.hold, o.holdtime, has, n, o.token, o.owner, o.reason, o.status, at =
     get('>Bc36c16BI8BBI8BI2I2c0I2c0I2c0I4c0', raw)
@@ -44,8 +63,9 @@ local function read(raw)
     o.attach[#o.attach + 1], o.attach[#o.attach + 2], o.attach[#o.attach + 3] = name, delete == 1, data
   end
   if o.kind == CLAIM_OP then readClaim(o, raw, at)
-  elseif o.kind == POST then readPost(o, raw, at)
+  elseif o.kind == POST then readPost(o, raw, at, read)
   elseif o.kind == REMOVE then readRemove(o, raw, at)
+  elseif o.kind == RESTORE then readKeys(o, raw, at)
   elseif o.kind == EXTEND then o.lease, o.most = get('>I8I8', raw, at) end
   return o
 end

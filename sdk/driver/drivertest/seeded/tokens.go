@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
@@ -23,6 +24,8 @@ func tokenBugs() []Bug {
 		{Name: "expires-early", Doc: "releases lapsed claims before their time", Check: "expiry/not-before", Open: eachOp(expiresEarly)},
 		{Name: "no-timeouts", Doc: "lets a claim stand for as long as its lease", Check: "timeout/claim", Open: eachOp(noTimeouts)},
 		{Name: "extends-timeouts", Doc: "extends a claim beyond its time", Check: "timeout/ends", Open: eachOp(extendsTimeouts)},
+		{Name: "keys-for-good", Doc: "keeps the key of a job that has ended", Check: "keys/open", Open: eachOp(keysForGood)},
+		{Name: "keys-in-trash", Doc: "puts a job back from the trash whose key another one has", Check: "keys/trash", Open: eachOp(keysInTrash)},
 		{Name: "refused-but-done", Doc: "writes the status of an update that it refuses", Check: "matrix/theirs", Open: eachOp(refusedButDone)},
 	}
 }
@@ -153,6 +156,23 @@ func noTimeouts(ctx context.Context, d driver.Driver, board string, op driver.Op
 
 func extendsTimeouts(ctx context.Context, d driver.Driver, board string, op driver.Op) driver.Result {
 	op.Most = 0
+	return one(ctx, d, board, op)
+}
+
+func keysForGood(ctx context.Context, d driver.Driver, board string, op driver.Op) driver.Result {
+	op.Keys = slices.Clone(op.Keys)
+	for i := range op.Keys {
+		if op.Keys[i].Open {
+			op.Keys[i].For = 24 * time.Hour
+		}
+	}
+	return one(ctx, d, board, op)
+}
+
+func keysInTrash(ctx context.Context, d driver.Driver, board string, op driver.Op) driver.Result {
+	if op.Kind == driver.Restore {
+		op.Keys = nil
+	}
 	return one(ctx, d, board, op)
 }
 

@@ -1349,6 +1349,8 @@ type Capabilities struct {
 	ByteExact     bool                   `protobuf:"varint,11,opt,name=byte_exact,json=byteExact,proto3" json:"byte_exact,omitempty"`            // details come back byte for byte
 	AnswersClose  bool                   `protobuf:"varint,12,opt,name=answers_close,json=answersClose,proto3" json:"answers_close,omitempty"`   // an answer to a claim that was given again takes no more (ClaimSpec.more)
 	Timeouts      bool                   `protobuf:"varint,13,opt,name=timeouts,proto3" json:"timeouts,omitempty"`                               // Candidate.most and Op.most are kept to
+	Keys          bool                   `protobuf:"varint,14,opt,name=keys,proto3" json:"keys,omitempty"`                                       // Op.keys are taken in the same step
+	Replaces      bool                   `protobuf:"varint,15,opt,name=replaces,proto3" json:"replaces,omitempty"`                               // so is Op.replaces carried out
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1470,6 +1472,20 @@ func (x *Capabilities) GetAnswersClose() bool {
 func (x *Capabilities) GetTimeouts() bool {
 	if x != nil {
 		return x.Timeouts
+	}
+	return false
+}
+
+func (x *Capabilities) GetKeys() bool {
+	if x != nil {
+		return x.Keys
+	}
+	return false
+}
+
+func (x *Capabilities) GetReplaces() bool {
+	if x != nil {
+		return x.Replaces
 	}
 	return false
 }
@@ -1727,27 +1743,32 @@ func (x *BatchResult) GetResults() []*Result {
 // claims, are recognised by it; every other op by request: repeated with the
 // same request within the board's window, it is done and repeated.
 type Op struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Tag           uint32                 `protobuf:"varint,1,opt,name=tag,proto3" json:"tag,omitempty"` // at least 1, unique in the batch; the answer names it
-	Kind          OpKind                 `protobuf:"varint,2,opt,name=kind,proto3,enum=boardd.driver.v1.OpKind" json:"kind,omitempty"`
-	Job           []byte                 `protobuf:"bytes,3,opt,name=job,proto3" json:"job,omitempty"`         // for all but claim
-	Request       []byte                 `protobuf:"bytes,4,opt,name=request,proto3" json:"request,omitempty"` // random; a retry carries the same
-	Must          Must                   `protobuf:"varint,5,opt,name=must,proto3,enum=boardd.driver.v1.Must" json:"must,omitempty"`
-	Token         []byte                 `protobuf:"bytes,6,opt,name=token,proto3" json:"token,omitempty"`                               // for MUST_HELD_BY_TOKEN and MUST_LAPSED
-	Owner         string                 `protobuf:"bytes,7,opt,name=owner,proto3" json:"owner,omitempty"`                               // for MUST_HELD_BY_OWNER and MUST_HELD
-	Version       uint64                 `protobuf:"varint,8,opt,name=version,proto3" json:"version,omitempty"`                          // if not 0, the job's version must be this, else ABORTED
-	Posting       *Posting               `protobuf:"bytes,9,opt,name=posting,proto3" json:"posting,omitempty"`                           // for post
-	Claim         *ClaimSpec             `protobuf:"bytes,10,opt,name=claim,proto3" json:"claim,omitempty"`                              // for claim
-	Lease         int64                  `protobuf:"varint,11,opt,name=lease,proto3" json:"lease,omitempty"`                             // for extend
-	NoExpiry      bool                   `protobuf:"varint,12,opt,name=no_expiry,json=noExpiry,proto3" json:"no_expiry,omitempty"`       // for extend
-	Ending        *Ending                `protobuf:"bytes,13,opt,name=ending,proto3" json:"ending,omitempty"`                            // for remove; absent: consumed, and a tombstone only
-	Status        []byte                 `protobuf:"bytes,14,opt,name=status,proto3,oneof" json:"status,omitempty"`                      // if there, the new status record
-	Attach        []*Attachment          `protobuf:"bytes,15,rep,name=attach,proto3" json:"attach,omitempty"`                            // attached records to write or to take away
-	Hold          *Hold                  `protobuf:"bytes,16,opt,name=hold,proto3" json:"hold,omitempty"`                                // if there, when the job may next be claimed
-	Limits        []*Limit               `protobuf:"bytes,17,rep,name=limits,proto3" json:"limits,omitempty"`                            // for post: counted while the job is on the board
-	Event         Event                  `protobuf:"varint,18,opt,name=event,proto3,enum=boardd.driver.v1.Event" json:"event,omitempty"` // what watchers are told; the driver only carries it
-	Reason        string                 `protobuf:"bytes,19,opt,name=reason,proto3" json:"reason,omitempty"`                            // likewise
-	Most          int64                  `protobuf:"varint,20,opt,name=most,proto3" json:"most,omitempty"`                               // for extend: as Candidate.most, and counted from when the claim was made
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Tag      uint32                 `protobuf:"varint,1,opt,name=tag,proto3" json:"tag,omitempty"` // at least 1, unique in the batch; the answer names it
+	Kind     OpKind                 `protobuf:"varint,2,opt,name=kind,proto3,enum=boardd.driver.v1.OpKind" json:"kind,omitempty"`
+	Job      []byte                 `protobuf:"bytes,3,opt,name=job,proto3" json:"job,omitempty"`         // for all but claim
+	Request  []byte                 `protobuf:"bytes,4,opt,name=request,proto3" json:"request,omitempty"` // random; a retry carries the same
+	Must     Must                   `protobuf:"varint,5,opt,name=must,proto3,enum=boardd.driver.v1.Must" json:"must,omitempty"`
+	Token    []byte                 `protobuf:"bytes,6,opt,name=token,proto3" json:"token,omitempty"`                               // for MUST_HELD_BY_TOKEN and MUST_LAPSED
+	Owner    string                 `protobuf:"bytes,7,opt,name=owner,proto3" json:"owner,omitempty"`                               // for MUST_HELD_BY_OWNER and MUST_HELD
+	Version  uint64                 `protobuf:"varint,8,opt,name=version,proto3" json:"version,omitempty"`                          // if not 0, the job's version must be this, else ABORTED
+	Posting  *Posting               `protobuf:"bytes,9,opt,name=posting,proto3" json:"posting,omitempty"`                           // for post
+	Claim    *ClaimSpec             `protobuf:"bytes,10,opt,name=claim,proto3" json:"claim,omitempty"`                              // for claim
+	Lease    int64                  `protobuf:"varint,11,opt,name=lease,proto3" json:"lease,omitempty"`                             // for extend
+	NoExpiry bool                   `protobuf:"varint,12,opt,name=no_expiry,json=noExpiry,proto3" json:"no_expiry,omitempty"`       // for extend
+	Ending   *Ending                `protobuf:"bytes,13,opt,name=ending,proto3" json:"ending,omitempty"`                            // for remove; absent: consumed, and a tombstone only
+	Status   []byte                 `protobuf:"bytes,14,opt,name=status,proto3,oneof" json:"status,omitempty"`                      // if there, the new status record
+	Attach   []*Attachment          `protobuf:"bytes,15,rep,name=attach,proto3" json:"attach,omitempty"`                            // attached records to write or to take away
+	Hold     *Hold                  `protobuf:"bytes,16,opt,name=hold,proto3" json:"hold,omitempty"`                                // if there, when the job may next be claimed
+	Limits   []*Limit               `protobuf:"bytes,17,rep,name=limits,proto3" json:"limits,omitempty"`                            // for post: counted while the job is on the board
+	Event    Event                  `protobuf:"varint,18,opt,name=event,proto3,enum=boardd.driver.v1.Event" json:"event,omitempty"` // what watchers are told; the driver only carries it
+	Reason   string                 `protobuf:"bytes,19,opt,name=reason,proto3" json:"reason,omitempty"`                            // likewise
+	Most     int64                  `protobuf:"varint,20,opt,name=most,proto3" json:"most,omitempty"`                               // for extend: as Candidate.most, and counted from when the claim was made
+	Keys     []*Key                 `protobuf:"bytes,21,rep,name=keys,proto3" json:"keys,omitempty"`                                // for post and restore: taken in the same step, all or none
+	// For post: the remove of another job that nobody holds (must FREE), carried out just
+	// before and only together with the post, to which that job's keys and its share of
+	// limits are free. If it would be refused the post is, with its kind and Result.taken.
+	Replaces      *Op `protobuf:"bytes,22,opt,name=replaces,proto3" json:"replaces,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1920,6 +1941,20 @@ func (x *Op) GetMost() int64 {
 		return x.Most
 	}
 	return 0
+}
+
+func (x *Op) GetKeys() []*Key {
+	if x != nil {
+		return x.Keys
+	}
+	return nil
+}
+
+func (x *Op) GetReplaces() *Op {
+	if x != nil {
+		return x.Replaces
+	}
+	return nil
 }
 
 // ClaimSpec asks for claims. The store goes through candidates in order and
@@ -2183,6 +2218,76 @@ func (x *Limit) GetMax() int64 {
 	return 0
 }
 
+// Key is a name that at most one job of a board has. A post or restore that would take a
+// key which another job has is ALREADY_EXISTS, with Result.taken.
+type Key struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Open          bool                   `protobuf:"varint,2,opt,name=open,proto3" json:"open,omitempty"`     // the job has it while it is on the board
+	Wait          int64                  `protobuf:"varint,3,opt,name=wait,proto3" json:"wait,omitempty"`     // and for so long from now, on the store's clock, whatever becomes of it
+	Number        uint64                 `protobuf:"varint,4,opt,name=number,proto3" json:"number,omitempty"` // if not 0: above the one with which the key was last taken, by whichever job
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Key) Reset() {
+	*x = Key{}
+	mi := &file_driver_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Key) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Key) ProtoMessage() {}
+
+func (x *Key) ProtoReflect() protoreflect.Message {
+	mi := &file_driver_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Key.ProtoReflect.Descriptor instead.
+func (*Key) Descriptor() ([]byte, []int) {
+	return file_driver_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *Key) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Key) GetOpen() bool {
+	if x != nil {
+		return x.Open
+	}
+	return false
+}
+
+func (x *Key) GetWait() int64 {
+	if x != nil {
+		return x.Wait
+	}
+	return 0
+}
+
+func (x *Key) GetNumber() uint64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
 // Hold says when a job may next be claimed. An empty one is "at once". At most
 // one field is set.
 type Hold struct {
@@ -2196,7 +2301,7 @@ type Hold struct {
 
 func (x *Hold) Reset() {
 	*x = Hold{}
-	mi := &file_driver_proto_msgTypes[19]
+	mi := &file_driver_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2208,7 +2313,7 @@ func (x *Hold) String() string {
 func (*Hold) ProtoMessage() {}
 
 func (x *Hold) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[19]
+	mi := &file_driver_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2221,7 +2326,7 @@ func (x *Hold) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Hold.ProtoReflect.Descriptor instead.
 func (*Hold) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{19}
+	return file_driver_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Hold) GetUntil() int64 {
@@ -2257,7 +2362,7 @@ type Attachment struct {
 
 func (x *Attachment) Reset() {
 	*x = Attachment{}
-	mi := &file_driver_proto_msgTypes[20]
+	mi := &file_driver_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2269,7 +2374,7 @@ func (x *Attachment) String() string {
 func (*Attachment) ProtoMessage() {}
 
 func (x *Attachment) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[20]
+	mi := &file_driver_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2282,7 +2387,7 @@ func (x *Attachment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attachment.ProtoReflect.Descriptor instead.
 func (*Attachment) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{20}
+	return file_driver_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Attachment) GetName() string {
@@ -2321,7 +2426,7 @@ type Ending struct {
 
 func (x *Ending) Reset() {
 	*x = Ending{}
-	mi := &file_driver_proto_msgTypes[21]
+	mi := &file_driver_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2333,7 +2438,7 @@ func (x *Ending) String() string {
 func (*Ending) ProtoMessage() {}
 
 func (x *Ending) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[21]
+	mi := &file_driver_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2346,7 +2451,7 @@ func (x *Ending) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ending.ProtoReflect.Descriptor instead.
 func (*Ending) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{21}
+	return file_driver_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Ending) GetOutcome() Outcome {
@@ -2405,14 +2510,18 @@ type Result struct {
 	Gone   []*Gone    `protobuf:"bytes,14,rep,name=gone,proto3" json:"gone,omitempty"`     // for claim: candidates passed over, in order
 	// The answer goes on in a later result with this tag, whose claims and gone
 	// are added to these. Only in Exec. Its other fields count in the last one.
-	More          bool `protobuf:"varint,15,opt,name=more,proto3" json:"more,omitempty"`
+	More bool `protobuf:"varint,15,opt,name=more,proto3" json:"more,omitempty"`
+	// Another job that is the reason, shown as record as far as it is known: with
+	// ALREADY_EXISTS it has the key that stands in message; with any other kind it cannot be
+	// replaced.
+	Taken         []byte `protobuf:"bytes,16,opt,name=taken,proto3" json:"taken,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_driver_proto_msgTypes[22]
+	mi := &file_driver_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2424,7 +2533,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[22]
+	mi := &file_driver_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2437,7 +2546,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{22}
+	return file_driver_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Result) GetTag() uint32 {
@@ -2545,6 +2654,13 @@ func (x *Result) GetMore() bool {
 	return false
 }
 
+func (x *Result) GetTaken() []byte {
+	if x != nil {
+		return x.Taken
+	}
+	return nil
+}
+
 // Claimed is one claim that was made. Its token's nonce is the candidate's.
 type Claimed struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2561,7 +2677,7 @@ type Claimed struct {
 
 func (x *Claimed) Reset() {
 	*x = Claimed{}
-	mi := &file_driver_proto_msgTypes[23]
+	mi := &file_driver_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2573,7 +2689,7 @@ func (x *Claimed) String() string {
 func (*Claimed) ProtoMessage() {}
 
 func (x *Claimed) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[23]
+	mi := &file_driver_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2586,7 +2702,7 @@ func (x *Claimed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Claimed.ProtoReflect.Descriptor instead.
 func (*Claimed) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{23}
+	return file_driver_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Claimed) GetJob() []byte {
@@ -2654,7 +2770,7 @@ type Gone struct {
 
 func (x *Gone) Reset() {
 	*x = Gone{}
-	mi := &file_driver_proto_msgTypes[24]
+	mi := &file_driver_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2666,7 +2782,7 @@ func (x *Gone) String() string {
 func (*Gone) ProtoMessage() {}
 
 func (x *Gone) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[24]
+	mi := &file_driver_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2679,7 +2795,7 @@ func (x *Gone) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Gone.ProtoReflect.Descriptor instead.
 func (*Gone) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{24}
+	return file_driver_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Gone) GetJob() []byte {
@@ -2737,7 +2853,7 @@ type Posting struct {
 
 func (x *Posting) Reset() {
 	*x = Posting{}
-	mi := &file_driver_proto_msgTypes[25]
+	mi := &file_driver_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2749,7 +2865,7 @@ func (x *Posting) String() string {
 func (*Posting) ProtoMessage() {}
 
 func (x *Posting) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[25]
+	mi := &file_driver_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2762,7 +2878,7 @@ func (x *Posting) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Posting.ProtoReflect.Descriptor instead.
 func (*Posting) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{25}
+	return file_driver_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Posting) GetId() []byte {
@@ -2868,7 +2984,7 @@ type Record struct {
 
 func (x *Record) Reset() {
 	*x = Record{}
-	mi := &file_driver_proto_msgTypes[26]
+	mi := &file_driver_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2880,7 +2996,7 @@ func (x *Record) String() string {
 func (*Record) ProtoMessage() {}
 
 func (x *Record) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[26]
+	mi := &file_driver_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2893,7 +3009,7 @@ func (x *Record) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Record.ProtoReflect.Descriptor instead.
 func (*Record) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{26}
+	return file_driver_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Record) GetPosting() *Posting {
@@ -3015,7 +3131,7 @@ type Holder struct {
 
 func (x *Holder) Reset() {
 	*x = Holder{}
-	mi := &file_driver_proto_msgTypes[27]
+	mi := &file_driver_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3027,7 +3143,7 @@ func (x *Holder) String() string {
 func (*Holder) ProtoMessage() {}
 
 func (x *Holder) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[27]
+	mi := &file_driver_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3040,7 +3156,7 @@ func (x *Holder) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Holder.ProtoReflect.Descriptor instead.
 func (*Holder) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{27}
+	return file_driver_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Holder) GetOwner() string {
@@ -3096,7 +3212,7 @@ type ReadRequest struct {
 
 func (x *ReadRequest) Reset() {
 	*x = ReadRequest{}
-	mi := &file_driver_proto_msgTypes[28]
+	mi := &file_driver_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3108,7 +3224,7 @@ func (x *ReadRequest) String() string {
 func (*ReadRequest) ProtoMessage() {}
 
 func (x *ReadRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[28]
+	mi := &file_driver_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3121,7 +3237,7 @@ func (x *ReadRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadRequest.ProtoReflect.Descriptor instead.
 func (*ReadRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{28}
+	return file_driver_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ReadRequest) GetBoard() string {
@@ -3154,7 +3270,7 @@ type Records struct {
 
 func (x *Records) Reset() {
 	*x = Records{}
-	mi := &file_driver_proto_msgTypes[29]
+	mi := &file_driver_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3166,7 +3282,7 @@ func (x *Records) String() string {
 func (*Records) ProtoMessage() {}
 
 func (x *Records) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[29]
+	mi := &file_driver_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3179,7 +3295,7 @@ func (x *Records) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Records.ProtoReflect.Descriptor instead.
 func (*Records) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{29}
+	return file_driver_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Records) GetRecords() []*Record {
@@ -3203,7 +3319,7 @@ type ScanRequest struct {
 
 func (x *ScanRequest) Reset() {
 	*x = ScanRequest{}
-	mi := &file_driver_proto_msgTypes[30]
+	mi := &file_driver_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3215,7 +3331,7 @@ func (x *ScanRequest) String() string {
 func (*ScanRequest) ProtoMessage() {}
 
 func (x *ScanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[30]
+	mi := &file_driver_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3228,7 +3344,7 @@ func (x *ScanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScanRequest.ProtoReflect.Descriptor instead.
 func (*ScanRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{30}
+	return file_driver_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ScanRequest) GetBoard() string {
@@ -3291,7 +3407,7 @@ type Page struct {
 
 func (x *Page) Reset() {
 	*x = Page{}
-	mi := &file_driver_proto_msgTypes[31]
+	mi := &file_driver_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3303,7 +3419,7 @@ func (x *Page) String() string {
 func (*Page) ProtoMessage() {}
 
 func (x *Page) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[31]
+	mi := &file_driver_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3316,7 +3432,7 @@ func (x *Page) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Page.ProtoReflect.Descriptor instead.
 func (*Page) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{31}
+	return file_driver_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Page) GetRecords() []*Record {
@@ -3365,7 +3481,7 @@ type BadRecord struct {
 
 func (x *BadRecord) Reset() {
 	*x = BadRecord{}
-	mi := &file_driver_proto_msgTypes[32]
+	mi := &file_driver_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3377,7 +3493,7 @@ func (x *BadRecord) String() string {
 func (*BadRecord) ProtoMessage() {}
 
 func (x *BadRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[32]
+	mi := &file_driver_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3390,7 +3506,7 @@ func (x *BadRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BadRecord.ProtoReflect.Descriptor instead.
 func (*BadRecord) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{32}
+	return file_driver_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *BadRecord) GetKey() string {
@@ -3424,7 +3540,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_driver_proto_msgTypes[33]
+	mi := &file_driver_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3436,7 +3552,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[33]
+	mi := &file_driver_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3449,7 +3565,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{33}
+	return file_driver_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *WatchRequest) GetBoard() string {
@@ -3487,7 +3603,7 @@ type Changes struct {
 
 func (x *Changes) Reset() {
 	*x = Changes{}
-	mi := &file_driver_proto_msgTypes[34]
+	mi := &file_driver_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3499,7 +3615,7 @@ func (x *Changes) String() string {
 func (*Changes) ProtoMessage() {}
 
 func (x *Changes) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[34]
+	mi := &file_driver_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3512,7 +3628,7 @@ func (x *Changes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Changes.ProtoReflect.Descriptor instead.
 func (*Changes) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{34}
+	return file_driver_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Changes) GetList() []*Change {
@@ -3562,7 +3678,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_driver_proto_msgTypes[35]
+	mi := &file_driver_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3574,7 +3690,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[35]
+	mi := &file_driver_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3587,7 +3703,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{35}
+	return file_driver_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Change) GetEvent() Event {
@@ -3655,7 +3771,7 @@ type CountRequest struct {
 
 func (x *CountRequest) Reset() {
 	*x = CountRequest{}
-	mi := &file_driver_proto_msgTypes[36]
+	mi := &file_driver_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3667,7 +3783,7 @@ func (x *CountRequest) String() string {
 func (*CountRequest) ProtoMessage() {}
 
 func (x *CountRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[36]
+	mi := &file_driver_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3680,7 +3796,7 @@ func (x *CountRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountRequest.ProtoReflect.Descriptor instead.
 func (*CountRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{36}
+	return file_driver_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *CountRequest) GetBoard() string {
@@ -3707,7 +3823,7 @@ type Counts struct {
 
 func (x *Counts) Reset() {
 	*x = Counts{}
-	mi := &file_driver_proto_msgTypes[37]
+	mi := &file_driver_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3719,7 +3835,7 @@ func (x *Counts) String() string {
 func (*Counts) ProtoMessage() {}
 
 func (x *Counts) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[37]
+	mi := &file_driver_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3732,7 +3848,7 @@ func (x *Counts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Counts.ProtoReflect.Descriptor instead.
 func (*Counts) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{37}
+	return file_driver_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Counts) GetOpen() int64 {
@@ -3807,7 +3923,7 @@ type ExamineRequest struct {
 
 func (x *ExamineRequest) Reset() {
 	*x = ExamineRequest{}
-	mi := &file_driver_proto_msgTypes[38]
+	mi := &file_driver_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3819,7 +3935,7 @@ func (x *ExamineRequest) String() string {
 func (*ExamineRequest) ProtoMessage() {}
 
 func (x *ExamineRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[38]
+	mi := &file_driver_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3832,7 +3948,7 @@ func (x *ExamineRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExamineRequest.ProtoReflect.Descriptor instead.
 func (*ExamineRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{38}
+	return file_driver_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ExamineRequest) GetBoard() string {
@@ -3851,7 +3967,7 @@ type Findings struct {
 
 func (x *Findings) Reset() {
 	*x = Findings{}
-	mi := &file_driver_proto_msgTypes[39]
+	mi := &file_driver_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3863,7 +3979,7 @@ func (x *Findings) String() string {
 func (*Findings) ProtoMessage() {}
 
 func (x *Findings) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[39]
+	mi := &file_driver_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3876,7 +3992,7 @@ func (x *Findings) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Findings.ProtoReflect.Descriptor instead.
 func (*Findings) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{39}
+	return file_driver_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Findings) GetList() []*Finding {
@@ -3899,7 +4015,7 @@ type Finding struct {
 
 func (x *Finding) Reset() {
 	*x = Finding{}
-	mi := &file_driver_proto_msgTypes[40]
+	mi := &file_driver_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3911,7 +4027,7 @@ func (x *Finding) String() string {
 func (*Finding) ProtoMessage() {}
 
 func (x *Finding) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[40]
+	mi := &file_driver_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3924,7 +4040,7 @@ func (x *Finding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finding.ProtoReflect.Descriptor instead.
 func (*Finding) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{40}
+	return file_driver_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Finding) GetCode() string {
@@ -3975,7 +4091,7 @@ type Document struct {
 
 func (x *Document) Reset() {
 	*x = Document{}
-	mi := &file_driver_proto_msgTypes[41]
+	mi := &file_driver_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3987,7 +4103,7 @@ func (x *Document) String() string {
 func (*Document) ProtoMessage() {}
 
 func (x *Document) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[41]
+	mi := &file_driver_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4000,7 +4116,7 @@ func (x *Document) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Document.ProtoReflect.Descriptor instead.
 func (*Document) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{41}
+	return file_driver_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Document) GetName() string {
@@ -4043,7 +4159,7 @@ type Space struct {
 
 func (x *Space) Reset() {
 	*x = Space{}
-	mi := &file_driver_proto_msgTypes[42]
+	mi := &file_driver_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4055,7 +4171,7 @@ func (x *Space) String() string {
 func (*Space) ProtoMessage() {}
 
 func (x *Space) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[42]
+	mi := &file_driver_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4068,7 +4184,7 @@ func (x *Space) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Space.ProtoReflect.Descriptor instead.
 func (*Space) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{42}
+	return file_driver_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Space) GetBoard() string {
@@ -4098,7 +4214,7 @@ type DocumentRequest struct {
 
 func (x *DocumentRequest) Reset() {
 	*x = DocumentRequest{}
-	mi := &file_driver_proto_msgTypes[43]
+	mi := &file_driver_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4110,7 +4226,7 @@ func (x *DocumentRequest) String() string {
 func (*DocumentRequest) ProtoMessage() {}
 
 func (x *DocumentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[43]
+	mi := &file_driver_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4123,7 +4239,7 @@ func (x *DocumentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DocumentRequest.ProtoReflect.Descriptor instead.
 func (*DocumentRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{43}
+	return file_driver_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *DocumentRequest) GetSpace() *Space {
@@ -4160,7 +4276,7 @@ type PutDocumentRequest struct {
 
 func (x *PutDocumentRequest) Reset() {
 	*x = PutDocumentRequest{}
-	mi := &file_driver_proto_msgTypes[44]
+	mi := &file_driver_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4172,7 +4288,7 @@ func (x *PutDocumentRequest) String() string {
 func (*PutDocumentRequest) ProtoMessage() {}
 
 func (x *PutDocumentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[44]
+	mi := &file_driver_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4185,7 +4301,7 @@ func (x *PutDocumentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutDocumentRequest.ProtoReflect.Descriptor instead.
 func (*PutDocumentRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{44}
+	return file_driver_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *PutDocumentRequest) GetSpace() *Space {
@@ -4218,7 +4334,7 @@ type PutDocumentResponse struct {
 
 func (x *PutDocumentResponse) Reset() {
 	*x = PutDocumentResponse{}
-	mi := &file_driver_proto_msgTypes[45]
+	mi := &file_driver_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4230,7 +4346,7 @@ func (x *PutDocumentResponse) String() string {
 func (*PutDocumentResponse) ProtoMessage() {}
 
 func (x *PutDocumentResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[45]
+	mi := &file_driver_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4243,7 +4359,7 @@ func (x *PutDocumentResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutDocumentResponse.ProtoReflect.Descriptor instead.
 func (*PutDocumentResponse) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{45}
+	return file_driver_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *PutDocumentResponse) GetVersion() uint64 {
@@ -4261,7 +4377,7 @@ type DeleteDocumentResponse struct {
 
 func (x *DeleteDocumentResponse) Reset() {
 	*x = DeleteDocumentResponse{}
-	mi := &file_driver_proto_msgTypes[46]
+	mi := &file_driver_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4273,7 +4389,7 @@ func (x *DeleteDocumentResponse) String() string {
 func (*DeleteDocumentResponse) ProtoMessage() {}
 
 func (x *DeleteDocumentResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[46]
+	mi := &file_driver_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4286,7 +4402,7 @@ func (x *DeleteDocumentResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteDocumentResponse.ProtoReflect.Descriptor instead.
 func (*DeleteDocumentResponse) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{46}
+	return file_driver_proto_rawDescGZIP(), []int{47}
 }
 
 // ListDocumentsRequest asks for up to limit documents whose names come after the
@@ -4302,7 +4418,7 @@ type ListDocumentsRequest struct {
 
 func (x *ListDocumentsRequest) Reset() {
 	*x = ListDocumentsRequest{}
-	mi := &file_driver_proto_msgTypes[47]
+	mi := &file_driver_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4314,7 +4430,7 @@ func (x *ListDocumentsRequest) String() string {
 func (*ListDocumentsRequest) ProtoMessage() {}
 
 func (x *ListDocumentsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[47]
+	mi := &file_driver_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4327,7 +4443,7 @@ func (x *ListDocumentsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDocumentsRequest.ProtoReflect.Descriptor instead.
 func (*ListDocumentsRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{47}
+	return file_driver_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ListDocumentsRequest) GetSpace() *Space {
@@ -4360,7 +4476,7 @@ type Documents struct {
 
 func (x *Documents) Reset() {
 	*x = Documents{}
-	mi := &file_driver_proto_msgTypes[48]
+	mi := &file_driver_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4372,7 +4488,7 @@ func (x *Documents) String() string {
 func (*Documents) ProtoMessage() {}
 
 func (x *Documents) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[48]
+	mi := &file_driver_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4385,7 +4501,7 @@ func (x *Documents) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Documents.ProtoReflect.Descriptor instead.
 func (*Documents) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{48}
+	return file_driver_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Documents) GetDocuments() []*Document {
@@ -4404,7 +4520,7 @@ type DocWatchRequest struct {
 
 func (x *DocWatchRequest) Reset() {
 	*x = DocWatchRequest{}
-	mi := &file_driver_proto_msgTypes[49]
+	mi := &file_driver_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4416,7 +4532,7 @@ func (x *DocWatchRequest) String() string {
 func (*DocWatchRequest) ProtoMessage() {}
 
 func (x *DocWatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[49]
+	mi := &file_driver_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4429,7 +4545,7 @@ func (x *DocWatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DocWatchRequest.ProtoReflect.Descriptor instead.
 func (*DocWatchRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{49}
+	return file_driver_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *DocWatchRequest) GetSpace() *Space {
@@ -4448,7 +4564,7 @@ type DocumentChanges struct {
 
 func (x *DocumentChanges) Reset() {
 	*x = DocumentChanges{}
-	mi := &file_driver_proto_msgTypes[50]
+	mi := &file_driver_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4460,7 +4576,7 @@ func (x *DocumentChanges) String() string {
 func (*DocumentChanges) ProtoMessage() {}
 
 func (x *DocumentChanges) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[50]
+	mi := &file_driver_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4473,7 +4589,7 @@ func (x *DocumentChanges) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DocumentChanges.ProtoReflect.Descriptor instead.
 func (*DocumentChanges) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{50}
+	return file_driver_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *DocumentChanges) GetChanges() []*DocumentChange {
@@ -4495,7 +4611,7 @@ type DocumentChange struct {
 
 func (x *DocumentChange) Reset() {
 	*x = DocumentChange{}
-	mi := &file_driver_proto_msgTypes[51]
+	mi := &file_driver_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4507,7 +4623,7 @@ func (x *DocumentChange) String() string {
 func (*DocumentChange) ProtoMessage() {}
 
 func (x *DocumentChange) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[51]
+	mi := &file_driver_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4520,7 +4636,7 @@ func (x *DocumentChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DocumentChange.ProtoReflect.Descriptor instead.
 func (*DocumentChange) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{51}
+	return file_driver_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *DocumentChange) GetDocument() *Document {
@@ -4552,7 +4668,7 @@ type HealthRequest struct {
 
 func (x *HealthRequest) Reset() {
 	*x = HealthRequest{}
-	mi := &file_driver_proto_msgTypes[52]
+	mi := &file_driver_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4564,7 +4680,7 @@ func (x *HealthRequest) String() string {
 func (*HealthRequest) ProtoMessage() {}
 
 func (x *HealthRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[52]
+	mi := &file_driver_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4577,7 +4693,7 @@ func (x *HealthRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealthRequest.ProtoReflect.Descriptor instead.
 func (*HealthRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{52}
+	return file_driver_proto_rawDescGZIP(), []int{53}
 }
 
 type HealthResponse struct {
@@ -4588,7 +4704,7 @@ type HealthResponse struct {
 
 func (x *HealthResponse) Reset() {
 	*x = HealthResponse{}
-	mi := &file_driver_proto_msgTypes[53]
+	mi := &file_driver_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4600,7 +4716,7 @@ func (x *HealthResponse) String() string {
 func (*HealthResponse) ProtoMessage() {}
 
 func (x *HealthResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[53]
+	mi := &file_driver_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4613,7 +4729,7 @@ func (x *HealthResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealthResponse.ProtoReflect.Descriptor instead.
 func (*HealthResponse) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{53}
+	return file_driver_proto_rawDescGZIP(), []int{54}
 }
 
 type DrainRequest struct {
@@ -4624,7 +4740,7 @@ type DrainRequest struct {
 
 func (x *DrainRequest) Reset() {
 	*x = DrainRequest{}
-	mi := &file_driver_proto_msgTypes[54]
+	mi := &file_driver_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4636,7 +4752,7 @@ func (x *DrainRequest) String() string {
 func (*DrainRequest) ProtoMessage() {}
 
 func (x *DrainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[54]
+	mi := &file_driver_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4649,7 +4765,7 @@ func (x *DrainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainRequest.ProtoReflect.Descriptor instead.
 func (*DrainRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{54}
+	return file_driver_proto_rawDescGZIP(), []int{55}
 }
 
 type DrainResponse struct {
@@ -4660,7 +4776,7 @@ type DrainResponse struct {
 
 func (x *DrainResponse) Reset() {
 	*x = DrainResponse{}
-	mi := &file_driver_proto_msgTypes[55]
+	mi := &file_driver_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4672,7 +4788,7 @@ func (x *DrainResponse) String() string {
 func (*DrainResponse) ProtoMessage() {}
 
 func (x *DrainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[55]
+	mi := &file_driver_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4685,7 +4801,7 @@ func (x *DrainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainResponse.ProtoReflect.Descriptor instead.
 func (*DrainResponse) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{55}
+	return file_driver_proto_rawDescGZIP(), []int{56}
 }
 
 var File_driver_proto protoreflect.FileDescriptor
@@ -4747,7 +4863,7 @@ const file_driver_proto_rawDesc = "" +
 	"\x04loss\x18\a \x01(\tR\x04loss\x12\x1d\n" +
 	"\n" +
 	"max_finals\x18\b \x01(\x03R\tmaxFinalsB\t\n" +
-	"\a_memory\"\x9a\x03\n" +
+	"\a_memory\"\xca\x03\n" +
 	"\fCapabilities\x12\x1c\n" +
 	"\tencodings\x18\x01 \x03(\tR\tencodings\x12\x1f\n" +
 	"\vmax_details\x18\x02 \x01(\x03R\n" +
@@ -4765,7 +4881,9 @@ const file_driver_proto_rawDesc = "" +
 	"\n" +
 	"byte_exact\x18\v \x01(\bR\tbyteExact\x12#\n" +
 	"\ranswers_close\x18\f \x01(\bR\fanswersClose\x12\x1a\n" +
-	"\btimeouts\x18\r \x01(\bR\btimeouts\"(\n" +
+	"\btimeouts\x18\r \x01(\bR\btimeouts\x12\x12\n" +
+	"\x04keys\x18\x0e \x01(\bR\x04keys\x12\x1a\n" +
+	"\breplaces\x18\x0f \x01(\bR\breplaces\"(\n" +
 	"\x10DropBoardRequest\x12\x14\n" +
 	"\x05board\x18\x01 \x01(\tR\x05board\"\x13\n" +
 	"\x11DropBoardResponse\"g\n" +
@@ -4778,7 +4896,7 @@ const file_driver_proto_rawDesc = "" +
 	"\x03ops\x18\x02 \x03(\v2\x14.boardd.driver.v1.OpR\x03ops\"S\n" +
 	"\vBatchResult\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x04R\x03seq\x122\n" +
-	"\aresults\x18\x02 \x03(\v2\x18.boardd.driver.v1.ResultR\aresults\"\xc5\x05\n" +
+	"\aresults\x18\x02 \x03(\v2\x18.boardd.driver.v1.ResultR\aresults\"\xa2\x06\n" +
 	"\x02Op\x12\x10\n" +
 	"\x03tag\x18\x01 \x01(\rR\x03tag\x12,\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x18.boardd.driver.v1.OpKindR\x04kind\x12\x10\n" +
@@ -4800,7 +4918,9 @@ const file_driver_proto_rawDesc = "" +
 	"\x06limits\x18\x11 \x03(\v2\x17.boardd.driver.v1.LimitR\x06limits\x12-\n" +
 	"\x05event\x18\x12 \x01(\x0e2\x17.boardd.driver.v1.EventR\x05event\x12\x16\n" +
 	"\x06reason\x18\x13 \x01(\tR\x06reason\x12\x12\n" +
-	"\x04most\x18\x14 \x01(\x03R\x04mostB\t\n" +
+	"\x04most\x18\x14 \x01(\x03R\x04most\x12)\n" +
+	"\x04keys\x18\x15 \x03(\v2\x15.boardd.driver.v1.KeyR\x04keys\x120\n" +
+	"\breplaces\x18\x16 \x01(\v2\x14.boardd.driver.v1.OpR\breplacesB\t\n" +
 	"\a_status\"\xed\x01\n" +
 	"\tClaimSpec\x12;\n" +
 	"\n" +
@@ -4824,7 +4944,12 @@ const file_driver_proto_rawDesc = "" +
 	"\x05Limit\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x16\n" +
 	"\x06weight\x18\x02 \x01(\x03R\x06weight\x12\x10\n" +
-	"\x03max\x18\x03 \x01(\x03R\x03max\"H\n" +
+	"\x03max\x18\x03 \x01(\x03R\x03max\"Y\n" +
+	"\x03Key\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
+	"\x04open\x18\x02 \x01(\bR\x04open\x12\x12\n" +
+	"\x04wait\x18\x03 \x01(\x03R\x04wait\x12\x16\n" +
+	"\x06number\x18\x04 \x01(\x04R\x06number\"H\n" +
 	"\x04Hold\x12\x14\n" +
 	"\x05until\x18\x01 \x01(\x10R\x05until\x12\x12\n" +
 	"\x04wait\x18\x02 \x01(\x03R\x04wait\x12\x16\n" +
@@ -4840,7 +4965,7 @@ const file_driver_proto_rawDesc = "" +
 	"\x04data\x18\x03 \x01(\fH\x00R\x04data\x88\x01\x01\x12!\n" +
 	"\fkeep_posting\x18\x04 \x01(\bR\vkeepPosting\x12#\n" +
 	"\rkeep_attached\x18\x05 \x01(\bR\fkeepAttachedB\a\n" +
-	"\x05_data\"\xc6\x03\n" +
+	"\x05_data\"\xdc\x03\n" +
 	"\x06Result\x12\x10\n" +
 	"\x03tag\x18\x01 \x01(\rR\x03tag\x12*\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x16.boardd.driver.v1.KindR\x04kind\x12\x18\n" +
@@ -4858,7 +4983,8 @@ const file_driver_proto_rawDesc = "" +
 	"\x06record\x18\f \x01(\v2\x18.boardd.driver.v1.RecordR\x06record\x121\n" +
 	"\x06claims\x18\r \x03(\v2\x19.boardd.driver.v1.ClaimedR\x06claims\x12*\n" +
 	"\x04gone\x18\x0e \x03(\v2\x16.boardd.driver.v1.GoneR\x04gone\x12\x12\n" +
-	"\x04more\x18\x0f \x01(\bR\x04more\"\xbf\x01\n" +
+	"\x04more\x18\x0f \x01(\bR\x04more\x12\x14\n" +
+	"\x05taken\x18\x10 \x01(\fR\x05taken\"\xbf\x01\n" +
 	"\aClaimed\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\fR\x03job\x12\x14\n" +
 	"\x05token\x18\x02 \x01(\fR\x05token\x12\x14\n" +
@@ -5147,7 +5273,7 @@ func file_driver_proto_rawDescGZIP() []byte {
 }
 
 var file_driver_proto_enumTypes = make([]protoimpl.EnumInfo, 10)
-var file_driver_proto_msgTypes = make([]protoimpl.MessageInfo, 57)
+var file_driver_proto_msgTypes = make([]protoimpl.MessageInfo, 58)
 var file_driver_proto_goTypes = []any{
 	(Kind)(0),                      // 0: boardd.driver.v1.Kind
 	(OpKind)(0),                    // 1: boardd.driver.v1.OpKind
@@ -5178,44 +5304,45 @@ var file_driver_proto_goTypes = []any{
 	(*ClaimSpec)(nil),              // 26: boardd.driver.v1.ClaimSpec
 	(*Candidate)(nil),              // 27: boardd.driver.v1.Candidate
 	(*Limit)(nil),                  // 28: boardd.driver.v1.Limit
-	(*Hold)(nil),                   // 29: boardd.driver.v1.Hold
-	(*Attachment)(nil),             // 30: boardd.driver.v1.Attachment
-	(*Ending)(nil),                 // 31: boardd.driver.v1.Ending
-	(*Result)(nil),                 // 32: boardd.driver.v1.Result
-	(*Claimed)(nil),                // 33: boardd.driver.v1.Claimed
-	(*Gone)(nil),                   // 34: boardd.driver.v1.Gone
-	(*Posting)(nil),                // 35: boardd.driver.v1.Posting
-	(*Record)(nil),                 // 36: boardd.driver.v1.Record
-	(*Holder)(nil),                 // 37: boardd.driver.v1.Holder
-	(*ReadRequest)(nil),            // 38: boardd.driver.v1.ReadRequest
-	(*Records)(nil),                // 39: boardd.driver.v1.Records
-	(*ScanRequest)(nil),            // 40: boardd.driver.v1.ScanRequest
-	(*Page)(nil),                   // 41: boardd.driver.v1.Page
-	(*BadRecord)(nil),              // 42: boardd.driver.v1.BadRecord
-	(*WatchRequest)(nil),           // 43: boardd.driver.v1.WatchRequest
-	(*Changes)(nil),                // 44: boardd.driver.v1.Changes
-	(*Change)(nil),                 // 45: boardd.driver.v1.Change
-	(*CountRequest)(nil),           // 46: boardd.driver.v1.CountRequest
-	(*Counts)(nil),                 // 47: boardd.driver.v1.Counts
-	(*ExamineRequest)(nil),         // 48: boardd.driver.v1.ExamineRequest
-	(*Findings)(nil),               // 49: boardd.driver.v1.Findings
-	(*Finding)(nil),                // 50: boardd.driver.v1.Finding
-	(*Document)(nil),               // 51: boardd.driver.v1.Document
-	(*Space)(nil),                  // 52: boardd.driver.v1.Space
-	(*DocumentRequest)(nil),        // 53: boardd.driver.v1.DocumentRequest
-	(*PutDocumentRequest)(nil),     // 54: boardd.driver.v1.PutDocumentRequest
-	(*PutDocumentResponse)(nil),    // 55: boardd.driver.v1.PutDocumentResponse
-	(*DeleteDocumentResponse)(nil), // 56: boardd.driver.v1.DeleteDocumentResponse
-	(*ListDocumentsRequest)(nil),   // 57: boardd.driver.v1.ListDocumentsRequest
-	(*Documents)(nil),              // 58: boardd.driver.v1.Documents
-	(*DocWatchRequest)(nil),        // 59: boardd.driver.v1.DocWatchRequest
-	(*DocumentChanges)(nil),        // 60: boardd.driver.v1.DocumentChanges
-	(*DocumentChange)(nil),         // 61: boardd.driver.v1.DocumentChange
-	(*HealthRequest)(nil),          // 62: boardd.driver.v1.HealthRequest
-	(*HealthResponse)(nil),         // 63: boardd.driver.v1.HealthResponse
-	(*DrainRequest)(nil),           // 64: boardd.driver.v1.DrainRequest
-	(*DrainResponse)(nil),          // 65: boardd.driver.v1.DrainResponse
-	nil,                            // 66: boardd.driver.v1.Counts.LimitsEntry
+	(*Key)(nil),                    // 29: boardd.driver.v1.Key
+	(*Hold)(nil),                   // 30: boardd.driver.v1.Hold
+	(*Attachment)(nil),             // 31: boardd.driver.v1.Attachment
+	(*Ending)(nil),                 // 32: boardd.driver.v1.Ending
+	(*Result)(nil),                 // 33: boardd.driver.v1.Result
+	(*Claimed)(nil),                // 34: boardd.driver.v1.Claimed
+	(*Gone)(nil),                   // 35: boardd.driver.v1.Gone
+	(*Posting)(nil),                // 36: boardd.driver.v1.Posting
+	(*Record)(nil),                 // 37: boardd.driver.v1.Record
+	(*Holder)(nil),                 // 38: boardd.driver.v1.Holder
+	(*ReadRequest)(nil),            // 39: boardd.driver.v1.ReadRequest
+	(*Records)(nil),                // 40: boardd.driver.v1.Records
+	(*ScanRequest)(nil),            // 41: boardd.driver.v1.ScanRequest
+	(*Page)(nil),                   // 42: boardd.driver.v1.Page
+	(*BadRecord)(nil),              // 43: boardd.driver.v1.BadRecord
+	(*WatchRequest)(nil),           // 44: boardd.driver.v1.WatchRequest
+	(*Changes)(nil),                // 45: boardd.driver.v1.Changes
+	(*Change)(nil),                 // 46: boardd.driver.v1.Change
+	(*CountRequest)(nil),           // 47: boardd.driver.v1.CountRequest
+	(*Counts)(nil),                 // 48: boardd.driver.v1.Counts
+	(*ExamineRequest)(nil),         // 49: boardd.driver.v1.ExamineRequest
+	(*Findings)(nil),               // 50: boardd.driver.v1.Findings
+	(*Finding)(nil),                // 51: boardd.driver.v1.Finding
+	(*Document)(nil),               // 52: boardd.driver.v1.Document
+	(*Space)(nil),                  // 53: boardd.driver.v1.Space
+	(*DocumentRequest)(nil),        // 54: boardd.driver.v1.DocumentRequest
+	(*PutDocumentRequest)(nil),     // 55: boardd.driver.v1.PutDocumentRequest
+	(*PutDocumentResponse)(nil),    // 56: boardd.driver.v1.PutDocumentResponse
+	(*DeleteDocumentResponse)(nil), // 57: boardd.driver.v1.DeleteDocumentResponse
+	(*ListDocumentsRequest)(nil),   // 58: boardd.driver.v1.ListDocumentsRequest
+	(*Documents)(nil),              // 59: boardd.driver.v1.Documents
+	(*DocWatchRequest)(nil),        // 60: boardd.driver.v1.DocWatchRequest
+	(*DocumentChanges)(nil),        // 61: boardd.driver.v1.DocumentChanges
+	(*DocumentChange)(nil),         // 62: boardd.driver.v1.DocumentChange
+	(*HealthRequest)(nil),          // 63: boardd.driver.v1.HealthRequest
+	(*HealthResponse)(nil),         // 64: boardd.driver.v1.HealthResponse
+	(*DrainRequest)(nil),           // 65: boardd.driver.v1.DrainRequest
+	(*DrainResponse)(nil),          // 66: boardd.driver.v1.DrainResponse
+	nil,                            // 67: boardd.driver.v1.Counts.LimitsEntry
 }
 var file_driver_proto_depIdxs = []int32{
 	12, // 0: boardd.driver.v1.InfoResponse.config:type_name -> boardd.driver.v1.Schema
@@ -5226,91 +5353,93 @@ var file_driver_proto_depIdxs = []int32{
 	19, // 5: boardd.driver.v1.BoardStatus.capabilities:type_name -> boardd.driver.v1.Capabilities
 	23, // 6: boardd.driver.v1.Batch.boards:type_name -> boardd.driver.v1.BoardOps
 	25, // 7: boardd.driver.v1.BoardOps.ops:type_name -> boardd.driver.v1.Op
-	32, // 8: boardd.driver.v1.BatchResult.results:type_name -> boardd.driver.v1.Result
+	33, // 8: boardd.driver.v1.BatchResult.results:type_name -> boardd.driver.v1.Result
 	1,  // 9: boardd.driver.v1.Op.kind:type_name -> boardd.driver.v1.OpKind
 	2,  // 10: boardd.driver.v1.Op.must:type_name -> boardd.driver.v1.Must
-	35, // 11: boardd.driver.v1.Op.posting:type_name -> boardd.driver.v1.Posting
+	36, // 11: boardd.driver.v1.Op.posting:type_name -> boardd.driver.v1.Posting
 	26, // 12: boardd.driver.v1.Op.claim:type_name -> boardd.driver.v1.ClaimSpec
-	31, // 13: boardd.driver.v1.Op.ending:type_name -> boardd.driver.v1.Ending
-	30, // 14: boardd.driver.v1.Op.attach:type_name -> boardd.driver.v1.Attachment
-	29, // 15: boardd.driver.v1.Op.hold:type_name -> boardd.driver.v1.Hold
+	32, // 13: boardd.driver.v1.Op.ending:type_name -> boardd.driver.v1.Ending
+	31, // 14: boardd.driver.v1.Op.attach:type_name -> boardd.driver.v1.Attachment
+	30, // 15: boardd.driver.v1.Op.hold:type_name -> boardd.driver.v1.Hold
 	28, // 16: boardd.driver.v1.Op.limits:type_name -> boardd.driver.v1.Limit
 	5,  // 17: boardd.driver.v1.Op.event:type_name -> boardd.driver.v1.Event
-	27, // 18: boardd.driver.v1.ClaimSpec.candidates:type_name -> boardd.driver.v1.Candidate
-	28, // 19: boardd.driver.v1.Candidate.limits:type_name -> boardd.driver.v1.Limit
-	4,  // 20: boardd.driver.v1.Ending.outcome:type_name -> boardd.driver.v1.Outcome
-	0,  // 21: boardd.driver.v1.Result.kind:type_name -> boardd.driver.v1.Kind
-	36, // 22: boardd.driver.v1.Result.record:type_name -> boardd.driver.v1.Record
-	33, // 23: boardd.driver.v1.Result.claims:type_name -> boardd.driver.v1.Claimed
-	34, // 24: boardd.driver.v1.Result.gone:type_name -> boardd.driver.v1.Gone
-	36, // 25: boardd.driver.v1.Claimed.record:type_name -> boardd.driver.v1.Record
-	0,  // 26: boardd.driver.v1.Gone.kind:type_name -> boardd.driver.v1.Kind
-	36, // 27: boardd.driver.v1.Gone.record:type_name -> boardd.driver.v1.Record
-	6,  // 28: boardd.driver.v1.Posting.encoding:type_name -> boardd.driver.v1.Encoding
-	35, // 29: boardd.driver.v1.Record.posting:type_name -> boardd.driver.v1.Posting
-	3,  // 30: boardd.driver.v1.Record.state:type_name -> boardd.driver.v1.State
-	37, // 31: boardd.driver.v1.Record.holder:type_name -> boardd.driver.v1.Holder
-	4,  // 32: boardd.driver.v1.Record.outcome:type_name -> boardd.driver.v1.Outcome
-	30, // 33: boardd.driver.v1.Record.attached:type_name -> boardd.driver.v1.Attachment
-	36, // 34: boardd.driver.v1.Records.records:type_name -> boardd.driver.v1.Record
-	8,  // 35: boardd.driver.v1.ScanRequest.set:type_name -> boardd.driver.v1.Set
-	36, // 36: boardd.driver.v1.Page.records:type_name -> boardd.driver.v1.Record
-	42, // 37: boardd.driver.v1.Page.bad:type_name -> boardd.driver.v1.BadRecord
-	45, // 38: boardd.driver.v1.Changes.list:type_name -> boardd.driver.v1.Change
-	5,  // 39: boardd.driver.v1.Change.event:type_name -> boardd.driver.v1.Event
-	36, // 40: boardd.driver.v1.Change.record:type_name -> boardd.driver.v1.Record
-	66, // 41: boardd.driver.v1.Counts.limits:type_name -> boardd.driver.v1.Counts.LimitsEntry
-	50, // 42: boardd.driver.v1.Findings.list:type_name -> boardd.driver.v1.Finding
-	9,  // 43: boardd.driver.v1.Finding.severity:type_name -> boardd.driver.v1.Severity
-	52, // 44: boardd.driver.v1.DocumentRequest.space:type_name -> boardd.driver.v1.Space
-	52, // 45: boardd.driver.v1.PutDocumentRequest.space:type_name -> boardd.driver.v1.Space
-	51, // 46: boardd.driver.v1.PutDocumentRequest.document:type_name -> boardd.driver.v1.Document
-	52, // 47: boardd.driver.v1.ListDocumentsRequest.space:type_name -> boardd.driver.v1.Space
-	51, // 48: boardd.driver.v1.Documents.documents:type_name -> boardd.driver.v1.Document
-	52, // 49: boardd.driver.v1.DocWatchRequest.space:type_name -> boardd.driver.v1.Space
-	61, // 50: boardd.driver.v1.DocumentChanges.changes:type_name -> boardd.driver.v1.DocumentChange
-	51, // 51: boardd.driver.v1.DocumentChange.document:type_name -> boardd.driver.v1.Document
-	10, // 52: boardd.driver.v1.Driver.Info:input_type -> boardd.driver.v1.InfoRequest
-	15, // 53: boardd.driver.v1.Driver.Configure:input_type -> boardd.driver.v1.ConfigureRequest
-	17, // 54: boardd.driver.v1.Driver.OpenBoard:input_type -> boardd.driver.v1.BoardSpec
-	20, // 55: boardd.driver.v1.Driver.DropBoard:input_type -> boardd.driver.v1.DropBoardRequest
-	22, // 56: boardd.driver.v1.Driver.Exec:input_type -> boardd.driver.v1.Batch
-	22, // 57: boardd.driver.v1.Driver.ExecBatch:input_type -> boardd.driver.v1.Batch
-	38, // 58: boardd.driver.v1.Driver.Read:input_type -> boardd.driver.v1.ReadRequest
-	40, // 59: boardd.driver.v1.Driver.Scan:input_type -> boardd.driver.v1.ScanRequest
-	43, // 60: boardd.driver.v1.Driver.Watch:input_type -> boardd.driver.v1.WatchRequest
-	46, // 61: boardd.driver.v1.Driver.Count:input_type -> boardd.driver.v1.CountRequest
-	48, // 62: boardd.driver.v1.Driver.Examine:input_type -> boardd.driver.v1.ExamineRequest
-	53, // 63: boardd.driver.v1.Driver.GetDocument:input_type -> boardd.driver.v1.DocumentRequest
-	54, // 64: boardd.driver.v1.Driver.PutDocument:input_type -> boardd.driver.v1.PutDocumentRequest
-	53, // 65: boardd.driver.v1.Driver.DeleteDocument:input_type -> boardd.driver.v1.DocumentRequest
-	57, // 66: boardd.driver.v1.Driver.ListDocuments:input_type -> boardd.driver.v1.ListDocumentsRequest
-	59, // 67: boardd.driver.v1.Driver.DocWatch:input_type -> boardd.driver.v1.DocWatchRequest
-	62, // 68: boardd.driver.v1.Driver.Health:input_type -> boardd.driver.v1.HealthRequest
-	64, // 69: boardd.driver.v1.Driver.Drain:input_type -> boardd.driver.v1.DrainRequest
-	11, // 70: boardd.driver.v1.Driver.Info:output_type -> boardd.driver.v1.InfoResponse
-	16, // 71: boardd.driver.v1.Driver.Configure:output_type -> boardd.driver.v1.ConfigureResponse
-	18, // 72: boardd.driver.v1.Driver.OpenBoard:output_type -> boardd.driver.v1.BoardStatus
-	21, // 73: boardd.driver.v1.Driver.DropBoard:output_type -> boardd.driver.v1.DropBoardResponse
-	24, // 74: boardd.driver.v1.Driver.Exec:output_type -> boardd.driver.v1.BatchResult
-	24, // 75: boardd.driver.v1.Driver.ExecBatch:output_type -> boardd.driver.v1.BatchResult
-	39, // 76: boardd.driver.v1.Driver.Read:output_type -> boardd.driver.v1.Records
-	41, // 77: boardd.driver.v1.Driver.Scan:output_type -> boardd.driver.v1.Page
-	44, // 78: boardd.driver.v1.Driver.Watch:output_type -> boardd.driver.v1.Changes
-	47, // 79: boardd.driver.v1.Driver.Count:output_type -> boardd.driver.v1.Counts
-	49, // 80: boardd.driver.v1.Driver.Examine:output_type -> boardd.driver.v1.Findings
-	51, // 81: boardd.driver.v1.Driver.GetDocument:output_type -> boardd.driver.v1.Document
-	55, // 82: boardd.driver.v1.Driver.PutDocument:output_type -> boardd.driver.v1.PutDocumentResponse
-	56, // 83: boardd.driver.v1.Driver.DeleteDocument:output_type -> boardd.driver.v1.DeleteDocumentResponse
-	58, // 84: boardd.driver.v1.Driver.ListDocuments:output_type -> boardd.driver.v1.Documents
-	60, // 85: boardd.driver.v1.Driver.DocWatch:output_type -> boardd.driver.v1.DocumentChanges
-	63, // 86: boardd.driver.v1.Driver.Health:output_type -> boardd.driver.v1.HealthResponse
-	65, // 87: boardd.driver.v1.Driver.Drain:output_type -> boardd.driver.v1.DrainResponse
-	70, // [70:88] is the sub-list for method output_type
-	52, // [52:70] is the sub-list for method input_type
-	52, // [52:52] is the sub-list for extension type_name
-	52, // [52:52] is the sub-list for extension extendee
-	0,  // [0:52] is the sub-list for field type_name
+	29, // 18: boardd.driver.v1.Op.keys:type_name -> boardd.driver.v1.Key
+	25, // 19: boardd.driver.v1.Op.replaces:type_name -> boardd.driver.v1.Op
+	27, // 20: boardd.driver.v1.ClaimSpec.candidates:type_name -> boardd.driver.v1.Candidate
+	28, // 21: boardd.driver.v1.Candidate.limits:type_name -> boardd.driver.v1.Limit
+	4,  // 22: boardd.driver.v1.Ending.outcome:type_name -> boardd.driver.v1.Outcome
+	0,  // 23: boardd.driver.v1.Result.kind:type_name -> boardd.driver.v1.Kind
+	37, // 24: boardd.driver.v1.Result.record:type_name -> boardd.driver.v1.Record
+	34, // 25: boardd.driver.v1.Result.claims:type_name -> boardd.driver.v1.Claimed
+	35, // 26: boardd.driver.v1.Result.gone:type_name -> boardd.driver.v1.Gone
+	37, // 27: boardd.driver.v1.Claimed.record:type_name -> boardd.driver.v1.Record
+	0,  // 28: boardd.driver.v1.Gone.kind:type_name -> boardd.driver.v1.Kind
+	37, // 29: boardd.driver.v1.Gone.record:type_name -> boardd.driver.v1.Record
+	6,  // 30: boardd.driver.v1.Posting.encoding:type_name -> boardd.driver.v1.Encoding
+	36, // 31: boardd.driver.v1.Record.posting:type_name -> boardd.driver.v1.Posting
+	3,  // 32: boardd.driver.v1.Record.state:type_name -> boardd.driver.v1.State
+	38, // 33: boardd.driver.v1.Record.holder:type_name -> boardd.driver.v1.Holder
+	4,  // 34: boardd.driver.v1.Record.outcome:type_name -> boardd.driver.v1.Outcome
+	31, // 35: boardd.driver.v1.Record.attached:type_name -> boardd.driver.v1.Attachment
+	37, // 36: boardd.driver.v1.Records.records:type_name -> boardd.driver.v1.Record
+	8,  // 37: boardd.driver.v1.ScanRequest.set:type_name -> boardd.driver.v1.Set
+	37, // 38: boardd.driver.v1.Page.records:type_name -> boardd.driver.v1.Record
+	43, // 39: boardd.driver.v1.Page.bad:type_name -> boardd.driver.v1.BadRecord
+	46, // 40: boardd.driver.v1.Changes.list:type_name -> boardd.driver.v1.Change
+	5,  // 41: boardd.driver.v1.Change.event:type_name -> boardd.driver.v1.Event
+	37, // 42: boardd.driver.v1.Change.record:type_name -> boardd.driver.v1.Record
+	67, // 43: boardd.driver.v1.Counts.limits:type_name -> boardd.driver.v1.Counts.LimitsEntry
+	51, // 44: boardd.driver.v1.Findings.list:type_name -> boardd.driver.v1.Finding
+	9,  // 45: boardd.driver.v1.Finding.severity:type_name -> boardd.driver.v1.Severity
+	53, // 46: boardd.driver.v1.DocumentRequest.space:type_name -> boardd.driver.v1.Space
+	53, // 47: boardd.driver.v1.PutDocumentRequest.space:type_name -> boardd.driver.v1.Space
+	52, // 48: boardd.driver.v1.PutDocumentRequest.document:type_name -> boardd.driver.v1.Document
+	53, // 49: boardd.driver.v1.ListDocumentsRequest.space:type_name -> boardd.driver.v1.Space
+	52, // 50: boardd.driver.v1.Documents.documents:type_name -> boardd.driver.v1.Document
+	53, // 51: boardd.driver.v1.DocWatchRequest.space:type_name -> boardd.driver.v1.Space
+	62, // 52: boardd.driver.v1.DocumentChanges.changes:type_name -> boardd.driver.v1.DocumentChange
+	52, // 53: boardd.driver.v1.DocumentChange.document:type_name -> boardd.driver.v1.Document
+	10, // 54: boardd.driver.v1.Driver.Info:input_type -> boardd.driver.v1.InfoRequest
+	15, // 55: boardd.driver.v1.Driver.Configure:input_type -> boardd.driver.v1.ConfigureRequest
+	17, // 56: boardd.driver.v1.Driver.OpenBoard:input_type -> boardd.driver.v1.BoardSpec
+	20, // 57: boardd.driver.v1.Driver.DropBoard:input_type -> boardd.driver.v1.DropBoardRequest
+	22, // 58: boardd.driver.v1.Driver.Exec:input_type -> boardd.driver.v1.Batch
+	22, // 59: boardd.driver.v1.Driver.ExecBatch:input_type -> boardd.driver.v1.Batch
+	39, // 60: boardd.driver.v1.Driver.Read:input_type -> boardd.driver.v1.ReadRequest
+	41, // 61: boardd.driver.v1.Driver.Scan:input_type -> boardd.driver.v1.ScanRequest
+	44, // 62: boardd.driver.v1.Driver.Watch:input_type -> boardd.driver.v1.WatchRequest
+	47, // 63: boardd.driver.v1.Driver.Count:input_type -> boardd.driver.v1.CountRequest
+	49, // 64: boardd.driver.v1.Driver.Examine:input_type -> boardd.driver.v1.ExamineRequest
+	54, // 65: boardd.driver.v1.Driver.GetDocument:input_type -> boardd.driver.v1.DocumentRequest
+	55, // 66: boardd.driver.v1.Driver.PutDocument:input_type -> boardd.driver.v1.PutDocumentRequest
+	54, // 67: boardd.driver.v1.Driver.DeleteDocument:input_type -> boardd.driver.v1.DocumentRequest
+	58, // 68: boardd.driver.v1.Driver.ListDocuments:input_type -> boardd.driver.v1.ListDocumentsRequest
+	60, // 69: boardd.driver.v1.Driver.DocWatch:input_type -> boardd.driver.v1.DocWatchRequest
+	63, // 70: boardd.driver.v1.Driver.Health:input_type -> boardd.driver.v1.HealthRequest
+	65, // 71: boardd.driver.v1.Driver.Drain:input_type -> boardd.driver.v1.DrainRequest
+	11, // 72: boardd.driver.v1.Driver.Info:output_type -> boardd.driver.v1.InfoResponse
+	16, // 73: boardd.driver.v1.Driver.Configure:output_type -> boardd.driver.v1.ConfigureResponse
+	18, // 74: boardd.driver.v1.Driver.OpenBoard:output_type -> boardd.driver.v1.BoardStatus
+	21, // 75: boardd.driver.v1.Driver.DropBoard:output_type -> boardd.driver.v1.DropBoardResponse
+	24, // 76: boardd.driver.v1.Driver.Exec:output_type -> boardd.driver.v1.BatchResult
+	24, // 77: boardd.driver.v1.Driver.ExecBatch:output_type -> boardd.driver.v1.BatchResult
+	40, // 78: boardd.driver.v1.Driver.Read:output_type -> boardd.driver.v1.Records
+	42, // 79: boardd.driver.v1.Driver.Scan:output_type -> boardd.driver.v1.Page
+	45, // 80: boardd.driver.v1.Driver.Watch:output_type -> boardd.driver.v1.Changes
+	48, // 81: boardd.driver.v1.Driver.Count:output_type -> boardd.driver.v1.Counts
+	50, // 82: boardd.driver.v1.Driver.Examine:output_type -> boardd.driver.v1.Findings
+	52, // 83: boardd.driver.v1.Driver.GetDocument:output_type -> boardd.driver.v1.Document
+	56, // 84: boardd.driver.v1.Driver.PutDocument:output_type -> boardd.driver.v1.PutDocumentResponse
+	57, // 85: boardd.driver.v1.Driver.DeleteDocument:output_type -> boardd.driver.v1.DeleteDocumentResponse
+	59, // 86: boardd.driver.v1.Driver.ListDocuments:output_type -> boardd.driver.v1.Documents
+	61, // 87: boardd.driver.v1.Driver.DocWatch:output_type -> boardd.driver.v1.DocumentChanges
+	64, // 88: boardd.driver.v1.Driver.Health:output_type -> boardd.driver.v1.HealthResponse
+	66, // 89: boardd.driver.v1.Driver.Drain:output_type -> boardd.driver.v1.DrainResponse
+	72, // [72:90] is the sub-list for method output_type
+	54, // [54:72] is the sub-list for method input_type
+	54, // [54:54] is the sub-list for extension type_name
+	54, // [54:54] is the sub-list for extension extendee
+	0,  // [0:54] is the sub-list for field type_name
 }
 
 func init() { file_driver_proto_init() }
@@ -5322,16 +5451,16 @@ func file_driver_proto_init() {
 	file_driver_proto_msgTypes[8].OneofWrappers = []any{}
 	file_driver_proto_msgTypes[15].OneofWrappers = []any{}
 	file_driver_proto_msgTypes[17].OneofWrappers = []any{}
-	file_driver_proto_msgTypes[21].OneofWrappers = []any{}
-	file_driver_proto_msgTypes[25].OneofWrappers = []any{}
+	file_driver_proto_msgTypes[22].OneofWrappers = []any{}
 	file_driver_proto_msgTypes[26].OneofWrappers = []any{}
+	file_driver_proto_msgTypes[27].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_driver_proto_rawDesc), len(file_driver_proto_rawDesc)),
 			NumEnums:      10,
-			NumMessages:   57,
+			NumMessages:   58,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

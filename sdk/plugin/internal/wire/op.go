@@ -41,6 +41,11 @@ func OpTo(m *pb.Op, tag uint32, op *driver.Op) {
 		m.Hold = &pb.Hold{Until: Nanos(h.Until), Wait: int64(h.For), Always: h.Always}
 	}
 	m.Limits = limitsTo(op.Limits)
+	m.Keys = keysTo(op.Keys)
+	if op.Replaces != nil {
+		m.Replaces = &pb.Op{}
+		OpTo(m.Replaces, 0, op.Replaces)
+	}
 	m.Event = pb.Event(op.Event)
 	m.Reason = op.Reason
 }
@@ -81,7 +86,34 @@ func OpFrom(m *pb.Op) (driver.Op, error) {
 	if h := m.Hold; h != nil {
 		op.Hold = &driver.Hold{Until: Time(h.Until), For: time.Duration(r.amount(h.Wait, "a wait")), Always: h.Always}
 	}
+	op.Keys = r.keys(m.Keys)
+	if m.Replaces != nil && r.err == nil {
+		other, err := OpFrom(m.Replaces)
+		op.Replaces, r.err = &other, err
+	}
 	return op, r.err
+}
+
+func keysTo(list []driver.Key) []*pb.Key {
+	if len(list) == 0 {
+		return nil
+	}
+	out := make([]*pb.Key, len(list))
+	for i, k := range list {
+		out[i] = &pb.Key{Name: k.Name, Open: k.Open, Wait: int64(k.For), Number: k.Number}
+	}
+	return out
+}
+
+func (r *reader) keys(list []*pb.Key) []driver.Key {
+	if len(list) == 0 {
+		return nil
+	}
+	out := make([]driver.Key, len(list))
+	for i, k := range list {
+		out[i] = driver.Key{Name: k.Name, Open: k.Open, For: time.Duration(r.amount(k.Wait, "for how long a key is had")), Number: k.Number}
+	}
+	return out
 }
 
 func claimTo(c *driver.ClaimSpec) *pb.ClaimSpec {

@@ -20,6 +20,7 @@ func ResultTo(m *pb.Result, tag uint32, res *driver.Result) {
 	m.Lease = int64(res.Lease)
 	m.Record = recordOrNil(res.Record)
 	m.Gone = goneTo(res.Skipped)
+	m.Taken = idBytes(&res.Taken)
 }
 
 // Claims returns the claims of a result as lists, each for one message of at most

@@ -27,6 +27,7 @@ const (
 	resultClaims    = 13<<3 | inBytes
 	resultGone      = 14<<3 | inBytes
 	resultMore      = 15<<3 | inVarint
+	resultTaken     = 16<<3 | inBytes
 
 	claimedJob      = 1<<3 | inBytes
 	claimedToken    = 2<<3 | inBytes
@@ -127,6 +128,8 @@ func (j *ResultJoiner) Add(p Piece) (driver.Result, error) {
 			j.gone = append(j.gone, r.readGone(&room, f.bytes))
 		case resultMore:
 			more = f.value != 0
+		case resultTaken:
+			res.Taken = r.bytes16(f.bytes, "the job that has a key")
 		}
 	}
 	r.whole(&f)

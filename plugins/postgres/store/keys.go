@@ -1,0 +1,121 @@
+package store
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/driver/transition"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// A keyRow is a key as the batch read it, and as it changed it.
+type keyRow struct {
+	transition.Entry
+	onBoard bool // as it was read; t.rows goes before it
+	dirty   bool
+}
+
+// queueKeys asks for the keys that ops would take, and whether their jobs are on the board.
+func (t *batch) queueKeys(queue *pgx.Batch, names []string) {
+	if len(names) == 0 {
+		return
+	}
+	queue.Queue(t.sql(`SELECT k.name, k.job, k.open, k.til, k.number, coalesce(j.shelf = 0, false)
+		FROM {s}.keys k LEFT JOIN {s}.jobs j ON j.board = k.board AND j.job = k.job
+		WHERE k.board = $1 AND k.name = ANY($2)`), t.board.id, texts(names)).Query(func(rows pgx.Rows) error {
+		for rows.Next() {
+			var name []byte
+			var id pgtype.UUID
+			var until, number int64
+			k := &keyRow{}
+			if err := rows.Scan(&name, &id, &k.Open, &until, &number, &k.onBoard); err != nil {
+				return err
+			}
+			k.Job, k.Number = job.ID(id.Bytes), uint64(number) //nolint:gosec // it was written so
+			if until > 0 {
+				k.Until = time.Unix(0, until)
+			}
+			t.keys[string(name)] = k
+		}
+		return rows.Err()
+	})
+}
+
+// Entry is what is kept under a key.
+func (t *batch) Entry(name string) (e transition.Entry, onBoard bool, _ error) {
+	k := t.keys[name]
+	if k == nil {
+		return e, false, nil
+	}
+	if r := t.rows[k.Job]; r != nil {
+		return k.Entry, !r.gone && (r.State == job.Unclaimed || r.State == job.Claimed), nil
+	}
+	return k.Entry, k.onBoard, nil
+}
+
+// keyTaken refuses an op that would take a key which another job has.
+func (t *batch) keyTaken(op *driver.Op) (r driver.Result, refused bool) {
+	name, by, _ := transition.Taken(op, t.head.now, t)
+	if name == "" {
+		return r, false
+	}
+	r = driver.Result{Kind: job.AlreadyExists, Message: name, Taken: by}
+	if has := t.find(by); has != nil && has.damage == nil {
+		r.Record = has.shown()
+	}
+	return r, true
+}
+
+// take gives a job its keys.
+func (t *batch) take(keys []driver.Key, id job.ID) {
+	for i := range keys {
+		before, _, _ := t.Entry(keys[i].Name)
+		t.keys[keys[i].Name] = &keyRow{Entry: transition.Take(&keys[i], id, t.head.now, before), dirty: true}
+	}
+}
+
+// queueTakes writes the keys that were taken. Twice as many others are looked at, from where
+// the last look ended, and go if they say nothing any more: so those of ended jobs do not
+// pile up.
+func (t *batch) queueTakes(queue *pgx.Batch) {
+	var names [][]byte
+	var ids []pgtype.UUID
+	var open []bool
+	var until, numbers []int64
+	for _, name := range slices.Sorted(maps.Keys(t.keys)) {
+		k := t.keys[name]
+		if !k.dirty {
+			continue
+		}
+		names, ids, open = append(names, []byte(name)), append(ids, uuid(k.Job)), append(open, k.Open)
+		numbers = append(numbers, int64(min(k.Number, math.MaxInt64))) //nolint:gosec // bounded
+		end := int64(0)
+		if !k.Until.IsZero() {
+			end = k.Until.UnixNano()
+		}
+		until = append(until, end)
+	}
+	if len(names) == 0 {
+		return
+	}
+	queue.Queue(t.sql(`INSERT INTO {s}.keys (board, name, job, open, til, number)
+		SELECT $1, * FROM unnest($2::bytea[], $3::uuid[], $4::boolean[], $5::bigint[], $6::bigint[])
+		ON CONFLICT (board, name) DO UPDATE SET job = excluded.job, open = excluded.open, til = excluded.til, number = excluded.number`),
+		t.board.id, names, ids, open, until, numbers)
+	queue.Queue(t.sql(`WITH looked AS (SELECT key, name, job, open, til, number FROM {s}.keys WHERE board = $1 AND key > $2 ORDER BY key LIMIT $3),
+		dead AS (DELETE FROM {s}.keys k USING looked l WHERE k.board = $1 AND k.name = l.name AND l.til <= $4 AND l.number = 0 AND l.name <> ALL($5)
+			AND NOT (l.open AND EXISTS (SELECT 1 FROM {s}.jobs j WHERE j.board = $1 AND j.job = l.job AND j.shelf = 0)))
+		SELECT coalesce(max(key), 0) FROM looked`), t.board.id, t.board.watch.swept.Load(), 2*len(names), t.head.now.UnixNano(), names).
+		QueryRow(func(row pgx.Row) error {
+			var swept int64
+			err := row.Scan(&swept)
+			t.board.watch.swept.Store(swept) // 0 at the end: from the start again
+			return err
+		})
+}
