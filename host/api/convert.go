@@ -86,12 +86,12 @@ func addRare(answer *boarddv1.Job, j *job.Job) {
 	if j.Book != (job.Book{}) {
 		answer.Book = &boarddv1.Book{Uuid: clean(j.Book.UUID), Name: clean(j.Book.Name)}
 	}
-	answer.Timeout = toDuration(j.Timeout)
+	answer.Timeout, answer.Unique = toDuration(j.Timeout), toUnique(&j.Unique)
 }
 
 // hasRare reports whether addRare has anything to add.
 func hasRare(j *job.Job) bool {
-	return len(j.Operations)+len(j.After)+len(j.Attempts)+len(j.Reasons)+len(j.Log) > 0 || j.Book != (job.Book{}) || j.Timeout != 0
+	return len(j.Operations)+len(j.After)+len(j.Attempts)+len(j.Reasons)+len(j.Log) > 0 || j.Book != (job.Book{}) || j.Timeout != 0 || j.Unique.Key != ""
 }
 
 func toAttempts(list []job.Attempt) (attempts []*boarddv1.Attempt) {
@@ -242,6 +242,9 @@ func fromPosting(n *boarddv1.NewJob) (job.Posting, error) {
 	if p.Timeout, err = fromDuration("timeout", n.GetTimeout(), job.MinLease); err != nil {
 		return p, err
 	}
+	if p.Unique, err = fromUnique(n.GetUnique()); err != nil {
+		return p, err
+	}
 	if n.DetailsRaw != nil {
 		if n.Details != nil {
 			return p, invalid("detailsRaw", "want either details or detailsRaw, got both")
@@ -249,6 +252,30 @@ func fromPosting(n *boarddv1.NewJob) (job.Posting, error) {
 		p.Raw, err = fromRaw(n.GetDetailsRaw())
 	}
 	return p, err
+}
+
+func fromUnique(u *boarddv1.Unique) (unique job.Unique, err error) {
+	if u == nil {
+		return unique, nil
+	}
+	if u.GetKey() == "" {
+		return unique, invalid("unique.key", "want a key of 1 to %d bytes", job.MaxUniqueKey)
+	}
+	if unique.Window, err = fromDuration("unique.window", u.GetWindow(), job.MinUniqueWindow); err != nil {
+		return unique, err
+	}
+	if u.GetOnConflict() < 0 || int(u.GetOnConflict()) > int(job.Reject) {
+		return unique, invalid("unique.onConflict", "want KEEP, REPLACE or REJECT, got %d", u.GetOnConflict())
+	}
+	unique.Key, unique.OnConflict = u.GetKey(), job.OnConflict(u.GetOnConflict()) //nolint:gosec // it is in the range
+	return unique, nil
+}
+
+func toUnique(u *job.Unique) *boarddv1.Unique {
+	if u.Key == "" {
+		return nil
+	}
+	return &boarddv1.Unique{Key: clean(u.Key), Window: toDuration(u.Window)}
 }
 
 func fromPriority(p boarddv1.Priority_Enum) (job.Priority, error) {

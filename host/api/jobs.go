@@ -37,6 +37,9 @@ func jobResults[T any](s sifted[T], results []board.JobResult, form func(*boardd
 			continue
 		}
 		form(answers[i], result.Job)
+		if result.Existing {
+			answers[i].Existing = &result.Existing
+		}
 	}
 	return merge(s, answers, func(err error) *boarddv1.JobResult { return &boarddv1.JobResult{Error: itemError(err)} })
 }

@@ -238,7 +238,7 @@ func (b *Board) Restore(ctx context.Context, ids []job.ID) ([]error, error) {
 		hold := &driver.Hold{Always: b.waits(s.entry) && !after.Met}
 		encoded := after.Encode()
 		return driver.Op{
-			Kind: driver.Restore, Version: s.entry.Version, Status: &encoded, Hold: hold, Event: job.Restored,
+			Kind: driver.Restore, Version: s.entry.Version, Status: &encoded, Hold: hold, Keys: keysBack(s.entry), Event: job.Restored,
 		}, nil
 	}
 	a.done = func(i int, _ *currentJob, r *driver.Result) {

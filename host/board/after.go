@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/boardd/boardd/host/board/record"
 	"github.com/boardd/boardd/host/index"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
@@ -112,14 +111,14 @@ func (b *Board) releaseOp(s *currentJob, p *prospect) driver.Op {
 func (b *Board) judgeWaiting(ctx context.Context, opened *driver.BoardStatus, ids []job.ID) (done []job.ID, verdicts []prospect, again []job.ID, err error) {
 	var needed []job.ID
 	of := make(map[job.ID]int)
-	waits := make(map[job.ID]waiting, len(ids))
+	waits := make(map[job.ID]rare, len(ids))
 	for _, id := range ids {
 		e, ok := b.index.Get(id)
 		if !ok || !e.Held {
 			b.waiting.drop(id)
 			continue
 		}
-		w := waitingOf(e.Extra)
+		w := rareOf(e.Extra)
 		waits[id] = w
 		for _, p := range w.after {
 			if _, ok := of[p.ID]; !ok {
@@ -197,32 +196,9 @@ func endedAs(rec *driver.Record, shared bool) job.OperationStatus {
 	return job.NoOperation
 }
 
-// waiting is what an entry's Extra says of what its job waits for.
-type waiting struct {
-	after     []job.Prerequisite
-	notBefore time.Time // as posted: not before this either
-}
-
-func waitingOf(encoded []byte) (w waiting) {
-	_ = record.EachField(encoded, func(tag uint64, data, _ []byte) error { // it never leaves this process
-		switch tag {
-		case entryAfter:
-			if p, err := record.ReadPrerequisite(data); err == nil {
-				w.after = append(w.after, p)
-			}
-		case entryNotBefore:
-			if n, err := record.ReadNumber(data); err == nil {
-				w.notBefore = time.UnixMicro(n).UTC()
-			}
-		}
-		return nil
-	})
-	return w
-}
-
 // waits reports whether a job was posted to wait for others.
 func (b *Board) waits(e *index.Entry) bool {
-	return len(e.Extra) > 0 && len(waitingOf(e.Extra).after) > 0
+	return len(e.Extra) > 0 && len(rareOf(e.Extra).after) > 0
 }
 
 // checkAfter reports what is wrong with what a posting waits for, and returns it

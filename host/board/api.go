@@ -91,6 +91,8 @@ type Ref struct {
 type JobResult struct {
 	Job *job.Job
 	Err error
+
+	Existing bool // of a posting: Job has its unique key, and nothing was posted
 }
 
 // GetOptions say how jobs are to be read.

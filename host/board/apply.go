@@ -125,6 +125,9 @@ func itemError(id job.ID, r *driver.Result) error {
 	if r.Kind == job.NoKind {
 		return nil
 	}
+	if r.Taken != (job.ID{}) {
+		return taken(id, r)
+	}
 	e := &job.Error{Job: id, Kind: r.Kind, Message: r.Message, Owner: r.Owner}
 	switch r.Kind {
 	case job.Interrupted:

@@ -167,7 +167,7 @@ func (c *claimer) eligible(ctx context.Context, id job.ID) (*index.Entry, error)
 		return nil, no(job.NotEligible, pauseText(why))
 	}
 	if e.Held {
-		return nil, no(job.NotEligible, heldText(waitingOf(e.Extra).after))
+		return nil, no(job.NotEligible, heldText(rareOf(e.Extra).after))
 	}
 	if e.NotBefore.After(time.Now()) {
 		return nil, no(job.NotEligible, "the job may not be claimed before "+e.NotBefore.UTC().Format(time.RFC3339Nano))

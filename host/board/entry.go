@@ -22,6 +22,8 @@ const (
 	entryAfter     = 4 // one of the jobs that it waits for
 	entryNotBefore = 5 // as posted, of a job that waits for others
 	entryTimeout   = 6 // in microseconds
+	entryUnique    = 7
+	entryWindow    = 8 // of the key, in microseconds
 )
 
 // entryOf makes what the index is told of a job out of a record that is not
@@ -54,6 +56,9 @@ func (b *Board) entryWith(rec *driver.Record, ext *record.Extra, now time.Time) 
 	}
 	if ext.Timeout != 0 {
 		e.Extra = record.AppendNumber(withVersion(e.Extra), entryTimeout, ext.Timeout.Microseconds())
+	}
+	if u := &ext.Unique; u.Key != "" {
+		e.Extra = record.AppendNumber(record.AppendText(withVersion(e.Extra), entryUnique, u.Key), entryWindow, u.Window.Microseconds())
 	}
 	b.renew(e, rec, p.Priority, now)
 	if e.Held && len(ext.After) > 0 && isOpen(rec.State) {

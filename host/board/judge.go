@@ -18,7 +18,7 @@ import (
 func (w *selector) judge(ctx context.Context, entries []*index.Entry, allowed []bool) error {
 	var left []int
 	for i, e := range entries {
-		if w.named(e.Name) && (w.filter.Empty() || w.filter.Matches(subjectOf(e))) {
+		if w.named(e.Name) && (w.filter.Empty() || w.filter.Matches(subjectOf(e, &w.filter))) {
 			left = append(left, i)
 		}
 	}
@@ -48,10 +48,14 @@ func (w *selector) judge(ctx context.Context, entries []*index.Entry, allowed []
 	return nil
 }
 
-func subjectOf(e *index.Entry) *filter.Subject {
+// subjectOf is what a filter looks at of a job.
+func subjectOf(e *index.Entry, of *filter.Filter) *filter.Subject {
 	s := &filter.Subject{Name: e.Name, Priority: e.Priority, Attempt: e.Attempt, CreatedAt: e.CreatedAt, Labels: e.Labels}
 	if e.Claim != nil {
 		s.Owner = e.Claim.Owner
+	}
+	if of.NeedsUnique() {
+		s.Unique = rareOf(e.Extra).unique.Key
 	}
 	return s
 }
@@ -185,7 +189,7 @@ func (w *selector) objection(ctx context.Context, e *index.Entry) (*objection, e
 	if !w.named(e.Name) {
 		return &objection{verdict: "NOT_ELIGIBLE", reason: "its name is none of those asked for: " + shorten.To(strings.Join(w.names, ", "), 200)}, nil
 	}
-	if !w.filter.Matches(subjectOf(e)) {
+	if !w.filter.Matches(subjectOf(e, &w.filter)) {
 		return &objection{verdict: "NOT_ELIGIBLE", reason: "the filter does not match it"}, nil
 	}
 	left, err := w.judgeDetails(ctx, []*index.Entry{e}, []int{0})

@@ -154,7 +154,7 @@ func (l *lister) open(ctx context.Context) error {
 		return nil
 	}
 	if !l.filter.Empty() {
-		req.Match = func(e *index.Entry) bool { return l.filter.Matches(subjectOf(e)) }
+		req.Match = func(e *index.Entry) bool { return l.filter.Matches(subjectOf(e, &l.filter)) }
 	}
 	page := l.board.index.Page(req)
 	jobs := make([]*job.Job, len(page.Entries))
@@ -245,7 +245,7 @@ func (l *lister) scan(ctx context.Context, set driver.Set, state job.State) erro
 func (l *lister) addRecord(rec *driver.Record, now time.Time) {
 	j := l.board.jobOfRecord(rec, now)
 	if !l.filter.Empty() {
-		s := filter.Subject{Name: j.Name, Owner: j.Owner, Priority: j.Priority, Attempt: j.Attempt, CreatedAt: j.CreatedAt, Labels: j.Labels}
+		s := filter.Subject{Name: j.Name, Owner: j.Owner, Priority: j.Priority, Attempt: j.Attempt, CreatedAt: j.CreatedAt, Labels: j.Labels, Unique: j.Unique.Key}
 		if !l.filter.Matches(&s) || !l.filter.MatchesDetails(j.Details) {
 			return
 		}

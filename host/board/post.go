@@ -78,6 +78,8 @@ type poster struct {
 	extras  []record.Extra
 	of      []int
 
+	conflicts []job.OnConflict // what becomes of each if another job has its key
+
 	someWait bool           // for other jobs
 	byID     map[job.ID]int // the items, if some wait
 }
@@ -95,7 +97,7 @@ func (p *poster) prepare(ctx context.Context, i int, posting *job.Posting) error
 		return err
 	}
 	ext := record.Extra{
-		Labels: labels, MaxAttempts: posting.MaxAttempts, NotBefore: posting.NotBefore, Timeout: posting.Timeout,
+		Labels: labels, MaxAttempts: posting.MaxAttempts, NotBefore: posting.NotBefore, Timeout: posting.Timeout, Unique: posting.Unique,
 		After: after, Operations: posting.Operations,
 	}
 	dp := stored(posting, &ext)
@@ -109,7 +111,7 @@ func (p *poster) prepare(ctx context.Context, i int, posting *job.Posting) error
 	if dp.ID == (job.ID{}) {
 		dp.ID = p.board.random.newID(p.now)
 	}
-	op := driver.Op{Kind: driver.Post, Job: dp.ID, Request: p.board.random.next(), Posting: dp, Event: job.Posted}
+	op := driver.Op{Kind: driver.Post, Job: dp.ID, Request: p.board.random.next(), Posting: dp, Keys: keysOf(&posting.Unique), Event: job.Posted}
 	if posting.NotBefore.After(p.now) {
 		op.Hold = &driver.Hold{Until: posting.NotBefore}
 	}
@@ -123,7 +125,7 @@ func (p *poster) prepare(ctx context.Context, i int, posting *job.Posting) error
 		op.Status = &encoded
 	}
 	p.ids, p.ops, p.of = append(p.ids, dp.ID), append(p.ops, op), append(p.of, i)
-	p.extras = append(p.extras, ext)
+	p.extras, p.conflicts = append(p.extras, ext), append(p.conflicts, posting.Unique.OnConflict)
 	return nil
 }
 
@@ -175,36 +177,57 @@ func (p *poster) post(ctx context.Context, items []int) []*index.Entry {
 		}
 	}
 	news := make([]*index.Entry, 0, len(items))
+	inTheWay := map[job.OnConflict]*conflicts{}
 	now := time.Now()
 	for i, r := range p.board.send(ctx, p.opened, ops) {
-		op, result := &ops[i], &p.results[p.of[items[i]]]
-		if r.Kind != job.NoKind {
-			result.Err = itemError(op.Job, &r)
+		if does := p.conflicts[items[i]]; r.Taken != (job.ID{}) && does != job.Reject {
+			if inTheWay[does] == nil {
+				inTheWay[does] = &conflicts{}
+			}
+			inTheWay[does].add(items[i], r.Taken, false)
 			continue
 		}
-		if r.Repeated {
-			p.board.metrics.PostedAgain.Add(1)
-		} else {
-			p.board.metrics.Posted.Add(1)
-		}
-		rec := r.Record
-		if rec == nil {
-			result.Err = &job.Error{Job: op.Job, Kind: job.OutcomeUnknown, Message: "the driver broke its contract: it did not show the posted job"}
-			continue
-		}
-		if !isOpen(rec.State) {
-			result.Job = p.board.jobOfRecord(rec, now)
-			continue
-		}
-		e := p.board.entryWith(rec, &p.extras[items[i]], now) // an equal posting has equal extras
-		if e.Position == 0 {
-			e.Position = r.Position
-		}
-		p.board.learnFacts(op.Posting)
-		news = append(news, e)
-		result.Job = jobOf(e)
-		showDetails(result.Job, op.Posting)
-		showOperations(result.Job, &driver.Record{Posting: *op.Posting}, rec.Status) // what stands is an equal posting
+		news = p.answer(items[i], &r, now, news)
+	}
+	if c := inTheWay[job.Keep]; c != nil {
+		p.keep(ctx, c)
+	}
+	if c := inTheWay[job.Replace]; c != nil {
+		news = p.replace(ctx, c, news)
 	}
 	return news
+}
+
+// answer makes an item's result of the store's answer, and adds to news what is news to the
+// index.
+func (p *poster) answer(item int, r *driver.Result, now time.Time, news []*index.Entry) []*index.Entry {
+	op, result := &p.ops[item], &p.results[p.of[item]]
+	result.Err = nil // of a try before
+	if r.Kind != job.NoKind {
+		result.Err = itemError(op.Job, r)
+		return news
+	}
+	if r.Repeated {
+		p.board.metrics.PostedAgain.Add(1)
+	} else {
+		p.board.metrics.Posted.Add(1)
+	}
+	rec := r.Record
+	if rec == nil {
+		result.Err = &job.Error{Job: op.Job, Kind: job.OutcomeUnknown, Message: "the driver broke its contract: it did not show the posted job"}
+		return news
+	}
+	if !isOpen(rec.State) {
+		result.Job = p.board.jobOfRecord(rec, now)
+		return news
+	}
+	e := p.board.entryWith(rec, &p.extras[item], now) // an equal posting has equal extras
+	if e.Position == 0 {
+		e.Position = r.Position
+	}
+	p.board.learnFacts(op.Posting)
+	result.Job = jobOf(e)
+	showDetails(result.Job, op.Posting)
+	showOperations(result.Job, &driver.Record{Posting: *op.Posting}, rec.Status) // what stands is an equal posting
+	return append(news, e)
 }

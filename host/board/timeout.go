@@ -23,7 +23,7 @@ func checkTimeout(p *job.Posting, caps *driver.Capabilities) error {
 }
 
 // timeoutOf returns for how long one claim of a job may stand; 0: for any time.
-func timeoutOf(e *index.Entry) (timeout time.Duration) {
+func timeoutOf(e *index.Entry) (timeout time.Duration) { // without what rareOf reads besides: each claim asks
 	if len(e.Extra) == 0 {
 		return 0
 	}

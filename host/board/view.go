@@ -32,10 +32,10 @@ func jobAndStatus(e *index.Entry) (*job.Job, record.Status) {
 		j.NotBefore = record.Shown(e.NotBefore)
 	}
 	if len(e.Extra) > 0 {
-		j.Book, j.Timeout = bookOf(e.Extra), timeoutOf(e)
-		w := waitingOf(e.Extra)
-		if j.After = w.after; e.Held && len(w.after) > 0 {
-			j.NotBefore = record.Shown(w.notBefore)
+		r := rareOf(e.Extra)
+		j.Book, j.Timeout, j.Unique = r.book, r.timeout, r.unique
+		if j.After = r.after; e.Held && len(r.after) > 0 {
+			j.NotBefore = record.Shown(r.notBefore)
 		}
 	}
 	s := showStatus(j, e.Status)
@@ -43,19 +43,6 @@ func jobAndStatus(e *index.Entry) (*job.Job, record.Status) {
 		j.ClaimedAt, j.ClaimLease = time.Time{}, 0 // what the record knows is of an earlier claim
 	}
 	return j, s
-}
-
-func bookOf(encoded []byte) (book job.Book) {
-	_ = record.EachField(encoded, func(tag uint64, data, _ []byte) error { // it never leaves this process
-		switch tag {
-		case entryBookUUID:
-			book.UUID = string(data)
-		case entryBookName:
-			book.Name = string(data)
-		}
-		return nil
-	})
-	return book
 }
 
 // showStatus shows what a status record says of the past, and returns it. One that

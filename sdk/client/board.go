@@ -33,7 +33,8 @@ func (b *Board) Name() string { return b.name }
 
 // Post puts jobs on the board and returns them as they stand there. It gives a
 // uuid to each posting that has none, in the posting itself, so that posting the
-// same ones again after an error adds nothing twice.
+// same ones again after an error adds nothing twice. A job with another uuid than its
+// posting is one that stands already and has the posting's unique key.
 func (b *Board) Post(ctx context.Context, jobs ...*NewJob) ([]*Job, error) {
 	for _, posting := range jobs {
 		if posting.Uuid == "" {

@@ -29,6 +29,7 @@ type Job struct {
 	Attempt        int32         // claims so far that count against MaxAttempts, this one included
 	MaxAttempts    int32         // 0: the board's
 	Timeout        time.Duration // for which one claim may stand; 0: for any time
+	Unique         Unique        // without a Key: it has none
 	NotBefore      time.Time     // zero: at once
 	Held           bool          // waits for something else than a time
 	LastReason     string        // why the last claim ended without the job being done
@@ -73,9 +74,27 @@ type Posting struct {
 	NotBefore   time.Time
 	MaxAttempts int32
 	Timeout     time.Duration // for which one claim may stand; 0: for any time
+	Unique      Unique
 	Operations  []NewOperation
 	After       []Prerequisite
 }
+
+// Unique is a key that one job of a board has at a time.
+type Unique struct {
+	Key        string
+	Window     time.Duration // for which the job has it from its post, whatever became of it; 0: while it is open
+	OnConflict OnConflict    // of a posting
+}
+
+// OnConflict says what becomes of a posting whose key another job has.
+type OnConflict uint8
+
+// What becomes of it.
+const (
+	Keep    OnConflict = iota // the job that stands is the answer
+	Replace                   // an unclaimed one is canceled for it
+	Reject
+)
 
 // Claim says who holds a job and until when.
 type Claim struct {

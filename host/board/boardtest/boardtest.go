@@ -23,6 +23,8 @@ type Harness struct {
 	// Rewritten says that details come back with the same values, but not byte for
 	// byte.
 	Rewritten bool
+	// NoReplace says that the driver replaces no jobs.
+	NoReplace bool
 	// Patience is how long a test waits for what has to come; 0: five minutes, since
 	// a busy machine is no defect.
 	Patience time.Duration
@@ -66,6 +68,11 @@ func Run(t *testing.T, h Harness) {
 		{"timeouts", timeouts},
 		{"timeouts-ahead", timeoutsAhead},
 		{"timeout-limits", timeoutLimits},
+		{"unique-keys", uniqueKeys},
+		{"unique-window", uniqueWindow},
+		{"unique-trash", uniqueTrash},
+		{"unique-limits", uniqueLimits},
+		{"unique-replace", uniqueReplace},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

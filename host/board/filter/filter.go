@@ -38,6 +38,7 @@ const (
 	fieldPriority
 	fieldAttempt
 	fieldCreatedAt
+	fieldUnique
 	fieldLabel
 	fieldDetail
 )
@@ -86,6 +87,16 @@ func (f *Filter) NeedsDetails() bool {
 	return false
 }
 
+// NeedsUnique reports whether a job cannot be judged without its unique key.
+func (f *Filter) NeedsUnique() bool {
+	for i := range f.terms {
+		if f.terms[i].field == fieldUnique {
+			return true
+		}
+	}
+	return false
+}
+
 // Subject is what a filter looks at.
 type Subject struct {
 	Name      string
@@ -94,6 +105,7 @@ type Subject struct {
 	Attempt   int32
 	CreatedAt time.Time
 	Labels    []job.Label
+	Unique    string // the unique key; may be left out unless NeedsUnique
 }
 
 // Matches reports whether all conditions hold but those on details.
@@ -133,6 +145,8 @@ func (t *term) matches(s *Subject) bool {
 		return t.op.holds(cmp.Compare(int64(s.Attempt), t.rank))
 	case fieldCreatedAt:
 		return t.op.holds(s.CreatedAt.Compare(t.time))
+	case fieldUnique:
+		return t.matchesText(s.Unique, s.Unique != "", false)
 	case fieldLabel:
 		value, found := Label(s.Labels, t.key)
 		return t.matchesText(value, found, false)

@@ -15,6 +15,7 @@ type Extra struct {
 	NotBefore   time.Time // as the poster gave it
 	After       []job.Prerequisite
 	Timeout     time.Duration      // of one claim; in microseconds
+	Unique      job.Unique         // without OnConflict
 	Operations  []job.NewOperation // only to be written: ReadOperation reads them one by one
 }
 
@@ -26,6 +27,8 @@ const (
 	extraAfter       = 4 // one of the jobs that it waits for
 	ExtraOperation   = 5
 	extraTimeout     = 6
+	extraUnique      = 7
+	extraWindow      = 8 // of the key; in microseconds
 )
 
 // ReadExtra decodes an extra record.
@@ -64,6 +67,14 @@ func ReadExtra(record []byte) (Extra, error) {
 				return ErrRecord
 			}
 			e.Timeout = time.Duration(n) * time.Microsecond
+		case extraUnique:
+			e.Unique.Key = string(data)
+		case extraWindow:
+			n, err := ReadNumber(data)
+			if err != nil || n < 0 || n > int64(job.MaxUniqueWindow/time.Microsecond) {
+				return ErrRecord
+			}
+			e.Unique.Window = time.Duration(n) * time.Microsecond
 		}
 		return nil
 	})
@@ -75,7 +86,7 @@ func ReadExtra(record []byte) (Extra, error) {
 
 // Encode writes the record: nil if there is nothing to say.
 func (e *Extra) Encode() []byte {
-	if len(e.Labels) == 0 && e.MaxAttempts == 0 && e.NotBefore.IsZero() && len(e.After) == 0 && e.Timeout == 0 && len(e.Operations) == 0 {
+	if len(e.Labels) == 0 && e.MaxAttempts == 0 && e.NotBefore.IsZero() && len(e.After) == 0 && e.Timeout == 0 && e.Unique.Key == "" && len(e.Operations) == 0 {
 		return nil
 	}
 	size := 32
@@ -96,6 +107,9 @@ func (e *Extra) Encode() []byte {
 	b = AppendNumber(b, extraMaxAttempts, int64(e.MaxAttempts))
 	b = AppendTime(b, ExtraNotBefore, e.NotBefore)
 	b = AppendNumber(b, extraTimeout, e.Timeout.Microseconds())
+	if e.Unique.Key != "" {
+		b = AppendNumber(AppendText(b, extraUnique, e.Unique.Key), extraWindow, e.Unique.Window.Microseconds())
+	}
 	for i := range e.After {
 		b = AppendField(b, extraAfter, AppendPrerequisite(nil, &e.After[i]))
 	}

@@ -610,6 +610,55 @@ func (OperationStatus_Enum) EnumDescriptor() ([]byte, []int) {
 	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{8, 0}
 }
 
+type OnConflict_Enum int32
+
+const (
+	OnConflict_KEEP    OnConflict_Enum = 0 // nothing is posted: the answer has the job that stands
+	OnConflict_REPLACE OnConflict_Enum = 1 // an unclaimed job is canceled, and this one posted in its stead
+	OnConflict_REJECT  OnConflict_Enum = 2 // ALREADY_EXISTS, with the uuid of the job that stands
+)
+
+// Enum value maps for OnConflict_Enum.
+var (
+	OnConflict_Enum_name = map[int32]string{
+		0: "KEEP",
+		1: "REPLACE",
+		2: "REJECT",
+	}
+	OnConflict_Enum_value = map[string]int32{
+		"KEEP":    0,
+		"REPLACE": 1,
+		"REJECT":  2,
+	}
+)
+
+func (x OnConflict_Enum) Enum() *OnConflict_Enum {
+	p := new(OnConflict_Enum)
+	*p = x
+	return p
+}
+
+func (x OnConflict_Enum) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (OnConflict_Enum) Descriptor() protoreflect.EnumDescriptor {
+	return file_boardd_v1_boardd_proto_enumTypes[9].Descriptor()
+}
+
+func (OnConflict_Enum) Type() protoreflect.EnumType {
+	return &file_boardd_v1_boardd_proto_enumTypes[9]
+}
+
+func (x OnConflict_Enum) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use OnConflict_Enum.Descriptor instead.
+func (OnConflict_Enum) EnumDescriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{18, 0}
+}
+
 type State struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -1237,7 +1286,8 @@ type Job struct {
 	ClaimLease        *durationpb.Duration   `protobuf:"bytes,30,opt,name=claim_lease,json=claimLease,proto3" json:"claim_lease,omitempty"`    // that was granted at first to the claim that stands, or by which the job ended; absent: it does not expire, or it is not known
 	LogSerial         int64                  `protobuf:"varint,31,opt,name=log_serial,json=logSerial,proto3" json:"log_serial,omitempty"`      // of the last entry of the log; 0: there is none
 	Log               []*LogEntry            `protobuf:"bytes,32,rep,name=log,proto3" json:"log,omitempty"`                                    // what is kept of the log; only by GetJobs, where its fields name it
-	Timeout           *durationpb.Duration   `protobuf:"bytes,35,opt,name=timeout,proto3" json:"timeout,omitempty"`                            // for which one claim may stand; absent: for any time
+	Unique            *Unique                `protobuf:"bytes,33,opt,name=unique,proto3" json:"unique,omitempty"`
+	Timeout           *durationpb.Duration   `protobuf:"bytes,35,opt,name=timeout,proto3" json:"timeout,omitempty"` // for which one claim may stand; absent: for any time
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -1492,6 +1542,13 @@ func (x *Job) GetLogSerial() int64 {
 func (x *Job) GetLog() []*LogEntry {
 	if x != nil {
 		return x.Log
+	}
+	return nil
+}
+
+func (x *Job) GetUnique() *Unique {
+	if x != nil {
+		return x.Unique
 	}
 	return nil
 }
@@ -1835,6 +1892,104 @@ func (x *NewOperation) GetPriority() int32 {
 	return 0
 }
 
+// What becomes of a posting whose key another job has.
+type OnConflict struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OnConflict) Reset() {
+	*x = OnConflict{}
+	mi := &file_boardd_v1_boardd_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OnConflict) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OnConflict) ProtoMessage() {}
+
+func (x *OnConflict) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_boardd_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OnConflict.ProtoReflect.Descriptor instead.
+func (*OnConflict) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{18}
+}
+
+// Unique is a key that one job of a board has at a time.
+type Unique struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Window        *durationpb.Duration   `protobuf:"bytes,2,opt,name=window,proto3" json:"window,omitempty"` // how long from its post the job has the key, whatever became of it; absent: while it is open
+	OnConflict    OnConflict_Enum        `protobuf:"varint,3,opt,name=on_conflict,json=onConflict,proto3,enum=boardd.v1.OnConflict_Enum" json:"on_conflict,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Unique) Reset() {
+	*x = Unique{}
+	mi := &file_boardd_v1_boardd_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Unique) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Unique) ProtoMessage() {}
+
+func (x *Unique) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_boardd_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Unique.ProtoReflect.Descriptor instead.
+func (*Unique) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *Unique) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *Unique) GetWindow() *durationpb.Duration {
+	if x != nil {
+		return x.Window
+	}
+	return nil
+}
+
+func (x *Unique) GetOnConflict() OnConflict_Enum {
+	if x != nil {
+		return x.OnConflict
+	}
+	return OnConflict_KEEP
+}
+
 type NewJob struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Uuid          string                 `protobuf:"bytes,1,opt,name=uuid,proto3" json:"uuid,omitempty"`
@@ -1848,6 +2003,7 @@ type NewJob struct {
 	MaxAttempts   int32                  `protobuf:"varint,9,opt,name=max_attempts,json=maxAttempts,proto3" json:"max_attempts,omitempty"`
 	Operations    []*NewOperation        `protobuf:"bytes,10,rep,name=operations,proto3" json:"operations,omitempty"`
 	After         []*Prerequisite        `protobuf:"bytes,11,rep,name=after,proto3" json:"after,omitempty"`
+	Unique        *Unique                `protobuf:"bytes,12,opt,name=unique,proto3" json:"unique,omitempty"`
 	Timeout       *durationpb.Duration   `protobuf:"bytes,14,opt,name=timeout,proto3" json:"timeout,omitempty"` // for which one claim may stand, at least 1s: then it ends as if it had lapsed, with the reason "timeout"
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1855,7 +2011,7 @@ type NewJob struct {
 
 func (x *NewJob) Reset() {
 	*x = NewJob{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[18]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1867,7 +2023,7 @@ func (x *NewJob) String() string {
 func (*NewJob) ProtoMessage() {}
 
 func (x *NewJob) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[18]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1880,7 +2036,7 @@ func (x *NewJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NewJob.ProtoReflect.Descriptor instead.
 func (*NewJob) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{18}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *NewJob) GetUuid() string {
@@ -1960,6 +2116,13 @@ func (x *NewJob) GetAfter() []*Prerequisite {
 	return nil
 }
 
+func (x *NewJob) GetUnique() *Unique {
+	if x != nil {
+		return x.Unique
+	}
+	return nil
+}
+
 func (x *NewJob) GetTimeout() *durationpb.Duration {
 	if x != nil {
 		return x.Timeout
@@ -1971,13 +2134,14 @@ type JobResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Job           *Job                   `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
 	Error         *Error                 `protobuf:"bytes,2,opt,name=error,proto3" json:"error,omitempty"`
+	Existing      *bool                  `protobuf:"varint,3,opt,name=existing,proto3,oneof" json:"existing,omitempty"` // true of a post with a key: this job stood already, and nothing was posted
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *JobResult) Reset() {
 	*x = JobResult{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[19]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1989,7 +2153,7 @@ func (x *JobResult) String() string {
 func (*JobResult) ProtoMessage() {}
 
 func (x *JobResult) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[19]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2002,7 +2166,7 @@ func (x *JobResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobResult.ProtoReflect.Descriptor instead.
 func (*JobResult) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{19}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *JobResult) GetJob() *Job {
@@ -2019,6 +2183,13 @@ func (x *JobResult) GetError() *Error {
 	return nil
 }
 
+func (x *JobResult) GetExisting() bool {
+	if x != nil && x.Existing != nil {
+		return *x.Existing
+	}
+	return false
+}
+
 type Result struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Error         *Error                 `protobuf:"bytes,1,opt,name=error,proto3" json:"error,omitempty"`
@@ -2028,7 +2199,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[20]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2040,7 +2211,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[20]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2053,7 +2224,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{20}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Result) GetError() *Error {
@@ -2073,7 +2244,7 @@ type PostJobsRequest struct {
 
 func (x *PostJobsRequest) Reset() {
 	*x = PostJobsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[21]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2085,7 +2256,7 @@ func (x *PostJobsRequest) String() string {
 func (*PostJobsRequest) ProtoMessage() {}
 
 func (x *PostJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[21]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2098,7 +2269,7 @@ func (x *PostJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PostJobsRequest.ProtoReflect.Descriptor instead.
 func (*PostJobsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{21}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *PostJobsRequest) GetBoard() string {
@@ -2124,7 +2295,7 @@ type PostJobsResponse struct {
 
 func (x *PostJobsResponse) Reset() {
 	*x = PostJobsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[22]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2136,7 +2307,7 @@ func (x *PostJobsResponse) String() string {
 func (*PostJobsResponse) ProtoMessage() {}
 
 func (x *PostJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[22]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2149,7 +2320,7 @@ func (x *PostJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PostJobsResponse.ProtoReflect.Descriptor instead.
 func (*PostJobsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{22}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *PostJobsResponse) GetResults() []*JobResult {
@@ -2171,7 +2342,7 @@ type GetJobsRequest struct {
 
 func (x *GetJobsRequest) Reset() {
 	*x = GetJobsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[23]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2183,7 +2354,7 @@ func (x *GetJobsRequest) String() string {
 func (*GetJobsRequest) ProtoMessage() {}
 
 func (x *GetJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[23]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2196,7 +2367,7 @@ func (x *GetJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetJobsRequest.ProtoReflect.Descriptor instead.
 func (*GetJobsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{23}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *GetJobsRequest) GetBoard() string {
@@ -2236,7 +2407,7 @@ type GetJobsResponse struct {
 
 func (x *GetJobsResponse) Reset() {
 	*x = GetJobsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[24]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2248,7 +2419,7 @@ func (x *GetJobsResponse) String() string {
 func (*GetJobsResponse) ProtoMessage() {}
 
 func (x *GetJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[24]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2261,7 +2432,7 @@ func (x *GetJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetJobsResponse.ProtoReflect.Descriptor instead.
 func (*GetJobsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{24}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *GetJobsResponse) GetResults() []*JobResult {
@@ -2286,7 +2457,7 @@ type ListJobsRequest struct {
 
 func (x *ListJobsRequest) Reset() {
 	*x = ListJobsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[25]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2298,7 +2469,7 @@ func (x *ListJobsRequest) String() string {
 func (*ListJobsRequest) ProtoMessage() {}
 
 func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[25]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2311,7 +2482,7 @@ func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsRequest.ProtoReflect.Descriptor instead.
 func (*ListJobsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{25}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ListJobsRequest) GetBoard() string {
@@ -2374,7 +2545,7 @@ type ListJobsResponse struct {
 
 func (x *ListJobsResponse) Reset() {
 	*x = ListJobsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[26]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2386,7 +2557,7 @@ func (x *ListJobsResponse) String() string {
 func (*ListJobsResponse) ProtoMessage() {}
 
 func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[26]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2399,7 +2570,7 @@ func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsResponse.ProtoReflect.Descriptor instead.
 func (*ListJobsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{26}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ListJobsResponse) GetJobs() []*Job {
@@ -2436,7 +2607,7 @@ type CorruptJob struct {
 
 func (x *CorruptJob) Reset() {
 	*x = CorruptJob{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[27]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2448,7 +2619,7 @@ func (x *CorruptJob) String() string {
 func (*CorruptJob) ProtoMessage() {}
 
 func (x *CorruptJob) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[27]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2461,7 +2632,7 @@ func (x *CorruptJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CorruptJob.ProtoReflect.Descriptor instead.
 func (*CorruptJob) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{27}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *CorruptJob) GetUuid() string {
@@ -2494,7 +2665,7 @@ type CountJobsRequest struct {
 
 func (x *CountJobsRequest) Reset() {
 	*x = CountJobsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[28]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2506,7 +2677,7 @@ func (x *CountJobsRequest) String() string {
 func (*CountJobsRequest) ProtoMessage() {}
 
 func (x *CountJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[28]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2519,7 +2690,7 @@ func (x *CountJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountJobsRequest.ProtoReflect.Descriptor instead.
 func (*CountJobsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{28}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *CountJobsRequest) GetBoard() string {
@@ -2546,7 +2717,7 @@ type CountJobsResponse struct {
 
 func (x *CountJobsResponse) Reset() {
 	*x = CountJobsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[29]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2558,7 +2729,7 @@ func (x *CountJobsResponse) String() string {
 func (*CountJobsResponse) ProtoMessage() {}
 
 func (x *CountJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[29]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2571,7 +2742,7 @@ func (x *CountJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountJobsResponse.ProtoReflect.Descriptor instead.
 func (*CountJobsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{29}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *CountJobsResponse) GetReady() int64 {
@@ -2651,7 +2822,7 @@ type HistoryCounts struct {
 
 func (x *HistoryCounts) Reset() {
 	*x = HistoryCounts{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[30]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2663,7 +2834,7 @@ func (x *HistoryCounts) String() string {
 func (*HistoryCounts) ProtoMessage() {}
 
 func (x *HistoryCounts) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[30]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2676,7 +2847,7 @@ func (x *HistoryCounts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HistoryCounts.ProtoReflect.Descriptor instead.
 func (*HistoryCounts) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{30}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *HistoryCounts) GetJobs() int64 {
@@ -2733,7 +2904,7 @@ type ClaimJobsRequest struct {
 
 func (x *ClaimJobsRequest) Reset() {
 	*x = ClaimJobsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[31]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2745,7 +2916,7 @@ func (x *ClaimJobsRequest) String() string {
 func (*ClaimJobsRequest) ProtoMessage() {}
 
 func (x *ClaimJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[31]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2758,7 +2929,7 @@ func (x *ClaimJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClaimJobsRequest.ProtoReflect.Descriptor instead.
 func (*ClaimJobsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{31}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ClaimJobsRequest) GetBoard() string {
@@ -2848,7 +3019,7 @@ type ClaimFailure struct {
 
 func (x *ClaimFailure) Reset() {
 	*x = ClaimFailure{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[32]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2860,7 +3031,7 @@ func (x *ClaimFailure) String() string {
 func (*ClaimFailure) ProtoMessage() {}
 
 func (x *ClaimFailure) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[32]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2873,7 +3044,7 @@ func (x *ClaimFailure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClaimFailure.ProtoReflect.Descriptor instead.
 func (*ClaimFailure) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{32}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ClaimFailure) GetUuid() string {
@@ -2900,7 +3071,7 @@ type ClaimJobsResponse struct {
 
 func (x *ClaimJobsResponse) Reset() {
 	*x = ClaimJobsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[33]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2912,7 +3083,7 @@ func (x *ClaimJobsResponse) String() string {
 func (*ClaimJobsResponse) ProtoMessage() {}
 
 func (x *ClaimJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[33]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2925,7 +3096,7 @@ func (x *ClaimJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClaimJobsResponse.ProtoReflect.Descriptor instead.
 func (*ClaimJobsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{33}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ClaimJobsResponse) GetClaims() []*Claim {
@@ -2953,7 +3124,7 @@ type ExtendClaimsRequest struct {
 
 func (x *ExtendClaimsRequest) Reset() {
 	*x = ExtendClaimsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[34]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2965,7 +3136,7 @@ func (x *ExtendClaimsRequest) String() string {
 func (*ExtendClaimsRequest) ProtoMessage() {}
 
 func (x *ExtendClaimsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[34]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2978,7 +3149,7 @@ func (x *ExtendClaimsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExtendClaimsRequest.ProtoReflect.Descriptor instead.
 func (*ExtendClaimsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{34}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ExtendClaimsRequest) GetBoard() string {
@@ -3014,7 +3185,7 @@ type ExtendResult struct {
 
 func (x *ExtendResult) Reset() {
 	*x = ExtendResult{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[35]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3026,7 +3197,7 @@ func (x *ExtendResult) String() string {
 func (*ExtendResult) ProtoMessage() {}
 
 func (x *ExtendResult) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[35]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3039,7 +3210,7 @@ func (x *ExtendResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExtendResult.ProtoReflect.Descriptor instead.
 func (*ExtendResult) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{35}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ExtendResult) GetLease() *durationpb.Duration {
@@ -3079,7 +3250,7 @@ type ExtendClaimsResponse struct {
 
 func (x *ExtendClaimsResponse) Reset() {
 	*x = ExtendClaimsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[36]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3091,7 +3262,7 @@ func (x *ExtendClaimsResponse) String() string {
 func (*ExtendClaimsResponse) ProtoMessage() {}
 
 func (x *ExtendClaimsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[36]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3104,7 +3275,7 @@ func (x *ExtendClaimsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExtendClaimsResponse.ProtoReflect.Descriptor instead.
 func (*ExtendClaimsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{36}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ExtendClaimsResponse) GetResults() []*ExtendResult {
@@ -3129,7 +3300,7 @@ type WorkEnding struct {
 
 func (x *WorkEnding) Reset() {
 	*x = WorkEnding{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[37]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3141,7 +3312,7 @@ func (x *WorkEnding) String() string {
 func (*WorkEnding) ProtoMessage() {}
 
 func (x *WorkEnding) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[37]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3154,7 +3325,7 @@ func (x *WorkEnding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkEnding.ProtoReflect.Descriptor instead.
 func (*WorkEnding) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{37}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *WorkEnding) GetUuid() string {
@@ -3217,7 +3388,7 @@ type WorkExtension struct {
 
 func (x *WorkExtension) Reset() {
 	*x = WorkExtension{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[38]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3229,7 +3400,7 @@ func (x *WorkExtension) String() string {
 func (*WorkExtension) ProtoMessage() {}
 
 func (x *WorkExtension) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[38]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3242,7 +3413,7 @@ func (x *WorkExtension) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkExtension.ProtoReflect.Descriptor instead.
 func (*WorkExtension) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{38}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *WorkExtension) GetUuid() string {
@@ -3287,7 +3458,7 @@ type WorkRequest struct {
 
 func (x *WorkRequest) Reset() {
 	*x = WorkRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[39]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3299,7 +3470,7 @@ func (x *WorkRequest) String() string {
 func (*WorkRequest) ProtoMessage() {}
 
 func (x *WorkRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[39]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3312,7 +3483,7 @@ func (x *WorkRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkRequest.ProtoReflect.Descriptor instead.
 func (*WorkRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{39}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *WorkRequest) GetBoard() string {
@@ -3417,7 +3588,7 @@ type WorkEnded struct {
 
 func (x *WorkEnded) Reset() {
 	*x = WorkEnded{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[40]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3429,7 +3600,7 @@ func (x *WorkEnded) String() string {
 func (*WorkEnded) ProtoMessage() {}
 
 func (x *WorkEnded) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[40]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3442,7 +3613,7 @@ func (x *WorkEnded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkEnded.ProtoReflect.Descriptor instead.
 func (*WorkEnded) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{40}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *WorkEnded) GetUuid() string {
@@ -3480,7 +3651,7 @@ type WorkExtended struct {
 
 func (x *WorkExtended) Reset() {
 	*x = WorkExtended{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[41]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3492,7 +3663,7 @@ func (x *WorkExtended) String() string {
 func (*WorkExtended) ProtoMessage() {}
 
 func (x *WorkExtended) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[41]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3505,7 +3676,7 @@ func (x *WorkExtended) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkExtended.ProtoReflect.Descriptor instead.
 func (*WorkExtended) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{41}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *WorkExtended) GetUuid() string {
@@ -3562,7 +3733,7 @@ type WorkNotice struct {
 
 func (x *WorkNotice) Reset() {
 	*x = WorkNotice{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[42]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3574,7 +3745,7 @@ func (x *WorkNotice) String() string {
 func (*WorkNotice) ProtoMessage() {}
 
 func (x *WorkNotice) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[42]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3587,7 +3758,7 @@ func (x *WorkNotice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkNotice.ProtoReflect.Descriptor instead.
 func (*WorkNotice) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{42}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *WorkNotice) GetUuid() string {
@@ -3632,7 +3803,7 @@ type WorkResponse struct {
 
 func (x *WorkResponse) Reset() {
 	*x = WorkResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[43]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3644,7 +3815,7 @@ func (x *WorkResponse) String() string {
 func (*WorkResponse) ProtoMessage() {}
 
 func (x *WorkResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[43]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3657,7 +3828,7 @@ func (x *WorkResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkResponse.ProtoReflect.Descriptor instead.
 func (*WorkResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{43}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *WorkResponse) GetEnded() []*WorkEnded {
@@ -3713,7 +3884,7 @@ type ConsumeJobsRequest struct {
 
 func (x *ConsumeJobsRequest) Reset() {
 	*x = ConsumeJobsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[44]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3725,7 +3896,7 @@ func (x *ConsumeJobsRequest) String() string {
 func (*ConsumeJobsRequest) ProtoMessage() {}
 
 func (x *ConsumeJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[44]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3738,7 +3909,7 @@ func (x *ConsumeJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsumeJobsRequest.ProtoReflect.Descriptor instead.
 func (*ConsumeJobsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{44}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ConsumeJobsRequest) GetBoard() string {
@@ -3771,7 +3942,7 @@ type ConsumeJobsResponse struct {
 
 func (x *ConsumeJobsResponse) Reset() {
 	*x = ConsumeJobsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[45]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3783,7 +3954,7 @@ func (x *ConsumeJobsResponse) String() string {
 func (*ConsumeJobsResponse) ProtoMessage() {}
 
 func (x *ConsumeJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[45]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3796,7 +3967,7 @@ func (x *ConsumeJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsumeJobsResponse.ProtoReflect.Descriptor instead.
 func (*ConsumeJobsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{45}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *ConsumeJobsResponse) GetResults() []*Result {
@@ -3819,7 +3990,7 @@ type AbandonJobsRequest struct {
 
 func (x *AbandonJobsRequest) Reset() {
 	*x = AbandonJobsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[46]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3831,7 +4002,7 @@ func (x *AbandonJobsRequest) String() string {
 func (*AbandonJobsRequest) ProtoMessage() {}
 
 func (x *AbandonJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[46]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3844,7 +4015,7 @@ func (x *AbandonJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AbandonJobsRequest.ProtoReflect.Descriptor instead.
 func (*AbandonJobsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{46}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *AbandonJobsRequest) GetBoard() string {
@@ -3891,7 +4062,7 @@ type AbandonJobsResponse struct {
 
 func (x *AbandonJobsResponse) Reset() {
 	*x = AbandonJobsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[47]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3903,7 +4074,7 @@ func (x *AbandonJobsResponse) String() string {
 func (*AbandonJobsResponse) ProtoMessage() {}
 
 func (x *AbandonJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[47]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3916,7 +4087,7 @@ func (x *AbandonJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AbandonJobsResponse.ProtoReflect.Descriptor instead.
 func (*AbandonJobsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{47}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *AbandonJobsResponse) GetResults() []*Result {
@@ -3938,7 +4109,7 @@ type TrashJobsRequest struct {
 
 func (x *TrashJobsRequest) Reset() {
 	*x = TrashJobsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[48]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3950,7 +4121,7 @@ func (x *TrashJobsRequest) String() string {
 func (*TrashJobsRequest) ProtoMessage() {}
 
 func (x *TrashJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[48]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3963,7 +4134,7 @@ func (x *TrashJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrashJobsRequest.ProtoReflect.Descriptor instead.
 func (*TrashJobsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{48}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *TrashJobsRequest) GetBoard() string {
@@ -4003,7 +4174,7 @@ type TrashJobsResponse struct {
 
 func (x *TrashJobsResponse) Reset() {
 	*x = TrashJobsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[49]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4015,7 +4186,7 @@ func (x *TrashJobsResponse) String() string {
 func (*TrashJobsResponse) ProtoMessage() {}
 
 func (x *TrashJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[49]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4028,7 +4199,7 @@ func (x *TrashJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrashJobsResponse.ProtoReflect.Descriptor instead.
 func (*TrashJobsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{49}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *TrashJobsResponse) GetResults() []*Result {
@@ -4048,7 +4219,7 @@ type RestoreJobsRequest struct {
 
 func (x *RestoreJobsRequest) Reset() {
 	*x = RestoreJobsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[50]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4060,7 +4231,7 @@ func (x *RestoreJobsRequest) String() string {
 func (*RestoreJobsRequest) ProtoMessage() {}
 
 func (x *RestoreJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[50]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4073,7 +4244,7 @@ func (x *RestoreJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreJobsRequest.ProtoReflect.Descriptor instead.
 func (*RestoreJobsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{50}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *RestoreJobsRequest) GetBoard() string {
@@ -4099,7 +4270,7 @@ type RestoreJobsResponse struct {
 
 func (x *RestoreJobsResponse) Reset() {
 	*x = RestoreJobsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[51]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4111,7 +4282,7 @@ func (x *RestoreJobsResponse) String() string {
 func (*RestoreJobsResponse) ProtoMessage() {}
 
 func (x *RestoreJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[51]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4124,7 +4295,7 @@ func (x *RestoreJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreJobsResponse.ProtoReflect.Descriptor instead.
 func (*RestoreJobsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{51}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *RestoreJobsResponse) GetResults() []*Result {
@@ -4144,7 +4315,7 @@ type PurgeJobsRequest struct {
 
 func (x *PurgeJobsRequest) Reset() {
 	*x = PurgeJobsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[52]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4156,7 +4327,7 @@ func (x *PurgeJobsRequest) String() string {
 func (*PurgeJobsRequest) ProtoMessage() {}
 
 func (x *PurgeJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[52]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4169,7 +4340,7 @@ func (x *PurgeJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeJobsRequest.ProtoReflect.Descriptor instead.
 func (*PurgeJobsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{52}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *PurgeJobsRequest) GetBoard() string {
@@ -4195,7 +4366,7 @@ type PurgeJobsResponse struct {
 
 func (x *PurgeJobsResponse) Reset() {
 	*x = PurgeJobsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[53]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4207,7 +4378,7 @@ func (x *PurgeJobsResponse) String() string {
 func (*PurgeJobsResponse) ProtoMessage() {}
 
 func (x *PurgeJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[53]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4220,7 +4391,7 @@ func (x *PurgeJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeJobsResponse.ProtoReflect.Descriptor instead.
 func (*PurgeJobsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{53}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *PurgeJobsResponse) GetResults() []*Result {
@@ -4242,7 +4413,7 @@ type ReleaseJobsRequest struct {
 
 func (x *ReleaseJobsRequest) Reset() {
 	*x = ReleaseJobsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[54]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4254,7 +4425,7 @@ func (x *ReleaseJobsRequest) String() string {
 func (*ReleaseJobsRequest) ProtoMessage() {}
 
 func (x *ReleaseJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[54]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4267,7 +4438,7 @@ func (x *ReleaseJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseJobsRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseJobsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{54}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *ReleaseJobsRequest) GetBoard() string {
@@ -4307,7 +4478,7 @@ type ReleaseJobsResponse struct {
 
 func (x *ReleaseJobsResponse) Reset() {
 	*x = ReleaseJobsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[55]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4319,7 +4490,7 @@ func (x *ReleaseJobsResponse) String() string {
 func (*ReleaseJobsResponse) ProtoMessage() {}
 
 func (x *ReleaseJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[55]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4332,7 +4503,7 @@ func (x *ReleaseJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseJobsResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseJobsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{55}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *ReleaseJobsResponse) GetResults() []*Result {
@@ -4356,7 +4527,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[56]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4368,7 +4539,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[56]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4381,7 +4552,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{56}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *Event) GetType() EventType_Enum {
@@ -4437,7 +4608,7 @@ type WatchBoardRequest struct {
 
 func (x *WatchBoardRequest) Reset() {
 	*x = WatchBoardRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[57]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4449,7 +4620,7 @@ func (x *WatchBoardRequest) String() string {
 func (*WatchBoardRequest) ProtoMessage() {}
 
 func (x *WatchBoardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[57]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4462,7 +4633,7 @@ func (x *WatchBoardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchBoardRequest.ProtoReflect.Descriptor instead.
 func (*WatchBoardRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{57}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *WatchBoardRequest) GetBoard() string {
@@ -4498,7 +4669,7 @@ type ListEventsRequest struct {
 
 func (x *ListEventsRequest) Reset() {
 	*x = ListEventsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[58]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4510,7 +4681,7 @@ func (x *ListEventsRequest) String() string {
 func (*ListEventsRequest) ProtoMessage() {}
 
 func (x *ListEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[58]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4523,7 +4694,7 @@ func (x *ListEventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEventsRequest.ProtoReflect.Descriptor instead.
 func (*ListEventsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{58}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *ListEventsRequest) GetBoard() string {
@@ -4564,7 +4735,7 @@ type ListEventsResponse struct {
 
 func (x *ListEventsResponse) Reset() {
 	*x = ListEventsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[59]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4576,7 +4747,7 @@ func (x *ListEventsResponse) String() string {
 func (*ListEventsResponse) ProtoMessage() {}
 
 func (x *ListEventsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[59]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4589,7 +4760,7 @@ func (x *ListEventsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEventsResponse.ProtoReflect.Descriptor instead.
 func (*ListEventsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{59}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *ListEventsResponse) GetEvents() []*Event {
@@ -4618,7 +4789,7 @@ type ExplainJobRequest struct {
 
 func (x *ExplainJobRequest) Reset() {
 	*x = ExplainJobRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[60]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4630,7 +4801,7 @@ func (x *ExplainJobRequest) String() string {
 func (*ExplainJobRequest) ProtoMessage() {}
 
 func (x *ExplainJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[60]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4643,7 +4814,7 @@ func (x *ExplainJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainJobRequest.ProtoReflect.Descriptor instead.
 func (*ExplainJobRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{60}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *ExplainJobRequest) GetBoard() string {
@@ -4688,7 +4859,7 @@ type ExplainJobResponse struct {
 
 func (x *ExplainJobResponse) Reset() {
 	*x = ExplainJobResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[61]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4700,7 +4871,7 @@ func (x *ExplainJobResponse) String() string {
 func (*ExplainJobResponse) ProtoMessage() {}
 
 func (x *ExplainJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[61]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4713,7 +4884,7 @@ func (x *ExplainJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainJobResponse.ProtoReflect.Descriptor instead.
 func (*ExplainJobResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{61}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *ExplainJobResponse) GetState() State_Enum {
@@ -4770,7 +4941,7 @@ type StartOperationRequest struct {
 
 func (x *StartOperationRequest) Reset() {
 	*x = StartOperationRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[62]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4782,7 +4953,7 @@ func (x *StartOperationRequest) String() string {
 func (*StartOperationRequest) ProtoMessage() {}
 
 func (x *StartOperationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[62]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4795,7 +4966,7 @@ func (x *StartOperationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartOperationRequest.ProtoReflect.Descriptor instead.
 func (*StartOperationRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{62}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *StartOperationRequest) GetBoard() string {
@@ -4837,7 +5008,7 @@ type StartOperationResponse struct {
 
 func (x *StartOperationResponse) Reset() {
 	*x = StartOperationResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[63]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4849,7 +5020,7 @@ func (x *StartOperationResponse) String() string {
 func (*StartOperationResponse) ProtoMessage() {}
 
 func (x *StartOperationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[63]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4862,7 +5033,7 @@ func (x *StartOperationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartOperationResponse.ProtoReflect.Descriptor instead.
 func (*StartOperationResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{63}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *StartOperationResponse) GetStatus() OperationStatus_Enum {
@@ -4899,7 +5070,7 @@ type FinishOperationRequest struct {
 
 func (x *FinishOperationRequest) Reset() {
 	*x = FinishOperationRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[64]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4911,7 +5082,7 @@ func (x *FinishOperationRequest) String() string {
 func (*FinishOperationRequest) ProtoMessage() {}
 
 func (x *FinishOperationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[64]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4924,7 +5095,7 @@ func (x *FinishOperationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FinishOperationRequest.ProtoReflect.Descriptor instead.
 func (*FinishOperationRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{64}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *FinishOperationRequest) GetBoard() string {
@@ -4973,7 +5144,7 @@ type FinishOperationResponse struct {
 
 func (x *FinishOperationResponse) Reset() {
 	*x = FinishOperationResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[65]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4985,7 +5156,7 @@ func (x *FinishOperationResponse) String() string {
 func (*FinishOperationResponse) ProtoMessage() {}
 
 func (x *FinishOperationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[65]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4998,7 +5169,7 @@ func (x *FinishOperationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FinishOperationResponse.ProtoReflect.Descriptor instead.
 func (*FinishOperationResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{65}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *FinishOperationResponse) GetStatus() OperationStatus_Enum {
@@ -5035,7 +5206,7 @@ type MarkOperationsRequest struct {
 
 func (x *MarkOperationsRequest) Reset() {
 	*x = MarkOperationsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[66]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5047,7 +5218,7 @@ func (x *MarkOperationsRequest) String() string {
 func (*MarkOperationsRequest) ProtoMessage() {}
 
 func (x *MarkOperationsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[66]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5060,7 +5231,7 @@ func (x *MarkOperationsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MarkOperationsRequest.ProtoReflect.Descriptor instead.
 func (*MarkOperationsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{66}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *MarkOperationsRequest) GetBoard() string {
@@ -5102,7 +5273,7 @@ type MarkOperationsResponse struct {
 
 func (x *MarkOperationsResponse) Reset() {
 	*x = MarkOperationsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[67]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5114,7 +5285,7 @@ func (x *MarkOperationsResponse) String() string {
 func (*MarkOperationsResponse) ProtoMessage() {}
 
 func (x *MarkOperationsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[67]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5127,7 +5298,7 @@ func (x *MarkOperationsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MarkOperationsResponse.ProtoReflect.Descriptor instead.
 func (*MarkOperationsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{67}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *MarkOperationsResponse) GetMarked() int32 {
@@ -5164,7 +5335,7 @@ type LogEntry struct {
 
 func (x *LogEntry) Reset() {
 	*x = LogEntry{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[68]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5176,7 +5347,7 @@ func (x *LogEntry) String() string {
 func (*LogEntry) ProtoMessage() {}
 
 func (x *LogEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[68]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5189,7 +5360,7 @@ func (x *LogEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogEntry.ProtoReflect.Descriptor instead.
 func (*LogEntry) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{68}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *LogEntry) GetSerial() int64 {
@@ -5237,7 +5408,7 @@ type NewLogEntry struct {
 
 func (x *NewLogEntry) Reset() {
 	*x = NewLogEntry{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[69]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5249,7 +5420,7 @@ func (x *NewLogEntry) String() string {
 func (*NewLogEntry) ProtoMessage() {}
 
 func (x *NewLogEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[69]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5262,7 +5433,7 @@ func (x *NewLogEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NewLogEntry.ProtoReflect.Descriptor instead.
 func (*NewLogEntry) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{69}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *NewLogEntry) GetType() string {
@@ -5292,7 +5463,7 @@ type AppendLogRequest struct {
 
 func (x *AppendLogRequest) Reset() {
 	*x = AppendLogRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[70]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5304,7 +5475,7 @@ func (x *AppendLogRequest) String() string {
 func (*AppendLogRequest) ProtoMessage() {}
 
 func (x *AppendLogRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[70]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5317,7 +5488,7 @@ func (x *AppendLogRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AppendLogRequest.ProtoReflect.Descriptor instead.
 func (*AppendLogRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{70}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *AppendLogRequest) GetBoard() string {
@@ -5365,7 +5536,7 @@ type AppendLogResponse struct {
 
 func (x *AppendLogResponse) Reset() {
 	*x = AppendLogResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[71]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5377,7 +5548,7 @@ func (x *AppendLogResponse) String() string {
 func (*AppendLogResponse) ProtoMessage() {}
 
 func (x *AppendLogResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[71]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5390,7 +5561,7 @@ func (x *AppendLogResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AppendLogResponse.ProtoReflect.Descriptor instead.
 func (*AppendLogResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{71}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *AppendLogResponse) GetLastSerial() int64 {
@@ -5419,7 +5590,7 @@ type GetLogRequest struct {
 
 func (x *GetLogRequest) Reset() {
 	*x = GetLogRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[72]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5431,7 +5602,7 @@ func (x *GetLogRequest) String() string {
 func (*GetLogRequest) ProtoMessage() {}
 
 func (x *GetLogRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[72]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5444,7 +5615,7 @@ func (x *GetLogRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetLogRequest.ProtoReflect.Descriptor instead.
 func (*GetLogRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{72}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *GetLogRequest) GetBoard() string {
@@ -5488,7 +5659,7 @@ type ReadLogRequest struct {
 
 func (x *ReadLogRequest) Reset() {
 	*x = ReadLogRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[73]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5500,7 +5671,7 @@ func (x *ReadLogRequest) String() string {
 func (*ReadLogRequest) ProtoMessage() {}
 
 func (x *ReadLogRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[73]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5513,7 +5684,7 @@ func (x *ReadLogRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadLogRequest.ProtoReflect.Descriptor instead.
 func (*ReadLogRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{73}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *ReadLogRequest) GetBoard() string {
@@ -5562,7 +5733,7 @@ type ReadLogResponse struct {
 
 func (x *ReadLogResponse) Reset() {
 	*x = ReadLogResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[74]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5574,7 +5745,7 @@ func (x *ReadLogResponse) String() string {
 func (*ReadLogResponse) ProtoMessage() {}
 
 func (x *ReadLogResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[74]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5587,7 +5758,7 @@ func (x *ReadLogResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadLogResponse.ProtoReflect.Descriptor instead.
 func (*ReadLogResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{74}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *ReadLogResponse) GetEntries() []*LogEntry {
@@ -5622,7 +5793,7 @@ type CancelJobsRequest struct {
 
 func (x *CancelJobsRequest) Reset() {
 	*x = CancelJobsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[75]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5634,7 +5805,7 @@ func (x *CancelJobsRequest) String() string {
 func (*CancelJobsRequest) ProtoMessage() {}
 
 func (x *CancelJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[75]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5647,7 +5818,7 @@ func (x *CancelJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelJobsRequest.ProtoReflect.Descriptor instead.
 func (*CancelJobsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{75}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *CancelJobsRequest) GetBoard() string {
@@ -5682,7 +5853,7 @@ type CancelResult struct {
 
 func (x *CancelResult) Reset() {
 	*x = CancelResult{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[76]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5694,7 +5865,7 @@ func (x *CancelResult) String() string {
 func (*CancelResult) ProtoMessage() {}
 
 func (x *CancelResult) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[76]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5707,7 +5878,7 @@ func (x *CancelResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelResult.ProtoReflect.Descriptor instead.
 func (*CancelResult) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{76}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *CancelResult) GetCanceled() bool {
@@ -5740,7 +5911,7 @@ type CancelJobsResponse struct {
 
 func (x *CancelJobsResponse) Reset() {
 	*x = CancelJobsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[77]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5752,7 +5923,7 @@ func (x *CancelJobsResponse) String() string {
 func (*CancelJobsResponse) ProtoMessage() {}
 
 func (x *CancelJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[77]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5765,7 +5936,7 @@ func (x *CancelJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelJobsResponse.ProtoReflect.Descriptor instead.
 func (*CancelJobsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{77}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *CancelJobsResponse) GetResults() []*CancelResult {
@@ -5787,7 +5958,7 @@ type ChangePriorityRequest struct {
 
 func (x *ChangePriorityRequest) Reset() {
 	*x = ChangePriorityRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[78]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5799,7 +5970,7 @@ func (x *ChangePriorityRequest) String() string {
 func (*ChangePriorityRequest) ProtoMessage() {}
 
 func (x *ChangePriorityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[78]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5812,7 +5983,7 @@ func (x *ChangePriorityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangePriorityRequest.ProtoReflect.Descriptor instead.
 func (*ChangePriorityRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{78}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *ChangePriorityRequest) GetBoard() string {
@@ -5854,7 +6025,7 @@ type PriorityResult struct {
 
 func (x *PriorityResult) Reset() {
 	*x = PriorityResult{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[79]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5866,7 +6037,7 @@ func (x *PriorityResult) String() string {
 func (*PriorityResult) ProtoMessage() {}
 
 func (x *PriorityResult) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[79]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5879,7 +6050,7 @@ func (x *PriorityResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PriorityResult.ProtoReflect.Descriptor instead.
 func (*PriorityResult) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{79}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *PriorityResult) GetChanged() bool {
@@ -5912,7 +6083,7 @@ type ChangePriorityResponse struct {
 
 func (x *ChangePriorityResponse) Reset() {
 	*x = ChangePriorityResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[80]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5924,7 +6095,7 @@ func (x *ChangePriorityResponse) String() string {
 func (*ChangePriorityResponse) ProtoMessage() {}
 
 func (x *ChangePriorityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[80]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5937,7 +6108,7 @@ func (x *ChangePriorityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangePriorityResponse.ProtoReflect.Descriptor instead.
 func (*ChangePriorityResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{80}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *ChangePriorityResponse) GetResults() []*PriorityResult {
@@ -5957,7 +6128,7 @@ type ArchiveJobsRequest struct {
 
 func (x *ArchiveJobsRequest) Reset() {
 	*x = ArchiveJobsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[81]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5969,7 +6140,7 @@ func (x *ArchiveJobsRequest) String() string {
 func (*ArchiveJobsRequest) ProtoMessage() {}
 
 func (x *ArchiveJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[81]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5982,7 +6153,7 @@ func (x *ArchiveJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArchiveJobsRequest.ProtoReflect.Descriptor instead.
 func (*ArchiveJobsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{81}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *ArchiveJobsRequest) GetBoard() string {
@@ -6008,7 +6179,7 @@ type ArchiveJobsResponse struct {
 
 func (x *ArchiveJobsResponse) Reset() {
 	*x = ArchiveJobsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[82]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6020,7 +6191,7 @@ func (x *ArchiveJobsResponse) String() string {
 func (*ArchiveJobsResponse) ProtoMessage() {}
 
 func (x *ArchiveJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[82]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6033,7 +6204,7 @@ func (x *ArchiveJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArchiveJobsResponse.ProtoReflect.Descriptor instead.
 func (*ArchiveJobsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{82}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *ArchiveJobsResponse) GetResults() []*Result {
@@ -6055,7 +6226,7 @@ type BookRecord struct {
 
 func (x *BookRecord) Reset() {
 	*x = BookRecord{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[83]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6067,7 +6238,7 @@ func (x *BookRecord) String() string {
 func (*BookRecord) ProtoMessage() {}
 
 func (x *BookRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[83]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6080,7 +6251,7 @@ func (x *BookRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BookRecord.ProtoReflect.Descriptor instead.
 func (*BookRecord) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{83}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *BookRecord) GetUuid() string {
@@ -6115,7 +6286,7 @@ type PutBookRequest struct {
 
 func (x *PutBookRequest) Reset() {
 	*x = PutBookRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[84]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6127,7 +6298,7 @@ func (x *PutBookRequest) String() string {
 func (*PutBookRequest) ProtoMessage() {}
 
 func (x *PutBookRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[84]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6140,7 +6311,7 @@ func (x *PutBookRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutBookRequest.ProtoReflect.Descriptor instead.
 func (*PutBookRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{84}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *PutBookRequest) GetBoard() string {
@@ -6173,7 +6344,7 @@ type PutBookResponse struct {
 
 func (x *PutBookResponse) Reset() {
 	*x = PutBookResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[85]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6185,7 +6356,7 @@ func (x *PutBookResponse) String() string {
 func (*PutBookResponse) ProtoMessage() {}
 
 func (x *PutBookResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[85]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6198,7 +6369,7 @@ func (x *PutBookResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutBookResponse.ProtoReflect.Descriptor instead.
 func (*PutBookResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{85}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *PutBookResponse) GetVersion() int64 {
@@ -6218,7 +6389,7 @@ type GetBookRequest struct {
 
 func (x *GetBookRequest) Reset() {
 	*x = GetBookRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[86]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6230,7 +6401,7 @@ func (x *GetBookRequest) String() string {
 func (*GetBookRequest) ProtoMessage() {}
 
 func (x *GetBookRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[86]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6243,7 +6414,7 @@ func (x *GetBookRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBookRequest.ProtoReflect.Descriptor instead.
 func (*GetBookRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{86}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *GetBookRequest) GetBoard() string {
@@ -6271,7 +6442,7 @@ type GetBookResponse struct {
 
 func (x *GetBookResponse) Reset() {
 	*x = GetBookResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[87]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6283,7 +6454,7 @@ func (x *GetBookResponse) String() string {
 func (*GetBookResponse) ProtoMessage() {}
 
 func (x *GetBookResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[87]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6296,7 +6467,7 @@ func (x *GetBookResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBookResponse.ProtoReflect.Descriptor instead.
 func (*GetBookResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{87}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *GetBookResponse) GetBook() *BookRecord {
@@ -6333,7 +6504,7 @@ type Entity struct {
 
 func (x *Entity) Reset() {
 	*x = Entity{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[88]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6345,7 +6516,7 @@ func (x *Entity) String() string {
 func (*Entity) ProtoMessage() {}
 
 func (x *Entity) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[88]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6358,7 +6529,7 @@ func (x *Entity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Entity.ProtoReflect.Descriptor instead.
 func (*Entity) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{88}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *Entity) GetKind() string {
@@ -6407,7 +6578,7 @@ type RegisterEntityRequest struct {
 
 func (x *RegisterEntityRequest) Reset() {
 	*x = RegisterEntityRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[89]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6419,7 +6590,7 @@ func (x *RegisterEntityRequest) String() string {
 func (*RegisterEntityRequest) ProtoMessage() {}
 
 func (x *RegisterEntityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[89]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6432,7 +6603,7 @@ func (x *RegisterEntityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterEntityRequest.ProtoReflect.Descriptor instead.
 func (*RegisterEntityRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{89}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *RegisterEntityRequest) GetBoard() string {
@@ -6465,7 +6636,7 @@ type RegisterEntityResponse struct {
 
 func (x *RegisterEntityResponse) Reset() {
 	*x = RegisterEntityResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[90]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6477,7 +6648,7 @@ func (x *RegisterEntityResponse) String() string {
 func (*RegisterEntityResponse) ProtoMessage() {}
 
 func (x *RegisterEntityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[90]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6490,7 +6661,7 @@ func (x *RegisterEntityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterEntityResponse.ProtoReflect.Descriptor instead.
 func (*RegisterEntityResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{90}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *RegisterEntityResponse) GetEntity() *Entity {
@@ -6512,7 +6683,7 @@ type RemoveEntityRequest struct {
 
 func (x *RemoveEntityRequest) Reset() {
 	*x = RemoveEntityRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[91]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6524,7 +6695,7 @@ func (x *RemoveEntityRequest) String() string {
 func (*RemoveEntityRequest) ProtoMessage() {}
 
 func (x *RemoveEntityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[91]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6537,7 +6708,7 @@ func (x *RemoveEntityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveEntityRequest.ProtoReflect.Descriptor instead.
 func (*RemoveEntityRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{91}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *RemoveEntityRequest) GetBoard() string {
@@ -6569,7 +6740,7 @@ type RemoveEntityResponse struct {
 
 func (x *RemoveEntityResponse) Reset() {
 	*x = RemoveEntityResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[92]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6581,7 +6752,7 @@ func (x *RemoveEntityResponse) String() string {
 func (*RemoveEntityResponse) ProtoMessage() {}
 
 func (x *RemoveEntityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[92]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6594,7 +6765,7 @@ func (x *RemoveEntityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveEntityResponse.ProtoReflect.Descriptor instead.
 func (*RemoveEntityResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{92}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{94}
 }
 
 type ListEntitiesRequest struct {
@@ -6606,7 +6777,7 @@ type ListEntitiesRequest struct {
 
 func (x *ListEntitiesRequest) Reset() {
 	*x = ListEntitiesRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[93]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6618,7 +6789,7 @@ func (x *ListEntitiesRequest) String() string {
 func (*ListEntitiesRequest) ProtoMessage() {}
 
 func (x *ListEntitiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[93]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6631,7 +6802,7 @@ func (x *ListEntitiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEntitiesRequest.ProtoReflect.Descriptor instead.
 func (*ListEntitiesRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{93}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *ListEntitiesRequest) GetBoard() string {
@@ -6650,7 +6821,7 @@ type ListEntitiesResponse struct {
 
 func (x *ListEntitiesResponse) Reset() {
 	*x = ListEntitiesResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[94]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6662,7 +6833,7 @@ func (x *ListEntitiesResponse) String() string {
 func (*ListEntitiesResponse) ProtoMessage() {}
 
 func (x *ListEntitiesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[94]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6675,7 +6846,7 @@ func (x *ListEntitiesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEntitiesResponse.ProtoReflect.Descriptor instead.
 func (*ListEntitiesResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{94}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *ListEntitiesResponse) GetEntities() []*Entity {
@@ -6699,7 +6870,7 @@ type PolicyRule struct {
 
 func (x *PolicyRule) Reset() {
 	*x = PolicyRule{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[95]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6711,7 +6882,7 @@ func (x *PolicyRule) String() string {
 func (*PolicyRule) ProtoMessage() {}
 
 func (x *PolicyRule) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[95]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6724,7 +6895,7 @@ func (x *PolicyRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyRule.ProtoReflect.Descriptor instead.
 func (*PolicyRule) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{95}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *PolicyRule) GetPolicy() string {
@@ -6797,7 +6968,7 @@ type Board struct {
 
 func (x *Board) Reset() {
 	*x = Board{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[96]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6809,7 +6980,7 @@ func (x *Board) String() string {
 func (*Board) ProtoMessage() {}
 
 func (x *Board) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[96]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6822,7 +6993,7 @@ func (x *Board) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Board.ProtoReflect.Descriptor instead.
 func (*Board) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{96}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *Board) GetName() string {
@@ -7022,7 +7193,7 @@ type ListBoardsRequest struct {
 
 func (x *ListBoardsRequest) Reset() {
 	*x = ListBoardsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[97]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7034,7 +7205,7 @@ func (x *ListBoardsRequest) String() string {
 func (*ListBoardsRequest) ProtoMessage() {}
 
 func (x *ListBoardsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[97]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7047,7 +7218,7 @@ func (x *ListBoardsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBoardsRequest.ProtoReflect.Descriptor instead.
 func (*ListBoardsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{97}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{99}
 }
 
 type ListBoardsResponse struct {
@@ -7059,7 +7230,7 @@ type ListBoardsResponse struct {
 
 func (x *ListBoardsResponse) Reset() {
 	*x = ListBoardsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[98]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7071,7 +7242,7 @@ func (x *ListBoardsResponse) String() string {
 func (*ListBoardsResponse) ProtoMessage() {}
 
 func (x *ListBoardsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[98]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7084,7 +7255,7 @@ func (x *ListBoardsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBoardsResponse.ProtoReflect.Descriptor instead.
 func (*ListBoardsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{98}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *ListBoardsResponse) GetBoards() []*Board {
@@ -7103,7 +7274,7 @@ type GetBoardRequest struct {
 
 func (x *GetBoardRequest) Reset() {
 	*x = GetBoardRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[99]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7115,7 +7286,7 @@ func (x *GetBoardRequest) String() string {
 func (*GetBoardRequest) ProtoMessage() {}
 
 func (x *GetBoardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[99]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7128,7 +7299,7 @@ func (x *GetBoardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBoardRequest.ProtoReflect.Descriptor instead.
 func (*GetBoardRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{99}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *GetBoardRequest) GetBoard() string {
@@ -7147,7 +7318,7 @@ type GetBoardResponse struct {
 
 func (x *GetBoardResponse) Reset() {
 	*x = GetBoardResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[100]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7159,7 +7330,7 @@ func (x *GetBoardResponse) String() string {
 func (*GetBoardResponse) ProtoMessage() {}
 
 func (x *GetBoardResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[100]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7172,7 +7343,7 @@ func (x *GetBoardResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBoardResponse.ProtoReflect.Descriptor instead.
 func (*GetBoardResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{100}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *GetBoardResponse) GetBoard() *Board {
@@ -7192,7 +7363,7 @@ type AcknowledgeLossRequest struct {
 
 func (x *AcknowledgeLossRequest) Reset() {
 	*x = AcknowledgeLossRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[101]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7204,7 +7375,7 @@ func (x *AcknowledgeLossRequest) String() string {
 func (*AcknowledgeLossRequest) ProtoMessage() {}
 
 func (x *AcknowledgeLossRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[101]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7217,7 +7388,7 @@ func (x *AcknowledgeLossRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeLossRequest.ProtoReflect.Descriptor instead.
 func (*AcknowledgeLossRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{101}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *AcknowledgeLossRequest) GetBoard() string {
@@ -7243,7 +7414,7 @@ type AcknowledgeLossResponse struct {
 
 func (x *AcknowledgeLossResponse) Reset() {
 	*x = AcknowledgeLossResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[102]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7255,7 +7426,7 @@ func (x *AcknowledgeLossResponse) String() string {
 func (*AcknowledgeLossResponse) ProtoMessage() {}
 
 func (x *AcknowledgeLossResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[102]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7268,7 +7439,7 @@ func (x *AcknowledgeLossResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeLossResponse.ProtoReflect.Descriptor instead.
 func (*AcknowledgeLossResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{102}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *AcknowledgeLossResponse) GetBoard() *Board {
@@ -7288,7 +7459,7 @@ type PauseBoardRequest struct {
 
 func (x *PauseBoardRequest) Reset() {
 	*x = PauseBoardRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[103]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7300,7 +7471,7 @@ func (x *PauseBoardRequest) String() string {
 func (*PauseBoardRequest) ProtoMessage() {}
 
 func (x *PauseBoardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[103]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7313,7 +7484,7 @@ func (x *PauseBoardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseBoardRequest.ProtoReflect.Descriptor instead.
 func (*PauseBoardRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{103}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{105}
 }
 
 func (x *PauseBoardRequest) GetBoard() string {
@@ -7339,7 +7510,7 @@ type PauseBoardResponse struct {
 
 func (x *PauseBoardResponse) Reset() {
 	*x = PauseBoardResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[104]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[106]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7351,7 +7522,7 @@ func (x *PauseBoardResponse) String() string {
 func (*PauseBoardResponse) ProtoMessage() {}
 
 func (x *PauseBoardResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[104]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[106]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7364,7 +7535,7 @@ func (x *PauseBoardResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseBoardResponse.ProtoReflect.Descriptor instead.
 func (*PauseBoardResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{104}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{106}
 }
 
 func (x *PauseBoardResponse) GetBoard() *Board {
@@ -7383,7 +7554,7 @@ type ResumeBoardRequest struct {
 
 func (x *ResumeBoardRequest) Reset() {
 	*x = ResumeBoardRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[105]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[107]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7395,7 +7566,7 @@ func (x *ResumeBoardRequest) String() string {
 func (*ResumeBoardRequest) ProtoMessage() {}
 
 func (x *ResumeBoardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[105]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[107]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7408,7 +7579,7 @@ func (x *ResumeBoardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeBoardRequest.ProtoReflect.Descriptor instead.
 func (*ResumeBoardRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{105}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{107}
 }
 
 func (x *ResumeBoardRequest) GetBoard() string {
@@ -7427,7 +7598,7 @@ type ResumeBoardResponse struct {
 
 func (x *ResumeBoardResponse) Reset() {
 	*x = ResumeBoardResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[106]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[108]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7439,7 +7610,7 @@ func (x *ResumeBoardResponse) String() string {
 func (*ResumeBoardResponse) ProtoMessage() {}
 
 func (x *ResumeBoardResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[106]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[108]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7452,7 +7623,7 @@ func (x *ResumeBoardResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeBoardResponse.ProtoReflect.Descriptor instead.
 func (*ResumeBoardResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{106}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{108}
 }
 
 func (x *ResumeBoardResponse) GetBoard() *Board {
@@ -7470,7 +7641,7 @@ type WhoAmIRequest struct {
 
 func (x *WhoAmIRequest) Reset() {
 	*x = WhoAmIRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[107]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[109]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7482,7 +7653,7 @@ func (x *WhoAmIRequest) String() string {
 func (*WhoAmIRequest) ProtoMessage() {}
 
 func (x *WhoAmIRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[107]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[109]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7495,7 +7666,7 @@ func (x *WhoAmIRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoAmIRequest.ProtoReflect.Descriptor instead.
 func (*WhoAmIRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{107}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{109}
 }
 
 type WhoAmIResponse struct {
@@ -7512,7 +7683,7 @@ type WhoAmIResponse struct {
 
 func (x *WhoAmIResponse) Reset() {
 	*x = WhoAmIResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[108]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[110]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7524,7 +7695,7 @@ func (x *WhoAmIResponse) String() string {
 func (*WhoAmIResponse) ProtoMessage() {}
 
 func (x *WhoAmIResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[108]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[110]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7537,7 +7708,7 @@ func (x *WhoAmIResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoAmIResponse.ProtoReflect.Descriptor instead.
 func (*WhoAmIResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{108}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{110}
 }
 
 func (x *WhoAmIResponse) GetTenant() string {
@@ -7767,7 +7938,7 @@ const file_boardd_v1_boardd_proto_rawDesc = "" +
 	"\bended_at\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\aendedAt\"e\n" +
 	"\fPrerequisite\x12\x12\n" +
 	"\x04uuid\x18\x01 \x01(\tR\x04uuid\x12A\n" +
-	"\bstatuses\x18\x02 \x03(\x0e2\x1f.boardd.v1.OperationStatus.EnumB\x04\xb0\xae#\x10R\bstatuses\"\xd5\f\n" +
+	"\bstatuses\x18\x02 \x03(\x0e2\x1f.boardd.v1.OperationStatus.EnumB\x04\xb0\xae#\x10R\bstatuses\"\x80\r\n" +
 	"\x03Job\x12\x12\n" +
 	"\x04uuid\x18\x01 \x01(\tR\x04uuid\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12+\n" +
@@ -7813,7 +7984,8 @@ const file_boardd_v1_boardd_proto_rawDesc = "" +
 	"claimLease\x12\x1d\n" +
 	"\n" +
 	"log_serial\x18\x1f \x01(\x03R\tlogSerial\x12+\n" +
-	"\x03log\x18  \x03(\v2\x13.boardd.v1.LogEntryB\x04\xb8\xae#\x01R\x03log\x123\n" +
+	"\x03log\x18  \x03(\v2\x13.boardd.v1.LogEntryB\x04\xb8\xae#\x01R\x03log\x12)\n" +
+	"\x06unique\x18! \x01(\v2\x11.boardd.v1.UniqueR\x06unique\x123\n" +
 	"\atimeout\x18# \x01(\v2\x19.google.protobuf.DurationR\atimeout\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
@@ -7849,7 +8021,19 @@ const file_boardd_v1_boardd_proto_rawDesc = "" +
 	"\fNewOperation\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
 	"\x05input\x18\x02 \x01(\fB\x04\xa0\xae#\x01R\x05input\x12\x1a\n" +
-	"\bpriority\x18\x03 \x01(\x05R\bpriority\"\xef\x04\n" +
+	"\bpriority\x18\x03 \x01(\x05R\bpriority\"7\n" +
+	"\n" +
+	"OnConflict\")\n" +
+	"\x04Enum\x12\b\n" +
+	"\x04KEEP\x10\x00\x12\v\n" +
+	"\aREPLACE\x10\x01\x12\n" +
+	"\n" +
+	"\x06REJECT\x10\x02\"\x8a\x01\n" +
+	"\x06Unique\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x121\n" +
+	"\x06window\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x06window\x12;\n" +
+	"\von_conflict\x18\x03 \x01(\x0e2\x1a.boardd.v1.OnConflict.EnumR\n" +
+	"onConflict\"\x9a\x05\n" +
 	"\x06NewJob\x12\x12\n" +
 	"\x04uuid\x18\x01 \x01(\tR\x04uuid\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12#\n" +
@@ -7866,16 +8050,19 @@ const file_boardd_v1_boardd_proto_rawDesc = "" +
 	"operations\x18\n" +
 	" \x03(\v2\x17.boardd.v1.NewOperationB\x05\xb0\xae#\x80\x04R\n" +
 	"operations\x124\n" +
-	"\x05after\x18\v \x03(\v2\x17.boardd.v1.PrerequisiteB\x05\xb0\xae#\x80\x01R\x05after\x123\n" +
+	"\x05after\x18\v \x03(\v2\x17.boardd.v1.PrerequisiteB\x05\xb0\xae#\x80\x01R\x05after\x12)\n" +
+	"\x06unique\x18\f \x01(\v2\x11.boardd.v1.UniqueR\x06unique\x123\n" +
 	"\atimeout\x18\x0e \x01(\v2\x19.google.protobuf.DurationR\atimeout\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\n" +
 	"\n" +
-	"\b_details\"U\n" +
+	"\b_details\"\x83\x01\n" +
 	"\tJobResult\x12 \n" +
 	"\x03job\x18\x01 \x01(\v2\x0e.boardd.v1.JobR\x03job\x12&\n" +
-	"\x05error\x18\x02 \x01(\v2\x10.boardd.v1.ErrorR\x05error\"0\n" +
+	"\x05error\x18\x02 \x01(\v2\x10.boardd.v1.ErrorR\x05error\x12\x1f\n" +
+	"\bexisting\x18\x03 \x01(\bH\x00R\bexisting\x88\x01\x01B\v\n" +
+	"\t_existing\"0\n" +
 	"\x06Result\x12&\n" +
 	"\x05error\x18\x01 \x01(\v2\x10.boardd.v1.ErrorR\x05error\"N\n" +
 	"\x0fPostJobsRequest\x12\x14\n" +
@@ -8370,8 +8557,8 @@ func file_boardd_v1_boardd_proto_rawDescGZIP() []byte {
 	return file_boardd_v1_boardd_proto_rawDescData
 }
 
-var file_boardd_v1_boardd_proto_enumTypes = make([]protoimpl.EnumInfo, 9)
-var file_boardd_v1_boardd_proto_msgTypes = make([]protoimpl.MessageInfo, 117)
+var file_boardd_v1_boardd_proto_enumTypes = make([]protoimpl.EnumInfo, 10)
+var file_boardd_v1_boardd_proto_msgTypes = make([]protoimpl.MessageInfo, 119)
 var file_boardd_v1_boardd_proto_goTypes = []any{
 	(State_Enum)(0),                   // 0: boardd.v1.State.Enum
 	(Outcome_Enum)(0),                 // 1: boardd.v1.Outcome.Enum
@@ -8382,360 +8569,367 @@ var file_boardd_v1_boardd_proto_goTypes = []any{
 	(Code_Enum)(0),                    // 6: boardd.v1.Code.Enum
 	(EventType_Enum)(0),               // 7: boardd.v1.EventType.Enum
 	(OperationStatus_Enum)(0),         // 8: boardd.v1.OperationStatus.Enum
-	(*State)(nil),                     // 9: boardd.v1.State
-	(*Outcome)(nil),                   // 10: boardd.v1.Outcome
-	(*How)(nil),                       // 11: boardd.v1.How
-	(*What)(nil),                      // 12: boardd.v1.What
-	(*Idle)(nil),                      // 13: boardd.v1.Idle
-	(*Priority)(nil),                  // 14: boardd.v1.Priority
-	(*Code)(nil),                      // 15: boardd.v1.Code
-	(*EventType)(nil),                 // 16: boardd.v1.EventType
-	(*OperationStatus)(nil),           // 17: boardd.v1.OperationStatus
-	(*Book)(nil),                      // 18: boardd.v1.Book
-	(*Raw)(nil),                       // 19: boardd.v1.Raw
-	(*Operation)(nil),                 // 20: boardd.v1.Operation
-	(*Prerequisite)(nil),              // 21: boardd.v1.Prerequisite
-	(*Job)(nil),                       // 22: boardd.v1.Job
-	(*Attempt)(nil),                   // 23: boardd.v1.Attempt
-	(*Claim)(nil),                     // 24: boardd.v1.Claim
-	(*Error)(nil),                     // 25: boardd.v1.Error
-	(*NewOperation)(nil),              // 26: boardd.v1.NewOperation
-	(*NewJob)(nil),                    // 27: boardd.v1.NewJob
-	(*JobResult)(nil),                 // 28: boardd.v1.JobResult
-	(*Result)(nil),                    // 29: boardd.v1.Result
-	(*PostJobsRequest)(nil),           // 30: boardd.v1.PostJobsRequest
-	(*PostJobsResponse)(nil),          // 31: boardd.v1.PostJobsResponse
-	(*GetJobsRequest)(nil),            // 32: boardd.v1.GetJobsRequest
-	(*GetJobsResponse)(nil),           // 33: boardd.v1.GetJobsResponse
-	(*ListJobsRequest)(nil),           // 34: boardd.v1.ListJobsRequest
-	(*ListJobsResponse)(nil),          // 35: boardd.v1.ListJobsResponse
-	(*CorruptJob)(nil),                // 36: boardd.v1.CorruptJob
-	(*CountJobsRequest)(nil),          // 37: boardd.v1.CountJobsRequest
-	(*CountJobsResponse)(nil),         // 38: boardd.v1.CountJobsResponse
-	(*HistoryCounts)(nil),             // 39: boardd.v1.HistoryCounts
-	(*ClaimJobsRequest)(nil),          // 40: boardd.v1.ClaimJobsRequest
-	(*ClaimFailure)(nil),              // 41: boardd.v1.ClaimFailure
-	(*ClaimJobsResponse)(nil),         // 42: boardd.v1.ClaimJobsResponse
-	(*ExtendClaimsRequest)(nil),       // 43: boardd.v1.ExtendClaimsRequest
-	(*ExtendResult)(nil),              // 44: boardd.v1.ExtendResult
-	(*ExtendClaimsResponse)(nil),      // 45: boardd.v1.ExtendClaimsResponse
-	(*WorkEnding)(nil),                // 46: boardd.v1.WorkEnding
-	(*WorkExtension)(nil),             // 47: boardd.v1.WorkExtension
-	(*WorkRequest)(nil),               // 48: boardd.v1.WorkRequest
-	(*WorkEnded)(nil),                 // 49: boardd.v1.WorkEnded
-	(*WorkExtended)(nil),              // 50: boardd.v1.WorkExtended
-	(*WorkNotice)(nil),                // 51: boardd.v1.WorkNotice
-	(*WorkResponse)(nil),              // 52: boardd.v1.WorkResponse
-	(*ConsumeJobsRequest)(nil),        // 53: boardd.v1.ConsumeJobsRequest
-	(*ConsumeJobsResponse)(nil),       // 54: boardd.v1.ConsumeJobsResponse
-	(*AbandonJobsRequest)(nil),        // 55: boardd.v1.AbandonJobsRequest
-	(*AbandonJobsResponse)(nil),       // 56: boardd.v1.AbandonJobsResponse
-	(*TrashJobsRequest)(nil),          // 57: boardd.v1.TrashJobsRequest
-	(*TrashJobsResponse)(nil),         // 58: boardd.v1.TrashJobsResponse
-	(*RestoreJobsRequest)(nil),        // 59: boardd.v1.RestoreJobsRequest
-	(*RestoreJobsResponse)(nil),       // 60: boardd.v1.RestoreJobsResponse
-	(*PurgeJobsRequest)(nil),          // 61: boardd.v1.PurgeJobsRequest
-	(*PurgeJobsResponse)(nil),         // 62: boardd.v1.PurgeJobsResponse
-	(*ReleaseJobsRequest)(nil),        // 63: boardd.v1.ReleaseJobsRequest
-	(*ReleaseJobsResponse)(nil),       // 64: boardd.v1.ReleaseJobsResponse
-	(*Event)(nil),                     // 65: boardd.v1.Event
-	(*WatchBoardRequest)(nil),         // 66: boardd.v1.WatchBoardRequest
-	(*ListEventsRequest)(nil),         // 67: boardd.v1.ListEventsRequest
-	(*ListEventsResponse)(nil),        // 68: boardd.v1.ListEventsResponse
-	(*ExplainJobRequest)(nil),         // 69: boardd.v1.ExplainJobRequest
-	(*ExplainJobResponse)(nil),        // 70: boardd.v1.ExplainJobResponse
-	(*StartOperationRequest)(nil),     // 71: boardd.v1.StartOperationRequest
-	(*StartOperationResponse)(nil),    // 72: boardd.v1.StartOperationResponse
-	(*FinishOperationRequest)(nil),    // 73: boardd.v1.FinishOperationRequest
-	(*FinishOperationResponse)(nil),   // 74: boardd.v1.FinishOperationResponse
-	(*MarkOperationsRequest)(nil),     // 75: boardd.v1.MarkOperationsRequest
-	(*MarkOperationsResponse)(nil),    // 76: boardd.v1.MarkOperationsResponse
-	(*LogEntry)(nil),                  // 77: boardd.v1.LogEntry
-	(*NewLogEntry)(nil),               // 78: boardd.v1.NewLogEntry
-	(*AppendLogRequest)(nil),          // 79: boardd.v1.AppendLogRequest
-	(*AppendLogResponse)(nil),         // 80: boardd.v1.AppendLogResponse
-	(*GetLogRequest)(nil),             // 81: boardd.v1.GetLogRequest
-	(*ReadLogRequest)(nil),            // 82: boardd.v1.ReadLogRequest
-	(*ReadLogResponse)(nil),           // 83: boardd.v1.ReadLogResponse
-	(*CancelJobsRequest)(nil),         // 84: boardd.v1.CancelJobsRequest
-	(*CancelResult)(nil),              // 85: boardd.v1.CancelResult
-	(*CancelJobsResponse)(nil),        // 86: boardd.v1.CancelJobsResponse
-	(*ChangePriorityRequest)(nil),     // 87: boardd.v1.ChangePriorityRequest
-	(*PriorityResult)(nil),            // 88: boardd.v1.PriorityResult
-	(*ChangePriorityResponse)(nil),    // 89: boardd.v1.ChangePriorityResponse
-	(*ArchiveJobsRequest)(nil),        // 90: boardd.v1.ArchiveJobsRequest
-	(*ArchiveJobsResponse)(nil),       // 91: boardd.v1.ArchiveJobsResponse
-	(*BookRecord)(nil),                // 92: boardd.v1.BookRecord
-	(*PutBookRequest)(nil),            // 93: boardd.v1.PutBookRequest
-	(*PutBookResponse)(nil),           // 94: boardd.v1.PutBookResponse
-	(*GetBookRequest)(nil),            // 95: boardd.v1.GetBookRequest
-	(*GetBookResponse)(nil),           // 96: boardd.v1.GetBookResponse
-	(*Entity)(nil),                    // 97: boardd.v1.Entity
-	(*RegisterEntityRequest)(nil),     // 98: boardd.v1.RegisterEntityRequest
-	(*RegisterEntityResponse)(nil),    // 99: boardd.v1.RegisterEntityResponse
-	(*RemoveEntityRequest)(nil),       // 100: boardd.v1.RemoveEntityRequest
-	(*RemoveEntityResponse)(nil),      // 101: boardd.v1.RemoveEntityResponse
-	(*ListEntitiesRequest)(nil),       // 102: boardd.v1.ListEntitiesRequest
-	(*ListEntitiesResponse)(nil),      // 103: boardd.v1.ListEntitiesResponse
-	(*PolicyRule)(nil),                // 104: boardd.v1.PolicyRule
-	(*Board)(nil),                     // 105: boardd.v1.Board
-	(*ListBoardsRequest)(nil),         // 106: boardd.v1.ListBoardsRequest
-	(*ListBoardsResponse)(nil),        // 107: boardd.v1.ListBoardsResponse
-	(*GetBoardRequest)(nil),           // 108: boardd.v1.GetBoardRequest
-	(*GetBoardResponse)(nil),          // 109: boardd.v1.GetBoardResponse
-	(*AcknowledgeLossRequest)(nil),    // 110: boardd.v1.AcknowledgeLossRequest
-	(*AcknowledgeLossResponse)(nil),   // 111: boardd.v1.AcknowledgeLossResponse
-	(*PauseBoardRequest)(nil),         // 112: boardd.v1.PauseBoardRequest
-	(*PauseBoardResponse)(nil),        // 113: boardd.v1.PauseBoardResponse
-	(*ResumeBoardRequest)(nil),        // 114: boardd.v1.ResumeBoardRequest
-	(*ResumeBoardResponse)(nil),       // 115: boardd.v1.ResumeBoardResponse
-	(*WhoAmIRequest)(nil),             // 116: boardd.v1.WhoAmIRequest
-	(*WhoAmIResponse)(nil),            // 117: boardd.v1.WhoAmIResponse
-	nil,                               // 118: boardd.v1.Job.LabelsEntry
-	nil,                               // 119: boardd.v1.NewJob.LabelsEntry
-	nil,                               // 120: boardd.v1.ClaimJobsRequest.WorkerLabelsEntry
-	nil,                               // 121: boardd.v1.WorkRequest.WorkerLabelsEntry
-	nil,                               // 122: boardd.v1.ExplainJobRequest.WorkerLabelsEntry
-	nil,                               // 123: boardd.v1.Board.LimitsEntry
-	nil,                               // 124: boardd.v1.WhoAmIResponse.LimitsEntry
-	nil,                               // 125: boardd.v1.WhoAmIResponse.UseEntry
-	(*timestamppb.Timestamp)(nil),     // 126: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),       // 127: google.protobuf.Duration
-	(*descriptorpb.FieldOptions)(nil), // 128: google.protobuf.FieldOptions
+	(OnConflict_Enum)(0),              // 9: boardd.v1.OnConflict.Enum
+	(*State)(nil),                     // 10: boardd.v1.State
+	(*Outcome)(nil),                   // 11: boardd.v1.Outcome
+	(*How)(nil),                       // 12: boardd.v1.How
+	(*What)(nil),                      // 13: boardd.v1.What
+	(*Idle)(nil),                      // 14: boardd.v1.Idle
+	(*Priority)(nil),                  // 15: boardd.v1.Priority
+	(*Code)(nil),                      // 16: boardd.v1.Code
+	(*EventType)(nil),                 // 17: boardd.v1.EventType
+	(*OperationStatus)(nil),           // 18: boardd.v1.OperationStatus
+	(*Book)(nil),                      // 19: boardd.v1.Book
+	(*Raw)(nil),                       // 20: boardd.v1.Raw
+	(*Operation)(nil),                 // 21: boardd.v1.Operation
+	(*Prerequisite)(nil),              // 22: boardd.v1.Prerequisite
+	(*Job)(nil),                       // 23: boardd.v1.Job
+	(*Attempt)(nil),                   // 24: boardd.v1.Attempt
+	(*Claim)(nil),                     // 25: boardd.v1.Claim
+	(*Error)(nil),                     // 26: boardd.v1.Error
+	(*NewOperation)(nil),              // 27: boardd.v1.NewOperation
+	(*OnConflict)(nil),                // 28: boardd.v1.OnConflict
+	(*Unique)(nil),                    // 29: boardd.v1.Unique
+	(*NewJob)(nil),                    // 30: boardd.v1.NewJob
+	(*JobResult)(nil),                 // 31: boardd.v1.JobResult
+	(*Result)(nil),                    // 32: boardd.v1.Result
+	(*PostJobsRequest)(nil),           // 33: boardd.v1.PostJobsRequest
+	(*PostJobsResponse)(nil),          // 34: boardd.v1.PostJobsResponse
+	(*GetJobsRequest)(nil),            // 35: boardd.v1.GetJobsRequest
+	(*GetJobsResponse)(nil),           // 36: boardd.v1.GetJobsResponse
+	(*ListJobsRequest)(nil),           // 37: boardd.v1.ListJobsRequest
+	(*ListJobsResponse)(nil),          // 38: boardd.v1.ListJobsResponse
+	(*CorruptJob)(nil),                // 39: boardd.v1.CorruptJob
+	(*CountJobsRequest)(nil),          // 40: boardd.v1.CountJobsRequest
+	(*CountJobsResponse)(nil),         // 41: boardd.v1.CountJobsResponse
+	(*HistoryCounts)(nil),             // 42: boardd.v1.HistoryCounts
+	(*ClaimJobsRequest)(nil),          // 43: boardd.v1.ClaimJobsRequest
+	(*ClaimFailure)(nil),              // 44: boardd.v1.ClaimFailure
+	(*ClaimJobsResponse)(nil),         // 45: boardd.v1.ClaimJobsResponse
+	(*ExtendClaimsRequest)(nil),       // 46: boardd.v1.ExtendClaimsRequest
+	(*ExtendResult)(nil),              // 47: boardd.v1.ExtendResult
+	(*ExtendClaimsResponse)(nil),      // 48: boardd.v1.ExtendClaimsResponse
+	(*WorkEnding)(nil),                // 49: boardd.v1.WorkEnding
+	(*WorkExtension)(nil),             // 50: boardd.v1.WorkExtension
+	(*WorkRequest)(nil),               // 51: boardd.v1.WorkRequest
+	(*WorkEnded)(nil),                 // 52: boardd.v1.WorkEnded
+	(*WorkExtended)(nil),              // 53: boardd.v1.WorkExtended
+	(*WorkNotice)(nil),                // 54: boardd.v1.WorkNotice
+	(*WorkResponse)(nil),              // 55: boardd.v1.WorkResponse
+	(*ConsumeJobsRequest)(nil),        // 56: boardd.v1.ConsumeJobsRequest
+	(*ConsumeJobsResponse)(nil),       // 57: boardd.v1.ConsumeJobsResponse
+	(*AbandonJobsRequest)(nil),        // 58: boardd.v1.AbandonJobsRequest
+	(*AbandonJobsResponse)(nil),       // 59: boardd.v1.AbandonJobsResponse
+	(*TrashJobsRequest)(nil),          // 60: boardd.v1.TrashJobsRequest
+	(*TrashJobsResponse)(nil),         // 61: boardd.v1.TrashJobsResponse
+	(*RestoreJobsRequest)(nil),        // 62: boardd.v1.RestoreJobsRequest
+	(*RestoreJobsResponse)(nil),       // 63: boardd.v1.RestoreJobsResponse
+	(*PurgeJobsRequest)(nil),          // 64: boardd.v1.PurgeJobsRequest
+	(*PurgeJobsResponse)(nil),         // 65: boardd.v1.PurgeJobsResponse
+	(*ReleaseJobsRequest)(nil),        // 66: boardd.v1.ReleaseJobsRequest
+	(*ReleaseJobsResponse)(nil),       // 67: boardd.v1.ReleaseJobsResponse
+	(*Event)(nil),                     // 68: boardd.v1.Event
+	(*WatchBoardRequest)(nil),         // 69: boardd.v1.WatchBoardRequest
+	(*ListEventsRequest)(nil),         // 70: boardd.v1.ListEventsRequest
+	(*ListEventsResponse)(nil),        // 71: boardd.v1.ListEventsResponse
+	(*ExplainJobRequest)(nil),         // 72: boardd.v1.ExplainJobRequest
+	(*ExplainJobResponse)(nil),        // 73: boardd.v1.ExplainJobResponse
+	(*StartOperationRequest)(nil),     // 74: boardd.v1.StartOperationRequest
+	(*StartOperationResponse)(nil),    // 75: boardd.v1.StartOperationResponse
+	(*FinishOperationRequest)(nil),    // 76: boardd.v1.FinishOperationRequest
+	(*FinishOperationResponse)(nil),   // 77: boardd.v1.FinishOperationResponse
+	(*MarkOperationsRequest)(nil),     // 78: boardd.v1.MarkOperationsRequest
+	(*MarkOperationsResponse)(nil),    // 79: boardd.v1.MarkOperationsResponse
+	(*LogEntry)(nil),                  // 80: boardd.v1.LogEntry
+	(*NewLogEntry)(nil),               // 81: boardd.v1.NewLogEntry
+	(*AppendLogRequest)(nil),          // 82: boardd.v1.AppendLogRequest
+	(*AppendLogResponse)(nil),         // 83: boardd.v1.AppendLogResponse
+	(*GetLogRequest)(nil),             // 84: boardd.v1.GetLogRequest
+	(*ReadLogRequest)(nil),            // 85: boardd.v1.ReadLogRequest
+	(*ReadLogResponse)(nil),           // 86: boardd.v1.ReadLogResponse
+	(*CancelJobsRequest)(nil),         // 87: boardd.v1.CancelJobsRequest
+	(*CancelResult)(nil),              // 88: boardd.v1.CancelResult
+	(*CancelJobsResponse)(nil),        // 89: boardd.v1.CancelJobsResponse
+	(*ChangePriorityRequest)(nil),     // 90: boardd.v1.ChangePriorityRequest
+	(*PriorityResult)(nil),            // 91: boardd.v1.PriorityResult
+	(*ChangePriorityResponse)(nil),    // 92: boardd.v1.ChangePriorityResponse
+	(*ArchiveJobsRequest)(nil),        // 93: boardd.v1.ArchiveJobsRequest
+	(*ArchiveJobsResponse)(nil),       // 94: boardd.v1.ArchiveJobsResponse
+	(*BookRecord)(nil),                // 95: boardd.v1.BookRecord
+	(*PutBookRequest)(nil),            // 96: boardd.v1.PutBookRequest
+	(*PutBookResponse)(nil),           // 97: boardd.v1.PutBookResponse
+	(*GetBookRequest)(nil),            // 98: boardd.v1.GetBookRequest
+	(*GetBookResponse)(nil),           // 99: boardd.v1.GetBookResponse
+	(*Entity)(nil),                    // 100: boardd.v1.Entity
+	(*RegisterEntityRequest)(nil),     // 101: boardd.v1.RegisterEntityRequest
+	(*RegisterEntityResponse)(nil),    // 102: boardd.v1.RegisterEntityResponse
+	(*RemoveEntityRequest)(nil),       // 103: boardd.v1.RemoveEntityRequest
+	(*RemoveEntityResponse)(nil),      // 104: boardd.v1.RemoveEntityResponse
+	(*ListEntitiesRequest)(nil),       // 105: boardd.v1.ListEntitiesRequest
+	(*ListEntitiesResponse)(nil),      // 106: boardd.v1.ListEntitiesResponse
+	(*PolicyRule)(nil),                // 107: boardd.v1.PolicyRule
+	(*Board)(nil),                     // 108: boardd.v1.Board
+	(*ListBoardsRequest)(nil),         // 109: boardd.v1.ListBoardsRequest
+	(*ListBoardsResponse)(nil),        // 110: boardd.v1.ListBoardsResponse
+	(*GetBoardRequest)(nil),           // 111: boardd.v1.GetBoardRequest
+	(*GetBoardResponse)(nil),          // 112: boardd.v1.GetBoardResponse
+	(*AcknowledgeLossRequest)(nil),    // 113: boardd.v1.AcknowledgeLossRequest
+	(*AcknowledgeLossResponse)(nil),   // 114: boardd.v1.AcknowledgeLossResponse
+	(*PauseBoardRequest)(nil),         // 115: boardd.v1.PauseBoardRequest
+	(*PauseBoardResponse)(nil),        // 116: boardd.v1.PauseBoardResponse
+	(*ResumeBoardRequest)(nil),        // 117: boardd.v1.ResumeBoardRequest
+	(*ResumeBoardResponse)(nil),       // 118: boardd.v1.ResumeBoardResponse
+	(*WhoAmIRequest)(nil),             // 119: boardd.v1.WhoAmIRequest
+	(*WhoAmIResponse)(nil),            // 120: boardd.v1.WhoAmIResponse
+	nil,                               // 121: boardd.v1.Job.LabelsEntry
+	nil,                               // 122: boardd.v1.NewJob.LabelsEntry
+	nil,                               // 123: boardd.v1.ClaimJobsRequest.WorkerLabelsEntry
+	nil,                               // 124: boardd.v1.WorkRequest.WorkerLabelsEntry
+	nil,                               // 125: boardd.v1.ExplainJobRequest.WorkerLabelsEntry
+	nil,                               // 126: boardd.v1.Board.LimitsEntry
+	nil,                               // 127: boardd.v1.WhoAmIResponse.LimitsEntry
+	nil,                               // 128: boardd.v1.WhoAmIResponse.UseEntry
+	(*timestamppb.Timestamp)(nil),     // 129: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),       // 130: google.protobuf.Duration
+	(*descriptorpb.FieldOptions)(nil), // 131: google.protobuf.FieldOptions
 }
 var file_boardd_v1_boardd_proto_depIdxs = []int32{
 	8,   // 0: boardd.v1.Operation.status:type_name -> boardd.v1.OperationStatus.Enum
-	126, // 1: boardd.v1.Operation.started_at:type_name -> google.protobuf.Timestamp
-	126, // 2: boardd.v1.Operation.executed_at:type_name -> google.protobuf.Timestamp
-	126, // 3: boardd.v1.Operation.ended_at:type_name -> google.protobuf.Timestamp
+	129, // 1: boardd.v1.Operation.started_at:type_name -> google.protobuf.Timestamp
+	129, // 2: boardd.v1.Operation.executed_at:type_name -> google.protobuf.Timestamp
+	129, // 3: boardd.v1.Operation.ended_at:type_name -> google.protobuf.Timestamp
 	8,   // 4: boardd.v1.Prerequisite.statuses:type_name -> boardd.v1.OperationStatus.Enum
 	0,   // 5: boardd.v1.Job.state:type_name -> boardd.v1.State.Enum
 	1,   // 6: boardd.v1.Job.outcome:type_name -> boardd.v1.Outcome.Enum
 	5,   // 7: boardd.v1.Job.priority:type_name -> boardd.v1.Priority.Enum
-	19,  // 8: boardd.v1.Job.details_raw:type_name -> boardd.v1.Raw
-	118, // 9: boardd.v1.Job.labels:type_name -> boardd.v1.Job.LabelsEntry
-	18,  // 10: boardd.v1.Job.book:type_name -> boardd.v1.Book
-	126, // 11: boardd.v1.Job.created_at:type_name -> google.protobuf.Timestamp
-	126, // 12: boardd.v1.Job.modified_at:type_name -> google.protobuf.Timestamp
-	126, // 13: boardd.v1.Job.lease_expires_at:type_name -> google.protobuf.Timestamp
-	126, // 14: boardd.v1.Job.not_before:type_name -> google.protobuf.Timestamp
-	21,  // 15: boardd.v1.Job.after:type_name -> boardd.v1.Prerequisite
-	20,  // 16: boardd.v1.Job.operations:type_name -> boardd.v1.Operation
+	20,  // 8: boardd.v1.Job.details_raw:type_name -> boardd.v1.Raw
+	121, // 9: boardd.v1.Job.labels:type_name -> boardd.v1.Job.LabelsEntry
+	19,  // 10: boardd.v1.Job.book:type_name -> boardd.v1.Book
+	129, // 11: boardd.v1.Job.created_at:type_name -> google.protobuf.Timestamp
+	129, // 12: boardd.v1.Job.modified_at:type_name -> google.protobuf.Timestamp
+	129, // 13: boardd.v1.Job.lease_expires_at:type_name -> google.protobuf.Timestamp
+	129, // 14: boardd.v1.Job.not_before:type_name -> google.protobuf.Timestamp
+	22,  // 15: boardd.v1.Job.after:type_name -> boardd.v1.Prerequisite
+	21,  // 16: boardd.v1.Job.operations:type_name -> boardd.v1.Operation
 	8,   // 17: boardd.v1.Job.operation_status:type_name -> boardd.v1.OperationStatus.Enum
-	126, // 18: boardd.v1.Job.received_at:type_name -> google.protobuf.Timestamp
-	126, // 19: boardd.v1.Job.started_at:type_name -> google.protobuf.Timestamp
-	126, // 20: boardd.v1.Job.ended_at:type_name -> google.protobuf.Timestamp
-	126, // 21: boardd.v1.Job.claimed_at:type_name -> google.protobuf.Timestamp
-	23,  // 22: boardd.v1.Job.attempts:type_name -> boardd.v1.Attempt
-	127, // 23: boardd.v1.Job.claim_lease:type_name -> google.protobuf.Duration
-	77,  // 24: boardd.v1.Job.log:type_name -> boardd.v1.LogEntry
-	127, // 25: boardd.v1.Job.timeout:type_name -> google.protobuf.Duration
-	126, // 26: boardd.v1.Attempt.begun_at:type_name -> google.protobuf.Timestamp
-	126, // 27: boardd.v1.Attempt.ended_at:type_name -> google.protobuf.Timestamp
-	127, // 28: boardd.v1.Attempt.lease:type_name -> google.protobuf.Duration
-	127, // 29: boardd.v1.Claim.lease:type_name -> google.protobuf.Duration
-	126, // 30: boardd.v1.Claim.lease_expires_at:type_name -> google.protobuf.Timestamp
-	22,  // 31: boardd.v1.Claim.job:type_name -> boardd.v1.Job
-	6,   // 32: boardd.v1.Error.code:type_name -> boardd.v1.Code.Enum
-	19,  // 33: boardd.v1.NewJob.details_raw:type_name -> boardd.v1.Raw
-	5,   // 34: boardd.v1.NewJob.priority:type_name -> boardd.v1.Priority.Enum
-	119, // 35: boardd.v1.NewJob.labels:type_name -> boardd.v1.NewJob.LabelsEntry
-	18,  // 36: boardd.v1.NewJob.book:type_name -> boardd.v1.Book
-	126, // 37: boardd.v1.NewJob.not_before:type_name -> google.protobuf.Timestamp
-	26,  // 38: boardd.v1.NewJob.operations:type_name -> boardd.v1.NewOperation
-	21,  // 39: boardd.v1.NewJob.after:type_name -> boardd.v1.Prerequisite
-	127, // 40: boardd.v1.NewJob.timeout:type_name -> google.protobuf.Duration
-	22,  // 41: boardd.v1.JobResult.job:type_name -> boardd.v1.Job
-	25,  // 42: boardd.v1.JobResult.error:type_name -> boardd.v1.Error
-	25,  // 43: boardd.v1.Result.error:type_name -> boardd.v1.Error
-	27,  // 44: boardd.v1.PostJobsRequest.jobs:type_name -> boardd.v1.NewJob
-	28,  // 45: boardd.v1.PostJobsResponse.results:type_name -> boardd.v1.JobResult
-	127, // 46: boardd.v1.GetJobsRequest.wait:type_name -> google.protobuf.Duration
-	28,  // 47: boardd.v1.GetJobsResponse.results:type_name -> boardd.v1.JobResult
-	0,   // 48: boardd.v1.ListJobsRequest.states:type_name -> boardd.v1.State.Enum
-	127, // 49: boardd.v1.ListJobsRequest.wait:type_name -> google.protobuf.Duration
-	22,  // 50: boardd.v1.ListJobsResponse.jobs:type_name -> boardd.v1.Job
-	36,  // 51: boardd.v1.ListJobsResponse.corrupt:type_name -> boardd.v1.CorruptJob
-	25,  // 52: boardd.v1.CorruptJob.error:type_name -> boardd.v1.Error
-	126, // 53: boardd.v1.CountJobsResponse.oldest_ready_at:type_name -> google.protobuf.Timestamp
-	39,  // 54: boardd.v1.CountJobsResponse.history:type_name -> boardd.v1.HistoryCounts
-	127, // 55: boardd.v1.ClaimJobsRequest.lease:type_name -> google.protobuf.Duration
-	120, // 56: boardd.v1.ClaimJobsRequest.worker_labels:type_name -> boardd.v1.ClaimJobsRequest.WorkerLabelsEntry
-	127, // 57: boardd.v1.ClaimJobsRequest.wait:type_name -> google.protobuf.Duration
-	25,  // 58: boardd.v1.ClaimFailure.error:type_name -> boardd.v1.Error
-	24,  // 59: boardd.v1.ClaimJobsResponse.claims:type_name -> boardd.v1.Claim
-	41,  // 60: boardd.v1.ClaimJobsResponse.failures:type_name -> boardd.v1.ClaimFailure
-	24,  // 61: boardd.v1.ExtendClaimsRequest.claims:type_name -> boardd.v1.Claim
-	127, // 62: boardd.v1.ExtendClaimsRequest.lease:type_name -> google.protobuf.Duration
-	127, // 63: boardd.v1.ExtendResult.lease:type_name -> google.protobuf.Duration
-	126, // 64: boardd.v1.ExtendResult.lease_expires_at:type_name -> google.protobuf.Timestamp
-	25,  // 65: boardd.v1.ExtendResult.error:type_name -> boardd.v1.Error
-	44,  // 66: boardd.v1.ExtendClaimsResponse.results:type_name -> boardd.v1.ExtendResult
-	2,   // 67: boardd.v1.WorkEnding.how:type_name -> boardd.v1.How.Enum
-	127, // 68: boardd.v1.WorkEnding.retry_after:type_name -> google.protobuf.Duration
-	121, // 69: boardd.v1.WorkRequest.worker_labels:type_name -> boardd.v1.WorkRequest.WorkerLabelsEntry
-	127, // 70: boardd.v1.WorkRequest.lease:type_name -> google.protobuf.Duration
-	46,  // 71: boardd.v1.WorkRequest.endings:type_name -> boardd.v1.WorkEnding
-	47,  // 72: boardd.v1.WorkRequest.extend:type_name -> boardd.v1.WorkExtension
-	127, // 73: boardd.v1.WorkRequest.wait:type_name -> google.protobuf.Duration
-	25,  // 74: boardd.v1.WorkEnded.error:type_name -> boardd.v1.Error
-	126, // 75: boardd.v1.WorkExtended.lease_expires_at:type_name -> google.protobuf.Timestamp
-	25,  // 76: boardd.v1.WorkExtended.error:type_name -> boardd.v1.Error
-	127, // 77: boardd.v1.WorkExtended.lease:type_name -> google.protobuf.Duration
-	3,   // 78: boardd.v1.WorkNotice.what:type_name -> boardd.v1.What.Enum
-	49,  // 79: boardd.v1.WorkResponse.ended:type_name -> boardd.v1.WorkEnded
-	50,  // 80: boardd.v1.WorkResponse.extended:type_name -> boardd.v1.WorkExtended
-	24,  // 81: boardd.v1.WorkResponse.claims:type_name -> boardd.v1.Claim
-	51,  // 82: boardd.v1.WorkResponse.notices:type_name -> boardd.v1.WorkNotice
-	4,   // 83: boardd.v1.WorkResponse.idle:type_name -> boardd.v1.Idle.Enum
-	127, // 84: boardd.v1.WorkResponse.retry_after:type_name -> google.protobuf.Duration
-	24,  // 85: boardd.v1.ConsumeJobsRequest.claims:type_name -> boardd.v1.Claim
-	1,   // 86: boardd.v1.ConsumeJobsRequest.outcome:type_name -> boardd.v1.Outcome.Enum
-	29,  // 87: boardd.v1.ConsumeJobsResponse.results:type_name -> boardd.v1.Result
-	24,  // 88: boardd.v1.AbandonJobsRequest.claims:type_name -> boardd.v1.Claim
-	127, // 89: boardd.v1.AbandonJobsRequest.retry_after:type_name -> google.protobuf.Duration
-	29,  // 90: boardd.v1.AbandonJobsResponse.results:type_name -> boardd.v1.Result
-	24,  // 91: boardd.v1.TrashJobsRequest.claims:type_name -> boardd.v1.Claim
-	29,  // 92: boardd.v1.TrashJobsResponse.results:type_name -> boardd.v1.Result
-	29,  // 93: boardd.v1.RestoreJobsResponse.results:type_name -> boardd.v1.Result
-	29,  // 94: boardd.v1.PurgeJobsResponse.results:type_name -> boardd.v1.Result
-	29,  // 95: boardd.v1.ReleaseJobsResponse.results:type_name -> boardd.v1.Result
-	7,   // 96: boardd.v1.Event.type:type_name -> boardd.v1.EventType.Enum
-	22,  // 97: boardd.v1.Event.job:type_name -> boardd.v1.Job
-	126, // 98: boardd.v1.Event.at:type_name -> google.protobuf.Timestamp
-	127, // 99: boardd.v1.ListEventsRequest.wait:type_name -> google.protobuf.Duration
-	65,  // 100: boardd.v1.ListEventsResponse.events:type_name -> boardd.v1.Event
-	122, // 101: boardd.v1.ExplainJobRequest.worker_labels:type_name -> boardd.v1.ExplainJobRequest.WorkerLabelsEntry
-	0,   // 102: boardd.v1.ExplainJobResponse.state:type_name -> boardd.v1.State.Enum
-	24,  // 103: boardd.v1.StartOperationRequest.claim:type_name -> boardd.v1.Claim
-	8,   // 104: boardd.v1.StartOperationRequest.status:type_name -> boardd.v1.OperationStatus.Enum
-	8,   // 105: boardd.v1.StartOperationResponse.status:type_name -> boardd.v1.OperationStatus.Enum
-	8,   // 106: boardd.v1.StartOperationResponse.operation_status:type_name -> boardd.v1.OperationStatus.Enum
-	24,  // 107: boardd.v1.FinishOperationRequest.claim:type_name -> boardd.v1.Claim
-	8,   // 108: boardd.v1.FinishOperationRequest.status:type_name -> boardd.v1.OperationStatus.Enum
-	8,   // 109: boardd.v1.FinishOperationResponse.status:type_name -> boardd.v1.OperationStatus.Enum
-	8,   // 110: boardd.v1.FinishOperationResponse.operation_status:type_name -> boardd.v1.OperationStatus.Enum
-	24,  // 111: boardd.v1.MarkOperationsRequest.claim:type_name -> boardd.v1.Claim
-	8,   // 112: boardd.v1.MarkOperationsRequest.status:type_name -> boardd.v1.OperationStatus.Enum
-	8,   // 113: boardd.v1.MarkOperationsResponse.operation_status:type_name -> boardd.v1.OperationStatus.Enum
-	126, // 114: boardd.v1.LogEntry.at:type_name -> google.protobuf.Timestamp
-	24,  // 115: boardd.v1.AppendLogRequest.claim:type_name -> boardd.v1.Claim
-	78,  // 116: boardd.v1.AppendLogRequest.entries:type_name -> boardd.v1.NewLogEntry
-	127, // 117: boardd.v1.ReadLogRequest.wait:type_name -> google.protobuf.Duration
-	77,  // 118: boardd.v1.ReadLogResponse.entries:type_name -> boardd.v1.LogEntry
-	25,  // 119: boardd.v1.CancelResult.error:type_name -> boardd.v1.Error
-	85,  // 120: boardd.v1.CancelJobsResponse.results:type_name -> boardd.v1.CancelResult
-	5,   // 121: boardd.v1.ChangePriorityRequest.priority:type_name -> boardd.v1.Priority.Enum
-	25,  // 122: boardd.v1.PriorityResult.error:type_name -> boardd.v1.Error
-	88,  // 123: boardd.v1.ChangePriorityResponse.results:type_name -> boardd.v1.PriorityResult
-	29,  // 124: boardd.v1.ArchiveJobsResponse.results:type_name -> boardd.v1.Result
-	92,  // 125: boardd.v1.PutBookRequest.book:type_name -> boardd.v1.BookRecord
-	92,  // 126: boardd.v1.GetBookResponse.book:type_name -> boardd.v1.BookRecord
-	126, // 127: boardd.v1.Entity.seen_at:type_name -> google.protobuf.Timestamp
-	126, // 128: boardd.v1.Entity.expires_at:type_name -> google.protobuf.Timestamp
-	97,  // 129: boardd.v1.RegisterEntityRequest.entity:type_name -> boardd.v1.Entity
-	127, // 130: boardd.v1.RegisterEntityRequest.ttl:type_name -> google.protobuf.Duration
-	97,  // 131: boardd.v1.RegisterEntityResponse.entity:type_name -> boardd.v1.Entity
-	97,  // 132: boardd.v1.ListEntitiesResponse.entities:type_name -> boardd.v1.Entity
-	127, // 133: boardd.v1.Board.lease:type_name -> google.protobuf.Duration
-	127, // 134: boardd.v1.Board.max_lease:type_name -> google.protobuf.Duration
-	127, // 135: boardd.v1.Board.idempotency_window:type_name -> google.protobuf.Duration
-	127, // 136: boardd.v1.Board.history:type_name -> google.protobuf.Duration
-	127, // 137: boardd.v1.Board.backoff:type_name -> google.protobuf.Duration
-	127, // 138: boardd.v1.Board.max_backoff:type_name -> google.protobuf.Duration
-	127, // 139: boardd.v1.Board.effective_window:type_name -> google.protobuf.Duration
-	127, // 140: boardd.v1.Board.record:type_name -> google.protobuf.Duration
-	104, // 141: boardd.v1.Board.eligibility:type_name -> boardd.v1.PolicyRule
-	104, // 142: boardd.v1.Board.ordering:type_name -> boardd.v1.PolicyRule
-	123, // 143: boardd.v1.Board.limits:type_name -> boardd.v1.Board.LimitsEntry
-	105, // 144: boardd.v1.ListBoardsResponse.boards:type_name -> boardd.v1.Board
-	105, // 145: boardd.v1.GetBoardResponse.board:type_name -> boardd.v1.Board
-	105, // 146: boardd.v1.AcknowledgeLossResponse.board:type_name -> boardd.v1.Board
-	105, // 147: boardd.v1.PauseBoardResponse.board:type_name -> boardd.v1.Board
-	105, // 148: boardd.v1.ResumeBoardResponse.board:type_name -> boardd.v1.Board
-	124, // 149: boardd.v1.WhoAmIResponse.limits:type_name -> boardd.v1.WhoAmIResponse.LimitsEntry
-	125, // 150: boardd.v1.WhoAmIResponse.use:type_name -> boardd.v1.WhoAmIResponse.UseEntry
-	128, // 151: boardd.v1.json:extendee -> google.protobuf.FieldOptions
-	128, // 152: boardd.v1.only:extendee -> google.protobuf.FieldOptions
-	128, // 153: boardd.v1.asked:extendee -> google.protobuf.FieldOptions
-	128, // 154: boardd.v1.most:extendee -> google.protobuf.FieldOptions
-	30,  // 155: boardd.v1.BoardService.PostJobs:input_type -> boardd.v1.PostJobsRequest
-	32,  // 156: boardd.v1.BoardService.GetJobs:input_type -> boardd.v1.GetJobsRequest
-	34,  // 157: boardd.v1.BoardService.ListJobs:input_type -> boardd.v1.ListJobsRequest
-	37,  // 158: boardd.v1.BoardService.CountJobs:input_type -> boardd.v1.CountJobsRequest
-	40,  // 159: boardd.v1.BoardService.ClaimJobs:input_type -> boardd.v1.ClaimJobsRequest
-	48,  // 160: boardd.v1.BoardService.Work:input_type -> boardd.v1.WorkRequest
-	43,  // 161: boardd.v1.BoardService.ExtendClaims:input_type -> boardd.v1.ExtendClaimsRequest
-	53,  // 162: boardd.v1.BoardService.ConsumeJobs:input_type -> boardd.v1.ConsumeJobsRequest
-	55,  // 163: boardd.v1.BoardService.AbandonJobs:input_type -> boardd.v1.AbandonJobsRequest
-	57,  // 164: boardd.v1.BoardService.TrashJobs:input_type -> boardd.v1.TrashJobsRequest
-	59,  // 165: boardd.v1.BoardService.RestoreJobs:input_type -> boardd.v1.RestoreJobsRequest
-	61,  // 166: boardd.v1.BoardService.PurgeJobs:input_type -> boardd.v1.PurgeJobsRequest
-	63,  // 167: boardd.v1.BoardService.ReleaseJobs:input_type -> boardd.v1.ReleaseJobsRequest
-	66,  // 168: boardd.v1.BoardService.WatchBoard:input_type -> boardd.v1.WatchBoardRequest
-	67,  // 169: boardd.v1.BoardService.ListEvents:input_type -> boardd.v1.ListEventsRequest
-	69,  // 170: boardd.v1.BoardService.ExplainJob:input_type -> boardd.v1.ExplainJobRequest
-	71,  // 171: boardd.v1.BoardService.StartOperation:input_type -> boardd.v1.StartOperationRequest
-	73,  // 172: boardd.v1.BoardService.FinishOperation:input_type -> boardd.v1.FinishOperationRequest
-	75,  // 173: boardd.v1.BoardService.MarkOperations:input_type -> boardd.v1.MarkOperationsRequest
-	79,  // 174: boardd.v1.BoardService.AppendLog:input_type -> boardd.v1.AppendLogRequest
-	81,  // 175: boardd.v1.BoardService.GetLog:input_type -> boardd.v1.GetLogRequest
-	82,  // 176: boardd.v1.BoardService.ReadLog:input_type -> boardd.v1.ReadLogRequest
-	84,  // 177: boardd.v1.BoardService.CancelJobs:input_type -> boardd.v1.CancelJobsRequest
-	87,  // 178: boardd.v1.BoardService.ChangePriority:input_type -> boardd.v1.ChangePriorityRequest
-	90,  // 179: boardd.v1.BoardService.ArchiveJobs:input_type -> boardd.v1.ArchiveJobsRequest
-	93,  // 180: boardd.v1.BoardService.PutBook:input_type -> boardd.v1.PutBookRequest
-	95,  // 181: boardd.v1.BoardService.GetBook:input_type -> boardd.v1.GetBookRequest
-	98,  // 182: boardd.v1.BoardService.RegisterEntity:input_type -> boardd.v1.RegisterEntityRequest
-	100, // 183: boardd.v1.BoardService.RemoveEntity:input_type -> boardd.v1.RemoveEntityRequest
-	102, // 184: boardd.v1.BoardService.ListEntities:input_type -> boardd.v1.ListEntitiesRequest
-	106, // 185: boardd.v1.BoardService.ListBoards:input_type -> boardd.v1.ListBoardsRequest
-	108, // 186: boardd.v1.BoardService.GetBoard:input_type -> boardd.v1.GetBoardRequest
-	112, // 187: boardd.v1.BoardService.PauseBoard:input_type -> boardd.v1.PauseBoardRequest
-	114, // 188: boardd.v1.BoardService.ResumeBoard:input_type -> boardd.v1.ResumeBoardRequest
-	110, // 189: boardd.v1.BoardService.AcknowledgeLoss:input_type -> boardd.v1.AcknowledgeLossRequest
-	116, // 190: boardd.v1.BoardService.WhoAmI:input_type -> boardd.v1.WhoAmIRequest
-	31,  // 191: boardd.v1.BoardService.PostJobs:output_type -> boardd.v1.PostJobsResponse
-	33,  // 192: boardd.v1.BoardService.GetJobs:output_type -> boardd.v1.GetJobsResponse
-	35,  // 193: boardd.v1.BoardService.ListJobs:output_type -> boardd.v1.ListJobsResponse
-	38,  // 194: boardd.v1.BoardService.CountJobs:output_type -> boardd.v1.CountJobsResponse
-	42,  // 195: boardd.v1.BoardService.ClaimJobs:output_type -> boardd.v1.ClaimJobsResponse
-	52,  // 196: boardd.v1.BoardService.Work:output_type -> boardd.v1.WorkResponse
-	45,  // 197: boardd.v1.BoardService.ExtendClaims:output_type -> boardd.v1.ExtendClaimsResponse
-	54,  // 198: boardd.v1.BoardService.ConsumeJobs:output_type -> boardd.v1.ConsumeJobsResponse
-	56,  // 199: boardd.v1.BoardService.AbandonJobs:output_type -> boardd.v1.AbandonJobsResponse
-	58,  // 200: boardd.v1.BoardService.TrashJobs:output_type -> boardd.v1.TrashJobsResponse
-	60,  // 201: boardd.v1.BoardService.RestoreJobs:output_type -> boardd.v1.RestoreJobsResponse
-	62,  // 202: boardd.v1.BoardService.PurgeJobs:output_type -> boardd.v1.PurgeJobsResponse
-	64,  // 203: boardd.v1.BoardService.ReleaseJobs:output_type -> boardd.v1.ReleaseJobsResponse
-	65,  // 204: boardd.v1.BoardService.WatchBoard:output_type -> boardd.v1.Event
-	68,  // 205: boardd.v1.BoardService.ListEvents:output_type -> boardd.v1.ListEventsResponse
-	70,  // 206: boardd.v1.BoardService.ExplainJob:output_type -> boardd.v1.ExplainJobResponse
-	72,  // 207: boardd.v1.BoardService.StartOperation:output_type -> boardd.v1.StartOperationResponse
-	74,  // 208: boardd.v1.BoardService.FinishOperation:output_type -> boardd.v1.FinishOperationResponse
-	76,  // 209: boardd.v1.BoardService.MarkOperations:output_type -> boardd.v1.MarkOperationsResponse
-	80,  // 210: boardd.v1.BoardService.AppendLog:output_type -> boardd.v1.AppendLogResponse
-	77,  // 211: boardd.v1.BoardService.GetLog:output_type -> boardd.v1.LogEntry
-	83,  // 212: boardd.v1.BoardService.ReadLog:output_type -> boardd.v1.ReadLogResponse
-	86,  // 213: boardd.v1.BoardService.CancelJobs:output_type -> boardd.v1.CancelJobsResponse
-	89,  // 214: boardd.v1.BoardService.ChangePriority:output_type -> boardd.v1.ChangePriorityResponse
-	91,  // 215: boardd.v1.BoardService.ArchiveJobs:output_type -> boardd.v1.ArchiveJobsResponse
-	94,  // 216: boardd.v1.BoardService.PutBook:output_type -> boardd.v1.PutBookResponse
-	96,  // 217: boardd.v1.BoardService.GetBook:output_type -> boardd.v1.GetBookResponse
-	99,  // 218: boardd.v1.BoardService.RegisterEntity:output_type -> boardd.v1.RegisterEntityResponse
-	101, // 219: boardd.v1.BoardService.RemoveEntity:output_type -> boardd.v1.RemoveEntityResponse
-	103, // 220: boardd.v1.BoardService.ListEntities:output_type -> boardd.v1.ListEntitiesResponse
-	107, // 221: boardd.v1.BoardService.ListBoards:output_type -> boardd.v1.ListBoardsResponse
-	109, // 222: boardd.v1.BoardService.GetBoard:output_type -> boardd.v1.GetBoardResponse
-	113, // 223: boardd.v1.BoardService.PauseBoard:output_type -> boardd.v1.PauseBoardResponse
-	115, // 224: boardd.v1.BoardService.ResumeBoard:output_type -> boardd.v1.ResumeBoardResponse
-	111, // 225: boardd.v1.BoardService.AcknowledgeLoss:output_type -> boardd.v1.AcknowledgeLossResponse
-	117, // 226: boardd.v1.BoardService.WhoAmI:output_type -> boardd.v1.WhoAmIResponse
-	191, // [191:227] is the sub-list for method output_type
-	155, // [155:191] is the sub-list for method input_type
-	155, // [155:155] is the sub-list for extension type_name
-	151, // [151:155] is the sub-list for extension extendee
-	0,   // [0:151] is the sub-list for field type_name
+	129, // 18: boardd.v1.Job.received_at:type_name -> google.protobuf.Timestamp
+	129, // 19: boardd.v1.Job.started_at:type_name -> google.protobuf.Timestamp
+	129, // 20: boardd.v1.Job.ended_at:type_name -> google.protobuf.Timestamp
+	129, // 21: boardd.v1.Job.claimed_at:type_name -> google.protobuf.Timestamp
+	24,  // 22: boardd.v1.Job.attempts:type_name -> boardd.v1.Attempt
+	130, // 23: boardd.v1.Job.claim_lease:type_name -> google.protobuf.Duration
+	80,  // 24: boardd.v1.Job.log:type_name -> boardd.v1.LogEntry
+	29,  // 25: boardd.v1.Job.unique:type_name -> boardd.v1.Unique
+	130, // 26: boardd.v1.Job.timeout:type_name -> google.protobuf.Duration
+	129, // 27: boardd.v1.Attempt.begun_at:type_name -> google.protobuf.Timestamp
+	129, // 28: boardd.v1.Attempt.ended_at:type_name -> google.protobuf.Timestamp
+	130, // 29: boardd.v1.Attempt.lease:type_name -> google.protobuf.Duration
+	130, // 30: boardd.v1.Claim.lease:type_name -> google.protobuf.Duration
+	129, // 31: boardd.v1.Claim.lease_expires_at:type_name -> google.protobuf.Timestamp
+	23,  // 32: boardd.v1.Claim.job:type_name -> boardd.v1.Job
+	6,   // 33: boardd.v1.Error.code:type_name -> boardd.v1.Code.Enum
+	130, // 34: boardd.v1.Unique.window:type_name -> google.protobuf.Duration
+	9,   // 35: boardd.v1.Unique.on_conflict:type_name -> boardd.v1.OnConflict.Enum
+	20,  // 36: boardd.v1.NewJob.details_raw:type_name -> boardd.v1.Raw
+	5,   // 37: boardd.v1.NewJob.priority:type_name -> boardd.v1.Priority.Enum
+	122, // 38: boardd.v1.NewJob.labels:type_name -> boardd.v1.NewJob.LabelsEntry
+	19,  // 39: boardd.v1.NewJob.book:type_name -> boardd.v1.Book
+	129, // 40: boardd.v1.NewJob.not_before:type_name -> google.protobuf.Timestamp
+	27,  // 41: boardd.v1.NewJob.operations:type_name -> boardd.v1.NewOperation
+	22,  // 42: boardd.v1.NewJob.after:type_name -> boardd.v1.Prerequisite
+	29,  // 43: boardd.v1.NewJob.unique:type_name -> boardd.v1.Unique
+	130, // 44: boardd.v1.NewJob.timeout:type_name -> google.protobuf.Duration
+	23,  // 45: boardd.v1.JobResult.job:type_name -> boardd.v1.Job
+	26,  // 46: boardd.v1.JobResult.error:type_name -> boardd.v1.Error
+	26,  // 47: boardd.v1.Result.error:type_name -> boardd.v1.Error
+	30,  // 48: boardd.v1.PostJobsRequest.jobs:type_name -> boardd.v1.NewJob
+	31,  // 49: boardd.v1.PostJobsResponse.results:type_name -> boardd.v1.JobResult
+	130, // 50: boardd.v1.GetJobsRequest.wait:type_name -> google.protobuf.Duration
+	31,  // 51: boardd.v1.GetJobsResponse.results:type_name -> boardd.v1.JobResult
+	0,   // 52: boardd.v1.ListJobsRequest.states:type_name -> boardd.v1.State.Enum
+	130, // 53: boardd.v1.ListJobsRequest.wait:type_name -> google.protobuf.Duration
+	23,  // 54: boardd.v1.ListJobsResponse.jobs:type_name -> boardd.v1.Job
+	39,  // 55: boardd.v1.ListJobsResponse.corrupt:type_name -> boardd.v1.CorruptJob
+	26,  // 56: boardd.v1.CorruptJob.error:type_name -> boardd.v1.Error
+	129, // 57: boardd.v1.CountJobsResponse.oldest_ready_at:type_name -> google.protobuf.Timestamp
+	42,  // 58: boardd.v1.CountJobsResponse.history:type_name -> boardd.v1.HistoryCounts
+	130, // 59: boardd.v1.ClaimJobsRequest.lease:type_name -> google.protobuf.Duration
+	123, // 60: boardd.v1.ClaimJobsRequest.worker_labels:type_name -> boardd.v1.ClaimJobsRequest.WorkerLabelsEntry
+	130, // 61: boardd.v1.ClaimJobsRequest.wait:type_name -> google.protobuf.Duration
+	26,  // 62: boardd.v1.ClaimFailure.error:type_name -> boardd.v1.Error
+	25,  // 63: boardd.v1.ClaimJobsResponse.claims:type_name -> boardd.v1.Claim
+	44,  // 64: boardd.v1.ClaimJobsResponse.failures:type_name -> boardd.v1.ClaimFailure
+	25,  // 65: boardd.v1.ExtendClaimsRequest.claims:type_name -> boardd.v1.Claim
+	130, // 66: boardd.v1.ExtendClaimsRequest.lease:type_name -> google.protobuf.Duration
+	130, // 67: boardd.v1.ExtendResult.lease:type_name -> google.protobuf.Duration
+	129, // 68: boardd.v1.ExtendResult.lease_expires_at:type_name -> google.protobuf.Timestamp
+	26,  // 69: boardd.v1.ExtendResult.error:type_name -> boardd.v1.Error
+	47,  // 70: boardd.v1.ExtendClaimsResponse.results:type_name -> boardd.v1.ExtendResult
+	2,   // 71: boardd.v1.WorkEnding.how:type_name -> boardd.v1.How.Enum
+	130, // 72: boardd.v1.WorkEnding.retry_after:type_name -> google.protobuf.Duration
+	124, // 73: boardd.v1.WorkRequest.worker_labels:type_name -> boardd.v1.WorkRequest.WorkerLabelsEntry
+	130, // 74: boardd.v1.WorkRequest.lease:type_name -> google.protobuf.Duration
+	49,  // 75: boardd.v1.WorkRequest.endings:type_name -> boardd.v1.WorkEnding
+	50,  // 76: boardd.v1.WorkRequest.extend:type_name -> boardd.v1.WorkExtension
+	130, // 77: boardd.v1.WorkRequest.wait:type_name -> google.protobuf.Duration
+	26,  // 78: boardd.v1.WorkEnded.error:type_name -> boardd.v1.Error
+	129, // 79: boardd.v1.WorkExtended.lease_expires_at:type_name -> google.protobuf.Timestamp
+	26,  // 80: boardd.v1.WorkExtended.error:type_name -> boardd.v1.Error
+	130, // 81: boardd.v1.WorkExtended.lease:type_name -> google.protobuf.Duration
+	3,   // 82: boardd.v1.WorkNotice.what:type_name -> boardd.v1.What.Enum
+	52,  // 83: boardd.v1.WorkResponse.ended:type_name -> boardd.v1.WorkEnded
+	53,  // 84: boardd.v1.WorkResponse.extended:type_name -> boardd.v1.WorkExtended
+	25,  // 85: boardd.v1.WorkResponse.claims:type_name -> boardd.v1.Claim
+	54,  // 86: boardd.v1.WorkResponse.notices:type_name -> boardd.v1.WorkNotice
+	4,   // 87: boardd.v1.WorkResponse.idle:type_name -> boardd.v1.Idle.Enum
+	130, // 88: boardd.v1.WorkResponse.retry_after:type_name -> google.protobuf.Duration
+	25,  // 89: boardd.v1.ConsumeJobsRequest.claims:type_name -> boardd.v1.Claim
+	1,   // 90: boardd.v1.ConsumeJobsRequest.outcome:type_name -> boardd.v1.Outcome.Enum
+	32,  // 91: boardd.v1.ConsumeJobsResponse.results:type_name -> boardd.v1.Result
+	25,  // 92: boardd.v1.AbandonJobsRequest.claims:type_name -> boardd.v1.Claim
+	130, // 93: boardd.v1.AbandonJobsRequest.retry_after:type_name -> google.protobuf.Duration
+	32,  // 94: boardd.v1.AbandonJobsResponse.results:type_name -> boardd.v1.Result
+	25,  // 95: boardd.v1.TrashJobsRequest.claims:type_name -> boardd.v1.Claim
+	32,  // 96: boardd.v1.TrashJobsResponse.results:type_name -> boardd.v1.Result
+	32,  // 97: boardd.v1.RestoreJobsResponse.results:type_name -> boardd.v1.Result
+	32,  // 98: boardd.v1.PurgeJobsResponse.results:type_name -> boardd.v1.Result
+	32,  // 99: boardd.v1.ReleaseJobsResponse.results:type_name -> boardd.v1.Result
+	7,   // 100: boardd.v1.Event.type:type_name -> boardd.v1.EventType.Enum
+	23,  // 101: boardd.v1.Event.job:type_name -> boardd.v1.Job
+	129, // 102: boardd.v1.Event.at:type_name -> google.protobuf.Timestamp
+	130, // 103: boardd.v1.ListEventsRequest.wait:type_name -> google.protobuf.Duration
+	68,  // 104: boardd.v1.ListEventsResponse.events:type_name -> boardd.v1.Event
+	125, // 105: boardd.v1.ExplainJobRequest.worker_labels:type_name -> boardd.v1.ExplainJobRequest.WorkerLabelsEntry
+	0,   // 106: boardd.v1.ExplainJobResponse.state:type_name -> boardd.v1.State.Enum
+	25,  // 107: boardd.v1.StartOperationRequest.claim:type_name -> boardd.v1.Claim
+	8,   // 108: boardd.v1.StartOperationRequest.status:type_name -> boardd.v1.OperationStatus.Enum
+	8,   // 109: boardd.v1.StartOperationResponse.status:type_name -> boardd.v1.OperationStatus.Enum
+	8,   // 110: boardd.v1.StartOperationResponse.operation_status:type_name -> boardd.v1.OperationStatus.Enum
+	25,  // 111: boardd.v1.FinishOperationRequest.claim:type_name -> boardd.v1.Claim
+	8,   // 112: boardd.v1.FinishOperationRequest.status:type_name -> boardd.v1.OperationStatus.Enum
+	8,   // 113: boardd.v1.FinishOperationResponse.status:type_name -> boardd.v1.OperationStatus.Enum
+	8,   // 114: boardd.v1.FinishOperationResponse.operation_status:type_name -> boardd.v1.OperationStatus.Enum
+	25,  // 115: boardd.v1.MarkOperationsRequest.claim:type_name -> boardd.v1.Claim
+	8,   // 116: boardd.v1.MarkOperationsRequest.status:type_name -> boardd.v1.OperationStatus.Enum
+	8,   // 117: boardd.v1.MarkOperationsResponse.operation_status:type_name -> boardd.v1.OperationStatus.Enum
+	129, // 118: boardd.v1.LogEntry.at:type_name -> google.protobuf.Timestamp
+	25,  // 119: boardd.v1.AppendLogRequest.claim:type_name -> boardd.v1.Claim
+	81,  // 120: boardd.v1.AppendLogRequest.entries:type_name -> boardd.v1.NewLogEntry
+	130, // 121: boardd.v1.ReadLogRequest.wait:type_name -> google.protobuf.Duration
+	80,  // 122: boardd.v1.ReadLogResponse.entries:type_name -> boardd.v1.LogEntry
+	26,  // 123: boardd.v1.CancelResult.error:type_name -> boardd.v1.Error
+	88,  // 124: boardd.v1.CancelJobsResponse.results:type_name -> boardd.v1.CancelResult
+	5,   // 125: boardd.v1.ChangePriorityRequest.priority:type_name -> boardd.v1.Priority.Enum
+	26,  // 126: boardd.v1.PriorityResult.error:type_name -> boardd.v1.Error
+	91,  // 127: boardd.v1.ChangePriorityResponse.results:type_name -> boardd.v1.PriorityResult
+	32,  // 128: boardd.v1.ArchiveJobsResponse.results:type_name -> boardd.v1.Result
+	95,  // 129: boardd.v1.PutBookRequest.book:type_name -> boardd.v1.BookRecord
+	95,  // 130: boardd.v1.GetBookResponse.book:type_name -> boardd.v1.BookRecord
+	129, // 131: boardd.v1.Entity.seen_at:type_name -> google.protobuf.Timestamp
+	129, // 132: boardd.v1.Entity.expires_at:type_name -> google.protobuf.Timestamp
+	100, // 133: boardd.v1.RegisterEntityRequest.entity:type_name -> boardd.v1.Entity
+	130, // 134: boardd.v1.RegisterEntityRequest.ttl:type_name -> google.protobuf.Duration
+	100, // 135: boardd.v1.RegisterEntityResponse.entity:type_name -> boardd.v1.Entity
+	100, // 136: boardd.v1.ListEntitiesResponse.entities:type_name -> boardd.v1.Entity
+	130, // 137: boardd.v1.Board.lease:type_name -> google.protobuf.Duration
+	130, // 138: boardd.v1.Board.max_lease:type_name -> google.protobuf.Duration
+	130, // 139: boardd.v1.Board.idempotency_window:type_name -> google.protobuf.Duration
+	130, // 140: boardd.v1.Board.history:type_name -> google.protobuf.Duration
+	130, // 141: boardd.v1.Board.backoff:type_name -> google.protobuf.Duration
+	130, // 142: boardd.v1.Board.max_backoff:type_name -> google.protobuf.Duration
+	130, // 143: boardd.v1.Board.effective_window:type_name -> google.protobuf.Duration
+	130, // 144: boardd.v1.Board.record:type_name -> google.protobuf.Duration
+	107, // 145: boardd.v1.Board.eligibility:type_name -> boardd.v1.PolicyRule
+	107, // 146: boardd.v1.Board.ordering:type_name -> boardd.v1.PolicyRule
+	126, // 147: boardd.v1.Board.limits:type_name -> boardd.v1.Board.LimitsEntry
+	108, // 148: boardd.v1.ListBoardsResponse.boards:type_name -> boardd.v1.Board
+	108, // 149: boardd.v1.GetBoardResponse.board:type_name -> boardd.v1.Board
+	108, // 150: boardd.v1.AcknowledgeLossResponse.board:type_name -> boardd.v1.Board
+	108, // 151: boardd.v1.PauseBoardResponse.board:type_name -> boardd.v1.Board
+	108, // 152: boardd.v1.ResumeBoardResponse.board:type_name -> boardd.v1.Board
+	127, // 153: boardd.v1.WhoAmIResponse.limits:type_name -> boardd.v1.WhoAmIResponse.LimitsEntry
+	128, // 154: boardd.v1.WhoAmIResponse.use:type_name -> boardd.v1.WhoAmIResponse.UseEntry
+	131, // 155: boardd.v1.json:extendee -> google.protobuf.FieldOptions
+	131, // 156: boardd.v1.only:extendee -> google.protobuf.FieldOptions
+	131, // 157: boardd.v1.asked:extendee -> google.protobuf.FieldOptions
+	131, // 158: boardd.v1.most:extendee -> google.protobuf.FieldOptions
+	33,  // 159: boardd.v1.BoardService.PostJobs:input_type -> boardd.v1.PostJobsRequest
+	35,  // 160: boardd.v1.BoardService.GetJobs:input_type -> boardd.v1.GetJobsRequest
+	37,  // 161: boardd.v1.BoardService.ListJobs:input_type -> boardd.v1.ListJobsRequest
+	40,  // 162: boardd.v1.BoardService.CountJobs:input_type -> boardd.v1.CountJobsRequest
+	43,  // 163: boardd.v1.BoardService.ClaimJobs:input_type -> boardd.v1.ClaimJobsRequest
+	51,  // 164: boardd.v1.BoardService.Work:input_type -> boardd.v1.WorkRequest
+	46,  // 165: boardd.v1.BoardService.ExtendClaims:input_type -> boardd.v1.ExtendClaimsRequest
+	56,  // 166: boardd.v1.BoardService.ConsumeJobs:input_type -> boardd.v1.ConsumeJobsRequest
+	58,  // 167: boardd.v1.BoardService.AbandonJobs:input_type -> boardd.v1.AbandonJobsRequest
+	60,  // 168: boardd.v1.BoardService.TrashJobs:input_type -> boardd.v1.TrashJobsRequest
+	62,  // 169: boardd.v1.BoardService.RestoreJobs:input_type -> boardd.v1.RestoreJobsRequest
+	64,  // 170: boardd.v1.BoardService.PurgeJobs:input_type -> boardd.v1.PurgeJobsRequest
+	66,  // 171: boardd.v1.BoardService.ReleaseJobs:input_type -> boardd.v1.ReleaseJobsRequest
+	69,  // 172: boardd.v1.BoardService.WatchBoard:input_type -> boardd.v1.WatchBoardRequest
+	70,  // 173: boardd.v1.BoardService.ListEvents:input_type -> boardd.v1.ListEventsRequest
+	72,  // 174: boardd.v1.BoardService.ExplainJob:input_type -> boardd.v1.ExplainJobRequest
+	74,  // 175: boardd.v1.BoardService.StartOperation:input_type -> boardd.v1.StartOperationRequest
+	76,  // 176: boardd.v1.BoardService.FinishOperation:input_type -> boardd.v1.FinishOperationRequest
+	78,  // 177: boardd.v1.BoardService.MarkOperations:input_type -> boardd.v1.MarkOperationsRequest
+	82,  // 178: boardd.v1.BoardService.AppendLog:input_type -> boardd.v1.AppendLogRequest
+	84,  // 179: boardd.v1.BoardService.GetLog:input_type -> boardd.v1.GetLogRequest
+	85,  // 180: boardd.v1.BoardService.ReadLog:input_type -> boardd.v1.ReadLogRequest
+	87,  // 181: boardd.v1.BoardService.CancelJobs:input_type -> boardd.v1.CancelJobsRequest
+	90,  // 182: boardd.v1.BoardService.ChangePriority:input_type -> boardd.v1.ChangePriorityRequest
+	93,  // 183: boardd.v1.BoardService.ArchiveJobs:input_type -> boardd.v1.ArchiveJobsRequest
+	96,  // 184: boardd.v1.BoardService.PutBook:input_type -> boardd.v1.PutBookRequest
+	98,  // 185: boardd.v1.BoardService.GetBook:input_type -> boardd.v1.GetBookRequest
+	101, // 186: boardd.v1.BoardService.RegisterEntity:input_type -> boardd.v1.RegisterEntityRequest
+	103, // 187: boardd.v1.BoardService.RemoveEntity:input_type -> boardd.v1.RemoveEntityRequest
+	105, // 188: boardd.v1.BoardService.ListEntities:input_type -> boardd.v1.ListEntitiesRequest
+	109, // 189: boardd.v1.BoardService.ListBoards:input_type -> boardd.v1.ListBoardsRequest
+	111, // 190: boardd.v1.BoardService.GetBoard:input_type -> boardd.v1.GetBoardRequest
+	115, // 191: boardd.v1.BoardService.PauseBoard:input_type -> boardd.v1.PauseBoardRequest
+	117, // 192: boardd.v1.BoardService.ResumeBoard:input_type -> boardd.v1.ResumeBoardRequest
+	113, // 193: boardd.v1.BoardService.AcknowledgeLoss:input_type -> boardd.v1.AcknowledgeLossRequest
+	119, // 194: boardd.v1.BoardService.WhoAmI:input_type -> boardd.v1.WhoAmIRequest
+	34,  // 195: boardd.v1.BoardService.PostJobs:output_type -> boardd.v1.PostJobsResponse
+	36,  // 196: boardd.v1.BoardService.GetJobs:output_type -> boardd.v1.GetJobsResponse
+	38,  // 197: boardd.v1.BoardService.ListJobs:output_type -> boardd.v1.ListJobsResponse
+	41,  // 198: boardd.v1.BoardService.CountJobs:output_type -> boardd.v1.CountJobsResponse
+	45,  // 199: boardd.v1.BoardService.ClaimJobs:output_type -> boardd.v1.ClaimJobsResponse
+	55,  // 200: boardd.v1.BoardService.Work:output_type -> boardd.v1.WorkResponse
+	48,  // 201: boardd.v1.BoardService.ExtendClaims:output_type -> boardd.v1.ExtendClaimsResponse
+	57,  // 202: boardd.v1.BoardService.ConsumeJobs:output_type -> boardd.v1.ConsumeJobsResponse
+	59,  // 203: boardd.v1.BoardService.AbandonJobs:output_type -> boardd.v1.AbandonJobsResponse
+	61,  // 204: boardd.v1.BoardService.TrashJobs:output_type -> boardd.v1.TrashJobsResponse
+	63,  // 205: boardd.v1.BoardService.RestoreJobs:output_type -> boardd.v1.RestoreJobsResponse
+	65,  // 206: boardd.v1.BoardService.PurgeJobs:output_type -> boardd.v1.PurgeJobsResponse
+	67,  // 207: boardd.v1.BoardService.ReleaseJobs:output_type -> boardd.v1.ReleaseJobsResponse
+	68,  // 208: boardd.v1.BoardService.WatchBoard:output_type -> boardd.v1.Event
+	71,  // 209: boardd.v1.BoardService.ListEvents:output_type -> boardd.v1.ListEventsResponse
+	73,  // 210: boardd.v1.BoardService.ExplainJob:output_type -> boardd.v1.ExplainJobResponse
+	75,  // 211: boardd.v1.BoardService.StartOperation:output_type -> boardd.v1.StartOperationResponse
+	77,  // 212: boardd.v1.BoardService.FinishOperation:output_type -> boardd.v1.FinishOperationResponse
+	79,  // 213: boardd.v1.BoardService.MarkOperations:output_type -> boardd.v1.MarkOperationsResponse
+	83,  // 214: boardd.v1.BoardService.AppendLog:output_type -> boardd.v1.AppendLogResponse
+	80,  // 215: boardd.v1.BoardService.GetLog:output_type -> boardd.v1.LogEntry
+	86,  // 216: boardd.v1.BoardService.ReadLog:output_type -> boardd.v1.ReadLogResponse
+	89,  // 217: boardd.v1.BoardService.CancelJobs:output_type -> boardd.v1.CancelJobsResponse
+	92,  // 218: boardd.v1.BoardService.ChangePriority:output_type -> boardd.v1.ChangePriorityResponse
+	94,  // 219: boardd.v1.BoardService.ArchiveJobs:output_type -> boardd.v1.ArchiveJobsResponse
+	97,  // 220: boardd.v1.BoardService.PutBook:output_type -> boardd.v1.PutBookResponse
+	99,  // 221: boardd.v1.BoardService.GetBook:output_type -> boardd.v1.GetBookResponse
+	102, // 222: boardd.v1.BoardService.RegisterEntity:output_type -> boardd.v1.RegisterEntityResponse
+	104, // 223: boardd.v1.BoardService.RemoveEntity:output_type -> boardd.v1.RemoveEntityResponse
+	106, // 224: boardd.v1.BoardService.ListEntities:output_type -> boardd.v1.ListEntitiesResponse
+	110, // 225: boardd.v1.BoardService.ListBoards:output_type -> boardd.v1.ListBoardsResponse
+	112, // 226: boardd.v1.BoardService.GetBoard:output_type -> boardd.v1.GetBoardResponse
+	116, // 227: boardd.v1.BoardService.PauseBoard:output_type -> boardd.v1.PauseBoardResponse
+	118, // 228: boardd.v1.BoardService.ResumeBoard:output_type -> boardd.v1.ResumeBoardResponse
+	114, // 229: boardd.v1.BoardService.AcknowledgeLoss:output_type -> boardd.v1.AcknowledgeLossResponse
+	120, // 230: boardd.v1.BoardService.WhoAmI:output_type -> boardd.v1.WhoAmIResponse
+	195, // [195:231] is the sub-list for method output_type
+	159, // [159:195] is the sub-list for method input_type
+	159, // [159:159] is the sub-list for extension type_name
+	155, // [155:159] is the sub-list for extension extendee
+	0,   // [0:155] is the sub-list for field type_name
 }
 
 func init() { file_boardd_v1_boardd_proto_init() }
@@ -8744,17 +8938,18 @@ func file_boardd_v1_boardd_proto_init() {
 		return
 	}
 	file_boardd_v1_boardd_proto_msgTypes[13].OneofWrappers = []any{}
-	file_boardd_v1_boardd_proto_msgTypes[18].OneofWrappers = []any{}
-	file_boardd_v1_boardd_proto_msgTypes[61].OneofWrappers = []any{}
-	file_boardd_v1_boardd_proto_msgTypes[78].OneofWrappers = []any{}
-	file_boardd_v1_boardd_proto_msgTypes[84].OneofWrappers = []any{}
+	file_boardd_v1_boardd_proto_msgTypes[20].OneofWrappers = []any{}
+	file_boardd_v1_boardd_proto_msgTypes[21].OneofWrappers = []any{}
+	file_boardd_v1_boardd_proto_msgTypes[63].OneofWrappers = []any{}
+	file_boardd_v1_boardd_proto_msgTypes[80].OneofWrappers = []any{}
+	file_boardd_v1_boardd_proto_msgTypes[86].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_boardd_v1_boardd_proto_rawDesc), len(file_boardd_v1_boardd_proto_rawDesc)),
-			NumEnums:      9,
-			NumMessages:   117,
+			NumEnums:      10,
+			NumMessages:   119,
 			NumExtensions: 4,
 			NumServices:   1,
 		},
