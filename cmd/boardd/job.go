@@ -72,6 +72,13 @@ func jobLines(j *client.Job) func(*table) {
 		if j.Timeout != nil {
 			t.row("timeout:", j.GetTimeout().AsDuration().String())
 		}
+		if u := j.GetUnique(); u != nil {
+			kept := "while it is open"
+			if u.Window != nil {
+				kept = "for " + u.GetWindow().AsDuration().String()
+			}
+			t.row("unique key:", u.GetKey()+" ("+kept+")")
+		}
 		t.line("not before", j.GetNotBefore())
 		t.line("created", j.GetCreatedAt())
 		t.line("modified", j.GetModifiedAt())

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -26,6 +27,10 @@ type postFlags struct {
 	operations  []string
 	after       []string
 	from        string
+
+	uniqueKey    string
+	uniqueWindow duration
+	onConflict   string
 }
 
 func (p *program) jobPostCommand() *cobra.Command {
@@ -58,6 +63,9 @@ func (p *program) jobPostCommand() *cobra.Command {
 	flags.Var(&f.timeout, "timeout", "for how long one worker may hold the job: then it ends as if its lease had (default: any time)")
 	flags.StringArrayVar(&f.operations, "operation", nil, "NAME or NAME=INPUT (JSON) of an operation; may be repeated")
 	flags.StringArrayVar(&f.after, "after", nil, "UUID or UUID=STATUS,... of a job that has to end first (default SUCCESS); may be repeated")
+	flags.StringVar(&f.uniqueKey, "unique-key", "", "a key that one job of the board has at a time")
+	flags.Var(&f.uniqueWindow, "unique-window", "how long the job has the key from now, whatever becomes of it (default: while it is open)")
+	flags.StringVar(&f.onConflict, "on-conflict", "", "if another job has the key: KEEP it, REPLACE it if it is unclaimed, or REJECT this one (default KEEP)")
 	flags.StringVar(&f.from, "from", "", "file with a job on each line; - for standard input")
 	c.MarkFlagsMutuallyExclusive("from", "details")
 	c.MarkFlagsMutuallyExclusive("from", "uuid")
@@ -66,6 +74,9 @@ func (p *program) jobPostCommand() *cobra.Command {
 	c.MarkFlagsMutuallyExclusive("from", "not-before")
 	c.MarkFlagsMutuallyExclusive("from", "max-attempts")
 	c.MarkFlagsMutuallyExclusive("from", "timeout")
+	for _, name := range []string{"unique-key", "unique-window", "on-conflict"} {
+		c.MarkFlagsMutuallyExclusive("from", name)
+	}
 	c.MarkFlagsMutuallyExclusive("from", "operation")
 	c.MarkFlagsMutuallyExclusive("from", "after")
 	return c
@@ -85,7 +96,10 @@ func (p *program) postOne(ctx context.Context, f *postFlags, args []string) erro
 	if !partly(err) {
 		return err
 	}
-	shown := p.show(&boarddv1.PostJobsResponse{Results: jobResults(jobs, err)}, func(t *table) {
+	if keptFor(posting, jobs[0]) {
+		p.complain(fmt.Sprintf("nothing was posted: job %s has the key %q", jobs[0].GetUuid(), f.uniqueKey))
+	}
+	shown := p.show(postResults([]*client.NewJob{posting}, jobs, err), func(t *table) {
 		if jobs[0] != nil {
 			jobRows(jobs)(t)
 		}
@@ -113,6 +127,9 @@ func (p *program) posting(f *postFlags, args []string) (*client.NewJob, error) {
 	if posting.Labels, err = labels("label", f.labels); err != nil {
 		return nil, err
 	}
+	if posting.Unique, err = f.unique(); err != nil {
+		return nil, err
+	}
 	if posting.Operations, err = newOperations(f.operations); err != nil {
 		return nil, err
 	}
@@ -121,6 +138,26 @@ func (p *program) posting(f *postFlags, args []string) (*client.NewJob, error) {
 	}
 	posting.Details, err = p.object("--details", f.details)
 	return posting, err
+}
+
+// unique reads the flags of the unique key.
+func (f *postFlags) unique() (*boarddv1.Unique, error) {
+	window := f.uniqueWindow.proto()
+	if f.uniqueKey == "" {
+		if window != nil || f.onConflict != "" {
+			return nil, usagef("--unique-window and --on-conflict say what holds for a --unique-key: want one")
+		}
+		return nil, nil
+	}
+	u := &boarddv1.Unique{Key: f.uniqueKey, Window: window}
+	if f.onConflict != "" {
+		n, err := enum("--on-conflict", f.onConflict, boarddv1.OnConflict_Enum_value, "")
+		if err != nil {
+			return nil, err
+		}
+		u.OnConflict = boarddv1.OnConflict_Enum(n)
+	}
+	return u, nil
 }
 
 // newOperations reads NAME or NAME=INPUT arguments.

@@ -15,7 +15,6 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
 	"github.com/boardd/boardd/sdk/client"
 	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/wirejson"
@@ -216,6 +215,7 @@ type upload struct {
 	lines   []line
 	bytes   int
 	posted  endings
+	kept    int // jobs that stood already and have the key of a line
 	refused []error
 }
 
@@ -244,13 +244,16 @@ func (u *upload) flush(ctx context.Context) error {
 		return err
 	}
 	if u.output == "json" {
-		if err := u.showJSON(&boarddv1.PostJobsResponse{Results: jobResults(jobs, err)}); err != nil {
+		if err := u.showJSON(postResults(postings, jobs, err)); err != nil {
 			return err
 		}
 	}
 	for i, err := range client.Each(err, len(jobs)) {
 		if err == nil {
 			u.posted.add(jobs[i])
+			if keptFor(postings[i], jobs[i]) {
+				u.kept++
+			}
 			continue
 		}
 		u.refused = append(u.refused, err)
@@ -265,6 +268,9 @@ func (u *upload) flush(ctx context.Context) error {
 // before says what became of jobs that an earlier posting of the file made.
 func (u *upload) before() string {
 	gone := u.posted.others()
+	if u.kept > 0 {
+		gone = strings.TrimSuffix(fmt.Sprintf("%d that have the key of a line, %s", u.kept, gone), ", ")
+	}
 	if n := u.posted.consumed; n > 0 {
 		gone = strings.TrimSuffix(fmt.Sprintf("%d consumed, %s", n, gone), ", ")
 	}

@@ -180,6 +180,22 @@ func jobResults(jobs []*client.Job, err error) []*boarddv1.JobResult {
 	return list
 }
 
+// postResults is the answer to a post as the server gave it.
+func postResults(postings []*client.NewJob, jobs []*client.Job, err error) *boarddv1.PostJobsResponse {
+	list := jobResults(jobs, err)
+	for i, r := range list {
+		if kept := keptFor(postings[i], r.GetJob()); kept {
+			r.Existing = &kept
+		}
+	}
+	return &boarddv1.PostJobsResponse{Results: list}
+}
+
+// keptFor reports whether a job stood already and has the posting's unique key.
+func keptFor(posting *client.NewJob, j *client.Job) bool {
+	return j != nil && j.GetUuid() != posting.GetUuid()
+}
+
 // partly reports whether a call answered its items, some of which may have
 // failed; otherwise there is no answer to show.
 func partly(err error) bool {
