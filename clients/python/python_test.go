@@ -25,7 +25,7 @@ const python = "/usr/bin/python3"
 var needs = map[string]string{
 	"taskflow": "python3-taskflow", "redis": "python3-redis", "kazoo": "python3-kazoo", "testtools": "python3-testtools",
 	"oslotest": "python3-oslotest", "testscenarios": "python3-testscenarios", "pip": "python3-pip",
-	"setuptools": "python3-setuptools", "wheel": "python3-wheel",
+	"setuptools": "python3-setuptools", "wheel": "python3-wheel", "mypy": "mypy", "flask": "python3-flask",
 }
 
 // TestPython runs the modules of tests/, each in a process with servers of its
@@ -46,8 +46,11 @@ func TestPython(t *testing.T) {
 	if len(modules) == 0 {
 		t.Fatal("there are no tests in tests/")
 	}
+	example, page := filepath.Join(work, "main.py"), filepath.Join(work, "python.md")
+	copyFile(t, filepath.Join("..", "..", "examples", "web-python", "main.py"), example)
+	copyFile(t, filepath.Join("..", "..", "docs", "python.md"), page)
 	environment := append(os.Environ(), "PYTHONPATH="+site, "PYTHONDONTWRITEBYTECODE=1", "PYTHONWARNINGS=ignore::RuntimeWarning",
-		"BOARDD_PROGRAM="+program, "BOARDD_CERTIFICATES="+certificates)
+		"BOARDD_PROGRAM="+program, "BOARDD_CERTIFICATES="+certificates, "BOARDD_EXAMPLE="+example, "BOARDD_PAGE="+page)
 	for _, module := range modules {
 		t.Run(module, func(t *testing.T) {
 			t.Parallel()
@@ -84,16 +87,77 @@ func run(t *testing.T, work, module string, environment []string) {
 func install(t *testing.T, work string) string {
 	t.Helper()
 	source, site := filepath.Join(work, "source"), filepath.Join(work, "site")
-	for _, name := range []string{"pyproject.toml", "README.md"} {
+	for _, name := range []string{"pyproject.toml", "README.md", "boardd/py.typed"} {
 		copyFile(t, name, filepath.Join(source, name))
 	}
-	copyFolder(t, "boardd_taskflow", filepath.Join(source, "boardd_taskflow"))
+	for _, name := range []string{"boardd", "boardd_taskflow"} {
+		copyFolder(t, name, filepath.Join(source, name))
+	}
 	pip := exec.CommandContext(t.Context(), python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index", "--no-deps",
 		"--no-build-isolation", "--no-cache-dir", "--root-user-action=ignore", "--target", site, source)
 	if out, err := pip.CombinedOutput(); err != nil {
 		t.Fatalf("pip install: %v\n%s", err, out)
 	}
 	return site
+}
+
+// TestTypes: the types of the package boardd hold, in mypy's strictest manner.
+func TestTypes(t *testing.T) {
+	t.Parallel()
+	if err := exec.CommandContext(t.Context(), python, "-c", "import mypy").Run(); err != nil {
+		testneed.Skip(t, python+" has no mypy (Debian: mypy)")
+	}
+	folder := t.TempDir()
+	copyFile(t, "pyproject.toml", filepath.Join(folder, "pyproject.toml"))
+	copyFolder(t, "boardd", filepath.Join(folder, "boardd"))
+	mypy := exec.CommandContext(t.Context(), python, "-m", "mypy", "--python-version", "3.9", "boardd")
+	mypy.Dir = folder
+	if out, err := mypy.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+}
+
+// TestDistributions builds what would be published, and looks at what it contains.
+func TestDistributions(t *testing.T) {
+	t.Parallel()
+	for _, module := range []string{"setuptools", "wheel"} {
+		if err := exec.CommandContext(t.Context(), python, "-c", "import "+module).Run(); err != nil {
+			testneed.Skip(t, python+" has no "+module+" (Debian: python3-"+module+")")
+		}
+	}
+	folder := t.TempDir()
+	for _, name := range []string{"pyproject.toml", "README.md", "boardd/py.typed"} {
+		copyFile(t, name, filepath.Join(folder, name))
+	}
+	for _, name := range []string{"boardd", "boardd_taskflow"} {
+		copyFolder(t, name, filepath.Join(folder, name))
+	}
+	const code = `
+import sys, tarfile, zipfile
+from setuptools import build_meta
+wheel, source = build_meta.build_wheel("out"), build_meta.build_sdist("out")
+sys.stdout = sys.__stdout__
+print("WHEEL", *zipfile.ZipFile("out/" + wheel).namelist())
+print("SOURCE", *tarfile.open("out/" + source).getnames())
+`
+	build := exec.CommandContext(t.Context(), python, "-c", code)
+	build.Dir = folder
+	out, err := build.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, kind := range []string{"WHEEL ", "SOURCE "} {
+		_, names, _ := strings.Cut(string(out), "\n"+kind)
+		names, _, _ = strings.Cut(names, "\n")
+		for _, want := range []string{"boardd/__init__.py", "boardd/run.py", "boardd/py.typed", "boardd_taskflow/board.py"} {
+			if !strings.Contains(names+" ", want+" ") {
+				t.Errorf("%sof it has no %s: %s", kind, want, names)
+			}
+		}
+		if strings.Contains(names, "tests/") {
+			t.Errorf("%sof it has the tests: %s", kind, names)
+		}
+	}
 }
 
 // tests copies the tests to where they are run, and returns the names of their

@@ -9,7 +9,7 @@ jobboard object in this process), by board and job here.
 import threading
 import time
 
-from boardd_taskflow import forking
+from boardd import forking
 
 #: How long a claim is remembered after it has run out, in seconds: its holder
 #: may come and ask.

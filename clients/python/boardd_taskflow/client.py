@@ -6,8 +6,9 @@ import random
 import threading
 import time
 
+from boardd import transport
+
 from boardd_taskflow import failures
-from boardd_taskflow import transport
 
 _PATH = '/boardd.v1.BoardService/'
 
@@ -25,7 +26,9 @@ class Client(object):
     def __init__(self, options):
         self.board = options.board_name
         self._options = options
-        self._transport = transport.Transport(options)
+        self._transport = transport.Transport(
+            options.addresses, options.connect_timeout, options.ca_file,
+            options.cert_file, options.key_file)
         self._closed = threading.Event()
         self._secret = options.secret()
         self._skew = None  # the server's clock less ours, in seconds

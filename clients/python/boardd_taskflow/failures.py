@@ -6,19 +6,8 @@ exceptions.
 
 import contextlib
 
+from boardd.transport import Broken
 from taskflow import exceptions as exc
-
-
-class Broken(Exception):
-    """There was no answer.
-
-    ``sent`` tells whether the server may have got the request, and so whether
-    it may have done what it was asked for.
-    """
-
-    def __init__(self, message, sent):
-        super(Broken, self).__init__(message)
-        self.sent = sent
 
 
 class Refused(Exception):

@@ -11,9 +11,10 @@ import time
 
 from taskflow import logging
 
+from boardd import forking
+
 from boardd_taskflow import client as boardd
 from boardd_taskflow import failures
-from boardd_taskflow import forking
 
 LOG = logging.getLogger(__name__)
 

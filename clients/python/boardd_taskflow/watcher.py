@@ -6,9 +6,10 @@ from taskflow.jobs import base
 from taskflow import logging
 from taskflow.types import notifier
 
+from boardd import forking
+
 from boardd_taskflow import client as boardd
 from boardd_taskflow import failures
-from boardd_taskflow import forking
 from boardd_taskflow import job as boardd_job
 
 LOG = logging.getLogger(__name__)

@@ -83,7 +83,7 @@ export class Client {
     return new Board(this, name);
   }
 
-  /** Closes the connections to the server. Calls that are under way fail. */
+  /** Closes the connections to the server. A call that is under way, or made later, opens another one. */
   close(): void {
     this.agent.plain.destroy();
     this.agent.tls.destroy();

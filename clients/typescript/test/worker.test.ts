@@ -167,7 +167,7 @@ test("a worker that stops gives back what it has, and no attempt is used up", as
 
 test("a job that comes as the worker stops is worked on or there for others", async () => {
   const board = await server.board();
-  for (let i = 0; i < 20; i++) {
+  for (let i = 0; i < 10; i++) {
     const { worker, run, reports } = working({ board, handler: () => undefined });
     await eventually("the worker waits", async () => (await entities(board)).includes(worker.owner));
     const posted = board.post({ name: `n${i}` });

@@ -5,17 +5,18 @@ that two processes write to is of no use to either.
 """
 
 import os
+from typing import Any
 import weakref
 
-_known = weakref.WeakSet()
+_known: 'weakref.WeakSet[Any]' = weakref.WeakSet()
 
 
-def watch(thing):
+def watch(thing: Any) -> None:
     """Calls ``thing.after_fork()`` in each child of this process."""
     _known.add(thing)
 
 
-def _in_child():
+def _in_child() -> None:
     for thing in list(_known):
         thing.after_fork()
 

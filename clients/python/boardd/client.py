@@ -1,0 +1,224 @@
+"""Calls of the API, repeated while the server is not reachable."""
+
+import json
+import os
+import random
+import threading
+import time
+from typing import Any, FrozenSet, Mapping, NamedTuple, Optional, Tuple
+from urllib import parse
+
+from boardd import errors
+from boardd import transport
+from boardd.messages import Json, seconds
+
+#: Where a boardd listens that was told nothing else.
+DEFAULT_ADDR = 'http://127.0.0.1:7422'
+
+_PATH = '/boardd.v1.BoardService/'
+
+#: The calls that change nothing.
+READS: FrozenSet[str] = frozenset([
+    'GetJobs', 'ListJobs', 'CountJobs', 'ListEvents', 'ExplainJob', 'ReadLog', 'GetBook', 'ListEntities', 'ListBoards',
+    'GetBoard', 'WhoAmI'])
+
+_AGAIN = frozenset(['UNAVAILABLE', 'INTERRUPTED', 'OUTCOME_UNKNOWN'])
+
+# Of these it is not sure that they are the server's own word.
+_DOUBTFUL = _AGAIN | frozenset(['INTERNAL', 'ABORTED', 'QUOTA_EXCEEDED'])
+
+
+class Answer(NamedTuple):
+    """What came of a call."""
+
+    message: Json
+    unsure: bool  # the answer to an earlier try was lost, which may have made the change
+    tries: int
+
+
+class _Failed(NamedTuple):
+    error: errors.BoarddError
+    answered: bool  # the server itself said so
+    sent: bool  # the request left this machine, or may have
+    pause: float  # for which the server wants to be left alone
+
+
+class Client:
+    """Calls a server with one token. It may be used by many threads at once.
+
+    :param addr: ``http://HOST:PORT`` or ``https://HOST:PORT``, several servers of the same boards with commas between
+                 them. None: BOARDD_ADDR, or DEFAULT_ADDR
+    :param token: sent with every call. None: BOARDD_TOKEN, or no token
+    :param token_file: a file with the token, read again when the server refuses it. None: BOARDD_TOKEN_FILE, unless a
+                       token is given
+    :param ca_file: certificates to trust instead of the system's, as PEM
+    :param cert_file: our own certificate, with ``key_file``
+    :param call_timeout: seconds of one try of a call, beyond what it asks the server to wait
+    :param retry_for: seconds for which a call is repeated while the server is not reachable. 0: it is tried once
+    """
+
+    def __init__(self, addr: Optional[str] = None, token: Optional[str] = None, *, token_file: Optional[str] = None,
+                 ca_file: Optional[str] = None, cert_file: Optional[str] = None, key_file: Optional[str] = None,
+                 call_timeout: float = 30.0, retry_for: float = 30.0) -> None:
+        env = os.environ
+        if token is None and token_file is None:
+            token = env.get('BOARDD_TOKEN')
+            token_file = None if token else env.get('BOARDD_TOKEN_FILE') or None
+        self._token_file = token_file
+        self._token = token or ''
+        if token_file is not None and not token:
+            self._token = self._read_token(token_file)
+        self._call_timeout = call_timeout
+        self._retry_for = retry_for
+        addresses = [_address(a.strip()) for a in (addr or env.get('BOARDD_ADDR') or DEFAULT_ADDR).split(',')]
+        self._servers = len(addresses)
+        self._closed = threading.Event()
+        self._transport = transport.Transport(addresses, ca_file=ca_file, cert_file=cert_file, key_file=key_file)
+
+    def board(self, name: Optional[str] = None) -> 'board.Board':
+        """Returns the board of a name; None: BOARDD_BOARD, or ``default``.
+        Nothing is asked of the server."""
+        return board.Board(self, name or os.environ.get('BOARDD_BOARD') or 'default')
+
+    def close(self) -> None:
+        """Closes the connections. Calls that wait, and later ones, fail as
+        INTERRUPTED."""
+        self._closed.set()
+        self._transport.close()
+
+    def call(self, method: str, request: Mapping[str, Any], *, wait: float = 0.0, within: Optional[float] = None,
+             cut: Optional[transport.Cut] = None) -> Answer:
+        """Makes any unary call of the API, and makes it again while the
+        server is not reachable. That is safe as every change that a request
+        asks for is named by it: by a uuid, a claim's token, or a request id.
+
+        :param wait: seconds for which the server may hold the answer
+        :param within: seconds for everything, instead of what the client has
+        :param cut: lets another thread end the call; it fails as INTERRUPTED then
+        """
+        body = dict(request)
+        if wait > 0:
+            body['wait'] = seconds(wait)
+        data = json.dumps(body, separators=(',', ':'), allow_nan=False).encode('utf-8')
+        until = time.monotonic() + (self._retry_for + wait if within is None else within)
+        unsure, reloaded, tries = False, False, 0
+        while True:
+            if self._closed.is_set() or cut is not None and cut.done:
+                raise errors.BoarddError('INTERRUPTED', method, 'gave up before the server answered',
+                                         changed='unknown' if unsure else 'no')
+            tries += 1
+            timeout = self._call_timeout + wait
+            if within is not None:
+                timeout = max(0.05, min(timeout, until - time.monotonic()))
+            answer, failed = self._try(method, data, timeout, wait > 0, cut)
+            if failed is None:
+                return Answer(answer, unsure, tries)
+            unsure = unsure or method not in READS and failed.sent and not failed.answered
+            error = failed.error
+            if error.kind == 'UNAUTHENTICATED' and not reloaded:
+                reloaded = True
+                if self._reload():
+                    continue
+            pause = 0.0
+            if tries % self._servers == 0:  # no other one is left to ask
+                pause = max(failed.pause, backoff(tries // self._servers - 1, 0.05, 2.0))
+            ended = self._closed.is_set() or cut is not None and cut.done
+            if not ended and (error.kind not in _AGAIN or time.monotonic() + pause > until):
+                raise _in_doubt(error, unsure)
+            if cut is None:
+                self._closed.wait(pause)
+            else:
+                cut.wait(pause)
+
+    def _try(self, method: str, data: bytes, timeout: float, waits: bool,
+             cut: Optional[transport.Cut]) -> Tuple[Json, Optional[_Failed]]:
+        headers = {
+            'Content-Type': 'application/json',
+            'Connect-Protocol-Version': '1',
+            'Connect-Timeout-Ms': str(int(timeout * 1000)),
+        }
+        if self._token:
+            headers['Authorization'] = 'Bearer ' + self._token
+        try:
+            status, got, text = self._transport.post(_PATH + method, data, headers, timeout, waits=waits, cut=cut)
+        except transport.Broken as e:
+            return {}, _Failed(errors.BoarddError('UNAVAILABLE', method, str(e)), False, e.sent, 0.0)
+        try:
+            answer = json.loads(text)
+        except ValueError:
+            answer = None
+        if status == 200 and isinstance(answer, dict):
+            return answer, None
+        return {}, _failed(method, status, got, answer)
+
+    def _read_token(self, path: str) -> str:
+        with open(path, encoding='utf-8') as f:
+            return f.read().strip()
+
+    def _reload(self) -> bool:
+        """Reads the token's file again; returns whether it has another one."""
+        if self._token_file is None:
+            return False
+        try:
+            token = self._read_token(self._token_file)
+        except (OSError, ValueError):
+            return False  # the old one may be good again
+        changed, self._token = token != self._token, token
+        return changed
+
+
+def _failed(method: str, status: int, headers: Any, answer: Any) -> _Failed:
+    try:
+        pause = max(0.0, float(headers.get('Retry-After') or 0))
+    except ValueError:
+        pause = 0.0
+    if not isinstance(answer, dict) or 'code' not in answer:
+        # Not boardd's words: something stands between.
+        return _Failed(errors.BoarddError('UNAVAILABLE', method, 'HTTP status %d' % status), False, True, pause)
+    for detail in answer.get('details') or []:
+        said = detail.get('debug') if detail.get('type') == 'boardd.v1.Error' else None
+        if said and said.get('code'):
+            kind = said['code']
+            changed = 'unknown' if kind in ('INTERRUPTED', 'INTERNAL') else ''
+            error = errors.BoarddError(kind, method, said.get('message') or answer.get('message') or '',
+                                       owner=said.get('owner') or None, field=said.get('field') or None, changed=changed)
+            return _Failed(error, True, True, pause)
+    kind = errors.OF_CONNECT.get(answer['code'], 'INTERNAL')
+    error = errors.BoarddError(kind, method, answer.get('message') or '')
+    return _Failed(error, kind not in _DOUBTFUL, True, pause)
+
+
+def _in_doubt(error: errors.BoarddError, unsure: bool) -> errors.BoarddError:
+    """Of a call of which an earlier try may have made the change, that a later
+    one was refused says nothing of it."""
+    if not unsure or error.changed == 'unknown':
+        return error
+    return errors.BoarddError('OUTCOME_UNKNOWN', error.op,
+                              'the answer to a try was lost, which may have done it: %s' % error, job=error.job)
+
+
+def _address(text: str) -> Tuple[bool, str, int]:
+    """Returns (whether by TLS, host, port)."""
+    wrong = errors.BoarddError('INVALID', 'Client', 'addr: want http://HOST:PORT or https://HOST:PORT, got %r' % text)
+    try:
+        url = parse.urlsplit(text)
+        host, port = url.hostname, url.port
+    except ValueError:
+        raise wrong from None
+    if url.scheme not in ('http', 'https') or not host or url.path.strip('/') or url.query:
+        raise wrong
+    return url.scheme == 'https', host, port or (443 if url.scheme == 'https' else 80)
+
+
+def doubled(attempt: int, first: float, most: float) -> float:
+    """A pause that doubles with each attempt from 0 on, up to the most."""
+    return min(most, first * float(2 ** min(attempt, 40)))
+
+
+def backoff(attempt: int, first: float, most: float) -> float:
+    """The same, with up to a half taken off by chance, so that many clients
+    don't come back at the same moment."""
+    return doubled(attempt, first, most) * random.uniform(0.5, 1.0)
+
+
+from boardd import board  # noqa: E402  (each knows the other)
