@@ -91,7 +91,7 @@ func blocks(t *testing.T, path string) []block {
 
 func TestBlocks(t *testing.T) {
 	t.Parallel()
-	known := []string{"sh", "text", "hcl", "json", "go", "sql", "shell", "txt"}
+	known := []string{"sh", "text", "hcl", "json", "go", "sql", "python", "shell", "txt"}
 	examples := examples(t)
 	for _, page := range pages(t) {
 		for _, b := range blocks(t, page) {
@@ -103,6 +103,8 @@ func TestBlocks(t *testing.T) {
 				t.Errorf("%s: this is not JSON", at)
 			case (b.language == "go" || b.language == "sql") && !strings.Contains(examples, squeeze(b.body)):
 				t.Errorf("%s: these lines stand in no tested example, so nothing says that they work", at)
+			case b.language == "python" && filepath.Base(page) != "python.md":
+				t.Errorf("%s: only those of python.md are run, by the tests of clients/python", at)
 			}
 		}
 	}
