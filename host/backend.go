@@ -54,6 +54,7 @@ type backend struct {
 // running is a driver that was started.
 type running struct {
 	driver   driver.Driver
+	backuper driver.Backuper // nil: the driver makes no backups
 	info     driver.Info
 	restarts func() int64 // of its process so far
 }
@@ -80,6 +81,7 @@ func (b *backend) run(ctx context.Context, h *Host) {
 				_ = r.driver.Close()
 				break // the settings do not become better by themselves
 			}
+			r.backuper, _ = r.driver.(driver.Backuper)
 			r.driver = b.known.Through(h.tracer.Driver(r.driver, b.config.Name, b.config.Driver), b.latency.Observe)
 			b.running.Store(r)
 			b.problem.Store(nil)

@@ -69,14 +69,19 @@ func (h *Host) Vacate(ctx context.Context, backend string, place PlaceInfo) erro
 
 // storeOf returns a backend of the configuration that runs, and its documents.
 func (h *Host) storeOf(ctx context.Context, name string) (*backend, driver.Documents, error) {
-	if !slices.ContainsFunc(h.Settings().Backends, func(c config.Backend) bool { return c.Name == name }) {
-		return nil, nil, job.Errorf(job.NotFound, "there is no backend %q", tenant.Clip(name))
-	}
-	on, r, err := h.runningBackend(ctx, name)
+	on, r, err := h.declaredBackend(ctx, name)
 	if err != nil {
 		return nil, nil, err
 	}
 	return on, r.driver.Documents(), nil
+}
+
+// declaredBackend returns a backend of the configuration as soon as it runs.
+func (h *Host) declaredBackend(ctx context.Context, name string) (*backend, *running, error) {
+	if !slices.ContainsFunc(h.Settings().Backends, func(c config.Backend) bool { return c.Name == name }) {
+		return nil, nil, job.Errorf(job.NotFound, "there is no backend %q", tenant.Clip(name))
+	}
+	return h.runningBackend(ctx, name)
 }
 
 // Prepare asks the backend's driver whether it takes the board's settings, makes

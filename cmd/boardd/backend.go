@@ -11,7 +11,8 @@ import (
 )
 
 func (p *program) backendCommand() *cobra.Command {
-	return p.group("backend", "Look at the stores on which boards can be made", "", p.backendListCommand(), p.backendPlacesCommand(), p.backendReleaseCommand())
+	return p.group("backend", "Look at the stores on which boards can be made", "", p.backendListCommand(), p.backendPlacesCommand(), p.backendReleaseCommand(),
+		p.backendBackupCommand(), p.backendCheckCommand(), p.backendRestoreCommand())
 }
 
 func (p *program) backendListCommand() *cobra.Command {

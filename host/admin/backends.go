@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"io"
 	"slices"
 	"strings"
 
@@ -59,6 +60,14 @@ func (s *Session) Reload(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	return s.host.Reload(ctx)
+}
+
+// Backup writes a copy of a backend's store to w: at most rate bytes a second.
+func (s *Session) Backup(ctx context.Context, backend string, rate int64, w io.Writer) error {
+	if err := s.principal.Check("BackupBackend", ""); err != nil {
+		return err
+	}
+	return s.host.Backup(ctx, backend, rate, w)
 }
 
 // ListPlaces returns which board lies where on a backend.

@@ -20,7 +20,8 @@ import (
 // adminService answers the calls of AdminService, each of which is one method of
 // the caller's session.
 type adminService struct {
-	host *host.Host
+	host     *host.Host
+	stopping <-chan struct{} // closed when the server stops
 }
 
 // session returns the caller's.

@@ -107,13 +107,18 @@ func (o *observer) auditStream(ctx context.Context, spec connect.Spec, board str
 	return o.host.Auditor().Refused(record)
 }
 
-// auditVisit records a stream that looks at another tenant's board, as it begins:
-// it may go on for days.
-func (o *observer) auditVisit(ctx context.Context, spec connect.Spec, board string) error {
-	if !visits(ctx) {
+// copies are the streams that are always in the audit log: what they send is everything
+// that there is.
+var copies = map[string]bool{"BackupBackend": true}
+
+// auditVisit records a stream that looks at another tenant's board, or at more than one
+// tenant's, as it begins: it may go on for days.
+func (o *observer) auditVisit(ctx context.Context, spec connect.Spec, board string, request any) error {
+	if !visits(ctx) && !copies[callOf(spec)] {
 		return nil
 	}
 	record := recordOf(ctx, callOf(spec), nil)
+	describeRequest(&record, request)
 	record.Board = board
 	signRecord(ctx, &record)
 	return o.host.Auditor().Record(record, false)

@@ -115,7 +115,7 @@ func (o *observer) WrapStreamingHandler(next connect.StreamingHandlerFunc) conne
 	return func(ctx context.Context, conn connect.StreamingHandlerConn) (err error) {
 		begun := time.Now()
 		c := &checkedConn{StreamingHandlerConn: conn, ctx: ctx}
-		c.begins = func() error { return o.auditVisit(ctx, conn.Spec(), c.board) }
+		c.begins = func(request any) error { return o.auditVisit(ctx, conn.Spec(), c.board, request) }
 		open := o.streams.Add(1)
 		defer func() {
 			o.streams.Add(-1)
@@ -143,7 +143,7 @@ type checkedConn struct {
 
 	ctx    context.Context //nolint:containedctx // the call's, for what Receive gives back of its room
 	board  string
-	begins func() error // called when the request was read
+	begins func(request any) error // called when the request was read
 }
 
 // Receive reads the request.
@@ -162,7 +162,7 @@ func (c *checkedConn) Receive(message any) error {
 	if err := mistake(m); err != nil {
 		return err
 	}
-	return c.begins()
+	return c.begins(message)
 }
 
 // finish makes the error that the client sees, and notes the end of the call, of which

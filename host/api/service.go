@@ -140,12 +140,16 @@ func (s *service) waiting(ctx context.Context, wait time.Duration, call func(con
 
 // untilStop returns a context that ends with errStopping when the server stops.
 func (s *service) untilStop(ctx context.Context) (context.Context, func()) {
+	return untilStop(ctx, s.stopping)
+}
+
+func untilStop(ctx context.Context, stopping <-chan struct{}) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	done := make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		select {
-		case <-s.stopping:
+		case <-stopping:
 			cancel(errStopping)
 		case <-done:
 		}

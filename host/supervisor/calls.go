@@ -157,6 +157,18 @@ func (s *Supervisor) Watch(ctx context.Context, board string, after driver.Posit
 	return stream(ctx, s, board, func(d driver.Driver) iter.Seq2[driver.Changes, error] { return d.Watch(ctx, board, after) })
 }
 
+// Backup ends with Unavailable when its process goes away.
+func (s *Supervisor) Backup(ctx context.Context) iter.Seq2[driver.BackupPart, error] {
+	return stream(ctx, s, "", func(d driver.Driver) iter.Seq2[driver.BackupPart, error] {
+		if backuper, ok := d.(driver.Backuper); ok {
+			return backuper.Backup(ctx)
+		}
+		return func(yield func(driver.BackupPart, error) bool) {
+			yield(driver.BackupPart{}, job.Errorf(job.Unsupported, "the driver makes no backups"))
+		}
+	})
+}
+
 func stream[T any](ctx context.Context, s *Supervisor, board string, open func(driver.Driver) iter.Seq2[T, error]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var none T

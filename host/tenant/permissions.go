@@ -58,6 +58,8 @@ var permissions = map[string][]Role{
 	"ListPlaces":   operators,
 	"ReleasePlace": operators,
 
+	"BackupBackend": operators,
+
 	"GetCatalog":    operators,
 	"AcceptCatalog": operators,
 	"ExportCatalog": operators,

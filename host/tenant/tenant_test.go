@@ -79,6 +79,7 @@ var want = map[string]string{
 	"ReloadConfig":     "- - - - - o - -",
 	"ListPlaces":       "- - - - - o - -",
 	"ReleasePlace":     "- - - - - o - -",
+	"BackupBackend":    "- - - - - o - -",
 	"GetCatalog":       "- - - - - o - -",
 	"AcceptCatalog":    "- - - - - o - -",
 	"ExportCatalog":    "- - - - - o - -",

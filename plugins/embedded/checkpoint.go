@@ -79,6 +79,9 @@ func hasKeys(l *memtable) (found bool) {
 // time, and it is the only one that writes to the file. An error that isNoRoom reports
 // leaves everything as it was.
 func (s *Store) update(fn func(*bbolt.Tx) (wrote bool, err error)) error {
+	if c := s.copying.Load(); c != nil {
+		defer time.AfterFunc(s.patience, c.giveWay).Stop()
+	}
 	tx, err := s.db.Begin(true)
 	if err != nil {
 		return err

@@ -48,6 +48,9 @@ func (l *lost) String() string {
 // mark, was; "": nothing.
 func (s *Store) loss(was mark, has tail) string {
 	switch {
+	case was.tail.epoch == putBackEpoch:
+		return fmt.Sprintf("the store was put back from a backup that was made at %s: what was acknowledged since is lost",
+			time.Unix(int64(was.tail.number), 0).UTC().Format(time.RFC3339))
 	case was.store != s.id:
 		return "the store was acknowledged to hold other changes: its file was taken away, or it is that of another store"
 	case has.before(was.tail):

@@ -18,6 +18,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"time"
 
 	"github.com/boardd/boardd/plugins/embedded/wal"
 	"github.com/boardd/boardd/sdk/driver"
@@ -73,4 +74,6 @@ type options struct {
 	disk   wal.Disk       // makes a record of the journal durable; tests make it fail
 	commit commitFunc     // makes a transaction of the file durable; likewise
 	limits storageLimits  // how much of the past is kept
+
+	patience time.Duration // with a backup that keeps the file from growing
 }

@@ -68,6 +68,8 @@ type Store struct {
 	dead      atomic.Bool
 	fullness  fullness
 	closing   chan struct{}
+	copying   atomic.Pointer[copying] // nil: no backup is under way
+	patience  time.Duration           // see defaultPatience
 
 	// Of whoever writes to the file: the committer, or the checkpoint that it began.
 	reached reached
@@ -88,7 +90,7 @@ func open(ctx context.Context, path string, o options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{
-		folder: f, logger: o.logger, clock: o.clock, exit: o.exit, commit: o.commit, keep: o.limits,
+		folder: f, logger: o.logger, clock: o.clock, exit: o.exit, commit: o.commit, keep: o.limits, patience: o.patience,
 		boards: map[string]*board{}, numbers: map[string]uint32{}, names: []string{""}, closing: make(chan struct{}),
 		over:       overlay{recent: newMemtable()},
 		openedWall: o.clock.wall(), openedBoot: o.clock.boot(),
@@ -117,6 +119,9 @@ func (o options) filled() options {
 	}
 	if o.commit == nil {
 		o.commit = (*bbolt.Tx).Commit
+	}
+	if o.patience == 0 {
+		o.patience = defaultPatience
 	}
 	o.limits = o.limits.filled()
 	return o
@@ -305,6 +310,9 @@ func (s *Store) Close() error {
 	close(s.closing)
 	s.mu.Unlock()
 	s.committer.close()
+	if c := s.copying.Load(); c != nil {
+		c.giveWay() // the file is closed only when nobody reads it
+	}
 	closing := errors.Join(s.committer.journal.Close(), s.marker.close())
 	if s.dead.Load() {
 		return s.folder.close() // bbolt may be left in the middle of a transaction

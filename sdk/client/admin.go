@@ -2,6 +2,9 @@ package client
 
 import (
 	"context"
+	"iter"
+
+	"connectrpc.com/connect"
 
 	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
 )
@@ -133,6 +136,31 @@ func (a *Admin) ListPlaces(ctx context.Context, backend string) ([]*boarddv1.Pla
 // ReleasePlace frees a place that a board has in a backend's store.
 func (a *Admin) ReleasePlace(ctx context.Context, r *boarddv1.ReleasePlaceRequest) (*boarddv1.ReleasePlaceResponse, error) {
 	return call(ctx, a.once, "release place", 0, a.once.admin.ReleasePlace, r)
+}
+
+// BackupBackend copies a backend's store, and yields the copy, a tar archive, part by
+// part. It ends with the first error, which comes without a part: what came before it is
+// no backup then.
+func (a *Admin) BackupBackend(ctx context.Context, r *boarddv1.BackupBackendRequest) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		request := connect.NewRequest(r)
+		a.once.credentials.sign(request.Header())
+		stream, err := a.once.admin.BackupBackend(ctx, request)
+		if err == nil {
+			defer func() { _ = stream.Close() }() // its error is that of the stream
+			for stream.Receive() {
+				if !yield(stream.Msg().GetData(), nil) {
+					return
+				}
+			}
+			err = stream.Err()
+		}
+		if err != nil {
+			yield(nil, callError("backup backend", err))
+		}
+	}
 }
 
 // GetAudit reads a page of the server's audit log.

@@ -3483,6 +3483,102 @@ func (x *ReleasePlaceResponse) GetPlace() *Place {
 	return nil
 }
 
+type BackupBackendRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`  // of the backend
+	Rate          int64                  `protobuf:"varint,2,opt,name=rate,proto3" json:"rate,omitempty"` // bytes a second that are read and sent at most; 0: 64 MiB
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BackupBackendRequest) Reset() {
+	*x = BackupBackendRequest{}
+	mi := &file_boardd_v1_admin_proto_msgTypes[54]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BackupBackendRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BackupBackendRequest) ProtoMessage() {}
+
+func (x *BackupBackendRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_admin_proto_msgTypes[54]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BackupBackendRequest.ProtoReflect.Descriptor instead.
+func (*BackupBackendRequest) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{54}
+}
+
+func (x *BackupBackendRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *BackupBackendRequest) GetRate() int64 {
+	if x != nil {
+		return x.Rate
+	}
+	return 0
+}
+
+type BackupBackendResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Data          []byte                 `protobuf:"bytes,1,opt,name=data,proto3" json:"data,omitempty"` // the next part of a tar archive, whose last file is manifest.json with the checksums of all others
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BackupBackendResponse) Reset() {
+	*x = BackupBackendResponse{}
+	mi := &file_boardd_v1_admin_proto_msgTypes[55]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BackupBackendResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BackupBackendResponse) ProtoMessage() {}
+
+func (x *BackupBackendResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_admin_proto_msgTypes[55]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BackupBackendResponse.ProtoReflect.Descriptor instead.
+func (*BackupBackendResponse) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{55}
+}
+
+func (x *BackupBackendResponse) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
 type AuditRecord struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Sequence      int64                  `protobuf:"varint,1,opt,name=sequence,proto3" json:"sequence,omitempty"` // with all, as are previous, hash and signature: otherwise they would tell of other tenants' records
@@ -3509,7 +3605,7 @@ type AuditRecord struct {
 
 func (x *AuditRecord) Reset() {
 	*x = AuditRecord{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[54]
+	mi := &file_boardd_v1_admin_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3521,7 +3617,7 @@ func (x *AuditRecord) String() string {
 func (*AuditRecord) ProtoMessage() {}
 
 func (x *AuditRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[54]
+	mi := &file_boardd_v1_admin_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3534,7 +3630,7 @@ func (x *AuditRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditRecord.ProtoReflect.Descriptor instead.
 func (*AuditRecord) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{54}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *AuditRecord) GetSequence() int64 {
@@ -3676,7 +3772,7 @@ type AuditFlaw struct {
 
 func (x *AuditFlaw) Reset() {
 	*x = AuditFlaw{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[55]
+	mi := &file_boardd_v1_admin_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3688,7 +3784,7 @@ func (x *AuditFlaw) String() string {
 func (*AuditFlaw) ProtoMessage() {}
 
 func (x *AuditFlaw) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[55]
+	mi := &file_boardd_v1_admin_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3701,7 +3797,7 @@ func (x *AuditFlaw) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditFlaw.ProtoReflect.Descriptor instead.
 func (*AuditFlaw) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{55}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *AuditFlaw) GetFile() string {
@@ -3746,7 +3842,7 @@ type GetAuditRequest struct {
 
 func (x *GetAuditRequest) Reset() {
 	*x = GetAuditRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[56]
+	mi := &file_boardd_v1_admin_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3758,7 +3854,7 @@ func (x *GetAuditRequest) String() string {
 func (*GetAuditRequest) ProtoMessage() {}
 
 func (x *GetAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[56]
+	mi := &file_boardd_v1_admin_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3771,7 +3867,7 @@ func (x *GetAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAuditRequest.ProtoReflect.Descriptor instead.
 func (*GetAuditRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{56}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *GetAuditRequest) GetTenant() string {
@@ -3828,7 +3924,7 @@ type GetAuditResponse struct {
 
 func (x *GetAuditResponse) Reset() {
 	*x = GetAuditResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[57]
+	mi := &file_boardd_v1_admin_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3840,7 +3936,7 @@ func (x *GetAuditResponse) String() string {
 func (*GetAuditResponse) ProtoMessage() {}
 
 func (x *GetAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[57]
+	mi := &file_boardd_v1_admin_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3853,7 +3949,7 @@ func (x *GetAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAuditResponse.ProtoReflect.Descriptor instead.
 func (*GetAuditResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{57}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *GetAuditResponse) GetRecords() []*AuditRecord {
@@ -3897,7 +3993,7 @@ type AuditHead struct {
 
 func (x *AuditHead) Reset() {
 	*x = AuditHead{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[58]
+	mi := &file_boardd_v1_admin_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3909,7 +4005,7 @@ func (x *AuditHead) String() string {
 func (*AuditHead) ProtoMessage() {}
 
 func (x *AuditHead) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[58]
+	mi := &file_boardd_v1_admin_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3922,7 +4018,7 @@ func (x *AuditHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditHead.ProtoReflect.Descriptor instead.
 func (*AuditHead) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{58}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *AuditHead) GetHost() string {
@@ -3969,7 +4065,7 @@ type GetCatalogRequest struct {
 
 func (x *GetCatalogRequest) Reset() {
 	*x = GetCatalogRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[59]
+	mi := &file_boardd_v1_admin_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3981,7 +4077,7 @@ func (x *GetCatalogRequest) String() string {
 func (*GetCatalogRequest) ProtoMessage() {}
 
 func (x *GetCatalogRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[59]
+	mi := &file_boardd_v1_admin_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3994,7 +4090,7 @@ func (x *GetCatalogRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCatalogRequest.ProtoReflect.Descriptor instead.
 func (*GetCatalogRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{59}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{61}
 }
 
 type GetCatalogResponse struct {
@@ -4016,7 +4112,7 @@ type GetCatalogResponse struct {
 
 func (x *GetCatalogResponse) Reset() {
 	*x = GetCatalogResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[60]
+	mi := &file_boardd_v1_admin_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4028,7 +4124,7 @@ func (x *GetCatalogResponse) String() string {
 func (*GetCatalogResponse) ProtoMessage() {}
 
 func (x *GetCatalogResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[60]
+	mi := &file_boardd_v1_admin_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4041,7 +4137,7 @@ func (x *GetCatalogResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCatalogResponse.ProtoReflect.Descriptor instead.
 func (*GetCatalogResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{60}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *GetCatalogResponse) GetId() string {
@@ -4131,7 +4227,7 @@ type AcceptCatalogRequest struct {
 
 func (x *AcceptCatalogRequest) Reset() {
 	*x = AcceptCatalogRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[61]
+	mi := &file_boardd_v1_admin_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4143,7 +4239,7 @@ func (x *AcceptCatalogRequest) String() string {
 func (*AcceptCatalogRequest) ProtoMessage() {}
 
 func (x *AcceptCatalogRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[61]
+	mi := &file_boardd_v1_admin_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4156,7 +4252,7 @@ func (x *AcceptCatalogRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcceptCatalogRequest.ProtoReflect.Descriptor instead.
 func (*AcceptCatalogRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{61}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{63}
 }
 
 type AcceptCatalogResponse struct {
@@ -4169,7 +4265,7 @@ type AcceptCatalogResponse struct {
 
 func (x *AcceptCatalogResponse) Reset() {
 	*x = AcceptCatalogResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[62]
+	mi := &file_boardd_v1_admin_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4181,7 +4277,7 @@ func (x *AcceptCatalogResponse) String() string {
 func (*AcceptCatalogResponse) ProtoMessage() {}
 
 func (x *AcceptCatalogResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[62]
+	mi := &file_boardd_v1_admin_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4194,7 +4290,7 @@ func (x *AcceptCatalogResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcceptCatalogResponse.ProtoReflect.Descriptor instead.
 func (*AcceptCatalogResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{62}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *AcceptCatalogResponse) GetGeneration() int64 {
@@ -4221,7 +4317,7 @@ type CatalogRecord struct {
 
 func (x *CatalogRecord) Reset() {
 	*x = CatalogRecord{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[63]
+	mi := &file_boardd_v1_admin_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4233,7 +4329,7 @@ func (x *CatalogRecord) String() string {
 func (*CatalogRecord) ProtoMessage() {}
 
 func (x *CatalogRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[63]
+	mi := &file_boardd_v1_admin_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4246,7 +4342,7 @@ func (x *CatalogRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CatalogRecord.ProtoReflect.Descriptor instead.
 func (*CatalogRecord) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{63}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *CatalogRecord) GetName() string {
@@ -4272,7 +4368,7 @@ type ExportCatalogRequest struct {
 
 func (x *ExportCatalogRequest) Reset() {
 	*x = ExportCatalogRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[64]
+	mi := &file_boardd_v1_admin_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4284,7 +4380,7 @@ func (x *ExportCatalogRequest) String() string {
 func (*ExportCatalogRequest) ProtoMessage() {}
 
 func (x *ExportCatalogRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[64]
+	mi := &file_boardd_v1_admin_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4297,7 +4393,7 @@ func (x *ExportCatalogRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportCatalogRequest.ProtoReflect.Descriptor instead.
 func (*ExportCatalogRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{64}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *ExportCatalogRequest) GetAfter() string {
@@ -4318,7 +4414,7 @@ type ExportCatalogResponse struct {
 
 func (x *ExportCatalogResponse) Reset() {
 	*x = ExportCatalogResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[65]
+	mi := &file_boardd_v1_admin_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4330,7 +4426,7 @@ func (x *ExportCatalogResponse) String() string {
 func (*ExportCatalogResponse) ProtoMessage() {}
 
 func (x *ExportCatalogResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[65]
+	mi := &file_boardd_v1_admin_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4343,7 +4439,7 @@ func (x *ExportCatalogResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportCatalogResponse.ProtoReflect.Descriptor instead.
 func (*ExportCatalogResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{65}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *ExportCatalogResponse) GetRecords() []*CatalogRecord {
@@ -4378,7 +4474,7 @@ type ImportCatalogRequest struct {
 
 func (x *ImportCatalogRequest) Reset() {
 	*x = ImportCatalogRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[66]
+	mi := &file_boardd_v1_admin_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4390,7 +4486,7 @@ func (x *ImportCatalogRequest) String() string {
 func (*ImportCatalogRequest) ProtoMessage() {}
 
 func (x *ImportCatalogRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[66]
+	mi := &file_boardd_v1_admin_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4403,7 +4499,7 @@ func (x *ImportCatalogRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportCatalogRequest.ProtoReflect.Descriptor instead.
 func (*ImportCatalogRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{66}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *ImportCatalogRequest) GetRecords() []*CatalogRecord {
@@ -4437,7 +4533,7 @@ type ImportCatalogResponse struct {
 
 func (x *ImportCatalogResponse) Reset() {
 	*x = ImportCatalogResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[67]
+	mi := &file_boardd_v1_admin_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4449,7 +4545,7 @@ func (x *ImportCatalogResponse) String() string {
 func (*ImportCatalogResponse) ProtoMessage() {}
 
 func (x *ImportCatalogResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[67]
+	mi := &file_boardd_v1_admin_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4462,7 +4558,7 @@ func (x *ImportCatalogResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportCatalogResponse.ProtoReflect.Descriptor instead.
 func (*ImportCatalogResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{67}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *ImportCatalogResponse) GetWritten() int64 {
@@ -4487,7 +4583,7 @@ type ReloadConfigRequest struct {
 
 func (x *ReloadConfigRequest) Reset() {
 	*x = ReloadConfigRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[68]
+	mi := &file_boardd_v1_admin_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4499,7 +4595,7 @@ func (x *ReloadConfigRequest) String() string {
 func (*ReloadConfigRequest) ProtoMessage() {}
 
 func (x *ReloadConfigRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[68]
+	mi := &file_boardd_v1_admin_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4512,7 +4608,7 @@ func (x *ReloadConfigRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReloadConfigRequest.ProtoReflect.Descriptor instead.
 func (*ReloadConfigRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{68}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{70}
 }
 
 type ReloadConfigResponse struct {
@@ -4524,7 +4620,7 @@ type ReloadConfigResponse struct {
 
 func (x *ReloadConfigResponse) Reset() {
 	*x = ReloadConfigResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[69]
+	mi := &file_boardd_v1_admin_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4536,7 +4632,7 @@ func (x *ReloadConfigResponse) String() string {
 func (*ReloadConfigResponse) ProtoMessage() {}
 
 func (x *ReloadConfigResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[69]
+	mi := &file_boardd_v1_admin_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4549,7 +4645,7 @@ func (x *ReloadConfigResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReloadConfigResponse.ProtoReflect.Descriptor instead.
 func (*ReloadConfigResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{69}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *ReloadConfigResponse) GetChanges() []string {
@@ -4834,7 +4930,12 @@ const file_boardd_v1_admin_proto_rawDesc = "" +
 	"\x05place\x18\x02 \x01(\tR\x05place\x12\x14\n" +
 	"\x05force\x18\x03 \x01(\bR\x05force\">\n" +
 	"\x14ReleasePlaceResponse\x12&\n" +
-	"\x05place\x18\x01 \x01(\v2\x10.boardd.v1.PlaceR\x05place\"\xde\x03\n" +
+	"\x05place\x18\x01 \x01(\v2\x10.boardd.v1.PlaceR\x05place\">\n" +
+	"\x14BackupBackendRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
+	"\x04rate\x18\x02 \x01(\x03R\x04rate\"+\n" +
+	"\x15BackupBackendResponse\x12\x12\n" +
+	"\x04data\x18\x01 \x01(\fR\x04data\"\xde\x03\n" +
 	"\vAuditRecord\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x03R\bsequence\x12*\n" +
 	"\x02at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x12\n" +
@@ -4918,7 +5019,7 @@ const file_boardd_v1_admin_proto_rawDesc = "" +
 	"\x04kept\x18\x02 \x01(\x03R\x04kept\"\x15\n" +
 	"\x13ReloadConfigRequest\"0\n" +
 	"\x14ReloadConfigResponse\x12\x18\n" +
-	"\achanges\x18\x01 \x03(\tR\achanges2\xb1\x11\n" +
+	"\achanges\x18\x01 \x03(\tR\achanges2\x87\x12\n" +
 	"\fAdminService\x12O\n" +
 	"\fCreateTenant\x12\x1e.boardd.v1.CreateTenantRequest\x1a\x1f.boardd.v1.CreateTenantResponse\x12Q\n" +
 	"\vListTenants\x12\x1d.boardd.v1.ListTenantsRequest\x1a\x1e.boardd.v1.ListTenantsResponse\"\x03\x90\x02\x01\x12O\n" +
@@ -4942,7 +5043,8 @@ const file_boardd_v1_admin_proto_rawDesc = "" +
 	"\fListBackends\x12\x1e.boardd.v1.ListBackendsRequest\x1a\x1f.boardd.v1.ListBackendsResponse\"\x03\x90\x02\x01\x12N\n" +
 	"\n" +
 	"ListPlaces\x12\x1c.boardd.v1.ListPlacesRequest\x1a\x1d.boardd.v1.ListPlacesResponse\"\x03\x90\x02\x01\x12O\n" +
-	"\fReleasePlace\x12\x1e.boardd.v1.ReleasePlaceRequest\x1a\x1f.boardd.v1.ReleasePlaceResponse\x12H\n" +
+	"\fReleasePlace\x12\x1e.boardd.v1.ReleasePlaceRequest\x1a\x1f.boardd.v1.ReleasePlaceResponse\x12T\n" +
+	"\rBackupBackend\x12\x1f.boardd.v1.BackupBackendRequest\x1a .boardd.v1.BackupBackendResponse0\x01\x12H\n" +
 	"\bGetAudit\x12\x1a.boardd.v1.GetAuditRequest\x1a\x1b.boardd.v1.GetAuditResponse\"\x03\x90\x02\x01\x12O\n" +
 	"\fReloadConfig\x12\x1e.boardd.v1.ReloadConfigRequest\x1a\x1f.boardd.v1.ReloadConfigResponse\x12N\n" +
 	"\n" +
@@ -4963,7 +5065,7 @@ func file_boardd_v1_admin_proto_rawDescGZIP() []byte {
 	return file_boardd_v1_admin_proto_rawDescData
 }
 
-var file_boardd_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 74)
+var file_boardd_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 76)
 var file_boardd_v1_admin_proto_goTypes = []any{
 	(*Tenant)(nil),                   // 0: boardd.v1.Tenant
 	(*CreateTenantRequest)(nil),      // 1: boardd.v1.CreateTenantRequest
@@ -5019,99 +5121,101 @@ var file_boardd_v1_admin_proto_goTypes = []any{
 	(*ListPlacesResponse)(nil),       // 51: boardd.v1.ListPlacesResponse
 	(*ReleasePlaceRequest)(nil),      // 52: boardd.v1.ReleasePlaceRequest
 	(*ReleasePlaceResponse)(nil),     // 53: boardd.v1.ReleasePlaceResponse
-	(*AuditRecord)(nil),              // 54: boardd.v1.AuditRecord
-	(*AuditFlaw)(nil),                // 55: boardd.v1.AuditFlaw
-	(*GetAuditRequest)(nil),          // 56: boardd.v1.GetAuditRequest
-	(*GetAuditResponse)(nil),         // 57: boardd.v1.GetAuditResponse
-	(*AuditHead)(nil),                // 58: boardd.v1.AuditHead
-	(*GetCatalogRequest)(nil),        // 59: boardd.v1.GetCatalogRequest
-	(*GetCatalogResponse)(nil),       // 60: boardd.v1.GetCatalogResponse
-	(*AcceptCatalogRequest)(nil),     // 61: boardd.v1.AcceptCatalogRequest
-	(*AcceptCatalogResponse)(nil),    // 62: boardd.v1.AcceptCatalogResponse
-	(*CatalogRecord)(nil),            // 63: boardd.v1.CatalogRecord
-	(*ExportCatalogRequest)(nil),     // 64: boardd.v1.ExportCatalogRequest
-	(*ExportCatalogResponse)(nil),    // 65: boardd.v1.ExportCatalogResponse
-	(*ImportCatalogRequest)(nil),     // 66: boardd.v1.ImportCatalogRequest
-	(*ImportCatalogResponse)(nil),    // 67: boardd.v1.ImportCatalogResponse
-	(*ReloadConfigRequest)(nil),      // 68: boardd.v1.ReloadConfigRequest
-	(*ReloadConfigResponse)(nil),     // 69: boardd.v1.ReloadConfigResponse
-	nil,                              // 70: boardd.v1.Tenant.LimitsEntry
-	nil,                              // 71: boardd.v1.CreateTenantRequest.LimitsEntry
-	nil,                              // 72: boardd.v1.UpdateTenantRequest.LimitsEntry
-	nil,                              // 73: boardd.v1.BoardSettings.LimitsEntry
-	(*timestamppb.Timestamp)(nil),    // 74: google.protobuf.Timestamp
-	(*fieldmaskpb.FieldMask)(nil),    // 75: google.protobuf.FieldMask
-	(*durationpb.Duration)(nil),      // 76: google.protobuf.Duration
-	(*PolicyRule)(nil),               // 77: boardd.v1.PolicyRule
+	(*BackupBackendRequest)(nil),     // 54: boardd.v1.BackupBackendRequest
+	(*BackupBackendResponse)(nil),    // 55: boardd.v1.BackupBackendResponse
+	(*AuditRecord)(nil),              // 56: boardd.v1.AuditRecord
+	(*AuditFlaw)(nil),                // 57: boardd.v1.AuditFlaw
+	(*GetAuditRequest)(nil),          // 58: boardd.v1.GetAuditRequest
+	(*GetAuditResponse)(nil),         // 59: boardd.v1.GetAuditResponse
+	(*AuditHead)(nil),                // 60: boardd.v1.AuditHead
+	(*GetCatalogRequest)(nil),        // 61: boardd.v1.GetCatalogRequest
+	(*GetCatalogResponse)(nil),       // 62: boardd.v1.GetCatalogResponse
+	(*AcceptCatalogRequest)(nil),     // 63: boardd.v1.AcceptCatalogRequest
+	(*AcceptCatalogResponse)(nil),    // 64: boardd.v1.AcceptCatalogResponse
+	(*CatalogRecord)(nil),            // 65: boardd.v1.CatalogRecord
+	(*ExportCatalogRequest)(nil),     // 66: boardd.v1.ExportCatalogRequest
+	(*ExportCatalogResponse)(nil),    // 67: boardd.v1.ExportCatalogResponse
+	(*ImportCatalogRequest)(nil),     // 68: boardd.v1.ImportCatalogRequest
+	(*ImportCatalogResponse)(nil),    // 69: boardd.v1.ImportCatalogResponse
+	(*ReloadConfigRequest)(nil),      // 70: boardd.v1.ReloadConfigRequest
+	(*ReloadConfigResponse)(nil),     // 71: boardd.v1.ReloadConfigResponse
+	nil,                              // 72: boardd.v1.Tenant.LimitsEntry
+	nil,                              // 73: boardd.v1.CreateTenantRequest.LimitsEntry
+	nil,                              // 74: boardd.v1.UpdateTenantRequest.LimitsEntry
+	nil,                              // 75: boardd.v1.BoardSettings.LimitsEntry
+	(*timestamppb.Timestamp)(nil),    // 76: google.protobuf.Timestamp
+	(*fieldmaskpb.FieldMask)(nil),    // 77: google.protobuf.FieldMask
+	(*durationpb.Duration)(nil),      // 78: google.protobuf.Duration
+	(*PolicyRule)(nil),               // 79: boardd.v1.PolicyRule
 }
 var file_boardd_v1_admin_proto_depIdxs = []int32{
-	70, // 0: boardd.v1.Tenant.limits:type_name -> boardd.v1.Tenant.LimitsEntry
-	74, // 1: boardd.v1.Tenant.created_at:type_name -> google.protobuf.Timestamp
-	71, // 2: boardd.v1.CreateTenantRequest.limits:type_name -> boardd.v1.CreateTenantRequest.LimitsEntry
+	72, // 0: boardd.v1.Tenant.limits:type_name -> boardd.v1.Tenant.LimitsEntry
+	76, // 1: boardd.v1.Tenant.created_at:type_name -> google.protobuf.Timestamp
+	73, // 2: boardd.v1.CreateTenantRequest.limits:type_name -> boardd.v1.CreateTenantRequest.LimitsEntry
 	0,  // 3: boardd.v1.CreateTenantResponse.tenant:type_name -> boardd.v1.Tenant
 	0,  // 4: boardd.v1.ListTenantsResponse.tenants:type_name -> boardd.v1.Tenant
-	72, // 5: boardd.v1.UpdateTenantRequest.limits:type_name -> boardd.v1.UpdateTenantRequest.LimitsEntry
-	75, // 6: boardd.v1.UpdateTenantRequest.update_mask:type_name -> google.protobuf.FieldMask
+	74, // 5: boardd.v1.UpdateTenantRequest.limits:type_name -> boardd.v1.UpdateTenantRequest.LimitsEntry
+	77, // 6: boardd.v1.UpdateTenantRequest.update_mask:type_name -> google.protobuf.FieldMask
 	0,  // 7: boardd.v1.UpdateTenantResponse.tenant:type_name -> boardd.v1.Tenant
 	0,  // 8: boardd.v1.UpdateTenantResponse.before:type_name -> boardd.v1.Tenant
-	74, // 9: boardd.v1.Token.expires_at:type_name -> google.protobuf.Timestamp
-	74, // 10: boardd.v1.Token.created_at:type_name -> google.protobuf.Timestamp
-	74, // 11: boardd.v1.CreateTokenRequest.expires_at:type_name -> google.protobuf.Timestamp
+	76, // 9: boardd.v1.Token.expires_at:type_name -> google.protobuf.Timestamp
+	76, // 10: boardd.v1.Token.created_at:type_name -> google.protobuf.Timestamp
+	76, // 11: boardd.v1.CreateTokenRequest.expires_at:type_name -> google.protobuf.Timestamp
 	9,  // 12: boardd.v1.CreateTokenResponse.token:type_name -> boardd.v1.Token
 	9,  // 13: boardd.v1.ListTokensResponse.tokens:type_name -> boardd.v1.Token
-	76, // 14: boardd.v1.BoardSettings.lease:type_name -> google.protobuf.Duration
-	76, // 15: boardd.v1.BoardSettings.max_lease:type_name -> google.protobuf.Duration
-	76, // 16: boardd.v1.BoardSettings.idempotency_window:type_name -> google.protobuf.Duration
-	76, // 17: boardd.v1.BoardSettings.backoff:type_name -> google.protobuf.Duration
-	76, // 18: boardd.v1.BoardSettings.max_backoff:type_name -> google.protobuf.Duration
-	73, // 19: boardd.v1.BoardSettings.limits:type_name -> boardd.v1.BoardSettings.LimitsEntry
-	74, // 20: boardd.v1.BoardSettings.created_at:type_name -> google.protobuf.Timestamp
-	76, // 21: boardd.v1.BoardSettings.history:type_name -> google.protobuf.Duration
-	77, // 22: boardd.v1.BoardSettings.eligibility:type_name -> boardd.v1.PolicyRule
-	77, // 23: boardd.v1.BoardSettings.ordering:type_name -> boardd.v1.PolicyRule
-	76, // 24: boardd.v1.BoardSettings.record:type_name -> google.protobuf.Duration
+	78, // 14: boardd.v1.BoardSettings.lease:type_name -> google.protobuf.Duration
+	78, // 15: boardd.v1.BoardSettings.max_lease:type_name -> google.protobuf.Duration
+	78, // 16: boardd.v1.BoardSettings.idempotency_window:type_name -> google.protobuf.Duration
+	78, // 17: boardd.v1.BoardSettings.backoff:type_name -> google.protobuf.Duration
+	78, // 18: boardd.v1.BoardSettings.max_backoff:type_name -> google.protobuf.Duration
+	75, // 19: boardd.v1.BoardSettings.limits:type_name -> boardd.v1.BoardSettings.LimitsEntry
+	76, // 20: boardd.v1.BoardSettings.created_at:type_name -> google.protobuf.Timestamp
+	78, // 21: boardd.v1.BoardSettings.history:type_name -> google.protobuf.Duration
+	79, // 22: boardd.v1.BoardSettings.eligibility:type_name -> boardd.v1.PolicyRule
+	79, // 23: boardd.v1.BoardSettings.ordering:type_name -> boardd.v1.PolicyRule
+	78, // 24: boardd.v1.BoardSettings.record:type_name -> google.protobuf.Duration
 	16, // 25: boardd.v1.CreateBoardRequest.board:type_name -> boardd.v1.BoardSettings
 	16, // 26: boardd.v1.CreateBoardResponse.board:type_name -> boardd.v1.BoardSettings
 	16, // 27: boardd.v1.UpdateBoardRequest.board:type_name -> boardd.v1.BoardSettings
-	75, // 28: boardd.v1.UpdateBoardRequest.update_mask:type_name -> google.protobuf.FieldMask
+	77, // 28: boardd.v1.UpdateBoardRequest.update_mask:type_name -> google.protobuf.FieldMask
 	16, // 29: boardd.v1.UpdateBoardResponse.board:type_name -> boardd.v1.BoardSettings
 	16, // 30: boardd.v1.UpdateBoardResponse.before:type_name -> boardd.v1.BoardSettings
 	16, // 31: boardd.v1.ListTenantBoardsResponse.boards:type_name -> boardd.v1.BoardSettings
-	74, // 32: boardd.v1.PolicyVersion.created_at:type_name -> google.protobuf.Timestamp
+	76, // 32: boardd.v1.PolicyVersion.created_at:type_name -> google.protobuf.Timestamp
 	25, // 33: boardd.v1.Policy.versions:type_name -> boardd.v1.PolicyVersion
 	26, // 34: boardd.v1.PutPolicyResponse.policy:type_name -> boardd.v1.Policy
 	26, // 35: boardd.v1.ListPoliciesResponse.policies:type_name -> boardd.v1.Policy
-	76, // 36: boardd.v1.SimulatePolicyRequest.starved_after:type_name -> google.protobuf.Duration
-	74, // 37: boardd.v1.SimulatePolicyRequest.from:type_name -> google.protobuf.Timestamp
-	74, // 38: boardd.v1.SimulatePolicyResponse.from:type_name -> google.protobuf.Timestamp
-	74, // 39: boardd.v1.SimulatePolicyResponse.until:type_name -> google.protobuf.Timestamp
-	76, // 40: boardd.v1.SimulatePolicyResponse.starved_after:type_name -> google.protobuf.Duration
+	78, // 36: boardd.v1.SimulatePolicyRequest.starved_after:type_name -> google.protobuf.Duration
+	76, // 37: boardd.v1.SimulatePolicyRequest.from:type_name -> google.protobuf.Timestamp
+	76, // 38: boardd.v1.SimulatePolicyResponse.from:type_name -> google.protobuf.Timestamp
+	76, // 39: boardd.v1.SimulatePolicyResponse.until:type_name -> google.protobuf.Timestamp
+	78, // 40: boardd.v1.SimulatePolicyResponse.starved_after:type_name -> google.protobuf.Duration
 	35, // 41: boardd.v1.SimulatePolicyResponse.present:type_name -> boardd.v1.SimulatedSide
 	35, // 42: boardd.v1.SimulatePolicyResponse.candidate:type_name -> boardd.v1.SimulatedSide
 	36, // 43: boardd.v1.SimulatePolicyResponse.keys:type_name -> boardd.v1.SimulatedKey
 	37, // 44: boardd.v1.SimulatePolicyResponse.starved:type_name -> boardd.v1.StarvedJob
-	76, // 45: boardd.v1.SimulatedSide.wait_p50:type_name -> google.protobuf.Duration
-	76, // 46: boardd.v1.SimulatedSide.wait_p99:type_name -> google.protobuf.Duration
-	76, // 47: boardd.v1.SimulatedSide.wait_most:type_name -> google.protobuf.Duration
+	78, // 45: boardd.v1.SimulatedSide.wait_p50:type_name -> google.protobuf.Duration
+	78, // 46: boardd.v1.SimulatedSide.wait_p99:type_name -> google.protobuf.Duration
+	78, // 47: boardd.v1.SimulatedSide.wait_most:type_name -> google.protobuf.Duration
 	35, // 48: boardd.v1.SimulatedKey.present:type_name -> boardd.v1.SimulatedSide
 	35, // 49: boardd.v1.SimulatedKey.candidate:type_name -> boardd.v1.SimulatedSide
-	76, // 50: boardd.v1.StarvedJob.wait:type_name -> google.protobuf.Duration
+	78, // 50: boardd.v1.StarvedJob.wait:type_name -> google.protobuf.Duration
 	40, // 51: boardd.v1.ShadowPolicyResponse.examples:type_name -> boardd.v1.Disagreement
 	43, // 52: boardd.v1.PromotePolicyResponse.policies:type_name -> boardd.v1.BoardPolicy
 	43, // 53: boardd.v1.RollbackPolicyResponse.policies:type_name -> boardd.v1.BoardPolicy
 	46, // 54: boardd.v1.ListBackendsResponse.backends:type_name -> boardd.v1.Backend
 	49, // 55: boardd.v1.ListPlacesResponse.places:type_name -> boardd.v1.Place
 	49, // 56: boardd.v1.ReleasePlaceResponse.place:type_name -> boardd.v1.Place
-	74, // 57: boardd.v1.AuditRecord.at:type_name -> google.protobuf.Timestamp
-	74, // 58: boardd.v1.GetAuditRequest.since:type_name -> google.protobuf.Timestamp
-	74, // 59: boardd.v1.GetAuditRequest.until:type_name -> google.protobuf.Timestamp
-	54, // 60: boardd.v1.GetAuditResponse.records:type_name -> boardd.v1.AuditRecord
-	58, // 61: boardd.v1.GetAuditResponse.head:type_name -> boardd.v1.AuditHead
-	55, // 62: boardd.v1.GetAuditResponse.flaws:type_name -> boardd.v1.AuditFlaw
-	74, // 63: boardd.v1.AuditHead.at:type_name -> google.protobuf.Timestamp
-	74, // 64: boardd.v1.GetCatalogResponse.since:type_name -> google.protobuf.Timestamp
-	63, // 65: boardd.v1.ExportCatalogResponse.records:type_name -> boardd.v1.CatalogRecord
-	63, // 66: boardd.v1.ImportCatalogRequest.records:type_name -> boardd.v1.CatalogRecord
+	76, // 57: boardd.v1.AuditRecord.at:type_name -> google.protobuf.Timestamp
+	76, // 58: boardd.v1.GetAuditRequest.since:type_name -> google.protobuf.Timestamp
+	76, // 59: boardd.v1.GetAuditRequest.until:type_name -> google.protobuf.Timestamp
+	56, // 60: boardd.v1.GetAuditResponse.records:type_name -> boardd.v1.AuditRecord
+	60, // 61: boardd.v1.GetAuditResponse.head:type_name -> boardd.v1.AuditHead
+	57, // 62: boardd.v1.GetAuditResponse.flaws:type_name -> boardd.v1.AuditFlaw
+	76, // 63: boardd.v1.AuditHead.at:type_name -> google.protobuf.Timestamp
+	76, // 64: boardd.v1.GetCatalogResponse.since:type_name -> google.protobuf.Timestamp
+	65, // 65: boardd.v1.ExportCatalogResponse.records:type_name -> boardd.v1.CatalogRecord
+	65, // 66: boardd.v1.ImportCatalogRequest.records:type_name -> boardd.v1.CatalogRecord
 	1,  // 67: boardd.v1.AdminService.CreateTenant:input_type -> boardd.v1.CreateTenantRequest
 	3,  // 68: boardd.v1.AdminService.ListTenants:input_type -> boardd.v1.ListTenantsRequest
 	5,  // 69: boardd.v1.AdminService.UpdateTenant:input_type -> boardd.v1.UpdateTenantRequest
@@ -5133,41 +5237,43 @@ var file_boardd_v1_admin_proto_depIdxs = []int32{
 	47, // 85: boardd.v1.AdminService.ListBackends:input_type -> boardd.v1.ListBackendsRequest
 	50, // 86: boardd.v1.AdminService.ListPlaces:input_type -> boardd.v1.ListPlacesRequest
 	52, // 87: boardd.v1.AdminService.ReleasePlace:input_type -> boardd.v1.ReleasePlaceRequest
-	56, // 88: boardd.v1.AdminService.GetAudit:input_type -> boardd.v1.GetAuditRequest
-	68, // 89: boardd.v1.AdminService.ReloadConfig:input_type -> boardd.v1.ReloadConfigRequest
-	59, // 90: boardd.v1.AdminService.GetCatalog:input_type -> boardd.v1.GetCatalogRequest
-	61, // 91: boardd.v1.AdminService.AcceptCatalog:input_type -> boardd.v1.AcceptCatalogRequest
-	64, // 92: boardd.v1.AdminService.ExportCatalog:input_type -> boardd.v1.ExportCatalogRequest
-	66, // 93: boardd.v1.AdminService.ImportCatalog:input_type -> boardd.v1.ImportCatalogRequest
-	2,  // 94: boardd.v1.AdminService.CreateTenant:output_type -> boardd.v1.CreateTenantResponse
-	4,  // 95: boardd.v1.AdminService.ListTenants:output_type -> boardd.v1.ListTenantsResponse
-	6,  // 96: boardd.v1.AdminService.UpdateTenant:output_type -> boardd.v1.UpdateTenantResponse
-	8,  // 97: boardd.v1.AdminService.DeleteTenant:output_type -> boardd.v1.DeleteTenantResponse
-	11, // 98: boardd.v1.AdminService.CreateToken:output_type -> boardd.v1.CreateTokenResponse
-	13, // 99: boardd.v1.AdminService.ListTokens:output_type -> boardd.v1.ListTokensResponse
-	15, // 100: boardd.v1.AdminService.RevokeToken:output_type -> boardd.v1.RevokeTokenResponse
-	18, // 101: boardd.v1.AdminService.CreateBoard:output_type -> boardd.v1.CreateBoardResponse
-	20, // 102: boardd.v1.AdminService.UpdateBoard:output_type -> boardd.v1.UpdateBoardResponse
-	22, // 103: boardd.v1.AdminService.DeleteBoard:output_type -> boardd.v1.DeleteBoardResponse
-	24, // 104: boardd.v1.AdminService.ListTenantBoards:output_type -> boardd.v1.ListTenantBoardsResponse
-	28, // 105: boardd.v1.AdminService.PutPolicy:output_type -> boardd.v1.PutPolicyResponse
-	30, // 106: boardd.v1.AdminService.ListPolicies:output_type -> boardd.v1.ListPoliciesResponse
-	32, // 107: boardd.v1.AdminService.DeletePolicy:output_type -> boardd.v1.DeletePolicyResponse
-	34, // 108: boardd.v1.AdminService.SimulatePolicy:output_type -> boardd.v1.SimulatePolicyResponse
-	39, // 109: boardd.v1.AdminService.ShadowPolicy:output_type -> boardd.v1.ShadowPolicyResponse
-	42, // 110: boardd.v1.AdminService.PromotePolicy:output_type -> boardd.v1.PromotePolicyResponse
-	45, // 111: boardd.v1.AdminService.RollbackPolicy:output_type -> boardd.v1.RollbackPolicyResponse
-	48, // 112: boardd.v1.AdminService.ListBackends:output_type -> boardd.v1.ListBackendsResponse
-	51, // 113: boardd.v1.AdminService.ListPlaces:output_type -> boardd.v1.ListPlacesResponse
-	53, // 114: boardd.v1.AdminService.ReleasePlace:output_type -> boardd.v1.ReleasePlaceResponse
-	57, // 115: boardd.v1.AdminService.GetAudit:output_type -> boardd.v1.GetAuditResponse
-	69, // 116: boardd.v1.AdminService.ReloadConfig:output_type -> boardd.v1.ReloadConfigResponse
-	60, // 117: boardd.v1.AdminService.GetCatalog:output_type -> boardd.v1.GetCatalogResponse
-	62, // 118: boardd.v1.AdminService.AcceptCatalog:output_type -> boardd.v1.AcceptCatalogResponse
-	65, // 119: boardd.v1.AdminService.ExportCatalog:output_type -> boardd.v1.ExportCatalogResponse
-	67, // 120: boardd.v1.AdminService.ImportCatalog:output_type -> boardd.v1.ImportCatalogResponse
-	94, // [94:121] is the sub-list for method output_type
-	67, // [67:94] is the sub-list for method input_type
+	54, // 88: boardd.v1.AdminService.BackupBackend:input_type -> boardd.v1.BackupBackendRequest
+	58, // 89: boardd.v1.AdminService.GetAudit:input_type -> boardd.v1.GetAuditRequest
+	70, // 90: boardd.v1.AdminService.ReloadConfig:input_type -> boardd.v1.ReloadConfigRequest
+	61, // 91: boardd.v1.AdminService.GetCatalog:input_type -> boardd.v1.GetCatalogRequest
+	63, // 92: boardd.v1.AdminService.AcceptCatalog:input_type -> boardd.v1.AcceptCatalogRequest
+	66, // 93: boardd.v1.AdminService.ExportCatalog:input_type -> boardd.v1.ExportCatalogRequest
+	68, // 94: boardd.v1.AdminService.ImportCatalog:input_type -> boardd.v1.ImportCatalogRequest
+	2,  // 95: boardd.v1.AdminService.CreateTenant:output_type -> boardd.v1.CreateTenantResponse
+	4,  // 96: boardd.v1.AdminService.ListTenants:output_type -> boardd.v1.ListTenantsResponse
+	6,  // 97: boardd.v1.AdminService.UpdateTenant:output_type -> boardd.v1.UpdateTenantResponse
+	8,  // 98: boardd.v1.AdminService.DeleteTenant:output_type -> boardd.v1.DeleteTenantResponse
+	11, // 99: boardd.v1.AdminService.CreateToken:output_type -> boardd.v1.CreateTokenResponse
+	13, // 100: boardd.v1.AdminService.ListTokens:output_type -> boardd.v1.ListTokensResponse
+	15, // 101: boardd.v1.AdminService.RevokeToken:output_type -> boardd.v1.RevokeTokenResponse
+	18, // 102: boardd.v1.AdminService.CreateBoard:output_type -> boardd.v1.CreateBoardResponse
+	20, // 103: boardd.v1.AdminService.UpdateBoard:output_type -> boardd.v1.UpdateBoardResponse
+	22, // 104: boardd.v1.AdminService.DeleteBoard:output_type -> boardd.v1.DeleteBoardResponse
+	24, // 105: boardd.v1.AdminService.ListTenantBoards:output_type -> boardd.v1.ListTenantBoardsResponse
+	28, // 106: boardd.v1.AdminService.PutPolicy:output_type -> boardd.v1.PutPolicyResponse
+	30, // 107: boardd.v1.AdminService.ListPolicies:output_type -> boardd.v1.ListPoliciesResponse
+	32, // 108: boardd.v1.AdminService.DeletePolicy:output_type -> boardd.v1.DeletePolicyResponse
+	34, // 109: boardd.v1.AdminService.SimulatePolicy:output_type -> boardd.v1.SimulatePolicyResponse
+	39, // 110: boardd.v1.AdminService.ShadowPolicy:output_type -> boardd.v1.ShadowPolicyResponse
+	42, // 111: boardd.v1.AdminService.PromotePolicy:output_type -> boardd.v1.PromotePolicyResponse
+	45, // 112: boardd.v1.AdminService.RollbackPolicy:output_type -> boardd.v1.RollbackPolicyResponse
+	48, // 113: boardd.v1.AdminService.ListBackends:output_type -> boardd.v1.ListBackendsResponse
+	51, // 114: boardd.v1.AdminService.ListPlaces:output_type -> boardd.v1.ListPlacesResponse
+	53, // 115: boardd.v1.AdminService.ReleasePlace:output_type -> boardd.v1.ReleasePlaceResponse
+	55, // 116: boardd.v1.AdminService.BackupBackend:output_type -> boardd.v1.BackupBackendResponse
+	59, // 117: boardd.v1.AdminService.GetAudit:output_type -> boardd.v1.GetAuditResponse
+	71, // 118: boardd.v1.AdminService.ReloadConfig:output_type -> boardd.v1.ReloadConfigResponse
+	62, // 119: boardd.v1.AdminService.GetCatalog:output_type -> boardd.v1.GetCatalogResponse
+	64, // 120: boardd.v1.AdminService.AcceptCatalog:output_type -> boardd.v1.AcceptCatalogResponse
+	67, // 121: boardd.v1.AdminService.ExportCatalog:output_type -> boardd.v1.ExportCatalogResponse
+	69, // 122: boardd.v1.AdminService.ImportCatalog:output_type -> boardd.v1.ImportCatalogResponse
+	95, // [95:123] is the sub-list for method output_type
+	67, // [67:95] is the sub-list for method input_type
 	67, // [67:67] is the sub-list for extension type_name
 	67, // [67:67] is the sub-list for extension extendee
 	0,  // [0:67] is the sub-list for field type_name
@@ -5186,7 +5292,7 @@ func file_boardd_v1_admin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_boardd_v1_admin_proto_rawDesc), len(file_boardd_v1_admin_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   74,
+			NumMessages:   76,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -98,6 +98,9 @@ const (
 	// AdminServiceReleasePlaceProcedure is the fully-qualified name of the AdminService's ReleasePlace
 	// RPC.
 	AdminServiceReleasePlaceProcedure = "/boardd.v1.AdminService/ReleasePlace"
+	// AdminServiceBackupBackendProcedure is the fully-qualified name of the AdminService's
+	// BackupBackend RPC.
+	AdminServiceBackupBackendProcedure = "/boardd.v1.AdminService/BackupBackend"
 	// AdminServiceGetAuditProcedure is the fully-qualified name of the AdminService's GetAudit RPC.
 	AdminServiceGetAuditProcedure = "/boardd.v1.AdminService/GetAudit"
 	// AdminServiceReloadConfigProcedure is the fully-qualified name of the AdminService's ReloadConfig
@@ -139,6 +142,7 @@ type AdminServiceClient interface {
 	ListBackends(context.Context, *connect.Request[v1.ListBackendsRequest]) (*connect.Response[v1.ListBackendsResponse], error)
 	ListPlaces(context.Context, *connect.Request[v1.ListPlacesRequest]) (*connect.Response[v1.ListPlacesResponse], error)
 	ReleasePlace(context.Context, *connect.Request[v1.ReleasePlaceRequest]) (*connect.Response[v1.ReleasePlaceResponse], error)
+	BackupBackend(context.Context, *connect.Request[v1.BackupBackendRequest]) (*connect.ServerStreamForClient[v1.BackupBackendResponse], error)
 	GetAudit(context.Context, *connect.Request[v1.GetAuditRequest]) (*connect.Response[v1.GetAuditResponse], error)
 	ReloadConfig(context.Context, *connect.Request[v1.ReloadConfigRequest]) (*connect.Response[v1.ReloadConfigResponse], error)
 	GetCatalog(context.Context, *connect.Request[v1.GetCatalogRequest]) (*connect.Response[v1.GetCatalogResponse], error)
@@ -291,6 +295,12 @@ func NewAdminServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			connect.WithSchema(adminServiceMethods.ByName("ReleasePlace")),
 			connect.WithClientOptions(opts...),
 		),
+		backupBackend: connect.NewClient[v1.BackupBackendRequest, v1.BackupBackendResponse](
+			httpClient,
+			baseURL+AdminServiceBackupBackendProcedure,
+			connect.WithSchema(adminServiceMethods.ByName("BackupBackend")),
+			connect.WithClientOptions(opts...),
+		),
 		getAudit: connect.NewClient[v1.GetAuditRequest, v1.GetAuditResponse](
 			httpClient,
 			baseURL+AdminServiceGetAuditProcedure,
@@ -355,6 +365,7 @@ type adminServiceClient struct {
 	listBackends     *connect.Client[v1.ListBackendsRequest, v1.ListBackendsResponse]
 	listPlaces       *connect.Client[v1.ListPlacesRequest, v1.ListPlacesResponse]
 	releasePlace     *connect.Client[v1.ReleasePlaceRequest, v1.ReleasePlaceResponse]
+	backupBackend    *connect.Client[v1.BackupBackendRequest, v1.BackupBackendResponse]
 	getAudit         *connect.Client[v1.GetAuditRequest, v1.GetAuditResponse]
 	reloadConfig     *connect.Client[v1.ReloadConfigRequest, v1.ReloadConfigResponse]
 	getCatalog       *connect.Client[v1.GetCatalogRequest, v1.GetCatalogResponse]
@@ -468,6 +479,11 @@ func (c *adminServiceClient) ReleasePlace(ctx context.Context, req *connect.Requ
 	return c.releasePlace.CallUnary(ctx, req)
 }
 
+// BackupBackend calls boardd.v1.AdminService.BackupBackend.
+func (c *adminServiceClient) BackupBackend(ctx context.Context, req *connect.Request[v1.BackupBackendRequest]) (*connect.ServerStreamForClient[v1.BackupBackendResponse], error) {
+	return c.backupBackend.CallServerStream(ctx, req)
+}
+
 // GetAudit calls boardd.v1.AdminService.GetAudit.
 func (c *adminServiceClient) GetAudit(ctx context.Context, req *connect.Request[v1.GetAuditRequest]) (*connect.Response[v1.GetAuditResponse], error) {
 	return c.getAudit.CallUnary(ctx, req)
@@ -521,6 +537,7 @@ type AdminServiceHandler interface {
 	ListBackends(context.Context, *connect.Request[v1.ListBackendsRequest]) (*connect.Response[v1.ListBackendsResponse], error)
 	ListPlaces(context.Context, *connect.Request[v1.ListPlacesRequest]) (*connect.Response[v1.ListPlacesResponse], error)
 	ReleasePlace(context.Context, *connect.Request[v1.ReleasePlaceRequest]) (*connect.Response[v1.ReleasePlaceResponse], error)
+	BackupBackend(context.Context, *connect.Request[v1.BackupBackendRequest], *connect.ServerStream[v1.BackupBackendResponse]) error
 	GetAudit(context.Context, *connect.Request[v1.GetAuditRequest]) (*connect.Response[v1.GetAuditResponse], error)
 	ReloadConfig(context.Context, *connect.Request[v1.ReloadConfigRequest]) (*connect.Response[v1.ReloadConfigResponse], error)
 	GetCatalog(context.Context, *connect.Request[v1.GetCatalogRequest]) (*connect.Response[v1.GetCatalogResponse], error)
@@ -669,6 +686,12 @@ func NewAdminServiceHandler(svc AdminServiceHandler, opts ...connect.HandlerOpti
 		connect.WithSchema(adminServiceMethods.ByName("ReleasePlace")),
 		connect.WithHandlerOptions(opts...),
 	)
+	adminServiceBackupBackendHandler := connect.NewServerStreamHandler(
+		AdminServiceBackupBackendProcedure,
+		svc.BackupBackend,
+		connect.WithSchema(adminServiceMethods.ByName("BackupBackend")),
+		connect.WithHandlerOptions(opts...),
+	)
 	adminServiceGetAuditHandler := connect.NewUnaryHandler(
 		AdminServiceGetAuditProcedure,
 		svc.GetAudit,
@@ -751,6 +774,8 @@ func NewAdminServiceHandler(svc AdminServiceHandler, opts ...connect.HandlerOpti
 			adminServiceListPlacesHandler.ServeHTTP(w, r)
 		case AdminServiceReleasePlaceProcedure:
 			adminServiceReleasePlaceHandler.ServeHTTP(w, r)
+		case AdminServiceBackupBackendProcedure:
+			adminServiceBackupBackendHandler.ServeHTTP(w, r)
 		case AdminServiceGetAuditProcedure:
 			adminServiceGetAuditHandler.ServeHTTP(w, r)
 		case AdminServiceReloadConfigProcedure:
@@ -854,6 +879,10 @@ func (UnimplementedAdminServiceHandler) ListPlaces(context.Context, *connect.Req
 
 func (UnimplementedAdminServiceHandler) ReleasePlace(context.Context, *connect.Request[v1.ReleasePlaceRequest]) (*connect.Response[v1.ReleasePlaceResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("boardd.v1.AdminService.ReleasePlace is not implemented"))
+}
+
+func (UnimplementedAdminServiceHandler) BackupBackend(context.Context, *connect.Request[v1.BackupBackendRequest], *connect.ServerStream[v1.BackupBackendResponse]) error {
+	return connect.NewError(connect.CodeUnimplemented, errors.New("boardd.v1.AdminService.BackupBackend is not implemented"))
 }
 
 func (UnimplementedAdminServiceHandler) GetAudit(context.Context, *connect.Request[v1.GetAuditRequest]) (*connect.Response[v1.GetAuditResponse], error) {

@@ -4078,6 +4078,102 @@ func (x *Finding) GetMend() string {
 	return ""
 }
 
+type BackupRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BackupRequest) Reset() {
+	*x = BackupRequest{}
+	mi := &file_driver_proto_msgTypes[42]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BackupRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BackupRequest) ProtoMessage() {}
+
+func (x *BackupRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_driver_proto_msgTypes[42]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
+func (*BackupRequest) Descriptor() ([]byte, []int) {
+	return file_driver_proto_rawDescGZIP(), []int{42}
+}
+
+type BackupPart struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`  // a file begins: [a-z0-9] and then up to 62 of [a-z0-9._-], none twice; empty: the file goes on
+	Size          int64                  `protobuf:"varint,2,opt,name=size,proto3" json:"size,omitempty"` // of the file, with its name
+	Data          []byte                 `protobuf:"bytes,3,opt,name=data,proto3" json:"data,omitempty"`  // some hundred KiB
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BackupPart) Reset() {
+	*x = BackupPart{}
+	mi := &file_driver_proto_msgTypes[43]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BackupPart) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BackupPart) ProtoMessage() {}
+
+func (x *BackupPart) ProtoReflect() protoreflect.Message {
+	mi := &file_driver_proto_msgTypes[43]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BackupPart.ProtoReflect.Descriptor instead.
+func (*BackupPart) Descriptor() ([]byte, []int) {
+	return file_driver_proto_rawDescGZIP(), []int{43}
+}
+
+func (x *BackupPart) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *BackupPart) GetSize() int64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
+func (x *BackupPart) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
 // Document is a small versioned record, up to 8 MiB.
 type Document struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -4091,7 +4187,7 @@ type Document struct {
 
 func (x *Document) Reset() {
 	*x = Document{}
-	mi := &file_driver_proto_msgTypes[42]
+	mi := &file_driver_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4103,7 +4199,7 @@ func (x *Document) String() string {
 func (*Document) ProtoMessage() {}
 
 func (x *Document) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[42]
+	mi := &file_driver_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4116,7 +4212,7 @@ func (x *Document) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Document.ProtoReflect.Descriptor instead.
 func (*Document) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{42}
+	return file_driver_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Document) GetName() string {
@@ -4159,7 +4255,7 @@ type Space struct {
 
 func (x *Space) Reset() {
 	*x = Space{}
-	mi := &file_driver_proto_msgTypes[43]
+	mi := &file_driver_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4171,7 +4267,7 @@ func (x *Space) String() string {
 func (*Space) ProtoMessage() {}
 
 func (x *Space) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[43]
+	mi := &file_driver_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4184,7 +4280,7 @@ func (x *Space) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Space.ProtoReflect.Descriptor instead.
 func (*Space) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{43}
+	return file_driver_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Space) GetBoard() string {
@@ -4214,7 +4310,7 @@ type DocumentRequest struct {
 
 func (x *DocumentRequest) Reset() {
 	*x = DocumentRequest{}
-	mi := &file_driver_proto_msgTypes[44]
+	mi := &file_driver_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4226,7 +4322,7 @@ func (x *DocumentRequest) String() string {
 func (*DocumentRequest) ProtoMessage() {}
 
 func (x *DocumentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[44]
+	mi := &file_driver_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4239,7 +4335,7 @@ func (x *DocumentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DocumentRequest.ProtoReflect.Descriptor instead.
 func (*DocumentRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{44}
+	return file_driver_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *DocumentRequest) GetSpace() *Space {
@@ -4276,7 +4372,7 @@ type PutDocumentRequest struct {
 
 func (x *PutDocumentRequest) Reset() {
 	*x = PutDocumentRequest{}
-	mi := &file_driver_proto_msgTypes[45]
+	mi := &file_driver_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4288,7 +4384,7 @@ func (x *PutDocumentRequest) String() string {
 func (*PutDocumentRequest) ProtoMessage() {}
 
 func (x *PutDocumentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[45]
+	mi := &file_driver_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4301,7 +4397,7 @@ func (x *PutDocumentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutDocumentRequest.ProtoReflect.Descriptor instead.
 func (*PutDocumentRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{45}
+	return file_driver_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *PutDocumentRequest) GetSpace() *Space {
@@ -4334,7 +4430,7 @@ type PutDocumentResponse struct {
 
 func (x *PutDocumentResponse) Reset() {
 	*x = PutDocumentResponse{}
-	mi := &file_driver_proto_msgTypes[46]
+	mi := &file_driver_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4346,7 +4442,7 @@ func (x *PutDocumentResponse) String() string {
 func (*PutDocumentResponse) ProtoMessage() {}
 
 func (x *PutDocumentResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[46]
+	mi := &file_driver_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4359,7 +4455,7 @@ func (x *PutDocumentResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutDocumentResponse.ProtoReflect.Descriptor instead.
 func (*PutDocumentResponse) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{46}
+	return file_driver_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *PutDocumentResponse) GetVersion() uint64 {
@@ -4377,7 +4473,7 @@ type DeleteDocumentResponse struct {
 
 func (x *DeleteDocumentResponse) Reset() {
 	*x = DeleteDocumentResponse{}
-	mi := &file_driver_proto_msgTypes[47]
+	mi := &file_driver_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4389,7 +4485,7 @@ func (x *DeleteDocumentResponse) String() string {
 func (*DeleteDocumentResponse) ProtoMessage() {}
 
 func (x *DeleteDocumentResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[47]
+	mi := &file_driver_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4402,7 +4498,7 @@ func (x *DeleteDocumentResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteDocumentResponse.ProtoReflect.Descriptor instead.
 func (*DeleteDocumentResponse) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{47}
+	return file_driver_proto_rawDescGZIP(), []int{49}
 }
 
 // ListDocumentsRequest asks for up to limit documents whose names come after the
@@ -4418,7 +4514,7 @@ type ListDocumentsRequest struct {
 
 func (x *ListDocumentsRequest) Reset() {
 	*x = ListDocumentsRequest{}
-	mi := &file_driver_proto_msgTypes[48]
+	mi := &file_driver_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4430,7 +4526,7 @@ func (x *ListDocumentsRequest) String() string {
 func (*ListDocumentsRequest) ProtoMessage() {}
 
 func (x *ListDocumentsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[48]
+	mi := &file_driver_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4443,7 +4539,7 @@ func (x *ListDocumentsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDocumentsRequest.ProtoReflect.Descriptor instead.
 func (*ListDocumentsRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{48}
+	return file_driver_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ListDocumentsRequest) GetSpace() *Space {
@@ -4476,7 +4572,7 @@ type Documents struct {
 
 func (x *Documents) Reset() {
 	*x = Documents{}
-	mi := &file_driver_proto_msgTypes[49]
+	mi := &file_driver_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4488,7 +4584,7 @@ func (x *Documents) String() string {
 func (*Documents) ProtoMessage() {}
 
 func (x *Documents) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[49]
+	mi := &file_driver_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4501,7 +4597,7 @@ func (x *Documents) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Documents.ProtoReflect.Descriptor instead.
 func (*Documents) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{49}
+	return file_driver_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Documents) GetDocuments() []*Document {
@@ -4520,7 +4616,7 @@ type DocWatchRequest struct {
 
 func (x *DocWatchRequest) Reset() {
 	*x = DocWatchRequest{}
-	mi := &file_driver_proto_msgTypes[50]
+	mi := &file_driver_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4532,7 +4628,7 @@ func (x *DocWatchRequest) String() string {
 func (*DocWatchRequest) ProtoMessage() {}
 
 func (x *DocWatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[50]
+	mi := &file_driver_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4545,7 +4641,7 @@ func (x *DocWatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DocWatchRequest.ProtoReflect.Descriptor instead.
 func (*DocWatchRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{50}
+	return file_driver_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *DocWatchRequest) GetSpace() *Space {
@@ -4564,7 +4660,7 @@ type DocumentChanges struct {
 
 func (x *DocumentChanges) Reset() {
 	*x = DocumentChanges{}
-	mi := &file_driver_proto_msgTypes[51]
+	mi := &file_driver_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4576,7 +4672,7 @@ func (x *DocumentChanges) String() string {
 func (*DocumentChanges) ProtoMessage() {}
 
 func (x *DocumentChanges) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[51]
+	mi := &file_driver_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4589,7 +4685,7 @@ func (x *DocumentChanges) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DocumentChanges.ProtoReflect.Descriptor instead.
 func (*DocumentChanges) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{51}
+	return file_driver_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *DocumentChanges) GetChanges() []*DocumentChange {
@@ -4611,7 +4707,7 @@ type DocumentChange struct {
 
 func (x *DocumentChange) Reset() {
 	*x = DocumentChange{}
-	mi := &file_driver_proto_msgTypes[52]
+	mi := &file_driver_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4623,7 +4719,7 @@ func (x *DocumentChange) String() string {
 func (*DocumentChange) ProtoMessage() {}
 
 func (x *DocumentChange) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[52]
+	mi := &file_driver_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4636,7 +4732,7 @@ func (x *DocumentChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DocumentChange.ProtoReflect.Descriptor instead.
 func (*DocumentChange) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{52}
+	return file_driver_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *DocumentChange) GetDocument() *Document {
@@ -4668,7 +4764,7 @@ type HealthRequest struct {
 
 func (x *HealthRequest) Reset() {
 	*x = HealthRequest{}
-	mi := &file_driver_proto_msgTypes[53]
+	mi := &file_driver_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4680,7 +4776,7 @@ func (x *HealthRequest) String() string {
 func (*HealthRequest) ProtoMessage() {}
 
 func (x *HealthRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[53]
+	mi := &file_driver_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4693,7 +4789,7 @@ func (x *HealthRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealthRequest.ProtoReflect.Descriptor instead.
 func (*HealthRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{53}
+	return file_driver_proto_rawDescGZIP(), []int{55}
 }
 
 type HealthResponse struct {
@@ -4704,7 +4800,7 @@ type HealthResponse struct {
 
 func (x *HealthResponse) Reset() {
 	*x = HealthResponse{}
-	mi := &file_driver_proto_msgTypes[54]
+	mi := &file_driver_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4716,7 +4812,7 @@ func (x *HealthResponse) String() string {
 func (*HealthResponse) ProtoMessage() {}
 
 func (x *HealthResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[54]
+	mi := &file_driver_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4729,7 +4825,7 @@ func (x *HealthResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealthResponse.ProtoReflect.Descriptor instead.
 func (*HealthResponse) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{54}
+	return file_driver_proto_rawDescGZIP(), []int{56}
 }
 
 type DrainRequest struct {
@@ -4740,7 +4836,7 @@ type DrainRequest struct {
 
 func (x *DrainRequest) Reset() {
 	*x = DrainRequest{}
-	mi := &file_driver_proto_msgTypes[55]
+	mi := &file_driver_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4752,7 +4848,7 @@ func (x *DrainRequest) String() string {
 func (*DrainRequest) ProtoMessage() {}
 
 func (x *DrainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[55]
+	mi := &file_driver_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4765,7 +4861,7 @@ func (x *DrainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainRequest.ProtoReflect.Descriptor instead.
 func (*DrainRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{55}
+	return file_driver_proto_rawDescGZIP(), []int{57}
 }
 
 type DrainResponse struct {
@@ -4776,7 +4872,7 @@ type DrainResponse struct {
 
 func (x *DrainResponse) Reset() {
 	*x = DrainResponse{}
-	mi := &file_driver_proto_msgTypes[56]
+	mi := &file_driver_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4788,7 +4884,7 @@ func (x *DrainResponse) String() string {
 func (*DrainResponse) ProtoMessage() {}
 
 func (x *DrainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[56]
+	mi := &file_driver_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4801,7 +4897,7 @@ func (x *DrainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainResponse.ProtoReflect.Descriptor instead.
 func (*DrainResponse) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{56}
+	return file_driver_proto_rawDescGZIP(), []int{58}
 }
 
 var File_driver_proto protoreflect.FileDescriptor
@@ -5110,7 +5206,13 @@ const file_driver_proto_rawDesc = "" +
 	"\bseverity\x18\x02 \x01(\x0e2\x1a.boardd.driver.v1.SeverityR\bseverity\x12\x18\n" +
 	"\asubject\x18\x03 \x01(\tR\asubject\x12\x18\n" +
 	"\aproblem\x18\x04 \x01(\tR\aproblem\x12\x12\n" +
-	"\x04mend\x18\x05 \x01(\tR\x04mend\"f\n" +
+	"\x04mend\x18\x05 \x01(\tR\x04mend\"\x0f\n" +
+	"\rBackupRequest\"H\n" +
+	"\n" +
+	"BackupPart\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
+	"\x04size\x18\x02 \x01(\x03R\x04size\x12\x12\n" +
+	"\x04data\x18\x03 \x01(\fR\x04data\"f\n" +
 	"\bDocument\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04data\x18\x02 \x01(\fR\x04data\x12\x18\n" +
@@ -5238,8 +5340,7 @@ const file_driver_proto_rawDesc = "" +
 	"\rSEVERITY_NONE\x10\x00\x12\x11\n" +
 	"\rSEVERITY_NOTE\x10\x01\x12\x14\n" +
 	"\x10SEVERITY_WARNING\x10\x02\x12\x14\n" +
-	"\x10SEVERITY_PROBLEM\x10\x032\xf2\n" +
-	"\n" +
+	"\x10SEVERITY_PROBLEM\x10\x032\xbd\v\n" +
 	"\x06Driver\x12E\n" +
 	"\x04Info\x12\x1d.boardd.driver.v1.InfoRequest\x1a\x1e.boardd.driver.v1.InfoResponse\x12T\n" +
 	"\tConfigure\x12\".boardd.driver.v1.ConfigureRequest\x1a#.boardd.driver.v1.ConfigureResponse\x12G\n" +
@@ -5251,7 +5352,8 @@ const file_driver_proto_rawDesc = "" +
 	"\x04Scan\x12\x1d.boardd.driver.v1.ScanRequest\x1a\x16.boardd.driver.v1.Page0\x01\x12D\n" +
 	"\x05Watch\x12\x1e.boardd.driver.v1.WatchRequest\x1a\x19.boardd.driver.v1.Changes0\x01\x12A\n" +
 	"\x05Count\x12\x1e.boardd.driver.v1.CountRequest\x1a\x18.boardd.driver.v1.Counts\x12I\n" +
-	"\aExamine\x12 .boardd.driver.v1.ExamineRequest\x1a\x1a.boardd.driver.v1.Findings0\x01\x12L\n" +
+	"\aExamine\x12 .boardd.driver.v1.ExamineRequest\x1a\x1a.boardd.driver.v1.Findings0\x01\x12I\n" +
+	"\x06Backup\x12\x1f.boardd.driver.v1.BackupRequest\x1a\x1c.boardd.driver.v1.BackupPart0\x01\x12L\n" +
 	"\vGetDocument\x12!.boardd.driver.v1.DocumentRequest\x1a\x1a.boardd.driver.v1.Document\x12Z\n" +
 	"\vPutDocument\x12$.boardd.driver.v1.PutDocumentRequest\x1a%.boardd.driver.v1.PutDocumentResponse\x12]\n" +
 	"\x0eDeleteDocument\x12!.boardd.driver.v1.DocumentRequest\x1a(.boardd.driver.v1.DeleteDocumentResponse\x12V\n" +
@@ -5273,7 +5375,7 @@ func file_driver_proto_rawDescGZIP() []byte {
 }
 
 var file_driver_proto_enumTypes = make([]protoimpl.EnumInfo, 10)
-var file_driver_proto_msgTypes = make([]protoimpl.MessageInfo, 58)
+var file_driver_proto_msgTypes = make([]protoimpl.MessageInfo, 60)
 var file_driver_proto_goTypes = []any{
 	(Kind)(0),                      // 0: boardd.driver.v1.Kind
 	(OpKind)(0),                    // 1: boardd.driver.v1.OpKind
@@ -5327,22 +5429,24 @@ var file_driver_proto_goTypes = []any{
 	(*ExamineRequest)(nil),         // 49: boardd.driver.v1.ExamineRequest
 	(*Findings)(nil),               // 50: boardd.driver.v1.Findings
 	(*Finding)(nil),                // 51: boardd.driver.v1.Finding
-	(*Document)(nil),               // 52: boardd.driver.v1.Document
-	(*Space)(nil),                  // 53: boardd.driver.v1.Space
-	(*DocumentRequest)(nil),        // 54: boardd.driver.v1.DocumentRequest
-	(*PutDocumentRequest)(nil),     // 55: boardd.driver.v1.PutDocumentRequest
-	(*PutDocumentResponse)(nil),    // 56: boardd.driver.v1.PutDocumentResponse
-	(*DeleteDocumentResponse)(nil), // 57: boardd.driver.v1.DeleteDocumentResponse
-	(*ListDocumentsRequest)(nil),   // 58: boardd.driver.v1.ListDocumentsRequest
-	(*Documents)(nil),              // 59: boardd.driver.v1.Documents
-	(*DocWatchRequest)(nil),        // 60: boardd.driver.v1.DocWatchRequest
-	(*DocumentChanges)(nil),        // 61: boardd.driver.v1.DocumentChanges
-	(*DocumentChange)(nil),         // 62: boardd.driver.v1.DocumentChange
-	(*HealthRequest)(nil),          // 63: boardd.driver.v1.HealthRequest
-	(*HealthResponse)(nil),         // 64: boardd.driver.v1.HealthResponse
-	(*DrainRequest)(nil),           // 65: boardd.driver.v1.DrainRequest
-	(*DrainResponse)(nil),          // 66: boardd.driver.v1.DrainResponse
-	nil,                            // 67: boardd.driver.v1.Counts.LimitsEntry
+	(*BackupRequest)(nil),          // 52: boardd.driver.v1.BackupRequest
+	(*BackupPart)(nil),             // 53: boardd.driver.v1.BackupPart
+	(*Document)(nil),               // 54: boardd.driver.v1.Document
+	(*Space)(nil),                  // 55: boardd.driver.v1.Space
+	(*DocumentRequest)(nil),        // 56: boardd.driver.v1.DocumentRequest
+	(*PutDocumentRequest)(nil),     // 57: boardd.driver.v1.PutDocumentRequest
+	(*PutDocumentResponse)(nil),    // 58: boardd.driver.v1.PutDocumentResponse
+	(*DeleteDocumentResponse)(nil), // 59: boardd.driver.v1.DeleteDocumentResponse
+	(*ListDocumentsRequest)(nil),   // 60: boardd.driver.v1.ListDocumentsRequest
+	(*Documents)(nil),              // 61: boardd.driver.v1.Documents
+	(*DocWatchRequest)(nil),        // 62: boardd.driver.v1.DocWatchRequest
+	(*DocumentChanges)(nil),        // 63: boardd.driver.v1.DocumentChanges
+	(*DocumentChange)(nil),         // 64: boardd.driver.v1.DocumentChange
+	(*HealthRequest)(nil),          // 65: boardd.driver.v1.HealthRequest
+	(*HealthResponse)(nil),         // 66: boardd.driver.v1.HealthResponse
+	(*DrainRequest)(nil),           // 67: boardd.driver.v1.DrainRequest
+	(*DrainResponse)(nil),          // 68: boardd.driver.v1.DrainResponse
+	nil,                            // 69: boardd.driver.v1.Counts.LimitsEntry
 }
 var file_driver_proto_depIdxs = []int32{
 	12, // 0: boardd.driver.v1.InfoResponse.config:type_name -> boardd.driver.v1.Schema
@@ -5388,17 +5492,17 @@ var file_driver_proto_depIdxs = []int32{
 	46, // 40: boardd.driver.v1.Changes.list:type_name -> boardd.driver.v1.Change
 	5,  // 41: boardd.driver.v1.Change.event:type_name -> boardd.driver.v1.Event
 	37, // 42: boardd.driver.v1.Change.record:type_name -> boardd.driver.v1.Record
-	67, // 43: boardd.driver.v1.Counts.limits:type_name -> boardd.driver.v1.Counts.LimitsEntry
+	69, // 43: boardd.driver.v1.Counts.limits:type_name -> boardd.driver.v1.Counts.LimitsEntry
 	51, // 44: boardd.driver.v1.Findings.list:type_name -> boardd.driver.v1.Finding
 	9,  // 45: boardd.driver.v1.Finding.severity:type_name -> boardd.driver.v1.Severity
-	53, // 46: boardd.driver.v1.DocumentRequest.space:type_name -> boardd.driver.v1.Space
-	53, // 47: boardd.driver.v1.PutDocumentRequest.space:type_name -> boardd.driver.v1.Space
-	52, // 48: boardd.driver.v1.PutDocumentRequest.document:type_name -> boardd.driver.v1.Document
-	53, // 49: boardd.driver.v1.ListDocumentsRequest.space:type_name -> boardd.driver.v1.Space
-	52, // 50: boardd.driver.v1.Documents.documents:type_name -> boardd.driver.v1.Document
-	53, // 51: boardd.driver.v1.DocWatchRequest.space:type_name -> boardd.driver.v1.Space
-	62, // 52: boardd.driver.v1.DocumentChanges.changes:type_name -> boardd.driver.v1.DocumentChange
-	52, // 53: boardd.driver.v1.DocumentChange.document:type_name -> boardd.driver.v1.Document
+	55, // 46: boardd.driver.v1.DocumentRequest.space:type_name -> boardd.driver.v1.Space
+	55, // 47: boardd.driver.v1.PutDocumentRequest.space:type_name -> boardd.driver.v1.Space
+	54, // 48: boardd.driver.v1.PutDocumentRequest.document:type_name -> boardd.driver.v1.Document
+	55, // 49: boardd.driver.v1.ListDocumentsRequest.space:type_name -> boardd.driver.v1.Space
+	54, // 50: boardd.driver.v1.Documents.documents:type_name -> boardd.driver.v1.Document
+	55, // 51: boardd.driver.v1.DocWatchRequest.space:type_name -> boardd.driver.v1.Space
+	64, // 52: boardd.driver.v1.DocumentChanges.changes:type_name -> boardd.driver.v1.DocumentChange
+	54, // 53: boardd.driver.v1.DocumentChange.document:type_name -> boardd.driver.v1.Document
 	10, // 54: boardd.driver.v1.Driver.Info:input_type -> boardd.driver.v1.InfoRequest
 	15, // 55: boardd.driver.v1.Driver.Configure:input_type -> boardd.driver.v1.ConfigureRequest
 	17, // 56: boardd.driver.v1.Driver.OpenBoard:input_type -> boardd.driver.v1.BoardSpec
@@ -5410,33 +5514,35 @@ var file_driver_proto_depIdxs = []int32{
 	44, // 62: boardd.driver.v1.Driver.Watch:input_type -> boardd.driver.v1.WatchRequest
 	47, // 63: boardd.driver.v1.Driver.Count:input_type -> boardd.driver.v1.CountRequest
 	49, // 64: boardd.driver.v1.Driver.Examine:input_type -> boardd.driver.v1.ExamineRequest
-	54, // 65: boardd.driver.v1.Driver.GetDocument:input_type -> boardd.driver.v1.DocumentRequest
-	55, // 66: boardd.driver.v1.Driver.PutDocument:input_type -> boardd.driver.v1.PutDocumentRequest
-	54, // 67: boardd.driver.v1.Driver.DeleteDocument:input_type -> boardd.driver.v1.DocumentRequest
-	58, // 68: boardd.driver.v1.Driver.ListDocuments:input_type -> boardd.driver.v1.ListDocumentsRequest
-	60, // 69: boardd.driver.v1.Driver.DocWatch:input_type -> boardd.driver.v1.DocWatchRequest
-	63, // 70: boardd.driver.v1.Driver.Health:input_type -> boardd.driver.v1.HealthRequest
-	65, // 71: boardd.driver.v1.Driver.Drain:input_type -> boardd.driver.v1.DrainRequest
-	11, // 72: boardd.driver.v1.Driver.Info:output_type -> boardd.driver.v1.InfoResponse
-	16, // 73: boardd.driver.v1.Driver.Configure:output_type -> boardd.driver.v1.ConfigureResponse
-	18, // 74: boardd.driver.v1.Driver.OpenBoard:output_type -> boardd.driver.v1.BoardStatus
-	21, // 75: boardd.driver.v1.Driver.DropBoard:output_type -> boardd.driver.v1.DropBoardResponse
-	24, // 76: boardd.driver.v1.Driver.Exec:output_type -> boardd.driver.v1.BatchResult
-	24, // 77: boardd.driver.v1.Driver.ExecBatch:output_type -> boardd.driver.v1.BatchResult
-	40, // 78: boardd.driver.v1.Driver.Read:output_type -> boardd.driver.v1.Records
-	42, // 79: boardd.driver.v1.Driver.Scan:output_type -> boardd.driver.v1.Page
-	45, // 80: boardd.driver.v1.Driver.Watch:output_type -> boardd.driver.v1.Changes
-	48, // 81: boardd.driver.v1.Driver.Count:output_type -> boardd.driver.v1.Counts
-	50, // 82: boardd.driver.v1.Driver.Examine:output_type -> boardd.driver.v1.Findings
-	52, // 83: boardd.driver.v1.Driver.GetDocument:output_type -> boardd.driver.v1.Document
-	56, // 84: boardd.driver.v1.Driver.PutDocument:output_type -> boardd.driver.v1.PutDocumentResponse
-	57, // 85: boardd.driver.v1.Driver.DeleteDocument:output_type -> boardd.driver.v1.DeleteDocumentResponse
-	59, // 86: boardd.driver.v1.Driver.ListDocuments:output_type -> boardd.driver.v1.Documents
-	61, // 87: boardd.driver.v1.Driver.DocWatch:output_type -> boardd.driver.v1.DocumentChanges
-	64, // 88: boardd.driver.v1.Driver.Health:output_type -> boardd.driver.v1.HealthResponse
-	66, // 89: boardd.driver.v1.Driver.Drain:output_type -> boardd.driver.v1.DrainResponse
-	72, // [72:90] is the sub-list for method output_type
-	54, // [54:72] is the sub-list for method input_type
+	52, // 65: boardd.driver.v1.Driver.Backup:input_type -> boardd.driver.v1.BackupRequest
+	56, // 66: boardd.driver.v1.Driver.GetDocument:input_type -> boardd.driver.v1.DocumentRequest
+	57, // 67: boardd.driver.v1.Driver.PutDocument:input_type -> boardd.driver.v1.PutDocumentRequest
+	56, // 68: boardd.driver.v1.Driver.DeleteDocument:input_type -> boardd.driver.v1.DocumentRequest
+	60, // 69: boardd.driver.v1.Driver.ListDocuments:input_type -> boardd.driver.v1.ListDocumentsRequest
+	62, // 70: boardd.driver.v1.Driver.DocWatch:input_type -> boardd.driver.v1.DocWatchRequest
+	65, // 71: boardd.driver.v1.Driver.Health:input_type -> boardd.driver.v1.HealthRequest
+	67, // 72: boardd.driver.v1.Driver.Drain:input_type -> boardd.driver.v1.DrainRequest
+	11, // 73: boardd.driver.v1.Driver.Info:output_type -> boardd.driver.v1.InfoResponse
+	16, // 74: boardd.driver.v1.Driver.Configure:output_type -> boardd.driver.v1.ConfigureResponse
+	18, // 75: boardd.driver.v1.Driver.OpenBoard:output_type -> boardd.driver.v1.BoardStatus
+	21, // 76: boardd.driver.v1.Driver.DropBoard:output_type -> boardd.driver.v1.DropBoardResponse
+	24, // 77: boardd.driver.v1.Driver.Exec:output_type -> boardd.driver.v1.BatchResult
+	24, // 78: boardd.driver.v1.Driver.ExecBatch:output_type -> boardd.driver.v1.BatchResult
+	40, // 79: boardd.driver.v1.Driver.Read:output_type -> boardd.driver.v1.Records
+	42, // 80: boardd.driver.v1.Driver.Scan:output_type -> boardd.driver.v1.Page
+	45, // 81: boardd.driver.v1.Driver.Watch:output_type -> boardd.driver.v1.Changes
+	48, // 82: boardd.driver.v1.Driver.Count:output_type -> boardd.driver.v1.Counts
+	50, // 83: boardd.driver.v1.Driver.Examine:output_type -> boardd.driver.v1.Findings
+	53, // 84: boardd.driver.v1.Driver.Backup:output_type -> boardd.driver.v1.BackupPart
+	54, // 85: boardd.driver.v1.Driver.GetDocument:output_type -> boardd.driver.v1.Document
+	58, // 86: boardd.driver.v1.Driver.PutDocument:output_type -> boardd.driver.v1.PutDocumentResponse
+	59, // 87: boardd.driver.v1.Driver.DeleteDocument:output_type -> boardd.driver.v1.DeleteDocumentResponse
+	61, // 88: boardd.driver.v1.Driver.ListDocuments:output_type -> boardd.driver.v1.Documents
+	63, // 89: boardd.driver.v1.Driver.DocWatch:output_type -> boardd.driver.v1.DocumentChanges
+	66, // 90: boardd.driver.v1.Driver.Health:output_type -> boardd.driver.v1.HealthResponse
+	68, // 91: boardd.driver.v1.Driver.Drain:output_type -> boardd.driver.v1.DrainResponse
+	73, // [73:92] is the sub-list for method output_type
+	54, // [54:73] is the sub-list for method input_type
 	54, // [54:54] is the sub-list for extension type_name
 	54, // [54:54] is the sub-list for extension extendee
 	0,  // [0:54] is the sub-list for field type_name
@@ -5460,7 +5566,7 @@ func file_driver_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_driver_proto_rawDesc), len(file_driver_proto_rawDesc)),
 			NumEnums:      10,
-			NumMessages:   58,
+			NumMessages:   60,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -60,6 +60,7 @@ const (
 	Driver_Watch_FullMethodName          = "/boardd.driver.v1.Driver/Watch"
 	Driver_Count_FullMethodName          = "/boardd.driver.v1.Driver/Count"
 	Driver_Examine_FullMethodName        = "/boardd.driver.v1.Driver/Examine"
+	Driver_Backup_FullMethodName         = "/boardd.driver.v1.Driver/Backup"
 	Driver_GetDocument_FullMethodName    = "/boardd.driver.v1.Driver/GetDocument"
 	Driver_PutDocument_FullMethodName    = "/boardd.driver.v1.Driver/PutDocument"
 	Driver_DeleteDocument_FullMethodName = "/boardd.driver.v1.Driver/DeleteDocument"
@@ -113,6 +114,9 @@ type DriverClient interface {
 	// Examine streams what is wrong with a board in its store, beyond what Scan
 	// shows; for boardd doctor. It changes nothing. A driver need not have it.
 	Examine(ctx context.Context, in *ExamineRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[Findings], error)
+	// Backup streams a copy of the whole store, which goes on to work: as it was at one
+	// moment after the call began. A driver need not have it.
+	Backup(ctx context.Context, in *BackupRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[BackupPart], error)
 	// Documents: small versioned records. Every change is a compare-and-set.
 	GetDocument(ctx context.Context, in *DocumentRequest, opts ...grpc.CallOption) (*Document, error)
 	PutDocument(ctx context.Context, in *PutDocumentRequest, opts ...grpc.CallOption) (*PutDocumentResponse, error)
@@ -289,6 +293,25 @@ func (c *driverClient) Examine(ctx context.Context, in *ExamineRequest, opts ...
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Driver_ExamineClient = grpc.ServerStreamingClient[Findings]
 
+func (c *driverClient) Backup(ctx context.Context, in *BackupRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[BackupPart], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Driver_ServiceDesc.Streams[5], Driver_Backup_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[BackupRequest, BackupPart]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Driver_BackupClient = grpc.ServerStreamingClient[BackupPart]
+
 func (c *driverClient) GetDocument(ctx context.Context, in *DocumentRequest, opts ...grpc.CallOption) (*Document, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(Document)
@@ -321,7 +344,7 @@ func (c *driverClient) DeleteDocument(ctx context.Context, in *DocumentRequest, 
 
 func (c *driverClient) ListDocuments(ctx context.Context, in *ListDocumentsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[Documents], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Driver_ServiceDesc.Streams[5], Driver_ListDocuments_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Driver_ServiceDesc.Streams[6], Driver_ListDocuments_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -340,7 +363,7 @@ type Driver_ListDocumentsClient = grpc.ServerStreamingClient[Documents]
 
 func (c *driverClient) DocWatch(ctx context.Context, in *DocWatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[DocumentChanges], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Driver_ServiceDesc.Streams[6], Driver_DocWatch_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Driver_ServiceDesc.Streams[7], Driver_DocWatch_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -421,6 +444,9 @@ type DriverServer interface {
 	// Examine streams what is wrong with a board in its store, beyond what Scan
 	// shows; for boardd doctor. It changes nothing. A driver need not have it.
 	Examine(*ExamineRequest, grpc.ServerStreamingServer[Findings]) error
+	// Backup streams a copy of the whole store, which goes on to work: as it was at one
+	// moment after the call began. A driver need not have it.
+	Backup(*BackupRequest, grpc.ServerStreamingServer[BackupPart]) error
 	// Documents: small versioned records. Every change is a compare-and-set.
 	GetDocument(context.Context, *DocumentRequest) (*Document, error)
 	PutDocument(context.Context, *PutDocumentRequest) (*PutDocumentResponse, error)
@@ -480,6 +506,9 @@ func (UnimplementedDriverServer) Count(context.Context, *CountRequest) (*Counts,
 }
 func (UnimplementedDriverServer) Examine(*ExamineRequest, grpc.ServerStreamingServer[Findings]) error {
 	return status.Error(codes.Unimplemented, "method Examine not implemented")
+}
+func (UnimplementedDriverServer) Backup(*BackupRequest, grpc.ServerStreamingServer[BackupPart]) error {
+	return status.Error(codes.Unimplemented, "method Backup not implemented")
 }
 func (UnimplementedDriverServer) GetDocument(context.Context, *DocumentRequest) (*Document, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetDocument not implemented")
@@ -682,6 +711,17 @@ func _Driver_Examine_Handler(srv interface{}, stream grpc.ServerStream) error {
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Driver_ExamineServer = grpc.ServerStreamingServer[Findings]
 
+func _Driver_Backup_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(BackupRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(DriverServer).Backup(m, &grpc.GenericServerStream[BackupRequest, BackupPart]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Driver_BackupServer = grpc.ServerStreamingServer[BackupPart]
+
 func _Driver_GetDocument_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(DocumentRequest)
 	if err := dec(in); err != nil {
@@ -871,6 +911,11 @@ var Driver_ServiceDesc = grpc.ServiceDesc{
 		{
 			StreamName:    "Examine",
 			Handler:       _Driver_Examine_Handler,
+			ServerStreams: true,
+		},
+		{
+			StreamName:    "Backup",
+			Handler:       _Driver_Backup_Handler,
 			ServerStreams: true,
 		},
 		{

@@ -8365,6 +8365,7 @@ func (m *Finding) UnmarshalVT(dAtA []byte) error {
 	}
 	return nil
 }
+
 func (m *Document) UnmarshalVT(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0

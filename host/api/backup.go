@@ -1,0 +1,57 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"connectrpc.com/connect"
+
+	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// DefaultBackupRate is how many bytes of a store a backup reads in a second, unless its
+// caller says otherwise.
+const DefaultBackupRate = 64 << 20
+
+// BackupBackend streams a copy of a backend's store.
+func (a *adminService) BackupBackend(ctx context.Context, r *connect.Request[boarddv1.BackupBackendRequest], stream *connect.ServerStream[boarddv1.BackupBackendResponse]) error {
+	session, err := a.session(ctx)
+	if err != nil {
+		return err
+	}
+	rate := r.Msg.GetRate()
+	switch {
+	case rate < 0:
+		return session.Unless("BackupBackend", invalid("rate", "want bytes a second, or 0 for %d, got %d", DefaultBackupRate, rate))
+	case rate == 0:
+		rate = DefaultBackupRate
+	}
+	ctx, release := untilStop(ctx, a.stopping)
+	defer release()
+	controller, _ := ctx.Value(controllerKey{}).(*http.ResponseController)
+	err = session.Backup(ctx, r.Msg.GetName(), rate, &backupWriter{stream: stream, controller: controller})
+	if cause := context.Cause(ctx); err != nil && errors.Is(cause, errStopping) {
+		return cause
+	}
+	return err
+}
+
+// backupWriter sends what is written to it.
+type backupWriter struct {
+	stream     *connect.ServerStream[boarddv1.BackupBackendResponse]
+	controller *http.ResponseController // nil: of a test
+}
+
+// Write waits until the caller has room.
+func (w *backupWriter) Write(b []byte) (int, error) {
+	if w.controller != nil {
+		_ = w.controller.SetWriteDeadline(time.Now().Add(sendWithin)) // without one a slow caller is only slower to be noticed
+	}
+	if err := w.stream.Send(&boarddv1.BackupBackendResponse{Data: b}); err != nil {
+		return 0, &job.Error{Kind: job.Interrupted, Err: err}
+	}
+	return len(b), nil
+}
