@@ -12,23 +12,33 @@ import (
 	"github.com/boardd/boardd/internal/testserver"
 )
 
-// TestUnit has systemd read the unit, with the program in its place.
+// TestUnit has systemd read the units, with the program in its place.
 func TestUnit(t *testing.T) {
 	t.Parallel()
+	for file, name := range map[string]string{"boardd.service": "boardd.service", "boardd-worker@.service": "boardd-worker@default.service"} {
+		t.Run(file, func(t *testing.T) {
+			t.Parallel()
+			testUnit(t, file, name)
+		})
+	}
+}
+
+func testUnit(t *testing.T, file, name string) {
+	t.Helper()
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {
 		testneed.Skip(t, "systemd-analyze (Debian: systemd) reads the unit")
 	}
-	text, err := os.ReadFile(filepath.Join("systemd", "boardd.service"))
+	text, err := os.ReadFile(filepath.Join("systemd", file))
 	if err != nil {
 		t.Fatal(err)
 	}
 	program := testserver.Build(t, "./cmd/boardd")
-	unit := filepath.Join(t.TempDir(), "boardd.service")
+	unit := filepath.Join(t.TempDir(), name)
 	if err := os.WriteFile(unit, []byte(strings.ReplaceAll(string(text), "/usr/local/bin/boardd", program)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.CommandContext(t.Context(), analyze, "verify", "--man=no", "--recursive-errors=no", unit).CombinedOutput(); err != nil || strings.Contains(string(out), "boardd.service:") {
+	if out, err := exec.CommandContext(t.Context(), analyze, "verify", "--man=no", "--recursive-errors=no", unit).CombinedOutput(); err != nil || strings.Contains(string(out), name+":") {
 		t.Errorf("%v\n%s", err, out)
 	}
 	for _, m := range regexp.MustCompile(`(?m)^Exec\w+=(\S+/boardd) ([a-z ]+) (.*)$`).FindAllStringSubmatch(string(text), -1) {

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # release.sh VERSION [FOLDER]: what a release consists of, into FOLDER (dist): for each platform
 # an archive of static programs, for each program in it a list of what it is made of (CycloneDX),
-# and the checksums of all. The same commit and the same Go give the same bytes, wherever it runs:
+# for Linux packages of Debian, and the checksums of all. The same commit and the same Go give the same bytes, wherever it runs:
 # everything is built from a clone of its own, so that no file that git does not have gets in.
 #
 #   PLATFORMS    which, as "linux/amd64 darwin/arm64"; unset: those below
 #   RELEASE_KEY  a private key of OpenSSH: the checksums are signed with it, in SHA256SUMS.sig
 #
-# It needs git, GNU tar, jq and a network, for the modules and for what is known of their
+# It needs git, GNU tar, jq, dpkg-deb and a network, for the modules and for what is known of their
 # vulnerabilities (GOVULNDB names another database). One that the programs reach ends it.
 set -euo pipefail
 
@@ -20,7 +20,7 @@ fail() { say "$1"; exit 1; }
 
 [[ ${1:-} =~ ^(0|[1-9][0-9]*)(\.(0|[1-9][0-9]*)){2}(-[0-9A-Za-z.-]+)?$ ]] || fail "want a version such as 0.1.0, got \"${1:-}\""
 version=$1
-for program in git tar gzip jq sha256sum go; do
+for program in git tar gzip jq dpkg-deb sha256sum go; do
   command -v "$program" >/dev/null || fail "the program $program is missing"
 done
 for platform in $platforms; do
@@ -88,6 +88,12 @@ licenses() { # PLATFORM INTO
   )
 }
 
+# debian makes packages. Their manual is written by a boardd that runs here.
+debian() { # UNPACKED ARCHITECTURE
+  [ -e "$work/boardd" ] || build "$(go env GOHOSTOS)/$(go env GOHOSTARCH)" "$work/boardd" ./cmd/boardd
+  SOURCE_DATE_EPOCH=$epoch scripts/deb.sh "$1" "$work/boardd" "$version" "$2" "$out"
+}
+
 pack() { # PLATFORM
   local name=boardd_${version}_${1/\//_} package folder=$work/pack
   mkdir -p "$folder/$name/plugins"
@@ -101,6 +107,7 @@ pack() { # PLATFORM
   cp LICENSE README.md CHANGELOG.md examples/systemd/boardd.service "$folder/$name/"
   chmod -R u=rwX,go=rX "$folder/$name"
   tar --sort=name --format=ustar --mtime="@$epoch" --owner=0 --group=0 --numeric-owner -C "$folder" -cf - "$name" | gzip -n >"$out/$name.tar.gz"
+  [ "${1%/*}" != linux ] || debian "$folder/$name" "${1#*/}"
   rm -rf "$folder"
   say "$name"
 }
@@ -108,6 +115,7 @@ pack() { # PLATFORM
 vulnerabilities
 for platform in $platforms; do pack "$platform"; done
 cd "$out"
-sha256sum -- *.tar.gz *.cdx.json >SHA256SUMS
+find . -type f -printf '%P\n' | sort | xargs sha256sum -- >"$work/sums"
+cp "$work/sums" SHA256SUMS
 [ -z "$key" ] || ssh-keygen -q -Y sign -f "$key" -n boardd-release SHA256SUMS
 say "$(wc -l <SHA256SUMS) files of $commit, made with $(go env GOVERSION), in $out${key:+, signed}"

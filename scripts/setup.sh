@@ -12,6 +12,8 @@ libprotobuf-dev    test -e /usr/include/google/protobuf/timestamp.proto
 curl               curl --version
 jq                 jq --version
 openssh-client     command -v ssh-keygen
+dpkg               dpkg-deb --version
+passwd             test -x /usr/sbin/useradd
 procps             pgrep --version
 python3            /usr/bin/python3 --version
 python3-grpcio     /usr/bin/python3 -c "import grpc"

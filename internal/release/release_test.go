@@ -106,7 +106,7 @@ func files(t *testing.T, dir string) map[string][]byte {
 // TestRelease makes a release for one platform twice, from two clones, and looks at it.
 func TestRelease(t *testing.T) {
 	t.Parallel()
-	for _, program := range []string{"git", "jq", "tar", "ssh-keygen", "sha256sum"} {
+	for _, program := range []string{"git", "jq", "tar", "ssh-keygen", "sha256sum", "dpkg-deb"} {
 		testneed.Program(t, program)
 	}
 	origin := committed(t)
@@ -150,6 +150,7 @@ func TestRelease(t *testing.T) {
 		}
 	})
 	t.Run("serves", func(t *testing.T) { serves(t, unpacked) })
+	t.Run("debian", func(t *testing.T) { debian(t, origin, first, unpacked) })
 }
 
 // again makes the release a second time: from a clone in another folder that has files which
