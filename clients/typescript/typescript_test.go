@@ -6,6 +6,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"encoding/json"
 	"errors"
 	"io"
 	"os"
@@ -37,9 +38,12 @@ func TestTypeScript(t *testing.T) {
 	proto := filepath.Join("..", "..", "sdk", "boardd", "v1", "boardd.proto")
 	copyFile(t, proto, filepath.Join(work, "sdk", "boardd", "v1", "boardd.proto"))
 	link(t, modules, filepath.Join(folder, "node_modules"))
-	environment := append(os.Environ(), "PATH="+filepath.Dir(node)+string(os.PathListSeparator)+os.Getenv("PATH"), "BOARDD_PROGRAM="+program)
+	path := strings.Join([]string{filepath.Join(modules, ".bin"), filepath.Dir(node), os.Getenv("PATH")}, string(os.PathListSeparator))
+	environment := append(os.Environ(), "PATH="+path, "BOARDD_PROGRAM="+program)
 
-	run(t, folder, environment, "npm", "pack", "--silent")
+	// As npm would before it packs; but Debian's npm runs with no other Node than Debian's.
+	run(t, folder, environment, "sh", "-c", buildScript(t))
+	run(t, folder, os.Environ(), "npm", "pack", "--silent", "--ignore-scripts")
 	site := install(t, folder, modules, work)
 	copyFile(t, filepath.Join("test", "tsconfig.json"), filepath.Join(site, "test", "tsconfig.json"))
 	copyFiles(t, "test/*.ts", site)
@@ -48,7 +52,7 @@ func TestTypeScript(t *testing.T) {
 	copyFile(t, example, filepath.Join(site, "test", "web", "main.ts"))
 	write(t, filepath.Join(site, "test", "readme.ts"), readme(t))
 	write(t, filepath.Join(site, "package.json"), []byte(`{"type":"module"}`))
-	run(t, site, environment, "node", filepath.Join(modules, "typescript", "bin", "tsc"), "-p", "test")
+	run(t, site, environment, "sh", "-c", "tsc -p test")
 	suites, err := filepath.Glob(filepath.Join(site, "built", "*.test.js"))
 	if err != nil || len(suites) == 0 {
 		t.Fatalf("there are no tests in test/ (%v)", err)
@@ -56,7 +60,7 @@ func TestTypeScript(t *testing.T) {
 	for _, suite := range suites {
 		t.Run(strings.TrimSuffix(filepath.Base(suite), ".test.js"), func(t *testing.T) {
 			t.Parallel()
-			out := run(t, site, environment, "node", "--test", "--test-reporter=tap", "--test-timeout=120000", suite)
+			out := run(t, site, environment, node, "--test", "--test-reporter=tap", "--test-timeout=120000", suite)
 			if !strings.Contains(out, "# fail 0\n") || strings.Contains(out, "# pass 0\n") || !strings.Contains(out, "# skipped 0\n") {
 				t.Fatalf("not every test was run:\n%s", out)
 			}
@@ -79,7 +83,9 @@ func needs(t *testing.T) (node, modules string) {
 	}
 	for _, program := range append([]string{"node"}, installed...) {
 		if path, err := exec.LookPath(program); err == nil && major(t, path) >= 20 {
-			node = path
+			if node, err = filepath.Abs(path); err != nil {
+				t.Fatal(err)
+			}
 			break
 		}
 	}
@@ -195,25 +201,27 @@ func unpack(t *testing.T, archive, folder string) (names []string) {
 	}
 }
 
-func run(t *testing.T, folder string, environment []string, name string, args ...string) string {
+// buildScript is what package.json builds the package with.
+func buildScript(t *testing.T) string {
 	t.Helper()
-	program := name
-	for _, entry := range slices.Backward(environment) {
-		if path, ok := strings.CutPrefix(entry, "PATH="); ok {
-			for _, dir := range filepath.SplitList(path) {
-				if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
-					program = filepath.Join(dir, name)
-					break
-				}
-			}
-			break
-		}
+	text, err := os.ReadFile("package.json")
+	if err != nil {
+		t.Fatal(err)
 	}
+	var manifest struct{ Scripts struct{ Build string } }
+	if err := json.Unmarshal(text, &manifest); err != nil || manifest.Scripts.Build == "" {
+		t.Fatalf("package.json has no script to build with (%v)", err)
+	}
+	return manifest.Scripts.Build
+}
+
+func run(t *testing.T, folder string, environment []string, program string, args ...string) string {
+	t.Helper()
 	command := exec.CommandContext(t.Context(), program, args...)
 	command.Dir, command.Env = folder, environment
 	out, err := command.CombinedOutput()
 	if err != nil {
-		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+		t.Fatalf("%s %s: %v\n%s", program, strings.Join(args, " "), err, out)
 	}
 	return string(out)
 }
