@@ -68,7 +68,7 @@ class WorkerTest(boards.TestCase):
             while len(seen) < 5:
                 self.assertFalse(task.wait(0.02))
                 seen.add(board.get(uuid)['leaseExpiresAt'])
-        work = boards.Working(self, board, handler, max_jobs=1, lease=2.0)
+        work = boards.Working(self, board, handler, max_jobs=1, lease=4.0)
         work.join()
         self.assertEqual([(r.claim['attempt'], r.ending) for r in work.reports], [(1, 'CONSUMED')])
 
@@ -97,7 +97,7 @@ class WorkerTest(boards.TestCase):
 
     def test_timeouts(self):
         board = self.open()
-        uuids = board.post('worker')['uuid'], board.post('job', timeout=1.5)['uuid']
+        uuids = board.post('worker')['uuid'], board.post('job', timeout=4.0)['uuid']
         for options in ({'names': ['worker'], 'timeout': 0.05}, {'names': ['job']}):
             handler = boards.Endless()
             work = boards.Working(self, board, handler, max_jobs=1, **options)
@@ -203,7 +203,7 @@ class WorkerTest(boards.TestCase):
             runs.append(task)
             if len(runs) == 1:
                 handler(task)
-        work = boards.Working(self, board, once, max_jobs=2, lease=2.0)
+        work = boards.Working(self, board, once, max_jobs=2, lease=4.0)
         self.assertTrue(handler.begun.wait(60))
         mine.process.send_signal(signal.SIGSTOP)
         try:
