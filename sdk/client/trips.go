@@ -275,6 +275,14 @@ func (t *trips) sendWait(n int) {
 	t.wait, t.reserved = w, t.reserved+n
 	t.calls.Go(func() {
 		w.worked, w.err = t.Board.Work(ctx, request)
+		if n > 0 && w.err != nil && ctx.Err() != nil {
+			// It was called off, and may have been given claims: nobody else would have these
+			// until their leases ran out.
+			again, done := context.WithTimeout(t.background, 5*time.Second)
+			defer done()
+			request.Wait = nil
+			w.worked, w.err = t.Board.Work(again, request)
+		}
 		t.told <- w
 	})
 }

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -231,23 +232,54 @@ func (t *trips) extend(ctx context.Context, lease time.Duration, entries []*entr
 		if job.KindOf(d.err) == job.Unsupported {
 			return t.Board.Extend(ctx, lease, claims...)
 		}
-		if d.err != nil {
-			return nil, d.err
-		}
-		results := make([]*Extension, len(entries))
-		for i, x := range d.worked.GetExtended() {
-			if d.worked.ExtendErrors[i] == nil {
-				results[i] = &Extension{Lease: x.GetLease(), LeaseExpiresAt: x.GetLeaseExpiresAt(), CancelRequested: x.GetCancelRequested()}
-				t.held.toldBegun(entries[i])
-			}
-		}
-		for _, err := range d.worked.ExtendErrors {
-			if err != nil {
-				return results, Failures(d.worked.ExtendErrors)
-			}
-		}
-		return results, nil
+		return t.extensions(entries, d)
 	case <-soon.Done():
-		return t.Board.Extend(ctx, lease, claims...)
+		return t.extendBeside(ctx, lease, claims, entries, done)
 	}
+}
+
+// extendBeside extends claims by a call of their own while a trip that brings the same is
+// under way, and takes what comes back first: where calls take long, and do come back, the
+// trip has the advantage.
+func (t *trips) extendBeside(ctx context.Context, lease time.Duration, claims []*Claim, entries []*entry, done <-chan delivered) (results []*Extension, err error) {
+	var calls sync.WaitGroup
+	defer calls.Wait()
+	beside, cancel := context.WithCancel(ctx)
+	defer cancel()
+	back := make(chan struct{})
+	calls.Go(func() {
+		defer close(back)
+		results, err = t.Board.Extend(beside, lease, claims...)
+	})
+	select {
+	case d := <-done:
+		if d.err == nil {
+			cancel()
+			<-back
+			return t.extensions(entries, d)
+		}
+		<-back
+	case <-back:
+	}
+	return results, err
+}
+
+// extensions is what a trip gave for claims that it extended.
+func (t *trips) extensions(entries []*entry, d delivered) ([]*Extension, error) {
+	if d.err != nil {
+		return nil, d.err
+	}
+	results := make([]*Extension, len(entries))
+	for i, x := range d.worked.GetExtended() {
+		if d.worked.ExtendErrors[i] == nil {
+			results[i] = &Extension{Lease: x.GetLease(), LeaseExpiresAt: x.GetLeaseExpiresAt(), CancelRequested: x.GetCancelRequested()}
+			t.held.toldBegun(entries[i])
+		}
+	}
+	for _, err := range d.worked.ExtendErrors {
+		if err != nil {
+			return results, Failures(d.worked.ExtendErrors)
+		}
+	}
+	return results, nil
 }
