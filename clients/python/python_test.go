@@ -57,6 +57,16 @@ func TestPython(t *testing.T) {
 			run(t, work, module, environment)
 		})
 	}
+	for name, command := range map[string][]string{"check": {"tests.checked"}, "check-asyncio": {"tests.checked", "asyncio"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			check := exec.CommandContext(t.Context(), program, append([]string{"client", "check", "--", python, "-m"}, command...)...)
+			check.Dir, check.Env = work, environment
+			if out, err := check.CombinedOutput(); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+		})
+	}
 	t.Run("redis", func(t *testing.T) {
 		t.Parallel()
 		redis := testserver.StartRedis(t, testserver.RedisOptions{})

@@ -53,6 +53,10 @@ func TestTypeScript(t *testing.T) {
 	write(t, filepath.Join(site, "test", "readme.ts"), readme(t))
 	write(t, filepath.Join(site, "package.json"), []byte(`{"type":"module"}`))
 	run(t, site, environment, "sh", "-c", "tsc -p test")
+	t.Run("check", func(t *testing.T) {
+		t.Parallel()
+		run(t, site, environment, program, "client", "check", "--", node, filepath.Join("built", "checked.js"))
+	})
 	suites, err := filepath.Glob(filepath.Join(site, "built", "*.test.js"))
 	if err != nil || len(suites) == 0 {
 		t.Fatalf("there are no tests in test/ (%v)", err)
