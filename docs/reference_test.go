@@ -304,6 +304,7 @@ var limits = []struct {
 	{"api.MaxTenantCalls", api.MaxTenantCalls, "of these, calls of one tenant"},
 	{"api.MaxQueued", api.MaxQueued, "calls that wait in the queues; then the longest queue loses its last one"},
 	{"api.MaxLongCalls", api.MaxLongCalls, "calls that only wait, for jobs, events or a slow store; half of them one tenant's"},
+	{"api.MinBackupRate", api.MinBackupRate, "bytes a second that a backup reads at least"},
 	{"board.GatherFor", board.GatherFor, "that an event waits until those who stream a board's events are told of it together, at most; a few are told at once"},
 	{"admin.MaxImport", admin.MaxImport, "records of the catalog in one call of ImportCatalog"},
 	{"embedded.DiskReserve", embedded.DiskReserve, "bytes of a disk (or an eighth of it) below which the embedded store takes no more posts and logs"},

@@ -210,8 +210,13 @@ func TestBackupOfOthers(t *testing.T) {
 	redis := testserver.StartRedis(t, testserver.RedisOptions{})
 	b.start("redis", `address = "`+redis.Addr+`"`, `namespace = "n"`)
 	b.board()
-	said, code := b.try(nil, "backend", "backup", "main", "--to", filepath.Join(t.TempDir(), "x"))
-	if code != 1 || !strings.Contains(string(said), "the driver redis of the backend main makes no backups: save its store by the store's own means") {
-		t.Errorf("%d, %s", code, said)
+	for rate, want := range map[string]string{
+		"64KiB": "the driver redis of the backend main makes no backups: save its store by the store's own means",
+		"65535": "rate: want at least 65536 bytes a second, or 0 for 67108864, got 65535",
+	} {
+		said, code := b.try(nil, "backend", "backup", "main", "--to", filepath.Join(t.TempDir(), "x"), "--rate", rate)
+		if code != 1 || !strings.Contains(string(said), want) {
+			t.Errorf("%s: %d, %s; want %q", rate, code, said, want)
+		}
 	}
 }

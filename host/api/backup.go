@@ -16,6 +16,10 @@ import (
 // caller says otherwise.
 const DefaultBackupRate = 64 << 20
 
+// MinBackupRate is how many bytes a second a backup reads at least: at less, so much time
+// passes between two parts that its caller is taken for gone.
+const MinBackupRate = 64 << 10
+
 // BackupBackend streams a copy of a backend's store.
 func (a *adminService) BackupBackend(ctx context.Context, r *connect.Request[boarddv1.BackupBackendRequest], stream *connect.ServerStream[boarddv1.BackupBackendResponse]) error {
 	session, err := a.session(ctx)
@@ -23,11 +27,11 @@ func (a *adminService) BackupBackend(ctx context.Context, r *connect.Request[boa
 		return err
 	}
 	rate := r.Msg.GetRate()
-	switch {
-	case rate < 0:
-		return session.Unless("BackupBackend", invalid("rate", "want bytes a second, or 0 for %d, got %d", DefaultBackupRate, rate))
-	case rate == 0:
+	if rate == 0 {
 		rate = DefaultBackupRate
+	}
+	if rate < MinBackupRate {
+		return session.Unless("BackupBackend", invalid("rate", "want at least %d bytes a second, or 0 for %d, got %d", MinBackupRate, DefaultBackupRate, rate))
 	}
 	ctx, release := untilStop(ctx, a.stopping)
 	defer release()

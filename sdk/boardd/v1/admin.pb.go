@@ -3486,7 +3486,7 @@ func (x *ReleasePlaceResponse) GetPlace() *Place {
 type BackupBackendRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`  // of the backend
-	Rate          int64                  `protobuf:"varint,2,opt,name=rate,proto3" json:"rate,omitempty"` // bytes a second that are read and sent at most; 0: 64 MiB
+	Rate          int64                  `protobuf:"varint,2,opt,name=rate,proto3" json:"rate,omitempty"` // bytes a second that are read and sent at most, at least 64 KiB; 0: 64 MiB
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
