@@ -225,6 +225,6 @@ func (g *Gauge) read(ctx context.Context, b *board.Board) {
 		"consumed": m.Consumed.Load(), "canceled": m.Canceled.Load(), "operations": m.Operations.Load(), "log_entries": m.LogEntries.Load(),
 		"abandoned": m.Abandoned.Load(), "expired": m.Expired.Load(), "exhausted": m.Exhausted.Load(),
 		"trashed": m.Trashed.Load(), "restored": m.Restored.Load(), "purged": m.Purged.Load(), "released": m.Released.Load(),
-		"stale_token": m.StaleTokens.Load(), "unknown_outcome": m.Unknown.Load(), "bad_record": m.BadRecords.Load(),
+		"tick": m.Ticks.Load(), "tick_missed": m.TicksMissed.Load(), "stale_token": m.StaleTokens.Load(), "unknown_outcome": m.Unknown.Load(), "bad_record": m.BadRecords.Load(),
 	}
 }

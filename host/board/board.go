@@ -37,6 +37,7 @@ type Board struct {
 	tally      tally
 	logs       logs
 	waiting    dependents
+	scheduler  scheduler
 	metrics    Metrics
 	contention contention
 	waiters    atomic.Int64
@@ -86,6 +87,11 @@ func New(d driver.Driver, spec Spec) *Board {
 	b.SetRules(spec.Rules)
 	b.pause.changed = make(chan struct{})
 	b.waiting.wake = make(chan struct{}, 1)
+	b.scheduler.all, b.scheduler.wake = map[string]*scheduled{}, make(chan struct{}, 1)
+	b.scheduler.missed = func(name string, from, to time.Time) {
+		b.metrics.TicksMissed.Add(1)
+		b.log.Warn("ticks of a schedule are left out: they are later than its catch-up", "schedule", name, "from", from, "to", to)
+	}
 	return b
 }
 

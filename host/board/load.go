@@ -24,6 +24,9 @@ func (b *Board) Run(ctx context.Context) error {
 	group.Go(func() { b.expireForever(ctx) })
 	group.Go(func() { b.followSettings(ctx) })
 	group.Go(func() { b.releaseForever(ctx) })
+	if !b.spec.Observe {
+		group.Go(func() { b.tickForever(ctx) })
+	}
 	group.Go(func() { b.order.run(ctx) })
 
 	f := follower{board: b}

@@ -27,6 +27,8 @@ type Metrics struct {
 	Exhausted           atomic.Int64 // jobs set aside because their attempts ran out
 	Trashed             atomic.Int64
 	Restored            atomic.Int64
+	Ticks               atomic.Int64 // of schedules, whose jobs were posted
+	TicksMissed         atomic.Int64 // that were left out
 	Purged              atomic.Int64
 	Released            atomic.Int64
 	Canceled            atomic.Int64

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"sync"
 	"time"
 
@@ -121,6 +122,8 @@ func (b *Board) readSettings(ctx context.Context) error {
 func (b *Board) learnSetting(change driver.DocumentChange) {
 	switch doc := change.Document; {
 	case change.Synced:
+	case strings.HasPrefix(doc.Name, schedulePrefix):
+		b.learnSchedule(doc, change.Deleted)
 	case doc.Name == lossDocument:
 		b.learnLosses(doc, change.Deleted)
 	case doc.Name != pauseDocument:
@@ -149,12 +152,16 @@ func (b *Board) followSettings(ctx context.Context) {
 			return
 		}
 		space := driver.Space{Board: b.spec.Key, Name: driver.SettingSpace}
+		b.scheduler.anew()
 		for change, err := range b.driver.Documents().Watch(ctx, space) {
 			if err != nil {
 				break
 			}
 			wait.wait = 0
 			b.learnSetting(change)
+			if change.Synced && b.syncSchedules(ctx) != nil {
+				break
+			}
 		}
 		if sleep.For(ctx, wait.next()) != nil {
 			return

@@ -78,6 +78,8 @@ type poster struct {
 	extras  []record.Extra
 	of      []int
 
+	tick      string           // the key of the schedule whose tick this is; "": of none
+	tickTaken job.ID           // the job that has it
 	conflicts []job.OnConflict // what becomes of each if another job has its key
 
 	someWait bool           // for other jobs
@@ -180,6 +182,10 @@ func (p *poster) post(ctx context.Context, items []int) []*index.Entry {
 	inTheWay := map[job.OnConflict]*conflicts{}
 	now := time.Now()
 	for i, r := range p.board.send(ctx, p.opened, ops) {
+		if p.tick != "" && r.Taken != (job.ID{}) && r.Message == p.tick {
+			p.tickTaken = r.Taken
+			continue
+		}
 		if does := p.conflicts[items[i]]; r.Taken != (job.ID{}) && does != job.Reject {
 			if inTheWay[does] == nil {
 				inTheWay[does] = &conflicts{}

@@ -73,6 +73,9 @@ func Run(t *testing.T, h Harness) {
 		{"unique-trash", uniqueTrash},
 		{"unique-limits", uniqueLimits},
 		{"unique-replace", uniqueReplace},
+		{"schedule-ticks", scheduleTicks},
+		{"schedule-overlap", scheduleOverlap},
+		{"schedule-changes", scheduleChanges},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -98,7 +101,7 @@ type host struct {
 // start runs a board on the store until the test ends or stop is called.
 func (s *suite) start(spec board.Spec) *host {
 	s.Helper()
-	spec.Name = "suite"
+	spec.Name, spec.Key = "suite", "suite/"+s.Name() // of one store that tests share
 	if s.harness.Settings != nil {
 		spec.Settings = s.harness.Settings(s.Name())
 	}
