@@ -22,6 +22,14 @@ var permissions = map[string][]Role{
 	"ChangePriority": {Poster, TenantAdmin, Operator},
 	"PutBook":        {Poster, TenantAdmin, Operator},
 
+	"ListSchedules":   readers,
+	"GetSchedule":     readers,
+	"PutSchedule":     {Poster, TenantAdmin, Operator},
+	"DeleteSchedule":  {Poster, TenantAdmin, Operator},
+	"PauseSchedule":   {Poster, TenantAdmin, Operator},
+	"ResumeSchedule":  {Poster, TenantAdmin, Operator},
+	"TriggerSchedule": {Poster, TenantAdmin, Operator},
+
 	"ClaimJobs":      {Worker, TenantAdmin, Operator},
 	"Work":           {Worker, TenantAdmin, Operator},
 	"ExtendClaims":   {Worker, TenantAdmin, Operator},

@@ -62,10 +62,19 @@ var want = map[string]string{
 	"RegisterEntity": "- - w - t o - -",
 	"RemoveEntity":   "- - w - t o - -",
 	"RestoreJobs":    "- - - - t o - -",
-	"PurgeJobs":      "- - - - t o - -",
-	"ReleaseJobs":    "- - - - t o - -",
-	"PauseBoard":     "- - - - t o - -",
-	"ResumeBoard":    "- - - - t o - -",
+
+	"ListSchedules":   "v p w a t o - s",
+	"GetSchedule":     "v p w a t o - s",
+	"PutSchedule":     "- p - - t o - -",
+	"DeleteSchedule":  "- p - - t o - -",
+	"PauseSchedule":   "- p - - t o - -",
+	"ResumeSchedule":  "- p - - t o - -",
+	"TriggerSchedule": "- p - - t o - -",
+
+	"PurgeJobs":   "- - - - t o - -",
+	"ReleaseJobs": "- - - - t o - -",
+	"PauseBoard":  "- - - - t o - -",
+	"ResumeBoard": "- - - - t o - -",
 
 	"AcknowledgeLoss": "- - - - t o - -",
 

@@ -45,6 +45,8 @@ type (
 	Counts = boarddv1.CountJobsResponse
 	// Explanation says why a job is not (yet) claimed.
 	Explanation = boarddv1.ExplainJobResponse
+	// Schedule posts a job again and again.
+	Schedule = boarddv1.Schedule
 	// Entity is somebody who works on a board.
 	Entity = boarddv1.Entity
 	// BoardInfo is a board and its settings.

@@ -659,6 +659,55 @@ func (OnConflict_Enum) EnumDescriptor() ([]byte, []int) {
 	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{18, 0}
 }
 
+type Overlap_Enum int32
+
+const (
+	Overlap_ALLOW  Overlap_Enum = 0 // it is posted
+	Overlap_SKIP   Overlap_Enum = 1 // it is left out
+	Overlap_CANCEL Overlap_Enum = 2 // it is posted, and the one before canceled, by its worker if one has it
+)
+
+// Enum value maps for Overlap_Enum.
+var (
+	Overlap_Enum_name = map[int32]string{
+		0: "ALLOW",
+		1: "SKIP",
+		2: "CANCEL",
+	}
+	Overlap_Enum_value = map[string]int32{
+		"ALLOW":  0,
+		"SKIP":   1,
+		"CANCEL": 2,
+	}
+)
+
+func (x Overlap_Enum) Enum() *Overlap_Enum {
+	p := new(Overlap_Enum)
+	*p = x
+	return p
+}
+
+func (x Overlap_Enum) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Overlap_Enum) Descriptor() protoreflect.EnumDescriptor {
+	return file_boardd_v1_boardd_proto_enumTypes[10].Descriptor()
+}
+
+func (Overlap_Enum) Type() protoreflect.EnumType {
+	return &file_boardd_v1_boardd_proto_enumTypes[10]
+}
+
+func (x Overlap_Enum) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Overlap_Enum.Descriptor instead.
+func (Overlap_Enum) EnumDescriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{90, 0}
+}
+
 type State struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -6491,6 +6540,888 @@ func (x *GetBookResponse) GetSource() string {
 	return ""
 }
 
+// What becomes of a tick while the job of the one before is open.
+type Overlap struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Overlap) Reset() {
+	*x = Overlap{}
+	mi := &file_boardd_v1_boardd_proto_msgTypes[90]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Overlap) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Overlap) ProtoMessage() {}
+
+func (x *Overlap) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_boardd_proto_msgTypes[90]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Overlap.ProtoReflect.Descriptor instead.
+func (*Overlap) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{90}
+}
+
+// Schedule posts a job again and again.
+type Schedule struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Cron          string                 `protobuf:"bytes,2,opt,name=cron,proto3" json:"cron,omitempty"`         // either this: five fields, six with seconds first, or a name such as @daily
+	Every         *durationpb.Duration   `protobuf:"bytes,3,opt,name=every,proto3" json:"every,omitempty"`       // or this, at least 1s
+	Timezone      string                 `protobuf:"bytes,4,opt,name=timezone,proto3" json:"timezone,omitempty"` // of cron, such as Europe/Berlin; empty: UTC
+	Job           *NewJob                `protobuf:"bytes,5,opt,name=job,proto3" json:"job,omitempty"`           // without uuid and notBefore
+	Overlap       Overlap_Enum           `protobuf:"varint,6,opt,name=overlap,proto3,enum=boardd.v1.Overlap_Enum" json:"overlap,omitempty"`
+	CatchUp       *durationpb.Duration   `protobuf:"bytes,7,opt,name=catch_up,json=catchUp,proto3" json:"catch_up,omitempty"` // how late a tick may be posted; absent: 10m
+	Jitter        *durationpb.Duration   `protobuf:"bytes,8,opt,name=jitter,proto3" json:"jitter,omitempty"`                  // each tick is late by so much at most
+	Paused        bool                   `protobuf:"varint,9,opt,name=paused,proto3" json:"paused,omitempty"`
+	Version       int64                  `protobuf:"varint,10,opt,name=version,proto3" json:"version,omitempty"`
+	NextAt        *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=next_at,json=nextAt,proto3" json:"next_at,omitempty"`       // absent: never
+	LastAt        *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=last_at,json=lastAt,proto3" json:"last_at,omitempty"`       // of the last tick that was posted
+	LastUuid      string                 `protobuf:"bytes,13,opt,name=last_uuid,json=lastUuid,proto3" json:"last_uuid,omitempty"` // and its job
+	Problem       string                 `protobuf:"bytes,14,opt,name=problem,proto3" json:"problem,omitempty"`                   // why the last tick was left out
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Schedule) Reset() {
+	*x = Schedule{}
+	mi := &file_boardd_v1_boardd_proto_msgTypes[91]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Schedule) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Schedule) ProtoMessage() {}
+
+func (x *Schedule) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_boardd_proto_msgTypes[91]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Schedule.ProtoReflect.Descriptor instead.
+func (*Schedule) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{91}
+}
+
+func (x *Schedule) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Schedule) GetCron() string {
+	if x != nil {
+		return x.Cron
+	}
+	return ""
+}
+
+func (x *Schedule) GetEvery() *durationpb.Duration {
+	if x != nil {
+		return x.Every
+	}
+	return nil
+}
+
+func (x *Schedule) GetTimezone() string {
+	if x != nil {
+		return x.Timezone
+	}
+	return ""
+}
+
+func (x *Schedule) GetJob() *NewJob {
+	if x != nil {
+		return x.Job
+	}
+	return nil
+}
+
+func (x *Schedule) GetOverlap() Overlap_Enum {
+	if x != nil {
+		return x.Overlap
+	}
+	return Overlap_ALLOW
+}
+
+func (x *Schedule) GetCatchUp() *durationpb.Duration {
+	if x != nil {
+		return x.CatchUp
+	}
+	return nil
+}
+
+func (x *Schedule) GetJitter() *durationpb.Duration {
+	if x != nil {
+		return x.Jitter
+	}
+	return nil
+}
+
+func (x *Schedule) GetPaused() bool {
+	if x != nil {
+		return x.Paused
+	}
+	return false
+}
+
+func (x *Schedule) GetVersion() int64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *Schedule) GetNextAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.NextAt
+	}
+	return nil
+}
+
+func (x *Schedule) GetLastAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.LastAt
+	}
+	return nil
+}
+
+func (x *Schedule) GetLastUuid() string {
+	if x != nil {
+		return x.LastUuid
+	}
+	return ""
+}
+
+func (x *Schedule) GetProblem() string {
+	if x != nil {
+		return x.Problem
+	}
+	return ""
+}
+
+type PutScheduleRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Board         string                 `protobuf:"bytes,1,opt,name=board,proto3" json:"board,omitempty"`
+	Schedule      *Schedule              `protobuf:"bytes,2,opt,name=schedule,proto3" json:"schedule,omitempty"`
+	Version       *int64                 `protobuf:"varint,3,opt,name=version,proto3,oneof" json:"version,omitempty"` // 0: there is no such schedule yet; absent: whatever stands
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PutScheduleRequest) Reset() {
+	*x = PutScheduleRequest{}
+	mi := &file_boardd_v1_boardd_proto_msgTypes[92]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PutScheduleRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PutScheduleRequest) ProtoMessage() {}
+
+func (x *PutScheduleRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_boardd_proto_msgTypes[92]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PutScheduleRequest.ProtoReflect.Descriptor instead.
+func (*PutScheduleRequest) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{92}
+}
+
+func (x *PutScheduleRequest) GetBoard() string {
+	if x != nil {
+		return x.Board
+	}
+	return ""
+}
+
+func (x *PutScheduleRequest) GetSchedule() *Schedule {
+	if x != nil {
+		return x.Schedule
+	}
+	return nil
+}
+
+func (x *PutScheduleRequest) GetVersion() int64 {
+	if x != nil && x.Version != nil {
+		return *x.Version
+	}
+	return 0
+}
+
+type PutScheduleResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Schedule      *Schedule              `protobuf:"bytes,1,opt,name=schedule,proto3" json:"schedule,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PutScheduleResponse) Reset() {
+	*x = PutScheduleResponse{}
+	mi := &file_boardd_v1_boardd_proto_msgTypes[93]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PutScheduleResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PutScheduleResponse) ProtoMessage() {}
+
+func (x *PutScheduleResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_boardd_proto_msgTypes[93]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PutScheduleResponse.ProtoReflect.Descriptor instead.
+func (*PutScheduleResponse) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{93}
+}
+
+func (x *PutScheduleResponse) GetSchedule() *Schedule {
+	if x != nil {
+		return x.Schedule
+	}
+	return nil
+}
+
+type ListSchedulesRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Board         string                 `protobuf:"bytes,1,opt,name=board,proto3" json:"board,omitempty"`
+	PageSize      int32                  `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"` // 0: 100; at most 1000
+	PageToken     string                 `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListSchedulesRequest) Reset() {
+	*x = ListSchedulesRequest{}
+	mi := &file_boardd_v1_boardd_proto_msgTypes[94]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListSchedulesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListSchedulesRequest) ProtoMessage() {}
+
+func (x *ListSchedulesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_boardd_proto_msgTypes[94]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListSchedulesRequest.ProtoReflect.Descriptor instead.
+func (*ListSchedulesRequest) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{94}
+}
+
+func (x *ListSchedulesRequest) GetBoard() string {
+	if x != nil {
+		return x.Board
+	}
+	return ""
+}
+
+func (x *ListSchedulesRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListSchedulesRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+type ListSchedulesResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Schedules     []*Schedule            `protobuf:"bytes,1,rep,name=schedules,proto3" json:"schedules,omitempty"`
+	NextPageToken string                 `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListSchedulesResponse) Reset() {
+	*x = ListSchedulesResponse{}
+	mi := &file_boardd_v1_boardd_proto_msgTypes[95]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListSchedulesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListSchedulesResponse) ProtoMessage() {}
+
+func (x *ListSchedulesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_boardd_proto_msgTypes[95]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListSchedulesResponse.ProtoReflect.Descriptor instead.
+func (*ListSchedulesResponse) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{95}
+}
+
+func (x *ListSchedulesResponse) GetSchedules() []*Schedule {
+	if x != nil {
+		return x.Schedules
+	}
+	return nil
+}
+
+func (x *ListSchedulesResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+type GetScheduleRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Board         string                 `protobuf:"bytes,1,opt,name=board,proto3" json:"board,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetScheduleRequest) Reset() {
+	*x = GetScheduleRequest{}
+	mi := &file_boardd_v1_boardd_proto_msgTypes[96]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetScheduleRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetScheduleRequest) ProtoMessage() {}
+
+func (x *GetScheduleRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_boardd_proto_msgTypes[96]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetScheduleRequest.ProtoReflect.Descriptor instead.
+func (*GetScheduleRequest) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{96}
+}
+
+func (x *GetScheduleRequest) GetBoard() string {
+	if x != nil {
+		return x.Board
+	}
+	return ""
+}
+
+func (x *GetScheduleRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type GetScheduleResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Schedule      *Schedule              `protobuf:"bytes,1,opt,name=schedule,proto3" json:"schedule,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetScheduleResponse) Reset() {
+	*x = GetScheduleResponse{}
+	mi := &file_boardd_v1_boardd_proto_msgTypes[97]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetScheduleResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetScheduleResponse) ProtoMessage() {}
+
+func (x *GetScheduleResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_boardd_proto_msgTypes[97]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetScheduleResponse.ProtoReflect.Descriptor instead.
+func (*GetScheduleResponse) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{97}
+}
+
+func (x *GetScheduleResponse) GetSchedule() *Schedule {
+	if x != nil {
+		return x.Schedule
+	}
+	return nil
+}
+
+type DeleteScheduleRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Board         string                 `protobuf:"bytes,1,opt,name=board,proto3" json:"board,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteScheduleRequest) Reset() {
+	*x = DeleteScheduleRequest{}
+	mi := &file_boardd_v1_boardd_proto_msgTypes[98]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteScheduleRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteScheduleRequest) ProtoMessage() {}
+
+func (x *DeleteScheduleRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_boardd_proto_msgTypes[98]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteScheduleRequest.ProtoReflect.Descriptor instead.
+func (*DeleteScheduleRequest) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{98}
+}
+
+func (x *DeleteScheduleRequest) GetBoard() string {
+	if x != nil {
+		return x.Board
+	}
+	return ""
+}
+
+func (x *DeleteScheduleRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type DeleteScheduleResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteScheduleResponse) Reset() {
+	*x = DeleteScheduleResponse{}
+	mi := &file_boardd_v1_boardd_proto_msgTypes[99]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteScheduleResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteScheduleResponse) ProtoMessage() {}
+
+func (x *DeleteScheduleResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_boardd_proto_msgTypes[99]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteScheduleResponse.ProtoReflect.Descriptor instead.
+func (*DeleteScheduleResponse) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{99}
+}
+
+type PauseScheduleRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Board         string                 `protobuf:"bytes,1,opt,name=board,proto3" json:"board,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PauseScheduleRequest) Reset() {
+	*x = PauseScheduleRequest{}
+	mi := &file_boardd_v1_boardd_proto_msgTypes[100]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PauseScheduleRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PauseScheduleRequest) ProtoMessage() {}
+
+func (x *PauseScheduleRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_boardd_proto_msgTypes[100]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PauseScheduleRequest.ProtoReflect.Descriptor instead.
+func (*PauseScheduleRequest) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{100}
+}
+
+func (x *PauseScheduleRequest) GetBoard() string {
+	if x != nil {
+		return x.Board
+	}
+	return ""
+}
+
+func (x *PauseScheduleRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type PauseScheduleResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Schedule      *Schedule              `protobuf:"bytes,1,opt,name=schedule,proto3" json:"schedule,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PauseScheduleResponse) Reset() {
+	*x = PauseScheduleResponse{}
+	mi := &file_boardd_v1_boardd_proto_msgTypes[101]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PauseScheduleResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PauseScheduleResponse) ProtoMessage() {}
+
+func (x *PauseScheduleResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_boardd_proto_msgTypes[101]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PauseScheduleResponse.ProtoReflect.Descriptor instead.
+func (*PauseScheduleResponse) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{101}
+}
+
+func (x *PauseScheduleResponse) GetSchedule() *Schedule {
+	if x != nil {
+		return x.Schedule
+	}
+	return nil
+}
+
+type ResumeScheduleRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Board         string                 `protobuf:"bytes,1,opt,name=board,proto3" json:"board,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResumeScheduleRequest) Reset() {
+	*x = ResumeScheduleRequest{}
+	mi := &file_boardd_v1_boardd_proto_msgTypes[102]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResumeScheduleRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResumeScheduleRequest) ProtoMessage() {}
+
+func (x *ResumeScheduleRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_boardd_proto_msgTypes[102]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResumeScheduleRequest.ProtoReflect.Descriptor instead.
+func (*ResumeScheduleRequest) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{102}
+}
+
+func (x *ResumeScheduleRequest) GetBoard() string {
+	if x != nil {
+		return x.Board
+	}
+	return ""
+}
+
+func (x *ResumeScheduleRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type ResumeScheduleResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Schedule      *Schedule              `protobuf:"bytes,1,opt,name=schedule,proto3" json:"schedule,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResumeScheduleResponse) Reset() {
+	*x = ResumeScheduleResponse{}
+	mi := &file_boardd_v1_boardd_proto_msgTypes[103]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResumeScheduleResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResumeScheduleResponse) ProtoMessage() {}
+
+func (x *ResumeScheduleResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_boardd_proto_msgTypes[103]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResumeScheduleResponse.ProtoReflect.Descriptor instead.
+func (*ResumeScheduleResponse) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{103}
+}
+
+func (x *ResumeScheduleResponse) GetSchedule() *Schedule {
+	if x != nil {
+		return x.Schedule
+	}
+	return nil
+}
+
+type TriggerScheduleRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Board         string                 `protobuf:"bytes,1,opt,name=board,proto3" json:"board,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Uuid          string                 `protobuf:"bytes,3,opt,name=uuid,proto3" json:"uuid,omitempty"` // of the job: makes a retry safe; empty: a new one
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TriggerScheduleRequest) Reset() {
+	*x = TriggerScheduleRequest{}
+	mi := &file_boardd_v1_boardd_proto_msgTypes[104]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TriggerScheduleRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TriggerScheduleRequest) ProtoMessage() {}
+
+func (x *TriggerScheduleRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_boardd_proto_msgTypes[104]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TriggerScheduleRequest.ProtoReflect.Descriptor instead.
+func (*TriggerScheduleRequest) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{104}
+}
+
+func (x *TriggerScheduleRequest) GetBoard() string {
+	if x != nil {
+		return x.Board
+	}
+	return ""
+}
+
+func (x *TriggerScheduleRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *TriggerScheduleRequest) GetUuid() string {
+	if x != nil {
+		return x.Uuid
+	}
+	return ""
+}
+
+type TriggerScheduleResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Job           *Job                   `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TriggerScheduleResponse) Reset() {
+	*x = TriggerScheduleResponse{}
+	mi := &file_boardd_v1_boardd_proto_msgTypes[105]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TriggerScheduleResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TriggerScheduleResponse) ProtoMessage() {}
+
+func (x *TriggerScheduleResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_boardd_proto_msgTypes[105]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TriggerScheduleResponse.ProtoReflect.Descriptor instead.
+func (*TriggerScheduleResponse) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{105}
+}
+
+func (x *TriggerScheduleResponse) GetJob() *Job {
+	if x != nil {
+		return x.Job
+	}
+	return nil
+}
+
 type Entity struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Kind          string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
@@ -6504,7 +7435,7 @@ type Entity struct {
 
 func (x *Entity) Reset() {
 	*x = Entity{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[90]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[106]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6516,7 +7447,7 @@ func (x *Entity) String() string {
 func (*Entity) ProtoMessage() {}
 
 func (x *Entity) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[90]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[106]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6529,7 +7460,7 @@ func (x *Entity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Entity.ProtoReflect.Descriptor instead.
 func (*Entity) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{90}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{106}
 }
 
 func (x *Entity) GetKind() string {
@@ -6578,7 +7509,7 @@ type RegisterEntityRequest struct {
 
 func (x *RegisterEntityRequest) Reset() {
 	*x = RegisterEntityRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[91]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[107]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6590,7 +7521,7 @@ func (x *RegisterEntityRequest) String() string {
 func (*RegisterEntityRequest) ProtoMessage() {}
 
 func (x *RegisterEntityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[91]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[107]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6603,7 +7534,7 @@ func (x *RegisterEntityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterEntityRequest.ProtoReflect.Descriptor instead.
 func (*RegisterEntityRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{91}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{107}
 }
 
 func (x *RegisterEntityRequest) GetBoard() string {
@@ -6636,7 +7567,7 @@ type RegisterEntityResponse struct {
 
 func (x *RegisterEntityResponse) Reset() {
 	*x = RegisterEntityResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[92]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[108]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6648,7 +7579,7 @@ func (x *RegisterEntityResponse) String() string {
 func (*RegisterEntityResponse) ProtoMessage() {}
 
 func (x *RegisterEntityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[92]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[108]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6661,7 +7592,7 @@ func (x *RegisterEntityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterEntityResponse.ProtoReflect.Descriptor instead.
 func (*RegisterEntityResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{92}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{108}
 }
 
 func (x *RegisterEntityResponse) GetEntity() *Entity {
@@ -6683,7 +7614,7 @@ type RemoveEntityRequest struct {
 
 func (x *RemoveEntityRequest) Reset() {
 	*x = RemoveEntityRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[93]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[109]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6695,7 +7626,7 @@ func (x *RemoveEntityRequest) String() string {
 func (*RemoveEntityRequest) ProtoMessage() {}
 
 func (x *RemoveEntityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[93]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[109]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6708,7 +7639,7 @@ func (x *RemoveEntityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveEntityRequest.ProtoReflect.Descriptor instead.
 func (*RemoveEntityRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{93}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{109}
 }
 
 func (x *RemoveEntityRequest) GetBoard() string {
@@ -6740,7 +7671,7 @@ type RemoveEntityResponse struct {
 
 func (x *RemoveEntityResponse) Reset() {
 	*x = RemoveEntityResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[94]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[110]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6752,7 +7683,7 @@ func (x *RemoveEntityResponse) String() string {
 func (*RemoveEntityResponse) ProtoMessage() {}
 
 func (x *RemoveEntityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[94]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[110]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6765,7 +7696,7 @@ func (x *RemoveEntityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveEntityResponse.ProtoReflect.Descriptor instead.
 func (*RemoveEntityResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{94}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{110}
 }
 
 type ListEntitiesRequest struct {
@@ -6777,7 +7708,7 @@ type ListEntitiesRequest struct {
 
 func (x *ListEntitiesRequest) Reset() {
 	*x = ListEntitiesRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[95]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[111]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6789,7 +7720,7 @@ func (x *ListEntitiesRequest) String() string {
 func (*ListEntitiesRequest) ProtoMessage() {}
 
 func (x *ListEntitiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[95]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[111]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6802,7 +7733,7 @@ func (x *ListEntitiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEntitiesRequest.ProtoReflect.Descriptor instead.
 func (*ListEntitiesRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{95}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{111}
 }
 
 func (x *ListEntitiesRequest) GetBoard() string {
@@ -6821,7 +7752,7 @@ type ListEntitiesResponse struct {
 
 func (x *ListEntitiesResponse) Reset() {
 	*x = ListEntitiesResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[96]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[112]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6833,7 +7764,7 @@ func (x *ListEntitiesResponse) String() string {
 func (*ListEntitiesResponse) ProtoMessage() {}
 
 func (x *ListEntitiesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[96]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[112]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6846,7 +7777,7 @@ func (x *ListEntitiesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEntitiesResponse.ProtoReflect.Descriptor instead.
 func (*ListEntitiesResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{96}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{112}
 }
 
 func (x *ListEntitiesResponse) GetEntities() []*Entity {
@@ -6870,7 +7801,7 @@ type PolicyRule struct {
 
 func (x *PolicyRule) Reset() {
 	*x = PolicyRule{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[97]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[113]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6882,7 +7813,7 @@ func (x *PolicyRule) String() string {
 func (*PolicyRule) ProtoMessage() {}
 
 func (x *PolicyRule) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[97]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[113]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6895,7 +7826,7 @@ func (x *PolicyRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyRule.ProtoReflect.Descriptor instead.
 func (*PolicyRule) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{97}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{113}
 }
 
 func (x *PolicyRule) GetPolicy() string {
@@ -6968,7 +7899,7 @@ type Board struct {
 
 func (x *Board) Reset() {
 	*x = Board{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[98]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[114]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6980,7 +7911,7 @@ func (x *Board) String() string {
 func (*Board) ProtoMessage() {}
 
 func (x *Board) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[98]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[114]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6993,7 +7924,7 @@ func (x *Board) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Board.ProtoReflect.Descriptor instead.
 func (*Board) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{98}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{114}
 }
 
 func (x *Board) GetName() string {
@@ -7193,7 +8124,7 @@ type ListBoardsRequest struct {
 
 func (x *ListBoardsRequest) Reset() {
 	*x = ListBoardsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[99]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[115]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7205,7 +8136,7 @@ func (x *ListBoardsRequest) String() string {
 func (*ListBoardsRequest) ProtoMessage() {}
 
 func (x *ListBoardsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[99]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[115]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7218,7 +8149,7 @@ func (x *ListBoardsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBoardsRequest.ProtoReflect.Descriptor instead.
 func (*ListBoardsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{99}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{115}
 }
 
 type ListBoardsResponse struct {
@@ -7230,7 +8161,7 @@ type ListBoardsResponse struct {
 
 func (x *ListBoardsResponse) Reset() {
 	*x = ListBoardsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[100]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[116]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7242,7 +8173,7 @@ func (x *ListBoardsResponse) String() string {
 func (*ListBoardsResponse) ProtoMessage() {}
 
 func (x *ListBoardsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[100]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[116]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7255,7 +8186,7 @@ func (x *ListBoardsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBoardsResponse.ProtoReflect.Descriptor instead.
 func (*ListBoardsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{100}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{116}
 }
 
 func (x *ListBoardsResponse) GetBoards() []*Board {
@@ -7274,7 +8205,7 @@ type GetBoardRequest struct {
 
 func (x *GetBoardRequest) Reset() {
 	*x = GetBoardRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[101]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[117]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7286,7 +8217,7 @@ func (x *GetBoardRequest) String() string {
 func (*GetBoardRequest) ProtoMessage() {}
 
 func (x *GetBoardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[101]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[117]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7299,7 +8230,7 @@ func (x *GetBoardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBoardRequest.ProtoReflect.Descriptor instead.
 func (*GetBoardRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{101}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{117}
 }
 
 func (x *GetBoardRequest) GetBoard() string {
@@ -7318,7 +8249,7 @@ type GetBoardResponse struct {
 
 func (x *GetBoardResponse) Reset() {
 	*x = GetBoardResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[102]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[118]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7330,7 +8261,7 @@ func (x *GetBoardResponse) String() string {
 func (*GetBoardResponse) ProtoMessage() {}
 
 func (x *GetBoardResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[102]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[118]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7343,7 +8274,7 @@ func (x *GetBoardResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBoardResponse.ProtoReflect.Descriptor instead.
 func (*GetBoardResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{102}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{118}
 }
 
 func (x *GetBoardResponse) GetBoard() *Board {
@@ -7363,7 +8294,7 @@ type AcknowledgeLossRequest struct {
 
 func (x *AcknowledgeLossRequest) Reset() {
 	*x = AcknowledgeLossRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[103]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[119]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7375,7 +8306,7 @@ func (x *AcknowledgeLossRequest) String() string {
 func (*AcknowledgeLossRequest) ProtoMessage() {}
 
 func (x *AcknowledgeLossRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[103]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[119]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7388,7 +8319,7 @@ func (x *AcknowledgeLossRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeLossRequest.ProtoReflect.Descriptor instead.
 func (*AcknowledgeLossRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{103}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{119}
 }
 
 func (x *AcknowledgeLossRequest) GetBoard() string {
@@ -7414,7 +8345,7 @@ type AcknowledgeLossResponse struct {
 
 func (x *AcknowledgeLossResponse) Reset() {
 	*x = AcknowledgeLossResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[104]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[120]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7426,7 +8357,7 @@ func (x *AcknowledgeLossResponse) String() string {
 func (*AcknowledgeLossResponse) ProtoMessage() {}
 
 func (x *AcknowledgeLossResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[104]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[120]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7439,7 +8370,7 @@ func (x *AcknowledgeLossResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeLossResponse.ProtoReflect.Descriptor instead.
 func (*AcknowledgeLossResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{104}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{120}
 }
 
 func (x *AcknowledgeLossResponse) GetBoard() *Board {
@@ -7459,7 +8390,7 @@ type PauseBoardRequest struct {
 
 func (x *PauseBoardRequest) Reset() {
 	*x = PauseBoardRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[105]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[121]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7471,7 +8402,7 @@ func (x *PauseBoardRequest) String() string {
 func (*PauseBoardRequest) ProtoMessage() {}
 
 func (x *PauseBoardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[105]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[121]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7484,7 +8415,7 @@ func (x *PauseBoardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseBoardRequest.ProtoReflect.Descriptor instead.
 func (*PauseBoardRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{105}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{121}
 }
 
 func (x *PauseBoardRequest) GetBoard() string {
@@ -7510,7 +8441,7 @@ type PauseBoardResponse struct {
 
 func (x *PauseBoardResponse) Reset() {
 	*x = PauseBoardResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[106]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[122]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7522,7 +8453,7 @@ func (x *PauseBoardResponse) String() string {
 func (*PauseBoardResponse) ProtoMessage() {}
 
 func (x *PauseBoardResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[106]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[122]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7535,7 +8466,7 @@ func (x *PauseBoardResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseBoardResponse.ProtoReflect.Descriptor instead.
 func (*PauseBoardResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{106}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{122}
 }
 
 func (x *PauseBoardResponse) GetBoard() *Board {
@@ -7554,7 +8485,7 @@ type ResumeBoardRequest struct {
 
 func (x *ResumeBoardRequest) Reset() {
 	*x = ResumeBoardRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[107]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[123]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7566,7 +8497,7 @@ func (x *ResumeBoardRequest) String() string {
 func (*ResumeBoardRequest) ProtoMessage() {}
 
 func (x *ResumeBoardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[107]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[123]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7579,7 +8510,7 @@ func (x *ResumeBoardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeBoardRequest.ProtoReflect.Descriptor instead.
 func (*ResumeBoardRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{107}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{123}
 }
 
 func (x *ResumeBoardRequest) GetBoard() string {
@@ -7598,7 +8529,7 @@ type ResumeBoardResponse struct {
 
 func (x *ResumeBoardResponse) Reset() {
 	*x = ResumeBoardResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[108]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[124]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7610,7 +8541,7 @@ func (x *ResumeBoardResponse) String() string {
 func (*ResumeBoardResponse) ProtoMessage() {}
 
 func (x *ResumeBoardResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[108]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[124]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7623,7 +8554,7 @@ func (x *ResumeBoardResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeBoardResponse.ProtoReflect.Descriptor instead.
 func (*ResumeBoardResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{108}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{124}
 }
 
 func (x *ResumeBoardResponse) GetBoard() *Board {
@@ -7641,7 +8572,7 @@ type WhoAmIRequest struct {
 
 func (x *WhoAmIRequest) Reset() {
 	*x = WhoAmIRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[109]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[125]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7653,7 +8584,7 @@ func (x *WhoAmIRequest) String() string {
 func (*WhoAmIRequest) ProtoMessage() {}
 
 func (x *WhoAmIRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[109]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[125]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7666,7 +8597,7 @@ func (x *WhoAmIRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoAmIRequest.ProtoReflect.Descriptor instead.
 func (*WhoAmIRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{109}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{125}
 }
 
 type WhoAmIResponse struct {
@@ -7683,7 +8614,7 @@ type WhoAmIResponse struct {
 
 func (x *WhoAmIResponse) Reset() {
 	*x = WhoAmIResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[110]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[126]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7695,7 +8626,7 @@ func (x *WhoAmIResponse) String() string {
 func (*WhoAmIResponse) ProtoMessage() {}
 
 func (x *WhoAmIResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[110]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[126]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7708,7 +8639,7 @@ func (x *WhoAmIResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoAmIResponse.ProtoReflect.Descriptor instead.
 func (*WhoAmIResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{110}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{126}
 }
 
 func (x *WhoAmIResponse) GetTenant() string {
@@ -8392,7 +9323,70 @@ const file_boardd_v1_boardd_proto_rawDesc = "" +
 	"\x0fGetBookResponse\x12)\n" +
 	"\x04book\x18\x01 \x01(\v2\x15.boardd.v1.BookRecordR\x04book\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\x03R\aversion\x12\x16\n" +
-	"\x06source\x18\x03 \x01(\tR\x06source\"\xc2\x01\n" +
+	"\x06source\x18\x03 \x01(\tR\x06source\"2\n" +
+	"\aOverlap\"'\n" +
+	"\x04Enum\x12\t\n" +
+	"\x05ALLOW\x10\x00\x12\b\n" +
+	"\x04SKIP\x10\x01\x12\n" +
+	"\n" +
+	"\x06CANCEL\x10\x02\"\x93\x04\n" +
+	"\bSchedule\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
+	"\x04cron\x18\x02 \x01(\tR\x04cron\x12/\n" +
+	"\x05every\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x05every\x12\x1a\n" +
+	"\btimezone\x18\x04 \x01(\tR\btimezone\x12#\n" +
+	"\x03job\x18\x05 \x01(\v2\x11.boardd.v1.NewJobR\x03job\x121\n" +
+	"\aoverlap\x18\x06 \x01(\x0e2\x17.boardd.v1.Overlap.EnumR\aoverlap\x124\n" +
+	"\bcatch_up\x18\a \x01(\v2\x19.google.protobuf.DurationR\acatchUp\x121\n" +
+	"\x06jitter\x18\b \x01(\v2\x19.google.protobuf.DurationR\x06jitter\x12\x16\n" +
+	"\x06paused\x18\t \x01(\bR\x06paused\x12\x18\n" +
+	"\aversion\x18\n" +
+	" \x01(\x03R\aversion\x123\n" +
+	"\anext_at\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\x06nextAt\x123\n" +
+	"\alast_at\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\x06lastAt\x12\x1b\n" +
+	"\tlast_uuid\x18\r \x01(\tR\blastUuid\x12\x18\n" +
+	"\aproblem\x18\x0e \x01(\tR\aproblem\"\x86\x01\n" +
+	"\x12PutScheduleRequest\x12\x14\n" +
+	"\x05board\x18\x01 \x01(\tR\x05board\x12/\n" +
+	"\bschedule\x18\x02 \x01(\v2\x13.boardd.v1.ScheduleR\bschedule\x12\x1d\n" +
+	"\aversion\x18\x03 \x01(\x03H\x00R\aversion\x88\x01\x01B\n" +
+	"\n" +
+	"\b_version\"F\n" +
+	"\x13PutScheduleResponse\x12/\n" +
+	"\bschedule\x18\x01 \x01(\v2\x13.boardd.v1.ScheduleR\bschedule\"h\n" +
+	"\x14ListSchedulesRequest\x12\x14\n" +
+	"\x05board\x18\x01 \x01(\tR\x05board\x12\x1b\n" +
+	"\tpage_size\x18\x02 \x01(\x05R\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x03 \x01(\tR\tpageToken\"r\n" +
+	"\x15ListSchedulesResponse\x121\n" +
+	"\tschedules\x18\x01 \x03(\v2\x13.boardd.v1.ScheduleR\tschedules\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\">\n" +
+	"\x12GetScheduleRequest\x12\x14\n" +
+	"\x05board\x18\x01 \x01(\tR\x05board\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"F\n" +
+	"\x13GetScheduleResponse\x12/\n" +
+	"\bschedule\x18\x01 \x01(\v2\x13.boardd.v1.ScheduleR\bschedule\"A\n" +
+	"\x15DeleteScheduleRequest\x12\x14\n" +
+	"\x05board\x18\x01 \x01(\tR\x05board\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"\x18\n" +
+	"\x16DeleteScheduleResponse\"@\n" +
+	"\x14PauseScheduleRequest\x12\x14\n" +
+	"\x05board\x18\x01 \x01(\tR\x05board\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"H\n" +
+	"\x15PauseScheduleResponse\x12/\n" +
+	"\bschedule\x18\x01 \x01(\v2\x13.boardd.v1.ScheduleR\bschedule\"A\n" +
+	"\x15ResumeScheduleRequest\x12\x14\n" +
+	"\x05board\x18\x01 \x01(\tR\x05board\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"I\n" +
+	"\x16ResumeScheduleResponse\x12/\n" +
+	"\bschedule\x18\x01 \x01(\v2\x13.boardd.v1.ScheduleR\bschedule\"V\n" +
+	"\x16TriggerScheduleRequest\x12\x14\n" +
+	"\x05board\x18\x01 \x01(\tR\x05board\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x12\n" +
+	"\x04uuid\x18\x03 \x01(\tR\x04uuid\";\n" +
+	"\x17TriggerScheduleResponse\x12 \n" +
+	"\x03job\x18\x01 \x01(\v2\x0e.boardd.v1.JobR\x03job\"\xc2\x01\n" +
 	"\x06Entity\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12 \n" +
@@ -8496,7 +9490,7 @@ const file_boardd_v1_boardd_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\x1a6\n" +
 	"\bUseEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x012\xc5\x15\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x012\x9b\x1a\n" +
 	"\fBoardService\x12C\n" +
 	"\bPostJobs\x12\x1a.boardd.v1.PostJobsRequest\x1a\x1b.boardd.v1.PostJobsResponse\x12E\n" +
 	"\aGetJobs\x12\x19.boardd.v1.GetJobsRequest\x1a\x1a.boardd.v1.GetJobsResponse\"\x03\x90\x02\x01\x12H\n" +
@@ -8528,7 +9522,14 @@ const file_boardd_v1_boardd_proto_rawDesc = "" +
 	"\x0eChangePriority\x12 .boardd.v1.ChangePriorityRequest\x1a!.boardd.v1.ChangePriorityResponse\x12L\n" +
 	"\vArchiveJobs\x12\x1d.boardd.v1.ArchiveJobsRequest\x1a\x1e.boardd.v1.ArchiveJobsResponse\x12@\n" +
 	"\aPutBook\x12\x19.boardd.v1.PutBookRequest\x1a\x1a.boardd.v1.PutBookResponse\x12E\n" +
-	"\aGetBook\x12\x19.boardd.v1.GetBookRequest\x1a\x1a.boardd.v1.GetBookResponse\"\x03\x90\x02\x01\x12U\n" +
+	"\aGetBook\x12\x19.boardd.v1.GetBookRequest\x1a\x1a.boardd.v1.GetBookResponse\"\x03\x90\x02\x01\x12L\n" +
+	"\vPutSchedule\x12\x1d.boardd.v1.PutScheduleRequest\x1a\x1e.boardd.v1.PutScheduleResponse\x12W\n" +
+	"\rListSchedules\x12\x1f.boardd.v1.ListSchedulesRequest\x1a .boardd.v1.ListSchedulesResponse\"\x03\x90\x02\x01\x12Q\n" +
+	"\vGetSchedule\x12\x1d.boardd.v1.GetScheduleRequest\x1a\x1e.boardd.v1.GetScheduleResponse\"\x03\x90\x02\x01\x12U\n" +
+	"\x0eDeleteSchedule\x12 .boardd.v1.DeleteScheduleRequest\x1a!.boardd.v1.DeleteScheduleResponse\x12R\n" +
+	"\rPauseSchedule\x12\x1f.boardd.v1.PauseScheduleRequest\x1a .boardd.v1.PauseScheduleResponse\x12U\n" +
+	"\x0eResumeSchedule\x12 .boardd.v1.ResumeScheduleRequest\x1a!.boardd.v1.ResumeScheduleResponse\x12X\n" +
+	"\x0fTriggerSchedule\x12!.boardd.v1.TriggerScheduleRequest\x1a\".boardd.v1.TriggerScheduleResponse\x12U\n" +
 	"\x0eRegisterEntity\x12 .boardd.v1.RegisterEntityRequest\x1a!.boardd.v1.RegisterEntityResponse\x12O\n" +
 	"\fRemoveEntity\x12\x1e.boardd.v1.RemoveEntityRequest\x1a\x1f.boardd.v1.RemoveEntityResponse\x12T\n" +
 	"\fListEntities\x12\x1e.boardd.v1.ListEntitiesRequest\x1a\x1f.boardd.v1.ListEntitiesResponse\"\x03\x90\x02\x01\x12N\n" +
@@ -8557,8 +9558,8 @@ func file_boardd_v1_boardd_proto_rawDescGZIP() []byte {
 	return file_boardd_v1_boardd_proto_rawDescData
 }
 
-var file_boardd_v1_boardd_proto_enumTypes = make([]protoimpl.EnumInfo, 10)
-var file_boardd_v1_boardd_proto_msgTypes = make([]protoimpl.MessageInfo, 119)
+var file_boardd_v1_boardd_proto_enumTypes = make([]protoimpl.EnumInfo, 11)
+var file_boardd_v1_boardd_proto_msgTypes = make([]protoimpl.MessageInfo, 135)
 var file_boardd_v1_boardd_proto_goTypes = []any{
 	(State_Enum)(0),                   // 0: boardd.v1.State.Enum
 	(Outcome_Enum)(0),                 // 1: boardd.v1.Outcome.Enum
@@ -8570,366 +9571,411 @@ var file_boardd_v1_boardd_proto_goTypes = []any{
 	(EventType_Enum)(0),               // 7: boardd.v1.EventType.Enum
 	(OperationStatus_Enum)(0),         // 8: boardd.v1.OperationStatus.Enum
 	(OnConflict_Enum)(0),              // 9: boardd.v1.OnConflict.Enum
-	(*State)(nil),                     // 10: boardd.v1.State
-	(*Outcome)(nil),                   // 11: boardd.v1.Outcome
-	(*How)(nil),                       // 12: boardd.v1.How
-	(*What)(nil),                      // 13: boardd.v1.What
-	(*Idle)(nil),                      // 14: boardd.v1.Idle
-	(*Priority)(nil),                  // 15: boardd.v1.Priority
-	(*Code)(nil),                      // 16: boardd.v1.Code
-	(*EventType)(nil),                 // 17: boardd.v1.EventType
-	(*OperationStatus)(nil),           // 18: boardd.v1.OperationStatus
-	(*Book)(nil),                      // 19: boardd.v1.Book
-	(*Raw)(nil),                       // 20: boardd.v1.Raw
-	(*Operation)(nil),                 // 21: boardd.v1.Operation
-	(*Prerequisite)(nil),              // 22: boardd.v1.Prerequisite
-	(*Job)(nil),                       // 23: boardd.v1.Job
-	(*Attempt)(nil),                   // 24: boardd.v1.Attempt
-	(*Claim)(nil),                     // 25: boardd.v1.Claim
-	(*Error)(nil),                     // 26: boardd.v1.Error
-	(*NewOperation)(nil),              // 27: boardd.v1.NewOperation
-	(*OnConflict)(nil),                // 28: boardd.v1.OnConflict
-	(*Unique)(nil),                    // 29: boardd.v1.Unique
-	(*NewJob)(nil),                    // 30: boardd.v1.NewJob
-	(*JobResult)(nil),                 // 31: boardd.v1.JobResult
-	(*Result)(nil),                    // 32: boardd.v1.Result
-	(*PostJobsRequest)(nil),           // 33: boardd.v1.PostJobsRequest
-	(*PostJobsResponse)(nil),          // 34: boardd.v1.PostJobsResponse
-	(*GetJobsRequest)(nil),            // 35: boardd.v1.GetJobsRequest
-	(*GetJobsResponse)(nil),           // 36: boardd.v1.GetJobsResponse
-	(*ListJobsRequest)(nil),           // 37: boardd.v1.ListJobsRequest
-	(*ListJobsResponse)(nil),          // 38: boardd.v1.ListJobsResponse
-	(*CorruptJob)(nil),                // 39: boardd.v1.CorruptJob
-	(*CountJobsRequest)(nil),          // 40: boardd.v1.CountJobsRequest
-	(*CountJobsResponse)(nil),         // 41: boardd.v1.CountJobsResponse
-	(*HistoryCounts)(nil),             // 42: boardd.v1.HistoryCounts
-	(*ClaimJobsRequest)(nil),          // 43: boardd.v1.ClaimJobsRequest
-	(*ClaimFailure)(nil),              // 44: boardd.v1.ClaimFailure
-	(*ClaimJobsResponse)(nil),         // 45: boardd.v1.ClaimJobsResponse
-	(*ExtendClaimsRequest)(nil),       // 46: boardd.v1.ExtendClaimsRequest
-	(*ExtendResult)(nil),              // 47: boardd.v1.ExtendResult
-	(*ExtendClaimsResponse)(nil),      // 48: boardd.v1.ExtendClaimsResponse
-	(*WorkEnding)(nil),                // 49: boardd.v1.WorkEnding
-	(*WorkExtension)(nil),             // 50: boardd.v1.WorkExtension
-	(*WorkRequest)(nil),               // 51: boardd.v1.WorkRequest
-	(*WorkEnded)(nil),                 // 52: boardd.v1.WorkEnded
-	(*WorkExtended)(nil),              // 53: boardd.v1.WorkExtended
-	(*WorkNotice)(nil),                // 54: boardd.v1.WorkNotice
-	(*WorkResponse)(nil),              // 55: boardd.v1.WorkResponse
-	(*ConsumeJobsRequest)(nil),        // 56: boardd.v1.ConsumeJobsRequest
-	(*ConsumeJobsResponse)(nil),       // 57: boardd.v1.ConsumeJobsResponse
-	(*AbandonJobsRequest)(nil),        // 58: boardd.v1.AbandonJobsRequest
-	(*AbandonJobsResponse)(nil),       // 59: boardd.v1.AbandonJobsResponse
-	(*TrashJobsRequest)(nil),          // 60: boardd.v1.TrashJobsRequest
-	(*TrashJobsResponse)(nil),         // 61: boardd.v1.TrashJobsResponse
-	(*RestoreJobsRequest)(nil),        // 62: boardd.v1.RestoreJobsRequest
-	(*RestoreJobsResponse)(nil),       // 63: boardd.v1.RestoreJobsResponse
-	(*PurgeJobsRequest)(nil),          // 64: boardd.v1.PurgeJobsRequest
-	(*PurgeJobsResponse)(nil),         // 65: boardd.v1.PurgeJobsResponse
-	(*ReleaseJobsRequest)(nil),        // 66: boardd.v1.ReleaseJobsRequest
-	(*ReleaseJobsResponse)(nil),       // 67: boardd.v1.ReleaseJobsResponse
-	(*Event)(nil),                     // 68: boardd.v1.Event
-	(*WatchBoardRequest)(nil),         // 69: boardd.v1.WatchBoardRequest
-	(*ListEventsRequest)(nil),         // 70: boardd.v1.ListEventsRequest
-	(*ListEventsResponse)(nil),        // 71: boardd.v1.ListEventsResponse
-	(*ExplainJobRequest)(nil),         // 72: boardd.v1.ExplainJobRequest
-	(*ExplainJobResponse)(nil),        // 73: boardd.v1.ExplainJobResponse
-	(*StartOperationRequest)(nil),     // 74: boardd.v1.StartOperationRequest
-	(*StartOperationResponse)(nil),    // 75: boardd.v1.StartOperationResponse
-	(*FinishOperationRequest)(nil),    // 76: boardd.v1.FinishOperationRequest
-	(*FinishOperationResponse)(nil),   // 77: boardd.v1.FinishOperationResponse
-	(*MarkOperationsRequest)(nil),     // 78: boardd.v1.MarkOperationsRequest
-	(*MarkOperationsResponse)(nil),    // 79: boardd.v1.MarkOperationsResponse
-	(*LogEntry)(nil),                  // 80: boardd.v1.LogEntry
-	(*NewLogEntry)(nil),               // 81: boardd.v1.NewLogEntry
-	(*AppendLogRequest)(nil),          // 82: boardd.v1.AppendLogRequest
-	(*AppendLogResponse)(nil),         // 83: boardd.v1.AppendLogResponse
-	(*GetLogRequest)(nil),             // 84: boardd.v1.GetLogRequest
-	(*ReadLogRequest)(nil),            // 85: boardd.v1.ReadLogRequest
-	(*ReadLogResponse)(nil),           // 86: boardd.v1.ReadLogResponse
-	(*CancelJobsRequest)(nil),         // 87: boardd.v1.CancelJobsRequest
-	(*CancelResult)(nil),              // 88: boardd.v1.CancelResult
-	(*CancelJobsResponse)(nil),        // 89: boardd.v1.CancelJobsResponse
-	(*ChangePriorityRequest)(nil),     // 90: boardd.v1.ChangePriorityRequest
-	(*PriorityResult)(nil),            // 91: boardd.v1.PriorityResult
-	(*ChangePriorityResponse)(nil),    // 92: boardd.v1.ChangePriorityResponse
-	(*ArchiveJobsRequest)(nil),        // 93: boardd.v1.ArchiveJobsRequest
-	(*ArchiveJobsResponse)(nil),       // 94: boardd.v1.ArchiveJobsResponse
-	(*BookRecord)(nil),                // 95: boardd.v1.BookRecord
-	(*PutBookRequest)(nil),            // 96: boardd.v1.PutBookRequest
-	(*PutBookResponse)(nil),           // 97: boardd.v1.PutBookResponse
-	(*GetBookRequest)(nil),            // 98: boardd.v1.GetBookRequest
-	(*GetBookResponse)(nil),           // 99: boardd.v1.GetBookResponse
-	(*Entity)(nil),                    // 100: boardd.v1.Entity
-	(*RegisterEntityRequest)(nil),     // 101: boardd.v1.RegisterEntityRequest
-	(*RegisterEntityResponse)(nil),    // 102: boardd.v1.RegisterEntityResponse
-	(*RemoveEntityRequest)(nil),       // 103: boardd.v1.RemoveEntityRequest
-	(*RemoveEntityResponse)(nil),      // 104: boardd.v1.RemoveEntityResponse
-	(*ListEntitiesRequest)(nil),       // 105: boardd.v1.ListEntitiesRequest
-	(*ListEntitiesResponse)(nil),      // 106: boardd.v1.ListEntitiesResponse
-	(*PolicyRule)(nil),                // 107: boardd.v1.PolicyRule
-	(*Board)(nil),                     // 108: boardd.v1.Board
-	(*ListBoardsRequest)(nil),         // 109: boardd.v1.ListBoardsRequest
-	(*ListBoardsResponse)(nil),        // 110: boardd.v1.ListBoardsResponse
-	(*GetBoardRequest)(nil),           // 111: boardd.v1.GetBoardRequest
-	(*GetBoardResponse)(nil),          // 112: boardd.v1.GetBoardResponse
-	(*AcknowledgeLossRequest)(nil),    // 113: boardd.v1.AcknowledgeLossRequest
-	(*AcknowledgeLossResponse)(nil),   // 114: boardd.v1.AcknowledgeLossResponse
-	(*PauseBoardRequest)(nil),         // 115: boardd.v1.PauseBoardRequest
-	(*PauseBoardResponse)(nil),        // 116: boardd.v1.PauseBoardResponse
-	(*ResumeBoardRequest)(nil),        // 117: boardd.v1.ResumeBoardRequest
-	(*ResumeBoardResponse)(nil),       // 118: boardd.v1.ResumeBoardResponse
-	(*WhoAmIRequest)(nil),             // 119: boardd.v1.WhoAmIRequest
-	(*WhoAmIResponse)(nil),            // 120: boardd.v1.WhoAmIResponse
-	nil,                               // 121: boardd.v1.Job.LabelsEntry
-	nil,                               // 122: boardd.v1.NewJob.LabelsEntry
-	nil,                               // 123: boardd.v1.ClaimJobsRequest.WorkerLabelsEntry
-	nil,                               // 124: boardd.v1.WorkRequest.WorkerLabelsEntry
-	nil,                               // 125: boardd.v1.ExplainJobRequest.WorkerLabelsEntry
-	nil,                               // 126: boardd.v1.Board.LimitsEntry
-	nil,                               // 127: boardd.v1.WhoAmIResponse.LimitsEntry
-	nil,                               // 128: boardd.v1.WhoAmIResponse.UseEntry
-	(*timestamppb.Timestamp)(nil),     // 129: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),       // 130: google.protobuf.Duration
-	(*descriptorpb.FieldOptions)(nil), // 131: google.protobuf.FieldOptions
+	(Overlap_Enum)(0),                 // 10: boardd.v1.Overlap.Enum
+	(*State)(nil),                     // 11: boardd.v1.State
+	(*Outcome)(nil),                   // 12: boardd.v1.Outcome
+	(*How)(nil),                       // 13: boardd.v1.How
+	(*What)(nil),                      // 14: boardd.v1.What
+	(*Idle)(nil),                      // 15: boardd.v1.Idle
+	(*Priority)(nil),                  // 16: boardd.v1.Priority
+	(*Code)(nil),                      // 17: boardd.v1.Code
+	(*EventType)(nil),                 // 18: boardd.v1.EventType
+	(*OperationStatus)(nil),           // 19: boardd.v1.OperationStatus
+	(*Book)(nil),                      // 20: boardd.v1.Book
+	(*Raw)(nil),                       // 21: boardd.v1.Raw
+	(*Operation)(nil),                 // 22: boardd.v1.Operation
+	(*Prerequisite)(nil),              // 23: boardd.v1.Prerequisite
+	(*Job)(nil),                       // 24: boardd.v1.Job
+	(*Attempt)(nil),                   // 25: boardd.v1.Attempt
+	(*Claim)(nil),                     // 26: boardd.v1.Claim
+	(*Error)(nil),                     // 27: boardd.v1.Error
+	(*NewOperation)(nil),              // 28: boardd.v1.NewOperation
+	(*OnConflict)(nil),                // 29: boardd.v1.OnConflict
+	(*Unique)(nil),                    // 30: boardd.v1.Unique
+	(*NewJob)(nil),                    // 31: boardd.v1.NewJob
+	(*JobResult)(nil),                 // 32: boardd.v1.JobResult
+	(*Result)(nil),                    // 33: boardd.v1.Result
+	(*PostJobsRequest)(nil),           // 34: boardd.v1.PostJobsRequest
+	(*PostJobsResponse)(nil),          // 35: boardd.v1.PostJobsResponse
+	(*GetJobsRequest)(nil),            // 36: boardd.v1.GetJobsRequest
+	(*GetJobsResponse)(nil),           // 37: boardd.v1.GetJobsResponse
+	(*ListJobsRequest)(nil),           // 38: boardd.v1.ListJobsRequest
+	(*ListJobsResponse)(nil),          // 39: boardd.v1.ListJobsResponse
+	(*CorruptJob)(nil),                // 40: boardd.v1.CorruptJob
+	(*CountJobsRequest)(nil),          // 41: boardd.v1.CountJobsRequest
+	(*CountJobsResponse)(nil),         // 42: boardd.v1.CountJobsResponse
+	(*HistoryCounts)(nil),             // 43: boardd.v1.HistoryCounts
+	(*ClaimJobsRequest)(nil),          // 44: boardd.v1.ClaimJobsRequest
+	(*ClaimFailure)(nil),              // 45: boardd.v1.ClaimFailure
+	(*ClaimJobsResponse)(nil),         // 46: boardd.v1.ClaimJobsResponse
+	(*ExtendClaimsRequest)(nil),       // 47: boardd.v1.ExtendClaimsRequest
+	(*ExtendResult)(nil),              // 48: boardd.v1.ExtendResult
+	(*ExtendClaimsResponse)(nil),      // 49: boardd.v1.ExtendClaimsResponse
+	(*WorkEnding)(nil),                // 50: boardd.v1.WorkEnding
+	(*WorkExtension)(nil),             // 51: boardd.v1.WorkExtension
+	(*WorkRequest)(nil),               // 52: boardd.v1.WorkRequest
+	(*WorkEnded)(nil),                 // 53: boardd.v1.WorkEnded
+	(*WorkExtended)(nil),              // 54: boardd.v1.WorkExtended
+	(*WorkNotice)(nil),                // 55: boardd.v1.WorkNotice
+	(*WorkResponse)(nil),              // 56: boardd.v1.WorkResponse
+	(*ConsumeJobsRequest)(nil),        // 57: boardd.v1.ConsumeJobsRequest
+	(*ConsumeJobsResponse)(nil),       // 58: boardd.v1.ConsumeJobsResponse
+	(*AbandonJobsRequest)(nil),        // 59: boardd.v1.AbandonJobsRequest
+	(*AbandonJobsResponse)(nil),       // 60: boardd.v1.AbandonJobsResponse
+	(*TrashJobsRequest)(nil),          // 61: boardd.v1.TrashJobsRequest
+	(*TrashJobsResponse)(nil),         // 62: boardd.v1.TrashJobsResponse
+	(*RestoreJobsRequest)(nil),        // 63: boardd.v1.RestoreJobsRequest
+	(*RestoreJobsResponse)(nil),       // 64: boardd.v1.RestoreJobsResponse
+	(*PurgeJobsRequest)(nil),          // 65: boardd.v1.PurgeJobsRequest
+	(*PurgeJobsResponse)(nil),         // 66: boardd.v1.PurgeJobsResponse
+	(*ReleaseJobsRequest)(nil),        // 67: boardd.v1.ReleaseJobsRequest
+	(*ReleaseJobsResponse)(nil),       // 68: boardd.v1.ReleaseJobsResponse
+	(*Event)(nil),                     // 69: boardd.v1.Event
+	(*WatchBoardRequest)(nil),         // 70: boardd.v1.WatchBoardRequest
+	(*ListEventsRequest)(nil),         // 71: boardd.v1.ListEventsRequest
+	(*ListEventsResponse)(nil),        // 72: boardd.v1.ListEventsResponse
+	(*ExplainJobRequest)(nil),         // 73: boardd.v1.ExplainJobRequest
+	(*ExplainJobResponse)(nil),        // 74: boardd.v1.ExplainJobResponse
+	(*StartOperationRequest)(nil),     // 75: boardd.v1.StartOperationRequest
+	(*StartOperationResponse)(nil),    // 76: boardd.v1.StartOperationResponse
+	(*FinishOperationRequest)(nil),    // 77: boardd.v1.FinishOperationRequest
+	(*FinishOperationResponse)(nil),   // 78: boardd.v1.FinishOperationResponse
+	(*MarkOperationsRequest)(nil),     // 79: boardd.v1.MarkOperationsRequest
+	(*MarkOperationsResponse)(nil),    // 80: boardd.v1.MarkOperationsResponse
+	(*LogEntry)(nil),                  // 81: boardd.v1.LogEntry
+	(*NewLogEntry)(nil),               // 82: boardd.v1.NewLogEntry
+	(*AppendLogRequest)(nil),          // 83: boardd.v1.AppendLogRequest
+	(*AppendLogResponse)(nil),         // 84: boardd.v1.AppendLogResponse
+	(*GetLogRequest)(nil),             // 85: boardd.v1.GetLogRequest
+	(*ReadLogRequest)(nil),            // 86: boardd.v1.ReadLogRequest
+	(*ReadLogResponse)(nil),           // 87: boardd.v1.ReadLogResponse
+	(*CancelJobsRequest)(nil),         // 88: boardd.v1.CancelJobsRequest
+	(*CancelResult)(nil),              // 89: boardd.v1.CancelResult
+	(*CancelJobsResponse)(nil),        // 90: boardd.v1.CancelJobsResponse
+	(*ChangePriorityRequest)(nil),     // 91: boardd.v1.ChangePriorityRequest
+	(*PriorityResult)(nil),            // 92: boardd.v1.PriorityResult
+	(*ChangePriorityResponse)(nil),    // 93: boardd.v1.ChangePriorityResponse
+	(*ArchiveJobsRequest)(nil),        // 94: boardd.v1.ArchiveJobsRequest
+	(*ArchiveJobsResponse)(nil),       // 95: boardd.v1.ArchiveJobsResponse
+	(*BookRecord)(nil),                // 96: boardd.v1.BookRecord
+	(*PutBookRequest)(nil),            // 97: boardd.v1.PutBookRequest
+	(*PutBookResponse)(nil),           // 98: boardd.v1.PutBookResponse
+	(*GetBookRequest)(nil),            // 99: boardd.v1.GetBookRequest
+	(*GetBookResponse)(nil),           // 100: boardd.v1.GetBookResponse
+	(*Overlap)(nil),                   // 101: boardd.v1.Overlap
+	(*Schedule)(nil),                  // 102: boardd.v1.Schedule
+	(*PutScheduleRequest)(nil),        // 103: boardd.v1.PutScheduleRequest
+	(*PutScheduleResponse)(nil),       // 104: boardd.v1.PutScheduleResponse
+	(*ListSchedulesRequest)(nil),      // 105: boardd.v1.ListSchedulesRequest
+	(*ListSchedulesResponse)(nil),     // 106: boardd.v1.ListSchedulesResponse
+	(*GetScheduleRequest)(nil),        // 107: boardd.v1.GetScheduleRequest
+	(*GetScheduleResponse)(nil),       // 108: boardd.v1.GetScheduleResponse
+	(*DeleteScheduleRequest)(nil),     // 109: boardd.v1.DeleteScheduleRequest
+	(*DeleteScheduleResponse)(nil),    // 110: boardd.v1.DeleteScheduleResponse
+	(*PauseScheduleRequest)(nil),      // 111: boardd.v1.PauseScheduleRequest
+	(*PauseScheduleResponse)(nil),     // 112: boardd.v1.PauseScheduleResponse
+	(*ResumeScheduleRequest)(nil),     // 113: boardd.v1.ResumeScheduleRequest
+	(*ResumeScheduleResponse)(nil),    // 114: boardd.v1.ResumeScheduleResponse
+	(*TriggerScheduleRequest)(nil),    // 115: boardd.v1.TriggerScheduleRequest
+	(*TriggerScheduleResponse)(nil),   // 116: boardd.v1.TriggerScheduleResponse
+	(*Entity)(nil),                    // 117: boardd.v1.Entity
+	(*RegisterEntityRequest)(nil),     // 118: boardd.v1.RegisterEntityRequest
+	(*RegisterEntityResponse)(nil),    // 119: boardd.v1.RegisterEntityResponse
+	(*RemoveEntityRequest)(nil),       // 120: boardd.v1.RemoveEntityRequest
+	(*RemoveEntityResponse)(nil),      // 121: boardd.v1.RemoveEntityResponse
+	(*ListEntitiesRequest)(nil),       // 122: boardd.v1.ListEntitiesRequest
+	(*ListEntitiesResponse)(nil),      // 123: boardd.v1.ListEntitiesResponse
+	(*PolicyRule)(nil),                // 124: boardd.v1.PolicyRule
+	(*Board)(nil),                     // 125: boardd.v1.Board
+	(*ListBoardsRequest)(nil),         // 126: boardd.v1.ListBoardsRequest
+	(*ListBoardsResponse)(nil),        // 127: boardd.v1.ListBoardsResponse
+	(*GetBoardRequest)(nil),           // 128: boardd.v1.GetBoardRequest
+	(*GetBoardResponse)(nil),          // 129: boardd.v1.GetBoardResponse
+	(*AcknowledgeLossRequest)(nil),    // 130: boardd.v1.AcknowledgeLossRequest
+	(*AcknowledgeLossResponse)(nil),   // 131: boardd.v1.AcknowledgeLossResponse
+	(*PauseBoardRequest)(nil),         // 132: boardd.v1.PauseBoardRequest
+	(*PauseBoardResponse)(nil),        // 133: boardd.v1.PauseBoardResponse
+	(*ResumeBoardRequest)(nil),        // 134: boardd.v1.ResumeBoardRequest
+	(*ResumeBoardResponse)(nil),       // 135: boardd.v1.ResumeBoardResponse
+	(*WhoAmIRequest)(nil),             // 136: boardd.v1.WhoAmIRequest
+	(*WhoAmIResponse)(nil),            // 137: boardd.v1.WhoAmIResponse
+	nil,                               // 138: boardd.v1.Job.LabelsEntry
+	nil,                               // 139: boardd.v1.NewJob.LabelsEntry
+	nil,                               // 140: boardd.v1.ClaimJobsRequest.WorkerLabelsEntry
+	nil,                               // 141: boardd.v1.WorkRequest.WorkerLabelsEntry
+	nil,                               // 142: boardd.v1.ExplainJobRequest.WorkerLabelsEntry
+	nil,                               // 143: boardd.v1.Board.LimitsEntry
+	nil,                               // 144: boardd.v1.WhoAmIResponse.LimitsEntry
+	nil,                               // 145: boardd.v1.WhoAmIResponse.UseEntry
+	(*timestamppb.Timestamp)(nil),     // 146: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),       // 147: google.protobuf.Duration
+	(*descriptorpb.FieldOptions)(nil), // 148: google.protobuf.FieldOptions
 }
 var file_boardd_v1_boardd_proto_depIdxs = []int32{
 	8,   // 0: boardd.v1.Operation.status:type_name -> boardd.v1.OperationStatus.Enum
-	129, // 1: boardd.v1.Operation.started_at:type_name -> google.protobuf.Timestamp
-	129, // 2: boardd.v1.Operation.executed_at:type_name -> google.protobuf.Timestamp
-	129, // 3: boardd.v1.Operation.ended_at:type_name -> google.protobuf.Timestamp
+	146, // 1: boardd.v1.Operation.started_at:type_name -> google.protobuf.Timestamp
+	146, // 2: boardd.v1.Operation.executed_at:type_name -> google.protobuf.Timestamp
+	146, // 3: boardd.v1.Operation.ended_at:type_name -> google.protobuf.Timestamp
 	8,   // 4: boardd.v1.Prerequisite.statuses:type_name -> boardd.v1.OperationStatus.Enum
 	0,   // 5: boardd.v1.Job.state:type_name -> boardd.v1.State.Enum
 	1,   // 6: boardd.v1.Job.outcome:type_name -> boardd.v1.Outcome.Enum
 	5,   // 7: boardd.v1.Job.priority:type_name -> boardd.v1.Priority.Enum
-	20,  // 8: boardd.v1.Job.details_raw:type_name -> boardd.v1.Raw
-	121, // 9: boardd.v1.Job.labels:type_name -> boardd.v1.Job.LabelsEntry
-	19,  // 10: boardd.v1.Job.book:type_name -> boardd.v1.Book
-	129, // 11: boardd.v1.Job.created_at:type_name -> google.protobuf.Timestamp
-	129, // 12: boardd.v1.Job.modified_at:type_name -> google.protobuf.Timestamp
-	129, // 13: boardd.v1.Job.lease_expires_at:type_name -> google.protobuf.Timestamp
-	129, // 14: boardd.v1.Job.not_before:type_name -> google.protobuf.Timestamp
-	22,  // 15: boardd.v1.Job.after:type_name -> boardd.v1.Prerequisite
-	21,  // 16: boardd.v1.Job.operations:type_name -> boardd.v1.Operation
+	21,  // 8: boardd.v1.Job.details_raw:type_name -> boardd.v1.Raw
+	138, // 9: boardd.v1.Job.labels:type_name -> boardd.v1.Job.LabelsEntry
+	20,  // 10: boardd.v1.Job.book:type_name -> boardd.v1.Book
+	146, // 11: boardd.v1.Job.created_at:type_name -> google.protobuf.Timestamp
+	146, // 12: boardd.v1.Job.modified_at:type_name -> google.protobuf.Timestamp
+	146, // 13: boardd.v1.Job.lease_expires_at:type_name -> google.protobuf.Timestamp
+	146, // 14: boardd.v1.Job.not_before:type_name -> google.protobuf.Timestamp
+	23,  // 15: boardd.v1.Job.after:type_name -> boardd.v1.Prerequisite
+	22,  // 16: boardd.v1.Job.operations:type_name -> boardd.v1.Operation
 	8,   // 17: boardd.v1.Job.operation_status:type_name -> boardd.v1.OperationStatus.Enum
-	129, // 18: boardd.v1.Job.received_at:type_name -> google.protobuf.Timestamp
-	129, // 19: boardd.v1.Job.started_at:type_name -> google.protobuf.Timestamp
-	129, // 20: boardd.v1.Job.ended_at:type_name -> google.protobuf.Timestamp
-	129, // 21: boardd.v1.Job.claimed_at:type_name -> google.protobuf.Timestamp
-	24,  // 22: boardd.v1.Job.attempts:type_name -> boardd.v1.Attempt
-	130, // 23: boardd.v1.Job.claim_lease:type_name -> google.protobuf.Duration
-	80,  // 24: boardd.v1.Job.log:type_name -> boardd.v1.LogEntry
-	29,  // 25: boardd.v1.Job.unique:type_name -> boardd.v1.Unique
-	130, // 26: boardd.v1.Job.timeout:type_name -> google.protobuf.Duration
-	129, // 27: boardd.v1.Attempt.begun_at:type_name -> google.protobuf.Timestamp
-	129, // 28: boardd.v1.Attempt.ended_at:type_name -> google.protobuf.Timestamp
-	130, // 29: boardd.v1.Attempt.lease:type_name -> google.protobuf.Duration
-	130, // 30: boardd.v1.Claim.lease:type_name -> google.protobuf.Duration
-	129, // 31: boardd.v1.Claim.lease_expires_at:type_name -> google.protobuf.Timestamp
-	23,  // 32: boardd.v1.Claim.job:type_name -> boardd.v1.Job
+	146, // 18: boardd.v1.Job.received_at:type_name -> google.protobuf.Timestamp
+	146, // 19: boardd.v1.Job.started_at:type_name -> google.protobuf.Timestamp
+	146, // 20: boardd.v1.Job.ended_at:type_name -> google.protobuf.Timestamp
+	146, // 21: boardd.v1.Job.claimed_at:type_name -> google.protobuf.Timestamp
+	25,  // 22: boardd.v1.Job.attempts:type_name -> boardd.v1.Attempt
+	147, // 23: boardd.v1.Job.claim_lease:type_name -> google.protobuf.Duration
+	81,  // 24: boardd.v1.Job.log:type_name -> boardd.v1.LogEntry
+	30,  // 25: boardd.v1.Job.unique:type_name -> boardd.v1.Unique
+	147, // 26: boardd.v1.Job.timeout:type_name -> google.protobuf.Duration
+	146, // 27: boardd.v1.Attempt.begun_at:type_name -> google.protobuf.Timestamp
+	146, // 28: boardd.v1.Attempt.ended_at:type_name -> google.protobuf.Timestamp
+	147, // 29: boardd.v1.Attempt.lease:type_name -> google.protobuf.Duration
+	147, // 30: boardd.v1.Claim.lease:type_name -> google.protobuf.Duration
+	146, // 31: boardd.v1.Claim.lease_expires_at:type_name -> google.protobuf.Timestamp
+	24,  // 32: boardd.v1.Claim.job:type_name -> boardd.v1.Job
 	6,   // 33: boardd.v1.Error.code:type_name -> boardd.v1.Code.Enum
-	130, // 34: boardd.v1.Unique.window:type_name -> google.protobuf.Duration
+	147, // 34: boardd.v1.Unique.window:type_name -> google.protobuf.Duration
 	9,   // 35: boardd.v1.Unique.on_conflict:type_name -> boardd.v1.OnConflict.Enum
-	20,  // 36: boardd.v1.NewJob.details_raw:type_name -> boardd.v1.Raw
+	21,  // 36: boardd.v1.NewJob.details_raw:type_name -> boardd.v1.Raw
 	5,   // 37: boardd.v1.NewJob.priority:type_name -> boardd.v1.Priority.Enum
-	122, // 38: boardd.v1.NewJob.labels:type_name -> boardd.v1.NewJob.LabelsEntry
-	19,  // 39: boardd.v1.NewJob.book:type_name -> boardd.v1.Book
-	129, // 40: boardd.v1.NewJob.not_before:type_name -> google.protobuf.Timestamp
-	27,  // 41: boardd.v1.NewJob.operations:type_name -> boardd.v1.NewOperation
-	22,  // 42: boardd.v1.NewJob.after:type_name -> boardd.v1.Prerequisite
-	29,  // 43: boardd.v1.NewJob.unique:type_name -> boardd.v1.Unique
-	130, // 44: boardd.v1.NewJob.timeout:type_name -> google.protobuf.Duration
-	23,  // 45: boardd.v1.JobResult.job:type_name -> boardd.v1.Job
-	26,  // 46: boardd.v1.JobResult.error:type_name -> boardd.v1.Error
-	26,  // 47: boardd.v1.Result.error:type_name -> boardd.v1.Error
-	30,  // 48: boardd.v1.PostJobsRequest.jobs:type_name -> boardd.v1.NewJob
-	31,  // 49: boardd.v1.PostJobsResponse.results:type_name -> boardd.v1.JobResult
-	130, // 50: boardd.v1.GetJobsRequest.wait:type_name -> google.protobuf.Duration
-	31,  // 51: boardd.v1.GetJobsResponse.results:type_name -> boardd.v1.JobResult
+	139, // 38: boardd.v1.NewJob.labels:type_name -> boardd.v1.NewJob.LabelsEntry
+	20,  // 39: boardd.v1.NewJob.book:type_name -> boardd.v1.Book
+	146, // 40: boardd.v1.NewJob.not_before:type_name -> google.protobuf.Timestamp
+	28,  // 41: boardd.v1.NewJob.operations:type_name -> boardd.v1.NewOperation
+	23,  // 42: boardd.v1.NewJob.after:type_name -> boardd.v1.Prerequisite
+	30,  // 43: boardd.v1.NewJob.unique:type_name -> boardd.v1.Unique
+	147, // 44: boardd.v1.NewJob.timeout:type_name -> google.protobuf.Duration
+	24,  // 45: boardd.v1.JobResult.job:type_name -> boardd.v1.Job
+	27,  // 46: boardd.v1.JobResult.error:type_name -> boardd.v1.Error
+	27,  // 47: boardd.v1.Result.error:type_name -> boardd.v1.Error
+	31,  // 48: boardd.v1.PostJobsRequest.jobs:type_name -> boardd.v1.NewJob
+	32,  // 49: boardd.v1.PostJobsResponse.results:type_name -> boardd.v1.JobResult
+	147, // 50: boardd.v1.GetJobsRequest.wait:type_name -> google.protobuf.Duration
+	32,  // 51: boardd.v1.GetJobsResponse.results:type_name -> boardd.v1.JobResult
 	0,   // 52: boardd.v1.ListJobsRequest.states:type_name -> boardd.v1.State.Enum
-	130, // 53: boardd.v1.ListJobsRequest.wait:type_name -> google.protobuf.Duration
-	23,  // 54: boardd.v1.ListJobsResponse.jobs:type_name -> boardd.v1.Job
-	39,  // 55: boardd.v1.ListJobsResponse.corrupt:type_name -> boardd.v1.CorruptJob
-	26,  // 56: boardd.v1.CorruptJob.error:type_name -> boardd.v1.Error
-	129, // 57: boardd.v1.CountJobsResponse.oldest_ready_at:type_name -> google.protobuf.Timestamp
-	42,  // 58: boardd.v1.CountJobsResponse.history:type_name -> boardd.v1.HistoryCounts
-	130, // 59: boardd.v1.ClaimJobsRequest.lease:type_name -> google.protobuf.Duration
-	123, // 60: boardd.v1.ClaimJobsRequest.worker_labels:type_name -> boardd.v1.ClaimJobsRequest.WorkerLabelsEntry
-	130, // 61: boardd.v1.ClaimJobsRequest.wait:type_name -> google.protobuf.Duration
-	26,  // 62: boardd.v1.ClaimFailure.error:type_name -> boardd.v1.Error
-	25,  // 63: boardd.v1.ClaimJobsResponse.claims:type_name -> boardd.v1.Claim
-	44,  // 64: boardd.v1.ClaimJobsResponse.failures:type_name -> boardd.v1.ClaimFailure
-	25,  // 65: boardd.v1.ExtendClaimsRequest.claims:type_name -> boardd.v1.Claim
-	130, // 66: boardd.v1.ExtendClaimsRequest.lease:type_name -> google.protobuf.Duration
-	130, // 67: boardd.v1.ExtendResult.lease:type_name -> google.protobuf.Duration
-	129, // 68: boardd.v1.ExtendResult.lease_expires_at:type_name -> google.protobuf.Timestamp
-	26,  // 69: boardd.v1.ExtendResult.error:type_name -> boardd.v1.Error
-	47,  // 70: boardd.v1.ExtendClaimsResponse.results:type_name -> boardd.v1.ExtendResult
+	147, // 53: boardd.v1.ListJobsRequest.wait:type_name -> google.protobuf.Duration
+	24,  // 54: boardd.v1.ListJobsResponse.jobs:type_name -> boardd.v1.Job
+	40,  // 55: boardd.v1.ListJobsResponse.corrupt:type_name -> boardd.v1.CorruptJob
+	27,  // 56: boardd.v1.CorruptJob.error:type_name -> boardd.v1.Error
+	146, // 57: boardd.v1.CountJobsResponse.oldest_ready_at:type_name -> google.protobuf.Timestamp
+	43,  // 58: boardd.v1.CountJobsResponse.history:type_name -> boardd.v1.HistoryCounts
+	147, // 59: boardd.v1.ClaimJobsRequest.lease:type_name -> google.protobuf.Duration
+	140, // 60: boardd.v1.ClaimJobsRequest.worker_labels:type_name -> boardd.v1.ClaimJobsRequest.WorkerLabelsEntry
+	147, // 61: boardd.v1.ClaimJobsRequest.wait:type_name -> google.protobuf.Duration
+	27,  // 62: boardd.v1.ClaimFailure.error:type_name -> boardd.v1.Error
+	26,  // 63: boardd.v1.ClaimJobsResponse.claims:type_name -> boardd.v1.Claim
+	45,  // 64: boardd.v1.ClaimJobsResponse.failures:type_name -> boardd.v1.ClaimFailure
+	26,  // 65: boardd.v1.ExtendClaimsRequest.claims:type_name -> boardd.v1.Claim
+	147, // 66: boardd.v1.ExtendClaimsRequest.lease:type_name -> google.protobuf.Duration
+	147, // 67: boardd.v1.ExtendResult.lease:type_name -> google.protobuf.Duration
+	146, // 68: boardd.v1.ExtendResult.lease_expires_at:type_name -> google.protobuf.Timestamp
+	27,  // 69: boardd.v1.ExtendResult.error:type_name -> boardd.v1.Error
+	48,  // 70: boardd.v1.ExtendClaimsResponse.results:type_name -> boardd.v1.ExtendResult
 	2,   // 71: boardd.v1.WorkEnding.how:type_name -> boardd.v1.How.Enum
-	130, // 72: boardd.v1.WorkEnding.retry_after:type_name -> google.protobuf.Duration
-	124, // 73: boardd.v1.WorkRequest.worker_labels:type_name -> boardd.v1.WorkRequest.WorkerLabelsEntry
-	130, // 74: boardd.v1.WorkRequest.lease:type_name -> google.protobuf.Duration
-	49,  // 75: boardd.v1.WorkRequest.endings:type_name -> boardd.v1.WorkEnding
-	50,  // 76: boardd.v1.WorkRequest.extend:type_name -> boardd.v1.WorkExtension
-	130, // 77: boardd.v1.WorkRequest.wait:type_name -> google.protobuf.Duration
-	26,  // 78: boardd.v1.WorkEnded.error:type_name -> boardd.v1.Error
-	129, // 79: boardd.v1.WorkExtended.lease_expires_at:type_name -> google.protobuf.Timestamp
-	26,  // 80: boardd.v1.WorkExtended.error:type_name -> boardd.v1.Error
-	130, // 81: boardd.v1.WorkExtended.lease:type_name -> google.protobuf.Duration
+	147, // 72: boardd.v1.WorkEnding.retry_after:type_name -> google.protobuf.Duration
+	141, // 73: boardd.v1.WorkRequest.worker_labels:type_name -> boardd.v1.WorkRequest.WorkerLabelsEntry
+	147, // 74: boardd.v1.WorkRequest.lease:type_name -> google.protobuf.Duration
+	50,  // 75: boardd.v1.WorkRequest.endings:type_name -> boardd.v1.WorkEnding
+	51,  // 76: boardd.v1.WorkRequest.extend:type_name -> boardd.v1.WorkExtension
+	147, // 77: boardd.v1.WorkRequest.wait:type_name -> google.protobuf.Duration
+	27,  // 78: boardd.v1.WorkEnded.error:type_name -> boardd.v1.Error
+	146, // 79: boardd.v1.WorkExtended.lease_expires_at:type_name -> google.protobuf.Timestamp
+	27,  // 80: boardd.v1.WorkExtended.error:type_name -> boardd.v1.Error
+	147, // 81: boardd.v1.WorkExtended.lease:type_name -> google.protobuf.Duration
 	3,   // 82: boardd.v1.WorkNotice.what:type_name -> boardd.v1.What.Enum
-	52,  // 83: boardd.v1.WorkResponse.ended:type_name -> boardd.v1.WorkEnded
-	53,  // 84: boardd.v1.WorkResponse.extended:type_name -> boardd.v1.WorkExtended
-	25,  // 85: boardd.v1.WorkResponse.claims:type_name -> boardd.v1.Claim
-	54,  // 86: boardd.v1.WorkResponse.notices:type_name -> boardd.v1.WorkNotice
+	53,  // 83: boardd.v1.WorkResponse.ended:type_name -> boardd.v1.WorkEnded
+	54,  // 84: boardd.v1.WorkResponse.extended:type_name -> boardd.v1.WorkExtended
+	26,  // 85: boardd.v1.WorkResponse.claims:type_name -> boardd.v1.Claim
+	55,  // 86: boardd.v1.WorkResponse.notices:type_name -> boardd.v1.WorkNotice
 	4,   // 87: boardd.v1.WorkResponse.idle:type_name -> boardd.v1.Idle.Enum
-	130, // 88: boardd.v1.WorkResponse.retry_after:type_name -> google.protobuf.Duration
-	25,  // 89: boardd.v1.ConsumeJobsRequest.claims:type_name -> boardd.v1.Claim
+	147, // 88: boardd.v1.WorkResponse.retry_after:type_name -> google.protobuf.Duration
+	26,  // 89: boardd.v1.ConsumeJobsRequest.claims:type_name -> boardd.v1.Claim
 	1,   // 90: boardd.v1.ConsumeJobsRequest.outcome:type_name -> boardd.v1.Outcome.Enum
-	32,  // 91: boardd.v1.ConsumeJobsResponse.results:type_name -> boardd.v1.Result
-	25,  // 92: boardd.v1.AbandonJobsRequest.claims:type_name -> boardd.v1.Claim
-	130, // 93: boardd.v1.AbandonJobsRequest.retry_after:type_name -> google.protobuf.Duration
-	32,  // 94: boardd.v1.AbandonJobsResponse.results:type_name -> boardd.v1.Result
-	25,  // 95: boardd.v1.TrashJobsRequest.claims:type_name -> boardd.v1.Claim
-	32,  // 96: boardd.v1.TrashJobsResponse.results:type_name -> boardd.v1.Result
-	32,  // 97: boardd.v1.RestoreJobsResponse.results:type_name -> boardd.v1.Result
-	32,  // 98: boardd.v1.PurgeJobsResponse.results:type_name -> boardd.v1.Result
-	32,  // 99: boardd.v1.ReleaseJobsResponse.results:type_name -> boardd.v1.Result
+	33,  // 91: boardd.v1.ConsumeJobsResponse.results:type_name -> boardd.v1.Result
+	26,  // 92: boardd.v1.AbandonJobsRequest.claims:type_name -> boardd.v1.Claim
+	147, // 93: boardd.v1.AbandonJobsRequest.retry_after:type_name -> google.protobuf.Duration
+	33,  // 94: boardd.v1.AbandonJobsResponse.results:type_name -> boardd.v1.Result
+	26,  // 95: boardd.v1.TrashJobsRequest.claims:type_name -> boardd.v1.Claim
+	33,  // 96: boardd.v1.TrashJobsResponse.results:type_name -> boardd.v1.Result
+	33,  // 97: boardd.v1.RestoreJobsResponse.results:type_name -> boardd.v1.Result
+	33,  // 98: boardd.v1.PurgeJobsResponse.results:type_name -> boardd.v1.Result
+	33,  // 99: boardd.v1.ReleaseJobsResponse.results:type_name -> boardd.v1.Result
 	7,   // 100: boardd.v1.Event.type:type_name -> boardd.v1.EventType.Enum
-	23,  // 101: boardd.v1.Event.job:type_name -> boardd.v1.Job
-	129, // 102: boardd.v1.Event.at:type_name -> google.protobuf.Timestamp
-	130, // 103: boardd.v1.ListEventsRequest.wait:type_name -> google.protobuf.Duration
-	68,  // 104: boardd.v1.ListEventsResponse.events:type_name -> boardd.v1.Event
-	125, // 105: boardd.v1.ExplainJobRequest.worker_labels:type_name -> boardd.v1.ExplainJobRequest.WorkerLabelsEntry
+	24,  // 101: boardd.v1.Event.job:type_name -> boardd.v1.Job
+	146, // 102: boardd.v1.Event.at:type_name -> google.protobuf.Timestamp
+	147, // 103: boardd.v1.ListEventsRequest.wait:type_name -> google.protobuf.Duration
+	69,  // 104: boardd.v1.ListEventsResponse.events:type_name -> boardd.v1.Event
+	142, // 105: boardd.v1.ExplainJobRequest.worker_labels:type_name -> boardd.v1.ExplainJobRequest.WorkerLabelsEntry
 	0,   // 106: boardd.v1.ExplainJobResponse.state:type_name -> boardd.v1.State.Enum
-	25,  // 107: boardd.v1.StartOperationRequest.claim:type_name -> boardd.v1.Claim
+	26,  // 107: boardd.v1.StartOperationRequest.claim:type_name -> boardd.v1.Claim
 	8,   // 108: boardd.v1.StartOperationRequest.status:type_name -> boardd.v1.OperationStatus.Enum
 	8,   // 109: boardd.v1.StartOperationResponse.status:type_name -> boardd.v1.OperationStatus.Enum
 	8,   // 110: boardd.v1.StartOperationResponse.operation_status:type_name -> boardd.v1.OperationStatus.Enum
-	25,  // 111: boardd.v1.FinishOperationRequest.claim:type_name -> boardd.v1.Claim
+	26,  // 111: boardd.v1.FinishOperationRequest.claim:type_name -> boardd.v1.Claim
 	8,   // 112: boardd.v1.FinishOperationRequest.status:type_name -> boardd.v1.OperationStatus.Enum
 	8,   // 113: boardd.v1.FinishOperationResponse.status:type_name -> boardd.v1.OperationStatus.Enum
 	8,   // 114: boardd.v1.FinishOperationResponse.operation_status:type_name -> boardd.v1.OperationStatus.Enum
-	25,  // 115: boardd.v1.MarkOperationsRequest.claim:type_name -> boardd.v1.Claim
+	26,  // 115: boardd.v1.MarkOperationsRequest.claim:type_name -> boardd.v1.Claim
 	8,   // 116: boardd.v1.MarkOperationsRequest.status:type_name -> boardd.v1.OperationStatus.Enum
 	8,   // 117: boardd.v1.MarkOperationsResponse.operation_status:type_name -> boardd.v1.OperationStatus.Enum
-	129, // 118: boardd.v1.LogEntry.at:type_name -> google.protobuf.Timestamp
-	25,  // 119: boardd.v1.AppendLogRequest.claim:type_name -> boardd.v1.Claim
-	81,  // 120: boardd.v1.AppendLogRequest.entries:type_name -> boardd.v1.NewLogEntry
-	130, // 121: boardd.v1.ReadLogRequest.wait:type_name -> google.protobuf.Duration
-	80,  // 122: boardd.v1.ReadLogResponse.entries:type_name -> boardd.v1.LogEntry
-	26,  // 123: boardd.v1.CancelResult.error:type_name -> boardd.v1.Error
-	88,  // 124: boardd.v1.CancelJobsResponse.results:type_name -> boardd.v1.CancelResult
+	146, // 118: boardd.v1.LogEntry.at:type_name -> google.protobuf.Timestamp
+	26,  // 119: boardd.v1.AppendLogRequest.claim:type_name -> boardd.v1.Claim
+	82,  // 120: boardd.v1.AppendLogRequest.entries:type_name -> boardd.v1.NewLogEntry
+	147, // 121: boardd.v1.ReadLogRequest.wait:type_name -> google.protobuf.Duration
+	81,  // 122: boardd.v1.ReadLogResponse.entries:type_name -> boardd.v1.LogEntry
+	27,  // 123: boardd.v1.CancelResult.error:type_name -> boardd.v1.Error
+	89,  // 124: boardd.v1.CancelJobsResponse.results:type_name -> boardd.v1.CancelResult
 	5,   // 125: boardd.v1.ChangePriorityRequest.priority:type_name -> boardd.v1.Priority.Enum
-	26,  // 126: boardd.v1.PriorityResult.error:type_name -> boardd.v1.Error
-	91,  // 127: boardd.v1.ChangePriorityResponse.results:type_name -> boardd.v1.PriorityResult
-	32,  // 128: boardd.v1.ArchiveJobsResponse.results:type_name -> boardd.v1.Result
-	95,  // 129: boardd.v1.PutBookRequest.book:type_name -> boardd.v1.BookRecord
-	95,  // 130: boardd.v1.GetBookResponse.book:type_name -> boardd.v1.BookRecord
-	129, // 131: boardd.v1.Entity.seen_at:type_name -> google.protobuf.Timestamp
-	129, // 132: boardd.v1.Entity.expires_at:type_name -> google.protobuf.Timestamp
-	100, // 133: boardd.v1.RegisterEntityRequest.entity:type_name -> boardd.v1.Entity
-	130, // 134: boardd.v1.RegisterEntityRequest.ttl:type_name -> google.protobuf.Duration
-	100, // 135: boardd.v1.RegisterEntityResponse.entity:type_name -> boardd.v1.Entity
-	100, // 136: boardd.v1.ListEntitiesResponse.entities:type_name -> boardd.v1.Entity
-	130, // 137: boardd.v1.Board.lease:type_name -> google.protobuf.Duration
-	130, // 138: boardd.v1.Board.max_lease:type_name -> google.protobuf.Duration
-	130, // 139: boardd.v1.Board.idempotency_window:type_name -> google.protobuf.Duration
-	130, // 140: boardd.v1.Board.history:type_name -> google.protobuf.Duration
-	130, // 141: boardd.v1.Board.backoff:type_name -> google.protobuf.Duration
-	130, // 142: boardd.v1.Board.max_backoff:type_name -> google.protobuf.Duration
-	130, // 143: boardd.v1.Board.effective_window:type_name -> google.protobuf.Duration
-	130, // 144: boardd.v1.Board.record:type_name -> google.protobuf.Duration
-	107, // 145: boardd.v1.Board.eligibility:type_name -> boardd.v1.PolicyRule
-	107, // 146: boardd.v1.Board.ordering:type_name -> boardd.v1.PolicyRule
-	126, // 147: boardd.v1.Board.limits:type_name -> boardd.v1.Board.LimitsEntry
-	108, // 148: boardd.v1.ListBoardsResponse.boards:type_name -> boardd.v1.Board
-	108, // 149: boardd.v1.GetBoardResponse.board:type_name -> boardd.v1.Board
-	108, // 150: boardd.v1.AcknowledgeLossResponse.board:type_name -> boardd.v1.Board
-	108, // 151: boardd.v1.PauseBoardResponse.board:type_name -> boardd.v1.Board
-	108, // 152: boardd.v1.ResumeBoardResponse.board:type_name -> boardd.v1.Board
-	127, // 153: boardd.v1.WhoAmIResponse.limits:type_name -> boardd.v1.WhoAmIResponse.LimitsEntry
-	128, // 154: boardd.v1.WhoAmIResponse.use:type_name -> boardd.v1.WhoAmIResponse.UseEntry
-	131, // 155: boardd.v1.json:extendee -> google.protobuf.FieldOptions
-	131, // 156: boardd.v1.only:extendee -> google.protobuf.FieldOptions
-	131, // 157: boardd.v1.asked:extendee -> google.protobuf.FieldOptions
-	131, // 158: boardd.v1.most:extendee -> google.protobuf.FieldOptions
-	33,  // 159: boardd.v1.BoardService.PostJobs:input_type -> boardd.v1.PostJobsRequest
-	35,  // 160: boardd.v1.BoardService.GetJobs:input_type -> boardd.v1.GetJobsRequest
-	37,  // 161: boardd.v1.BoardService.ListJobs:input_type -> boardd.v1.ListJobsRequest
-	40,  // 162: boardd.v1.BoardService.CountJobs:input_type -> boardd.v1.CountJobsRequest
-	43,  // 163: boardd.v1.BoardService.ClaimJobs:input_type -> boardd.v1.ClaimJobsRequest
-	51,  // 164: boardd.v1.BoardService.Work:input_type -> boardd.v1.WorkRequest
-	46,  // 165: boardd.v1.BoardService.ExtendClaims:input_type -> boardd.v1.ExtendClaimsRequest
-	56,  // 166: boardd.v1.BoardService.ConsumeJobs:input_type -> boardd.v1.ConsumeJobsRequest
-	58,  // 167: boardd.v1.BoardService.AbandonJobs:input_type -> boardd.v1.AbandonJobsRequest
-	60,  // 168: boardd.v1.BoardService.TrashJobs:input_type -> boardd.v1.TrashJobsRequest
-	62,  // 169: boardd.v1.BoardService.RestoreJobs:input_type -> boardd.v1.RestoreJobsRequest
-	64,  // 170: boardd.v1.BoardService.PurgeJobs:input_type -> boardd.v1.PurgeJobsRequest
-	66,  // 171: boardd.v1.BoardService.ReleaseJobs:input_type -> boardd.v1.ReleaseJobsRequest
-	69,  // 172: boardd.v1.BoardService.WatchBoard:input_type -> boardd.v1.WatchBoardRequest
-	70,  // 173: boardd.v1.BoardService.ListEvents:input_type -> boardd.v1.ListEventsRequest
-	72,  // 174: boardd.v1.BoardService.ExplainJob:input_type -> boardd.v1.ExplainJobRequest
-	74,  // 175: boardd.v1.BoardService.StartOperation:input_type -> boardd.v1.StartOperationRequest
-	76,  // 176: boardd.v1.BoardService.FinishOperation:input_type -> boardd.v1.FinishOperationRequest
-	78,  // 177: boardd.v1.BoardService.MarkOperations:input_type -> boardd.v1.MarkOperationsRequest
-	82,  // 178: boardd.v1.BoardService.AppendLog:input_type -> boardd.v1.AppendLogRequest
-	84,  // 179: boardd.v1.BoardService.GetLog:input_type -> boardd.v1.GetLogRequest
-	85,  // 180: boardd.v1.BoardService.ReadLog:input_type -> boardd.v1.ReadLogRequest
-	87,  // 181: boardd.v1.BoardService.CancelJobs:input_type -> boardd.v1.CancelJobsRequest
-	90,  // 182: boardd.v1.BoardService.ChangePriority:input_type -> boardd.v1.ChangePriorityRequest
-	93,  // 183: boardd.v1.BoardService.ArchiveJobs:input_type -> boardd.v1.ArchiveJobsRequest
-	96,  // 184: boardd.v1.BoardService.PutBook:input_type -> boardd.v1.PutBookRequest
-	98,  // 185: boardd.v1.BoardService.GetBook:input_type -> boardd.v1.GetBookRequest
-	101, // 186: boardd.v1.BoardService.RegisterEntity:input_type -> boardd.v1.RegisterEntityRequest
-	103, // 187: boardd.v1.BoardService.RemoveEntity:input_type -> boardd.v1.RemoveEntityRequest
-	105, // 188: boardd.v1.BoardService.ListEntities:input_type -> boardd.v1.ListEntitiesRequest
-	109, // 189: boardd.v1.BoardService.ListBoards:input_type -> boardd.v1.ListBoardsRequest
-	111, // 190: boardd.v1.BoardService.GetBoard:input_type -> boardd.v1.GetBoardRequest
-	115, // 191: boardd.v1.BoardService.PauseBoard:input_type -> boardd.v1.PauseBoardRequest
-	117, // 192: boardd.v1.BoardService.ResumeBoard:input_type -> boardd.v1.ResumeBoardRequest
-	113, // 193: boardd.v1.BoardService.AcknowledgeLoss:input_type -> boardd.v1.AcknowledgeLossRequest
-	119, // 194: boardd.v1.BoardService.WhoAmI:input_type -> boardd.v1.WhoAmIRequest
-	34,  // 195: boardd.v1.BoardService.PostJobs:output_type -> boardd.v1.PostJobsResponse
-	36,  // 196: boardd.v1.BoardService.GetJobs:output_type -> boardd.v1.GetJobsResponse
-	38,  // 197: boardd.v1.BoardService.ListJobs:output_type -> boardd.v1.ListJobsResponse
-	41,  // 198: boardd.v1.BoardService.CountJobs:output_type -> boardd.v1.CountJobsResponse
-	45,  // 199: boardd.v1.BoardService.ClaimJobs:output_type -> boardd.v1.ClaimJobsResponse
-	55,  // 200: boardd.v1.BoardService.Work:output_type -> boardd.v1.WorkResponse
-	48,  // 201: boardd.v1.BoardService.ExtendClaims:output_type -> boardd.v1.ExtendClaimsResponse
-	57,  // 202: boardd.v1.BoardService.ConsumeJobs:output_type -> boardd.v1.ConsumeJobsResponse
-	59,  // 203: boardd.v1.BoardService.AbandonJobs:output_type -> boardd.v1.AbandonJobsResponse
-	61,  // 204: boardd.v1.BoardService.TrashJobs:output_type -> boardd.v1.TrashJobsResponse
-	63,  // 205: boardd.v1.BoardService.RestoreJobs:output_type -> boardd.v1.RestoreJobsResponse
-	65,  // 206: boardd.v1.BoardService.PurgeJobs:output_type -> boardd.v1.PurgeJobsResponse
-	67,  // 207: boardd.v1.BoardService.ReleaseJobs:output_type -> boardd.v1.ReleaseJobsResponse
-	68,  // 208: boardd.v1.BoardService.WatchBoard:output_type -> boardd.v1.Event
-	71,  // 209: boardd.v1.BoardService.ListEvents:output_type -> boardd.v1.ListEventsResponse
-	73,  // 210: boardd.v1.BoardService.ExplainJob:output_type -> boardd.v1.ExplainJobResponse
-	75,  // 211: boardd.v1.BoardService.StartOperation:output_type -> boardd.v1.StartOperationResponse
-	77,  // 212: boardd.v1.BoardService.FinishOperation:output_type -> boardd.v1.FinishOperationResponse
-	79,  // 213: boardd.v1.BoardService.MarkOperations:output_type -> boardd.v1.MarkOperationsResponse
-	83,  // 214: boardd.v1.BoardService.AppendLog:output_type -> boardd.v1.AppendLogResponse
-	80,  // 215: boardd.v1.BoardService.GetLog:output_type -> boardd.v1.LogEntry
-	86,  // 216: boardd.v1.BoardService.ReadLog:output_type -> boardd.v1.ReadLogResponse
-	89,  // 217: boardd.v1.BoardService.CancelJobs:output_type -> boardd.v1.CancelJobsResponse
-	92,  // 218: boardd.v1.BoardService.ChangePriority:output_type -> boardd.v1.ChangePriorityResponse
-	94,  // 219: boardd.v1.BoardService.ArchiveJobs:output_type -> boardd.v1.ArchiveJobsResponse
-	97,  // 220: boardd.v1.BoardService.PutBook:output_type -> boardd.v1.PutBookResponse
-	99,  // 221: boardd.v1.BoardService.GetBook:output_type -> boardd.v1.GetBookResponse
-	102, // 222: boardd.v1.BoardService.RegisterEntity:output_type -> boardd.v1.RegisterEntityResponse
-	104, // 223: boardd.v1.BoardService.RemoveEntity:output_type -> boardd.v1.RemoveEntityResponse
-	106, // 224: boardd.v1.BoardService.ListEntities:output_type -> boardd.v1.ListEntitiesResponse
-	110, // 225: boardd.v1.BoardService.ListBoards:output_type -> boardd.v1.ListBoardsResponse
-	112, // 226: boardd.v1.BoardService.GetBoard:output_type -> boardd.v1.GetBoardResponse
-	116, // 227: boardd.v1.BoardService.PauseBoard:output_type -> boardd.v1.PauseBoardResponse
-	118, // 228: boardd.v1.BoardService.ResumeBoard:output_type -> boardd.v1.ResumeBoardResponse
-	114, // 229: boardd.v1.BoardService.AcknowledgeLoss:output_type -> boardd.v1.AcknowledgeLossResponse
-	120, // 230: boardd.v1.BoardService.WhoAmI:output_type -> boardd.v1.WhoAmIResponse
-	195, // [195:231] is the sub-list for method output_type
-	159, // [159:195] is the sub-list for method input_type
-	159, // [159:159] is the sub-list for extension type_name
-	155, // [155:159] is the sub-list for extension extendee
-	0,   // [0:155] is the sub-list for field type_name
+	27,  // 126: boardd.v1.PriorityResult.error:type_name -> boardd.v1.Error
+	92,  // 127: boardd.v1.ChangePriorityResponse.results:type_name -> boardd.v1.PriorityResult
+	33,  // 128: boardd.v1.ArchiveJobsResponse.results:type_name -> boardd.v1.Result
+	96,  // 129: boardd.v1.PutBookRequest.book:type_name -> boardd.v1.BookRecord
+	96,  // 130: boardd.v1.GetBookResponse.book:type_name -> boardd.v1.BookRecord
+	147, // 131: boardd.v1.Schedule.every:type_name -> google.protobuf.Duration
+	31,  // 132: boardd.v1.Schedule.job:type_name -> boardd.v1.NewJob
+	10,  // 133: boardd.v1.Schedule.overlap:type_name -> boardd.v1.Overlap.Enum
+	147, // 134: boardd.v1.Schedule.catch_up:type_name -> google.protobuf.Duration
+	147, // 135: boardd.v1.Schedule.jitter:type_name -> google.protobuf.Duration
+	146, // 136: boardd.v1.Schedule.next_at:type_name -> google.protobuf.Timestamp
+	146, // 137: boardd.v1.Schedule.last_at:type_name -> google.protobuf.Timestamp
+	102, // 138: boardd.v1.PutScheduleRequest.schedule:type_name -> boardd.v1.Schedule
+	102, // 139: boardd.v1.PutScheduleResponse.schedule:type_name -> boardd.v1.Schedule
+	102, // 140: boardd.v1.ListSchedulesResponse.schedules:type_name -> boardd.v1.Schedule
+	102, // 141: boardd.v1.GetScheduleResponse.schedule:type_name -> boardd.v1.Schedule
+	102, // 142: boardd.v1.PauseScheduleResponse.schedule:type_name -> boardd.v1.Schedule
+	102, // 143: boardd.v1.ResumeScheduleResponse.schedule:type_name -> boardd.v1.Schedule
+	24,  // 144: boardd.v1.TriggerScheduleResponse.job:type_name -> boardd.v1.Job
+	146, // 145: boardd.v1.Entity.seen_at:type_name -> google.protobuf.Timestamp
+	146, // 146: boardd.v1.Entity.expires_at:type_name -> google.protobuf.Timestamp
+	117, // 147: boardd.v1.RegisterEntityRequest.entity:type_name -> boardd.v1.Entity
+	147, // 148: boardd.v1.RegisterEntityRequest.ttl:type_name -> google.protobuf.Duration
+	117, // 149: boardd.v1.RegisterEntityResponse.entity:type_name -> boardd.v1.Entity
+	117, // 150: boardd.v1.ListEntitiesResponse.entities:type_name -> boardd.v1.Entity
+	147, // 151: boardd.v1.Board.lease:type_name -> google.protobuf.Duration
+	147, // 152: boardd.v1.Board.max_lease:type_name -> google.protobuf.Duration
+	147, // 153: boardd.v1.Board.idempotency_window:type_name -> google.protobuf.Duration
+	147, // 154: boardd.v1.Board.history:type_name -> google.protobuf.Duration
+	147, // 155: boardd.v1.Board.backoff:type_name -> google.protobuf.Duration
+	147, // 156: boardd.v1.Board.max_backoff:type_name -> google.protobuf.Duration
+	147, // 157: boardd.v1.Board.effective_window:type_name -> google.protobuf.Duration
+	147, // 158: boardd.v1.Board.record:type_name -> google.protobuf.Duration
+	124, // 159: boardd.v1.Board.eligibility:type_name -> boardd.v1.PolicyRule
+	124, // 160: boardd.v1.Board.ordering:type_name -> boardd.v1.PolicyRule
+	143, // 161: boardd.v1.Board.limits:type_name -> boardd.v1.Board.LimitsEntry
+	125, // 162: boardd.v1.ListBoardsResponse.boards:type_name -> boardd.v1.Board
+	125, // 163: boardd.v1.GetBoardResponse.board:type_name -> boardd.v1.Board
+	125, // 164: boardd.v1.AcknowledgeLossResponse.board:type_name -> boardd.v1.Board
+	125, // 165: boardd.v1.PauseBoardResponse.board:type_name -> boardd.v1.Board
+	125, // 166: boardd.v1.ResumeBoardResponse.board:type_name -> boardd.v1.Board
+	144, // 167: boardd.v1.WhoAmIResponse.limits:type_name -> boardd.v1.WhoAmIResponse.LimitsEntry
+	145, // 168: boardd.v1.WhoAmIResponse.use:type_name -> boardd.v1.WhoAmIResponse.UseEntry
+	148, // 169: boardd.v1.json:extendee -> google.protobuf.FieldOptions
+	148, // 170: boardd.v1.only:extendee -> google.protobuf.FieldOptions
+	148, // 171: boardd.v1.asked:extendee -> google.protobuf.FieldOptions
+	148, // 172: boardd.v1.most:extendee -> google.protobuf.FieldOptions
+	34,  // 173: boardd.v1.BoardService.PostJobs:input_type -> boardd.v1.PostJobsRequest
+	36,  // 174: boardd.v1.BoardService.GetJobs:input_type -> boardd.v1.GetJobsRequest
+	38,  // 175: boardd.v1.BoardService.ListJobs:input_type -> boardd.v1.ListJobsRequest
+	41,  // 176: boardd.v1.BoardService.CountJobs:input_type -> boardd.v1.CountJobsRequest
+	44,  // 177: boardd.v1.BoardService.ClaimJobs:input_type -> boardd.v1.ClaimJobsRequest
+	52,  // 178: boardd.v1.BoardService.Work:input_type -> boardd.v1.WorkRequest
+	47,  // 179: boardd.v1.BoardService.ExtendClaims:input_type -> boardd.v1.ExtendClaimsRequest
+	57,  // 180: boardd.v1.BoardService.ConsumeJobs:input_type -> boardd.v1.ConsumeJobsRequest
+	59,  // 181: boardd.v1.BoardService.AbandonJobs:input_type -> boardd.v1.AbandonJobsRequest
+	61,  // 182: boardd.v1.BoardService.TrashJobs:input_type -> boardd.v1.TrashJobsRequest
+	63,  // 183: boardd.v1.BoardService.RestoreJobs:input_type -> boardd.v1.RestoreJobsRequest
+	65,  // 184: boardd.v1.BoardService.PurgeJobs:input_type -> boardd.v1.PurgeJobsRequest
+	67,  // 185: boardd.v1.BoardService.ReleaseJobs:input_type -> boardd.v1.ReleaseJobsRequest
+	70,  // 186: boardd.v1.BoardService.WatchBoard:input_type -> boardd.v1.WatchBoardRequest
+	71,  // 187: boardd.v1.BoardService.ListEvents:input_type -> boardd.v1.ListEventsRequest
+	73,  // 188: boardd.v1.BoardService.ExplainJob:input_type -> boardd.v1.ExplainJobRequest
+	75,  // 189: boardd.v1.BoardService.StartOperation:input_type -> boardd.v1.StartOperationRequest
+	77,  // 190: boardd.v1.BoardService.FinishOperation:input_type -> boardd.v1.FinishOperationRequest
+	79,  // 191: boardd.v1.BoardService.MarkOperations:input_type -> boardd.v1.MarkOperationsRequest
+	83,  // 192: boardd.v1.BoardService.AppendLog:input_type -> boardd.v1.AppendLogRequest
+	85,  // 193: boardd.v1.BoardService.GetLog:input_type -> boardd.v1.GetLogRequest
+	86,  // 194: boardd.v1.BoardService.ReadLog:input_type -> boardd.v1.ReadLogRequest
+	88,  // 195: boardd.v1.BoardService.CancelJobs:input_type -> boardd.v1.CancelJobsRequest
+	91,  // 196: boardd.v1.BoardService.ChangePriority:input_type -> boardd.v1.ChangePriorityRequest
+	94,  // 197: boardd.v1.BoardService.ArchiveJobs:input_type -> boardd.v1.ArchiveJobsRequest
+	97,  // 198: boardd.v1.BoardService.PutBook:input_type -> boardd.v1.PutBookRequest
+	99,  // 199: boardd.v1.BoardService.GetBook:input_type -> boardd.v1.GetBookRequest
+	103, // 200: boardd.v1.BoardService.PutSchedule:input_type -> boardd.v1.PutScheduleRequest
+	105, // 201: boardd.v1.BoardService.ListSchedules:input_type -> boardd.v1.ListSchedulesRequest
+	107, // 202: boardd.v1.BoardService.GetSchedule:input_type -> boardd.v1.GetScheduleRequest
+	109, // 203: boardd.v1.BoardService.DeleteSchedule:input_type -> boardd.v1.DeleteScheduleRequest
+	111, // 204: boardd.v1.BoardService.PauseSchedule:input_type -> boardd.v1.PauseScheduleRequest
+	113, // 205: boardd.v1.BoardService.ResumeSchedule:input_type -> boardd.v1.ResumeScheduleRequest
+	115, // 206: boardd.v1.BoardService.TriggerSchedule:input_type -> boardd.v1.TriggerScheduleRequest
+	118, // 207: boardd.v1.BoardService.RegisterEntity:input_type -> boardd.v1.RegisterEntityRequest
+	120, // 208: boardd.v1.BoardService.RemoveEntity:input_type -> boardd.v1.RemoveEntityRequest
+	122, // 209: boardd.v1.BoardService.ListEntities:input_type -> boardd.v1.ListEntitiesRequest
+	126, // 210: boardd.v1.BoardService.ListBoards:input_type -> boardd.v1.ListBoardsRequest
+	128, // 211: boardd.v1.BoardService.GetBoard:input_type -> boardd.v1.GetBoardRequest
+	132, // 212: boardd.v1.BoardService.PauseBoard:input_type -> boardd.v1.PauseBoardRequest
+	134, // 213: boardd.v1.BoardService.ResumeBoard:input_type -> boardd.v1.ResumeBoardRequest
+	130, // 214: boardd.v1.BoardService.AcknowledgeLoss:input_type -> boardd.v1.AcknowledgeLossRequest
+	136, // 215: boardd.v1.BoardService.WhoAmI:input_type -> boardd.v1.WhoAmIRequest
+	35,  // 216: boardd.v1.BoardService.PostJobs:output_type -> boardd.v1.PostJobsResponse
+	37,  // 217: boardd.v1.BoardService.GetJobs:output_type -> boardd.v1.GetJobsResponse
+	39,  // 218: boardd.v1.BoardService.ListJobs:output_type -> boardd.v1.ListJobsResponse
+	42,  // 219: boardd.v1.BoardService.CountJobs:output_type -> boardd.v1.CountJobsResponse
+	46,  // 220: boardd.v1.BoardService.ClaimJobs:output_type -> boardd.v1.ClaimJobsResponse
+	56,  // 221: boardd.v1.BoardService.Work:output_type -> boardd.v1.WorkResponse
+	49,  // 222: boardd.v1.BoardService.ExtendClaims:output_type -> boardd.v1.ExtendClaimsResponse
+	58,  // 223: boardd.v1.BoardService.ConsumeJobs:output_type -> boardd.v1.ConsumeJobsResponse
+	60,  // 224: boardd.v1.BoardService.AbandonJobs:output_type -> boardd.v1.AbandonJobsResponse
+	62,  // 225: boardd.v1.BoardService.TrashJobs:output_type -> boardd.v1.TrashJobsResponse
+	64,  // 226: boardd.v1.BoardService.RestoreJobs:output_type -> boardd.v1.RestoreJobsResponse
+	66,  // 227: boardd.v1.BoardService.PurgeJobs:output_type -> boardd.v1.PurgeJobsResponse
+	68,  // 228: boardd.v1.BoardService.ReleaseJobs:output_type -> boardd.v1.ReleaseJobsResponse
+	69,  // 229: boardd.v1.BoardService.WatchBoard:output_type -> boardd.v1.Event
+	72,  // 230: boardd.v1.BoardService.ListEvents:output_type -> boardd.v1.ListEventsResponse
+	74,  // 231: boardd.v1.BoardService.ExplainJob:output_type -> boardd.v1.ExplainJobResponse
+	76,  // 232: boardd.v1.BoardService.StartOperation:output_type -> boardd.v1.StartOperationResponse
+	78,  // 233: boardd.v1.BoardService.FinishOperation:output_type -> boardd.v1.FinishOperationResponse
+	80,  // 234: boardd.v1.BoardService.MarkOperations:output_type -> boardd.v1.MarkOperationsResponse
+	84,  // 235: boardd.v1.BoardService.AppendLog:output_type -> boardd.v1.AppendLogResponse
+	81,  // 236: boardd.v1.BoardService.GetLog:output_type -> boardd.v1.LogEntry
+	87,  // 237: boardd.v1.BoardService.ReadLog:output_type -> boardd.v1.ReadLogResponse
+	90,  // 238: boardd.v1.BoardService.CancelJobs:output_type -> boardd.v1.CancelJobsResponse
+	93,  // 239: boardd.v1.BoardService.ChangePriority:output_type -> boardd.v1.ChangePriorityResponse
+	95,  // 240: boardd.v1.BoardService.ArchiveJobs:output_type -> boardd.v1.ArchiveJobsResponse
+	98,  // 241: boardd.v1.BoardService.PutBook:output_type -> boardd.v1.PutBookResponse
+	100, // 242: boardd.v1.BoardService.GetBook:output_type -> boardd.v1.GetBookResponse
+	104, // 243: boardd.v1.BoardService.PutSchedule:output_type -> boardd.v1.PutScheduleResponse
+	106, // 244: boardd.v1.BoardService.ListSchedules:output_type -> boardd.v1.ListSchedulesResponse
+	108, // 245: boardd.v1.BoardService.GetSchedule:output_type -> boardd.v1.GetScheduleResponse
+	110, // 246: boardd.v1.BoardService.DeleteSchedule:output_type -> boardd.v1.DeleteScheduleResponse
+	112, // 247: boardd.v1.BoardService.PauseSchedule:output_type -> boardd.v1.PauseScheduleResponse
+	114, // 248: boardd.v1.BoardService.ResumeSchedule:output_type -> boardd.v1.ResumeScheduleResponse
+	116, // 249: boardd.v1.BoardService.TriggerSchedule:output_type -> boardd.v1.TriggerScheduleResponse
+	119, // 250: boardd.v1.BoardService.RegisterEntity:output_type -> boardd.v1.RegisterEntityResponse
+	121, // 251: boardd.v1.BoardService.RemoveEntity:output_type -> boardd.v1.RemoveEntityResponse
+	123, // 252: boardd.v1.BoardService.ListEntities:output_type -> boardd.v1.ListEntitiesResponse
+	127, // 253: boardd.v1.BoardService.ListBoards:output_type -> boardd.v1.ListBoardsResponse
+	129, // 254: boardd.v1.BoardService.GetBoard:output_type -> boardd.v1.GetBoardResponse
+	133, // 255: boardd.v1.BoardService.PauseBoard:output_type -> boardd.v1.PauseBoardResponse
+	135, // 256: boardd.v1.BoardService.ResumeBoard:output_type -> boardd.v1.ResumeBoardResponse
+	131, // 257: boardd.v1.BoardService.AcknowledgeLoss:output_type -> boardd.v1.AcknowledgeLossResponse
+	137, // 258: boardd.v1.BoardService.WhoAmI:output_type -> boardd.v1.WhoAmIResponse
+	216, // [216:259] is the sub-list for method output_type
+	173, // [173:216] is the sub-list for method input_type
+	173, // [173:173] is the sub-list for extension type_name
+	169, // [169:173] is the sub-list for extension extendee
+	0,   // [0:169] is the sub-list for field type_name
 }
 
 func init() { file_boardd_v1_boardd_proto_init() }
@@ -8943,13 +9989,14 @@ func file_boardd_v1_boardd_proto_init() {
 	file_boardd_v1_boardd_proto_msgTypes[63].OneofWrappers = []any{}
 	file_boardd_v1_boardd_proto_msgTypes[80].OneofWrappers = []any{}
 	file_boardd_v1_boardd_proto_msgTypes[86].OneofWrappers = []any{}
+	file_boardd_v1_boardd_proto_msgTypes[92].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_boardd_v1_boardd_proto_rawDesc), len(file_boardd_v1_boardd_proto_rawDesc)),
-			NumEnums:      10,
-			NumMessages:   119,
+			NumEnums:      11,
+			NumMessages:   135,
 			NumExtensions: 4,
 			NumServices:   1,
 		},

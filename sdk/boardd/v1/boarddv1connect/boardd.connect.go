@@ -110,6 +110,27 @@ const (
 	BoardServicePutBookProcedure = "/boardd.v1.BoardService/PutBook"
 	// BoardServiceGetBookProcedure is the fully-qualified name of the BoardService's GetBook RPC.
 	BoardServiceGetBookProcedure = "/boardd.v1.BoardService/GetBook"
+	// BoardServicePutScheduleProcedure is the fully-qualified name of the BoardService's PutSchedule
+	// RPC.
+	BoardServicePutScheduleProcedure = "/boardd.v1.BoardService/PutSchedule"
+	// BoardServiceListSchedulesProcedure is the fully-qualified name of the BoardService's
+	// ListSchedules RPC.
+	BoardServiceListSchedulesProcedure = "/boardd.v1.BoardService/ListSchedules"
+	// BoardServiceGetScheduleProcedure is the fully-qualified name of the BoardService's GetSchedule
+	// RPC.
+	BoardServiceGetScheduleProcedure = "/boardd.v1.BoardService/GetSchedule"
+	// BoardServiceDeleteScheduleProcedure is the fully-qualified name of the BoardService's
+	// DeleteSchedule RPC.
+	BoardServiceDeleteScheduleProcedure = "/boardd.v1.BoardService/DeleteSchedule"
+	// BoardServicePauseScheduleProcedure is the fully-qualified name of the BoardService's
+	// PauseSchedule RPC.
+	BoardServicePauseScheduleProcedure = "/boardd.v1.BoardService/PauseSchedule"
+	// BoardServiceResumeScheduleProcedure is the fully-qualified name of the BoardService's
+	// ResumeSchedule RPC.
+	BoardServiceResumeScheduleProcedure = "/boardd.v1.BoardService/ResumeSchedule"
+	// BoardServiceTriggerScheduleProcedure is the fully-qualified name of the BoardService's
+	// TriggerSchedule RPC.
+	BoardServiceTriggerScheduleProcedure = "/boardd.v1.BoardService/TriggerSchedule"
 	// BoardServiceRegisterEntityProcedure is the fully-qualified name of the BoardService's
 	// RegisterEntity RPC.
 	BoardServiceRegisterEntityProcedure = "/boardd.v1.BoardService/RegisterEntity"
@@ -164,6 +185,13 @@ type BoardServiceClient interface {
 	ArchiveJobs(context.Context, *connect.Request[v1.ArchiveJobsRequest]) (*connect.Response[v1.ArchiveJobsResponse], error)
 	PutBook(context.Context, *connect.Request[v1.PutBookRequest]) (*connect.Response[v1.PutBookResponse], error)
 	GetBook(context.Context, *connect.Request[v1.GetBookRequest]) (*connect.Response[v1.GetBookResponse], error)
+	PutSchedule(context.Context, *connect.Request[v1.PutScheduleRequest]) (*connect.Response[v1.PutScheduleResponse], error)
+	ListSchedules(context.Context, *connect.Request[v1.ListSchedulesRequest]) (*connect.Response[v1.ListSchedulesResponse], error)
+	GetSchedule(context.Context, *connect.Request[v1.GetScheduleRequest]) (*connect.Response[v1.GetScheduleResponse], error)
+	DeleteSchedule(context.Context, *connect.Request[v1.DeleteScheduleRequest]) (*connect.Response[v1.DeleteScheduleResponse], error)
+	PauseSchedule(context.Context, *connect.Request[v1.PauseScheduleRequest]) (*connect.Response[v1.PauseScheduleResponse], error)
+	ResumeSchedule(context.Context, *connect.Request[v1.ResumeScheduleRequest]) (*connect.Response[v1.ResumeScheduleResponse], error)
+	TriggerSchedule(context.Context, *connect.Request[v1.TriggerScheduleRequest]) (*connect.Response[v1.TriggerScheduleResponse], error)
 	RegisterEntity(context.Context, *connect.Request[v1.RegisterEntityRequest]) (*connect.Response[v1.RegisterEntityResponse], error)
 	RemoveEntity(context.Context, *connect.Request[v1.RemoveEntityRequest]) (*connect.Response[v1.RemoveEntityResponse], error)
 	ListEntities(context.Context, *connect.Request[v1.ListEntitiesRequest]) (*connect.Response[v1.ListEntitiesResponse], error)
@@ -355,6 +383,50 @@ func NewBoardServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
+		putSchedule: connect.NewClient[v1.PutScheduleRequest, v1.PutScheduleResponse](
+			httpClient,
+			baseURL+BoardServicePutScheduleProcedure,
+			connect.WithSchema(boardServiceMethods.ByName("PutSchedule")),
+			connect.WithClientOptions(opts...),
+		),
+		listSchedules: connect.NewClient[v1.ListSchedulesRequest, v1.ListSchedulesResponse](
+			httpClient,
+			baseURL+BoardServiceListSchedulesProcedure,
+			connect.WithSchema(boardServiceMethods.ByName("ListSchedules")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
+		getSchedule: connect.NewClient[v1.GetScheduleRequest, v1.GetScheduleResponse](
+			httpClient,
+			baseURL+BoardServiceGetScheduleProcedure,
+			connect.WithSchema(boardServiceMethods.ByName("GetSchedule")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
+		deleteSchedule: connect.NewClient[v1.DeleteScheduleRequest, v1.DeleteScheduleResponse](
+			httpClient,
+			baseURL+BoardServiceDeleteScheduleProcedure,
+			connect.WithSchema(boardServiceMethods.ByName("DeleteSchedule")),
+			connect.WithClientOptions(opts...),
+		),
+		pauseSchedule: connect.NewClient[v1.PauseScheduleRequest, v1.PauseScheduleResponse](
+			httpClient,
+			baseURL+BoardServicePauseScheduleProcedure,
+			connect.WithSchema(boardServiceMethods.ByName("PauseSchedule")),
+			connect.WithClientOptions(opts...),
+		),
+		resumeSchedule: connect.NewClient[v1.ResumeScheduleRequest, v1.ResumeScheduleResponse](
+			httpClient,
+			baseURL+BoardServiceResumeScheduleProcedure,
+			connect.WithSchema(boardServiceMethods.ByName("ResumeSchedule")),
+			connect.WithClientOptions(opts...),
+		),
+		triggerSchedule: connect.NewClient[v1.TriggerScheduleRequest, v1.TriggerScheduleResponse](
+			httpClient,
+			baseURL+BoardServiceTriggerScheduleProcedure,
+			connect.WithSchema(boardServiceMethods.ByName("TriggerSchedule")),
+			connect.WithClientOptions(opts...),
+		),
 		registerEntity: connect.NewClient[v1.RegisterEntityRequest, v1.RegisterEntityResponse](
 			httpClient,
 			baseURL+BoardServiceRegisterEntityProcedure,
@@ -445,6 +517,13 @@ type boardServiceClient struct {
 	archiveJobs     *connect.Client[v1.ArchiveJobsRequest, v1.ArchiveJobsResponse]
 	putBook         *connect.Client[v1.PutBookRequest, v1.PutBookResponse]
 	getBook         *connect.Client[v1.GetBookRequest, v1.GetBookResponse]
+	putSchedule     *connect.Client[v1.PutScheduleRequest, v1.PutScheduleResponse]
+	listSchedules   *connect.Client[v1.ListSchedulesRequest, v1.ListSchedulesResponse]
+	getSchedule     *connect.Client[v1.GetScheduleRequest, v1.GetScheduleResponse]
+	deleteSchedule  *connect.Client[v1.DeleteScheduleRequest, v1.DeleteScheduleResponse]
+	pauseSchedule   *connect.Client[v1.PauseScheduleRequest, v1.PauseScheduleResponse]
+	resumeSchedule  *connect.Client[v1.ResumeScheduleRequest, v1.ResumeScheduleResponse]
+	triggerSchedule *connect.Client[v1.TriggerScheduleRequest, v1.TriggerScheduleResponse]
 	registerEntity  *connect.Client[v1.RegisterEntityRequest, v1.RegisterEntityResponse]
 	removeEntity    *connect.Client[v1.RemoveEntityRequest, v1.RemoveEntityResponse]
 	listEntities    *connect.Client[v1.ListEntitiesRequest, v1.ListEntitiesResponse]
@@ -591,6 +670,41 @@ func (c *boardServiceClient) GetBook(ctx context.Context, req *connect.Request[v
 	return c.getBook.CallUnary(ctx, req)
 }
 
+// PutSchedule calls boardd.v1.BoardService.PutSchedule.
+func (c *boardServiceClient) PutSchedule(ctx context.Context, req *connect.Request[v1.PutScheduleRequest]) (*connect.Response[v1.PutScheduleResponse], error) {
+	return c.putSchedule.CallUnary(ctx, req)
+}
+
+// ListSchedules calls boardd.v1.BoardService.ListSchedules.
+func (c *boardServiceClient) ListSchedules(ctx context.Context, req *connect.Request[v1.ListSchedulesRequest]) (*connect.Response[v1.ListSchedulesResponse], error) {
+	return c.listSchedules.CallUnary(ctx, req)
+}
+
+// GetSchedule calls boardd.v1.BoardService.GetSchedule.
+func (c *boardServiceClient) GetSchedule(ctx context.Context, req *connect.Request[v1.GetScheduleRequest]) (*connect.Response[v1.GetScheduleResponse], error) {
+	return c.getSchedule.CallUnary(ctx, req)
+}
+
+// DeleteSchedule calls boardd.v1.BoardService.DeleteSchedule.
+func (c *boardServiceClient) DeleteSchedule(ctx context.Context, req *connect.Request[v1.DeleteScheduleRequest]) (*connect.Response[v1.DeleteScheduleResponse], error) {
+	return c.deleteSchedule.CallUnary(ctx, req)
+}
+
+// PauseSchedule calls boardd.v1.BoardService.PauseSchedule.
+func (c *boardServiceClient) PauseSchedule(ctx context.Context, req *connect.Request[v1.PauseScheduleRequest]) (*connect.Response[v1.PauseScheduleResponse], error) {
+	return c.pauseSchedule.CallUnary(ctx, req)
+}
+
+// ResumeSchedule calls boardd.v1.BoardService.ResumeSchedule.
+func (c *boardServiceClient) ResumeSchedule(ctx context.Context, req *connect.Request[v1.ResumeScheduleRequest]) (*connect.Response[v1.ResumeScheduleResponse], error) {
+	return c.resumeSchedule.CallUnary(ctx, req)
+}
+
+// TriggerSchedule calls boardd.v1.BoardService.TriggerSchedule.
+func (c *boardServiceClient) TriggerSchedule(ctx context.Context, req *connect.Request[v1.TriggerScheduleRequest]) (*connect.Response[v1.TriggerScheduleResponse], error) {
+	return c.triggerSchedule.CallUnary(ctx, req)
+}
+
 // RegisterEntity calls boardd.v1.BoardService.RegisterEntity.
 func (c *boardServiceClient) RegisterEntity(ctx context.Context, req *connect.Request[v1.RegisterEntityRequest]) (*connect.Response[v1.RegisterEntityResponse], error) {
 	return c.registerEntity.CallUnary(ctx, req)
@@ -665,6 +779,13 @@ type BoardServiceHandler interface {
 	ArchiveJobs(context.Context, *connect.Request[v1.ArchiveJobsRequest]) (*connect.Response[v1.ArchiveJobsResponse], error)
 	PutBook(context.Context, *connect.Request[v1.PutBookRequest]) (*connect.Response[v1.PutBookResponse], error)
 	GetBook(context.Context, *connect.Request[v1.GetBookRequest]) (*connect.Response[v1.GetBookResponse], error)
+	PutSchedule(context.Context, *connect.Request[v1.PutScheduleRequest]) (*connect.Response[v1.PutScheduleResponse], error)
+	ListSchedules(context.Context, *connect.Request[v1.ListSchedulesRequest]) (*connect.Response[v1.ListSchedulesResponse], error)
+	GetSchedule(context.Context, *connect.Request[v1.GetScheduleRequest]) (*connect.Response[v1.GetScheduleResponse], error)
+	DeleteSchedule(context.Context, *connect.Request[v1.DeleteScheduleRequest]) (*connect.Response[v1.DeleteScheduleResponse], error)
+	PauseSchedule(context.Context, *connect.Request[v1.PauseScheduleRequest]) (*connect.Response[v1.PauseScheduleResponse], error)
+	ResumeSchedule(context.Context, *connect.Request[v1.ResumeScheduleRequest]) (*connect.Response[v1.ResumeScheduleResponse], error)
+	TriggerSchedule(context.Context, *connect.Request[v1.TriggerScheduleRequest]) (*connect.Response[v1.TriggerScheduleResponse], error)
 	RegisterEntity(context.Context, *connect.Request[v1.RegisterEntityRequest]) (*connect.Response[v1.RegisterEntityResponse], error)
 	RemoveEntity(context.Context, *connect.Request[v1.RemoveEntityRequest]) (*connect.Response[v1.RemoveEntityResponse], error)
 	ListEntities(context.Context, *connect.Request[v1.ListEntitiesRequest]) (*connect.Response[v1.ListEntitiesResponse], error)
@@ -852,6 +973,50 @@ func NewBoardServiceHandler(svc BoardServiceHandler, opts ...connect.HandlerOpti
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
+	boardServicePutScheduleHandler := connect.NewUnaryHandler(
+		BoardServicePutScheduleProcedure,
+		svc.PutSchedule,
+		connect.WithSchema(boardServiceMethods.ByName("PutSchedule")),
+		connect.WithHandlerOptions(opts...),
+	)
+	boardServiceListSchedulesHandler := connect.NewUnaryHandler(
+		BoardServiceListSchedulesProcedure,
+		svc.ListSchedules,
+		connect.WithSchema(boardServiceMethods.ByName("ListSchedules")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
+	boardServiceGetScheduleHandler := connect.NewUnaryHandler(
+		BoardServiceGetScheduleProcedure,
+		svc.GetSchedule,
+		connect.WithSchema(boardServiceMethods.ByName("GetSchedule")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
+	boardServiceDeleteScheduleHandler := connect.NewUnaryHandler(
+		BoardServiceDeleteScheduleProcedure,
+		svc.DeleteSchedule,
+		connect.WithSchema(boardServiceMethods.ByName("DeleteSchedule")),
+		connect.WithHandlerOptions(opts...),
+	)
+	boardServicePauseScheduleHandler := connect.NewUnaryHandler(
+		BoardServicePauseScheduleProcedure,
+		svc.PauseSchedule,
+		connect.WithSchema(boardServiceMethods.ByName("PauseSchedule")),
+		connect.WithHandlerOptions(opts...),
+	)
+	boardServiceResumeScheduleHandler := connect.NewUnaryHandler(
+		BoardServiceResumeScheduleProcedure,
+		svc.ResumeSchedule,
+		connect.WithSchema(boardServiceMethods.ByName("ResumeSchedule")),
+		connect.WithHandlerOptions(opts...),
+	)
+	boardServiceTriggerScheduleHandler := connect.NewUnaryHandler(
+		BoardServiceTriggerScheduleProcedure,
+		svc.TriggerSchedule,
+		connect.WithSchema(boardServiceMethods.ByName("TriggerSchedule")),
+		connect.WithHandlerOptions(opts...),
+	)
 	boardServiceRegisterEntityHandler := connect.NewUnaryHandler(
 		BoardServiceRegisterEntityProcedure,
 		svc.RegisterEntity,
@@ -966,6 +1131,20 @@ func NewBoardServiceHandler(svc BoardServiceHandler, opts ...connect.HandlerOpti
 			boardServicePutBookHandler.ServeHTTP(w, r)
 		case BoardServiceGetBookProcedure:
 			boardServiceGetBookHandler.ServeHTTP(w, r)
+		case BoardServicePutScheduleProcedure:
+			boardServicePutScheduleHandler.ServeHTTP(w, r)
+		case BoardServiceListSchedulesProcedure:
+			boardServiceListSchedulesHandler.ServeHTTP(w, r)
+		case BoardServiceGetScheduleProcedure:
+			boardServiceGetScheduleHandler.ServeHTTP(w, r)
+		case BoardServiceDeleteScheduleProcedure:
+			boardServiceDeleteScheduleHandler.ServeHTTP(w, r)
+		case BoardServicePauseScheduleProcedure:
+			boardServicePauseScheduleHandler.ServeHTTP(w, r)
+		case BoardServiceResumeScheduleProcedure:
+			boardServiceResumeScheduleHandler.ServeHTTP(w, r)
+		case BoardServiceTriggerScheduleProcedure:
+			boardServiceTriggerScheduleHandler.ServeHTTP(w, r)
 		case BoardServiceRegisterEntityProcedure:
 			boardServiceRegisterEntityHandler.ServeHTTP(w, r)
 		case BoardServiceRemoveEntityProcedure:
@@ -1099,6 +1278,34 @@ func (UnimplementedBoardServiceHandler) PutBook(context.Context, *connect.Reques
 
 func (UnimplementedBoardServiceHandler) GetBook(context.Context, *connect.Request[v1.GetBookRequest]) (*connect.Response[v1.GetBookResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("boardd.v1.BoardService.GetBook is not implemented"))
+}
+
+func (UnimplementedBoardServiceHandler) PutSchedule(context.Context, *connect.Request[v1.PutScheduleRequest]) (*connect.Response[v1.PutScheduleResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("boardd.v1.BoardService.PutSchedule is not implemented"))
+}
+
+func (UnimplementedBoardServiceHandler) ListSchedules(context.Context, *connect.Request[v1.ListSchedulesRequest]) (*connect.Response[v1.ListSchedulesResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("boardd.v1.BoardService.ListSchedules is not implemented"))
+}
+
+func (UnimplementedBoardServiceHandler) GetSchedule(context.Context, *connect.Request[v1.GetScheduleRequest]) (*connect.Response[v1.GetScheduleResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("boardd.v1.BoardService.GetSchedule is not implemented"))
+}
+
+func (UnimplementedBoardServiceHandler) DeleteSchedule(context.Context, *connect.Request[v1.DeleteScheduleRequest]) (*connect.Response[v1.DeleteScheduleResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("boardd.v1.BoardService.DeleteSchedule is not implemented"))
+}
+
+func (UnimplementedBoardServiceHandler) PauseSchedule(context.Context, *connect.Request[v1.PauseScheduleRequest]) (*connect.Response[v1.PauseScheduleResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("boardd.v1.BoardService.PauseSchedule is not implemented"))
+}
+
+func (UnimplementedBoardServiceHandler) ResumeSchedule(context.Context, *connect.Request[v1.ResumeScheduleRequest]) (*connect.Response[v1.ResumeScheduleResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("boardd.v1.BoardService.ResumeSchedule is not implemented"))
+}
+
+func (UnimplementedBoardServiceHandler) TriggerSchedule(context.Context, *connect.Request[v1.TriggerScheduleRequest]) (*connect.Response[v1.TriggerScheduleResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("boardd.v1.BoardService.TriggerSchedule is not implemented"))
 }
 
 func (UnimplementedBoardServiceHandler) RegisterEntity(context.Context, *connect.Request[v1.RegisterEntityRequest]) (*connect.Response[v1.RegisterEntityResponse], error) {
