@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
 	"github.com/boardd/boardd/sdk/client"
@@ -54,11 +55,24 @@ func (p *program) jobPostCommand() *cobra.Command {
 			return p.postOne(ctx, f, args)
 		})
 	flags := c.Flags()
+	f.ofJob(flags)
+	flags.StringVar(&f.uuid, "uuid", "", "the job's uuid; posting it again adds nothing (default: a new one)")
+	flags.Var(&f.notBefore, "not-before", "when the job may be claimed first: a time, or a duration from now")
+	flags.StringVar(&f.from, "from", "", "file with a job on each line; - for standard input")
+	for _, name := range []string{"uuid", "not-before"} {
+		c.MarkFlagsMutuallyExclusive("from", name)
+	}
+	ofJob := pflag.NewFlagSet("", pflag.ContinueOnError)
+	(&postFlags{}).ofJob(ofJob)
+	ofJob.VisitAll(func(flag *pflag.Flag) { c.MarkFlagsMutuallyExclusive("from", flag.Name) })
+	return c
+}
+
+// ofJob adds the flags that say what a job is, as schedules have them too.
+func (f *postFlags) ofJob(flags *pflag.FlagSet) {
 	flags.StringVar(&f.details, "details", "", "a JSON object, @FILE, or - for standard input (default {})")
 	flags.StringVar(&f.priority, "priority", "", "VERY_HIGH, HIGH, NORMAL, LOW or VERY_LOW (default NORMAL)")
 	flags.StringArrayVar(&f.labels, "label", nil, "KEY=VALUE; may be repeated")
-	flags.StringVar(&f.uuid, "uuid", "", "the job's uuid; posting it again adds nothing (default: a new one)")
-	flags.Var(&f.notBefore, "not-before", "when the job may be claimed first: a time, or a duration from now")
 	flags.Int32Var(&f.maxAttempts, "max-attempts", 0, "claims that may fail before the job goes to the trash (default: the board's)")
 	flags.Var(&f.timeout, "timeout", "for how long one worker may hold the job: then it ends as if its lease had (default: any time)")
 	flags.StringArrayVar(&f.operations, "operation", nil, "NAME or NAME=INPUT (JSON) of an operation; may be repeated")
@@ -66,20 +80,6 @@ func (p *program) jobPostCommand() *cobra.Command {
 	flags.StringVar(&f.uniqueKey, "unique-key", "", "a key that one job of the board has at a time")
 	flags.Var(&f.uniqueWindow, "unique-window", "how long the job has the key from now, whatever becomes of it (default: while it is open)")
 	flags.StringVar(&f.onConflict, "on-conflict", "", "if another job has the key: KEEP it, REPLACE it if it is unclaimed, or REJECT this one (default KEEP)")
-	flags.StringVar(&f.from, "from", "", "file with a job on each line; - for standard input")
-	c.MarkFlagsMutuallyExclusive("from", "details")
-	c.MarkFlagsMutuallyExclusive("from", "uuid")
-	c.MarkFlagsMutuallyExclusive("from", "label")
-	c.MarkFlagsMutuallyExclusive("from", "priority")
-	c.MarkFlagsMutuallyExclusive("from", "not-before")
-	c.MarkFlagsMutuallyExclusive("from", "max-attempts")
-	c.MarkFlagsMutuallyExclusive("from", "timeout")
-	for _, name := range []string{"unique-key", "unique-window", "on-conflict"} {
-		c.MarkFlagsMutuallyExclusive("from", name)
-	}
-	c.MarkFlagsMutuallyExclusive("from", "operation")
-	c.MarkFlagsMutuallyExclusive("from", "after")
-	return c
 }
 
 func (p *program) postOne(ctx context.Context, f *postFlags, args []string) error {
