@@ -33,6 +33,12 @@ class NewOperation(TypedDict, total=False):
     priority: int
 
 
+class Unique(TypedDict, total=False):
+    key: str
+    window: str
+    onConflict: str
+
+
 class NewJob(TypedDict, total=False):
     uuid: str
     name: str
@@ -46,6 +52,7 @@ class NewJob(TypedDict, total=False):
     operations: List[NewOperation]
     after: List[Prerequisite]
     timeout: str
+    unique: Unique
 
 
 class Job(TypedDict, total=False):
@@ -81,6 +88,7 @@ class Job(TypedDict, total=False):
     logSerial: str
     log: List[Json]
     timeout: str
+    unique: Unique
 
 
 class Claim(TypedDict, total=False):

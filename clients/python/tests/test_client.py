@@ -167,7 +167,7 @@ class SchemaTest(boards.TestCase):
         self.assertEqual(boardd_client.READS, set(reads))
 
     def test_messages(self):
-        for name in ('Error', 'Book', 'Prerequisite', 'NewOperation', 'NewJob', 'Job', 'Claim', 'Event'):
+        for name in ('Error', 'Book', 'Prerequisite', 'NewOperation', 'Unique', 'NewJob', 'Job', 'Claim', 'Event'):
             body = re.search(r'\nmessage %s \{\n(.*?)\n\}' % name, self.schema, re.S).group(1)
             fields = re.findall(r'^  [\w .<>,]+? (\w+) = \d+', body, re.M)
             json = {re.sub('_(.)', lambda m: m.group(1).upper(), f) for f in fields if f != 'given_fields'}
