@@ -209,7 +209,9 @@ type Limit struct {
 // key which another job has is AlreadyExists, with Result.Taken; keys are looked at before
 // limits. A job has its key while it is on the board, if the key is Open, and until the end
 // of For, whatever became of it. The key of a job in the trash is free, but for the rest of
-// For. Only for stores with Capabilities.Keys.
+// For. A job that was off the board and comes back onto it without its key, by a Restore or
+// a new Post, may have it or not: who wants to be sure takes it again. Only for stores with
+// Capabilities.Keys.
 type Key struct {
 	Name string        // at most MaxKey bytes
 	Open bool          // while the job is on the board

@@ -1,6 +1,7 @@
 package drivertest
 
 import (
+	"slices"
 	"time"
 
 	"github.com/boardd/boardd/sdk/driver"
@@ -18,7 +19,7 @@ func (p *play) invent() twin[driver.Op] {
 			posting.Digest = digest(&posting)
 		}
 		op := postOp(&posting)
-		op.Keys = p.keys()
+		op.Keys = p.keys(c)
 		return twin[driver.Op]{op, op}
 	case 2, 3, 4:
 		return p.inventClaim()
@@ -42,7 +43,7 @@ func (p *play) invent() twin[driver.Op] {
 		p.decorate(&op)
 	}
 	if op.Kind == driver.Restore {
-		op.Keys = p.keys()
+		op.Keys = p.keys(c)
 	}
 	return p.address(c, op)
 }
@@ -65,14 +66,15 @@ func (p *play) most() time.Duration {
 	return long / 2
 }
 
-// keys are what a job takes: few, so that jobs are in each other's way, and of this program
-// only, as others were played on the same board.
-func (p *play) keys() []driver.Key {
-	if !p.caps().Keys || p.choose(2) > 0 {
+// keys are what a job takes whenever it comes onto the board: few, so that jobs are in each
+// other's way, and of this program only, as others were played on the same board.
+func (p *play) keys(c *character) []driver.Key {
+	part := slices.Index(p.cast, c)
+	if !p.caps().Keys || part == 0 {
 		return nil
 	}
 	mine := p.cast[0].posting.ID.String()
-	keys := []driver.Key{{Name: mine + " " + itoa(uint64(p.choose(2))), Open: true}}
+	keys := []driver.Key{{Name: mine + " " + itoa(uint64(part%2)), Open: true}} //nolint:gosec // it is not negative
 	if p.choose(3) == 0 {
 		keys = append(keys, driver.Key{Name: mine + " tick", Number: uint64(1 + p.choose(20))})
 	}
