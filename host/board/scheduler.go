@@ -245,6 +245,10 @@ func (b *Board) learnSchedule(doc driver.Document, deleted bool) {
 
 // syncSchedules reads how far the schedules are.
 func (b *Board) syncSchedules(ctx context.Context) error {
+	if b.scheduler.count() == 0 { // as on most boards, which need not ask
+		b.scheduler.sync(nil)
+		return nil
+	}
 	docs, err := b.driver.Documents().List(ctx, driver.Space{Board: b.spec.Key, Name: tickSpace}, "", 0)
 	if err != nil {
 		return err
