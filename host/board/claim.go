@@ -155,7 +155,7 @@ func (c *claimer) atOnce(ctx context.Context) error {
 		// a try under the rules in force says that there is no job. An error, or an earlier
 		// answer to this request (ended), stands as it is.
 		for err == nil && len(c.claims) == 0 && !c.ended && !c.rules.current() {
-			c.rule(c.board.rules.Load())
+			c.selector = c.by(c.board.rules.Load())
 			if class, err = c.classNow(ctx); err == nil {
 				err = c.grab(ctx, class)
 			}

@@ -35,7 +35,7 @@ func (c *claimer) stand(ctx context.Context) (ClaimResponse, error) {
 	c.recall(waiting)
 	for waiting.Err() == nil && len(c.claims) == 0 {
 		if !c.rules.current() {
-			c.rule(c.board.rules.Load())
+			c.selector = c.by(c.board.rules.Load())
 		}
 		class, err := c.classNow(waiting)
 		if err == nil {

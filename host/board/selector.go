@@ -42,16 +42,18 @@ func (b *Board) selectorOf(names []string, filterText string, worker []job.Label
 	if err != nil {
 		return nil, err
 	}
-	w := &selector{board: b, rules: b.rules.Load(), filter: f, told: worker}
+	w := &selector{board: b, filter: f, told: worker}
 	if len(names) > 0 {
 		w.names = slices.Compact(slices.Sorted(slices.Values(names)))
 	}
-	w.rule(w.rules)
-	return w, nil
+	return w.by(b.rules.Load()), nil
 }
 
-// rule has the selector judge by these rules from now on.
-func (w *selector) rule(rules *ruleset) {
+// by returns a selector that judges by these rules. One that was given to the index stays as
+// it is: the index asks it from another goroutine, as long as its class lives.
+func (w *selector) by(rules *ruleset) *selector {
+	next := *w
+	w = &next
 	w.rules, w.worker, w.own = rules, nil, false
 	for _, l := range w.told {
 		own := rules.ownOrder() && policy.Sees(rules.ordering.manifest.WorkerLabels, l.Key)
@@ -60,6 +62,7 @@ func (w *selector) rule(rules *ruleset) {
 		}
 		w.own = w.own || own
 	}
+	return w
 }
 
 // labelCounts reports whether a policy looks at this label of a worker.
