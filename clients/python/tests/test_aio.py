@@ -59,13 +59,15 @@ class AioTest(unittest.IsolatedAsyncioTestCase):
 
     async def test_every_job_once(self):
         posted = await self.board.post_all([{'name': 'n%d' % i} for i in range(50)])
-        seen, running, most = [], [], []
+        seen, running, most, together = [], [], [], asyncio.Event()
 
         async def handler(task):
             running.append(1)
             most.append(len(running))
+            if most[-1] == 20:
+                together.set()
             seen.append(task.uuid)
-            await asyncio.sleep(0.01)
+            await asyncio.wait_for(together.wait(), 60)
             running.pop()
         _, run = self.working(handler, concurrency=20, until_empty=True)
         await run

@@ -22,13 +22,15 @@ class WorkerTest(boards.TestCase):
     def test_every_job_once(self):
         board = self.open()
         uuids = self.post(board, 60)
-        seen, running, most = [], [], []
+        seen, running, most, together = [], [], [], threading.Event()
 
         def handler(task):
             running.append(1)
             most.append(len(running))
+            if most[-1] == 4:
+                together.set()
             seen.append(task.uuid)
-            task.wait(0.005)
+            self.assertTrue(together.wait(60), 'no four of them run at the same time')
             running.pop()
         work = boards.Working(self, board, handler, concurrency=4, until_empty=True)
         work.join()

@@ -48,6 +48,8 @@ test("every job is worked on once, by as many handlers as may be", async () => {
   const seen: string[] = [];
   let now = 0;
   let most = 0;
+  let four: () => void;
+  const together = new Promise<void>((resolve) => (four = resolve));
   const { run, reports } = working({
     board,
     concurrency: 4,
@@ -55,7 +57,10 @@ test("every job is worked on once, by as many handlers as may be", async () => {
     handler: async (claim) => {
       most = Math.max(most, ++now);
       seen.push(claim.job?.name ?? "");
-      await new Promise((resolve) => setTimeout(resolve, 2));
+      if (most === 4) {
+        four();
+      }
+      await together;
       now--;
     },
   });
