@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"strings"
 
 	"connectrpc.com/connect"
 
@@ -19,13 +20,9 @@ func (s *service) PutBook(ctx context.Context, r *connect.Request[boarddv1.PutBo
 	if given == nil {
 		return nil, invalid("book", "want a book with uuid, name and content")
 	}
-	var ifVersion *uint64
-	if r.Msg.Version != nil {
-		if r.Msg.GetVersion() < 0 {
-			return nil, invalid("version", "want the version that GetBook gave, or 0 for a new book, got %d", r.Msg.GetVersion())
-		}
-		version := uint64(r.Msg.GetVersion()) //nolint:gosec // not negative
-		ifVersion = &version
+	ifVersion, err := fromIfVersion(r.Msg.Version, "book")
+	if err != nil {
+		return nil, err
 	}
 	version, err := b.PutBook(ctx, board.Book{UUID: given.GetUuid(), Name: given.GetName(), Content: given.GetContent()}, ifVersion)
 	if err != nil {
@@ -48,4 +45,16 @@ func (s *service) GetBook(ctx context.Context, r *connect.Request[boarddv1.GetBo
 		Book:    &boarddv1.BookRecord{Uuid: clean(book.UUID), Name: clean(book.Name), Content: book.Content},
 		Version: toInt64(book.Version), Source: book.Source,
 	})
+}
+
+// fromIfVersion reads the version that a book or a schedule has to have; nil: any.
+func fromIfVersion(given *int64, what string) (*uint64, error) {
+	if given == nil {
+		return nil, nil //nolint:nilnil // which says "any"
+	}
+	if *given < 0 {
+		return nil, invalid("version", "want the version that Get%s gave, or 0 for a new %s, got %d", strings.ToUpper(what[:1])+what[1:], what, *given)
+	}
+	version := uint64(*given)
+	return &version, nil
 }

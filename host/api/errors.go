@@ -29,6 +29,16 @@ func invalid(path, format string, args ...any) error {
 	return &fieldError{path: path, err: job.Errorf(job.Invalid, "%s: %s", path, fmt.Sprintf(format, args...))}
 }
 
+// inField is an error of invalid's, of a field that lies within another one; else it is err.
+func inField(path string, err error) error {
+	var field *fieldError
+	var text *job.Error
+	if !errors.As(err, &field) || !errors.As(err, &text) {
+		return err
+	}
+	return &fieldError{path: path + "." + field.path, err: job.Errorf(text.Kind, "%s.%s", path, text.Message)}
+}
+
 // itemCode is the code that one item of a batch may have. Every other kind
 // concerns the whole call, and an item that has one nevertheless gets what says
 // the same of its effect.

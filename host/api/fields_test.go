@@ -98,3 +98,26 @@ func TestEveryFieldRefusesAWrongType(t *testing.T) {
 		t.Errorf("only %d requests were tried", tried)
 	}
 }
+
+// TestWrongSchedules: what is wrong about a schedule is called by its whole path.
+func TestWrongSchedules(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	for path, body := range map[string]string{
+		"schedule":                   `{"name":"s","every":"3600s"}`,
+		"schedule.overlap":           `{"name":"s","every":"3600s","overlap":9,"job":{"name":"x"}}`,
+		"schedule.every":             `{"name":"s","every":"-3600s","job":{"name":"x"}}`,
+		"schedule.jitter":            `{"name":"s","every":"3600s","jitter":"7200s","job":{"name":"x"}}`,
+		"schedule.job.uuid":          `{"name":"s","every":"3600s","job":{"name":"x","uuid":"x"}}`,
+		"schedule.job.unique.window": `{"name":"s","every":"3600s","job":{"name":"x","unique":{"key":"k","window":"0.001s"}}}`,
+		"schedule.job.maxAttempts":   `{"name":"s","every":"3600s","job":{"name":"x","maxAttempts":-1}}`,
+		"schedule.job.detailsRaw":    `{"name":"s","every":"3600s","job":{"name":"x","details":{},"detailsRaw":{"encoding":"json","data":"e30="}}}`,
+		"schedule.job.timeout":       `{"name":"s","every":"3600s","job":{"name":"x","timeout":"0.001s"}}`,
+		"schedule.catchUp":           `{"name":"s","every":"3600s","catchUp":"1s","job":{"name":"x"}}`,
+	} {
+		r := s.call(t, rootSecret, "PutSchedule", `{"board":"default","schedule":`+body+`}`)
+		if code, message := r.failure(); code != "invalid_argument" || !strings.HasPrefix(message, path+": ") {
+			t.Errorf("%s: %d %s, want the path %s", body, r.status, r.body, path)
+		}
+	}
+}

@@ -26,13 +26,9 @@ func (s *service) PutSchedule(ctx context.Context, r *connect.Request[boarddv1.P
 	if err != nil {
 		return nil, err
 	}
-	var ifVersion *uint64
-	if r.Msg.Version != nil {
-		if r.Msg.GetVersion() < 0 {
-			return nil, invalid("version", "want the version that GetSchedule gave, or 0 for a new schedule, got %d", r.Msg.GetVersion())
-		}
-		version := uint64(r.Msg.GetVersion()) //nolint:gosec // not negative
-		ifVersion = &version
+	ifVersion, err := fromIfVersion(r.Msg.Version, "schedule")
+	if err != nil {
+		return nil, err
 	}
 	put, err := b.PutSchedule(ctx, given, ifVersion)
 	if err != nil {
@@ -152,7 +148,7 @@ func fromSchedule(given *boarddv1.Schedule) (s board.Schedule, err error) {
 		return s, invalid("schedule.overlap", "want ALLOW, SKIP or CANCEL, got %d", given.GetOverlap())
 	}
 	if s.Job, err = fromPosting(given.GetJob()); err != nil {
-		return s, err
+		return s, inField("schedule.job", err)
 	}
 	if s.Every, err = fromDuration("schedule.every", given.GetEvery(), 0); err != nil {
 		return s, err

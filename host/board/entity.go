@@ -90,19 +90,11 @@ func (b *Board) RemoveEntity(ctx context.Context, kind, name string) error {
 	if _, err := b.changing(ctx); err != nil {
 		return err
 	}
-	docs, at := b.driver.Documents(), driver.Space{Board: b.spec.Key, Name: driver.EntitySpace}
-	for try := 0; ; try++ {
-		doc, err := docs.Get(ctx, at, kind+"/"+name)
-		if err == nil {
-			err = docs.Delete(ctx, at, doc.Name, doc.Version)
-		}
-		switch {
-		case errors.Is(err, job.NotFound):
-			return &job.Error{Op: "remove entity", Kind: job.NotFound, Message: fmt.Sprintf("there is no entity %q of the kind %q", name, kind)}
-		case err == nil || try == tries || !errors.Is(err, job.Aborted):
-			return err
-		}
+	err := b.deleteDocument(ctx, driver.EntitySpace, kind+"/"+name)
+	if errors.Is(err, job.NotFound) {
+		return &job.Error{Op: "remove entity", Kind: job.NotFound, Message: fmt.Sprintf("there is no entity %q of the kind %q", name, kind)}
 	}
+	return err
 }
 
 // Entities lists who works here, by kind and name.

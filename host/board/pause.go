@@ -103,6 +103,20 @@ func (b *Board) putDocument(ctx context.Context, space string, doc driver.Docume
 	}
 }
 
+// deleteDocument takes a document away whatever stands there.
+func (b *Board) deleteDocument(ctx context.Context, space, name string) error {
+	docs, at := b.driver.Documents(), driver.Space{Board: b.spec.Key, Name: space}
+	for try := 0; ; try++ {
+		doc, err := docs.Get(ctx, at, name)
+		if err == nil {
+			err = docs.Delete(ctx, at, name, doc.Version)
+		}
+		if err == nil || try == tries || !errors.Is(err, job.Aborted) {
+			return err
+		}
+	}
+}
+
 // readSettings asks once, before the board serves, for what all of its hosts share.
 func (b *Board) readSettings(ctx context.Context) error {
 	for _, name := range []string{pauseDocument, lossDocument} {

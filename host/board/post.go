@@ -78,24 +78,16 @@ type poster struct {
 	extras  []record.Extra
 	of      []int
 
-	tick      string           // the key of the schedule whose tick this is; "": of none
-	tickTaken job.ID           // the job that has it
-	conflicts []job.OnConflict // what becomes of each if another job has its key
+	tick      string // the key of the schedule whose tick this is; "": of none
+	tickTaken job.ID // the job that has it
 
 	someWait bool           // for other jobs
 	byID     map[job.ID]int // the items, if some wait
 }
 
 func (p *poster) prepare(ctx context.Context, i int, posting *job.Posting) error {
-	labels, err := checkPosting(posting, &p.opened.Capabilities, p.now)
+	labels, after, err := checkWhole(posting, &p.opened.Capabilities, p.now)
 	if err != nil {
-		return err
-	}
-	after, err := checkAfter(posting)
-	if err != nil {
-		return err
-	}
-	if err := checkOperations(posting.Operations); err != nil {
 		return err
 	}
 	ext := record.Extra{
@@ -127,7 +119,7 @@ func (p *poster) prepare(ctx context.Context, i int, posting *job.Posting) error
 		op.Status = &encoded
 	}
 	p.ids, p.ops, p.of = append(p.ids, dp.ID), append(p.ops, op), append(p.of, i)
-	p.extras, p.conflicts = append(p.extras, ext), append(p.conflicts, posting.Unique.OnConflict)
+	p.extras = append(p.extras, ext)
 	return nil
 }
 
@@ -179,29 +171,23 @@ func (p *poster) post(ctx context.Context, items []int) []*index.Entry {
 		}
 	}
 	news := make([]*index.Entry, 0, len(items))
-	inTheWay := map[job.OnConflict]*conflicts{}
+	var kept, replaced conflicts
 	now := time.Now()
 	for i, r := range p.board.send(ctx, p.opened, ops) {
-		if p.tick != "" && r.Taken != (job.ID{}) && r.Message == p.tick {
+		item := items[i]
+		switch does := p.extras[item].Unique.OnConflict; {
+		case r.Taken == (job.ID{}), r.Message != p.tick && does == job.Reject:
+			news = p.answer(item, &r, now, news)
+		case r.Message == p.tick:
 			p.tickTaken = r.Taken
-			continue
+		case does == job.Replace:
+			replaced.add(item, r.Taken, false)
+		default:
+			kept.add(item, r.Taken, false)
 		}
-		if does := p.conflicts[items[i]]; r.Taken != (job.ID{}) && does != job.Reject {
-			if inTheWay[does] == nil {
-				inTheWay[does] = &conflicts{}
-			}
-			inTheWay[does].add(items[i], r.Taken, false)
-			continue
-		}
-		news = p.answer(items[i], &r, now, news)
 	}
-	if c := inTheWay[job.Keep]; c != nil {
-		p.keep(ctx, c)
-	}
-	if c := inTheWay[job.Replace]; c != nil {
-		news = p.replace(ctx, c, news)
-	}
-	return news
+	p.keep(ctx, &kept)
+	return p.replace(ctx, &replaced, news)
 }
 
 // answer makes an item's result of the store's answer, and adds to news what is news to the

@@ -13,7 +13,19 @@ import (
 	"github.com/boardd/boardd/sdk/job"
 )
 
-// checkPosting reports what is wrong with a posting, and returns its labels in
+// checkWhole reports what is wrong with a posting, and returns its labels in order and what it
+// waits for in a canonical form.
+func checkWhole(p *job.Posting, caps *driver.Capabilities, now time.Time) (labels []job.Label, after []job.Prerequisite, err error) {
+	if labels, err = checkPosting(p, caps, now); err != nil {
+		return nil, nil, err
+	}
+	if after, err = checkAfter(p); err != nil {
+		return nil, nil, err
+	}
+	return labels, after, checkOperations(p.Operations)
+}
+
+// checkPosting reports what is wrong with a posting itself, and returns its labels in
 // order.
 func checkPosting(p *job.Posting, caps *driver.Capabilities, now time.Time) ([]job.Label, error) {
 	if err := checkText("name", p.Name, job.MaxName); err != nil {

@@ -24,7 +24,7 @@ const (
 )
 
 // The schedules of a board are among its settings, which are watched, under this and their
-// names. What came of their ticks is not watched, and has a space of its own.
+// names, as are the keys that their ticks take. What came of their ticks is not watched, and has a space of its own.
 const (
 	schedulePrefix = "schedule/"
 	tickSpace      = "ticks"
@@ -75,20 +75,25 @@ type scheduleRecord struct {
 	Revision uint64        `json:"revision"`
 }
 
-// tickRecord says how far a schedule is.
-type tickRecord struct {
-	At      time.Time `json:"at,omitzero"` // of the last tick that was posted or left out
-	Posted  time.Time `json:"posted,omitzero"`
-	ID      job.ID    `json:"id"` // of the last job that was posted
-	Problem string    `json:"problem,omitempty"`
-}
-
 // table is the record's timetable.
 func (r *scheduleRecord) table() (*timetable.Timetable, error) {
 	if r.Every != 0 {
 		return timetable.Every(r.Every, r.Anchor)
 	}
 	return timetable.Cron(r.Cron, r.Timezone)
+}
+
+// from is after when the ticks come that are still to be handled, where last was.
+func (r *scheduleRecord) from(last time.Time) time.Time { return later(r.Since, last) }
+
+// late is until when ticks are too late by now.
+func (r *scheduleRecord) late() time.Time { return time.Now().Add(-r.CatchUp) }
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }
 
 // show is the schedule as people see it.
@@ -99,14 +104,7 @@ func (r *scheduleRecord) show(name string, last tickRecord) Schedule {
 		LastAt: last.Posted, LastID: last.ID, Problem: last.Problem,
 	}
 	if table, err := r.table(); err == nil && !r.Paused {
-		after := r.Since
-		if last.At.After(after) {
-			after = last.At
-		}
-		if late := time.Now().Add(-r.CatchUp); late.After(after) {
-			after = late
-		}
-		s.NextAt = table.Next(after)
+		s.NextAt = table.Next(later(r.from(last.At), r.late()))
 	}
 	return s
 }
@@ -142,14 +140,8 @@ func (s *Schedule) check(caps *driver.Capabilities, now time.Time) error {
 	if _, err := r.table(); err != nil {
 		return job.Errorf(job.Invalid, "schedule.%v", err)
 	}
-	for _, check := range []func() error{
-		func() error { _, err := checkPosting(&s.Job, caps, now); return err },
-		func() error { _, err := checkAfter(&s.Job); return err },
-		func() error { return checkOperations(s.Job.Operations) },
-	} {
-		if err := check(); err != nil {
-			return job.Errorf(job.KindOf(err), "schedule.job.%s", message(err))
-		}
+	if _, _, err := checkWhole(&s.Job, caps, now); err != nil {
+		return job.Errorf(job.KindOf(err), "schedule.job.%s", message(err))
 	}
 	return nil
 }
@@ -174,7 +166,10 @@ func (b *Board) PutSchedule(ctx context.Context, s Schedule, ifVersion *uint64) 
 	if err := s.check(&opened.Capabilities, now); err != nil {
 		return Schedule{}, err
 	}
-	return b.changeSchedule(ctx, s.Name, func(before *scheduleRecord) (*scheduleRecord, error) {
+	return b.changeSchedule(ctx, s.Name, func(before *scheduleRecord, err error) (*scheduleRecord, error) {
+		if err != nil && ifVersion != nil { // whoever says no version may write a damaged one anew
+			return nil, err
+		}
 		present := uint64(0)
 		if before != nil {
 			present = before.Revision
@@ -202,8 +197,11 @@ func (b *Board) PauseSchedule(ctx context.Context, name string, pause bool) (Sch
 	if _, err := b.changing(ctx); err != nil {
 		return Schedule{}, err
 	}
-	return b.changeSchedule(ctx, name, func(before *scheduleRecord) (*scheduleRecord, error) {
-		if before == nil {
+	return b.changeSchedule(ctx, name, func(before *scheduleRecord, err error) (*scheduleRecord, error) {
+		switch {
+		case err != nil:
+			return nil, err
+		case before == nil:
 			return nil, noSchedule(name)
 		}
 		next := *before
@@ -219,15 +217,19 @@ func noSchedule(name string) error {
 }
 
 // changeSchedule writes what change makes of a schedule, and does so again if somebody else
-// was faster. The record before is nil if there is none.
-func (b *Board) changeSchedule(ctx context.Context, name string, change func(before *scheduleRecord) (*scheduleRecord, error)) (Schedule, error) {
+// was faster. The record before is nil if there is none, or with an error of kind Corrupt if
+// it cannot be read.
+func (b *Board) changeSchedule(ctx context.Context, name string, change func(before *scheduleRecord, err error) (*scheduleRecord, error)) (Schedule, error) {
 	docs, space := b.driver.Documents(), driver.Space{Board: b.spec.Key, Name: driver.SettingSpace}
 	for try := 0; ; try++ {
 		old, before, err := b.readSchedule(ctx, name)
-		if err != nil && !errors.Is(err, job.NotFound) && !errors.Is(err, job.Corrupt) {
+		if errors.Is(err, job.NotFound) {
+			err = nil
+		}
+		if err != nil && !errors.Is(err, job.Corrupt) {
 			return Schedule{}, err
 		}
-		next, err := change(before)
+		next, err := change(before, err)
 		if err != nil {
 			return Schedule{}, err
 		}
@@ -271,14 +273,6 @@ func (b *Board) readSchedule(ctx context.Context, name string) (driver.Document,
 	return doc, &r, nil
 }
 
-// readTick returns how far a schedule is, as far as that can be read.
-func (b *Board) readTick(ctx context.Context, name string) (r tickRecord) {
-	if doc, err := b.driver.Documents().Get(ctx, driver.Space{Board: b.spec.Key, Name: tickSpace}, name); err == nil {
-		_ = json.Unmarshal(doc.Data, &r) // else nothing is known
-	}
-	return r
-}
-
 // Schedule returns a schedule, or NotFound.
 func (b *Board) Schedule(ctx context.Context, name string) (Schedule, error) {
 	if _, err := b.serving(ctx); err != nil {
@@ -302,15 +296,9 @@ func (b *Board) Schedules(ctx context.Context, after string, most int) ([]Schedu
 		return nil, err
 	}
 	docs = slices.DeleteFunc(docs, func(d driver.Document) bool { return !strings.HasPrefix(d.Name, schedulePrefix) })
-	ticks, err := b.driver.Documents().List(ctx, driver.Space{Board: b.spec.Key, Name: tickSpace}, after, most)
+	last, err := b.readTicks(ctx, docs, after)
 	if err != nil {
 		return nil, err
-	}
-	last := map[string]tickRecord{}
-	for i := range ticks {
-		var r tickRecord
-		_ = json.Unmarshal(ticks[i].Data, &r)
-		last[ticks[i].Name] = r
 	}
 	list := make([]Schedule, len(docs))
 	for i := range docs {
@@ -344,20 +332,6 @@ func (b *Board) DeleteSchedule(ctx context.Context, name string) error {
 		return err
 	}
 	return nil
-}
-
-// deleteDocument takes a document away whatever stands there.
-func (b *Board) deleteDocument(ctx context.Context, space, name string) error {
-	docs, at := b.driver.Documents(), driver.Space{Board: b.spec.Key, Name: space}
-	for try := 0; ; try++ {
-		doc, err := docs.Get(ctx, at, name)
-		if err == nil {
-			err = docs.Delete(ctx, at, name, doc.Version)
-		}
-		if err == nil || try == tries || !errors.Is(err, job.Aborted) {
-			return err
-		}
-	}
 }
 
 // TriggerSchedule posts a schedule's job now, with an ID of the caller's or a new one, whether

@@ -156,3 +156,89 @@ func TestScheduleRecord(t *testing.T) {
 		t.Errorf("read back as %+v, %v", back, err)
 	}
 }
+
+// TestTickIsOfTheScheduleBefore: a tick that is due is handled as the schedule was then,
+// although that changes meanwhile.
+func TestTickIsOfTheScheduleBefore(t *testing.T) {
+	t.Parallel()
+	s := scheduler{all: map[string]*scheduled{}, wake: make(chan struct{}, 1)}
+	s.missed = func(string, time.Time, time.Time) {}
+	began := time.Now().Truncate(time.Millisecond)
+	before := &scheduleRecord{Every: time.Hour, Anchor: began, Since: began, CatchUp: time.Hour}
+	s.learn("s", before, 1)
+	s.sync(nil)
+	tick, wait := s.take(began.Add(time.Hour))
+	if tick == nil {
+		t.Fatalf("nothing is due, for %v", wait)
+	}
+	s.learn("s", &scheduleRecord{Every: time.Minute, Anchor: began, Since: began, CatchUp: time.Hour}, 2)
+	if !tick.at.Equal(began.Add(time.Hour)) || tick.record != before {
+		t.Errorf("the tick is of %v, by %+v; want one hour after the beginning, by the schedule as it was", tick.at, tick.record)
+	}
+	if again, _ := s.take(began.Add(2 * time.Hour)); again != nil {
+		t.Error("a second tick was given while the first is handled")
+	}
+	s.handled(tick, true)
+	if next, _ := s.take(began.Add(time.Hour + time.Minute)); next == nil || !next.at.Equal(began.Add(time.Hour+time.Minute)) {
+		t.Errorf("the tick after is %+v, want one a minute later", next)
+	}
+}
+
+// TestDamagedSchedule: one that cannot be read is called so, hides no other, and is written
+// anew by whoever does not ask for a version.
+func TestDamagedSchedule(t *testing.T) {
+	t.Parallel()
+	ctx, d := t.Context(), openStore(t)
+	b := start(t, d, Spec{})
+	good := Schedule{Name: "good", Every: time.Hour, Job: job.Posting{Name: "x"}}
+	if _, err := b.PutSchedule(ctx, good, nil); err != nil {
+		t.Fatal(err)
+	}
+	space := driver.Space{Board: b.spec.Key, Name: driver.SettingSpace}
+	if _, err := d.Documents().Put(ctx, space, driver.Document{Name: schedulePrefix + "bad", Data: []byte("{")}, 0); err != nil {
+		t.Fatal(err)
+	}
+	bad := good
+	bad.Name = "bad"
+	zero := uint64(0)
+	for what, call := range map[string]func() error{
+		"get":     func() error { _, err := b.Schedule(ctx, "bad"); return err },
+		"pause":   func() error { _, err := b.PauseSchedule(ctx, "bad", true); return err },
+		"trigger": func() error { _, err := b.TriggerSchedule(ctx, "bad", job.ID{}); return err },
+		"put":     func() error { _, err := b.PutSchedule(ctx, bad, &zero); return err },
+	} {
+		if err := call(); job.KindOf(err) != job.Corrupt {
+			t.Errorf("%s: %v, want that its record is corrupt", what, err)
+		}
+	}
+	list, err := b.Schedules(ctx, "", 10)
+	if err != nil || len(list) != 2 || list[0].Problem == "" || list[1].Name != "good" || list[1].Problem != "" {
+		t.Errorf("listed as %+v, %v", list, err)
+	}
+	if s, err := b.PutSchedule(ctx, bad, nil); err != nil || s.Version != 1 {
+		t.Errorf("written anew: %+v, %v", s, err)
+	}
+}
+
+// TestTicksOfDeletedSchedules: what is left of schedules that were deleted does not hide how
+// far the others are.
+func TestTicksOfDeletedSchedules(t *testing.T) {
+	t.Parallel()
+	ctx, d := t.Context(), openStore(t)
+	b := start(t, d, Spec{})
+	posted := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for _, name := range []string{"a", "b0", "b1", "b2", "b3", "b4", "c"} {
+		b.ticked(ctx, name, func(r *tickRecord) { r.Posted = posted })
+	}
+	for _, name := range []string{"a", "c", "d"} {
+		if _, err := b.PutSchedule(ctx, Schedule{Name: name, Every: time.Hour, Job: job.Posting{Name: "x"}}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, most := range []int{2, 3} {
+		list, err := b.Schedules(ctx, "", most)
+		if err != nil || len(list) != most || !list[0].LastAt.Equal(posted) || !list[1].LastAt.Equal(posted) {
+			t.Errorf("of %d: %+v, %v", most, list, err)
+		}
+	}
+}

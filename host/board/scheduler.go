@@ -3,17 +3,13 @@ package board
 import (
 	"container/heap"
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/boardd/boardd/host/board/timetable"
 	"github.com/boardd/boardd/sdk/driver"
-	"github.com/boardd/boardd/sdk/job"
 )
 
 // ticksAtOnce is how many schedules of a board post at the same time.
@@ -85,14 +81,10 @@ func (s *scheduler) plan(k *scheduled) {
 	if k.table == nil || k.record.Paused || k.running || !s.synced {
 		return
 	}
-	after := k.record.Since
-	if k.last.After(after) {
-		after = k.last
-	}
-	if k.next = k.table.Next(after); k.next.IsZero() {
+	if k.next = k.table.Next(k.record.from(k.last)); k.next.IsZero() {
 		return
 	}
-	if late := time.Now().Add(-k.record.CatchUp); k.failed == 0 && !k.next.After(late) {
+	if late := k.record.late(); k.failed == 0 && !k.next.After(late) {
 		s.missed(k.name, k.next, late)
 		if k.next = k.table.Next(late); k.next.IsZero() {
 			return
@@ -114,32 +106,40 @@ func (s *scheduler) remove(k *scheduled) {
 	}
 }
 
-// take returns a schedule whose tick is due, or how long that takes.
-func (s *scheduler) take(now time.Time) (k *scheduled, wait time.Duration) {
+// dueTick is a tick of a schedule as that was when it was due: the schedule itself may
+// change while the tick is handled.
+type dueTick struct {
+	of     *scheduled
+	record *scheduleRecord
+	at     time.Time // without the jitter
+	last   time.Time // the tick before
+}
+
+// take returns a tick that is due, or how long that takes.
+func (s *scheduler) take(now time.Time) (t *dueTick, wait time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.due) == 0 {
 		return nil, time.Hour
 	}
-	k = s.due[0]
+	k := s.due[0]
 	if wait = k.at.Sub(now); wait > 0 {
 		return nil, min(wait, time.Hour)
 	}
 	s.remove(k)
 	k.running = true
-	return k, 0
+	return &dueTick{of: k, record: k.record, at: k.next, last: k.last}, 0
 }
 
 // handled notes what came of a tick: whether it need not be tried again.
-func (s *scheduler) handled(k *scheduled, tick time.Time, done bool) {
+func (s *scheduler) handled(t *dueTick, done bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	k := t.of
 	k.running = false
 	if done {
 		k.failed = 0
-		if tick.After(k.last) {
-			k.last = tick
-		}
+		k.last = later(k.last, t.at)
 	} else {
 		k.failed++
 		k.at = time.Now().Add(min(100*time.Millisecond<<min(k.failed, 6), 5*time.Second))
@@ -170,9 +170,7 @@ func (s *scheduler) sync(last map[string]time.Time) {
 			delete(s.all, name)
 			continue
 		}
-		if t := last[name]; t.After(k.last) {
-			k.last = t
-		}
+		k.last = later(k.last, last[name])
 		s.plan(k)
 	}
 }
@@ -200,33 +198,6 @@ func (h *dueHeap) Pop() any {
 	(*h)[len(*h)-1] = nil
 	*h, k.place = (*h)[:len(*h)-1], -1
 	return k
-}
-
-// scheduleKey is the key that a schedule's ticks take.
-func scheduleKey(name string) string { return "schedule/" + name }
-
-// tickDigest is of one tick, the same on every host.
-func tickDigest(what, name string, tick time.Time) [32]byte {
-	b := append([]byte(what), 0)
-	b = append(append(b, name...), 0)
-	return sha256.Sum256(binary.BigEndian.AppendUint64(b, uint64(tick.UnixMilli()))) //nolint:gosec // a digest takes any bits
-}
-
-// jitter is how late a tick is.
-func jitter(name string, tick time.Time, most time.Duration) time.Duration {
-	if most <= 0 {
-		return 0
-	}
-	sum := tickDigest("jitter", name, tick)
-	return time.Duration(binary.BigEndian.Uint64(sum[:]) % uint64(most))
-}
-
-// tickID is the uuid of a tick's job: of version 8 (RFC 9562), so that every host gives it the same.
-func (b *Board) tickID(name string, tick time.Time) job.ID {
-	sum := tickDigest("tick of "+b.spec.Key, name, tick)
-	id := job.ID(sum[:16])
-	id[6], id[8] = id[6]&0x0f|0x80, id[8]&0x3f|0x80
-	return id
 }
 
 // learnSchedule takes news of a schedule's document.
@@ -276,10 +247,10 @@ func (b *Board) tickForever(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		k, wait := b.scheduler.take(time.Now())
-		if k != nil {
+		due, wait := b.scheduler.take(time.Now())
+		if due != nil {
 			group.Go(func() {
-				b.tick(ctx, k)
+				b.scheduler.handled(due, b.tick(ctx, due))
 				<-room
 			})
 			continue
@@ -290,105 +261,6 @@ func (b *Board) tickForever(ctx context.Context) {
 		case <-timer.C:
 		case <-b.scheduler.wake:
 		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// tick posts the job of one tick, unless that was done.
-func (b *Board) tick(ctx context.Context, k *scheduled) {
-	s := &b.scheduler
-	s.mu.Lock()
-	r, tick, last := k.record, k.next, k.last
-	s.mu.Unlock()
-	opened, err := b.changing(ctx)
-	if err == nil && r.Overlap == OverlapCancel && !last.IsZero() {
-		_, err = b.Cancel(ctx, []job.ID{b.tickID(k.name, last)}, true)
-	}
-	var result JobResult
-	var by job.ID
-	if err == nil {
-		posting := r.Job
-		posting.ID = b.tickID(k.name, tick)
-		key := driver.Key{Name: scheduleKey(k.name), Open: r.Overlap == OverlapSkip, Number: uint64(tick.UnixMilli())} //nolint:gosec // it is after 1970
-		result, by, err = b.postTick(ctx, opened, &posting, key)
-	}
-	if err == nil {
-		err = result.Err
-	}
-	late := time.Since(tick) > r.CatchUp
-	switch kind := job.KindOf(err); {
-	case ctx.Err() != nil:
-		s.handled(k, tick, false)
-	case err == nil && by != (job.ID{}): // it was posted before, or is left out since the one before is open
-		if r.Overlap == OverlapSkip && by != b.tickID(k.name, tick) {
-			b.ticked(ctx, k.name, func(t *tickRecord) {
-				if tick.After(t.At) {
-					t.At, t.Problem = tick, "the tick of "+tick.Format(time.RFC3339)+" was left out: job "+by.String()+" is open"
-				}
-			})
-		}
-		s.handled(k, tick, true)
-	case err == nil:
-		b.metrics.Ticks.Add(1)
-		b.ticked(ctx, k.name, func(t *tickRecord) {
-			if tick.After(t.At) {
-				t.At, t.Posted, t.ID, t.Problem = tick, tick, result.Job.ID, ""
-			}
-		})
-		s.handled(k, tick, true)
-	case kind == job.AlreadyExists: // with what the schedule said of it before
-		s.handled(k, tick, true)
-	case late || kind == job.Invalid || kind == job.Unsupported:
-		b.metrics.TicksMissed.Add(1)
-		b.log.WarnContext(ctx, "a tick of a schedule is left out", "schedule", k.name, "tick", tick, "error", err)
-		b.ticked(ctx, k.name, func(t *tickRecord) {
-			if tick.After(t.At) {
-				t.At, t.Problem = tick, "the tick of "+tick.Format(time.RFC3339)+" was left out: "+message(err)
-			}
-		})
-		s.handled(k, tick, true)
-	default:
-		s.handled(k, tick, false)
-	}
-}
-
-// postTick posts a job that takes its schedule's key. by is the job that has the key, if
-// that is why it was not posted.
-func (b *Board) postTick(ctx context.Context, opened *driver.BoardStatus, posting *job.Posting, key driver.Key) (result JobResult, by job.ID, err error) {
-	results := make([]JobResult, 1)
-	p := poster{board: b, opened: opened, results: results, room: b.room(opened), now: time.Now()}
-	if err := p.prepare(ctx, 0, posting); err != nil {
-		return JobResult{}, by, err
-	}
-	p.ops[0].Keys = append(p.ops[0].Keys, key)
-	p.tick = key.Name
-	if err := p.postAll(ctx); err != nil {
-		return JobResult{}, by, err
-	}
-	return results[0], p.tickTaken, nil
-}
-
-// ticked writes how far a schedule is, as far as that can be written: it only says where to
-// go on.
-func (b *Board) ticked(ctx context.Context, name string, change func(*tickRecord)) {
-	docs, space := b.driver.Documents(), driver.Space{Board: b.spec.Key, Name: tickSpace}
-	for range tries {
-		doc, err := docs.Get(ctx, space, name)
-		if err != nil && !errors.Is(err, job.NotFound) {
-			return
-		}
-		var before tickRecord
-		_ = json.Unmarshal(doc.Data, &before) // one that cannot be read is written anew
-		after := before
-		if change(&after); after == before {
-			return
-		}
-		data, err := json.Marshal(after)
-		if err != nil {
-			return
-		}
-		if _, err = docs.Put(ctx, space, driver.Document{Name: name, Data: data}, doc.Version); !errors.Is(err, job.Aborted) {
 			return
 		}
 	}

@@ -68,6 +68,9 @@ func (c *conflicts) add(item int, having job.ID, again bool) {
 
 // keep answers postings with the jobs that have their keys.
 func (p *poster) keep(ctx context.Context, c *conflicts) {
+	if len(c.items) == 0 {
+		return
+	}
 	records, err := p.board.read(ctx, c.having, driver.Details)
 	now := time.Now()
 	for i, item := range c.items {

@@ -15,7 +15,7 @@ type Extra struct {
 	NotBefore   time.Time // as the poster gave it
 	After       []job.Prerequisite
 	Timeout     time.Duration      // of one claim; in microseconds
-	Unique      job.Unique         // without OnConflict
+	Unique      job.Unique         // of which OnConflict is not kept
 	Operations  []job.NewOperation // only to be written: ReadOperation reads them one by one
 }
 
