@@ -16,9 +16,7 @@ func (s *server) Backup(_ *pb.BackupRequest, stream pb.Driver_BackupServer) erro
 	return streamed(stream.Context(), s, func(ctx context.Context, d driver.Driver) iter.Seq2[driver.BackupPart, error] {
 		backuper, ok := d.(driver.Backuper)
 		if !ok {
-			return func(yield func(driver.BackupPart, error) bool) {
-				yield(driver.BackupPart{}, job.Errorf(job.Unsupported, "the driver makes no backups"))
-			}
+			return refused[driver.BackupPart](job.Errorf(job.Unsupported, "the driver makes no backups"))
 		}
 		return backuper.Backup(ctx)
 	}, func(p driver.BackupPart) error {

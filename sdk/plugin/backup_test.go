@@ -46,7 +46,7 @@ func TestBackup(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = d.Close() })
-	got, err := copied(t, d)
+	got, err := collected(d.(driver.Backuper).Backup(t.Context()))
 	want := []driver.BackupPart{{Name: "a", Size: 3, Data: []byte("ab")}, {Data: []byte("c")}, {Name: "b"}}
 	if diff := cmp.Diff(want, got); diff != "" || job.KindOf(err) != job.Corrupt {
 		t.Errorf("the backup (-want +got):\n%s\nand then %v, want %v", diff, err, job.Corrupt)
@@ -56,18 +56,18 @@ func TestBackup(t *testing.T) {
 // TestBackupNot has a driver that makes no backups.
 func TestBackupNot(t *testing.T) {
 	t.Parallel()
-	if _, err := copied(t, piped(t, newStore(driver.Config{}))); job.KindOf(err) != job.Unsupported || !strings.Contains(err.Error(), "makes no backups") {
+	if _, err := collected(piped(t, newStore(driver.Config{})).(driver.Backuper).Backup(t.Context())); job.KindOf(err) != job.Unsupported || !strings.Contains(err.Error(), "makes no backups") {
 		t.Errorf("got %v, want %v", err, job.Unsupported)
 	}
 }
 
-func copied(t *testing.T, d driver.Driver) (list []driver.BackupPart, err error) {
-	t.Helper()
-	for p, err := range d.(driver.Backuper).Backup(t.Context()) {
+// collected are the items of a stream, and the error that it ends with.
+func collected[T any](stream iter.Seq2[T, error]) (list []T, err error) {
+	for item, err := range stream {
 		if err != nil {
 			return list, err
 		}
-		list = append(list, p)
+		list = append(list, item)
 	}
 	return list, nil
 }

@@ -17,9 +17,7 @@ func (s *server) Examine(req *pb.ExamineRequest, stream pb.Driver_ExamineServer)
 	return streamed(stream.Context(), s, func(ctx context.Context, d driver.Driver) iter.Seq2[driver.Finding, error] {
 		examiner, ok := d.(driver.Examiner)
 		if !ok {
-			return func(yield func(driver.Finding, error) bool) {
-				yield(driver.Finding{}, job.Errorf(job.Unsupported, "the driver does not examine boards"))
-			}
+			return refused[driver.Finding](job.Errorf(job.Unsupported, "the driver does not examine boards"))
 		}
 		return examiner.Examine(ctx, req.Board)
 	}, func(f driver.Finding) error {

@@ -65,7 +65,7 @@ func TestExamine(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = d.Close() })
-			got, err := findings(t, d)
+			got, err := collected(d.(driver.Examiner).Examine(t.Context(), "b"))
 			if diff := cmp.Diff(test.want, got); diff != "" || job.KindOf(err) != test.kind {
 				t.Errorf("found (-want +got):\n%s\nand then %v, want %v", diff, err, test.kind)
 			}
@@ -76,18 +76,7 @@ func TestExamine(t *testing.T) {
 // TestExamineNot has a driver that does not look at its boards.
 func TestExamineNot(t *testing.T) {
 	t.Parallel()
-	if _, err := findings(t, piped(t, newStore(driver.Config{}))); job.KindOf(err) != job.Unsupported || !strings.Contains(err.Error(), "does not examine") {
+	if _, err := collected(piped(t, newStore(driver.Config{})).(driver.Examiner).Examine(t.Context(), "b")); job.KindOf(err) != job.Unsupported || !strings.Contains(err.Error(), "does not examine") {
 		t.Errorf("got %v, want %v", err, job.Unsupported)
 	}
-}
-
-func findings(t *testing.T, d driver.Driver) (list []driver.Finding, err error) {
-	t.Helper()
-	for f, err := range d.(driver.Examiner).Examine(t.Context(), "b") {
-		if err != nil {
-			return list, err
-		}
-		list = append(list, f)
-	}
-	return list, nil
 }

@@ -129,6 +129,14 @@ const watchPace = 10 * time.Millisecond
 
 var errDraining = job.Errorf(job.Unavailable, "the driver is draining")
 
+// refused is the stream of a call that a driver has no answer to.
+func refused[T any](err error) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var none T
+		yield(none, err)
+	}
+}
+
 // streamed sends what a driver's stream yields until it ends or the caller has
 // gone; draining ends it as well.
 func streamed[T any](ctx context.Context, s *server, open func(context.Context, driver.Driver) iter.Seq2[T, error], send func(T) error) error {
