@@ -39,6 +39,10 @@ func TestScripts(t *testing.T) {
 		Dir:                 filepath.Join("testdata", "script"),
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("GORACE", "atexit_sleep_ms=0") // else each program that ends sleeps for a second
+			return nil
+		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"server": startServer, "halt": haltServer, "hangup": hangUp, "json": takeJSON, "eventually": eventually, "waitfile": waitFile,
 		},
