@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/boardd/boardd/internal/testneed"
@@ -50,7 +51,7 @@ func TestPython(t *testing.T) {
 	copyFile(t, filepath.Join("..", "..", "examples", "web-python", "main.py"), example)
 	copyFile(t, filepath.Join("..", "..", "docs", "python.md"), page)
 	environment := append(os.Environ(), "PYTHONPATH="+site, "PYTHONDONTWRITEBYTECODE=1", "PYTHONWARNINGS=ignore::RuntimeWarning",
-		"BOARDD_PROGRAM="+program, "BOARDD_CERTIFICATES="+certificates, "BOARDD_EXAMPLE="+example, "BOARDD_PAGE="+page)
+		"BOARDD_DRAIN_DELAY=0s", "BOARDD_PROGRAM="+program, "BOARDD_CERTIFICATES="+certificates, "BOARDD_EXAMPLE="+example, "BOARDD_PAGE="+page)
 	for _, module := range modules {
 		t.Run(module, func(t *testing.T) {
 			t.Parallel()
@@ -72,9 +73,11 @@ func TestPython(t *testing.T) {
 		redis := testserver.StartRedis(t, testserver.RedisOptions{})
 		plugins := filepath.Dir(testserver.Build(t, "./plugins/redis"))
 		environment := append(slices.Clone(environment), "BOARDD_REDIS="+redis.Addr, "BOARDD_PLUGINS="+plugins)
+		var modules sync.WaitGroup // all at once: they mostly wait
 		for _, module := range []string{"test_taskflow", "test_claims", "test_details", "test_conductor", "test_beside_redis"} {
-			run(t, work, module, environment)
+			modules.Go(func() { run(t, work, module, environment) })
 		}
+		modules.Wait()
 	})
 }
 
@@ -84,11 +87,8 @@ func run(t *testing.T, work, module string, environment []string) {
 	tests.Dir = work // not beside the sources: what is installed has to be whole
 	tests.Env = environment
 	out, err := tests.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	if text := string(out); !strings.Contains(text, "\nRan ") || strings.Contains(text, "\nRan 0 tests") {
-		t.Fatalf("no test was run:\n%s", text)
+	if text := string(out); err != nil || !strings.Contains(text, "\nRan ") || strings.Contains(text, "\nRan 0 tests") {
+		t.Errorf("%s: %v, or no test was run:\n%s", module, err, text)
 	}
 }
 
