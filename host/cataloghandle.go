@@ -261,6 +261,15 @@ func (h *Host) CatalogRecords() (known, lost int) {
 	return known, lost
 }
 
+// CatalogAge returns how long ago the catalog's store last answered, less than 0 if it has
+// not yet; ok is false for a host that keeps no catalog.
+func (h *Host) CatalogAge() (age time.Duration, ok bool) {
+	if c := h.catalog.open(); c != nil {
+		return c.Age(), true
+	}
+	return -1, h.catalog != nil
+}
+
 // resettle takes the places of all boards again, after a store has lost something: what
 // says whose they are may be gone too.
 func (h *Host) resettle() {

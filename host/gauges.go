@@ -219,7 +219,8 @@ func (g *Gauge) read(ctx context.Context, b *board.Board) {
 	m := b.Metrics()
 	g.Waits, g.Runs = m.Waits, m.Runs
 	g.Events = map[string]int64{
-		"policy_error": m.PolicyErrors.Load(), "unrecorded": m.Unrecorded.Load(), "posted": m.Posted.Load(), "posted_again": m.PostedAgain.Load(), "claimed": m.Claimed.Load(),
+		"policy_error": m.PolicyErrors.Load(), "unrecorded": m.Unrecorded.Load(), "posted": m.Posted.Load(), "posted_again": m.PostedAgain.Load(),
+		"post_refused": m.PostsRefused.Load(), "claimed": m.Claimed.Load(),
 		"claim_asked": m.Asked.Load(), "passed_over": m.Passed.Load(), "extended": m.Extended.Load(),
 		"claimed_ahead": m.Ahead.Load(), "unbegun": m.Unbegun.Load(), "refunded": m.Refunded.Load(),
 		"consumed": m.Consumed.Load(), "canceled": m.Canceled.Load(), "operations": m.Operations.Load(), "log_entries": m.LogEntries.Load(),

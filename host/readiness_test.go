@@ -132,7 +132,15 @@ func TestABackendFails(t *testing.T) {
 				time.Sleep(2 * time.Second) // by then the store was asked
 				synctest.Wait()
 			}
+			answers := func(when string, want bool) {
+				t.Helper()
+				if all := h.Backends(); len(all) != 1 || all[0].Answers != want {
+					t.Errorf("optional %v: %s: %+v", optional, when, all)
+				}
+			}
+			answers("before", true)
 			say(errAway)
+			answers("at first", false)
 			if r := h.Readiness(); r.Err != nil || len(r.Lines) != 1 || !strings.Contains(r.Lines[0], "store does not answer") {
 				t.Errorf("optional %v: at first: %v", optional, r)
 			}
@@ -142,6 +150,7 @@ func TestABackendFails(t *testing.T) {
 				t.Errorf("optional %v: later: %v", optional, r)
 			}
 			say(job.Errorf(job.QuotaExceeded, "the memory is full"))
+			answers("full", true)
 			if r := h.Readiness(); r.Err != nil || len(r.Lines) != 1 || !strings.Contains(r.Lines[0], "full") {
 				t.Errorf("optional %v: full: %v", optional, r)
 			}

@@ -20,6 +20,7 @@ type BackendStatus struct {
 	Name     string
 	Driver   string
 	Running  bool
+	Answers  bool             // the store did, when it was asked last
 	Full     bool             // the store answered last that what makes a board larger is refused
 	Restarts int64            // of the driver's process
 	Apply    *board.Histogram // of batches of changes
@@ -32,7 +33,8 @@ func (h *Host) Backends() []BackendStatus {
 	for _, b := range backends {
 		status := BackendStatus{Name: b.config.Name, Driver: b.config.Driver, Apply: b.latency, Full: b.full.Load()}
 		if r := b.running.Load(); r != nil {
-			status.Running = true
+			_, err := b.ailment.look()
+			status.Running, status.Answers = true, err == nil
 			if r.restarts != nil {
 				status.Restarts = r.restarts()
 			}

@@ -39,7 +39,12 @@ func TestDrain(t *testing.T) {
 		return config
 	}
 	get := func(s *testserver.Server, path string) (int, string) {
-		answer, err := http.Get(s.Addr + path)
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.Addr+path, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Authorization", "Bearer not-very-secret-1234567890")
+		answer, err := http.DefaultClient.Do(request)
 		if err != nil {
 			return 0, err.Error()
 		}
@@ -56,6 +61,9 @@ func TestDrain(t *testing.T) {
 		code, text := get(s, "/readyz")
 		return code == http.StatusServiceUnavailable && text == "not ready\nthe server is shutting down\n"
 	})
+	if _, text := get(s, "/metrics"); !strings.Contains(text, "\nboardd_ready 0\n") {
+		t.Error("the metrics do not say that it is not ready")
+	}
 	if code, text := get(s, "/healthz"); code != http.StatusOK {
 		t.Errorf("/healthz while it drains: %d %s", code, text)
 	}

@@ -122,6 +122,7 @@ func newDesc(name, help string, labels ...string) *prometheus.Desc {
 }
 
 var (
+	descIsReady  = newDesc("boardd_ready", "1 if /readyz says that callers may be sent here.")
 	descBoards   = newDesc("boardd_boards", "Boards that are served.")
 	descReady    = newDesc("boardd_board_ready", "1 if the board can serve.", "tenant", "board")
 	descLoss     = newDesc("boardd_board_unacknowledged_loss", "1 if the store has lost changes of the board that it had acknowledged, and nobody has said that he knows.", "tenant", "board")
@@ -133,19 +134,22 @@ var (
 	descWaiting  = newDesc("boardd_waiting_claims", "Claim calls that wait for a job now.", "tenant", "board")
 	descApply    = newDesc("boardd_driver_apply_seconds", "How long the driver took for batches of changes.", "backend", "driver")
 	descRestarts = newDesc("boardd_driver_restarts_total", "How often the driver's process was started again.", "backend", "driver")
+	descAnswers  = newDesc("boardd_backend_answers", "1 if the store answered when it was asked last, as it is every second.", "backend", "driver")
 	descRunning  = newDesc("boardd_driver_running", "1 if the driver was started.", "backend", "driver")
 	descFull     = newDesc("boardd_backend_full", "1 if the store has no room left, so that posts are refused.", "backend", "driver")
 	descFree     = newDesc("boardd_disk_free_bytes", "Room on the disk of the data folder, and of each embedded store's.", "path")
 	descSize     = newDesc("boardd_disk_bytes", "How large these disks are.", "path")
 	descCatalog  = newDesc("boardd_catalog_records", "Records of the catalog that this server knows.")
 	descLost     = newDesc("boardd_catalog_lost_records", "Of those: that the store has lost without their having been deleted. Above 0 nothing in the catalog can be changed.")
+	descAge      = newDesc("boardd_catalog_age_seconds", "How long ago the catalog's store last answered; -1: not yet.")
 	descKeys     = newDesc("boardd_issuer_keys_age_seconds", "How long ago an identity provider last gave its keys; -1: not yet.", "issuer")
 )
 
 // Describe names the metrics.
 func (*boards) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		descBoards, descReady, descLoss, descJobs, descOldest, descEvents, descWaits, descRuns, descWaiting, descApply, descRestarts, descRunning, descFull, descFree, descSize, descKeys, descCatalog, descLost,
+		descIsReady, descBoards, descReady, descLoss, descJobs, descOldest, descEvents, descWaits, descRuns, descWaiting,
+		descApply, descRestarts, descRunning, descAnswers, descFull, descFree, descSize, descKeys, descCatalog, descLost, descAge,
 	} {
 		to <- d
 	}
@@ -160,6 +164,7 @@ func (b *boards) Collect(to chan<- prometheus.Metric) {
 		to <- prometheus.MustNewConstHistogram(descApply, count, sum, atMost, s.Name, s.Driver)
 		to <- prometheus.MustNewConstMetric(descRestarts, prometheus.CounterValue, float64(s.Restarts), s.Name, s.Driver)
 		to <- prometheus.MustNewConstMetric(descRunning, prometheus.GaugeValue, truth(s.Running), s.Name, s.Driver)
+		to <- prometheus.MustNewConstMetric(descAnswers, prometheus.GaugeValue, truth(s.Answers), s.Name, s.Driver)
 		to <- prometheus.MustNewConstMetric(descFull, prometheus.GaugeValue, truth(s.Full), s.Name, s.Driver)
 	}
 	for _, d := range b.host.Disks() {
@@ -167,15 +172,15 @@ func (b *boards) Collect(to chan<- prometheus.Metric) {
 		to <- prometheus.MustNewConstMetric(descSize, prometheus.GaugeValue, float64(d.Size), d.Path)
 	}
 	for name, age := range b.host.IssuerKeys() {
-		seconds := age.Seconds()
-		if age < 0 {
-			seconds = -1
-		}
-		to <- prometheus.MustNewConstMetric(descKeys, prometheus.GaugeValue, seconds, name)
+		to <- prometheus.MustNewConstMetric(descKeys, prometheus.GaugeValue, ageSeconds(age), name)
+	}
+	if age, ok := b.host.CatalogAge(); ok {
+		to <- prometheus.MustNewConstMetric(descAge, prometheus.GaugeValue, ageSeconds(age))
 	}
 	known, lost := b.host.CatalogRecords()
 	to <- prometheus.MustNewConstMetric(descCatalog, prometheus.GaugeValue, float64(known))
 	to <- prometheus.MustNewConstMetric(descLost, prometheus.GaugeValue, float64(lost))
+	to <- prometheus.MustNewConstMetric(descIsReady, prometheus.GaugeValue, truth(b.host.Readiness().Err == nil))
 	to <- prometheus.MustNewConstMetric(descBoards, prometheus.GaugeValue, float64(b.host.Serves()))
 	for _, g := range b.host.Gauges(ctx, b.host.Settings().NamedBoards()) {
 		collectBoard(to, g)
@@ -214,6 +219,14 @@ func collectBoard(to chan<- prometheus.Metric, g host.Gauge) {
 		}
 		to <- prometheus.MustNewConstMetric(descEvents, prometheus.CounterValue, float64(n), g.Tenant, g.Board, event)
 	}
+}
+
+// ageSeconds is an age in seconds; -1 for what has none yet.
+func ageSeconds(age time.Duration) float64 {
+	if age < 0 {
+		return -1
+	}
+	return age.Seconds()
 }
 
 func truth(b bool) float64 {

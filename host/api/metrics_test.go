@@ -14,7 +14,7 @@ import (
 
 func TestMetrics(t *testing.T) {
 	t.Parallel()
-	c := settings()
+	c := settings() // which keeps no catalog
 	c.MetricsListen = "127.0.0.1:0"
 	s := serveWith(t, c, quiet())
 	post(t, s, "a", "b")
@@ -45,6 +45,8 @@ func TestMetrics(t *testing.T) {
 			`boardd_refused_requests_total{code="unauthenticated"} 1`,
 			`boardd_driver_apply_seconds_count{backend="store",driver="memory"} `,
 			`boardd_driver_restarts_total{backend="store",driver="memory"} 0`,
+			`boardd_backend_answers{backend="store",driver="memory"} 1`,
+			"\nboardd_ready 1\n",
 		} {
 			if !strings.Contains(text, want) {
 				t.Errorf("%s: there is no %s", name, want)
@@ -54,6 +56,9 @@ func TestMetrics(t *testing.T) {
 	side := &server{url: "http://" + s.api.MetricsAddr().String(), client: s.client}
 	if r := side.do(t, http.MethodPost, rpc+"WhoAmI", rootSecret, `{}`); r.status != http.StatusNotFound {
 		t.Errorf("a call on metrics_listen: %d %s", r.status, r.body)
+	}
+	if text := side.do(t, http.MethodGet, "/metrics", "", "").body; strings.Contains(text, "boardd_catalog_age_seconds") {
+		t.Error("a server without a catalog says how old it is")
 	}
 }
 

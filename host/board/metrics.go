@@ -14,6 +14,7 @@ import (
 // likes; nothing here knows how it is shown.
 type Metrics struct {
 	Posted, PostedAgain atomic.Int64 // accepted; and of repeated posts, those that stood already
+	PostsRefused        atomic.Int64 // postings for which a limit left no room
 	Claimed             atomic.Int64
 	Asked               atomic.Int64 // claim operations that the store was given; one for each call if no other host claims
 	Ahead               atomic.Int64 // of the claimed ones: to begin later

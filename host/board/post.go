@@ -36,11 +36,15 @@ func (b *Board) Post(ctx context.Context, postings []job.Posting) ([]JobResult, 
 			results[i].Err = err
 		}
 	}
-	if len(p.ids) == 0 {
-		return results, nil
+	if len(p.ids) > 0 {
+		if err := p.postAll(ctx); err != nil {
+			return nil, err
+		}
 	}
-	if err := p.postAll(ctx); err != nil {
-		return nil, err
+	for i := range results {
+		if results[i].Err != nil && job.KindOf(results[i].Err) == job.QuotaExceeded {
+			b.metrics.PostsRefused.Add(1)
+		}
 	}
 	return results, nil
 }

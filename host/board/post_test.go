@@ -171,4 +171,7 @@ func TestPostToFullStore(t *testing.T) {
 	}
 	wantKind(t, results[1].Err, job.QuotaExceeded)
 	wantKind(t, results[3].Err, job.QuotaExceeded)
+	if n := b.Metrics().PostsRefused.Load(); n != 2 {
+		t.Errorf("%d postings were counted as refused", n)
+	}
 }

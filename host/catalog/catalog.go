@@ -110,14 +110,22 @@ func (c *Catalog) Synced() <-chan struct{} { return c.synced }
 // Current returns nil if the store answered lately, and otherwise Unavailable:
 // then nobody is to be let in by what View says.
 func (c *Catalog) Current() error {
-	heard := c.heard.Load()
-	if heard < 0 {
+	switch age := c.Age(); {
+	case age < 0:
 		return job.Errorf(job.Unavailable, "the server has not read its catalog of tokens yet: try again in a moment")
-	}
-	if time.Since(c.begun)-time.Duration(heard) > MaxSilence {
+	case age > MaxSilence:
 		return job.Errorf(job.Unavailable, "the catalog's store has not answered for more than %s, so this token cannot be checked: try again later", MaxSilence)
 	}
 	return nil
+}
+
+// Age is how long ago the store last answered; less than 0: it has not yet.
+func (c *Catalog) Age() time.Duration {
+	heard := c.heard.Load()
+	if heard < 0 {
+		return -1
+	}
+	return max(0, time.Since(c.begun)-time.Duration(heard))
 }
 
 func (c *Catalog) answered() { c.heard.Store(int64(time.Since(c.begun))) }

@@ -246,12 +246,15 @@ func TestSilence(t *testing.T) {
 		docs := store(t)
 		b := newBroken(docs)
 		c, _ := follow(t, b, catalog.Options{})
-		if err := catalog.New(docs, catalog.Options{}).Current(); !errors.Is(err, job.Unavailable) {
-			t.Errorf("a catalog that was never read: %v", err)
+		if never := catalog.New(docs, catalog.Options{}); !errors.Is(never.Current(), job.Unavailable) || never.Age() >= 0 {
+			t.Errorf("a catalog that was never read: %v, %v", never.Current(), never.Age())
 		}
 		time.Sleep(10 * time.Minute) // nothing changes, and the store answers
 		if err := c.Current(); err != nil {
 			t.Errorf("a still store: %v", err)
+		}
+		if age := c.Age(); age < 0 || age > 6*time.Second {
+			t.Errorf("a still store answered %v ago", age)
 		}
 		b.cut()
 		time.Sleep(catalog.MaxSilence - 6*time.Second)
@@ -260,6 +263,9 @@ func TestSilence(t *testing.T) {
 		}
 		time.Sleep(12 * time.Second)
 		wantKind(t, "after a minute", c.Current(), job.Unavailable)
+		if age := c.Age(); age < catalog.MaxSilence {
+			t.Errorf("after a minute: %v", age)
+		}
 		b.repair(docs)
 		time.Sleep(10 * time.Second)
 		if err := c.Current(); err != nil {
