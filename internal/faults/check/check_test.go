@@ -205,6 +205,11 @@ var bads = []struct {
 	{"stuck", "nobody can claim", change(3004, check.Drainer, history.Consume, refused(job.LeaseLost, nil))},
 	{"limits", "surely had", func(h *history.History) { h.OpenJobs[""] = 1 }},
 	{"limits", "at most", more(call(2600, "p", history.Post, "d", refused(job.QuotaExceeded, posting(0))))},
+	{"keys", "was open all the while", func(h *history.History) { keyed(h, a, b) }},
+	{"keys", "and none did", func(h *history.History) {
+		keyed(h, a)
+		h.Ops = append(h.Ops, call(2600, "p", history.Post, "d", refused(job.AlreadyExists, func(op *history.Op) { op.Key, op.Taken = "k", true })))
+	}},
 	{"apart", "of the board other shows it", func(h *history.History) {
 		h.Lists = append(h.Lists, history.List{Server: "s", Board: "other", State: job.Unclaimed, Jobs: []history.Listed{{Job: c, Priority: 3, Sequence: 3}}})
 	}},
@@ -215,6 +220,26 @@ var bads = []struct {
 	{"linear", "impossible", change(2500, "w3", history.Claim, func(op *history.Op) { op.Begin, op.End = 1500*time.Millisecond, 1501*time.Millisecond })},
 	{"linear", "impossible", change(3001, "r", history.Get, shows(job.Unclaimed, ""))},
 	{"linear", "impossible", change(5, "w2", history.Claim, func(op *history.Op) { op.Kind = job.NotFound })},
+}
+
+// keyed gives the postings of jobs one key.
+func keyed(h *history.History, ids ...string) {
+	for i := range h.Ops {
+		if h.Ops[i].Call == history.Post && slices.Contains(ids, h.Ops[i].Job) {
+			h.Ops[i].Key = "k"
+		}
+	}
+}
+
+// TestKeysInTurn: a key may be had by one job after another, and is refused while one has it.
+func TestKeysInTurn(t *testing.T) {
+	t.Parallel()
+	h := good()
+	keyed(h, a, c) // c is posted when a was consumed
+	h.Ops = append(h.Ops, call(7, "p", history.Post, "d", refused(job.AlreadyExists, func(op *history.Op) { op.Key, op.Taken = "k", true })))
+	if problems := check.Run(h); len(problems) > 0 {
+		t.Errorf("found %v", problems)
+	}
 }
 
 func TestBad(t *testing.T) {

@@ -185,11 +185,17 @@ func (s state) refuses(op history.Op) bool {
 	case history.Get:
 		return op.Kind == job.NotFound && s.phase == job.Unknown
 	case history.Post:
+		if op.Taken {
+			return s.phase == job.Unknown
+		}
 		return op.Kind == job.AlreadyExists && s.phase != job.Unknown && (s.posting == "" || s.posting != op.Posting)
 	case history.Claim:
 		return op.Kind == job.AlreadyClaimed && s.phase == job.Claimed || op.Kind == job.NotFound && !onBoard ||
 			op.Kind == job.NotEligible && (s.phase == job.Trashed || s.delayed || onBoard && op.Judged)
 	case history.Restore:
+		if op.Taken {
+			return s.phase == job.Trashed
+		}
 		return op.Kind == job.AlreadyExists && onBoard || op.Kind == job.NotFound && s.gone()
 	case history.Purge:
 		return op.Kind == job.NotEligible && onBoard || op.Kind == job.NotFound && s.phase == job.Unknown

@@ -73,6 +73,7 @@ type Op struct {
 	Steps    int           `json:"steps,omitempty"`    // how many operations the job has
 	Team     string        `json:"team,omitempty"`     // of the worker that claims, or of the job that is posted
 	Rank     int           `json:"rank,omitempty"`     // of the job that is posted, by which policies order
+	Key      string        `json:"key,omitempty"`      // of the job that is posted: one job of the board has it while it is open
 
 	// What was answered.
 	Outcome    Outcome   `json:"outcome"`
@@ -83,6 +84,7 @@ type Op struct {
 	Generation int64     `json:"generation,omitempty"`
 	Epoch      int64     `json:"epoch,omitempty"`
 	Sequence   int64     `json:"sequence,omitempty"`
+	Taken      bool      `json:"taken,omitempty"`  // it was refused since another job has the key
 	Shown      string    `json:"shown,omitempty"`  // the posting of a job that was shown
 	Holder     string    `json:"holder,omitempty"` // who claims a job that was shown
 	Owners     []string  `json:"owners,omitempty"` // who is said to have claimed it before

@@ -53,6 +53,8 @@ func All() []Bug {
 		{"skips-slow", "watchers"},
 		{"sequence-positions", "watchers"},
 		{"buries-restored", "linear"},
+		{"keys-for-good", "keys"},
+		{"keys-in-trash", "keys"},
 	} {
 		bug, _ := seeded.Find(known.name)
 		all = append(all, Bug{Name: bug.Name, Where: Driver, Doc: bug.Doc, Checker: known.checker, open: bug.Open, hosts: bug.Hosts})

@@ -40,7 +40,23 @@ func every(n int64) func() bool {
 
 // serverBugs are wrong servers, seen from outside.
 func serverBugs() []Bug {
-	return slices.Concat(wrongCalls(), wrongWork(), wrongReads(), wrongTenants(), wrongPolicies())
+	return slices.Concat(wrongCalls(), wrongWork(), wrongKeys(), wrongReads(), wrongTenants(), wrongPolicies())
+}
+
+// wrongKeys are servers that mix up whose a key is.
+func wrongKeys() []Bug {
+	lost := every(3)
+	return []Bug{
+		{Name: "key-forgotten", Where: Server, Doc: "forgets the unique key of every third posting that has one", Checker: "keys", hooks: map[string]hook{
+			"PostJobs": asked[postAsk, postReply](func(q *postAsk) {
+				for _, j := range q.GetJobs() {
+					if j.Unique != nil && lost() {
+						j.Unique = nil
+					}
+				}
+			}),
+		}},
+	}
 }
 
 func wrongWork() []Bug {

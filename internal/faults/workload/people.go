@@ -31,6 +31,7 @@ func (w *worker) byHand(call history.Call, do func(ids ...string) error) {
 	for i, err := range client.Each(err, len(ids)) {
 		ops[i] = history.Op{Client: w.name, Call: call, Board: w.Board, Job: ids[i], Steps: len(jobs[i].posting.GetOperations()), Retries: w.retries}
 		answer(&ops[i], err)
+		ops[i].Taken = taken(err)
 	}
 	w.Recorder.Add(from, ops...)
 }

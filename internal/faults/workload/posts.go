@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"google.golang.org/protobuf/proto"
 
 	"github.com/boardd/boardd/internal/faults/history"
 	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
 	"github.com/boardd/boardd/sdk/client"
+	"github.com/boardd/boardd/sdk/job"
 )
 
 // postNew posts a new job, or several in one call.
@@ -30,6 +32,9 @@ func (w *worker) postNew(ctx context.Context) {
 		for range max(0, w.random.IntN(6)-3) {
 			jobs[i].Operations = append(jobs[i].Operations, &client.NewOperation{Name: "step"})
 		}
+	}
+	if len(jobs) == 1 && w.random.IntN(3) == 0 {
+		jobs[0].Unique = &boarddv1.Unique{Key: fmt.Sprint("key-", w.random.IntN(2)), OnConflict: boarddv1.OnConflict_Enum(2 * w.random.IntN(2))} // KEEP or REJECT
 	}
 	w.learn(jobs...) // first, so that others come upon it while it is posted
 	w.post(ctx, jobs)
@@ -65,15 +70,24 @@ func (w *worker) post(ctx context.Context, jobs []*client.NewJob) {
 		ops[i] = history.Op{
 			Client: w.name, Call: history.Post, Board: w.Board, Job: jobs[i].GetUuid(), Posting: short(jobs[i].GetName(), jobs[i].GetDetails()),
 			Priority: int32(jobs[i].GetPriority()), Steps: len(jobs[i].GetOperations()), Retries: w.retries,
-			Team: jobs[i].GetLabels()[teamLabel],
+			Team: jobs[i].GetLabels()[teamLabel], Key: jobs[i].GetUnique().GetKey(),
 		}
 		ops[i].Rank, _ = strconv.Atoi(jobs[i].GetLabels()[rankLabel]) // a digit that was written here
 		answer(&ops[i], err)
-		if err == nil && i < len(posted) {
+		switch ops[i].Taken = taken(err); {
+		case err != nil || i >= len(posted):
+		case posted[i].GetUuid() != jobs[i].GetUuid():
+			ops[i].Outcome, ops[i].Kind, ops[i].Taken = history.Refused, job.AlreadyExists, true
+		default:
 			ops[i].Sequence = posted[i].GetSequence()
 		}
 	}
 	w.Recorder.Add(from, ops...)
+}
+
+// taken reports whether an error says that another job has the key.
+func taken(err error) bool {
+	return job.KindOf(err) == job.AlreadyExists && strings.Contains(err.Error(), "unique.key")
 }
 
 // short is what of a posting is compared. JSON that TaskFlow wrote has spaces.
