@@ -186,6 +186,7 @@ var steps = []step{
 	{3, (*worker).trash},
 	{3, (*worker).setAside},
 	{4, (*worker).restore},
+	{2, (*worker).replace},
 	{2, (*worker).purge},
 	{2, (*worker).release},
 	{2, (*worker).cancel},

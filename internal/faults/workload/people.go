@@ -17,33 +17,60 @@ const (
 
 // byHand makes a call that needs no claim, on one or two of the last jobs.
 func (w *worker) byHand(call history.Call, do func(ids ...string) error) {
-	jobs := w.some(w.random, 1+w.random.IntN(2))
-	if len(jobs) == 0 {
-		return
+	var jobs []*client.NewJob
+	for _, k := range w.some(w.random, 1+w.random.IntN(2)) {
+		jobs = append(jobs, k.posting)
 	}
+	if len(jobs) > 0 {
+		w.byHandOn(call, do, jobs...)
+	}
+}
+
+func (w *worker) byHandOn(call history.Call, do func(ids ...string) error, jobs ...*client.NewJob) {
 	ids := make([]string, len(jobs))
-	for i, k := range jobs {
-		ids[i] = k.posting.GetUuid()
+	for i, j := range jobs {
+		ids[i] = j.GetUuid()
 	}
 	from := w.Recorder.Now()
 	err := do(ids...)
 	ops := make([]history.Op, len(ids))
 	for i, err := range client.Each(err, len(ids)) {
-		ops[i] = history.Op{Client: w.name, Call: call, Board: w.Board, Job: ids[i], Steps: len(jobs[i].posting.GetOperations()), Retries: w.retries}
+		ops[i] = history.Op{Client: w.name, Call: call, Board: w.Board, Job: ids[i], Steps: len(jobs[i].GetOperations()), Retries: w.retries}
 		answer(&ops[i], err)
 		ops[i].Taken = taken(err)
 	}
 	w.Recorder.Add(from, ops...)
 }
 
-func (w *worker) setAside(ctx context.Context) {
-	w.byHand(history.SetAside, func(ids ...string) error { return w.board.TrashUnclaimed(ctx, "by hand", ids...) })
+func (w *worker) setAside(ctx context.Context) { w.byHand(history.SetAside, w.aside(ctx)) }
+
+func (w *worker) aside(ctx context.Context) func(ids ...string) error {
+	return func(ids ...string) error { return w.board.TrashUnclaimed(ctx, "by hand", ids...) }
 }
 
 func (w *worker) restore(ctx context.Context) {
 	if !w.Limited {
-		w.byHand(history.Restore, func(ids ...string) error { return w.board.Restore(ctx, ids...) })
+		w.byHand(history.Restore, w.back(ctx))
 	}
+}
+
+func (w *worker) back(ctx context.Context) func(ids ...string) error {
+	return func(ids ...string) error { return w.board.Restore(ctx, ids...) }
+}
+
+// replace sets a job with a key aside, posts another one with its key, and thinks better of it.
+func (w *worker) replace(ctx context.Context) {
+	if w.Limited {
+		return
+	}
+	jobs := []*client.NewJob{w.newJob(), w.newJob()}
+	jobs[0].Unique = w.unique()
+	jobs[1].Unique = jobs[0].GetUnique()
+	w.learn(jobs...)
+	w.post(ctx, jobs[:1])
+	w.byHandOn(history.SetAside, w.aside(ctx), jobs[0])
+	w.post(ctx, jobs[1:])
+	w.byHandOn(history.Restore, w.back(ctx), jobs[0])
 }
 
 func (w *worker) purge(ctx context.Context) {

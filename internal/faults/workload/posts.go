@@ -24,20 +24,31 @@ func (w *worker) postNew(ctx context.Context) {
 		jobs = make([]*client.NewJob, 2+w.random.IntN(3))
 	}
 	for i := range jobs {
-		jobs[i] = &client.NewJob{
-			Uuid: w.uuid(), Name: fmt.Sprint("job-", w.random.IntN(3)), Priority: boarddv1.Priority_Enum(1 + w.random.IntN(5)),
-			Details: fmt.Appendf(nil, `{"n":%d}`, w.random.IntN(1000)),
-			Labels:  map[string]string{"of": w.name, teamLabel: teams[w.random.IntN(len(teams))], rankLabel: fmt.Sprint(w.random.IntN(ranks))},
-		}
-		for range max(0, w.random.IntN(6)-3) {
-			jobs[i].Operations = append(jobs[i].Operations, &client.NewOperation{Name: "step"})
-		}
+		jobs[i] = w.newJob()
 	}
 	if len(jobs) == 1 && w.random.IntN(3) == 0 {
-		jobs[0].Unique = &boarddv1.Unique{Key: fmt.Sprint("key-", w.random.IntN(2)), OnConflict: boarddv1.OnConflict_Enum(2 * w.random.IntN(2))} // KEEP or REJECT
+		jobs[0].Unique = w.unique()
 	}
 	w.learn(jobs...) // first, so that others come upon it while it is posted
 	w.post(ctx, jobs)
+}
+
+func (w *worker) newJob() *client.NewJob {
+	j := &client.NewJob{
+		Uuid: w.uuid(), Name: fmt.Sprint("job-", w.random.IntN(3)), Priority: boarddv1.Priority_Enum(1 + w.random.IntN(5)),
+		Details: fmt.Appendf(nil, `{"n":%d}`, w.random.IntN(1000)),
+		Labels:  map[string]string{"of": w.name, teamLabel: teams[w.random.IntN(len(teams))], rankLabel: fmt.Sprint(w.random.IntN(ranks))},
+	}
+	for range max(0, w.random.IntN(6)-3) {
+		j.Operations = append(j.Operations, &client.NewOperation{Name: "step"})
+	}
+	return j
+}
+
+// unique is one of few keys, so that jobs meet.
+func (w *worker) unique() *boarddv1.Unique {
+	const keep, reject = boarddv1.OnConflict_KEEP, boarddv1.OnConflict_REJECT
+	return &boarddv1.Unique{Key: fmt.Sprint("key-", w.random.IntN(4)), OnConflict: []boarddv1.OnConflict_Enum{keep, reject}[w.random.IntN(2)]}
 }
 
 // postAgain posts what somebody has posted, as a client does that got no answer.
@@ -76,7 +87,7 @@ func (w *worker) post(ctx context.Context, jobs []*client.NewJob) {
 		answer(&ops[i], err)
 		switch ops[i].Taken = taken(err); {
 		case err != nil || i >= len(posted):
-		case posted[i].GetUuid() != jobs[i].GetUuid():
+		case jobs[i].Unique != nil && posted[i].GetUuid() != jobs[i].GetUuid(): // the one that stands
 			ops[i].Outcome, ops[i].Kind, ops[i].Taken = history.Refused, job.AlreadyExists, true
 		default:
 			ops[i].Sequence = posted[i].GetSequence()
