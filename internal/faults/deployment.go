@@ -73,6 +73,10 @@ board %q {
   backend = "main"
   config  = { %s }
 %s}
+board %q {
+  backend = "main"
+  config  = { %s }
+}
 tenant %q {
   limits { open_jobs = %d }
   token "all" {
@@ -90,12 +94,12 @@ board %q {
 func deploy(t testing.TB, programs string, s Schedule) *deployment {
 	t.Helper()
 	d := &deployment{alone: s.Policies}
-	backend, place, others, limits := "", "", "", ""
+	backend, place, ticks, others, limits := "", "", "", "", ""
 	switch s.Store {
 	case Redis:
-		backend, place, others = d.redis(t), `namespace = "faults"`, `namespace = "others"`
+		backend, place, ticks, others = d.redis(t), `namespace = "faults"`, `namespace = "clock"`, `namespace = "others"`
 	case ZooKeeper:
-		backend, place, others = d.zookeeper(t, s), `path = "/faults"`, `path = "/others"`
+		backend, place, ticks, others = d.zookeeper(t, s), `path = "/faults"`, `path = "/clock"`, `path = "/others"`
 	}
 	if s.Limit > 0 {
 		limits = fmt.Sprintf("  limits {\n    open_jobs = %d\n  }\n", s.Limit)
@@ -106,7 +110,7 @@ func deploy(t testing.TB, programs string, s Schedule) *deployment {
 	}
 	config := func(programs string) string {
 		path := filepath.Join(t.TempDir(), "boardd.hcl")
-		text := fmt.Appendf(nil, configuration, catalog, filepath.Join(programs, "plugins"), secret, s.Store, backend, board, place, limits, otherTenant, otherLimit, otherSecret, otherBoard, otherTenant, others)
+		text := fmt.Appendf(nil, configuration, catalog, filepath.Join(programs, "plugins"), secret, s.Store, backend, board, place, limits, clockBoard, ticks, otherTenant, otherLimit, otherSecret, otherBoard, otherTenant, others)
 		if err := os.WriteFile(path, text, 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,6 +21,9 @@ import (
 const (
 	secret = "not-very-secret-1234567890"
 	board  = "default"
+
+	// A board on which a schedule posts, and nobody else does anything.
+	clockBoard = "clock"
 
 	// Another tenant, with one board. Its limit is the tenant's, and not the board's.
 	otherTenant = "acme"
@@ -81,6 +85,10 @@ func Run(t testing.TB, programs string, s Schedule, keep string) *history.Histor
 		pryer, _ := d.connect(t, 0, otherSecret)
 		clients = append(clients, other.Run, func(ctx context.Context) { load.Pry(ctx, pryer, otherBoard) })
 	}
+	clock := d.clock(t, s, recorder)
+	if clock != nil {
+		clients = append(clients, clock.Run)
+	}
 	d.under(t, clients, s.Length, func() {
 		if s.PutBack {
 			d.putBack(t, recorder, s)
@@ -94,6 +102,11 @@ func Run(t testing.TB, programs string, s Schedule, keep string) *history.Histor
 			t.Errorf("%s, seed %d: nothing is broken any more, and the board %s does not answer: %v", s.Store, s.Seed, l.load.Board, err)
 		}
 	}
+	if clock != nil {
+		if err := clock.Rest(t.Context(), d.each(t, secret)[serverName(0)].Board(clockBoard), patience); err != nil {
+			t.Errorf("%s, seed %d: nothing is broken any more, and the board %s does not answer: %v", s.Store, s.Seed, clockBoard, err)
+		}
+	}
 	if s.PutBack {
 		lost := d.reported(t)
 		recorder.Change(func(h *history.History) { h.PutBack, h.Reported = true, lost })
@@ -101,6 +114,21 @@ func Run(t testing.TB, programs string, s Schedule, keep string) *history.Histor
 	h := recorder.History()
 	report(t, d, h, keep)
 	return h
+}
+
+// clock starts a schedule, unless what it has posted may be lost, or may be read by a program
+// that knows none.
+func (d *deployment) clock(t testing.TB, s Schedule, recorder *history.Recorder) *workload.Clock {
+	t.Helper()
+	if s.PutBack || s.Before != "" {
+		return nil
+	}
+	c := dial(t, client.Config{Addr: strings.Join(d.addrs, ","), Token: secret, CallTimeout: time.Second, RetryFor: -1})
+	clock, err := workload.StartClock(t.Context(), recorder, c.Board(clockBoard))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return clock
 }
 
 // python has a client in Python work.

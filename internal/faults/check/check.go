@@ -49,6 +49,7 @@ func All() []Checker {
 		{"stuck", "at rest, every open job can be claimed and consumed", stuck},
 		{"limits", "a limit is never exceeded, and never refuses what is below it", limits},
 		{"keys", "no two open jobs have a key, and none is refused that no open job has", keys},
+		{"ticks", "each tick of a schedule has one job, which comes once, and it goes on when nothing is broken any more", ticks},
 		{"apart", "what was posted to one tenant's board is shown on no other one, and nothing is done about it there", apart},
 		{"linear", "the calls on each job look as if they had come one after the other", Linear},
 	}

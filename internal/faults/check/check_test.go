@@ -101,6 +101,10 @@ func good() *history.History {
 		{Server: "s", State: job.Trashed, Final: true, Jobs: []history.Listed{{Job: b, Priority: 3, Sequence: 2}}},
 	}
 	h.Counts = []history.Count{{Server: "s", Unclaimed: 1, Trashed: 1, Complete: 1, Final: true}}
+	h.Schedules = []history.Schedule{{ // one tick came between the list and the end
+		Name: "s", First: time.Unix(2, 0).UTC(), Every: time.Second, Purged: []string{"1", "2", "3"}, Jobs: []string{"4", "5"},
+		From: time.Unix(6, 0).UTC(), To: time.Unix(7, 0).UTC(), WentOn: true,
+	}}
 	events := []history.Event{
 		{Type: job.Posted, Job: a, Position: 1},
 		{Type: job.Posted, Job: b, Position: 2},
@@ -210,6 +214,9 @@ var bads = []struct {
 		keyed(h, a)
 		h.Ops = append(h.Ops, call(2600, "p", history.Post, "d", refused(job.AlreadyExists, func(op *history.Op) { op.Key, op.Taken = "k", true })))
 	}},
+	{"ticks", "it was posted twice", func(h *history.History) { h.Schedules[0].Jobs[0] = "3" }},
+	{"ticks", "3 ticks of schedule s were posted, and 5 to 7 have been", func(h *history.History) { h.Schedules[0].Jobs = nil }},
+	{"ticks", "posted nothing any more after its tick of 1970-01-01T00:00:06Z", func(h *history.History) { h.Schedules[0].WentOn = false }},
 	{"apart", "of the board other shows it", func(h *history.History) {
 		h.Lists = append(h.Lists, history.List{Server: "s", Board: "other", State: job.Unclaimed, Jobs: []history.Listed{{Job: c, Priority: 3, Sequence: 3}}})
 	}},

@@ -175,6 +175,9 @@ type History struct {
 	// client at a time.
 	Policies []PolicyCall `json:"policies,omitempty"`
 
+	// Schedules are those of a board on which nothing else is done.
+	Schedules []Schedule `json:"schedules,omitempty"`
+
 	// OpenJobs is the limit of a board's open jobs, by its name.
 	OpenJobs map[string]int `json:"openJobs,omitempty"`
 
@@ -186,4 +189,19 @@ type History struct {
 	// what the server then said of it; empty: nothing.
 	PutBack  bool   `json:"putBack,omitempty"`
 	Reported string `json:"reported,omitempty"`
+}
+
+// Schedule is one that posts a job for each tick, and what became of them.
+type Schedule struct {
+	Name   string        `json:"name"`
+	First  time.Time     `json:"first"` // tick
+	Every  time.Duration `json:"every"` // from tick to tick
+	Purged []string      `json:"purged,omitempty"`
+	Jobs   []string      `json:"jobs,omitempty"` // that were listed at rest
+
+	// From and To are the ticks that the schedule had posted last, before that list and
+	// after it. WentOn says that one of them came when nothing was broken any more.
+	From   time.Time `json:"from"`
+	To     time.Time `json:"to"`
+	WentOn bool      `json:"wentOn"`
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/sleep"
 )
 
 // driverBugs are wrong drivers that the conformance suite of drivers does not list.
@@ -20,6 +21,42 @@ func driverBugs() []Bug {
 		{Name: "refused-and-done", Where: Driver, Doc: "says of every fifth post that the store is away, and makes it", Checker: "refusals", open: on(driver.Post, 5, doneAndRefused)},
 		{Name: "claimed-and-refused", Where: Driver, Doc: "says of every eighth claim that the store is away, and makes it", Checker: "linear", open: on(driver.Claim, 8, doneAndRefused)},
 		{Name: "short-lease", Where: Driver, Doc: "grants a lease and keeps half of it", Checker: "linear", open: on(driver.Claim, 1, shortLease)},
+		{Name: "ticks-lost", Where: Driver, Doc: "drops the job of every second tick of a schedule once it has acknowledged it", Checker: "ticks", open: on(driver.Post, 1, lostTick(every(2)))},
+		{Name: "ticks-forgotten", Where: Driver, Doc: "keeps no number with a key, by which a tick would be known again", Checker: "ticks", open: on(driver.Post, 1, forgottenTick(every(2)))},
+	}
+}
+
+// isTick reports whether an op posts the job of a schedule's tick.
+func isTick(op *driver.Op) bool {
+	return slices.ContainsFunc(op.Keys, func(k driver.Key) bool { return k.Number > 0 })
+}
+
+func lostTick(lost func() bool) func(ctx context.Context, d driver.Driver, board string, op driver.Op) driver.Result {
+	return func(ctx context.Context, d driver.Driver, board string, op driver.Op) driver.Result {
+		r := d.Apply(ctx, board, []driver.Op{op})[0]
+		if isTick(&op) && r.Kind == job.NoKind && lost() {
+			d.Apply(ctx, board, []driver.Op{{Kind: driver.Remove, Job: op.Job, Event: job.ConsumedEvent}})
+			d.Apply(ctx, board, []driver.Op{{Kind: driver.Purge, Job: op.Job, Event: job.PurgedEvent}})
+		}
+		return r
+	}
+}
+
+// forgottenTick loses some answers as well, after a while, as right drivers may: the ticks are
+// tried again then.
+func forgottenTick(lost func() bool) func(ctx context.Context, d driver.Driver, board string, op driver.Op) driver.Result {
+	return func(ctx context.Context, d driver.Driver, board string, op driver.Op) driver.Result {
+		tick := isTick(&op)
+		op.Keys = slices.Clone(op.Keys)
+		for i := range op.Keys {
+			op.Keys[i].Number = 0
+		}
+		r := d.Apply(ctx, board, []driver.Op{op})[0]
+		if tick && lost() {
+			_ = sleep.For(ctx, 100*time.Millisecond) // its end loses the answer, too
+			return driver.Result{Kind: job.OutcomeUnknown, Message: "the answer was lost"}
+		}
+		return r
 	}
 }
 

@@ -27,6 +27,8 @@ const (
 	secret = "not-very-secret-1234567890"
 	board  = "default"
 
+	clockBoard = "clock"
+
 	otherTenant = "acme"
 	otherBoard  = "others"
 	otherSecret = "not-very-secret-either-1234567890"
@@ -82,6 +84,11 @@ func Run(t testing.TB, bug Bug, seed uint64) *history.History {
 		others.Go(func() { load.Deploy(ctx, module, []workload.Server{s}) })
 		others.Go(func() { load.Probe(ctx, s) })
 	}
+	clock, err := workload.StartClock(t.Context(), recorder, dial(addrs[0], secret, seed, true, false).Board(clockBoard))
+	if err != nil {
+		t.Fatal(err)
+	}
+	others.Go(func() { clock.Run(ctx) })
 	load.Run(ctx)
 	others.Wait()
 	readers := map[string]*client.Client{}
@@ -89,6 +96,9 @@ func Run(t testing.TB, bug Bug, seed uint64) *history.History {
 		readers[serverName(i)] = dial(addr, secret, seed, bug.Where == Server, false)
 	}
 	if err := load.Rest(t.Context(), readers, watchers, patience); err != nil {
+		t.Logf("%s, seed %d: %v", bug.Name, seed, err)
+	}
+	if err := clock.Rest(t.Context(), readers[serverName(0)].Board(clockBoard), patience); err != nil {
 		t.Logf("%s, seed %d: %v", bug.Name, seed, err)
 	}
 	return recorder.History()
@@ -143,6 +153,8 @@ func serve(t testing.TB, bug *Bug, program driver.Program) string {
 		Backends: []config.Backend{{Name: "store", Driver: "memory", Settings: []byte("{}")}},
 		Boards: []config.Board{{
 			Name: board, Tenant: "default", Backend: "store", Lease: 30 * time.Second, MaxLease: time.Hour, IdempotencyWindow: time.Hour,
+		}, {
+			Name: clockBoard, Tenant: "default", Backend: "store", Lease: 30 * time.Second, MaxLease: time.Hour, IdempotencyWindow: time.Hour,
 		}, {
 			Name: otherBoard, Tenant: otherTenant, Backend: "store", Lease: 30 * time.Second, MaxLease: time.Hour, IdempotencyWindow: time.Hour,
 		}},
