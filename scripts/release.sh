@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # release.sh VERSION [FOLDER]: what a release consists of, into FOLDER (dist): for each platform
 # an archive of static programs, for each program in it a list of what it is made of (CycloneDX),
-# for Linux packages of Debian, and the checksums of all. The same commit and the same Go give the same bytes, wherever it runs:
-# everything is built from a clone of its own, so that no file that git does not have gets in.
+# for Linux packages of Debian and an image for containers, and the checksums of all. The same
+# commit and the same Go give the same bytes, wherever it runs: everything is built from a clone
+# of its own, so that no file that git does not have gets in.
 #
 #   PLATFORMS    which, as "linux/amd64 darwin/arm64"; unset: those below
 #   RELEASE_KEY  a private key of OpenSSH: the checksums are signed with it, in SHA256SUMS.sig
@@ -50,6 +51,7 @@ cd "$work/source"
 git -c advice.detachedHead=false checkout --quiet "$commit"
 git -c tag.gpgSign=false tag "v$version" # of which Go makes the version of the module
 epoch=$(git log -1 --format=%ct)
+folder=$work/pack # of what the archives hold
 mapfile -t drivers < <(go list -f '{{if eq .Name "main"}}{{.ImportPath}}{{end}}' ./plugins/... | sed '/^$/d')
 
 vulnerabilities() {
@@ -94,8 +96,13 @@ debian() { # UNPACKED ARCHITECTURE
   SOURCE_DATE_EPOCH=$epoch scripts/deb.sh "$1" "$work/boardd" "$version" "$2" "$out"
 }
 
+named() { # PLATFORM
+  echo "boardd_${version}_${1/\//_}"
+}
+
 pack() { # PLATFORM
-  local name=boardd_${version}_${1/\//_} package folder=$work/pack
+  local name package
+  name=$(named "$1")
   mkdir -p "$folder/$name/plugins"
   build "$1" "$folder/$name/boardd" ./cmd/boardd
   contents "$folder/$name/boardd" "$out/$name.cdx.json"
@@ -108,12 +115,23 @@ pack() { # PLATFORM
   chmod -R u=rwX,go=rX "$folder/$name"
   tar --sort=name --format=ustar --mtime="@$epoch" --owner=0 --group=0 --numeric-owner -C "$folder" -cf - "$name" | gzip -n >"$out/$name.tar.gz"
   [ "${1%/*}" != linux ] || debian "$folder/$name" "${1#*/}"
-  rm -rf "$folder"
   say "$name"
+}
+
+# image makes one image of what was packed for Linux.
+image() {
+  local platform unpacked=()
+  for platform in $platforms; do
+    [ "${platform%/*}" != linux ] || unpacked+=("${platform#*/}=$folder/$(named "$platform")")
+  done
+  [ ${#unpacked[@]} -gt 0 ] || return 0
+  go run ./internal/release/image --version "$version" --commit "$commit" --epoch "$epoch" --into "$out/boardd_${version}_image.tar" "${unpacked[@]}"
+  say "boardd_${version}_image.tar"
 }
 
 vulnerabilities
 for platform in $platforms; do pack "$platform"; done
+image
 cd "$out"
 find . -type f -printf '%P\n' | sort | xargs sha256sum -- >"$work/sums"
 cp "$work/sums" SHA256SUMS

@@ -50,6 +50,9 @@ systemd            systemd-analyze --version
 prometheus         promtool --version
 nginx              test -x /usr/sbin/nginx
 haproxy            test -x /usr/sbin/haproxy
+runc               test -x /usr/sbin/runc
+umoci              umoci --version
+skopeo             skopeo --version
 libstd-rust-dev-wasm32  test -d /usr/lib/rustlib/wasm32-unknown-unknown
 '
 

@@ -23,18 +23,24 @@ type machine struct {
 	addr string // of its server
 }
 
-func newMachine(t *testing.T) *machine {
+// ownMounts ends the test unless it runs as root, may mount, and has the programs.
+func ownMounts(t *testing.T, programs ...string) {
 	t.Helper()
 	if os.Geteuid() != 0 {
-		testneed.Skip(t, "only root can install packages into a folder")
+		testneed.Skip(t, "only root can make another root")
 	}
-	for _, program := range []string{"dpkg", "dpkg-deb", "useradd", "userdel", "unshare", "chroot"} {
+	for _, program := range append(programs, "unshare") {
 		testneed.Program(t, program)
 	}
-	m := &machine{T: t, root: filepath.Join(t.TempDir(), "root")}
 	if out, err := exec.CommandContext(t.Context(), "unshare", "--mount", "true").CombinedOutput(); err != nil {
 		testneed.Skip(t, "mounts of its own (CAP_SYS_ADMIN) are not allowed here: "+string(out))
 	}
+}
+
+func newMachine(t *testing.T) *machine {
+	t.Helper()
+	ownMounts(t, "dpkg", "dpkg-deb", "useradd", "userdel", "chroot")
+	m := &machine{T: t, root: filepath.Join(t.TempDir(), "root")}
 	for _, folder := range []string{"etc", "dev", "proc", "tmp", "usr/bin", "lib/systemd/system", "var/lib/dpkg/info", "var/lib/dpkg/updates", "var/lib/dpkg/triggers"} {
 		if err := os.MkdirAll(filepath.Join(m.root, folder), 0o755); err != nil { //nolint:gosec // as on a machine
 			t.Fatal(err)

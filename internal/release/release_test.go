@@ -150,6 +150,7 @@ func TestRelease(t *testing.T) {
 		}
 	})
 	t.Run("serves", func(t *testing.T) { serves(t, unpacked) })
+	t.Run("container", func(t *testing.T) { runs(t, first, unpacked, commit) })
 	t.Run("debian", func(t *testing.T) { debian(t, origin, first, unpacked) })
 }
 
