@@ -79,6 +79,7 @@ type Capabilities struct {
 	Timeouts      bool     // Candidate.Most and Op.Most are kept to
 	Keys          bool     // Op.Keys are taken in the same step
 	Replaces      bool     // so is Op.Replaces carried out
+	Inbox         bool     // others leave postings in the store, see InboxPostings; CapabilityAll is without
 }
 
 // CapabilityAll returns the capabilities of a store without restrictions.

@@ -17,8 +17,8 @@ const maxAttachmentName = 128
 // refuses what only its own store cannot take.
 func (op *Op) Check(c Capabilities) error {
 	switch {
-	case op.Kind < Post || op.Kind > Purge:
-		return job.Errorf(job.Invalid, "there is no op of kind %d: want %d to %d", op.Kind, Post, Purge)
+	case op.Kind < Post || op.Kind > Refuse:
+		return job.Errorf(job.Invalid, "there is no op of kind %d: want %d to %d", op.Kind, Post, Refuse)
 	case op.Precondition > Free:
 		return job.Errorf(job.Invalid, "there is no precondition %d: want at most %d", op.Precondition, Free)
 	case op.Kind != Post && op.Kind != Claim && op.Job == (job.ID{}):
@@ -29,6 +29,9 @@ func (op *Op) Check(c Capabilities) error {
 		return job.Errorf(job.Invalid, "the op has no owner: want that of the claim")
 	case len(op.Reason) > job.MaxReason:
 		return tooLarge("the reason", len(op.Reason), job.MaxReason)
+	}
+	if err := op.checkInbox(c); err != nil {
+		return err
 	}
 	if err := checkStatus(op.Status, c); err != nil {
 		return err
@@ -62,7 +65,21 @@ func (op *Op) checkKind(c Capabilities) error {
 		}
 	case Remove:
 		return op.Ending.check(c)
-	case Update, Release, Trash:
+	case Update, Release, Trash, Refuse:
+	}
+	return nil
+}
+
+func (op *Op) checkInbox(c Capabilities) error {
+	switch {
+	case op.Inbox == 0 && op.Kind != Refuse:
+		return nil
+	case !c.Inbox:
+		return job.Errorf(job.Invalid, "there is no inbox here: want an op that is about none of its postings")
+	case op.Inbox == 0 || op.Inbox > math.MaxInt64:
+		return job.Errorf(job.Invalid, "the posting in the inbox has the number %d: want 1 to %d", op.Inbox, int64(math.MaxInt64))
+	case op.Kind != Post && op.Kind != Refuse:
+		return job.Errorf(job.Invalid, "an op of kind %d is about a posting in the inbox: want %d or %d", op.Kind, Post, Refuse)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package driver_test
 
 import (
 	"errors"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -58,6 +59,32 @@ func status(n int) *[]byte {
 	return &b
 }
 
+// TestOpCheckInbox tries what is about a posting in an inbox, with one and without.
+func TestOpCheckInbox(t *testing.T) {
+	t.Parallel()
+	with := small()
+	with.Inbox = true
+	refuse := driver.Op{Kind: driver.Refuse, Job: one, Inbox: 1, Reason: "no"}
+	for _, tc := range []struct {
+		name string
+		op   driver.Op
+		caps driver.Capabilities
+		want string // in the message; "": it is taken
+	}{
+		{"a post", post(func(op *driver.Op) { op.Inbox = math.MaxInt64 }), with, ""},
+		{"a refusal", refuse, with, ""},
+		{"a post without an inbox", post(func(op *driver.Op) { op.Inbox = 1 }), small(), "there is no inbox here"},
+		{"a refusal without an inbox", refuse, small(), "there is no inbox here"},
+		{"a refusal of nothing", driver.Op{Kind: driver.Refuse, Job: one}, with, "has the number 0: want 1 to"},
+		{"a number too high", post(func(op *driver.Op) { op.Inbox = math.MaxInt64 + 1 }), with, "want 1 to 9223372036854775807"},
+		{"an update", update(func(op *driver.Op) { op.Inbox = 1 }), with, "an op of kind 4 is about a posting in the inbox"},
+	} {
+		if err := tc.op.Check(tc.caps); tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
+			t.Errorf("%s: got %v, want %q", tc.name, err, tc.want)
+		}
+	}
+}
+
 func TestOpCheckTakes(t *testing.T) {
 	t.Parallel()
 	for name, op := range map[string]driver.Op{
@@ -102,8 +129,8 @@ func TestOpCheckRefuses(t *testing.T) {
 		op   driver.Op
 		want string // in the message
 	}{
-		{"no kind", driver.Op{Job: one}, "no op of kind 0: want 1 to 9"},
-		{"an unknown kind", driver.Op{Kind: driver.Purge + 1, Job: one}, "no op of kind 10"},
+		{"no kind", driver.Op{Job: one}, "no op of kind 0: want 1 to 10"},
+		{"an unknown kind", driver.Op{Kind: driver.Refuse + 1, Job: one}, "no op of kind 11"},
 		{"an unknown precondition", update(func(op *driver.Op) { op.Precondition = driver.Free + 1 }), "no precondition 6: want at most 5"},
 		{"no job", driver.Op{Kind: driver.Update}, "the op names no job"},
 		{"no token", update(func(op *driver.Op) { op.Precondition = driver.HeldByToken }), "the op has no token"},

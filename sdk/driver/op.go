@@ -61,6 +61,13 @@ const (
 	// uuid again is allowed. Retries of the purge and of the ops before it are
 	// still answered. Precondition must be Whatever.
 	Purge
+
+	// Refuse takes the posting under Op.Inbox out of those that wait: it is never posted.
+	// With an Op.Reason it is kept as refused, where people see it, else it is gone. Where
+	// it does not wait the op is NotFound. It changes no job, so its Result has neither a
+	// version nor a position; Op.Job is the posting's ID. Only for stores with
+	// Capabilities.Inbox.
+	Refuse
 )
 
 // Precondition says what has to be true of a job's claim for an op to be done.
@@ -144,6 +151,12 @@ type Op struct {
 	// its share of limits are free. If it would be refused the Post is, with its kind and
 	// Result.Taken. Only for stores with Capabilities.Replaces.
 	Replaces *Op
+
+	// Inbox, for Post and Refuse, is the number of the posting in the board's inbox that the
+	// op is about; 0: of none. A Post takes it out of the inbox in the same step, also where
+	// it is Repeated, and is NotFound if it does not wait there: so each is posted once,
+	// however many hosts see it. Only for stores with Capabilities.Inbox.
+	Inbox uint64
 
 	Event  job.EventType // what watchers are told; the driver only carries it
 	Reason string        // likewise; at most job.MaxReason bytes

@@ -77,6 +77,13 @@ const (
 	// CorruptJobs are the records among the open jobs that cannot be read, as far as
 	// known: at most MaxBad in Page.Bad, and no Records.
 	CorruptJobs
+
+	// InboxPostings are what others have left in the store to be posted on the board, and
+	// what is neither posted nor refused: only what can be seen committed, in the order in
+	// which this driver came to see it. A record has only the Posting: its ID, as Sequence
+	// its number (see Op.Inbox), and as Details a JSON object that the host understands.
+	// Only for stores with Capabilities.Inbox.
+	InboxPostings
 )
 
 // ScanRequest asks for a scan.
@@ -133,6 +140,10 @@ type Changes struct {
 	// or that the board has never come that far: the watcher must scan again. The
 	// stream goes on from Position.
 	Resync bool
+
+	// Inbox says that there may be InboxPostings that the watcher has not been told of, and
+	// comes at the start of the stream if there are any: who hears it scans them.
+	Inbox bool
 }
 
 // Change is one change of one job.

@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
 )
 
 // T is what a check reports to. A *testing.T is one.
@@ -50,6 +51,10 @@ type Harness struct {
 	// OneHost says that a store is for one driver at a time, and that a second one
 	// is refused; see driver.Info.
 	OneHost bool
+
+	// Leave has somebody else leave postings with these ids, in their order and with any
+	// content, in the store that Open and Hosts open. nil: inboxes are not checked.
+	Leave func(t T, board string, ids []job.ID)
 
 	// Forgetful returns a board that remembers at most so many changes for its
 	// watchers. nil: a watch that is too late is not checked.
@@ -131,7 +136,7 @@ func allChecks() []check {
 	return slices.Concat(
 		postChecks, claimChecks, leaseChecks, timeoutChecks, keyChecks, tokenChecks, releaseChecks, removeChecks, trashChecks,
 		matrixChecks(), retryChecks(), batchChecks, raceChecks, trafficChecks, hostsChecks, expiryChecks, watchChecks, scanChecks,
-		documentChecks, nameChecks, largeChecks, cancelChecks, limitChecks, historyChecks, boardChecks, lossChecks,
+		documentChecks, nameChecks, largeChecks, cancelChecks, limitChecks, inboxChecks, historyChecks, boardChecks, lossChecks,
 		restartChecks, randomChecks,
 	)
 }

@@ -159,7 +159,7 @@ func outcome(r *driver.Result) string {
 	return r.Kind.String() + " (" + r.Message + ")"
 }
 
-var opNames = [...]string{"no op", "Post", "Claim", "Extend", "Update", "Release", "Remove", "Trash", "Restore", "Purge"}
+var opNames = [...]string{"no op", "Post", "Claim", "Extend", "Update", "Release", "Remove", "Trash", "Restore", "Purge", "Refuse"}
 
 var mustNames = [...]string{"Whatever", "HeldByToken", "HeldByOwner", "Lapsed", "Held", "Free"}
 

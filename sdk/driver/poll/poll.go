@@ -88,7 +88,7 @@ func (b *Bell) wait(ctx context.Context, rung <-chan struct{}, at time.Time) err
 
 // Changes implements Watch for a board whose store keeps the last changes. since
 // returns a step of those after a position. A step need not reach the last change; an
-// empty one without Resync says that there is nothing more for now.
+// empty one with neither Resync nor Inbox says that there is nothing more for now.
 func Changes(ctx context.Context, bell *Bell, after driver.Position,
 	since func(ctx context.Context, after driver.Position) (driver.Changes, error),
 ) iter.Seq2[driver.Changes, error] {
@@ -98,7 +98,7 @@ func Changes(ctx context.Context, bell *Bell, after driver.Position,
 			step, err := since(ctx, after)
 			switch {
 			case err != nil:
-			case len(step.List) > 0 || step.Resync:
+			case len(step.List) > 0 || step.Resync || step.Inbox:
 				if !yield(step, nil) {
 					return
 				}

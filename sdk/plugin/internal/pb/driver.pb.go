@@ -184,21 +184,26 @@ const (
 	// tombstone that is left says purged: reading it finds nothing, posting the
 	// uuid again is allowed.
 	OpKind_OP_KIND_PURGE OpKind = 9
+	// Takes the posting Op.inbox out of those that wait: it is never posted. With a
+	// reason it is kept as refused, where people see it, else it is gone. NOT_FOUND if it
+	// does not wait. It changes no job: the result has no version and no position.
+	OpKind_OP_KIND_REFUSE OpKind = 10
 )
 
 // Enum value maps for OpKind.
 var (
 	OpKind_name = map[int32]string{
-		0: "OP_KIND_NONE",
-		1: "OP_KIND_POST",
-		2: "OP_KIND_CLAIM",
-		3: "OP_KIND_EXTEND",
-		4: "OP_KIND_UPDATE",
-		5: "OP_KIND_RELEASE",
-		6: "OP_KIND_REMOVE",
-		7: "OP_KIND_SET_ASIDE",
-		8: "OP_KIND_RESTORE",
-		9: "OP_KIND_PURGE",
+		0:  "OP_KIND_NONE",
+		1:  "OP_KIND_POST",
+		2:  "OP_KIND_CLAIM",
+		3:  "OP_KIND_EXTEND",
+		4:  "OP_KIND_UPDATE",
+		5:  "OP_KIND_RELEASE",
+		6:  "OP_KIND_REMOVE",
+		7:  "OP_KIND_SET_ASIDE",
+		8:  "OP_KIND_RESTORE",
+		9:  "OP_KIND_PURGE",
+		10: "OP_KIND_REFUSE",
 	}
 	OpKind_value = map[string]int32{
 		"OP_KIND_NONE":      0,
@@ -211,6 +216,7 @@ var (
 		"OP_KIND_SET_ASIDE": 7,
 		"OP_KIND_RESTORE":   8,
 		"OP_KIND_PURGE":     9,
+		"OP_KIND_REFUSE":    10,
 	}
 )
 
@@ -617,6 +623,7 @@ const (
 	Set_SET_TRASHED Set = 1 // by the time they were set aside
 	Set_SET_ENDED   Set = 2 // tombstones and final records, by the time they ended
 	Set_SET_CORRUPT Set = 3 // what lies among the open jobs and cannot be read: pages of bad alone, at most 1,000
+	Set_SET_INBOX   Set = 4 // what others left to be posted, in the order in which it was seen: id, sequence (its number) and details (a JSON object) alone
 )
 
 // Enum value maps for Set.
@@ -626,12 +633,14 @@ var (
 		1: "SET_TRASHED",
 		2: "SET_ENDED",
 		3: "SET_CORRUPT",
+		4: "SET_INBOX",
 	}
 	Set_value = map[string]int32{
 		"SET_OPEN":    0,
 		"SET_TRASHED": 1,
 		"SET_ENDED":   2,
 		"SET_CORRUPT": 3,
+		"SET_INBOX":   4,
 	}
 )
 
@@ -1351,6 +1360,7 @@ type Capabilities struct {
 	Timeouts      bool                   `protobuf:"varint,13,opt,name=timeouts,proto3" json:"timeouts,omitempty"`                               // Candidate.most and Op.most are kept to
 	Keys          bool                   `protobuf:"varint,14,opt,name=keys,proto3" json:"keys,omitempty"`                                       // Op.keys are taken in the same step
 	Replaces      bool                   `protobuf:"varint,15,opt,name=replaces,proto3" json:"replaces,omitempty"`                               // so is Op.replaces carried out
+	Inbox         bool                   `protobuf:"varint,16,opt,name=inbox,proto3" json:"inbox,omitempty"`                                     // others leave postings in the store, see SET_INBOX
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1486,6 +1496,13 @@ func (x *Capabilities) GetKeys() bool {
 func (x *Capabilities) GetReplaces() bool {
 	if x != nil {
 		return x.Replaces
+	}
+	return false
+}
+
+func (x *Capabilities) GetInbox() bool {
+	if x != nil {
+		return x.Inbox
 	}
 	return false
 }
@@ -1768,7 +1785,11 @@ type Op struct {
 	// For post: the remove of another job that nobody holds (must FREE), carried out just
 	// before and only together with the post, to which that job's keys and its share of
 	// limits are free. If it would be refused the post is, with its kind and Result.taken.
-	Replaces      *Op `protobuf:"bytes,22,opt,name=replaces,proto3" json:"replaces,omitempty"`
+	Replaces *Op `protobuf:"bytes,22,opt,name=replaces,proto3" json:"replaces,omitempty"`
+	// For post and refuse: the number of the posting in the board's inbox that the op is
+	// about; 0: of none. A post takes it out of the inbox in the same step, also where it is
+	// repeated, and is NOT_FOUND if it does not wait there.
+	Inbox         uint64 `protobuf:"varint,23,opt,name=inbox,proto3" json:"inbox,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1955,6 +1976,13 @@ func (x *Op) GetReplaces() *Op {
 		return x.Replaces
 	}
 	return nil
+}
+
+func (x *Op) GetInbox() uint64 {
+	if x != nil {
+		return x.Inbox
+	}
+	return 0
 }
 
 // ClaimSpec asks for claims. The store goes through candidates in order and
@@ -3596,7 +3624,8 @@ type Changes struct {
 	// The changes after the asked position are no longer known: the watcher must
 	// scan again. The stream goes on from position.
 	Resync        bool `protobuf:"varint,3,opt,name=resync,proto3" json:"resync,omitempty"`
-	More          bool `protobuf:"varint,4,opt,name=more,proto3" json:"more,omitempty"` // the step goes on in the next message; position and resync count in its last one
+	More          bool `protobuf:"varint,4,opt,name=more,proto3" json:"more,omitempty"`   // the step goes on in the next message; position, resync and inbox count in its last one
+	Inbox         bool `protobuf:"varint,5,opt,name=inbox,proto3" json:"inbox,omitempty"` // there may be postings in the inbox that the watcher has not been told of: who hears it scans them
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3655,6 +3684,13 @@ func (x *Changes) GetResync() bool {
 func (x *Changes) GetMore() bool {
 	if x != nil {
 		return x.More
+	}
+	return false
+}
+
+func (x *Changes) GetInbox() bool {
+	if x != nil {
+		return x.Inbox
 	}
 	return false
 }
@@ -4959,7 +4995,7 @@ const file_driver_proto_rawDesc = "" +
 	"\x04loss\x18\a \x01(\tR\x04loss\x12\x1d\n" +
 	"\n" +
 	"max_finals\x18\b \x01(\x03R\tmaxFinalsB\t\n" +
-	"\a_memory\"\xca\x03\n" +
+	"\a_memory\"\xe0\x03\n" +
 	"\fCapabilities\x12\x1c\n" +
 	"\tencodings\x18\x01 \x03(\tR\tencodings\x12\x1f\n" +
 	"\vmax_details\x18\x02 \x01(\x03R\n" +
@@ -4979,7 +5015,8 @@ const file_driver_proto_rawDesc = "" +
 	"\ranswers_close\x18\f \x01(\bR\fanswersClose\x12\x1a\n" +
 	"\btimeouts\x18\r \x01(\bR\btimeouts\x12\x12\n" +
 	"\x04keys\x18\x0e \x01(\bR\x04keys\x12\x1a\n" +
-	"\breplaces\x18\x0f \x01(\bR\breplaces\"(\n" +
+	"\breplaces\x18\x0f \x01(\bR\breplaces\x12\x14\n" +
+	"\x05inbox\x18\x10 \x01(\bR\x05inbox\"(\n" +
 	"\x10DropBoardRequest\x12\x14\n" +
 	"\x05board\x18\x01 \x01(\tR\x05board\"\x13\n" +
 	"\x11DropBoardResponse\"g\n" +
@@ -4992,7 +5029,7 @@ const file_driver_proto_rawDesc = "" +
 	"\x03ops\x18\x02 \x03(\v2\x14.boardd.driver.v1.OpR\x03ops\"S\n" +
 	"\vBatchResult\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x04R\x03seq\x122\n" +
-	"\aresults\x18\x02 \x03(\v2\x18.boardd.driver.v1.ResultR\aresults\"\xa2\x06\n" +
+	"\aresults\x18\x02 \x03(\v2\x18.boardd.driver.v1.ResultR\aresults\"\xb8\x06\n" +
 	"\x02Op\x12\x10\n" +
 	"\x03tag\x18\x01 \x01(\rR\x03tag\x12,\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x18.boardd.driver.v1.OpKindR\x04kind\x12\x10\n" +
@@ -5016,7 +5053,8 @@ const file_driver_proto_rawDesc = "" +
 	"\x06reason\x18\x13 \x01(\tR\x06reason\x12\x12\n" +
 	"\x04most\x18\x14 \x01(\x03R\x04most\x12)\n" +
 	"\x04keys\x18\x15 \x03(\v2\x15.boardd.driver.v1.KeyR\x04keys\x120\n" +
-	"\breplaces\x18\x16 \x01(\v2\x14.boardd.driver.v1.OpR\breplacesB\t\n" +
+	"\breplaces\x18\x16 \x01(\v2\x14.boardd.driver.v1.OpR\breplaces\x12\x14\n" +
+	"\x05inbox\x18\x17 \x01(\x04R\x05inboxB\t\n" +
 	"\a_status\"\xed\x01\n" +
 	"\tClaimSpec\x12;\n" +
 	"\n" +
@@ -5164,12 +5202,13 @@ const file_driver_proto_rawDesc = "" +
 	"\x03job\x18\x03 \x01(\fR\x03job\":\n" +
 	"\fWatchRequest\x12\x14\n" +
 	"\x05board\x18\x01 \x01(\tR\x05board\x12\x14\n" +
-	"\x05after\x18\x02 \x01(\x04R\x05after\"\x7f\n" +
+	"\x05after\x18\x02 \x01(\x04R\x05after\"\x95\x01\n" +
 	"\aChanges\x12,\n" +
 	"\x04list\x18\x01 \x03(\v2\x18.boardd.driver.v1.ChangeR\x04list\x12\x1a\n" +
 	"\bposition\x18\x02 \x01(\x04R\bposition\x12\x16\n" +
 	"\x06resync\x18\x03 \x01(\bR\x06resync\x12\x12\n" +
-	"\x04more\x18\x04 \x01(\bR\x04more\"\xed\x01\n" +
+	"\x04more\x18\x04 \x01(\bR\x04more\x12\x14\n" +
+	"\x05inbox\x18\x05 \x01(\bR\x05inbox\"\xed\x01\n" +
 	"\x06Change\x12-\n" +
 	"\x05event\x18\x01 \x01(\x0e2\x17.boardd.driver.v1.EventR\x05event\x12\x10\n" +
 	"\x03job\x18\x02 \x01(\fR\x03job\x12\x1a\n" +
@@ -5273,7 +5312,7 @@ const file_driver_proto_rawDesc = "" +
 	"\x10KIND_UNSUPPORTED\x10$\x12\x10\n" +
 	"\fKIND_CORRUPT\x10%\x12\x14\n" +
 	"\x10KIND_INTERRUPTED\x10&\x12\x11\n" +
-	"\rKIND_INTERNAL\x10'*\xcf\x01\n" +
+	"\rKIND_INTERNAL\x10'*\xe3\x01\n" +
 	"\x06OpKind\x12\x10\n" +
 	"\fOP_KIND_NONE\x10\x00\x12\x10\n" +
 	"\fOP_KIND_POST\x10\x01\x12\x11\n" +
@@ -5284,7 +5323,9 @@ const file_driver_proto_rawDesc = "" +
 	"\x0eOP_KIND_REMOVE\x10\x06\x12\x15\n" +
 	"\x11OP_KIND_SET_ASIDE\x10\a\x12\x13\n" +
 	"\x0fOP_KIND_RESTORE\x10\b\x12\x11\n" +
-	"\rOP_KIND_PURGE\x10\t*x\n" +
+	"\rOP_KIND_PURGE\x10\t\x12\x12\n" +
+	"\x0eOP_KIND_REFUSE\x10\n" +
+	"*x\n" +
 	"\x04Must\x12\x11\n" +
 	"\rMUST_WHATEVER\x10\x00\x12\x16\n" +
 	"\x12MUST_HELD_BY_TOKEN\x10\x01\x12\x16\n" +
@@ -5330,12 +5371,13 @@ const file_driver_proto_rawDesc = "" +
 	"\fPART_DETAILS\x10\x01\x12\x11\n" +
 	"\rPART_ATTACHED\x10\x02\x12\x0e\n" +
 	"\n" +
-	"PART_FINAL\x10\x04*D\n" +
+	"PART_FINAL\x10\x04*S\n" +
 	"\x03Set\x12\f\n" +
 	"\bSET_OPEN\x10\x00\x12\x0f\n" +
 	"\vSET_TRASHED\x10\x01\x12\r\n" +
 	"\tSET_ENDED\x10\x02\x12\x0f\n" +
-	"\vSET_CORRUPT\x10\x03*\\\n" +
+	"\vSET_CORRUPT\x10\x03\x12\r\n" +
+	"\tSET_INBOX\x10\x04*\\\n" +
 	"\bSeverity\x12\x11\n" +
 	"\rSEVERITY_NONE\x10\x00\x12\x11\n" +
 	"\rSEVERITY_NOTE\x10\x01\x12\x14\n" +

@@ -168,6 +168,18 @@ func (m *Capabilities) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.Inbox {
+		i--
+		if m.Inbox {
+			dAtA[i] = 1
+		} else {
+			dAtA[i] = 0
+		}
+		i--
+		dAtA[i] = 0x1
+		i--
+		dAtA[i] = 0x80
+	}
 	if m.Replaces {
 		i--
 		if m.Replaces {
@@ -404,6 +416,13 @@ func (m *Op) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 	if m.unknownFields != nil {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
+	}
+	if m.Inbox != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Inbox))
+		i--
+		dAtA[i] = 0x1
+		i--
+		dAtA[i] = 0xb8
 	}
 	if m.Replaces != nil {
 		size, err := m.Replaces.MarshalToSizedBufferVT(dAtA[:i])
@@ -1675,6 +1694,16 @@ func (m *Changes) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.Inbox {
+		i--
+		if m.Inbox {
+			dAtA[i] = 1
+		} else {
+			dAtA[i] = 0
+		}
+		i--
+		dAtA[i] = 0x28
+	}
 	if m.More {
 		i--
 		if m.More {
@@ -2133,6 +2162,9 @@ func (m *Capabilities) SizeVT() (n int) {
 	if m.Replaces {
 		n += 2
 	}
+	if m.Inbox {
+		n += 3
+	}
 	n += len(m.unknownFields)
 	return n
 }
@@ -2289,6 +2321,9 @@ func (m *Op) SizeVT() (n int) {
 	if m.Replaces != nil {
 		l = m.Replaces.SizeVT()
 		n += 2 + l + protohelpers.SizeOfVarint(uint64(l))
+	}
+	if m.Inbox != 0 {
+		n += 2 + protohelpers.SizeOfVarint(uint64(m.Inbox))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -2891,6 +2926,9 @@ func (m *Changes) SizeVT() (n int) {
 		n += 2
 	}
 	if m.More {
+		n += 2
+	}
+	if m.Inbox {
 		n += 2
 	}
 	n += len(m.unknownFields)
@@ -3918,6 +3956,26 @@ func (m *Capabilities) UnmarshalVT(dAtA []byte) error {
 				}
 			}
 			m.Replaces = bool(v != 0)
+		case 16:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Inbox", wireType)
+			}
+			var v int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				v |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			m.Inbox = bool(v != 0)
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])
@@ -4846,6 +4904,25 @@ func (m *Op) UnmarshalVT(dAtA []byte) error {
 				return err
 			}
 			iNdEx = postIndex
+		case 23:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Inbox", wireType)
+			}
+			m.Inbox = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Inbox |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])
@@ -7806,6 +7883,26 @@ func (m *Changes) UnmarshalVT(dAtA []byte) error {
 				}
 			}
 			m.More = bool(v != 0)
+		case 5:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Inbox", wireType)
+			}
+			var v int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				v |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			m.Inbox = bool(v != 0)
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])

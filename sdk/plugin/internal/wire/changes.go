@@ -18,6 +18,7 @@ const (
 	changesPosition = 2<<3 | inVarint
 	changesResync   = 3<<3 | inVarint
 	changesMore     = 4<<3 | inVarint
+	changesInbox    = 5<<3 | inVarint
 
 	changeEvent    = 1<<3 | inVarint
 	changeJob      = 2<<3 | inBytes
@@ -51,6 +52,7 @@ func SendChanges(c *driver.Changes, room func(size int) []byte, send func(messag
 		if list = list[n:]; len(list) == 0 {
 			w.number(changesPosition, uint64(c.Position))
 			w.flag(changesResync, c.Resync)
+			w.flag(changesInbox, c.Inbox)
 			return send(w.b)
 		}
 		w.flag(changesMore, true)
@@ -82,7 +84,7 @@ func AddChanges(c *driver.Changes, message []byte) (more bool, err error) {
 	n := count(message, changesList)
 	c.List = slices.Grow(c.List, n)
 	room := recordRoom{expected: n}
-	c.Position, c.Resync = 0, false
+	c.Position, c.Resync, c.Inbox = 0, false, false
 	f := fields{rest: message}
 	for f.next() {
 		switch f.tag {
@@ -93,6 +95,8 @@ func AddChanges(c *driver.Changes, message []byte) (more bool, err error) {
 			c.Position = driver.Position(f.value)
 		case changesResync:
 			c.Resync = f.value != 0
+		case changesInbox:
+			c.Inbox = f.value != 0
 		case changesMore:
 			more = f.value != 0
 		}

@@ -46,6 +46,7 @@ func OpTo(m *pb.Op, tag uint32, op *driver.Op) {
 		m.Replaces = &pb.Op{}
 		OpTo(m.Replaces, 0, op.Replaces)
 	}
+	m.Inbox = op.Inbox
 	m.Event = pb.Event(op.Event)
 	m.Reason = op.Reason
 }
@@ -54,7 +55,7 @@ func OpTo(m *pb.Op, tag uint32, op *driver.Op) {
 func OpFrom(m *pb.Op) (driver.Op, error) {
 	var r reader
 	op := driver.Op{
-		Kind:         driver.OpKind(r.enum(int32(m.Kind), int(driver.Purge), "the kind of an op")),
+		Kind:         driver.OpKind(r.enum(int32(m.Kind), int(driver.Refuse), "the kind of an op")),
 		Job:          r.bytes16(m.Job, "a job's id"),
 		Request:      r.bytes16(m.Request, "a request's id"),
 		Precondition: driver.Precondition(r.enum(int32(m.Must), int(driver.Free), "must")),
@@ -67,6 +68,7 @@ func OpFrom(m *pb.Op) (driver.Op, error) {
 		Status:       optional(m.Status),
 		Attach:       attachmentsFrom(m.Attach),
 		Limits:       limitsFrom(m.Limits),
+		Inbox:        m.Inbox,
 		Event:        r.event(int32(m.Event)),
 		Reason:       m.Reason,
 	}

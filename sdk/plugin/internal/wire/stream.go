@@ -83,7 +83,7 @@ func ScanTo(board string, s driver.ScanRequest) *pb.ScanRequest {
 func ScanFrom(m *pb.ScanRequest) (driver.ScanRequest, error) {
 	var r reader
 	s := driver.ScanRequest{
-		Set:   driver.Set(r.enum(int32(m.Set), int(driver.CorruptJobs), "a set")),
+		Set:   driver.Set(r.enum(int32(m.Set), int(driver.InboxPostings), "a set")),
 		Parts: r.parts(m.Parts), After: m.After, NewestFirst: m.NewestFirst, Limit: int(r.amount(m.Limit, "a limit")),
 	}
 	return s, r.err

@@ -243,7 +243,7 @@ func convertChanges(t *testing.T, seed uint64) {
 
 // messageOf is a step as the generated code has it, and changesOf the inverse.
 func messageOf(c *driver.Changes) *pb.Changes {
-	m := &pb.Changes{Position: uint64(c.Position), Resync: c.Resync}
+	m := &pb.Changes{Position: uint64(c.Position), Resync: c.Resync, Inbox: c.Inbox}
 	for i := range c.List {
 		c := &c.List[i]
 		m.List = append(m.List, &pb.Change{
@@ -256,7 +256,7 @@ func messageOf(c *driver.Changes) *pb.Changes {
 
 func changesOf(m *pb.Changes) (driver.Changes, error) {
 	var r reader
-	c := driver.Changes{Position: driver.Position(m.Position), Resync: m.Resync}
+	c := driver.Changes{Position: driver.Position(m.Position), Resync: m.Resync, Inbox: m.Inbox}
 	for _, m := range m.List {
 		c.List = append(c.List, driver.Change{
 			Event: r.event(int32(m.Event)), Job: r.bytes16(m.Job, "a job's id"), Position: driver.Position(m.Position), At: Time(m.At),
@@ -277,7 +277,7 @@ func recordOf(r *reader, m *pb.Record) *driver.Record {
 // TestManyChanges sends more than one message holds, and a change that is larger.
 func TestManyChanges(t *testing.T) {
 	t.Parallel()
-	changes := driver.Changes{Position: 9, Resync: true}
+	changes := driver.Changes{Position: 9, Resync: true, Inbox: true}
 	for i, size := range []int{PageSize / 2, PageSize / 3, PageSize / 3, 2 * PageSize, 0, 127, 128, 129, 16383, 16384} {
 		changes.List = append(changes.List, driver.Change{Job: job.ID{byte(i)}, Position: driver.Position(i), Record: &driver.Record{Status: make([]byte, size)}})
 	}
