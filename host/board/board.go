@@ -38,6 +38,7 @@ type Board struct {
 	logs       logs
 	waiting    dependents
 	scheduler  scheduler
+	intake     chan struct{} // has room for one: postings may wait in the store
 	metrics    Metrics
 	contention contention
 	waiters    atomic.Int64
@@ -87,6 +88,7 @@ func New(d driver.Driver, spec Spec) *Board {
 	b.SetRules(spec.Rules)
 	b.pause.changed = make(chan struct{})
 	b.waiting.wake = make(chan struct{}, 1)
+	b.intake = make(chan struct{}, 1)
 	b.scheduler.all, b.scheduler.wake = map[string]*scheduled{}, make(chan struct{}, 1)
 	b.scheduler.missed = func(name string, from, to time.Time) {
 		b.metrics.TicksMissed.Add(1)

@@ -26,6 +26,7 @@ func (b *Board) Run(ctx context.Context) error {
 	group.Go(func() { b.releaseForever(ctx) })
 	if !b.spec.Observe {
 		group.Go(func() { b.tickForever(ctx) })
+		group.Go(func() { b.takeInForever(ctx) })
 	}
 	group.Go(func() { b.order.run(ctx) })
 
@@ -143,6 +144,9 @@ func (f *follower) session(ctx context.Context, wait *backoff) error {
 			f.board.log.Info("the board reads everything again: its place in the changes is not known any more")
 			stop()
 			stop = f.load(ctx, f.board.index.Sync(), changes.Position, end)
+		}
+		if changes.Inbox {
+			f.board.wakeIntake()
 		}
 		f.follow(ctx, &changes)
 		f.position = max(f.position, changes.Position)
