@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -20,7 +21,7 @@ func (s *store) Apply(ctx context.Context, name string, ops []driver.Op) []drive
 	var sound []driver.Op
 	var places []int
 	for i := range ops {
-		if err := ops[i].Check(driver.CapabilityAll()); err != nil {
+		if err := ops[i].Check(capabilities()); err != nil {
 			results[i] = driver.Failed(err)
 			continue
 		}
@@ -89,6 +90,9 @@ func (t *batch) commit(queue *pgx.Batch) error {
 		return nil // nothing was changed: leave ends the transaction
 	}
 	err := t.store.commit(t.ctx, t.conn, queue)
+	if err == nil {
+		t.board.watch.inbox.drop(slices.Concat(t.settled, t.refused))
+	}
 	if t.head.position != t.before.position { // even if nobody knows: a watcher sees what is there
 		t.board.watch.Ring()
 		t.news.add(t.board.id, false)
@@ -98,8 +102,12 @@ func (t *batch) commit(queue *pgx.Batch) error {
 
 // apply is where the state machine decides.
 func (t *batch) apply(op *driver.Op) driver.Result {
-	if op.Kind == driver.Claim {
+	switch op.Kind {
+	case driver.Claim:
 		return t.claim(op)
+	case driver.Refuse:
+		return t.refuse(op)
+	default:
 	}
 	r := t.find(transition.JobOf(op))
 	if r != nil && r.damage != nil {
@@ -111,6 +119,12 @@ func (t *batch) apply(op *driver.Op) driver.Result {
 			f.Stamp = k.Stamp
 		}
 	}
+	if op.Inbox != 0 && !t.left[int64(op.Inbox)] { //nolint:gosec // checked
+		if plan, answer := transition.Decide(op, &f); plan.Do == 0 {
+			return answer
+		}
+		return notLeft(op)
+	}
 	if op.Replaces != nil {
 		if answer, done := t.replace(op, &f); !done {
 			return answer
@@ -118,6 +132,9 @@ func (t *batch) apply(op *driver.Op) driver.Result {
 	}
 	plan, answer := transition.Decide(op, &f)
 	if plan.Do == 0 {
+		if answer.Kind == job.NoKind {
+			t.settle(op)
+		}
 		return answer // refused, or done before
 	}
 	if refused, taken := t.keyTaken(op); taken {
@@ -131,6 +148,7 @@ func (t *batch) apply(op *driver.Op) driver.Result {
 	case full != "":
 		return driver.Result{Kind: job.QuotaExceeded, Message: full}
 	case plan.Do == driver.Post:
+		t.settle(op)
 		answer.Record = r.shown()
 	}
 	return answer

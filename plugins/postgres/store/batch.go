@@ -36,6 +36,10 @@ type batch struct {
 	sums    map[string]int64 // what limits count, of the keys that somebody asks for
 	moved   map[string]int64
 	parts   map[job.ID]*partChanges
+	left    map[int64]bool // postings that ops are about, and that wait in the inbox
+	settled []int64        // of these, those that leave it,
+	refused []int64        // and those that stay as refused
+	reasons []string       // why
 	changes writer
 	wanted  map[driver.Parts]map[job.ID][]*driver.Record // answers that show larger parts
 }
@@ -49,7 +53,7 @@ func (s *store) enter(ctx context.Context, b *board, ask *needs) (*batch, error)
 	conn, err := s.begin(ctx, func(queue *pgx.Batch) {
 		t.rows, t.kept, t.sums = map[job.ID]*row{}, map[transition.Key]*kept{}, map[string]int64{}
 		t.moved, t.parts, t.wanted = map[string]int64{}, map[job.ID]*partChanges{}, map[driver.Parts]map[job.ID][]*driver.Record{}
-		t.keys, t.numbers = map[string]*keyRow{}, t.numbers[:0]
+		t.keys, t.numbers, t.left = map[string]*keyRow{}, t.numbers[:0], map[int64]bool{}
 		queue.Queue(beginWrite)
 		queue.Queue(local)
 		queue.Queue(s.sql(`SELECT 1 FROM {s}.boards WHERE board = $1 FOR NO KEY UPDATE`), b.id)
@@ -62,6 +66,7 @@ func (s *store) enter(ctx context.Context, b *board, ask *needs) (*batch, error)
 		t.queueKeys(queue, ask.keys)
 		t.queueSums(queue, ask.limits)
 		t.queueSizes(queue, ask.ends)
+		t.queueLeft(queue, ask.left)
 	})
 	if err != nil {
 		return nil, err
@@ -112,7 +117,8 @@ type needs struct {
 	stamps  []transition.Key // of these
 	keys    []string
 	limits  []string
-	changes int // at most so many
+	left    []int64 // numbers of postings in the inbox
+	changes int     // at most so many
 }
 
 // needsOf says what ops need.
@@ -125,6 +131,12 @@ func needsOf(ops []driver.Op) *needs {
 }
 
 func (n *needs) of(op *driver.Op) {
+	if op.Inbox != 0 {
+		n.left = append(n.left, int64(op.Inbox)) //nolint:gosec // checked
+	}
+	if op.Kind == driver.Refuse {
+		return
+	}
 	if key, ok := transition.KeyOf(op); ok {
 		n.stamps = append(n.stamps, key)
 	}

@@ -28,11 +28,19 @@ type watch struct {
 	turns    chan struct{} // as many batches may be under way, here
 	watchers atomic.Int64  // who watches the board, here
 	swept    atomic.Int64  // the last key that was looked at, see queueTakes
+	inbox    inbox
 }
 
 // inFlight is how many batches of one board are under way at once: one that has the
 // board, and one that waits for it at the server.
 const inFlight = 2
+
+// capabilities are what the store can do on each board.
+func capabilities() driver.Capabilities {
+	c := driver.CapabilityAll()
+	c.InFlight, c.Inbox = inFlight, true
+	return c
+}
 
 // OpenBoard makes the board's row, and looks whether the store lost something that the
 // host remembers.
@@ -45,8 +53,7 @@ func (s *store) OpenBoard(ctx context.Context, spec driver.BoardSpec) (driver.Bo
 		return driver.BoardStatus{}, err
 	}
 	b := &board{BoardSpec: spec.WithDefaults(), events: events, watch: &watch{turns: make(chan struct{}, inFlight)}}
-	status := driver.BoardStatus{Capabilities: driver.CapabilityAll(), Window: b.Window}
-	status.Capabilities.InFlight = inFlight
+	status := driver.BoardStatus{Capabilities: capabilities(), Window: b.Window}
 	if status.Durability, err = s.durability(ctx); err != nil {
 		return driver.BoardStatus{}, err
 	}
@@ -64,6 +71,7 @@ func (s *store) OpenBoard(ctx context.Context, spec driver.BoardSpec) (driver.Bo
 		b.watch = before.watch
 	}
 	s.boards[spec.Name] = b
+	s.opened++
 	return status, nil
 }
 
@@ -152,7 +160,7 @@ func (s *store) compare(b *board, h *head, status *driver.BoardStatus) (generati
 }
 
 // tables are those that have rows of a board by its number.
-var tables = []string{"batches", "jobs", "parts", "stamps", "changes", "limits", "keys", "boards"}
+var tables = []string{"batches", "jobs", "parts", "stamps", "changes", "limits", "keys", "inbox", "boards"}
 
 // DropBoard takes away everything that belongs to a board.
 func (s *store) DropBoard(ctx context.Context, name string) error {
@@ -187,6 +195,7 @@ func (s *store) DropBoard(ctx context.Context, name string) error {
 	s.mu.Lock()
 	b := s.boards[name]
 	delete(s.boards, name)
+	s.opened++
 	s.mu.Unlock()
 	if b != nil {
 		b.watch.Ring()

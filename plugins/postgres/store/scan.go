@@ -82,6 +82,9 @@ func (s *store) page(ctx context.Context, name string, req driver.ScanRequest, n
 	if err != nil {
 		return page, err
 	}
+	if req.Set == driver.InboxPostings {
+		return s.inboxPage(ctx, b, req.After, n)
+	}
 	from, order, err := begin(&req)
 	if err != nil {
 		return page, err

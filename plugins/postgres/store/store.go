@@ -35,6 +35,7 @@ type store struct {
 
 	mu     sync.Mutex
 	boards map[string]*board // those that are open here
+	opened int64             // how often that changed
 
 	end  context.CancelFunc
 	ends sync.WaitGroup
@@ -68,6 +69,7 @@ func open(ctx context.Context, c driver.Config) (*store, error) {
 	s.ends.Go(func() { s.listen(working, settings.pool.ConnConfig.Copy()) })
 	s.ends.Go(func() { s.announce(working) })
 	s.ends.Go(func() { s.followOthers(working) })
+	s.ends.Go(func() { s.followInbox(working) })
 	return s, nil
 }
 

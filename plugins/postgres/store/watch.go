@@ -23,8 +23,13 @@ func (s *store) Watch(ctx context.Context, name string, after driver.Position) i
 		}
 		b.watch.watchers.Add(1)
 		defer b.watch.watchers.Add(-1)
+		told := 0 // how often there was something new in the inbox
 		poll.Changes(ctx, &b.watch.Bell, after, func(ctx context.Context, after driver.Position) (driver.Changes, error) {
-			return s.since(ctx, name, after)
+			heard, waits := b.watch.inbox.news()
+			step, err := s.since(ctx, name, after)
+			step.Inbox = waits && heard != told
+			told = heard
+			return step, err
 		})(yield)
 	}
 }

@@ -79,6 +79,7 @@ func (t *batch) queueWrites(queue *pgx.Batch) {
 	t.queueTakes(queue)
 	t.queueStamps(queue)
 	t.queueMoves(queue)
+	t.queueSettled(queue)
 	if len(t.changes.out) > 0 {
 		queue.Queue(t.sql(`INSERT INTO {s}.changes VALUES ($1, $2, $3, $4)`), t.board.id, t.head.position, t.before.told+1, t.changes.out)
 	}

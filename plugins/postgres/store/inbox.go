@@ -1,0 +1,367 @@
+package store
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/sleep"
+)
+
+// Limits of a look into an inbox.
+const (
+	inboxEvery = 25 * time.Millisecond // how often there is a look for what is new
+	inboxAgain = 10 * inboxEvery       // when there is one after a look that failed
+	inboxPage  = 128                   // postings of a page, at most
+	inboxBytes = 8 << 20               // and from how many bytes on it ends
+)
+
+// An inbox has the numbers of the postings that wait for a board, in the order in which this
+// driver came to see them committed. It may have some that are gone: whoever reads them finds
+// that out.
+type inbox struct {
+	mu    sync.Mutex
+	queue []int64 // 0: gone
+	first int     // the place of queue[0], counted from the first that there ever was
+	heard int     // how often there was something new
+}
+
+// add puts numbers at the end.
+func (i *inbox) add(numbers []int64) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.queue = append(i.queue, numbers...)
+	i.heard++
+}
+
+// clear forgets everything, and returns it.
+func (i *inbox) clear() (numbers []int64) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	numbers = i.queue
+	i.first += len(i.queue)
+	i.queue = nil
+	return numbers
+}
+
+// news returns how often there was something new, and whether anything waits.
+func (i *inbox) news() (heard int, waits bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.heard, len(i.queue) > 0
+}
+
+// next returns the numbers that come after a place, and their places.
+func (i *inbox) next(after, most int) (numbers []int64, places []int) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for at := max(after+1-i.first, 0); at < len(i.queue) && len(numbers) < most; at++ {
+		if n := i.queue[at]; n != 0 {
+			numbers, places = append(numbers, n), append(places, i.first+at)
+		}
+	}
+	return numbers, places
+}
+
+// remove notes that what was at a place is gone.
+func (i *inbox) remove(place int) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if at := place - i.first; at >= 0 && at < len(i.queue) {
+		i.queue[at] = 0
+	}
+	i.trim()
+}
+
+// trim takes what is gone from the front.
+func (i *inbox) trim() {
+	for len(i.queue) > 0 && i.queue[0] == 0 {
+		i.queue = i.queue[1:]
+		i.first++
+	}
+}
+
+// drop notes that numbers are gone. They are near the front, or those before them wait.
+func (i *inbox) drop(numbers []int64) {
+	if len(numbers) == 0 {
+		return
+	}
+	gone := make(map[int64]bool, len(numbers))
+	for _, n := range numbers {
+		gone[n] = true
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for at := 0; at < len(i.queue) && len(gone) > 0; at++ {
+		if n := i.queue[at]; gone[n] {
+			i.queue[at] = 0
+			delete(gone, n)
+		}
+	}
+	i.trim()
+}
+
+// followInbox looks again and again for postings that were left for the boards that are open
+// here.
+func (s *store) followInbox(ctx context.Context) {
+	f := inboxFollower{store: s}
+	failed := false // the last look: that is told once
+	for wait := inboxEvery; sleep.For(ctx, wait) == nil; {
+		err := f.look(ctx)
+		if wait = inboxEvery; err != nil {
+			f.known = nil // a server that was put back or took another's place begins anew
+			wait = inboxAgain
+		}
+		if err != nil && !failed && ctx.Err() == nil {
+			s.log.Warn("PostgreSQL cannot be asked what was left to be posted by boardd.post, which is tried again", "error", err)
+		}
+		failed = err != nil
+	}
+}
+
+// An inboxFollower finds each row that becomes visible, however long its transaction took:
+// a row that one snapshot sees and the one before did not is of a transaction that the one
+// before lists as running, or that began after it. So nobody waits for a long transaction,
+// and nothing that is dead is looked at again.
+type inboxFollower struct {
+	*store
+	known   map[int64]*board // the boards that were open at the last look
+	opened  int64            // as store.opened was then
+	started int64            // when the server was started
+	top     string           // the last snapshot: transactions from here on had not begun,
+	running []string         // and of those before these were under way
+}
+
+// findLeft returns what is visible now and was not in the last snapshot, and all that waits
+// for boards that have been opened since. There is always a row, for the snapshot's sake. Rows
+// of transactions that have not begun were dumped from another server: they are found as their
+// board is opened, and not at each look.
+const findLeft = `SELECT now.top, now.running, now.started, l.number, l.board FROM (
+		SELECT pg_snapshot_xmax(pg_current_snapshot())::text AS top, ARRAY(SELECT pg_snapshot_xip(pg_current_snapshot())::text) AS running,
+			(extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint AS started
+	) now LEFT JOIN (
+		SELECT number, board FROM {s}.inbox WHERE refused IS NULL AND xact >= $1::text::xid8 AND xact < pg_snapshot_xmax(pg_current_snapshot())
+		UNION SELECT number, board FROM {s}.inbox WHERE refused IS NULL AND xact = ANY($2::text[]::xid8[])
+		UNION SELECT number, board FROM {s}.inbox WHERE refused IS NULL AND board = ANY($3::bigint[])
+	) l ON true ORDER BY l.number`
+
+func (f *inboxFollower) look(ctx context.Context) error {
+	boards, added, lost := f.openBoards()
+	if len(boards) == 0 {
+		f.known = nil
+		return nil
+	}
+	if f.known == nil {
+		f.top, f.running = "0", nil // all that waits is new
+		for _, b := range boards {
+			_ = b.watch.inbox.clear() // it is added again
+		}
+	}
+	var left map[int64][]int64
+	var top string
+	var running []string
+	var started int64
+	conn, err := f.begin(ctx, func(queue *pgx.Batch) {
+		left = map[int64][]int64{}
+		queue.Queue(beginRead)
+		queue.Queue(local)
+		queue.Queue(f.sql(findLeft), f.top, f.running, added).Query(func(rows pgx.Rows) error {
+			for rows.Next() {
+				var number, board *int64
+				if err := rows.Scan(&top, &running, &started, &number, &board); err != nil {
+					return err
+				}
+				if number != nil {
+					left[*board] = append(left[*board], *number)
+				}
+			}
+			return rows.Err()
+		})
+		queue.Queue("COMMIT")
+	})
+	if err != nil {
+		return err
+	}
+	f.abandon(conn)
+	if f.known != nil && started != f.started { // its transactions are counted anew, or not all of them are there
+		f.known = nil
+		return nil
+	}
+	f.known, f.started, f.top, f.running = boards, started, top, running
+	return f.share(ctx, left, lost)
+}
+
+// openBoards returns the boards that are open here and may be changed, which of them were
+// opened since the last look, and what waited for those that are gone: it may have been seen
+// when they were on their way. A board is opened once more when it may have been put back, and
+// then rows of any age may be there.
+func (f *inboxFollower) openBoards() (boards map[int64]*board, added, lost []int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.known != nil && f.opened == f.store.opened {
+		return f.known, nil, nil
+	}
+	f.opened = f.store.opened
+	boards = make(map[int64]*board, len(f.boards))
+	for _, b := range f.boards {
+		if !b.Observe {
+			boards[b.id] = b
+		}
+	}
+	for id, b := range f.known {
+		if boards[id] != b {
+			lost = append(lost, b.watch.inbox.clear()...)
+		}
+	}
+	for id, b := range boards {
+		if f.known[id] != b {
+			added = append(added, id)
+		}
+	}
+	return boards, added, lost
+}
+
+// share tells the boards what was left for them. What was left for a board that is not there
+// any more is refused, as lost is.
+func (f *inboxFollower) share(ctx context.Context, left map[int64][]int64, lost []int64) error {
+	for id, numbers := range left {
+		b := f.known[id]
+		if b == nil {
+			lost = append(lost, numbers...)
+			continue
+		}
+		b.watch.inbox.add(numbers)
+		b.watch.Ring()
+	}
+	if lost == nil {
+		return nil
+	}
+	_, err := f.pool.Exec(ctx, f.sql(`UPDATE {s}.inbox i SET refused = 'the board was deleted'
+		WHERE number = ANY($1) AND refused IS NULL AND NOT EXISTS (SELECT FROM {s}.boards b WHERE b.board = i.board)`), lost)
+	return err
+}
+
+// inboxPage reads up to most postings that wait, from a place on.
+func (s *store) inboxPage(ctx context.Context, b *board, after string, most int) (page driver.Page, err error) {
+	from := -1
+	if after != "" {
+		if from, err = strconv.Atoi(after); err != nil {
+			return page, job.Errorf(job.Invalid, "%q is not where a page of this driver ended", after)
+		}
+	}
+	for len(page.Records) == 0 {
+		numbers, places := b.watch.inbox.next(from, min(most, inboxPage))
+		if len(numbers) == 0 {
+			return page, nil
+		}
+		left, err := s.readLeft(ctx, b, numbers)
+		if err != nil {
+			return page, err
+		}
+		for i, n := range numbers {
+			record, waits := left[n]
+			if waits && record == nil {
+				break // it begins the next page
+			}
+			if from = places[i]; waits {
+				page.Records = append(page.Records, *record)
+			} else {
+				b.watch.inbox.remove(from)
+			}
+		}
+	}
+	if more, _ := b.watch.inbox.next(from, 1); len(more) > 0 {
+		page.Next = strconv.Itoa(from)
+	}
+	return page, nil
+}
+
+// waitingInbox joins the row that has the number u.number and waits for board $1. It is asked
+// for number by number: the plan that is right while the inbox is small reads all of it, and is
+// kept while it grows.
+const waitingInbox = ` LATERAL (SELECT * FROM {s}.inbox l WHERE l.number = u.number AND l.board = $1 AND l.refused IS NULL OFFSET 0) i`
+
+// readLeft reads those of the numbered postings that wait. What would be too much for one
+// page is nil.
+func (s *store) readLeft(ctx context.Context, b *board, numbers []int64) (left map[int64]*driver.Record, err error) {
+	_, err = s.look(ctx, b, func(queue *pgx.Batch, _ *head) {
+		left = make(map[int64]*driver.Record, len(numbers))
+		queue.Queue(s.sql(`SELECT number, job, CASE WHEN before < $3 THEN posting::text END FROM (
+				SELECT i.*, sum(i.size) OVER (ORDER BY u.place) - i.size AS before FROM unnest($2::bigint[]) WITH ORDINALITY u (number, place),`+waitingInbox+`
+			) fits`), b.id, numbers, inboxBytes).Query(func(rows pgx.Rows) error {
+			for rows.Next() {
+				var number int64
+				var id pgtype.UUID
+				var text *string
+				if err := rows.Scan(&number, &id, &text); err != nil {
+					return err
+				}
+				if left[number] = nil; text != nil {
+					left[number] = &driver.Record{Posting: driver.Posting{ID: job.ID(id.Bytes), Details: []byte(*text), Sequence: uint64(number)}} //nolint:gosec // of a sequence
+				}
+			}
+			return rows.Err()
+		})
+	})
+	return left, err
+}
+
+// queueLeft asks which of the postings that ops are about wait.
+func (t *batch) queueLeft(queue *pgx.Batch, numbers []int64) {
+	if len(numbers) == 0 {
+		return
+	}
+	queue.Queue(t.sql(`SELECT i.number FROM unnest($2::bigint[]) u (number),`+waitingInbox), t.board.id, numbers).
+		Query(func(rows pgx.Rows) error {
+			var n int64
+			_, err := pgx.ForEachRow(rows, []any{&n}, func() error {
+				t.left[n] = true
+				return nil
+			})
+			return err
+		})
+}
+
+// notLeft is the answer to an op about a posting that does not wait, as that of another host.
+func notLeft(op *driver.Op) driver.Result {
+	return driver.Result{Kind: job.NotFound, Message: "posting " + strconv.FormatUint(op.Inbox, 10) + " does not wait in the inbox of the board"}
+}
+
+// settle takes a posting out of the inbox, or out of those that wait in it.
+func (t *batch) settle(op *driver.Op) {
+	n := int64(op.Inbox) //nolint:gosec // checked
+	if !t.left[n] {
+		return
+	}
+	delete(t.left, n)
+	if op.Kind == driver.Refuse && op.Reason != "" {
+		t.refused, t.reasons = append(t.refused, n), append(t.reasons, op.Reason)
+		return
+	}
+	t.settled = append(t.settled, n)
+}
+
+// refuse carries out a Refuse.
+func (t *batch) refuse(op *driver.Op) driver.Result {
+	if !t.left[int64(op.Inbox)] { //nolint:gosec // checked
+		return notLeft(op)
+	}
+	t.settle(op)
+	return driver.Result{At: t.head.now}
+}
+
+// queueSettled writes what became of postings in the inbox.
+func (t *batch) queueSettled(queue *pgx.Batch) {
+	if len(t.settled) > 0 {
+		queue.Queue(t.sql(`DELETE FROM {s}.inbox WHERE number = ANY($1)`), t.settled)
+	}
+	if len(t.refused) > 0 {
+		queue.Queue(t.sql(`UPDATE {s}.inbox SET refused = ($2::text[])[array_position($1::bigint[], number)] WHERE number = ANY($1)`), t.refused, t.reasons)
+	}
+}
