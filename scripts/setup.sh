@@ -30,6 +30,7 @@ redis-server       redis-server --version
 redis-sentinel     redis-sentinel --version
 python3-redis      /usr/bin/python3 -c "import redis"
 postgresql         ls /usr/lib/postgresql/*/bin/initdb
+python3-psycopg    /usr/bin/python3 -c "import psycopg"
 default-jre-headless  java -version
 libzookeeper-java  test -e /usr/share/java/zookeeper.jar
 libdropwizard-metrics-java  test -e /usr/share/java/metrics-core.jar
@@ -111,6 +112,14 @@ assemblyscript() {
   npm install --silent --no-fund --no-audit --no-save --prefix .tools/assemblyscript "assemblyscript@$version" >/dev/null 2>&1 || echo "setup: could not install assemblyscript" >&2
 }
 
+# Node's client of PostgreSQL, for an example.
+pg() {
+  local version=8.23.1 folder=.tools/pg/node_modules/pg # npm removes what another call put into the same folder
+  ! grep -qs "\"version\": \"$version\"" "$folder/package.json" || return 0
+  echo "setup: installing pg $version"
+  npm install --silent --no-fund --no-audit --no-save --prefix .tools/pg "pg@$version" >/dev/null 2>&1 || echo "setup: could not install pg" >&2
+}
+
 # Node 20 or later, for the client in TypeScript; what Debian has may be older.
 node20() {
   local version=22.23.3 machine
@@ -144,5 +153,6 @@ cd "$(dirname "$0")/.."
 debian
 axe
 assemblyscript
+pg
 node20
 typescript

@@ -2,22 +2,27 @@ package main
 
 import (
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/boardd/boardd/internal/testneed"
 	"github.com/boardd/boardd/internal/testserver"
 )
 
 // sqlPost is a boardd on a PostgreSQL, to which a test posts by SQL.
 type sqlPost struct {
 	*putBack
+	url string // of the database
 	sql func(text string) string
 }
 
 func startSQLPost(t *testing.T, more string) *sqlPost {
 	t.Helper()
 	p := testserver.StartPostgres(t, testserver.PostgresOptions{Fast: true})
-	b := &sqlPost{putBack: &putBack{T: t, program: withDriver(t, "postgres")}}
+	b := &sqlPost{putBack: &putBack{T: t, program: withDriver(t, "postgres")}, url: p.URL("postgres")}
 	b.sql = func(text string) string { return strings.TrimSpace(p.SQL("postgres", text)) }
 	b.start("postgres", fmt.Sprintf("url = %q", p.URL("postgres")), more)
 	b.board()
@@ -119,5 +124,106 @@ func TestLimitBySQL(t *testing.T) {
 	}
 	if left := b.sql(`SELECT count(*) FROM boardd.inbox`); left != "0" {
 		t.Errorf("%s postings are left in the inbox: want none", left)
+	}
+}
+
+// TestKilledBetween kills boardd again and again while it takes in what is posted: each job
+// is there once.
+func TestKilledBetween(t *testing.T) {
+	t.Parallel()
+	b := startSQLPost(t, "")
+	ids := map[string]bool{}
+	for range 3 {
+		for id := range strings.FieldsSeq(b.sql(`SELECT boardd.post('default', 'job') FROM generate_series(1, 500)`)) {
+			ids[id] = true
+		}
+		left := b.sql(`SELECT count(*) FROM boardd.inbox`)
+		testserver.Eventually(t, "some are taken in", func() bool { return left == "0" || b.sql(`SELECT count(*) FROM boardd.inbox`) != left })
+		b.server.Kill()
+		b.server.Restart()
+	}
+	testserver.Eventually(t, "nothing waits", func() bool { return b.sql(`SELECT count(*) FROM boardd.inbox`) == "0" })
+	jobs := strings.Fields(b.sql(`SELECT job FROM boardd.jobs`))
+	for _, id := range jobs {
+		if !ids[id] {
+			t.Errorf("job %s is there, and was not posted", id)
+		}
+	}
+	if len(jobs) != len(ids) {
+		t.Errorf("%d jobs are there, and %d were posted", len(jobs), len(ids))
+	}
+}
+
+// examplePrograms are those of examples/sql-post, by what they are written with. Each is
+// called with the database's URL and the number of an order.
+func (b *sqlPost) examplePrograms() map[string]func(url, order string) *exec.Cmd {
+	folder := filepath.Join(testserver.Root(b), "examples", "sql-post")
+	file := func(name string) string { // read here, for the cache of test results
+		path := filepath.Join(b.TempDir(), name)
+		text, err := os.ReadFile(filepath.Join(folder, name))
+		if err == nil {
+			err = os.WriteFile(path, text, 0o600)
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+		return path
+	}
+	goProgram := testserver.Build(b, "./examples/sql-post")
+	psql, python, node := file("order.sql"), file("order.py"), file("order.js")
+	return map[string]func(url, order string) *exec.Cmd{
+		"psql": func(url, order string) *exec.Cmd {
+			return exec.CommandContext(b.Context(), "psql", url, "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-v", "id="+order, "-f", psql)
+		},
+		"Go": func(url, order string) *exec.Cmd { return exec.CommandContext(b.Context(), goProgram, url, order) },
+		"psycopg": func(url, order string) *exec.Cmd {
+			return exec.CommandContext(b.Context(), "/usr/bin/python3", python, url, order)
+		},
+		"pg": func(url, order string) *exec.Cmd {
+			c := exec.CommandContext(b.Context(), "node", node, url, order)
+			c.Env = append(os.Environ(), "NODE_PATH="+filepath.Join(testserver.Root(b), ".tools", "pg", "node_modules"))
+			return c
+		},
+	}
+}
+
+// TestPostExamples runs the programs of examples/sql-post as the role of its README: each
+// posts its job with its order, and no job where the order is refused.
+func TestPostExamples(t *testing.T) {
+	t.Parallel()
+	testneed.Program(t, "psql")
+	testneed.Program(t, "node")
+	if exec.CommandContext(t.Context(), "/usr/bin/python3", "-c", "import psycopg").Run() != nil {
+		testneed.Skip(t, "/usr/bin/python3 has no psycopg (Debian: python3-psycopg)")
+	}
+	if _, err := os.Stat(filepath.Join(testserver.Root(t), ".tools", "pg", "node_modules", "pg")); err != nil {
+		testneed.Skip(t, "Node's pg is not in .tools/pg (scripts/setup.sh installs it)")
+	}
+	b := startSQLPost(t, "")
+	readme, err := os.ReadFile(filepath.Join(testserver.Root(t), "examples", "sql-post", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(readme), "```sql\n")
+	tables, _, _ := strings.Cut(rest, "```")
+	b.sql(tables)
+	url := strings.Replace(b.url, "postgres@", "shop@", 1)
+	order := 0
+	for name, program := range b.examplePrograms() {
+		order++
+		out, err := program(url, fmt.Sprint(order)).CombinedOutput()
+		if err != nil {
+			t.Errorf("%s: %v\n%s", name, err, out)
+			continue
+		}
+		if got := b.claimed(); got.UUID != strings.TrimSpace(string(out)) || got.Details["order"] != float64(order) || got.Priority != "HIGH" {
+			t.Errorf("%s says that it posted %s, and %+v is claimed", name, out, got)
+		}
+		if out, err := program(url, fmt.Sprint(order)).CombinedOutput(); err == nil || !strings.Contains(string(out), "orders_pkey") {
+			t.Errorf("%s, with an order that is there: %v, want it refused\n%s", name, err, out)
+		}
+	}
+	if left := b.sql(`SELECT count(*) FROM boardd.inbox`); left != "0" {
+		t.Errorf("%s jobs wait of orders that were refused", left)
 	}
 }

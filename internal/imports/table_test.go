@@ -146,7 +146,7 @@ var outside = map[string]owner{
 	"golang.org/x/crypto/x509roots/fallback": {packages: []string{"internal/release/image"}, why: "the roots that the image trusts"},
 	"github.com/go-jose/go-jose/v4":          {packages: []string{"host/identity/..."}, tests: true, why: "signed tokens of identity providers"},
 	"github.com/go-zookeeper/zk":             {packages: []string{"plugins/zookeeper/..."}, why: "ZooKeeper's protocol"},
-	"github.com/jackc/pgx/v5":                {packages: []string{"plugins/postgres/..."}, why: "PostgreSQL's protocol"},
+	"github.com/jackc/pgx/v5":                {packages: []string{"plugins/postgres/...", "examples/sql-post"}, why: "PostgreSQL's protocol"},
 	"github.com/redis/go-redis/v9":           {packages: []string{"plugins/redis/..."}, why: "Redis's protocol"},
 	"github.com/tetratelabs/wazero":          {packages: []string{"host/wasm/..."}, why: "runs WebAssembly"},
 	"github.com/vmihailenco/msgpack/v5":      {packages: []string{"plugins/taskflow"}, why: "the encoding of TaskFlow's postings"},
