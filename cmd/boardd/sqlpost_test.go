@@ -10,6 +10,7 @@ import (
 
 	"github.com/boardd/boardd/internal/testneed"
 	"github.com/boardd/boardd/internal/testserver"
+	"github.com/boardd/boardd/sdk/job"
 )
 
 // sqlPost is a boardd on a PostgreSQL, to which a test posts by SQL.
@@ -70,6 +71,13 @@ func TestPostBySQL(t *testing.T) {
 	b.sql(`BEGIN; SELECT boardd.post('default', 'never'); ROLLBACK; BEGIN; SELECT boardd.post('default', 'kept'); COMMIT`)
 	if got := b.claimed(); got.Name != "kept" {
 		t.Errorf("after a rollback and a commit %q is claimed: want the job of the commit", got.Name)
+	}
+	const large = job.MaxDetails - len(`{"a": ""}`) // as large as can be: more than one page has
+	b.sql(fmt.Sprintf(`SELECT boardd.post('default', 'large', jsonb_build_object('a', repeat('x', %d))) FROM generate_series(1, 3)`, large))
+	for range 3 {
+		if got := b.claimed(); got.Name != "large" || len(fmt.Sprint(got.Details["a"])) != large {
+			t.Errorf("what arrives is %q with %d bytes: want %d", got.Name, len(fmt.Sprint(got.Details["a"])), large)
+		}
 	}
 	if left := b.sql(`SELECT count(*) FROM boardd.inbox`); left != "0" {
 		t.Errorf("%s postings are left in the inbox: want none", left)

@@ -57,7 +57,7 @@ var packages = map[string]line{
 	"host/board/jsontext":           {may: []string{"sdk/job", "sdk/shorten"}, why: "looks at JSON text; it decodes nothing"},
 	"host/board/timetable":          {why: "a cron expression to times: it knows no board"},
 	"host/board/record":             {may: []string{"sdk/job", "sdk/shorten"}, why: "bytes to structs and back; it knows no board and no store"},
-	"host/board/boardtest":          {may: []string{"sdk/driver", "sdk/job", "sdk/policy", "host/board"}, tests: []string{"plugins/embedded", "plugins/redis/store", "plugins/zookeeper/store"}, why: "judges what a board does on one more store, through what everybody sees of it"},
+	"host/board/boardtest":          {may: []string{"sdk/driver", "sdk/job", "sdk/policy", "host/board"}, tests: []string{"plugins/embedded", "plugins/postgres/store", "plugins/redis/store", "plugins/zookeeper/store"}, why: "judges what a board does on one more store, through what everybody sees of it"},
 	"host/tenant":                   {may: []string{"sdk/shorten", "sdk/job", "sdk/nearest"}, tests: []string{"sdk/boardd/v1"}, why: "who may call what; it reaches nothing that could be called"},
 	"host/config":                   {may: []string{"host/tenant", "host/wasm", "host/wasm/module", "policies", "sdk/driver", "sdk/job", "sdk/nearest", "sdk/policy"}, why: "text to structs; it starts nothing, and only reads what the modules that it names declare"},
 	"host/identity":                 {may: []string{"sdk/job", "sdk/sleep", "host/config", "host/tenant"}, tests: []string{"host/identity/identitytest"}, why: "says who somebody is, by what others have signed; it has never heard of boards"},

@@ -1,6 +1,7 @@
 package boardtest_test
 
 import (
+	"crypto/rand"
 	"log/slog"
 	"strconv"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"github.com/boardd/boardd/host/board/boardtest"
 	"github.com/boardd/boardd/internal/testserver"
 	"github.com/boardd/boardd/plugins/embedded"
+	postgres "github.com/boardd/boardd/plugins/postgres/store"
 	redis "github.com/boardd/boardd/plugins/redis/store"
 	zookeeper "github.com/boardd/boardd/plugins/zookeeper/store"
 	"github.com/boardd/boardd/sdk/driver"
@@ -41,6 +43,16 @@ func TestZooKeeper(t *testing.T) {
 		Open:     opener(zookeeper.Program(), `{"servers":[`+strconv.Quote(z.Servers()[0])+`]}`),
 		Settings: func(test string) []byte { return []byte(`{"path":` + strconv.Quote("/"+place(test)) + `}`) }, Rewritten: true, NoReplace: true,
 	})
+}
+
+func TestPostgres(t *testing.T) {
+	t.Parallel()
+	p := testserver.StartPostgres(t, testserver.PostgresOptions{Fast: true})
+	boardtest.Run(t, boardtest.Harness{Open: func(t *testing.T) driver.Driver {
+		t.Helper()
+		schema := "b" + strings.ToLower(rand.Text())
+		return opener(postgres.Program(), `{"max_connections":4,"schema":`+strconv.Quote(schema)+`,"url":`+strconv.Quote(p.URL("postgres"))+`}`)(t)
+	}})
 }
 
 // place is where the board of a test lies in a store that all tests share.
