@@ -122,6 +122,10 @@ func TestPostArguments(t *testing.T) {
 			t.Errorf("post_many of %.20s: %v", in, err)
 		}
 	}
+	odd := p.connect("postgres") // what a caller sets changes nothing
+	p.exec(odd, `SET standard_conforming_strings = off; SET transform_null_equals = on; SET DateStyle = 'SQL, DMY'; SET IntervalStyle = 'iso_8601'; SET TimeZone = 'Asia/Tokyo'`)
+	p.exec(odd, `SELECT boardd.post('acme/media', 'x', not_before => now() + interval '1 day', timeout => '90.5 s', unique_key => 'k', unique_window => '1 month')`)
+	p.exec(odd, `SELECT boardd.post_many('[{"board":"acme/media","name":"x","notBefore":"2030-01-31T12:00:00.5Z","timeout":"1.5s"}]')`)
 	p.exec(conn, `SELECT count(*) FROM boardd.post_many($1)`, `[`+objects(10000, `{"board":"acme/media","name":"%d"}`)+`]`)
 	for _, call := range []string{`board => 'acme/none', name => 'x'`, `board => 'none', name => 'x'`} {
 		if _, err := conn.Exec(t.Context(), `SELECT boardd.post(`+call+`)`); code(err) != "42704" || !strings.Contains(err.Error(), "there is no board") {
@@ -177,6 +181,10 @@ func TestPostRights(t *testing.T) {
 		if _, err := conn.Exec(t.Context(), text); code(err) != "42501" {
 			t.Errorf("%s: %v, want SQLSTATE 42501", text, err)
 		}
+	}
+	admin := p.connect("postgres")
+	if _, err := admin.Exec(t.Context(), `INSERT INTO boardd.posters VALUES ('app', 'media')`); code(err) != "23514" {
+		t.Errorf("a poster on a board without its tenant: %v, want SQLSTATE 23514", err)
 	}
 	// What the caller puts in the way is not used.
 	p.exec(conn, `CREATE FUNCTION pg_temp.pg_has_role(name, name, text) RETURNS boolean LANGUAGE sql AS 'SELECT true'`)

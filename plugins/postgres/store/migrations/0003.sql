@@ -18,7 +18,7 @@ CREATE INDEX inbox_by_board ON {s}.inbox (board, number);
 -- Who may post on which board, by the name of a role; * is every board.
 CREATE TABLE {s}.posters (
   role  name NOT NULL,
-  board text NOT NULL,
+  board text NOT NULL CONSTRAINT tenant_and_board CHECK (board = '*' OR board LIKE '_%/_%'),
   PRIMARY KEY (role, board)
 );
 
@@ -26,6 +26,9 @@ CREATE TABLE {s}.posters (
 CREATE VIEW {s}.left_postings AS
   SELECT convert_from(b.name, 'UTF8') AS board, i.job AS uuid, i.posting, i.at, i.poster, i.refused
   FROM {s}.inbox i LEFT JOIN {s}.boards b USING (board) ORDER BY i.number;
+
+-- What follows is parsed with the caller's settings. No text in it has a backslash, which would
+-- mean something else without standard_conforming_strings.
 
 -- What is the matter with a value that has to be a text of so many bytes; NULL: nothing.
 CREATE FUNCTION {s}.text_problem(value jsonb, low integer, high integer) RETURNS text
@@ -48,7 +51,7 @@ $$;
 CREATE FUNCTION {s}.duration_problem(value jsonb, low integer, high integer) RETURNS text
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
   SELECT CASE
-    WHEN jsonb_typeof(value) = 'string' AND CASE WHEN value #>> '{}' ~ '^[0-9]{1,9}(\.[0-9]{1,9})?s$'
+    WHEN jsonb_typeof(value) = 'string' AND CASE WHEN value #>> '{}' ~ '^[0-9]{1,9}([.][0-9]{1,9})?s$'
       THEN rtrim(value #>> '{}', 's')::numeric BETWEEN low AND high END THEN NULL
     ELSE format('want seconds such as "30s", from %ss to %ss', low, high) END
 $$;
@@ -91,7 +94,7 @@ BEGIN
   END IF;
   IF job ? 'notBefore' THEN
     BEGIN
-      IF (job ->> 'notBefore' ~ '^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$') IS NOT TRUE THEN
+      IF (job ->> 'notBefore' ~ '^[0-9]{4}(-[0-9]{2}){2}T[0-9]{2}(:[0-9]{2}){2}([.][0-9]{1,9})?(Z|[+-][0-9]{2}:[0-9]{2})$') IS NOT TRUE THEN
         RETURN 'notBefore: want a time such as "2030-01-31T12:00:00Z"';
       ELSIF (job ->> 'notBefore')::timestamptz > now() + interval '36525 days' THEN
         RETURN 'notBefore: want a time at most 36525 days ahead';
