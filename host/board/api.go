@@ -93,6 +93,8 @@ type JobResult struct {
 	Err error
 
 	Existing bool // of a posting: Job has its unique key, and nothing was posted
+
+	again bool // of a posting: Job was posted before by an equal one
 }
 
 // GetOptions say how jobs are to be read.

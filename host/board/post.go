@@ -203,7 +203,7 @@ func (p *poster) answer(item int, r *driver.Result, now time.Time, news []*index
 		result.Err = itemError(op.Job, r)
 		return news
 	}
-	if r.Repeated {
+	if result.again = r.Repeated; result.again {
 		p.board.metrics.PostedAgain.Add(1)
 	} else {
 		p.board.metrics.Posted.Add(1)

@@ -52,13 +52,15 @@ func (b *Board) tickID(name string, tick time.Time) job.ID {
 // tried again.
 func (b *Board) tick(ctx context.Context, t *dueTick) (done bool) {
 	name, id := t.of.name, b.tickID(t.of.name, t.at)
-	by, err := b.tryTick(ctx, t, id)
+	again, by, err := b.tryTick(ctx, t, id)
 	kind := job.KindOf(err)
 	switch {
 	case ctx.Err() != nil:
 		return false
 	case err == nil && by == (job.ID{}):
-		b.metrics.Ticks.Add(1)
+		if !again { // else another host counts it
+			b.metrics.Ticks.Add(1)
+		}
 		b.tickedAt(ctx, name, t.at, func(r *tickRecord) { r.Posted, r.ID, r.Problem = t.at, id, "" })
 	case err == nil && t.record.Overlap == OverlapSkip && by != id:
 		b.leftOut(ctx, name, t.at, "job "+by.String()+" is open")
@@ -73,16 +75,16 @@ func (b *Board) tick(ctx context.Context, t *dueTick) (done bool) {
 	return true
 }
 
-// tryTick tries to post the job of a tick. by is the job that has the schedule's key, if that
-// is why it was not posted.
-func (b *Board) tryTick(ctx context.Context, t *dueTick, id job.ID) (by job.ID, err error) {
+// tryTick tries to post the job of a tick, unless that was done before. by is the job that has
+// the schedule's key, if that is why it was not posted.
+func (b *Board) tryTick(ctx context.Context, t *dueTick, id job.ID) (again bool, by job.ID, err error) {
 	opened, err := b.changing(ctx)
 	if err != nil {
-		return by, err
+		return false, by, err
 	}
 	if t.record.Overlap == OverlapCancel && !t.last.IsZero() {
 		if _, err := b.Cancel(ctx, []job.ID{b.tickID(t.of.name, t.last)}, true); err != nil {
-			return by, err
+			return false, by, err
 		}
 	}
 	posting := t.record.Job
@@ -92,7 +94,7 @@ func (b *Board) tryTick(ctx context.Context, t *dueTick, id job.ID) (by job.ID, 
 	if err == nil {
 		err = result.Err
 	}
-	return by, err
+	return result.again, by, err
 }
 
 // postTick posts a job that takes its schedule's key. by is the job that has the key, if
