@@ -94,6 +94,10 @@ func New(d driver.Driver, spec Spec) *Board {
 		b.metrics.TicksMissed.Add(1)
 		b.log.Warn("ticks of a schedule are left out: they are later than its catch-up", "schedule", name, "from", from, "to", to)
 	}
+	b.scheduler.declared.trouble, b.scheduler.declared.news = map[string]complaint{}, map[string]bool{}
+	b.scheduler.disputed = func(name string) {
+		b.log.Warn("a schedule is not as the configuration declares it any more: another server, which has other files, has changed it; theirs holds until this one starts again or reloads", "schedule", name)
+	}
 	return b
 }
 

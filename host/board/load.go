@@ -177,6 +177,9 @@ func (f *follower) ask(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if before := f.status.Generation; before != 0 && before != status.Generation {
+		f.board.scheduler.declareAnew()
+	}
 	f.status, f.asked = status, time.Now()
 	if status.Loss != "" {
 		f.board.log.Error("the store has lost, or may have lost, changes that it had acknowledged", "loss", status.Loss, "generation", status.Generation)

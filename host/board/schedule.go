@@ -73,6 +73,7 @@ type scheduleRecord struct {
 	Anchor   time.Time     `json:"anchor"` // from which Every is counted
 	Since    time.Time     `json:"since"`  // ticks before are not its own
 	Revision uint64        `json:"revision"`
+	Declared bool          `json:"declared,omitempty"` // in the configuration of a host; see SetSchedules
 }
 
 // table is the record's timetable.
@@ -162,6 +163,9 @@ func (b *Board) PutSchedule(ctx context.Context, s Schedule, ifVersion *uint64) 
 	if err != nil {
 		return Schedule{}, err
 	}
+	if err := b.scheduler.declares(s.Name); err != nil {
+		return Schedule{}, err
+	}
 	now := time.Now().UTC().Truncate(time.Millisecond)
 	if err := s.check(&opened.Capabilities, now); err != nil {
 		return Schedule{}, err
@@ -175,20 +179,43 @@ func (b *Board) PutSchedule(ctx context.Context, s Schedule, ifVersion *uint64) 
 			present = before.Revision
 		}
 		switch {
+		case before != nil && before.Declared:
+			return nil, isDeclared(s.Name, "a")
 		case ifVersion != nil && *ifVersion != present:
 			return nil, &job.Error{Op: "put schedule", Kind: job.Aborted, Message: "version: the schedule has another version by now: read it again"}
 		case before == nil && b.scheduler.count() >= MaxSchedules:
-			return nil, job.Errorf(job.QuotaExceeded, "a board has at most %d schedules", MaxSchedules)
+			return nil, tooManySchedules()
 		}
-		next := &scheduleRecord{
-			Cron: s.Cron, Every: s.Every, Timezone: s.Timezone, Job: s.Job, Overlap: s.Overlap,
-			CatchUp: s.CatchUp, Jitter: s.Jitter, Paused: s.Paused, Anchor: now, Since: now,
-		}
-		if before != nil && before.Cron == s.Cron && before.Every == s.Every && before.Timezone == s.Timezone && before.Paused == s.Paused {
-			next.Anchor, next.Since = before.Anchor, before.Since
-		}
-		return next, nil
+		return s.record(before, now), nil
 	})
+}
+
+func tooManySchedules() error {
+	return job.Errorf(job.QuotaExceeded, "a board has at most %d schedules", MaxSchedules)
+}
+
+// record is the schedule's record after the one before, which may be nil.
+func (s *Schedule) record(before *scheduleRecord, now time.Time) *scheduleRecord {
+	next := &scheduleRecord{
+		Cron: s.Cron, Every: s.Every, Timezone: s.Timezone, Job: s.Job, Overlap: s.Overlap,
+		CatchUp: s.CatchUp, Jitter: s.Jitter, Paused: s.Paused, Anchor: now, Since: now,
+	}
+	if before != nil && before.Cron == s.Cron && before.Every == s.Every && before.Timezone == s.Timezone && before.Paused == s.Paused {
+		next.Anchor, next.Since = before.Anchor, before.Since
+	}
+	return next
+}
+
+// encode is the record as its document holds it.
+func (r *scheduleRecord) encode() ([]byte, error) {
+	data, err := json.Marshal(r)
+	if err != nil {
+		return nil, &job.Error{Op: "put schedule", Kind: job.Internal, Err: err}
+	}
+	if len(data) > driver.MaxDocument/8 {
+		return nil, job.Errorf(job.Invalid, "schedule: %d bytes are too many: want at most %d", len(data), driver.MaxDocument/8)
+	}
+	return data, nil
 }
 
 // PauseSchedule stops a schedule, or lets it go on. What was due while it was paused is left
@@ -217,8 +244,8 @@ func noSchedule(name string) error {
 }
 
 // changeSchedule writes what change makes of a schedule, and does so again if somebody else
-// was faster. The record before is nil if there is none, or with an error of kind Corrupt if
-// it cannot be read.
+// was faster. Nothing is written if that is the record before itself, which is nil if there is
+// none, or with an error of kind Corrupt if it cannot be read.
 func (b *Board) changeSchedule(ctx context.Context, name string, change func(before *scheduleRecord, err error) (*scheduleRecord, error)) (Schedule, error) {
 	docs, space := b.driver.Documents(), driver.Space{Board: b.spec.Key, Name: driver.SettingSpace}
 	for try := 0; ; try++ {
@@ -233,16 +260,17 @@ func (b *Board) changeSchedule(ctx context.Context, name string, change func(bef
 		if err != nil {
 			return Schedule{}, err
 		}
+		if next == before {
+			b.scheduler.learn(name, before, old.Version)
+			return before.show(name, b.readTick(ctx, name)), nil
+		}
 		next.Revision = 1
 		if before != nil {
 			next.Revision = before.Revision + 1
 		}
-		data, err := json.Marshal(next)
+		data, err := next.encode()
 		if err != nil {
-			return Schedule{}, &job.Error{Op: "put schedule", Kind: job.Internal, Err: err}
-		}
-		if len(data) > driver.MaxDocument/8 {
-			return Schedule{}, job.Errorf(job.Invalid, "schedule: %d bytes are too many: want at most %d", len(data), driver.MaxDocument/8)
+			return Schedule{}, err
 		}
 		switch version, err := docs.Put(ctx, space, driver.Document{Name: schedulePrefix + name, Data: data}, old.Version); {
 		case err == nil:
@@ -321,17 +349,42 @@ func (b *Board) DeleteSchedule(ctx context.Context, name string) error {
 	if name == "" || textProblem(name, job.MaxName) != "" {
 		return noSchedule(name)
 	}
-	switch err := b.deleteDocument(ctx, driver.SettingSpace, schedulePrefix+name); {
-	case errors.Is(err, job.NotFound):
-		return noSchedule(name)
-	case err != nil:
+	if err := b.scheduler.declares(name); err != nil {
 		return err
 	}
-	b.scheduler.learn(name, nil, 0)
-	if err := b.deleteDocument(ctx, tickSpace, name); !errors.Is(err, job.NotFound) {
-		return err
+	return b.dropSchedule(ctx, name, func(r *scheduleRecord) error {
+		if r != nil && r.Declared {
+			return isDeclared(name, "a")
+		}
+		return nil
+	})
+}
+
+// dropSchedule takes a schedule away, and what is known of its ticks, if allowed says nothing
+// against its record, which is nil if it cannot be read.
+func (b *Board) dropSchedule(ctx context.Context, name string, allowed func(*scheduleRecord) error) error {
+	docs, space := b.driver.Documents(), driver.Space{Board: b.spec.Key, Name: driver.SettingSpace}
+	for try := 0; ; try++ {
+		doc, r, err := b.readSchedule(ctx, name)
+		if err != nil && !errors.Is(err, job.Corrupt) {
+			return err
+		}
+		if err := allowed(r); err != nil {
+			return err
+		}
+		switch err := docs.Delete(ctx, space, schedulePrefix+name, doc.Version); {
+		case err == nil:
+			b.scheduler.learn(name, nil, 0)
+			if err := b.deleteDocument(ctx, tickSpace, name); !errors.Is(err, job.NotFound) {
+				return err
+			}
+			return nil
+		case errors.Is(err, job.NotFound):
+			return noSchedule(name)
+		case try == tries || !errors.Is(err, job.Aborted):
+			return err
+		}
 	}
-	return nil
 }
 
 // TriggerSchedule posts a schedule's job now, with an ID of the caller's or a new one, whether

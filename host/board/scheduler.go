@@ -26,7 +26,12 @@ type scheduler struct {
 	synced bool          // all schedules are known, and how far they are
 	wake   chan struct{} // has room for one
 
-	missed func(name string, from, to time.Time) // is told of ticks that are left out, with mu held
+	declared declaration // see SetSchedules
+
+	// Both are called with mu held: of ticks that are left out, and of a schedule that another
+	// host wrote otherwise than it is declared here.
+	missed   func(name string, from, to time.Time)
+	disputed func(name string)
 }
 
 // scheduled is what the host knows of a schedule.
@@ -59,6 +64,7 @@ func (s *scheduler) learn(name string, r *scheduleRecord, version uint64) {
 		if known != nil {
 			s.remove(known)
 			delete(s.all, name)
+			s.compare(name)
 		}
 		return
 	}
@@ -71,6 +77,7 @@ func (s *scheduler) learn(name string, r *scheduleRecord, version uint64) {
 	known.record, known.version, known.failed = r, version, 0
 	known.table, _ = r.table() // one that cannot be read has no ticks
 	s.plan(known)
+	s.compare(name)
 }
 
 // plan puts a schedule where it belongs in the heap, with the tick that comes next. It is
@@ -94,10 +101,7 @@ func (s *scheduler) plan(k *scheduled) {
 		k.at = k.next.Add(jitter(k.name, k.next, k.record.Jitter))
 	}
 	heap.Push(&s.due, k)
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
+	s.awake()
 }
 
 func (s *scheduler) remove(k *scheduled) {
@@ -168,10 +172,14 @@ func (s *scheduler) sync(last map[string]time.Time) {
 		if k.version == 0 {
 			s.remove(k)
 			delete(s.all, name)
+			s.compare(name)
 			continue
 		}
 		k.last = later(k.last, last[name])
 		s.plan(k)
+	}
+	if s.declared.pending {
+		s.awake()
 	}
 }
 
@@ -234,7 +242,7 @@ func (b *Board) syncSchedules(ctx context.Context) error {
 	return nil
 }
 
-// tickForever posts ticks when they are due, until ctx ends.
+// tickForever posts ticks when they are due, and writes what is declared, until ctx ends.
 func (b *Board) tickForever(ctx context.Context) {
 	var group sync.WaitGroup
 	defer group.Wait()
@@ -242,6 +250,10 @@ func (b *Board) tickForever(ctx context.Context) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
+		steps, ok, again := b.scheduler.declaring(time.Now())
+		if ok {
+			group.Go(func() { b.scheduler.declaredAll(b.declare(ctx, steps)) })
+		}
 		select {
 		case room <- struct{}{}:
 		case <-ctx.Done():
@@ -256,7 +268,7 @@ func (b *Board) tickForever(ctx context.Context) {
 			continue
 		}
 		<-room
-		timer.Reset(wait)
+		timer.Reset(min(wait, again))
 		select {
 		case <-timer.C:
 		case <-b.scheduler.wake:
