@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"sync"
 
+	"github.com/boardd/boardd/host/board"
 	"github.com/boardd/boardd/host/catalog"
 	"github.com/boardd/boardd/host/config"
 	"github.com/boardd/boardd/host/directory"
@@ -246,6 +248,10 @@ func (h *Host) arrangeBoard(b *Hosted, want config.Board, ok bool) {
 		h.recordings.forget(directory.At(b.config)) // another board of the name is not to have it
 	default:
 		present := b.latest()
+		if !sameSchedules(*present.schedules.Load(), want.Schedules) {
+			b.declare(want.Schedules) // which takes calls as long as another one opens
+			present.declare(want.Schedules)
+		}
 		if !sameBoard(present.config, want) {
 			h.renew(b, want)
 			return
@@ -257,7 +263,11 @@ func (h *Host) arrangeBoard(b *Hosted, want config.Board, ok bool) {
 	}
 }
 
-// sameBoard reports whether a board goes on as it is: its limits may change
+func sameSchedules(a, b []board.Schedule) bool {
+	return slices.EqualFunc(a, b, func(x, y board.Schedule) bool { return reflect.DeepEqual(x, y) })
+}
+
+// sameBoard reports whether a board goes on as it is: its limits and schedules may change
 // under way.
 func sameBoard(a, b config.Board) bool {
 	same := bytes.Equal(a.Settings, b.Settings)

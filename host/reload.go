@@ -53,6 +53,10 @@ func (h *Host) Reload(ctx context.Context) ([]string, error) {
 	h.settings.Store(next)
 	changes = append(changes, h.replaceBackends(present, next)...)
 	h.arrange(nil)
+	for _, b := range h.registry.allBoards() { // whatever became of them in the store
+		b = b.latest()
+		b.declare(*b.schedules.Load())
+	}
 	h.logger.Info("the configuration was read anew", "changes", changes)
 	return changes, nil
 }
@@ -115,7 +119,9 @@ func differences(a, b *config.Config) []string {
 	changes = append(changes, compare("backend", a.Backends, b.Backends, func(c config.Backend) string { return c.Name }, sameBackend)...)
 	return append(changes, compare("board", a.Boards, b.Boards,
 		func(c config.Board) string { return directory.TenantOf(c) + "/" + c.Name },
-		func(x, y config.Board) bool { return sameBoard(x, y) && x.Limits == y.Limits })...)
+		func(x, y config.Board) bool {
+			return sameBoard(x, y) && x.Limits == y.Limits && sameSchedules(x.Schedules, y.Schedules)
+		})...)
 }
 
 func compare[T any](kind string, a, b []T, name func(T) string, same func(T, T) bool) []string {

@@ -32,13 +32,14 @@ type Hosted struct {
 	logger  *slog.Logger
 	quota   *quota.Board
 
-	tried   chan struct{} // closed when there is a board, or a problem
-	once    sync.Once
-	board   atomic.Pointer[board.Board]
-	inForce atomic.Pointer[binding.InForce] // what the board asks
-	problem atomic.Pointer[string]          // why there is no board
-	refused atomic.Bool                     // the problem is not that its store cannot be reached
-	turn    openSlot
+	tried     chan struct{} // closed when there is a board, or a problem
+	once      sync.Once
+	board     atomic.Pointer[board.Board]
+	inForce   atomic.Pointer[binding.InForce]  // what the board asks
+	schedules atomic.Pointer[[]board.Schedule] // that are declared; they change while it is served
+	problem   atomic.Pointer[string]           // why there is no board
+	refused   atomic.Bool                      // the problem is not that its store cannot be reached
+	turn      openSlot
 
 	running context.Context //nolint:containedctx // ends, with the reason that callers are told, when the board is taken away
 	stop    context.CancelCauseFunc
@@ -52,6 +53,7 @@ func (h *Host) newServed(c config.Board) *Hosted {
 		config: c, backend: b, logger: h.logger.With("tenant", c.Tenant, "board", c.Name),
 		tried: make(chan struct{}), done: make(chan struct{}),
 	}
+	s.schedules.Store(&c.Schedules)
 	s.running, s.stop = context.WithCancelCause(h.running)
 	s.quota = h.quotas.NewBoard(quota.Spec{
 		Tenant: c.Tenant, Name: c.Name, Limits: c.Limits, Running: s.running,
@@ -62,6 +64,14 @@ func (h *Host) newServed(c config.Board) *Hosted {
 
 // Config returns the board's settings.
 func (s *Hosted) Config() config.Board { return s.config }
+
+// declare gives the board the schedules that are declared now.
+func (s *Hosted) declare(schedules []board.Schedule) {
+	s.schedules.Store(&schedules)
+	if b := s.board.Load(); b != nil {
+		b.SetSchedules(schedules)
+	}
+}
 
 // latest is the board itself, or what is to take its place.
 func (s *Hosted) latest() *Hosted {
@@ -156,6 +166,7 @@ func (s *Hosted) serve(ctx context.Context, h *Host, r *running) error {
 	s.inForce.Store(rules)
 	s.redeploy(h) // before anybody can ask the board
 	s.board.Store(b)
+	b.SetSchedules(*s.schedules.Load())
 	s.problem.Store(nil)
 	s.once.Do(func() { close(s.tried) })
 	var opening sync.WaitGroup

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/boardd/boardd/host/board"
 	"github.com/boardd/boardd/host/tenant"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
@@ -102,6 +103,8 @@ type Board struct {
 
 	Eligibility []Rule `json:"eligibility,omitempty"` // all must allow
 	Ordering    *Rule  `json:"ordering,omitempty"`    // nil: the board's own order
+
+	Schedules []board.Schedule `json:"-"` // only of the configuration
 }
 
 // Retry says what becomes of a job whose claim was lost or given back. The zero
@@ -160,9 +163,9 @@ func Dev(dataDir string) *Config {
 	}}
 	c.Catalog = DevBackend
 	c.Backends = []Backend{{Name: DevBackend, Driver: "embedded", Settings: []byte("{}")}}
-	board := NewBoard(DevBoard)
-	board.Backend = DevBackend
-	c.Boards = []Board{board}
+	b := NewBoard(DevBoard)
+	b.Backend = DevBackend
+	c.Boards = []Board{b}
 	return c
 }
 
