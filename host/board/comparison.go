@@ -69,7 +69,7 @@ func (b *Board) compareLines(ctx context.Context, set *ruleset) {
 		}
 	}
 	set.shadow.next.Store(time.Now().Add(max(compareEvery, restAfter(time.Since(c.piece)))).UnixNano())
-	b.order.signal()
+	rouse(b.order.wake)
 }
 
 func newComparison(b *Board, set *ruleset) *comparison {

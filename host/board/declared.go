@@ -44,7 +44,7 @@ func (b *Board) SetSchedules(list []Schedule) {
 		s.declared.list[list[i].Name] = list[i]
 	}
 	s.declared.pending, s.declared.at = true, time.Time{}
-	s.awake()
+	rouse(s.wake)
 }
 
 // declaration is what a host's configuration declares of a board's schedules, and how far
@@ -86,7 +86,7 @@ func (s *scheduler) declareAnew() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.declared.pending, s.declared.unsure, s.declared.at = true, true, time.Time{}
-	s.awake()
+	rouse(s.wake)
 }
 
 // declaring returns what is to be written of what is declared, if it is time to, or how long
@@ -134,15 +134,7 @@ func (s *scheduler) declaredAll(done bool) {
 	for name := range s.declared.news {
 		s.compare(name)
 	}
-	s.awake()
-}
-
-// awake has the scheduler look what there is to do. It is called with mu held.
-func (s *scheduler) awake() {
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
+	rouse(s.wake)
 }
 
 // compare looks, after news of a schedule, whether it is as it is declared here, unless that

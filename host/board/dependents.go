@@ -112,10 +112,7 @@ func (d *dependents) look(id job.ID) {
 		d.due = make(map[job.ID]struct{})
 	}
 	d.due[id] = struct{}{}
-	select {
-	case d.wake <- struct{}{}:
-	default:
-	}
+	rouse(d.wake)
 }
 
 // take returns up to most of the jobs to be looked at.

@@ -118,14 +118,6 @@ func leftDuration(what, text string) (time.Duration, error) {
 	return d, nil
 }
 
-// wakeIntake says that postings may wait in the store.
-func (b *Board) wakeIntake() {
-	select {
-	case b.intake <- struct{}{}:
-	default: // it is said already
-	}
-}
-
 // takeInForever posts what others leave in the store, until ctx ends. Each host of the board
 // does so: the store lets one of them post it.
 func (b *Board) takeInForever(ctx context.Context) {

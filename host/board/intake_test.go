@@ -116,7 +116,7 @@ func startInbox(t *testing.T, prepare func(s *inboxStore)) (*Board, *inboxStore)
 	s := &inboxStore{Driver: openStore(t), refused: map[job.ID]string{}}
 	prepare(s)
 	b := start(t, s, Spec{})
-	b.wakeIntake()
+	rouse(b.intake)
 	synctest.Wait()
 	return b, s
 }
@@ -187,7 +187,7 @@ func TestIntakeFull(t *testing.T) {
 			t.Errorf("%d pages were read in vain: want %d", s.pages, intakeVain)
 		}
 		for range 100 {
-			b.wakeIntake()
+			rouse(b.intake)
 			synctest.Wait()
 		}
 		if s.pages != intakeVain {
@@ -220,7 +220,7 @@ func TestIntakeStuck(t *testing.T) {
 		})
 		before := s.pages
 		s.leave(map[byte]string{8: `{"name": "good"}`}, 8)
-		b.wakeIntake()
+		rouse(b.intake)
 		synctest.Wait()
 		if n := s.waits(); n != 7 || s.pages > before+2 {
 			t.Errorf("%d wait, and %d pages were read: want 7, and no more than 2", n, s.pages-before)

@@ -87,18 +87,20 @@ func (l *listener) hear(it *item) {
 		l.lose()
 	}
 	l.items = append(l.items, *it)
-	l.ring()
+	rouse(l.wake)
 }
 
 // lose drops what was kept, and notes that. The caller holds hub.mu.
 func (l *listener) lose() {
 	l.items, l.lost = nil, true
-	l.ring()
+	rouse(l.wake)
 }
 
-func (l *listener) ring() {
+// rouse has whoever waits on wake look what there is to do. wake has room for one, so that
+// this is never waited for, and nothing is missed.
+func rouse(wake chan<- struct{}) {
 	select {
-	case l.wake <- struct{}{}:
+	case wake <- struct{}{}:
 	default:
 	}
 }

@@ -146,7 +146,7 @@ func (f *follower) session(ctx context.Context, wait *backoff) error {
 			stop = f.load(ctx, f.board.index.Sync(), changes.Position, end)
 		}
 		if changes.Inbox {
-			f.board.wakeIntake()
+			rouse(f.board.intake)
 		}
 		f.follow(ctx, &changes)
 		f.position = max(f.position, changes.Position)

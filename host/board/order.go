@@ -45,15 +45,8 @@ func (o *order) follow(set *ruleset) <-chan struct{} {
 	o.mu.Lock()
 	o.waiting = append(o.waiting, done)
 	o.mu.Unlock()
-	o.signal()
+	rouse(o.wake)
 	return done
-}
-
-func (o *order) signal() {
-	select {
-	case o.wake <- struct{}{}:
-	default:
-	}
 }
 
 // schedule notes until when scores hold that are made now.
@@ -81,7 +74,7 @@ func (o *order) used() {
 		return
 	}
 	if now := time.Now().UnixNano(); next != 0 && now >= next || fades != 0 && now >= fades || lines != 0 && now >= lines {
-		o.signal()
+		rouse(o.wake)
 	}
 }
 
@@ -107,7 +100,7 @@ func (o *order) fresh(ctx context.Context) {
 	o.mu.Lock()
 	o.catching = append(o.catching, done)
 	o.mu.Unlock()
-	o.signal()
+	rouse(o.wake)
 	limit := time.NewTimer(promptTime)
 	defer limit.Stop()
 	select {
@@ -120,7 +113,7 @@ func (o *order) fresh(ctx context.Context) {
 // awaited says that a claim call begins to wait.
 func (o *order) awaited() {
 	if o.next.Load() != 0 || o.fades.Load() != 0 || o.board.rules.Load().shadow.due() != 0 {
-		o.signal()
+		rouse(o.wake)
 	}
 }
 
@@ -278,7 +271,7 @@ func (o *order) failed(set *ruleset, what string, n int, err error) {
 	o.board.log.Warn("an ordering policy failed: what it was asked about keeps its place", "policy", set.ordering.name(), what, n, "error", err)
 	retry := max(time.Now().Add(BreakerRest).UnixNano(), set.ordering.breaker.until.Load())
 	if o.again.CompareAndSwap(0, retry) {
-		o.signal()
+		rouse(o.wake)
 	}
 }
 

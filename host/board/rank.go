@@ -109,7 +109,7 @@ func (o *order) rank(set *ruleset, keys []policy.Key, ranks []policy.Rank) error
 	o.fallen.Store(set)
 	o.void.Store(true)
 	o.fades.Store(time.Now().UnixNano())
-	o.signal()
+	rouse(o.wake)
 	return o.standIn(ctx, set, keys, ranks)
 }
 

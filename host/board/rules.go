@@ -77,7 +77,7 @@ func (b *Board) SetRules(rules Rules) <-chan struct{} {
 		return b.order.follow(next)
 	}
 	if next.shadow.due() != 0 {
-		b.order.signal()
+		rouse(b.order.wake)
 	}
 	done := make(chan struct{})
 	close(done)

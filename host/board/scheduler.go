@@ -101,7 +101,7 @@ func (s *scheduler) plan(k *scheduled) {
 		k.at = k.next.Add(jitter(k.name, k.next, k.record.Jitter))
 	}
 	heap.Push(&s.due, k)
-	s.awake()
+	rouse(s.wake)
 }
 
 func (s *scheduler) remove(k *scheduled) {
@@ -179,7 +179,7 @@ func (s *scheduler) sync(last map[string]time.Time) {
 		s.plan(k)
 	}
 	if s.declared.pending {
-		s.awake()
+		rouse(s.wake)
 	}
 }
 
