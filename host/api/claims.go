@@ -59,7 +59,7 @@ func (s *service) ClaimJobs(ctx context.Context, r *connect.Request[boarddv1.Cla
 func fromClaim(ctx context.Context, m *boarddv1.ClaimJobsRequest) (board.ClaimRequest, error) {
 	request := board.ClaimRequest{
 		Owner: m.GetOwner(), Max: int(m.GetMax()), Names: m.GetNames(), Filter: m.GetFilter(), NoExpiry: m.GetNoExpiry(),
-		WorkerLabels: fromLabels(m.GetWorkerLabels()), RequestID: m.GetRequestId(),
+		WorkerLabels: job.LabelsOf(m.GetWorkerLabels()), RequestID: m.GetRequestId(),
 	}
 	if m.GetMax() < 0 || m.GetMax() > board.MaxBatch {
 		return request, invalid("max", "want 1 to %d, or 0 for 1, got %d", board.MaxBatch, m.GetMax())

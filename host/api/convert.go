@@ -145,19 +145,6 @@ func toLabels(labels []job.Label) map[string]string {
 	return m
 }
 
-// fromLabels returns the labels sorted by key.
-func fromLabels(m map[string]string) []job.Label {
-	if len(m) == 0 {
-		return nil
-	}
-	labels := make([]job.Label, 0, len(m))
-	for k, v := range m {
-		labels = append(labels, job.Label{Key: k, Value: v})
-	}
-	slices.SortFunc(labels, func(a, b job.Label) int { return strings.Compare(a.Key, b.Key) })
-	return labels
-}
-
 // toTime is nil for the zero time. A time that the API cannot write becomes the
 // last one that it can.
 func toTime(t time.Time) *timestamppb.Timestamp {
@@ -214,7 +201,7 @@ func fromRef(c *boarddv1.Claim) (board.Ref, error) {
 // fromPosting reads a new job. What the board checks by itself is left to it.
 func fromPosting(n *boarddv1.NewJob) (job.Posting, error) {
 	p := job.Posting{
-		Name: n.GetName(), Details: n.GetDetails(), Labels: fromLabels(n.GetLabels()), MaxAttempts: n.GetMaxAttempts(),
+		Name: n.GetName(), Details: n.GetDetails(), Labels: job.LabelsOf(n.GetLabels()), MaxAttempts: n.GetMaxAttempts(),
 		Book:       job.Book{UUID: n.GetBook().GetUuid(), Name: n.GetBook().GetName()},
 		Operations: fromOperations(n.GetOperations()),
 	}

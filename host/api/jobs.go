@@ -175,7 +175,7 @@ func (s *service) ExplainJob(ctx context.Context, r *connect.Request[boarddv1.Ex
 	if len(r.Msg.GetOwner()) > job.MaxOwner {
 		return nil, invalid("owner", "want at most %d bytes, got %d", job.MaxOwner, len(r.Msg.GetOwner()))
 	}
-	worker := fromLabels(r.Msg.GetWorkerLabels())
+	worker := job.LabelsOf(r.Msg.GetWorkerLabels())
 	e, err := b.Explain(ctx, id, r.Msg.GetOwner(), worker)
 	if err != nil {
 		return nil, err

@@ -70,7 +70,7 @@ func (s *service) work(ctx context.Context, b *board.Board, request *board.WorkR
 func fromWork(ctx context.Context, m *boarddv1.WorkRequest) (board.WorkRequest, error) {
 	claims := board.ClaimRequest{
 		Owner: m.GetOwner(), Max: int(m.GetMax()), Names: m.GetNames(), Filter: m.GetFilter(), NoExpiry: m.GetNoExpiry(),
-		WorkerLabels: fromLabels(m.GetWorkerLabels()), RequestID: m.GetRequestId(),
+		WorkerLabels: job.LabelsOf(m.GetWorkerLabels()), RequestID: m.GetRequestId(),
 	}
 	request := board.WorkRequest{Ahead: int(m.GetAhead())}
 	if m.GetMax() < 0 || m.GetMax() > board.MaxBatch {

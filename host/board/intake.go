@@ -56,10 +56,7 @@ func (l *leftPosting) posting(id job.ID, text []byte) (p job.Posting, err error)
 	}
 	p = job.Posting{
 		ID: id, Name: l.Name, Details: l.Details, Book: job.Book{UUID: l.Book.UUID, Name: l.Book.Name}, NotBefore: l.NotBefore, MaxAttempts: l.MaxAttempts,
-		Unique: job.Unique{Key: l.Unique.Key},
-	}
-	for key, value := range l.Labels {
-		p.Labels = append(p.Labels, job.Label{Key: key, Value: value})
+		Unique: job.Unique{Key: l.Unique.Key}, Labels: job.LabelsOf(l.Labels),
 	}
 	if l.Priority != "" {
 		var ok bool

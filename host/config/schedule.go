@@ -107,12 +107,7 @@ func (s *section) labels() []job.Label {
 	if err := json.Unmarshal(s.object("labels"), &texts); err != nil {
 		s.wrong("labels", "want an object of texts, such as { customer = \"acme\" }")
 	}
-	var labels []job.Label
-	for key, value := range texts {
-		labels = append(labels, job.Label{Key: key, Value: value})
-	}
-	slices.SortFunc(labels, func(a, b job.Label) int { return strings.Compare(a.Key, b.Key) })
-	return labels
+	return job.LabelsOf(texts)
 }
 
 // judge asks the board whether a schedule is one.

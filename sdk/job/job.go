@@ -3,7 +3,11 @@
 // the standard library only.
 package job
 
-import "time"
+import (
+	"slices"
+	"strings"
+	"time"
+)
 
 // State says where a job stands.
 type State uint8
@@ -102,6 +106,19 @@ type Book struct {
 type Label struct {
 	Key   string
 	Value string
+}
+
+// LabelsOf returns labels in the order of their keys; nil if there are none.
+func LabelsOf(values map[string]string) []Label {
+	if len(values) == 0 {
+		return nil
+	}
+	labels := make([]Label, 0, len(values))
+	for key, value := range values {
+		labels = append(labels, Label{Key: key, Value: value})
+	}
+	slices.SortFunc(labels, func(a, b Label) int { return strings.Compare(a.Key, b.Key) })
+	return labels
 }
 
 // Token is the proof of one claim. For one job (Generation, Epoch) only grows,
