@@ -5,8 +5,6 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -146,23 +144,8 @@ func metrics(t *testing.T, program string) string {
 	}
 	s := startDevIn(t, program, os.Getenv("PATH"), "--config", configuration)
 	get := func(token string) string {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.address+"/metrics", http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if token != "" {
-			request.Header.Set("Authorization", "Bearer "+token)
-		}
-		answer, err := http.DefaultClient.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer answer.Body.Close()
-		text, err := io.ReadAll(answer.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(text)
+		_, text := testserver.Get(t, s.address+"/metrics", token)
+		return text
 	}
 	get("nobody's")
 	if out, err := exec.CommandContext(t.Context(), program, "--addr", s.address, "--token", "dev", "job", "post", "x").CombinedOutput(); err != nil {

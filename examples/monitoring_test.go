@@ -252,21 +252,8 @@ func TestPrometheus(t *testing.T) {
 		"backend \"main\" {\n  driver = \"embedded\"\n}\nboard \"jobs\" {\n  backend = \"main\"\n}\n", secret))
 	server := testserver.Start(t, testserver.Build(t, "./cmd/boardd"), "", "--config", config)
 	ask := func(path, token string) string {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.Addr+path, http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
-		request.Header.Set("Authorization", "Bearer "+token)
-		answer, err := http.DefaultClient.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer answer.Body.Close()
-		text, err := io.ReadAll(answer.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(text)
+		_, text := testserver.Get(t, server.Addr+path, token)
+		return text
 	}
 	whoAmI := "/boardd.v1.BoardService/WhoAmI?connect=v1&encoding=json&message=%7B%7D"
 	ask(whoAmI, "nobody's")

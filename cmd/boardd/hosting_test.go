@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -464,19 +463,9 @@ func (h *hosting) noLeak(tenants []string, tokens map[string]string, servers ...
 
 func metricsOf(t *testing.T, addr, token string) string {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, addr+"/metrics", http.NoBody)
-	if err != nil {
-		t.Fatal(err)
+	status, text := testserver.Get(t, addr+"/metrics", token)
+	if status != http.StatusOK {
+		t.Fatalf("%d %s", status, text)
 	}
-	request.Header.Set("Authorization", "Bearer "+token)
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	if err != nil || answer.StatusCode != http.StatusOK {
-		t.Fatalf("%d %s, %v", answer.StatusCode, text, err)
-	}
-	return string(text)
+	return text
 }
