@@ -23,18 +23,10 @@ func ticks(h *history.History) (problems []Problem) {
 			}
 		}
 		// Of the last tick the schedule may not have written yet that it was posted.
-		least, most := due(&s, s.From), due(&s, s.To)+1
+		least, most := s.Due(s.From), s.Due(s.To)+1
 		if n := len(seen); n < least || n > most {
 			problems = append(problems, Problem{Text: fmt.Sprintf("%d ticks of schedule %s were posted, and %d to %d have been", n, s.Name, least, most)})
 		}
 	}
 	return problems
-}
-
-// due is how many ticks there are until one of them, with it.
-func due(s *history.Schedule, last time.Time) int {
-	if last.Before(s.First) {
-		return 0
-	}
-	return int(last.Sub(s.First)/s.Every) + 1
 }

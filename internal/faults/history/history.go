@@ -205,3 +205,11 @@ type Schedule struct {
 	To     time.Time `json:"to"`
 	WentOn bool      `json:"wentOn"`
 }
+
+// Due is how many ticks there are until one of them, with it.
+func (s *Schedule) Due(last time.Time) int {
+	if last.Before(s.First) {
+		return 0
+	}
+	return int(last.Sub(s.First)/s.Every) + 1
+}

@@ -3,6 +3,7 @@ package workload
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -86,7 +87,10 @@ func (c *Clock) Rest(ctx context.Context, board *client.Board, patience time.Dur
 	}); err != nil {
 		return err
 	}
-	if err := r.until(ctx, func() (bool, error) { return true, c.list(ctx, board) }); err != nil {
+	if err := r.until(ctx, func() (bool, error) {
+		err := c.list(ctx, board)
+		return c.heard(), err
+	}); err != nil {
 		return err
 	}
 	err := r.until(ctx, func() (bool, error) {
@@ -109,6 +113,17 @@ func (c *Clock) read(ctx context.Context, board *client.Board, tell func(s *hist
 		tell(c.schedules[shown.GetName()], shown.GetLastAt().AsTime())
 	}
 	return nil
+}
+
+// heard says whether what was listed is as far as the schedules were before. The server that
+// lists may hear a little later of what another one has posted or purged.
+func (c *Clock) heard() bool {
+	for _, s := range c.schedules {
+		if len(s.Purged)+len(s.Jobs) < s.Due(s.From) || slices.ContainsFunc(s.Purged, func(id string) bool { return slices.Contains(s.Jobs, id) }) {
+			return false
+		}
+	}
+	return true
 }
 
 func (c *Clock) list(ctx context.Context, board *client.Board) error {
