@@ -49,6 +49,8 @@ binaryen           wasm-opt --version
 rustc              /usr/bin/rustc --version
 systemd            systemd-analyze --version
 prometheus         promtool --version
+docker-compose     docker-compose --version
+python3-yaml       /usr/bin/python3 -c "import yaml"
 nginx              test -x /usr/sbin/nginx
 haproxy            test -x /usr/sbin/haproxy
 runc               test -x /usr/sbin/runc
