@@ -23,7 +23,7 @@ import (
 // and returns the folder.
 func Programs(t testing.TB) string {
 	t.Helper()
-	folder := filepath.Dir(testserver.BuildWith(t, []string{Redis, ZooKeeper}))
+	folder := filepath.Dir(testserver.BuildWith(t, []string{Redis, ZooKeeper, Postgres}))
 	if err := os.WriteFile(filepath.Join(folder, policyFile), teams.Module(t), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -33,13 +33,13 @@ func Programs(t testing.TB) string {
 // Before builds boardd and the drivers of an earlier commit, and returns the folder.
 func Before(t testing.TB, commit string) string {
 	t.Helper()
-	built := testserver.BuildBefore(t, commit, "./cmd/boardd", "./plugins/"+Redis, "./plugins/"+ZooKeeper)
+	built := testserver.BuildBefore(t, commit, "./cmd/boardd", "./plugins/"+Redis, "./plugins/"+ZooKeeper, "./plugins/"+Postgres)
 	folder := t.TempDir()
 	plugins := filepath.Join(folder, "plugins")
 	if err := os.Mkdir(plugins, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for program, at := range map[string]string{"boardd": folder, Redis: plugins, ZooKeeper: plugins} {
+	for program, at := range map[string]string{"boardd": folder, Redis: plugins, ZooKeeper: plugins, Postgres: plugins} {
 		if err := os.Symlink(filepath.Join(built, program), filepath.Join(at, program)); err != nil {
 			t.Fatal(err)
 		}
@@ -100,6 +100,8 @@ func deploy(t testing.TB, programs string, s Schedule) *deployment {
 		backend, place, ticks, others = d.redis(t), `namespace = "faults"`, `namespace = "clock"`, `namespace = "others"`
 	case ZooKeeper:
 		backend, place, ticks, others = d.zookeeper(t, s), `path = "/faults"`, `path = "/clock"`, `path = "/others"`
+	case Postgres:
+		backend = d.postgres(t)
 	}
 	if s.Limit > 0 {
 		limits = fmt.Sprintf("  limits {\n    open_jobs = %d\n  }\n", s.Limit)
@@ -168,6 +170,14 @@ func (m member) Kill()    { m.ZooKeeperEnsemble.Kill(m.number) }
 func (m member) Restart() { m.Start(m.number) }
 func (m member) Pause()   { m.ZooKeeperEnsemble.Pause(m.number) }
 func (m member) Resume()  { m.ZooKeeperEnsemble.Resume(m.number) }
+
+func (d *deployment) postgres(t testing.TB) string {
+	t.Helper()
+	p := testserver.StartPostgres(t, testserver.PostgresOptions{})
+	link := testserver.NewProxy(t, p.Addr)
+	d.Postgres, d.Links, d.Store = p, []*testserver.Proxy{link}, []nemesis.Process{p}
+	return fmt.Sprintf("url = %q", "postgres://postgres@"+link.Addr()+"/postgres?sslmode=disable")
+}
 
 // connect returns the connection of the n-th client. All know every server, or one alone
 // where it has to be known which one answers; each begins with another one. Every second

@@ -62,6 +62,9 @@ func TestSchedules(t *testing.T) {
 			all = append(all, faults.Make(store, seed+1))
 		}
 	}
+	for seed := range uint64(4) {
+		all = append(all, faults.Make(faults.Postgres, seed+1))
+	}
 	schedules(t, all)
 }
 

@@ -2,6 +2,7 @@ package faults
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -21,6 +22,8 @@ func (d *deployment) keeps(store string) kept {
 	switch store {
 	case Redis:
 		return kept{d.Redis.Dir, d.Redis.Kill, d.Redis.Restart}
+	case Postgres:
+		return kept{d.Postgres.Dir, d.Postgres.Kill, d.Postgres.Restart}
 	case ZooKeeper:
 		z, _ := d.Store[0].(member)
 		return kept{z.Dir(0), z.Kill, z.Restart}
@@ -44,8 +47,8 @@ func (d *deployment) putBack(t testing.TB, recorder *history.Recorder, s Schedul
 		if err := os.RemoveAll(to); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.CopyFS(to, os.DirFS(from)); err != nil {
-			t.Fatal(err)
+		if out, err := exec.CommandContext(t.Context(), "cp", "-a", from, to).CombinedOutput(); err != nil { // whoever runs the store owns the files
+			t.Fatalf("%v\n%s", err, out)
 		}
 		k.start()
 	}

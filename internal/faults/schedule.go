@@ -14,6 +14,7 @@ const (
 	Embedded  = "embedded"
 	Redis     = "redis"
 	ZooKeeper = "zookeeper"
+	Postgres  = "postgres"
 )
 
 // Schedule is what one run does.
@@ -68,6 +69,9 @@ func Make(store string, seed uint64) Schedule {
 	if store != Embedded {
 		s.Servers = 1 + random.IntN(3)
 	}
+	if store == Postgres {
+		s.Servers = 1 + random.IntN(4)
+	}
 	if store == ZooKeeper && seed%5 == 4 {
 		s.Members = 3
 	}
@@ -78,8 +82,11 @@ func Make(store string, seed uint64) Schedule {
 	if store != Embedded {
 		kinds = append(kinds, []string{"store"}, []string{"store killed"}, []string{"store cut", "store deaf", "store mute"}, []string{"server", "driver"})
 	}
-	if store == Redis {
+	switch store {
+	case Redis:
 		kinds = append(kinds, []string{"redis"})
+	case Postgres:
+		kinds = append(kinds, []string{"postgres"}, []string{"postgres", "store"})
 	}
 	s.Kinds = kinds[random.IntN(len(kinds))]
 	if seed%8 == 7 && s.Members == 1 {

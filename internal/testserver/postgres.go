@@ -118,6 +118,39 @@ func (p *Postgres) SQL(database, text string) string {
 	return string(out)
 }
 
+// Tell is SQL for a server that may be away, standing still, or about to end: each
+// statement is a transaction of its own.
+func (p *Postgres) Tell(statements ...string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	args := []string{"-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", p.URL("postgres") + "&connect_timeout=2"}
+	for _, text := range statements {
+		args = append(args, "-c", text)
+	}
+	return exec.CommandContext(ctx, filepath.Join(p.programs, "psql"), args...).Run() //nolint:gosec // the test's own
+}
+
+// Pause stops all processes of the server with SIGSTOP: the first one first, so that it
+// starts no more.
+func (p *Postgres) Pause() { p.signal(syscall.SIGSTOP) }
+
+// Resume lets a server go on that Pause has stopped.
+func (p *Postgres) Resume() { p.signal(syscall.SIGCONT) }
+
+func (p *Postgres) signal(s syscall.Signal) {
+	for _, pid := range append([]int{p.PID()}, childrenOf(p.PID())...) {
+		_ = syscall.Kill(pid, s) // it may have ended
+	}
+}
+
+// Crash kills one of the server's processes but the first, which then ends all others and
+// recovers. choose returns a number below its argument.
+func (p *Postgres) Crash(choose func(int) int) {
+	if children := childrenOf(p.PID()); len(children) > 0 {
+		_ = syscall.Kill(children[choose(len(children))], syscall.SIGKILL) // it may have ended
+	}
+}
+
 // answers reports whether the server takes connections.
 func (p *Postgres) answers() error {
 	host, port, err := net.SplitHostPort(p.Addr)

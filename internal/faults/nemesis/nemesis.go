@@ -5,6 +5,7 @@ package nemesis
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -23,6 +24,8 @@ type Deployment struct {
 	Links   []*testserver.Proxy // before each process of the store; none before a store that is a folder
 	Store   []Process           // none for a store that is a folder
 	Redis   *testserver.Redis   // nil: the store is another one
+
+	Postgres *testserver.Postgres // likewise
 }
 
 // Process is a process of a store.
@@ -58,6 +61,9 @@ func Faults(d *Deployment, random *rand.Rand) []Fault {
 	}
 	if d.Redis != nil {
 		all = append(all, redisFaults(d.Redis)...)
+	}
+	if d.Postgres != nil {
+		all = append(all, postgresFaults(d.Postgres, random)...)
 	}
 	return all
 }
@@ -113,6 +119,41 @@ func redisFaults(r *testserver.Redis) []Fault {
 	}
 }
 
+// postgresFaults are those that PostgreSQL itself can be told to have, and the death of one
+// of its processes: then it ends all sessions, and recovers without being started again.
+func postgresFaults(p *testserver.Postgres, random *rand.Rand) []Fault {
+	tell := func(statements ...string) func() {
+		return func() { _ = p.Tell(statements...) } // it may be away
+	}
+	others := "FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
+	readOnly := []string{"ALTER SYSTEM SET default_transaction_read_only = on", "SELECT pg_reload_conf()"}
+	writable := []string{"ALTER SYSTEM RESET default_transaction_read_only", "SELECT pg_reload_conf()"}
+	var held chan struct{}
+	hold := func() {
+		text := fmt.Sprintf("BEGIN; SELECT FROM boardd.boards FOR UPDATE; SELECT pg_sleep(%.1f)", 0.2+random.Float64())
+		held = make(chan struct{})
+		go func() {
+			defer close(held)
+			_ = p.Tell(text) // its session may be ended
+		}()
+	}
+	return []Fault{
+		{"postgres ends sessions", p.Addr, tell("SELECT pg_terminate_backend(pid) " + others), func() {}},
+		{"postgres ends a session", p.Addr, tell("SELECT pg_terminate_backend(pid) " + others + " ORDER BY random() LIMIT 1"), func() {}},
+		{"postgres cancels", p.Addr, tell("SELECT pg_cancel_backend(pid) " + others), func() {}},
+		{"postgres crashes", p.Addr, func() { p.Crash(random.IntN) }, func() {}},
+		{"postgres holds boards", p.Addr, hold, func() { <-held }},
+		{"postgres read-only", p.Addr, tell(readOnly...), func() {
+			for range 50 { // it may be recovering
+				if p.Tell(writable...) == nil {
+					return
+				}
+				time.Sleep(100 * time.Millisecond) // nobody tells when it has
+			}
+		}},
+	}
+}
+
 // Nemesis breaks things.
 type Nemesis struct {
 	Deployment *Deployment
@@ -149,8 +190,8 @@ func (n *Nemesis) between(least, most int) time.Duration {
 	return time.Duration(least+n.Random.IntN(most-least)) * time.Millisecond
 }
 
-// strike breaks one or two things for a while. What Redis is told to do comes first and
-// is taken back last: a Redis that stands still hears nothing.
+// strike breaks one or two things for a while. What a store is told to do comes
+// first and is taken back last: one that stands still hears nothing.
 func (n *Nemesis) strike(ctx context.Context, faults []Fault) error {
 	chosen := []Fault{faults[n.Random.IntN(len(faults))]}
 	if n.Random.IntN(3) == 0 {
@@ -172,7 +213,7 @@ func (n *Nemesis) strike(ctx context.Context, faults []Fault) error {
 }
 
 func told(f Fault) int {
-	if strings.HasPrefix(f.Name, "redis") {
+	if strings.HasPrefix(f.Name, "redis") || strings.HasPrefix(f.Name, "postgres") {
 		return 0
 	}
 	return 1
