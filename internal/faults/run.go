@@ -47,7 +47,8 @@ func Run(t testing.TB, programs string, s Schedule, keep string) *history.Histor
 	d := deploy(t, programs, s)
 	config := workload.Config{
 		Recorder: recorder, Board: board, Seed: s.Seed, Clients: s.Clients, Pause: s.Pause, Lease: s.Lease, Limited: s.Limit > 0,
-		Connect: func(n int) (*client.Client, bool) { return d.connect(t, n, secret) },
+		Timeouts: s.Before == "" && !s.TaskFlow,
+		Connect:  func(n int) (*client.Client, bool) { return d.connect(t, n, secret) },
 	}
 	if s.Policies {
 		config.Server = func(n int) string { return serverName(n % s.Servers) }
@@ -177,7 +178,7 @@ func (d *deployment) others(t testing.TB, s Schedule, recorder *history.Recorder
 		})
 	}
 	return workload.New(workload.Config{
-		Recorder: recorder, Board: otherBoard, Prefix: otherTenant + "'s ", Seed: s.Seed + 1<<40, Clients: 3, Pause: s.Pause, Lease: s.Lease, Limited: true,
+		Recorder: recorder, Board: otherBoard, Prefix: otherTenant + "'s ", Seed: s.Seed + 1<<40, Clients: 3, Pause: s.Pause, Lease: s.Lease, Limited: true, Timeouts: s.Before == "",
 		Connect: func(n int) (*client.Client, bool) { return d.connect(t, n, otherSecret) },
 	})
 }

@@ -74,13 +74,13 @@ func shows(state job.State, holder string) func(*history.Op) {
 func good() *history.History {
 	h := &history.History{Store: "none", OpenJobs: map[string]int{"": 3}}
 	h.Ops = []history.Op{
-		call(0, "p", history.Post, a, posting(1)),
+		call(0, "p", history.Post, a, func(op *history.Op) { posting(1)(op); op.Timeout, op.Attempts = 2200*time.Millisecond, 2 }),
 		call(1, "p", history.Post, b, posting(2)),
 		call(2, "p", history.Post, b, posting(2)), // again
 		call(3, "w1", history.Claim, a, claim("w1", "t1", 1)),
 		call(4, "w1", history.Claim, a, claim("w1", "t1", 1)), // again
 		call(5, "w2", history.Claim, a, refused(job.AlreadyClaimed, func(op *history.Op) { op.Owner = "w2" })),
-		call(6, "w1", history.Extend, a, func(op *history.Op) { op.Token, op.Lease = "t1", 2*time.Second }),
+		call(6, "w1", history.Extend, a, func(op *history.Op) { op.Token, op.Lease, op.Given = "t1", 2*time.Second, 2*time.Second }),
 		call(2500, "w3", history.Claim, a, claim("w3", "t3", 2)), // the lease of w1 is over
 		call(2501, "w1", history.Consume, a, refused(job.LeaseLost, by("t1"))),
 		call(2502, "w3", history.Consume, a, by("t3")),
@@ -182,6 +182,10 @@ var bads = []struct {
 	{"fencing", "have the same claim", change(2500, "w3", history.Claim, func(op *history.Op) { op.Epoch = 1 })},
 	{"fencing", "was accepted at", more(call(2501, "w1", history.Extend, a, func(op *history.Op) { op.Token, op.Lease = "t1", time.Second }))},
 	{"leases", "was given it at", change(2500, "w3", history.Claim, func(op *history.Op) { op.Begin, op.End = 1500*time.Millisecond, 1501*time.Millisecond })},
+	{"timeouts", "was given it for 3s", change(3, "w1", history.Claim, func(op *history.Op) { op.Given = 3 * time.Second })},
+	{"timeouts", "was given it for another", change(6, "w1", history.Extend, func(op *history.Op) { op.Given = 2300 * time.Millisecond })},
+	{"timeouts", "had stood for", more(call(2400, "w1", history.Abandon, a, by("t1")))},
+	{"timeouts", "it may be claimed 1 times, and was 2 times", change(0, "p", history.Post, func(op *history.Op) { op.Attempts = 1 })},
 	{"refusals", "its post was refused", change(2506, "p", history.Post, refused(job.QuotaExceeded, nil))},
 	{"refusals", "answered without it", func(h *history.History) { h.Watchers[0].Events[2].Owner = "w2" }},
 	{"refusals", "who never asked", func(h *history.History) { h.Lists[0].Jobs[0].Holder = "nobody" }},

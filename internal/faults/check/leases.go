@@ -11,13 +11,13 @@ import (
 // counts from no earlier than the call that asked for it.
 func leases(h *history.History) (problems []Problem) {
 	for id, ops := range byJob(h.Ops) {
-		claims := granted(ops)
+		claims, timeout := granted(ops), timeoutOf(ops)
 		for _, a := range claims {
 			for _, b := range claims {
 				if a.Granted == b.Granted || !before(a, b) || endedBy(ops, a, b) {
 					continue
 				}
-				if until := held(ops, a); b.End < until {
+				if until := held(ops, a, timeout); b.End < until {
 					problems = append(problems, Problem{Job: id, Text: fmt.Sprintf("%s has it from %v for %v at least until %v, and %s was given it at %v",
 						a.Owner, a.Begin, a.Lease, until, b.Owner, b.End)})
 				}
@@ -28,8 +28,16 @@ func leases(h *history.History) (problems []Problem) {
 }
 
 // held returns until when a claim stands whatever happens but its end: the soonest that
-// any of its leases, each of which may be the last, can be over.
-func held(ops []history.Op, claim history.Op) time.Duration {
+// any of its leases, each of which may be the last, can be over, or its job's timeout.
+func held(ops []history.Op, claim history.Op, timeout time.Duration) time.Duration {
+	until := leased(ops, claim)
+	if timeout > 0 {
+		until = min(until, claim.Begin+timeout*99/100)
+	}
+	return until
+}
+
+func leased(ops []history.Op, claim history.Op) time.Duration {
 	until := claim.Begin + claim.Lease*99/100
 	var extended []history.Op
 	for _, op := range ops {

@@ -21,6 +21,11 @@ type state struct {
 	ends     string
 	doneBy   string // the token that consumed it
 
+	timeout  time.Duration // of the job; 0: none
+	over     time.Duration // when the claim may have stood for that long
+	attempts int           // that the job may have; 0: any number
+	tries    int           // how many it had, as far as nobody took one back
+
 	// byHost says that each host tells by itself when a lease is over: until one of them
 	// has ended the claim in the store, one may refuse its token and another not.
 	byHost bool
@@ -30,7 +35,7 @@ type state struct {
 const anyToken = "?"
 
 func (s state) free() state {
-	s.phase, s.token, s.owner, s.earliest, s.lapsed = job.Unclaimed, "", "", 0, false
+	s.phase, s.token, s.owner, s.earliest, s.over, s.lapsed = job.Unclaimed, "", "", 0, 0, false
 	return s
 }
 
@@ -62,6 +67,9 @@ func (s state) next(op history.Op) (all []any) {
 	from := []state{s}
 	if s.phase == job.Claimed && op.End >= s.earliest {
 		from = append(from, s.lapse())
+		if s.exhausted() {
+			from = append(from, s.off(job.Trashed))
+		}
 	}
 	if op.Call == history.Extend && op.Outcome == history.Refused && op.Retries && s.holds(op.Token) && op.End >= op.Begin+op.Lease*99/100 {
 		from = append(from, s.lapse()) // an earlier try gave it a lease that has run out meanwhile
@@ -75,6 +83,7 @@ func (s state) next(op history.Op) (all []any) {
 			all = append(all, s)
 			if t, ok := s.after(op); ok && t != s {
 				all = append(all, t)
+				all = append(all, s.usedUp(op)...)
 			}
 		case op.Outcome == history.Refused:
 			if s.refuses(op) {
@@ -87,10 +96,33 @@ func (s state) next(op history.Op) (all []any) {
 		default:
 			if t, ok := s.after(op); ok {
 				all = append(all, t)
+				all = append(all, s.usedUp(op)...)
 			}
 		}
 	}
 	return all
+}
+
+// exhausted reports whether the claim may be the job's last attempt.
+func (s state) exhausted() bool { return s.attempts > 0 && s.tries >= s.attempts }
+
+// usedUp returns the job in the trash where that may come of giving up its claim: unless
+// the attempt was taken back.
+func (s state) usedUp(op history.Op) []any {
+	if op.Call != history.Abandon || !s.holds(op.Token) || !s.exhausted() {
+		return nil
+	}
+	t, _ := s.ended(op)
+	return []any{t.off(job.Trashed)}
+}
+
+// until is when a lease that begins with a call may be over.
+func (s state) until(op history.Op) time.Duration {
+	until := op.Begin + op.Lease*99/100
+	if s.over > 0 {
+		until = min(until, s.over)
+	}
+	return until
 }
 
 func (s state) shows(op history.Op) bool {
@@ -106,13 +138,13 @@ func (s state) after(op history.Op) (state, bool) {
 		if s.phase != job.Unknown {
 			return s, op.Posting == "" || s.posting == "" || s.posting == op.Posting
 		}
-		s.posting = op.Posting
+		s.posting, s.timeout, s.attempts, s.tries = op.Posting, op.Timeout, op.Attempts, 0
 		return s.off(job.Unclaimed), true
 	case history.Claim:
 		return s.claimed(op)
 	case history.Extend:
 		ok := s.holds(op.Token)
-		s.earliest = op.Begin + op.Lease*99/100 // anew: it may be sooner than before
+		s.earliest = s.until(op) // anew: it may be sooner than before
 		return s, ok
 	case history.Consume, history.Abandon, history.Trash:
 		return s.ended(op)
@@ -127,7 +159,11 @@ func (s state) claimed(op history.Op) (state, bool) {
 		return s, false
 	}
 	s.phase, s.token, s.owner, s.delayed, s.lapsed = job.Claimed, op.Granted, op.Owner, false, false
-	s.earliest = op.Begin + op.Lease*99/100
+	if s.timeout > 0 {
+		s.over = op.Begin + s.timeout*99/100
+	}
+	s.tries++
+	s.earliest = s.until(op)
 	if op.Outcome == history.Unknown {
 		s.token, s.earliest = anyToken, 0 // it may be given back at once
 	}

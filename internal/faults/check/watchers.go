@@ -137,7 +137,11 @@ func shown(h *history.History, w history.Watcher) (problems []Problem) {
 			if op.Call == history.Claim {
 				key.owner = op.Owner
 			}
-			if n := seen[key]; n == 0 || op.Call == history.Claim && n > 1 {
+			n := seen[key]
+			if op.Call == history.Abandon && attemptsOf(ops) > 0 { // the last one is shown as what comes of it
+				n += seen[what{id, job.TrashedEvent, ""}]
+			}
+			if n == 0 || op.Call == history.Claim && n > 1 {
 				problems = append(problems, Problem{Job: id, Text: fmt.Sprintf("%s by %s was done from %v to %v, and watcher %s, open from %v to %v, has %d events %v of it",
 					op.Call, op.Client, op.Begin, op.End, w.Name, w.Opened, w.Closed, n, event)})
 			}

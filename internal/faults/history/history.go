@@ -74,20 +74,23 @@ type Op struct {
 	Team     string        `json:"team,omitempty"`     // of the worker that claims, or of the job that is posted
 	Rank     int           `json:"rank,omitempty"`     // of the job that is posted, by which policies order
 	Key      string        `json:"key,omitempty"`      // of the job that is posted: one job of the board has it while it is open
+	Timeout  time.Duration `json:"timeout,omitempty"`  // of the job that is posted: for which one claim may stand; 0: for any time
+	Attempts int           `json:"attempts,omitempty"` // of the job that is posted: it goes to the trash when it had so many; 0: never
 
 	// What was answered.
-	Outcome    Outcome   `json:"outcome"`
-	Kind       job.Kind  `json:"kind,omitempty"` // of the error
-	Text       string    `json:"text,omitempty"` // of the error, for people
-	State      job.State `json:"state,omitempty"`
-	Granted    string    `json:"granted,omitempty"` // the token that a claim got
-	Generation int64     `json:"generation,omitempty"`
-	Epoch      int64     `json:"epoch,omitempty"`
-	Sequence   int64     `json:"sequence,omitempty"`
-	Taken      bool      `json:"taken,omitempty"`  // it was refused since another job has the key
-	Shown      string    `json:"shown,omitempty"`  // the posting of a job that was shown
-	Holder     string    `json:"holder,omitempty"` // who claims a job that was shown
-	Owners     []string  `json:"owners,omitempty"` // who is said to have claimed it before
+	Outcome    Outcome       `json:"outcome"`
+	Kind       job.Kind      `json:"kind,omitempty"` // of the error
+	Text       string        `json:"text,omitempty"` // of the error, for people
+	State      job.State     `json:"state,omitempty"`
+	Granted    string        `json:"granted,omitempty"` // the token that a claim got
+	Given      time.Duration `json:"given,omitempty"`   // the lease of a claim or an extension; 0: not known
+	Generation int64         `json:"generation,omitempty"`
+	Epoch      int64         `json:"epoch,omitempty"`
+	Sequence   int64         `json:"sequence,omitempty"`
+	Taken      bool          `json:"taken,omitempty"`  // it was refused since another job has the key
+	Shown      string        `json:"shown,omitempty"`  // the posting of a job that was shown
+	Holder     string        `json:"holder,omitempty"` // who claims a job that was shown
+	Owners     []string      `json:"owners,omitempty"` // who is said to have claimed it before
 
 	// Retries says that the client tries again by itself where an answer is lost, so that
 	// the call may have been carried out more than once.

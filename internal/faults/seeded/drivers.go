@@ -21,6 +21,8 @@ func driverBugs() []Bug {
 		{Name: "refused-and-done", Where: Driver, Doc: "says of every fifth post that the store is away, and makes it", Checker: "refusals", open: on(driver.Post, 5, doneAndRefused)},
 		{Name: "claimed-and-refused", Where: Driver, Doc: "says of every eighth claim that the store is away, and makes it", Checker: "linear", open: on(driver.Claim, 8, doneAndRefused)},
 		{Name: "short-lease", Where: Driver, Doc: "grants a lease and keeps half of it", Checker: "linear", open: on(driver.Claim, 1, shortLease)},
+		{Name: "timeout-not-kept", Where: Driver, Doc: "says that a lease is cut to the job's timeout, and keeps the whole", Checker: "timeouts", open: on(driver.Claim, 1, timeoutNotKept)},
+		{Name: "timeout-anew", Where: Driver, Doc: "counts a job's timeout anew with each extension", Checker: "timeouts", open: on(driver.Extend, 1, timeoutAnew)},
 		{Name: "ticks-lost", Where: Driver, Doc: "drops the job of every second tick of a schedule once it has acknowledged it", Checker: "ticks", open: on(driver.Post, 1, lostTick(every(2)))},
 		{Name: "ticks-forgotten", Where: Driver, Doc: "keeps no number with a key, by which a tick would be known again", Checker: "ticks", open: on(driver.Post, 1, forgottenTick(every(2)))},
 	}
@@ -90,4 +92,30 @@ func shortLease(ctx context.Context, d driver.Driver, board string, op driver.Op
 		r.Claims[i].Lease = granted
 	}
 	return r
+}
+
+func timeoutNotKept(ctx context.Context, d driver.Driver, board string, op driver.Op) driver.Result {
+	c := *op.Claim
+	c.Candidates = slices.Clone(c.Candidates)
+	most := map[job.ID]time.Duration{}
+	for i := range c.Candidates {
+		most[c.Candidates[i].Job] = c.Candidates[i].Most
+		c.Candidates[i].Most = 0
+	}
+	op.Claim = &c
+	r := d.Apply(ctx, board, []driver.Op{op})[0]
+	r.Claims = slices.Clone(r.Claims)
+	for i := range r.Claims {
+		if m := most[r.Claims[i].Job]; m > 0 {
+			r.Claims[i].Lease = min(r.Claims[i].Lease, m)
+		}
+	}
+	return r
+}
+
+func timeoutAnew(ctx context.Context, d driver.Driver, board string, op driver.Op) driver.Result {
+	if op.Most > 0 {
+		op.Lease, op.Most = min(op.Lease, op.Most), 0
+	}
+	return d.Apply(ctx, board, []driver.Op{op})[0]
 }

@@ -40,7 +40,7 @@ func every(n int64) func() bool {
 
 // serverBugs are wrong servers, seen from outside.
 func serverBugs() []Bug {
-	return slices.Concat(wrongCalls(), wrongWork(), wrongKeys(), wrongReads(), wrongTenants(), wrongPolicies())
+	return slices.Concat(wrongCalls(), wrongWork(), wrongKeys(), wrongTimeouts(), wrongReads(), wrongTenants(), wrongPolicies())
 }
 
 // wrongKeys are servers that mix up whose a key is.
@@ -53,6 +53,29 @@ func wrongKeys() []Bug {
 					if j.Unique != nil && lost() {
 						j.Unique = nil
 					}
+				}
+			}),
+		}},
+	}
+}
+
+// wrongTimeouts are servers that lose what a posting says of its claims.
+func wrongTimeouts() []Bug {
+	lost := every(2)
+	return []Bug{
+		{Name: "timeout-forgotten", Where: Server, Doc: "forgets the timeout of every second posting that has one", Checker: "timeouts", hooks: map[string]hook{
+			"PostJobs": asked[postAsk, postReply](func(q *postAsk) {
+				for _, j := range q.GetJobs() {
+					if j.Timeout != nil && lost() {
+						j.Timeout = nil
+					}
+				}
+			}),
+		}},
+		{Name: "attempts-forgotten", Where: Server, Doc: "forgets how often a job may be claimed", Checker: "timeouts", hooks: map[string]hook{
+			"PostJobs": asked[postAsk, postReply](func(q *postAsk) {
+				for _, j := range q.GetJobs() {
+					j.MaxAttempts = 0
 				}
 			}),
 		}},

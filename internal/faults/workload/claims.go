@@ -96,7 +96,7 @@ func (l *Load) ask(ctx context.Context, a *asked) (claims []*client.Claim, open 
 	got := map[string]bool{}
 	for _, c := range claims {
 		op := asOp(c.GetUuid())
-		op.Outcome, op.Granted, op.Generation, op.Epoch = history.Done, c.GetToken(), c.GetGeneration(), c.GetEpoch()
+		op.Outcome, op.Granted, op.Given, op.Generation, op.Epoch = history.Done, c.GetToken(), c.GetLease().AsDuration(), c.GetGeneration(), c.GetEpoch()
 		ops = append(ops, op)
 		got[c.GetUuid()] = true
 		l.given(c)

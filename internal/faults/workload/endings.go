@@ -38,7 +38,7 @@ func named(claims []*client.Claim, id string) bool {
 }
 
 // end makes a call on claims by their tokens, and sometimes makes it again.
-func (w *worker) end(call history.Call, claims []*client.Claim, more history.Op, do func(...*client.Claim) error) {
+func (w *worker) end(call history.Call, claims []*client.Claim, more func(i int) history.Op, do func(...*client.Claim) error) {
 	for range 1 + w.random.IntN(5)/4 {
 		if len(claims) == 0 {
 			return
@@ -47,7 +47,7 @@ func (w *worker) end(call history.Call, claims []*client.Claim, more history.Op,
 		err := do(claims...)
 		ops := make([]history.Op, len(claims))
 		for i, err := range client.Each(err, len(claims)) {
-			ops[i] = more
+			ops[i] = more(i)
 			ops[i].Client, ops[i].Call, ops[i].Board, ops[i].Retries = w.name, call, w.Board, w.retries
 			ops[i].Job, ops[i].Token = claims[i].GetUuid(), claims[i].GetToken()
 			answer(&ops[i], err)
@@ -61,28 +61,48 @@ func (w *worker) end(call history.Call, claims []*client.Claim, more history.Op,
 
 func (w *worker) extend(ctx context.Context) {
 	claims := w.take()
-	lease := w.lease()
-	w.end(history.Extend, claims, history.Op{Lease: lease}, func(c ...*client.Claim) error {
-		_, err := w.board.Extend(ctx, lease, c...)
-		return err
-	})
+	w.extendAll(ctx, claims)
 	w.mine = append(w.mine, claims...)
 }
 
-func (w *worker) consume(ctx context.Context) {
-	w.end(history.Consume, w.take(), history.Op{}, func(c ...*client.Claim) error { return w.board.Consume(ctx, c...) })
+func (w *worker) extendAll(ctx context.Context, claims []*client.Claim) {
+	lease := w.lease()
+	var given []*client.Extension
+	w.end(history.Extend, claims, func(i int) history.Op {
+		if i < len(given) {
+			return history.Op{Lease: lease, Given: given[i].GetLease().AsDuration()}
+		}
+		return history.Op{Lease: lease}
+	}, func(c ...*client.Claim) (err error) {
+		given, err = w.board.Extend(ctx, lease, c...)
+		return err
+	})
 }
 
-func (w *worker) abandon(ctx context.Context) {
+func (w *worker) consume(ctx context.Context) { w.consumeAll(ctx, w.take()) }
+
+func (w *worker) consumeAll(ctx context.Context, claims []*client.Claim) {
+	w.end(history.Consume, claims, plain, func(c ...*client.Claim) error { return w.board.Consume(ctx, c...) })
+}
+
+// plain is an op of which nothing more is said.
+func plain(int) history.Op { return history.Op{} }
+
+func (w *worker) abandon(ctx context.Context) { w.abandonAll(ctx, w.take()) }
+
+func (w *worker) abandonAll(ctx context.Context, claims []*client.Claim) {
 	o := client.AbandonOptions{Reason: "to see what happens", RetryAfter: new(time.Duration), RefundAttempt: w.random.IntN(2) == 0}
 	if w.random.IntN(4) == 0 {
 		*o.RetryAfter = 200 * time.Millisecond
 	}
-	w.end(history.Abandon, w.take(), history.Op{Delay: *o.RetryAfter}, func(c ...*client.Claim) error { return w.board.Abandon(ctx, o, c...) })
+	delay := func(int) history.Op { return history.Op{Delay: *o.RetryAfter} }
+	w.end(history.Abandon, claims, delay, func(c ...*client.Claim) error { return w.board.Abandon(ctx, o, c...) })
 }
 
-func (w *worker) trash(ctx context.Context) {
-	w.end(history.Trash, w.take(), history.Op{}, func(c ...*client.Claim) error { return w.board.Trash(ctx, "to see what happens", c...) })
+func (w *worker) trash(ctx context.Context) { w.trashAll(ctx, w.take()) }
+
+func (w *worker) trashAll(ctx context.Context, claims []*client.Claim) {
+	w.end(history.Trash, claims, plain, func(c ...*client.Claim) error { return w.board.Trash(ctx, "to see what happens", c...) })
 }
 
 // work does what workers do meanwhile: operations and log. What comes of that is not

@@ -37,6 +37,9 @@ type Config struct {
 	// Limited says that the board has a limit of open jobs. Jobs are not purged and put
 	// back then, so that it is sure when which of them are open.
 	Limited bool
+
+	// Timeouts says that some jobs have a timeout, and of these some a number of attempts.
+	Timeouts bool
 }
 
 // Load is a board's clients, and what they know of its jobs.
@@ -78,6 +81,18 @@ func (l *Load) Jobs() []string {
 		ids[i] = k.posting.GetUuid()
 	}
 	return ids
+}
+
+// timeout is for how long one claim of a job may stand; 0: for any time.
+func (l *Load) timeout(id string) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, k := range l.jobs {
+		if k.posting.GetUuid() == id {
+			return k.posting.GetTimeout().AsDuration()
+		}
+	}
+	return 0
 }
 
 func (l *Load) learn(jobs ...*client.NewJob) {
@@ -138,6 +153,7 @@ type worker struct {
 	random  *rand.Rand
 	calls   int
 	mine    []*client.Claim // in hand, as far as it knows
+	hung    []outlasting
 }
 
 func (l *Load) client(n int) *worker {
@@ -194,6 +210,7 @@ var steps = []step{
 	{2, (*worker).list},
 	{2, (*worker).count},
 	{3, (*worker).work},
+	{8, (*worker).outlast},
 	{1, (*worker).register},
 }
 

@@ -64,8 +64,8 @@ func (w *worker) replace(ctx context.Context) {
 		return
 	}
 	jobs := []*client.NewJob{w.newJob(), w.newJob()}
-	jobs[0].Unique = w.unique()
-	jobs[1].Unique = jobs[0].GetUnique()
+	w.giveKey(jobs[0])
+	jobs[1].Unique, jobs[1].MaxAttempts = jobs[0].GetUnique(), 0
 	w.learn(jobs...)
 	w.post(ctx, jobs[:1])
 	w.byHandOn(history.SetAside, w.aside(ctx), jobs[0])

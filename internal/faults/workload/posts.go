@@ -8,8 +8,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/boardd/boardd/internal/faults/history"
 	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
@@ -27,7 +29,7 @@ func (w *worker) postNew(ctx context.Context) {
 		jobs[i] = w.newJob()
 	}
 	if len(jobs) == 1 && w.random.IntN(3) == 0 {
-		jobs[0].Unique = w.unique()
+		w.giveKey(jobs[0])
 	}
 	w.learn(jobs...) // first, so that others come upon it while it is posted
 	w.post(ctx, jobs)
@@ -42,13 +44,21 @@ func (w *worker) newJob() *client.NewJob {
 	for range max(0, w.random.IntN(6)-3) {
 		j.Operations = append(j.Operations, &client.NewOperation{Name: "step"})
 	}
+	if w.Timeouts && w.random.IntN(3) == 0 {
+		j.Timeout = durationpb.New(time.Second + time.Duration(w.random.IntN(600))*time.Millisecond)
+		if !w.Limited && w.random.IntN(2) == 0 { // the last one takes it off the board, and nobody is told when
+			j.MaxAttempts = 1 + w.random.Int32N(3)
+		}
+	}
 	return j
 }
 
-// unique is one of few keys, so that jobs meet.
-func (w *worker) unique() *boarddv1.Unique {
+// giveKey gives a job one of few keys, so that jobs meet. It is to be sure when a job with
+// a key is open.
+func (w *worker) giveKey(j *client.NewJob) {
 	const keep, reject = boarddv1.OnConflict_KEEP, boarddv1.OnConflict_REJECT
-	return &boarddv1.Unique{Key: fmt.Sprint("key-", w.random.IntN(4)), OnConflict: []boarddv1.OnConflict_Enum{keep, reject}[w.random.IntN(2)]}
+	j.Unique = &boarddv1.Unique{Key: fmt.Sprint("key-", w.random.IntN(4)), OnConflict: []boarddv1.OnConflict_Enum{keep, reject}[w.random.IntN(2)]}
+	j.MaxAttempts = 0
 }
 
 // postAgain posts what somebody has posted, as a client does that got no answer.
@@ -82,6 +92,7 @@ func (w *worker) post(ctx context.Context, jobs []*client.NewJob) {
 			Client: w.name, Call: history.Post, Board: w.Board, Job: jobs[i].GetUuid(), Posting: short(jobs[i].GetName(), jobs[i].GetDetails()),
 			Priority: int32(jobs[i].GetPriority()), Steps: len(jobs[i].GetOperations()), Retries: w.retries,
 			Team: jobs[i].GetLabels()[teamLabel], Key: jobs[i].GetUnique().GetKey(),
+			Timeout: jobs[i].GetTimeout().AsDuration(), Attempts: int(jobs[i].GetMaxAttempts()),
 		}
 		ops[i].Rank, _ = strconv.Atoi(jobs[i].GetLabels()[rankLabel]) // a digit that was written here
 		answer(&ops[i], err)

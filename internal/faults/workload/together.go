@@ -69,7 +69,7 @@ func (w *worker) claimsOf(worked client.Worked, err error, o client.ClaimOptions
 	if err == nil {
 		for _, c := range worked.GetClaims() {
 			op := asOp
-			op.Outcome, op.Job, op.Granted, op.Generation, op.Epoch = history.Done, c.GetUuid(), c.GetToken(), c.GetGeneration(), c.GetEpoch()
+			op.Outcome, op.Job, op.Granted, op.Given, op.Generation, op.Epoch = history.Done, c.GetUuid(), c.GetToken(), c.GetLease().AsDuration(), c.GetGeneration(), c.GetEpoch()
 			ops = append(ops, op)
 			w.given(c)
 		}

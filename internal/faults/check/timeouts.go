@@ -1,0 +1,100 @@
+package check
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/boardd/boardd/internal/faults/history"
+)
+
+// timeouts looks at the claims of jobs that have a timeout: at the leases that were given,
+// at what was accepted by a token when the timeout was over, and at how often a job was
+// claimed that has a number of attempts.
+func timeouts(h *history.History) (problems []Problem) {
+	for id, ops := range byJob(h.Ops) {
+		timeout := timeoutOf(ops)
+		if timeout == 0 {
+			continue
+		}
+		claims := granted(ops)
+		for _, claim := range claims {
+			if claim.Outside {
+				continue
+			}
+			if claim.Given > timeout {
+				problems = append(problems, Problem{Job: id, Text: fmt.Sprintf("its timeout is %v, and %s was given it for %v", timeout, claim.Owner, claim.Given)})
+			}
+			for _, op := range ops {
+				if op.Token == claim.Granted && op.Outcome == history.Done {
+					problems = append(problems, overstayed(h, id, ops, claim, op, timeout)...)
+				}
+			}
+		}
+		if most := attemptsOf(ops); most > 0 && len(claims) > most && counted(ops) {
+			problems = append(problems, Problem{Job: id, Text: fmt.Sprintf("it may be claimed %d times, and was %d times", most, len(claims))})
+		}
+	}
+	return problems
+}
+
+// timeoutOf returns for how long one claim of a job may stand, 0 for any time. All postings
+// with its uuid have the same.
+func timeoutOf(ops []history.Op) time.Duration {
+	post, _ := find(ops, func(op history.Op) bool { return op.Call == history.Post })
+	return post.Timeout
+}
+
+// attemptsOf returns how often a job may be claimed, 0 for as often as is asked.
+func attemptsOf(ops []history.Op) int {
+	post, _ := find(ops, func(op history.Op) bool { return op.Call == history.Post })
+	return post.Attempts
+}
+
+// overstayed finds what shows that a claim stood for longer than its job's timeout: a call
+// by its token that was accepted then, or one before that gave it a lease beyond. An ending
+// that may have been made before is only repeated.
+func overstayed(h *history.History, id string, ops []history.Op, claim, op history.Op, timeout time.Duration) []Problem {
+	stood := op.Begin - claim.End // at least
+	most := timeout*101/100 + anew(h, claim, op, timeout)
+	if op.Call == history.Extend && stood > 0 && stood+op.Given > most+least {
+		return []Problem{{Job: id, Text: fmt.Sprintf("its timeout is %v, %s had it for %v at least, and was given it for another %v", timeout, claim.Owner, stood, op.Given)}}
+	}
+	_, again := find(ops, func(o history.Op) bool {
+		return o.Call == op.Call && o.Token == op.Token && possible(o) && o.From != op.From && o.Begin < op.Begin && o.Call != history.Extend
+	})
+	if stood <= most || again {
+		return nil
+	}
+	return []Problem{{Job: id, Text: fmt.Sprintf("its timeout is %v, and %s by the token of %s was accepted when the claim had stood for %v at least", timeout, op.Call, claim.Owner, stood)}}
+}
+
+// least is the shortest lease that a store is asked for.
+const least = time.Millisecond
+
+// anew returns how much longer than its timeout a claim may stand. On PostgreSQL leases
+// count anew, each for at most the timeout, when the server was started again. On ZooKeeper
+// each server counts, and counts anew what it did not see.
+func anew(h *history.History, claim, op history.Op, timeout time.Duration) (more time.Duration) {
+	if h.Store == "zookeeper" {
+		more = time.Second
+	}
+	for _, f := range h.Faults {
+		if f.Begin <= op.End && f.End >= claim.Begin && (h.Store == "zookeeper" || h.Store == "postgres" && f.Name == "store killed") {
+			more += timeout
+		}
+	}
+	return more
+}
+
+// counted reports whether each claim of a job surely was one attempt, and nobody put it back
+// onto the board.
+func counted(ops []history.Op) bool {
+	_, refunded := find(ops, func(op history.Op) bool {
+		switch op.Call {
+		case history.Abandon, history.Release, history.Restore, history.Purge, history.Cancel:
+			return possible(op)
+		}
+		return op.Outside
+	})
+	return !refunded
+}
