@@ -13,6 +13,8 @@ go test -race -shuffle=on -timeout 40m ./...
 
 while read -r mod; do
   dir=$(dirname "$mod")
+  race=-race
+  [ "$dir" != examples/kubernetes ] || race='' # Helm and Kubernetes' types would be compiled a second time
   echo "in $dir:"
-  (cd "$dir" && go test -race -shuffle=on -timeout 40m ./...)
+  (cd "$dir" && go test $race -shuffle=on -timeout 40m ./...)
 done < <(find examples -name go.mod -not -path '*/testdata/*' 2>/dev/null | sort)
