@@ -125,7 +125,8 @@ func (d *deployment) clock(t testing.TB, s Schedule, recorder *history.Recorder)
 		return nil
 	}
 	c := dial(t, client.Config{Addr: strings.Join(d.addrs, ","), Token: secret, CallTimeout: time.Second, RetryFor: -1})
-	clock, err := workload.StartClock(t.Context(), recorder, c.Board(clockBoard))
+	patient := dial(t, client.Config{Addr: d.addrs[0], Token: secret, CallTimeout: patience, RetryFor: -1})
+	clock, err := workload.StartClock(t.Context(), recorder, patient.Board(clockBoard), c.Board(clockBoard))
 	if err != nil {
 		t.Fatal(err)
 	}

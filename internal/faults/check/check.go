@@ -40,7 +40,7 @@ func All() []Checker {
 		{"consumption", "at most one worker is told that it has consumed a job", consumption},
 		{"fencing", "tokens grow, no two claims have the same, and only the present one is accepted", fencing},
 		{"leases", "no claim ends before 0.99 of its lease is over, unless somebody ends it", leases},
-		{"timeouts", "no claim stands for longer than its job's timeout, and no job is claimed more often than it may be", timeouts},
+		{"timeouts", "no claim stands for longer than its job's timeout, which is told then, and no job is claimed more often than it may be", timeouts},
 		{"refusals", "a definite error had no effect", refusals},
 		{"watchers", "cursors grow, no watcher has a gap, and every acknowledged change is shown once", watchers},
 		{"repetitions", "a repeated request is answered as it first was", repetitions},

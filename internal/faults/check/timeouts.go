@@ -2,17 +2,19 @@ package check
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/boardd/boardd/internal/faults/history"
 )
 
 // timeouts looks at the claims of jobs that have a timeout: at the leases that were given,
-// at what was accepted by a token when the timeout was over, and at how often a job was
-// claimed that has a number of attempts.
+// at what was accepted by a token when the timeout was over, at how often a job was claimed
+// that has a number of attempts, and at the reasons that are told.
 func timeouts(h *history.History) (problems []Problem) {
 	for id, ops := range byJob(h.Ops) {
 		timeout := timeoutOf(ops)
+		problems = append(problems, reasons(id, ops, timeout)...)
 		if timeout == 0 {
 			continue
 		}
@@ -66,6 +68,41 @@ func overstayed(h *history.History, id string, ops []history.Op, claim, op histo
 		return nil
 	}
 	return []Problem{{Job: id, Text: fmt.Sprintf("its timeout is %v, and %s by the token of %s was accepted when the claim had stood for %v at least", timeout, op.Call, claim.Owner, stood)}}
+}
+
+// reasons looks at what is said at rest of the claims that a job had: which of them the
+// job's timeout ended.
+func reasons(id string, ops []history.Op, timeout time.Duration) (problems []Problem) {
+	shown, ok := find(ops, func(op history.Op) bool { return op.Call == history.Get && op.Final && op.Outcome == history.Done })
+	if !ok {
+		return nil
+	}
+	if len(shown.TimedOut) > 0 && timeout == 0 {
+		return []Problem{{Job: id, Text: fmt.Sprintf("it has no timeout, and is said to have ended the claim of %s by one", shown.TimedOut[0])}}
+	}
+	for _, claim := range granted(ops) {
+		if timeout > 0 && slices.Contains(shown.Owners, claim.Owner) && !slices.Contains(shown.TimedOut, claim.Owner) && stoodToTheEnd(ops, claim, timeout) {
+			problems = append(problems, Problem{Job: id, Text: fmt.Sprintf("only its timeout can have ended the claim of %s, and it is said that something else did", claim.Owner)})
+		}
+	}
+	return problems
+}
+
+// stoodToTheEnd reports whether nothing but its job's timeout can have ended a claim: its
+// lease was cut to that, those of its extensions, too, and nobody else may have ended it.
+func stoodToTheEnd(ops []history.Op, claim history.Op, timeout time.Duration) bool {
+	_, other := find(ops, func(op history.Op) bool {
+		switch op.Call {
+		case history.Release, history.Cancel, history.Purge:
+			return possible(op)
+		case history.Consume, history.Abandon, history.Trash:
+			return op.Token == claim.Granted && possible(op)
+		case history.Extend:
+			return op.Token == claim.Granted && (possible(op) || op.Retries) && (op.Given == 0 || op.Given >= op.Lease)
+		}
+		return op.Outside
+	})
+	return claim.Given == timeout && !other
 }
 
 // least is the shortest lease that a store is asked for.

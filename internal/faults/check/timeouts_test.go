@@ -57,3 +57,42 @@ func TestLastAttempt(t *testing.T) {
 		}
 	}
 }
+
+// What ended a claim is told.
+func TestReasons(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		what            string
+		timeout, given  time.Duration
+		timedOut, found bool
+		more            history.Op
+	}{
+		{"a timeout", time.Second, time.Second, true, false, history.Op{}},
+		{"another reason for one", time.Second, time.Second, false, true, history.Op{}},
+		{"a timeout of none", 0, time.Second, true, true, history.Op{}},
+		{"a lease that is over", 1500 * time.Millisecond, time.Second, false, false, history.Op{}},
+		{"an end by hand", time.Second, time.Second, false, false, call(500, "p", history.Release, a, nil)},
+		{"an end by the token", time.Second, time.Second, false, false, call(500, "w", history.Abandon, a, by("t1"))},
+		{"an extension that was cut", time.Second, time.Second, false, true, call(500, "w", history.Extend, a, func(op *history.Op) {
+			op.Token, op.Lease, op.Given = "t1", time.Second, 490*time.Millisecond
+		})},
+	} {
+		h := &history.History{Store: "none", Ops: []history.Op{
+			call(0, "p", history.Post, a, func(op *history.Op) { op.Posting, op.Timeout = "as posted", c.timeout }),
+			call(1, "w", history.Claim, a, func(op *history.Op) { claim("w", "t1", 1)(op); op.Given = c.given }),
+			call(2000, "r", history.Get, a, func(op *history.Op) {
+				shows(job.Unclaimed, "")(op)
+				op.Owners = []string{"w"}
+				if c.timedOut {
+					op.TimedOut = op.Owners
+				}
+			}),
+		}}
+		if c.more.Call != "" {
+			h.Ops = append(h.Ops, c.more)
+		}
+		if found := finds(h, "timeouts"); found != c.found {
+			t.Errorf("%s: found %v, want %v: %v", c.what, found, c.found, check.Run(h))
+		}
+	}
+}

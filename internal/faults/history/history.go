@@ -87,10 +87,11 @@ type Op struct {
 	Generation int64         `json:"generation,omitempty"`
 	Epoch      int64         `json:"epoch,omitempty"`
 	Sequence   int64         `json:"sequence,omitempty"`
-	Taken      bool          `json:"taken,omitempty"`  // it was refused since another job has the key
-	Shown      string        `json:"shown,omitempty"`  // the posting of a job that was shown
-	Holder     string        `json:"holder,omitempty"` // who claims a job that was shown
-	Owners     []string      `json:"owners,omitempty"` // who is said to have claimed it before
+	Taken      bool          `json:"taken,omitempty"`    // it was refused since another job has the key
+	Shown      string        `json:"shown,omitempty"`    // the posting of a job that was shown
+	Holder     string        `json:"holder,omitempty"`   // who claims a job that was shown
+	Owners     []string      `json:"owners,omitempty"`   // who is said to have claimed it before
+	TimedOut   []string      `json:"timedOut,omitempty"` // of these, whose claims are said to have ended by the job's timeout
 
 	// Retries says that the client tries again by itself where an answer is lost, so that
 	// the call may have been carried out more than once.

@@ -84,7 +84,8 @@ func Run(t testing.TB, bug Bug, seed uint64) *history.History {
 		others.Go(func() { load.Deploy(ctx, module, []workload.Server{s}) })
 		others.Go(func() { load.Probe(ctx, s) })
 	}
-	clock, err := workload.StartClock(t.Context(), recorder, dial(addrs[0], secret, seed, true, false).Board(clockBoard))
+	scheduler := dial(addrs[0], secret, seed, true, false).Board(clockBoard)
+	clock, err := workload.StartClock(t.Context(), recorder, scheduler, scheduler)
 	if err != nil {
 		t.Fatal(err)
 	}

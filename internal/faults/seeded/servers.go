@@ -79,6 +79,17 @@ func wrongTimeouts() []Bug {
 				}
 			}),
 		}},
+		{Name: "timeout-not-told", Where: Server, Doc: "says that a lease ran out where the job's timeout was over", Checker: "timeouts", hooks: map[string]hook{
+			"GetJobs": answered(func(_ *getAsk, a *getReply) {
+				for _, r := range a.GetResults() {
+					for _, attempt := range r.GetJob().GetAttempts() {
+						if attempt.GetReason() == "timeout" {
+							attempt.Reason = "the lease of " + attempt.GetOwner() + " ran out"
+						}
+					}
+				}
+			}),
+		}},
 	}
 }
 

@@ -28,12 +28,13 @@ const (
 	clockEvery     = time.Second // the shortest there is
 )
 
-// StartClock makes the schedules. Nothing is broken yet.
-func StartClock(ctx context.Context, recorder *history.Recorder, board *client.Board) (*Clock, error) {
+// StartClock makes the schedules, by a patient connection: nothing is broken yet, but the
+// machine may be slow.
+func StartClock(ctx context.Context, recorder *history.Recorder, patient, board *client.Board) (*Clock, error) {
 	c := &Clock{recorder, board, map[string]*history.Schedule{}}
 	for n := range clockSchedules {
 		name := fmt.Sprint("clock-", n)
-		s, err := board.PutSchedule(ctx, &client.Schedule{Name: name, Every: durationpb.New(clockEvery), Job: &client.NewJob{Name: name}}, nil)
+		s, err := patient.PutSchedule(ctx, &client.Schedule{Name: name, Every: durationpb.New(clockEvery), Job: &client.NewJob{Name: name}}, nil)
 		if err != nil {
 			return nil, err
 		}

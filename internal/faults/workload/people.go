@@ -142,6 +142,9 @@ func show(op *history.Op, j *client.Job) {
 	for _, a := range j.GetAttempts() {
 		if a.GetOwner() != "" {
 			op.Owners = append(op.Owners, a.GetOwner())
+			if a.GetReason() == "timeout" {
+				op.TimedOut = append(op.TimedOut, a.GetOwner())
+			}
 		}
 	}
 }

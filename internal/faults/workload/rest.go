@@ -37,6 +37,9 @@ func (l *Load) Rest(ctx context.Context, servers map[string]*client.Client, watc
 			return err
 		}
 	}
+	if err := sleep.For(ctx, stale); err != nil {
+		return err
+	}
 	if err := r.readAll(ctx); err != nil {
 		return err
 	}
@@ -45,6 +48,10 @@ func (l *Load) Rest(ctx context.Context, servers map[string]*client.Client, watc
 	}
 	return r.endWatch(ctx, watchers)
 }
+
+// stale is for how long a board at rest may still show what was: of the trash it tells a
+// count that may be half a second old, and it goes through its jobs when a policy was promoted.
+const stale = 700 * time.Millisecond
 
 type resting struct {
 	*Load
