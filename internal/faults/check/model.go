@@ -107,13 +107,17 @@ func (s state) next(op history.Op) (all []any) {
 func (s state) exhausted() bool { return s.attempts > 0 && s.tries >= s.attempts }
 
 // usedUp returns the job in the trash where that may come of giving up its claim: unless
-// the attempt was taken back.
+// the attempt was taken back. To whoever trashes it by the same token then, it may be said
+// that this is done.
 func (s state) usedUp(op history.Op) []any {
 	if op.Call != history.Abandon || !s.holds(op.Token) || !s.exhausted() {
 		return nil
 	}
 	t, _ := s.ended(op)
-	return []any{t.off(job.Trashed)}
+	t = t.off(job.Trashed)
+	said := t
+	said.ends += string(history.Trash) + ":" + op.Token + ";"
+	return []any{t, said}
 }
 
 // until is when a lease that begins with a call may be over.

@@ -58,6 +58,25 @@ func TestLastAttempt(t *testing.T) {
 	}
 }
 
+// Who trashes a job by the token that abandoned it for the last time may be told that it is
+// done, and who does so by one that abandoned it before may not.
+func TestTrashedByItsLastAttempt(t *testing.T) {
+	t.Parallel()
+	for attempts, impossible := range map[int]bool{1: false, 2: true} {
+		for _, answer := range []func(*history.Op){by("t1"), refused(job.LeaseLost, by("t1"))} {
+			h := &history.History{Store: "none", Ops: []history.Op{
+				call(0, "p", history.Post, a, func(op *history.Op) { op.Posting, op.Timeout, op.Attempts = "as posted", time.Second, attempts }),
+				call(1, "w", history.Claim, a, claim("w", "t1", 1)),
+				call(2, "w", history.Abandon, a, by("t1")),
+				call(3, "w", history.Trash, a, answer),
+			}}
+			if found, want := finds(h, "linear"), impossible && h.Ops[3].Outcome == history.Done; found != want {
+				t.Errorf("one of %d attempts, trashed: %s; found: %v, want %v", attempts, h.Ops[3].Outcome, found, want)
+			}
+		}
+	}
+}
+
 // What ended a claim is told.
 func TestReasons(t *testing.T) {
 	t.Parallel()
