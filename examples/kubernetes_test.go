@@ -121,3 +121,35 @@ func TestChartServes(t *testing.T) {
 		})
 	}
 }
+
+// TestChartServesPostgres starts two servers with the configuration that the chart makes for
+// PostgreSQL, which wants the password of the file in a Secret. TLS is left out on both sides.
+func TestChartServesPostgres(t *testing.T) {
+	t.Parallel()
+	const password = "a-password-in-a-file"
+	pg := testserver.StartPostgres(t, testserver.PostgresOptions{Fast: true})
+	pg.SQL("postgres", "CREATE ROLE boardd LOGIN PASSWORD '"+password+"'")
+	pg.SQL("postgres", "CREATE DATABASE boardd OWNER boardd ENCODING 'UTF8' TEMPLATE template0")
+	if err := os.WriteFile(filepath.Join(pg.Dir, "pg_hba.conf"), []byte("host all postgres 127.0.0.1/32 trust\nhost boardd boardd 127.0.0.1/32 scram-sha-256\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	pg.SQL("postgres", "SELECT pg_reload_conf()")
+	passfile := filepath.Join(t.TempDir(), "passfile")
+	if err := os.WriteFile(passfile, []byte(pg.Addr+":boardd:boardd:"+password+"\n"), 0o440); err != nil {
+		t.Fatal(err)
+	}
+	program := testserver.BuildWith(t, []string{"postgres"})
+	config := mapped(t, rendered(t, "postgres"), program, "db.stores", pg.Addr, "verify-full", "disable", "/run/secrets/store/passfile", passfile, "/run/secrets/store-ca/ca.crt", testserver.NewCertificates(t).CA,
+		"    tls {\n      cert_file = \"/run/secrets/tls/tls.crt\"\n      key_file  = \"/run/secrets/tls/tls.key\"\n    }\n", "")
+	boards := make([]*client.Board, 2)
+	for i := range boards {
+		server := testserver.Start(t, program, "", "--config", config)
+		c, err := client.New(client.Config{Addr: server.Addr, Token: "a-secret-in-a-file-of-root/token"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(c.Close)
+		boards[i] = c.Board("default")
+	}
+	fromTo(t, boards[0], boards[1])
+}
