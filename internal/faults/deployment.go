@@ -30,16 +30,25 @@ func Programs(t testing.TB) string {
 	return folder
 }
 
-// Before builds boardd and the drivers of an earlier commit, and returns the folder.
-func Before(t testing.TB, commit string) string {
+// Before builds boardd and the drivers of some stores, as they were at an earlier commit, and
+// returns the folder.
+func Before(t testing.TB, commit string, stores ...string) string {
 	t.Helper()
-	built := testserver.BuildBefore(t, commit, "./cmd/boardd", "./plugins/"+Redis, "./plugins/"+ZooKeeper, "./plugins/"+Postgres)
+	pkgs := []string{"./cmd/boardd"}
+	for _, store := range stores {
+		pkgs = append(pkgs, "./plugins/"+store)
+	}
+	built := testserver.BuildBefore(t, commit, pkgs...)
 	folder := t.TempDir()
 	plugins := filepath.Join(folder, "plugins")
 	if err := os.Mkdir(plugins, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for program, at := range map[string]string{"boardd": folder, Redis: plugins, ZooKeeper: plugins, Postgres: plugins} {
+	for _, pkg := range pkgs {
+		program, at := filepath.Base(pkg), plugins
+		if program == "boardd" {
+			at = folder
+		}
 		if err := os.Symlink(filepath.Join(built, program), filepath.Join(at, program)); err != nil {
 			t.Fatal(err)
 		}

@@ -100,7 +100,7 @@ func Make(store string, seed uint64) Schedule {
 // WithTaskFlow returns the schedule with real TaskFlow on the board's store, where that can be:
 // on Redis and ZooKeeper.
 func (s Schedule) WithTaskFlow() Schedule {
-	if s.Store != Embedded && !s.PutBack {
+	if (s.Store == Redis || s.Store == ZooKeeper) && !s.PutBack {
 		s.TaskFlow, s.Limit = true, 0
 	}
 	return s
