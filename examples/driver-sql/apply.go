@@ -77,7 +77,10 @@ func (t *tx) apply(op *driver.Op) driver.Result {
 	if plan.Do == driver.Post {
 		r = posted(op)
 	}
-	answer, full := t.carryOut(op, &plan, r)
+	answer, full := t.carryOut(op, &plan, r, t.now)
+	if op.Import != nil && op.Import.Then != nil {
+		answer = t.then(op, &plan, r, answer)
+	}
 	switch {
 	case full != "":
 		return driver.Result{Kind: job.QuotaExceeded, Message: full}
@@ -121,9 +124,16 @@ func posted(op *driver.Op) *row {
 	return r
 }
 
+// then carries out what an imported job went through, and returns the answer to the import.
+func (t *tx) then(op *driver.Op, posted *transition.Plan, r *row, answer driver.Result) driver.Result {
+	plan := transition.Then(op, posted)
+	last, _ := t.carryOut(op.Import.Then, &plan, r, op.Import.EndedAt)
+	return transition.Imported(&plan, answer, last)
+}
+
 // carryOut writes what was planned, or returns the key of a limit that keeps it from
-// being done. r shows the job after it.
-func (t *tx) carryOut(op *driver.Op, plan *transition.Plan, r *row) (answer driver.Result, full string) {
+// being done. r shows the job after it. at is when the change is said to have been.
+func (t *tx) carryOut(op *driver.Op, plan *transition.Plan, r *row, at time.Time) (answer driver.Result, full string) {
 	moves := plan.Moves(r.Limits, r.ClaimLimits)
 	full = transition.Room(plan.Within, moves, func(key string) int64 { return t.count("limit", key) })
 	if full != "" {
@@ -139,10 +149,13 @@ func (t *tx) carryOut(op *driver.Op, plan *transition.Plan, r *row) (answer driv
 	if plan.Do == driver.Claim {
 		t.epoch++
 	}
-	answer = transition.Finish(plan, plan.Version, t.position, t.epoch, t.now)
+	answer = transition.Finish(plan, plan.Version, t.position, t.epoch, at)
 	if plan.Do == driver.Post {
 		t.sequence++
 		r.Posting.CreatedAt, r.Posting.Sequence = t.now, t.sequence
+		if op.Import != nil {
+			r.Posting.CreatedAt = op.Import.CreatedAt
+		}
 	}
 	r.change(plan, t)
 	stamp := t.remember(plan)

@@ -49,7 +49,7 @@ func (t *tx) candidate(op *driver.Op, c *driver.Candidate) (claimed driver.Claim
 	f := t.facts(r)
 	plan, skipped := transition.Candidate(op, c, &f)
 	if plan.Do != 0 {
-		if _, full := t.carryOut(op, &plan, r); full != "" {
+		if _, full := t.carryOut(op, &plan, r, t.now); full != "" {
 			skipped = f.PassOver(c, job.QuotaExceeded, full)
 		}
 	}

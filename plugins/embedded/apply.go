@@ -59,6 +59,9 @@ func opVolume(op *driver.Op) int {
 	if op.Ending != nil {
 		n += len(op.Ending.Data)
 	}
+	if op.Import != nil && op.Import.Then != nil {
+		n += opVolume(op.Import.Then)
+	}
 	if op.Claim != nil {
 		n += 256 * op.Claim.Count
 	}
@@ -174,7 +177,11 @@ func (v *boardTx) apply(op *driver.Op) driver.Result {
 	v.take(op.Keys, plan.Job)
 	switch plan.Do {
 	case driver.Post:
-		return v.post(op, &plan, s)
+		r := v.post(op, &plan, s)
+		if op.Import != nil && op.Import.Then != nil {
+			return v.then(op, &plan, s, r)
+		}
+		return r
 	case driver.Purge:
 		return v.purge(op, &plan, s)
 	}

@@ -19,6 +19,9 @@ func (v *boardTx) post(op *driver.Op, plan *transition.Plan, s *subject) driver.
 		},
 		aside: noTime, limits: appendLimits(make([]byte, 0, limitsSize(op.Limits)), op.Limits),
 	}
+	if op.Import != nil {
+		j.created = nanos(op.Import.CreatedAt)
+	}
 	if len(p.Extra) > maxSlim {
 		j.apart = uint64(len(p.Extra))
 	}

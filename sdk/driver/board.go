@@ -79,6 +79,7 @@ type Capabilities struct {
 	Timeouts      bool     // Candidate.Most and Op.Most are kept to
 	Keys          bool     // Op.Keys are taken in the same step
 	Replaces      bool     // so is Op.Replaces carried out
+	Imports       bool     // and Op.Import
 	Inbox         bool     // others leave postings in the store, see InboxPostings; CapabilityAll is without
 }
 
@@ -87,6 +88,6 @@ func CapabilityAll() Capabilities {
 	return Capabilities{
 		Encodings: []string{"json", "msgpack"}, MaxDetails: 4 << 20, MaxRecord: 1 << 20,
 		MaxBatch: 128, InFlight: 2, MaxCandidates: 256, Limits: true, Attachments: true, ByteExact: true,
-		AnswersClose: true, Timeouts: true, Keys: true, Replaces: true,
+		AnswersClose: true, Timeouts: true, Keys: true, Replaces: true, Imports: true,
 	}
 }

@@ -106,6 +106,9 @@ func (op *Op) checkPost(c Capabilities) error {
 	if err := op.checkReplaces(c); err != nil {
 		return err
 	}
+	if err := op.checkImport(c); err != nil {
+		return err
+	}
 	return checkLimits(op.Limits, c)
 }
 

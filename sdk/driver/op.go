@@ -152,6 +152,9 @@ type Op struct {
 	// Result.Taken. Only for stores with Capabilities.Replaces.
 	Replaces *Op
 
+	// Import, for Post, is what the job has behind it in the store that it comes from.
+	Import *Import
+
 	// Inbox, for Post and Refuse, is the number of the posting in the board's inbox that the
 	// op is about; 0: of none. A Post takes it out of the inbox in the same step, also where
 	// it is Repeated, and is NotFound if it does not wait there: so each is posted once,

@@ -143,7 +143,10 @@ func (t *batch) apply(op *driver.Op) driver.Result {
 	if plan.Do == driver.Post {
 		r = posted(op)
 	}
-	answer, full := t.carryOut(op, &plan, r)
+	answer, full := t.carryOut(op, &plan, r, t.head.now)
+	if op.Import != nil && op.Import.Then != nil {
+		answer = t.then(op, &plan, r, answer)
+	}
 	switch {
 	case full != "":
 		return driver.Result{Kind: job.QuotaExceeded, Message: full}
@@ -212,9 +215,16 @@ func posted(op *driver.Op) *row {
 	return r
 }
 
+// then carries out what an imported job went through, and returns the answer to the import.
+func (t *batch) then(op *driver.Op, posted *transition.Plan, r *row, answer driver.Result) driver.Result {
+	plan := transition.Then(op, posted)
+	last, _ := t.carryOut(op.Import.Then, &plan, r, op.Import.EndedAt)
+	return transition.Imported(&plan, answer, last)
+}
+
 // carryOut makes what was planned of the rows, or returns the key of a limit that keeps
-// it from being done. r shows the job after it.
-func (t *batch) carryOut(op *driver.Op, plan *transition.Plan, r *row) (answer driver.Result, full string) {
+// it from being done. r shows the job after it. at is when the change is said to have been.
+func (t *batch) carryOut(op *driver.Op, plan *transition.Plan, r *row, at time.Time) (answer driver.Result, full string) {
 	moves := plan.Moves(r.limits, r.claimLimits)
 	if full = transition.Room(plan.Within, moves, t.sum); full != "" {
 		return answer, full
@@ -228,9 +238,12 @@ func (t *batch) carryOut(op *driver.Op, plan *transition.Plan, r *row) (answer d
 		t.count(r, -1)
 	}
 	position := t.next()
-	answer = transition.Finish(plan, plan.Version, position, uint64(position), t.head.now)
+	answer = transition.Finish(plan, plan.Version, position, uint64(position), at)
 	if plan.Do == driver.Post {
 		r.Posting.CreatedAt, r.Posting.Sequence = plan.At, uint64(position)
+		if op.Import != nil {
+			r.Posting.CreatedAt = op.Import.CreatedAt.Round(0)
+		}
 		t.rows[plan.Job] = r
 	}
 	r.change(plan, t.head.now)

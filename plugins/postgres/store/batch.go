@@ -153,6 +153,9 @@ func (n *needs) of(op *driver.Op) {
 		if op.Replaces != nil {
 			n.of(op.Replaces)
 		}
+		if op.Import != nil && op.Import.Then != nil {
+			n.changes++
+		}
 		return
 	}
 	for i := range op.Claim.Candidates {

@@ -73,7 +73,7 @@ func (t *batch) candidate(op *driver.Op, c *driver.Candidate) (claimed driver.Cl
 	}
 	plan, skipped := transition.Candidate(op, c, &f)
 	if plan.Do != 0 {
-		if _, full := t.carryOut(op, &plan, r); full != "" {
+		if _, full := t.carryOut(op, &plan, r, t.head.now); full != "" {
 			skipped = f.PassOver(c, job.QuotaExceeded, full)
 		}
 	}

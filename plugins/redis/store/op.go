@@ -270,7 +270,35 @@ func (p *packer) post(op *driver.Op) ([]byte, error) {
 	p.blob(bare)
 	p.limits(op.Limits)
 	p.keys(op.Keys)
+	if err := p.imported(op.Import); err != nil {
+		return nil, err
+	}
 	return p.b, nil
+}
+
+// imported appends what an import says: whether it is one, its times, and what the job went
+// through.
+func (p *packer) imported(i *driver.Import) error {
+	if i == nil {
+		p.u8(0)
+		return nil
+	}
+	if i.CreatedAt.Unix() < 0 || i.Then != nil && i.EndedAt.Unix() < 0 {
+		return job.Errorf(job.Invalid, "the import is of a time before 1970: want a later one")
+	}
+	p.u8(1)
+	p.u64(uint64(i.CreatedAt.UnixMicro()))
+	if i.Then == nil {
+		p.blob(nil)
+		return nil
+	}
+	then, err := encodeOp(i.Then, capabilities())
+	if err != nil {
+		return err
+	}
+	p.blob(then)
+	p.u64(uint64(i.EndedAt.UnixMicro()))
+	return nil
 }
 
 func (p *packer) keys(list []driver.Key) {

@@ -92,6 +92,9 @@ func (d *Decided) one(ctx context.Context, board string, op *driver.Op) driver.R
 	if key := transition.Room(plan.Within, moves, d.sum); plan.Do != 0 && key != "" {
 		plan.Do, want = 0, driver.Result{Kind: job.QuotaExceeded, Message: key}
 	}
+	if plan.Do != 0 && op.Import != nil && op.Import.Then != nil {
+		plan, moves = transition.Then(op, &plan), nil // which counts no longer what the post counts
+	}
 	got := d.Driver.Apply(ctx, board, []driver.Op{*op})[0]
 	if got.Kind == job.OutcomeUnknown || got.Kind == job.Unavailable {
 		return got

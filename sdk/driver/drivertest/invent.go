@@ -20,6 +20,9 @@ func (p *play) invent() twin[driver.Op] {
 		}
 		op := postOp(&posting)
 		op.Keys = p.keys(c)
+		if p.caps().Imports && p.choose(3) == 0 {
+			p.importInto(c, &op)
+		}
 		return twin[driver.Op]{op, op}
 	case 2, 3, 4:
 		return p.inventClaim()
@@ -46,6 +49,25 @@ func (p *play) invent() twin[driver.Op] {
 		op.Keys = p.keys(c)
 	}
 	return p.address(c, op)
+}
+
+// importInto makes an import of a post.
+func (p *play) importInto(c *character, op *driver.Op) {
+	p.decorate(op)
+	op.Import = &driver.Import{CreatedAt: past(time.Hour)}
+	if p.choose(2) == 0 {
+		return
+	}
+	then := plain([]driver.OpKind{driver.Trash, driver.Remove}[p.choose(2)], op.Job)
+	if p.choose(2) == 0 {
+		token := job.Token{Generation: 1, Epoch: uint64(1 + p.choose(9)), Nonce: random16()} //nolint:gosec // it is not negative
+		then.Precondition, then.Token = driver.HeldByToken, token
+		c.tokens = append(c.tokens, twin[job.Token]{token, token})
+	}
+	if then.Kind == driver.Remove && p.choose(2) == 0 {
+		then.Ending = &driver.Ending{Outcome: job.Outcome(1 + p.choose(3)), Keep: time.Hour, Data: []byte("final"), KeepAttached: p.choose(2) == 0}
+	}
+	op.Import.EndedAt, op.Import.Then = past(time.Second), &then
 }
 
 func (p *play) owner() string { return []string{"ann", "bob"}[p.choose(2)] }

@@ -46,14 +46,24 @@ func (b *board) apply(op *driver.Op) driver.Result {
 		return driver.Result{Kind: job.AlreadyExists, Message: name, Taken: by, Record: b.find(by, now, 0)}
 	}
 	e := b.subject(op)
-	r, full := b.carryOut(op, &plan, e, now)
+	r, full := b.carryOut(op, &plan, e, now, now)
+	if op.Import != nil && op.Import.Then != nil {
+		r = b.then(op, &plan, r, e, now)
+	}
 	switch {
 	case full != "":
 		return driver.Result{Kind: job.QuotaExceeded, Message: full}
 	case op.Kind == driver.Post:
-		r.Record = e.view(now, 0)
+		r.Record = b.find(plan.Job, now, 0)
 	}
 	return r
+}
+
+// then carries out what an imported job went through, and returns the answer to the import.
+func (b *board) then(op *driver.Op, posted *transition.Plan, r driver.Result, e *entry, now time.Time) driver.Result {
+	plan := transition.Then(op, posted)
+	then, _ := b.carryOut(op.Import.Then, &plan, e, now, op.Import.EndedAt)
+	return transition.Imported(&plan, r, then)
 }
 
 // replace takes the job away that a post replaces, if both can be done; otherwise r says
@@ -69,7 +79,7 @@ func (b *board) replace(op *driver.Op, posted *transition.Facts, now time.Time) 
 		return r, false
 	}
 	plan, _ := transition.Decide(op.Replaces, &other.Facts)
-	b.carryOut(op.Replaces, &plan, e, now)
+	b.carryOut(op.Replaces, &plan, e, now, now)
 	return r, true
 }
 
@@ -97,8 +107,9 @@ func (b *board) subject(op *driver.Op) *entry {
 	return &entry{record: b.ended[op.Job].record}
 }
 
-// carryOut writes a plan, or returns in full the key of the limit that forbids it.
-func (b *board) carryOut(op *driver.Op, plan *transition.Plan, e *entry, now time.Time) (r driver.Result, full string) {
+// carryOut writes a plan, or returns in full the key of the limit that forbids it. at is when
+// the change is said to have been.
+func (b *board) carryOut(op *driver.Op, plan *transition.Plan, e *entry, now, at time.Time) (r driver.Result, full string) {
 	before := e.holder
 	moves := plan.Moves(e.limits, before.counts())
 	if full = transition.Room(plan.Within, moves, func(key string) int64 { return b.limits[key] }); full != "" {
@@ -110,12 +121,15 @@ func (b *board) carryOut(op *driver.Op, plan *transition.Plan, e *entry, now tim
 	if plan.Do == driver.Claim {
 		b.epoch++
 	}
-	r = transition.Finish(plan, plan.Version, b.position, b.epoch, now)
+	r = transition.Finish(plan, plan.Version, b.position, b.epoch, at)
 	e.write(plan)
 	switch plan.Do {
 	case driver.Post:
 		b.sequence++
 		e.record.Posting.CreatedAt, e.record.Posting.Sequence = r.At, b.sequence
+		if op.Import != nil {
+			e.record.Posting.CreatedAt = op.Import.CreatedAt.Round(0)
+		}
 		b.jobs[plan.Job] = e
 	case driver.Claim:
 		e.holder = newHolder(&plan.Holder, copyLimits(plan.Within), now)

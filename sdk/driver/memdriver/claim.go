@@ -43,7 +43,7 @@ func (b *board) candidate(op *driver.Op, c *driver.Candidate, now time.Time) (tr
 	f := b.facts(c.Job, now)
 	plan, skipped := transition.Candidate(op, c, &f)
 	if plan.Do != 0 {
-		if _, full := b.carryOut(op, &plan, b.jobs[c.Job], now); full != "" {
+		if _, full := b.carryOut(op, &plan, b.jobs[c.Job], now, now); full != "" {
 			skipped = f.PassOver(c, job.QuotaExceeded, full)
 		}
 	}

@@ -70,6 +70,9 @@ func post(op *driver.Op, f *Facts) (Plan, driver.Result) {
 			Do: driver.Post, Job: p.ID, State: job.Unclaimed, Version: f.Version + 1,
 			Status: op.Status, Attach: op.Attach, Counts: 1, Within: op.Limits,
 		}
+		if op.Import != nil {
+			plan.Within = nil // it was on a board before
+		}
 		plan.hold(op.Hold, f)
 		return plan, driver.Result{}
 	case p.Digest != f.Digest:

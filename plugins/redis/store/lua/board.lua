@@ -56,9 +56,9 @@ local now = seconds * 1000000 + tonumber(time[2])
 -- The time as TaskFlow writes it: a msgpack extension of type 1. A nonce is one
 -- key more, which its reader passes over.
 -- begin datetime
-local moment
-local function datetime(nonce)
-  if not moment then
+local datetime, datetimeOf -- of now, and of another time in microseconds
+do
+  local function fields(seconds, micro)
     local days = floor(seconds / 86400)
     local rest = seconds - days * 86400
     local z = days + 719468 -- since the first of March of year 0
@@ -69,15 +69,25 @@ local function datetime(nonce)
     local m = floor((5 * doy + 2) / 153)
     local month = m < 10 and m + 3 or m - 9
     local p = cmsgpack.pack
-    moment = '\163day' .. p(doy - floor((153 * m + 2) / 5) + 1) .. '\165month' .. p(month)
+    return '\163day' .. p(doy - floor((153 * m + 2) / 5) + 1) .. '\165month' .. p(month)
       .. '\164year' .. p(yoe + era * 400 + (month <= 2 and 1 or 0)) .. '\164hour' .. p(floor(rest / 3600))
       .. '\166minute' .. p(floor(rest / 60) % 60) .. '\166second' .. p(rest % 60)
-      .. '\171microsecond' .. p(tonumber(time[2]))
+      .. '\171microsecond' .. p(micro)
   end
-  if nonce then
-    return '\199' .. string.char(#moment + 25) .. '\001\136' .. moment .. '\165nonce\196\016' .. nonce
+
+  function datetimeOf(at)
+    local written = fields(floor(at / 1000000), at % 1000000)
+    return '\199' .. string.char(#written + 1) .. '\001\135' .. written
   end
-  return '\199' .. string.char(#moment + 1) .. '\001\135' .. moment
+
+  local moment
+  function datetime(nonce)
+    if not moment then moment = fields(seconds, tonumber(time[2])) end
+    if nonce then
+      return '\199' .. string.char(#moment + 25) .. '\001\136' .. moment .. '\165nonce\196\016' .. nonce
+    end
+    return '\199' .. string.char(#moment + 1) .. '\001\135' .. moment
+  end
 end
 -- end datetime
 

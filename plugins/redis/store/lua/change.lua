@@ -152,7 +152,7 @@ change_[REMOVE] = function(o, j)
     end
   end
   local token = (o.must == HELD_BY_TOKEN or o.must == LAPSED) and o.token
-  local e = finish(j, o.event, o.reason, owner, o.outcome, token, o.keep)
+  local e = finish(j, o.event, o.reason, owner, o.outcome, token, o.keep, o.at)
   call('DEL', okey(j.id), mkey(j.id))
   call('HDEL', LISTINGS, j.id)
   return done(o, e.version, 0, true)
@@ -169,7 +169,7 @@ change_[SET_ASIDE] = function(o, j)
   call('HSET', TRASH, j.id, call('HGET', LISTINGS, j.id))
   call('HDEL', LISTINGS, j.id)
   call('DEL', okey(j.id), mkey(j.id))
-  j.trashed, j.ended, open = true, now, open - 1
+  j.trashed, j.ended, open = true, o.at or now, open - 1
   change(j, o.event, o.reason, owner)
   call('ZADD', TRASHBY, num(position), j.id)
   return done(o, j.version, notBefore(o, j))

@@ -149,8 +149,8 @@ local function trim(n)
 end
 
 -- finish takes a job off the board for good. keep is the final record, or nil.
--- The job is removable.
-local function finish(j, event, reason, owner, outcome, token, keep)
+-- The job is removable. at is when it ended, if not now.
+local function finish(j, event, reason, owner, outcome, token, keep, at)
   if not j.trashed then
     raise(j.limits, -1)
     open = open - 1
@@ -158,7 +158,7 @@ local function finish(j, event, reason, owner, outcome, token, keep)
   unclaim(j)
   position = position + 1
   local e = {
-    flags = 1 + (keep and 2 or 0), outcome = outcome, version = j.version + 1, position = position, at = now,
+    flags = 1 + (keep and 2 or 0), outcome = outcome, version = j.version + 1, position = position, at = at or now,
     till = keep and now + keep.keep or 0, digest = j.digest, token = token or NONE .. NONE,
   }
   if keep then

@@ -1,3 +1,24 @@
+-- follows fails unless all can be written that the job of an import went through. The
+-- limits of its post are countable: they are raised before.
+function change_.follows(o)
+  writable(o.after, nil)
+  if o.after.kind == REMOVE then
+    removable(nil, o.after.keep)
+    sound('HLEN', akey(o.id))
+  else
+    sound('HLEN', TRASH)
+    sound('ZCARD', TRASHBY)
+  end
+end
+
+-- imported carries that out, and answers the import.
+function change_.imported(o, j)
+  local r = change_[o.after.kind](o.after, j)
+  local p, version, at = get('>I8I8I8', r, 3)
+  local stands = o.after.kind == SET_ASIDE and standing(j, 0) or found(o.id)
+  return result(0, 0, p, version, at, o.after.kind == SET_ASIDE and notBefore(o, j) or 0, 0, 0, '', '', stands .. pack('>I2I2', 0, 0))
+end
+
 -- post puts a job on the board: the posting is head, the time, tail, and the
 -- sequence number, which only the store knows.
 local function post(o)
@@ -21,11 +42,12 @@ local function post(o)
     local why, text = mayUse(other)
     if why then return refuse(why, other.id, other, text) end
   end
-  local key = full(o.limits, other and other.limits or '')
+  local key = not o.created and full(o.limits, other and other.limits or '')
   if key then return result(QUOTA_EXCEEDED, 0, 0, 0, 0, 0, 0, 0, key, '') end
   if nomemory then return result(QUOTA_EXCEEDED, 0, 0, 0, 0, 0, 0, 0, NO_MEMORY, '') end
   if e then wipeable(o.id) end
   writable(o, nil)
+  if o.after then change_.follows(o) end
   if #o.keys > 0 then sound('HLEN', TAKEN) end
   -- The first write, which fails where another program wrote no number.
   local number = redis.pcall('INCRBY', SEQUENCE, 1)
@@ -39,12 +61,13 @@ local function post(o)
   j.digest, j.limits = o.digest, counted(o.limits)
   raise(j.limits, 1)
   key_.take(o)
-  local sequence, begins = cmsgpack.pack(number), o.head .. datetime()
+  local sequence, begins = cmsgpack.pack(number), o.head .. (o.created and datetimeOf(o.created) or datetime())
   call('HSET', LISTINGS, o.id, begins .. o.tail .. sequence)
   open, posts = open + 1, posts + 1
   write(o, j)
   hold(j)
   local bare = begins .. o.bare .. sequence
   change(j, o.event, o.reason, '', bare)
+  if o.after then return change_.imported(o, j) end
   return result(0, 0, position, j.version, now, notBefore(o, j), 0, 0, '', '', standing(j, 0, bare) .. pack('>I2I2', 0, 0))
 end

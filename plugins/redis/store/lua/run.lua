@@ -31,6 +31,7 @@ local function readKeys(o, raw, at)
     k.name, k.open, k.lasts, k.number, at = get('>I2c0BI8I8', raw, at)
     o.keys[#o.keys + 1] = k
   end
+  return at
 end
 
 local function readPost(o, raw, at, read)
@@ -42,7 +43,16 @@ local function readPost(o, raw, at, read)
   end
   o.digest, o.head, o.tail, o.bare, at = get('>c16I4c0I4c0I4c0', raw, at)
   o.limits, at = limitsAt(raw, at)
-  readKeys(o, raw, at)
+  at = readKeys(o, raw, at)
+  local imports, created, after
+  imports, at = get('>B', raw, at)
+  if imports == 0 then return end
+  created, after, at = get('>I8I4c0', raw, at)
+  o.created = created
+  if after ~= '' then
+    o.after = read(after)
+    o.after.at = get('>I8', raw, at)
+  end
 end
 
 local function readRemove(o, raw, at)

@@ -28,7 +28,26 @@ func jobBugs() []Bug {
 		{Name: "cancel-lies", Doc: "says Interrupted of what it does all the same", Check: "cancel/before", Open: wrap(func(d driver.Driver) driver.Driver { return cancelLies{d} })},
 		{Name: "keeps-no-finals", Doc: "keeps tombstones and no final records", Check: "remove/final", Open: eachOp(keepsNoFinals)},
 		{Name: "purge-forbids", Doc: "refuses to post what was purged", Check: "remove/purge-final", Open: wrap(purgeForbids)},
+		{Name: "imports-as-new", Doc: "takes an imported job for one that was posted just now", Check: "import/open", Open: eachOp(importsAsNew)},
+		{Name: "imports-no-token", Doc: "does not know by which token an imported job ended", Check: "import/ended", Open: eachOp(importsNoToken)},
 	}
+}
+
+func importsAsNew(ctx context.Context, d driver.Driver, board string, op driver.Op) driver.Result {
+	if op.Import != nil && op.Import.Then == nil && !op.Import.CreatedAt.IsZero() {
+		op.Import = &driver.Import{CreatedAt: time.Now()}
+	}
+	return one(ctx, d, board, op)
+}
+
+func importsNoToken(ctx context.Context, d driver.Driver, board string, op driver.Op) driver.Result {
+	if op.Import != nil && op.Import.Then != nil && op.Import.Then.Precondition == driver.HeldByToken {
+		i := *op.Import
+		then := *i.Then
+		then.Precondition, then.Token = driver.Whatever, job.Token{}
+		i.Then, op.Import = &then, &i
+	}
+	return one(ctx, d, board, op)
 }
 
 func dropsWrites(d driver.Driver) driver.Driver {

@@ -1360,6 +1360,7 @@ type Capabilities struct {
 	Timeouts      bool                   `protobuf:"varint,13,opt,name=timeouts,proto3" json:"timeouts,omitempty"`                               // Candidate.most and Op.most are kept to
 	Keys          bool                   `protobuf:"varint,14,opt,name=keys,proto3" json:"keys,omitempty"`                                       // Op.keys are taken in the same step
 	Replaces      bool                   `protobuf:"varint,15,opt,name=replaces,proto3" json:"replaces,omitempty"`                               // so is Op.replaces carried out
+	Imports       bool                   `protobuf:"varint,17,opt,name=imports,proto3" json:"imports,omitempty"`                                 // and Op.import
 	Inbox         bool                   `protobuf:"varint,16,opt,name=inbox,proto3" json:"inbox,omitempty"`                                     // others leave postings in the store, see SET_INBOX
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1496,6 +1497,13 @@ func (x *Capabilities) GetKeys() bool {
 func (x *Capabilities) GetReplaces() bool {
 	if x != nil {
 		return x.Replaces
+	}
+	return false
+}
+
+func (x *Capabilities) GetImports() bool {
+	if x != nil {
+		return x.Imports
 	}
 	return false
 }
@@ -1789,7 +1797,9 @@ type Op struct {
 	// For post and refuse: the number of the posting in the board's inbox that the op is
 	// about; 0: of none. A post takes it out of the inbox in the same step, also where it is
 	// repeated, and is NOT_FOUND if it does not wait there.
-	Inbox         uint64 `protobuf:"varint,23,opt,name=inbox,proto3" json:"inbox,omitempty"`
+	Inbox uint64 `protobuf:"varint,23,opt,name=inbox,proto3" json:"inbox,omitempty"`
+	// For post: what the job has behind it in the store that it comes from.
+	Import        *Import `protobuf:"bytes,24,opt,name=import,proto3" json:"import,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1985,6 +1995,82 @@ func (x *Op) GetInbox() uint64 {
 	return 0
 }
 
+func (x *Op) GetImport() *Import {
+	if x != nil {
+		return x.Import
+	}
+	return nil
+}
+
+// Import makes a post write a job as another store kept it. All that holds of a post
+// holds, except that no limit keeps the job off, though it counts. Sequences, and the
+// places of trashed and ended jobs in a scan, are given in the order of the imports.
+// Ending.keep counts from now, the window of a tombstone from ended or from now, as the
+// store likes.
+type Import struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Created int64                  `protobuf:"varint,1,opt,name=created,proto3" json:"created,omitempty"` // of the posting: nanoseconds since 1970; kept to the microsecond at least
+	// The trash or the remove that the job went through, carried out just after the post
+	// and only together with it; absent: the job is open. A must of HELD_BY_TOKEN or LAPSED
+	// is not looked at: token is that of a claim in the other store, and a retry of the
+	// ending is answered.
+	Then          *Op   `protobuf:"bytes,2,opt,name=then,proto3" json:"then,omitempty"`
+	Ended         int64 `protobuf:"varint,3,opt,name=ended,proto3" json:"ended,omitempty"` // when that was
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Import) Reset() {
+	*x = Import{}
+	mi := &file_driver_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Import) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Import) ProtoMessage() {}
+
+func (x *Import) ProtoReflect() protoreflect.Message {
+	mi := &file_driver_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Import.ProtoReflect.Descriptor instead.
+func (*Import) Descriptor() ([]byte, []int) {
+	return file_driver_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *Import) GetCreated() int64 {
+	if x != nil {
+		return x.Created
+	}
+	return 0
+}
+
+func (x *Import) GetThen() *Op {
+	if x != nil {
+		return x.Then
+	}
+	return nil
+}
+
+func (x *Import) GetEnded() int64 {
+	if x != nil {
+		return x.Ended
+	}
+	return 0
+}
+
 // ClaimSpec asks for claims. The store goes through candidates in order and
 // claims those that are still free, until it has count of them, and says what
 // was the matter with each that it passed over.
@@ -2009,7 +2095,7 @@ type ClaimSpec struct {
 
 func (x *ClaimSpec) Reset() {
 	*x = ClaimSpec{}
-	mi := &file_driver_proto_msgTypes[16]
+	mi := &file_driver_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2021,7 +2107,7 @@ func (x *ClaimSpec) String() string {
 func (*ClaimSpec) ProtoMessage() {}
 
 func (x *ClaimSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[16]
+	mi := &file_driver_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2034,7 +2120,7 @@ func (x *ClaimSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClaimSpec.ProtoReflect.Descriptor instead.
 func (*ClaimSpec) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{16}
+	return file_driver_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ClaimSpec) GetCandidates() []*Candidate {
@@ -2114,7 +2200,7 @@ type Candidate struct {
 
 func (x *Candidate) Reset() {
 	*x = Candidate{}
-	mi := &file_driver_proto_msgTypes[17]
+	mi := &file_driver_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2126,7 +2212,7 @@ func (x *Candidate) String() string {
 func (*Candidate) ProtoMessage() {}
 
 func (x *Candidate) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[17]
+	mi := &file_driver_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2139,7 +2225,7 @@ func (x *Candidate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Candidate.ProtoReflect.Descriptor instead.
 func (*Candidate) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{17}
+	return file_driver_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Candidate) GetJob() []byte {
@@ -2197,7 +2283,7 @@ type Limit struct {
 
 func (x *Limit) Reset() {
 	*x = Limit{}
-	mi := &file_driver_proto_msgTypes[18]
+	mi := &file_driver_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2209,7 +2295,7 @@ func (x *Limit) String() string {
 func (*Limit) ProtoMessage() {}
 
 func (x *Limit) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[18]
+	mi := &file_driver_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2222,7 +2308,7 @@ func (x *Limit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Limit.ProtoReflect.Descriptor instead.
 func (*Limit) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{18}
+	return file_driver_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Limit) GetKey() string {
@@ -2260,7 +2346,7 @@ type Key struct {
 
 func (x *Key) Reset() {
 	*x = Key{}
-	mi := &file_driver_proto_msgTypes[19]
+	mi := &file_driver_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2272,7 +2358,7 @@ func (x *Key) String() string {
 func (*Key) ProtoMessage() {}
 
 func (x *Key) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[19]
+	mi := &file_driver_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2285,7 +2371,7 @@ func (x *Key) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Key.ProtoReflect.Descriptor instead.
 func (*Key) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{19}
+	return file_driver_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Key) GetName() string {
@@ -2329,7 +2415,7 @@ type Hold struct {
 
 func (x *Hold) Reset() {
 	*x = Hold{}
-	mi := &file_driver_proto_msgTypes[20]
+	mi := &file_driver_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2341,7 +2427,7 @@ func (x *Hold) String() string {
 func (*Hold) ProtoMessage() {}
 
 func (x *Hold) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[20]
+	mi := &file_driver_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2354,7 +2440,7 @@ func (x *Hold) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Hold.ProtoReflect.Descriptor instead.
 func (*Hold) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{20}
+	return file_driver_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Hold) GetUntil() int64 {
@@ -2390,7 +2476,7 @@ type Attachment struct {
 
 func (x *Attachment) Reset() {
 	*x = Attachment{}
-	mi := &file_driver_proto_msgTypes[21]
+	mi := &file_driver_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2402,7 +2488,7 @@ func (x *Attachment) String() string {
 func (*Attachment) ProtoMessage() {}
 
 func (x *Attachment) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[21]
+	mi := &file_driver_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2415,7 +2501,7 @@ func (x *Attachment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attachment.ProtoReflect.Descriptor instead.
 func (*Attachment) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{21}
+	return file_driver_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Attachment) GetName() string {
@@ -2454,7 +2540,7 @@ type Ending struct {
 
 func (x *Ending) Reset() {
 	*x = Ending{}
-	mi := &file_driver_proto_msgTypes[22]
+	mi := &file_driver_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2466,7 +2552,7 @@ func (x *Ending) String() string {
 func (*Ending) ProtoMessage() {}
 
 func (x *Ending) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[22]
+	mi := &file_driver_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2479,7 +2565,7 @@ func (x *Ending) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ending.ProtoReflect.Descriptor instead.
 func (*Ending) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{22}
+	return file_driver_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Ending) GetOutcome() Outcome {
@@ -2549,7 +2635,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_driver_proto_msgTypes[23]
+	mi := &file_driver_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2561,7 +2647,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[23]
+	mi := &file_driver_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2574,7 +2660,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{23}
+	return file_driver_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Result) GetTag() uint32 {
@@ -2705,7 +2791,7 @@ type Claimed struct {
 
 func (x *Claimed) Reset() {
 	*x = Claimed{}
-	mi := &file_driver_proto_msgTypes[24]
+	mi := &file_driver_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2717,7 +2803,7 @@ func (x *Claimed) String() string {
 func (*Claimed) ProtoMessage() {}
 
 func (x *Claimed) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[24]
+	mi := &file_driver_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2730,7 +2816,7 @@ func (x *Claimed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Claimed.ProtoReflect.Descriptor instead.
 func (*Claimed) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{24}
+	return file_driver_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Claimed) GetJob() []byte {
@@ -2798,7 +2884,7 @@ type Gone struct {
 
 func (x *Gone) Reset() {
 	*x = Gone{}
-	mi := &file_driver_proto_msgTypes[25]
+	mi := &file_driver_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2810,7 +2896,7 @@ func (x *Gone) String() string {
 func (*Gone) ProtoMessage() {}
 
 func (x *Gone) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[25]
+	mi := &file_driver_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2823,7 +2909,7 @@ func (x *Gone) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Gone.ProtoReflect.Descriptor instead.
 func (*Gone) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{25}
+	return file_driver_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Gone) GetJob() []byte {
@@ -2881,7 +2967,7 @@ type Posting struct {
 
 func (x *Posting) Reset() {
 	*x = Posting{}
-	mi := &file_driver_proto_msgTypes[26]
+	mi := &file_driver_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2893,7 +2979,7 @@ func (x *Posting) String() string {
 func (*Posting) ProtoMessage() {}
 
 func (x *Posting) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[26]
+	mi := &file_driver_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2906,7 +2992,7 @@ func (x *Posting) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Posting.ProtoReflect.Descriptor instead.
 func (*Posting) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{26}
+	return file_driver_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Posting) GetId() []byte {
@@ -3012,7 +3098,7 @@ type Record struct {
 
 func (x *Record) Reset() {
 	*x = Record{}
-	mi := &file_driver_proto_msgTypes[27]
+	mi := &file_driver_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3024,7 +3110,7 @@ func (x *Record) String() string {
 func (*Record) ProtoMessage() {}
 
 func (x *Record) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[27]
+	mi := &file_driver_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3037,7 +3123,7 @@ func (x *Record) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Record.ProtoReflect.Descriptor instead.
 func (*Record) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{27}
+	return file_driver_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Record) GetPosting() *Posting {
@@ -3159,7 +3245,7 @@ type Holder struct {
 
 func (x *Holder) Reset() {
 	*x = Holder{}
-	mi := &file_driver_proto_msgTypes[28]
+	mi := &file_driver_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3171,7 +3257,7 @@ func (x *Holder) String() string {
 func (*Holder) ProtoMessage() {}
 
 func (x *Holder) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[28]
+	mi := &file_driver_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3184,7 +3270,7 @@ func (x *Holder) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Holder.ProtoReflect.Descriptor instead.
 func (*Holder) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{28}
+	return file_driver_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Holder) GetOwner() string {
@@ -3240,7 +3326,7 @@ type ReadRequest struct {
 
 func (x *ReadRequest) Reset() {
 	*x = ReadRequest{}
-	mi := &file_driver_proto_msgTypes[29]
+	mi := &file_driver_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3252,7 +3338,7 @@ func (x *ReadRequest) String() string {
 func (*ReadRequest) ProtoMessage() {}
 
 func (x *ReadRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[29]
+	mi := &file_driver_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3265,7 +3351,7 @@ func (x *ReadRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadRequest.ProtoReflect.Descriptor instead.
 func (*ReadRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{29}
+	return file_driver_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ReadRequest) GetBoard() string {
@@ -3298,7 +3384,7 @@ type Records struct {
 
 func (x *Records) Reset() {
 	*x = Records{}
-	mi := &file_driver_proto_msgTypes[30]
+	mi := &file_driver_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3310,7 +3396,7 @@ func (x *Records) String() string {
 func (*Records) ProtoMessage() {}
 
 func (x *Records) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[30]
+	mi := &file_driver_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3323,7 +3409,7 @@ func (x *Records) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Records.ProtoReflect.Descriptor instead.
 func (*Records) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{30}
+	return file_driver_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Records) GetRecords() []*Record {
@@ -3347,7 +3433,7 @@ type ScanRequest struct {
 
 func (x *ScanRequest) Reset() {
 	*x = ScanRequest{}
-	mi := &file_driver_proto_msgTypes[31]
+	mi := &file_driver_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3359,7 +3445,7 @@ func (x *ScanRequest) String() string {
 func (*ScanRequest) ProtoMessage() {}
 
 func (x *ScanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[31]
+	mi := &file_driver_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3372,7 +3458,7 @@ func (x *ScanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScanRequest.ProtoReflect.Descriptor instead.
 func (*ScanRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{31}
+	return file_driver_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ScanRequest) GetBoard() string {
@@ -3435,7 +3521,7 @@ type Page struct {
 
 func (x *Page) Reset() {
 	*x = Page{}
-	mi := &file_driver_proto_msgTypes[32]
+	mi := &file_driver_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3447,7 +3533,7 @@ func (x *Page) String() string {
 func (*Page) ProtoMessage() {}
 
 func (x *Page) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[32]
+	mi := &file_driver_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3460,7 +3546,7 @@ func (x *Page) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Page.ProtoReflect.Descriptor instead.
 func (*Page) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{32}
+	return file_driver_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Page) GetRecords() []*Record {
@@ -3509,7 +3595,7 @@ type BadRecord struct {
 
 func (x *BadRecord) Reset() {
 	*x = BadRecord{}
-	mi := &file_driver_proto_msgTypes[33]
+	mi := &file_driver_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3521,7 +3607,7 @@ func (x *BadRecord) String() string {
 func (*BadRecord) ProtoMessage() {}
 
 func (x *BadRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[33]
+	mi := &file_driver_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3534,7 +3620,7 @@ func (x *BadRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BadRecord.ProtoReflect.Descriptor instead.
 func (*BadRecord) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{33}
+	return file_driver_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *BadRecord) GetKey() string {
@@ -3568,7 +3654,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_driver_proto_msgTypes[34]
+	mi := &file_driver_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3580,7 +3666,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[34]
+	mi := &file_driver_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3593,7 +3679,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{34}
+	return file_driver_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *WatchRequest) GetBoard() string {
@@ -3632,7 +3718,7 @@ type Changes struct {
 
 func (x *Changes) Reset() {
 	*x = Changes{}
-	mi := &file_driver_proto_msgTypes[35]
+	mi := &file_driver_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3644,7 +3730,7 @@ func (x *Changes) String() string {
 func (*Changes) ProtoMessage() {}
 
 func (x *Changes) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[35]
+	mi := &file_driver_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3657,7 +3743,7 @@ func (x *Changes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Changes.ProtoReflect.Descriptor instead.
 func (*Changes) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{35}
+	return file_driver_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Changes) GetList() []*Change {
@@ -3714,7 +3800,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_driver_proto_msgTypes[36]
+	mi := &file_driver_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3726,7 +3812,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[36]
+	mi := &file_driver_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3739,7 +3825,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{36}
+	return file_driver_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Change) GetEvent() Event {
@@ -3807,7 +3893,7 @@ type CountRequest struct {
 
 func (x *CountRequest) Reset() {
 	*x = CountRequest{}
-	mi := &file_driver_proto_msgTypes[37]
+	mi := &file_driver_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3819,7 +3905,7 @@ func (x *CountRequest) String() string {
 func (*CountRequest) ProtoMessage() {}
 
 func (x *CountRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[37]
+	mi := &file_driver_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3832,7 +3918,7 @@ func (x *CountRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountRequest.ProtoReflect.Descriptor instead.
 func (*CountRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{37}
+	return file_driver_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *CountRequest) GetBoard() string {
@@ -3859,7 +3945,7 @@ type Counts struct {
 
 func (x *Counts) Reset() {
 	*x = Counts{}
-	mi := &file_driver_proto_msgTypes[38]
+	mi := &file_driver_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3871,7 +3957,7 @@ func (x *Counts) String() string {
 func (*Counts) ProtoMessage() {}
 
 func (x *Counts) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[38]
+	mi := &file_driver_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3884,7 +3970,7 @@ func (x *Counts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Counts.ProtoReflect.Descriptor instead.
 func (*Counts) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{38}
+	return file_driver_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Counts) GetOpen() int64 {
@@ -3959,7 +4045,7 @@ type ExamineRequest struct {
 
 func (x *ExamineRequest) Reset() {
 	*x = ExamineRequest{}
-	mi := &file_driver_proto_msgTypes[39]
+	mi := &file_driver_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3971,7 +4057,7 @@ func (x *ExamineRequest) String() string {
 func (*ExamineRequest) ProtoMessage() {}
 
 func (x *ExamineRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[39]
+	mi := &file_driver_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3984,7 +4070,7 @@ func (x *ExamineRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExamineRequest.ProtoReflect.Descriptor instead.
 func (*ExamineRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{39}
+	return file_driver_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ExamineRequest) GetBoard() string {
@@ -4003,7 +4089,7 @@ type Findings struct {
 
 func (x *Findings) Reset() {
 	*x = Findings{}
-	mi := &file_driver_proto_msgTypes[40]
+	mi := &file_driver_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4015,7 +4101,7 @@ func (x *Findings) String() string {
 func (*Findings) ProtoMessage() {}
 
 func (x *Findings) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[40]
+	mi := &file_driver_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4028,7 +4114,7 @@ func (x *Findings) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Findings.ProtoReflect.Descriptor instead.
 func (*Findings) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{40}
+	return file_driver_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Findings) GetList() []*Finding {
@@ -4051,7 +4137,7 @@ type Finding struct {
 
 func (x *Finding) Reset() {
 	*x = Finding{}
-	mi := &file_driver_proto_msgTypes[41]
+	mi := &file_driver_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4063,7 +4149,7 @@ func (x *Finding) String() string {
 func (*Finding) ProtoMessage() {}
 
 func (x *Finding) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[41]
+	mi := &file_driver_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4076,7 +4162,7 @@ func (x *Finding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finding.ProtoReflect.Descriptor instead.
 func (*Finding) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{41}
+	return file_driver_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Finding) GetCode() string {
@@ -4122,7 +4208,7 @@ type BackupRequest struct {
 
 func (x *BackupRequest) Reset() {
 	*x = BackupRequest{}
-	mi := &file_driver_proto_msgTypes[42]
+	mi := &file_driver_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4134,7 +4220,7 @@ func (x *BackupRequest) String() string {
 func (*BackupRequest) ProtoMessage() {}
 
 func (x *BackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[42]
+	mi := &file_driver_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4147,7 +4233,7 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{42}
+	return file_driver_proto_rawDescGZIP(), []int{43}
 }
 
 type BackupPart struct {
@@ -4161,7 +4247,7 @@ type BackupPart struct {
 
 func (x *BackupPart) Reset() {
 	*x = BackupPart{}
-	mi := &file_driver_proto_msgTypes[43]
+	mi := &file_driver_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4173,7 +4259,7 @@ func (x *BackupPart) String() string {
 func (*BackupPart) ProtoMessage() {}
 
 func (x *BackupPart) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[43]
+	mi := &file_driver_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4186,7 +4272,7 @@ func (x *BackupPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupPart.ProtoReflect.Descriptor instead.
 func (*BackupPart) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{43}
+	return file_driver_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *BackupPart) GetName() string {
@@ -4223,7 +4309,7 @@ type Document struct {
 
 func (x *Document) Reset() {
 	*x = Document{}
-	mi := &file_driver_proto_msgTypes[44]
+	mi := &file_driver_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4235,7 +4321,7 @@ func (x *Document) String() string {
 func (*Document) ProtoMessage() {}
 
 func (x *Document) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[44]
+	mi := &file_driver_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4248,7 +4334,7 @@ func (x *Document) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Document.ProtoReflect.Descriptor instead.
 func (*Document) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{44}
+	return file_driver_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Document) GetName() string {
@@ -4291,7 +4377,7 @@ type Space struct {
 
 func (x *Space) Reset() {
 	*x = Space{}
-	mi := &file_driver_proto_msgTypes[45]
+	mi := &file_driver_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4303,7 +4389,7 @@ func (x *Space) String() string {
 func (*Space) ProtoMessage() {}
 
 func (x *Space) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[45]
+	mi := &file_driver_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4316,7 +4402,7 @@ func (x *Space) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Space.ProtoReflect.Descriptor instead.
 func (*Space) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{45}
+	return file_driver_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Space) GetBoard() string {
@@ -4346,7 +4432,7 @@ type DocumentRequest struct {
 
 func (x *DocumentRequest) Reset() {
 	*x = DocumentRequest{}
-	mi := &file_driver_proto_msgTypes[46]
+	mi := &file_driver_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4358,7 +4444,7 @@ func (x *DocumentRequest) String() string {
 func (*DocumentRequest) ProtoMessage() {}
 
 func (x *DocumentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[46]
+	mi := &file_driver_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4371,7 +4457,7 @@ func (x *DocumentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DocumentRequest.ProtoReflect.Descriptor instead.
 func (*DocumentRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{46}
+	return file_driver_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *DocumentRequest) GetSpace() *Space {
@@ -4408,7 +4494,7 @@ type PutDocumentRequest struct {
 
 func (x *PutDocumentRequest) Reset() {
 	*x = PutDocumentRequest{}
-	mi := &file_driver_proto_msgTypes[47]
+	mi := &file_driver_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4420,7 +4506,7 @@ func (x *PutDocumentRequest) String() string {
 func (*PutDocumentRequest) ProtoMessage() {}
 
 func (x *PutDocumentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[47]
+	mi := &file_driver_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4433,7 +4519,7 @@ func (x *PutDocumentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutDocumentRequest.ProtoReflect.Descriptor instead.
 func (*PutDocumentRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{47}
+	return file_driver_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *PutDocumentRequest) GetSpace() *Space {
@@ -4466,7 +4552,7 @@ type PutDocumentResponse struct {
 
 func (x *PutDocumentResponse) Reset() {
 	*x = PutDocumentResponse{}
-	mi := &file_driver_proto_msgTypes[48]
+	mi := &file_driver_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4478,7 +4564,7 @@ func (x *PutDocumentResponse) String() string {
 func (*PutDocumentResponse) ProtoMessage() {}
 
 func (x *PutDocumentResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[48]
+	mi := &file_driver_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4491,7 +4577,7 @@ func (x *PutDocumentResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutDocumentResponse.ProtoReflect.Descriptor instead.
 func (*PutDocumentResponse) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{48}
+	return file_driver_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *PutDocumentResponse) GetVersion() uint64 {
@@ -4509,7 +4595,7 @@ type DeleteDocumentResponse struct {
 
 func (x *DeleteDocumentResponse) Reset() {
 	*x = DeleteDocumentResponse{}
-	mi := &file_driver_proto_msgTypes[49]
+	mi := &file_driver_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4521,7 +4607,7 @@ func (x *DeleteDocumentResponse) String() string {
 func (*DeleteDocumentResponse) ProtoMessage() {}
 
 func (x *DeleteDocumentResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[49]
+	mi := &file_driver_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4534,7 +4620,7 @@ func (x *DeleteDocumentResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteDocumentResponse.ProtoReflect.Descriptor instead.
 func (*DeleteDocumentResponse) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{49}
+	return file_driver_proto_rawDescGZIP(), []int{50}
 }
 
 // ListDocumentsRequest asks for up to limit documents whose names come after the
@@ -4550,7 +4636,7 @@ type ListDocumentsRequest struct {
 
 func (x *ListDocumentsRequest) Reset() {
 	*x = ListDocumentsRequest{}
-	mi := &file_driver_proto_msgTypes[50]
+	mi := &file_driver_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4562,7 +4648,7 @@ func (x *ListDocumentsRequest) String() string {
 func (*ListDocumentsRequest) ProtoMessage() {}
 
 func (x *ListDocumentsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[50]
+	mi := &file_driver_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4575,7 +4661,7 @@ func (x *ListDocumentsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDocumentsRequest.ProtoReflect.Descriptor instead.
 func (*ListDocumentsRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{50}
+	return file_driver_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *ListDocumentsRequest) GetSpace() *Space {
@@ -4608,7 +4694,7 @@ type Documents struct {
 
 func (x *Documents) Reset() {
 	*x = Documents{}
-	mi := &file_driver_proto_msgTypes[51]
+	mi := &file_driver_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4620,7 +4706,7 @@ func (x *Documents) String() string {
 func (*Documents) ProtoMessage() {}
 
 func (x *Documents) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[51]
+	mi := &file_driver_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4633,7 +4719,7 @@ func (x *Documents) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Documents.ProtoReflect.Descriptor instead.
 func (*Documents) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{51}
+	return file_driver_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Documents) GetDocuments() []*Document {
@@ -4652,7 +4738,7 @@ type DocWatchRequest struct {
 
 func (x *DocWatchRequest) Reset() {
 	*x = DocWatchRequest{}
-	mi := &file_driver_proto_msgTypes[52]
+	mi := &file_driver_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4664,7 +4750,7 @@ func (x *DocWatchRequest) String() string {
 func (*DocWatchRequest) ProtoMessage() {}
 
 func (x *DocWatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[52]
+	mi := &file_driver_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4677,7 +4763,7 @@ func (x *DocWatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DocWatchRequest.ProtoReflect.Descriptor instead.
 func (*DocWatchRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{52}
+	return file_driver_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *DocWatchRequest) GetSpace() *Space {
@@ -4696,7 +4782,7 @@ type DocumentChanges struct {
 
 func (x *DocumentChanges) Reset() {
 	*x = DocumentChanges{}
-	mi := &file_driver_proto_msgTypes[53]
+	mi := &file_driver_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4708,7 +4794,7 @@ func (x *DocumentChanges) String() string {
 func (*DocumentChanges) ProtoMessage() {}
 
 func (x *DocumentChanges) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[53]
+	mi := &file_driver_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4721,7 +4807,7 @@ func (x *DocumentChanges) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DocumentChanges.ProtoReflect.Descriptor instead.
 func (*DocumentChanges) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{53}
+	return file_driver_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *DocumentChanges) GetChanges() []*DocumentChange {
@@ -4743,7 +4829,7 @@ type DocumentChange struct {
 
 func (x *DocumentChange) Reset() {
 	*x = DocumentChange{}
-	mi := &file_driver_proto_msgTypes[54]
+	mi := &file_driver_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4755,7 +4841,7 @@ func (x *DocumentChange) String() string {
 func (*DocumentChange) ProtoMessage() {}
 
 func (x *DocumentChange) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[54]
+	mi := &file_driver_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4768,7 +4854,7 @@ func (x *DocumentChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DocumentChange.ProtoReflect.Descriptor instead.
 func (*DocumentChange) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{54}
+	return file_driver_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *DocumentChange) GetDocument() *Document {
@@ -4800,7 +4886,7 @@ type HealthRequest struct {
 
 func (x *HealthRequest) Reset() {
 	*x = HealthRequest{}
-	mi := &file_driver_proto_msgTypes[55]
+	mi := &file_driver_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4812,7 +4898,7 @@ func (x *HealthRequest) String() string {
 func (*HealthRequest) ProtoMessage() {}
 
 func (x *HealthRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[55]
+	mi := &file_driver_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4825,7 +4911,7 @@ func (x *HealthRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealthRequest.ProtoReflect.Descriptor instead.
 func (*HealthRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{55}
+	return file_driver_proto_rawDescGZIP(), []int{56}
 }
 
 type HealthResponse struct {
@@ -4836,7 +4922,7 @@ type HealthResponse struct {
 
 func (x *HealthResponse) Reset() {
 	*x = HealthResponse{}
-	mi := &file_driver_proto_msgTypes[56]
+	mi := &file_driver_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4848,7 +4934,7 @@ func (x *HealthResponse) String() string {
 func (*HealthResponse) ProtoMessage() {}
 
 func (x *HealthResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[56]
+	mi := &file_driver_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4861,7 +4947,7 @@ func (x *HealthResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealthResponse.ProtoReflect.Descriptor instead.
 func (*HealthResponse) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{56}
+	return file_driver_proto_rawDescGZIP(), []int{57}
 }
 
 type DrainRequest struct {
@@ -4872,7 +4958,7 @@ type DrainRequest struct {
 
 func (x *DrainRequest) Reset() {
 	*x = DrainRequest{}
-	mi := &file_driver_proto_msgTypes[57]
+	mi := &file_driver_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4884,7 +4970,7 @@ func (x *DrainRequest) String() string {
 func (*DrainRequest) ProtoMessage() {}
 
 func (x *DrainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[57]
+	mi := &file_driver_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4897,7 +4983,7 @@ func (x *DrainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainRequest.ProtoReflect.Descriptor instead.
 func (*DrainRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{57}
+	return file_driver_proto_rawDescGZIP(), []int{58}
 }
 
 type DrainResponse struct {
@@ -4908,7 +4994,7 @@ type DrainResponse struct {
 
 func (x *DrainResponse) Reset() {
 	*x = DrainResponse{}
-	mi := &file_driver_proto_msgTypes[58]
+	mi := &file_driver_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4920,7 +5006,7 @@ func (x *DrainResponse) String() string {
 func (*DrainResponse) ProtoMessage() {}
 
 func (x *DrainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[58]
+	mi := &file_driver_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4933,7 +5019,7 @@ func (x *DrainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainResponse.ProtoReflect.Descriptor instead.
 func (*DrainResponse) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{58}
+	return file_driver_proto_rawDescGZIP(), []int{59}
 }
 
 var File_driver_proto protoreflect.FileDescriptor
@@ -4995,7 +5081,7 @@ const file_driver_proto_rawDesc = "" +
 	"\x04loss\x18\a \x01(\tR\x04loss\x12\x1d\n" +
 	"\n" +
 	"max_finals\x18\b \x01(\x03R\tmaxFinalsB\t\n" +
-	"\a_memory\"\xe0\x03\n" +
+	"\a_memory\"\xfa\x03\n" +
 	"\fCapabilities\x12\x1c\n" +
 	"\tencodings\x18\x01 \x03(\tR\tencodings\x12\x1f\n" +
 	"\vmax_details\x18\x02 \x01(\x03R\n" +
@@ -5015,7 +5101,8 @@ const file_driver_proto_rawDesc = "" +
 	"\ranswers_close\x18\f \x01(\bR\fanswersClose\x12\x1a\n" +
 	"\btimeouts\x18\r \x01(\bR\btimeouts\x12\x12\n" +
 	"\x04keys\x18\x0e \x01(\bR\x04keys\x12\x1a\n" +
-	"\breplaces\x18\x0f \x01(\bR\breplaces\x12\x14\n" +
+	"\breplaces\x18\x0f \x01(\bR\breplaces\x12\x18\n" +
+	"\aimports\x18\x11 \x01(\bR\aimports\x12\x14\n" +
 	"\x05inbox\x18\x10 \x01(\bR\x05inbox\"(\n" +
 	"\x10DropBoardRequest\x12\x14\n" +
 	"\x05board\x18\x01 \x01(\tR\x05board\"\x13\n" +
@@ -5029,7 +5116,7 @@ const file_driver_proto_rawDesc = "" +
 	"\x03ops\x18\x02 \x03(\v2\x14.boardd.driver.v1.OpR\x03ops\"S\n" +
 	"\vBatchResult\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x04R\x03seq\x122\n" +
-	"\aresults\x18\x02 \x03(\v2\x18.boardd.driver.v1.ResultR\aresults\"\xb8\x06\n" +
+	"\aresults\x18\x02 \x03(\v2\x18.boardd.driver.v1.ResultR\aresults\"\xea\x06\n" +
 	"\x02Op\x12\x10\n" +
 	"\x03tag\x18\x01 \x01(\rR\x03tag\x12,\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x18.boardd.driver.v1.OpKindR\x04kind\x12\x10\n" +
@@ -5054,8 +5141,13 @@ const file_driver_proto_rawDesc = "" +
 	"\x04most\x18\x14 \x01(\x03R\x04most\x12)\n" +
 	"\x04keys\x18\x15 \x03(\v2\x15.boardd.driver.v1.KeyR\x04keys\x120\n" +
 	"\breplaces\x18\x16 \x01(\v2\x14.boardd.driver.v1.OpR\breplaces\x12\x14\n" +
-	"\x05inbox\x18\x17 \x01(\x04R\x05inboxB\t\n" +
-	"\a_status\"\xed\x01\n" +
+	"\x05inbox\x18\x17 \x01(\x04R\x05inbox\x120\n" +
+	"\x06import\x18\x18 \x01(\v2\x18.boardd.driver.v1.ImportR\x06importB\t\n" +
+	"\a_status\"b\n" +
+	"\x06Import\x12\x18\n" +
+	"\acreated\x18\x01 \x01(\x03R\acreated\x12(\n" +
+	"\x04then\x18\x02 \x01(\v2\x14.boardd.driver.v1.OpR\x04then\x12\x14\n" +
+	"\x05ended\x18\x03 \x01(\x03R\x05ended\"\xed\x01\n" +
 	"\tClaimSpec\x12;\n" +
 	"\n" +
 	"candidates\x18\x01 \x03(\v2\x1b.boardd.driver.v1.CandidateR\n" +
@@ -5417,7 +5509,7 @@ func file_driver_proto_rawDescGZIP() []byte {
 }
 
 var file_driver_proto_enumTypes = make([]protoimpl.EnumInfo, 10)
-var file_driver_proto_msgTypes = make([]protoimpl.MessageInfo, 60)
+var file_driver_proto_msgTypes = make([]protoimpl.MessageInfo, 61)
 var file_driver_proto_goTypes = []any{
 	(Kind)(0),                      // 0: boardd.driver.v1.Kind
 	(OpKind)(0),                    // 1: boardd.driver.v1.OpKind
@@ -5445,50 +5537,51 @@ var file_driver_proto_goTypes = []any{
 	(*BoardOps)(nil),               // 23: boardd.driver.v1.BoardOps
 	(*BatchResult)(nil),            // 24: boardd.driver.v1.BatchResult
 	(*Op)(nil),                     // 25: boardd.driver.v1.Op
-	(*ClaimSpec)(nil),              // 26: boardd.driver.v1.ClaimSpec
-	(*Candidate)(nil),              // 27: boardd.driver.v1.Candidate
-	(*Limit)(nil),                  // 28: boardd.driver.v1.Limit
-	(*Key)(nil),                    // 29: boardd.driver.v1.Key
-	(*Hold)(nil),                   // 30: boardd.driver.v1.Hold
-	(*Attachment)(nil),             // 31: boardd.driver.v1.Attachment
-	(*Ending)(nil),                 // 32: boardd.driver.v1.Ending
-	(*Result)(nil),                 // 33: boardd.driver.v1.Result
-	(*Claimed)(nil),                // 34: boardd.driver.v1.Claimed
-	(*Gone)(nil),                   // 35: boardd.driver.v1.Gone
-	(*Posting)(nil),                // 36: boardd.driver.v1.Posting
-	(*Record)(nil),                 // 37: boardd.driver.v1.Record
-	(*Holder)(nil),                 // 38: boardd.driver.v1.Holder
-	(*ReadRequest)(nil),            // 39: boardd.driver.v1.ReadRequest
-	(*Records)(nil),                // 40: boardd.driver.v1.Records
-	(*ScanRequest)(nil),            // 41: boardd.driver.v1.ScanRequest
-	(*Page)(nil),                   // 42: boardd.driver.v1.Page
-	(*BadRecord)(nil),              // 43: boardd.driver.v1.BadRecord
-	(*WatchRequest)(nil),           // 44: boardd.driver.v1.WatchRequest
-	(*Changes)(nil),                // 45: boardd.driver.v1.Changes
-	(*Change)(nil),                 // 46: boardd.driver.v1.Change
-	(*CountRequest)(nil),           // 47: boardd.driver.v1.CountRequest
-	(*Counts)(nil),                 // 48: boardd.driver.v1.Counts
-	(*ExamineRequest)(nil),         // 49: boardd.driver.v1.ExamineRequest
-	(*Findings)(nil),               // 50: boardd.driver.v1.Findings
-	(*Finding)(nil),                // 51: boardd.driver.v1.Finding
-	(*BackupRequest)(nil),          // 52: boardd.driver.v1.BackupRequest
-	(*BackupPart)(nil),             // 53: boardd.driver.v1.BackupPart
-	(*Document)(nil),               // 54: boardd.driver.v1.Document
-	(*Space)(nil),                  // 55: boardd.driver.v1.Space
-	(*DocumentRequest)(nil),        // 56: boardd.driver.v1.DocumentRequest
-	(*PutDocumentRequest)(nil),     // 57: boardd.driver.v1.PutDocumentRequest
-	(*PutDocumentResponse)(nil),    // 58: boardd.driver.v1.PutDocumentResponse
-	(*DeleteDocumentResponse)(nil), // 59: boardd.driver.v1.DeleteDocumentResponse
-	(*ListDocumentsRequest)(nil),   // 60: boardd.driver.v1.ListDocumentsRequest
-	(*Documents)(nil),              // 61: boardd.driver.v1.Documents
-	(*DocWatchRequest)(nil),        // 62: boardd.driver.v1.DocWatchRequest
-	(*DocumentChanges)(nil),        // 63: boardd.driver.v1.DocumentChanges
-	(*DocumentChange)(nil),         // 64: boardd.driver.v1.DocumentChange
-	(*HealthRequest)(nil),          // 65: boardd.driver.v1.HealthRequest
-	(*HealthResponse)(nil),         // 66: boardd.driver.v1.HealthResponse
-	(*DrainRequest)(nil),           // 67: boardd.driver.v1.DrainRequest
-	(*DrainResponse)(nil),          // 68: boardd.driver.v1.DrainResponse
-	nil,                            // 69: boardd.driver.v1.Counts.LimitsEntry
+	(*Import)(nil),                 // 26: boardd.driver.v1.Import
+	(*ClaimSpec)(nil),              // 27: boardd.driver.v1.ClaimSpec
+	(*Candidate)(nil),              // 28: boardd.driver.v1.Candidate
+	(*Limit)(nil),                  // 29: boardd.driver.v1.Limit
+	(*Key)(nil),                    // 30: boardd.driver.v1.Key
+	(*Hold)(nil),                   // 31: boardd.driver.v1.Hold
+	(*Attachment)(nil),             // 32: boardd.driver.v1.Attachment
+	(*Ending)(nil),                 // 33: boardd.driver.v1.Ending
+	(*Result)(nil),                 // 34: boardd.driver.v1.Result
+	(*Claimed)(nil),                // 35: boardd.driver.v1.Claimed
+	(*Gone)(nil),                   // 36: boardd.driver.v1.Gone
+	(*Posting)(nil),                // 37: boardd.driver.v1.Posting
+	(*Record)(nil),                 // 38: boardd.driver.v1.Record
+	(*Holder)(nil),                 // 39: boardd.driver.v1.Holder
+	(*ReadRequest)(nil),            // 40: boardd.driver.v1.ReadRequest
+	(*Records)(nil),                // 41: boardd.driver.v1.Records
+	(*ScanRequest)(nil),            // 42: boardd.driver.v1.ScanRequest
+	(*Page)(nil),                   // 43: boardd.driver.v1.Page
+	(*BadRecord)(nil),              // 44: boardd.driver.v1.BadRecord
+	(*WatchRequest)(nil),           // 45: boardd.driver.v1.WatchRequest
+	(*Changes)(nil),                // 46: boardd.driver.v1.Changes
+	(*Change)(nil),                 // 47: boardd.driver.v1.Change
+	(*CountRequest)(nil),           // 48: boardd.driver.v1.CountRequest
+	(*Counts)(nil),                 // 49: boardd.driver.v1.Counts
+	(*ExamineRequest)(nil),         // 50: boardd.driver.v1.ExamineRequest
+	(*Findings)(nil),               // 51: boardd.driver.v1.Findings
+	(*Finding)(nil),                // 52: boardd.driver.v1.Finding
+	(*BackupRequest)(nil),          // 53: boardd.driver.v1.BackupRequest
+	(*BackupPart)(nil),             // 54: boardd.driver.v1.BackupPart
+	(*Document)(nil),               // 55: boardd.driver.v1.Document
+	(*Space)(nil),                  // 56: boardd.driver.v1.Space
+	(*DocumentRequest)(nil),        // 57: boardd.driver.v1.DocumentRequest
+	(*PutDocumentRequest)(nil),     // 58: boardd.driver.v1.PutDocumentRequest
+	(*PutDocumentResponse)(nil),    // 59: boardd.driver.v1.PutDocumentResponse
+	(*DeleteDocumentResponse)(nil), // 60: boardd.driver.v1.DeleteDocumentResponse
+	(*ListDocumentsRequest)(nil),   // 61: boardd.driver.v1.ListDocumentsRequest
+	(*Documents)(nil),              // 62: boardd.driver.v1.Documents
+	(*DocWatchRequest)(nil),        // 63: boardd.driver.v1.DocWatchRequest
+	(*DocumentChanges)(nil),        // 64: boardd.driver.v1.DocumentChanges
+	(*DocumentChange)(nil),         // 65: boardd.driver.v1.DocumentChange
+	(*HealthRequest)(nil),          // 66: boardd.driver.v1.HealthRequest
+	(*HealthResponse)(nil),         // 67: boardd.driver.v1.HealthResponse
+	(*DrainRequest)(nil),           // 68: boardd.driver.v1.DrainRequest
+	(*DrainResponse)(nil),          // 69: boardd.driver.v1.DrainResponse
+	nil,                            // 70: boardd.driver.v1.Counts.LimitsEntry
 }
 var file_driver_proto_depIdxs = []int32{
 	12, // 0: boardd.driver.v1.InfoResponse.config:type_name -> boardd.driver.v1.Schema
@@ -5499,95 +5592,97 @@ var file_driver_proto_depIdxs = []int32{
 	19, // 5: boardd.driver.v1.BoardStatus.capabilities:type_name -> boardd.driver.v1.Capabilities
 	23, // 6: boardd.driver.v1.Batch.boards:type_name -> boardd.driver.v1.BoardOps
 	25, // 7: boardd.driver.v1.BoardOps.ops:type_name -> boardd.driver.v1.Op
-	33, // 8: boardd.driver.v1.BatchResult.results:type_name -> boardd.driver.v1.Result
+	34, // 8: boardd.driver.v1.BatchResult.results:type_name -> boardd.driver.v1.Result
 	1,  // 9: boardd.driver.v1.Op.kind:type_name -> boardd.driver.v1.OpKind
 	2,  // 10: boardd.driver.v1.Op.must:type_name -> boardd.driver.v1.Must
-	36, // 11: boardd.driver.v1.Op.posting:type_name -> boardd.driver.v1.Posting
-	26, // 12: boardd.driver.v1.Op.claim:type_name -> boardd.driver.v1.ClaimSpec
-	32, // 13: boardd.driver.v1.Op.ending:type_name -> boardd.driver.v1.Ending
-	31, // 14: boardd.driver.v1.Op.attach:type_name -> boardd.driver.v1.Attachment
-	30, // 15: boardd.driver.v1.Op.hold:type_name -> boardd.driver.v1.Hold
-	28, // 16: boardd.driver.v1.Op.limits:type_name -> boardd.driver.v1.Limit
+	37, // 11: boardd.driver.v1.Op.posting:type_name -> boardd.driver.v1.Posting
+	27, // 12: boardd.driver.v1.Op.claim:type_name -> boardd.driver.v1.ClaimSpec
+	33, // 13: boardd.driver.v1.Op.ending:type_name -> boardd.driver.v1.Ending
+	32, // 14: boardd.driver.v1.Op.attach:type_name -> boardd.driver.v1.Attachment
+	31, // 15: boardd.driver.v1.Op.hold:type_name -> boardd.driver.v1.Hold
+	29, // 16: boardd.driver.v1.Op.limits:type_name -> boardd.driver.v1.Limit
 	5,  // 17: boardd.driver.v1.Op.event:type_name -> boardd.driver.v1.Event
-	29, // 18: boardd.driver.v1.Op.keys:type_name -> boardd.driver.v1.Key
+	30, // 18: boardd.driver.v1.Op.keys:type_name -> boardd.driver.v1.Key
 	25, // 19: boardd.driver.v1.Op.replaces:type_name -> boardd.driver.v1.Op
-	27, // 20: boardd.driver.v1.ClaimSpec.candidates:type_name -> boardd.driver.v1.Candidate
-	28, // 21: boardd.driver.v1.Candidate.limits:type_name -> boardd.driver.v1.Limit
-	4,  // 22: boardd.driver.v1.Ending.outcome:type_name -> boardd.driver.v1.Outcome
-	0,  // 23: boardd.driver.v1.Result.kind:type_name -> boardd.driver.v1.Kind
-	37, // 24: boardd.driver.v1.Result.record:type_name -> boardd.driver.v1.Record
-	34, // 25: boardd.driver.v1.Result.claims:type_name -> boardd.driver.v1.Claimed
-	35, // 26: boardd.driver.v1.Result.gone:type_name -> boardd.driver.v1.Gone
-	37, // 27: boardd.driver.v1.Claimed.record:type_name -> boardd.driver.v1.Record
-	0,  // 28: boardd.driver.v1.Gone.kind:type_name -> boardd.driver.v1.Kind
-	37, // 29: boardd.driver.v1.Gone.record:type_name -> boardd.driver.v1.Record
-	6,  // 30: boardd.driver.v1.Posting.encoding:type_name -> boardd.driver.v1.Encoding
-	36, // 31: boardd.driver.v1.Record.posting:type_name -> boardd.driver.v1.Posting
-	3,  // 32: boardd.driver.v1.Record.state:type_name -> boardd.driver.v1.State
-	38, // 33: boardd.driver.v1.Record.holder:type_name -> boardd.driver.v1.Holder
-	4,  // 34: boardd.driver.v1.Record.outcome:type_name -> boardd.driver.v1.Outcome
-	31, // 35: boardd.driver.v1.Record.attached:type_name -> boardd.driver.v1.Attachment
-	37, // 36: boardd.driver.v1.Records.records:type_name -> boardd.driver.v1.Record
-	8,  // 37: boardd.driver.v1.ScanRequest.set:type_name -> boardd.driver.v1.Set
-	37, // 38: boardd.driver.v1.Page.records:type_name -> boardd.driver.v1.Record
-	43, // 39: boardd.driver.v1.Page.bad:type_name -> boardd.driver.v1.BadRecord
-	46, // 40: boardd.driver.v1.Changes.list:type_name -> boardd.driver.v1.Change
-	5,  // 41: boardd.driver.v1.Change.event:type_name -> boardd.driver.v1.Event
-	37, // 42: boardd.driver.v1.Change.record:type_name -> boardd.driver.v1.Record
-	69, // 43: boardd.driver.v1.Counts.limits:type_name -> boardd.driver.v1.Counts.LimitsEntry
-	51, // 44: boardd.driver.v1.Findings.list:type_name -> boardd.driver.v1.Finding
-	9,  // 45: boardd.driver.v1.Finding.severity:type_name -> boardd.driver.v1.Severity
-	55, // 46: boardd.driver.v1.DocumentRequest.space:type_name -> boardd.driver.v1.Space
-	55, // 47: boardd.driver.v1.PutDocumentRequest.space:type_name -> boardd.driver.v1.Space
-	54, // 48: boardd.driver.v1.PutDocumentRequest.document:type_name -> boardd.driver.v1.Document
-	55, // 49: boardd.driver.v1.ListDocumentsRequest.space:type_name -> boardd.driver.v1.Space
-	54, // 50: boardd.driver.v1.Documents.documents:type_name -> boardd.driver.v1.Document
-	55, // 51: boardd.driver.v1.DocWatchRequest.space:type_name -> boardd.driver.v1.Space
-	64, // 52: boardd.driver.v1.DocumentChanges.changes:type_name -> boardd.driver.v1.DocumentChange
-	54, // 53: boardd.driver.v1.DocumentChange.document:type_name -> boardd.driver.v1.Document
-	10, // 54: boardd.driver.v1.Driver.Info:input_type -> boardd.driver.v1.InfoRequest
-	15, // 55: boardd.driver.v1.Driver.Configure:input_type -> boardd.driver.v1.ConfigureRequest
-	17, // 56: boardd.driver.v1.Driver.OpenBoard:input_type -> boardd.driver.v1.BoardSpec
-	20, // 57: boardd.driver.v1.Driver.DropBoard:input_type -> boardd.driver.v1.DropBoardRequest
-	22, // 58: boardd.driver.v1.Driver.Exec:input_type -> boardd.driver.v1.Batch
-	22, // 59: boardd.driver.v1.Driver.ExecBatch:input_type -> boardd.driver.v1.Batch
-	39, // 60: boardd.driver.v1.Driver.Read:input_type -> boardd.driver.v1.ReadRequest
-	41, // 61: boardd.driver.v1.Driver.Scan:input_type -> boardd.driver.v1.ScanRequest
-	44, // 62: boardd.driver.v1.Driver.Watch:input_type -> boardd.driver.v1.WatchRequest
-	47, // 63: boardd.driver.v1.Driver.Count:input_type -> boardd.driver.v1.CountRequest
-	49, // 64: boardd.driver.v1.Driver.Examine:input_type -> boardd.driver.v1.ExamineRequest
-	52, // 65: boardd.driver.v1.Driver.Backup:input_type -> boardd.driver.v1.BackupRequest
-	56, // 66: boardd.driver.v1.Driver.GetDocument:input_type -> boardd.driver.v1.DocumentRequest
-	57, // 67: boardd.driver.v1.Driver.PutDocument:input_type -> boardd.driver.v1.PutDocumentRequest
-	56, // 68: boardd.driver.v1.Driver.DeleteDocument:input_type -> boardd.driver.v1.DocumentRequest
-	60, // 69: boardd.driver.v1.Driver.ListDocuments:input_type -> boardd.driver.v1.ListDocumentsRequest
-	62, // 70: boardd.driver.v1.Driver.DocWatch:input_type -> boardd.driver.v1.DocWatchRequest
-	65, // 71: boardd.driver.v1.Driver.Health:input_type -> boardd.driver.v1.HealthRequest
-	67, // 72: boardd.driver.v1.Driver.Drain:input_type -> boardd.driver.v1.DrainRequest
-	11, // 73: boardd.driver.v1.Driver.Info:output_type -> boardd.driver.v1.InfoResponse
-	16, // 74: boardd.driver.v1.Driver.Configure:output_type -> boardd.driver.v1.ConfigureResponse
-	18, // 75: boardd.driver.v1.Driver.OpenBoard:output_type -> boardd.driver.v1.BoardStatus
-	21, // 76: boardd.driver.v1.Driver.DropBoard:output_type -> boardd.driver.v1.DropBoardResponse
-	24, // 77: boardd.driver.v1.Driver.Exec:output_type -> boardd.driver.v1.BatchResult
-	24, // 78: boardd.driver.v1.Driver.ExecBatch:output_type -> boardd.driver.v1.BatchResult
-	40, // 79: boardd.driver.v1.Driver.Read:output_type -> boardd.driver.v1.Records
-	42, // 80: boardd.driver.v1.Driver.Scan:output_type -> boardd.driver.v1.Page
-	45, // 81: boardd.driver.v1.Driver.Watch:output_type -> boardd.driver.v1.Changes
-	48, // 82: boardd.driver.v1.Driver.Count:output_type -> boardd.driver.v1.Counts
-	50, // 83: boardd.driver.v1.Driver.Examine:output_type -> boardd.driver.v1.Findings
-	53, // 84: boardd.driver.v1.Driver.Backup:output_type -> boardd.driver.v1.BackupPart
-	54, // 85: boardd.driver.v1.Driver.GetDocument:output_type -> boardd.driver.v1.Document
-	58, // 86: boardd.driver.v1.Driver.PutDocument:output_type -> boardd.driver.v1.PutDocumentResponse
-	59, // 87: boardd.driver.v1.Driver.DeleteDocument:output_type -> boardd.driver.v1.DeleteDocumentResponse
-	61, // 88: boardd.driver.v1.Driver.ListDocuments:output_type -> boardd.driver.v1.Documents
-	63, // 89: boardd.driver.v1.Driver.DocWatch:output_type -> boardd.driver.v1.DocumentChanges
-	66, // 90: boardd.driver.v1.Driver.Health:output_type -> boardd.driver.v1.HealthResponse
-	68, // 91: boardd.driver.v1.Driver.Drain:output_type -> boardd.driver.v1.DrainResponse
-	73, // [73:92] is the sub-list for method output_type
-	54, // [54:73] is the sub-list for method input_type
-	54, // [54:54] is the sub-list for extension type_name
-	54, // [54:54] is the sub-list for extension extendee
-	0,  // [0:54] is the sub-list for field type_name
+	26, // 20: boardd.driver.v1.Op.import:type_name -> boardd.driver.v1.Import
+	25, // 21: boardd.driver.v1.Import.then:type_name -> boardd.driver.v1.Op
+	28, // 22: boardd.driver.v1.ClaimSpec.candidates:type_name -> boardd.driver.v1.Candidate
+	29, // 23: boardd.driver.v1.Candidate.limits:type_name -> boardd.driver.v1.Limit
+	4,  // 24: boardd.driver.v1.Ending.outcome:type_name -> boardd.driver.v1.Outcome
+	0,  // 25: boardd.driver.v1.Result.kind:type_name -> boardd.driver.v1.Kind
+	38, // 26: boardd.driver.v1.Result.record:type_name -> boardd.driver.v1.Record
+	35, // 27: boardd.driver.v1.Result.claims:type_name -> boardd.driver.v1.Claimed
+	36, // 28: boardd.driver.v1.Result.gone:type_name -> boardd.driver.v1.Gone
+	38, // 29: boardd.driver.v1.Claimed.record:type_name -> boardd.driver.v1.Record
+	0,  // 30: boardd.driver.v1.Gone.kind:type_name -> boardd.driver.v1.Kind
+	38, // 31: boardd.driver.v1.Gone.record:type_name -> boardd.driver.v1.Record
+	6,  // 32: boardd.driver.v1.Posting.encoding:type_name -> boardd.driver.v1.Encoding
+	37, // 33: boardd.driver.v1.Record.posting:type_name -> boardd.driver.v1.Posting
+	3,  // 34: boardd.driver.v1.Record.state:type_name -> boardd.driver.v1.State
+	39, // 35: boardd.driver.v1.Record.holder:type_name -> boardd.driver.v1.Holder
+	4,  // 36: boardd.driver.v1.Record.outcome:type_name -> boardd.driver.v1.Outcome
+	32, // 37: boardd.driver.v1.Record.attached:type_name -> boardd.driver.v1.Attachment
+	38, // 38: boardd.driver.v1.Records.records:type_name -> boardd.driver.v1.Record
+	8,  // 39: boardd.driver.v1.ScanRequest.set:type_name -> boardd.driver.v1.Set
+	38, // 40: boardd.driver.v1.Page.records:type_name -> boardd.driver.v1.Record
+	44, // 41: boardd.driver.v1.Page.bad:type_name -> boardd.driver.v1.BadRecord
+	47, // 42: boardd.driver.v1.Changes.list:type_name -> boardd.driver.v1.Change
+	5,  // 43: boardd.driver.v1.Change.event:type_name -> boardd.driver.v1.Event
+	38, // 44: boardd.driver.v1.Change.record:type_name -> boardd.driver.v1.Record
+	70, // 45: boardd.driver.v1.Counts.limits:type_name -> boardd.driver.v1.Counts.LimitsEntry
+	52, // 46: boardd.driver.v1.Findings.list:type_name -> boardd.driver.v1.Finding
+	9,  // 47: boardd.driver.v1.Finding.severity:type_name -> boardd.driver.v1.Severity
+	56, // 48: boardd.driver.v1.DocumentRequest.space:type_name -> boardd.driver.v1.Space
+	56, // 49: boardd.driver.v1.PutDocumentRequest.space:type_name -> boardd.driver.v1.Space
+	55, // 50: boardd.driver.v1.PutDocumentRequest.document:type_name -> boardd.driver.v1.Document
+	56, // 51: boardd.driver.v1.ListDocumentsRequest.space:type_name -> boardd.driver.v1.Space
+	55, // 52: boardd.driver.v1.Documents.documents:type_name -> boardd.driver.v1.Document
+	56, // 53: boardd.driver.v1.DocWatchRequest.space:type_name -> boardd.driver.v1.Space
+	65, // 54: boardd.driver.v1.DocumentChanges.changes:type_name -> boardd.driver.v1.DocumentChange
+	55, // 55: boardd.driver.v1.DocumentChange.document:type_name -> boardd.driver.v1.Document
+	10, // 56: boardd.driver.v1.Driver.Info:input_type -> boardd.driver.v1.InfoRequest
+	15, // 57: boardd.driver.v1.Driver.Configure:input_type -> boardd.driver.v1.ConfigureRequest
+	17, // 58: boardd.driver.v1.Driver.OpenBoard:input_type -> boardd.driver.v1.BoardSpec
+	20, // 59: boardd.driver.v1.Driver.DropBoard:input_type -> boardd.driver.v1.DropBoardRequest
+	22, // 60: boardd.driver.v1.Driver.Exec:input_type -> boardd.driver.v1.Batch
+	22, // 61: boardd.driver.v1.Driver.ExecBatch:input_type -> boardd.driver.v1.Batch
+	40, // 62: boardd.driver.v1.Driver.Read:input_type -> boardd.driver.v1.ReadRequest
+	42, // 63: boardd.driver.v1.Driver.Scan:input_type -> boardd.driver.v1.ScanRequest
+	45, // 64: boardd.driver.v1.Driver.Watch:input_type -> boardd.driver.v1.WatchRequest
+	48, // 65: boardd.driver.v1.Driver.Count:input_type -> boardd.driver.v1.CountRequest
+	50, // 66: boardd.driver.v1.Driver.Examine:input_type -> boardd.driver.v1.ExamineRequest
+	53, // 67: boardd.driver.v1.Driver.Backup:input_type -> boardd.driver.v1.BackupRequest
+	57, // 68: boardd.driver.v1.Driver.GetDocument:input_type -> boardd.driver.v1.DocumentRequest
+	58, // 69: boardd.driver.v1.Driver.PutDocument:input_type -> boardd.driver.v1.PutDocumentRequest
+	57, // 70: boardd.driver.v1.Driver.DeleteDocument:input_type -> boardd.driver.v1.DocumentRequest
+	61, // 71: boardd.driver.v1.Driver.ListDocuments:input_type -> boardd.driver.v1.ListDocumentsRequest
+	63, // 72: boardd.driver.v1.Driver.DocWatch:input_type -> boardd.driver.v1.DocWatchRequest
+	66, // 73: boardd.driver.v1.Driver.Health:input_type -> boardd.driver.v1.HealthRequest
+	68, // 74: boardd.driver.v1.Driver.Drain:input_type -> boardd.driver.v1.DrainRequest
+	11, // 75: boardd.driver.v1.Driver.Info:output_type -> boardd.driver.v1.InfoResponse
+	16, // 76: boardd.driver.v1.Driver.Configure:output_type -> boardd.driver.v1.ConfigureResponse
+	18, // 77: boardd.driver.v1.Driver.OpenBoard:output_type -> boardd.driver.v1.BoardStatus
+	21, // 78: boardd.driver.v1.Driver.DropBoard:output_type -> boardd.driver.v1.DropBoardResponse
+	24, // 79: boardd.driver.v1.Driver.Exec:output_type -> boardd.driver.v1.BatchResult
+	24, // 80: boardd.driver.v1.Driver.ExecBatch:output_type -> boardd.driver.v1.BatchResult
+	41, // 81: boardd.driver.v1.Driver.Read:output_type -> boardd.driver.v1.Records
+	43, // 82: boardd.driver.v1.Driver.Scan:output_type -> boardd.driver.v1.Page
+	46, // 83: boardd.driver.v1.Driver.Watch:output_type -> boardd.driver.v1.Changes
+	49, // 84: boardd.driver.v1.Driver.Count:output_type -> boardd.driver.v1.Counts
+	51, // 85: boardd.driver.v1.Driver.Examine:output_type -> boardd.driver.v1.Findings
+	54, // 86: boardd.driver.v1.Driver.Backup:output_type -> boardd.driver.v1.BackupPart
+	55, // 87: boardd.driver.v1.Driver.GetDocument:output_type -> boardd.driver.v1.Document
+	59, // 88: boardd.driver.v1.Driver.PutDocument:output_type -> boardd.driver.v1.PutDocumentResponse
+	60, // 89: boardd.driver.v1.Driver.DeleteDocument:output_type -> boardd.driver.v1.DeleteDocumentResponse
+	62, // 90: boardd.driver.v1.Driver.ListDocuments:output_type -> boardd.driver.v1.Documents
+	64, // 91: boardd.driver.v1.Driver.DocWatch:output_type -> boardd.driver.v1.DocumentChanges
+	67, // 92: boardd.driver.v1.Driver.Health:output_type -> boardd.driver.v1.HealthResponse
+	69, // 93: boardd.driver.v1.Driver.Drain:output_type -> boardd.driver.v1.DrainResponse
+	75, // [75:94] is the sub-list for method output_type
+	56, // [56:75] is the sub-list for method input_type
+	56, // [56:56] is the sub-list for extension type_name
+	56, // [56:56] is the sub-list for extension extendee
+	0,  // [0:56] is the sub-list for field type_name
 }
 
 func init() { file_driver_proto_init() }
@@ -5598,17 +5693,17 @@ func file_driver_proto_init() {
 	file_driver_proto_msgTypes[7].OneofWrappers = []any{}
 	file_driver_proto_msgTypes[8].OneofWrappers = []any{}
 	file_driver_proto_msgTypes[15].OneofWrappers = []any{}
-	file_driver_proto_msgTypes[17].OneofWrappers = []any{}
-	file_driver_proto_msgTypes[22].OneofWrappers = []any{}
-	file_driver_proto_msgTypes[26].OneofWrappers = []any{}
+	file_driver_proto_msgTypes[18].OneofWrappers = []any{}
+	file_driver_proto_msgTypes[23].OneofWrappers = []any{}
 	file_driver_proto_msgTypes[27].OneofWrappers = []any{}
+	file_driver_proto_msgTypes[28].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_driver_proto_rawDesc), len(file_driver_proto_rawDesc)),
 			NumEnums:      10,
-			NumMessages:   60,
+			NumMessages:   61,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -46,6 +46,13 @@ func OpTo(m *pb.Op, tag uint32, op *driver.Op) {
 		m.Replaces = &pb.Op{}
 		OpTo(m.Replaces, 0, op.Replaces)
 	}
+	if i := op.Import; i != nil {
+		m.Import = &pb.Import{Created: Nanos(i.CreatedAt), Ended: Nanos(i.EndedAt)}
+		if i.Then != nil {
+			m.Import.Then = &pb.Op{}
+			OpTo(m.Import.Then, 0, i.Then)
+		}
+	}
 	m.Inbox = op.Inbox
 	m.Event = pb.Event(op.Event)
 	m.Reason = op.Reason
@@ -92,6 +99,13 @@ func OpFrom(m *pb.Op) (driver.Op, error) {
 	if m.Replaces != nil && r.err == nil {
 		other, err := OpFrom(m.Replaces)
 		op.Replaces, r.err = &other, err
+	}
+	if i := m.Import; i != nil && r.err == nil {
+		op.Import = &driver.Import{CreatedAt: Time(i.Created), EndedAt: Time(i.Ended)}
+		if i.Then != nil {
+			then, err := OpFrom(i.Then)
+			op.Import.Then, r.err = &then, err
+		}
 	}
 	return op, r.err
 }
