@@ -217,6 +217,7 @@ var limits = []struct {
 	{"job.MaxTimeout", job.MaxTimeout, "the longest timeout of a job"},
 	{"driver.MaxKey", driver.MaxKey, "bytes of the name of a key in a driver's op"},
 	{"driver.MaxKeys", driver.MaxKeys, "keys that one op takes"},
+	{"driver.MaxGroup", driver.MaxGroup, "bytes of the name of a group in a driver's op"},
 	{"board.MaxSchedules", board.MaxSchedules, "schedules of a board"},
 	{"board.MinCatchUp", board.MinCatchUp, "the shortest catch-up of a schedule"},
 	{"board.MaxCatchUp", board.MaxCatchUp, "the longest catch-up of a schedule"},

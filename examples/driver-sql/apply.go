@@ -49,8 +49,14 @@ func (t *tx) apply(op *driver.Op) driver.Result {
 	if err := op.Check(driver.CapabilityAll()); err != nil {
 		return driver.Failed(err)
 	}
-	if op.Kind == driver.Claim {
+	switch op.Kind {
+	case driver.Claim:
 		return t.claim(op)
+	case driver.Tally:
+		moves, answer := transition.Count(op, t.sum)
+		t.raise(moves)
+		return answer
+	default:
 	}
 	r := t.find(transition.JobOf(op))
 	f := t.facts(r)
@@ -74,6 +80,9 @@ func (t *tx) apply(op *driver.Op) driver.Result {
 		}
 		return refused
 	}
+	if answer, early := transition.Early(op, t.sum); early {
+		return answer
+	}
 	if plan.Do == driver.Post {
 		r = posted(op)
 	}
@@ -83,7 +92,7 @@ func (t *tx) apply(op *driver.Op) driver.Result {
 	}
 	switch {
 	case full != "":
-		return driver.Result{Kind: job.QuotaExceeded, Message: full}
+		return transition.Full(full)
 	case plan.Do == driver.Post:
 		answer.Record = &r.Record
 	}
@@ -98,8 +107,7 @@ func (t *tx) replace(op *driver.Op, posted *transition.Facts) (answer driver.Res
 	if r != nil {
 		other.Posting, other.Claim = r.Limits, r.ClaimLimits
 	}
-	sums := func(key string) int64 { return t.count("limit", key) }
-	if answer, done = transition.Replace(op, posted, &other, t.now, t, sums); !done {
+	if answer, done = transition.Replace(op, posted, &other, t.now, t, t.sum); !done {
 		return answer, false
 	}
 	t.apply(op.Replaces)
@@ -119,7 +127,7 @@ func (t *tx) facts(r *row) transition.Facts {
 // posted is the row of a new job. Its bytes are the driver's own: the op's buffers are
 // the caller's again when Apply has returned.
 func posted(op *driver.Op) *row {
-	r := &row{Record: driver.Record{Posting: *op.Posting}, Limits: op.Limits}
+	r := &row{Record: driver.Record{Posting: *op.Posting}, Limits: transition.Counted(op)}
 	r.Posting.Details, r.Posting.Extra = nil, bytes.Clone(op.Posting.Extra)
 	return r
 }
@@ -135,14 +143,10 @@ func (t *tx) then(op *driver.Op, posted *transition.Plan, r *row, answer driver.
 // being done. r shows the job after it. at is when the change is said to have been.
 func (t *tx) carryOut(op *driver.Op, plan *transition.Plan, r *row, at time.Time) (answer driver.Result, full string) {
 	moves := plan.Moves(r.Limits, r.ClaimLimits)
-	full = transition.Room(plan.Within, moves, func(key string) int64 { return t.count("limit", key) })
-	if full != "" {
+	if full = transition.Room(plan.Within, moves, t.sum); full != "" {
 		return answer, full
 	}
-	for _, m := range moves {
-		t.exec("INSERT INTO counts VALUES (?, 'limit', ?, ?) ON CONFLICT DO UPDATE SET n = n + excluded.n", t.board, m.Key, m.By)
-		t.exec("DELETE FROM counts WHERE board = ? AND what = 'limit' AND name = ? AND n = 0", t.board, m.Key)
-	}
+	t.raise(moves)
 	t.take(op.Keys, plan.Job)
 	owner := r.owner()
 	t.position++
@@ -177,6 +181,25 @@ func (t *tx) carryOut(op *driver.Op, plan *transition.Plan, r *row, at time.Time
 	}
 	t.tell(op, r, owner)
 	return answer, ""
+}
+
+// sum returns what a limit or a group counts.
+func (t *tx) sum(key string) int64 { return t.count(counterOf(key), key) }
+
+// raise moves what limits and groups count. What counts nothing has no row.
+func (t *tx) raise(moves transition.Moves) {
+	for _, m := range moves {
+		t.exec("INSERT INTO counts VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET n = n + excluded.n", t.board, counterOf(m.Key), m.Key, m.By)
+		t.exec("DELETE FROM counts WHERE board = ? AND what = ? AND name = ? AND n = 0", t.board, counterOf(m.Key), m.Key)
+	}
+}
+
+// counterOf is the sort of a counter.
+func counterOf(key string) string {
+	if transition.OfGroup(key) {
+		return "group"
+	}
+	return "limit"
 }
 
 // owner returns who holds the job, if anybody does.

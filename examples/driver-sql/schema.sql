@@ -67,11 +67,11 @@ CREATE TABLE IF NOT EXISTS changes (
 ) WITHOUT ROWID;
 
 -- How many of what: boardd asks once a second, and nobody wants to count a million
--- rows for it. The triggers below keep all but the limits.
+-- rows for it. The triggers below keep all but the limits and the groups.
 CREATE TABLE IF NOT EXISTS counts (
   board INTEGER NOT NULL REFERENCES boards ON DELETE CASCADE,
-  what  TEXT NOT NULL,                       -- state, stamps, finals, bytes or limit
-  name  TEXT NOT NULL,                       -- of the state or the limit
+  what  TEXT NOT NULL,                       -- state, stamps, finals, bytes, limit or group
+  name  TEXT NOT NULL,                       -- of the state, the limit or the group's counter
   n     INTEGER NOT NULL,
   PRIMARY KEY (board, what, name)
 ) WITHOUT ROWID;

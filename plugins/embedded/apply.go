@@ -145,8 +145,12 @@ func (s *Store) shrink(ctx context.Context, b *board, ops []driver.Op) []driver.
 // apply carries out one op. It writes only after everything is checked, so that
 // an op that is refused leaves nothing behind.
 func (v *boardTx) apply(op *driver.Op) driver.Result {
-	if op.Kind == driver.Claim {
+	switch op.Kind {
+	case driver.Claim:
 		return v.claim(op)
+	case driver.Tally:
+		return v.tally(op)
+	default:
 	}
 	if op.Replaces != nil {
 		if r, done := v.replace(op); !done {
@@ -168,8 +172,11 @@ func (v *boardTx) apply(op *driver.Op) driver.Result {
 			return r
 		}
 	}
+	if r, early := transition.Early(op, v.limit); early {
+		return r
+	}
 	if key := v.full(&plan, &s.job); key != "" {
-		return driver.Result{Kind: job.QuotaExceeded, Message: key}
+		return transition.Full(key)
 	}
 	if grows(op, len(s.job.status)) && v.crowded() {
 		return driver.Failed(errNoRoom)
@@ -251,6 +258,7 @@ func (v *boardTx) step(plan *transition.Plan, j *jobRecord) driver.Result {
 	}
 	if plan.Counts != 0 {
 		v.count(j.limits, plan.Counts)
+		v.stand(plan, j)
 	}
 	return result
 }

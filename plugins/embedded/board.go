@@ -22,6 +22,7 @@ var (
 	expiryBucket    = []byte("expiry")     // by end and position of a final record: nothing
 	answerBucket    = []byte("answers")    // by number, as they were given: answer
 	keyBucket       = []byte("keys")       // by name: which job has it, see driver.Key
+	groupBucket     = []byte("groups")     // by key, see transition.GroupKey: what it counts
 	changeBucket    = []byte("changes")    // by position of the last change in it: one commit's changes
 	stateKey        = []byte("state")      // in the board's own bucket: boardState
 )
@@ -114,7 +115,7 @@ type board struct {
 	counts  counts
 	refs    map[job.ID]ref
 	answers map[[16]byte]uint64 // number of each remembered answer, by its mixed transition.Key
-	limits  map[string]int64
+	limits  map[string]int64    // and what groups count
 	bad     []driver.BadRecord
 
 	ring ring

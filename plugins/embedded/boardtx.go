@@ -41,6 +41,7 @@ const (
 	inRoot      // the board's own bucket
 	inSequences // by table: the last number that it gave out, which the file keeps in the bucket
 	inKeys      // a bucket of its own again; the numbers are in the journal
+	inGroups    // likewise
 	tableCount
 )
 
@@ -48,6 +49,7 @@ const (
 var bucketNames = [tableCount][]byte{
 	inJobs: jobsBucket, inDetails: detailsBucket, inAttached: attachedBucket, inTrash: trashBucket, inTombstones: tombstoneBucket,
 	inFinals: finalBucket, inExpiry: expiryBucket, inAnswers: answerBucket, inChanges: changeBucket, inKeys: keyBucket,
+	inGroups: groupBucket,
 }
 
 // appendFill is how full a page gets before a new one is begun, in buckets that
@@ -212,6 +214,7 @@ func (v *boardTx) finish() {
 		return
 	}
 	v.trim()
+	v.writeGroups()
 	v.writeLog()
 	v.txn.put(v.table(inRoot), kindState, stateKey, 5*binary.MaxVarintLen64, v.state.append)
 }

@@ -44,9 +44,7 @@ func (r *reached) decode(body []byte) error {
 // checkpoint writes a memtable into the file, and how far the file goes with it.
 func (s *Store) checkpoint(l *memtable, r reached) error {
 	format := max(s.format, formatKeyless)
-	if hasKeys(l) {
-		format = formatVersion
-	}
+	format = max(format, formatFor(l))
 	err := s.update(func(tx *bbolt.Tx) (bool, error) {
 		head := tx.Bucket(storeBucket)
 		if s.format != format {
@@ -66,13 +64,19 @@ func (s *Store) checkpoint(l *memtable, r reached) error {
 	return err
 }
 
-// hasKeys reports whether a memtable has anything of a table of keys.
-func hasKeys(l *memtable) (found bool) {
+// formatFor is the oldest format that a file with a memtable's changes can have.
+func formatFor(l *memtable) uint64 {
+	format := uint64(formatKeyless)
 	l.Scan(func(c cell) bool {
-		found = c.place().bucket() == inKeys
-		return !found
+		switch c.place().bucket() {
+		case inKeys:
+			format = max(format, formatKeys)
+		case inGroups:
+			format = formatVersion
+		}
+		return format < formatVersion
 	})
-	return found
+	return format
 }
 
 // update makes one transaction of the file. Only one goroutine may be in it at a

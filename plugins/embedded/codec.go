@@ -25,6 +25,7 @@ const (
 	kindBoot
 	kindFloor
 	kindKey
+	kindGroup
 )
 
 var (

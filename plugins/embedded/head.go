@@ -12,13 +12,14 @@ import (
 	"github.com/boardd/boardd/sdk/job"
 )
 
-// formatVersion is the newest format that this program writes, once a board has a key: who
-// does not know of those is not to open the store. Until then it is formatKeyless. It also reads two older ones:
-// formatSlim, which had every extra in its job's record, and is converted when the store
+// formatVersion is the newest format that this program writes, once a board has a group: who
+// does not know of those is not to open the store. Until then it is formatKeys, once a board
+// has a key, and before that formatKeyless. It also reads two older ones: formatSlim, which had every extra in its job's record, and is converted when the store
 // is opened; and formatWithout, which had no journal either, and is converted with the
 // first change.
 const (
-	formatVersion = 4
+	formatVersion = 5
+	formatKeys    = 4
 	formatKeyless = 3
 	formatSlim    = 2
 	formatWithout = 1

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/driver/transition"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -32,6 +33,7 @@ func (b *board) load(ctx context.Context) error {
 		{inTombstones, b.loadEnded(refTombstone)},
 		{inFinals, b.loadEnded(refFinal)},
 		{inAnswers, b.loadAnswer},
+		{inGroups, b.loadGroup},
 		{inTrash, b.loadJob(refTrash)},
 		{inJobs, b.loadJob(refOpen)},
 	} {
@@ -109,7 +111,11 @@ func badRecord(bucket, key []byte, err error) driver.BadRecord {
 
 func (b *board) loadJob(set ref) func(key, value []byte) error {
 	var j jobRecord
-	raise := func(key []byte, weight int64) { b.limits[string(key)] += weight }
+	raise := func(key []byte, weight int64) {
+		if !transition.OfGroup(string(key)) { // what groups count has a table of its own
+			b.limits[string(key)] += weight
+		}
+	}
 	return func(key, value []byte) error {
 		at, err := keyUint(key)
 		if err != nil {

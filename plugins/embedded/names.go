@@ -29,7 +29,7 @@ const (
 )
 
 var boardBuckets = [][]byte{
-	jobsBucket, detailsBucket, attachedBucket, trashBucket, tombstoneBucket, finalBucket, expiryBucket, answerBucket, changeBucket, keyBucket,
+	jobsBucket, detailsBucket, attachedBucket, trashBucket, tombstoneBucket, finalBucket, expiryBucket, answerBucket, changeBucket, keyBucket, groupBucket,
 }
 
 // below returns the level of a bucket of this name, and whether there is such a

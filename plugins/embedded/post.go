@@ -10,6 +10,7 @@ import (
 // post puts a job on the board.
 func (v *boardTx) post(op *driver.Op, plan *transition.Plan, s *subject) driver.Result {
 	p, j := op.Posting, &s.job
+	limits := transition.Counted(op)
 	v.state.sequence++
 	*j = jobRecord{
 		posting: posting{
@@ -17,7 +18,7 @@ func (v *boardTx) post(op *driver.Op, plan *transition.Plan, s *subject) driver.
 			priority: p.Priority, encoding: p.Encoding, name: []byte(p.Name), bookID: []byte(p.Book.UUID),
 			bookName: []byte(p.Book.Name), extra: p.Extra, details: uint64(len(p.Details)),
 		},
-		aside: noTime, limits: appendLimits(make([]byte, 0, limitsSize(op.Limits)), op.Limits),
+		aside: noTime, limits: appendLimits(make([]byte, 0, limitsSize(limits)), limits),
 	}
 	if op.Import != nil {
 		j.created = nanos(op.Import.CreatedAt)
@@ -26,6 +27,9 @@ func (v *boardTx) post(op *driver.Op, plan *transition.Plan, s *subject) driver.
 		j.apart = uint64(len(p.Extra))
 	}
 	result := v.step(plan, j)
+	if plan.Emptied != "" {
+		v.move(transition.Moves{{Key: transition.GroupKey(plan.Emptied, transition.Open), By: transition.Closed}})
+	}
 	v.putDetails(&j.posting, p.Details)
 	v.insert(inJobs, kindJob, uintKey(j.sequence), j.size(), j.append)
 	v.setRef(p.ID, newRef(refOpen, j.sequence))

@@ -6,6 +6,7 @@ import (
 	"maps"
 
 	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/driver/transition"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -173,5 +174,6 @@ func (s *Store) Count(ctx context.Context, name string) (driver.Counts, error) {
 		Limits: make(map[string]int64, len(b.limits)),
 	}
 	maps.Copy(c.Limits, b.limits)
+	maps.DeleteFunc(c.Limits, func(key string, _ int64) bool { return transition.OfGroup(key) })
 	return c, nil
 }

@@ -36,6 +36,7 @@ func (v *boardTx) purge(op *driver.Op, plan *transition.Plan, s *subject) driver
 	take := v.purgeEnded
 	if s.trashed() {
 		take = v.purgeTrashed
+		v.stand(plan, &s.job)
 	}
 	e := take(s)
 	e.version, e.position, e.at, e.outcome = plan.Version, v.next(), v.at.wall.UnixNano(), job.Purged

@@ -17,11 +17,11 @@ const maxAttachmentName = 128
 // refuses what only its own store cannot take.
 func (op *Op) Check(c Capabilities) error {
 	switch {
-	case op.Kind < Post || op.Kind > Refuse:
-		return job.Errorf(job.Invalid, "there is no op of kind %d: want %d to %d", op.Kind, Post, Refuse)
+	case op.Kind < Post || op.Kind > Tally:
+		return job.Errorf(job.Invalid, "there is no op of kind %d: want %d to %d", op.Kind, Post, Tally)
 	case op.Precondition > Free:
 		return job.Errorf(job.Invalid, "there is no precondition %d: want at most %d", op.Precondition, Free)
-	case op.Kind != Post && op.Kind != Claim && op.Job == (job.ID{}):
+	case op.Kind != Post && op.Kind != Claim && op.Kind != Tally && op.Job == (job.ID{}):
 		return job.Errorf(job.Invalid, "the op names no job: want a uuid that is not all zeros")
 	case op.Precondition.ByToken() && op.Token.IsZero():
 		return job.Errorf(job.Invalid, "the op has no token: want that of the claim")
@@ -31,6 +31,9 @@ func (op *Op) Check(c Capabilities) error {
 		return tooLarge("the reason", len(op.Reason), job.MaxReason)
 	}
 	if err := op.checkInbox(c); err != nil {
+		return err
+	}
+	if err := op.checkGroup(c); err != nil {
 		return err
 	}
 	if err := checkStatus(op.Status, c); err != nil {
@@ -65,7 +68,7 @@ func (op *Op) checkKind(c Capabilities) error {
 		}
 	case Remove:
 		return op.Ending.check(c)
-	case Update, Release, Trash, Refuse:
+	case Update, Release, Trash, Refuse, Tally:
 	}
 	return nil
 }
@@ -260,8 +263,8 @@ func checkLimits(list []Limit, c Capabilities) error {
 		return job.Errorf(job.Invalid, "limits are not counted here: want none, got %d", len(list))
 	}
 	for i := range list {
-		if l := &list[i]; l.Key == "" || l.Weight < 0 {
-			return job.Errorf(job.Invalid, "limit %.80q has weight %d: want a key and a weight of 0 or more", l.Key, l.Weight)
+		if l := &list[i]; l.Key == "" || l.Key[0] == 0 || l.Weight < 0 {
+			return job.Errorf(job.Invalid, "limit %.80q has weight %d: want a key that begins with no zero byte, and a weight of 0 or more", l.Key, l.Weight)
 		}
 	}
 	return nil

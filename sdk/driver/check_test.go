@@ -129,8 +129,8 @@ func TestOpCheckRefuses(t *testing.T) {
 		op   driver.Op
 		want string // in the message
 	}{
-		{"no kind", driver.Op{Job: one}, "no op of kind 0: want 1 to 10"},
-		{"an unknown kind", driver.Op{Kind: driver.Refuse + 1, Job: one}, "no op of kind 11"},
+		{"no kind", driver.Op{Job: one}, "no op of kind 0: want 1 to 11"},
+		{"an unknown kind", driver.Op{Kind: driver.Tally + 1, Job: one}, "no op of kind 12"},
 		{"an unknown precondition", update(func(op *driver.Op) { op.Precondition = driver.Free + 1 }), "no precondition 6: want at most 5"},
 		{"no job", driver.Op{Kind: driver.Update}, "the op names no job"},
 		{"no token", update(func(op *driver.Op) { op.Precondition = driver.HeldByToken }), "the op has no token"},

@@ -68,6 +68,15 @@ const (
 	// version nor a position; Op.Job is the posting's ID. Only for stores with
 	// Capabilities.Inbox.
 	Refuse
+
+	// Tally answers with Result.Group how the jobs of Op.Group stand; of a group that nobody
+	// has posted with nothing is counted. With Op.Close it closes the group, for good: every
+	// later Post with it is Precondition, and a Restore is done all the same. With Op.Forget it
+	// takes all counts away, and that the group is closed; while a job of it is on the board or
+	// in the trash that is Precondition. Both may come twice. It changes no job, so its Result
+	// has neither a version nor a position, and it names none. Only for stores with
+	// Capabilities.Groups.
+	Tally
 )
 
 // Precondition says what has to be true of a job's claim for an op to be done.
@@ -161,6 +170,14 @@ type Op struct {
 	// however many hosts see it. Only for stores with Capabilities.Inbox.
 	Inbox uint64
 
+	// Group, for Post, is the name of the group that counts the job, see Group; for Tally of
+	// the one that is asked for. Emptied, for Post, is a group that has to be closed, with no
+	// job on the board, else the Post is Precondition; and of all Posts that wait for one group
+	// one is done, and every other AlreadyExists. It is looked at after the keys. Only for
+	// stores with Capabilities.Groups.
+	Group, Emptied string
+	Close, Forget  bool // for Tally
+
 	Event  job.EventType // what watchers are told; the driver only carries it
 	Reason string        // likewise; at most job.MaxReason bytes
 }
@@ -211,7 +228,7 @@ type Candidate struct {
 }
 
 // Limit is a counter that a post raises while its job is on the board, and a
-// claim while it stands. An op that would raise it above Max is QuotaExceeded,
+// claim while it stands. Its key does not begin with a zero byte. An op that would raise it above Max is QuotaExceeded,
 // with the key as the message. A claim stands, even when its lease has run out,
 // until an op ends it or another claim takes the job. Only for stores with
 // Capabilities.Limits.
@@ -297,6 +314,8 @@ type Result struct {
 	// AlreadyExists it has the key that stands in Message; with any other kind it cannot be
 	// replaced. Zero: no other job is.
 	Taken job.ID
+
+	Group *Group // for Tally
 
 	Claims  []Claimed // for Claim, in the order of the candidates
 	Skipped []Skipped // for Claim: candidates passed over, in order

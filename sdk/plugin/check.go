@@ -13,6 +13,9 @@ func checkResult(op *driver.Op, r *driver.Result) error {
 	if r.Taken != (job.ID{}) && (r.Kind == job.NoKind || len(op.Keys) == 0 && op.Replaces == nil) {
 		return fmt.Errorf("job %s is said to have a key that op %d does not want, or was given", r.Taken, op.Kind)
 	}
+	if (r.Group != nil) != (op.Kind == driver.Tally && r.Kind == job.NoKind) && (r.Group == nil || op.Kind != driver.Tally) {
+		return fmt.Errorf("the answer to op %d says what a group counts, or the answer to a tally does not", op.Kind)
+	}
 	about := op.Job
 	if r.Taken != (job.ID{}) {
 		about = r.Taken

@@ -107,7 +107,7 @@ func (o *Optimist) commit(f *flight) driver.Result {
 	}
 	r, full := o.carryOut(f.op, &f.plan)
 	if full != "" {
-		return driver.Result{Kind: job.QuotaExceeded, Message: full}
+		return transition.Full(full)
 	}
 	o.believed[f.host][id] = o.rows[id]
 	if f.op.Kind == driver.Post {

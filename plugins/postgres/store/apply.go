@@ -107,6 +107,8 @@ func (t *batch) apply(op *driver.Op) driver.Result {
 		return t.claim(op)
 	case driver.Refuse:
 		return t.refuse(op)
+	case driver.Tally:
+		return t.tally(op)
 	default:
 	}
 	r := t.find(transition.JobOf(op))
@@ -140,6 +142,9 @@ func (t *batch) apply(op *driver.Op) driver.Result {
 	if refused, taken := t.keyTaken(op); taken {
 		return refused
 	}
+	if answer, early := transition.Early(op, t.sum); early {
+		return answer
+	}
 	if plan.Do == driver.Post {
 		r = posted(op)
 	}
@@ -149,7 +154,7 @@ func (t *batch) apply(op *driver.Op) driver.Result {
 	}
 	switch {
 	case full != "":
-		return driver.Result{Kind: job.QuotaExceeded, Message: full}
+		return transition.Full(full)
 	case plan.Do == driver.Post:
 		t.settle(op)
 		answer.Record = r.shown()
@@ -173,6 +178,18 @@ func (t *batch) replace(op *driver.Op, posted *transition.Facts) (answer driver.
 	}
 	t.apply(op.Replaces)
 	return answer, true
+}
+
+// tally answers with what a group counts.
+func (t *batch) tally(op *driver.Op) driver.Result {
+	moves, answer := transition.Count(op, t.sum)
+	if len(moves) > 0 { // a counter's rows are told apart by their positions
+		t.head.position, t.numbers = t.numbers[0], t.numbers[1:]
+	}
+	for _, m := range moves {
+		t.moved[m.Key] += m.By
+	}
+	return answer
 }
 
 // find returns a job as it stands in this batch; nil: there is none.
@@ -210,7 +227,7 @@ func (t *batch) facts(r *row) transition.Facts {
 // posted is the row of a new job. Its bytes are the driver's own: the op's buffers are
 // the caller's again when Apply has returned.
 func posted(op *driver.Op) *row {
-	r := &row{Record: driver.Record{Posting: *op.Posting}, limits: op.Limits}
+	r := &row{Record: driver.Record{Posting: *op.Posting}, limits: transition.Counted(op)}
 	r.Posting.Details, r.Posting.Extra = nil, bytes.Clone(op.Posting.Extra)
 	return r
 }

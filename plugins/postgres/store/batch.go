@@ -134,8 +134,14 @@ func (n *needs) of(op *driver.Op) {
 	if op.Inbox != 0 {
 		n.left = append(n.left, int64(op.Inbox)) //nolint:gosec // checked
 	}
-	if op.Kind == driver.Refuse {
+	switch op.Kind {
+	case driver.Refuse:
 		return
+	case driver.Tally:
+		n.limits = append(n.limits, transition.GroupKeys(op.Group)...)
+		n.changes++
+		return
+	default:
 	}
 	if key, ok := transition.KeyOf(op); ok {
 		n.stamps = append(n.stamps, key)
@@ -143,7 +149,10 @@ func (n *needs) of(op *driver.Op) {
 	for i := range op.Keys {
 		n.keys = append(n.keys, op.Keys[i].Name)
 	}
-	n.limit(op.Limits)
+	n.limit(transition.Counted(op))
+	if op.Emptied != "" {
+		n.limits = append(n.limits, transition.GroupKey(op.Emptied, transition.Open))
+	}
 	if op.Kind != driver.Claim {
 		n.jobs = append(n.jobs, transition.JobOf(op))
 		if op.Ending != nil && op.Ending.Keep > 0 {

@@ -79,7 +79,7 @@ func (s *store) Count(ctx context.Context, name string) (driver.Counts, error) {
 		limits, overdue := map[string]int64{}, false
 		h, err := s.look(ctx, b, func(queue *pgx.Batch, h *head) {
 			clear(limits)
-			queue.Queue(s.sql(`SELECT DISTINCT ON (key) key, n FROM {s}.limits WHERE board = `+boardOf+` ORDER BY key, position DESC`), []byte(b.Name)).
+			queue.Queue(s.sql(`SELECT DISTINCT ON (key) key, n FROM {s}.limits WHERE board = `+boardOf+` AND key >= '\x01' ORDER BY key, position DESC`), []byte(b.Name)).
 				Query(func(rows pgx.Rows) error {
 					for rows.Next() {
 						var key []byte

@@ -199,7 +199,7 @@ func (t *batch) queueStamps(queue *pgx.Batch) {
 	}
 }
 
-// queueMoves writes what limits count now. A key that counts nothing has no row.
+// queueMoves writes what limits and groups count now. A key that counts nothing has no row.
 func (t *batch) queueMoves(queue *pgx.Batch) {
 	var keys []string
 	for key, by := range t.moved {

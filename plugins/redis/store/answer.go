@@ -2,10 +2,12 @@ package store
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/driver/transition"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -19,6 +21,16 @@ func decodeResult(raw string, op *driver.Op, at scene) driver.Result {
 	r.Message, r.Owner = u.text(), u.text()
 	if kind == trouble {
 		return driver.Failed(troubled(r.Message))
+	}
+	switch {
+	case kind == early:
+		n, _ := strconv.ParseInt(r.Message, 10, 64) // the script wrote it
+		r, _ = transition.Early(op, func(string) int64 { return n })
+		return r
+	case op.Kind == driver.Tally && r.Kind == job.NoKind:
+		return tallied(r.Message, op)
+	case r.Kind == job.QuotaExceeded && transition.OfGroup(r.Message):
+		return transition.Full(r.Message)
 	}
 	about := subject(op)
 	if kind == takenBy {
@@ -44,7 +56,18 @@ func decodeResult(raw string, op *driver.Op, at scene) driver.Result {
 // ofPost reports whether an answer is about a Post itself, and not about the job that it
 // replaces.
 func ofPost(k job.Kind) bool {
-	return k == job.NoKind || k == job.AlreadyExists || k == job.QuotaExceeded
+	return k == job.NoKind || k == job.AlreadyExists || k == job.QuotaExceeded || k == job.Precondition
+}
+
+// tallied reads what a group counted before the op, and says what the op made of it.
+func tallied(counts string, op *driver.Op) driver.Result {
+	u := &unpacker{b: []byte(counts)}
+	now := map[string]int64{}
+	for _, key := range transition.GroupKeys(op.Group) {
+		now[key] = int64(u.u64())
+	}
+	_, r := transition.Count(op, func(key string) int64 { return now[key] })
+	return r
 }
 
 // troubled says what became of an op that failed in the middle of the script.

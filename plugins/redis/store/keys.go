@@ -30,6 +30,7 @@ type keys struct {
 	trashBy   string // sorted set: trashed jobs, by position
 	events    string // stream: what changed
 	taken     string // hash: key to what is kept of it, see lua/keys.lua
+	groups    string // hash: where a group counts jobs to how many, see lua/limits.lua
 	searcher  string // which server searches the board for other programs' changes
 	wake      string // channel: the position, whenever something changed
 }
@@ -40,7 +41,7 @@ func keysOf(prefix string) keys {
 		prefix: prefix, listings: prefix + "listings", trash: prefix + "trash", sequence: prefix + "sequence",
 		head: ours("head"), jobs: ours("jobs"), stamps: ours("stamps"), order: ours("order"),
 		ended: ours("ended"), endedBy: ours("ended.by"), finals: ours("finals"), finalsBy: ours("finals.by"),
-		finalsDue: ours("finals.due"), limits: ours("limits"), trashBy: ours("trash.by"), events: ours("events"), taken: ours("keys"),
+		finalsDue: ours("finals.due"), limits: ours("limits"), trashBy: ours("trash.by"), events: ours("events"), taken: ours("keys"), groups: ours("groups"),
 		searcher: ours("searcher"), wake: ours("wake"),
 	}
 }
@@ -49,14 +50,14 @@ func keysOf(prefix string) keys {
 func (k *keys) script() []string {
 	return []string{
 		k.head, k.jobs, k.listings, k.trash, k.sequence, k.stamps, k.order, k.ended, k.endedBy,
-		k.finals, k.finalsBy, k.finalsDue, k.limits, k.trashBy, k.events, k.taken,
+		k.finals, k.finalsBy, k.finalsDue, k.limits, k.trashBy, k.events, k.taken, k.groups,
 	}
 }
 
 // ours returns every key that is only ours and not one job's.
 func (k *keys) ours() []string {
 	return []string{
-		k.head, k.jobs, k.stamps, k.order, k.ended, k.endedBy, k.finals, k.finalsBy, k.finalsDue, k.limits, k.trashBy, k.events, k.taken, k.searcher,
+		k.head, k.jobs, k.stamps, k.order, k.ended, k.endedBy, k.finals, k.finalsBy, k.finalsDue, k.limits, k.trashBy, k.events, k.taken, k.groups, k.searcher,
 	}
 }
 

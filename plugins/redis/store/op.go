@@ -8,6 +8,7 @@ import (
 
 	"github.com/boardd/boardd/plugins/taskflow"
 	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/driver/transition"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -59,6 +60,8 @@ func encodeOp(op *driver.Op, c driver.Capabilities) ([]byte, error) {
 		p.ending(op.Ending)
 	case driver.Restore:
 		p.keys(op.Keys)
+	case driver.Tally:
+		p.tally(op)
 	}
 	return p.b, nil
 }
@@ -268,8 +271,13 @@ func (p *packer) post(op *driver.Op) ([]byte, error) {
 	p.blob(head)
 	p.blob(tail)
 	p.blob(bare)
-	p.limits(op.Limits)
+	p.limits(transition.Counted(op))
 	p.keys(op.Keys)
+	emptied := ""
+	if op.Emptied != "" {
+		emptied = transition.GroupKey(op.Emptied, transition.Open)
+	}
+	p.text(emptied)
 	if err := p.imported(op.Import); err != nil {
 		return nil, err
 	}
@@ -312,10 +320,32 @@ func (p *packer) keys(list []driver.Key) {
 	}
 }
 
+// What a tally does, as the script knows it.
+const (
+	tallyRead = iota
+	tallyClose
+	tallyForget
+)
+
+func (p *packer) tally(op *driver.Op) {
+	p.text(transition.GroupKey(op.Group, transition.Open))
+	switch {
+	case op.Close:
+		p.u8(tallyClose)
+	case op.Forget:
+		p.u8(tallyForget)
+	default:
+		p.u8(tallyRead)
+	}
+}
+
 // jobsOf returns the jobs that a packed op names.
 func jobsOf(raw []byte) []string {
 	u := unpacker{b: raw}
 	kind, id := driver.OpKind(u.u8()), string(u.take(36))
+	if kind == driver.Tally {
+		return nil
+	}
 	if kind != driver.Claim && kind != driver.Post {
 		return []string{id}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/driver/transition"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -78,6 +79,10 @@ const unread = 254
 // place of the owner: job.AlreadyExists.
 const takenBy = 253
 
+// early is the kind of a Post for which a group is not closed or not empty yet. Its message
+// is what the group's open jobs count: job.Precondition.
+const early = 252
+
 // holder is the owner of a job that may not be claimed yet.
 const holder = "boardd:hold"
 
@@ -125,6 +130,9 @@ func constants() string {
 	}
 	fmt.Fprintf(&b, "local META, CLAIM, PAST, FINAL, STAMP, GRANT = %q, %q, %q, %q, %q, %q\n",
 		metaFormat, claimFormat, pastFormat, finalFormat, stampFormat, grantFormat)
+	// A script has room for 200 local names: what is of groups is in one.
+	fmt.Fprintf(&b, "local group_ = {TALLY = %d, EARLY = %d, CLOSED = %d, ENDED = {[%d] = 'x', [%d] = 'f'}}\n",
+		driver.Tally, early, transition.Closed, job.Canceled, job.Failed)
 	fmt.Fprintf(&b, "local NO_MEMORY = %q\n", noMemory)
 	fmt.Fprintf(&b, "local HOLDER, NONE = %q, string.rep('\\000', 16)\n", holder)
 	return b.String()

@@ -46,7 +46,7 @@ func (d *Decided) Apply(ctx context.Context, board string, ops []driver.Op) []dr
 	}
 	return driver.Each(ctx, ops, func(ctx context.Context, op *driver.Op) driver.Result {
 		switch {
-		case op.Check(driver.CapabilityAll()) != nil:
+		case op.Check(driver.CapabilityAll()) != nil || op.Kind == driver.Tally:
 			return d.Driver.Apply(ctx, board, []driver.Op{*op})[0]
 		case op.Kind == driver.Claim:
 			return d.claim(ctx, board, op)
@@ -86,11 +86,11 @@ func (d *Decided) one(ctx context.Context, board string, op *driver.Op) driver.R
 	}
 	n := d.counts[id]
 	if op.Kind == driver.Post {
-		n = &counted{posting: op.Limits}
+		n = &counted{posting: transition.Counted(op)}
 	}
 	moves := plan.Moves(n.posting, n.claim)
 	if key := transition.Room(plan.Within, moves, d.sum); plan.Do != 0 && key != "" {
-		plan.Do, want = 0, driver.Result{Kind: job.QuotaExceeded, Message: key}
+		plan.Do, want = 0, transition.Full(key)
 	}
 	if plan.Do != 0 && op.Import != nil && op.Import.Then != nil {
 		plan, moves = transition.Then(op, &plan), nil // which counts no longer what the post counts

@@ -26,8 +26,14 @@ func (b *board) apply(op *driver.Op) driver.Result {
 	}
 	now := time.Now()
 	b.forget(now)
-	if op.Kind == driver.Claim {
+	switch op.Kind {
+	case driver.Claim:
 		return b.claim(op, now)
+	case driver.Tally:
+		moves, r := transition.Count(op, b.sum)
+		b.raise(moves)
+		return r
+	default:
 	}
 	f := b.facts(transition.JobOf(op), now)
 	if key, ok := transition.KeyOf(op); ok {
@@ -45,6 +51,9 @@ func (b *board) apply(op *driver.Op) driver.Result {
 	if name, by, _ := transition.Taken(op, now, b); name != "" {
 		return driver.Result{Kind: job.AlreadyExists, Message: name, Taken: by, Record: b.find(by, now, 0)}
 	}
+	if r, early := transition.Early(op, b.sum); early {
+		return r
+	}
 	e := b.subject(op)
 	r, full := b.carryOut(op, &plan, e, now, now)
 	if op.Import != nil && op.Import.Then != nil {
@@ -52,7 +61,7 @@ func (b *board) apply(op *driver.Op) driver.Result {
 	}
 	switch {
 	case full != "":
-		return driver.Result{Kind: job.QuotaExceeded, Message: full}
+		return transition.Full(full)
 	case op.Kind == driver.Post:
 		r.Record = b.find(plan.Job, now, 0)
 	}
@@ -75,7 +84,7 @@ func (b *board) replace(op *driver.Op, posted *transition.Facts, now time.Time) 
 	if e != nil {
 		other.Posting, other.Claim = e.limits, e.holder.counts()
 	}
-	if r, done = transition.Replace(op, posted, &other, now, b, func(key string) int64 { return b.limits[key] }); !done {
+	if r, done = transition.Replace(op, posted, &other, now, b, b.sum); !done {
 		return r, false
 	}
 	plan, _ := transition.Decide(op.Replaces, &other.Facts)
@@ -97,7 +106,7 @@ func (b *board) facts(id job.ID, now time.Time) transition.Facts {
 func (b *board) subject(op *driver.Op) *entry {
 	if op.Kind == driver.Post {
 		p := *op.Posting
-		e := &entry{record: driver.Record{Posting: p}, details: bytes.Clone(p.Details), limits: copyLimits(op.Limits)}
+		e := &entry{record: driver.Record{Posting: p}, details: bytes.Clone(p.Details), limits: copyLimits(transition.Counted(op))}
 		e.record.Posting.Details, e.record.Posting.Extra = nil, bytes.Clone(p.Extra)
 		return e
 	}
@@ -112,7 +121,7 @@ func (b *board) subject(op *driver.Op) *entry {
 func (b *board) carryOut(op *driver.Op, plan *transition.Plan, e *entry, now, at time.Time) (r driver.Result, full string) {
 	before := e.holder
 	moves := plan.Moves(e.limits, before.counts())
-	if full = transition.Room(plan.Within, moves, func(key string) int64 { return b.limits[key] }); full != "" {
+	if full = transition.Room(plan.Within, moves, b.sum); full != "" {
 		return r, full
 	}
 	b.raise(moves)

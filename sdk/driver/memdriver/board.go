@@ -28,7 +28,7 @@ type board struct {
 
 	jobs   map[job.ID]*entry // open and trashed
 	ended  map[job.ID]*past  // those that Read shows as Complete
-	limits map[string]int64
+	limits map[string]int64  // and what groups count, see transition.GroupKey
 	keys   map[string]transition.Entry
 	past   memory
 	events log
@@ -169,6 +169,7 @@ func (b *board) count() driver.Counts {
 	defer b.mu.Unlock()
 	b.forget(time.Now())
 	c := driver.Counts{Ended: int64(len(b.ended)), Tombstones: int64(len(b.past.stamps)), Finals: int64(len(b.past.finals)), FinalBytes: b.past.bytes, Limits: maps.Clone(b.limits)}
+	maps.DeleteFunc(c.Limits, func(key string, _ int64) bool { return transition.OfGroup(key) })
 	for _, e := range b.jobs {
 		switch {
 		case e.record.State == job.Trashed:
@@ -183,7 +184,10 @@ func (b *board) count() driver.Counts {
 	return c
 }
 
-// raise moves the counters of limits. The caller holds b.mu.
+// sum returns what a limit or a group counts. The caller holds b.mu.
+func (b *board) sum(key string) int64 { return b.limits[key] }
+
+// raise moves the counters of limits and groups. The caller holds b.mu.
 func (b *board) raise(moves transition.Moves) {
 	for _, m := range moves {
 		b.limits[m.Key] += m.By

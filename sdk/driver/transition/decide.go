@@ -68,7 +68,7 @@ func post(op *driver.Op, f *Facts) (Plan, driver.Result) {
 	case f.State == job.Unknown:
 		plan := Plan{
 			Do: driver.Post, Job: p.ID, State: job.Unclaimed, Version: f.Version + 1,
-			Status: op.Status, Attach: op.Attach, Counts: 1, Within: op.Limits,
+			Status: op.Status, Attach: op.Attach, Counts: 1, Within: Counted(op), Emptied: op.Emptied,
 		}
 		if op.Import != nil {
 			plan.Within = nil // it was on a board before

@@ -12,12 +12,14 @@
 //     there is nothing to write, and the Result or the Skipped is the answer. If
 //     Plan.Reread is set, it calls again with facts that are not cached.
 //   - It calls Room, since limits are checked last. If that names a key, the answer
-//     is QuotaExceeded, and nothing is written.
+//     is that of Full, and nothing is written.
 //   - It writes the Plan in one step: job, claim, counters, stamp and tombstone.
 //     What is not in the Plan is in the op: Op.Posting, and Event and Reason for the
 //     watchers.
 //   - It calls Finish with the version, position, epoch and time of the change, and
 //     gets the answer. A store that learns these from its commit calls it after that.
+//
+// A Tally is about no job: the store calls Count for it and makes the moves.
 //
 // The store itself chooses the candidates to look at and stops when a claim has
 // enough, keeps the answer of a claim that is to be remembered (KeyOf returns its

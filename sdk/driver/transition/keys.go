@@ -71,11 +71,14 @@ func Replace(op *driver.Op, posted *Facts, other *Replaced, now time.Time, kept 
 		return r, false
 	}
 	moves := removal.Moves(other.Posting, other.Claim)
-	for _, m := range plan.Moves(op.Limits, nil) {
+	if r, early := Early(op, sums); early {
+		return r, false
+	}
+	for _, m := range plan.Moves(Counted(op), nil) {
 		moves = moves.Add(m.Key, m.By)
 	}
 	if key := Room(plan.Within, moves, sums); key != "" {
-		return driver.Result{Kind: job.QuotaExceeded, Message: key}, false
+		return Full(key), false
 	}
 	return driver.Result{}, true
 }

@@ -50,6 +50,12 @@ func (p *Plan) Moves(posting, claim []driver.Limit) Moves {
 	if p.Counts != 0 {
 		m = m.Limits(posting, p.Counts)
 	}
+	if from, to := p.Standings(); from != to {
+		m = m.Group(posting, from, to)
+	}
+	if p.Emptied != "" {
+		m = m.Add(GroupKey(p.Emptied, Open), Closed)
+	}
 	if p.EndsClaim {
 		m = m.Limits(claim, -1)
 	}

@@ -36,7 +36,10 @@ type Plan struct {
 	Held      bool      // the job's hold after it, changed or not
 	NotBefore time.Time // likewise
 
-	Counts int64          // the posting's limits: 1 counted from now on, -1 no longer, 0 unchanged
+	Counts    int64  // the posting's limits: 1 counted from now on, -1 no longer, 0 unchanged
+	FromTrash bool   // of a Purge: the job was in the trash, and not ended
+	Emptied   string // the group that a Post has waited for, which Moves notes; "": none
+
 	Within []driver.Limit // limits that Room checks; a Claim counts them from now on
 
 	// Ending is what a Remove leaves: a tombstone with Outcome and EndedBy and, with
@@ -71,7 +74,7 @@ func planOf(op *driver.Op, f *Facts) Plan {
 	case driver.Restore:
 		p.State, p.Counts = job.Unclaimed, 1
 	case driver.Purge:
-		p.State = job.Unknown
+		p.State, p.FromTrash = job.Unknown, f.State == job.Trashed
 		p.Held, p.NotBefore, p.asked = false, time.Time{}, time.Time{}
 	}
 	if key, ok := KeyOf(op); ok {

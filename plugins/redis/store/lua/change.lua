@@ -165,6 +165,7 @@ change_[SET_ASIDE] = function(o, j)
   sound('ZCARD', TRASHBY)
   local owner = endClaim(j)
   raise(j.limits, -1)
+  group_.stand(j.limits, 't', 1)
   write(o, j)
   call('HSET', TRASH, j.id, call('HGET', LISTINGS, j.id))
   call('HDEL', LISTINGS, j.id)
@@ -185,6 +186,7 @@ change_[RESTORE] = function(o, j)
   sound('ZCARD', TRASHBY)
   if #o.keys > 0 then sound('HLEN', TAKEN) end
   key_.take(o)
+  group_.stand(j.limits, 't', -1)
   raise(j.limits, 1) -- it was on the board before: no limit keeps it off
   write(o, j)
   call('HSET', LISTINGS, j.id, call('HGET', TRASH, j.id))
@@ -212,9 +214,12 @@ change_[PURGE] = function(o, j)
   writable(o, nil)
   sound('ZCARD', TRASHBY)
   if e then wipeable(o.id) end
+  if not e then countable(j.limits) end
   if e then
     wipe(o.id)
   else
+    group_.stand(j.limits, 't', -1)
+    group_.stand(j.limits, 'p', 1)
     call('HDEL', TRASH, j.id)
     call('ZREM', TRASHBY, j.id)
     call('HDEL', JOBS, j.id)

@@ -153,6 +153,7 @@ end
 local function finish(j, event, reason, owner, outcome, token, keep, at)
   if not j.trashed then
     raise(j.limits, -1)
+    group_.stand(j.limits, group_.letter(outcome), 1)
     open = open - 1
   end
   unclaim(j)

@@ -42,6 +42,10 @@ local function post(o)
     local why, text = mayUse(other)
     if why then return refuse(why, other.id, other, text) end
   end
+  if o.emptied ~= '' then
+    local n = countAt(o.emptied)
+    if n ~= group_.CLOSED then return result(group_.EARLY, 0, 0, 0, 0, 0, 0, 0, num(n), '') end
+  end
   local key = not o.created and full(o.limits, other and other.limits or '')
   if key then return result(QUOTA_EXCEEDED, 0, 0, 0, 0, 0, 0, 0, key, '') end
   if nomemory then return result(QUOTA_EXCEEDED, 0, 0, 0, 0, 0, 0, 0, NO_MEMORY, '') end
@@ -49,6 +53,9 @@ local function post(o)
   writable(o, nil)
   if o.after then change_.follows(o) end
   if #o.keys > 0 then sound('HLEN', TAKEN) end
+  j = fresh(o.id)
+  j.digest, j.limits = o.digest, counted(o.limits)
+  countable(j.limits)
   -- The first write, which fails where another program wrote no number.
   local number = redis.pcall('INCRBY', SEQUENCE, 1)
   if type(number) == 'table' then
@@ -57,9 +64,8 @@ local function post(o)
   end
   if other then apply(o.replaces) end -- nothing refuses it now; what fails does so before it writes
   if e then wipe(o.id) end
-  j = fresh(o.id)
-  j.digest, j.limits = o.digest, counted(o.limits)
   raise(j.limits, 1)
+  if o.emptied ~= '' then counts[o.emptied] = countAt(o.emptied) + group_.CLOSED end
   key_.take(o)
   local sequence, begins = cmsgpack.pack(number), o.head .. (o.created and datetimeOf(o.created) or datetime())
   call('HSET', LISTINGS, o.id, begins .. o.tail .. sequence)

@@ -13,6 +13,9 @@ local function gone(j, new)
       return nil
     end
     sound('ZCARD', TRASHBY)
+    countable(j.limits)
+    group_.stand(j.limits, 't', -1)
+    group_.stand(j.limits, 'p', 1)
     position = position + 1
     call('HDEL', JOBS, id)
     call('ZREM', TRASHBY, id)
@@ -27,6 +30,7 @@ local function gone(j, new)
     if j.claim then countable(j.extra) end
     if not new then
       raise(j.limits, -1)
+      group_.stand(j.limits, 't', 1)
       open = open - 1
     end
     unclaim(j)
@@ -99,6 +103,7 @@ local function reconcile(id)
     why, posting = new and 'another program posted the job' or 'another program put the job back', shown(id)
     if j.trashed then
       raise(j.limits, 1)
+      group_.stand(j.limits, 't', -1)
       call('ZREM', TRASHBY, id)
     end
     j.trashed, j.ended, j.unread, open = false, 0, true, open + 1

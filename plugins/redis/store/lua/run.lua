@@ -44,6 +44,7 @@ local function readPost(o, raw, at, read)
   o.digest, o.head, o.tail, o.bare, at = get('>c16I4c0I4c0I4c0', raw, at)
   o.limits, at = limitsAt(raw, at)
   at = readKeys(o, raw, at)
+  o.emptied, at = get('>I2c0', raw, at)
   local imports, created, after
   imports, at = get('>B', raw, at)
   if imports == 0 then return end
@@ -76,6 +77,7 @@ function read(raw)
   elseif o.kind == POST then readPost(o, raw, at, read)
   elseif o.kind == REMOVE then readRemove(o, raw, at)
   elseif o.kind == RESTORE then readKeys(o, raw, at)
+  elseif o.kind == group_.TALLY then o.group, o.what = get('>I2c0B', raw, at)
   elseif o.kind == EXTEND then o.lease, o.most = get('>I8I8', raw, at) end
   return o
 end
@@ -84,6 +86,7 @@ local function run(raw)
   local o = read(raw)
   if o.kind == CLAIM_OP then return claim(o) end
   if o.kind == POST then return post(o) end
+  if o.kind == group_.TALLY then return result(0, 0, 0, 0, 0, 0, 0, 0, group_.tally(o), '') end
   if o.kind == SETTLE then
     local j = reconcile(o.id)
     if j and not j.trashed then lease(j) end

@@ -188,6 +188,12 @@ const (
 	// reason it is kept as refused, where people see it, else it is gone. NOT_FOUND if it
 	// does not wait. It changes no job: the result has no version and no position.
 	OpKind_OP_KIND_REFUSE OpKind = 10
+	// Answers with Result.group how the jobs of Op.group stand. With Op.close it closes the
+	// group: every later post with it is FAILED_PRECONDITION, and a restore is done all the
+	// same. With Op.forget it takes all counts away, and that the group is closed; while a
+	// job of it is on the board or in the trash that is FAILED_PRECONDITION. It changes no
+	// job: the result has no version and no position.
+	OpKind_OP_KIND_TALLY OpKind = 11
 )
 
 // Enum value maps for OpKind.
@@ -204,6 +210,7 @@ var (
 		8:  "OP_KIND_RESTORE",
 		9:  "OP_KIND_PURGE",
 		10: "OP_KIND_REFUSE",
+		11: "OP_KIND_TALLY",
 	}
 	OpKind_value = map[string]int32{
 		"OP_KIND_NONE":      0,
@@ -217,6 +224,7 @@ var (
 		"OP_KIND_RESTORE":   8,
 		"OP_KIND_PURGE":     9,
 		"OP_KIND_REFUSE":    10,
+		"OP_KIND_TALLY":     11,
 	}
 )
 
@@ -1361,6 +1369,7 @@ type Capabilities struct {
 	Keys          bool                   `protobuf:"varint,14,opt,name=keys,proto3" json:"keys,omitempty"`                                       // Op.keys are taken in the same step
 	Replaces      bool                   `protobuf:"varint,15,opt,name=replaces,proto3" json:"replaces,omitempty"`                               // so is Op.replaces carried out
 	Imports       bool                   `protobuf:"varint,17,opt,name=imports,proto3" json:"imports,omitempty"`                                 // and Op.import
+	Groups        bool                   `protobuf:"varint,18,opt,name=groups,proto3" json:"groups,omitempty"`                                   // Op.group is counted in the same step
 	Inbox         bool                   `protobuf:"varint,16,opt,name=inbox,proto3" json:"inbox,omitempty"`                                     // others leave postings in the store, see SET_INBOX
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1504,6 +1513,13 @@ func (x *Capabilities) GetReplaces() bool {
 func (x *Capabilities) GetImports() bool {
 	if x != nil {
 		return x.Imports
+	}
+	return false
+}
+
+func (x *Capabilities) GetGroups() bool {
+	if x != nil {
+		return x.Groups
 	}
 	return false
 }
@@ -1799,7 +1815,15 @@ type Op struct {
 	// repeated, and is NOT_FOUND if it does not wait there.
 	Inbox uint64 `protobuf:"varint,23,opt,name=inbox,proto3" json:"inbox,omitempty"`
 	// For post: what the job has behind it in the store that it comes from.
-	Import        *Import `protobuf:"bytes,24,opt,name=import,proto3" json:"import,omitempty"`
+	Import *Import `protobuf:"bytes,24,opt,name=import,proto3" json:"import,omitempty"`
+	// For post: the name of the group that counts the job; for tally: that is asked for.
+	// emptied, for post: a group that has to be closed, with no job on the board, else the
+	// post is FAILED_PRECONDITION; of all posts that wait for one group one is done, and every
+	// other ALREADY_EXISTS. close and forget are for tally.
+	Group         string `protobuf:"bytes,25,opt,name=group,proto3" json:"group,omitempty"`
+	Emptied       string `protobuf:"bytes,26,opt,name=emptied,proto3" json:"emptied,omitempty"`
+	Close         bool   `protobuf:"varint,27,opt,name=close,proto3" json:"close,omitempty"`
+	Forget        bool   `protobuf:"varint,28,opt,name=forget,proto3" json:"forget,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2000,6 +2024,34 @@ func (x *Op) GetImport() *Import {
 		return x.Import
 	}
 	return nil
+}
+
+func (x *Op) GetGroup() string {
+	if x != nil {
+		return x.Group
+	}
+	return ""
+}
+
+func (x *Op) GetEmptied() string {
+	if x != nil {
+		return x.Emptied
+	}
+	return ""
+}
+
+func (x *Op) GetClose() bool {
+	if x != nil {
+		return x.Close
+	}
+	return false
+}
+
+func (x *Op) GetForget() bool {
+	if x != nil {
+		return x.Forget
+	}
+	return false
 }
 
 // Import makes a post write a job as another store kept it. All that holds of a post
@@ -2629,6 +2681,7 @@ type Result struct {
 	// ALREADY_EXISTS it has the key that stands in message; with any other kind it cannot be
 	// replaced.
 	Taken         []byte `protobuf:"bytes,16,opt,name=taken,proto3" json:"taken,omitempty"`
+	Group         *Group `protobuf:"bytes,17,opt,name=group,proto3" json:"group,omitempty"` // for tally
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2775,6 +2828,115 @@ func (x *Result) GetTaken() []byte {
 	return nil
 }
 
+func (x *Result) GetGroup() *Group {
+	if x != nil {
+		return x.Group
+	}
+	return nil
+}
+
+// Group says how the jobs stand that were posted with one Op.group. Each is counted in
+// exactly one of the numbers, by the step that brings it there.
+type Group struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Open          int64                  `protobuf:"varint,1,opt,name=open,proto3" json:"open,omitempty"` // on the board
+	Trashed       int64                  `protobuf:"varint,2,opt,name=trashed,proto3" json:"trashed,omitempty"`
+	Consumed      int64                  `protobuf:"varint,3,opt,name=consumed,proto3" json:"consumed,omitempty"` // ended so,
+	Canceled      int64                  `protobuf:"varint,4,opt,name=canceled,proto3" json:"canceled,omitempty"` // likewise
+	Failed        int64                  `protobuf:"varint,5,opt,name=failed,proto3" json:"failed,omitempty"`     // likewise
+	Purged        int64                  `protobuf:"varint,6,opt,name=purged,proto3" json:"purged,omitempty"`     // taken away from the trash
+	Closed        bool                   `protobuf:"varint,7,opt,name=closed,proto3" json:"closed,omitempty"`
+	Followed      bool                   `protobuf:"varint,8,opt,name=followed,proto3" json:"followed,omitempty"` // a post was done that waited for it
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Group) Reset() {
+	*x = Group{}
+	mi := &file_driver_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Group) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Group) ProtoMessage() {}
+
+func (x *Group) ProtoReflect() protoreflect.Message {
+	mi := &file_driver_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Group.ProtoReflect.Descriptor instead.
+func (*Group) Descriptor() ([]byte, []int) {
+	return file_driver_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *Group) GetOpen() int64 {
+	if x != nil {
+		return x.Open
+	}
+	return 0
+}
+
+func (x *Group) GetTrashed() int64 {
+	if x != nil {
+		return x.Trashed
+	}
+	return 0
+}
+
+func (x *Group) GetConsumed() int64 {
+	if x != nil {
+		return x.Consumed
+	}
+	return 0
+}
+
+func (x *Group) GetCanceled() int64 {
+	if x != nil {
+		return x.Canceled
+	}
+	return 0
+}
+
+func (x *Group) GetFailed() int64 {
+	if x != nil {
+		return x.Failed
+	}
+	return 0
+}
+
+func (x *Group) GetPurged() int64 {
+	if x != nil {
+		return x.Purged
+	}
+	return 0
+}
+
+func (x *Group) GetClosed() bool {
+	if x != nil {
+		return x.Closed
+	}
+	return false
+}
+
+func (x *Group) GetFollowed() bool {
+	if x != nil {
+		return x.Followed
+	}
+	return false
+}
+
 // Claimed is one claim that was made. Its token's nonce is the candidate's.
 type Claimed struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2791,7 +2953,7 @@ type Claimed struct {
 
 func (x *Claimed) Reset() {
 	*x = Claimed{}
-	mi := &file_driver_proto_msgTypes[25]
+	mi := &file_driver_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2803,7 +2965,7 @@ func (x *Claimed) String() string {
 func (*Claimed) ProtoMessage() {}
 
 func (x *Claimed) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[25]
+	mi := &file_driver_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2816,7 +2978,7 @@ func (x *Claimed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Claimed.ProtoReflect.Descriptor instead.
 func (*Claimed) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{25}
+	return file_driver_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Claimed) GetJob() []byte {
@@ -2884,7 +3046,7 @@ type Gone struct {
 
 func (x *Gone) Reset() {
 	*x = Gone{}
-	mi := &file_driver_proto_msgTypes[26]
+	mi := &file_driver_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2896,7 +3058,7 @@ func (x *Gone) String() string {
 func (*Gone) ProtoMessage() {}
 
 func (x *Gone) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[26]
+	mi := &file_driver_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2909,7 +3071,7 @@ func (x *Gone) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Gone.ProtoReflect.Descriptor instead.
 func (*Gone) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{26}
+	return file_driver_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Gone) GetJob() []byte {
@@ -2967,7 +3129,7 @@ type Posting struct {
 
 func (x *Posting) Reset() {
 	*x = Posting{}
-	mi := &file_driver_proto_msgTypes[27]
+	mi := &file_driver_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2979,7 +3141,7 @@ func (x *Posting) String() string {
 func (*Posting) ProtoMessage() {}
 
 func (x *Posting) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[27]
+	mi := &file_driver_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2992,7 +3154,7 @@ func (x *Posting) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Posting.ProtoReflect.Descriptor instead.
 func (*Posting) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{27}
+	return file_driver_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Posting) GetId() []byte {
@@ -3098,7 +3260,7 @@ type Record struct {
 
 func (x *Record) Reset() {
 	*x = Record{}
-	mi := &file_driver_proto_msgTypes[28]
+	mi := &file_driver_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3110,7 +3272,7 @@ func (x *Record) String() string {
 func (*Record) ProtoMessage() {}
 
 func (x *Record) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[28]
+	mi := &file_driver_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3123,7 +3285,7 @@ func (x *Record) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Record.ProtoReflect.Descriptor instead.
 func (*Record) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{28}
+	return file_driver_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Record) GetPosting() *Posting {
@@ -3245,7 +3407,7 @@ type Holder struct {
 
 func (x *Holder) Reset() {
 	*x = Holder{}
-	mi := &file_driver_proto_msgTypes[29]
+	mi := &file_driver_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3257,7 +3419,7 @@ func (x *Holder) String() string {
 func (*Holder) ProtoMessage() {}
 
 func (x *Holder) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[29]
+	mi := &file_driver_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3270,7 +3432,7 @@ func (x *Holder) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Holder.ProtoReflect.Descriptor instead.
 func (*Holder) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{29}
+	return file_driver_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Holder) GetOwner() string {
@@ -3326,7 +3488,7 @@ type ReadRequest struct {
 
 func (x *ReadRequest) Reset() {
 	*x = ReadRequest{}
-	mi := &file_driver_proto_msgTypes[30]
+	mi := &file_driver_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3338,7 +3500,7 @@ func (x *ReadRequest) String() string {
 func (*ReadRequest) ProtoMessage() {}
 
 func (x *ReadRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[30]
+	mi := &file_driver_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3351,7 +3513,7 @@ func (x *ReadRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadRequest.ProtoReflect.Descriptor instead.
 func (*ReadRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{30}
+	return file_driver_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ReadRequest) GetBoard() string {
@@ -3384,7 +3546,7 @@ type Records struct {
 
 func (x *Records) Reset() {
 	*x = Records{}
-	mi := &file_driver_proto_msgTypes[31]
+	mi := &file_driver_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3396,7 +3558,7 @@ func (x *Records) String() string {
 func (*Records) ProtoMessage() {}
 
 func (x *Records) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[31]
+	mi := &file_driver_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3409,7 +3571,7 @@ func (x *Records) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Records.ProtoReflect.Descriptor instead.
 func (*Records) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{31}
+	return file_driver_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Records) GetRecords() []*Record {
@@ -3433,7 +3595,7 @@ type ScanRequest struct {
 
 func (x *ScanRequest) Reset() {
 	*x = ScanRequest{}
-	mi := &file_driver_proto_msgTypes[32]
+	mi := &file_driver_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3445,7 +3607,7 @@ func (x *ScanRequest) String() string {
 func (*ScanRequest) ProtoMessage() {}
 
 func (x *ScanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[32]
+	mi := &file_driver_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3458,7 +3620,7 @@ func (x *ScanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScanRequest.ProtoReflect.Descriptor instead.
 func (*ScanRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{32}
+	return file_driver_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ScanRequest) GetBoard() string {
@@ -3521,7 +3683,7 @@ type Page struct {
 
 func (x *Page) Reset() {
 	*x = Page{}
-	mi := &file_driver_proto_msgTypes[33]
+	mi := &file_driver_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3533,7 +3695,7 @@ func (x *Page) String() string {
 func (*Page) ProtoMessage() {}
 
 func (x *Page) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[33]
+	mi := &file_driver_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3546,7 +3708,7 @@ func (x *Page) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Page.ProtoReflect.Descriptor instead.
 func (*Page) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{33}
+	return file_driver_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Page) GetRecords() []*Record {
@@ -3595,7 +3757,7 @@ type BadRecord struct {
 
 func (x *BadRecord) Reset() {
 	*x = BadRecord{}
-	mi := &file_driver_proto_msgTypes[34]
+	mi := &file_driver_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3607,7 +3769,7 @@ func (x *BadRecord) String() string {
 func (*BadRecord) ProtoMessage() {}
 
 func (x *BadRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[34]
+	mi := &file_driver_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3620,7 +3782,7 @@ func (x *BadRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BadRecord.ProtoReflect.Descriptor instead.
 func (*BadRecord) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{34}
+	return file_driver_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *BadRecord) GetKey() string {
@@ -3654,7 +3816,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_driver_proto_msgTypes[35]
+	mi := &file_driver_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3666,7 +3828,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[35]
+	mi := &file_driver_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3679,7 +3841,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{35}
+	return file_driver_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *WatchRequest) GetBoard() string {
@@ -3718,7 +3880,7 @@ type Changes struct {
 
 func (x *Changes) Reset() {
 	*x = Changes{}
-	mi := &file_driver_proto_msgTypes[36]
+	mi := &file_driver_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3730,7 +3892,7 @@ func (x *Changes) String() string {
 func (*Changes) ProtoMessage() {}
 
 func (x *Changes) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[36]
+	mi := &file_driver_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3743,7 +3905,7 @@ func (x *Changes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Changes.ProtoReflect.Descriptor instead.
 func (*Changes) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{36}
+	return file_driver_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Changes) GetList() []*Change {
@@ -3800,7 +3962,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_driver_proto_msgTypes[37]
+	mi := &file_driver_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3812,7 +3974,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[37]
+	mi := &file_driver_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3825,7 +3987,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{37}
+	return file_driver_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Change) GetEvent() Event {
@@ -3893,7 +4055,7 @@ type CountRequest struct {
 
 func (x *CountRequest) Reset() {
 	*x = CountRequest{}
-	mi := &file_driver_proto_msgTypes[38]
+	mi := &file_driver_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3905,7 +4067,7 @@ func (x *CountRequest) String() string {
 func (*CountRequest) ProtoMessage() {}
 
 func (x *CountRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[38]
+	mi := &file_driver_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3918,7 +4080,7 @@ func (x *CountRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountRequest.ProtoReflect.Descriptor instead.
 func (*CountRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{38}
+	return file_driver_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *CountRequest) GetBoard() string {
@@ -3945,7 +4107,7 @@ type Counts struct {
 
 func (x *Counts) Reset() {
 	*x = Counts{}
-	mi := &file_driver_proto_msgTypes[39]
+	mi := &file_driver_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3957,7 +4119,7 @@ func (x *Counts) String() string {
 func (*Counts) ProtoMessage() {}
 
 func (x *Counts) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[39]
+	mi := &file_driver_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3970,7 +4132,7 @@ func (x *Counts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Counts.ProtoReflect.Descriptor instead.
 func (*Counts) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{39}
+	return file_driver_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Counts) GetOpen() int64 {
@@ -4045,7 +4207,7 @@ type ExamineRequest struct {
 
 func (x *ExamineRequest) Reset() {
 	*x = ExamineRequest{}
-	mi := &file_driver_proto_msgTypes[40]
+	mi := &file_driver_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4057,7 +4219,7 @@ func (x *ExamineRequest) String() string {
 func (*ExamineRequest) ProtoMessage() {}
 
 func (x *ExamineRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[40]
+	mi := &file_driver_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4070,7 +4232,7 @@ func (x *ExamineRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExamineRequest.ProtoReflect.Descriptor instead.
 func (*ExamineRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{40}
+	return file_driver_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ExamineRequest) GetBoard() string {
@@ -4089,7 +4251,7 @@ type Findings struct {
 
 func (x *Findings) Reset() {
 	*x = Findings{}
-	mi := &file_driver_proto_msgTypes[41]
+	mi := &file_driver_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4101,7 +4263,7 @@ func (x *Findings) String() string {
 func (*Findings) ProtoMessage() {}
 
 func (x *Findings) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[41]
+	mi := &file_driver_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4114,7 +4276,7 @@ func (x *Findings) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Findings.ProtoReflect.Descriptor instead.
 func (*Findings) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{41}
+	return file_driver_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Findings) GetList() []*Finding {
@@ -4137,7 +4299,7 @@ type Finding struct {
 
 func (x *Finding) Reset() {
 	*x = Finding{}
-	mi := &file_driver_proto_msgTypes[42]
+	mi := &file_driver_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4149,7 +4311,7 @@ func (x *Finding) String() string {
 func (*Finding) ProtoMessage() {}
 
 func (x *Finding) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[42]
+	mi := &file_driver_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4162,7 +4324,7 @@ func (x *Finding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finding.ProtoReflect.Descriptor instead.
 func (*Finding) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{42}
+	return file_driver_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Finding) GetCode() string {
@@ -4208,7 +4370,7 @@ type BackupRequest struct {
 
 func (x *BackupRequest) Reset() {
 	*x = BackupRequest{}
-	mi := &file_driver_proto_msgTypes[43]
+	mi := &file_driver_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4220,7 +4382,7 @@ func (x *BackupRequest) String() string {
 func (*BackupRequest) ProtoMessage() {}
 
 func (x *BackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[43]
+	mi := &file_driver_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4233,7 +4395,7 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{43}
+	return file_driver_proto_rawDescGZIP(), []int{44}
 }
 
 type BackupPart struct {
@@ -4247,7 +4409,7 @@ type BackupPart struct {
 
 func (x *BackupPart) Reset() {
 	*x = BackupPart{}
-	mi := &file_driver_proto_msgTypes[44]
+	mi := &file_driver_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4259,7 +4421,7 @@ func (x *BackupPart) String() string {
 func (*BackupPart) ProtoMessage() {}
 
 func (x *BackupPart) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[44]
+	mi := &file_driver_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4272,7 +4434,7 @@ func (x *BackupPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupPart.ProtoReflect.Descriptor instead.
 func (*BackupPart) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{44}
+	return file_driver_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *BackupPart) GetName() string {
@@ -4309,7 +4471,7 @@ type Document struct {
 
 func (x *Document) Reset() {
 	*x = Document{}
-	mi := &file_driver_proto_msgTypes[45]
+	mi := &file_driver_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4321,7 +4483,7 @@ func (x *Document) String() string {
 func (*Document) ProtoMessage() {}
 
 func (x *Document) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[45]
+	mi := &file_driver_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4334,7 +4496,7 @@ func (x *Document) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Document.ProtoReflect.Descriptor instead.
 func (*Document) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{45}
+	return file_driver_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Document) GetName() string {
@@ -4377,7 +4539,7 @@ type Space struct {
 
 func (x *Space) Reset() {
 	*x = Space{}
-	mi := &file_driver_proto_msgTypes[46]
+	mi := &file_driver_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4389,7 +4551,7 @@ func (x *Space) String() string {
 func (*Space) ProtoMessage() {}
 
 func (x *Space) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[46]
+	mi := &file_driver_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4402,7 +4564,7 @@ func (x *Space) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Space.ProtoReflect.Descriptor instead.
 func (*Space) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{46}
+	return file_driver_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Space) GetBoard() string {
@@ -4432,7 +4594,7 @@ type DocumentRequest struct {
 
 func (x *DocumentRequest) Reset() {
 	*x = DocumentRequest{}
-	mi := &file_driver_proto_msgTypes[47]
+	mi := &file_driver_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4444,7 +4606,7 @@ func (x *DocumentRequest) String() string {
 func (*DocumentRequest) ProtoMessage() {}
 
 func (x *DocumentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[47]
+	mi := &file_driver_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4457,7 +4619,7 @@ func (x *DocumentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DocumentRequest.ProtoReflect.Descriptor instead.
 func (*DocumentRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{47}
+	return file_driver_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *DocumentRequest) GetSpace() *Space {
@@ -4494,7 +4656,7 @@ type PutDocumentRequest struct {
 
 func (x *PutDocumentRequest) Reset() {
 	*x = PutDocumentRequest{}
-	mi := &file_driver_proto_msgTypes[48]
+	mi := &file_driver_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4506,7 +4668,7 @@ func (x *PutDocumentRequest) String() string {
 func (*PutDocumentRequest) ProtoMessage() {}
 
 func (x *PutDocumentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[48]
+	mi := &file_driver_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4519,7 +4681,7 @@ func (x *PutDocumentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutDocumentRequest.ProtoReflect.Descriptor instead.
 func (*PutDocumentRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{48}
+	return file_driver_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *PutDocumentRequest) GetSpace() *Space {
@@ -4552,7 +4714,7 @@ type PutDocumentResponse struct {
 
 func (x *PutDocumentResponse) Reset() {
 	*x = PutDocumentResponse{}
-	mi := &file_driver_proto_msgTypes[49]
+	mi := &file_driver_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4564,7 +4726,7 @@ func (x *PutDocumentResponse) String() string {
 func (*PutDocumentResponse) ProtoMessage() {}
 
 func (x *PutDocumentResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[49]
+	mi := &file_driver_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4577,7 +4739,7 @@ func (x *PutDocumentResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutDocumentResponse.ProtoReflect.Descriptor instead.
 func (*PutDocumentResponse) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{49}
+	return file_driver_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *PutDocumentResponse) GetVersion() uint64 {
@@ -4595,7 +4757,7 @@ type DeleteDocumentResponse struct {
 
 func (x *DeleteDocumentResponse) Reset() {
 	*x = DeleteDocumentResponse{}
-	mi := &file_driver_proto_msgTypes[50]
+	mi := &file_driver_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4607,7 +4769,7 @@ func (x *DeleteDocumentResponse) String() string {
 func (*DeleteDocumentResponse) ProtoMessage() {}
 
 func (x *DeleteDocumentResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[50]
+	mi := &file_driver_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4620,7 +4782,7 @@ func (x *DeleteDocumentResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteDocumentResponse.ProtoReflect.Descriptor instead.
 func (*DeleteDocumentResponse) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{50}
+	return file_driver_proto_rawDescGZIP(), []int{51}
 }
 
 // ListDocumentsRequest asks for up to limit documents whose names come after the
@@ -4636,7 +4798,7 @@ type ListDocumentsRequest struct {
 
 func (x *ListDocumentsRequest) Reset() {
 	*x = ListDocumentsRequest{}
-	mi := &file_driver_proto_msgTypes[51]
+	mi := &file_driver_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4648,7 +4810,7 @@ func (x *ListDocumentsRequest) String() string {
 func (*ListDocumentsRequest) ProtoMessage() {}
 
 func (x *ListDocumentsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[51]
+	mi := &file_driver_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4661,7 +4823,7 @@ func (x *ListDocumentsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDocumentsRequest.ProtoReflect.Descriptor instead.
 func (*ListDocumentsRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{51}
+	return file_driver_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *ListDocumentsRequest) GetSpace() *Space {
@@ -4694,7 +4856,7 @@ type Documents struct {
 
 func (x *Documents) Reset() {
 	*x = Documents{}
-	mi := &file_driver_proto_msgTypes[52]
+	mi := &file_driver_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4706,7 +4868,7 @@ func (x *Documents) String() string {
 func (*Documents) ProtoMessage() {}
 
 func (x *Documents) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[52]
+	mi := &file_driver_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4719,7 +4881,7 @@ func (x *Documents) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Documents.ProtoReflect.Descriptor instead.
 func (*Documents) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{52}
+	return file_driver_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Documents) GetDocuments() []*Document {
@@ -4738,7 +4900,7 @@ type DocWatchRequest struct {
 
 func (x *DocWatchRequest) Reset() {
 	*x = DocWatchRequest{}
-	mi := &file_driver_proto_msgTypes[53]
+	mi := &file_driver_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4750,7 +4912,7 @@ func (x *DocWatchRequest) String() string {
 func (*DocWatchRequest) ProtoMessage() {}
 
 func (x *DocWatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[53]
+	mi := &file_driver_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4763,7 +4925,7 @@ func (x *DocWatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DocWatchRequest.ProtoReflect.Descriptor instead.
 func (*DocWatchRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{53}
+	return file_driver_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *DocWatchRequest) GetSpace() *Space {
@@ -4782,7 +4944,7 @@ type DocumentChanges struct {
 
 func (x *DocumentChanges) Reset() {
 	*x = DocumentChanges{}
-	mi := &file_driver_proto_msgTypes[54]
+	mi := &file_driver_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4794,7 +4956,7 @@ func (x *DocumentChanges) String() string {
 func (*DocumentChanges) ProtoMessage() {}
 
 func (x *DocumentChanges) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[54]
+	mi := &file_driver_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4807,7 +4969,7 @@ func (x *DocumentChanges) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DocumentChanges.ProtoReflect.Descriptor instead.
 func (*DocumentChanges) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{54}
+	return file_driver_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *DocumentChanges) GetChanges() []*DocumentChange {
@@ -4829,7 +4991,7 @@ type DocumentChange struct {
 
 func (x *DocumentChange) Reset() {
 	*x = DocumentChange{}
-	mi := &file_driver_proto_msgTypes[55]
+	mi := &file_driver_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4841,7 +5003,7 @@ func (x *DocumentChange) String() string {
 func (*DocumentChange) ProtoMessage() {}
 
 func (x *DocumentChange) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[55]
+	mi := &file_driver_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4854,7 +5016,7 @@ func (x *DocumentChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DocumentChange.ProtoReflect.Descriptor instead.
 func (*DocumentChange) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{55}
+	return file_driver_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *DocumentChange) GetDocument() *Document {
@@ -4886,7 +5048,7 @@ type HealthRequest struct {
 
 func (x *HealthRequest) Reset() {
 	*x = HealthRequest{}
-	mi := &file_driver_proto_msgTypes[56]
+	mi := &file_driver_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4898,7 +5060,7 @@ func (x *HealthRequest) String() string {
 func (*HealthRequest) ProtoMessage() {}
 
 func (x *HealthRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[56]
+	mi := &file_driver_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4911,7 +5073,7 @@ func (x *HealthRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealthRequest.ProtoReflect.Descriptor instead.
 func (*HealthRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{56}
+	return file_driver_proto_rawDescGZIP(), []int{57}
 }
 
 type HealthResponse struct {
@@ -4922,7 +5084,7 @@ type HealthResponse struct {
 
 func (x *HealthResponse) Reset() {
 	*x = HealthResponse{}
-	mi := &file_driver_proto_msgTypes[57]
+	mi := &file_driver_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4934,7 +5096,7 @@ func (x *HealthResponse) String() string {
 func (*HealthResponse) ProtoMessage() {}
 
 func (x *HealthResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[57]
+	mi := &file_driver_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4947,7 +5109,7 @@ func (x *HealthResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealthResponse.ProtoReflect.Descriptor instead.
 func (*HealthResponse) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{57}
+	return file_driver_proto_rawDescGZIP(), []int{58}
 }
 
 type DrainRequest struct {
@@ -4958,7 +5120,7 @@ type DrainRequest struct {
 
 func (x *DrainRequest) Reset() {
 	*x = DrainRequest{}
-	mi := &file_driver_proto_msgTypes[58]
+	mi := &file_driver_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4970,7 +5132,7 @@ func (x *DrainRequest) String() string {
 func (*DrainRequest) ProtoMessage() {}
 
 func (x *DrainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[58]
+	mi := &file_driver_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4983,7 +5145,7 @@ func (x *DrainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainRequest.ProtoReflect.Descriptor instead.
 func (*DrainRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{58}
+	return file_driver_proto_rawDescGZIP(), []int{59}
 }
 
 type DrainResponse struct {
@@ -4994,7 +5156,7 @@ type DrainResponse struct {
 
 func (x *DrainResponse) Reset() {
 	*x = DrainResponse{}
-	mi := &file_driver_proto_msgTypes[59]
+	mi := &file_driver_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5006,7 +5168,7 @@ func (x *DrainResponse) String() string {
 func (*DrainResponse) ProtoMessage() {}
 
 func (x *DrainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[59]
+	mi := &file_driver_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5019,7 +5181,7 @@ func (x *DrainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainResponse.ProtoReflect.Descriptor instead.
 func (*DrainResponse) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{59}
+	return file_driver_proto_rawDescGZIP(), []int{60}
 }
 
 var File_driver_proto protoreflect.FileDescriptor
@@ -5081,7 +5243,7 @@ const file_driver_proto_rawDesc = "" +
 	"\x04loss\x18\a \x01(\tR\x04loss\x12\x1d\n" +
 	"\n" +
 	"max_finals\x18\b \x01(\x03R\tmaxFinalsB\t\n" +
-	"\a_memory\"\xfa\x03\n" +
+	"\a_memory\"\x92\x04\n" +
 	"\fCapabilities\x12\x1c\n" +
 	"\tencodings\x18\x01 \x03(\tR\tencodings\x12\x1f\n" +
 	"\vmax_details\x18\x02 \x01(\x03R\n" +
@@ -5102,7 +5264,8 @@ const file_driver_proto_rawDesc = "" +
 	"\btimeouts\x18\r \x01(\bR\btimeouts\x12\x12\n" +
 	"\x04keys\x18\x0e \x01(\bR\x04keys\x12\x1a\n" +
 	"\breplaces\x18\x0f \x01(\bR\breplaces\x12\x18\n" +
-	"\aimports\x18\x11 \x01(\bR\aimports\x12\x14\n" +
+	"\aimports\x18\x11 \x01(\bR\aimports\x12\x16\n" +
+	"\x06groups\x18\x12 \x01(\bR\x06groups\x12\x14\n" +
 	"\x05inbox\x18\x10 \x01(\bR\x05inbox\"(\n" +
 	"\x10DropBoardRequest\x12\x14\n" +
 	"\x05board\x18\x01 \x01(\tR\x05board\"\x13\n" +
@@ -5116,7 +5279,7 @@ const file_driver_proto_rawDesc = "" +
 	"\x03ops\x18\x02 \x03(\v2\x14.boardd.driver.v1.OpR\x03ops\"S\n" +
 	"\vBatchResult\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x04R\x03seq\x122\n" +
-	"\aresults\x18\x02 \x03(\v2\x18.boardd.driver.v1.ResultR\aresults\"\xea\x06\n" +
+	"\aresults\x18\x02 \x03(\v2\x18.boardd.driver.v1.ResultR\aresults\"\xc8\a\n" +
 	"\x02Op\x12\x10\n" +
 	"\x03tag\x18\x01 \x01(\rR\x03tag\x12,\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x18.boardd.driver.v1.OpKindR\x04kind\x12\x10\n" +
@@ -5142,7 +5305,11 @@ const file_driver_proto_rawDesc = "" +
 	"\x04keys\x18\x15 \x03(\v2\x15.boardd.driver.v1.KeyR\x04keys\x120\n" +
 	"\breplaces\x18\x16 \x01(\v2\x14.boardd.driver.v1.OpR\breplaces\x12\x14\n" +
 	"\x05inbox\x18\x17 \x01(\x04R\x05inbox\x120\n" +
-	"\x06import\x18\x18 \x01(\v2\x18.boardd.driver.v1.ImportR\x06importB\t\n" +
+	"\x06import\x18\x18 \x01(\v2\x18.boardd.driver.v1.ImportR\x06import\x12\x14\n" +
+	"\x05group\x18\x19 \x01(\tR\x05group\x12\x18\n" +
+	"\aemptied\x18\x1a \x01(\tR\aemptied\x12\x14\n" +
+	"\x05close\x18\x1b \x01(\bR\x05close\x12\x16\n" +
+	"\x06forget\x18\x1c \x01(\bR\x06forgetB\t\n" +
 	"\a_status\"b\n" +
 	"\x06Import\x12\x18\n" +
 	"\acreated\x18\x01 \x01(\x03R\acreated\x12(\n" +
@@ -5191,7 +5358,7 @@ const file_driver_proto_rawDesc = "" +
 	"\x04data\x18\x03 \x01(\fH\x00R\x04data\x88\x01\x01\x12!\n" +
 	"\fkeep_posting\x18\x04 \x01(\bR\vkeepPosting\x12#\n" +
 	"\rkeep_attached\x18\x05 \x01(\bR\fkeepAttachedB\a\n" +
-	"\x05_data\"\xdc\x03\n" +
+	"\x05_data\"\x8b\x04\n" +
 	"\x06Result\x12\x10\n" +
 	"\x03tag\x18\x01 \x01(\rR\x03tag\x12*\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x16.boardd.driver.v1.KindR\x04kind\x12\x18\n" +
@@ -5210,7 +5377,17 @@ const file_driver_proto_rawDesc = "" +
 	"\x06claims\x18\r \x03(\v2\x19.boardd.driver.v1.ClaimedR\x06claims\x12*\n" +
 	"\x04gone\x18\x0e \x03(\v2\x16.boardd.driver.v1.GoneR\x04gone\x12\x12\n" +
 	"\x04more\x18\x0f \x01(\bR\x04more\x12\x14\n" +
-	"\x05taken\x18\x10 \x01(\fR\x05taken\"\xbf\x01\n" +
+	"\x05taken\x18\x10 \x01(\fR\x05taken\x12-\n" +
+	"\x05group\x18\x11 \x01(\v2\x17.boardd.driver.v1.GroupR\x05group\"\xd1\x01\n" +
+	"\x05Group\x12\x12\n" +
+	"\x04open\x18\x01 \x01(\x03R\x04open\x12\x18\n" +
+	"\atrashed\x18\x02 \x01(\x03R\atrashed\x12\x1a\n" +
+	"\bconsumed\x18\x03 \x01(\x03R\bconsumed\x12\x1a\n" +
+	"\bcanceled\x18\x04 \x01(\x03R\bcanceled\x12\x16\n" +
+	"\x06failed\x18\x05 \x01(\x03R\x06failed\x12\x16\n" +
+	"\x06purged\x18\x06 \x01(\x03R\x06purged\x12\x16\n" +
+	"\x06closed\x18\a \x01(\bR\x06closed\x12\x1a\n" +
+	"\bfollowed\x18\b \x01(\bR\bfollowed\"\xbf\x01\n" +
 	"\aClaimed\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\fR\x03job\x12\x14\n" +
 	"\x05token\x18\x02 \x01(\fR\x05token\x12\x14\n" +
@@ -5404,7 +5581,7 @@ const file_driver_proto_rawDesc = "" +
 	"\x10KIND_UNSUPPORTED\x10$\x12\x10\n" +
 	"\fKIND_CORRUPT\x10%\x12\x14\n" +
 	"\x10KIND_INTERRUPTED\x10&\x12\x11\n" +
-	"\rKIND_INTERNAL\x10'*\xe3\x01\n" +
+	"\rKIND_INTERNAL\x10'*\xf6\x01\n" +
 	"\x06OpKind\x12\x10\n" +
 	"\fOP_KIND_NONE\x10\x00\x12\x10\n" +
 	"\fOP_KIND_POST\x10\x01\x12\x11\n" +
@@ -5417,7 +5594,8 @@ const file_driver_proto_rawDesc = "" +
 	"\x0fOP_KIND_RESTORE\x10\b\x12\x11\n" +
 	"\rOP_KIND_PURGE\x10\t\x12\x12\n" +
 	"\x0eOP_KIND_REFUSE\x10\n" +
-	"*x\n" +
+	"\x12\x11\n" +
+	"\rOP_KIND_TALLY\x10\v*x\n" +
 	"\x04Must\x12\x11\n" +
 	"\rMUST_WHATEVER\x10\x00\x12\x16\n" +
 	"\x12MUST_HELD_BY_TOKEN\x10\x01\x12\x16\n" +
@@ -5509,7 +5687,7 @@ func file_driver_proto_rawDescGZIP() []byte {
 }
 
 var file_driver_proto_enumTypes = make([]protoimpl.EnumInfo, 10)
-var file_driver_proto_msgTypes = make([]protoimpl.MessageInfo, 61)
+var file_driver_proto_msgTypes = make([]protoimpl.MessageInfo, 62)
 var file_driver_proto_goTypes = []any{
 	(Kind)(0),                      // 0: boardd.driver.v1.Kind
 	(OpKind)(0),                    // 1: boardd.driver.v1.OpKind
@@ -5546,42 +5724,43 @@ var file_driver_proto_goTypes = []any{
 	(*Attachment)(nil),             // 32: boardd.driver.v1.Attachment
 	(*Ending)(nil),                 // 33: boardd.driver.v1.Ending
 	(*Result)(nil),                 // 34: boardd.driver.v1.Result
-	(*Claimed)(nil),                // 35: boardd.driver.v1.Claimed
-	(*Gone)(nil),                   // 36: boardd.driver.v1.Gone
-	(*Posting)(nil),                // 37: boardd.driver.v1.Posting
-	(*Record)(nil),                 // 38: boardd.driver.v1.Record
-	(*Holder)(nil),                 // 39: boardd.driver.v1.Holder
-	(*ReadRequest)(nil),            // 40: boardd.driver.v1.ReadRequest
-	(*Records)(nil),                // 41: boardd.driver.v1.Records
-	(*ScanRequest)(nil),            // 42: boardd.driver.v1.ScanRequest
-	(*Page)(nil),                   // 43: boardd.driver.v1.Page
-	(*BadRecord)(nil),              // 44: boardd.driver.v1.BadRecord
-	(*WatchRequest)(nil),           // 45: boardd.driver.v1.WatchRequest
-	(*Changes)(nil),                // 46: boardd.driver.v1.Changes
-	(*Change)(nil),                 // 47: boardd.driver.v1.Change
-	(*CountRequest)(nil),           // 48: boardd.driver.v1.CountRequest
-	(*Counts)(nil),                 // 49: boardd.driver.v1.Counts
-	(*ExamineRequest)(nil),         // 50: boardd.driver.v1.ExamineRequest
-	(*Findings)(nil),               // 51: boardd.driver.v1.Findings
-	(*Finding)(nil),                // 52: boardd.driver.v1.Finding
-	(*BackupRequest)(nil),          // 53: boardd.driver.v1.BackupRequest
-	(*BackupPart)(nil),             // 54: boardd.driver.v1.BackupPart
-	(*Document)(nil),               // 55: boardd.driver.v1.Document
-	(*Space)(nil),                  // 56: boardd.driver.v1.Space
-	(*DocumentRequest)(nil),        // 57: boardd.driver.v1.DocumentRequest
-	(*PutDocumentRequest)(nil),     // 58: boardd.driver.v1.PutDocumentRequest
-	(*PutDocumentResponse)(nil),    // 59: boardd.driver.v1.PutDocumentResponse
-	(*DeleteDocumentResponse)(nil), // 60: boardd.driver.v1.DeleteDocumentResponse
-	(*ListDocumentsRequest)(nil),   // 61: boardd.driver.v1.ListDocumentsRequest
-	(*Documents)(nil),              // 62: boardd.driver.v1.Documents
-	(*DocWatchRequest)(nil),        // 63: boardd.driver.v1.DocWatchRequest
-	(*DocumentChanges)(nil),        // 64: boardd.driver.v1.DocumentChanges
-	(*DocumentChange)(nil),         // 65: boardd.driver.v1.DocumentChange
-	(*HealthRequest)(nil),          // 66: boardd.driver.v1.HealthRequest
-	(*HealthResponse)(nil),         // 67: boardd.driver.v1.HealthResponse
-	(*DrainRequest)(nil),           // 68: boardd.driver.v1.DrainRequest
-	(*DrainResponse)(nil),          // 69: boardd.driver.v1.DrainResponse
-	nil,                            // 70: boardd.driver.v1.Counts.LimitsEntry
+	(*Group)(nil),                  // 35: boardd.driver.v1.Group
+	(*Claimed)(nil),                // 36: boardd.driver.v1.Claimed
+	(*Gone)(nil),                   // 37: boardd.driver.v1.Gone
+	(*Posting)(nil),                // 38: boardd.driver.v1.Posting
+	(*Record)(nil),                 // 39: boardd.driver.v1.Record
+	(*Holder)(nil),                 // 40: boardd.driver.v1.Holder
+	(*ReadRequest)(nil),            // 41: boardd.driver.v1.ReadRequest
+	(*Records)(nil),                // 42: boardd.driver.v1.Records
+	(*ScanRequest)(nil),            // 43: boardd.driver.v1.ScanRequest
+	(*Page)(nil),                   // 44: boardd.driver.v1.Page
+	(*BadRecord)(nil),              // 45: boardd.driver.v1.BadRecord
+	(*WatchRequest)(nil),           // 46: boardd.driver.v1.WatchRequest
+	(*Changes)(nil),                // 47: boardd.driver.v1.Changes
+	(*Change)(nil),                 // 48: boardd.driver.v1.Change
+	(*CountRequest)(nil),           // 49: boardd.driver.v1.CountRequest
+	(*Counts)(nil),                 // 50: boardd.driver.v1.Counts
+	(*ExamineRequest)(nil),         // 51: boardd.driver.v1.ExamineRequest
+	(*Findings)(nil),               // 52: boardd.driver.v1.Findings
+	(*Finding)(nil),                // 53: boardd.driver.v1.Finding
+	(*BackupRequest)(nil),          // 54: boardd.driver.v1.BackupRequest
+	(*BackupPart)(nil),             // 55: boardd.driver.v1.BackupPart
+	(*Document)(nil),               // 56: boardd.driver.v1.Document
+	(*Space)(nil),                  // 57: boardd.driver.v1.Space
+	(*DocumentRequest)(nil),        // 58: boardd.driver.v1.DocumentRequest
+	(*PutDocumentRequest)(nil),     // 59: boardd.driver.v1.PutDocumentRequest
+	(*PutDocumentResponse)(nil),    // 60: boardd.driver.v1.PutDocumentResponse
+	(*DeleteDocumentResponse)(nil), // 61: boardd.driver.v1.DeleteDocumentResponse
+	(*ListDocumentsRequest)(nil),   // 62: boardd.driver.v1.ListDocumentsRequest
+	(*Documents)(nil),              // 63: boardd.driver.v1.Documents
+	(*DocWatchRequest)(nil),        // 64: boardd.driver.v1.DocWatchRequest
+	(*DocumentChanges)(nil),        // 65: boardd.driver.v1.DocumentChanges
+	(*DocumentChange)(nil),         // 66: boardd.driver.v1.DocumentChange
+	(*HealthRequest)(nil),          // 67: boardd.driver.v1.HealthRequest
+	(*HealthResponse)(nil),         // 68: boardd.driver.v1.HealthResponse
+	(*DrainRequest)(nil),           // 69: boardd.driver.v1.DrainRequest
+	(*DrainResponse)(nil),          // 70: boardd.driver.v1.DrainResponse
+	nil,                            // 71: boardd.driver.v1.Counts.LimitsEntry
 }
 var file_driver_proto_depIdxs = []int32{
 	12, // 0: boardd.driver.v1.InfoResponse.config:type_name -> boardd.driver.v1.Schema
@@ -5595,7 +5774,7 @@ var file_driver_proto_depIdxs = []int32{
 	34, // 8: boardd.driver.v1.BatchResult.results:type_name -> boardd.driver.v1.Result
 	1,  // 9: boardd.driver.v1.Op.kind:type_name -> boardd.driver.v1.OpKind
 	2,  // 10: boardd.driver.v1.Op.must:type_name -> boardd.driver.v1.Must
-	37, // 11: boardd.driver.v1.Op.posting:type_name -> boardd.driver.v1.Posting
+	38, // 11: boardd.driver.v1.Op.posting:type_name -> boardd.driver.v1.Posting
 	27, // 12: boardd.driver.v1.Op.claim:type_name -> boardd.driver.v1.ClaimSpec
 	33, // 13: boardd.driver.v1.Op.ending:type_name -> boardd.driver.v1.Ending
 	32, // 14: boardd.driver.v1.Op.attach:type_name -> boardd.driver.v1.Attachment
@@ -5610,79 +5789,80 @@ var file_driver_proto_depIdxs = []int32{
 	29, // 23: boardd.driver.v1.Candidate.limits:type_name -> boardd.driver.v1.Limit
 	4,  // 24: boardd.driver.v1.Ending.outcome:type_name -> boardd.driver.v1.Outcome
 	0,  // 25: boardd.driver.v1.Result.kind:type_name -> boardd.driver.v1.Kind
-	38, // 26: boardd.driver.v1.Result.record:type_name -> boardd.driver.v1.Record
-	35, // 27: boardd.driver.v1.Result.claims:type_name -> boardd.driver.v1.Claimed
-	36, // 28: boardd.driver.v1.Result.gone:type_name -> boardd.driver.v1.Gone
-	38, // 29: boardd.driver.v1.Claimed.record:type_name -> boardd.driver.v1.Record
-	0,  // 30: boardd.driver.v1.Gone.kind:type_name -> boardd.driver.v1.Kind
-	38, // 31: boardd.driver.v1.Gone.record:type_name -> boardd.driver.v1.Record
-	6,  // 32: boardd.driver.v1.Posting.encoding:type_name -> boardd.driver.v1.Encoding
-	37, // 33: boardd.driver.v1.Record.posting:type_name -> boardd.driver.v1.Posting
-	3,  // 34: boardd.driver.v1.Record.state:type_name -> boardd.driver.v1.State
-	39, // 35: boardd.driver.v1.Record.holder:type_name -> boardd.driver.v1.Holder
-	4,  // 36: boardd.driver.v1.Record.outcome:type_name -> boardd.driver.v1.Outcome
-	32, // 37: boardd.driver.v1.Record.attached:type_name -> boardd.driver.v1.Attachment
-	38, // 38: boardd.driver.v1.Records.records:type_name -> boardd.driver.v1.Record
-	8,  // 39: boardd.driver.v1.ScanRequest.set:type_name -> boardd.driver.v1.Set
-	38, // 40: boardd.driver.v1.Page.records:type_name -> boardd.driver.v1.Record
-	44, // 41: boardd.driver.v1.Page.bad:type_name -> boardd.driver.v1.BadRecord
-	47, // 42: boardd.driver.v1.Changes.list:type_name -> boardd.driver.v1.Change
-	5,  // 43: boardd.driver.v1.Change.event:type_name -> boardd.driver.v1.Event
-	38, // 44: boardd.driver.v1.Change.record:type_name -> boardd.driver.v1.Record
-	70, // 45: boardd.driver.v1.Counts.limits:type_name -> boardd.driver.v1.Counts.LimitsEntry
-	52, // 46: boardd.driver.v1.Findings.list:type_name -> boardd.driver.v1.Finding
-	9,  // 47: boardd.driver.v1.Finding.severity:type_name -> boardd.driver.v1.Severity
-	56, // 48: boardd.driver.v1.DocumentRequest.space:type_name -> boardd.driver.v1.Space
-	56, // 49: boardd.driver.v1.PutDocumentRequest.space:type_name -> boardd.driver.v1.Space
-	55, // 50: boardd.driver.v1.PutDocumentRequest.document:type_name -> boardd.driver.v1.Document
-	56, // 51: boardd.driver.v1.ListDocumentsRequest.space:type_name -> boardd.driver.v1.Space
-	55, // 52: boardd.driver.v1.Documents.documents:type_name -> boardd.driver.v1.Document
-	56, // 53: boardd.driver.v1.DocWatchRequest.space:type_name -> boardd.driver.v1.Space
-	65, // 54: boardd.driver.v1.DocumentChanges.changes:type_name -> boardd.driver.v1.DocumentChange
-	55, // 55: boardd.driver.v1.DocumentChange.document:type_name -> boardd.driver.v1.Document
-	10, // 56: boardd.driver.v1.Driver.Info:input_type -> boardd.driver.v1.InfoRequest
-	15, // 57: boardd.driver.v1.Driver.Configure:input_type -> boardd.driver.v1.ConfigureRequest
-	17, // 58: boardd.driver.v1.Driver.OpenBoard:input_type -> boardd.driver.v1.BoardSpec
-	20, // 59: boardd.driver.v1.Driver.DropBoard:input_type -> boardd.driver.v1.DropBoardRequest
-	22, // 60: boardd.driver.v1.Driver.Exec:input_type -> boardd.driver.v1.Batch
-	22, // 61: boardd.driver.v1.Driver.ExecBatch:input_type -> boardd.driver.v1.Batch
-	40, // 62: boardd.driver.v1.Driver.Read:input_type -> boardd.driver.v1.ReadRequest
-	42, // 63: boardd.driver.v1.Driver.Scan:input_type -> boardd.driver.v1.ScanRequest
-	45, // 64: boardd.driver.v1.Driver.Watch:input_type -> boardd.driver.v1.WatchRequest
-	48, // 65: boardd.driver.v1.Driver.Count:input_type -> boardd.driver.v1.CountRequest
-	50, // 66: boardd.driver.v1.Driver.Examine:input_type -> boardd.driver.v1.ExamineRequest
-	53, // 67: boardd.driver.v1.Driver.Backup:input_type -> boardd.driver.v1.BackupRequest
-	57, // 68: boardd.driver.v1.Driver.GetDocument:input_type -> boardd.driver.v1.DocumentRequest
-	58, // 69: boardd.driver.v1.Driver.PutDocument:input_type -> boardd.driver.v1.PutDocumentRequest
-	57, // 70: boardd.driver.v1.Driver.DeleteDocument:input_type -> boardd.driver.v1.DocumentRequest
-	61, // 71: boardd.driver.v1.Driver.ListDocuments:input_type -> boardd.driver.v1.ListDocumentsRequest
-	63, // 72: boardd.driver.v1.Driver.DocWatch:input_type -> boardd.driver.v1.DocWatchRequest
-	66, // 73: boardd.driver.v1.Driver.Health:input_type -> boardd.driver.v1.HealthRequest
-	68, // 74: boardd.driver.v1.Driver.Drain:input_type -> boardd.driver.v1.DrainRequest
-	11, // 75: boardd.driver.v1.Driver.Info:output_type -> boardd.driver.v1.InfoResponse
-	16, // 76: boardd.driver.v1.Driver.Configure:output_type -> boardd.driver.v1.ConfigureResponse
-	18, // 77: boardd.driver.v1.Driver.OpenBoard:output_type -> boardd.driver.v1.BoardStatus
-	21, // 78: boardd.driver.v1.Driver.DropBoard:output_type -> boardd.driver.v1.DropBoardResponse
-	24, // 79: boardd.driver.v1.Driver.Exec:output_type -> boardd.driver.v1.BatchResult
-	24, // 80: boardd.driver.v1.Driver.ExecBatch:output_type -> boardd.driver.v1.BatchResult
-	41, // 81: boardd.driver.v1.Driver.Read:output_type -> boardd.driver.v1.Records
-	43, // 82: boardd.driver.v1.Driver.Scan:output_type -> boardd.driver.v1.Page
-	46, // 83: boardd.driver.v1.Driver.Watch:output_type -> boardd.driver.v1.Changes
-	49, // 84: boardd.driver.v1.Driver.Count:output_type -> boardd.driver.v1.Counts
-	51, // 85: boardd.driver.v1.Driver.Examine:output_type -> boardd.driver.v1.Findings
-	54, // 86: boardd.driver.v1.Driver.Backup:output_type -> boardd.driver.v1.BackupPart
-	55, // 87: boardd.driver.v1.Driver.GetDocument:output_type -> boardd.driver.v1.Document
-	59, // 88: boardd.driver.v1.Driver.PutDocument:output_type -> boardd.driver.v1.PutDocumentResponse
-	60, // 89: boardd.driver.v1.Driver.DeleteDocument:output_type -> boardd.driver.v1.DeleteDocumentResponse
-	62, // 90: boardd.driver.v1.Driver.ListDocuments:output_type -> boardd.driver.v1.Documents
-	64, // 91: boardd.driver.v1.Driver.DocWatch:output_type -> boardd.driver.v1.DocumentChanges
-	67, // 92: boardd.driver.v1.Driver.Health:output_type -> boardd.driver.v1.HealthResponse
-	69, // 93: boardd.driver.v1.Driver.Drain:output_type -> boardd.driver.v1.DrainResponse
-	75, // [75:94] is the sub-list for method output_type
-	56, // [56:75] is the sub-list for method input_type
-	56, // [56:56] is the sub-list for extension type_name
-	56, // [56:56] is the sub-list for extension extendee
-	0,  // [0:56] is the sub-list for field type_name
+	39, // 26: boardd.driver.v1.Result.record:type_name -> boardd.driver.v1.Record
+	36, // 27: boardd.driver.v1.Result.claims:type_name -> boardd.driver.v1.Claimed
+	37, // 28: boardd.driver.v1.Result.gone:type_name -> boardd.driver.v1.Gone
+	35, // 29: boardd.driver.v1.Result.group:type_name -> boardd.driver.v1.Group
+	39, // 30: boardd.driver.v1.Claimed.record:type_name -> boardd.driver.v1.Record
+	0,  // 31: boardd.driver.v1.Gone.kind:type_name -> boardd.driver.v1.Kind
+	39, // 32: boardd.driver.v1.Gone.record:type_name -> boardd.driver.v1.Record
+	6,  // 33: boardd.driver.v1.Posting.encoding:type_name -> boardd.driver.v1.Encoding
+	38, // 34: boardd.driver.v1.Record.posting:type_name -> boardd.driver.v1.Posting
+	3,  // 35: boardd.driver.v1.Record.state:type_name -> boardd.driver.v1.State
+	40, // 36: boardd.driver.v1.Record.holder:type_name -> boardd.driver.v1.Holder
+	4,  // 37: boardd.driver.v1.Record.outcome:type_name -> boardd.driver.v1.Outcome
+	32, // 38: boardd.driver.v1.Record.attached:type_name -> boardd.driver.v1.Attachment
+	39, // 39: boardd.driver.v1.Records.records:type_name -> boardd.driver.v1.Record
+	8,  // 40: boardd.driver.v1.ScanRequest.set:type_name -> boardd.driver.v1.Set
+	39, // 41: boardd.driver.v1.Page.records:type_name -> boardd.driver.v1.Record
+	45, // 42: boardd.driver.v1.Page.bad:type_name -> boardd.driver.v1.BadRecord
+	48, // 43: boardd.driver.v1.Changes.list:type_name -> boardd.driver.v1.Change
+	5,  // 44: boardd.driver.v1.Change.event:type_name -> boardd.driver.v1.Event
+	39, // 45: boardd.driver.v1.Change.record:type_name -> boardd.driver.v1.Record
+	71, // 46: boardd.driver.v1.Counts.limits:type_name -> boardd.driver.v1.Counts.LimitsEntry
+	53, // 47: boardd.driver.v1.Findings.list:type_name -> boardd.driver.v1.Finding
+	9,  // 48: boardd.driver.v1.Finding.severity:type_name -> boardd.driver.v1.Severity
+	57, // 49: boardd.driver.v1.DocumentRequest.space:type_name -> boardd.driver.v1.Space
+	57, // 50: boardd.driver.v1.PutDocumentRequest.space:type_name -> boardd.driver.v1.Space
+	56, // 51: boardd.driver.v1.PutDocumentRequest.document:type_name -> boardd.driver.v1.Document
+	57, // 52: boardd.driver.v1.ListDocumentsRequest.space:type_name -> boardd.driver.v1.Space
+	56, // 53: boardd.driver.v1.Documents.documents:type_name -> boardd.driver.v1.Document
+	57, // 54: boardd.driver.v1.DocWatchRequest.space:type_name -> boardd.driver.v1.Space
+	66, // 55: boardd.driver.v1.DocumentChanges.changes:type_name -> boardd.driver.v1.DocumentChange
+	56, // 56: boardd.driver.v1.DocumentChange.document:type_name -> boardd.driver.v1.Document
+	10, // 57: boardd.driver.v1.Driver.Info:input_type -> boardd.driver.v1.InfoRequest
+	15, // 58: boardd.driver.v1.Driver.Configure:input_type -> boardd.driver.v1.ConfigureRequest
+	17, // 59: boardd.driver.v1.Driver.OpenBoard:input_type -> boardd.driver.v1.BoardSpec
+	20, // 60: boardd.driver.v1.Driver.DropBoard:input_type -> boardd.driver.v1.DropBoardRequest
+	22, // 61: boardd.driver.v1.Driver.Exec:input_type -> boardd.driver.v1.Batch
+	22, // 62: boardd.driver.v1.Driver.ExecBatch:input_type -> boardd.driver.v1.Batch
+	41, // 63: boardd.driver.v1.Driver.Read:input_type -> boardd.driver.v1.ReadRequest
+	43, // 64: boardd.driver.v1.Driver.Scan:input_type -> boardd.driver.v1.ScanRequest
+	46, // 65: boardd.driver.v1.Driver.Watch:input_type -> boardd.driver.v1.WatchRequest
+	49, // 66: boardd.driver.v1.Driver.Count:input_type -> boardd.driver.v1.CountRequest
+	51, // 67: boardd.driver.v1.Driver.Examine:input_type -> boardd.driver.v1.ExamineRequest
+	54, // 68: boardd.driver.v1.Driver.Backup:input_type -> boardd.driver.v1.BackupRequest
+	58, // 69: boardd.driver.v1.Driver.GetDocument:input_type -> boardd.driver.v1.DocumentRequest
+	59, // 70: boardd.driver.v1.Driver.PutDocument:input_type -> boardd.driver.v1.PutDocumentRequest
+	58, // 71: boardd.driver.v1.Driver.DeleteDocument:input_type -> boardd.driver.v1.DocumentRequest
+	62, // 72: boardd.driver.v1.Driver.ListDocuments:input_type -> boardd.driver.v1.ListDocumentsRequest
+	64, // 73: boardd.driver.v1.Driver.DocWatch:input_type -> boardd.driver.v1.DocWatchRequest
+	67, // 74: boardd.driver.v1.Driver.Health:input_type -> boardd.driver.v1.HealthRequest
+	69, // 75: boardd.driver.v1.Driver.Drain:input_type -> boardd.driver.v1.DrainRequest
+	11, // 76: boardd.driver.v1.Driver.Info:output_type -> boardd.driver.v1.InfoResponse
+	16, // 77: boardd.driver.v1.Driver.Configure:output_type -> boardd.driver.v1.ConfigureResponse
+	18, // 78: boardd.driver.v1.Driver.OpenBoard:output_type -> boardd.driver.v1.BoardStatus
+	21, // 79: boardd.driver.v1.Driver.DropBoard:output_type -> boardd.driver.v1.DropBoardResponse
+	24, // 80: boardd.driver.v1.Driver.Exec:output_type -> boardd.driver.v1.BatchResult
+	24, // 81: boardd.driver.v1.Driver.ExecBatch:output_type -> boardd.driver.v1.BatchResult
+	42, // 82: boardd.driver.v1.Driver.Read:output_type -> boardd.driver.v1.Records
+	44, // 83: boardd.driver.v1.Driver.Scan:output_type -> boardd.driver.v1.Page
+	47, // 84: boardd.driver.v1.Driver.Watch:output_type -> boardd.driver.v1.Changes
+	50, // 85: boardd.driver.v1.Driver.Count:output_type -> boardd.driver.v1.Counts
+	52, // 86: boardd.driver.v1.Driver.Examine:output_type -> boardd.driver.v1.Findings
+	55, // 87: boardd.driver.v1.Driver.Backup:output_type -> boardd.driver.v1.BackupPart
+	56, // 88: boardd.driver.v1.Driver.GetDocument:output_type -> boardd.driver.v1.Document
+	60, // 89: boardd.driver.v1.Driver.PutDocument:output_type -> boardd.driver.v1.PutDocumentResponse
+	61, // 90: boardd.driver.v1.Driver.DeleteDocument:output_type -> boardd.driver.v1.DeleteDocumentResponse
+	63, // 91: boardd.driver.v1.Driver.ListDocuments:output_type -> boardd.driver.v1.Documents
+	65, // 92: boardd.driver.v1.Driver.DocWatch:output_type -> boardd.driver.v1.DocumentChanges
+	68, // 93: boardd.driver.v1.Driver.Health:output_type -> boardd.driver.v1.HealthResponse
+	70, // 94: boardd.driver.v1.Driver.Drain:output_type -> boardd.driver.v1.DrainResponse
+	76, // [76:95] is the sub-list for method output_type
+	57, // [57:76] is the sub-list for method input_type
+	57, // [57:57] is the sub-list for extension type_name
+	57, // [57:57] is the sub-list for extension extendee
+	0,  // [0:57] is the sub-list for field type_name
 }
 
 func init() { file_driver_proto_init() }
@@ -5695,15 +5875,15 @@ func file_driver_proto_init() {
 	file_driver_proto_msgTypes[15].OneofWrappers = []any{}
 	file_driver_proto_msgTypes[18].OneofWrappers = []any{}
 	file_driver_proto_msgTypes[23].OneofWrappers = []any{}
-	file_driver_proto_msgTypes[27].OneofWrappers = []any{}
 	file_driver_proto_msgTypes[28].OneofWrappers = []any{}
+	file_driver_proto_msgTypes[29].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_driver_proto_rawDesc), len(file_driver_proto_rawDesc)),
 			NumEnums:      10,
-			NumMessages:   61,
+			NumMessages:   62,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

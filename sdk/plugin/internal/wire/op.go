@@ -54,6 +54,7 @@ func OpTo(m *pb.Op, tag uint32, op *driver.Op) {
 		}
 	}
 	m.Inbox = op.Inbox
+	m.Group, m.Emptied, m.Close, m.Forget = op.Group, op.Emptied, op.Close, op.Forget
 	m.Event = pb.Event(op.Event)
 	m.Reason = op.Reason
 }
@@ -62,7 +63,7 @@ func OpTo(m *pb.Op, tag uint32, op *driver.Op) {
 func OpFrom(m *pb.Op) (driver.Op, error) {
 	var r reader
 	op := driver.Op{
-		Kind:         driver.OpKind(r.enum(int32(m.Kind), int(driver.Refuse), "the kind of an op")),
+		Kind:         driver.OpKind(r.enum(int32(m.Kind), int(driver.Tally), "the kind of an op")),
 		Job:          r.bytes16(m.Job, "a job's id"),
 		Request:      r.bytes16(m.Request, "a request's id"),
 		Precondition: driver.Precondition(r.enum(int32(m.Must), int(driver.Free), "must")),
@@ -76,6 +77,10 @@ func OpFrom(m *pb.Op) (driver.Op, error) {
 		Attach:       attachmentsFrom(m.Attach),
 		Limits:       limitsFrom(m.Limits),
 		Inbox:        m.Inbox,
+		Group:        m.Group,
+		Emptied:      m.Emptied,
+		Close:        m.Close,
+		Forget:       m.Forget,
 		Event:        r.event(int32(m.Event)),
 		Reason:       m.Reason,
 	}

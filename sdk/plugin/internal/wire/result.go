@@ -21,6 +21,11 @@ func ResultTo(m *pb.Result, tag uint32, res *driver.Result) {
 	m.Record = recordOrNil(res.Record)
 	m.Gone = goneTo(res.Skipped)
 	m.Taken = idBytes(&res.Taken)
+	if g := res.Group; g != nil {
+		m.Group = &pb.Group{
+			Open: g.Open, Trashed: g.Trashed, Consumed: g.Consumed, Canceled: g.Canceled, Failed: g.Failed, Purged: g.Purged, Closed: g.Closed, Followed: g.Followed,
+		}
+	}
 }
 
 // Claims returns the claims of a result as lists, each for one message of at most

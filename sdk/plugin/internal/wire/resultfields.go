@@ -28,6 +28,16 @@ const (
 	resultGone      = 14<<3 | inBytes
 	resultMore      = 15<<3 | inVarint
 	resultTaken     = 16<<3 | inBytes
+	resultGroup     = 17<<3 | inBytes
+
+	groupOpen     = 1<<3 | inVarint
+	groupTrashed  = 2<<3 | inVarint
+	groupConsumed = 3<<3 | inVarint
+	groupCanceled = 4<<3 | inVarint
+	groupFailed   = 5<<3 | inVarint
+	groupPurged   = 6<<3 | inVarint
+	groupClosed   = 7<<3 | inVarint
+	groupFollowed = 8<<3 | inVarint
 
 	claimedJob      = 1<<3 | inBytes
 	claimedToken    = 2<<3 | inBytes
@@ -130,6 +140,8 @@ func (j *ResultJoiner) Add(p Piece) (driver.Result, error) {
 			more = f.value != 0
 		case resultTaken:
 			res.Taken = r.bytes16(f.bytes, "the job that has a key")
+		case resultGroup:
+			res.Group = r.readGroup(f.bytes)
 		}
 	}
 	r.whole(&f)
@@ -187,6 +199,34 @@ func (r *reader) readClaimed(room *recordRoom, message []byte) (c driver.Claimed
 	}
 	r.whole(&f)
 	return c, more
+}
+
+func (r *reader) readGroup(message []byte) *driver.Group {
+	g := &driver.Group{}
+	f := fields{rest: message}
+	for f.next() {
+		n := int64(f.value)
+		switch f.tag {
+		case groupOpen:
+			g.Open = r.amount(n, "what a group counts")
+		case groupTrashed:
+			g.Trashed = r.amount(n, "what a group counts")
+		case groupConsumed:
+			g.Consumed = r.amount(n, "what a group counts")
+		case groupCanceled:
+			g.Canceled = r.amount(n, "what a group counts")
+		case groupFailed:
+			g.Failed = r.amount(n, "what a group counts")
+		case groupPurged:
+			g.Purged = r.amount(n, "what a group counts")
+		case groupClosed:
+			g.Closed = f.value != 0
+		case groupFollowed:
+			g.Followed = f.value != 0
+		}
+	}
+	r.whole(&f)
+	return g
 }
 
 func (r *reader) readGone(room *recordRoom, message []byte) (g driver.Skipped) {
