@@ -139,15 +139,19 @@ func (t *tx) then(op *driver.Op, posted *transition.Plan, r *row, answer driver.
 	return transition.Imported(&plan, answer, last)
 }
 
-// carryOut writes what was planned, or returns the key of a limit that keeps it from
+// carryOut writes what was planned, or returns the key of a limit or rate that keeps it from
 // being done. r shows the job after it. at is when the change is said to have been.
 func (t *tx) carryOut(op *driver.Op, plan *transition.Plan, r *row, at time.Time) (answer driver.Result, full string) {
 	moves := plan.Moves(r.Limits, r.ClaimLimits)
 	if full = transition.Room(plan.Within, moves, t.sum); full != "" {
 		return answer, full
 	}
+	if full, _ = transition.Paced(plan.Rates, t.now, t); full != "" {
+		return answer, full
+	}
 	t.raise(moves)
 	t.take(op.Keys, plan.Job)
+	t.pace(plan.Rates, plan.Job)
 	owner := r.owner()
 	t.position++
 	if plan.Do == driver.Claim {

@@ -13,7 +13,7 @@ import (
 // written to it when that job ends: it is looked up.
 func (t *tx) Entry(name string) (e transition.Entry, onBoard bool, _ error) {
 	t.row(func(rows *sql.Rows) error { return scanEntry(rows, &e) }, "SELECT entry FROM keys WHERE board = ? AND name = ?", t.board, name)
-	if e.Job == (job.ID{}) {
+	if e.Job == (job.ID{}) { // nothing, or the count of a rate
 		return e, false, nil
 	}
 	r := t.find(e.Job)
@@ -39,13 +39,30 @@ func (t *tx) take(keys []driver.Key, id job.ID) {
 		t.exec("INSERT INTO keys (board, name, entry) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET entry = excluded.entry",
 			t.board, keys[i].Name, inJSON(transition.Take(&keys[i], id, t.now, before)))
 	}
+	t.sweepKeys(2*len(keys), id)
+}
+
+// pace counts a claim in its rates.
+func (t *tx) pace(rates []driver.Rate, id job.ID) {
+	for i := range rates {
+		name := transition.RateName(rates[i].Key)
+		before, _, _ := t.Entry(name)
+		t.exec("INSERT INTO keys (board, name, entry) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET entry = excluded.entry",
+			t.board, name, inJSON(transition.Pace(&rates[i], t.now, before)))
+	}
+	if len(rates) > 0 {
+		t.sweepKeys(2*len(rates), id)
+	}
+}
+
+func (t *tx) sweepKeys(most int, id job.ID) {
 	var names []string
 	t.each(func(rows *sql.Rows) error {
 		var name string
 		err := rows.Scan(&name)
 		names = append(names, name)
 		return err
-	}, "SELECT name FROM keys WHERE key >= abs(random()) % (SELECT max(key) + 1 FROM keys) AND board = ? ORDER BY key LIMIT ?", t.board, 2*len(keys))
+	}, "SELECT name FROM keys WHERE key >= abs(random()) % (SELECT max(key) + 1 FROM keys) AND board = ? ORDER BY key LIMIT ?", t.board, most)
 	for _, name := range names {
 		if e, onBoard, _ := t.Entry(name); e.Job != id && e.Dead(onBoard, t.now) {
 			t.exec("DELETE FROM keys WHERE board = ? AND name = ?", t.board, name)

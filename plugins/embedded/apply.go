@@ -175,7 +175,7 @@ func (v *boardTx) apply(op *driver.Op) driver.Result {
 	if r, early := transition.Early(op, v.limit); early {
 		return r
 	}
-	if key := v.full(&plan, &s.job); key != "" {
+	if key := v.noRoom(&plan, &s.job); key != "" {
 		return transition.Full(key)
 	}
 	if grows(op, len(s.job.status)) && v.crowded() {

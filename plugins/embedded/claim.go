@@ -45,9 +45,12 @@ func (v *boardTx) candidate(op *driver.Op, c *driver.Candidate, result *driver.R
 	f := v.facts(s, "")
 	plan, skipped := transition.Candidate(op, c, &f)
 	if plan.Do != 0 {
-		if key := v.full(&plan, &s.job); key != "" {
+		switch key, err := v.full(&plan, &s.job); {
+		case err != nil:
+			skipped = f.PassOver(c, job.Corrupt, err.Error())
+		case key != "":
 			skipped = f.PassOver(c, job.QuotaExceeded, key)
-		} else {
+		default:
 			v.grant(op, &plan, &s.job)
 		}
 	}
@@ -67,6 +70,7 @@ func (v *boardTx) grant(op *driver.Op, plan *transition.Plan, j *jobRecord) {
 	v.step(plan, j)
 	v.log.job(v.note(op, j.holder.owner), j, false)
 	v.save(j)
+	v.pace(plan.Rates, plan.Job)
 }
 
 // hold writes who holds the job, or the new lease of who does.

@@ -62,9 +62,17 @@ func mix(key transition.Key) [16]byte {
 	return key.Random
 }
 
-// full returns the key of a limit that keeps a plan from being carried out; "": none.
-// The claim that lapsed makes room.
-func (v *boardTx) full(plan *transition.Plan, j *jobRecord) string {
+// full returns the key of a limit or rate that keeps a claim from being granted; "": none.
+func (v *boardTx) full(plan *transition.Plan, j *jobRecord) (key string, err error) {
+	if key := v.noRoom(plan, j); key != "" || len(plan.Rates) == 0 {
+		return key, nil
+	}
+	return transition.Paced(plan.Rates, v.at.wall, v)
+}
+
+// noRoom returns the key of a limit that keeps a plan from being carried out; "": none. The
+// claim that lapsed makes room.
+func (v *boardTx) noRoom(plan *transition.Plan, j *jobRecord) string {
 	if len(plan.Within) == 0 {
 		return ""
 	}

@@ -78,6 +78,19 @@ func (v *boardTx) take(keys []driver.Key, id job.ID) {
 	}
 }
 
+// pace counts a claim in its rates, and looks at others like take.
+func (v *boardTx) pace(rates []driver.Rate, id job.ID) {
+	for i := range rates {
+		name := transition.RateName(rates[i].Key)
+		before, _, _ := v.Entry(name) // it was read before
+		e := keyEntry{transition.Pace(&rates[i], v.at.wall, before)}
+		v.put(inKeys, kindKey, []byte(name), e.size(), e.append)
+	}
+	if len(rates) > 0 {
+		v.sweepKeys(2*len(rates), id)
+	}
+}
+
 func (v *boardTx) sweepKeys(most int, id job.ID) {
 	b := v.board
 	cursor := v.table(inKeys).cursor()

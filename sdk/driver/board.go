@@ -81,6 +81,7 @@ type Capabilities struct {
 	Replaces      bool     // so is Op.Replaces carried out
 	Imports       bool     // and Op.Import
 	Groups        bool     // Op.Group is counted in the same step, see Group
+	Rates         bool     // Candidate.Rates are checked in the same step
 	Inbox         bool     // others leave postings in the store, see InboxPostings; CapabilityAll is without
 }
 
@@ -89,6 +90,6 @@ func CapabilityAll() Capabilities {
 	return Capabilities{
 		Encodings: []string{"json", "msgpack"}, MaxDetails: 4 << 20, MaxRecord: 1 << 20,
 		MaxBatch: 128, InFlight: 2, MaxCandidates: 256, Limits: true, Attachments: true, ByteExact: true,
-		AnswersClose: true, Timeouts: true, Keys: true, Replaces: true, Imports: true, Groups: true,
+		AnswersClose: true, Timeouts: true, Keys: true, Replaces: true, Imports: true, Groups: true, Rates: true,
 	}
 }

@@ -143,6 +143,8 @@ func checkKeys(keys []Key, c Capabilities) error {
 		switch k := &keys[i]; {
 		case k.Name == "" || len(k.Name) > MaxKey:
 			return job.Errorf(job.Invalid, "a key has a name of %d bytes: want 1 to %d", len(k.Name), MaxKey)
+		case strings.HasPrefix(k.Name, RatePrefix):
+			return job.Errorf(job.Invalid, "a key has the name %.80q: names that begin with %q are for rates", k.Name, RatePrefix)
 		case k.Number > math.MaxInt64:
 			return job.Errorf(job.Invalid, "the key %.80q has the number %d: want at most %d", k.Name, k.Number, int64(math.MaxInt64))
 		case k.For < 0:
@@ -175,6 +177,9 @@ func (op *Op) checkClaim(c Capabilities) error {
 			return err
 		}
 		if err := checkLimits(candidate.Limits, c); err != nil {
+			return err
+		}
+		if err := checkRates(candidate.Rates, c); err != nil {
 			return err
 		}
 		if err := checkMost(candidate.Most, c); err != nil {
@@ -265,6 +270,26 @@ func checkLimits(list []Limit, c Capabilities) error {
 	for i := range list {
 		if l := &list[i]; l.Key == "" || l.Key[0] == 0 || l.Weight < 0 {
 			return job.Errorf(job.Invalid, "limit %.80q has weight %d: want a key that begins with no zero byte, and a weight of 0 or more", l.Key, l.Weight)
+		}
+	}
+	return nil
+}
+
+func checkRates(list []Rate, c Capabilities) error {
+	if len(list) > 0 && !c.Rates {
+		return job.Errorf(job.Invalid, "rates are not counted here: want none, got %d", len(list))
+	}
+	for i := range list {
+		r := &list[i]
+		switch {
+		case r.Key == "" || len(r.Key) > MaxRateKey:
+			return job.Errorf(job.Invalid, "a rate's key has %d bytes: want 1 to %d", len(r.Key), MaxRateKey)
+		case r.Max < 1:
+			return job.Errorf(job.Invalid, "rate %.80q grants %d claims in a period: want at least 1", r.Key, r.Max)
+		case r.Per < time.Second || r.Per > MaxPeriod || r.Per%time.Second != 0:
+			return job.Errorf(job.Invalid, "rate %.80q has periods of %v: want whole seconds, at most %v", r.Key, r.Per, MaxPeriod)
+		case slices.ContainsFunc(list[:i], func(other Rate) bool { return other.Key == r.Key }):
+			return job.Errorf(job.Invalid, "rate %.80q stands there twice", r.Key)
 		}
 	}
 	return nil

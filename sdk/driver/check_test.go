@@ -14,7 +14,7 @@ import (
 // small is what the ops of these tests are checked against.
 func small() driver.Capabilities {
 	return driver.Capabilities{
-		Encodings: []string{"json"}, MaxDetails: 40, MaxRecord: 20, MaxCandidates: 2, Limits: true, Attachments: true,
+		Encodings: []string{"json"}, MaxDetails: 40, MaxRecord: 20, MaxCandidates: 2, Limits: true, Rates: true, Keys: true, Attachments: true,
 	}
 }
 
@@ -158,6 +158,13 @@ func TestOpCheckRefuses(t *testing.T) {
 		{"a candidate without nonce", claim(func(c *driver.ClaimSpec) { c.Candidates[0].Nonce = [16]byte{} }), "candidate 1: want a uuid"},
 		{"a candidate's large status", claim(func(c *driver.ClaimSpec) { c.Candidates[0].Status = status(21) }), "21 bytes of the status record"},
 		{"a candidate's limit", claim(func(c *driver.ClaimSpec) { c.Candidates[0].Limits = []driver.Limit{{}} }), `limit ""`},
+		{"a rate without key", rate(driver.Rate{Per: time.Second, Max: 1}), "a rate's key has 0 bytes: want 1 to 256"},
+		{"a rate with a long key", rate(driver.Rate{Key: strings.Repeat("k", 257), Per: time.Second, Max: 1}), "a rate's key has 257 bytes"},
+		{"a rate of nothing", rate(driver.Rate{Key: "k", Per: time.Second}), "grants 0 claims in a period"},
+		{"a short period", rate(driver.Rate{Key: "k", Per: time.Second / 2, Max: 1}), "periods of 500ms: want whole seconds"},
+		{"a long period", rate(driver.Rate{Key: "k", Per: driver.MaxPeriod + time.Second, Max: 1}), "want whole seconds, at most 744h0m0s"},
+		{"a rate twice", rate(driver.Rate{Key: "k", Per: time.Second, Max: 1}, driver.Rate{Key: "k", Per: time.Second, Max: 1}), `rate "k" stands there twice`},
+		{"a key of a rate's name", post(func(op *driver.Op) { op.Keys = []driver.Key{{Name: driver.RatePrefix + "k", Open: true}} }), "are for rates"},
 		{"a short lease", claim(func(c *driver.ClaimSpec) { c.Lease-- }), "the claim's lease is"},
 
 		{"an extension by nobody", extend(func(op *driver.Op) { op.Precondition = driver.Whatever }), "want the claim's token or owner"},
@@ -188,6 +195,10 @@ func TestOpCheckRefuses(t *testing.T) {
 	}
 }
 
+func rate(list ...driver.Rate) driver.Op {
+	return claim(func(c *driver.ClaimSpec) { c.Candidates[0].Rates = list })
+}
+
 func TestOpCheckWithoutCapability(t *testing.T) {
 	t.Parallel()
 	can := small()
@@ -198,6 +209,9 @@ func TestOpCheckWithoutCapability(t *testing.T) {
 	wantInvalid(t, "limits of a post", op.Check(can), "limits are not counted here: want none, got 1")
 	op = claim(func(c *driver.ClaimSpec) { c.Candidates[0].Limits = []driver.Limit{{Key: "k"}} })
 	wantInvalid(t, "limits of a claim", op.Check(can), "limits are not counted here: want none, got 1")
+	can.Rates = false
+	op = rate(driver.Rate{Key: "k", Per: time.Second, Max: 1})
+	wantInvalid(t, "rates of a claim", op.Check(can), "rates are not counted here: want none, got 1")
 }
 
 func TestCheckDocument(t *testing.T) {

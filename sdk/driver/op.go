@@ -220,6 +220,7 @@ type Candidate struct {
 	Nonce   [16]byte
 	Status  *[]byte // if not nil, the status record that the claim writes
 	Limits  []Limit // counted while the claim stands
+	Rates   []Rate  // counted for the rest of their periods, whatever becomes of the claim
 
 	// Most, if not 0, is how long the claim may stand: the lease is cut to it, and a claim
 	// without expiry gets it as its lease. Extensions name it again. It is at least
@@ -237,6 +238,28 @@ type Limit struct {
 	Weight int64 // what is added; 0 counts as 1
 	Max    int64
 }
+
+// A Rate bounds how many claims are granted with its key in one period. Periods begin at
+// whole multiples of Per since 1970, on the store's clock. A claim counts in the period in
+// which it is granted, also after it has ended; one that an earlier try of the op made does
+// not count again. A candidate that would be one too many is QuotaExceeded, with the key as
+// the message; rates are looked at after limits, and a claim that is not granted counts for
+// none. When the clock is put back, the period that has begun goes on. Those who claim with
+// one key name the same Per. Only for stores with Capabilities.Rates.
+type Rate struct {
+	Key string
+	Per time.Duration // whole seconds, at most MaxPeriod
+	Max int64         // at least 1
+}
+
+// Limits of rates.
+const (
+	MaxRateKey = 256 // bytes
+	MaxPeriod  = 31 * 24 * time.Hour
+)
+
+// RatePrefix begins the names under which stores may keep the counts of rates beside keys.
+const RatePrefix = "\x00rate\x00"
 
 // A Key is a name that at most one job of a board has. A Post or Restore that would take a
 // key which another job has is AlreadyExists, with Result.Taken; keys are looked at before

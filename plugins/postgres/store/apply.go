@@ -239,17 +239,21 @@ func (t *batch) then(op *driver.Op, posted *transition.Plan, r *row, answer driv
 	return transition.Imported(&plan, answer, last)
 }
 
-// carryOut makes what was planned of the rows, or returns the key of a limit that keeps
+// carryOut makes what was planned of the rows, or returns the key of a limit or rate that keeps
 // it from being done. r shows the job after it. at is when the change is said to have been.
 func (t *batch) carryOut(op *driver.Op, plan *transition.Plan, r *row, at time.Time) (answer driver.Result, full string) {
 	moves := plan.Moves(r.limits, r.claimLimits)
 	if full = transition.Room(plan.Within, moves, t.sum); full != "" {
 		return answer, full
 	}
+	if full, _ = transition.Paced(plan.Rates, t.head.now, t); full != "" {
+		return answer, full
+	}
 	for _, m := range moves {
 		t.moved[m.Key] += m.By
 	}
 	t.take(op.Keys, plan.Job)
+	t.pace(plan.Rates)
 	owner := r.owner()
 	if plan.Do != driver.Post {
 		t.count(r, -1)

@@ -170,6 +170,9 @@ func (n *needs) of(op *driver.Op) {
 	for i := range op.Claim.Candidates {
 		n.jobs = append(n.jobs, op.Claim.Candidates[i].Job)
 		n.limit(op.Claim.Candidates[i].Limits)
+		for _, r := range op.Claim.Candidates[i].Rates {
+			n.keys = append(n.keys, transition.RateName(r.Key))
+		}
 	}
 	n.changes += min(op.Claim.Count, len(op.Claim.Candidates))
 }

@@ -80,6 +80,15 @@ func (t *batch) take(keys []driver.Key, id job.ID) {
 	}
 }
 
+// pace counts a claim in its rates.
+func (t *batch) pace(rates []driver.Rate) {
+	for i := range rates {
+		name := transition.RateName(rates[i].Key)
+		before, _, _ := t.Entry(name)
+		t.keys[name] = &keyRow{Entry: transition.Pace(&rates[i], t.head.now, before), dirty: true}
+	}
+}
+
 // queueTakes writes the keys that were taken. Twice as many others are looked at, from where
 // the last look ended, and go if they say nothing any more: so those of ended jobs do not
 // pile up.
@@ -109,9 +118,9 @@ func (t *batch) queueTakes(queue *pgx.Batch) {
 		ON CONFLICT (board, name) DO UPDATE SET job = excluded.job, open = excluded.open, til = excluded.til, number = excluded.number`),
 		t.board.id, names, ids, open, until, numbers)
 	queue.Queue(t.sql(`WITH looked AS (SELECT key, name, job, open, til, number FROM {s}.keys WHERE board = $1 AND key > $2 ORDER BY key LIMIT $3),
-		dead AS (DELETE FROM {s}.keys k USING looked l WHERE k.board = $1 AND k.name = l.name AND l.til <= $4 AND l.number = 0 AND l.name <> ALL($5)
+		dead AS (DELETE FROM {s}.keys k USING looked l WHERE k.board = $1 AND k.name = l.name AND l.til <= $4 AND (l.number = 0 OR l.job = $6) AND l.name <> ALL($5)
 			AND NOT (l.open AND EXISTS (SELECT 1 FROM {s}.jobs j WHERE j.board = $1 AND j.job = l.job AND j.shelf = 0)))
-		SELECT coalesce(max(key), 0) FROM looked`), t.board.id, t.board.watch.swept.Load(), 2*len(names), t.head.now.UnixNano(), names).
+		SELECT coalesce(max(key), 0) FROM looked`), t.board.id, t.board.watch.swept.Load(), 2*len(names), t.head.now.UnixNano(), names, uuid(job.ID{})).
 		QueryRow(func(row pgx.Row) error {
 			var swept int64
 			err := row.Scan(&swept)

@@ -192,6 +192,15 @@ func (p *packer) lease(d time.Duration, none bool) {
 	p.u64(uint64(d / time.Millisecond))
 }
 
+func (p *packer) rates(list []driver.Rate) {
+	p.u16(len(list))
+	for i := range list {
+		p.text(driver.RatePrefix + list[i].Key)
+		p.u64(uint64(list[i].Per / time.Microsecond)) //nolint:gosec // checked
+		p.u64(uint64(list[i].Max))                    //nolint:gosec // checked
+	}
+}
+
 func (p *packer) limits(list []driver.Limit) {
 	p.u16(len(list))
 	for i := range list {
@@ -222,6 +231,7 @@ func (p *packer) claim(c *driver.ClaimSpec) {
 			p.blob(nil)
 		}
 		p.limits(candidate.Limits)
+		p.rates(candidate.Rates)
 	}
 }
 
@@ -371,6 +381,10 @@ func jobsOf(raw []byte) []string {
 		ids = append(ids, string(u.take(36)))
 		u.take(16 + 8 + 8 + 1)
 		u.take(u.u32())
+		for range u.u16() {
+			u.take(u.u16())
+			u.take(16)
+		}
 		for range u.u16() {
 			u.take(u.u16())
 			u.take(16)

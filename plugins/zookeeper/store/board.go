@@ -58,6 +58,7 @@ type board struct {
 
 	limits   map[string]int64 // what each limit stands at, as far as is known
 	counters counters
+	rates    counters
 }
 
 // A follower is how far one folder's changes are known.
@@ -75,7 +76,7 @@ type follower struct {
 func newBoard(s *Store, name string, at layout) *board {
 	b := &board{store: s, name: name, at: at, kick: make(chan struct{}, 1), state: make(chan struct{})}
 	b.life, b.stop = context.WithCancel(s.life)
-	b.counters.list = map[string]*counter{}
+	b.counters.list, b.rates.list = map[string]*counter{}, map[string]*counter{}
 	b.events.max = s.options.Events
 	b.events.changed = make(chan struct{})
 	b.clear()
@@ -197,7 +198,7 @@ func (b *board) capabilities() driver.Capabilities {
 	return driver.Capabilities{
 		Encodings: []string{job.JSON.String()}, MaxDetails: MaxDetails, MaxRecord: MaxRecord, MaxBatch: 128, InFlight: 8,
 		MaxCandidates: 256, MaxJobs: b.settings.MaxJobs, Limits: true, Attachments: true, Shared: true, ByteExact: true,
-		AnswersClose: true, Timeouts: true, Keys: true,
+		AnswersClose: true, Timeouts: true, Keys: true, Rates: true,
 	}
 }
 

@@ -49,7 +49,7 @@ func (b *board) claim(ctx context.Context, op *driver.Op, begin func() bool) dri
 				c.answer.plan(spec.Candidates[next+1:])
 			}
 		}
-		if len(spec.Candidates[next].Limits) > 0 {
+		if len(spec.Candidates[next].Limits)+len(spec.Candidates[next].Rates) > 0 {
 			n = 1 // the first in line gets what room there is
 		}
 		if failed := r.gather(c.some(ctx, spec.Candidates[next:next+n])); failed != nil {

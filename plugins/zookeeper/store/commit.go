@@ -34,6 +34,7 @@ type change struct {
 
 	within []driver.Limit // that the counters may not be above
 	keys   []driver.Key   // that the job takes
+	rates  []driver.Rate  // in which it counts
 
 	event   job.EventType
 	reason  string
@@ -93,12 +94,14 @@ func (b *board) commit(ctx context.Context, v *view, ch *change) (*view, written
 		return err
 	}
 	err := b.takeKeys(ctx, v.id, ch.keys, func(keys func(*session.Multi)) error {
-		moves := ch.moves(v.rec)
-		if len(moves) == 0 {
-			return do(keys)
-		}
-		return b.count(ctx, ch, moves, func(add func(*session.Multi)) error {
-			return do(func(m *session.Multi) { keys(m); add(m) })
+		return b.pace(ctx, ch.rates, func(rates func(*session.Multi)) error {
+			moves := ch.moves(v.rec)
+			if len(moves) == 0 {
+				return do(func(m *session.Multi) { keys(m); rates(m) })
+			}
+			return b.count(ctx, ch, moves, func(add func(*session.Multi)) error {
+				return do(func(m *session.Multi) { keys(m); rates(m); add(m) })
+			})
 		})
 	})
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/boardd/boardd/sdk/job"
 )
 
-// A counter is a limit's node as it was last seen. Changes of one counter are
+// A counter is a limit's or a rate's node as it was last seen. Changes of one counter are
 // made one after another on one host: side by side all but one would be refused.
 type counter struct {
 	turn  chan struct{} // holds one: whoever took it out may use what follows
@@ -21,6 +21,7 @@ type counter struct {
 	known   bool
 	there   bool
 	value   int64
+	until   time.Time // of a rate: the end of its period
 	version int32
 	readAt  time.Time
 }
@@ -215,9 +216,25 @@ func (b *board) tidyCounters(ctx context.Context) error {
 	return b.trimCounters(ctx, counterIdle)
 }
 
-// trimCounters takes away what has stood at 0 for so long, by the server's clock.
+// trimCounters takes away what has stood at 0 for so long, by the server's clock, and rates
+// whose period ended as long ago.
 func (b *board) trimCounters(ctx context.Context, idle time.Duration) error {
-	folder, err := b.client().List(ctx, b.at.limits())
+	err := b.trimNodes(ctx, b.at.limits(), func(node session.Node) bool {
+		value, _ := binary.Varint(node.Data)
+		return value == 0 && b.now().wall.Sub(atMillis(node.Stat.Mtime)) >= idle
+	})
+	if err != nil {
+		return err
+	}
+	return b.trimNodes(ctx, b.at.rates(), func(node session.Node) bool {
+		e, err := decodeKey(node.Data)
+		return err == nil && b.now().wall.Sub(e.Until) >= idle
+	})
+}
+
+// trimNodes takes those nodes of a folder away that nobody needs.
+func (b *board) trimNodes(ctx context.Context, path string, idle func(session.Node) bool) error {
+	folder, err := b.client().List(ctx, path)
 	if session.NoNode(err) {
 		return nil
 	}
@@ -225,13 +242,12 @@ func (b *board) trimCounters(ctx context.Context, idle time.Duration) error {
 		return err
 	}
 	for _, name := range folder.Names {
-		path := b.at.limits() + "/" + name
+		path := path + "/" + name
 		node, err := b.client().Get(ctx, path)
 		if err != nil && !session.NoNode(err) {
 			return err
 		}
-		value, _ := binary.Varint(node.Data)
-		if err != nil || value != 0 || b.now().wall.Sub(atMillis(node.Stat.Mtime)) < idle {
+		if err != nil || !idle(node) {
 			continue
 		}
 		m := b.client().Multi(nil)

@@ -40,6 +40,8 @@ func (l layout) hosts() string            { return l.own + "/hosts" }
 func (l layout) limits() string           { return l.own + "/limits" }
 func (l layout) keys() string             { return l.own + "/keys" }
 func (l layout) key(name string) string   { return l.keys() + "/" + escape(name) }
+func (l layout) rates() string            { return l.own + "/rates" }
+func (l layout) rate(key string) string   { return l.rates() + "/" + escape(key) }
 func (l layout) seen() string             { return l.own + "/seen" }
 func (l layout) limit(key string) string  { return l.limits() + "/" + escape(key) }
 func (l layout) attached(id job.ID, name string) string {

@@ -136,7 +136,7 @@ func allChecks() []check {
 	return slices.Concat(
 		postChecks, claimChecks, leaseChecks, timeoutChecks, keyChecks, importChecks, groupChecks, tokenChecks, releaseChecks, removeChecks, trashChecks,
 		matrixChecks(), retryChecks(), batchChecks, raceChecks, trafficChecks, hostsChecks, expiryChecks, watchChecks, scanChecks,
-		documentChecks, nameChecks, largeChecks, cancelChecks, limitChecks, inboxChecks, historyChecks, boardChecks, lossChecks,
+		documentChecks, nameChecks, largeChecks, cancelChecks, limitChecks, rateChecks, inboxChecks, historyChecks, boardChecks, lossChecks,
 		restartChecks, randomChecks,
 	)
 }

@@ -26,6 +26,7 @@ var hostsChecks = []check{
 	{name: "hosts/race", run: ofCrowd((*crowd).race)},
 	{name: "hosts/tokens", run: ofCrowd((*crowd).tokens)},
 	{name: "hosts/limits", run: ofCrowd((*crowd).limits)},
+	{name: "hosts/rates", run: ofCrowd((*crowd).rates)},
 	{name: "hosts/expiry", run: ofCrowd((*crowd).expiry), waits: true},
 	{name: "hosts/one", run: hostsOne},
 }

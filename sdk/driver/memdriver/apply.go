@@ -116,7 +116,7 @@ func (b *board) subject(op *driver.Op) *entry {
 	return &entry{record: b.ended[op.Job].record}
 }
 
-// carryOut writes a plan, or returns in full the key of the limit that forbids it. at is when
+// carryOut writes a plan, or returns in full the key of the limit or rate that forbids it. at is when
 // the change is said to have been.
 func (b *board) carryOut(op *driver.Op, plan *transition.Plan, e *entry, now, at time.Time) (r driver.Result, full string) {
 	before := e.holder
@@ -124,8 +124,12 @@ func (b *board) carryOut(op *driver.Op, plan *transition.Plan, e *entry, now, at
 	if full = transition.Room(plan.Within, moves, b.sum); full != "" {
 		return r, full
 	}
+	if full, _ = transition.Paced(plan.Rates, now, b); full != "" {
+		return r, full
+	}
 	b.raise(moves)
 	b.take(op.Keys, plan.Job, now)
+	b.pace(plan.Rates, plan.Job, now)
 	b.position++
 	if plan.Do == driver.Claim {
 		b.epoch++

@@ -21,7 +21,20 @@ func (b *board) take(keys []driver.Key, id job.ID, now time.Time) {
 	for i := range keys {
 		b.keys[keys[i].Name] = transition.Take(&keys[i], id, now, b.keys[keys[i].Name])
 	}
-	looks := 2 * len(keys)
+	b.sweepKeys(2*len(keys), id, now)
+}
+
+// pace counts a claim in its rates.
+func (b *board) pace(rates []driver.Rate, id job.ID, now time.Time) {
+	for i := range rates {
+		name := transition.RateName(rates[i].Key)
+		b.keys[name] = transition.Pace(&rates[i], now, b.keys[name])
+	}
+	b.sweepKeys(2*len(rates), id, now)
+}
+
+// sweepKeys looks at so many keys, but for those of a job that has just taken its own.
+func (b *board) sweepKeys(looks int, id job.ID, now time.Time) {
 	for name := range b.keys { // in no order
 		if looks--; looks < 0 {
 			return

@@ -180,7 +180,7 @@ func Candidate(op *driver.Op, c *driver.Candidate, f *Facts) (Plan, driver.Skipp
 	}
 	plan := Plan{
 		Do: driver.Claim, Job: c.Job, State: job.Claimed, Version: f.Version + 1, Status: c.Status, NotBefore: f.NotBefore,
-		EndsClaim: f.claimed(), Within: c.Limits,
+		EndsClaim: f.claimed(), Within: c.Limits, Rates: c.Rates,
 		Holder: driver.Holder{Owner: op.Claim.Owner, Token: job.Token{Generation: f.Generation, Nonce: c.Nonce}},
 	}
 	plan.lease(op.Claim.Lease, op.Claim.NoExpiry, c.Most)

@@ -10,10 +10,10 @@ import (
 // An Entry is what a store keeps under a key. Nothing is written to it when its job ends:
 // whether that is on the board is looked up when somebody wants the key.
 type Entry struct {
-	Job    job.ID
+	Job    job.ID    // zero in an entry of RateName
 	Open   bool      // Job has the key while it is on the board
-	Until  time.Time // Job has it until then, whatever became of it
-	Number uint64    // with which it was last taken
+	Until  time.Time // Job has it until then, whatever became of it; or the end of a rate's period
+	Number uint64    // with which it was last taken; or how many claims the period has had
 }
 
 // Kept says what the store has of keys.
@@ -97,5 +97,8 @@ func Take(k *driver.Key, id job.ID, now time.Time, before Entry) Entry {
 
 // Dead reports whether an entry says nothing any more, so that the store may drop it.
 func (e *Entry) Dead(onBoard bool, now time.Time) bool {
-	return (!e.Open || !onBoard) && !now.Before(e.Until) && e.Number == 0
+	return (!e.Open || !onBoard) && !now.Before(e.Until) && (e.Number == 0 || e.counts())
 }
+
+// counts says that the entry is a rate's: no job has it, and Number is a count.
+func (e *Entry) counts() bool { return e.Job == job.ID{} }

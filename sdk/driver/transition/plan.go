@@ -41,6 +41,7 @@ type Plan struct {
 	Emptied   string // the group that a Post has waited for, which Moves notes; "": none
 
 	Within []driver.Limit // limits that Room checks; a Claim counts them from now on
+	Rates  []driver.Rate  // rates that Paced checks, after Room, and in which a Claim is counted
 
 	// Ending is what a Remove leaves: a tombstone with Outcome and EndedBy and, with
 	// Keep, a final record with the status. Nothing else is left of the job.

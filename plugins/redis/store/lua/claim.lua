@@ -8,6 +8,8 @@ local function take(o, c)
   if waits(j) then return NOT_ELIGIBLE, 'the job is held back', j end
   local key = full(c.limits, j.claim and j.extra or '') -- a claim that lapsed counts no longer
   if key then return QUOTA_EXCEEDED, key, j end
+  key = key_.paced(c.rates)
+  if key then return QUOTA_EXCEEDED, key, j end
   local why, text = mayUse(j)
   if why then return why, text, j end
   if j.claim then countable(j.extra) end
@@ -20,6 +22,7 @@ local function take(o, c)
   j.since, j.deadline, j.by = now, j.lease > 0 and now + j.lease * 1000 or 0, o.owner
   j.extra = counted(c.limits)
   raise(j.extra, 1)
+  key_.pace(c.rates)
   if c.status then j.status = c.status end
   if j.lease > 0 then
     call('SET', okey(j.id), o.owner, 'PX', num(j.lease))

@@ -3,6 +3,7 @@
 -- with which it was taken. Nothing is written to it when a job ends: whether a job is on the
 -- board is looked up when somebody wants its key.
 local key_ = {} -- a script has room for 200 local names
+key_.nobody, key_.rate = '00000000-0000-0000-0000-000000000000', '\000rate\000'
 
 function key_.entry(name)
   local raw = call('HGET', TAKEN, name)
@@ -38,14 +39,41 @@ function key_.take(o)
     local til = k.lasts > 0 and now + k.lasts or e and e.job == o.id and e.til or 0
     call('HSET', TAKEN, k.name, pack('>c36BI8I8', o.id, k.open, til, math.max(k.number, e and e.number or 0)))
   end
-  local some = redis.pcall('HRANDFIELD', TAKEN, 2 * #o.keys)
+  key_.sweep(2 * #o.keys, o.id)
+end
+
+function key_.sweep(most, id)
+  local some = redis.pcall('HRANDFIELD', TAKEN, most)
   if some.err then return end
   for _, name in ipairs(some) do
     local known, e = pcall(key_.entry, name)
-    if known and e and e.job ~= o.id and e.til <= now and e.number == 0 and not (e.open and key_.onBoard(e.job)) then
+    if known and e and e.job ~= id and e.til <= now and (e.number == 0 or e.job == key_.nobody) and not (e.open and key_.onBoard(e.job)) then
       call('HDEL', TAKEN, name)
     end
   end
+end
+
+-- paced returns the key of the first of some rates that grants no more claims now. A list
+-- has the name, the period and the most of each. The count of a rate is kept as the number
+-- of a key that is nobody's, and lasts until the end of the period.
+function key_.paced(rates)
+  for n = 1, #rates, 3 do
+    local e = key_.entry(rates[n])
+    if e and e.til >= key_.ends(rates[n + 1]) and e.number >= rates[n + 2] then return sub(rates[n], #key_.rate + 1) end
+  end
+end
+
+-- ends returns the end of the present period.
+function key_.ends(per) return now - now % per + per end
+
+-- pace counts a claim in its rates.
+function key_.pace(rates)
+  for n = 1, #rates, 3 do
+    local e, til, number = key_.entry(rates[n]), key_.ends(rates[n + 1]), 1
+    if e and e.til >= til then til, number = e.til, e.number + 1 end
+    call('HSET', TAKEN, rates[n], pack('>c36BI8I8', key_.nobody, 0, til, number))
+  end
+  if #rates > 0 then key_.sweep(2 * #rates / 3) end
 end
 
 -- refuse answers an op that would take a key which another job has.

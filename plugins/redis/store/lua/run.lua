@@ -18,6 +18,7 @@ local function readClaim(o, raw, at)
     c.id, c.nonce, c.version, c.most, has, c.status, at = get('>c36c16I8I8BI4c0', raw, at)
     if has == 0 then c.status = nil end
     c.limits, at = limitsAt(raw, at)
+    c.rates, at = limitsAt(raw, at)
     o.candidates[#o.candidates + 1] = c
   end
 end

@@ -19,6 +19,9 @@ func claimBugs() []Bug {
 		{Name: "forgets-answers", Doc: "keeps no answers to claims", Check: "claim/remembered", Open: eachOp(forgetsAnswers)},
 		{Name: "nonce-claims-anew", Doc: "takes a repeated claim for somebody else's", Check: "claim/nonce-again", Open: eachOp(nonceClaimsAnew)},
 		{Name: "ignores-limits", Doc: "does not look at the limits of claims", Check: "limits/claims", Open: eachOp(ignoresLimits)},
+		{Name: "ignores-rates", Doc: "does not look at rates", Check: "rates/race", Open: eachOp(ignoresRates)},
+		{Name: "rates-of-standing", Doc: "counts a claim in its rates only while it stands", Check: "rates/claims", Open: eachOp(ratesOfStanding)},
+		{Name: "endless-periods", Doc: "takes every period for the longest", Check: "rates/period", Open: eachOp(endlessPeriods)},
 		{Name: "stops-at-gone", Doc: "stops at the first candidate that is taken", Check: "claim/order", Open: eachOp(stopsAtGone)},
 	}
 }
@@ -118,6 +121,36 @@ func ignoresLimits(ctx context.Context, d driver.Driver, board string, op driver
 	return one(ctx, d, board, changed(op, func(c *driver.ClaimSpec) {
 		for i := range c.Candidates {
 			c.Candidates[i].Limits = nil
+		}
+	}))
+}
+
+func ignoresRates(ctx context.Context, d driver.Driver, board string, op driver.Op) driver.Result {
+	return one(ctx, d, board, changed(op, func(c *driver.ClaimSpec) {
+		for i := range c.Candidates {
+			c.Candidates[i].Rates = nil
+		}
+	}))
+}
+
+func ratesOfStanding(ctx context.Context, d driver.Driver, board string, op driver.Op) driver.Result {
+	return one(ctx, d, board, changed(op, func(c *driver.ClaimSpec) {
+		for i := range c.Candidates {
+			for _, r := range c.Candidates[i].Rates {
+				c.Candidates[i].Limits = append(slices.Clone(c.Candidates[i].Limits), driver.Limit{Key: r.Key, Max: r.Max})
+			}
+			c.Candidates[i].Rates = nil
+		}
+	}))
+}
+
+func endlessPeriods(ctx context.Context, d driver.Driver, board string, op driver.Op) driver.Result {
+	return one(ctx, d, board, changed(op, func(c *driver.ClaimSpec) {
+		for i := range c.Candidates {
+			c.Candidates[i].Rates = slices.Clone(c.Candidates[i].Rates)
+			for j := range c.Candidates[i].Rates {
+				c.Candidates[i].Rates[j].Per = driver.MaxPeriod
+			}
 		}
 	}))
 }

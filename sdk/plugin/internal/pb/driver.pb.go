@@ -1371,6 +1371,7 @@ type Capabilities struct {
 	Imports       bool                   `protobuf:"varint,17,opt,name=imports,proto3" json:"imports,omitempty"`                                 // and Op.import
 	Groups        bool                   `protobuf:"varint,18,opt,name=groups,proto3" json:"groups,omitempty"`                                   // Op.group is counted in the same step
 	Inbox         bool                   `protobuf:"varint,16,opt,name=inbox,proto3" json:"inbox,omitempty"`                                     // others leave postings in the store, see SET_INBOX
+	Rates         bool                   `protobuf:"varint,19,opt,name=rates,proto3" json:"rates,omitempty"`                                     // Candidate.rates are checked in the same step
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1527,6 +1528,13 @@ func (x *Capabilities) GetGroups() bool {
 func (x *Capabilities) GetInbox() bool {
 	if x != nil {
 		return x.Inbox
+	}
+	return false
+}
+
+func (x *Capabilities) GetRates() bool {
+	if x != nil {
+		return x.Rates
 	}
 	return false
 }
@@ -2245,7 +2253,10 @@ type Candidate struct {
 	// How long the claim may stand, unless it is 0: the lease is cut to it, and a claim
 	// without expiry gets it as its lease. Extensions name it again (Op.most). Only for a
 	// driver that says timeouts.
-	Most          int64 `protobuf:"varint,6,opt,name=most,proto3" json:"most,omitempty"`
+	Most int64 `protobuf:"varint,6,opt,name=most,proto3" json:"most,omitempty"`
+	// Counted for the rest of their periods, whatever becomes of the claim. Only for a
+	// driver that says rates.
+	Rates         []*Rate `protobuf:"bytes,7,rep,name=rates,proto3" json:"rates,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2322,6 +2333,13 @@ func (x *Candidate) GetMost() int64 {
 	return 0
 }
 
+func (x *Candidate) GetRates() []*Rate {
+	if x != nil {
+		return x.Rates
+	}
+	return nil
+}
+
 // Limit is a counter that a post or a claim raises while it stands, and must not
 // raise above max; one that would is QUOTA_EXCEEDED with the key as the message.
 type Limit struct {
@@ -2384,6 +2402,69 @@ func (x *Limit) GetMax() int64 {
 	return 0
 }
 
+// Rate bounds how many claims are granted with its key in one period: periods begin at
+// whole multiples of per since 1970, on the store's clock. A candidate that would be one too
+// many is QUOTA_EXCEEDED with the key as the message; rates are looked at after limits.
+type Rate struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`  // at most 256 bytes
+	Per           int64                  `protobuf:"varint,2,opt,name=per,proto3" json:"per,omitempty"` // nanoseconds; whole seconds, at most 31 days
+	Max           int64                  `protobuf:"varint,3,opt,name=max,proto3" json:"max,omitempty"` // at least 1
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Rate) Reset() {
+	*x = Rate{}
+	mi := &file_driver_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Rate) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Rate) ProtoMessage() {}
+
+func (x *Rate) ProtoReflect() protoreflect.Message {
+	mi := &file_driver_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Rate.ProtoReflect.Descriptor instead.
+func (*Rate) Descriptor() ([]byte, []int) {
+	return file_driver_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *Rate) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *Rate) GetPer() int64 {
+	if x != nil {
+		return x.Per
+	}
+	return 0
+}
+
+func (x *Rate) GetMax() int64 {
+	if x != nil {
+		return x.Max
+	}
+	return 0
+}
+
 // Key is a name that at most one job of a board has. A post or restore that would take a
 // key which another job has is ALREADY_EXISTS, with Result.taken.
 type Key struct {
@@ -2398,7 +2479,7 @@ type Key struct {
 
 func (x *Key) Reset() {
 	*x = Key{}
-	mi := &file_driver_proto_msgTypes[20]
+	mi := &file_driver_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2410,7 +2491,7 @@ func (x *Key) String() string {
 func (*Key) ProtoMessage() {}
 
 func (x *Key) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[20]
+	mi := &file_driver_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2423,7 +2504,7 @@ func (x *Key) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Key.ProtoReflect.Descriptor instead.
 func (*Key) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{20}
+	return file_driver_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Key) GetName() string {
@@ -2467,7 +2548,7 @@ type Hold struct {
 
 func (x *Hold) Reset() {
 	*x = Hold{}
-	mi := &file_driver_proto_msgTypes[21]
+	mi := &file_driver_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2479,7 +2560,7 @@ func (x *Hold) String() string {
 func (*Hold) ProtoMessage() {}
 
 func (x *Hold) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[21]
+	mi := &file_driver_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2492,7 +2573,7 @@ func (x *Hold) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Hold.ProtoReflect.Descriptor instead.
 func (*Hold) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{21}
+	return file_driver_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Hold) GetUntil() int64 {
@@ -2528,7 +2609,7 @@ type Attachment struct {
 
 func (x *Attachment) Reset() {
 	*x = Attachment{}
-	mi := &file_driver_proto_msgTypes[22]
+	mi := &file_driver_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2540,7 +2621,7 @@ func (x *Attachment) String() string {
 func (*Attachment) ProtoMessage() {}
 
 func (x *Attachment) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[22]
+	mi := &file_driver_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2553,7 +2634,7 @@ func (x *Attachment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attachment.ProtoReflect.Descriptor instead.
 func (*Attachment) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{22}
+	return file_driver_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Attachment) GetName() string {
@@ -2592,7 +2673,7 @@ type Ending struct {
 
 func (x *Ending) Reset() {
 	*x = Ending{}
-	mi := &file_driver_proto_msgTypes[23]
+	mi := &file_driver_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2604,7 +2685,7 @@ func (x *Ending) String() string {
 func (*Ending) ProtoMessage() {}
 
 func (x *Ending) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[23]
+	mi := &file_driver_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2617,7 +2698,7 @@ func (x *Ending) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ending.ProtoReflect.Descriptor instead.
 func (*Ending) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{23}
+	return file_driver_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Ending) GetOutcome() Outcome {
@@ -2688,7 +2769,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_driver_proto_msgTypes[24]
+	mi := &file_driver_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2700,7 +2781,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[24]
+	mi := &file_driver_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2713,7 +2794,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{24}
+	return file_driver_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Result) GetTag() uint32 {
@@ -2853,7 +2934,7 @@ type Group struct {
 
 func (x *Group) Reset() {
 	*x = Group{}
-	mi := &file_driver_proto_msgTypes[25]
+	mi := &file_driver_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2865,7 +2946,7 @@ func (x *Group) String() string {
 func (*Group) ProtoMessage() {}
 
 func (x *Group) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[25]
+	mi := &file_driver_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2878,7 +2959,7 @@ func (x *Group) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Group.ProtoReflect.Descriptor instead.
 func (*Group) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{25}
+	return file_driver_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Group) GetOpen() int64 {
@@ -2953,7 +3034,7 @@ type Claimed struct {
 
 func (x *Claimed) Reset() {
 	*x = Claimed{}
-	mi := &file_driver_proto_msgTypes[26]
+	mi := &file_driver_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2965,7 +3046,7 @@ func (x *Claimed) String() string {
 func (*Claimed) ProtoMessage() {}
 
 func (x *Claimed) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[26]
+	mi := &file_driver_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2978,7 +3059,7 @@ func (x *Claimed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Claimed.ProtoReflect.Descriptor instead.
 func (*Claimed) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{26}
+	return file_driver_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Claimed) GetJob() []byte {
@@ -3046,7 +3127,7 @@ type Gone struct {
 
 func (x *Gone) Reset() {
 	*x = Gone{}
-	mi := &file_driver_proto_msgTypes[27]
+	mi := &file_driver_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3058,7 +3139,7 @@ func (x *Gone) String() string {
 func (*Gone) ProtoMessage() {}
 
 func (x *Gone) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[27]
+	mi := &file_driver_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3071,7 +3152,7 @@ func (x *Gone) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Gone.ProtoReflect.Descriptor instead.
 func (*Gone) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{27}
+	return file_driver_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Gone) GetJob() []byte {
@@ -3129,7 +3210,7 @@ type Posting struct {
 
 func (x *Posting) Reset() {
 	*x = Posting{}
-	mi := &file_driver_proto_msgTypes[28]
+	mi := &file_driver_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3141,7 +3222,7 @@ func (x *Posting) String() string {
 func (*Posting) ProtoMessage() {}
 
 func (x *Posting) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[28]
+	mi := &file_driver_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3154,7 +3235,7 @@ func (x *Posting) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Posting.ProtoReflect.Descriptor instead.
 func (*Posting) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{28}
+	return file_driver_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Posting) GetId() []byte {
@@ -3260,7 +3341,7 @@ type Record struct {
 
 func (x *Record) Reset() {
 	*x = Record{}
-	mi := &file_driver_proto_msgTypes[29]
+	mi := &file_driver_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3272,7 +3353,7 @@ func (x *Record) String() string {
 func (*Record) ProtoMessage() {}
 
 func (x *Record) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[29]
+	mi := &file_driver_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3285,7 +3366,7 @@ func (x *Record) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Record.ProtoReflect.Descriptor instead.
 func (*Record) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{29}
+	return file_driver_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Record) GetPosting() *Posting {
@@ -3407,7 +3488,7 @@ type Holder struct {
 
 func (x *Holder) Reset() {
 	*x = Holder{}
-	mi := &file_driver_proto_msgTypes[30]
+	mi := &file_driver_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3419,7 +3500,7 @@ func (x *Holder) String() string {
 func (*Holder) ProtoMessage() {}
 
 func (x *Holder) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[30]
+	mi := &file_driver_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3432,7 +3513,7 @@ func (x *Holder) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Holder.ProtoReflect.Descriptor instead.
 func (*Holder) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{30}
+	return file_driver_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Holder) GetOwner() string {
@@ -3488,7 +3569,7 @@ type ReadRequest struct {
 
 func (x *ReadRequest) Reset() {
 	*x = ReadRequest{}
-	mi := &file_driver_proto_msgTypes[31]
+	mi := &file_driver_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3500,7 +3581,7 @@ func (x *ReadRequest) String() string {
 func (*ReadRequest) ProtoMessage() {}
 
 func (x *ReadRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[31]
+	mi := &file_driver_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3513,7 +3594,7 @@ func (x *ReadRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadRequest.ProtoReflect.Descriptor instead.
 func (*ReadRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{31}
+	return file_driver_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ReadRequest) GetBoard() string {
@@ -3546,7 +3627,7 @@ type Records struct {
 
 func (x *Records) Reset() {
 	*x = Records{}
-	mi := &file_driver_proto_msgTypes[32]
+	mi := &file_driver_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3558,7 +3639,7 @@ func (x *Records) String() string {
 func (*Records) ProtoMessage() {}
 
 func (x *Records) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[32]
+	mi := &file_driver_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3571,7 +3652,7 @@ func (x *Records) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Records.ProtoReflect.Descriptor instead.
 func (*Records) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{32}
+	return file_driver_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Records) GetRecords() []*Record {
@@ -3595,7 +3676,7 @@ type ScanRequest struct {
 
 func (x *ScanRequest) Reset() {
 	*x = ScanRequest{}
-	mi := &file_driver_proto_msgTypes[33]
+	mi := &file_driver_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3607,7 +3688,7 @@ func (x *ScanRequest) String() string {
 func (*ScanRequest) ProtoMessage() {}
 
 func (x *ScanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[33]
+	mi := &file_driver_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3620,7 +3701,7 @@ func (x *ScanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScanRequest.ProtoReflect.Descriptor instead.
 func (*ScanRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{33}
+	return file_driver_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ScanRequest) GetBoard() string {
@@ -3683,7 +3764,7 @@ type Page struct {
 
 func (x *Page) Reset() {
 	*x = Page{}
-	mi := &file_driver_proto_msgTypes[34]
+	mi := &file_driver_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3695,7 +3776,7 @@ func (x *Page) String() string {
 func (*Page) ProtoMessage() {}
 
 func (x *Page) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[34]
+	mi := &file_driver_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3708,7 +3789,7 @@ func (x *Page) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Page.ProtoReflect.Descriptor instead.
 func (*Page) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{34}
+	return file_driver_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Page) GetRecords() []*Record {
@@ -3757,7 +3838,7 @@ type BadRecord struct {
 
 func (x *BadRecord) Reset() {
 	*x = BadRecord{}
-	mi := &file_driver_proto_msgTypes[35]
+	mi := &file_driver_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3769,7 +3850,7 @@ func (x *BadRecord) String() string {
 func (*BadRecord) ProtoMessage() {}
 
 func (x *BadRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[35]
+	mi := &file_driver_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3782,7 +3863,7 @@ func (x *BadRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BadRecord.ProtoReflect.Descriptor instead.
 func (*BadRecord) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{35}
+	return file_driver_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *BadRecord) GetKey() string {
@@ -3816,7 +3897,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_driver_proto_msgTypes[36]
+	mi := &file_driver_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3828,7 +3909,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[36]
+	mi := &file_driver_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3841,7 +3922,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{36}
+	return file_driver_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *WatchRequest) GetBoard() string {
@@ -3880,7 +3961,7 @@ type Changes struct {
 
 func (x *Changes) Reset() {
 	*x = Changes{}
-	mi := &file_driver_proto_msgTypes[37]
+	mi := &file_driver_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3892,7 +3973,7 @@ func (x *Changes) String() string {
 func (*Changes) ProtoMessage() {}
 
 func (x *Changes) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[37]
+	mi := &file_driver_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3905,7 +3986,7 @@ func (x *Changes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Changes.ProtoReflect.Descriptor instead.
 func (*Changes) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{37}
+	return file_driver_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Changes) GetList() []*Change {
@@ -3962,7 +4043,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_driver_proto_msgTypes[38]
+	mi := &file_driver_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3974,7 +4055,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[38]
+	mi := &file_driver_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3987,7 +4068,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{38}
+	return file_driver_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Change) GetEvent() Event {
@@ -4055,7 +4136,7 @@ type CountRequest struct {
 
 func (x *CountRequest) Reset() {
 	*x = CountRequest{}
-	mi := &file_driver_proto_msgTypes[39]
+	mi := &file_driver_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4067,7 +4148,7 @@ func (x *CountRequest) String() string {
 func (*CountRequest) ProtoMessage() {}
 
 func (x *CountRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[39]
+	mi := &file_driver_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4080,7 +4161,7 @@ func (x *CountRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountRequest.ProtoReflect.Descriptor instead.
 func (*CountRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{39}
+	return file_driver_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *CountRequest) GetBoard() string {
@@ -4107,7 +4188,7 @@ type Counts struct {
 
 func (x *Counts) Reset() {
 	*x = Counts{}
-	mi := &file_driver_proto_msgTypes[40]
+	mi := &file_driver_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4119,7 +4200,7 @@ func (x *Counts) String() string {
 func (*Counts) ProtoMessage() {}
 
 func (x *Counts) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[40]
+	mi := &file_driver_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4132,7 +4213,7 @@ func (x *Counts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Counts.ProtoReflect.Descriptor instead.
 func (*Counts) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{40}
+	return file_driver_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Counts) GetOpen() int64 {
@@ -4207,7 +4288,7 @@ type ExamineRequest struct {
 
 func (x *ExamineRequest) Reset() {
 	*x = ExamineRequest{}
-	mi := &file_driver_proto_msgTypes[41]
+	mi := &file_driver_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4219,7 +4300,7 @@ func (x *ExamineRequest) String() string {
 func (*ExamineRequest) ProtoMessage() {}
 
 func (x *ExamineRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[41]
+	mi := &file_driver_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4232,7 +4313,7 @@ func (x *ExamineRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExamineRequest.ProtoReflect.Descriptor instead.
 func (*ExamineRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{41}
+	return file_driver_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ExamineRequest) GetBoard() string {
@@ -4251,7 +4332,7 @@ type Findings struct {
 
 func (x *Findings) Reset() {
 	*x = Findings{}
-	mi := &file_driver_proto_msgTypes[42]
+	mi := &file_driver_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4263,7 +4344,7 @@ func (x *Findings) String() string {
 func (*Findings) ProtoMessage() {}
 
 func (x *Findings) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[42]
+	mi := &file_driver_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4276,7 +4357,7 @@ func (x *Findings) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Findings.ProtoReflect.Descriptor instead.
 func (*Findings) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{42}
+	return file_driver_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Findings) GetList() []*Finding {
@@ -4299,7 +4380,7 @@ type Finding struct {
 
 func (x *Finding) Reset() {
 	*x = Finding{}
-	mi := &file_driver_proto_msgTypes[43]
+	mi := &file_driver_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4311,7 +4392,7 @@ func (x *Finding) String() string {
 func (*Finding) ProtoMessage() {}
 
 func (x *Finding) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[43]
+	mi := &file_driver_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4324,7 +4405,7 @@ func (x *Finding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finding.ProtoReflect.Descriptor instead.
 func (*Finding) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{43}
+	return file_driver_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Finding) GetCode() string {
@@ -4370,7 +4451,7 @@ type BackupRequest struct {
 
 func (x *BackupRequest) Reset() {
 	*x = BackupRequest{}
-	mi := &file_driver_proto_msgTypes[44]
+	mi := &file_driver_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4382,7 +4463,7 @@ func (x *BackupRequest) String() string {
 func (*BackupRequest) ProtoMessage() {}
 
 func (x *BackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[44]
+	mi := &file_driver_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4395,7 +4476,7 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{44}
+	return file_driver_proto_rawDescGZIP(), []int{45}
 }
 
 type BackupPart struct {
@@ -4409,7 +4490,7 @@ type BackupPart struct {
 
 func (x *BackupPart) Reset() {
 	*x = BackupPart{}
-	mi := &file_driver_proto_msgTypes[45]
+	mi := &file_driver_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4421,7 +4502,7 @@ func (x *BackupPart) String() string {
 func (*BackupPart) ProtoMessage() {}
 
 func (x *BackupPart) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[45]
+	mi := &file_driver_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4434,7 +4515,7 @@ func (x *BackupPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupPart.ProtoReflect.Descriptor instead.
 func (*BackupPart) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{45}
+	return file_driver_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *BackupPart) GetName() string {
@@ -4471,7 +4552,7 @@ type Document struct {
 
 func (x *Document) Reset() {
 	*x = Document{}
-	mi := &file_driver_proto_msgTypes[46]
+	mi := &file_driver_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4483,7 +4564,7 @@ func (x *Document) String() string {
 func (*Document) ProtoMessage() {}
 
 func (x *Document) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[46]
+	mi := &file_driver_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4496,7 +4577,7 @@ func (x *Document) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Document.ProtoReflect.Descriptor instead.
 func (*Document) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{46}
+	return file_driver_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Document) GetName() string {
@@ -4539,7 +4620,7 @@ type Space struct {
 
 func (x *Space) Reset() {
 	*x = Space{}
-	mi := &file_driver_proto_msgTypes[47]
+	mi := &file_driver_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4551,7 +4632,7 @@ func (x *Space) String() string {
 func (*Space) ProtoMessage() {}
 
 func (x *Space) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[47]
+	mi := &file_driver_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4564,7 +4645,7 @@ func (x *Space) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Space.ProtoReflect.Descriptor instead.
 func (*Space) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{47}
+	return file_driver_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Space) GetBoard() string {
@@ -4594,7 +4675,7 @@ type DocumentRequest struct {
 
 func (x *DocumentRequest) Reset() {
 	*x = DocumentRequest{}
-	mi := &file_driver_proto_msgTypes[48]
+	mi := &file_driver_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4606,7 +4687,7 @@ func (x *DocumentRequest) String() string {
 func (*DocumentRequest) ProtoMessage() {}
 
 func (x *DocumentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[48]
+	mi := &file_driver_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4619,7 +4700,7 @@ func (x *DocumentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DocumentRequest.ProtoReflect.Descriptor instead.
 func (*DocumentRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{48}
+	return file_driver_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *DocumentRequest) GetSpace() *Space {
@@ -4656,7 +4737,7 @@ type PutDocumentRequest struct {
 
 func (x *PutDocumentRequest) Reset() {
 	*x = PutDocumentRequest{}
-	mi := &file_driver_proto_msgTypes[49]
+	mi := &file_driver_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4668,7 +4749,7 @@ func (x *PutDocumentRequest) String() string {
 func (*PutDocumentRequest) ProtoMessage() {}
 
 func (x *PutDocumentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[49]
+	mi := &file_driver_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4681,7 +4762,7 @@ func (x *PutDocumentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutDocumentRequest.ProtoReflect.Descriptor instead.
 func (*PutDocumentRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{49}
+	return file_driver_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *PutDocumentRequest) GetSpace() *Space {
@@ -4714,7 +4795,7 @@ type PutDocumentResponse struct {
 
 func (x *PutDocumentResponse) Reset() {
 	*x = PutDocumentResponse{}
-	mi := &file_driver_proto_msgTypes[50]
+	mi := &file_driver_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4726,7 +4807,7 @@ func (x *PutDocumentResponse) String() string {
 func (*PutDocumentResponse) ProtoMessage() {}
 
 func (x *PutDocumentResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[50]
+	mi := &file_driver_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4739,7 +4820,7 @@ func (x *PutDocumentResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutDocumentResponse.ProtoReflect.Descriptor instead.
 func (*PutDocumentResponse) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{50}
+	return file_driver_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *PutDocumentResponse) GetVersion() uint64 {
@@ -4757,7 +4838,7 @@ type DeleteDocumentResponse struct {
 
 func (x *DeleteDocumentResponse) Reset() {
 	*x = DeleteDocumentResponse{}
-	mi := &file_driver_proto_msgTypes[51]
+	mi := &file_driver_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4769,7 +4850,7 @@ func (x *DeleteDocumentResponse) String() string {
 func (*DeleteDocumentResponse) ProtoMessage() {}
 
 func (x *DeleteDocumentResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[51]
+	mi := &file_driver_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4782,7 +4863,7 @@ func (x *DeleteDocumentResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteDocumentResponse.ProtoReflect.Descriptor instead.
 func (*DeleteDocumentResponse) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{51}
+	return file_driver_proto_rawDescGZIP(), []int{52}
 }
 
 // ListDocumentsRequest asks for up to limit documents whose names come after the
@@ -4798,7 +4879,7 @@ type ListDocumentsRequest struct {
 
 func (x *ListDocumentsRequest) Reset() {
 	*x = ListDocumentsRequest{}
-	mi := &file_driver_proto_msgTypes[52]
+	mi := &file_driver_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4810,7 +4891,7 @@ func (x *ListDocumentsRequest) String() string {
 func (*ListDocumentsRequest) ProtoMessage() {}
 
 func (x *ListDocumentsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[52]
+	mi := &file_driver_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4823,7 +4904,7 @@ func (x *ListDocumentsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDocumentsRequest.ProtoReflect.Descriptor instead.
 func (*ListDocumentsRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{52}
+	return file_driver_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *ListDocumentsRequest) GetSpace() *Space {
@@ -4856,7 +4937,7 @@ type Documents struct {
 
 func (x *Documents) Reset() {
 	*x = Documents{}
-	mi := &file_driver_proto_msgTypes[53]
+	mi := &file_driver_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4868,7 +4949,7 @@ func (x *Documents) String() string {
 func (*Documents) ProtoMessage() {}
 
 func (x *Documents) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[53]
+	mi := &file_driver_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4881,7 +4962,7 @@ func (x *Documents) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Documents.ProtoReflect.Descriptor instead.
 func (*Documents) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{53}
+	return file_driver_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Documents) GetDocuments() []*Document {
@@ -4900,7 +4981,7 @@ type DocWatchRequest struct {
 
 func (x *DocWatchRequest) Reset() {
 	*x = DocWatchRequest{}
-	mi := &file_driver_proto_msgTypes[54]
+	mi := &file_driver_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4912,7 +4993,7 @@ func (x *DocWatchRequest) String() string {
 func (*DocWatchRequest) ProtoMessage() {}
 
 func (x *DocWatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[54]
+	mi := &file_driver_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4925,7 +5006,7 @@ func (x *DocWatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DocWatchRequest.ProtoReflect.Descriptor instead.
 func (*DocWatchRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{54}
+	return file_driver_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *DocWatchRequest) GetSpace() *Space {
@@ -4944,7 +5025,7 @@ type DocumentChanges struct {
 
 func (x *DocumentChanges) Reset() {
 	*x = DocumentChanges{}
-	mi := &file_driver_proto_msgTypes[55]
+	mi := &file_driver_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4956,7 +5037,7 @@ func (x *DocumentChanges) String() string {
 func (*DocumentChanges) ProtoMessage() {}
 
 func (x *DocumentChanges) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[55]
+	mi := &file_driver_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4969,7 +5050,7 @@ func (x *DocumentChanges) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DocumentChanges.ProtoReflect.Descriptor instead.
 func (*DocumentChanges) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{55}
+	return file_driver_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *DocumentChanges) GetChanges() []*DocumentChange {
@@ -4991,7 +5072,7 @@ type DocumentChange struct {
 
 func (x *DocumentChange) Reset() {
 	*x = DocumentChange{}
-	mi := &file_driver_proto_msgTypes[56]
+	mi := &file_driver_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5003,7 +5084,7 @@ func (x *DocumentChange) String() string {
 func (*DocumentChange) ProtoMessage() {}
 
 func (x *DocumentChange) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[56]
+	mi := &file_driver_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5016,7 +5097,7 @@ func (x *DocumentChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DocumentChange.ProtoReflect.Descriptor instead.
 func (*DocumentChange) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{56}
+	return file_driver_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *DocumentChange) GetDocument() *Document {
@@ -5048,7 +5129,7 @@ type HealthRequest struct {
 
 func (x *HealthRequest) Reset() {
 	*x = HealthRequest{}
-	mi := &file_driver_proto_msgTypes[57]
+	mi := &file_driver_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5060,7 +5141,7 @@ func (x *HealthRequest) String() string {
 func (*HealthRequest) ProtoMessage() {}
 
 func (x *HealthRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[57]
+	mi := &file_driver_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5073,7 +5154,7 @@ func (x *HealthRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealthRequest.ProtoReflect.Descriptor instead.
 func (*HealthRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{57}
+	return file_driver_proto_rawDescGZIP(), []int{58}
 }
 
 type HealthResponse struct {
@@ -5084,7 +5165,7 @@ type HealthResponse struct {
 
 func (x *HealthResponse) Reset() {
 	*x = HealthResponse{}
-	mi := &file_driver_proto_msgTypes[58]
+	mi := &file_driver_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5096,7 +5177,7 @@ func (x *HealthResponse) String() string {
 func (*HealthResponse) ProtoMessage() {}
 
 func (x *HealthResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[58]
+	mi := &file_driver_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5109,7 +5190,7 @@ func (x *HealthResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealthResponse.ProtoReflect.Descriptor instead.
 func (*HealthResponse) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{58}
+	return file_driver_proto_rawDescGZIP(), []int{59}
 }
 
 type DrainRequest struct {
@@ -5120,7 +5201,7 @@ type DrainRequest struct {
 
 func (x *DrainRequest) Reset() {
 	*x = DrainRequest{}
-	mi := &file_driver_proto_msgTypes[59]
+	mi := &file_driver_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5132,7 +5213,7 @@ func (x *DrainRequest) String() string {
 func (*DrainRequest) ProtoMessage() {}
 
 func (x *DrainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[59]
+	mi := &file_driver_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5145,7 +5226,7 @@ func (x *DrainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainRequest.ProtoReflect.Descriptor instead.
 func (*DrainRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{59}
+	return file_driver_proto_rawDescGZIP(), []int{60}
 }
 
 type DrainResponse struct {
@@ -5156,7 +5237,7 @@ type DrainResponse struct {
 
 func (x *DrainResponse) Reset() {
 	*x = DrainResponse{}
-	mi := &file_driver_proto_msgTypes[60]
+	mi := &file_driver_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5168,7 +5249,7 @@ func (x *DrainResponse) String() string {
 func (*DrainResponse) ProtoMessage() {}
 
 func (x *DrainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[60]
+	mi := &file_driver_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5181,7 +5262,7 @@ func (x *DrainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainResponse.ProtoReflect.Descriptor instead.
 func (*DrainResponse) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{60}
+	return file_driver_proto_rawDescGZIP(), []int{61}
 }
 
 var File_driver_proto protoreflect.FileDescriptor
@@ -5243,7 +5324,7 @@ const file_driver_proto_rawDesc = "" +
 	"\x04loss\x18\a \x01(\tR\x04loss\x12\x1d\n" +
 	"\n" +
 	"max_finals\x18\b \x01(\x03R\tmaxFinalsB\t\n" +
-	"\a_memory\"\x92\x04\n" +
+	"\a_memory\"\xa8\x04\n" +
 	"\fCapabilities\x12\x1c\n" +
 	"\tencodings\x18\x01 \x03(\tR\tencodings\x12\x1f\n" +
 	"\vmax_details\x18\x02 \x01(\x03R\n" +
@@ -5266,7 +5347,8 @@ const file_driver_proto_rawDesc = "" +
 	"\breplaces\x18\x0f \x01(\bR\breplaces\x12\x18\n" +
 	"\aimports\x18\x11 \x01(\bR\aimports\x12\x16\n" +
 	"\x06groups\x18\x12 \x01(\bR\x06groups\x12\x14\n" +
-	"\x05inbox\x18\x10 \x01(\bR\x05inbox\"(\n" +
+	"\x05inbox\x18\x10 \x01(\bR\x05inbox\x12\x14\n" +
+	"\x05rates\x18\x13 \x01(\bR\x05rates\"(\n" +
 	"\x10DropBoardRequest\x12\x14\n" +
 	"\x05board\x18\x01 \x01(\tR\x05board\"\x13\n" +
 	"\x11DropBoardResponse\"g\n" +
@@ -5325,18 +5407,23 @@ const file_driver_proto_rawDesc = "" +
 	"\tno_expiry\x18\x05 \x01(\bR\bnoExpiry\x12\x14\n" +
 	"\x05parts\x18\x06 \x01(\rR\x05parts\x12\x1a\n" +
 	"\bremember\x18\a \x01(\bR\bremember\x12\x12\n" +
-	"\x04more\x18\b \x01(\bR\x04more\"\xba\x01\n" +
+	"\x04more\x18\b \x01(\bR\x04more\"\xe8\x01\n" +
 	"\tCandidate\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\fR\x03job\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\x04R\aversion\x12\x14\n" +
 	"\x05nonce\x18\x03 \x01(\fR\x05nonce\x12\x1b\n" +
 	"\x06status\x18\x04 \x01(\fH\x00R\x06status\x88\x01\x01\x12/\n" +
 	"\x06limits\x18\x05 \x03(\v2\x17.boardd.driver.v1.LimitR\x06limits\x12\x12\n" +
-	"\x04most\x18\x06 \x01(\x03R\x04mostB\t\n" +
+	"\x04most\x18\x06 \x01(\x03R\x04most\x12,\n" +
+	"\x05rates\x18\a \x03(\v2\x16.boardd.driver.v1.RateR\x05ratesB\t\n" +
 	"\a_status\"C\n" +
 	"\x05Limit\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x16\n" +
 	"\x06weight\x18\x02 \x01(\x03R\x06weight\x12\x10\n" +
+	"\x03max\x18\x03 \x01(\x03R\x03max\"<\n" +
+	"\x04Rate\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x10\n" +
+	"\x03per\x18\x02 \x01(\x03R\x03per\x12\x10\n" +
 	"\x03max\x18\x03 \x01(\x03R\x03max\"Y\n" +
 	"\x03Key\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
@@ -5687,7 +5774,7 @@ func file_driver_proto_rawDescGZIP() []byte {
 }
 
 var file_driver_proto_enumTypes = make([]protoimpl.EnumInfo, 10)
-var file_driver_proto_msgTypes = make([]protoimpl.MessageInfo, 62)
+var file_driver_proto_msgTypes = make([]protoimpl.MessageInfo, 63)
 var file_driver_proto_goTypes = []any{
 	(Kind)(0),                      // 0: boardd.driver.v1.Kind
 	(OpKind)(0),                    // 1: boardd.driver.v1.OpKind
@@ -5719,48 +5806,49 @@ var file_driver_proto_goTypes = []any{
 	(*ClaimSpec)(nil),              // 27: boardd.driver.v1.ClaimSpec
 	(*Candidate)(nil),              // 28: boardd.driver.v1.Candidate
 	(*Limit)(nil),                  // 29: boardd.driver.v1.Limit
-	(*Key)(nil),                    // 30: boardd.driver.v1.Key
-	(*Hold)(nil),                   // 31: boardd.driver.v1.Hold
-	(*Attachment)(nil),             // 32: boardd.driver.v1.Attachment
-	(*Ending)(nil),                 // 33: boardd.driver.v1.Ending
-	(*Result)(nil),                 // 34: boardd.driver.v1.Result
-	(*Group)(nil),                  // 35: boardd.driver.v1.Group
-	(*Claimed)(nil),                // 36: boardd.driver.v1.Claimed
-	(*Gone)(nil),                   // 37: boardd.driver.v1.Gone
-	(*Posting)(nil),                // 38: boardd.driver.v1.Posting
-	(*Record)(nil),                 // 39: boardd.driver.v1.Record
-	(*Holder)(nil),                 // 40: boardd.driver.v1.Holder
-	(*ReadRequest)(nil),            // 41: boardd.driver.v1.ReadRequest
-	(*Records)(nil),                // 42: boardd.driver.v1.Records
-	(*ScanRequest)(nil),            // 43: boardd.driver.v1.ScanRequest
-	(*Page)(nil),                   // 44: boardd.driver.v1.Page
-	(*BadRecord)(nil),              // 45: boardd.driver.v1.BadRecord
-	(*WatchRequest)(nil),           // 46: boardd.driver.v1.WatchRequest
-	(*Changes)(nil),                // 47: boardd.driver.v1.Changes
-	(*Change)(nil),                 // 48: boardd.driver.v1.Change
-	(*CountRequest)(nil),           // 49: boardd.driver.v1.CountRequest
-	(*Counts)(nil),                 // 50: boardd.driver.v1.Counts
-	(*ExamineRequest)(nil),         // 51: boardd.driver.v1.ExamineRequest
-	(*Findings)(nil),               // 52: boardd.driver.v1.Findings
-	(*Finding)(nil),                // 53: boardd.driver.v1.Finding
-	(*BackupRequest)(nil),          // 54: boardd.driver.v1.BackupRequest
-	(*BackupPart)(nil),             // 55: boardd.driver.v1.BackupPart
-	(*Document)(nil),               // 56: boardd.driver.v1.Document
-	(*Space)(nil),                  // 57: boardd.driver.v1.Space
-	(*DocumentRequest)(nil),        // 58: boardd.driver.v1.DocumentRequest
-	(*PutDocumentRequest)(nil),     // 59: boardd.driver.v1.PutDocumentRequest
-	(*PutDocumentResponse)(nil),    // 60: boardd.driver.v1.PutDocumentResponse
-	(*DeleteDocumentResponse)(nil), // 61: boardd.driver.v1.DeleteDocumentResponse
-	(*ListDocumentsRequest)(nil),   // 62: boardd.driver.v1.ListDocumentsRequest
-	(*Documents)(nil),              // 63: boardd.driver.v1.Documents
-	(*DocWatchRequest)(nil),        // 64: boardd.driver.v1.DocWatchRequest
-	(*DocumentChanges)(nil),        // 65: boardd.driver.v1.DocumentChanges
-	(*DocumentChange)(nil),         // 66: boardd.driver.v1.DocumentChange
-	(*HealthRequest)(nil),          // 67: boardd.driver.v1.HealthRequest
-	(*HealthResponse)(nil),         // 68: boardd.driver.v1.HealthResponse
-	(*DrainRequest)(nil),           // 69: boardd.driver.v1.DrainRequest
-	(*DrainResponse)(nil),          // 70: boardd.driver.v1.DrainResponse
-	nil,                            // 71: boardd.driver.v1.Counts.LimitsEntry
+	(*Rate)(nil),                   // 30: boardd.driver.v1.Rate
+	(*Key)(nil),                    // 31: boardd.driver.v1.Key
+	(*Hold)(nil),                   // 32: boardd.driver.v1.Hold
+	(*Attachment)(nil),             // 33: boardd.driver.v1.Attachment
+	(*Ending)(nil),                 // 34: boardd.driver.v1.Ending
+	(*Result)(nil),                 // 35: boardd.driver.v1.Result
+	(*Group)(nil),                  // 36: boardd.driver.v1.Group
+	(*Claimed)(nil),                // 37: boardd.driver.v1.Claimed
+	(*Gone)(nil),                   // 38: boardd.driver.v1.Gone
+	(*Posting)(nil),                // 39: boardd.driver.v1.Posting
+	(*Record)(nil),                 // 40: boardd.driver.v1.Record
+	(*Holder)(nil),                 // 41: boardd.driver.v1.Holder
+	(*ReadRequest)(nil),            // 42: boardd.driver.v1.ReadRequest
+	(*Records)(nil),                // 43: boardd.driver.v1.Records
+	(*ScanRequest)(nil),            // 44: boardd.driver.v1.ScanRequest
+	(*Page)(nil),                   // 45: boardd.driver.v1.Page
+	(*BadRecord)(nil),              // 46: boardd.driver.v1.BadRecord
+	(*WatchRequest)(nil),           // 47: boardd.driver.v1.WatchRequest
+	(*Changes)(nil),                // 48: boardd.driver.v1.Changes
+	(*Change)(nil),                 // 49: boardd.driver.v1.Change
+	(*CountRequest)(nil),           // 50: boardd.driver.v1.CountRequest
+	(*Counts)(nil),                 // 51: boardd.driver.v1.Counts
+	(*ExamineRequest)(nil),         // 52: boardd.driver.v1.ExamineRequest
+	(*Findings)(nil),               // 53: boardd.driver.v1.Findings
+	(*Finding)(nil),                // 54: boardd.driver.v1.Finding
+	(*BackupRequest)(nil),          // 55: boardd.driver.v1.BackupRequest
+	(*BackupPart)(nil),             // 56: boardd.driver.v1.BackupPart
+	(*Document)(nil),               // 57: boardd.driver.v1.Document
+	(*Space)(nil),                  // 58: boardd.driver.v1.Space
+	(*DocumentRequest)(nil),        // 59: boardd.driver.v1.DocumentRequest
+	(*PutDocumentRequest)(nil),     // 60: boardd.driver.v1.PutDocumentRequest
+	(*PutDocumentResponse)(nil),    // 61: boardd.driver.v1.PutDocumentResponse
+	(*DeleteDocumentResponse)(nil), // 62: boardd.driver.v1.DeleteDocumentResponse
+	(*ListDocumentsRequest)(nil),   // 63: boardd.driver.v1.ListDocumentsRequest
+	(*Documents)(nil),              // 64: boardd.driver.v1.Documents
+	(*DocWatchRequest)(nil),        // 65: boardd.driver.v1.DocWatchRequest
+	(*DocumentChanges)(nil),        // 66: boardd.driver.v1.DocumentChanges
+	(*DocumentChange)(nil),         // 67: boardd.driver.v1.DocumentChange
+	(*HealthRequest)(nil),          // 68: boardd.driver.v1.HealthRequest
+	(*HealthResponse)(nil),         // 69: boardd.driver.v1.HealthResponse
+	(*DrainRequest)(nil),           // 70: boardd.driver.v1.DrainRequest
+	(*DrainResponse)(nil),          // 71: boardd.driver.v1.DrainResponse
+	nil,                            // 72: boardd.driver.v1.Counts.LimitsEntry
 }
 var file_driver_proto_depIdxs = []int32{
 	12, // 0: boardd.driver.v1.InfoResponse.config:type_name -> boardd.driver.v1.Schema
@@ -5771,98 +5859,99 @@ var file_driver_proto_depIdxs = []int32{
 	19, // 5: boardd.driver.v1.BoardStatus.capabilities:type_name -> boardd.driver.v1.Capabilities
 	23, // 6: boardd.driver.v1.Batch.boards:type_name -> boardd.driver.v1.BoardOps
 	25, // 7: boardd.driver.v1.BoardOps.ops:type_name -> boardd.driver.v1.Op
-	34, // 8: boardd.driver.v1.BatchResult.results:type_name -> boardd.driver.v1.Result
+	35, // 8: boardd.driver.v1.BatchResult.results:type_name -> boardd.driver.v1.Result
 	1,  // 9: boardd.driver.v1.Op.kind:type_name -> boardd.driver.v1.OpKind
 	2,  // 10: boardd.driver.v1.Op.must:type_name -> boardd.driver.v1.Must
-	38, // 11: boardd.driver.v1.Op.posting:type_name -> boardd.driver.v1.Posting
+	39, // 11: boardd.driver.v1.Op.posting:type_name -> boardd.driver.v1.Posting
 	27, // 12: boardd.driver.v1.Op.claim:type_name -> boardd.driver.v1.ClaimSpec
-	33, // 13: boardd.driver.v1.Op.ending:type_name -> boardd.driver.v1.Ending
-	32, // 14: boardd.driver.v1.Op.attach:type_name -> boardd.driver.v1.Attachment
-	31, // 15: boardd.driver.v1.Op.hold:type_name -> boardd.driver.v1.Hold
+	34, // 13: boardd.driver.v1.Op.ending:type_name -> boardd.driver.v1.Ending
+	33, // 14: boardd.driver.v1.Op.attach:type_name -> boardd.driver.v1.Attachment
+	32, // 15: boardd.driver.v1.Op.hold:type_name -> boardd.driver.v1.Hold
 	29, // 16: boardd.driver.v1.Op.limits:type_name -> boardd.driver.v1.Limit
 	5,  // 17: boardd.driver.v1.Op.event:type_name -> boardd.driver.v1.Event
-	30, // 18: boardd.driver.v1.Op.keys:type_name -> boardd.driver.v1.Key
+	31, // 18: boardd.driver.v1.Op.keys:type_name -> boardd.driver.v1.Key
 	25, // 19: boardd.driver.v1.Op.replaces:type_name -> boardd.driver.v1.Op
 	26, // 20: boardd.driver.v1.Op.import:type_name -> boardd.driver.v1.Import
 	25, // 21: boardd.driver.v1.Import.then:type_name -> boardd.driver.v1.Op
 	28, // 22: boardd.driver.v1.ClaimSpec.candidates:type_name -> boardd.driver.v1.Candidate
 	29, // 23: boardd.driver.v1.Candidate.limits:type_name -> boardd.driver.v1.Limit
-	4,  // 24: boardd.driver.v1.Ending.outcome:type_name -> boardd.driver.v1.Outcome
-	0,  // 25: boardd.driver.v1.Result.kind:type_name -> boardd.driver.v1.Kind
-	39, // 26: boardd.driver.v1.Result.record:type_name -> boardd.driver.v1.Record
-	36, // 27: boardd.driver.v1.Result.claims:type_name -> boardd.driver.v1.Claimed
-	37, // 28: boardd.driver.v1.Result.gone:type_name -> boardd.driver.v1.Gone
-	35, // 29: boardd.driver.v1.Result.group:type_name -> boardd.driver.v1.Group
-	39, // 30: boardd.driver.v1.Claimed.record:type_name -> boardd.driver.v1.Record
-	0,  // 31: boardd.driver.v1.Gone.kind:type_name -> boardd.driver.v1.Kind
-	39, // 32: boardd.driver.v1.Gone.record:type_name -> boardd.driver.v1.Record
-	6,  // 33: boardd.driver.v1.Posting.encoding:type_name -> boardd.driver.v1.Encoding
-	38, // 34: boardd.driver.v1.Record.posting:type_name -> boardd.driver.v1.Posting
-	3,  // 35: boardd.driver.v1.Record.state:type_name -> boardd.driver.v1.State
-	40, // 36: boardd.driver.v1.Record.holder:type_name -> boardd.driver.v1.Holder
-	4,  // 37: boardd.driver.v1.Record.outcome:type_name -> boardd.driver.v1.Outcome
-	32, // 38: boardd.driver.v1.Record.attached:type_name -> boardd.driver.v1.Attachment
-	39, // 39: boardd.driver.v1.Records.records:type_name -> boardd.driver.v1.Record
-	8,  // 40: boardd.driver.v1.ScanRequest.set:type_name -> boardd.driver.v1.Set
-	39, // 41: boardd.driver.v1.Page.records:type_name -> boardd.driver.v1.Record
-	45, // 42: boardd.driver.v1.Page.bad:type_name -> boardd.driver.v1.BadRecord
-	48, // 43: boardd.driver.v1.Changes.list:type_name -> boardd.driver.v1.Change
-	5,  // 44: boardd.driver.v1.Change.event:type_name -> boardd.driver.v1.Event
-	39, // 45: boardd.driver.v1.Change.record:type_name -> boardd.driver.v1.Record
-	71, // 46: boardd.driver.v1.Counts.limits:type_name -> boardd.driver.v1.Counts.LimitsEntry
-	53, // 47: boardd.driver.v1.Findings.list:type_name -> boardd.driver.v1.Finding
-	9,  // 48: boardd.driver.v1.Finding.severity:type_name -> boardd.driver.v1.Severity
-	57, // 49: boardd.driver.v1.DocumentRequest.space:type_name -> boardd.driver.v1.Space
-	57, // 50: boardd.driver.v1.PutDocumentRequest.space:type_name -> boardd.driver.v1.Space
-	56, // 51: boardd.driver.v1.PutDocumentRequest.document:type_name -> boardd.driver.v1.Document
-	57, // 52: boardd.driver.v1.ListDocumentsRequest.space:type_name -> boardd.driver.v1.Space
-	56, // 53: boardd.driver.v1.Documents.documents:type_name -> boardd.driver.v1.Document
-	57, // 54: boardd.driver.v1.DocWatchRequest.space:type_name -> boardd.driver.v1.Space
-	66, // 55: boardd.driver.v1.DocumentChanges.changes:type_name -> boardd.driver.v1.DocumentChange
-	56, // 56: boardd.driver.v1.DocumentChange.document:type_name -> boardd.driver.v1.Document
-	10, // 57: boardd.driver.v1.Driver.Info:input_type -> boardd.driver.v1.InfoRequest
-	15, // 58: boardd.driver.v1.Driver.Configure:input_type -> boardd.driver.v1.ConfigureRequest
-	17, // 59: boardd.driver.v1.Driver.OpenBoard:input_type -> boardd.driver.v1.BoardSpec
-	20, // 60: boardd.driver.v1.Driver.DropBoard:input_type -> boardd.driver.v1.DropBoardRequest
-	22, // 61: boardd.driver.v1.Driver.Exec:input_type -> boardd.driver.v1.Batch
-	22, // 62: boardd.driver.v1.Driver.ExecBatch:input_type -> boardd.driver.v1.Batch
-	41, // 63: boardd.driver.v1.Driver.Read:input_type -> boardd.driver.v1.ReadRequest
-	43, // 64: boardd.driver.v1.Driver.Scan:input_type -> boardd.driver.v1.ScanRequest
-	46, // 65: boardd.driver.v1.Driver.Watch:input_type -> boardd.driver.v1.WatchRequest
-	49, // 66: boardd.driver.v1.Driver.Count:input_type -> boardd.driver.v1.CountRequest
-	51, // 67: boardd.driver.v1.Driver.Examine:input_type -> boardd.driver.v1.ExamineRequest
-	54, // 68: boardd.driver.v1.Driver.Backup:input_type -> boardd.driver.v1.BackupRequest
-	58, // 69: boardd.driver.v1.Driver.GetDocument:input_type -> boardd.driver.v1.DocumentRequest
-	59, // 70: boardd.driver.v1.Driver.PutDocument:input_type -> boardd.driver.v1.PutDocumentRequest
-	58, // 71: boardd.driver.v1.Driver.DeleteDocument:input_type -> boardd.driver.v1.DocumentRequest
-	62, // 72: boardd.driver.v1.Driver.ListDocuments:input_type -> boardd.driver.v1.ListDocumentsRequest
-	64, // 73: boardd.driver.v1.Driver.DocWatch:input_type -> boardd.driver.v1.DocWatchRequest
-	67, // 74: boardd.driver.v1.Driver.Health:input_type -> boardd.driver.v1.HealthRequest
-	69, // 75: boardd.driver.v1.Driver.Drain:input_type -> boardd.driver.v1.DrainRequest
-	11, // 76: boardd.driver.v1.Driver.Info:output_type -> boardd.driver.v1.InfoResponse
-	16, // 77: boardd.driver.v1.Driver.Configure:output_type -> boardd.driver.v1.ConfigureResponse
-	18, // 78: boardd.driver.v1.Driver.OpenBoard:output_type -> boardd.driver.v1.BoardStatus
-	21, // 79: boardd.driver.v1.Driver.DropBoard:output_type -> boardd.driver.v1.DropBoardResponse
-	24, // 80: boardd.driver.v1.Driver.Exec:output_type -> boardd.driver.v1.BatchResult
-	24, // 81: boardd.driver.v1.Driver.ExecBatch:output_type -> boardd.driver.v1.BatchResult
-	42, // 82: boardd.driver.v1.Driver.Read:output_type -> boardd.driver.v1.Records
-	44, // 83: boardd.driver.v1.Driver.Scan:output_type -> boardd.driver.v1.Page
-	47, // 84: boardd.driver.v1.Driver.Watch:output_type -> boardd.driver.v1.Changes
-	50, // 85: boardd.driver.v1.Driver.Count:output_type -> boardd.driver.v1.Counts
-	52, // 86: boardd.driver.v1.Driver.Examine:output_type -> boardd.driver.v1.Findings
-	55, // 87: boardd.driver.v1.Driver.Backup:output_type -> boardd.driver.v1.BackupPart
-	56, // 88: boardd.driver.v1.Driver.GetDocument:output_type -> boardd.driver.v1.Document
-	60, // 89: boardd.driver.v1.Driver.PutDocument:output_type -> boardd.driver.v1.PutDocumentResponse
-	61, // 90: boardd.driver.v1.Driver.DeleteDocument:output_type -> boardd.driver.v1.DeleteDocumentResponse
-	63, // 91: boardd.driver.v1.Driver.ListDocuments:output_type -> boardd.driver.v1.Documents
-	65, // 92: boardd.driver.v1.Driver.DocWatch:output_type -> boardd.driver.v1.DocumentChanges
-	68, // 93: boardd.driver.v1.Driver.Health:output_type -> boardd.driver.v1.HealthResponse
-	70, // 94: boardd.driver.v1.Driver.Drain:output_type -> boardd.driver.v1.DrainResponse
-	76, // [76:95] is the sub-list for method output_type
-	57, // [57:76] is the sub-list for method input_type
-	57, // [57:57] is the sub-list for extension type_name
-	57, // [57:57] is the sub-list for extension extendee
-	0,  // [0:57] is the sub-list for field type_name
+	30, // 24: boardd.driver.v1.Candidate.rates:type_name -> boardd.driver.v1.Rate
+	4,  // 25: boardd.driver.v1.Ending.outcome:type_name -> boardd.driver.v1.Outcome
+	0,  // 26: boardd.driver.v1.Result.kind:type_name -> boardd.driver.v1.Kind
+	40, // 27: boardd.driver.v1.Result.record:type_name -> boardd.driver.v1.Record
+	37, // 28: boardd.driver.v1.Result.claims:type_name -> boardd.driver.v1.Claimed
+	38, // 29: boardd.driver.v1.Result.gone:type_name -> boardd.driver.v1.Gone
+	36, // 30: boardd.driver.v1.Result.group:type_name -> boardd.driver.v1.Group
+	40, // 31: boardd.driver.v1.Claimed.record:type_name -> boardd.driver.v1.Record
+	0,  // 32: boardd.driver.v1.Gone.kind:type_name -> boardd.driver.v1.Kind
+	40, // 33: boardd.driver.v1.Gone.record:type_name -> boardd.driver.v1.Record
+	6,  // 34: boardd.driver.v1.Posting.encoding:type_name -> boardd.driver.v1.Encoding
+	39, // 35: boardd.driver.v1.Record.posting:type_name -> boardd.driver.v1.Posting
+	3,  // 36: boardd.driver.v1.Record.state:type_name -> boardd.driver.v1.State
+	41, // 37: boardd.driver.v1.Record.holder:type_name -> boardd.driver.v1.Holder
+	4,  // 38: boardd.driver.v1.Record.outcome:type_name -> boardd.driver.v1.Outcome
+	33, // 39: boardd.driver.v1.Record.attached:type_name -> boardd.driver.v1.Attachment
+	40, // 40: boardd.driver.v1.Records.records:type_name -> boardd.driver.v1.Record
+	8,  // 41: boardd.driver.v1.ScanRequest.set:type_name -> boardd.driver.v1.Set
+	40, // 42: boardd.driver.v1.Page.records:type_name -> boardd.driver.v1.Record
+	46, // 43: boardd.driver.v1.Page.bad:type_name -> boardd.driver.v1.BadRecord
+	49, // 44: boardd.driver.v1.Changes.list:type_name -> boardd.driver.v1.Change
+	5,  // 45: boardd.driver.v1.Change.event:type_name -> boardd.driver.v1.Event
+	40, // 46: boardd.driver.v1.Change.record:type_name -> boardd.driver.v1.Record
+	72, // 47: boardd.driver.v1.Counts.limits:type_name -> boardd.driver.v1.Counts.LimitsEntry
+	54, // 48: boardd.driver.v1.Findings.list:type_name -> boardd.driver.v1.Finding
+	9,  // 49: boardd.driver.v1.Finding.severity:type_name -> boardd.driver.v1.Severity
+	58, // 50: boardd.driver.v1.DocumentRequest.space:type_name -> boardd.driver.v1.Space
+	58, // 51: boardd.driver.v1.PutDocumentRequest.space:type_name -> boardd.driver.v1.Space
+	57, // 52: boardd.driver.v1.PutDocumentRequest.document:type_name -> boardd.driver.v1.Document
+	58, // 53: boardd.driver.v1.ListDocumentsRequest.space:type_name -> boardd.driver.v1.Space
+	57, // 54: boardd.driver.v1.Documents.documents:type_name -> boardd.driver.v1.Document
+	58, // 55: boardd.driver.v1.DocWatchRequest.space:type_name -> boardd.driver.v1.Space
+	67, // 56: boardd.driver.v1.DocumentChanges.changes:type_name -> boardd.driver.v1.DocumentChange
+	57, // 57: boardd.driver.v1.DocumentChange.document:type_name -> boardd.driver.v1.Document
+	10, // 58: boardd.driver.v1.Driver.Info:input_type -> boardd.driver.v1.InfoRequest
+	15, // 59: boardd.driver.v1.Driver.Configure:input_type -> boardd.driver.v1.ConfigureRequest
+	17, // 60: boardd.driver.v1.Driver.OpenBoard:input_type -> boardd.driver.v1.BoardSpec
+	20, // 61: boardd.driver.v1.Driver.DropBoard:input_type -> boardd.driver.v1.DropBoardRequest
+	22, // 62: boardd.driver.v1.Driver.Exec:input_type -> boardd.driver.v1.Batch
+	22, // 63: boardd.driver.v1.Driver.ExecBatch:input_type -> boardd.driver.v1.Batch
+	42, // 64: boardd.driver.v1.Driver.Read:input_type -> boardd.driver.v1.ReadRequest
+	44, // 65: boardd.driver.v1.Driver.Scan:input_type -> boardd.driver.v1.ScanRequest
+	47, // 66: boardd.driver.v1.Driver.Watch:input_type -> boardd.driver.v1.WatchRequest
+	50, // 67: boardd.driver.v1.Driver.Count:input_type -> boardd.driver.v1.CountRequest
+	52, // 68: boardd.driver.v1.Driver.Examine:input_type -> boardd.driver.v1.ExamineRequest
+	55, // 69: boardd.driver.v1.Driver.Backup:input_type -> boardd.driver.v1.BackupRequest
+	59, // 70: boardd.driver.v1.Driver.GetDocument:input_type -> boardd.driver.v1.DocumentRequest
+	60, // 71: boardd.driver.v1.Driver.PutDocument:input_type -> boardd.driver.v1.PutDocumentRequest
+	59, // 72: boardd.driver.v1.Driver.DeleteDocument:input_type -> boardd.driver.v1.DocumentRequest
+	63, // 73: boardd.driver.v1.Driver.ListDocuments:input_type -> boardd.driver.v1.ListDocumentsRequest
+	65, // 74: boardd.driver.v1.Driver.DocWatch:input_type -> boardd.driver.v1.DocWatchRequest
+	68, // 75: boardd.driver.v1.Driver.Health:input_type -> boardd.driver.v1.HealthRequest
+	70, // 76: boardd.driver.v1.Driver.Drain:input_type -> boardd.driver.v1.DrainRequest
+	11, // 77: boardd.driver.v1.Driver.Info:output_type -> boardd.driver.v1.InfoResponse
+	16, // 78: boardd.driver.v1.Driver.Configure:output_type -> boardd.driver.v1.ConfigureResponse
+	18, // 79: boardd.driver.v1.Driver.OpenBoard:output_type -> boardd.driver.v1.BoardStatus
+	21, // 80: boardd.driver.v1.Driver.DropBoard:output_type -> boardd.driver.v1.DropBoardResponse
+	24, // 81: boardd.driver.v1.Driver.Exec:output_type -> boardd.driver.v1.BatchResult
+	24, // 82: boardd.driver.v1.Driver.ExecBatch:output_type -> boardd.driver.v1.BatchResult
+	43, // 83: boardd.driver.v1.Driver.Read:output_type -> boardd.driver.v1.Records
+	45, // 84: boardd.driver.v1.Driver.Scan:output_type -> boardd.driver.v1.Page
+	48, // 85: boardd.driver.v1.Driver.Watch:output_type -> boardd.driver.v1.Changes
+	51, // 86: boardd.driver.v1.Driver.Count:output_type -> boardd.driver.v1.Counts
+	53, // 87: boardd.driver.v1.Driver.Examine:output_type -> boardd.driver.v1.Findings
+	56, // 88: boardd.driver.v1.Driver.Backup:output_type -> boardd.driver.v1.BackupPart
+	57, // 89: boardd.driver.v1.Driver.GetDocument:output_type -> boardd.driver.v1.Document
+	61, // 90: boardd.driver.v1.Driver.PutDocument:output_type -> boardd.driver.v1.PutDocumentResponse
+	62, // 91: boardd.driver.v1.Driver.DeleteDocument:output_type -> boardd.driver.v1.DeleteDocumentResponse
+	64, // 92: boardd.driver.v1.Driver.ListDocuments:output_type -> boardd.driver.v1.Documents
+	66, // 93: boardd.driver.v1.Driver.DocWatch:output_type -> boardd.driver.v1.DocumentChanges
+	69, // 94: boardd.driver.v1.Driver.Health:output_type -> boardd.driver.v1.HealthResponse
+	71, // 95: boardd.driver.v1.Driver.Drain:output_type -> boardd.driver.v1.DrainResponse
+	77, // [77:96] is the sub-list for method output_type
+	58, // [58:77] is the sub-list for method input_type
+	58, // [58:58] is the sub-list for extension type_name
+	58, // [58:58] is the sub-list for extension extendee
+	0,  // [0:58] is the sub-list for field type_name
 }
 
 func init() { file_driver_proto_init() }
@@ -5874,16 +5963,16 @@ func file_driver_proto_init() {
 	file_driver_proto_msgTypes[8].OneofWrappers = []any{}
 	file_driver_proto_msgTypes[15].OneofWrappers = []any{}
 	file_driver_proto_msgTypes[18].OneofWrappers = []any{}
-	file_driver_proto_msgTypes[23].OneofWrappers = []any{}
-	file_driver_proto_msgTypes[28].OneofWrappers = []any{}
+	file_driver_proto_msgTypes[24].OneofWrappers = []any{}
 	file_driver_proto_msgTypes[29].OneofWrappers = []any{}
+	file_driver_proto_msgTypes[30].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_driver_proto_rawDesc), len(file_driver_proto_rawDesc)),
 			NumEnums:      10,
-			NumMessages:   62,
+			NumMessages:   63,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

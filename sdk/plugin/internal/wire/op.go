@@ -154,6 +154,7 @@ func claimTo(c *driver.ClaimSpec) *pb.ClaimSpec {
 		to.Nonce = nonceBytes(&from.Nonce)
 		to.Status = present(from.Status)
 		to.Limits = limitsTo(from.Limits)
+		to.Rates = ratesTo(from.Rates)
 		to.Most = int64(from.Most)
 		m.Candidates[i] = to
 	}
@@ -172,7 +173,8 @@ func (r *reader) claim(m *pb.ClaimSpec) *driver.ClaimSpec {
 	for i, from := range m.Candidates {
 		c.Candidates[i] = driver.Candidate{
 			Job: r.bytes16(from.Job, "a candidate's id"), Version: from.Version, Nonce: r.bytes16(from.Nonce, "a nonce"),
-			Status: optional(from.Status), Limits: limitsFrom(from.Limits), Most: time.Duration(r.amount(from.Most, "how long a claim may stand")),
+			Status: optional(from.Status), Limits: limitsFrom(from.Limits), Rates: r.rates(from.Rates),
+			Most: time.Duration(r.amount(from.Most, "how long a claim may stand")),
 		}
 	}
 	return c
@@ -242,4 +244,26 @@ func (r *reader) parts(p uint32) driver.Parts {
 		return 0
 	}
 	return driver.Parts(p)
+}
+
+func ratesTo(list []driver.Rate) []*pb.Rate {
+	if len(list) == 0 {
+		return nil
+	}
+	out := make([]*pb.Rate, len(list))
+	for i, l := range list {
+		out[i] = &pb.Rate{Key: l.Key, Per: int64(l.Per), Max: l.Max}
+	}
+	return out
+}
+
+func (r *reader) rates(list []*pb.Rate) []driver.Rate {
+	if len(list) == 0 {
+		return nil
+	}
+	out := make([]driver.Rate, len(list))
+	for i, l := range list {
+		out[i] = driver.Rate{Key: l.Key, Per: time.Duration(r.amount(l.Per, "a rate's period")), Max: l.Max}
+	}
+	return out
 }
