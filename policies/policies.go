@@ -14,6 +14,7 @@ import (
 	"github.com/boardd/boardd/policies/fairshare"
 	"github.com/boardd/boardd/policies/labels"
 	"github.com/boardd/boardd/policies/limit"
+	"github.com/boardd/boardd/policies/rate"
 	"github.com/boardd/boardd/policies/retryfirst"
 	"github.com/boardd/boardd/policies/windows"
 	"github.com/boardd/boardd/sdk/job"
@@ -35,6 +36,7 @@ var builtins = map[string]builtin{
 	"fair-share":  {fairshare.Manifest, fairshare.New},
 	"labels":      {labels.Manifest, labels.New},
 	"limit":       {limit.Manifest, limit.New},
+	"rate":        {rate.Manifest, rate.New},
 	"retry-first": {retryfirst.Manifest, retryfirst.New},
 	"windows":     {windows.Manifest, windows.New},
 }

@@ -33,6 +33,7 @@ var usual = []struct {
 	{"fair-share", map[string]any{"weights": map[string]any{"key-1": 3, "key-2": "0.5", "gold": 0}}, 1800},
 	{"labels", map[string]any{"keys": []string{"gpu", "zone", "x"}}, 6500},
 	{"limit", map[string]any{"max": 3, "limits": map[string]any{"key-1": 0}}, 1750},
+	{"rate", map[string]any{"max": 3, "limits": map[string]any{"key-1": 0}}, 1750},
 	{"retry-first", nil, 290},
 	{"windows", map[string]any{"windows": map[string]any{"gold": "mon-fri 08:00-18:00", "a": "22:00-06:00; sun 10:00-11:30"}, "zone": "Europe/Berlin"}, 1970},
 }
@@ -295,6 +296,25 @@ func TestLimit(t *testing.T) {
 	}
 }
 
+func TestRate(t *testing.T) {
+	t.Parallel()
+	p := start(t, "rate", map[string]any{"by": "name", "max": 2, "per": "1h", "limits": map[string]any{"none": 0, "many": 100}})
+	if m := p.Manifest(); m.Counts != "name" || m.Period != time.Hour {
+		t.Errorf("it counts %q in each %v, want names in each hour", m.Counts, m.Period)
+	}
+	for _, test := range []struct {
+		key     string
+		claimed int64
+		full    bool
+	}{
+		{"x", 1, false}, {"x", 2, true}, {"none", 0, true}, {"many", 99, false}, {"many", 100, true}, {"", 1 << 40, false},
+	} {
+		if r := rank(t, p, policy.Key{Key: test.key, Running: test.claimed}); r[0].Full != test.full {
+			t.Errorf("%q with %d claimed: %v", test.key, test.claimed, r[0].Full)
+		}
+	}
+}
+
 func TestWindows(t *testing.T) {
 	t.Parallel()
 	set := map[string]any{"zone": "Europe/Berlin", "windows": map[string]any{
@@ -358,6 +378,11 @@ func TestWrongParameters(t *testing.T) {
 		{"fair-share", map[string]any{"by": "team"}, `want "label:KEY"`},
 		{"limit", map[string]any{"max": -1}, "max is -1: want 0 or more"},
 		{"limit", map[string]any{"limits": map[string]any{"a": "1.5"}}, "limits: a is 1.5: want a whole number"},
+		{"rate", map[string]any{"max": -1}, "max is -1: want 0 or more"},
+		{"rate", map[string]any{"limits": map[string]any{"a": "1.5"}}, "limits: a is 1.5: want a whole number"},
+		{"rate", map[string]any{"per": "0s"}, "parameter per: 0s: want whole seconds, from 1s to 744h0m0s"},
+		{"rate", map[string]any{"per": "1.5s"}, "period: 1.5s: want whole seconds, from 1s to 744h0m0s"},
+		{"rate", map[string]any{"per": "744h1s"}, "period: 744h0m1s: want whole seconds"},
 		{"aging", map[string]any{"step": "-1s"}, "want a duration from 0s"},
 		{"aging", map[string]any{"steps": "1s"}, `it has no parameter "steps"; did you mean "step"?`},
 		{"deadline", map[string]any{"path": "deadline"}, "want a JSON pointer"},

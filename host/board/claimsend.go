@@ -147,8 +147,9 @@ func (c *claimer) op(entries []*index.Entry, count int) driver.Op {
 		s := c.board.currentOf(e)
 		records[i] = s.claimed(now, c.lease, c.most > c.begins && len(c.claims)+i >= c.begins)
 		c.board.setStatus(e, records[i], ownPriority(e)) // as it is once the claim is granted
+		limits, rates := c.counters(e)
 		candidates[i] = driver.Candidate{
-			Job: e.ID, Version: e.Version, Nonce: c.board.random.next(), Status: &records[i], Limits: c.limits(e), Most: timeoutOf(e),
+			Job: e.ID, Version: e.Version, Nonce: c.board.random.next(), Status: &records[i], Limits: limits, Rates: rates, Most: timeoutOf(e),
 		}
 	}
 	op.Claim = &driver.ClaimSpec{

@@ -78,13 +78,16 @@ func newComparison(b *Board, set *ruleset) *comparison {
 	if g := set.grouping; g != nil {
 		// Not by evaluate: a failure here must not open the breaker of the policy in force.
 		active.ask = set.ordering.rankAt
+		active.per = g.per
 		active.served = func(keys []policy.Key) { b.index.Served(g.by, keys) }
 	}
 	if g := set.shadow.grouping; g != nil {
 		shadow.ask = func(ctx context.Context, now time.Time, keys []policy.Key, ranks []policy.Rank) error {
 			return set.shadow.evaluate(ctx, func() error { return set.shadow.rankAt(ctx, now, keys, ranks) })
 		}
-		if shadow.served = set.shadow.served.write; set.grouping != nil && set.grouping.by == g.by {
+		shadow.per = g.per
+		shadow.served = func(keys []policy.Key) { set.shadow.served.write(keys, g.per) }
+		if set.grouping != nil && set.grouping.by == g.by {
 			shadow.served = active.servedAs // whose line is made first
 		}
 	}
@@ -150,8 +153,8 @@ func (c *comparison) count(ctx context.Context, entries []*index.Entry) error {
 		switch {
 		case a == nil || s == nil:
 		case e.Claim != nil:
-			a.key.Running++
-			s.key.Running++
+			a.run()
+			s.run()
 		default:
 			x := &contender{id: e.ID, orders: [2]index.Order{orders[i], e.Order()}, stocks: [2]*stock{a, s}}
 			c.sides[0].add(a, x)

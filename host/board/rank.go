@@ -22,7 +22,8 @@ type grouping struct {
 	kind   string // "name", "label" or "fact"
 	label  string
 	fact   int    // index into the manifest's facts
-	by     string // names the property; equal where jobs are grouped alike
+	by     string // names the property, and the period; equal where jobs are grouped and counted alike
+	per    time.Duration
 }
 
 // groupingOf returns nil for a policy without counts.
@@ -30,17 +31,18 @@ func groupingOf(a *boundPolicy) *grouping {
 	if a == nil || a.manifest.Counts == "" {
 		return nil
 	}
-	g := &grouping{policy: a, by: a.manifest.Counts}
+	g := &grouping{policy: a, by: a.manifest.Counts, per: a.manifest.Period}
 	var name string
 	g.kind, name, _ = strings.Cut(a.manifest.Counts, ":")
-	if g.label = name; g.kind != "fact" {
-		return g
-	}
+	g.label = name
 	for i, f := range a.manifest.Facts {
-		if f.Name == name {
+		if g.kind == "fact" && f.Name == name {
 			g.fact = i
 			g.by = fmt.Sprintf("fact:%s:%s", f.Type, f.Path)
 		}
+	}
+	if g.per != 0 {
+		g.by += "\x00" + g.per.String()
 	}
 	return g
 }
@@ -80,7 +82,7 @@ func (o *order) ranking(set *ruleset) *index.Ranking {
 	if set.grouping == nil {
 		return nil
 	}
-	return &index.Ranking{By: set.grouping.by, Rank: func(keys []policy.Key, ranks []policy.Rank) error {
+	return &index.Ranking{By: set.grouping.by, Per: set.grouping.per, Rank: func(keys []policy.Key, ranks []policy.Rank) error {
 		return o.rank(set, keys, ranks)
 	}}
 }
@@ -121,7 +123,7 @@ func (o *order) standIn(ctx context.Context, set *ruleset, keys []policy.Key, ra
 	case set.ordering.Lenient:
 		clear(ranks)
 		return nil
-	case set.before != nil && set.before.manifest.Counts == set.ordering.manifest.Counts:
+	case set.before != nil && set.before.manifest.Counts == set.ordering.manifest.Counts && set.before.manifest.Period == set.ordering.manifest.Period:
 		return set.before.rank(ctx, keys, ranks)
 	}
 	return job.Errorf(job.Unavailable, "the policy %s failed", set.ordering.name())
@@ -144,22 +146,35 @@ func (a *boundPolicy) rankAt(ctx context.Context, now time.Time, keys []policy.K
 	return ranker.RankKeys(ctx, &batch, ranks)
 }
 
-// limitPrefix begins the names of the counters that a store keeps for keys.
-const limitPrefix = "key:"
+// limitPrefix and ratePrefix begin the names of the counters that a store keeps for keys.
+const (
+	limitPrefix = "key:"
+	ratePrefix  = "rate:"
+)
 
-// limits are what the store is to count for a claim on a job; nothing where the
-// policy does not say how many of its key may run, or the store does not count.
-func (c *claimer) limits(e *index.Entry) []driver.Limit {
-	if e.Group == nil || e.Group.Most <= 0 || c.rules.grouping == nil || !c.opened.Capabilities.Limits {
-		return nil
+// counters are what the store is to count for a claim on a job: its key's running jobs, or
+// the claims of the period. They are nothing where the policy does not say how many there
+// may be, or the store does not count.
+func (c *claimer) counters(e *index.Entry) (limits []driver.Limit, rates []driver.Rate) {
+	g, can := c.rules.grouping, &c.opened.Capabilities
+	if e.Group == nil || e.Group.Most <= 0 || g == nil {
+		return nil, nil
 	}
-	sum := sha256.Sum256([]byte(c.rules.grouping.by + "\x00" + e.Group.Key))
-	return []driver.Limit{{Key: limitPrefix + hex.EncodeToString(sum[:12]), Weight: 1, Max: e.Group.Most}}
+	sum := sha256.Sum256([]byte(g.by + "\x00" + e.Group.Key))
+	name := hex.EncodeToString(sum[:12])
+	switch {
+	case g.per == 0 && can.Limits:
+		limits = []driver.Limit{{Key: limitPrefix + name, Weight: 1, Max: e.Group.Most}}
+	case g.per != 0 && can.Rates:
+		rates = []driver.Rate{{Key: ratePrefix + name, Per: g.per, Max: e.Group.Most}}
+	}
+	return limits, rates
 }
 
 // overKey reports whether the store passed over a candidate because of its key.
 func overKey(gone *driver.Skipped) bool {
-	return gone.Kind == job.QuotaExceeded && strings.HasPrefix(gone.Message, limitPrefix)
+	return gone.Kind == job.QuotaExceeded &&
+		(strings.HasPrefix(gone.Message, limitPrefix) || strings.HasPrefix(gone.Message, ratePrefix))
 }
 
 // fullText says that nothing of a key may be claimed now.
@@ -171,7 +186,16 @@ func (s *ruleset) fullText(key string) string {
 }
 
 func (a *boundPolicy) fullText(key string) string {
-	return fmt.Sprintf("the policy %s lets no more jobs of the key %q run now", a.name(), shorten.To(key, 100))
+	key = shorten.To(key, 100)
+	if per := a.manifest.Period; per != 0 {
+		return fmt.Sprintf("the policy %s grants no more claims of the key %q now; %s", a.name(), key, nextText(key, time.Now(), ranking.PeriodEnd(per, time.Now())))
+	}
+	return fmt.Sprintf("the policy %s lets no more jobs of the key %q run now", a.name(), key)
+}
+
+// nextText says when a key whose period is used up may have more.
+func nextText(key string, now, next time.Time) string {
+	return fmt.Sprintf("the next of %s may run in %v", key, (max(next.Sub(now), 0) + time.Second - 1).Truncate(time.Second))
 }
 
 // fullError refuses a chosen job whose key is full.
@@ -197,6 +221,9 @@ func (w *selector) explainPlace(ctx context.Context, id job.ID, x *Explanation) 
 	x.Score = &score
 	x.Position = s.Ahead
 	running := fmt.Sprintf("%d of the key %q are running", s.Running, shorten.To(s.Key, 100))
+	if per := w.rules.grouping; per != nil && per.per != 0 {
+		running = fmt.Sprintf("%d of the key %q were claimed in the present %v", s.Running, shorten.To(s.Key, 100), per.per)
+	}
 	if s.Most > 0 {
 		running += fmt.Sprintf(", of at most %d", s.Most)
 	}

@@ -22,6 +22,7 @@ import (
 // ranker orders by counts.
 type ranker struct {
 	counts string
+	period time.Duration
 	facts  []policy.FactSpec
 	tick   time.Duration
 	rank   func(k policy.Key, now time.Time) policy.Rank
@@ -34,7 +35,7 @@ func (p *ranker) Manifest() policy.Manifest {
 	if counts == "" {
 		counts = "label:team"
 	}
-	return policy.Manifest{Name: "ranker", Version: "1", Counts: counts, Facts: p.facts, ByTime: p.tick > 0, Tick: p.tick}
+	return policy.Manifest{Name: "ranker", Version: "1", Counts: counts, Period: p.period, Facts: p.facts, ByTime: p.tick > 0, Tick: p.tick}
 }
 
 func (p *ranker) Eligible(context.Context, *policy.Batch, []policy.Verdict) error { return nil }
@@ -419,7 +420,7 @@ type uncounting struct{ driver.Driver }
 
 func (d uncounting) OpenBoard(ctx context.Context, spec driver.BoardSpec) (driver.BoardStatus, error) {
 	status, err := d.Driver.OpenBoard(ctx, spec)
-	status.Capabilities.Limits = false
+	status.Capabilities.Limits, status.Capabilities.Rates = false, false
 	return status, err
 }
 

@@ -15,11 +15,17 @@ import (
 type served struct {
 	mu     sync.Mutex
 	minute int64 // since 1970; keys that counted nothing any more then were forgotten
-	counts map[string]*ranking.Served
+	counts map[string]*servedKey
+}
+
+// A servedKey is what was claimed of one key.
+type servedKey struct {
+	ranking.Served
+	period, granted int64 // so many claims in which period
 }
 
 // count counts one claim.
-func (s *served) count(key string, at time.Time) {
+func (s *served) count(key string, per time.Duration, at time.Time) {
 	minute := ranking.Minute(at)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -29,21 +35,30 @@ func (s *served) count(key string, at time.Time) {
 		if len(s.counts) >= index.MaxIdleKeys {
 			return
 		}
-		one = &ranking.Served{}
+		one = &servedKey{}
 		s.counts[strings.Clone(key)] = one // not the message that it came in
 	}
 	one.Add(minute)
+	if period := ranking.Period(per, at); per != 0 && period == one.period {
+		one.granted++
+	} else {
+		one.period, one.granted = period, 1
+	}
 }
 
-// write writes the counts of keys.
-func (s *served) write(keys []policy.Key) {
-	minute := ranking.Minute(time.Now())
+// write writes the counts of keys, where per is not 0 also those of the present period.
+func (s *served) write(keys []policy.Key, per time.Duration) {
+	now := time.Now()
+	minute := ranking.Minute(now)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.tidy(minute)
 	for i := range keys {
 		if one := s.counts[keys[i].Key]; one != nil {
 			keys[i].Served = one.At(minute)
+			if per != 0 && one.period == ranking.Period(per, now) {
+				keys[i].Running = one.granted
+			}
 		}
 	}
 }
@@ -51,7 +66,7 @@ func (s *served) write(keys []policy.Key) {
 // tidy forgets keys. The caller holds s.mu.
 func (s *served) tidy(minute int64) {
 	if s.counts == nil {
-		s.counts = map[string]*ranking.Served{}
+		s.counts = map[string]*servedKey{}
 	}
 	if minute <= s.minute {
 		return
@@ -85,7 +100,7 @@ func (b *Board) shadowServed(items []item) {
 			continue
 		}
 		if key, known := set.shadow.grouping.key(set.facts, e); known {
-			set.shadow.served.count(key, now)
+			set.shadow.served.count(key, set.shadow.grouping.per, now)
 		}
 	}
 }

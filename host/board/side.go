@@ -20,17 +20,21 @@ type side struct {
 	ask    func(ctx context.Context, now time.Time, keys []policy.Key, ranks []policy.Rank) error // nil: keys do not count
 	served func(keys []policy.Key)                                                                // asked once about each, since claims go on meanwhile
 
+	per time.Duration // if not 0: of the policy's manifest
+
 	stocks map[string]*stock
 	kept   int
 }
 
 // A stock is the jobs of one key.
 type stock struct {
-	key    policy.Key
-	rank   policy.Rank
-	first  []*contender // of the waiting, in order
-	older  int64        // when the oldest of the others was created, in unix microseconds
-	served int64        // before the line began; 0 if none waits
+	per     bool // what was claimed in a period counts, which the side learns with what was served
+	key     policy.Key
+	rank    policy.Rank
+	first   []*contender // of the waiting, in order
+	older   int64        // when the oldest of the others was created, in unix microseconds
+	granted int64        // in the period, before the line began
+	served  int64        // before the line began; 0 if none waits
 }
 
 // A contender is a job that could be given, as both sides see it.
@@ -56,10 +60,17 @@ func newSide(number int, c *comparison) *side {
 func (s *side) stock(key string) *stock {
 	st, ok := s.stocks[key]
 	if !ok && len(s.stocks) < MaxShadowKeys {
-		st = &stock{key: policy.Key{Key: key}, older: math.MaxInt64}
+		st = &stock{per: s.per != 0, key: policy.Key{Key: key}, older: math.MaxInt64}
 		s.stocks[key] = st
 	}
 	return st
+}
+
+// run counts a running job.
+func (st *stock) run() {
+	if !st.per {
+		st.key.Running++
+	}
 }
 
 // add counts a waiting job, and keeps it if it is one of the first.
@@ -143,6 +154,10 @@ func (s *side) learnServed(stocks []*stock) {
 	for i, st := range stocks {
 		st.served = keys[i].Served
 		st.key.Served = st.served
+		if st.per {
+			st.granted = keys[i].Running
+			st.key.Running = st.granted
+		}
 	}
 }
 
@@ -150,7 +165,7 @@ func (s *side) learnServed(stocks []*stock) {
 func (s *side) servedAs(keys []policy.Key) {
 	for i := range keys {
 		if st := s.stocks[keys[i].Key]; st != nil {
-			keys[i].Served = st.served
+			keys[i].Served, keys[i].Running = st.served, st.granted
 		}
 	}
 }

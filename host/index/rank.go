@@ -111,10 +111,10 @@ func (ix *Index) gatherTouched(k *keys, q *inquiry) {
 			if k.idle > MaxIdleKeys || g.served.At(k.minute) == 0 {
 				k.forget(h, g)
 			}
-		case g.ranked.Serial == k.serial && !g.ranked.Look(g.counts(k.minute)):
+		case g.ranked.Serial == k.serial && !g.ranked.Look(k.counts(g)):
 			ix.revalue(h, g)
 		default:
-			q.add(h, g, g.counts(k.minute), ix.oldestOf(h, g))
+			q.add(h, g, k.counts(g), ix.oldestOf(h, g))
 		}
 	}
 	if k.touched = k.touched[:copy(k.touched, k.touched[n:])]; cap(k.touched) > 4*keyBatch && len(k.touched) == 0 {
@@ -125,7 +125,7 @@ func (ix *Index) gatherTouched(k *keys, q *inquiry) {
 // revalue gives a group the place that it is worth now.
 func (ix *Index) revalue(h uint32, g *group) {
 	before := g.worth
-	if g.worth = g.now(); g.worth == before {
+	if g.worth = ix.keys.worthOf(g); g.worth == before {
 		return
 	}
 	if l := ix.everyone.keyQueues; l != nil {
@@ -212,14 +212,19 @@ func (ix *Index) Rerank(ctx context.Context) error {
 }
 
 // Served writes how many jobs of each key were claimed lately, where keys are made
-// of what By names; others stay as they are.
+// of what By names, and in this period, where that counts; others stay as they are.
 func (ix *Index) Served(by string, all []policy.Key) {
 	for part := range slices.Chunk(all, burst) {
 		ix.mu.Lock()
 		if k := ix.keys; k != nil && k.by == by {
+			k.advance(time.Now())
 			for i := range part {
 				if h, known := k.byKey[part[i].Key]; known {
-					part[i].Served = k.groups.at(h).served.At(k.minute)
+					g := k.groups.at(h)
+					part[i].Served = g.served.At(k.minute)
+					if k.per != 0 {
+						part[i].Running = k.running(g)
+					}
 				}
 			}
 		}
@@ -236,15 +241,17 @@ func (ix *Index) gatherGroups(k *keys, q *inquiry, from uint32) (next uint32) {
 		switch {
 		case g.rows == 0 && g.served.At(k.minute) == 0:
 			k.forget(from, g)
-		case g.rows > 0 && (g.ranked.Serial != k.serial || g.ranked.Look(g.counts(k.minute))):
-			q.add(from, g, g.counts(k.minute), ix.oldestOf(from, g))
+		case g.rows > 0 && (g.ranked.Serial != k.serial || g.ranked.Look(k.counts(g))):
+			q.add(from, g, k.counts(g), ix.oldestOf(from, g))
 		}
 	}
 	return from
 }
 
 // Refused says that the store refused a claim because the job's key is full, which the
-// index did not know. The key counts as full for a second, whatever news come meanwhile.
+// index did not know. The key counts as full for a second, whatever news come meanwhile;
+// where periods count, until the end of the present one, unless it has hardly begun: then
+// the store's clock may not be there yet.
 func (ix *Index) Refused(id job.ID) {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
@@ -261,10 +268,27 @@ func (ix *Index) Refused(id job.ID) {
 	if g.blocked == 0 {
 		k.blocked = append(k.blocked, h)
 	}
-	g.blocked = time.Now().Add(believed).UnixNano()
+	g.blocked = k.blockedUntil(time.Now()).UnixNano()
 	ix.revalue(h, g)
 	ix.hurry(true)
 }
+
+func (k *keys) blockedUntil(now time.Time) time.Time {
+	until := now.Add(believed)
+	if k.per == 0 {
+		return until
+	}
+	k.advance(now)
+	ends := k.periodEnd()
+	if since := now.Sub(ends.Add(-k.per)); since >= min(clocksDiffer, k.per/4) || until.After(ends) {
+		return ends
+	}
+	return until
+}
+
+// clocksDiffer is how far the clocks of this server and of the store may be apart, so that
+// a key with a period is claimed as soon as one begins.
+const clocksDiffer = 5 * time.Second
 
 // believed is how long a key counts as full after the store said so.
 const believed = time.Second

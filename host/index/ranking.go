@@ -17,6 +17,10 @@ type Ranking struct {
 	// another group, under the same one only the ranks are made anew.
 	By string
 
+	// Per, if not 0, has claims count for the rest of the period in which they were made,
+	// in place of those that run: see policy.Manifest.Period. It goes with By.
+	Per time.Duration
+
 	Rank Ranker
 }
 
@@ -50,6 +54,11 @@ type keys struct {
 	idle    int      // groups without jobs
 	minute  int64    // since 1970, as of which keys are told what they were served
 
+	per    time.Duration // 0: what runs counts
+	period int64         // the present one
+	used   []uint32      // groups with claims of this period or one before, each once
+	over   int           // so many of them have to be looked at, since their period is over
+
 	swept   uint32 // the last ranking by which every group was ranked
 	counted bool   // every claimed job is in its group
 	whole   bool   // every job is
@@ -63,6 +72,9 @@ type group struct {
 	claimed  uint32
 	reserved uint32
 	served   ranking.Served
+	period   int64  // in which
+	granted  uint32 // so many were claimed
+	isUsed   bool
 
 	ranked    ranking.Ranked
 	isTouched bool
@@ -75,10 +87,11 @@ type group struct {
 // how much they were served lately when jobs of them come again.
 const MaxIdleKeys = 100_000
 
-func newKeys(by string, since uint32) *keys {
+func newKeys(r *Ranking, since uint32) *keys {
+	now := time.Now()
 	return &keys{
-		by: by, since: since, asking: make(chan struct{}, 1), byKey: make(map[string]uint32),
-		minute: ranking.Minute(time.Now()),
+		by: r.By, per: r.Per, since: since, asking: make(chan struct{}, 1), byKey: make(map[string]uint32),
+		minute: ranking.Minute(now), period: ranking.Period(r.Per, now),
 	}
 }
 
@@ -90,7 +103,7 @@ func (ix *Index) tell(h uint32) {
 	}
 	k := ix.keys
 	g := k.groups.at(h)
-	if g.ranked.Look(g.counts(k.minute)) {
+	if g.ranked.Look(k.counts(g)) {
 		k.touch(h, g)
 	}
 	ix.revalue(h, g)
@@ -103,20 +116,30 @@ func (k *keys) touch(h uint32, g *group) {
 	}
 }
 
-func (g *group) running() uint32 { return g.claimed + g.reserved }
+// running is how many of the group run; or, where periods count, how many were claimed in
+// the present one.
+func (k *keys) running(g *group) int64 {
+	switch {
+	case k.per == 0:
+		return int64(g.claimed + g.reserved)
+	case g.period == k.period:
+		return int64(g.granted + g.reserved)
+	}
+	return int64(g.reserved)
+}
 
 // counts are what there is of the group. What is reserved counts as running, and so
 // as served.
-func (g *group) counts(minute int64) ranking.Counts {
-	return ranking.Counts{Running: int64(g.running()), Waiting: int64(g.waiting), Served: g.served.At(minute) + int64(g.reserved)}
+func (k *keys) counts(g *group) ranking.Counts {
+	return ranking.Counts{Running: k.running(g), Waiting: int64(g.waiting), Served: g.served.At(k.minute) + int64(g.reserved)}
 }
 
-// now returns what the group is worth by what is known of it.
-func (g *group) now() int64 {
+// worthOf returns what the group is worth by what is known of it.
+func (k *keys) worthOf(g *group) int64 {
 	if g.blocked != 0 {
 		return full
 	}
-	return g.ranked.Worth(int64(g.running()))
+	return g.ranked.Worth(k.running(g))
 }
 
 // advance makes all ranks stale when another minute has begun, since the counts of what
@@ -126,6 +149,57 @@ func (k *keys) advance(now time.Time) {
 		k.minute = minute
 		k.serial++
 	}
+	k.enter(ranking.Period(k.per, now))
+}
+
+// enter begins a period, if it is a later one than the present. What was claimed in the one
+// before is to be looked at.
+func (k *keys) enter(period int64) {
+	if period > k.period {
+		k.period, k.over = period, len(k.used)
+	}
+}
+
+func (k *keys) periodEnd() time.Time { return time.Unix(0, (k.period+1)*int64(k.per)) }
+
+// use counts a claim of a period in a group. That of a later one than the present says that
+// it has begun by the store's clock.
+func (k *keys) use(h uint32, g *group, period int64) {
+	if k.per == 0 || period < k.period {
+		return
+	}
+	k.enter(period)
+	if g.period != period {
+		g.period, g.granted = period, 0
+	}
+	g.granted++
+	if !g.isUsed {
+		g.isUsed = true
+		k.used = append(k.used, h)
+	}
+}
+
+// refresh looks at groups whose period is over: again they may have what a period may. At
+// most so many are looked at; more reports whether there are others.
+func (ix *Index) refresh(most int) (more bool) {
+	k := ix.keys
+	if k == nil {
+		return false
+	}
+	for ; k.over > 0 && most > 0; most-- {
+		k.over--
+		h := k.used[0]
+		k.used = k.used[1:]
+		g := k.groups.at(h)
+		if g.isUsed = false; g.period == k.period { // it was claimed since
+			g.isUsed = true
+			k.used = append(k.used, h)
+		}
+		if ix.tell(h); g.rows == 0 && g.served.At(k.minute) == 0 {
+			k.forget(h, g)
+		}
+	}
+	return k.over > 0
 }
 
 // groupOf returns the group that a row is in, 0 if it is in none.
@@ -186,7 +260,7 @@ func (k *keys) leave(h uint32) {
 
 // forget drops a group without jobs, unless it stands in one of the lists.
 func (k *keys) forget(h uint32, g *group) {
-	if g.rows > 0 || g.isTouched || g.blocked != 0 {
+	if g.rows > 0 || g.isTouched || g.isUsed || g.blocked != 0 {
 		return
 	}
 	k.idle--
@@ -233,10 +307,14 @@ func (ix *Index) served(r *row, before *Claim) {
 	now := ix.claimOf(r)
 	if h := ix.groupOf(r); h != 0 && now != nil &&
 		(before == nil || before.Token != now.Token || before.Owner != now.Owner || !before.Since.Equal(now.Since)) {
-		minute := ix.keys.minute
+		k := ix.keys
+		g, minute, period := k.groups.at(h), k.minute, k.period
 		if !now.Since.IsZero() {
-			minute = ranking.Minute(now.Since)
+			minute, period = ranking.Minute(now.Since), ranking.Period(k.per, now.Since)
 		}
-		ix.keys.groups.at(h).served.Add(minute)
+		g.served.Add(minute)
+		if k.use(h, g, period); k.per != 0 {
+			ix.hurry(len(k.used) == 1 || k.over > 0)
+		}
 	}
 }

@@ -172,10 +172,10 @@ func (ix *Index) checkKeys(t testing.TB) {
 			w = &group{}
 			idle++
 		}
-		if g.Key != key || g.rows != w.rows || g.waiting != w.waiting || g.reserved != w.reserved || g.claimed != w.claimed || g.worth != g.now() {
+		if g.Key != key || g.rows != w.rows || g.waiting != w.waiting || g.reserved != w.reserved || g.claimed != w.claimed || g.worth != k.worthOf(g) {
 			t.Fatalf("group %q: %+v, want %+v", key, *g, *w)
 		}
-		if g.rows > 0 && !g.isTouched && g.ranked.Look(g.counts(k.minute)) && g.ranked.Serial == k.serial {
+		if g.rows > 0 && !g.isTouched && g.ranked.Look(k.counts(g)) && g.ranked.Serial == k.serial {
 			t.Fatalf("group %q: its ranks are old and nobody knows: %+v", key, *g)
 		}
 		delete(want, at)

@@ -31,8 +31,8 @@ func (ix *Index) SetScorer(score Scorer, ranking *Ranking) {
 	switch {
 	case ranking == nil:
 		ix.setKeys(nil)
-	case ix.keys == nil || ix.keys.by != ranking.By:
-		ix.setKeys(newKeys(ranking.By, ix.scoring.serial))
+	case ix.keys == nil || ix.keys.by != ranking.By || ix.keys.per != ranking.Per:
+		ix.setKeys(newKeys(ranking, ix.scoring.serial))
 	}
 	if ranking != nil {
 		ix.keys.rank = ranking.Rank

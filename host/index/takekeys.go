@@ -63,6 +63,7 @@ func (ix *Index) advance() {
 	defer ix.mu.Unlock()
 	if ix.keys != nil {
 		ix.keys.advance(now)
+		ix.hurry(ix.refresh(slice))
 	}
 }
 
@@ -198,6 +199,7 @@ type Standing struct {
 
 // Standing returns how a job stands for a class, and whether it does.
 func (ix *Index) Standing(ctx context.Context, id job.ID, class *Class) (Standing, bool) {
+	ix.advance()
 	ix.rankTouched(ctx)
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
@@ -216,7 +218,7 @@ func (ix *Index) Standing(ctx context.Context, id job.ID, class *Class) (Standin
 	g, l := ix.keys.groups.at(h), c.keyQueues
 	own := l.heap.items[l.at[h]-1]
 	s := Standing{
-		Key: g.Key, Running: int64(g.running()), Waiting: int64(g.waiting), Most: g.Most, Full: g.worth == full,
+		Key: g.Key, Running: ix.keys.running(g), Waiting: int64(g.waiting), Most: g.Most, Full: g.worth == full,
 		Ahead: int64(l.set.before(row) - l.set.before(own.head)),
 	}
 	if g.worth != full && g.worth != unranked {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/boardd/boardd/host/ranking"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -14,6 +15,7 @@ func (ix *Index) Tick(now time.Time) []Lapse {
 	for more := true; more; {
 		ix.mu.Lock()
 		more = ix.tickDelays(now)
+		more = ix.tickPeriod(now) || more
 		ix.unblock(now)
 		lapses, more = ix.tickLeases(now, lapses, more)
 		ticket := ix.pending.ticket()
@@ -41,6 +43,15 @@ func (ix *Index) tickDelays(now time.Time) bool {
 		ix.announce()
 	}
 	return true
+}
+
+// tickPeriod has keys claimed again whose period is over.
+func (ix *Index) tickPeriod(now time.Time) (more bool) {
+	if ix.keys == nil || ix.keys.per == 0 {
+		return false
+	}
+	ix.keys.enter(ranking.Period(ix.keys.per, now))
+	return ix.refresh(slice)
 }
 
 func (ix *Index) tickLeases(now time.Time, lapses []Lapse, more bool) ([]Lapse, bool) {
@@ -110,6 +121,12 @@ func (ix *Index) Next() (time.Time, bool) {
 	if k := ix.keys; k != nil {
 		for _, h := range k.blocked {
 			earlier(time.Unix(0, k.groups.at(h).blocked))
+		}
+		if k.over > 0 {
+			earlier(time.Now())
+		}
+		if len(k.used) > 0 {
+			earlier(k.periodEnd())
 		}
 	}
 	for c := range ix.classes.of(ix.classes.active) {

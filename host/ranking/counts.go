@@ -14,6 +14,19 @@ const ServedHalfLife = time.Hour
 // Minute is the minute of a time, by which what keys were served fades.
 func Minute(at time.Time) int64 { return at.Unix() / 60 }
 
+// Period is the number of the period in which a time is; 0 where there are none.
+func Period(per time.Duration, at time.Time) int64 {
+	if per == 0 {
+		return 0
+	}
+	return at.UnixNano() / int64(per)
+}
+
+// PeriodEnd is when the period ends in which a time is.
+func PeriodEnd(per time.Duration, at time.Time) time.Time {
+	return time.Unix(0, (Period(per, at)+1)*int64(per))
+}
+
 // Served counts the claims on a key, which fade with ServedHalfLife. Less than half
 // of one is nothing, so that it makes no difference when a key is forgotten. Zero is
 // none.

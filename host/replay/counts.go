@@ -24,6 +24,7 @@ type counts struct {
 	keys    []tally
 	touched []int32 // those that are to be ranked, each once
 	minute  int64   // since 1970, as of which keys are told what they were served
+	period  int64   // the present one, where periods count
 	serial  uint32  // of what is known of the keys; what has an older one is void
 	crowded int     // claims of classes with more than rankedKeys keys
 }
@@ -34,6 +35,7 @@ type tally struct {
 	jobs             int // that are somewhere
 	running, waiting int64
 	served           ranking.Served
+	period, granted  int64 // so many were claimed in which period
 	ranked           ranking.Ranked
 	isTouched        bool
 	open             *btree.BTreeG[ranking.Order] // what waits
@@ -104,6 +106,7 @@ func (c *counts) move(s *sim, n int32, from, to place) {
 	case taken:
 		k.running++
 		k.served.Add(minuteOf(s.now))
+		k.grant(c.periodOf(s.now))
 	case away:
 		k.jobs--
 	case waiting:
@@ -113,7 +116,7 @@ func (c *counts) move(s *sim, n int32, from, to place) {
 
 // tell looks whether a key is to be ranked.
 func (c *counts) tell(at int32) {
-	if k := &c.keys[at]; k.ranked.Look(k.counts(c.minute)) && !k.isTouched {
+	if k := &c.keys[at]; k.ranked.Look(c.countsOf(k)) && !k.isTouched {
 		k.isTouched = true
 		c.touched = append(c.touched, at)
 	}
@@ -140,8 +143,31 @@ func (c *counts) key(name string) int32 {
 	return n
 }
 
-func (k *tally) counts(minute int64) ranking.Counts {
-	return ranking.Counts{Running: k.running, Waiting: k.waiting, Served: k.served.At(minute)}
+// periodOf is the period of a time, in unix nanoseconds; 0 where none counts.
+func (c *counts) periodOf(at int64) int64 {
+	return ranking.Period(c.rule.manifest.Period, time.Unix(0, at))
+}
+
+func (k *tally) grant(period int64) {
+	if period != k.period {
+		k.period, k.granted = period, 0
+	}
+	k.granted++
+}
+
+// ran is what a policy is told to be running: what runs, or what was claimed in the period.
+func (c *counts) ran(k *tally) int64 {
+	switch {
+	case c.rule.manifest.Period == 0:
+		return k.running
+	case k.period == c.period:
+		return k.granted
+	}
+	return 0
+}
+
+func (c *counts) countsOf(k *tally) ranking.Counts {
+	return ranking.Counts{Running: c.ran(k), Waiting: k.waiting, Served: k.served.At(c.minute)}
 }
 
 // oldest returns when the oldest of the waiting was created, as far as a board knows.
@@ -186,7 +212,7 @@ func (c *counts) first(ctx context.Context, s *sim, class *class) (int32, error)
 	}
 	best, top := int32(-1), ranking.FullKey
 	for _, k := range keys {
-		worth := c.keys[k].ranked.Worth(c.keys[k].running)
+		worth := c.keys[k].ranked.Worth(c.ran(&c.keys[k]))
 		if worth > top || worth == top && best >= 0 && comes(heads[k], heads[best]) {
 			best, top = k, worth
 		}
@@ -204,9 +230,10 @@ func (c *counts) rank(ctx context.Context, s *sim, keys []int32) error {
 		c.minute = minute
 		c.serial++
 	}
+	c.period = max(c.period, c.periodOf(s.decided))
 	due := func(at int32) bool {
 		k := &c.keys[at]
-		return k.jobs > 0 && (k.ranked.Serial != c.serial || k.ranked.Look(k.counts(c.minute)))
+		return k.jobs > 0 && (k.ranked.Serial != c.serial || k.ranked.Look(c.countsOf(k)))
 	}
 	touched := c.touched
 	c.touched = nil
@@ -229,7 +256,7 @@ func (c *counts) ask(ctx context.Context, s *sim, list []int32) error {
 	ask := &policy.Keys{Now: c.rule.shown}
 	for _, at := range list {
 		k := &c.keys[at]
-		ask.Keys = ranking.Ask(ask.Keys, k.name, k.counts(c.minute), k.oldest())
+		ask.Keys = ranking.Ask(ask.Keys, k.name, c.countsOf(k), k.oldest())
 	}
 	ranks := make([]policy.Rank, len(ask.Keys))
 	err := c.ranker.RankKeys(ctx, ask, ranks)
@@ -241,7 +268,7 @@ func (c *counts) ask(ctx context.Context, s *sim, list []int32) error {
 	}
 	for i, at := range list {
 		k := &c.keys[at]
-		if counts := k.counts(c.minute); err != nil {
+		if counts := c.countsOf(k); err != nil {
 			k.ranked.Keep(counts, c.serial)
 		} else {
 			k.ranked.Rank(ranks[i*ranking.Rungs:], counts, c.serial)

@@ -443,6 +443,14 @@ func TestCounts(t *testing.T) {
 	if limited.Candidate.Claimed != 4 || limited.Candidate.Empty != 6 {
 		t.Errorf("at most two of a team: %+v", limited.Candidate)
 	}
+	hourly := run(t, text.String(), board.Rules{}, ordered(t, "rate", map[string]any{"by": "label:team", "max": 3, "per": "744h"}), replay.Options{})
+	if hourly.Candidate.Claimed != 6 || hourly.Candidate.Empty != 4 {
+		t.Errorf("at most three of a team in a month: %+v", hourly.Candidate)
+	}
+	often := run(t, text.String(), board.Rules{}, ordered(t, "rate", map[string]any{"by": "label:team", "max": 1, "per": "1s"}), replay.Options{})
+	if often.Candidate.Claimed != 10 {
+		t.Errorf("one of a team each second: %+v", often.Candidate)
+	}
 }
 
 func TestBadRecordings(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/nearest"
@@ -38,11 +39,39 @@ func (d *Declared) templates(found *faults) {
 		check(fmt.Sprintf("facts[%d].path", i), f.Path, false)
 	}
 	check("counts", d.text.Counts, false)
+	d.period(found)
 	for _, p := range d.base.Parameters {
 		if p.Required && p.Default != nil {
 			found.add("parameters: %s is required and has a default", p.Name)
 		}
 	}
+}
+
+// period checks what says how long a period is: a duration, or a parameter that is one.
+func (d *Declared) period(found *faults) {
+	text := d.text.Period
+	if text == "" {
+		return
+	}
+	if name, ok := periodParameter(text); ok {
+		if !slices.ContainsFunc(d.base.Parameters, func(p Parameter) bool { return p.Name == name && p.Type == DurationParameter }) {
+			found.add("period: %.80q names no parameter that is a duration", text)
+		}
+		return
+	}
+	per, err := time.ParseDuration(text)
+	if err != nil {
+		found.add("period: %.40q: want a duration, or a parameter in braces", text)
+	}
+	d.base.Period = per
+}
+
+// periodParameter returns the name that stands in braces.
+func periodParameter(text string) (name string, ok bool) {
+	if name, ok = strings.CutPrefix(text, "{"); ok {
+		name, ok = strings.CutSuffix(name, "}")
+	}
+	return name, ok
 }
 
 // Manifest returns what is declared, with the names of parameters where Bind puts
@@ -106,6 +135,12 @@ func (d *Declared) fill(m *Manifest, values []Value) error {
 		m.Facts = append(m.Facts, FactSpec{Name: f.Name, Path: one(f.Path), Type: f.Type})
 	}
 	m.Counts = one(d.text.Counts)
+	if name, ok := periodParameter(d.text.Period); ok {
+		i := slices.IndexFunc(m.Parameters, func(p Parameter) bool { return p.Name == name })
+		if m.Period, _ = values[i].(time.Duration); m.Period == 0 {
+			return job.Errorf(job.Invalid, "policy %s: parameter %s: 0s: want whole seconds, from 1s to %v", m.Name, name, MaxPeriod)
+		}
+	}
 	return m.check()
 }
 
@@ -155,7 +190,22 @@ func (m *Manifest) check() error {
 			return wrong(`fact %s: path %.140q: want a JSON pointer such as "/frames", of at most %d bytes`, f.Name, f.Path, job.MaxName)
 		}
 	}
+	if err := m.checkPeriod(wrong); err != nil {
+		return err
+	}
 	return m.checkCounts(wrong)
+}
+
+func (m *Manifest) checkPeriod(wrong func(format string, args ...any) error) error {
+	switch {
+	case m.Period == 0:
+		return nil
+	case m.Counts == "":
+		return wrong("period: %v, without counts: want both", m.Period)
+	case m.Period < time.Second || m.Period > MaxPeriod || m.Period%time.Second != 0:
+		return wrong("period: %v: want whole seconds, from 1s to %v", m.Period, MaxPeriod)
+	}
+	return nil
 }
 
 func (m *Manifest) checkCounts(wrong func(format string, args ...any) error) error {

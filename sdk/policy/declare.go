@@ -45,6 +45,7 @@ type document struct {
 	WorkerLabels []string    `json:"workerLabels"`
 	Facts        []fact      `json:"facts"`
 	Counts       string      `json:"counts"`
+	Period       string      `json:"period"`
 	Parameters   []parameter `json:"parameters"`
 	Reasons      []string    `json:"reasons"`
 	OnError      string      `json:"onError"`
@@ -115,7 +116,7 @@ func readable(err error) string {
 		return text
 	}
 	known := []string{
-		"name", "version", "abi", "kinds", "tick", "labels", "workerLabels", "facts", "counts", "parameters",
+		"name", "version", "abi", "kinds", "tick", "labels", "workerLabels", "facts", "counts", "period", "parameters",
 		"reasons", "onError", "license", "source", "path", "type", "default", "required", "help",
 	}
 	if near := nearest.Name(strings.Trim(name, `"`), known); near != "" {

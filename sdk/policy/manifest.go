@@ -33,6 +33,11 @@ type Manifest struct {
 	// "name". Empty: it ranks nothing.
 	Counts string
 
+	// Period, if not 0, bounds how often jobs of a key are claimed, in place of how many run:
+	// Key.Running is how many were claimed in the present period, and Rank.Most how many
+	// may be in each. Periods begin at whole multiples of it since 1970.
+	Period time.Duration
+
 	// Parameters are what an operator may set.
 	Parameters []Parameter
 
@@ -46,6 +51,9 @@ type Manifest struct {
 	License string
 	Source  string // where it is built from
 }
+
+// MaxPeriod is the longest Period. It is whole seconds.
+const MaxPeriod = 31 * 24 * time.Hour
 
 // DefaultTick is the tick of a policy by time that names none. MinTick is the
 // finest: a board asks anew about its jobs each time it passes.

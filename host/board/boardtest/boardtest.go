@@ -62,6 +62,8 @@ func Run(t *testing.T, h Harness) {
 		{"restart", restart},
 		{"books", books},
 		{"limit-hosts", limitOnHosts},
+		{"rate-hosts", rateOnHosts},
+		{"rate-goes-on", rateGoesOn},
 		{"work", workInOneCall},
 		{"work-notices", workNotices},
 		{"work-ahead", workAhead},

@@ -1,0 +1,8 @@
+package rate
+
+import _ "embed" // for the manifest
+
+// Manifest declares the policy, as JSON.
+//
+//go:embed manifest.json
+var Manifest []byte
