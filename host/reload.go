@@ -89,8 +89,8 @@ func fixed(a, b *config.Config) error {
 		}
 		return c.Backends[i]
 	}
-	if x, y := of(a, a.Catalog), of(b, a.Catalog); x.Driver != y.Driver || !bytes.Equal(x.Settings, y.Settings) {
-		return job.Errorf(job.Precondition, "backend %s: the catalog is on it, so its driver and config cannot change while the server runs: restart it; nothing was changed", a.Catalog)
+	if x, y := of(a, a.Catalog), of(b, a.Catalog); x.Driver != y.Driver || x.SHA256 != y.SHA256 || !bytes.Equal(x.Settings, y.Settings) {
+		return job.Errorf(job.Precondition, "backend %s: the catalog is on it, so its driver, the digest of that and config cannot change while the server runs: restart it; nothing was changed", a.Catalog)
 	}
 	return nil
 }
@@ -145,7 +145,7 @@ func compare[T any](kind string, a, b []T, name func(T) string, same func(T, T) 
 }
 
 func sameBackend(a, b config.Backend) bool {
-	return a.Name == b.Name && a.Driver == b.Driver && bytes.Equal(a.Settings, b.Settings) && slices.Equal(a.Tenants, b.Tenants) && a.Optional == b.Optional
+	return a.Name == b.Name && a.Driver == b.Driver && a.SHA256 == b.SHA256 && bytes.Equal(a.Settings, b.Settings) && slices.Equal(a.Tenants, b.Tenants) && a.Optional == b.Optional
 }
 
 // replaceBackends has other drivers started for the backends whose settings or
@@ -155,7 +155,7 @@ func (h *Host) replaceBackends(present, next *config.Config) []string {
 	changes := []string{}
 	for _, old := range present.Backends {
 		i := slices.IndexFunc(next.Backends, func(c config.Backend) bool { return c.Name == old.Name })
-		same := i >= 0 && old.Driver == next.Backends[i].Driver && bytes.Equal(old.Settings, next.Backends[i].Settings)
+		same := i >= 0 && old.Driver == next.Backends[i].Driver && old.SHA256 == next.Backends[i].SHA256 && bytes.Equal(old.Settings, next.Backends[i].Settings)
 		b := h.registry.started(old.Name)
 		if b == nil || old.Name == present.Catalog || same && !b.outdated() {
 			continue

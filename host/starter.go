@@ -52,7 +52,7 @@ func (c *Config) Program(settings *config.Config, b config.Backend, logger *slog
 	}
 	for i := range programs {
 		if found := &programs[i]; found.Name == b.Driver && found.Skipped == "" {
-			return plugin.Command{Path: found.Path}, found, nil
+			return plugin.Command{Path: found.Path, SHA256: b.SHA256}, found, nil
 		}
 	}
 	return plugin.Command{}, nil, c.noDriver(settings, b, programs)

@@ -48,3 +48,6 @@ if [ -f sdk/plugin/driver.proto ]; then
 fi
 
 find sdk -name '*.pb.go' -exec sed -i -E '/^\/\/ +(- )?protoc +v[0-9]/d; /^\/\/ 	protoc /d' {} +
+
+# The templates of drivers have the messages, too, and the examples as they are.
+go test -count=1 -run 'TestTemplates|TestMessages' ./cmd/boardd/scaffold -update

@@ -11,6 +11,7 @@ protobuf-compiler  protoc --version
 libprotobuf-dev    test -e /usr/include/google/protobuf/timestamp.proto
 curl               curl --version
 jq                 jq --version
+openssl            openssl version
 openssh-client     command -v ssh-keygen
 dpkg               dpkg-deb --version
 passwd             test -x /usr/sbin/useradd

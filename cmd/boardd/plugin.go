@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/boardd/boardd/host/pin"
 	"github.com/boardd/boardd/plugins/embedded"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/driver/drivertest"
@@ -26,7 +27,7 @@ func (p *program) pluginCommand() *cobra.Command {
 		"A driver is a program that keeps boards in a store. boardd brings some along; the\n"+
 			"others are the executables in plugin_dir, or else in a folder plugins beside\n"+
 			"boardd's own program.",
-		p.pluginListCommand(), p.pluginCheckCommand())
+		p.pluginListCommand(), p.pluginNewCommand(), p.pluginBuildCommand(), p.pluginCheckCommand(), p.pluginInstallCommand())
 }
 
 // listed is a driver as plugin list shows it.
@@ -34,6 +35,7 @@ type listed struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
 	Summary string `json:"summary"`
+	SHA256  string `json:"sha256"`  // empty: built in
 	Path    string `json:"path"`    // empty: built in
 	Problem string `json:"problem"` // why it cannot be asked
 }
@@ -76,7 +78,7 @@ func (p *program) pluginList(ctx context.Context, dir string) error {
 		return json.NewEncoder(p.out).Encode(map[string][]listed{"plugins": list})
 	}
 	t := &table{}
-	t.row("NAME", "VERSION", "SUMMARY", "PATH")
+	t.row("NAME", "VERSION", "SHA-256", "SUMMARY", "PATH")
 	for _, l := range list {
 		summary, path := l.Summary, l.Path
 		if l.Problem != "" {
@@ -85,7 +87,7 @@ func (p *program) pluginList(ctx context.Context, dir string) error {
 		if path == "" {
 			path = "(built in)"
 		}
-		t.row(l.Name, l.Version, summary, path)
+		t.row(l.Name, l.Version, shortDigest(l.SHA256), summary, path)
 	}
 	return t.write(p.out)
 }
@@ -94,7 +96,10 @@ func (p *program) pluginList(ctx context.Context, dir string) error {
 // configuration.
 func describe(ctx context.Context, path string) listed {
 	l := listed{Name: filepath.Base(path), Path: path}
-	process, err := plugin.Start(ctx, plugin.Command{Path: path})
+	if data, err := os.ReadFile(path); err == nil {
+		l.SHA256 = pin.Digest(data)
+	}
+	process, err := plugin.Start(ctx, plugin.Command{Path: path, SHA256: l.SHA256})
 	if err != nil {
 		l.Problem = err.Error()
 		return l
@@ -114,9 +119,10 @@ type pluginFlags struct {
 
 func (p *program) pluginCheckCommand() *cobra.Command {
 	f := &pluginFlags{}
-	c := p.command("check PROGRAM [ARG...]", "Run the conformance suite against a driver",
+	c := p.command("check PROGRAM|FOLDER [ARG...]", "Run the conformance suite against a driver",
 		"It starts the program as a server would and tries everything that a driver must do, on\n"+
 			"boards with names made at random. It ends with 1 when something is not as it must be.\n"+
+			"A folder with sources is built first, see boardd plugin build.\n"+
 			"The store that --config names should be one to try things with.",
 		`boardd plugin check ./redis --config '{"address":"127.0.0.1:6379"}'`,
 		func(ctx context.Context, args []string) error { return p.pluginCheck(ctx, f, args) })
@@ -134,13 +140,11 @@ func (p *program) pluginCheck(ctx context.Context, f *pluginFlags, args []string
 	if len(args) == 0 {
 		return usagef("which program?")
 	}
-	path, err := exec.LookPath(args[0])
-	if err != nil && !errors.Is(err, exec.ErrDot) {
-		return usagef("%v", err)
-	}
-	if path, err = filepath.Abs(path); err != nil {
+	path, done, err := checkedProgram(ctx, args[0])
+	if err != nil {
 		return err
 	}
+	defer done()
 	settings, err := p.object("--config", f.settings)
 	if err != nil {
 		return err
@@ -175,6 +179,29 @@ func (p *program) pluginCheck(ctx context.Context, f *pluginFlags, args []string
 		return ctx.Err()
 	}
 	return p.pluginResult(summary)
+}
+
+// checkedProgram returns the path of a program, which for a folder with sources is
+// built until done is called.
+func checkedProgram(ctx context.Context, name string) (path string, done func(), err error) {
+	if info, err := os.Stat(name); err != nil || !info.IsDir() {
+		path, err := exec.LookPath(name)
+		if err != nil && !errors.Is(err, exec.ErrDot) {
+			return "", nil, usagef("%v", err)
+		}
+		path, err = filepath.Abs(path)
+		return path, func() {}, err
+	}
+	data, err := buildDriver(ctx, name)
+	if err != nil {
+		return "", nil, err
+	}
+	work, err := os.MkdirTemp("", "boardd-driver-")
+	if err != nil {
+		return "", nil, err
+	}
+	path = filepath.Join(work, fileName(name))
+	return path, func() { _ = os.RemoveAll(work) }, os.WriteFile(path, data, 0o700) //nolint:gosec // a program
 }
 
 func (p *program) pluginResult(s drivertest.Summary) error {

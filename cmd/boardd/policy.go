@@ -19,7 +19,7 @@ func (p *program) policyCommand() *cobra.Command {
 	return p.group("policy", "Build policies, try them, and have boards ask them",
 		"A policy says who may have which job, or which one comes first. It is a WebAssembly\n"+
 			"module; a board asks it from promote on, until rollback.",
-		p.policyBuildCommand(), p.policyTestCommand(), p.policyBenchCommand(),
+		p.policyNewCommand(), p.policyBuildCommand(), p.policyTestCommand(), p.policyBenchCommand(),
 		p.policyPushCommand(), p.policyListCommand(), p.policyDeleteCommand(),
 		p.policySimulateCommand(), p.policyShadowCommand(), p.policyPromoteCommand(), p.policyRollbackCommand(), p.policyExplainCommand())
 }
@@ -31,6 +31,7 @@ func policyChild(self string) wasm.Child {
 
 func (p *program) policyPushCommand() *cobra.Command {
 	var tenant, name string
+	var f shippedFlags
 	c := p.command("push FILE.wasm", "Give the server a module, as the newest version of a policy",
 		"The server reads it, and refuses one that it would not run. Boards go on as they are: see promote.\n"+
 			"Without --name the policy is called as the file.",
@@ -43,6 +44,9 @@ func (p *program) policyPushCommand() *cobra.Command {
 			module, err := os.ReadFile(path)
 			if err != nil {
 				return usagef("%v", err)
+			}
+			if _, err := f.check(path, module); err != nil {
+				return err
 			}
 			if name == "" {
 				name = strings.TrimSuffix(filepath.Base(path), ".wasm")
@@ -60,6 +64,7 @@ func (p *program) policyPushCommand() *cobra.Command {
 		})
 	tenantFlag(c, &tenant)
 	c.Flags().StringVar(&name, "name", "", "the policy's name (default that of the file)")
+	f.add(c)
 	return c
 }
 

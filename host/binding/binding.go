@@ -205,7 +205,7 @@ func (e *Engines) Declared(ctx context.Context, c *config.Config, r config.Rule,
 	if i < 0 {
 		return nil, job.Errorf(job.Invalid, "there is no policy %q", r.Policy)
 	}
-	b, err := config.ReadModule(c.Policies[i].Path)
+	b, err := c.Policies[i].Read()
 	if err != nil {
 		return nil, err
 	}

@@ -59,6 +59,7 @@ func (l *loader) check() {
 	l.checkBoards()
 	l.checkBooks()
 	l.checkRules()
+	l.checkSigned()
 	for i, name := range l.config.Hostnames {
 		if name == "" || strings.ContainsAny(name, ":/ ") {
 			l.problem(l.once["hostnames"], fmt.Sprintf("hostnames: item %d: want the name of a host, without a port, got %q", i+1, clip(name)))

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/boardd/boardd/host/board"
+	"github.com/boardd/boardd/host/pin"
 	"github.com/boardd/boardd/host/tenant"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
@@ -23,10 +24,11 @@ const DefaultListen = "127.0.0.1:7422"
 // Config is the configuration of one server. Paths that Load puts into it are
 // absolute.
 type Config struct {
-	Listen            string // HOST:PORT; HOST may be empty for every address
-	MetricsListen     string // likewise; empty: metrics only at Listen, with a token
-	DataDir           string // empty: none was named
-	PluginDir         string // empty: no drivers but the built-in ones
+	Listen            string    // HOST:PORT; HOST may be empty for every address
+	MetricsListen     string    // likewise; empty: metrics only at Listen, with a token
+	DataDir           string    // empty: none was named
+	PluginDir         string    // empty: no drivers but the built-in ones
+	TrustedKeys       []pin.Key // one of which has signed each program and module that has no digest; empty: nothing need be signed
 	Hostnames         []string
 	InsecurePlaintext bool     // TLS may be missing on an address that is not loopback
 	TLS               *TLS     // nil: plaintext
@@ -68,6 +70,7 @@ type TLS struct {
 type Backend struct {
 	Name     string
 	Driver   string
+	SHA256   string   // of the driver's program; empty: any will do
 	Settings []byte   // a JSON object for the driver, not yet checked against its schema
 	Tenants  []string // those that may use it; empty: every board of the configuration
 	Optional bool     // a server is ready without it

@@ -39,6 +39,7 @@ func (l *loader) root(s *section) {
 	if path, ok := s.path("plugin_dir"); ok && l.first(s, "plugin_dir") {
 		c.PluginDir = path
 	}
+	l.trustedKeys(s)
 	if d, ok := s.duration("drain_delay", 0, MaxDrainDelay); ok && l.first(s, "drain_delay") {
 		c.DrainDelay = d
 	}
@@ -162,6 +163,7 @@ func (l *loader) backend(s *section) {
 			s.wrong("driver", "%v", err)
 		}
 	}
+	b.SHA256 = s.digest("sha256")
 	b.Settings = s.object("config", fileSettings[b.Driver]...)
 	b.Optional = !s.truth("required") && s.has("required")
 	b.Tenants, ok = s.texts("tenants")

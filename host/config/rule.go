@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/boardd/boardd/host/pin"
 	"github.com/boardd/boardd/host/wasm"
 	"github.com/boardd/boardd/host/wasm/module"
 	"github.com/boardd/boardd/policies"
@@ -26,6 +27,7 @@ type Policy struct {
 	Path string
 
 	digest string // of the module, as wasm.Digest has it
+	pinned bool   // no other module will do
 }
 
 // Digest is that of the module, as wasm.Digest has it, when the configuration was
@@ -97,14 +99,15 @@ func (l *loader) policy(s *section) {
 		s.problem(s.at, "there is a policy of this name already, at %s", first.section.at)
 		return
 	}
+	want := s.digest("sha256")
 	path, ok := s.path("path")
 	if !s.has("path") {
 		s.wrong("path", "it is missing; want the file of a WebAssembly module")
 	}
 	b := policyBlock{section: s}
 	if ok {
-		p := Policy{Name: s.label, Path: path}
-		b.declared, p.digest = s.module(path)
+		p := Policy{Name: s.label, Path: path, pinned: want != ""}
+		b.declared, p.digest = s.module(path, want)
 		l.config.Policies = append(l.config.Policies, p)
 	}
 	l.policies[s.label] = b
@@ -112,10 +115,14 @@ func (l *loader) policy(s *section) {
 
 // module reads a module's manifest, and says everything that is wrong with it and
 // shows without running it.
-func (s *section) module(path string) (*policy.Declared, string) {
+func (s *section) module(path, want string) (*policy.Declared, string) {
 	b, err := ReadModule(path)
 	if err != nil {
 		s.wrong("path", "%s: %s", path, plainError(err))
+		return nil, ""
+	}
+	if _, err := pin.Check(path, b, want); err != nil {
+		s.wrong("sha256", "%v", err)
 		return nil, ""
 	}
 	declared, err := wasm.Check(b, module.Limits{})
@@ -124,6 +131,16 @@ func (s *section) module(path string) (*policy.Declared, string) {
 		return nil, ""
 	}
 	return declared, wasm.Digest(b)
+}
+
+// Read reads the policy's module again, and refuses another one where the
+// configuration, or a signature, says which it is.
+func (p *Policy) Read() ([]byte, error) {
+	b, err := ReadModule(p.Path)
+	if err == nil && p.pinned {
+		_, err = pin.Check(p.Path, b, p.digest)
+	}
+	return b, err
 }
 
 // ReadModule reads the file of a policy.

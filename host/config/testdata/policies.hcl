@@ -54,3 +54,16 @@ policy "text" {
   path = "policies.hcl"
 }
 policy "empty" {}
+policy "digest" {
+  path   = "policies.hcl"
+  sha256 = "12"
+}
+policy "other" {
+  path   = "secret.txt"
+  sha256 = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
+}
+backend "pinned" {
+  driver = "mine"
+  sha256 = 12
+}
+trusted_keys = ["secret.txt", "nokey.pub"]

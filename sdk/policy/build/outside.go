@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -64,7 +63,7 @@ func (o overlay) outside(ctx context.Context, dir, work string, env []string) er
 		return nil
 	}
 	sources, edited := filepath.Join(work, "boardd"), filepath.Join(work, "go.mod")
-	if err := writeSources(sources); err != nil {
+	if err := WriteSDK(sources); err != nil {
 		return err
 	}
 	if err := os.WriteFile(edited, text, 0o600); err != nil {
@@ -90,30 +89,18 @@ func replaces(text []byte) bool {
 	return false
 }
 
-// writeSources writes the SDK into a folder, as a module.
-func writeSources(to string) error {
-	write := func(name string, content []byte) error {
-		path := filepath.Join(to, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			return err
-		}
-		return os.WriteFile(path, content, 0o600)
+// WriteSDK writes the sources that a policy in Go is built with, and tried with in its
+// own tests, into a folder, as a module that needs no other one.
+func WriteSDK(to string) error {
+	if err := sdk.Write(sdk.Sources, to); err != nil {
+		return err
 	}
-	err := fs.WalkDir(sdk.Sources, ".", func(name string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || strings.HasSuffix(name, "_test.go") {
-			return err
-		}
-		content, err := sdk.Sources.ReadFile(name)
-		if err != nil {
-			return err
-		}
-		return write("sdk/"+name, content)
-	})
+	err := os.WriteFile(filepath.Join(to, "go.mod"), []byte(sdkModule), 0o600)
 	if err == nil {
-		err = write("go.mod", []byte(sdkModule))
+		err = os.MkdirAll(filepath.Join(to, "sdk", "nearest"), 0o700)
 	}
 	if err == nil {
-		err = write("sdk/nearest/nearest.go", []byte(suggestsNothing))
+		err = os.WriteFile(filepath.Join(to, "sdk", "nearest", "nearest.go"), []byte(suggestsNothing), 0o600)
 	}
 	return err
 }
