@@ -44,6 +44,7 @@ type Board struct {
 	waiters    atomic.Int64
 	hands      hands
 	tap        recorderTap
+	names      nameBook
 }
 
 // New returns a board that Run makes ready. The driver must outlive it.
@@ -82,6 +83,7 @@ func New(d driver.Driver, spec Spec) *Board {
 		hub:       newHub(),
 	}
 	b.tap.recorder = spec.Recorder
+	b.names.now = time.Now
 	b.metrics.Waits, b.metrics.Runs = newJobTimes(), newJobTimes()
 	b.order.board, b.order.wake = b, make(chan struct{}, 1)
 	b.order.open, b.order.close = context.WithCancel(context.Background()) //nolint:fatcontext // it is the board's own, made once

@@ -58,6 +58,7 @@ func (b *Board) Waiting() int64 { return b.waiters.Load() }
 // observe counts what an op did to a job by the op's event, whichever call or timer
 // sent it.
 func (b *Board) observe(s *currentJob, op *driver.Op) {
+	b.names.ended(s, op)
 	switch op.Event {
 	case job.TrashedEvent:
 		b.metrics.Trashed.Add(1)
@@ -82,15 +83,9 @@ func (b *Board) observe(s *currentJob, op *driver.Op) {
 
 // waited counts how long a job could have been claimed before it was.
 func (b *Board) waited(before *index.Entry) {
-	if before == nil || before.Claim != nil {
-		return
-	}
-	ready := before.ModifiedAt
-	if before.NotBefore.After(ready) {
-		ready = before.NotBefore
-	}
-	if !ready.IsZero() {
-		b.metrics.Waits.Observe(time.Since(ready))
+	if took, known := waitedFor(before); known {
+		b.metrics.Waits.Observe(took)
+		b.names.waited(before.Name, took)
 	}
 }
 

@@ -52,10 +52,12 @@ type Schedule struct {
 	Jitter   time.Duration // each tick is late by so much at most, always by the same
 	Paused   bool
 
-	Version uint64
-	NextAt  time.Time // zero: never
-	LastAt  time.Time // the last tick whose job is known to be posted; zero: none
-	LastID  job.ID
+	Version  uint64
+	NextAt   time.Time // zero: never
+	LastAt   time.Time // the last tick whose job is known to be posted; zero: none
+	LastID   job.ID
+	Declared bool // in the configuration of a server, where alone it can be changed
+
 	Problem string // why the last tick was not posted; "": it was
 }
 
@@ -102,12 +104,22 @@ func (r *scheduleRecord) show(name string, last tickRecord) Schedule {
 	s := Schedule{
 		Name: name, Cron: r.Cron, Every: r.Every, Timezone: r.Timezone, Job: r.Job, Overlap: r.Overlap,
 		CatchUp: r.CatchUp, Jitter: r.Jitter, Paused: r.Paused, Version: r.Revision,
-		LastAt: last.Posted, LastID: last.ID, Problem: last.Problem,
+		LastAt: last.Posted, LastID: last.ID, Problem: last.Problem, Declared: r.Declared,
 	}
 	if table, err := r.table(); err == nil && !r.Paused {
 		s.NextAt = table.Next(later(r.from(last.At), r.late()))
 	}
 	return s
+}
+
+// Ticks returns the next times of the schedule, at most so many: NextAt and those after it.
+func (s *Schedule) Ticks(most int) (list []time.Time) {
+	r := scheduleRecord{Cron: s.Cron, Every: s.Every, Timezone: s.Timezone, Anchor: s.NextAt}
+	table, err := r.table()
+	for at := s.NextAt; err == nil && !at.IsZero() && len(list) < most; at = table.Next(at) {
+		list = append(list, at)
+	}
+	return list
 }
 
 // check refuses what is no schedule, and fills in what is left out.

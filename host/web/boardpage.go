@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/boardd/boardd/host"
 	"github.com/boardd/boardd/host/board"
@@ -30,11 +31,12 @@ type asked struct {
 	Tab    string
 	Filter string
 	After  string
+	Names  string // "all": all names of jobs are shown
 }
 
 func (a asked) link(boardName string) string {
 	q := url.Values{}
-	for name, value := range map[string]string{"tab": a.Tab, "filter": a.Filter, "after": a.After} {
+	for name, value := range map[string]string{"tab": a.Tab, "filter": a.Filter, "after": a.After, "names": a.Names} {
 		if value != "" {
 			q.Set(name, value)
 		}
@@ -64,7 +66,11 @@ type boardView struct {
 	Words   []string
 	May     may
 
-	Policies bool // the visitor may see them
+	Names      []nameRow
+	NamesSince time.Time
+	NamesMore  bool   // there are more than are shown
+	NamesLink  string // to all of them
+	TrashCut   bool
 }
 
 // may says which changes the visitor's roles allow on a board.
@@ -86,7 +92,7 @@ func (m may) Any() bool { return m.Trash || m.Restore || m.Purge || m.Release ||
 
 func (u *UI) boardPage(w http.ResponseWriter, r *http.Request, v *visit) {
 	q := r.URL.Query()
-	u.showBoard(w, r, v, asked{Tab: q.Get("tab"), Filter: q.Get("filter"), After: q.Get("after")})
+	u.showBoard(w, r, v, asked{Tab: q.Get("tab"), Filter: q.Get("filter"), After: q.Get("after"), Names: q.Get("names")})
 }
 
 // search shows the jobs that a form asks for. What may stand in an address is
@@ -108,8 +114,8 @@ func (u *UI) showBoard(w http.ResponseWriter, r *http.Request, v *visit, a asked
 		return
 	}
 	view := boardView{
-		page: u.page(v, "Board "+name), Board: name, Served: served, Asked: a, May: u.may(v, name),
-		Graphs: u.samples.of(served.Config.Tenant, name), Policies: v.session.MayAdminister("ListPolicies", name),
+		page: u.boardsPage(r, v, "Board "+name, name), Board: name, Served: served, Asked: a, May: u.may(v, name),
+		Graphs: u.samples.of(served.Config.Tenant, name),
 	}
 	b, err := v.session.Board(r.Context(), name, "ListJobs")
 	if err != nil {
@@ -125,6 +131,10 @@ func (u *UI) showBoard(w http.ResponseWriter, r *http.Request, v *visit, a asked
 		view.Live = livePath(name, cursor)
 	}
 	if view.Counts, err = b.Count(r.Context()); err != nil {
+		u.fail(w, r, v, err)
+		return
+	}
+	if err := view.addNames(r.Context(), b); err != nil {
 		u.fail(w, r, v, err)
 		return
 	}

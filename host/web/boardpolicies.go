@@ -32,7 +32,7 @@ type boardPoliciesView struct {
 // boardPoliciesPage shows what a board asks, and what it could.
 func (u *UI) boardPoliciesPage(w http.ResponseWriter, r *http.Request, v *visit) {
 	name := r.PathValue("board")
-	view := boardPoliciesView{page: u.page(v, "Policies of "+name), Board: name, Change: v.session.MayAdminister("PromotePolicy", name)}
+	view := boardPoliciesView{page: u.boardsPage(r, v, "Policies of "+name, name), Board: name, Change: v.session.MayAdminister("PromotePolicy", name)}
 	var err error
 	if view.Asked, err = v.session.Asked("", name); err != nil {
 		u.fail(w, r, v, err)
@@ -114,7 +114,7 @@ func (u *UI) changePolicies(w http.ResponseWriter, r *http.Request, v *visit) {
 	p.Board = name
 	if change.Asks != "" && !meant(r) && v.session.MayAdminister(change.call, name) {
 		q := question{
-			page: u.page(v, change.Verb+": "+p.Name+" on "+name), Asks: change.Asks, Verb: change.Verb,
+			page: u.page(r, v, change.Verb+": "+p.Name+" on "+name), Asks: change.Asks, Verb: change.Verb,
 			Action: back + "/" + change.Name, Back: back,
 		}
 		for _, part := range []string{"policy", "params", "on_error"} {

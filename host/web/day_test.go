@@ -258,7 +258,8 @@ func TestCrossOrigin(t *testing.T) {
 	tab := chromium(t)
 	run(tab, t, "signing in", signIn(server.Addr, "dev"))
 	for _, path := range []string{
-		"/ui/signin", "/ui/signout", "/ui/boards/default/do", "/ui/boards/default/pause", "/ui/boards/default/resume", "/ui/boards/default/loss", "/ui/boards/default/search",
+		"/ui/signin", "/ui/signout", "/ui/boards/default/do", "/ui/boards/default/pause", "/ui/boards/default/resume", "/ui/boards/default/loss", "/ui/boards/default/search", "/ui/look",
+		"/ui/boards/default/post", "/ui/boards/default/schedules", "/ui/boards/default/schedules/pause", "/ui/boards/default/schedules/delete",
 		"/ui/boards/default/policies/promote", "/ui/policies/delete", "/ui/tokens/create", "/ui/tokens/revoke",
 	} {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.Addr+path, strings.NewReader("form=x"))

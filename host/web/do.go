@@ -108,7 +108,7 @@ func (u *UI) do(w http.ResponseWriter, r *http.Request, v *visit) {
 	}
 	back := here(r.PostForm.Get("back"))
 	if !meant(r) {
-		u.ask(w, r, actions[i].question(u.page(v, fmt.Sprintf("%s: %s on %s", actions[i].Verb, jobs(len(ids)), name)), name, ids, back))
+		u.ask(w, r, actions[i].question(u.page(r, v, fmt.Sprintf("%s: %s on %s", actions[i].Verb, jobs(len(ids)), name)), name, ids, back))
 		return
 	}
 	failures, err := actions[i].do(r.Context(), b, ids, r.PostForm.Get("reason"))
@@ -117,7 +117,7 @@ func (u *UI) do(w http.ResponseWriter, r *http.Request, v *visit) {
 		u.fail(w, r, v, err)
 		return
 	}
-	view := doneView{page: u.page(v, actions[i].Verb), Board: name, Action: actions[i], Back: back}
+	view := doneView{page: u.page(r, v, actions[i].Verb), Board: name, Action: actions[i], Back: back}
 	for n, id := range ids {
 		result := doneResult{ID: id}
 		if failures[n] != nil {
@@ -202,7 +202,7 @@ func (u *UI) acknowledgeLoss(w http.ResponseWriter, r *http.Request, v *visit) {
 	if !meant(r) && v.session.May(call, name) {
 		back := "/ui/boards/" + url.PathEscape(name)
 		u.ask(w, r, question{
-			page: u.page(v, "Acknowledge the loss of "+name), Verb: "Acknowledge the loss", Action: back + "/loss", Back: back,
+			page: u.page(r, v, "Acknowledge the loss of "+name), Verb: "Acknowledge the loss", Action: back + "/loss", Back: back,
 			Asks:   "Was what the loss says put right, or can it be left? Nobody is shown it from then on.",
 			Fields: []field{{"generation", strconv.FormatUint(generation, 10)}},
 		})

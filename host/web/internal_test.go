@@ -180,6 +180,24 @@ func TestSaid(t *testing.T) {
 	}
 }
 
+// TestShortDurations has times written as people do.
+func TestShortDurations(t *testing.T) {
+	t.Parallel()
+	for d, want := range map[time.Duration]string{
+		time.Millisecond: "1 ms", 450 * time.Millisecond: "450 ms", time.Second: "1 s", 1440 * time.Millisecond: "1.4 s", 99 * time.Second: "99 s", 100 * time.Second: "1.7 min",
+		99 * time.Minute: "99 min", 100 * time.Minute: "1.7 h", 71 * time.Hour: "71 h", 72 * time.Hour: "3 d", 40 * 24 * time.Hour: "40 d", 9960 * time.Millisecond: "10 s",
+	} {
+		if got := about(d); got != want {
+			t.Errorf("about(%v) is %q, want %q", d, got, want)
+		}
+	}
+	for d, want := range map[time.Duration]string{5 * time.Minute: "5m", time.Hour: "1h", 90 * time.Second: "1m30s", 70 * time.Minute: "1h10m", 10 * time.Second: "10s", time.Hour + time.Second: "1h0m1s", 600 * time.Hour: "600h"} {
+		if got := brief(d); got != want {
+			t.Errorf("brief(%v) is %q, want %q", d, got, want)
+		}
+	}
+}
+
 func TestSpan(t *testing.T) {
 	t.Parallel()
 	for d, want := range map[time.Duration]string{

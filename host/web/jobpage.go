@@ -18,6 +18,7 @@ type jobView struct {
 	Job    *job.Job
 	Why    board.Explanation
 	NotWhy string // why there is no explanation
+	Stood  bool   // it was to be posted, and stood already
 	Waits  bool   // nobody has the job, and somebody is to
 	Labels string // the worker's that the explanation is for, as they were given
 	Steps  []step
@@ -53,8 +54,8 @@ func (u *UI) jobPage(w http.ResponseWriter, r *http.Request, v *visit) {
 	}
 	b, j := f.board, f.job
 	view := jobView{
-		page: u.page(v, "Job "+j.Name), Board: name, Job: j, Labels: r.URL.Query().Get("labels"),
-		Steps: steps(j), May: u.may(v, name), Waits: j.State == job.Unclaimed,
+		page: u.boardsPage(r, v, "Job "+j.Name, name), Board: name, Job: j, Labels: r.URL.Query().Get("labels"),
+		Steps: steps(j), May: u.may(v, name), Waits: j.State == job.Unclaimed, Stood: r.URL.Query().Has("stood"),
 	}
 	if view.Live = livePath(name, f.cursor); len(j.Details) > 0 && len(j.Details) <= shownDetails {
 		view.Tree = tree(j.Details)
@@ -235,7 +236,7 @@ func (u *UI) detailsPage(w http.ResponseWriter, r *http.Request, v *visit) {
 		return
 	}
 	j := f.job
-	view := detailsView{page: u.page(v, "Details of "+j.Name), Board: r.PathValue("board"), Job: j}
+	view := detailsView{page: u.boardsPage(r, v, "Details of "+j.Name, r.PathValue("board")), Board: r.PathValue("board"), Job: j}
 	switch {
 	case j.RawDetails != nil:
 		view.Raw = j.RawDetails.Encoding.String() + ", " + size(len(j.RawDetails.Data))

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
@@ -71,7 +72,11 @@ func TestLooks(t *testing.T) {
 	}
 	paths := paths(one)
 	for _, scheme := range []string{"light", "dark"} {
-		for _, width := range []int64{320, 1440} {
+		widths := []int64{320, 1440}
+		if os.Getenv("BOARDD_LOOKS") != "" {
+			widths[0] = 390 // a phone of today
+		}
+		for _, width := range widths {
 			run(tab, t, "signing out", size(width, scheme), chromedp.Navigate(s.server.URL+"/ui/signin"), shows("Token"))
 			check("signin", width, scheme)
 			run(tab, t, "signing in", signIn(s.server.URL, operatorSecret))
@@ -84,6 +89,10 @@ func TestLooks(t *testing.T) {
 			run(tab, t, "making a token", chromedp.Navigate(s.server.URL+"/ui/tokens"), keys(`input[name=name]`, fmt.Sprintf("ci-%s-%d", scheme, width)),
 				click(`input[value=worker]`), click(`form[action$="/create"] button.main`), shows("shown this once"))
 			check("made", width, scheme)
+			run(tab, t, "posting nonsense", chromedp.Navigate(s.server.URL+"/ui/boards/jobs/post"), keys(`input[name=name]`, "x"), keys(`input[name=timeout]`, "soon\r"), shows("want a time such as"))
+			check("post-wrong", width, scheme)
+			run(tab, t, "making a schedule", chromedp.Navigate(s.server.URL+"/ui/boards/jobs/schedules"), click("details.make summary"), click("details summary"))
+			check("schedules-open", width, scheme)
 		}
 	}
 }
@@ -145,6 +154,8 @@ func paths(one job.ID) map[string]string {
 		"job": "/ui/boards/jobs/jobs/" + one.String(), "details": "/ui/boards/jobs/jobs/" + one.String() + "/details", "workers": "/ui/boards/jobs/workers",
 		"board-policies": "/ui/boards/jobs/policies", "no-policies": "/ui/boards/secret/policies", "policies": "/ui/policies", "tokens": "/ui/tokens",
 		"tenants": "/ui/tenants", "backends": "/ui/backends", "audit": "/ui/audit?all",
+		"post": "/ui/boards/jobs/post", "schedules": "/ui/boards/jobs/schedules", "search": "/ui/search?q=resize", "nothing-found": "/ui/search?q=nothing-like-it",
+		"no-schedules": "/ui/boards/secret/schedules",
 	}
 }
 
@@ -176,6 +187,14 @@ func (s *site) furnish(t *testing.T) job.ID {
 	}
 	if _, err := jobs.Claim(t.Context(), board.ClaimRequest{Owner: "worker-with-quite-a-long-name.example.org-4711", Max: 7}); err != nil {
 		t.Fatal(err)
+	}
+	for _, schedule := range []board.Schedule{
+		{Name: "nightly-report", Cron: "0 3 * * *", Timezone: "Europe/Berlin", Overlap: board.OverlapSkip, Job: job.Posting{Name: "report", Labels: []job.Label{{Key: "customer", Value: "acme"}}}},
+		{Name: "a-rather-long-name-of-a-schedule-that-does-not-fit-into-one-line-of-a-phone", Every: time.Hour, Paused: true, Job: job.Posting{Name: "ping"}},
+	} {
+		if _, err := jobs.PutSchedule(t.Context(), schedule, nil); err != nil {
+			t.Fatal(err)
+		}
 	}
 	s.push(t, "gpus", "the job needs another GPU than this worker has")
 	s.push(t, "gpus-next", "the job needs a GPU", "the worker has none")

@@ -33,7 +33,7 @@ type overviewView struct {
 }
 
 func (u *UI) overview(w http.ResponseWriter, r *http.Request, v *visit) {
-	view := overviewView{page: u.page(v, "Boards")}
+	view := overviewView{page: u.page(r, v, "Boards")}
 	if err := v.session.Check("ListBoards"); err != nil {
 		u.fail(w, r, v, err)
 		return

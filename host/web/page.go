@@ -8,6 +8,7 @@ import (
 	"html/template"
 	"io/fs"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -44,15 +45,19 @@ func parsePages() map[string]*template.Template {
 var functions = template.FuncMap{
 	"ago":   func(t time.Time) string { return since(time.Now(), t) },
 	"stamp": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+	"whole": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
 	"short": func(id job.ID) string { return id.String()[28:] }, // the first digits of many are their time, and the same
 	"clock": func(t time.Time) string { return t.UTC().Format("15:04:05.000") },
 	"took":  took,
+	"brief": brief,
+	"about": about,
 	"jobs":  jobs,
 	"ms":    func(d time.Duration) string { return fmt.Sprintf("%.1f ms", d.Seconds()*1000) },
 	"size":  size,
 	"said":  said,
 	"code":  func(digest string) string { return digest[:min(len(digest), admin.MinDigest)] },
 	"lower": strings.ToLower,
+	"add":   func(a, b int) int { return a + b },
 	"spark": spark,
 
 	"delayed": delayed,
@@ -104,6 +109,18 @@ func span(d time.Duration) string {
 	return fmt.Sprintf("%d d %d h", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
 }
 
+// brief is a duration as it is written by hand: 5m, not 5m0s.
+func brief(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
+
 // took says how long an operation ran, or has run so far.
 func took(o job.Operation) string {
 	switch {
@@ -126,13 +143,44 @@ type page struct {
 	Live    string // where the page learns of changes; empty: it does not
 	Poll    int    // without Live: how often it looks for them, in seconds; 0: never
 	Version string
+	Look    look
+	Here    string // where this page can be had again
+	Of      string // the board that Sections are of
+	Search  string // what was searched for
+
+	Sections []link // of the board that the page is about; none: it is about no board
 }
 
-func (u *UI) page(v *visit, title string) page {
-	p := page{Title: title, Version: u.host.Version()}
+func (u *UI) page(r *http.Request, v *visit, title string) page {
+	p := page{Title: title, Version: u.host.Version(), Look: lookOf(r), Here: "/"}
+	if r.Method == http.MethodGet {
+		p.Here = here(r.URL.RequestURI())
+	}
 	if v != nil {
 		who := v.session.WhoAmI()
 		p.Tenant, p.Token, p.Form, p.Nav = who.Tenant, who.TokenName, v.form, v.nav()
+	}
+	return p
+}
+
+// boardsPage is a page about a board, with the way to the others about it.
+func (u *UI) boardsPage(r *http.Request, v *visit, title, name string) page {
+	p := u.page(r, v, title)
+	p.Of, p.Path = name, strings.TrimSuffix(r.URL.Path, "/search")
+	of := "/ui/boards/" + url.PathEscape(name)
+	for _, s := range []struct {
+		link
+		seen bool
+	}{
+		{link{of, "Jobs"}, v.session.May("ListJobs", name)},
+		{link{of + "/schedules", "Schedules"}, v.session.May("ListSchedules", name)},
+		{link{of + "/workers", "Workers"}, v.session.May("ListEntities", name)},
+		{link{of + "/policies", "Policies"}, v.session.MayAdminister("ListPolicies", name)},
+		{link{of + "/post", "Post a job"}, v.session.May("PostJobs", name)},
+	} {
+		if s.seen {
+			p.Sections = append(p.Sections, s.link)
+		}
 	}
 	return p
 }
@@ -191,25 +239,29 @@ func (u *UI) fail(w http.ResponseWriter, r *http.Request, v *visit, err error) {
 	if v == nil {
 		v = u.visits.of(r)
 	}
-	status := http.StatusInternalServerError
 	if v != nil && r.Method == http.MethodGet && job.KindOf(err) == job.PermissionDenied {
 		err = errors.Join(err, v.session.Did(admin.Deed{Call: r.Pattern, Board: r.PathValue("board"), Remote: r.RemoteAddr}, err))
 	}
+	u.show(w, r, statusOf(err), "fail", failView{page: u.page(r, v, "That did not work"), Problem: plain(err)})
+}
+
+// statusOf is the status of a page that says what went wrong.
+func statusOf(err error) int {
 	switch job.KindOf(err) {
 	case job.NotFound:
-		status = http.StatusNotFound
+		return http.StatusNotFound
 	case job.Invalid:
-		status = http.StatusBadRequest
+		return http.StatusBadRequest
 	case job.PermissionDenied, job.Unauthenticated:
-		status = http.StatusForbidden
+		return http.StatusForbidden
 	case job.Unavailable, job.Interrupted:
-		status = http.StatusServiceUnavailable
+		return http.StatusServiceUnavailable
 	case job.QuotaExceeded:
-		status = http.StatusTooManyRequests
+		return http.StatusTooManyRequests
 	case job.Aborted, job.AlreadyExists, job.Precondition, job.AlreadyClaimed, job.NotEligible:
-		status = http.StatusConflict
+		return http.StatusConflict
 	}
-	u.show(w, r, status, "fail", failView{page: u.page(v, "That did not work"), Problem: plain(err)})
+	return http.StatusInternalServerError
 }
 
 // plain is an error in words for people.

@@ -46,7 +46,7 @@ func (u *UI) policiesPage(w http.ResponseWriter, r *http.Request, v *visit) {
 		u.fail(w, r, v, err)
 		return
 	}
-	view := policiesView{page: u.page(v, "Policies"), Change: v.session.MayAdminister("DeletePolicy", "")}
+	view := policiesView{page: u.page(r, v, "Policies"), Change: v.session.MayAdminister("DeletePolicy", "")}
 	view.Path = "/ui/policies"
 	uses := map[string][]policyUse{} // by version.Value
 	note := func(board string, p *admin.AskedPolicy, shadow bool) {
@@ -104,7 +104,7 @@ func (u *UI) remove(w http.ResponseWriter, r *http.Request, v *visit, x removal)
 		return
 	case !meant(r) && v.session.MayAdminister(x.call, ""):
 		u.ask(w, r, question{
-			page: u.page(v, removeVerbs[x.call]+" "+x.what+" "+x.name), Asks: x.asks, Verb: removeVerbs[x.call], Grave: true,
+			page: u.page(r, v, removeVerbs[x.call]+" "+x.what+" "+x.name), Asks: x.asks, Verb: removeVerbs[x.call], Grave: true,
 			Action: r.URL.Path, Fields: []field{{x.what, x.name}, {"tenant", x.tenant}}, Back: x.back,
 		})
 		return

@@ -54,7 +54,7 @@ func (u *UI) tenantsPage(w http.ResponseWriter, r *http.Request, v *visit) {
 		u.fail(w, r, v, err)
 		return
 	}
-	view := tenantsView{page: u.page(v, "Tenants"), Operator: v.has(tenant.Operator)}
+	view := tenantsView{page: u.page(r, v, "Tenants"), Operator: v.has(tenant.Operator)}
 	view.Path = "/ui/tenants"
 	for _, t := range tenants {
 		card := tenantCard{Tenant: t}
@@ -91,7 +91,7 @@ func (u *UI) backendsPage(w http.ResponseWriter, r *http.Request, v *visit) {
 		u.fail(w, r, v, err)
 		return
 	}
-	view := backendsView{page: u.page(v, "Backends"), Operator: v.has(tenant.Operator)}
+	view := backendsView{page: u.page(r, v, "Backends"), Operator: v.has(tenant.Operator)}
 	view.Path, view.Poll = "/ui/backends", overviewPoll
 	latencies := map[string]*board.Histogram{}
 	for _, b := range u.host.Backends() {
@@ -156,7 +156,7 @@ type auditRow struct {
 // auditPage shows who did what, newest first.
 func (u *UI) auditPage(w http.ResponseWriter, r *http.Request, v *visit) {
 	q := r.URL.Query()
-	view := auditView{page: u.page(v, "Audit log"), Of: q.Get("tenant"), Operator: v.has(tenant.Operator), All: q.Has("all"), Routine: q.Has("routine"), About: q.Get("about")}
+	view := auditView{page: u.page(r, v, "Audit log"), Of: q.Get("tenant"), Operator: v.has(tenant.Operator), All: q.Has("all"), Routine: q.Has("routine"), About: q.Get("about")}
 	view.Path = "/ui/audit"
 	before, _ := strconv.ParseUint(q.Get("before"), 10, 64) // what is no number shows the last records
 	records, next, err := v.session.RecentAudit(r.Context(), auditor.Query{Tenant: view.Of, All: view.All, Max: auditRecords, Routine: view.Routine, About: view.About}, before)

@@ -35,7 +35,7 @@ type signinView struct {
 }
 
 func (u *UI) signinPage(w http.ResponseWriter, r *http.Request) {
-	u.show(w, r, http.StatusOK, "signin", signinView{page: u.page(nil, "Sign in"), To: here(r.URL.Query().Get("to"))})
+	u.show(w, r, http.StatusOK, "signin", signinView{page: u.page(r, nil, "Sign in"), To: here(r.URL.Query().Get("to"))})
 }
 
 func (u *UI) signin(w http.ResponseWriter, r *http.Request) {
@@ -51,7 +51,7 @@ func (u *UI) signin(w http.ResponseWriter, r *http.Request) {
 	}
 	if err != nil {
 		err = errors.Join(err, u.host.Auditor().RefusedLogin("SignIn", r.RemoteAddr, err))
-		view := signinView{page: u.page(nil, "Sign in"), To: to, Problem: plain(err)}
+		view := signinView{page: u.page(r, nil, "Sign in"), To: to, Problem: plain(err)}
 		u.show(w, r, http.StatusForbidden, "signin", view)
 		return
 	}

@@ -35,7 +35,7 @@ func (u *UI) tokensPage(w http.ResponseWriter, r *http.Request, v *visit) {
 		u.fail(w, r, v, err)
 		return
 	}
-	view := tokensView{page: u.page(v, "Tokens"), Of: of, Tokens: tokens, Roles: v.session.Grants(), Lifetimes: lifetimes, Lifetime: defaultLifetime}
+	view := tokensView{page: u.page(r, v, "Tokens"), Of: of, Tokens: tokens, Roles: v.session.Grants(), Lifetimes: lifetimes, Lifetime: defaultLifetime}
 	view.Path = "/ui/tokens"
 	u.show(w, r, http.StatusOK, "tokens", view)
 }
@@ -66,7 +66,7 @@ func (u *UI) createToken(w http.ResponseWriter, r *http.Request, v *visit) {
 		u.fail(w, r, v, err)
 		return
 	}
-	u.show(w, r, http.StatusOK, "made", madeView{page: u.page(v, "Token "+made.Name), Made: made, Secret: secret, Back: ofTenant("/ui/tokens", n.Tenant)})
+	u.show(w, r, http.StatusOK, "made", madeView{page: u.page(r, v, "Token "+made.Name), Made: made, Secret: secret, Back: ofTenant("/ui/tokens", n.Tenant)})
 }
 
 // maxLifetime is the longest life of a token that a form asks for, in days.

@@ -36,7 +36,7 @@ func (u *UI) workersPage(w http.ResponseWriter, r *http.Request, v *visit) {
 		u.fail(w, r, v, err)
 		return
 	}
-	view := workersView{page: u.page(v, "Workers on "+name), Board: name}
+	view := workersView{page: u.boardsPage(r, v, "Workers on "+name, name), Board: name}
 	view.Poll = overviewPoll
 	if view.Entities, err = b.Entities(r.Context()); err != nil {
 		u.fail(w, r, v, err)

@@ -50,11 +50,11 @@
       if (answer.status !== 200) { pending = answer.status >= 500; return; }
       const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
       if (paused || touched()) { pending = true; return; }
+      document.dispatchEvent(new CustomEvent("fresh", { detail: fresh }));
       for (const part of main.querySelectorAll("[data-part]")) {
         const next = fresh.querySelector(`[data-part="${CSS.escape(part.dataset.part)}"]`);
         if (next) morph(part, next);
       }
-      for (const hidden of main.querySelectorAll("[data-script]")) hidden.hidden = false;
     } catch { pending = true; } finally { busy = false; }
   }
 

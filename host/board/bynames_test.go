@@ -1,0 +1,123 @@
+package board
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/boardd/boardd/host/index"
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+func namesAt(now *time.Time) *nameBook { return &nameBook{now: func() time.Time { return *now }} }
+
+// TestNamesAreBounded counts so many names apart and the others as one, and forgets what is
+// older than two periods.
+func TestNamesAreBounded(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	n := namesAt(&now)
+	end := func(name string) {
+		n.ended(&currentJob{entry: &index.Entry{Name: name, Claim: &index.Claim{}}}, &driver.Op{Kind: driver.Remove, Event: job.ConsumedEvent})
+	}
+	total := func(r NameReport) (sum int64) {
+		for i := range r.Names {
+			sum += r.Names[i].Consumed
+		}
+		if r.Others != nil {
+			sum += r.Others.Consumed
+		}
+		return sum
+	}
+	for i := range MaxNames {
+		end(fmt.Sprint("name-", i))
+	}
+	if r := n.report(); len(r.Names) != MaxNames || r.Others != nil || total(r) != MaxNames {
+		t.Errorf("at the limit %d names, others %+v", len(r.Names), r.Others)
+	}
+	end("one-more")
+	end("one-more")
+	end("name-7")
+	if r := n.report(); len(r.Names) != MaxNames || r.Others == nil || r.Others.Consumed != 2 || r.Names[0].Name != "name-7" || r.Names[0].Consumed != 2 || !r.Since.Equal(now) {
+		t.Errorf("over the limit %d names, the first %+v, others %+v, since %v", len(r.Names), r.Names[0], r.Others, r.Since)
+	}
+	begun := now
+	now = now.Add(namePeriod)
+	end("one-more") // there is room for it now
+	if r := n.report(); total(r) != MaxNames+4 || !r.Since.Equal(begun) {
+		t.Errorf("in the next period %d have ended since %v", total(r), r.Since)
+	}
+	now = now.Add(namePeriod)
+	end("late")
+	if r := n.report(); total(r) != 2 || r.Others != nil {
+		t.Errorf("two periods later %d have ended", total(r))
+	}
+	now = now.Add(5 * namePeriod)
+	if r := n.report(); total(r) != 0 || !r.Since.IsZero() {
+		t.Errorf("days later %d have ended since %v", total(r), r.Since)
+	}
+}
+
+// TestFailureShare counts attempts: what was given back before it had begun is none.
+func TestFailureShare(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	n := namesAt(&now)
+	claimed, free := &index.Entry{Name: "x", Claim: &index.Claim{}}, &index.Entry{Name: "x"}
+	for _, did := range []struct {
+		s  *currentJob
+		op driver.Op
+	}{
+		{&currentJob{entry: claimed}, driver.Op{Event: job.ConsumedEvent}},
+		{&currentJob{entry: claimed}, driver.Op{Event: job.Abandoned}},
+		{&currentJob{entry: claimed}, driver.Op{Event: job.Expired}},
+		{&currentJob{entry: claimed}, driver.Op{Event: job.TrashedEvent}},
+		{&currentJob{entry: claimed, unbegun: true}, driver.Op{Event: job.Abandoned}},
+		{&currentJob{entry: claimed}, driver.Op{Event: job.Extended}},
+		{&currentJob{entry: free}, driver.Op{Event: job.TrashedEvent}}, // by a person
+		{&currentJob{entry: free}, driver.Op{Event: job.CanceledEvent}},
+		{nil, driver.Op{Event: job.ConsumedEvent}},
+		{&currentJob{}, driver.Op{Event: job.ConsumedEvent}},
+	} {
+		n.ended(did.s, &did.op)
+	}
+	r := n.report()
+	if len(r.Names) != 1 || r.Names[0].Consumed != 1 || r.Names[0].Failed != 3 || r.Names[0].Canceled != 1 {
+		t.Fatalf("%+v", r)
+	}
+	if share, any := r.Names[0].FailureShare(); share != 0.75 || !any {
+		t.Errorf("%v, %v", share, any)
+	}
+	if _, any := (&NameStats{Waiting: 1}).FailureShare(); any {
+		t.Error("there is a share of nothing")
+	}
+}
+
+// TestNameDurations tells percentiles to within a fifth, from a millisecond to a month.
+func TestNameDurations(t *testing.T) {
+	t.Parallel()
+	for _, d := range []time.Duration{time.Millisecond, 7 * time.Millisecond, time.Second, 90 * time.Second, time.Hour, 48 * time.Hour, 25 * 24 * time.Hour} {
+		var one durations
+		for range 19 {
+			one.observe(d)
+		}
+		one.observe(50 * d)
+		if n := one.show(); n.Count != 20 || n.P50 < d*4/5 || n.P50 > d*6/5 || n.P95 != n.P50 {
+			t.Errorf("%v: %+v", d, n)
+		}
+		one.observe(50 * d)
+		if n := one.show(); n.P95 <= n.P50 {
+			t.Errorf("%v: %+v", d, n)
+		}
+	}
+	var none durations
+	if n := none.show(); n != (NameDurations{}) {
+		t.Errorf("of none: %+v", n)
+	}
+	none.observe(-time.Second)
+	none.observe(1000 * time.Hour * 24)
+	if n := none.show(); n.Count != 2 {
+		t.Errorf("out of range: %+v", n)
+	}
+}
