@@ -40,9 +40,9 @@ type NameDurations struct {
 }
 
 // FailureShare is which part of the attempts that ended have failed, and whether there were any.
-func (s *NameStats) FailureShare() (share float64, any bool) {
-	ended := s.Consumed + s.Failed
-	return float64(s.Failed) / float64(max(ended, 1)), ended > 0
+func (s *NameStats) FailureShare() (share float64, ended bool) {
+	attempts := s.Consumed + s.Failed
+	return float64(s.Failed) / float64(max(attempts, 1)), attempts > 0
 }
 
 // NameReport is how a board stands by the names of its jobs.
@@ -272,7 +272,7 @@ func (n *nameBook) report() NameReport {
 		one := *s
 		all[name] = &one
 	}
-	rest, restFlow, any := n.others, &nameFlow{}, n.others != NameStats{}
+	rest, restFlow, more := n.others, &nameFlow{}, n.others != NameStats{}
 	for name, f := range flows {
 		if all[name] == nil {
 			all[name] = &NameStats{Name: name}
@@ -294,7 +294,7 @@ func (n *nameBook) report() NameReport {
 		case i < MaxNames:
 			r.Names = append(r.Names, *s)
 		default:
-			any = true
+			more = true
 			rest.Waiting, rest.Claimed, rest.Trashed = rest.Waiting+s.Waiting, rest.Claimed+s.Claimed, rest.Trashed+s.Trashed
 			if f != nil {
 				restFlow.add(f)
@@ -303,9 +303,9 @@ func (n *nameBook) report() NameReport {
 	}
 	if others != nil {
 		restFlow.add(others)
-		any = true
+		more = true
 	}
-	if any {
+	if more {
 		rest.Consumed, rest.Failed, rest.Canceled = restFlow.consumed, restFlow.failed, restFlow.canceled
 		rest.Waits, rest.Runs = restFlow.waits.show(), restFlow.runs.show()
 		r.Others = &rest

@@ -45,7 +45,7 @@ func (view *boardView) addNames(ctx context.Context, b *board.Board) error {
 
 func newNameRow(s *board.NameStats) nameRow {
 	row := nameRow{NameStats: *s}
-	if share, any := s.FailureShare(); any {
+	if share, ended := s.FailureShare(); ended {
 		row.Share = fmt.Sprintf("%.3g %%", 100*share)
 	}
 	return row
