@@ -83,7 +83,7 @@ func TestSearchIsCut(t *testing.T) {
 func TestNames(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	jobs := s.board(t, adminSecret, "jobs")
+	s.board(t, adminSecret, "jobs")
 	b := s.signedIn(t, viewerSecret)
 	if _, text := b.get("/ui/boards/jobs"); strings.Contains(text, "By job name") {
 		t.Errorf("an empty board has names:\n%s", text)
