@@ -1,6 +1,6 @@
 LINTER := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: help build run test lint generate format check bench bench-system screenshots release clean
+.PHONY: help build run test lint generate format check bench bench-system bench-peers screenshots release clean
 .DEFAULT_GOAL := help
 
 help: ## list these targets
@@ -37,6 +37,9 @@ bench: ## run the benchmarks of all packages
 
 bench-system: ## measure whole servers, as docs/benchmarks.md quotes (ten minutes, alone)
 	./scripts/bench.sh
+
+bench-peers: ## measure boardd beside other queues, into docs/benchmarks.md (eight minutes, alone)
+	./scripts/bench-peers.sh
 
 screenshots: ## take the pictures of docs/ anew (needs Chromium)
 	BOARDD_SCREENSHOTS=write go test ./host/web -run TestScreenshots -count=1

@@ -28,6 +28,7 @@ python3-wheel      /usr/bin/python3 -c "import wheel"
 python3-flask      /usr/bin/python3 -c "import flask"
 mypy               /usr/bin/python3 -m mypy --version
 redis-server       redis-server --version
+beanstalkd         test -x /usr/bin/beanstalkd
 redis-sentinel     redis-sentinel --version
 python3-redis      /usr/bin/python3 -c "import redis"
 postgresql         ls /usr/lib/postgresql/*/bin/initdb

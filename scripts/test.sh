@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs every test: those of this module, and those of each example that is a
-# module of its own.
+# module of its own, and of bench/peers, which is one, too.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -17,4 +17,4 @@ while read -r mod; do
   [ "$dir" != examples/kubernetes ] || race='' # Helm and Kubernetes' types would be compiled a second time
   echo "in $dir:"
   (cd "$dir" && go test $race -shuffle=on -timeout 40m ./...)
-done < <(find examples -name go.mod -not -path '*/testdata/*' 2>/dev/null | sort)
+done < <(find examples bench -name go.mod -not -path '*/testdata/*' 2>/dev/null | sort)
