@@ -31,6 +31,7 @@ redis-server       redis-server --version
 beanstalkd         test -x /usr/bin/beanstalkd
 redis-sentinel     redis-sentinel --version
 python3-redis      /usr/bin/python3 -c "import redis"
+pgbouncer          test -x /usr/sbin/pgbouncer
 postgresql         ls /usr/lib/postgresql/*/bin/initdb
 python3-psycopg    /usr/bin/python3 -c "import psycopg"
 default-jre-headless  java -version

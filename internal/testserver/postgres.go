@@ -1,8 +1,8 @@
 package testserver
 
 import (
+	"cmp"
 	"context"
-	"net"
 	"os"
 	"os/exec"
 	"os/user"
@@ -21,6 +21,7 @@ import (
 type PostgresOptions struct {
 	Fast   bool     // no flushing: what is committed outlives the server's processes, but not the machine
 	Config []string // more settings, such as "max_connections=20"
+	Folder string   // where it keeps its files; empty: a new folder
 }
 
 // Postgres is a PostgreSQL of its own, with a superuser postgres who needs no password.
@@ -31,13 +32,14 @@ type Postgres struct {
 	Dir  string // where it keeps its files
 
 	programs string
+	options  PostgresOptions
 }
 
 // StartPostgres starts a PostgreSQL and stops it when the test ends. Kill and Restart it
 // as the test needs: its port and its files stay.
 func StartPostgres(t testing.TB, o PostgresOptions) *Postgres {
 	t.Helper()
-	p := &Postgres{programs: postgresPrograms(t), Dir: filepath.Join(folderForOthers(t), "data")}
+	p := &Postgres{programs: postgresPrograms(t), Dir: filepath.Join(cmp.Or(o.Folder, folderForOthers(t)), "data"), options: o}
 	owner := postgresOwner(t)
 	if owner != nil {
 		if err := os.Chown(filepath.Dir(p.Dir), int(owner.Uid), int(owner.Gid)); err != nil {
@@ -45,13 +47,56 @@ func StartPostgres(t testing.TB, o PostgresOptions) *Postgres {
 		}
 	}
 	p.fill(t, owner)
+	p.begin(t, owner)
+	return p
+}
+
+// begin starts the server on its files.
+func (p *Postgres) begin(t testing.TB, owner *syscall.Credential) {
+	t.Helper()
 	p.process = newProcess(t, "postgres", filepath.Join(p.programs, "postgres"), nil, p.answers)
 	p.owner = owner
 	startOn(t, p.process, func() {
 		p.Addr = freeAddr(t)
-		p.args = postgresArgs(p, &o)
+		p.args = postgresArgs(p, &p.options)
 	})
-	return p
+}
+
+// Standby starts a second server, which follows this one by streaming replication: through
+// a proxy if there is one, so that it can be left behind.
+func (p *Postgres) Standby(t testing.TB, through *Proxy) *Postgres {
+	t.Helper()
+	s := &Postgres{programs: p.programs, Dir: filepath.Join(folderForOthers(t), "data"), options: p.options}
+	if p.owner != nil {
+		if err := os.Chown(filepath.Dir(s.Dir), int(p.owner.Uid), int(p.owner.Gid)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	addr := p.Addr
+	if through != nil {
+		addr = through.Addr()
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	copying := exec.CommandContext(ctx, filepath.Join(p.programs, "pg_basebackup"), "-D", s.Dir, "-R", "-X", "stream", "-c", "fast", "-N", //nolint:gosec // the test's own
+		"-d", "postgres://postgres@"+addr+"/?sslmode=disable&application_name=standby")
+	as(copying, p.owner)
+	if out, err := copying.CombinedOutput(); err != nil {
+		t.Fatalf("pg_basebackup: %v\n%s", err, out)
+	}
+	s.begin(t, p.owner)
+	Eventually(t, "the standby follows", func() bool {
+		return p.SQL("postgres", `SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'`) == "1\n"
+	})
+	return s
+}
+
+// Promote has a standby take changes from now on.
+func (p *Postgres) Promote() {
+	p.t.Helper()
+	if got := p.SQL("postgres", "SELECT pg_promote(true, 120)"); got != "t\n" {
+		p.t.Fatalf("the standby was not promoted: %s", got)
+	}
 }
 
 // fill makes the server's files. What initdb made stays in .tools/postgres, for the next
@@ -152,15 +197,7 @@ func (p *Postgres) Crash(choose func(int) int) {
 }
 
 // answers reports whether the server takes connections.
-func (p *Postgres) answers() error {
-	host, port, err := net.SplitHostPort(p.Addr)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	return exec.CommandContext(ctx, filepath.Join(p.programs, "pg_isready"), "-q", "-U", "postgres", "-h", host, "-p", port).Run() //nolint:gosec // the test's own
-}
+func (p *Postgres) answers() error { return isReady(p.programs, p.Addr) }
 
 // Kill ends all processes of the server with SIGKILL, and waits for their end: while one
 // is there, the server cannot start again.

@@ -1,8 +1,10 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -21,11 +23,12 @@ const (
 	noTable           = "42P01"
 	tooManyClients    = "53300"
 	tooLargeForAnyKey = "54000"
+	protocolViolation = "08P01" // what PgBouncer says of everything
 )
 
 // meanings say what is the matter where PostgreSQL's own words would not.
 var meanings = map[string]string{
-	readOnly:          "the server of PostgreSQL is read-only: it is a standby, or was set so",
+	readOnly:          "the server of PostgreSQL is read-only: it was set so (default_transaction_read_only), or is a standby",
 	startingUp:        "PostgreSQL is starting, stopping or recovering",
 	lockTimeout:       "the board is busy with other changes",
 	noRights:          "the role in PostgreSQL lacks a right; docs/postgres.md says which it needs",
@@ -33,6 +36,24 @@ var meanings = map[string]string{
 	noTable:           "the driver's tables are not in this database",
 	tooManyClients:    "PostgreSQL takes no more connections (max_connections)",
 	tooLargeForAnyKey: "a name or a key is too long",
+}
+
+// onStandby is what is the matter where nobody but a standby answers.
+const onStandby = "the server of PostgreSQL that answers is a standby, or is recovering: it takes no changes until it is promoted"
+
+// takesChanges lets a connection be used only if its server takes changes, and says why it
+// does not. Of several servers the next is tried then.
+func takesChanges(ctx context.Context, conn *pgconn.PgConn) error {
+	answers, err := conn.Exec(ctx, "SELECT pg_is_in_recovery(), current_setting('transaction_read_only')").ReadAll()
+	switch {
+	case err != nil:
+		return err
+	case string(answers[0].Rows[0][0]) == "t":
+		return pgconn.ErrStandbyConnection
+	case string(answers[0].Rows[0][1]) == "on":
+		return pgconn.ErrReadOnlyConnection
+	}
+	return nil
 }
 
 // noDisk is what a change is refused with that a full disk has no room for.
@@ -45,10 +66,16 @@ func failed(ctx context.Context, err error) error {
 	}
 	pg, said := errors.AsType[*pgconn.PgError](err)
 	switch {
+	case said && pg.Code == protocolViolation && strings.Contains(pg.Message, "statement pooling"):
+		return &job.Error{Kind: job.Unavailable, Message: "the pool of connections in front of PostgreSQL keeps no transaction together: it needs pool_mode = transaction or session", Err: err}
 	case said && pg.Code == diskFull:
 		return &job.Error{Kind: job.QuotaExceeded, Message: noDisk, Err: err}
 	case ctx.Err() != nil:
 		return &job.Error{Kind: job.Interrupted, Err: ctx.Err()}
+	case errors.Is(err, pgconn.ErrReadOnlyConnection): // said by whoever answers, so it goes before those who do not
+		return &job.Error{Kind: job.Unavailable, Message: meanings[readOnly], Err: err}
+	case errors.Is(err, pgconn.ErrStandbyConnection):
+		return &job.Error{Kind: job.Unavailable, Message: onStandby, Err: err}
 	case said && meanings[pg.Code] != "":
 		return &job.Error{Kind: job.Unavailable, Message: meanings[pg.Code], Err: err}
 	case said:
@@ -80,7 +107,7 @@ func lost(err error) bool {
 		return false
 	}
 	pg, said := errors.AsType[*pgconn.PgError](err)
-	return !said || pg.SeverityUnlocalized == "FATAL"
+	return !said || cmp.Or(pg.SeverityUnlocalized, pg.Severity) == "FATAL" // poolers tell the second only, in English
 }
 
 // interrupted is the error of a call whose caller went away before anything was begun.

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"encoding/hex"
+	"errors"
 	"maps"
 	"strconv"
 	"strings"
@@ -118,6 +119,10 @@ func (s *store) listen(ctx context.Context, config *pgx.ConnConfig) {
 		if ctx.Err() == nil {
 			s.log.Debug("notifications of PostgreSQL are not heard just now", "error", err)
 		}
+		if errors.Is(err, errPooler) {
+			s.log.Info("a pool of connections is in front of PostgreSQL: nothing is heard through it, so this driver asks what is new", "every", askDeaf)
+			return
+		}
 		if sleep.For(ctx, listenWait) != nil {
 			return
 		}
@@ -130,6 +135,12 @@ func (s *store) hear(ctx context.Context, config *pgx.ConnConfig) error {
 		return err
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	if err := s.pooler.meet(ctx, conn); err != nil {
+		return err
+	}
+	if s.pooler.found.Load() { // a session that was told to listen is another one's at once, and hears for nobody
+		return errPooler
+	}
 	if _, err := conn.Exec(ctx, "LISTEN "+pgx.Identifier{s.channel()}.Sanitize()); err != nil {
 		return err
 	}

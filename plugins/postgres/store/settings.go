@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/boardd/boardd/sdk/driver"
@@ -62,6 +62,11 @@ func readSettings(raw []byte) (settings, error) {
 	if err != nil { // the error hides the password
 		return settings{}, job.Errorf(job.Invalid, `url: want "postgres://USER@HOST/DATABASE" or libpq's "host=... dbname=...": %v`, err)
 	}
+	switch pool.ConnConfig.DefaultQueryExecMode {
+	case pgx.QueryExecModeCacheStatement, pgx.QueryExecModeCacheDescribe, pgx.QueryExecModeDescribeExec:
+	case pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol: // they guess the types of arguments, and guess wrong
+		return settings{}, job.Errorf(job.Invalid, `url: default_query_exec_mode: want "cache_describe" for a pool of connections that knows no prepared statements, or leave it out`)
+	}
 	pool.MaxConns = int32(in.MaxConnections) - 1 //nolint:gosec // it is within bounds; one is for listening
 	pool.MinConns, pool.MaxConnIdleTime = 0, time.Minute
 	c := pool.ConnConfig
@@ -69,7 +74,7 @@ func readSettings(raw []byte) (settings, error) {
 		c.ConnectTimeout = connectTimeout
 	}
 	if c.ValidateConnect == nil { // of several hosts the one that takes changes
-		c.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
+		c.ValidateConnect = takesChanges
 	}
 	if c.RuntimeParams["application_name"] == "" {
 		c.RuntimeParams["application_name"] = "boardd"

@@ -21,17 +21,21 @@ import (
 // nothing is remembered beside it but how boards were opened: so several processes may
 // have it open at once, and one that is killed leaves nothing half done.
 type store struct {
-	pool   *pgxpool.Pool
-	schema string
-	quoted string // the schema's name, as SQL has it
-	id     [8]byte
-	log    *slog.Logger
+	pool    *pgxpool.Pool
+	pooler  pooler
+	schema  string
+	quoted  string // the schema's name, as SQL has it
+	version int    // of the tables that this program works with
+	id      [8]byte
+	log     *slog.Logger
 
 	texts     sync.Map  // statements by what they are made of
 	documents poll.Bell // rings when a document was changed, here or elsewhere
 	news      news      // what other drivers are to be told
 
 	full atomic.Int64 // when the disk was full last, in nanoseconds since 1970; 0: it is not
+
+	examined atomic.Bool // the whole database was, on behalf of some board
 
 	mu     sync.Mutex
 	boards map[string]*board // those that are open here
@@ -41,36 +45,49 @@ type store struct {
 	ends sync.WaitGroup
 }
 
-// open connects to the server, makes the tables where that is wanted, and begins to
-// listen for what others change.
-func open(ctx context.Context, c driver.Config) (*store, error) {
+// connect makes a store that can reach its database, and has not looked into it.
+func connect(ctx context.Context, c driver.Config) (*store, settings, error) {
 	settings, err := readSettings(c.Settings)
 	if err != nil {
-		return nil, err
+		return nil, settings, err
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	settings.pool.ConnConfig.OnNotice = noteWarning
-	pool, err := pgxpool.NewWithConfig(ctx, settings.pool)
-	if err != nil {
-		return nil, failed(ctx, err)
-	}
 	s := &store{
-		pool: pool, schema: settings.schema, quoted: pgx.Identifier{settings.schema}.Sanitize(),
+		schema: settings.schema, quoted: pgx.Identifier{settings.schema}.Sanitize(), version: version,
 		log: c.Logger, boards: map[string]*board{}, news: news{wake: make(chan struct{}, 1), boards: map[int64]bool{}},
 	}
-	if err := s.prepare(ctx, settings.migrate); err != nil {
-		pool.Close()
+	if s.pool, err = s.pooler.connect(ctx, settings.pool); err != nil {
+		return nil, settings, failed(ctx, err)
+	}
+	return s, settings, nil
+}
+
+// open connects to the server, makes the tables where that is wanted, and begins to
+// listen for what others change.
+func open(ctx context.Context, c driver.Config) (*store, error) {
+	s, settings, err := connect(ctx, c)
+	if err != nil {
 		return nil, err
 	}
+	if err := s.prepare(ctx, settings.migrate); err != nil {
+		s.pool.Close()
+		return nil, err
+	}
+	s.follow(settings)
+	return s, nil
+}
+
+// follow begins to listen for what others change, until Close.
+func (s *store) follow(settings settings) {
 	var working context.Context
 	working, s.end = context.WithCancel(context.Background())
 	s.ends.Go(func() { s.listen(working, settings.pool.ConnConfig.Copy()) })
 	s.ends.Go(func() { s.announce(working) })
 	s.ends.Go(func() { s.followOthers(working) })
 	s.ends.Go(func() { s.followInbox(working) })
-	return s, nil
 }
 
 // sql returns a statement on the store's schema, which {s} stands for.
@@ -118,7 +135,9 @@ func (s *store) Health(ctx context.Context) error {
 	switch {
 	case err != nil:
 		return failed(ctx, err)
-	case standby || off == "on":
+	case standby:
+		return job.Errorf(job.Unavailable, "%s", onStandby)
+	case off == "on":
 		return job.Errorf(job.Unavailable, "%s", meanings[readOnly])
 	case time.Since(time.Unix(0, s.full.Load())) < fullFor:
 		return job.Errorf(job.QuotaExceeded, noDisk)
