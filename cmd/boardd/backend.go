@@ -12,7 +12,7 @@ import (
 
 func (p *program) backendCommand() *cobra.Command {
 	return p.group("backend", "Look at the stores on which boards can be made", "", p.backendListCommand(), p.backendPlacesCommand(), p.backendReleaseCommand(),
-		p.backendBackupCommand(), p.backendCheckCommand(), p.backendRestoreCommand())
+		p.backendBackupCommand(), p.backendCheckCommand(), p.backendRestoreCommand(), p.backendMigrateCommand())
 }
 
 func (p *program) backendListCommand() *cobra.Command {

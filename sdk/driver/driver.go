@@ -20,6 +20,11 @@ import (
 type Program struct {
 	Info Info
 	Open func(ctx context.Context, c Config) (Driver, error)
+
+	// Migrate makes and upgrades what the store needs before it can be opened, such as
+	// tables, whatever the settings say of when Open does so. With dry it changes nothing,
+	// and says what it would do. nil: the store needs nothing, and Open is enough.
+	Migrate func(ctx context.Context, c Config, dry bool) (Migration, error)
 }
 
 // Info says what a driver is, before any store is opened.

@@ -2,13 +2,14 @@ package store
 
 import (
 	"context"
-	"crypto/rand"
 	"embed"
 	"fmt"
 	"hash/fnv"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -18,35 +19,31 @@ var migrations embed.FS
 // version is that of the tables which this program works with: the number of the last
 // file in migrations. The tables of the next version have to serve it as well, so that
 // servers can be upgraded one by one.
-const version = 3
+const version = 4
 
 const migrationsTable = `CREATE TABLE IF NOT EXISTS {s}.migrations (version integer PRIMARY KEY, at timestamptz NOT NULL DEFAULT now())`
 
 // prepare makes the tables, or upgrades them, and reads the store's id. What one driver
 // does, others wait for.
 func (s *store) prepare(ctx context.Context, migrate string) error {
-	conn, err := s.pool.Acquire(ctx)
+	conn, err := s.acquire(ctx)
 	if err != nil {
-		return failed(ctx, err)
+		return err
 	}
 	defer conn.Release()
-	var encoding string
-	if err := conn.QueryRow(ctx, "SHOW server_encoding").Scan(&encoding); err != nil {
-		return failed(ctx, err)
+	if err := s.inUTF8(ctx, conn); err != nil {
+		return err
 	}
-	if encoding != "UTF8" {
-		return job.Errorf(job.Invalid, "the database has the encoding %s: want one in UTF8", encoding)
-	}
-	at, err := s.tablesVersion(ctx, conn.Conn())
+	at, err := s.tablesVersion(ctx, conn)
 	switch {
 	case err != nil:
 		return failed(ctx, err)
-	case at > version+1:
-		return job.Errorf(job.Invalid, "the tables in schema %q have version %d, and this driver works with %d and %d: upgrade boardd", s.schema, at, version, version+1)
-	case at < version && migrate == migrateCheck:
-		return job.Errorf(job.Invalid, `the tables in schema %q have version %d, and this driver needs %d: set migrate = "auto" once, with a role that may make them`, s.schema, at, version)
-	case at < version:
-		if err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error { return s.upgrade(ctx, tx) }); err != nil {
+	case at > s.version+1:
+		return job.Errorf(job.Invalid, "the tables in schema %q have version %d, and this driver works with %d and %d: upgrade boardd", s.schema, at, s.version, s.version+1)
+	case at < s.version && migrate == migrateCheck:
+		return job.Errorf(job.Invalid, `the tables in schema %q have version %d, and this driver needs %d: run "boardd backend migrate", or set migrate = "auto" once, with a role that may make them`, s.schema, at, s.version)
+	case at < s.version:
+		if err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error { _, err := s.upgrade(ctx, tx); return err }); err != nil {
 			return failed(ctx, err)
 		}
 	}
@@ -61,60 +58,136 @@ func (s *store) prepare(ctx context.Context, migrate string) error {
 	return nil
 }
 
-// tablesVersion returns the version of the tables; 0: there are none.
-func (s *store) tablesVersion(ctx context.Context, conn interface {
+// inUTF8 refuses a database in another encoding: names could not be kept in it.
+func (s *store) inUTF8(ctx context.Context, q querier) error {
+	var encoding string
+	if err := q.QueryRow(ctx, "SHOW server_encoding").Scan(&encoding); err != nil {
+		return failed(ctx, err)
+	}
+	if encoding != "UTF8" {
+		return job.Errorf(job.Invalid, "the database has the encoding %s: want one in UTF8", encoding)
+	}
+	return nil
+}
+
+// A querier is a connection, or a transaction on one.
+type querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
-},
-) (at int, err error) {
+}
+
+// tablesVersion returns the version of the tables; 0: there are none.
+func (s *store) tablesVersion(ctx context.Context, q querier) (at int, err error) {
 	var there bool
-	err = conn.QueryRow(ctx, `SELECT to_regclass($1) IS NOT NULL`, s.sql(`{s}.migrations`)).Scan(&there)
+	err = q.QueryRow(ctx, `SELECT to_regclass($1) IS NOT NULL`, s.sql(`{s}.migrations`)).Scan(&there)
 	if err == nil && there {
-		err = conn.QueryRow(ctx, s.sql(`SELECT coalesce(max(version), 0) FROM {s}.migrations`)).Scan(&at)
+		err = q.QueryRow(ctx, s.sql(`SELECT coalesce(max(version), 0) FROM {s}.migrations`)).Scan(&at)
 	}
 	return at, err
 }
 
-// upgrade brings the tables to version, one number after the other, in one transaction
-// that nobody else makes at the same time.
-func (s *store) upgrade(ctx context.Context, tx pgx.Tx) error {
-	h := fnv.New64a()
-	_, _ = h.Write([]byte("boardd " + s.schema))                                                  // never fails
-	if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, int64(h.Sum64())); err != nil { //nolint:gosec // any 64 bits
-		return err
-	}
-	var there bool
-	if err := tx.QueryRow(ctx, `SELECT to_regnamespace($1) IS NOT NULL`, s.quoted).Scan(&there); err != nil {
-		return err
-	}
-	if !there { // whoever made the schema for this role need not let it make others
-		if _, err := tx.Exec(ctx, "CREATE SCHEMA "+s.quoted); err != nil {
-			return err
-		}
-	}
-	if _, err := tx.Exec(ctx, s.sql(migrationsTable)); err != nil {
-		return err
-	}
-	at, err := s.tablesVersion(ctx, tx)
-	if err != nil {
-		return err
-	}
-	for n := at + 1; n <= version; n++ {
+// script is what brings the tables from a version to this program's, as statements that
+// psql takes, too. Nobody else does the same at the same time, and no reader is stopped: a
+// statement that has to wait for a lock gives up before others have waited long behind it.
+func (s *store) script(at int) (string, error) {
+	var out strings.Builder
+	for n := at + 1; n <= s.version; n++ {
 		text, err := migrations.ReadFile(fmt.Sprintf("migrations/%04d.sql", n))
 		if err != nil {
-			return err
+			return "", err
 		}
-		if _, err := tx.Conn().PgConn().Exec(ctx, s.sql(string(text))).ReadAll(); err != nil {
-			return err
-		}
-		if _, err := tx.Exec(ctx, s.sql(`INSERT INTO {s}.migrations (version) VALUES ($1)`), n); err != nil {
-			return err
-		}
+		fmt.Fprintf(&out, "%s\nINSERT INTO {s}.migrations (version) VALUES (%d);\n\n", text, n)
 	}
-	if at > 0 {
-		return nil
+	if at == 0 {
+		out.WriteString("INSERT INTO {s}.store SELECT substr(uuid_send(gen_random_uuid()), 1, 8) WHERE NOT EXISTS (SELECT FROM {s}.store);\n")
 	}
-	var id [8]byte
-	_, _ = rand.Read(id[:]) // never fails
-	_, err = tx.Exec(ctx, s.sql(`INSERT INTO {s}.store VALUES ($1)`), id[:])
-	return err
+	return s.sql(out.String()), nil
+}
+
+// lockUpgrade has one driver at a time upgrade the tables.
+func (s *store) lockUpgrade() string {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte("boardd " + s.schema))                                                                 // never fails
+	return fmt.Sprintf("SELECT pg_advisory_xact_lock(%d);\nSET LOCAL lock_timeout = '10s';\n", int64(h.Sum64())) //nolint:gosec // any 64 bits
+}
+
+// makeSchema makes the schema if it is not there: whoever made it for this role need not
+// let it make others.
+func (s *store) makeSchema(there bool) string {
+	text := s.sql(migrationsTable) + ";\n"
+	if !there {
+		text = "CREATE SCHEMA " + s.quoted + ";\n" + text
+	}
+	return text
+}
+
+// upgrade brings the tables to this program's version in one transaction, and returns
+// what they had before.
+func (s *store) upgrade(ctx context.Context, tx pgx.Tx) (at int, err error) {
+	run := func(text string) error {
+		_, err := tx.Conn().PgConn().Exec(ctx, text).ReadAll()
+		return err
+	}
+	if err := run(s.lockUpgrade()); err != nil {
+		return 0, err
+	}
+	there, err := s.schemaThere(ctx, tx)
+	if err != nil {
+		return 0, err
+	}
+	if err := run(s.makeSchema(there)); err != nil {
+		return 0, err
+	}
+	if at, err = s.tablesVersion(ctx, tx); err != nil {
+		return 0, err
+	}
+	text, err := s.script(at)
+	if err != nil {
+		return 0, err
+	}
+	return at, run(text)
+}
+
+func (s *store) schemaThere(ctx context.Context, q querier) (there bool, err error) {
+	err = q.QueryRow(ctx, `SELECT to_regnamespace($1) IS NOT NULL`, s.quoted).Scan(&there)
+	return there, err
+}
+
+// migrate is driver.Program's Migrate.
+func migrate(ctx context.Context, c driver.Config, dry bool) (m driver.Migration, err error) {
+	s, _, err := connect(ctx, c)
+	if err != nil {
+		return m, err
+	}
+	defer s.pool.Close()
+	conn, err := s.acquire(ctx)
+	if err != nil {
+		return m, err
+	}
+	defer conn.Release()
+	if err := s.inUTF8(ctx, conn); err != nil {
+		return m, err
+	}
+	if m.From, err = s.tablesVersion(ctx, conn); err != nil {
+		return m, failed(ctx, err)
+	}
+	m.To = max(s.version, m.From)
+	if m.From >= s.version {
+		return m, nil
+	}
+	there, err := s.schemaThere(ctx, conn)
+	if err != nil {
+		return m, failed(ctx, err)
+	}
+	if !dry {
+		err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error { m.From, err = s.upgrade(ctx, tx); return err })
+		if err != nil {
+			return m, failed(ctx, err)
+		}
+		return m, nil
+	}
+	text, err := s.script(m.From)
+	if err == nil {
+		m.Script = "BEGIN;\n" + s.lockUpgrade() + s.makeSchema(there) + text + "COMMIT;\n"
+	}
+	return m, err
 }

@@ -54,7 +54,7 @@ func TestMigrations(t *testing.T) {
 	if err := errors.Join(errs...); err != nil {
 		t.Errorf("eight drivers made the tables at once: %v", err)
 	}
-	if got := p.SQL("postgres", `SELECT (SELECT count(*) FROM jobs.store), (SELECT string_agg(version::text, ',') FROM jobs.migrations)`); got != "1|1,2,3\n" {
+	if got := p.SQL("postgres", `SELECT (SELECT count(*) FROM jobs.store), (SELECT string_agg(version::text, ',') FROM jobs.migrations)`); got != "1|1,2,3,4\n" {
 		t.Errorf("stores and versions are %q, want one, and each", got)
 	}
 	at["migrate"] = "check"
@@ -64,6 +64,11 @@ func TestMigrations(t *testing.T) {
 	}
 	_ = d.Close()
 	p.SQL("postgres", `INSERT INTO jobs.migrations (version) VALUES (5)`)
+	if d, err = openWith(t.Context(), at); err != nil {
+		t.Fatalf("with the tables of the next version: %v", err)
+	}
+	_ = d.Close()
+	p.SQL("postgres", `INSERT INTO jobs.migrations (version) VALUES (6)`)
 	refused("upgrade boardd")
 	p.SQL("postgres", `CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0`)
 	at["url"] = p.URL("latin")
@@ -121,5 +126,114 @@ func TestLeastRights(t *testing.T) {
 	}
 	if err := errors.Join(err, d.DropBoard(t.Context(), "b")); err != nil {
 		t.Errorf("documents, and dropping a board: %v", err)
+	}
+}
+
+// TestMigrate prints what makes the tables, has psql run it, and finds nothing to do then.
+func TestMigrate(t *testing.T) {
+	t.Parallel()
+	p := testserver.StartPostgres(t, testserver.PostgresOptions{Fast: true})
+	settings := []byte(`{"url":"` + p.URL("postgres") + `","migrate":"check"}`)
+	m, err := migrate(t.Context(), driver.Config{Settings: settings}, true)
+	if err != nil || m.From != 0 || m.To != version {
+		t.Fatalf("a dry run: from %d to %d, %v", m.From, m.To, err)
+	}
+	if got := p.SQL("postgres", `SELECT count(*) FROM pg_namespace WHERE nspname = 'boardd'`); got != "0\n" {
+		t.Error("a dry run made the schema")
+	}
+	p.SQL("postgres", m.Script)
+	if m, err = migrate(t.Context(), driver.Config{Settings: settings}, true); err != nil || m.From != version || m.To != version || m.Script != "" {
+		t.Errorf("with the tables there: %+v, %v", m, err)
+	}
+	d, err := open(t.Context(), driver.Config{Settings: settings})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = d.Close()
+	settings = []byte(`{"url":"` + p.URL("postgres") + `","migrate":"check","schema":"other"}`)
+	if m, err = migrate(t.Context(), driver.Config{Settings: settings}, false); err != nil || m.From != 0 || m.To != version {
+		t.Errorf("a run: from %d to %d, %v", m.From, m.To, err)
+	}
+	if d, err = open(t.Context(), driver.Config{Settings: settings}); err != nil {
+		t.Fatal(err)
+	}
+	_ = d.Close()
+	p.SQL("postgres", `INSERT INTO other.migrations (version) VALUES (1000)`)
+	if m, err = migrate(t.Context(), driver.Config{Settings: settings}, false); err != nil || m.From != 1000 || m.To != 1000 {
+		t.Errorf("tables of a later version: %+v, %v; want them left alone", m, err)
+	}
+}
+
+// TestUpgradeWhileInUse upgrades the tables while a driver of the version before posts,
+// which goes on.
+func TestUpgradeWhileInUse(t *testing.T) {
+	t.Parallel()
+	p := testserver.StartPostgres(t, testserver.PostgresOptions{Fast: true})
+	settings := driver.Config{Settings: []byte(`{"url":"` + p.URL("postgres") + `"}`)}
+	before, settingsBefore, err := connect(t.Context(), settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before.version = version - 1
+	if err := before.prepare(t.Context(), settingsBefore.migrate); err != nil {
+		t.Fatal(err)
+	}
+	before.follow(settingsBefore)
+	t.Cleanup(func() { _ = before.Close() })
+	if _, err := before.OpenBoard(t.Context(), driver.BoardSpec{Name: "b"}); err != nil {
+		t.Fatal(err)
+	}
+	end := make(chan struct{})
+	var posting sync.WaitGroup
+	posting.Go(func() {
+		for {
+			select {
+			case <-end:
+				return
+			default:
+			}
+			for _, r := range before.Apply(t.Context(), "b", postsOf(8)) {
+				if r.Kind != job.NoKind {
+					t.Errorf("a post while the tables are upgraded: %v, %s", r.Kind, r.Message)
+				}
+			}
+		}
+	})
+	m, err := migrate(t.Context(), settings, false)
+	if err != nil || m.From != version-1 || m.To != version {
+		t.Errorf("from %d to %d, %v", m.From, m.To, err)
+	}
+	close(end)
+	posting.Wait()
+	for _, r := range before.Apply(t.Context(), "b", postsOf(8)) {
+		if r.Kind != job.NoKind {
+			t.Errorf("a post by the version before: %v, %s", r.Kind, r.Message)
+		}
+	}
+	after, err := open(t.Context(), settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := after.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestStats has a row for each board in the view that graphs are made of, for a role that
+// may see nothing else.
+func TestStats(t *testing.T) {
+	t.Parallel()
+	p := testserver.StartPostgres(t, testserver.PostgresOptions{Fast: true})
+	d, err := opened(t, p)
+	must(t, d, err)
+	defer func() { _ = d.Close() }()
+	if _, err := d.OpenBoard(t.Context(), driver.BoardSpec{Name: "acme/media"}); err != nil {
+		t.Fatal(err)
+	}
+	d.Apply(t.Context(), "acme/media", postsOf(3))
+	p.SQL("postgres", documented(t, "```txt\nCREATE ROLE grafana", "```"))
+	got := p.SQL("postgres", `SET ROLE grafana; SELECT tenant, board, generation, unclaimed, claimed, trashed, inbox_waiting FROM boardd.stats`)
+	if got != "acme|media|1|3|0|0|0\n" {
+		t.Errorf("the view has %q", got)
 	}
 }

@@ -24,7 +24,8 @@ func Program() driver.Program {
 			Config:  backendSchema,
 			Board:   boardSchema,
 		},
-		Open: func(ctx context.Context, c driver.Config) (driver.Driver, error) { return open(ctx, c) },
+		Open:    func(ctx context.Context, c driver.Config) (driver.Driver, error) { return open(ctx, c) },
+		Migrate: migrate,
 	}
 }
 

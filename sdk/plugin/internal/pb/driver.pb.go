@@ -1143,6 +1143,126 @@ func (*ConfigureResponse) Descriptor() ([]byte, []int) {
 	return file_driver_proto_rawDescGZIP(), []int{6}
 }
 
+type MigrateRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Settings      []byte                 `protobuf:"bytes,1,opt,name=settings,proto3" json:"settings,omitempty"` // as ConfigureRequest has them
+	DataDir       string                 `protobuf:"bytes,2,opt,name=data_dir,json=dataDir,proto3" json:"data_dir,omitempty"`
+	Dry           bool                   `protobuf:"varint,3,opt,name=dry,proto3" json:"dry,omitempty"` // change nothing
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MigrateRequest) Reset() {
+	*x = MigrateRequest{}
+	mi := &file_driver_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MigrateRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MigrateRequest) ProtoMessage() {}
+
+func (x *MigrateRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_driver_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MigrateRequest.ProtoReflect.Descriptor instead.
+func (*MigrateRequest) Descriptor() ([]byte, []int) {
+	return file_driver_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *MigrateRequest) GetSettings() []byte {
+	if x != nil {
+		return x.Settings
+	}
+	return nil
+}
+
+func (x *MigrateRequest) GetDataDir() string {
+	if x != nil {
+		return x.DataDir
+	}
+	return ""
+}
+
+func (x *MigrateRequest) GetDry() bool {
+	if x != nil {
+		return x.Dry
+	}
+	return false
+}
+
+type MigrateResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	From          int32                  `protobuf:"varint,1,opt,name=from,proto3" json:"from,omitempty"`    // versions of the tables; 0: there are none
+	To            int32                  `protobuf:"varint,2,opt,name=to,proto3" json:"to,omitempty"`        // equal: there is nothing to do
+	Script        string                 `protobuf:"bytes,3,opt,name=script,proto3" json:"script,omitempty"` // what does it, as the store's own client takes it; empty: nothing
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MigrateResponse) Reset() {
+	*x = MigrateResponse{}
+	mi := &file_driver_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MigrateResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MigrateResponse) ProtoMessage() {}
+
+func (x *MigrateResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_driver_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MigrateResponse.ProtoReflect.Descriptor instead.
+func (*MigrateResponse) Descriptor() ([]byte, []int) {
+	return file_driver_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *MigrateResponse) GetFrom() int32 {
+	if x != nil {
+		return x.From
+	}
+	return 0
+}
+
+func (x *MigrateResponse) GetTo() int32 {
+	if x != nil {
+		return x.To
+	}
+	return 0
+}
+
+func (x *MigrateResponse) GetScript() string {
+	if x != nil {
+		return x.Script
+	}
+	return ""
+}
+
 type BoardSpec struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`                                           // the host's name for it, up to 200 bytes; unique in this process
@@ -1160,7 +1280,7 @@ type BoardSpec struct {
 
 func (x *BoardSpec) Reset() {
 	*x = BoardSpec{}
-	mi := &file_driver_proto_msgTypes[7]
+	mi := &file_driver_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1172,7 +1292,7 @@ func (x *BoardSpec) String() string {
 func (*BoardSpec) ProtoMessage() {}
 
 func (x *BoardSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[7]
+	mi := &file_driver_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1185,7 +1305,7 @@ func (x *BoardSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoardSpec.ProtoReflect.Descriptor instead.
 func (*BoardSpec) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{7}
+	return file_driver_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *BoardSpec) GetName() string {
@@ -1267,7 +1387,7 @@ type BoardStatus struct {
 
 func (x *BoardStatus) Reset() {
 	*x = BoardStatus{}
-	mi := &file_driver_proto_msgTypes[8]
+	mi := &file_driver_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1279,7 +1399,7 @@ func (x *BoardStatus) String() string {
 func (*BoardStatus) ProtoMessage() {}
 
 func (x *BoardStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[8]
+	mi := &file_driver_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1292,7 +1412,7 @@ func (x *BoardStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoardStatus.ProtoReflect.Descriptor instead.
 func (*BoardStatus) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{8}
+	return file_driver_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *BoardStatus) GetGeneration() uint64 {
@@ -1378,7 +1498,7 @@ type Capabilities struct {
 
 func (x *Capabilities) Reset() {
 	*x = Capabilities{}
-	mi := &file_driver_proto_msgTypes[9]
+	mi := &file_driver_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1390,7 +1510,7 @@ func (x *Capabilities) String() string {
 func (*Capabilities) ProtoMessage() {}
 
 func (x *Capabilities) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[9]
+	mi := &file_driver_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1403,7 +1523,7 @@ func (x *Capabilities) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Capabilities.ProtoReflect.Descriptor instead.
 func (*Capabilities) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{9}
+	return file_driver_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Capabilities) GetEncodings() []string {
@@ -1548,7 +1668,7 @@ type DropBoardRequest struct {
 
 func (x *DropBoardRequest) Reset() {
 	*x = DropBoardRequest{}
-	mi := &file_driver_proto_msgTypes[10]
+	mi := &file_driver_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1560,7 +1680,7 @@ func (x *DropBoardRequest) String() string {
 func (*DropBoardRequest) ProtoMessage() {}
 
 func (x *DropBoardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[10]
+	mi := &file_driver_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1573,7 +1693,7 @@ func (x *DropBoardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DropBoardRequest.ProtoReflect.Descriptor instead.
 func (*DropBoardRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{10}
+	return file_driver_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *DropBoardRequest) GetBoard() string {
@@ -1591,7 +1711,7 @@ type DropBoardResponse struct {
 
 func (x *DropBoardResponse) Reset() {
 	*x = DropBoardResponse{}
-	mi := &file_driver_proto_msgTypes[11]
+	mi := &file_driver_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1603,7 +1723,7 @@ func (x *DropBoardResponse) String() string {
 func (*DropBoardResponse) ProtoMessage() {}
 
 func (x *DropBoardResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[11]
+	mi := &file_driver_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1616,7 +1736,7 @@ func (x *DropBoardResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DropBoardResponse.ProtoReflect.Descriptor instead.
 func (*DropBoardResponse) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{11}
+	return file_driver_proto_rawDescGZIP(), []int{13}
 }
 
 // Batch is a list of ops, each of which is carried out atomically by itself. No
@@ -1633,7 +1753,7 @@ type Batch struct {
 
 func (x *Batch) Reset() {
 	*x = Batch{}
-	mi := &file_driver_proto_msgTypes[12]
+	mi := &file_driver_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1645,7 +1765,7 @@ func (x *Batch) String() string {
 func (*Batch) ProtoMessage() {}
 
 func (x *Batch) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[12]
+	mi := &file_driver_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1658,7 +1778,7 @@ func (x *Batch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Batch.ProtoReflect.Descriptor instead.
 func (*Batch) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{12}
+	return file_driver_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Batch) GetSeq() uint64 {
@@ -1692,7 +1812,7 @@ type BoardOps struct {
 
 func (x *BoardOps) Reset() {
 	*x = BoardOps{}
-	mi := &file_driver_proto_msgTypes[13]
+	mi := &file_driver_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1704,7 +1824,7 @@ func (x *BoardOps) String() string {
 func (*BoardOps) ProtoMessage() {}
 
 func (x *BoardOps) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[13]
+	mi := &file_driver_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1717,7 +1837,7 @@ func (x *BoardOps) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoardOps.ProtoReflect.Descriptor instead.
 func (*BoardOps) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{13}
+	return file_driver_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *BoardOps) GetBoard() string {
@@ -1744,7 +1864,7 @@ type BatchResult struct {
 
 func (x *BatchResult) Reset() {
 	*x = BatchResult{}
-	mi := &file_driver_proto_msgTypes[14]
+	mi := &file_driver_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1756,7 +1876,7 @@ func (x *BatchResult) String() string {
 func (*BatchResult) ProtoMessage() {}
 
 func (x *BatchResult) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[14]
+	mi := &file_driver_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1769,7 +1889,7 @@ func (x *BatchResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchResult.ProtoReflect.Descriptor instead.
 func (*BatchResult) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{14}
+	return file_driver_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *BatchResult) GetSeq() uint64 {
@@ -1838,7 +1958,7 @@ type Op struct {
 
 func (x *Op) Reset() {
 	*x = Op{}
-	mi := &file_driver_proto_msgTypes[15]
+	mi := &file_driver_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1850,7 +1970,7 @@ func (x *Op) String() string {
 func (*Op) ProtoMessage() {}
 
 func (x *Op) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[15]
+	mi := &file_driver_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1863,7 +1983,7 @@ func (x *Op) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Op.ProtoReflect.Descriptor instead.
 func (*Op) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{15}
+	return file_driver_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Op) GetTag() uint32 {
@@ -2082,7 +2202,7 @@ type Import struct {
 
 func (x *Import) Reset() {
 	*x = Import{}
-	mi := &file_driver_proto_msgTypes[16]
+	mi := &file_driver_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2094,7 +2214,7 @@ func (x *Import) String() string {
 func (*Import) ProtoMessage() {}
 
 func (x *Import) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[16]
+	mi := &file_driver_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2107,7 +2227,7 @@ func (x *Import) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Import.ProtoReflect.Descriptor instead.
 func (*Import) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{16}
+	return file_driver_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Import) GetCreated() int64 {
@@ -2155,7 +2275,7 @@ type ClaimSpec struct {
 
 func (x *ClaimSpec) Reset() {
 	*x = ClaimSpec{}
-	mi := &file_driver_proto_msgTypes[17]
+	mi := &file_driver_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2167,7 +2287,7 @@ func (x *ClaimSpec) String() string {
 func (*ClaimSpec) ProtoMessage() {}
 
 func (x *ClaimSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[17]
+	mi := &file_driver_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2180,7 +2300,7 @@ func (x *ClaimSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClaimSpec.ProtoReflect.Descriptor instead.
 func (*ClaimSpec) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{17}
+	return file_driver_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ClaimSpec) GetCandidates() []*Candidate {
@@ -2263,7 +2383,7 @@ type Candidate struct {
 
 func (x *Candidate) Reset() {
 	*x = Candidate{}
-	mi := &file_driver_proto_msgTypes[18]
+	mi := &file_driver_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2275,7 +2395,7 @@ func (x *Candidate) String() string {
 func (*Candidate) ProtoMessage() {}
 
 func (x *Candidate) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[18]
+	mi := &file_driver_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2288,7 +2408,7 @@ func (x *Candidate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Candidate.ProtoReflect.Descriptor instead.
 func (*Candidate) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{18}
+	return file_driver_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Candidate) GetJob() []byte {
@@ -2353,7 +2473,7 @@ type Limit struct {
 
 func (x *Limit) Reset() {
 	*x = Limit{}
-	mi := &file_driver_proto_msgTypes[19]
+	mi := &file_driver_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2365,7 +2485,7 @@ func (x *Limit) String() string {
 func (*Limit) ProtoMessage() {}
 
 func (x *Limit) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[19]
+	mi := &file_driver_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2378,7 +2498,7 @@ func (x *Limit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Limit.ProtoReflect.Descriptor instead.
 func (*Limit) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{19}
+	return file_driver_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Limit) GetKey() string {
@@ -2416,7 +2536,7 @@ type Rate struct {
 
 func (x *Rate) Reset() {
 	*x = Rate{}
-	mi := &file_driver_proto_msgTypes[20]
+	mi := &file_driver_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2428,7 +2548,7 @@ func (x *Rate) String() string {
 func (*Rate) ProtoMessage() {}
 
 func (x *Rate) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[20]
+	mi := &file_driver_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2441,7 +2561,7 @@ func (x *Rate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rate.ProtoReflect.Descriptor instead.
 func (*Rate) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{20}
+	return file_driver_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Rate) GetKey() string {
@@ -2479,7 +2599,7 @@ type Key struct {
 
 func (x *Key) Reset() {
 	*x = Key{}
-	mi := &file_driver_proto_msgTypes[21]
+	mi := &file_driver_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2491,7 +2611,7 @@ func (x *Key) String() string {
 func (*Key) ProtoMessage() {}
 
 func (x *Key) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[21]
+	mi := &file_driver_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2504,7 +2624,7 @@ func (x *Key) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Key.ProtoReflect.Descriptor instead.
 func (*Key) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{21}
+	return file_driver_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Key) GetName() string {
@@ -2548,7 +2668,7 @@ type Hold struct {
 
 func (x *Hold) Reset() {
 	*x = Hold{}
-	mi := &file_driver_proto_msgTypes[22]
+	mi := &file_driver_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2560,7 +2680,7 @@ func (x *Hold) String() string {
 func (*Hold) ProtoMessage() {}
 
 func (x *Hold) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[22]
+	mi := &file_driver_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2573,7 +2693,7 @@ func (x *Hold) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Hold.ProtoReflect.Descriptor instead.
 func (*Hold) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{22}
+	return file_driver_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Hold) GetUntil() int64 {
@@ -2609,7 +2729,7 @@ type Attachment struct {
 
 func (x *Attachment) Reset() {
 	*x = Attachment{}
-	mi := &file_driver_proto_msgTypes[23]
+	mi := &file_driver_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2621,7 +2741,7 @@ func (x *Attachment) String() string {
 func (*Attachment) ProtoMessage() {}
 
 func (x *Attachment) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[23]
+	mi := &file_driver_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2634,7 +2754,7 @@ func (x *Attachment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attachment.ProtoReflect.Descriptor instead.
 func (*Attachment) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{23}
+	return file_driver_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Attachment) GetName() string {
@@ -2673,7 +2793,7 @@ type Ending struct {
 
 func (x *Ending) Reset() {
 	*x = Ending{}
-	mi := &file_driver_proto_msgTypes[24]
+	mi := &file_driver_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2685,7 +2805,7 @@ func (x *Ending) String() string {
 func (*Ending) ProtoMessage() {}
 
 func (x *Ending) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[24]
+	mi := &file_driver_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2698,7 +2818,7 @@ func (x *Ending) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ending.ProtoReflect.Descriptor instead.
 func (*Ending) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{24}
+	return file_driver_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Ending) GetOutcome() Outcome {
@@ -2769,7 +2889,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_driver_proto_msgTypes[25]
+	mi := &file_driver_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2781,7 +2901,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[25]
+	mi := &file_driver_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2794,7 +2914,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{25}
+	return file_driver_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Result) GetTag() uint32 {
@@ -2934,7 +3054,7 @@ type Group struct {
 
 func (x *Group) Reset() {
 	*x = Group{}
-	mi := &file_driver_proto_msgTypes[26]
+	mi := &file_driver_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2946,7 +3066,7 @@ func (x *Group) String() string {
 func (*Group) ProtoMessage() {}
 
 func (x *Group) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[26]
+	mi := &file_driver_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2959,7 +3079,7 @@ func (x *Group) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Group.ProtoReflect.Descriptor instead.
 func (*Group) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{26}
+	return file_driver_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Group) GetOpen() int64 {
@@ -3034,7 +3154,7 @@ type Claimed struct {
 
 func (x *Claimed) Reset() {
 	*x = Claimed{}
-	mi := &file_driver_proto_msgTypes[27]
+	mi := &file_driver_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3046,7 +3166,7 @@ func (x *Claimed) String() string {
 func (*Claimed) ProtoMessage() {}
 
 func (x *Claimed) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[27]
+	mi := &file_driver_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3059,7 +3179,7 @@ func (x *Claimed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Claimed.ProtoReflect.Descriptor instead.
 func (*Claimed) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{27}
+	return file_driver_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Claimed) GetJob() []byte {
@@ -3127,7 +3247,7 @@ type Gone struct {
 
 func (x *Gone) Reset() {
 	*x = Gone{}
-	mi := &file_driver_proto_msgTypes[28]
+	mi := &file_driver_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3139,7 +3259,7 @@ func (x *Gone) String() string {
 func (*Gone) ProtoMessage() {}
 
 func (x *Gone) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[28]
+	mi := &file_driver_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3152,7 +3272,7 @@ func (x *Gone) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Gone.ProtoReflect.Descriptor instead.
 func (*Gone) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{28}
+	return file_driver_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Gone) GetJob() []byte {
@@ -3210,7 +3330,7 @@ type Posting struct {
 
 func (x *Posting) Reset() {
 	*x = Posting{}
-	mi := &file_driver_proto_msgTypes[29]
+	mi := &file_driver_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3222,7 +3342,7 @@ func (x *Posting) String() string {
 func (*Posting) ProtoMessage() {}
 
 func (x *Posting) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[29]
+	mi := &file_driver_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3235,7 +3355,7 @@ func (x *Posting) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Posting.ProtoReflect.Descriptor instead.
 func (*Posting) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{29}
+	return file_driver_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Posting) GetId() []byte {
@@ -3341,7 +3461,7 @@ type Record struct {
 
 func (x *Record) Reset() {
 	*x = Record{}
-	mi := &file_driver_proto_msgTypes[30]
+	mi := &file_driver_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3353,7 +3473,7 @@ func (x *Record) String() string {
 func (*Record) ProtoMessage() {}
 
 func (x *Record) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[30]
+	mi := &file_driver_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3366,7 +3486,7 @@ func (x *Record) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Record.ProtoReflect.Descriptor instead.
 func (*Record) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{30}
+	return file_driver_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Record) GetPosting() *Posting {
@@ -3488,7 +3608,7 @@ type Holder struct {
 
 func (x *Holder) Reset() {
 	*x = Holder{}
-	mi := &file_driver_proto_msgTypes[31]
+	mi := &file_driver_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3500,7 +3620,7 @@ func (x *Holder) String() string {
 func (*Holder) ProtoMessage() {}
 
 func (x *Holder) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[31]
+	mi := &file_driver_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3513,7 +3633,7 @@ func (x *Holder) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Holder.ProtoReflect.Descriptor instead.
 func (*Holder) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{31}
+	return file_driver_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Holder) GetOwner() string {
@@ -3569,7 +3689,7 @@ type ReadRequest struct {
 
 func (x *ReadRequest) Reset() {
 	*x = ReadRequest{}
-	mi := &file_driver_proto_msgTypes[32]
+	mi := &file_driver_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3581,7 +3701,7 @@ func (x *ReadRequest) String() string {
 func (*ReadRequest) ProtoMessage() {}
 
 func (x *ReadRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[32]
+	mi := &file_driver_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3594,7 +3714,7 @@ func (x *ReadRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadRequest.ProtoReflect.Descriptor instead.
 func (*ReadRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{32}
+	return file_driver_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ReadRequest) GetBoard() string {
@@ -3627,7 +3747,7 @@ type Records struct {
 
 func (x *Records) Reset() {
 	*x = Records{}
-	mi := &file_driver_proto_msgTypes[33]
+	mi := &file_driver_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3639,7 +3759,7 @@ func (x *Records) String() string {
 func (*Records) ProtoMessage() {}
 
 func (x *Records) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[33]
+	mi := &file_driver_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3652,7 +3772,7 @@ func (x *Records) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Records.ProtoReflect.Descriptor instead.
 func (*Records) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{33}
+	return file_driver_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Records) GetRecords() []*Record {
@@ -3676,7 +3796,7 @@ type ScanRequest struct {
 
 func (x *ScanRequest) Reset() {
 	*x = ScanRequest{}
-	mi := &file_driver_proto_msgTypes[34]
+	mi := &file_driver_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3688,7 +3808,7 @@ func (x *ScanRequest) String() string {
 func (*ScanRequest) ProtoMessage() {}
 
 func (x *ScanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[34]
+	mi := &file_driver_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3701,7 +3821,7 @@ func (x *ScanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScanRequest.ProtoReflect.Descriptor instead.
 func (*ScanRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{34}
+	return file_driver_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ScanRequest) GetBoard() string {
@@ -3764,7 +3884,7 @@ type Page struct {
 
 func (x *Page) Reset() {
 	*x = Page{}
-	mi := &file_driver_proto_msgTypes[35]
+	mi := &file_driver_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3776,7 +3896,7 @@ func (x *Page) String() string {
 func (*Page) ProtoMessage() {}
 
 func (x *Page) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[35]
+	mi := &file_driver_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3789,7 +3909,7 @@ func (x *Page) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Page.ProtoReflect.Descriptor instead.
 func (*Page) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{35}
+	return file_driver_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Page) GetRecords() []*Record {
@@ -3838,7 +3958,7 @@ type BadRecord struct {
 
 func (x *BadRecord) Reset() {
 	*x = BadRecord{}
-	mi := &file_driver_proto_msgTypes[36]
+	mi := &file_driver_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3850,7 +3970,7 @@ func (x *BadRecord) String() string {
 func (*BadRecord) ProtoMessage() {}
 
 func (x *BadRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[36]
+	mi := &file_driver_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3863,7 +3983,7 @@ func (x *BadRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BadRecord.ProtoReflect.Descriptor instead.
 func (*BadRecord) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{36}
+	return file_driver_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *BadRecord) GetKey() string {
@@ -3897,7 +4017,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_driver_proto_msgTypes[37]
+	mi := &file_driver_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3909,7 +4029,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[37]
+	mi := &file_driver_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3922,7 +4042,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{37}
+	return file_driver_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *WatchRequest) GetBoard() string {
@@ -3961,7 +4081,7 @@ type Changes struct {
 
 func (x *Changes) Reset() {
 	*x = Changes{}
-	mi := &file_driver_proto_msgTypes[38]
+	mi := &file_driver_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3973,7 +4093,7 @@ func (x *Changes) String() string {
 func (*Changes) ProtoMessage() {}
 
 func (x *Changes) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[38]
+	mi := &file_driver_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3986,7 +4106,7 @@ func (x *Changes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Changes.ProtoReflect.Descriptor instead.
 func (*Changes) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{38}
+	return file_driver_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Changes) GetList() []*Change {
@@ -4043,7 +4163,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_driver_proto_msgTypes[39]
+	mi := &file_driver_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4055,7 +4175,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[39]
+	mi := &file_driver_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4068,7 +4188,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{39}
+	return file_driver_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Change) GetEvent() Event {
@@ -4136,7 +4256,7 @@ type CountRequest struct {
 
 func (x *CountRequest) Reset() {
 	*x = CountRequest{}
-	mi := &file_driver_proto_msgTypes[40]
+	mi := &file_driver_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4148,7 +4268,7 @@ func (x *CountRequest) String() string {
 func (*CountRequest) ProtoMessage() {}
 
 func (x *CountRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[40]
+	mi := &file_driver_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4161,7 +4281,7 @@ func (x *CountRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountRequest.ProtoReflect.Descriptor instead.
 func (*CountRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{40}
+	return file_driver_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *CountRequest) GetBoard() string {
@@ -4188,7 +4308,7 @@ type Counts struct {
 
 func (x *Counts) Reset() {
 	*x = Counts{}
-	mi := &file_driver_proto_msgTypes[41]
+	mi := &file_driver_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4200,7 +4320,7 @@ func (x *Counts) String() string {
 func (*Counts) ProtoMessage() {}
 
 func (x *Counts) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[41]
+	mi := &file_driver_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4213,7 +4333,7 @@ func (x *Counts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Counts.ProtoReflect.Descriptor instead.
 func (*Counts) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{41}
+	return file_driver_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Counts) GetOpen() int64 {
@@ -4288,7 +4408,7 @@ type ExamineRequest struct {
 
 func (x *ExamineRequest) Reset() {
 	*x = ExamineRequest{}
-	mi := &file_driver_proto_msgTypes[42]
+	mi := &file_driver_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4300,7 +4420,7 @@ func (x *ExamineRequest) String() string {
 func (*ExamineRequest) ProtoMessage() {}
 
 func (x *ExamineRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[42]
+	mi := &file_driver_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4313,7 +4433,7 @@ func (x *ExamineRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExamineRequest.ProtoReflect.Descriptor instead.
 func (*ExamineRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{42}
+	return file_driver_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ExamineRequest) GetBoard() string {
@@ -4332,7 +4452,7 @@ type Findings struct {
 
 func (x *Findings) Reset() {
 	*x = Findings{}
-	mi := &file_driver_proto_msgTypes[43]
+	mi := &file_driver_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4344,7 +4464,7 @@ func (x *Findings) String() string {
 func (*Findings) ProtoMessage() {}
 
 func (x *Findings) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[43]
+	mi := &file_driver_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4357,7 +4477,7 @@ func (x *Findings) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Findings.ProtoReflect.Descriptor instead.
 func (*Findings) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{43}
+	return file_driver_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Findings) GetList() []*Finding {
@@ -4380,7 +4500,7 @@ type Finding struct {
 
 func (x *Finding) Reset() {
 	*x = Finding{}
-	mi := &file_driver_proto_msgTypes[44]
+	mi := &file_driver_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4392,7 +4512,7 @@ func (x *Finding) String() string {
 func (*Finding) ProtoMessage() {}
 
 func (x *Finding) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[44]
+	mi := &file_driver_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4405,7 +4525,7 @@ func (x *Finding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finding.ProtoReflect.Descriptor instead.
 func (*Finding) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{44}
+	return file_driver_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Finding) GetCode() string {
@@ -4451,7 +4571,7 @@ type BackupRequest struct {
 
 func (x *BackupRequest) Reset() {
 	*x = BackupRequest{}
-	mi := &file_driver_proto_msgTypes[45]
+	mi := &file_driver_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4463,7 +4583,7 @@ func (x *BackupRequest) String() string {
 func (*BackupRequest) ProtoMessage() {}
 
 func (x *BackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[45]
+	mi := &file_driver_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4476,7 +4596,7 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{45}
+	return file_driver_proto_rawDescGZIP(), []int{47}
 }
 
 type BackupPart struct {
@@ -4490,7 +4610,7 @@ type BackupPart struct {
 
 func (x *BackupPart) Reset() {
 	*x = BackupPart{}
-	mi := &file_driver_proto_msgTypes[46]
+	mi := &file_driver_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4502,7 +4622,7 @@ func (x *BackupPart) String() string {
 func (*BackupPart) ProtoMessage() {}
 
 func (x *BackupPart) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[46]
+	mi := &file_driver_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4515,7 +4635,7 @@ func (x *BackupPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupPart.ProtoReflect.Descriptor instead.
 func (*BackupPart) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{46}
+	return file_driver_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *BackupPart) GetName() string {
@@ -4552,7 +4672,7 @@ type Document struct {
 
 func (x *Document) Reset() {
 	*x = Document{}
-	mi := &file_driver_proto_msgTypes[47]
+	mi := &file_driver_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4564,7 +4684,7 @@ func (x *Document) String() string {
 func (*Document) ProtoMessage() {}
 
 func (x *Document) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[47]
+	mi := &file_driver_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4577,7 +4697,7 @@ func (x *Document) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Document.ProtoReflect.Descriptor instead.
 func (*Document) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{47}
+	return file_driver_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Document) GetName() string {
@@ -4620,7 +4740,7 @@ type Space struct {
 
 func (x *Space) Reset() {
 	*x = Space{}
-	mi := &file_driver_proto_msgTypes[48]
+	mi := &file_driver_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4632,7 +4752,7 @@ func (x *Space) String() string {
 func (*Space) ProtoMessage() {}
 
 func (x *Space) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[48]
+	mi := &file_driver_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4645,7 +4765,7 @@ func (x *Space) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Space.ProtoReflect.Descriptor instead.
 func (*Space) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{48}
+	return file_driver_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Space) GetBoard() string {
@@ -4675,7 +4795,7 @@ type DocumentRequest struct {
 
 func (x *DocumentRequest) Reset() {
 	*x = DocumentRequest{}
-	mi := &file_driver_proto_msgTypes[49]
+	mi := &file_driver_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4687,7 +4807,7 @@ func (x *DocumentRequest) String() string {
 func (*DocumentRequest) ProtoMessage() {}
 
 func (x *DocumentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[49]
+	mi := &file_driver_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4700,7 +4820,7 @@ func (x *DocumentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DocumentRequest.ProtoReflect.Descriptor instead.
 func (*DocumentRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{49}
+	return file_driver_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *DocumentRequest) GetSpace() *Space {
@@ -4737,7 +4857,7 @@ type PutDocumentRequest struct {
 
 func (x *PutDocumentRequest) Reset() {
 	*x = PutDocumentRequest{}
-	mi := &file_driver_proto_msgTypes[50]
+	mi := &file_driver_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4749,7 +4869,7 @@ func (x *PutDocumentRequest) String() string {
 func (*PutDocumentRequest) ProtoMessage() {}
 
 func (x *PutDocumentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[50]
+	mi := &file_driver_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4762,7 +4882,7 @@ func (x *PutDocumentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutDocumentRequest.ProtoReflect.Descriptor instead.
 func (*PutDocumentRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{50}
+	return file_driver_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *PutDocumentRequest) GetSpace() *Space {
@@ -4795,7 +4915,7 @@ type PutDocumentResponse struct {
 
 func (x *PutDocumentResponse) Reset() {
 	*x = PutDocumentResponse{}
-	mi := &file_driver_proto_msgTypes[51]
+	mi := &file_driver_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4807,7 +4927,7 @@ func (x *PutDocumentResponse) String() string {
 func (*PutDocumentResponse) ProtoMessage() {}
 
 func (x *PutDocumentResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[51]
+	mi := &file_driver_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4820,7 +4940,7 @@ func (x *PutDocumentResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutDocumentResponse.ProtoReflect.Descriptor instead.
 func (*PutDocumentResponse) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{51}
+	return file_driver_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *PutDocumentResponse) GetVersion() uint64 {
@@ -4838,7 +4958,7 @@ type DeleteDocumentResponse struct {
 
 func (x *DeleteDocumentResponse) Reset() {
 	*x = DeleteDocumentResponse{}
-	mi := &file_driver_proto_msgTypes[52]
+	mi := &file_driver_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4850,7 +4970,7 @@ func (x *DeleteDocumentResponse) String() string {
 func (*DeleteDocumentResponse) ProtoMessage() {}
 
 func (x *DeleteDocumentResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[52]
+	mi := &file_driver_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4863,7 +4983,7 @@ func (x *DeleteDocumentResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteDocumentResponse.ProtoReflect.Descriptor instead.
 func (*DeleteDocumentResponse) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{52}
+	return file_driver_proto_rawDescGZIP(), []int{54}
 }
 
 // ListDocumentsRequest asks for up to limit documents whose names come after the
@@ -4879,7 +4999,7 @@ type ListDocumentsRequest struct {
 
 func (x *ListDocumentsRequest) Reset() {
 	*x = ListDocumentsRequest{}
-	mi := &file_driver_proto_msgTypes[53]
+	mi := &file_driver_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4891,7 +5011,7 @@ func (x *ListDocumentsRequest) String() string {
 func (*ListDocumentsRequest) ProtoMessage() {}
 
 func (x *ListDocumentsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[53]
+	mi := &file_driver_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4904,7 +5024,7 @@ func (x *ListDocumentsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDocumentsRequest.ProtoReflect.Descriptor instead.
 func (*ListDocumentsRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{53}
+	return file_driver_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *ListDocumentsRequest) GetSpace() *Space {
@@ -4937,7 +5057,7 @@ type Documents struct {
 
 func (x *Documents) Reset() {
 	*x = Documents{}
-	mi := &file_driver_proto_msgTypes[54]
+	mi := &file_driver_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4949,7 +5069,7 @@ func (x *Documents) String() string {
 func (*Documents) ProtoMessage() {}
 
 func (x *Documents) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[54]
+	mi := &file_driver_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4962,7 +5082,7 @@ func (x *Documents) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Documents.ProtoReflect.Descriptor instead.
 func (*Documents) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{54}
+	return file_driver_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *Documents) GetDocuments() []*Document {
@@ -4981,7 +5101,7 @@ type DocWatchRequest struct {
 
 func (x *DocWatchRequest) Reset() {
 	*x = DocWatchRequest{}
-	mi := &file_driver_proto_msgTypes[55]
+	mi := &file_driver_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4993,7 +5113,7 @@ func (x *DocWatchRequest) String() string {
 func (*DocWatchRequest) ProtoMessage() {}
 
 func (x *DocWatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[55]
+	mi := &file_driver_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5006,7 +5126,7 @@ func (x *DocWatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DocWatchRequest.ProtoReflect.Descriptor instead.
 func (*DocWatchRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{55}
+	return file_driver_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *DocWatchRequest) GetSpace() *Space {
@@ -5025,7 +5145,7 @@ type DocumentChanges struct {
 
 func (x *DocumentChanges) Reset() {
 	*x = DocumentChanges{}
-	mi := &file_driver_proto_msgTypes[56]
+	mi := &file_driver_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5037,7 +5157,7 @@ func (x *DocumentChanges) String() string {
 func (*DocumentChanges) ProtoMessage() {}
 
 func (x *DocumentChanges) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[56]
+	mi := &file_driver_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5050,7 +5170,7 @@ func (x *DocumentChanges) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DocumentChanges.ProtoReflect.Descriptor instead.
 func (*DocumentChanges) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{56}
+	return file_driver_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *DocumentChanges) GetChanges() []*DocumentChange {
@@ -5072,7 +5192,7 @@ type DocumentChange struct {
 
 func (x *DocumentChange) Reset() {
 	*x = DocumentChange{}
-	mi := &file_driver_proto_msgTypes[57]
+	mi := &file_driver_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5084,7 +5204,7 @@ func (x *DocumentChange) String() string {
 func (*DocumentChange) ProtoMessage() {}
 
 func (x *DocumentChange) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[57]
+	mi := &file_driver_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5097,7 +5217,7 @@ func (x *DocumentChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DocumentChange.ProtoReflect.Descriptor instead.
 func (*DocumentChange) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{57}
+	return file_driver_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *DocumentChange) GetDocument() *Document {
@@ -5129,7 +5249,7 @@ type HealthRequest struct {
 
 func (x *HealthRequest) Reset() {
 	*x = HealthRequest{}
-	mi := &file_driver_proto_msgTypes[58]
+	mi := &file_driver_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5141,7 +5261,7 @@ func (x *HealthRequest) String() string {
 func (*HealthRequest) ProtoMessage() {}
 
 func (x *HealthRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[58]
+	mi := &file_driver_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5154,7 +5274,7 @@ func (x *HealthRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealthRequest.ProtoReflect.Descriptor instead.
 func (*HealthRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{58}
+	return file_driver_proto_rawDescGZIP(), []int{60}
 }
 
 type HealthResponse struct {
@@ -5165,7 +5285,7 @@ type HealthResponse struct {
 
 func (x *HealthResponse) Reset() {
 	*x = HealthResponse{}
-	mi := &file_driver_proto_msgTypes[59]
+	mi := &file_driver_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5177,7 +5297,7 @@ func (x *HealthResponse) String() string {
 func (*HealthResponse) ProtoMessage() {}
 
 func (x *HealthResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[59]
+	mi := &file_driver_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5190,7 +5310,7 @@ func (x *HealthResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealthResponse.ProtoReflect.Descriptor instead.
 func (*HealthResponse) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{59}
+	return file_driver_proto_rawDescGZIP(), []int{61}
 }
 
 type DrainRequest struct {
@@ -5201,7 +5321,7 @@ type DrainRequest struct {
 
 func (x *DrainRequest) Reset() {
 	*x = DrainRequest{}
-	mi := &file_driver_proto_msgTypes[60]
+	mi := &file_driver_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5213,7 +5333,7 @@ func (x *DrainRequest) String() string {
 func (*DrainRequest) ProtoMessage() {}
 
 func (x *DrainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[60]
+	mi := &file_driver_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5226,7 +5346,7 @@ func (x *DrainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainRequest.ProtoReflect.Descriptor instead.
 func (*DrainRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{60}
+	return file_driver_proto_rawDescGZIP(), []int{62}
 }
 
 type DrainResponse struct {
@@ -5237,7 +5357,7 @@ type DrainResponse struct {
 
 func (x *DrainResponse) Reset() {
 	*x = DrainResponse{}
-	mi := &file_driver_proto_msgTypes[61]
+	mi := &file_driver_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5249,7 +5369,7 @@ func (x *DrainResponse) String() string {
 func (*DrainResponse) ProtoMessage() {}
 
 func (x *DrainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[61]
+	mi := &file_driver_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5262,7 +5382,7 @@ func (x *DrainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainResponse.ProtoReflect.Descriptor instead.
 func (*DrainResponse) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{61}
+	return file_driver_proto_rawDescGZIP(), []int{63}
 }
 
 var File_driver_proto protoreflect.FileDescriptor
@@ -5297,7 +5417,15 @@ const file_driver_proto_rawDesc = "" +
 	"\x10ConfigureRequest\x12\x1a\n" +
 	"\bsettings\x18\x01 \x01(\fR\bsettings\x12\x19\n" +
 	"\bdata_dir\x18\x02 \x01(\tR\adataDir\"\x13\n" +
-	"\x11ConfigureResponse\"\x97\x02\n" +
+	"\x11ConfigureResponse\"Y\n" +
+	"\x0eMigrateRequest\x12\x1a\n" +
+	"\bsettings\x18\x01 \x01(\fR\bsettings\x12\x19\n" +
+	"\bdata_dir\x18\x02 \x01(\tR\adataDir\x12\x10\n" +
+	"\x03dry\x18\x03 \x01(\bR\x03dry\"M\n" +
+	"\x0fMigrateResponse\x12\x12\n" +
+	"\x04from\x18\x01 \x01(\x05R\x04from\x12\x0e\n" +
+	"\x02to\x18\x02 \x01(\x05R\x02to\x12\x16\n" +
+	"\x06script\x18\x03 \x01(\tR\x06script\"\x97\x02\n" +
 	"\tBoardSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
 	"\bsettings\x18\x02 \x01(\fR\bsettings\x12\x16\n" +
@@ -5739,10 +5867,11 @@ const file_driver_proto_rawDesc = "" +
 	"\rSEVERITY_NONE\x10\x00\x12\x11\n" +
 	"\rSEVERITY_NOTE\x10\x01\x12\x14\n" +
 	"\x10SEVERITY_WARNING\x10\x02\x12\x14\n" +
-	"\x10SEVERITY_PROBLEM\x10\x032\xbd\v\n" +
+	"\x10SEVERITY_PROBLEM\x10\x032\x8d\f\n" +
 	"\x06Driver\x12E\n" +
 	"\x04Info\x12\x1d.boardd.driver.v1.InfoRequest\x1a\x1e.boardd.driver.v1.InfoResponse\x12T\n" +
-	"\tConfigure\x12\".boardd.driver.v1.ConfigureRequest\x1a#.boardd.driver.v1.ConfigureResponse\x12G\n" +
+	"\tConfigure\x12\".boardd.driver.v1.ConfigureRequest\x1a#.boardd.driver.v1.ConfigureResponse\x12N\n" +
+	"\aMigrate\x12 .boardd.driver.v1.MigrateRequest\x1a!.boardd.driver.v1.MigrateResponse\x12G\n" +
 	"\tOpenBoard\x12\x1b.boardd.driver.v1.BoardSpec\x1a\x1d.boardd.driver.v1.BoardStatus\x12T\n" +
 	"\tDropBoard\x12\".boardd.driver.v1.DropBoardRequest\x1a#.boardd.driver.v1.DropBoardResponse\x12B\n" +
 	"\x04Exec\x12\x17.boardd.driver.v1.Batch\x1a\x1d.boardd.driver.v1.BatchResult(\x010\x01\x12C\n" +
@@ -5774,7 +5903,7 @@ func file_driver_proto_rawDescGZIP() []byte {
 }
 
 var file_driver_proto_enumTypes = make([]protoimpl.EnumInfo, 10)
-var file_driver_proto_msgTypes = make([]protoimpl.MessageInfo, 63)
+var file_driver_proto_msgTypes = make([]protoimpl.MessageInfo, 65)
 var file_driver_proto_goTypes = []any{
 	(Kind)(0),                      // 0: boardd.driver.v1.Kind
 	(OpKind)(0),                    // 1: boardd.driver.v1.OpKind
@@ -5793,62 +5922,64 @@ var file_driver_proto_goTypes = []any{
 	(*Field)(nil),                  // 14: boardd.driver.v1.Field
 	(*ConfigureRequest)(nil),       // 15: boardd.driver.v1.ConfigureRequest
 	(*ConfigureResponse)(nil),      // 16: boardd.driver.v1.ConfigureResponse
-	(*BoardSpec)(nil),              // 17: boardd.driver.v1.BoardSpec
-	(*BoardStatus)(nil),            // 18: boardd.driver.v1.BoardStatus
-	(*Capabilities)(nil),           // 19: boardd.driver.v1.Capabilities
-	(*DropBoardRequest)(nil),       // 20: boardd.driver.v1.DropBoardRequest
-	(*DropBoardResponse)(nil),      // 21: boardd.driver.v1.DropBoardResponse
-	(*Batch)(nil),                  // 22: boardd.driver.v1.Batch
-	(*BoardOps)(nil),               // 23: boardd.driver.v1.BoardOps
-	(*BatchResult)(nil),            // 24: boardd.driver.v1.BatchResult
-	(*Op)(nil),                     // 25: boardd.driver.v1.Op
-	(*Import)(nil),                 // 26: boardd.driver.v1.Import
-	(*ClaimSpec)(nil),              // 27: boardd.driver.v1.ClaimSpec
-	(*Candidate)(nil),              // 28: boardd.driver.v1.Candidate
-	(*Limit)(nil),                  // 29: boardd.driver.v1.Limit
-	(*Rate)(nil),                   // 30: boardd.driver.v1.Rate
-	(*Key)(nil),                    // 31: boardd.driver.v1.Key
-	(*Hold)(nil),                   // 32: boardd.driver.v1.Hold
-	(*Attachment)(nil),             // 33: boardd.driver.v1.Attachment
-	(*Ending)(nil),                 // 34: boardd.driver.v1.Ending
-	(*Result)(nil),                 // 35: boardd.driver.v1.Result
-	(*Group)(nil),                  // 36: boardd.driver.v1.Group
-	(*Claimed)(nil),                // 37: boardd.driver.v1.Claimed
-	(*Gone)(nil),                   // 38: boardd.driver.v1.Gone
-	(*Posting)(nil),                // 39: boardd.driver.v1.Posting
-	(*Record)(nil),                 // 40: boardd.driver.v1.Record
-	(*Holder)(nil),                 // 41: boardd.driver.v1.Holder
-	(*ReadRequest)(nil),            // 42: boardd.driver.v1.ReadRequest
-	(*Records)(nil),                // 43: boardd.driver.v1.Records
-	(*ScanRequest)(nil),            // 44: boardd.driver.v1.ScanRequest
-	(*Page)(nil),                   // 45: boardd.driver.v1.Page
-	(*BadRecord)(nil),              // 46: boardd.driver.v1.BadRecord
-	(*WatchRequest)(nil),           // 47: boardd.driver.v1.WatchRequest
-	(*Changes)(nil),                // 48: boardd.driver.v1.Changes
-	(*Change)(nil),                 // 49: boardd.driver.v1.Change
-	(*CountRequest)(nil),           // 50: boardd.driver.v1.CountRequest
-	(*Counts)(nil),                 // 51: boardd.driver.v1.Counts
-	(*ExamineRequest)(nil),         // 52: boardd.driver.v1.ExamineRequest
-	(*Findings)(nil),               // 53: boardd.driver.v1.Findings
-	(*Finding)(nil),                // 54: boardd.driver.v1.Finding
-	(*BackupRequest)(nil),          // 55: boardd.driver.v1.BackupRequest
-	(*BackupPart)(nil),             // 56: boardd.driver.v1.BackupPart
-	(*Document)(nil),               // 57: boardd.driver.v1.Document
-	(*Space)(nil),                  // 58: boardd.driver.v1.Space
-	(*DocumentRequest)(nil),        // 59: boardd.driver.v1.DocumentRequest
-	(*PutDocumentRequest)(nil),     // 60: boardd.driver.v1.PutDocumentRequest
-	(*PutDocumentResponse)(nil),    // 61: boardd.driver.v1.PutDocumentResponse
-	(*DeleteDocumentResponse)(nil), // 62: boardd.driver.v1.DeleteDocumentResponse
-	(*ListDocumentsRequest)(nil),   // 63: boardd.driver.v1.ListDocumentsRequest
-	(*Documents)(nil),              // 64: boardd.driver.v1.Documents
-	(*DocWatchRequest)(nil),        // 65: boardd.driver.v1.DocWatchRequest
-	(*DocumentChanges)(nil),        // 66: boardd.driver.v1.DocumentChanges
-	(*DocumentChange)(nil),         // 67: boardd.driver.v1.DocumentChange
-	(*HealthRequest)(nil),          // 68: boardd.driver.v1.HealthRequest
-	(*HealthResponse)(nil),         // 69: boardd.driver.v1.HealthResponse
-	(*DrainRequest)(nil),           // 70: boardd.driver.v1.DrainRequest
-	(*DrainResponse)(nil),          // 71: boardd.driver.v1.DrainResponse
-	nil,                            // 72: boardd.driver.v1.Counts.LimitsEntry
+	(*MigrateRequest)(nil),         // 17: boardd.driver.v1.MigrateRequest
+	(*MigrateResponse)(nil),        // 18: boardd.driver.v1.MigrateResponse
+	(*BoardSpec)(nil),              // 19: boardd.driver.v1.BoardSpec
+	(*BoardStatus)(nil),            // 20: boardd.driver.v1.BoardStatus
+	(*Capabilities)(nil),           // 21: boardd.driver.v1.Capabilities
+	(*DropBoardRequest)(nil),       // 22: boardd.driver.v1.DropBoardRequest
+	(*DropBoardResponse)(nil),      // 23: boardd.driver.v1.DropBoardResponse
+	(*Batch)(nil),                  // 24: boardd.driver.v1.Batch
+	(*BoardOps)(nil),               // 25: boardd.driver.v1.BoardOps
+	(*BatchResult)(nil),            // 26: boardd.driver.v1.BatchResult
+	(*Op)(nil),                     // 27: boardd.driver.v1.Op
+	(*Import)(nil),                 // 28: boardd.driver.v1.Import
+	(*ClaimSpec)(nil),              // 29: boardd.driver.v1.ClaimSpec
+	(*Candidate)(nil),              // 30: boardd.driver.v1.Candidate
+	(*Limit)(nil),                  // 31: boardd.driver.v1.Limit
+	(*Rate)(nil),                   // 32: boardd.driver.v1.Rate
+	(*Key)(nil),                    // 33: boardd.driver.v1.Key
+	(*Hold)(nil),                   // 34: boardd.driver.v1.Hold
+	(*Attachment)(nil),             // 35: boardd.driver.v1.Attachment
+	(*Ending)(nil),                 // 36: boardd.driver.v1.Ending
+	(*Result)(nil),                 // 37: boardd.driver.v1.Result
+	(*Group)(nil),                  // 38: boardd.driver.v1.Group
+	(*Claimed)(nil),                // 39: boardd.driver.v1.Claimed
+	(*Gone)(nil),                   // 40: boardd.driver.v1.Gone
+	(*Posting)(nil),                // 41: boardd.driver.v1.Posting
+	(*Record)(nil),                 // 42: boardd.driver.v1.Record
+	(*Holder)(nil),                 // 43: boardd.driver.v1.Holder
+	(*ReadRequest)(nil),            // 44: boardd.driver.v1.ReadRequest
+	(*Records)(nil),                // 45: boardd.driver.v1.Records
+	(*ScanRequest)(nil),            // 46: boardd.driver.v1.ScanRequest
+	(*Page)(nil),                   // 47: boardd.driver.v1.Page
+	(*BadRecord)(nil),              // 48: boardd.driver.v1.BadRecord
+	(*WatchRequest)(nil),           // 49: boardd.driver.v1.WatchRequest
+	(*Changes)(nil),                // 50: boardd.driver.v1.Changes
+	(*Change)(nil),                 // 51: boardd.driver.v1.Change
+	(*CountRequest)(nil),           // 52: boardd.driver.v1.CountRequest
+	(*Counts)(nil),                 // 53: boardd.driver.v1.Counts
+	(*ExamineRequest)(nil),         // 54: boardd.driver.v1.ExamineRequest
+	(*Findings)(nil),               // 55: boardd.driver.v1.Findings
+	(*Finding)(nil),                // 56: boardd.driver.v1.Finding
+	(*BackupRequest)(nil),          // 57: boardd.driver.v1.BackupRequest
+	(*BackupPart)(nil),             // 58: boardd.driver.v1.BackupPart
+	(*Document)(nil),               // 59: boardd.driver.v1.Document
+	(*Space)(nil),                  // 60: boardd.driver.v1.Space
+	(*DocumentRequest)(nil),        // 61: boardd.driver.v1.DocumentRequest
+	(*PutDocumentRequest)(nil),     // 62: boardd.driver.v1.PutDocumentRequest
+	(*PutDocumentResponse)(nil),    // 63: boardd.driver.v1.PutDocumentResponse
+	(*DeleteDocumentResponse)(nil), // 64: boardd.driver.v1.DeleteDocumentResponse
+	(*ListDocumentsRequest)(nil),   // 65: boardd.driver.v1.ListDocumentsRequest
+	(*Documents)(nil),              // 66: boardd.driver.v1.Documents
+	(*DocWatchRequest)(nil),        // 67: boardd.driver.v1.DocWatchRequest
+	(*DocumentChanges)(nil),        // 68: boardd.driver.v1.DocumentChanges
+	(*DocumentChange)(nil),         // 69: boardd.driver.v1.DocumentChange
+	(*HealthRequest)(nil),          // 70: boardd.driver.v1.HealthRequest
+	(*HealthResponse)(nil),         // 71: boardd.driver.v1.HealthResponse
+	(*DrainRequest)(nil),           // 72: boardd.driver.v1.DrainRequest
+	(*DrainResponse)(nil),          // 73: boardd.driver.v1.DrainResponse
+	nil,                            // 74: boardd.driver.v1.Counts.LimitsEntry
 }
 var file_driver_proto_depIdxs = []int32{
 	12, // 0: boardd.driver.v1.InfoResponse.config:type_name -> boardd.driver.v1.Schema
@@ -5856,99 +5987,101 @@ var file_driver_proto_depIdxs = []int32{
 	14, // 2: boardd.driver.v1.Schema.fields:type_name -> boardd.driver.v1.Field
 	13, // 3: boardd.driver.v1.Schema.one_of:type_name -> boardd.driver.v1.Names
 	14, // 4: boardd.driver.v1.Field.fields:type_name -> boardd.driver.v1.Field
-	19, // 5: boardd.driver.v1.BoardStatus.capabilities:type_name -> boardd.driver.v1.Capabilities
-	23, // 6: boardd.driver.v1.Batch.boards:type_name -> boardd.driver.v1.BoardOps
-	25, // 7: boardd.driver.v1.BoardOps.ops:type_name -> boardd.driver.v1.Op
-	35, // 8: boardd.driver.v1.BatchResult.results:type_name -> boardd.driver.v1.Result
+	21, // 5: boardd.driver.v1.BoardStatus.capabilities:type_name -> boardd.driver.v1.Capabilities
+	25, // 6: boardd.driver.v1.Batch.boards:type_name -> boardd.driver.v1.BoardOps
+	27, // 7: boardd.driver.v1.BoardOps.ops:type_name -> boardd.driver.v1.Op
+	37, // 8: boardd.driver.v1.BatchResult.results:type_name -> boardd.driver.v1.Result
 	1,  // 9: boardd.driver.v1.Op.kind:type_name -> boardd.driver.v1.OpKind
 	2,  // 10: boardd.driver.v1.Op.must:type_name -> boardd.driver.v1.Must
-	39, // 11: boardd.driver.v1.Op.posting:type_name -> boardd.driver.v1.Posting
-	27, // 12: boardd.driver.v1.Op.claim:type_name -> boardd.driver.v1.ClaimSpec
-	34, // 13: boardd.driver.v1.Op.ending:type_name -> boardd.driver.v1.Ending
-	33, // 14: boardd.driver.v1.Op.attach:type_name -> boardd.driver.v1.Attachment
-	32, // 15: boardd.driver.v1.Op.hold:type_name -> boardd.driver.v1.Hold
-	29, // 16: boardd.driver.v1.Op.limits:type_name -> boardd.driver.v1.Limit
+	41, // 11: boardd.driver.v1.Op.posting:type_name -> boardd.driver.v1.Posting
+	29, // 12: boardd.driver.v1.Op.claim:type_name -> boardd.driver.v1.ClaimSpec
+	36, // 13: boardd.driver.v1.Op.ending:type_name -> boardd.driver.v1.Ending
+	35, // 14: boardd.driver.v1.Op.attach:type_name -> boardd.driver.v1.Attachment
+	34, // 15: boardd.driver.v1.Op.hold:type_name -> boardd.driver.v1.Hold
+	31, // 16: boardd.driver.v1.Op.limits:type_name -> boardd.driver.v1.Limit
 	5,  // 17: boardd.driver.v1.Op.event:type_name -> boardd.driver.v1.Event
-	31, // 18: boardd.driver.v1.Op.keys:type_name -> boardd.driver.v1.Key
-	25, // 19: boardd.driver.v1.Op.replaces:type_name -> boardd.driver.v1.Op
-	26, // 20: boardd.driver.v1.Op.import:type_name -> boardd.driver.v1.Import
-	25, // 21: boardd.driver.v1.Import.then:type_name -> boardd.driver.v1.Op
-	28, // 22: boardd.driver.v1.ClaimSpec.candidates:type_name -> boardd.driver.v1.Candidate
-	29, // 23: boardd.driver.v1.Candidate.limits:type_name -> boardd.driver.v1.Limit
-	30, // 24: boardd.driver.v1.Candidate.rates:type_name -> boardd.driver.v1.Rate
+	33, // 18: boardd.driver.v1.Op.keys:type_name -> boardd.driver.v1.Key
+	27, // 19: boardd.driver.v1.Op.replaces:type_name -> boardd.driver.v1.Op
+	28, // 20: boardd.driver.v1.Op.import:type_name -> boardd.driver.v1.Import
+	27, // 21: boardd.driver.v1.Import.then:type_name -> boardd.driver.v1.Op
+	30, // 22: boardd.driver.v1.ClaimSpec.candidates:type_name -> boardd.driver.v1.Candidate
+	31, // 23: boardd.driver.v1.Candidate.limits:type_name -> boardd.driver.v1.Limit
+	32, // 24: boardd.driver.v1.Candidate.rates:type_name -> boardd.driver.v1.Rate
 	4,  // 25: boardd.driver.v1.Ending.outcome:type_name -> boardd.driver.v1.Outcome
 	0,  // 26: boardd.driver.v1.Result.kind:type_name -> boardd.driver.v1.Kind
-	40, // 27: boardd.driver.v1.Result.record:type_name -> boardd.driver.v1.Record
-	37, // 28: boardd.driver.v1.Result.claims:type_name -> boardd.driver.v1.Claimed
-	38, // 29: boardd.driver.v1.Result.gone:type_name -> boardd.driver.v1.Gone
-	36, // 30: boardd.driver.v1.Result.group:type_name -> boardd.driver.v1.Group
-	40, // 31: boardd.driver.v1.Claimed.record:type_name -> boardd.driver.v1.Record
+	42, // 27: boardd.driver.v1.Result.record:type_name -> boardd.driver.v1.Record
+	39, // 28: boardd.driver.v1.Result.claims:type_name -> boardd.driver.v1.Claimed
+	40, // 29: boardd.driver.v1.Result.gone:type_name -> boardd.driver.v1.Gone
+	38, // 30: boardd.driver.v1.Result.group:type_name -> boardd.driver.v1.Group
+	42, // 31: boardd.driver.v1.Claimed.record:type_name -> boardd.driver.v1.Record
 	0,  // 32: boardd.driver.v1.Gone.kind:type_name -> boardd.driver.v1.Kind
-	40, // 33: boardd.driver.v1.Gone.record:type_name -> boardd.driver.v1.Record
+	42, // 33: boardd.driver.v1.Gone.record:type_name -> boardd.driver.v1.Record
 	6,  // 34: boardd.driver.v1.Posting.encoding:type_name -> boardd.driver.v1.Encoding
-	39, // 35: boardd.driver.v1.Record.posting:type_name -> boardd.driver.v1.Posting
+	41, // 35: boardd.driver.v1.Record.posting:type_name -> boardd.driver.v1.Posting
 	3,  // 36: boardd.driver.v1.Record.state:type_name -> boardd.driver.v1.State
-	41, // 37: boardd.driver.v1.Record.holder:type_name -> boardd.driver.v1.Holder
+	43, // 37: boardd.driver.v1.Record.holder:type_name -> boardd.driver.v1.Holder
 	4,  // 38: boardd.driver.v1.Record.outcome:type_name -> boardd.driver.v1.Outcome
-	33, // 39: boardd.driver.v1.Record.attached:type_name -> boardd.driver.v1.Attachment
-	40, // 40: boardd.driver.v1.Records.records:type_name -> boardd.driver.v1.Record
+	35, // 39: boardd.driver.v1.Record.attached:type_name -> boardd.driver.v1.Attachment
+	42, // 40: boardd.driver.v1.Records.records:type_name -> boardd.driver.v1.Record
 	8,  // 41: boardd.driver.v1.ScanRequest.set:type_name -> boardd.driver.v1.Set
-	40, // 42: boardd.driver.v1.Page.records:type_name -> boardd.driver.v1.Record
-	46, // 43: boardd.driver.v1.Page.bad:type_name -> boardd.driver.v1.BadRecord
-	49, // 44: boardd.driver.v1.Changes.list:type_name -> boardd.driver.v1.Change
+	42, // 42: boardd.driver.v1.Page.records:type_name -> boardd.driver.v1.Record
+	48, // 43: boardd.driver.v1.Page.bad:type_name -> boardd.driver.v1.BadRecord
+	51, // 44: boardd.driver.v1.Changes.list:type_name -> boardd.driver.v1.Change
 	5,  // 45: boardd.driver.v1.Change.event:type_name -> boardd.driver.v1.Event
-	40, // 46: boardd.driver.v1.Change.record:type_name -> boardd.driver.v1.Record
-	72, // 47: boardd.driver.v1.Counts.limits:type_name -> boardd.driver.v1.Counts.LimitsEntry
-	54, // 48: boardd.driver.v1.Findings.list:type_name -> boardd.driver.v1.Finding
+	42, // 46: boardd.driver.v1.Change.record:type_name -> boardd.driver.v1.Record
+	74, // 47: boardd.driver.v1.Counts.limits:type_name -> boardd.driver.v1.Counts.LimitsEntry
+	56, // 48: boardd.driver.v1.Findings.list:type_name -> boardd.driver.v1.Finding
 	9,  // 49: boardd.driver.v1.Finding.severity:type_name -> boardd.driver.v1.Severity
-	58, // 50: boardd.driver.v1.DocumentRequest.space:type_name -> boardd.driver.v1.Space
-	58, // 51: boardd.driver.v1.PutDocumentRequest.space:type_name -> boardd.driver.v1.Space
-	57, // 52: boardd.driver.v1.PutDocumentRequest.document:type_name -> boardd.driver.v1.Document
-	58, // 53: boardd.driver.v1.ListDocumentsRequest.space:type_name -> boardd.driver.v1.Space
-	57, // 54: boardd.driver.v1.Documents.documents:type_name -> boardd.driver.v1.Document
-	58, // 55: boardd.driver.v1.DocWatchRequest.space:type_name -> boardd.driver.v1.Space
-	67, // 56: boardd.driver.v1.DocumentChanges.changes:type_name -> boardd.driver.v1.DocumentChange
-	57, // 57: boardd.driver.v1.DocumentChange.document:type_name -> boardd.driver.v1.Document
+	60, // 50: boardd.driver.v1.DocumentRequest.space:type_name -> boardd.driver.v1.Space
+	60, // 51: boardd.driver.v1.PutDocumentRequest.space:type_name -> boardd.driver.v1.Space
+	59, // 52: boardd.driver.v1.PutDocumentRequest.document:type_name -> boardd.driver.v1.Document
+	60, // 53: boardd.driver.v1.ListDocumentsRequest.space:type_name -> boardd.driver.v1.Space
+	59, // 54: boardd.driver.v1.Documents.documents:type_name -> boardd.driver.v1.Document
+	60, // 55: boardd.driver.v1.DocWatchRequest.space:type_name -> boardd.driver.v1.Space
+	69, // 56: boardd.driver.v1.DocumentChanges.changes:type_name -> boardd.driver.v1.DocumentChange
+	59, // 57: boardd.driver.v1.DocumentChange.document:type_name -> boardd.driver.v1.Document
 	10, // 58: boardd.driver.v1.Driver.Info:input_type -> boardd.driver.v1.InfoRequest
 	15, // 59: boardd.driver.v1.Driver.Configure:input_type -> boardd.driver.v1.ConfigureRequest
-	17, // 60: boardd.driver.v1.Driver.OpenBoard:input_type -> boardd.driver.v1.BoardSpec
-	20, // 61: boardd.driver.v1.Driver.DropBoard:input_type -> boardd.driver.v1.DropBoardRequest
-	22, // 62: boardd.driver.v1.Driver.Exec:input_type -> boardd.driver.v1.Batch
-	22, // 63: boardd.driver.v1.Driver.ExecBatch:input_type -> boardd.driver.v1.Batch
-	42, // 64: boardd.driver.v1.Driver.Read:input_type -> boardd.driver.v1.ReadRequest
-	44, // 65: boardd.driver.v1.Driver.Scan:input_type -> boardd.driver.v1.ScanRequest
-	47, // 66: boardd.driver.v1.Driver.Watch:input_type -> boardd.driver.v1.WatchRequest
-	50, // 67: boardd.driver.v1.Driver.Count:input_type -> boardd.driver.v1.CountRequest
-	52, // 68: boardd.driver.v1.Driver.Examine:input_type -> boardd.driver.v1.ExamineRequest
-	55, // 69: boardd.driver.v1.Driver.Backup:input_type -> boardd.driver.v1.BackupRequest
-	59, // 70: boardd.driver.v1.Driver.GetDocument:input_type -> boardd.driver.v1.DocumentRequest
-	60, // 71: boardd.driver.v1.Driver.PutDocument:input_type -> boardd.driver.v1.PutDocumentRequest
-	59, // 72: boardd.driver.v1.Driver.DeleteDocument:input_type -> boardd.driver.v1.DocumentRequest
-	63, // 73: boardd.driver.v1.Driver.ListDocuments:input_type -> boardd.driver.v1.ListDocumentsRequest
-	65, // 74: boardd.driver.v1.Driver.DocWatch:input_type -> boardd.driver.v1.DocWatchRequest
-	68, // 75: boardd.driver.v1.Driver.Health:input_type -> boardd.driver.v1.HealthRequest
-	70, // 76: boardd.driver.v1.Driver.Drain:input_type -> boardd.driver.v1.DrainRequest
-	11, // 77: boardd.driver.v1.Driver.Info:output_type -> boardd.driver.v1.InfoResponse
-	16, // 78: boardd.driver.v1.Driver.Configure:output_type -> boardd.driver.v1.ConfigureResponse
-	18, // 79: boardd.driver.v1.Driver.OpenBoard:output_type -> boardd.driver.v1.BoardStatus
-	21, // 80: boardd.driver.v1.Driver.DropBoard:output_type -> boardd.driver.v1.DropBoardResponse
-	24, // 81: boardd.driver.v1.Driver.Exec:output_type -> boardd.driver.v1.BatchResult
-	24, // 82: boardd.driver.v1.Driver.ExecBatch:output_type -> boardd.driver.v1.BatchResult
-	43, // 83: boardd.driver.v1.Driver.Read:output_type -> boardd.driver.v1.Records
-	45, // 84: boardd.driver.v1.Driver.Scan:output_type -> boardd.driver.v1.Page
-	48, // 85: boardd.driver.v1.Driver.Watch:output_type -> boardd.driver.v1.Changes
-	51, // 86: boardd.driver.v1.Driver.Count:output_type -> boardd.driver.v1.Counts
-	53, // 87: boardd.driver.v1.Driver.Examine:output_type -> boardd.driver.v1.Findings
-	56, // 88: boardd.driver.v1.Driver.Backup:output_type -> boardd.driver.v1.BackupPart
-	57, // 89: boardd.driver.v1.Driver.GetDocument:output_type -> boardd.driver.v1.Document
-	61, // 90: boardd.driver.v1.Driver.PutDocument:output_type -> boardd.driver.v1.PutDocumentResponse
-	62, // 91: boardd.driver.v1.Driver.DeleteDocument:output_type -> boardd.driver.v1.DeleteDocumentResponse
-	64, // 92: boardd.driver.v1.Driver.ListDocuments:output_type -> boardd.driver.v1.Documents
-	66, // 93: boardd.driver.v1.Driver.DocWatch:output_type -> boardd.driver.v1.DocumentChanges
-	69, // 94: boardd.driver.v1.Driver.Health:output_type -> boardd.driver.v1.HealthResponse
-	71, // 95: boardd.driver.v1.Driver.Drain:output_type -> boardd.driver.v1.DrainResponse
-	77, // [77:96] is the sub-list for method output_type
-	58, // [58:77] is the sub-list for method input_type
+	17, // 60: boardd.driver.v1.Driver.Migrate:input_type -> boardd.driver.v1.MigrateRequest
+	19, // 61: boardd.driver.v1.Driver.OpenBoard:input_type -> boardd.driver.v1.BoardSpec
+	22, // 62: boardd.driver.v1.Driver.DropBoard:input_type -> boardd.driver.v1.DropBoardRequest
+	24, // 63: boardd.driver.v1.Driver.Exec:input_type -> boardd.driver.v1.Batch
+	24, // 64: boardd.driver.v1.Driver.ExecBatch:input_type -> boardd.driver.v1.Batch
+	44, // 65: boardd.driver.v1.Driver.Read:input_type -> boardd.driver.v1.ReadRequest
+	46, // 66: boardd.driver.v1.Driver.Scan:input_type -> boardd.driver.v1.ScanRequest
+	49, // 67: boardd.driver.v1.Driver.Watch:input_type -> boardd.driver.v1.WatchRequest
+	52, // 68: boardd.driver.v1.Driver.Count:input_type -> boardd.driver.v1.CountRequest
+	54, // 69: boardd.driver.v1.Driver.Examine:input_type -> boardd.driver.v1.ExamineRequest
+	57, // 70: boardd.driver.v1.Driver.Backup:input_type -> boardd.driver.v1.BackupRequest
+	61, // 71: boardd.driver.v1.Driver.GetDocument:input_type -> boardd.driver.v1.DocumentRequest
+	62, // 72: boardd.driver.v1.Driver.PutDocument:input_type -> boardd.driver.v1.PutDocumentRequest
+	61, // 73: boardd.driver.v1.Driver.DeleteDocument:input_type -> boardd.driver.v1.DocumentRequest
+	65, // 74: boardd.driver.v1.Driver.ListDocuments:input_type -> boardd.driver.v1.ListDocumentsRequest
+	67, // 75: boardd.driver.v1.Driver.DocWatch:input_type -> boardd.driver.v1.DocWatchRequest
+	70, // 76: boardd.driver.v1.Driver.Health:input_type -> boardd.driver.v1.HealthRequest
+	72, // 77: boardd.driver.v1.Driver.Drain:input_type -> boardd.driver.v1.DrainRequest
+	11, // 78: boardd.driver.v1.Driver.Info:output_type -> boardd.driver.v1.InfoResponse
+	16, // 79: boardd.driver.v1.Driver.Configure:output_type -> boardd.driver.v1.ConfigureResponse
+	18, // 80: boardd.driver.v1.Driver.Migrate:output_type -> boardd.driver.v1.MigrateResponse
+	20, // 81: boardd.driver.v1.Driver.OpenBoard:output_type -> boardd.driver.v1.BoardStatus
+	23, // 82: boardd.driver.v1.Driver.DropBoard:output_type -> boardd.driver.v1.DropBoardResponse
+	26, // 83: boardd.driver.v1.Driver.Exec:output_type -> boardd.driver.v1.BatchResult
+	26, // 84: boardd.driver.v1.Driver.ExecBatch:output_type -> boardd.driver.v1.BatchResult
+	45, // 85: boardd.driver.v1.Driver.Read:output_type -> boardd.driver.v1.Records
+	47, // 86: boardd.driver.v1.Driver.Scan:output_type -> boardd.driver.v1.Page
+	50, // 87: boardd.driver.v1.Driver.Watch:output_type -> boardd.driver.v1.Changes
+	53, // 88: boardd.driver.v1.Driver.Count:output_type -> boardd.driver.v1.Counts
+	55, // 89: boardd.driver.v1.Driver.Examine:output_type -> boardd.driver.v1.Findings
+	58, // 90: boardd.driver.v1.Driver.Backup:output_type -> boardd.driver.v1.BackupPart
+	59, // 91: boardd.driver.v1.Driver.GetDocument:output_type -> boardd.driver.v1.Document
+	63, // 92: boardd.driver.v1.Driver.PutDocument:output_type -> boardd.driver.v1.PutDocumentResponse
+	64, // 93: boardd.driver.v1.Driver.DeleteDocument:output_type -> boardd.driver.v1.DeleteDocumentResponse
+	66, // 94: boardd.driver.v1.Driver.ListDocuments:output_type -> boardd.driver.v1.Documents
+	68, // 95: boardd.driver.v1.Driver.DocWatch:output_type -> boardd.driver.v1.DocumentChanges
+	71, // 96: boardd.driver.v1.Driver.Health:output_type -> boardd.driver.v1.HealthResponse
+	73, // 97: boardd.driver.v1.Driver.Drain:output_type -> boardd.driver.v1.DrainResponse
+	78, // [78:98] is the sub-list for method output_type
+	58, // [58:78] is the sub-list for method input_type
 	58, // [58:58] is the sub-list for extension type_name
 	58, // [58:58] is the sub-list for extension extendee
 	0,  // [0:58] is the sub-list for field type_name
@@ -5959,20 +6092,20 @@ func file_driver_proto_init() {
 	if File_driver_proto != nil {
 		return
 	}
-	file_driver_proto_msgTypes[7].OneofWrappers = []any{}
-	file_driver_proto_msgTypes[8].OneofWrappers = []any{}
-	file_driver_proto_msgTypes[15].OneofWrappers = []any{}
-	file_driver_proto_msgTypes[18].OneofWrappers = []any{}
-	file_driver_proto_msgTypes[24].OneofWrappers = []any{}
-	file_driver_proto_msgTypes[29].OneofWrappers = []any{}
-	file_driver_proto_msgTypes[30].OneofWrappers = []any{}
+	file_driver_proto_msgTypes[9].OneofWrappers = []any{}
+	file_driver_proto_msgTypes[10].OneofWrappers = []any{}
+	file_driver_proto_msgTypes[17].OneofWrappers = []any{}
+	file_driver_proto_msgTypes[20].OneofWrappers = []any{}
+	file_driver_proto_msgTypes[26].OneofWrappers = []any{}
+	file_driver_proto_msgTypes[31].OneofWrappers = []any{}
+	file_driver_proto_msgTypes[32].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_driver_proto_rawDesc), len(file_driver_proto_rawDesc)),
 			NumEnums:      10,
-			NumMessages:   63,
+			NumMessages:   65,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

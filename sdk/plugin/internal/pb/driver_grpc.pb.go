@@ -51,6 +51,7 @@ const _ = grpc.SupportPackageIsVersion9
 const (
 	Driver_Info_FullMethodName           = "/boardd.driver.v1.Driver/Info"
 	Driver_Configure_FullMethodName      = "/boardd.driver.v1.Driver/Configure"
+	Driver_Migrate_FullMethodName        = "/boardd.driver.v1.Driver/Migrate"
 	Driver_OpenBoard_FullMethodName      = "/boardd.driver.v1.Driver/OpenBoard"
 	Driver_DropBoard_FullMethodName      = "/boardd.driver.v1.Driver/DropBoard"
 	Driver_Exec_FullMethodName           = "/boardd.driver.v1.Driver/Exec"
@@ -83,6 +84,10 @@ type DriverClient interface {
 	Info(ctx context.Context, in *InfoRequest, opts ...grpc.CallOption) (*InfoResponse, error)
 	// Configure opens the store. Wrong settings are INVALID.
 	Configure(ctx context.Context, in *ConfigureRequest, opts ...grpc.CallOption) (*ConfigureResponse, error)
+	// Migrate makes and upgrades what the store needs before Configure, such as tables;
+	// with dry it only says what it would do. It is called in a process of its own. A
+	// driver need not have it.
+	Migrate(ctx context.Context, in *MigrateRequest, opts ...grpc.CallOption) (*MigrateResponse, error)
 	// OpenBoard makes a board ready, and again after the store was away. Opening
 	// an open board with other settings changes them. A board that is new to the
 	// store is empty.
@@ -158,6 +163,16 @@ func (c *driverClient) Configure(ctx context.Context, in *ConfigureRequest, opts
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ConfigureResponse)
 	err := c.cc.Invoke(ctx, Driver_Configure_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *driverClient) Migrate(ctx context.Context, in *MigrateRequest, opts ...grpc.CallOption) (*MigrateResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(MigrateResponse)
+	err := c.cc.Invoke(ctx, Driver_Migrate_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -413,6 +428,10 @@ type DriverServer interface {
 	Info(context.Context, *InfoRequest) (*InfoResponse, error)
 	// Configure opens the store. Wrong settings are INVALID.
 	Configure(context.Context, *ConfigureRequest) (*ConfigureResponse, error)
+	// Migrate makes and upgrades what the store needs before Configure, such as tables;
+	// with dry it only says what it would do. It is called in a process of its own. A
+	// driver need not have it.
+	Migrate(context.Context, *MigrateRequest) (*MigrateResponse, error)
 	// OpenBoard makes a board ready, and again after the store was away. Opening
 	// an open board with other settings changes them. A board that is new to the
 	// store is empty.
@@ -479,6 +498,9 @@ func (UnimplementedDriverServer) Info(context.Context, *InfoRequest) (*InfoRespo
 }
 func (UnimplementedDriverServer) Configure(context.Context, *ConfigureRequest) (*ConfigureResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Configure not implemented")
+}
+func (UnimplementedDriverServer) Migrate(context.Context, *MigrateRequest) (*MigrateResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Migrate not implemented")
 }
 func (UnimplementedDriverServer) OpenBoard(context.Context, *BoardSpec) (*BoardStatus, error) {
 	return nil, status.Error(codes.Unimplemented, "method OpenBoard not implemented")
@@ -584,6 +606,24 @@ func _Driver_Configure_Handler(srv interface{}, ctx context.Context, dec func(in
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(DriverServer).Configure(ctx, req.(*ConfigureRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Driver_Migrate_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(MigrateRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(DriverServer).Migrate(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Driver_Migrate_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(DriverServer).Migrate(ctx, req.(*MigrateRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -848,6 +888,10 @@ var Driver_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Configure",
 			Handler:    _Driver_Configure_Handler,
+		},
+		{
+			MethodName: "Migrate",
+			Handler:    _Driver_Migrate_Handler,
 		},
 		{
 			MethodName: "OpenBoard",
