@@ -67,6 +67,9 @@ func (s *store) enter(ctx context.Context, b *board, ask *needs) (*batch, error)
 		t.queueSums(queue, ask.limits)
 		t.queueSizes(queue, ask.ends)
 		t.queueLeft(queue, ask.left)
+		if ask.traces != nil {
+			ask.traces.queue(s, queue, b.Name)
+		}
 	})
 	if err != nil {
 		return nil, err
@@ -119,6 +122,7 @@ type needs struct {
 	limits  []string
 	left    []int64 // numbers of postings in the inbox
 	changes int     // at most so many
+	traces  *traces // nil: none
 }
 
 // needsOf says what ops need.

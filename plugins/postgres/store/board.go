@@ -29,6 +29,7 @@ type watch struct {
 	watchers atomic.Int64  // who watches the board, here
 	swept    atomic.Int64  // the last key that was looked at, see queueTakes
 	inbox    inbox
+	memo     memo
 }
 
 // inFlight is how many batches of one board are under way at once: one that has the
@@ -57,10 +58,13 @@ func (s *store) OpenBoard(ctx context.Context, spec driver.BoardSpec) (driver.Bo
 	if status.Durability, err = s.durability(ctx); err != nil {
 		return driver.BoardStatus{}, err
 	}
+	s.mu.Lock()
+	marks := tracesOf(&spec, s.boards[spec.Name])
+	s.mu.Unlock()
 	if spec.Observe {
-		err = s.observe(ctx, b, &status)
+		err = s.observe(ctx, b, marks, &status)
 	} else {
-		err = s.take(ctx, b, &status)
+		err = s.take(ctx, b, marks, &status)
 	}
 	if err != nil {
 		return driver.BoardStatus{}, err
@@ -69,6 +73,9 @@ func (s *store) OpenBoard(ctx context.Context, spec driver.BoardSpec) (driver.Bo
 	defer s.mu.Unlock()
 	if before := s.boards[spec.Name]; before != nil {
 		b.watch = before.watch
+		if status.Loss != "" {
+			b.watch.memo.set(0, nil)
+		}
 	}
 	s.boards[spec.Name] = b
 	s.opened++
@@ -94,10 +101,10 @@ func (s *store) durability(ctx context.Context) (driver.Durability, error) {
 }
 
 // observe looks at a board and writes nothing.
-func (s *store) observe(ctx context.Context, b *board, status *driver.BoardStatus) error {
-	h, err := s.look(ctx, b, nil)
+func (s *store) observe(ctx context.Context, b *board, marks *traces, status *driver.BoardStatus) error {
+	h, err := s.lookFor(ctx, b, marks)
 	if err == nil {
-		_, err = s.compare(b, &h, status)
+		_, err = s.compare(b, &h, marks, status)
 		b.started = h.started
 	}
 	return err
@@ -115,7 +122,7 @@ func (b *board) sameServer(h *head) error {
 
 // take makes the board if it is not there, and begins a new generation if changes that
 // the host knows of are lost: then no token of before is good any more.
-func (s *store) take(ctx context.Context, b *board, status *driver.BoardStatus) error {
+func (s *store) take(ctx context.Context, b *board, marks *traces, status *driver.BoardStatus) error {
 	err := s.again(ctx, func() error { // it does no harm twice
 		_, err := s.pool.Exec(ctx, s.sql(`INSERT INTO {s}.boards (name) SELECT $1 WHERE NOT EXISTS (SELECT 1 FROM {s}.boards WHERE name = $1)
 			ON CONFLICT DO NOTHING`), []byte(b.Name))
@@ -127,12 +134,12 @@ func (s *store) take(ctx context.Context, b *board, status *driver.BoardStatus) 
 	if err != nil {
 		return failed(ctx, err)
 	}
-	t, err := s.enter(ctx, b, nil)
+	t, err := s.enter(ctx, b, &needs{traces: marks})
 	if err != nil {
 		return err
 	}
 	defer t.leave()
-	generation, err := s.compare(b, &t.head, status)
+	generation, err := s.compare(b, &t.head, marks, status)
 	if err != nil {
 		return err
 	}
@@ -148,11 +155,14 @@ func (s *store) take(ctx context.Context, b *board, status *driver.BoardStatus) 
 }
 
 // compare says how the board stands, and whether it has lost something.
-func (s *store) compare(b *board, h *head, status *driver.BoardStatus) (generation uint64, err error) {
+func (s *store) compare(b *board, h *head, marks *traces, status *driver.BoardStatus) (generation uint64, err error) {
 	stands := driver.Witness{Store: s.id, Generation: h.generation, Position: driver.Position(h.position)} //nolint:gosec // of a bigint
 	generation, status.Loss, err = stands.Compare(&b.BoardSpec)
 	if err != nil {
 		return 0, err
+	}
+	if status.Loss == "" && marks.missing(h) {
+		generation, status.Loss = h.generation+1, lossBehind
 	}
 	stands.Generation = generation
 	status.Generation, status.Position, status.Witness = generation, stands.Position, stands.Bytes()
