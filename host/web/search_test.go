@@ -74,7 +74,7 @@ func TestSearchIsCut(t *testing.T) {
 	b := s.signedIn(t, viewerSecret)
 	b.wants("/ui/search?q=many", "20 found", "There may be more on this board")
 	_, text := b.get("/ui/boards/jobs?" + url.Values{"filter": {`name >= "many" AND name < "many` + "\U0010ffff" + `"`}}.Encode())
-	if n := strings.Count(text, "data-key="); n != 21 {
+	if n := strings.Count(text, `href="/ui/boards/jobs/jobs/`); n != 21 {
 		t.Errorf("the board's own page shows %d:\n%s", n, text)
 	}
 }

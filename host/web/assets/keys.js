@@ -6,7 +6,7 @@
   document.querySelector("#show-keys")?.addEventListener("click", () => list.showModal());
   if (!list || document.documentElement.dataset.keys === "off") return;
 
-  const rows = () => [...document.querySelectorAll("main tbody tr")].filter((row) => row.querySelector("a[href], button, input") && row.checkVisibility());
+  const rows = () => [...document.querySelectorAll("main table:not(.names, .numbers) tbody tr")].filter((row) => row.querySelector("a[href], button, input") && row.checkVisibility());
   const step = (by) => {
     const all = rows(), at = all.findIndex((row) => row.contains(document.activeElement));
     const row = all[at < 0 ? (by > 0 ? 0 : all.length - 1) : Math.min(Math.max(at + by, 0), all.length - 1)];
