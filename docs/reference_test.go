@@ -290,6 +290,7 @@ var limits = []struct {
 	{"catalog.MaxPromotions", catalog.MaxPromotions, "versions of a policy that a board remembers to have asked; the oldest go first"},
 	{"config.MaxRules", config.MaxRules, "policies that decide who may have a board's jobs: of the configuration, and as many that were promoted"},
 	{"admin.MinDigest", admin.MinDigest, "digits by which a version of a policy is named, at least"},
+	{"board.MaxNames", board.MaxNames, "names of jobs that a board's page tells apart"},
 	{"board.MaxShadowLine", board.MaxShadowLine, "of the next jobs that are compared with those of a policy in the shadow, where one of the two orders depends on counts"},
 	{"board.MaxShadowKeys", board.MaxShadowKeys, "keys that are looked at for that"},
 	{"board.MaxDisagreements", board.MaxDisagreements, "jobs that the report of a policy in the shadow names"},
