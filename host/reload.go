@@ -72,6 +72,8 @@ func fixed(a, b *config.Config) error {
 		{"tls", fmt.Sprint(a.TLS != nil), fmt.Sprint(b.TLS != nil)},
 		{"tracing", tracingText(a.Tracing, nil), tracingText(b.Tracing, a.Tracing)},
 		{"audit", fmt.Sprintf("%+v", a.Audit), fmt.Sprintf("%+v", b.Audit)},
+		{"advertise", a.Advertise, b.Advertise},
+		{"fleet", fmt.Sprintf("%+v", a.Fleet), fmt.Sprintf("%+v", b.Fleet)},
 		{"hostnames", fmt.Sprint(a.Hostnames), fmt.Sprint(b.Hostnames)},
 	} {
 		if s.is != s.want {
@@ -187,6 +189,9 @@ func (h *Host) move(b *backend) {
 		old = append(old, s)
 		if c, ok := desired[directory.At(s.config)]; ok {
 			next := h.newServed(c)
+			if s.asked() {
+				next.ask()
+			}
 			s.next.Store(next)
 			h.registry.replace(s, next)
 			h.serve(next)

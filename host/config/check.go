@@ -56,6 +56,7 @@ func (l *loader) check() {
 	l.checkIssuers()
 	l.checkBackends()
 	l.checkCatalog()
+	l.checkFleet()
 	l.checkBoards()
 	l.checkBooks()
 	l.checkRules()

@@ -41,6 +41,11 @@ type Config struct {
 	// serves on, before it takes no new calls.
 	DrainDelay time.Duration
 
+	// Advertise is where the other servers of the catalog reach this one; empty: it serves
+	// alone.
+	Advertise string
+	Fleet     Fleet
+
 	MetricsBoards int64 // boards that metrics name; 0: DefaultMetricsBoards
 
 	DiskLow int64 // bytes of a disk below which there is little room left; 0: DefaultDiskLow
@@ -108,6 +113,11 @@ type Board struct {
 	Ordering    *Rule  `json:"ordering,omitempty"`    // nil: the board's own order
 
 	Schedules []board.Schedule `json:"-"` // only of the configuration
+
+	// Store is the identity of the store in which the jobs lie, of a board that was made
+	// through the API on a store that one server of a fleet may have alone; empty: that of
+	// the backend, whichever that is.
+	Store string `json:"store,omitempty"`
 }
 
 // Retry says what becomes of a job whose claim was lost or given back. The zero

@@ -36,6 +36,9 @@ func (c *Config) Exposed() []Exposed {
 	if c.TLS != nil {
 		open(c.TLS.KeyFile, read, "everybody on this machine can read the key of the certificate", "o-r")
 	}
+	if c.Fleet.KeyFile != "" {
+		open(c.Fleet.KeyFile, read, "everybody on this machine can read the key of the fleet, and speak as one of its servers", "o-r")
+	}
 	if c.PluginDir == "" {
 		return found
 	}

@@ -64,6 +64,9 @@ type loader struct {
 	grants   []grantPlace     // of config.Backends, the tenants they name
 	boards   []*section       // of config.Boards, those from files
 	kept     *section         // the catalog block
+
+	fleetBlock *section
+
 	policies map[string]policyBlock
 	uses     []ruleBlock  // of policies, by boards
 	shelves  []booksBlock // of config.Boards, those with books in a backend

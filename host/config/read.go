@@ -70,6 +70,7 @@ func (l *loader) root(s *section) {
 	if inner := s.single("server_limits"); inner != nil && l.firstAt("server_limits", inner.at) {
 		l.serverLimits(inner)
 	}
+	l.fleet(s)
 	for _, inner := range s.named("token") {
 		l.token(inner, tenant.Default)
 	}

@@ -1,0 +1,3 @@
+fleet {
+  warm = 7
+}
