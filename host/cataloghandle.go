@@ -36,6 +36,7 @@ func (h *Host) openCatalog() {
 	k := &catalogHandle{backend: h.backend(name), ready: make(chan struct{})}
 	h.catalog = k
 	k.running.Go(func() { k.run(h) })
+	h.fleet.begin(k)
 }
 
 func (h *Host) hasEmbedded() bool {

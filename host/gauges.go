@@ -62,7 +62,7 @@ func (h *Host) Gauges(ctx context.Context, named int) []Gauge {
 	g := &h.gauges
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	all := h.registry.allBoards()
+	all := slices.DeleteFunc(h.registry.allBoards(), func(s *Hosted) bool { return !s.asked() })
 	g.place(all, named)
 	var reading sync.WaitGroup
 	places := make(chan struct{}, gaugesAtOnce)

@@ -107,6 +107,7 @@ type Host struct {
 	lowDisk  atomic.Bool     // some disk has little room left
 	lowDisks map[string]bool // which; watchHealth's
 	quotas   *quota.Quotas
+	fleet    *fleetPart // nil: the host serves alone
 	gauges   gauges
 
 	policies   *binding.Engines
@@ -145,8 +146,9 @@ func Open(ctx context.Context, c Config) (*Host, error) {
 	h.quotas = &quota.Quotas{
 		Limits: func(of string) config.Limits { return h.Directory().Limits(of) },
 		Boards: h.registry.quotas, Board: h.registry.quota, Go: h.registry.leaving.Go,
+		Whole: c.Config.Advertise != "",
 	}
-	if err := h.checkBoards(); err != nil {
+	if err := errors.Join(h.checkBoards(), checkFleet(c.Config.Fleet)); err != nil {
 		return nil, err
 	}
 	if err := identity.Check(c.Config.Issuers); err != nil {
@@ -178,6 +180,7 @@ func Open(ctx context.Context, c Config) (*Host, error) {
 		return nil, errors.Join(err, h.policies.Close(), h.memory.Close())
 	}
 	h.issuers = identity.Open(identity.Options{Tenant: h.tenantID, Logger: c.Logger})
+	h.openFleet()
 	h.openCatalog()
 	h.auditor.Begin(h.running)
 	h.arrange(nil)
@@ -221,6 +224,7 @@ func (h *Host) patience(ctx context.Context) {
 func (h *Host) Close() error {
 	defer h.tracer.Close() // last, since what ends may be traced
 	h.stop()
+	h.fleet.wait()   // first of all, since it opens and closes boards
 	h.catalog.wait() // first, since what it says may start boards
 	h.issuers.Close()
 	h.registry.stopBoards()
@@ -247,8 +251,13 @@ func (h *Host) Tracer() *trace.Tracer { return h.tracer }
 func (h *Host) PolicyUse() wasm.Usage { return h.policies.Use() }
 
 // Drain makes Readiness say no from now on, so that nobody sends new callers. What
-// runs goes on.
-func (h *Host) Drain() { h.draining.Store(true) }
+// runs goes on, and the boards become other servers' where there are others.
+func (h *Host) Drain() {
+	h.draining.Store(true)
+	if m := h.Member(); m != nil {
+		m.Say()
+	}
+}
 
 // Version returns the program's version, as in Config.
 func (h *Host) Version() string { return h.config.Version }

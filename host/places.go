@@ -10,6 +10,7 @@ import (
 
 	"github.com/boardd/boardd/host/catalog"
 	"github.com/boardd/boardd/host/config"
+	"github.com/boardd/boardd/host/fleet"
 	"github.com/boardd/boardd/host/tenant"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
@@ -106,6 +107,11 @@ func (h *Host) Prepare(ctx context.Context, b *config.Board) error {
 	b.Settings = compact.Bytes()
 	if b.Observe {
 		return nil
+	}
+	if h.fleet != nil && on.config.Driver == config.Embedded { // which a server of another name for it, or of the same, has not
+		if b.Store, err = fleet.StoreIdentity(ctx, r.driver.Documents(), true); err != nil {
+			return err
+		}
 	}
 	return on.place(ctx, h, r.driver.Documents(), *b)
 }

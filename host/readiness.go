@@ -68,6 +68,9 @@ func (h *Host) Readiness() Readiness {
 	if h.draining.Load() {
 		no("the server is shutting down", job.Errorf(job.Unavailable, "the server is shutting down"))
 	}
+	if m := h.Member(); m != nil && m.Drained() {
+		no("the server is drained", job.Errorf(job.Unavailable, "an operator has the server drained"))
+	}
 	if waiting := h.starting(); waiting != "" {
 		no(waiting, job.Errorf(job.Unavailable, "%s", waiting))
 		failures = append(failures, h.stuck()...)
@@ -145,6 +148,9 @@ func (h *Host) unopened() string {
 	if h.unreadCatalog() {
 		return "the server starts: its catalog has not been read yet"
 	}
+	if h.fleet != nil && !h.fleet.reviewed.Load() {
+		return "the server starts: it does not know the other servers yet"
+	}
 	all, open := 0, 0
 	for _, s := range h.registry.allBoards() {
 		if s = s.latest(); !h.required(s.backend) {
@@ -167,7 +173,7 @@ func (h *Host) unreadCatalog() bool { return h.catalog.unread() && h.required(h.
 // decided reports whether the board is open, or cannot be opened for a reason that
 // lies in the board and not in whether its store answers.
 func (s *Hosted) decided() bool {
-	if s.running.Err() != nil || s.refused.Load() {
+	if s.running.Err() != nil || s.refused.Load() || !s.asked() {
 		return true
 	}
 	b := s.board.Load()

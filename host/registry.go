@@ -292,6 +292,14 @@ func (h *Host) serve(b *Hosted) {
 func (h *Host) renew(old *Hosted, c config.Board) {
 	next := h.newServed(c)
 	last := old.latest()
+	if !last.asked() { // nobody calls it here
+		if last == old && h.registry.replace(old, next) {
+			h.serve(next)
+			old.stop(&Ended{NoBoard(c.Name)})
+			return
+		}
+	}
+	next.ask()
 	old.next.Store(next)
 	last.next.Store(next)
 	h.serve(next)

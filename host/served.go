@@ -41,6 +41,12 @@ type Hosted struct {
 	refused   atomic.Bool                      // the problem is not that its store cannot be reached
 	turn      openSlot
 
+	wanted    chan struct{} // closed when the board is to be opened; on a host that serves alone at once
+	wanting   sync.Once     // of closing wanted
+	handed    atomic.Int64  // when its owner was first seen to have it open, in Unix nanoseconds; 0: not yet
+	used      atomic.Int64  // when somebody last called it here, likewise
+	warmUntil atomic.Int64  // it stays open so long although it is another server's, likewise
+
 	running context.Context //nolint:containedctx // ends, with the reason that callers are told, when the board is taken away
 	stop    context.CancelCauseFunc
 	done    chan struct{}          // closed when the board has ended
@@ -51,7 +57,10 @@ func (h *Host) newServed(c config.Board) *Hosted {
 	b := h.backend(c.Backend)
 	s := &Hosted{
 		config: c, backend: b, logger: h.logger.With("tenant", c.Tenant, "board", c.Name),
-		tried: make(chan struct{}), done: make(chan struct{}),
+		tried: make(chan struct{}), done: make(chan struct{}), wanted: make(chan struct{}),
+	}
+	if h.fleet == nil {
+		s.ask()
 	}
 	s.schedules.Store(&c.Schedules)
 	s.running, s.stop = context.WithCancelCause(h.running)
@@ -116,10 +125,12 @@ var errStopped = &Ended{job.Errorf(job.Unavailable, "the server is shutting down
 
 // run opens the board when it is its turn, and keeps it open.
 func (s *Hosted) run(ctx context.Context, h *Host) {
-	select {
-	case <-s.backend.started:
-	case <-ctx.Done():
-		return
+	for _, ready := range []<-chan struct{}{s.wanted, s.backend.started} {
+		select {
+		case <-ready:
+		case <-ctx.Done():
+			return
+		}
 	}
 	r := s.backend.running.Load()
 	if err := h.Settings().SettingsError("board", s.key(), r.info.Board.Check(s.config.Settings)); err != nil {
@@ -248,6 +259,7 @@ func (s *Hosted) wait(ctx context.Context, l *openLimiter) (*board.Board, error)
 	if b := s.board.Load(); b != nil {
 		return b, nil
 	}
+	s.ask()
 	l.first(&s.turn)
 	ctx, cancel := context.WithTimeout(ctx, openingTime)
 	defer cancel()
@@ -286,6 +298,7 @@ type Served struct {
 	Driver string
 	Status board.Status
 
+	Server   string             // that serves it, as it advertises itself; empty: this one, which serves alone
 	Promoted []catalog.Deployed // policies that the board asks besides those of its settings
 }
 

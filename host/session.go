@@ -165,6 +165,15 @@ func (s *Session) Board(ctx context.Context, name, call string) (*board.Board, e
 		return nil, err
 	}
 	s.until(found.running)
+	if s.host.fleet.strange(found) {
+		return nil, job.Errorf(job.Unavailable, "the board %s lies in a store that only another server has, which cannot be reached now", found.config.Name)
+	}
+	if f := s.host.fleet; f != nil {
+		found.used.Store(time.Now().UnixNano())
+		if !found.asked() {
+			f.moves.fallback.Add(1)
+		}
+	}
 	return found.wait(ctx, s.host.opening)
 }
 
@@ -204,6 +213,11 @@ func (s *Session) Describe(ctx context.Context, name, call string) (Served, erro
 
 func (s *Session) describe(b *Hosted) Served {
 	d := b.describe()
+	if server, here := s.host.serverOf(b); server != "" {
+		if d.Server = server; !here && !b.asked() {
+			d.Status.Ready, d.Status.Problem = true, "" // as far as is known here
+		}
+	}
 	view := s.host.catalog.view()
 	if kept, ok := view.Boards.Get(catalog.At{Tenant: d.Config.Tenant, Name: d.Config.Name}); ok && s.host.shows(d.Config, kept) {
 		d.Config, d.Limits = kept.Board, kept.Limits // what was changed a moment ago is shown while the board is opened anew

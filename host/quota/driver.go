@@ -153,7 +153,7 @@ func (b *bounded) bound(op *driver.Op) error {
 	a := &b.allowance
 	switch op.Kind {
 	case driver.Post:
-		if err := b.of.quotas.rate(&b.of.meter.posts, b.board.PostsPerSecond, "posts_per_second", "board"); err != nil {
+		if err := b.of.quotas.boardRate(&b.of.meter.posts, b.board.PostsPerSecond, "posts_per_second"); err != nil {
 			return err
 		}
 		if err := b.of.quotas.rate(&b.of.quotas.Tenant(b.of.spec.Tenant).meter.posts, b.tenant.PostsPerSecond, "posts_per_second", "tenant"); err != nil {

@@ -35,6 +35,10 @@ type Quotas struct {
 
 	Simulations Simulations
 
+	// Whole says that a board's rates are not divided: of the hosts that share a catalog, one
+	// has all calls of the board.
+	Whole bool
+
 	hosts   atomic.Int64 // that share the rates; 0: not known
 	tenants sync.Map     // *Tenant by name
 }
@@ -78,6 +82,17 @@ func (q *Quotas) rate(b *bucket, limit int64, name, whose string) error {
 		return nil
 	}
 	return Over(name, limit, whose)
+}
+
+// boardRate is rate for a board.
+func (q *Quotas) boardRate(b *bucket, limit int64, name string) error {
+	if !q.Whole {
+		return q.rate(b, limit, name, "board")
+	}
+	if limit == 0 || b.take(1, float64(limit), time.Now()) {
+		return nil
+	}
+	return Over(name, limit, "board")
 }
 
 // Over is the error of what would be above a limit: QuotaExceeded.
@@ -137,7 +152,7 @@ func (b *Board) Through(d driver.Driver) driver.Driver {
 
 // Admit counts a call on the board, and refuses it where there were too many.
 func (b *Board) Admit() error {
-	return b.quotas.rate(&b.meter.requests, b.Limits().RequestsPerSecond, "requests_per_second", "board")
+	return b.quotas.boardRate(&b.meter.requests, b.Limits().RequestsPerSecond, "requests_per_second")
 }
 
 // Watch counts a call that looks at the board for a long time, or refuses it. The caller

@@ -90,6 +90,13 @@ func (t *Tracer) Call(ctx context.Context, header http.Header, name string, begu
 	return ctx, Span{span}.with(with)
 }
 
+// Inject names the trace that ctx is in to whom a request with these headers goes.
+func (t *Tracer) Inject(ctx context.Context, header http.Header) {
+	if t != nil {
+		t.callers.Inject(ctx, propagation.HeaderCarrier(header))
+	}
+}
+
 // Start begins a span within the one of ctx. Outside of a call that is traced
 // there is none.
 func (t *Tracer) Start(ctx context.Context, name string, with ...Attribute) (context.Context, Span) {

@@ -1,0 +1,229 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/boardd/boardd/host/catalog"
+	"github.com/boardd/boardd/host/fleet"
+	"github.com/boardd/boardd/host/tenant"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// ask has a board opened, and reports whether it was not to be until now.
+func (s *Hosted) ask() (first bool) {
+	s.wanting.Do(func() {
+		first = true
+		close(s.wanted)
+	})
+	return first
+}
+
+// asked reports whether the board is open or being opened.
+func (s *Hosted) asked() bool {
+	select {
+	case <-s.wanted:
+		return true
+	default:
+		return false
+	}
+}
+
+// open reports whether the board can serve.
+func (s *Hosted) open() bool {
+	b := s.board.Load()
+	return b != nil && b.Status().Ready
+}
+
+// larger reports whether the board has more open jobs than so many.
+func (s *Hosted) larger(than int64) bool {
+	if b := s.board.Load(); b != nil {
+		if c, ok := b.Depth(); ok {
+			return int64(c.Ready+c.Delayed+c.Claimed) > than
+		}
+	}
+	return false
+}
+
+// InFleet reports whether the host serves its boards together with others.
+func (h *Host) InFleet() bool { return h.fleet != nil }
+
+// SetPeers says how the other servers of the fleet are reached.
+func (h *Host) SetPeers(p Peers) {
+	if h.fleet != nil {
+		h.fleet.peers.Store(&p)
+	}
+}
+
+// Member returns what knows the fleet, or nil: there is none, or not yet.
+func (h *Host) Member() *fleet.Member {
+	if h.fleet == nil {
+		return nil
+	}
+	return h.fleet.member.Load()
+}
+
+// ID is what the host is called among those of its stores.
+func (h *Host) ID() string { return h.id }
+
+// OpenBoards returns how many boards are open on this host.
+func (h *Host) OpenBoards() int {
+	n := 0
+	for _, s := range h.registry.allBoards() {
+		if s.asked() && s.board.Load() != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// Moves returns how many boards this host has begun or ceased to serve because of the
+// fleet, by why.
+func (h *Host) Moves() map[string]int64 {
+	if h.fleet == nil {
+		return nil
+	}
+	m := &h.fleet.moves
+	return map[string]int64{
+		"taken": m.taken.Load(), "fallback": m.fallback.Load(), "warm": m.warm.Load(), "given": m.given.Load(), "drained": m.drained.Load(),
+	}
+}
+
+// Route returns the servers that are to be asked for a board before this one, the best
+// first. None: this one serves it.
+func (h *Host) Route(ctx context.Context, at catalog.At) []fleet.Seen {
+	if h.fleet == nil {
+		return nil
+	}
+	s, err := h.Look(ctx, at)
+	if err != nil || s == nil {
+		return nil // there is none; whoever calls is told so
+	}
+	order := h.fleet.order(s)
+	for i := range order {
+		if order[i].ID == h.id {
+			return order[:min(i, maxAsked)]
+		}
+	}
+	return order[:min(len(order), maxAsked)]
+}
+
+// maxAsked is how many other servers are asked for a board before the one that was asked
+// serves it itself.
+const maxAsked = 2
+
+// How long a server that is asked for a board by another one waits for it to open: one
+// that has just become its owner, and one that is asked because the owner is away.
+const (
+	openSoon   = time.Second
+	openAtLast = 8 * time.Second
+)
+
+// Takes reports whether this host serves a board for another server that asks it. must:
+// the server that should have it open cannot be reached.
+func (h *Host) Takes(ctx context.Context, at catalog.At, must bool) bool {
+	s, err := h.Look(ctx, at)
+	if err != nil || s == nil || h.fleet == nil || h.fleet.strange(s) || h.running.Err() != nil {
+		return false
+	}
+	if s.open() {
+		return true
+	}
+	if order := h.fleet.order(s); !must && (len(order) == 0 || order[0].ID != h.id) || h.fleet.draining() {
+		return false
+	}
+	within := openSoon
+	if must {
+		within = openAtLast
+	}
+	if s.ask() && must {
+		h.fleet.moves.fallback.Add(1)
+	}
+	h.opening.first(&s.turn)
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	s.opened(ctx)
+	return s.open()
+}
+
+// HasOpen has boards opened for another server, and returns which of them are open.
+func (h *Host) HasOpen(ctx context.Context, boards []catalog.At, warm bool) []bool {
+	open := make([]bool, len(boards))
+	for i, at := range boards {
+		s, err := h.Look(ctx, at)
+		if err != nil || s == nil || h.fleet == nil || h.fleet.strange(s) || h.fleet.draining() {
+			continue
+		}
+		order := h.fleet.order(s)
+		if warm {
+			s.warmUntil.Store(time.Now().Add(warmFor).UnixNano())
+		} else if len(order) == 0 || order[0].ID != h.id {
+			continue // the two disagree about who is to have it, and will agree in a moment
+		}
+		if s.ask() {
+			if warm {
+				h.fleet.moves.warm.Add(1)
+			} else {
+				h.fleet.moves.taken.Add(1)
+			}
+		}
+		open[i] = s.open()
+	}
+	return open
+}
+
+// serverOf returns who serves a board, and whether it is this host.
+func (h *Host) serverOf(s *Hosted) (advertise string, here bool) {
+	if h.fleet == nil {
+		return "", true
+	}
+	order := h.fleet.order(s)
+	if len(order) == 0 || order[0].ID == h.id {
+		return h.Settings().Advertise, !h.fleet.strange(s)
+	}
+	return order[0].Advertise, false
+}
+
+// Moved reports whether a call ended because its board is another server's now.
+func Moved(err error) bool { _, ok := errors.AsType[*moved](err); return ok }
+
+// HandedOver waits until the boards of a host that drains are other servers', for a while.
+func (h *Host) HandedOver(ctx context.Context) { h.fleet.handedOver(ctx) }
+
+// Fleet returns the servers that are known to this one.
+func (h *Host) Fleet() ([]fleet.Seen, error) {
+	m := h.Member()
+	if m == nil {
+		return nil, errNoFleet(h)
+	}
+	return m.Servers(), nil
+}
+
+func errNoFleet(h *Host) error {
+	if h.fleet == nil {
+		return job.Errorf(job.Precondition, "this server serves alone: set advertise in its configuration")
+	}
+	return job.Errorf(job.Unavailable, "the server has not looked at its fleet yet: try again in a moment")
+}
+
+// DrainServer has the server that advertises an address give its boards to the others, or
+// serve again.
+func (h *Host) DrainServer(ctx context.Context, advertise string, undo bool) (fleet.Seen, error) {
+	servers, err := h.Fleet()
+	if err != nil {
+		return fleet.Seen{}, err
+	}
+	for _, s := range servers {
+		if s.Advertise == advertise {
+			return s, h.Member().Drain(ctx, s.Boot, undo)
+		}
+	}
+	return fleet.Seen{}, job.Errorf(job.NotFound, "there is no server %q: boardd server list shows those that there are", tenant.Clip(advertise))
+}
+
+// PassedSession returns the session of a caller whom another server of the fleet has let
+// in. Whoever calls it has seen that it was another server of the fleet.
+func (h *Host) PassedSession(p tenant.Passed) *Session {
+	return &Session{host: h, principal: p.Principal()}
+}
