@@ -98,6 +98,7 @@ var advice = map[string]string{
 	"boardd_backend_full":                "1: jobs can be claimed and ended, not posted; give the store room: see `boardd doctor`",
 	"boardd_board_ready":                 "0 for a minute: the log says why the board does not open; `boardd doctor` looks into its store",
 	"boardd_board_unacknowledged_loss":   "1: see the loss with `boardd board get`, put right what it says, and then `boardd board acknowledge-loss`",
+	"boardd_boards_open":                 "in a fleet: far from the others' share for minutes; `boardd server list` shows who does not count, and why",
 	"boardd_boards":                      "over `metrics_boards`: the others are summed up for each tenant, as the board `_other`",
 	"boardd_build_info":                  "differs between servers for longer than an upgrade takes: one was forgotten",
 	"boardd_call_seconds":                "slower than usual with `code=\"ok\"`: compare with `boardd_driver_apply_seconds`; if that is not slower, it is the server: take a [profile](#profiles)",
@@ -303,6 +304,7 @@ var limits = []struct {
 	{"admin.MaxImport", admin.MaxImport, "records of the catalog in one call of ImportCatalog"},
 	{"embedded.DiskReserve", embedded.DiskReserve, "bytes of a disk (or an eighth of it) below which the embedded store takes no more posts and logs"},
 	{"config.MaxMetricsBoards", config.MaxMetricsBoards, "the largest `metrics_boards`"},
+	{"api.MaxPassed", api.MaxPassed, "calls at once that a server passes on to one other server of its fleet"},
 	{"config.MaxDrainDelay", config.MaxDrainDelay, "the longest `drain_delay`"},
 	{"host.MaxStart", host.MaxStart, "that a server which starts waits for its boards before it says that it is ready all the same"},
 	{"host.FailedAfter", host.FailedAfter, "for which a backend may fail before a server is not ready"},
@@ -464,6 +466,7 @@ func TestSettings(t *testing.T) {
 	root := testserver.Root(t)
 	reader := ""
 	for _, name := range []string{"read.go", "token.go", "rule.go", "books.go", "issuer.go", "tracing.go", "audit.go", "server.go", "schedule.go", "pinned.go"} {
+	for _, name := range []string{"read.go", "token.go", "rule.go", "books.go", "issuer.go", "tracing.go", "audit.go", "server.go", "schedule.go", "fleet.go"} {
 		reader += read(t, filepath.Join(root, "host", "config", name))
 	}
 	asks := regexp.MustCompile(`\.(?:text|texts|digest|path|truth|object|choice|duration|claim|fraction|value|bytes|whole|number|integer|count|single|several|named)\("(\w+)"|certificate\(s, "(\w+)"`)

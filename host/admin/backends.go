@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/boardd/boardd/host"
+	"github.com/boardd/boardd/host/fleet"
 	"github.com/boardd/boardd/host/tenant"
 	"github.com/boardd/boardd/sdk/job"
 )
@@ -76,6 +77,22 @@ func (s *Session) ListPlaces(ctx context.Context, backend string) ([]host.PlaceI
 		return nil, err
 	}
 	return s.host.Places(ctx, backend)
+}
+
+// ListServers returns the servers of the fleet, by what they advertise.
+func (s *Session) ListServers() ([]fleet.Seen, error) {
+	if err := s.principal.Check("ListServers", ""); err != nil {
+		return nil, err
+	}
+	return s.host.Fleet()
+}
+
+// DrainServer has a server of the fleet give its boards to the others, or serve again.
+func (s *Session) DrainServer(ctx context.Context, advertise string, undo bool) (fleet.Seen, error) {
+	if err := s.principal.Check("DrainServer", ""); err != nil {
+		return fleet.Seen{}, err
+	}
+	return s.host.DrainServer(ctx, advertise, undo)
 }
 
 // ReleasePlace frees a place in a backend's store, which another board may have

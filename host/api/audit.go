@@ -68,6 +68,9 @@ func (o *observer) audited(call string, request any, looks bool) bool {
 // audit puts a call into the audit log, if it belongs there, or was refused. What was
 // done to jobs is there soon, all else before the answer.
 func (o *observer) audit(ctx context.Context, r connect.AnyRequest, answer connect.AnyResponse, err error) error {
+	if passedOn(ctx) != nil {
+		return nil // the server that let the caller in has done so
+	}
 	call := callOf(r.Spec())
 	refused := err != nil && refusals[connect.CodeOf(err)]
 	looks := visits(ctx)
@@ -98,7 +101,7 @@ func (o *observer) audit(ctx context.Context, r connect.AnyRequest, answer conne
 
 // auditStream is audit for a call with a stream of answers that was refused.
 func (o *observer) auditStream(ctx context.Context, spec connect.Spec, board string, err error) error {
-	if err == nil || !refusals[connect.CodeOf(err)] {
+	if err == nil || !refusals[connect.CodeOf(err)] || passedOn(ctx) != nil {
 		return nil
 	}
 	record := recordOf(ctx, callOf(spec), err)

@@ -21,7 +21,7 @@ func toBoard(s host.Served) *boarddv1.Board {
 		MaxAttempts: c.Retry.MaxAttempts, Backoff: toDuration(c.Retry.Backoff), MaxBackoff: toDuration(c.Retry.MaxBackoff),
 		Paused: s.Status.Paused, Durability: string(s.Status.Durability), Generation: toInt64(s.Status.Generation),
 		Ready: s.Status.Ready, Problem: clean(s.Status.Problem), EffectiveWindow: toDuration(s.Status.Window), Loss: clean(s.Status.Loss),
-		Record: toDuration(c.Record), Eligibility: toRules(c.Eligibility...), Limits: toLimits(s.Limits), HideDetails: c.HideDetails,
+		Record: toDuration(c.Record), Eligibility: toRules(c.Eligibility...), Limits: toLimits(s.Limits), HideDetails: c.HideDetails, Server: s.Server,
 	}
 	if c.Retry.Backoff > 0 && c.Retry.MaxBackoff == 0 {
 		answer.MaxBackoff = toDuration(job.DefaultMaxBackoff)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/boardd/boardd/host/board"
 	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
+	"github.com/boardd/boardd/sdk/boardd/v1/boarddv1connect"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -22,6 +23,9 @@ type controllerKey struct{}
 
 // WatchBoard streams what happens on a board.
 func (s *service) WatchBoard(ctx context.Context, r *connect.Request[boarddv1.WatchBoardRequest], stream *connect.ServerStream[boarddv1.Event]) error {
+	if done, err := passStream(ctx, s.passing, boarddv1connect.BoardServiceWatchBoardProcedure, r.Msg.GetBoard(), r.Msg, stream); done {
+		return err
+	}
 	b, err := s.boardOf(ctx, r.Msg.GetBoard(), "WatchBoard")
 	if err != nil {
 		return err

@@ -151,6 +151,10 @@ func (g *gate) knows(r *http.Request) bool {
 // authenticate is for the calls that need a token.
 func (g *gate) authenticate(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get(peerHeader) != "" {
+			g.takePassed(w, r, next)
+			return
+		}
 		if g.draining.Load() {
 			g.refuse(w, r, http.StatusServiceUnavailable, errStopping)
 			return
@@ -181,27 +185,33 @@ func (g *gate) authenticate(next http.Handler) http.Handler {
 			g.refuse(w, r, http.StatusTooManyRequests, err)
 			return
 		}
-		seat, err := g.seats.admit(r.Context(), session.Tenant())
-		if err != nil {
-			w.Header().Set("Retry-After", "1")
-			g.refuse(w, r, http.StatusServiceUnavailable, err)
-			return
-		}
-		defer seat.leave()
-		portion, err := g.admitBody(r, session)
-		if err != nil {
-			w.Header().Set("Retry-After", "1")
-			g.refuse(w, r, http.StatusServiceUnavailable, err)
-			return
-		}
-		defer portion.shrink(0)
-		ctx, done := g.traced(r)
-		defer done()
-		ctx = context.WithValue(context.WithValue(ctx, seatKey{}, seat), portionKey{}, portion)
-		ctx, release := session.Begin(ctx)
-		defer release()
-		next.ServeHTTP(w, r.WithContext(ctx))
+		g.seated(w, r, session, next)
 	})
+}
+
+// seated makes a call when there is a seat for it and room for its body.
+func (g *gate) seated(w http.ResponseWriter, r *http.Request, session *host.Session, next http.Handler) {
+	r = r.WithContext(context.WithValue(r.Context(), sessionKey{}, session))
+	seat, err := g.seats.admit(r.Context(), session.Tenant())
+	if err != nil {
+		w.Header().Set("Retry-After", "1")
+		g.refuse(w, r, http.StatusServiceUnavailable, err)
+		return
+	}
+	defer seat.leave()
+	portion, err := g.admitBody(r, session)
+	if err != nil {
+		w.Header().Set("Retry-After", "1")
+		g.refuse(w, r, http.StatusServiceUnavailable, err)
+		return
+	}
+	defer portion.shrink(0)
+	ctx, done := g.traced(r)
+	defer done()
+	ctx = context.WithValue(context.WithValue(ctx, seatKey{}, seat), portionKey{}, portion)
+	ctx, release := session.Begin(ctx)
+	defer release()
+	next.ServeHTTP(w, r.WithContext(ctx))
 }
 
 // admitBody lets the body of a request in by its size, as it is read. A message in the

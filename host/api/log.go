@@ -10,6 +10,7 @@ import (
 
 	"github.com/boardd/boardd/host/board"
 	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
+	"github.com/boardd/boardd/sdk/boardd/v1/boarddv1connect"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -32,6 +33,9 @@ func (s *service) AppendLog(ctx context.Context, r *connect.Request[boarddv1.App
 
 // GetLog streams the log of a job.
 func (s *service) GetLog(ctx context.Context, r *connect.Request[boarddv1.GetLogRequest], stream *connect.ServerStream[boarddv1.LogEntry]) error {
+	if done, err := passStream(ctx, s.passing, boarddv1connect.BoardServiceGetLogProcedure, r.Msg.GetBoard(), r.Msg, stream); done {
+		return err
+	}
 	b, err := s.boardOf(ctx, r.Msg.GetBoard(), "GetLog")
 	if err != nil {
 		return err

@@ -43,7 +43,7 @@ func newMetrics(h *host.Host) *metrics {
 		ConstLabels: prometheus.Labels{"version": h.Version(), "go": runtime.Version()},
 	})
 	build.Set(1)
-	m.registry.MustRegister(m.calls, m.refused, m.work.waiting, m.work.waits, m.work.items, build, &boards{host: h}, &policyMetrics{host: h},
+	m.registry.MustRegister(m.calls, m.refused, m.work.waiting, m.work.waits, m.work.items, build, &boards{host: h}, &policyMetrics{host: h}, &openBoards{host: h},
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }

@@ -32,6 +32,7 @@ type observer struct {
 
 	refusals *refusalLog
 	work     *budget
+	passing  *passing // nil: every call is made here
 }
 
 // callWithin is how long a call may take that brings no deadline of its own. It
@@ -49,6 +50,7 @@ type request struct {
 	remote string
 	begun  time.Time
 	code   string // how the call ended, once it has; empty: well
+	passed bool   // another server has made the call
 }
 
 var _ connect.Interceptor = (*observer)(nil)
@@ -86,6 +88,9 @@ func (o *observer) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 		if err := works(ctx, o.work, itemsOf(message)); err != nil {
 			return nil, err
 		}
+		if err := o.mine(ctx, name); err != nil {
+			return nil, err
+		}
 		return o.within(ctx, r, name, next)
 	}
 }
@@ -95,13 +100,13 @@ func (o *observer) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 func (o *observer) within(ctx context.Context, r connect.AnyRequest, board string, next connect.UnaryFunc) (connect.AnyResponse, error) {
 	t := o.tracer
 	if t == nil {
-		return next(ctx, r)
+		return o.here(ctx, r, board, next)
 	}
 	ctx, span := t.Start(ctx, "board "+callOf(r.Spec()), trace.Attribute{Key: "boardd.board", Text: clip(board)})
 	if s, ok := ctx.Value(sessionKey{}).(*host.Session); ok {
 		span.Set(trace.Attribute{Key: "boardd.tenant", Text: s.Tenant()})
 	}
-	answer, err := next(ctx, r)
+	answer, err := o.here(ctx, r, board, next)
 	code := ""
 	if err != nil {
 		code = strings.ToLower(job.KindOf(err).String())
@@ -110,12 +115,31 @@ func (o *observer) within(ctx context.Context, r connect.AnyRequest, board strin
 	return answer, err
 }
 
+// here makes the call, or has the server make it that has the board open.
+func (o *observer) here(ctx context.Context, r connect.AnyRequest, board string, next connect.UnaryFunc) (connect.AnyResponse, error) {
+	if o.passing != nil {
+		if answer, done, err := o.passing.unary(ctx, r, board); done {
+			return answer, err
+		}
+	}
+	return next(ctx, r)
+}
+
 // WrapStreamingHandler stands around a call with a stream of answers.
 func (o *observer) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
 	return func(ctx context.Context, conn connect.StreamingHandlerConn) (err error) {
 		begun := time.Now()
 		c := &checkedConn{StreamingHandlerConn: conn, ctx: ctx}
-		c.begins = func(request any) error { return o.auditVisit(ctx, conn.Spec(), c.board, request) }
+		c.begins = func(request any) error {
+			if err := o.mine(ctx, c.board); err != nil {
+				return err
+			}
+			if passedOn(ctx) != nil {
+				conn.ResponseHeader().Set(answerHeader, answerTaken)
+				return nil
+			}
+			return o.auditVisit(ctx, conn.Spec(), c.board, request)
+		}
 		open := o.streams.Add(1)
 		defer func() {
 			o.streams.Add(-1)
@@ -189,6 +213,7 @@ func (o *observer) finish(ctx context.Context, spec connect.Spec, board string, 
 			connectErr = callError(ctx, err)
 		}
 		answer, code = connectErr, connectErr.Code().String()
+		markMoved(ctx, err, connectErr)
 		if r, ok := ctx.Value(requestKey{}).(*request); ok {
 			r.code = code
 			if spec.StreamType != connect.StreamTypeUnary { // whose error comes long after its headers
@@ -196,7 +221,9 @@ func (o *observer) finish(ctx context.Context, spec connect.Spec, board string, 
 			}
 		}
 	}
-	o.metrics.call(call, code, took-idle)
+	if r, ok := ctx.Value(requestKey{}).(*request); !ok || !r.passed { // else it is the other server's
+		o.metrics.call(call, code, took-idle)
+	}
 	o.log(ctx, call, board, code, took, err, panicked, stack)
 	return answer
 }

@@ -25,6 +25,11 @@ import (
 // routes says what is served where.
 func (s *Server) routes(h *host.Host, pages Pages) {
 	o := &observer{logger: s.logger, metrics: s.registry, host: h, tracer: h.Tracer(), changes: changes(), refusals: s.gate.refusals, work: &s.gate.work}
+	var passing *passing // nil: every call is made here
+	if s.peers != nil {
+		passing = newPassing(h, s.peers, s.stopping)
+	}
+	o.passing = passing
 	s.registry.watch(&o.streams)
 	s.registry.registry.MustRegister(&s.gate.seats, &budgets{&s.gate.bytes, &s.gate.work})
 	options := connect.WithHandlerOptions(
@@ -34,7 +39,7 @@ func (s *Server) routes(h *host.Host, pages Pages) {
 		connect.WithInterceptors(o),
 	)
 	s.mux = http.NewServeMux()
-	path, handler := boarddv1connect.NewBoardServiceHandler(&service{host: h, stopping: s.stopping, metrics: s.registry.work}, options)
+	path, handler := boarddv1connect.NewBoardServiceHandler(&service{host: h, stopping: s.stopping, metrics: s.registry.work, passing: passing}, options)
 	s.mux.Handle(path, s.gate.calls(path, boardMethods(), s.gate.authenticate(handler)))
 	path, handler = boarddv1connect.NewAdminServiceHandler(&adminService{host: h, stopping: s.stopping}, options)
 	s.mux.Handle(path, s.gate.calls(path, adminMethods(), s.gate.authenticate(handler)))
@@ -44,6 +49,9 @@ func (s *Server) routes(h *host.Host, pages Pages) {
 	s.mux.Handle(grpcreflect.NewHandlerV1Alpha(services, compression(), connect.WithReadMaxBytes(1<<20)))
 	s.mux.Handle(grpchealth.NewHandler(&checker{host: h}, codecs(), compression(), connect.WithReadMaxBytes(1<<20)))
 
+	if s.peers != nil {
+		s.mux.HandleFunc("POST "+hasOpenPath, s.fleetPage)
+	}
 	s.page("/healthz", s.healthz)
 	s.page("/readyz", s.readyz)
 	s.page("/boardd.proto", schema(boarddv1.Schema))

@@ -11,10 +11,12 @@ package api
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -66,6 +68,7 @@ type Server struct {
 	stopping chan struct{} // closed when Run stops
 	mux      *http.ServeMux
 	registry *metrics
+	peers    *peers                 // nil: the server is in no fleet
 	unready  atomic.Pointer[string] // why the server was last not ready, as it was logged
 }
 
@@ -97,6 +100,14 @@ func NewServer(h *host.Host, c Config) (*Server, error) {
 	}
 	s.gate = newGate(h, s.registry, c, settings.Hostnames)
 	s.delay = func() time.Duration { return h.Settings().DrainDelay }
+	if h.InFleet() {
+		if s.peers, err = newPeers(h, newForwarded(s.registry)); err != nil {
+			return nil, errors.Join(err, s.ports.Close())
+		}
+		if u, err := url.Parse(settings.Advertise); err == nil {
+			s.gate.hostnames = append(s.gate.hostnames, strings.ToLower(u.Hostname()))
+		}
+	}
 	s.routes(h, c.Pages)
 	return s, nil
 }
@@ -174,6 +185,11 @@ func (s *Server) Run(ctx context.Context) error {
 		defer stop()
 		watching.Go(func() { s.tls.watch(looking) })
 	}
+	if s.peers != nil {
+		reaching, stop := context.WithCancel(context.WithoutCancel(ctx))
+		defer stop()
+		watching.Go(func() { s.peers.run(reaching) })
+	}
 	servers := []*http.Server{main}
 	failed := make(chan error, 2)
 	var wg sync.WaitGroup
@@ -215,10 +231,13 @@ func (s *Server) drain(failed <-chan error) error {
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		return nil
 	case err := <-failed:
 		return err
 	}
+	ctx, cancel := context.WithTimeout(context.Background(), handOverMax)
+	defer cancel()
+	s.gate.host.HandedOver(ctx)
+	return nil
 }
 
 // stop ends the servers: gently, and after a while not.

@@ -23,6 +23,7 @@ type service struct {
 	host     *host.Host
 	stopping <-chan struct{} // closed when calls that wait should end
 	metrics  *workMetrics
+	passing  *passing // nil: every call is made here
 }
 
 var _ boarddv1connect.BoardServiceHandler = (*service)(nil)

@@ -65,6 +65,8 @@ var permissions = map[string][]Role{
 	"ReloadConfig": operators,
 	"ListPlaces":   operators,
 	"ReleasePlace": operators,
+	"ListServers":  operators,
+	"DrainServer":  operators,
 
 	"BackupBackend": operators,
 

@@ -87,6 +87,8 @@ var want = map[string]string{
 	"DeleteTenant":     "- - - - - o - -",
 	"ReloadConfig":     "- - - - - o - -",
 	"ListPlaces":       "- - - - - o - -",
+	"ListServers":      "- - - - - o - -",
+	"DrainServer":      "- - - - - o - -",
 	"ReleasePlace":     "- - - - - o - -",
 	"BackupBackend":    "- - - - - o - -",
 	"GetCatalog":       "- - - - - o - -",

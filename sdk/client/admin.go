@@ -133,6 +133,18 @@ func (a *Admin) ListPlaces(ctx context.Context, backend string) ([]*boarddv1.Pla
 	return answer.GetPlaces(), err
 }
 
+// ListServers lists the servers of the fleet.
+func (a *Admin) ListServers(ctx context.Context) ([]*boarddv1.Server, error) {
+	answer, err := call(ctx, a.client, "list servers", 0, a.client.admin.ListServers, &boarddv1.ListServersRequest{})
+	return answer.GetServers(), err
+}
+
+// DrainServer has a server of the fleet give its boards to the others, or serve again.
+func (a *Admin) DrainServer(ctx context.Context, r *boarddv1.DrainServerRequest) (*boarddv1.Server, error) {
+	answer, err := call(ctx, a.client, "drain server", 0, a.client.admin.DrainServer, r)
+	return answer.GetServer(), err
+}
+
 // ReleasePlace frees a place that a board has in a backend's store.
 func (a *Admin) ReleasePlace(ctx context.Context, r *boarddv1.ReleasePlaceRequest) (*boarddv1.ReleasePlaceResponse, error) {
 	return call(ctx, a.once, "release place", 0, a.once.admin.ReleasePlace, r)

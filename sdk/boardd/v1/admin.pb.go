@@ -3483,6 +3483,300 @@ func (x *ReleasePlaceResponse) GetPlace() *Place {
 	return nil
 }
 
+// A server of a fleet: several that share a catalog, each of which serves some of the
+// boards and passes on the calls for the others.
+type Server struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Server        string                 `protobuf:"bytes,1,opt,name=server,proto3" json:"server,omitempty"` // where the others reach it: its advertise
+	Public        string                 `protobuf:"bytes,2,opt,name=public,proto3" json:"public,omitempty"` // where clients may go straight to it; empty: nowhere
+	Version       string                 `protobuf:"bytes,3,opt,name=version,proto3" json:"version,omitempty"`
+	State         string                 `protobuf:"bytes,4,opt,name=state,proto3" json:"state,omitempty"`    // "joining", "serving", "draining" or "left", as it said last
+	Live          bool                   `protobuf:"varint,5,opt,name=live,proto3" json:"live,omitempty"`     // it counts
+	Since         *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=since,proto3" json:"since,omitempty"`    // when it began
+	Silent        *durationpb.Duration   `protobuf:"bytes,7,opt,name=silent,proto3" json:"silent,omitempty"`  // how long it has said nothing, as far as that counts
+	Boards        int64                  `protobuf:"varint,8,opt,name=boards,proto3" json:"boards,omitempty"` // that it has open
+	Digest        string                 `protobuf:"bytes,9,opt,name=digest,proto3" json:"digest,omitempty"`  // of the boards and policies that its configuration declares: servers with another one give it no board
+	Here          bool                   `protobuf:"varint,10,opt,name=here,proto3" json:"here,omitempty"`    // it is the one that answers
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Server) Reset() {
+	*x = Server{}
+	mi := &file_boardd_v1_admin_proto_msgTypes[54]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Server) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Server) ProtoMessage() {}
+
+func (x *Server) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_admin_proto_msgTypes[54]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Server.ProtoReflect.Descriptor instead.
+func (*Server) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{54}
+}
+
+func (x *Server) GetServer() string {
+	if x != nil {
+		return x.Server
+	}
+	return ""
+}
+
+func (x *Server) GetPublic() string {
+	if x != nil {
+		return x.Public
+	}
+	return ""
+}
+
+func (x *Server) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *Server) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *Server) GetLive() bool {
+	if x != nil {
+		return x.Live
+	}
+	return false
+}
+
+func (x *Server) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+func (x *Server) GetSilent() *durationpb.Duration {
+	if x != nil {
+		return x.Silent
+	}
+	return nil
+}
+
+func (x *Server) GetBoards() int64 {
+	if x != nil {
+		return x.Boards
+	}
+	return 0
+}
+
+func (x *Server) GetDigest() string {
+	if x != nil {
+		return x.Digest
+	}
+	return ""
+}
+
+func (x *Server) GetHere() bool {
+	if x != nil {
+		return x.Here
+	}
+	return false
+}
+
+type ListServersRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListServersRequest) Reset() {
+	*x = ListServersRequest{}
+	mi := &file_boardd_v1_admin_proto_msgTypes[55]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListServersRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListServersRequest) ProtoMessage() {}
+
+func (x *ListServersRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_admin_proto_msgTypes[55]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListServersRequest.ProtoReflect.Descriptor instead.
+func (*ListServersRequest) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{55}
+}
+
+type ListServersResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Servers       []*Server              `protobuf:"bytes,1,rep,name=servers,proto3" json:"servers,omitempty"` // by their addresses
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListServersResponse) Reset() {
+	*x = ListServersResponse{}
+	mi := &file_boardd_v1_admin_proto_msgTypes[56]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListServersResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListServersResponse) ProtoMessage() {}
+
+func (x *ListServersResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_admin_proto_msgTypes[56]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListServersResponse.ProtoReflect.Descriptor instead.
+func (*ListServersResponse) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{56}
+}
+
+func (x *ListServersResponse) GetServers() []*Server {
+	if x != nil {
+		return x.Servers
+	}
+	return nil
+}
+
+type DrainServerRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Server        string                 `protobuf:"bytes,1,opt,name=server,proto3" json:"server,omitempty"` // as ListServers has it
+	Undo          bool                   `protobuf:"varint,2,opt,name=undo,proto3" json:"undo,omitempty"`    // have it serve again
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DrainServerRequest) Reset() {
+	*x = DrainServerRequest{}
+	mi := &file_boardd_v1_admin_proto_msgTypes[57]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DrainServerRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DrainServerRequest) ProtoMessage() {}
+
+func (x *DrainServerRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_admin_proto_msgTypes[57]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DrainServerRequest.ProtoReflect.Descriptor instead.
+func (*DrainServerRequest) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{57}
+}
+
+func (x *DrainServerRequest) GetServer() string {
+	if x != nil {
+		return x.Server
+	}
+	return ""
+}
+
+func (x *DrainServerRequest) GetUndo() bool {
+	if x != nil {
+		return x.Undo
+	}
+	return false
+}
+
+type DrainServerResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Server        *Server                `protobuf:"bytes,1,opt,name=server,proto3" json:"server,omitempty"` // as it was before
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DrainServerResponse) Reset() {
+	*x = DrainServerResponse{}
+	mi := &file_boardd_v1_admin_proto_msgTypes[58]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DrainServerResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DrainServerResponse) ProtoMessage() {}
+
+func (x *DrainServerResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_admin_proto_msgTypes[58]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DrainServerResponse.ProtoReflect.Descriptor instead.
+func (*DrainServerResponse) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{58}
+}
+
+func (x *DrainServerResponse) GetServer() *Server {
+	if x != nil {
+		return x.Server
+	}
+	return nil
+}
+
 type BackupBackendRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`  // of the backend
@@ -3493,7 +3787,7 @@ type BackupBackendRequest struct {
 
 func (x *BackupBackendRequest) Reset() {
 	*x = BackupBackendRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[54]
+	mi := &file_boardd_v1_admin_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3505,7 +3799,7 @@ func (x *BackupBackendRequest) String() string {
 func (*BackupBackendRequest) ProtoMessage() {}
 
 func (x *BackupBackendRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[54]
+	mi := &file_boardd_v1_admin_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3518,7 +3812,7 @@ func (x *BackupBackendRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupBackendRequest.ProtoReflect.Descriptor instead.
 func (*BackupBackendRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{54}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *BackupBackendRequest) GetName() string {
@@ -3544,7 +3838,7 @@ type BackupBackendResponse struct {
 
 func (x *BackupBackendResponse) Reset() {
 	*x = BackupBackendResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[55]
+	mi := &file_boardd_v1_admin_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3556,7 +3850,7 @@ func (x *BackupBackendResponse) String() string {
 func (*BackupBackendResponse) ProtoMessage() {}
 
 func (x *BackupBackendResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[55]
+	mi := &file_boardd_v1_admin_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3569,7 +3863,7 @@ func (x *BackupBackendResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupBackendResponse.ProtoReflect.Descriptor instead.
 func (*BackupBackendResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{55}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *BackupBackendResponse) GetData() []byte {
@@ -3605,7 +3899,7 @@ type AuditRecord struct {
 
 func (x *AuditRecord) Reset() {
 	*x = AuditRecord{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[56]
+	mi := &file_boardd_v1_admin_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3617,7 +3911,7 @@ func (x *AuditRecord) String() string {
 func (*AuditRecord) ProtoMessage() {}
 
 func (x *AuditRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[56]
+	mi := &file_boardd_v1_admin_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3630,7 +3924,7 @@ func (x *AuditRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditRecord.ProtoReflect.Descriptor instead.
 func (*AuditRecord) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{56}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *AuditRecord) GetSequence() int64 {
@@ -3772,7 +4066,7 @@ type AuditFlaw struct {
 
 func (x *AuditFlaw) Reset() {
 	*x = AuditFlaw{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[57]
+	mi := &file_boardd_v1_admin_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3784,7 +4078,7 @@ func (x *AuditFlaw) String() string {
 func (*AuditFlaw) ProtoMessage() {}
 
 func (x *AuditFlaw) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[57]
+	mi := &file_boardd_v1_admin_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3797,7 +4091,7 @@ func (x *AuditFlaw) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditFlaw.ProtoReflect.Descriptor instead.
 func (*AuditFlaw) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{57}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *AuditFlaw) GetFile() string {
@@ -3842,7 +4136,7 @@ type GetAuditRequest struct {
 
 func (x *GetAuditRequest) Reset() {
 	*x = GetAuditRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[58]
+	mi := &file_boardd_v1_admin_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3854,7 +4148,7 @@ func (x *GetAuditRequest) String() string {
 func (*GetAuditRequest) ProtoMessage() {}
 
 func (x *GetAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[58]
+	mi := &file_boardd_v1_admin_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3867,7 +4161,7 @@ func (x *GetAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAuditRequest.ProtoReflect.Descriptor instead.
 func (*GetAuditRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{58}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *GetAuditRequest) GetTenant() string {
@@ -3924,7 +4218,7 @@ type GetAuditResponse struct {
 
 func (x *GetAuditResponse) Reset() {
 	*x = GetAuditResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[59]
+	mi := &file_boardd_v1_admin_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3936,7 +4230,7 @@ func (x *GetAuditResponse) String() string {
 func (*GetAuditResponse) ProtoMessage() {}
 
 func (x *GetAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[59]
+	mi := &file_boardd_v1_admin_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3949,7 +4243,7 @@ func (x *GetAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAuditResponse.ProtoReflect.Descriptor instead.
 func (*GetAuditResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{59}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *GetAuditResponse) GetRecords() []*AuditRecord {
@@ -3993,7 +4287,7 @@ type AuditHead struct {
 
 func (x *AuditHead) Reset() {
 	*x = AuditHead{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[60]
+	mi := &file_boardd_v1_admin_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4005,7 +4299,7 @@ func (x *AuditHead) String() string {
 func (*AuditHead) ProtoMessage() {}
 
 func (x *AuditHead) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[60]
+	mi := &file_boardd_v1_admin_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4018,7 +4312,7 @@ func (x *AuditHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditHead.ProtoReflect.Descriptor instead.
 func (*AuditHead) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{60}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *AuditHead) GetHost() string {
@@ -4065,7 +4359,7 @@ type GetCatalogRequest struct {
 
 func (x *GetCatalogRequest) Reset() {
 	*x = GetCatalogRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[61]
+	mi := &file_boardd_v1_admin_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4077,7 +4371,7 @@ func (x *GetCatalogRequest) String() string {
 func (*GetCatalogRequest) ProtoMessage() {}
 
 func (x *GetCatalogRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[61]
+	mi := &file_boardd_v1_admin_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4090,7 +4384,7 @@ func (x *GetCatalogRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCatalogRequest.ProtoReflect.Descriptor instead.
 func (*GetCatalogRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{61}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{66}
 }
 
 type GetCatalogResponse struct {
@@ -4112,7 +4406,7 @@ type GetCatalogResponse struct {
 
 func (x *GetCatalogResponse) Reset() {
 	*x = GetCatalogResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[62]
+	mi := &file_boardd_v1_admin_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4124,7 +4418,7 @@ func (x *GetCatalogResponse) String() string {
 func (*GetCatalogResponse) ProtoMessage() {}
 
 func (x *GetCatalogResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[62]
+	mi := &file_boardd_v1_admin_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4137,7 +4431,7 @@ func (x *GetCatalogResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCatalogResponse.ProtoReflect.Descriptor instead.
 func (*GetCatalogResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{62}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *GetCatalogResponse) GetId() string {
@@ -4227,7 +4521,7 @@ type AcceptCatalogRequest struct {
 
 func (x *AcceptCatalogRequest) Reset() {
 	*x = AcceptCatalogRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[63]
+	mi := &file_boardd_v1_admin_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4239,7 +4533,7 @@ func (x *AcceptCatalogRequest) String() string {
 func (*AcceptCatalogRequest) ProtoMessage() {}
 
 func (x *AcceptCatalogRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[63]
+	mi := &file_boardd_v1_admin_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4252,7 +4546,7 @@ func (x *AcceptCatalogRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcceptCatalogRequest.ProtoReflect.Descriptor instead.
 func (*AcceptCatalogRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{63}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{68}
 }
 
 type AcceptCatalogResponse struct {
@@ -4265,7 +4559,7 @@ type AcceptCatalogResponse struct {
 
 func (x *AcceptCatalogResponse) Reset() {
 	*x = AcceptCatalogResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[64]
+	mi := &file_boardd_v1_admin_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4277,7 +4571,7 @@ func (x *AcceptCatalogResponse) String() string {
 func (*AcceptCatalogResponse) ProtoMessage() {}
 
 func (x *AcceptCatalogResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[64]
+	mi := &file_boardd_v1_admin_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4290,7 +4584,7 @@ func (x *AcceptCatalogResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcceptCatalogResponse.ProtoReflect.Descriptor instead.
 func (*AcceptCatalogResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{64}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *AcceptCatalogResponse) GetGeneration() int64 {
@@ -4317,7 +4611,7 @@ type CatalogRecord struct {
 
 func (x *CatalogRecord) Reset() {
 	*x = CatalogRecord{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[65]
+	mi := &file_boardd_v1_admin_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4329,7 +4623,7 @@ func (x *CatalogRecord) String() string {
 func (*CatalogRecord) ProtoMessage() {}
 
 func (x *CatalogRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[65]
+	mi := &file_boardd_v1_admin_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4342,7 +4636,7 @@ func (x *CatalogRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CatalogRecord.ProtoReflect.Descriptor instead.
 func (*CatalogRecord) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{65}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *CatalogRecord) GetName() string {
@@ -4368,7 +4662,7 @@ type ExportCatalogRequest struct {
 
 func (x *ExportCatalogRequest) Reset() {
 	*x = ExportCatalogRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[66]
+	mi := &file_boardd_v1_admin_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4380,7 +4674,7 @@ func (x *ExportCatalogRequest) String() string {
 func (*ExportCatalogRequest) ProtoMessage() {}
 
 func (x *ExportCatalogRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[66]
+	mi := &file_boardd_v1_admin_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4393,7 +4687,7 @@ func (x *ExportCatalogRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportCatalogRequest.ProtoReflect.Descriptor instead.
 func (*ExportCatalogRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{66}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *ExportCatalogRequest) GetAfter() string {
@@ -4414,7 +4708,7 @@ type ExportCatalogResponse struct {
 
 func (x *ExportCatalogResponse) Reset() {
 	*x = ExportCatalogResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[67]
+	mi := &file_boardd_v1_admin_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4426,7 +4720,7 @@ func (x *ExportCatalogResponse) String() string {
 func (*ExportCatalogResponse) ProtoMessage() {}
 
 func (x *ExportCatalogResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[67]
+	mi := &file_boardd_v1_admin_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4439,7 +4733,7 @@ func (x *ExportCatalogResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportCatalogResponse.ProtoReflect.Descriptor instead.
 func (*ExportCatalogResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{67}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *ExportCatalogResponse) GetRecords() []*CatalogRecord {
@@ -4474,7 +4768,7 @@ type ImportCatalogRequest struct {
 
 func (x *ImportCatalogRequest) Reset() {
 	*x = ImportCatalogRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[68]
+	mi := &file_boardd_v1_admin_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4486,7 +4780,7 @@ func (x *ImportCatalogRequest) String() string {
 func (*ImportCatalogRequest) ProtoMessage() {}
 
 func (x *ImportCatalogRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[68]
+	mi := &file_boardd_v1_admin_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4499,7 +4793,7 @@ func (x *ImportCatalogRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportCatalogRequest.ProtoReflect.Descriptor instead.
 func (*ImportCatalogRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{68}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *ImportCatalogRequest) GetRecords() []*CatalogRecord {
@@ -4533,7 +4827,7 @@ type ImportCatalogResponse struct {
 
 func (x *ImportCatalogResponse) Reset() {
 	*x = ImportCatalogResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[69]
+	mi := &file_boardd_v1_admin_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4545,7 +4839,7 @@ func (x *ImportCatalogResponse) String() string {
 func (*ImportCatalogResponse) ProtoMessage() {}
 
 func (x *ImportCatalogResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[69]
+	mi := &file_boardd_v1_admin_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4558,7 +4852,7 @@ func (x *ImportCatalogResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportCatalogResponse.ProtoReflect.Descriptor instead.
 func (*ImportCatalogResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{69}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *ImportCatalogResponse) GetWritten() int64 {
@@ -4583,7 +4877,7 @@ type ReloadConfigRequest struct {
 
 func (x *ReloadConfigRequest) Reset() {
 	*x = ReloadConfigRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[70]
+	mi := &file_boardd_v1_admin_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4595,7 +4889,7 @@ func (x *ReloadConfigRequest) String() string {
 func (*ReloadConfigRequest) ProtoMessage() {}
 
 func (x *ReloadConfigRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[70]
+	mi := &file_boardd_v1_admin_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4608,7 +4902,7 @@ func (x *ReloadConfigRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReloadConfigRequest.ProtoReflect.Descriptor instead.
 func (*ReloadConfigRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{70}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{75}
 }
 
 type ReloadConfigResponse struct {
@@ -4620,7 +4914,7 @@ type ReloadConfigResponse struct {
 
 func (x *ReloadConfigResponse) Reset() {
 	*x = ReloadConfigResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[71]
+	mi := &file_boardd_v1_admin_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4632,7 +4926,7 @@ func (x *ReloadConfigResponse) String() string {
 func (*ReloadConfigResponse) ProtoMessage() {}
 
 func (x *ReloadConfigResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[71]
+	mi := &file_boardd_v1_admin_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4645,7 +4939,7 @@ func (x *ReloadConfigResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReloadConfigResponse.ProtoReflect.Descriptor instead.
 func (*ReloadConfigResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{71}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *ReloadConfigResponse) GetChanges() []string {
@@ -4930,7 +5224,27 @@ const file_boardd_v1_admin_proto_rawDesc = "" +
 	"\x05place\x18\x02 \x01(\tR\x05place\x12\x14\n" +
 	"\x05force\x18\x03 \x01(\bR\x05force\">\n" +
 	"\x14ReleasePlaceResponse\x12&\n" +
-	"\x05place\x18\x01 \x01(\v2\x10.boardd.v1.PlaceR\x05place\">\n" +
+	"\x05place\x18\x01 \x01(\v2\x10.boardd.v1.PlaceR\x05place\"\xa5\x02\n" +
+	"\x06Server\x12\x16\n" +
+	"\x06server\x18\x01 \x01(\tR\x06server\x12\x16\n" +
+	"\x06public\x18\x02 \x01(\tR\x06public\x12\x18\n" +
+	"\aversion\x18\x03 \x01(\tR\aversion\x12\x14\n" +
+	"\x05state\x18\x04 \x01(\tR\x05state\x12\x12\n" +
+	"\x04live\x18\x05 \x01(\bR\x04live\x120\n" +
+	"\x05since\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x121\n" +
+	"\x06silent\x18\a \x01(\v2\x19.google.protobuf.DurationR\x06silent\x12\x16\n" +
+	"\x06boards\x18\b \x01(\x03R\x06boards\x12\x16\n" +
+	"\x06digest\x18\t \x01(\tR\x06digest\x12\x12\n" +
+	"\x04here\x18\n" +
+	" \x01(\bR\x04here\"\x14\n" +
+	"\x12ListServersRequest\"B\n" +
+	"\x13ListServersResponse\x12+\n" +
+	"\aservers\x18\x01 \x03(\v2\x11.boardd.v1.ServerR\aservers\"@\n" +
+	"\x12DrainServerRequest\x12\x16\n" +
+	"\x06server\x18\x01 \x01(\tR\x06server\x12\x12\n" +
+	"\x04undo\x18\x02 \x01(\bR\x04undo\"@\n" +
+	"\x13DrainServerResponse\x12)\n" +
+	"\x06server\x18\x01 \x01(\v2\x11.boardd.v1.ServerR\x06server\">\n" +
 	"\x14BackupBackendRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04rate\x18\x02 \x01(\x03R\x04rate\"+\n" +
@@ -5019,7 +5333,7 @@ const file_boardd_v1_admin_proto_rawDesc = "" +
 	"\x04kept\x18\x02 \x01(\x03R\x04kept\"\x15\n" +
 	"\x13ReloadConfigRequest\"0\n" +
 	"\x14ReloadConfigResponse\x12\x18\n" +
-	"\achanges\x18\x01 \x03(\tR\achanges2\x87\x12\n" +
+	"\achanges\x18\x01 \x03(\tR\achanges2\xa8\x13\n" +
 	"\fAdminService\x12O\n" +
 	"\fCreateTenant\x12\x1e.boardd.v1.CreateTenantRequest\x1a\x1f.boardd.v1.CreateTenantResponse\x12Q\n" +
 	"\vListTenants\x12\x1d.boardd.v1.ListTenantsRequest\x1a\x1e.boardd.v1.ListTenantsResponse\"\x03\x90\x02\x01\x12O\n" +
@@ -5043,7 +5357,9 @@ const file_boardd_v1_admin_proto_rawDesc = "" +
 	"\fListBackends\x12\x1e.boardd.v1.ListBackendsRequest\x1a\x1f.boardd.v1.ListBackendsResponse\"\x03\x90\x02\x01\x12N\n" +
 	"\n" +
 	"ListPlaces\x12\x1c.boardd.v1.ListPlacesRequest\x1a\x1d.boardd.v1.ListPlacesResponse\"\x03\x90\x02\x01\x12O\n" +
-	"\fReleasePlace\x12\x1e.boardd.v1.ReleasePlaceRequest\x1a\x1f.boardd.v1.ReleasePlaceResponse\x12T\n" +
+	"\fReleasePlace\x12\x1e.boardd.v1.ReleasePlaceRequest\x1a\x1f.boardd.v1.ReleasePlaceResponse\x12Q\n" +
+	"\vListServers\x12\x1d.boardd.v1.ListServersRequest\x1a\x1e.boardd.v1.ListServersResponse\"\x03\x90\x02\x01\x12L\n" +
+	"\vDrainServer\x12\x1d.boardd.v1.DrainServerRequest\x1a\x1e.boardd.v1.DrainServerResponse\x12T\n" +
 	"\rBackupBackend\x12\x1f.boardd.v1.BackupBackendRequest\x1a .boardd.v1.BackupBackendResponse0\x01\x12H\n" +
 	"\bGetAudit\x12\x1a.boardd.v1.GetAuditRequest\x1a\x1b.boardd.v1.GetAuditResponse\"\x03\x90\x02\x01\x12O\n" +
 	"\fReloadConfig\x12\x1e.boardd.v1.ReloadConfigRequest\x1a\x1f.boardd.v1.ReloadConfigResponse\x12N\n" +
@@ -5065,7 +5381,7 @@ func file_boardd_v1_admin_proto_rawDescGZIP() []byte {
 	return file_boardd_v1_admin_proto_rawDescData
 }
 
-var file_boardd_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 76)
+var file_boardd_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 81)
 var file_boardd_v1_admin_proto_goTypes = []any{
 	(*Tenant)(nil),                   // 0: boardd.v1.Tenant
 	(*CreateTenantRequest)(nil),      // 1: boardd.v1.CreateTenantRequest
@@ -5121,162 +5437,175 @@ var file_boardd_v1_admin_proto_goTypes = []any{
 	(*ListPlacesResponse)(nil),       // 51: boardd.v1.ListPlacesResponse
 	(*ReleasePlaceRequest)(nil),      // 52: boardd.v1.ReleasePlaceRequest
 	(*ReleasePlaceResponse)(nil),     // 53: boardd.v1.ReleasePlaceResponse
-	(*BackupBackendRequest)(nil),     // 54: boardd.v1.BackupBackendRequest
-	(*BackupBackendResponse)(nil),    // 55: boardd.v1.BackupBackendResponse
-	(*AuditRecord)(nil),              // 56: boardd.v1.AuditRecord
-	(*AuditFlaw)(nil),                // 57: boardd.v1.AuditFlaw
-	(*GetAuditRequest)(nil),          // 58: boardd.v1.GetAuditRequest
-	(*GetAuditResponse)(nil),         // 59: boardd.v1.GetAuditResponse
-	(*AuditHead)(nil),                // 60: boardd.v1.AuditHead
-	(*GetCatalogRequest)(nil),        // 61: boardd.v1.GetCatalogRequest
-	(*GetCatalogResponse)(nil),       // 62: boardd.v1.GetCatalogResponse
-	(*AcceptCatalogRequest)(nil),     // 63: boardd.v1.AcceptCatalogRequest
-	(*AcceptCatalogResponse)(nil),    // 64: boardd.v1.AcceptCatalogResponse
-	(*CatalogRecord)(nil),            // 65: boardd.v1.CatalogRecord
-	(*ExportCatalogRequest)(nil),     // 66: boardd.v1.ExportCatalogRequest
-	(*ExportCatalogResponse)(nil),    // 67: boardd.v1.ExportCatalogResponse
-	(*ImportCatalogRequest)(nil),     // 68: boardd.v1.ImportCatalogRequest
-	(*ImportCatalogResponse)(nil),    // 69: boardd.v1.ImportCatalogResponse
-	(*ReloadConfigRequest)(nil),      // 70: boardd.v1.ReloadConfigRequest
-	(*ReloadConfigResponse)(nil),     // 71: boardd.v1.ReloadConfigResponse
-	nil,                              // 72: boardd.v1.Tenant.LimitsEntry
-	nil,                              // 73: boardd.v1.CreateTenantRequest.LimitsEntry
-	nil,                              // 74: boardd.v1.UpdateTenantRequest.LimitsEntry
-	nil,                              // 75: boardd.v1.BoardSettings.LimitsEntry
-	(*timestamppb.Timestamp)(nil),    // 76: google.protobuf.Timestamp
-	(*fieldmaskpb.FieldMask)(nil),    // 77: google.protobuf.FieldMask
-	(*durationpb.Duration)(nil),      // 78: google.protobuf.Duration
-	(*PolicyRule)(nil),               // 79: boardd.v1.PolicyRule
+	(*Server)(nil),                   // 54: boardd.v1.Server
+	(*ListServersRequest)(nil),       // 55: boardd.v1.ListServersRequest
+	(*ListServersResponse)(nil),      // 56: boardd.v1.ListServersResponse
+	(*DrainServerRequest)(nil),       // 57: boardd.v1.DrainServerRequest
+	(*DrainServerResponse)(nil),      // 58: boardd.v1.DrainServerResponse
+	(*BackupBackendRequest)(nil),     // 59: boardd.v1.BackupBackendRequest
+	(*BackupBackendResponse)(nil),    // 60: boardd.v1.BackupBackendResponse
+	(*AuditRecord)(nil),              // 61: boardd.v1.AuditRecord
+	(*AuditFlaw)(nil),                // 62: boardd.v1.AuditFlaw
+	(*GetAuditRequest)(nil),          // 63: boardd.v1.GetAuditRequest
+	(*GetAuditResponse)(nil),         // 64: boardd.v1.GetAuditResponse
+	(*AuditHead)(nil),                // 65: boardd.v1.AuditHead
+	(*GetCatalogRequest)(nil),        // 66: boardd.v1.GetCatalogRequest
+	(*GetCatalogResponse)(nil),       // 67: boardd.v1.GetCatalogResponse
+	(*AcceptCatalogRequest)(nil),     // 68: boardd.v1.AcceptCatalogRequest
+	(*AcceptCatalogResponse)(nil),    // 69: boardd.v1.AcceptCatalogResponse
+	(*CatalogRecord)(nil),            // 70: boardd.v1.CatalogRecord
+	(*ExportCatalogRequest)(nil),     // 71: boardd.v1.ExportCatalogRequest
+	(*ExportCatalogResponse)(nil),    // 72: boardd.v1.ExportCatalogResponse
+	(*ImportCatalogRequest)(nil),     // 73: boardd.v1.ImportCatalogRequest
+	(*ImportCatalogResponse)(nil),    // 74: boardd.v1.ImportCatalogResponse
+	(*ReloadConfigRequest)(nil),      // 75: boardd.v1.ReloadConfigRequest
+	(*ReloadConfigResponse)(nil),     // 76: boardd.v1.ReloadConfigResponse
+	nil,                              // 77: boardd.v1.Tenant.LimitsEntry
+	nil,                              // 78: boardd.v1.CreateTenantRequest.LimitsEntry
+	nil,                              // 79: boardd.v1.UpdateTenantRequest.LimitsEntry
+	nil,                              // 80: boardd.v1.BoardSettings.LimitsEntry
+	(*timestamppb.Timestamp)(nil),    // 81: google.protobuf.Timestamp
+	(*fieldmaskpb.FieldMask)(nil),    // 82: google.protobuf.FieldMask
+	(*durationpb.Duration)(nil),      // 83: google.protobuf.Duration
+	(*PolicyRule)(nil),               // 84: boardd.v1.PolicyRule
 }
 var file_boardd_v1_admin_proto_depIdxs = []int32{
-	72, // 0: boardd.v1.Tenant.limits:type_name -> boardd.v1.Tenant.LimitsEntry
-	76, // 1: boardd.v1.Tenant.created_at:type_name -> google.protobuf.Timestamp
-	73, // 2: boardd.v1.CreateTenantRequest.limits:type_name -> boardd.v1.CreateTenantRequest.LimitsEntry
-	0,  // 3: boardd.v1.CreateTenantResponse.tenant:type_name -> boardd.v1.Tenant
-	0,  // 4: boardd.v1.ListTenantsResponse.tenants:type_name -> boardd.v1.Tenant
-	74, // 5: boardd.v1.UpdateTenantRequest.limits:type_name -> boardd.v1.UpdateTenantRequest.LimitsEntry
-	77, // 6: boardd.v1.UpdateTenantRequest.update_mask:type_name -> google.protobuf.FieldMask
-	0,  // 7: boardd.v1.UpdateTenantResponse.tenant:type_name -> boardd.v1.Tenant
-	0,  // 8: boardd.v1.UpdateTenantResponse.before:type_name -> boardd.v1.Tenant
-	76, // 9: boardd.v1.Token.expires_at:type_name -> google.protobuf.Timestamp
-	76, // 10: boardd.v1.Token.created_at:type_name -> google.protobuf.Timestamp
-	76, // 11: boardd.v1.CreateTokenRequest.expires_at:type_name -> google.protobuf.Timestamp
-	9,  // 12: boardd.v1.CreateTokenResponse.token:type_name -> boardd.v1.Token
-	9,  // 13: boardd.v1.ListTokensResponse.tokens:type_name -> boardd.v1.Token
-	78, // 14: boardd.v1.BoardSettings.lease:type_name -> google.protobuf.Duration
-	78, // 15: boardd.v1.BoardSettings.max_lease:type_name -> google.protobuf.Duration
-	78, // 16: boardd.v1.BoardSettings.idempotency_window:type_name -> google.protobuf.Duration
-	78, // 17: boardd.v1.BoardSettings.backoff:type_name -> google.protobuf.Duration
-	78, // 18: boardd.v1.BoardSettings.max_backoff:type_name -> google.protobuf.Duration
-	75, // 19: boardd.v1.BoardSettings.limits:type_name -> boardd.v1.BoardSettings.LimitsEntry
-	76, // 20: boardd.v1.BoardSettings.created_at:type_name -> google.protobuf.Timestamp
-	78, // 21: boardd.v1.BoardSettings.history:type_name -> google.protobuf.Duration
-	79, // 22: boardd.v1.BoardSettings.eligibility:type_name -> boardd.v1.PolicyRule
-	79, // 23: boardd.v1.BoardSettings.ordering:type_name -> boardd.v1.PolicyRule
-	78, // 24: boardd.v1.BoardSettings.record:type_name -> google.protobuf.Duration
-	16, // 25: boardd.v1.CreateBoardRequest.board:type_name -> boardd.v1.BoardSettings
-	16, // 26: boardd.v1.CreateBoardResponse.board:type_name -> boardd.v1.BoardSettings
-	16, // 27: boardd.v1.UpdateBoardRequest.board:type_name -> boardd.v1.BoardSettings
-	77, // 28: boardd.v1.UpdateBoardRequest.update_mask:type_name -> google.protobuf.FieldMask
-	16, // 29: boardd.v1.UpdateBoardResponse.board:type_name -> boardd.v1.BoardSettings
-	16, // 30: boardd.v1.UpdateBoardResponse.before:type_name -> boardd.v1.BoardSettings
-	16, // 31: boardd.v1.ListTenantBoardsResponse.boards:type_name -> boardd.v1.BoardSettings
-	76, // 32: boardd.v1.PolicyVersion.created_at:type_name -> google.protobuf.Timestamp
-	25, // 33: boardd.v1.Policy.versions:type_name -> boardd.v1.PolicyVersion
-	26, // 34: boardd.v1.PutPolicyResponse.policy:type_name -> boardd.v1.Policy
-	26, // 35: boardd.v1.ListPoliciesResponse.policies:type_name -> boardd.v1.Policy
-	78, // 36: boardd.v1.SimulatePolicyRequest.starved_after:type_name -> google.protobuf.Duration
-	76, // 37: boardd.v1.SimulatePolicyRequest.from:type_name -> google.protobuf.Timestamp
-	76, // 38: boardd.v1.SimulatePolicyResponse.from:type_name -> google.protobuf.Timestamp
-	76, // 39: boardd.v1.SimulatePolicyResponse.until:type_name -> google.protobuf.Timestamp
-	78, // 40: boardd.v1.SimulatePolicyResponse.starved_after:type_name -> google.protobuf.Duration
-	35, // 41: boardd.v1.SimulatePolicyResponse.present:type_name -> boardd.v1.SimulatedSide
-	35, // 42: boardd.v1.SimulatePolicyResponse.candidate:type_name -> boardd.v1.SimulatedSide
-	36, // 43: boardd.v1.SimulatePolicyResponse.keys:type_name -> boardd.v1.SimulatedKey
-	37, // 44: boardd.v1.SimulatePolicyResponse.starved:type_name -> boardd.v1.StarvedJob
-	78, // 45: boardd.v1.SimulatedSide.wait_p50:type_name -> google.protobuf.Duration
-	78, // 46: boardd.v1.SimulatedSide.wait_p99:type_name -> google.protobuf.Duration
-	78, // 47: boardd.v1.SimulatedSide.wait_most:type_name -> google.protobuf.Duration
-	35, // 48: boardd.v1.SimulatedKey.present:type_name -> boardd.v1.SimulatedSide
-	35, // 49: boardd.v1.SimulatedKey.candidate:type_name -> boardd.v1.SimulatedSide
-	78, // 50: boardd.v1.StarvedJob.wait:type_name -> google.protobuf.Duration
-	40, // 51: boardd.v1.ShadowPolicyResponse.examples:type_name -> boardd.v1.Disagreement
-	43, // 52: boardd.v1.PromotePolicyResponse.policies:type_name -> boardd.v1.BoardPolicy
-	43, // 53: boardd.v1.RollbackPolicyResponse.policies:type_name -> boardd.v1.BoardPolicy
-	46, // 54: boardd.v1.ListBackendsResponse.backends:type_name -> boardd.v1.Backend
-	49, // 55: boardd.v1.ListPlacesResponse.places:type_name -> boardd.v1.Place
-	49, // 56: boardd.v1.ReleasePlaceResponse.place:type_name -> boardd.v1.Place
-	76, // 57: boardd.v1.AuditRecord.at:type_name -> google.protobuf.Timestamp
-	76, // 58: boardd.v1.GetAuditRequest.since:type_name -> google.protobuf.Timestamp
-	76, // 59: boardd.v1.GetAuditRequest.until:type_name -> google.protobuf.Timestamp
-	56, // 60: boardd.v1.GetAuditResponse.records:type_name -> boardd.v1.AuditRecord
-	60, // 61: boardd.v1.GetAuditResponse.head:type_name -> boardd.v1.AuditHead
-	57, // 62: boardd.v1.GetAuditResponse.flaws:type_name -> boardd.v1.AuditFlaw
-	76, // 63: boardd.v1.AuditHead.at:type_name -> google.protobuf.Timestamp
-	76, // 64: boardd.v1.GetCatalogResponse.since:type_name -> google.protobuf.Timestamp
-	65, // 65: boardd.v1.ExportCatalogResponse.records:type_name -> boardd.v1.CatalogRecord
-	65, // 66: boardd.v1.ImportCatalogRequest.records:type_name -> boardd.v1.CatalogRecord
-	1,  // 67: boardd.v1.AdminService.CreateTenant:input_type -> boardd.v1.CreateTenantRequest
-	3,  // 68: boardd.v1.AdminService.ListTenants:input_type -> boardd.v1.ListTenantsRequest
-	5,  // 69: boardd.v1.AdminService.UpdateTenant:input_type -> boardd.v1.UpdateTenantRequest
-	7,  // 70: boardd.v1.AdminService.DeleteTenant:input_type -> boardd.v1.DeleteTenantRequest
-	10, // 71: boardd.v1.AdminService.CreateToken:input_type -> boardd.v1.CreateTokenRequest
-	12, // 72: boardd.v1.AdminService.ListTokens:input_type -> boardd.v1.ListTokensRequest
-	14, // 73: boardd.v1.AdminService.RevokeToken:input_type -> boardd.v1.RevokeTokenRequest
-	17, // 74: boardd.v1.AdminService.CreateBoard:input_type -> boardd.v1.CreateBoardRequest
-	19, // 75: boardd.v1.AdminService.UpdateBoard:input_type -> boardd.v1.UpdateBoardRequest
-	21, // 76: boardd.v1.AdminService.DeleteBoard:input_type -> boardd.v1.DeleteBoardRequest
-	23, // 77: boardd.v1.AdminService.ListTenantBoards:input_type -> boardd.v1.ListTenantBoardsRequest
-	27, // 78: boardd.v1.AdminService.PutPolicy:input_type -> boardd.v1.PutPolicyRequest
-	29, // 79: boardd.v1.AdminService.ListPolicies:input_type -> boardd.v1.ListPoliciesRequest
-	31, // 80: boardd.v1.AdminService.DeletePolicy:input_type -> boardd.v1.DeletePolicyRequest
-	33, // 81: boardd.v1.AdminService.SimulatePolicy:input_type -> boardd.v1.SimulatePolicyRequest
-	38, // 82: boardd.v1.AdminService.ShadowPolicy:input_type -> boardd.v1.ShadowPolicyRequest
-	41, // 83: boardd.v1.AdminService.PromotePolicy:input_type -> boardd.v1.PromotePolicyRequest
-	44, // 84: boardd.v1.AdminService.RollbackPolicy:input_type -> boardd.v1.RollbackPolicyRequest
-	47, // 85: boardd.v1.AdminService.ListBackends:input_type -> boardd.v1.ListBackendsRequest
-	50, // 86: boardd.v1.AdminService.ListPlaces:input_type -> boardd.v1.ListPlacesRequest
-	52, // 87: boardd.v1.AdminService.ReleasePlace:input_type -> boardd.v1.ReleasePlaceRequest
-	54, // 88: boardd.v1.AdminService.BackupBackend:input_type -> boardd.v1.BackupBackendRequest
-	58, // 89: boardd.v1.AdminService.GetAudit:input_type -> boardd.v1.GetAuditRequest
-	70, // 90: boardd.v1.AdminService.ReloadConfig:input_type -> boardd.v1.ReloadConfigRequest
-	61, // 91: boardd.v1.AdminService.GetCatalog:input_type -> boardd.v1.GetCatalogRequest
-	63, // 92: boardd.v1.AdminService.AcceptCatalog:input_type -> boardd.v1.AcceptCatalogRequest
-	66, // 93: boardd.v1.AdminService.ExportCatalog:input_type -> boardd.v1.ExportCatalogRequest
-	68, // 94: boardd.v1.AdminService.ImportCatalog:input_type -> boardd.v1.ImportCatalogRequest
-	2,  // 95: boardd.v1.AdminService.CreateTenant:output_type -> boardd.v1.CreateTenantResponse
-	4,  // 96: boardd.v1.AdminService.ListTenants:output_type -> boardd.v1.ListTenantsResponse
-	6,  // 97: boardd.v1.AdminService.UpdateTenant:output_type -> boardd.v1.UpdateTenantResponse
-	8,  // 98: boardd.v1.AdminService.DeleteTenant:output_type -> boardd.v1.DeleteTenantResponse
-	11, // 99: boardd.v1.AdminService.CreateToken:output_type -> boardd.v1.CreateTokenResponse
-	13, // 100: boardd.v1.AdminService.ListTokens:output_type -> boardd.v1.ListTokensResponse
-	15, // 101: boardd.v1.AdminService.RevokeToken:output_type -> boardd.v1.RevokeTokenResponse
-	18, // 102: boardd.v1.AdminService.CreateBoard:output_type -> boardd.v1.CreateBoardResponse
-	20, // 103: boardd.v1.AdminService.UpdateBoard:output_type -> boardd.v1.UpdateBoardResponse
-	22, // 104: boardd.v1.AdminService.DeleteBoard:output_type -> boardd.v1.DeleteBoardResponse
-	24, // 105: boardd.v1.AdminService.ListTenantBoards:output_type -> boardd.v1.ListTenantBoardsResponse
-	28, // 106: boardd.v1.AdminService.PutPolicy:output_type -> boardd.v1.PutPolicyResponse
-	30, // 107: boardd.v1.AdminService.ListPolicies:output_type -> boardd.v1.ListPoliciesResponse
-	32, // 108: boardd.v1.AdminService.DeletePolicy:output_type -> boardd.v1.DeletePolicyResponse
-	34, // 109: boardd.v1.AdminService.SimulatePolicy:output_type -> boardd.v1.SimulatePolicyResponse
-	39, // 110: boardd.v1.AdminService.ShadowPolicy:output_type -> boardd.v1.ShadowPolicyResponse
-	42, // 111: boardd.v1.AdminService.PromotePolicy:output_type -> boardd.v1.PromotePolicyResponse
-	45, // 112: boardd.v1.AdminService.RollbackPolicy:output_type -> boardd.v1.RollbackPolicyResponse
-	48, // 113: boardd.v1.AdminService.ListBackends:output_type -> boardd.v1.ListBackendsResponse
-	51, // 114: boardd.v1.AdminService.ListPlaces:output_type -> boardd.v1.ListPlacesResponse
-	53, // 115: boardd.v1.AdminService.ReleasePlace:output_type -> boardd.v1.ReleasePlaceResponse
-	55, // 116: boardd.v1.AdminService.BackupBackend:output_type -> boardd.v1.BackupBackendResponse
-	59, // 117: boardd.v1.AdminService.GetAudit:output_type -> boardd.v1.GetAuditResponse
-	71, // 118: boardd.v1.AdminService.ReloadConfig:output_type -> boardd.v1.ReloadConfigResponse
-	62, // 119: boardd.v1.AdminService.GetCatalog:output_type -> boardd.v1.GetCatalogResponse
-	64, // 120: boardd.v1.AdminService.AcceptCatalog:output_type -> boardd.v1.AcceptCatalogResponse
-	67, // 121: boardd.v1.AdminService.ExportCatalog:output_type -> boardd.v1.ExportCatalogResponse
-	69, // 122: boardd.v1.AdminService.ImportCatalog:output_type -> boardd.v1.ImportCatalogResponse
-	95, // [95:123] is the sub-list for method output_type
-	67, // [67:95] is the sub-list for method input_type
-	67, // [67:67] is the sub-list for extension type_name
-	67, // [67:67] is the sub-list for extension extendee
-	0,  // [0:67] is the sub-list for field type_name
+	77,  // 0: boardd.v1.Tenant.limits:type_name -> boardd.v1.Tenant.LimitsEntry
+	81,  // 1: boardd.v1.Tenant.created_at:type_name -> google.protobuf.Timestamp
+	78,  // 2: boardd.v1.CreateTenantRequest.limits:type_name -> boardd.v1.CreateTenantRequest.LimitsEntry
+	0,   // 3: boardd.v1.CreateTenantResponse.tenant:type_name -> boardd.v1.Tenant
+	0,   // 4: boardd.v1.ListTenantsResponse.tenants:type_name -> boardd.v1.Tenant
+	79,  // 5: boardd.v1.UpdateTenantRequest.limits:type_name -> boardd.v1.UpdateTenantRequest.LimitsEntry
+	82,  // 6: boardd.v1.UpdateTenantRequest.update_mask:type_name -> google.protobuf.FieldMask
+	0,   // 7: boardd.v1.UpdateTenantResponse.tenant:type_name -> boardd.v1.Tenant
+	0,   // 8: boardd.v1.UpdateTenantResponse.before:type_name -> boardd.v1.Tenant
+	81,  // 9: boardd.v1.Token.expires_at:type_name -> google.protobuf.Timestamp
+	81,  // 10: boardd.v1.Token.created_at:type_name -> google.protobuf.Timestamp
+	81,  // 11: boardd.v1.CreateTokenRequest.expires_at:type_name -> google.protobuf.Timestamp
+	9,   // 12: boardd.v1.CreateTokenResponse.token:type_name -> boardd.v1.Token
+	9,   // 13: boardd.v1.ListTokensResponse.tokens:type_name -> boardd.v1.Token
+	83,  // 14: boardd.v1.BoardSettings.lease:type_name -> google.protobuf.Duration
+	83,  // 15: boardd.v1.BoardSettings.max_lease:type_name -> google.protobuf.Duration
+	83,  // 16: boardd.v1.BoardSettings.idempotency_window:type_name -> google.protobuf.Duration
+	83,  // 17: boardd.v1.BoardSettings.backoff:type_name -> google.protobuf.Duration
+	83,  // 18: boardd.v1.BoardSettings.max_backoff:type_name -> google.protobuf.Duration
+	80,  // 19: boardd.v1.BoardSettings.limits:type_name -> boardd.v1.BoardSettings.LimitsEntry
+	81,  // 20: boardd.v1.BoardSettings.created_at:type_name -> google.protobuf.Timestamp
+	83,  // 21: boardd.v1.BoardSettings.history:type_name -> google.protobuf.Duration
+	84,  // 22: boardd.v1.BoardSettings.eligibility:type_name -> boardd.v1.PolicyRule
+	84,  // 23: boardd.v1.BoardSettings.ordering:type_name -> boardd.v1.PolicyRule
+	83,  // 24: boardd.v1.BoardSettings.record:type_name -> google.protobuf.Duration
+	16,  // 25: boardd.v1.CreateBoardRequest.board:type_name -> boardd.v1.BoardSettings
+	16,  // 26: boardd.v1.CreateBoardResponse.board:type_name -> boardd.v1.BoardSettings
+	16,  // 27: boardd.v1.UpdateBoardRequest.board:type_name -> boardd.v1.BoardSettings
+	82,  // 28: boardd.v1.UpdateBoardRequest.update_mask:type_name -> google.protobuf.FieldMask
+	16,  // 29: boardd.v1.UpdateBoardResponse.board:type_name -> boardd.v1.BoardSettings
+	16,  // 30: boardd.v1.UpdateBoardResponse.before:type_name -> boardd.v1.BoardSettings
+	16,  // 31: boardd.v1.ListTenantBoardsResponse.boards:type_name -> boardd.v1.BoardSettings
+	81,  // 32: boardd.v1.PolicyVersion.created_at:type_name -> google.protobuf.Timestamp
+	25,  // 33: boardd.v1.Policy.versions:type_name -> boardd.v1.PolicyVersion
+	26,  // 34: boardd.v1.PutPolicyResponse.policy:type_name -> boardd.v1.Policy
+	26,  // 35: boardd.v1.ListPoliciesResponse.policies:type_name -> boardd.v1.Policy
+	83,  // 36: boardd.v1.SimulatePolicyRequest.starved_after:type_name -> google.protobuf.Duration
+	81,  // 37: boardd.v1.SimulatePolicyRequest.from:type_name -> google.protobuf.Timestamp
+	81,  // 38: boardd.v1.SimulatePolicyResponse.from:type_name -> google.protobuf.Timestamp
+	81,  // 39: boardd.v1.SimulatePolicyResponse.until:type_name -> google.protobuf.Timestamp
+	83,  // 40: boardd.v1.SimulatePolicyResponse.starved_after:type_name -> google.protobuf.Duration
+	35,  // 41: boardd.v1.SimulatePolicyResponse.present:type_name -> boardd.v1.SimulatedSide
+	35,  // 42: boardd.v1.SimulatePolicyResponse.candidate:type_name -> boardd.v1.SimulatedSide
+	36,  // 43: boardd.v1.SimulatePolicyResponse.keys:type_name -> boardd.v1.SimulatedKey
+	37,  // 44: boardd.v1.SimulatePolicyResponse.starved:type_name -> boardd.v1.StarvedJob
+	83,  // 45: boardd.v1.SimulatedSide.wait_p50:type_name -> google.protobuf.Duration
+	83,  // 46: boardd.v1.SimulatedSide.wait_p99:type_name -> google.protobuf.Duration
+	83,  // 47: boardd.v1.SimulatedSide.wait_most:type_name -> google.protobuf.Duration
+	35,  // 48: boardd.v1.SimulatedKey.present:type_name -> boardd.v1.SimulatedSide
+	35,  // 49: boardd.v1.SimulatedKey.candidate:type_name -> boardd.v1.SimulatedSide
+	83,  // 50: boardd.v1.StarvedJob.wait:type_name -> google.protobuf.Duration
+	40,  // 51: boardd.v1.ShadowPolicyResponse.examples:type_name -> boardd.v1.Disagreement
+	43,  // 52: boardd.v1.PromotePolicyResponse.policies:type_name -> boardd.v1.BoardPolicy
+	43,  // 53: boardd.v1.RollbackPolicyResponse.policies:type_name -> boardd.v1.BoardPolicy
+	46,  // 54: boardd.v1.ListBackendsResponse.backends:type_name -> boardd.v1.Backend
+	49,  // 55: boardd.v1.ListPlacesResponse.places:type_name -> boardd.v1.Place
+	49,  // 56: boardd.v1.ReleasePlaceResponse.place:type_name -> boardd.v1.Place
+	81,  // 57: boardd.v1.Server.since:type_name -> google.protobuf.Timestamp
+	83,  // 58: boardd.v1.Server.silent:type_name -> google.protobuf.Duration
+	54,  // 59: boardd.v1.ListServersResponse.servers:type_name -> boardd.v1.Server
+	54,  // 60: boardd.v1.DrainServerResponse.server:type_name -> boardd.v1.Server
+	81,  // 61: boardd.v1.AuditRecord.at:type_name -> google.protobuf.Timestamp
+	81,  // 62: boardd.v1.GetAuditRequest.since:type_name -> google.protobuf.Timestamp
+	81,  // 63: boardd.v1.GetAuditRequest.until:type_name -> google.protobuf.Timestamp
+	61,  // 64: boardd.v1.GetAuditResponse.records:type_name -> boardd.v1.AuditRecord
+	65,  // 65: boardd.v1.GetAuditResponse.head:type_name -> boardd.v1.AuditHead
+	62,  // 66: boardd.v1.GetAuditResponse.flaws:type_name -> boardd.v1.AuditFlaw
+	81,  // 67: boardd.v1.AuditHead.at:type_name -> google.protobuf.Timestamp
+	81,  // 68: boardd.v1.GetCatalogResponse.since:type_name -> google.protobuf.Timestamp
+	70,  // 69: boardd.v1.ExportCatalogResponse.records:type_name -> boardd.v1.CatalogRecord
+	70,  // 70: boardd.v1.ImportCatalogRequest.records:type_name -> boardd.v1.CatalogRecord
+	1,   // 71: boardd.v1.AdminService.CreateTenant:input_type -> boardd.v1.CreateTenantRequest
+	3,   // 72: boardd.v1.AdminService.ListTenants:input_type -> boardd.v1.ListTenantsRequest
+	5,   // 73: boardd.v1.AdminService.UpdateTenant:input_type -> boardd.v1.UpdateTenantRequest
+	7,   // 74: boardd.v1.AdminService.DeleteTenant:input_type -> boardd.v1.DeleteTenantRequest
+	10,  // 75: boardd.v1.AdminService.CreateToken:input_type -> boardd.v1.CreateTokenRequest
+	12,  // 76: boardd.v1.AdminService.ListTokens:input_type -> boardd.v1.ListTokensRequest
+	14,  // 77: boardd.v1.AdminService.RevokeToken:input_type -> boardd.v1.RevokeTokenRequest
+	17,  // 78: boardd.v1.AdminService.CreateBoard:input_type -> boardd.v1.CreateBoardRequest
+	19,  // 79: boardd.v1.AdminService.UpdateBoard:input_type -> boardd.v1.UpdateBoardRequest
+	21,  // 80: boardd.v1.AdminService.DeleteBoard:input_type -> boardd.v1.DeleteBoardRequest
+	23,  // 81: boardd.v1.AdminService.ListTenantBoards:input_type -> boardd.v1.ListTenantBoardsRequest
+	27,  // 82: boardd.v1.AdminService.PutPolicy:input_type -> boardd.v1.PutPolicyRequest
+	29,  // 83: boardd.v1.AdminService.ListPolicies:input_type -> boardd.v1.ListPoliciesRequest
+	31,  // 84: boardd.v1.AdminService.DeletePolicy:input_type -> boardd.v1.DeletePolicyRequest
+	33,  // 85: boardd.v1.AdminService.SimulatePolicy:input_type -> boardd.v1.SimulatePolicyRequest
+	38,  // 86: boardd.v1.AdminService.ShadowPolicy:input_type -> boardd.v1.ShadowPolicyRequest
+	41,  // 87: boardd.v1.AdminService.PromotePolicy:input_type -> boardd.v1.PromotePolicyRequest
+	44,  // 88: boardd.v1.AdminService.RollbackPolicy:input_type -> boardd.v1.RollbackPolicyRequest
+	47,  // 89: boardd.v1.AdminService.ListBackends:input_type -> boardd.v1.ListBackendsRequest
+	50,  // 90: boardd.v1.AdminService.ListPlaces:input_type -> boardd.v1.ListPlacesRequest
+	52,  // 91: boardd.v1.AdminService.ReleasePlace:input_type -> boardd.v1.ReleasePlaceRequest
+	55,  // 92: boardd.v1.AdminService.ListServers:input_type -> boardd.v1.ListServersRequest
+	57,  // 93: boardd.v1.AdminService.DrainServer:input_type -> boardd.v1.DrainServerRequest
+	59,  // 94: boardd.v1.AdminService.BackupBackend:input_type -> boardd.v1.BackupBackendRequest
+	63,  // 95: boardd.v1.AdminService.GetAudit:input_type -> boardd.v1.GetAuditRequest
+	75,  // 96: boardd.v1.AdminService.ReloadConfig:input_type -> boardd.v1.ReloadConfigRequest
+	66,  // 97: boardd.v1.AdminService.GetCatalog:input_type -> boardd.v1.GetCatalogRequest
+	68,  // 98: boardd.v1.AdminService.AcceptCatalog:input_type -> boardd.v1.AcceptCatalogRequest
+	71,  // 99: boardd.v1.AdminService.ExportCatalog:input_type -> boardd.v1.ExportCatalogRequest
+	73,  // 100: boardd.v1.AdminService.ImportCatalog:input_type -> boardd.v1.ImportCatalogRequest
+	2,   // 101: boardd.v1.AdminService.CreateTenant:output_type -> boardd.v1.CreateTenantResponse
+	4,   // 102: boardd.v1.AdminService.ListTenants:output_type -> boardd.v1.ListTenantsResponse
+	6,   // 103: boardd.v1.AdminService.UpdateTenant:output_type -> boardd.v1.UpdateTenantResponse
+	8,   // 104: boardd.v1.AdminService.DeleteTenant:output_type -> boardd.v1.DeleteTenantResponse
+	11,  // 105: boardd.v1.AdminService.CreateToken:output_type -> boardd.v1.CreateTokenResponse
+	13,  // 106: boardd.v1.AdminService.ListTokens:output_type -> boardd.v1.ListTokensResponse
+	15,  // 107: boardd.v1.AdminService.RevokeToken:output_type -> boardd.v1.RevokeTokenResponse
+	18,  // 108: boardd.v1.AdminService.CreateBoard:output_type -> boardd.v1.CreateBoardResponse
+	20,  // 109: boardd.v1.AdminService.UpdateBoard:output_type -> boardd.v1.UpdateBoardResponse
+	22,  // 110: boardd.v1.AdminService.DeleteBoard:output_type -> boardd.v1.DeleteBoardResponse
+	24,  // 111: boardd.v1.AdminService.ListTenantBoards:output_type -> boardd.v1.ListTenantBoardsResponse
+	28,  // 112: boardd.v1.AdminService.PutPolicy:output_type -> boardd.v1.PutPolicyResponse
+	30,  // 113: boardd.v1.AdminService.ListPolicies:output_type -> boardd.v1.ListPoliciesResponse
+	32,  // 114: boardd.v1.AdminService.DeletePolicy:output_type -> boardd.v1.DeletePolicyResponse
+	34,  // 115: boardd.v1.AdminService.SimulatePolicy:output_type -> boardd.v1.SimulatePolicyResponse
+	39,  // 116: boardd.v1.AdminService.ShadowPolicy:output_type -> boardd.v1.ShadowPolicyResponse
+	42,  // 117: boardd.v1.AdminService.PromotePolicy:output_type -> boardd.v1.PromotePolicyResponse
+	45,  // 118: boardd.v1.AdminService.RollbackPolicy:output_type -> boardd.v1.RollbackPolicyResponse
+	48,  // 119: boardd.v1.AdminService.ListBackends:output_type -> boardd.v1.ListBackendsResponse
+	51,  // 120: boardd.v1.AdminService.ListPlaces:output_type -> boardd.v1.ListPlacesResponse
+	53,  // 121: boardd.v1.AdminService.ReleasePlace:output_type -> boardd.v1.ReleasePlaceResponse
+	56,  // 122: boardd.v1.AdminService.ListServers:output_type -> boardd.v1.ListServersResponse
+	58,  // 123: boardd.v1.AdminService.DrainServer:output_type -> boardd.v1.DrainServerResponse
+	60,  // 124: boardd.v1.AdminService.BackupBackend:output_type -> boardd.v1.BackupBackendResponse
+	64,  // 125: boardd.v1.AdminService.GetAudit:output_type -> boardd.v1.GetAuditResponse
+	76,  // 126: boardd.v1.AdminService.ReloadConfig:output_type -> boardd.v1.ReloadConfigResponse
+	67,  // 127: boardd.v1.AdminService.GetCatalog:output_type -> boardd.v1.GetCatalogResponse
+	69,  // 128: boardd.v1.AdminService.AcceptCatalog:output_type -> boardd.v1.AcceptCatalogResponse
+	72,  // 129: boardd.v1.AdminService.ExportCatalog:output_type -> boardd.v1.ExportCatalogResponse
+	74,  // 130: boardd.v1.AdminService.ImportCatalog:output_type -> boardd.v1.ImportCatalogResponse
+	101, // [101:131] is the sub-list for method output_type
+	71,  // [71:101] is the sub-list for method input_type
+	71,  // [71:71] is the sub-list for extension type_name
+	71,  // [71:71] is the sub-list for extension extendee
+	0,   // [0:71] is the sub-list for field type_name
 }
 
 func init() { file_boardd_v1_admin_proto_init() }
@@ -5292,7 +5621,7 @@ func file_boardd_v1_admin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_boardd_v1_admin_proto_rawDesc), len(file_boardd_v1_admin_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   76,
+			NumMessages:   81,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

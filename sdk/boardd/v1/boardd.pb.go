@@ -7893,6 +7893,7 @@ type Board struct {
 	Ordering          *PolicyRule            `protobuf:"bytes,33,opt,name=ordering,proto3" json:"ordering,omitempty"`       // what says which job is first; absent: the board's own order
 	Limits            map[string]int64       `protobuf:"bytes,34,rep,name=limits,proto3" json:"limits,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	HideDetails       bool                   `protobuf:"varint,35,opt,name=hide_details,json=hideDetails,proto3" json:"hide_details,omitempty"`
+	Server            string                 `protobuf:"bytes,50,opt,name=server,proto3" json:"server,omitempty"` // of a fleet, that serves the board now, as it advertises itself; empty: this one, which serves alone
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -8114,6 +8115,13 @@ func (x *Board) GetHideDetails() bool {
 		return x.HideDetails
 	}
 	return false
+}
+
+func (x *Board) GetServer() string {
+	if x != nil {
+		return x.Server
+	}
+	return ""
 }
 
 type ListBoardsRequest struct {
@@ -9415,7 +9423,7 @@ const file_boardd_v1_boardd_proto_rawDesc = "" +
 	"\x06params\x18\x02 \x01(\fB\x04\xa0\xae#\x01R\x06params\x12\x19\n" +
 	"\bon_error\x18\x03 \x01(\tR\aonError\x12\x16\n" +
 	"\x06digest\x18\x04 \x01(\tR\x06digest\x12\x1a\n" +
-	"\bpromoted\x18\x05 \x01(\bR\bpromoted\"\xf1\b\n" +
+	"\bpromoted\x18\x05 \x01(\bR\bpromoted\"\x89\t\n" +
 	"\x05Board\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\abackend\x18\x02 \x01(\tR\abackend\x12\x16\n" +
@@ -9449,7 +9457,8 @@ const file_boardd_v1_boardd_proto_rawDesc = "" +
 	"\veligibility\x18  \x03(\v2\x15.boardd.v1.PolicyRuleR\veligibility\x121\n" +
 	"\bordering\x18! \x01(\v2\x15.boardd.v1.PolicyRuleR\bordering\x124\n" +
 	"\x06limits\x18\" \x03(\v2\x1c.boardd.v1.Board.LimitsEntryR\x06limits\x12!\n" +
-	"\fhide_details\x18# \x01(\bR\vhideDetails\x1a9\n" +
+	"\fhide_details\x18# \x01(\bR\vhideDetails\x12\x16\n" +
+	"\x06server\x182 \x01(\tR\x06server\x1a9\n" +
 	"\vLimitsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\x13\n" +

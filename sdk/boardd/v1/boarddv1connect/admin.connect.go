@@ -98,6 +98,12 @@ const (
 	// AdminServiceReleasePlaceProcedure is the fully-qualified name of the AdminService's ReleasePlace
 	// RPC.
 	AdminServiceReleasePlaceProcedure = "/boardd.v1.AdminService/ReleasePlace"
+	// AdminServiceListServersProcedure is the fully-qualified name of the AdminService's ListServers
+	// RPC.
+	AdminServiceListServersProcedure = "/boardd.v1.AdminService/ListServers"
+	// AdminServiceDrainServerProcedure is the fully-qualified name of the AdminService's DrainServer
+	// RPC.
+	AdminServiceDrainServerProcedure = "/boardd.v1.AdminService/DrainServer"
 	// AdminServiceBackupBackendProcedure is the fully-qualified name of the AdminService's
 	// BackupBackend RPC.
 	AdminServiceBackupBackendProcedure = "/boardd.v1.AdminService/BackupBackend"
@@ -142,6 +148,8 @@ type AdminServiceClient interface {
 	ListBackends(context.Context, *connect.Request[v1.ListBackendsRequest]) (*connect.Response[v1.ListBackendsResponse], error)
 	ListPlaces(context.Context, *connect.Request[v1.ListPlacesRequest]) (*connect.Response[v1.ListPlacesResponse], error)
 	ReleasePlace(context.Context, *connect.Request[v1.ReleasePlaceRequest]) (*connect.Response[v1.ReleasePlaceResponse], error)
+	ListServers(context.Context, *connect.Request[v1.ListServersRequest]) (*connect.Response[v1.ListServersResponse], error)
+	DrainServer(context.Context, *connect.Request[v1.DrainServerRequest]) (*connect.Response[v1.DrainServerResponse], error)
 	BackupBackend(context.Context, *connect.Request[v1.BackupBackendRequest]) (*connect.ServerStreamForClient[v1.BackupBackendResponse], error)
 	GetAudit(context.Context, *connect.Request[v1.GetAuditRequest]) (*connect.Response[v1.GetAuditResponse], error)
 	ReloadConfig(context.Context, *connect.Request[v1.ReloadConfigRequest]) (*connect.Response[v1.ReloadConfigResponse], error)
@@ -295,6 +303,19 @@ func NewAdminServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			connect.WithSchema(adminServiceMethods.ByName("ReleasePlace")),
 			connect.WithClientOptions(opts...),
 		),
+		listServers: connect.NewClient[v1.ListServersRequest, v1.ListServersResponse](
+			httpClient,
+			baseURL+AdminServiceListServersProcedure,
+			connect.WithSchema(adminServiceMethods.ByName("ListServers")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
+		drainServer: connect.NewClient[v1.DrainServerRequest, v1.DrainServerResponse](
+			httpClient,
+			baseURL+AdminServiceDrainServerProcedure,
+			connect.WithSchema(adminServiceMethods.ByName("DrainServer")),
+			connect.WithClientOptions(opts...),
+		),
 		backupBackend: connect.NewClient[v1.BackupBackendRequest, v1.BackupBackendResponse](
 			httpClient,
 			baseURL+AdminServiceBackupBackendProcedure,
@@ -365,6 +386,8 @@ type adminServiceClient struct {
 	listBackends     *connect.Client[v1.ListBackendsRequest, v1.ListBackendsResponse]
 	listPlaces       *connect.Client[v1.ListPlacesRequest, v1.ListPlacesResponse]
 	releasePlace     *connect.Client[v1.ReleasePlaceRequest, v1.ReleasePlaceResponse]
+	listServers      *connect.Client[v1.ListServersRequest, v1.ListServersResponse]
+	drainServer      *connect.Client[v1.DrainServerRequest, v1.DrainServerResponse]
 	backupBackend    *connect.Client[v1.BackupBackendRequest, v1.BackupBackendResponse]
 	getAudit         *connect.Client[v1.GetAuditRequest, v1.GetAuditResponse]
 	reloadConfig     *connect.Client[v1.ReloadConfigRequest, v1.ReloadConfigResponse]
@@ -479,6 +502,16 @@ func (c *adminServiceClient) ReleasePlace(ctx context.Context, req *connect.Requ
 	return c.releasePlace.CallUnary(ctx, req)
 }
 
+// ListServers calls boardd.v1.AdminService.ListServers.
+func (c *adminServiceClient) ListServers(ctx context.Context, req *connect.Request[v1.ListServersRequest]) (*connect.Response[v1.ListServersResponse], error) {
+	return c.listServers.CallUnary(ctx, req)
+}
+
+// DrainServer calls boardd.v1.AdminService.DrainServer.
+func (c *adminServiceClient) DrainServer(ctx context.Context, req *connect.Request[v1.DrainServerRequest]) (*connect.Response[v1.DrainServerResponse], error) {
+	return c.drainServer.CallUnary(ctx, req)
+}
+
 // BackupBackend calls boardd.v1.AdminService.BackupBackend.
 func (c *adminServiceClient) BackupBackend(ctx context.Context, req *connect.Request[v1.BackupBackendRequest]) (*connect.ServerStreamForClient[v1.BackupBackendResponse], error) {
 	return c.backupBackend.CallServerStream(ctx, req)
@@ -537,6 +570,8 @@ type AdminServiceHandler interface {
 	ListBackends(context.Context, *connect.Request[v1.ListBackendsRequest]) (*connect.Response[v1.ListBackendsResponse], error)
 	ListPlaces(context.Context, *connect.Request[v1.ListPlacesRequest]) (*connect.Response[v1.ListPlacesResponse], error)
 	ReleasePlace(context.Context, *connect.Request[v1.ReleasePlaceRequest]) (*connect.Response[v1.ReleasePlaceResponse], error)
+	ListServers(context.Context, *connect.Request[v1.ListServersRequest]) (*connect.Response[v1.ListServersResponse], error)
+	DrainServer(context.Context, *connect.Request[v1.DrainServerRequest]) (*connect.Response[v1.DrainServerResponse], error)
 	BackupBackend(context.Context, *connect.Request[v1.BackupBackendRequest], *connect.ServerStream[v1.BackupBackendResponse]) error
 	GetAudit(context.Context, *connect.Request[v1.GetAuditRequest]) (*connect.Response[v1.GetAuditResponse], error)
 	ReloadConfig(context.Context, *connect.Request[v1.ReloadConfigRequest]) (*connect.Response[v1.ReloadConfigResponse], error)
@@ -686,6 +721,19 @@ func NewAdminServiceHandler(svc AdminServiceHandler, opts ...connect.HandlerOpti
 		connect.WithSchema(adminServiceMethods.ByName("ReleasePlace")),
 		connect.WithHandlerOptions(opts...),
 	)
+	adminServiceListServersHandler := connect.NewUnaryHandler(
+		AdminServiceListServersProcedure,
+		svc.ListServers,
+		connect.WithSchema(adminServiceMethods.ByName("ListServers")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
+	adminServiceDrainServerHandler := connect.NewUnaryHandler(
+		AdminServiceDrainServerProcedure,
+		svc.DrainServer,
+		connect.WithSchema(adminServiceMethods.ByName("DrainServer")),
+		connect.WithHandlerOptions(opts...),
+	)
 	adminServiceBackupBackendHandler := connect.NewServerStreamHandler(
 		AdminServiceBackupBackendProcedure,
 		svc.BackupBackend,
@@ -774,6 +822,10 @@ func NewAdminServiceHandler(svc AdminServiceHandler, opts ...connect.HandlerOpti
 			adminServiceListPlacesHandler.ServeHTTP(w, r)
 		case AdminServiceReleasePlaceProcedure:
 			adminServiceReleasePlaceHandler.ServeHTTP(w, r)
+		case AdminServiceListServersProcedure:
+			adminServiceListServersHandler.ServeHTTP(w, r)
+		case AdminServiceDrainServerProcedure:
+			adminServiceDrainServerHandler.ServeHTTP(w, r)
 		case AdminServiceBackupBackendProcedure:
 			adminServiceBackupBackendHandler.ServeHTTP(w, r)
 		case AdminServiceGetAuditProcedure:
@@ -879,6 +931,14 @@ func (UnimplementedAdminServiceHandler) ListPlaces(context.Context, *connect.Req
 
 func (UnimplementedAdminServiceHandler) ReleasePlace(context.Context, *connect.Request[v1.ReleasePlaceRequest]) (*connect.Response[v1.ReleasePlaceResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("boardd.v1.AdminService.ReleasePlace is not implemented"))
+}
+
+func (UnimplementedAdminServiceHandler) ListServers(context.Context, *connect.Request[v1.ListServersRequest]) (*connect.Response[v1.ListServersResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("boardd.v1.AdminService.ListServers is not implemented"))
+}
+
+func (UnimplementedAdminServiceHandler) DrainServer(context.Context, *connect.Request[v1.DrainServerRequest]) (*connect.Response[v1.DrainServerResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("boardd.v1.AdminService.DrainServer is not implemented"))
 }
 
 func (UnimplementedAdminServiceHandler) BackupBackend(context.Context, *connect.Request[v1.BackupBackendRequest], *connect.ServerStream[v1.BackupBackendResponse]) error {

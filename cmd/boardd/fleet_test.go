@@ -1,0 +1,290 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/boardd/boardd/internal/testserver"
+	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
+	"github.com/boardd/boardd/sdk/client"
+)
+
+const (
+	fleetToken  = "not-very-secret-1234567890"
+	fleetConfig = `
+advertise = %q
+token "root" {
+  roles  = ["operator"]
+  secret = "not-very-secret-1234567890"
+}
+backend "main" {
+  driver = "redis"
+  config = { address = %q }
+}
+catalog {
+  backend = "main"
+}
+%s
+`
+)
+
+// fleetBoards is how many boards the servers of a fleet have in these tests.
+const fleetBoards = 6
+
+// startFleet starts servers that share a Redis, and waits until each board is open on one
+// of them.
+func startFleet(t *testing.T, n int, env ...string) []*testserver.Server {
+	t.Helper()
+	program := withDriver(t, "redis")
+	redis := testserver.StartRedis(t, testserver.RedisOptions{})
+	var boards strings.Builder
+	for i := range fleetBoards {
+		fmt.Fprintf(&boards, "board \"b%d\" {\n  backend = \"main\"\n}\n", i)
+	}
+	servers := make([]*testserver.Server, n)
+	for i := range servers {
+		config := filepath.Join(t.TempDir(), "boards.hcl")
+		s := testserver.New(t, program, "", "--config", config)
+		s.Env = env
+		if err := os.WriteFile(config, fmt.Appendf(nil, fleetConfig, s.Addr, redis.Addr, boards.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s.Launch()
+		servers[i] = s
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			for _, s := range servers {
+				t.Logf("%s:\n%s", s.Addr, s.Log())
+			}
+		}
+	})
+	settled(t, servers...)
+	return servers
+}
+
+// settled waits until the servers, and no others, live, and each board is open on one of
+// them.
+func settled(t *testing.T, servers ...*testserver.Server) {
+	t.Helper()
+	testserver.Eventually(t, "each board is open on one server", func() bool {
+		for _, s := range servers {
+			if !s.Ready() {
+				return false
+			}
+			list, err := fleetAdmin(t, s).ListServers(t.Context())
+			live, boards := 0, int64(0)
+			for _, o := range list {
+				if o.GetLive() {
+					live, boards = live+1, boards+o.GetBoards()
+				}
+			}
+			if err != nil || live != len(servers) || boards != fleetBoards {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+func fleetClient(t *testing.T, servers ...*testserver.Server) *client.Client {
+	t.Helper()
+	var addrs []string
+	for _, s := range servers {
+		addrs = append(addrs, s.Addr)
+	}
+	c, err := client.New(client.Config{Addr: strings.Join(addrs, ","), Token: fleetToken})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+func fleetAdmin(t *testing.T, s *testserver.Server) *client.Admin { return fleetClient(t, s).Admin() }
+
+// ask makes a call as curl does, and returns the answer's status, header and body.
+func ask(t *testing.T, s *testserver.Server, call, body string, header ...string) (int, http.Header, string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.Addr+"/boardd.v1.BoardService/"+call, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+fleetToken)
+	r.Header.Set("Content-Type", "application/json")
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, answer.Header, string(bytes.TrimSpace(text))
+}
+
+// ownerOf returns the server that serves a board, and one that doesn't.
+func ownerOf(t *testing.T, board string, servers ...*testserver.Server) (owner, other *testserver.Server) {
+	t.Helper()
+	status, _, text := ask(t, servers[0], "GetBoard", fmt.Sprintf(`{"board":%q}`, board))
+	var got struct{ Board struct{ Server string } }
+	if err := json.Unmarshal([]byte(text), &got); err != nil || status != http.StatusOK {
+		t.Fatalf("GetBoard: %d %s", status, text)
+	}
+	for _, s := range servers {
+		if s.Addr == got.Board.Server {
+			owner = s
+		} else {
+			other = s
+		}
+	}
+	if owner == nil {
+		t.Fatalf("the board %s is served by %q, which is no server of these", board, got.Board.Server)
+	}
+	return owner, other
+}
+
+// TestFleet has three servers on one Redis serve six boards together: any call works at
+// any server, and whoever made it is told who has the board.
+func TestFleet(t *testing.T) {
+	t.Parallel()
+	servers := startFleet(t, 3)
+	for i := range fleetBoards {
+		board := fmt.Sprint("b", i)
+		owner, _ := ownerOf(t, board, servers...)
+		for _, s := range servers {
+			status, header, text := ask(t, s, "PostJobs", fmt.Sprintf(`{"board":%q,"jobs":[{"name":"x"}]}`, board), "X-Request-Id", "from-curl")
+			want := owner.Addr
+			if s == owner {
+				want = ""
+			}
+			if status != http.StatusOK || header.Get("Boardd-Server") != want || header.Get("X-Request-Id") != "from-curl" {
+				t.Errorf("a post to %s at %s: %d %s, from %q, want from %q", board, s.Addr, status, text, header.Get("Boardd-Server"), want)
+			}
+			if status, header, text := ask(t, s, "CountJobs", fmt.Sprintf(`{"board":%q,"bord":1}`, board)); status != http.StatusBadRequest || header.Get("Boardd-Server") != "" {
+				t.Errorf("a wrong call at %s: %d %s", s.Addr, status, text)
+			}
+			if status, _, text := ask(t, s, "GetJobs", fmt.Sprintf(`{"board":%q,"uuids":["nonsense"]}`, board)); status != http.StatusOK || !strings.Contains(text, "INVALID") {
+				t.Errorf("a call with a wrong item at %s: %d %s", s.Addr, status, text)
+			}
+			if status, _, text := ask(t, s, "PutSchedule", fmt.Sprintf(`{"board":%q,"schedule":{"name":"n","cron":"nonsense","job":{"name":"x"}}}`, board)); status != http.StatusBadRequest || !strings.Contains(text, "cron") {
+				t.Errorf("a call that its server refuses, at %s: %d %s", s.Addr, status, text)
+			}
+		}
+		if status, _, text := ask(t, owner, "CountJobs", fmt.Sprintf(`{"board":%q}`, board)); status != http.StatusOK || !strings.Contains(text, `"ready":"3"`) {
+			t.Errorf("the board %s has %d %s, want 3 jobs", board, status, text)
+		}
+	}
+	if status, _, text := ask(t, servers[1], "CountJobs", `{"board":"nobodys"}`); status != http.StatusNotFound {
+		t.Errorf("a board that there isn't: %d %s", status, text)
+	}
+	for _, header := range []string{"x", "eyJmcm9tIjoiYSJ9.AAAA"} {
+		if status, _, text := ask(t, servers[0], "CountJobs", `{"board":"b0"}`, "Boardd-Peer", header); status != http.StatusUnauthorized {
+			t.Errorf("a call that only says that a server passed it on: %d %s", status, text)
+		}
+	}
+	t.Run("watches and waits", func(t *testing.T) { fleetWaits(t, servers) })
+	t.Run("drain", func(t *testing.T) { fleetDrain(t, servers) })
+}
+
+// fleetWaits has a claim wait, and a watch look, at a server that doesn't have the board.
+func fleetWaits(t *testing.T, servers []*testserver.Server) {
+	t.Helper()
+	owner, other := ownerOf(t, "b1", servers...)
+	board := fleetClient(t, other).Board("b1")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	posted := make(chan struct{})
+	seen := make(chan error, 1)
+	go func() {
+		for e, err := range board.Watch(ctx, "") {
+			if err != nil || e.GetType() == boarddv1.EventType_POSTED && e.GetJob().GetName() == "awaited" {
+				seen <- err
+				return
+			}
+		}
+	}()
+	claimed := make(chan error, 1)
+	go func() {
+		claims, err := board.Claim(ctx, client.ClaimOptions{Owner: "w", Names: []string{"awaited"}, Wait: 50 * time.Second})
+		if err == nil {
+			err = board.Consume(ctx, claims...)
+		}
+		claimed <- err
+	}()
+	go func() {
+		defer close(posted)
+		testserver.Eventually(t, "the claim waits at the board's server", func() bool {
+			return strings.Contains(scrape(t, owner), `boardd_waiting_claims{board="b1",tenant="default"} 1`)
+		})
+		if _, err := fleetClient(t, owner).Board("b1").Post(ctx, &client.NewJob{Name: "awaited"}); err != nil {
+			t.Errorf("post: %v", err)
+		}
+	}()
+	if err := <-claimed; err != nil {
+		t.Errorf("the claim that waited: %v", err)
+	}
+	if err := <-seen; err != nil {
+		t.Errorf("the watch: %v", err)
+	}
+	<-posted
+	if text := scrape(t, other); !strings.Contains(text, fmt.Sprintf("boardd_calls_forwarded_total{to=%q}", owner.Addr)) {
+		t.Errorf("the metrics of %s say nothing of calls that were passed on", other.Addr)
+	}
+}
+
+// scrape reads a server's metrics.
+func scrape(t *testing.T, s *testserver.Server) string {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.Addr+"/metrics", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+fleetToken)
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return "" // it is being killed
+	}
+	defer answer.Body.Close()
+	text, _ := io.ReadAll(answer.Body)
+	return string(text)
+}
+
+// fleetDrain has a server give its boards to the others and take them back.
+func fleetDrain(t *testing.T, servers []*testserver.Server) {
+	t.Helper()
+	owner, other := ownerOf(t, "b2", servers...)
+	if _, err := fleetAdmin(t, other).DrainServer(t.Context(), &boarddv1.DrainServerRequest{Server: owner.Addr}); err != nil {
+		t.Fatal(err)
+	}
+	testserver.Eventually(t, "the drained server has no board open", func() bool {
+		return strings.Contains(scrape(t, owner), "\nboardd_boards_open 0\n") && !owner.Ready()
+	})
+	if status, header, text := ask(t, owner, "PostJobs", `{"board":"b2","jobs":[{"name":"x"}]}`); status != http.StatusOK || header.Get("Boardd-Server") == "" {
+		t.Errorf("a post at the drained server: %d %s, from %q", status, text, header.Get("Boardd-Server"))
+	}
+	if now, _ := ownerOf(t, "b2", servers...); now == owner {
+		t.Error("the board is still the drained server's")
+	}
+	if _, err := fleetAdmin(t, other).DrainServer(t.Context(), &boarddv1.DrainServerRequest{Server: owner.Addr, Undo: true}); err != nil {
+		t.Fatal(err)
+	}
+	testserver.Eventually(t, "the board is its first server's again", func() bool {
+		now, _ := ownerOf(t, "b2", servers...)
+		return now == owner
+	})
+	settled(t, servers...)
+}

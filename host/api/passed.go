@@ -1,0 +1,128 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"path"
+
+	"connectrpc.com/connect"
+
+	"github.com/boardd/boardd/host"
+	"github.com/boardd/boardd/host/audit"
+	"github.com/boardd/boardd/host/catalog"
+	"github.com/boardd/boardd/host/fleet"
+	"github.com/boardd/boardd/host/tenant"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+type passedKey struct{}
+
+// passedOn returns what another server says with the call of this context, or nil: then
+// no other server has passed it on.
+func passedOn(ctx context.Context) *fleet.Passed {
+	p, _ := ctx.Value(passedKey{}).(*fleet.Passed)
+	return p
+}
+
+// open looks whether a request comes from another server of the fleet, and reads its
+// body. What is sealed is looked at before anything of the body is read; a body that is
+// another one than was sealed, and a message that was seen before, are refused.
+func (g *gate) open(w http.ResponseWriter, r *http.Request) (*fleet.Passed, *http.Request, error) {
+	m := g.host.Member()
+	if m == nil {
+		return nil, r, job.Errorf(job.Unauthenticated, "this server is in no fleet")
+	}
+	p, proof, err := m.Key().Open(r.Header.Get(peerHeader))
+	switch {
+	case err != nil:
+		return nil, r, err
+	case p.To != m.Boot() || p.Call != r.URL.Path:
+		return nil, r, job.Errorf(job.Unauthenticated, "this call was sealed for another server, or for another call")
+	case !m.Fresh(p.From, p.Number):
+		return nil, r, job.Errorf(job.Unauthenticated, "this call was passed on before, or by a server that is not known here")
+	}
+	body, err := io.ReadAll(io.LimitReader(r.Body, hardLimit+1))
+	if err != nil || fleet.DigestOf(body) != p.Body {
+		return nil, r, job.Errorf(job.Unauthenticated, "the body of this call is not the one that was sealed")
+	}
+	w.Header().Set(proofHeader, proof)
+	r = r.WithContext(context.WithValue(r.Context(), passedKey{}, &p))
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	if q, ok := r.Context().Value(requestKey{}).(*request); ok {
+		q.remote = p.Remote
+	}
+	return &p, r, nil
+}
+
+// takePassed is authenticate for a call that another server has let in and passes on. The
+// other one has counted it and puts it into its audit log; roles are looked at again.
+func (g *gate) takePassed(w http.ResponseWriter, r *http.Request, next http.Handler) {
+	p, r, err := g.open(w, r)
+	if err != nil {
+		g.refuseLogin(w, r, err)
+		return
+	}
+	if g.draining.Load() {
+		w.Header().Set(answerHeader, answerNotMine)
+		g.refuse(w, r, http.StatusServiceUnavailable, errStopping)
+		return
+	}
+	var caller tenant.Passed
+	if err := json.Unmarshal(p.Caller, &caller); err != nil {
+		g.refuseLogin(w, r, job.Errorf(job.Unauthenticated, "the call was passed on for nobody"))
+		return
+	}
+	session := g.host.PassedSession(caller)
+	if err := session.Check(path.Base(r.URL.Path)); err != nil {
+		g.refuseRecorded(w, r, session, audit.Record{
+			Call: path.Base(r.URL.Path), Result: callError(r.Context(), err).Code().String(), Remote: p.Remote, Request: w.Header().Get(requestHeader),
+		}, err)
+		return
+	}
+	g.seated(w, r, session, next)
+}
+
+// fleetPage answers what servers ask each other.
+func (s *Server) fleetPage(w http.ResponseWriter, r *http.Request) {
+	_, r, err := s.gate.open(w, r)
+	if err != nil {
+		s.gate.refuseLogin(w, r, err)
+		return
+	}
+	var question hasOpen
+	if err := json.NewDecoder(r.Body).Decode(&question); err != nil {
+		s.gate.refuse(w, r, http.StatusBadRequest, job.Errorf(job.Invalid, "this is nothing that a server asks"))
+		return
+	}
+	answer, _ := json.Marshal(hasOpen{Open: s.gate.host.HasOpen(r.Context(), question.Boards, question.Warm)}) // it has no value that could fail
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(answer) // a server that has gone needs no answer
+}
+
+// mine returns nil if this server serves the board of a call, as it does unless another
+// server has passed the call on and still another one is to have the board.
+func (o *observer) mine(ctx context.Context, board string) error {
+	p := passedOn(ctx)
+	session, ok := ctx.Value(sessionKey{}).(*host.Session)
+	if p == nil || !ok || board == "" || o.host.Takes(ctx, catalog.At{Tenant: session.Tenant(), Name: board}, p.Must) {
+		return nil
+	}
+	return withAnswer(callError(ctx, job.Errorf(job.Unavailable, "the board %s is not open on this server", clip(board))), answerNotMine)
+}
+
+func withAnswer(err *connect.Error, answer string) *connect.Error {
+	err.Meta().Set(answerHeader, answer)
+	return err
+}
+
+// markMoved says of the error of a call that was passed on that the board has moved or
+// moves, so that the other server may ask elsewhere.
+func markMoved(ctx context.Context, cause error, answer *connect.Error) {
+	if passedOn(ctx) != nil && (host.Moved(cause) || errors.Is(cause, errStopping)) {
+		withAnswer(answer, answerMoved)
+	}
+}

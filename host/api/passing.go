@@ -1,0 +1,343 @@
+package api
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"maps"
+	"net/http"
+	"strings"
+	"time"
+
+	"connectrpc.com/connect"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/boardd/boardd/host"
+	"github.com/boardd/boardd/host/catalog"
+	"github.com/boardd/boardd/host/fleet"
+	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// passing passes calls on to the servers of the fleet that have their boards open. A nil
+// one passes nothing on.
+type passing struct {
+	host     *host.Host
+	peers    *peers
+	stopping <-chan struct{}
+}
+
+func newPassing(h *host.Host, p *peers, stopping <-chan struct{}) *passing {
+	return &passing{host: h, peers: p, stopping: stopping}
+}
+
+// route returns who is to be asked for a board of the caller's before this server, the
+// best one first. A call that was passed on is never passed on again.
+func (p *passing) route(ctx context.Context, call, board string) []fleet.Seen {
+	session, ok := ctx.Value(sessionKey{}).(*host.Session)
+	if p == nil || !ok || board == "" || passedOn(ctx) != nil || !session.May(call, board) {
+		return nil // what the caller may not do is told to it here
+	}
+	if m := p.host.Member(); m == nil || m.Key().None() {
+		return nil
+	}
+	return p.host.Route(ctx, catalog.At{Tenant: session.Tenant(), Name: board})
+}
+
+// attempt is a call that is passed on.
+type attempt struct {
+	call     string
+	caller   json.RawMessage
+	remote   string
+	header   http.Header
+	repeats  bool // it may be made again although it may have been done
+	onlyWait bool // ended before its time, it has done nothing
+}
+
+func (p *passing) attempt(ctx context.Context, spec connect.Spec, message any) attempt {
+	a := attempt{call: callOf(spec), header: http.Header{}}
+	if session, ok := ctx.Value(sessionKey{}).(*host.Session); ok {
+		a.caller, _ = json.Marshal(session.Principal().Pass()) // it has no value that could fail
+	}
+	if q, ok := ctx.Value(requestKey{}).(*request); ok {
+		a.remote = q.remote
+		a.header.Set(requestHeader, q.id)
+	}
+	p.host.Tracer().Inject(ctx, a.header)
+	a.repeats = spec.IdempotencyLevel == connect.IdempotencyNoSideEffects || isNamed(message)
+	a.onlyWait = waitsFor(message)
+	return a
+}
+
+// isNamed reports whether what a request changes is named by it, so that it may be made
+// again: the answer to the second one says what came of the first one. Jobs without a uuid
+// are given one.
+func isNamed(message any) bool {
+	switch m := message.(type) {
+	case *boarddv1.PostJobsRequest:
+		for _, j := range m.GetJobs() {
+			if j.GetUuid() == "" {
+				j.Uuid = newUUID()
+			}
+		}
+		return true
+	case *boarddv1.ClaimJobsRequest:
+		return m.GetRequestId() != ""
+	case *boarddv1.WorkRequest:
+		return m.GetRequestId() != "" || m.GetMax() == 0 && m.GetAhead() == 0
+	case *boarddv1.TrashJobsRequest:
+		return len(m.GetUuids()) == 0
+	case *boarddv1.ExtendClaimsRequest, *boarddv1.ConsumeJobsRequest, *boarddv1.AbandonJobsRequest, *boarddv1.RegisterEntityRequest,
+		*boarddv1.PauseBoardRequest, *boarddv1.ResumeBoardRequest:
+		return true
+	case *boarddv1.AppendLogRequest:
+		return m.GetRequestId() != ""
+	}
+	return false
+}
+
+// newUUID returns a random UUID (RFC 9562, version 4).
+func newUUID() string {
+	var id job.ID
+	_, _ = rand.Read(id[:]) // never fails
+	id[6], id[8] = id[6]&0x0f|0x40, id[8]&0x3f|0x80
+	return id.String()
+}
+
+// waitsFor reports whether a request waits, and does nothing else as long as it does.
+func waitsFor(message any) bool {
+	if m, ok := message.(*boarddv1.WorkRequest); ok && len(m.GetEndings())+len(m.GetExtend()) > 0 {
+		return false
+	}
+	m, ok := message.(interface{ GetWait() *durationpb.Duration })
+	return ok && m.GetWait().AsDuration() > 0
+}
+
+// unary passes a call on, if its board is another server's. done is false where this
+// server is to make the call itself.
+func (p *passing) unary(ctx context.Context, r connect.AnyRequest, board string) (answer connect.AnyResponse, done bool, err error) {
+	servers := p.route(ctx, callOf(r.Spec()), board)
+	if len(servers) == 0 {
+		return nil, false, nil
+	}
+	a := p.attempt(ctx, r.Spec(), r.Any())
+	calling, release := ctx, func() {}
+	if a.onlyWait {
+		calling, release = untilStop(ctx, p.stopping)
+	}
+	defer release()
+	must := false
+	for _, s := range servers {
+		o := p.peers.of(s)
+		call := o.calls[r.Spec().Procedure]
+		if call == nil || !o.enter(ctx) {
+			must = true
+			continue
+		}
+		answer, err = call(o.with(calling, &a, must), r.Any(), a.header)
+		o.under.Add(-1)
+		if err == nil {
+			p.passed(ctx, s)
+			answer.Header().Set(serverHeader, s.Advertise)
+			return answer, true, nil
+		}
+		if ended := ended(ctx, calling); ended != nil {
+			return nil, true, ended
+		}
+		switch next := o.failed(err, &a); next {
+		case askNext:
+			must = must || o.away.Load()
+		case doubtful:
+			return nil, true, job.Errorf(job.OutcomeUnknown, "the server that has the board was lost before it answered; perhaps it has done what was asked")
+		case answered:
+			p.passed(ctx, s)
+			return nil, true, foreign(err, s)
+		}
+	}
+	return nil, false, nil
+}
+
+// ended is the error of a call that its caller, its time or this server's end ended.
+func ended(ctx, calling context.Context) error {
+	switch {
+	case ctx.Err() != nil:
+		return &job.Error{Kind: job.Interrupted, Err: context.Cause(ctx)}
+	case calling.Err() != nil:
+		return context.Cause(calling)
+	}
+	return nil
+}
+
+// passed counts a call that another server has answered. It is that server's call in the
+// metrics, too.
+func (p *passing) passed(ctx context.Context, s fleet.Seen) {
+	p.peers.forwarded.add(s.Advertise)
+	if q, ok := ctx.Value(requestKey{}).(*request); ok {
+		q.passed = true
+	}
+}
+
+// enter lets a call to another server begin. It frees the call's seat: from here on it
+// waits for somebody else's work.
+func (o *peer) enter(ctx context.Context) bool {
+	if o.away.Load() {
+		return false
+	}
+	if o.under.Add(1) > MaxPassed || waits(ctx) != nil {
+		o.under.Add(-1)
+		return false
+	}
+	return true
+}
+
+// with returns the context of a call to another server.
+func (o *peer) with(ctx context.Context, a *attempt, must bool) context.Context {
+	return context.WithValue(ctx, passKey{}, fleet.Passed{Caller: a.caller, Remote: a.remote, Must: must})
+}
+
+// next is what follows from an error.
+type next int
+
+const (
+	answered next = iota // it is the call's answer
+	askNext              // nothing was done, or it can be asked for again
+	doubtful             // nobody knows what was done
+)
+
+// failed decides what follows from an error of a call to another server.
+func (o *peer) failed(err error, a *attempt) next {
+	if _, ok := errors.AsType[*unsent](err); ok {
+		o.away.Store(true)
+		return askNext
+	}
+	var answer *connect.Error
+	if connect.IsWireError(err) && errors.As(err, &answer) {
+		switch answer.Meta().Get(answerHeader) {
+		case answerNotMine:
+			return askNext
+		case answerMoved:
+			if a.repeats || a.onlyWait {
+				return askNext
+			}
+		}
+		return answered
+	}
+	o.away.Store(true)
+	if a.repeats {
+		return askNext
+	}
+	return doubtful
+}
+
+// foreign is the error that another server answered with, as this one's callers are told
+// of it.
+func foreign(err error, s fleet.Seen) error {
+	var from *connect.Error
+	if !errors.As(err, &from) {
+		return err
+	}
+	answer := connect.NewError(from.Code(), errors.New(from.Message()))
+	for _, d := range from.Details() {
+		answer.AddDetail(d)
+	}
+	if after := from.Meta().Get("Retry-After"); after != "" {
+		answer.Meta().Set("Retry-After", after)
+	}
+	answer.Meta().Set(serverHeader, s.Advertise)
+	return answer
+}
+
+// passer makes a call of one kind to one server.
+type passer func(ctx context.Context, message any, header http.Header) (connect.AnyResponse, error)
+
+// passerOf makes a passer of a call with these messages.
+func passerOf[Req, Resp any]() func(connect.HTTPClient, string, ...connect.ClientOption) passer {
+	return func(c connect.HTTPClient, url string, o ...connect.ClientOption) passer {
+		client := connect.NewClient[Req, Resp](c, url, o...)
+		return func(ctx context.Context, message any, header http.Header) (connect.AnyResponse, error) {
+			m, ok := message.(*Req)
+			if !ok {
+				return nil, job.Internal
+			}
+			r := connect.NewRequest(m)
+			maps.Copy(r.Header(), header)
+			answer, err := client.CallUnary(ctx, r)
+			if err != nil {
+				return nil, err
+			}
+			return connect.NewResponse(answer.Msg), nil // without the headers that were for this server
+		}
+	}
+}
+
+// passStream passes a call with a stream of answers on, if its board is another server's. A
+// stream that has begun ends as if the server had stopped where the other one is lost: its
+// caller goes on from what it has seen.
+func passStream[Req, Resp any](ctx context.Context, p *passing, procedure, board string, m *Req, to *connect.ServerStream[Resp]) (done bool, err error) {
+	call := procedure[strings.LastIndexByte(procedure, '/')+1:]
+	servers := p.route(ctx, call, board)
+	if len(servers) == 0 {
+		return false, nil
+	}
+	a := p.attempt(ctx, connect.Spec{Procedure: procedure, IdempotencyLevel: connect.IdempotencyNoSideEffects}, m)
+	calling, release := untilStop(ctx, p.stopping)
+	defer release()
+	must := false
+	for _, s := range servers {
+		o := p.peers.of(s)
+		if !o.enter(ctx) {
+			must = true
+			continue
+		}
+		begun, err := follow(o.with(calling, &a, must), o, &a, procedure, m, to)
+		o.under.Add(-1)
+		if begun {
+			p.passed(ctx, s)
+		}
+		if ended := ended(ctx, calling); ended != nil {
+			return true, ended
+		}
+		if err == nil {
+			return true, nil
+		}
+		next := o.failed(err, &a)
+		if next == answered {
+			return true, foreign(err, s)
+		}
+		if begun {
+			return true, job.Errorf(job.Unavailable, "the board has moved to another server: ask again from where you are")
+		}
+		must = must || o.away.Load()
+	}
+	return false, nil
+}
+
+// follow passes a stream's messages on until it ends. begun says that there was one.
+func follow[Req, Resp any](ctx context.Context, o *peer, a *attempt, procedure string, m *Req, to *connect.ServerStream[Resp]) (begun bool, err error) {
+	client := connect.NewClient[Req, Resp](&http.Client{Transport: o}, o.seen.Advertise+procedure, connect.WithCodec(boarddv1.Binary{}), connect.WithAcceptCompression("gzip", nil, nil))
+	r := connect.NewRequest(m)
+	maps.Copy(r.Header(), a.header)
+	from, err := client.CallServerStream(ctx, r)
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = from.Close() }()
+	if from.ResponseHeader().Get(answerHeader) == answerTaken {
+		begun = true
+		to.ResponseHeader().Set(serverHeader, o.seen.Advertise)
+		if err := to.Send(nil); err != nil { // the headers
+			return true, &job.Error{Kind: job.Interrupted, Err: err}
+		}
+	}
+	controller, _ := ctx.Value(controllerKey{}).(*http.ResponseController)
+	for from.Receive() {
+		if controller != nil {
+			_ = controller.SetWriteDeadline(time.Now().Add(sendWithin)) // without one a slow follower is only slower to be noticed
+		}
+		if err := to.Send(from.Msg()); err != nil {
+			return true, &job.Error{Kind: job.Interrupted, Err: err}
+		}
+	}
+	return begun, from.Err()
+}
