@@ -2,6 +2,7 @@ package store
 
 import (
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -33,6 +34,12 @@ func TestDocumented(t *testing.T) {
 	for _, f := range append(backendSchema.Fields, boardSchema.Fields...) {
 		if !strings.Contains(string(page), "\n| `"+f.Name+"` |") {
 			t.Errorf("the setting %s is not in the tables of settings", f.Name)
+		}
+	}
+	code := regexp.MustCompile(`(?s), '([a-z-]+)',`)
+	for i := range looks {
+		if name := code.FindStringSubmatch(looks[i].sql)[1]; !strings.Contains(string(page), "`"+name+"`") {
+			t.Errorf("what boardd doctor may find, %s, is not in the table of findings", name)
 		}
 	}
 	for _, table := range append([]string{"store", "migrations", "documents", "positions", "document_versions"}, tables...) {
