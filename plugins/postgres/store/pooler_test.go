@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -82,7 +83,7 @@ func TestPoolerAppears(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := found.meet(t.Context(), conn); err != want.err { //nolint:errorlint // it is the very one
+		if err := found.meet(t.Context(), conn); !errors.Is(err, want.err) {
 			t.Errorf("a connection to %s: %v, want %v", want.at, err, want.err)
 		}
 		_ = conn.Close(t.Context())
