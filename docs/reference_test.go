@@ -465,8 +465,7 @@ func TestSettings(t *testing.T) {
 	t.Parallel()
 	root := testserver.Root(t)
 	reader := ""
-	for _, name := range []string{"read.go", "token.go", "rule.go", "books.go", "issuer.go", "tracing.go", "audit.go", "server.go", "schedule.go", "pinned.go"} {
-	for _, name := range []string{"read.go", "token.go", "rule.go", "books.go", "issuer.go", "tracing.go", "audit.go", "server.go", "schedule.go", "fleet.go"} {
+	for _, name := range []string{"read.go", "token.go", "rule.go", "books.go", "issuer.go", "tracing.go", "audit.go", "server.go", "schedule.go", "pinned.go", "fleet.go"} {
 		reader += read(t, filepath.Join(root, "host", "config", name))
 	}
 	asks := regexp.MustCompile(`\.(?:text|texts|digest|path|truth|object|choice|duration|claim|fraction|value|bytes|whole|number|integer|count|single|several|named)\("(\w+)"|certificate\(s, "(\w+)"`)
