@@ -1,0 +1,209 @@
+package board
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// export returns a board's lines.
+func export(t *testing.T, b *Board) ([]byte, Exported) {
+	t.Helper()
+	var lines bytes.Buffer
+	sum, err := b.Export(t.Context(), func(line []byte) error {
+		lines.Write(line)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lines.Bytes(), sum
+}
+
+// lived has jobs in all states, with all that belongs to them, and returns their ids.
+func lived(t *testing.T, b *Board) []job.ID {
+	t.Helper()
+	jobs := post(t, b,
+		job.Posting{Name: "first", Details: []byte(`{ "a" : 1.50 }`), Priority: job.Low, Labels: []job.Label{{Key: "k", Value: "v"}}, Timeout: time.Hour},
+		job.Posting{Name: "second", Unique: job.Unique{Key: "only"}, Operations: []job.NewOperation{{Name: "step", Input: []byte(`1`)}, {Name: "next"}}},
+		job.Posting{Name: "later", NotBefore: time.Now().Add(24 * time.Hour)},
+		job.Posting{Name: "trashed", Unique: job.Unique{Key: "for a day", Window: 24 * time.Hour}},
+		job.Posting{Name: "done", Details: []byte(`{"b":2}`)},
+		job.Posting{Name: "raw", Raw: &job.Raw{Encoding: job.Msgpack, Data: []byte{0x80}}},
+		job.Posting{Name: "claimed"},
+	)
+	ids := make([]job.ID, len(jobs))
+	for i, j := range jobs {
+		ids[i] = j.ID
+	}
+	second := claimOne(t, b, ClaimRequest{IDs: ids[1:2]})
+	ref := Ref{ID: second.ID, Token: b.FormatToken(second.ID, second.Token)}
+	if _, err := b.StartOperation(t.Context(), OperationRequest{Ref: ref, Status: job.OpRunning}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.FinishOperation(t.Context(), OperationRequest{Ref: ref, Status: job.OpSuccess, Result: []byte(`{"r":true}`)}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.AppendLog(t.Context(), LogRequest{Ref: ref, Entries: []job.LogEntry{{Type: "info", Message: "half of it"}}}); err != nil {
+		t.Fatal(err)
+	}
+	none := func(errs []error, err error) {
+		t.Helper()
+		if err != nil || errs[0] != nil {
+			t.Fatal(errs, err)
+		}
+	}
+	none(b.Abandon(t.Context(), []Ref{ref}, AbandonOptions{Reason: "not today"}))
+	none(b.Trash(t.Context(), nil, ids[3:4], "wrong"))
+	done := claimOne(t, b, ClaimRequest{IDs: ids[4:5]})
+	none(b.Consume(t.Context(), []Ref{{ID: done.ID, Token: b.FormatToken(done.ID, done.Token)}}))
+	claimOne(t, b, ClaimRequest{IDs: ids[6:7], Owner: "has it"})
+	post(t, b, job.Posting{Name: "waits", After: []job.Prerequisite{{ID: ids[0]}}})
+	if _, err := b.PutBook(t.Context(), Book{UUID: "b1", Name: "a book", Content: []byte(`[1]`)}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.PutSchedule(t.Context(), Schedule{Name: "nightly", Cron: "0 3 * * *", Job: job.Posting{Name: "report"}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	return ids
+}
+
+// TestExport brings a board with all that it can have to another store, twice.
+func TestExport(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		from := start(t, openStore(t), Spec{History: 72 * time.Hour})
+		ids := lived(t, from)
+		lines, sum := export(t, from)
+		if want := (Exported{Open: 6, Trashed: 1, Ended: 1, Documents: 2}); sum != want {
+			t.Fatalf("the export has %+v, want %+v:\n%s", sum, want, lines)
+		}
+		time.Sleep(time.Hour)
+		to := start(t, openStore(t), Spec{History: 72 * time.Hour})
+		if _, err := to.Import(t.Context(), lines, 2); job.KindOf(err) != job.Precondition {
+			t.Fatalf("import into a board that is not paused: %v", err)
+		}
+		if err := to.Pause(t.Context(), "import"); err != nil {
+			t.Fatal(err)
+		}
+		for i, want := range []Imported{{Jobs: 8}, {Known: 8}} {
+			if got, err := to.Import(t.Context(), lines, 2); err != nil || got != want {
+				t.Fatalf("import %d: %+v, %v; want %+v", i+1, got, err, want)
+			}
+		}
+		synctest.Wait() // the index hears of them from the store
+		sameJobs(t, from, to, ids[:6])
+		claimed := shownJob(t, to, ids[6])
+		if claimed.State != job.Unclaimed || claimed.Attempt != 1 || claimed.LastReason != ImportedReason || claimed.Attempts[0].Owner != "has it" {
+			t.Errorf("the job that was claimed is %+v: want it open, with its attempt", claimed)
+		}
+		if got, want := claimOrder(t, to), claimOrder(t, from); !cmp.Equal(got, want) {
+			t.Errorf("the claim order is %v, want %v", got, want)
+		}
+		for _, key := range []job.Unique{{Key: "only"}, {Key: "for a day", Window: time.Hour}} {
+			r, err := to.Post(t.Context(), []job.Posting{{Name: "another", Unique: key}})
+			if err != nil || r[0].Err != nil || !r[0].Existing {
+				t.Errorf("a posting with the key %q of an imported job: %+v, %v", key.Key, r, err)
+			}
+		}
+		if book, err := to.Book(t.Context(), "b1"); err != nil || string(book.Content) != "[1]" {
+			t.Errorf("the book is %+v, %v", book, err)
+		}
+		if _, err := to.Schedule(t.Context(), "nightly"); err != nil {
+			t.Error(err)
+		}
+		again, sum := export(t, to)
+		if sum.Open != 6 || sum.Changed {
+			t.Errorf("the export of the import has %+v:\n%s", sum, again)
+		}
+	})
+}
+
+// shownJob reads a job with all that belongs to it.
+func shownJob(t *testing.T, b *Board, id job.ID) *job.Job {
+	t.Helper()
+	r, err := b.Get(t.Context(), []job.ID{id}, GetOptions{Details: true, Operations: true, Log: true})
+	if err != nil || r[0].Err != nil {
+		t.Fatal(err, r)
+	}
+	return r[0].Job
+}
+
+// sameJobs compares jobs, but for what is a board's own.
+func sameJobs(t *testing.T, from, to *Board, ids []job.ID) {
+	t.Helper()
+	for _, id := range ids {
+		want, got := shownJob(t, from, id), shownJob(t, to, id)
+		want.Sequence, want.ModifiedAt = got.Sequence, got.ModifiedAt
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("job %s is another one after the import (-before +after):\n%s", want.Name, diff)
+		}
+	}
+}
+
+// claimOrder is the names of the open jobs in claim order.
+func claimOrder(t *testing.T, b *Board) (names []string) {
+	t.Helper()
+	page, err := b.List(t.Context(), ListRequest{PageSize: MaxPage})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, j := range page.Jobs {
+		names = append(names, j.Name)
+	}
+	return names
+}
+
+// TestImportSaysWhere checks that a wrong line is named, and nothing of the call is taken in.
+func TestImportSaysWhere(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		from := start(t, openStore(t), Spec{})
+		id := post(t, from, job.Posting{Name: "one"})[0].ID
+		post(t, from, job.Posting{Name: "two"})
+		lines, _ := export(t, from)
+		to := start(t, openStore(t), Spec{})
+		if err := to.Pause(t.Context(), "import"); err != nil {
+			t.Fatal(err)
+		}
+		good := string(lines)
+		for name, c := range map[string]struct{ lines, want string }{
+			"no JSON":        {good + "nonsense\n", "line 12: want a line of an export"},
+			"another field":  {good + `{"job":{"uuid":"x","extra":1}}`, "line 12: "},
+			"no uuid":        {strings.ReplaceAll(good, id.String(), "x"), "line 10: job.uuid: "},
+			"another state":  {strings.Replace(good, "UNCLAIMED", "READY", 1), "line 10: job.state: want UNCLAIMED or"},
+			"a loss":         {good + `{"document":{"space":"settings","name":"losses","data":""}}`, "line 12: document: want a book"},
+			"neither":        {good + `{}`, "line 12: want a job or a document"},
+			"too many lines": {strings.Repeat(good, MaxImportLines/2+1), "at most 1000"},
+			"wrong status":   {strings.Replace(good, `"digest"`, `"status":"AgIC","digest"`, 1), "line 10: job.status: "},
+		} {
+			_, err := to.Import(t.Context(), []byte(c.lines), 10)
+			if job.KindOf(err) != job.Invalid || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%s: %v, want INVALID with %q", name, err, c.want)
+			}
+		}
+		if counts, err := to.Count(t.Context()); err != nil || counts.Ready != 0 {
+			t.Errorf("after lines that were refused there are %+v, %v", counts, err)
+		}
+		if _, err := to.Import(t.Context(), lines, 1); err != nil {
+			t.Fatal(err)
+		}
+		var line exportLine
+		first, _, _ := bytes.Cut(lines, []byte("\n"))
+		if err := json.Unmarshal(first, &line); err != nil {
+			t.Fatal(err)
+		}
+		line.Job.Digest = bytes.Repeat([]byte{9}, 16)
+		other, _ := json.Marshal(line)
+		if _, err := to.Import(t.Context(), other, 7); job.KindOf(err) != job.AlreadyExists || !strings.Contains(err.Error(), "line 7: ") {
+			t.Errorf("another posting of an imported uuid: %v", err)
+		}
+	})
+}
