@@ -221,6 +221,7 @@ var limits = []struct {
 	{"driver.MaxGroup", driver.MaxGroup, "bytes of the name of a group in a driver's op"},
 	{"driver.MaxRateKey", driver.MaxRateKey, "bytes of the key of a rate in a driver's op"},
 	{"driver.MaxPeriod", driver.MaxPeriod, "the longest period of a rate; periods are whole seconds"},
+	{"board.MaxImportLines", board.MaxImportLines, "lines of an export that one call takes in"},
 	{"board.MaxSchedules", board.MaxSchedules, "schedules of a board"},
 	{"board.MinCatchUp", board.MinCatchUp, "the shortest catch-up of a schedule"},
 	{"board.MaxCatchUp", board.MaxCatchUp, "the longest catch-up of a schedule"},

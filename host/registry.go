@@ -183,6 +183,11 @@ func (h *Host) Await(ctx context.Context, on *Hosted) error {
 	return err
 }
 
+// Open waits until a board is open, and returns it.
+func (h *Host) Open(ctx context.Context, on *Hosted) (*board.Board, error) {
+	return on.wait(ctx, h.opening)
+}
+
 // Redeploy has a board ask what the catalog has for it now.
 func (h *Host) Redeploy(on *Hosted) { on.redeploy(h) }
 

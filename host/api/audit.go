@@ -112,7 +112,7 @@ func (o *observer) auditStream(ctx context.Context, spec connect.Spec, board str
 
 // copies are the streams that are always in the audit log: what they send is everything
 // that there is.
-var copies = map[string]bool{"BackupBackend": true}
+var copies = map[string]bool{"BackupBackend": true, "ExportBoard": true}
 
 // auditVisit records a stream that looks at another tenant's board, or at more than one
 // tenant's, as it begins: it may go on for days.

@@ -83,6 +83,8 @@ var permissions = map[string][]Role{
 	"UpdateBoard":      admins,
 	"DeleteBoard":      admins,
 	"ListTenantBoards": admins,
+	"ExportBoard":      admins,
+	"ImportBoard":      admins,
 	"ListBackends":     admins,
 	"GetAudit":         admins,
 

@@ -103,6 +103,8 @@ var want = map[string]string{
 	"UpdateBoard":      "- - - - t o - -",
 	"DeleteBoard":      "- - - - t o - -",
 	"ListTenantBoards": "- - - - t o - -",
+	"ExportBoard":      "- - - - t o - -",
+	"ImportBoard":      "- - - - t o - -",
 	"ListBackends":     "- - - - t o - -",
 	"GetAudit":         "- - - - t o - -",
 	"PutPolicy":        "- - - a t o - -",

@@ -175,6 +175,36 @@ func (a *Admin) BackupBackend(ctx context.Context, r *boarddv1.BackupBackendRequ
 	}
 }
 
+// ExportBoard yields all that a board keeps, as JSON lines, part by part; a part may end in the
+// middle of a line. It ends with the first error, which comes without a part: what came before
+// it is no whole export then, and lacks the last line that says so.
+func (a *Admin) ExportBoard(ctx context.Context, r *boarddv1.ExportBoardRequest) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		request := connect.NewRequest(r)
+		a.once.credentials.sign(request.Header())
+		stream, err := a.once.admin.ExportBoard(ctx, request)
+		if err == nil {
+			defer func() { _ = stream.Close() }() // its error is that of the stream
+			for stream.Receive() {
+				if !yield(stream.Msg().GetData(), nil) {
+					return
+				}
+			}
+			err = stream.Err()
+		}
+		if err != nil {
+			yield(nil, callError("export board", err))
+		}
+	}
+}
+
+// ImportBoard takes lines of an export into a board that is paused. It may be repeated.
+func (a *Admin) ImportBoard(ctx context.Context, r *boarddv1.ImportBoardRequest) (*boarddv1.ImportBoardResponse, error) {
+	return call(ctx, a.client, "import board", 0, a.client.admin.ImportBoard, r)
+}
+
 // GetAudit reads a page of the server's audit log.
 func (a *Admin) GetAudit(ctx context.Context, r *boarddv1.GetAuditRequest) (*boarddv1.GetAuditResponse, error) {
 	return call(ctx, a.client, "get audit", 0, a.client.admin.GetAudit, r)

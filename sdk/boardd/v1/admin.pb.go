@@ -1528,6 +1528,222 @@ func (x *ListTenantBoardsResponse) GetBoards() []*BoardSettings {
 	return nil
 }
 
+type ExportBoardRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tenant        string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	Board         string                 `protobuf:"bytes,2,opt,name=board,proto3" json:"board,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExportBoardRequest) Reset() {
+	*x = ExportBoardRequest{}
+	mi := &file_boardd_v1_admin_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportBoardRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportBoardRequest) ProtoMessage() {}
+
+func (x *ExportBoardRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_admin_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportBoardRequest.ProtoReflect.Descriptor instead.
+func (*ExportBoardRequest) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *ExportBoardRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *ExportBoardRequest) GetBoard() string {
+	if x != nil {
+		return x.Board
+	}
+	return ""
+}
+
+type ExportBoardResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Data          []byte                 `protobuf:"bytes,1,opt,name=data,proto3" json:"data,omitempty"` // the next part of JSON lines: a header, documents, jobs, and last how many there are and the checksum of all lines before
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExportBoardResponse) Reset() {
+	*x = ExportBoardResponse{}
+	mi := &file_boardd_v1_admin_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportBoardResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportBoardResponse) ProtoMessage() {}
+
+func (x *ExportBoardResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_admin_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportBoardResponse.ProtoReflect.Descriptor instead.
+func (*ExportBoardResponse) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *ExportBoardResponse) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
+type ImportBoardRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tenant        string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	Board         string                 `protobuf:"bytes,2,opt,name=board,proto3" json:"board,omitempty"`  // which is paused
+	Lines         []byte                 `protobuf:"bytes,3,opt,name=lines,proto3" json:"lines,omitempty"`  // whole lines of an export, without its first and its last one: at most 1000
+	First         int64                  `protobuf:"varint,4,opt,name=first,proto3" json:"first,omitempty"` // the number of the first of them, for errors
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ImportBoardRequest) Reset() {
+	*x = ImportBoardRequest{}
+	mi := &file_boardd_v1_admin_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ImportBoardRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ImportBoardRequest) ProtoMessage() {}
+
+func (x *ImportBoardRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_admin_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ImportBoardRequest.ProtoReflect.Descriptor instead.
+func (*ImportBoardRequest) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *ImportBoardRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *ImportBoardRequest) GetBoard() string {
+	if x != nil {
+		return x.Board
+	}
+	return ""
+}
+
+func (x *ImportBoardRequest) GetLines() []byte {
+	if x != nil {
+		return x.Lines
+	}
+	return nil
+}
+
+func (x *ImportBoardRequest) GetFirst() int64 {
+	if x != nil {
+		return x.First
+	}
+	return 0
+}
+
+type ImportBoardResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Jobs          int64                  `protobuf:"varint,1,opt,name=jobs,proto3" json:"jobs,omitempty"`   // that are new
+	Known         int64                  `protobuf:"varint,2,opt,name=known,proto3" json:"known,omitempty"` // that were there already, from an import before
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ImportBoardResponse) Reset() {
+	*x = ImportBoardResponse{}
+	mi := &file_boardd_v1_admin_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ImportBoardResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ImportBoardResponse) ProtoMessage() {}
+
+func (x *ImportBoardResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_admin_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ImportBoardResponse.ProtoReflect.Descriptor instead.
+func (*ImportBoardResponse) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *ImportBoardResponse) GetJobs() int64 {
+	if x != nil {
+		return x.Jobs
+	}
+	return 0
+}
+
+func (x *ImportBoardResponse) GetKnown() int64 {
+	if x != nil {
+		return x.Known
+	}
+	return 0
+}
+
 type PolicyVersion struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Digest        string                 `protobuf:"bytes,1,opt,name=digest,proto3" json:"digest,omitempty"` // SHA-256 of the module, hexadecimal
@@ -1540,7 +1756,7 @@ type PolicyVersion struct {
 
 func (x *PolicyVersion) Reset() {
 	*x = PolicyVersion{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[25]
+	mi := &file_boardd_v1_admin_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1552,7 +1768,7 @@ func (x *PolicyVersion) String() string {
 func (*PolicyVersion) ProtoMessage() {}
 
 func (x *PolicyVersion) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[25]
+	mi := &file_boardd_v1_admin_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1565,7 +1781,7 @@ func (x *PolicyVersion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyVersion.ProtoReflect.Descriptor instead.
 func (*PolicyVersion) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{25}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *PolicyVersion) GetDigest() string {
@@ -1608,7 +1824,7 @@ type Policy struct {
 
 func (x *Policy) Reset() {
 	*x = Policy{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[26]
+	mi := &file_boardd_v1_admin_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1620,7 +1836,7 @@ func (x *Policy) String() string {
 func (*Policy) ProtoMessage() {}
 
 func (x *Policy) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[26]
+	mi := &file_boardd_v1_admin_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1633,7 +1849,7 @@ func (x *Policy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Policy.ProtoReflect.Descriptor instead.
 func (*Policy) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{26}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Policy) GetTenant() string {
@@ -1675,7 +1891,7 @@ type PutPolicyRequest struct {
 
 func (x *PutPolicyRequest) Reset() {
 	*x = PutPolicyRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[27]
+	mi := &file_boardd_v1_admin_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1687,7 +1903,7 @@ func (x *PutPolicyRequest) String() string {
 func (*PutPolicyRequest) ProtoMessage() {}
 
 func (x *PutPolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[27]
+	mi := &file_boardd_v1_admin_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1700,7 +1916,7 @@ func (x *PutPolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutPolicyRequest.ProtoReflect.Descriptor instead.
 func (*PutPolicyRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{27}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *PutPolicyRequest) GetTenant() string {
@@ -1733,7 +1949,7 @@ type PutPolicyResponse struct {
 
 func (x *PutPolicyResponse) Reset() {
 	*x = PutPolicyResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[28]
+	mi := &file_boardd_v1_admin_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1745,7 +1961,7 @@ func (x *PutPolicyResponse) String() string {
 func (*PutPolicyResponse) ProtoMessage() {}
 
 func (x *PutPolicyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[28]
+	mi := &file_boardd_v1_admin_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1758,7 +1974,7 @@ func (x *PutPolicyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutPolicyResponse.ProtoReflect.Descriptor instead.
 func (*PutPolicyResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{28}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *PutPolicyResponse) GetPolicy() *Policy {
@@ -1777,7 +1993,7 @@ type ListPoliciesRequest struct {
 
 func (x *ListPoliciesRequest) Reset() {
 	*x = ListPoliciesRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[29]
+	mi := &file_boardd_v1_admin_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1789,7 +2005,7 @@ func (x *ListPoliciesRequest) String() string {
 func (*ListPoliciesRequest) ProtoMessage() {}
 
 func (x *ListPoliciesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[29]
+	mi := &file_boardd_v1_admin_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1802,7 +2018,7 @@ func (x *ListPoliciesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoliciesRequest.ProtoReflect.Descriptor instead.
 func (*ListPoliciesRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{29}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ListPoliciesRequest) GetTenant() string {
@@ -1821,7 +2037,7 @@ type ListPoliciesResponse struct {
 
 func (x *ListPoliciesResponse) Reset() {
 	*x = ListPoliciesResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[30]
+	mi := &file_boardd_v1_admin_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1833,7 +2049,7 @@ func (x *ListPoliciesResponse) String() string {
 func (*ListPoliciesResponse) ProtoMessage() {}
 
 func (x *ListPoliciesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[30]
+	mi := &file_boardd_v1_admin_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1846,7 +2062,7 @@ func (x *ListPoliciesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoliciesResponse.ProtoReflect.Descriptor instead.
 func (*ListPoliciesResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{30}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ListPoliciesResponse) GetPolicies() []*Policy {
@@ -1866,7 +2082,7 @@ type DeletePolicyRequest struct {
 
 func (x *DeletePolicyRequest) Reset() {
 	*x = DeletePolicyRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[31]
+	mi := &file_boardd_v1_admin_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1878,7 +2094,7 @@ func (x *DeletePolicyRequest) String() string {
 func (*DeletePolicyRequest) ProtoMessage() {}
 
 func (x *DeletePolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[31]
+	mi := &file_boardd_v1_admin_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1891,7 +2107,7 @@ func (x *DeletePolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeletePolicyRequest.ProtoReflect.Descriptor instead.
 func (*DeletePolicyRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{31}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *DeletePolicyRequest) GetTenant() string {
@@ -1916,7 +2132,7 @@ type DeletePolicyResponse struct {
 
 func (x *DeletePolicyResponse) Reset() {
 	*x = DeletePolicyResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[32]
+	mi := &file_boardd_v1_admin_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1928,7 +2144,7 @@ func (x *DeletePolicyResponse) String() string {
 func (*DeletePolicyResponse) ProtoMessage() {}
 
 func (x *DeletePolicyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[32]
+	mi := &file_boardd_v1_admin_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1941,7 +2157,7 @@ func (x *DeletePolicyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeletePolicyResponse.ProtoReflect.Descriptor instead.
 func (*DeletePolicyResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{32}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{36}
 }
 
 type SimulatePolicyRequest struct {
@@ -1961,7 +2177,7 @@ type SimulatePolicyRequest struct {
 
 func (x *SimulatePolicyRequest) Reset() {
 	*x = SimulatePolicyRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[33]
+	mi := &file_boardd_v1_admin_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1973,7 +2189,7 @@ func (x *SimulatePolicyRequest) String() string {
 func (*SimulatePolicyRequest) ProtoMessage() {}
 
 func (x *SimulatePolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[33]
+	mi := &file_boardd_v1_admin_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1986,7 +2202,7 @@ func (x *SimulatePolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SimulatePolicyRequest.ProtoReflect.Descriptor instead.
 func (*SimulatePolicyRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{33}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *SimulatePolicyRequest) GetTenant() string {
@@ -2080,7 +2296,7 @@ type SimulatePolicyResponse struct {
 
 func (x *SimulatePolicyResponse) Reset() {
 	*x = SimulatePolicyResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[34]
+	mi := &file_boardd_v1_admin_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2092,7 +2308,7 @@ func (x *SimulatePolicyResponse) String() string {
 func (*SimulatePolicyResponse) ProtoMessage() {}
 
 func (x *SimulatePolicyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[34]
+	mi := &file_boardd_v1_admin_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2105,7 +2321,7 @@ func (x *SimulatePolicyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SimulatePolicyResponse.ProtoReflect.Descriptor instead.
 func (*SimulatePolicyResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{34}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *SimulatePolicyResponse) GetFrom() *timestamppb.Timestamp {
@@ -2251,7 +2467,7 @@ type SimulatedSide struct {
 
 func (x *SimulatedSide) Reset() {
 	*x = SimulatedSide{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[35]
+	mi := &file_boardd_v1_admin_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2263,7 +2479,7 @@ func (x *SimulatedSide) String() string {
 func (*SimulatedSide) ProtoMessage() {}
 
 func (x *SimulatedSide) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[35]
+	mi := &file_boardd_v1_admin_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2276,7 +2492,7 @@ func (x *SimulatedSide) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SimulatedSide.ProtoReflect.Descriptor instead.
 func (*SimulatedSide) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{35}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *SimulatedSide) GetPolicies() string {
@@ -2354,7 +2570,7 @@ type SimulatedKey struct {
 
 func (x *SimulatedKey) Reset() {
 	*x = SimulatedKey{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[36]
+	mi := &file_boardd_v1_admin_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2366,7 +2582,7 @@ func (x *SimulatedKey) String() string {
 func (*SimulatedKey) ProtoMessage() {}
 
 func (x *SimulatedKey) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[36]
+	mi := &file_boardd_v1_admin_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2379,7 +2595,7 @@ func (x *SimulatedKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SimulatedKey.ProtoReflect.Descriptor instead.
 func (*SimulatedKey) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{36}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *SimulatedKey) GetKey() string {
@@ -2422,7 +2638,7 @@ type StarvedJob struct {
 
 func (x *StarvedJob) Reset() {
 	*x = StarvedJob{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[37]
+	mi := &file_boardd_v1_admin_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2434,7 +2650,7 @@ func (x *StarvedJob) String() string {
 func (*StarvedJob) ProtoMessage() {}
 
 func (x *StarvedJob) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[37]
+	mi := &file_boardd_v1_admin_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2447,7 +2663,7 @@ func (x *StarvedJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StarvedJob.ProtoReflect.Descriptor instead.
 func (*StarvedJob) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{37}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *StarvedJob) GetUuid() string {
@@ -2492,7 +2708,7 @@ type ShadowPolicyRequest struct {
 
 func (x *ShadowPolicyRequest) Reset() {
 	*x = ShadowPolicyRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[38]
+	mi := &file_boardd_v1_admin_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2504,7 +2720,7 @@ func (x *ShadowPolicyRequest) String() string {
 func (*ShadowPolicyRequest) ProtoMessage() {}
 
 func (x *ShadowPolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[38]
+	mi := &file_boardd_v1_admin_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2517,7 +2733,7 @@ func (x *ShadowPolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShadowPolicyRequest.ProtoReflect.Descriptor instead.
 func (*ShadowPolicyRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{38}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ShadowPolicyRequest) GetTenant() string {
@@ -2580,7 +2796,7 @@ type ShadowPolicyResponse struct {
 
 func (x *ShadowPolicyResponse) Reset() {
 	*x = ShadowPolicyResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[39]
+	mi := &file_boardd_v1_admin_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2592,7 +2808,7 @@ func (x *ShadowPolicyResponse) String() string {
 func (*ShadowPolicyResponse) ProtoMessage() {}
 
 func (x *ShadowPolicyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[39]
+	mi := &file_boardd_v1_admin_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2605,7 +2821,7 @@ func (x *ShadowPolicyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShadowPolicyResponse.ProtoReflect.Descriptor instead.
 func (*ShadowPolicyResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{39}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ShadowPolicyResponse) GetPolicy() string {
@@ -2675,7 +2891,7 @@ type Disagreement struct {
 
 func (x *Disagreement) Reset() {
 	*x = Disagreement{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[40]
+	mi := &file_boardd_v1_admin_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2687,7 +2903,7 @@ func (x *Disagreement) String() string {
 func (*Disagreement) ProtoMessage() {}
 
 func (x *Disagreement) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[40]
+	mi := &file_boardd_v1_admin_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2700,7 +2916,7 @@ func (x *Disagreement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Disagreement.ProtoReflect.Descriptor instead.
 func (*Disagreement) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{40}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Disagreement) GetUuid() string {
@@ -2738,7 +2954,7 @@ type PromotePolicyRequest struct {
 
 func (x *PromotePolicyRequest) Reset() {
 	*x = PromotePolicyRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[41]
+	mi := &file_boardd_v1_admin_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2750,7 +2966,7 @@ func (x *PromotePolicyRequest) String() string {
 func (*PromotePolicyRequest) ProtoMessage() {}
 
 func (x *PromotePolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[41]
+	mi := &file_boardd_v1_admin_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2763,7 +2979,7 @@ func (x *PromotePolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromotePolicyRequest.ProtoReflect.Descriptor instead.
 func (*PromotePolicyRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{41}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *PromotePolicyRequest) GetTenant() string {
@@ -2817,7 +3033,7 @@ type PromotePolicyResponse struct {
 
 func (x *PromotePolicyResponse) Reset() {
 	*x = PromotePolicyResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[42]
+	mi := &file_boardd_v1_admin_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2829,7 +3045,7 @@ func (x *PromotePolicyResponse) String() string {
 func (*PromotePolicyResponse) ProtoMessage() {}
 
 func (x *PromotePolicyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[42]
+	mi := &file_boardd_v1_admin_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2842,7 +3058,7 @@ func (x *PromotePolicyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromotePolicyResponse.ProtoReflect.Descriptor instead.
 func (*PromotePolicyResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{42}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *PromotePolicyResponse) GetPolicies() []*BoardPolicy {
@@ -2867,7 +3083,7 @@ type BoardPolicy struct {
 
 func (x *BoardPolicy) Reset() {
 	*x = BoardPolicy{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[43]
+	mi := &file_boardd_v1_admin_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2879,7 +3095,7 @@ func (x *BoardPolicy) String() string {
 func (*BoardPolicy) ProtoMessage() {}
 
 func (x *BoardPolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[43]
+	mi := &file_boardd_v1_admin_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2892,7 +3108,7 @@ func (x *BoardPolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoardPolicy.ProtoReflect.Descriptor instead.
 func (*BoardPolicy) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{43}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *BoardPolicy) GetName() string {
@@ -2949,7 +3165,7 @@ type RollbackPolicyRequest struct {
 
 func (x *RollbackPolicyRequest) Reset() {
 	*x = RollbackPolicyRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[44]
+	mi := &file_boardd_v1_admin_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2961,7 +3177,7 @@ func (x *RollbackPolicyRequest) String() string {
 func (*RollbackPolicyRequest) ProtoMessage() {}
 
 func (x *RollbackPolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[44]
+	mi := &file_boardd_v1_admin_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2974,7 +3190,7 @@ func (x *RollbackPolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RollbackPolicyRequest.ProtoReflect.Descriptor instead.
 func (*RollbackPolicyRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{44}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *RollbackPolicyRequest) GetTenant() string {
@@ -3014,7 +3230,7 @@ type RollbackPolicyResponse struct {
 
 func (x *RollbackPolicyResponse) Reset() {
 	*x = RollbackPolicyResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[45]
+	mi := &file_boardd_v1_admin_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3026,7 +3242,7 @@ func (x *RollbackPolicyResponse) String() string {
 func (*RollbackPolicyResponse) ProtoMessage() {}
 
 func (x *RollbackPolicyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[45]
+	mi := &file_boardd_v1_admin_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3039,7 +3255,7 @@ func (x *RollbackPolicyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RollbackPolicyResponse.ProtoReflect.Descriptor instead.
 func (*RollbackPolicyResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{45}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *RollbackPolicyResponse) GetPolicies() []*BoardPolicy {
@@ -3063,7 +3279,7 @@ type Backend struct {
 
 func (x *Backend) Reset() {
 	*x = Backend{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[46]
+	mi := &file_boardd_v1_admin_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3075,7 +3291,7 @@ func (x *Backend) String() string {
 func (*Backend) ProtoMessage() {}
 
 func (x *Backend) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[46]
+	mi := &file_boardd_v1_admin_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3088,7 +3304,7 @@ func (x *Backend) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Backend.ProtoReflect.Descriptor instead.
 func (*Backend) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{46}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Backend) GetName() string {
@@ -3142,7 +3358,7 @@ type ListBackendsRequest struct {
 
 func (x *ListBackendsRequest) Reset() {
 	*x = ListBackendsRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[47]
+	mi := &file_boardd_v1_admin_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3154,7 +3370,7 @@ func (x *ListBackendsRequest) String() string {
 func (*ListBackendsRequest) ProtoMessage() {}
 
 func (x *ListBackendsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[47]
+	mi := &file_boardd_v1_admin_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3167,7 +3383,7 @@ func (x *ListBackendsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBackendsRequest.ProtoReflect.Descriptor instead.
 func (*ListBackendsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{47}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *ListBackendsRequest) GetTenant() string {
@@ -3186,7 +3402,7 @@ type ListBackendsResponse struct {
 
 func (x *ListBackendsResponse) Reset() {
 	*x = ListBackendsResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[48]
+	mi := &file_boardd_v1_admin_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3198,7 +3414,7 @@ func (x *ListBackendsResponse) String() string {
 func (*ListBackendsResponse) ProtoMessage() {}
 
 func (x *ListBackendsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[48]
+	mi := &file_boardd_v1_admin_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3211,7 +3427,7 @@ func (x *ListBackendsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBackendsResponse.ProtoReflect.Descriptor instead.
 func (*ListBackendsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{48}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *ListBackendsResponse) GetBackends() []*Backend {
@@ -3235,7 +3451,7 @@ type Place struct {
 
 func (x *Place) Reset() {
 	*x = Place{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[49]
+	mi := &file_boardd_v1_admin_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3247,7 +3463,7 @@ func (x *Place) String() string {
 func (*Place) ProtoMessage() {}
 
 func (x *Place) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[49]
+	mi := &file_boardd_v1_admin_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3260,7 +3476,7 @@ func (x *Place) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Place.ProtoReflect.Descriptor instead.
 func (*Place) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{49}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Place) GetPlace() string {
@@ -3300,7 +3516,7 @@ type ListPlacesRequest struct {
 
 func (x *ListPlacesRequest) Reset() {
 	*x = ListPlacesRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[50]
+	mi := &file_boardd_v1_admin_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3312,7 +3528,7 @@ func (x *ListPlacesRequest) String() string {
 func (*ListPlacesRequest) ProtoMessage() {}
 
 func (x *ListPlacesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[50]
+	mi := &file_boardd_v1_admin_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3325,7 +3541,7 @@ func (x *ListPlacesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPlacesRequest.ProtoReflect.Descriptor instead.
 func (*ListPlacesRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{50}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *ListPlacesRequest) GetName() string {
@@ -3344,7 +3560,7 @@ type ListPlacesResponse struct {
 
 func (x *ListPlacesResponse) Reset() {
 	*x = ListPlacesResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[51]
+	mi := &file_boardd_v1_admin_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3356,7 +3572,7 @@ func (x *ListPlacesResponse) String() string {
 func (*ListPlacesResponse) ProtoMessage() {}
 
 func (x *ListPlacesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[51]
+	mi := &file_boardd_v1_admin_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3369,7 +3585,7 @@ func (x *ListPlacesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPlacesResponse.ProtoReflect.Descriptor instead.
 func (*ListPlacesResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{51}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *ListPlacesResponse) GetPlaces() []*Place {
@@ -3390,7 +3606,7 @@ type ReleasePlaceRequest struct {
 
 func (x *ReleasePlaceRequest) Reset() {
 	*x = ReleasePlaceRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[52]
+	mi := &file_boardd_v1_admin_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3402,7 +3618,7 @@ func (x *ReleasePlaceRequest) String() string {
 func (*ReleasePlaceRequest) ProtoMessage() {}
 
 func (x *ReleasePlaceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[52]
+	mi := &file_boardd_v1_admin_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3415,7 +3631,7 @@ func (x *ReleasePlaceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleasePlaceRequest.ProtoReflect.Descriptor instead.
 func (*ReleasePlaceRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{52}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *ReleasePlaceRequest) GetName() string {
@@ -3448,7 +3664,7 @@ type ReleasePlaceResponse struct {
 
 func (x *ReleasePlaceResponse) Reset() {
 	*x = ReleasePlaceResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[53]
+	mi := &file_boardd_v1_admin_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3460,7 +3676,7 @@ func (x *ReleasePlaceResponse) String() string {
 func (*ReleasePlaceResponse) ProtoMessage() {}
 
 func (x *ReleasePlaceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[53]
+	mi := &file_boardd_v1_admin_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3473,7 +3689,7 @@ func (x *ReleasePlaceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleasePlaceResponse.ProtoReflect.Descriptor instead.
 func (*ReleasePlaceResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{53}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *ReleasePlaceResponse) GetPlace() *Place {
@@ -3503,7 +3719,7 @@ type Server struct {
 
 func (x *Server) Reset() {
 	*x = Server{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[54]
+	mi := &file_boardd_v1_admin_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3515,7 +3731,7 @@ func (x *Server) String() string {
 func (*Server) ProtoMessage() {}
 
 func (x *Server) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[54]
+	mi := &file_boardd_v1_admin_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3528,7 +3744,7 @@ func (x *Server) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Server.ProtoReflect.Descriptor instead.
 func (*Server) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{54}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *Server) GetServer() string {
@@ -3609,7 +3825,7 @@ type ListServersRequest struct {
 
 func (x *ListServersRequest) Reset() {
 	*x = ListServersRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[55]
+	mi := &file_boardd_v1_admin_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3621,7 +3837,7 @@ func (x *ListServersRequest) String() string {
 func (*ListServersRequest) ProtoMessage() {}
 
 func (x *ListServersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[55]
+	mi := &file_boardd_v1_admin_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3634,7 +3850,7 @@ func (x *ListServersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListServersRequest.ProtoReflect.Descriptor instead.
 func (*ListServersRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{55}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{59}
 }
 
 type ListServersResponse struct {
@@ -3646,7 +3862,7 @@ type ListServersResponse struct {
 
 func (x *ListServersResponse) Reset() {
 	*x = ListServersResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[56]
+	mi := &file_boardd_v1_admin_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3658,7 +3874,7 @@ func (x *ListServersResponse) String() string {
 func (*ListServersResponse) ProtoMessage() {}
 
 func (x *ListServersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[56]
+	mi := &file_boardd_v1_admin_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3671,7 +3887,7 @@ func (x *ListServersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListServersResponse.ProtoReflect.Descriptor instead.
 func (*ListServersResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{56}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *ListServersResponse) GetServers() []*Server {
@@ -3691,7 +3907,7 @@ type DrainServerRequest struct {
 
 func (x *DrainServerRequest) Reset() {
 	*x = DrainServerRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[57]
+	mi := &file_boardd_v1_admin_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3703,7 +3919,7 @@ func (x *DrainServerRequest) String() string {
 func (*DrainServerRequest) ProtoMessage() {}
 
 func (x *DrainServerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[57]
+	mi := &file_boardd_v1_admin_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3716,7 +3932,7 @@ func (x *DrainServerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainServerRequest.ProtoReflect.Descriptor instead.
 func (*DrainServerRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{57}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *DrainServerRequest) GetServer() string {
@@ -3742,7 +3958,7 @@ type DrainServerResponse struct {
 
 func (x *DrainServerResponse) Reset() {
 	*x = DrainServerResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[58]
+	mi := &file_boardd_v1_admin_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3754,7 +3970,7 @@ func (x *DrainServerResponse) String() string {
 func (*DrainServerResponse) ProtoMessage() {}
 
 func (x *DrainServerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[58]
+	mi := &file_boardd_v1_admin_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3767,7 +3983,7 @@ func (x *DrainServerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainServerResponse.ProtoReflect.Descriptor instead.
 func (*DrainServerResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{58}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *DrainServerResponse) GetServer() *Server {
@@ -3787,7 +4003,7 @@ type BackupBackendRequest struct {
 
 func (x *BackupBackendRequest) Reset() {
 	*x = BackupBackendRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[59]
+	mi := &file_boardd_v1_admin_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3799,7 +4015,7 @@ func (x *BackupBackendRequest) String() string {
 func (*BackupBackendRequest) ProtoMessage() {}
 
 func (x *BackupBackendRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[59]
+	mi := &file_boardd_v1_admin_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3812,7 +4028,7 @@ func (x *BackupBackendRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupBackendRequest.ProtoReflect.Descriptor instead.
 func (*BackupBackendRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{59}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *BackupBackendRequest) GetName() string {
@@ -3838,7 +4054,7 @@ type BackupBackendResponse struct {
 
 func (x *BackupBackendResponse) Reset() {
 	*x = BackupBackendResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[60]
+	mi := &file_boardd_v1_admin_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3850,7 +4066,7 @@ func (x *BackupBackendResponse) String() string {
 func (*BackupBackendResponse) ProtoMessage() {}
 
 func (x *BackupBackendResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[60]
+	mi := &file_boardd_v1_admin_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3863,7 +4079,7 @@ func (x *BackupBackendResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupBackendResponse.ProtoReflect.Descriptor instead.
 func (*BackupBackendResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{60}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *BackupBackendResponse) GetData() []byte {
@@ -3899,7 +4115,7 @@ type AuditRecord struct {
 
 func (x *AuditRecord) Reset() {
 	*x = AuditRecord{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[61]
+	mi := &file_boardd_v1_admin_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3911,7 +4127,7 @@ func (x *AuditRecord) String() string {
 func (*AuditRecord) ProtoMessage() {}
 
 func (x *AuditRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[61]
+	mi := &file_boardd_v1_admin_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3924,7 +4140,7 @@ func (x *AuditRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditRecord.ProtoReflect.Descriptor instead.
 func (*AuditRecord) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{61}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *AuditRecord) GetSequence() int64 {
@@ -4066,7 +4282,7 @@ type AuditFlaw struct {
 
 func (x *AuditFlaw) Reset() {
 	*x = AuditFlaw{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[62]
+	mi := &file_boardd_v1_admin_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4078,7 +4294,7 @@ func (x *AuditFlaw) String() string {
 func (*AuditFlaw) ProtoMessage() {}
 
 func (x *AuditFlaw) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[62]
+	mi := &file_boardd_v1_admin_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4091,7 +4307,7 @@ func (x *AuditFlaw) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditFlaw.ProtoReflect.Descriptor instead.
 func (*AuditFlaw) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{62}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *AuditFlaw) GetFile() string {
@@ -4136,7 +4352,7 @@ type GetAuditRequest struct {
 
 func (x *GetAuditRequest) Reset() {
 	*x = GetAuditRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[63]
+	mi := &file_boardd_v1_admin_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4148,7 +4364,7 @@ func (x *GetAuditRequest) String() string {
 func (*GetAuditRequest) ProtoMessage() {}
 
 func (x *GetAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[63]
+	mi := &file_boardd_v1_admin_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4161,7 +4377,7 @@ func (x *GetAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAuditRequest.ProtoReflect.Descriptor instead.
 func (*GetAuditRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{63}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *GetAuditRequest) GetTenant() string {
@@ -4218,7 +4434,7 @@ type GetAuditResponse struct {
 
 func (x *GetAuditResponse) Reset() {
 	*x = GetAuditResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[64]
+	mi := &file_boardd_v1_admin_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4230,7 +4446,7 @@ func (x *GetAuditResponse) String() string {
 func (*GetAuditResponse) ProtoMessage() {}
 
 func (x *GetAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[64]
+	mi := &file_boardd_v1_admin_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4243,7 +4459,7 @@ func (x *GetAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAuditResponse.ProtoReflect.Descriptor instead.
 func (*GetAuditResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{64}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *GetAuditResponse) GetRecords() []*AuditRecord {
@@ -4287,7 +4503,7 @@ type AuditHead struct {
 
 func (x *AuditHead) Reset() {
 	*x = AuditHead{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[65]
+	mi := &file_boardd_v1_admin_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4299,7 +4515,7 @@ func (x *AuditHead) String() string {
 func (*AuditHead) ProtoMessage() {}
 
 func (x *AuditHead) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[65]
+	mi := &file_boardd_v1_admin_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4312,7 +4528,7 @@ func (x *AuditHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditHead.ProtoReflect.Descriptor instead.
 func (*AuditHead) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{65}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *AuditHead) GetHost() string {
@@ -4359,7 +4575,7 @@ type GetCatalogRequest struct {
 
 func (x *GetCatalogRequest) Reset() {
 	*x = GetCatalogRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[66]
+	mi := &file_boardd_v1_admin_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4371,7 +4587,7 @@ func (x *GetCatalogRequest) String() string {
 func (*GetCatalogRequest) ProtoMessage() {}
 
 func (x *GetCatalogRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[66]
+	mi := &file_boardd_v1_admin_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4384,7 +4600,7 @@ func (x *GetCatalogRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCatalogRequest.ProtoReflect.Descriptor instead.
 func (*GetCatalogRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{66}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{70}
 }
 
 type GetCatalogResponse struct {
@@ -4406,7 +4622,7 @@ type GetCatalogResponse struct {
 
 func (x *GetCatalogResponse) Reset() {
 	*x = GetCatalogResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[67]
+	mi := &file_boardd_v1_admin_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4418,7 +4634,7 @@ func (x *GetCatalogResponse) String() string {
 func (*GetCatalogResponse) ProtoMessage() {}
 
 func (x *GetCatalogResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[67]
+	mi := &file_boardd_v1_admin_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4431,7 +4647,7 @@ func (x *GetCatalogResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCatalogResponse.ProtoReflect.Descriptor instead.
 func (*GetCatalogResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{67}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *GetCatalogResponse) GetId() string {
@@ -4521,7 +4737,7 @@ type AcceptCatalogRequest struct {
 
 func (x *AcceptCatalogRequest) Reset() {
 	*x = AcceptCatalogRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[68]
+	mi := &file_boardd_v1_admin_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4533,7 +4749,7 @@ func (x *AcceptCatalogRequest) String() string {
 func (*AcceptCatalogRequest) ProtoMessage() {}
 
 func (x *AcceptCatalogRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[68]
+	mi := &file_boardd_v1_admin_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4546,7 +4762,7 @@ func (x *AcceptCatalogRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcceptCatalogRequest.ProtoReflect.Descriptor instead.
 func (*AcceptCatalogRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{68}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{72}
 }
 
 type AcceptCatalogResponse struct {
@@ -4559,7 +4775,7 @@ type AcceptCatalogResponse struct {
 
 func (x *AcceptCatalogResponse) Reset() {
 	*x = AcceptCatalogResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[69]
+	mi := &file_boardd_v1_admin_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4571,7 +4787,7 @@ func (x *AcceptCatalogResponse) String() string {
 func (*AcceptCatalogResponse) ProtoMessage() {}
 
 func (x *AcceptCatalogResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[69]
+	mi := &file_boardd_v1_admin_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4584,7 +4800,7 @@ func (x *AcceptCatalogResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcceptCatalogResponse.ProtoReflect.Descriptor instead.
 func (*AcceptCatalogResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{69}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *AcceptCatalogResponse) GetGeneration() int64 {
@@ -4611,7 +4827,7 @@ type CatalogRecord struct {
 
 func (x *CatalogRecord) Reset() {
 	*x = CatalogRecord{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[70]
+	mi := &file_boardd_v1_admin_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4623,7 +4839,7 @@ func (x *CatalogRecord) String() string {
 func (*CatalogRecord) ProtoMessage() {}
 
 func (x *CatalogRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[70]
+	mi := &file_boardd_v1_admin_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4636,7 +4852,7 @@ func (x *CatalogRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CatalogRecord.ProtoReflect.Descriptor instead.
 func (*CatalogRecord) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{70}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *CatalogRecord) GetName() string {
@@ -4662,7 +4878,7 @@ type ExportCatalogRequest struct {
 
 func (x *ExportCatalogRequest) Reset() {
 	*x = ExportCatalogRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[71]
+	mi := &file_boardd_v1_admin_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4674,7 +4890,7 @@ func (x *ExportCatalogRequest) String() string {
 func (*ExportCatalogRequest) ProtoMessage() {}
 
 func (x *ExportCatalogRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[71]
+	mi := &file_boardd_v1_admin_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4687,7 +4903,7 @@ func (x *ExportCatalogRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportCatalogRequest.ProtoReflect.Descriptor instead.
 func (*ExportCatalogRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{71}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *ExportCatalogRequest) GetAfter() string {
@@ -4708,7 +4924,7 @@ type ExportCatalogResponse struct {
 
 func (x *ExportCatalogResponse) Reset() {
 	*x = ExportCatalogResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[72]
+	mi := &file_boardd_v1_admin_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4720,7 +4936,7 @@ func (x *ExportCatalogResponse) String() string {
 func (*ExportCatalogResponse) ProtoMessage() {}
 
 func (x *ExportCatalogResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[72]
+	mi := &file_boardd_v1_admin_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4733,7 +4949,7 @@ func (x *ExportCatalogResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportCatalogResponse.ProtoReflect.Descriptor instead.
 func (*ExportCatalogResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{72}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *ExportCatalogResponse) GetRecords() []*CatalogRecord {
@@ -4768,7 +4984,7 @@ type ImportCatalogRequest struct {
 
 func (x *ImportCatalogRequest) Reset() {
 	*x = ImportCatalogRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[73]
+	mi := &file_boardd_v1_admin_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4780,7 +4996,7 @@ func (x *ImportCatalogRequest) String() string {
 func (*ImportCatalogRequest) ProtoMessage() {}
 
 func (x *ImportCatalogRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[73]
+	mi := &file_boardd_v1_admin_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4793,7 +5009,7 @@ func (x *ImportCatalogRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportCatalogRequest.ProtoReflect.Descriptor instead.
 func (*ImportCatalogRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{73}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *ImportCatalogRequest) GetRecords() []*CatalogRecord {
@@ -4827,7 +5043,7 @@ type ImportCatalogResponse struct {
 
 func (x *ImportCatalogResponse) Reset() {
 	*x = ImportCatalogResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[74]
+	mi := &file_boardd_v1_admin_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4839,7 +5055,7 @@ func (x *ImportCatalogResponse) String() string {
 func (*ImportCatalogResponse) ProtoMessage() {}
 
 func (x *ImportCatalogResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[74]
+	mi := &file_boardd_v1_admin_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4852,7 +5068,7 @@ func (x *ImportCatalogResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportCatalogResponse.ProtoReflect.Descriptor instead.
 func (*ImportCatalogResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{74}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *ImportCatalogResponse) GetWritten() int64 {
@@ -4877,7 +5093,7 @@ type ReloadConfigRequest struct {
 
 func (x *ReloadConfigRequest) Reset() {
 	*x = ReloadConfigRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[75]
+	mi := &file_boardd_v1_admin_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4889,7 +5105,7 @@ func (x *ReloadConfigRequest) String() string {
 func (*ReloadConfigRequest) ProtoMessage() {}
 
 func (x *ReloadConfigRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[75]
+	mi := &file_boardd_v1_admin_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4902,7 +5118,7 @@ func (x *ReloadConfigRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReloadConfigRequest.ProtoReflect.Descriptor instead.
 func (*ReloadConfigRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{75}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{79}
 }
 
 type ReloadConfigResponse struct {
@@ -4914,7 +5130,7 @@ type ReloadConfigResponse struct {
 
 func (x *ReloadConfigResponse) Reset() {
 	*x = ReloadConfigResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[76]
+	mi := &file_boardd_v1_admin_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4926,7 +5142,7 @@ func (x *ReloadConfigResponse) String() string {
 func (*ReloadConfigResponse) ProtoMessage() {}
 
 func (x *ReloadConfigResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[76]
+	mi := &file_boardd_v1_admin_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4939,7 +5155,7 @@ func (x *ReloadConfigResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReloadConfigResponse.ProtoReflect.Descriptor instead.
 func (*ReloadConfigResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{76}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *ReloadConfigResponse) GetChanges() []string {
@@ -5077,7 +5293,20 @@ const file_boardd_v1_admin_proto_rawDesc = "" +
 	"\x17ListTenantBoardsRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\"L\n" +
 	"\x18ListTenantBoardsResponse\x120\n" +
-	"\x06boards\x18\x01 \x03(\v2\x18.boardd.v1.BoardSettingsR\x06boards\"\x95\x01\n" +
+	"\x06boards\x18\x01 \x03(\v2\x18.boardd.v1.BoardSettingsR\x06boards\"B\n" +
+	"\x12ExportBoardRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x14\n" +
+	"\x05board\x18\x02 \x01(\tR\x05board\")\n" +
+	"\x13ExportBoardResponse\x12\x12\n" +
+	"\x04data\x18\x01 \x01(\fR\x04data\"n\n" +
+	"\x12ImportBoardRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x14\n" +
+	"\x05board\x18\x02 \x01(\tR\x05board\x12\x14\n" +
+	"\x05lines\x18\x03 \x01(\fR\x05lines\x12\x14\n" +
+	"\x05first\x18\x04 \x01(\x03R\x05first\"?\n" +
+	"\x13ImportBoardResponse\x12\x12\n" +
+	"\x04jobs\x18\x01 \x01(\x03R\x04jobs\x12\x14\n" +
+	"\x05known\x18\x02 \x01(\x03R\x05known\"\x95\x01\n" +
 	"\rPolicyVersion\x12\x16\n" +
 	"\x06digest\x18\x01 \x01(\tR\x06digest\x12\x12\n" +
 	"\x04size\x18\x02 \x01(\x03R\x04size\x129\n" +
@@ -5333,7 +5562,7 @@ const file_boardd_v1_admin_proto_rawDesc = "" +
 	"\x04kept\x18\x02 \x01(\x03R\x04kept\"\x15\n" +
 	"\x13ReloadConfigRequest\"0\n" +
 	"\x14ReloadConfigResponse\x12\x18\n" +
-	"\achanges\x18\x01 \x03(\tR\achanges2\xa8\x13\n" +
+	"\achanges\x18\x01 \x03(\tR\achanges2\xc6\x14\n" +
 	"\fAdminService\x12O\n" +
 	"\fCreateTenant\x12\x1e.boardd.v1.CreateTenantRequest\x1a\x1f.boardd.v1.CreateTenantResponse\x12Q\n" +
 	"\vListTenants\x12\x1d.boardd.v1.ListTenantsRequest\x1a\x1e.boardd.v1.ListTenantsResponse\"\x03\x90\x02\x01\x12O\n" +
@@ -5346,7 +5575,9 @@ const file_boardd_v1_admin_proto_rawDesc = "" +
 	"\vCreateBoard\x12\x1d.boardd.v1.CreateBoardRequest\x1a\x1e.boardd.v1.CreateBoardResponse\x12L\n" +
 	"\vUpdateBoard\x12\x1d.boardd.v1.UpdateBoardRequest\x1a\x1e.boardd.v1.UpdateBoardResponse\x12L\n" +
 	"\vDeleteBoard\x12\x1d.boardd.v1.DeleteBoardRequest\x1a\x1e.boardd.v1.DeleteBoardResponse\x12`\n" +
-	"\x10ListTenantBoards\x12\".boardd.v1.ListTenantBoardsRequest\x1a#.boardd.v1.ListTenantBoardsResponse\"\x03\x90\x02\x01\x12F\n" +
+	"\x10ListTenantBoards\x12\".boardd.v1.ListTenantBoardsRequest\x1a#.boardd.v1.ListTenantBoardsResponse\"\x03\x90\x02\x01\x12N\n" +
+	"\vExportBoard\x12\x1d.boardd.v1.ExportBoardRequest\x1a\x1e.boardd.v1.ExportBoardResponse0\x01\x12L\n" +
+	"\vImportBoard\x12\x1d.boardd.v1.ImportBoardRequest\x1a\x1e.boardd.v1.ImportBoardResponse\x12F\n" +
 	"\tPutPolicy\x12\x1b.boardd.v1.PutPolicyRequest\x1a\x1c.boardd.v1.PutPolicyResponse\x12T\n" +
 	"\fListPolicies\x12\x1e.boardd.v1.ListPoliciesRequest\x1a\x1f.boardd.v1.ListPoliciesResponse\"\x03\x90\x02\x01\x12O\n" +
 	"\fDeletePolicy\x12\x1e.boardd.v1.DeletePolicyRequest\x1a\x1f.boardd.v1.DeletePolicyResponse\x12Z\n" +
@@ -5381,7 +5612,7 @@ func file_boardd_v1_admin_proto_rawDescGZIP() []byte {
 	return file_boardd_v1_admin_proto_rawDescData
 }
 
-var file_boardd_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 81)
+var file_boardd_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 85)
 var file_boardd_v1_admin_proto_goTypes = []any{
 	(*Tenant)(nil),                   // 0: boardd.v1.Tenant
 	(*CreateTenantRequest)(nil),      // 1: boardd.v1.CreateTenantRequest
@@ -5408,139 +5639,143 @@ var file_boardd_v1_admin_proto_goTypes = []any{
 	(*DeleteBoardResponse)(nil),      // 22: boardd.v1.DeleteBoardResponse
 	(*ListTenantBoardsRequest)(nil),  // 23: boardd.v1.ListTenantBoardsRequest
 	(*ListTenantBoardsResponse)(nil), // 24: boardd.v1.ListTenantBoardsResponse
-	(*PolicyVersion)(nil),            // 25: boardd.v1.PolicyVersion
-	(*Policy)(nil),                   // 26: boardd.v1.Policy
-	(*PutPolicyRequest)(nil),         // 27: boardd.v1.PutPolicyRequest
-	(*PutPolicyResponse)(nil),        // 28: boardd.v1.PutPolicyResponse
-	(*ListPoliciesRequest)(nil),      // 29: boardd.v1.ListPoliciesRequest
-	(*ListPoliciesResponse)(nil),     // 30: boardd.v1.ListPoliciesResponse
-	(*DeletePolicyRequest)(nil),      // 31: boardd.v1.DeletePolicyRequest
-	(*DeletePolicyResponse)(nil),     // 32: boardd.v1.DeletePolicyResponse
-	(*SimulatePolicyRequest)(nil),    // 33: boardd.v1.SimulatePolicyRequest
-	(*SimulatePolicyResponse)(nil),   // 34: boardd.v1.SimulatePolicyResponse
-	(*SimulatedSide)(nil),            // 35: boardd.v1.SimulatedSide
-	(*SimulatedKey)(nil),             // 36: boardd.v1.SimulatedKey
-	(*StarvedJob)(nil),               // 37: boardd.v1.StarvedJob
-	(*ShadowPolicyRequest)(nil),      // 38: boardd.v1.ShadowPolicyRequest
-	(*ShadowPolicyResponse)(nil),     // 39: boardd.v1.ShadowPolicyResponse
-	(*Disagreement)(nil),             // 40: boardd.v1.Disagreement
-	(*PromotePolicyRequest)(nil),     // 41: boardd.v1.PromotePolicyRequest
-	(*PromotePolicyResponse)(nil),    // 42: boardd.v1.PromotePolicyResponse
-	(*BoardPolicy)(nil),              // 43: boardd.v1.BoardPolicy
-	(*RollbackPolicyRequest)(nil),    // 44: boardd.v1.RollbackPolicyRequest
-	(*RollbackPolicyResponse)(nil),   // 45: boardd.v1.RollbackPolicyResponse
-	(*Backend)(nil),                  // 46: boardd.v1.Backend
-	(*ListBackendsRequest)(nil),      // 47: boardd.v1.ListBackendsRequest
-	(*ListBackendsResponse)(nil),     // 48: boardd.v1.ListBackendsResponse
-	(*Place)(nil),                    // 49: boardd.v1.Place
-	(*ListPlacesRequest)(nil),        // 50: boardd.v1.ListPlacesRequest
-	(*ListPlacesResponse)(nil),       // 51: boardd.v1.ListPlacesResponse
-	(*ReleasePlaceRequest)(nil),      // 52: boardd.v1.ReleasePlaceRequest
-	(*ReleasePlaceResponse)(nil),     // 53: boardd.v1.ReleasePlaceResponse
-	(*Server)(nil),                   // 54: boardd.v1.Server
-	(*ListServersRequest)(nil),       // 55: boardd.v1.ListServersRequest
-	(*ListServersResponse)(nil),      // 56: boardd.v1.ListServersResponse
-	(*DrainServerRequest)(nil),       // 57: boardd.v1.DrainServerRequest
-	(*DrainServerResponse)(nil),      // 58: boardd.v1.DrainServerResponse
-	(*BackupBackendRequest)(nil),     // 59: boardd.v1.BackupBackendRequest
-	(*BackupBackendResponse)(nil),    // 60: boardd.v1.BackupBackendResponse
-	(*AuditRecord)(nil),              // 61: boardd.v1.AuditRecord
-	(*AuditFlaw)(nil),                // 62: boardd.v1.AuditFlaw
-	(*GetAuditRequest)(nil),          // 63: boardd.v1.GetAuditRequest
-	(*GetAuditResponse)(nil),         // 64: boardd.v1.GetAuditResponse
-	(*AuditHead)(nil),                // 65: boardd.v1.AuditHead
-	(*GetCatalogRequest)(nil),        // 66: boardd.v1.GetCatalogRequest
-	(*GetCatalogResponse)(nil),       // 67: boardd.v1.GetCatalogResponse
-	(*AcceptCatalogRequest)(nil),     // 68: boardd.v1.AcceptCatalogRequest
-	(*AcceptCatalogResponse)(nil),    // 69: boardd.v1.AcceptCatalogResponse
-	(*CatalogRecord)(nil),            // 70: boardd.v1.CatalogRecord
-	(*ExportCatalogRequest)(nil),     // 71: boardd.v1.ExportCatalogRequest
-	(*ExportCatalogResponse)(nil),    // 72: boardd.v1.ExportCatalogResponse
-	(*ImportCatalogRequest)(nil),     // 73: boardd.v1.ImportCatalogRequest
-	(*ImportCatalogResponse)(nil),    // 74: boardd.v1.ImportCatalogResponse
-	(*ReloadConfigRequest)(nil),      // 75: boardd.v1.ReloadConfigRequest
-	(*ReloadConfigResponse)(nil),     // 76: boardd.v1.ReloadConfigResponse
-	nil,                              // 77: boardd.v1.Tenant.LimitsEntry
-	nil,                              // 78: boardd.v1.CreateTenantRequest.LimitsEntry
-	nil,                              // 79: boardd.v1.UpdateTenantRequest.LimitsEntry
-	nil,                              // 80: boardd.v1.BoardSettings.LimitsEntry
-	(*timestamppb.Timestamp)(nil),    // 81: google.protobuf.Timestamp
-	(*fieldmaskpb.FieldMask)(nil),    // 82: google.protobuf.FieldMask
-	(*durationpb.Duration)(nil),      // 83: google.protobuf.Duration
-	(*PolicyRule)(nil),               // 84: boardd.v1.PolicyRule
+	(*ExportBoardRequest)(nil),       // 25: boardd.v1.ExportBoardRequest
+	(*ExportBoardResponse)(nil),      // 26: boardd.v1.ExportBoardResponse
+	(*ImportBoardRequest)(nil),       // 27: boardd.v1.ImportBoardRequest
+	(*ImportBoardResponse)(nil),      // 28: boardd.v1.ImportBoardResponse
+	(*PolicyVersion)(nil),            // 29: boardd.v1.PolicyVersion
+	(*Policy)(nil),                   // 30: boardd.v1.Policy
+	(*PutPolicyRequest)(nil),         // 31: boardd.v1.PutPolicyRequest
+	(*PutPolicyResponse)(nil),        // 32: boardd.v1.PutPolicyResponse
+	(*ListPoliciesRequest)(nil),      // 33: boardd.v1.ListPoliciesRequest
+	(*ListPoliciesResponse)(nil),     // 34: boardd.v1.ListPoliciesResponse
+	(*DeletePolicyRequest)(nil),      // 35: boardd.v1.DeletePolicyRequest
+	(*DeletePolicyResponse)(nil),     // 36: boardd.v1.DeletePolicyResponse
+	(*SimulatePolicyRequest)(nil),    // 37: boardd.v1.SimulatePolicyRequest
+	(*SimulatePolicyResponse)(nil),   // 38: boardd.v1.SimulatePolicyResponse
+	(*SimulatedSide)(nil),            // 39: boardd.v1.SimulatedSide
+	(*SimulatedKey)(nil),             // 40: boardd.v1.SimulatedKey
+	(*StarvedJob)(nil),               // 41: boardd.v1.StarvedJob
+	(*ShadowPolicyRequest)(nil),      // 42: boardd.v1.ShadowPolicyRequest
+	(*ShadowPolicyResponse)(nil),     // 43: boardd.v1.ShadowPolicyResponse
+	(*Disagreement)(nil),             // 44: boardd.v1.Disagreement
+	(*PromotePolicyRequest)(nil),     // 45: boardd.v1.PromotePolicyRequest
+	(*PromotePolicyResponse)(nil),    // 46: boardd.v1.PromotePolicyResponse
+	(*BoardPolicy)(nil),              // 47: boardd.v1.BoardPolicy
+	(*RollbackPolicyRequest)(nil),    // 48: boardd.v1.RollbackPolicyRequest
+	(*RollbackPolicyResponse)(nil),   // 49: boardd.v1.RollbackPolicyResponse
+	(*Backend)(nil),                  // 50: boardd.v1.Backend
+	(*ListBackendsRequest)(nil),      // 51: boardd.v1.ListBackendsRequest
+	(*ListBackendsResponse)(nil),     // 52: boardd.v1.ListBackendsResponse
+	(*Place)(nil),                    // 53: boardd.v1.Place
+	(*ListPlacesRequest)(nil),        // 54: boardd.v1.ListPlacesRequest
+	(*ListPlacesResponse)(nil),       // 55: boardd.v1.ListPlacesResponse
+	(*ReleasePlaceRequest)(nil),      // 56: boardd.v1.ReleasePlaceRequest
+	(*ReleasePlaceResponse)(nil),     // 57: boardd.v1.ReleasePlaceResponse
+	(*Server)(nil),                   // 58: boardd.v1.Server
+	(*ListServersRequest)(nil),       // 59: boardd.v1.ListServersRequest
+	(*ListServersResponse)(nil),      // 60: boardd.v1.ListServersResponse
+	(*DrainServerRequest)(nil),       // 61: boardd.v1.DrainServerRequest
+	(*DrainServerResponse)(nil),      // 62: boardd.v1.DrainServerResponse
+	(*BackupBackendRequest)(nil),     // 63: boardd.v1.BackupBackendRequest
+	(*BackupBackendResponse)(nil),    // 64: boardd.v1.BackupBackendResponse
+	(*AuditRecord)(nil),              // 65: boardd.v1.AuditRecord
+	(*AuditFlaw)(nil),                // 66: boardd.v1.AuditFlaw
+	(*GetAuditRequest)(nil),          // 67: boardd.v1.GetAuditRequest
+	(*GetAuditResponse)(nil),         // 68: boardd.v1.GetAuditResponse
+	(*AuditHead)(nil),                // 69: boardd.v1.AuditHead
+	(*GetCatalogRequest)(nil),        // 70: boardd.v1.GetCatalogRequest
+	(*GetCatalogResponse)(nil),       // 71: boardd.v1.GetCatalogResponse
+	(*AcceptCatalogRequest)(nil),     // 72: boardd.v1.AcceptCatalogRequest
+	(*AcceptCatalogResponse)(nil),    // 73: boardd.v1.AcceptCatalogResponse
+	(*CatalogRecord)(nil),            // 74: boardd.v1.CatalogRecord
+	(*ExportCatalogRequest)(nil),     // 75: boardd.v1.ExportCatalogRequest
+	(*ExportCatalogResponse)(nil),    // 76: boardd.v1.ExportCatalogResponse
+	(*ImportCatalogRequest)(nil),     // 77: boardd.v1.ImportCatalogRequest
+	(*ImportCatalogResponse)(nil),    // 78: boardd.v1.ImportCatalogResponse
+	(*ReloadConfigRequest)(nil),      // 79: boardd.v1.ReloadConfigRequest
+	(*ReloadConfigResponse)(nil),     // 80: boardd.v1.ReloadConfigResponse
+	nil,                              // 81: boardd.v1.Tenant.LimitsEntry
+	nil,                              // 82: boardd.v1.CreateTenantRequest.LimitsEntry
+	nil,                              // 83: boardd.v1.UpdateTenantRequest.LimitsEntry
+	nil,                              // 84: boardd.v1.BoardSettings.LimitsEntry
+	(*timestamppb.Timestamp)(nil),    // 85: google.protobuf.Timestamp
+	(*fieldmaskpb.FieldMask)(nil),    // 86: google.protobuf.FieldMask
+	(*durationpb.Duration)(nil),      // 87: google.protobuf.Duration
+	(*PolicyRule)(nil),               // 88: boardd.v1.PolicyRule
 }
 var file_boardd_v1_admin_proto_depIdxs = []int32{
-	77,  // 0: boardd.v1.Tenant.limits:type_name -> boardd.v1.Tenant.LimitsEntry
-	81,  // 1: boardd.v1.Tenant.created_at:type_name -> google.protobuf.Timestamp
-	78,  // 2: boardd.v1.CreateTenantRequest.limits:type_name -> boardd.v1.CreateTenantRequest.LimitsEntry
+	81,  // 0: boardd.v1.Tenant.limits:type_name -> boardd.v1.Tenant.LimitsEntry
+	85,  // 1: boardd.v1.Tenant.created_at:type_name -> google.protobuf.Timestamp
+	82,  // 2: boardd.v1.CreateTenantRequest.limits:type_name -> boardd.v1.CreateTenantRequest.LimitsEntry
 	0,   // 3: boardd.v1.CreateTenantResponse.tenant:type_name -> boardd.v1.Tenant
 	0,   // 4: boardd.v1.ListTenantsResponse.tenants:type_name -> boardd.v1.Tenant
-	79,  // 5: boardd.v1.UpdateTenantRequest.limits:type_name -> boardd.v1.UpdateTenantRequest.LimitsEntry
-	82,  // 6: boardd.v1.UpdateTenantRequest.update_mask:type_name -> google.protobuf.FieldMask
+	83,  // 5: boardd.v1.UpdateTenantRequest.limits:type_name -> boardd.v1.UpdateTenantRequest.LimitsEntry
+	86,  // 6: boardd.v1.UpdateTenantRequest.update_mask:type_name -> google.protobuf.FieldMask
 	0,   // 7: boardd.v1.UpdateTenantResponse.tenant:type_name -> boardd.v1.Tenant
 	0,   // 8: boardd.v1.UpdateTenantResponse.before:type_name -> boardd.v1.Tenant
-	81,  // 9: boardd.v1.Token.expires_at:type_name -> google.protobuf.Timestamp
-	81,  // 10: boardd.v1.Token.created_at:type_name -> google.protobuf.Timestamp
-	81,  // 11: boardd.v1.CreateTokenRequest.expires_at:type_name -> google.protobuf.Timestamp
+	85,  // 9: boardd.v1.Token.expires_at:type_name -> google.protobuf.Timestamp
+	85,  // 10: boardd.v1.Token.created_at:type_name -> google.protobuf.Timestamp
+	85,  // 11: boardd.v1.CreateTokenRequest.expires_at:type_name -> google.protobuf.Timestamp
 	9,   // 12: boardd.v1.CreateTokenResponse.token:type_name -> boardd.v1.Token
 	9,   // 13: boardd.v1.ListTokensResponse.tokens:type_name -> boardd.v1.Token
-	83,  // 14: boardd.v1.BoardSettings.lease:type_name -> google.protobuf.Duration
-	83,  // 15: boardd.v1.BoardSettings.max_lease:type_name -> google.protobuf.Duration
-	83,  // 16: boardd.v1.BoardSettings.idempotency_window:type_name -> google.protobuf.Duration
-	83,  // 17: boardd.v1.BoardSettings.backoff:type_name -> google.protobuf.Duration
-	83,  // 18: boardd.v1.BoardSettings.max_backoff:type_name -> google.protobuf.Duration
-	80,  // 19: boardd.v1.BoardSettings.limits:type_name -> boardd.v1.BoardSettings.LimitsEntry
-	81,  // 20: boardd.v1.BoardSettings.created_at:type_name -> google.protobuf.Timestamp
-	83,  // 21: boardd.v1.BoardSettings.history:type_name -> google.protobuf.Duration
-	84,  // 22: boardd.v1.BoardSettings.eligibility:type_name -> boardd.v1.PolicyRule
-	84,  // 23: boardd.v1.BoardSettings.ordering:type_name -> boardd.v1.PolicyRule
-	83,  // 24: boardd.v1.BoardSettings.record:type_name -> google.protobuf.Duration
+	87,  // 14: boardd.v1.BoardSettings.lease:type_name -> google.protobuf.Duration
+	87,  // 15: boardd.v1.BoardSettings.max_lease:type_name -> google.protobuf.Duration
+	87,  // 16: boardd.v1.BoardSettings.idempotency_window:type_name -> google.protobuf.Duration
+	87,  // 17: boardd.v1.BoardSettings.backoff:type_name -> google.protobuf.Duration
+	87,  // 18: boardd.v1.BoardSettings.max_backoff:type_name -> google.protobuf.Duration
+	84,  // 19: boardd.v1.BoardSettings.limits:type_name -> boardd.v1.BoardSettings.LimitsEntry
+	85,  // 20: boardd.v1.BoardSettings.created_at:type_name -> google.protobuf.Timestamp
+	87,  // 21: boardd.v1.BoardSettings.history:type_name -> google.protobuf.Duration
+	88,  // 22: boardd.v1.BoardSettings.eligibility:type_name -> boardd.v1.PolicyRule
+	88,  // 23: boardd.v1.BoardSettings.ordering:type_name -> boardd.v1.PolicyRule
+	87,  // 24: boardd.v1.BoardSettings.record:type_name -> google.protobuf.Duration
 	16,  // 25: boardd.v1.CreateBoardRequest.board:type_name -> boardd.v1.BoardSettings
 	16,  // 26: boardd.v1.CreateBoardResponse.board:type_name -> boardd.v1.BoardSettings
 	16,  // 27: boardd.v1.UpdateBoardRequest.board:type_name -> boardd.v1.BoardSettings
-	82,  // 28: boardd.v1.UpdateBoardRequest.update_mask:type_name -> google.protobuf.FieldMask
+	86,  // 28: boardd.v1.UpdateBoardRequest.update_mask:type_name -> google.protobuf.FieldMask
 	16,  // 29: boardd.v1.UpdateBoardResponse.board:type_name -> boardd.v1.BoardSettings
 	16,  // 30: boardd.v1.UpdateBoardResponse.before:type_name -> boardd.v1.BoardSettings
 	16,  // 31: boardd.v1.ListTenantBoardsResponse.boards:type_name -> boardd.v1.BoardSettings
-	81,  // 32: boardd.v1.PolicyVersion.created_at:type_name -> google.protobuf.Timestamp
-	25,  // 33: boardd.v1.Policy.versions:type_name -> boardd.v1.PolicyVersion
-	26,  // 34: boardd.v1.PutPolicyResponse.policy:type_name -> boardd.v1.Policy
-	26,  // 35: boardd.v1.ListPoliciesResponse.policies:type_name -> boardd.v1.Policy
-	83,  // 36: boardd.v1.SimulatePolicyRequest.starved_after:type_name -> google.protobuf.Duration
-	81,  // 37: boardd.v1.SimulatePolicyRequest.from:type_name -> google.protobuf.Timestamp
-	81,  // 38: boardd.v1.SimulatePolicyResponse.from:type_name -> google.protobuf.Timestamp
-	81,  // 39: boardd.v1.SimulatePolicyResponse.until:type_name -> google.protobuf.Timestamp
-	83,  // 40: boardd.v1.SimulatePolicyResponse.starved_after:type_name -> google.protobuf.Duration
-	35,  // 41: boardd.v1.SimulatePolicyResponse.present:type_name -> boardd.v1.SimulatedSide
-	35,  // 42: boardd.v1.SimulatePolicyResponse.candidate:type_name -> boardd.v1.SimulatedSide
-	36,  // 43: boardd.v1.SimulatePolicyResponse.keys:type_name -> boardd.v1.SimulatedKey
-	37,  // 44: boardd.v1.SimulatePolicyResponse.starved:type_name -> boardd.v1.StarvedJob
-	83,  // 45: boardd.v1.SimulatedSide.wait_p50:type_name -> google.protobuf.Duration
-	83,  // 46: boardd.v1.SimulatedSide.wait_p99:type_name -> google.protobuf.Duration
-	83,  // 47: boardd.v1.SimulatedSide.wait_most:type_name -> google.protobuf.Duration
-	35,  // 48: boardd.v1.SimulatedKey.present:type_name -> boardd.v1.SimulatedSide
-	35,  // 49: boardd.v1.SimulatedKey.candidate:type_name -> boardd.v1.SimulatedSide
-	83,  // 50: boardd.v1.StarvedJob.wait:type_name -> google.protobuf.Duration
-	40,  // 51: boardd.v1.ShadowPolicyResponse.examples:type_name -> boardd.v1.Disagreement
-	43,  // 52: boardd.v1.PromotePolicyResponse.policies:type_name -> boardd.v1.BoardPolicy
-	43,  // 53: boardd.v1.RollbackPolicyResponse.policies:type_name -> boardd.v1.BoardPolicy
-	46,  // 54: boardd.v1.ListBackendsResponse.backends:type_name -> boardd.v1.Backend
-	49,  // 55: boardd.v1.ListPlacesResponse.places:type_name -> boardd.v1.Place
-	49,  // 56: boardd.v1.ReleasePlaceResponse.place:type_name -> boardd.v1.Place
-	81,  // 57: boardd.v1.Server.since:type_name -> google.protobuf.Timestamp
-	83,  // 58: boardd.v1.Server.silent:type_name -> google.protobuf.Duration
-	54,  // 59: boardd.v1.ListServersResponse.servers:type_name -> boardd.v1.Server
-	54,  // 60: boardd.v1.DrainServerResponse.server:type_name -> boardd.v1.Server
-	81,  // 61: boardd.v1.AuditRecord.at:type_name -> google.protobuf.Timestamp
-	81,  // 62: boardd.v1.GetAuditRequest.since:type_name -> google.protobuf.Timestamp
-	81,  // 63: boardd.v1.GetAuditRequest.until:type_name -> google.protobuf.Timestamp
-	61,  // 64: boardd.v1.GetAuditResponse.records:type_name -> boardd.v1.AuditRecord
-	65,  // 65: boardd.v1.GetAuditResponse.head:type_name -> boardd.v1.AuditHead
-	62,  // 66: boardd.v1.GetAuditResponse.flaws:type_name -> boardd.v1.AuditFlaw
-	81,  // 67: boardd.v1.AuditHead.at:type_name -> google.protobuf.Timestamp
-	81,  // 68: boardd.v1.GetCatalogResponse.since:type_name -> google.protobuf.Timestamp
-	70,  // 69: boardd.v1.ExportCatalogResponse.records:type_name -> boardd.v1.CatalogRecord
-	70,  // 70: boardd.v1.ImportCatalogRequest.records:type_name -> boardd.v1.CatalogRecord
+	85,  // 32: boardd.v1.PolicyVersion.created_at:type_name -> google.protobuf.Timestamp
+	29,  // 33: boardd.v1.Policy.versions:type_name -> boardd.v1.PolicyVersion
+	30,  // 34: boardd.v1.PutPolicyResponse.policy:type_name -> boardd.v1.Policy
+	30,  // 35: boardd.v1.ListPoliciesResponse.policies:type_name -> boardd.v1.Policy
+	87,  // 36: boardd.v1.SimulatePolicyRequest.starved_after:type_name -> google.protobuf.Duration
+	85,  // 37: boardd.v1.SimulatePolicyRequest.from:type_name -> google.protobuf.Timestamp
+	85,  // 38: boardd.v1.SimulatePolicyResponse.from:type_name -> google.protobuf.Timestamp
+	85,  // 39: boardd.v1.SimulatePolicyResponse.until:type_name -> google.protobuf.Timestamp
+	87,  // 40: boardd.v1.SimulatePolicyResponse.starved_after:type_name -> google.protobuf.Duration
+	39,  // 41: boardd.v1.SimulatePolicyResponse.present:type_name -> boardd.v1.SimulatedSide
+	39,  // 42: boardd.v1.SimulatePolicyResponse.candidate:type_name -> boardd.v1.SimulatedSide
+	40,  // 43: boardd.v1.SimulatePolicyResponse.keys:type_name -> boardd.v1.SimulatedKey
+	41,  // 44: boardd.v1.SimulatePolicyResponse.starved:type_name -> boardd.v1.StarvedJob
+	87,  // 45: boardd.v1.SimulatedSide.wait_p50:type_name -> google.protobuf.Duration
+	87,  // 46: boardd.v1.SimulatedSide.wait_p99:type_name -> google.protobuf.Duration
+	87,  // 47: boardd.v1.SimulatedSide.wait_most:type_name -> google.protobuf.Duration
+	39,  // 48: boardd.v1.SimulatedKey.present:type_name -> boardd.v1.SimulatedSide
+	39,  // 49: boardd.v1.SimulatedKey.candidate:type_name -> boardd.v1.SimulatedSide
+	87,  // 50: boardd.v1.StarvedJob.wait:type_name -> google.protobuf.Duration
+	44,  // 51: boardd.v1.ShadowPolicyResponse.examples:type_name -> boardd.v1.Disagreement
+	47,  // 52: boardd.v1.PromotePolicyResponse.policies:type_name -> boardd.v1.BoardPolicy
+	47,  // 53: boardd.v1.RollbackPolicyResponse.policies:type_name -> boardd.v1.BoardPolicy
+	50,  // 54: boardd.v1.ListBackendsResponse.backends:type_name -> boardd.v1.Backend
+	53,  // 55: boardd.v1.ListPlacesResponse.places:type_name -> boardd.v1.Place
+	53,  // 56: boardd.v1.ReleasePlaceResponse.place:type_name -> boardd.v1.Place
+	85,  // 57: boardd.v1.Server.since:type_name -> google.protobuf.Timestamp
+	87,  // 58: boardd.v1.Server.silent:type_name -> google.protobuf.Duration
+	58,  // 59: boardd.v1.ListServersResponse.servers:type_name -> boardd.v1.Server
+	58,  // 60: boardd.v1.DrainServerResponse.server:type_name -> boardd.v1.Server
+	85,  // 61: boardd.v1.AuditRecord.at:type_name -> google.protobuf.Timestamp
+	85,  // 62: boardd.v1.GetAuditRequest.since:type_name -> google.protobuf.Timestamp
+	85,  // 63: boardd.v1.GetAuditRequest.until:type_name -> google.protobuf.Timestamp
+	65,  // 64: boardd.v1.GetAuditResponse.records:type_name -> boardd.v1.AuditRecord
+	69,  // 65: boardd.v1.GetAuditResponse.head:type_name -> boardd.v1.AuditHead
+	66,  // 66: boardd.v1.GetAuditResponse.flaws:type_name -> boardd.v1.AuditFlaw
+	85,  // 67: boardd.v1.AuditHead.at:type_name -> google.protobuf.Timestamp
+	85,  // 68: boardd.v1.GetCatalogResponse.since:type_name -> google.protobuf.Timestamp
+	74,  // 69: boardd.v1.ExportCatalogResponse.records:type_name -> boardd.v1.CatalogRecord
+	74,  // 70: boardd.v1.ImportCatalogRequest.records:type_name -> boardd.v1.CatalogRecord
 	1,   // 71: boardd.v1.AdminService.CreateTenant:input_type -> boardd.v1.CreateTenantRequest
 	3,   // 72: boardd.v1.AdminService.ListTenants:input_type -> boardd.v1.ListTenantsRequest
 	5,   // 73: boardd.v1.AdminService.UpdateTenant:input_type -> boardd.v1.UpdateTenantRequest
@@ -5552,57 +5787,61 @@ var file_boardd_v1_admin_proto_depIdxs = []int32{
 	19,  // 79: boardd.v1.AdminService.UpdateBoard:input_type -> boardd.v1.UpdateBoardRequest
 	21,  // 80: boardd.v1.AdminService.DeleteBoard:input_type -> boardd.v1.DeleteBoardRequest
 	23,  // 81: boardd.v1.AdminService.ListTenantBoards:input_type -> boardd.v1.ListTenantBoardsRequest
-	27,  // 82: boardd.v1.AdminService.PutPolicy:input_type -> boardd.v1.PutPolicyRequest
-	29,  // 83: boardd.v1.AdminService.ListPolicies:input_type -> boardd.v1.ListPoliciesRequest
-	31,  // 84: boardd.v1.AdminService.DeletePolicy:input_type -> boardd.v1.DeletePolicyRequest
-	33,  // 85: boardd.v1.AdminService.SimulatePolicy:input_type -> boardd.v1.SimulatePolicyRequest
-	38,  // 86: boardd.v1.AdminService.ShadowPolicy:input_type -> boardd.v1.ShadowPolicyRequest
-	41,  // 87: boardd.v1.AdminService.PromotePolicy:input_type -> boardd.v1.PromotePolicyRequest
-	44,  // 88: boardd.v1.AdminService.RollbackPolicy:input_type -> boardd.v1.RollbackPolicyRequest
-	47,  // 89: boardd.v1.AdminService.ListBackends:input_type -> boardd.v1.ListBackendsRequest
-	50,  // 90: boardd.v1.AdminService.ListPlaces:input_type -> boardd.v1.ListPlacesRequest
-	52,  // 91: boardd.v1.AdminService.ReleasePlace:input_type -> boardd.v1.ReleasePlaceRequest
-	55,  // 92: boardd.v1.AdminService.ListServers:input_type -> boardd.v1.ListServersRequest
-	57,  // 93: boardd.v1.AdminService.DrainServer:input_type -> boardd.v1.DrainServerRequest
-	59,  // 94: boardd.v1.AdminService.BackupBackend:input_type -> boardd.v1.BackupBackendRequest
-	63,  // 95: boardd.v1.AdminService.GetAudit:input_type -> boardd.v1.GetAuditRequest
-	75,  // 96: boardd.v1.AdminService.ReloadConfig:input_type -> boardd.v1.ReloadConfigRequest
-	66,  // 97: boardd.v1.AdminService.GetCatalog:input_type -> boardd.v1.GetCatalogRequest
-	68,  // 98: boardd.v1.AdminService.AcceptCatalog:input_type -> boardd.v1.AcceptCatalogRequest
-	71,  // 99: boardd.v1.AdminService.ExportCatalog:input_type -> boardd.v1.ExportCatalogRequest
-	73,  // 100: boardd.v1.AdminService.ImportCatalog:input_type -> boardd.v1.ImportCatalogRequest
-	2,   // 101: boardd.v1.AdminService.CreateTenant:output_type -> boardd.v1.CreateTenantResponse
-	4,   // 102: boardd.v1.AdminService.ListTenants:output_type -> boardd.v1.ListTenantsResponse
-	6,   // 103: boardd.v1.AdminService.UpdateTenant:output_type -> boardd.v1.UpdateTenantResponse
-	8,   // 104: boardd.v1.AdminService.DeleteTenant:output_type -> boardd.v1.DeleteTenantResponse
-	11,  // 105: boardd.v1.AdminService.CreateToken:output_type -> boardd.v1.CreateTokenResponse
-	13,  // 106: boardd.v1.AdminService.ListTokens:output_type -> boardd.v1.ListTokensResponse
-	15,  // 107: boardd.v1.AdminService.RevokeToken:output_type -> boardd.v1.RevokeTokenResponse
-	18,  // 108: boardd.v1.AdminService.CreateBoard:output_type -> boardd.v1.CreateBoardResponse
-	20,  // 109: boardd.v1.AdminService.UpdateBoard:output_type -> boardd.v1.UpdateBoardResponse
-	22,  // 110: boardd.v1.AdminService.DeleteBoard:output_type -> boardd.v1.DeleteBoardResponse
-	24,  // 111: boardd.v1.AdminService.ListTenantBoards:output_type -> boardd.v1.ListTenantBoardsResponse
-	28,  // 112: boardd.v1.AdminService.PutPolicy:output_type -> boardd.v1.PutPolicyResponse
-	30,  // 113: boardd.v1.AdminService.ListPolicies:output_type -> boardd.v1.ListPoliciesResponse
-	32,  // 114: boardd.v1.AdminService.DeletePolicy:output_type -> boardd.v1.DeletePolicyResponse
-	34,  // 115: boardd.v1.AdminService.SimulatePolicy:output_type -> boardd.v1.SimulatePolicyResponse
-	39,  // 116: boardd.v1.AdminService.ShadowPolicy:output_type -> boardd.v1.ShadowPolicyResponse
-	42,  // 117: boardd.v1.AdminService.PromotePolicy:output_type -> boardd.v1.PromotePolicyResponse
-	45,  // 118: boardd.v1.AdminService.RollbackPolicy:output_type -> boardd.v1.RollbackPolicyResponse
-	48,  // 119: boardd.v1.AdminService.ListBackends:output_type -> boardd.v1.ListBackendsResponse
-	51,  // 120: boardd.v1.AdminService.ListPlaces:output_type -> boardd.v1.ListPlacesResponse
-	53,  // 121: boardd.v1.AdminService.ReleasePlace:output_type -> boardd.v1.ReleasePlaceResponse
-	56,  // 122: boardd.v1.AdminService.ListServers:output_type -> boardd.v1.ListServersResponse
-	58,  // 123: boardd.v1.AdminService.DrainServer:output_type -> boardd.v1.DrainServerResponse
-	60,  // 124: boardd.v1.AdminService.BackupBackend:output_type -> boardd.v1.BackupBackendResponse
-	64,  // 125: boardd.v1.AdminService.GetAudit:output_type -> boardd.v1.GetAuditResponse
-	76,  // 126: boardd.v1.AdminService.ReloadConfig:output_type -> boardd.v1.ReloadConfigResponse
-	67,  // 127: boardd.v1.AdminService.GetCatalog:output_type -> boardd.v1.GetCatalogResponse
-	69,  // 128: boardd.v1.AdminService.AcceptCatalog:output_type -> boardd.v1.AcceptCatalogResponse
-	72,  // 129: boardd.v1.AdminService.ExportCatalog:output_type -> boardd.v1.ExportCatalogResponse
-	74,  // 130: boardd.v1.AdminService.ImportCatalog:output_type -> boardd.v1.ImportCatalogResponse
-	101, // [101:131] is the sub-list for method output_type
-	71,  // [71:101] is the sub-list for method input_type
+	25,  // 82: boardd.v1.AdminService.ExportBoard:input_type -> boardd.v1.ExportBoardRequest
+	27,  // 83: boardd.v1.AdminService.ImportBoard:input_type -> boardd.v1.ImportBoardRequest
+	31,  // 84: boardd.v1.AdminService.PutPolicy:input_type -> boardd.v1.PutPolicyRequest
+	33,  // 85: boardd.v1.AdminService.ListPolicies:input_type -> boardd.v1.ListPoliciesRequest
+	35,  // 86: boardd.v1.AdminService.DeletePolicy:input_type -> boardd.v1.DeletePolicyRequest
+	37,  // 87: boardd.v1.AdminService.SimulatePolicy:input_type -> boardd.v1.SimulatePolicyRequest
+	42,  // 88: boardd.v1.AdminService.ShadowPolicy:input_type -> boardd.v1.ShadowPolicyRequest
+	45,  // 89: boardd.v1.AdminService.PromotePolicy:input_type -> boardd.v1.PromotePolicyRequest
+	48,  // 90: boardd.v1.AdminService.RollbackPolicy:input_type -> boardd.v1.RollbackPolicyRequest
+	51,  // 91: boardd.v1.AdminService.ListBackends:input_type -> boardd.v1.ListBackendsRequest
+	54,  // 92: boardd.v1.AdminService.ListPlaces:input_type -> boardd.v1.ListPlacesRequest
+	56,  // 93: boardd.v1.AdminService.ReleasePlace:input_type -> boardd.v1.ReleasePlaceRequest
+	59,  // 94: boardd.v1.AdminService.ListServers:input_type -> boardd.v1.ListServersRequest
+	61,  // 95: boardd.v1.AdminService.DrainServer:input_type -> boardd.v1.DrainServerRequest
+	63,  // 96: boardd.v1.AdminService.BackupBackend:input_type -> boardd.v1.BackupBackendRequest
+	67,  // 97: boardd.v1.AdminService.GetAudit:input_type -> boardd.v1.GetAuditRequest
+	79,  // 98: boardd.v1.AdminService.ReloadConfig:input_type -> boardd.v1.ReloadConfigRequest
+	70,  // 99: boardd.v1.AdminService.GetCatalog:input_type -> boardd.v1.GetCatalogRequest
+	72,  // 100: boardd.v1.AdminService.AcceptCatalog:input_type -> boardd.v1.AcceptCatalogRequest
+	75,  // 101: boardd.v1.AdminService.ExportCatalog:input_type -> boardd.v1.ExportCatalogRequest
+	77,  // 102: boardd.v1.AdminService.ImportCatalog:input_type -> boardd.v1.ImportCatalogRequest
+	2,   // 103: boardd.v1.AdminService.CreateTenant:output_type -> boardd.v1.CreateTenantResponse
+	4,   // 104: boardd.v1.AdminService.ListTenants:output_type -> boardd.v1.ListTenantsResponse
+	6,   // 105: boardd.v1.AdminService.UpdateTenant:output_type -> boardd.v1.UpdateTenantResponse
+	8,   // 106: boardd.v1.AdminService.DeleteTenant:output_type -> boardd.v1.DeleteTenantResponse
+	11,  // 107: boardd.v1.AdminService.CreateToken:output_type -> boardd.v1.CreateTokenResponse
+	13,  // 108: boardd.v1.AdminService.ListTokens:output_type -> boardd.v1.ListTokensResponse
+	15,  // 109: boardd.v1.AdminService.RevokeToken:output_type -> boardd.v1.RevokeTokenResponse
+	18,  // 110: boardd.v1.AdminService.CreateBoard:output_type -> boardd.v1.CreateBoardResponse
+	20,  // 111: boardd.v1.AdminService.UpdateBoard:output_type -> boardd.v1.UpdateBoardResponse
+	22,  // 112: boardd.v1.AdminService.DeleteBoard:output_type -> boardd.v1.DeleteBoardResponse
+	24,  // 113: boardd.v1.AdminService.ListTenantBoards:output_type -> boardd.v1.ListTenantBoardsResponse
+	26,  // 114: boardd.v1.AdminService.ExportBoard:output_type -> boardd.v1.ExportBoardResponse
+	28,  // 115: boardd.v1.AdminService.ImportBoard:output_type -> boardd.v1.ImportBoardResponse
+	32,  // 116: boardd.v1.AdminService.PutPolicy:output_type -> boardd.v1.PutPolicyResponse
+	34,  // 117: boardd.v1.AdminService.ListPolicies:output_type -> boardd.v1.ListPoliciesResponse
+	36,  // 118: boardd.v1.AdminService.DeletePolicy:output_type -> boardd.v1.DeletePolicyResponse
+	38,  // 119: boardd.v1.AdminService.SimulatePolicy:output_type -> boardd.v1.SimulatePolicyResponse
+	43,  // 120: boardd.v1.AdminService.ShadowPolicy:output_type -> boardd.v1.ShadowPolicyResponse
+	46,  // 121: boardd.v1.AdminService.PromotePolicy:output_type -> boardd.v1.PromotePolicyResponse
+	49,  // 122: boardd.v1.AdminService.RollbackPolicy:output_type -> boardd.v1.RollbackPolicyResponse
+	52,  // 123: boardd.v1.AdminService.ListBackends:output_type -> boardd.v1.ListBackendsResponse
+	55,  // 124: boardd.v1.AdminService.ListPlaces:output_type -> boardd.v1.ListPlacesResponse
+	57,  // 125: boardd.v1.AdminService.ReleasePlace:output_type -> boardd.v1.ReleasePlaceResponse
+	60,  // 126: boardd.v1.AdminService.ListServers:output_type -> boardd.v1.ListServersResponse
+	62,  // 127: boardd.v1.AdminService.DrainServer:output_type -> boardd.v1.DrainServerResponse
+	64,  // 128: boardd.v1.AdminService.BackupBackend:output_type -> boardd.v1.BackupBackendResponse
+	68,  // 129: boardd.v1.AdminService.GetAudit:output_type -> boardd.v1.GetAuditResponse
+	80,  // 130: boardd.v1.AdminService.ReloadConfig:output_type -> boardd.v1.ReloadConfigResponse
+	71,  // 131: boardd.v1.AdminService.GetCatalog:output_type -> boardd.v1.GetCatalogResponse
+	73,  // 132: boardd.v1.AdminService.AcceptCatalog:output_type -> boardd.v1.AcceptCatalogResponse
+	76,  // 133: boardd.v1.AdminService.ExportCatalog:output_type -> boardd.v1.ExportCatalogResponse
+	78,  // 134: boardd.v1.AdminService.ImportCatalog:output_type -> boardd.v1.ImportCatalogResponse
+	103, // [103:135] is the sub-list for method output_type
+	71,  // [71:103] is the sub-list for method input_type
 	71,  // [71:71] is the sub-list for extension type_name
 	71,  // [71:71] is the sub-list for extension extendee
 	0,   // [0:71] is the sub-list for field type_name
@@ -5621,7 +5860,7 @@ func file_boardd_v1_admin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_boardd_v1_admin_proto_rawDesc), len(file_boardd_v1_admin_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   81,
+			NumMessages:   85,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

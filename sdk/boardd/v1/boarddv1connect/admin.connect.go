@@ -70,6 +70,12 @@ const (
 	// AdminServiceListTenantBoardsProcedure is the fully-qualified name of the AdminService's
 	// ListTenantBoards RPC.
 	AdminServiceListTenantBoardsProcedure = "/boardd.v1.AdminService/ListTenantBoards"
+	// AdminServiceExportBoardProcedure is the fully-qualified name of the AdminService's ExportBoard
+	// RPC.
+	AdminServiceExportBoardProcedure = "/boardd.v1.AdminService/ExportBoard"
+	// AdminServiceImportBoardProcedure is the fully-qualified name of the AdminService's ImportBoard
+	// RPC.
+	AdminServiceImportBoardProcedure = "/boardd.v1.AdminService/ImportBoard"
 	// AdminServicePutPolicyProcedure is the fully-qualified name of the AdminService's PutPolicy RPC.
 	AdminServicePutPolicyProcedure = "/boardd.v1.AdminService/PutPolicy"
 	// AdminServiceListPoliciesProcedure is the fully-qualified name of the AdminService's ListPolicies
@@ -138,6 +144,8 @@ type AdminServiceClient interface {
 	UpdateBoard(context.Context, *connect.Request[v1.UpdateBoardRequest]) (*connect.Response[v1.UpdateBoardResponse], error)
 	DeleteBoard(context.Context, *connect.Request[v1.DeleteBoardRequest]) (*connect.Response[v1.DeleteBoardResponse], error)
 	ListTenantBoards(context.Context, *connect.Request[v1.ListTenantBoardsRequest]) (*connect.Response[v1.ListTenantBoardsResponse], error)
+	ExportBoard(context.Context, *connect.Request[v1.ExportBoardRequest]) (*connect.ServerStreamForClient[v1.ExportBoardResponse], error)
+	ImportBoard(context.Context, *connect.Request[v1.ImportBoardRequest]) (*connect.Response[v1.ImportBoardResponse], error)
 	PutPolicy(context.Context, *connect.Request[v1.PutPolicyRequest]) (*connect.Response[v1.PutPolicyResponse], error)
 	ListPolicies(context.Context, *connect.Request[v1.ListPoliciesRequest]) (*connect.Response[v1.ListPoliciesResponse], error)
 	DeletePolicy(context.Context, *connect.Request[v1.DeletePolicyRequest]) (*connect.Response[v1.DeletePolicyResponse], error)
@@ -237,6 +245,18 @@ func NewAdminServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			baseURL+AdminServiceListTenantBoardsProcedure,
 			connect.WithSchema(adminServiceMethods.ByName("ListTenantBoards")),
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
+		exportBoard: connect.NewClient[v1.ExportBoardRequest, v1.ExportBoardResponse](
+			httpClient,
+			baseURL+AdminServiceExportBoardProcedure,
+			connect.WithSchema(adminServiceMethods.ByName("ExportBoard")),
+			connect.WithClientOptions(opts...),
+		),
+		importBoard: connect.NewClient[v1.ImportBoardRequest, v1.ImportBoardResponse](
+			httpClient,
+			baseURL+AdminServiceImportBoardProcedure,
+			connect.WithSchema(adminServiceMethods.ByName("ImportBoard")),
 			connect.WithClientOptions(opts...),
 		),
 		putPolicy: connect.NewClient[v1.PutPolicyRequest, v1.PutPolicyResponse](
@@ -376,6 +396,8 @@ type adminServiceClient struct {
 	updateBoard      *connect.Client[v1.UpdateBoardRequest, v1.UpdateBoardResponse]
 	deleteBoard      *connect.Client[v1.DeleteBoardRequest, v1.DeleteBoardResponse]
 	listTenantBoards *connect.Client[v1.ListTenantBoardsRequest, v1.ListTenantBoardsResponse]
+	exportBoard      *connect.Client[v1.ExportBoardRequest, v1.ExportBoardResponse]
+	importBoard      *connect.Client[v1.ImportBoardRequest, v1.ImportBoardResponse]
 	putPolicy        *connect.Client[v1.PutPolicyRequest, v1.PutPolicyResponse]
 	listPolicies     *connect.Client[v1.ListPoliciesRequest, v1.ListPoliciesResponse]
 	deletePolicy     *connect.Client[v1.DeletePolicyRequest, v1.DeletePolicyResponse]
@@ -450,6 +472,16 @@ func (c *adminServiceClient) DeleteBoard(ctx context.Context, req *connect.Reque
 // ListTenantBoards calls boardd.v1.AdminService.ListTenantBoards.
 func (c *adminServiceClient) ListTenantBoards(ctx context.Context, req *connect.Request[v1.ListTenantBoardsRequest]) (*connect.Response[v1.ListTenantBoardsResponse], error) {
 	return c.listTenantBoards.CallUnary(ctx, req)
+}
+
+// ExportBoard calls boardd.v1.AdminService.ExportBoard.
+func (c *adminServiceClient) ExportBoard(ctx context.Context, req *connect.Request[v1.ExportBoardRequest]) (*connect.ServerStreamForClient[v1.ExportBoardResponse], error) {
+	return c.exportBoard.CallServerStream(ctx, req)
+}
+
+// ImportBoard calls boardd.v1.AdminService.ImportBoard.
+func (c *adminServiceClient) ImportBoard(ctx context.Context, req *connect.Request[v1.ImportBoardRequest]) (*connect.Response[v1.ImportBoardResponse], error) {
+	return c.importBoard.CallUnary(ctx, req)
 }
 
 // PutPolicy calls boardd.v1.AdminService.PutPolicy.
@@ -560,6 +592,8 @@ type AdminServiceHandler interface {
 	UpdateBoard(context.Context, *connect.Request[v1.UpdateBoardRequest]) (*connect.Response[v1.UpdateBoardResponse], error)
 	DeleteBoard(context.Context, *connect.Request[v1.DeleteBoardRequest]) (*connect.Response[v1.DeleteBoardResponse], error)
 	ListTenantBoards(context.Context, *connect.Request[v1.ListTenantBoardsRequest]) (*connect.Response[v1.ListTenantBoardsResponse], error)
+	ExportBoard(context.Context, *connect.Request[v1.ExportBoardRequest], *connect.ServerStream[v1.ExportBoardResponse]) error
+	ImportBoard(context.Context, *connect.Request[v1.ImportBoardRequest]) (*connect.Response[v1.ImportBoardResponse], error)
 	PutPolicy(context.Context, *connect.Request[v1.PutPolicyRequest]) (*connect.Response[v1.PutPolicyResponse], error)
 	ListPolicies(context.Context, *connect.Request[v1.ListPoliciesRequest]) (*connect.Response[v1.ListPoliciesResponse], error)
 	DeletePolicy(context.Context, *connect.Request[v1.DeletePolicyRequest]) (*connect.Response[v1.DeletePolicyResponse], error)
@@ -655,6 +689,18 @@ func NewAdminServiceHandler(svc AdminServiceHandler, opts ...connect.HandlerOpti
 		svc.ListTenantBoards,
 		connect.WithSchema(adminServiceMethods.ByName("ListTenantBoards")),
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
+	adminServiceExportBoardHandler := connect.NewServerStreamHandler(
+		AdminServiceExportBoardProcedure,
+		svc.ExportBoard,
+		connect.WithSchema(adminServiceMethods.ByName("ExportBoard")),
+		connect.WithHandlerOptions(opts...),
+	)
+	adminServiceImportBoardHandler := connect.NewUnaryHandler(
+		AdminServiceImportBoardProcedure,
+		svc.ImportBoard,
+		connect.WithSchema(adminServiceMethods.ByName("ImportBoard")),
 		connect.WithHandlerOptions(opts...),
 	)
 	adminServicePutPolicyHandler := connect.NewUnaryHandler(
@@ -802,6 +848,10 @@ func NewAdminServiceHandler(svc AdminServiceHandler, opts ...connect.HandlerOpti
 			adminServiceDeleteBoardHandler.ServeHTTP(w, r)
 		case AdminServiceListTenantBoardsProcedure:
 			adminServiceListTenantBoardsHandler.ServeHTTP(w, r)
+		case AdminServiceExportBoardProcedure:
+			adminServiceExportBoardHandler.ServeHTTP(w, r)
+		case AdminServiceImportBoardProcedure:
+			adminServiceImportBoardHandler.ServeHTTP(w, r)
 		case AdminServicePutPolicyProcedure:
 			adminServicePutPolicyHandler.ServeHTTP(w, r)
 		case AdminServiceListPoliciesProcedure:
@@ -891,6 +941,14 @@ func (UnimplementedAdminServiceHandler) DeleteBoard(context.Context, *connect.Re
 
 func (UnimplementedAdminServiceHandler) ListTenantBoards(context.Context, *connect.Request[v1.ListTenantBoardsRequest]) (*connect.Response[v1.ListTenantBoardsResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("boardd.v1.AdminService.ListTenantBoards is not implemented"))
+}
+
+func (UnimplementedAdminServiceHandler) ExportBoard(context.Context, *connect.Request[v1.ExportBoardRequest], *connect.ServerStream[v1.ExportBoardResponse]) error {
+	return connect.NewError(connect.CodeUnimplemented, errors.New("boardd.v1.AdminService.ExportBoard is not implemented"))
+}
+
+func (UnimplementedAdminServiceHandler) ImportBoard(context.Context, *connect.Request[v1.ImportBoardRequest]) (*connect.Response[v1.ImportBoardResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("boardd.v1.AdminService.ImportBoard is not implemented"))
 }
 
 func (UnimplementedAdminServiceHandler) PutPolicy(context.Context, *connect.Request[v1.PutPolicyRequest]) (*connect.Response[v1.PutPolicyResponse], error) {
