@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"maps"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -73,10 +74,20 @@ func TestWrongFields(t *testing.T) {
 		}
 	}
 	for _, test := range []struct{ field, text, words string }{
-		{"details", "[1]", "want a JSON object"}, {"details", `{"a":}`, "at byte"}, {"priority", "urgent", "want one of"}, {"labels", "nonsense", "line 1: want KEY=VALUE"},
-		{"labels", "a=1\na=2", "there twice"}, {"timeout", "soon", "want a time such as"}, {"timeout", "1ns", "want"}, {"maxAttempts", "many", "want a whole number"},
-		{"maxAttempts", "-1", "want 0"}, {"unique.key", strings.Repeat("k", 300), "at most 255"}, {"unique.window", "1h", ""}, {"unique.onConflict", "fight", "want one of"},
-		{"notBefore", "tomorrow", "want a time such as"}, {"notBefore", "9999-01-01T00:00", "days ahead"},
+		{"details", "[1]", "want a JSON object"},
+		{"details", `{"a":}`, "at byte"},
+		{"priority", "urgent", "want one of"},
+		{"labels", "nonsense", "line 1: want KEY=VALUE"},
+		{"labels", "a=1\na=2", "there twice"},
+		{"timeout", "soon", "want a time such as"},
+		{"timeout", "1ns", "want"},
+		{"maxAttempts", "many", "want a whole number"},
+		{"maxAttempts", "-1", "want 0"},
+		{"unique.key", strings.Repeat("k", 300), "at most 255"},
+		{"unique.window", "1h", ""},
+		{"unique.onConflict", "fight", "want one of"},
+		{"notBefore", "tomorrow", "want a time such as"},
+		{"notBefore", "9999-01-01T00:00", "days ahead"},
 	} {
 		field := test.field
 		if field == "unique.window" {
@@ -91,8 +102,14 @@ func TestWrongFields(t *testing.T) {
 		t.Errorf("%+v, %v", counts, err)
 	}
 	for _, test := range []struct{ field, text, words string }{
-		{"schedule.cron", "often", "want five fields"}, {"schedule.cron", "", "want either"}, {"schedule.timezone", "Berlin", "IANA"}, {"schedule.every", "1h", ""},
-		{"schedule.overlap", "fight", "want one of"}, {"schedule.catchUp", "1ms", "want"}, {"schedule.jitter", "-1s", "want"}, {"details", "[1]", "want a JSON object"},
+		{"schedule.cron", "often", "want five fields"},
+		{"schedule.cron", "", "want either"},
+		{"schedule.timezone", "Berlin", "IANA"},
+		{"schedule.every", "1h", ""},
+		{"schedule.overlap", "fight", "want one of"},
+		{"schedule.catchUp", "1ms", "want"},
+		{"schedule.jitter", "-1s", "want"},
+		{"details", "[1]", "want a JSON object"},
 	} {
 		form := scheduleForm("nightly", test.field, test.text)
 		if test.field == "schedule.every" {
@@ -178,9 +195,7 @@ func TestFormsOfOthers(t *testing.T) {
 		viewer.sends(path, form, http.StatusForbidden)
 		for _, forged := range []string{"", viewer.form} {
 			withForm := url.Values{"form": {forged}}
-			for name, values := range form {
-				withForm[name] = values
-			}
+			maps.Copy(withForm, form)
 			admin.sends(path, withForm, http.StatusForbidden, "not made for this visit")
 			admin.get("/")
 		}
