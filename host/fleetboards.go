@@ -40,7 +40,7 @@ func (s *Hosted) open() bool {
 func (s *Hosted) larger(than int64) bool {
 	if b := s.board.Load(); b != nil {
 		if c, ok := b.Depth(); ok {
-			return int64(c.Ready+c.Delayed+c.Claimed) > than
+			return c.Ready+c.Delayed+c.Claimed > than
 		}
 	}
 	return false

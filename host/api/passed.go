@@ -111,11 +111,8 @@ func (o *observer) mine(ctx context.Context, board string) error {
 	if p == nil || !ok || board == "" || o.host.Takes(ctx, catalog.At{Tenant: session.Tenant(), Name: board}, p.Must) {
 		return nil
 	}
-	return withAnswer(callError(ctx, job.Errorf(job.Unavailable, "the board %s is not open on this server", clip(board))), answerNotMine)
-}
-
-func withAnswer(err *connect.Error, answer string) *connect.Error {
-	err.Meta().Set(answerHeader, answer)
+	err := callError(ctx, job.Errorf(job.Unavailable, "the board %s is not open on this server", clip(board)))
+	err.Meta().Set(answerHeader, answerNotMine)
 	return err
 }
 
@@ -123,6 +120,6 @@ func withAnswer(err *connect.Error, answer string) *connect.Error {
 // moves, so that the other server may ask elsewhere.
 func markMoved(ctx context.Context, cause error, answer *connect.Error) {
 	if passedOn(ctx) != nil && (host.Moved(cause) || errors.Is(cause, errStopping)) {
-		withAnswer(answer, answerMoved)
+		answer.Meta().Set(answerHeader, answerMoved)
 	}
 }

@@ -72,9 +72,24 @@ func TestWindow(t *testing.T) {
 		number uint64
 		fresh  bool
 	}{
-		{5, true}, {5, false}, {3, true}, {3, false}, {4, true}, {6, true}, {5, false},
-		{size + 5, true}, {5, false}, {6, false}, {7, true}, {7, false}, {size + 4, true},
-		{10 * size, true}, {9*size + 1, true}, {9 * size, false}, {9*size + 1, false}, {10 * size, false},
+		{5, true},
+		{5, false},
+		{3, true},
+		{3, false},
+		{4, true},
+		{6, true},
+		{5, false},
+		{size + 5, true},
+		{5, false},
+		{6, false},
+		{7, true},
+		{7, false},
+		{size + 4, true},
+		{10 * size, true},
+		{9*size + 1, true},
+		{9 * size, false},
+		{9*size + 1, false},
+		{10 * size, false},
 	} {
 		if got := w.Fresh("a", step.number); got != step.fresh {
 			t.Errorf("number %d: fresh is %v, want %v", step.number, got, step.fresh)

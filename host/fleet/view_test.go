@@ -170,12 +170,12 @@ func TestDrainedByAnOperator(t *testing.T) {
 func TestWhoReturnsWaits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "a", "b", "c")
-	for _, wait := range []time.Duration{10, 20, 40, 80, 160, 300, 300} {
+	for _, seconds := range []int{10, 20, 40, 80, 160, 300, 300} {
 		w.dumb["a"] = true
 		w.pass(5 * time.Second)
 		w.want("me", "b", "c")
 		w.dumb["a"] = false
-		w.pass((wait - 1) * time.Second)
+		w.pass(time.Duration(seconds-1) * time.Second)
 		w.want("me", "b", "c")
 		w.pass(time.Second)
 		w.want("me", "a", "b", "c")
