@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -287,4 +288,69 @@ func fleetDrain(t *testing.T, servers []*testserver.Server) {
 		return now == owner
 	})
 	settled(t, servers...)
+}
+
+// TestFleetKilled kills the server of a board, and stops the next one for a while, under
+// callers who know all of them. No call of theirs fails, and every job was done once.
+func TestFleetKilled(t *testing.T) {
+	t.Parallel()
+	servers := startFleet(t, 3)
+	board := fleetClient(t, servers...).Board("b3")
+	l := startLoad(t, board)
+	l.more(10 * loadCallers)
+	owner, other := ownerOf(t, "b3", servers...)
+	owner.Kill()
+	l.more(10 * loadCallers)
+	testserver.Eventually(t, "the board is another server's", func() bool {
+		now, _ := ownerOf(t, "b3", other, owner, thirdOf(servers, owner, other))
+		return now != owner
+	})
+	l.more(10 * loadCallers)
+	owner.Restart()
+	settled(t, servers...)
+	l.more(10 * loadCallers)
+	testserver.Freeze(t, owner.PID())
+	l.more(10 * loadCallers)
+	if err := syscall.Kill(owner.PID(), syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	l.more(10 * loadCallers)
+	allDone(t, board, l)
+}
+
+func thirdOf(servers []*testserver.Server, not ...*testserver.Server) *testserver.Server {
+	for _, s := range servers {
+		if s != not[0] && s != not[1] {
+			return s
+		}
+	}
+	return nil
+}
+
+// allDone ends a load and looks whether each of its jobs was done.
+func allDone(t *testing.T, board *client.Board, l *load) {
+	t.Helper()
+	calls := l.end()
+	testserver.Eventually(t, "every job is complete", func() bool {
+		counts, err := board.Count(t.Context())
+		return err == nil && counts.GetUnclaimed()+counts.GetClaimed()+counts.GetTrashed() == 0 && counts.GetComplete() == calls/3
+	})
+	t.Logf("%d calls", calls)
+}
+
+// TestFleetRollingRestart restarts three servers, one after the other, under callers who
+// know two of them. No call of theirs fails.
+func TestFleetRollingRestart(t *testing.T) {
+	t.Parallel()
+	servers := startFleet(t, 3, "BOARDD_DRAIN_DELAY=3s")
+	board := fleetClient(t, servers[:2]...).Board("b4")
+	l := startLoad(t, board)
+	for _, s := range servers {
+		l.more(10 * loadCallers)
+		s.Stop()
+		l.more(10 * loadCallers)
+		s.Restart()
+	}
+	l.more(10 * loadCallers)
+	allDone(t, board, l)
 }
