@@ -120,7 +120,8 @@ func TestOnlyWhereAsked(t *testing.T) {
 			if prefix == "" && (strings.HasPrefix(p.Name, "redis/") || strings.HasPrefix(p.Name, "zookeeper/")) || !strings.HasPrefix(p.Name, prefix) {
 				continue
 			}
-			if bytes.Contains(plain, []byte(p.Name)) {
+			inSource := []byte(`"` + p.Name + `"`) // boardd brings along the source of the SDK, which is not run
+			if bytes.Contains(bytes.ReplaceAll(plain, inSource, nil), []byte(p.Name)) {
 				t.Errorf("%s without the tag has the point %s in it", pkg, p.Name)
 			}
 			if !bytes.Contains(tagged, []byte(p.Name)) {
