@@ -51,6 +51,13 @@ func (r *Recorder) Add(from Mark, ops ...Op) {
 	}
 }
 
+// Calls returns how many ops there are so far.
+func (r *Recorder) Calls() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.history.Ops)
+}
+
 // AddList keeps a listing that began at a moment and has ended now.
 func (r *Recorder) AddList(from Mark, l List) {
 	r.mu.Lock()

@@ -21,6 +21,7 @@ import (
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/driver/memdriver"
 	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/sleep"
 )
 
 const (
@@ -35,6 +36,12 @@ const (
 
 	// patience is how long a board of a wrong server may take to come to rest.
 	patience = 3 * time.Second
+
+	// A schedule's load lasts as long as this many calls take, within these times.
+	calls    = 600
+	shortest = 2 * time.Second
+	longest  = 20 * time.Second
+	loadStep = 50 * time.Millisecond
 )
 
 // Run makes a short history on servers within this process, with a bug. The zero Bug is
@@ -71,8 +78,12 @@ func Run(t testing.TB, bug Bug, seed uint64) *history.History {
 		},
 	})
 	watchers := load.Watch(t.Context())
-	ctx, stop := context.WithTimeout(t.Context(), 2*time.Second)
+	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
+	go func() { // it ends with the load
+		defer stop()
+		enough(ctx, recorder)
+	}()
 	var others sync.WaitGroup
 	if bug.tenants {
 		stranger := dial(addrs[0], otherSecret, seed, true, false)
@@ -103,6 +114,16 @@ func Run(t testing.TB, bug Bug, seed uint64) *history.History {
 		t.Logf("%s, seed %d: %v", bug.Name, seed, err)
 	}
 	return recorder.History()
+}
+
+// enough waits until clients have made so many calls that a bug can have shown itself. On a
+// busy machine that takes longer.
+func enough(ctx context.Context, recorder *history.Recorder) {
+	for waited := time.Duration(0); waited < longest; waited += loadStep {
+		if sleep.For(ctx, loadStep) != nil || waited >= shortest && recorder.Calls() >= calls {
+			return
+		}
+	}
 }
 
 func serverName(n int) string { return fmt.Sprint("server ", n) }

@@ -18,7 +18,7 @@ import (
 
 const (
 	most     = 20 // schedules in which a bug has to be found
-	together = 24 // bugs at the same time: they mostly wait
+	together = 6  // bugs at the same time
 )
 
 // found runs schedules with a bug until the checker that has to find it does, and
