@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -107,6 +108,10 @@ func deploy(t testing.TB, programs string, s Schedule) *deployment {
 	switch s.Store {
 	case Redis:
 		backend, place, ticks, others = d.redis(t), `namespace = "faults"`, `namespace = "clock"`, `namespace = "others"`
+	case Sentinel:
+		backend, place, ticks, others = d.sentinels(t), `namespace = "faults"`, `namespace = "clock"`, `namespace = "others"`
+	case Cluster:
+		backend, place, ticks, others = d.cluster(t), `namespace = "{faults}"`, `namespace = "{clock}"`, `namespace = "{others}"`
 	case ZooKeeper:
 		backend, place, ticks, others = d.zookeeper(t, s), `path = "/faults"`, `path = "/clock"`, `path = "/others"`
 	case Postgres:
@@ -121,7 +126,7 @@ func deploy(t testing.TB, programs string, s Schedule) *deployment {
 	}
 	config := func(programs string) string {
 		path := filepath.Join(t.TempDir(), "boardd.hcl")
-		text := fmt.Appendf(nil, configuration, catalog, filepath.Join(programs, "plugins"), secret, s.Store, backend, board, place, limits, clockBoard, ticks, otherTenant, otherLimit, otherSecret, otherBoard, otherTenant, others)
+		text := fmt.Appendf(nil, configuration, catalog, filepath.Join(programs, "plugins"), secret, driver(s.Store), backend, board, place, limits, clockBoard, ticks, otherTenant, otherLimit, otherSecret, otherBoard, otherTenant, others)
 		if err := os.WriteFile(path, text, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -144,7 +149,7 @@ func (d *deployment) redis(t testing.TB) string {
 	t.Helper()
 	r := testserver.StartRedis(t, testserver.RedisOptions{AppendOnly: true})
 	link := testserver.NewProxy(t, r.Addr)
-	d.Redis, d.Links, d.Store = r, []*testserver.Proxy{link}, []nemesis.Process{redisProcess{r}}
+	d.Redis, d.Links, d.Store = []*testserver.Redis{r}, []*testserver.Proxy{link}, []nemesis.Process{redisProcess{r}}
 	host, port, _ := net.SplitHostPort(link.Addr()) // a proxy's address has both
 	d.taskflow = map[string]any{"board": "redis", "host": host, "port": port, "namespace": "faults", "socket_timeout": 2, "socket_connect_timeout": 2}
 	return fmt.Sprintf("address = %q", link.Addr())
@@ -158,15 +163,73 @@ func (r redisProcess) Resume() { _ = syscall.Kill(r.PID(), syscall.SIGCONT) }
 func (d *deployment) zookeeper(t testing.TB, s Schedule) string {
 	t.Helper()
 	z := testserver.ZooKeeper(t, testserver.ZooKeeperOptions{Members: s.Members})
-	var servers, hosts []string
+	var hosts []string
 	for i, addr := range z.Servers() {
 		link := testserver.NewProxy(t, addr)
 		hosts = append(hosts, link.Addr())
 		d.Links, d.Store = append(d.Links, link), append(d.Store, member{z, i})
-		servers = append(servers, fmt.Sprintf("%q", link.Addr()))
 	}
 	d.taskflow = map[string]any{"board": "zookeeper", "hosts": strings.Join(hosts, ","), "path": "/faults"}
-	return fmt.Sprintf(`servers = [%s], session_timeout = "4s"`, strings.Join(servers, ", "))
+	return fmt.Sprintf(`servers = [%s], session_timeout = "4s"`, quoted(hosts))
+}
+
+// sentinels starts a master, two replicas and three Sentinels. Drivers ask the Sentinels
+// where the master is, so that nothing stands between a driver and it.
+func (d *deployment) sentinels(t testing.TB) string {
+	t.Helper()
+	d.Sentinels = testserver.StartSentinels(t, testserver.RedisOptions{AppendOnly: true}, "")
+	for _, r := range d.Sentinels.Servers {
+		d.Store = append(d.Store, redisProcess{r})
+	}
+	return fmt.Sprintf("sentinels = [%s], master_name = %q", quoted(d.Sentinels.Addrs), d.Sentinels.Name)
+}
+
+// cluster starts three masters. Drivers are told the addresses of proxies before them.
+func (d *deployment) cluster(t testing.TB) string {
+	t.Helper()
+	c := testserver.StartCluster(t, testserver.RedisOptions{AppendOnly: true})
+	var addrs []string
+	for _, r := range c.Servers {
+		link := testserver.NewProxy(t, r.Addr)
+		n := node{redisProcess{r}, link}
+		n.announce()
+		addrs = append(addrs, link.Addr())
+		d.Links, d.Store, d.Redis = append(d.Links, link), append(d.Store, n), append(d.Redis, r)
+	}
+	for _, r := range c.Servers {
+		testserver.Eventually(t, "every node knows the addresses of the proxies", func() bool {
+			slots := r.Command("CLUSTER", "SLOTS")
+			return !slices.ContainsFunc(addrs, func(addr string) bool {
+				_, port, _ := net.SplitHostPort(addr)
+				return !strings.Contains(slots, port)
+			})
+		})
+	}
+	return fmt.Sprintf("cluster = [%s]", quoted(addrs))
+}
+
+func quoted(addrs []string) string {
+	var all []string
+	for _, addr := range addrs {
+		all = append(all, fmt.Sprintf("%q", addr))
+	}
+	return strings.Join(all, ", ")
+}
+
+// node is one master of a cluster, which tells its clients the address of a proxy.
+type node struct {
+	redisProcess
+	link *testserver.Proxy
+}
+
+func (n node) announce() {
+	_, port, _ := net.SplitHostPort(n.link.Addr())
+	n.Tell("CONFIG", "SET", "cluster-announce-port", port)
+}
+
+func (n node) Restart() {
+	n.redisProcess.Restart()
+	n.announce()
 }
 
 // member is one server of a ZooKeeper ensemble.

@@ -21,7 +21,7 @@ type kept struct {
 func (d *deployment) keeps(store string) kept {
 	switch store {
 	case Redis:
-		return kept{d.Redis.Dir, d.Redis.Kill, d.Redis.Restart}
+		return kept{d.Redis[0].Dir, d.Redis[0].Kill, d.Redis[0].Restart}
 	case Postgres:
 		return kept{d.Postgres.Dir, d.Postgres.Kill, d.Postgres.Restart}
 	case ZooKeeper:

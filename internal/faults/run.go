@@ -108,7 +108,7 @@ func Run(t testing.TB, programs string, s Schedule, keep string) *history.Histor
 			t.Errorf("%s, seed %d: nothing is broken any more, and the board %s does not answer: %v", s.Store, s.Seed, clockBoard, err)
 		}
 	}
-	if s.PutBack {
+	if s.loses() {
 		lost := d.reported(t)
 		recorder.Change(func(h *history.History) { h.PutBack, h.Reported = true, lost })
 	}
@@ -121,7 +121,7 @@ func Run(t testing.TB, programs string, s Schedule, keep string) *history.Histor
 // that knows none.
 func (d *deployment) clock(t testing.TB, s Schedule, recorder *history.Recorder) *workload.Clock {
 	t.Helper()
-	if s.PutBack || s.Before != "" {
+	if s.loses() || s.Before != "" {
 		return nil
 	}
 	c := dial(t, client.Config{Addr: strings.Join(d.addrs, ","), Token: secret, CallTimeout: time.Second, RetryFor: -1})

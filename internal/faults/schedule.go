@@ -6,6 +6,8 @@ package faults
 
 import (
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -15,7 +17,19 @@ const (
 	Redis     = "redis"
 	ZooKeeper = "zookeeper"
 	Postgres  = "postgres"
+
+	// Redis behind three Sentinels, with two replicas; and three masters that share the keys.
+	Sentinel = "redis-sentinel"
+	Cluster  = "redis-cluster"
 )
+
+// driver returns the driver of a store.
+func driver(store string) string {
+	if store == Sentinel || store == Cluster {
+		return Redis
+	}
+	return store
+}
 
 // Schedule is what one run does.
 type Schedule struct {
@@ -53,7 +67,14 @@ type Schedule struct {
 	// PutBack says that the store is put back to an earlier state, and nothing else is
 	// broken. What was acknowledged is lost then, and has to be reported.
 	PutBack bool
+
+	// Forgets says that replicas take a master's place which may lack what it had
+	// acknowledged. What is lost has to be reported.
+	Forgets bool
 }
+
+// loses reports whether what was acknowledged may be lost.
+func (s *Schedule) loses() bool { return s.PutBack || s.Forgets }
 
 // Make makes a schedule from a seed. Most have one sort of fault, so that it comes often;
 // some have all, and some none: those must be good too.
@@ -83,18 +104,28 @@ func Make(store string, seed uint64) Schedule {
 		kinds = append(kinds, []string{"store"}, []string{"store killed"}, []string{"store cut", "store deaf", "store mute"}, []string{"server", "driver"})
 	}
 	switch store {
-	case Redis:
+	case Redis, Cluster:
 		kinds = append(kinds, []string{"redis"})
+	case Sentinel:
+		kinds = append(kinds, []string{"sentinel"}, []string{"sentinel", "server", "driver"})
 	case Postgres:
 		kinds = append(kinds, []string{"postgres"}, []string{"postgres", "store"})
 	}
 	s.Kinds = kinds[random.IntN(len(kinds))]
-	if seed%8 == 7 && s.Members == 1 {
+	if seed%8 == 7 && s.Members == 1 && store == driver(store) {
 		s.PutBack, s.Kinds = true, []string{"none"}
 	}
-	s.Python, s.Tenants = seed%2 == 1, seed%3 == 0 && !s.PutBack
-	s.Policies = seed%3 == 1 && !s.PutBack
+	s.Forgets = store == Sentinel && mayStrike(s.Kinds, "store killed", "store stopped", "sentinel chooses")
+	s.Python, s.Tenants = seed%2 == 1, seed%3 == 0 && !s.loses()
+	s.Policies = seed%3 == 1 && !s.loses()
 	return s
+}
+
+// mayStrike reports whether one of some faults is among the kinds.
+func mayStrike(kinds []string, names ...string) bool {
+	return len(kinds) == 0 || slices.ContainsFunc(kinds, func(kind string) bool {
+		return slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(name, kind) })
+	})
 }
 
 // WithTaskFlow returns the schedule with real TaskFlow on the board's store, where that can be:

@@ -98,6 +98,23 @@ func (s *Sentinels) Master() *Redis {
 	return nil
 }
 
+// Failover has the Sentinels choose another master, as an operator does who asks for it. It
+// may be refused, as while another failover goes on.
+func (s *Sentinels) Failover() { _, _ = s.ask(s.Addrs[0], "SENTINEL FAILOVER "+s.Name) }
+
+// AwaitMaster waits until the Sentinels know a master that is one.
+func (s *Sentinels) AwaitMaster() {
+	s.t.Helper()
+	Eventually(s.t, "the Sentinels have a master", func() bool {
+		master := s.Master()
+		if master == nil {
+			return false
+		}
+		answer, err := s.ask(s.Addrs[0], "SENTINEL GET-MASTER-ADDR-BY-NAME "+s.Name)
+		return err == nil && strings.Contains(answer, port(master.Addr))
+	})
+}
+
 // Cluster is a cluster of three masters.
 type Cluster struct {
 	Servers []*Redis

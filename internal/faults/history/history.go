@@ -189,7 +189,7 @@ type History struct {
 	// not among the ops.
 	Shared bool `json:"shared,omitempty"`
 
-	// PutBack is set where the store was put back to an earlier state. Reported says
+	// PutBack is set where the store may have been put back to an earlier state. Reported says
 	// what the server then said of it; empty: nothing.
 	PutBack  bool   `json:"putBack,omitempty"`
 	Reported string `json:"reported,omitempty"`

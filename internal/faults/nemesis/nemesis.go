@@ -23,9 +23,10 @@ type Deployment struct {
 	Doors   []*testserver.Proxy // before each server
 	Links   []*testserver.Proxy // before each process of the store; none before a store that is a folder
 	Store   []Process           // none for a store that is a folder
-	Redis   *testserver.Redis   // nil: the store is another one
+	Redis   []*testserver.Redis // that can be told to fail; none: the store is another one
 
-	Postgres *testserver.Postgres // likewise
+	Sentinels *testserver.Sentinels // nil: the store has none
+	Postgres  *testserver.Postgres  // nil: the store is another one
 }
 
 // Process is a process of a store.
@@ -59,8 +60,11 @@ func Faults(d *Deployment, random *rand.Rand) []Fault {
 	for _, p := range d.Links {
 		all = append(all, networkFaults("store", p, random)...)
 	}
-	if d.Redis != nil {
-		all = append(all, redisFaults(d.Redis)...)
+	for _, r := range d.Redis {
+		all = append(all, redisFaults(r)...)
+	}
+	if d.Sentinels != nil {
+		all = append(all, sentinelFaults(d.Sentinels)...)
 	}
 	if d.Postgres != nil {
 		all = append(all, postgresFaults(d.Postgres, random)...)
@@ -116,6 +120,35 @@ func redisFaults(r *testserver.Redis) []Fault {
 		{"redis read-only", r, tell("CONFIG", "SET", "min-replicas-to-write", "1"), tell("CONFIG", "SET", "min-replicas-to-write", "0")},
 		{"redis closes connections", r, tell("CLIENT", "KILL", "TYPE", "normal"), func() {}},
 		{"redis holds writes", r, tell("CLIENT", "PAUSE", "700", "WRITE"), func() {}},
+	}
+}
+
+// sentinelFaults are those of a master that Sentinels watch.
+func sentinelFaults(s *testserver.Sentinels) []Fault {
+	var away []*testserver.Redis
+	gone := func() {
+		if m := s.Master(); m != nil {
+			away = []*testserver.Redis{m}
+			m.Kill()
+		}
+	}
+	back := func() {
+		for _, r := range away {
+			r.Restart()
+		}
+		away = nil
+	}
+	return []Fault{
+		{"sentinel chooses another master", s, s.Failover, func() {}},
+		{"sentinel finds the master dead", s, func() {
+			gone()
+			s.AwaitMaster()
+		}, back},
+		{"sentinels' master closes connections", s, func() {
+			if m := s.Master(); m != nil {
+				m.Tell("CLIENT", "KILL", "TYPE", "normal")
+			}
+		}, func() {}},
 	}
 }
 
@@ -213,7 +246,7 @@ func (n *Nemesis) strike(ctx context.Context, faults []Fault) error {
 }
 
 func told(f Fault) int {
-	if strings.HasPrefix(f.Name, "redis") || strings.HasPrefix(f.Name, "postgres") {
+	if strings.HasPrefix(f.Name, "redis") || strings.HasPrefix(f.Name, "sentinel") || strings.HasPrefix(f.Name, "postgres") {
 		return 0
 	}
 	return 1
