@@ -4,8 +4,9 @@ import (
 	"context"
 	"time"
 
-	"github.com/boardd/boardd/internal/testserver"
 	"github.com/hibiken/asynq"
+
+	"github.com/boardd/boardd/internal/testserver"
 )
 
 // asynqAt is asynq on a Redis. Its worker looks at an empty queue again after a

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/beanstalkd/go-beanstalk"
+
 	"github.com/boardd/boardd/internal/testneed"
 	"github.com/boardd/boardd/internal/testserver"
 )

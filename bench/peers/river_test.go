@@ -7,12 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/boardd/boardd/internal/testserver"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/rivermigrate"
+
+	"github.com/boardd/boardd/internal/testserver"
 )
 
 // riverOn is River on a PostgreSQL, with the pauses of its own benchmark: 2 ms between
