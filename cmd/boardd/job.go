@@ -79,6 +79,7 @@ func jobLines(j *client.Job) func(*table) {
 			}
 			t.row("unique key:", u.GetKey()+" ("+kept+")")
 		}
+		t.line("batch", j.GetBatch())
 		t.line("not before", j.GetNotBefore())
 		t.line("created", j.GetCreatedAt())
 		t.line("modified", j.GetModifiedAt())

@@ -17,26 +17,31 @@ import (
 
 func (p *program) jobCancelCommand() *cobra.Command {
 	var force bool
-	c := p.onJobs("cancel", []string{"UNCLAIMED", "CLAIMED"}, "Cancel jobs",
+	c := p.onJobs("cancel", openStates, "Cancel jobs",
 		"A job of which nothing has begun ends at once. The worker of one that waits is asked to stop,\n"+
 			"with --force also that of one that runs. It ends with 1 when a job was not canceled.",
 		"boardd job cancel 5f3b0c5e-8a55-4b3e-9d0e-2f6f4f1c7a11",
-		func(ctx context.Context, b *client.Board, uuids []string) (proto.Message, func(*table), error) {
-			changes, err := b.Cancel(ctx, force, uuids...)
-			answer := &boarddv1.CancelJobsResponse{}
-			for i, err := range client.Each(err, len(changes)) {
-				answer.Results = append(answer.Results, &boarddv1.CancelResult{
-					Canceled: changes[i].Changed, Message: changes[i].Message, Error: message(err),
-				})
-			}
-			failed := unchanged(changes, err, "canceled")
-			if failed != nil && !force && anyRuns(ctx, b, uuids) {
-				failed = notChanged{codeError{exitRefused, failed.Error() + "; --force also asks the worker of a job that runs to stop"}}
-			}
-			return answer, changeRows(changes, err), failed
-		})
+		p.cancelSome(&force))
 	c.Flags().BoolVar(&force, "force", false, "also ask the workers of jobs that run to stop")
 	return c
+}
+
+// cancelSome cancels jobs.
+func (p *program) cancelSome(force *bool) someJobs {
+	return func(ctx context.Context, b *client.Board, uuids []string) (proto.Message, func(*table), error) {
+		changes, err := b.Cancel(ctx, *force, uuids...)
+		answer := &boarddv1.CancelJobsResponse{}
+		for i, err := range client.Each(err, len(changes)) {
+			answer.Results = append(answer.Results, &boarddv1.CancelResult{
+				Canceled: changes[i].Changed, Message: changes[i].Message, Error: message(err),
+			})
+		}
+		failed := unchanged(changes, err, "canceled")
+		if failed != nil && !*force && anyRuns(ctx, b, uuids) {
+			failed = notChanged{codeError{exitRefused, failed.Error() + "; --force also asks the worker of a job that runs to stop"}}
+		}
+		return answer, changeRows(changes, err), failed
+	}
 }
 
 // anyRuns reports whether a worker has one of these jobs.
@@ -46,7 +51,7 @@ func anyRuns(ctx context.Context, b *client.Board, uuids []string) bool {
 }
 
 func (p *program) jobPriorityCommand() *cobra.Command {
-	f := &picked{what: "change the priority of", usual: []string{"UNCLAIMED", "CLAIMED"}}
+	f := &picked{what: "change the priority of", usual: openStates}
 	c := p.command("priority [UUID...] PRIORITY", "Change the place of jobs in the line",
 		"A number from -20 (first) to 19 is the priority of those operations that have not begun to run.\n"+
 			"VERY_HIGH, HIGH, NORMAL, LOW and VERY_LOW are the class of the job itself, which counts first."+pickedText,

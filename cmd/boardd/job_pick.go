@@ -13,6 +13,9 @@ import (
 	"github.com/boardd/boardd/sdk/client"
 )
 
+// openStates are those of jobs that have not ended.
+var openStates = []string{"UNCLAIMED", "CLAIMED"}
+
 // picked is how a command that changes jobs is told which: by uuids, or by what they are.
 type picked struct {
 	what   string // is done with them, such as restore

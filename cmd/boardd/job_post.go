@@ -29,6 +29,7 @@ type postFlags struct {
 	after       []string
 	from        string
 
+	batch        string
 	uniqueKey    string
 	uniqueWindow duration
 	onConflict   string
@@ -77,6 +78,7 @@ func (f *postFlags) ofJob(flags *pflag.FlagSet) {
 	flags.Var(&f.timeout, "timeout", "for how long one worker may hold the job: then it ends as if its lease had (default: any time)")
 	flags.StringArrayVar(&f.operations, "operation", nil, "NAME or NAME=INPUT (JSON) of an operation; may be repeated")
 	flags.StringArrayVar(&f.after, "after", nil, "UUID or UUID=STATUS,... of a job that has to end first (default SUCCESS); may be repeated")
+	flags.StringVar(&f.batch, "batch", "", "the name of a batch, which counts the job")
 	flags.StringVar(&f.uniqueKey, "unique-key", "", "a key that one job of the board has at a time")
 	flags.Var(&f.uniqueWindow, "unique-window", "how long the job has the key from now, whatever becomes of it (default: while it is open)")
 	flags.StringVar(&f.onConflict, "on-conflict", "", "if another job has the key: KEEP it, REPLACE it if it is unclaimed, or REJECT this one (default KEEP)")
@@ -114,7 +116,7 @@ func (p *program) posting(f *postFlags, args []string) (*client.NewJob, error) {
 	if len(args) != 1 {
 		return nil, usagef("want one NAME, got %d: the job's details go into --details", len(args))
 	}
-	posting := &client.NewJob{Name: args[0], Uuid: f.uuid, NotBefore: f.notBefore.proto(), MaxAttempts: f.maxAttempts, Timeout: f.timeout.proto()}
+	posting := &client.NewJob{Name: args[0], Uuid: f.uuid, NotBefore: f.notBefore.proto(), MaxAttempts: f.maxAttempts, Timeout: f.timeout.proto(), Batch: f.batch}
 	if f.uuid != "" {
 		if err := uuids([]string{f.uuid}, true); err != nil {
 			return nil, err

@@ -86,12 +86,13 @@ func addRare(answer *boarddv1.Job, j *job.Job) {
 	if j.Book != (job.Book{}) {
 		answer.Book = &boarddv1.Book{Uuid: clean(j.Book.UUID), Name: clean(j.Book.Name)}
 	}
-	answer.Timeout, answer.Unique = toDuration(j.Timeout), toUnique(&j.Unique)
+	answer.Timeout, answer.Unique, answer.Batch = toDuration(j.Timeout), toUnique(&j.Unique), clean(j.Batch)
 }
 
 // hasRare reports whether addRare has anything to add.
 func hasRare(j *job.Job) bool {
-	return len(j.Operations)+len(j.After)+len(j.Attempts)+len(j.Reasons)+len(j.Log) > 0 || j.Book != (job.Book{}) || j.Timeout != 0 || j.Unique.Key != ""
+	return len(j.Operations)+len(j.After)+len(j.Attempts)+len(j.Reasons)+len(j.Log) > 0 || j.Book != (job.Book{}) || j.Timeout != 0 ||
+		j.Unique.Key != "" || j.Batch != ""
 }
 
 func toAttempts(list []job.Attempt) (attempts []*boarddv1.Attempt) {
@@ -203,7 +204,7 @@ func fromPosting(n *boarddv1.NewJob) (job.Posting, error) {
 	p := job.Posting{
 		Name: n.GetName(), Details: n.GetDetails(), Labels: job.LabelsOf(n.GetLabels()), MaxAttempts: n.GetMaxAttempts(),
 		Book:       job.Book{UUID: n.GetBook().GetUuid(), Name: n.GetBook().GetName()},
-		Operations: fromOperations(n.GetOperations()),
+		Operations: fromOperations(n.GetOperations()), Batch: n.GetBatch(),
 	}
 	if n.GetMaxAttempts() < 0 {
 		return p, invalid("maxAttempts", "want 0 (the board's) or more, got %d", n.GetMaxAttempts())

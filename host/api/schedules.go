@@ -176,7 +176,7 @@ func toSchedule(s *board.Schedule) *boarddv1.Schedule {
 func toPosting(p *job.Posting) *boarddv1.NewJob {
 	n := &boarddv1.NewJob{
 		Name: clean(p.Name), Details: p.Details, Priority: boarddv1.Priority_Enum(int(p.Priority) + priorityShift), Labels: toLabels(p.Labels), MaxAttempts: p.MaxAttempts,
-		After: toAfter(p.After), Unique: toUnique(&p.Unique), Timeout: toDuration(p.Timeout),
+		After: toAfter(p.After), Unique: toUnique(&p.Unique), Timeout: toDuration(p.Timeout), Batch: clean(p.Batch),
 	}
 	if n.Unique != nil {
 		n.Unique.OnConflict = boarddv1.OnConflict_Enum(p.Unique.OnConflict)

@@ -38,6 +38,7 @@ type Board struct {
 	logs       logs
 	waiting    dependents
 	scheduler  scheduler
+	batches    batchKeeper
 	intake     chan struct{} // has room for one: postings may wait in the store
 	metrics    Metrics
 	contention contention
@@ -92,6 +93,7 @@ func New(d driver.Driver, spec Spec) *Board {
 	b.waiting.wake = make(chan struct{}, 1)
 	b.intake = make(chan struct{}, 1)
 	b.scheduler.all, b.scheduler.wake = map[string]*scheduled{}, make(chan struct{}, 1)
+	b.batches.init()
 	b.scheduler.missed = func(name string, from, to time.Time) {
 		b.metrics.TicksMissed.Add(1)
 		b.log.Warn("ticks of a schedule are left out: they are later than its catch-up", "schedule", name, "from", from, "to", to)

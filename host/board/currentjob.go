@@ -235,6 +235,7 @@ func (b *Board) learn(s *currentJob, op *driver.Op, r *driver.Result) *index.Ent
 	case driver.Remove, driver.Trash, driver.Purge:
 		if b.index.Remove(op.Job, r.Position) && s != nil {
 			b.leaving.put(s.entry)
+			b.batches.left(s.entry)
 		}
 		return nil
 	case driver.Extend:

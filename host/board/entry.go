@@ -24,6 +24,7 @@ const (
 	entryTimeout   = 6 // in microseconds
 	entryUnique    = 7
 	entryWindow    = 8 // of the key, in microseconds
+	entryBatch     = 9
 )
 
 // entryOf makes what the index is told of a job out of a record that is not
@@ -59,6 +60,9 @@ func (b *Board) entryWith(rec *driver.Record, ext *record.Extra, now time.Time) 
 	}
 	if u := &ext.Unique; u.Key != "" {
 		e.Extra = record.AppendNumber(record.AppendText(withVersion(e.Extra), entryUnique, u.Key), entryWindow, u.Window.Microseconds())
+	}
+	if ext.Batch != "" {
+		e.Extra = record.AppendText(withVersion(e.Extra), entryBatch, ext.Batch)
 	}
 	b.renew(e, rec, p.Priority, now)
 	if e.Held && len(ext.After) > 0 && isOpen(rec.State) {
@@ -157,6 +161,7 @@ func (b *Board) drop(id job.ID, position driver.Position) {
 	b.rules.Load().facts.forget(id)
 	if e, ok := b.index.Get(id); ok && b.index.Remove(id, position) {
 		b.leaving.put(e)
+		b.batches.left(e)
 	} else if !ok {
 		b.index.Remove(id, position)
 	}

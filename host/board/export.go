@@ -191,11 +191,17 @@ func (x *exporter) documents(ctx context.Context) error {
 }
 
 // movable reports whether a document belongs into an export. Of the settings that is a
-// schedule, unless a configuration declares it.
+// batch, and a schedule, unless a configuration declares it.
 func movable(space string, doc *driver.Document) bool {
 	if space != driver.SettingSpace {
 		return true
 	}
-	var r scheduleRecord
-	return strings.HasPrefix(doc.Name, schedulePrefix) && json.Unmarshal(doc.Data, &r) == nil && !r.Declared
+	switch {
+	case strings.HasPrefix(doc.Name, batchPrefix):
+		return json.Unmarshal(doc.Data, &batchRecord{}) == nil
+	case strings.HasPrefix(doc.Name, schedulePrefix):
+		var r scheduleRecord
+		return json.Unmarshal(doc.Data, &r) == nil && !r.Declared
+	}
+	return false
 }

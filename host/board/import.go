@@ -95,7 +95,7 @@ func (i *importer) take(text []byte, n int64) error {
 	case line.Document != nil:
 		doc := line.Document
 		if !slices.Contains(exportSpaces, doc.Space) || doc.Name == "" || !movable(doc.Space, &driver.Document{Name: doc.Name, Data: doc.Data}) {
-			return job.Errorf(job.Invalid, "document: want a book, a schedule or a tick, got %.80q in %.80q", doc.Name, doc.Space)
+			return job.Errorf(job.Invalid, "document: want a book, a schedule, a tick or a batch, got %.80q in %.80q", doc.Name, doc.Space)
 		}
 		i.documents = append(i.documents, *doc)
 		return nil
@@ -126,6 +126,9 @@ func (i *importer) op(e *exportedJob) (driver.Op, error) {
 		Import: &driver.Import{CreatedAt: created},
 	}
 	ext, _ := record.ReadExtra(e.Posting) // it was read before
+	if i.opened.Capabilities.Groups {
+		op.Group = ext.Batch
+	}
 	op.Keys = i.keys(&ext.Unique, created, state)
 	status := e.Status
 	if state == job.Claimed {

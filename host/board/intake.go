@@ -36,6 +36,7 @@ type leftPosting struct {
 		Window     string `json:"window"`
 		OnConflict string `json:"onConflict"`
 	} `json:"unique"`
+	Batch string `json:"batch"`
 	After []struct {
 		UUID     string   `json:"uuid"`
 		Statuses []string `json:"statuses"`
@@ -56,7 +57,7 @@ func (l *leftPosting) posting(id job.ID, text []byte) (p job.Posting, err error)
 	}
 	p = job.Posting{
 		ID: id, Name: l.Name, Details: l.Details, Book: job.Book{UUID: l.Book.UUID, Name: l.Book.Name}, NotBefore: l.NotBefore, MaxAttempts: l.MaxAttempts,
-		Unique: job.Unique{Key: l.Unique.Key}, Labels: job.LabelsOf(l.Labels),
+		Unique: job.Unique{Key: l.Unique.Key}, Batch: l.Batch, Labels: job.LabelsOf(l.Labels),
 	}
 	if l.Priority != "" {
 		var ok bool

@@ -54,8 +54,9 @@ func subjectOf(e *index.Entry, of *filter.Filter) *filter.Subject {
 	if e.Claim != nil {
 		s.Owner = e.Claim.Owner
 	}
-	if of.NeedsUnique() {
-		s.Unique = rareOf(e.Extra).unique.Key
+	if of.NeedsRare() {
+		r := rareOf(e.Extra)
+		s.Unique, s.Batch = r.unique.Key, r.batch
 	}
 	return s
 }

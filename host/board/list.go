@@ -245,7 +245,7 @@ func (l *lister) scan(ctx context.Context, set driver.Set, state job.State) erro
 func (l *lister) addRecord(rec *driver.Record, now time.Time) {
 	j := l.board.jobOfRecord(rec, now)
 	if !l.filter.Empty() {
-		s := filter.Subject{Name: j.Name, Owner: j.Owner, Priority: j.Priority, Attempt: j.Attempt, CreatedAt: j.CreatedAt, Labels: j.Labels, Unique: j.Unique.Key}
+		s := filter.Subject{Name: j.Name, Owner: j.Owner, Priority: j.Priority, Attempt: j.Attempt, CreatedAt: j.CreatedAt, Labels: j.Labels, Unique: j.Unique.Key, Batch: j.Batch}
 		if !l.filter.Matches(&s) || !l.filter.MatchesDetails(j.Details) {
 			return
 		}

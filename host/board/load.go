@@ -26,6 +26,7 @@ func (b *Board) Run(ctx context.Context) error {
 	group.Go(func() { b.releaseForever(ctx) })
 	if !b.spec.Observe {
 		group.Go(func() { b.tickForever(ctx) })
+		group.Go(func() { b.keepBatches(ctx) })
 		group.Go(func() { b.takeInForever(ctx) })
 	}
 	group.Go(func() { b.order.run(ctx) })

@@ -138,6 +138,8 @@ func (b *Board) learnSetting(change driver.DocumentChange) {
 	case change.Synced:
 	case strings.HasPrefix(doc.Name, schedulePrefix):
 		b.learnSchedule(doc, change.Deleted)
+	case strings.HasPrefix(doc.Name, batchPrefix):
+		b.learnBatch(doc, change.Deleted)
 	case doc.Name == lossDocument:
 		b.learnLosses(doc, change.Deleted)
 	case doc.Name != pauseDocument:
@@ -167,13 +169,18 @@ func (b *Board) followSettings(ctx context.Context) {
 		}
 		space := driver.Space{Board: b.spec.Key, Name: driver.SettingSpace}
 		b.scheduler.anew()
+		b.batches.anew()
 		for change, err := range b.driver.Documents().Watch(ctx, space) {
 			if err != nil {
 				break
 			}
 			wait.wait = 0
 			b.learnSetting(change)
-			if change.Synced && b.syncSchedules(ctx) != nil {
+			if !change.Synced {
+				continue
+			}
+			b.batches.sync()
+			if b.syncSchedules(ctx) != nil {
 				break
 			}
 		}

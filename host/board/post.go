@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"fmt"
 	"math"
 	"sync"
 	"time"
@@ -95,7 +96,7 @@ func (p *poster) prepare(ctx context.Context, i int, posting *job.Posting) error
 		return err
 	}
 	ext := record.Extra{
-		Labels: labels, MaxAttempts: posting.MaxAttempts, NotBefore: posting.NotBefore, Timeout: posting.Timeout, Unique: posting.Unique,
+		Labels: labels, MaxAttempts: posting.MaxAttempts, NotBefore: posting.NotBefore, Timeout: posting.Timeout, Unique: posting.Unique, Batch: posting.Batch,
 		After: after, Operations: posting.Operations,
 	}
 	dp := stored(posting, &ext)
@@ -109,7 +110,7 @@ func (p *poster) prepare(ctx context.Context, i int, posting *job.Posting) error
 	if dp.ID == (job.ID{}) {
 		dp.ID = p.board.random.newID(p.now)
 	}
-	op := driver.Op{Kind: driver.Post, Job: dp.ID, Request: p.board.random.next(), Posting: dp, Keys: keysOf(&posting.Unique), Event: job.Posted}
+	op := driver.Op{Kind: driver.Post, Job: dp.ID, Request: p.board.random.next(), Posting: dp, Keys: keysOf(&posting.Unique), Group: posting.Batch, Event: job.Posted}
 	if posting.NotBefore.After(p.now) {
 		op.Hold = &driver.Hold{Until: posting.NotBefore}
 	}
@@ -200,13 +201,18 @@ func (p *poster) answer(item int, r *driver.Result, now time.Time, news []*index
 	op, result := &p.ops[item], &p.results[p.of[item]]
 	result.Err = nil // of a try before
 	if r.Kind != job.NoKind {
-		result.Err = itemError(op.Job, r)
+		if result.Err = itemError(op.Job, r); r.Kind == job.Precondition && op.Group != "" {
+			result.Err = &job.Error{Job: op.Job, Kind: job.NotEligible, Message: fmt.Sprintf("batch: %q is closed", op.Group)}
+		}
 		return news
 	}
 	if result.again = r.Repeated; result.again {
 		p.board.metrics.PostedAgain.Add(1)
 	} else {
 		p.board.metrics.Posted.Add(1)
+		if op.Group != "" && p.board.batches.watched.Load() > 0 {
+			p.board.batches.hint(op.Group)
+		}
 	}
 	rec := r.Record
 	if rec == nil {

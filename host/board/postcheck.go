@@ -55,6 +55,9 @@ func checkPosting(p *job.Posting, caps *driver.Capabilities, now time.Time) ([]j
 	if err := checkUnique(&p.Unique, caps); err != nil {
 		return nil, err
 	}
+	if err := checkBatchOf(p, caps); err != nil {
+		return nil, err
+	}
 	if err := checkContent(p, caps); err != nil {
 		return nil, err
 	}

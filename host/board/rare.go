@@ -12,6 +12,7 @@ type rare struct {
 	book      job.Book
 	timeout   time.Duration // of one claim; 0: none
 	unique    job.Unique    // without OnConflict
+	batch     string
 	after     []job.Prerequisite
 	notBefore time.Time // of a job that waits for others, as posted: not before this either
 }
@@ -29,6 +30,8 @@ func rareOf(extra []byte) (r rare) {
 			r.book.Name = string(data)
 		case entryUnique:
 			r.unique.Key = string(data)
+		case entryBatch:
+			r.batch = string(data)
 		case entryAfter:
 			if p, err := record.ReadPrerequisite(data); err == nil {
 				r.after = append(r.after, p)

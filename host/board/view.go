@@ -33,7 +33,7 @@ func jobAndStatus(e *index.Entry) (*job.Job, record.Status) {
 	}
 	if len(e.Extra) > 0 {
 		r := rareOf(e.Extra)
-		j.Book, j.Timeout, j.Unique = r.book, r.timeout, r.unique
+		j.Book, j.Timeout, j.Unique, j.Batch = r.book, r.timeout, r.unique, r.batch
 		if j.After = r.after; e.Held && len(r.after) > 0 {
 			j.NotBefore = record.Shown(r.notBefore)
 		}

@@ -47,6 +47,7 @@ type (
 	Explanation = boarddv1.ExplainJobResponse
 	// Schedule posts a job again and again.
 	Schedule = boarddv1.Schedule
+	Batch    = boarddv1.Batch
 	// Entity is somebody who works on a board.
 	Entity = boarddv1.Entity
 	// BoardInfo is a board and its settings.

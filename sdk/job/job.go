@@ -158,6 +158,7 @@ const (
 	MaxUniqueKey    = 255                  // bytes of a unique key
 	MaxUniqueWindow = 365 * 24 * time.Hour // for which a job has its unique key
 	MinUniqueWindow = time.Second
+	MaxBatchName    = 255 // bytes of a batch's name
 )
 
 // DefaultMaxBackoff is the longest delay before another attempt where a board

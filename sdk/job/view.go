@@ -30,6 +30,7 @@ type Job struct {
 	MaxAttempts    int32         // 0: the board's
 	Timeout        time.Duration // for which one claim may stand; 0: for any time
 	Unique         Unique        // without a Key: it has none
+	Batch          string        // the batch that counts it; empty: none
 	NotBefore      time.Time     // zero: at once
 	Held           bool          // waits for something else than a time
 	LastReason     string        // why the last claim ended without the job being done
@@ -75,6 +76,7 @@ type Posting struct {
 	MaxAttempts int32
 	Timeout     time.Duration // for which one claim may stand; 0: for any time
 	Unique      Unique
+	Batch       string // the name of the batch that counts it; empty: none
 	Operations  []NewOperation
 	After       []Prerequisite
 }

@@ -18,6 +18,16 @@ func offline(more ...string) []string {
 	return append(append(os.Environ(), "GOPROXY=off", "GOWORK=off", "GOFLAGS=-mod=readonly -trimpath"), more...)
 }
 
+// fetch gets the modules that a folder needs, as the first build of anybody would.
+func fetch(t *testing.T, folder string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-test", "./...")
+	cmd.Dir, cmd.Env = folder, append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=readonly")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("go list: %v\n%s", err, out)
+	}
+}
+
 // TestDriverInGo builds a new driver, and has its own test run a part of the suite.
 func TestDriverInGo(t *testing.T) {
 	t.Parallel()
@@ -26,6 +36,7 @@ func TestDriverInGo(t *testing.T) {
 	if err := Driver("go", "mine", folder); err != nil {
 		t.Fatal(err)
 	}
+	fetch(t, folder)
 	for _, args := range [][]string{{"build", "-o", "mine.bin", "."}, {"test", "-run", "TestConformance/post", "."}} {
 		cmd := exec.CommandContext(t.Context(), "go", args...)
 		cmd.Dir, cmd.Env = folder, offline()
@@ -60,6 +71,9 @@ func TestPolicies(t *testing.T) {
 				if err := os.Symlink(filepath.Dir(filepath.Dir(program)), filepath.Join(folder, "node_modules")); err != nil {
 					t.Fatal(err)
 				}
+			}
+			if language == "go" {
+				fetch(t, folder)
 			}
 			module, err := build.Folder(t.Context(), folder, env)
 			if err != nil {

@@ -25,6 +25,8 @@ type Harness struct {
 	Rewritten bool
 	// NoReplace says that the driver replaces no jobs.
 	NoReplace bool
+	// NoBatches says that the driver counts no batches.
+	NoBatches bool
 	// Patience is how long a test waits for what has to come; 0: five minutes, since
 	// a busy machine is no defect.
 	Patience time.Duration
@@ -75,6 +77,10 @@ func Run(t *testing.T, h Harness) {
 		{"unique-trash", uniqueTrash},
 		{"unique-limits", uniqueLimits},
 		{"unique-replace", uniqueReplace},
+		{"batch-counts", batchCounts},
+		{"batch-then", batchThen},
+		{"batch-restart", batchRestart},
+		{"batch-limits", batchLimits},
 		{"schedule-ticks", scheduleTicks},
 		{"schedule-overlap", scheduleOverlap},
 		{"schedule-changes", scheduleChanges},

@@ -39,6 +39,7 @@ const (
 	fieldAttempt
 	fieldCreatedAt
 	fieldUnique
+	fieldBatch
 	fieldLabel
 	fieldDetail
 )
@@ -87,10 +88,10 @@ func (f *Filter) NeedsDetails() bool {
 	return false
 }
 
-// NeedsUnique reports whether a job cannot be judged without its unique key.
-func (f *Filter) NeedsUnique() bool {
+// NeedsRare reports whether a job cannot be judged without its unique key and batch.
+func (f *Filter) NeedsRare() bool {
 	for i := range f.terms {
-		if f.terms[i].field == fieldUnique {
+		if at := f.terms[i].field; at == fieldUnique || at == fieldBatch {
 			return true
 		}
 	}
@@ -105,7 +106,8 @@ type Subject struct {
 	Attempt   int32
 	CreatedAt time.Time
 	Labels    []job.Label
-	Unique    string // the unique key; may be left out unless NeedsUnique
+	Unique    string // the unique key; it and Batch may be left out unless NeedsRare
+	Batch     string
 }
 
 // Matches reports whether all conditions hold but those on details.
@@ -147,6 +149,8 @@ func (t *term) matches(s *Subject) bool {
 		return t.op.holds(s.CreatedAt.Compare(t.time))
 	case fieldUnique:
 		return t.matchesText(s.Unique, s.Unique != "", false)
+	case fieldBatch:
+		return t.matchesText(s.Batch, s.Batch != "", false)
 	case fieldLabel:
 		value, found := Label(s.Labels, t.key)
 		return t.matchesText(value, found, false)

@@ -70,9 +70,9 @@ func quoteValue(value string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(value) + `"`
 }
 
-var fieldTexts = [...]string{"name", "owner", "priority", "attempt", "createdAt", "unique.key", "labels.", "details."}
+var fieldTexts = [...]string{"name", "owner", "priority", "attempt", "createdAt", "unique.key", "batch", "labels.", "details."}
 
-var fieldNames = []string{"name", "owner", "priority", "attempt", "createdAt", "unique.key", "labels.KEY", "details.KEY"}
+var fieldNames = []string{"name", "owner", "priority", "attempt", "createdAt", "unique.key", "batch", "labels.KEY", "details.KEY"}
 
 type parser struct {
 	text string
@@ -211,7 +211,7 @@ func (t *term) setValue(value string) string {
 		t.time = at
 	case fieldLabel, fieldDetail:
 		t.number, t.isNumber = readNumber(value)
-	case fieldName, fieldOwner, fieldUnique:
+	case fieldName, fieldOwner, fieldUnique, fieldBatch:
 	}
 	return ""
 }

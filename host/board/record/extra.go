@@ -14,8 +14,9 @@ type Extra struct {
 	MaxAttempts int32
 	NotBefore   time.Time // as the poster gave it
 	After       []job.Prerequisite
-	Timeout     time.Duration      // of one claim; in microseconds
-	Unique      job.Unique         // of which OnConflict is not kept
+	Timeout     time.Duration // of one claim; in microseconds
+	Unique      job.Unique    // of which OnConflict is not kept
+	Batch       string
 	Operations  []job.NewOperation // only to be written: ReadOperation reads them one by one
 }
 
@@ -29,6 +30,7 @@ const (
 	extraTimeout     = 6
 	extraUnique      = 7
 	extraWindow      = 8 // of the key; in microseconds
+	extraBatch       = 9
 )
 
 // ReadExtra decodes an extra record.
@@ -69,6 +71,8 @@ func ReadExtra(record []byte) (Extra, error) {
 			e.Timeout = time.Duration(n) * time.Microsecond
 		case extraUnique:
 			e.Unique.Key = string(data)
+		case extraBatch:
+			e.Batch = string(data)
 		case extraWindow:
 			n, err := ReadNumber(data)
 			if err != nil || n < 0 || n > int64(job.MaxUniqueWindow/time.Microsecond) {
@@ -86,7 +90,7 @@ func ReadExtra(record []byte) (Extra, error) {
 
 // Encode writes the record: nil if there is nothing to say.
 func (e *Extra) Encode() []byte {
-	if len(e.Labels) == 0 && e.MaxAttempts == 0 && e.NotBefore.IsZero() && len(e.After) == 0 && e.Timeout == 0 && e.Unique.Key == "" && len(e.Operations) == 0 {
+	if e.empty() {
 		return nil
 	}
 	size := 32
@@ -110,6 +114,9 @@ func (e *Extra) Encode() []byte {
 	if e.Unique.Key != "" {
 		b = AppendNumber(AppendText(b, extraUnique, e.Unique.Key), extraWindow, e.Unique.Window.Microseconds())
 	}
+	if e.Batch != "" {
+		b = AppendText(b, extraBatch, e.Batch)
+	}
 	for i := range e.After {
 		b = AppendField(b, extraAfter, AppendPrerequisite(nil, &e.After[i]))
 	}
@@ -117,6 +124,11 @@ func (e *Extra) Encode() []byte {
 		b = AppendOperation(b, &e.Operations[i])
 	}
 	return b
+}
+
+func (e *Extra) empty() bool {
+	return len(e.Labels) == 0 && e.MaxAttempts == 0 && e.NotBefore.IsZero() && len(e.After) == 0 && e.Timeout == 0 &&
+		e.Unique.Key == "" && e.Batch == "" && len(e.Operations) == 0
 }
 
 // AppendPrerequisite writes a prerequisite: the job's id and a byte for each status.

@@ -1336,6 +1336,7 @@ type Job struct {
 	LogSerial         int64                  `protobuf:"varint,31,opt,name=log_serial,json=logSerial,proto3" json:"log_serial,omitempty"`      // of the last entry of the log; 0: there is none
 	Log               []*LogEntry            `protobuf:"bytes,32,rep,name=log,proto3" json:"log,omitempty"`                                    // what is kept of the log; only by GetJobs, where its fields name it
 	Unique            *Unique                `protobuf:"bytes,33,opt,name=unique,proto3" json:"unique,omitempty"`
+	Batch             string                 `protobuf:"bytes,34,opt,name=batch,proto3" json:"batch,omitempty"`     // that counts it
 	Timeout           *durationpb.Duration   `protobuf:"bytes,35,opt,name=timeout,proto3" json:"timeout,omitempty"` // for which one claim may stand; absent: for any time
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
@@ -1600,6 +1601,13 @@ func (x *Job) GetUnique() *Unique {
 		return x.Unique
 	}
 	return nil
+}
+
+func (x *Job) GetBatch() string {
+	if x != nil {
+		return x.Batch
+	}
+	return ""
 }
 
 func (x *Job) GetTimeout() *durationpb.Duration {
@@ -2053,6 +2061,7 @@ type NewJob struct {
 	Operations    []*NewOperation        `protobuf:"bytes,10,rep,name=operations,proto3" json:"operations,omitempty"`
 	After         []*Prerequisite        `protobuf:"bytes,11,rep,name=after,proto3" json:"after,omitempty"`
 	Unique        *Unique                `protobuf:"bytes,12,opt,name=unique,proto3" json:"unique,omitempty"`
+	Batch         string                 `protobuf:"bytes,13,opt,name=batch,proto3" json:"batch,omitempty"`     // the name of a batch, which counts it
 	Timeout       *durationpb.Duration   `protobuf:"bytes,14,opt,name=timeout,proto3" json:"timeout,omitempty"` // for which one claim may stand, at least 1s: then it ends as if it had lapsed, with the reason "timeout"
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2170,6 +2179,13 @@ func (x *NewJob) GetUnique() *Unique {
 		return x.Unique
 	}
 	return nil
+}
+
+func (x *NewJob) GetBatch() string {
+	if x != nil {
+		return x.Batch
+	}
+	return ""
 }
 
 func (x *NewJob) GetTimeout() *durationpb.Duration {
@@ -7422,6 +7438,468 @@ func (x *TriggerScheduleResponse) GetJob() *Job {
 	return nil
 }
 
+// Batch says how the jobs stand that were posted with its name. Each is counted in one of the
+// numbers, which add up to those that were posted.
+type Batch struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Posted        int64                  `protobuf:"varint,2,opt,name=posted,proto3" json:"posted,omitempty"`
+	Open          int64                  `protobuf:"varint,3,opt,name=open,proto3" json:"open,omitempty"`
+	Consumed      int64                  `protobuf:"varint,4,opt,name=consumed,proto3" json:"consumed,omitempty"`
+	Canceled      int64                  `protobuf:"varint,5,opt,name=canceled,proto3" json:"canceled,omitempty"`
+	Failed        int64                  `protobuf:"varint,6,opt,name=failed,proto3" json:"failed,omitempty"`
+	Trashed       int64                  `protobuf:"varint,7,opt,name=trashed,proto3" json:"trashed,omitempty"` // in the trash now
+	Purged        int64                  `protobuf:"varint,8,opt,name=purged,proto3" json:"purged,omitempty"`   // from the trash
+	Closed        bool                   `protobuf:"varint,9,opt,name=closed,proto3" json:"closed,omitempty"`   // no more jobs may be posted with it
+	Done          bool                   `protobuf:"varint,10,opt,name=done,proto3" json:"done,omitempty"`      // it is closed, none of its jobs is open, and then, if there is one, was posted
+	Then          *NewJob                `protobuf:"bytes,11,opt,name=then,proto3" json:"then,omitempty"`
+	ThenUuid      string                 `protobuf:"bytes,12,opt,name=then_uuid,json=thenUuid,proto3" json:"then_uuid,omitempty"` // of the job that was posted
+	Expected      int64                  `protobuf:"varint,13,opt,name=expected,proto3" json:"expected,omitempty"`                // once so many jobs were posted it is closed; 0: by CloseBatch
+	Problem       string                 `protobuf:"bytes,14,opt,name=problem,proto3" json:"problem,omitempty"`                   // why then cannot be posted
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Batch) Reset() {
+	*x = Batch{}
+	mi := &file_boardd_v1_boardd_proto_msgTypes[106]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Batch) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Batch) ProtoMessage() {}
+
+func (x *Batch) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_boardd_proto_msgTypes[106]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Batch.ProtoReflect.Descriptor instead.
+func (*Batch) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{106}
+}
+
+func (x *Batch) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Batch) GetPosted() int64 {
+	if x != nil {
+		return x.Posted
+	}
+	return 0
+}
+
+func (x *Batch) GetOpen() int64 {
+	if x != nil {
+		return x.Open
+	}
+	return 0
+}
+
+func (x *Batch) GetConsumed() int64 {
+	if x != nil {
+		return x.Consumed
+	}
+	return 0
+}
+
+func (x *Batch) GetCanceled() int64 {
+	if x != nil {
+		return x.Canceled
+	}
+	return 0
+}
+
+func (x *Batch) GetFailed() int64 {
+	if x != nil {
+		return x.Failed
+	}
+	return 0
+}
+
+func (x *Batch) GetTrashed() int64 {
+	if x != nil {
+		return x.Trashed
+	}
+	return 0
+}
+
+func (x *Batch) GetPurged() int64 {
+	if x != nil {
+		return x.Purged
+	}
+	return 0
+}
+
+func (x *Batch) GetClosed() bool {
+	if x != nil {
+		return x.Closed
+	}
+	return false
+}
+
+func (x *Batch) GetDone() bool {
+	if x != nil {
+		return x.Done
+	}
+	return false
+}
+
+func (x *Batch) GetThen() *NewJob {
+	if x != nil {
+		return x.Then
+	}
+	return nil
+}
+
+func (x *Batch) GetThenUuid() string {
+	if x != nil {
+		return x.ThenUuid
+	}
+	return ""
+}
+
+func (x *Batch) GetExpected() int64 {
+	if x != nil {
+		return x.Expected
+	}
+	return 0
+}
+
+func (x *Batch) GetProblem() string {
+	if x != nil {
+		return x.Problem
+	}
+	return ""
+}
+
+type PutBatchRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Board         string                 `protobuf:"bytes,1,opt,name=board,proto3" json:"board,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Then          *NewJob                `protobuf:"bytes,3,opt,name=then,proto3" json:"then,omitempty"`          // is posted once the batch is closed and none of its jobs is open; without unique
+	Expected      int64                  `protobuf:"varint,4,opt,name=expected,proto3" json:"expected,omitempty"` // how many jobs will be posted with it, after which it is closed; 0: CloseBatch does that
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PutBatchRequest) Reset() {
+	*x = PutBatchRequest{}
+	mi := &file_boardd_v1_boardd_proto_msgTypes[107]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PutBatchRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PutBatchRequest) ProtoMessage() {}
+
+func (x *PutBatchRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_boardd_proto_msgTypes[107]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PutBatchRequest.ProtoReflect.Descriptor instead.
+func (*PutBatchRequest) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{107}
+}
+
+func (x *PutBatchRequest) GetBoard() string {
+	if x != nil {
+		return x.Board
+	}
+	return ""
+}
+
+func (x *PutBatchRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *PutBatchRequest) GetThen() *NewJob {
+	if x != nil {
+		return x.Then
+	}
+	return nil
+}
+
+func (x *PutBatchRequest) GetExpected() int64 {
+	if x != nil {
+		return x.Expected
+	}
+	return 0
+}
+
+type PutBatchResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Batch         *Batch                 `protobuf:"bytes,1,opt,name=batch,proto3" json:"batch,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PutBatchResponse) Reset() {
+	*x = PutBatchResponse{}
+	mi := &file_boardd_v1_boardd_proto_msgTypes[108]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PutBatchResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PutBatchResponse) ProtoMessage() {}
+
+func (x *PutBatchResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_boardd_proto_msgTypes[108]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PutBatchResponse.ProtoReflect.Descriptor instead.
+func (*PutBatchResponse) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{108}
+}
+
+func (x *PutBatchResponse) GetBatch() *Batch {
+	if x != nil {
+		return x.Batch
+	}
+	return nil
+}
+
+type GetBatchRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Board         string                 `protobuf:"bytes,1,opt,name=board,proto3" json:"board,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Wait          *durationpb.Duration   `protobuf:"bytes,3,opt,name=wait,proto3" json:"wait,omitempty"` // for the batch to be done, at most 60s
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetBatchRequest) Reset() {
+	*x = GetBatchRequest{}
+	mi := &file_boardd_v1_boardd_proto_msgTypes[109]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetBatchRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetBatchRequest) ProtoMessage() {}
+
+func (x *GetBatchRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_boardd_proto_msgTypes[109]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetBatchRequest.ProtoReflect.Descriptor instead.
+func (*GetBatchRequest) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{109}
+}
+
+func (x *GetBatchRequest) GetBoard() string {
+	if x != nil {
+		return x.Board
+	}
+	return ""
+}
+
+func (x *GetBatchRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *GetBatchRequest) GetWait() *durationpb.Duration {
+	if x != nil {
+		return x.Wait
+	}
+	return nil
+}
+
+type GetBatchResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Batch         *Batch                 `protobuf:"bytes,1,opt,name=batch,proto3" json:"batch,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetBatchResponse) Reset() {
+	*x = GetBatchResponse{}
+	mi := &file_boardd_v1_boardd_proto_msgTypes[110]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetBatchResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetBatchResponse) ProtoMessage() {}
+
+func (x *GetBatchResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_boardd_proto_msgTypes[110]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetBatchResponse.ProtoReflect.Descriptor instead.
+func (*GetBatchResponse) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{110}
+}
+
+func (x *GetBatchResponse) GetBatch() *Batch {
+	if x != nil {
+		return x.Batch
+	}
+	return nil
+}
+
+type CloseBatchRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Board         string                 `protobuf:"bytes,1,opt,name=board,proto3" json:"board,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CloseBatchRequest) Reset() {
+	*x = CloseBatchRequest{}
+	mi := &file_boardd_v1_boardd_proto_msgTypes[111]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CloseBatchRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CloseBatchRequest) ProtoMessage() {}
+
+func (x *CloseBatchRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_boardd_proto_msgTypes[111]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CloseBatchRequest.ProtoReflect.Descriptor instead.
+func (*CloseBatchRequest) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{111}
+}
+
+func (x *CloseBatchRequest) GetBoard() string {
+	if x != nil {
+		return x.Board
+	}
+	return ""
+}
+
+func (x *CloseBatchRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type CloseBatchResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Batch         *Batch                 `protobuf:"bytes,1,opt,name=batch,proto3" json:"batch,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CloseBatchResponse) Reset() {
+	*x = CloseBatchResponse{}
+	mi := &file_boardd_v1_boardd_proto_msgTypes[112]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CloseBatchResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CloseBatchResponse) ProtoMessage() {}
+
+func (x *CloseBatchResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_boardd_proto_msgTypes[112]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CloseBatchResponse.ProtoReflect.Descriptor instead.
+func (*CloseBatchResponse) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{112}
+}
+
+func (x *CloseBatchResponse) GetBatch() *Batch {
+	if x != nil {
+		return x.Batch
+	}
+	return nil
+}
+
 type Entity struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Kind          string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
@@ -7435,7 +7913,7 @@ type Entity struct {
 
 func (x *Entity) Reset() {
 	*x = Entity{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[106]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[113]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7447,7 +7925,7 @@ func (x *Entity) String() string {
 func (*Entity) ProtoMessage() {}
 
 func (x *Entity) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[106]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[113]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7460,7 +7938,7 @@ func (x *Entity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Entity.ProtoReflect.Descriptor instead.
 func (*Entity) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{106}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{113}
 }
 
 func (x *Entity) GetKind() string {
@@ -7509,7 +7987,7 @@ type RegisterEntityRequest struct {
 
 func (x *RegisterEntityRequest) Reset() {
 	*x = RegisterEntityRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[107]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[114]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7521,7 +7999,7 @@ func (x *RegisterEntityRequest) String() string {
 func (*RegisterEntityRequest) ProtoMessage() {}
 
 func (x *RegisterEntityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[107]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[114]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7534,7 +8012,7 @@ func (x *RegisterEntityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterEntityRequest.ProtoReflect.Descriptor instead.
 func (*RegisterEntityRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{107}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{114}
 }
 
 func (x *RegisterEntityRequest) GetBoard() string {
@@ -7567,7 +8045,7 @@ type RegisterEntityResponse struct {
 
 func (x *RegisterEntityResponse) Reset() {
 	*x = RegisterEntityResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[108]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[115]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7579,7 +8057,7 @@ func (x *RegisterEntityResponse) String() string {
 func (*RegisterEntityResponse) ProtoMessage() {}
 
 func (x *RegisterEntityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[108]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[115]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7592,7 +8070,7 @@ func (x *RegisterEntityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterEntityResponse.ProtoReflect.Descriptor instead.
 func (*RegisterEntityResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{108}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{115}
 }
 
 func (x *RegisterEntityResponse) GetEntity() *Entity {
@@ -7614,7 +8092,7 @@ type RemoveEntityRequest struct {
 
 func (x *RemoveEntityRequest) Reset() {
 	*x = RemoveEntityRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[109]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[116]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7626,7 +8104,7 @@ func (x *RemoveEntityRequest) String() string {
 func (*RemoveEntityRequest) ProtoMessage() {}
 
 func (x *RemoveEntityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[109]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[116]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7639,7 +8117,7 @@ func (x *RemoveEntityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveEntityRequest.ProtoReflect.Descriptor instead.
 func (*RemoveEntityRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{109}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{116}
 }
 
 func (x *RemoveEntityRequest) GetBoard() string {
@@ -7671,7 +8149,7 @@ type RemoveEntityResponse struct {
 
 func (x *RemoveEntityResponse) Reset() {
 	*x = RemoveEntityResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[110]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[117]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7683,7 +8161,7 @@ func (x *RemoveEntityResponse) String() string {
 func (*RemoveEntityResponse) ProtoMessage() {}
 
 func (x *RemoveEntityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[110]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[117]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7696,7 +8174,7 @@ func (x *RemoveEntityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveEntityResponse.ProtoReflect.Descriptor instead.
 func (*RemoveEntityResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{110}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{117}
 }
 
 type ListEntitiesRequest struct {
@@ -7708,7 +8186,7 @@ type ListEntitiesRequest struct {
 
 func (x *ListEntitiesRequest) Reset() {
 	*x = ListEntitiesRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[111]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[118]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7720,7 +8198,7 @@ func (x *ListEntitiesRequest) String() string {
 func (*ListEntitiesRequest) ProtoMessage() {}
 
 func (x *ListEntitiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[111]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[118]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7733,7 +8211,7 @@ func (x *ListEntitiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEntitiesRequest.ProtoReflect.Descriptor instead.
 func (*ListEntitiesRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{111}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{118}
 }
 
 func (x *ListEntitiesRequest) GetBoard() string {
@@ -7752,7 +8230,7 @@ type ListEntitiesResponse struct {
 
 func (x *ListEntitiesResponse) Reset() {
 	*x = ListEntitiesResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[112]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[119]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7764,7 +8242,7 @@ func (x *ListEntitiesResponse) String() string {
 func (*ListEntitiesResponse) ProtoMessage() {}
 
 func (x *ListEntitiesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[112]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[119]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7777,7 +8255,7 @@ func (x *ListEntitiesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEntitiesResponse.ProtoReflect.Descriptor instead.
 func (*ListEntitiesResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{112}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{119}
 }
 
 func (x *ListEntitiesResponse) GetEntities() []*Entity {
@@ -7801,7 +8279,7 @@ type PolicyRule struct {
 
 func (x *PolicyRule) Reset() {
 	*x = PolicyRule{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[113]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[120]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7813,7 +8291,7 @@ func (x *PolicyRule) String() string {
 func (*PolicyRule) ProtoMessage() {}
 
 func (x *PolicyRule) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[113]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[120]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7826,7 +8304,7 @@ func (x *PolicyRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyRule.ProtoReflect.Descriptor instead.
 func (*PolicyRule) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{113}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{120}
 }
 
 func (x *PolicyRule) GetPolicy() string {
@@ -7900,7 +8378,7 @@ type Board struct {
 
 func (x *Board) Reset() {
 	*x = Board{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[114]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[121]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7912,7 +8390,7 @@ func (x *Board) String() string {
 func (*Board) ProtoMessage() {}
 
 func (x *Board) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[114]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[121]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7925,7 +8403,7 @@ func (x *Board) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Board.ProtoReflect.Descriptor instead.
 func (*Board) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{114}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{121}
 }
 
 func (x *Board) GetName() string {
@@ -8132,7 +8610,7 @@ type ListBoardsRequest struct {
 
 func (x *ListBoardsRequest) Reset() {
 	*x = ListBoardsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[115]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[122]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8144,7 +8622,7 @@ func (x *ListBoardsRequest) String() string {
 func (*ListBoardsRequest) ProtoMessage() {}
 
 func (x *ListBoardsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[115]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[122]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8157,7 +8635,7 @@ func (x *ListBoardsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBoardsRequest.ProtoReflect.Descriptor instead.
 func (*ListBoardsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{115}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{122}
 }
 
 type ListBoardsResponse struct {
@@ -8169,7 +8647,7 @@ type ListBoardsResponse struct {
 
 func (x *ListBoardsResponse) Reset() {
 	*x = ListBoardsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[116]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[123]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8181,7 +8659,7 @@ func (x *ListBoardsResponse) String() string {
 func (*ListBoardsResponse) ProtoMessage() {}
 
 func (x *ListBoardsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[116]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[123]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8194,7 +8672,7 @@ func (x *ListBoardsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBoardsResponse.ProtoReflect.Descriptor instead.
 func (*ListBoardsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{116}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{123}
 }
 
 func (x *ListBoardsResponse) GetBoards() []*Board {
@@ -8213,7 +8691,7 @@ type GetBoardRequest struct {
 
 func (x *GetBoardRequest) Reset() {
 	*x = GetBoardRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[117]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[124]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8225,7 +8703,7 @@ func (x *GetBoardRequest) String() string {
 func (*GetBoardRequest) ProtoMessage() {}
 
 func (x *GetBoardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[117]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[124]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8238,7 +8716,7 @@ func (x *GetBoardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBoardRequest.ProtoReflect.Descriptor instead.
 func (*GetBoardRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{117}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{124}
 }
 
 func (x *GetBoardRequest) GetBoard() string {
@@ -8257,7 +8735,7 @@ type GetBoardResponse struct {
 
 func (x *GetBoardResponse) Reset() {
 	*x = GetBoardResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[118]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[125]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8269,7 +8747,7 @@ func (x *GetBoardResponse) String() string {
 func (*GetBoardResponse) ProtoMessage() {}
 
 func (x *GetBoardResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[118]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[125]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8282,7 +8760,7 @@ func (x *GetBoardResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBoardResponse.ProtoReflect.Descriptor instead.
 func (*GetBoardResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{118}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{125}
 }
 
 func (x *GetBoardResponse) GetBoard() *Board {
@@ -8302,7 +8780,7 @@ type AcknowledgeLossRequest struct {
 
 func (x *AcknowledgeLossRequest) Reset() {
 	*x = AcknowledgeLossRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[119]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[126]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8314,7 +8792,7 @@ func (x *AcknowledgeLossRequest) String() string {
 func (*AcknowledgeLossRequest) ProtoMessage() {}
 
 func (x *AcknowledgeLossRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[119]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[126]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8327,7 +8805,7 @@ func (x *AcknowledgeLossRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeLossRequest.ProtoReflect.Descriptor instead.
 func (*AcknowledgeLossRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{119}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{126}
 }
 
 func (x *AcknowledgeLossRequest) GetBoard() string {
@@ -8353,7 +8831,7 @@ type AcknowledgeLossResponse struct {
 
 func (x *AcknowledgeLossResponse) Reset() {
 	*x = AcknowledgeLossResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[120]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[127]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8365,7 +8843,7 @@ func (x *AcknowledgeLossResponse) String() string {
 func (*AcknowledgeLossResponse) ProtoMessage() {}
 
 func (x *AcknowledgeLossResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[120]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[127]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8378,7 +8856,7 @@ func (x *AcknowledgeLossResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeLossResponse.ProtoReflect.Descriptor instead.
 func (*AcknowledgeLossResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{120}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{127}
 }
 
 func (x *AcknowledgeLossResponse) GetBoard() *Board {
@@ -8398,7 +8876,7 @@ type PauseBoardRequest struct {
 
 func (x *PauseBoardRequest) Reset() {
 	*x = PauseBoardRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[121]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[128]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8410,7 +8888,7 @@ func (x *PauseBoardRequest) String() string {
 func (*PauseBoardRequest) ProtoMessage() {}
 
 func (x *PauseBoardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[121]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[128]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8423,7 +8901,7 @@ func (x *PauseBoardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseBoardRequest.ProtoReflect.Descriptor instead.
 func (*PauseBoardRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{121}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{128}
 }
 
 func (x *PauseBoardRequest) GetBoard() string {
@@ -8449,7 +8927,7 @@ type PauseBoardResponse struct {
 
 func (x *PauseBoardResponse) Reset() {
 	*x = PauseBoardResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[122]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[129]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8461,7 +8939,7 @@ func (x *PauseBoardResponse) String() string {
 func (*PauseBoardResponse) ProtoMessage() {}
 
 func (x *PauseBoardResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[122]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[129]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8474,7 +8952,7 @@ func (x *PauseBoardResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseBoardResponse.ProtoReflect.Descriptor instead.
 func (*PauseBoardResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{122}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{129}
 }
 
 func (x *PauseBoardResponse) GetBoard() *Board {
@@ -8493,7 +8971,7 @@ type ResumeBoardRequest struct {
 
 func (x *ResumeBoardRequest) Reset() {
 	*x = ResumeBoardRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[123]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[130]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8505,7 +8983,7 @@ func (x *ResumeBoardRequest) String() string {
 func (*ResumeBoardRequest) ProtoMessage() {}
 
 func (x *ResumeBoardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[123]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[130]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8518,7 +8996,7 @@ func (x *ResumeBoardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeBoardRequest.ProtoReflect.Descriptor instead.
 func (*ResumeBoardRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{123}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{130}
 }
 
 func (x *ResumeBoardRequest) GetBoard() string {
@@ -8537,7 +9015,7 @@ type ResumeBoardResponse struct {
 
 func (x *ResumeBoardResponse) Reset() {
 	*x = ResumeBoardResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[124]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[131]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8549,7 +9027,7 @@ func (x *ResumeBoardResponse) String() string {
 func (*ResumeBoardResponse) ProtoMessage() {}
 
 func (x *ResumeBoardResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[124]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[131]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8562,7 +9040,7 @@ func (x *ResumeBoardResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeBoardResponse.ProtoReflect.Descriptor instead.
 func (*ResumeBoardResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{124}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{131}
 }
 
 func (x *ResumeBoardResponse) GetBoard() *Board {
@@ -8580,7 +9058,7 @@ type WhoAmIRequest struct {
 
 func (x *WhoAmIRequest) Reset() {
 	*x = WhoAmIRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[125]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[132]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8592,7 +9070,7 @@ func (x *WhoAmIRequest) String() string {
 func (*WhoAmIRequest) ProtoMessage() {}
 
 func (x *WhoAmIRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[125]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[132]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8605,7 +9083,7 @@ func (x *WhoAmIRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoAmIRequest.ProtoReflect.Descriptor instead.
 func (*WhoAmIRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{125}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{132}
 }
 
 type WhoAmIResponse struct {
@@ -8622,7 +9100,7 @@ type WhoAmIResponse struct {
 
 func (x *WhoAmIResponse) Reset() {
 	*x = WhoAmIResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[126]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[133]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8634,7 +9112,7 @@ func (x *WhoAmIResponse) String() string {
 func (*WhoAmIResponse) ProtoMessage() {}
 
 func (x *WhoAmIResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[126]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[133]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8647,7 +9125,7 @@ func (x *WhoAmIResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoAmIResponse.ProtoReflect.Descriptor instead.
 func (*WhoAmIResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{126}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{133}
 }
 
 func (x *WhoAmIResponse) GetTenant() string {
@@ -8877,7 +9355,7 @@ const file_boardd_v1_boardd_proto_rawDesc = "" +
 	"\bended_at\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\aendedAt\"e\n" +
 	"\fPrerequisite\x12\x12\n" +
 	"\x04uuid\x18\x01 \x01(\tR\x04uuid\x12A\n" +
-	"\bstatuses\x18\x02 \x03(\x0e2\x1f.boardd.v1.OperationStatus.EnumB\x04\xb0\xae#\x10R\bstatuses\"\x80\r\n" +
+	"\bstatuses\x18\x02 \x03(\x0e2\x1f.boardd.v1.OperationStatus.EnumB\x04\xb0\xae#\x10R\bstatuses\"\x96\r\n" +
 	"\x03Job\x12\x12\n" +
 	"\x04uuid\x18\x01 \x01(\tR\x04uuid\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12+\n" +
@@ -8924,7 +9402,8 @@ const file_boardd_v1_boardd_proto_rawDesc = "" +
 	"\n" +
 	"log_serial\x18\x1f \x01(\x03R\tlogSerial\x12+\n" +
 	"\x03log\x18  \x03(\v2\x13.boardd.v1.LogEntryB\x04\xb8\xae#\x01R\x03log\x12)\n" +
-	"\x06unique\x18! \x01(\v2\x11.boardd.v1.UniqueR\x06unique\x123\n" +
+	"\x06unique\x18! \x01(\v2\x11.boardd.v1.UniqueR\x06unique\x12\x14\n" +
+	"\x05batch\x18\" \x01(\tR\x05batch\x123\n" +
 	"\atimeout\x18# \x01(\v2\x19.google.protobuf.DurationR\atimeout\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
@@ -8972,7 +9451,7 @@ const file_boardd_v1_boardd_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x121\n" +
 	"\x06window\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x06window\x12;\n" +
 	"\von_conflict\x18\x03 \x01(\x0e2\x1a.boardd.v1.OnConflict.EnumR\n" +
-	"onConflict\"\x9a\x05\n" +
+	"onConflict\"\xb0\x05\n" +
 	"\x06NewJob\x12\x12\n" +
 	"\x04uuid\x18\x01 \x01(\tR\x04uuid\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12#\n" +
@@ -8990,7 +9469,8 @@ const file_boardd_v1_boardd_proto_rawDesc = "" +
 	" \x03(\v2\x17.boardd.v1.NewOperationB\x05\xb0\xae#\x80\x04R\n" +
 	"operations\x124\n" +
 	"\x05after\x18\v \x03(\v2\x17.boardd.v1.PrerequisiteB\x05\xb0\xae#\x80\x01R\x05after\x12)\n" +
-	"\x06unique\x18\f \x01(\v2\x11.boardd.v1.UniqueR\x06unique\x123\n" +
+	"\x06unique\x18\f \x01(\v2\x11.boardd.v1.UniqueR\x06unique\x12\x14\n" +
+	"\x05batch\x18\r \x01(\tR\x05batch\x123\n" +
 	"\atimeout\x18\x0e \x01(\v2\x19.google.protobuf.DurationR\atimeout\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
@@ -9394,7 +9874,41 @@ const file_boardd_v1_boardd_proto_rawDesc = "" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x12\n" +
 	"\x04uuid\x18\x03 \x01(\tR\x04uuid\";\n" +
 	"\x17TriggerScheduleResponse\x12 \n" +
-	"\x03job\x18\x01 \x01(\v2\x0e.boardd.v1.JobR\x03job\"\xc2\x01\n" +
+	"\x03job\x18\x01 \x01(\v2\x0e.boardd.v1.JobR\x03job\"\xef\x02\n" +
+	"\x05Batch\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
+	"\x06posted\x18\x02 \x01(\x03R\x06posted\x12\x12\n" +
+	"\x04open\x18\x03 \x01(\x03R\x04open\x12\x1a\n" +
+	"\bconsumed\x18\x04 \x01(\x03R\bconsumed\x12\x1a\n" +
+	"\bcanceled\x18\x05 \x01(\x03R\bcanceled\x12\x16\n" +
+	"\x06failed\x18\x06 \x01(\x03R\x06failed\x12\x18\n" +
+	"\atrashed\x18\a \x01(\x03R\atrashed\x12\x16\n" +
+	"\x06purged\x18\b \x01(\x03R\x06purged\x12\x16\n" +
+	"\x06closed\x18\t \x01(\bR\x06closed\x12\x12\n" +
+	"\x04done\x18\n" +
+	" \x01(\bR\x04done\x12%\n" +
+	"\x04then\x18\v \x01(\v2\x11.boardd.v1.NewJobR\x04then\x12\x1b\n" +
+	"\tthen_uuid\x18\f \x01(\tR\bthenUuid\x12\x1a\n" +
+	"\bexpected\x18\r \x01(\x03R\bexpected\x12\x18\n" +
+	"\aproblem\x18\x0e \x01(\tR\aproblem\"~\n" +
+	"\x0fPutBatchRequest\x12\x14\n" +
+	"\x05board\x18\x01 \x01(\tR\x05board\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12%\n" +
+	"\x04then\x18\x03 \x01(\v2\x11.boardd.v1.NewJobR\x04then\x12\x1a\n" +
+	"\bexpected\x18\x04 \x01(\x03R\bexpected\":\n" +
+	"\x10PutBatchResponse\x12&\n" +
+	"\x05batch\x18\x01 \x01(\v2\x10.boardd.v1.BatchR\x05batch\"j\n" +
+	"\x0fGetBatchRequest\x12\x14\n" +
+	"\x05board\x18\x01 \x01(\tR\x05board\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12-\n" +
+	"\x04wait\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x04wait\":\n" +
+	"\x10GetBatchResponse\x12&\n" +
+	"\x05batch\x18\x01 \x01(\v2\x10.boardd.v1.BatchR\x05batch\"=\n" +
+	"\x11CloseBatchRequest\x12\x14\n" +
+	"\x05board\x18\x01 \x01(\tR\x05board\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"<\n" +
+	"\x12CloseBatchResponse\x12&\n" +
+	"\x05batch\x18\x01 \x01(\v2\x10.boardd.v1.BatchR\x05batch\"\xc2\x01\n" +
 	"\x06Entity\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12 \n" +
@@ -9499,7 +10013,7 @@ const file_boardd_v1_boardd_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\x1a6\n" +
 	"\bUseEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x012\x9b\x1a\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x012\xf5\x1b\n" +
 	"\fBoardService\x12C\n" +
 	"\bPostJobs\x12\x1a.boardd.v1.PostJobsRequest\x1a\x1b.boardd.v1.PostJobsResponse\x12E\n" +
 	"\aGetJobs\x12\x19.boardd.v1.GetJobsRequest\x1a\x1a.boardd.v1.GetJobsResponse\"\x03\x90\x02\x01\x12H\n" +
@@ -9538,7 +10052,11 @@ const file_boardd_v1_boardd_proto_rawDesc = "" +
 	"\x0eDeleteSchedule\x12 .boardd.v1.DeleteScheduleRequest\x1a!.boardd.v1.DeleteScheduleResponse\x12R\n" +
 	"\rPauseSchedule\x12\x1f.boardd.v1.PauseScheduleRequest\x1a .boardd.v1.PauseScheduleResponse\x12U\n" +
 	"\x0eResumeSchedule\x12 .boardd.v1.ResumeScheduleRequest\x1a!.boardd.v1.ResumeScheduleResponse\x12X\n" +
-	"\x0fTriggerSchedule\x12!.boardd.v1.TriggerScheduleRequest\x1a\".boardd.v1.TriggerScheduleResponse\x12U\n" +
+	"\x0fTriggerSchedule\x12!.boardd.v1.TriggerScheduleRequest\x1a\".boardd.v1.TriggerScheduleResponse\x12C\n" +
+	"\bPutBatch\x12\x1a.boardd.v1.PutBatchRequest\x1a\x1b.boardd.v1.PutBatchResponse\x12H\n" +
+	"\bGetBatch\x12\x1a.boardd.v1.GetBatchRequest\x1a\x1b.boardd.v1.GetBatchResponse\"\x03\x90\x02\x01\x12I\n" +
+	"\n" +
+	"CloseBatch\x12\x1c.boardd.v1.CloseBatchRequest\x1a\x1d.boardd.v1.CloseBatchResponse\x12U\n" +
 	"\x0eRegisterEntity\x12 .boardd.v1.RegisterEntityRequest\x1a!.boardd.v1.RegisterEntityResponse\x12O\n" +
 	"\fRemoveEntity\x12\x1e.boardd.v1.RemoveEntityRequest\x1a\x1f.boardd.v1.RemoveEntityResponse\x12T\n" +
 	"\fListEntities\x12\x1e.boardd.v1.ListEntitiesRequest\x1a\x1f.boardd.v1.ListEntitiesResponse\"\x03\x90\x02\x01\x12N\n" +
@@ -9568,7 +10086,7 @@ func file_boardd_v1_boardd_proto_rawDescGZIP() []byte {
 }
 
 var file_boardd_v1_boardd_proto_enumTypes = make([]protoimpl.EnumInfo, 11)
-var file_boardd_v1_boardd_proto_msgTypes = make([]protoimpl.MessageInfo, 135)
+var file_boardd_v1_boardd_proto_msgTypes = make([]protoimpl.MessageInfo, 142)
 var file_boardd_v1_boardd_proto_goTypes = []any{
 	(State_Enum)(0),                   // 0: boardd.v1.State.Enum
 	(Outcome_Enum)(0),                 // 1: boardd.v1.Outcome.Enum
@@ -9687,134 +10205,141 @@ var file_boardd_v1_boardd_proto_goTypes = []any{
 	(*ResumeScheduleResponse)(nil),    // 114: boardd.v1.ResumeScheduleResponse
 	(*TriggerScheduleRequest)(nil),    // 115: boardd.v1.TriggerScheduleRequest
 	(*TriggerScheduleResponse)(nil),   // 116: boardd.v1.TriggerScheduleResponse
-	(*Entity)(nil),                    // 117: boardd.v1.Entity
-	(*RegisterEntityRequest)(nil),     // 118: boardd.v1.RegisterEntityRequest
-	(*RegisterEntityResponse)(nil),    // 119: boardd.v1.RegisterEntityResponse
-	(*RemoveEntityRequest)(nil),       // 120: boardd.v1.RemoveEntityRequest
-	(*RemoveEntityResponse)(nil),      // 121: boardd.v1.RemoveEntityResponse
-	(*ListEntitiesRequest)(nil),       // 122: boardd.v1.ListEntitiesRequest
-	(*ListEntitiesResponse)(nil),      // 123: boardd.v1.ListEntitiesResponse
-	(*PolicyRule)(nil),                // 124: boardd.v1.PolicyRule
-	(*Board)(nil),                     // 125: boardd.v1.Board
-	(*ListBoardsRequest)(nil),         // 126: boardd.v1.ListBoardsRequest
-	(*ListBoardsResponse)(nil),        // 127: boardd.v1.ListBoardsResponse
-	(*GetBoardRequest)(nil),           // 128: boardd.v1.GetBoardRequest
-	(*GetBoardResponse)(nil),          // 129: boardd.v1.GetBoardResponse
-	(*AcknowledgeLossRequest)(nil),    // 130: boardd.v1.AcknowledgeLossRequest
-	(*AcknowledgeLossResponse)(nil),   // 131: boardd.v1.AcknowledgeLossResponse
-	(*PauseBoardRequest)(nil),         // 132: boardd.v1.PauseBoardRequest
-	(*PauseBoardResponse)(nil),        // 133: boardd.v1.PauseBoardResponse
-	(*ResumeBoardRequest)(nil),        // 134: boardd.v1.ResumeBoardRequest
-	(*ResumeBoardResponse)(nil),       // 135: boardd.v1.ResumeBoardResponse
-	(*WhoAmIRequest)(nil),             // 136: boardd.v1.WhoAmIRequest
-	(*WhoAmIResponse)(nil),            // 137: boardd.v1.WhoAmIResponse
-	nil,                               // 138: boardd.v1.Job.LabelsEntry
-	nil,                               // 139: boardd.v1.NewJob.LabelsEntry
-	nil,                               // 140: boardd.v1.ClaimJobsRequest.WorkerLabelsEntry
-	nil,                               // 141: boardd.v1.WorkRequest.WorkerLabelsEntry
-	nil,                               // 142: boardd.v1.ExplainJobRequest.WorkerLabelsEntry
-	nil,                               // 143: boardd.v1.Board.LimitsEntry
-	nil,                               // 144: boardd.v1.WhoAmIResponse.LimitsEntry
-	nil,                               // 145: boardd.v1.WhoAmIResponse.UseEntry
-	(*timestamppb.Timestamp)(nil),     // 146: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),       // 147: google.protobuf.Duration
-	(*descriptorpb.FieldOptions)(nil), // 148: google.protobuf.FieldOptions
+	(*Batch)(nil),                     // 117: boardd.v1.Batch
+	(*PutBatchRequest)(nil),           // 118: boardd.v1.PutBatchRequest
+	(*PutBatchResponse)(nil),          // 119: boardd.v1.PutBatchResponse
+	(*GetBatchRequest)(nil),           // 120: boardd.v1.GetBatchRequest
+	(*GetBatchResponse)(nil),          // 121: boardd.v1.GetBatchResponse
+	(*CloseBatchRequest)(nil),         // 122: boardd.v1.CloseBatchRequest
+	(*CloseBatchResponse)(nil),        // 123: boardd.v1.CloseBatchResponse
+	(*Entity)(nil),                    // 124: boardd.v1.Entity
+	(*RegisterEntityRequest)(nil),     // 125: boardd.v1.RegisterEntityRequest
+	(*RegisterEntityResponse)(nil),    // 126: boardd.v1.RegisterEntityResponse
+	(*RemoveEntityRequest)(nil),       // 127: boardd.v1.RemoveEntityRequest
+	(*RemoveEntityResponse)(nil),      // 128: boardd.v1.RemoveEntityResponse
+	(*ListEntitiesRequest)(nil),       // 129: boardd.v1.ListEntitiesRequest
+	(*ListEntitiesResponse)(nil),      // 130: boardd.v1.ListEntitiesResponse
+	(*PolicyRule)(nil),                // 131: boardd.v1.PolicyRule
+	(*Board)(nil),                     // 132: boardd.v1.Board
+	(*ListBoardsRequest)(nil),         // 133: boardd.v1.ListBoardsRequest
+	(*ListBoardsResponse)(nil),        // 134: boardd.v1.ListBoardsResponse
+	(*GetBoardRequest)(nil),           // 135: boardd.v1.GetBoardRequest
+	(*GetBoardResponse)(nil),          // 136: boardd.v1.GetBoardResponse
+	(*AcknowledgeLossRequest)(nil),    // 137: boardd.v1.AcknowledgeLossRequest
+	(*AcknowledgeLossResponse)(nil),   // 138: boardd.v1.AcknowledgeLossResponse
+	(*PauseBoardRequest)(nil),         // 139: boardd.v1.PauseBoardRequest
+	(*PauseBoardResponse)(nil),        // 140: boardd.v1.PauseBoardResponse
+	(*ResumeBoardRequest)(nil),        // 141: boardd.v1.ResumeBoardRequest
+	(*ResumeBoardResponse)(nil),       // 142: boardd.v1.ResumeBoardResponse
+	(*WhoAmIRequest)(nil),             // 143: boardd.v1.WhoAmIRequest
+	(*WhoAmIResponse)(nil),            // 144: boardd.v1.WhoAmIResponse
+	nil,                               // 145: boardd.v1.Job.LabelsEntry
+	nil,                               // 146: boardd.v1.NewJob.LabelsEntry
+	nil,                               // 147: boardd.v1.ClaimJobsRequest.WorkerLabelsEntry
+	nil,                               // 148: boardd.v1.WorkRequest.WorkerLabelsEntry
+	nil,                               // 149: boardd.v1.ExplainJobRequest.WorkerLabelsEntry
+	nil,                               // 150: boardd.v1.Board.LimitsEntry
+	nil,                               // 151: boardd.v1.WhoAmIResponse.LimitsEntry
+	nil,                               // 152: boardd.v1.WhoAmIResponse.UseEntry
+	(*timestamppb.Timestamp)(nil),     // 153: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),       // 154: google.protobuf.Duration
+	(*descriptorpb.FieldOptions)(nil), // 155: google.protobuf.FieldOptions
 }
 var file_boardd_v1_boardd_proto_depIdxs = []int32{
 	8,   // 0: boardd.v1.Operation.status:type_name -> boardd.v1.OperationStatus.Enum
-	146, // 1: boardd.v1.Operation.started_at:type_name -> google.protobuf.Timestamp
-	146, // 2: boardd.v1.Operation.executed_at:type_name -> google.protobuf.Timestamp
-	146, // 3: boardd.v1.Operation.ended_at:type_name -> google.protobuf.Timestamp
+	153, // 1: boardd.v1.Operation.started_at:type_name -> google.protobuf.Timestamp
+	153, // 2: boardd.v1.Operation.executed_at:type_name -> google.protobuf.Timestamp
+	153, // 3: boardd.v1.Operation.ended_at:type_name -> google.protobuf.Timestamp
 	8,   // 4: boardd.v1.Prerequisite.statuses:type_name -> boardd.v1.OperationStatus.Enum
 	0,   // 5: boardd.v1.Job.state:type_name -> boardd.v1.State.Enum
 	1,   // 6: boardd.v1.Job.outcome:type_name -> boardd.v1.Outcome.Enum
 	5,   // 7: boardd.v1.Job.priority:type_name -> boardd.v1.Priority.Enum
 	21,  // 8: boardd.v1.Job.details_raw:type_name -> boardd.v1.Raw
-	138, // 9: boardd.v1.Job.labels:type_name -> boardd.v1.Job.LabelsEntry
+	145, // 9: boardd.v1.Job.labels:type_name -> boardd.v1.Job.LabelsEntry
 	20,  // 10: boardd.v1.Job.book:type_name -> boardd.v1.Book
-	146, // 11: boardd.v1.Job.created_at:type_name -> google.protobuf.Timestamp
-	146, // 12: boardd.v1.Job.modified_at:type_name -> google.protobuf.Timestamp
-	146, // 13: boardd.v1.Job.lease_expires_at:type_name -> google.protobuf.Timestamp
-	146, // 14: boardd.v1.Job.not_before:type_name -> google.protobuf.Timestamp
+	153, // 11: boardd.v1.Job.created_at:type_name -> google.protobuf.Timestamp
+	153, // 12: boardd.v1.Job.modified_at:type_name -> google.protobuf.Timestamp
+	153, // 13: boardd.v1.Job.lease_expires_at:type_name -> google.protobuf.Timestamp
+	153, // 14: boardd.v1.Job.not_before:type_name -> google.protobuf.Timestamp
 	23,  // 15: boardd.v1.Job.after:type_name -> boardd.v1.Prerequisite
 	22,  // 16: boardd.v1.Job.operations:type_name -> boardd.v1.Operation
 	8,   // 17: boardd.v1.Job.operation_status:type_name -> boardd.v1.OperationStatus.Enum
-	146, // 18: boardd.v1.Job.received_at:type_name -> google.protobuf.Timestamp
-	146, // 19: boardd.v1.Job.started_at:type_name -> google.protobuf.Timestamp
-	146, // 20: boardd.v1.Job.ended_at:type_name -> google.protobuf.Timestamp
-	146, // 21: boardd.v1.Job.claimed_at:type_name -> google.protobuf.Timestamp
+	153, // 18: boardd.v1.Job.received_at:type_name -> google.protobuf.Timestamp
+	153, // 19: boardd.v1.Job.started_at:type_name -> google.protobuf.Timestamp
+	153, // 20: boardd.v1.Job.ended_at:type_name -> google.protobuf.Timestamp
+	153, // 21: boardd.v1.Job.claimed_at:type_name -> google.protobuf.Timestamp
 	25,  // 22: boardd.v1.Job.attempts:type_name -> boardd.v1.Attempt
-	147, // 23: boardd.v1.Job.claim_lease:type_name -> google.protobuf.Duration
+	154, // 23: boardd.v1.Job.claim_lease:type_name -> google.protobuf.Duration
 	81,  // 24: boardd.v1.Job.log:type_name -> boardd.v1.LogEntry
 	30,  // 25: boardd.v1.Job.unique:type_name -> boardd.v1.Unique
-	147, // 26: boardd.v1.Job.timeout:type_name -> google.protobuf.Duration
-	146, // 27: boardd.v1.Attempt.begun_at:type_name -> google.protobuf.Timestamp
-	146, // 28: boardd.v1.Attempt.ended_at:type_name -> google.protobuf.Timestamp
-	147, // 29: boardd.v1.Attempt.lease:type_name -> google.protobuf.Duration
-	147, // 30: boardd.v1.Claim.lease:type_name -> google.protobuf.Duration
-	146, // 31: boardd.v1.Claim.lease_expires_at:type_name -> google.protobuf.Timestamp
+	154, // 26: boardd.v1.Job.timeout:type_name -> google.protobuf.Duration
+	153, // 27: boardd.v1.Attempt.begun_at:type_name -> google.protobuf.Timestamp
+	153, // 28: boardd.v1.Attempt.ended_at:type_name -> google.protobuf.Timestamp
+	154, // 29: boardd.v1.Attempt.lease:type_name -> google.protobuf.Duration
+	154, // 30: boardd.v1.Claim.lease:type_name -> google.protobuf.Duration
+	153, // 31: boardd.v1.Claim.lease_expires_at:type_name -> google.protobuf.Timestamp
 	24,  // 32: boardd.v1.Claim.job:type_name -> boardd.v1.Job
 	6,   // 33: boardd.v1.Error.code:type_name -> boardd.v1.Code.Enum
-	147, // 34: boardd.v1.Unique.window:type_name -> google.protobuf.Duration
+	154, // 34: boardd.v1.Unique.window:type_name -> google.protobuf.Duration
 	9,   // 35: boardd.v1.Unique.on_conflict:type_name -> boardd.v1.OnConflict.Enum
 	21,  // 36: boardd.v1.NewJob.details_raw:type_name -> boardd.v1.Raw
 	5,   // 37: boardd.v1.NewJob.priority:type_name -> boardd.v1.Priority.Enum
-	139, // 38: boardd.v1.NewJob.labels:type_name -> boardd.v1.NewJob.LabelsEntry
+	146, // 38: boardd.v1.NewJob.labels:type_name -> boardd.v1.NewJob.LabelsEntry
 	20,  // 39: boardd.v1.NewJob.book:type_name -> boardd.v1.Book
-	146, // 40: boardd.v1.NewJob.not_before:type_name -> google.protobuf.Timestamp
+	153, // 40: boardd.v1.NewJob.not_before:type_name -> google.protobuf.Timestamp
 	28,  // 41: boardd.v1.NewJob.operations:type_name -> boardd.v1.NewOperation
 	23,  // 42: boardd.v1.NewJob.after:type_name -> boardd.v1.Prerequisite
 	30,  // 43: boardd.v1.NewJob.unique:type_name -> boardd.v1.Unique
-	147, // 44: boardd.v1.NewJob.timeout:type_name -> google.protobuf.Duration
+	154, // 44: boardd.v1.NewJob.timeout:type_name -> google.protobuf.Duration
 	24,  // 45: boardd.v1.JobResult.job:type_name -> boardd.v1.Job
 	27,  // 46: boardd.v1.JobResult.error:type_name -> boardd.v1.Error
 	27,  // 47: boardd.v1.Result.error:type_name -> boardd.v1.Error
 	31,  // 48: boardd.v1.PostJobsRequest.jobs:type_name -> boardd.v1.NewJob
 	32,  // 49: boardd.v1.PostJobsResponse.results:type_name -> boardd.v1.JobResult
-	147, // 50: boardd.v1.GetJobsRequest.wait:type_name -> google.protobuf.Duration
+	154, // 50: boardd.v1.GetJobsRequest.wait:type_name -> google.protobuf.Duration
 	32,  // 51: boardd.v1.GetJobsResponse.results:type_name -> boardd.v1.JobResult
 	0,   // 52: boardd.v1.ListJobsRequest.states:type_name -> boardd.v1.State.Enum
-	147, // 53: boardd.v1.ListJobsRequest.wait:type_name -> google.protobuf.Duration
+	154, // 53: boardd.v1.ListJobsRequest.wait:type_name -> google.protobuf.Duration
 	24,  // 54: boardd.v1.ListJobsResponse.jobs:type_name -> boardd.v1.Job
 	40,  // 55: boardd.v1.ListJobsResponse.corrupt:type_name -> boardd.v1.CorruptJob
 	27,  // 56: boardd.v1.CorruptJob.error:type_name -> boardd.v1.Error
-	146, // 57: boardd.v1.CountJobsResponse.oldest_ready_at:type_name -> google.protobuf.Timestamp
+	153, // 57: boardd.v1.CountJobsResponse.oldest_ready_at:type_name -> google.protobuf.Timestamp
 	43,  // 58: boardd.v1.CountJobsResponse.history:type_name -> boardd.v1.HistoryCounts
-	147, // 59: boardd.v1.ClaimJobsRequest.lease:type_name -> google.protobuf.Duration
-	140, // 60: boardd.v1.ClaimJobsRequest.worker_labels:type_name -> boardd.v1.ClaimJobsRequest.WorkerLabelsEntry
-	147, // 61: boardd.v1.ClaimJobsRequest.wait:type_name -> google.protobuf.Duration
+	154, // 59: boardd.v1.ClaimJobsRequest.lease:type_name -> google.protobuf.Duration
+	147, // 60: boardd.v1.ClaimJobsRequest.worker_labels:type_name -> boardd.v1.ClaimJobsRequest.WorkerLabelsEntry
+	154, // 61: boardd.v1.ClaimJobsRequest.wait:type_name -> google.protobuf.Duration
 	27,  // 62: boardd.v1.ClaimFailure.error:type_name -> boardd.v1.Error
 	26,  // 63: boardd.v1.ClaimJobsResponse.claims:type_name -> boardd.v1.Claim
 	45,  // 64: boardd.v1.ClaimJobsResponse.failures:type_name -> boardd.v1.ClaimFailure
 	26,  // 65: boardd.v1.ExtendClaimsRequest.claims:type_name -> boardd.v1.Claim
-	147, // 66: boardd.v1.ExtendClaimsRequest.lease:type_name -> google.protobuf.Duration
-	147, // 67: boardd.v1.ExtendResult.lease:type_name -> google.protobuf.Duration
-	146, // 68: boardd.v1.ExtendResult.lease_expires_at:type_name -> google.protobuf.Timestamp
+	154, // 66: boardd.v1.ExtendClaimsRequest.lease:type_name -> google.protobuf.Duration
+	154, // 67: boardd.v1.ExtendResult.lease:type_name -> google.protobuf.Duration
+	153, // 68: boardd.v1.ExtendResult.lease_expires_at:type_name -> google.protobuf.Timestamp
 	27,  // 69: boardd.v1.ExtendResult.error:type_name -> boardd.v1.Error
 	48,  // 70: boardd.v1.ExtendClaimsResponse.results:type_name -> boardd.v1.ExtendResult
 	2,   // 71: boardd.v1.WorkEnding.how:type_name -> boardd.v1.How.Enum
-	147, // 72: boardd.v1.WorkEnding.retry_after:type_name -> google.protobuf.Duration
-	141, // 73: boardd.v1.WorkRequest.worker_labels:type_name -> boardd.v1.WorkRequest.WorkerLabelsEntry
-	147, // 74: boardd.v1.WorkRequest.lease:type_name -> google.protobuf.Duration
+	154, // 72: boardd.v1.WorkEnding.retry_after:type_name -> google.protobuf.Duration
+	148, // 73: boardd.v1.WorkRequest.worker_labels:type_name -> boardd.v1.WorkRequest.WorkerLabelsEntry
+	154, // 74: boardd.v1.WorkRequest.lease:type_name -> google.protobuf.Duration
 	50,  // 75: boardd.v1.WorkRequest.endings:type_name -> boardd.v1.WorkEnding
 	51,  // 76: boardd.v1.WorkRequest.extend:type_name -> boardd.v1.WorkExtension
-	147, // 77: boardd.v1.WorkRequest.wait:type_name -> google.protobuf.Duration
+	154, // 77: boardd.v1.WorkRequest.wait:type_name -> google.protobuf.Duration
 	27,  // 78: boardd.v1.WorkEnded.error:type_name -> boardd.v1.Error
-	146, // 79: boardd.v1.WorkExtended.lease_expires_at:type_name -> google.protobuf.Timestamp
+	153, // 79: boardd.v1.WorkExtended.lease_expires_at:type_name -> google.protobuf.Timestamp
 	27,  // 80: boardd.v1.WorkExtended.error:type_name -> boardd.v1.Error
-	147, // 81: boardd.v1.WorkExtended.lease:type_name -> google.protobuf.Duration
+	154, // 81: boardd.v1.WorkExtended.lease:type_name -> google.protobuf.Duration
 	3,   // 82: boardd.v1.WorkNotice.what:type_name -> boardd.v1.What.Enum
 	53,  // 83: boardd.v1.WorkResponse.ended:type_name -> boardd.v1.WorkEnded
 	54,  // 84: boardd.v1.WorkResponse.extended:type_name -> boardd.v1.WorkExtended
 	26,  // 85: boardd.v1.WorkResponse.claims:type_name -> boardd.v1.Claim
 	55,  // 86: boardd.v1.WorkResponse.notices:type_name -> boardd.v1.WorkNotice
 	4,   // 87: boardd.v1.WorkResponse.idle:type_name -> boardd.v1.Idle.Enum
-	147, // 88: boardd.v1.WorkResponse.retry_after:type_name -> google.protobuf.Duration
+	154, // 88: boardd.v1.WorkResponse.retry_after:type_name -> google.protobuf.Duration
 	26,  // 89: boardd.v1.ConsumeJobsRequest.claims:type_name -> boardd.v1.Claim
 	1,   // 90: boardd.v1.ConsumeJobsRequest.outcome:type_name -> boardd.v1.Outcome.Enum
 	33,  // 91: boardd.v1.ConsumeJobsResponse.results:type_name -> boardd.v1.Result
 	26,  // 92: boardd.v1.AbandonJobsRequest.claims:type_name -> boardd.v1.Claim
-	147, // 93: boardd.v1.AbandonJobsRequest.retry_after:type_name -> google.protobuf.Duration
+	154, // 93: boardd.v1.AbandonJobsRequest.retry_after:type_name -> google.protobuf.Duration
 	33,  // 94: boardd.v1.AbandonJobsResponse.results:type_name -> boardd.v1.Result
 	26,  // 95: boardd.v1.TrashJobsRequest.claims:type_name -> boardd.v1.Claim
 	33,  // 96: boardd.v1.TrashJobsResponse.results:type_name -> boardd.v1.Result
@@ -9823,10 +10348,10 @@ var file_boardd_v1_boardd_proto_depIdxs = []int32{
 	33,  // 99: boardd.v1.ReleaseJobsResponse.results:type_name -> boardd.v1.Result
 	7,   // 100: boardd.v1.Event.type:type_name -> boardd.v1.EventType.Enum
 	24,  // 101: boardd.v1.Event.job:type_name -> boardd.v1.Job
-	146, // 102: boardd.v1.Event.at:type_name -> google.protobuf.Timestamp
-	147, // 103: boardd.v1.ListEventsRequest.wait:type_name -> google.protobuf.Duration
+	153, // 102: boardd.v1.Event.at:type_name -> google.protobuf.Timestamp
+	154, // 103: boardd.v1.ListEventsRequest.wait:type_name -> google.protobuf.Duration
 	69,  // 104: boardd.v1.ListEventsResponse.events:type_name -> boardd.v1.Event
-	142, // 105: boardd.v1.ExplainJobRequest.worker_labels:type_name -> boardd.v1.ExplainJobRequest.WorkerLabelsEntry
+	149, // 105: boardd.v1.ExplainJobRequest.worker_labels:type_name -> boardd.v1.ExplainJobRequest.WorkerLabelsEntry
 	0,   // 106: boardd.v1.ExplainJobResponse.state:type_name -> boardd.v1.State.Enum
 	26,  // 107: boardd.v1.StartOperationRequest.claim:type_name -> boardd.v1.Claim
 	8,   // 108: boardd.v1.StartOperationRequest.status:type_name -> boardd.v1.OperationStatus.Enum
@@ -9839,10 +10364,10 @@ var file_boardd_v1_boardd_proto_depIdxs = []int32{
 	26,  // 115: boardd.v1.MarkOperationsRequest.claim:type_name -> boardd.v1.Claim
 	8,   // 116: boardd.v1.MarkOperationsRequest.status:type_name -> boardd.v1.OperationStatus.Enum
 	8,   // 117: boardd.v1.MarkOperationsResponse.operation_status:type_name -> boardd.v1.OperationStatus.Enum
-	146, // 118: boardd.v1.LogEntry.at:type_name -> google.protobuf.Timestamp
+	153, // 118: boardd.v1.LogEntry.at:type_name -> google.protobuf.Timestamp
 	26,  // 119: boardd.v1.AppendLogRequest.claim:type_name -> boardd.v1.Claim
 	82,  // 120: boardd.v1.AppendLogRequest.entries:type_name -> boardd.v1.NewLogEntry
-	147, // 121: boardd.v1.ReadLogRequest.wait:type_name -> google.protobuf.Duration
+	154, // 121: boardd.v1.ReadLogRequest.wait:type_name -> google.protobuf.Duration
 	81,  // 122: boardd.v1.ReadLogResponse.entries:type_name -> boardd.v1.LogEntry
 	27,  // 123: boardd.v1.CancelResult.error:type_name -> boardd.v1.Error
 	89,  // 124: boardd.v1.CancelJobsResponse.results:type_name -> boardd.v1.CancelResult
@@ -9852,13 +10377,13 @@ var file_boardd_v1_boardd_proto_depIdxs = []int32{
 	33,  // 128: boardd.v1.ArchiveJobsResponse.results:type_name -> boardd.v1.Result
 	96,  // 129: boardd.v1.PutBookRequest.book:type_name -> boardd.v1.BookRecord
 	96,  // 130: boardd.v1.GetBookResponse.book:type_name -> boardd.v1.BookRecord
-	147, // 131: boardd.v1.Schedule.every:type_name -> google.protobuf.Duration
+	154, // 131: boardd.v1.Schedule.every:type_name -> google.protobuf.Duration
 	31,  // 132: boardd.v1.Schedule.job:type_name -> boardd.v1.NewJob
 	10,  // 133: boardd.v1.Schedule.overlap:type_name -> boardd.v1.Overlap.Enum
-	147, // 134: boardd.v1.Schedule.catch_up:type_name -> google.protobuf.Duration
-	147, // 135: boardd.v1.Schedule.jitter:type_name -> google.protobuf.Duration
-	146, // 136: boardd.v1.Schedule.next_at:type_name -> google.protobuf.Timestamp
-	146, // 137: boardd.v1.Schedule.last_at:type_name -> google.protobuf.Timestamp
+	154, // 134: boardd.v1.Schedule.catch_up:type_name -> google.protobuf.Duration
+	154, // 135: boardd.v1.Schedule.jitter:type_name -> google.protobuf.Duration
+	153, // 136: boardd.v1.Schedule.next_at:type_name -> google.protobuf.Timestamp
+	153, // 137: boardd.v1.Schedule.last_at:type_name -> google.protobuf.Timestamp
 	102, // 138: boardd.v1.PutScheduleRequest.schedule:type_name -> boardd.v1.Schedule
 	102, // 139: boardd.v1.PutScheduleResponse.schedule:type_name -> boardd.v1.Schedule
 	102, // 140: boardd.v1.ListSchedulesResponse.schedules:type_name -> boardd.v1.Schedule
@@ -9866,125 +10391,137 @@ var file_boardd_v1_boardd_proto_depIdxs = []int32{
 	102, // 142: boardd.v1.PauseScheduleResponse.schedule:type_name -> boardd.v1.Schedule
 	102, // 143: boardd.v1.ResumeScheduleResponse.schedule:type_name -> boardd.v1.Schedule
 	24,  // 144: boardd.v1.TriggerScheduleResponse.job:type_name -> boardd.v1.Job
-	146, // 145: boardd.v1.Entity.seen_at:type_name -> google.protobuf.Timestamp
-	146, // 146: boardd.v1.Entity.expires_at:type_name -> google.protobuf.Timestamp
-	117, // 147: boardd.v1.RegisterEntityRequest.entity:type_name -> boardd.v1.Entity
-	147, // 148: boardd.v1.RegisterEntityRequest.ttl:type_name -> google.protobuf.Duration
-	117, // 149: boardd.v1.RegisterEntityResponse.entity:type_name -> boardd.v1.Entity
-	117, // 150: boardd.v1.ListEntitiesResponse.entities:type_name -> boardd.v1.Entity
-	147, // 151: boardd.v1.Board.lease:type_name -> google.protobuf.Duration
-	147, // 152: boardd.v1.Board.max_lease:type_name -> google.protobuf.Duration
-	147, // 153: boardd.v1.Board.idempotency_window:type_name -> google.protobuf.Duration
-	147, // 154: boardd.v1.Board.history:type_name -> google.protobuf.Duration
-	147, // 155: boardd.v1.Board.backoff:type_name -> google.protobuf.Duration
-	147, // 156: boardd.v1.Board.max_backoff:type_name -> google.protobuf.Duration
-	147, // 157: boardd.v1.Board.effective_window:type_name -> google.protobuf.Duration
-	147, // 158: boardd.v1.Board.record:type_name -> google.protobuf.Duration
-	124, // 159: boardd.v1.Board.eligibility:type_name -> boardd.v1.PolicyRule
-	124, // 160: boardd.v1.Board.ordering:type_name -> boardd.v1.PolicyRule
-	143, // 161: boardd.v1.Board.limits:type_name -> boardd.v1.Board.LimitsEntry
-	125, // 162: boardd.v1.ListBoardsResponse.boards:type_name -> boardd.v1.Board
-	125, // 163: boardd.v1.GetBoardResponse.board:type_name -> boardd.v1.Board
-	125, // 164: boardd.v1.AcknowledgeLossResponse.board:type_name -> boardd.v1.Board
-	125, // 165: boardd.v1.PauseBoardResponse.board:type_name -> boardd.v1.Board
-	125, // 166: boardd.v1.ResumeBoardResponse.board:type_name -> boardd.v1.Board
-	144, // 167: boardd.v1.WhoAmIResponse.limits:type_name -> boardd.v1.WhoAmIResponse.LimitsEntry
-	145, // 168: boardd.v1.WhoAmIResponse.use:type_name -> boardd.v1.WhoAmIResponse.UseEntry
-	148, // 169: boardd.v1.json:extendee -> google.protobuf.FieldOptions
-	148, // 170: boardd.v1.only:extendee -> google.protobuf.FieldOptions
-	148, // 171: boardd.v1.asked:extendee -> google.protobuf.FieldOptions
-	148, // 172: boardd.v1.most:extendee -> google.protobuf.FieldOptions
-	34,  // 173: boardd.v1.BoardService.PostJobs:input_type -> boardd.v1.PostJobsRequest
-	36,  // 174: boardd.v1.BoardService.GetJobs:input_type -> boardd.v1.GetJobsRequest
-	38,  // 175: boardd.v1.BoardService.ListJobs:input_type -> boardd.v1.ListJobsRequest
-	41,  // 176: boardd.v1.BoardService.CountJobs:input_type -> boardd.v1.CountJobsRequest
-	44,  // 177: boardd.v1.BoardService.ClaimJobs:input_type -> boardd.v1.ClaimJobsRequest
-	52,  // 178: boardd.v1.BoardService.Work:input_type -> boardd.v1.WorkRequest
-	47,  // 179: boardd.v1.BoardService.ExtendClaims:input_type -> boardd.v1.ExtendClaimsRequest
-	57,  // 180: boardd.v1.BoardService.ConsumeJobs:input_type -> boardd.v1.ConsumeJobsRequest
-	59,  // 181: boardd.v1.BoardService.AbandonJobs:input_type -> boardd.v1.AbandonJobsRequest
-	61,  // 182: boardd.v1.BoardService.TrashJobs:input_type -> boardd.v1.TrashJobsRequest
-	63,  // 183: boardd.v1.BoardService.RestoreJobs:input_type -> boardd.v1.RestoreJobsRequest
-	65,  // 184: boardd.v1.BoardService.PurgeJobs:input_type -> boardd.v1.PurgeJobsRequest
-	67,  // 185: boardd.v1.BoardService.ReleaseJobs:input_type -> boardd.v1.ReleaseJobsRequest
-	70,  // 186: boardd.v1.BoardService.WatchBoard:input_type -> boardd.v1.WatchBoardRequest
-	71,  // 187: boardd.v1.BoardService.ListEvents:input_type -> boardd.v1.ListEventsRequest
-	73,  // 188: boardd.v1.BoardService.ExplainJob:input_type -> boardd.v1.ExplainJobRequest
-	75,  // 189: boardd.v1.BoardService.StartOperation:input_type -> boardd.v1.StartOperationRequest
-	77,  // 190: boardd.v1.BoardService.FinishOperation:input_type -> boardd.v1.FinishOperationRequest
-	79,  // 191: boardd.v1.BoardService.MarkOperations:input_type -> boardd.v1.MarkOperationsRequest
-	83,  // 192: boardd.v1.BoardService.AppendLog:input_type -> boardd.v1.AppendLogRequest
-	85,  // 193: boardd.v1.BoardService.GetLog:input_type -> boardd.v1.GetLogRequest
-	86,  // 194: boardd.v1.BoardService.ReadLog:input_type -> boardd.v1.ReadLogRequest
-	88,  // 195: boardd.v1.BoardService.CancelJobs:input_type -> boardd.v1.CancelJobsRequest
-	91,  // 196: boardd.v1.BoardService.ChangePriority:input_type -> boardd.v1.ChangePriorityRequest
-	94,  // 197: boardd.v1.BoardService.ArchiveJobs:input_type -> boardd.v1.ArchiveJobsRequest
-	97,  // 198: boardd.v1.BoardService.PutBook:input_type -> boardd.v1.PutBookRequest
-	99,  // 199: boardd.v1.BoardService.GetBook:input_type -> boardd.v1.GetBookRequest
-	103, // 200: boardd.v1.BoardService.PutSchedule:input_type -> boardd.v1.PutScheduleRequest
-	105, // 201: boardd.v1.BoardService.ListSchedules:input_type -> boardd.v1.ListSchedulesRequest
-	107, // 202: boardd.v1.BoardService.GetSchedule:input_type -> boardd.v1.GetScheduleRequest
-	109, // 203: boardd.v1.BoardService.DeleteSchedule:input_type -> boardd.v1.DeleteScheduleRequest
-	111, // 204: boardd.v1.BoardService.PauseSchedule:input_type -> boardd.v1.PauseScheduleRequest
-	113, // 205: boardd.v1.BoardService.ResumeSchedule:input_type -> boardd.v1.ResumeScheduleRequest
-	115, // 206: boardd.v1.BoardService.TriggerSchedule:input_type -> boardd.v1.TriggerScheduleRequest
-	118, // 207: boardd.v1.BoardService.RegisterEntity:input_type -> boardd.v1.RegisterEntityRequest
-	120, // 208: boardd.v1.BoardService.RemoveEntity:input_type -> boardd.v1.RemoveEntityRequest
-	122, // 209: boardd.v1.BoardService.ListEntities:input_type -> boardd.v1.ListEntitiesRequest
-	126, // 210: boardd.v1.BoardService.ListBoards:input_type -> boardd.v1.ListBoardsRequest
-	128, // 211: boardd.v1.BoardService.GetBoard:input_type -> boardd.v1.GetBoardRequest
-	132, // 212: boardd.v1.BoardService.PauseBoard:input_type -> boardd.v1.PauseBoardRequest
-	134, // 213: boardd.v1.BoardService.ResumeBoard:input_type -> boardd.v1.ResumeBoardRequest
-	130, // 214: boardd.v1.BoardService.AcknowledgeLoss:input_type -> boardd.v1.AcknowledgeLossRequest
-	136, // 215: boardd.v1.BoardService.WhoAmI:input_type -> boardd.v1.WhoAmIRequest
-	35,  // 216: boardd.v1.BoardService.PostJobs:output_type -> boardd.v1.PostJobsResponse
-	37,  // 217: boardd.v1.BoardService.GetJobs:output_type -> boardd.v1.GetJobsResponse
-	39,  // 218: boardd.v1.BoardService.ListJobs:output_type -> boardd.v1.ListJobsResponse
-	42,  // 219: boardd.v1.BoardService.CountJobs:output_type -> boardd.v1.CountJobsResponse
-	46,  // 220: boardd.v1.BoardService.ClaimJobs:output_type -> boardd.v1.ClaimJobsResponse
-	56,  // 221: boardd.v1.BoardService.Work:output_type -> boardd.v1.WorkResponse
-	49,  // 222: boardd.v1.BoardService.ExtendClaims:output_type -> boardd.v1.ExtendClaimsResponse
-	58,  // 223: boardd.v1.BoardService.ConsumeJobs:output_type -> boardd.v1.ConsumeJobsResponse
-	60,  // 224: boardd.v1.BoardService.AbandonJobs:output_type -> boardd.v1.AbandonJobsResponse
-	62,  // 225: boardd.v1.BoardService.TrashJobs:output_type -> boardd.v1.TrashJobsResponse
-	64,  // 226: boardd.v1.BoardService.RestoreJobs:output_type -> boardd.v1.RestoreJobsResponse
-	66,  // 227: boardd.v1.BoardService.PurgeJobs:output_type -> boardd.v1.PurgeJobsResponse
-	68,  // 228: boardd.v1.BoardService.ReleaseJobs:output_type -> boardd.v1.ReleaseJobsResponse
-	69,  // 229: boardd.v1.BoardService.WatchBoard:output_type -> boardd.v1.Event
-	72,  // 230: boardd.v1.BoardService.ListEvents:output_type -> boardd.v1.ListEventsResponse
-	74,  // 231: boardd.v1.BoardService.ExplainJob:output_type -> boardd.v1.ExplainJobResponse
-	76,  // 232: boardd.v1.BoardService.StartOperation:output_type -> boardd.v1.StartOperationResponse
-	78,  // 233: boardd.v1.BoardService.FinishOperation:output_type -> boardd.v1.FinishOperationResponse
-	80,  // 234: boardd.v1.BoardService.MarkOperations:output_type -> boardd.v1.MarkOperationsResponse
-	84,  // 235: boardd.v1.BoardService.AppendLog:output_type -> boardd.v1.AppendLogResponse
-	81,  // 236: boardd.v1.BoardService.GetLog:output_type -> boardd.v1.LogEntry
-	87,  // 237: boardd.v1.BoardService.ReadLog:output_type -> boardd.v1.ReadLogResponse
-	90,  // 238: boardd.v1.BoardService.CancelJobs:output_type -> boardd.v1.CancelJobsResponse
-	93,  // 239: boardd.v1.BoardService.ChangePriority:output_type -> boardd.v1.ChangePriorityResponse
-	95,  // 240: boardd.v1.BoardService.ArchiveJobs:output_type -> boardd.v1.ArchiveJobsResponse
-	98,  // 241: boardd.v1.BoardService.PutBook:output_type -> boardd.v1.PutBookResponse
-	100, // 242: boardd.v1.BoardService.GetBook:output_type -> boardd.v1.GetBookResponse
-	104, // 243: boardd.v1.BoardService.PutSchedule:output_type -> boardd.v1.PutScheduleResponse
-	106, // 244: boardd.v1.BoardService.ListSchedules:output_type -> boardd.v1.ListSchedulesResponse
-	108, // 245: boardd.v1.BoardService.GetSchedule:output_type -> boardd.v1.GetScheduleResponse
-	110, // 246: boardd.v1.BoardService.DeleteSchedule:output_type -> boardd.v1.DeleteScheduleResponse
-	112, // 247: boardd.v1.BoardService.PauseSchedule:output_type -> boardd.v1.PauseScheduleResponse
-	114, // 248: boardd.v1.BoardService.ResumeSchedule:output_type -> boardd.v1.ResumeScheduleResponse
-	116, // 249: boardd.v1.BoardService.TriggerSchedule:output_type -> boardd.v1.TriggerScheduleResponse
-	119, // 250: boardd.v1.BoardService.RegisterEntity:output_type -> boardd.v1.RegisterEntityResponse
-	121, // 251: boardd.v1.BoardService.RemoveEntity:output_type -> boardd.v1.RemoveEntityResponse
-	123, // 252: boardd.v1.BoardService.ListEntities:output_type -> boardd.v1.ListEntitiesResponse
-	127, // 253: boardd.v1.BoardService.ListBoards:output_type -> boardd.v1.ListBoardsResponse
-	129, // 254: boardd.v1.BoardService.GetBoard:output_type -> boardd.v1.GetBoardResponse
-	133, // 255: boardd.v1.BoardService.PauseBoard:output_type -> boardd.v1.PauseBoardResponse
-	135, // 256: boardd.v1.BoardService.ResumeBoard:output_type -> boardd.v1.ResumeBoardResponse
-	131, // 257: boardd.v1.BoardService.AcknowledgeLoss:output_type -> boardd.v1.AcknowledgeLossResponse
-	137, // 258: boardd.v1.BoardService.WhoAmI:output_type -> boardd.v1.WhoAmIResponse
-	216, // [216:259] is the sub-list for method output_type
-	173, // [173:216] is the sub-list for method input_type
-	173, // [173:173] is the sub-list for extension type_name
-	169, // [169:173] is the sub-list for extension extendee
-	0,   // [0:169] is the sub-list for field type_name
+	31,  // 145: boardd.v1.Batch.then:type_name -> boardd.v1.NewJob
+	31,  // 146: boardd.v1.PutBatchRequest.then:type_name -> boardd.v1.NewJob
+	117, // 147: boardd.v1.PutBatchResponse.batch:type_name -> boardd.v1.Batch
+	154, // 148: boardd.v1.GetBatchRequest.wait:type_name -> google.protobuf.Duration
+	117, // 149: boardd.v1.GetBatchResponse.batch:type_name -> boardd.v1.Batch
+	117, // 150: boardd.v1.CloseBatchResponse.batch:type_name -> boardd.v1.Batch
+	153, // 151: boardd.v1.Entity.seen_at:type_name -> google.protobuf.Timestamp
+	153, // 152: boardd.v1.Entity.expires_at:type_name -> google.protobuf.Timestamp
+	124, // 153: boardd.v1.RegisterEntityRequest.entity:type_name -> boardd.v1.Entity
+	154, // 154: boardd.v1.RegisterEntityRequest.ttl:type_name -> google.protobuf.Duration
+	124, // 155: boardd.v1.RegisterEntityResponse.entity:type_name -> boardd.v1.Entity
+	124, // 156: boardd.v1.ListEntitiesResponse.entities:type_name -> boardd.v1.Entity
+	154, // 157: boardd.v1.Board.lease:type_name -> google.protobuf.Duration
+	154, // 158: boardd.v1.Board.max_lease:type_name -> google.protobuf.Duration
+	154, // 159: boardd.v1.Board.idempotency_window:type_name -> google.protobuf.Duration
+	154, // 160: boardd.v1.Board.history:type_name -> google.protobuf.Duration
+	154, // 161: boardd.v1.Board.backoff:type_name -> google.protobuf.Duration
+	154, // 162: boardd.v1.Board.max_backoff:type_name -> google.protobuf.Duration
+	154, // 163: boardd.v1.Board.effective_window:type_name -> google.protobuf.Duration
+	154, // 164: boardd.v1.Board.record:type_name -> google.protobuf.Duration
+	131, // 165: boardd.v1.Board.eligibility:type_name -> boardd.v1.PolicyRule
+	131, // 166: boardd.v1.Board.ordering:type_name -> boardd.v1.PolicyRule
+	150, // 167: boardd.v1.Board.limits:type_name -> boardd.v1.Board.LimitsEntry
+	132, // 168: boardd.v1.ListBoardsResponse.boards:type_name -> boardd.v1.Board
+	132, // 169: boardd.v1.GetBoardResponse.board:type_name -> boardd.v1.Board
+	132, // 170: boardd.v1.AcknowledgeLossResponse.board:type_name -> boardd.v1.Board
+	132, // 171: boardd.v1.PauseBoardResponse.board:type_name -> boardd.v1.Board
+	132, // 172: boardd.v1.ResumeBoardResponse.board:type_name -> boardd.v1.Board
+	151, // 173: boardd.v1.WhoAmIResponse.limits:type_name -> boardd.v1.WhoAmIResponse.LimitsEntry
+	152, // 174: boardd.v1.WhoAmIResponse.use:type_name -> boardd.v1.WhoAmIResponse.UseEntry
+	155, // 175: boardd.v1.json:extendee -> google.protobuf.FieldOptions
+	155, // 176: boardd.v1.only:extendee -> google.protobuf.FieldOptions
+	155, // 177: boardd.v1.asked:extendee -> google.protobuf.FieldOptions
+	155, // 178: boardd.v1.most:extendee -> google.protobuf.FieldOptions
+	34,  // 179: boardd.v1.BoardService.PostJobs:input_type -> boardd.v1.PostJobsRequest
+	36,  // 180: boardd.v1.BoardService.GetJobs:input_type -> boardd.v1.GetJobsRequest
+	38,  // 181: boardd.v1.BoardService.ListJobs:input_type -> boardd.v1.ListJobsRequest
+	41,  // 182: boardd.v1.BoardService.CountJobs:input_type -> boardd.v1.CountJobsRequest
+	44,  // 183: boardd.v1.BoardService.ClaimJobs:input_type -> boardd.v1.ClaimJobsRequest
+	52,  // 184: boardd.v1.BoardService.Work:input_type -> boardd.v1.WorkRequest
+	47,  // 185: boardd.v1.BoardService.ExtendClaims:input_type -> boardd.v1.ExtendClaimsRequest
+	57,  // 186: boardd.v1.BoardService.ConsumeJobs:input_type -> boardd.v1.ConsumeJobsRequest
+	59,  // 187: boardd.v1.BoardService.AbandonJobs:input_type -> boardd.v1.AbandonJobsRequest
+	61,  // 188: boardd.v1.BoardService.TrashJobs:input_type -> boardd.v1.TrashJobsRequest
+	63,  // 189: boardd.v1.BoardService.RestoreJobs:input_type -> boardd.v1.RestoreJobsRequest
+	65,  // 190: boardd.v1.BoardService.PurgeJobs:input_type -> boardd.v1.PurgeJobsRequest
+	67,  // 191: boardd.v1.BoardService.ReleaseJobs:input_type -> boardd.v1.ReleaseJobsRequest
+	70,  // 192: boardd.v1.BoardService.WatchBoard:input_type -> boardd.v1.WatchBoardRequest
+	71,  // 193: boardd.v1.BoardService.ListEvents:input_type -> boardd.v1.ListEventsRequest
+	73,  // 194: boardd.v1.BoardService.ExplainJob:input_type -> boardd.v1.ExplainJobRequest
+	75,  // 195: boardd.v1.BoardService.StartOperation:input_type -> boardd.v1.StartOperationRequest
+	77,  // 196: boardd.v1.BoardService.FinishOperation:input_type -> boardd.v1.FinishOperationRequest
+	79,  // 197: boardd.v1.BoardService.MarkOperations:input_type -> boardd.v1.MarkOperationsRequest
+	83,  // 198: boardd.v1.BoardService.AppendLog:input_type -> boardd.v1.AppendLogRequest
+	85,  // 199: boardd.v1.BoardService.GetLog:input_type -> boardd.v1.GetLogRequest
+	86,  // 200: boardd.v1.BoardService.ReadLog:input_type -> boardd.v1.ReadLogRequest
+	88,  // 201: boardd.v1.BoardService.CancelJobs:input_type -> boardd.v1.CancelJobsRequest
+	91,  // 202: boardd.v1.BoardService.ChangePriority:input_type -> boardd.v1.ChangePriorityRequest
+	94,  // 203: boardd.v1.BoardService.ArchiveJobs:input_type -> boardd.v1.ArchiveJobsRequest
+	97,  // 204: boardd.v1.BoardService.PutBook:input_type -> boardd.v1.PutBookRequest
+	99,  // 205: boardd.v1.BoardService.GetBook:input_type -> boardd.v1.GetBookRequest
+	103, // 206: boardd.v1.BoardService.PutSchedule:input_type -> boardd.v1.PutScheduleRequest
+	105, // 207: boardd.v1.BoardService.ListSchedules:input_type -> boardd.v1.ListSchedulesRequest
+	107, // 208: boardd.v1.BoardService.GetSchedule:input_type -> boardd.v1.GetScheduleRequest
+	109, // 209: boardd.v1.BoardService.DeleteSchedule:input_type -> boardd.v1.DeleteScheduleRequest
+	111, // 210: boardd.v1.BoardService.PauseSchedule:input_type -> boardd.v1.PauseScheduleRequest
+	113, // 211: boardd.v1.BoardService.ResumeSchedule:input_type -> boardd.v1.ResumeScheduleRequest
+	115, // 212: boardd.v1.BoardService.TriggerSchedule:input_type -> boardd.v1.TriggerScheduleRequest
+	118, // 213: boardd.v1.BoardService.PutBatch:input_type -> boardd.v1.PutBatchRequest
+	120, // 214: boardd.v1.BoardService.GetBatch:input_type -> boardd.v1.GetBatchRequest
+	122, // 215: boardd.v1.BoardService.CloseBatch:input_type -> boardd.v1.CloseBatchRequest
+	125, // 216: boardd.v1.BoardService.RegisterEntity:input_type -> boardd.v1.RegisterEntityRequest
+	127, // 217: boardd.v1.BoardService.RemoveEntity:input_type -> boardd.v1.RemoveEntityRequest
+	129, // 218: boardd.v1.BoardService.ListEntities:input_type -> boardd.v1.ListEntitiesRequest
+	133, // 219: boardd.v1.BoardService.ListBoards:input_type -> boardd.v1.ListBoardsRequest
+	135, // 220: boardd.v1.BoardService.GetBoard:input_type -> boardd.v1.GetBoardRequest
+	139, // 221: boardd.v1.BoardService.PauseBoard:input_type -> boardd.v1.PauseBoardRequest
+	141, // 222: boardd.v1.BoardService.ResumeBoard:input_type -> boardd.v1.ResumeBoardRequest
+	137, // 223: boardd.v1.BoardService.AcknowledgeLoss:input_type -> boardd.v1.AcknowledgeLossRequest
+	143, // 224: boardd.v1.BoardService.WhoAmI:input_type -> boardd.v1.WhoAmIRequest
+	35,  // 225: boardd.v1.BoardService.PostJobs:output_type -> boardd.v1.PostJobsResponse
+	37,  // 226: boardd.v1.BoardService.GetJobs:output_type -> boardd.v1.GetJobsResponse
+	39,  // 227: boardd.v1.BoardService.ListJobs:output_type -> boardd.v1.ListJobsResponse
+	42,  // 228: boardd.v1.BoardService.CountJobs:output_type -> boardd.v1.CountJobsResponse
+	46,  // 229: boardd.v1.BoardService.ClaimJobs:output_type -> boardd.v1.ClaimJobsResponse
+	56,  // 230: boardd.v1.BoardService.Work:output_type -> boardd.v1.WorkResponse
+	49,  // 231: boardd.v1.BoardService.ExtendClaims:output_type -> boardd.v1.ExtendClaimsResponse
+	58,  // 232: boardd.v1.BoardService.ConsumeJobs:output_type -> boardd.v1.ConsumeJobsResponse
+	60,  // 233: boardd.v1.BoardService.AbandonJobs:output_type -> boardd.v1.AbandonJobsResponse
+	62,  // 234: boardd.v1.BoardService.TrashJobs:output_type -> boardd.v1.TrashJobsResponse
+	64,  // 235: boardd.v1.BoardService.RestoreJobs:output_type -> boardd.v1.RestoreJobsResponse
+	66,  // 236: boardd.v1.BoardService.PurgeJobs:output_type -> boardd.v1.PurgeJobsResponse
+	68,  // 237: boardd.v1.BoardService.ReleaseJobs:output_type -> boardd.v1.ReleaseJobsResponse
+	69,  // 238: boardd.v1.BoardService.WatchBoard:output_type -> boardd.v1.Event
+	72,  // 239: boardd.v1.BoardService.ListEvents:output_type -> boardd.v1.ListEventsResponse
+	74,  // 240: boardd.v1.BoardService.ExplainJob:output_type -> boardd.v1.ExplainJobResponse
+	76,  // 241: boardd.v1.BoardService.StartOperation:output_type -> boardd.v1.StartOperationResponse
+	78,  // 242: boardd.v1.BoardService.FinishOperation:output_type -> boardd.v1.FinishOperationResponse
+	80,  // 243: boardd.v1.BoardService.MarkOperations:output_type -> boardd.v1.MarkOperationsResponse
+	84,  // 244: boardd.v1.BoardService.AppendLog:output_type -> boardd.v1.AppendLogResponse
+	81,  // 245: boardd.v1.BoardService.GetLog:output_type -> boardd.v1.LogEntry
+	87,  // 246: boardd.v1.BoardService.ReadLog:output_type -> boardd.v1.ReadLogResponse
+	90,  // 247: boardd.v1.BoardService.CancelJobs:output_type -> boardd.v1.CancelJobsResponse
+	93,  // 248: boardd.v1.BoardService.ChangePriority:output_type -> boardd.v1.ChangePriorityResponse
+	95,  // 249: boardd.v1.BoardService.ArchiveJobs:output_type -> boardd.v1.ArchiveJobsResponse
+	98,  // 250: boardd.v1.BoardService.PutBook:output_type -> boardd.v1.PutBookResponse
+	100, // 251: boardd.v1.BoardService.GetBook:output_type -> boardd.v1.GetBookResponse
+	104, // 252: boardd.v1.BoardService.PutSchedule:output_type -> boardd.v1.PutScheduleResponse
+	106, // 253: boardd.v1.BoardService.ListSchedules:output_type -> boardd.v1.ListSchedulesResponse
+	108, // 254: boardd.v1.BoardService.GetSchedule:output_type -> boardd.v1.GetScheduleResponse
+	110, // 255: boardd.v1.BoardService.DeleteSchedule:output_type -> boardd.v1.DeleteScheduleResponse
+	112, // 256: boardd.v1.BoardService.PauseSchedule:output_type -> boardd.v1.PauseScheduleResponse
+	114, // 257: boardd.v1.BoardService.ResumeSchedule:output_type -> boardd.v1.ResumeScheduleResponse
+	116, // 258: boardd.v1.BoardService.TriggerSchedule:output_type -> boardd.v1.TriggerScheduleResponse
+	119, // 259: boardd.v1.BoardService.PutBatch:output_type -> boardd.v1.PutBatchResponse
+	121, // 260: boardd.v1.BoardService.GetBatch:output_type -> boardd.v1.GetBatchResponse
+	123, // 261: boardd.v1.BoardService.CloseBatch:output_type -> boardd.v1.CloseBatchResponse
+	126, // 262: boardd.v1.BoardService.RegisterEntity:output_type -> boardd.v1.RegisterEntityResponse
+	128, // 263: boardd.v1.BoardService.RemoveEntity:output_type -> boardd.v1.RemoveEntityResponse
+	130, // 264: boardd.v1.BoardService.ListEntities:output_type -> boardd.v1.ListEntitiesResponse
+	134, // 265: boardd.v1.BoardService.ListBoards:output_type -> boardd.v1.ListBoardsResponse
+	136, // 266: boardd.v1.BoardService.GetBoard:output_type -> boardd.v1.GetBoardResponse
+	140, // 267: boardd.v1.BoardService.PauseBoard:output_type -> boardd.v1.PauseBoardResponse
+	142, // 268: boardd.v1.BoardService.ResumeBoard:output_type -> boardd.v1.ResumeBoardResponse
+	138, // 269: boardd.v1.BoardService.AcknowledgeLoss:output_type -> boardd.v1.AcknowledgeLossResponse
+	144, // 270: boardd.v1.BoardService.WhoAmI:output_type -> boardd.v1.WhoAmIResponse
+	225, // [225:271] is the sub-list for method output_type
+	179, // [179:225] is the sub-list for method input_type
+	179, // [179:179] is the sub-list for extension type_name
+	175, // [175:179] is the sub-list for extension extendee
+	0,   // [0:175] is the sub-list for field type_name
 }
 
 func init() { file_boardd_v1_boardd_proto_init() }
@@ -10005,7 +10542,7 @@ func file_boardd_v1_boardd_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_boardd_v1_boardd_proto_rawDesc), len(file_boardd_v1_boardd_proto_rawDesc)),
 			NumEnums:      11,
-			NumMessages:   135,
+			NumMessages:   142,
 			NumExtensions: 4,
 			NumServices:   1,
 		},

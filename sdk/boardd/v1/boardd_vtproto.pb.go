@@ -229,6 +229,15 @@ func (m *Job) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i--
 		dAtA[i] = 0x9a
 	}
+	if len(m.Batch) > 0 {
+		i -= len(m.Batch)
+		copy(dAtA[i:], m.Batch)
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(len(m.Batch)))
+		i--
+		dAtA[i] = 0x2
+		i--
+		dAtA[i] = 0x92
+	}
 	if m.Unique != nil {
 		size, err := m.Unique.MarshalToSizedBufferVT(dAtA[:i])
 		if err != nil {
@@ -846,6 +855,13 @@ func (m *NewJob) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i = protohelpers.EncodeVarint(dAtA, i, uint64(size))
 		i--
 		dAtA[i] = 0x72
+	}
+	if len(m.Batch) > 0 {
+		i -= len(m.Batch)
+		copy(dAtA[i:], m.Batch)
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(len(m.Batch)))
+		i--
+		dAtA[i] = 0x6a
 	}
 	if m.Unique != nil {
 		size, err := m.Unique.MarshalToSizedBufferVT(dAtA[:i])
@@ -2664,6 +2680,10 @@ func (m *Job) SizeVT() (n int) {
 		l = m.Unique.SizeVT()
 		n += 2 + l + protohelpers.SizeOfVarint(uint64(l))
 	}
+	l = len(m.Batch)
+	if l > 0 {
+		n += 2 + l + protohelpers.SizeOfVarint(uint64(l))
+	}
 	if m.Timeout != nil {
 		l = (*durationpb.Duration)(m.Timeout).SizeVT()
 		n += 2 + l + protohelpers.SizeOfVarint(uint64(l))
@@ -2876,6 +2896,10 @@ func (m *NewJob) SizeVT() (n int) {
 	}
 	if m.Unique != nil {
 		l = m.Unique.SizeVT()
+		n += 1 + l + protohelpers.SizeOfVarint(uint64(l))
+	}
+	l = len(m.Batch)
+	if l > 0 {
 		n += 1 + l + protohelpers.SizeOfVarint(uint64(l))
 	}
 	if m.Timeout != nil {
@@ -4838,6 +4862,38 @@ func (m *NewJob) UnmarshalVT(dAtA []byte) error {
 			if err := m.Unique.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
 				return err
 			}
+			iNdEx = postIndex
+		case 13:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Batch", wireType)
+			}
+			var stringLen uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				stringLen |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return protohelpers.ErrInvalidLength
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return protohelpers.ErrInvalidLength
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Batch = string(dAtA[iNdEx:postIndex])
 			iNdEx = postIndex
 		case 14:
 			if wireType != 2 {
@@ -8456,6 +8512,42 @@ func (m *Job) UnmarshalVTUnsafe(dAtA []byte) error {
 			if err := m.Unique.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 				return err
 			}
+			iNdEx = postIndex
+		case 34:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Batch", wireType)
+			}
+			var stringLen uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				stringLen |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return protohelpers.ErrInvalidLength
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return protohelpers.ErrInvalidLength
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.Batch = stringValue
 			iNdEx = postIndex
 		case 35:
 			if wireType != 2 {

@@ -131,6 +131,12 @@ const (
 	// BoardServiceTriggerScheduleProcedure is the fully-qualified name of the BoardService's
 	// TriggerSchedule RPC.
 	BoardServiceTriggerScheduleProcedure = "/boardd.v1.BoardService/TriggerSchedule"
+	// BoardServicePutBatchProcedure is the fully-qualified name of the BoardService's PutBatch RPC.
+	BoardServicePutBatchProcedure = "/boardd.v1.BoardService/PutBatch"
+	// BoardServiceGetBatchProcedure is the fully-qualified name of the BoardService's GetBatch RPC.
+	BoardServiceGetBatchProcedure = "/boardd.v1.BoardService/GetBatch"
+	// BoardServiceCloseBatchProcedure is the fully-qualified name of the BoardService's CloseBatch RPC.
+	BoardServiceCloseBatchProcedure = "/boardd.v1.BoardService/CloseBatch"
 	// BoardServiceRegisterEntityProcedure is the fully-qualified name of the BoardService's
 	// RegisterEntity RPC.
 	BoardServiceRegisterEntityProcedure = "/boardd.v1.BoardService/RegisterEntity"
@@ -192,6 +198,9 @@ type BoardServiceClient interface {
 	PauseSchedule(context.Context, *connect.Request[v1.PauseScheduleRequest]) (*connect.Response[v1.PauseScheduleResponse], error)
 	ResumeSchedule(context.Context, *connect.Request[v1.ResumeScheduleRequest]) (*connect.Response[v1.ResumeScheduleResponse], error)
 	TriggerSchedule(context.Context, *connect.Request[v1.TriggerScheduleRequest]) (*connect.Response[v1.TriggerScheduleResponse], error)
+	PutBatch(context.Context, *connect.Request[v1.PutBatchRequest]) (*connect.Response[v1.PutBatchResponse], error)
+	GetBatch(context.Context, *connect.Request[v1.GetBatchRequest]) (*connect.Response[v1.GetBatchResponse], error)
+	CloseBatch(context.Context, *connect.Request[v1.CloseBatchRequest]) (*connect.Response[v1.CloseBatchResponse], error)
 	RegisterEntity(context.Context, *connect.Request[v1.RegisterEntityRequest]) (*connect.Response[v1.RegisterEntityResponse], error)
 	RemoveEntity(context.Context, *connect.Request[v1.RemoveEntityRequest]) (*connect.Response[v1.RemoveEntityResponse], error)
 	ListEntities(context.Context, *connect.Request[v1.ListEntitiesRequest]) (*connect.Response[v1.ListEntitiesResponse], error)
@@ -427,6 +436,25 @@ func NewBoardServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			connect.WithSchema(boardServiceMethods.ByName("TriggerSchedule")),
 			connect.WithClientOptions(opts...),
 		),
+		putBatch: connect.NewClient[v1.PutBatchRequest, v1.PutBatchResponse](
+			httpClient,
+			baseURL+BoardServicePutBatchProcedure,
+			connect.WithSchema(boardServiceMethods.ByName("PutBatch")),
+			connect.WithClientOptions(opts...),
+		),
+		getBatch: connect.NewClient[v1.GetBatchRequest, v1.GetBatchResponse](
+			httpClient,
+			baseURL+BoardServiceGetBatchProcedure,
+			connect.WithSchema(boardServiceMethods.ByName("GetBatch")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
+		closeBatch: connect.NewClient[v1.CloseBatchRequest, v1.CloseBatchResponse](
+			httpClient,
+			baseURL+BoardServiceCloseBatchProcedure,
+			connect.WithSchema(boardServiceMethods.ByName("CloseBatch")),
+			connect.WithClientOptions(opts...),
+		),
 		registerEntity: connect.NewClient[v1.RegisterEntityRequest, v1.RegisterEntityResponse](
 			httpClient,
 			baseURL+BoardServiceRegisterEntityProcedure,
@@ -524,6 +552,9 @@ type boardServiceClient struct {
 	pauseSchedule   *connect.Client[v1.PauseScheduleRequest, v1.PauseScheduleResponse]
 	resumeSchedule  *connect.Client[v1.ResumeScheduleRequest, v1.ResumeScheduleResponse]
 	triggerSchedule *connect.Client[v1.TriggerScheduleRequest, v1.TriggerScheduleResponse]
+	putBatch        *connect.Client[v1.PutBatchRequest, v1.PutBatchResponse]
+	getBatch        *connect.Client[v1.GetBatchRequest, v1.GetBatchResponse]
+	closeBatch      *connect.Client[v1.CloseBatchRequest, v1.CloseBatchResponse]
 	registerEntity  *connect.Client[v1.RegisterEntityRequest, v1.RegisterEntityResponse]
 	removeEntity    *connect.Client[v1.RemoveEntityRequest, v1.RemoveEntityResponse]
 	listEntities    *connect.Client[v1.ListEntitiesRequest, v1.ListEntitiesResponse]
@@ -705,6 +736,21 @@ func (c *boardServiceClient) TriggerSchedule(ctx context.Context, req *connect.R
 	return c.triggerSchedule.CallUnary(ctx, req)
 }
 
+// PutBatch calls boardd.v1.BoardService.PutBatch.
+func (c *boardServiceClient) PutBatch(ctx context.Context, req *connect.Request[v1.PutBatchRequest]) (*connect.Response[v1.PutBatchResponse], error) {
+	return c.putBatch.CallUnary(ctx, req)
+}
+
+// GetBatch calls boardd.v1.BoardService.GetBatch.
+func (c *boardServiceClient) GetBatch(ctx context.Context, req *connect.Request[v1.GetBatchRequest]) (*connect.Response[v1.GetBatchResponse], error) {
+	return c.getBatch.CallUnary(ctx, req)
+}
+
+// CloseBatch calls boardd.v1.BoardService.CloseBatch.
+func (c *boardServiceClient) CloseBatch(ctx context.Context, req *connect.Request[v1.CloseBatchRequest]) (*connect.Response[v1.CloseBatchResponse], error) {
+	return c.closeBatch.CallUnary(ctx, req)
+}
+
 // RegisterEntity calls boardd.v1.BoardService.RegisterEntity.
 func (c *boardServiceClient) RegisterEntity(ctx context.Context, req *connect.Request[v1.RegisterEntityRequest]) (*connect.Response[v1.RegisterEntityResponse], error) {
 	return c.registerEntity.CallUnary(ctx, req)
@@ -786,6 +832,9 @@ type BoardServiceHandler interface {
 	PauseSchedule(context.Context, *connect.Request[v1.PauseScheduleRequest]) (*connect.Response[v1.PauseScheduleResponse], error)
 	ResumeSchedule(context.Context, *connect.Request[v1.ResumeScheduleRequest]) (*connect.Response[v1.ResumeScheduleResponse], error)
 	TriggerSchedule(context.Context, *connect.Request[v1.TriggerScheduleRequest]) (*connect.Response[v1.TriggerScheduleResponse], error)
+	PutBatch(context.Context, *connect.Request[v1.PutBatchRequest]) (*connect.Response[v1.PutBatchResponse], error)
+	GetBatch(context.Context, *connect.Request[v1.GetBatchRequest]) (*connect.Response[v1.GetBatchResponse], error)
+	CloseBatch(context.Context, *connect.Request[v1.CloseBatchRequest]) (*connect.Response[v1.CloseBatchResponse], error)
 	RegisterEntity(context.Context, *connect.Request[v1.RegisterEntityRequest]) (*connect.Response[v1.RegisterEntityResponse], error)
 	RemoveEntity(context.Context, *connect.Request[v1.RemoveEntityRequest]) (*connect.Response[v1.RemoveEntityResponse], error)
 	ListEntities(context.Context, *connect.Request[v1.ListEntitiesRequest]) (*connect.Response[v1.ListEntitiesResponse], error)
@@ -1017,6 +1066,25 @@ func NewBoardServiceHandler(svc BoardServiceHandler, opts ...connect.HandlerOpti
 		connect.WithSchema(boardServiceMethods.ByName("TriggerSchedule")),
 		connect.WithHandlerOptions(opts...),
 	)
+	boardServicePutBatchHandler := connect.NewUnaryHandler(
+		BoardServicePutBatchProcedure,
+		svc.PutBatch,
+		connect.WithSchema(boardServiceMethods.ByName("PutBatch")),
+		connect.WithHandlerOptions(opts...),
+	)
+	boardServiceGetBatchHandler := connect.NewUnaryHandler(
+		BoardServiceGetBatchProcedure,
+		svc.GetBatch,
+		connect.WithSchema(boardServiceMethods.ByName("GetBatch")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
+	boardServiceCloseBatchHandler := connect.NewUnaryHandler(
+		BoardServiceCloseBatchProcedure,
+		svc.CloseBatch,
+		connect.WithSchema(boardServiceMethods.ByName("CloseBatch")),
+		connect.WithHandlerOptions(opts...),
+	)
 	boardServiceRegisterEntityHandler := connect.NewUnaryHandler(
 		BoardServiceRegisterEntityProcedure,
 		svc.RegisterEntity,
@@ -1145,6 +1213,12 @@ func NewBoardServiceHandler(svc BoardServiceHandler, opts ...connect.HandlerOpti
 			boardServiceResumeScheduleHandler.ServeHTTP(w, r)
 		case BoardServiceTriggerScheduleProcedure:
 			boardServiceTriggerScheduleHandler.ServeHTTP(w, r)
+		case BoardServicePutBatchProcedure:
+			boardServicePutBatchHandler.ServeHTTP(w, r)
+		case BoardServiceGetBatchProcedure:
+			boardServiceGetBatchHandler.ServeHTTP(w, r)
+		case BoardServiceCloseBatchProcedure:
+			boardServiceCloseBatchHandler.ServeHTTP(w, r)
 		case BoardServiceRegisterEntityProcedure:
 			boardServiceRegisterEntityHandler.ServeHTTP(w, r)
 		case BoardServiceRemoveEntityProcedure:
@@ -1306,6 +1380,18 @@ func (UnimplementedBoardServiceHandler) ResumeSchedule(context.Context, *connect
 
 func (UnimplementedBoardServiceHandler) TriggerSchedule(context.Context, *connect.Request[v1.TriggerScheduleRequest]) (*connect.Response[v1.TriggerScheduleResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("boardd.v1.BoardService.TriggerSchedule is not implemented"))
+}
+
+func (UnimplementedBoardServiceHandler) PutBatch(context.Context, *connect.Request[v1.PutBatchRequest]) (*connect.Response[v1.PutBatchResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("boardd.v1.BoardService.PutBatch is not implemented"))
+}
+
+func (UnimplementedBoardServiceHandler) GetBatch(context.Context, *connect.Request[v1.GetBatchRequest]) (*connect.Response[v1.GetBatchResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("boardd.v1.BoardService.GetBatch is not implemented"))
+}
+
+func (UnimplementedBoardServiceHandler) CloseBatch(context.Context, *connect.Request[v1.CloseBatchRequest]) (*connect.Response[v1.CloseBatchResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("boardd.v1.BoardService.CloseBatch is not implemented"))
 }
 
 func (UnimplementedBoardServiceHandler) RegisterEntity(context.Context, *connect.Request[v1.RegisterEntityRequest]) (*connect.Response[v1.RegisterEntityResponse], error) {

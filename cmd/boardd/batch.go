@@ -1,0 +1,195 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
+	"github.com/boardd/boardd/sdk/client"
+	"github.com/boardd/boardd/sdk/sleep"
+)
+
+func (p *program) batchCommand() *cobra.Command {
+	return p.group("batch", "Jobs that belong together",
+		"A batch is named by the jobs that are posted with it (job post --batch NAME). The store counts\n"+
+			"what becomes of them. Once the batch is closed and none of its jobs is open, the job that\n"+
+			"follows it is posted, once.",
+		p.batchPutCommand(), p.batchGetCommand(), p.batchCloseCommand(), p.batchWaitCommand(), p.batchCancelCommand())
+}
+
+func (p *program) batchPutCommand() *cobra.Command {
+	var expected int64
+	var c *cobra.Command
+	c = p.command("put NAME [flags] [-- JOBNAME [flags of job post]]", "Say what follows a batch",
+		"What stands behind -- is the job that is posted once the batch is closed and none of its jobs\n"+
+			"is open, as job post takes it. A batch is closed by batch close, or once --expected jobs were\n"+
+			"posted with it. What is left out is taken back.",
+		`boardd batch put photos --expected 2 -- album --label customer=acme`,
+		func(ctx context.Context, args []string) error {
+			posting, err := p.following(c, args)
+			if err != nil {
+				return err
+			}
+			return p.aboutBoard(nil, func(b *client.Board) error {
+				put, err := b.PutBatch(ctx, args[0], posting, expected)
+				if err != nil {
+					return err
+				}
+				return p.show(&boarddv1.PutBatchResponse{Batch: put}, batchRows(put))
+			})
+		})
+	c.Flags().Int64Var(&expected, "expected", 0, "close the batch once so many jobs were posted with it (default: batch close does that)")
+	return c
+}
+
+// following reads the job behind --, if there is one.
+func (p *program) following(c *cobra.Command, args []string) (*client.NewJob, error) {
+	switch dash := c.ArgsLenAtDash(); {
+	case dash < 0 && len(args) == 1:
+		return nil, nil
+	case dash != 1 || len(args) < 2:
+		return nil, usagef("want one NAME, and behind --, if a job follows, its name and flags, as in: batch put photos -- album")
+	}
+	post := &postFlags{}
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	post.ofJob(flags)
+	if err := flags.Parse(args[1:]); err != nil {
+		return nil, usagef("behind --: %v", err)
+	}
+	return p.posting(post, flags.Args())
+}
+
+func batchRows(b *client.Batch) func(*table) {
+	return func(t *table) {
+		t.row("NAME", "STATE", "POSTED", "OPEN", "CONSUMED", "CANCELED", "FAILED", "TRASHED", "PURGED", "THEN", "THEN UUID", "PROBLEM")
+		state := "open"
+		switch {
+		case b.GetDone():
+			state = "done"
+		case b.GetClosed():
+			state = "closed"
+		}
+		posted := strconv.FormatInt(b.GetPosted(), 10)
+		if b.GetExpected() > 0 {
+			posted += " of " + strconv.FormatInt(b.GetExpected(), 10)
+		}
+		t.row(b.GetName(), state, posted, b.GetOpen(), b.GetConsumed(), b.GetCanceled(), b.GetFailed(), b.GetTrashed(), b.GetPurged(),
+			b.GetThen().GetName(), b.GetThenUuid(), clipped(b.GetProblem()))
+	}
+}
+
+// oneBatch is a command about one batch, which it shows in the end.
+func (p *program) oneBatch(use, short, long, example string, do func(context.Context, *client.Board, string) error) *cobra.Command {
+	return p.command(use, short, long, example, func(ctx context.Context, args []string) error {
+		if len(args) != 1 {
+			return usagef("want one NAME, got %d", len(args))
+		}
+		return p.aboutBoard(nil, func(b *client.Board) error { return p.missing(do(ctx, b, args[0])) })
+	})
+}
+
+func (p *program) batchGetCommand() *cobra.Command {
+	return p.oneBatch("get NAME", "Show how a batch stands", "", "boardd batch get photos -o json",
+		func(ctx context.Context, b *client.Board, name string) error {
+			got, err := b.Batch(ctx, name, 0)
+			if err != nil {
+				return err
+			}
+			return p.show(&boarddv1.GetBatchResponse{Batch: got}, batchRows(got))
+		})
+}
+
+func (p *program) batchCloseCommand() *cobra.Command {
+	return p.oneBatch("close NAME", "Let no more jobs into a batch", "What follows it is posted once none of its jobs is open.", "boardd batch close photos",
+		func(ctx context.Context, b *client.Board, name string) error {
+			closed, err := b.CloseBatch(ctx, name)
+			if err != nil {
+				return err
+			}
+			return p.show(&boarddv1.CloseBatchResponse{Batch: closed}, batchRows(closed))
+		})
+}
+
+func (p *program) batchWaitCommand() *cobra.Command {
+	var timeout duration
+	c := p.oneBatch("wait NAME", "Wait until a batch is done", "It is done once it is closed, none of its jobs is open, and the job that follows it was posted. It\n"+
+		"ends with 0 when all were consumed, with 1 when one was canceled, failed or is in the trash, and\n"+
+		"with 4 when --timeout ran out before.",
+		"boardd batch wait photos --timeout 1h",
+		func(ctx context.Context, b *client.Board, name string) error {
+			return p.batchWait(ctx, b, name, &timeout)
+		})
+	c.Flags().Var(&timeout, "timeout", "how long to wait (default: for ever)")
+	return c
+}
+
+func (p *program) batchWait(ctx context.Context, b *client.Board, name string, timeout *duration) error {
+	deadline := time.Now().Add(timeout.value())
+	for {
+		wait := longestWait
+		if timeout.set != nil {
+			wait = max(0, min(wait, time.Until(deadline)))
+		}
+		began := time.Now()
+		got, err := b.Batch(ctx, name, wait)
+		if err != nil {
+			return err
+		}
+		over := timeout.set != nil && !time.Now().Before(deadline)
+		if got.GetDone() || over {
+			return p.showBatch(got, timeout)
+		}
+		// A server that answers at once must not be asked without end.
+		if time.Since(began) < time.Second && wait > time.Second {
+			if err := sleep.For(ctx, time.Second); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// showBatch shows a batch that was waited for. Jobs that did not end well are findings.
+func (p *program) showBatch(b *client.Batch, timeout *duration) error {
+	if err := p.show(&boarddv1.GetBatchResponse{Batch: b}, batchRows(b)); err != nil {
+		return err
+	}
+	if !b.GetDone() {
+		return nothing("the batch was not done within %v", timeout.value())
+	}
+	if b.GetConsumed() < b.GetPosted() {
+		return findings("%d of %d jobs were consumed", b.GetConsumed(), b.GetPosted())
+	}
+	return nil
+}
+
+func (p *program) batchCancelCommand() *cobra.Command {
+	var force, yes bool
+	c := p.command("cancel NAME", "Close a batch and cancel its jobs",
+		"A job of which nothing has begun ends at once. The worker of one that waits is asked to stop,\n"+
+			"with --force also that of one that runs. What follows the batch is posted all the same once\n"+
+			"none of its jobs is open: batch put NAME before takes it back.",
+		"boardd batch cancel photos --yes",
+		func(ctx context.Context, args []string) error {
+			if len(args) != 1 {
+				return usagef("want one NAME, got %d", len(args))
+			}
+			var closed *client.Batch
+			err := p.aboutBoard(nil, func(b *client.Board) (err error) {
+				closed, err = b.CloseBatch(ctx, args[0])
+				return p.missing(err)
+			})
+			if err != nil || closed.GetOpen() == 0 {
+				return err
+			}
+			f := &picked{what: "cancel", usual: openStates, filter: fmt.Sprintf("batch = %q", args[0]), yes: yes}
+			return p.each(ctx, f, nil, p.cancelSome(&force))
+		})
+	c.Flags().BoolVar(&force, "force", false, "also ask the workers of jobs that run to stop")
+	c.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask whether these jobs are meant")
+	return c
+}

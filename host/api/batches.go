@@ -1,0 +1,77 @@
+package api
+
+import (
+	"context"
+
+	"connectrpc.com/connect"
+
+	"github.com/boardd/boardd/host/board"
+	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// PutBatch says what follows a batch, and with how many jobs it is complete.
+func (s *service) PutBatch(ctx context.Context, r *connect.Request[boarddv1.PutBatchRequest]) (*connect.Response[boarddv1.PutBatchResponse], error) {
+	b, err := s.boardOf(ctx, r.Msg.GetBoard(), "PutBatch")
+	if err != nil {
+		return nil, err
+	}
+	var then *job.Posting
+	if r.Msg.Then != nil {
+		p, err := fromPosting(r.Msg.GetThen())
+		if err != nil {
+			return nil, inField("then", err)
+		}
+		then = &p
+	}
+	put, err := b.PutBatch(ctx, r.Msg.GetName(), then, r.Msg.GetExpected())
+	if err != nil {
+		return nil, err
+	}
+	return answer(&boarddv1.PutBatchResponse{Batch: toBatch(&put)})
+}
+
+// GetBatch says how a batch stands, perhaps once it is done.
+func (s *service) GetBatch(ctx context.Context, r *connect.Request[boarddv1.GetBatchRequest]) (*connect.Response[boarddv1.GetBatchResponse], error) {
+	b, err := s.boardOf(ctx, r.Msg.GetBoard(), "GetBatch")
+	if err != nil {
+		return nil, err
+	}
+	wait, err := waitOf(ctx, r.Msg.GetWait())
+	if err != nil {
+		return nil, err
+	}
+	got, err := b.Batch(ctx, r.Msg.GetName(), wait)
+	if err != nil {
+		return nil, err
+	}
+	return answer(&boarddv1.GetBatchResponse{Batch: toBatch(&got)})
+}
+
+// CloseBatch lets no more jobs into a batch.
+func (s *service) CloseBatch(ctx context.Context, r *connect.Request[boarddv1.CloseBatchRequest]) (*connect.Response[boarddv1.CloseBatchResponse], error) {
+	b, err := s.boardOf(ctx, r.Msg.GetBoard(), "CloseBatch")
+	if err != nil {
+		return nil, err
+	}
+	closed, err := b.CloseBatch(ctx, r.Msg.GetName())
+	if err != nil {
+		return nil, err
+	}
+	return answer(&boarddv1.CloseBatchResponse{Batch: toBatch(&closed)})
+}
+
+func toBatch(b *board.Batch) *boarddv1.Batch {
+	g := &b.Group
+	shown := &boarddv1.Batch{
+		Name: clean(b.Name), Posted: g.Posted(), Open: g.Open, Consumed: g.Consumed, Canceled: g.Canceled, Failed: g.Failed,
+		Trashed: g.Trashed, Purged: g.Purged, Closed: g.Closed, Done: b.Done(), Expected: b.Expected, Problem: clean(b.Problem),
+	}
+	if b.Then != nil {
+		shown.Then = toPosting(b.Then)
+	}
+	if b.ThenID != (job.ID{}) {
+		shown.ThenUuid = b.ThenID.String()
+	}
+	return shown
+}

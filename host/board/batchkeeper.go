@@ -1,0 +1,347 @@
+package board
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/boardd/boardd/host/index"
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/sleep"
+)
+
+// How often batches are looked at.
+const (
+	batchPoll  = 5 * time.Second       // for what others did to their jobs
+	batchPause = 20 * time.Millisecond // at least, between two looks
+	batchWait  = time.Second           // of one who waits for a batch, for what others did
+)
+
+// batchKeeper closes the batches that are complete, posts what follows them, and forgets
+// them in the end. Each host of the board does so: the store lets one of them post. A host
+// hears at once of what ends through it, and looks every few seconds for the rest.
+type batchKeeper struct {
+	watched atomic.Int64 // batches whose jobs' changes somebody wants to hear of
+
+	mu     sync.Mutex
+	all    map[string]*keptBatch
+	hinted map[string]struct{}        // whose jobs changed
+	ears   map[string][]chan struct{} // of those who wait
+	wake   chan struct{}              // has room for one
+}
+
+// keptBatch is what the host knows of a batch's record.
+type keptBatch struct {
+	version uint64 // of the document; older news is ignored
+	open    bool   // see batchRecord.open
+	done    time.Time
+	failed  int
+	after   time.Time // when it is to be tried again
+}
+
+func (k *batchKeeper) init() {
+	k.all, k.hinted, k.ears = map[string]*keptBatch{}, map[string]struct{}{}, map[string][]chan struct{}{}
+	k.wake = make(chan struct{}, 1)
+}
+
+// count returns how many batches have a record.
+func (k *batchKeeper) count() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return len(k.all)
+}
+
+// learn takes news of a batch's record; nil: it was deleted.
+func (k *batchKeeper) learn(name string, r *batchRecord, version uint64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	known := k.all[name]
+	switch {
+	case r == nil:
+		k.drop(name)
+		return
+	case known == nil:
+		known = &keptBatch{}
+		k.all[name] = known
+	case version <= known.version:
+		return
+	}
+	switch open := r.open(); {
+	case open && !known.open:
+		k.watched.Add(1)
+	case !open && known.open:
+		k.watched.Add(-1)
+	}
+	*known = keptBatch{version: version, open: r.open(), done: r.Done}
+	if known.open {
+		k.hinted[name] = struct{}{}
+		rouse(k.wake)
+	}
+}
+
+// drop is called with mu held.
+func (k *batchKeeper) drop(name string) {
+	if known := k.all[name]; known != nil && known.open {
+		k.watched.Add(-1)
+	}
+	delete(k.all, name)
+}
+
+// anew prepares for a watch that begins: what it does not tell of by its Synced is gone.
+func (k *batchKeeper) anew() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, known := range k.all {
+		known.version = 0
+	}
+}
+
+// sync forgets what a watch that began did not tell of.
+func (k *batchKeeper) sync() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for name, known := range k.all {
+		if known.version == 0 {
+			k.drop(name)
+		}
+	}
+}
+
+// hint says that jobs of a batch have changed.
+func (k *batchKeeper) hint(name string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, ear := range k.ears[name] {
+		rouse(ear)
+	}
+	if known := k.all[name]; known != nil && known.open {
+		k.hinted[name] = struct{}{}
+		rouse(k.wake)
+	}
+}
+
+// left says that a job left the board.
+func (k *batchKeeper) left(e *index.Entry) {
+	if k.watched.Load() == 0 || len(e.Extra) == 0 {
+		return
+	}
+	if name := rareOf(e.Extra).batch; name != "" {
+		k.hint(name)
+	}
+}
+
+// listen returns a channel with room for one that gets the news of a batch, until stop is
+// called.
+func (k *batchKeeper) listen(name string) (news chan struct{}, stop func()) {
+	news = make(chan struct{}, 1)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.watched.Add(1)
+	k.ears[name] = append(k.ears[name], news)
+	return news, func() {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.watched.Add(-1)
+		k.ears[name] = slices.DeleteFunc(k.ears[name], func(c chan struct{}) bool { return c == news })
+		if len(k.ears[name]) == 0 {
+			delete(k.ears, name)
+		}
+	}
+}
+
+// batchNews waits for news, or for as long as one goes without, and reports whether the wait
+// is over.
+func batchNews(waiting context.Context, news <-chan struct{}) (over bool) {
+	if sleep.For(waiting, batchPause) != nil {
+		return true
+	}
+	timer := time.NewTimer(batchWait)
+	defer timer.Stop()
+	select {
+	case <-news:
+	case <-timer.C:
+	case <-waiting.Done():
+		return true
+	}
+	return false
+}
+
+// take returns the batches to look at: those whose jobs changed, or all of which something
+// has to be done.
+func (k *batchKeeper) take(every bool, now time.Time) (names []string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if every {
+		for name, known := range k.all {
+			if (known.open || now.Sub(known.done) > BatchKept) && !now.Before(known.after) {
+				names = append(names, name)
+			}
+		}
+	}
+	for name := range k.hinted {
+		if known := k.all[name]; !every && known != nil && !now.Before(known.after) {
+			names = append(names, name)
+		}
+	}
+	clear(k.hinted)
+	slices.Sort(names)
+	return names
+}
+
+// tried notes what came of a look at a batch.
+func (k *batchKeeper) tried(name string, err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	known := k.all[name]
+	switch {
+	case known == nil:
+	case err == nil:
+		known.failed, known.after = 0, time.Time{}
+	default:
+		known.failed++
+		known.after = time.Now().Add(min(100*time.Millisecond<<min(known.failed, 12), 5*time.Minute))
+	}
+}
+
+// learnBatch takes news of a batch's document.
+func (b *Board) learnBatch(doc driver.Document, deleted bool) {
+	name := strings.TrimPrefix(doc.Name, batchPrefix)
+	if deleted {
+		b.batches.learn(name, nil, doc.Version)
+		return
+	}
+	var r batchRecord
+	if err := json.Unmarshal(doc.Data, &r); err != nil {
+		b.log.Warn("the record of a batch cannot be read: nothing follows it", "batch", name, "error", err)
+	}
+	b.batches.learn(name, &r, doc.Version)
+}
+
+// keepBatches looks at batches until ctx ends. On a paused board it waits: whoever imports a
+// board pauses it, and a batch counts what has come so far.
+func (b *Board) keepBatches(ctx context.Context) {
+	ticker := time.NewTicker(batchPoll)
+	defer ticker.Stop()
+	for {
+		every := false
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			every = true
+		case <-b.batches.wake:
+		}
+		if paused, _ := b.pause.look(); !paused {
+			for _, name := range b.batches.take(every, time.Now()) {
+				err := b.settle(ctx, name)
+				if err != nil && ctx.Err() == nil {
+					b.log.WarnContext(ctx, "a batch could not be closed, followed or forgotten: this is tried again", "batch", name, "error", err)
+				}
+				b.batches.tried(name, err)
+			}
+		}
+		if sleep.For(ctx, batchPause) != nil {
+			return
+		}
+	}
+}
+
+// settle does what is to be done for a batch as it stands.
+func (b *Board) settle(ctx context.Context, name string) error {
+	opened, err := b.changing(ctx)
+	if err != nil || !opened.Capabilities.Groups {
+		return err
+	}
+	var r batchRecord
+	if _, err := b.readBatch(ctx, name, &r); err != nil {
+		if errors.Is(err, job.NotFound) { // the watch will tell
+			return nil
+		}
+		return err
+	}
+	group, err := b.askGroup(ctx, opened, driver.Op{Kind: driver.Tally, Group: name})
+	if err != nil {
+		return err
+	}
+	if !group.Closed && r.Done.IsZero() && (r.Closed || r.Expected > 0 && group.Posted() >= r.Expected) {
+		if group, err = b.askGroup(ctx, opened, driver.Op{Kind: driver.Tally, Group: name, Close: true}); err != nil {
+			return err
+		}
+	}
+	switch {
+	case !r.Done.IsZero():
+		return b.forgetBatch(ctx, opened, name, &r)
+	case !group.Closed || group.Open > 0:
+		return nil
+	}
+	if r.Then != nil && !group.Followed && !r.Followed {
+		if followed, err := b.followBatch(ctx, opened, name, &r); err != nil || !followed {
+			return err
+		}
+	}
+	_, err = b.changeBatch(ctx, name, func(now *batchRecord) error {
+		if now.ThenID == r.ThenID { // else there is another one since
+			now.Closed, now.Followed, now.Problem = true, r.Then != nil, ""
+			now.Done = time.Now().UTC().Truncate(time.Second)
+		}
+		return nil
+	})
+	b.batches.hint(name)
+	return err
+}
+
+// followBatch posts what follows a batch, if no host has. It is not followed if it is not
+// empty any more: a job came back from the trash.
+func (b *Board) followBatch(ctx context.Context, opened *driver.BoardStatus, name string, r *batchRecord) (followed bool, err error) {
+	results := make([]JobResult, 1)
+	p := poster{board: b, opened: opened, results: results, room: b.room(opened), now: time.Now()}
+	if err = p.prepare(ctx, 0, r.Then); err == nil {
+		p.ops[0].Emptied = name
+		if err = p.postAll(ctx); err == nil {
+			err = results[0].Err
+		}
+	}
+	if errors.Is(err, job.NotEligible) {
+		return false, nil
+	}
+	if errors.Is(err, job.AlreadyExists) { // by another host, or another job has the uuid
+		if group, err := b.askGroup(ctx, opened, driver.Op{Kind: driver.Tally, Group: name}); err != nil || group.Followed {
+			return err == nil, err
+		}
+	}
+	if err == nil {
+		return true, nil
+	}
+	_, _ = b.changeBatch(ctx, name, func(now *batchRecord) error { // it is only shown
+		now.Problem = message(err)
+		return nil
+	})
+	return false, err
+}
+
+// forgetBatch lets the store forget a batch that was done long ago, unless it has jobs again.
+func (b *Board) forgetBatch(ctx context.Context, opened *driver.BoardStatus, name string, r *batchRecord) error {
+	if time.Since(r.Done) <= BatchKept {
+		return nil
+	}
+	if _, err := b.askGroup(ctx, opened, driver.Op{Kind: driver.Tally, Group: name, Forget: true}); err != nil {
+		if errors.Is(err, job.NotEligible) { // some of its jobs are in the trash, or came back
+			_, err = b.changeBatch(ctx, name, func(now *batchRecord) error {
+				now.Done = time.Now().UTC().Truncate(time.Second)
+				return nil
+			})
+		}
+		return err
+	}
+	if err := b.deleteDocument(ctx, driver.SettingSpace, batchPrefix+name); err != nil && !errors.Is(err, job.NotFound) {
+		return err
+	}
+	b.batches.learn(name, nil, 0)
+	return nil
+}
