@@ -53,6 +53,7 @@ class NewJob(TypedDict, total=False):
     after: List[Prerequisite]
     timeout: str
     unique: Unique
+    batch: str
 
 
 class Job(TypedDict, total=False):
@@ -89,6 +90,7 @@ class Job(TypedDict, total=False):
     log: List[Json]
     timeout: str
     unique: Unique
+    batch: str
 
 
 class Claim(TypedDict, total=False):

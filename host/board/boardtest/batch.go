@@ -156,9 +156,9 @@ func batchRestart(_ *testing.T, s *suite) {
 		return
 	}
 	h := s.start(board.Spec{})
+	s.kind(h.Pause(s.within(), "maintenance"), job.NoKind) // a paused board's batches wait
 	_, err := h.PutBatch(s.within(), "b", &job.Posting{Name: "sum", Batch: "of sums"}, 3)
 	s.kind(err, job.NoKind)
-	s.kind(h.Pause(s.within(), "maintenance"), job.NoKind) // a paused board's batches wait
 	ids := h.ofBatch("b", 3)
 	s.kind(one(h.Trash(s.within(), nil, ids, "")), job.NoKind)
 	time.Sleep(100 * time.Millisecond)
