@@ -22,7 +22,7 @@ const (
 	secret = "not-very-secret-1234567890"
 	board  = "default"
 
-	// A board on which a schedule posts, and nobody else does anything.
+	// A board with schedules and batches, whose jobs nobody else touches.
 	clockBoard = "clock"
 
 	// Another tenant, with one board. Its limit is the tenant's, and not the board's.
@@ -90,6 +90,10 @@ func Run(t testing.TB, programs string, s Schedule, keep string) *history.Histor
 	if clock != nil {
 		clients = append(clients, clock.Run)
 	}
+	batches := d.batches(t, s, recorder)
+	if batches != nil {
+		clients = append(clients, batches.Run)
+	}
 	d.under(t, clients, s.Length, func() {
 		if s.PutBack {
 			d.putBack(t, recorder, s)
@@ -106,6 +110,11 @@ func Run(t testing.TB, programs string, s Schedule, keep string) *history.Histor
 	if clock != nil {
 		if err := clock.Rest(t.Context(), d.each(t, secret)[serverName(0)].Board(clockBoard), patience); err != nil {
 			t.Errorf("%s, seed %d: nothing is broken any more, and the board %s does not answer: %v", s.Store, s.Seed, clockBoard, err)
+		}
+	}
+	if batches != nil {
+		if err := batches.Rest(t.Context(), d.each(t, secret)[serverName(0)].Board(clockBoard), patience); err != nil {
+			t.Errorf("%s, seed %d: nothing is broken any more, and the batches of the board %s cannot be asked for: %v", s.Store, s.Seed, clockBoard, err)
 		}
 	}
 	if s.loses() {
@@ -131,6 +140,17 @@ func (d *deployment) clock(t testing.TB, s Schedule, recorder *history.Recorder)
 		t.Fatal(err)
 	}
 	return clock
+}
+
+// batches are clients that make batches, where the store counts them and all programs know
+// them.
+func (d *deployment) batches(t testing.TB, s Schedule, recorder *history.Recorder) *workload.Batches {
+	t.Helper()
+	if s.loses() || s.Before != "" || s.Store == ZooKeeper {
+		return nil
+	}
+	c := dial(t, client.Config{Addr: strings.Join(d.addrs, ","), Token: secret, CallTimeout: time.Second, RetryFor: -1})
+	return workload.NewBatches(recorder, c.Board(clockBoard), s.Seed)
 }
 
 // python has a client in Python work.

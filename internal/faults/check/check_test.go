@@ -101,6 +101,8 @@ func good() *history.History {
 		{Server: "s", State: job.Trashed, Final: true, Jobs: []history.Listed{{Job: b, Priority: 3, Sequence: 2}}},
 	}
 	h.Counts = []history.Count{{Server: "s", Unclaimed: 1, Trashed: 1, Complete: 1, Final: true}}
+	counts := history.BatchCounts{Posted: 2, Consumed: 1, Trashed: 1}
+	h.Batches = []history.Batch{{Name: "b", Then: "t", BatchCounts: counts, Shown: counts, Done: true, Listed: true}}
 	h.Schedules = []history.Schedule{{ // one tick came between the list and the end
 		Name: "s", First: time.Unix(2, 0).UTC(), Every: time.Second, Purged: []string{"1", "2", "3"}, Jobs: []string{"4", "5"},
 		From: time.Unix(6, 0).UTC(), To: time.Unix(7, 0).UTC(), WentOn: true,
@@ -218,6 +220,11 @@ var bads = []struct {
 		keyed(h, a)
 		h.Ops = append(h.Ops, call(2600, "p", history.Post, "d", refused(job.AlreadyExists, func(op *history.Op) { op.Key, op.Taken = "k", true })))
 	}},
+	{"batches", "was followed while a job of it was open", func(h *history.History) { h.Batches[0].Early = true }},
+	{"batches", "and it is not done", func(h *history.History) { h.Batches[0].Done = false }},
+	{"batches", "it counts", func(h *history.History) { h.Batches[0].Shown.Trashed = 0 }},
+	{"batches", "posted once more", func(h *history.History) { h.Batches[0].Away = true }},
+	{"batches", "is not on the board", func(h *history.History) { h.Batches[0].Listed = false }},
 	{"ticks", "it was posted twice", func(h *history.History) { h.Schedules[0].Jobs[0] = "3" }},
 	{"ticks", "3 ticks of schedule s were posted, and 5 to 7 have been", func(h *history.History) { h.Schedules[0].Jobs = nil }},
 	{"ticks", "posted nothing any more after its tick of 1970-01-01T00:00:06Z", func(h *history.History) { h.Schedules[0].WentOn = false }},

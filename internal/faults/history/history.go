@@ -182,6 +182,9 @@ type History struct {
 	// Schedules are those of a board on which nothing else is done.
 	Schedules []Schedule `json:"schedules,omitempty"`
 
+	// Batches are those whose jobs have all left their board.
+	Batches []Batch `json:"batches,omitempty"`
+
 	// OpenJobs is the limit of a board's open jobs, by its name.
 	OpenJobs map[string]int `json:"openJobs,omitempty"`
 
@@ -208,6 +211,28 @@ type Schedule struct {
 	From   time.Time `json:"from"`
 	To     time.Time `json:"to"`
 	WentOn bool      `json:"wentOn"`
+}
+
+// Batch is one that somebody posted, and what became of its jobs, of which nobody else knew.
+type Batch struct {
+	BatchCounts
+
+	Name   string      `json:"name"`
+	Then   string      `json:"then"`            // the uuid of the job that follows
+	Early  bool        `json:"early,omitempty"` // that was shown as posted while a job was open
+	Away   bool        `json:"away,omitempty"`  // that was purged once it was there
+	Listed bool        `json:"listed"`          // it is on the board at rest
+	Done   bool        `json:"done"`            // the batch was shown so at rest
+	Shown  BatchCounts `json:"shown"`           // likewise
+}
+
+// BatchCounts says what became of a batch's jobs.
+type BatchCounts struct {
+	Posted   int `json:"posted"`
+	Consumed int `json:"consumed,omitempty"`
+	Canceled int `json:"canceled,omitempty"`
+	Trashed  int `json:"trashed,omitempty"`
+	Purged   int `json:"purged,omitempty"`
 }
 
 // Due is how many ticks there are until one of them, with it.

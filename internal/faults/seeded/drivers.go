@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/driver/memdriver"
 	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/sleep"
 )
@@ -23,8 +24,11 @@ func driverBugs() []Bug {
 		{Name: "short-lease", Where: Driver, Doc: "grants a lease and keeps half of it", Checker: "linear", open: on(driver.Claim, 1, shortLease)},
 		{Name: "timeout-not-kept", Where: Driver, Doc: "says that a lease is cut to the job's timeout, and keeps the whole", Checker: "timeouts", open: on(driver.Claim, 1, timeoutNotKept)},
 		{Name: "timeout-anew", Where: Driver, Doc: "counts a job's timeout anew with each extension", Checker: "timeouts", open: on(driver.Extend, 1, timeoutAnew)},
-		{Name: "ticks-lost", Where: Driver, Doc: "drops the job of every second tick of a schedule once it has acknowledged it", Checker: "ticks", open: on(driver.Post, 1, lostTick(every(2)))},
+		{Name: "ticks-lost", Where: Driver, Doc: "drops the job of every second tick of a schedule once it has acknowledged it", Checker: "ticks", open: on(driver.Post, 1, lost(isTick, every(2)))},
 		{Name: "ticks-forgotten", Where: Driver, Doc: "keeps no number with a key, by which a tick would be known again", Checker: "ticks", open: on(driver.Post, 1, forgottenTick(every(2)))},
+		{Name: "batch-uncounted", Where: Driver, Doc: "does not count every fourth job of a batch", Checker: "batches", open: on(driver.Post, 1, uncounted(every(4)))},
+		{Name: "batch-follows-early", Where: Driver, Doc: "lets a job follow a batch that has open jobs", Checker: "batches", open: followsEarly},
+		{Name: "batch-then-lost", Where: Driver, Doc: "drops every second job that follows a batch once it has acknowledged it", Checker: "batches", open: on(driver.Post, 1, lost(follows, every(2)))},
 	}
 }
 
@@ -33,10 +37,14 @@ func isTick(op *driver.Op) bool {
 	return slices.ContainsFunc(op.Keys, func(k driver.Key) bool { return k.Number > 0 })
 }
 
-func lostTick(lost func() bool) func(ctx context.Context, d driver.Driver, board string, op driver.Op) driver.Result {
+// follows reports whether an op posts the job that follows a batch.
+func follows(op *driver.Op) bool { return op.Emptied != "" }
+
+// lost drops some jobs of a kind once they are posted.
+func lost(is func(*driver.Op) bool, some func() bool) func(ctx context.Context, d driver.Driver, board string, op driver.Op) driver.Result {
 	return func(ctx context.Context, d driver.Driver, board string, op driver.Op) driver.Result {
 		r := d.Apply(ctx, board, []driver.Op{op})[0]
-		if isTick(&op) && r.Kind == job.NoKind && lost() {
+		if is(&op) && r.Kind == job.NoKind && some() {
 			d.Apply(ctx, board, []driver.Op{{Kind: driver.Remove, Job: op.Job, Event: job.ConsumedEvent}})
 			d.Apply(ctx, board, []driver.Op{{Kind: driver.Purge, Job: op.Job, Event: job.PurgedEvent}})
 		}
@@ -60,6 +68,34 @@ func forgottenTick(lost func() bool) func(ctx context.Context, d driver.Driver, 
 		}
 		return r
 	}
+}
+
+func uncounted(forgets func() bool) func(ctx context.Context, d driver.Driver, board string, op driver.Op) driver.Result {
+	return func(ctx context.Context, d driver.Driver, board string, op driver.Op) driver.Result {
+		if op.Group != "" && forgets() {
+			op.Group = ""
+		}
+		return d.Apply(ctx, board, []driver.Op{op})[0]
+	}
+}
+
+// followsEarly says that batches are closed and empty, and does not look when a job follows.
+func followsEarly(ctx context.Context, c driver.Config) (driver.Driver, error) {
+	d, err := memdriver.Open(ctx, c)
+	asked := &wrongOp{Driver: d, kind: driver.Tally, nth: 1, wrong: func(ctx context.Context, d driver.Driver, board string, op driver.Op) driver.Result {
+		r := d.Apply(ctx, board, []driver.Op{op})[0]
+		if r.Group != nil {
+			r.Group.Consumed += r.Group.Open
+			r.Group.Open = 0
+		}
+		return r
+	}}
+	return &wrongOp{Driver: asked, kind: driver.Post, nth: 1, wrong: unconditional}, err
+}
+
+func unconditional(ctx context.Context, d driver.Driver, board string, op driver.Op) driver.Result {
+	op.Emptied = ""
+	return d.Apply(ctx, board, []driver.Op{op})[0]
 }
 
 func notDone(ctx context.Context, d driver.Driver, board string, op driver.Op) driver.Result {

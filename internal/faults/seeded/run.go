@@ -101,6 +101,8 @@ func Run(t testing.TB, bug Bug, seed uint64) *history.History {
 		t.Fatal(err)
 	}
 	others.Go(func() { clock.Run(ctx) })
+	batches := workload.NewBatches(recorder, scheduler, seed)
+	others.Go(func() { batches.Run(ctx) })
 	load.Run(ctx)
 	others.Wait()
 	readers := map[string]*client.Client{}
@@ -111,6 +113,9 @@ func Run(t testing.TB, bug Bug, seed uint64) *history.History {
 		t.Logf("%s, seed %d: %v", bug.Name, seed, err)
 	}
 	if err := clock.Rest(t.Context(), readers[serverName(0)].Board(clockBoard), patience); err != nil {
+		t.Logf("%s, seed %d: %v", bug.Name, seed, err)
+	}
+	if err := batches.Rest(t.Context(), readers[serverName(0)].Board(clockBoard), patience); err != nil {
 		t.Logf("%s, seed %d: %v", bug.Name, seed, err)
 	}
 	return recorder.History()

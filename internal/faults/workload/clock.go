@@ -15,8 +15,8 @@ import (
 	"github.com/boardd/boardd/sdk/sleep"
 )
 
-// Clock is a board of its own, on which schedules post and somebody takes most of it away for
-// good at once, so that nothing of those jobs would tell that they were posted.
+// Clock is schedules that post, and somebody who takes most of that away for good at once, so
+// that nothing of those jobs would tell that they were posted. Nobody else touches them.
 type Clock struct {
 	recorder  *history.Recorder
 	board     *client.Board
@@ -49,6 +49,9 @@ func (c *Clock) Run(ctx context.Context) {
 		for j, err := range c.board.List(ctx, client.ListOptions{States: []boarddv1.State_Enum{boarddv1.State_UNCLAIMED}}) {
 			if err != nil {
 				break
+			}
+			if c.schedules[j.GetName()] == nil {
+				continue // somebody else's
 			}
 			if stays := j.GetUuid()[35] < '4'; !stays { // a quarter of them, whoever looks
 				c.away(context.WithoutCancel(ctx), j)
@@ -135,8 +138,9 @@ func (c *Clock) list(ctx context.Context, board *client.Board) error {
 		if err != nil {
 			return err
 		}
-		s := c.schedules[j.GetName()]
-		s.Jobs = append(s.Jobs, j.GetUuid())
+		if s := c.schedules[j.GetName()]; s != nil {
+			s.Jobs = append(s.Jobs, j.GetUuid())
+		}
 	}
 	return nil
 }
