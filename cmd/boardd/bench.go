@@ -18,6 +18,7 @@ import (
 // benchFlags are the flags of bench.
 type benchFlags struct {
 	jobs, clients, batch, bytes int
+	counted                     bool // by a batch
 }
 
 func (p *program) benchCommand() *cobra.Command {
@@ -38,6 +39,7 @@ func (p *program) benchCommand() *cobra.Command {
 	flags.IntVar(&f.clients, "clients", 8, "how many clients at the same time")
 	flags.IntVar(&f.batch, "batch", 32, "how many jobs one call carries")
 	flags.IntVar(&f.bytes, "details-bytes", 100, "how large the details of each job are")
+	flags.BoolVar(&f.counted, "counted", false, "post the jobs with one batch, which counts them (as --batch of boardd job post)")
 	return c
 }
 
@@ -105,6 +107,11 @@ func (m *measurement) run(ctx context.Context) ([]phase, error) {
 	if err != nil {
 		return nil, err
 	}
+	if m.counted {
+		if _, err := m.boards[0].CloseBatch(ctx, m.name); err != nil { // so that it is forgotten
+			return nil, err
+		}
+	}
 	return []phase{m.phase("post", posting), m.phase("claim", working), m.phase("consume", working)}, nil
 }
 
@@ -144,6 +151,9 @@ func (m *measurement) post(ctx context.Context, id int, left *atomic.Int64) erro
 		postings := make([]*client.NewJob, n)
 		for i := range postings {
 			postings[i] = &client.NewJob{Name: m.name, Details: details}
+			if m.counted {
+				postings[i].Batch = m.name
+			}
 		}
 		began := time.Now()
 		if _, err := m.boards[id].Post(ctx, postings...); err != nil {
