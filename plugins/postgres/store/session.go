@@ -14,11 +14,12 @@ import (
 
 // local are the settings of each transaction. They are set in it, since a pool of
 // connections in front of the server may give each transaction another session. Plans
-// that read a table whole are never right here: without statistics, and with plans that
+// that read a table whole, or all of a board in it, are never right here: without statistics, and with plans that
 // are kept while a table grows, PostgreSQL would choose them.
 const local = `SELECT set_config('lock_timeout', '10s', true), set_config('statement_timeout', '60s', true),
 	set_config('idle_in_transaction_session_timeout', '30s', true), set_config('enable_seqscan', 'off', true),
-	set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true), set_config('jit', 'off', true)`
+	set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
+	set_config('enable_bitmapscan', 'off', true), set_config('enable_material', 'off', true), set_config('jit', 'off', true)`
 
 // Sessions begin so.
 const (

@@ -244,7 +244,7 @@ func (t *batch) queueHead(queue *pgx.Batch) {
 	queue.Queue(t.sql(`WITH gone AS (
 			DELETE FROM {s}.changes c USING (
 				SELECT position FROM {s}.changes WHERE board = $1 AND position > $4::bigint ORDER BY position LIMIT 4
-			) oldest WHERE c.board = $1 AND c.position = oldest.position AND c.position < $2::bigint AND c.first <= $13 RETURNING c.position
+			) oldest WHERE c.board = $1 AND c.position = oldest.position AND oldest.position < $2::bigint AND c.first <= $13 RETURNING c.position
 		) INSERT INTO {s}.batches SELECT $1::bigint, $2::bigint, $3::bigint, coalesce(max(position), $4::bigint), $5::bigint,
 			$6::bigint, $7::bigint, $8::bigint, $9::bigint, $10::bigint, $11::bigint, $12::bigint FROM gone`),
 		append(values, h.told-t.board.events)...)

@@ -1,0 +1,123 @@
+package store
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/boardd/boardd/internal/testserver"
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// TestTransactionHeld has a transaction held open elsewhere, without an autovacuum and the
+// statistics that it would gather: no dead row goes, and each statement of a round of posts,
+// claims and endings reads about as many pages as before.
+func TestTransactionHeld(t *testing.T) {
+	t.Parallel()
+	p := testserver.StartPostgres(t, testserver.PostgresOptions{Fast: true, Config: []string{
+		"autovacuum=off", "session_preload_libraries=auto_explain", "auto_explain.log_min_duration=0",
+		"auto_explain.log_analyze=on", "auto_explain.log_buffers=on", "auto_explain.log_timing=off",
+	}})
+	d, err := opened(t, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.Close() })
+	// What is old is taken away soon, so that this is among what a round does.
+	if _, err := d.OpenBoard(t.Context(), driver.BoardSpec{Name: "b", Window: time.Second, MaxTombstones: 1000}); err != nil {
+		t.Fatal(err)
+	}
+	pages := func(rounds int) map[string]int {
+		begun := len(p.Log())
+		for range rounds {
+			round(t, d)
+		}
+		return pagesRead(p.Log()[begun:])
+	}
+	pages(100)
+	before := pages(30)
+
+	held, err := pgx.Connect(t.Context(), p.URL("postgres"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"BEGIN ISOLATION LEVEL REPEATABLE READ", "SELECT count(*) FROM boardd.jobs"} {
+		if _, err := held.Exec(t.Context(), text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pages(500)
+	compared := 0
+	for text, after := range pages(30) {
+		was, ok := before[text]
+		if !ok {
+			continue
+		}
+		compared++
+		if after > 2*was+32 {
+			t.Errorf("a statement read %d pages, and reads %d behind 500 rounds with a transaction held open: want at most twice as many: %s", was, after, text)
+		}
+	}
+	if compared < 10 {
+		t.Errorf("only %d statements ran both before and after: want at least 10", compared)
+	}
+}
+
+// round posts 32 jobs, claims them and ends them.
+func round(t *testing.T, d driver.Driver) {
+	t.Helper()
+	posts := postsOf(32)
+	spec := driver.ClaimSpec{Owner: "w", Lease: time.Minute, Count: len(posts)}
+	for _, op := range posts {
+		spec.Candidates = append(spec.Candidates, driver.Candidate{Job: op.Job, Nonce: [16]byte(op.Job)})
+	}
+	claim := driver.Op{Kind: driver.Claim, Request: [16]byte(posts[0].Job), Claim: &spec}
+	var ends []driver.Op
+	for _, ops := range [][]driver.Op{posts, {claim}} {
+		for _, r := range d.Apply(t.Context(), "b", ops) {
+			if r.Kind != job.NoKind {
+				t.Fatalf("%v: %s", r.Kind, r.Message)
+			}
+			for _, c := range r.Claims {
+				ends = append(ends, driver.Op{Kind: driver.Remove, Job: c.Job, Precondition: driver.HeldByToken, Token: c.Token, Event: job.ConsumedEvent})
+			}
+		}
+	}
+	if len(ends) != len(posts) {
+		t.Fatalf("%d of %d jobs were claimed", len(ends), len(posts))
+	}
+	for _, r := range d.Apply(t.Context(), "b", ends) {
+		if r.Kind != job.NoKind {
+			t.Fatalf("%v: %s", r.Kind, r.Message)
+		}
+	}
+}
+
+// pagesRead returns how many pages each statement in a log of plans reads, the median of its
+// runs.
+func pagesRead(log string) map[string]int {
+	buffers := regexp.MustCompile(`Buffers: shared (?:hit=(\d+))?(?: ?read=(\d+))?`)
+	all := map[string][]int{}
+	for _, plan := range strings.Split(log, "Query Text: ")[1:] {
+		read := buffers.FindStringSubmatch(plan) // the first line is of the whole plan
+		pages := 0
+		for _, n := range read[min(1, len(read)):] {
+			number, _ := strconv.Atoi(n) // digits, or nothing
+			pages += number
+		}
+		text, _, _ := strings.Cut(plan, "  (cost=")
+		all[text] = append(all[text], pages)
+	}
+	medians := map[string]int{}
+	for text, list := range all {
+		slices.Sort(list)
+		medians[text] = list[len(list)/2]
+	}
+	return medians
+}
