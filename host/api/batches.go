@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"time"
 
 	"connectrpc.com/connect"
 
@@ -41,7 +42,11 @@ func (s *service) GetBatch(ctx context.Context, r *connect.Request[boarddv1.GetB
 	if err != nil {
 		return nil, err
 	}
-	got, err := b.Batch(ctx, r.Msg.GetName(), wait)
+	var got board.Batch
+	err = s.waiting(ctx, wait, func(ctx context.Context, wait time.Duration) (err error) {
+		got, err = b.Batch(ctx, r.Msg.GetName(), wait)
+		return err
+	}, true)
 	if err != nil {
 		return nil, err
 	}

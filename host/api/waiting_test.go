@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 
@@ -28,6 +29,7 @@ var waitingCalls = map[string]string{
 	"ReadLog":    `{"board":"default","uuid":"JOB","wait":"60s"}`,
 	"WatchBoard": `{"board":"default","from":"FROM"}`,
 	"GetLog":     `{"board":"default","uuid":"JOB","follow":true}`,
+	"GetBatch":   `{"board":"default","name":"several","wait":"60s"}`,
 }
 
 // mayWait reports whether a call can be asked to wait: it streams, or its request says
@@ -90,11 +92,13 @@ func waitAndWork(t *testing.T, calls []string, each int) {
 	}
 	s.must(t, rootSecret, "ListEvents", `{"board":"default"}`, &events)
 	post(t, s, "long")
+	s.must(t, rootSecret, "PostJobs", `{"board":"default","jobs":[{"name":"part","batch":"several","notBefore":"`+
+		time.Now().Add(time.Hour).Format(time.RFC3339)+`"}]}`, nil)
 	held := claim(t, s, `{"board":"default","owner":"w","lease":"1800s"}`)
 	if len(held) != 1 {
 		t.Fatalf("claimed %+v", held)
 	}
-	for n := 0; n < 2; n += len(events.Events) { // until it was told of all that has happened
+	for n := 0; n < 3; n += len(events.Events) { // until it was told of all that has happened
 		s.must(t, rootSecret, "ListEvents", `{"board":"default","wait":"60s","from":"`+events.Cursor+`"}`, &events)
 	}
 	fill := strings.NewReplacer("JOB", held[0].UUID, "FROM", events.Cursor)

@@ -20,7 +20,7 @@ import (
 const (
 	batchPoll  = 5 * time.Second       // for what others did to their jobs
 	batchPause = 20 * time.Millisecond // at least, between two looks
-	batchWait  = time.Second           // of one who waits for a batch, for what others did
+	batchWait  = 5 * time.Second       // of one who waits for a batch, for what others did
 )
 
 // batchKeeper closes the batches that are complete, posts what follows them, and forgets

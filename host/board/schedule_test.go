@@ -144,7 +144,7 @@ func TestScheduleRecord(t *testing.T) {
 	t.Parallel()
 	const kept = `{"cron":"@daily","timezone":"Europe/Berlin","job":{"ID":[0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0],"Name":"report","Priority":0,` +
 		`"Details":"e30=","Raw":null,"Labels":null,"Book":{"UUID":"","Name":""},"NotBefore":"0001-01-01T00:00:00Z","MaxAttempts":0,"Timeout":0,` +
-		`"Unique":{"Key":"k","Window":0,"OnConflict":0},"Operations":null,"After":null},"catchUp":0,"anchor":"0001-01-01T00:00:00Z",` +
+		`"Unique":{"Key":"k","Window":0,"OnConflict":0},"Batch":"","Operations":null,"After":null},"catchUp":0,"anchor":"0001-01-01T00:00:00Z",` +
 		`"since":"0001-01-01T00:00:00Z","revision":3}`
 	r := scheduleRecord{Cron: "@daily", Timezone: "Europe/Berlin", Job: job.Posting{Name: "report", Details: []byte("{}"), Unique: job.Unique{Key: "k"}}, Revision: 3}
 	data, err := json.Marshal(r)
