@@ -59,16 +59,7 @@ func Run(t testing.TB, bug Bug, seed uint64) *history.History {
 		addrs = append(addrs, serve(t, &bug, program))
 	}
 	dial := func(addr, secret string, seed uint64, wrong, lossy bool) *client.Client {
-		w := &wire{next: &http.Client{Transport: &http.Transport{}}, lossy: lossy, random: rand.New(rand.NewPCG(seed, 7))} //nolint:gosec // a run that can be made again
-		if wrong {
-			w.hooks = bug.hooks
-		}
-		c, err := client.New(client.Config{Addr: addr, Token: secret, HTTPClient: w, RetryFor: -1})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(w.next.(*http.Client).CloseIdleConnections)
-		return c
+		return bug.dial(t, addr, secret, seed, wrong, lossy)
 	}
 	load := workload.New(workload.Config{
 		Server:   func(n int) string { return serverName(n % len(addrs)) },
@@ -109,16 +100,30 @@ func Run(t testing.TB, bug Bug, seed uint64) *history.History {
 	for i, addr := range addrs {
 		readers[serverName(i)] = dial(addr, secret, seed, bug.Where == Server, false)
 	}
-	if err := load.Rest(t.Context(), readers, watchers, patience); err != nil {
-		t.Logf("%s, seed %d: %v", bug.Name, seed, err)
-	}
-	if err := clock.Rest(t.Context(), readers[serverName(0)].Board(clockBoard), patience); err != nil {
-		t.Logf("%s, seed %d: %v", bug.Name, seed, err)
-	}
-	if err := batches.Rest(t.Context(), readers[serverName(0)].Board(clockBoard), patience); err != nil {
-		t.Logf("%s, seed %d: %v", bug.Name, seed, err)
+	still := readers[serverName(0)].Board(clockBoard)
+	for _, err := range []error{
+		load.Rest(t.Context(), readers, watchers, patience), clock.Rest(t.Context(), still, patience), batches.Rest(t.Context(), still, patience),
+	} {
+		if err != nil { // a wrong server may never come to rest
+			t.Logf("%s, seed %d: %v", bug.Name, seed, err)
+		}
 	}
 	return recorder.History()
+}
+
+// dial returns a client whose calls go wrong as the bug says, or are as they should be.
+func (bug *Bug) dial(t testing.TB, addr, secret string, seed uint64, wrong, lossy bool) *client.Client {
+	t.Helper()
+	w := &wire{next: &http.Client{Transport: &http.Transport{}}, lossy: lossy, random: rand.New(rand.NewPCG(seed, 7))} //nolint:gosec // a run that can be made again
+	if wrong {
+		w.hooks = bug.hooks
+	}
+	c, err := client.New(client.Config{Addr: addr, Token: secret, HTTPClient: w, RetryFor: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.next.(*http.Client).CloseIdleConnections)
+	return c
 }
 
 // enough waits until clients have made so many calls that a bug can have shown itself. On a

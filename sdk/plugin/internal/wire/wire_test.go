@@ -51,7 +51,7 @@ func fill(r *rand.Rand, v reflect.Value) {
 			fill(r, field)
 		}
 	case reflect.Pointer:
-		if _, op := v.Interface().(*driver.Op); op && r.IntN(2) > 0 { // an op has two places for others: on average less than one is there
+		if _, op := reflect.TypeAssert[*driver.Op](v); op && r.IntN(2) > 0 { // an op has two places for others: on average less than one is there
 			return
 		}
 		if r.IntN(3) > 0 {
