@@ -81,6 +81,23 @@ func TestPython(t *testing.T) {
 	})
 }
 
+// TestOctavia runs Octavia's own conductor and poster on boards of boardd.
+func TestOctavia(t *testing.T) {
+	t.Parallel()
+	for module, pkg := range map[string]string{"octavia": "python3-octavia", "testtools": "python3-testtools", "oslotest": "python3-oslotest", "pip": "python3-pip"} {
+		if err := exec.CommandContext(t.Context(), python, "-c", "import "+module).Run(); err != nil {
+			testneed.Skip(t, python+" has no "+module+" (Debian: "+pkg+")")
+		}
+	}
+	work := t.TempDir()
+	site, allow := install(t, work), filepath.Join(work, "allow_boardd.py")
+	_ = tests(t, work)
+	copyFile(t, filepath.Join("..", "..", "examples", "octavia", "allow_boardd.py"), allow)
+	copyFile(t, filepath.Join("..", "..", "examples", "octavia", "kolla", "octavia.conf"), filepath.Join(work, "kolla.conf"))
+	run(t, work, "with_octavia", append(os.Environ(), "PYTHONPATH="+site, "PYTHONDONTWRITEBYTECODE=1",
+		"BOARDD_DRAIN_DELAY=0s", "BOARDD_PROGRAM="+testserver.Build(t, "./cmd/boardd"), "BOARDD_ALLOW="+allow))
+}
+
 func run(t *testing.T, work, module string, environment []string) {
 	t.Helper()
 	tests := exec.CommandContext(t.Context(), python, "-m", "testtools.run", "tests."+module)
