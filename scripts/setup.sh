@@ -42,6 +42,9 @@ libslf4j-java      test -e /usr/share/java/slf4j-simple.jar
 libnetty-java      test -e /usr/share/java/netty-handler.jar
 python3-taskflow   /usr/bin/python3 -c "import taskflow"
 python3-kazoo      /usr/bin/python3 -c "import kazoo"
+python3-sqlalchemy-utils  /usr/bin/python3 -c "import sqlalchemy_utils"
+python3-octavia    /usr/bin/python3 -c "import octavia"
+ansible-core       ansible-playbook --version
 chromium           chromium --version
 fonts-dejavu-core  test -e /usr/share/fonts/truetype/dejavu
 npm                npm --version
