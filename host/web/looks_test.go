@@ -151,7 +151,7 @@ func TestZoom(t *testing.T) {
 func paths(one job.ID) map[string]string {
 	return map[string]string{
 		"overview": "/", "board": "/ui/boards/jobs", "claimed": "/ui/boards/jobs?tab=claimed", "empty": "/ui/boards/jobs?tab=trashed", "wrong": "/ui/boards/absent",
-		"job": "/ui/boards/jobs/jobs/" + one.String(), "details": "/ui/boards/jobs/jobs/" + one.String() + "/details", "workers": "/ui/boards/jobs/workers",
+		"job": "/ui/boards/jobs/jobs/" + one.String(), "details": "/ui/boards/jobs/jobs/" + one.String() + "/details", "book": "/ui/boards/jobs/jobs/" + one.String() + "/book", "workers": "/ui/boards/jobs/workers",
 		"board-policies": "/ui/boards/jobs/policies", "no-policies": "/ui/boards/secret/policies", "policies": "/ui/policies", "tokens": "/ui/tokens",
 		"tenants": "/ui/tenants", "backends": "/ui/backends", "audit": "/ui/audit?all",
 		"post": "/ui/boards/jobs/post", "schedules": "/ui/boards/jobs/schedules", "search": "/ui/search?q=resize", "nothing-found": "/ui/search?q=nothing-like-it",
@@ -163,11 +163,15 @@ func paths(one job.ID) map[string]string {
 func (s *site) furnish(t *testing.T) job.ID {
 	t.Helper()
 	jobs := s.board(t, adminSecret, "jobs")
+	if _, err := jobs.PutBook(t.Context(), board.Book{UUID: "plan", Name: "plan", Content: []byte(flowBook)}, nil); err != nil {
+		t.Fatal(err)
+	}
 	var one job.ID
 	for n := range 60 {
 		one = post(t, jobs, job.Posting{
 			Name: fmt.Sprintf("resize-image-%d", n), Labels: []job.Label{{Key: "customer", Value: strings.Repeat("blue", 1+n%20)}},
 			Details: []byte(`{"path":"/a.png","sizes":[1,2,3]}`), Operations: []job.NewOperation{{Name: "fetch"}, {Name: "resize"}},
+			Book: job.Book{UUID: "plan", Name: "plan"},
 		})
 	}
 	w := &worker{t: t, board: jobs, id: one}

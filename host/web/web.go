@@ -56,6 +56,7 @@ func New(h *host.Host, c Config) *UI {
 	u.get("/ui/boards/{board}/workers", u.workersPage)
 	u.get("/ui/boards/{board}/jobs/{uuid}", u.jobPage)
 	u.get("/ui/boards/{board}/jobs/{uuid}/details", u.detailsPage)
+	u.get("/ui/boards/{board}/jobs/{uuid}/book", u.bookPage)
 	u.get("/ui/boards/{board}/live", u.live)
 	u.get("/ui/boards/{board}/post", u.postPage)
 	u.change("/ui/boards/{board}/post", u.postJob)
