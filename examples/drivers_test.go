@@ -146,12 +146,18 @@ const python = "/usr/bin/python3"
 func copySQLite(t *testing.T, path string) {
 	t.Helper()
 	copyPython(t, "driver-python/sqlite-py", path)
+	describe(t, filepath.Dir(path))
+}
+
+// describe puts the messages of the protocol beside a driver in Python, in a folder.
+func describe(t *testing.T, folder string) {
+	t.Helper()
 	testneed.Program(t, "protoc")
 	if err := exec.CommandContext(t.Context(), python, "-c", "import google.protobuf").Run(); err != nil {
 		testneed.Skip(t, python+" has no protobuf (Debian: python3-protobuf)")
 	}
 	sources(t, "../sdk/plugin/driver.proto") // which protoc reads: the test cache has to know
-	stubs := exec.CommandContext(t.Context(), "protoc", "-I", "../sdk/plugin", "--python_out="+filepath.Dir(path), "driver.proto")
+	stubs := exec.CommandContext(t.Context(), "protoc", "-I", "../sdk/plugin", "--python_out="+folder, "driver.proto")
 	if out, err := stubs.CombinedOutput(); err != nil {
 		t.Fatalf("protoc: %v\n%s", err, out)
 	}

@@ -43,6 +43,9 @@ libnetty-java      test -e /usr/share/java/netty-handler.jar
 python3-taskflow   /usr/bin/python3 -c "import taskflow"
 python3-kazoo      /usr/bin/python3 -c "import kazoo"
 python3-sqlalchemy-utils  /usr/bin/python3 -c "import sqlalchemy_utils"
+python3-pymysql    /usr/bin/python3 -c "import pymysql"
+python3-psycopg2   /usr/bin/python3 -c "import psycopg2"
+mariadb-server-core  test -x /usr/sbin/mariadbd
 python3-octavia    /usr/bin/python3 -c "import octavia"
 ansible-core       ansible-playbook --version
 chromium           chromium --version
