@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -48,6 +49,7 @@ func TestInjection(t *testing.T) {
 		path := "/ui/boards/jobs/jobs/" + ids[i].String()
 		look(path)
 		look(path + "/details")
+		look(path + "/book")
 		look(path + "?labels=" + url.QueryEscape(payloads[i]))
 		look("/ui/boards/jobs?filter=" + url.QueryEscape(payloads[i]))
 		look("/ui/signin?to=" + url.QueryEscape(payloads[i]))
@@ -156,7 +158,7 @@ func allPages(tab context.Context, t *testing.T, payloads []string, ids, plain [
 		for i, id := range ids {
 			path := "/ui/boards/jobs/jobs/" + id.String()
 			parameters := noted(t, texts[i])
-			list = append(list, opened{Path: path, Want: texts[i]}, opened{Path: path + "/details", Want: texts[i]}, opened{
+			list = append(list, opened{Path: path, Want: texts[i]}, opened{Path: path + "/details", Want: texts[i]}, opened{Path: path + "/book", Want: texts[i]}, opened{
 				Path: "/ui/boards/jobs/policies/promote", Want: parameters, Form: map[string]string{"policy": "wild", "params": parameters},
 			})
 		}
@@ -230,6 +232,23 @@ func (s *site) names(t *testing.T, payloads []string) {
 	}
 }
 
+// book writes a logbook of a flow with a text wherever a page shows one, and returns its
+// uuid.
+func (s *site) book(t *testing.T, jobs *board.Board, text string) string {
+	t.Helper()
+	failure := map[string]any{"exc_type_names": []string{text}, "exception_str": text}
+	atom := map[string]any{"type": text, "atom": map[string]any{"name": text, "state": text, "updated_at": text, "failure": failure}}
+	content, err := json.Marshal(map[string]any{"flow_details": []any{map[string]any{"name": text, "state": text, "atom_details": []any{atom}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	uuid := fmt.Sprintf("%x", sha256.Sum256([]byte(text)))
+	if _, err := jobs.PutBook(t.Context(), board.Book{UUID: uuid, Name: text, Content: content}, nil); err != nil {
+		t.Fatal(err)
+	}
+	return uuid
+}
+
 // post posts a job for each payload, with it in every field, and has a worker write
 // it as well; each second job is given back.
 func (s *site) post(t *testing.T, payloads []string) []job.ID {
@@ -242,7 +261,7 @@ func (s *site) post(t *testing.T, payloads []string) []job.ID {
 			t.Fatal(err)
 		}
 		postings = append(postings, job.Posting{
-			Name: p, Details: details, Labels: []job.Label{{Key: fmt.Sprintf("k%d", i), Value: p}}, Book: job.Book{Name: p},
+			Name: p, Details: details, Labels: []job.Label{{Key: fmt.Sprintf("k%d", i), Value: p}}, Book: job.Book{UUID: s.book(t, jobs, p), Name: p},
 			Operations: []job.NewOperation{{Name: p}},
 		})
 	}

@@ -187,7 +187,7 @@ func TestStrangers(t *testing.T) {
 		}
 	}
 	b = s.signedIn(t, adminSecret)
-	for _, path := range []string{"", "/workers", "/live", "/policies", "/jobs/" + id, "/jobs/" + id + "/details"} {
+	for _, path := range []string{"", "/workers", "/live", "/policies", "/jobs/" + id, "/jobs/" + id + "/details", "/jobs/" + id + "/book"} {
 		_, theirs := b.get("/ui/boards/theirs" + path)
 		status, absent := b.get("/ui/boards/absent" + path)
 		if status != http.StatusNotFound || strings.ReplaceAll(theirs, "theirs", "absent") != absent {
