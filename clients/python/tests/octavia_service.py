@@ -1,5 +1,6 @@
 """Octavia's own conductor and poster, without the rest of Octavia.
 
+    octavia_service CONF prepare
     octavia_service CONF work NAME
     octavia_service CONF post SECONDS PATH TEXT
     octavia_service CONF conf kolla
@@ -30,13 +31,15 @@ def driver_of(persistence):
 
 def controller():
     persistence = taskflow_jobboard_driver.MysqlPersistenceDriver()
-    persistence.initialize()
     return base_taskflow.TaskFlowServiceController(driver_of(persistence))
 
 
 def main():
     cfg.CONF(args=[], project='octavia', default_config_files=[sys.argv[1]])
     command, args = sys.argv[2], sys.argv[3:]
+    if command == 'prepare':  # as octavia-db-manage upgrade_persistence does
+        taskflow_jobboard_driver.MysqlPersistenceDriver().initialize()
+        return
     if command == 'conf':
         print(json.dumps(driver_of(None).conf()))
         return

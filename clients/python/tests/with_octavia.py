@@ -56,6 +56,8 @@ class OctaviaTest(base.TestCase):
             added = f.read()
         self.assertEqual(before.count('\n') + 3, added.count('\n'))
         self.assertEqual(1, added.count('boardd_taskflow_driver'))
+        code, said = self.ends(self.start('prepare', 'tables'))
+        self.assertEqual(0, code, said)
 
     def start(self, *args, conf=None):
         env = dict(os.environ)
