@@ -547,7 +547,7 @@ func describeService(t *testing.T, file protoreflect.FileDescriptor, callsName, 
 	methods := file.Services().Get(0).Methods()
 	for i := range methods.Len() {
 		m := methods.Get(i)
-		shown[m.Input().FullName()], shown[m.Output().FullName()] = true, m.Output().Name() != "Event"
+		shown[m.Input().FullName()], shown[m.Output().FullName()] = true, isAnswer(m.Output())
 		stream := ""
 		if m.IsStreamingServer() {
 			stream = " (a stream of them)"
@@ -572,9 +572,15 @@ func describeService(t *testing.T, file protoreflect.FileDescriptor, callsName, 
 	generated(t, "api.md", messagesName, messages.String()+"\n")
 }
 
+// isAnswer reports whether a message is the answer of a call and nothing else: a stream may
+// be of messages that others have as well.
+func isAnswer(m protoreflect.MessageDescriptor) bool {
+	return strings.HasSuffix(string(m.Name()), "Response")
+}
+
 func answer(m protoreflect.MessageDescriptor, comments map[string]string) string {
-	if m.Name() == "Event" {
-		return "[Event](#event)"
+	if !isAnswer(m) {
+		return fmt.Sprintf("[%s](#%s)", m.Name(), strings.ToLower(string(m.Name())))
 	}
 	return fields(m, comments)
 }
