@@ -1,6 +1,6 @@
 LINTER := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: help build run test lint generate format check bench bench-system bench-peers screenshots release clean
+.PHONY: help build run test lint generate format check bench bench-system bench-peers screenshots release site clean
 .DEFAULT_GOAL := help
 
 help: ## list these targets
@@ -46,6 +46,9 @@ screenshots: ## take the pictures of docs/ anew (needs Chromium)
 
 release: ## put into dist/ what a release consists of, as VERSION=0.1.0
 	./scripts/release.sh "$(VERSION)"
+
+site: ## put into dist/site/ the documentation as a site, as VERSION=0.1.0
+	./scripts/site.sh "$(VERSION)" dist/site
 
 clean: ## remove what was built
 	rm -rf bin dist

@@ -123,6 +123,15 @@ assemblyscript() {
   npm install --silent --no-fund --no-audit --no-save --prefix .tools/assemblyscript "assemblyscript@$version" >/dev/null 2>&1 || echo "setup: could not install assemblyscript" >&2
 }
 
+# The generator of the documentation's site, and its search; versions as in scripts/site.sh.
+site() {
+  local eleventy pagefind folder=.tools/site/node_modules # npm removes what another call put into the same folder
+  eleventy=$(sed -n 's/.*\beleventy=\([0-9.]*\).*/\1/p' scripts/site.sh) pagefind=$(sed -n 's/.*\bpagefind=\([0-9.]*\).*/\1/p' scripts/site.sh)
+  ! grep -qs "\"version\": \"$eleventy\"" "$folder/@11ty/eleventy/package.json" || ! grep -qs "\"version\": \"$pagefind\"" "$folder/pagefind/package.json" || return 0
+  echo "setup: installing eleventy $eleventy and pagefind $pagefind"
+  npm install --silent --no-fund --no-audit --no-save --prefix .tools/site "@11ty/eleventy@$eleventy" "pagefind@$pagefind" >/dev/null 2>&1 || echo "setup: could not install eleventy and pagefind" >&2
+}
+
 # Node's client of PostgreSQL, for an example.
 pg() {
   local version=8.23.1 folder=.tools/pg/node_modules/pg # npm removes what another call put into the same folder
@@ -165,5 +174,6 @@ debian
 axe
 assemblyscript
 pg
+site
 node20
 typescript
