@@ -39,7 +39,7 @@ func newOctavia(t *testing.T, conf ...string) *octavia {
 	if err := os.CopyFS(o.dir, os.DirFS("octavia")); err != nil {
 		t.Fatal(err)
 	}
-	conf = append(conf, "persistence_connection = sqlite:///"+o.path("books.sqlite"), "jobboard_expiration_time = 4")
+	conf = append(conf, "persistence_connection = sqlite:///"+o.path("books.sqlite"), "jobboard_expiration_time = 8")
 	text := readText(t, o.path("octavia.conf"))
 	for _, line := range conf {
 		name, _, _ := strings.Cut(line, " ")
@@ -169,9 +169,7 @@ func TestOctaviaObserved(t *testing.T) {
 	t.Run("questions", func(t *testing.T) { o.checkQuestions(t, program, server) })
 	metrics := func() string { _, text := testserver.Get(t, server.Addr+"/metrics", metricsToken); return text }
 	for _, want := range []string{`boardd_jobs{board="octavia",state="ready",tenant="default"} 2`, `boardd_jobs{board="octavia",state="claimed",tenant="default"} 1`} {
-		if !strings.Contains(metrics(), want+"\n") {
-			t.Errorf("the metrics do not say %s", want)
-		}
+		testserver.Eventually(t, "the metrics say "+want, func() bool { return strings.Contains(metrics(), want+"\n") })
 	}
 	refused, err := exec.CommandContext(t.Context(), program, "job", "post", "x", "--board", "octavia", "--addr", server.Addr, "--token", rootToken).CombinedOutput()
 	if err == nil || !strings.Contains(string(refused), "FAILED_PRECONDITION") {
