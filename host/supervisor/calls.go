@@ -57,6 +57,17 @@ func (s *Supervisor) DropBoard(ctx context.Context, board string) error {
 	return err
 }
 
+// MoveBoard takes a step of a move with the present process, or the next: it may come twice.
+func (s *Supervisor) MoveBoard(ctx context.Context, board string, m driver.Move) error {
+	_, err := ask(ctx, s, board, func(d driver.Driver) (struct{}, error) {
+		if mover, ok := d.(driver.Mover); ok {
+			return struct{}{}, mover.MoveBoard(ctx, board, m)
+		}
+		return struct{}{}, job.Errorf(job.Unsupported, "the driver's boards do not move")
+	})
+	return err
+}
+
 // Apply repeats ops whose process went away before it answered, as far as the
 // contract allows and ctx lasts.
 func (s *Supervisor) Apply(ctx context.Context, board string, ops []driver.Op) []driver.Result {

@@ -145,6 +145,9 @@ func (s *Store) shrink(ctx context.Context, b *board, ops []driver.Op) []driver.
 // apply carries out one op. It writes only after everything is checked, so that
 // an op that is refused leaves nothing behind.
 func (v *boardTx) apply(op *driver.Op) driver.Result {
+	if r, refused := v.state.passage.Refuses(op, v.state.generation); refused {
+		return r
+	}
 	switch op.Kind {
 	case driver.Claim:
 		return v.claim(op)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/driver/transition"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -70,6 +71,10 @@ type boardState struct {
 	window     int64  // tombstones that ended before this were taken away for want of room
 	changes    uint64 // in the log
 	logBytes   uint64 // likewise
+
+	// passage is at the end of the record while the board moves, and when it has gone. A
+	// program that does not know of moves cannot read such a record, and serves no such board.
+	passage transition.Passage
 }
 
 func (s *boardState) append(b []byte) []byte {
@@ -79,7 +84,8 @@ func (s *boardState) append(b []byte) []byte {
 	b = binary.AppendUvarint(b, s.forgotten)
 	b = appendInt64(b, s.window)
 	b = binary.AppendUvarint(b, s.changes)
-	return binary.AppendUvarint(b, s.logBytes)
+	b = binary.AppendUvarint(b, s.logBytes)
+	return append(b, s.passage.Bytes()...)
 }
 
 func (s *boardState) decode(body []byte) error {
@@ -88,7 +94,12 @@ func (s *boardState) decode(body []byte) error {
 		position: r.uvarint(), sequence: r.uvarint(), generation: r.uvarint(), forgotten: r.uvarint(), window: r.int64(),
 		changes: r.uvarint(), logBytes: r.uvarint(),
 	}
-	return r.done()
+	if r.err != nil {
+		return r.err
+	}
+	var err error
+	s.passage, err = transition.ReadPassage(r.b)
+	return err
 }
 
 // counts are kept in memory and counted anew at open.
@@ -176,5 +187,6 @@ func capabilities() driver.Capabilities {
 	c.MaxRecord = 1 << 20
 	c.MaxBatch = 256
 	c.InFlight = 4
+	c.Moves = true
 	return c
 }

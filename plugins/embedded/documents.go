@@ -115,6 +115,9 @@ func (d *documents) Put(ctx context.Context, space driver.Space, doc driver.Docu
 	err := d.store.committer.do(ctx, 1, len(doc.Data), func(t *txn) {
 		present, err := t.presentDocument(space, doc.Name)
 		if err == nil {
+			err = t.openFor(space)
+		}
+		if err == nil {
 			err = document.Put(&doc, present.Version, ifVersion)
 		}
 		switch {
@@ -140,6 +143,9 @@ func (d *documents) Delete(ctx context.Context, space driver.Space, name string,
 	var refused error
 	err := d.store.committer.do(ctx, 1, 0, func(t *txn) {
 		present, err := t.presentDocument(space, name)
+		if err == nil {
+			err = t.openFor(space)
+		}
 		if err == nil {
 			err = document.Delete(name, present.Version, ifVersion)
 		}

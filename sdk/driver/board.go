@@ -83,6 +83,7 @@ type Capabilities struct {
 	Groups        bool     // Op.Group is counted in the same step, see Group
 	Rates         bool     // Candidate.Rates are checked in the same step
 	Inbox         bool     // others leave postings in the store, see InboxPostings; CapabilityAll is without
+	Moves         bool     // the driver is a Mover; CapabilityAll is without
 }
 
 // CapabilityAll returns the capabilities of a store without restrictions.

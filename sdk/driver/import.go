@@ -15,14 +15,24 @@ import (
 type Import struct {
 	CreatedAt time.Time // of the posting; kept to the microsecond at least
 
-	// Then is the Trash or the Remove that the job went through, carried out just after
-	// the Post and only together with it; nil: the job is open. A Precondition of
-	// HeldByToken or Lapsed is not looked at: Token is that of a claim in the other store,
-	// and a retry of the ending is answered. Everything else of the job is the Post's.
+	// Then is the Trash, the Remove or the Claim that the job went through, carried out just
+	// after the Post and only together with it; nil: the job is open, and nobody holds it. A
+	// Precondition of HeldByToken or Lapsed is not looked at: Token is that of a claim in the
+	// other store, and a retry of the ending is answered. Everything else of the job is the
+	// Post's. A Claim has no ClaimSpec: Owner holds the job by Token, from now on for Lease,
+	// or with NoExpiry, and Limits are counted while the claim stands, whatever their Max. It
+	// is only for imports of a Move, and Precondition where Token is not of the board's
+	// generation.
 	Then *Op
 
-	// EndedAt, with Then, is when that was; kept to the microsecond at least.
+	// EndedAt, with Then, is when that was, for a Claim when it was made; kept to the
+	// microsecond at least.
 	EndedAt time.Time
+
+	// Move, if not zero, is the move that the import belongs to: it is done on a board that
+	// receives for that move (see MoveStep), and is Precondition on one that does not. Only
+	// for stores with Capabilities.Moves.
+	Move [16]byte
 }
 
 func (op *Op) checkImport(c Capabilities) error {
@@ -34,6 +44,8 @@ func (op *Op) checkImport(c Capabilities) error {
 		return job.Errorf(job.Invalid, "this store takes in no jobs of other stores: want a post without an import")
 	case op.Replaces != nil || op.Inbox != 0:
 		return job.Errorf(job.Invalid, "an import replaces no job, and is about no posting of an inbox")
+	case i.Move != [16]byte{} && !c.Moves:
+		return job.Errorf(job.Invalid, "boards do not move here: want an import that belongs to no move")
 	case i.CreatedAt.IsZero():
 		return job.Errorf(job.Invalid, "the import does not say when the job was posted")
 	case i.Then == nil:
@@ -43,8 +55,8 @@ func (op *Op) checkImport(c Capabilities) error {
 	}
 	then := i.Then
 	switch {
-	case then.Kind != Trash && then.Kind != Remove:
-		return job.Errorf(job.Invalid, "the imported job went through an op of kind %d: want %d or %d", then.Kind, Trash, Remove)
+	case then.Kind != Trash && then.Kind != Remove && then.Kind != Claim:
+		return job.Errorf(job.Invalid, "the imported job went through an op of kind %d: want %d, %d or %d", then.Kind, Trash, Remove, Claim)
 	case then.Job != op.Posting.ID:
 		return job.Errorf(job.Invalid, "the import is of job %v and says how %v ended: want the same job", op.Posting.ID, then.Job)
 	case then.Precondition != Whatever && !then.Precondition.ByToken():
@@ -52,5 +64,26 @@ func (op *Op) checkImport(c Capabilities) error {
 	case then.Version != 0 || then.Status != nil || then.Attach != nil || then.Hold != nil:
 		return job.Errorf(job.Invalid, "what the imported job went through changes more than where it stands: want that in the post")
 	}
+	if then.Kind == Claim {
+		if i.Move == [16]byte{} {
+			return job.Errorf(job.Invalid, "a claim of another store comes along with a move alone: want a job that nobody holds")
+		}
+		return then.checkImportedClaim(c)
+	}
 	return then.Check(c)
+}
+
+// checkImportedClaim looks at a claim that was made in another store.
+func (op *Op) checkImportedClaim(c Capabilities) error {
+	switch {
+	case op.Claim != nil || op.Request != [16]byte{}:
+		return job.Errorf(job.Invalid, "the claim was made in another store: want no candidates, and no request")
+	case op.Owner == "" || op.Token.IsZero():
+		return job.Errorf(job.Invalid, "the claim of the other store has no owner or no token")
+	case op.Lease < job.MinLease && !op.NoExpiry:
+		return job.Errorf(job.Invalid, "the claim's lease is %v: want at least %v, or no expiry", op.Lease, job.MinLease)
+	case len(op.Reason) > job.MaxReason:
+		return tooLarge("the reason", len(op.Reason), job.MaxReason)
+	}
+	return checkLimits(op.Limits, c)
 }

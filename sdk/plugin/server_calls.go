@@ -37,6 +37,9 @@ func (s *server) OpenBoard(ctx context.Context, req *pb.BoardSpec) (*pb.BoardSta
 	if err != nil {
 		return nil, err
 	}
+	if _, ok := d.(driver.Mover); !ok {
+		status.Capabilities.Moves = false // whatever a driver around it says
+	}
 	return wire.StatusTo(status), nil
 }
 

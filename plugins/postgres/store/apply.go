@@ -105,6 +105,9 @@ func (t *batch) commit(queue *pgx.Batch) error {
 
 // apply is where the state machine decides.
 func (t *batch) apply(op *driver.Op) driver.Result {
+	if answer, refused := t.head.passage.Refuses(op, t.head.generation); refused {
+		return answer
+	}
 	switch op.Kind {
 	case driver.Claim:
 		return t.claim(op)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/driver/poll"
+	"github.com/boardd/boardd/sdk/driver/transition"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -39,7 +40,7 @@ const inFlight = 2
 // capabilities are what the store can do on each board.
 func capabilities() driver.Capabilities {
 	c := driver.CapabilityAll()
-	c.InFlight, c.Inbox = inFlight, true
+	c.InFlight, c.Inbox, c.Moves = inFlight, true, true
 	return c
 }
 
@@ -222,6 +223,7 @@ type head struct {
 	term       int64 // when the server was started under which leases count
 	started    int64 // and when it really was
 	now        time.Time
+	passage    transition.Passage
 
 	position, told, forgotten, stampsAfter int64
 	counts
@@ -230,7 +232,7 @@ type head struct {
 // counts are how many records of which sort a board has.
 type counts struct{ open, claimed, trashed, ended, stamps, finals, finalBytes int64 }
 
-const readHead = `SELECT b.generation, b.term, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
+const readHead = `SELECT b.generation, b.passage, b.term, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
 	(extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint,
 	coalesce(t.position, 0), coalesce(t.told, 0), coalesce(t.forgotten, 0), coalesce(t.stamps_after, 0), coalesce(t.open, 0), coalesce(t.claimed, 0),
 	coalesce(t.trashed, 0), coalesce(t.ended, 0), coalesce(t.stamps, 0), coalesce(t.finals, 0), coalesce(t.final_bytes, 0)
@@ -245,12 +247,17 @@ func (h *head) queue(s *store, queue *pgx.Batch, b *board) {
 	}
 	queue.Queue(s.sql(readHead+where), arg).Query(func(rows pgx.Rows) error {
 		var now int64
+		var passage []byte
 		for rows.Next() {
-			if err := rows.Scan(&h.generation, &h.term, &now, &h.started, &h.position, &h.told, &h.forgotten, &h.stampsAfter,
+			if err := rows.Scan(&h.generation, &passage, &h.term, &now, &h.started, &h.position, &h.told, &h.forgotten, &h.stampsAfter,
 				&h.open, &h.claimed, &h.trashed, &h.ended, &h.stamps, &h.finals, &h.finalBytes); err != nil {
 				return err
 			}
 			h.there, h.now = true, time.UnixMicro(now)
+			var err error
+			if h.passage, err = transition.ReadPassage(passage); err != nil {
+				return err
+			}
 		}
 		return rows.Err()
 	})

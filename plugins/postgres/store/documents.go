@@ -10,6 +10,7 @@ import (
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/driver/document"
 	"github.com/boardd/boardd/sdk/driver/poll"
+	"github.com/boardd/boardd/sdk/driver/transition"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -87,7 +88,7 @@ func (d documents) Put(ctx context.Context, space driver.Space, doc driver.Docum
 		text = insertDocument
 	}
 	args := []any{[]byte(space.Board), []byte(space.Name), []byte(doc.Name), nanos(doc.Expires), append([]byte{}, doc.Data...), int64(ifVersion)} //nolint:gosec // one that is higher is none that was given
-	err = d.change(ctx, text, args, &version)
+	err = d.change(ctx, space, text, args, &version)
 	if errors.Is(err, pgx.ErrNoRows) {
 		present, err := d.present(ctx, space, doc.Name)
 		if err == nil {
@@ -109,7 +110,7 @@ func (d documents) Delete(ctx context.Context, space driver.Space, name string, 
 		return err
 	}
 	var version int64
-	err := d.change(ctx, deleteDocument, []any{[]byte(space.Board), []byte(space.Name), []byte(name), int64(ifVersion)}, &version) //nolint:gosec // likewise
+	err := d.change(ctx, space, deleteDocument, []any{[]byte(space.Board), []byte(space.Name), []byte(name), int64(ifVersion)}, &version) //nolint:gosec // likewise
 	if !errors.Is(err, pgx.ErrNoRows) {
 		return err
 	}
@@ -133,15 +134,22 @@ func (d documents) observed(space driver.Space) error {
 
 // change runs a statement that changes a document, and reads its only row; none, as
 // pgx.ErrNoRows, is a condition that was not met.
-func (d documents) change(ctx context.Context, text string, args []any, row any) error {
+func (d documents) change(ctx context.Context, space driver.Space, text string, args []any, row any) error {
+	var passage transition.Passage
 	conn, err := d.begin(ctx, func(queue *pgx.Batch) {
 		queue.Queue(beginWrite)
 		queue.Queue(local)
+		if space.Board != "" {
+			d.queuePassage(queue, space.Board, &passage)
+		}
 	})
 	if err != nil {
 		return err
 	}
 	defer d.abandon(conn)
+	if err := passage.Closed(); err != nil {
+		return err
+	}
 	queue := &pgx.Batch{}
 	none := false
 	queue.Queue(d.sql(text), args...).QueryRow(func(r pgx.Row) error {

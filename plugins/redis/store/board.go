@@ -74,7 +74,7 @@ type mark struct {
 
 func capabilities() driver.Capabilities {
 	c := driver.CapabilityAll()
-	c.Shared, c.ByteExact, c.InFlight = true, false, 4
+	c.Shared, c.ByteExact, c.InFlight, c.Moves = true, false, 4, true
 	return c
 }
 

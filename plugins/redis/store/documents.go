@@ -10,6 +10,7 @@ import (
 
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/driver/document"
+	"github.com/boardd/boardd/sdk/driver/transition"
 	"github.com/boardd/boardd/sdk/failpoint"
 	"github.com/boardd/boardd/sdk/job"
 )
@@ -155,6 +156,10 @@ func (d documents) answer(cmd *redis.Cmd, name string, ifVersion uint64) (uint64
 		return 0, document.OtherVersion(name, version, ifVersion)
 	case 2:
 		return 0, document.NotThere(name)
+	case 3:
+		return 0, job.Errorf(job.Unavailable, transition.Frozen)
+	case 4:
+		return 0, job.Errorf(job.Unavailable, transition.Receiving)
 	default:
 		return version, nil
 	}

@@ -71,10 +71,31 @@ func checkOp(op *driver.Op) error {
 	if len(op.Attach) > MaxAttachedAtOnce {
 		return job.Errorf(job.Invalid, "there are %d attached records: want at most %d at once", len(op.Attach), MaxAttachedAtOnce)
 	}
-	if err := checkLimitKeys(op.Limits); err != nil || op.Claim == nil {
+	if err := checkLimitKeys(op.Limits); err != nil {
 		return err
 	}
-	owner := op.Claim.Owner
+	switch {
+	case op.Import != nil && op.Import.Then != nil && op.Import.Then.Kind == driver.Claim:
+		if err := checkOwner(op.Import.Then.Owner); err != nil {
+			return err
+		}
+		return checkLimitKeys(op.Import.Then.Limits)
+	case op.Claim == nil:
+		return nil
+	}
+	if err := checkOwner(op.Claim.Owner); err != nil {
+		return err
+	}
+	for i := range op.Claim.Candidates {
+		if err := checkLimitKeys(op.Claim.Candidates[i].Limits); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkOwner refuses an owner that TaskFlow could not read.
+func checkOwner(owner string) error {
 	switch {
 	case owner == holder:
 		return job.Errorf(job.Invalid, "the owner %q is what marks a job that nobody may claim yet: want another name", owner)
@@ -82,11 +103,6 @@ func checkOp(op *driver.Op) error {
 		return job.Errorf(job.Invalid, "the owner %q is not UTF-8, and TaskFlow could not read it", owner)
 	case len(owner) > math.MaxUint16:
 		return job.Errorf(job.Invalid, "the owner has %d bytes: want at most %d", len(owner), math.MaxUint16)
-	}
-	for i := range op.Claim.Candidates {
-		if err := checkLimitKeys(op.Claim.Candidates[i].Limits); err != nil {
-			return err
-		}
 	}
 	return nil
 }
@@ -306,17 +322,35 @@ func (p *packer) imported(i *driver.Import) error {
 	}
 	p.u8(1)
 	p.u64(uint64(i.CreatedAt.UnixMicro()))
+	p.b = append(p.b, i.Move[:]...)
 	if i.Then == nil {
 		p.blob(nil)
 		return nil
 	}
-	then, err := encodeOp(i.Then, capabilities())
-	if err != nil {
-		return err
+	then := heldOp(i.Then)
+	if then == nil {
+		var err error
+		if then, err = encodeOp(i.Then, capabilities()); err != nil {
+			return err
+		}
 	}
 	p.blob(then)
 	p.u64(uint64(i.EndedAt.UnixMicro()))
 	return nil
+}
+
+// heldOp packs the claim that an imported job has; nil: it went through something else.
+func heldOp(then *driver.Op) []byte {
+	if then.Kind != driver.Claim {
+		return nil
+	}
+	held := *then
+	held.Kind, held.Precondition = opHeld, driver.HeldByToken
+	p := packer{make([]byte, 0, 256)}
+	p.head(&held, held.Job)
+	p.lease(held.Lease, held.NoExpiry)
+	p.limits(held.Limits)
+	return p.b
 }
 
 func (p *packer) keys(list []driver.Key) {

@@ -68,6 +68,9 @@ const opReconcile = 100
 // it read the posting of another program.
 const opVerdict = 101
 
+// opHeld is the claim that an imported job has, as the script reads it.
+const opHeld = 102
+
 // trouble is the kind of an op that failed in the middle of the script.
 const trouble = 255
 
@@ -133,6 +136,9 @@ func constants() string {
 	// A script has room for 200 local names: what is of groups is in one.
 	fmt.Fprintf(&b, "local group_ = {TALLY = %d, EARLY = %d, CLOSED = %d, ENDED = {[%d] = 'x', [%d] = 'f'}}\n",
 		driver.Tally, early, transition.Closed, job.Canceled, job.Failed)
+	fmt.Fprintf(&b, "group_.HELD, group_.UNAVAILABLE = %d, %d\n", opHeld, job.Unavailable)
+	fmt.Fprintf(&b, "group_.FROZEN, group_.RECEIVING = %q, %q\n", transition.Frozen, transition.Receiving)
+	fmt.Fprintf(&b, "group_.REIGN, group_.ENDEDMOVE = %q, %q\n", transition.OtherReign, transition.MoveEnded)
 	fmt.Fprintf(&b, "local NO_MEMORY = %q\n", noMemory)
 	fmt.Fprintf(&b, "local HOLDER, NONE = %q, string.rep('\\000', 16)\n", holder)
 	return b.String()

@@ -134,7 +134,7 @@ type check struct {
 
 func allChecks() []check {
 	return slices.Concat(
-		postChecks, claimChecks, leaseChecks, timeoutChecks, keyChecks, importChecks, groupChecks, tokenChecks, releaseChecks, removeChecks, trashChecks,
+		postChecks, claimChecks, leaseChecks, timeoutChecks, keyChecks, importChecks, moveChecks, groupChecks, tokenChecks, releaseChecks, removeChecks, trashChecks,
 		matrixChecks(), retryChecks(), batchChecks, raceChecks, trafficChecks, hostsChecks, expiryChecks, watchChecks, scanChecks,
 		documentChecks, nameChecks, largeChecks, cancelChecks, limitChecks, rateChecks, inboxChecks, historyChecks, boardChecks, lossChecks,
 		restartChecks, randomChecks,

@@ -24,6 +24,9 @@ func (b *board) apply(op *driver.Op) driver.Result {
 	if b.spec.Observe {
 		return driver.Result{Kind: job.Precondition, Message: transition.Observed}
 	}
+	if r, refused := b.passage.Refuses(op, b.generation); refused {
+		return r
+	}
 	now := time.Now()
 	b.forget(now)
 	switch op.Kind {

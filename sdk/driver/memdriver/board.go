@@ -22,6 +22,7 @@ type board struct {
 	mu         sync.Mutex
 	spec       driver.BoardSpec
 	generation uint64
+	passage    transition.Passage
 	position   driver.Position
 	sequence   uint64
 	epoch      uint64
@@ -53,9 +54,15 @@ type holder struct {
 	limits   []driver.Limit
 }
 
+func capabilities() driver.Capabilities {
+	c := driver.CapabilityAll()
+	c.Moves = true
+	return c
+}
+
 func newBoard() *board {
 	return &board{
-		dropped: make(chan struct{}), generation: 1, capabilities: driver.CapabilityAll(),
+		dropped: make(chan struct{}), generation: 1, capabilities: capabilities(),
 		jobs: map[job.ID]*entry{}, ended: map[job.ID]*past{}, limits: map[string]int64{}, keys: map[string]transition.Entry{},
 		past: newMemory(),
 	}

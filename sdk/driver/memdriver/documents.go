@@ -12,6 +12,7 @@ import (
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/driver/document"
 	"github.com/boardd/boardd/sdk/driver/poll"
+	"github.com/boardd/boardd/sdk/driver/transition"
 )
 
 type place struct {
@@ -23,10 +24,11 @@ type place struct {
 type documents struct {
 	store *store
 
-	mu      sync.Mutex
-	version uint64 // of the last change to any of them, so that no name sees one twice
-	docs    map[place]driver.Document
-	bell    poll.Bell // has a lock of its own
+	mu       sync.Mutex
+	version  uint64 // of the last change to any of them, so that no name sees one twice
+	docs     map[place]driver.Document
+	passages map[string]transition.Passage // by board
+	bell     poll.Bell                     // has a lock of its own
 }
 
 func (d *documents) Get(ctx context.Context, space driver.Space, name string) (driver.Document, error) {
@@ -61,6 +63,9 @@ func (d *documents) Put(ctx context.Context, space driver.Space, doc driver.Docu
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if err := d.passages[space.Board].Closed(); err != nil {
+		return 0, err
+	}
 	at := place{space, doc.Name}
 	present, _ := d.get(at, time.Now())
 	if err := document.Put(&doc, present.Version, ifVersion); err != nil {
@@ -79,6 +84,9 @@ func (d *documents) Delete(ctx context.Context, space driver.Space, name string,
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if err := d.passages[space.Board].Closed(); err != nil {
+		return err
+	}
 	at := place{space, name}
 	present, _ := d.get(at, time.Now())
 	if err := document.Delete(name, present.Version, ifVersion); err != nil {
@@ -134,6 +142,7 @@ func (d *documents) drop(board string) {
 			delete(d.docs, at)
 		}
 	}
+	delete(d.passages, board)
 	d.bell.Ring()
 }
 

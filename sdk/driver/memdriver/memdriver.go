@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/driver/transition"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -40,7 +41,7 @@ func Program() driver.Program {
 func Open(context.Context, driver.Config) (driver.Driver, error) {
 	s := &store{boards: map[string]*board{}}
 	_, _ = rand.Read(s.id[:]) // never fails
-	s.documents = documents{store: s, docs: map[place]driver.Document{}}
+	s.documents = documents{store: s, docs: map[place]driver.Document{}, passages: map[string]transition.Passage{}}
 	return s, nil
 }
 

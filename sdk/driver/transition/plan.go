@@ -53,6 +53,7 @@ type Plan struct {
 	Stamp Stamp
 
 	asked time.Time // Result.NotBefore
+	given bool      // the claim's token is that of another store, and stays as it is
 }
 
 // planOf returns the plan of an op that is permitted.
@@ -146,7 +147,9 @@ func Finish(p *Plan, version uint64, position driver.Position, epoch uint64, at 
 	r := driver.Result{Position: position, Version: version, At: at, NotBefore: p.asked.Round(0)}
 	switch p.Do {
 	case driver.Claim:
-		p.Holder.Token.Epoch, p.Holder.Since = epoch, at
+		if p.Holder.Since = at; !p.given {
+			p.Holder.Token.Epoch = epoch
+		}
 	case driver.Extend:
 		r.Lease = p.Holder.Remaining
 	}

@@ -26,7 +26,7 @@ local function num(n) return fmt('%.0f', n) end
 
 -- What the board counts: see head in keys.go. It is read here and written once
 -- at the end.
-local head = call('HMGET', HEAD, 'generation', 'position', 'epoch', 'claimed', 'open', 'finals', 'bytes', 'posts', 'server')
+local head = call('HMGET', HEAD, 'generation', 'position', 'epoch', 'claimed', 'open', 'finals', 'bytes', 'posts', 'server', 'moved')
 for n = 1, 8 do
   if head[n] and not tonumber(head[n]) then
     return redis.error_reply('CORRUPT the head of the board says ' .. sub(head[n], 1, 40) .. ' where a number has to be')
@@ -40,6 +40,7 @@ if not head[1] then -- a new board, or one whose head was taken away: its stream
   if last then position = tonumber(string.match(last[1], '^%d+')) end
 end
 local first = position + 1
+group_.passage = head[10] or '' -- see move.lua
 
 -- A host whose knowledge of the board is out of date has to look again: the
 -- generation was raised, or the store has lost changes that this host has seen, or

@@ -46,6 +46,9 @@ local function done()
   return {1, version}
 end
 
+if what ~= 'reap' and call('SISMEMBER', SPACES, 'FROZEN') == 1 then return {3, 0} end -- see docmove.lua
+if what ~= 'reap' and call('SISMEMBER', SPACES, 'RECEIVING') == 1 then return {4, 0} end
+
 if what == 'put' then
   if raw and nonce == ARGV[7] then return {1, present} end -- by an earlier try of this call
   if present ~= tonumber(ARGV[5]) then return {0, present} end

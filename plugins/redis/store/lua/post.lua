@@ -2,7 +2,9 @@
 -- limits of its post are countable: they are raised before.
 function change_.follows(o)
   writable(o.after, nil)
-  if o.after.kind == REMOVE then
+  if o.after.kind == group_.HELD then
+    countable(counted(o.after.limits))
+  elseif o.after.kind == REMOVE then
     removable(nil, o.after.keep)
     sound('HLEN', akey(o.id))
   else
@@ -11,12 +13,31 @@ function change_.follows(o)
   end
 end
 
+-- A claim of another store, with its token, and its whole lease from now on.
+change_[group_.HELD] = function(o, j)
+  claimed = claimed + 1
+  j.claim, j.live, j.noexpiry = true, true, o.lease == 0
+  j.token, j.by, j.since = o.token, o.owner, o.at
+  j.deadline = o.lease > 0 and now + o.lease * 1000 or 0
+  j.extra = counted(o.limits)
+  raise(j.extra, 1)
+  if o.lease > 0 then
+    call('SET', okey(j.id), o.owner, 'PX', num(o.lease))
+  else
+    call('SET', okey(j.id), o.owner)
+  end
+  j.key, j.lm = o.owner, datetime(sub(o.token, 17))
+  call('SET', mkey(j.id), j.lm)
+  change(j, o.event, o.reason, o.owner)
+  return result(0, 0, position, j.version, now, 0, 0, 0, '', '')
+end
+
 -- imported carries that out, and answers the import.
 function change_.imported(o, j)
   local r = change_[o.after.kind](o.after, j)
   local p, version, at = get('>I8I8I8', r, 3)
-  local stands = o.after.kind == SET_ASIDE and standing(j, 0) or found(o.id)
-  return result(0, 0, p, version, at, o.after.kind == SET_ASIDE and notBefore(o, j) or 0, 0, 0, '', '', stands .. pack('>I2I2', 0, 0))
+  local stands = o.after.kind ~= REMOVE and standing(j, 0) or found(o.id)
+  return result(0, 0, p, version, at, o.after.kind ~= REMOVE and notBefore(o, j) or 0, 0, 0, '', '', stands .. pack('>I2I2', 0, 0))
 end
 
 -- post puts a job on the board: the posting is head, the time, tail, and the

@@ -46,11 +46,10 @@ local function readPost(o, raw, at, read)
   o.limits, at = limitsAt(raw, at)
   at = readKeys(o, raw, at)
   o.emptied, at = get('>I2c0', raw, at)
-  local imports, created, after
+  local imports, after
   imports, at = get('>B', raw, at)
   if imports == 0 then return end
-  created, after, at = get('>I8I4c0', raw, at)
-  o.created = created
+  o.created, o.move, after, at = get('>I8c16I4c0', raw, at)
   if after ~= '' then
     o.after = read(after)
     o.after.at = get('>I8', raw, at)
@@ -79,12 +78,32 @@ function read(raw)
   elseif o.kind == REMOVE then readRemove(o, raw, at)
   elseif o.kind == RESTORE then readKeys(o, raw, at)
   elseif o.kind == group_.TALLY then o.group, o.what = get('>I2c0B', raw, at)
+  elseif o.kind == group_.HELD then
+    o.lease, at = get('>I8', raw, at)
+    o.limits = limitsAt(raw, at)
   elseif o.kind == EXTEND then o.lease, o.most = get('>I8I8', raw, at) end
   return o
 end
 
+-- refuses returns why the board does not take an op as it stands between stores: kind and
+-- message, see transition.Passage.
+function group_.refuses(o)
+  local passage, mine = group_.passage, o.move and o.move ~= NONE
+  if mine and passage == 'R' .. o.move then
+    if o.after and o.after.kind == group_.HELD and sub(o.after.token, 1, 8) ~= GENERATION then return PRECONDITION, group_.REIGN end
+  elseif mine and sub(passage, 1, 1) ~= 'F' then
+    return PRECONDITION, group_.ENDEDMOVE
+  elseif passage ~= '' then
+    return group_.UNAVAILABLE, sub(passage, 1, 1) == 'R' and group_.RECEIVING or group_.FROZEN
+  end
+end
+
 local function run(raw)
   local o = read(raw)
+  if o.kind ~= SETTLE and o.kind ~= VERDICT then
+    local why, text = group_.refuses(o)
+    if why then return result(why, 0, 0, 0, 0, 0, 0, 0, text, '') end
+  end
   if o.kind == CLAIM_OP then return claim(o) end
   if o.kind == POST then return post(o) end
   if o.kind == group_.TALLY then return result(0, 0, 0, 0, 0, 0, 0, 0, group_.tally(o), '') end

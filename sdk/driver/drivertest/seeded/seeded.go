@@ -37,7 +37,7 @@ func (b Bug) Program() driver.Program {
 
 // All returns every wrong driver.
 func All() []Bug {
-	return slices.Concat(tokenBugs(), claimBugs(), jobBugs(), streamBugs(), hostBugs())
+	return slices.Concat(tokenBugs(), claimBugs(), jobBugs(), moveBugs(), streamBugs(), hostBugs())
 }
 
 // Find returns the bug with a name.

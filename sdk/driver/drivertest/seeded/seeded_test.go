@@ -125,6 +125,10 @@ type lasting struct{ driver.Driver }
 
 func (lasting) Close() error { return nil }
 
+func (l lasting) MoveBoard(ctx context.Context, board string, m driver.Move) error {
+	return l.Driver.(driver.Mover).MoveBoard(ctx, board, m) //nolint:forcetypeassert // memdriver is one
+}
+
 func (l lasting) OpenBoard(ctx context.Context, spec driver.BoardSpec) (driver.BoardStatus, error) {
 	status, err := l.Driver.OpenBoard(ctx, spec)
 	status.Durability = driver.Delayed

@@ -51,6 +51,63 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// A step holds on every host of the store, outlasts closing and opening, and may come
+// twice. A step with a board that another move has taken is FAILED_PRECONDITION.
+type MoveStep int32
+
+const (
+	MoveStep_MOVE_STEP_UNSPECIFIED MoveStep = 0
+	MoveStep_MOVE_STEP_FREEZE      MoveStep = 1 // refuse every change as UNAVAILABLE, those of the board's documents included
+	MoveStep_MOVE_STEP_THAW        MoveStep = 2 // end that
+	MoveStep_MOVE_STEP_RECEIVE     MoveStep = 3 // refuse likewise all but imports of the move; with a claim on the board: FAILED_PRECONDITION
+	MoveStep_MOVE_STEP_ADMIT       MoveStep = 4 // end that; from then on imports of the move are FAILED_PRECONDITION
+)
+
+// Enum value maps for MoveStep.
+var (
+	MoveStep_name = map[int32]string{
+		0: "MOVE_STEP_UNSPECIFIED",
+		1: "MOVE_STEP_FREEZE",
+		2: "MOVE_STEP_THAW",
+		3: "MOVE_STEP_RECEIVE",
+		4: "MOVE_STEP_ADMIT",
+	}
+	MoveStep_value = map[string]int32{
+		"MOVE_STEP_UNSPECIFIED": 0,
+		"MOVE_STEP_FREEZE":      1,
+		"MOVE_STEP_THAW":        2,
+		"MOVE_STEP_RECEIVE":     3,
+		"MOVE_STEP_ADMIT":       4,
+	}
+)
+
+func (x MoveStep) Enum() *MoveStep {
+	p := new(MoveStep)
+	*p = x
+	return p
+}
+
+func (x MoveStep) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (MoveStep) Descriptor() protoreflect.EnumDescriptor {
+	return file_driver_proto_enumTypes[0].Descriptor()
+}
+
+func (MoveStep) Type() protoreflect.EnumType {
+	return &file_driver_proto_enumTypes[0]
+}
+
+func (x MoveStep) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use MoveStep.Descriptor instead.
+func (MoveStep) EnumDescriptor() ([]byte, []int) {
+	return file_driver_proto_rawDescGZIP(), []int{0}
+}
+
 // Kind says what sort of thing went wrong. All but KIND_OUTCOME_UNKNOWN say that
 // nothing was changed.
 type Kind int32
@@ -137,11 +194,11 @@ func (x Kind) String() string {
 }
 
 func (Kind) Descriptor() protoreflect.EnumDescriptor {
-	return file_driver_proto_enumTypes[0].Descriptor()
+	return file_driver_proto_enumTypes[1].Descriptor()
 }
 
 func (Kind) Type() protoreflect.EnumType {
-	return &file_driver_proto_enumTypes[0]
+	return &file_driver_proto_enumTypes[1]
 }
 
 func (x Kind) Number() protoreflect.EnumNumber {
@@ -150,7 +207,7 @@ func (x Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Kind.Descriptor instead.
 func (Kind) EnumDescriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{0}
+	return file_driver_proto_rawDescGZIP(), []int{1}
 }
 
 // OpKind says which transition an op is. "Ends the claim" means that its token
@@ -239,11 +296,11 @@ func (x OpKind) String() string {
 }
 
 func (OpKind) Descriptor() protoreflect.EnumDescriptor {
-	return file_driver_proto_enumTypes[1].Descriptor()
+	return file_driver_proto_enumTypes[2].Descriptor()
 }
 
 func (OpKind) Type() protoreflect.EnumType {
-	return &file_driver_proto_enumTypes[1]
+	return &file_driver_proto_enumTypes[2]
 }
 
 func (x OpKind) Number() protoreflect.EnumNumber {
@@ -252,7 +309,7 @@ func (x OpKind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use OpKind.Descriptor instead.
 func (OpKind) EnumDescriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{1}
+	return file_driver_proto_rawDescGZIP(), []int{2}
 }
 
 // Must says what has to be true of a job's claim for an op to be done.
@@ -313,11 +370,11 @@ func (x Must) String() string {
 }
 
 func (Must) Descriptor() protoreflect.EnumDescriptor {
-	return file_driver_proto_enumTypes[2].Descriptor()
+	return file_driver_proto_enumTypes[3].Descriptor()
 }
 
 func (Must) Type() protoreflect.EnumType {
-	return &file_driver_proto_enumTypes[2]
+	return &file_driver_proto_enumTypes[3]
 }
 
 func (x Must) Number() protoreflect.EnumNumber {
@@ -326,7 +383,7 @@ func (x Must) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Must.Descriptor instead.
 func (Must) EnumDescriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{2}
+	return file_driver_proto_rawDescGZIP(), []int{3}
 }
 
 type State int32
@@ -368,11 +425,11 @@ func (x State) String() string {
 }
 
 func (State) Descriptor() protoreflect.EnumDescriptor {
-	return file_driver_proto_enumTypes[3].Descriptor()
+	return file_driver_proto_enumTypes[4].Descriptor()
 }
 
 func (State) Type() protoreflect.EnumType {
-	return &file_driver_proto_enumTypes[3]
+	return &file_driver_proto_enumTypes[4]
 }
 
 func (x State) Number() protoreflect.EnumNumber {
@@ -381,7 +438,7 @@ func (x State) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use State.Descriptor instead.
 func (State) EnumDescriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{3}
+	return file_driver_proto_rawDescGZIP(), []int{4}
 }
 
 type Outcome int32
@@ -423,11 +480,11 @@ func (x Outcome) String() string {
 }
 
 func (Outcome) Descriptor() protoreflect.EnumDescriptor {
-	return file_driver_proto_enumTypes[4].Descriptor()
+	return file_driver_proto_enumTypes[5].Descriptor()
 }
 
 func (Outcome) Type() protoreflect.EnumType {
-	return &file_driver_proto_enumTypes[4]
+	return &file_driver_proto_enumTypes[5]
 }
 
 func (x Outcome) Number() protoreflect.EnumNumber {
@@ -436,7 +493,7 @@ func (x Outcome) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Outcome.Descriptor instead.
 func (Outcome) EnumDescriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{4}
+	return file_driver_proto_rawDescGZIP(), []int{5}
 }
 
 // Event says what happened to a job.
@@ -509,11 +566,11 @@ func (x Event) String() string {
 }
 
 func (Event) Descriptor() protoreflect.EnumDescriptor {
-	return file_driver_proto_enumTypes[5].Descriptor()
+	return file_driver_proto_enumTypes[6].Descriptor()
 }
 
 func (Event) Type() protoreflect.EnumType {
-	return &file_driver_proto_enumTypes[5]
+	return &file_driver_proto_enumTypes[6]
 }
 
 func (x Event) Number() protoreflect.EnumNumber {
@@ -522,7 +579,7 @@ func (x Event) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Event.Descriptor instead.
 func (Event) EnumDescriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{5}
+	return file_driver_proto_rawDescGZIP(), []int{6}
 }
 
 type Encoding int32
@@ -555,11 +612,11 @@ func (x Encoding) String() string {
 }
 
 func (Encoding) Descriptor() protoreflect.EnumDescriptor {
-	return file_driver_proto_enumTypes[6].Descriptor()
+	return file_driver_proto_enumTypes[7].Descriptor()
 }
 
 func (Encoding) Type() protoreflect.EnumType {
-	return &file_driver_proto_enumTypes[6]
+	return &file_driver_proto_enumTypes[7]
 }
 
 func (x Encoding) Number() protoreflect.EnumNumber {
@@ -568,7 +625,7 @@ func (x Encoding) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Encoding.Descriptor instead.
 func (Encoding) EnumDescriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{6}
+	return file_driver_proto_rawDescGZIP(), []int{7}
 }
 
 // Part is a larger part of a job; parts are added up as bits.
@@ -608,11 +665,11 @@ func (x Part) String() string {
 }
 
 func (Part) Descriptor() protoreflect.EnumDescriptor {
-	return file_driver_proto_enumTypes[7].Descriptor()
+	return file_driver_proto_enumTypes[8].Descriptor()
 }
 
 func (Part) Type() protoreflect.EnumType {
-	return &file_driver_proto_enumTypes[7]
+	return &file_driver_proto_enumTypes[8]
 }
 
 func (x Part) Number() protoreflect.EnumNumber {
@@ -621,7 +678,7 @@ func (x Part) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Part.Descriptor instead.
 func (Part) EnumDescriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{7}
+	return file_driver_proto_rawDescGZIP(), []int{8}
 }
 
 type Set int32
@@ -663,11 +720,11 @@ func (x Set) String() string {
 }
 
 func (Set) Descriptor() protoreflect.EnumDescriptor {
-	return file_driver_proto_enumTypes[8].Descriptor()
+	return file_driver_proto_enumTypes[9].Descriptor()
 }
 
 func (Set) Type() protoreflect.EnumType {
-	return &file_driver_proto_enumTypes[8]
+	return &file_driver_proto_enumTypes[9]
 }
 
 func (x Set) Number() protoreflect.EnumNumber {
@@ -676,7 +733,7 @@ func (x Set) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Set.Descriptor instead.
 func (Set) EnumDescriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{8}
+	return file_driver_proto_rawDescGZIP(), []int{9}
 }
 
 type Severity int32
@@ -715,11 +772,11 @@ func (x Severity) String() string {
 }
 
 func (Severity) Descriptor() protoreflect.EnumDescriptor {
-	return file_driver_proto_enumTypes[9].Descriptor()
+	return file_driver_proto_enumTypes[10].Descriptor()
 }
 
 func (Severity) Type() protoreflect.EnumType {
-	return &file_driver_proto_enumTypes[9]
+	return &file_driver_proto_enumTypes[10]
 }
 
 func (x Severity) Number() protoreflect.EnumNumber {
@@ -728,7 +785,7 @@ func (x Severity) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Severity.Descriptor instead.
 func (Severity) EnumDescriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{9}
+	return file_driver_proto_rawDescGZIP(), []int{10}
 }
 
 type InfoRequest struct {
@@ -1492,6 +1549,7 @@ type Capabilities struct {
 	Groups        bool                   `protobuf:"varint,18,opt,name=groups,proto3" json:"groups,omitempty"`                                   // Op.group is counted in the same step
 	Inbox         bool                   `protobuf:"varint,16,opt,name=inbox,proto3" json:"inbox,omitempty"`                                     // others leave postings in the store, see SET_INBOX
 	Rates         bool                   `protobuf:"varint,19,opt,name=rates,proto3" json:"rates,omitempty"`                                     // Candidate.rates are checked in the same step
+	Moves         bool                   `protobuf:"varint,20,opt,name=moves,proto3" json:"moves,omitempty"`                                     // boards move to other stores and come from them, see MoveBoard
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1659,6 +1717,13 @@ func (x *Capabilities) GetRates() bool {
 	return false
 }
 
+func (x *Capabilities) GetMoves() bool {
+	if x != nil {
+		return x.Moves
+	}
+	return false
+}
+
 type DropBoardRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Board         string                 `protobuf:"bytes,1,opt,name=board,proto3" json:"board,omitempty"`
@@ -1739,6 +1804,118 @@ func (*DropBoardResponse) Descriptor() ([]byte, []int) {
 	return file_driver_proto_rawDescGZIP(), []int{13}
 }
 
+type MoveBoardRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Board         string                 `protobuf:"bytes,1,opt,name=board,proto3" json:"board,omitempty"`
+	Step          MoveStep               `protobuf:"varint,2,opt,name=step,proto3,enum=boardd.driver.v1.MoveStep" json:"step,omitempty"`
+	Id            []byte                 `protobuf:"bytes,3,opt,name=id,proto3" json:"id,omitempty"`                  // of the move: 16 random bytes
+	Generation    uint64                 `protobuf:"varint,4,opt,name=generation,proto3" json:"generation,omitempty"` // for RECEIVE: of the other board; this one goes on in it, or in its own if that is later
+	Position      uint64                 `protobuf:"varint,5,opt,name=position,proto3" json:"position,omitempty"`     // likewise; positions and epochs go on above it, and watches from there or before are resynced
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MoveBoardRequest) Reset() {
+	*x = MoveBoardRequest{}
+	mi := &file_driver_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MoveBoardRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MoveBoardRequest) ProtoMessage() {}
+
+func (x *MoveBoardRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_driver_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MoveBoardRequest.ProtoReflect.Descriptor instead.
+func (*MoveBoardRequest) Descriptor() ([]byte, []int) {
+	return file_driver_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *MoveBoardRequest) GetBoard() string {
+	if x != nil {
+		return x.Board
+	}
+	return ""
+}
+
+func (x *MoveBoardRequest) GetStep() MoveStep {
+	if x != nil {
+		return x.Step
+	}
+	return MoveStep_MOVE_STEP_UNSPECIFIED
+}
+
+func (x *MoveBoardRequest) GetId() []byte {
+	if x != nil {
+		return x.Id
+	}
+	return nil
+}
+
+func (x *MoveBoardRequest) GetGeneration() uint64 {
+	if x != nil {
+		return x.Generation
+	}
+	return 0
+}
+
+func (x *MoveBoardRequest) GetPosition() uint64 {
+	if x != nil {
+		return x.Position
+	}
+	return 0
+}
+
+type MoveBoardResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MoveBoardResponse) Reset() {
+	*x = MoveBoardResponse{}
+	mi := &file_driver_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MoveBoardResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MoveBoardResponse) ProtoMessage() {}
+
+func (x *MoveBoardResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_driver_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MoveBoardResponse.ProtoReflect.Descriptor instead.
+func (*MoveBoardResponse) Descriptor() ([]byte, []int) {
+	return file_driver_proto_rawDescGZIP(), []int{15}
+}
+
 // Batch is a list of ops, each of which is carried out atomically by itself. No
 // two ops under way are for the same job, so the driver may run them, and
 // several batches, in any order and side by side.
@@ -1753,7 +1930,7 @@ type Batch struct {
 
 func (x *Batch) Reset() {
 	*x = Batch{}
-	mi := &file_driver_proto_msgTypes[14]
+	mi := &file_driver_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1765,7 +1942,7 @@ func (x *Batch) String() string {
 func (*Batch) ProtoMessage() {}
 
 func (x *Batch) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[14]
+	mi := &file_driver_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1778,7 +1955,7 @@ func (x *Batch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Batch.ProtoReflect.Descriptor instead.
 func (*Batch) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{14}
+	return file_driver_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Batch) GetSeq() uint64 {
@@ -1812,7 +1989,7 @@ type BoardOps struct {
 
 func (x *BoardOps) Reset() {
 	*x = BoardOps{}
-	mi := &file_driver_proto_msgTypes[15]
+	mi := &file_driver_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1824,7 +2001,7 @@ func (x *BoardOps) String() string {
 func (*BoardOps) ProtoMessage() {}
 
 func (x *BoardOps) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[15]
+	mi := &file_driver_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1837,7 +2014,7 @@ func (x *BoardOps) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoardOps.ProtoReflect.Descriptor instead.
 func (*BoardOps) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{15}
+	return file_driver_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *BoardOps) GetBoard() string {
@@ -1864,7 +2041,7 @@ type BatchResult struct {
 
 func (x *BatchResult) Reset() {
 	*x = BatchResult{}
-	mi := &file_driver_proto_msgTypes[16]
+	mi := &file_driver_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1876,7 +2053,7 @@ func (x *BatchResult) String() string {
 func (*BatchResult) ProtoMessage() {}
 
 func (x *BatchResult) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[16]
+	mi := &file_driver_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1889,7 +2066,7 @@ func (x *BatchResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchResult.ProtoReflect.Descriptor instead.
 func (*BatchResult) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{16}
+	return file_driver_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *BatchResult) GetSeq() uint64 {
@@ -1958,7 +2135,7 @@ type Op struct {
 
 func (x *Op) Reset() {
 	*x = Op{}
-	mi := &file_driver_proto_msgTypes[17]
+	mi := &file_driver_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1970,7 +2147,7 @@ func (x *Op) String() string {
 func (*Op) ProtoMessage() {}
 
 func (x *Op) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[17]
+	mi := &file_driver_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1983,7 +2160,7 @@ func (x *Op) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Op.ProtoReflect.Descriptor instead.
 func (*Op) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{17}
+	return file_driver_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Op) GetTag() uint32 {
@@ -2190,19 +2367,25 @@ func (x *Op) GetForget() bool {
 type Import struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Created int64                  `protobuf:"varint,1,opt,name=created,proto3" json:"created,omitempty"` // of the posting: nanoseconds since 1970; kept to the microsecond at least
-	// The trash or the remove that the job went through, carried out just after the post
-	// and only together with it; absent: the job is open. A must of HELD_BY_TOKEN or LAPSED
-	// is not looked at: token is that of a claim in the other store, and a retry of the
-	// ending is answered.
-	Then          *Op   `protobuf:"bytes,2,opt,name=then,proto3" json:"then,omitempty"`
-	Ended         int64 `protobuf:"varint,3,opt,name=ended,proto3" json:"ended,omitempty"` // when that was
+	// The trash, the remove or the claim that the job went through, carried out just after the
+	// post and only together with it; absent: the job is open, and nobody holds it. A must of
+	// HELD_BY_TOKEN or LAPSED is not looked at: token is that of a claim in the other store,
+	// and a retry of the ending is answered. A claim has no ClaimSpec: owner holds the job by
+	// token, from now on for lease, or with no_expiry, and limits are counted while the claim
+	// stands, whatever their max. It is only for imports of a move, and FAILED_PRECONDITION
+	// where token is not of the board's generation.
+	Then  *Op   `protobuf:"bytes,2,opt,name=then,proto3" json:"then,omitempty"`
+	Ended int64 `protobuf:"varint,3,opt,name=ended,proto3" json:"ended,omitempty"` // when that was; for a claim: when it was made
+	// The move that the import belongs to; empty: none. It is done on a board that receives
+	// for that move (see MoveStep), and FAILED_PRECONDITION on one that does not.
+	Move          []byte `protobuf:"bytes,4,opt,name=move,proto3" json:"move,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Import) Reset() {
 	*x = Import{}
-	mi := &file_driver_proto_msgTypes[18]
+	mi := &file_driver_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2214,7 +2397,7 @@ func (x *Import) String() string {
 func (*Import) ProtoMessage() {}
 
 func (x *Import) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[18]
+	mi := &file_driver_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2227,7 +2410,7 @@ func (x *Import) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Import.ProtoReflect.Descriptor instead.
 func (*Import) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{18}
+	return file_driver_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Import) GetCreated() int64 {
@@ -2249,6 +2432,13 @@ func (x *Import) GetEnded() int64 {
 		return x.Ended
 	}
 	return 0
+}
+
+func (x *Import) GetMove() []byte {
+	if x != nil {
+		return x.Move
+	}
+	return nil
 }
 
 // ClaimSpec asks for claims. The store goes through candidates in order and
@@ -2275,7 +2465,7 @@ type ClaimSpec struct {
 
 func (x *ClaimSpec) Reset() {
 	*x = ClaimSpec{}
-	mi := &file_driver_proto_msgTypes[19]
+	mi := &file_driver_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2287,7 +2477,7 @@ func (x *ClaimSpec) String() string {
 func (*ClaimSpec) ProtoMessage() {}
 
 func (x *ClaimSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[19]
+	mi := &file_driver_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2300,7 +2490,7 @@ func (x *ClaimSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClaimSpec.ProtoReflect.Descriptor instead.
 func (*ClaimSpec) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{19}
+	return file_driver_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ClaimSpec) GetCandidates() []*Candidate {
@@ -2383,7 +2573,7 @@ type Candidate struct {
 
 func (x *Candidate) Reset() {
 	*x = Candidate{}
-	mi := &file_driver_proto_msgTypes[20]
+	mi := &file_driver_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2395,7 +2585,7 @@ func (x *Candidate) String() string {
 func (*Candidate) ProtoMessage() {}
 
 func (x *Candidate) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[20]
+	mi := &file_driver_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2408,7 +2598,7 @@ func (x *Candidate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Candidate.ProtoReflect.Descriptor instead.
 func (*Candidate) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{20}
+	return file_driver_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Candidate) GetJob() []byte {
@@ -2473,7 +2663,7 @@ type Limit struct {
 
 func (x *Limit) Reset() {
 	*x = Limit{}
-	mi := &file_driver_proto_msgTypes[21]
+	mi := &file_driver_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2485,7 +2675,7 @@ func (x *Limit) String() string {
 func (*Limit) ProtoMessage() {}
 
 func (x *Limit) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[21]
+	mi := &file_driver_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2498,7 +2688,7 @@ func (x *Limit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Limit.ProtoReflect.Descriptor instead.
 func (*Limit) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{21}
+	return file_driver_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Limit) GetKey() string {
@@ -2536,7 +2726,7 @@ type Rate struct {
 
 func (x *Rate) Reset() {
 	*x = Rate{}
-	mi := &file_driver_proto_msgTypes[22]
+	mi := &file_driver_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2548,7 +2738,7 @@ func (x *Rate) String() string {
 func (*Rate) ProtoMessage() {}
 
 func (x *Rate) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[22]
+	mi := &file_driver_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2561,7 +2751,7 @@ func (x *Rate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rate.ProtoReflect.Descriptor instead.
 func (*Rate) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{22}
+	return file_driver_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Rate) GetKey() string {
@@ -2599,7 +2789,7 @@ type Key struct {
 
 func (x *Key) Reset() {
 	*x = Key{}
-	mi := &file_driver_proto_msgTypes[23]
+	mi := &file_driver_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2611,7 +2801,7 @@ func (x *Key) String() string {
 func (*Key) ProtoMessage() {}
 
 func (x *Key) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[23]
+	mi := &file_driver_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2624,7 +2814,7 @@ func (x *Key) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Key.ProtoReflect.Descriptor instead.
 func (*Key) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{23}
+	return file_driver_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Key) GetName() string {
@@ -2668,7 +2858,7 @@ type Hold struct {
 
 func (x *Hold) Reset() {
 	*x = Hold{}
-	mi := &file_driver_proto_msgTypes[24]
+	mi := &file_driver_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2680,7 +2870,7 @@ func (x *Hold) String() string {
 func (*Hold) ProtoMessage() {}
 
 func (x *Hold) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[24]
+	mi := &file_driver_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2693,7 +2883,7 @@ func (x *Hold) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Hold.ProtoReflect.Descriptor instead.
 func (*Hold) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{24}
+	return file_driver_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Hold) GetUntil() int64 {
@@ -2729,7 +2919,7 @@ type Attachment struct {
 
 func (x *Attachment) Reset() {
 	*x = Attachment{}
-	mi := &file_driver_proto_msgTypes[25]
+	mi := &file_driver_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2741,7 +2931,7 @@ func (x *Attachment) String() string {
 func (*Attachment) ProtoMessage() {}
 
 func (x *Attachment) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[25]
+	mi := &file_driver_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2754,7 +2944,7 @@ func (x *Attachment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attachment.ProtoReflect.Descriptor instead.
 func (*Attachment) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{25}
+	return file_driver_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Attachment) GetName() string {
@@ -2793,7 +2983,7 @@ type Ending struct {
 
 func (x *Ending) Reset() {
 	*x = Ending{}
-	mi := &file_driver_proto_msgTypes[26]
+	mi := &file_driver_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2805,7 +2995,7 @@ func (x *Ending) String() string {
 func (*Ending) ProtoMessage() {}
 
 func (x *Ending) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[26]
+	mi := &file_driver_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2818,7 +3008,7 @@ func (x *Ending) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ending.ProtoReflect.Descriptor instead.
 func (*Ending) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{26}
+	return file_driver_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Ending) GetOutcome() Outcome {
@@ -2889,7 +3079,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_driver_proto_msgTypes[27]
+	mi := &file_driver_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2901,7 +3091,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[27]
+	mi := &file_driver_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2914,7 +3104,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{27}
+	return file_driver_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Result) GetTag() uint32 {
@@ -3054,7 +3244,7 @@ type Group struct {
 
 func (x *Group) Reset() {
 	*x = Group{}
-	mi := &file_driver_proto_msgTypes[28]
+	mi := &file_driver_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3066,7 +3256,7 @@ func (x *Group) String() string {
 func (*Group) ProtoMessage() {}
 
 func (x *Group) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[28]
+	mi := &file_driver_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3079,7 +3269,7 @@ func (x *Group) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Group.ProtoReflect.Descriptor instead.
 func (*Group) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{28}
+	return file_driver_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Group) GetOpen() int64 {
@@ -3154,7 +3344,7 @@ type Claimed struct {
 
 func (x *Claimed) Reset() {
 	*x = Claimed{}
-	mi := &file_driver_proto_msgTypes[29]
+	mi := &file_driver_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3166,7 +3356,7 @@ func (x *Claimed) String() string {
 func (*Claimed) ProtoMessage() {}
 
 func (x *Claimed) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[29]
+	mi := &file_driver_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3179,7 +3369,7 @@ func (x *Claimed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Claimed.ProtoReflect.Descriptor instead.
 func (*Claimed) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{29}
+	return file_driver_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Claimed) GetJob() []byte {
@@ -3247,7 +3437,7 @@ type Gone struct {
 
 func (x *Gone) Reset() {
 	*x = Gone{}
-	mi := &file_driver_proto_msgTypes[30]
+	mi := &file_driver_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3259,7 +3449,7 @@ func (x *Gone) String() string {
 func (*Gone) ProtoMessage() {}
 
 func (x *Gone) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[30]
+	mi := &file_driver_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3272,7 +3462,7 @@ func (x *Gone) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Gone.ProtoReflect.Descriptor instead.
 func (*Gone) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{30}
+	return file_driver_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Gone) GetJob() []byte {
@@ -3330,7 +3520,7 @@ type Posting struct {
 
 func (x *Posting) Reset() {
 	*x = Posting{}
-	mi := &file_driver_proto_msgTypes[31]
+	mi := &file_driver_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3342,7 +3532,7 @@ func (x *Posting) String() string {
 func (*Posting) ProtoMessage() {}
 
 func (x *Posting) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[31]
+	mi := &file_driver_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3355,7 +3545,7 @@ func (x *Posting) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Posting.ProtoReflect.Descriptor instead.
 func (*Posting) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{31}
+	return file_driver_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Posting) GetId() []byte {
@@ -3461,7 +3651,7 @@ type Record struct {
 
 func (x *Record) Reset() {
 	*x = Record{}
-	mi := &file_driver_proto_msgTypes[32]
+	mi := &file_driver_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3473,7 +3663,7 @@ func (x *Record) String() string {
 func (*Record) ProtoMessage() {}
 
 func (x *Record) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[32]
+	mi := &file_driver_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3486,7 +3676,7 @@ func (x *Record) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Record.ProtoReflect.Descriptor instead.
 func (*Record) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{32}
+	return file_driver_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Record) GetPosting() *Posting {
@@ -3608,7 +3798,7 @@ type Holder struct {
 
 func (x *Holder) Reset() {
 	*x = Holder{}
-	mi := &file_driver_proto_msgTypes[33]
+	mi := &file_driver_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3620,7 +3810,7 @@ func (x *Holder) String() string {
 func (*Holder) ProtoMessage() {}
 
 func (x *Holder) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[33]
+	mi := &file_driver_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3633,7 +3823,7 @@ func (x *Holder) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Holder.ProtoReflect.Descriptor instead.
 func (*Holder) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{33}
+	return file_driver_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Holder) GetOwner() string {
@@ -3689,7 +3879,7 @@ type ReadRequest struct {
 
 func (x *ReadRequest) Reset() {
 	*x = ReadRequest{}
-	mi := &file_driver_proto_msgTypes[34]
+	mi := &file_driver_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3701,7 +3891,7 @@ func (x *ReadRequest) String() string {
 func (*ReadRequest) ProtoMessage() {}
 
 func (x *ReadRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[34]
+	mi := &file_driver_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3714,7 +3904,7 @@ func (x *ReadRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadRequest.ProtoReflect.Descriptor instead.
 func (*ReadRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{34}
+	return file_driver_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ReadRequest) GetBoard() string {
@@ -3747,7 +3937,7 @@ type Records struct {
 
 func (x *Records) Reset() {
 	*x = Records{}
-	mi := &file_driver_proto_msgTypes[35]
+	mi := &file_driver_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3759,7 +3949,7 @@ func (x *Records) String() string {
 func (*Records) ProtoMessage() {}
 
 func (x *Records) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[35]
+	mi := &file_driver_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3772,7 +3962,7 @@ func (x *Records) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Records.ProtoReflect.Descriptor instead.
 func (*Records) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{35}
+	return file_driver_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Records) GetRecords() []*Record {
@@ -3796,7 +3986,7 @@ type ScanRequest struct {
 
 func (x *ScanRequest) Reset() {
 	*x = ScanRequest{}
-	mi := &file_driver_proto_msgTypes[36]
+	mi := &file_driver_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3808,7 +3998,7 @@ func (x *ScanRequest) String() string {
 func (*ScanRequest) ProtoMessage() {}
 
 func (x *ScanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[36]
+	mi := &file_driver_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3821,7 +4011,7 @@ func (x *ScanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScanRequest.ProtoReflect.Descriptor instead.
 func (*ScanRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{36}
+	return file_driver_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ScanRequest) GetBoard() string {
@@ -3884,7 +4074,7 @@ type Page struct {
 
 func (x *Page) Reset() {
 	*x = Page{}
-	mi := &file_driver_proto_msgTypes[37]
+	mi := &file_driver_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3896,7 +4086,7 @@ func (x *Page) String() string {
 func (*Page) ProtoMessage() {}
 
 func (x *Page) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[37]
+	mi := &file_driver_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3909,7 +4099,7 @@ func (x *Page) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Page.ProtoReflect.Descriptor instead.
 func (*Page) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{37}
+	return file_driver_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Page) GetRecords() []*Record {
@@ -3958,7 +4148,7 @@ type BadRecord struct {
 
 func (x *BadRecord) Reset() {
 	*x = BadRecord{}
-	mi := &file_driver_proto_msgTypes[38]
+	mi := &file_driver_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3970,7 +4160,7 @@ func (x *BadRecord) String() string {
 func (*BadRecord) ProtoMessage() {}
 
 func (x *BadRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[38]
+	mi := &file_driver_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3983,7 +4173,7 @@ func (x *BadRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BadRecord.ProtoReflect.Descriptor instead.
 func (*BadRecord) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{38}
+	return file_driver_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *BadRecord) GetKey() string {
@@ -4017,7 +4207,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_driver_proto_msgTypes[39]
+	mi := &file_driver_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4029,7 +4219,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[39]
+	mi := &file_driver_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4042,7 +4232,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{39}
+	return file_driver_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *WatchRequest) GetBoard() string {
@@ -4081,7 +4271,7 @@ type Changes struct {
 
 func (x *Changes) Reset() {
 	*x = Changes{}
-	mi := &file_driver_proto_msgTypes[40]
+	mi := &file_driver_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4093,7 +4283,7 @@ func (x *Changes) String() string {
 func (*Changes) ProtoMessage() {}
 
 func (x *Changes) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[40]
+	mi := &file_driver_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4106,7 +4296,7 @@ func (x *Changes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Changes.ProtoReflect.Descriptor instead.
 func (*Changes) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{40}
+	return file_driver_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Changes) GetList() []*Change {
@@ -4163,7 +4353,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_driver_proto_msgTypes[41]
+	mi := &file_driver_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4175,7 +4365,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[41]
+	mi := &file_driver_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4188,7 +4378,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{41}
+	return file_driver_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Change) GetEvent() Event {
@@ -4256,7 +4446,7 @@ type CountRequest struct {
 
 func (x *CountRequest) Reset() {
 	*x = CountRequest{}
-	mi := &file_driver_proto_msgTypes[42]
+	mi := &file_driver_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4268,7 +4458,7 @@ func (x *CountRequest) String() string {
 func (*CountRequest) ProtoMessage() {}
 
 func (x *CountRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[42]
+	mi := &file_driver_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4281,7 +4471,7 @@ func (x *CountRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountRequest.ProtoReflect.Descriptor instead.
 func (*CountRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{42}
+	return file_driver_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *CountRequest) GetBoard() string {
@@ -4308,7 +4498,7 @@ type Counts struct {
 
 func (x *Counts) Reset() {
 	*x = Counts{}
-	mi := &file_driver_proto_msgTypes[43]
+	mi := &file_driver_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4320,7 +4510,7 @@ func (x *Counts) String() string {
 func (*Counts) ProtoMessage() {}
 
 func (x *Counts) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[43]
+	mi := &file_driver_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4333,7 +4523,7 @@ func (x *Counts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Counts.ProtoReflect.Descriptor instead.
 func (*Counts) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{43}
+	return file_driver_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Counts) GetOpen() int64 {
@@ -4408,7 +4598,7 @@ type ExamineRequest struct {
 
 func (x *ExamineRequest) Reset() {
 	*x = ExamineRequest{}
-	mi := &file_driver_proto_msgTypes[44]
+	mi := &file_driver_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4420,7 +4610,7 @@ func (x *ExamineRequest) String() string {
 func (*ExamineRequest) ProtoMessage() {}
 
 func (x *ExamineRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[44]
+	mi := &file_driver_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4433,7 +4623,7 @@ func (x *ExamineRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExamineRequest.ProtoReflect.Descriptor instead.
 func (*ExamineRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{44}
+	return file_driver_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ExamineRequest) GetBoard() string {
@@ -4452,7 +4642,7 @@ type Findings struct {
 
 func (x *Findings) Reset() {
 	*x = Findings{}
-	mi := &file_driver_proto_msgTypes[45]
+	mi := &file_driver_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4464,7 +4654,7 @@ func (x *Findings) String() string {
 func (*Findings) ProtoMessage() {}
 
 func (x *Findings) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[45]
+	mi := &file_driver_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4477,7 +4667,7 @@ func (x *Findings) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Findings.ProtoReflect.Descriptor instead.
 func (*Findings) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{45}
+	return file_driver_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Findings) GetList() []*Finding {
@@ -4500,7 +4690,7 @@ type Finding struct {
 
 func (x *Finding) Reset() {
 	*x = Finding{}
-	mi := &file_driver_proto_msgTypes[46]
+	mi := &file_driver_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4512,7 +4702,7 @@ func (x *Finding) String() string {
 func (*Finding) ProtoMessage() {}
 
 func (x *Finding) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[46]
+	mi := &file_driver_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4525,7 +4715,7 @@ func (x *Finding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finding.ProtoReflect.Descriptor instead.
 func (*Finding) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{46}
+	return file_driver_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Finding) GetCode() string {
@@ -4571,7 +4761,7 @@ type BackupRequest struct {
 
 func (x *BackupRequest) Reset() {
 	*x = BackupRequest{}
-	mi := &file_driver_proto_msgTypes[47]
+	mi := &file_driver_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4583,7 +4773,7 @@ func (x *BackupRequest) String() string {
 func (*BackupRequest) ProtoMessage() {}
 
 func (x *BackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[47]
+	mi := &file_driver_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4596,7 +4786,7 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{47}
+	return file_driver_proto_rawDescGZIP(), []int{49}
 }
 
 type BackupPart struct {
@@ -4610,7 +4800,7 @@ type BackupPart struct {
 
 func (x *BackupPart) Reset() {
 	*x = BackupPart{}
-	mi := &file_driver_proto_msgTypes[48]
+	mi := &file_driver_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4622,7 +4812,7 @@ func (x *BackupPart) String() string {
 func (*BackupPart) ProtoMessage() {}
 
 func (x *BackupPart) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[48]
+	mi := &file_driver_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4635,7 +4825,7 @@ func (x *BackupPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupPart.ProtoReflect.Descriptor instead.
 func (*BackupPart) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{48}
+	return file_driver_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *BackupPart) GetName() string {
@@ -4672,7 +4862,7 @@ type Document struct {
 
 func (x *Document) Reset() {
 	*x = Document{}
-	mi := &file_driver_proto_msgTypes[49]
+	mi := &file_driver_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4684,7 +4874,7 @@ func (x *Document) String() string {
 func (*Document) ProtoMessage() {}
 
 func (x *Document) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[49]
+	mi := &file_driver_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4697,7 +4887,7 @@ func (x *Document) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Document.ProtoReflect.Descriptor instead.
 func (*Document) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{49}
+	return file_driver_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Document) GetName() string {
@@ -4740,7 +4930,7 @@ type Space struct {
 
 func (x *Space) Reset() {
 	*x = Space{}
-	mi := &file_driver_proto_msgTypes[50]
+	mi := &file_driver_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4752,7 +4942,7 @@ func (x *Space) String() string {
 func (*Space) ProtoMessage() {}
 
 func (x *Space) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[50]
+	mi := &file_driver_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4765,7 +4955,7 @@ func (x *Space) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Space.ProtoReflect.Descriptor instead.
 func (*Space) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{50}
+	return file_driver_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Space) GetBoard() string {
@@ -4795,7 +4985,7 @@ type DocumentRequest struct {
 
 func (x *DocumentRequest) Reset() {
 	*x = DocumentRequest{}
-	mi := &file_driver_proto_msgTypes[51]
+	mi := &file_driver_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4807,7 +4997,7 @@ func (x *DocumentRequest) String() string {
 func (*DocumentRequest) ProtoMessage() {}
 
 func (x *DocumentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[51]
+	mi := &file_driver_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4820,7 +5010,7 @@ func (x *DocumentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DocumentRequest.ProtoReflect.Descriptor instead.
 func (*DocumentRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{51}
+	return file_driver_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *DocumentRequest) GetSpace() *Space {
@@ -4857,7 +5047,7 @@ type PutDocumentRequest struct {
 
 func (x *PutDocumentRequest) Reset() {
 	*x = PutDocumentRequest{}
-	mi := &file_driver_proto_msgTypes[52]
+	mi := &file_driver_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4869,7 +5059,7 @@ func (x *PutDocumentRequest) String() string {
 func (*PutDocumentRequest) ProtoMessage() {}
 
 func (x *PutDocumentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[52]
+	mi := &file_driver_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4882,7 +5072,7 @@ func (x *PutDocumentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutDocumentRequest.ProtoReflect.Descriptor instead.
 func (*PutDocumentRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{52}
+	return file_driver_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *PutDocumentRequest) GetSpace() *Space {
@@ -4915,7 +5105,7 @@ type PutDocumentResponse struct {
 
 func (x *PutDocumentResponse) Reset() {
 	*x = PutDocumentResponse{}
-	mi := &file_driver_proto_msgTypes[53]
+	mi := &file_driver_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4927,7 +5117,7 @@ func (x *PutDocumentResponse) String() string {
 func (*PutDocumentResponse) ProtoMessage() {}
 
 func (x *PutDocumentResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[53]
+	mi := &file_driver_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4940,7 +5130,7 @@ func (x *PutDocumentResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutDocumentResponse.ProtoReflect.Descriptor instead.
 func (*PutDocumentResponse) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{53}
+	return file_driver_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *PutDocumentResponse) GetVersion() uint64 {
@@ -4958,7 +5148,7 @@ type DeleteDocumentResponse struct {
 
 func (x *DeleteDocumentResponse) Reset() {
 	*x = DeleteDocumentResponse{}
-	mi := &file_driver_proto_msgTypes[54]
+	mi := &file_driver_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4970,7 +5160,7 @@ func (x *DeleteDocumentResponse) String() string {
 func (*DeleteDocumentResponse) ProtoMessage() {}
 
 func (x *DeleteDocumentResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[54]
+	mi := &file_driver_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4983,7 +5173,7 @@ func (x *DeleteDocumentResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteDocumentResponse.ProtoReflect.Descriptor instead.
 func (*DeleteDocumentResponse) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{54}
+	return file_driver_proto_rawDescGZIP(), []int{56}
 }
 
 // ListDocumentsRequest asks for up to limit documents whose names come after the
@@ -4999,7 +5189,7 @@ type ListDocumentsRequest struct {
 
 func (x *ListDocumentsRequest) Reset() {
 	*x = ListDocumentsRequest{}
-	mi := &file_driver_proto_msgTypes[55]
+	mi := &file_driver_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5011,7 +5201,7 @@ func (x *ListDocumentsRequest) String() string {
 func (*ListDocumentsRequest) ProtoMessage() {}
 
 func (x *ListDocumentsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[55]
+	mi := &file_driver_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5024,7 +5214,7 @@ func (x *ListDocumentsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDocumentsRequest.ProtoReflect.Descriptor instead.
 func (*ListDocumentsRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{55}
+	return file_driver_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *ListDocumentsRequest) GetSpace() *Space {
@@ -5057,7 +5247,7 @@ type Documents struct {
 
 func (x *Documents) Reset() {
 	*x = Documents{}
-	mi := &file_driver_proto_msgTypes[56]
+	mi := &file_driver_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5069,7 +5259,7 @@ func (x *Documents) String() string {
 func (*Documents) ProtoMessage() {}
 
 func (x *Documents) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[56]
+	mi := &file_driver_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5082,7 +5272,7 @@ func (x *Documents) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Documents.ProtoReflect.Descriptor instead.
 func (*Documents) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{56}
+	return file_driver_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *Documents) GetDocuments() []*Document {
@@ -5101,7 +5291,7 @@ type DocWatchRequest struct {
 
 func (x *DocWatchRequest) Reset() {
 	*x = DocWatchRequest{}
-	mi := &file_driver_proto_msgTypes[57]
+	mi := &file_driver_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5113,7 +5303,7 @@ func (x *DocWatchRequest) String() string {
 func (*DocWatchRequest) ProtoMessage() {}
 
 func (x *DocWatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[57]
+	mi := &file_driver_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5126,7 +5316,7 @@ func (x *DocWatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DocWatchRequest.ProtoReflect.Descriptor instead.
 func (*DocWatchRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{57}
+	return file_driver_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *DocWatchRequest) GetSpace() *Space {
@@ -5145,7 +5335,7 @@ type DocumentChanges struct {
 
 func (x *DocumentChanges) Reset() {
 	*x = DocumentChanges{}
-	mi := &file_driver_proto_msgTypes[58]
+	mi := &file_driver_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5157,7 +5347,7 @@ func (x *DocumentChanges) String() string {
 func (*DocumentChanges) ProtoMessage() {}
 
 func (x *DocumentChanges) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[58]
+	mi := &file_driver_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5170,7 +5360,7 @@ func (x *DocumentChanges) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DocumentChanges.ProtoReflect.Descriptor instead.
 func (*DocumentChanges) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{58}
+	return file_driver_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *DocumentChanges) GetChanges() []*DocumentChange {
@@ -5192,7 +5382,7 @@ type DocumentChange struct {
 
 func (x *DocumentChange) Reset() {
 	*x = DocumentChange{}
-	mi := &file_driver_proto_msgTypes[59]
+	mi := &file_driver_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5204,7 +5394,7 @@ func (x *DocumentChange) String() string {
 func (*DocumentChange) ProtoMessage() {}
 
 func (x *DocumentChange) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[59]
+	mi := &file_driver_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5217,7 +5407,7 @@ func (x *DocumentChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DocumentChange.ProtoReflect.Descriptor instead.
 func (*DocumentChange) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{59}
+	return file_driver_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *DocumentChange) GetDocument() *Document {
@@ -5249,7 +5439,7 @@ type HealthRequest struct {
 
 func (x *HealthRequest) Reset() {
 	*x = HealthRequest{}
-	mi := &file_driver_proto_msgTypes[60]
+	mi := &file_driver_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5261,7 +5451,7 @@ func (x *HealthRequest) String() string {
 func (*HealthRequest) ProtoMessage() {}
 
 func (x *HealthRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[60]
+	mi := &file_driver_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5274,7 +5464,7 @@ func (x *HealthRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealthRequest.ProtoReflect.Descriptor instead.
 func (*HealthRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{60}
+	return file_driver_proto_rawDescGZIP(), []int{62}
 }
 
 type HealthResponse struct {
@@ -5285,7 +5475,7 @@ type HealthResponse struct {
 
 func (x *HealthResponse) Reset() {
 	*x = HealthResponse{}
-	mi := &file_driver_proto_msgTypes[61]
+	mi := &file_driver_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5297,7 +5487,7 @@ func (x *HealthResponse) String() string {
 func (*HealthResponse) ProtoMessage() {}
 
 func (x *HealthResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[61]
+	mi := &file_driver_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5310,7 +5500,7 @@ func (x *HealthResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealthResponse.ProtoReflect.Descriptor instead.
 func (*HealthResponse) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{61}
+	return file_driver_proto_rawDescGZIP(), []int{63}
 }
 
 type DrainRequest struct {
@@ -5321,7 +5511,7 @@ type DrainRequest struct {
 
 func (x *DrainRequest) Reset() {
 	*x = DrainRequest{}
-	mi := &file_driver_proto_msgTypes[62]
+	mi := &file_driver_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5333,7 +5523,7 @@ func (x *DrainRequest) String() string {
 func (*DrainRequest) ProtoMessage() {}
 
 func (x *DrainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[62]
+	mi := &file_driver_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5346,7 +5536,7 @@ func (x *DrainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainRequest.ProtoReflect.Descriptor instead.
 func (*DrainRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{62}
+	return file_driver_proto_rawDescGZIP(), []int{64}
 }
 
 type DrainResponse struct {
@@ -5357,7 +5547,7 @@ type DrainResponse struct {
 
 func (x *DrainResponse) Reset() {
 	*x = DrainResponse{}
-	mi := &file_driver_proto_msgTypes[63]
+	mi := &file_driver_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5369,7 +5559,7 @@ func (x *DrainResponse) String() string {
 func (*DrainResponse) ProtoMessage() {}
 
 func (x *DrainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[63]
+	mi := &file_driver_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5382,7 +5572,7 @@ func (x *DrainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainResponse.ProtoReflect.Descriptor instead.
 func (*DrainResponse) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{63}
+	return file_driver_proto_rawDescGZIP(), []int{65}
 }
 
 var File_driver_proto protoreflect.FileDescriptor
@@ -5452,7 +5642,7 @@ const file_driver_proto_rawDesc = "" +
 	"\x04loss\x18\a \x01(\tR\x04loss\x12\x1d\n" +
 	"\n" +
 	"max_finals\x18\b \x01(\x03R\tmaxFinalsB\t\n" +
-	"\a_memory\"\xa8\x04\n" +
+	"\a_memory\"\xbe\x04\n" +
 	"\fCapabilities\x12\x1c\n" +
 	"\tencodings\x18\x01 \x03(\tR\tencodings\x12\x1f\n" +
 	"\vmax_details\x18\x02 \x01(\x03R\n" +
@@ -5476,10 +5666,20 @@ const file_driver_proto_rawDesc = "" +
 	"\aimports\x18\x11 \x01(\bR\aimports\x12\x16\n" +
 	"\x06groups\x18\x12 \x01(\bR\x06groups\x12\x14\n" +
 	"\x05inbox\x18\x10 \x01(\bR\x05inbox\x12\x14\n" +
-	"\x05rates\x18\x13 \x01(\bR\x05rates\"(\n" +
+	"\x05rates\x18\x13 \x01(\bR\x05rates\x12\x14\n" +
+	"\x05moves\x18\x14 \x01(\bR\x05moves\"(\n" +
 	"\x10DropBoardRequest\x12\x14\n" +
 	"\x05board\x18\x01 \x01(\tR\x05board\"\x13\n" +
-	"\x11DropBoardResponse\"g\n" +
+	"\x11DropBoardResponse\"\xa4\x01\n" +
+	"\x10MoveBoardRequest\x12\x14\n" +
+	"\x05board\x18\x01 \x01(\tR\x05board\x12.\n" +
+	"\x04step\x18\x02 \x01(\x0e2\x1a.boardd.driver.v1.MoveStepR\x04step\x12\x0e\n" +
+	"\x02id\x18\x03 \x01(\fR\x02id\x12\x1e\n" +
+	"\n" +
+	"generation\x18\x04 \x01(\x04R\n" +
+	"generation\x12\x1a\n" +
+	"\bposition\x18\x05 \x01(\x04R\bposition\"\x13\n" +
+	"\x11MoveBoardResponse\"g\n" +
 	"\x05Batch\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x04R\x03seq\x122\n" +
 	"\x06boards\x18\x02 \x03(\v2\x1a.boardd.driver.v1.BoardOpsR\x06boards\x12\x18\n" +
@@ -5520,11 +5720,12 @@ const file_driver_proto_rawDesc = "" +
 	"\aemptied\x18\x1a \x01(\tR\aemptied\x12\x14\n" +
 	"\x05close\x18\x1b \x01(\bR\x05close\x12\x16\n" +
 	"\x06forget\x18\x1c \x01(\bR\x06forgetB\t\n" +
-	"\a_status\"b\n" +
+	"\a_status\"v\n" +
 	"\x06Import\x12\x18\n" +
 	"\acreated\x18\x01 \x01(\x03R\acreated\x12(\n" +
 	"\x04then\x18\x02 \x01(\v2\x14.boardd.driver.v1.OpR\x04then\x12\x14\n" +
-	"\x05ended\x18\x03 \x01(\x03R\x05ended\"\xed\x01\n" +
+	"\x05ended\x18\x03 \x01(\x03R\x05ended\x12\x12\n" +
+	"\x04move\x18\x04 \x01(\fR\x04move\"\xed\x01\n" +
 	"\tClaimSpec\x12;\n" +
 	"\n" +
 	"candidates\x18\x01 \x03(\v2\x1b.boardd.driver.v1.CandidateR\n" +
@@ -5774,7 +5975,13 @@ const file_driver_proto_rawDesc = "" +
 	"\rHealthRequest\"\x10\n" +
 	"\x0eHealthResponse\"\x0e\n" +
 	"\fDrainRequest\"\x0f\n" +
-	"\rDrainResponse*\xc2\x03\n" +
+	"\rDrainResponse*{\n" +
+	"\bMoveStep\x12\x19\n" +
+	"\x15MOVE_STEP_UNSPECIFIED\x10\x00\x12\x14\n" +
+	"\x10MOVE_STEP_FREEZE\x10\x01\x12\x12\n" +
+	"\x0eMOVE_STEP_THAW\x10\x02\x12\x15\n" +
+	"\x11MOVE_STEP_RECEIVE\x10\x03\x12\x13\n" +
+	"\x0fMOVE_STEP_ADMIT\x10\x04*\xc2\x03\n" +
 	"\x04Kind\x12\v\n" +
 	"\aKIND_OK\x10\x00\x12\x12\n" +
 	"\x0eKIND_NOT_FOUND\x10\x01\x12\x18\n" +
@@ -5867,7 +6074,7 @@ const file_driver_proto_rawDesc = "" +
 	"\rSEVERITY_NONE\x10\x00\x12\x11\n" +
 	"\rSEVERITY_NOTE\x10\x01\x12\x14\n" +
 	"\x10SEVERITY_WARNING\x10\x02\x12\x14\n" +
-	"\x10SEVERITY_PROBLEM\x10\x032\x8d\f\n" +
+	"\x10SEVERITY_PROBLEM\x10\x032\xe3\f\n" +
 	"\x06Driver\x12E\n" +
 	"\x04Info\x12\x1d.boardd.driver.v1.InfoRequest\x1a\x1e.boardd.driver.v1.InfoResponse\x12T\n" +
 	"\tConfigure\x12\".boardd.driver.v1.ConfigureRequest\x1a#.boardd.driver.v1.ConfigureResponse\x12N\n" +
@@ -5881,7 +6088,8 @@ const file_driver_proto_rawDesc = "" +
 	"\x05Watch\x12\x1e.boardd.driver.v1.WatchRequest\x1a\x19.boardd.driver.v1.Changes0\x01\x12A\n" +
 	"\x05Count\x12\x1e.boardd.driver.v1.CountRequest\x1a\x18.boardd.driver.v1.Counts\x12I\n" +
 	"\aExamine\x12 .boardd.driver.v1.ExamineRequest\x1a\x1a.boardd.driver.v1.Findings0\x01\x12I\n" +
-	"\x06Backup\x12\x1f.boardd.driver.v1.BackupRequest\x1a\x1c.boardd.driver.v1.BackupPart0\x01\x12L\n" +
+	"\x06Backup\x12\x1f.boardd.driver.v1.BackupRequest\x1a\x1c.boardd.driver.v1.BackupPart0\x01\x12T\n" +
+	"\tMoveBoard\x12\".boardd.driver.v1.MoveBoardRequest\x1a#.boardd.driver.v1.MoveBoardResponse\x12L\n" +
 	"\vGetDocument\x12!.boardd.driver.v1.DocumentRequest\x1a\x1a.boardd.driver.v1.Document\x12Z\n" +
 	"\vPutDocument\x12$.boardd.driver.v1.PutDocumentRequest\x1a%.boardd.driver.v1.PutDocumentResponse\x12]\n" +
 	"\x0eDeleteDocument\x12!.boardd.driver.v1.DocumentRequest\x1a(.boardd.driver.v1.DeleteDocumentResponse\x12V\n" +
@@ -5902,189 +6110,195 @@ func file_driver_proto_rawDescGZIP() []byte {
 	return file_driver_proto_rawDescData
 }
 
-var file_driver_proto_enumTypes = make([]protoimpl.EnumInfo, 10)
-var file_driver_proto_msgTypes = make([]protoimpl.MessageInfo, 65)
+var file_driver_proto_enumTypes = make([]protoimpl.EnumInfo, 11)
+var file_driver_proto_msgTypes = make([]protoimpl.MessageInfo, 67)
 var file_driver_proto_goTypes = []any{
-	(Kind)(0),                      // 0: boardd.driver.v1.Kind
-	(OpKind)(0),                    // 1: boardd.driver.v1.OpKind
-	(Must)(0),                      // 2: boardd.driver.v1.Must
-	(State)(0),                     // 3: boardd.driver.v1.State
-	(Outcome)(0),                   // 4: boardd.driver.v1.Outcome
-	(Event)(0),                     // 5: boardd.driver.v1.Event
-	(Encoding)(0),                  // 6: boardd.driver.v1.Encoding
-	(Part)(0),                      // 7: boardd.driver.v1.Part
-	(Set)(0),                       // 8: boardd.driver.v1.Set
-	(Severity)(0),                  // 9: boardd.driver.v1.Severity
-	(*InfoRequest)(nil),            // 10: boardd.driver.v1.InfoRequest
-	(*InfoResponse)(nil),           // 11: boardd.driver.v1.InfoResponse
-	(*Schema)(nil),                 // 12: boardd.driver.v1.Schema
-	(*Names)(nil),                  // 13: boardd.driver.v1.Names
-	(*Field)(nil),                  // 14: boardd.driver.v1.Field
-	(*ConfigureRequest)(nil),       // 15: boardd.driver.v1.ConfigureRequest
-	(*ConfigureResponse)(nil),      // 16: boardd.driver.v1.ConfigureResponse
-	(*MigrateRequest)(nil),         // 17: boardd.driver.v1.MigrateRequest
-	(*MigrateResponse)(nil),        // 18: boardd.driver.v1.MigrateResponse
-	(*BoardSpec)(nil),              // 19: boardd.driver.v1.BoardSpec
-	(*BoardStatus)(nil),            // 20: boardd.driver.v1.BoardStatus
-	(*Capabilities)(nil),           // 21: boardd.driver.v1.Capabilities
-	(*DropBoardRequest)(nil),       // 22: boardd.driver.v1.DropBoardRequest
-	(*DropBoardResponse)(nil),      // 23: boardd.driver.v1.DropBoardResponse
-	(*Batch)(nil),                  // 24: boardd.driver.v1.Batch
-	(*BoardOps)(nil),               // 25: boardd.driver.v1.BoardOps
-	(*BatchResult)(nil),            // 26: boardd.driver.v1.BatchResult
-	(*Op)(nil),                     // 27: boardd.driver.v1.Op
-	(*Import)(nil),                 // 28: boardd.driver.v1.Import
-	(*ClaimSpec)(nil),              // 29: boardd.driver.v1.ClaimSpec
-	(*Candidate)(nil),              // 30: boardd.driver.v1.Candidate
-	(*Limit)(nil),                  // 31: boardd.driver.v1.Limit
-	(*Rate)(nil),                   // 32: boardd.driver.v1.Rate
-	(*Key)(nil),                    // 33: boardd.driver.v1.Key
-	(*Hold)(nil),                   // 34: boardd.driver.v1.Hold
-	(*Attachment)(nil),             // 35: boardd.driver.v1.Attachment
-	(*Ending)(nil),                 // 36: boardd.driver.v1.Ending
-	(*Result)(nil),                 // 37: boardd.driver.v1.Result
-	(*Group)(nil),                  // 38: boardd.driver.v1.Group
-	(*Claimed)(nil),                // 39: boardd.driver.v1.Claimed
-	(*Gone)(nil),                   // 40: boardd.driver.v1.Gone
-	(*Posting)(nil),                // 41: boardd.driver.v1.Posting
-	(*Record)(nil),                 // 42: boardd.driver.v1.Record
-	(*Holder)(nil),                 // 43: boardd.driver.v1.Holder
-	(*ReadRequest)(nil),            // 44: boardd.driver.v1.ReadRequest
-	(*Records)(nil),                // 45: boardd.driver.v1.Records
-	(*ScanRequest)(nil),            // 46: boardd.driver.v1.ScanRequest
-	(*Page)(nil),                   // 47: boardd.driver.v1.Page
-	(*BadRecord)(nil),              // 48: boardd.driver.v1.BadRecord
-	(*WatchRequest)(nil),           // 49: boardd.driver.v1.WatchRequest
-	(*Changes)(nil),                // 50: boardd.driver.v1.Changes
-	(*Change)(nil),                 // 51: boardd.driver.v1.Change
-	(*CountRequest)(nil),           // 52: boardd.driver.v1.CountRequest
-	(*Counts)(nil),                 // 53: boardd.driver.v1.Counts
-	(*ExamineRequest)(nil),         // 54: boardd.driver.v1.ExamineRequest
-	(*Findings)(nil),               // 55: boardd.driver.v1.Findings
-	(*Finding)(nil),                // 56: boardd.driver.v1.Finding
-	(*BackupRequest)(nil),          // 57: boardd.driver.v1.BackupRequest
-	(*BackupPart)(nil),             // 58: boardd.driver.v1.BackupPart
-	(*Document)(nil),               // 59: boardd.driver.v1.Document
-	(*Space)(nil),                  // 60: boardd.driver.v1.Space
-	(*DocumentRequest)(nil),        // 61: boardd.driver.v1.DocumentRequest
-	(*PutDocumentRequest)(nil),     // 62: boardd.driver.v1.PutDocumentRequest
-	(*PutDocumentResponse)(nil),    // 63: boardd.driver.v1.PutDocumentResponse
-	(*DeleteDocumentResponse)(nil), // 64: boardd.driver.v1.DeleteDocumentResponse
-	(*ListDocumentsRequest)(nil),   // 65: boardd.driver.v1.ListDocumentsRequest
-	(*Documents)(nil),              // 66: boardd.driver.v1.Documents
-	(*DocWatchRequest)(nil),        // 67: boardd.driver.v1.DocWatchRequest
-	(*DocumentChanges)(nil),        // 68: boardd.driver.v1.DocumentChanges
-	(*DocumentChange)(nil),         // 69: boardd.driver.v1.DocumentChange
-	(*HealthRequest)(nil),          // 70: boardd.driver.v1.HealthRequest
-	(*HealthResponse)(nil),         // 71: boardd.driver.v1.HealthResponse
-	(*DrainRequest)(nil),           // 72: boardd.driver.v1.DrainRequest
-	(*DrainResponse)(nil),          // 73: boardd.driver.v1.DrainResponse
-	nil,                            // 74: boardd.driver.v1.Counts.LimitsEntry
+	(MoveStep)(0),                  // 0: boardd.driver.v1.MoveStep
+	(Kind)(0),                      // 1: boardd.driver.v1.Kind
+	(OpKind)(0),                    // 2: boardd.driver.v1.OpKind
+	(Must)(0),                      // 3: boardd.driver.v1.Must
+	(State)(0),                     // 4: boardd.driver.v1.State
+	(Outcome)(0),                   // 5: boardd.driver.v1.Outcome
+	(Event)(0),                     // 6: boardd.driver.v1.Event
+	(Encoding)(0),                  // 7: boardd.driver.v1.Encoding
+	(Part)(0),                      // 8: boardd.driver.v1.Part
+	(Set)(0),                       // 9: boardd.driver.v1.Set
+	(Severity)(0),                  // 10: boardd.driver.v1.Severity
+	(*InfoRequest)(nil),            // 11: boardd.driver.v1.InfoRequest
+	(*InfoResponse)(nil),           // 12: boardd.driver.v1.InfoResponse
+	(*Schema)(nil),                 // 13: boardd.driver.v1.Schema
+	(*Names)(nil),                  // 14: boardd.driver.v1.Names
+	(*Field)(nil),                  // 15: boardd.driver.v1.Field
+	(*ConfigureRequest)(nil),       // 16: boardd.driver.v1.ConfigureRequest
+	(*ConfigureResponse)(nil),      // 17: boardd.driver.v1.ConfigureResponse
+	(*MigrateRequest)(nil),         // 18: boardd.driver.v1.MigrateRequest
+	(*MigrateResponse)(nil),        // 19: boardd.driver.v1.MigrateResponse
+	(*BoardSpec)(nil),              // 20: boardd.driver.v1.BoardSpec
+	(*BoardStatus)(nil),            // 21: boardd.driver.v1.BoardStatus
+	(*Capabilities)(nil),           // 22: boardd.driver.v1.Capabilities
+	(*DropBoardRequest)(nil),       // 23: boardd.driver.v1.DropBoardRequest
+	(*DropBoardResponse)(nil),      // 24: boardd.driver.v1.DropBoardResponse
+	(*MoveBoardRequest)(nil),       // 25: boardd.driver.v1.MoveBoardRequest
+	(*MoveBoardResponse)(nil),      // 26: boardd.driver.v1.MoveBoardResponse
+	(*Batch)(nil),                  // 27: boardd.driver.v1.Batch
+	(*BoardOps)(nil),               // 28: boardd.driver.v1.BoardOps
+	(*BatchResult)(nil),            // 29: boardd.driver.v1.BatchResult
+	(*Op)(nil),                     // 30: boardd.driver.v1.Op
+	(*Import)(nil),                 // 31: boardd.driver.v1.Import
+	(*ClaimSpec)(nil),              // 32: boardd.driver.v1.ClaimSpec
+	(*Candidate)(nil),              // 33: boardd.driver.v1.Candidate
+	(*Limit)(nil),                  // 34: boardd.driver.v1.Limit
+	(*Rate)(nil),                   // 35: boardd.driver.v1.Rate
+	(*Key)(nil),                    // 36: boardd.driver.v1.Key
+	(*Hold)(nil),                   // 37: boardd.driver.v1.Hold
+	(*Attachment)(nil),             // 38: boardd.driver.v1.Attachment
+	(*Ending)(nil),                 // 39: boardd.driver.v1.Ending
+	(*Result)(nil),                 // 40: boardd.driver.v1.Result
+	(*Group)(nil),                  // 41: boardd.driver.v1.Group
+	(*Claimed)(nil),                // 42: boardd.driver.v1.Claimed
+	(*Gone)(nil),                   // 43: boardd.driver.v1.Gone
+	(*Posting)(nil),                // 44: boardd.driver.v1.Posting
+	(*Record)(nil),                 // 45: boardd.driver.v1.Record
+	(*Holder)(nil),                 // 46: boardd.driver.v1.Holder
+	(*ReadRequest)(nil),            // 47: boardd.driver.v1.ReadRequest
+	(*Records)(nil),                // 48: boardd.driver.v1.Records
+	(*ScanRequest)(nil),            // 49: boardd.driver.v1.ScanRequest
+	(*Page)(nil),                   // 50: boardd.driver.v1.Page
+	(*BadRecord)(nil),              // 51: boardd.driver.v1.BadRecord
+	(*WatchRequest)(nil),           // 52: boardd.driver.v1.WatchRequest
+	(*Changes)(nil),                // 53: boardd.driver.v1.Changes
+	(*Change)(nil),                 // 54: boardd.driver.v1.Change
+	(*CountRequest)(nil),           // 55: boardd.driver.v1.CountRequest
+	(*Counts)(nil),                 // 56: boardd.driver.v1.Counts
+	(*ExamineRequest)(nil),         // 57: boardd.driver.v1.ExamineRequest
+	(*Findings)(nil),               // 58: boardd.driver.v1.Findings
+	(*Finding)(nil),                // 59: boardd.driver.v1.Finding
+	(*BackupRequest)(nil),          // 60: boardd.driver.v1.BackupRequest
+	(*BackupPart)(nil),             // 61: boardd.driver.v1.BackupPart
+	(*Document)(nil),               // 62: boardd.driver.v1.Document
+	(*Space)(nil),                  // 63: boardd.driver.v1.Space
+	(*DocumentRequest)(nil),        // 64: boardd.driver.v1.DocumentRequest
+	(*PutDocumentRequest)(nil),     // 65: boardd.driver.v1.PutDocumentRequest
+	(*PutDocumentResponse)(nil),    // 66: boardd.driver.v1.PutDocumentResponse
+	(*DeleteDocumentResponse)(nil), // 67: boardd.driver.v1.DeleteDocumentResponse
+	(*ListDocumentsRequest)(nil),   // 68: boardd.driver.v1.ListDocumentsRequest
+	(*Documents)(nil),              // 69: boardd.driver.v1.Documents
+	(*DocWatchRequest)(nil),        // 70: boardd.driver.v1.DocWatchRequest
+	(*DocumentChanges)(nil),        // 71: boardd.driver.v1.DocumentChanges
+	(*DocumentChange)(nil),         // 72: boardd.driver.v1.DocumentChange
+	(*HealthRequest)(nil),          // 73: boardd.driver.v1.HealthRequest
+	(*HealthResponse)(nil),         // 74: boardd.driver.v1.HealthResponse
+	(*DrainRequest)(nil),           // 75: boardd.driver.v1.DrainRequest
+	(*DrainResponse)(nil),          // 76: boardd.driver.v1.DrainResponse
+	nil,                            // 77: boardd.driver.v1.Counts.LimitsEntry
 }
 var file_driver_proto_depIdxs = []int32{
-	12, // 0: boardd.driver.v1.InfoResponse.config:type_name -> boardd.driver.v1.Schema
-	12, // 1: boardd.driver.v1.InfoResponse.board:type_name -> boardd.driver.v1.Schema
-	14, // 2: boardd.driver.v1.Schema.fields:type_name -> boardd.driver.v1.Field
-	13, // 3: boardd.driver.v1.Schema.one_of:type_name -> boardd.driver.v1.Names
-	14, // 4: boardd.driver.v1.Field.fields:type_name -> boardd.driver.v1.Field
-	21, // 5: boardd.driver.v1.BoardStatus.capabilities:type_name -> boardd.driver.v1.Capabilities
-	25, // 6: boardd.driver.v1.Batch.boards:type_name -> boardd.driver.v1.BoardOps
-	27, // 7: boardd.driver.v1.BoardOps.ops:type_name -> boardd.driver.v1.Op
-	37, // 8: boardd.driver.v1.BatchResult.results:type_name -> boardd.driver.v1.Result
-	1,  // 9: boardd.driver.v1.Op.kind:type_name -> boardd.driver.v1.OpKind
-	2,  // 10: boardd.driver.v1.Op.must:type_name -> boardd.driver.v1.Must
-	41, // 11: boardd.driver.v1.Op.posting:type_name -> boardd.driver.v1.Posting
-	29, // 12: boardd.driver.v1.Op.claim:type_name -> boardd.driver.v1.ClaimSpec
-	36, // 13: boardd.driver.v1.Op.ending:type_name -> boardd.driver.v1.Ending
-	35, // 14: boardd.driver.v1.Op.attach:type_name -> boardd.driver.v1.Attachment
-	34, // 15: boardd.driver.v1.Op.hold:type_name -> boardd.driver.v1.Hold
-	31, // 16: boardd.driver.v1.Op.limits:type_name -> boardd.driver.v1.Limit
-	5,  // 17: boardd.driver.v1.Op.event:type_name -> boardd.driver.v1.Event
-	33, // 18: boardd.driver.v1.Op.keys:type_name -> boardd.driver.v1.Key
-	27, // 19: boardd.driver.v1.Op.replaces:type_name -> boardd.driver.v1.Op
-	28, // 20: boardd.driver.v1.Op.import:type_name -> boardd.driver.v1.Import
-	27, // 21: boardd.driver.v1.Import.then:type_name -> boardd.driver.v1.Op
-	30, // 22: boardd.driver.v1.ClaimSpec.candidates:type_name -> boardd.driver.v1.Candidate
-	31, // 23: boardd.driver.v1.Candidate.limits:type_name -> boardd.driver.v1.Limit
-	32, // 24: boardd.driver.v1.Candidate.rates:type_name -> boardd.driver.v1.Rate
-	4,  // 25: boardd.driver.v1.Ending.outcome:type_name -> boardd.driver.v1.Outcome
-	0,  // 26: boardd.driver.v1.Result.kind:type_name -> boardd.driver.v1.Kind
-	42, // 27: boardd.driver.v1.Result.record:type_name -> boardd.driver.v1.Record
-	39, // 28: boardd.driver.v1.Result.claims:type_name -> boardd.driver.v1.Claimed
-	40, // 29: boardd.driver.v1.Result.gone:type_name -> boardd.driver.v1.Gone
-	38, // 30: boardd.driver.v1.Result.group:type_name -> boardd.driver.v1.Group
-	42, // 31: boardd.driver.v1.Claimed.record:type_name -> boardd.driver.v1.Record
-	0,  // 32: boardd.driver.v1.Gone.kind:type_name -> boardd.driver.v1.Kind
-	42, // 33: boardd.driver.v1.Gone.record:type_name -> boardd.driver.v1.Record
-	6,  // 34: boardd.driver.v1.Posting.encoding:type_name -> boardd.driver.v1.Encoding
-	41, // 35: boardd.driver.v1.Record.posting:type_name -> boardd.driver.v1.Posting
-	3,  // 36: boardd.driver.v1.Record.state:type_name -> boardd.driver.v1.State
-	43, // 37: boardd.driver.v1.Record.holder:type_name -> boardd.driver.v1.Holder
-	4,  // 38: boardd.driver.v1.Record.outcome:type_name -> boardd.driver.v1.Outcome
-	35, // 39: boardd.driver.v1.Record.attached:type_name -> boardd.driver.v1.Attachment
-	42, // 40: boardd.driver.v1.Records.records:type_name -> boardd.driver.v1.Record
-	8,  // 41: boardd.driver.v1.ScanRequest.set:type_name -> boardd.driver.v1.Set
-	42, // 42: boardd.driver.v1.Page.records:type_name -> boardd.driver.v1.Record
-	48, // 43: boardd.driver.v1.Page.bad:type_name -> boardd.driver.v1.BadRecord
-	51, // 44: boardd.driver.v1.Changes.list:type_name -> boardd.driver.v1.Change
-	5,  // 45: boardd.driver.v1.Change.event:type_name -> boardd.driver.v1.Event
-	42, // 46: boardd.driver.v1.Change.record:type_name -> boardd.driver.v1.Record
-	74, // 47: boardd.driver.v1.Counts.limits:type_name -> boardd.driver.v1.Counts.LimitsEntry
-	56, // 48: boardd.driver.v1.Findings.list:type_name -> boardd.driver.v1.Finding
-	9,  // 49: boardd.driver.v1.Finding.severity:type_name -> boardd.driver.v1.Severity
-	60, // 50: boardd.driver.v1.DocumentRequest.space:type_name -> boardd.driver.v1.Space
-	60, // 51: boardd.driver.v1.PutDocumentRequest.space:type_name -> boardd.driver.v1.Space
-	59, // 52: boardd.driver.v1.PutDocumentRequest.document:type_name -> boardd.driver.v1.Document
-	60, // 53: boardd.driver.v1.ListDocumentsRequest.space:type_name -> boardd.driver.v1.Space
-	59, // 54: boardd.driver.v1.Documents.documents:type_name -> boardd.driver.v1.Document
-	60, // 55: boardd.driver.v1.DocWatchRequest.space:type_name -> boardd.driver.v1.Space
-	69, // 56: boardd.driver.v1.DocumentChanges.changes:type_name -> boardd.driver.v1.DocumentChange
-	59, // 57: boardd.driver.v1.DocumentChange.document:type_name -> boardd.driver.v1.Document
-	10, // 58: boardd.driver.v1.Driver.Info:input_type -> boardd.driver.v1.InfoRequest
-	15, // 59: boardd.driver.v1.Driver.Configure:input_type -> boardd.driver.v1.ConfigureRequest
-	17, // 60: boardd.driver.v1.Driver.Migrate:input_type -> boardd.driver.v1.MigrateRequest
-	19, // 61: boardd.driver.v1.Driver.OpenBoard:input_type -> boardd.driver.v1.BoardSpec
-	22, // 62: boardd.driver.v1.Driver.DropBoard:input_type -> boardd.driver.v1.DropBoardRequest
-	24, // 63: boardd.driver.v1.Driver.Exec:input_type -> boardd.driver.v1.Batch
-	24, // 64: boardd.driver.v1.Driver.ExecBatch:input_type -> boardd.driver.v1.Batch
-	44, // 65: boardd.driver.v1.Driver.Read:input_type -> boardd.driver.v1.ReadRequest
-	46, // 66: boardd.driver.v1.Driver.Scan:input_type -> boardd.driver.v1.ScanRequest
-	49, // 67: boardd.driver.v1.Driver.Watch:input_type -> boardd.driver.v1.WatchRequest
-	52, // 68: boardd.driver.v1.Driver.Count:input_type -> boardd.driver.v1.CountRequest
-	54, // 69: boardd.driver.v1.Driver.Examine:input_type -> boardd.driver.v1.ExamineRequest
-	57, // 70: boardd.driver.v1.Driver.Backup:input_type -> boardd.driver.v1.BackupRequest
-	61, // 71: boardd.driver.v1.Driver.GetDocument:input_type -> boardd.driver.v1.DocumentRequest
-	62, // 72: boardd.driver.v1.Driver.PutDocument:input_type -> boardd.driver.v1.PutDocumentRequest
-	61, // 73: boardd.driver.v1.Driver.DeleteDocument:input_type -> boardd.driver.v1.DocumentRequest
-	65, // 74: boardd.driver.v1.Driver.ListDocuments:input_type -> boardd.driver.v1.ListDocumentsRequest
-	67, // 75: boardd.driver.v1.Driver.DocWatch:input_type -> boardd.driver.v1.DocWatchRequest
-	70, // 76: boardd.driver.v1.Driver.Health:input_type -> boardd.driver.v1.HealthRequest
-	72, // 77: boardd.driver.v1.Driver.Drain:input_type -> boardd.driver.v1.DrainRequest
-	11, // 78: boardd.driver.v1.Driver.Info:output_type -> boardd.driver.v1.InfoResponse
-	16, // 79: boardd.driver.v1.Driver.Configure:output_type -> boardd.driver.v1.ConfigureResponse
-	18, // 80: boardd.driver.v1.Driver.Migrate:output_type -> boardd.driver.v1.MigrateResponse
-	20, // 81: boardd.driver.v1.Driver.OpenBoard:output_type -> boardd.driver.v1.BoardStatus
-	23, // 82: boardd.driver.v1.Driver.DropBoard:output_type -> boardd.driver.v1.DropBoardResponse
-	26, // 83: boardd.driver.v1.Driver.Exec:output_type -> boardd.driver.v1.BatchResult
-	26, // 84: boardd.driver.v1.Driver.ExecBatch:output_type -> boardd.driver.v1.BatchResult
-	45, // 85: boardd.driver.v1.Driver.Read:output_type -> boardd.driver.v1.Records
-	47, // 86: boardd.driver.v1.Driver.Scan:output_type -> boardd.driver.v1.Page
-	50, // 87: boardd.driver.v1.Driver.Watch:output_type -> boardd.driver.v1.Changes
-	53, // 88: boardd.driver.v1.Driver.Count:output_type -> boardd.driver.v1.Counts
-	55, // 89: boardd.driver.v1.Driver.Examine:output_type -> boardd.driver.v1.Findings
-	58, // 90: boardd.driver.v1.Driver.Backup:output_type -> boardd.driver.v1.BackupPart
-	59, // 91: boardd.driver.v1.Driver.GetDocument:output_type -> boardd.driver.v1.Document
-	63, // 92: boardd.driver.v1.Driver.PutDocument:output_type -> boardd.driver.v1.PutDocumentResponse
-	64, // 93: boardd.driver.v1.Driver.DeleteDocument:output_type -> boardd.driver.v1.DeleteDocumentResponse
-	66, // 94: boardd.driver.v1.Driver.ListDocuments:output_type -> boardd.driver.v1.Documents
-	68, // 95: boardd.driver.v1.Driver.DocWatch:output_type -> boardd.driver.v1.DocumentChanges
-	71, // 96: boardd.driver.v1.Driver.Health:output_type -> boardd.driver.v1.HealthResponse
-	73, // 97: boardd.driver.v1.Driver.Drain:output_type -> boardd.driver.v1.DrainResponse
-	78, // [78:98] is the sub-list for method output_type
-	58, // [58:78] is the sub-list for method input_type
-	58, // [58:58] is the sub-list for extension type_name
-	58, // [58:58] is the sub-list for extension extendee
-	0,  // [0:58] is the sub-list for field type_name
+	13, // 0: boardd.driver.v1.InfoResponse.config:type_name -> boardd.driver.v1.Schema
+	13, // 1: boardd.driver.v1.InfoResponse.board:type_name -> boardd.driver.v1.Schema
+	15, // 2: boardd.driver.v1.Schema.fields:type_name -> boardd.driver.v1.Field
+	14, // 3: boardd.driver.v1.Schema.one_of:type_name -> boardd.driver.v1.Names
+	15, // 4: boardd.driver.v1.Field.fields:type_name -> boardd.driver.v1.Field
+	22, // 5: boardd.driver.v1.BoardStatus.capabilities:type_name -> boardd.driver.v1.Capabilities
+	0,  // 6: boardd.driver.v1.MoveBoardRequest.step:type_name -> boardd.driver.v1.MoveStep
+	28, // 7: boardd.driver.v1.Batch.boards:type_name -> boardd.driver.v1.BoardOps
+	30, // 8: boardd.driver.v1.BoardOps.ops:type_name -> boardd.driver.v1.Op
+	40, // 9: boardd.driver.v1.BatchResult.results:type_name -> boardd.driver.v1.Result
+	2,  // 10: boardd.driver.v1.Op.kind:type_name -> boardd.driver.v1.OpKind
+	3,  // 11: boardd.driver.v1.Op.must:type_name -> boardd.driver.v1.Must
+	44, // 12: boardd.driver.v1.Op.posting:type_name -> boardd.driver.v1.Posting
+	32, // 13: boardd.driver.v1.Op.claim:type_name -> boardd.driver.v1.ClaimSpec
+	39, // 14: boardd.driver.v1.Op.ending:type_name -> boardd.driver.v1.Ending
+	38, // 15: boardd.driver.v1.Op.attach:type_name -> boardd.driver.v1.Attachment
+	37, // 16: boardd.driver.v1.Op.hold:type_name -> boardd.driver.v1.Hold
+	34, // 17: boardd.driver.v1.Op.limits:type_name -> boardd.driver.v1.Limit
+	6,  // 18: boardd.driver.v1.Op.event:type_name -> boardd.driver.v1.Event
+	36, // 19: boardd.driver.v1.Op.keys:type_name -> boardd.driver.v1.Key
+	30, // 20: boardd.driver.v1.Op.replaces:type_name -> boardd.driver.v1.Op
+	31, // 21: boardd.driver.v1.Op.import:type_name -> boardd.driver.v1.Import
+	30, // 22: boardd.driver.v1.Import.then:type_name -> boardd.driver.v1.Op
+	33, // 23: boardd.driver.v1.ClaimSpec.candidates:type_name -> boardd.driver.v1.Candidate
+	34, // 24: boardd.driver.v1.Candidate.limits:type_name -> boardd.driver.v1.Limit
+	35, // 25: boardd.driver.v1.Candidate.rates:type_name -> boardd.driver.v1.Rate
+	5,  // 26: boardd.driver.v1.Ending.outcome:type_name -> boardd.driver.v1.Outcome
+	1,  // 27: boardd.driver.v1.Result.kind:type_name -> boardd.driver.v1.Kind
+	45, // 28: boardd.driver.v1.Result.record:type_name -> boardd.driver.v1.Record
+	42, // 29: boardd.driver.v1.Result.claims:type_name -> boardd.driver.v1.Claimed
+	43, // 30: boardd.driver.v1.Result.gone:type_name -> boardd.driver.v1.Gone
+	41, // 31: boardd.driver.v1.Result.group:type_name -> boardd.driver.v1.Group
+	45, // 32: boardd.driver.v1.Claimed.record:type_name -> boardd.driver.v1.Record
+	1,  // 33: boardd.driver.v1.Gone.kind:type_name -> boardd.driver.v1.Kind
+	45, // 34: boardd.driver.v1.Gone.record:type_name -> boardd.driver.v1.Record
+	7,  // 35: boardd.driver.v1.Posting.encoding:type_name -> boardd.driver.v1.Encoding
+	44, // 36: boardd.driver.v1.Record.posting:type_name -> boardd.driver.v1.Posting
+	4,  // 37: boardd.driver.v1.Record.state:type_name -> boardd.driver.v1.State
+	46, // 38: boardd.driver.v1.Record.holder:type_name -> boardd.driver.v1.Holder
+	5,  // 39: boardd.driver.v1.Record.outcome:type_name -> boardd.driver.v1.Outcome
+	38, // 40: boardd.driver.v1.Record.attached:type_name -> boardd.driver.v1.Attachment
+	45, // 41: boardd.driver.v1.Records.records:type_name -> boardd.driver.v1.Record
+	9,  // 42: boardd.driver.v1.ScanRequest.set:type_name -> boardd.driver.v1.Set
+	45, // 43: boardd.driver.v1.Page.records:type_name -> boardd.driver.v1.Record
+	51, // 44: boardd.driver.v1.Page.bad:type_name -> boardd.driver.v1.BadRecord
+	54, // 45: boardd.driver.v1.Changes.list:type_name -> boardd.driver.v1.Change
+	6,  // 46: boardd.driver.v1.Change.event:type_name -> boardd.driver.v1.Event
+	45, // 47: boardd.driver.v1.Change.record:type_name -> boardd.driver.v1.Record
+	77, // 48: boardd.driver.v1.Counts.limits:type_name -> boardd.driver.v1.Counts.LimitsEntry
+	59, // 49: boardd.driver.v1.Findings.list:type_name -> boardd.driver.v1.Finding
+	10, // 50: boardd.driver.v1.Finding.severity:type_name -> boardd.driver.v1.Severity
+	63, // 51: boardd.driver.v1.DocumentRequest.space:type_name -> boardd.driver.v1.Space
+	63, // 52: boardd.driver.v1.PutDocumentRequest.space:type_name -> boardd.driver.v1.Space
+	62, // 53: boardd.driver.v1.PutDocumentRequest.document:type_name -> boardd.driver.v1.Document
+	63, // 54: boardd.driver.v1.ListDocumentsRequest.space:type_name -> boardd.driver.v1.Space
+	62, // 55: boardd.driver.v1.Documents.documents:type_name -> boardd.driver.v1.Document
+	63, // 56: boardd.driver.v1.DocWatchRequest.space:type_name -> boardd.driver.v1.Space
+	72, // 57: boardd.driver.v1.DocumentChanges.changes:type_name -> boardd.driver.v1.DocumentChange
+	62, // 58: boardd.driver.v1.DocumentChange.document:type_name -> boardd.driver.v1.Document
+	11, // 59: boardd.driver.v1.Driver.Info:input_type -> boardd.driver.v1.InfoRequest
+	16, // 60: boardd.driver.v1.Driver.Configure:input_type -> boardd.driver.v1.ConfigureRequest
+	18, // 61: boardd.driver.v1.Driver.Migrate:input_type -> boardd.driver.v1.MigrateRequest
+	20, // 62: boardd.driver.v1.Driver.OpenBoard:input_type -> boardd.driver.v1.BoardSpec
+	23, // 63: boardd.driver.v1.Driver.DropBoard:input_type -> boardd.driver.v1.DropBoardRequest
+	27, // 64: boardd.driver.v1.Driver.Exec:input_type -> boardd.driver.v1.Batch
+	27, // 65: boardd.driver.v1.Driver.ExecBatch:input_type -> boardd.driver.v1.Batch
+	47, // 66: boardd.driver.v1.Driver.Read:input_type -> boardd.driver.v1.ReadRequest
+	49, // 67: boardd.driver.v1.Driver.Scan:input_type -> boardd.driver.v1.ScanRequest
+	52, // 68: boardd.driver.v1.Driver.Watch:input_type -> boardd.driver.v1.WatchRequest
+	55, // 69: boardd.driver.v1.Driver.Count:input_type -> boardd.driver.v1.CountRequest
+	57, // 70: boardd.driver.v1.Driver.Examine:input_type -> boardd.driver.v1.ExamineRequest
+	60, // 71: boardd.driver.v1.Driver.Backup:input_type -> boardd.driver.v1.BackupRequest
+	25, // 72: boardd.driver.v1.Driver.MoveBoard:input_type -> boardd.driver.v1.MoveBoardRequest
+	64, // 73: boardd.driver.v1.Driver.GetDocument:input_type -> boardd.driver.v1.DocumentRequest
+	65, // 74: boardd.driver.v1.Driver.PutDocument:input_type -> boardd.driver.v1.PutDocumentRequest
+	64, // 75: boardd.driver.v1.Driver.DeleteDocument:input_type -> boardd.driver.v1.DocumentRequest
+	68, // 76: boardd.driver.v1.Driver.ListDocuments:input_type -> boardd.driver.v1.ListDocumentsRequest
+	70, // 77: boardd.driver.v1.Driver.DocWatch:input_type -> boardd.driver.v1.DocWatchRequest
+	73, // 78: boardd.driver.v1.Driver.Health:input_type -> boardd.driver.v1.HealthRequest
+	75, // 79: boardd.driver.v1.Driver.Drain:input_type -> boardd.driver.v1.DrainRequest
+	12, // 80: boardd.driver.v1.Driver.Info:output_type -> boardd.driver.v1.InfoResponse
+	17, // 81: boardd.driver.v1.Driver.Configure:output_type -> boardd.driver.v1.ConfigureResponse
+	19, // 82: boardd.driver.v1.Driver.Migrate:output_type -> boardd.driver.v1.MigrateResponse
+	21, // 83: boardd.driver.v1.Driver.OpenBoard:output_type -> boardd.driver.v1.BoardStatus
+	24, // 84: boardd.driver.v1.Driver.DropBoard:output_type -> boardd.driver.v1.DropBoardResponse
+	29, // 85: boardd.driver.v1.Driver.Exec:output_type -> boardd.driver.v1.BatchResult
+	29, // 86: boardd.driver.v1.Driver.ExecBatch:output_type -> boardd.driver.v1.BatchResult
+	48, // 87: boardd.driver.v1.Driver.Read:output_type -> boardd.driver.v1.Records
+	50, // 88: boardd.driver.v1.Driver.Scan:output_type -> boardd.driver.v1.Page
+	53, // 89: boardd.driver.v1.Driver.Watch:output_type -> boardd.driver.v1.Changes
+	56, // 90: boardd.driver.v1.Driver.Count:output_type -> boardd.driver.v1.Counts
+	58, // 91: boardd.driver.v1.Driver.Examine:output_type -> boardd.driver.v1.Findings
+	61, // 92: boardd.driver.v1.Driver.Backup:output_type -> boardd.driver.v1.BackupPart
+	26, // 93: boardd.driver.v1.Driver.MoveBoard:output_type -> boardd.driver.v1.MoveBoardResponse
+	62, // 94: boardd.driver.v1.Driver.GetDocument:output_type -> boardd.driver.v1.Document
+	66, // 95: boardd.driver.v1.Driver.PutDocument:output_type -> boardd.driver.v1.PutDocumentResponse
+	67, // 96: boardd.driver.v1.Driver.DeleteDocument:output_type -> boardd.driver.v1.DeleteDocumentResponse
+	69, // 97: boardd.driver.v1.Driver.ListDocuments:output_type -> boardd.driver.v1.Documents
+	71, // 98: boardd.driver.v1.Driver.DocWatch:output_type -> boardd.driver.v1.DocumentChanges
+	74, // 99: boardd.driver.v1.Driver.Health:output_type -> boardd.driver.v1.HealthResponse
+	76, // 100: boardd.driver.v1.Driver.Drain:output_type -> boardd.driver.v1.DrainResponse
+	80, // [80:101] is the sub-list for method output_type
+	59, // [59:80] is the sub-list for method input_type
+	59, // [59:59] is the sub-list for extension type_name
+	59, // [59:59] is the sub-list for extension extendee
+	0,  // [0:59] is the sub-list for field type_name
 }
 
 func init() { file_driver_proto_init() }
@@ -6094,18 +6308,18 @@ func file_driver_proto_init() {
 	}
 	file_driver_proto_msgTypes[9].OneofWrappers = []any{}
 	file_driver_proto_msgTypes[10].OneofWrappers = []any{}
-	file_driver_proto_msgTypes[17].OneofWrappers = []any{}
-	file_driver_proto_msgTypes[20].OneofWrappers = []any{}
-	file_driver_proto_msgTypes[26].OneofWrappers = []any{}
-	file_driver_proto_msgTypes[31].OneofWrappers = []any{}
-	file_driver_proto_msgTypes[32].OneofWrappers = []any{}
+	file_driver_proto_msgTypes[19].OneofWrappers = []any{}
+	file_driver_proto_msgTypes[22].OneofWrappers = []any{}
+	file_driver_proto_msgTypes[28].OneofWrappers = []any{}
+	file_driver_proto_msgTypes[33].OneofWrappers = []any{}
+	file_driver_proto_msgTypes[34].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_driver_proto_rawDesc), len(file_driver_proto_rawDesc)),
-			NumEnums:      10,
-			NumMessages:   65,
+			NumEnums:      11,
+			NumMessages:   67,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -62,6 +62,7 @@ const (
 	Driver_Count_FullMethodName          = "/boardd.driver.v1.Driver/Count"
 	Driver_Examine_FullMethodName        = "/boardd.driver.v1.Driver/Examine"
 	Driver_Backup_FullMethodName         = "/boardd.driver.v1.Driver/Backup"
+	Driver_MoveBoard_FullMethodName      = "/boardd.driver.v1.Driver/MoveBoard"
 	Driver_GetDocument_FullMethodName    = "/boardd.driver.v1.Driver/GetDocument"
 	Driver_PutDocument_FullMethodName    = "/boardd.driver.v1.Driver/PutDocument"
 	Driver_DeleteDocument_FullMethodName = "/boardd.driver.v1.Driver/DeleteDocument"
@@ -122,6 +123,9 @@ type DriverClient interface {
 	// Backup streams a copy of the whole store, which goes on to work: as it was at one
 	// moment after the call began. A driver need not have it.
 	Backup(ctx context.Context, in *BackupRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[BackupPart], error)
+	// MoveBoard takes one step of a move of a board from one store to another. A driver need
+	// not have it; one that has it says so with Capabilities.moves.
+	MoveBoard(ctx context.Context, in *MoveBoardRequest, opts ...grpc.CallOption) (*MoveBoardResponse, error)
 	// Documents: small versioned records. Every change is a compare-and-set.
 	GetDocument(ctx context.Context, in *DocumentRequest, opts ...grpc.CallOption) (*Document, error)
 	PutDocument(ctx context.Context, in *PutDocumentRequest, opts ...grpc.CallOption) (*PutDocumentResponse, error)
@@ -327,6 +331,16 @@ func (c *driverClient) Backup(ctx context.Context, in *BackupRequest, opts ...gr
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Driver_BackupClient = grpc.ServerStreamingClient[BackupPart]
 
+func (c *driverClient) MoveBoard(ctx context.Context, in *MoveBoardRequest, opts ...grpc.CallOption) (*MoveBoardResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(MoveBoardResponse)
+	err := c.cc.Invoke(ctx, Driver_MoveBoard_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *driverClient) GetDocument(ctx context.Context, in *DocumentRequest, opts ...grpc.CallOption) (*Document, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(Document)
@@ -466,6 +480,9 @@ type DriverServer interface {
 	// Backup streams a copy of the whole store, which goes on to work: as it was at one
 	// moment after the call began. A driver need not have it.
 	Backup(*BackupRequest, grpc.ServerStreamingServer[BackupPart]) error
+	// MoveBoard takes one step of a move of a board from one store to another. A driver need
+	// not have it; one that has it says so with Capabilities.moves.
+	MoveBoard(context.Context, *MoveBoardRequest) (*MoveBoardResponse, error)
 	// Documents: small versioned records. Every change is a compare-and-set.
 	GetDocument(context.Context, *DocumentRequest) (*Document, error)
 	PutDocument(context.Context, *PutDocumentRequest) (*PutDocumentResponse, error)
@@ -531,6 +548,9 @@ func (UnimplementedDriverServer) Examine(*ExamineRequest, grpc.ServerStreamingSe
 }
 func (UnimplementedDriverServer) Backup(*BackupRequest, grpc.ServerStreamingServer[BackupPart]) error {
 	return status.Error(codes.Unimplemented, "method Backup not implemented")
+}
+func (UnimplementedDriverServer) MoveBoard(context.Context, *MoveBoardRequest) (*MoveBoardResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method MoveBoard not implemented")
 }
 func (UnimplementedDriverServer) GetDocument(context.Context, *DocumentRequest) (*Document, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetDocument not implemented")
@@ -762,6 +782,24 @@ func _Driver_Backup_Handler(srv interface{}, stream grpc.ServerStream) error {
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Driver_BackupServer = grpc.ServerStreamingServer[BackupPart]
 
+func _Driver_MoveBoard_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(MoveBoardRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(DriverServer).MoveBoard(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Driver_MoveBoard_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(DriverServer).MoveBoard(ctx, req.(*MoveBoardRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Driver_GetDocument_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(DocumentRequest)
 	if err := dec(in); err != nil {
@@ -908,6 +946,10 @@ var Driver_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Count",
 			Handler:    _Driver_Count_Handler,
+		},
+		{
+			MethodName: "MoveBoard",
+			Handler:    _Driver_MoveBoard_Handler,
 		},
 		{
 			MethodName: "GetDocument",

@@ -168,6 +168,18 @@ func (m *Capabilities) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.Moves {
+		i--
+		if m.Moves {
+			dAtA[i] = 1
+		} else {
+			dAtA[i] = 0
+		}
+		i--
+		dAtA[i] = 0x1
+		i--
+		dAtA[i] = 0xa0
+	}
 	if m.Rates {
 		i--
 		if m.Rates {
@@ -715,6 +727,13 @@ func (m *Import) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 	if m.unknownFields != nil {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
+	}
+	if len(m.Move) > 0 {
+		i -= len(m.Move)
+		copy(dAtA[i:], m.Move)
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(len(m.Move)))
+		i--
+		dAtA[i] = 0x22
 	}
 	if m.Ended != 0 {
 		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Ended))
@@ -2420,6 +2439,9 @@ func (m *Capabilities) SizeVT() (n int) {
 	if m.Rates {
 		n += 3
 	}
+	if m.Moves {
+		n += 3
+	}
 	n += len(m.unknownFields)
 	return n
 }
@@ -2617,6 +2639,10 @@ func (m *Import) SizeVT() (n int) {
 	}
 	if m.Ended != 0 {
 		n += 1 + protohelpers.SizeOfVarint(uint64(m.Ended))
+	}
+	l = len(m.Move)
+	if l > 0 {
+		n += 1 + l + protohelpers.SizeOfVarint(uint64(l))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -4393,6 +4419,26 @@ func (m *Capabilities) UnmarshalVT(dAtA []byte) error {
 				}
 			}
 			m.Rates = bool(v != 0)
+		case 20:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Moves", wireType)
+			}
+			var v int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				v |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			m.Moves = bool(v != 0)
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])
@@ -5605,6 +5651,40 @@ func (m *Import) UnmarshalVT(dAtA []byte) error {
 					break
 				}
 			}
+		case 4:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Move", wireType)
+			}
+			var byteLen int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				byteLen |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			if byteLen < 0 {
+				return protohelpers.ErrInvalidLength
+			}
+			postIndex := iNdEx + byteLen
+			if postIndex < 0 {
+				return protohelpers.ErrInvalidLength
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Move = append(m.Move[:0], dAtA[iNdEx:postIndex]...)
+			if m.Move == nil {
+				m.Move = []byte{}
+			}
+			iNdEx = postIndex
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])

@@ -47,7 +47,7 @@ func OpTo(m *pb.Op, tag uint32, op *driver.Op) {
 		OpTo(m.Replaces, 0, op.Replaces)
 	}
 	if i := op.Import; i != nil {
-		m.Import = &pb.Import{Created: Nanos(i.CreatedAt), Ended: Nanos(i.EndedAt)}
+		m.Import = &pb.Import{Created: Nanos(i.CreatedAt), Ended: Nanos(i.EndedAt), Move: nonceBytes(&i.Move)}
 		if i.Then != nil {
 			m.Import.Then = &pb.Op{}
 			OpTo(m.Import.Then, 0, i.Then)
@@ -106,7 +106,7 @@ func OpFrom(m *pb.Op) (driver.Op, error) {
 		op.Replaces, r.err = &other, err
 	}
 	if i := m.Import; i != nil && r.err == nil {
-		op.Import = &driver.Import{CreatedAt: Time(i.Created), EndedAt: Time(i.Ended)}
+		op.Import = &driver.Import{CreatedAt: Time(i.Created), EndedAt: Time(i.Ended), Move: r.bytes16(i.Move, "a move's id")}
 		if i.Then != nil {
 			then, err := OpFrom(i.Then)
 			op.Import.Then, r.err = &then, err

@@ -1,0 +1,122 @@
+package seeded
+
+import (
+	"context"
+
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/driver/memdriver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// moveBugs are of drivers that are right as long as their boards stay where they are.
+func moveBugs() []Bug {
+	return []Bug{
+		{Name: "freezes-not", Doc: "takes changes on a frozen board", Check: "moves/freeze", Open: moving(func(ctx context.Context, d mover, board string, m driver.Move) error {
+			if m.Step == driver.Freeze {
+				return nil
+			}
+			return d.MoveBoard(ctx, board, m)
+		}, nil)},
+		{Name: "thaws-for-anybody", Doc: "ends the freeze of another move", Check: "moves/others", Open: moving(thawsForAnybody(), nil)},
+		{Name: "stays-frozen", Doc: "does not end a freeze", Check: "moves/thaw", Open: moving(func(ctx context.Context, d mover, board string, m driver.Move) error {
+			if m.Step == driver.Thaw {
+				return nil
+			}
+			return d.MoveBoard(ctx, board, m)
+		}, nil)},
+		{Name: "old-generation", Doc: "goes on in the old generation in the new store", Check: "moves/admit", Open: moving(func(ctx context.Context, d mover, board string, m driver.Move) error {
+			m.Generation = 0
+			return d.MoveBoard(ctx, board, m)
+		}, nil)},
+		{Name: "imports-late", Doc: "takes imports of a move that has ended", Check: "moves/admit", Open: moving(nil, importsLate)},
+		{Name: "loses-claims", Doc: "imports jobs without their claims", Check: "moves/claims", Open: moving(nil, losesClaims)},
+		{Name: "keeps-no-tokens", Doc: "gives an imported claim a token of its own", Check: "moves/claims", Open: moving(nil, keepsNoTokens)},
+		{Name: "counts-no-claims", Doc: "does not count the limits of imported claims", Check: "moves/limits", Open: moving(nil, countsNoClaims)},
+	}
+}
+
+// mover is a driver whose boards move.
+type mover interface {
+	driver.Driver
+	driver.Mover
+}
+
+// astray is a driver that is wrong in a step, or in an op.
+type astray struct {
+	mover
+	step func(ctx context.Context, d mover, board string, m driver.Move) error
+	do   func(ctx context.Context, d driver.Driver, board string, op driver.Op) driver.Result
+}
+
+// moving makes Open of what goes wrong with a step of a move, or with an op; nil: nothing.
+func moving(step func(context.Context, mover, string, driver.Move) error,
+	do func(context.Context, driver.Driver, string, driver.Op) driver.Result,
+) func(context.Context, driver.Config) (driver.Driver, error) {
+	return func(ctx context.Context, c driver.Config) (driver.Driver, error) {
+		d, err := memdriver.Open(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		return astray{d.(mover), step, do}, nil //nolint:forcetypeassert // memdriver is one
+	}
+}
+
+func (a astray) MoveBoard(ctx context.Context, board string, m driver.Move) error {
+	if a.step != nil {
+		return a.step(ctx, a.mover, board, m)
+	}
+	return a.mover.MoveBoard(ctx, board, m)
+}
+
+func (a astray) Apply(ctx context.Context, board string, ops []driver.Op) []driver.Result {
+	if a.do == nil {
+		return a.mover.Apply(ctx, board, ops)
+	}
+	return perOp{a.mover, a.do}.Apply(ctx, board, ops)
+}
+
+func thawsForAnybody() func(context.Context, mover, string, driver.Move) error {
+	frozen := map[string][16]byte{}
+	return func(ctx context.Context, d mover, board string, m driver.Move) error {
+		if m.Step == driver.Freeze && frozen[board] == [16]byte{} {
+			frozen[board] = m.ID
+		}
+		if m.Step == driver.Thaw {
+			m.ID = frozen[board]
+		}
+		return d.MoveBoard(ctx, board, m)
+	}
+}
+
+func importsLate(ctx context.Context, d driver.Driver, board string, op driver.Op) driver.Result {
+	r := one(ctx, d, board, op)
+	if op.Import != nil && r.Kind == job.Precondition {
+		i := *op.Import
+		i.Move, op.Import = [16]byte{}, &i
+		r = one(ctx, d, board, op)
+	}
+	return r
+}
+
+// importing does an import of a claimed job with another claim.
+func importing(ctx context.Context, d driver.Driver, board string, op driver.Op, change func(i *driver.Import, then *driver.Op)) driver.Result {
+	if op.Import != nil && op.Import.Then != nil && op.Import.Then.Kind == driver.Claim {
+		i := *op.Import
+		then := *i.Then
+		i.Then, op.Import = &then, &i
+		change(&i, &then)
+	}
+	return one(ctx, d, board, op)
+}
+
+func losesClaims(ctx context.Context, d driver.Driver, board string, op driver.Op) driver.Result {
+	return importing(ctx, d, board, op, func(i *driver.Import, _ *driver.Op) { i.Then = nil })
+}
+
+func keepsNoTokens(ctx context.Context, d driver.Driver, board string, op driver.Op) driver.Result {
+	return importing(ctx, d, board, op, func(_ *driver.Import, then *driver.Op) { then.Token.Epoch++ })
+}
+
+func countsNoClaims(ctx context.Context, d driver.Driver, board string, op driver.Op) driver.Result {
+	return importing(ctx, d, board, op, func(_ *driver.Import, then *driver.Op) { then.Limits = nil })
+}

@@ -1,0 +1,57 @@
+package driver
+
+import (
+	"context"
+)
+
+// A Mover is a Driver whose boards can go to another store, and come from one. A driver need
+// not implement it; one that does declares Capabilities.Moves on the boards of which that
+// holds.
+//
+// A host moves a board so: it freezes the board in the old store, has the one in the new
+// store receive, imports everything there (see Import.Move), notes where the board is now,
+// and admits the new one. Any host may go on where another one stopped, so every step may
+// come twice. Until the host has noted it, the old board is thawed where the move is given up.
+type Mover interface {
+	// MoveBoard takes one step of a move with a board that is open here. It is as durable
+	// as any change when it returns, holds on every host of the store, and outlasts closing
+	// and opening; DropBoard ends it.
+	MoveBoard(ctx context.Context, board string, m Move) error
+}
+
+// Move is one step of a move.
+type Move struct {
+	Step MoveStep
+	ID   [16]byte // random, of the move: never zero
+
+	// Generation and Position, for Receive, are those of the old board once it is frozen. The
+	// new one goes on in that generation, or stays in its own if that is later, and with
+	// positions and epochs above that position: so tokens grow, those of claims in hand stay
+	// good, and a watch from a position of the old board is told to Resync.
+	Generation uint64
+	Position   Position
+}
+
+// MoveStep is what a move does with a board. A step with a board that another move has taken
+// is Precondition, and changes nothing.
+type MoveStep uint8
+
+// The steps.
+const (
+	// Freeze has the board refuse every change as Unavailable, those of its documents
+	// included. When it has returned, nothing that was under way changes anything any more.
+	// Reads, scans and watches go on.
+	Freeze MoveStep = iota + 1
+
+	// Thaw ends Freeze. A board that is open already stays so.
+	Thaw
+
+	// Receive has the board refuse likewise every change but an import with Import.Move, and
+	// go on as Generation and Position say. Nobody holds a job of it: where somebody does, it
+	// is Precondition. The board has to be opened again before it is used.
+	Receive
+
+	// Admit ends Receive, and then imports of the move are refused. A board that is open
+	// already stays so.
+	Admit
+)
